@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/stats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/rng.h"
+
+namespace bench {
+
+double percentile(std::vector<double> values, double p) {
+  const auto rank = static_cast<std::ptrdiff_t>(p * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), values.begin() + rank, values.end());
+  return values[static_cast<size_t>(rank)];
+}
+
+double median_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+Line fit_line(std::span<const double> x, std::span<const double> y) {
+  const auto n = static_cast<double>(x.size());
+  const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n;
+  const double mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
+  double xx = 0;
+  double xy = 0;
+  double yy = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    xx += (x[i] - mean_x) * (x[i] - mean_x);
+    xy += (x[i] - mean_x) * (y[i] - mean_y);
+    yy += (y[i] - mean_y) * (y[i] - mean_y);
+  }
+  const double slope = xy / xx;
+  // A flat line through equal values explains all there is to explain.
+  const double r_squared = yy > 0 ? xy * xy / (xx * yy) : 1.0;
+  return {mean_y - slope * mean_x, slope, r_squared};
+}
+
+std::vector<Interval> bootstrap(uint32_t n_trials, uint32_t resamples, const FiguresOf& figures) {
+  std::vector<uint32_t> trials(n_trials);
+  std::iota(trials.begin(), trials.end(), 0U);
+  const std::vector<double> measured = figures(trials);
+  std::vector<std::vector<double>> draws(measured.size());
+  batchplane::Rng rng(1);
+  for (uint32_t r = 0; r < resamples; ++r) {
+    for (uint32_t& trial : trials) trial = rng.below(n_trials);
+    const std::vector<double> drawn = figures(trials);
+    for (size_t f = 0; f < drawn.size(); ++f) draws[f].push_back(drawn[f]);
+  }
+  std::vector<Interval> intervals;
+  for (size_t f = 0; f < measured.size(); ++f) {
+    const double low = resamples == 0 ? measured[f] : percentile(draws[f], 0.025);
+    const double high = resamples == 0 ? measured[f] : percentile(draws[f], 0.975);
+    // Of few or skewed trials the figure itself may lie outside of what resampling gives.
+    intervals.push_back({measured[f], std::min(low, measured[f]), std::max(high, measured[f])});
+  }
+  return intervals;
+}
+
+std::string verdict_of(const Interval& figure, const Target& target) {
+  const double best = target.is_at_most ? figure.low : figure.high;
+  const double worst = target.is_at_most ? figure.high : figure.low;
+  const auto keeps = [&](double value) {
+    return target.is_at_most ? value <= target.limit : value >= target.limit;
+  };
+  if (keeps(worst)) return "good";
+  return keeps(best) ? "open" : "missed";
+}
+
+}  // namespace bench

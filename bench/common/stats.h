@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stats.h - percentiles, straight-line fits and bootstrap intervals of what trials measured.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+// A figure with its 95 % bootstrap interval.
+struct Interval {
+  double median = 0;  // the figure itself
+  double low = 0;
+  double high = 0;
+};
+
+// The value below which a share p of `values` lies, by nearest rank. At least one value.
+[[nodiscard]] double percentile(std::vector<double> values, double p);
+[[nodiscard]] double median_of(std::vector<double> values);
+
+struct Line {
+  double at_zero = 0;
+  double slope = 0;
+  double r_squared = 0;
+  [[nodiscard]] double at(double x) const { return at_zero + slope * x; }
+};
+// Least squares; at least two different x.
+[[nodiscard]] Line fit_line(std::span<const double> x, std::span<const double> y);
+
+// Figures computed from trials chosen by index. Called once with all trials in order for the
+// figures themselves, then with resamples (of whole trials, so that what ran together stays
+// together).
+using FiguresOf = std::function<std::vector<double>(const std::vector<uint32_t>& trials)>;
+[[nodiscard]] std::vector<Interval> bootstrap(uint32_t n_trials, uint32_t resamples,
+                                              const FiguresOf& figures);
+
+// A bound that a figure must keep.
+struct Target {
+  double limit = 0;
+  bool is_at_most = true;
+};
+// "good" when the whole interval keeps the bound, "missed" when all of it breaks it, else "open".
+[[nodiscard]] std::string verdict_of(const Interval& figure, const Target& target);
+
+}  // namespace bench

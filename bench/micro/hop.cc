@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// hop.cc - what the engine takes to pass a batch on to a module that does nothing: chains of 0 to
+// 16 of them.
+#include <string>
+#include <vector>
+
+#include "common/engine_bench.h"
+#include "common/environment.h"
+#include "common/report.h"
+
+namespace {
+
+constexpr uint32_t kMemoryMb = 256;
+constexpr uint32_t kResamples = 1000;
+const std::vector<uint32_t> kLengths{0, 4, 8, 16};
+
+batchplane::PipelineSpec chain_of(uint32_t n_nulls, uint32_t batch_pkts) {
+  bench::SpecBuilder b;
+  b.spec.name = "hop";
+  b.spec.engine.batch_pkts = batch_pkts;
+  b.module("in", "source", {{"flows", batchplane::List{batchplane::Dict{{"count", 1}}}}});
+  std::string previous = "in";
+  for (uint32_t i = 0; i < n_nulls; ++i) {
+    const std::string name = "null_" + std::to_string(i);
+    b.module(name, "null").edge(previous, name);
+    previous = name;
+  }
+  b.module("out", "sink").edge(previous, "out");
+  return b.spec;
+}
+
+// ns per packet and hop: the slope over the length of the chain.
+bench::Interval slope_of(const std::vector<bench::Result>& results) {
+  const auto n_trials = static_cast<uint32_t>(results.front().ns_per_pkt.size());
+  return bench::bootstrap(n_trials, kResamples, [&](const std::vector<uint32_t>& trials) {
+    std::vector<double> x(kLengths.begin(), kLengths.end());
+    std::vector<double> y;
+    for (const bench::Result& result : results) {
+      std::vector<double> times;
+      for (const uint32_t t : trials) times.push_back(result.ns_per_pkt[t]);
+      y.push_back(bench::percentile(std::move(times), 0.1));
+    }
+    return std::vector<double>{bench::fit_line(x, y).slope};
+  })[0];
+}
+
+int run(const bench::Options& options) {
+  bench::set_up(kMemoryMb, options.core);
+  bench::Report report("hop", options);
+  struct Case {
+    uint32_t batch_pkts;
+    double limit_ns;
+  };
+  for (const Case& c : {Case{32, 0.5}, Case{1, 3.0}}) {
+    const std::string at = " at batch " + std::to_string(c.batch_pkts);
+    std::vector<std::unique_ptr<bench::EngineBench>> engines;
+    std::vector<bench::Contender> contenders;
+    for (const uint32_t length : kLengths) {
+      const std::string name = std::to_string(length) + " nulls";
+      engines.push_back(std::make_unique<bench::EngineBench>(
+          chain_of(length, c.batch_pkts),
+          "hop_" + std::to_string(c.batch_pkts) + "_" + std::to_string(length)));
+      bench::EngineBench* engine = engines.back().get();
+      contenders.push_back({.name = name,
+                            .run = [engine](uint32_t n) { return engine->run(n); },
+                            .verify = [engine] { return engine->verify(); }});
+    }
+    const uint32_t batches = options.batches * (c.batch_pkts == 1 ? 4 : 1);
+    const auto results = bench::run_interleaved(contenders, options.trials, batches);
+    report.rows("chain" + at, results);
+    report.figure("hop to a null module" + at, "ns per packet", slope_of(results),
+                  bench::Target{c.limit_ns});
+  }
+  return report.finish();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bench::Options options = bench::parse_options(argc, argv, {.trials = 1000, .batches = 500});
+  return bench::guarded([&] { return run(options); });
+}

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""run.py - runs all benchmarks, prints one table with intervals and verdicts, and writes JSON.
+
+usage: run.py [--quick] [--only NAME,...] [--build DIR] [--out DIR]
+Writes OUT/bench.json (everything), OUT/cost_table.json (costs of modules, for simulator and
+controller) and OUT/<name>.json each. Exit code 1 when a benchmark fails; a missed target is no
+failure.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import figures
+
+ROOT = Path(__file__).resolve().parent.parent
+BUSY_LOAD = 1.5
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A program, what it shows, and how often it tries when time is short."""
+
+    name: str
+    shows: str
+    quick_trials: int
+    seconds: int  # about, for the line that announces it
+
+
+BENCHMARKS = [
+    Benchmark("l2l3", "the L2/L3 router against a hand-inlined loop and rte_graph", 300, 20),
+    Benchmark("hop", "the engine's hop to a module that does nothing", 100, 12),
+    Benchmark("modules", "every module by batch size, and the cost table", 40, 60),
+    Benchmark("scatter", "dealing a batch out to gates", 40, 12),
+    Benchmark("buffering", "fractional buffers", 100, 25),
+    Benchmark("handover", "from the generator's core to the worker's", 40, 15),
+    Benchmark("statistics", "reading all statistics 100 times a second", 5, 65),
+    Benchmark("tables", "route changes under load", 3, 15),
+]
+
+
+def chosen(only: str) -> list[Benchmark]:
+    """The benchmarks named, in the usual order; ends the program when one is unknown."""
+    if not only:
+        return BENCHMARKS
+    wanted = only.split(",")
+    known = [b.name for b in BENCHMARKS]
+    for name in wanted:
+        if name not in known:
+            sys.exit(f"run.py: there is no benchmark '{name}'; choose from {', '.join(known)}")
+    return [b for b in BENCHMARKS if b.name in wanted]
+
+
+def commit() -> str:
+    """The commit of the tree, with a mark when files differ from it."""
+    run = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
+    )
+    return run.stdout.strip() if run.returncode == 0 else "unknown"
+
+
+def run_one(benchmark: Benchmark, build: Path, out: Path, is_quick: bool) -> figures.Json | None:
+    """Runs one program with its own lines on the terminal; None when it failed."""
+    program = build / "bench" / f"bench_{benchmark.name}"
+    if not program.exists():
+        print(f"run.py: {program} is missing: tools/build.sh release all makes it", flush=True)
+        return None
+    path = out / f"{benchmark.name}.json"
+    path.unlink(missing_ok=True)
+    command = [str(program), "--json", str(path)]
+    if is_quick:
+        command += ["--trials", str(benchmark.quick_trials)]
+    print(f"\n== {benchmark.name}: {benchmark.shows} (about {benchmark.seconds} s)", flush=True)
+    if subprocess.run(command, cwd=ROOT).returncode != 0 or not path.exists():
+        print(f"run.py: {benchmark.name} failed", flush=True)
+        return None
+    result: figures.Json = json.loads(path.read_text())
+    return result
+
+
+def write_all(results: dict[str, figures.Json], head: figures.Json, out: Path) -> figures.Json:
+    """Writes the merged document and, when modules were measured, the cost table."""
+    merged = figures.merge(results, head)
+    (out / "bench.json").write_text(json.dumps(merged, indent=1) + "\n")
+    if "modules" in results:
+        table = figures.cost_table(results["modules"], results.get("hop"))
+        (out / "cost_table.json").write_text(json.dumps(table, indent=1) + "\n")
+    return merged
+
+
+def print_table(results: dict[str, figures.Json], merged: figures.Json) -> None:
+    """Figures with a target first, then the others."""
+    everything = figures.figures_of(results)
+    judged = [figures.figure_row(n, f) for n, f in everything if "verdict" in f]
+    others = [figures.figure_row(n, f) for n, f in everything if "verdict" not in f]
+    print(f"\n{merged['cpu']}, commit {merged['commit']}, load {merged['load_before']}\n")
+    for rows in (judged, others):
+        if rows:
+            print("\n".join(figures.table(rows)) + "\n")
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(merged["verdicts"].items()))
+    print(f"targets: {counts or 'none measured'} (open: the interval includes the target)")
+
+
+def main() -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description="Run the benchmarks and print one table.")
+    parser.add_argument("--quick", action="store_true", help="fewer trials: about a minute")
+    parser.add_argument("--only", default="", help="names, comma-separated")
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="build folder")
+    parser.add_argument("--out", type=Path, default=ROOT / "bench" / "out", help="where JSON goes")
+    args = parser.parse_args()
+    benchmarks = chosen(args.only)
+    args.out.mkdir(parents=True, exist_ok=True)
+    load = os.getloadavg()[0]
+    if load > BUSY_LOAD:
+        print(f"run.py: the machine is busy (load {load:.1f}): times will come out too long")
+    head: figures.Json = {
+        "commit": commit(),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "load_before": round(load, 1),
+        "quick": args.quick,
+    }
+    results = {}
+    failed = []
+    for benchmark in benchmarks:
+        result = run_one(benchmark, args.build, args.out, args.quick)
+        if result is None:
+            failed.append(benchmark.name)
+        else:
+            results[benchmark.name] = result
+    if results:
+        print_table(results, write_all(results, head, args.out))
+        print(f"written: {args.out}/bench.json")
+    if failed:
+        print(f"run.py: failed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

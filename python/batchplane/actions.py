@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""actions.py - what the commands do, usable without the command line."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from .canonical import Document
+from .check import check_all, raise_errors
+from .client import Client
+from .daemon import Daemon, StartOptions, find_program, list_daemons, start_daemon, stop_daemon
+from .graph_text import graph_dot
+from .kinds import Kinds, load_kinds
+from .live import Interrupted, WatchOptions, interruptible, watch
+from .load import load_pipeline, parse_overrides, pipeline_names
+from .problems import BadInput, Problem, RunFailed, suggestion
+from .report import render_report, report_json
+from .settings import parse_arguments, parse_settings, running_names
+from .show_tables import WHAT, render_show
+from .view import facts_line
+from .yaml_writer import to_yaml
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How `run` and `start` go about it."""
+
+    start: StartOptions = field(default_factory=StartOptions)
+    watch: WatchOptions = field(default_factory=WatchOptions)
+    sets: tuple[str, ...] = ()
+    as_json: bool = False
+
+
+def load_checked(name: str, overrides: Sequence[str], errors: Console) -> Document:
+    """A pipeline without errors; warnings are printed. Raises BadInput with every error."""
+    program = find_program()
+    kinds = load_kinds(program)
+    document = load_pipeline(name, parse_overrides(overrides), kinds)
+    problems, _ = check_all(document, kinds, program)
+    raise_errors(problems)
+    for problem in problems:
+        errors.print(Text.assemble(("warning: ", "yellow"), problem.line()), soft_wrap=True)
+    return document
+
+
+def start_pipeline(
+    name: str, overrides: Sequence[str], options: RunOptions, errors: Console
+) -> Daemon:
+    """Starts a daemon with a checked pipeline and applies the settings of --set."""
+    document = load_checked(name, overrides, errors)
+    daemon = start_daemon(document.pipeline, _named(options.start, document))
+    try:
+        if options.sets:
+            change(daemon, options.sets)
+    except BaseException:
+        stop_daemon(daemon)
+        raise
+    return daemon
+
+
+def _named(options: StartOptions, document: Document) -> StartOptions:
+    return options if options.name else replace(options, name=str(document.pipeline["name"]))
+
+
+def run_pipeline(
+    name: str, overrides: Sequence[str], options: RunOptions, out: Console, errors: Console
+) -> int:
+    """Runs a pipeline, shows it, stops it, reports. Returns the exit code."""
+    with interruptible():
+        try:
+            daemon = start_pipeline(name, overrides, options, errors)
+        except Interrupted:
+            return 130
+        try:
+            with Client(daemon.socket) as client:
+                hello = client.hello()
+                errors.print(Text(facts_line(hello)), soft_wrap=True, style="dim")
+                view = out if not options.as_json else errors
+                first, last = watch(client, view, options.watch)
+        except Interrupted:
+            stop_daemon(daemon)
+            return 130
+        except BaseException:
+            stop_daemon(daemon)
+            raise
+    report = stop_daemon(daemon)
+    if options.as_json:
+        print_json(report_json(first, last, hello, report))
+    else:
+        out.print(render_report(first, last, hello, report))
+    balance = report.get("balance") or last["runtime"]["balance"]
+    return 0 if balance.get("is_exact", True) else 1
+
+
+def check_pipeline(
+    name: str, overrides: Sequence[str]
+) -> tuple[list[Problem], dict[str, Any], Document]:
+    """Every problem of a pipeline, and the daemon's plan for it."""
+    program: Path | None = None
+    missing: list[Problem] = []
+    try:
+        program = find_program()
+    except RunFailed as error:
+        message = f"{error.message}: kinds and parameters were not checked"
+        missing.append(Problem(message, fix=error.fix, is_warning=True))
+    kinds = load_kinds(program) if program else Kinds()
+    document = load_pipeline(name, parse_overrides(overrides), kinds)
+    problems, plan = check_all(document, kinds, program)
+    return problems + missing, plan, document
+
+
+def change(daemon: Daemon, words: Sequence[str]) -> list[dict[str, Any]]:
+    """Applies settings to a running daemon in one step; what was changed."""
+    with Client(daemon.socket) as client:
+        sets = parse_settings(words, running_names(client))
+        client.set(sets)
+    return sets
+
+
+def edit_module(
+    daemon: Daemon, module: str, verb: str, words: Sequence[str], file: Path | None
+) -> Any:
+    """A module's own command, such as a table edit, or a bulk one from a file."""
+    with Client(daemon.socket) as client:
+        if file is None:
+            return client.module(module, verb, parse_arguments(words))
+        if not file.is_file():
+            raise BadInput(Problem("there is no such file", str(file)))
+        if file.suffix != ".json":
+            return {"count": client.bulk_file(module, verb, file)}
+        items = json.loads(file.read_text())
+        if not isinstance(items, list):
+            raise BadInput(Problem("a table in JSON is a list", str(file)))
+        return {"count": client.bulk(module, verb, items)}
+
+
+def apply_file(
+    daemon: Daemon,
+    name: str,
+    overrides: Sequence[str],
+    is_dry_run: bool,
+    tell: Callable[[dict[str, Any]], None],
+    errors: Console,
+) -> dict[str, Any]:
+    """Tells the difference first, then changes to the new pipeline in one step, or not at all."""
+    document = load_checked(name, overrides, errors)
+    with Client(daemon.socket) as client:
+        answer = client.apply(document.pipeline, dry_run=True)
+        tell(answer["difference"])
+        return answer if is_dry_run else client.apply(document.pipeline)
+
+
+def save_running(daemon: Daemon, file: Path | None) -> str:
+    """The running pipeline as YAML (JSON for x.json); written when a file is given."""
+    with Client(daemon.socket) as client:
+        pipeline = client.save()
+    text = (
+        json.dumps(pipeline, indent=2) + "\n"
+        if file and file.suffix == ".json"
+        else to_yaml(pipeline)
+    )
+    if file is not None:
+        try:
+            file.write_text(text)
+        except OSError as error:
+            raise RunFailed(f"{file} cannot be written: {error.strerror}") from error
+    return text
+
+
+@dataclass(frozen=True)
+class ShowOptions:
+    """What to show, of what, and how."""
+
+    what: str = "runtime"
+    item: str | None = None
+    as_json: bool = False
+    is_dot: bool = False
+    watch_s: float | None = None
+
+
+def show_running(daemon: Daemon, options: ShowOptions, out: Console) -> None:
+    """Prints one answer of `show`, or with watch_s one after another until Ctrl-C."""
+    if options.what not in WHAT:
+        raise BadInput(
+            Problem(
+                f"'{options.what}' cannot be shown",
+                "command line",
+                "show",
+                suggestion(options.what, WHAT),
+            )
+        )
+    args = _item_args(options)
+    with Client(daemon.socket) as client, interruptible():
+        try:
+            while True:
+                data = client.show(options.what, **args)
+                if options.watch_s is not None and out.is_terminal:
+                    out.clear()
+                _print_show(data, options, out, daemon.pipeline)
+                if options.watch_s is None:
+                    return
+                time.sleep(options.watch_s)
+        except Interrupted:
+            return
+
+
+def _item_args(options: ShowOptions) -> dict[str, Any]:
+    if options.item is None:
+        return {}
+    key = {"tables": "module", "ports": "port"}.get(options.what)
+    if key is None:
+        raise BadInput(
+            Problem(
+                f"show {options.what} takes no name",
+                "command line",
+                "show",
+                "show tables MODULE and show ports PORT do",
+            )
+        )
+    return {key: options.item}
+
+
+def _print_show(data: Any, options: ShowOptions, out: Console, name: str) -> None:
+    if options.is_dot:
+        print(graph_dot(data, name))
+    elif options.as_json:
+        print_json(data, is_one_line=options.watch_s is not None)
+    else:
+        out.print(render_show(options.what, data))
+
+
+def attach(daemon: Daemon, options: WatchOptions, out: Console, errors: Console) -> None:
+    """The live view on a running daemon; it goes on afterwards."""
+    with Client(daemon.socket) as client, interruptible():
+        errors.print(Text(facts_line(client.hello())), soft_wrap=True, style="dim")
+        watch(client, out, options)
+
+
+def trace(daemon: Daemon, count: int, expression: str, timeout_s: float) -> list[dict[str, Any]]:
+    """Follows packets of a running daemon."""
+    with Client(daemon.socket) as client:
+        return client.trace(count, expression, int(timeout_s * 1e9))
+
+
+def print_json(data: Any, is_one_line: bool = False) -> None:
+    """JSON on standard output, as programs want it."""
+    print(json.dumps(data, indent=None if is_one_line else 2), flush=True)
+
+
+def completions(kind: str) -> Callable[[str], list[str]]:
+    """Words for the shell: names of daemons, pipelines, module kinds or things to show."""
+
+    def complete(incomplete: str) -> list[str]:
+        try:
+            return [word for word in _words(kind) if word.startswith(incomplete)]
+        except Exception:  # a shell's completion never prints errors
+            return []
+
+    return complete
+
+
+def _words(kind: str) -> list[str]:
+    if kind == "show":
+        return list(WHAT)
+    if kind == "daemons":
+        return [daemon.name for daemon in list_daemons()]
+    if kind == "modules":
+        return sorted(load_kinds(find_program()).modules)
+    return pipeline_names()

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""cli.py - the `batchplane` command: each command parses its words and calls one action.
+
+Exit codes: 0 good, 1 failed while running, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from . import actions, printing
+from .actions import RunOptions, ShowOptions, completions
+from .daemon import StartOptions, find_daemon, find_program, list_daemons, stop_daemon
+from .doctor import examine
+from .kinds import load_kinds
+from .live import WatchOptions
+from .problems import BadInput, BatchplaneError, Problem, suggestion
+from .schema import editor_schema
+from .settings import FORMS
+
+app = typer.Typer(
+    name="batchplane",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Run packet pipelines, watch them and change them while traffic flows.",
+    epilog="Exit codes: 0 good, 1 failed while running, 2 bad input. --debug shows stack traces.",
+)
+
+PipelineArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="PIPELINE",
+        autocompletion=completions("pipelines"),
+        help="a file, or a name in pipelines/",
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="the pipeline's params, such as nexthops=64"),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        "-n",
+        autocompletion=completions("daemons"),
+        help="which daemon; not needed when one runs",
+    ),
+]
+NewName = Annotated[
+    str | None, typer.Option("--name", "-n", help="the daemon's name (default: the pipeline's)")
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="SETTING",
+        help="a live setting, such as ttl.trigger=8; see `set --help`",
+    ),
+]
+Cores = Annotated[str | None, typer.Option(help="cores to use, such as 0,1; workers take the last")]
+Memory = Annotated[
+    int | None, typer.Option("--memory-mb", min=16, help="packet memory (default: computed)")
+]
+Duration = Annotated[
+    float | None,
+    typer.Option("--duration", "-d", min=0.1, metavar="SECONDS", help="default: until Ctrl-C"),
+]
+Interval = Annotated[
+    float, typer.Option("--interval", "-i", min=0.05, metavar="SECONDS", help="between updates")
+]
+
+
+# Lines in files and pipes are not cut to the width of a terminal that is not there.
+_PLAIN_WIDTH = 240
+
+
+def _out() -> Console:
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+
+
+def _errors() -> Console:
+    return Console(
+        stderr=True, highlight=False, width=None if sys.stderr.isatty() else _PLAIN_WIDTH
+    )
+
+
+@app.command()
+def run(
+    pipeline: PipelineArg,
+    params: Overrides = None,
+    duration: Duration = None,
+    sets: Sets = None,
+    name: NewName = None,
+    cores: Cores = None,
+    memory_mb: Memory = None,
+    interval: Interval = 1.0,
+    as_json: Json = False,
+    is_quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the final report")] = False,
+) -> None:
+    """Run a pipeline, show it live, and report at the end; leaves nothing running."""
+    options = RunOptions(
+        StartOptions(name, cores, memory_mb),
+        WatchOptions(duration, interval, is_quiet or as_json),
+        tuple(sets or ()),
+        as_json,
+    )
+    code = actions.run_pipeline(pipeline, params or [], options, _out(), _errors())
+    raise typer.Exit(code)
+
+
+@app.command()
+def start(
+    pipeline: PipelineArg,
+    params: Overrides = None,
+    sets: Sets = None,
+    name: NewName = None,
+    cores: Cores = None,
+    memory_mb: Memory = None,
+    as_json: Json = False,
+) -> None:
+    """Start a pipeline in the background; `attach` watches it, `stop` ends it."""
+    options = RunOptions(StartOptions(name, cores, memory_mb), sets=tuple(sets or ()))
+    daemon = actions.start_pipeline(pipeline, params or [], options, _errors())
+    printing.started(daemon, as_json, _out())
+
+
+@app.command()
+def stop(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            autocompletion=completions("daemons"), help="which daemon; not needed when one runs"
+        ),
+    ] = None,
+    is_all: Annotated[bool, typer.Option("--all", help="every daemon of this user")] = False,
+    as_json: Json = False,
+) -> None:
+    """Stop a daemon; tells whether every packet is accounted for."""
+    daemons = list_daemons() if is_all else [find_daemon(name)]
+    printing.stopped([(daemon, stop_daemon(daemon)) for daemon in daemons], as_json, _out())
+
+
+@app.command("list")
+def list_command(as_json: Json = False) -> None:
+    """List the daemons that run."""
+    printing.daemons(list_daemons(), as_json, _out())
+
+
+@app.command()
+def check(pipeline: PipelineArg, params: Overrides = None, as_json: Json = False) -> None:
+    """Find every mistake in a pipeline at once, without running it."""
+    problems, plan, document = actions.check_pipeline(pipeline, params or [])
+    printing.checked(problems, plan, document, as_json, _out())
+    if any(not problem.is_warning for problem in problems):
+        raise typer.Exit(2)
+
+
+@app.command()
+def modules(
+    kind: Annotated[
+        str | None,
+        typer.Argument(autocompletion=completions("modules"), help="a kind: all about it"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the kinds of modules, or describe one: parameters, gates, drops."""
+    kinds = load_kinds(find_program()).modules
+    if kind is not None and kind not in kinds:
+        raise BadInput(Problem(f"there is no module kind '{kind}'", fix=suggestion(kind, kinds)))
+    printing.module_kinds(kinds, kind, as_json, _out())
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of pipeline files, for editors."""
+    actions.print_json(editor_schema(load_kinds(find_program())))
+
+
+@app.command()
+def show(
+    what: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completions("show"),
+            help="runtime, buffers, flows, drops, ports, tables, graph, generators, all",
+        ),
+    ] = "runtime",
+    item: Annotated[str | None, typer.Argument(help="a module (tables) or a port (ports)")] = None,
+    name: Name = None,
+    as_json: Json = False,
+    is_dot: Annotated[bool, typer.Option("--dot", help="graph only: for Graphviz")] = False,
+    is_watched: Annotated[
+        bool, typer.Option("--watch", "-w", help="again and again until Ctrl-C")
+    ] = False,
+    interval: Interval = 1.0,
+) -> None:
+    """Show exact counts of a running daemon."""
+    if is_dot and what != "graph":
+        raise BadInput(
+            Problem("--dot is for the graph", "command line", "show", "show graph --dot")
+        )
+    options = ShowOptions(what, item, as_json, is_dot, interval if is_watched else None)
+    actions.show_running(find_daemon(name), options, _out())
+
+
+@app.command("set", epilog=f"Settings, all in one step:\n\n{FORMS.replace(chr(10), chr(10) * 2)}")
+def set_command(
+    words: Annotated[list[str], typer.Argument(metavar="SETTING... | MODULE VERB [KEY=VALUE]...")],
+    name: Name = None,
+    as_json: Json = False,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="a whole table for VERB")
+    ] = None,
+) -> None:
+    """Change triggers, age limits, promises, rates and tables while traffic flows."""
+    daemon = find_daemon(name)
+    if "=" in words[0]:
+        printing.changed(actions.change(daemon, words), as_json, _out())
+        return
+    if len(words) < 2 or "=" in words[1]:
+        raise BadInput(
+            Problem(
+                f"'{words[0]}' is no setting",
+                "command line",
+                "set",
+                f"{words[0]}.trigger=8, or {words[0]} add KEY=VALUE",
+            )
+        )
+    printing.answered(
+        actions.edit_module(daemon, words[0], words[1], words[2:], file), as_json, _out()
+    )
+
+
+@app.command()
+def apply(
+    pipeline: PipelineArg,
+    params: Overrides = None,
+    name: Name = None,
+    is_dry_run: Annotated[bool, typer.Option("--dry-run", help="only tell the difference")] = False,
+    as_json: Json = False,
+) -> None:
+    """Change a running daemon to another pipeline: in one step, or not at all."""
+    out = _out()
+    answer = actions.apply_file(
+        find_daemon(name),
+        pipeline,
+        params or [],
+        is_dry_run,
+        lambda difference: None if as_json else printing.difference(difference, out),
+        _errors(),
+    )
+    printing.applied(answer, is_dry_run, as_json, out)
+
+
+@app.command()
+def save(
+    file: Annotated[
+        Path | None, typer.Argument(help="x.yaml or x.json (default: print YAML)")
+    ] = None,
+    name: Name = None,
+) -> None:
+    """Save the running pipeline, live changes included, as a file that starts it again."""
+    text = actions.save_running(find_daemon(name), file)
+    if file is None:
+        sys.stdout.write(text)
+    else:
+        _out().print(f"saved to {file}")
+
+
+@app.command()
+def attach(
+    name: Annotated[str | None, typer.Argument(autocompletion=completions("daemons"))] = None,
+    duration: Duration = None,
+    interval: Interval = 1.0,
+) -> None:
+    """Watch a running daemon live; Ctrl-C leaves it running."""
+    actions.attach(find_daemon(name), WatchOptions(duration, interval), _out(), _errors())
+
+
+@app.command()
+def trace(
+    count: Annotated[int, typer.Argument(min=1, max=10_000, help="how many packets")] = 1,
+    expression: Annotated[
+        str, typer.Argument(metavar="[FILTER]", help="as for tcpdump: 'udp port 53'")
+    ] = "",
+    name: Name = None,
+    as_json: Json = False,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="to wait for them")
+    ] = 2.0,
+) -> None:
+    """Follow packets through the graph: path, waits in buffers, drop reason."""
+    packets = actions.trace(find_daemon(name), count, expression, timeout)
+    printing.traced(packets, as_json, _out())
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Look at this machine: what slows the engine, and the command that mends it."""
+    printing.examined(examine(), as_json, _out())
+
+
+def main() -> None:
+    """Runs the command line; every expected failure is one line and an exit code."""
+    is_debug = "--debug" in sys.argv
+    sys.argv = [word for word in sys.argv if word != "--debug"]
+    try:
+        app(prog_name="batchplane")
+    except BatchplaneError as error:
+        if is_debug:
+            raise
+        for line in error.lines():
+            _errors().print(Text.assemble(("error: ", "bold red"), line), soft_wrap=True)
+        sys.exit(error.exit_code)
+    except Exception as error:
+        if is_debug:
+            raise
+        message = (
+            f"{type(error).__name__}: {error} (this is a bug of batchplane; --debug shows where)"
+        )
+        _errors().print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""doctor.py - looks for what slows or stops the engine on this machine, with exact remedies."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+# What x86-64-v3 adds; `abm` is how Linux lists lzcnt.
+_V3 = ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")
+_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
+_CAP_NET_ADMIN, _CAP_SYS_NICE = 12, 23
+_OFFLOADS = (
+    "tx-checksum-ip-generic",
+    "tx-checksum-ipv4",
+    "tx-tcp-segmentation",
+    "tx-generic-segmentation",
+    "rx-gro",
+)
+_SHORT_OFFLOADS = "tx off tso off gso off gro off"
+
+Command = Callable[[Sequence[str]], str]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. `remedy` is a command, or what to do, when is_ok is false."""
+
+    topic: str
+    is_ok: bool
+    message: str
+    remedy: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """For `batchplane doctor --json`."""
+        return asdict(self)
+
+
+def run_command(words: Sequence[str]) -> str:
+    """Standard output of a program; empty when it is missing or fails."""
+    program = shutil.which(words[0])
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run([program, *words[1:]], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where to look; tests put a made-up tree under `root`."""
+
+    root: Path = Path("/")
+    run: Command = run_command
+    uid: int = field(default_factory=os.geteuid)
+
+    def read(self, path: str) -> str:
+        """Text of a file under root; empty when it cannot be read."""
+        try:
+            return (self.root / path.lstrip("/")).read_text().strip()
+        except OSError:
+            return ""
+
+    def folders(self, path: str) -> list[Path]:
+        """Sorted entries of a folder under root."""
+        folder = self.root / path.lstrip("/")
+        return sorted(folder.iterdir()) if folder.is_dir() else []
+
+    def has(self, path: str) -> bool:
+        """True when it is there."""
+        return (self.root / path.lstrip("/")).exists()
+
+    def can(self, capability: int) -> bool:
+        """True when this process has the capability."""
+        match = re.search(r"^CapEff:\s*([0-9a-f]+)", self.read("/proc/self/status"), re.M)
+        return bool(match and int(match[1], 16) >> capability & 1)
+
+
+def examine(machine: Machine | None = None) -> list[Finding]:
+    """Everything worth knowing, in the order in which it should be mended."""
+    machine = machine or Machine()
+    checks = (
+        _instructions,
+        _avx512,
+        _cores,
+        _isolation,
+        _memory,
+        _hugepages,
+        _transparent,
+        _dpdk,
+        _permissions,
+        _realtime,
+        _tun,
+        _vfio,
+        _namespaces,
+        _offloads,
+    )
+    return [finding for check in checks for finding in check(machine)]
+
+
+# --- processor -----------------------------------------------------------------------------------
+
+
+def _flags(machine: Machine) -> set[str]:
+    match = re.search(r"^flags\s*:(.*)$", machine.read("/proc/cpuinfo"), re.M)
+    return set(match[1].split()) if match else set()
+
+
+def _instructions(machine: Machine) -> list[Finding]:
+    model = re.search(r"^model name\s*:\s*(.*)$", machine.read("/proc/cpuinfo"), re.M)
+    missing = [flag for flag in _V3 if flag not in _flags(machine)]
+    name = model[1] if model else "unknown processor"
+    if missing:
+        return [
+            Finding(
+                "cpu",
+                False,
+                f"{name} lacks {', '.join(missing)}: the daemon will not start",
+                "cmake -B build -DCMAKE_CXX_FLAGS=-march=native, or a processor of 2013 or later",
+            )
+        ]
+    return [Finding("cpu", True, f"{name}: x86-64-v3")]
+
+
+def _avx512(machine: Machine) -> list[Finding]:
+    missing = [flag for flag in _AVX512 if flag not in _flags(machine)]
+    if missing:
+        return [
+            Finding(
+                "avx-512",
+                False,
+                f"no {missing[0]}: lookups and scatter take the AVX2 or scalar path",
+                "none needed; a processor with AVX-512 looks up faster",
+            )
+        ]
+    return [Finding("avx-512", True, "AVX-512 F, BW, DQ, VL")]
+
+
+def _count_cores(text: str) -> int:
+    ranges = [part.split("-") for part in text.split(",") if part]
+    return sum(int(part[-1]) - int(part[0]) + 1 for part in ranges)
+
+
+def _cores(machine: Machine) -> list[Finding]:
+    online = machine.read("/sys/devices/system/cpu/online")
+    count = _count_cores(online) if re.fullmatch(r"[\d,-]+", online) else 0
+    if count < 2:
+        return [
+            Finding(
+                "cores",
+                False,
+                f"{count} core(s): worker and generator share it",
+                "give the machine 2 cores: one for the worker, one for everything else",
+            )
+        ]
+    return [Finding("cores", True, f"{count} cores online ({online})")]
+
+
+def _isolation(machine: Machine) -> list[Finding]:
+    isolated = machine.read("/sys/devices/system/cpu/isolated")
+    if isolated:
+        return [Finding("isolation", True, f"cores {isolated} are isolated")]
+    online = machine.read("/sys/devices/system/cpu/online")
+    last = re.split(r"[,-]", online)[-1] or "1"
+    return [
+        Finding(
+            "isolation",
+            False,
+            "no core is isolated: other programs stall the worker, delays show it",
+            f"add isolcpus={last} nohz_full={last} rcu_nocbs={last} to GRUB_CMDLINE_LINUX in "
+            "/etc/default/grub, then update-grub and reboot",
+        )
+    ]
+
+
+# --- memory --------------------------------------------------------------------------------------
+
+
+def _memory(machine: Machine) -> list[Finding]:
+    match = re.search(r"^MemAvailable:\s*(\d+) kB", machine.read("/proc/meminfo"), re.M)
+    free_mb = int(match[1]) // 1024 if match else 0
+    if free_mb < 1024:
+        return [
+            Finding(
+                "memory",
+                False,
+                f"{free_mb} MB available: large route tables need more",
+                "ps aux --sort=-rss | head, and end what is not needed",
+            )
+        ]
+    return [Finding("memory", True, f"{free_mb} MB available")]
+
+
+def _hugepages(machine: Machine) -> list[Finding]:
+    sizes = []
+    for folder in machine.folders("/sys/kernel/mm/hugepages"):
+        size = re.search(r"hugepages-(\d+)kB", folder.name)
+        total = machine.read(f"/sys/kernel/mm/hugepages/{folder.name}/nr_hugepages")
+        if size and total.isdigit() and int(total):
+            sizes.append(f"{total} of {int(size[1]) // 1024} MB")
+    if not sizes:
+        return [
+            Finding(
+                "hugepages",
+                False,
+                "none reserved: tables and packets take more TLB misses",
+                "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+            )
+        ]
+    if machine.has("/proc/mounts") and " hugetlbfs " not in machine.read("/proc/mounts"):
+        return [
+            Finding(
+                "hugepages",
+                False,
+                f"{', '.join(sizes)}, but hugetlbfs is not mounted",
+                "sudo mkdir -p /dev/hugepages && sudo mount -t hugetlbfs nodev /dev/hugepages",
+            )
+        ]
+    return [Finding("hugepages", True, ", ".join(sizes))]
+
+
+def _transparent(machine: Machine) -> list[Finding]:
+    setting = re.search(r"\[(\w+)\]", machine.read("/sys/kernel/mm/transparent_hugepage/enabled"))
+    mode = setting[1] if setting else "not there"
+    if mode in ("always", "madvise"):
+        return [
+            Finding("transparent hugepages", True, f"{mode}: used when no hugepages are reserved")
+        ]
+    return [
+        Finding(
+            "transparent hugepages",
+            False,
+            f"{mode}: memory is in 4 KB pages",
+            "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+        )
+    ]
+
+
+# --- software and rights -------------------------------------------------------------------------
+
+
+def _dpdk(machine: Machine) -> list[Finding]:
+    version = machine.run(["pkg-config", "--modversion", "libdpdk"]).strip()
+    if not version:
+        return [
+            Finding(
+                "dpdk",
+                False,
+                "libdpdk was not found",
+                "sudo apt-get install libdpdk-dev pkg-config",
+            )
+        ]
+    if not version.startswith("22.11"):
+        return [
+            Finding(
+                "dpdk",
+                False,
+                f"DPDK {version}; it is built and tested with 22.11",
+                "sudo apt-get install libdpdk-dev (Debian 12)",
+            )
+        ]
+    return [Finding("dpdk", True, f"DPDK {version}")]
+
+
+def _permissions(machine: Machine) -> list[Finding]:
+    if machine.can(_CAP_NET_ADMIN):
+        who = "root" if machine.uid == 0 else "CAP_NET_ADMIN"
+        return [Finding("permissions", True, f"{who}: tap and af_packet ports can be used")]
+    return [
+        Finding(
+            "permissions",
+            False,
+            "an ordinary user: generators, rings and pcap files work, "
+            "tap and af_packet ports do not",
+            "sudo batchplane ..., or unshare -Urn for a network of your own",
+        )
+    ]
+
+
+def _realtime(machine: Machine) -> list[Finding]:
+    if machine.can(_CAP_SYS_NICE):
+        return [Finding("real-time", True, "the control thread may run at real-time priority")]
+    return [
+        Finding(
+            "real-time",
+            False,
+            "the control thread runs at normal priority: its answers may lag under load",
+            "sudo setcap cap_sys_nice+ep build/batchplaned",
+        )
+    ]
+
+
+def _tun(machine: Machine) -> list[Finding]:
+    if not machine.has("/dev/net/tun"):
+        return [
+            Finding("tun", False, "/dev/net/tun is not there: no tap ports", "sudo modprobe tun")
+        ]
+    return [Finding("tun", True, "/dev/net/tun is there")]
+
+
+def _vfio(machine: Machine) -> list[Finding]:
+    if machine.has("/sys/module/vfio_pci"):
+        groups = machine.folders("/sys/kernel/iommu_groups")
+        if groups:
+            return [Finding("vfio", True, f"vfio-pci is loaded, {len(groups)} IOMMU groups")]
+        return [
+            Finding(
+                "vfio",
+                False,
+                "vfio-pci is loaded, but there is no IOMMU",
+                "add intel_iommu=on iommu=pt to the kernel command line, or echo 1 | sudo tee "
+                "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
+            )
+        ]
+    return [
+        Finding(
+            "vfio",
+            False,
+            "vfio-pci is not loaded: no network cards by PCI address",
+            "sudo modprobe vfio-pci (only for DPDK network cards)",
+        )
+    ]
+
+
+def _namespaces(machine: Machine) -> list[Finding]:
+    clone = machine.read("/proc/sys/kernel/unprivileged_userns_clone")
+    most = machine.read("/proc/sys/user/max_user_namespaces")
+    if clone == "0":
+        return [
+            Finding(
+                "user namespaces",
+                False,
+                "not for ordinary users: end-to-end tests need root",
+                "sudo sysctl -w kernel.unprivileged_userns_clone=1",
+            )
+        ]
+    if most == "0":
+        return [
+            Finding(
+                "user namespaces",
+                False,
+                "switched off: end-to-end tests cannot run",
+                "sudo sysctl -w user.max_user_namespaces=10000",
+            )
+        ]
+    return [Finding("user namespaces", True, "allowed")]
+
+
+def _offloads(machine: Machine) -> list[Finding]:
+    """Ends of veth pairs that hand over partial checksums or oversized segments."""
+    findings = []
+    # Not /sys/class/net: in a network namespace it may still be that of the one before.
+    for name in re.findall(r"^\s*([^\s:]+):", machine.read("/proc/net/dev"), re.M):
+        settings = machine.run(["ethtool", "-i", name])
+        if "driver: veth" not in settings:
+            continue
+        features = machine.run(["ethtool", "-k", name])
+        on = [
+            feature for feature in _OFFLOADS if re.search(rf"^\s*{feature}: on\s*$", features, re.M)
+        ]
+        if on:
+            findings.append(
+                Finding(
+                    f"offloads of {name}",
+                    False,
+                    f"{', '.join(on)} on: packets come with partial checksums or too large",
+                    f"sudo ethtool -K {name} {_SHORT_OFFLOADS}",
+                )
+            )
+        else:
+            findings.append(Finding(f"offloads of {name}", True, "off"))
+    return findings

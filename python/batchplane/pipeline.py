@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pipeline.py - builds a pipeline in Python: `>>` joins modules, `a[3]` is gate 3 of a.
+
+p = Pipeline("demo")
+source, sink = p.module("in", "source"), p.module("out", "sink")
+ttl = p.module("ttl", "ttl", trigger=8)
+source >> ttl >> sink
+p.flow("all", [source, ttl, sink], delay_slo="1ms")
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .canonical import VERSION, module_json
+from .problems import BadInput, Problem
+from .units import parse_duration_ns
+
+Duration = str | int | None  # '50us', or nanoseconds
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module of one pipeline; made by Pipeline.module."""
+
+    name: str
+    kind: str
+    pipeline: Pipeline = field(repr=False, compare=False)
+
+    def __getitem__(self, gate: int | str) -> Gate:
+        return Gate(self, gate)
+
+    def __rshift__(self, target: Module | Gate) -> Module | Gate:
+        return Gate(self, 0) >> target
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Gate `gate` of a module: `lookup[3] >> ttl`."""
+
+    module: Module
+    gate: int | str
+
+    def __rshift__(self, target: Module | Gate) -> Module | Gate:
+        self.module.pipeline.connect(self, target)
+        return target
+
+
+@dataclass(frozen=True)
+class Options:
+    """Settings of the engine; None = its default."""
+
+    batch_pkts: int | None = None
+    pool_pkts: int | None = None
+    idle: str | None = None
+    stranding_limit: Duration = None
+    sample_one_run_in: int | None = None
+    seed: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Only what was set."""
+        known = {
+            "batch_pkts": self.batch_pkts,
+            "pool_pkts": self.pool_pkts,
+            "idle": self.idle,
+            "stranding_limit_ns": _ns(self.stranding_limit),
+            "sample_one_run_in": self.sample_one_run_in,
+            "seed": self.seed,
+        }
+        return {key: value for key, value in known.items() if value is not None}
+
+
+class Pipeline:
+    """Collects modules, edges, flows, ports and generators, and gives the canonical JSON."""
+
+    def __init__(self, name: str, options: Options | None = None):
+        self.name = name
+        self.options = options or Options()
+        self._modules: dict[str, dict[str, Any]] = {}
+        self._ports: dict[str, dict[str, Any]] = {}
+        self._lists: dict[str, list[dict[str, Any]]] = {
+            "workers": [],
+            "interfaces": [],
+            "edges": [],
+            "flows": [],
+            "generators": [],
+        }
+        self._places: dict[str, str] = {}
+
+    def module(
+        self,
+        name: str,
+        kind: str,
+        *,
+        trigger: int = 0,
+        age_limit: Duration = None,
+        worker: str | None = None,
+        **params: Any,
+    ) -> Module:
+        """Adds a module. `trigger` in packets, `age_limit` '50us' or ns; then its parameters."""
+        self._take_name("modules", name, self._modules)
+        plain = dict(_param(key, value) for key, value in params.items())
+        self._modules[name] = module_json(kind, plain, trigger, _ns(age_limit), worker)
+        for key in plain:
+            self._place(f"modules.{name}.params.{key}")
+        return Module(name, kind, self)
+
+    def port(self, name: str, kind: str, **params: Any) -> str:
+        """Adds a port and returns its name."""
+        self._take_name("ports", name, self._ports)
+        self._ports[name] = {
+            "kind": kind,
+            "params": dict(_param(key, v) for key, v in params.items()),
+        }
+        return name
+
+    def interface(
+        self,
+        name: str,
+        port: str,
+        *,
+        mac: str | None = None,
+        mtu_bytes: int | None = None,
+        addresses: Sequence[str] = (),
+    ) -> str:
+        """Adds a router's interface on a port and returns its name."""
+        entry: dict[str, Any] = {
+            "name": name,
+            "port": port,
+            "mac": mac,
+            "mtu_bytes": mtu_bytes,
+            "addresses": list(addresses) or None,
+        }
+        self._append(
+            "interfaces", {key: value for key, value in entry.items() if value is not None}
+        )
+        return name
+
+    def worker(self, name: str, core: int) -> str:
+        """Adds a worker thread on a core and returns its name."""
+        self._append("workers", {"name": name, "core": core})
+        return name
+
+    def generator(self, name: str, port: str, *, core: int | None = None, **params: Any) -> str:
+        """Adds generated traffic into a port and returns its name."""
+        entry: dict[str, Any] = {"name": name, "port": port}
+        if core is not None:
+            entry["core"] = core
+        entry["params"] = dict(_param(key, value) for key, value in params.items())
+        self._append("generators", entry)
+        return name
+
+    def connect(self, source: Module | Gate, target: Module | Gate) -> None:
+        """The same as `source >> target`."""
+        leaving = source if isinstance(source, Gate) else Gate(source, 0)
+        entered = target.module if isinstance(target, Gate) else target
+        self._append(
+            "edges", {"from": leaving.module.name, "gate": leaving.gate, "to": entered.name}
+        )
+
+    def flow(
+        self, name: str, path: Sequence[Module | Gate | str], *, delay_slo: Duration = None
+    ) -> None:
+        """Declares a path and, with `delay_slo`, the delay that is promised on it."""
+        entry: dict[str, Any] = {"name": name, "path": [_hop(step) for step in path]}
+        if delay_slo is not None:
+            entry["delay_slo_ns"] = _ns(delay_slo)
+        self._append("flows", entry)
+
+    def to_json(self) -> dict[str, Any]:
+        """The canonical JSON, with the Python lines as its source positions."""
+        result: dict[str, Any] = {"version": VERSION, "name": self.name}
+        engine = self.options.to_json()
+        if engine:
+            result["engine"] = engine
+        if self._ports:
+            result["ports"] = self._ports
+        result["modules"] = self._modules
+        for section, entries in self._lists.items():
+            if entries or section == "edges":
+                result[section] = entries
+        result["source_map"] = dict(sorted(self._places.items()))
+        return result
+
+    def _append(self, section: str, entry: dict[str, Any]) -> None:
+        self._place(f"{section}[{len(self._lists[section])}]")
+        self._lists[section].append(entry)
+
+    def _take_name(self, section: str, name: str, taken: dict[str, Any]) -> None:
+        if name in taken:
+            raise BadInput(
+                Problem(
+                    f"'{name}' exists already",
+                    _caller(),
+                    f"{section}.{name}",
+                    f"first at {self._places[f'{section}.{name}']}; choose another name",
+                )
+            )
+        self._place(f"{section}.{name}")
+
+    def _place(self, key: str) -> None:
+        self._places[key] = _caller()
+
+
+def _caller() -> str:
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _ns(duration: Duration) -> int | None:
+    if duration is None or isinstance(duration, int):
+        return duration
+    ns = parse_duration_ns(duration)
+    if ns is None:
+        raise BadInput(Problem(f"'{duration}' is no duration", _caller(), fix="for example '50us'"))
+    return ns
+
+
+def _param(key: str, value: Any) -> tuple[str, Any]:
+    duration_ns = parse_duration_ns(value)
+    if duration_ns is None:
+        return key, value
+    return (key if key.endswith("_ns") else f"{key}_ns"), duration_ns
+
+
+def _hop(step: Module | Gate | str) -> str:
+    if isinstance(step, Gate):
+        return f"{step.module.name}:{step.gate}"
+    return step if isinstance(step, str) else step.name
+
+
+__all__ = ["Gate", "Module", "Options", "Pipeline"]

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""schema.py - the shape of a pipeline file as pydantic models, and the JSON schema for editors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from .kinds import Kinds, ModuleKind, ParamSpec
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=64)]
+Ns = Annotated[int, Field(ge=0, le=1 << 62)]
+Core = Annotated[int, Field(ge=0, le=4095)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _WithParams(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    def params(self) -> dict[str, Any]:
+        """The keys that are not reserved."""
+        return dict(self.model_extra or {})
+
+
+class EngineModel(_Strict):
+    """Settings of the engine."""
+
+    batch_pkts: int = Field(default=32, ge=1, le=256, description="most packets in a batch")
+    pool_pkts: int = Field(default=0, ge=0, description="packets in the pool; 0 = computed")
+    idle: str = Field(
+        default="release",
+        pattern="^(release|hold)$",
+        description="without input: release held packets, or hold them",
+    )
+    stranding_limit_ns: Ns = Field(
+        default=1_000_000_000, description="no packet is held for longer"
+    )
+    sample_one_run_in: int = Field(default=256, ge=1, description="one run in so many is timed")
+    seed: int = Field(default=1, ge=0, description="of everything random")
+
+
+class WorkerModel(_Strict):
+    """A worker thread and its core."""
+
+    name: Name
+    core: Core | None = None
+
+
+class PortModel(_WithParams):
+    """Where packets enter and leave; other keys are the port's parameters."""
+
+    kind: str
+
+
+class InterfaceModel(_Strict):
+    """A router's interface: a port with addresses."""
+
+    name: Name
+    port: str | None = None
+    mac: str | None = Field(default=None, pattern="^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$")
+    mtu_bytes: int = Field(default=1500, ge=68, le=9710)
+    addresses: list[str] = Field(default_factory=list)
+
+
+class ModuleModel(_WithParams):
+    """A module; other keys are its parameters."""
+
+    kind: str
+    trigger_pkts: int = Field(
+        default=0,
+        ge=0,
+        le=256,
+        description="packets that its buffer collects before it runs; 0 = none",
+    )
+    age_limit_ns: Ns | None = Field(
+        default=None, description="the longest that its buffer holds a packet"
+    )
+    worker: str | None = Field(default=None, description="inputs only: the worker that polls it")
+
+
+class FlowModel(_Strict):
+    """A path with its promise."""
+
+    name: Name
+    path: list[str] = Field(min_length=1)
+    delay_slo_ns: Ns | None = Field(default=None, description="the delay that is promised")
+
+
+class GeneratorModel(_WithParams):
+    """Generated traffic into a port; other keys are its parameters."""
+
+    name: Name
+    port: str
+    core: Core | None = None
+
+
+class PipelineModel(_Strict):
+    """A whole pipeline after expansion."""
+
+    name: str = Field(default="pipeline", max_length=64)
+    engine: EngineModel = Field(default_factory=EngineModel)
+    workers: list[WorkerModel] = Field(default_factory=list)
+    ports: dict[Name, PortModel] = Field(default_factory=dict)
+    interfaces: list[InterfaceModel] = Field(default_factory=list)
+    modules: dict[Name, ModuleModel]
+    connect: list[str] = Field(default_factory=list)
+    flows: list[FlowModel] = Field(default_factory=list)
+    generators: list[GeneratorModel] = Field(default_factory=list)
+
+
+# --- JSON schema for editors ---------------------------------------------------------------------
+
+_TEMPLATE: dict[str, Any] = {"type": "string", "pattern": r"\$\{.*\}"}
+_DURATION: dict[str, Any] = {"type": "string", "pattern": r"^[0-9.]+ *(ns|us|ms|s)$|\$\{"}
+_JSON_TYPES = {
+    "bool": "boolean",
+    "int": "integer",
+    "float": "number",
+    "list": "array",
+    "dict": "object",
+}
+
+
+def editor_schema(kinds: Kinds) -> dict[str, Any]:
+    """JSON schema of the YAML file, with ${...}, repeat and each kind's parameters."""
+    schema = PipelineModel.model_json_schema()
+    definitions = schema["$defs"]
+    for definition in [schema, *definitions.values()]:
+        _allow_yaml_forms(definition)
+    module = definitions["ModuleModel"]
+    module["properties"]["trigger"] = module["properties"].pop("trigger_pkts")
+    if kinds.modules:
+        module["properties"]["kind"] = {"enum": sorted(kinds.modules)}
+        module["allOf"] = [_kind_rule(kind) for _, kind in sorted(kinds.modules.items())]
+    properties = schema["properties"]
+    properties["version"] = {"const": 1}
+    properties["params"] = {
+        "type": "object",
+        "description": "overridden by NAME=VALUE on the command line",
+    }
+    for section in ("modules", "ports"):
+        entry = properties[section].pop("additionalProperties", None)
+        entry = entry or next(iter(properties[section].pop("patternProperties").values()))
+        properties[section].pop("propertyNames", None)
+        properties[section]["additionalProperties"] = entry
+    repeatable = {
+        name: properties[name]
+        for name in ("modules", "connect", "flows", "ports", "interfaces", "generators", "workers")
+    }
+    definitions["Repeat"] = {
+        "type": "object",
+        "description": "its sections count times, with the loop variable in ${...}",
+        "properties": {
+            "as": {"type": "string"},
+            "count": _or_template({"type": "integer"}),
+            "repeat": {"type": "array", "items": {"$ref": "#/$defs/Repeat"}},
+            **repeatable,
+        },
+        "required": ["as", "count"],
+        "additionalProperties": False,
+    }
+    properties["repeat"] = {"type": "array", "items": {"$ref": "#/$defs/Repeat"}}
+    schema["required"] = []
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "Batchplane pipeline, version 1"
+    return schema
+
+
+def _or_template(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, _TEMPLATE]}
+
+
+def _allow_yaml_forms(definition: dict[str, Any]) -> None:
+    properties = definition.get("properties", {})
+    for name, rule in list(properties.items()):
+        if name.endswith("_ns"):
+            stem = {"description": rule.get("description", ""), **_DURATION}
+            properties[name.removesuffix("_ns")] = stem
+        if rule.get("type") in ("integer", "number", "boolean"):
+            properties[name] = {"description": rule.get("description", ""), **_or_template(rule)}
+        rule.pop("pattern", None) if rule.get("type") == "string" and name != "idle" else None
+    if "required" in definition:
+        definition["required"] = [name for name in definition["required"] if name in properties]
+
+
+def _kind_rule(kind: ModuleKind) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    for param in kind.params.values():
+        properties[param.name] = _param_rule(param)
+        if param.name.endswith("_ns"):
+            properties[param.name.removesuffix("_ns")] = {"description": param.help, **_DURATION}
+    reserved = dict.fromkeys(
+        ("kind", "trigger", "trigger_pkts", "age_limit", "age_limit_ns", "worker"), True
+    )
+    return {
+        "if": {"properties": {"kind": {"const": kind.kind}}, "required": ["kind"]},
+        "then": {
+            "description": kind.help,
+            "properties": {**reserved, **properties},
+            "additionalProperties": False,
+        },
+    }
+
+
+def _param_rule(param: ParamSpec) -> dict[str, Any]:
+    rule: dict[str, Any] = {"type": _JSON_TYPES.get(param.type, "string")}
+    if param.choices:
+        rule["enum"] = list(param.choices)
+    if param.type in ("int", "float"):
+        if param.min > -1e18:
+            rule["minimum"] = param.min
+        if param.max < 1e18:
+            rule["maximum"] = param.max
+    described = {"description": f"{param.help}{f' [{param.unit}]' if param.unit else ''}"}
+    if param.default is not None:
+        described["default"] = param.default
+    return {**described, **_or_template(rule)}

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""settings.py - what may be changed while traffic flows, as NAME.SETTING=VALUE."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from typing import Any
+
+from .client import Client
+from .problems import BadInput, Problem, suggestion
+from .units import parse_duration_ns, parse_scaled
+from .yaml_loader import resolve_plain
+
+FORMS = """  MODULE.trigger=PKTS            packets that a buffer collects; 0 = none
+  MODULE.age_limit=50us          the longest that it holds one; none = the stranding limit
+  FLOW.slo=1ms                   the promised delay
+  GENERATOR.rate=5M              packets a second; also .on, .saturate=true|false, .weights=3,1
+  PORT.SETTING=VALUE             what `show ports` lists for the port
+  idle=release|hold              without input: release held packets, or hold them
+NAME may be a pattern: 'ttl_*.trigger=8'."""
+
+_GENERATOR = ("rate", "on", "saturate", "weights")
+_FLAGS = {"on": "is_on", "saturate": "is_saturating"}
+
+
+def parse_settings(words: Sequence[str], names: dict[str, list[str]]) -> list[dict[str, Any]]:
+    """The protocol's `set` objects; `names` holds what runs: modules, flows, generators, ports."""
+    sets: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    for word in words:
+        try:
+            sets += _parse(word, names)
+        except BadInput as error:
+            problems += error.problems
+    if problems:
+        raise BadInput(problems)
+    return sets
+
+
+def running_names(client: Client) -> dict[str, list[str]]:
+    """The names that settings can refer to."""
+
+    def column(what: str) -> list[str]:
+        return [str(row["name"]) for row in client.show(what)]
+
+    return {
+        "module": [str(node["name"]) for node in client.show("graph")["nodes"]],
+        "flow": column("flows"),
+        "generator": column("generators"),
+        "port": column("ports"),
+    }
+
+
+def _parse(word: str, names: dict[str, list[str]]) -> list[dict[str, Any]]:
+    left, equals, value = word.partition("=")
+    if not equals or not left or not value:
+        raise _bad(word, f"'{word}' is no setting", "NAME.SETTING=VALUE, such as ttl.trigger=8")
+    if left == "idle":
+        if value not in ("release", "hold"):
+            raise _bad(word, f"idle is release or hold, not '{value}'")
+        return [{"what": "idle", "mode": value}]
+    pattern, dot, setting = left.rpartition(".")
+    if not dot or not pattern:
+        raise _bad(word, f"'{left}' does not say of what", f"NAME.{left}={value}")
+    group = _group(setting, pattern, names)
+    if group == "port":
+        return [
+            {"what": "port", "name": name, setting: resolve_plain(value)}
+            for name in _matching(word, pattern, names, "port")
+        ]
+    change = _change(word, setting, value)
+    target = {"module": "module", "flow": "flow", "generator": "name"}[group]
+    return [{**change, target: name} for name in _matching(word, pattern, names, group)]
+
+
+def _group(setting: str, pattern: str, names: dict[str, list[str]]) -> str:
+    if setting in ("trigger", "age_limit"):
+        return "module"
+    if setting == "slo":
+        return "flow"
+    is_port = pattern in names.get("port", []) and pattern not in names.get("generator", [])
+    if setting in _GENERATOR and not is_port:
+        return "generator"
+    if fnmatch.filter(names.get("port", []), pattern):
+        return "port"
+    fix = suggestion(
+        setting, ("trigger", "age_limit", "slo", *_GENERATOR), "see batchplane set --help"
+    )
+    raise _bad(f"{pattern}.{setting}", f"unknown setting '{setting}'", fix)
+
+
+def _matching(word: str, pattern: str, names: dict[str, list[str]], group: str) -> list[str]:
+    known = names.get(group, [])
+    found = fnmatch.filter(known, pattern)
+    if not found:
+        fix = suggestion(pattern, known, f"no {group} has that name" if not known else "")
+        raise _bad(word, f"there is no {group} '{pattern}'", fix)
+    return found
+
+
+def _change(word: str, setting: str, value: str) -> dict[str, Any]:
+    if setting == "trigger":
+        if not value.isdigit():
+            raise _bad(word, f"'{value}' is no number of packets", "for example ttl.trigger=8")
+        return {"what": "trigger", "trigger_pkts": int(value)}
+    if setting in ("age_limit", "slo"):
+        key = "age_limit_ns" if setting == "age_limit" else "delay_slo_ns"
+        duration_ns = None if value == "none" else parse_duration_ns(value)
+        if duration_ns is None and value != "none":
+            raise _bad(word, f"'{value}' is no duration", "with a unit: 50us, 1ms; or none")
+        # No promise is 0; no age limit of its own is null.
+        none = 0 if setting == "slo" else None
+        return {"what": setting, key: none if duration_ns is None else duration_ns}
+    if setting == "rate":
+        rate_pps = parse_scaled(value)
+        if rate_pps is None:
+            raise _bad(word, f"'{value}' is no rate", "packets a second: 5M, 250k, 1000")
+        is_whole = rate_pps.is_integer()
+        return {"what": "generator", "rate_pps": int(rate_pps) if is_whole else rate_pps}
+    if setting in _FLAGS:
+        if value not in ("true", "false", "on", "off"):
+            raise _bad(word, f"'{value}' is not true or false")
+        return {"what": "generator", _FLAGS[setting]: value in ("true", "on")}
+    try:
+        return {"what": "generator", "weights": [float(part) for part in value.split(",")]}
+    except ValueError as error:
+        raise _bad(word, f"'{value}' are no weights", "for example 3,1,1") from error
+
+
+def _bad(word: str, message: str, fix: str = "") -> BadInput:
+    return BadInput(Problem(message, "command line", word, fix))
+
+
+def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
+    """KEY=VALUE words as the arguments of a module's command; a dotted key nests."""
+    result: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise _bad(
+                word, f"'{word}' is not KEY=VALUE", "for example prefix=10.0.0.0/8 next_hop=1"
+            )
+        duration_ns = parse_duration_ns(value)
+        if duration_ns is not None:
+            result[key if key.endswith("_ns") else f"{key}_ns"] = duration_ns
+        else:
+            result[key] = resolve_plain(value)
+    return result

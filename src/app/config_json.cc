@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// config_json.cc - reads each section of a pipeline.
+#include "app/config_json.h"
+
+#include <set>
+
+#include "app/field_reader.h"
+#include "core/args.h"
+#include "exec/batch.h"
+
+namespace batchplane::app {
+namespace {
+
+constexpr uint64_t kMostNs = 1'000'000'000'000'000;  // eleven days
+constexpr uint32_t kMaxWorkers = 64;
+
+std::string element(const std::string& list, size_t i) {
+  return list + "[" + std::to_string(i) + "]";
+}
+
+Dict params_of(FieldReader& fields) {
+  const Dict* params = fields.dict("params");
+  return params == nullptr ? Dict{} : *params;
+}
+
+EngineSpec read_engine(const Value& value, Mistakes& mistakes) {
+  EngineSpec engine;
+  if (value.is_null()) return engine;
+  FieldReader fields(value, "engine", mistakes);
+  engine.batch_pkts = static_cast<uint32_t>(
+      fields.integer("batch_pkts", engine.batch_pkts, 1, exec::kMaxBatchPkts));
+  engine.pool_pkts = static_cast<uint32_t>(fields.integer("pool_pkts", 0, 0, 1U << 30));
+  const std::string idle = fields.string("idle", "release");
+  if (idle != "release" && idle != "hold") {
+    fields.mistake("idle", "'" + idle + "' is no idle mode", "release or hold");
+  }
+  engine.is_idle_hold = idle == "hold";
+  engine.stranding_limit_ns =
+      fields.integer("stranding_limit_ns", engine.stranding_limit_ns, 1, kMostNs);
+  engine.sample_one_run_in = static_cast<uint32_t>(
+      fields.integer("sample_one_run_in", engine.sample_one_run_in, 1, 1U << 30));
+  engine.seed = fields.integer("seed", engine.seed, 0, INT64_MAX);
+  fields.finish();
+  return engine;
+}
+
+ModuleSpec read_module(const std::string& name, const Value& value, Mistakes& mistakes) {
+  FieldReader fields(value, "modules." + name, mistakes);
+  ModuleSpec module;
+  module.name = name;
+  if (name.empty()) fields.mistake("", "a module has an empty name");
+  module.kind = fields.required_string("kind");
+  module.params = params_of(fields);
+  module.trigger_pkts =
+      static_cast<uint32_t>(fields.integer("trigger_pkts", 0, 0, exec::kMaxBatchPkts));
+  module.age_limit_ns = fields.integer("age_limit_ns", 0, 1, kMostNs);
+  module.worker = fields.string("worker");
+  fields.finish();
+  return module;
+}
+
+EdgeSpec read_edge(const Value& value, const std::string& key, Mistakes& mistakes) {
+  FieldReader fields(value, key, mistakes);
+  EdgeSpec edge;
+  edge.from = fields.required_string("from");
+  edge.to = fields.required_string("to");
+  const Value& gate = fields.any("gate");
+  if (gate.is_null()) {
+    edge.gate = "0";
+  } else if (gate.is_int() && gate.as_int() >= 0) {
+    edge.gate = std::to_string(gate.as_int());
+  } else if (gate.is_string() && !gate.as_string().empty()) {
+    edge.gate = gate.as_string();
+  } else {
+    fields.mistake("gate", "expected a gate number or name");
+  }
+  fields.finish();
+  return edge;
+}
+
+FlowSpec read_flow(const Value& value, const std::string& key, Mistakes& mistakes) {
+  FieldReader fields(value, key, mistakes);
+  FlowSpec flow;
+  flow.name = fields.required_string("name");
+  if (flow.name == "other") {
+    fields.mistake("name", "'other' is the flow of packets on undeclared paths", "rename it");
+  }
+  flow.path = fields.strings("path");
+  flow.delay_slo_ns = fields.integer("delay_slo_ns", 0, 0, kMostNs);
+  fields.finish();
+  return flow;
+}
+
+PortSpec read_port(const std::string& name, const Value& value, Mistakes& mistakes) {
+  FieldReader fields(value, "ports." + name, mistakes);
+  PortSpec port;
+  port.name = name;
+  port.kind = fields.required_string("kind");
+  port.params = params_of(fields);
+  fields.finish();
+  return port;
+}
+
+InterfaceSpec read_interface(const Value& value, const std::string& key, Mistakes& mistakes) {
+  FieldReader fields(value, key, mistakes);
+  InterfaceSpec interface;
+  interface.name = fields.required_string("name");
+  interface.port = fields.string("port");
+  interface.mac = fields.string("mac");
+  interface.mtu_bytes = static_cast<uint32_t>(fields.integer("mtu_bytes", 1500, 68, 9710));
+  interface.addresses = fields.strings("addresses");
+  fields.finish();
+  return interface;
+}
+
+WorkerSpec read_worker(const Value& value, const std::string& key, Mistakes& mistakes) {
+  FieldReader fields(value, key, mistakes);
+  WorkerSpec worker;
+  worker.name = fields.required_string("name");
+  worker.core = fields.core("core");
+  fields.finish();
+  return worker;
+}
+
+GeneratorSpec read_generator(const Value& value, const std::string& key, Mistakes& mistakes) {
+  FieldReader fields(value, key, mistakes);
+  GeneratorSpec generator;
+  generator.name = fields.required_string("name");
+  generator.port = fields.required_string("port");
+  generator.core = fields.core("core");
+  generator.params = params_of(fields);
+  fields.finish();
+  return generator;
+}
+
+// Elements of a list section, read one by one.
+template <class T, class Read>
+std::vector<T> read_list(FieldReader& fields, const std::string& name, Mistakes& mistakes,
+                         Read read) {
+  std::vector<T> all;
+  const List* list = fields.list(name);
+  if (list == nullptr) return all;
+  for (size_t i = 0; i < list->size(); ++i) {
+    all.push_back(read((*list)[i], element(name, i), mistakes));
+  }
+  return all;
+}
+
+template <class T, class Read>
+std::vector<T> read_named(FieldReader& fields, const std::string& name, Mistakes& mistakes,
+                          Read read) {
+  std::vector<T> all;
+  const Dict* dict = fields.dict(name);
+  if (dict == nullptr) return all;
+  for (const auto& [key, value] : *dict) all.push_back(read(key, value, mistakes));
+  return all;
+}
+
+template <class T>
+void refuse_doubles(const std::vector<T>& all, const std::string& list, Mistakes& mistakes) {
+  std::set<std::string> seen;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].name.empty() || seen.insert(all[i].name).second) continue;
+    mistakes.add(element(list, i), "there are two of the name '" + all[i].name + "'", "rename one");
+  }
+}
+
+void read_version(FieldReader& fields) {
+  const Value& version = fields.any("version");
+  if (version.is_int() && version.as_int() == kPipelineVersion) return;
+  fields.mistake(
+      "version",
+      version.is_null() ? "'version' is missing" : "this version of the format is unknown",
+      "version " + std::to_string(kPipelineVersion) + " is what this program reads");
+}
+
+SourceMap read_source_map(const Value& pipeline) {
+  SourceMap map;
+  const Value& given = pipeline["source_map"];
+  if (!given.is_dict()) return map;
+  for (const auto& [key, value] : given.as_dict()) {
+    if (value.is_string()) map[key] = value.as_string();
+  }
+  return map;
+}
+
+void refuse_bad_source_map(FieldReader& fields) {
+  const Dict* map = fields.dict("source_map");
+  if (map == nullptr) return;
+  for (const auto& [key, value] : *map) {
+    if (!value.is_string()) fields.mistake("source_map", "'" + key + "' leads to no string");
+  }
+}
+
+}  // namespace
+
+PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& errors) {
+  PipelineSpec spec;
+  spec.source_map = read_source_map(pipeline);
+  Mistakes mistakes{errors, spec.source_map};
+  FieldReader fields(pipeline, "", mistakes);
+  if (!pipeline.is_dict()) return spec;
+  read_version(fields);
+  refuse_bad_source_map(fields);
+  spec.name = fields.string("name", "pipeline");
+  spec.engine = read_engine(fields.any("engine"), mistakes);
+  spec.workers = read_list<WorkerSpec>(fields, "workers", mistakes, read_worker);
+  spec.ports = read_named<PortSpec>(fields, "ports", mistakes, read_port);
+  spec.interfaces = read_list<InterfaceSpec>(fields, "interfaces", mistakes, read_interface);
+  if (!fields.has("modules")) fields.mistake("modules", "'modules' is missing", "add it");
+  spec.modules = read_named<ModuleSpec>(fields, "modules", mistakes, read_module);
+  spec.edges = read_list<EdgeSpec>(fields, "edges", mistakes, read_edge);
+  spec.flows = read_list<FlowSpec>(fields, "flows", mistakes, read_flow);
+  spec.generators = read_list<GeneratorSpec>(fields, "generators", mistakes, read_generator);
+  fields.finish();
+  refuse_doubles(spec.workers, "workers", mistakes);
+  refuse_doubles(spec.interfaces, "interfaces", mistakes);
+  refuse_doubles(spec.flows, "flows", mistakes);
+  refuse_doubles(spec.generators, "generators", mistakes);
+  if (spec.workers.size() > kMaxWorkers) {
+    mistakes.add("workers", "more than " + std::to_string(kMaxWorkers) + " workers");
+  }
+  return spec;
+}
+
+}  // namespace batchplane::app

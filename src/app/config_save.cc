@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// config_save.cc - writes a pipeline as canonical JSON.
+#include "app/config_json.h"
+
+#include <charconv>
+
+namespace batchplane::app {
+namespace {
+
+Value core_value(int core) { return core < 0 ? Value() : Value(core); }
+
+// A gate that is a number is written as one.
+Value gate_value(const std::string& gate) {
+  int64_t number = 0;
+  const auto [stop, error] = std::from_chars(gate.data(), gate.data() + gate.size(), number);
+  const bool is_number = error == std::errc() && stop == gate.data() + gate.size();
+  return is_number ? Value(number) : Value(gate);
+}
+
+List strings_value(const std::vector<std::string>& texts) { return {texts.begin(), texts.end()}; }
+
+Dict engine_value(const EngineSpec& engine) {
+  return {{"batch_pkts", engine.batch_pkts},
+          {"pool_pkts", engine.pool_pkts},
+          {"idle", engine.is_idle_hold ? "hold" : "release"},
+          {"stranding_limit_ns", engine.stranding_limit_ns},
+          {"sample_one_run_in", engine.sample_one_run_in},
+          {"seed", engine.seed}};
+}
+
+Dict module_value(const ModuleSpec& module) {
+  Dict out{{"kind", module.kind},
+           {"params", module.params},
+           {"trigger_pkts", module.trigger_pkts},
+           {"age_limit_ns", module.age_limit_ns == 0 ? Value() : Value(module.age_limit_ns)}};
+  if (!module.worker.empty()) out["worker"] = module.worker;
+  return out;
+}
+
+Dict interface_value(const InterfaceSpec& interface) {
+  Dict out{{"name", interface.name},
+           {"mtu_bytes", interface.mtu_bytes},
+           {"addresses", strings_value(interface.addresses)}};
+  if (!interface.port.empty()) out["port"] = interface.port;
+  if (!interface.mac.empty()) out["mac"] = interface.mac;
+  return out;
+}
+
+template <class T, class Write>
+List list_value(const std::vector<T>& all, Write write) {
+  List out;
+  for (const T& one : all) out.emplace_back(write(one));
+  return out;
+}
+
+}  // namespace
+
+Value spec_to_value(const PipelineSpec& spec) {
+  Dict modules;
+  for (const ModuleSpec& module : spec.modules) modules[module.name] = module_value(module);
+  Dict ports;
+  for (const PortSpec& port : spec.ports) {
+    ports[port.name] = Dict{{"kind", port.kind}, {"params", port.params}};
+  }
+  Dict source_map;
+  for (const auto& [key, line] : spec.source_map) source_map[key] = line;
+  return Dict{
+      {"version", kPipelineVersion},
+      {"name", spec.name},
+      {"engine", engine_value(spec.engine)},
+      {"workers",
+       list_value(spec.workers,
+                  [](const WorkerSpec& worker) {
+                    return Dict{{"name", worker.name}, {"core", core_value(worker.core)}};
+                  })},
+      {"ports", std::move(ports)},
+      {"interfaces", list_value(spec.interfaces, interface_value)},
+      {"modules", std::move(modules)},
+      {"edges",
+       list_value(
+           spec.edges,
+           [](const EdgeSpec& edge) {
+             return Dict{{"from", edge.from}, {"gate", gate_value(edge.gate)}, {"to", edge.to}};
+           })},
+      {"flows", list_value(spec.flows,
+                           [](const FlowSpec& flow) {
+                             return Dict{{"name", flow.name},
+                                         {"path", strings_value(flow.path)},
+                                         {"delay_slo_ns", flow.delay_slo_ns}};
+                           })},
+      {"generators", list_value(spec.generators,
+                                [](const GeneratorSpec& generator) {
+                                  return Dict{{"name", generator.name},
+                                              {"port", generator.port},
+                                              {"core", core_value(generator.core)},
+                                              {"params", generator.params}};
+                                })},
+      {"source_map", std::move(source_map)}};
+}
+
+}  // namespace batchplane::app

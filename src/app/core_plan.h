@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// core_plan.h - which thread runs where: workers alone on their cores, everything else on the first
+// one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/pipeline_spec.h"
+
+namespace batchplane::app {
+
+struct CorePlan {
+  std::vector<int> cores;        // all that may be used, ascending unless the user ordered them
+  int control_core = 0;          // control, generators without a core of their own
+  bool is_worker_apart = false;  // no worker shares the control core
+};
+
+// Cores of this process, or those of `--cores`. Throws ConfigError for one that cannot be had.
+CorePlan plan_cores(const std::string& cores_option);
+// Gives workers without a core one each, from the last core down, the control core last of all.
+// Makes the default worker when there is none.
+void assign_workers(PipelineSpec& spec, CorePlan& plan);
+
+// Pins the calling thread to the control core and, where no worker could be starved by it and the
+// system allows it, lifts it above generators. False when it is not lifted.
+bool enter_control_core(const CorePlan& plan, bool wants_priority);
+
+}  // namespace batchplane::app

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// environment_build.cc - makes or takes over ports, resolves interfaces, checks what generators
+// name.
+#include "app/environment_build.h"
+
+#include <algorithm>
+#include <map>
+
+#include "app/messages.h"
+#include "core/args.h"
+#include "ports/port_kinds.h"
+#include "traffic/generator.h"
+
+namespace batchplane::app {
+namespace {
+
+// Stands for a port while a pipeline is checked.
+class PlannedPort final : public Port {
+ public:
+  uint32_t rx_burst(Packet**, uint32_t, uint64_t) noexcept override { return 0; }
+  uint32_t tx_burst(Packet**, uint32_t) noexcept override { return 0; }
+  [[nodiscard]] PortStats stats() const override { return {}; }
+  // Without the device its descriptors are not known; this many is usual.
+  [[nodiscard]] uint64_t most_held_pkts() const override { return 4096; }
+};
+
+std::shared_ptr<Port> running_port(const PortSpec& port, const Running& running) {
+  if (running.spec == nullptr || running.env == nullptr) return nullptr;
+  const auto known = std::ranges::find(running.spec->ports, port.name, &PortSpec::name);
+  if (known == running.spec->ports.end() || known->kind != port.kind ||
+      known->params != port.params) {
+    return nullptr;
+  }
+  const auto it = running.env->ports.find(port.name);
+  return it == running.env->ports.end() ? nullptr : it->second;
+}
+
+// Ports that live in memory only are made for a check too: they cost nothing and say more.
+bool is_harmless(const std::string& kind) { return kind == "ring" || kind == "null"; }
+
+std::shared_ptr<Port> make_one(const PortSpec& port, PortsAre ports_are, Environment& env,
+                               const std::string& where, std::vector<ConfigError>& errors) {
+  const std::vector<ConfigError> mistakes = check_port_params(port.kind, port.params, where);
+  errors.insert(errors.end(), mistakes.begin(), mistakes.end());
+  if (!mistakes.empty() || (ports_are == PortsAre::kPlanned && !is_harmless(port.kind))) {
+    return std::make_shared<PlannedPort>();
+  }
+  try {
+    return make_port(port.kind, port.params, port.name, env, where);
+  } catch (const ConfigError& e) {
+    errors.emplace_back(e.what(), e.where().empty() ? where : e.where(), e.fix());
+    return std::make_shared<PlannedPort>();
+  }
+}
+
+net::Mac mac_of(const InterfaceSpec& spec, const std::string& where, const Port* port,
+                std::vector<ConfigError>& errors) {
+  if (spec.mac.empty()) return port == nullptr ? net::Mac{} : port->mac();
+  const auto mac = net::parse_mac(spec.mac);
+  if (mac) return *mac;
+  errors.emplace_back("'" + spec.mac + "' is no MAC address", where + ".mac",
+                      "for example 02:00:00:00:00:01");
+  return {};
+}
+
+std::vector<net::Prefix4> addresses_of(const InterfaceSpec& spec, const std::string& where,
+                                       std::vector<ConfigError>& errors) {
+  std::vector<net::Prefix4> addresses;
+  for (size_t i = 0; i < spec.addresses.size(); ++i) {
+    const std::string& text = spec.addresses[i];
+    const auto parsed = net::parse_interface_address(text);
+    if (parsed) {
+      addresses.push_back(*parsed);
+    } else {
+      errors.emplace_back("'" + text + "' is no address of an interface",
+                          where + ".addresses[" + std::to_string(i) + "]",
+                          "for example 10.0.0.1/24");
+    }
+  }
+  return addresses;
+}
+
+void add_interfaces(const PipelineSpec& spec, Environment& env, std::vector<ConfigError>& errors) {
+  for (size_t i = 0; i < spec.interfaces.size(); ++i) {
+    const InterfaceSpec& given = spec.interfaces[i];
+    const std::string where = spec.where("interfaces[" + std::to_string(i) + "]");
+    const Port* port = nullptr;
+    if (!given.port.empty()) {
+      try {
+        port = env.port(given.port).get();
+      } catch (const ConfigError& e) {
+        errors.emplace_back(e.what(), where, e.fix());
+      }
+    }
+    Interface interface;
+    interface.name = given.name;
+    interface.port = given.port;
+    interface.index = static_cast<uint16_t>(i);
+    interface.mac = mac_of(given, where, port, errors);
+    interface.mtu_bytes = static_cast<uint16_t>(given.mtu_bytes);
+    interface.addresses = addresses_of(given, where, errors);
+    env.interfaces.push_back(std::move(interface));
+  }
+}
+
+void check_generators(const PipelineSpec& spec, const Environment& env,
+                      std::vector<ConfigError>& errors) {
+  std::map<std::string, std::string> feeders;
+  for (size_t i = 0; i < spec.generators.size(); ++i) {
+    const GeneratorSpec& generator = spec.generators[i];
+    const std::string where = spec.where("generators[" + std::to_string(i) + "]");
+    const Args args(traffic::generator_params(), generator.params, where, errors);
+    const auto port = std::ranges::find(spec.ports, generator.port, &PortSpec::name);
+    if (port == spec.ports.end()) {
+      const auto found = errors_of([&] { (void)env.port(generator.port); });
+      for (const ConfigError& e : found) errors.emplace_back(e.what(), where, e.fix());
+    } else if (port->kind != "ring") {
+      errors.emplace_back("port '" + port->name + "' is of kind " + port->kind, where,
+                          "a generator feeds a port of kind ring");
+    } else if (const auto [it, is_first] = feeders.emplace(generator.port, generator.name);
+               !is_first) {
+      errors.emplace_back(
+          "port '" + port->name + "' is fed by generator '" + it->second + "' already", where,
+          "give each generator a ring port of its own");
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Environment> build_environment(const PipelineSpec& spec, PortsAre ports_are,
+                                               const Running& running,
+                                               std::vector<ConfigError>& errors) {
+  auto env = std::make_unique<Environment>();
+  env->batch_limit_pkts = spec.engine.batch_pkts;
+  for (const PortSpec& port : spec.ports) {
+    const std::string where = spec.where("ports." + port.name);
+    std::shared_ptr<Port> made = running_port(port, running);
+    if (made == nullptr) made = make_one(port, ports_are, *env, where, errors);
+    env->ports[port.name] = std::move(made);
+  }
+  add_interfaces(spec, *env, errors);
+  check_generators(spec, *env, errors);
+  return env;
+}
+
+}  // namespace batchplane::app

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// field_reader.h - takes fields out of one JSON object and notes every mistake instead of stopping.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/value.h"
+
+namespace batchplane::app {
+
+using SourceMap = std::map<std::string, std::string>;
+
+// Where mistakes go: the list, and the map from keys to lines of the file that people wrote.
+struct Mistakes {
+  std::vector<ConfigError>& errors;
+  const SourceMap& source_map;
+
+  void add(const std::string& key, const std::string& message, const std::string& fix = "");
+};
+
+// One object at the dotted key `key`. Each read names a field; finish() refuses what nobody read.
+class FieldReader {
+ public:
+  FieldReader(const Value& object, std::string key, Mistakes& mistakes);
+
+  std::string string(const std::string& name, const std::string& fallback = "");
+  std::string required_string(const std::string& name);
+  uint64_t integer(const std::string& name, uint64_t fallback, uint64_t least, uint64_t most);
+  // A number, -1 when missing or null.
+  int core(const std::string& name);
+  // Null when missing or not of that type.
+  const Dict* dict(const std::string& name);
+  const List* list(const std::string& name);
+  std::vector<std::string> strings(const std::string& name);
+  // The raw value; null when missing.
+  const Value& any(const std::string& name);
+
+  [[nodiscard]] bool has(const std::string& name) const { return object_.has(name); }
+  [[nodiscard]] const std::string& key() const { return key_; }
+  void mistake(const std::string& name, const std::string& message, const std::string& fix = "");
+  void finish();
+
+ private:
+  const Value& read(const std::string& name);
+  [[nodiscard]] std::string path_of(const std::string& name) const;
+
+  const Value& object_;
+  std::string key_;
+  Mistakes& mistakes_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace batchplane::app

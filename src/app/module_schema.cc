@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// module_schema.cc - kinds of modules and ports, generator parameters and drop reasons.
+#include "app/module_schema.h"
+
+#include "app/config_json.h"
+#include "core/module.h"
+#include "exec/batch.h"
+#include "ports/port_kinds.h"
+#include "traffic/generator.h"
+
+namespace batchplane::app {
+namespace {
+
+constexpr double kNoLimit = 9.2e18;
+
+Value bound_value(double bound) {
+  if (bound <= -kNoLimit || bound >= kNoLimit) return {};
+  const auto whole = static_cast<int64_t>(bound);
+  return static_cast<double>(whole) == bound ? Value(whole) : Value(bound);
+}
+
+Value param_value(const ParamSpec& spec) {
+  return Dict{{"name", spec.name},
+              {"type", param_type_name(spec.type)},
+              {"unit", spec.unit},
+              {"default", spec.default_value},
+              {"is_required", spec.default_value.is_null()},
+              {"min", bound_value(spec.min)},
+              {"max", bound_value(spec.max)},
+              {"choices", List(spec.choices.begin(), spec.choices.end())},
+              {"help", spec.help}};
+}
+
+List params_value(const std::vector<ParamSpec>& specs) {
+  List params;
+  for (const ParamSpec& spec : specs) params.push_back(param_value(spec));
+  return params;
+}
+
+Value reason_value(const DropReasonInfo& info) {
+  return Dict{{"name", info.name}, {"meaning", info.meaning}, {"remedy", info.remedy}};
+}
+
+const char* shape_name(Shape shape) {
+  static constexpr const char* kNames[] = {"in_place", "splitter", "terminal", "input", "queue"};
+  return kNames[static_cast<uint32_t>(shape)];
+}
+
+Value kind_value(const ModuleInfo& info) {
+  List drops;
+  for (const DropReason* reason : info.drops) {
+    drops.push_back(reason_value(drop_reasons()[reason->index()]));
+  }
+  return Dict{{"kind", info.kind},
+              {"help", info.help},
+              {"shape", shape_name(info.shape)},
+              {"is_egress", info.is_egress},
+              {"params", params_value(info.params)},
+              {"gate_names", List(info.gate_names.begin(), info.gate_names.end())},
+              {"first_named_gate", info.first_named_gate},
+              {"drops", std::move(drops)},
+              {"notes", info.notes}};
+}
+
+}  // namespace
+
+Value schema_value() {
+  List modules;
+  for (const ModuleInfo* info : all_module_kinds()) modules.push_back(kind_value(*info));
+  List ports;
+  for (const PortKindInfo& info : port_kinds()) {
+    ports.emplace_back(Dict{{"kind", info.kind},
+                            {"help", info.help},
+                            {"params", params_value(info.params)},
+                            {"notes", info.notes}});
+  }
+  List reasons;
+  for (const DropReasonInfo& info : drop_reasons()) reasons.push_back(reason_value(info));
+  return Dict{{"version", kPipelineVersion},
+              {"most_batch_pkts", exec::kMaxBatchPkts},
+              {"modules", std::move(modules)},
+              {"ports", std::move(ports)},
+              {"generator", Dict{{"params", params_value(traffic::generator_params())}}},
+              {"drop_reasons", std::move(reasons)}};
+}
+
+}  // namespace batchplane::app

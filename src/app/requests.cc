@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// requests.cc - the table of commands, and who carries them out.
+#include "app/requests.h"
+
+#include <algorithm>
+
+#include "app/config_json.h"
+#include "app/json_value.h"
+#include "app/messages.h"
+#include "core/args.h"
+#include "core/thread.h"
+
+namespace batchplane::app {
+namespace {
+
+enum class Pace : uint8_t { kQuick, kSlow, kTrace };
+
+struct Context {
+  const Value& args;
+  Runtime& runtime;
+  BulkEdits& bulk;
+  std::vector<ConfigError>& errors;
+  std::map<std::string, std::string>& source_map;
+};
+
+struct Command {
+  const char* name;
+  Pace pace;
+  Value (*run)(Context&);
+};
+
+std::string text_of(const Value& args, const char* key) {
+  if (!args[key].is_string()) throw ConfigError("'" + std::string(key) + "' is missing", key);
+  return args[key].as_string();
+}
+
+PipelineSpec pipeline_of(Context& context) {
+  if (!context.args["pipeline"].is_dict()) {
+    throw ConfigError("'pipeline' is missing", "pipeline", "canonical JSON of a pipeline");
+  }
+  PipelineSpec spec = spec_from_value(context.args["pipeline"], context.errors);
+  context.source_map = spec.source_map;
+  return spec;
+}
+
+Value run_check(Context& context) {
+  const PipelineSpec spec = pipeline_of(context);
+  Value plan;
+  if (context.errors.empty()) plan = context.runtime.check(spec, context.errors);
+  // Mistakes are what was asked for: the request itself is good.
+  List errors = errors_value(context.errors, spec.source_map);
+  context.errors.clear();
+  return Dict{{"errors", std::move(errors)}, {"plan", std::move(plan)}};
+}
+
+Value run_apply(Context& context) {
+  PipelineSpec spec = pipeline_of(context);
+  if (!context.errors.empty()) return {};
+  const Value& dry = context.args["dry_run"];
+  return context.runtime.apply(std::move(spec), !dry.is_null() && dry.as_bool(), context.errors);
+}
+
+Value run_module(Context& context) {
+  const Value& args = context.args["args"];
+  return context.runtime.command(text_of(context.args, "module"), text_of(context.args, "verb"),
+                                 args.is_null() ? Value(Dict{}) : args);
+}
+
+const Command kCommands[] = {
+    {"hello", Pace::kQuick, [](Context& c) { return c.runtime.hello(); }},
+    {"show", Pace::kQuick,
+     [](Context& c) { return c.runtime.show(text_of(c.args, "what"), c.args); }},
+    {"set", Pace::kQuick,
+     [](Context& c) {
+       c.runtime.set(c.args);
+       return Value(Dict{});
+     }},
+    {"module", Pace::kSlow, run_module},
+    {"bulk", Pace::kSlow, [](Context& c) { return c.bulk.run(c.args, c.runtime); }},
+    {"check", Pace::kSlow, run_check},
+    {"apply", Pace::kSlow, run_apply},
+    {"save", Pace::kSlow, [](Context& c) { return c.runtime.save(); }},
+    {"trace", Pace::kTrace, [](Context& c) { return c.runtime.trace(c.args); }},
+};
+
+const Command& find_command(const std::string& name) {
+  std::vector<std::string> names{"stop"};
+  for (const Command& command : kCommands) {
+    if (name == command.name) return command;
+    names.emplace_back(command.name);
+  }
+  const std::string near = nearest_word(name, names);
+  throw ConfigError("there is no command '" + name + "'", "cmd",
+                    near.empty() ? "hello, show, set, module, bulk, check, apply, save, trace, stop"
+                                 : "did you mean '" + near + "'?");
+}
+
+// Tables wait for table edits: what would make quick requests wait goes the slow way.
+Pace pace_of(const Request& request, const Command& command) {
+  const Value& what = request.args["what"];
+  const bool is_table = what.is_string() && what.as_string() == "tables";
+  return command.pace == Pace::kQuick && is_table ? Pace::kSlow : command.pace;
+}
+
+}  // namespace
+
+Request parse_request(const std::string& line, Value& id) {
+  const Value given = parse_json(line, "request");
+  if (!given.is_dict()) throw ConfigError("the request is no object", "request");
+  if (given["id"].is_int() || given["id"].is_string()) id = given["id"];
+  const Value& version = given["v"];
+  if (!version.is_int() || version.as_int() != kProtocolVersion) {
+    throw ConfigError("this version of the protocol is unknown", "v",
+                      "the daemon speaks version " + std::to_string(kProtocolVersion));
+  }
+  for (const auto& [key, value] : given.as_dict()) {
+    if (key != "v" && key != "id" && key != "cmd" && key != "args") {
+      throw ConfigError("unknown key '" + key + "'", "request", "v, id, cmd, args");
+    }
+  }
+  const Value& args = given["args"];
+  if (!args.is_null() && !args.is_dict()) throw ConfigError("'args' is no object", "args");
+  return {id, text_of(given, "cmd"), args.is_null() ? Value(Dict{}) : args};
+}
+
+std::string good_answer(const Value& id, const Value& result) {
+  std::string answer =
+      to_json(Dict{{"v", kProtocolVersion}, {"id", id}, {"ok", true}, {"result", result}});
+  if (answer.size() <= ControlSocket::kMaxAnswerBytes) return answer;
+  return bad_answer(id,
+                    {ConfigError("the answer is too long", "", "ask for less: a filter, a limit")});
+}
+
+std::string bad_answer(const Value& id, const std::vector<ConfigError>& errors,
+                       const std::map<std::string, std::string>& source_map) {
+  return to_json(Dict{{"v", kProtocolVersion},
+                      {"id", id},
+                      {"ok", false},
+                      {"errors", errors_value(errors, source_map)}});
+}
+
+std::string answer_request(const Request& request, Runtime& runtime, BulkEdits& bulk) {
+  std::vector<ConfigError> errors;
+  std::map<std::string, std::string> source_map;
+  Value result;
+  const std::vector<ConfigError> thrown = errors_of([&] {
+    Context context{request.args, runtime, bulk, errors, source_map};
+    result = find_command(request.cmd).run(context);
+  });
+  errors.insert(errors.end(), thrown.begin(), thrown.end());
+  return errors.empty() ? good_answer(request.id, result)
+                        : bad_answer(request.id, errors, source_map);
+}
+
+Requests::Requests(Runtime& runtime, Answer answer, Stop stop)
+    : runtime_(runtime),
+      answer_(std::move(answer)),
+      stop_(std::move(stop)),
+      trace_lane_(runtime.on_control_core(false)),
+      slow_lane_(runtime.on_control_core(false)),
+      quick_lane_(runtime.on_control_core(true)) {}
+
+void Requests::take(ControlSocket::ClientId client, std::string line) {
+  quick_lane_.post([this, client, line = std::move(line)] { route(client, line); });
+}
+
+void Requests::route(ControlSocket::ClientId client, const std::string& line) {
+  Value id;
+  Request request;
+  Pace pace = Pace::kQuick;
+  bool is_stop = false;
+  const std::vector<ConfigError> errors = errors_of([&] {
+    request = parse_request(line, id);
+    is_stop = request.cmd == "stop";
+    if (!is_stop) pace = pace_of(request, find_command(request.cmd));
+  });
+  if (!errors.empty()) {
+    answer_(client, bad_answer(id, errors));
+    return;
+  }
+  if (is_stop) {
+    stop_(client, id);
+    return;
+  }
+  auto job = [this, client, request = std::move(request)] {
+    answer_(client, answer_request(request, runtime_, bulk_));
+  };
+  if (pace == Pace::kQuick) {
+    job();
+  } else {
+    (pace == Pace::kSlow ? slow_lane_ : trace_lane_).post(std::move(job));
+  }
+}
+
+}  // namespace batchplane::app

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// requests_test.cc - every command against a small pipeline in this process, on a clock of the
+// test.
+#include "app/requests.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "app/config_json.h"
+#include "app/environment_build.h"
+#include "app/json_value.h"
+#include "app/memory_plan.h"
+#include "app/messages.h"
+
+namespace batchplane::app {
+namespace {
+
+const char* const kPipeline = R"({
+  "version": 1, "name": "small",
+  "modules": {"in": {"kind": "source", "params": {"burst_pkts": 8}},
+              "ttl": {"kind": "ttl"}, "out": {"kind": "sink"}},
+  "edges": [{"from": "in", "to": "ttl"}, {"from": "ttl", "to": "out"}],
+  "flows": [{"name": "f", "path": ["in", "ttl", "out"], "delay_slo_ns": 1000000}],
+  "source_map": {"modules.ttl": "small.yaml:4"}
+})";
+
+PipelineSpec spec_of(const std::string& text) {
+  std::vector<ConfigError> errors;
+  PipelineSpec spec = spec_from_value(parse_json(text, "test"), errors);
+  EXPECT_TRUE(errors.empty());
+  spec.workers = {{"w0", -1}};
+  return spec;
+}
+
+class RequestsTest : public testing::Test {
+ protected:
+  RequestsTest() {
+    const PipelineSpec spec = spec_of(kPipeline);
+    auto quiescence = std::make_shared<Quiescence>();
+    std::vector<ConfigError> errors;
+    auto env = build_environment(spec, PortsAre::kReal, {}, errors);
+    env->quiescence = quiescence.get();
+    auto graph = build_graph(spec, std::move(env));
+    static int pools = 0;
+    auto pool =
+        std::make_unique<PacketPool>("requests_" + std::to_string(pools++), pool_pkts_for(*graph),
+                                     data_bytes_needed(spec, *graph->env));
+    auto engine = std::make_unique<Engine>(std::move(graph), std::move(pool), quiescence);
+    engine_ = engine.get();
+    worker_ = engine->workers().front().get();
+    worker_->use_virtual_clock(&now_ns_);
+    CorePlan cores = plan_cores("");
+    runtime_ = std::make_unique<Runtime>(
+        Runtime::Parts{"small", cores, Dict{{"memory", "of a test"}}, quiescence, std::move(engine),
+                       std::make_unique<GeneratorSet>(cores.control_core), SnapshotCache(0, 0)});
+  }
+
+  void loop(int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      now_ns_ += 1000;
+      worker_->loop_once();
+    }
+  }
+  // The answer to one request line without its envelope.
+  Value answer(const std::string& cmd, const std::string& args = "{}") {
+    Value id;
+    const Request request =
+        parse_request(R"({"v":1,"id":5,"cmd":")" + cmd + R"(","args":)" + args + "}", id);
+    return parse_json(answer_request(request, *runtime_, bulk_), "answer");
+  }
+  Value result(const std::string& cmd, const std::string& args = "{}") {
+    const Value all = answer(cmd, args);
+    EXPECT_TRUE(all["ok"].as_bool()) << to_json(all);
+    return all["result"];
+  }
+  std::string refusal(const std::string& cmd, const std::string& args = "{}") {
+    const Value all = answer(cmd, args);
+    EXPECT_FALSE(all["ok"].as_bool()) << to_json(all);
+    return to_json(all["errors"]);
+  }
+  // The row called `name` in a list of dicts.
+  static Value row(const Value& list, const std::string& key, const std::string& name) {
+    for (const Value& one : list.as_list()) {
+      if (one[key] == Value(name)) return one;
+    }
+    ADD_FAILURE() << "no " << name;
+    return {};
+  }
+
+  uint64_t now_ns_ = 1'000'000'000;
+  Engine* engine_ = nullptr;
+  Worker* worker_ = nullptr;
+  std::unique_ptr<Runtime> runtime_;
+  BulkEdits bulk_;
+};
+
+TEST_F(RequestsTest, HelloSaysWhoItIs) {
+  const Value hello = result("hello");
+  EXPECT_EQ(hello["version"].as_int(), 1);
+  EXPECT_EQ(hello["pipeline"].as_string(), "small");
+  EXPECT_EQ(hello["facts"]["memory"].as_string(), "of a test");
+}
+
+TEST_F(RequestsTest, CountsAddUp) {
+  loop(10);
+  const Value runtime = result("show", R"({"what":"runtime"})");
+  EXPECT_EQ(runtime["balance"]["in_pkts"].as_int(), 80);
+  EXPECT_TRUE(runtime["balance"]["is_exact"].as_bool());
+  const Value ttl = row(runtime["modules"], "name", "ttl");
+  EXPECT_EQ(ttl["pkts"].as_int(), 80);
+  EXPECT_EQ(ttl["batches"].as_int(), 10);
+  EXPECT_EQ(ttl["batch_mean_pkts"].as_double(), 8.0);
+}
+
+TEST_F(RequestsTest, EverythingCanBeShown) {
+  loop(200);
+  const Value all = result("show", R"({"what":"all"})");
+  for (const char* what :
+       {"runtime", "buffers", "flows", "drops", "ports", "tables", "graph", "generators"}) {
+    EXPECT_TRUE(all.has(what)) << what;
+    EXPECT_EQ(result("show", std::string(R"({"what":")") + what + "\"}").type_name(),
+              all[what].type_name());
+  }
+  const Value flow = row(all["flows"], "name", "f");
+  EXPECT_EQ(all["flows"].as_list().back()["name"].as_string(), "other");
+  EXPECT_EQ(flow["slo_buckets"].as_list().size(), 32U);
+  EXPECT_TRUE(flow["percentiles_ns"].has("p99.9"));
+  EXPECT_EQ(all["graph"]["edges"].as_list().size(), 2U);
+}
+
+TEST_F(RequestsTest, TriggersAndAgeLimitsAreSetLive) {
+  EXPECT_EQ(result("set", R"({"what":"trigger","module":"ttl","trigger_pkts":32})"), Value(Dict{}));
+  result("set", R"({"what":"age_limit","module":"ttl","age_limit_ns":50000})");
+  const Value buffers = result("show", R"({"what":"buffers"})")["buffers"];
+  EXPECT_EQ(row(buffers, "module", "ttl")["trigger_pkts"].as_int(), 32);
+  EXPECT_EQ(row(buffers, "module", "ttl")["age_limit_ns"].as_int(), 50'000);
+  const Value saved = result("save");
+  EXPECT_EQ(saved["modules"]["ttl"]["trigger_pkts"].as_int(), 32);
+}
+
+TEST_F(RequestsTest, ManyChangesAreMadeAllOrNone) {
+  const std::string why = refusal("set", R"({"what":"many","sets":[
+      {"what":"trigger","module":"ttl","trigger_pkts":16},
+      {"what":"trigger","module":"tll","trigger_pkts":16}]})");
+  EXPECT_NE(why.find("did you mean 'ttl'"), std::string::npos) << why;
+  const std::string flow = refusal("set", R"({"what":"many","sets":[
+      {"what":"trigger","module":"ttl","trigger_pkts":16},
+      {"what":"slo","flow":"g","delay_slo_ns":5}]})");
+  EXPECT_NE(flow.find("no flow 'g'"), std::string::npos) << flow;
+  EXPECT_EQ(result("save")["modules"]["ttl"]["trigger_pkts"].as_int(), 0);
+  result("set", R"({"what":"many","sets":[
+      {"what":"trigger","module":"ttl","trigger_pkts":16},
+      {"what":"slo","flow":"f","delay_slo_ns":5}, {"what":"idle","mode":"hold"}]})");
+  const Value saved = result("save");
+  EXPECT_EQ(saved["modules"]["ttl"]["trigger_pkts"].as_int(), 16);
+  EXPECT_EQ(saved["flows"].as_list()[0]["delay_slo_ns"].as_int(), 5);
+  EXPECT_EQ(saved["engine"]["idle"].as_string(), "hold");
+}
+
+TEST_F(RequestsTest, RefusesWhatCannotBeSet) {
+  EXPECT_NE(refusal("set", R"({"what":"triger"})").find("did you mean 'trigger'"),
+            std::string::npos);
+  EXPECT_NE(refusal("set", R"({"what":"trigger","module":"ttl","trigger_pkts":257})"), "");
+  EXPECT_NE(refusal("set", R"({"what":"trigger","module":"ttl"})"), "");
+  EXPECT_NE(refusal("set", R"({"what":"trigger","module":"in","trigger_pkts":3})"), "");
+  EXPECT_NE(refusal("set", R"({"what":"idle","mode":"maybe"})"), "");
+  EXPECT_NE(refusal("set", R"({"what":"trigger","module":"ttl","trigger_pkts":3,"x":1})"), "");
+  EXPECT_NE(refusal("set", R"({"what":"generator","name":"g"})"), "");
+  EXPECT_NE(refusal("set", R"({"what":"many","sets":7})"), "");
+}
+
+TEST_F(RequestsTest, UnknownNamesComeWithTheNearest) {
+  EXPECT_NE(refusal("shwo").find("did you mean 'show'"), std::string::npos);
+  EXPECT_NE(refusal("show", R"({"what":"flwos"})").find("did you mean 'flows'"), std::string::npos);
+  EXPECT_NE(refusal("module", R"({"module":"tt","verb":"list"})").find("did you mean 'ttl'"),
+            std::string::npos);
+  EXPECT_NE(refusal("module", R"({"module":"ttl","verb":"list"})").find("no command"),
+            std::string::npos);
+  EXPECT_NE(refusal("show", "{}"), "");
+}
+
+TEST_F(RequestsTest, ModuleCommandsReachTheModule) {
+  loop();
+  result("module", R"({"module":"in","verb":"off"})");
+  loop(5);
+  EXPECT_EQ(result("show", R"({"what":"runtime"})")["balance"]["in_pkts"].as_int(), 8);
+}
+
+TEST_F(RequestsTest, WhatWasSavedStartsTheSamePipeline) {
+  result("set", R"({"what":"trigger","module":"ttl","trigger_pkts":4})");
+  const Value saved = result("save");
+  const Value checked = result("check", R"({"pipeline":)" + to_json(saved) + "}");
+  EXPECT_TRUE(checked["errors"].as_list().empty()) << to_json(checked);
+  EXPECT_GT(checked["plan"]["pool_pkts"].as_int(), 0);
+  const Value applied = result("apply", R"({"pipeline":)" + to_json(saved) + R"(,"dry_run":true})");
+  EXPECT_EQ(applied["difference"]["added"].as_list().size(), 0U);
+  EXPECT_FALSE(applied["applied"].as_bool());
+}
+
+TEST_F(RequestsTest, CheckNamesMistakesWithTheirLines) {
+  std::string bad = kPipeline;
+  bad.replace(bad.find(R"("kind": "ttl")"), 13, R"("kind": "tll")");
+  const Value checked = result("check", R"({"pipeline":)" + to_json(parse_json(bad, "bad")) + "}");
+  ASSERT_FALSE(checked["errors"].as_list().empty());
+  EXPECT_EQ(checked["errors"].as_list()[0]["where"].as_string(), "modules.ttl (small.yaml:4)");
+}
+
+TEST_F(RequestsTest, ApplySwapsTheGraphAndKeepsTheCounts) {
+  loop(10);
+  Dict next = parse_json(kPipeline, "next").as_dict();
+  Dict modules = next["modules"].as_dict();
+  modules["count"] = Dict{{"kind", "counter"}};
+  next["modules"] = modules;
+  next["edges"] = parse_json(R"([{"from":"in","to":"ttl"},{"from":"ttl","to":"count"},
+                                 {"from":"count","to":"out"}])",
+                             "edges");
+  next["flows"] = parse_json(R"([{"name":"f","path":["in","ttl","count","out"]}])", "flows");
+  const Value applied = result("apply", R"({"pipeline":)" + to_json(next) + "}");
+  EXPECT_TRUE(applied["applied"].as_bool());
+  EXPECT_EQ(applied["difference"]["added"].as_list().front().as_string(), "count");
+  loop(10);
+  const Value runtime = result("show", R"({"what":"runtime"})");
+  EXPECT_EQ(runtime["balance"]["in_pkts"].as_int(), 160);
+  EXPECT_TRUE(runtime["balance"]["is_exact"].as_bool());
+  EXPECT_EQ(row(runtime["modules"], "name", "count")["pkts"].as_int(), 80);
+}
+
+TEST_F(RequestsTest, AnApplyWithAMistakeChangesNothing) {
+  std::string bad = kPipeline;
+  bad.replace(bad.find(R"("to": "out")"), 11, R"("to": "ouy")");
+  const std::string why =
+      refusal("apply", R"({"pipeline":)" + to_json(parse_json(bad, "bad")) + "}");
+  EXPECT_NE(why.find("no module 'ouy'"), std::string::npos) << why;
+  loop(3);
+  EXPECT_EQ(result("show", R"({"what":"runtime"})")["balance"]["sent_pkts"].as_int(), 24);
+}
+
+TEST_F(RequestsTest, TraceRefusesABadFilter) {
+  const std::string why = refusal("trace", R"({"filter":"udp adn port 5","timeout_ns":1})");
+  EXPECT_NE(why.find("is no filter"), std::string::npos) << why;
+  EXPECT_NE(refusal("trace", R"({"count":0})"), "");
+  EXPECT_NE(refusal("trace", R"({"count":128})"), "");
+}
+
+TEST_F(RequestsTest, BulkEditsNeedTheirToken) {
+  EXPECT_NE(refusal("bulk", R"({"phase":"begin","module":"nobody","verb":"add"})"), "");
+  const Value begun = result("bulk", R"({"phase":"begin","module":"ttl","verb":"add"})");
+  const std::string token = begun["token"].as_string();
+  EXPECT_EQ(result("bulk", R"({"phase":"append","items":[1,2],"token":")" + token + "\"}")["count"]
+                .as_int(),
+            2);
+  EXPECT_EQ(result("bulk", R"({"phase":"append","items":[3],"token":")" + token + "\"}")["count"]
+                .as_int(),
+            3);
+  result("bulk", R"({"phase":"abort","token":")" + token + "\"}");
+  EXPECT_NE(refusal("bulk", R"({"phase":"commit","token":")" + token + "\"}"), "");
+  EXPECT_NE(refusal("bulk", R"({"phase":"halt"})"), "");
+}
+
+TEST_F(RequestsTest, TheLastReportAddsUpWithPacketsHeld) {
+  result("set", R"({"what":"trigger","module":"ttl","trigger_pkts":30})");
+  result("set", R"({"what":"idle","mode":"hold"})");
+  loop(3);
+  EXPECT_GT(row(result("show", R"({"what":"buffers"})")["buffers"], "module", "ttl")["held_pkts"]
+                .as_int(),
+            0);
+  result("module", R"({"module":"in","verb":"off"})");
+  const Value report = runtime_->stop();
+  EXPECT_TRUE(runtime_->is_balanced());
+  EXPECT_EQ(report["balance"]["sent_pkts"].as_int(), 24);
+  EXPECT_EQ(report["balance"]["held_pkts"].as_int(), 0);
+  EXPECT_EQ(report["pool"]["free_pkts"].as_int(), report["pool"]["size_pkts"].as_int());
+}
+
+TEST(ParseRequest, RefusesWhatIsNoRequest) {
+  for (const char* line :
+       {"", "7", "[]", "{}", R"({"v":2,"cmd":"hello"})", R"({"v":1})", R"({"v":1,"cmd":3})",
+        R"({"v":1,"cmd":"hello","args":[]})", R"({"v":1,"cmd":"hello","extra":1})", "{\"v\":1"}) {
+    Value id;
+    EXPECT_THROW((void)parse_request(line, id), ConfigError) << line;
+  }
+}
+
+TEST(ParseRequest, KnowsTheIdEvenOfABadOne) {
+  Value id;
+  EXPECT_THROW((void)parse_request(R"({"v":9,"id":"x","cmd":"hello"})", id), ConfigError);
+  EXPECT_EQ(id.as_string(), "x");
+}
+
+TEST_F(RequestsTest, LanesAnswerEveryRequestOfAnyKind) {
+  std::mutex mutex;
+  std::condition_variable something;
+  std::vector<std::string> answers;
+  bool is_stop = false;
+  Requests requests(
+      *runtime_,
+      [&](ControlSocket::ClientId, std::string line) {
+        const std::lock_guard lock(mutex);
+        answers.push_back(std::move(line));
+        something.notify_all();
+      },
+      [&](ControlSocket::ClientId, const Value&) {
+        const std::lock_guard lock(mutex);
+        is_stop = true;
+        something.notify_all();
+      });
+  for (const char* line : {R"({"v":1,"id":1,"cmd":"hello"})", R"({"v":1,"id":2,"cmd":"save"})",
+                           R"({"v":1,"id":3,"cmd":"trace","args":{"timeout_ns":1000}})", "nonsense",
+                           R"({"v":1,"id":4,"cmd":"show","args":{"what":"tables"}})",
+                           R"({"v":1,"id":5,"cmd":"stop"})"}) {
+    requests.take(1, line);
+  }
+  std::unique_lock lock(mutex);
+  EXPECT_TRUE(something.wait_for(lock, std::chrono::seconds(20),
+                                 [&] { return is_stop && answers.size() == 5; }));
+}
+
+}  // namespace
+}  // namespace batchplane::app

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// runtime.cc - what a running pipeline tells about itself, and how it ends.
+#include "app/runtime.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "app/config_json.h"
+#include "app/telemetry.h"
+#include "base/clock.h"
+#include "core/thread.h"
+
+namespace batchplane::app {
+namespace {
+
+constexpr std::chrono::microseconds kTraceEndPoll(200);
+
+}  // namespace
+
+Runtime::Runtime(Parts parts)
+    : parts_(std::move(parts)), started_ns_(TscClock::instance().now_ns()) {}
+
+Runtime::~Runtime() {
+  parts_.generators.reset();  // they feed ports of the engine from its pool
+}
+
+uint64_t Runtime::uptime_ns() const { return TscClock::instance().now_ns() - started_ns_; }
+
+std::shared_ptr<const Snapshot> Runtime::snapshot(bool with_fine) {
+  return parts_.cache.get(TscClock::instance().now_ns(), with_fine,
+                          [this](bool fine) { return parts_.engine->snapshot(fine); });
+}
+
+Lane::Around Runtime::on_control_core(bool wants_priority) const {
+  return [cores = parts_.cores, wants_priority](const std::function<void()>& body) {
+    enter_control_core(cores, wants_priority);
+    [[maybe_unused]] const PacketThread registered;
+    body();
+  };
+}
+
+Value Runtime::hello() {
+  const std::lock_guard lock(locks_.engine);
+  return Dict{{"version", 1},
+              {"daemon", kDaemonVersion},
+              {"name", parts_.name},
+              {"pid", static_cast<int64_t>(getpid())},
+              {"uptime_ns", uptime_ns()},
+              {"pipeline", parts_.engine->graph().spec.name},
+              {"facts", parts_.facts}};
+}
+
+Value Runtime::save() {
+  const std::scoped_lock lock(locks_.tables, locks_.engine);
+  PipelineSpec spec = parts_.engine->current_spec();
+  spec.generators = parts_.generators->saved();
+  return spec_to_value(spec);
+}
+
+void Runtime::require_module(const std::string& module) {
+  const std::lock_guard lock(locks_.engine);
+  (void)parts_.engine->graph().at(module);
+}
+
+Value Runtime::command(const std::string& module, const std::string& verb, const Value& args) {
+  const std::lock_guard lock(locks_.tables);
+  return parts_.engine->graph().at(module).module->command(verb, args);
+}
+
+// Of several traces in a row each is cancelled when its turn comes, until the lock is ours.
+std::unique_lock<std::mutex> Runtime::end_traces() {
+  std::unique_lock lock(locks_.trace, std::defer_lock);
+  while (!lock.try_lock()) {
+    parts_.engine->cancel_trace();
+    std::this_thread::sleep_for(kTraceEndPoll);
+  }
+  return lock;
+}
+
+Value Runtime::stop() {
+  const std::unique_lock trace_lock = end_traces();
+  const std::scoped_lock lock(locks_.tables, locks_.engine);
+  if (is_stopped_) return final_report();
+  is_stopped_ = true;
+  parts_.generators->stop();
+  parts_.engine->stop(true);
+  parts_.cache.forget();
+  return final_report();
+}
+
+// Every packet that came in has left, was dropped with a reason, or is still held somewhere. What
+// no longer is anywhere was lost, and what the pool misses was leaked.
+Value Runtime::final_report() {
+  const Graph& graph = parts_.engine->graph();
+  const auto now = snapshot(true);
+  is_balanced_ = now->balance.is_exact();
+  Dict pool{{"size_pkts", parts_.engine->pool()->size_pkts()},
+            {"free_pkts", parts_.engine->pool()->available_pkts()}};
+  return Dict{{"ran_ns", uptime_ns()},          {"balance", balance_value(now->balance)},
+              {"runtime", runtime_value(*now)}, {"flows", flows_value(*now, graph)},
+              {"drops", drops_value(*now)},     {"generators", parts_.generators->show()},
+              {"pool", std::move(pool)}};
+}
+
+}  // namespace batchplane::app

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// runtime.h - a pipeline that runs, and everything that can be asked of it or changed in it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "app/core_plan.h"
+#include "app/generator_set.h"
+#include "app/lanes.h"
+#include "app/snapshot_cache.h"
+#include "core/engine.h"
+
+namespace batchplane::app {
+
+inline constexpr const char* kDaemonVersion = "0.1.0";
+
+// What a request holds while it runs. Taken in this order.
+//   trace:  a trace is under way, or the graph is being swapped
+//   tables: module commands and building of graphs, which may take seconds
+//   engine: snapshots, edits of buffers, swap of the graph: milliseconds
+struct Locks {
+  std::mutex trace;
+  std::mutex tables;
+  std::mutex engine;
+};
+
+class Runtime {
+ public:
+  struct Parts {
+    std::string name;
+    CorePlan cores;
+    Dict facts;
+    std::shared_ptr<Quiescence> quiescence;
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<GeneratorSet> generators;
+    SnapshotCache cache = SnapshotCache();
+  };
+  explicit Runtime(Parts parts);
+  ~Runtime();
+
+  // Everything below may be called from any thread; each call takes the locks that it needs.
+  Value hello();
+  Value show(const std::string& what, const Value& args);
+  void set(const Value& args);
+  // Throws ConfigError with the nearest name when there is none of this name.
+  void require_module(const std::string& module);
+  Value command(const std::string& module, const std::string& verb, const Value& args);
+  // Mistakes of a pipeline and, when there are none, what it would need.
+  Value check(const PipelineSpec& next, std::vector<ConfigError>& errors);
+  // In one step or, with the mistakes noted, not at all.
+  Value apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError>& errors);
+  Value save();
+  Value trace(const Value& args);
+
+  // Ends traffic, drains and tells how it went; only the first call does something.
+  Value stop();
+  // What a control thread runs in: its core, its priority, a place in the packet pool's books.
+  [[nodiscard]] Lane::Around on_control_core(bool wants_priority) const;
+  [[nodiscard]] const std::string& name() const { return parts_.name; }
+  [[nodiscard]] uint64_t uptime_ns() const;
+  // Whether the last stop() found every packet.
+  [[nodiscard]] bool is_balanced() const { return is_balanced_; }
+
+ private:
+  // Gives up the trace under way, and those that clients have waiting, for a change that cannot
+  // wait.
+  [[nodiscard]] std::unique_lock<std::mutex> end_traces();
+  // The caller holds locks_.engine.
+  std::shared_ptr<const Snapshot> snapshot(bool with_fine);
+  Value show_snapshot(const std::string& what, const Snapshot& now);
+  Value show_ports();
+  Value show_tables();
+  Value show_all();
+  Value list_table(const std::string& module, const Value& filter);
+  Value final_report();
+
+  Parts parts_;
+  Locks locks_;
+  uint64_t started_ns_;
+  bool is_stopped_ = false;
+  bool is_balanced_ = true;
+};
+
+// A pipeline checked without running it: mistakes, and {"pool_pkts", "memory_mb", "workers", ..}.
+// `running` may lend ports.
+Value check_pipeline(const PipelineSpec& spec, const PipelineSpec* running_spec,
+                     const Environment* running_env, std::vector<ConfigError>& errors);
+
+}  // namespace batchplane::app

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// runtime_set.cc - live changes: all of a request in one step, or none.
+#include <algorithm>
+
+#include "app/field_reader.h"
+#include "app/runtime.h"
+#include "core/args.h"
+
+namespace batchplane::app {
+namespace {
+
+constexpr uint64_t kMostNs = 1'000'000'000'000'000;
+const std::vector<std::string> kTargets{"trigger",   "age_limit", "idle", "slo",
+                                        "generator", "port",      "many"};
+
+struct SloEdit {
+  std::string flow;
+  uint64_t delay_slo_ns;
+};
+struct NamedEdit {
+  std::string name;
+  Value fields;
+};
+
+// A request taken apart, before anything is done.
+struct Edits {
+  std::vector<Engine::TriggerEdit> triggers;
+  std::vector<Engine::AgeEdit> ages;
+  std::vector<bool> idle_holds;
+  std::vector<SloEdit> slos;
+  std::vector<NamedEdit> generators;
+  std::vector<NamedEdit> ports;
+};
+
+void read_generator(FieldReader& fields, const Value& args, Edits& edits) {
+  edits.generators.push_back({fields.required_string("name"), args});
+  for (const char* key : {"rate_pps", "flow", "weights", "is_on", "is_saturating"}) fields.any(key);
+}
+
+void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Edits& edits) {
+  FieldReader fields(args, key, mistakes);
+  const std::string what = fields.required_string("what");
+  if (what == "trigger") {
+    const std::string module = fields.required_string("module");
+    if (!fields.has("trigger_pkts")) fields.mistake("trigger_pkts", "it is missing");
+    const auto pkts =
+        static_cast<uint32_t>(fields.integer("trigger_pkts", 0, 0, exec::kMaxBatchPkts));
+    edits.triggers.push_back({module, pkts});
+  } else if (what == "age_limit") {
+    const std::string module = fields.required_string("module");
+    if (!fields.has("age_limit_ns"))
+      fields.mistake("age_limit_ns", "it is missing", "null: the stranding limit");
+    edits.ages.push_back({module, fields.integer("age_limit_ns", 0, 1, kMostNs)});
+  } else if (what == "idle") {
+    const std::string mode = fields.required_string("mode");
+    if (mode != "release" && mode != "hold")
+      fields.mistake("mode", "'" + mode + "' is no idle mode", "release or hold");
+    edits.idle_holds.push_back(mode == "hold");
+  } else if (what == "slo") {
+    const std::string flow = fields.required_string("flow");
+    if (!fields.has("delay_slo_ns")) fields.mistake("delay_slo_ns", "it is missing", "0: none");
+    edits.slos.push_back({flow, fields.integer("delay_slo_ns", 0, 0, kMostNs)});
+  } else if (what == "generator") {
+    read_generator(fields, args, edits);
+  } else if (what == "port") {
+    edits.ports.push_back({fields.required_string("name"), args});
+    return;  // its other fields are the port's to judge
+  } else {
+    const std::string near = nearest_word(what, kTargets);
+    fields.mistake("what", "there is nothing called '" + what + "' to set",
+                   near.empty() ? "trigger, age_limit, idle, slo, generator, port, many"
+                                : "did you mean '" + near + "'?");
+    return;
+  }
+  fields.finish();
+}
+
+Edits read_edits(const Value& args) {
+  Edits edits;
+  std::vector<ConfigError> errors;
+  const SourceMap nowhere;
+  Mistakes mistakes{errors, nowhere};
+  if (args["what"].is_string() && args["what"].as_string() == "many") {
+    FieldReader fields(args, "", mistakes);
+    fields.any("what");
+    const List* sets = fields.list("sets");
+    if (sets == nullptr) fields.mistake("sets", "a list of changes is missing");
+    for (size_t i = 0; sets != nullptr && i < sets->size(); ++i) {
+      read_edit((*sets)[i], "sets[" + std::to_string(i) + "]", mistakes, edits);
+    }
+    fields.finish();
+  } else {
+    read_edit(args, "", mistakes, edits);
+  }
+  if (!errors.empty()) throw ConfigErrors(std::move(errors));
+  return edits;
+}
+
+void check_flows(const PipelineSpec& spec, const std::vector<SloEdit>& slos) {
+  std::vector<std::string> flows;
+  for (const FlowSpec& flow : spec.flows) flows.push_back(flow.name);
+  for (const SloEdit& edit : slos) {
+    if (std::ranges::find(flows, edit.flow) != flows.end()) continue;
+    const std::string near = nearest_word(edit.flow, flows);
+    throw ConfigError("no flow '" + edit.flow + "'", "flow",
+                      near.empty() ? "show flows lists them" : "did you mean '" + near + "'?");
+  }
+}
+
+}  // namespace
+
+void Runtime::set(const Value& args) {
+  const Edits edits = read_edits(args);
+  const std::lock_guard lock(locks_.engine);
+  Engine& engine = *parts_.engine;
+  check_flows(engine.graph().spec, edits.slos);
+  for (const NamedEdit& edit : edits.generators) parts_.generators->check(edit.name, edit.fields);
+  std::vector<std::shared_ptr<Port>> ports;
+  for (const NamedEdit& edit : edits.ports) ports.push_back(engine.graph().env->port(edit.name));
+  if (ports.size() > 1 || (!ports.empty() && edits.triggers.size() + edits.ages.size() != 0)) {
+    throw ConfigError("a port cannot be changed in one step with other things", "sets",
+                      "set it by itself");
+  }
+  // Only a port's own command can still refuse, and it comes alone; set_buffers checks before it
+  // acts.
+  for (size_t i = 0; i < ports.size(); ++i) ports[i]->command("set", edits.ports[i].fields);
+  engine.set_buffers(edits.triggers, edits.ages);
+  for (const bool is_hold : edits.idle_holds) engine.set_idle_hold(is_hold);
+  for (const SloEdit& edit : edits.slos) engine.set_slo(edit.flow, edit.delay_slo_ns);
+  for (const NamedEdit& edit : edits.generators) parts_.generators->set(edit.name, edit.fields);
+  parts_.cache.forget();
+}
+
+}  // namespace batchplane::app

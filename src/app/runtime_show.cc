@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// runtime_show.cc - answers of `show`.
+#include "app/runtime.h"
+
+#include <algorithm>
+
+#include "app/telemetry.h"
+#include "core/args.h"
+
+namespace batchplane::app {
+namespace {
+
+const std::vector<std::string> kSubjects{"runtime", "buffers", "flows",      "drops", "ports",
+                                         "tables",  "graph",   "generators", "all"};
+
+Value port_value(const std::string& name, const std::string& kind, const Port& port) {
+  const PortStats stats = port.stats();
+  return Dict{{"name", name},
+              {"kind", kind},
+              {"is_up", port.is_up()},
+              {"is_exhausted", port.is_exhausted()},
+              {"mac", net::format_mac(port.mac())},
+              {"mtu_bytes", port.mtu_bytes()},
+              {"held_pkts", port.held_pkts()},
+              {"stats", Dict{{"rx_pkts", stats.rx_pkts},
+                             {"rx_bytes", stats.rx_bytes},
+                             {"tx_pkts", stats.tx_pkts},
+                             {"tx_bytes", stats.tx_bytes},
+                             {"rx_missed_pkts", stats.rx_missed_pkts},
+                             {"rx_refused_pkts", stats.rx_refused_pkts},
+                             {"tx_refused_pkts", stats.tx_refused_pkts}}},
+              {"facts", port.show()}};
+}
+
+}  // namespace
+
+Value Runtime::show_ports() {
+  const Graph& graph = parts_.engine->graph();
+  List ports;
+  for (const PortSpec& spec : graph.spec.ports) {
+    const auto it = graph.env->ports.find(spec.name);
+    if (it != graph.env->ports.end())
+      ports.push_back(port_value(spec.name, spec.kind, *it->second));
+  }
+  return ports;
+}
+
+Value Runtime::show_tables() {
+  List tables;
+  for (const Instance& instance : parts_.engine->graph().instances) {
+    Value shown = instance.module->show();
+    if (!shown.is_dict() || shown.as_dict().empty()) continue;
+    Dict table = shown.as_dict();
+    table["module"] = instance.name;
+    table["kind"] = instance.info->kind;
+    tables.emplace_back(std::move(table));
+  }
+  return tables;
+}
+
+Value Runtime::list_table(const std::string& module, const Value& filter) {
+  const std::lock_guard lock(locks_.tables);
+  const Instance& instance = parts_.engine->graph().at(module);
+  return instance.module->command("list", filter.is_null() ? Value(Dict{}) : filter);
+}
+
+Value Runtime::show_snapshot(const std::string& what, const Snapshot& now) {
+  const Graph& graph = parts_.engine->graph();
+  if (what == "runtime") return runtime_value(now);
+  if (what == "buffers") return buffers_value(now, parts_.cache.worst_firings_per_run());
+  if (what == "flows") return flows_value(now, graph);
+  if (what == "drops") return drops_value(now);
+  return graph_value(now, graph);
+}
+
+Value Runtime::show_all() {
+  const std::scoped_lock lock(locks_.tables, locks_.engine);
+  const auto now = snapshot(true);
+  Dict all;
+  for (const char* what : {"runtime", "buffers", "flows", "drops", "graph"}) {
+    all[what] = show_snapshot(what, *now);
+  }
+  all["ports"] = show_ports();
+  all["tables"] = show_tables();
+  all["generators"] = parts_.generators->show();
+  return all;
+}
+
+Value Runtime::show(const std::string& what, const Value& args) {
+  if (what == "all") return show_all();
+  if (what == "tables") {
+    if (args.has("module")) return list_table(args["module"].as_string(), args["filter"]);
+    const std::lock_guard lock(locks_.tables);
+    return show_tables();
+  }
+  const std::lock_guard lock(locks_.engine);
+  if (what == "ports") return show_ports();
+  if (what == "generators") return parts_.generators->show();
+  if (std::ranges::find(kSubjects, what) != kSubjects.end()) {
+    return show_snapshot(what, *snapshot(what == "flows"));
+  }
+  const std::string near = nearest_word(what, kSubjects);
+  throw ConfigError("there is nothing called '" + what + "' to show", "what",
+                    near.empty()
+                        ? "runtime, buffers, flows, drops, ports, tables, graph, generators, all"
+                        : "did you mean '" + near + "'?");
+}
+
+}  // namespace batchplane::app

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// startup.h - from a pipeline file to a running pipeline, as an ordered table of steps.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/core_plan.h"
+#include "app/runtime.h"
+#include "ports/eal.h"
+
+namespace batchplane::app {
+
+struct DaemonOptions {
+  std::string name;
+  std::string socket_path;
+  std::string pipeline_path;
+  std::string cores;
+  uint64_t memory_mb = 0;  // 0 = computed
+  double duration_s = 0;   // 0 = until told to stop
+};
+
+// What the steps hand on to each other.
+struct Startup {
+  DaemonOptions options;
+  PipelineSpec spec = {};
+  CorePlan cores = {};
+  uint64_t memory_mb = 0;
+  ports::EalFacts eal = {};
+  std::shared_ptr<Quiescence> quiescence = {};
+  // Before what holds its packets, so that it goes last.
+  std::unique_ptr<PacketPool> pool = {};
+  std::unique_ptr<Environment> env = {};
+  std::unique_ptr<Graph> graph = {};
+  std::unique_ptr<Engine> engine = {};
+  std::unique_ptr<GeneratorSet> generators = {};
+  std::unique_ptr<Runtime> runtime = {};
+};
+
+// Does all steps; throws ConfigErrors with every mistake of the step that failed.
+void start_up(Startup& startup);
+// The steps up to those that open devices; then checks. Returns the plan.
+Value check_file(Startup& startup, std::vector<ConfigError>& errors);
+
+// Reads a whole file; throws ConfigError.
+std::string read_file(const std::string& path);
+
+}  // namespace batchplane::app

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// telemetry.cc - workers, modules, buffers and drops as plain values.
+#include "app/telemetry.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace batchplane::app {
+namespace {
+
+// Spread of the sampled batch sizes, relative to their mean, from which on both costs are told.
+constexpr double kLeastSpread = 0.05;
+constexpr uint64_t kLeastSamples = 16;
+
+Value optional_value(bool is_known, double number) { return is_known ? Value(number) : Value(); }
+
+uint64_t dropped_by(const ModuleSnapshot& module) {
+  uint64_t sum = 0;
+  for (const uint64_t pkts : module.drops) sum += pkts;
+  return sum;
+}
+
+Value worker_value(const WorkerSnapshot& worker) {
+  const WorkerStats& stats = worker.stats;
+  const uint64_t loop_ns = stats.busy_ns + stats.idle_ns;
+  return Dict{
+      {"name", worker.name},
+      {"core", worker.core < 0 ? Value() : Value(worker.core)},
+      {"loops", stats.loops},
+      {"runs", worker.runs},
+      {"clock_reads", worker.clock_reads},
+      {"originated_pkts", worker.originated_pkts},
+      {"busy_ratio",
+       loop_ns == 0 ? 0.0 : static_cast<double>(stats.busy_ns) / static_cast<double>(loop_ns)},
+      {"gaps", Dict{{"count", stats.gaps}, {"max_ns", stats.gap_max_ns}, {"sum_ns", stats.gap_ns}}},
+      {"regimes_ns",
+       Dict{{"busy", stats.busy_ns}, {"idle", stats.idle_ns}, {"control", stats.control_ns}}}};
+}
+
+Value module_value(const ModuleSnapshot& module, double cycles_per_ns) {
+  const exec::CostSamples& cost = module.cost;
+  const std::optional<CostFit> fit = fit_cost(cost, cycles_per_ns);
+  const double sampled_ns = static_cast<double>(cost.cycles) / cycles_per_ns;
+  return Dict{
+      {"name", module.name},
+      {"kind", module.kind},
+      {"worker", module.worker},
+      {"batches", module.batches},
+      {"pkts", module.pkts},
+      {"batch_mean_pkts",
+       optional_value(module.batches != 0,
+                      static_cast<double>(module.pkts) / static_cast<double>(module.batches))},
+      {"ns_per_pkt", optional_value(cost.pkts != 0, sampled_ns / static_cast<double>(cost.pkts))},
+      {"cost_per_batch_ns", optional_value(fit.has_value(), fit ? fit->per_batch_ns : 0)},
+      {"cost_per_pkt_ns", optional_value(fit.has_value(), fit ? fit->per_pkt_ns : 0)},
+      {"sampled", Dict{{"batches", cost.batches}, {"pkts", cost.pkts}, {"ns", sampled_ns}}},
+      {"kept_pkts", module.kept_pkts},
+      {"dropped_pkts", dropped_by(module)}};
+}
+
+Value buffer_value(const ModuleSnapshot& module) {
+  Dict causes;
+  for (uint32_t c = 0; c < exec::kCauses; ++c) {
+    const exec::CauseCount& count = module.causes[c];
+    causes[exec::kCauseNames[c]] =
+        Dict{{"firings", count.firings}, {"pkts", count.pkts}, {"wait_ns", count.wait_ns}};
+  }
+  return Dict{{"module", module.name},
+              {"trigger_pkts", module.trigger_pkts},
+              {"age_limit_ns", module.age_limit_ns},
+              {"held_pkts", module.held_pkts},
+              {"arrived_batches", module.arrived_batches},
+              {"arrived_pkts", module.arrived_pkts},
+              {"late_releases", module.late_releases},
+              {"causes", std::move(causes)}};
+}
+
+}  // namespace
+
+std::optional<CostFit> fit_cost(const exec::CostSamples& samples, double cycles_per_ns) {
+  if (samples.batches < kLeastSamples) return std::nullopt;
+  const auto n = static_cast<double>(samples.batches);
+  const auto sum = static_cast<double>(samples.pkts);
+  const auto squares = static_cast<double>(samples.pkts_squared);
+  const auto cycles = static_cast<double>(samples.cycles);
+  const auto products = static_cast<double>(samples.cycles_pkts);
+  const double mean = sum / n;
+  const double variance = squares / n - mean * mean;
+  if (mean <= 0 || variance < kLeastSpread * kLeastSpread * mean * mean) return std::nullopt;
+  double per_pkt = (products / n - cycles / n * mean) / variance;
+  double per_batch = cycles / n - per_pkt * mean;
+  // Neither cost can be negative: the other one then explains all.
+  if (per_batch < 0) {
+    per_batch = 0;
+    per_pkt = products / squares;
+  } else if (per_pkt < 0) {
+    per_pkt = 0;
+    per_batch = cycles / n;
+  }
+  return CostFit{per_batch / cycles_per_ns, per_pkt / cycles_per_ns};
+}
+
+Value balance_value(const Balance& balance) {
+  const uint64_t in = balance.in_pkts + balance.originated_pkts;
+  const uint64_t known = balance.sent_pkts + balance.dropped_pkts + balance.held_pkts;
+  return Dict{
+      {"in_pkts", balance.in_pkts},     {"originated_pkts", balance.originated_pkts},
+      {"sent_pkts", balance.sent_pkts}, {"dropped_pkts", balance.dropped_pkts},
+      {"held_pkts", balance.held_pkts}, {"in_flight_pkts", static_cast<int64_t>(in - known)},
+      {"is_exact", balance.is_exact()}};
+}
+
+Value runtime_value(const Snapshot& snapshot) {
+  const double cycles_per_ns = TscClock::instance().cycles_per_ns();
+  List workers;
+  for (const WorkerSnapshot& worker : snapshot.workers) workers.push_back(worker_value(worker));
+  List modules;
+  for (const ModuleSnapshot& module : snapshot.modules) {
+    modules.push_back(module_value(module, cycles_per_ns));
+  }
+  return Dict{{"now_ns", snapshot.now_ns},
+              {"epoch_ns", snapshot.now_ns - std::min(snapshot.now_ns, snapshot.previous_ns)},
+              {"workers", std::move(workers)},
+              {"balance", balance_value(snapshot.balance)},
+              {"modules", std::move(modules)}};
+}
+
+Value buffers_value(const Snapshot& snapshot, uint32_t worst_firings_per_run) {
+  List buffers;
+  for (const ModuleSnapshot& module : snapshot.modules) {
+    if (module.has_buffer) buffers.push_back(buffer_value(module));
+  }
+  return Dict{{"buffers", std::move(buffers)}, {"worst_firings_per_run", worst_firings_per_run}};
+}
+
+Value drops_value(const Snapshot& snapshot) {
+  const std::vector<DropReasonInfo>& reasons = drop_reasons();
+  List drops;
+  for (const ModuleSnapshot& module : snapshot.modules) {
+    for (size_t r = 0; r < module.drops.size() && r < reasons.size(); ++r) {
+      if (module.drops[r] == 0) continue;
+      drops.emplace_back(Dict{{"module", module.name},
+                              {"reason", reasons[r].name},
+                              {"pkts", module.drops[r]},
+                              {"meaning", reasons[r].meaning},
+                              {"remedy", reasons[r].remedy}});
+    }
+  }
+  return drops;
+}
+
+}  // namespace batchplane::app

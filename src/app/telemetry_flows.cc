@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// telemetry_flows.cc - delays of flows with their percentiles, and packets along the edges of the
+// graph.
+#include <algorithm>
+#include <cmath>
+
+#include "app/telemetry.h"
+
+namespace batchplane::app {
+namespace {
+
+struct Percentile {
+  const char* name;
+  double p;
+};
+constexpr Percentile kPercentiles[] = {
+    {"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}};
+
+Value flow_value(const FlowSnapshot& flow, const std::vector<std::string>& path) {
+  Dict percentiles;
+  for (const auto& [name, p] : kPercentiles) {
+    const auto delay = percentile_ns(flow.fine_buckets, p, flow.total.delay_max_ns);
+    percentiles[name] = delay ? Value(*delay) : Value();
+  }
+  const uint64_t pkts = flow.total.pkts;
+  return Dict{
+      {"name", flow.name},
+      {"path", List(path.begin(), path.end())},
+      {"delay_slo_ns", flow.delay_slo_ns},
+      {"pkts", pkts},
+      {"late_pkts", flow.total.late_pkts},
+      {"delay_mean_ns",
+       pkts == 0 ? Value()
+                 : Value(static_cast<double>(flow.total.delay_sum_ns) / static_cast<double>(pkts))},
+      {"delay_max_ns", flow.total.delay_max_ns},
+      {"percentiles_ns", std::move(percentiles)},
+      {"slo_buckets", List(std::begin(flow.total.slo_buckets), std::end(flow.total.slo_buckets))}};
+}
+
+std::string gate_text(const Instance& from, uint32_t gate) {
+  if (gate == kDropGate) return "drop";
+  const ModuleInfo& info = *from.info;
+  for (uint32_t i = 0; i < info.gate_names.size(); ++i) {
+    if (info.gate_number(i) == gate) return info.gate_names[i];
+  }
+  return std::to_string(gate);
+}
+
+// Edges are not counted one by one; what flowed is known where an end has no other edge.
+Value edge_pkts(const Snapshot& snapshot, const Graph& graph, const LinkedEdge& edge) {
+  const auto n_into = std::ranges::count(graph.edges, edge.to, &LinkedEdge::to);
+  if (n_into == 1) {
+    const ModuleSnapshot& to = snapshot.modules[edge.to];
+    return to.pkts + to.held_pkts;
+  }
+  const auto n_out = std::ranges::count(graph.edges, edge.from, &LinkedEdge::from);
+  const Shape shape = graph.instances[edge.from].info->shape;
+  if (n_out == 1 && edge.gate != kDropGate && shape == Shape::kInput) {
+    return snapshot.modules[edge.from].pkts;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<uint64_t> percentile_ns(const std::vector<uint64_t>& fine_buckets, double p,
+                                      uint64_t delay_max_ns) {
+  uint64_t total = 0;
+  for (const uint64_t pkts : fine_buckets) total += pkts;
+  // The rounding of 1 - p must not ask for one packet more.
+  if (static_cast<double>(total) < std::floor(10.0 / (1.0 - p) + 1e-6)) return std::nullopt;
+  const auto wanted = static_cast<uint64_t>(std::ceil(p * static_cast<double>(total)));
+  uint64_t seen = 0;
+  for (uint32_t i = 0; i < fine_buckets.size(); ++i) {
+    seen += fine_buckets[i];
+    if (seen < wanted) continue;
+    return std::min(exec::FineBuckets::lower_ns(i + 1) - 1, delay_max_ns);
+  }
+  return delay_max_ns;
+}
+
+Value flows_value(const Snapshot& snapshot, const Graph& graph) {
+  List flows;
+  for (size_t f = 0; f < snapshot.flows.size(); ++f) {
+    const bool is_declared = f < graph.flow_paths.size();
+    flows.push_back(flow_value(snapshot.flows[f],
+                               is_declared ? graph.flow_paths[f] : std::vector<std::string>{}));
+  }
+  return flows;
+}
+
+Value graph_value(const Snapshot& snapshot, const Graph& graph) {
+  List nodes;
+  for (const ModuleSnapshot& module : snapshot.modules) {
+    nodes.emplace_back(Dict{{"name", module.name},
+                            {"kind", module.kind},
+                            {"worker", module.worker},
+                            {"trigger_pkts", module.trigger_pkts},
+                            {"pkts", module.pkts}});
+  }
+  List edges;
+  for (const LinkedEdge& edge : graph.edges) {
+    const Instance& from = graph.instances[edge.from];
+    edges.emplace_back(Dict{{"from", from.name},
+                            {"gate", gate_text(from, edge.gate)},
+                            {"to", graph.instances[edge.to].name},
+                            {"pkts", edge_pkts(snapshot, graph, edge)}});
+  }
+  return Dict{{"nodes", std::move(nodes)}, {"edges", std::move(edges)}};
+}
+
+}  // namespace batchplane::app

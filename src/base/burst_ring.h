@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// burst_ring.h - hands packets from one core to another without the producer touching their
+// headers.
+//
+// A slot holds all that the consumer needs to write the packet's descriptor and metadata itself: so
+// the producer dirties the line with the packet's data and a quarter of a ring line, nothing else.
+#pragma once
+
+#include <cstdint>
+
+#include "base/spsc_ring.h"
+
+namespace batchplane {
+
+struct BurstSlot {
+  uint64_t word;      // pointer in the low 48 bits, length in bytes above
+  uint64_t entry_ns;  // when the packet entered, or was due
+
+  static BurstSlot make(const void* pkt, uint32_t len_bytes, uint64_t entry) {
+    return {reinterpret_cast<uint64_t>(pkt) | uint64_t{len_bytes} << 48, entry};
+  }
+  template <class Packet>
+  [[nodiscard]] Packet* packet() const {
+    return reinterpret_cast<Packet*>(word & ((1ULL << 48) - 1));
+  }
+  [[nodiscard]] uint32_t len_bytes() const { return static_cast<uint32_t>(word >> 48); }
+};
+
+// Asks for a line in order to write it: it comes over from the other core while something else is
+// done. Written out because compilers emit it only for CPUs newer than our least one, which takes
+// it for a no-operation.
+inline void prefetch_for_write(const void* line) {
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+}
+
+using BurstRing = SpscRing<BurstSlot>;
+
+}  // namespace batchplane

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// spsc_ring.h - a ring between one producing and one consuming thread; never blocks, exact
+// capacity.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace batchplane {
+
+// Owner of produce/free_slots: the producer. Owner of consume/peek: the consumer. size(): any
+// thread. Indices count without end; each side keeps a copy of the other's and reads the shared one
+// only when the copy says full or empty, so that a hand-over moves the line of the index once per
+// burst.
+template <class Slot>
+class SpscRing {
+  static_assert(std::is_trivially_copyable_v<Slot>);
+
+ public:
+  explicit SpscRing(uint32_t capacity)
+      : capacity_(std::max(capacity, 1U)),
+        mask_(std::bit_ceil(capacity_) - 1),
+        slots_(new(std::align_val_t{64}) Slot[mask_ + 1]()) {}
+
+  // write(i, slot) for i in 0..k-1, where k = min(n, free slots); returns k.
+  template <class Write>
+  uint32_t produce(uint32_t n, Write&& write) {
+    const uint64_t tail = tail_.load(std::memory_order_relaxed);
+    if (capacity_ - static_cast<uint32_t>(tail - seen_head_) < n) {
+      seen_head_ = head_.load(std::memory_order_acquire);
+    }
+    const uint32_t k = std::min(n, capacity_ - static_cast<uint32_t>(tail - seen_head_));
+    Slot* const slots = slots_.get();
+    for (uint32_t i = 0; i < k; ++i) write(i, slots[(tail + i) & mask_]);
+    tail_.store(tail + k, std::memory_order_release);
+    return k;
+  }
+  uint32_t enqueue(const Slot* from, uint32_t n) {
+    return produce(n, [from](uint32_t i, Slot& slot) { slot = from[i]; });
+  }
+  [[nodiscard]] uint32_t free_slots() {
+    seen_head_ = head_.load(std::memory_order_acquire);
+    return capacity_ - static_cast<uint32_t>(tail_.load(std::memory_order_relaxed) - seen_head_);
+  }
+
+  // read(i, slot) for i in 0..k-1, where k = min(max, filled slots); returns k.
+  template <class Read>
+  uint32_t consume(uint32_t max, Read&& read) {
+    const uint64_t head = head_.load(std::memory_order_relaxed);
+    if (seen_tail_ - head < max) seen_tail_ = tail_.load(std::memory_order_acquire);
+    const auto k = static_cast<uint32_t>(std::min<uint64_t>(max, seen_tail_ - head));
+    const Slot* const slots = slots_.get();
+    for (uint32_t i = 0; i < k; ++i) read(i, slots[(head + i) & mask_]);
+    if (k != 0) head_.store(head + k, std::memory_order_release);
+    return k;
+  }
+  uint32_t dequeue(Slot* to, uint32_t max) {
+    return consume(max, [to](uint32_t i, const Slot& slot) { to[i] = slot; });
+  }
+  // look(slot) for up to `max` of the slots that the next consume will read and that are known to
+  // be filled: for prefetching, at no cost in shared lines.
+  template <class Look>
+  void peek(uint32_t max, Look&& look) const {
+    const uint64_t head = head_.load(std::memory_order_relaxed);
+    const auto k = static_cast<uint32_t>(std::min<uint64_t>(max, seen_tail_ - head));
+    for (uint32_t i = 0; i < k; ++i) look(slots_[(head + i) & mask_]);
+  }
+
+  [[nodiscard]] uint32_t capacity() const { return capacity_; }
+  // Head first: a tail read later is never behind it. May be off by what moves meanwhile.
+  [[nodiscard]] uint32_t size() const {
+    const uint64_t head = head_.load(std::memory_order_acquire);
+    const uint64_t tail = tail_.load(std::memory_order_acquire);
+    return static_cast<uint32_t>(std::min<uint64_t>(tail - head, capacity_));
+  }
+
+ private:
+  struct FreeSlots {
+    void operator()(Slot* p) const { ::operator delete[](p, std::align_val_t{64}); }
+  };
+
+  const uint32_t capacity_;
+  const uint32_t mask_;
+  const std::unique_ptr<Slot[], FreeSlots> slots_;
+  alignas(128) std::atomic<uint64_t> tail_{0};  // 128: neighbouring lines are fetched in pairs
+  uint64_t seen_head_ = 0;
+  alignas(128) std::atomic<uint64_t> head_{0};
+  uint64_t seen_tail_ = 0;
+};
+
+}  // namespace batchplane

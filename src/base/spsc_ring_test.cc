@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// spsc_ring_test.cc - capacity, order and wrap-around of the ring, alone and between two threads.
+#include "base/spsc_ring.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "base/burst_ring.h"
+#include "base/rng.h"
+
+namespace batchplane {
+namespace {
+
+TEST(SpscRing, HoldsExactlyItsCapacity) {
+  for (const uint32_t capacity : {1U, 3U, 64U, 100U}) {
+    SpscRing<uint32_t> ring(capacity);
+    std::vector<uint32_t> numbers(200);
+    EXPECT_EQ(ring.free_slots(), capacity);
+    EXPECT_EQ(ring.enqueue(numbers.data(), 200), capacity);
+    EXPECT_EQ(ring.enqueue(numbers.data(), 1), 0U);
+    EXPECT_EQ(ring.size(), capacity);
+    uint32_t out = 0;
+    EXPECT_EQ(ring.dequeue(&out, 1), 1U);
+    EXPECT_EQ(ring.enqueue(numbers.data(), 200), 1U);
+  }
+}
+
+TEST(SpscRing, BehavesAsAQueueUnderRandomBursts) {
+  Rng rng(7);
+  SpscRing<uint32_t> ring(37);
+  std::deque<uint32_t> model;
+  uint32_t next = 0;
+  for (int step = 0; step < 20000; ++step) {
+    uint32_t burst[64];
+    const uint32_t n = rng.below(50);
+    if (rng.below(2) == 0) {
+      for (uint32_t i = 0; i < n; ++i) burst[i] = next + i;
+      const uint32_t taken = ring.enqueue(burst, n);
+      ASSERT_EQ(taken, std::min<size_t>(n, 37 - model.size()));
+      for (uint32_t i = 0; i < taken; ++i) model.push_back(next++);
+    } else {
+      const uint32_t got = ring.dequeue(burst, n);
+      ASSERT_EQ(got, std::min<size_t>(n, model.size()));
+      for (uint32_t i = 0; i < got; ++i) {
+        ASSERT_EQ(burst[i], model.front());
+        model.pop_front();
+      }
+    }
+    ASSERT_EQ(ring.size(), model.size());
+  }
+}
+
+TEST(SpscRing, PeekShowsWhatComesNextAndTakesNothing) {
+  SpscRing<uint32_t> ring(8);
+  const uint32_t numbers[4] = {5, 6, 7, 8};
+  ring.enqueue(numbers, 4);
+  uint32_t first = 0;
+  ASSERT_EQ(ring.dequeue(&first, 1), 1U);
+  std::vector<uint32_t> seen;
+  ring.peek(2, [&](uint32_t x) { seen.push_back(x); });
+  // Only what the consumer already knows of: the first dequeue learnt of all four.
+  EXPECT_EQ(seen, (std::vector<uint32_t>{6, 7}));
+  EXPECT_EQ(ring.size(), 3U);
+}
+
+TEST(SpscRing, TwoThreadsKeepOrderAndLoseNothing) {
+  constexpr uint64_t kTotal = 200'000;
+  for (const uint32_t capacity : {1U, 64U, 1000U}) {
+    SpscRing<uint64_t> ring(capacity);
+    std::thread producer([&] {
+      Rng rng(1);
+      uint64_t next = 0;
+      while (next < kTotal) {
+        const auto n = static_cast<uint32_t>(std::min<uint64_t>(1 + rng.below(64), kTotal - next));
+        const uint32_t k = ring.produce(n, [&](uint32_t i, uint64_t& slot) { slot = next + i; });
+        next += k;
+        if (k == 0) std::this_thread::yield();
+      }
+    });
+    Rng rng(2);
+    uint64_t expected = 0;
+    bool is_in_order = true;
+    while (expected < kTotal) {
+      const uint32_t k = ring.consume(1 + rng.below(64), [&](uint32_t i, uint64_t slot) {
+        is_in_order &= slot == expected + i;
+      });
+      expected += k;
+      if (k == 0) std::this_thread::yield();
+    }
+    producer.join();
+    EXPECT_TRUE(is_in_order) << capacity;
+    EXPECT_EQ(ring.size(), 0U);
+  }
+}
+
+TEST(BurstSlot, KeepsPointerLengthAndTime) {
+  int target = 0;
+  const BurstSlot slot = BurstSlot::make(&target, 9728, 123456789012345ULL);
+  EXPECT_EQ(slot.packet<int>(), &target);
+  EXPECT_EQ(slot.len_bytes(), 9728U);
+  EXPECT_EQ(slot.entry_ns, 123456789012345ULL);
+}
+
+}  // namespace
+}  // namespace batchplane

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// args.h - self-described parameters: declared once, checked and documented from the declaration.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/value.h"
+
+namespace batchplane {
+
+class Environment;
+
+enum class ParamType : uint8_t {
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kMac,
+  kIpv4,
+  kIpv4Prefix,
+  kList,
+  kDict,
+};
+[[nodiscard]] const char* param_type_name(ParamType type);
+
+// One parameter of a module: what `batchplane modules NAME` prints and what Args checks.
+struct ParamSpec {
+  std::string name;
+  ParamType type = ParamType::kInt;
+  std::string unit = "";     // ns, pkts, bytes, pps, ... or empty
+  Value default_value = {};  // null = required
+  std::string help = "";
+  double min = -9.2e18;  // numbers; for strings and lists: least length
+  double max = 9.2e18;
+  std::vector<std::string> choices = {};  // strings: the allowed ones, if any
+};
+
+// The checked parameters of one module instance. Unknown keys, wrong types and values out of range
+// were refused before the module's constructor ran (all at once), so get_* never fails on a
+// declared name; a constructor throws ConfigError for what only it can judge.
+class Args {
+ public:
+  // Checks `given` against `specs`; appends every mistake to `errors` (where = `where`.key).
+  Args(const std::vector<ParamSpec>& specs, const Dict& given, std::string where,
+       std::vector<ConfigError>& errors);
+
+  [[nodiscard]] bool flag(const std::string& name) const { return at(name).as_bool(); }
+  [[nodiscard]] int64_t integer(const std::string& name) const { return at(name).as_int(); }
+  [[nodiscard]] uint32_t u32(const std::string& name) const {
+    return static_cast<uint32_t>(at(name).as_int());
+  }
+  [[nodiscard]] uint64_t u64(const std::string& name) const {
+    return static_cast<uint64_t>(at(name).as_int());
+  }
+  [[nodiscard]] double number(const std::string& name) const { return at(name).as_double(); }
+  [[nodiscard]] const std::string& string(const std::string& name) const {
+    return at(name).as_string();
+  }
+  [[nodiscard]] const List& list(const std::string& name) const { return at(name).as_list(); }
+  [[nodiscard]] const Dict& dict(const std::string& name) const { return at(name).as_dict(); }
+  [[nodiscard]] bool given(const std::string& name) const { return given_.contains(name); }
+  [[nodiscard]] const Value& at(const std::string& name) const;
+
+  // Where the module was written, for messages: "modules.NAME (file:line)".
+  [[nodiscard]] const std::string& where() const { return where_; }
+  // Interfaces, ports and tables shared between modules. Set by the graph builder.
+  [[nodiscard]] Environment& env() const { return *env_; }
+  void set_env(Environment* env) { env_ = env; }
+  // Name of the module instance.
+  [[nodiscard]] const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+
+ private:
+  Dict given_;
+  Dict values_;
+  std::string where_;
+  std::string name_;
+  Environment* env_ = nullptr;
+};
+
+// The allowed word nearest to `word`, for "did you mean"; empty when none is near.
+[[nodiscard]] std::string nearest_word(const std::string& word,
+                                       const std::vector<std::string>& allowed);
+
+}  // namespace batchplane

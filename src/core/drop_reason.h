@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// drop_reason.h - named reasons for a packet's end; each module file defines its own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace batchplane {
+
+inline constexpr uint32_t kMaxDropReasons = 128;
+
+// Define at namespace scope: const DropReason kTtlExpired{"ttl_expired", "...", "..."};
+// The index is assigned at static initialisation and is valid within one process; two definitions
+// of one name share it.
+class DropReason {
+ public:
+  DropReason(const char* name, const char* meaning, const char* remedy);
+  [[nodiscard]] uint16_t index() const { return index_; }
+
+ private:
+  uint16_t index_;
+};
+
+struct DropReasonInfo {
+  std::string name;
+  std::string meaning;
+  std::string remedy;
+};
+
+// All reasons of this process, by index.
+const std::vector<DropReasonInfo>& drop_reasons();
+
+}  // namespace batchplane

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// engine_snapshot.cc - copies the workers' counters between two runs and adds them up.
+#include <algorithm>
+
+#include "core/engine.h"
+
+namespace batchplane {
+
+void Engine::capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) const {
+  const ExecNode& node = task.nodes[rank];
+  const CoreQueue& queue = *node.queue;
+  out.has_buffer = true;
+  const exec::NodeTotals totals = task.executor->totals(node);
+  out.batches = totals.batches;
+  out.pkts = totals.pkts;
+  out.held_pkts = queue.size_pkts;
+  out.kept_pkts = static_cast<const Module*>(node.module)->held_pkts();
+  out.trigger_pkts = queue.trigger_pkts;
+  out.age_limit_ns = queue.age_limit_ns;
+  out.arrived_batches = queue.arrived_batches;
+  out.arrived_pkts = queue.arrived_pkts;
+  out.late_releases = queue.late_releases;
+  for (uint32_t c = 0; c < exec::kCauses; ++c) out.causes[c] = queue.causes[c];
+  out.cost = node.cost;
+  for (size_t r = 0; r < out.drops.size(); ++r) out.drops[r] = node.drops[r];
+}
+
+// Runs on the worker: copies only, into memory made ready by snapshot().
+void Engine::capture(Worker& worker, Snapshot& out) {
+  constexpr uint64_t kRefreshNs = 1'000'000'000;
+  WorkerSnapshot& mine = out.workers[worker.options().index];
+  uint64_t sent = 0;
+  for (Task* task : worker.tasks()) {
+    CoreExecutor& executor = *task->executor;
+    out.now_ns = std::max(out.now_ns, executor.read_clock());
+    if (out.now_ns / kRefreshNs != previous_ns_ / kRefreshNs) {
+      executor.refresh_work_estimates(1.0 / TscClock::instance().cycles_per_ns());
+    }
+    exec::ExecutorStats& stats = executor.stats();
+    mine.runs += stats.runs;
+    mine.clock_reads += stats.clock_reads;
+    mine.worst_firings_per_run = std::max(mine.worst_firings_per_run, stats.worst_firings_per_run);
+    stats.worst_firings_per_run = 0;
+    out.balance.dropped_pkts += stats.dropped_pkts;
+    for (const TaskInput& input : task->inputs) {
+      if (input.counts_as_in) out.balance.in_pkts += input.pkts;
+      if (input.is_queue) continue;
+      ModuleSnapshot& module = out.modules[graph_->index.at(input.module->name())];
+      const auto before = retired_inputs_.find(input.module->name());
+      const exec::NodeTotals earlier =
+          before == retired_inputs_.end() ? exec::NodeTotals{} : before->second;
+      module.batches = earlier.batches + input.batches;
+      module.pkts = earlier.pkts + input.pkts;
+    }
+    for (uint32_t rank = 0; rank + 1 < task->nodes.size(); ++rank) {
+      const uint32_t i = graph_->index.find(task->node_names[rank])->second;
+      capture_node(*task, rank, out.modules[i]);
+      out.balance.held_pkts += out.modules[i].held_pkts + out.modules[i].kept_pkts;
+    }
+    const uint64_t* dead_end_drops = task->nodes.back().drops;
+    for (size_t r = 0; r < out.other_drops.size(); ++r) out.other_drops[r] += dead_end_drops[r];
+  }
+  mine.stats = worker.stats();
+  mine.originated_pkts = worker.context().originated_pkts;
+  sent = worker.meter()->sent_pkts();
+  worker.meter()->switch_epoch();
+  out.balance.originated_pkts += mine.originated_pkts;
+  out.balance.sent_pkts += sent;
+}
+
+void Engine::collect_flows(Snapshot& out, bool with_fine) {
+  for (size_t f = 0; f < graph_->flow_names.size(); ++f) {
+    FlowSnapshot& flow = out.flows[f];
+    flow.name = graph_->flow_names[f];
+    if (f < graph_->spec.flows.size()) flow.delay_slo_ns = graph_->spec.flows[f].delay_slo_ns;
+    FlowTotals& totals = flow_totals_[f];
+    totals.fine.resize(exec::FineBuckets::kCount);
+    for (const auto& meter : meters_) {
+      meter->collect(static_cast<uint32_t>(f), flow.epoch, totals.fine.data());
+    }
+    totals.total.pkts += flow.epoch.pkts;
+    totals.total.late_pkts += flow.epoch.late_pkts;
+    totals.total.delay_sum_ns += flow.epoch.delay_sum_ns;
+    totals.total.delay_max_ns = std::max(totals.total.delay_max_ns, flow.epoch.delay_max_ns);
+    for (uint32_t b = 0; b < exec::SloBuckets::kCount; ++b) {
+      totals.total.slo_buckets[b] += flow.epoch.slo_buckets[b];
+    }
+    flow.total = totals.total;
+    if (with_fine) flow.fine_buckets = totals.fine;
+  }
+}
+
+Snapshot Engine::snapshot(bool with_fine_histograms) {
+  Snapshot out;
+  out.previous_ns = previous_ns_;
+  for (const Instance& instance : graph_->instances) {
+    ModuleSnapshot module;
+    module.name = instance.name;
+    module.kind = instance.info->kind;
+    const Task* task = graph_->tasks[instance.task].get();
+    module.worker = task == nullptr ? "" : task->worker;
+    module.drops.resize(drop_reasons().size());
+    out.modules.push_back(std::move(module));
+  }
+  for (const auto& worker : workers_) {
+    WorkerSnapshot made;
+    made.name = worker->options().name;
+    made.core = worker->options().core;
+    out.workers.push_back(std::move(made));
+  }
+  out.flows.resize(graph_->flow_names.size());
+  out.other_drops.resize(drop_reasons().size());
+  out.balance.in_pkts = retired_in_pkts_;
+  out.balance.sent_pkts = retired_sent_pkts_;
+  out.balance.dropped_pkts = retired_dropped_pkts_;
+  for (const auto& worker : workers_) {
+    worker->execute([&] { capture(*worker, out); });
+  }
+  for (auto& [key, pkts] : retired_drops_) {
+    const auto it = graph_->index.find(key.first);
+    const bool is_present = it != graph_->index.end();
+    (is_present ? out.modules[it->second].drops : out.other_drops)[key.second] += pkts;
+  }
+  collect_flows(out, with_fine_histograms);
+  previous_ns_ = out.now_ns;
+  return out;
+}
+
+}  // namespace batchplane

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// graph.h - from a pipeline as data to tasks that run: modules, edges, ranks, queues, flow paths.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/environment.h"
+#include "core/path_automaton.h"
+#include "core/pipeline_spec.h"
+#include "core/task.h"
+
+namespace batchplane {
+
+// Every mistake that was found; thrown once by build_graph.
+struct ConfigErrors : std::runtime_error {
+  explicit ConfigErrors(std::vector<ConfigError> all)
+      : std::runtime_error(all.empty() ? "" : all.front().line()), errors(std::move(all)) {}
+  std::vector<ConfigError> errors;
+};
+
+// One module instance and where it runs.
+struct Instance {
+  std::string name;
+  const ModuleInfo* info = nullptr;
+  std::unique_ptr<Module> module;
+  uint32_t task = 0;         // the task it runs in; a queue: the one that it feeds
+  ExecNode* node = nullptr;  // null for pure inputs; a queue: where it is filled
+};
+
+struct LinkedEdge {
+  uint32_t from;  // instance
+  uint32_t gate;  // kDropGate for the drop gate
+  uint32_t to;
+};
+inline constexpr uint32_t kDropGate = 0xffff;
+
+// Immutable after build, but for what the workers count. Control thread.
+struct Graph {
+  PipelineSpec spec;
+  std::unique_ptr<Environment> env;
+  std::vector<Instance> instances;
+  std::map<std::string, uint32_t> index;  // name -> instance
+  std::vector<LinkedEdge> edges;
+  std::vector<std::unique_ptr<Task>> tasks;
+  std::unique_ptr<PathAutomaton> paths;
+  std::vector<std::vector<std::string>> flow_paths;  // each flow's full path, module names
+  std::vector<std::string> flow_names;               // declared ones, then "other"
+
+  // Packets that buffers and modules can hold at most, for the size of the pool.
+  [[nodiscard]] uint64_t max_held_pkts() const;
+  [[nodiscard]] const Instance& at(const std::string& name) const;  // throws ConfigError
+};
+
+// Builds everything, or throws ConfigErrors with all mistakes. `env` has ports and interfaces.
+std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::unique_ptr<Environment> env);
+
+// First release of the position-th buffer among those of equal trigger: 1..trigger, spread evenly.
+[[nodiscard]] uint32_t stagger(uint32_t trigger_pkts, uint32_t position);
+
+}  // namespace batchplane

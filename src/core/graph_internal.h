@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// graph_internal.h - what the steps of build_graph hand to each other.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+
+namespace batchplane {
+
+struct GraphBuild {
+  Graph& graph;
+  std::vector<ConfigError> errors = {};
+  std::vector<std::vector<uint32_t>> members = {};                      // per task: instances
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> inputs = {};  // per task: (input, first)
+  std::vector<std::string> worker_of_task = {};
+  std::vector<std::vector<uint32_t>> order = {};  // per task: instances in rank order
+  std::vector<uint32_t> depth = {};               // per instance: longest way from an input
+  std::vector<PathAutomaton::Flow> flows = {};
+};
+
+// graph_order.cc: depth of each node; notes cycles and what no input reaches.
+void order_nodes(GraphBuild& build);
+// graph_flows.cc: declared paths to gates crossed; notes paths that do not exist or are ambiguous.
+void resolve_flows(GraphBuild& build);
+// graph_tasks.cc: nodes, queues, targets, path operations. No errors left to find but memory.
+void make_tasks(GraphBuild& build);
+
+}  // namespace batchplane

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// module_run.h - from the executor's function pointer to a module's member, and egress metering
+// around it.
+#pragma once
+
+#include "core/module.h"
+#include "core/traits.h"
+
+namespace batchplane {
+
+template <class T>
+inline void run_plain(void* module, Context& ctx, Batch& batch) noexcept {
+  T& self = *static_cast<T*>(static_cast<Module*>(module));
+  if constexpr (HasProcess<T>) {
+    self.process(ctx, batch);
+  } else if constexpr (HasClassify<T>) {
+    self.classify(ctx, batch);
+  } else if constexpr (HasConsume<T>) {
+    self.consume(ctx, batch);
+  }
+}
+
+// One record per packet, for batches of mixed flows or entry times, or with drops in them.
+struct EgressNotes {
+  uint64_t entry_ns[exec::kMaxBatchPkts];
+  uint16_t flow[exec::kMaxBatchPkts];
+};
+
+// Entry times and flows are noted before the packets are given away; those that the terminal drops
+// are taken out again. Packets of one flow and entry time share one record.
+template <class T>
+inline void run_egress(void* module, Context& ctx, Batch& batch) noexcept {
+  const Module& self = *static_cast<const Module*>(module);
+  exec::FlowMeter& meter = *ctx.meter;
+  const uint32_t n = batch.size_pkts;
+  if (meter.is_nearly_full(n)) [[unlikely]]
+    meter.flush(ctx.now_ns);
+  const uint64_t entry_ns = batch.pkts[0]->meta().entry_ns;
+  if (n == 1 && self.has_static_flow()) {
+    run_plain<T>(module, ctx, batch);
+    if (ctx.n_removed == 0) [[likely]]
+      meter.record(self.static_flow(), 1, entry_ns);
+    return;
+  }
+  EgressNotes notes;
+  uint64_t differs = self.has_static_flow() ? 0 : 1;
+  for (uint32_t i = 0; i < n; ++i) {
+    notes.entry_ns[i] = batch.pkts[i]->meta().entry_ns;
+    differs |= notes.entry_ns[i] ^ entry_ns;
+  }
+  if (!self.has_static_flow()) {
+    for (uint32_t i = 0; i < n; ++i) notes.flow[i] = self.flow_of(batch.pkts[i]->meta().path_state);
+  }
+  run_plain<T>(module, ctx, batch);
+  if (differs == 0 && ctx.n_removed == 0) [[likely]] {
+    meter.record(self.static_flow(), n, entry_ns);
+    return;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    if (ctx.n_removed != 0 && batch.pkts[i] == nullptr) continue;
+    meter.record(self.has_static_flow() ? self.static_flow() : notes.flow[i], 1, notes.entry_ns[i]);
+  }
+}
+
+}  // namespace batchplane

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// packet.h - a packet and its metadata; the only header that knows what a packet is made of.
+//
+// Two backends with one interface: DPDK mbufs (BATCHPLANE_DPDK=1) and plain heap memory, on which
+// the whole engine builds and runs without DPDK (thread sanitizer, fuzzing, laptops). A packet is
+// one contiguous segment of at most kMaxFrameBytes; ports see to that.
+#pragma once
+
+#include <cstdint>
+
+#if BATCHPLANE_DPDK
+#include <rte_mbuf.h>
+#endif
+
+namespace batchplane {
+
+// What the engine and the modules know about a packet besides its bytes.
+struct PacketMeta {
+  uint64_t entry_ns;             // entered the pipeline: ring enqueue, due time, or RX burst
+  uint32_t task_entry_delta_ns;  // entered the current task this long after entry_ns (saturates)
+  uint32_t next_hop;             // id given by the last lookup
+  uint32_t tunnel_id;
+  uint16_t path_state;  // of the flow automaton, where a node can be reached by several
+  uint16_t vrf;
+  uint16_t in_interface;
+  uint8_t l3_offset_bytes;  // 0 = not known
+  uint8_t l4_offset_bytes;  // 0 = not known
+  uint16_t drop_reason;     // set when a drop gate took the packet
+  uint8_t trace_id;         // 0 = not traced
+  uint8_t flags;
+};
+static_assert(sizeof(PacketMeta) == 32, "fits the free half of the second mbuf line");
+
+inline constexpr uint8_t kMetaOriginated = 1;  // made by the router itself
+inline constexpr uint16_t kNoInterface = 0xffff;
+
+inline constexpr uint32_t kHeadroomBytes = 128;
+inline constexpr uint32_t kMaxFrameBytes = 9728;
+
+class PacketPool;
+
+#if BATCHPLANE_DPDK
+
+// The metadata takes the dynamic fields of the second mbuf line; nobody else registers any here.
+class Packet {
+ public:
+  static Packet* from(rte_mbuf* mbuf) { return reinterpret_cast<Packet*>(mbuf); }
+  [[nodiscard]] rte_mbuf* mbuf() { return &mbuf_; }
+
+  [[nodiscard]] uint8_t* data() { return rte_pktmbuf_mtod(&mbuf_, uint8_t*); }
+  [[nodiscard]] uint32_t len_bytes() const { return mbuf_.data_len; }
+  [[nodiscard]] uint32_t headroom_bytes() const { return mbuf_.data_off; }
+  [[nodiscard]] uint32_t tailroom_bytes() const {
+    return static_cast<uint32_t>(mbuf_.buf_len) - mbuf_.data_off - mbuf_.data_len;
+  }
+  void set_len_bytes(uint32_t len) {
+    mbuf_.data_len = static_cast<uint16_t>(len);
+    mbuf_.pkt_len = len;
+  }
+  // Moves the start of the data; the caller checked headroom or length before.
+  void push_front(uint32_t n_bytes) {
+    mbuf_.data_off = static_cast<uint16_t>(mbuf_.data_off - n_bytes);
+    set_len_bytes(len_bytes() + n_bytes);
+  }
+  void pull_front(uint32_t n_bytes) {
+    mbuf_.data_off = static_cast<uint16_t>(mbuf_.data_off + n_bytes);
+    set_len_bytes(len_bytes() - n_bytes);
+  }
+  // A fresh packet of `len` bytes after the standard headroom; two stores.
+  void reset(uint32_t len) {
+    mbuf_.data_off = kHeadroomBytes;
+    mbuf_.ol_flags = 0;
+    set_len_bytes(len);
+  }
+  [[nodiscard]] PacketMeta& meta() {
+    return *reinterpret_cast<PacketMeta*>(reinterpret_cast<uint8_t*>(&mbuf_) + 96);
+  }
+  void prefetch_meta() {
+    __builtin_prefetch(&mbuf_);
+    __builtin_prefetch(reinterpret_cast<uint8_t*>(&mbuf_) + 64);
+  }
+  void prefetch_data() { __builtin_prefetch(data()); }
+
+ private:
+  rte_mbuf mbuf_;
+};
+static_assert(sizeof(rte_mbuf) == 128);
+static_assert(RTE_PKTMBUF_HEADROOM == kHeadroomBytes);
+
+#else
+
+class Packet {
+ public:
+  [[nodiscard]] uint8_t* data() { return buffer_ + data_off_; }
+  [[nodiscard]] uint32_t len_bytes() const { return len_; }
+  [[nodiscard]] uint32_t headroom_bytes() const { return data_off_; }
+  [[nodiscard]] uint32_t tailroom_bytes() const { return buffer_bytes_ - data_off_ - len_; }
+  void set_len_bytes(uint32_t len) { place(data_off_, len); }
+  void push_front(uint32_t n_bytes) { place(data_off_ - n_bytes, len_ + n_bytes); }
+  void pull_front(uint32_t n_bytes) { place(data_off_ + n_bytes, len_ - n_bytes); }
+  void reset(uint32_t len) { place(kHeadroomBytes, len); }
+  [[nodiscard]] PacketMeta& meta() { return meta_; }
+  void prefetch_meta() {}
+  void prefetch_data() {}
+
+ private:
+  friend class PacketPool;
+  // Under AddressSanitizer everything outside the data is poisoned.
+  void place(uint32_t data_off, uint32_t len);
+
+  PacketMeta meta_{};
+  uint8_t* buffer_ = nullptr;
+  PacketPool* pool_ = nullptr;
+  uint32_t buffer_bytes_ = 0;
+  uint32_t data_off_ = kHeadroomBytes;
+  uint32_t len_ = 0;
+};
+
+#endif
+
+[[nodiscard]] inline uint64_t task_entry_ns(Packet& pkt) {
+  const PacketMeta& meta = pkt.meta();
+  return meta.entry_ns + meta.task_entry_delta_ns;
+}
+
+}  // namespace batchplane

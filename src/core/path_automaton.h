@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// path_automaton.h - which declared flow a packet belongs to, known by the gates it took.
+//
+// A state is the set of flows that a packet may still be. A gate narrows the set. Where only one
+// state can reach a node, nothing is written into packets; only on edges into nodes that several
+// states can reach does a packet carry its state.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace batchplane {
+
+struct PathEdge {
+  uint32_t from;
+  uint32_t gate;
+  uint32_t to;
+};
+
+// Control thread; pure.
+class PathAutomaton {
+ public:
+  using State = uint16_t;
+  using FlowSet = std::vector<uint32_t>;  // sorted
+
+  struct Flow {
+    uint32_t first;                                 // node where it enters
+    uint32_t last;                                  // node where it leaves
+    std::set<std::pair<uint32_t, uint32_t>> gates;  // (node, gate) it crosses
+  };
+
+  // Throws ConfigError when there are more than 65,000 states.
+  PathAutomaton(uint32_t n_nodes, const std::vector<PathEdge>& edges,
+                const std::vector<uint32_t>& entries, const std::vector<Flow>& flows);
+
+  // States that can reach a node; empty for one that nothing reaches.
+  [[nodiscard]] const std::set<State>& states_at(uint32_t node) const { return at_[node]; }
+  [[nodiscard]] bool is_static(uint32_t node) const { return at_[node].size() <= 1; }
+  [[nodiscard]] State entry_state(uint32_t node) const { return entry_.at(node); }
+  // State after crossing `gate` of `node` in state `from`.
+  [[nodiscard]] State next(uint32_t node, uint32_t gate, State from) const;
+  // The flow that ends at `node` in `state`: its index, or flows.size() for `other`.
+  [[nodiscard]] uint32_t flow_at(uint32_t node, State state) const;
+  [[nodiscard]] const FlowSet& flows_of(State state) const { return sets_[state]; }
+  [[nodiscard]] uint32_t n_states() const { return static_cast<uint32_t>(sets_.size()); }
+  // Pairs of flows that no gate tells apart.
+  [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> indistinct() const;
+
+ private:
+  State intern(FlowSet set);
+
+  const std::vector<Flow> flows_;
+  std::vector<FlowSet> sets_;
+  std::map<FlowSet, State> index_;
+  std::vector<std::set<State>> at_;
+  std::map<uint32_t, State> entry_;
+  std::map<std::tuple<uint32_t, uint32_t, State>, State> next_;
+};
+
+}  // namespace batchplane

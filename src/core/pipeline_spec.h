@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// pipeline_spec.h - a pipeline as plain data: what src/app makes of the JSON and the graph builder
+// reads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/value.h"
+
+namespace batchplane {
+
+struct ModuleSpec {
+  std::string name;
+  std::string kind;
+  Dict params;
+  uint32_t trigger_pkts = 0;
+  uint64_t age_limit_ns = 0;  // 0 = the stranding limit
+  std::string worker;         // inputs only; empty = the first
+};
+
+struct EdgeSpec {
+  std::string from;
+  std::string gate;  // a number, a gate name of the module, or "drop"
+  std::string to;
+};
+
+struct FlowSpec {
+  std::string name;
+  std::vector<std::string> path;  // "module" or "module:gate"
+  uint64_t delay_slo_ns = 0;      // 0 = none
+};
+
+struct PortSpec {
+  std::string name;
+  std::string kind;
+  Dict params;
+};
+
+struct InterfaceSpec {
+  std::string name;
+  std::string port;
+  std::string mac;  // empty = the port's
+  uint32_t mtu_bytes = 1500;
+  std::vector<std::string> addresses;
+};
+
+struct WorkerSpec {
+  std::string name;
+  int core = -1;  // -1 = not pinned
+};
+
+struct GeneratorSpec {
+  std::string name;
+  std::string port;
+  int core = -1;
+  Dict params;
+};
+
+struct EngineSpec {
+  uint32_t batch_pkts = 32;
+  uint32_t pool_pkts = 0;  // 0 = computed
+  bool is_idle_hold = false;
+  uint64_t stranding_limit_ns = 1'000'000'000;
+  uint32_t sample_one_run_in = 256;
+  uint64_t seed = 1;
+};
+
+struct PipelineSpec {
+  std::string name;
+  EngineSpec engine;
+  std::vector<WorkerSpec> workers;
+  std::vector<PortSpec> ports;
+  std::vector<InterfaceSpec> interfaces;
+  std::vector<ModuleSpec> modules;
+  std::vector<EdgeSpec> edges;
+  std::vector<FlowSpec> flows;
+  std::vector<GeneratorSpec> generators;
+  std::map<std::string, std::string> source_map;  // dotted key -> file:line
+
+  // "key" or "key (file:line)": for messages.
+  [[nodiscard]] std::string where(const std::string& key) const {
+    const auto it = source_map.find(key);
+    return it == source_map.end() ? key : key + " (" + it->second + ")";
+  }
+};
+
+}  // namespace batchplane

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// snapshot.h - what an engine tells about itself at one moment: plain data, cumulative since start.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/worker.h"
+#include "exec/flow_meter.h"
+#include "exec/node.h"
+
+namespace batchplane {
+
+struct ModuleSnapshot {
+  std::string name;
+  std::string kind;
+  std::string worker;
+  bool has_buffer = false;  // nodes do, pure inputs do not
+  uint64_t batches = 0;
+  uint64_t pkts = 0;
+  uint64_t held_pkts = 0;  // in its buffer
+  uint64_t kept_pkts = 0;  // inside the module
+  uint32_t trigger_pkts = 0;
+  uint64_t age_limit_ns = 0;
+  uint64_t arrived_batches = 0;
+  uint64_t arrived_pkts = 0;
+  uint64_t late_releases = 0;
+  exec::CauseCount causes[exec::kCauses];
+  exec::CostSamples cost;
+  std::vector<uint64_t> drops;  // by reason index
+};
+
+struct WorkerSnapshot {
+  std::string name;
+  int core = -1;
+  WorkerStats stats;
+  uint64_t runs = 0;
+  uint64_t clock_reads = 0;
+  uint64_t originated_pkts = 0;
+  uint32_t worst_firings_per_run = 0;
+};
+
+struct FlowSnapshot {
+  std::string name;
+  uint64_t delay_slo_ns = 0;
+  exec::FlowEpoch total;               // since start
+  exec::FlowEpoch epoch;               // since the snapshot before
+  std::vector<uint64_t> fine_buckets;  // since start; empty unless asked for
+};
+
+struct Balance {
+  uint64_t in_pkts = 0;          // polled from ports and sources
+  uint64_t originated_pkts = 0;  // made by modules
+  uint64_t sent_pkts = 0;        // left by an egress module
+  uint64_t dropped_pkts = 0;     // with a reason
+  uint64_t held_pkts = 0;        // in buffers, modules and queues
+  // in + originated == sent + dropped + held. Always, for one worker; with several, the workers are
+  // read one after the other and packets between them may be counted twice or not at all.
+  [[nodiscard]] bool is_exact() const {
+    return in_pkts + originated_pkts == sent_pkts + dropped_pkts + held_pkts;
+  }
+};
+
+struct Snapshot {
+  uint64_t now_ns = 0;
+  uint64_t previous_ns = 0;
+  std::vector<ModuleSnapshot> modules;  // in the order of the pipeline file
+  std::vector<WorkerSnapshot> workers;
+  std::vector<FlowSnapshot> flows;  // declared, then "other"
+  Balance balance;
+  // By reason index: dropped at gates that lead nowhere, and by modules that an apply has removed.
+  // With the drops of `modules` they add up to balance.dropped_pkts.
+  std::vector<uint64_t> other_drops;
+};
+
+}  // namespace batchplane

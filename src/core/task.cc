@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/task.h"
+
+#include <algorithm>
+
+#include "core/trace.h"
+
+namespace batchplane {
+namespace {
+// A timer call may take this long: below the delay that anyone promises, above a cache miss.
+constexpr uint64_t kHousekeepBudgetNs = 2'000;
+
+const DropReason kHeldAtStop{"held_at_stop",
+                             "a module still held the packet when the engine stopped",
+                             "nothing to mend: the packet waited for something that did not come"};
+}  // namespace
+
+void Task::attach(Context& ctx, CoreTraits::Clock& clock, exec::FlowMeter& meter) {
+  executor = std::make_unique<CoreExecutor>(std::span(nodes), ctx, clock, meter);
+}
+
+uint32_t Task::poll_one(TaskInput& input, Context& ctx, bool is_sampled) {
+  Packet* pkts[exec::kMaxBatchPkts + 8];
+  const uint32_t n = input.poll(*input.module, ctx, pkts, ctx.batch_limit_pkts);
+  if (n == 0) return 0;
+  input.batches += 1;
+  input.pkts += n;
+  if (input.entry_state != exec::PathOp::kKeep) {
+    for (uint32_t i = 0; i < n; ++i) pkts[i]->meta().path_state = input.entry_state;
+  }
+  // Bursts arrive in order of entry, but a lower bound must hold for any input.
+  uint64_t bound_ns = 0;
+  if (executor->has_buffers()) {
+    bound_ns = task_entry_ns(*pkts[0]);
+    for (uint32_t i = 1; i < n; ++i) bound_ns = std::min(bound_ns, task_entry_ns(*pkts[i]));
+  }
+  if (ctx.tracer != nullptr && !input.is_queue) [[unlikely]]
+    ctx.tracer->tag(pkts, n, ctx.now_ns);
+  executor->run(*input.first, Batch{pkts, n, bound_ns}, is_sampled);
+  ctx.flush_free();
+  return n;
+}
+
+void Task::housekeep(Context& ctx) {
+  for (Housekeeper& keeper : housekeepers) {
+    if (ctx.now_ns < keeper.due_ns) continue;
+    keeper.due_ns = ctx.now_ns + keeper.interval_ns;
+    keeper.module->housekeep(ctx, kHousekeepBudgetNs);
+    executor->settle_module(*keeper.node);
+  }
+}
+
+bool Task::has_room(const Context& ctx) const {
+  return std::ranges::all_of(backpressuring, [&](const Module* module) {
+    return module->room_pkts(ctx.worker_index) >= ctx.batch_limit_pkts;
+  });
+}
+
+uint32_t Task::loop(Context& ctx, bool is_idle_hold, uint32_t& sample_countdown,
+                    uint32_t sample_one_in) {
+  const bool is_sampled = --sample_countdown == 0;
+  if (is_sampled) {
+    sample_countdown = sample_one_in;
+    executor->set_sampling(true);
+  }
+  executor->read_clock();
+  executor->settle_changes();
+  executor->check_ages();
+  if (!housekeepers.empty()) [[unlikely]]
+    housekeep(ctx);
+  const uint32_t n_inputs = has_room(ctx) ? static_cast<uint32_t>(inputs.size()) : 0;
+  uint32_t polled = 0;
+  for (uint32_t i = 0; i < n_inputs && polled == 0; ++i) {
+    TaskInput& input = inputs[next_input_];
+    if (++next_input_ == n_inputs) next_input_ = 0;
+    polled = poll_one(input, ctx, is_sampled);
+  }
+  if (polled == 0) {
+    if (!is_idle_hold && n_inputs != 0) executor->release_oldest();
+    ctx.flush_free();
+  }
+  if (is_sampled) executor->set_sampling(false);
+  return polled;
+}
+
+bool Task::flush_held(Context& ctx) {
+  executor->read_clock();
+  bool any = false;
+  while (executor->release_oldest()) any = true;
+  for (Housekeeper& keeper : housekeepers) {
+    keeper.module->give_up_held([&](Packet* pkt) {
+      ctx.free(pkt);
+      keeper.node->drops[kHeldAtStop.index()] += 1;
+      executor->stats().dropped_pkts += 1;
+      any = true;
+    });
+  }
+  ctx.flush_free();
+  executor->read_clock();
+  return any;
+}
+
+bool Task::poll_queues(Context& ctx) {
+  bool any = false;
+  for (TaskInput& input : inputs) any |= input.is_queue && poll_one(input, ctx, false) != 0;
+  return any;
+}
+
+uint64_t Task::held_pkts() const {
+  uint64_t held = executor == nullptr ? 0 : executor->held_pkts();
+  for (const ExecNode& node : nodes) held += static_cast<const Module*>(node.module)->held_pkts();
+  return held;
+}
+
+}  // namespace batchplane

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// traits.h - the data plane's answers to what the executor asks of packets and clock.
+#pragma once
+
+#include "base/clock.h"
+#include "core/context.h"
+#include "core/packet.h"
+#include "exec/node.h"
+
+namespace batchplane {
+
+struct CoreTraits {
+  using Handle = Packet*;
+  using Context = batchplane::Context;
+  using Node = exec::Node<CoreTraits>;
+
+  struct Clock {
+    const TscClock* tsc = &TscClock::instance();
+    // Tests set it: then time is what they say.
+    const uint64_t* virtual_ns = nullptr;
+    [[nodiscard]] uint64_t now_ns() const {
+      return virtual_ns == nullptr ? tsc->now_ns() : *virtual_ns;
+    }
+  };
+
+  static uint64_t task_entry_ns(Packet* pkt) { return batchplane::task_entry_ns(*pkt); }
+  static uint16_t path_state(Packet* pkt) { return pkt->meta().path_state; }
+  static void set_path_state(Packet* pkt, uint16_t state) { pkt->meta().path_state = state; }
+  static void set_drop_reason(Packet* pkt, uint16_t reason) { pkt->meta().drop_reason = reason; }
+  static void prefetch_meta(Packet* pkt) { pkt->prefetch_meta(); }
+  static void prefetch_data(Packet* pkt) { pkt->prefetch_data(); }
+
+  // Instrumented runs; defined in core/trace.cc.
+  static void begin_chain(Context& ctx) noexcept { ctx.last_cycles = TscClock::cycles(); }
+  static void before_run(Context& ctx, Node& node, const Batch& batch) noexcept;
+  static void on_run(Context& ctx, Node& node, const Batch& batch) noexcept;
+  static void on_hold(Context& ctx, Node& node, Packet* const* pkts, uint32_t n) noexcept;
+  static uint16_t overflow_reason() noexcept;
+  // End of a dropped packet.
+  static void free(Context& ctx, Node& node, Packet* pkt, uint16_t reason) noexcept;
+};
+
+}  // namespace batchplane

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// arrivals.h - when things arrive: constant, Poisson or on-off schedules in virtual time.
+//
+// Shared by the traffic generator and the simulator. Time comes from nowhere but the schedule
+// itself: the due time of each arrival depends on the parameters and the seed only, never on when
+// it was asked.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "exec/batch.h"
+
+namespace batchplane::exec {
+
+enum class ArrivalKind : uint8_t { kConstant, kPoisson, kOnOff };
+
+struct ArrivalSpec {
+  ArrivalKind kind = ArrivalKind::kConstant;
+  double rate_per_s = 0;       // mean over on and off phases; 0 = nothing arrives
+  uint64_t on_ns = 1'000'000;  // on-off: constant spacing within `on`, nothing within `off`
+  uint64_t off_ns = 1'000'000;
+};
+
+// Random supplies exponential(mean). Owner: one thread.
+template <class Random>
+class Arrivals {
+ public:
+  Arrivals(const ArrivalSpec& spec, Random random) : spec_(spec), random_(random) {}
+
+  // The schedule begins now: the first constant arrival is due at once, the first Poisson one after
+  // a gap, an on-off source begins with `on`.
+  void start(uint64_t now_ns) {
+    start_ns_ = now_ns;
+    active_ns_ = 0;
+    fraction_ns_ = 0;
+    if (spec_.kind == ArrivalKind::kPoisson && spec_.rate_per_s > 0) step();
+    due_ns_ = spec_.rate_per_s > 0 ? real_time_ns() : kNeverNs;
+  }
+
+  [[nodiscard]] uint64_t due_ns() const { return due_ns_; }
+
+  // On to the next arrival.
+  void advance() {
+    if (due_ns_ == kNeverNs) return;
+    step();
+    due_ns_ = real_time_ns();
+  }
+
+  // Takes effect at the next arrival, and at once when that would come sooner.
+  void set_rate(double rate_per_s, uint64_t now_ns) {
+    if (rate_per_s == spec_.rate_per_s) return;
+    spec_.rate_per_s = rate_per_s;
+    if (rate_per_s <= 0) {
+      due_ns_ = kNeverNs;
+    } else if (due_ns_ == kNeverNs ||
+               static_cast<double>(due_ns_ - std::min(due_ns_, now_ns)) > mean_gap_ns()) {
+      start(now_ns);
+    }
+  }
+
+  [[nodiscard]] const ArrivalSpec& spec() const { return spec_; }
+
+ private:
+  [[nodiscard]] bool is_on_off() const { return spec_.kind == ArrivalKind::kOnOff; }
+
+  // Between arrivals, in time that passes only while the source is on.
+  [[nodiscard]] double mean_gap_ns() const {
+    const double gap_ns = 1e9 / spec_.rate_per_s;
+    if (!is_on_off()) return gap_ns;
+    return gap_ns * static_cast<double>(spec_.on_ns) /
+           static_cast<double>(spec_.on_ns + spec_.off_ns);
+  }
+
+  // Whole and broken nanoseconds apart, so that nothing is lost over hours.
+  void step() {
+    const double mean_ns = mean_gap_ns();
+    const double gap_ns =
+        spec_.kind == ArrivalKind::kPoisson ? random_.exponential(mean_ns) : mean_ns;
+    const double sum_ns = fraction_ns_ + std::min(gap_ns, 1e18);
+    const auto whole_ns = static_cast<uint64_t>(sum_ns);
+    active_ns_ += whole_ns;
+    fraction_ns_ = sum_ns - static_cast<double>(whole_ns);
+  }
+
+  [[nodiscard]] uint64_t real_time_ns() const {
+    if (!is_on_off() || spec_.on_ns == 0) return start_ns_ + active_ns_;
+    return start_ns_ + active_ns_ / spec_.on_ns * (spec_.on_ns + spec_.off_ns) +
+           active_ns_ % spec_.on_ns;
+  }
+
+  ArrivalSpec spec_;
+  Random random_;
+  uint64_t start_ns_ = 0;
+  uint64_t active_ns_ = 0;
+  double fraction_ns_ = 0;
+  uint64_t due_ns_ = kNeverNs;
+};
+
+}  // namespace batchplane::exec

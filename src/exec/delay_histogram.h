@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// delay_histogram.h - delays counted two ways: fine (3 % wide buckets) and relative to the flow's
+// SLO.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace batchplane::exec {
+
+// Log-linear: 32 buckets an octave, exact below 32 ns, up to 2^40 ns (18 minutes), then clamped.
+struct FineBuckets {
+  static constexpr uint32_t kPerOctaveLog2 = 5;
+  static constexpr uint32_t kCount = (40 - kPerOctaveLog2 + 1) << kPerOctaveLog2;
+
+  static uint32_t index(uint64_t delay_ns) {
+    delay_ns = std::min<uint64_t>(delay_ns, (1ULL << 40) - 1);
+    const uint32_t msb = 63 - static_cast<uint32_t>(std::countl_zero(delay_ns | 1));
+    if (msb < kPerOctaveLog2) return static_cast<uint32_t>(delay_ns);
+    const uint32_t shift = msb - kPerOctaveLog2;
+    return ((shift + 1) << kPerOctaveLog2) + static_cast<uint32_t>((delay_ns >> shift) & 31);
+  }
+  // Smallest delay that falls into bucket i.
+  static uint64_t lower_ns(uint32_t i) {
+    if (i < 32) return i;
+    const uint32_t shift = (i >> kPerOctaveLog2) - 1;
+    return (32ULL + (i & 31)) << shift;
+  }
+};
+
+// 24 equal buckets up to the SLO, then 7 of a quarter SLO each, then everything later.
+struct SloBuckets {
+  static constexpr uint32_t kWithin = 24;
+  static constexpr uint32_t kCount = 32;
+
+  // scale = kWithin * 2^40 / slo_ns; at slo_ns >= 1.
+  static uint64_t scale_of(uint64_t slo_ns) { return (uint64_t{kWithin} << 40) / slo_ns; }
+  static uint32_t index(uint64_t delay_ns, uint64_t scale) {
+    const auto x = static_cast<uint64_t>((static_cast<unsigned __int128>(delay_ns) * scale) >> 40);
+    if (x < kWithin) return static_cast<uint32_t>(x);
+    return static_cast<uint32_t>(std::min<uint64_t>(kWithin + (x - kWithin) / 6, kCount - 1));
+  }
+};
+
+}  // namespace batchplane::exec

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// executor.h - carries batches through one task's graph until only held packets are left.
+//
+// Shared by the data plane and the simulator: packets are opaque handles, the clock is passed in,
+// and the run order is a policy. Traits supply:
+//   Handle                         nullable packet handle
+//   Context                        derives from exec::Context<Handle>
+//   Clock::now_ns()
+//   task_entry_ns(h), path_state(h), set_path_state(h, s), prefetch_meta(h), prefetch_data(h)
+//   begin_chain(ctx)               instrumented runs only: before the functions of a chain
+//   before_run(ctx, node, batch), on_run(ctx, node, batch)
+//                                  instrumented runs only: around a module's function
+//   on_hold(ctx, node, pkts, n)    instrumented runs only: packets stay in a buffer
+//   free(ctx, h)                   end of a dropped packet
+// Owner: one worker. Nothing here throws, allocates, locks or logs after construction.
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <span>
+
+#include "exec/context.h"
+#include "exec/flow_meter.h"
+#include "exec/node.h"
+#include "exec/run_order.h"
+#include "exec/scatter.h"
+
+namespace batchplane::exec {
+
+// Counted by the executor itself; cumulative, one writer.
+struct ExecutorStats {
+  uint64_t runs = 0;
+  uint64_t in_pkts = 0;
+  uint64_t dropped_pkts = 0;
+  uint64_t emitted_pkts = 0;
+  uint64_t clock_reads = 0;
+  uint64_t overflow_pkts = 0;          // a module emitted more than it declared; dropped
+  uint64_t work_ns = 0;                // what the cost law says was spent
+  uint32_t worst_firings_per_run = 0;  // since the last epoch
+};
+
+template <class Traits, RunOrder Order = DepthOrder>
+class Executor {
+ public:
+  using Handle = typename Traits::Handle;
+  using Context = typename Traits::Context;
+  using Clock = typename Traits::Clock;
+  using Node = exec::Node<Traits>;
+  using Step = typename Node::Step;
+  using Queue = exec::Queue<Handle>;
+  using Batch = exec::Batch<Handle>;
+
+  // Work after which the clock is read again within a run.
+  static constexpr uint64_t kClockDue16thsNs = 500 * 16;
+
+  // `nodes` in rank order, linked and with queues attached; they outlive the executor.
+  Executor(std::span<Node> nodes, Context& ctx, Clock& clock, FlowMeter& meter);
+
+  // Reads the clock and books the delays of what left since the last reading.
+  uint64_t read_clock() {
+    const uint64_t now_ns = clock_.now_ns();
+    ctx_.now_ns = now_ns;
+    meter_.flush(now_ns);
+    stats_.work_ns += work_16ths_ns_ / 16;
+    work_16ths_ns_ = 0;
+    ++stats_.clock_reads;
+    return now_ns;
+  }
+
+  // One run: the batch enters at `first` and is carried on until nothing but held packets is left.
+  // Instrumented runs report each step to Traits.
+  void run(Node& first, Batch batch, bool is_instrumented);
+  // While on, every run and every release is instrumented.
+  void set_tracing(bool is_on) { is_tracing_ = is_on; }
+  // The same for one loop: what leaves by age, idleness or change is sampled like what a run
+  // carries.
+  void set_sampling(bool is_on) { is_sampling_ = is_on; }
+  // Takes the costs that sampled runs measured into the estimate of when the clock is due.
+  void refresh_work_estimates(double ns_per_cycle);
+
+  // Fires every buffer whose age limit has passed, earliest deadline first. One comparison when
+  // none has.
+  void check_ages() {
+    if (ctx_.now_ns >= next_release_ns_) [[unlikely]]
+      fire_expired();
+  }
+  // No input: fires the buffer that holds the oldest packet. False when nothing is held.
+  bool release_oldest();
+  // Runs whatever is ready (after changes or emissions outside a run).
+  void drain() { is_instrumented() ? drain_ready<true>() : drain_ready<false>(); }
+  // Emits what a module queued in the context outside a run (timers) and carries it on.
+  void settle_module(Node& node) {
+    if (ctx_.n_fates != 0) settle_fates(node);
+    drain();
+  }
+
+  // q in 0..B. Held packets above the new trigger leave at the next loop (settle_changes).
+  // `release_at` staggers the first release: 1..q, used only while nothing is held.
+  void set_trigger(Node& node, uint32_t trigger_pkts, uint32_t release_at_pkts);
+  void set_age_limit(Node& node, uint64_t age_limit_ns);
+  // Fires what lowered triggers left behind: all of it at q = 0, floor(k/q) batches of q otherwise.
+  void settle_changes();
+  // Moves held packets of the same module of an older graph in here, oldest first.
+  void adopt_held(Node& node, Queue& old_queue);
+
+  // Executions of a node and the packets in them. What entered at its queue is counted there; what
+  // came by pointer is what the predecessor had, less what that took out.
+  [[nodiscard]] NodeTotals totals(const Node& node) const;
+  // Makes totals(node) return `wanted` now; after those of its predecessors.
+  void set_totals(Node& node, NodeTotals wanted);
+  [[nodiscard]] uint64_t held_pkts() const;
+  // Whether any buffer is switched on (or still holds): only then do entry bounds matter.
+  [[nodiscard]] bool has_buffers() const { return !buffered_.empty(); }
+  [[nodiscard]] uint64_t next_release_ns() const { return next_release_ns_; }
+  [[nodiscard]] ExecutorStats& stats() { return stats_; }
+  [[nodiscard]] std::span<Node> nodes() { return nodes_; }
+  void set_run_allowance_ns(uint64_t ns) { run_allowance_ns_ = ns; }
+
+ private:
+  template <bool kInstrumented>
+  void run_chain(Queue& first, Handle* pkts, uint32_t n_pkts, uint64_t entry_bound_ns);
+  template <bool kInstrumented>
+  void drain_ready();
+  template <bool kInstrumented>
+  Queue* scatter(Node& node, Batch& batch);
+  Node& node_at(const Queue& head, const Step* step);
+  bool settle_step(Node& node, Batch& batch);
+  template <bool kInstrumented>
+  void append(Queue& queue, const Batch& batch);
+  template <bool kInstrumented>
+  void deliver(Queue& queue, uint64_t entry_bound_ns);
+  template <bool kInstrumented>
+  void arrived(Queue& queue, uint64_t entry_bound_ns);
+  template <bool kInstrumented>
+  void run_ready(Node& node);
+  template <bool kInstrumented>
+  void enter(Node& first, Batch& batch);
+  [[nodiscard]] bool is_instrumented() const { return is_tracing_ || is_sampling_; }
+  void fire_any(Node& node, uint32_t n_pkts, uint32_t offset_pkts, Cause cause) {
+    is_instrumented() ? fire<true>(node, n_pkts, offset_pkts, cause)
+                      : fire<false>(node, n_pkts, offset_pkts, cause);
+  }
+  template <bool kInstrumented>
+  void fire(Node& node, uint32_t n_pkts, uint32_t offset_pkts, Cause cause);
+  void keep_rest(Queue& queue, uint32_t fired_pkts);
+  void settle_fates(Node& node);
+  void apply_path_ops(Node& node, Batch& batch);
+  void cross(Node& node, uint32_t gate, Handle pkt);
+  void push_one(Node& from, Queue& queue, Handle pkt);
+  void fire_expired();
+  void fire_whole(Node& node, Cause cause);
+  uint64_t oldest_entry_ns(const Queue& queue) const;
+  void prefetch_held(const Queue& queue, uint32_t n_pkts) const;
+  void lay_out_steps();
+  void link_direct(Node& node);
+  void measure_chain(Node& node);
+  void list_buffer(Node& node);
+  void unlist_buffer(Node& node);
+
+  std::span<Node> nodes_;
+  std::vector<Step> steps_;
+  Context& ctx_;
+  Clock& clock_;
+  FlowMeter& meter_;
+  Order ready_;
+  std::vector<Node*> buffered_;  // trigger > 0, or still holding; capacity reserved
+  uint64_t work_16ths_ns_ = 0;
+  bool any_changed_ = false;
+  bool is_tracing_ = false;
+  bool is_sampling_ = false;
+  uint64_t next_release_ns_ = kNeverNs;  // lower bound over all buffers
+  uint64_t run_allowance_ns_ = 20'000;
+  uint32_t firings_ = 0;
+  ExecutorStats stats_;
+};
+
+}  // namespace batchplane::exec
+
+#include "exec/executor_age.inl"
+#include "exec/executor_run.inl"

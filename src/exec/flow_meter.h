@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// flow_meter.h - per-flow packet counts and delays at egress, against a clock reading taken after
+// the work.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "exec/delay_histogram.h"
+
+namespace batchplane::exec {
+
+// What one flow did in one epoch, or since start.
+struct FlowEpoch {
+  uint64_t pkts = 0;
+  uint64_t late_pkts = 0;  // delay > SLO; exact
+  uint64_t delay_sum_ns = 0;
+  uint64_t delay_max_ns = 0;
+  // Delays relative to the SLO in force when the epoch was read, to the 3 % of the fine buckets.
+  uint64_t slo_buckets[SloBuckets::kCount] = {};
+};
+
+// Two sets of counters per flow; the worker writes one while readers own the other.
+// Owner of record, flush, switch_epoch: the worker. Owner of collect: the control thread, between
+// switches.
+class FlowMeter {
+ public:
+  static constexpr uint32_t kLogEntries = 8192;
+  static constexpr uint64_t kNoSloScaleNs = 100'000'000;
+
+  explicit FlowMeter(uint32_t n_flows)
+      : n_flows_(n_flows),
+        slo_ns_(n_flows, 0),
+        sets_{std::make_unique<Counters[]>(n_flows), std::make_unique<Counters[]>(n_flows)},
+        log_(kLogEntries) {}
+
+  // 0 = none. Control thread; holds for packets booked from now on.
+  void set_slo(uint32_t flow, uint64_t slo_ns) {
+    slo_ns_[flow] = slo_ns;
+    for (auto& set : sets_) {
+      set[flow].late_above_ns.store(slo_ns == 0 ? ~0ULL : slo_ns, std::memory_order_relaxed);
+    }
+  }
+
+  // n packets of `flow` that entered at entry_ns have left; their delay is booked at the next
+  // flush. The caller flushes while fewer than B entries are free.
+  void record(uint32_t flow, uint32_t n_pkts, uint64_t entry_ns) {
+    log_[n_log_++] = {entry_ns, flow, n_pkts};
+  }
+  [[nodiscard]] bool is_nearly_full(uint32_t batch_limit_pkts) const {
+    return n_log_ + batch_limit_pkts > kLogEntries;
+  }
+  [[nodiscard]] uint64_t sent_pkts() const { return sent_pkts_; }
+
+  // Books everything recorded since the last flush with the delay now - entry.
+  void flush(uint64_t now_ns) {
+    Counters* const set = sets_[active_].get();
+    uint64_t entry_ns = ~0ULL;  // neighbours in the log mostly came in one burst
+    uint64_t delay_ns = 0;
+    uint32_t bucket = 0;
+    uint64_t sent = 0;
+    for (uint32_t i = 0; i < n_log_; ++i) {
+      const Entry& entry = log_[i];
+      if (entry.entry_ns != entry_ns) {
+        entry_ns = entry.entry_ns;
+        delay_ns = now_ns > entry_ns ? now_ns - entry_ns : 0;
+        bucket = FineBuckets::index(delay_ns);
+      }
+      Counters& c = set[entry.flow];
+      c.pkts += entry.n_pkts;
+      c.delay_sum_ns += delay_ns * entry.n_pkts;
+      c.delay_max_ns = std::max(c.delay_max_ns, delay_ns);
+      const bool is_late = delay_ns > c.late_above_ns.load(std::memory_order_relaxed);
+      c.late_pkts += is_late ? entry.n_pkts : 0;
+      c.buckets[bucket] += entry.n_pkts;
+      sent += entry.n_pkts;
+    }
+    sent_pkts_ += sent;
+    n_log_ = 0;
+  }
+
+  void switch_epoch() { active_ ^= 1; }
+
+  // Adds the quiet set's counts of a flow to `epoch` and, bucket by bucket, to
+  // fine[FineBuckets::kCount] (when given), and clears them.
+  void collect(uint32_t flow, FlowEpoch& epoch, uint64_t* fine) {
+    Counters& c = sets_[active_ ^ 1][flow];
+    if (c.pkts == 0) return;
+    epoch.pkts += c.pkts;
+    epoch.late_pkts += c.late_pkts;
+    epoch.delay_sum_ns += c.delay_sum_ns;
+    epoch.delay_max_ns = std::max(epoch.delay_max_ns, c.delay_max_ns);
+    const uint64_t scale = SloBuckets::scale_of(slo_ns_[flow] == 0 ? kNoSloScaleNs : slo_ns_[flow]);
+    const uint32_t last = FineBuckets::index(c.delay_max_ns);
+    for (uint32_t b = 0; b <= last; ++b) {
+      if (c.buckets[b] == 0) continue;
+      epoch.slo_buckets[SloBuckets::index(FineBuckets::lower_ns(b), scale)] += c.buckets[b];
+      if (fine != nullptr) fine[b] += c.buckets[b];
+      c.buckets[b] = 0;
+    }
+    c.pkts = c.late_pkts = c.delay_sum_ns = c.delay_max_ns = 0;
+  }
+  [[nodiscard]] uint32_t n_flows() const { return n_flows_; }
+
+ private:
+  struct Entry {
+    uint64_t entry_ns;
+    uint32_t flow;
+    uint32_t n_pkts;
+  };
+  struct alignas(64) Counters {
+    std::atomic<uint64_t> late_above_ns{~0ULL};
+    uint64_t pkts = 0;
+    uint64_t late_pkts = 0;
+    uint64_t delay_sum_ns = 0;
+    uint64_t delay_max_ns = 0;
+    uint32_t buckets[FineBuckets::kCount] = {};
+  };
+
+  uint32_t n_flows_;
+  std::vector<uint64_t> slo_ns_;
+  std::unique_ptr<Counters[]> sets_[2];
+  std::vector<Entry> log_;
+  uint32_t n_log_ = 0;
+  uint32_t active_ = 0;
+  uint64_t sent_pkts_ = 0;
+};
+
+}  // namespace batchplane::exec

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// node.h - one module of a task's graph as the executor sees it: what to call, where batches go,
+// what is held.
+//
+// A chain is a node and what follows it by pointer: unary successors with trigger 0. The functions
+// of a chain lie side by side in memory (Step), and its batches are counted once, at its head; the
+// counts of the others follow from that (Executor::totals).
+#pragma once
+
+#include <cstdint>
+
+#include "exec/batch.h"
+
+namespace batchplane::exec {
+
+// Why a buffer released packets.
+enum class Cause : uint8_t { kFull, kAge, kIdle, kChange };
+inline constexpr uint32_t kCauses = 4;
+inline constexpr const char* kCauseNames[kCauses] = {"full", "age", "idle", "change"};
+
+struct CauseCount {
+  uint64_t firings = 0;
+  uint64_t pkts = 0;
+  uint64_t wait_ns = 0;  // sum over firings of the time since the buffer was last empty
+};
+
+// Where a batch goes after a module's function, or the last one of a chain, ran.
+enum class After : uint8_t {
+  kDirect,   // same array, next node's function: no queue in between
+  kEnqueue,  // into the next node's queue (it merges, or buffers)
+  kScatter,  // by the gate index of each packet
+  kEnd,      // the module took the packets
+};
+
+// The fractional buffer: a node's own input queue, and the head of the chain that begins here.
+// Owner: the worker that runs the task. Packets [0, size) are held in arrival order. The capacity
+// is fixed at load such that append never overflows: B of the input + B-1 held here and at every
+// ancestor
+// + what modules may emit of their own.
+template <class Handle>
+struct alignas(64) Queue {
+  // One cache line: all that a pass through an unbuffered chain touches of its head.
+  Handle* pkts = nullptr;
+  uint32_t size_pkts = 0;
+  uint16_t trigger_pkts = 0;
+  uint16_t release_at_pkts = 0;  // trigger, or less for the first release after a change (stagger)
+  uint64_t entry_bound_ns = kNeverNs;  // lower bound of the task-entry times held
+  const void* steps = nullptr;         // Node::Step[n_steps]
+  void* tail = nullptr;                // Node at the end of the chain
+  uint64_t batches = 0;                // that entered here: queued, scattered, or first of a run
+  uint64_t entered_pkts = 0;
+  uint16_t rank = 0;
+  uint8_t n_steps = 1;
+  After chain_after : 2 = After::kEnd;  // after of the tail
+  bool is_direct : 1 = false;   // one input, trigger 0: a batch may pass by pointer while size is 0
+  bool is_changed : 1 = false;  // trigger was lowered below what is held: settle at the next loop
+  bool is_listed : 1 = false;   // among the buffers that the executor looks through
+  uint16_t work_per_batch_ns = 40;  // of the chain; used only to decide when the clock is due
+  uint16_t work_per_pkt_16ths_ns = 16 * 10;
+
+  uint32_t seen_pkts = 0;  // size after the last append or firing
+  uint32_t capacity_pkts = 0;
+  uint64_t since_ns = 0;  // when the first packet held arrived
+  uint64_t age_limit_ns = 0;
+  uint64_t late_releases = 0;
+  uint64_t arrived_batches = 0;  // what reached the buffer while its trigger was > 0
+  uint64_t arrived_pkts = 0;
+  CauseCount causes[kCauses];
+};
+
+// What sampled executions left behind: enough for a least-squares fit of the cost law.
+struct CostSamples {
+  uint64_t batches = 0;
+  uint64_t pkts = 0;
+  uint64_t pkts_squared = 0;
+  uint64_t cycles = 0;
+  uint64_t cycles_pkts = 0;  // sum of cycles * batch size
+};
+
+// Executions and packets of a node; see Executor::totals.
+struct NodeTotals {
+  uint64_t batches = 0;
+  uint64_t pkts = 0;
+};
+
+// What crossing a gate does to a packet's path state: nothing, a constant, or a look-up.
+struct PathOp {
+  static constexpr uint16_t kKeep = 0xffff;
+  uint16_t constant = kKeep;
+  const uint16_t* map = nullptr;
+};
+
+template <class Traits>
+struct Node {
+  using Handle = typename Traits::Handle;
+  using Run = void (*)(void* module, typename Traits::Context&, Batch<Handle>&) noexcept;
+  struct Step {
+    Run run;
+    void* module;
+  };
+  static constexpr uint32_t kMostSteps = 250;  // of one chain
+
+  Run run = nullptr;
+  void* module = nullptr;
+  Node* next = nullptr;  // in-place nodes: the only successor
+  Queue<Handle>* queue = nullptr;
+  Queue<Handle>** targets = nullptr;  // input queue behind each gate (in-place: gate 0)
+  After after = After::kEnd;
+  bool has_path_ops = false;
+  bool scatters_by_vector = false;
+  uint16_t n_gates = 0;
+  uint16_t rank = 0;
+
+  PathOp* path_ops = nullptr;            // per gate; [n_gates] is the drop gate
+  Queue<Handle>* drop_target = nullptr;  // on_drop: gate
+  Node* sole_predecessor = nullptr;  // in-place node whose only successor this is; none when that
+                                     // emits: emitted packets queue up here, no batch may pass them
+  uint16_t n_inputs = 0;
+  uint32_t chain_position =
+      0;                      // in the longest chain that could be; links are cut every kMostSteps
+  uint64_t* drops = nullptr;  // per reason
+  CostSamples cost;
+
+  // Counts that did not enter through the queue: see Executor::totals.
+  NodeTotals folded;     // passes by pointer under earlier links
+  NodeTotals link_base;  // the predecessor's totals when the present link began
+  NodeTotals missing;    // what the predecessor took out of batches since then
+};
+
+}  // namespace batchplane::exec

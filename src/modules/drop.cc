@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// drop.cc - ends packets on purpose, counted as drops.
+//
+// in: any   out: none   drops: discarded   state: none
+#include "core/module.h"
+
+namespace batchplane {
+namespace {
+
+const DropReason kDiscarded{"discarded", "the pipeline sends these packets to a drop module",
+                            "nothing to mend, unless they should not have come here"};
+
+class Drop final : public Module {
+ public:
+  explicit Drop(const Args& /*args*/) {}
+
+  void consume(Context& ctx, Batch& batch) noexcept {
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) ctx.drop(batch, i, kDiscarded);
+  }
+};
+
+const Register<Drop> kDrop{{
+    .kind = "drop",
+    .help = "Drops every packet, with the reason `discarded`.",
+    .drops = {&kDiscarded},
+}};
+
+}  // namespace
+}  // namespace batchplane

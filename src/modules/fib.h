@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// fib.h - longest-prefix match of IPv4 addresses, in bulk; one instance, no locking.
+//
+// With DPDK a thin cover over rte_fib (DIR-24-8), without it a plain 16-8-8 trie.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/net.h"
+
+namespace batchplane {
+
+struct FibConfig {
+  uint32_t max_prefixes = 16384;
+  uint32_t max_tbl8 = 0;  // /24 blocks with prefixes longer than 24; 0 = as default_tbl8() says
+  uint32_t next_hop_bytes = 2;  // 2 or 4
+  uint32_t miss_id = 0x7fff;    // what addresses without a route get
+
+  // Largest id (and largest number of tbl8) that fits: one bit of an entry tells that it is
+  // extended.
+  [[nodiscard]] uint32_t max_id() const { return next_hop_bytes == 2 ? 0x7fff : 0x7fffffff; }
+  // A quarter of the prefixes: public routing tables have almost none longer than 24.
+  [[nodiscard]] uint32_t default_tbl8() const;
+  [[nodiscard]] uint32_t tbl8() const { return max_tbl8 != 0 ? max_tbl8 : default_tbl8(); }
+};
+
+// lookup(): any thread while nobody edits. Everything else: one thread at a time.
+class Fib {
+ public:
+  // Throws ConfigError with the memory needed when there is not enough.
+  explicit Fib(const FibConfig& config);
+  ~Fib();
+  Fib(const Fib&) = delete;
+  Fib& operator=(const Fib&) = delete;
+
+  // Adds a prefix or changes its id (<= config.max_id()). Throws ConfigError when the table is
+  // full; it is unchanged then. Prefixes shorter than 16 write up to 2^24 entries: tens of
+  // milliseconds.
+  void set(net::Prefix4 prefix, uint32_t id);
+  // The addresses fall back to the covering prefix. False when the prefix was not there.
+  bool erase(net::Prefix4 prefix);
+
+  // ids[i] = id of the longest prefix of addresses[i] (host order), or miss_id.
+  void lookup(const uint32_t* addresses, uint64_t* ids, uint32_t n) const noexcept;
+
+  [[nodiscard]] const FibConfig& config() const { return config_; }
+  // "avx512" or "scalar".
+  [[nodiscard]] const char* lookup_path() const;
+  // Memory that one instance takes; with DPDK it comes from EAL's.
+  [[nodiscard]] static uint64_t memory_bytes(const FibConfig& config);
+
+ private:
+  struct Impl;
+  FibConfig config_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace batchplane

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ipv4_check.cc - lets only well-formed IPv4 packets pass and notes where their headers lie.
+//
+// in: 1   out: 1   drops: one per kind of fault   state: none
+#include "core/module.h"
+#include "modules/ipv4_header.h"
+
+namespace batchplane {
+namespace {
+
+const DropReason kTooShort{
+    "too_short", "the packet ends before the headers that are needed here",
+    "check what sends such packets; a truncating tap or port may be the cause"};
+const DropReason kBadVersion{"bad_version", "the IP version is not 4",
+                             "split by ether_type first, so that only IPv4 comes here"};
+const DropReason kBadHeaderLength{"bad_header_length",
+                                  "the IPv4 header is under 20 bytes or longer than the packet",
+                                  "look at the sender; such packets are broken or forged"};
+const DropReason kBadTotalLength{
+    "bad_total_length", "the IPv4 total length is below the header's or beyond the frame's",
+    "look for truncation on the way, or a tap with a short snap length"};
+const DropReason kBadChecksum{"bad_checksum", "the IPv4 header checksum is wrong",
+                              "turn off checksum offload at the sender's end of a veth or tap"};
+const DropReason kMartianSource{"martian_source",
+                                "the source address cannot be that of a sender (0/8, 127/8, 224/3)",
+                                "look for a misconfigured host, or set drop_martians: false"};
+const DropReason kMartianDestination{"martian_destination",
+                                     "the destination address cannot be routed (0/8, 127/8)",
+                                     "look for a misconfigured host, or set drop_martians: false"};
+
+constexpr uint8_t kPlainHeader = 0x45;  // version 4, no options
+
+class Ipv4Check final : public Module {
+ public:
+  explicit Ipv4Check(const Args& args)
+      : l3_offset_bytes_(static_cast<uint8_t>(args.u32("l3_offset_bytes"))),
+        is_checksum_checked_(args.flag("check_checksum")),
+        drops_martians_(args.flag("drop_martians")) {}
+
+  void process(Context& ctx, Batch& batch) noexcept {
+    // Bytes that are stored may alias anything: what the loop needs is held in locals.
+    const uint32_t l3 = l3_offset_bytes_;
+    const bool is_checksum_checked = is_checksum_checked_;
+    const bool drops_martians = drops_martians_;
+    Packet* const* const pkts = batch.pkts;
+    const uint32_t n = batch.size_pkts;
+    for (uint32_t i = 0; i < n; ++i) {
+      Packet& pkt = *pkts[i];
+      const uint32_t len_bytes = pkt.len_bytes();
+      const uint8_t* ip = pkt.data() + l3;
+      if (len_bytes < l3 + net::kIpv4Bytes) [[unlikely]] {
+        ctx.drop(batch, i, kTooShort);
+        continue;
+      }
+      PacketMeta& meta = pkt.meta();
+      meta.l3_offset_bytes = static_cast<uint8_t>(l3);
+      meta.l4_offset_bytes = static_cast<uint8_t>(l3 + header_bytes_of(ip));
+      if (!is_plain_and_good(ip, len_bytes - l3, is_checksum_checked, drops_martians)) [[unlikely]]
+        judge(ctx, batch, i);
+    }
+  }
+
+ private:
+  // The common case with one branch at its end; anything else is looked at again by judge().
+  static bool is_plain_and_good(const uint8_t* ip, uint32_t room_bytes, bool is_checksum_checked,
+                                bool drops_martians) {
+    const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+    const bool is_sum_good = fold16(sum_header20(ip)) == 0xffff;
+    const bool is_length_good = (total_bytes >= net::kIpv4Bytes) & (total_bytes <= room_bytes);
+    const bool is_martian =
+        is_martian_source(ip[net::kIpSrc]) | is_martian_destination(ip[net::kIpDst]);
+    return (ip[0] == kPlainHeader) & is_length_good & (is_sum_good | !is_checksum_checked) &
+           !(is_martian & drops_martians);
+  }
+
+  void judge(Context& ctx, Batch& batch, uint32_t i) const {
+    const DropReason* reason = fault_of(*batch[i]);
+    if (reason != nullptr) ctx.drop(batch, i, *reason);
+  }
+
+  [[nodiscard]] const DropReason* fault_of(Packet& pkt) const {
+    const uint8_t* ip = pkt.data() + l3_offset_bytes_;
+    const uint32_t room_bytes = pkt.len_bytes() - l3_offset_bytes_;
+    const uint32_t header_bytes = header_bytes_of(ip);
+    const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+    if (ip[0] >> 4 != 4) return &kBadVersion;
+    if (header_bytes < net::kIpv4Bytes || header_bytes > room_bytes) return &kBadHeaderLength;
+    if (total_bytes < header_bytes || total_bytes > room_bytes) return &kBadTotalLength;
+    const uint64_t sum = add_with_carry(sum_header20(ip), sum_options(ip, header_bytes));
+    if (is_checksum_checked_ && fold16(sum) != 0xffff) return &kBadChecksum;
+    if (!drops_martians_) return nullptr;
+    if (is_martian_source(ip[net::kIpSrc])) return &kMartianSource;
+    if (is_martian_destination(ip[net::kIpDst])) return &kMartianDestination;
+    return nullptr;
+  }
+
+  // By the first octet. 224 and above: multicast, reserved and the limited broadcast.
+  static bool is_martian_source(uint8_t octet) {
+    return is_martian_destination(octet) | (octet >= 224);
+  }
+  static bool is_martian_destination(uint8_t octet) { return (octet == 0) | (octet == 127); }
+
+  const uint8_t l3_offset_bytes_;
+  const bool is_checksum_checked_;
+  const bool drops_martians_;
+};
+
+const Register<Ipv4Check> kIpv4Check{{
+    .kind = "ipv4_check",
+    .help = "Drops malformed IPv4 packets and notes where the headers of the others lie.",
+    .params = {{.name = "l3_offset_bytes",
+                .type = ParamType::kInt,
+                .unit = "bytes",
+                .default_value = static_cast<int>(net::kEthBytes),
+                .help = "where the IPv4 header starts",
+                .min = 0,
+                .max = 195},
+               {.name = "check_checksum",
+                .type = ParamType::kBool,
+                .default_value = true,
+                .help = "drop packets whose header checksum is wrong"},
+               {.name = "drop_martians",
+                .type = ParamType::kBool,
+                .default_value = true,
+                .help = "drop packets from or to addresses that no router may forward"}},
+    .drops = {&kTooShort, &kBadVersion, &kBadHeaderLength, &kBadTotalLength, &kBadChecksum,
+              &kMartianSource, &kMartianDestination},
+    .notes =
+        "Bytes behind the total length (Ethernet padding) stay in the frame. Options are allowed.",
+}};
+
+}  // namespace
+}  // namespace batchplane

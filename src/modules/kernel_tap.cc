@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// kernel_tap.cc - opens and sets up a TAP interface, and carries frames between it and two rings.
+#include "modules/kernel_tap.h"
+
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "base/error.h"
+#include "modules/arp.h"
+
+namespace batchplane {
+namespace {
+
+constexpr uint32_t kRingFrames = 256;  // half a megabyte
+constexpr int kBurst = 32;
+// Workers cannot wake the thread without a system call: it looks by itself this often.
+constexpr int kIdleMs = 1;
+
+std::map<std::string, std::weak_ptr<KernelTap>>& open_taps() {
+  static std::map<std::string, std::weak_ptr<KernelTap>> taps;
+  return taps;
+}
+
+ifreq request_for(const std::string& name) {
+  ifreq request{};
+  std::memcpy(request.ifr_name, name.data(), std::min<size_t>(name.size(), IFNAMSIZ - 1));
+  return request;
+}
+
+class ControlSocket {
+ public:
+  ControlSocket() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
+  ~ControlSocket() { ::close(fd_); }
+  ControlSocket(const ControlSocket&) = delete;
+  ControlSocket& operator=(const ControlSocket&) = delete;
+
+  void call(unsigned long what, ifreq& request, const char* doing) const {
+    if (::ioctl(fd_, what, &request) == 0) return;
+    throw ConfigError("cannot set the " + std::string(doing) + " of " + request.ifr_name + ": " +
+                          std::strerror(errno),
+                      "", "run as root, or with CAP_NET_ADMIN in this network namespace");
+  }
+
+ private:
+  int fd_;
+};
+
+void set_address(ifreq& request, uint32_t address) {
+  sockaddr_in in{};
+  in.sin_family = AF_INET;
+  in.sin_addr.s_addr = net::be32(address);
+  std::memcpy(&request.ifr_addr, &in, sizeof in);
+}
+
+}  // namespace
+
+std::shared_ptr<KernelTap> KernelTap::open(const KernelTapConfig& config) {
+  std::weak_ptr<KernelTap>& known = open_taps()[config.name];
+  std::shared_ptr<KernelTap> tap = known.lock();
+  if (tap != nullptr) {
+    tap->configure(config);
+    return tap;
+  }
+  tap.reset(new KernelTap(config));
+  known = tap;
+  return tap;
+}
+
+KernelTap::KernelTap(const KernelTapConfig& config)
+    : name_(config.name), to_kernel_(kRingFrames), from_kernel_(kRingFrames) {
+  fd_ = ::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  if (fd_ < 0) {
+    throw ConfigError("cannot open /dev/net/tun: " + std::string(std::strerror(errno)), "",
+                      errno == ENOENT ? "load the module: modprobe tun" : "run as root");
+  }
+  ifreq request = request_for(config.name);
+  request.ifr_flags = IFF_TAP | IFF_NO_PI;
+  if (::ioctl(fd_, TUNSETIFF, &request) != 0) {
+    const int error = errno;
+    ::close(fd_);
+    throw ConfigError(
+        "cannot make the TAP interface " + config.name + ": " + std::strerror(error), "",
+        error == EBUSY ? "another process has it: choose another name"
+                       : "run as root, or with CAP_NET_ADMIN in this network namespace");
+  }
+  try {
+    configure(config);
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+  thread_ = std::thread([this] { serve(); });
+}
+
+KernelTap::~KernelTap() {
+  is_stopping_ = true;
+  thread_.join();
+  ::close(fd_);
+}
+
+void KernelTap::configure(const KernelTapConfig& config) {
+  const ControlSocket control;
+  ifreq request = request_for(name_);
+  request.ifr_hwaddr.sa_family = ARPHRD_ETHER;
+  std::memcpy(request.ifr_hwaddr.sa_data, config.mac.data(), 6);
+  control.call(SIOCSIFHWADDR, request, "MAC address");
+  request = request_for(name_);
+  request.ifr_mtu = static_cast<int>(config.mtu_bytes);
+  control.call(SIOCSIFMTU, request, "MTU");
+  if (config.has_address) {
+    request = request_for(name_);
+    set_address(request, config.address.address);
+    control.call(SIOCSIFADDR, request, "address");
+    set_address(request, net::mask4(config.address.length));
+    control.call(SIOCSIFNETMASK, request, "netmask");
+  }
+  request = request_for(name_);
+  control.call(SIOCGIFFLAGS, request, "state");
+  request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP);
+  control.call(SIOCSIFFLAGS, request, "state");
+}
+
+void KernelTap::serve() {
+  while (!is_stopping_.load(std::memory_order_relaxed)) {
+    const bool has_written = write_some();
+    const bool has_read = read_some();
+    if (has_written || has_read) continue;
+    pollfd waited{fd_, POLLIN, 0};
+    // With a full ring the kernel's frames have to wait there: only time passes.
+    ::poll(&waited, from_kernel_.free_slots() == 0 ? 0 : 1, kIdleMs);
+  }
+}
+
+bool KernelTap::write_some() {
+  return to_kernel_.consume(kBurst, [this](uint32_t, const Frame& frame) {
+    const bool is_taken =
+        ::write(fd_, frame.data, frame.len_bytes) == static_cast<ssize_t>(frame.len_bytes);
+    (is_taken ? to_kernel_pkts_ : refused_pkts_).fetch_add(1, std::memory_order_relaxed);
+  }) != 0;
+}
+
+bool KernelTap::read_some() {
+  bool any = false;
+  for (int i = 0; i < kBurst && from_kernel_.free_slots() != 0; ++i) {
+    uint8_t buffer[kMaxFrameBytes];
+    const ssize_t n = ::read(fd_, buffer, sizeof buffer);
+    if (n <= 0) break;
+    any = true;
+    const auto len = static_cast<uint32_t>(n);
+    const uint16_t type = len >= net::kEthBytes ? net::load16(buffer + 12) : 0;
+    if (type == net::kTypeIpv4) {
+      from_kernel_.produce(1, [&](uint32_t, Frame& frame) {
+        frame.len_bytes = len;
+        std::memcpy(frame.data, buffer, len);
+      });
+      from_kernel_pkts_.fetch_add(1, std::memory_order_relaxed);
+    } else if (type != net::kTypeArp || !answer_arp(buffer, len)) {
+      ignored_pkts_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  return any;
+}
+
+// Every address but the asker's own is behind the router.
+bool KernelTap::answer_arp(uint8_t* frame, uint32_t len_bytes) {
+  uint8_t* message = frame + net::kEthBytes;
+  if (!arp::is_valid(message, len_bytes - net::kEthBytes)) return false;
+  const uint32_t sender = net::load32(message + arp::kSenderIp);
+  const uint32_t target = net::load32(message + arp::kTargetIp);
+  if (net::load16(message + arp::kOperation) != arp::kRequest || sender == target || sender == 0)
+    return false;
+  net::Mac asker;
+  std::memcpy(asker.data(), message + arp::kSenderMac, 6);
+  arp::write_eth(frame, asker, peer_mac(), net::kTypeArp);
+  arp::write_message(message, arp::kReply, peer_mac(), target, asker, sender);
+  if (::write(fd_, frame, len_bytes) < 0) return false;
+  arp_answers_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+KernelTapStats KernelTap::stats() const {
+  return {.to_kernel_pkts = to_kernel_pkts_.load(),
+          .refused_pkts = refused_pkts_.load(),
+          .from_kernel_pkts = from_kernel_pkts_.load(),
+          .ignored_pkts = ignored_pkts_.load(),
+          .arp_answers = arp_answers_.load()};
+}
+
+}  // namespace batchplane

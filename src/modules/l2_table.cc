@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// l2_table.cc - sends frames to gates by their destination MAC address.
+//
+// in: 1   out: up to 4096 gates   drops: unknown_mac, too_short   state: the entries, editable live
+#include <cstring>
+
+#include "base/net.h"
+#include "modules/match_fields.h"
+#include "modules/rule_table.h"
+
+namespace batchplane {
+namespace {
+
+using Table = FlatTable<1>;
+
+const DropReason kUnknownMac{"unknown_mac",
+                             "the destination MAC has no entry and there is no default gate",
+                             "add an entry, or set default_gate"};
+const DropReason kTooShort{
+    "too_short", "the packet ends before the headers that are needed here",
+    "check what sends such packets; a truncating tap or port may be the cause"};
+
+constexpr uint64_t kMacMask = 0xffff'ffff'ffffULL;
+
+Table::Key key_of_mac(const Value& mac, const std::string& where) {
+  if (!mac.is_string() || !net::parse_mac(mac.as_string())) {
+    throw ConfigError("expected a MAC address", where + ".mac", "such as 02:00:00:00:00:01");
+  }
+  return {to_memory_order(parse_field_value(mac, 6, where), 6)};
+}
+
+class L2Table final : public Module {
+ public:
+  explicit L2Table(const Args& args)
+      : default_gate_(default_gate_of(args)),
+        book_("mac", "entries", kMaxRules, key_of_mac),
+        live_(std::make_unique<Table>(), std::make_unique<Table>(), args.env().quiescence) {
+    book_.load(args.list("entries"), args.where());
+    RuleBook<Table::Key>::Edits all;
+    for (const auto& [key, rule] : book_.rules()) all.set.emplace_back(key, rule.gate);
+    apply(all);
+  }
+
+  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+    return n_gates_ = gates_for(connected, book_.highest_gate(), default_gate_);
+  }
+
+  void classify(Context& ctx, Batch& batch) noexcept {
+    const uint32_t n = batch.size_pkts;
+    Table::Key keys[exec::kMaxBatchPkts];
+    uint32_t gates[exec::kMaxBatchPkts];
+    for (uint32_t i = 0; i < n; ++i) {
+      uint64_t bits = 0;
+      // An Ethernet header has 14 bytes, so the load of 8 stays inside.
+      if (batch[i]->len_bytes() >= net::kEthBytes) [[likely]]
+        std::memcpy(&bits, batch[i]->data(), 8);
+      keys[i] = {bits & kMacMask};
+    }
+    live_.read().find_bulk(keys, n, gates);
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint32_t gate = gates[i] == Table::kMissing ? default_gate_ : gates[i];
+      ctx.gates[i] = static_cast<GateIndex>(gate);
+      // The all-zero address is what frames without a header look like.
+      if (gate == kNoDefaultGate || keys[i][0] == 0) [[unlikely]]
+        judge(ctx, batch, i, gate);
+    }
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    if (verb == "list") return Dict{{"entries", book_.list()}};
+    if (verb != "add" && verb != "delete" && verb != "replace") return Module::command(verb, args);
+    apply(book_.edit(verb, args, n_gates_));
+    return Dict{{"entries", static_cast<int64_t>(book_.rules().size())}};
+  }
+
+  [[nodiscard]] Value show() const override {
+    return Dict{{"entries", static_cast<int64_t>(book_.rules().size())},
+                {"table_bytes", static_cast<int64_t>(live_.current().size_bytes())}};
+  }
+
+  [[nodiscard]] Dict saved_params() const override { return {{"entries", book_.list()}}; }
+
+ private:
+  static void judge(Context& ctx, Batch& batch, uint32_t i, uint32_t gate) {
+    if (batch[i]->len_bytes() < net::kEthBytes) {
+      ctx.drop(batch, i, kTooShort);
+    } else if (gate == kNoDefaultGate) {
+      ctx.drop(batch, i, kUnknownMac);
+    }
+  }
+
+  static void edit_table(Table& table, const RuleBook<Table::Key>::Edits& edits) {
+    for (const Table::Key& key : edits.erase) table.erase(key);
+    for (const auto& [key, gate] : edits.set) table.insert_or_assign(key, gate);
+  }
+
+  void apply(const RuleBook<Table::Key>::Edits& edits) {
+    if (!edits.is_replacement) {
+      live_.edit([&](Table& table) { edit_table(table, edits); });
+      return;
+    }
+    auto next = std::make_unique<Table>();
+    edit_table(*next, edits);
+    auto spare = std::make_unique<Table>(*next);
+    live_.replace(std::move(next), std::move(spare));
+  }
+
+  const uint32_t default_gate_;
+  RuleBook<Table::Key> book_;
+  LiveTable<Table> live_;
+  mutable uint32_t n_gates_ = 1;  // as linked; live entries may name no other gate
+};
+
+const Register<L2Table> kL2Table{{
+    .kind = "l2_table",
+    .help = "Sends each frame to the gate of its destination MAC address.",
+    .params = {{.name = "entries",
+                .type = ParamType::kList,
+                .unit = "",
+                .default_value = List{},
+                .help = "[{mac, gate}], at most 65536"},
+               default_gate_spec()},
+    .drops = {&kUnknownMac, &kTooShort},
+    .notes = "Live commands: add {mac, gate} (changes the gate of an entry that is there), delete "
+             "{mac}, replace {entries}, list; add and delete take {items: [...]} for many. Entries "
+             "are static: nothing is learned or aged.",
+}};
+
+}  // namespace
+}  // namespace batchplane

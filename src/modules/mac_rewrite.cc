@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// mac_rewrite.cc - sets the destination and source MAC addresses of every frame.
+//
+// in: 1   out: 1   drops: too_short   state: the two addresses, editable live
+#include <cstring>
+
+#include "base/net.h"
+#include "core/module.h"
+#include "modules/live_value.h"
+
+namespace batchplane {
+namespace {
+
+const DropReason kTooShort{
+    "too_short", "the packet ends before the headers that are needed here",
+    "check what sends such packets; a truncating tap or port may be the cause"};
+
+// Both addresses as they lie at the front of a frame: 8 bytes and 4; `keep` has ones where the
+// frame's own bits stay.
+struct Rewrite {
+  uint64_t set_front = 0;
+  uint64_t keep_front = ~0ULL;
+  uint32_t set_back = 0;
+  uint32_t keep_back = ~0U;
+
+  // Nothing is kept: no need to read the frame.
+  [[nodiscard]] bool is_whole() const { return (keep_front | keep_back) == 0; }
+
+  void set(uint32_t offset, const net::Mac& mac) {
+    uint8_t bytes[12];
+    uint8_t keep[12];
+    std::memcpy(bytes, &set_front, 8), std::memcpy(bytes + 8, &set_back, 4);
+    std::memcpy(keep, &keep_front, 8), std::memcpy(keep + 8, &keep_back, 4);
+    std::memcpy(bytes + offset, mac.data(), mac.size());
+    std::memset(keep + offset, 0, mac.size());
+    std::memcpy(&set_front, bytes, 8), std::memcpy(&set_back, bytes + 8, 4);
+    std::memcpy(&keep_front, keep, 8), std::memcpy(&keep_back, keep + 8, 4);
+  }
+};
+
+class MacRewrite final : public Module {
+ public:
+  explicit MacRewrite(const Args& args)
+      : live_(rewrite_of(args.string("dst"), args.string("src")), args.env().quiescence),
+        dst_(args.string("dst")),
+        src_(args.string("src")) {}
+
+  void process(Context& ctx, Batch& batch) noexcept {
+    const Rewrite rewrite = live_.read();
+    const bool is_whole = rewrite.is_whole();
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      Packet& pkt = *batch[i];
+      uint8_t* data = pkt.data();
+      if (pkt.len_bytes() < net::kEthBytes) [[unlikely]] {
+        ctx.drop(batch, i, kTooShort);
+        continue;
+      }
+      uint64_t front = 0;
+      uint32_t back = 0;
+      if (!is_whole) {
+        std::memcpy(&front, data, 8);
+        std::memcpy(&back, data + 8, 4);
+        front &= rewrite.keep_front;
+        back &= rewrite.keep_back;
+      }
+      front |= rewrite.set_front;
+      back |= rewrite.set_back;
+      std::memcpy(data, &front, 8);
+      std::memcpy(data + 8, &back, 4);
+    }
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    if (verb != "set") return Module::command(verb, args);
+    if (!args.is_dict()) throw ConfigError("expected {dst, src}", "set", "give one or both");
+    std::string dst = dst_;
+    std::string src = src_;
+    for (const auto& [key, value] : args.as_dict()) {
+      if (key != "dst" && key != "src") {
+        throw ConfigError("unknown key '" + key + "'", "set", "give dst, src or both");
+      }
+      if (!value.is_string() || !net::parse_mac(value.as_string())) {
+        throw ConfigError("expected a MAC address", "set." + key, "such as 02:00:00:00:00:01");
+      }
+      (key == "dst" ? dst : src) = value.as_string();
+    }
+    live_.set(rewrite_of(dst, src));
+    dst_ = dst;
+    src_ = src;
+    return show();
+  }
+
+  [[nodiscard]] Value show() const override { return saved_params(); }
+
+  [[nodiscard]] Dict saved_params() const override {
+    Dict params;
+    if (!dst_.empty()) params["dst"] = dst_;
+    if (!src_.empty()) params["src"] = src_;
+    return params;
+  }
+
+ private:
+  static Rewrite rewrite_of(const std::string& dst, const std::string& src) {
+    Rewrite rewrite;
+    if (const auto mac = net::parse_mac(dst)) rewrite.set(0, *mac);
+    if (const auto mac = net::parse_mac(src)) rewrite.set(6, *mac);
+    return rewrite;
+  }
+
+  LiveValue<Rewrite> live_;
+  std::string dst_;  // empty: left as it is
+  std::string src_;
+};
+
+const Register<MacRewrite> kMacRewrite{{
+    .kind = "mac_rewrite",
+    .help = "Sets the destination and source MAC addresses of every frame.",
+    .params = {{.name = "dst",
+                .type = ParamType::kMac,
+                .default_value = "",
+                .help = "new destination; left out: stays as it is"},
+               {.name = "src",
+                .type = ParamType::kMac,
+                .default_value = "",
+                .help = "new source; left out: stays as it is"}},
+    .drops = {&kTooShort},
+    .notes = "Live command: set {dst, src}, one or both.",
+}};
+
+}  // namespace
+}  // namespace batchplane

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// merge.cc - a named point where several branches become one.
+//
+// in: any   out: 1   drops: none   state: none
+#include "core/module.h"
+
+namespace batchplane {
+namespace {
+
+// The engine joins batches at the input of any module with several predecessors; this one only
+// gives that place a name, a buffer and counters of its own.
+class Merge final : public Module {
+ public:
+  explicit Merge(const Args& /*args*/) {}
+
+  void process(Context& /*ctx*/, Batch& /*batch*/) noexcept {}
+};
+
+const Register<Merge> kMerge{{
+    .kind = "merge",
+    .help = "Joins any number of branches into one; batches of one run are joined up to the limit.",
+    .notes =
+        "Any module may have several inputs; merge is for graphs that need a named meeting point.",
+}};
+
+}  // namespace
+}  // namespace batchplane

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// neighbour.cc - sends IPv4 packets on to their next hops: finds the MAC, writes the Ethernet
+// header; speaks ARP.
+//
+// in: 1 (ARP frames, and IPv4 after its lookup)   out: gate = interface index
+// drops: neighbour_reasons.h   state: neighbours and the packets that wait for them; owner: the
+// worker
+#include <algorithm>
+
+#include "base/net.h"
+#include "core/module.h"
+#include "modules/neighbour_command.h"
+#include "modules/neighbour_reasons.h"
+#include "modules/neighbour_resolver.h"
+#include "modules/route_commands.h"
+
+namespace batchplane {
+namespace {
+
+constexpr uint64_t kTickNs = 10'000'000;
+
+NeighbourResolver::Limits limits_of(const Args& args) {
+  return {.max_neighbours = args.u32("max_neighbours"),
+          .hold_pkts = args.u32("hold_pkts"),
+          .max_hold_pkts = args.u32("max_hold_pkts"),
+          .max_tries = args.u32("max_tries"),
+          .retry_ns = args.u64("retry_ns"),
+          .reachable_ns = args.u64("reachable_ns")};
+}
+
+class NeighbourModule final : public Module {
+ public:
+  explicit NeighbourModule(const Args& args)
+      : routes_(shared_route_table(args.env(), args.string("table"))),
+        resolver_(args.env().interfaces, limits_of(args), args.flag("announce")),
+        commands_(resolver_.interfaces(), args.list("neighbours"), args.where()) {
+    if (resolver_.interfaces().empty()) {
+      throw ConfigError("a neighbour module needs interfaces", args.where(),
+                        "declare interfaces with addresses in the pipeline");
+    }
+  }
+
+  void classify(Context& ctx, Batch& batch) noexcept {
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      Packet& pkt = *batch[i];
+      const uint32_t known = pkt.meta().l3_offset_bytes;
+      const uint32_t l3 = known != 0 ? known : net::kEthBytes;
+      if (l3 >= 2 && pkt.len_bytes() >= l3 && net::load16(pkt.data() + l3 - 2) == net::kTypeArp) {
+        resolver_.handle_arp(ctx, batch, i, l3);
+      } else {
+        forward(ctx, batch, i, l3);
+      }
+    }
+  }
+
+  void housekeep(Context& ctx, uint64_t budget_ns) noexcept override {
+    commands_.drain([&](const NeighbourOrder& order) { resolver_.obey(order); });
+    resolver_.housekeep(ctx, budget_ns);
+  }
+  [[nodiscard]] uint64_t housekeep_interval_ns() const override { return kTickNs; }
+
+  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+    return std::max(connected, static_cast<uint32_t>(resolver_.interfaces().size()));
+  }
+  [[nodiscard]] uint64_t held_pkts() const override { return resolver_.table().n_held(); }
+  [[nodiscard]] uint32_t max_held_pkts() const override { return resolver_.table().max_held(); }
+  void give_up_held(const std::function<void(Packet*)>& take) override {
+    resolver_.give_up_held(take);
+  }
+
+  void inherit(Module& old) override {
+    commands_.inherit(static_cast<NeighbourModule&>(old).commands_);
+  }
+  void adopt(Module& old) noexcept override {
+    resolver_.adopt(static_cast<NeighbourModule&>(old).resolver_);
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    if (verb == "list") return commands_.format(resolver_.table().list());
+    return commands_.run(verb, args);
+  }
+  [[nodiscard]] Value show() const override {
+    const NeighbourTable& table = resolver_.table();
+    return Dict{{"neighbours", static_cast<uint64_t>(table.list().size())},
+                {"max_neighbours", table.capacity()},
+                {"held_pkts", table.n_held()},
+                {"max_held_pkts", table.max_held()}};
+  }
+  [[nodiscard]] Dict saved_params() const override { return commands_.saved_params(); }
+
+ private:
+  void forward(Context& ctx, Batch& batch, uint32_t i, uint32_t l3) noexcept {
+    Packet& pkt = *batch[i];
+    if (pkt.len_bytes() < l3 + net::kIpv4Bytes ||
+        (l3 < net::kEthBytes && pkt.headroom_bytes() < net::kEthBytes - l3)) {
+      ctx.drop(batch, i, neighbour::kTooShort);
+      return;
+    }
+    const NextHop* hop = routes_->is_built() ? routes_->hops().at(pkt.meta().next_hop) : nullptr;
+    if (hop == nullptr || hop->interface >= resolver_.interfaces().size()) {
+      ctx.drop(batch, i, neighbour::kNoInterface);
+      return;
+    }
+    const uint16_t interface = hop->interface;
+    const uint8_t* ip = pkt.data() + l3;
+    if (net::load16(ip + net::kIpTotalLength) > resolver_.interfaces()[interface].mtu_bytes) {
+      ctx.drop(batch, i, neighbour::kMtuExceeded);
+      return;
+    }
+    ctx.gates[i] = interface;
+    if (hop->has_mac) {
+      resolver_.write_header(pkt, l3, interface, hop->mac);
+      return;
+    }
+    const uint32_t address = hop->gateway != 0 ? hop->gateway : net::load32(ip + net::kIpDst);
+    const uint32_t index = resolver_.table().find(interface, address);
+    if (index != NeighbourTable::kNone) [[likely]] {
+      Neighbour& entry = resolver_.table()[index];
+      entry.is_used = true;
+      if (entry.has_mac() && entry.n_held == 0) [[likely]] {
+        resolver_.write_header(pkt, l3, interface, entry.mac);
+        return;
+      }
+    }
+    resolver_.hold(ctx, batch, i, index, interface, address);
+  }
+
+  const std::shared_ptr<RouteTable> routes_;
+  NeighbourResolver resolver_;
+  NeighbourCommands commands_;
+};
+
+const Register<NeighbourModule> kNeighbour{{
+    .kind = "neighbour",
+    .help = "Resolves next hops by ARP, writes Ethernet headers, answers ARP requests.",
+    .params = {{.name = "table",
+                .type = ParamType::kString,
+                .help = "the route table whose next hops packets carry"},
+               {.name = "neighbours",
+                .type = ParamType::kList,
+                .default_value = List{},
+                .help = "static entries {interface, address, mac}"},
+               {.name = "max_neighbours",
+                .type = ParamType::kInt,
+                .unit = "entries",
+                .default_value = 4096,
+                .help = "size of the table; unresolved ones take a quarter at most",
+                .min = 4,
+                .max = 1'000'000},
+               {.name = "hold_pkts",
+                .type = ParamType::kInt,
+                .unit = "pkts",
+                .default_value = 16,
+                .help = "packets that wait for one unresolved neighbour",
+                .min = 1,
+                .max = 1024},
+               {.name = "max_hold_pkts",
+                .type = ParamType::kInt,
+                .unit = "pkts",
+                .default_value = 512,
+                .help = "packets that wait in total",
+                .min = 1,
+                .max = 100'000},
+               {.name = "max_tries",
+                .type = ParamType::kInt,
+                .default_value = 3,
+                .help = "requests before a neighbour counts as unreachable",
+                .min = 1,
+                .max = 100},
+               {.name = "retry_ns",
+                .type = ParamType::kInt,
+                .unit = "ns",
+                .default_value = 1'000'000'000,
+                .help = "between two requests",
+                .min = 1'000'000,
+                .max = 60e9},
+               {.name = "reachable_ns",
+                .type = ParamType::kInt,
+                .unit = "ns",
+                .default_value = int64_t{60'000'000'000},
+                .help = "age at which a used neighbour is asked again and an unused one forgotten",
+                .min = 1'000'000,
+                .max = 86'400e9},
+               {.name = "announce",
+                .type = ParamType::kBool,
+                .default_value = true,
+                .help = "tell the links about our addresses at the start (gratuitous ARP)"}},
+    .drops = {&neighbour::kUnreachable, &neighbour::kHoldFull, &neighbour::kTableFull,
+              &neighbour::kMtuExceeded, &neighbour::kNoInterface, &neighbour::kArpMalformed,
+              &neighbour::kArpConflict, &neighbour::kArpDone, &neighbour::kTooShort},
+    .notes =
+        "Gate N leads to the port of interface N (in the order of the pipeline's interfaces). Send "
+        "it "
+        "ARP frames (EtherType 0x0806) and the IPv4 packets of an ipv4_lookup of the same table. "
+        "Packets longer than the interface's MTU are dropped for mtu_exceeded. Live commands: add "
+        "{interface, address, mac} (static), delete {interface, address}, list. At an apply the "
+        "new "
+        "file decides about the entries that files declare; those learnt or added live stay.",
+}};
+
+}  // namespace
+}  // namespace batchplane

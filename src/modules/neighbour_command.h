@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// neighbour_command.h - how edits of the neighbour table get from the control thread to the worker
+// that owns it.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/value.h"
+#include "core/environment.h"
+#include "modules/neighbour_table.h"
+
+namespace batchplane {
+
+struct NeighbourOrder {
+  uint32_t address = 0;
+  uint16_t interface = 0;
+  bool is_delete = false;
+  net::Mac mac{};
+};
+
+// One producer (control), one consumer (worker). The worker takes what there is between two runs.
+class NeighbourCommands {
+ public:
+  // Throws ConfigError for bad static entries; they become the first orders.
+  NeighbourCommands(const std::vector<Interface>& interfaces, const List& statics,
+                    const std::string& where);
+
+  // Before the worker drains for the first time. `old` belongs to the module that this one's
+  // replaces: entries that were added by command stay, entries that this pipeline no longer
+  // declares go; where both declare the same, all live edits stay.
+  void inherit(const NeighbourCommands& old);
+
+  Value run(const std::string& verb, const Value& args);
+  [[nodiscard]] Value format(const std::vector<NeighbourView>& neighbours) const;
+  [[nodiscard]] Dict saved_params() const;
+
+  // Worker. At most kMaxOrders at a time.
+  template <class Obey>
+  void drain(Obey obey) noexcept {
+    uint32_t head = head_.load(std::memory_order_relaxed);
+    const uint32_t tail = tail_.load(std::memory_order_acquire);
+    while (head != tail) obey(orders_[head++ % orders_.size()]);
+    head_.store(head, std::memory_order_release);
+  }
+
+ private:
+  static constexpr uint32_t kMaxOrders = 1024;
+  using Statics = std::map<std::pair<uint16_t, uint32_t>, net::Mac>;  // by interface and address
+
+  [[nodiscard]] NeighbourOrder parse(const Value& args, const std::string& where,
+                                     bool has_mac) const;
+  void push(const NeighbourOrder& order);
+  // The interface here that has the name of `index` there.
+  [[nodiscard]] std::optional<uint16_t> index_here(const NeighbourCommands& there,
+                                                   uint16_t index) const;
+  [[nodiscard]] Statics renumbered(const NeighbourCommands& there, const Statics& statics) const;
+
+  const std::vector<Interface>& interfaces_;
+  Statics declared_;
+  Statics statics_;  // with live edits
+  std::vector<NeighbourOrder> orders_;
+  std::atomic<uint32_t> head_{0};
+  std::atomic<uint32_t> tail_{0};
+};
+
+}  // namespace batchplane

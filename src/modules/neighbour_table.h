@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// neighbour_table.h - who is where on the links: addresses to MACs, and the packets that wait for
+// an answer.
+//
+// All memory is taken at construction. Owner: one worker; list() may run on the control thread at
+// any time, against a copy that the worker publishes entry by entry.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/net.h"
+#include "core/packet.h"
+
+namespace batchplane {
+
+enum class NeighbourState : uint8_t {
+  kFree,
+  kUnresolved,  // asked, no answer yet
+  kReachable,
+  kProbing,  // old: asked again, still used
+  kStatic,
+};
+[[nodiscard]] const char* neighbour_state_name(NeighbourState state);
+
+struct Neighbour {
+  uint32_t address = 0;
+  uint16_t interface = 0;
+  NeighbourState state = NeighbourState::kFree;
+  uint8_t tries = 0;     // requests sent without an answer
+  bool is_used = false;  // since it was last confirmed
+  net::Mac mac{};
+  uint16_t n_held = 0;
+  uint32_t held_first = ~0U;
+  uint32_t held_last = ~0U;
+  uint32_t next = ~0U;  // in its bucket, or of the free list
+  uint64_t at_ns = 0;   // confirmed, or last asked
+
+  [[nodiscard]] bool has_mac() const { return state >= NeighbourState::kReachable; }
+};
+
+struct NeighbourView {
+  uint32_t address;
+  uint16_t interface;
+  NeighbourState state;
+  net::Mac mac;
+};
+
+class NeighbourTable {
+ public:
+  static constexpr uint32_t kNone = ~0U;
+
+  NeighbourTable(uint32_t max_neighbours, uint32_t max_held_pkts);
+
+  [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(entries_.size()); }
+  [[nodiscard]] uint32_t size() const { return size_; }
+  [[nodiscard]] uint32_t n_unresolved() const { return n_unresolved_; }
+  [[nodiscard]] uint32_t n_held() const { return n_held_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint32_t max_held() const { return static_cast<uint32_t>(held_.size()); }
+
+  Neighbour& operator[](uint32_t index) { return entries_[index]; }
+  // kNone when there is none.
+  [[nodiscard]] uint32_t find(uint16_t interface, uint32_t address) const;
+  // A new entry, unresolved. When the table is full an entry that is neither static nor holding
+  // packets nor in use makes room, if one of the next few is such; else kNone.
+  uint32_t add(uint16_t interface, uint32_t address);
+  // The entry holds no packets.
+  void remove(uint32_t index);
+  void set_state(uint32_t index, NeighbourState state);
+  // Makes the entry's present state visible to list().
+  void publish(uint32_t index);
+
+  // False when all places are taken.
+  bool hold(uint32_t index, Packet* pkt);
+  [[nodiscard]] Packet* first_held(uint32_t index) const {
+    const Neighbour& entry = entries_[index];
+    return entry.n_held == 0 ? nullptr : held_[entry.held_first].pkt;
+  }
+  void pop_held(uint32_t index);
+
+  [[nodiscard]] std::vector<NeighbourView> list() const;
+
+ private:
+  struct Held {
+    Packet* pkt = nullptr;
+    uint32_t next = kNone;
+  };
+  struct Published {
+    std::atomic<uint32_t> version{0};  // odd: being written
+    std::atomic<uint64_t> where{0};    // address, interface, state
+    std::atomic<uint64_t> mac{0};
+  };
+
+  [[nodiscard]] uint32_t bucket_of(uint16_t interface, uint32_t address) const;
+  uint32_t make_room();
+
+  std::vector<Neighbour> entries_;
+  std::vector<uint32_t> buckets_;
+  std::vector<Held> held_;
+  std::unique_ptr<Published[]> published_;
+  uint32_t free_entry_ = kNone;
+  uint32_t free_held_ = kNone;
+  uint32_t size_ = 0;
+  uint32_t n_unresolved_ = 0;
+  std::atomic<uint32_t> n_held_{0};
+  uint32_t hand_ = 0;
+};
+
+}  // namespace batchplane

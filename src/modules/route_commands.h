@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// route_commands.h - the control side of a lookup module: parameters, live commands, what `save`
+// writes.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/args.h"
+#include "core/environment.h"
+#include "modules/route_syntax.h"
+#include "modules/route_table.h"
+
+namespace batchplane {
+
+[[nodiscard]] std::vector<ParamSpec> route_params();
+[[nodiscard]] std::string route_notes();
+// The table called `name` of this pipeline, made on first use.
+[[nodiscard]] std::shared_ptr<RouteTable> shared_route_table(Environment& env,
+                                                             const std::string& name);
+
+// The prefix that `value` is or has under `prefix`; throws ConfigError.
+[[nodiscard]] net::Prefix4 prefix_in(const Value& value, const std::string& where);
+
+// Control thread.
+class RouteCommands {
+ public:
+  // Fills the table when `args` declare routes or sizes; throws ConfigError.
+  explicit RouteCommands(const Args& args);
+
+  [[nodiscard]] RouteTable& table() const { return *table_; }
+  Value run(const std::string& verb, const Value& args);
+  [[nodiscard]] Dict saved_params() const;
+  // Makes a table that all modules name and none declares. After all modules are made.
+  void finish_table() const;
+  // Takes the routes that users added where this pipeline declares another table than the last one:
+  // the same table is shared, with all live edits.
+  void inherit(const RouteCommands& old);
+
+ private:
+  void declare(const Args& args);
+  void declare_next_hops(const List& list);
+  [[nodiscard]] std::vector<Route> declared_routes(const Args& args) const;
+  Value add(const Value& args);
+  Value erase(const Value& args);
+  Value replace(const Value& args);
+  Value list(const Value& args) const;
+  Value look_up(const Value& args) const;
+  Value change_next_hop(const Value& args);
+  [[nodiscard]] std::vector<Route> routes_in(const Value& args) const;
+
+  std::string where_;
+  std::shared_ptr<RouteTable> table_;
+  std::vector<Interface> interfaces_;
+  RouteSyntax syntax_;
+  bool is_check_ = false;
+  bool is_owner_ = false;
+};
+
+}  // namespace batchplane

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// route_load.cc - routes in bulk: from a file, made up for benchmarks, or given by the interfaces.
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "modules/route_syntax.h"
+
+namespace batchplane {
+namespace {
+
+constexpr uint32_t kMaxPrefixes = 16'000'000;
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream in(line.substr(0, line.find('#')));
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+// Shares of prefix lengths in the public IPv4 table, roughly, in per mille; a few long ones added.
+struct LengthShare {
+  uint8_t length;
+  uint32_t per_mille;
+};
+constexpr LengthShare kLengthShares[] = {{16, 14},  {18, 14},  {19, 25},  {20, 45}, {21, 52},
+                                         {22, 115}, {23, 105}, {24, 620}, {28, 10}};
+
+uint8_t random_length(Rng& rng) {
+  uint32_t at = rng.below(1000);
+  for (const LengthShare& share : kLengthShares) {
+    if (at < share.per_mille) return share.length;
+    at -= share.per_mille;
+  }
+  return 24;
+}
+
+uint64_t count_lines(const std::string& path) {
+  std::ifstream in(path);
+  uint64_t n = 0;
+  for (std::string line; std::getline(in, line);) ++n;
+  return n;
+}
+
+int64_t int_or(const Dict& dict, const std::string& key, int64_t otherwise) {
+  const auto it = dict.find(key);
+  return it != dict.end() && it->second.is_int() ? it->second.as_int() : otherwise;
+}
+
+}  // namespace
+
+std::vector<Route> RouteSyntax::parse_file(const std::string& path) const {
+  std::ifstream in(path);
+  if (!in)
+    throw ConfigError("cannot read '" + path + "'", "file", "check the path and its permissions");
+  std::vector<Route> routes;
+  uint32_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    const std::vector<std::string> words = words_of(line);
+    if (words.empty()) continue;
+    const std::string where = path + ":" + std::to_string(number);
+    Dict dict{{"prefix", words[0]}};
+    const auto number_in = [&](const std::string& word) -> Value {
+      int64_t value = 0;
+      const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+      if (error != std::errc() || stop != word.data() + word.size()) return Value(word);
+      return value;
+    };
+    if (words.size() == 2 && words[1] == "drop") {
+      dict["drop"] = true;
+    } else if (words.size() == 2) {
+      dict["gate"] = number_in(words[1]);
+    } else if (words.size() == 3 && (words[1] == "via" || words[1] == "interface")) {
+      dict[words[1]] = words[2];
+    } else if (words.size() == 3 && words[1] == "next_hop") {
+      dict["next_hop"] = number_in(words[2]);
+    } else {
+      throw ConfigError("'" + line + "' is no route", where,
+                        "write `prefix gate`, `prefix via ADDRESS`, `prefix interface NAME`, "
+                        "`prefix next_hop ID`, `prefix local` or `prefix drop`");
+    }
+    routes.push_back(parse_route(dict, where));
+    routes.back().way.is_bulk = true;
+  }
+  return routes;
+}
+
+std::vector<Route> RouteSyntax::make_synthetic(const Dict& params, const std::string& where) const {
+  for (const auto& [key, value] : params) {
+    if (key != "count" && key != "seed" && key != "gates") {
+      throw ConfigError("unknown key '" + key + "'", where,
+                        "synthetic takes count, seed and gates");
+    }
+    if (!value.is_int() || value.as_int() < 0)
+      throw ConfigError("expected an integer >= 0", where + "." + key);
+  }
+  const int64_t count = int_or(params, "count", 0);
+  const int64_t gates = int_or(params, "gates", 1);
+  if (count > kMaxPrefixes / 16) {
+    throw ConfigError("count is out of range 0 .. " + std::to_string(kMaxPrefixes / 16), where);
+  }
+  if (gates < 1 || gates > 4096) throw ConfigError("gates is out of range 1 .. 4096", where);
+  std::vector<uint32_t> hops;
+  for (uint32_t gate = 0; gate < gates && gate < count; ++gate) {
+    hops.push_back(intern({.gate = static_cast<uint16_t>(gate)}));
+  }
+  Rng rng(static_cast<uint64_t>(int_or(params, "seed", 1)));
+  std::unordered_set<uint64_t> taken;
+  std::vector<Route> routes;
+  while (routes.size() < static_cast<size_t>(count)) {
+    const uint8_t length = random_length(rng);
+    // Unicast space, the low /8s left to the tests and pipelines that add routes of their own.
+    const uint32_t address =
+        ((11 + rng.below(212)) << 24 | rng.below(1U << 24)) & net::mask4(length);
+    if (address >> 24 == 127 || !taken.insert(uint64_t{address} << 8 | length).second) continue;
+    routes.push_back(
+        {{address, length},
+         {.next_hop = hops[routes.size() % hops.size()], .metric = 1, .is_bulk = true}});
+  }
+  return routes;
+}
+
+std::vector<Route> RouteSyntax::interface_routes() const {
+  const uint32_t local = intern({.kind = NextHop::Kind::kLocal, .gate = kLocalGate});
+  const auto local_route = [&](uint32_t address) {
+    return Route{{address, 32}, {.next_hop = local, .source = RouteSource::kLocal}};
+  };
+  std::vector<Route> routes{local_route(0xffffffff)};
+  for (const Interface& interface : interfaces_) {
+    for (const net::Prefix4& own : interface.addresses) {
+      const uint32_t mask = net::mask4(own.length);
+      routes.push_back(local_route(own.address));
+      if (own.length == 32) continue;
+      const uint32_t glean = intern({.gate = kForwardGate, .interface = interface.index});
+      routes.push_back({{own.address & mask, own.length},
+                        {.next_hop = glean, .source = RouteSource::kConnected}});
+      // RFC 3021: point-to-point links of two addresses have no broadcast.
+      if (own.length <= 30) routes.push_back(local_route(own.address | ~mask));
+    }
+  }
+  return routes;
+}
+
+RouteTableSize route_table_size(const Dict& params) {
+  RouteTableSize size;
+  size.max_next_hops = static_cast<uint32_t>(int_or(params, "max_next_hops", size.max_next_hops));
+  size.next_hop_bytes =
+      static_cast<uint32_t>(int_or(params, "next_hop_bytes", size.next_hop_bytes));
+  size.max_long_blocks = static_cast<uint32_t>(int_or(params, "max_long_blocks", 0));
+  int64_t max_prefixes = int_or(params, "max_prefixes", 0);
+  if (max_prefixes == 0) {
+    uint64_t known = 0;
+    const auto routes = params.find("routes");
+    if (routes != params.end() && routes->second.is_list())
+      known += routes->second.as_list().size();
+    const auto file = params.find("file");
+    if (file != params.end() && file->second.is_string() && !file->second.as_string().empty()) {
+      known += count_lines(file->second.as_string());
+    }
+    const auto synthetic = params.find("synthetic");
+    if (synthetic != params.end() && synthetic->second.is_dict()) {
+      known += static_cast<uint64_t>(
+          std::max<int64_t>(int_or(synthetic->second.as_dict(), "count", 0), 0));
+    }
+    // Room for live additions: a quarter more.
+    max_prefixes = static_cast<int64_t>(std::min<uint64_t>(known + known / 4, kMaxPrefixes));
+    max_prefixes = std::max<int64_t>(max_prefixes, size.max_prefixes);
+  }
+  size.max_prefixes = static_cast<uint32_t>(max_prefixes);
+  return size;
+}
+
+uint64_t route_table_memory_bytes(const Dict& params) {
+  const RouteTableSize size = route_table_size(params);
+  return 2 * Fib::memory_bytes({.max_prefixes = size.max_prefixes,
+                                .max_tbl8 = size.max_long_blocks,
+                                .next_hop_bytes = size.next_hop_bytes,
+                                .miss_id = size.max_next_hops});
+}
+
+}  // namespace batchplane

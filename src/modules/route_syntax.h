@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// route_syntax.h - routes and next hops as people write them: mappings in pipelines and commands,
+// lines in files.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/args.h"
+#include "core/environment.h"
+#include "modules/route_table.h"
+
+namespace batchplane {
+
+// Gates of lookups in routers.
+inline constexpr uint16_t kForwardGate = 0;
+inline constexpr uint16_t kLocalGate = 1;
+
+// A target is exactly one of
+//   gate: N                  leaves by gate N; nothing more is known about it
+//   gate: local              to the router itself
+//   via: A [interface: I]    neighbour A; the interface is the one whose subnet holds A
+//   interface: I             the destination itself is a neighbour there
+//   next_hop: ID             an entry of next_hops
+//   group: [{next_hop: ID, weight: W}]
+//   drop: true
+// via and interface may add `gate: N` (default 0) and `mac: M` (fixed, no ARP).
+class RouteSyntax {
+ public:
+  // `interfaces` outlives this.
+  RouteSyntax(RouteTable& table, const std::vector<Interface>& interfaces)
+      : table_(table), interfaces_(interfaces) {}
+
+  // {prefix, target, metric, source}. Makes implicit next hops. Throws ConfigError.
+  [[nodiscard]] Route parse_route(const Value& value, const std::string& where) const;
+  // {id, target}; returns the entry, not yet set.
+  [[nodiscard]] NextHop parse_next_hop(const Value& value, const std::string& where) const;
+  // One route per line: `prefix gate`, or `prefix via A`, `prefix next_hop ID`, `prefix local`,
+  // `prefix drop`; # begins a comment. Throws naming the first bad line; nothing is applied here.
+  [[nodiscard]] std::vector<Route> parse_file(const std::string& path) const;
+  // {count, seed, gates}: distinct random prefixes, lengths like those of the public table.
+  [[nodiscard]] std::vector<Route> make_synthetic(const Dict& params,
+                                                  const std::string& where) const;
+  // Connected subnets, own addresses, broadcasts.
+  [[nodiscard]] std::vector<Route> interface_routes() const;
+
+  [[nodiscard]] Dict format_route(const Route& route) const;
+  [[nodiscard]] Dict format_next_hop(uint32_t id) const;
+
+ private:
+  [[nodiscard]] NextHop parse_target(const Dict& dict, const std::string& where) const;
+  [[nodiscard]] NextHop parse_group(const List& members, const std::string& where) const;
+  [[nodiscard]] const Interface& interface_of(uint32_t gateway, const Dict& dict,
+                                              const std::string& where) const;
+  [[nodiscard]] uint32_t intern(const NextHop& hop) const;
+  void format_target(Dict& dict, uint32_t id) const;
+
+  RouteTable& table_;
+  const std::vector<Interface>& interfaces_;
+};
+
+// Sizes from a lookup module's parameters: what is not given follows from the routes.
+[[nodiscard]] RouteTableSize route_table_size(const Dict& params);
+// Bytes of EAL memory that a lookup module with these parameters takes for its table.
+[[nodiscard]] uint64_t route_table_memory_bytes(const Dict& params);
+
+}  // namespace batchplane

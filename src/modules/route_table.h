@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// route_table.h - all routes of one table with their sources and metrics, and the Fib that workers
+// read.
+//
+// A RouteTable is the name of a table in one pipeline; its contents may go on in the next one. An
+// `apply` that declares the same table again shares them, so it takes no time and no memory; one
+// that declares another table fills that beside the old one, which works until the graphs are
+// swapped.
+// The control thread owns the routes; only the best one of each prefix is written to the two Fib
+// instances behind LiveTable. The default route is no Fib entry but the target of the miss id: it
+// costs one store to change, where a /0 in a DIR-24-8 table writes 16 M entries.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/value.h"
+#include "core/live_table.h"
+#include "modules/fib.h"
+#include "modules/next_hop.h"
+
+namespace batchplane {
+
+// In order of preference among equal metrics.
+enum class RouteSource : uint8_t { kLocal, kConnected, kUser, kStatic };
+[[nodiscard]] const char* route_source_name(RouteSource source);
+[[nodiscard]] std::optional<RouteSource> parse_route_source(const std::string& text);
+
+// One way to a prefix; (source, metric) tells the alternatives of a prefix apart.
+struct RouteWay {
+  uint32_t next_hop = 0;
+  uint32_t metric = 0;
+  RouteSource source = RouteSource::kStatic;
+  bool is_bulk = false;  // came from a file or generator that the pipeline names
+
+  [[nodiscard]] bool is_better_than(const RouteWay& other) const {
+    return metric != other.metric ? metric < other.metric : source < other.source;
+  }
+  bool operator==(const RouteWay&) const = default;
+};
+
+struct Route {
+  net::Prefix4 prefix;
+  RouteWay way;
+};
+
+struct RouteTableSize {
+  uint32_t max_prefixes = 16384;
+  uint32_t max_long_blocks = 0;
+  uint32_t max_next_hops = 4096;
+  uint32_t next_hop_bytes = 2;
+  bool operator==(const RouteTableSize&) const = default;
+};
+
+// fib(), hops() const: workers. Everything else: control thread, one caller at a time.
+class RouteTable {
+ public:
+  using Ways = std::vector<RouteWay>;
+
+  // `previous`: the table of that name in the pipeline that an apply replaces, if any.
+  RouteTable(std::string name, const Quiescence* quiescence, const RouteTable* previous = nullptr);
+
+  // Makes the Fibs. Several modules share a table by name and are built in any order, so the sizes
+  // are those of the module that declares them. Throws when it was built with other sizes.
+  // With is_check the routes are only judged: no Fib is made, and no worker may look up.
+  void build(const RouteTableSize& size, bool is_check = false);
+  // Goes on with the contents of the previous table, live edits included, when that came from the
+  // same declaration; else nothing happens.
+  bool resume(const Dict& declaration);
+  [[nodiscard]] bool is_built() const { return hops_ != nullptr; }
+  [[nodiscard]] bool shares_with(const RouteTable& other) const { return body_ == other.body_; }
+
+  // Load once per batch.
+  [[nodiscard]] const Fib& fib() const noexcept { return live_->read(); }
+  [[nodiscard]] const NextHops& hops() const noexcept { return *hops_; }
+  [[nodiscard]] NextHops& hops() noexcept { return *hops_; }
+
+  // Each is one step: visible to workers when it returns, or nothing changed and ConfigError.
+  void add(const std::vector<Route>& routes);
+  // Removes the ways to `prefix` that match; returns how many. Interface routes need their source
+  // named.
+  uint32_t erase(net::Prefix4 prefix, std::optional<RouteSource> source,
+                 std::optional<uint32_t> metric);
+  uint32_t erase(const std::vector<net::Prefix4>& prefixes);
+  // All ways of the given sources make room for `routes`. Writes the differences only.
+  void replace(const std::vector<RouteSource>& sources, const std::vector<Route>& routes);
+
+  [[nodiscard]] const std::map<net::Prefix4, Ways>& routes() const { return body_->routes; }
+  [[nodiscard]] const RouteWay* best(net::Prefix4 prefix) const;
+  // Longest match on the control side.
+  [[nodiscard]] std::optional<Route> lookup(uint32_t address) const;
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const RouteTableSize& size() const { return body_->size; }
+  [[nodiscard]] uint64_t edits() const { return body_->edits; }
+  [[nodiscard]] Dict show() const;
+
+  // A lookup module can only send to gates that its graph node has; edits that go beyond are
+  // refused.
+  void limit_gates(const void* module, uint32_t n_gates) { body_->gate_limits[module] = n_gates; }
+  void forget_module(const void* module) { body_->gate_limits.erase(module); }
+  void check_gate(uint32_t gate) const;
+
+  // One module of a pipeline fills the table; throws when a second one wants to.
+  void claim(const std::string& module);
+  // What the table was filled from, for `save` and for the next `apply`.
+  struct Origin {
+    Dict declaration;  // the parameters that were read
+    std::string file;
+    Dict synthetic;
+    std::vector<net::Prefix4> bulk;  // prefixes that file and synthetic gave
+  };
+  [[nodiscard]] const Origin& origin() const { return body_->origin; }
+  void set_origin(Origin origin) { body_->origin = std::move(origin); }
+
+ private:
+  struct Body {
+    RouteTableSize size;
+    std::unique_ptr<NextHops> hops;
+    std::unique_ptr<LiveTable<Fib>> live;
+    std::map<net::Prefix4, Ways> routes;
+    std::map<const void*, uint32_t> gate_limits;
+    Origin origin;
+    uint64_t edits = 0;
+  };
+  struct FibEdit {
+    net::Prefix4 prefix;
+    std::optional<uint32_t> before;
+    std::optional<uint32_t> after;
+  };
+
+  // Puts the new ways of the prefixes named in place of the old ones. All or nothing.
+  void commit(std::map<net::Prefix4, Ways> staged);
+  [[nodiscard]] std::vector<FibEdit> differences(const std::map<net::Prefix4, Ways>& staged) const;
+  void write(std::vector<FibEdit> edits);
+  Ways& stage(std::map<net::Prefix4, Ways>& staged, net::Prefix4 prefix) const;
+
+  void look_at_body();
+
+  std::string name_;
+  const Quiescence* quiescence_;
+  std::shared_ptr<Body> body_ = std::make_shared<Body>();
+  // What workers use, at hand: the body's.
+  NextHops* hops_ = nullptr;
+  LiveTable<Fib>* live_ = nullptr;
+  std::weak_ptr<Body> previous_;
+  std::string claimed_by_;
+};
+
+}  // namespace batchplane

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ttl.cc - decrements the IPv4 TTL and mends the header checksum; expired packets are dropped.
+//
+// in: 1   out: 1   drops: too_short, ttl_expired (send it to an icmp_error module with on_drop)
+// state: none
+#include "base/net.h"
+#include "core/module.h"
+#include "modules/ipv4_header.h"
+
+namespace batchplane {
+namespace {
+
+const DropReason kTtlExpired{
+    "ttl_expired", "the packet's TTL ended at this router",
+    "look for a routing loop, or a traceroute; on_drop sends time exceeded"};
+
+const DropReason kTooShort{
+    "too_short", "the packet ends before the headers that are needed here",
+    "check what sends such packets; a truncating tap or port may be the cause"};
+
+class Ttl final : public Module {
+ public:
+  explicit Ttl(const Args& args) : is_checksum_mended_(args.flag("mend_checksum")) {}
+
+  void process(Context& ctx, Batch& batch) noexcept {
+    // Bytes that are stored may alias anything: what the loop needs is held in locals.
+    const bool is_mended = is_checksum_mended_;
+    Packet* const* const pkts = batch.pkts;
+    const uint32_t n = batch.size_pkts;
+    for (uint32_t i = 0; i < n; ++i) {
+      Packet& pkt = *pkts[i];
+      const uint32_t l3 =
+          pkt.meta().l3_offset_bytes != 0 ? pkt.meta().l3_offset_bytes : net::kEthBytes;
+      uint8_t* ip = pkt.data() + l3;
+      if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
+        ctx.drop(batch, i, kTooShort);
+        continue;
+      }
+      if (ip[net::kIpTtl] <= 1) [[unlikely]] {
+        ctx.drop(batch, i, kTtlExpired);
+        continue;
+      }
+      lower_ttl(ip, is_mended);
+    }
+  }
+
+ private:
+  const bool is_checksum_mended_;
+};
+
+const Register<Ttl> kTtl{{
+    .kind = "ttl",
+    .help = "Decrements the IPv4 TTL; drops packets whose TTL ends here.",
+    .params = {{.name = "mend_checksum",
+                .type = ParamType::kBool,
+                .default_value = true,
+                .help = "update the header checksum incrementally (RFC 1624)"}},
+    .drops = {&kTooShort, &kTtlExpired},
+}};
+
+}  // namespace
+}  // namespace batchplane

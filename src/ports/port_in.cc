@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// port_in.cc - brings packets from a port into the pipeline.
+//
+// in: 0   out: 1   drops: none (what a port cannot take is in its rx_refused_pkts)   state: none
+#include "core/module.h"
+
+namespace batchplane {
+namespace {
+
+class PortIn final : public Module {
+ public:
+  explicit PortIn(const Args& args) : port_(args.env().port(args.string("port"))) {
+    const std::string& interface = args.string("interface");
+    if (interface.empty()) return;
+    const Interface& found = args.env().interface(interface);
+    if (found.port != args.string("port")) {
+      throw ConfigError("interface '" + interface + "' is on port '" + found.port + "', not on '" +
+                            args.string("port") + "'",
+                        args.where(), "name an interface of that port, or leave it out");
+    }
+    in_interface_ = found.index;
+  }
+
+  uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
+    const uint32_t n = port_->rx_burst(pkts, max, ctx.now_ns);
+    if (in_interface_ != kNoInterface) {
+      for (uint32_t i = 0; i < n; ++i) pkts[i]->meta().in_interface = in_interface_;
+    }
+    return n;
+  }
+
+ private:
+  const std::shared_ptr<Port> port_;
+  uint16_t in_interface_ = kNoInterface;
+};
+
+const Register<PortIn> kPortIn{{
+    .kind = "port_in",
+    .help = "Brings packets from a port into the pipeline.",
+    .params = {{.name = "port", .type = ParamType::kString, .help = "name of the port"},
+               {.name = "interface",
+                .type = ParamType::kString,
+                .default_value = "",
+                .help = "interface that the packets come in on; empty = none"}},
+    .notes = "One port_in per port: a port is polled by one worker.",
+}};
+
+}  // namespace
+}  // namespace batchplane

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// port_kinds.h - the kinds of ports that there are, with their parameters, and how to make one.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/args.h"
+#include "core/environment.h"
+#include "core/port.h"
+
+namespace batchplane {
+
+struct PortKindInfo {
+  std::string kind;
+  std::string help;  // one sentence
+  std::vector<ParamSpec> params = {};
+  std::string notes = "";
+  std::function<std::shared_ptr<Port>(const Args&)> make = nullptr;
+};
+
+// By name. What this build does not have (DPDK ports without DPDK) is not in it.
+const std::vector<PortKindInfo>& port_kinds();
+
+// A port as the pipeline describes it, not started yet. `where`: the place for messages. Throws
+// ConfigErrors' first; check_port_params() finds all.
+std::shared_ptr<Port> make_port(const std::string& kind, const Dict& params,
+                                const std::string& name, Environment& env,
+                                const std::string& where = "");
+// Every mistake in kind and parameters, without making the port.
+std::vector<ConfigError> check_port_params(const std::string& kind, const Dict& params,
+                                           const std::string& where);
+
+namespace ports {
+PortKindInfo ring_port_kind();
+PortKindInfo null_port_kind();
+PortKindInfo pcap_port_kind();
+// Kinds `dpdk`, `af_packet` and `tap`; empty in a build without DPDK.
+std::vector<PortKindInfo> dpdk_port_kinds();
+}  // namespace ports
+
+}  // namespace batchplane

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// port_out.cc - sends packets out of a port; flows end here.
+//
+// in: 1   out: none   drops: tx_full, mtu_exceeded   state: none
+#include "base/net.h"
+#include "core/module.h"
+
+namespace batchplane {
+namespace {
+
+const DropReason kTxFull{"tx_full", "the port did not take the packet",
+                         "the link is slower than the traffic: give it more, or set tx_retries"};
+const DropReason kMtuExceeded{"mtu_exceeded", "the packet is longer than the interface's MTU",
+                              "raise mtu_bytes, or send fragmentation needed with on_drop"};
+
+class PortOut final : public Module {
+ public:
+  explicit PortOut(const Args& args)
+      : port_(args.env().port(args.string("port"))), tx_retries_(args.u32("tx_retries")) {
+    if (!args.string("interface").empty()) {
+      mtu_bytes_ = args.env().interface(args.string("interface")).mtu_bytes;
+    }
+  }
+
+  void consume(Context& ctx, Batch& batch) noexcept {
+    Packet* pkts[exec::kMaxBatchPkts];
+    uint32_t slot[exec::kMaxBatchPkts];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      if (l3_bytes(*batch[i]) > mtu_bytes_) [[unlikely]] {
+        ctx.drop(batch, i, kMtuExceeded);
+        continue;
+      }
+      pkts[n] = batch[i];
+      slot[n++] = i;
+    }
+    uint32_t sent = port_->tx_burst(pkts, n);
+    for (uint32_t k = 0; k < tx_retries_ && sent < n; ++k) {
+      sent += port_->tx_burst(pkts + sent, n - sent);
+    }
+    for (uint32_t k = sent; k < n; ++k) ctx.drop(batch, slot[k], kTxFull);
+  }
+
+ private:
+  // Length of what the Ethernet header carries. Padding of short frames counts, and never matters.
+  static uint32_t l3_bytes(Packet& pkt) {
+    const uint32_t len = pkt.len_bytes();
+    if (len < net::kEthBytes) [[unlikely]]
+      return 0;
+    const bool is_tagged = net::load16(pkt.data() + 12) == net::kTypeVlan && len >= 18;
+    return len - (is_tagged ? 18 : 14);
+  }
+
+  const std::shared_ptr<Port> port_;
+  const uint32_t tx_retries_;
+  uint32_t mtu_bytes_ = ~0U;
+};
+
+const Register<PortOut> kPortOut{{
+    .kind = "port_out",
+    .help = "Sends packets out of a port; flows end here.",
+    .params = {{.name = "port", .type = ParamType::kString, .help = "name of the port"},
+               {.name = "interface",
+                .type = ParamType::kString,
+                .default_value = "",
+                .help = "interface whose MTU is kept; empty = no check"},
+               {.name = "tx_retries",
+                .default_value = 0,
+                .help = "tries again so often for what the port did not take at once",
+                .min = 0,
+                .max = 1000}},
+    .drops = {&kTxFull, &kMtuExceeded},
+    .is_egress = true,
+}};
+
+}  // namespace
+}  // namespace batchplane

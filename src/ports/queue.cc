@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// queue.cc - joins two tasks: packets put in by one worker (or several) come out in another.
+//
+// in: 1   out: 1   drops: queue_full   state: packets in its rings, carried over by apply
+// One ring per producing worker, so that no ring ever has two producers.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/spsc_ring.h"
+#include "core/module.h"
+#include "core/packet_pool.h"
+#include "ports/ring_take.h"
+
+namespace batchplane {
+namespace {
+
+const DropReason kQueueFull{"queue_full", "the next worker did not keep up, and its queue was full",
+                            "give that task another core, or raise size_pkts"};
+
+using Ring = SpscRing<Packet*>;
+
+class Queue final : public Module {
+ public:
+  explicit Queue(const Args& args)
+      : size_pkts_(args.u32("size_pkts")), has_backpressure_(args.flag("backpressure")) {
+    if (has_backpressure_ && size_pkts_ < args.env().batch_limit_pkts) {
+      throw ConfigError(
+          "a queue of " + std::to_string(size_pkts_) + " packets never has room for a batch",
+          args.where() + ".size_pkts",
+          "with backpressure at least " + std::to_string(args.env().batch_limit_pkts));
+    }
+    for (uint32_t w = 0; w < args.env().n_workers; ++w) {
+      rings_.push_back(std::make_unique<Ring>(size_pkts_));
+    }
+  }
+  ~Queue() override {
+    give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
+  }
+
+  void consume(Context& ctx, Batch& batch) noexcept {
+    for (Packet* pkt : batch) {
+      PacketMeta& meta = pkt->meta();
+      const uint64_t waited_ns = ctx.now_ns - std::min(ctx.now_ns, meta.entry_ns);
+      meta.task_entry_delta_ns = static_cast<uint32_t>(
+          std::min<uint64_t>(waited_ns, std::numeric_limits<uint32_t>::max()));
+    }
+    Ring& ring = *rings_[ctx.worker_index];
+    const uint32_t n = batch.size_pkts;
+    for (uint32_t i = ring.enqueue(batch.pkts, n); i < n; ++i) ctx.drop(batch, i, kQueueFull);
+  }
+
+  // Rings take turns, so that no producer starves another.
+  uint32_t poll(Context& /*ctx*/, Packet** pkts, uint32_t max) noexcept {
+    const auto n_rings = static_cast<uint32_t>(rings_.size());
+    for (uint32_t k = 0; k < n_rings; ++k) {
+      Ring& ring = *rings_[next_ring_];
+      if (++next_ring_ == n_rings) next_ring_ = 0;
+      const uint32_t n = ring.dequeue(pkts, max);
+      if (n == 0) continue;
+      ring.peek(max, [](const Packet* pkt) {
+        ports::prefetch_whole(reinterpret_cast<const uint8_t*>(pkt));
+      });
+      return n;
+    }
+    return 0;
+  }
+
+  // Both sides are stopped between two runs, so one thread may work on both ends here.
+  void adopt(Module& old_module) noexcept override {
+    auto& old = static_cast<Queue&>(old_module);
+    const size_t n = std::min(rings_.size(), old.rings_.size());
+    for (size_t w = 0; w < n; ++w) {
+      if (rings_[w]->capacity() == old.rings_[w]->capacity()) {
+        std::swap(rings_[w], old.rings_[w]);
+        continue;
+      }
+      Packet* pkt = nullptr;
+      while (rings_[w]->free_slots() != 0 && old.rings_[w]->dequeue(&pkt, 1) == 1) {
+        rings_[w]->enqueue(&pkt, 1);
+      }
+    }
+  }
+
+  [[nodiscard]] uint64_t held_pkts() const override {
+    uint64_t held = 0;
+    for (const auto& ring : rings_) held += ring->size();
+    return held;
+  }
+  [[nodiscard]] uint32_t max_held_pkts() const override {
+    return size_pkts_ * static_cast<uint32_t>(rings_.size());
+  }
+  [[nodiscard]] bool may_emit() const override { return false; }
+  [[nodiscard]] bool wants_backpressure() const override { return has_backpressure_; }
+  [[nodiscard]] uint32_t room_pkts(uint32_t worker) const noexcept override {
+    return rings_[worker]->free_slots();
+  }
+  void give_up_held(const std::function<void(Packet*)>& take) override {
+    Packet* pkt = nullptr;
+    for (const auto& ring : rings_) {
+      while (ring->dequeue(&pkt, 1) == 1) take(pkt);
+    }
+  }
+
+  [[nodiscard]] Value show() const override {
+    List fill;
+    for (const auto& ring : rings_) fill.emplace_back(ring->size());
+    return Dict{{"size_pkts", size_pkts_}, {"held_pkts", held_pkts()}, {"held_by_worker", fill}};
+  }
+
+ private:
+  const uint32_t size_pkts_;
+  const bool has_backpressure_;
+  std::vector<std::unique_ptr<Ring>> rings_;  // by producing worker
+  uint32_t next_ring_ = 0;
+};
+
+const Register<Queue> kQueue{{
+    .kind = "queue",
+    .help = "Hands packets to a task on another worker, without ever blocking.",
+    .params = {{.name = "size_pkts",
+                .unit = "pkts",
+                .default_value = 1024,
+                .help = "packets that it holds for each worker that puts some in",
+                .min = 1,
+                .max = 1048576},
+               {.name = "backpressure",
+                .type = ParamType::kBool,
+                .default_value = false,
+                .help = "while there is no room for a batch, the sending task polls no input"}},
+    .drops = {&kQueueFull},
+    .notes = "The delay of a flow counts on through a queue; age limits behind it count from the "
+             "time at which a packet was put in.",
+}};
+
+}  // namespace
+}  // namespace batchplane

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// queue_test.cc - the queue module: order, drops, times, fairness between producers, and apply.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "ports/port_test_util.h"
+
+namespace batchplane::ports {
+namespace {
+
+TEST(Queue, KeepsOrderAndTimesAndDropsWhenFull) {
+  PortRig rig;
+  auto queue = rig.module("queue", {{"size_pkts", 3}});
+  rig.ctx->now_ns = 1000;
+  std::vector<Packet*> pkts;
+  for (uint8_t i = 0; i < 4; ++i) {
+    pkts.push_back(rig.make(60, i, 400));
+    pkts.back()->meta().path_state = 7;
+  }
+  EXPECT_EQ(rig.consume(*queue, "queue", pkts), std::vector<std::string>{"queue_full"});
+  EXPECT_EQ(queue->held_pkts(), 3U);
+  rig.ctx->now_ns = 5000;
+  const auto out = rig.poll(*queue, "queue");
+  ASSERT_EQ(out.size(), 3U);
+  for (uint8_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(out[i]->data()[0], i);
+    EXPECT_EQ(out[i]->meta().entry_ns, 400U);
+    EXPECT_EQ(out[i]->meta().task_entry_delta_ns, 600U);
+    EXPECT_EQ(out[i]->meta().path_state, 7);
+  }
+  EXPECT_EQ(queue->held_pkts(), 0U);
+  rig.free(out);
+}
+
+TEST(Queue, TaskEntryTimeSaturates) {
+  PortRig rig;
+  auto queue = rig.module("queue", {});
+  rig.ctx->now_ns = 1ULL << 40;
+  rig.consume(*queue, "queue", {rig.make(60, 0, 1)});
+  const auto out = rig.poll(*queue, "queue");
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_EQ(out[0]->meta().task_entry_delta_ns, 0xffffffffU);
+  rig.free(out);
+}
+
+TEST(Queue, ProducersTakeTurns) {
+  PortRig rig;
+  rig.env.n_workers = 2;
+  auto queue = rig.module("queue", {{"size_pkts", 8}});
+  EXPECT_EQ(queue->max_held_pkts(), 16U);
+  for (uint16_t worker = 0; worker < 2; ++worker) {
+    rig.ctx->worker_index = worker;
+    std::vector<Packet*> pkts;
+    for (int i = 0; i < 8; ++i) pkts.push_back(rig.make(60, static_cast<uint8_t>(worker)));
+    EXPECT_TRUE(rig.consume(*queue, "queue", pkts).empty());
+  }
+  std::vector<uint8_t> order;
+  for (int i = 0; i < 4; ++i) {
+    const auto out = rig.poll(*queue, "queue", 4);
+    ASSERT_EQ(out.size(), 4U);
+    order.push_back(out[0]->data()[0]);
+    rig.free(out);
+  }
+  EXPECT_EQ(order, (std::vector<uint8_t>{0, 1, 0, 1}));
+}
+
+TEST(Queue, BackpressureTellsTheRoomThatIsLeft) {
+  PortRig rig;
+  EXPECT_FALSE(rig.module("queue", {{"size_pkts", 64}})->wants_backpressure());
+  auto queue = rig.module("queue", {{"size_pkts", 64}, {"backpressure", true}});
+  EXPECT_TRUE(queue->wants_backpressure());
+  EXPECT_EQ(queue->room_pkts(0), 64U);
+  std::vector<Packet*> pkts;
+  for (int i = 0; i < 40; ++i) pkts.push_back(rig.make(60, 0));
+  rig.consume(*queue, "queue", pkts);
+  EXPECT_EQ(queue->room_pkts(0), 24U);
+  rig.free(rig.poll(*queue, "queue", 32));
+  EXPECT_EQ(queue->room_pkts(0), 56U);
+  rig.free(rig.poll(*queue, "queue", 32));
+  EXPECT_THROW(rig.module("queue", {{"size_pkts", 8}, {"backpressure", true}}), ConfigError);
+}
+
+TEST(Queue, ApplyCarriesPacketsOverEvenToAnotherSize) {
+  PortRig rig;
+  for (const int size : {8, 2, 100}) {
+    auto old_queue = rig.module("queue", {{"size_pkts", 8}});
+    auto next = rig.module("queue", {{"size_pkts", size}});
+    std::vector<Packet*> pkts;
+    for (uint8_t i = 0; i < 5; ++i) pkts.push_back(rig.make(60, i));
+    rig.consume(*old_queue, "queue", pkts);
+    next->adopt(*old_queue);
+    EXPECT_EQ(next->held_pkts(), std::min<uint64_t>(5, static_cast<uint64_t>(size)));
+    EXPECT_EQ(next->held_pkts() + old_queue->held_pkts(), 5U);
+    const auto out = rig.poll(*next, "queue");
+    for (uint8_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i]->data()[0], i);
+    rig.free(out);
+  }
+  EXPECT_EQ(rig.pool.available_pkts(), 512U);  // destroyed queues give back what they hold
+}
+
+TEST(Queue, TwoThreadsLoseNothing) {
+  constexpr uint32_t kTotal = 20'000;
+  PortRig rig(512);
+  auto queue = rig.module("queue", {{"size_pkts", 64}});
+  std::atomic<uint64_t> dropped{0};
+  std::thread producer([&] {
+    auto ctx = std::make_unique<Context>();
+    for (uint32_t sent = 0; sent < kTotal;) {
+      Packet* pkts[16];
+      if (!rig.pool.alloc_bulk(pkts, 16)) {
+        std::this_thread::yield();
+        continue;
+      }
+      for (Packet* pkt : pkts) {
+        pkt->reset(60);
+        pkt->meta() = PacketMeta{};
+        std::memcpy(pkt->data(), &sent, 4);
+        ++sent;
+      }
+      Batch batch{pkts, 16, 0};
+      find_module_kind("queue")->run(queue.get(), *ctx, batch);
+      for (uint32_t i = 0; i < ctx->n_dropped; ++i) PacketPool::free_bulk(&ctx->dropped[i].pkt, 1);
+      dropped += ctx->n_dropped;
+      ctx->n_dropped = ctx->n_removed = 0;
+    }
+  });
+  uint64_t received = 0;
+  int64_t last = -1;
+  bool is_in_order = true;
+  while (received + dropped.load() < kTotal) {
+    const auto out = rig.poll(*queue, "queue");
+    for (Packet* pkt : out) {
+      uint32_t number = 0;
+      std::memcpy(&number, pkt->data(), 4);
+      is_in_order &= static_cast<int64_t>(number) > last;
+      last = number;
+    }
+    received += out.size();
+    rig.free(out);
+    if (out.empty()) std::this_thread::yield();
+  }
+  producer.join();
+  EXPECT_TRUE(is_in_order);
+  EXPECT_EQ(received + dropped.load(), kTotal);
+  EXPECT_EQ(queue->held_pkts(), 0U);
+}
+
+}  // namespace
+}  // namespace batchplane::ports

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ring_port.h - a port in memory: fed by a generator through a ring; what is sent is freed, or
+// looped.
+#pragma once
+
+#include "ports/port_counters.h"
+#include "ports/ring_take.h"
+
+namespace batchplane {
+
+// Producer of ring(): one thread (a generator, or tx_burst when looped). Consumer: the polling
+// worker.
+class RingPort final : public Port {
+ public:
+  RingPort(uint32_t size_pkts, bool is_looped, const std::string& name = "ring");
+  ~RingPort() override;
+
+  uint32_t rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) noexcept override;
+  uint32_t tx_burst(Packet** pkts, uint32_t n) noexcept override;
+
+  [[nodiscard]] PortStats stats() const override { return counters_.stats(); }
+  [[nodiscard]] uint64_t held_pkts() const override { return ring_.size(); }
+  [[nodiscard]] uint64_t most_held_pkts() const override { return ring_.capacity(); }
+  [[nodiscard]] net::Mac mac() const override { return mac_; }
+  [[nodiscard]] Value show() const override;
+
+  // Where a generator puts packets. It claims the ring first: there can be one producer only.
+  [[nodiscard]] BurstRing& ring() { return ring_; }
+  // Throws ConfigError naming the present producer.
+  void claim(const std::string& producer);
+  void release() { producer_.clear(); }
+
+ private:
+  BurstRing ring_;
+  const bool is_looped_;
+  const net::Mac mac_;
+  std::string producer_;
+  ports::PortCounters counters_;
+};
+
+}  // namespace batchplane

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ring_port_test.cc - ring and null ports, port_in and port_out around them.
+#include "ports/ring_port.h"
+
+#include <gtest/gtest.h>
+
+#include "ports/port_test_util.h"
+
+namespace batchplane::ports {
+namespace {
+
+BurstSlot slot_of(PortRig& rig, uint32_t len_bytes, uint8_t tag, uint64_t entry_ns) {
+  return BurstSlot::make(rig.make(len_bytes, tag), len_bytes, entry_ns);
+}
+
+TEST(RingPort, ReceivedPacketsHaveFreshMetadata) {
+  PortRig rig;
+  RingPort port(4, false);
+  BurstSlot slots[6];
+  for (uint8_t i = 0; i < 6; ++i) slots[i] = slot_of(rig, 60U + i, i, 100U + i);
+  EXPECT_EQ(port.ring().enqueue(slots, 6), 4U);
+  EXPECT_EQ(port.held_pkts(), 4U);
+  Packet* pkts[8];
+  ASSERT_EQ(port.rx_burst(pkts, 8, 999), 4U);
+  for (uint8_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(pkts[i]->len_bytes(), 60U + i);
+    EXPECT_EQ(pkts[i]->data()[0], i);
+    EXPECT_EQ(pkts[i]->meta().entry_ns, 100U + i);
+    EXPECT_EQ(pkts[i]->meta().in_interface, kNoInterface);
+    EXPECT_EQ(pkts[i]->meta().task_entry_delta_ns, 0U);
+  }
+  EXPECT_EQ(port.stats().rx_pkts, 4U);
+  EXPECT_EQ(port.stats().rx_bytes, 60U + 61 + 62 + 63);
+  EXPECT_EQ(port.tx_burst(pkts, 4), 4U);
+  for (int i = 4; i < 6; ++i) {
+    Packet* rest = slots[i].packet<Packet>();
+    PacketPool::free_bulk(&rest, 1);
+  }
+  EXPECT_EQ(port.stats().tx_bytes, 60U + 61 + 62 + 63);
+  EXPECT_EQ(rig.pool.available_pkts(), 512U);
+}
+
+TEST(RingPort, LoopKeepsBytesAndEntryTimeEvenOfMovedData) {
+  PortRig rig;
+  RingPort port(2, true);
+  Packet* longer = rig.make(60, 7, 42);
+  longer->push_front(20);
+  longer->data()[0] = 9;
+  Packet* shorter = rig.make(60, 8, 43);
+  shorter->data()[14] = 5;
+  shorter->pull_front(14);
+  Packet* third = rig.make(60);
+  Packet* in[3] = {longer, shorter, third};
+  EXPECT_EQ(port.tx_burst(in, 3), 2U);
+  EXPECT_EQ(port.stats().tx_refused_pkts, 1U);
+  Packet* out[3];
+  ASSERT_EQ(port.rx_burst(out, 3, 0), 2U);
+  EXPECT_EQ(out[0]->len_bytes(), 80U);
+  EXPECT_EQ(out[0]->data()[0], 9);
+  EXPECT_EQ(out[0]->data()[20], 7);
+  EXPECT_EQ(out[0]->meta().entry_ns, 42U);
+  EXPECT_EQ(out[1]->len_bytes(), 46U);
+  EXPECT_EQ(out[1]->data()[0], 5);
+  rig.free({out[0], out[1], third});
+}
+
+TEST(RingPort, GivesBackWhatItHoldsAndHasOneProducer) {
+  PortRig rig;
+  {
+    RingPort port(8, false);
+    port.claim("g0");
+    EXPECT_NE(error_of([&] { port.claim("g1"); }).find("g0"), std::string::npos);
+    const BurstSlot slot = slot_of(rig, 60, 0, 0);
+    port.ring().enqueue(&slot, 1);
+  }
+  EXPECT_EQ(rig.pool.available_pkts(), 512U);
+}
+
+TEST(PortKinds, MistakesAreNamed) {
+  Environment env;
+  EXPECT_NE(error_of([&] { make_port("rnig", {}, "p0", env); }).find("did you mean 'ring'"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              make_port("ring", {{"size", 3}}, "p0", env);
+            }).find("ports.p0"),
+            std::string::npos);
+  EXPECT_EQ(check_port_params("ring", {{"a", 1}, {"b", 2}}, "x").size(), 2U);
+  for (const PortKindInfo& info : port_kinds()) EXPECT_FALSE(info.help.empty()) << info.kind;
+}
+
+TEST(PortIn, SetsItsInterface) {
+  PortRig rig;
+  auto port = std::make_shared<RingPort>(8, false);
+  rig.env.ports["p0"] = port;
+  rig.env.interfaces = {{.name = "lan", .port = "p1", .index = 0},
+                        {.name = "wan", .port = "p0", .index = 1}};
+  auto module = rig.module("port_in", {{"port", "p0"}, {"interface", "wan"}});
+  const BurstSlot slot = slot_of(rig, 60, 0, 5);
+  port->ring().enqueue(&slot, 1);
+  const auto pkts = rig.poll(*module, "port_in");
+  ASSERT_EQ(pkts.size(), 1U);
+  EXPECT_EQ(pkts[0]->meta().in_interface, 1);
+  rig.free(pkts);
+  EXPECT_NE(error_of([&] {
+              rig.module("port_in", {{"port", "p0"}, {"interface", "lan"}});
+            }).find("on port 'p1'"),
+            std::string::npos);
+}
+
+TEST(PortOut, DropsWhatIsTooLongOrRefused) {
+  PortRig rig;
+  rig.env.ports["p0"] = std::make_shared<RingPort>(2, true);
+  rig.env.interfaces = {{.name = "lan", .port = "p0", .index = 0, .mtu_bytes = 100}};
+  auto module = rig.module("port_out", {{"port", "p0"}, {"interface", "lan"}});
+  Packet* tagged = rig.make(118);
+  tagged->data()[12] = 0x81;
+  const auto reasons = rig.consume(
+      *module, "port_out", {rig.make(114), rig.make(115), tagged, rig.make(60), rig.make(3)});
+  EXPECT_EQ(reasons, (std::vector<std::string>{"mtu_exceeded", "tx_full", "tx_full"}));
+  EXPECT_EQ(rig.metered_pkts, 2U);
+  Packet* out[4];
+  ASSERT_EQ(rig.env.ports["p0"]->rx_burst(out, 4, 0), 2U);
+  rig.free({out[0], out[1]});
+  EXPECT_EQ(rig.pool.available_pkts(), 512U);
+}
+
+TEST(NullPort, TakesEverythingAndGivesNothing) {
+  PortRig rig;
+  auto port = make_port("null", {}, "p0", rig.env);
+  rig.env.ports["p0"] = port;
+  auto module = rig.module("port_out", {{"port", "p0"}});
+  EXPECT_TRUE(rig.consume(*module, "port_out", {rig.make(60), rig.make(1500)}).empty());
+  EXPECT_EQ(port->stats().tx_bytes, 1560U);
+  Packet* pkts[4];
+  EXPECT_EQ(port->rx_burst(pkts, 4, 0), 0U);
+  EXPECT_EQ(rig.pool.available_pkts(), 512U);
+}
+
+}  // namespace
+}  // namespace batchplane::ports

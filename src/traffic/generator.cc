@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// generator.cc - the burst step of the generator: what is due, into which packets, into the ring.
+#include "traffic/generator.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/clock.h"
+#include "core/thread.h"
+
+namespace batchplane::traffic {
+namespace {
+
+// Refusals handled in one step; more stay due for the next.
+constexpr uint32_t kMaxRefusals = 4096;
+// The thread gives its core away this often even when it always has something to do.
+constexpr uint32_t kBurstsPerYield = 32;
+
+void bump(std::atomic<uint64_t>& counter, uint64_t n) {
+  counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Generator::~Generator() {
+  if (n_hand_ != 0) PacketPool::free_bulk(hand_, n_hand_);
+}
+
+void Generator::run(const std::atomic<bool>& must_stop) {
+  [[maybe_unused]] const PacketThread registered;
+  const TscClock& clock = TscClock::instance();
+  uint32_t bursts = 0;
+  while (!must_stop.load(std::memory_order_acquire)) {
+    const uint32_t sent = run_burst(clock.now_ns());
+    if (sent == 0 || ++bursts % kBurstsPerYield == 0) std::this_thread::yield();
+  }
+  // What is in hand goes back while this thread is still known to the pool.
+  if (n_hand_ != 0) PacketPool::free_bulk(hand_, n_hand_);
+  n_hand_ = 0;
+}
+
+uint32_t Generator::run_burst(uint64_t now_ns) noexcept {
+  take_changes(now_ns);
+  const bool is_saturating = is_saturating_.load(std::memory_order_relaxed);
+  if (!is_on_.load(std::memory_order_relaxed) || left_pkts_ == 0) {
+    is_started_ = false;
+    late_ns_.store(0, std::memory_order_relaxed);
+    return 0;
+  }
+  if (!is_started_ && !is_saturating) {
+    for (const auto& stream : streams_) stream->arrivals.start(now_ns);
+  }
+  is_started_ = !is_saturating;  // a schedule begins anew after a phase without one
+  if (!is_saturating && next_stream().arrivals.due_ns() > now_ns) {
+    late_ns_.store(0, std::memory_order_relaxed);
+    return 0;
+  }
+  auto room =
+      static_cast<uint32_t>(std::min<uint64_t>({kBurstPkts, ring_.free_slots(), left_pkts_}));
+  if (room > 0 && !refill_hand()) {
+    bump(starved_polls_, 1);
+    room = std::min(room, n_hand_);
+  }
+  BurstSlot slots[kBurstPkts];
+  const uint32_t n =
+      is_saturating ? fill_saturating(slots, room, now_ns) : fill_due(slots, room, now_ns);
+  ring_.enqueue(slots, n);
+  if (left_pkts_ != ~0ULL) left_pkts_ -= n;
+  if (!is_saturating) {
+    if (max_late_ns_ != 0) refuse_late(now_ns);
+    const uint64_t due_ns = next_stream().arrivals.due_ns();
+    late_ns_.store(now_ns - std::min(due_ns, now_ns), std::memory_order_relaxed);
+  }
+  return n;
+}
+
+uint32_t Generator::fill_saturating(BurstSlot* slots, uint32_t room, uint64_t now_ns) {
+  Stream& stream = *streams_.front();
+  stream.frames.each_next(room, [&](uint32_t i, const TemplateSet::Frame& frame) {
+    slots[i] = write_packet(frame, stream.first_flow + frame.flow, now_ns);
+  });
+  return room;
+}
+
+uint32_t Generator::fill_due(BurstSlot* slots, uint32_t room, uint64_t now_ns) {
+  uint32_t n = 0;
+  while (n < room) {
+    Stream& stream = next_stream();
+    const uint64_t due_ns = stream.arrivals.due_ns();
+    if (due_ns > now_ns) break;
+    const TemplateSet::Frame& frame = take_frame(stream);
+    slots[n++] = write_packet(frame, stream.first_flow + frame.flow, due_ns);
+  }
+  return n;
+}
+
+void Generator::refuse_late(uint64_t now_ns) {
+  for (uint32_t i = 0; i < kMaxRefusals; ++i) {
+    Stream& stream = next_stream();
+    const uint64_t due_ns = stream.arrivals.due_ns();
+    if (due_ns > now_ns || now_ns - due_ns <= max_late_ns_) return;
+    const TemplateSet::Frame& frame = take_frame(stream);
+    bump(counts_[stream.first_flow + frame.flow].refused_pkts, 1);
+  }
+}
+
+Generator::Stream& Generator::next_stream() {
+  Stream* first = streams_.front().get();
+  for (const auto& stream : streams_) {
+    if (stream->arrivals.due_ns() < first->arrivals.due_ns()) first = stream.get();
+  }
+  return *first;
+}
+
+const TemplateSet::Frame& Generator::take_frame(Stream& stream) {
+  if (stream.train_left_pkts == 0) {
+    stream.frames.each_next(
+        1, [&](uint32_t, const TemplateSet::Frame& frame) { stream.train = &frame; });
+    stream.train_left_pkts = train_pkts_;
+  }
+  if (--stream.train_left_pkts == 0) stream.arrivals.advance();
+  return *stream.train;
+}
+
+BurstSlot Generator::write_packet(const TemplateSet::Frame& frame, uint32_t flow, uint64_t due_ns) {
+  Packet* const pkt = hand_[--n_hand_];
+  if constexpr (!BATCHPLANE_DPDK) pkt->reset(frame.len_bytes);  // opens the bytes to the sanitizer
+  copy_frame(fresh_data(*pkt), frame.bytes, frame.len_bytes);
+  bump(counts_[flow].sent_pkts, 1);
+  bump(counts_[flow].sent_bytes, frame.len_bytes);
+  return BurstSlot::make(pkt, frame.len_bytes, due_ns);
+}
+
+// New ones go below those in hand, which are further on their way over.
+bool Generator::refill_hand() {
+  if (n_hand_ >= kBurstPkts) return true;
+  Packet* fresh[kBurstPkts];
+  if (!pool_.alloc_bulk(fresh, kBurstPkts)) return false;
+  std::copy_backward(hand_, hand_ + n_hand_, hand_ + n_hand_ + kBurstPkts);
+  std::copy(fresh, fresh + kBurstPkts, hand_);
+  n_hand_ += kBurstPkts;
+#if BATCHPLANE_DPDK
+  for (Packet* pkt : fresh) prefetch_for_write(fresh_data(*pkt));
+#endif
+  return true;
+}
+
+void Generator::take_changes(uint64_t now_ns) {
+  const uint32_t change = change_.load(std::memory_order_acquire);
+  if (change == seen_change_) [[likely]]
+    return;
+  seen_change_ = change;
+  for (const auto& stream : streams_) {
+    const double per_s = stream->rate_pps.load(std::memory_order_relaxed) / train_pkts_;
+    stream->arrivals.set_rate(per_s, now_ns);
+  }
+  const std::lock_guard lock(weights_mutex_);
+  if (are_weights_new_) streams_.front()->frames.set_weights(weights_);
+  are_weights_new_ = false;
+}
+
+}  // namespace batchplane::traffic

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// template.cc - builds frames from flow descriptions, and the weighted orders over them.
+#include "traffic/template.h"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+#include <numeric>
+
+namespace batchplane::traffic {
+namespace {
+
+constexpr uint32_t kUdpBytes = 8;
+constexpr uint32_t kTcpBytes = 20;
+constexpr uint32_t kMaxTurns = 1U << 22;
+
+uint32_t write_ethernet(const FlowSpec& flow, uint8_t* p) {
+  std::copy(flow.dst_mac.begin(), flow.dst_mac.end(), p);
+  std::copy(flow.src_mac.begin(), flow.src_mac.end(), p + 6);
+  if (flow.vlan == kNoVlan) {
+    net::store16(p + 12, net::kTypeIpv4);
+    return net::kEthBytes;
+  }
+  net::store16(p + 12, net::kTypeVlan);
+  net::store16(p + 14, static_cast<uint16_t>(flow.vlan));
+  net::store16(p + 16, net::kTypeIpv4);
+  return net::kEthBytes + 4;
+}
+
+void write_ipv4(const FlowSpec& flow, uint8_t* ip, uint32_t ip_bytes) {
+  ip[0] = 0x45;
+  net::store16(ip + net::kIpTotalLength, static_cast<uint16_t>(ip_bytes));
+  ip[net::kIpTtl] = flow.ttl;
+  ip[net::kIpProto] = flow.proto;
+  net::store32(ip + net::kIpSrc, flow.src_ip);
+  net::store32(ip + net::kIpDst, flow.dst_ip);
+  net::store16(ip + net::kIpChecksum, net::checksum_finish(net::checksum_add(ip, net::kIpv4Bytes)));
+}
+
+uint16_t l4_checksum(const FlowSpec& flow, const uint8_t* l4, uint32_t l4_bytes) {
+  uint8_t pseudo[12];
+  net::store32(pseudo, flow.src_ip);
+  net::store32(pseudo + 4, flow.dst_ip);
+  pseudo[8] = 0;
+  pseudo[9] = flow.proto;
+  net::store16(pseudo + 10, static_cast<uint16_t>(l4_bytes));
+  const uint16_t sum = net::checksum_finish(
+      net::checksum_add(l4, l4_bytes, net::checksum_add(pseudo, sizeof(pseudo))));
+  return flow.proto == net::kProtoUdp && sum == 0 ? 0xffff : sum;
+}
+
+void write_l4(const FlowSpec& flow, uint8_t* l4, uint32_t l4_bytes) {
+  const bool is_udp = flow.proto == net::kProtoUdp;
+  const uint32_t header_bytes = is_udp ? kUdpBytes : kTcpBytes;
+  net::store16(l4, flow.src_port);
+  net::store16(l4 + 2, flow.dst_port);
+  if (is_udp) {
+    net::store16(l4 + 4, static_cast<uint16_t>(l4_bytes));
+  } else {
+    l4[12] = (kTcpBytes / 4) << 4;
+    l4[13] = 0x10;  // ACK
+    net::store16(l4 + 14, 0xffff);
+  }
+  for (uint32_t i = header_bytes; i < l4_bytes; ++i) l4[i] = static_cast<uint8_t>(i - header_bytes);
+  if (flow.has_l4_checksum) net::store16(l4 + (is_udp ? 6 : 16), l4_checksum(flow, l4, l4_bytes));
+}
+
+uint64_t round_up_64(uint64_t n) { return (n + 63) & ~63ULL; }
+
+// Small whole numbers in proportion to `weights`; exact when such exist, else rounded.
+std::vector<uint32_t> whole_weights(const std::vector<double>& weights) {
+  const double least = *std::ranges::min_element(
+      weights, {}, [](double w) { return w > 0 ? w : std::numeric_limits<double>::infinity(); });
+  std::vector<uint32_t> whole(weights.size());
+  for (uint32_t factor = 1; factor <= 1000; ++factor) {
+    uint64_t total = 0;
+    bool is_exact = true;
+    for (size_t i = 0; i < weights.size() && is_exact; ++i) {
+      const double scaled = weights[i] / least * factor;
+      whole[i] = static_cast<uint32_t>(std::min(std::round(scaled), 1e9));
+      is_exact = std::abs(scaled - whole[i]) < 1e-6;
+      total += whole[i];
+    }
+    if (is_exact && total <= kMaxTurns) return whole;
+  }
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  const double turns = std::min<double>(kMaxTurns, 1024.0 * static_cast<double>(weights.size()));
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const auto rounded = static_cast<uint32_t>(std::round(weights[i] / sum * turns));
+    whole[i] = weights[i] > 0 ? std::max(1U, rounded) : 0;
+  }
+  return whole;
+}
+
+}  // namespace
+
+Order parse_order(const std::string& name) {
+  return name == "random" ? Order::kRandom : Order::kRoundRobin;
+}
+
+std::vector<uint8_t> build_frame(const FlowSpec& flow, uint32_t wire_bytes) {
+  if (!flow.raw.empty()) return flow.raw;
+  std::vector<uint8_t> frame(wire_bytes - kFcsBytes);
+  const uint32_t l3 = write_ethernet(flow, frame.data());
+  const auto ip_bytes = static_cast<uint32_t>(frame.size()) - l3;
+  write_l4(flow, frame.data() + l3 + net::kIpv4Bytes, ip_bytes - net::kIpv4Bytes);
+  write_ipv4(flow, frame.data() + l3, ip_bytes);
+  return frame;
+}
+
+TemplateSet::TemplateSet(const std::vector<FlowSpec>& flows, Order order, uint64_t seed)
+    : order_(order), rng_(seed) {
+  uint64_t arena_bytes = 0;
+  for (const FlowSpec& flow : flows) {
+    for (const SizeShare& size : flow.sizes) {
+      arena_bytes += round_up_64(flow.raw.empty() ? size.wire_bytes : flow.raw.size());
+    }
+  }
+  if (arena_bytes > kMaxArenaBytes) {
+    throw ConfigError("the frames of " + std::to_string(flows.size()) + " flows need " +
+                          std::to_string(arena_bytes >> 20) + " MB",
+                      "",
+                      "use fewer flows or smaller frames: " + std::to_string(kMaxArenaBytes >> 20) +
+                          " MB at most");
+  }
+  arena_.reset(new (std::align_val_t{64}) uint8_t[arena_bytes]());
+  uint8_t* at = arena_.get();
+  std::vector<double> flow_weights;
+  for (uint32_t f = 0; f < flows.size(); ++f) {
+    const FlowSpec& flow = flows[f];
+    flow_weights.push_back(flow.weight);
+    double sum = 0;
+    for (const SizeShare& size : flow.sizes) sum += size.weight;
+    for (const SizeShare& size : flow.sizes) {
+      const std::vector<uint8_t> frame = build_frame(flow, size.wire_bytes);
+      std::copy(frame.begin(), frame.end(), at);
+      frames_.push_back({at, static_cast<uint32_t>(frame.size()), f});
+      size_share_.push_back(size.weight / sum);
+      max_len_bytes_ = std::max(max_len_bytes_, frames_.back().len_bytes);
+      at += round_up_64(frame.size());
+    }
+  }
+  set_weights(flow_weights);
+}
+
+void TemplateSet::set_weights(const std::vector<double>& flow_weights) {
+  std::vector<double> weights(frames_.size());
+  for (size_t i = 0; i < frames_.size(); ++i) {
+    weights[i] = flow_weights[frames_[i].flow] * size_share_[i];
+  }
+  // Flows with a rate of their own are not drawn from here; with nothing else any order does.
+  if (std::accumulate(weights.begin(), weights.end(), 0.0) <= 0) weights = size_share_;
+  if (order_ == Order::kRoundRobin) {
+    make_turns(weights);
+  } else {
+    make_columns(weights);
+  }
+  weights_ = std::move(weights);
+}
+
+// Each frame's turns lie evenly over the cycle; equal weights give 0, 1, 2, ...
+void TemplateSet::make_turns(const std::vector<double>& weights) {
+  const std::vector<uint32_t> whole = whole_weights(weights);
+  std::vector<std::pair<double, uint32_t>> positions;
+  for (uint32_t i = 0; i < whole.size(); ++i) {
+    for (uint32_t k = 0; k < whole[i]; ++k) positions.emplace_back((k + 0.5) / whole[i], i);
+  }
+  std::ranges::sort(positions);
+  turns_.clear();
+  for (const auto& [position, frame] : positions) turns_.push_back(frame);
+  turn_ = 0;
+}
+
+void TemplateSet::make_columns(const std::vector<double>& weights) {
+  const double mean =
+      std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
+  std::vector<double> level(weights.size());
+  std::vector<uint32_t> small;
+  std::vector<uint32_t> large;
+  for (uint32_t i = 0; i < weights.size(); ++i) {
+    level[i] = weights[i] / mean;
+    (level[i] < 1 ? small : large).push_back(i);
+  }
+  columns_.assign(weights.size(), {});
+  for (uint32_t i = 0; i < weights.size(); ++i) columns_[i] = {0xffffffffU, i};
+  while (!small.empty() && !large.empty()) {
+    const uint32_t poor = small.back();
+    const uint32_t rich = large.back();
+    small.pop_back();
+    columns_[poor] = {static_cast<uint32_t>(level[poor] * 4294967295.0), rich};
+    level[rich] -= 1 - level[poor];
+    if (level[rich] < 1) {
+      large.pop_back();
+      small.push_back(rich);
+    }
+  }
+}
+
+double TemplateSet::mean_len_bytes() const {
+  double bytes = 0;
+  double sum = 0;
+  for (size_t i = 0; i < frames_.size(); ++i) {
+    bytes += weights_[i] * frames_[i].len_bytes;
+    sum += weights_[i];
+  }
+  return bytes / sum;
+}
+
+}  // namespace batchplane::traffic

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""conftest.py - run folders, the built daemon, and labs of network namespaces."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import Commands
+from lab import Lab, missing, two_hosts
+from load import LOAD
+
+from batchplane.daemon import find_program
+from batchplane.problems import RunFailed
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    """The real daemon."""
+    try:
+        return find_program()
+    except RunFailed as error:
+        pytest.fail(f"NOT RUN: {error.message} ({error.fix})")
+
+
+@pytest.fixture(scope="session")
+def can_have_labs() -> None:
+    """Skips, loudly, where no namespaces can be made."""
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A run folder with a path short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="bpe") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def batchplane(program: Path, folder: Path) -> Iterator[Commands]:
+    """The command line; daemons that a test leaves are ended, and the test fails for it."""
+    commands = Commands(folder)
+    yield commands
+    left = commands.pids()
+    commands.kill_all()
+    assert not left, "the test left a daemon running"
+
+
+@pytest.fixture
+def lab(program: Path, can_have_labs: None) -> Iterator[Lab]:
+    """Two hosts and the namespace between them, with no router in it yet."""
+    with two_hosts() as made:
+        yield made
+
+
+@pytest.fixture
+def router(lab: Lab, folder: Path) -> Iterator[Commands]:
+    """pipelines/router.yaml between the two hosts; stopped at the end, every packet accounted for."""
+    commands = Commands(folder, lab.router)
+    commands.good("start", "router")
+    yield commands
+    try:
+        if commands.pids():
+            commands.stop("router")
+    finally:
+        commands.kill_all()
+
+
+@pytest.fixture
+def loaded(batchplane: Commands) -> Iterator[Commands]:
+    """A daemon called l2l3 under generated load; stopped at the end with every packet accounted for."""
+    batchplane.good("start", "l2l3", *LOAD)
+    yield batchplane
+    if batchplane.pids():
+        batchplane.stop("l2l3")

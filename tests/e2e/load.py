@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""load.py - pipelines/l2l3.yaml under generated load: what runs, and whether it still does."""
+
+from __future__ import annotations
+
+from commands import Commands, assert_balanced
+from waiting import wait_until
+
+from batchplane.client import Client
+from batchplane.daemon import find_program
+from batchplane.kinds import load_kinds
+from batchplane.load import load_pipeline, parse_overrides
+
+LOAD = ["rate_pps=200000", "nexthops=4"]
+
+
+def in_pkts(client: Client) -> int:
+    """Packets that came in so far."""
+    balance = client.show("runtime")["balance"]
+    assert_balanced(balance)
+    return int(balance["in_pkts"])
+
+
+def assert_traffic_goes_on(commands: Commands, name: str = "l2l3") -> None:
+    """More packets come in, and they add up."""
+    with commands.client(name) as client:
+        before = in_pkts(client)
+        wait_until(lambda: in_pkts(client) > before + 1000, "traffic goes on")
+
+
+def canonical(*words: str) -> dict[str, object]:
+    """A pipeline of the tree as the daemon reads it."""
+    return dict(
+        load_pipeline(words[0], parse_overrides(words[1:]), load_kinds(find_program())).pipeline
+    )

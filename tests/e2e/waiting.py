@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""waiting.py - waits for a condition with a deadline, instead of sleeping for luck."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 20.0) -> T:
+    """Asks again until the answer is true; that answer. Fails the test after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout_s:g} s: {what} (last: {answer!r})")
+        time.sleep(0.02)

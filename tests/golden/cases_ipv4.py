@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Golden cases of modules that look into IPv4 headers."""
+
+from __future__ import annotations
+
+from golden import Case, Fate, all_sorts, case, ether, good_ipv4, other_protocols, truncated, wire
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+from scapy.utils import checksum
+
+
+def with_byte(frame: bytes, at: int, value: int) -> bytes:
+    return frame[:at] + bytes([value]) + frame[at + 1 :]
+
+
+def with_right_sum(frame: bytes) -> bytes:
+    """The header checksum by scapy's own sum, over the length that the header claims."""
+    end = 14 + (frame[14] & 15) * 4
+    zeroed = frame[:24] + b"\0\0" + frame[26:]
+    return frame[:24] + checksum(zeroed[14:end]).to_bytes(2, "big") + frame[26:]
+
+
+def faulty_ipv4() -> list[bytes]:
+    good = wire(ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP() / Raw(b"z" * 30))
+    frames = [with_byte(good, 14, b) for b in (0x65, 0x05, 0x44, 0x40, 0x4F, 0x46)]
+    frames += [with_right_sum(with_byte(good, 17, n)) for n in (0, 19, 20, 58, 59, 255)]
+    frames += [with_byte(good, at, good[at] ^ 1) for at in range(15, 34)]
+    martians = ("0.0.0.0", "127.0.0.1", "224.0.0.5", "240.1.1.1", "255.255.255.255")
+    for src in (*martians, "126.0.0.1", "223.0.0.1"):
+        frames.append(wire(ether() / IP(src=src, dst="10.0.0.2") / UDP()))
+    for dst in ("0.1.2.3", "127.0.0.1", "224.0.0.5", "255.255.255.255"):
+        frames.append(wire(ether() / IP(src="10.0.0.1", dst=dst) / UDP()))
+    return frames
+
+
+def header_fault(frame: bytes) -> str:
+    """The faults that every IPv4 module names alike; empty when there is none."""
+    if len(frame) < 34:
+        return "too_short"
+    header_bytes = (frame[14] & 15) * 4
+    if frame[14] >> 4 != 4:
+        return "bad_version"
+    if header_bytes < 20 or header_bytes > len(frame) - 14:
+        return "bad_header_length"
+    return ""
+
+
+def is_sum_right(frame: bytes) -> bool:
+    return checksum(frame[14 : 14 + (frame[14] & 15) * 4]) == 0
+
+
+@case("ipv4_check")
+def ipv4_check() -> Case:
+    def model(frame: bytes) -> Fate:
+        fault = header_fault(frame)
+        if fault:
+            return ("drop", fault)
+        total = int.from_bytes(frame[16:18], "big")
+        if total < (frame[14] & 15) * 4 or total > len(frame) - 14:
+            return ("drop", "bad_total_length")
+        if not is_sum_right(frame):
+            return ("drop", "bad_checksum")
+        if frame[26] in (0, 127) or frame[26] >= 224:
+            return ("drop", "martian_source")
+        if frame[30] in (0, 127):
+            return ("drop", "martian_destination")
+        return ("out", 0, frame)
+
+    return Case("ipv4_check", {}, all_sorts() + faulty_ipv4(), model)
+
+
+@case("checksum")
+def checksum_full() -> Case:
+    def model(frame: bytes) -> Fate:
+        fault = header_fault(frame)
+        return ("drop", fault) if fault else ("out", 0, with_right_sum(frame))
+
+    return Case("checksum", {"mode": "full"}, all_sorts() + faulty_ipv4(), model)
+
+
+@case("checksum", "check")
+def checksum_check() -> Case:
+    def model(frame: bytes) -> Fate:
+        fault = header_fault(frame) or ("" if is_sum_right(frame) else "bad_checksum")
+        return ("drop", fault) if fault else ("out", 0, frame)
+
+    return Case("checksum", {"mode": "check"}, all_sorts() + faulty_ipv4(), model)
+
+
+@case("checksum", "incremental")
+def checksum_incremental() -> Case:
+    lowered = [with_byte(frame, 22, frame[22] - 2) for frame in good_ipv4()]
+    return Case(
+        "checksum",
+        {"mode": "incremental", "ttl_steps": 2},
+        lowered,
+        lambda frame: ("out", 0, with_right_sum(frame)),
+    )
+
+
+@case("ttl")
+def ttl() -> Case:
+    ips = [IP(src="10.0.0.1", dst="10.0.0.2", ttl=t) for t in (0, 1, 2, 255)]
+    ending = [wire(ether() / ip / UDP()) for ip in ips]
+
+    def model(frame: bytes) -> Fate:
+        if len(frame) < 34:
+            return ("drop", "too_short")
+        if frame[22] <= 1:
+            return ("drop", "ttl_expired")
+        packet = Ether(frame)
+        packet[IP].ttl -= 1
+        del packet[IP].chksum
+        return ("out", 0, bytes(packet))
+
+    short = [frame for frame in truncated() if len(frame) < 34]
+    return Case("ttl", {}, good_ipv4() + ending + short, model)
+
+
+@case("exact_match")
+def exact_match() -> Case:
+    fields = [
+        {"offset": 12, "size_bytes": 2},
+        {"offset": 23, "size_bytes": 1},
+        {"offset": 30, "size_bytes": 4, "mask": "0xffffff00"},
+        {"offset": 36, "size_bytes": 2},
+    ]
+    rules = {
+        (0x0800, 17, "192.168.1.0", 53): 0,
+        (0x0800, 6, "192.168.1.0", 443): 2,
+        (0x0800, 17, "10.2.2.0", 9): 1,
+    }
+
+    def model(frame: bytes) -> Fate:
+        if len(frame) < 38:
+            return ("drop", "too_short")
+        network = ".".join(str(b) for b in frame[30:33]) + ".0"
+        ether_type, port = (int.from_bytes(frame[at : at + 2], "big") for at in (12, 36))
+        gate = rules.get((ether_type, frame[23], network, port))
+        return ("drop", "no_match") if gate is None else ("out", gate, frame)
+
+    listed = [{"values": list(values), "gate": gate} for values, gate in rules.items()]
+    frames = all_sorts() + other_protocols()
+    return Case("exact_match", {"fields": fields, "rules": listed}, frames, model)

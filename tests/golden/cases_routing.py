@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Golden cases of what spreads packets over gates: routes and splitters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+from golden import Case, Fate, all_sorts, case, ether, wire
+from router_world import INTERFACES, to
+from scapy.layers.inet import IP, UDP, fragment
+from scapy.layers.l2 import Dot1Q
+from scapy.packet import Raw
+
+ROUTES: list[dict[str, Any]] = [
+    {"prefix": "10.0.0.0/8", "gate": 2},
+    {"prefix": "10.1.0.0/16", "gate": 3, "metric": 5},
+    {"prefix": "10.1.0.0/16", "gate": 4, "metric": 2},
+    {"prefix": "10.1.1.128/25", "gate": 5},
+    {"prefix": "10.1.1.200/32", "gate": 2},
+    {"prefix": "20.0.0.0/8", "group": [{"next_hop": 100}, {"next_hop": 101, "weight": 3}]},
+    {"prefix": "30.0.0.0/8", "via": "192.168.1.1"},
+    {"prefix": "31.0.0.0/8", "via": "192.168.1.1", "gate": 4},
+    {"prefix": "40.0.0.0/8", "gate": 2, "source": "static"},
+    {"prefix": "40.0.0.0/8", "gate": 3, "source": "user"},
+    {"prefix": "50.0.0.0/8", "gate": "local"},
+    {"prefix": "172.16.0.0/12", "drop": True},
+]
+# What these and the interfaces come to, one winner per prefix. Which member of the group a flow
+# takes is the hash's own affair: both leave by gate 3.
+WINNERS: dict[str, int | str] = {
+    "10.0.0.0/8": 2,
+    "10.1.0.0/16": 4,
+    "10.1.1.128/25": 5,
+    "10.1.1.200/32": 2,
+    "20.0.0.0/8": 3,
+    "30.0.0.0/8": 0,
+    "31.0.0.0/8": 4,
+    "40.0.0.0/8": 3,
+    "50.0.0.0/8": 1,
+    "172.16.0.0/12": "route_drop",
+    "10.0.0.0/24": 0,
+    "10.0.0.1/32": 1,
+    "10.0.0.255/32": 1,
+    "192.168.1.0/30": 0,
+    "192.168.1.2/32": 1,
+    "192.168.1.3/32": 1,
+    "9.9.9.9/32": 1,
+    "255.255.255.255/32": 1,
+}
+DESTINATIONS = [
+    *("10.9.9.9", "10.1.0.1", "10.1.1.127", "10.1.1.128", "10.1.1.200", "10.1.1.255", "10.2.0.0"),
+    *("20.1.2.3", "30.1.1.1", "31.1.1.1", "40.1.1.1", "50.0.0.1", "172.16.0.1", "172.31.255.255"),
+    *("172.32.0.0", "10.0.0.1", "10.0.0.2", "10.0.0.255", "10.0.0.0", "192.168.1.1", "9.9.9.9"),
+    *("192.168.1.2", "192.168.1.3", "192.168.1.4", "255.255.255.255", "11.0.0.0", "9.255.255.255"),
+    *("9.9.9.8", "0.0.0.0", "255.255.255.254"),
+]
+
+
+def lookup_model(winners: dict[str, int | str], l3: int = 14) -> Any:
+    by_length = sorted(
+        ((IPv4Network(prefix), target) for prefix, target in winners.items()),
+        key=lambda entry: -entry[0].prefixlen,
+    )
+
+    def model(frame: bytes) -> Fate:
+        if len(frame) < l3 + 20:
+            return ("drop", "too_short")
+        address = IPv4Address(frame[l3 + 16 : l3 + 20])
+        for network, target in by_length:
+            if address in network:
+                return ("drop", target) if isinstance(target, str) else ("out", target, frame)
+        return ("drop", "no_route")
+
+    return model
+
+
+def lookup_frames() -> list[bytes]:
+    frames = [to(dst) for dst in DESTINATIONS]
+    frames += [to(f"20.0.{i}.1", src=f"10.0.0.{i}") for i in range(20)]
+    big = IP(src="10.0.0.7", dst="20.0.0.1") / UDP(sport=1, dport=2) / Raw(b"f" * 3000)
+    frames += [wire(ether() / part) for part in fragment(big, fragsize=1400)]  # type: ignore[no-untyped-call]
+    return frames + all_sorts(11)
+
+
+@case("ipv4_lookup")
+def ipv4_lookup() -> Case:
+    params = {
+        "interfaces": True,
+        "next_hops": [{"id": 100, "gate": 3}, {"id": 101, "gate": 3}],
+        "routes": ROUTES,
+    }
+    setting = {"connected_gates": 6, "interfaces": INTERFACES}
+    return Case("ipv4_lookup", params, lookup_frames(), lookup_model(WINNERS), setting)
+
+
+@case("ipv4_lookup", "default")
+def ipv4_lookup_default() -> Case:
+    params = {
+        "routes": [
+            {"prefix": "0.0.0.0/0", "gate": 1, "metric": 3},
+            {"prefix": "0.0.0.0/0", "gate": 2, "metric": 4},
+            {"prefix": "10.0.0.0/8", "gate": 0},
+            {"prefix": "10.1.0.0/16", "drop": True},
+        ]
+    }
+    winners: dict[str, int | str] = {"0.0.0.0/0": 1, "10.0.0.0/8": 0, "10.1.0.0/16": "route_drop"}
+    return Case(
+        "ipv4_lookup", params, lookup_frames(), lookup_model(winners), {"connected_gates": 3}
+    )
+
+
+@case("ipv4_lookup", "behind_vlan")
+def ipv4_lookup_behind_vlan() -> Case:
+    frames = [
+        wire(ether() / Dot1Q(vlan=7) / IP(src="10.0.0.50", dst=dst) / UDP()) for dst in DESTINATIONS
+    ]
+    frames += [frames[0][:n] for n in (14, 18, 34, 37, 38)]
+    params = {"routes": [{"prefix": "10.0.0.0/8", "gate": 1}, {"prefix": "10.1.0.0/16", "gate": 0}]}
+    winners: dict[str, int | str] = {"10.0.0.0/8": 1, "10.1.0.0/16": 0}
+    setting = {"connected_gates": 2, "meta": {"l3_offset_bytes": 18}}
+    return Case("ipv4_lookup", params, frames, lookup_model(winners, 18), setting)
+
+
+@case("split", "hash")
+def split_hash() -> Case:
+    """Only one gate has weight: every flow takes it, and what has no Ethernet header is dropped."""
+
+    def model(frame: bytes) -> Fate:
+        return ("out", 2, frame) if len(frame) >= 14 else ("drop", "too_short")
+
+    params = {"mode": "hash", "gates": 4, "weights": [0, 0, 2.5, 0]}
+    return Case("split", params, all_sorts(14), model)
+
+
+def xoshiro256starstar(seed: int) -> Iterator[int]:
+    """Blackman and Vigna 2018, its state filled by splitmix64."""
+    mask = (1 << 64) - 1
+
+    def left(x: int, k: int) -> int:
+        return (x << k | x >> (64 - k)) & mask
+
+    state = []
+    for _ in range(4):
+        seed = (seed + 0x9E3779B97F4A7C15) & mask
+        z = (seed ^ seed >> 30) * 0xBF58476D1CE4E5B9 & mask
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & mask
+        state.append(z ^ z >> 31)
+    while True:
+        yield left(state[1] * 5 & mask, 7) * 9 & mask
+        shifted = state[1] << 17 & mask
+        state[2] ^= state[0]
+        state[3] ^= state[1]
+        state[1] ^= state[2]
+        state[0] ^= state[3]
+        state[2] ^= shifted
+        state[3] = left(state[3], 45)
+
+
+@case("split", "random")
+def split_random() -> Case:
+    draws = xoshiro256starstar(7)
+
+    def model(frame: bytes) -> Fate:
+        return ("out", (next(draws) >> 32) * 5 >> 32, frame)
+
+    return Case("split", {"mode": "random", "gates": 5, "seed": 7}, all_sorts(15), model)

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// module_alloc_test.cc - no kind of module allocates on the data path, whatever frames it sees.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "alloc_count.h"
+#include "app/json_value.h"
+#include "fuzz/module_cases.h"
+#include "module_harness.h"
+#include "ports/port_kinds.h"
+
+namespace batchplane::property {
+namespace {
+
+// Kinds that no frames are fuzzed through: what they do is poll.
+const fuzz::ModuleCase kPollCases[] = {
+    {"source", R"({"flows": [{"count": 40}], "imix": true, "order": "random"})"},
+    {"port_in", R"({"port": "loop"})"},
+    {"local_tap", R"({"name": "bpnoalloc"})"},
+    {"test_hold", "{}"},
+};
+
+std::string tap_path() {
+  const auto name = "batchplane_no_alloc_" + std::to_string(getpid()) + ".pcap";
+  return (std::filesystem::temp_directory_path() / name).string();
+}
+
+Dict params_of(const fuzz::ModuleCase& one) {
+  std::string text = one.params;
+  if (const size_t at = text.find("@TAP"); at != std::string::npos) text.replace(at, 4, tap_path());
+  return app::parse_json(text, one.kind).as_dict();
+}
+
+std::unique_ptr<Environment> make_environment() {
+  auto env = std::make_unique<Environment>();
+  env->ports["null"] = make_port("null", {}, "null", *env);
+  env->ports["loop"] =
+      make_port("ring", {{"size_pkts", 256}, {"sends_to", "itself"}}, "loop", *env);
+  const auto add = [&](const char* name, uint16_t index, const char* address) {
+    env->interfaces.push_back({.name = name,
+                               .port = "null",
+                               .index = index,
+                               .mac = {2, 0, 0, 0, 0, static_cast<uint8_t>(index + 1)},
+                               .addresses = {*net::parse_interface_address(address)}});
+  };
+  add("lan", 0, "10.0.1.1/24");
+  add("wan", 1, "10.0.2.1/24");
+  return env;
+}
+
+// Frames that take modules down their various ways: forwarded, expired, unresolved, local, foreign,
+// tagged, truncated, empty.
+std::vector<Bytes> frames() {
+  std::vector<Bytes> all;
+  for (uint32_t i = 0; i < 8; ++i) {
+    all.push_back(make_frame({.ip_dst = 0x0a090000 + i, .port_src = static_cast<uint16_t>(i)}));
+    all.push_back(make_frame({.ip_dst = 0x0a000200 + i * 7, .len_bytes = 60 + i * 180}));
+  }
+  all.push_back(make_frame({.ttl = 1}));
+  all.push_back(make_frame({.ip_dst = 0x0a000101, .proto = net::kProtoIcmp}));
+  all.back()[net::kEthBytes + net::kIpv4Bytes] = 8;  // echo request
+  all.push_back(make_frame({.len_bytes = 100, .options_bytes = 40}));
+  Bytes arp = make_frame({.dst = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}});
+  net::store16(&arp[12], net::kTypeArp);
+  const uint8_t request[] = {0,  1, 8, 0,  6, 4, 0, 1, 2, 0, 0,  0, 0, 9,
+                             10, 0, 2, 77, 0, 0, 0, 0, 0, 0, 10, 0, 2, 1};
+  std::ranges::copy(request, arp.begin() + net::kEthBytes);
+  all.push_back(arp);
+  Bytes tagged = make_frame({.len_bytes = 64});
+  net::store16(&tagged[12], net::kTypeVlan);
+  all.push_back(tagged);
+  for (const uint32_t len : {0U, 1U, 13U, 14U, 20U, 33U}) {
+    all.push_back(make_frame());
+    all.back().resize(len);
+  }
+  return all;
+}
+
+// What the executor would do with the fates of a call; none of it is measured.
+void settle(ModuleHarness& harness, Batch& batch) {
+  Context& ctx = harness.ctx();
+  const Shape shape = harness.info().shape;
+  const bool is_end = shape == Shape::kTerminal || shape == Shape::kQueue;
+  for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+    if (batch[i] != nullptr && !is_end) ctx.free(batch[i]);
+  }
+  for (uint32_t i = 0; i < ctx.n_dropped; ++i) ctx.free(ctx.dropped[i].pkt);
+  for (uint32_t i = 0; i < ctx.n_emitted; ++i) ctx.free(ctx.emitted[i].pkt);
+  ctx.n_removed = ctx.n_dropped = ctx.n_emitted = ctx.n_fates = 0;
+  ctx.flush_free();
+}
+
+// Allocations of one call of the module's function, of a poll, and of its timers.
+uint64_t allocations_of_round(ModuleHarness& harness, const std::vector<Bytes>& all,
+                              uint32_t round) {
+  Context& ctx = harness.ctx();
+  uint64_t allocations = 0;
+  harness.set_now_ns(1'000'000 + round * 700'000ULL);
+  harness.meta().in_interface = static_cast<uint16_t>(round % 2);
+  harness.meta().drop_reason = static_cast<uint16_t>(round % drop_reasons().size());
+  harness.meta().next_hop = round % 5;
+  Batch batch{nullptr, 0, ctx.now_ns};
+  std::vector<Packet*> pkts;
+  if (harness.info().run != nullptr) {
+    for (const Bytes& frame : all) pkts.push_back(harness.make_packet(frame));
+    batch = {pkts.data(), static_cast<uint32_t>(pkts.size()), ctx.now_ns};
+    const uint64_t before = allocations_here();
+    harness.info().run(&harness.module(), ctx, batch);
+    allocations += allocations_here() - before;
+    ctx.meter->flush(ctx.now_ns);
+    settle(harness, batch);
+  }
+  if (harness.info().poll != nullptr) {
+    Packet* polled[exec::kMaxBatchPkts];
+    const uint64_t before = allocations_here();
+    const uint32_t n = harness.info().poll(harness.module(), ctx, polled, 64);
+    allocations += allocations_here() - before;
+    ctx.free(polled, n);
+    ctx.flush_free();
+  }
+  if (harness.module().housekeep_interval_ns() != 0) {
+    Batch none{nullptr, 0, ctx.now_ns};
+    const uint64_t before = allocations_here();
+    harness.module().housekeep(ctx, 100'000);
+    allocations += allocations_here() - before;
+    settle(harness, none);
+  }
+  return allocations;
+}
+
+void expect_none(const fuzz::ModuleCase& one, Environment& env) {
+  const auto harness =
+      std::make_unique<ModuleHarness>(one.kind, params_of(one), one.connected_gates, &env);
+  const std::vector<Bytes> all = frames();
+  const bool is_port_in = std::string(one.kind) == "port_in";
+  for (uint32_t round = 0; round < 200; ++round) {
+    if (is_port_in) {
+      for (const Bytes& frame : all) {
+        Packet* pkt = harness->make_packet(frame);
+        if (env.ports["loop"]->tx_burst(&pkt, 1) == 0) harness->ctx().free(pkt);
+      }
+    }
+    ASSERT_EQ(allocations_of_round(*harness, all, round), 0U)
+        << one.kind << " " << one.params << ", round " << round;
+  }
+}
+
+TEST(Modules, NoKindAllocatesOnTheDataPath) {
+  std::set<std::string> covered;
+  const auto check = [&](const fuzz::ModuleCase& one) {
+    covered.insert(one.kind);
+    const auto env = make_environment();
+    try {
+      expect_none(one, *env);
+    } catch (const ConfigError& mistake) {
+      // A TAP can be had with CAP_NET_ADMIN only.
+      if (std::string(one.kind) != "local_tap") FAIL() << one.kind << ": " << mistake.line();
+      std::printf("not run: %s\n", mistake.line().c_str());
+    }
+  };
+  for (const fuzz::ModuleCase& one : fuzz::kModuleCases) check(one);
+  for (const fuzz::ModuleCase& one : kPollCases) check(one);
+  std::filesystem::remove(tap_path());
+  for (const ModuleInfo* info : all_module_kinds()) {
+    EXPECT_TRUE(covered.contains(info->kind))
+        << "module kind '" << info->kind << "' has no case in fuzz/module_cases.h";
+  }
+}
+
+TEST(AllocationsHere, CountsWhatThisThreadAllocates) {
+  const uint64_t before = allocations_here();
+  std::vector<int> numbers(100, 1);
+  EXPECT_EQ(numbers[99], 1);
+  EXPECT_GT(allocations_here(), before);
+}
+
+}  // namespace
+}  // namespace batchplane::property

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_bench.py - fits, verdicts, merging and the table of the benchmark scripts."""
+
+import importlib.util
+import random
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+TREE = Path(__file__).resolve().parents[2]
+
+
+def load_script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, TREE / "bench" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+figures = load_script("figures")
+run = load_script("run")
+Interval = figures.Interval
+
+
+def figure(label: str, value: float, unit: str = "ns per packet", **more: Any) -> dict[str, Any]:
+    return {
+        "label": label,
+        "unit": unit,
+        "value": value,
+        "low": value * 0.9,
+        "high": value * 1.1,
+        **more,
+    }
+
+
+def result(*all_figures: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"version": 1, "cpu": "some CPU", "figures": list(all_figures), **more}
+
+
+def test_a_line_is_found_again() -> None:
+    x = [1.0, 2.0, 8.0, 32.0]
+    at_zero, slope, r_squared = figures.fit_line(x, [10 + 2.5 * n for n in x])
+    assert at_zero == pytest.approx(10)
+    assert slope == pytest.approx(2.5)
+    assert r_squared == pytest.approx(1)
+
+
+def test_noise_lowers_r_squared() -> None:
+    draw = random.Random(7)
+    x = [float(n) for n in range(1, 33)]
+    _, slope, r_squared = figures.fit_line(x, [3 * n + draw.uniform(-20, 20) for n in x])
+    assert slope == pytest.approx(3, abs=0.6)
+    assert 0.5 < r_squared < 0.99
+
+
+@pytest.mark.parametrize(("x", "y"), [([1.0, 1.0], [2.0, 3.0]), ([1.0, 2.0], [1.0])])
+def test_what_is_no_line_is_refused(x: list[float], y: list[float]) -> None:
+    with pytest.raises(ValueError, match="a line needs"):
+        figures.fit_line(x, y)
+
+
+def test_the_interval_holds_the_median_and_ignores_a_stall() -> None:
+    values = [1.0 + 0.001 * i for i in range(40)] + [50.0]
+    interval = figures.median_interval(values)
+    assert interval.low <= interval.value <= interval.high
+    assert interval.high < 1.05
+    assert figures.median_interval(values) == interval
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.03, 1.08, "slower"),
+        (1.01, 1.08, "same"),  # may be no more than 1 %
+        (0.99, 1.01, "same"),
+        (0.90, 0.99, "same"),
+        (0.90, 0.97, "faster"),
+        (0.50, 2.00, "same"),
+    ],
+)
+def test_verdict_of_a_change(low: float, high: float, verdict: str) -> None:
+    assert figures.change_verdict(Interval((low + high) / 2, low, high)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_at_most", "verdict"),
+    [
+        (12.0, True, "good"),
+        (10.5, True, "open"),
+        (8.0, True, "missed"),
+        (8.0, False, "good"),
+        (10.5, False, "open"),
+        (12.0, False, "missed"),
+        (11.0, True, "good"),  # the bound itself is allowed
+    ],
+)
+def test_verdict_against_a_target(limit: float, is_at_most: bool, verdict: str) -> None:
+    assert figures.target_verdict(Interval(10.0, 9.0, 11.0), limit, is_at_most) == verdict
+
+
+def test_merging_counts_verdicts_and_keeps_every_result() -> None:
+    hop = result(figure("a", 1, verdict="good"), figure("b", 2, verdict="missed"))
+    tables = result(figure("c", 3, verdict="good"), figure("d", 4))
+    merged = figures.merge({"hop": hop, "tables": tables}, {"commit": "abc"})
+    assert merged["verdicts"] == {"good": 2, "missed": 1}
+    assert merged["cpu"] == "some CPU"
+    assert merged["commit"] == "abc"
+    assert merged["benchmarks"] == {"hop": hop, "tables": tables}
+
+
+def test_merging_refuses_another_version_and_shows_other_cpus() -> None:
+    old = {**result(), "version": 0}
+    with pytest.raises(ValueError, match="hop wrote version 0, not 1"):
+        figures.merge({"hop": old}, {})
+    merged = figures.merge({"a": result(), "b": {**result(), "cpu": "another"}}, {})
+    assert merged["cpu"] == ["another", "some CPU"]
+
+
+def test_the_hop_becomes_part_of_the_cost_table() -> None:
+    hop = result(
+        figure("hop to a null module at batch 32", 0.25),
+        figure("hop to a null module at batch 1", 1.5),
+    )
+    modules = result(cost_table={"version": 1, "modules": []})
+    table = figures.cost_table(modules, hop)
+    law = table["engine_hop"]
+    assert law["cost_per_batch_ns"] + law["cost_per_pkt_ns"] == pytest.approx(1.5)
+    assert law["cost_per_batch_ns"] + 32 * law["cost_per_pkt_ns"] == pytest.approx(8)
+    assert "engine_hop" not in figures.cost_table(modules, None)
+    assert "engine_hop" not in figures.cost_table(modules, result())
+    assert "engine_hop" not in modules["cost_table"]
+
+
+def test_comparison_pairs_the_rounds() -> None:
+    # The machine gets slower from round to round, both sides alike; the new tree takes 10 % more.
+    rounds = []
+    for i in range(12):
+        speed = 1 + 0.1 * i
+        old = result(figure("x", 10 * speed), figure("y", 4 * speed), figure("gone", 1))
+        new = result(figure("x", 11 * speed), figure("y", 4 * speed), figure("added", 1))
+        rounds.append((old, new))
+    rows = {
+        label: (ratio.value, verdict) for label, ratio, verdict in figures.compare_rounds(rounds)
+    }
+    assert rows["x"] == (pytest.approx(1.1), "slower")
+    assert rows["y"] == (pytest.approx(1.0), "same")
+    assert set(rows) == {"x", "y"}
+
+
+def test_only_times_are_compared() -> None:
+    mixed = result(
+        figure("time", 5),
+        figure("rate", 9, unit="Mpps"),
+        figure("m: cost per batch", 3, unit="ns"),
+    )
+    assert figures.times_of(mixed) == {"time": 5}
+
+
+def test_the_table_shows_targets_and_lines_up() -> None:
+    rows = [
+        figures.figure_row(
+            "hop", figure("short", 0.25, target=0.5, is_at_most=True, verdict="good")
+        ),
+        figures.figure_row("l2l3", figure("a much longer label", 123.4)),
+    ]
+    lines = figures.table(rows)
+    assert "<= 0.5" in lines[2] and lines[2].endswith("good")
+    assert "0.250" in lines[2] and "[0.225, 0.275]" in lines[2]
+    assert lines[3].index("a much") == lines[2].index("short")
+    assert "<=" not in lines[3]
+
+
+def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [b.name for b in run.chosen("tables,hop")] == ["hop", "tables"]
+    assert run.chosen("") == run.BENCHMARKS
+    with pytest.raises(SystemExit, match="there is no benchmark 'hops'; choose from l2l3, hop"):
+        run.chosen("hops")
+
+
+def test_every_benchmark_program_is_run() -> None:
+    sources = {
+        p.stem for folder in ("micro", "macro") for p in (TREE / "bench" / folder).glob("*.cc")
+    }
+    assert {b.name for b in run.BENCHMARKS} == sources
+
+
+def test_a_missing_program_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.run_one(run.BENCHMARKS[0], tmp_path, tmp_path, True) is None
+    assert "bench_l2l3 is missing" in capsys.readouterr().out

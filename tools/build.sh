@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# build.sh - configures a build folder when it has to be, and builds targets in it.
+#
+# usage: build.sh PRESET TARGET...      presets: see CMakePresets.json
+# The folder is that of the preset. A release folder without tests is kept when only the daemon is asked for.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+folder_of_preset() {
+  case "$1" in
+    run | release) echo build ;;
+    *) echo "build-$1" ;;
+  esac
+}
+
+main() {
+  local preset=$1 folder stamp
+  local -a quiet=()
+  shift
+  folder=$(folder_of_preset "$preset")
+  # One cache serves every clone: paths are stored relative to the tree.
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+  export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+  # The folder remembers which preset configured it; `run` is a part of `release`, so either serves it.
+  stamp=$folder/.preset
+  if [[ ! -f $folder/build.ninja || ! -f $stamp ]] ||
+    ! [[ $(<"$stamp") == "$preset $PWD" || ($preset == run && $(<"$stamp") == "release $PWD") ]]; then
+    echo "build: configuring $folder ($preset)" >&2
+    [[ -f $stamp && $(<"$stamp") != *" $PWD" ]] && rm -rf "$folder"
+    cmake --preset "$preset" --log-level=WARNING >&2
+    echo "$preset $PWD" >"$stamp"
+  fi
+  # Only a terminal gets the count of what is compiled; elsewhere one line says that it takes a while.
+  if [[ ! -t 2 ]]; then
+    quiet+=(--quiet)
+    ninja -C "$folder" -n "$@" 2>/dev/null | grep -q 'no work to do' ||
+      echo "build: compiling $* in $folder" >&2
+  fi
+  ninja -C "$folder" -j "${JOBS:-$(nproc)}" "${quiet[@]}" "$@" >&2
+}
+
+main "$@"
