@@ -281,9 +281,10 @@ def _wait_until_ready(process: subprocess.Popen[bytes], path: Path, timeout_s: f
     deadline = time.monotonic() + timeout_s
     log = path.with_suffix(".log")
     try:
-        while "ready" not in (lines := _log_lines(log)):
+        while "ready" not in _log_lines(log):
             if wait_gone(process.pid, _POLL_S):
-                raise _start_failure(process.wait(), lines or _log_lines(log), log)
+                # Read again: its last line came after the lines that were looked at above.
+                raise _start_failure(process.wait(), _log_lines(log), log)
             if time.monotonic() > deadline:
                 raise RunFailed(
                     f"the daemon was not ready within {timeout_s:g} s",
