@@ -18,6 +18,7 @@ from conftest import process_gone
 from batchplane.client import Client
 from batchplane.daemon import (
     StartOptions,
+    _wait_until_ready,
     find_daemon,
     find_program,
     is_alive,
@@ -171,3 +172,19 @@ def test_run_dir_choices(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFailed, match="no folder for sockets"):
         run_dir({"BATCHPLANE_RUN_DIR": str(tmp_path / "file" / "x")})
+
+
+def test_the_last_words_are_heard(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal that reaches the log between two looks at it, just before the process ends."""
+    log = environment / "demo.log"
+    log.write_text("EAL: lines of a library come first\n")
+    process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(2)"])
+
+    def gone_with_a_word(_pid: int, _timeout_s: float) -> bool:
+        with log.open("a") as file:
+            file.write("demo.yaml:3: modules.x: no memory\n")
+        return True
+
+    monkeypatch.setattr("batchplane.daemon.wait_gone", gone_with_a_word)
+    with pytest.raises(BadInput, match="no memory"):
+        _wait_until_ready(process, environment / "demo.sock", 5)
