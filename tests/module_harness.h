@@ -123,7 +123,7 @@ class ModuleHarness {
   // The same with packets from make_packet(), each with metadata of its own.
   Outcome run_packets(std::vector<Packet*> pkts) {
     Batch batch{pkts.data(), static_cast<uint32_t>(pkts.size()), ctx_->now_ns};
-    info_.run(module_.get(), *ctx_, batch);
+    info_.run(module_.get(), *ctx_, batch.pkts, batch.size_pkts);
     return collect(batch);
   }
 

@@ -113,8 +113,7 @@ struct ModuleRig::State {
     // What the module in front writes into the metadata belongs to the packet as it arrives.
     renew_all();
     for (uint32_t i = 0; i < exec::kMaxBatchPkts; ++i) {
-      Batch batch{&hot[i], 1, ctx->now_ns};
-      info_of(what.before_kind).run(before.get(), *ctx, batch);
+      info_of(what.before_kind).run(before.get(), *ctx, &hot[i], 1);
       if (ctx->n_removed != 0) throw std::runtime_error("the module in front dropped a packet");
       metas[i] = hot[i]->meta();
     }
@@ -166,12 +165,11 @@ struct ModuleRig::State {
     uint32_t at = 0;
     for (uint32_t b = 0; b < n_batches; ++b) {
       feed<kFeed, kIsControl>(at, n);
-      Batch batch{work + at, n, ctx->now_ns};
       if constexpr (kFeed == Feed::kSource && !kIsControl) {
         const uint32_t made = info.poll(*module, *ctx, scratch, n);
         ctx->free(scratch, made);
       } else {
-        function(target, *ctx, batch);
+        function(target, *ctx, work + at, n);
       }
       if constexpr (kFeed == Feed::kThrough && !kIsControl) {
         (void)info.poll(*module, *ctx, scratch, n);
@@ -260,8 +258,7 @@ std::string ModuleRig::State::verify_poll() {
 std::string ModuleRig::State::verify_batch() {
   Packet* given[kVerifyPkts];
   std::ranges::copy_n(work, kVerifyPkts, given);
-  Batch batch{work, kVerifyPkts, ctx->now_ns};
-  info.run(module.get(), *ctx, batch);
+  info.run(module.get(), *ctx, work, kVerifyPkts);
   const uint32_t n_removed = ctx->n_removed;
   if (n_removed != (what.takes_all ? kVerifyPkts : 0)) {
     return std::to_string(n_removed) + " of 32 packets were taken out";

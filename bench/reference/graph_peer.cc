@@ -30,6 +30,11 @@ constexpr uint64_t kRouterMac = 0x01'01'00'0b'77'11ULL;
 
 Packet* packet_of(void* object) { return Packet::from(static_cast<rte_mbuf*>(object)); }
 
+// The guards that each module of ours has, since no node may trust the one before it.
+bool has_ipv4_header(void* object) {
+  return packet_of(object)->len_bytes() >= net::kEthBytes + net::kIpv4Bytes;
+}
+
 struct Tables {
   Tables(uint32_t n, uint32_t fib_size, bool is_random, const std::string& name)
       : pool(name, 4096),
@@ -88,6 +93,7 @@ uint16_t type_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n) 
     uint16_t type;
     std::memcpy(&type, packet_of(objects[i])->data() + 12, 2);
     is_plain &= type == net::be16(net::kTypeIpv4);
+    is_plain &= packet_of(objects[i])->len_bytes() >= net::kEthBytes;
   }
   if (!is_plain) ++g_bad_pkts;
   move_all(graph, node, objects, n);
@@ -100,6 +106,7 @@ uint16_t mac_table_run(rte_graph* graph, rte_node* node, void** objects, uint16_
     uint64_t mac;
     std::memcpy(&mac, packet_of(objects[i])->data(), 8);
     is_known &= g_tables->macs.find({mac & 0xffff'ffff'ffffULL}) == 0;
+    is_known &= packet_of(objects[i])->len_bytes() >= net::kEthBytes;
   }
   if (!is_known) ++g_bad_pkts;
   move_all(graph, node, objects, n);
@@ -110,9 +117,12 @@ uint16_t lookup_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n
   if (n == 0) __builtin_unreachable();  // else g++ warns of addresses that nobody wrote
   uint32_t addresses[RTE_GRAPH_BURST_SIZE];
   uint64_t hops[RTE_GRAPH_BURST_SIZE];
+  bool is_whole = true;
   for (uint16_t i = 0; i < n; ++i) {
+    is_whole &= has_ipv4_header(objects[i]);
     addresses[i] = net::load32(packet_of(objects[i])->data() + net::kEthBytes + net::kIpDst);
   }
+  if (!is_whole) ++g_bad_pkts;
   g_tables->fib.lookup(addresses, hops, n);
   bool is_uniform = true;
   for (uint16_t i = 1; i < n; ++i) is_uniform &= hops[i] == hops[0];
@@ -128,14 +138,26 @@ uint16_t lookup_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n
 
 uint16_t ttl_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n) {
   for (uint16_t i = 0; i < n; ++i) {
-    lower_ttl(packet_of(objects[i])->data() + net::kEthBytes, false);
+    uint8_t* ip = packet_of(objects[i])->data() + net::kEthBytes;
+    if (!has_ipv4_header(objects[i]) || ip[net::kIpTtl] <= 1) [[unlikely]] {
+      ++g_bad_pkts;
+      continue;
+    }
+    lower_ttl(ip, false);
   }
   move_all(graph, node, objects, n);
   return n;
 }
 
 uint16_t mac_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n) {
-  for (uint16_t i = 0; i < n; ++i) std::memcpy(packet_of(objects[i])->data(), node->ctx, 12);
+  for (uint16_t i = 0; i < n; ++i) {
+    Packet* pkt = packet_of(objects[i]);
+    if (pkt->len_bytes() < net::kEthBytes) [[unlikely]] {
+      ++g_bad_pkts;
+      continue;
+    }
+    std::memcpy(pkt->data(), node->ctx, 12);
+  }
   move_all(graph, node, objects, n);
   return n;
 }
@@ -143,6 +165,10 @@ uint16_t mac_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n) {
 uint16_t checksum_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n) {
   for (uint16_t i = 0; i < n; ++i) {
     uint8_t* ip = packet_of(objects[i])->data() + net::kEthBytes;
+    if (!has_ipv4_header(objects[i]) || ip[0] != 0x45) [[unlikely]] {
+      ++g_bad_pkts;
+      continue;
+    }
     const auto sum = static_cast<uint16_t>(~fold16(sum_header20_but_checksum(ip)));
     std::memcpy(ip + net::kIpChecksum, &sum, 2);
   }

@@ -86,6 +86,8 @@ struct Reference::State {
       std::memcpy(&mac, data, 8);
       is_plain &= type == net::be16(net::kTypeIpv4);
       is_plain &= macs.find({mac & 0xffff'ffff'ffffULL}) == 0;
+      is_plain &= pkts[i]->len_bytes() >= net::kEthBytes + net::kIpv4Bytes;
+      is_plain &= data[net::kEthBytes] == 0x45 && data[net::kEthBytes + net::kIpTtl] > 1;
       addresses[i] = net::load32(data + net::kEthBytes + net::kIpDst);
     }
     if (!is_plain) __builtin_trap();

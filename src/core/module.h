@@ -115,7 +115,7 @@ struct ModuleInfo {
   // Filled by Register.
   Shape shape = Shape::kInPlace;
   std::function<std::unique_ptr<Module>(const Args&)> make = nullptr;
-  void (*run)(void* module, Context&, Batch&) noexcept = nullptr;
+  void (*run)(void* module, Context&, Packet** pkts, uint32_t n_pkts) noexcept = nullptr;
   uint32_t (*poll)(Module&, Context&, Packet**, uint32_t) noexcept = nullptr;
 
   [[nodiscard]] uint32_t gate_number(uint32_t name_index) const {
@@ -147,9 +147,9 @@ concept HasPoll = requires(T m, Context& c, Packet** p, uint32_t n) {
 
 // Books the packets of an egress node that `consume` did not drop. Defined in core/egress.h.
 template <class T>
-void run_egress(void* module, Context& ctx, Batch& batch) noexcept;
+void run_egress(void* module, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept;
 template <class T>
-void run_plain(void* module, Context& ctx, Batch& batch) noexcept;
+void run_plain(void* module, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept;
 
 // const Register<Ttl> kTtl{{.kind = "ttl", .help = "...", .params = {...}, .drops =
 // {&kTtlExpired}}};

@@ -9,7 +9,8 @@
 namespace batchplane {
 
 template <class T>
-inline void run_plain(void* module, Context& ctx, Batch& batch) noexcept {
+inline void run_plain(void* module, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+  Batch batch{pkts, n_pkts, exec::kNeverNs};
   T& self = *static_cast<T*>(static_cast<Module*>(module));
   if constexpr (HasProcess<T>) {
     self.process(ctx, batch);
@@ -29,15 +30,14 @@ struct EgressNotes {
 // Entry times and flows are noted before the packets are given away; those that the terminal drops
 // are taken out again. Packets of one flow and entry time share one record.
 template <class T>
-inline void run_egress(void* module, Context& ctx, Batch& batch) noexcept {
+inline void run_egress(void* module, Context& ctx, Packet** pkts, uint32_t n) noexcept {
   const Module& self = *static_cast<const Module*>(module);
   exec::FlowMeter& meter = *ctx.meter;
-  const uint32_t n = batch.size_pkts;
   if (meter.is_nearly_full(n)) [[unlikely]]
     meter.flush(ctx.now_ns);
-  const uint64_t entry_ns = batch.pkts[0]->meta().entry_ns;
+  const uint64_t entry_ns = pkts[0]->meta().entry_ns;
   if (n == 1 && self.has_static_flow()) {
-    run_plain<T>(module, ctx, batch);
+    run_plain<T>(module, ctx, pkts, n);
     if (ctx.n_removed == 0) [[likely]]
       meter.record(self.static_flow(), 1, entry_ns);
     return;
@@ -45,19 +45,19 @@ inline void run_egress(void* module, Context& ctx, Batch& batch) noexcept {
   EgressNotes notes;
   uint64_t differs = self.has_static_flow() ? 0 : 1;
   for (uint32_t i = 0; i < n; ++i) {
-    notes.entry_ns[i] = batch.pkts[i]->meta().entry_ns;
+    notes.entry_ns[i] = pkts[i]->meta().entry_ns;
     differs |= notes.entry_ns[i] ^ entry_ns;
   }
   if (!self.has_static_flow()) {
-    for (uint32_t i = 0; i < n; ++i) notes.flow[i] = self.flow_of(batch.pkts[i]->meta().path_state);
+    for (uint32_t i = 0; i < n; ++i) notes.flow[i] = self.flow_of(pkts[i]->meta().path_state);
   }
-  run_plain<T>(module, ctx, batch);
+  run_plain<T>(module, ctx, pkts, n);
   if (differs == 0 && ctx.n_removed == 0) [[likely]] {
     meter.record(self.static_flow(), n, entry_ns);
     return;
   }
   for (uint32_t i = 0; i < n; ++i) {
-    if (ctx.n_removed != 0 && batch.pkts[i] == nullptr) continue;
+    if (ctx.n_removed != 0 && pkts[i] == nullptr) continue;
     meter.record(self.has_static_flow() ? self.static_flow() : notes.flow[i], 1, notes.entry_ns[i]);
   }
 }

@@ -23,7 +23,7 @@ struct PacketMeta {
   uint16_t path_state;  // of the flow automaton, where a node can be reached by several
   uint16_t vrf;
   uint16_t in_interface;
-  uint8_t l3_offset_bytes;  // 0 = not known
+  uint8_t l3_offset_bytes = 14;  // of an untagged frame, until a module finds out otherwise
   uint8_t l4_offset_bytes;  // 0 = not known
   uint16_t drop_reason;     // set when a drop gate took the packet
   uint8_t trace_id;         // 0 = not traced

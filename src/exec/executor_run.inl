@@ -114,7 +114,7 @@ void Executor<Traits, Order>::run_chain(Queue& first, Handle* pkts, uint32_t n_p
     const Step* const end = step + head->n_steps;
     do {
       if constexpr (kInstrumented) Traits::before_run(ctx_, node_at(*head, step), batch);
-      step->run(step->module, ctx_, batch);
+      step->run(step->module, ctx_, batch.pkts, batch.size_pkts);
       if constexpr (kInstrumented) Traits::on_run(ctx_, node_at(*head, step), batch);
       if (ctx_.n_fates != 0) [[unlikely]] {
         if (!settle_step(node_at(*head, step), batch)) return;

@@ -93,7 +93,9 @@ struct PathOp {
 template <class Traits>
 struct Node {
   using Handle = typename Traits::Handle;
-  using Run = void (*)(void* module, typename Traits::Context&, Batch<Handle>&) noexcept;
+  // In registers: a batch in memory costs each call the loads of its two words.
+  using Run = void (*)(void* module, typename Traits::Context&, Handle* pkts,
+                       uint32_t n_pkts) noexcept;
   struct Step {
     Run run;
     void* module;

@@ -28,7 +28,7 @@ inline uint64_t hash_flow(Packet& pkt, uint64_t seed) {
   const uint8_t* data = pkt.data();
   const uint32_t len_bytes = pkt.len_bytes();
   const uint32_t l3 = l3_offset_of(pkt);
-  const bool is_ip = pkt.meta().l3_offset_bytes != 0 || net::load16(data + 12) == net::kTypeIpv4;
+  const bool is_ip = l3 != net::kEthBytes || net::load16(data + 12) == net::kTypeIpv4;
   if (!is_ip || len_bytes < l3 + net::kIpv4Bytes || data[l3] >> 4 != 4) {
     return mix_words(load64_raw(data), load64_raw(data + net::kEthBytes - 8), seed);
   }

@@ -4,6 +4,7 @@
 // in: 1   out: reply (0), other (1)   drops: bad_icmp_checksum   state: none
 #include "base/net.h"
 #include "core/module.h"
+#include "modules/ipv4_header.h"
 
 namespace batchplane {
 namespace {
@@ -25,8 +26,7 @@ class IcmpEcho final : public Module {
   void classify(Context& ctx, Batch& batch) noexcept {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
-      const uint32_t known = pkt.meta().l3_offset_bytes;
-      const uint32_t l3 = known != 0 ? known : net::kEthBytes;
+      const uint32_t l3 = pkt.meta().l3_offset_bytes;
       ctx.gates[i] = kOtherGate;
       if (!is_request(pkt, l3)) continue;
       uint8_t* ip = pkt.data() + l3;

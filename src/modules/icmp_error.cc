@@ -9,6 +9,7 @@
 
 #include "base/net.h"
 #include "core/module.h"
+#include "modules/ipv4_header.h"
 #include "modules/route_commands.h"
 
 namespace batchplane {
@@ -95,11 +96,6 @@ class IcmpError final : public Module {
   }
 
  private:
-  static uint32_t l3_of(Packet& pkt) {
-    const uint32_t known = pkt.meta().l3_offset_bytes;
-    return known != 0 ? known : net::kEthBytes;
-  }
-
   void refill(uint64_t now_ns) noexcept {
     if (now_ns > last_ns_) tokens_ns_ = std::min(bucket_ns_, tokens_ns_ + (now_ns - last_ns_));
     last_ns_ = now_ns;
@@ -107,7 +103,7 @@ class IcmpError final : public Module {
 
   // RFC 1122, 3.2.2, and RFC 1812, 4.3.2.7: whom not to answer.
   [[nodiscard]] bool is_due(Packet& pkt) const noexcept {
-    const uint32_t l3 = l3_of(pkt);
+    const uint32_t l3 = l3_offset_of(pkt);
     const uint32_t len = pkt.len_bytes();
     if ((pkt.meta().flags & kMetaOriginated) != 0 || len < l3 + net::kIpv4Bytes) return false;
     const uint8_t* ip = pkt.data() + l3;
@@ -146,7 +142,7 @@ class IcmpError final : public Module {
 
   // The address of the interface that the packet came in by, best one in the sender's subnet.
   [[nodiscard]] uint32_t source_of(Packet& pkt) const noexcept {
-    const uint32_t sender = net::load32(pkt.data() + l3_of(pkt) + net::kIpSrc);
+    const uint32_t sender = net::load32(pkt.data() + l3_offset_of(pkt) + net::kIpSrc);
     const uint16_t in = pkt.meta().in_interface;
     uint32_t found = 0;
     for (const Interface& interface : interfaces_) {
@@ -169,7 +165,7 @@ class IcmpError final : public Module {
 
   // The packet becomes its own quotation, behind new headers.
   void build(Packet& pkt, ErrorKind kind, uint32_t source, uint16_t mtu_bytes) noexcept {
-    const uint32_t l3 = l3_of(pkt);
+    const uint32_t l3 = l3_offset_of(pkt);
     const uint8_t* old = pkt.data() + l3;
     const uint32_t receiver = net::load32(old + net::kIpSrc);
     const uint32_t quoted_bytes =

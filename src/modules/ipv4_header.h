@@ -72,9 +72,6 @@ inline void lower_ttl(uint8_t* ip, bool is_checksum_mended) {
 
 inline uint32_t header_bytes_of(const uint8_t* ip) { return (ip[0] & 15U) * 4; }
 
-inline uint32_t l3_offset_of(Packet& pkt) {
-  const uint32_t known = pkt.meta().l3_offset_bytes;
-  return known != 0 ? known : net::kEthBytes;
-}
+inline uint32_t l3_offset_of(Packet& pkt) { return pkt.meta().l3_offset_bytes; }
 
 }  // namespace batchplane

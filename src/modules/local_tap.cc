@@ -57,8 +57,7 @@ class LocalTap final : public Module {
   void consume(Context& ctx, Batch& batch) noexcept {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
-      const uint32_t known = pkt.meta().l3_offset_bytes;
-      const uint32_t l3 = known != 0 ? known : net::kEthBytes;
+      const uint32_t l3 = pkt.meta().l3_offset_bytes;
       if (pkt.len_bytes() < l3 + net::kIpv4Bytes) {
         ctx.drop(batch, i, kTooShort);
         continue;

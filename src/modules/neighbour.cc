@@ -43,8 +43,7 @@ class NeighbourModule final : public Module {
   void classify(Context& ctx, Batch& batch) noexcept {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
-      const uint32_t known = pkt.meta().l3_offset_bytes;
-      const uint32_t l3 = known != 0 ? known : net::kEthBytes;
+      const uint32_t l3 = pkt.meta().l3_offset_bytes;
       if (l3 >= 2 && pkt.len_bytes() >= l3 && net::load16(pkt.data() + l3 - 2) == net::kTypeArp) {
         resolver_.handle_arp(ctx, batch, i, l3);
       } else {

@@ -117,8 +117,7 @@ void NeighbourResolver::send_held(Context& ctx, uint32_t index) noexcept {
   const Neighbour& entry = (*table_)[index];
   while (Packet* pkt = table_->first_held(index)) {
     if (!ctx.emit(entry.interface, pkt)) return;
-    const uint32_t known = pkt->meta().l3_offset_bytes;
-    write_header(*pkt, known != 0 ? known : net::kEthBytes, entry.interface, entry.mac);
+    write_header(*pkt, pkt->meta().l3_offset_bytes, entry.interface, entry.mac);
     table_->pop_held(index);
   }
 }

@@ -29,8 +29,7 @@ class Ttl final : public Module {
     const uint32_t n = batch.size_pkts;
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *pkts[i];
-      const uint32_t l3 =
-          pkt.meta().l3_offset_bytes != 0 ? pkt.meta().l3_offset_bytes : net::kEthBytes;
+      const uint32_t l3 = l3_offset_of(pkt);
       uint8_t* ip = pkt.data() + l3;
       if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
         ctx.drop(batch, i, kTooShort);

@@ -64,8 +64,7 @@ struct PortRig {
                                    std::vector<Packet*> pkts) {
     exec::FlowMeter meter(1);
     ctx->meter = &meter;
-    Batch batch{pkts.data(), static_cast<uint32_t>(pkts.size()), 0};
-    find_module_kind(kind)->run(&module, *ctx, batch);
+    find_module_kind(kind)->run(&module, *ctx, pkts.data(), static_cast<uint32_t>(pkts.size()));
     meter.flush(ctx->now_ns);
     metered_pkts += meter.sent_pkts();
     return take_drops();

@@ -118,8 +118,7 @@ TEST(Queue, TwoThreadsLoseNothing) {
         std::memcpy(pkt->data(), &sent, 4);
         ++sent;
       }
-      Batch batch{pkts, 16, 0};
-      find_module_kind("queue")->run(queue.get(), *ctx, batch);
+      find_module_kind("queue")->run(queue.get(), *ctx, pkts, 16);
       for (uint32_t i = 0; i < ctx->n_dropped; ++i) PacketPool::free_bulk(&ctx->dropped[i].pkt, 1);
       dropped += ctx->n_dropped;
       ctx->n_dropped = ctx->n_removed = 0;

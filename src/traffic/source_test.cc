@@ -50,9 +50,9 @@ TEST_F(SourceTest, RestoresWhatModulesChanged) {
       ASSERT_EQ(std::memcmp(pkts[i]->data(), expected.data(), expected.size()), 0);
       ASSERT_EQ(pkts[i]->meta().entry_ns, 55U);
       ASSERT_EQ(pkts[i]->meta().in_interface, kNoInterface);
-      ASSERT_EQ(pkts[i]->meta().l3_offset_bytes, 0);
+      ASSERT_EQ(pkts[i]->meta().l3_offset_bytes, 14);
       std::memset(pkts[i]->data(), 0xff, 60);
-      pkts[i]->meta().l3_offset_bytes = 14;
+      pkts[i]->meta().l3_offset_bytes = 18;
       pkts[i]->pull_front(14);
     }
     free(pkts);

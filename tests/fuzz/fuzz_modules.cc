@@ -66,7 +66,7 @@ class Subject {
     n_seen_ = 0;
     const uint64_t held_before = module_->held_pkts();
     if (n != 0) {
-      info_.run(module_.get(), ctx, batch);
+      info_.run(module_.get(), ctx, pkts, n);
     } else if (module_->housekeep_interval_ns() != 0) {
       module_->housekeep(ctx, 100'000);
     } else {

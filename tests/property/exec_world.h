@@ -256,7 +256,8 @@ class World {
     }
   }
 
-  static void run_node(void* self, WorldContext& ctx, exec::Batch<Pkt*>& batch) noexcept {
+  static void run_node(void* self, WorldContext& ctx, Pkt** pkts, uint32_t n_pkts) noexcept {
+    exec::Batch<Pkt*> batch{pkts, n_pkts, exec::kNeverNs};
     Module& module = *static_cast<Module*>(self);
     World& world = *module.world;
     const uint32_t i = module.index;

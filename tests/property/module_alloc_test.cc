@@ -109,7 +109,7 @@ uint64_t allocations_of_round(ModuleHarness& harness, const std::vector<Bytes>& 
     for (const Bytes& frame : all) pkts.push_back(harness.make_packet(frame));
     batch = {pkts.data(), static_cast<uint32_t>(pkts.size()), ctx.now_ns};
     const uint64_t before = allocations_here();
-    harness.info().run(&harness.module(), ctx, batch);
+    harness.info().run(&harness.module(), ctx, batch.pkts, batch.size_pkts);
     allocations += allocations_here() - before;
     ctx.meter->flush(ctx.now_ns);
     settle(harness, batch);
