@@ -123,9 +123,9 @@ class Executor {
   template <bool kInstrumented>
   void drain_ready();
   template <bool kInstrumented>
-  Queue* scatter(Node& node, Batch& batch);
+  Queue* scatter(Node& node, Handle* pkts, uint32_t n, uint64_t entry_bound_ns);
   Node& node_at(const Queue& head, const Step* step);
-  bool settle_step(Node& node, Batch& batch);
+  uint32_t settle_step(Node& node, Handle* pkts, uint32_t n_pkts);
   template <bool kInstrumented>
   void append(Queue& queue, const Batch& batch);
   template <bool kInstrumented>
@@ -145,7 +145,7 @@ class Executor {
   void fire(Node& node, uint32_t n_pkts, uint32_t offset_pkts, Cause cause);
   void keep_rest(Queue& queue, uint32_t fired_pkts);
   void settle_fates(Node& node);
-  void apply_path_ops(Node& node, Batch& batch);
+  void apply_path_ops(Node& node, Handle* pkts, uint32_t n_pkts);
   void cross(Node& node, uint32_t gate, Handle pkt);
   void push_one(Node& from, Queue& queue, Handle pkt);
   void fire_expired();

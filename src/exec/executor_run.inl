@@ -104,31 +104,37 @@ template <class Traits, RunOrder Order>
 template <bool kInstrumented>
 void Executor<Traits, Order>::run_chain(Queue& first, Handle* pkts, uint32_t n_pkts,
                                         uint64_t entry_bound_ns) {
-  Batch batch{pkts, n_pkts, entry_bound_ns};
+  // Locals, never seen by address: they stay in registers across the calls.
+  Context& ctx = ctx_;
   for (Queue* head = &first;;) {
-    work_16ths_ns_ += head->work_per_batch_ns * 16U + head->work_per_pkt_16ths_ns * batch.size_pkts;
+    work_16ths_ns_ += head->work_per_batch_ns * 16U + head->work_per_pkt_16ths_ns * n_pkts;
     head->batches += 1;
-    head->entered_pkts += batch.size_pkts;
-    if constexpr (kInstrumented) Traits::begin_chain(ctx_);
+    head->entered_pkts += n_pkts;
+    if constexpr (kInstrumented) Traits::begin_chain(ctx);
     const Step* step = static_cast<const Step*>(head->steps);
     const Step* const end = step + head->n_steps;
     do {
-      if constexpr (kInstrumented) Traits::before_run(ctx_, node_at(*head, step), batch);
-      step->run(step->module, ctx_, batch.pkts, batch.size_pkts);
-      if constexpr (kInstrumented) Traits::on_run(ctx_, node_at(*head, step), batch);
-      if (ctx_.n_fates != 0) [[unlikely]] {
-        if (!settle_step(node_at(*head, step), batch)) return;
+      if constexpr (kInstrumented) {
+        Traits::before_run(ctx, node_at(*head, step), {pkts, n_pkts, entry_bound_ns});
+      }
+      step->run(step->module, ctx, pkts, n_pkts);
+      if constexpr (kInstrumented) {
+        Traits::on_run(ctx, node_at(*head, step), {pkts, n_pkts, entry_bound_ns});
+      }
+      if (ctx.n_fates != 0) [[unlikely]] {
+        n_pkts = settle_step(node_at(*head, step), pkts, n_pkts);
+        if (n_pkts == 0) return;
       }
     } while (++step != end);
     if (head->chain_after == After::kEnd) return;
     Node& tail = *static_cast<Node*>(head->tail);
+    if (tail.has_path_ops) [[unlikely]]
+      apply_path_ops(tail, pkts, n_pkts);
     if (head->chain_after == After::kEnqueue) {
-      if (tail.has_path_ops) [[unlikely]]
-        apply_path_ops(tail, batch);
-      append<kInstrumented>(*tail.next->queue, batch);
+      append<kInstrumented>(*tail.next->queue, {pkts, n_pkts, entry_bound_ns});
       return;
     }
-    head = scatter<kInstrumented>(tail, batch);
+    head = scatter<kInstrumented>(tail, pkts, n_pkts, entry_bound_ns);
     if (head == nullptr) return;
   }
 }
@@ -143,51 +149,48 @@ typename Executor<Traits, Order>::Node& Executor<Traits, Order>::node_at(const Q
   return *node;
 }
 
-// After a module took packets out, or emitted some. False when the batch ends here.
+// After a module took packets out, or emitted some: how many are left of the batch.
 template <class Traits, RunOrder Order>
-bool Executor<Traits, Order>::settle_step(Node& node, Batch& batch) {
-  const uint32_t before = batch.size_pkts;
+uint32_t Executor<Traits, Order>::settle_step(Node& node, Handle* pkts, uint32_t n_pkts) {
+  Batch batch{pkts, n_pkts, kNeverNs};
   if (ctx_.n_removed != 0) ctx_.compact(batch);
   settle_fates(node);
   if (node.after == After::kDirect) {
-    node.next->missing.pkts += before - batch.size_pkts;
+    node.next->missing.pkts += n_pkts - batch.size_pkts;
     node.next->missing.batches += batch.size_pkts == 0 ? 1 : 0;
   }
-  return batch.size_pkts != 0;
+  return batch.size_pkts;
 }
 
 // Returns the queue whose chain the whole batch goes on to by pointer, if it does.
 template <class Traits, RunOrder Order>
 template <bool kInstrumented>
-typename Executor<Traits, Order>::Queue* Executor<Traits, Order>::scatter(Node& node,
-                                                                          Batch& batch) {
+typename Executor<Traits, Order>::Queue* Executor<Traits, Order>::scatter(
+    Node& node, Handle* pkts, uint32_t n, uint64_t entry_bound_ns) {
   const GateIndex* gates = ctx_.gates;
-  const uint32_t n = batch.size_pkts;
-  if (node.has_path_ops) [[unlikely]]
-    apply_path_ops(node, batch);
   if (n == 1 || all_gates_equal(gates, n)) {
     Queue& queue = *node.targets[gates[0]];
     if (queue.is_direct && queue.size_pkts == 0) return &queue;
-    append<kInstrumented>(queue, batch);
+    append<kInstrumented>(queue, {pkts, n, entry_bound_ns});
     return nullptr;
   }
   if (node.n_gates > kBitmapGates) {
     GateIndex touched[kMaxBatchPkts];
-    const uint32_t n_touched = scatter_wide(batch.pkts, gates, n, node.targets, touched);
+    const uint32_t n_touched = scatter_wide(pkts, gates, n, node.targets, touched);
     for (uint32_t i = 0; i < n_touched; ++i) {
-      deliver<kInstrumented>(*node.targets[touched[i]], batch.entry_bound_ns);
+      deliver<kInstrumented>(*node.targets[touched[i]], entry_bound_ns);
     }
     return nullptr;
   }
   uint64_t touched = 0;
   if constexpr (sizeof(Handle) == 8) {
-    touched = node.scatters_by_vector ? scatter_avx512(batch.pkts, gates, n, node.targets)
-                                      : scatter_scalar(batch.pkts, gates, n, node.targets);
+    touched = node.scatters_by_vector ? scatter_avx512(pkts, gates, n, node.targets)
+                                      : scatter_scalar(pkts, gates, n, node.targets);
   } else {
-    touched = scatter_scalar(batch.pkts, gates, n, node.targets);
+    touched = scatter_scalar(pkts, gates, n, node.targets);
   }
   for (; touched != 0; touched &= touched - 1) {
-    deliver<kInstrumented>(*node.targets[std::countr_zero(touched)], batch.entry_bound_ns);
+    deliver<kInstrumented>(*node.targets[std::countr_zero(touched)], entry_bound_ns);
   }
   return nullptr;
 }
@@ -326,9 +329,9 @@ void Executor<Traits, Order>::cross(Node& node, uint32_t gate, Handle pkt) {
 }
 
 template <class Traits, RunOrder Order>
-void Executor<Traits, Order>::apply_path_ops(Node& node, Batch& batch) {
-  for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-    cross(node, node.after == After::kScatter ? ctx_.gates[i] : 0, batch.pkts[i]);
+void Executor<Traits, Order>::apply_path_ops(Node& node, Handle* pkts, uint32_t n_pkts) {
+  for (uint32_t i = 0; i < n_pkts; ++i) {
+    cross(node, node.after == After::kScatter ? ctx_.gates[i] : 0, pkts[i]);
   }
 }
 
