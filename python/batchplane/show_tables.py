@@ -152,15 +152,16 @@ def _flows(data: list[dict[str, Any]]) -> RenderableType:
 
 
 def _drops(data: list[dict[str, Any]]) -> RenderableType:
-    rows = [row for row in data if row.get("pkts")]
+    rows = [row for row in data if row.get("pkts") or row.get("handed_on_pkts")]
     if not rows:
         return Text("nothing was dropped", "green")
-    table = plain_table("<module", "<reason", "packets", "<meaning", "<remedy")
+    table = plain_table("<module", "<reason", "packets", "handed on", "<meaning", "<remedy")
     for row in sorted(rows, key=lambda row: -row["pkts"]):
         table.add_row(
             row["module"],
             row["reason"],
             str(row["pkts"]),
+            str(row.get("handed_on_pkts") or ""),
             row.get("meaning", ""),
             row.get("remedy", ""),
         )

@@ -136,15 +136,23 @@ Value buffers_value(const Snapshot& snapshot, uint32_t worst_firings_per_run) {
 Value drops_value(const Snapshot& snapshot) {
   const std::vector<DropReasonInfo>& reasons = drop_reasons();
   List drops;
+  const auto add = [&](const std::string& module, size_t r, uint64_t pkts, uint64_t handed_on) {
+    if (pkts + handed_on == 0) return;
+    drops.emplace_back(Dict{{"module", module},
+                            {"reason", reasons[r].name},
+                            {"pkts", pkts},
+                            {"handed_on_pkts", handed_on},
+                            {"meaning", reasons[r].meaning},
+                            {"remedy", reasons[r].remedy}});
+  };
   for (const ModuleSnapshot& module : snapshot.modules) {
     for (size_t r = 0; r < module.drops.size() && r < reasons.size(); ++r) {
-      if (module.drops[r] == 0) continue;
-      drops.emplace_back(Dict{{"module", module.name},
-                              {"reason", reasons[r].name},
-                              {"pkts", module.drops[r]},
-                              {"meaning", reasons[r].meaning},
-                              {"remedy", reasons[r].remedy}});
+      add(module.name, r, module.drops[r], module.handed_on[r]);
     }
+  }
+  // Gates that lead nowhere, and modules that an apply has removed.
+  for (size_t r = 0; r < snapshot.other_drops.size() && r < reasons.size(); ++r) {
+    add("(elsewhere)", r, snapshot.other_drops[r], 0);
   }
   return drops;
 }

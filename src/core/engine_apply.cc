@@ -56,7 +56,10 @@ CountedNodes counted_nodes(Graph& next, const std::vector<Pair>& pairs) {
 
 void adopt_counts(ExecNode& node, const ExecNode& old_node) {
   node.cost = old_node.cost;
-  for (size_t r = 0; r < drop_reasons().size(); ++r) node.drops[r] = old_node.drops[r];
+  for (size_t r = 0; r < drop_reasons().size(); ++r) {
+    node.drops[r] = old_node.drops[r];
+    node.handed_on[r] = old_node.handed_on[r];
+  }
   CoreQueue& queue = *node.queue;
   const CoreQueue& old_queue = *old_node.queue;
   queue.late_releases = old_queue.late_releases;

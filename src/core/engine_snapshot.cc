@@ -22,7 +22,10 @@ void Engine::capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) 
   out.late_releases = queue.late_releases;
   for (uint32_t c = 0; c < exec::kCauses; ++c) out.causes[c] = queue.causes[c];
   out.cost = node.cost;
-  for (size_t r = 0; r < out.drops.size(); ++r) out.drops[r] = node.drops[r];
+  for (size_t r = 0; r < out.drops.size(); ++r) {
+    out.drops[r] = node.drops[r];
+    out.handed_on[r] = node.handed_on[r];
+  }
 }
 
 // Runs on the worker: copies only, into memory made ready by snapshot().
@@ -100,6 +103,7 @@ Snapshot Engine::snapshot(bool with_fine_histograms) {
     const Task* task = graph_->tasks[instance.task].get();
     module.worker = task == nullptr ? "" : task->worker;
     module.drops.resize(drop_reasons().size());
+    module.handed_on.resize(drop_reasons().size());
     out.modules.push_back(std::move(module));
   }
   for (const auto& worker : workers_) {

@@ -28,7 +28,9 @@ class PathFinder {
     std::vector<std::vector<LinkedEdge>> found;
     visited_.clear();
     std::vector<LinkedEdge> first = out_[a.instance];
-    if (!a.gate.empty()) {
+    if (a.gate.empty()) {
+      std::erase_if(first, [](const LinkedEdge& e) { return e.gate == kDropGate; });
+    } else {
       std::erase_if(first, [&](const LinkedEdge& e) {
         return gate_text(e) != a.gate && std::to_string(e.gate) != a.gate;
       });

@@ -57,6 +57,8 @@ class TaskMaker {
       task_->node_names.push_back(is_dead_end ? "(dead end)" : graph_.instances[order[rank]].name);
       task_->drop_counts.emplace_back(drop_reasons().size(), 0);
       node.drops = task_->drop_counts.back().data();
+      task_->drop_counts.emplace_back(drop_reasons().size(), 0);
+      node.handed_on = task_->drop_counts.back().data();
       task_->queues.push_back(std::make_unique<CoreQueue>());
       node.queue = task_->queues.back().get();
       node.queue->rank = node.rank;

@@ -153,6 +153,17 @@ TEST(BuildGraph, CompletesPathsThatHaveOneWayOnly) {
   EXPECT_EQ(graph->flow_names, (std::vector<std::string>{"f", "g", "other"}));
 }
 
+// A drop gate is taken only where the path names it.
+TEST(BuildGraph, PathsLeaveByDropGatesOnlyWhenNamed) {
+  PipelineSpec spec = small();
+  spec.modules.push_back({"alarm", "sink", {}});
+  spec.edges.push_back({"a", "drop", "alarm"});
+  spec.flows.push_back({.name = "lost", .path = {"in", "a", "alarm"}});
+  expect_mistake(spec, "no way leads from 'a' to 'alarm'");
+  spec.flows[0].path = {"in", "a:drop", "alarm"};
+  EXPECT_EQ(lines(spec), "");
+}
+
 TEST(BuildGraph, ChecksPaths) {
   PipelineSpec spec = diamond();
   const auto expect_path_mistake = [&](const std::vector<std::string>& path,

@@ -28,7 +28,8 @@ struct ModuleSnapshot {
   uint64_t late_releases = 0;
   exec::CauseCount causes[exec::kCauses];
   exec::CostSamples cost;
-  std::vector<uint64_t> drops;  // by reason index
+  std::vector<uint64_t> drops;      // by reason index: ended here
+  std::vector<uint64_t> handed_on;  // by reason index: taken on by the drop gate
 };
 
 struct WorkerSnapshot {

@@ -13,6 +13,8 @@ namespace batchplane {
 namespace {
 // Shorter holes drown in cache misses and timer ticks.
 constexpr uint64_t kLeastGapNs = 20'000;
+// Packets that queues send round in a circle would keep a stop waiting for ever; they count as held.
+constexpr uint32_t kMostDrainRounds = 100'000;
 }  // namespace
 
 bool pin_this_thread(int core) {
@@ -167,7 +169,7 @@ void Worker::drain(uint32_t most_loops) {
   for (uint32_t i = 0; i < most_loops && loop_once() != 0; ++i) {
   }
   bool any = true;
-  while (any) {
+  for (uint32_t round = 0; any && round < kMostDrainRounds; ++round) {
     any = false;
     for (Task* task : tasks_) {
       ctx_->task_index = task->index;

@@ -282,13 +282,14 @@ void Executor<Traits, Order>::settle_fates(Node& node) {
   stats_.dropped_pkts += ctx_.n_dropped;
   for (uint32_t i = 0; i < ctx_.n_dropped; ++i) {
     const auto [pkt, reason] = ctx_.dropped[i];
-    node.drops[reason] += 1;
     if (node.drop_target != nullptr) {
       --stats_.dropped_pkts;
+      node.handed_on[reason] += 1;
       Traits::set_drop_reason(pkt, reason);
       cross(node, node.n_gates, pkt);
       push_one(node, *node.drop_target, pkt);
     } else {
+      node.drops[reason] += 1;
       Traits::free(ctx_, node, pkt, reason);
     }
   }

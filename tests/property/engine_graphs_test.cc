@@ -154,8 +154,8 @@ class Trial {
         continue;
       }
       came += module.pkts + module.held_pkts;
-      if (hands_on(module.kind)) went += module.pkts - drops - module.kept_pkts;
-      if (has_drop_gate(module.name)) went += drops;
+      went += hands_on(module.kind) ? module.pkts - drops - module.kept_pkts
+                                    : sum_of(module.handed_on);
     }
     EXPECT_EQ(came, went);
   }
@@ -164,7 +164,8 @@ class Trial {
   void expect_drops_add_up(const Snapshot& snapshot) {
     uint64_t drops = sum_of(snapshot.other_drops);
     for (const ModuleSnapshot& module : snapshot.modules) {
-      if (!has_drop_gate(module.name)) drops += sum_of(module.drops);
+      drops += sum_of(module.drops);
+      if (!has_drop_gate(module.name)) EXPECT_EQ(sum_of(module.handed_on), 0U) << module.name;
     }
     EXPECT_EQ(drops, snapshot.balance.dropped_pkts);
   }

@@ -200,6 +200,8 @@ class World {
     node.rank = static_cast<uint16_t>(i);
     drops_.push_back(std::make_unique<uint64_t[]>(2));
     node.drops = drops_.back().get();
+    drops_.push_back(std::make_unique<uint64_t[]>(2));
+    node.handed_on = drops_.back().get();
     queues_.push_back(std::make_unique<exec::Queue<Pkt*>>());
     slots_.emplace_back(kQueuePkts + 8);
     exec::Queue<Pkt*>& queue = *queues_.back();
