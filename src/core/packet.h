@@ -24,9 +24,9 @@ struct PacketMeta {
   uint16_t vrf;
   uint16_t in_interface;
   uint8_t l3_offset_bytes = 14;  // of an untagged frame, until a module finds out otherwise
-  uint8_t l4_offset_bytes;  // 0 = not known
-  uint16_t drop_reason;     // set when a drop gate took the packet
-  uint8_t trace_id;         // 0 = not traced
+  uint8_t l4_offset_bytes;       // 0 = not known
+  uint16_t drop_reason;          // set when a drop gate took the packet
+  uint8_t trace_id;              // 0 = not traced
   uint8_t flags;
 };
 static_assert(sizeof(PacketMeta) == 32, "fits the free half of the second mbuf line");

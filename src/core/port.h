@@ -39,6 +39,11 @@ class Port {
   // Takes the first k of n packets and returns k; the caller still owns the rest.
   virtual uint32_t tx_burst(Packet** pkts, uint32_t n) noexcept = 0;
 
+  // Devices that may leave taken frames lying when their kernel side is busy: push() moves them on.
+  // The sending thread calls it about every millisecond; does nothing when nothing was sent since.
+  [[nodiscard]] virtual bool wants_push() const { return false; }
+  virtual void push() noexcept {}
+
   [[nodiscard]] virtual PortStats stats() const = 0;  // any thread
   [[nodiscard]] virtual net::Mac mac() const { return {}; }
   [[nodiscard]] virtual uint32_t mtu_bytes() const { return 1500; }

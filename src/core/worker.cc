@@ -13,7 +13,8 @@ namespace batchplane {
 namespace {
 // Shorter holes drown in cache misses and timer ticks.
 constexpr uint64_t kLeastGapNs = 20'000;
-// Packets that queues send round in a circle would keep a stop waiting for ever; they count as held.
+// Packets that queues send round in a circle would keep a stop waiting for ever; they count as
+// held.
 constexpr uint32_t kMostDrainRounds = 100'000;
 }  // namespace
 

@@ -165,8 +165,9 @@ uint32_t Executor<Traits, Order>::settle_step(Node& node, Handle* pkts, uint32_t
 // Returns the queue whose chain the whole batch goes on to by pointer, if it does.
 template <class Traits, RunOrder Order>
 template <bool kInstrumented>
-typename Executor<Traits, Order>::Queue* Executor<Traits, Order>::scatter(
-    Node& node, Handle* pkts, uint32_t n, uint64_t entry_bound_ns) {
+typename Executor<Traits, Order>::Queue* Executor<Traits, Order>::scatter(Node& node, Handle* pkts,
+                                                                          uint32_t n,
+                                                                          uint64_t entry_bound_ns) {
   const GateIndex* gates = ctx_.gates;
   if (n == 1 || all_gates_equal(gates, n)) {
     Queue& queue = *node.targets[gates[0]];

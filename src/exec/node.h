@@ -120,7 +120,7 @@ struct Node {
   uint16_t n_inputs = 0;
   uint32_t chain_position =
       0;                      // in the longest chain that could be; links are cut every kMostSteps
-  uint64_t* drops = nullptr;      // per reason: the packet ended here
+  uint64_t* drops = nullptr;  // per reason: the packet ended here
   uint64_t* handed_on = nullptr;  // per reason: the drop gate took it on; nodes with a drop target
   CostSamples cost;
 

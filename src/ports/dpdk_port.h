@@ -22,6 +22,9 @@ class DpdkPort final : public Port {
   uint32_t rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) noexcept override;
   uint32_t tx_burst(Packet** pkts, uint32_t n) noexcept override;
 
+  [[nodiscard]] bool wants_push() const override { return device_.driver == "net_af_packet"; }
+  void push() noexcept override;
+
   [[nodiscard]] PortStats stats() const override;
   [[nodiscard]] net::Mac mac() const override { return mac_; }
   [[nodiscard]] uint32_t mtu_bytes() const override { return mtu_bytes_; }
@@ -49,6 +52,7 @@ class DpdkPort final : public Port {
   uint32_t mtu_bytes_ = 1500;
   std::string driver_;
   uint64_t last_poll_ns_ = 0;
+  bool has_sent_ = false;  // since the last push
   Counter rx_bursts_;
   Counter rx_wait_ns_;
   PortCounters counters_;

@@ -160,12 +160,22 @@ uint32_t DpdkPort::tx_burst(Packet** pkts, uint32_t n) noexcept {
   for (uint32_t i = 0; i < n; ++i) len_bytes[i] = pkts[i]->len_bytes();
   const uint32_t taken =
       rte_eth_tx_burst(port_, 0, reinterpret_cast<rte_mbuf**>(pkts), static_cast<uint16_t>(n));
+  has_sent_ = true;
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < taken; ++i) bytes += len_bytes[i];
   counters_.tx_pkts.add(taken);
   counters_.tx_bytes.add(bytes);
   counters_.tx_refused_pkts.add(n - taken);
   return taken;
+}
+
+// The driver tells the kernel once per burst that its ring has frames. Where the kernel answers
+// EAGAIN or ENOBUFS the driver takes them as sent, and they lie there until it is told again.
+void DpdkPort::push() noexcept {
+  if (!has_sent_) return;
+  has_sent_ = false;
+  rte_mbuf* none = nullptr;
+  (void)rte_eth_tx_burst(port_, 0, &none, 0);
 }
 
 PortStats DpdkPort::stats() const {

@@ -41,7 +41,14 @@ class PortOut final : public Module {
     for (uint32_t k = sent; k < n; ++k) ctx.drop(batch, slot[k], kTxFull);
   }
 
+  [[nodiscard]] uint64_t housekeep_interval_ns() const override {
+    return port_->wants_push() ? kPushIntervalNs : 0;
+  }
+  void housekeep(Context& /*ctx*/, uint64_t /*budget_ns*/) noexcept override { port_->push(); }
+
  private:
+  static constexpr uint64_t kPushIntervalNs = 1'000'000;
+
   // Length of what the Ethernet header carries. Padding of short frames counts, and never matters.
   static uint32_t l3_bytes(Packet& pkt) {
     const uint32_t len = pkt.len_bytes();

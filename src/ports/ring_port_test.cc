@@ -124,6 +124,29 @@ TEST(PortOut, DropsWhatIsTooLongOrRefused) {
   EXPECT_EQ(rig.pool.available_pkts(), 512U);
 }
 
+// Counts how often it is asked to move on what its device left lying.
+class LazyPort final : public Port {
+ public:
+  uint32_t rx_burst(Packet**, uint32_t, uint64_t) noexcept override { return 0; }
+  uint32_t tx_burst(Packet**, uint32_t n) noexcept override { return n; }
+  [[nodiscard]] bool wants_push() const override { return true; }
+  void push() noexcept override { ++pushes; }
+  [[nodiscard]] PortStats stats() const override { return {}; }
+  uint32_t pushes = 0;
+};
+
+TEST(PortOut, PushesDevicesThatMayLeaveFramesLying) {
+  PortRig rig;
+  const auto lazy = std::make_shared<LazyPort>();
+  rig.env.ports["p0"] = lazy;
+  rig.env.ports["p1"] = std::make_shared<RingPort>(4, true);
+  auto module = rig.module("port_out", {{"port", "p0"}});
+  EXPECT_EQ(module->housekeep_interval_ns(), 1'000'000U);
+  module->housekeep(*rig.ctx, 1000);
+  EXPECT_EQ(lazy->pushes, 1U);
+  EXPECT_EQ(rig.module("port_out", {{"port", "p1"}})->housekeep_interval_ns(), 0U);
+}
+
 TEST(NullPort, TakesEverythingAndGivesNothing) {
   PortRig rig;
   auto port = make_port("null", {}, "p0", rig.env);

@@ -154,8 +154,8 @@ class Trial {
         continue;
       }
       came += module.pkts + module.held_pkts;
-      went += hands_on(module.kind) ? module.pkts - drops - module.kept_pkts
-                                    : sum_of(module.handed_on);
+      went +=
+          hands_on(module.kind) ? module.pkts - drops - module.kept_pkts : sum_of(module.handed_on);
     }
     EXPECT_EQ(came, went);
   }
