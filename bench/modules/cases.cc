@@ -4,47 +4,21 @@
 #include <cstring>
 
 #include "base/net.h"
+#include "modules/case_tools.h"
 #include "modules/frames.h"
 
 namespace bench {
 
-using batchplane::Dict;
-using batchplane::List;
-using batchplane::Packet;
-namespace net = batchplane::net;
-
 namespace {
 
-constexpr uint32_t kGates = 16;
+// Filled before main() by the files of other families.
+std::vector<void (*)(std::vector<ModuleCase>&)>& added() {
+  static std::vector<void (*)(std::vector<ModuleCase>&)> list;
+  return list;
+}
+
 constexpr uint32_t kRoutes = 500;
 constexpr uint32_t kRules = 1000;
-
-std::string text_of(uint32_t number) { return std::to_string(number); }
-
-std::string expect_gate(uint32_t gate, uint32_t expected) {
-  return gate == expected ? "" : "gate " + text_of(gate) + ", not " + text_of(expected);
-}
-std::string expect_byte(Packet& pkt, uint32_t offset, uint8_t expected) {
-  const uint8_t found = pkt.data()[offset];
-  return found == expected
-             ? ""
-             : "byte " + text_of(offset) + " is " + text_of(found) + ", not " + text_of(expected);
-}
-std::string expect_good_sum(Packet& pkt) {
-  const uint32_t sum = net::checksum_add(pkt.data() + net::kEthBytes, net::kIpv4Bytes);
-  return net::checksum_finish(sum) == 0 ? "" : "the header checksum is wrong";
-}
-
-ModuleCase plain(const std::string& label, const std::string& kind, Dict params = {}) {
-  return {.label = label, .kind = kind, .params = std::move(params), .frame = [](uint32_t i) {
-            return udp_frame(kRouterMac, flow_address(i % kGates));
-          }};
-}
-ModuleCase with_target(ModuleCase c, double per_batch_ns, double per_pkt_ns) {
-  c.has_target = true;
-  c.target = {per_batch_ns, per_pkt_ns};
-  return c;
-}
 
 void add_in_place(std::vector<ModuleCase>& all) {
   all.push_back(plain("null", "null"));
@@ -249,6 +223,8 @@ void add_ends(std::vector<ModuleCase>& all) {
 
 }  // namespace
 
+AddCases::AddCases(void (*add)(std::vector<ModuleCase>&)) { added().push_back(add); }
+
 std::vector<ModuleCase> module_cases() {
   std::vector<ModuleCase> all;
   add_in_place(all);
@@ -257,6 +233,7 @@ std::vector<ModuleCase> module_cases() {
   add_splits(all);
   add_hosts(all);
   add_ends(all);
+  for (const auto add : added()) add(all);
   return all;
 }
 

@@ -10,6 +10,12 @@
 
 namespace bench {
 
+// Families of modules add theirs from files of their own, cases_<family>.cc:
+//   const AddCases kAdded{[](std::vector<ModuleCase>& all) { all.push_back(plain(...)); }};
+struct AddCases {
+  explicit AddCases(void (*add)(std::vector<ModuleCase>&));
+};
+
 // Every module kind, often in several configurations.
 [[nodiscard]] std::vector<ModuleCase> module_cases();
 // Kinds that are not measured here, and why.

@@ -32,6 +32,7 @@ struct PacketMeta {
 static_assert(sizeof(PacketMeta) == 32, "fits the free half of the second mbuf line");
 
 inline constexpr uint8_t kMetaOriginated = 1;  // made by the router itself
+inline constexpr uint8_t kMetaMarked = 2;      // mark() holds what a module has set
 inline constexpr uint16_t kNoInterface = 0xffff;
 
 inline constexpr uint32_t kHeadroomBytes = 128;
@@ -75,6 +76,14 @@ class Packet {
   [[nodiscard]] PacketMeta& meta() {
     return *reinterpret_cast<PacketMeta*>(reinterpret_cast<uint8_t*>(&mbuf_) + 96);
   }
+  // A number that modules leave for later ones; 0 until one is set.
+  [[nodiscard]] uint32_t mark() {
+    return (meta().flags & kMetaMarked) != 0 ? mbuf_.hash.fdir.hi : 0;
+  }
+  void set_mark(uint32_t mark) {
+    mbuf_.hash.fdir.hi = mark;
+    meta().flags |= kMetaMarked;
+  }
   void prefetch_meta() {
     __builtin_prefetch(&mbuf_);
     __builtin_prefetch(reinterpret_cast<uint8_t*>(&mbuf_) + 64);
@@ -100,6 +109,11 @@ class Packet {
   void pull_front(uint32_t n_bytes) { place(data_off_ + n_bytes, len_ - n_bytes); }
   void reset(uint32_t len) { place(kHeadroomBytes, len); }
   [[nodiscard]] PacketMeta& meta() { return meta_; }
+  [[nodiscard]] uint32_t mark() { return (meta_.flags & kMetaMarked) != 0 ? mark_ : 0; }
+  void set_mark(uint32_t mark) {
+    mark_ = mark;
+    meta_.flags |= kMetaMarked;
+  }
   void prefetch_meta() {}
   void prefetch_data() {}
 
@@ -112,6 +126,7 @@ class Packet {
   uint8_t* buffer_ = nullptr;
   PacketPool* pool_ = nullptr;
   uint32_t buffer_bytes_ = 0;
+  uint32_t mark_ = 0;
   uint32_t data_off_ = kHeadroomBytes;
   uint32_t len_ = 0;
 };

@@ -165,7 +165,7 @@ class Bench {
     ctx_->meter = &meter_;
     ctx_->batch_limit_pkts = kMostFrames;
     std::set<std::string> covered(std::begin(kNotFuzzed), std::end(kNotFuzzed));
-    for (const ModuleCase& one : kModuleCases) {
+    for (const ModuleCase& one : module_cases()) {
       subjects_.push_back(std::make_unique<Subject>(one, *env_));
       covered.insert(one.kind);
     }

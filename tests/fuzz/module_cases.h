@@ -2,21 +2,18 @@
 // module_cases.h - the modules that fuzz_modules runs, with parameters that reach their branches.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
-namespace batchplane::fuzz {
+#include "module_case.h"
 
-struct ModuleCase {
-  const char* kind;
-  const char* params;  // JSON
-  unsigned connected_gates = 1;
-};
+namespace batchplane::fuzz {
 
 // No packets go into these, or only through a device.
 inline constexpr const char* kNotFuzzed[] = {"source", "port_in", "local_tap"};
 
-inline const ModuleCase kModuleCases[] = {
+inline const ModuleCase kRouterCases[] = {
     {"null", "{}"},
     {"counter", R"({"by_size": true})"},
     {"meter", R"({"window_ns": 1000000})"},
@@ -69,5 +66,15 @@ inline const ModuleCase kModuleCases[] = {
     {"sink", "{}"},
     {"drop", "{}"},
 };
+
+// Families of modules have files of their own, module_cases_<family>.h; each is one line here.
+inline std::vector<ModuleCase> module_cases() {
+  const std::span<const ModuleCase> families[] = {
+      kRouterCases,
+  };
+  std::vector<ModuleCase> all;
+  for (const auto& family : families) all.insert(all.end(), family.begin(), family.end());
+  return all;
+}
 
 }  // namespace batchplane::fuzz
