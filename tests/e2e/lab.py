@@ -1,149 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""lab.py - network namespaces for one test, in a user namespace of their own: no root, no leftovers.
-
-A Lab is a process tree under `unshare`: the router's namespace, and one for each host. All ends with
-the processes that hold them.
-"""
+"""lab.py - the hosts that tests of real traffic talk between, and what those tests wait for."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from waiting import wait_until
 
-_UNSHARE = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--kill-child"]
-_TOOLS = ("ip", "ethtool", "nsenter", "unshare")
+from batchplane.netns import Hosts, Namespace, missing_for_hosts
+
+Lab = Hosts
 
 
 def missing() -> str | None:
     """Why no lab can be made here, or None."""
-    for tool in _TOOLS:
-        if shutil.which(tool) is None:
-            return f"NOT RUN: {tool} is not installed (make install-packages)"
-    tried = subprocess.run([*_UNSHARE, "true"], capture_output=True, text=True, check=False)
-    if tried.returncode != 0:
-        return f"NOT RUN: network namespaces are not permitted here: {tried.stderr.strip()}"
-    return None
-
-
-class Namespace:
-    """A network namespace, held by a sleeping process."""
-
-    def __init__(self, launch: Sequence[str]) -> None:
-        # The holder says when it is inside; before that its namespaces are still ours.
-        self._holder = subprocess.Popen(
-            [*launch, "sh", "-c", "echo in; exec sleep infinity"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._holder.stdout is not None
-        if self._holder.stdout.readline() != "in\n":
-            raise RuntimeError(f"no namespace: {' '.join(launch)}")
-        self.pid = self._inside()
-        self._started: list[subprocess.Popen[Any]] = []
-
-    def _inside(self) -> int:
-        """The process that is inside; with --kill-child it is a child of the one that we started."""
-        children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children").read_text()
-        return int(children.split()[0]) if children.split() else self._holder.pid
-
-    def enter(self) -> list[str]:
-        """The words in front of a command that make it run here."""
-        target = f"--target={self.pid}"
-        return ["nsenter", target, "--user", "--net", "--mount", "--preserve-credentials", "--"]
-
-    def run(self, *command: str, is_good: bool = True, timeout_s: float = 60) -> str:
-        """Runs a command to its end; its output. Fails the test when the command fails."""
-        done = subprocess.run(
-            [*self.enter(), *command],
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
-        if is_good and done.returncode != 0:
-            raise AssertionError(
-                f"{' '.join(command)}: {done.returncode}: {done.stdout}{done.stderr}"
-            )
-        return done.stdout + ("" if is_good else done.stderr)
-
-    def start(self, *command: str, **options: Any) -> subprocess.Popen[Any]:
-        """Starts a command that ends with the lab at the latest."""
-        options.setdefault("stdout", subprocess.DEVNULL)
-        options.setdefault("stderr", subprocess.DEVNULL)
-        process = subprocess.Popen([*self.enter(), *command], stdin=subprocess.DEVNULL, **options)
-        self._started.append(process)
-        return process
-
-    def python(self, code: str, *words: str, timeout_s: float = 60) -> str:
-        """Runs Python code here, without packages."""
-        return self.run("python3", "-S", "-c", code, *words, timeout_s=timeout_s)
-
-    def close(self) -> None:
-        """Ends what was started here, and the namespace."""
-        for process in [*self._started, self._holder]:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            process.wait()
-            for pipe in (process.stdout, process.stderr):
-                if pipe is not None:
-                    pipe.close()
-
-
-class Lab:
-    """A router's namespace with hosts around it, each on a veth pair of its own."""
-
-    def __init__(self) -> None:
-        self.router = Namespace(_UNSHARE)
-        self.hosts: dict[str, Namespace] = {}
-        # Names of interfaces under /sys are those of the namespace that mounted it.
-        self.router.run("mount", "-t", "sysfs", "sysfs", "/sys", is_good=False)
-        self.router.run(
-            "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6", is_good=False
-        )
-
-    def add_host(
-        self, name: str, router_end: str, address: str, gateway: str, mtu_bytes: int = 1500
-    ) -> Namespace:
-        """A host joined to the router's `router_end`, which gets no address: the daemon has it."""
-        inside = [
-            "nsenter",
-            f"--target={self.router.pid}",
-            "--user",
-            "--net",
-            "--mount",
-            "--preserve-credentials",
-        ]
-        host = Namespace([*inside, "--", "unshare", "--net", "--mount"])
-        self.hosts[name] = host
-        host.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6", is_good=False)
-        self.router.run(
-            "ip", "link", "add", "dev", router_end, "mtu", str(mtu_bytes),
-            "type", "veth", "peer", "name", "eth0", "netns", str(host.pid), "mtu", str(mtu_bytes),
-        )  # fmt: skip
-        for space, device in ((self.router, router_end), (host, "eth0")):
-            # Checksums and segments must be whole on the wire: the router is no network card.
-            space.run(
-                "ethtool", "-K", device, "tx", "off", "tso", "off", "gso", "off", "gro", "off"
-            )
-            space.run("ip", "link", "set", device, "up")
-        host.run("ip", "link", "set", "lo", "up")
-        host.run("ip", "address", "add", address, "dev", "eth0")
-        host.run("ip", "route", "add", "default", "via", gateway)
-        return host
-
-    def close(self) -> None:
-        """Ends every process and namespace."""
-        for host in self.hosts.values():
-            host.close()
-        self.router.close()
+    reason = missing_for_hosts()
+    return None if reason is None else f"NOT RUN: {reason}"
 
 
 @contextlib.contextmanager

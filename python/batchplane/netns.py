@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""netns.py - hosts in network namespaces around a router's, for demonstrations and tests."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_UNSHARE = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--kill-child"]
+_TOOLS = ("ip", "ethtool", "nsenter", "unshare")
+
+
+def missing_for_hosts() -> str | None:
+    """Why no hosts can be made here, or None."""
+    for tool in _TOOLS:
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed (make install-packages)"
+    tried = subprocess.run([*_UNSHARE, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        return f"network namespaces are not permitted here: {tried.stderr.strip()}"
+    return None
+
+
+class CommandFailed(AssertionError):
+    """A command that had to end well did not."""
+
+
+class Namespace:
+    """A network namespace, held by a sleeping process."""
+
+    def __init__(self, launch: Sequence[str]) -> None:
+        # The holder says when it is inside; before that its namespaces are still ours.
+        self._holder = subprocess.Popen(
+            [*launch, "sh", "-c", "echo in; exec sleep infinity"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._holder.stdout is not None
+        if self._holder.stdout.readline() != "in\n":
+            raise RuntimeError(f"no namespace: {' '.join(launch)}")
+        self.pid = self._inside()
+        self._started: list[subprocess.Popen[Any]] = []
+
+    def _inside(self) -> int:
+        """The process that is inside; with --kill-child a child of the one that we started."""
+        children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children").read_text()
+        return int(children.split()[0]) if children.split() else self._holder.pid
+
+    def enter(self) -> list[str]:
+        """The words in front of a command that make it run here."""
+        target = f"--target={self.pid}"
+        return ["nsenter", target, "--user", "--net", "--mount", "--preserve-credentials", "--"]
+
+    def run(self, *command: str, is_good: bool = True, timeout_s: float = 60) -> str:
+        """Runs a command to its end; its output. Raises CommandFailed when it fails."""
+        done = subprocess.run(
+            [*self.enter(), *command],
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        if is_good and done.returncode != 0:
+            raise CommandFailed(
+                f"{' '.join(command)}: {done.returncode}: {done.stdout}{done.stderr}"
+            )
+        return done.stdout + ("" if is_good else done.stderr)
+
+    def start(self, *command: str, **options: Any) -> subprocess.Popen[Any]:
+        """Starts a command that ends with the namespace at the latest."""
+        options.setdefault("stdout", subprocess.DEVNULL)
+        options.setdefault("stderr", subprocess.DEVNULL)
+        process = subprocess.Popen([*self.enter(), *command], stdin=subprocess.DEVNULL, **options)
+        self._started.append(process)
+        return process
+
+    def python(self, code: str, *words: str, timeout_s: float = 60) -> str:
+        """Runs Python code here, without packages."""
+        return self.run("python3", "-S", "-c", code, *words, timeout_s=timeout_s)
+
+    def close(self) -> None:
+        """Ends what was started here, and the namespace."""
+        for process in [*self._started, self._holder]:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            process.wait()
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+
+class Hosts:
+    """A router's namespace with hosts around it, each on a veth pair of its own.
+
+    All of it lives in a user namespace: no root is needed, and it ends with its processes.
+    """
+
+    def __init__(self, has_ipv6: bool = False) -> None:
+        self._has_ipv6 = has_ipv6
+        self.router = Namespace(_UNSHARE)
+        self.hosts: dict[str, Namespace] = {}
+        # Names of interfaces under /sys are those of the namespace that mounted it.
+        self.router.run("mount", "-t", "sysfs", "sysfs", "/sys", is_good=False)
+        # The router's own kernel stays silent in either family: the daemon speaks.
+        self._disable_ipv6(self.router)
+
+    def add_host(
+        self, name: str, router_end: str, address: str, gateway: str, mtu_bytes: int = 1500
+    ) -> Namespace:
+        """A host joined to the router's `router_end`, which gets no address: the daemon has it."""
+        inside = [
+            "nsenter",
+            f"--target={self.router.pid}",
+            "--user",
+            "--net",
+            "--mount",
+            "--preserve-credentials",
+        ]
+        host = Namespace([*inside, "--", "unshare", "--net", "--mount"])
+        self.hosts[name] = host
+        if not self._has_ipv6:
+            self._disable_ipv6(host)
+        self.router.run(
+            "ip", "link", "add", "dev", router_end, "mtu", str(mtu_bytes),
+            "type", "veth", "peer", "name", "eth0", "netns", str(host.pid), "mtu", str(mtu_bytes),
+        )  # fmt: skip
+        for space, device in ((self.router, router_end), (host, "eth0")):
+            # Checksums and segments must be whole on the wire: the router is no network card.
+            space.run(
+                "ethtool", "-K", device, "tx", "off", "tso", "off", "gso", "off", "gro", "off"
+            )
+            space.run("ip", "link", "set", device, "up")
+        host.run("ip", "link", "set", "lo", "up")
+        host.run("ip", "address", "add", address, "dev", "eth0")
+        host.run("ip", "route", "add", "default", "via", gateway)
+        return host
+
+    def _disable_ipv6(self, space: Namespace) -> None:
+        space.run(
+            "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6", is_good=False
+        )
+
+    def close(self) -> None:
+        """Ends every process and namespace."""
+        for host in self.hosts.values():
+            host.close()
+        self.router.close()
