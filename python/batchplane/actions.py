@@ -17,6 +17,7 @@ from .canonical import Document
 from .check import check_all, raise_errors
 from .client import Client
 from .daemon import Daemon, StartOptions, find_program, list_daemons, start_daemon, stop_daemon
+from .demo import DEMOS
 from .graph_text import graph_dot
 from .kinds import Kinds, load_kinds
 from .live import Interrupted, WatchOptions, interruptible, watch
@@ -270,6 +271,8 @@ def completions(kind: str) -> Callable[[str], list[str]]:
 def _words(kind: str) -> list[str]:
     if kind == "show":
         return list(WHAT)
+    if kind == "demos":
+        return sorted(DEMOS)
     if kind == "daemons":
         return [daemon.name for daemon in list_daemons()]
     if kind == "modules":

@@ -17,6 +17,7 @@ from rich.text import Text
 from . import actions, printing
 from .actions import RunOptions, ShowOptions, completions
 from .daemon import StartOptions, find_daemon, find_program, list_daemons, stop_daemon
+from .demo import DEMOS
 from .doctor import examine
 from .kinds import load_kinds
 from .live import WatchOptions
@@ -303,6 +304,25 @@ def trace(
     """Follow packets through the graph: path, waits in buffers, drop reason."""
     packets = actions.trace(find_daemon(name), count, expression, timeout)
     printing.traced(packets, as_json, _out())
+
+
+@app.command()
+def demo(
+    what: Annotated[
+        str, typer.Argument(autocompletion=completions("demos"), help="home-gateway")
+    ] = "home-gateway",
+) -> None:
+    """Show a pipeline at work between Linux hosts in network namespaces; leaves nothing behind."""
+    if what not in DEMOS:
+        raise BadInput(
+            Problem(
+                f"there is no demonstration '{what}'",
+                "command line",
+                "demo",
+                suggestion(what, DEMOS),
+            )
+        )
+    DEMOS[what](_out())
 
 
 @app.command()
