@@ -60,17 +60,22 @@ class EtherType final : public Module {
 
   void classify(Context& ctx, Batch& batch) noexcept {
     const uint32_t n = batch.size_pkts;
-    alignas(32) uint16_t types[exec::kMaxBatchPkts];
+    uint16_t types[exec::kMaxBatchPkts];
     uint32_t shortest = ~0U;
+    uint32_t differs = 0;
+    const uint32_t first = type_in(*batch[0]);
     for (uint32_t i = 0; i < n; ++i) {
-      const uint32_t len_bytes = batch[i]->len_bytes();
-      shortest = std::min(shortest, len_bytes);
-      types[i] = 0;
-      if (len_bytes >= net::kEthBytes) [[likely]] {
-        std::memcpy(&types[i], batch[i]->data() + kTypeOffset, 2);
-      }
+      const uint16_t type = type_in(*batch[i]);
+      shortest = std::min(shortest, batch[i]->len_bytes());
+      differs |= type ^ first;
+      types[i] = type;
     }
-    const bool any_dropped = assign(types, n, ctx.gates) || shortest < net::kEthBytes;
+    bool any_dropped = shortest < net::kEthBytes;
+    if (differs == 0) [[likely]] {
+      any_dropped |= assign_all(static_cast<uint16_t>(first), n, ctx.gates);
+    } else {
+      any_dropped |= assign(types, n, ctx.gates);
+    }
     if (any_dropped) [[unlikely]]
       drop_marked(ctx, batch);
   }
@@ -90,6 +95,29 @@ class EtherType final : public Module {
   [[nodiscard]] Dict saved_params() const override { return {{"rules", book_.list()}}; }
 
  private:
+  // The type as it lies in memory; 0 of frames too short to have one.
+  static uint16_t type_in(Packet& pkt) {
+    uint16_t type = 0;
+    if (pkt.len_bytes() >= net::kEthBytes) [[likely]]
+      std::memcpy(&type, pkt.data() + kTypeOffset, 2);
+    return type;
+  }
+
+  // The same for a batch of one type, as most are: reading back what was just written in smaller
+  // pieces would stall for longer than all this takes.
+  bool assign_all(uint16_t type, uint32_t n, GateIndex* gates) const {
+    const TypeRules& rules = live_.read();
+    uint32_t gate = default_gate_ == kNoDefaultGate ? kDropGate : default_gate_;
+    for (uint32_t r = 0; r < rules.n; ++r) {
+      if (rules.types[r] == type) gate = rules.gates[r];
+    }
+    const __m256i gate_v = _mm256_set1_epi16(static_cast<int16_t>(gate));
+    for (uint32_t at = 0; at < n; at += 16) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(gates + at), gate_v);
+    }
+    return gate == kDropGate;
+  }
+
   // gates[i] = gate of types[i] for 16 packets at a time; true when one of them has none. Both
   // arrays have room up to the next multiple of 16; what is read and written there does not matter.
   bool assign(const uint16_t* types, uint32_t n, GateIndex* gates) const {
@@ -99,7 +127,7 @@ class EtherType final : public Module {
     const __m256i drop_v = _mm256_set1_epi16(static_cast<int16_t>(kDropGate));
     uint32_t n_dropped = 0;
     for (uint32_t at = 0; at < n; at += 16) {
-      const __m256i type_v = _mm256_load_si256(reinterpret_cast<const __m256i*>(types + at));
+      const __m256i type_v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(types + at));
       __m256i gate_v = _mm256_set1_epi16(static_cast<int16_t>(other));
       for (uint32_t r = 0; r < rules.n; ++r) {
         const __m256i hit =
