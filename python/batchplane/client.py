@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import time
@@ -100,7 +101,9 @@ class Client:
         deadline = self._now() + (timeout_s or self._timeout_s)
         try:
             self._socket.settimeout(max(deadline - self._now(), 0.001))
-            self._socket.sendall(line)
+            # A daemon that hangs up on a line has said why before: read that.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self._socket.sendall(line)
             answer = self._answer(deadline)
         except TimeoutError as error:
             raise AnswerTimeout(

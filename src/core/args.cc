@@ -18,6 +18,7 @@ std::string plain(double number) {
 
 std::string too_short(const ParamSpec& spec, size_t length, const char* unit) {
   if (static_cast<double>(length) >= spec.min) return "";
+  if (spec.min == 1) return "must not be empty";
   return "needs at least " + plain(spec.min) + " " + unit;
 }
 

@@ -75,7 +75,7 @@ TEST(Args, EveryMistakeHasItsText) {
       {{{"count", 3}, {"list", 1}}, "modules.m.list: expected a list, found an integer (H)"},
       {{{"count", 3}, {"dict", 1}}, "modules.m.dict: expected a mapping, found an integer (H)"},
       {{{"count", 3}, {"pair", List{1}}}, "modules.m.pair: needs at least 2 elements (H)"},
-      {{{"count", 3}, {"word", ""}}, "modules.m.word: needs at least 1 characters (H)"},
+      {{{"count", 3}, {"word", ""}}, "modules.m.word: must not be empty (H)"},
       {{{"count", 3}, {"cuont", 1}},
        "modules.m: unknown parameter 'cuont' (did you mean 'count'?)"},
       {{{"count", 3}, {"zzzzzzzz", 1}}, "modules.m: unknown parameter 'zzzzzzzz'"},

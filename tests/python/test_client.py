@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,17 @@ def test_set_is_one_step(serve: Serve) -> None:
         one,
         {"what": "many", "sets": [one, two]},
     ]
+
+
+def test_a_refusal_is_read_even_when_the_daemon_hung_up(tmp_path: Path) -> None:
+    """What it said before it closed the connection counts more than the broken pipe."""
+    path = tmp_path / "x.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        with Client(path, timeout_s=5) as client:
+            server, _ = listener.accept()
+            with server:
+                server.sendall(b'{"id": null, "ok": false, "errors": [{"message": "too much"}]}\n')
+            with pytest.raises(DaemonError, match="too much"):
+                client.request("show", what="all")
