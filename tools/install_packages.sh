@@ -13,7 +13,7 @@ packages_of_set() {
     run) echo g++ cmake ninja-build ccache lld pkg-config libdpdk-dev libpcap-dev \
               nlohmann-json3-dev libcli11-dev python3-venv ;;
     test) echo git libgtest-dev libbenchmark-dev clang-format-16 clang-tidy-16 iproute2 \
-               iputils-ping ethtool curl iperf3 traceroute tcpdump util-linux ;;
+               iputils-ping ethtool curl iperf3 nftables traceroute tcpdump util-linux ;;
     fuzz) echo clang-16 libclang-rt-16-dev ;;
     *) echo "install_packages.sh: no package set '$1': use run, test or fuzz" >&2; exit 2 ;;
   esac

@@ -111,10 +111,7 @@ class EtherType final : public Module {
     for (uint32_t r = 0; r < rules.n; ++r) {
       if (rules.types[r] == type) gate = rules.gates[r];
     }
-    const __m256i gate_v = _mm256_set1_epi16(static_cast<int16_t>(gate));
-    for (uint32_t at = 0; at < n; at += 16) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(gates + at), gate_v);
-    }
+    fill_gates(gates, static_cast<GateIndex>(gate), n);
     return gate == kDropGate;
   }
 

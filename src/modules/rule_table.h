@@ -3,6 +3,8 @@
 // share.
 #pragma once
 
+#include <immintrin.h>
+
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +22,14 @@ namespace batchplane {
 
 inline constexpr uint32_t kMaxRuleGates = 4096;
 inline constexpr uint32_t kMaxRules = 65536;
+
+// All of ctx.gates[0, n) to one gate; writes up to the next multiple of 16, where there is slack.
+inline void fill_gates(exec::GateIndex* gates, exec::GateIndex gate, uint32_t n) {
+  const __m256i gate_v = _mm256_set1_epi16(static_cast<int16_t>(gate));
+  for (uint32_t at = 0; at < n; at += 16) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(gates + at), gate_v);
+  }
+}
 
 // One rule as the control thread keeps it: the match in the user's words, and the gate.
 struct Rule {
