@@ -34,7 +34,6 @@ class Ipv4Lookup final : public Module {
     alignas(64) uint32_t addresses[exec::kMaxBatchPkts];
     alignas(64) uint64_t ids[exec::kMaxBatchPkts];
     ForwardWord seen = gather(batch, addresses) ? 0 : kForwardSpecial;
-    for (uint32_t i = 0; i < n; ++i) addresses[i] = net::be32(addresses[i]);
     table_->fib().lookup(addresses, ids, n);
     const NextHops& hops = table_->hops();
     for (uint32_t i = 0; i < n; ++i) {
@@ -61,7 +60,7 @@ class Ipv4Lookup final : public Module {
   void inherit(Module& old) override { commands_.inherit(static_cast<Ipv4Lookup&>(old).commands_); }
 
  private:
-  // Destinations in network order; false when some packet is too short to have one.
+  // Destinations in host order; false when some packet is too short to have one.
   static bool gather(Batch& batch, uint32_t* addresses) noexcept {
     bool is_complete = true;
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
@@ -72,7 +71,7 @@ class Ipv4Lookup final : public Module {
         is_complete = false;
         continue;
       }
-      std::memcpy(&addresses[i], pkt.data() + l3 + net::kIpDst, 4);
+      addresses[i] = net::load32(pkt.data() + l3 + net::kIpDst);
     }
     return is_complete;
   }
