@@ -36,29 +36,24 @@ inline void run_egress(void* module, Context& ctx, Packet** pkts, uint32_t n) no
   if (meter.is_nearly_full(n)) [[unlikely]]
     meter.flush(ctx.now_ns);
   const uint64_t entry_ns = pkts[0]->meta().entry_ns;
-  if (n == 1 && self.has_static_flow()) {
+  uint64_t differs = self.has_static_flow() ? 0 : 1;
+  for (uint32_t i = 1; i < n; ++i) differs |= pkts[i]->meta().entry_ns ^ entry_ns;
+  if (differs == 0) [[likely]] {
     run_plain<T>(module, ctx, pkts, n);
-    if (ctx.n_removed == 0) [[likely]]
-      meter.record(self.static_flow(), 1, entry_ns);
+    if (ctx.n_removed != n) [[likely]]
+      meter.record(self.static_flow(), n - ctx.n_removed, entry_ns);
     return;
   }
   EgressNotes notes;
-  uint64_t differs = self.has_static_flow() ? 0 : 1;
   for (uint32_t i = 0; i < n; ++i) {
     notes.entry_ns[i] = pkts[i]->meta().entry_ns;
-    differs |= notes.entry_ns[i] ^ entry_ns;
-  }
-  if (!self.has_static_flow()) {
-    for (uint32_t i = 0; i < n; ++i) notes.flow[i] = self.flow_of(pkts[i]->meta().path_state);
+    notes.flow[i] = self.has_static_flow() ? self.static_flow()
+                                           : self.flow_of(pkts[i]->meta().path_state);
   }
   run_plain<T>(module, ctx, pkts, n);
-  if (differs == 0 && ctx.n_removed == 0) [[likely]] {
-    meter.record(self.static_flow(), n, entry_ns);
-    return;
-  }
   for (uint32_t i = 0; i < n; ++i) {
     if (ctx.n_removed != 0 && pkts[i] == nullptr) continue;
-    meter.record(self.has_static_flow() ? self.static_flow() : notes.flow[i], 1, notes.entry_ns[i]);
+    meter.record(notes.flow[i], 1, notes.entry_ns[i]);
   }
 }
 
