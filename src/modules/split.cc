@@ -192,7 +192,7 @@ const Register<Split> kSplit{{
                 .min = 0}},
     .drops = {&kTooShort},
     .notes =
-        "A flow is IPv4 addresses, protocol and ports; of fragments, addresses and protocol; of "
+        "A flow is IP addresses, protocol and ports; of fragments, addresses and protocol; of "
         "other frames, the Ethernet header. Live command: set {weights}.",
 }};
 
