@@ -191,9 +191,8 @@ const Register<Split> kSplit{{
                 .help = "of the random draws and the flow hash; same seed, same choices",
                 .min = 0}},
     .drops = {&kTooShort},
-    .notes =
-        "A flow is IPv4 addresses, protocol and ports; of fragments, addresses and protocol; of "
-        "other frames, the Ethernet header. Live command: set {weights}.",
+    .notes = "A flow is IP addresses, protocol and ports; of fragments, addresses and protocol; of "
+             "other frames, the Ethernet header. Live command: set {weights}.",
 }};
 
 }  // namespace

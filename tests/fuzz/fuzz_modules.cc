@@ -153,6 +153,12 @@ void edit(Module& module, const std::string& kind, uint32_t which, uint32_t id) 
       module.command("add", with_mac);
     } else if (kind == "neighbour" && which == 7) {
       module.command("delete", host);
+    } else if (kind == "load_balancer" && which < 5) {
+      const std::string name(1, static_cast<char>('a' + id % 3));
+      module.command("add", Dict{{"service", "all"}, {"name", name}, {"gate", id % 3}});
+    } else if (kind == "load_balancer" && which >= 5) {
+      const std::string name(1, static_cast<char>('a' + id % 3));
+      module.command("delete", Dict{{"service", "all"}, {"name", name}});
     }
   } catch (const ConfigError&) {
   }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// load_balancer_flows.cc - which service a packet is for, and the hash of its flow: plain packets
+// in bulk, the others one by one.
+#include "modules/load_balancer_flows.h"
+
+#include <algorithm>
+
+#include "modules/flow_key.h"
+
+namespace batchplane {
+namespace {
+
+struct Found {
+  uint32_t view;
+  uint32_t hash;
+};
+
+uint32_t upper_half(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
+
+Found find_ipv4(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
+  const uint32_t l3 = l3_offset_of(pkt);
+  if (pkt.len_bytes() < l3 + net::kIpv4Bytes) return {LoadBalancerTable::kTooShort, 0};
+  const uint8_t* ip = pkt.data() + l3;
+  const uint32_t header_bytes = header_bytes_of(ip);
+  const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+  const uint8_t proto = ip[net::kIpProto];
+  const bool is_first = (net::load16(ip + net::kIpFragment) & 0x1fff) == 0;
+  const bool needs_port = is_first && (proto == net::kProtoTcp || proto == net::kProtoUdp);
+  if (header_bytes < net::kIpv4Bytes || total_bytes > pkt.len_bytes() - l3 ||
+      total_bytes < header_bytes + (needs_port ? 4 : 0)) {
+    return {LoadBalancerTable::kTooShort, 0};
+  }
+  const uint32_t port = needs_port ? load32_raw(ip + header_bytes) >> 16 : 0;
+  return {table.find(service_key4(load32_raw(ip + net::kIpDst), proto, port)),
+          upper_half(hash_flow(pkt, seed))};
+}
+
+Found find_ipv6(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
+  const uint32_t l3 = l3_offset_of(pkt);
+  if (pkt.len_bytes() < l3 + kIpv6HeaderBytes) return {LoadBalancerTable::kTooShort, 0};
+  const uint8_t* ip = pkt.data() + l3;
+  const uint32_t total_bytes = kIpv6HeaderBytes + net::load16(ip + 4);
+  if (total_bytes > pkt.len_bytes() - l3) return {LoadBalancerTable::kTooShort, 0};
+  const Transport6 transport = find_transport6(ip, total_bytes);
+  const uint8_t proto = transport.proto;
+  const bool needs_port =
+      transport.is_first && (proto == net::kProtoTcp || proto == net::kProtoUdp);
+  if (!transport.is_whole || total_bytes < transport.offset_bytes + (needs_port ? 4 : 0)) {
+    return {LoadBalancerTable::kTooShort, 0};
+  }
+  const uint32_t port = needs_port ? load32_raw(ip + transport.offset_bytes) >> 16 : 0;
+  return {table.find(service_key6(ip + 24, proto, port)),
+          upper_half(hash_flow6(ip, total_bytes, seed))};
+}
+
+// Packets that are not plain TCP or UDP over IPv4 in one piece.
+[[gnu::noinline]] Found look_closely(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
+  const uint32_t l3 = l3_offset_of(pkt);
+  if (pkt.len_bytes() < net::kEthBytes || pkt.len_bytes() <= l3) {
+    return {LoadBalancerTable::kTooShort, 0};
+  }
+  const uint32_t version = pkt.data()[l3] >> 4;
+  const uint32_t type = net::load16(pkt.data() + 12);
+  // Behind tags only the version tells what the packet is.
+  const bool is_tagged = l3 != net::kEthBytes;
+  if (version == 4 && (is_tagged || type == net::kTypeIpv4)) return find_ipv4(table, pkt, seed);
+  if (version == 6 && (is_tagged || type == net::kTypeIpv6)) return find_ipv6(table, pkt, seed);
+  return {LoadBalancerTable::kNoService, 0};
+}
+
+// Keys and hashes of plain packets, in one pass; the others are noted in `odd`, with a key that
+// no service has.
+uint32_t gather(uint64_t seed, Batch& batch, Key4* keys, uint32_t* hashes, uint16_t* odd) noexcept {
+  constexpr uint32_t kLeastBytes = net::kIpv4Bytes + 4;
+  constexpr uint32_t kPlainHeader = 0x45;        // version 4, no options
+  constexpr uint32_t kFragmentBitsRaw = 0xff3f;  // offset and more-fragments, as they lie in memory
+  Packet* const* const pkts = batch.pkts;
+  const uint32_t n = batch.size_pkts;
+  uint32_t n_odd = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    Packet& pkt = *pkts[i];
+    const uint32_t l3 = l3_offset_of(pkt);
+    const uint8_t* ip = pkt.data() + l3;
+    const uint32_t len_bytes = pkt.len_bytes();
+    keys[i] = {0};
+    hashes[i] = 0;
+    odd[n_odd] = static_cast<uint16_t>(i);
+    if (len_bytes < std::max(l3, net::kEthBytes) + kLeastBytes) [[unlikely]] {
+      ++n_odd;
+      continue;
+    }
+    const uint32_t first = load32_raw(ip);
+    const uint32_t proto = load32_raw(ip + net::kIpTtl) >> 8 & 0xff;
+    const uint32_t total_bytes = net::be16(static_cast<uint16_t>(first >> 16));
+    const bool is_ipv4 = (l3 != net::kEthBytes) | (net::load16(pkt.data() + 12) == net::kTypeIpv4);
+    const bool has_good_lengths = (total_bytes >= kLeastBytes) & (total_bytes <= len_bytes - l3);
+    const bool is_whole = (load32_raw(ip + 4) >> 16 & kFragmentBitsRaw) == 0;
+    const bool is_plain = ((first & 0xff) == kPlainHeader) & is_ipv4 & has_good_lengths & is_whole &
+                          ((proto == net::kProtoTcp) | (proto == net::kProtoUdp));
+    if (!is_plain) [[unlikely]] {
+      ++n_odd;
+      continue;
+    }
+    const uint32_t ports = load32_raw(ip + net::kIpv4Bytes);
+    keys[i] = service_key4(load32_raw(ip + net::kIpDst), proto, ports >> 16);
+    hashes[i] = upper_half(hash_flow4(ip, proto, ports, seed));
+  }
+  return n_odd;
+}
+
+}  // namespace
+
+void find_slots(const LoadBalancerTable& table, uint64_t seed, Batch& batch,
+                const uint16_t** slots) noexcept {
+  const uint32_t n = batch.size_pkts;
+  if (n == 0) __builtin_unreachable();  // else g++ warns of keys that nobody wrote
+  Key4 keys[exec::kMaxBatchPkts];
+  uint32_t hashes[exec::kMaxBatchPkts];
+  uint32_t views[exec::kMaxBatchPkts];
+  uint16_t odd[exec::kMaxBatchPkts];
+  const uint32_t n_odd = gather(seed, batch, keys, hashes, odd);
+  table.find_bulk(keys, n, views);
+  for (uint32_t o = 0; o < n_odd; ++o) {
+    const Found found = look_closely(table, *batch[odd[o]], seed);
+    views[odd[o]] = found.view;
+    hashes[odd[o]] = found.hash;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    slots[i] = table.slot_of(views[i], hashes[i]);
+    __builtin_prefetch(slots[i]);
+  }
+}
+
+}  // namespace batchplane
