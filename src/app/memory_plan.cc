@@ -55,15 +55,27 @@ uint64_t declared_bytes(const PipelineSpec& spec) {
 }
 
 // Lookups that name one table share it; the one that declares its sizes is hardly ever the smaller.
+void add_table(std::map<std::string, uint64_t>& bytes_of, const Dict& params,
+               const std::string& own_name) {
+  const auto given = params.find("table");
+  const bool is_named =
+      given != params.end() && given->second.is_string() && !given->second.as_string().empty();
+  uint64_t& bytes = bytes_of[is_named ? given->second.as_string() : own_name];
+  bytes = std::max(bytes, route_table_memory_bytes(params));
+}
+
 uint64_t table_bytes(const PipelineSpec& spec) {
   std::map<std::string, uint64_t> bytes_of;
   for (const ModuleSpec& module : spec.modules) {
-    if (module.kind != "ipv4_lookup") continue;
-    const auto given = module.params.find("table");
-    const bool is_named = given != module.params.end() && given->second.is_string() &&
-                          !given->second.as_string().empty();
-    uint64_t& bytes = bytes_of[is_named ? given->second.as_string() : module.name];
-    bytes = std::max(bytes, route_table_memory_bytes(module.params));
+    if (module.kind == "ipv4_lookup") add_table(bytes_of, module.params, module.name);
+    const auto vrfs = module.params.find("vrfs");
+    if (module.kind != "vrf_lookup" || vrfs == module.params.end()) continue;
+    if (!vrfs->second.is_list()) continue;
+    const List& list = vrfs->second.as_list();
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (!list[i].is_dict()) continue;
+      add_table(bytes_of, list[i].as_dict(), module.name + ".vrfs[" + std::to_string(i) + "]");
+    }
   }
   uint64_t sum = 0;
   for (const auto& [name, bytes] : bytes_of) sum += bytes;

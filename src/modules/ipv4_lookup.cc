@@ -6,21 +6,13 @@
 // workers look up
 #include <algorithm>
 
-#include "base/net.h"
 #include "core/module.h"
-#include "modules/flow_key.h"
 #include "modules/route_commands.h"
+#include "modules/route_lookup.h"
 #include "modules/route_syntax.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kNoRoute{"no_route", "no route leads to the packet's destination",
-                          "add a route, or a default route 0.0.0.0/0; on_drop sends unreachable"};
-const DropReason kRouteDrop{"route_drop", "the route to the packet's destination says drop",
-                            "delete or change that route if this is not wanted"};
-const DropReason kTooShort{"too_short", "the packet ends before the headers that are needed here",
-                           "look at the sender; put a check module in front"};
 
 class Ipv4Lookup final : public Module {
  public:
@@ -30,20 +22,12 @@ class Ipv4Lookup final : public Module {
 
   void classify(Context& ctx, Batch& batch) noexcept {
     const uint32_t n = batch.size_pkts;
-    if (n == 0) __builtin_unreachable();  // else g++ warns of addresses that nobody wrote
     alignas(64) uint32_t addresses[exec::kMaxBatchPkts];
     alignas(64) uint64_t ids[exec::kMaxBatchPkts];
-    ForwardWord seen = gather(batch, addresses) ? 0 : kForwardSpecial;
-    table_->fib().lookup(addresses, ids, n);
-    const NextHops& hops = table_->hops();
-    for (uint32_t i = 0; i < n; ++i) {
-      const ForwardWord word = hops.forward(ids[i]);
-      seen |= word;
-      ctx.gates[i] = static_cast<GateIndex>(word);
-      batch[i]->meta().next_hop = static_cast<uint32_t>(word >> 32);
-    }
+    ForwardWord seen = route_lookup::gather(batch, addresses) ? 0 : kForwardSpecial;
+    seen |= route_lookup::forward(batch, ctx.gates, 0, n, *table_, addresses, ids);
     if ((seen & kForwardSpecial) != 0) [[unlikely]]
-      settle_special(ctx, batch, ids);
+      route_lookup::settle_special(ctx, batch, 0, n, table_->hops(), ids, flow_seed_);
   }
 
   [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
@@ -60,49 +44,6 @@ class Ipv4Lookup final : public Module {
   void inherit(Module& old) override { commands_.inherit(static_cast<Ipv4Lookup&>(old).commands_); }
 
  private:
-  // Destinations in host order; false when some packet is too short to have one.
-  static bool gather(Batch& batch, uint32_t* addresses) noexcept {
-    bool is_complete = true;
-    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-      Packet& pkt = *batch[i];
-      const uint32_t l3 = l3_offset_of(pkt);
-      addresses[i] = 0;
-      if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
-        is_complete = false;
-        continue;
-      }
-      addresses[i] = net::load32(pkt.data() + l3 + net::kIpDst);
-    }
-    return is_complete;
-  }
-
-  void settle_special(Context& ctx, Batch& batch, const uint64_t* ids) noexcept {
-    const NextHops& hops = table_->hops();
-    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-      Packet& pkt = *batch[i];
-      const uint32_t l3 = l3_offset_of(pkt);
-      if (pkt.len_bytes() < l3 + net::kIpv4Bytes) {
-        ctx.drop(batch, i, kTooShort);
-        continue;
-      }
-      ForwardWord word = hops.forward(ids[i]);
-      if ((word & kForwardGroup) != 0) {
-        const NextHop* group = hops.at(static_cast<uint32_t>(word >> 32));
-        const uint64_t hash = hash_flow(pkt, flow_seed_) >> 32;
-        // The entry may just have become something else; then the word read next is the newer one.
-        word = group != nullptr && !group->buckets.empty()
-                   ? hops.forward(group->buckets[hash & (group->buckets.size() - 1)])
-                   : hops.forward(ids[i]);
-      }
-      if ((word & kForwardSpecial) != 0) {
-        ctx.drop(batch, i, (word & kForwardDrop) != 0 ? kRouteDrop : kNoRoute);
-        continue;
-      }
-      ctx.gates[i] = static_cast<GateIndex>(word);
-      pkt.meta().next_hop = static_cast<uint32_t>(word >> 32);
-    }
-  }
-
   RouteCommands commands_;
   RouteTable* table_;
   const uint32_t flow_seed_;
@@ -113,7 +54,7 @@ const Register<Ipv4Lookup> kIpv4Lookup{{
     .help = "Longest-prefix match on the IPv4 destination; the route gives gate and next hop.",
     .params = route_params(),
     .gate_names = {"forward", "local"},
-    .drops = {&kNoRoute, &kRouteDrop, &kTooShort},
+    .drops = {&route_lookup::kNoRoute, &route_lookup::kRouteDrop, &route_lookup::kTooShort},
     .notes = route_notes(),
 }};
 

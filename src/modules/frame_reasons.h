@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// frame_reasons.h - why packets end at modules that add, take off or read outer headers.
+#pragma once
+
+#include "core/drop_reason.h"
+
+namespace batchplane::frame {
+
+inline const DropReason kTooShort{
+    "too_short", "the packet ends before the headers that are needed here",
+    "check what sends such packets; a truncating tap or port may be the cause"};
+inline const DropReason kNoHeadroom{
+    "no_headroom", "there is no room in front of the packet for one more header",
+    "take off headers before others are added; the path has too many encapsulations"};
+inline const DropReason kFrameTooLong{"frame_too_long",
+                                      "the frame would be longer than any that can be sent",
+                                      "lower the MTU of the side where the packet comes from"};
+inline const DropReason kNotTagged{"not_tagged", "the frame has no VLAN tag",
+                                   "split by ether_type first, or let untagged frames pass"};
+inline const DropReason kTooManyTags{"too_many_tags",
+                                     "the frame has, or would have, more VLAN tags than allowed",
+                                     "look for a bridging loop; else raise max_tags"};
+
+}  // namespace batchplane::frame

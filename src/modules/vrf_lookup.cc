@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// vrf_lookup.cc - longest-prefix match in the table of each packet's VRF.
+//
+// in: 1   out: by route   drops: no_route, route_drop, unknown_vrf, too_short
+// thread-safe: table edits while workers look up
+#include <algorithm>
+
+#include "base/net.h"
+#include "core/module.h"
+#include "modules/item_syntax.h"
+#include "modules/route_commands.h"
+#include "modules/route_lookup.h"
+
+namespace batchplane {
+namespace {
+
+const DropReason kUnknownVrf{"unknown_vrf", "the lookup has no table for the packet's VRF",
+                             "declare the VRF here, or look at the module that set it"};
+
+constexpr uint32_t kMaxVrfs = 4096;
+
+// What an entry of `vrfs` may have: all that a lookup of one table has but the seed, which is the
+// module's.
+std::vector<ParamSpec> table_params() {
+  std::vector<ParamSpec> specs = route_params();
+  std::erase_if(specs, [](const ParamSpec& spec) { return spec.name == "flow_seed"; });
+  return specs;
+}
+
+class VrfLookup final : public Module {
+ public:
+  explicit VrfLookup(const Args& args) : flow_seed_(args.u32("flow_seed")) {
+    const List& list = args.list("vrfs");
+    for (size_t i = 0; i < list.size(); ++i) {
+      declare(list[i], args, args.where() + ".vrfs[" + std::to_string(i) + "]");
+    }
+    tables_.resize(vrfs_.empty() ? 0 : vrfs_.rbegin()->first + 1);
+    for (const auto& [id, vrf] : vrfs_) tables_[id] = &vrf.commands->table();
+  }
+  ~VrfLookup() override {
+    for (const auto& [id, vrf] : vrfs_) vrf.commands->table().forget_module(this);
+  }
+
+  // Packets of one VRF that follow each other are looked up together: mostly that is the batch.
+  void classify(Context& ctx, Batch& batch) noexcept {
+    const uint32_t n = batch.size_pkts;
+    alignas(64) uint32_t addresses[exec::kMaxBatchPkts];
+    alignas(64) uint64_t ids[exec::kMaxBatchPkts];
+    const ForwardWord shortness = route_lookup::gather(batch, addresses) ? 0 : kForwardSpecial;
+    RouteTable* const* const tables = tables_.data();
+    const uint32_t n_tables = static_cast<uint32_t>(tables_.size());
+    for (uint32_t first = 0; first < n;) {
+      const uint32_t vrf = batch[first]->meta().vrf;
+      uint32_t end = first + 1;
+      while (end < n && batch[end]->meta().vrf == vrf) ++end;
+      const RouteTable* const table = vrf < n_tables ? tables[vrf] : nullptr;
+      if (table == nullptr) [[unlikely]] {
+        for (; first < end; ++first) ctx.drop(batch, first, kUnknownVrf);
+        continue;
+      }
+      const ForwardWord seen =
+          shortness |
+          route_lookup::forward(batch, ctx.gates, first, end - first, *table, addresses, ids);
+      if ((seen & kForwardSpecial) != 0) [[unlikely]] {
+        route_lookup::settle_special(ctx, batch, first, end - first, table->hops(), ids,
+                                     flow_seed_);
+      }
+      first = end;
+    }
+  }
+
+  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+    uint32_t n = connected;
+    for (const auto& [id, vrf] : vrfs_) {
+      vrf.commands->finish_table();
+      n = std::max(n, vrf.commands->table().hops().highest_gate() + 1);
+    }
+    for (const auto& [id, vrf] : vrfs_) vrf.commands->table().limit_gates(this, n);
+    return n;
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    if (!args.is_dict()) throw ConfigError("expected a mapping", verb);
+    if (!args.has("vrf")) throw ConfigError("vrf is missing", verb, "name the VRF by its number");
+    const auto id = static_cast<uint16_t>(int_value(args["vrf"], 0, 0xffff, verb + ".vrf"));
+    const auto it = vrfs_.find(id);
+    if (it == vrfs_.end()) {
+      throw ConfigError("there is no VRF " + std::to_string(id), verb + ".vrf",
+                        "`show` lists those that there are");
+    }
+    Dict rest = args.as_dict();
+    rest.erase("vrf");
+    return it->second.commands->run(verb, rest);
+  }
+
+  [[nodiscard]] Value show() const override {
+    List all;
+    for (const auto& [id, vrf] : vrfs_) {
+      Dict one = vrf.commands->table().show();
+      one["vrf"] = id;
+      all.emplace_back(std::move(one));
+    }
+    return Dict{{"vrfs", std::move(all)}};
+  }
+  [[nodiscard]] Dict saved_params() const override {
+    List all;
+    for (const auto& [id, vrf] : vrfs_) {
+      Dict one = vrf.declared;
+      for (auto& [key, value] : vrf.commands->saved_params()) one[key] = value;
+      one["vrf"] = id;
+      all.emplace_back(std::move(one));
+    }
+    return {{"vrfs", std::move(all)}};
+  }
+  void inherit(Module& old) override {
+    const auto& other = static_cast<const VrfLookup&>(old);
+    for (const auto& [id, vrf] : vrfs_) {
+      const auto it = other.vrfs_.find(id);
+      if (it != other.vrfs_.end()) vrf.commands->inherit(*it->second.commands);
+    }
+  }
+
+ private:
+  struct Vrf {
+    Dict declared;
+    std::unique_ptr<RouteCommands> commands;
+  };
+
+  void declare(const Value& item, const Args& args, const std::string& where) {
+    if (!item.is_dict() || !item.has("vrf")) {
+      throw ConfigError("vrf is missing", where, "such as {vrf: 1, routes: [..]}");
+    }
+    const auto id = static_cast<uint16_t>(int_value(item["vrf"], 0, 0xffff, where + ".vrf"));
+    if (vrfs_.contains(id)) {
+      throw ConfigError("VRF " + std::to_string(id) + " is declared twice", where, "keep one");
+    }
+    if (vrfs_.size() == kMaxVrfs) {
+      throw ConfigError("there are too many VRFs", where,
+                        "at most " + std::to_string(kMaxVrfs) + " fit");
+    }
+    Dict given = item.as_dict();
+    given.erase("vrf");
+    std::vector<ConfigError> errors;
+    Args own(table_params(), given, where, errors);
+    if (!errors.empty()) throw ConfigError(errors.front());
+    own.set_env(&args.env());
+    own.set_name(args.name() + ".vrf" + std::to_string(id));
+    auto commands = std::make_unique<RouteCommands>(own);
+    vrfs_.emplace(id, Vrf{std::move(given), std::move(commands)});
+  }
+
+  std::map<uint16_t, Vrf> vrfs_;
+  std::vector<RouteTable*> tables_;  // by VRF; null where there is none
+  const uint32_t flow_seed_;
+};
+
+std::vector<ParamSpec> params() {
+  std::vector<ParamSpec> specs = {
+      {.name = "vrfs",
+       .type = ParamType::kList,
+       .help = "[{vrf: N, ..}], with routes, next_hops, table, file and all else that an "
+               "ipv4_lookup has; the table of VRF N is called NAME.vrfN unless `table` says else"}};
+  std::ranges::copy_if(route_params(), std::back_inserter(specs),
+                       [](const ParamSpec& spec) { return spec.name == "flow_seed"; });
+  return specs;
+}
+
+const Register<VrfLookup> kVrfLookup{{
+    .kind = "vrf_lookup",
+    .help = "Longest-prefix match on the IPv4 destination in the table of the packet's VRF.",
+    .params = params(),
+    .gate_names = {"forward", "local"},
+    .drops = {&route_lookup::kNoRoute, &route_lookup::kRouteDrop, &kUnknownVrf,
+              &route_lookup::kTooShort},
+    .notes = "All tables share the gates; next-hop ids are each table's own. Live commands name "
+             "their VRF: add {vrf, prefix, gate}. " +
+             route_notes(),
+}};
+
+}  // namespace
+}  // namespace batchplane
