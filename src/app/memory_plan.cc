@@ -58,12 +58,15 @@ uint64_t declared_bytes(const PipelineSpec& spec) {
 uint64_t table_bytes(const PipelineSpec& spec) {
   std::map<std::string, uint64_t> bytes_of;
   for (const ModuleSpec& module : spec.modules) {
-    if (module.kind != "ipv4_lookup") continue;
+    const bool is_ipv6 = module.kind == "ipv6_lookup";
+    if (!is_ipv6 && module.kind != "ipv4_lookup") continue;
     const auto given = module.params.find("table");
     const bool is_named = given != module.params.end() && given->second.is_string() &&
                           !given->second.as_string().empty();
-    uint64_t& bytes = bytes_of[is_named ? given->second.as_string() : module.name];
-    bytes = std::max(bytes, route_table_memory_bytes(module.params));
+    const std::string table = is_named ? given->second.as_string() : module.name;
+    uint64_t& bytes = bytes_of[module.kind + ' ' + table];
+    bytes = std::max(bytes, is_ipv6 ? route6_table_memory_bytes(module.params)
+                                    : route_table_memory_bytes(module.params));
   }
   uint64_t sum = 0;
   for (const auto& [name, bytes] : bytes_of) sum += bytes;
