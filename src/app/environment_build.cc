@@ -63,21 +63,26 @@ net::Mac mac_of(const InterfaceSpec& spec, const std::string& where, const Port*
   return {};
 }
 
-std::vector<net::Prefix4> addresses_of(const InterfaceSpec& spec, const std::string& where,
-                                       std::vector<ConfigError>& errors) {
-  std::vector<net::Prefix4> addresses;
+void add_addresses(const InterfaceSpec& spec, const std::string& where, Interface& interface,
+                   std::vector<ConfigError>& errors) {
   for (size_t i = 0; i < spec.addresses.size(); ++i) {
     const std::string& text = spec.addresses[i];
-    const auto parsed = net::parse_interface_address(text);
-    if (parsed) {
-      addresses.push_back(*parsed);
+    const auto parsed4 = net::parse_interface_address(text);
+    const auto parsed6 = net::parse_interface_address6(text);
+    if (parsed4) {
+      interface.addresses.push_back(*parsed4);
+    } else if (parsed6 && !parsed6->address.is_multicast() && !parsed6->address.is_unspecified()) {
+      interface.addresses6.push_back(*parsed6);
     } else {
       errors.emplace_back("'" + text + "' is no address of an interface",
                           where + ".addresses[" + std::to_string(i) + "]",
-                          "for example 10.0.0.1/24");
+                          "for example 10.0.0.1/24 or 2001:db8::1/64");
     }
   }
-  return addresses;
+  // RFC 4291, 2.8: an interface has a link-local address, whatever else it has.
+  const bool has_link_local = std::ranges::any_of(
+      interface.addresses6, &net::Address6::is_link_local, &net::Prefix6::address);
+  if (!has_link_local) interface.addresses6.push_back({net::link_local_of(interface.mac), 64});
 }
 
 void add_interfaces(const PipelineSpec& spec, Environment& env, std::vector<ConfigError>& errors) {
@@ -98,7 +103,7 @@ void add_interfaces(const PipelineSpec& spec, Environment& env, std::vector<Conf
     interface.index = static_cast<uint16_t>(i);
     interface.mac = mac_of(given, where, port, errors);
     interface.mtu_bytes = static_cast<uint16_t>(given.mtu_bytes);
-    interface.addresses = addresses_of(given, where, errors);
+    add_addresses(given, where, interface, errors);
     env.interfaces.push_back(std::move(interface));
   }
 }

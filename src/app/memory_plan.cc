@@ -56,18 +56,21 @@ uint64_t declared_bytes(const PipelineSpec& spec) {
 
 // Lookups that name one table share it; the one that declares its sizes is hardly ever the smaller.
 void add_table(std::map<std::string, uint64_t>& bytes_of, const Dict& params,
-               const std::string& own_name) {
+               const std::string& own_name, bool is_ipv6 = false) {
   const auto given = params.find("table");
   const bool is_named =
       given != params.end() && given->second.is_string() && !given->second.as_string().empty();
-  uint64_t& bytes = bytes_of[is_named ? given->second.as_string() : own_name];
-  bytes = std::max(bytes, route_table_memory_bytes(params));
+  const std::string table = is_named ? given->second.as_string() : own_name;
+  uint64_t& bytes = bytes_of[(is_ipv6 ? "6 " : "4 ") + table];
+  bytes = std::max(bytes, is_ipv6 ? route6_table_memory_bytes(params)
+                                  : route_table_memory_bytes(params));
 }
 
 uint64_t table_bytes(const PipelineSpec& spec) {
   std::map<std::string, uint64_t> bytes_of;
   for (const ModuleSpec& module : spec.modules) {
     if (module.kind == "ipv4_lookup") add_table(bytes_of, module.params, module.name);
+    if (module.kind == "ipv6_lookup") add_table(bytes_of, module.params, module.name, true);
     const auto vrfs = module.params.find("vrfs");
     if (module.kind != "vrf_lookup" || vrfs == module.params.end()) continue;
     if (!vrfs->second.is_list()) continue;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/net.h"
+#include "base/net6.h"
 #include "core/port.h"
 
 namespace batchplane {
@@ -25,6 +26,7 @@ struct Interface {
   net::Mac mac{};
   uint16_t mtu_bytes = 1500;            // of the IP packet
   std::vector<net::Prefix4> addresses;  // address kept, e.g. 10.0.0.1/24
+  std::vector<net::Prefix6> addresses6;  // likewise; the link-local one is always among them
 };
 
 // Built by the control thread before the graph; the list of interfaces is immutable afterwards.

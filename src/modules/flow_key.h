@@ -7,7 +7,7 @@
 
 #include "base/net.h"
 #include "core/packet.h"
-#include "modules/flow_key6.h"
+#include "modules/ipv6_transport.h"
 #include "modules/ipv4_header.h"
 
 namespace batchplane {

@@ -52,10 +52,10 @@ class Ipv4Lookup final : public Module {
 const Register<Ipv4Lookup> kIpv4Lookup{{
     .kind = "ipv4_lookup",
     .help = "Longest-prefix match on the IPv4 destination; the route gives gate and next hop.",
-    .params = route_params(),
+    .params = route_params<Ipv4Family>(),
     .gate_names = {"forward", "local"},
     .drops = {&route_lookup::kNoRoute, &route_lookup::kRouteDrop, &route_lookup::kTooShort},
-    .notes = route_notes(),
+    .notes = route_notes<Ipv4Family>(),
 }};
 
 }  // namespace

@@ -53,7 +53,7 @@ class NeighbourModule final : public Module {
   }
 
   void housekeep(Context& ctx, uint64_t budget_ns) noexcept override {
-    commands_.drain([&](const NeighbourOrder& order) { resolver_.obey(order); });
+    commands_.drain([&](const NeighbourOrderOf<uint32_t>& order) { resolver_.obey(order); });
     resolver_.housekeep(ctx, budget_ns);
   }
   [[nodiscard]] uint64_t housekeep_interval_ns() const override { return kTickNs; }
@@ -126,7 +126,7 @@ class NeighbourModule final : public Module {
 
   const std::shared_ptr<RouteTable> routes_;
   NeighbourResolver resolver_;
-  NeighbourCommands commands_;
+  NeighbourCommandsOf<Ipv4Family> commands_;
 };
 
 const Register<NeighbourModule> kNeighbour{{

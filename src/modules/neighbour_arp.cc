@@ -4,6 +4,11 @@
 #include "modules/neighbour_resolver.h"
 
 namespace batchplane {
+namespace {
+
+constexpr net::Mac kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+}  // namespace
 
 void NeighbourResolver::handle_arp(Context& ctx, Batch& batch, uint32_t i, uint32_t l3) noexcept {
   Packet& pkt = *batch[i];
@@ -41,18 +46,27 @@ void NeighbourResolver::handle_arp(Context& ctx, Batch& batch, uint32_t i, uint3
   ctx.gates[i] = interface;
 }
 
-void NeighbourResolver::learn(Context& ctx, uint16_t interface, uint32_t address,
-                              const net::Mac& mac, bool may_add) noexcept {
-  if (address == 0 || address >= 0xe0000000) return;
-  uint32_t index = table_->find(interface, address);
-  if (index == NeighbourTable::kNone) {
-    if (!may_add || !is_on_link(interface, address)) return;
-    index = table_->add(interface, address);
-    if (index == NeighbourTable::kNone) return;
+void NeighbourResolver::solicit(Context& ctx, uint16_t interface, const net::Mac* known,
+                                const uint32_t& address) noexcept {
+  send_request(ctx, interface, known != nullptr ? *known : kBroadcast,
+               source_for(interface, address), address);
+}
+
+void NeighbourResolver::send_request(Context& ctx, uint16_t interface, const net::Mac& dst,
+                                     uint32_t source, uint32_t wanted) noexcept {
+  Packet* pkt = ctx.originate(arp::kFrameBytes);
+  if (pkt == nullptr) return;  // counted as a try: the next one follows after retry_ns
+  arp::write_request(pkt->data(), dst, interfaces_[interface].mac, source, wanted);
+  send(ctx, interface, pkt);
+}
+
+void NeighbourResolver::announce(Context& ctx) noexcept {
+  is_announcing_ = false;
+  for (const Interface& interface : interfaces_) {
+    for (const net::Prefix4& own : interface.addresses) {
+      send_request(ctx, interface.index, kBroadcast, own.address, own.address);
+    }
   }
-  Neighbour& entry = (*table_)[index];
-  if (entry.state == NeighbourState::kStatic) return;
-  resolve(ctx, index, mac, NeighbourState::kReachable);
 }
 
 }  // namespace batchplane

@@ -10,8 +10,9 @@
 
 namespace batchplane {
 
-NeighbourCommands::NeighbourCommands(const std::vector<Interface>& interfaces, const List& statics,
-                                     const std::string& where)
+template <class Family>
+NeighbourCommandsOf<Family>::NeighbourCommandsOf(const std::vector<Interface>& interfaces,
+                                                 const List& statics, const std::string& where)
     : interfaces_(interfaces),
       orders_(std::bit_ceil(kMaxOrders + static_cast<uint32_t>(statics.size()))) {
   for (size_t i = 0; i < statics.size(); ++i) {
@@ -23,16 +24,18 @@ NeighbourCommands::NeighbourCommands(const std::vector<Interface>& interfaces, c
   declared_ = statics_;
 }
 
-std::optional<uint16_t> NeighbourCommands::index_here(const NeighbourCommands& there,
-                                                      uint16_t index) const {
+template <class Family>
+std::optional<uint16_t> NeighbourCommandsOf<Family>::index_here(const NeighbourCommandsOf& there,
+                                                                uint16_t index) const {
   const std::string& name = there.interfaces_.at(index).name;
   const auto it = std::ranges::find(interfaces_, name, &Interface::name);
   if (it == interfaces_.end()) return std::nullopt;
   return it->index;
 }
 
-NeighbourCommands::Statics NeighbourCommands::renumbered(const NeighbourCommands& there,
-                                                         const Statics& statics) const {
+template <class Family>
+typename NeighbourCommandsOf<Family>::Statics NeighbourCommandsOf<Family>::renumbered(
+    const NeighbourCommandsOf& there, const Statics& statics) const {
   Statics found;
   for (const auto& [key, mac] : statics) {
     if (const auto index = index_here(there, key.first)) found[{*index, key.second}] = mac;
@@ -40,7 +43,8 @@ NeighbourCommands::Statics NeighbourCommands::renumbered(const NeighbourCommands
   return found;
 }
 
-void NeighbourCommands::inherit(const NeighbourCommands& old) {
+template <class Family>
+void NeighbourCommandsOf<Family>::inherit(const NeighbourCommandsOf& old) {
   const Statics old_declared = renumbered(old, old.declared_);
   const Statics old_statics = renumbered(old, old.statics_);
   const bool is_same = declared_ == old_declared;
@@ -71,8 +75,9 @@ void NeighbourCommands::inherit(const NeighbourCommands& old) {
   for (const NeighbourOrder& order : orders) push(order);
 }
 
-NeighbourOrder NeighbourCommands::parse(const Value& args, const std::string& where,
-                                        bool has_mac) const {
+template <class Family>
+NeighbourOrderOf<typename Family::Address> NeighbourCommandsOf<Family>::parse(
+    const Value& args, const std::string& where, bool has_mac) const {
   if (!args.is_dict()) {
     throw ConfigError("expected a mapping", where,
                       "such as {interface: lan, address: 10.0.0.2, mac: ..}");
@@ -99,9 +104,10 @@ NeighbourOrder NeighbourCommands::parse(const Value& args, const std::string& wh
                       near.empty() ? "" : "did you mean '" + near + "'?");
   }
   const auto address =
-      args["address"].is_string() ? net::parse_ipv4(args["address"].as_string()) : std::nullopt;
+      args["address"].is_string() ? Family::parse(args["address"].as_string()) : std::nullopt;
   if (!address)
-    throw ConfigError("expected an IPv4 address", where + ".address", "such as 10.0.0.2");
+    throw ConfigError(std::string("expected an ") + Family::kName + " address", where + ".address",
+                      Family::kAnAddress);
   order.address = *address;
   if (!has_mac) return order;
   const auto mac = args["mac"].is_string() ? net::parse_mac(args["mac"].as_string()) : std::nullopt;
@@ -113,7 +119,8 @@ NeighbourOrder NeighbourCommands::parse(const Value& args, const std::string& wh
   return order;
 }
 
-void NeighbourCommands::push(const NeighbourOrder& order) {
+template <class Family>
+void NeighbourCommandsOf<Family>::push(const NeighbourOrder& order) {
   const uint32_t tail = tail_.load(std::memory_order_relaxed);
   if (tail - head_.load(std::memory_order_acquire) == orders_.size()) {
     throw ConfigError("too many edits wait for the worker", "neighbour", "try again in a moment");
@@ -122,7 +129,8 @@ void NeighbourCommands::push(const NeighbourOrder& order) {
   tail_.store(tail + 1, std::memory_order_release);
 }
 
-Value NeighbourCommands::run(const std::string& verb, const Value& args) {
+template <class Family>
+Value NeighbourCommandsOf<Family>::run(const std::string& verb, const Value& args) {
   if (verb != "add" && verb != "delete") {
     throw ConfigError("a neighbour module has no command '" + verb + "'", "",
                       "it has add, delete, list");
@@ -137,11 +145,12 @@ Value NeighbourCommands::run(const std::string& verb, const Value& args) {
   return Dict{};
 }
 
-Value NeighbourCommands::format(const std::vector<NeighbourView>& neighbours) const {
+template <class Family>
+Value NeighbourCommandsOf<Family>::format(const std::vector<NeighbourView>& neighbours) const {
   List list;
   for (const NeighbourView& neighbour : neighbours) {
     Dict entry{{"interface", interfaces_.at(neighbour.interface).name},
-               {"address", net::format_ipv4(neighbour.address)},
+               {"address", Family::format(neighbour.address)},
                {"state", neighbour_state_name(neighbour.state)}};
     if (neighbour.state >= NeighbourState::kReachable)
       entry["mac"] = net::format_mac(neighbour.mac);
@@ -150,14 +159,18 @@ Value NeighbourCommands::format(const std::vector<NeighbourView>& neighbours) co
   return Dict{{"neighbours", std::move(list)}};
 }
 
-Dict NeighbourCommands::saved_params() const {
+template <class Family>
+Dict NeighbourCommandsOf<Family>::saved_params() const {
   List list;
   for (const auto& [key, mac] : statics_) {
     list.push_back(Dict{{"interface", interfaces_.at(key.first).name},
-                        {"address", net::format_ipv4(key.second)},
+                        {"address", Family::format(key.second)},
                         {"mac", net::format_mac(mac)}});
   }
   return {{"neighbours", std::move(list)}};
 }
+
+template class NeighbourCommandsOf<Ipv4Family>;
+template class NeighbourCommandsOf<Ipv6Family>;
 
 }  // namespace batchplane

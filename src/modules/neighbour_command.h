@@ -13,27 +13,34 @@
 #include "base/value.h"
 #include "core/environment.h"
 #include "modules/neighbour_table.h"
+#include "modules/route_family.h"
 
 namespace batchplane {
 
-struct NeighbourOrder {
-  uint32_t address = 0;
+template <class Address>
+struct NeighbourOrderOf {
+  Address address{};
   uint16_t interface = 0;
   bool is_delete = false;
   net::Mac mac{};
 };
 
 // One producer (control), one consumer (worker). The worker takes what there is between two runs.
-class NeighbourCommands {
+template <class Family>
+class NeighbourCommandsOf {
  public:
+  using Address = typename Family::Address;
+  using NeighbourOrder = NeighbourOrderOf<Address>;
+  using NeighbourView = NeighbourViewOf<Address>;
+
   // Throws ConfigError for bad static entries; they become the first orders.
-  NeighbourCommands(const std::vector<Interface>& interfaces, const List& statics,
-                    const std::string& where);
+  NeighbourCommandsOf(const std::vector<Interface>& interfaces, const List& statics,
+                      const std::string& where);
 
   // Before the worker drains for the first time. `old` belongs to the module that this one's
   // replaces: entries that were added by command stay, entries that this pipeline no longer
   // declares go; where both declare the same, all live edits stay.
-  void inherit(const NeighbourCommands& old);
+  void inherit(const NeighbourCommandsOf& old);
 
   Value run(const std::string& verb, const Value& args);
   [[nodiscard]] Value format(const std::vector<NeighbourView>& neighbours) const;
@@ -50,15 +57,15 @@ class NeighbourCommands {
 
  private:
   static constexpr uint32_t kMaxOrders = 1024;
-  using Statics = std::map<std::pair<uint16_t, uint32_t>, net::Mac>;  // by interface and address
+  using Statics = std::map<std::pair<uint16_t, Address>, net::Mac>;  // by interface and address
 
   [[nodiscard]] NeighbourOrder parse(const Value& args, const std::string& where,
                                      bool has_mac) const;
   void push(const NeighbourOrder& order);
   // The interface here that has the name of `index` there.
-  [[nodiscard]] std::optional<uint16_t> index_here(const NeighbourCommands& there,
+  [[nodiscard]] std::optional<uint16_t> index_here(const NeighbourCommandsOf& there,
                                                    uint16_t index) const;
-  [[nodiscard]] Statics renumbered(const NeighbourCommands& there, const Statics& statics) const;
+  [[nodiscard]] Statics renumbered(const NeighbourCommandsOf& there, const Statics& statics) const;
 
   const std::vector<Interface>& interfaces_;
   Statics declared_;
@@ -67,5 +74,8 @@ class NeighbourCommands {
   std::atomic<uint32_t> head_{0};
   std::atomic<uint32_t> tail_{0};
 };
+
+extern template class NeighbourCommandsOf<Ipv4Family>;
+extern template class NeighbourCommandsOf<Ipv6Family>;
 
 }  // namespace batchplane

@@ -7,7 +7,7 @@
 namespace batchplane::neighbour {
 
 inline const DropReason kUnreachable{
-    "neighbour_unreachable", "the next hop did not answer ARP requests",
+    "neighbour_unreachable", "the next hop did not answer when it was asked for its MAC",
     "check that the host is up and on this link; on_drop sends unreachable"};
 inline const DropReason kHoldFull{
     "neighbour_hold_full", "too many packets wait for one unresolved next hop",

@@ -3,11 +3,21 @@
 #include "modules/neighbour_table.h"
 
 #include <bit>
+#include <utility>
 
 namespace batchplane {
 namespace {
 // Entries looked at to find one that can make room; bounds the time a flood can take.
 constexpr uint32_t kRoomSteps = 16;
+
+std::pair<uint64_t, uint64_t> words_of(uint32_t address) { return {0, address}; }
+std::pair<uint64_t, uint64_t> words_of(const net::Address6& address) {
+  return {address.high, address.low};
+}
+void set_words(uint32_t& address, uint64_t /*high*/, uint64_t low) {
+  address = static_cast<uint32_t>(low);
+}
+void set_words(net::Address6& address, uint64_t high, uint64_t low) { address = {high, low}; }
 }  // namespace
 
 const char* neighbour_state_name(NeighbourState state) {
@@ -15,7 +25,8 @@ const char* neighbour_state_name(NeighbourState state) {
   return kNames[static_cast<uint32_t>(state)];
 }
 
-NeighbourTable::NeighbourTable(uint32_t max_neighbours, uint32_t max_held_pkts)
+template <class Address>
+NeighbourTableOf<Address>::NeighbourTableOf(uint32_t max_neighbours, uint32_t max_held_pkts)
     : entries_(max_neighbours),
       buckets_(std::bit_ceil(2 * max_neighbours), kNone),
       held_(max_held_pkts),
@@ -30,20 +41,24 @@ NeighbourTable::NeighbourTable(uint32_t max_neighbours, uint32_t max_held_pkts)
   }
 }
 
-uint32_t NeighbourTable::bucket_of(uint16_t interface, uint32_t address) const {
-  const uint64_t key = uint64_t{interface} << 32 | address;
+template <class Address>
+uint32_t NeighbourTableOf<Address>::bucket_of(uint16_t interface, const Address& address) const {
+  const auto [high, low] = words_of(address);
+  const uint64_t key = low ^ uint64_t { interface } << 32 ^ high * 0xbf58476d1ce4e5b9ULL;
   return static_cast<uint32_t>((key * 0x9e3779b97f4a7c15ULL) >> 32) &
          static_cast<uint32_t>(buckets_.size() - 1);
 }
 
-uint32_t NeighbourTable::find(uint16_t interface, uint32_t address) const {
+template <class Address>
+uint32_t NeighbourTableOf<Address>::find(uint16_t interface, const Address& address) const {
   for (uint32_t i = buckets_[bucket_of(interface, address)]; i != kNone; i = entries_[i].next) {
     if (entries_[i].address == address && entries_[i].interface == interface) return i;
   }
   return kNone;
 }
 
-uint32_t NeighbourTable::make_room() {
+template <class Address>
+uint32_t NeighbourTableOf<Address>::make_room() {
   for (uint32_t step = 0; step < kRoomSteps; ++step) {
     hand_ = hand_ + 1 < capacity() ? hand_ + 1 : 0;
     const Neighbour& entry = entries_[hand_];
@@ -55,7 +70,8 @@ uint32_t NeighbourTable::make_room() {
   return kNone;
 }
 
-uint32_t NeighbourTable::add(uint16_t interface, uint32_t address) {
+template <class Address>
+uint32_t NeighbourTableOf<Address>::add(uint16_t interface, const Address& address) {
   const uint32_t index = free_entry_ != kNone ? free_entry_ : make_room();
   if (index == kNone) return kNone;
   Neighbour& entry = entries_[index];
@@ -69,7 +85,8 @@ uint32_t NeighbourTable::add(uint16_t interface, uint32_t address) {
   return index;
 }
 
-void NeighbourTable::remove(uint32_t index) {
+template <class Address>
+void NeighbourTableOf<Address>::remove(uint32_t index) {
   Neighbour& entry = entries_[index];
   uint32_t* link = &buckets_[bucket_of(entry.interface, entry.address)];
   while (*link != index) link = &entries_[*link].next;
@@ -80,7 +97,8 @@ void NeighbourTable::remove(uint32_t index) {
   --size_;
 }
 
-void NeighbourTable::set_state(uint32_t index, NeighbourState state) {
+template <class Address>
+void NeighbourTableOf<Address>::set_state(uint32_t index, NeighbourState state) {
   Neighbour& entry = entries_[index];
   n_unresolved_ -= entry.state == NeighbourState::kUnresolved ? 1 : 0;
   n_unresolved_ += state == NeighbourState::kUnresolved ? 1 : 0;
@@ -88,19 +106,23 @@ void NeighbourTable::set_state(uint32_t index, NeighbourState state) {
   publish(index);
 }
 
-void NeighbourTable::publish(uint32_t index) {
+template <class Address>
+void NeighbourTableOf<Address>::publish(uint32_t index) {
   const Neighbour& entry = entries_[index];
   Published& copy = published_[index];
   uint64_t mac = 0;
   std::memcpy(&mac, entry.mac.data(), 6);
   copy.version.fetch_add(1);
-  copy.where.store(uint64_t{entry.address} << 32 | uint64_t{entry.interface} << 8 |
-                   static_cast<uint64_t>(entry.state));
+  const auto [high, low] = words_of(entry.address);
+  copy.where.store(uint64_t{entry.interface} << 8 | static_cast<uint64_t>(entry.state));
+  copy.high.store(high);
+  copy.low.store(low);
   copy.mac.store(mac);
   copy.version.fetch_add(1);
 }
 
-bool NeighbourTable::hold(uint32_t index, Packet* pkt) {
+template <class Address>
+bool NeighbourTableOf<Address>::hold(uint32_t index, Packet* pkt) {
   if (free_held_ == kNone) return false;
   const uint32_t place = free_held_;
   free_held_ = held_[place].next;
@@ -116,7 +138,8 @@ bool NeighbourTable::hold(uint32_t index, Packet* pkt) {
   return true;
 }
 
-void NeighbourTable::pop_held(uint32_t index) {
+template <class Address>
+void NeighbourTableOf<Address>::pop_held(uint32_t index) {
   Neighbour& entry = entries_[index];
   const uint32_t place = entry.held_first;
   entry.held_first = held_[place].next;
@@ -126,26 +149,34 @@ void NeighbourTable::pop_held(uint32_t index) {
   n_held_.store(n_held() - 1, std::memory_order_relaxed);
 }
 
-std::vector<NeighbourView> NeighbourTable::list() const {
+template <class Address>
+std::vector<NeighbourViewOf<Address>> NeighbourTableOf<Address>::list() const {
   std::vector<NeighbourView> found;
   for (uint32_t i = 0; i < entries_.size(); ++i) {
     const Published& copy = published_[i];
     uint64_t where = 0;
     uint64_t mac = 0;
+    uint64_t high = 0;
+    uint64_t low = 0;
     uint32_t version = 0;
     do {
       version = copy.version.load();
       where = copy.where.load();
+      high = copy.high.load();
+      low = copy.low.load();
       mac = copy.mac.load();
     } while ((version & 1) != 0 || copy.version.load() != version);
     const auto state = static_cast<NeighbourState>(where & 0xff);
     if (state == NeighbourState::kFree) continue;
-    NeighbourView view{
-        static_cast<uint32_t>(where >> 32), static_cast<uint16_t>(where >> 8), state, {}};
+    NeighbourView view{{}, static_cast<uint16_t>(where >> 8), state, {}};
+    set_words(view.address, high, low);
     std::memcpy(view.mac.data(), &mac, 6);
     found.push_back(view);
   }
   return found;
 }
+
+template class NeighbourTableOf<uint32_t>;
+template class NeighbourTableOf<net::Address6>;
 
 }  // namespace batchplane

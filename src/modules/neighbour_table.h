@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/net.h"
+#include "base/net6.h"
 #include "core/packet.h"
 
 namespace batchplane {
@@ -25,8 +25,9 @@ enum class NeighbourState : uint8_t {
 };
 [[nodiscard]] const char* neighbour_state_name(NeighbourState state);
 
-struct Neighbour {
-  uint32_t address = 0;
+template <class Address>
+struct NeighbourOf {
+  Address address{};
   uint16_t interface = 0;
   NeighbourState state = NeighbourState::kFree;
   uint8_t tries = 0;     // requests sent without an answer
@@ -41,18 +42,24 @@ struct Neighbour {
   [[nodiscard]] bool has_mac() const { return state >= NeighbourState::kReachable; }
 };
 
-struct NeighbourView {
-  uint32_t address;
+template <class Address>
+struct NeighbourViewOf {
+  Address address;
   uint16_t interface;
   NeighbourState state;
   net::Mac mac;
 };
 
-class NeighbourTable {
- public:
-  static constexpr uint32_t kNone = ~0U;
+inline constexpr uint32_t kNoNeighbour = ~0U;
 
-  NeighbourTable(uint32_t max_neighbours, uint32_t max_held_pkts);
+template <class Address>
+class NeighbourTableOf {
+ public:
+  using Neighbour = NeighbourOf<Address>;
+  using NeighbourView = NeighbourViewOf<Address>;
+  static constexpr uint32_t kNone = kNoNeighbour;
+
+  NeighbourTableOf(uint32_t max_neighbours, uint32_t max_held_pkts);
 
   [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(entries_.size()); }
   [[nodiscard]] uint32_t size() const { return size_; }
@@ -62,10 +69,10 @@ class NeighbourTable {
 
   Neighbour& operator[](uint32_t index) { return entries_[index]; }
   // kNone when there is none.
-  [[nodiscard]] uint32_t find(uint16_t interface, uint32_t address) const;
+  [[nodiscard]] uint32_t find(uint16_t interface, const Address& address) const;
   // A new entry, unresolved. When the table is full an entry that is neither static nor holding
   // packets nor in use makes room, if one of the next few is such; else kNone.
-  uint32_t add(uint16_t interface, uint32_t address);
+  uint32_t add(uint16_t interface, const Address& address);
   // The entry holds no packets.
   void remove(uint32_t index);
   void set_state(uint32_t index, NeighbourState state);
@@ -89,11 +96,13 @@ class NeighbourTable {
   };
   struct Published {
     std::atomic<uint32_t> version{0};  // odd: being written
-    std::atomic<uint64_t> where{0};    // address, interface, state
+    std::atomic<uint64_t> where{0};    // interface, state
+    std::atomic<uint64_t> high{0};     // of the address
+    std::atomic<uint64_t> low{0};
     std::atomic<uint64_t> mac{0};
   };
 
-  [[nodiscard]] uint32_t bucket_of(uint16_t interface, uint32_t address) const;
+  [[nodiscard]] uint32_t bucket_of(uint16_t interface, const Address& address) const;
   uint32_t make_room();
 
   std::vector<Neighbour> entries_;
@@ -107,5 +116,12 @@ class NeighbourTable {
   std::atomic<uint32_t> n_held_{0};
   uint32_t hand_ = 0;
 };
+
+extern template class NeighbourTableOf<uint32_t>;
+extern template class NeighbourTableOf<net::Address6>;
+
+using Neighbour = NeighbourOf<uint32_t>;
+using NeighbourView = NeighbourViewOf<uint32_t>;
+using NeighbourTable = NeighbourTableOf<uint32_t>;
 
 }  // namespace batchplane

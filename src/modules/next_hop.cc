@@ -83,7 +83,7 @@ NextHops::Key NextHops::key_of(const NextHop& hop) {
     for (const uint8_t byte : hop.mac) mac = mac << 8 | byte;
     rest.push_back(mac);
   }
-  return {hop.kind, hop.gate, hop.interface, hop.gateway, std::move(rest)};
+  return {hop.kind, hop.gate, hop.interface, hop.gateway, hop.gateway6, std::move(rest)};
 }
 
 void NextHops::check(uint32_t id, const NextHop& hop) const {

@@ -16,11 +16,14 @@
 #include <tuple>
 #include <vector>
 
-#include "base/net.h"
+#include "base/net6.h"
 #include "core/live_table.h"
 #include "core/packet.h"
 
 namespace batchplane {
+
+// Addresses of one link only are reached where they were seen.
+inline constexpr uint16_t kArrivalInterface = 0xfffe;
 
 struct NextHop {
   enum class Kind : uint8_t { kForward, kLocal, kDrop, kGroup };
@@ -32,9 +35,11 @@ struct NextHop {
 
   Kind kind = Kind::kForward;
   uint16_t gate = 0;
-  uint16_t interface = kNoInterface;  // kNoInterface: a gate and nothing else
-  uint32_t gateway = 0;               // host order; 0 = the packet's own destination (on link)
-  bool has_mac = false;               // fixed MAC: no ARP
+  // kNoInterface: a gate and nothing else; kArrivalInterface: the one that the packet came by.
+  uint16_t interface = kNoInterface;
+  uint32_t gateway = 0;      // host order; 0 = the packet's own destination (on link)
+  net::Address6 gateway6{};  // likewise, in tables of IPv6
+  bool has_mac = false;      // fixed MAC: no ARP
   net::Mac mac{};
   std::vector<Member> members;    // groups
   std::vector<uint32_t> buckets;  // groups: member id per bucket, a power of two of them
@@ -90,7 +95,8 @@ class NextHops {
   [[nodiscard]] uint32_t highest_gate() const;
 
  private:
-  using Key = std::tuple<NextHop::Kind, uint16_t, uint16_t, uint32_t, std::vector<uint64_t>>;
+  using Key =
+      std::tuple<NextHop::Kind, uint16_t, uint16_t, uint32_t, net::Address6, std::vector<uint64_t>>;
   static Key key_of(const NextHop& hop);
   void check(uint32_t id, const NextHop& hop) const;
   void publish(uint32_t id, std::unique_ptr<NextHop> hop);

@@ -22,15 +22,20 @@ std::string file_in(const Value& args) {
 
 }  // namespace
 
-net::Prefix4 prefix_in(const Value& value, const std::string& where) {
+template <class Family>
+typename Family::Prefix prefix_in(const Value& value, const std::string& where) {
   const Value& text = value.is_dict() ? value["prefix"] : value;
-  const auto prefix = text.is_string() ? net::parse_prefix4(text.as_string()) : std::nullopt;
+  const auto prefix = text.is_string() ? Family::parse_prefix(text.as_string()) : std::nullopt;
   if (!prefix)
-    throw ConfigError("expected an IPv4 prefix", where, "such as 10.0.0.0/8, host bits zero");
+    throw ConfigError(std::string("expected an ") + Family::kName + " prefix", where,
+                      Family::kAPrefix);
   return *prefix;
 }
+template net::Prefix4 prefix_in<Ipv4Family>(const Value&, const std::string&);
+template net::Prefix6 prefix_in<Ipv6Family>(const Value&, const std::string&);
 
-Value RouteCommands::run(const std::string& verb, const Value& args) {
+template <class Family>
+Value RouteCommandsOf<Family>::run(const std::string& verb, const Value& args) {
   if (!table_->is_built()) throw ConfigError("table '" + table_->name() + "' is not in use");
   if (!args.is_dict()) throw ConfigError("expected a mapping", verb);
   try {
@@ -48,7 +53,8 @@ Value RouteCommands::run(const std::string& verb, const Value& args) {
                     "it has add, delete, replace, list, lookup, next_hop");
 }
 
-std::vector<Route> RouteCommands::routes_in(const Value& args) const {
+template <class Family>
+std::vector<RouteOf<Family>> RouteCommandsOf<Family>::routes_in(const Value& args) const {
   std::vector<Route> routes;
   const auto push = [&](const Value& value, const std::string& where) {
     routes.push_back(syntax_.parse_route(value, where));
@@ -64,7 +70,8 @@ std::vector<Route> RouteCommands::routes_in(const Value& args) const {
   return routes;
 }
 
-Value RouteCommands::add(const Value& args) {
+template <class Family>
+Value RouteCommandsOf<Family>::add(const Value& args) {
   std::vector<Route> routes = routes_in(args);
   for (Route& route : routes) {
     if (route.way.is_bulk) route.way.source = RouteSource::kUser;
@@ -74,15 +81,16 @@ Value RouteCommands::add(const Value& args) {
   return Dict{{"count", static_cast<uint64_t>(routes.size())}};
 }
 
-Value RouteCommands::erase(const Value& args) {
+template <class Family>
+Value RouteCommandsOf<Family>::erase(const Value& args) {
   uint32_t n = 0;
   if (const List* list = list_in(args); list != nullptr) {
-    std::vector<net::Prefix4> prefixes;
-    for (const Value& value : *list) prefixes.push_back(prefix_in(value, "delete"));
+    std::vector<Prefix> prefixes;
+    for (const Value& value : *list) prefixes.push_back(prefix_in<Family>(value, "delete"));
     n = table_->erase(prefixes);
     return Dict{{"count", n}};
   }
-  const net::Prefix4 prefix = prefix_in(args, "delete");
+  const Prefix prefix = prefix_in<Family>(args, "delete");
   std::optional<RouteSource> source;
   if (args["source"].is_string()) source = parse_route_source(args["source"].as_string());
   if (args.has("source") && !source)
@@ -91,19 +99,20 @@ Value RouteCommands::erase(const Value& args) {
   if (args.has("metric")) metric = static_cast<uint32_t>(args["metric"].as_int());
   n = table_->erase(prefix, source, metric);
   if (n == 0) {
-    throw ConfigError("there is no such route to " + net::format_prefix4(prefix), "delete",
+    throw ConfigError("there is no such route to " + Family::format(prefix), "delete",
                       "`list` shows what there is; interface routes need their source named");
   }
   return Dict{{"count", n}};
 }
 
-Value RouteCommands::replace(const Value& args) {
+template <class Family>
+Value RouteCommandsOf<Family>::replace(const Value& args) {
   if (list_in(args) == nullptr && file_in(args).empty()) {
     throw ConfigError("replace needs routes or file", "replace", "give the whole table");
   }
   std::vector<Route> routes = routes_in(args);
   table_->replace({RouteSource::kStatic, RouteSource::kUser}, routes);
-  RouteTable::Origin origin{.declaration = table_->origin().declaration, .file = file_in(args)};
+  typename Table::Origin origin{.declaration = table_->origin().declaration, .file = file_in(args)};
   for (const Route& route : routes) {
     if (route.way.is_bulk) origin.bulk.push_back(route.prefix);
   }
@@ -111,10 +120,11 @@ Value RouteCommands::replace(const Value& args) {
   return Dict{{"count", static_cast<uint64_t>(routes.size())}};
 }
 
-Value RouteCommands::list(const Value& args) const {
+template <class Family>
+Value RouteCommandsOf<Family>::list(const Value& args) const {
   const Value& filter = args["filter"].is_dict() ? args["filter"] : args;
-  std::optional<net::Prefix4> within;
-  if (filter.has("within")) within = prefix_in(filter["within"], "list.within");
+  std::optional<Prefix> within;
+  if (filter.has("within")) within = prefix_in<Family>(filter["within"], "list.within");
   std::optional<RouteSource> source;
   if (filter.has("source")) {
     source = parse_route_source(filter["source"].as_string());
@@ -125,8 +135,9 @@ Value RouteCommands::list(const Value& args) const {
   List shown;
   uint64_t total = 0;
   for (const auto& [prefix, ways] : table_->routes()) {
-    if (within && (prefix.length < within->length ||
-                   ((prefix.address ^ within->address) & net::mask4(within->length)) != 0)) {
+    if (within &&
+        (prefix.length < within->length ||
+         !Family::is_zero((prefix.address ^ within->address) & Family::mask(within->length)))) {
       continue;
     }
     for (const RouteWay& way : ways) {
@@ -145,16 +156,20 @@ Value RouteCommands::list(const Value& args) const {
   return Dict{{"routes", std::move(shown)}, {"total", total}, {"next_hops", std::move(next_hops)}};
 }
 
-Value RouteCommands::look_up(const Value& args) const {
+template <class Family>
+Value RouteCommandsOf<Family>::look_up(const Value& args) const {
   const auto address =
-      args["address"].is_string() ? net::parse_ipv4(args["address"].as_string()) : std::nullopt;
-  if (!address) throw ConfigError("expected an IPv4 address", "lookup.address");
+      args["address"].is_string() ? Family::parse(args["address"].as_string()) : std::nullopt;
+  if (!address) {
+    throw ConfigError(std::string("expected an ") + Family::kName + " address", "lookup.address");
+  }
   const auto route = table_->lookup(*address);
   if (!route) return Dict{{"route", Value{}}};
   return Dict{{"route", syntax_.format_route(*route)}, {"next_hop", route->way.next_hop}};
 }
 
-Value RouteCommands::change_next_hop(const Value& args) {
+template <class Family>
+Value RouteCommandsOf<Family>::change_next_hop(const Value& args) {
   if (!args["id"].is_int() || args["id"].as_int() < 0) {
     throw ConfigError("id is missing", "next_hop", "such as {id: 1, gate: 2}");
   }
@@ -166,5 +181,8 @@ Value RouteCommands::change_next_hop(const Value& args) {
   table_->hops().set(id, syntax_.parse_next_hop(args, "next_hop"));
   return syntax_.format_next_hop(id);
 }
+
+template Value RouteCommandsOf<Ipv4Family>::run(const std::string&, const Value&);
+template Value RouteCommandsOf<Ipv6Family>::run(const std::string&, const Value&);
 
 }  // namespace batchplane

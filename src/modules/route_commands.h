@@ -15,29 +15,38 @@
 
 namespace batchplane {
 
+template <class Family>
 [[nodiscard]] std::vector<ParamSpec> route_params();
+template <class Family>
 [[nodiscard]] std::string route_notes();
 // The table called `name` of this pipeline, made on first use.
-[[nodiscard]] std::shared_ptr<RouteTable> shared_route_table(Environment& env,
-                                                             const std::string& name);
+template <class Family = Ipv4Family>
+[[nodiscard]] std::shared_ptr<RouteTableOf<Family>> shared_route_table(Environment& env,
+                                                                       const std::string& name);
 
 // The prefix that `value` is or has under `prefix`; throws ConfigError.
-[[nodiscard]] net::Prefix4 prefix_in(const Value& value, const std::string& where);
+template <class Family = Ipv4Family>
+[[nodiscard]] typename Family::Prefix prefix_in(const Value& value, const std::string& where);
 
 // Control thread.
-class RouteCommands {
+template <class Family>
+class RouteCommandsOf {
  public:
-  // Fills the table when `args` declare routes or sizes; throws ConfigError.
-  explicit RouteCommands(const Args& args);
+  using Prefix = typename Family::Prefix;
+  using Route = RouteOf<Family>;
+  using Table = RouteTableOf<Family>;
 
-  [[nodiscard]] RouteTable& table() const { return *table_; }
+  // Fills the table when `args` declare routes or sizes; throws ConfigError.
+  explicit RouteCommandsOf(const Args& args);
+
+  [[nodiscard]] Table& table() const { return *table_; }
   Value run(const std::string& verb, const Value& args);
   [[nodiscard]] Dict saved_params() const;
   // Makes a table that all modules name and none declares. After all modules are made.
   void finish_table() const;
   // Takes the routes that users added where this pipeline declares another table than the last one:
   // the same table is shared, with all live edits.
-  void inherit(const RouteCommands& old);
+  void inherit(const RouteCommandsOf& old);
 
  private:
   void declare(const Args& args);
@@ -52,11 +61,14 @@ class RouteCommands {
   [[nodiscard]] std::vector<Route> routes_in(const Value& args) const;
 
   std::string where_;
-  std::shared_ptr<RouteTable> table_;
+  std::shared_ptr<Table> table_;
   std::vector<Interface> interfaces_;
-  RouteSyntax syntax_;
+  RouteSyntaxOf<Family> syntax_;
   bool is_check_ = false;
   bool is_owner_ = false;
 };
+
+using RouteCommands = RouteCommandsOf<Ipv4Family>;
+using RouteCommands6 = RouteCommandsOf<Ipv6Family>;
 
 }  // namespace batchplane

@@ -23,21 +23,23 @@ std::string stamp_of(const std::string& path) {
 }
 
 // What routes can refer to: the same text for the same interfaces.
+template <class Family>
 List interface_list(const std::vector<Interface>& interfaces) {
   List list;
   for (const Interface& interface : interfaces) {
     std::string text = interface.name;
-    for (const net::Prefix4& own : interface.addresses) {
+    for (const auto& own : Family::addresses(interface)) {
       text += ' ';
-      text += net::format_prefix4(own);
+      text += Family::format(own);
     }
     list.emplace_back(std::move(text));
   }
   return list;
 }
 
+template <class Family>
 Dict declaration_of(const Args& args, const std::vector<Interface>& interfaces) {
-  Dict declaration{{"all interfaces", interface_list(interfaces)}};
+  Dict declaration{{"all interfaces", interface_list<Family>(interfaces)}};
   for (const char* key : kDeclaring) {
     if (args.given(key)) declaration[key] = args.at(key);
   }
@@ -47,16 +49,24 @@ Dict declaration_of(const Args& args, const std::vector<Interface>& interfaces) 
 
 }  // namespace
 
-std::shared_ptr<RouteTable> shared_route_table(Environment& env, const std::string& name) {
-  return env.shared<RouteTable>(name, [&] {
-    return std::make_unique<RouteTable>(name, env.quiescence, env.previous<RouteTable>(name).get());
+template <class Family>
+std::shared_ptr<RouteTableOf<Family>> shared_route_table(Environment& env,
+                                                         const std::string& name) {
+  using Table = RouteTableOf<Family>;
+  return env.shared<Table>(name, [&] {
+    return std::make_unique<Table>(name, env.quiescence, env.previous<Table>(name).get());
   });
 }
+template std::shared_ptr<RouteTable> shared_route_table<Ipv4Family>(Environment&,
+                                                                    const std::string&);
+template std::shared_ptr<RouteTable6> shared_route_table<Ipv6Family>(Environment&,
+                                                                     const std::string&);
 
-RouteCommands::RouteCommands(const Args& args)
+template <class Family>
+RouteCommandsOf<Family>::RouteCommandsOf(const Args& args)
     : where_(args.where()),
-      table_(shared_route_table(args.env(),
-                                args.string("table").empty() ? args.name() : args.string("table"))),
+      table_(shared_route_table<Family>(
+          args.env(), args.string("table").empty() ? args.name() : args.string("table"))),
       interfaces_(args.env().interfaces),
       syntax_(*table_, interfaces_),
       is_check_(args.env().is_check) {
@@ -67,12 +77,13 @@ RouteCommands::RouteCommands(const Args& args)
   declare(args);
 }
 
-void RouteCommands::declare(const Args& args) {
-  RouteTable::Origin origin{.declaration = declaration_of(args, interfaces_),
-                            .file = args.string("file"),
-                            .synthetic = args.dict("synthetic")};
+template <class Family>
+void RouteCommandsOf<Family>::declare(const Args& args) {
+  typename Table::Origin origin{.declaration = declaration_of<Family>(args, interfaces_),
+                                .file = args.string("file"),
+                                .synthetic = args.dict("synthetic")};
   if (table_->resume(origin.declaration)) return;
-  table_->build(route_table_size(origin.declaration), is_check_);
+  table_->build(route_table_size<Family>(origin.declaration), is_check_);
   try {
     declare_next_hops(args.list("next_hops"));
     const std::vector<Route> routes = declared_routes(args);
@@ -87,7 +98,8 @@ void RouteCommands::declare(const Args& args) {
   table_->set_origin(std::move(origin));
 }
 
-void RouteCommands::declare_next_hops(const List& list) {
+template <class Family>
+void RouteCommandsOf<Family>::declare_next_hops(const List& list) {
   std::set<uint32_t> declared;
   // Groups refer to entries that may stand behind them.
   for (const bool wants_groups : {false, true}) {
@@ -104,18 +116,21 @@ void RouteCommands::declare_next_hops(const List& list) {
   }
 }
 
-void RouteCommands::finish_table() const {
+template <class Family>
+void RouteCommandsOf<Family>::finish_table() const {
   if (table_->is_built()) return;
-  RouteTable::Origin origin{.declaration = {{"all interfaces", interface_list(interfaces_)}}};
+  typename Table::Origin origin{
+      .declaration = {{"all interfaces", interface_list<Family>(interfaces_)}}};
   if (table_->resume(origin.declaration)) return;
   table_->build({}, is_check_);
   table_->set_origin(std::move(origin));
 }
 
-std::vector<Route> RouteCommands::declared_routes(const Args& args) const {
-  std::set<net::Prefix4> deleted;
+template <class Family>
+std::vector<RouteOf<Family>> RouteCommandsOf<Family>::declared_routes(const Args& args) const {
+  std::set<Prefix> deleted;
   for (const Value& value : args.list("deleted_routes")) {
-    deleted.insert(prefix_in(value, where_ + ".deleted_routes"));
+    deleted.insert(prefix_in<Family>(value, where_ + ".deleted_routes"));
   }
   std::vector<Route> routes = syntax_.make_synthetic(args.dict("synthetic"), where_ + ".synthetic");
   if (!args.string("file").empty()) {
@@ -134,7 +149,8 @@ std::vector<Route> RouteCommands::declared_routes(const Args& args) const {
   return routes;
 }
 
-void RouteCommands::inherit(const RouteCommands& old) {
+template <class Family>
+void RouteCommandsOf<Family>::inherit(const RouteCommandsOf& old) {
   if (table_->shares_with(*old.table_) || !old.table_->is_built()) return;
   try {
     std::vector<Route> routes;
@@ -142,7 +158,7 @@ void RouteCommands::inherit(const RouteCommands& old) {
       for (const RouteWay& way : ways) {
         if (way.source != RouteSource::kUser) continue;
         routes.push_back(syntax_.parse_route(old.syntax_.format_route({prefix, way}),
-                                             "live route " + net::format_prefix4(prefix)));
+                                             "live route " + Family::format(prefix)));
       }
     }
     table_->add(routes);
@@ -152,10 +168,11 @@ void RouteCommands::inherit(const RouteCommands& old) {
   }
 }
 
-Dict RouteCommands::saved_params() const {
+template <class Family>
+Dict RouteCommandsOf<Family>::saved_params() const {
   if (!is_owner_ || !table_->is_built()) return {};
   List routes;
-  std::set<net::Prefix4> bulk;
+  std::set<Prefix> bulk;
   for (const auto& [prefix, ways] : table_->routes()) {
     for (const RouteWay& way : ways) {
       if (way.is_bulk) bulk.insert(bulk.end(), prefix);
@@ -167,8 +184,8 @@ Dict RouteCommands::saved_params() const {
     }
   }
   List deleted;
-  for (const net::Prefix4& prefix : table_->origin().bulk) {
-    if (!bulk.contains(prefix)) deleted.push_back(net::format_prefix4(prefix));
+  for (const Prefix& prefix : table_->origin().bulk) {
+    if (!bulk.contains(prefix)) deleted.push_back(Family::format(prefix));
   }
   for (const Value& value : table_->origin().declaration.contains("deleted_routes")
                                 ? table_->origin().declaration.at("deleted_routes").as_list()
@@ -185,5 +202,14 @@ Dict RouteCommands::saved_params() const {
           {"file", table_->origin().file},
           {"synthetic", table_->origin().synthetic}};
 }
+
+template RouteCommandsOf<Ipv4Family>::RouteCommandsOf(const Args&);
+template void RouteCommandsOf<Ipv4Family>::finish_table() const;
+template void RouteCommandsOf<Ipv4Family>::inherit(const RouteCommandsOf&);
+template Dict RouteCommandsOf<Ipv4Family>::saved_params() const;
+template RouteCommandsOf<Ipv6Family>::RouteCommandsOf(const Args&);
+template void RouteCommandsOf<Ipv6Family>::finish_table() const;
+template void RouteCommandsOf<Ipv6Family>::inherit(const RouteCommandsOf&);
+template Dict RouteCommandsOf<Ipv6Family>::saved_params() const;
 
 }  // namespace batchplane

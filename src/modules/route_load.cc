@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <set>
 #include <sstream>
-#include <unordered_set>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -30,13 +30,40 @@ struct LengthShare {
 constexpr LengthShare kLengthShares[] = {{16, 14},  {18, 14},  {19, 25},  {20, 45}, {21, 52},
                                          {22, 115}, {23, 105}, {24, 620}, {28, 10}};
 
-uint8_t random_length(Rng& rng) {
+// Of the public IPv6 table; the rest is /48.
+constexpr LengthShare kLengthShares6[] = {{29, 30}, {32, 130}, {33, 20}, {34, 15},  {36, 50},
+                                          {38, 10}, {40, 100}, {42, 25}, {44, 110}, {46, 45},
+                                          {47, 25}, {56, 5},   {64, 10}};
+
+template <size_t kShares>
+uint8_t random_length(Rng& rng, const LengthShare (&shares)[kShares], uint8_t otherwise) {
   uint32_t at = rng.below(1000);
-  for (const LengthShare& share : kLengthShares) {
+  for (const LengthShare& share : shares) {
     if (at < share.per_mille) return share.length;
     at -= share.per_mille;
   }
-  return 24;
+  return otherwise;
+}
+
+// Unicast space, the low /8s left to the tests and pipelines that add routes of their own.
+net::Prefix4 random_prefix(Rng& rng, int64_t /*count*/, const net::Prefix4& /*family*/) {
+  for (;;) {
+    const uint8_t length = random_length(rng, kLengthShares, 24);
+    const uint32_t address = (11 + rng.below(212)) << 24 | rng.below(1U << 24);
+    if (address >> 24 != 127) return {address & net::mask4(length), length};
+  }
+}
+
+// As registries give space out: some /32 to each network, and what it announces lies within.
+net::Prefix6 random_prefix(Rng& rng, int64_t count, const net::Prefix6& /*family*/) {
+  static constexpr uint32_t kRegistries[] = {0x240, 0x260, 0x280, 0x2a0, 0x2c0};
+  const uint8_t length = random_length(rng, kLengthShares6, 48);
+  const auto network = rng.below(static_cast<uint32_t>(std::max<int64_t>(count / 4, 16)));
+  Rng of_network(network + 1);
+  const uint64_t first =
+      uint64_t{kRegistries[of_network.below(5)]} << 20 | of_network.below(1U << 20);
+  const uint64_t high = first << 32 | (rng.next() >> 32);
+  return {net::Address6{high, 0} & net::mask6(length), length};
 }
 
 uint64_t count_lines(const std::string& path) {
@@ -53,7 +80,8 @@ int64_t int_or(const Dict& dict, const std::string& key, int64_t otherwise) {
 
 }  // namespace
 
-std::vector<Route> RouteSyntax::parse_file(const std::string& path) const {
+template <class Family>
+std::vector<RouteOf<Family>> RouteSyntaxOf<Family>::parse_file(const std::string& path) const {
   std::ifstream in(path);
   if (!in)
     throw ConfigError("cannot read '" + path + "'", "file", "check the path and its permissions");
@@ -90,7 +118,9 @@ std::vector<Route> RouteSyntax::parse_file(const std::string& path) const {
   return routes;
 }
 
-std::vector<Route> RouteSyntax::make_synthetic(const Dict& params, const std::string& where) const {
+template <class Family>
+std::vector<RouteOf<Family>> RouteSyntaxOf<Family>::make_synthetic(const Dict& params,
+                                                                   const std::string& where) const {
   for (const auto& [key, value] : params) {
     if (key != "count" && key != "seed" && key != "gates") {
       throw ConfigError("unknown key '" + key + "'", where,
@@ -110,22 +140,19 @@ std::vector<Route> RouteSyntax::make_synthetic(const Dict& params, const std::st
     hops.push_back(intern({.gate = static_cast<uint16_t>(gate)}));
   }
   Rng rng(static_cast<uint64_t>(int_or(params, "seed", 1)));
-  std::unordered_set<uint64_t> taken;
+  std::set<Prefix> taken;
   std::vector<Route> routes;
   while (routes.size() < static_cast<size_t>(count)) {
-    const uint8_t length = random_length(rng);
-    // Unicast space, the low /8s left to the tests and pipelines that add routes of their own.
-    const uint32_t address =
-        ((11 + rng.below(212)) << 24 | rng.below(1U << 24)) & net::mask4(length);
-    if (address >> 24 == 127 || !taken.insert(uint64_t{address} << 8 | length).second) continue;
+    const Prefix prefix = random_prefix(rng, count, Prefix{});
+    if (!taken.insert(prefix).second) continue;
     routes.push_back(
-        {{address, length},
-         {.next_hop = hops[routes.size() % hops.size()], .metric = 1, .is_bulk = true}});
+        {prefix, {.next_hop = hops[routes.size() % hops.size()], .metric = 1, .is_bulk = true}});
   }
   return routes;
 }
 
-std::vector<Route> RouteSyntax::interface_routes() const {
+template <>
+std::vector<Route> RouteSyntaxOf<Ipv4Family>::interface_routes() const {
   const uint32_t local = intern({.kind = NextHop::Kind::kLocal, .gate = kLocalGate});
   const auto local_route = [&](uint32_t address) {
     return Route{{address, 32}, {.next_hop = local, .source = RouteSource::kLocal}};
@@ -146,8 +173,43 @@ std::vector<Route> RouteSyntax::interface_routes() const {
   return routes;
 }
 
+template <>
+std::vector<Route6> RouteSyntaxOf<Ipv6Family>::interface_routes() const {
+  const uint32_t local = intern({.kind = NextHop::Kind::kLocal, .gate = kLocalGate});
+  const uint32_t on_link = intern({.gate = kForwardGate, .interface = kArrivalInterface});
+  const RouteWay to_us{.next_hop = local, .source = RouteSource::kLocal};
+  const RouteWay to_link{.next_hop = on_link, .source = RouteSource::kConnected};
+  // Groups are not forwarded: whoever listens to one here decides.
+  std::vector<Route6> routes{{{{0xffULL << 56, 0}, 8}, to_us},
+                             {{{0xfe80ULL << 48, 0}, 10}, to_link}};
+  for (const Interface& interface : interfaces_) {
+    for (const net::Prefix6& own : interface.addresses6) {
+      routes.push_back({{own.address, 128}, to_us});
+      if (own.length == 128 || own.address.is_link_local()) continue;
+      const net::Address6 subnet = own.address & net::mask6(own.length);
+      const uint32_t glean = intern({.gate = kForwardGate, .interface = interface.index});
+      routes.push_back(
+          {{subnet, own.length}, {.next_hop = glean, .source = RouteSource::kConnected}});
+      // RFC 4291, 2.6.1: the subnet's own address is that of any of its routers.
+      if (own.length <= 126) routes.push_back({{subnet, 128}, to_us});
+    }
+  }
+  return routes;
+}
+
+template std::vector<RouteOf<Ipv4Family>> RouteSyntaxOf<Ipv4Family>::parse_file(
+    const std::string&) const;
+template std::vector<RouteOf<Ipv4Family>> RouteSyntaxOf<Ipv4Family>::make_synthetic(
+    const Dict&, const std::string&) const;
+template std::vector<RouteOf<Ipv6Family>> RouteSyntaxOf<Ipv6Family>::parse_file(
+    const std::string&) const;
+template std::vector<RouteOf<Ipv6Family>> RouteSyntaxOf<Ipv6Family>::make_synthetic(
+    const Dict&, const std::string&) const;
+
+template <class Family>
 RouteTableSize route_table_size(const Dict& params) {
   RouteTableSize size;
+  if (Family::kBits == 128) size.next_hop_bytes = 4;
   size.max_next_hops = static_cast<uint32_t>(int_or(params, "max_next_hops", size.max_next_hops));
   size.next_hop_bytes =
       static_cast<uint32_t>(int_or(params, "next_hop_bytes", size.next_hop_bytes));
@@ -175,12 +237,21 @@ RouteTableSize route_table_size(const Dict& params) {
   return size;
 }
 
-uint64_t route_table_memory_bytes(const Dict& params) {
-  const RouteTableSize size = route_table_size(params);
-  return 2 * Fib::memory_bytes({.max_prefixes = size.max_prefixes,
-                                .max_tbl8 = size.max_long_blocks,
-                                .next_hop_bytes = size.next_hop_bytes,
-                                .miss_id = size.max_next_hops});
+template RouteTableSize route_table_size<Ipv4Family>(const Dict&);
+template RouteTableSize route_table_size<Ipv6Family>(const Dict&);
+
+namespace {
+template <class Family>
+uint64_t memory_bytes(const Dict& params) {
+  const RouteTableSize size = route_table_size<Family>(params);
+  return 2 * Family::Fib::memory_bytes({.max_prefixes = size.max_prefixes,
+                                        .max_tbl8 = size.max_long_blocks,
+                                        .next_hop_bytes = size.next_hop_bytes,
+                                        .miss_id = size.max_next_hops});
 }
+}  // namespace
+
+uint64_t route_table_memory_bytes(const Dict& params) { return memory_bytes<Ipv4Family>(params); }
+uint64_t route6_table_memory_bytes(const Dict& params) { return memory_bytes<Ipv6Family>(params); }
 
 }  // namespace batchplane

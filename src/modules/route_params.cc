@@ -4,7 +4,9 @@
 
 namespace batchplane {
 
+template <class Family>
 std::vector<ParamSpec> route_params() {
+  constexpr bool kIs6 = Family::kBits == 128;
   return {
       {.name = "table",
        .type = ParamType::kString,
@@ -14,11 +16,11 @@ std::vector<ParamSpec> route_params() {
       {.name = "routes",
        .type = ParamType::kList,
        .default_value = List{},
-       .help = "routes such as {prefix: 10.0.0.0/8, gate: 1}; see the notes"},
+       .help = std::string("routes ") + Family::kARoute + "; see the notes"},
       {.name = "next_hops",
        .type = ParamType::kList,
        .default_value = List{},
-       .help = "next hops by id such as {id: 1, via: 10.0.0.2}; see the notes"},
+       .help = "next hops by id such as {id: 1, gate: 2}; see the notes"},
       {.name = "file",
        .type = ParamType::kString,
        .default_value = "",
@@ -46,7 +48,11 @@ std::vector<ParamSpec> route_params() {
        .type = ParamType::kInt,
        .unit = "blocks",
        .default_value = 0,
-       .help = "/24 blocks that may hold prefixes longer than 24; 0 = a quarter of max_prefixes",
+       .help = kIs6
+                   ? "blocks of 256 entries for prefixes longer than 24, one for each 8 bits more; "
+                     "0 = three for each of max_prefixes"
+                   : "/24 blocks that may hold prefixes longer than 24; 0 = a quarter of "
+                     "max_prefixes",
        .min = 0,
        .max = 8'000'000},
       {.name = "max_next_hops",
@@ -59,7 +65,7 @@ std::vector<ParamSpec> route_params() {
       {.name = "next_hop_bytes",
        .type = ParamType::kInt,
        .unit = "bytes",
-       .default_value = 2,
+       .default_value = kIs6 ? 4 : 2,
        .help = "of a table entry: 2 (ids up to 32766) or 4",
        .min = 2,
        .max = 4},
@@ -72,6 +78,7 @@ std::vector<ParamSpec> route_params() {
   };
 }
 
+template <class Family>
 std::string route_notes() {
   return "A route is {prefix, target, metric: 1, source: static}; a next hop is {id, target}. "
          "Targets: "
@@ -82,8 +89,11 @@ std::string route_notes() {
          "via and interface leave by gate 0 (forward) unless gate: N is added: the next hop in the "
          "packet's metadata tells a neighbour module which interface to use, so one chain serves "
          "all. "
-         "With interfaces: true own addresses and broadcasts go to gate 1 (local). Lowest metric "
-         "wins, "
+         "With interfaces: true own addresses and " +
+         std::string(Family::kBits == 128 ? "all groups (ff00::/8) go to gate 1 (local), and "
+                                            "fe80::/10 back to the interface of arrival"
+                                          : "broadcasts go to gate 1 (local)") +
+         ". Lowest metric wins, "
          "then local, connected, user, static. Live commands: add {route} or {routes: [..]} or "
          "{file}, "
          "delete {prefix, source, metric} or {routes: [..]}, replace {routes: [..]} or {file}, "
@@ -92,5 +102,10 @@ std::string route_notes() {
          "live edits included; one that declares another fills that beside the old one (memory "
          "for two is set aside at the start), and routes that were added live go with it.";
 }
+
+template std::vector<ParamSpec> route_params<Ipv4Family>();
+template std::vector<ParamSpec> route_params<Ipv6Family>();
+template std::string route_notes<Ipv4Family>();
+template std::string route_notes<Ipv6Family>();
 
 }  // namespace batchplane

@@ -31,9 +31,13 @@ uint32_t integer_in(const Value& value, const std::string& where, int64_t min, i
   return static_cast<uint32_t>(value.as_int());
 }
 
-uint32_t address_in(const Value& value, const std::string& where) {
-  const auto address = value.is_string() ? net::parse_ipv4(value.as_string()) : std::nullopt;
-  if (!address) throw ConfigError("expected an IPv4 address", where, "such as 10.0.0.1");
+template <class Family>
+typename Family::Address address_in(const Value& value, const std::string& where) {
+  const auto address = value.is_string() ? Family::parse(value.as_string()) : std::nullopt;
+  if (!address || !Family::is_unicast(*address)) {
+    throw ConfigError(std::string("expected an ") + Family::kName + " address", where,
+                      Family::kAnAddress);
+  }
   return *address;
 }
 
@@ -47,8 +51,9 @@ std::vector<std::string> with_target_keys(std::initializer_list<std::string> mor
 
 }  // namespace
 
-const Interface& RouteSyntax::interface_of(uint32_t gateway, const Dict& dict,
-                                           const std::string& where) const {
+template <class Family>
+const Interface& RouteSyntaxOf<Family>::interface_of(const Address& gateway, const Dict& dict,
+                                                     const std::string& where) const {
   const auto named = dict.find("interface");
   if (named != dict.end()) {
     if (!named->second.is_string())
@@ -64,15 +69,17 @@ const Interface& RouteSyntax::interface_of(uint32_t gateway, const Dict& dict,
         near.empty() ? "declare it under interfaces" : "did you mean '" + near + "'?");
   }
   for (const Interface& candidate : interfaces_) {
-    for (const net::Prefix4& own : candidate.addresses) {
-      if (((own.address ^ gateway) & net::mask4(own.length)) == 0) return candidate;
+    for (const Prefix& own : Family::addresses(candidate)) {
+      if (Family::is_on_any_link(gateway)) continue;
+      if (Family::is_zero((own.address ^ gateway) & Family::mask(own.length))) return candidate;
     }
   }
-  throw ConfigError("gateway " + net::format_ipv4(gateway) + " is in no interface's subnet", where,
+  throw ConfigError("gateway " + Family::format(gateway) + " is in no interface's subnet", where,
                     "name the interface, or correct the gateway");
 }
 
-NextHop RouteSyntax::parse_group(const List& members, const std::string& where) const {
+template <class Family>
+NextHop RouteSyntaxOf<Family>::parse_group(const List& members, const std::string& where) const {
   NextHop hop{.kind = NextHop::Kind::kGroup};
   for (const Value& member : members) {
     if (!member.is_dict()) {
@@ -88,7 +95,8 @@ NextHop RouteSyntax::parse_group(const List& members, const std::string& where) 
   return hop;
 }
 
-NextHop RouteSyntax::parse_target(const Dict& dict, const std::string& where) const {
+template <class Family>
+NextHop RouteSyntaxOf<Family>::parse_target(const Dict& dict, const std::string& where) const {
   const auto has = [&](const char* key) { return dict.contains(key); };
   const bool is_neighbour = has("via") || has("interface");
   if ((has("gate") || is_neighbour ? 1 : 0) + has("group") + has("drop") + has("next_hop") != 1) {
@@ -117,8 +125,9 @@ NextHop RouteSyntax::parse_target(const Dict& dict, const std::string& where) co
   } else if (has("gate")) {
     hop.gate = static_cast<uint16_t>(integer_in(dict.at("gate"), where + ".gate", 0, kMaxGate));
   }
-  if (has("via")) hop.gateway = address_in(dict.at("via"), where + ".via");
-  if (is_neighbour) hop.interface = interface_of(hop.gateway, dict, where).index;
+  Address& gateway = Family::gateway(hop);
+  if (has("via")) gateway = address_in<Family>(dict.at("via"), where + ".via");
+  if (is_neighbour) hop.interface = interface_of(gateway, dict, where).index;
   if (has("mac")) {
     const auto mac =
         dict.at("mac").is_string() ? net::parse_mac(dict.at("mac").as_string()) : std::nullopt;
@@ -131,20 +140,26 @@ NextHop RouteSyntax::parse_target(const Dict& dict, const std::string& where) co
   return hop;
 }
 
-uint32_t RouteSyntax::intern(const NextHop& hop) const { return table_.hops().intern(hop); }
+template <class Family>
+uint32_t RouteSyntaxOf<Family>::intern(const NextHop& hop) const {
+  return table_.hops().intern(hop);
+}
 
-Route RouteSyntax::parse_route(const Value& value, const std::string& where) const {
+template <class Family>
+RouteOf<Family> RouteSyntaxOf<Family>::parse_route(const Value& value,
+                                                   const std::string& where) const {
   if (!value.is_dict()) {
-    throw ConfigError("a route is a mapping", where, "such as {prefix: 10.0.0.0/8, gate: 1}");
+    throw ConfigError("a route is a mapping", where, Family::kARoute);
   }
   const Dict& dict = value.as_dict();
   refuse_unknown_keys(dict, where, with_target_keys({"prefix", "metric", "source"}));
   const Value& text = value["prefix"];
-  const auto prefix = text.is_string() ? net::parse_prefix4(text.as_string()) : std::nullopt;
+  const auto prefix = text.is_string() ? Family::parse_prefix(text.as_string()) : std::nullopt;
   if (!prefix) {
-    throw ConfigError(
-        text.is_string() ? "'" + text.as_string() + "' is no IPv4 prefix" : "prefix is missing",
-        where, "such as 10.0.0.0/8, with host bits zero");
+    throw ConfigError(text.is_string()
+                          ? "'" + text.as_string() + "' is no " + Family::kName + " prefix"
+                          : "prefix is missing",
+                      where, Family::kAPrefix);
   }
   Route route{*prefix, {}};
   if (dict.contains("metric")) {
@@ -179,7 +194,8 @@ Route RouteSyntax::parse_route(const Value& value, const std::string& where) con
   return route;
 }
 
-NextHop RouteSyntax::parse_next_hop(const Value& value, const std::string& where) const {
+template <class Family>
+NextHop RouteSyntaxOf<Family>::parse_next_hop(const Value& value, const std::string& where) const {
   if (!value.is_dict())
     throw ConfigError("a next hop is a mapping", where, "such as {id: 1, gate: 2}");
   refuse_unknown_keys(value.as_dict(), where, with_target_keys({"id"}));
@@ -188,7 +204,8 @@ NextHop RouteSyntax::parse_next_hop(const Value& value, const std::string& where
   return parse_target(value.as_dict(), where);
 }
 
-void RouteSyntax::format_target(Dict& dict, uint32_t id) const {
+template <class Family>
+void RouteSyntaxOf<Family>::format_target(Dict& dict, uint32_t id) const {
   const NextHop* hop = table_.hops().at(id);
   if (hop == nullptr) return;
   switch (hop->kind) {
@@ -211,13 +228,19 @@ void RouteSyntax::format_target(Dict& dict, uint32_t id) const {
   }
   dict["gate"] = hop->gate;
   if (hop->interface == kNoInterface) return;
+  if (hop->interface == kArrivalInterface) {
+    dict["interface"] = "the one of arrival";
+    return;
+  }
   dict["interface"] = interfaces_.at(hop->interface).name;
-  if (hop->gateway != 0) dict["via"] = net::format_ipv4(hop->gateway);
+  const Address& gateway = Family::gateway(*hop);
+  if (!Family::is_zero(gateway)) dict["via"] = Family::format(gateway);
   if (hop->has_mac) dict["mac"] = net::format_mac(hop->mac);
 }
 
-Dict RouteSyntax::format_route(const Route& route) const {
-  Dict dict{{"prefix", net::format_prefix4(route.prefix)},
+template <class Family>
+Dict RouteSyntaxOf<Family>::format_route(const Route& route) const {
+  Dict dict{{"prefix", Family::format(route.prefix)},
             {"metric", route.way.metric},
             {"source", route_source_name(route.way.source)}};
   if (table_.hops().is_explicit(route.way.next_hop)) {
@@ -228,10 +251,24 @@ Dict RouteSyntax::format_route(const Route& route) const {
   return dict;
 }
 
-Dict RouteSyntax::format_next_hop(uint32_t id) const {
+template <class Family>
+Dict RouteSyntaxOf<Family>::format_next_hop(uint32_t id) const {
   Dict dict{{"id", id}};
   format_target(dict, id);
   return dict;
 }
+
+template RouteOf<Ipv4Family> RouteSyntaxOf<Ipv4Family>::parse_route(const Value&,
+                                                                    const std::string&) const;
+template NextHop RouteSyntaxOf<Ipv4Family>::parse_next_hop(const Value&, const std::string&) const;
+template uint32_t RouteSyntaxOf<Ipv4Family>::intern(const NextHop&) const;
+template Dict RouteSyntaxOf<Ipv4Family>::format_route(const RouteOf<Ipv4Family>&) const;
+template Dict RouteSyntaxOf<Ipv4Family>::format_next_hop(uint32_t) const;
+template RouteOf<Ipv6Family> RouteSyntaxOf<Ipv6Family>::parse_route(const Value&,
+                                                                    const std::string&) const;
+template NextHop RouteSyntaxOf<Ipv6Family>::parse_next_hop(const Value&, const std::string&) const;
+template uint32_t RouteSyntaxOf<Ipv6Family>::intern(const NextHop&) const;
+template Dict RouteSyntaxOf<Ipv6Family>::format_route(const RouteOf<Ipv6Family>&) const;
+template Dict RouteSyntaxOf<Ipv6Family>::format_next_hop(uint32_t) const;
 
 }  // namespace batchplane

@@ -26,10 +26,16 @@ inline constexpr uint16_t kLocalGate = 1;
 //   group: [{next_hop: ID, weight: W}]
 //   drop: true
 // via and interface may add `gate: N` (default 0) and `mac: M` (fixed, no ARP).
-class RouteSyntax {
+template <class Family>
+class RouteSyntaxOf {
  public:
+  using Address = typename Family::Address;
+  using Prefix = typename Family::Prefix;
+  using Route = RouteOf<Family>;
+  using Table = RouteTableOf<Family>;
+
   // `interfaces` outlives this.
-  RouteSyntax(RouteTable& table, const std::vector<Interface>& interfaces)
+  RouteSyntaxOf(Table& table, const std::vector<Interface>& interfaces)
       : table_(table), interfaces_(interfaces) {}
 
   // {prefix, target, metric, source}. Makes implicit next hops. Throws ConfigError.
@@ -51,18 +57,25 @@ class RouteSyntax {
  private:
   [[nodiscard]] NextHop parse_target(const Dict& dict, const std::string& where) const;
   [[nodiscard]] NextHop parse_group(const List& members, const std::string& where) const;
-  [[nodiscard]] const Interface& interface_of(uint32_t gateway, const Dict& dict,
+  [[nodiscard]] const Interface& interface_of(const Address& gateway, const Dict& dict,
                                               const std::string& where) const;
   [[nodiscard]] uint32_t intern(const NextHop& hop) const;
   void format_target(Dict& dict, uint32_t id) const;
 
-  RouteTable& table_;
+  Table& table_;
   const std::vector<Interface>& interfaces_;
 };
 
+template <>
+std::vector<Route> RouteSyntaxOf<Ipv4Family>::interface_routes() const;
+template <>
+std::vector<Route6> RouteSyntaxOf<Ipv6Family>::interface_routes() const;
+
 // Sizes from a lookup module's parameters: what is not given follows from the routes.
+template <class Family>
 [[nodiscard]] RouteTableSize route_table_size(const Dict& params);
 // Bytes of EAL memory that a lookup module with these parameters takes for its table.
 [[nodiscard]] uint64_t route_table_memory_bytes(const Dict& params);
+[[nodiscard]] uint64_t route6_table_memory_bytes(const Dict& params);
 
 }  // namespace batchplane

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kSourceNames[] = {"local", "connected", "user", "static"};
 
-const RouteWay* best_of(const RouteTable::Ways& ways) {
+const RouteWay* best_of(const std::vector<RouteWay>& ways) {
   const RouteWay* best = nullptr;
   for (const RouteWay& way : ways) {
     if (best == nullptr || way.is_better_than(*best)) best = &way;
@@ -41,17 +41,20 @@ std::optional<RouteSource> parse_route_source(const std::string& text) {
   return static_cast<RouteSource>(it - std::begin(kSourceNames));
 }
 
-RouteTable::RouteTable(std::string name, const Quiescence* quiescence, const RouteTable* previous)
+template <class Family>
+RouteTableOf<Family>::RouteTableOf(std::string name, const Quiescence* quiescence, const RouteTableOf* previous)
     : name_(std::move(name)), quiescence_(quiescence) {
   if (previous != nullptr && previous->is_built()) previous_ = previous->body_;
 }
 
-void RouteTable::look_at_body() {
+template <class Family>
+void RouteTableOf<Family>::look_at_body() {
   hops_ = body_->hops.get();
   live_ = body_->live.get();
 }
 
-bool RouteTable::resume(const Dict& declaration) {
+template <class Family>
+bool RouteTableOf<Family>::resume(const Dict& declaration) {
   const std::shared_ptr<Body> previous = previous_.lock();
   if (is_built() || previous == nullptr || previous->origin.declaration != declaration) {
     return false;
@@ -61,7 +64,8 @@ bool RouteTable::resume(const Dict& declaration) {
   return true;
 }
 
-void RouteTable::build(const RouteTableSize& size, bool is_check) {
+template <class Family>
+void RouteTableOf<Family>::build(const RouteTableSize& size, bool is_check) {
   if (is_built()) {
     if (size == body_->size) return;
     throw ConfigError("the size of table '" + name_ + "' cannot change while it is in use", "",
@@ -86,7 +90,8 @@ void RouteTable::build(const RouteTableSize& size, bool is_check) {
   look_at_body();
 }
 
-void RouteTable::check_gate(uint32_t gate) const {
+template <class Family>
+void RouteTableOf<Family>::check_gate(uint32_t gate) const {
   for (const auto& [module, n_gates] : body_->gate_limits) {
     if (gate < n_gates) continue;
     throw ConfigError("gate " + std::to_string(gate) + " is not connected (gates 0 .. " +
@@ -95,7 +100,8 @@ void RouteTable::check_gate(uint32_t gate) const {
   }
 }
 
-void RouteTable::claim(const std::string& module) {
+template <class Family>
+void RouteTableOf<Family>::claim(const std::string& module) {
   if (!claimed_by_.empty() && claimed_by_ != module) {
     throw ConfigError(
         "table '" + name_ + "' gets its routes from module '" + claimed_by_ + "' already", "",
@@ -104,8 +110,9 @@ void RouteTable::claim(const std::string& module) {
   claimed_by_ = module;
 }
 
-RouteTable::Ways& RouteTable::stage(std::map<net::Prefix4, Ways>& staged,
-                                    net::Prefix4 prefix) const {
+template <class Family>
+typename RouteTableOf<Family>::Ways& RouteTableOf<Family>::stage(std::map<Prefix, Ways>& staged,
+                                                                 const Prefix& prefix) const {
   const auto [it, is_new] = staged.try_emplace(prefix);
   if (is_new) {
     const auto known = body_->routes.find(prefix);
@@ -115,7 +122,7 @@ RouteTable::Ways& RouteTable::stage(std::map<net::Prefix4, Ways>& staged,
 }
 
 namespace {
-void put(RouteTable::Ways& ways, const RouteWay& way) {
+void put(std::vector<RouteWay>& ways, const RouteWay& way) {
   for (RouteWay& known : ways) {
     if (known.source == way.source && known.metric == way.metric) {
       known = way;
@@ -126,15 +133,17 @@ void put(RouteTable::Ways& ways, const RouteWay& way) {
 }
 }  // namespace
 
-void RouteTable::add(const std::vector<Route>& routes) {
-  std::map<net::Prefix4, Ways> staged;
+template <class Family>
+void RouteTableOf<Family>::add(const std::vector<Route>& routes) {
+  std::map<Prefix, Ways> staged;
   for (const Route& route : routes) put(stage(staged, route.prefix), route.way);
   commit(std::move(staged));
 }
 
-uint32_t RouteTable::erase(net::Prefix4 prefix, std::optional<RouteSource> source,
-                           std::optional<uint32_t> metric) {
-  std::map<net::Prefix4, Ways> staged;
+template <class Family>
+uint32_t RouteTableOf<Family>::erase(const Prefix& prefix, std::optional<RouteSource> source,
+                                     std::optional<uint32_t> metric) {
+  std::map<Prefix, Ways> staged;
   const auto n = std::erase_if(stage(staged, prefix), [&](const RouteWay& way) {
     const bool is_edited = way.source == RouteSource::kUser || way.source == RouteSource::kStatic;
     return (source ? way.source == *source : is_edited) && (!metric || way.metric == *metric);
@@ -143,10 +152,11 @@ uint32_t RouteTable::erase(net::Prefix4 prefix, std::optional<RouteSource> sourc
   return static_cast<uint32_t>(n);
 }
 
-uint32_t RouteTable::erase(const std::vector<net::Prefix4>& prefixes) {
-  std::map<net::Prefix4, Ways> staged;
+template <class Family>
+uint32_t RouteTableOf<Family>::erase(const std::vector<Prefix>& prefixes) {
+  std::map<Prefix, Ways> staged;
   uint32_t n = 0;
-  for (const net::Prefix4& prefix : prefixes) {
+  for (const Prefix& prefix : prefixes) {
     n += static_cast<uint32_t>(std::erase_if(stage(staged, prefix), [](const RouteWay& way) {
       return way.source == RouteSource::kUser || way.source == RouteSource::kStatic;
     }));
@@ -155,9 +165,10 @@ uint32_t RouteTable::erase(const std::vector<net::Prefix4>& prefixes) {
   return n;
 }
 
-void RouteTable::replace(const std::vector<RouteSource>& sources,
-                         const std::vector<Route>& routes) {
-  std::map<net::Prefix4, Ways> staged;
+template <class Family>
+void RouteTableOf<Family>::replace(const std::vector<RouteSource>& sources,
+                                   const std::vector<Route>& routes) {
+  std::map<Prefix, Ways> staged;
   for (const auto& [prefix, ways] : body_->routes) {
     Ways& kept = staged.emplace_hint(staged.end(), prefix, ways)->second;
     std::erase_if(kept, [&](const RouteWay& way) {
@@ -168,8 +179,9 @@ void RouteTable::replace(const std::vector<RouteSource>& sources,
   commit(std::move(staged));
 }
 
-std::vector<RouteTable::FibEdit> RouteTable::differences(
-    const std::map<net::Prefix4, Ways>& staged) const {
+template <class Family>
+std::vector<typename RouteTableOf<Family>::FibEdit> RouteTableOf<Family>::differences(
+    const std::map<Prefix, Ways>& staged) const {
   std::vector<FibEdit> edits;
   for (const auto& [prefix, ways] : staged) {
     if (prefix.length == 0) continue;
@@ -187,9 +199,10 @@ std::vector<RouteTable::FibEdit> RouteTable::differences(
   return edits;
 }
 
-void RouteTable::write(std::vector<FibEdit> edits) {
+template <class Family>
+void RouteTableOf<Family>::write(std::vector<FibEdit> edits) {
   if (edits.empty() || live_ == nullptr) return;
-  const auto put_id = [](Fib& fib, net::Prefix4 prefix, std::optional<uint32_t> id) {
+  const auto put_id = [](Fib& fib, const Prefix& prefix, std::optional<uint32_t> id) {
     if (id) {
       fib.set(prefix, *id);
     } else {
@@ -207,7 +220,8 @@ void RouteTable::write(std::vector<FibEdit> edits) {
   });
 }
 
-void RouteTable::commit(std::map<net::Prefix4, Ways> staged) {
+template <class Family>
+void RouteTableOf<Family>::commit(std::map<Prefix, Ways> staged) {
   for (const auto& [prefix, ways] : staged) {
     for (const RouteWay& way : ways) hops_->retain(way.next_hop);
   }
@@ -219,7 +233,7 @@ void RouteTable::commit(std::map<net::Prefix4, Ways> staged) {
     }
     throw;
   }
-  const auto it = staged.find({0, 0});
+  const auto it = staged.find(Prefix{});
   if (it != staged.end()) {
     const RouteWay* way = best_of(it->second);
     hops_->set_default(way == nullptr ? hops_->miss_id() : way->next_hop);
@@ -235,21 +249,24 @@ void RouteTable::commit(std::map<net::Prefix4, Ways> staged) {
   ++body_->edits;
 }
 
-const RouteWay* RouteTable::best(net::Prefix4 prefix) const {
+template <class Family>
+const RouteWay* RouteTableOf<Family>::best(const Prefix& prefix) const {
   const auto it = body_->routes.find(prefix);
   return it == body_->routes.end() ? nullptr : best_of(it->second);
 }
 
-std::optional<Route> RouteTable::lookup(uint32_t address) const {
-  for (int length = 32; length >= 0; --length) {
+template <class Family>
+std::optional<RouteOf<Family>> RouteTableOf<Family>::lookup(const Address& address) const {
+  for (int length = Family::kBits; length >= 0; --length) {
     const auto bits = static_cast<uint8_t>(length);
-    const net::Prefix4 prefix{address & net::mask4(bits), bits};
+    const Prefix prefix{address & Family::mask(bits), bits};
     if (const RouteWay* way = best(prefix)) return Route{prefix, *way};
   }
   return std::nullopt;
 }
 
-Dict RouteTable::show() const {
+template <class Family>
+Dict RouteTableOf<Family>::show() const {
   uint64_t ways = 0;
   for (const auto& [prefix, all] : body_->routes) ways += all.size();
   return {{"table", name_},
@@ -262,5 +279,8 @@ Dict RouteTable::show() const {
           {"lookup_path", live_ == nullptr ? "none" : live_->current().lookup_path()},
           {"edits", body_->edits}};
 }
+
+template class RouteTableOf<Ipv4Family>;
+template class RouteTableOf<Ipv6Family>;
 
 }  // namespace batchplane

@@ -19,8 +19,8 @@
 
 #include "base/value.h"
 #include "core/live_table.h"
-#include "modules/fib.h"
 #include "modules/next_hop.h"
+#include "modules/route_family.h"
 
 namespace batchplane {
 
@@ -42,8 +42,9 @@ struct RouteWay {
   bool operator==(const RouteWay&) const = default;
 };
 
-struct Route {
-  net::Prefix4 prefix;
+template <class Family>
+struct RouteOf {
+  typename Family::Prefix prefix;
   RouteWay way;
 };
 
@@ -56,12 +57,18 @@ struct RouteTableSize {
 };
 
 // fib(), hops() const: workers. Everything else: control thread, one caller at a time.
-class RouteTable {
+template <class Family>
+class RouteTableOf {
  public:
+  using Address = typename Family::Address;
+  using Prefix = typename Family::Prefix;
+  using Fib = typename Family::Fib;
+  using Route = RouteOf<Family>;
   using Ways = std::vector<RouteWay>;
 
   // `previous`: the table of that name in the pipeline that an apply replaces, if any.
-  RouteTable(std::string name, const Quiescence* quiescence, const RouteTable* previous = nullptr);
+  RouteTableOf(std::string name, const Quiescence* quiescence,
+               const RouteTableOf* previous = nullptr);
 
   // Makes the Fibs. Several modules share a table by name and are built in any order, so the sizes
   // are those of the module that declares them. Throws when it was built with other sizes.
@@ -71,7 +78,7 @@ class RouteTable {
   // same declaration; else nothing happens.
   bool resume(const Dict& declaration);
   [[nodiscard]] bool is_built() const { return hops_ != nullptr; }
-  [[nodiscard]] bool shares_with(const RouteTable& other) const { return body_ == other.body_; }
+  [[nodiscard]] bool shares_with(const RouteTableOf& other) const { return body_ == other.body_; }
 
   // Load once per batch.
   [[nodiscard]] const Fib& fib() const noexcept { return live_->read(); }
@@ -82,16 +89,16 @@ class RouteTable {
   void add(const std::vector<Route>& routes);
   // Removes the ways to `prefix` that match; returns how many. Interface routes need their source
   // named.
-  uint32_t erase(net::Prefix4 prefix, std::optional<RouteSource> source,
+  uint32_t erase(const Prefix& prefix, std::optional<RouteSource> source,
                  std::optional<uint32_t> metric);
-  uint32_t erase(const std::vector<net::Prefix4>& prefixes);
+  uint32_t erase(const std::vector<Prefix>& prefixes);
   // All ways of the given sources make room for `routes`. Writes the differences only.
   void replace(const std::vector<RouteSource>& sources, const std::vector<Route>& routes);
 
-  [[nodiscard]] const std::map<net::Prefix4, Ways>& routes() const { return body_->routes; }
-  [[nodiscard]] const RouteWay* best(net::Prefix4 prefix) const;
+  [[nodiscard]] const std::map<Prefix, Ways>& routes() const { return body_->routes; }
+  [[nodiscard]] const RouteWay* best(const Prefix& prefix) const;
   // Longest match on the control side.
-  [[nodiscard]] std::optional<Route> lookup(uint32_t address) const;
+  [[nodiscard]] std::optional<Route> lookup(const Address& address) const;
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const RouteTableSize& size() const { return body_->size; }
   [[nodiscard]] uint64_t edits() const { return body_->edits; }
@@ -110,7 +117,7 @@ class RouteTable {
     Dict declaration;  // the parameters that were read
     std::string file;
     Dict synthetic;
-    std::vector<net::Prefix4> bulk;  // prefixes that file and synthetic gave
+    std::vector<Prefix> bulk;  // prefixes that file and synthetic gave
   };
   [[nodiscard]] const Origin& origin() const { return body_->origin; }
   void set_origin(Origin origin) { body_->origin = std::move(origin); }
@@ -120,22 +127,22 @@ class RouteTable {
     RouteTableSize size;
     std::unique_ptr<NextHops> hops;
     std::unique_ptr<LiveTable<Fib>> live;
-    std::map<net::Prefix4, Ways> routes;
+    std::map<Prefix, Ways> routes;
     std::map<const void*, uint32_t> gate_limits;
     Origin origin;
     uint64_t edits = 0;
   };
   struct FibEdit {
-    net::Prefix4 prefix;
+    Prefix prefix;
     std::optional<uint32_t> before;
     std::optional<uint32_t> after;
   };
 
   // Puts the new ways of the prefixes named in place of the old ones. All or nothing.
-  void commit(std::map<net::Prefix4, Ways> staged);
-  [[nodiscard]] std::vector<FibEdit> differences(const std::map<net::Prefix4, Ways>& staged) const;
+  void commit(std::map<Prefix, Ways> staged);
+  [[nodiscard]] std::vector<FibEdit> differences(const std::map<Prefix, Ways>& staged) const;
   void write(std::vector<FibEdit> edits);
-  Ways& stage(std::map<net::Prefix4, Ways>& staged, net::Prefix4 prefix) const;
+  Ways& stage(std::map<Prefix, Ways>& staged, const Prefix& prefix) const;
 
   void look_at_body();
 
@@ -148,5 +155,13 @@ class RouteTable {
   std::weak_ptr<Body> previous_;
   std::string claimed_by_;
 };
+
+extern template class RouteTableOf<Ipv4Family>;
+extern template class RouteTableOf<Ipv6Family>;
+
+using Route = RouteOf<Ipv4Family>;
+using RouteTable = RouteTableOf<Ipv4Family>;
+using Route6 = RouteOf<Ipv6Family>;
+using RouteTable6 = RouteTableOf<Ipv6Family>;
 
 }  // namespace batchplane

@@ -22,7 +22,7 @@ constexpr uint32_t kMaxVrfs = 4096;
 // What an entry of `vrfs` may have: all that a lookup of one table has but the seed, which is the
 // module's.
 std::vector<ParamSpec> table_params() {
-  std::vector<ParamSpec> specs = route_params();
+  std::vector<ParamSpec> specs = route_params<Ipv4Family>();
   std::erase_if(specs, [](const ParamSpec& spec) { return spec.name == "flow_seed"; });
   return specs;
 }
@@ -160,7 +160,7 @@ std::vector<ParamSpec> params() {
        .type = ParamType::kList,
        .help = "[{vrf: N, ..}], with routes, next_hops, table, file and all else that an "
                "ipv4_lookup has; the table of VRF N is called NAME.vrfN unless `table` says else"}};
-  std::ranges::copy_if(route_params(), std::back_inserter(specs),
+  std::ranges::copy_if(route_params<Ipv4Family>(), std::back_inserter(specs),
                        [](const ParamSpec& spec) { return spec.name == "flow_seed"; });
   return specs;
 }
@@ -174,7 +174,7 @@ const Register<VrfLookup> kVrfLookup{{
               &route_lookup::kTooShort},
     .notes = "All tables share the gates; next-hop ids are each table's own. Live commands name "
              "their VRF: add {vrf, prefix, gate}. " +
-             route_notes(),
+             route_notes<Ipv4Family>(),
 }};
 
 }  // namespace

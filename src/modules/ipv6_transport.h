@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_key6.h - what names the flow of an IPv6 packet: the transport behind its extension headers.
+// ipv6_transport.h - what names the flow of an IPv6 packet: the transport behind its extension headers.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ipv6_check.cc - lets only well-formed IPv6 packets pass, cuts off padding and notes where their
+// headers lie.
+//
+// in: 1   out: 1   drops: one per kind of fault   state: none
+#include "core/module.h"
+#include "modules/ipv6_header.h"
+
+namespace batchplane {
+namespace {
+
+const DropReason kTooShort{
+    "too_short", "the packet ends before the headers that are needed here",
+    "check what sends such packets; a truncating tap or port may be the cause"};
+const DropReason kBadVersion{"bad_version", "the IP version is not 6",
+                             "split by ether_type first, so that only IPv6 comes here"};
+const DropReason kBadPayloadLength{
+    "bad_payload_length", "the IPv6 payload length goes beyond the frame",
+    "look for truncation on the way, or a tap with a short snap length"};
+const DropReason kHopLimitZero{"hop_limit_zero", "the packet arrived with a hop limit of 0",
+                               "the router before this one did not drop it; look at that one"};
+const DropReason kBadExtension{
+    "bad_extension_header",
+    "an extension header is cut short, or a hop-by-hop one is not the first",
+    "look at the sender; such packets are broken or forged"};
+const DropReason kTooManyExtensions{"too_many_extension_headers",
+                                    "the packet has more than 8 extension headers",
+                                    "look at the sender; no common protocol needs so many"};
+const DropReason kMartianSource{
+    "martian_source", "the source address cannot be that of a sender (multicast, ::, ::1)",
+    "look for a misconfigured host, or set drop_martians: false"};
+const DropReason kMartianDestination{
+    "martian_destination", "the destination address cannot be routed (::, ::1, ff00::/16)",
+    "look for a misconfigured host, or set drop_martians: false"};
+
+class Ipv6Check final : public Module {
+ public:
+  explicit Ipv6Check(const Args& args)
+      : l3_offset_bytes_(static_cast<uint8_t>(args.u32("l3_offset_bytes"))),
+        drops_martians_(args.flag("drop_martians")) {}
+
+  void process(Context& ctx, Batch& batch) noexcept {
+    // Bytes that are stored may alias anything: what the loop needs is held in locals.
+    const uint32_t l3 = l3_offset_bytes_;
+    const bool drops_martians = drops_martians_;
+    Packet* const* const pkts = batch.pkts;
+    const uint32_t n = batch.size_pkts;
+    for (uint32_t i = 0; i < n; ++i) {
+      Packet& pkt = *pkts[i];
+      const uint32_t len_bytes = pkt.len_bytes();
+      const uint8_t* ip = pkt.data() + l3;
+      if (len_bytes < l3 + net::kIpv6Bytes) [[unlikely]] {
+        ctx.drop(batch, i, kTooShort);
+        continue;
+      }
+      PacketMeta& meta = pkt.meta();
+      meta.l3_offset_bytes = static_cast<uint8_t>(l3);
+      meta.l4_offset_bytes = static_cast<uint8_t>(l3 + net::kIpv6Bytes);
+      if (!is_plain_and_good(ip, len_bytes - l3, drops_martians)) [[unlikely]]
+        judge(ctx, batch, i);
+    }
+  }
+
+ private:
+  // The common case with one branch at its end: no padding, TCP, UDP or ICMPv6 without extension
+  // headers, between global unicast addresses. Anything else is looked at again by judge().
+  static bool is_plain_and_good(const uint8_t* ip, uint32_t room_bytes, bool drops_martians) {
+    const uint32_t total_bytes = net::kIpv6Bytes + net::load16(ip + net::kIp6PayloadLength);
+    const uint8_t next = ip[net::kIp6NextHeader];
+    const bool is_plain_next =
+        (next == net::kProtoTcp) | (next == net::kProtoUdp) | (next == net::kProtoIcmp6);
+    // The first byte of a martian is 0 or 255, that of others hardly ever.
+    const bool may_be_martian = (static_cast<uint8_t>(ip[net::kIp6Src] + 1) <= 1) |
+                                (static_cast<uint8_t>(ip[net::kIp6Dst] + 1) <= 1);
+    return (ip[0] >> 4 == 6) & (total_bytes == room_bytes) & (ip[net::kIp6HopLimit] != 0) &
+           is_plain_next & !(may_be_martian & drops_martians);
+  }
+
+  void judge(Context& ctx, Batch& batch, uint32_t i) const {
+    const DropReason* reason = fault_of(*batch[i]);
+    if (reason != nullptr) ctx.drop(batch, i, *reason);
+  }
+
+  [[nodiscard]] const DropReason* fault_of(Packet& pkt) const {
+    const uint32_t l3 = l3_offset_bytes_;
+    const uint8_t* ip = pkt.data() + l3;
+    const uint32_t total_bytes = net::kIpv6Bytes + net::load16(ip + net::kIp6PayloadLength);
+    if (ip[0] >> 4 != 6) return &kBadVersion;
+    if (total_bytes > pkt.len_bytes() - l3) return &kBadPayloadLength;
+    if (ip[net::kIp6HopLimit] == 0) return &kHopLimitZero;
+    const UpperLayer6 upper = upper_layer6(ip, total_bytes);
+    if (upper.fault == UpperLayer6::Fault::kTooMany) return &kTooManyExtensions;
+    if (upper.fault != UpperLayer6::Fault::kNone) return &kBadExtension;
+    if (drops_martians_) {
+      const net::Address6 src = net::load_address6(ip + net::kIp6Src);
+      const net::Address6 dst = net::load_address6(ip + net::kIp6Dst);
+      if (is_martian_source(src, dst)) return &kMartianSource;
+      if (is_martian_destination(dst)) return &kMartianDestination;
+    }
+    pkt.set_len_bytes(l3 + total_bytes);
+    const uint32_t l4 = upper.offset_bytes == 0 ? 0 : l3 + upper.offset_bytes;
+    pkt.meta().l4_offset_bytes = static_cast<uint8_t>(l4 <= 255 ? l4 : 0);
+    return nullptr;
+  }
+
+  // A host that has no address yet speaks from :: to groups of its link (RFC 4861, 4862).
+  static bool is_martian_source(const net::Address6& src, const net::Address6& dst) {
+    return src.is_multicast() || src.is_loopback() ||
+           (src.is_unspecified() && !dst.is_link_group());
+  }
+  // Groups of scope 0 and 1 stay within a host.
+  static bool is_martian_destination(const net::Address6& dst) {
+    return dst.is_unspecified() || dst.is_loopback() ||
+           (dst.is_multicast() && ((dst.high >> 48) & 15) <= 1);
+  }
+
+  const uint8_t l3_offset_bytes_;
+  const bool drops_martians_;
+};
+
+const Register<Ipv6Check> kIpv6Check{{
+    .kind = "ipv6_check",
+    .help = "Drops malformed IPv6 packets and notes where the headers of the others lie.",
+    .params = {{.name = "l3_offset_bytes",
+                .type = ParamType::kInt,
+                .unit = "bytes",
+                .default_value = static_cast<int>(net::kEthBytes),
+                .help = "where the IPv6 header starts",
+                .min = 0,
+                .max = 195},
+               {.name = "drop_martians",
+                .type = ParamType::kBool,
+                .default_value = true,
+                .help = "drop packets from or to addresses that no router may forward"}},
+    .drops = {&kTooShort, &kBadVersion, &kBadPayloadLength, &kHopLimitZero, &kBadExtension,
+              &kTooManyExtensions, &kMartianSource, &kMartianDestination},
+    .notes =
+        "Bytes behind the payload length (Ethernet padding) are cut off. Extension headers are "
+        "followed to the upper-layer header, up to 8 of them; in later fragments, and behind "
+        "more than 255 bytes, its place stays unknown. From :: only what goes to a group of "
+        "the link passes: duplicate address detection needs it.",
+}};
+
+}  // namespace
+}  // namespace batchplane
