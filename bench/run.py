@@ -36,6 +36,7 @@ class Benchmark:
 
 BENCHMARKS = [
     Benchmark("l2l3", "the L2/L3 router against a hand-inlined loop and rte_graph", 300, 20),
+    Benchmark("gateway", "the gateway pipelines, unbuffered and with triggers of 32", 60, 20),
     Benchmark("hop", "the engine's hop to a module that does nothing", 100, 12),
     Benchmark("modules", "every module by batch size, and the cost table", 40, 60),
     Benchmark("scatter", "dealing a batch out to gates", 40, 12),
