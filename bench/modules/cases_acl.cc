@@ -43,7 +43,11 @@ void add_random(std::vector<ModuleCase>& all, uint32_t count, double per_batch_n
     return frame_of(rules[i * 7919 % rules.size()].match, i);
   };
   c.check = [](Packet&, uint32_t gate, uint32_t) { return expect_gate(gate, 0); };
+  ModuleCase tries = c;
+  tries.label += ", tries";
+  tries.params["lookup"] = "tries";
   all.push_back(with_target(std::move(c), per_batch_ns, per_pkt_ns));
+  all.push_back(std::move(tries));
 }
 
 void add_acls(std::vector<ModuleCase>& all) {

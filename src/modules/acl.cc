@@ -36,6 +36,7 @@ class Acl final : public Module {
         file_action_(
             parse_acl_action(args.at("rules_file_action"), args.where() + ".rules_file_action")),
         permits_other_(args.string("other") == "permit"),
+        may_use_classes_(args.string("lookup") == "auto"),
         book_(make_acl_book({args.list("rules"), args.string("rules_file"), args.dict("synthetic")},
                             file_action_, args.where() + ".")),
         live_(make_tables(book_, kMaxRuleGates, args.where()), nullptr, args.env().quiescence),
@@ -86,7 +87,7 @@ class Acl final : public Module {
                 {"matched_pkts", matched},
                 {"default_pkts", counts[kAclDefaultSlot]},
                 {"other_pkts", counts[kAclOtherSlot]},
-                {"lookup_path", live_.current().lookup_path()}};
+                {"lookup_paths", live_.current().lookup_paths()}};
   }
 
   [[nodiscard]] Dict saved_params() const override {
@@ -139,7 +140,7 @@ class Acl final : public Module {
     specials[kAclTooShortSlot] = dropped(kTooShort);
     specials[kAclBadHeaderSlot] = dropped(kBadHeader);
     specials[kAclTinyFragmentSlot] = dropped(kTinyFragment);
-    return std::make_unique<AclTables>(book, specials, kDenied);
+    return std::make_unique<AclTables>(book, specials, kDenied, may_use_classes_);
   }
 
   [[nodiscard]] Value list(const Value& args) const {
@@ -167,6 +168,7 @@ class Acl final : public Module {
   const AclAction default_action_;
   const AclAction file_action_;
   const bool permits_other_;
+  const bool may_use_classes_;
   AclBook book_;
   LiveTable<AclTables> live_;
   AclCounts counts_;
@@ -201,7 +203,12 @@ std::vector<ParamSpec> acl_params() {
            .type = ParamType::kString,
            .default_value = "permit",
            .help = "for what is no IP, ARP say",
-           .choices = {"permit", "deny"}}};
+           .choices = {"permit", "deny"}},
+          {.name = "lookup",
+           .type = ParamType::kString,
+           .default_value = "auto",
+           .help = "auto: tables of classes for IPv4 lists that are short enough, tries for others",
+           .choices = {"auto", "tries"}}};
 }
 
 const Register<Acl> kAcl{{

@@ -187,7 +187,9 @@ void run_world(uint64_t seed, uint32_t n_rules, uint32_t n_batches) {
     ASSERT_EQ(parse_acl_rule(list.back(), "test"), rule) << seed;
     rules.push_back(rule);
   }
-  ModuleHarness harness("acl", {{"rules", list}, {"default_action", "gate 0"}}, 256);
+  ModuleHarness tables("acl", {{"rules", list}, {"default_action", "gate 0"}}, 256);
+  ModuleHarness tries("acl", {{"rules", list}, {"default_action", "gate 0"}, {"lookup", "tries"}},
+                      256);
   for (uint32_t b = 0; b < n_batches; ++b) {
     std::vector<Probe> probes;
     std::vector<Bytes> frames;
@@ -198,7 +200,8 @@ void run_world(uint64_t seed, uint32_t n_rules, uint32_t n_batches) {
       frames.push_back(frame_of(probe));
       expected.push_back(gate_by_walk(rules, probe));
     }
-    ASSERT_EQ(harness.run(frames).gates(), expected) << "seed " << seed;
+    ASSERT_EQ(tables.run(frames).gates(), expected) << "tables, seed " << seed;
+    ASSERT_EQ(tries.run(frames).gates(), expected) << "tries, seed " << seed;
   }
 }
 

@@ -19,7 +19,8 @@ AclFate acl_fate_of(const AclAction& action, const DropReason& denied) {
   return {};
 }
 
-AclTables::AclTables(const AclBook& book, const Specials& specials, const DropReason& denied)
+AclTables::AclTables(const AclBook& book, const Specials& specials, const DropReason& denied,
+                     bool may_use_classes)
     : slots_(std::make_shared<AclSlots>(kAclFirstRuleSlot + book.rules.size())) {
   for (size_t i = 0; i < specials.size(); ++i) (*slots_)[i].fate = specials[i];
   for (size_t i = 0; i < book.rules.size(); ++i) {
@@ -36,31 +37,46 @@ AclTables::AclTables(const AclBook& book, const Specials& specials, const DropRe
       all.push_back({&match, kAclFirstRuleSlot + i});
       if (!match.needs_ports()) portless.push_back(all.back());
     }
-    const auto first =
-        static_cast<uint32_t>(family == AclFamily::kIpv4 ? AclClass::kIpv4 : AclClass::kIpv6);
+    const bool is_v4 = family == AclFamily::kIpv4;
     const bool reads_ports = all.size() != portless.size();
-    (family == AclFamily::kIpv4 ? needs_.ipv4_ports : needs_.ipv6_ports) = reads_ports;
-    if (reads_ports) classifiers_[first] = std::make_unique<AclClassifier>(family, true, all);
+    (is_v4 ? needs_.ipv4_ports : needs_.ipv6_ports) = reads_ports;
+    if (reads_ports) build(is_v4 ? AclClass::kIpv4 : AclClass::kIpv6, all, may_use_classes);
     if (portless.empty()) continue;
-    classifiers_[first + 1] = std::make_unique<AclClassifier>(family, false, portless);
+    build(is_v4 ? AclClass::kIpv4Portless : AclClass::kIpv6Portless, portless, may_use_classes);
   }
+}
+
+void AclTables::build(AclClass question, const std::vector<AclEntry>& entries,
+                      bool may_use_classes) {
+  const auto index = static_cast<uint32_t>(question);
+  const bool is_v4 = question == AclClass::kIpv4 || question == AclClass::kIpv4Portless;
+  const bool reads_ports = question == AclClass::kIpv4 || question == AclClass::kIpv6;
+  if (is_v4 && may_use_classes) class_tables_[index] = AclClassTables::make(reads_ports, entries);
+  if (class_tables_[index] != nullptr) return;
+  classifiers_[index] = std::make_unique<AclClassifier>(is_v4 ? AclFamily::kIpv4 : AclFamily::kIpv6,
+                                                        reads_ports, entries);
 }
 
 void AclTables::classify(AclClass question, const uint8_t* const* headers, uint32_t* slots,
                          uint32_t n) const noexcept {
-  const AclClassifier* classifier = classifiers_[static_cast<uint32_t>(question)].get();
-  if (classifier == nullptr) {
-    std::fill_n(slots, n, uint32_t{kAclDefaultSlot});
+  const auto index = static_cast<uint32_t>(question);
+  if (class_tables_[index] != nullptr) {
+    class_tables_[index]->classify(headers, slots, n);
+  } else if (classifiers_[index] != nullptr) {
+    classifiers_[index]->classify(headers, slots, n);
   } else {
-    classifier->classify(headers, slots, n);
+    std::fill_n(slots, n, uint32_t{kAclDefaultSlot});
   }
 }
 
-const char* AclTables::lookup_path() const {
-  for (const auto& classifier : classifiers_) {
-    if (classifier != nullptr) return classifier->lookup_path();
+Dict AclTables::lookup_paths() const {
+  static constexpr const char* kNames[] = {"ipv4", "ipv4_portless", "ipv6", "ipv6_portless"};
+  Dict paths;
+  for (uint32_t i = 0; i < kAclQuestions; ++i) {
+    if (class_tables_[i] != nullptr) paths[kNames[i]] = "class tables";
+    if (classifiers_[i] != nullptr) paths[kNames[i]] = classifiers_[i]->lookup_path();
   }
-  return "none";
+  return paths;
 }
 
 }  // namespace batchplane

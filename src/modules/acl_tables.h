@@ -10,6 +10,7 @@
 #include "core/context.h"
 #include "core/drop_reason.h"
 #include "modules/acl_book.h"
+#include "modules/acl_class_tables.h"
 #include "modules/acl_classifier.h"
 #include "modules/acl_header.h"
 #include "modules/tally.h"
@@ -47,7 +48,9 @@ class AclTables {
  public:
   using Specials = std::array<AclFate, kAclFirstRuleSlot>;
   // Throws ConfigError when there is no memory.
-  AclTables(const AclBook& book, const Specials& specials, const DropReason& denied);
+  // `may_use_classes`: short IPv4 lists are looked up through tables of classes.
+  AclTables(const AclBook& book, const Specials& specials, const DropReason& denied,
+            bool may_use_classes);
 
   // The slot of each packet. Worker.
   void find(Batch& batch, uint32_t* slots) const noexcept;
@@ -59,11 +62,16 @@ class AclTables {
   [[nodiscard]] AclSlot* slots() const { return slots_->data(); }
   // Outlives the tables: counts are read after they are gone.
   [[nodiscard]] const std::shared_ptr<AclSlots>& shared_slots() const { return slots_; }
-  [[nodiscard]] const char* lookup_path() const;
+  // Which look-up serves which packets.
+  [[nodiscard]] Dict lookup_paths() const;
 
  private:
+  void build(AclClass question, const std::vector<AclEntry>& entries, bool may_use_classes);
+
   AclNeeds needs_;
-  std::unique_ptr<AclClassifier> classifiers_[kAclQuestions];  // by AclClass; null = no rules
+  // By AclClass; at most one of both, none without rules.
+  std::unique_ptr<AclClassTables> class_tables_[kAclQuestions];
+  std::unique_ptr<AclClassifier> classifiers_[kAclQuestions];
   std::shared_ptr<AclSlots> slots_;
 };
 
