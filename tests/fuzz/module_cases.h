@@ -8,6 +8,7 @@
 
 #include "module_case.h"
 #include "module_cases_load_balancer.h"
+#include "module_cases_policy.h"
 
 namespace batchplane::fuzz {
 
@@ -73,6 +74,7 @@ inline std::vector<ModuleCase> module_cases() {
   const std::span<const ModuleCase> families[] = {
       kRouterCases,
       kLoadBalancerCases,
+      kPolicyCases,
   };
   std::vector<ModuleCase> all;
   for (const auto& family : families) all.insert(all.end(), family.begin(), family.end());

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// cases_acl.cc - access lists of 100 to 10,000 rules, with packets drawn from the rules.
+#include "base/net.h"
+#include "modules/acl_rule.h"
+#include "modules/case_tools.h"
+#include "modules/cases.h"
+
+namespace bench {
+namespace {
+
+using batchplane::AclMatch;
+using batchplane::AclRule;
+
+// A packet that the rule matches; others ahead of it may match it too.
+std::vector<uint8_t> frame_of(const AclMatch& match, uint32_t i) {
+  std::vector<uint8_t> frame = udp_frame(kRouterMac, 0);
+  uint8_t* ip = &frame[net::kEthBytes];
+  const auto address = [i](const batchplane::AclPrefix& prefix) {
+    return net::load32(prefix.bytes.data()) | (i * 2654435761U & ~net::mask4(prefix.length));
+  };
+  net::store32(ip + net::kIpSrc, address(match.src));
+  net::store32(ip + net::kIpDst, address(match.dst));
+  ip[net::kIpProto] = match.proto_mask != 0 ? match.proto : net::kProtoUdp;
+  net::store16(ip + net::kIpChecksum, 0);
+  net::store16(ip + net::kIpChecksum, net::checksum_finish(net::checksum_add(ip, net::kIpv4Bytes)));
+  net::store16(ip + net::kIpv4Bytes, static_cast<uint16_t>(match.src_ports.first + i % 7));
+  net::store16(ip + net::kIpv4Bytes + 2, match.dst_ports.first);
+  return frame;
+}
+
+void add_random(std::vector<ModuleCase>& all, uint32_t count, double per_batch_ns,
+                double per_pkt_ns) {
+  // Everything is permitted: the bench wants its packets back.
+  std::vector<AclRule> rules =
+      batchplane::make_synthetic_acl(Dict{{"style", "random"}, {"count", count}}, "bench");
+  List list;
+  for (AclRule& rule : rules) {
+    rule.action = {};
+    list.emplace_back(batchplane::format_acl_rule(rule));
+  }
+  ModuleCase c = plain("acl, " + text_of(count) + " rules", "acl", {{"rules", std::move(list)}});
+  c.frame = [rules = std::move(rules)](uint32_t i) {
+    return frame_of(rules[i * 7919 % rules.size()].match, i);
+  };
+  c.check = [](Packet&, uint32_t gate, uint32_t) { return expect_gate(gate, 0); };
+  ModuleCase tries = c;
+  tries.label += ", tries";
+  tries.params["lookup"] = "tries";
+  all.push_back(with_target(std::move(c), per_batch_ns, per_pkt_ns));
+  all.push_back(std::move(tries));
+}
+
+void add_acls(std::vector<ModuleCase>& all) {
+  ModuleCase paper = plain("acl, 100 rules of the papers", "acl",
+                           {{"synthetic", Dict{{"style", "paper"}, {"count", 100}}}});
+  paper.check = [](Packet&, uint32_t gate, uint32_t) { return expect_gate(gate, 0); };
+  all.push_back(with_target(std::move(paper), 40, 12));
+  add_random(all, 100, 40, 12);
+  add_random(all, 1000, 45, 20);
+  add_random(all, 10'000, 50, 40);
+}
+
+const AddCases kAdded{add_acls};
+
+}  // namespace
+}  // namespace bench

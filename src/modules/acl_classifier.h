@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// acl_classifier.h - finds the first rule that matches an IP header, in bulk; one instance, no
+// locking.
+//
+// With DPDK a thin cover over rte_acl, without it a plain walk over the rules.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "modules/acl_rule.h"
+
+namespace batchplane {
+
+// A rule as classifiers take it, first ones first.
+struct AclEntry {
+  const AclMatch* match = nullptr;
+  uint32_t id = 0;  // what a match gives; not 0
+};
+
+// Headers are read where they lie: without options or extension headers, the transport header right
+// behind. So many bytes have to be there, whatever the rules say:
+inline constexpr uint32_t kAclIpv4Bytes = 20 + 16;
+inline constexpr uint32_t kAclIpv6Bytes = 40 + 16;
+
+// classify(): any thread. Everything else: the control thread.
+class AclClassifier {
+ public:
+  // `headers`: what packets will be asked about. With `reads_ports` false only addresses and
+  // protocol are looked at, and rules that need more must not be among the entries.
+  // Throws ConfigError when there is no memory.
+  AclClassifier(AclFamily headers, bool reads_ports, const std::vector<AclEntry>& entries);
+  ~AclClassifier();
+  AclClassifier(const AclClassifier&) = delete;
+  AclClassifier& operator=(const AclClassifier&) = delete;
+
+  // ids[i] = id of the first entry that matches headers[i], or 0.
+  void classify(const uint8_t* const* headers, uint32_t* ids, uint32_t n) const noexcept;
+
+  // "avx512x32", "avx2", .. or "linear".
+  [[nodiscard]] const char* lookup_path() const;
+  // Memory of EAL that a classifier of so many rules takes while it is built and used, on the high
+  // side.
+  [[nodiscard]] static uint64_t memory_bytes(uint32_t n_rules);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace batchplane

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// acl_dpdk.cc - access rules on rte_acl, with the AVX-512 search where CPU and EAL allow it.
+//
+// Each four bytes of a header that are looked at cost every packet four steps through the tries:
+// the layout holds only those that some rule asks for.
+#include <rte_acl.h>
+#include <rte_errno.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "base/net.h"
+#include "modules/acl_classifier.h"
+
+namespace batchplane {
+namespace {
+
+constexpr uint32_t kIpv6NextHeader = 6;
+constexpr uint32_t kIpv6Src = 8;
+constexpr uint32_t kIpv6Dst = 24;
+constexpr uint32_t kIpv6Bytes = 40;
+constexpr uint32_t kTcpFlagsWord = 12;  // data offset, flags, window
+constexpr uint32_t kFlagsShift = 16;
+constexpr uint32_t kMostFields = 12;  // protocol, 8 address words, 2 ports, flags
+
+struct Offsets {
+  uint32_t proto;
+  uint32_t src;
+  uint32_t dst;
+  uint32_t ports;
+  uint32_t address_words;
+};
+
+Offsets offsets_of(AclFamily headers) {
+  if (headers == AclFamily::kIpv6) {
+    return {kIpv6NextHeader, kIpv6Src, kIpv6Dst, kIpv6Bytes, 4};
+  }
+  return {net::kIpProto, net::kIpSrc, net::kIpDst, net::kIpv4Bytes, 1};
+}
+
+// What the fields of a rule are, in the order of the layout.
+enum class Part : uint8_t { kProto, kSrc, kDst, kSrcPort, kDstPort, kFlags };
+struct Slot {
+  Part part;
+  uint32_t word = 0;
+};
+
+uint8_t bits_in_word(const AclPrefix& prefix, uint32_t word) {
+  const uint32_t before = 32 * word;
+  return static_cast<uint8_t>(prefix.length <= before ? 0 : std::min(prefix.length - before, 32U));
+}
+
+rte_acl_field field_of(const AclMatch& match, const Slot& slot) {
+  rte_acl_field field{};
+  switch (slot.part) {
+    case Part::kProto:
+      field.value.u8 = match.proto;
+      field.mask_range.u8 = match.proto_mask;
+      break;
+    case Part::kSrc:
+    case Part::kDst: {
+      const AclPrefix& prefix = slot.part == Part::kSrc ? match.src : match.dst;
+      field.value.u32 = net::load32(prefix.bytes.data() + 4 * slot.word);
+      field.mask_range.u32 = bits_in_word(prefix, slot.word);
+      break;
+    }
+    case Part::kSrcPort:
+    case Part::kDstPort: {
+      const AclPorts& ports = slot.part == Part::kSrcPort ? match.src_ports : match.dst_ports;
+      field.value.u16 = ports.first;
+      field.mask_range.u16 = ports.last;
+      break;
+    }
+    case Part::kFlags:
+      field.value.u32 = uint32_t{match.tcp_flags} << kFlagsShift;
+      field.mask_range.u32 = uint32_t{match.tcp_flags_mask} << kFlagsShift;
+      break;
+  }
+  return field;
+}
+
+class Layout {
+ public:
+  Layout(AclFamily headers, bool reads_ports, const std::vector<AclEntry>& entries) {
+    const Offsets at = offsets_of(headers);
+    add({Part::kProto}, RTE_ACL_FIELD_TYPE_BITMASK, 1, at.proto, true);
+    const auto any = [&](auto&& asks) {
+      return std::ranges::any_of(entries,
+                                 [&](const AclEntry& entry) { return asks(*entry.match); });
+    };
+    for (uint32_t word = 0; word < at.address_words; ++word) {
+      if (any([&](const AclMatch& match) { return match.src.length > 32 * word; })) {
+        add({Part::kSrc, word}, RTE_ACL_FIELD_TYPE_MASK, 4, at.src + 4 * word, true);
+      }
+    }
+    for (uint32_t word = 0; word < at.address_words; ++word) {
+      if (any([&](const AclMatch& match) { return match.dst.length > 32 * word; })) {
+        add({Part::kDst, word}, RTE_ACL_FIELD_TYPE_MASK, 4, at.dst + 4 * word, true);
+      }
+    }
+    if (!reads_ports) return;
+    if (any([](const AclMatch& m) { return !m.src_ports.is_any() || !m.dst_ports.is_any(); })) {
+      add({Part::kSrcPort}, RTE_ACL_FIELD_TYPE_RANGE, 2, at.ports, true);
+      add({Part::kDstPort}, RTE_ACL_FIELD_TYPE_RANGE, 2, at.ports + 2, false);
+    }
+    if (any([](const AclMatch& match) { return match.tcp_flags_mask != 0; })) {
+      add({Part::kFlags}, RTE_ACL_FIELD_TYPE_BITMASK, 4, at.ports + kTcpFlagsWord, true);
+    }
+  }
+
+  [[nodiscard]] const rte_acl_config& config() const { return config_; }
+  [[nodiscard]] uint32_t rule_bytes() const { return RTE_ACL_RULE_SZ(config_.num_fields); }
+
+  // All rules as rte_acl takes them, the first with the highest priority.
+  [[nodiscard]] std::vector<uint8_t> rules(const std::vector<AclEntry>& entries) const {
+    std::vector<uint8_t> bytes(entries.size() * rule_bytes());
+    uint8_t* to = bytes.data();
+    auto priority = static_cast<int32_t>(entries.size());
+    for (const AclEntry& entry : entries) {
+      const rte_acl_rule_data data{1, priority--, entry.id};
+      std::memcpy(to, &data, sizeof data);
+      for (uint32_t i = 0; i < config_.num_fields; ++i) {
+        const rte_acl_field field = field_of(*entry.match, slots_[i]);
+        std::memcpy(to + sizeof(rte_acl_rule) + i * sizeof field, &field, sizeof field);
+      }
+      to += rule_bytes();
+    }
+    return bytes;
+  }
+
+ private:
+  void add(Slot slot, uint8_t type, uint8_t size_bytes, uint32_t offset, bool is_new_word) {
+    if (config_.num_fields != 0 && is_new_word) ++input_;
+    const auto index = static_cast<uint8_t>(config_.num_fields);
+    config_.defs[index] = {type, size_bytes, index, input_, offset};
+    slots_[index] = slot;
+    ++config_.num_fields;
+  }
+
+  rte_acl_config config_{.num_categories = 1};
+  Slot slots_[kMostFields] = {};
+  uint8_t input_ = 0;
+};
+
+struct Search {
+  enum rte_acl_classify_alg algorithm;  // also the name of a function
+  const char* name;
+};
+constexpr Search kSearches[] = {{RTE_ACL_CLASSIFY_AVX512X32, "avx512x32"},
+                                {RTE_ACL_CLASSIFY_AVX512X16, "avx512x16"},
+                                {RTE_ACL_CLASSIFY_AVX2, "avx2"},
+                                {RTE_ACL_CLASSIFY_SSE, "sse"},
+                                {RTE_ACL_CLASSIFY_SCALAR, "scalar"}};
+
+}  // namespace
+
+struct AclClassifier::Impl {
+  rte_acl_ctx* ctx = nullptr;
+  const char* search = "scalar";
+  ~Impl() { rte_acl_free(ctx); }
+};
+
+uint64_t AclClassifier::memory_bytes(uint32_t n_rules) {
+  constexpr uint64_t kLeastBytes = 1 << 20;
+  constexpr uint64_t kRuleBytes = 16 << 10;
+  return kLeastBytes + n_rules * kRuleBytes;
+}
+
+AclClassifier::AclClassifier(AclFamily headers, bool reads_ports,
+                             const std::vector<AclEntry>& entries)
+    : impl_(std::make_unique<Impl>()) {
+  static std::atomic<uint32_t> serial{0};
+  const std::string name = "acl_" + std::to_string(serial.fetch_add(1));
+  const Layout layout(headers, reads_ports, entries);
+  const rte_acl_param param{name.c_str(), SOCKET_ID_ANY, layout.rule_bytes(),
+                            static_cast<uint32_t>(entries.size())};
+  impl_->ctx = rte_acl_create(&param);
+  const std::vector<uint8_t> rules = layout.rules(entries);
+  int error = impl_->ctx == nullptr ? -rte_errno : 0;
+  if (error == 0) {
+    error = rte_acl_add_rules(impl_->ctx, reinterpret_cast<const rte_acl_rule*>(rules.data()),
+                              static_cast<uint32_t>(entries.size()));
+  }
+  if (error == 0) error = rte_acl_build(impl_->ctx, &layout.config());
+  if (error != 0) {
+    throw ConfigError("cannot build a classifier of " + std::to_string(entries.size()) +
+                          " rules (" + rte_strerror(-error) + ")",
+                      "", "give the daemon more memory, or use fewer rules");
+  }
+  for (const Search& search : kSearches) {
+    if (rte_acl_set_ctx_classify(impl_->ctx, search.algorithm) != 0) continue;
+    impl_->search = search.name;
+    break;
+  }
+}
+
+AclClassifier::~AclClassifier() = default;
+
+void AclClassifier::classify(const uint8_t* const* headers, uint32_t* ids,
+                             uint32_t n) const noexcept {
+  rte_acl_classify(impl_->ctx, const_cast<const uint8_t**>(headers), ids, n, 1);
+}
+
+const char* AclClassifier::lookup_path() const { return impl_->search; }
+
+}  // namespace batchplane

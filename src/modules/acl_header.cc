@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// acl_header.cc - options, extension headers, fragments and short packets, one packet at a time.
+#include "modules/acl_header.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/net.h"
+#include "modules/acl_classifier.h"
+#include "modules/ipv4_header.h"
+
+namespace batchplane {
+namespace {
+
+constexpr uint32_t kIpv6Bytes = 40;
+constexpr uint32_t kIpv6PayloadLength = 4;
+constexpr uint32_t kIpv6NextHeader = 6;
+constexpr uint32_t kMostExtensionHeaders = 8;
+constexpr uint32_t kTransportBytes = kAclIpv4Bytes - net::kIpv4Bytes;
+static_assert(kAclIpv6Bytes - kIpv6Bytes == kTransportBytes && kAclIpv6Bytes <= kAclRoomBytes);
+
+struct Parsed {
+  AclClass question;
+  uint32_t proto = 0;
+  uint32_t transport_at = 0;  // from the network header; 0 = portless
+};
+
+// A header of `fixed` bytes with its transport header right behind, in `room`; zeros where the
+// packet ends.
+const uint8_t* copy_key(const uint8_t* ip, uint32_t fixed, uint32_t proto_at, const Parsed& parsed,
+                        uint32_t total_bytes, uint8_t* room) {
+  std::memset(room, 0, kAclRoomBytes);
+  std::memcpy(room, ip, fixed);
+  room[proto_at] = static_cast<uint8_t>(parsed.proto);
+  if (parsed.transport_at != 0) {
+    const uint32_t there = std::min(total_bytes - parsed.transport_at, kTransportBytes);
+    std::memcpy(room + fixed, ip + parsed.transport_at, there);
+  }
+  return room;
+}
+
+Parsed with_transport(AclClass with_ports, AclClass portless, uint32_t proto, uint32_t at,
+                      uint32_t total_bytes) {
+  const uint32_t least = acl_transport_bytes(proto);
+  if (least == 0) return {portless, proto};
+  if (total_bytes < at + least) return {AclClass::kTooShort};
+  return {with_ports, proto, at};
+}
+
+Parsed parse_ipv4(const uint8_t* ip, uint32_t total_bytes, bool needs_ports) {
+  constexpr uint32_t kOffsetBits = 0x1fff;
+  const uint32_t header_bytes = header_bytes_of(ip);
+  const uint32_t proto = ip[net::kIpProto];
+  if (header_bytes < net::kIpv4Bytes || header_bytes > total_bytes) return {AclClass::kBadHeader};
+  if (!needs_ports) return {AclClass::kIpv4Portless, proto};
+  const uint32_t fragment = net::load16(ip + net::kIpFragment) & kOffsetBits;
+  // RFC 3128: it would overwrite the flags of a first fragment that was let through.
+  if (fragment == 1 && proto == net::kProtoTcp) return {AclClass::kTinyFragment};
+  if (fragment != 0) return {AclClass::kIpv4Portless, proto};
+  return with_transport(AclClass::kIpv4, AclClass::kIpv4Portless, proto, header_bytes, total_bytes);
+}
+
+Parsed parse_ipv6(const uint8_t* ip, uint32_t total_bytes, bool needs_ports) {
+  constexpr uint32_t kHopByHop = 0;
+  constexpr uint32_t kRouting = 43;
+  constexpr uint32_t kFragment = 44;
+  constexpr uint32_t kDestination = 60;
+  uint32_t proto = ip[kIpv6NextHeader];
+  uint32_t at = kIpv6Bytes;
+  for (uint32_t i = 0; i < kMostExtensionHeaders; ++i) {
+    if (proto != kHopByHop && proto != kRouting && proto != kFragment && proto != kDestination) {
+      if (!needs_ports) return {AclClass::kIpv6Portless, proto};
+      return with_transport(AclClass::kIpv6, AclClass::kIpv6Portless, proto, at, total_bytes);
+    }
+    if (at + 8 > total_bytes) return {AclClass::kTooShort};
+    const bool is_fragment = proto == kFragment;
+    const uint32_t size_bytes = is_fragment ? 8 : (ip[at + 1] + 1U) * 8;
+    proto = ip[at];
+    if (is_fragment && net::load16(ip + at + 2) >> 3 != 0) return {AclClass::kIpv6Portless, proto};
+    at += size_bytes;
+    if (at > total_bytes) return {AclClass::kTooShort};
+  }
+  return {AclClass::kBadHeader};
+}
+
+}  // namespace
+
+AclKey find_acl_key(Packet& pkt, AclNeeds needs, uint8_t* room) noexcept {
+  const uint32_t l3 = l3_offset_of(pkt);
+  const uint32_t len_bytes = pkt.len_bytes();
+  const uint8_t* ip = pkt.data() + l3;
+  // An offset that a module has set tells that IP is there; otherwise the frame's type does.
+  const bool has_type = l3 == net::kEthBytes;
+  if (len_bytes <= l3) return {AclClass::kTooShort};
+  const uint32_t type = has_type ? net::load16(ip - 2) : 0;
+  const uint32_t version = ip[0] >> 4;
+  const uint32_t room_bytes = len_bytes - l3;
+  if (has_type ? type == net::kTypeIpv4 : version == 4) {
+    if (room_bytes < net::kIpv4Bytes) return {AclClass::kTooShort};
+    if (version != 4) return {AclClass::kBadHeader};
+    const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+    if (total_bytes > room_bytes) return {AclClass::kTooShort};
+    const Parsed parsed = parse_ipv4(ip, total_bytes, needs.ipv4_ports);
+    const bool lies_well = parsed.question != AclClass::kIpv4 ||
+                           (parsed.transport_at == net::kIpv4Bytes && room_bytes >= kAclIpv4Bytes);
+    if (lies_well) return {parsed.question, ip};
+    return {parsed.question,
+            copy_key(ip, net::kIpv4Bytes, net::kIpProto, parsed, total_bytes, room)};
+  }
+  if (has_type ? type == net::kTypeIpv6 : version == 6) {
+    if (room_bytes < kIpv6Bytes) return {AclClass::kTooShort};
+    if (version != 6) return {AclClass::kBadHeader};
+    const uint32_t total_bytes = kIpv6Bytes + net::load16(ip + kIpv6PayloadLength);
+    if (total_bytes > room_bytes) return {AclClass::kTooShort};
+    const Parsed parsed = parse_ipv6(ip, total_bytes, needs.ipv6_ports);
+    const bool lies_well = parsed.proto == ip[kIpv6NextHeader] &&
+                           (parsed.question != AclClass::kIpv6 ||
+                            (parsed.transport_at == kIpv6Bytes && room_bytes >= kAclIpv6Bytes));
+    if (lies_well || static_cast<uint32_t>(parsed.question) >= kAclQuestions) {
+      return {parsed.question, ip};
+    }
+    return {parsed.question, copy_key(ip, kIpv6Bytes, kIpv6NextHeader, parsed, total_bytes, room)};
+  }
+  return {AclClass::kOther};
+}
+
+}  // namespace batchplane

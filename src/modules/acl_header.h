@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// acl_header.h - brings the headers of a packet into the one form that classifiers read.
+#pragma once
+
+#include <cstdint>
+
+#include "core/packet.h"
+
+namespace batchplane {
+
+// Which question a packet asks, or why it asks none.
+enum class AclClass : uint8_t {
+  kIpv4,          // with ports
+  kIpv4Portless,  // another protocol, or a fragment behind the first
+  kIpv6,
+  kIpv6Portless,
+  kOther,  // no IP
+  kTooShort,
+  kBadHeader,
+  kTinyFragment,
+};
+inline constexpr uint32_t kAclQuestions = 4;  // the first four classes
+
+struct AclKey {
+  AclClass question = AclClass::kOther;
+  const uint8_t* header = nullptr;
+};
+
+// Ports and flags that some rule looks at have to be there; if none does, all packets are portless.
+struct AclNeeds {
+  bool ipv4_ports = false;
+  bool ipv6_ports = false;
+};
+
+inline constexpr uint32_t kAclRoomBytes = 64;
+
+// Bytes of transport header that rules may look at: 0 for protocols without ports.
+inline uint32_t acl_transport_bytes(uint32_t proto) {
+  constexpr uint64_t kUdpAndDccp = 1ULL << 17 | 1ULL << 33;
+  if (proto == 6) return 14;
+  return (proto < 64 && (kUdpAndDccp >> proto & 1) != 0) || proto == 132 || proto == 136 ? 4 : 0;
+}
+
+// `room`: kAclRoomBytes that stay as long as the key, for headers that have to be copied.
+AclKey find_acl_key(Packet& pkt, AclNeeds needs, uint8_t* room) noexcept;
+
+}  // namespace batchplane

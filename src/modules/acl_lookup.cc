@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// acl_lookup.cc - a batch's way through the classifiers: plain IPv4 in one sweep, the rest apart.
+#include <cstring>
+
+#include "base/net.h"
+#include "modules/acl_tables.h"
+#include "modules/ipv4_header.h"
+
+namespace batchplane {
+namespace {
+
+constexpr uint8_t kPlainHeader = 0x45;  // version 4, no options
+
+// The common case in one sweep: IPv4 without options, and with ports where rules ask for them. The
+// headers are read where they lie. False when some packet is otherwise.
+template <bool kNeedsPorts>
+bool gather(Batch& batch, const uint8_t** headers) noexcept {
+  constexpr uint32_t kLeastBytes = kNeedsPorts ? kAclIpv4Bytes : net::kIpv4Bytes;
+  constexpr uint16_t kOffsetBits = 0xff1f;  // of the fragment field, as it lies in memory
+  const uint32_t n = batch.size_pkts;
+  bool is_plain = true;
+  for (uint32_t i = 0; i < n; ++i) {
+    Packet& pkt = *batch[i];
+    const uint32_t l3 = l3_offset_of(pkt);
+    const uint32_t len_bytes = pkt.len_bytes();
+    const uint8_t* ip = pkt.data() + l3;
+    headers[i] = ip;
+    if (len_bytes < l3 + kLeastBytes) [[unlikely]]
+      return false;
+    const uint32_t first = load32_raw(ip);
+    const uint32_t total_bytes = net::be16(static_cast<uint16_t>(first >> 16));
+    const bool is_type_good =
+        (l3 != net::kEthBytes) | (net::load16(pkt.data() + 12) == net::kTypeIpv4);
+    bool is_good =
+        is_type_good & ((first & 0xff) == kPlainHeader) & (total_bytes <= len_bytes - l3);
+    if constexpr (kNeedsPorts) {
+      uint16_t fragment;
+      std::memcpy(&fragment, ip + net::kIpFragment, 2);
+      const uint32_t proto = load32_raw(ip + net::kIpTtl) >> 8 & 0xff;
+      const uint32_t transport_bytes = proto == net::kProtoTcp ? 14 : 4;
+      is_good &= (fragment & kOffsetBits) == 0;
+      is_good &= (proto == net::kProtoTcp) | (proto == net::kProtoUdp);
+      is_good &= total_bytes >= net::kIpv4Bytes + transport_bytes;
+    } else {
+      is_good &= total_bytes >= net::kIpv4Bytes;
+    }
+    is_plain &= is_good;
+  }
+  return is_plain;
+}
+
+// Packets are sorted by the question that they ask; each question is asked once.
+[[gnu::noinline]] void classify_mixed(const AclTables& tables, Batch& batch,
+                                      uint32_t* ids) noexcept {
+  alignas(64) uint8_t room[exec::kMaxBatchPkts][kAclRoomBytes];
+  const uint8_t* headers[kAclQuestions][exec::kMaxBatchPkts];
+  uint16_t who[kAclQuestions][exec::kMaxBatchPkts];
+  uint32_t n_asking[kAclQuestions] = {};
+  for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+    const AclKey key = find_acl_key(*batch[i], tables.needs(), room[i]);
+    const auto question = static_cast<uint32_t>(key.question);
+    if (question >= kAclQuestions) {
+      ids[i] = kAclOtherSlot + question - static_cast<uint32_t>(AclClass::kOther);
+      continue;
+    }
+    headers[question][n_asking[question]] = key.header;
+    who[question][n_asking[question]++] = static_cast<uint16_t>(i);
+  }
+  uint32_t found[exec::kMaxBatchPkts];
+  for (uint32_t question = 0; question < kAclQuestions; ++question) {
+    const uint32_t n = n_asking[question];
+    if (n == 0) continue;
+    tables.classify(static_cast<AclClass>(question), headers[question], found, n);
+    for (uint32_t i = 0; i < n; ++i) ids[who[question][i]] = found[i];
+  }
+}
+
+}  // namespace
+
+void AclTables::find(Batch& batch, uint32_t* slots) const noexcept {
+  const uint32_t n = batch.size_pkts;
+  if (n == 0) __builtin_unreachable();  // else g++ warns of headers that nobody wrote
+  const uint8_t* headers[exec::kMaxBatchPkts];
+  const bool is_plain =
+      needs_.ipv4_ports ? gather<true>(batch, headers) : gather<false>(batch, headers);
+  if (is_plain) [[likely]] {
+    classify(needs_.ipv4_ports ? AclClass::kIpv4 : AclClass::kIpv4Portless, headers, slots, n);
+  } else {
+    classify_mixed(*this, batch, slots);
+  }
+}
+
+}  // namespace batchplane

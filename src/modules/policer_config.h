@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// policer_config.h - what a policer measures by and does, from its parameters.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "core/args.h"
+#include "modules/dscp_field.h"
+#include "modules/policer_meter.h"
+
+namespace batchplane {
+
+struct ColourAction {
+  enum class Kind : uint8_t { kPermit, kDrop, kSetDscp };
+  Kind kind = Kind::kPermit;
+  uint8_t dscp = 0;
+};
+
+// Read by the worker, replaced as a whole.
+struct PolicerConfig {
+  MeterProfile profile;
+  std::array<ColourAction, kColours> actions;
+  std::array<uint8_t, kDscpValues> colour_of_dscp{};
+  uint32_t overhead_bytes = 0;
+  bool is_aware = false;
+  bool has_actions = false;  // some colour does more than to pass
+};
+
+// The parameters of a policer that may change while it runs, checked by what they say together.
+// `params` has all of them; throws ConfigError below `where`.
+PolicerConfig make_policer_config(bool is_two_rate, const Dict& params, const std::string& where);
+
+// The parameters that make_policer_config reads.
+const std::vector<ParamSpec>& live_policer_params();
+
+}  // namespace batchplane
