@@ -3,9 +3,11 @@
 // counters that survive it, and bad input.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
+#include <thread>
 
-#include "base/rng.h"
+#include "core/live_table.h"
 #include "module_harness.h"
 
 namespace batchplane {
@@ -148,6 +150,44 @@ TEST(LoadBalancerLive, ServicesComeAndGo) {
   EXPECT_EQ(harness.command("list")["services"].as_list().size(), 1U);
   EXPECT_EQ(harness.module().saved_params().at("services").as_list().size(), 1U);
   EXPECT_EQ(counts(harness).at("ns1"), 2);
+}
+
+// A worker looks up all the while: no packet is without a backend, and what is counted is what
+// came.
+TEST(LoadBalancerLive, NoPacketIsLostWhileBackendsChange) {
+  Quiescence quiescence;
+  Environment env;
+  env.quiescence = &quiescence;
+  ModuleHarness harness("load_balancer", web(8), kGates, &env);
+  const std::vector<Bytes> frames = flows(64);
+  std::atomic<bool> is_over{false};
+  std::atomic<uint64_t> n_batches{0};
+  uint64_t n_lost = 0;
+  std::map<uint32_t, int64_t> n_by_gate;
+  quiescence.set_online(0, true);
+  std::thread worker([&] {
+    while (!is_over) {
+      const Outcome outcome = harness.run(frames);
+      n_lost += frames.size() - outcome.outputs.size();
+      for (const Output& output : outcome.outputs) ++n_by_gate[output.gate];
+      ++n_batches;
+      quiescence.pass(0);
+    }
+    quiescence.set_online(0, false);
+  });
+  for (int round = 0; round < 20; ++round) {
+    const uint64_t before = n_batches;
+    harness.command("add", change(label("new", round % 3), 20));
+    harness.command("delete", removal(label("new", round % 3)));
+    while (n_batches < before + 3) std::this_thread::yield();
+  }
+  is_over = true;
+  worker.join();
+  EXPECT_EQ(n_lost, 0U);
+  const auto found = counts(harness);
+  for (uint32_t gate = 0; gate < 8; ++gate) {
+    EXPECT_EQ(found.at(label("b", static_cast<int>(gate))), n_by_gate[gate]);
+  }
 }
 
 TEST(LoadBalancerLive, SavedParametersGiveTheSameBalancer) {
