@@ -5,7 +5,6 @@
 // in: 1   out: by backend   drops: no_service, no_backend, too_short
 // state: services and backends (editable live), packets per backend
 #include <algorithm>
-#include <atomic>
 
 #include "core/live_table.h"
 #include "core/module.h"
@@ -13,6 +12,7 @@
 #include "modules/load_balancer_flows.h"
 #include "modules/maglev.h"
 #include "modules/rule_table.h"
+#include "modules/tally.h"
 
 namespace batchplane {
 namespace {
@@ -34,7 +34,7 @@ class LoadBalancer final : public Module {
         other_gate_(args.integer("other_gate")),
         n_slots_(slots_of(args)),
         book_(n_slots_),
-        counters_(std::make_unique<Counter[]>(kBackendNumbers)),
+        counters_(std::make_unique<Tally[]>(kBackendNumbers)),
         live_(std::make_unique<LoadBalancerTable>(), std::make_unique<LoadBalancerTable>(),
               args.env().quiescence) {
     book_.load(args.list("services"), args.where(), kMaxRuleGates);
@@ -55,7 +55,7 @@ class LoadBalancer final : public Module {
 
   Value command(const std::string& verb, const Value& args) override {
     Dict answer;
-    if (verb == "list") return Dict{{"services", book_.list()}};
+    if (verb == "list") return list(args);
     if (verb == "add") {
       answer = book_.add_backend(args, n_gates_).as_dict();
     } else if (verb == "delete") {
@@ -73,12 +73,19 @@ class LoadBalancer final : public Module {
   }
 
   [[nodiscard]] Value show() const override {
-    List services;
-    for (const Service& service : book_.services()) services.emplace_back(counts_of(service));
-    return Dict{{"services", std::move(services)},
+    Dict pkts;
+    for (const Service& service : book_.services()) {
+      Dict of_service;
+      for (const Backend& backend : service.backends) {
+        of_service.emplace(backend.name, pkts_of(backend));
+      }
+      pkts.emplace(service.name, std::move(of_service));
+    }
+    return Dict{{"services", static_cast<int64_t>(book_.services().size())},
                 {"backends", book_.n_backends()},
                 {"table_slots", n_slots_},
-                {"table_bytes", static_cast<int64_t>(live_.current().size_bytes())}};
+                {"table_bytes", static_cast<int64_t>(live_.current().size_bytes())},
+                {"pkts", std::move(pkts)}};
   }
 
   [[nodiscard]] Dict saved_params() const override { return {{"services", book_.list()}}; }
@@ -88,7 +95,7 @@ class LoadBalancer final : public Module {
   void inherit(Module& old) override {
     auto& other = static_cast<LoadBalancer&>(old);
     book_.renumber_as(other.book_);
-    for (const uint16_t number : book_.take_fresh_numbers()) other.counters_[number] = 0;
+    for (const uint16_t number : book_.take_fresh_numbers()) other.counters_[number].set(0);
     publish();
   }
   void adopt(Module& old) noexcept override {
@@ -96,8 +103,6 @@ class LoadBalancer final : public Module {
   }
 
  private:
-  using Counter = std::atomic<uint64_t>;  // one writer: the worker
-
   static uint32_t slots_of(const Args& args) {
     const uint32_t n_slots = args.u32("table_slots");
     if (is_prime(n_slots)) return n_slots;
@@ -111,7 +116,7 @@ class LoadBalancer final : public Module {
             Batch& batch) noexcept {
     const uint32_t n = batch.size_pkts;
     const BackendAction* const actions = table.actions();
-    Counter* const counters = counters_.get();
+    Tally* const counters = counters_.get();
     uint16_t numbers[exec::kMaxBatchPkts];
     uint32_t least = ~0U;
     for (uint32_t i = 0; i < n; ++i) {
@@ -119,8 +124,7 @@ class LoadBalancer final : public Module {
       numbers[i] = number;
       least = std::min<uint32_t>(least, number);
       ctx.gates[i] = actions[number].gate;
-      Counter& counter = counters[number];
-      counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      counters[number].add(1);
     }
     if (table.has_macs()) {
       for (uint32_t i = 0; i < n; ++i) {
@@ -155,31 +159,47 @@ class LoadBalancer final : public Module {
 
   // No worker counts for a number before the table that names it is swapped in.
   void publish() {
-    for (const uint16_t number : book_.take_fresh_numbers()) counters_[number] = 0;
+    for (const uint16_t number : book_.take_fresh_numbers()) counters_[number].set(0);
     auto next = std::make_unique<LoadBalancerTable>(book_.build());
     next->set_other_gate(static_cast<GateIndex>(std::max<int64_t>(other_gate_, 0)));
     live_.replace(std::move(next), std::make_unique<LoadBalancerTable>());
   }
 
-  [[nodiscard]] Dict counts_of(const Service& service) const {
+  [[nodiscard]] uint64_t pkts_of(const Backend& backend) const {
+    return counters_[backend.number].value();
+  }
+
+  // A row for each service and each backend; of one service when `args` name it.
+  [[nodiscard]] Value list(const Value& args) const {
+    check_keys(args, {"service"}, "list");
+    const bool is_one = args.has("service");
+    const std::string only = is_one ? name_in(args, "service", "list") : "";
+    List services;
     List backends;
-    uint64_t n_pkts = 0;
-    for (const Backend& backend : service.backends) {
-      const uint64_t pkts = counters_[backend.number].load(std::memory_order_relaxed);
-      n_pkts += pkts;
-      backends.emplace_back(Dict{{"name", backend.name},
-                                 {"slots", backend.n_slots},
-                                 {"share", static_cast<double>(backend.n_slots) / n_slots_},
-                                 {"pkts", pkts}});
+    for (const Service& service : book_.services()) {
+      if (is_one && service.name != only) continue;
+      uint64_t n_pkts = 0;
+      for (const Backend& backend : service.backends) {
+        n_pkts += pkts_of(backend);
+        Dict row = backend.value().as_dict();
+        row["service"] = service.name;
+        row["share"] = static_cast<double>(backend.n_slots) / n_slots_;
+        row["pkts"] = pkts_of(backend);
+        backends.emplace_back(std::move(row));
+      }
+      Dict row = service.value().as_dict();
+      row["backends"] = static_cast<int64_t>(service.backends.size());
+      row["pkts"] = n_pkts;
+      services.emplace_back(std::move(row));
     }
-    return Dict{{"name", service.name}, {"pkts", n_pkts}, {"backends", std::move(backends)}};
+    return Dict{{"services", std::move(services)}, {"backends", std::move(backends)}};
   }
 
   const uint64_t seed_;
   const int64_t other_gate_;
   const uint32_t n_slots_;
   LoadBalancerBook book_;
-  std::unique_ptr<Counter[]> counters_;  // by backend number
+  std::unique_ptr<Tally[]> counters_;  // by backend number
   LiveTable<LoadBalancerTable> live_;
   mutable uint32_t n_gates_ = 1;  // as linked; live backends may name no other gate
 };

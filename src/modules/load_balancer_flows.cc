@@ -113,8 +113,8 @@ uint32_t gather(uint64_t seed, Batch& batch, Key4* keys, uint32_t* hashes, uint1
 void find_slots(const LoadBalancerTable& table, uint64_t seed, Batch& batch,
                 const uint16_t** slots) noexcept {
   const uint32_t n = batch.size_pkts;
-  if (n == 0) __builtin_unreachable();  // else g++ warns of keys that nobody wrote
   Key4 keys[exec::kMaxBatchPkts];
+  keys[0] = {0};  // else g++ warns of keys that nobody wrote
   uint32_t hashes[exec::kMaxBatchPkts];
   uint32_t views[exec::kMaxBatchPkts];
   uint16_t odd[exec::kMaxBatchPkts];

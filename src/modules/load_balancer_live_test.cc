@@ -3,9 +3,11 @@
 // counters that survive it, and bad input.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
+#include <thread>
 
-#include "base/rng.h"
+#include "core/live_table.h"
 #include "module_harness.h"
 
 namespace batchplane {
@@ -43,13 +45,11 @@ std::vector<Bytes> flows(uint16_t n, uint16_t first = 0) {
   return frames;
 }
 
-std::map<std::string, int64_t> counts(ModuleHarness& harness, const std::string& what = "pkts") {
+std::map<std::string, int64_t> counts(ModuleHarness& harness) {
   std::map<std::string, int64_t> found;
   const Value shown = harness.module().show();
-  for (const Value& service : shown["services"].as_list()) {
-    for (const Value& item : service["backends"].as_list()) {
-      found[item["name"].as_string()] += item[what].as_int();
-    }
+  for (const auto& [service, backends] : shown["pkts"].as_dict()) {
+    for (const auto& [name, pkts] : backends.as_dict()) found[name] += pkts.as_int();
   }
   return found;
 }
@@ -61,7 +61,7 @@ TEST(LoadBalancerLive, AddingMovesHardlyMoreThanTheLeast) {
   const Value answer = harness.command("add", change("new", 20));
   EXPECT_NEAR(answer["least_share"].as_double(), 1.0 / 11, 0.001);
   EXPECT_GE(answer["moved_share"].as_double(), answer["least_share"].as_double());
-  EXPECT_LE(answer["moved_share"].as_double(), answer["least_share"].as_double() + 0.03);
+  EXPECT_LE(answer["moved_share"].as_double(), answer["least_share"].as_double() + 0.01);
   EXPECT_EQ(answer["backends"].as_int(), 11);
   const std::vector<uint32_t> after = harness.run(frames).gates();
   uint32_t n_moved = 0;
@@ -83,7 +83,7 @@ TEST(LoadBalancerLive, ABackendThatIsThereIsChanged) {
   const Value weight = harness.command("add", change("b2", 9, 3));
   EXPECT_NEAR(weight["least_share"].as_double(), 0.25, 0.001);  // from a quarter to a half
   EXPECT_LE(weight["moved_share"].as_double(), 0.45);
-  EXPECT_NEAR(counts(harness, "slots")["b2"], 65537 / 2, 2);
+  EXPECT_NEAR(harness.command("list")["backends"].as_list()[2]["share"].as_double(), 0.5, 0.001);
 }
 
 TEST(LoadBalancerLive, TheLastBackendMayGo) {
@@ -148,7 +148,46 @@ TEST(LoadBalancerLive, ServicesComeAndGo) {
   harness.command("delete_service", Dict{{"name", "web"}});
   EXPECT_EQ(harness.run({dns, flows(1)[0]}).dropped_for("no_service"), 1U);
   EXPECT_EQ(harness.command("list")["services"].as_list().size(), 1U);
+  EXPECT_EQ(harness.module().saved_params().at("services").as_list().size(), 1U);
   EXPECT_EQ(counts(harness).at("ns1"), 2);
+}
+
+// A worker looks up all the while: no packet is without a backend, and what is counted is what
+// came.
+TEST(LoadBalancerLive, NoPacketIsLostWhileBackendsChange) {
+  Quiescence quiescence;
+  Environment env;
+  env.quiescence = &quiescence;
+  ModuleHarness harness("load_balancer", web(8), kGates, &env);
+  const std::vector<Bytes> frames = flows(64);
+  std::atomic<bool> is_over{false};
+  std::atomic<uint64_t> n_batches{0};
+  uint64_t n_lost = 0;
+  std::map<uint32_t, int64_t> n_by_gate;
+  quiescence.set_online(0, true);
+  std::thread worker([&] {
+    while (!is_over) {
+      const Outcome outcome = harness.run(frames);
+      n_lost += frames.size() - outcome.outputs.size();
+      for (const Output& output : outcome.outputs) ++n_by_gate[output.gate];
+      ++n_batches;
+      quiescence.pass(0);
+    }
+    quiescence.set_online(0, false);
+  });
+  for (int round = 0; round < 20; ++round) {
+    const uint64_t before = n_batches;
+    harness.command("add", change(label("new", round % 3), 20));
+    harness.command("delete", removal(label("new", round % 3)));
+    while (n_batches < before + 3) std::this_thread::yield();
+  }
+  is_over = true;
+  worker.join();
+  EXPECT_EQ(n_lost, 0U);
+  const auto found = counts(harness);
+  for (uint32_t gate = 0; gate < 8; ++gate) {
+    EXPECT_EQ(found.at(label("b", static_cast<int>(gate))), n_by_gate[gate]);
+  }
 }
 
 TEST(LoadBalancerLive, SavedParametersGiveTheSameBalancer) {
@@ -161,16 +200,36 @@ TEST(LoadBalancerLive, SavedParametersGiveTheSameBalancer) {
   harness.command("add", tunnelled);
   harness.command("add_service", Dict{{"name", "six"}, {"address", "2001:db8::1"}});
   const Dict saved = harness.module().saved_params();
-  EXPECT_EQ(saved.at("services"), harness.command("list")["services"]);
   ModuleHarness again("load_balancer", saved, kGates);
   EXPECT_EQ(again.module().saved_params(), saved);
   EXPECT_EQ(again.run(flows(250)).gates(), harness.run(flows(250)).gates());
+}
+
+TEST(LoadBalancerLive, ListsARowForEachBackend) {
+  ModuleHarness harness("load_balancer", web(3), kGates);
+  harness.command("add_service", Dict{{"name", "empty"}, {"address", "2001:db8::1"}});
+  const Outcome outcome = harness.run(flows(90));
+  const Value all = harness.command("list");
+  ASSERT_EQ(all["services"].as_list().size(), 2U);
+  EXPECT_EQ(all["services"].as_list()[0]["pkts"].as_int(), 90);
+  EXPECT_EQ(all["services"].as_list()[1]["backends"].as_int(), 0);
+  EXPECT_EQ(all["services"].as_list()[1]["address"].as_string(), "2001:db8::1");
+  ASSERT_EQ(all["backends"].as_list().size(), 3U);
+  for (uint32_t i = 0; i < 3; ++i) {
+    const Value& row = all["backends"].as_list()[i];
+    EXPECT_EQ(row["service"].as_string(), "web");
+    EXPECT_EQ(row["pkts"].as_int(), static_cast<int64_t>(outcome.at(i).size()));
+    EXPECT_NEAR(row["share"].as_double(), 1 / 3.0, 0.001);
+  }
+  EXPECT_TRUE(harness.command("list", Dict{{"service", "empty"}})["backends"].as_list().empty());
+  EXPECT_THROW(harness.command("list", Dict{{"name", "web"}}), ConfigError);
 }
 
 TEST(LoadBalancerLive, RefusedChangesChangeNothing) {
   ModuleHarness harness("load_balancer", web(3), 3);
   harness.run(flows(50));
   const Value list = harness.command("list");
+  const Dict saved = harness.module().saved_params();
   const Value shown = harness.module().show();
   const auto refuses = [&](const std::string& verb, const Value& args, const std::string& words) {
     try {
@@ -202,6 +261,7 @@ TEST(LoadBalancerLive, RefusedChangesChangeNothing) {
           "backends[1]");
   refuses("replace", Dict{}, "replace");
   EXPECT_EQ(harness.command("list"), list);
+  EXPECT_EQ(harness.module().saved_params(), saved);
   EXPECT_EQ(harness.module().show(), shown);
 }
 

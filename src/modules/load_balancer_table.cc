@@ -48,6 +48,7 @@ void LoadBalancerTable::find_rest(const Key4* keys, uint32_t n, uint64_t mask,
     at[n_missing] = i;
     n_missing += found[i] == FlatTable<1>::kMissing ? 1 : 0;
   }
+  if (n_missing == 0) return;
   services4_.find_bulk(masked, n_missing, values);
   for (uint32_t i = 0; i < n_missing; ++i) found[at[i]] = values[i];
 }
