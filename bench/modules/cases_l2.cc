@@ -86,9 +86,101 @@ void add_vrf(std::vector<ModuleCase>& all) {
   all.push_back(std::move(set));
 }
 
+void add_vxlan(std::vector<ModuleCase>& all) {
+  List tunnels;
+  List vnis;
+  for (uint32_t i = 0; i < 256; ++i) {
+    tunnels.push_back(Dict{{"id", i},
+                           {"vni", 1000 + i},
+                           {"remote", net::format_ipv4((192U << 24) + i)},
+                           {"local", "10.0.0.1"}});
+  }
+  ModuleCase encap = plain("vxlan_encap, 256 tunnels", "vxlan_encap", {{"tunnels", tunnels}});
+  encap.feed = Feed::kFrames;
+  encap.before_kind = "set_meta";
+  encap.before_params = {{"tunnel_id", 77}};
+  encap.check = [](Packet& pkt, uint32_t, uint32_t) {
+    const std::string wrong = expect_good_sum(pkt);
+    return wrong.empty() ? expect_byte(pkt, 48, (1000 + 77) & 0xff) : wrong;
+  };
+  all.push_back(with_target(std::move(encap), 8, 7.75));
+  all.back().note = "the target is 8 ns per packet in batches of 32";
+  ModuleCase decap =
+      plain("vxlan_decap", "vxlan_decap", {{"vnis", List{Dict{{"vni", 0}, {"gate", 1}}}}});
+  decap.feed = Feed::kFrames;
+  decap.gates = 2;
+  // A frame of an empty payload: the rig's frames end at 64 bytes.
+  decap.frame = [](uint32_t i) {
+    std::vector<uint8_t> frame = udp_frame(kRouterMac, flow_address(i % kGates));
+    frame.resize(64);
+    uint8_t* const ip = &frame[net::kEthBytes];
+    net::store16(ip + net::kIpTotalLength, 50);
+    net::store16(ip + net::kIpChecksum, 0);
+    net::store16(ip + net::kIpChecksum,
+                 net::checksum_finish(net::checksum_add(ip, net::kIpv4Bytes)));
+    uint8_t* const udp = ip + net::kIpv4Bytes;
+    net::store16(udp + 2, 4789);
+    net::store16(udp + 4, 30);
+    net::store16(udp + 6, 0);
+    net::store32(udp + 8, 0x08000000);
+    net::store32(udp + 12, 0);
+    return frame;
+  };
+  decap.check = [](Packet& pkt, uint32_t gate, uint32_t) -> std::string {
+    return pkt.len_bytes() == 14 ? expect_gate(gate, 1) : "not taken out";
+  };
+  all.push_back(std::move(decap));
+}
+
+void add_sums(std::vector<ModuleCase>& all) {
+  ModuleCase update =
+      plain("l4_checksum update", "l4_checksum", {{"mode", "update"}, {"fill_zero_udp", true}});
+  update.check = [](Packet& pkt, uint32_t, uint32_t) -> std::string {
+    const uint8_t* ip = pkt.data() + net::kEthBytes;
+    const uint32_t len = net::load16(ip + net::kIpTotalLength) - net::kIpv4Bytes;
+    const uint32_t seed = net::checksum_add(ip + net::kIpSrc, 8, net::kProtoUdp + len);
+    return net::checksum_finish(net::checksum_add(ip + net::kIpv4Bytes, len, seed)) == 0
+               ? ""
+               : "the checksum is wrong";
+  };
+  all.push_back(std::move(update));
+  ModuleCase check = plain("l4_checksum check", "l4_checksum");
+  all.push_back(std::move(check));
+}
+
+void add_edits(std::vector<ModuleCase>& all) {
+  const auto field = [](const char* base, int offset, int size, const char* value) {
+    return Dict{{"base", base}, {"offset", offset}, {"size_bytes", size}, {"value", value}};
+  };
+  ModuleCase plain_bytes =
+      plain("rewrite, 1 field, no checksums", "rewrite",
+            {{"fields", List{field("l2", 6, 6, "02:00:00:00:00:ee")}}, {"mend_checksums", false}});
+  plain_bytes.check = [](Packet& pkt, uint32_t, uint32_t) { return expect_byte(pkt, 11, 0xee); };
+  all.push_back(std::move(plain_bytes));
+  ModuleCase mended =
+      plain("rewrite, address and port, checksums mended", "rewrite",
+            {{"fields", List{field("l3", 12, 4, "192.0.2.1"), field("l4", 0, 2, "0x1234")}}});
+  mended.feed = Feed::kFrames;
+  mended.check = [](Packet& pkt, uint32_t, uint32_t) {
+    const std::string wrong = expect_good_sum(pkt);
+    return wrong.empty() ? expect_byte(pkt, 34, 0x12) : wrong;
+  };
+  all.push_back(std::move(mended));
+  ModuleCase off = plain("mirror off", "mirror", {{"is_on", false}});
+  off.gates = 2;
+  all.push_back(std::move(off));
+  ModuleCase sampled = plain("mirror 1 in 1000000", "mirror", {{"sample_one_in", 1'000'000}});
+  sampled.gates = 2;
+  sampled.note = "what a copy costs is seen in a pipeline: the rig takes none back";
+  all.push_back(std::move(sampled));
+}
+
 const AddCases kAdded{[](std::vector<ModuleCase>& all) {
   add_vlan(all);
   add_vrf(all);
+  add_vxlan(all);
+  add_sums(all);
+  add_edits(all);
 }};
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "module_case.h"
 #include "module_cases_load_balancer.h"
 #include "module_cases_policy.h"
+#include "module_cases_l2.h"
 
 namespace batchplane::fuzz {
 
@@ -75,6 +76,7 @@ inline std::vector<ModuleCase> module_cases() {
       kRouterCases,
       kLoadBalancerCases,
       kPolicyCases,
+      kL2Cases,
   };
   std::vector<ModuleCase> all;
   for (const auto& family : families) all.insert(all.end(), family.begin(), family.end());

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// l4_header.h - where the transport header of an IP packet is, and the sums that its checksum takes
+// in.
+#pragma once
+
+#include <cstdint>
+
+#include "base/net.h"
+#include "core/drop_reason.h"
+#include "modules/ipv4_header.h"
+
+namespace batchplane::l4 {
+
+inline constexpr uint8_t kProtoIcmpv6 = 58;
+inline constexpr uint32_t kIpv6Bytes = 40;
+inline constexpr uint32_t kMostExtensions = 8;
+
+enum class Find : uint8_t {
+  kWhole,     // a whole packet: the transport header and all behind it are here
+  kFragment,  // a part of one; the first part has the header
+  kOther,     // an IP packet without one that could be told
+  kTooShort,
+  kBadVersion,
+  kBadHeaderLength,
+  kBadTotalLength,
+};
+
+struct Place {
+  Find find = Find::kOther;
+  uint8_t proto = 0;
+  bool is_v6 = false;
+  bool has_header = false;    // false for later fragments
+  uint32_t offset_bytes = 0;  // from the IP header
+  uint32_t len_bytes = 0;     // of transport header and payload, as the IP header says
+};
+
+inline const DropReason kTooShort{
+    "too_short", "the packet ends before the headers that are needed here",
+    "check what sends such packets; a truncating tap or port may be the cause"};
+inline const DropReason kBadVersion{"bad_version", "the IP version is not 4",
+                                    "split by ether_type first, so that only IPv4 comes here"};
+inline const DropReason kBadHeaderLength{
+    "bad_header_length", "the IPv4 header is under 20 bytes or longer than the packet",
+    "look at the sender; such packets are broken or forged"};
+inline const DropReason kBadTotalLength{
+    "bad_total_length", "the IPv4 total length is below the header's or above the packet's",
+    "look at the sender; such packets are broken or forged"};
+inline const DropReason kBadL4Length{"bad_l4_length",
+                                     "the transport header does not fit the length of the packet",
+                                     "look at the sender; such packets are broken or forged"};
+inline const DropReason kBadL4Checksum{
+    "bad_l4_checksum", "the checksum of TCP, UDP or ICMP is wrong",
+    "turn off checksum offload at the sender's end of a veth or tap"};
+
+// The reason that goes with a packet that cannot be read; nullptr for the others.
+[[nodiscard]] inline const DropReason* fault_of(Find find) {
+  switch (find) {
+    case Find::kTooShort:
+      return &kTooShort;
+    case Find::kBadVersion:
+      return &kBadVersion;
+    case Find::kBadHeaderLength:
+      return &kBadHeaderLength;
+    case Find::kBadTotalLength:
+      return &kBadTotalLength;
+    default:
+      return nullptr;
+  }
+}
+
+// IPv6 with its extension headers; `room_bytes`: from the IP header to the packet's end.
+[[nodiscard]] Place find_v6(const uint8_t* ip, uint32_t room_bytes) noexcept;
+
+[[nodiscard]] inline Place find(const uint8_t* ip, uint32_t room_bytes) noexcept {
+  if (room_bytes < net::kIpv4Bytes) [[unlikely]]
+    return {.find = Find::kTooShort};
+  if (ip[0] >> 4 != 4) [[unlikely]]
+    return find_v6(ip, room_bytes);
+  const uint32_t header_bytes = header_bytes_of(ip);
+  const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+  if (header_bytes < net::kIpv4Bytes || header_bytes > room_bytes) [[unlikely]]
+    return {.find = Find::kBadHeaderLength};
+  if (total_bytes < header_bytes || total_bytes > room_bytes) [[unlikely]]
+    return {.find = Find::kBadTotalLength};
+  const uint32_t fragment = net::load16(ip + net::kIpFragment) & 0x3fff;
+  return {.find = fragment == 0 ? Find::kWhole : Find::kFragment,
+          .proto = ip[net::kIpProto],
+          .is_v6 = false,
+          .has_header = (fragment & 0x1fff) == 0,
+          .offset_bytes = header_bytes,
+          .len_bytes = total_bytes - header_bytes};
+}
+
+// Where the checksum field is; 0 for protocols that have none here. UDP-Lite, SCTP and DCCP sum in
+// other ways.
+[[nodiscard]] inline uint32_t checksum_offset(const Place& place) {
+  if (place.proto == net::kProtoUdp) return 6;
+  if (place.proto == net::kProtoTcp) return 16;
+  return place.proto == (place.is_v6 ? kProtoIcmpv6 : net::kProtoIcmp) ? 2 : 0;
+}
+// The least length of such a header.
+[[nodiscard]] inline uint32_t least_bytes(uint8_t proto) {
+  return proto == net::kProtoTcp ? 20 : 8;
+}
+
+// Sum of n bytes as they lie in memory; not folded.
+[[nodiscard]] inline uint64_t sum_bytes(const uint8_t* p, uint32_t n_bytes) noexcept {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  uint32_t at = 0;
+  for (; at + 8 <= n_bytes; at += 8) {
+    const uint64_t word = load64_raw(p + at);
+    low += static_cast<uint32_t>(word);
+    high += word >> 32;
+  }
+  if ((n_bytes & 4) != 0) {
+    low += load32_raw(p + at);
+    at += 4;
+  }
+  if ((n_bytes & 2) != 0) {
+    uint16_t word;
+    std::memcpy(&word, p + at, 2);
+    high += word;
+    at += 2;
+  }
+  if ((n_bytes & 1) != 0) low += p[at];
+  return low + high;
+}
+
+// What the checksum takes in of the IP header; `len_bytes` is that of the transport's own field.
+[[nodiscard]] inline uint64_t sum_pseudo_header(const uint8_t* ip, const Place& place,
+                                                uint32_t len_bytes) noexcept {
+  const uint64_t rest = net::be16(static_cast<uint16_t>(len_bytes)) + (uint64_t{place.proto} << 8);
+  if (place.is_v6) return rest + sum_bytes(ip + 8, 32);
+  // ICMP over IPv4 sums itself alone.
+  if (place.proto == net::kProtoIcmp) return 0;
+  return rest + load32_raw(ip + net::kIpSrc) + load32_raw(ip + net::kIpDst);
+}
+
+}  // namespace batchplane::l4

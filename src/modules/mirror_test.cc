@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// mirror_test.cc - copies are sampled, cut and counted; originals go on whatever happens.
+#include <gtest/gtest.h>
+
+#include "module_harness.h"
+
+namespace batchplane {
+namespace {
+
+std::vector<Bytes> frames(uint16_t n) {
+  std::vector<Bytes> all;
+  for (uint16_t i = 0; i < n; ++i) all.push_back(make_frame({.port_src = i}));
+  return all;
+}
+
+TEST(Mirror, CopiesLeaveByTheSecondGate) {
+  ModuleHarness mirror("mirror");
+  mirror.meta().vrf = 7;
+  mirror.meta().in_interface = 3;
+  const std::vector<Bytes> given = frames(40);
+  const Outcome outcome = mirror.run(given);
+  EXPECT_EQ(outcome.at(0), given);
+  EXPECT_EQ(outcome.at(1), given);
+  EXPECT_EQ(outcome.emitted[0].meta.vrf, 7);
+  EXPECT_EQ(outcome.emitted[0].meta.in_interface, 3);
+  EXPECT_EQ(outcome.emitted[0].meta.entry_ns, mirror.ctx().now_ns);
+  EXPECT_EQ(mirror.ctx().originated_pkts, 40U);
+  EXPECT_EQ(mirror.leaked_pkts(), 0U);
+}
+
+TEST(Mirror, SamplesAcrossBatchesAndCuts) {
+  ModuleHarness mirror("mirror", {{"sample_one_in", 5}, {"snap_bytes", 30}});
+  std::vector<Bytes> copies;
+  const std::vector<Bytes> given = frames(20);
+  for (size_t from = 0, n = 1; from < given.size();
+       from += n, n = std::min<size_t>(n + 1, 20 - from)) {
+    const Outcome outcome = mirror.run(
+        {given.begin() + static_cast<long>(from), given.begin() + static_cast<long>(from + n)});
+    EXPECT_EQ(outcome.outputs.size(), n);
+    for (const Bytes& copy : outcome.at(1)) copies.push_back(copy);
+    if (from + n == given.size()) break;
+  }
+  ASSERT_EQ(copies.size(), 4U);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(copies[i], Bytes(given[5 * i].begin(), given[5 * i].begin() + 30));
+  }
+}
+
+TEST(Mirror, AnEmptyPoolHarmsNoOriginal) {
+  ModuleHarness mirror("mirror");
+  std::vector<Packet*> taken(ModuleHarness::kPoolPkts - 10);
+  ASSERT_TRUE(mirror.pool().alloc_bulk(taken.data(), static_cast<uint32_t>(taken.size())));
+  const std::vector<Bytes> given = frames(8);
+  const Outcome outcome = mirror.run(given);
+  EXPECT_EQ(outcome.at(0), given);
+  EXPECT_EQ(outcome.at(1).size(), 2U);
+  EXPECT_EQ(mirror.module().show()["copied_pkts"].as_int(), 2);
+  EXPECT_EQ(mirror.module().show()["missed_pkts"].as_int(), 6);
+  EXPECT_EQ(mirror.ctx().originated_pkts, 2U);
+  PacketPool::free_bulk(taken.data(), static_cast<uint32_t>(taken.size()));
+  EXPECT_EQ(mirror.leaked_pkts(), 0U);
+}
+
+TEST(Mirror, ALongPacketInItsHeadroomFits) {
+  ModuleHarness mirror("mirror");
+  Packet* full = mirror.make_packet(Bytes(2048, 7));
+  full->push_front(kHeadroomBytes);
+  std::memset(full->data(), 9, kHeadroomBytes);
+  Packet* empty = mirror.make_packet({});
+  const Outcome outcome = mirror.run_packets({full, empty});
+  ASSERT_EQ(outcome.at(1).size(), 2U);
+  EXPECT_EQ(outcome.at(1), outcome.at(0));
+  EXPECT_EQ(outcome.at(1)[0].size(), 2048U + kHeadroomBytes);
+}
+
+TEST(Mirror, IsSetLive) {
+  ModuleHarness mirror("mirror", {{"sample_one_in", 1'000'000}});
+  EXPECT_EQ(mirror.run(frames(3)).at(1).size(), 1U);
+  mirror.command("set", Dict{{"sample_one_in", 2}});
+  EXPECT_EQ(mirror.run(frames(10)).at(1).size(), 5U);
+  mirror.command("set", Dict{{"is_on", false}});
+  EXPECT_EQ(mirror.run(frames(10)).at(1).size(), 0U);
+  EXPECT_THROW(mirror.command("set", Dict{{"sample_one_in", 0}}), ConfigError);
+  EXPECT_THROW(mirror.command("set", Dict{{"gate", 0}}), ConfigError);
+  ModuleHarness next("mirror", mirror.module().saved_params());
+  next.module().adopt(mirror.module());
+  EXPECT_EQ(next.module().show()["copied_pkts"].as_int(), 6);
+  EXPECT_EQ(next.module().show()["sample_one_in"].as_int(), 2);
+}
+
+}  // namespace
+}  // namespace batchplane

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// rewrite.cc - sets fields anywhere in a packet and mends the checksums that cover them.
+//
+// in: 1   out: 1   drops: too_short, bad_version, bad_header_length, bad_total_length
+// state: the fields, editable live
+#include "core/live_table.h"
+#include "core/module.h"
+#include "modules/item_syntax.h"
+#include "modules/l4_header.h"
+#include "modules/rewrite_fields.h"
+#include "modules/tally.h"
+
+namespace batchplane {
+namespace {
+
+using rewrite::Base;
+using rewrite::Field;
+using rewrite::Program;
+
+// Where the headers of one packet are.
+struct Layout {
+  uint8_t* data = nullptr;
+  uint32_t len_bytes = 0;
+  uint32_t l3 = 0;
+  bool is_ip = false;
+  l4::Place place;
+};
+
+// Sums of what changed, for the header checksum and the transport's.
+struct Changes {
+  uint64_t l3 = 0;
+  uint64_t l4 = 0;
+};
+
+class Rewrite final : public Module {
+ public:
+  explicit Rewrite(const Args& args)
+      : fields_(args.list("fields")),
+        mends_(args.flag("mend_checksums")),
+        live_(std::make_unique<Program>(rewrite::parse_fields(fields_, args.where() + ".fields")),
+              std::make_unique<Program>(), args.env().quiescence) {}
+
+  void process(Context& ctx, Batch& batch) noexcept {
+    const Program& program = live_.read();
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      Packet& pkt = *batch[i];
+      Layout at{.data = pkt.data(), .len_bytes = pkt.len_bytes(), .l3 = l3_offset_of(pkt)};
+      if (const DropReason* reason = read(program, at); reason != nullptr) [[unlikely]] {
+        ctx.drop(batch, i, *reason);
+        continue;
+      }
+      if (const DropReason* reason = write(program, at); reason != nullptr) [[unlikely]]
+        ctx.drop(batch, i, *reason);
+    }
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    if (verb != "set") return Module::command(verb, args);
+    check_keys(args, {"fields"}, "set");
+    if (!args["fields"].is_list()) {
+      throw ConfigError("expected {fields: [...]}", "set", "give all fields anew");
+    }
+    auto next =
+        std::make_unique<Program>(rewrite::parse_fields(args["fields"].as_list(), "set.fields"));
+    auto spare = std::make_unique<Program>(*next);
+    live_.replace(std::move(next), std::move(spare));
+    fields_ = args["fields"].as_list();
+    return show();
+  }
+  [[nodiscard]] Value show() const override {
+    return Dict{{"fields", fields_}, {"skipped_fragment_pkts", skipped_.value()}};
+  }
+  [[nodiscard]] Dict saved_params() const override { return {{"fields", fields_}}; }
+  void adopt(Module& old) noexcept override {
+    skipped_.set(static_cast<const Rewrite&>(old).skipped_.value());
+  }
+
+ private:
+  // Finds what the fields and their checksums need; a packet that cannot be read must go, unless
+  // it is no IP packet and no field counts from a transport header.
+  const DropReason* read(const Program& program, Layout& at) const noexcept {
+    if (!mends_ && !program.needs_l4) return nullptr;
+    if (at.len_bytes < at.l3) return &l4::kTooShort;
+    if (!program.needs_l4 && at.len_bytes < at.l3 + net::kIpv4Bytes) return nullptr;
+    at.place = l4::find(at.data + at.l3, at.len_bytes - at.l3);
+    const DropReason* const reason = l4::fault_of(at.place.find);
+    at.is_ip = reason == nullptr;
+    return program.needs_l4 || at.place.find != l4::Find::kBadVersion ? reason : nullptr;
+  }
+
+  // All fields or none: what does not fit into the packet is found before anything is written.
+  const DropReason* write(const Program& program, const Layout& at) noexcept {
+    const uint32_t l4_at = at.l3 + at.place.offset_bytes;
+    uint32_t places[rewrite::kMaxFields];
+    for (uint32_t f = 0; f < program.n; ++f) {
+      const Field& field = program.fields[f];
+      const uint32_t base = field.base == Base::kL2 ? 0 : field.base == Base::kL3 ? at.l3 : l4_at;
+      const bool is_l4 = field.base == Base::kL4;
+      const uint32_t end = is_l4 ? l4_at + at.place.len_bytes : at.len_bytes;
+      places[f] = base + field.offset_bytes;
+      if (is_l4 && !at.place.has_header) continue;
+      if (places[f] + field.size_bytes > end) return &l4::kTooShort;
+    }
+    Changes changes;
+    bool is_skipped = false;
+    for (uint32_t f = 0; f < program.n; ++f) {
+      const Field& field = program.fields[f];
+      if (field.base == Base::kL4 && !at.place.has_header) {
+        is_skipped = true;
+        continue;
+      }
+      set_field(field, at, places[f], changes);
+    }
+    if (is_skipped) skipped_.add(1);
+    if ((changes.l3 | changes.l4) != 0) mend(at, changes);
+    return nullptr;
+  }
+
+  void set_field(const Field& field, const Layout& at, uint32_t place,
+                 Changes& changes) const noexcept {
+    uint8_t* const p = at.data + place;
+    const uint32_t size = field.size_bytes;
+    const uint64_t before = rewrite::load_bytes(p, size);
+    const uint64_t after = (before & ~field.mask) | field.value;
+    std::memcpy(p, &after, size);
+    if (!mends_ || !at.is_ip || place + size <= at.l3) return;
+    note_change(before, after, static_cast<int32_t>(place - at.l3), size, at, changes);
+  }
+
+  static void note_change(uint64_t before, uint64_t after, int32_t from_l3, uint32_t size,
+                          const Layout& at, Changes& changes) noexcept {
+    const auto within = [&](uint32_t from, uint32_t to) {
+      return rewrite::bytes_within(from_l3, size, static_cast<int32_t>(from),
+                                   static_cast<int32_t>(to));
+    };
+    const l4::Place& place = at.place;
+    const bool is_odd = (from_l3 & 1) != 0;
+    uint64_t summed = 0;  // by the transport's checksum
+    if (!place.is_v6) {
+      const uint64_t header = within(0, header_bytes_of(at.data + at.l3)) &
+                              ~within(net::kIpChecksum, net::kIpChecksum + 2);
+      changes.l3 += rewrite::change_of(before, after, header, is_odd);
+      if (place.proto != net::kProtoIcmp) summed = within(net::kIpSrc, net::kIpv4Bytes);
+    } else {
+      summed = within(8, l4::kIpv6Bytes);
+    }
+    if (place.has_header) {
+      const uint32_t l4_from = place.offset_bytes;
+      uint32_t len_bytes = place.len_bytes;
+      if (place.proto == net::kProtoUdp && len_bytes >= 8) {
+        len_bytes = std::min<uint32_t>(len_bytes, net::load16(at.data + at.l3 + l4_from + 4));
+      }
+      const uint32_t sum_at = l4_from + l4::checksum_offset(place);
+      summed |= within(l4_from, l4_from + len_bytes) & ~within(sum_at, sum_at + 2);
+    }
+    changes.l4 += rewrite::change_of(before, after, summed, is_odd);
+  }
+
+  static void mend(const Layout& at, const Changes& changes) noexcept {
+    uint8_t* const ip = at.data + at.l3;
+    if (!at.place.is_v6 && changes.l3 != 0) mend_at(ip + net::kIpChecksum, changes.l3);
+    const uint32_t offset = l4::checksum_offset(at.place);
+    if (changes.l4 == 0 || offset == 0 || !at.place.has_header || at.place.len_bytes < offset + 2) {
+      return;
+    }
+    uint8_t* const p = ip + at.place.offset_bytes + offset;
+    const bool is_udp = at.place.proto == net::kProtoUdp;
+    if (is_udp && net::load16(p) == 0) return;  // its sender chose none
+    mend_at(p, changes.l4);
+    if (is_udp && net::load16(p) == 0) net::store16(p, 0xffff);
+  }
+
+  static void mend_at(uint8_t* p, uint64_t change) noexcept {
+    uint16_t checksum;
+    std::memcpy(&checksum, p, 2);
+    checksum = rewrite::mended(checksum, change);
+    std::memcpy(p, &checksum, 2);
+  }
+
+  List fields_;
+  const bool mends_;
+  LiveTable<Program> live_;
+  Tally skipped_;
+};
+
+const Register<Rewrite> kRewrite{{
+    .kind = "rewrite",
+    .help = "Sets fields anywhere in a packet and mends the checksums that cover them.",
+    .params = {{.name = "fields",
+                .type = ParamType::kList,
+                .help = "[{base: l2, offset, size_bytes: 1..8, mask, value}], at most 16; offset "
+                        "in bytes from the start of the Ethernet (l2), network (l3) or transport "
+                        "header (l4)"},
+               {.name = "mend_checksums",
+                .type = ParamType::kBool,
+                .default_value = true,
+                .help = "account for the changes in the checksums of IPv4, TCP, UDP, ICMP and "
+                        "ICMPv6 (RFC 1624)"}},
+    .drops = {&l4::kTooShort, &l4::kBadVersion, &l4::kBadHeaderLength, &l4::kBadTotalLength},
+    .notes = "Values and masks are numbers, \"0x..\" strings, IPv4 addresses (4 bytes) or MACs (6 "
+             "bytes); bits outside the mask stay. Later fragments have no transport header: "
+             "fields of base l4 are not written there. A UDP checksum of 0 stays. Whoever changes "
+             "lengths or protocol numbers puts an l4_checksum behind. Live command: set {fields}, "
+             "all of them.",
+}};
+
+}  // namespace
+}  // namespace batchplane

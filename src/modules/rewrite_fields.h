@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// rewrite_fields.h - fields that a rewrite sets: where they are, what goes there, and what that
+// does to checksums.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string>
+
+#include "base/value.h"
+#include "modules/ipv4_header.h"
+
+namespace batchplane::rewrite {
+
+inline constexpr uint32_t kMaxFields = 16;
+
+enum class Base : uint8_t { kL2, kL3, kL4 };
+
+// Value and mask as they lie in memory, in the low bytes.
+struct Field {
+  uint64_t value = 0;
+  uint64_t mask = 0;
+  uint16_t offset_bytes = 0;
+  uint8_t size_bytes = 0;
+  Base base = Base::kL2;
+};
+
+struct Program {
+  uint32_t n = 0;
+  bool needs_l4 = false;
+  Field fields[kMaxFields];
+};
+
+// [{offset, size_bytes, value, base, mask}]; throws ConfigError below `where`.
+[[nodiscard]] Program parse_fields(const List& list, const std::string& where);
+
+inline uint64_t load_bytes(const uint8_t* p, uint32_t n) {
+  uint64_t word = 0;
+  std::memcpy(&word, p, n);
+  return word;
+}
+
+// The bytes of a field that begins at `at` which lie in [from, to), as a mask.
+inline uint64_t bytes_within(int32_t at, uint32_t size, int32_t from, int32_t to) {
+  const int32_t low = from > at ? from - at : 0;
+  const int32_t high = to - at < static_cast<int32_t>(size) ? to - at : static_cast<int32_t>(size);
+  if (low >= high) return 0;
+  const uint64_t up_to = high == 8 ? ~0ULL : (1ULL << 8 * high) - 1;
+  return up_to & ~((1ULL << 8 * low) - 1);
+}
+
+// RFC 1624: what a change adds to the one's complement of a checksum. A field at an odd place has
+// its bytes in the other halves of the words summed.
+inline uint32_t change_of(uint64_t before, uint64_t after, uint64_t mask, bool is_odd) {
+  if (((before ^ after) & mask) == 0) return 0;
+  const uint32_t change = fold16(add_with_carry(~(before & mask), after & mask));
+  return is_odd ? (change << 8 | change >> 8) & 0xffff : change;
+}
+
+inline uint16_t mended(uint16_t checksum, uint64_t change) {
+  return static_cast<uint16_t>(~fold16((0xffffU ^ checksum) + change));
+}
+
+}  // namespace batchplane::rewrite

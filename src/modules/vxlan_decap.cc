@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// vxlan_decap.cc - takes frames out of VXLAN tunnels and sends them on by their VNI.
+//
+// in: 1   out: up to 4096 gates   state: the VNIs, editable live
+// drops: unknown_vni, not_vxlan, bad_vxlan, bad_l4_checksum, ecn_mismatch, too_short, bad_version,
+// bad_header_length, bad_total_length
+#include "modules/item_book.h"
+#include "modules/l4_header.h"
+#include "modules/rule_table.h"
+#include "modules/vlan_header.h"
+#include "modules/vxlan_header.h"
+
+namespace batchplane {
+namespace {
+
+const DropReason kUnknownVni{"unknown_vni", "no entry has the packet's VXLAN network identifier",
+                             "add the VNI, or look for the peer that sends it"};
+const DropReason kNotVxlan{"not_vxlan", "the packet is no VXLAN over UDP and IPv4",
+                           "connect other_gate to what should get the other packets"};
+const DropReason kBadVxlan{"bad_vxlan", "the VXLAN header or the frame in it is broken",
+                           "look at the peer that sends such packets"};
+const DropReason kEcnMismatch{
+    "ecn_mismatch", "congestion was marked on a packet that does not know of it (RFC 6040)",
+    "look at the tunnel's other end: it must not send such packets as ECN-capable"};
+
+struct Vni {
+  uint32_t gate = 0;
+  uint32_t tunnel_id = 0;
+  int32_t vrf = -1;
+};
+struct VniTable {
+  FlatTable<1> index;
+  std::vector<Vni> vnis;
+};
+
+Vni parse(const Value& item, const std::string& where, uint32_t n_gates) {
+  check_keys(item, {"vni", "gate", "tunnel_id", "vrf"}, where);
+  const int64_t vni = item["vni"].as_int();
+  return {static_cast<uint32_t>(int_under(item, "gate", 0, int64_t{n_gates} - 1, 0, where)),
+          static_cast<uint32_t>(int_under(item, "tunnel_id", 0, 0xffffffff, vni, where)),
+          static_cast<int32_t>(int_under(item, "vrf", 0, 0xffff, -1, where))};
+}
+Dict format(const Vni& vni) {
+  Dict item{{"gate", vni.gate}, {"tunnel_id", vni.tunnel_id}};
+  if (vni.vrf >= 0) item["vrf"] = vni.vrf;
+  return item;
+}
+
+class VxlanDecap final : public Module {
+ public:
+  explicit VxlanDecap(const Args& args)
+      : port_(static_cast<uint16_t>(args.u32("udp_port"))),
+        verifies_sum_(args.flag("verify_udp_checksum")),
+        other_gate_(args.integer("other_gate") < 0 ? kNoDefaultGate : args.u32("other_gate")),
+        book_({.list_name = "vnis",
+               .id_name = "vni",
+               .max_id = vxlan::kMaxVni,
+               .max_items = kMaxRules,
+               .parse = parse,
+               .format = format}),
+        live_(std::make_unique<VniTable>(), std::make_unique<VniTable>(), args.env().quiescence) {
+    book_.load(args.list("vnis"), args.where(), kMaxRuleGates);
+    apply();
+  }
+
+  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+    uint32_t highest = 0;
+    for (const auto& [id, vni] : book_.items()) highest = std::max(highest, vni.gate);
+    return n_gates_ = gates_for(connected, highest, other_gate_);
+  }
+
+  void classify(Context& ctx, Batch& batch) noexcept {
+    const VniTable& table = live_.read();
+    Packet* const* const pkts = batch.pkts;
+    const uint32_t n = batch.size_pkts;
+    uint64_t last_vni = ~0ULL;
+    const Vni* vni = nullptr;
+    for (uint32_t i = 0; i < n; ++i) {
+      Packet& pkt = *pkts[i];
+      const uint32_t l3 = l3_offset_of(pkt);
+      ctx.gates[i] = 0;
+      if (pkt.len_bytes() < l3) [[unlikely]] {
+        ctx.drop(batch, i, l4::kTooShort);
+        continue;
+      }
+      uint8_t* const ip = pkt.data() + l3;
+      const l4::Place place = l4::find(ip, pkt.len_bytes() - l3);
+      const uint8_t* const udp = ip + place.offset_bytes;
+      if (place.find != l4::Find::kWhole || place.proto != net::kProtoUdp || place.is_v6 ||
+          place.len_bytes < vxlan::kUdpBytes || net::load16(udp + 2) != port_) [[unlikely]] {
+        pass_or_drop(ctx, batch, i, place.find);
+        continue;
+      }
+      if (const DropReason* reason = fault_of(ip, place, udp); reason != nullptr) [[unlikely]] {
+        ctx.drop(batch, i, *reason);
+        continue;
+      }
+      const uint64_t key = net::load32(udp + vxlan::kUdpBytes + 4) >> 8;
+      if (key != last_vni) {
+        const uint32_t found = table.index.find({key});
+        vni = found == FlatTable<1>::kMissing ? nullptr : &table.vnis[found];
+        last_vni = key;
+      }
+      if (vni == nullptr) [[unlikely]] {
+        ctx.drop(batch, i, kUnknownVni);
+        continue;
+      }
+      const uint32_t inner_bytes = net::load16(udp + 4) - vxlan::kUdpBytes - vxlan::kVxlanBytes;
+      const uint32_t ecn = ip[1] & vxlan::kEcnMask;
+      unwrap(pkt, l3 + place.offset_bytes + vxlan::kUdpBytes + vxlan::kVxlanBytes, inner_bytes);
+      note(pkt.meta(), *vni);
+      ctx.gates[i] = static_cast<GateIndex>(vni->gate);
+      if (ecn != 0 && !carry_ecn(pkt, ecn)) [[unlikely]]
+        ctx.drop(batch, i, kEcnMismatch);
+    }
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    if (verb == "list") return Dict{{"vnis", book_.list()}};
+    if (verb != "add" && verb != "delete" && verb != "replace") return Module::command(verb, args);
+    book_.edit(verb, args, n_gates_);
+    apply();
+    return show();
+  }
+  [[nodiscard]] Value show() const override {
+    const VniTable& table = live_.current();
+    return Dict{{"vnis", static_cast<int64_t>(book_.items().size())},
+                {"table_bytes",
+                 static_cast<int64_t>(table.index.size_bytes() + table.vnis.size() * sizeof(Vni))}};
+  }
+  [[nodiscard]] Dict saved_params() const override { return {{"vnis", book_.list()}}; }
+
+ private:
+  // A packet of the tunnel's port that cannot be one: why, or nullptr.
+  [[nodiscard]] const DropReason* fault_of(const uint8_t* ip, const l4::Place& place,
+                                           const uint8_t* udp) const noexcept {
+    constexpr uint32_t kLeast = vxlan::kUdpBytes + vxlan::kVxlanBytes + net::kEthBytes;
+    const uint32_t udp_bytes = net::load16(udp + 4);
+    if (udp_bytes < kLeast || udp_bytes > place.len_bytes) return &kBadVxlan;
+    if ((udp[vxlan::kUdpBytes] & vxlan::kHasVni) == 0) return &kBadVxlan;
+    if (net::load16(udp + 6) == 0 || !verifies_sum_) return nullptr;
+    const uint64_t sum =
+        l4::sum_bytes(udp, udp_bytes) + l4::sum_pseudo_header(ip, place, udp_bytes);
+    return fold16(sum) == 0xffff ? nullptr : &l4::kBadL4Checksum;
+  }
+
+  void pass_or_drop(Context& ctx, Batch& batch, uint32_t i, l4::Find find) const noexcept {
+    const bool is_broken = find != l4::Find::kBadVersion && l4::fault_of(find) != nullptr;
+    if (is_broken) return ctx.drop(batch, i, *l4::fault_of(find));
+    if (other_gate_ == kNoDefaultGate) return ctx.drop(batch, i, kNotVxlan);
+    ctx.gates[i] = static_cast<GateIndex>(other_gate_);
+  }
+
+  static void unwrap(Packet& pkt, uint32_t outer_bytes, uint32_t inner_bytes) noexcept {
+    pkt.pull_front(outer_bytes);
+    pkt.set_len_bytes(inner_bytes);
+    const uint8_t* const data = pkt.data();
+    uint32_t l3 = net::kEthBytes;
+    if (vlan::is_tag(net::load16(data + vlan::kTypeOffset))) [[unlikely]] {
+      const uint32_t n_tags = vlan::count_tags(data, inner_bytes, vlan::kMostTags).n;
+      l3 += std::min(n_tags, vlan::kMostTags) * vlan::kTagBytes;
+    }
+    pkt.meta().l3_offset_bytes = static_cast<uint8_t>(l3);
+    pkt.meta().l4_offset_bytes = 0;
+  }
+
+  static void note(PacketMeta& meta, const Vni& vni) noexcept {
+    meta.tunnel_id = vni.tunnel_id;
+    if (vni.vrf >= 0) meta.vrf = static_cast<uint16_t>(vni.vrf);
+  }
+
+  // RFC 6040, 4.2: congestion seen on the way goes to the inner packet; false when that cannot
+  // take it.
+  [[gnu::noinline]] static bool carry_ecn(Packet& pkt, uint32_t outer) noexcept {
+    const uint32_t l3 = l3_offset_of(pkt);
+    if (pkt.len_bytes() < l3 + net::kIpv4Bytes) return true;
+    uint8_t* const ip = pkt.data() + l3;
+    const uint16_t type = net::load16(ip - 2);
+    if (type != net::kTypeIpv4 && type != net::kTypeIpv6) return true;
+    const uint32_t shift = type == net::kTypeIpv4 ? 0 : 4;
+    const uint32_t before = net::load16(ip);
+    const uint32_t inner = before >> shift & vxlan::kEcnMask;
+    if (outer == vxlan::kEcnCe && inner == 0) return false;
+    const bool is_raised = (outer == vxlan::kEcnCe && inner != vxlan::kEcnCe) ||
+                           (outer == vxlan::kEcnEct1 && inner == vxlan::kEcnEct0);
+    if (!is_raised) return true;
+    const uint32_t after = (before & ~(vxlan::kEcnMask << shift)) | outer << shift;
+    net::store16(ip, static_cast<uint16_t>(after));
+    if (type != net::kTypeIpv4) return true;
+    const uint32_t sum =
+        (~net::load16(ip + net::kIpChecksum) & 0xffffU) + (~before & 0xffffU) + after;
+    net::store16(ip + net::kIpChecksum, static_cast<uint16_t>(~fold16(sum)));
+    return true;
+  }
+
+  void apply() {
+    auto next = std::make_unique<VniTable>();
+    for (const auto& [id, vni] : book_.items()) {
+      next->index.insert_or_assign({id}, static_cast<uint32_t>(next->vnis.size()));
+      next->vnis.push_back(vni);
+    }
+    auto spare = std::make_unique<VniTable>(*next);
+    live_.replace(std::move(next), std::move(spare));
+  }
+
+  const uint16_t port_;
+  const bool verifies_sum_;
+  const uint32_t other_gate_;
+  ItemBook<Vni> book_;
+  LiveTable<VniTable> live_;
+  mutable uint32_t n_gates_ = 1;  // as linked; live entries may name no other gate
+};
+
+const Register<VxlanDecap> kVxlanDecap{{
+    .kind = "vxlan_decap",
+    .help = "Takes frames out of VXLAN tunnels and sends them on by their VNI.",
+    .params = {{.name = "vnis",
+                .type = ParamType::kList,
+                .default_value = List{},
+                .help = "[{vni, gate: 0, tunnel_id, vrf}], at most 65536; the tunnel noted is the "
+                        "VNI unless tunnel_id says else, the VRF is noted where one is given"},
+               {.name = "udp_port",
+                .type = ParamType::kInt,
+                .default_value = vxlan::kPort,
+                .help = "destination port of tunnelled packets",
+                .min = 1,
+                .max = 65535},
+               {.name = "verify_udp_checksum",
+                .type = ParamType::kBool,
+                .default_value = true,
+                .help = "drop packets whose outer UDP checksum is there and wrong"},
+               {.name = "other_gate",
+                .type = ParamType::kInt,
+                .default_value = -1,
+                .help = "gate of packets that are no VXLAN, which stay as they are; -1 drops them",
+                .min = -1,
+                .max = kMaxRuleGates - 1}},
+    .drops = {&kUnknownVni, &kNotVxlan, &kBadVxlan, &l4::kBadL4Checksum, &kEcnMismatch,
+              &l4::kTooShort, &l4::kBadHeaderLength, &l4::kBadTotalLength},
+    .notes = "Put it behind the gate `local` of a lookup. Fragments of tunnelled packets are not "
+             "put together: they count as other packets. Live commands: add {vni, gate, "
+             "tunnel_id, vrf} (changes an entry that is there), delete {vni}, replace {vnis}, "
+             "list; add and delete take {items: [...]} for many.",
+}};
+
+}  // namespace
+}  // namespace batchplane

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// vxlan_tunnels.cc - reads tunnels and lays out their headers.
+#include "modules/vxlan_tunnels.h"
+
+#include "modules/ipv4_header.h"
+
+namespace batchplane::vxlan {
+namespace {
+
+constexpr uint32_t kMaxTunnels = 65536;
+
+uint32_t address_in(const Value& item, const char* key, const std::string& where) {
+  const auto address =
+      item[key].is_string() ? net::parse_ipv4(item[key].as_string()) : std::nullopt;
+  if (!address) {
+    throw ConfigError("expected an IPv4 address", where + "." + key, "such as 192.0.2.1");
+  }
+  return *address;
+}
+
+net::Mac mac_in(const Value& item, const char* key, const std::string& where) {
+  if (!item.has(key)) return {};
+  const auto mac = item[key].is_string() ? net::parse_mac(item[key].as_string()) : std::nullopt;
+  if (!mac) {
+    throw ConfigError("expected a MAC address", where + "." + key, "such as 02:00:00:00:00:01");
+  }
+  return *mac;
+}
+
+Tunnel parse(const Value& item, const std::string& where, uint32_t /*n_gates*/) {
+  check_keys(item, {"id", "vni", "remote", "local", "dst_mac", "src_mac", "vrf"}, where);
+  return {.vni = static_cast<uint32_t>(int_value(item["vni"], 0, kMaxVni, where + ".vni")),
+          .remote = address_in(item, "remote", where),
+          .local = address_in(item, "local", where),
+          .dst_mac = mac_in(item, "dst_mac", where),
+          .src_mac = mac_in(item, "src_mac", where),
+          .vrf = static_cast<int32_t>(int_under(item, "vrf", 0, 0xffff, -1, where))};
+}
+
+Dict format(const Tunnel& tunnel) {
+  Dict item{{"vni", tunnel.vni},
+            {"remote", net::format_ipv4(tunnel.remote)},
+            {"local", net::format_ipv4(tunnel.local)}};
+  if (tunnel.dst_mac != net::Mac{}) item["dst_mac"] = net::format_mac(tunnel.dst_mac);
+  if (tunnel.src_mac != net::Mac{}) item["src_mac"] = net::format_mac(tunnel.src_mac);
+  if (tunnel.vrf >= 0) item["vrf"] = tunnel.vrf;
+  return item;
+}
+
+OuterHeader header_of(const Tunnel& tunnel, const OuterStyle& style) {
+  OuterHeader header;
+  uint8_t* const eth = header.bytes;
+  std::memcpy(eth, tunnel.dst_mac.data(), 6);
+  std::memcpy(eth + 6, tunnel.src_mac.data(), 6);
+  net::store16(eth + 12, net::kTypeIpv4);
+  uint8_t* const ip = eth + net::kEthBytes;
+  ip[0] = 0x45;
+  ip[1] = static_cast<uint8_t>(style.dscp < 0 ? 0 : style.dscp << 2);
+  if (style.sets_df) net::store16(ip + net::kIpFragment, 0x4000);
+  ip[net::kIpTtl] = style.ttl;
+  ip[net::kIpProto] = net::kProtoUdp;
+  net::store32(ip + net::kIpSrc, tunnel.local);
+  net::store32(ip + net::kIpDst, tunnel.remote);
+  header.sum = static_cast<uint16_t>(fold16(sum_header20(ip)));
+  uint8_t* const udp = ip + net::kIpv4Bytes;
+  net::store16(udp + 2, style.udp_port);
+  uint8_t* const own = udp + kUdpBytes;
+  own[0] = kHasVni;
+  net::store32(own + 4, tunnel.vni << 8);
+  header.vrf = tunnel.vrf;
+  return header;
+}
+
+}  // namespace
+
+TunnelBook make_tunnel_book() {
+  return TunnelBook({.list_name = "tunnels",
+                     .id_name = "id",
+                     .max_id = 0xffffffff,
+                     .max_items = kMaxTunnels,
+                     .parse = parse,
+                     .format = format});
+}
+
+TunnelTable make_table(const TunnelBook& book, const OuterStyle& style) {
+  TunnelTable table;
+  for (const auto& [id, tunnel] : book.items()) {
+    table.index.insert_or_assign({id}, static_cast<uint32_t>(table.headers.size()));
+    table.headers.push_back(header_of(tunnel, style));
+  }
+  return table;
+}
+
+}  // namespace batchplane::vxlan
