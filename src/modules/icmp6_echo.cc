@@ -7,6 +7,7 @@
 #include "modules/icmp6.h"
 #include "modules/ipv6_header.h"
 #include "modules/own_address6.h"
+#include "modules/route_family.h"
 
 namespace batchplane {
 namespace {
