@@ -57,7 +57,7 @@ TEST(Ipv6Lookup, RoutesAreEditedLive) {
   EXPECT_EQ(fate(lookup, "2b00::1"), "3");
   const Value listed = lookup.command("list", Dict{{"within", "2a00::/8"}});
   EXPECT_EQ(listed["total"].as_int(), 1);
-  EXPECT_EQ(listed["routes"][0]["prefix"].as_string(), "2a00::/16");
+  EXPECT_EQ(listed["routes"].as_list().at(0)["prefix"].as_string(), "2a00::/16");
   lookup.command("delete", Dict{{"prefix", "2a00::/16"}});
   EXPECT_EQ(fate(lookup, "2a00::1"), "3");
   lookup.command("replace", Dict{{"routes", List{route("2c00::/16", 1)}}});
@@ -66,7 +66,7 @@ TEST(Ipv6Lookup, RoutesAreEditedLive) {
   const Value found = lookup.command("lookup", Dict{{"address", "2c00::1"}});
   EXPECT_EQ(found["route"]["prefix"].as_string(), "2c00::/16");
   const Dict saved = lookup.module().saved_params();
-  EXPECT_EQ(saved.at("routes")[0]["prefix"].as_string(), "2c00::/16");
+  EXPECT_EQ(saved.at("routes").as_list().at(0)["prefix"].as_string(), "2c00::/16");
 }
 
 TEST(Ipv6Lookup, MistakesNameTheirRemedyAndChangeNothing) {
