@@ -31,6 +31,8 @@ std::unique_ptr<Environment> make_environment() {
     interface.index = i;
     interface.mac = {2, 0, 0, 0, 0, static_cast<uint8_t>(i)};
     interface.addresses.push_back({(10U << 24) + (uint32_t{i} << 8) + 1, 24});
+    interface.addresses6 = {{{0x20010db800000000ULL + i, 1}, 64},
+                            {net::link_local_of(interface.mac), 64}};
   }
   env->ports["p0"] = make_port("null", {}, "p0", *env);
   return env;
@@ -147,6 +149,12 @@ struct ModuleRig::State {
         const uint32_t address = (11U << 24) + rng.below(212U << 24);
         net::store32(hot[i]->data() + net::kEthBytes + net::kIpDst, address);
       }
+    } else if constexpr (kFeed == Feed::kRandom6) {
+      const auto n_known = static_cast<uint32_t>(what.destinations6.size());
+      for (uint32_t i = at; i < at + n; ++i) {
+        std::memcpy(hot[i]->data() + net::kEthBytes + net::kIp6Dst,
+                    what.destinations6[rng.below(n_known)].data(), 16);
+      }
     } else if constexpr (kFeed == Feed::kPool) {
       (void)pool.alloc_bulk(work + at, n);
       for (uint32_t i = at; i < at + n; ++i) {
@@ -190,6 +198,8 @@ struct ModuleRig::State {
         return loop<Feed::kTaken, kIsControl>(n_batches, n);
       case Feed::kRandom:
         return loop<Feed::kRandom, kIsControl>(n_batches, n);
+      case Feed::kRandom6:
+        return loop<Feed::kRandom6, kIsControl>(n_batches, n);
       case Feed::kPool:
         return loop<Feed::kPool, kIsControl>(n_batches, n);
       case Feed::kSource:

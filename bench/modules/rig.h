@@ -3,6 +3,7 @@
 // it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,6 +22,7 @@ enum class Feed : uint8_t {
   kFrames,   // bytes, length and metadata written anew
   kTaken,    // the module took the packets: only the list of them is written anew
   kRandom,   // random destination addresses
+  kRandom6,  // the IPv6 destination is a random one of destinations6
   kPool,     // from the pool, to which the module gives them back
   kSource,   // no batch: the module makes it, from the pool and back
   kThrough,  // the batch goes into the module and is polled out again
@@ -46,7 +48,8 @@ struct ModuleCase {
   // A module of the same environment that the packets pass first, outside of the timing.
   std::string before_kind = "";
   batchplane::Dict before_params = {};
-  std::string drop_reason = "";  // that the packets carry
+  std::string drop_reason = "";                             // that the packets carry
+  std::vector<std::array<uint8_t, 16>> destinations6 = {};  // network order
   bool has_target = false;
   LawTarget target = {};
   std::string note = "";

@@ -41,6 +41,19 @@ typename Family::Address address_in(const Value& value, const std::string& where
   return *address;
 }
 
+// `via: fe80::1%lan` (RFC 4007) says what via and interface say.
+template <class Family>
+Dict with_scope(Dict dict) {
+  const auto via = dict.find("via");
+  if (Family::kBits != 128 || via == dict.end() || !via->second.is_string()) return dict;
+  const std::string text = via->second.as_string();
+  const size_t at = text.find('%');
+  if (at == std::string::npos || dict.contains("interface")) return dict;
+  dict["via"] = text.substr(0, at);
+  dict["interface"] = text.substr(at + 1);
+  return dict;
+}
+
 const std::vector<std::string> kTargetKeys = {"gate", "via",   "interface", "next_hop",
                                               "mac",  "group", "drop"};
 std::vector<std::string> with_target_keys(std::initializer_list<std::string> more) {
@@ -126,8 +139,9 @@ NextHop RouteSyntaxOf<Family>::parse_target(const Dict& dict, const std::string&
     hop.gate = static_cast<uint16_t>(integer_in(dict.at("gate"), where + ".gate", 0, kMaxGate));
   }
   Address& gateway = Family::gateway(hop);
-  if (has("via")) gateway = address_in<Family>(dict.at("via"), where + ".via");
-  if (is_neighbour) hop.interface = interface_of(gateway, dict, where).index;
+  const Dict scoped = with_scope<Family>(dict);
+  if (has("via")) gateway = address_in<Family>(scoped.at("via"), where + ".via");
+  if (is_neighbour) hop.interface = interface_of(gateway, scoped, where).index;
   if (has("mac")) {
     const auto mac =
         dict.at("mac").is_string() ? net::parse_mac(dict.at("mac").as_string()) : std::nullopt;

@@ -31,15 +31,19 @@ std::string tap_path() {
 std::unique_ptr<Environment> make_environment() {
   auto env = std::make_unique<Environment>();
   env->ports["null"] = make_port("null", {}, "null", *env);
-  const auto add = [&](const char* name, uint16_t index, const char* address) {
+  const auto add = [&](const char* name, uint16_t index, const char* address,
+                       const char* address6) {
     env->interfaces.push_back({.name = name,
                                .port = "null",
                                .index = index,
                                .mac = {2, 0, 0, 0, 0, static_cast<uint8_t>(index + 1)},
-                               .addresses = {*net::parse_interface_address(address)}});
+                               .addresses = {*net::parse_interface_address(address)},
+                               .addresses6 = {*net::parse_interface_address6(address6)}});
+    Interface& added = env->interfaces.back();
+    added.addresses6.push_back({net::link_local_of(added.mac), 64});
   };
-  add("lan", 0, "10.0.1.1/24");
-  add("wan", 1, "10.0.2.1/24");
+  add("lan", 0, "10.0.1.1/24", "2001:db8:1::1/64");
+  add("wan", 1, "10.0.2.1/24", "2001:db8:2::1/64");
   return env;
 }
 

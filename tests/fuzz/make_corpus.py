@@ -15,7 +15,18 @@ from typing import Any
 logging.getLogger("scapy").setLevel(logging.ERROR)
 
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption  # noqa: E402
-from scapy.layers.inet6 import IPv6  # noqa: E402
+from scapy.layers.inet6 import (  # noqa: E402
+    ICMPv6EchoRequest,
+    ICMPv6ND_NA,
+    ICMPv6ND_NS,
+    ICMPv6ND_RS,
+    ICMPv6NDOptDstLLAddr,
+    ICMPv6NDOptSrcLLAddr,
+    IPv6,
+    IPv6ExtHdrDestOpt,
+    IPv6ExtHdrFragment,
+    IPv6ExtHdrHopByHop,
+)
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether  # noqa: E402
 from scapy.packet import Packet, Raw  # noqa: E402
 
@@ -73,6 +84,35 @@ def frames() -> dict[str, Packet]:
     }
 
 
+def ipv6_frames() -> dict[str, Packet]:
+    """The same for the IPv6 modules."""
+    lan, wan, own = "2001:db8:1::2", "2001:db8:2::2", "2001:db8:1::1"
+    udp = IPv6(src=lan, dst=wan) / UDP(sport=1000, dport=53) / Raw(b"x" * 18)
+    source, target = ICMPv6NDOptSrcLLAddr(lladdr=HOST), ICMPv6NDOptDstLLAddr(lladdr=HOST)
+    group = "ff02::1:ff00:1"
+    return {
+        "v6_udp": ether() / udp,
+        "v6_group": ether() / IPv6(src=lan, dst="2a00::1") / UDP(),
+        "v6_dropped": ether() / IPv6(src=lan, dst="2b00::1") / UDP(),
+        "v6_long": ether() / IPv6(src=lan, dst=wan) / UDP() / Raw(bytes(1600)),
+        "v6_ends": ether() / IPv6(src=lan, dst=wan, hlim=1) / UDP() / Raw(bytes(18)),
+        "v6_echo": ether() / IPv6(src=lan, dst=own) / ICMPv6EchoRequest(id=7) / Raw(bytes(32)),
+        "v6_echo_all": ether() / IPv6(src="fe80::2", dst="ff02::1") / ICMPv6EchoRequest(),
+        "v6_options": ether()
+        / IPv6(src=lan, dst=wan)
+        / IPv6ExtHdrHopByHop()
+        / IPv6ExtHdrDestOpt()
+        / IPv6ExtHdrFragment(m=1)
+        / UDP(),
+        "v6_fragment": ether() / IPv6(src=lan, dst=wan) / IPv6ExtHdrFragment(offset=9) / Raw(b"x"),
+        "v6_link": ether() / IPv6(src="fe80::2", dst=wan) / UDP(),
+        "v6_asks": ether() / IPv6(src=lan, dst=group) / ICMPv6ND_NS(tgt=own) / source,
+        "v6_probe": ether() / IPv6(src="::", dst=group) / ICMPv6ND_NS(tgt=own),
+        "v6_tells": ether() / IPv6(src=lan, dst=own) / ICMPv6ND_NA(tgt=lan, S=1) / target,
+        "v6_router": ether() / IPv6(src="fe80::2", dst="ff02::2") / ICMPv6ND_RS() / source,
+    }
+
+
 def packed(step: int, knows: int, number: int, *all_frames: bytes) -> bytes:
     """The format of frames.h."""
     head = struct.pack("!BBH", step, knows, number)
@@ -84,6 +124,10 @@ def packet_inputs() -> dict[str, bytes]:
     raw = {name: bytes(frame) for name, frame in frames().items()}
     inputs = {name: packed(17, 0x08, i, frame) for i, (name, frame) in enumerate(raw.items())}
     every = list(raw.values())
+    six = {name: bytes(frame) for name, frame in ipv6_frames().items()}
+    inputs |= {name: packed(17, 0x00, i, frame) for i, (name, frame) in enumerate(six.items())}
+    inputs["v6_all"] = packed(22, 0x01, 1, *list(six.values())[:8])
+    inputs["v6_rest"] = packed(22, 0x01, 4, *list(six.values())[8:])
     for i in range(0, len(every), 8):
         inputs[f"batch_{i // 8}"] = packed(20, 0x00, 1, *every[i : i + 8])
         inputs[f"known_{i // 8}"] = packed(20, 0x05, 3, *every[i : i + 8])

@@ -10,6 +10,7 @@
 #include "module_cases_load_balancer.h"
 #include "module_cases_policy.h"
 #include "module_cases_l2.h"
+#include "module_cases_ipv6.h"
 
 namespace batchplane::fuzz {
 
@@ -77,6 +78,7 @@ inline std::vector<ModuleCase> module_cases() {
       kLoadBalancerCases,
       kPolicyCases,
       kL2Cases,
+      kIpv6Cases,
   };
   std::vector<ModuleCase> all;
   for (const auto& family : families) all.insert(all.end(), family.begin(), family.end());

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// router_advertiser.cc - parses what is to be advertised, makes the messages once, and times them.
+#include "modules/router_advertiser.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "modules/icmp6.h"
+
+namespace batchplane {
+namespace {
+
+// RFC 4861, 10.
+constexpr uint64_t kLeastGapNs = 3'000'000'000;
+constexpr uint64_t kInitialIntervalNs = 16'000'000'000;
+constexpr uint32_t kInitialSent = 3;
+
+constexpr uint32_t kFixedBytes = 16;
+constexpr uint32_t kMtuOptionBytes = 8;
+constexpr uint32_t kPrefixOptionBytes = 32;
+constexpr uint8_t kMtuOption = 5;
+constexpr uint8_t kPrefixOption = 3;
+constexpr uint8_t kDnsOption = 25;  // RFC 8106
+constexpr uint8_t kOnLink = 0x80;
+constexpr uint8_t kAutonomous = 0x40;
+constexpr uint8_t kHopLimit = 64;
+
+uint32_t seconds_in(const Value& value, const std::string& where, uint32_t otherwise,
+                    int64_t most) {
+  if (value.is_null()) return otherwise;
+  if (!value.is_int() || value.as_int() < 0 || value.as_int() > most) {
+    throw ConfigError("expected seconds from 0 to " + std::to_string(most), where);
+  }
+  return static_cast<uint32_t>(value.as_int());
+}
+
+List list_of(const Value& value) {
+  if (value.is_null()) return {};
+  return value.is_list() ? value.as_list() : List{value};
+}
+
+Advertisement parse(const std::vector<Interface>& interfaces, const Value& value,
+                    const std::string& where) {
+  if (!value.is_dict()) {
+    throw ConfigError("expected a mapping", where,
+                      "such as {interface: lan, prefix: \"2001:db8:1::/64\"}");
+  }
+  const std::vector<std::string> known = {
+      "interface",         "prefix",           "dns",
+      "router_lifetime_s", "valid_lifetime_s", "preferred_lifetime_s"};
+  for (const auto& [key, item] : value.as_dict()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    throw ConfigError("unknown key '" + key + "'", where,
+                      "it has interface, prefix, dns, router_lifetime_s, valid_lifetime_s, "
+                      "preferred_lifetime_s");
+  }
+  Advertisement found;
+  const auto interface = std::ranges::find_if(interfaces, [&](const Interface& candidate) {
+    return value["interface"].is_string() && candidate.name == value["interface"].as_string();
+  });
+  if (interface == interfaces.end()) {
+    throw ConfigError("there is no such interface", where + ".interface",
+                      "name one of the pipeline's interfaces");
+  }
+  found.interface = interface->index;
+  for (const Value& text : list_of(value["prefix"])) {
+    const auto prefix = text.is_string() ? net::parse_prefix6(text.as_string()) : std::nullopt;
+    if (!prefix || prefix->address.is_multicast() || prefix->address.is_link_local()) {
+      throw ConfigError("expected an IPv6 prefix of unicast addresses", where + ".prefix",
+                        "such as 2001:db8:1::/64, host bits zero");
+    }
+    found.prefixes.push_back(*prefix);
+  }
+  for (const Value& text : list_of(value["dns"])) {
+    const auto server = text.is_string() ? net::parse_ipv6(text.as_string()) : std::nullopt;
+    if (!server) throw ConfigError("expected an IPv6 address", where + ".dns");
+    found.dns_servers.push_back(*server);
+  }
+  if (found.prefixes.size() > 16 || found.dns_servers.size() > 8) {
+    throw ConfigError("at most 16 prefixes and 8 DNS servers fit an advertisement", where);
+  }
+  found.router_lifetime_s = static_cast<uint16_t>(seconds_in(
+      value["router_lifetime_s"], where + ".router_lifetime_s", found.router_lifetime_s, 9000));
+  found.valid_lifetime_s = seconds_in(value["valid_lifetime_s"], where + ".valid_lifetime_s",
+                                      found.valid_lifetime_s, 0xffffffff);
+  found.preferred_lifetime_s =
+      seconds_in(value["preferred_lifetime_s"], where + ".preferred_lifetime_s",
+                 std::min(found.preferred_lifetime_s, found.valid_lifetime_s), 0xffffffff);
+  if (found.preferred_lifetime_s > found.valid_lifetime_s) {
+    throw ConfigError("preferred_lifetime_s is longer than valid_lifetime_s", where,
+                      "an address cannot be preferred when it is no longer valid");
+  }
+  return found;
+}
+
+void write_prefix(uint8_t* p, const net::Prefix6& prefix, const Advertisement& from) {
+  std::memset(p, 0, kPrefixOptionBytes);
+  p[0] = kPrefixOption;
+  p[1] = kPrefixOptionBytes / 8;
+  p[2] = prefix.length;
+  // RFC 4862, 5.5.3: hosts on Ethernet make addresses of prefixes of 64 bits only.
+  p[3] = prefix.length == 64 ? kOnLink | kAutonomous : kOnLink;
+  net::store32(p + 4, from.valid_lifetime_s);
+  net::store32(p + 8, from.preferred_lifetime_s);
+  net::store_address6(p + 16, prefix.address);
+}
+
+std::vector<uint8_t> frame_of(const Interface& interface, const Advertisement& from) {
+  const auto n_dns = static_cast<uint32_t>(from.dns_servers.size());
+  const uint32_t dns_bytes = n_dns == 0 ? 0 : 8 + 16 * n_dns;
+  const uint32_t bytes = kFixedBytes + icmp6::kMacOptionBytes + kMtuOptionBytes +
+                         kPrefixOptionBytes * static_cast<uint32_t>(from.prefixes.size()) +
+                         dns_bytes;
+  std::vector<uint8_t> frame(net::kEthBytes + net::kIpv6Bytes + bytes);
+  net::Address6 source = net::link_local_of(interface.mac);
+  for (const net::Prefix6& own : interface.addresses6) {
+    if (own.address.is_link_local()) source = own.address;
+  }
+  arp::write_eth(frame.data(), net::group_mac(net::kAllNodes), interface.mac, net::kTypeIpv6);
+  uint8_t* ip = &frame[net::kEthBytes];
+  icmp6::write_ip(ip, source, net::kAllNodes, bytes, icmp6::kOnLinkHopLimit);
+  uint8_t* message = ip + net::kIpv6Bytes;
+  message[0] = icmp6::kRouterAdvertisement;
+  message[4] = kHopLimit;
+  net::store16(message + 6, from.router_lifetime_s);
+  uint8_t* option = message + kFixedBytes;
+  icmp6::write_mac_option(option, icmp6::kSourceMac, interface.mac);
+  option += icmp6::kMacOptionBytes;
+  option[0] = kMtuOption;
+  option[1] = 1;
+  net::store32(option + 4, interface.mtu_bytes);
+  option += kMtuOptionBytes;
+  for (const net::Prefix6& prefix : from.prefixes) {
+    write_prefix(option, prefix, from);
+    option += kPrefixOptionBytes;
+  }
+  if (n_dns != 0) {
+    option[0] = kDnsOption;
+    option[1] = static_cast<uint8_t>(dns_bytes / 8);
+    net::store32(option + 4, from.router_lifetime_s);
+    for (uint32_t i = 0; i < n_dns; ++i) {
+      net::store_address6(option + 8 + 16 * i, from.dns_servers[i]);
+    }
+  }
+  icmp6::write_checksum(ip, message, bytes);
+  return frame;
+}
+
+}  // namespace
+
+RouterAdvertiser::RouterAdvertiser(const std::vector<Interface>& interfaces, const List& list,
+                                   const std::string& where, uint64_t interval_ns)
+    : interval_ns_(interval_ns) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string at = where + ".advertise[" + std::to_string(i) + "]";
+    const Advertisement found = parse(interfaces, list[i], at);
+    if (std::ranges::find(links_, found.interface, &Link::interface) != links_.end()) {
+      throw ConfigError("the interface advertises already", at, "give all prefixes in one entry");
+    }
+    links_.push_back(
+        {.interface = found.interface, .frame = frame_of(interfaces[found.interface], found)});
+  }
+}
+
+void RouterAdvertiser::solicited(uint64_t now_ns, uint16_t interface) noexcept {
+  for (Link& link : links_) {
+    if (link.interface != interface) continue;
+    // RFC 4861, 6.2.6: hosts that ask at once share an answer, and floods get no more than one.
+    const uint64_t earliest_ns = link.n_sent == 0 ? now_ns : link.last_ns + kLeastGapNs;
+    const uint64_t delayed_ns = now_ns + rng_.below(500) * 1'000'000ULL;
+    link.due_ns = std::min(link.due_ns, std::max(earliest_ns, delayed_ns));
+  }
+}
+
+void RouterAdvertiser::plan_next(uint64_t now_ns, Link& link) noexcept {
+  ++sent_;
+  ++link.n_sent;
+  link.last_ns = now_ns;
+  // Between a third of the interval and all of it, so that routers do not fall into step.
+  const uint64_t wait_ns = interval_ns_ / 3 + (interval_ns_ / 3 * 2) / 1000 * rng_.below(1001);
+  link.due_ns =
+      now_ns + (link.n_sent <= kInitialSent ? std::min(wait_ns, kInitialIntervalNs) : wait_ns);
+}
+
+}  // namespace batchplane
