@@ -91,6 +91,7 @@ struct ModuleRig::State {
     }
     make_frames();
     renew_all();
+    if (what.feed == Feed::kFlows) open_flows();
   }
   ~State() {
     ctx->flush_free();
@@ -117,6 +118,34 @@ struct ModuleRig::State {
       if (ctx->n_removed != 0) throw std::runtime_error("the module in front dropped a packet");
       metas[i] = hot[i]->meta();
     }
+  }
+
+  // Addresses and ports of an IPv4 header without options.
+  struct Ends {
+    uint32_t src, dst;
+    uint16_t src_port, dst_port;
+  };
+  static constexpr uint32_t kEndsAt = net::kEthBytes + net::kIpSrc;
+
+  // One packet of each connection from inside hosts with 64 ports each.
+  void open_flows() {
+    ends.resize(what.flows);
+    for (uint32_t i = 0; i < what.flows; ++i) {
+      renew(0);
+      work[0] = hot[0];
+      Ends& flow = ends[i];
+      std::memcpy(&flow, hot[0]->data() + kEndsAt, sizeof flow);
+      flow.src = net::be32((10U << 24) + (64U << 16) + i / 64);
+      flow.src_port = net::be16(static_cast<uint16_t>(1024 + i % 64 * 1000 + i / 64 % 1000));
+      std::memcpy(hot[0]->data() + kEndsAt, &flow, sizeof flow);
+      info.run(module.get(), *ctx, work, 1);
+      if (ctx->n_removed != 0) throw std::runtime_error("a connection could not be opened");
+      if (!what.is_return) continue;
+      std::memcpy(&flow, hot[0]->data() + kEndsAt, sizeof flow);
+      std::swap(flow.src, flow.dst);
+      std::swap(flow.src_port, flow.dst_port);
+    }
+    renew_all();
   }
 
   void renew(uint32_t i) {
@@ -146,6 +175,11 @@ struct ModuleRig::State {
         // 11/8 to 222/8: where synthetic routes lie.
         const uint32_t address = (11U << 24) + rng.below(212U << 24);
         net::store32(hot[i]->data() + net::kEthBytes + net::kIpDst, address);
+      }
+    } else if constexpr (kFeed == Feed::kFlows) {
+      for (uint32_t i = at; i < at + n; ++i) {
+        renew(i);
+        std::memcpy(hot[i]->data() + kEndsAt, &ends[rng.below(what.flows)], sizeof(Ends));
       }
     } else if constexpr (kFeed == Feed::kPool) {
       (void)pool.alloc_bulk(work + at, n);
@@ -190,6 +224,8 @@ struct ModuleRig::State {
         return loop<Feed::kTaken, kIsControl>(n_batches, n);
       case Feed::kRandom:
         return loop<Feed::kRandom, kIsControl>(n_batches, n);
+      case Feed::kFlows:
+        return loop<Feed::kFlows, kIsControl>(n_batches, n);
       case Feed::kPool:
         return loop<Feed::kPool, kIsControl>(n_batches, n);
       case Feed::kSource:
@@ -216,6 +252,7 @@ struct ModuleRig::State {
   std::unique_ptr<Module> null;
   Rng rng{1};
   std::vector<uint8_t> frames;
+  std::vector<Ends> ends;  // of the connections
   uint32_t frame_bytes[exec::kMaxBatchPkts] = {};
   PacketMeta metas[exec::kMaxBatchPkts] = {};
   Packet* hot[exec::kMaxBatchPkts] = {};
@@ -275,6 +312,7 @@ std::string ModuleRig::verify() {
   s.renew_all();
   std::string wrong;
   if (s.what.feed == Feed::kPool) s.feed<Feed::kPool, false>(0, kVerifyPkts);
+  if (s.what.feed == Feed::kFlows) s.feed<Feed::kFlows, false>(0, kVerifyPkts);
   if (s.what.feed != Feed::kSource) wrong = s.verify_batch();
   if (wrong.empty() && (s.what.feed == Feed::kSource || s.what.feed == Feed::kThrough)) {
     wrong = s.verify_poll();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "module_case.h"
+#include "module_cases_nat.h"
 
 namespace batchplane::fuzz {
 
@@ -71,6 +72,7 @@ inline const ModuleCase kRouterCases[] = {
 inline std::vector<ModuleCase> module_cases() {
   const std::span<const ModuleCase> families[] = {
       kRouterCases,
+      kNatCases,
   };
   std::vector<ModuleCase> all;
   for (const auto& family : families) all.insert(all.end(), family.begin(), family.end());
