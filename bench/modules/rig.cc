@@ -93,6 +93,7 @@ struct ModuleRig::State {
     }
     make_frames();
     renew_all();
+    if (what.feed == Feed::kFlows) open_flows();
   }
   ~State() {
     ctx->flush_free();
@@ -119,6 +120,34 @@ struct ModuleRig::State {
       if (ctx->n_removed != 0) throw std::runtime_error("the module in front dropped a packet");
       metas[i] = hot[i]->meta();
     }
+  }
+
+  // Addresses and ports of an IPv4 header without options.
+  struct Ends {
+    uint32_t src, dst;
+    uint16_t src_port, dst_port;
+  };
+  static constexpr uint32_t kEndsAt = net::kEthBytes + net::kIpSrc;
+
+  // One packet of each connection from inside hosts with 64 ports each.
+  void open_flows() {
+    ends.resize(what.flows);
+    for (uint32_t i = 0; i < what.flows; ++i) {
+      renew(0);
+      work[0] = hot[0];
+      Ends& flow = ends[i];
+      std::memcpy(&flow, hot[0]->data() + kEndsAt, sizeof flow);
+      flow.src = net::be32((10U << 24) + (64U << 16) + i / 64);
+      flow.src_port = net::be16(static_cast<uint16_t>(1024 + i % 64 * 1000 + i / 64 % 1000));
+      std::memcpy(hot[0]->data() + kEndsAt, &flow, sizeof flow);
+      info.run(module.get(), *ctx, work, 1);
+      if (ctx->n_removed != 0) throw std::runtime_error("a connection could not be opened");
+      if (!what.is_return) continue;
+      std::memcpy(&flow, hot[0]->data() + kEndsAt, sizeof flow);
+      std::swap(flow.src, flow.dst);
+      std::swap(flow.src_port, flow.dst_port);
+    }
+    renew_all();
   }
 
   void renew(uint32_t i) {
@@ -154,6 +183,11 @@ struct ModuleRig::State {
       for (uint32_t i = at; i < at + n; ++i) {
         std::memcpy(hot[i]->data() + net::kEthBytes + net::kIp6Dst,
                     what.destinations6[rng.below(n_known)].data(), 16);
+      }
+    } else if constexpr (kFeed == Feed::kFlows) {
+      for (uint32_t i = at; i < at + n; ++i) {
+        renew(i);
+        std::memcpy(hot[i]->data() + kEndsAt, &ends[rng.below(what.flows)], sizeof(Ends));
       }
     } else if constexpr (kFeed == Feed::kPool) {
       (void)pool.alloc_bulk(work + at, n);
@@ -200,6 +234,8 @@ struct ModuleRig::State {
         return loop<Feed::kRandom, kIsControl>(n_batches, n);
       case Feed::kRandom6:
         return loop<Feed::kRandom6, kIsControl>(n_batches, n);
+      case Feed::kFlows:
+        return loop<Feed::kFlows, kIsControl>(n_batches, n);
       case Feed::kPool:
         return loop<Feed::kPool, kIsControl>(n_batches, n);
       case Feed::kSource:
@@ -226,6 +262,7 @@ struct ModuleRig::State {
   std::unique_ptr<Module> null;
   Rng rng{1};
   std::vector<uint8_t> frames;
+  std::vector<Ends> ends;  // of the connections
   uint32_t frame_bytes[exec::kMaxBatchPkts] = {};
   PacketMeta metas[exec::kMaxBatchPkts] = {};
   Packet* hot[exec::kMaxBatchPkts] = {};
@@ -285,6 +322,7 @@ std::string ModuleRig::verify() {
   s.renew_all();
   std::string wrong;
   if (s.what.feed == Feed::kPool) s.feed<Feed::kPool, false>(0, kVerifyPkts);
+  if (s.what.feed == Feed::kFlows) s.feed<Feed::kFlows, false>(0, kVerifyPkts);
   if (s.what.feed != Feed::kSource) wrong = s.verify_batch();
   if (wrong.empty() && (s.what.feed == Feed::kSource || s.what.feed == Feed::kThrough)) {
     wrong = s.verify_poll();

@@ -23,6 +23,7 @@ enum class Feed : uint8_t {
   kTaken,    // the module took the packets: only the list of them is written anew
   kRandom,   // random destination addresses
   kRandom6,  // the IPv6 destination is a random one of destinations6
+  kFlows,    // random ones of many connections, which were opened before
   kPool,     // from the pool, to which the module gives them back
   kSource,   // no batch: the module makes it, from the pool and back
   kThrough,  // the batch goes into the module and is polled out again
@@ -44,6 +45,8 @@ struct ModuleCase {
   std::function<std::vector<uint8_t>(uint32_t i)> frame = nullptr;  // of packet i, 60 bytes or less
   // Looks at packet i after one call; says what is wrong, or nothing.
   std::function<std::string(batchplane::Packet&, uint32_t gate, uint32_t i)> check = nullptr;
+  uint32_t flows = 0;      // kFlows: how many
+  bool is_return = false;  // kFlows: packets that answer what the module made of the first ones
   bool takes_all = false;  // drops every packet
   // A module of the same environment that the packets pass first, outside of the timing.
   std::string before_kind = "";

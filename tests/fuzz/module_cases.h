@@ -11,6 +11,7 @@
 #include "module_cases_policy.h"
 #include "module_cases_l2.h"
 #include "module_cases_ipv6.h"
+#include "module_cases_nat.h"
 
 namespace batchplane::fuzz {
 
@@ -79,6 +80,7 @@ inline std::vector<ModuleCase> module_cases() {
       kPolicyCases,
       kL2Cases,
       kIpv6Cases,
+      kNatCases,
   };
   std::vector<ModuleCase> all;
   for (const auto& family : families) all.insert(all.end(), family.begin(), family.end());

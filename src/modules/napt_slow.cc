@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// napt_slow.cc - packets one by one: the first of a connection, ICMP, fragments, hairpins, and what
+// is faulty.
+#include "modules/napt_reasons.h"
+#include "modules/napt_translate.h"
+
+namespace batchplane::nat {
+namespace {
+
+constexpr uint32_t kTcpFlags = 13;
+constexpr uint8_t kRst = 4;
+constexpr uint8_t kSyn = 2;
+
+// Queries carry an id: echo, timestamp, information, address mask; requests and replies.
+bool is_icmp_query(uint8_t type) { return type == 0 || type == 8 || (type >= 13 && type <= 18); }
+bool is_icmp_request(uint8_t type) { return type == 8 || type == 13 || type == 15 || type == 17; }
+
+// Of a packet, or of a quote that has its ports.
+NaptKey key_of(const PacketView& view) {
+  if (view.proto == net::kProtoIcmp) {
+    const uint16_t id = load16_raw(view.l4 + kIcmpId);
+    return make_key(view.src(), view.dst(), id, id, view.proto);
+  }
+  return make_key(view.src(), view.dst(), load16_raw(view.l4), load16_raw(view.l4 + 2), view.proto);
+}
+
+// Up to the checksum, so that it can be mended.
+uint32_t least_l4_bytes(uint8_t proto) { return proto == net::kProtoTcp ? kTcpChecksum + 2 : 8; }
+
+bool is_translated(uint8_t proto) {
+  return proto == net::kProtoTcp || proto == net::kProtoUdp || proto == net::kProtoIcmp;
+}
+
+const DropReason* reason_of(Refusal why) {
+  if (why == Refusal::kTable) return &kTableFull;
+  if (why == Refusal::kPorts) return &kPortsExhausted;
+  return why == Refusal::kHost ? &kHostLimit : &kFiltered;
+}
+
+// Gives the packet the end that the connection has on the other side.
+void rewrite(const PacketView& view, const NaptSession& session, uint32_t direction) {
+  if (direction == kOut) {
+    rewrite_end(view, End::kSrc, external_address(session), true, external_port(session));
+  } else {
+    rewrite_end(view, End::kDst, inside_address(session), true, inside_port(session));
+  }
+}
+
+}  // namespace
+
+void NaptTranslator::take_care(Context& ctx, Batch& batch, uint32_t i, uint32_t now) noexcept {
+  Packet& pkt = *batch[i];
+  const uint32_t l3 = l3_offset_of(pkt);
+  PacketView view;
+  const Fault fault =
+      view_packet(pkt.data() + l3, pkt.len_bytes() < l3 ? 0 : pkt.len_bytes() - l3, view);
+  if (fault != Fault::kNone) {
+    ctx.drop(batch, i, reason_of(fault));
+    return;
+  }
+  const uint16_t fragment = net::load16(view.ip + net::kIpFragment);
+  NaptFate fate;
+  if ((fragment & kFragmentOffsetBits) != 0) {
+    fate = follow_first(view, now);
+  } else {
+    NaptFragment first{.key = NaptFragments::key_of(view.ip), .since = now};
+    fate = translate(view, now);
+    if ((fragment & kMoreFragments) != 0 && fate.reason == nullptr) {
+      first.new_ends = load64_raw(view.ip + net::kIpSrc);
+      first.first_bytes = static_cast<uint16_t>(view.l4_bytes);
+      first.gate = fate.gate;
+      fragments_->remember(first);
+    }
+  }
+  ctx.gates[i] = fate.gate;
+  if (fate.reason != nullptr) ctx.drop(batch, i, *fate.reason);
+}
+
+NaptFate NaptTranslator::translate(const PacketView& view, uint32_t now) noexcept {
+  if (!is_translated(view.proto)) {
+    const bool is_ours = table_->pool().index_of(view.dst()) != kNoExternal;
+    if (is_ours && config_.is_unmapped_local) return {kGateLocal};
+    return {0, &kUnsupportedProtocol};
+  }
+  if (!view.has_bytes(least_l4_bytes(view.proto))) return {0, &kTooShort};
+  if (view.proto == net::kProtoIcmp && !is_icmp_query(view.l4[0])) {
+    if (is_icmp_error(view.l4[0])) return translate_error(view, now);
+    const bool is_ours = table_->pool().index_of(view.dst()) != kNoExternal;
+    if (is_ours && config_.is_unmapped_local) return {kGateLocal};
+    return {0, &kIcmpUnsupported};
+  }
+  const NaptFate fate = translate_ends(view, key_of(view), now);
+  return fate;
+}
+
+// RFC 4787, 6: a packet from inside for an external address goes out and comes back in, its source
+// the external one.
+NaptFate NaptTranslator::translate_ends(const PacketView& view, const NaptKey& key,
+                                        uint32_t now) noexcept {
+  NaptFate fate;
+  const uint8_t flags = view.proto == net::kProtoTcp ? view.l4[kTcpFlags] : 0;
+  uint32_t found = table_->find(key, now);
+  if (found == 0 && is_forged(key)) return {0, &kOwnSource};
+  if (found == 0) found = open(view, key, now, fate);
+  if (found == 0) return fate;
+  const NaptSession& session = table_->sessions()[found >> 1];
+  const uint32_t direction = found & 1;
+  // Only the second half of a hairpin has both addresses from us.
+  if (direction == kIn && (session.seen & kIsHairpin) != 0) return {0, &kOwnSource};
+  table_->timers().track(found >> 1, direction, flags, now);
+  rewrite(view, session, direction);
+  if (direction == kIn) return {kGateInside};
+  if ((session.seen & kIsHairpin) == 0) return {kGateOutside};
+  const NaptKey back = key_of(view);
+  uint32_t second = table_->find(back, now);
+  if (second == 0) second = open(view, back, now, fate);
+  if (second == 0) return fate;
+  if ((second & 1) != kIn) return {0, &kNoMapping};
+  table_->timers().track(second >> 1, kIn, flags, now);
+  rewrite(view, table_->sessions()[second >> 1], kIn);
+  tallies_.hairpinned.add(1);
+  return {kGateInside};
+}
+
+bool NaptTranslator::is_forged(const NaptKey& key) const noexcept {
+  const ExternalPool& pool = table_->pool();
+  return pool.index_of(key.src()) != kNoExternal && pool.index_of(key.dst()) != kNoExternal;
+}
+
+NaptFate NaptTranslator::unmapped() const noexcept {
+  if (config_.is_unmapped_local) return {kGateLocal};
+  return {0, &kNoMapping};
+}
+
+// A reset or a reply has nothing to open.
+bool NaptTranslator::may_open(const PacketView& view) const noexcept {
+  if (view.proto == net::kProtoIcmp) return is_icmp_request(view.l4[0]);
+  if (view.proto != net::kProtoTcp) return true;
+  const uint8_t flags = view.l4[kTcpFlags];
+  return (flags & kRst) == 0 && (config_.is_tcp_loose || (flags & kSyn) != 0);
+}
+
+uint32_t NaptTranslator::open(const PacketView& view, const NaptKey& key, uint32_t now,
+                              NaptFate& fate) noexcept {
+  NaptState state = NaptState::kTcpOpening;
+  if (view.proto == net::kProtoIcmp) state = NaptState::kIcmp;
+  if (view.proto == net::kProtoUdp) {
+    state = config_.is_short(key.dst_port()) ? NaptState::kUdpShort : NaptState::kUdpNew;
+  }
+  const ExternalPool& pool = table_->pool();
+  Refusal why = Refusal::kNone;
+  uint32_t opened = 0;
+  const bool is_to_us = pool.index_of(key.dst()) != kNoExternal;
+  const bool is_from_us = pool.index_of(key.src()) != kNoExternal;
+  if (is_to_us) {
+    const uint32_t mapping = table_->find_mapping(key.dst(), key.dst_port(), key.proto());
+    if (mapping == 0) {
+      fate = unmapped();
+      return 0;
+    }
+    if (!may_open(view)) {
+      fate = {0, &kNoMapping};
+      return 0;
+    }
+    opened = !is_from_us && config_.is_inside(key.src())
+                 ? table_->open_outbound(key, state, kIsHairpin, now, why)
+                 : table_->open_inbound(key, mapping, state, now, why);
+  } else if (is_from_us) {
+    // The router's own.
+    fate = config_.is_unmapped_local ? NaptFate{kGateOutside} : NaptFate{0, &kOwnSource};
+    return 0;
+  } else if (!may_open(view)) {
+    fate = {0, &kNoMapping};
+    return 0;
+  } else {
+    opened = table_->open_outbound(key, state, 0, now, why);
+  }
+  if (opened == 0) fate = {0, reason_of(why)};
+  return opened;
+}
+
+// RFC 5508, 4.1 and 4.2: the connection is that of the quoted packet, which went the other way. It
+// is neither kept alive nor ended by the error.
+NaptFate NaptTranslator::translate_error(const PacketView& view, uint32_t now) noexcept {
+  PacketView quote;
+  if (!view_quote(view, quote)) return {0, &kTooShort};
+  const bool has_ports = is_translated(quote.proto) &&
+                         quote.has_bytes(quote.proto == net::kProtoIcmp ? kIcmpId + 2 : 4) &&
+                         (quote.proto != net::kProtoIcmp || is_icmp_query(quote.l4[0]));
+  const uint32_t found = has_ports ? table_->find(key_of(quote).reversed(), now) : 0;
+  if (found == 0) {
+    if (table_->pool().index_of(view.dst()) != kNoExternal) return unmapped();
+    return {0, &kNoMapping};
+  }
+  tallies_.errors.add(1);
+  const NaptFate fate = translate_quote(view, quote, found);
+  if (fate.gate != kGateOutside) return fate;
+  const NaptSession& session = table_->sessions()[found >> 1];
+  if ((session.seen & kIsHairpin) == 0) return fate;
+  const uint32_t second = table_->find(key_of(quote).reversed(), now);
+  if (second == 0 || (second & 1) != kIn) return {0, &kNoMapping};
+  tallies_.hairpinned.add(1);
+  return translate_quote(view, quote, second);
+}
+
+NaptFate NaptTranslator::translate_quote(const PacketView& view, const PacketView& quote,
+                                         uint32_t found) noexcept {
+  const NaptSession& session = table_->sessions()[found >> 1];
+  if ((found & 1) == kIn) {
+    rewrite_quote(view, quote, End::kSrc, inside_address(session), true, inside_port(session));
+    rewrite_end(view, End::kDst, inside_address(session), false, 0);
+    return {kGateInside};
+  }
+  // Also when a router on the way inside sent it: its own address means nothing outside.
+  rewrite_quote(view, quote, End::kDst, external_address(session), true, external_port(session));
+  rewrite_end(view, End::kSrc, external_address(session), false, 0);
+  return {kGateOutside};
+}
+
+NaptFate NaptTranslator::follow_first(const PacketView& view, uint32_t now) noexcept {
+  const NaptFragment* first =
+      fragments_->find(NaptFragments::key_of(view.ip), now, config_.fragment_limit);
+  if (first == nullptr) return {0, &kFragmentUnknown};
+  const uint32_t offset_bytes =
+      (net::load16(view.ip + net::kIpFragment) & kFragmentOffsetBits) * 8U;
+  if (offset_bytes < first->first_bytes) return {0, &kFragmentOverlap};
+  rewrite_end(view, End::kSrc, static_cast<uint32_t>(first->new_ends), false, 0);
+  rewrite_end(view, End::kDst, static_cast<uint32_t>(first->new_ends >> 32), false, 0);
+  tallies_.fragments.add(1);
+  return {first->gate};
+}
+
+}  // namespace batchplane::nat

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// nat_rewrite.h - changes one end of an IPv4 packet, or of the packet that an ICMP error quotes,
+// and mends what sums over it.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "base/net.h"
+#include "modules/ipv4_header.h"
+
+namespace batchplane::nat {
+
+inline constexpr uint8_t kIcmpUnreachable = 3;
+inline constexpr uint8_t kIcmpSourceQuench = 4;
+inline constexpr uint8_t kIcmpTimeExceeded = 11;
+inline constexpr uint8_t kIcmpParameterProblem = 12;
+inline constexpr uint32_t kIcmpHeaderBytes = 8;
+inline constexpr uint32_t kIcmpChecksum = 2;
+inline constexpr uint32_t kIcmpId = 4;
+inline constexpr uint32_t kTcpChecksum = 16;
+inline constexpr uint32_t kUdpChecksum = 6;
+inline constexpr uint16_t kFragmentOffsetBits = 0x1fff;
+inline constexpr uint16_t kMoreFragments = 0x2000;
+
+inline uint16_t load16_raw(const uint8_t* p) {
+  uint16_t x;
+  std::memcpy(&x, p, 2);
+  return x;
+}
+inline void store16_raw(uint8_t* p, uint16_t x) { std::memcpy(p, &x, 2); }
+inline void store32_raw(uint8_t* p, uint32_t x) { std::memcpy(p, &x, 4); }
+
+inline uint32_t fold32(uint32_t sum) {
+  sum = (sum & 0xffff) + (sum >> 16);
+  return (sum & 0xffff) + (sum >> 16);
+}
+// By how much a one's-complement sum grows when a word changes; at most four words' worth, to be
+// folded. Never a sum of zero for what is not all ones before and zero after.
+inline uint32_t growth16(uint16_t before, uint16_t after) {
+  return static_cast<uint16_t>(~before) + uint32_t{after};
+}
+inline uint32_t growth32(uint32_t before, uint32_t after) {
+  return (~before & 0xffff) + (~before >> 16) + (after & 0xffff) + (after >> 16);
+}
+// RFC 1624, equation 3. `growth` is folded, or the sum of a few.
+inline uint16_t mended(uint16_t checksum, uint32_t growth) {
+  return static_cast<uint16_t>(~fold32(static_cast<uint16_t>(~checksum) + growth));
+}
+// UDP: no checksum stays none, and one that comes to zero is sent as all ones (RFC 768).
+inline uint16_t mended_udp(uint16_t checksum, uint32_t growth) {
+  if (checksum == 0) return 0;
+  const uint16_t result = mended(checksum, growth);
+  return result == 0 ? 0xffff : result;
+}
+
+inline bool is_icmp_error(uint8_t type) {
+  return type == kIcmpUnreachable || type == kIcmpSourceQuench || type == kIcmpTimeExceeded ||
+         type == kIcmpParameterProblem;
+}
+
+// An IPv4 header and what of the transport header is there; bounds were checked.
+struct PacketView {
+  uint8_t* ip = nullptr;
+  uint8_t* l4 = nullptr;
+  uint32_t l4_bytes = 0;  // of the packet; 0 in a fragment that is not the first
+  uint8_t proto = 0;
+
+  [[nodiscard]] bool has_bytes(uint32_t n) const { return l4_bytes >= n; }
+  [[nodiscard]] uint32_t src() const { return load32_raw(ip + net::kIpSrc); }
+  [[nodiscard]] uint32_t dst() const { return load32_raw(ip + net::kIpDst); }
+};
+
+enum class Fault : uint8_t { kNone, kTooShort, kVersion, kHeaderLength, kTotalLength };
+
+// Judges the header of a packet of `room_bytes` from its IPv4 header on.
+inline Fault view_packet(uint8_t* ip, uint32_t room_bytes, PacketView& view) {
+  if (room_bytes < net::kIpv4Bytes) return Fault::kTooShort;
+  if (ip[0] >> 4 != 4) return Fault::kVersion;
+  const uint32_t header_bytes = header_bytes_of(ip);
+  if (header_bytes < net::kIpv4Bytes || header_bytes > room_bytes) return Fault::kHeaderLength;
+  const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+  if (total_bytes < header_bytes || total_bytes > room_bytes) return Fault::kTotalLength;
+  const bool is_later = (net::load16(ip + net::kIpFragment) & kFragmentOffsetBits) != 0;
+  view = {ip, ip + header_bytes, is_later ? 0 : total_bytes - header_bytes, ip[net::kIpProto]};
+  return Fault::kNone;
+}
+
+// The packet that an ICMP error quotes: its front, cut anywhere behind the header.
+inline bool view_quote(const PacketView& error, PacketView& quote) {
+  if (error.l4_bytes < kIcmpHeaderBytes + net::kIpv4Bytes) return false;
+  uint8_t* ip = error.l4 + kIcmpHeaderBytes;
+  const uint32_t room_bytes = error.l4_bytes - kIcmpHeaderBytes;
+  const uint32_t header_bytes = header_bytes_of(ip);
+  if (ip[0] >> 4 != 4 || header_bytes < net::kIpv4Bytes || header_bytes > room_bytes) return false;
+  const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+  if (total_bytes < header_bytes) return false;
+  const uint32_t end = total_bytes < room_bytes ? total_bytes : room_bytes;
+  const bool is_later = (net::load16(ip + net::kIpFragment) & kFragmentOffsetBits) != 0;
+  quote = {ip, ip + header_bytes, is_later ? 0 : end - header_bytes, ip[net::kIpProto]};
+  return true;
+}
+
+// Where the checksum of the transport header lies; 0 when this protocol has none that we know.
+inline uint32_t checksum_offset(uint8_t proto) {
+  if (proto == net::kProtoTcp) return kTcpChecksum;
+  if (proto == net::kProtoUdp) return kUdpChecksum;
+  return proto == net::kProtoIcmp ? kIcmpChecksum : 0;
+}
+
+enum class End : uint8_t { kSrc, kDst };
+
+// Gives the packet another source or destination address and, with `set_port`, another port (ICMP:
+// the query's id). Mends the header's checksum and the transport's where it is there. Returns by
+// how much the sum over all bytes grew, for the ICMP error around them.
+inline uint32_t rewrite_end(const PacketView& view, End end, uint32_t address_raw, bool set_port,
+                            uint16_t port_raw) {
+  uint8_t* address = view.ip + (end == End::kSrc ? net::kIpSrc : net::kIpDst);
+  const uint32_t by_address = fold32(growth32(load32_raw(address), address_raw));
+  store32_raw(address, address_raw);
+  const uint16_t ip_sum = load16_raw(view.ip + net::kIpChecksum);
+  const uint16_t new_ip_sum = mended(ip_sum, by_address);
+  store16_raw(view.ip + net::kIpChecksum, new_ip_sum);
+  uint32_t growth = by_address + growth16(ip_sum, new_ip_sum);
+  const bool is_icmp = view.proto == net::kProtoIcmp;
+  uint32_t by_all = is_icmp ? 0 : by_address;
+  if (set_port) {
+    uint8_t* port = view.l4 + (is_icmp ? kIcmpId : end == End::kSrc ? 0 : 2);
+    const uint32_t by_port = growth16(load16_raw(port), port_raw);
+    store16_raw(port, port_raw);
+    by_all += by_port;
+    growth += by_port;
+  }
+  const uint32_t at = checksum_offset(view.proto);
+  if (at != 0 && by_all != 0 && view.has_bytes(at + 2)) {
+    const uint16_t sum = load16_raw(view.l4 + at);
+    const uint16_t new_sum =
+        view.proto == net::kProtoUdp ? mended_udp(sum, by_all) : mended(sum, by_all);
+    store16_raw(view.l4 + at, new_sum);
+    growth += growth16(sum, new_sum);
+  }
+  return fold32(growth);
+}
+
+// The same for the packet that an error quotes; the error's own checksum follows.
+inline void rewrite_quote(const PacketView& error, const PacketView& quote, End end,
+                          uint32_t address_raw, bool set_port, uint16_t port_raw) {
+  const uint32_t growth = rewrite_end(quote, end, address_raw, set_port, port_raw);
+  uint8_t* sum = error.l4 + kIcmpChecksum;
+  store16_raw(sum, mended(load16_raw(sum), growth));
+}
+
+}  // namespace batchplane::nat

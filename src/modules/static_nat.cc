@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// static_nat.cc - exchanges address prefixes one to one and mends every checksum that covers them.
+//
+// in: 1   out: 1   drops: too_short, bad_version, bad_header_length, bad_total_length
+// state: the pairs, editable live
+#include <algorithm>
+
+#include "core/live_table.h"
+#include "core/module.h"
+#include "modules/nat_reasons.h"
+#include "modules/nat_rewrite.h"
+#include "modules/static_nat_rules.h"
+
+namespace batchplane {
+namespace {
+
+using nat::Direction;
+using nat::End;
+using nat::PacketView;
+using nat::StaticPair;
+using nat::StaticRules;
+
+constexpr uint32_t kPlainHeader = 0x45;  // version 4, no options
+
+// Anything but an unfragmented TCP or UDP packet without options.
+const DropReason* translate_slowly(const StaticRules& rules, uint8_t* ip,
+                                   uint32_t room_bytes) noexcept {
+  PacketView view;
+  const nat::Fault fault = view_packet(ip, room_bytes, view);
+  if (fault != nat::Fault::kNone) return &nat::reason_of(fault);
+  const bool is_later = (net::load16(ip + net::kIpFragment) & nat::kFragmentOffsetBits) != 0;
+  const uint32_t checksum_at = nat::checksum_offset(view.proto);
+  // A first fragment that ends before the checksum could not be mended.
+  if (!is_later && checksum_at != 0 && !view.has_bytes(checksum_at + 2)) return &nat::kTooShort;
+  PacketView quote;
+  const bool has_quote = view.proto == net::kProtoIcmp && !is_later &&
+                         nat::is_icmp_error(view.l4[0]) && view_quote(view, quote);
+  if (!rules.source.is_empty()) {
+    if (const uint32_t flip = rules.source.flip_of(view.src()); flip != 0)
+      rewrite_end(view, End::kSrc, view.src() ^ flip, false, 0);
+    // What an inside host complains about came to it: there its address is the destination.
+    const uint32_t flip = has_quote ? rules.source.flip_of(quote.dst()) : 0;
+    if (flip != 0) rewrite_quote(view, quote, End::kDst, quote.dst() ^ flip, false, 0);
+  }
+  if (!rules.destination.is_empty()) {
+    if (const uint32_t flip = rules.destination.flip_of(view.dst()); flip != 0)
+      rewrite_end(view, End::kDst, view.dst() ^ flip, false, 0);
+    const uint32_t flip = has_quote ? rules.destination.flip_of(quote.src()) : 0;
+    if (flip != 0) rewrite_quote(view, quote, End::kSrc, quote.src() ^ flip, false, 0);
+  }
+  return nullptr;
+}
+
+class StaticNat final : public Module {
+ public:
+  explicit StaticNat(const Args& args)
+      : otherwise_(nat::parse_direction(args.string("direction"))),
+        pairs_(nat::parse_pairs(args.list("pairs"), otherwise_, args.where() + ".pairs")),
+        live_(checked(pairs_, args.where() + ".pairs"), std::make_unique<StaticRules>(pairs_),
+              args.env().quiescence) {}
+
+  void process(Context& ctx, Batch& batch) noexcept {
+    const StaticRules& rules = live_.read();
+    Packet* const* const pkts = batch.pkts;
+    const uint32_t n = batch.size_pkts;
+    const bool has_source = !rules.source.is_empty();
+    const bool has_destination = !rules.destination.is_empty();
+    for (uint32_t i = 0; i < n; ++i) {
+      Packet& pkt = *pkts[i];
+      const uint32_t l3 = l3_offset_of(pkt);
+      const uint32_t len_bytes = pkt.len_bytes();
+      uint8_t* ip = pkt.data() + l3;
+      // Room for the UDP header, or for TCP's up to its checksum.
+      if (len_bytes < l3 + net::kIpv4Bytes + nat::kUdpChecksum + 2) [[unlikely]] {
+        take_care(ctx, batch, i, rules);
+        continue;
+      }
+      const uint32_t room_bytes = len_bytes - l3;
+      const uint64_t front = load64_raw(ip);
+      const uint32_t proto = load32_raw(ip + net::kIpTtl) >> 8 & 0xff;
+      const uint32_t total_bytes = net::be16(static_cast<uint16_t>(front >> 16));
+      const bool is_tcp = proto == net::kProtoTcp;
+      const uint32_t checksum_at =
+          net::kIpv4Bytes + (is_tcp ? nat::kTcpChecksum : nat::kUdpChecksum);
+      // No fragment: neither an offset nor more to come, in memory order.
+      const bool is_plain = (front & 0xff) == kPlainHeader && (front >> 48 & 0xff3f) == 0 &&
+                            (is_tcp || proto == net::kProtoUdp) && total_bytes <= room_bytes &&
+                            total_bytes >= checksum_at + 2;
+      if (!is_plain) [[unlikely]] {
+        take_care(ctx, batch, i, rules);
+        continue;
+      }
+      const uint32_t src = load32_raw(ip + net::kIpSrc);
+      const uint32_t dst = load32_raw(ip + net::kIpDst);
+      const uint32_t src_flip = has_source ? rules.source.flip_of(src) : 0;
+      const uint32_t dst_flip = has_destination ? rules.destination.flip_of(dst) : 0;
+      if ((src_flip | dst_flip) == 0) continue;
+      const uint32_t growth =
+          nat::fold32(nat::growth32(src, src ^ src_flip) + nat::growth32(dst, dst ^ dst_flip));
+      const uint64_t ends = uint64_t{dst ^ dst_flip} << 32 | (src ^ src_flip);
+      std::memcpy(ip + net::kIpSrc, &ends, 8);
+      const uint16_t ip_sum = nat::load16_raw(ip + net::kIpChecksum);
+      nat::store16_raw(ip + net::kIpChecksum, nat::mended(ip_sum, growth));
+      const uint16_t sum = nat::load16_raw(ip + checksum_at);
+      nat::store16_raw(ip + checksum_at,
+                       is_tcp ? nat::mended(sum, growth) : nat::mended_udp(sum, growth));
+    }
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    if (verb == "list") return Dict{{"pairs", list()}};
+    if (verb != "add" && verb != "delete" && verb != "replace") return Module::command(verb, args);
+    std::vector<StaticPair> given = nat::parse_pairs(items_of(args), otherwise_, verb);
+    std::vector<StaticPair> next = verb == "replace" ? std::vector<StaticPair>{} : pairs_;
+    for (size_t i = 0; i < given.size(); ++i) {
+      const auto same = std::ranges::find_if(next, [&](const StaticPair& pair) {
+        return pair.inside == given[i].inside && pair.outside == given[i].outside;
+      });
+      if (verb == "delete") {
+        if (same == next.end()) {
+          throw ConfigError("there is no such pair", "delete[" + std::to_string(i) + "]",
+                            "the command list shows what there is");
+        }
+        next.erase(same);
+      } else if (same != next.end() && verb == "add") {
+        *same = given[i];
+      } else {
+        next.push_back(given[i]);
+      }
+    }
+    auto rules = checked(next, verb);
+    auto spare = std::make_unique<StaticRules>(*rules);
+    live_.replace(std::move(rules), std::move(spare));
+    pairs_ = std::move(next);
+    return show();
+  }
+
+  [[nodiscard]] Value show() const override {
+    return Dict{{"pairs", static_cast<int64_t>(pairs_.size())}};
+  }
+  [[nodiscard]] Dict saved_params() const override { return {{"pairs", list()}}; }
+
+ private:
+  static std::unique_ptr<StaticRules> checked(const std::vector<StaticPair>& pairs,
+                                              const std::string& where) {
+    nat::check_pairs(pairs, where);
+    return std::make_unique<StaticRules>(pairs);
+  }
+  static List items_of(const Value& args) {
+    if (args.is_list()) return args.as_list();
+    if (args["items"].is_list()) return args["items"].as_list();
+    if (args["pairs"].is_list()) return args["pairs"].as_list();
+    return {args};
+  }
+  [[gnu::noinline]] static void take_care(Context& ctx, Batch& batch, uint32_t i,
+                                          const StaticRules& rules) noexcept {
+    Packet& pkt = *batch[i];
+    const uint32_t l3 = l3_offset_of(pkt);
+    const uint32_t room_bytes = pkt.len_bytes() < l3 ? 0 : pkt.len_bytes() - l3;
+    const DropReason* reason = translate_slowly(rules, pkt.data() + l3, room_bytes);
+    if (reason != nullptr) ctx.drop(batch, i, *reason);
+  }
+  [[nodiscard]] List list() const {
+    List all;
+    for (const StaticPair& pair : pairs_) all.emplace_back(nat::format_pair(pair));
+    return all;
+  }
+
+  const Direction otherwise_;
+  std::vector<StaticPair> pairs_;
+  LiveTable<StaticRules> live_;
+};
+
+const Register<StaticNat> kStaticNat{{
+    .kind = "static_nat",
+    .help = "Exchanges inside and outside address prefixes one to one; mends all checksums.",
+    .params = {{.name = "pairs",
+                .type = ParamType::kList,
+                .default_value = List{},
+                .help = "[{inside: prefix, outside: prefix of the same length, direction}], at "
+                        "most 16384"},
+               {.name = "direction",
+                .type = ParamType::kString,
+                .default_value = "source",
+                .help = "source: inside sources become outside ones; destination: outside "
+                        "destinations become inside ones; both; of pairs that do not say it",
+                .choices = {"source", "destination", "both"}}},
+    .drops = {&nat::kTooShort, &nat::kBadVersion, &nat::kBadHeaderLength, &nat::kBadTotalLength},
+    .notes = "Addresses that no pair has stay as they are. ICMP errors are translated with the "
+             "packets that they quote. Live commands: add {inside, outside, direction} (changes "
+             "the direction of a pair that is there), delete {inside, outside}, replace {pairs}, "
+             "list; add and delete take {items: [...]} for many.",
+}};
+
+}  // namespace
+}  // namespace batchplane
