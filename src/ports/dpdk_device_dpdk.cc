@@ -25,16 +25,12 @@ std::string driver_of(const std::string& device) {
   return device.substr(0, device.find_last_not_of("0123456789") + 1);
 }
 
-void require_interface(const DeviceArgs& args, const std::string& where) {
+void require_interface_of(const DeviceArgs& args, const std::string& where) {
   if (args.iface.empty()) {
     throw ConfigError("'" + args.text + "' names no interface", where,
                       "add it, for example " + args.device + ",iface=eth0");
   }
-  if (interface_index(args.iface) != 0) return;
-  std::string names;
-  for (const std::string& name : interface_names()) names += (names.empty() ? "" : ", ") + name;
-  throw ConfigError("there is no network interface '" + args.iface + "'", where,
-                    "in this network namespace there are: " + names);
+  require_interface(args.iface, where);
 }
 
 void require_raw_sockets(const std::string& where) {
@@ -91,7 +87,7 @@ DeviceArgs DeviceArgs::parse(const std::string& text) {
 uint16_t attach_device(const DeviceArgs& args, const std::string& where) {
   if (args.driver == "net_af_packet") {
     require_raw_sockets(where);
-    require_interface(args, where);
+    require_interface_of(args, where);
   }
   if (args.driver == "net_tap") require_tun(where);
   uint16_t port = 0;

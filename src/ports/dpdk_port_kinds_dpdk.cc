@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpdk_port_kinds_dpdk.cc - the port kinds dpdk, af_packet and tap, with their parameters.
+// dpdk_port_kinds_dpdk.cc - the port kinds dpdk and tap, with their parameters.
 #include <algorithm>
 
 #include "ports/dpdk_port.h"
@@ -40,20 +40,6 @@ constexpr const char* kNotes =
     "is how "
     "long they had waited on average, taken as half the time between polls.";
 
-// Ring frames of a packet socket are powers of two and hold a header of the kernel's before the
-// data.
-std::string af_packet_args(const Args& args) {
-  const std::string& iface = args.string("interface");
-  constexpr uint32_t kKernelHeaderBytes = 128;
-  const uint32_t mtu = std::max(args.u32("mtu_bytes"), interface_mtu_bytes(iface));
-  uint32_t frame_bytes = 2048;
-  while (frame_bytes < mtu + kFrameOverheadBytes + kKernelHeaderBytes) frame_bytes *= 2;
-  return "net_af_packet_" + args.name() + ",iface=" + iface +
-         ",blocksz=" + std::to_string(std::max(4096U, frame_bytes)) +
-         ",framesz=" + std::to_string(frame_bytes) +
-         ",framecnt=" + std::to_string(args.u32("rx_slots"));
-}
-
 std::string tap_args(const Args& args) {
   return "net_tap_" + args.name() + ",iface=" + args.string("interface");
 }
@@ -75,12 +61,6 @@ std::vector<PortKindInfo> dpdk_port_kinds() {
                      "address"}}),
        .notes = kNotes,
        .make = [](const Args& args) { return make_device(args.string("devargs"), args); }},
-      {.kind = "af_packet",
-       .help = "A network interface of the kernel, through a packet socket.",
-       .params = with_device_params(
-           {{.name = "interface", .type = ParamType::kString, .help = "name of the interface"}}),
-       .notes = kNotes,
-       .make = [](const Args& args) { return make_device(af_packet_args(args), args); }},
       {.kind = "tap",
        .help = "A new network interface of the kernel, whose other end is the port.",
        .params =

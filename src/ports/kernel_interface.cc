@@ -11,6 +11,8 @@
 
 #include <cstring>
 
+#include "base/error.h"
+
 namespace batchplane::ports {
 namespace {
 
@@ -89,6 +91,23 @@ std::vector<std::string> interface_names() {
 }
 
 uint32_t interface_index(const std::string& name) { return if_nametoindex(name.c_str()); }
+
+void require_interface(const std::string& name, const std::string& where) {
+  if (interface_index(name) != 0) return;
+  std::string names;
+  for (const std::string& known : interface_names()) names += (names.empty() ? "" : ", ") + known;
+  throw ConfigError("there is no network interface '" + name + "'", where,
+                    "in this network namespace there are: " + names);
+}
+
+net::Mac interface_mac(const std::string& name) {
+  const ControlSocket socket;
+  ifreq answer{};
+  net::Mac mac{};
+  if (socket.ask(SIOCGIFHWADDR, name, answer))
+    std::memcpy(mac.data(), answer.ifr_hwaddr.sa_data, 6);
+  return mac;
+}
 
 bool is_interface_running(const std::string& name) {
   ifreq request{};

@@ -7,12 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "base/net.h"
 #include "base/value.h"
 
 namespace batchplane::ports {
 
 // Names in this network namespace.
 std::vector<std::string> interface_names();
+// Throws ConfigError that lists those that there are.
+void require_interface(const std::string& name, const std::string& where);
+// All zero when there is none.
+net::Mac interface_mac(const std::string& name);
 // 0 when there is none.
 uint32_t interface_index(const std::string& name);
 // Up, and with a carrier.

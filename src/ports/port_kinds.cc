@@ -9,7 +9,7 @@ namespace {
 
 std::vector<PortKindInfo> collect() {
   std::vector<PortKindInfo> all = {ports::ring_port_kind(), ports::null_port_kind(),
-                                   ports::pcap_port_kind()};
+                                   ports::pcap_port_kind(), ports::af_packet_port_kind()};
   for (PortKindInfo& info : ports::dpdk_port_kinds()) all.push_back(std::move(info));
   std::ranges::sort(all, {}, &PortKindInfo::kind);
   return all;

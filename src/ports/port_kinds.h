@@ -37,7 +37,8 @@ namespace ports {
 PortKindInfo ring_port_kind();
 PortKindInfo null_port_kind();
 PortKindInfo pcap_port_kind();
-// Kinds `dpdk`, `af_packet` and `tap`; empty in a build without DPDK.
+PortKindInfo af_packet_port_kind();
+// Kinds `dpdk` and `tap`; empty in a build without DPDK.
 std::vector<PortKindInfo> dpdk_port_kinds();
 }  // namespace ports
 

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ports/af_packet_port.h"
+
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "core/packet_pool.h"
+#include "exec/batch.h"
+#include "ports/kernel_interface.h"
+#include "ports/port_kinds.h"
+#include "ports/ring_take.h"
+
+namespace batchplane::ports {
+namespace {
+
+constexpr uint32_t kFrameOverheadBytes = 14 + 2 * 4;  // Ethernet and two tags
+// Where the data of a frame to be sent begins.
+constexpr uint32_t kTxDataAt = TPACKET2_HDRLEN - sizeof(sockaddr_ll);
+// The kernel's own headers in front of received data, and room for a tag that it puts back.
+constexpr uint32_t kRxDataAt = TPACKET_ALIGN(TPACKET2_HDRLEN) + 32;
+
+uint32_t status_of(const tpacket2_hdr* frame) {
+  return std::atomic_ref(const_cast<__u32&>(frame->tp_status)).load(std::memory_order_acquire);
+}
+void set_status(tpacket2_hdr* frame, uint32_t status) {
+  std::atomic_ref(frame->tp_status).store(status, std::memory_order_release);
+}
+
+uint32_t frame_bytes_for(uint32_t mtu_bytes) {
+  uint32_t bytes = 2048;
+  while (bytes < mtu_bytes + kFrameOverheadBytes + kRxDataAt) bytes *= 2;
+  return bytes;
+}
+
+}  // namespace
+
+AfPacketPort::AfPacketPort(const Args& args)
+    : interface_(args.string("interface")),
+      where_(args.where()),
+      is_promiscuous_(args.flag("promiscuous")) {
+  // No protocol yet: nothing may come in before start().
+  fd_ = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd_ < 0) {
+    fail("raw sockets cannot be opened",
+         "run as root, or: setcap cap_net_raw+ep $(command -v batchplaned)");
+  }
+  try {
+    require_interface(interface_, where_);
+    index_ = interface_index(interface_);
+    mac_ = interface_mac(interface_);
+    const uint32_t wanted = args.u32("mtu_bytes");
+    mtu_bytes_ = wanted != 0 ? wanted : interface_mtu_bytes(interface_);
+    mtu_bytes_ = std::min(mtu_bytes_, kMaxFrameBytes - kFrameOverheadBytes);
+    open_rings(args.u32("rx_slots"), args.u32("tx_slots"));
+  } catch (...) {
+    close(fd_);
+    throw;
+  }
+}
+
+AfPacketPort::~AfPacketPort() {
+  if (mapped_ != nullptr) munmap(mapped_, mapped_bytes_);
+  close(fd_);
+}
+
+void AfPacketPort::fail(const std::string& what, const std::string& fix) const {
+  throw ConfigError(what + ": " + std::strerror(errno), where_, fix);
+}
+
+void AfPacketPort::set_option(int option, const void* value, uint32_t value_bytes,
+                              const std::string& what) {
+  if (setsockopt(fd_, SOL_PACKET, option, value, value_bytes) != 0) {
+    fail("'" + interface_ + "': " + what, "lower rx_slots or tx_slots, or free memory");
+  }
+}
+
+void AfPacketPort::open_rings(uint32_t rx_slots, uint32_t tx_slots) {
+  const int version = TPACKET_V2;
+  set_option(PACKET_VERSION, &version, sizeof version, "the kernel has no packet rings");
+  const uint32_t frame_bytes = frame_bytes_for(mtu_bytes_);
+  const uint32_t block_bytes = std::max(frame_bytes, 4096U);
+  const uint32_t per_block = block_bytes / frame_bytes;
+  for (const auto& [ring, slots, option] :
+       {std::tuple{&rx_, rx_slots, PACKET_RX_RING}, std::tuple{&tx_, tx_slots, PACKET_TX_RING}}) {
+    tpacket_req request{};
+    request.tp_block_size = block_bytes;
+    request.tp_block_nr = (slots + per_block - 1) / per_block;
+    request.tp_frame_size = frame_bytes;
+    request.tp_frame_nr = request.tp_block_nr * per_block;
+    set_option(option, &request, sizeof request, "a ring cannot be had");
+    ring->frame_bytes = frame_bytes;
+    ring->n_frames = request.tp_frame_nr;
+    mapped_bytes_ += static_cast<size_t>(request.tp_block_nr) * block_bytes;
+  }
+  mapped_ = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (mapped_ == MAP_FAILED) {
+    mapped_ = nullptr;
+    fail("'" + interface_ + "': its rings cannot be mapped", "lower rx_slots or tx_slots");
+  }
+  rx_.base = static_cast<uint8_t*>(mapped_);
+  tx_.base = rx_.base + static_cast<size_t>(rx_.n_frames) * frame_bytes;
+}
+
+void AfPacketPort::start(PacketPool& pool) {
+  if (pool.data_bytes() < max_frame_bytes()) {
+    throw ConfigError("packets of " + std::to_string(pool.data_bytes()) +
+                          " bytes are too small for an MTU of " + std::to_string(mtu_bytes_),
+                      where_, "make the packets of the pool larger, or mtu_bytes smaller");
+  }
+  pool_ = &pool;
+  // Not every kernel knows it; without it others' outgoing frames come in too.
+  const int yes = 1;
+  (void)setsockopt(fd_, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
+  // A frame that the kernel cannot send is passed over instead of blocking those behind it.
+  (void)setsockopt(fd_, SOL_PACKET, PACKET_LOSS, &yes, sizeof yes);
+  if (is_promiscuous_) {
+    packet_mreq membership{};
+    membership.mr_ifindex = static_cast<int>(index_);
+    membership.mr_type = PACKET_MR_PROMISC;
+    (void)setsockopt(fd_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership, sizeof membership);
+  }
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET;
+  address.sll_protocol = htons(ETH_P_ALL);
+  address.sll_ifindex = static_cast<int>(index_);
+  if (bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    fail("interface '" + interface_ + "' cannot be used", "look whether it is still there");
+  }
+}
+
+uint32_t AfPacketPort::ready_frames(uint32_t max) const noexcept {
+  uint32_t n = 0;
+  uint32_t at = rx_.at;
+  while (n < max && (status_of(rx_.frame(at)) & TP_STATUS_USER) != 0) {
+    at = at + 1 == rx_.n_frames ? 0 : at + 1;
+    ++n;
+  }
+  return n;
+}
+
+// Copies a frame, with the tag that the kernel took out put back. False when it is not whole.
+bool AfPacketPort::receive(const tpacket2_hdr* frame, Packet& pkt) const noexcept {
+  const uint32_t len_bytes = frame->tp_snaplen;
+  const bool is_tagged = (frame->tp_status & TP_STATUS_VLAN_VALID) != 0;
+  const uint32_t whole_bytes = len_bytes + (is_tagged ? 4 : 0);
+  if (len_bytes != frame->tp_len || len_bytes < net::kEthBytes || whole_bytes > pool_->data_bytes())
+      [[unlikely]] {
+    return false;
+  }
+  const uint8_t* from = reinterpret_cast<const uint8_t*>(frame) + frame->tp_mac;
+  pkt.reset(whole_bytes);
+  uint8_t* to = pkt.data();
+  if (!is_tagged) [[likely]] {
+    std::memcpy(to, from, len_bytes);
+    return true;
+  }
+  const bool has_type = (frame->tp_status & TP_STATUS_VLAN_TPID_VALID) != 0;
+  std::memcpy(to, from, 12);
+  net::store16(to + 12, has_type ? frame->tp_vlan_tpid : net::kTypeVlan);
+  net::store16(to + 14, frame->tp_vlan_tci);
+  std::memcpy(to + 16, from + 12, len_bytes - 12);
+  return true;
+}
+
+uint32_t AfPacketPort::rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) noexcept {
+  const uint32_t n = ready_frames(max);
+  if (n == 0) return 0;
+  // Frames stay in the ring while the pool is empty; the kernel counts what does not fit any more.
+  if (!pool_->alloc_bulk(pkts, n)) [[unlikely]] {
+    rx_starved_polls_.add(1);
+    return 0;
+  }
+  const PacketMeta meta = fresh_meta(now_ns);
+  uint32_t kept = 0;
+  Packet* refused[exec::kMaxBatchPkts];
+  uint32_t n_refused = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    tpacket2_hdr* frame = rx_.current();
+    Packet* pkt = pkts[i];
+    if (receive(frame, *pkt)) [[likely]] {
+      pkt->meta() = meta;
+      pkts[kept++] = pkt;
+    } else {
+      refused[n_refused++] = pkt;
+    }
+    set_status(frame, TP_STATUS_KERNEL);
+    rx_.advance();
+  }
+  if (n_refused != 0) [[unlikely]] {
+    counters_.rx_refused_pkts.add(n_refused);
+    PacketPool::free_bulk(refused, n_refused);
+  }
+  counters_.rx_pkts.add(kept);
+  counters_.rx_bytes.add(sum_len_bytes(pkts, kept));
+  return kept;
+}
+
+void AfPacketPort::tell_kernel() noexcept {
+  if (send(fd_, nullptr, 0, MSG_DONTWAIT) < 0) tx_busy_.add(1);
+}
+
+uint32_t AfPacketPort::tx_burst(Packet** pkts, uint32_t n) noexcept {
+  if (n == 0) return 0;
+  uint32_t taken = 0;
+  uint64_t bytes = 0;
+  for (; taken < n; ++taken) {
+    tpacket2_hdr* frame = tx_.current();
+    const uint32_t status = status_of(frame);
+    if ((status & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING)) != 0) break;
+    const uint32_t len_bytes = pkts[taken]->len_bytes();
+    if (len_bytes > tx_.frame_bytes - kTxDataAt) break;
+    std::memcpy(reinterpret_cast<uint8_t*>(frame) + kTxDataAt, pkts[taken]->data(), len_bytes);
+    frame->tp_len = len_bytes;
+    set_status(frame, TP_STATUS_SEND_REQUEST);
+    tx_.advance();
+    bytes += len_bytes;
+  }
+  tell_kernel();
+  has_sent_ = true;
+  counters_.tx_pkts.add(taken);
+  counters_.tx_bytes.add(bytes);
+  counters_.tx_refused_pkts.add(n - taken);
+  if (taken != 0) PacketPool::free_bulk(pkts, taken);
+  return taken;
+}
+
+// What the kernel put off lies in the ring until it is told again.
+void AfPacketPort::push() noexcept {
+  if (!has_sent_) return;
+  has_sent_ = false;
+  const uint32_t last = tx_.at == 0 ? tx_.n_frames - 1 : tx_.at - 1;
+  if ((status_of(tx_.frame(last)) & TP_STATUS_SEND_REQUEST) == 0) return;
+  tell_kernel();
+  has_sent_ = true;
+}
+
+PortStats AfPacketPort::stats() const {
+  tpacket_stats kernel{};
+  socklen_t kernel_bytes = sizeof kernel;
+  if (getsockopt(fd_, SOL_PACKET, PACKET_STATISTICS, &kernel, &kernel_bytes) == 0) {
+    rx_missed_pkts_ += kernel.tp_drops;
+  }
+  PortStats stats = counters_.stats();
+  stats.rx_missed_pkts = rx_missed_pkts_;
+  return stats;
+}
+
+uint32_t AfPacketPort::max_frame_bytes() const {
+  return std::max(2048U, mtu_bytes_ + kFrameOverheadBytes);
+}
+
+bool AfPacketPort::is_there() const { return interface_index(interface_) == index_; }
+
+bool AfPacketPort::is_up() const { return is_there() && is_interface_running(interface_); }
+
+Value AfPacketPort::show() const {
+  return Dict{{"interface", interface_},        {"is_there", is_there()},
+              {"promiscuous", is_promiscuous_}, {"rx_starved_polls", rx_starved_polls_.get()},
+              {"tx_busy", tx_busy_.get()},      {"offloads", offload_facts(interface_)}};
+}
+
+PortKindInfo af_packet_port_kind() {
+  const auto slots = [](const char* name, const char* help) {
+    return ParamSpec{
+        .name = name, .unit = "pkts", .default_value = 512, .help = help, .min = 32, .max = 65536};
+  };
+  return {.kind = "af_packet",
+          .help = "A network interface of the kernel, through a packet socket.",
+          .params = {{.name = "interface",
+                      .type = ParamType::kString,
+                      .help = "name of the interface",
+                      .min = 1},
+                     {.name = "mtu_bytes",
+                      .unit = "bytes",
+                      .default_value = 0,
+                      .help = "longest IP packet; 0 = as the interface has it",
+                      .min = 0,
+                      .max = 9600},
+                     {.name = "promiscuous",
+                      .type = ParamType::kBool,
+                      .default_value = true,
+                      .help = "also take frames for other MAC addresses"},
+                     slots("rx_slots", "frames that the kernel may hold for us on the way in"),
+                     slots("tx_slots", "frames that we may hold for the kernel on the way out")},
+          .notes =
+              "Packets enter at the time of the poll that finds them. Frames are copied out of "
+              "and into the kernel's rings; VLAN tags that it took out are put back with their "
+              "type, and fragments arrive as they were sent.",
+          .make = [](const Args& args) -> std::shared_ptr<Port> {
+            return std::make_shared<AfPacketPort>(args);
+          }};
+}
+
+}  // namespace batchplane::ports

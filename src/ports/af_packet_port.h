@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// af_packet_port.h - a network interface of the kernel through a packet socket with mapped rings.
+//
+// Own code instead of DPDK's driver for the same sockets: that one lets the kernel put IPv4
+// fragments together before they arrive, loses the type of a stripped VLAN tag, and takes frames as
+// sent that the kernel has refused for the moment.
+#pragma once
+
+#include <linux/if_packet.h>
+
+#include <cstdint>
+#include <string>
+
+#include "core/args.h"
+#include "ports/port_counters.h"
+
+namespace batchplane::ports {
+
+// One direction of the mapped memory: frames of one size, each with the kernel's header in front,
+// whose status word says whose it is.
+struct FrameRing {
+  uint8_t* base = nullptr;
+  uint32_t frame_bytes = 0;
+  uint32_t n_frames = 0;
+  uint32_t at = 0;  // the frame that is next
+
+  [[nodiscard]] tpacket2_hdr* frame(uint32_t i) const {
+    return reinterpret_cast<tpacket2_hdr*>(base + static_cast<size_t>(i) * frame_bytes);
+  }
+  [[nodiscard]] tpacket2_hdr* current() const { return frame(at); }
+  void advance() { at = at + 1 == n_frames ? 0 : at + 1; }
+};
+
+class AfPacketPort final : public Port {
+ public:
+  // Opens the socket and its rings; throws ConfigError.
+  explicit AfPacketPort(const Args& args);
+  ~AfPacketPort() override;
+
+  void start(PacketPool& pool) override;
+  uint32_t rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) noexcept override;
+  uint32_t tx_burst(Packet** pkts, uint32_t n) noexcept override;
+  [[nodiscard]] bool wants_push() const override { return true; }
+  void push() noexcept override;
+
+  [[nodiscard]] PortStats stats() const override;
+  [[nodiscard]] net::Mac mac() const override { return mac_; }
+  [[nodiscard]] uint32_t mtu_bytes() const override { return mtu_bytes_; }
+  [[nodiscard]] uint32_t max_frame_bytes() const override;
+  [[nodiscard]] bool is_up() const override;
+  [[nodiscard]] Value show() const override;
+
+ private:
+  void open_rings(uint32_t rx_slots, uint32_t tx_slots);
+  void set_option(int option, const void* value, uint32_t value_bytes, const std::string& what);
+  [[noreturn]] void fail(const std::string& what, const std::string& fix) const;
+  [[nodiscard]] uint32_t ready_frames(uint32_t max) const noexcept;
+  bool receive(const tpacket2_hdr* frame, Packet& pkt) const noexcept;
+  void tell_kernel() noexcept;
+  // An interface that was removed and made again under its name is another one.
+  [[nodiscard]] bool is_there() const;
+
+  const std::string interface_;
+  const std::string where_;
+  const bool is_promiscuous_;
+  uint32_t index_ = 0;
+  uint32_t mtu_bytes_ = 0;
+  net::Mac mac_{};
+  int fd_ = -1;
+  void* mapped_ = nullptr;
+  size_t mapped_bytes_ = 0;
+  PacketPool* pool_ = nullptr;
+  FrameRing rx_;
+  alignas(64) FrameRing tx_;
+  bool has_sent_ = false;  // since the last push
+  PortCounters counters_;
+  Counter rx_starved_polls_;
+  Counter tx_busy_;                      // the kernel put a send off
+  mutable uint64_t rx_missed_pkts_ = 0;  // control thread: reading the kernel's count clears it
+};
+
+}  // namespace batchplane::ports
