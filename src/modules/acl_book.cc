@@ -3,10 +3,12 @@
 #include "modules/acl_book.h"
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <numeric>
 
 #include "base/error.h"
+#include "modules/acl_classifier.h"
 
 namespace batchplane {
 namespace {
@@ -159,6 +161,23 @@ AclBook edit_acl_book(const AclBook& book, const std::string& verb, const Value&
     delete_rules(next, args);
   }
   return next;
+}
+
+uint64_t acl_memory_bytes(const Dict& params) {
+  int64_t n_rules = 0;
+  if (const auto it = params.find("rules"); it != params.end() && it->second.is_list()) {
+    n_rules += static_cast<int64_t>(it->second.as_list().size());
+  }
+  if (const auto it = params.find("synthetic"); it != params.end() && it->second.is_dict()) {
+    const Value& count = it->second["count"];
+    n_rules += count.is_int() ? count.as_int() : 0;
+  }
+  if (const auto it = params.find("rules_file"); it != params.end() && it->second.is_string()) {
+    std::ifstream in(it->second.as_string());
+    for (std::string line; std::getline(in, line);) ++n_rules;
+  }
+  return AclClassifier::memory_bytes(
+      static_cast<uint32_t>(std::clamp<int64_t>(n_rules, 0, kMaxAclRules)));
 }
 
 }  // namespace batchplane
