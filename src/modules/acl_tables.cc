@@ -39,7 +39,12 @@ AclTables::AclTables(const AclBook& book, const Specials& specials, const DropRe
     }
     const bool is_v4 = family == AclFamily::kIpv4;
     const bool reads_ports = all.size() != portless.size();
-    (is_v4 ? needs_.ipv4_ports : needs_.ipv6_ports) = reads_ports;
+    const bool reads_flags = std::ranges::any_of(
+        all, [](const AclEntry& entry) { return entry.match->tcp_flags_mask != 0; });
+    if (reads_ports) {
+      (is_v4 ? needs_.ipv4_transport_bytes : needs_.ipv6_transport_bytes) =
+          reads_flags ? kAclFlagsBytes : kAclPortsBytes;
+    }
     if (reads_ports) build(is_v4 ? AclClass::kIpv4 : AclClass::kIpv6, all, may_use_classes);
     if (portless.empty()) continue;
     build(is_v4 ? AclClass::kIpv4Portless : AclClass::kIpv6Portless, portless, may_use_classes);

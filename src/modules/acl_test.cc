@@ -2,9 +2,12 @@
 // acl_test.cc - actions, fields and orders of access rules, odd packets, live edits, and bad input.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "core/live_table.h"
 #include "module_harness.h"
 
 namespace batchplane {
@@ -240,6 +243,42 @@ TEST(Acl, CountsOutliveAnApply) {
   third.module().inherit(second.module());
   third.module().adopt(second.module());
   EXPECT_EQ(third.command("list")["rules"].as_list()[0]["pkts"].as_int(), 3);
+}
+
+// The worker runs on while the list is replaced: every packet is decided by the old list or the new
+// one, and each is counted once.
+TEST(Acl, ReplacedUnderTrafficNothingIsLostOrMiscounted) {
+  Quiescence quiescence;
+  Environment env;
+  env.quiescence = &quiescence;
+  const Dict kept = rule("gate 1", {{"dst_ports", 2000}, {"priority", 1}});
+  ModuleHarness harness("acl", with_rules({kept}), 3, &env);
+  std::atomic<bool> must_stop{false};
+  std::atomic<uint64_t> n_runs{0};
+  std::atomic<uint64_t> n_wrong{0};
+  quiescence.set_online(0, true);
+  std::thread worker([&] {
+    while (!must_stop.load()) {
+      const Outcome outcome = harness.run({make_frame(), make_frame({.port_dst = 7})});
+      const std::vector<uint32_t> gates = outcome.gates();
+      const bool is_good =
+          gates.size() == 2 ? gates[0] == 1 && gates[1] == 2 : gates.size() == 1 && gates[0] == 1;
+      if (!is_good) n_wrong.fetch_add(1);
+      n_runs.fetch_add(1);
+      quiescence.pass(0);
+    }
+    quiescence.set_online(0, false);
+  });
+  for (uint32_t i = 0; i < 60; ++i) {
+    List rules{kept};
+    if (i % 2 == 0) rules.emplace_back(rule("gate 2", {{"proto", "udp"}}));
+    (void)harness.command("replace", with_rules(std::move(rules)));
+  }
+  must_stop.store(true);
+  worker.join();
+  EXPECT_EQ(n_wrong.load(), 0U);
+  EXPECT_EQ(static_cast<uint64_t>(harness.command("list")["rules"].as_list()[0]["pkts"].as_int()),
+            n_runs.load());
 }
 
 TEST(Acl, RulesOfAFile) {
