@@ -225,7 +225,8 @@ const Register<Acl> kAcl{{
         "higher priority come first (default 0), equal ones in their order. Actions: permit and "
         "mark N go on to gate 0, gate N to that gate. Fragments behind the first and protocols "
         "without ports match only rules without ports and flags. shadowed_rules counts rules that "
-        "an earlier one covers. Live commands: add {rule or items, at}, delete {name, or what it "
+        "an earlier one covers. Live commands: add {rule, items or rules_file, at}, delete {name, "
+        "or what it "
         "matches}, replace {rules, rules_file or synthetic}, list {offset, limit}.",
 }};
 

@@ -293,6 +293,10 @@ TEST(Acl, RulesOfAFile) {
   const Outcome outcome = harness.run({make_frame(), tcp_frame(0x10), tcp_frame(2)});
   EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{1, 1}));
   EXPECT_EQ(outcome.dropped_for("acl_denied"), 1U);
+  ModuleHarness live("acl", {{"rules_file_action", "mark 2"}});
+  (void)live.command("add", Dict{{"file", path}});
+  EXPECT_EQ(live.run({make_frame(), tcp_frame(0x10), tcp_frame(2)}).outputs.size(), 2U);
+  EXPECT_EQ(live.module().saved_params()["rules"].as_list().size(), 2U);
 }
 
 TEST(Acl, OneBadLineOfTenThousandIsNamed) {
