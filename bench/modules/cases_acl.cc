@@ -53,6 +53,15 @@ void add_random(std::vector<ModuleCase>& all, uint32_t count, double per_batch_n
       return bytes;
     };
     all.push_back(std::move(mixed));
+    ModuleCase scattered = c;
+    scattered.label += ", random destinations";
+    scattered.params["default_action"] = "permit";
+    scattered.feed = Feed::kRandom;
+    scattered.note = "each packet gets a random destination before each call";
+    all.push_back(scattered);
+    scattered.label += ", tries";
+    scattered.params["lookup"] = "tries";
+    all.push_back(std::move(scattered));
   }
   ModuleCase tries = c;
   tries.label += ", tries";

@@ -281,6 +281,24 @@ TEST(Acl, ReplacedUnderTrafficNothingIsLostOrMiscounted) {
             n_runs.load());
 }
 
+TEST(Acl, LiveEditsOutliveAnApplyThatDeclaresTheSame) {
+  const Dict params = with_rules({rule("permit", {{"dst_ports", 2000}})});
+  ModuleHarness first("acl", params);
+  (void)first.command("add", rule("deny", {{"src", "10.0.0.0/8"}, {"priority", 1}}));
+  EXPECT_EQ(first.run({make_frame()}).dropped_for("acl_denied"), 1U);
+  ModuleHarness same("acl", params);
+  same.module().inherit(first.module());
+  same.module().adopt(first.module());
+  EXPECT_EQ(same.run({make_frame()}).dropped_for("acl_denied"), 1U);
+  EXPECT_EQ(same.command("list")["rules"].as_list()[1]["pkts"].as_int(), 2);
+  EXPECT_EQ(same.module().saved_params()["rules"].as_list().size(), 2U);
+  ModuleHarness other("acl", with_rules({rule("permit", {{"dst_ports", "1999-2001"}})}));
+  other.module().inherit(first.module());
+  other.module().adopt(first.module());
+  EXPECT_EQ(other.run({make_frame()}).outputs.size(), 1U);
+  EXPECT_EQ(other.module().show()["rules"].as_int(), 1);
+}
+
 TEST(Acl, RulesOfAFile) {
   const std::string path =
       write_file("acl_rules.txt",
