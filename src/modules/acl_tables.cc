@@ -58,6 +58,8 @@ void AclTables::build(AclClass question, const std::vector<AclEntry>& entries,
   const bool reads_ports = question == AclClass::kIpv4 || question == AclClass::kIpv6;
   if (is_v4 && may_use_classes) class_tables_[index] = AclClassTables::make(reads_ports, entries);
   if (class_tables_[index] != nullptr) return;
+  if (is_v4 && may_use_classes) class_forests_[index] = AclClassForest::make(reads_ports, entries);
+  if (class_forests_[index] != nullptr) return;
   classifiers_[index] = std::make_unique<AclClassifier>(is_v4 ? AclFamily::kIpv4 : AclFamily::kIpv6,
                                                         reads_ports, entries);
 }
@@ -67,6 +69,8 @@ void AclTables::classify(AclClass question, const uint8_t* const* headers, uint3
   const auto index = static_cast<uint32_t>(question);
   if (class_tables_[index] != nullptr) {
     class_tables_[index]->classify(headers, slots, n);
+  } else if (class_forests_[index] != nullptr) {
+    class_forests_[index]->classify(headers, slots, n);
   } else if (classifiers_[index] != nullptr) {
     classifiers_[index]->classify(headers, slots, n);
   } else {
@@ -79,6 +83,7 @@ Dict AclTables::lookup_paths() const {
   Dict paths;
   for (uint32_t i = 0; i < kAclQuestions; ++i) {
     if (class_tables_[i] != nullptr) paths[kNames[i]] = "class tables";
+    if (class_forests_[i] != nullptr) paths[kNames[i]] = "class tables by destination";
     if (classifiers_[i] != nullptr) paths[kNames[i]] = classifiers_[i]->lookup_path();
   }
   return paths;
