@@ -43,11 +43,61 @@ void add_random(std::vector<ModuleCase>& all, uint32_t count, double per_batch_n
     return frame_of(rules[i * 7919 % rules.size()].match, i);
   };
   c.check = [](Packet&, uint32_t gate, uint32_t) { return expect_gate(gate, 0); };
+  if (count == 1000) {
+    ModuleCase mixed = c;
+    mixed.label += ", one packet in 16 ICMP";
+    mixed.params["default_action"] = "permit";
+    mixed.frame = [frame = c.frame](uint32_t i) {
+      std::vector<uint8_t> bytes = frame(i);
+      if (i % 16 == 5) bytes[net::kEthBytes + net::kIpProto] = net::kProtoIcmp;
+      return bytes;
+    };
+    all.push_back(std::move(mixed));
+    ModuleCase scattered = c;
+    scattered.label += ", random destinations";
+    scattered.params["default_action"] = "permit";
+    scattered.feed = Feed::kRandom;
+    scattered.note = "each packet gets a random destination before each call";
+    all.push_back(scattered);
+    scattered.label += ", tries";
+    scattered.params["lookup"] = "tries";
+    all.push_back(std::move(scattered));
+  }
   ModuleCase tries = c;
   tries.label += ", tries";
   tries.params["lookup"] = "tries";
   all.push_back(with_target(std::move(c), per_batch_ns, per_pkt_ns));
   all.push_back(std::move(tries));
+}
+
+// UDP in IPv6, of 64 bytes in the buffer.
+std::vector<uint8_t> ipv6_frame(uint32_t i) {
+  std::vector<uint8_t> frame(64);
+  net::store16(&frame[12], net::kTypeIpv6);
+  uint8_t* ip = &frame[net::kEthBytes];
+  net::store32(ip, 6U << 28);
+  net::store16(ip + 4, 10);
+  ip[6] = net::kProtoUdp;
+  net::store32(ip + 8, 0x20010db8);
+  net::store32(ip + 24, 0x20010db8);
+  net::store32(ip + 28, i % 100 << 16);
+  net::store16(ip + 42, static_cast<uint16_t>(1000 + i % 100));
+  return frame;
+}
+
+void add_ipv6(std::vector<ModuleCase>& all) {
+  List list;
+  for (uint32_t i = 0; i < 100; ++i) {
+    list.emplace_back(Dict{{"dst", "2001:db8:" + text_of(i / 10) + text_of(i % 10) + "::/48"},
+                           {"dst_ports", 1000 + i},
+                           {"proto", "udp"},
+                           {"action", "permit"}});
+  }
+  ModuleCase c = plain("acl, 100 rules of IPv6", "acl",
+                       {{"rules", std::move(list)}, {"default_action", "permit"}});
+  c.frame = ipv6_frame;
+  c.check = [](Packet&, uint32_t gate, uint32_t) { return expect_gate(gate, 0); };
+  all.push_back(std::move(c));
 }
 
 void add_acls(std::vector<ModuleCase>& all) {
@@ -58,6 +108,7 @@ void add_acls(std::vector<ModuleCase>& all) {
   add_random(all, 100, 40, 12);
   add_random(all, 1000, 45, 20);
   add_random(all, 10'000, 50, 40);
+  add_ipv6(all);
 }
 
 const AddCases kAdded{add_acls};

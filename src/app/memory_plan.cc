@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/engine.h"
+#include "modules/acl_book.h"
 #include "modules/route_syntax.h"
 
 namespace batchplane::app {
@@ -82,6 +83,9 @@ uint64_t table_bytes(const PipelineSpec& spec) {
   }
   uint64_t sum = 0;
   for (const auto& [name, bytes] : bytes_of) sum += bytes;
+  for (const ModuleSpec& module : spec.modules) {
+    if (module.kind == "acl") sum += acl_memory_bytes(module.params);
+  }
   return sum;
 }
 

@@ -39,6 +39,7 @@ class Acl final : public Module {
         may_use_classes_(args.string("lookup") == "auto"),
         book_(make_acl_book({args.list("rules"), args.string("rules_file"), args.dict("synthetic")},
                             file_action_, args.where() + ".")),
+        declared_(book_.rules),
         live_(make_tables(book_, kMaxRuleGates, args.where()), nullptr, args.env().quiescence),
         counts_(live_.current().shared_slots()),
         n_shadowed_(book_.count_shadowed()) {}
@@ -74,6 +75,7 @@ class Acl final : public Module {
     live_.replace(std::move(tables), nullptr);
     counts_.follow(book_, next, std::move(slots));
     book_ = std::move(next);
+    is_live_ = true;
     n_shadowed_ = book_.count_shadowed();
     return show();
   }
@@ -101,8 +103,18 @@ class Acl final : public Module {
     return {{"rules", std::move(rules)}, {"rules_file", ""}, {"synthetic", Dict{}}};
   }
 
+  // A pipeline that declares the same rules as before leaves the live edits in force.
   void inherit(Module& old) override {
     const auto& other = static_cast<const Acl&>(old);
+    const bool is_declared_the_same = declared_ == other.declared_;
+    if (is_declared_the_same && other.is_live_ && other.book_.highest_gate() < n_gates_) {
+      auto tables = make_tables(other.book_, n_gates_, "apply");
+      counts_ = AclCounts(tables->shared_slots());
+      live_.replace(std::move(tables), nullptr);
+      book_ = other.book_;
+      is_live_ = true;
+      n_shadowed_ = other.n_shadowed_;
+    }
     counts_.inherit(other.counts_, other.book_, book_);
   }
   void adopt(Module& old) noexcept override { counts_.adopt(static_cast<Acl&>(old).counts_); }
@@ -170,6 +182,8 @@ class Acl final : public Module {
   const bool permits_other_;
   const bool may_use_classes_;
   AclBook book_;
+  const std::vector<AclRule> declared_;  // by the pipeline
+  bool is_live_ = false;                 // edited since
   LiveTable<AclTables> live_;
   AclCounts counts_;
   uint32_t n_shadowed_;
@@ -225,8 +239,10 @@ const Register<Acl> kAcl{{
         "higher priority come first (default 0), equal ones in their order. Actions: permit and "
         "mark N go on to gate 0, gate N to that gate. Fragments behind the first and protocols "
         "without ports match only rules without ports and flags. shadowed_rules counts rules that "
-        "an earlier one covers. Live commands: add {rule or items, at}, delete {name, or what it "
-        "matches}, replace {rules, rules_file or synthetic}, list {offset, limit}.",
+        "an earlier one covers. Live commands: add {rule, items or rules_file, at}, delete {name, "
+        "or what it "
+        "matches}, replace {rules, rules_file or synthetic}, list {offset, limit}. An apply that "
+        "declares the same rules leaves live edits in force.",
 }};
 
 }  // namespace

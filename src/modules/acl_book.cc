@@ -3,10 +3,12 @@
 #include "modules/acl_book.h"
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <numeric>
 
 #include "base/error.h"
+#include "modules/acl_classifier.h"
 
 namespace batchplane {
 namespace {
@@ -16,7 +18,18 @@ std::string rule_text(const std::vector<AclRule>& rules, size_t i) {
   return "rule " + std::to_string(i) + (name.empty() ? "" : " '" + name + "'");
 }
 
-std::vector<AclRule> given_rules(const Value& args, const std::string& where) {
+std::string file_in(const Value& args) {
+  for (const char* key : {"file", "rules_file"}) {
+    if (args[key].is_string()) return args[key].as_string();
+  }
+  return "";
+}
+
+std::vector<AclRule> given_rules(const Value& args, const AclAction& file_action,
+                                 const std::string& where) {
+  if (const std::string file = file_in(args); !file.empty()) {
+    return read_acl_file(file, file_action);
+  }
   for (const char* key : {"items", "rules"}) {
     if (args[key].is_list()) return parse_acl_rules(args[key].as_list(), key);
   }
@@ -26,8 +39,8 @@ std::vector<AclRule> given_rules(const Value& args, const std::string& where) {
   return {parse_acl_rule(rule, where)};
 }
 
-void add_rules(AclBook& book, const Value& args) {
-  const std::vector<AclRule> given = given_rules(args, "add");
+void add_rules(AclBook& book, const Value& args, const AclAction& file_action) {
+  const std::vector<AclRule> given = given_rules(args, file_action, "add");
   size_t at = book.rules.size();
   if (const Value& value = args["at"]; !value.is_null()) {
     if (!value.is_int() || value.as_int() < 0 || value.as_int() > static_cast<int64_t>(at)) {
@@ -140,9 +153,7 @@ AclBook edit_acl_book(const AclBook& book, const std::string& verb, const Value&
     for (const char* key : {"items", "rules"}) {
       if (args[key].is_list()) source.rules = args[key].as_list();
     }
-    for (const char* key : {"file", "rules_file"}) {
-      if (args[key].is_string()) source.file = args[key].as_string();
-    }
+    source.file = file_in(args);
     if (args["synthetic"].is_dict()) source.synthetic = args["synthetic"].as_dict();
     const bool is_empty_list = args["rules"].is_list() || args["items"].is_list();
     if (!is_empty_list && source.file.empty() && source.synthetic.empty()) {
@@ -154,11 +165,28 @@ AclBook edit_acl_book(const AclBook& book, const std::string& verb, const Value&
   AclBook next = book;
   next.is_edited = true;
   if (verb == "add") {
-    add_rules(next, args);
+    add_rules(next, args, file_action);
   } else {
     delete_rules(next, args);
   }
   return next;
+}
+
+uint64_t acl_memory_bytes(const Dict& params) {
+  int64_t n_rules = 0;
+  if (const auto it = params.find("rules"); it != params.end() && it->second.is_list()) {
+    n_rules += static_cast<int64_t>(it->second.as_list().size());
+  }
+  if (const auto it = params.find("synthetic"); it != params.end() && it->second.is_dict()) {
+    const Value& count = it->second["count"];
+    n_rules += count.is_int() ? count.as_int() : 0;
+  }
+  if (const auto it = params.find("rules_file"); it != params.end() && it->second.is_string()) {
+    std::ifstream in(it->second.as_string());
+    for (std::string line; std::getline(in, line);) ++n_rules;
+  }
+  return AclClassifier::memory_bytes(
+      static_cast<uint32_t>(std::clamp<int64_t>(n_rules, 0, kMaxAclRules)));
 }
 
 }  // namespace batchplane

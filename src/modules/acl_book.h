@@ -41,4 +41,7 @@ AclBook make_acl_book(const AclSource& source, const AclAction& file_action,
 AclBook edit_acl_book(const AclBook& book, const std::string& verb, const Value& args,
                       const AclAction& file_action);
 
+// Memory of EAL for a list with these parameters of the module, on the high side.
+uint64_t acl_memory_bytes(const Dict& params);
+
 }  // namespace batchplane

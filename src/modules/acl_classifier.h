@@ -20,9 +20,9 @@ struct AclEntry {
 };
 
 // Headers are read where they lie: without options or extension headers, the transport header right
-// behind. So many bytes have to be there, whatever the rules say:
-inline constexpr uint32_t kAclIpv4Bytes = 20 + 16;
-inline constexpr uint32_t kAclIpv6Bytes = 40 + 16;
+// behind. So much of it has to be there where rules ask for ports, and where some ask for flags:
+inline constexpr uint32_t kAclPortsBytes = 4;
+inline constexpr uint32_t kAclFlagsBytes = 16;
 
 // classify(): any thread. Everything else: the control thread.
 class AclClassifier {

@@ -164,8 +164,8 @@ struct AclClassifier::Impl {
 };
 
 uint64_t AclClassifier::memory_bytes(uint32_t n_rules) {
-  constexpr uint64_t kLeastBytes = 1 << 20;
-  constexpr uint64_t kRuleBytes = 16 << 10;
+  constexpr uint64_t kLeastBytes = 256 << 10;
+  constexpr uint64_t kRuleBytes = 8 << 10;
   return kLeastBytes + n_rules * kRuleBytes;
 }
 

@@ -16,8 +16,7 @@ constexpr uint32_t kIpv6Bytes = 40;
 constexpr uint32_t kIpv6PayloadLength = 4;
 constexpr uint32_t kIpv6NextHeader = 6;
 constexpr uint32_t kMostExtensionHeaders = 8;
-constexpr uint32_t kTransportBytes = kAclIpv4Bytes - net::kIpv4Bytes;
-static_assert(kAclIpv6Bytes - kIpv6Bytes == kTransportBytes && kAclIpv6Bytes <= kAclRoomBytes);
+static_assert(kIpv6Bytes + kAclFlagsBytes <= kAclRoomBytes);
 
 struct Parsed {
   AclClass question;
@@ -33,7 +32,7 @@ const uint8_t* copy_key(const uint8_t* ip, uint32_t fixed, uint32_t proto_at, co
   std::memcpy(room, ip, fixed);
   room[proto_at] = static_cast<uint8_t>(parsed.proto);
   if (parsed.transport_at != 0) {
-    const uint32_t there = std::min(total_bytes - parsed.transport_at, kTransportBytes);
+    const uint32_t there = std::min(total_bytes - parsed.transport_at, kAclFlagsBytes);
     std::memcpy(room + fixed, ip + parsed.transport_at, there);
   }
   return room;
@@ -100,9 +99,10 @@ AclKey find_acl_key(Packet& pkt, AclNeeds needs, uint8_t* room) noexcept {
     if (version != 4) return {AclClass::kBadHeader};
     const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
     if (total_bytes > room_bytes) return {AclClass::kTooShort};
-    const Parsed parsed = parse_ipv4(ip, total_bytes, needs.ipv4_ports);
+    const Parsed parsed = parse_ipv4(ip, total_bytes, needs.ipv4_transport_bytes != 0);
     const bool lies_well = parsed.question != AclClass::kIpv4 ||
-                           (parsed.transport_at == net::kIpv4Bytes && room_bytes >= kAclIpv4Bytes);
+                           (parsed.transport_at == net::kIpv4Bytes &&
+                            room_bytes >= net::kIpv4Bytes + needs.ipv4_transport_bytes);
     if (lies_well) return {parsed.question, ip};
     return {parsed.question,
             copy_key(ip, net::kIpv4Bytes, net::kIpProto, parsed, total_bytes, room)};
@@ -112,10 +112,11 @@ AclKey find_acl_key(Packet& pkt, AclNeeds needs, uint8_t* room) noexcept {
     if (version != 6) return {AclClass::kBadHeader};
     const uint32_t total_bytes = kIpv6Bytes + net::load16(ip + kIpv6PayloadLength);
     if (total_bytes > room_bytes) return {AclClass::kTooShort};
-    const Parsed parsed = parse_ipv6(ip, total_bytes, needs.ipv6_ports);
+    const Parsed parsed = parse_ipv6(ip, total_bytes, needs.ipv6_transport_bytes != 0);
     const bool lies_well = parsed.proto == ip[kIpv6NextHeader] &&
                            (parsed.question != AclClass::kIpv6 ||
-                            (parsed.transport_at == kIpv6Bytes && room_bytes >= kAclIpv6Bytes));
+                            (parsed.transport_at == kIpv6Bytes &&
+                             room_bytes >= kIpv6Bytes + needs.ipv6_transport_bytes));
     if (lies_well || static_cast<uint32_t>(parsed.question) >= kAclQuestions) {
       return {parsed.question, ip};
     }

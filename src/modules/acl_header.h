@@ -26,15 +26,16 @@ struct AclKey {
   const uint8_t* header = nullptr;
 };
 
-// Ports and flags that some rule looks at have to be there; if none does, all packets are portless.
+// Bytes of the transport header that rules look at: 0, kAclPortsBytes or kAclFlagsBytes. With 0 all
+// packets are portless.
 struct AclNeeds {
-  bool ipv4_ports = false;
-  bool ipv6_ports = false;
+  uint32_t ipv4_transport_bytes = 0;
+  uint32_t ipv6_transport_bytes = 0;
 };
 
 inline constexpr uint32_t kAclRoomBytes = 64;
 
-// Bytes of transport header that rules may look at: 0 for protocols without ports.
+// Bytes of transport header without which a packet is too short: 0 for protocols without ports.
 inline uint32_t acl_transport_bytes(uint32_t proto) {
   constexpr uint64_t kUdpAndDccp = 1ULL << 17 | 1ULL << 33;
   if (proto == 6) return 14;

@@ -40,7 +40,8 @@ bool matches(const AclMatch& match, const Header& header, bool reads_ports) {
   constexpr uint32_t kTcpFlags = 13;
   return is_in(match.src_ports, net::load16(header.transport)) &&
          is_in(match.dst_ports, net::load16(header.transport + 2)) &&
-         ((header.transport[kTcpFlags] ^ match.tcp_flags) & match.tcp_flags_mask) == 0;
+         (match.tcp_flags_mask == 0 ||
+          ((header.transport[kTcpFlags] ^ match.tcp_flags) & match.tcp_flags_mask) == 0);
 }
 
 }  // namespace

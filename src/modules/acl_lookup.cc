@@ -14,8 +14,8 @@ constexpr uint8_t kPlainHeader = 0x45;  // version 4, no options
 // The common case in one sweep: IPv4 without options, and with ports where rules ask for them. The
 // headers are read where they lie. False when some packet is otherwise.
 template <bool kNeedsPorts>
-bool gather(Batch& batch, const uint8_t** headers) noexcept {
-  constexpr uint32_t kLeastBytes = kNeedsPorts ? kAclIpv4Bytes : net::kIpv4Bytes;
+bool gather(Batch& batch, uint32_t needed_bytes, const uint8_t** headers) noexcept {
+  const uint32_t least_bytes = net::kIpv4Bytes + needed_bytes;
   constexpr uint16_t kOffsetBits = 0xff1f;  // of the fragment field, as it lies in memory
   const uint32_t n = batch.size_pkts;
   bool is_plain = true;
@@ -25,7 +25,7 @@ bool gather(Batch& batch, const uint8_t** headers) noexcept {
     const uint32_t len_bytes = pkt.len_bytes();
     const uint8_t* ip = pkt.data() + l3;
     headers[i] = ip;
-    if (len_bytes < l3 + kLeastBytes) [[unlikely]]
+    if (len_bytes < l3 + least_bytes) [[unlikely]]
       return false;
     const uint32_t first = load32_raw(ip);
     const uint32_t total_bytes = net::be16(static_cast<uint16_t>(first >> 16));
@@ -71,7 +71,9 @@ bool gather(Batch& batch, const uint8_t** headers) noexcept {
     const uint32_t n = n_asking[question];
     if (n == 0) continue;
     tables.classify(static_cast<AclClass>(question), headers[question], found, n);
-    for (uint32_t i = 0; i < n; ++i) ids[who[question][i]] = found[i];
+    const uint16_t* const asking = who[question];
+    // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): n of them were written
+    for (uint32_t i = 0; i < n; ++i) ids[asking[i]] = found[i];
   }
 }
 
@@ -81,10 +83,12 @@ void AclTables::find(Batch& batch, uint32_t* slots) const noexcept {
   const uint32_t n = batch.size_pkts;
   if (n == 0) __builtin_unreachable();  // else g++ warns of headers that nobody wrote
   const uint8_t* headers[exec::kMaxBatchPkts];
-  const bool is_plain =
-      needs_.ipv4_ports ? gather<true>(batch, headers) : gather<false>(batch, headers);
+  const uint32_t needed_bytes = needs_.ipv4_transport_bytes;
+  const bool needs_ports = needed_bytes != 0;
+  const bool is_plain = needs_ports ? gather<true>(batch, needed_bytes, headers)
+                                    : gather<false>(batch, needed_bytes, headers);
   if (is_plain) [[likely]] {
-    classify(needs_.ipv4_ports ? AclClass::kIpv4 : AclClass::kIpv4Portless, headers, slots, n);
+    classify(needs_ports ? AclClass::kIpv4 : AclClass::kIpv4Portless, headers, slots, n);
   } else {
     classify_mixed(*this, batch, slots);
   }

@@ -39,7 +39,12 @@ AclTables::AclTables(const AclBook& book, const Specials& specials, const DropRe
     }
     const bool is_v4 = family == AclFamily::kIpv4;
     const bool reads_ports = all.size() != portless.size();
-    (is_v4 ? needs_.ipv4_ports : needs_.ipv6_ports) = reads_ports;
+    const bool reads_flags = std::ranges::any_of(
+        all, [](const AclEntry& entry) { return entry.match->tcp_flags_mask != 0; });
+    if (reads_ports) {
+      (is_v4 ? needs_.ipv4_transport_bytes : needs_.ipv6_transport_bytes) =
+          reads_flags ? kAclFlagsBytes : kAclPortsBytes;
+    }
     if (reads_ports) build(is_v4 ? AclClass::kIpv4 : AclClass::kIpv6, all, may_use_classes);
     if (portless.empty()) continue;
     build(is_v4 ? AclClass::kIpv4Portless : AclClass::kIpv6Portless, portless, may_use_classes);
@@ -53,6 +58,8 @@ void AclTables::build(AclClass question, const std::vector<AclEntry>& entries,
   const bool reads_ports = question == AclClass::kIpv4 || question == AclClass::kIpv6;
   if (is_v4 && may_use_classes) class_tables_[index] = AclClassTables::make(reads_ports, entries);
   if (class_tables_[index] != nullptr) return;
+  if (is_v4 && may_use_classes) class_forests_[index] = AclClassForest::make(reads_ports, entries);
+  if (class_forests_[index] != nullptr) return;
   classifiers_[index] = std::make_unique<AclClassifier>(is_v4 ? AclFamily::kIpv4 : AclFamily::kIpv6,
                                                         reads_ports, entries);
 }
@@ -62,6 +69,8 @@ void AclTables::classify(AclClass question, const uint8_t* const* headers, uint3
   const auto index = static_cast<uint32_t>(question);
   if (class_tables_[index] != nullptr) {
     class_tables_[index]->classify(headers, slots, n);
+  } else if (class_forests_[index] != nullptr) {
+    class_forests_[index]->classify(headers, slots, n);
   } else if (classifiers_[index] != nullptr) {
     classifiers_[index]->classify(headers, slots, n);
   } else {
@@ -74,6 +83,7 @@ Dict AclTables::lookup_paths() const {
   Dict paths;
   for (uint32_t i = 0; i < kAclQuestions; ++i) {
     if (class_tables_[i] != nullptr) paths[kNames[i]] = "class tables";
+    if (class_forests_[i] != nullptr) paths[kNames[i]] = "class tables by destination";
     if (classifiers_[i] != nullptr) paths[kNames[i]] = classifiers_[i]->lookup_path();
   }
   return paths;

@@ -10,6 +10,7 @@
 #include "core/context.h"
 #include "core/drop_reason.h"
 #include "modules/acl_book.h"
+#include "modules/acl_class_forest.h"
 #include "modules/acl_class_tables.h"
 #include "modules/acl_classifier.h"
 #include "modules/acl_header.h"
@@ -69,8 +70,9 @@ class AclTables {
   void build(AclClass question, const std::vector<AclEntry>& entries, bool may_use_classes);
 
   AclNeeds needs_;
-  // By AclClass; at most one of both, none without rules.
+  // By AclClass; at most one of the three, none without rules.
   std::unique_ptr<AclClassTables> class_tables_[kAclQuestions];
+  std::unique_ptr<AclClassForest> class_forests_[kAclQuestions];
   std::unique_ptr<AclClassifier> classifiers_[kAclQuestions];
   std::shared_ptr<AclSlots> slots_;
 };

@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// acl_test.cc - actions, fields and orders of access rules, odd packets, live edits, and bad input.
+// acl_test.cc - actions, fields and orders of access rules, odd packets, and bad input.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
-#include "module_harness.h"
+#include "modules/acl_test_util.h"
 
 namespace batchplane {
 namespace {
-
-Dict rule(const char* action, Dict fields = {}) {
-  fields["action"] = action;
-  return fields;
-}
-Dict with_rules(List rules) { return {{"rules", std::move(rules)}}; }
-
-Bytes tcp_frame(uint8_t flags, uint16_t port = 80) {
-  Bytes frame = make_frame({.port_dst = port, .proto = net::kProtoTcp});
-  frame[net::kEthBytes + net::kIpv4Bytes + 13] = flags;
-  return frame;
-}
 
 Bytes fragment_frame(uint16_t offset_units, uint8_t proto = net::kProtoUdp) {
   Bytes frame = make_frame({.proto = proto});
@@ -46,21 +31,6 @@ Bytes ipv6_frame(uint8_t proto, uint16_t port, const Bytes& chain = {}, uint8_t 
   net::store16(&frame[kFixedBytes + chain.size()], 1000);
   net::store16(&frame[kFixedBytes + chain.size() + 2], port);
   return frame;
-}
-
-std::string error_of(const Dict& params) {
-  try {
-    ModuleHarness harness("acl", params);
-  } catch (const ConfigError& error) {
-    return error.line();
-  }
-  return "";
-}
-
-std::string write_file(const std::string& name, const std::string& text) {
-  const auto path = std::filesystem::path(testing::TempDir()) / name;
-  std::ofstream(path) << text;
-  return path.string();
 }
 
 TEST(Acl, TheFirstMatchDecides) {
@@ -176,122 +146,6 @@ TEST(Acl, ShortAndBrokenPacketsAreDroppedNeverRead) {
   EXPECT_EQ(harness.run({ipv6_frame(17, 1, chain, 60)}).dropped_for("acl_bad_header"), 1U);
   const Bytes too_long{17, 200, 1, 4, 0, 0, 0, 0};
   EXPECT_EQ(harness.run({ipv6_frame(17, 1, too_long, 0)}).dropped_for("too_short"), 1U);
-}
-
-TEST(Acl, LiveEditsKeepTheCountsOfRulesThatStay) {
-  ModuleHarness harness("acl", with_rules({rule("permit", {{"dst_ports", 2000}, {"name", "a"}})}));
-  (void)harness.run({make_frame(), make_frame()});
-  (void)harness.command("add", Dict{{"at", 0}, {"items", List{rule("deny", {{"dst_ports", 53}})}}});
-  const Outcome outcome = harness.run({make_frame({.port_dst = 53}), make_frame()});
-  EXPECT_EQ(outcome.dropped_for("acl_denied"), 1U);
-  const Value list = harness.command("list");
-  EXPECT_EQ(list["rules"].as_list()[0]["pkts"].as_int(), 1);
-  EXPECT_EQ(list["rules"].as_list()[1]["pkts"].as_int(), 3);
-  (void)harness.command("delete", Dict{{"dst_ports", 53}});
-  (void)harness.command("delete", Dict{{"name", "a"}});
-  EXPECT_EQ(harness.run({make_frame()}).dropped_for("acl_denied"), 1U);
-  (void)harness.command("replace", with_rules({rule("permit", {{"proto", "udp"}})}));
-  EXPECT_EQ(harness.run({make_frame()}).outputs.size(), 1U);
-  EXPECT_EQ(harness.command("list", Dict{{"offset", 1}})["rules"].as_list().size(), 0U);
-}
-
-TEST(Acl, ALiveEditThatFailsChangesNothing) {
-  ModuleHarness harness("acl", with_rules({rule("permit", {{"dst_ports", 2000}})}));
-  const auto refused = [&](const char* verb, const Value& args) {
-    EXPECT_THROW((void)harness.command(verb, args), ConfigError) << verb;
-    EXPECT_EQ(harness.module().show()["rules"].as_int(), 1);
-    EXPECT_EQ(harness.run({make_frame()}).outputs.size(), 1U);
-  };
-  refused("add", rule("permit", {{"dst_ports", 2000}}));
-  refused("add", rule("gate 1", {{"dst_ports", 2001}}));  // one gate is linked
-  refused("add", Dict{{"items", List{rule("deny"), Dict{}}}});
-  refused("delete", Dict{{"name", "none"}});
-  refused("delete", Dict{});
-  refused("replace", Dict{});
-  refused("replace", Dict{{"rules_file", "/nowhere"}});
-  refused("flush", Dict{});
-}
-
-TEST(Acl, SavedParamsMakeTheSameList) {
-  ModuleHarness harness("acl", {{"synthetic", Dict{{"style", "paper"}, {"count", 4}}}});
-  EXPECT_EQ(harness.module().saved_params()["rules"].as_list().size(), 0U);
-  (void)harness.command("add", rule("mark 3", {{"src", "2001:db8::/32"},
-                                               {"src_ports", "1-9"},
-                                               {"tcp_flags", "syn,!ack"},
-                                               {"priority", -2},
-                                               {"name", "x"}}));
-  (void)harness.command("add", rule("deny", {{"dst", "::/0"}}));
-  const Dict saved = harness.module().saved_params();
-  ModuleHarness again("acl", saved);
-  EXPECT_EQ(Value(again.command("list")), Value(harness.command("list")));
-}
-
-TEST(Acl, CountsOutliveAnApply) {
-  const Dict params = with_rules({rule("permit", {{"dst_ports", 2000}})});
-  ModuleHarness first("acl", params);
-  ModuleHarness second("acl", params);
-  (void)first.run({make_frame()});
-  second.module().inherit(first.module());
-  (void)first.run({make_frame()});
-  second.module().adopt(first.module());
-  (void)second.run({make_frame()});
-  EXPECT_EQ(second.command("list")["rules"].as_list()[0]["pkts"].as_int(), 3);
-  ModuleHarness third("acl", params);
-  third.module().inherit(second.module());
-  third.module().adopt(second.module());
-  EXPECT_EQ(third.command("list")["rules"].as_list()[0]["pkts"].as_int(), 3);
-}
-
-TEST(Acl, RulesOfAFile) {
-  const std::string path =
-      write_file("acl_rules.txt",
-                 "# comment\n"
-                 "@10.0.0.0/8\t10.0.0.2/32\t0 : 65535\t2000 : 2000\t0x11/0xFF\n"
-                 "\n"
-                 "@0.0.0.0/0 0.0.0.0/0 0 : 65535 80 : 80 0x06/0xFF "
-                 "0x1000/0x1000\r\n");
-  ModuleHarness harness("acl", {{"rules_file", path}, {"rules_file_action", "gate 1"}});
-  const Outcome outcome = harness.run({make_frame(), tcp_frame(0x10), tcp_frame(2)});
-  EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{1, 1}));
-  EXPECT_EQ(outcome.dropped_for("acl_denied"), 1U);
-}
-
-TEST(Acl, OneBadLineOfTenThousandIsNamed) {
-  std::string text;
-  for (int i = 0; i < 10'000; ++i) {
-    text += "@10." + std::to_string(i / 250) + "." + std::to_string(i % 250) +
-            ".0/24 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x00 0x0000/0x0000\n";
-    if (i == 7000) text.replace(text.rfind("0 : 65535"), 9, "9 : 1    ");
-  }
-  const std::string path = write_file("acl_bad.txt", text);
-  ModuleHarness harness("acl", with_rules({rule("permit")}));
-  try {
-    (void)harness.command("replace", Dict{{"rules_file", path}});
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_NE(error.line().find("acl_bad.txt:7001"), std::string::npos) << error.line();
-    EXPECT_NE(error.line().find("upside down"), std::string::npos) << error.line();
-  }
-  EXPECT_EQ(harness.module().show()["rules"].as_int(), 1);
-}
-
-TEST(Acl, BadLines) {
-  const char* const kLines[] = {
-      "10.0.0.0/8 0.0.0.0/0 0 : 1 0 : 1 0x00/0x00",
-      "@10.0.0.1/8 0.0.0.0/0 0 : 1 0 : 1 0x00/0x00",
-      "@10.0.0.0/8 0.0.0.0/0 0 - 1 0 : 1 0x00/0x00",
-      "@10.0.0.0/8 0.0.0.0/0 0 : 1 0 : 99999 0x00/0x00",
-      "@10.0.0.0/8 0.0.0.0/0 0 : 1 0 : 1 0x00/0x0f",
-      "@10.0.0.0/8 0.0.0.0/0 0 : 1 0 : 1 0x11/0xff 0x02/0x02",
-      "@10.0.0.0/8 0.0.0.0/0 0 : 1 0 : 1 0x06/0xff 0x0202/0x0202",
-      "@10.0.0.0/8 0.0.0.0/0 0 : 1 0 : 1 0x06/0xff 0x02/0x02 more",
-      "@10.0.0.0/8 0.0.0.0/0 0 : 1",
-      "@0.0.0.0/0 0.0.0.0/0 0 : 1 0 : 1 0x00/0x00\n@0.0.0.0/0 0.0.0.0/0 0 : 1 0 : 1 0x00/0x00",
-  };
-  for (const char* line : kLines) {
-    const std::string path = write_file("acl_line.txt", line);
-    EXPECT_NE(error_of({{"rules_file", path}}).find("acl_line.txt:"), std::string::npos) << line;
-  }
 }
 
 TEST(Acl, BadInput) {

@@ -26,11 +26,12 @@ inline IpKind ip_kind_of(Packet& pkt) {
   if (len_bytes <= l3) return IpKind::kTooShort;
   const uint8_t* data = pkt.data();
   const uint32_t version = data[l3] >> 4;
-  const uint32_t type = l3 == net::kEthBytes ? net::load16(data + 12) : 0;
-  if ((type == 0 || type == net::kTypeIpv4) && version == 4) {
+  const bool has_type = l3 == net::kEthBytes;
+  const uint32_t type = has_type ? net::load16(data + 12) : 0;
+  if (version == 4 && (!has_type || type == net::kTypeIpv4)) {
     return len_bytes < l3 + net::kIpv4Bytes ? IpKind::kTooShort : IpKind::kIpv4;
   }
-  if ((type == 0 || type == net::kTypeIpv6) && version == 6) {
+  if (version == 6 && (!has_type || type == net::kTypeIpv6)) {
     return len_bytes < l3 + kIpv6Bytes ? IpKind::kTooShort : IpKind::kIpv6;
   }
   return IpKind::kNone;
