@@ -120,9 +120,18 @@ class Rewrite final : public Module {
                  Changes& changes) const noexcept {
     uint8_t* const p = at.data + place;
     const uint32_t size = field.size_bytes;
-    const uint64_t before = rewrite::load_bytes(p, size);
-    const uint64_t after = (before & ~field.mask) | field.value;
-    std::memcpy(p, &after, size);
+    uint64_t before;
+    uint64_t after;
+    if (place + 8 <= at.len_bytes) [[likely]] {
+      // What lies behind the field is outside its mask and stored as it was.
+      before = load64_raw(p);
+      after = (before & ~field.mask) | field.value;
+      std::memcpy(p, &after, 8);
+    } else {
+      before = rewrite::load_bytes(p, size);
+      after = (before & ~field.mask) | field.value;
+      std::memcpy(p, &after, size);
+    }
     if (!mends_ || !at.is_ip || place + size <= at.l3) return;
     note_change(before, after, static_cast<int32_t>(place - at.l3), size, at, changes);
   }
