@@ -82,6 +82,10 @@ class Rewrite final : public Module {
     if (!mends_ && !program.needs_l4) return nullptr;
     if (at.len_bytes < at.l3) return &l4::kTooShort;
     if (!program.needs_l4 && at.len_bytes < at.l3 + net::kIpv4Bytes) return nullptr;
+    at.place = l4::find_plain(at.data + at.l3, at.len_bytes - at.l3);
+    at.is_ip = at.place.find == l4::Find::kWhole;
+    if (at.is_ip) [[likely]]
+      return nullptr;
     at.place = l4::find(at.data + at.l3, at.len_bytes - at.l3);
     const DropReason* const reason = l4::fault_of(at.place.find);
     at.is_ip = reason == nullptr;

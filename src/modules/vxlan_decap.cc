@@ -84,7 +84,9 @@ class VxlanDecap final : public Module {
         continue;
       }
       uint8_t* const ip = pkt.data() + l3;
-      const l4::Place place = l4::find(ip, pkt.len_bytes() - l3);
+      l4::Place place = l4::find_plain(ip, pkt.len_bytes() - l3);
+      if (place.proto != net::kProtoUdp) [[unlikely]]
+        place = l4::find(ip, pkt.len_bytes() - l3);
       const uint8_t* const udp = ip + place.offset_bytes;
       if (place.find != l4::Find::kWhole || place.proto != net::kProtoUdp || place.is_v6 ||
           place.len_bytes < vxlan::kUdpBytes || net::load16(udp + 2) != port_) [[unlikely]] {
