@@ -148,23 +148,25 @@ class Rewrite final : public Module {
     };
     const l4::Place& place = at.place;
     const bool is_odd = (from_l3 & 1) != 0;
+    const auto l4_from = static_cast<int32_t>(place.offset_bytes);
     uint64_t summed = 0;  // by the transport's checksum
-    if (!place.is_v6) {
-      const uint64_t header = within(0, header_bytes_of(at.data + at.l3)) &
-                              ~within(net::kIpChecksum, net::kIpChecksum + 2);
+    if (from_l3 < l4_from && place.is_v6) {
+      summed = within(8, l4::kIpv6Bytes);
+    } else if (from_l3 < l4_from) {
+      const uint64_t header =
+          within(0, place.offset_bytes) & ~within(net::kIpChecksum, net::kIpChecksum + 2);
       changes.l3 += rewrite::change_of(before, after, header, is_odd);
       if (place.proto != net::kProtoIcmp) summed = within(net::kIpSrc, net::kIpv4Bytes);
-    } else {
-      summed = within(8, l4::kIpv6Bytes);
     }
-    if (place.has_header) {
-      const uint32_t l4_from = place.offset_bytes;
+    if (place.has_header && from_l3 + static_cast<int32_t>(size) > l4_from) {
       uint32_t len_bytes = place.len_bytes;
       if (place.proto == net::kProtoUdp && len_bytes >= 8) {
-        len_bytes = std::min<uint32_t>(len_bytes, net::load16(at.data + at.l3 + l4_from + 4));
+        len_bytes =
+            std::min<uint32_t>(len_bytes, net::load16(at.data + at.l3 + place.offset_bytes + 4));
       }
-      const uint32_t sum_at = l4_from + l4::checksum_offset(place);
-      summed |= within(l4_from, l4_from + len_bytes) & ~within(sum_at, sum_at + 2);
+      const uint32_t sum_at = place.offset_bytes + l4::checksum_offset(place);
+      summed |=
+          within(place.offset_bytes, place.offset_bytes + len_bytes) & ~within(sum_at, sum_at + 2);
     }
     changes.l4 += rewrite::change_of(before, after, summed, is_odd);
   }
