@@ -105,6 +105,19 @@ void add_vxlan(std::vector<ModuleCase>& all) {
   };
   all.push_back(with_target(std::move(encap), 8, 7.75));
   all.back().note = "the target is 8 ns per packet in batches of 32";
+  ModuleCase mixed = plain("vxlan_encap, 256 tunnels in turn", "vxlan_encap",
+                           {{"tunnels", tunnels}, {"by", "vrf"}});
+  List rules;
+  for (uint32_t v = 0; v < 256; ++v) rules.push_back(Dict{{"vid", v}, {"gate", 0}, {"vrf", v}});
+  mixed.feed = Feed::kFrames;
+  mixed.before_kind = "vlan_split";
+  mixed.before_params = {{"rules", rules}};
+  mixed.frame = [](uint32_t i) { return tagged_frame(i, i % 256); };
+  mixed.check = [](Packet& pkt, uint32_t, uint32_t i) {
+    return expect_byte(pkt, 48, (1000 + i % 256) & 0xff);
+  };
+  mixed.note = "each packet in another tunnel than the one before, behind a VLAN tag";
+  all.push_back(std::move(mixed));
   ModuleCase decap =
       plain("vxlan_decap", "vxlan_decap", {{"vnis", List{Dict{{"vni", 0}, {"gate", 1}}}}});
   decap.feed = Feed::kFrames;

@@ -34,6 +34,16 @@ TEST(MemoryPlan, ATableThatTwoLookupsNameCountsOnce) {
               static_cast<double>(with_none + own_mb), 1.0);
 }
 
+TEST(MemoryPlan, EachVrfOfALookupHasATable) {
+  const uint64_t with_none = estimate_with(module_of("other", "null"));
+  const uint64_t own_mb = 2 * route_table_memory_bytes({}) >> 20;
+  const Dict named{{"vrf", 2}, {"table", "main"}};
+  EXPECT_NEAR(static_cast<double>(estimate_with(module_of(
+                  "other", "vrf_lookup",
+                  {{"vrfs", List{Dict{{"vrf", 0}}, named, Dict{{"vrf", 1}}, "nonsense"}}}))),
+              static_cast<double>(with_none + 2 * own_mb), 1.0);
+}
+
 TEST(MemoryPlan, HasRoomForAnotherTableBesideTheOneThatRuns) {
   const uint64_t table_mb =
       route_table_memory_bytes({{"synthetic", Dict{{"count", 1'000'000}}}}) >> 20;

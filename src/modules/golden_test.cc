@@ -92,6 +92,7 @@ void set_meta(const json& given, PacketMeta& meta) {
   meta.next_hop = given.value("next_hop", meta.next_hop);
   meta.in_interface = given.value("in_interface", meta.in_interface);
   meta.vrf = given.value("vrf", meta.vrf);
+  meta.tunnel_id = given.value("tunnel_id", meta.tunnel_id);
   if (given.value("is_originated", false)) meta.flags |= kMetaOriginated;
   if (given.contains("drop_reason")) meta.drop_reason = reason_named(given.at("drop_reason"));
 }

@@ -49,17 +49,31 @@ class L4Checksum final : public Module {
         ctx.drop(batch, i, l4::kTooShort);
         continue;
       }
-      uint8_t* const ip = pkt.data() + l3;
-      const l4::Place place = l4::find(ip, len_bytes - l3);
+      const l4::Place place = l4::find_plain(pkt.data() + l3, len_bytes - l3);
       const uint32_t at = l4::checksum_offset(place);
-      if (place.find != l4::Find::kWhole || at == 0) [[unlikely]] {
-        pass_or_drop(ctx, batch, i, place.find);
+      if (at == 0) [[unlikely]] {
+        judge<kUpdates>(ctx, batch, i);
         continue;
       }
-      const DropReason* const reason = sum_one<kUpdates>(ip, place, at);
+      const DropReason* const reason = sum_one<kUpdates>(pkt.data() + l3, place, at);
       if (reason != nullptr) [[unlikely]]
         ctx.drop(batch, i, *reason);
     }
+  }
+
+  // Headers with options or extensions, fragments, other protocols, broken packets.
+  template <bool kUpdates>
+  [[gnu::noinline]] void judge(Context& ctx, Batch& batch, uint32_t i) noexcept {
+    const uint32_t l3 = l3_offset_of(*batch[i]);
+    uint8_t* const ip = batch[i]->data() + l3;
+    const l4::Place place = l4::find(ip, batch[i]->len_bytes() - l3);
+    const uint32_t at = l4::checksum_offset(place);
+    if (place.find != l4::Find::kWhole || at == 0) {
+      pass_or_drop(ctx, batch, i, place.find);
+      return;
+    }
+    const DropReason* const reason = sum_one<kUpdates>(ip, place, at);
+    if (reason != nullptr) ctx.drop(batch, i, *reason);
   }
 
   void pass_or_drop(Context& ctx, Batch& batch, uint32_t i, l4::Find find) noexcept {
@@ -72,7 +86,7 @@ class L4Checksum final : public Module {
 
   // Why the packet must go, or nullptr.
   template <bool kUpdates>
-  const DropReason* sum_one(uint8_t* ip, const l4::Place& place, uint32_t at) noexcept {
+  const DropReason* sum_one(uint8_t* ip, const l4::Place place, uint32_t at) noexcept {
     uint8_t* const l4 = ip + place.offset_bytes;
     uint32_t len_bytes = place.len_bytes;
     if (len_bytes < l4::least_bytes(place.proto)) [[unlikely]]

@@ -91,6 +91,22 @@ inline const DropReason kBadL4Checksum{
           .len_bytes = total_bytes - header_bytes};
 }
 
+// The common case alone: a whole IPv4 packet without options. Anything else gives protocol 0.
+[[nodiscard]] inline Place find_plain(const uint8_t* ip, uint32_t room_bytes) noexcept {
+  Place place;
+  if (room_bytes < net::kIpv4Bytes || ip[0] != 0x45) return place;
+  const uint32_t len_bytes = net::load16(ip + net::kIpTotalLength) - net::kIpv4Bytes;
+  // A total length below the header's wraps.
+  if (len_bytes > room_bytes - net::kIpv4Bytes) return place;
+  if ((net::load16(ip + net::kIpFragment) & 0x3fff) != 0) return place;
+  place.find = Find::kWhole;
+  place.proto = ip[net::kIpProto];
+  place.has_header = true;
+  place.offset_bytes = net::kIpv4Bytes;
+  place.len_bytes = len_bytes;
+  return place;
+}
+
 // Where the checksum field is; 0 for protocols that have none here. UDP-Lite, SCTP and DCCP sum in
 // other ways.
 [[nodiscard]] inline uint32_t checksum_offset(const Place& place) {

@@ -2,6 +2,7 @@
 // mirror_test.cc - copies are sampled, cut and counted; originals go on whatever happens.
 #include <gtest/gtest.h>
 
+#include "engine_rig.h"
 #include "module_harness.h"
 
 namespace batchplane {
@@ -86,6 +87,43 @@ TEST(Mirror, IsSetLive) {
   next.module().adopt(mirror.module());
   EXPECT_EQ(next.module().show()["copied_pkts"].as_int(), 6);
   EXPECT_EQ(next.module().show()["sample_one_in"].as_int(), 2);
+}
+
+// in -> mirror -> {out, copies}, where copies are held in a buffer on their way.
+PipelineSpec mirrored(uint32_t trigger_pkts) {
+  PipelineSpec spec;
+  spec.engine.is_idle_hold = true;
+  spec.modules = {{"in", "source", {{"limit_pkts", 640}}},
+                  {"m", "mirror", {{"sample_one_in", 3}}},
+                  {"copies", "counter", {}, trigger_pkts},
+                  {"out", "sink", {}}};
+  spec.edges = {{"in", "0", "m"}, {"m", "0", "out"}, {"m", "1", "copies"}, {"copies", "0", "out"}};
+  return spec;
+}
+
+TEST(Mirror, CopiesBalanceAsOriginatedPackets) {
+  for (const uint32_t trigger_pkts : {0U, 17U}) {
+    EngineRig rig(mirrored(trigger_pkts));
+    rig.loop(30);
+    const Snapshot snapshot = rig.balanced();
+    EXPECT_EQ(snapshot.balance.in_pkts, 640U);
+    EXPECT_EQ(snapshot.balance.originated_pkts, 214U);
+    EXPECT_EQ(snapshot.balance.sent_pkts + snapshot.balance.held_pkts, 854U);
+    EXPECT_EQ(snapshot.balance.dropped_pkts, 0U);
+    rig.expect_pool_whole(snapshot);
+  }
+}
+
+TEST(Mirror, CopiesThatLeadNowhereAreCountedAsDropped) {
+  PipelineSpec spec = mirrored(0);
+  spec.edges.resize(2);
+  spec.modules.erase(spec.modules.begin() + 2);
+  EngineRig rig(spec);
+  rig.loop(30);
+  const Snapshot snapshot = rig.balanced();
+  EXPECT_EQ(snapshot.balance.sent_pkts, 640U);
+  EXPECT_EQ(snapshot.balance.dropped_pkts, 214U);
+  rig.expect_pool_whole(snapshot);
 }
 
 }  // namespace

@@ -82,6 +82,10 @@ class Rewrite final : public Module {
     if (!mends_ && !program.needs_l4) return nullptr;
     if (at.len_bytes < at.l3) return &l4::kTooShort;
     if (!program.needs_l4 && at.len_bytes < at.l3 + net::kIpv4Bytes) return nullptr;
+    at.place = l4::find_plain(at.data + at.l3, at.len_bytes - at.l3);
+    at.is_ip = at.place.find == l4::Find::kWhole;
+    if (at.is_ip) [[likely]]
+      return nullptr;
     at.place = l4::find(at.data + at.l3, at.len_bytes - at.l3);
     const DropReason* const reason = l4::fault_of(at.place.find);
     at.is_ip = reason == nullptr;
@@ -120,9 +124,18 @@ class Rewrite final : public Module {
                  Changes& changes) const noexcept {
     uint8_t* const p = at.data + place;
     const uint32_t size = field.size_bytes;
-    const uint64_t before = rewrite::load_bytes(p, size);
-    const uint64_t after = (before & ~field.mask) | field.value;
-    std::memcpy(p, &after, size);
+    uint64_t before;
+    uint64_t after;
+    if (place + 8 <= at.len_bytes) [[likely]] {
+      // What lies behind the field is outside its mask and stored as it was.
+      before = load64_raw(p);
+      after = (before & ~field.mask) | field.value;
+      std::memcpy(p, &after, 8);
+    } else {
+      before = rewrite::load_bytes(p, size);
+      after = (before & ~field.mask) | field.value;
+      std::memcpy(p, &after, size);
+    }
     if (!mends_ || !at.is_ip || place + size <= at.l3) return;
     note_change(before, after, static_cast<int32_t>(place - at.l3), size, at, changes);
   }
@@ -135,23 +148,25 @@ class Rewrite final : public Module {
     };
     const l4::Place& place = at.place;
     const bool is_odd = (from_l3 & 1) != 0;
+    const auto l4_from = static_cast<int32_t>(place.offset_bytes);
     uint64_t summed = 0;  // by the transport's checksum
-    if (!place.is_v6) {
-      const uint64_t header = within(0, header_bytes_of(at.data + at.l3)) &
-                              ~within(net::kIpChecksum, net::kIpChecksum + 2);
+    if (from_l3 < l4_from && place.is_v6) {
+      summed = within(8, l4::kIpv6Bytes);
+    } else if (from_l3 < l4_from) {
+      const uint64_t header =
+          within(0, place.offset_bytes) & ~within(net::kIpChecksum, net::kIpChecksum + 2);
       changes.l3 += rewrite::change_of(before, after, header, is_odd);
       if (place.proto != net::kProtoIcmp) summed = within(net::kIpSrc, net::kIpv4Bytes);
-    } else {
-      summed = within(8, l4::kIpv6Bytes);
     }
-    if (place.has_header) {
-      const uint32_t l4_from = place.offset_bytes;
+    if (place.has_header && from_l3 + static_cast<int32_t>(size) > l4_from) {
       uint32_t len_bytes = place.len_bytes;
       if (place.proto == net::kProtoUdp && len_bytes >= 8) {
-        len_bytes = std::min<uint32_t>(len_bytes, net::load16(at.data + at.l3 + l4_from + 4));
+        len_bytes =
+            std::min<uint32_t>(len_bytes, net::load16(at.data + at.l3 + place.offset_bytes + 4));
       }
-      const uint32_t sum_at = l4_from + l4::checksum_offset(place);
-      summed |= within(l4_from, l4_from + len_bytes) & ~within(sum_at, sum_at + 2);
+      const uint32_t sum_at = place.offset_bytes + l4::checksum_offset(place);
+      summed |=
+          within(place.offset_bytes, place.offset_bytes + len_bytes) & ~within(sum_at, sum_at + 2);
     }
     changes.l4 += rewrite::change_of(before, after, summed, is_odd);
   }

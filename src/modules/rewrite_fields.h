@@ -40,13 +40,13 @@ inline uint64_t load_bytes(const uint8_t* p, uint32_t n) {
   return word;
 }
 
+inline uint64_t low_bytes(int32_t n) { return n >= 8 ? ~0ULL : (1ULL << 8 * n) - 1; }
+
 // The bytes of a field that begins at `at` which lie in [from, to), as a mask.
 inline uint64_t bytes_within(int32_t at, uint32_t size, int32_t from, int32_t to) {
   const int32_t low = from > at ? from - at : 0;
   const int32_t high = to - at < static_cast<int32_t>(size) ? to - at : static_cast<int32_t>(size);
-  if (low >= high) return 0;
-  const uint64_t up_to = high == 8 ? ~0ULL : (1ULL << 8 * high) - 1;
-  return up_to & ~((1ULL << 8 * low) - 1);
+  return low >= high ? 0 : low_bytes(high) & ~low_bytes(low);
 }
 
 // RFC 1624: what a change adds to the one's complement of a checksum. A field at an odd place has

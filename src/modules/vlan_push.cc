@@ -87,9 +87,9 @@ class VlanPush final : public Module {
       if (vlan::is_tag_raw(type)) [[unlikely]] {
         if (!add_to_tags(ctx, batch, i, tag.takes_pcp, word, l3)) continue;
       }
+      pkt.push_front(vlan::kTagBytes);
       vlan::move_addresses(data, data - vlan::kTagBytes);
       std::memcpy(data + vlan::kTypeOffset - vlan::kTagBytes, &word, 4);
-      pkt.push_front(vlan::kTagBytes);
       vlan::move_headers(pkt.meta(), l3, vlan::kTagBytes);
     }
   }

@@ -2,8 +2,8 @@
 // vxlan_decap.cc - takes frames out of VXLAN tunnels and sends them on by their VNI.
 //
 // in: 1   out: up to 4096 gates   state: the VNIs, editable live
-// drops: unknown_vni, not_vxlan, bad_vxlan, bad_l4_checksum, ecn_mismatch, too_short, bad_version,
-// bad_header_length, bad_total_length
+// drops: unknown_vni, unknown_remote, not_vxlan, bad_vxlan, bad_l4_checksum, ecn_mismatch,
+// too_short, bad_version, bad_header_length, bad_total_length
 #include "modules/item_book.h"
 #include "modules/l4_header.h"
 #include "modules/rule_table.h"
@@ -15,6 +15,9 @@ namespace {
 
 const DropReason kUnknownVni{"unknown_vni", "no entry has the packet's VXLAN network identifier",
                              "add the VNI, or look for the peer that sends it"};
+const DropReason kUnknownRemote{"unknown_remote",
+                                "another host than the tunnel's other end sent the packet",
+                                "look for a forger, or correct the entry's remote"};
 const DropReason kNotVxlan{"not_vxlan", "the packet is no VXLAN over UDP and IPv4",
                            "connect other_gate to what should get the other packets"};
 const DropReason kBadVxlan{"bad_vxlan", "the VXLAN header or the frame in it is broken",
@@ -27,6 +30,7 @@ struct Vni {
   uint32_t gate = 0;
   uint32_t tunnel_id = 0;
   int32_t vrf = -1;
+  uint32_t remote = 0;  // 0: any
 };
 struct VniTable {
   FlatTable<1> index;
@@ -34,15 +38,21 @@ struct VniTable {
 };
 
 Vni parse(const Value& item, const std::string& where, uint32_t n_gates) {
-  check_keys(item, {"vni", "gate", "tunnel_id", "vrf"}, where);
+  check_keys(item, {"vni", "gate", "tunnel_id", "vrf", "remote"}, where);
+  const auto remote =
+      item["remote"].is_string() ? net::parse_ipv4(item["remote"].as_string()) : std::nullopt;
+  if (item.has("remote") && !remote.has_value()) {
+    throw ConfigError("expected an IPv4 address", where + ".remote", "such as 192.0.2.2");
+  }
   const int64_t vni = item["vni"].as_int();
   return {static_cast<uint32_t>(int_under(item, "gate", 0, int64_t{n_gates} - 1, 0, where)),
           static_cast<uint32_t>(int_under(item, "tunnel_id", 0, 0xffffffff, vni, where)),
-          static_cast<int32_t>(int_under(item, "vrf", 0, 0xffff, -1, where))};
+          static_cast<int32_t>(int_under(item, "vrf", 0, 0xffff, -1, where)), remote.value_or(0)};
 }
 Dict format(const Vni& vni) {
   Dict item{{"gate", vni.gate}, {"tunnel_id", vni.tunnel_id}};
   if (vni.vrf >= 0) item["vrf"] = vni.vrf;
+  if (vni.remote != 0) item["remote"] = net::format_ipv4(vni.remote);
   return item;
 }
 
@@ -84,7 +94,9 @@ class VxlanDecap final : public Module {
         continue;
       }
       uint8_t* const ip = pkt.data() + l3;
-      const l4::Place place = l4::find(ip, pkt.len_bytes() - l3);
+      l4::Place place = l4::find_plain(ip, pkt.len_bytes() - l3);
+      if (place.proto != net::kProtoUdp) [[unlikely]]
+        place = l4::find(ip, pkt.len_bytes() - l3);
       const uint8_t* const udp = ip + place.offset_bytes;
       if (place.find != l4::Find::kWhole || place.proto != net::kProtoUdp || place.is_v6 ||
           place.len_bytes < vxlan::kUdpBytes || net::load16(udp + 2) != port_) [[unlikely]] {
@@ -103,6 +115,10 @@ class VxlanDecap final : public Module {
       }
       if (vni == nullptr) [[unlikely]] {
         ctx.drop(batch, i, kUnknownVni);
+        continue;
+      }
+      if (vni->remote != 0 && vni->remote != net::load32(ip + net::kIpSrc)) [[unlikely]] {
+        ctx.drop(batch, i, kUnknownRemote);
         continue;
       }
       const uint32_t inner_bytes = net::load16(udp + 4) - vxlan::kUdpBytes - vxlan::kVxlanBytes;
@@ -214,33 +230,37 @@ class VxlanDecap final : public Module {
 const Register<VxlanDecap> kVxlanDecap{{
     .kind = "vxlan_decap",
     .help = "Takes frames out of VXLAN tunnels and sends them on by their VNI.",
-    .params = {{.name = "vnis",
-                .type = ParamType::kList,
-                .default_value = List{},
-                .help = "[{vni, gate: 0, tunnel_id, vrf}], at most 65536; the tunnel noted is the "
-                        "VNI unless tunnel_id says else, the VRF is noted where one is given"},
-               {.name = "udp_port",
-                .type = ParamType::kInt,
-                .default_value = vxlan::kPort,
-                .help = "destination port of tunnelled packets",
-                .min = 1,
-                .max = 65535},
-               {.name = "verify_udp_checksum",
-                .type = ParamType::kBool,
-                .default_value = true,
-                .help = "drop packets whose outer UDP checksum is there and wrong"},
-               {.name = "other_gate",
-                .type = ParamType::kInt,
-                .default_value = -1,
-                .help = "gate of packets that are no VXLAN, which stay as they are; -1 drops them",
-                .min = -1,
-                .max = kMaxRuleGates - 1}},
-    .drops = {&kUnknownVni, &kNotVxlan, &kBadVxlan, &l4::kBadL4Checksum, &kEcnMismatch,
-              &l4::kTooShort, &l4::kBadHeaderLength, &l4::kBadTotalLength},
-    .notes = "Put it behind the gate `local` of a lookup. Fragments of tunnelled packets are not "
-             "put together: they count as other packets. Live commands: add {vni, gate, "
-             "tunnel_id, vrf} (changes an entry that is there), delete {vni}, replace {vnis}, "
-             "list; add and delete take {items: [...]} for many.",
+    .params =
+        {{.name = "vnis",
+          .type = ParamType::kList,
+          .default_value = List{},
+          .help =
+              "[{vni, gate: 0, tunnel_id, vrf, remote}], at most 65536; the tunnel noted is the "
+              "VNI unless tunnel_id says else, the VRF is noted where one is given; with remote, "
+              "packets from other addresses are dropped"},
+         {.name = "udp_port",
+          .type = ParamType::kInt,
+          .default_value = vxlan::kPort,
+          .help = "destination port of tunnelled packets",
+          .min = 1,
+          .max = 65535},
+         {.name = "verify_udp_checksum",
+          .type = ParamType::kBool,
+          .default_value = true,
+          .help = "drop packets whose outer UDP checksum is there and wrong"},
+         {.name = "other_gate",
+          .type = ParamType::kInt,
+          .default_value = -1,
+          .help = "gate of packets that are no VXLAN, which stay as they are; -1 drops them",
+          .min = -1,
+          .max = kMaxRuleGates - 1}},
+    .drops = {&kUnknownVni, &kUnknownRemote, &kNotVxlan, &kBadVxlan, &l4::kBadL4Checksum,
+              &kEcnMismatch, &l4::kTooShort, &l4::kBadHeaderLength, &l4::kBadTotalLength},
+    .notes =
+        "Put it behind the gate `local` of a lookup. Fragments of tunnelled packets are not "
+        "put together: they count as other packets. Live commands: add {vni, gate, "
+        "tunnel_id, vrf, remote} (changes an entry that is there), delete {vni}, replace {vnis}, "
+        "list; add and delete take {items: [...]} for many.",
 }};
 
 }  // namespace

@@ -120,9 +120,9 @@ class VxlanEncap final : public Module {
       }
       uint8_t* const data = pkt.data();
       const Inner inner = read_inner(pkt, data, len_bytes);
+      pkt.push_front(vxlan::kOuterBytes);
       write(data - vxlan::kOuterBytes, *tunnel, inner, len_bytes, style, next_id);
       if (!style.sets_df) ++next_id;
-      pkt.push_front(vxlan::kOuterBytes);
       PacketMeta& meta = pkt.meta();
       meta.l3_offset_bytes = net::kEthBytes;
       meta.l4_offset_bytes = net::kEthBytes + net::kIpv4Bytes;

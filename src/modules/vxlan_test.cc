@@ -243,6 +243,23 @@ TEST(VxlanDecap, DropsWhatItCannotTrust) {
   EXPECT_EQ(outcome.outputs[0].bytes, changed(37, 0));
 }
 
+TEST(VxlanDecap, MayAskForTheOtherEndOfTheTunnel) {
+  Dict from_peer = vni(0x123456, 0);
+  from_peer["remote"] = "192.0.2.1";
+  Dict from_other = vni(5, 0);
+  from_other["remote"] = "192.0.2.9";
+  ModuleHarness decap("vxlan_decap", {{"vnis", List{from_peer, from_other}}});
+  const Bytes frame = make_frame();
+  const Outcome outcome =
+      decap.run({wrapped(frame), wrapped(frame, {{"tunnels", List{tunnel(0, 5)}}})});
+  EXPECT_EQ(outcome.at(0), std::vector<Bytes>{frame});
+  EXPECT_EQ(outcome.dropped_for("unknown_remote"), 1U);
+  ModuleHarness again("vxlan_decap", decap.module().saved_params());
+  EXPECT_EQ(again.command("list"), decap.command("list"));
+  from_peer["remote"] = "nowhere";
+  EXPECT_NE(refusal([&] { decap.command("add", from_peer); }), "");
+}
+
 TEST(VxlanDecap, ReadsHeadersWithOptionsAndRightUdpChecksums) {
   const Bytes frame = make_frame();
   Bytes outer = wrapped(frame);

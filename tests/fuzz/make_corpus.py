@@ -28,6 +28,7 @@ from scapy.layers.inet6 import (  # noqa: E402
     IPv6ExtHdrHopByHop,
 )
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether  # noqa: E402
+from scapy.layers.vxlan import VXLAN  # noqa: E402
 from scapy.packet import Packet, Raw  # noqa: E402
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -137,7 +138,22 @@ def packet_inputs() -> dict[str, bytes]:
         )
     inputs["same_flow"] = packed(12, 0x00, 2, *[raw["udp"]] * 8)
     inputs["time_passes"] = packed(35, 0x00, 2, raw["udp"], raw["ttl_ends"])
+    inputs |= tunnel_inputs()
     return inputs
+
+
+def tunnel_inputs() -> dict[str, bytes]:
+    """Packets with headers around others, and IPv6 with headers between."""
+    inner = ether() / IP(src=LAN, dst=WAN, tos=1) / UDP(sport=5, dport=6) / Raw(bytes(20))
+    outer = ether() / IP(src=WAN, dst=OWN, tos=3) / UDP(sport=50000, dport=4789)
+    extensions = IPv6ExtHdrHopByHop() / IPv6ExtHdrDestOpt() / IPv6ExtHdrFragment(id=1)
+    all_of_them = {
+        "vxlan": outer / VXLAN(flags=8, vni=77) / inner,
+        "vxlan_vlan": outer / VXLAN(flags=8, vni=77) / ether() / Dot1Q(vlan=5) / Raw(bytes(46)),
+        "three_tags": ether() / Dot1AD(vlan=7) / Dot1Q(vlan=9) / Dot1Q(vlan=5) / Raw(bytes(46)),
+        "ipv6_extensions": ether() / IPv6(src="fe80::1", dst="fe80::2") / extensions / TCP(),
+    }
+    return {name: packed(17, 0x08, 1, bytes(frame)) for name, frame in all_of_them.items()}
 
 
 def small_pipeline() -> dict[str, Any]:

@@ -10,7 +10,7 @@ A case is one folder, tests/golden/<kind> or tests/golden/<kind>.<variant>:
                    "drops": {"<reason>": packets}, "consumed_pkts": packets (terminal modules)}
                   and, where the module needs them, "connected_gates", "now_ns", "kept_pkts",
                   "meta": {"l3_offset_bytes", "l4_offset_bytes", "next_hop", "in_interface", "vrf",
-                  "is_originated", "drop_reason": name} (of every packet that comes in),
+                  "tunnel_id", "is_originated", "drop_reason": name} (of every packet that comes in),
                   "meta_of": [{..}] (the same for packet i alone, on top of "meta"),
                   "interfaces": [{"name", "port", "mac", "mtu_bytes", "addresses": ["10.0.0.1/8"]}],
                   "companions": [{"kind", "params", "connected_gates"}] (modules that share tables
