@@ -62,7 +62,7 @@ class NaptIndex {
   static constexpr uint32_t kMaxNumber = (1U << 24) - 1;
 
   NaptIndex(uint32_t max_keys, uint64_t seed)
-      : buckets_(std::bit_ceil(max_keys / kUsualKeys + 1)),
+      : buckets_(std::bit_ceil((max_keys + kUsualKeys - 1) / kUsualKeys)),
         mask_(static_cast<uint32_t>(buckets_.size() - 1)),
         seed_(seed) {}
 
