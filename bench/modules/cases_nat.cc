@@ -51,11 +51,10 @@ void add_stateful(std::vector<ModuleCase>& all) {
     return wrong.empty() ? expect_source(pkt, 30) : wrong;
   };
   all.push_back(few);
-  ModuleCase flood = napt("napt, each packet opens a connection, table full", 0, "30.0.0.1");
+  ModuleCase flood = napt("napt, flood of new connections", kMillion, "30.0.0.0/27");
   flood.params["max_connections"] = 16384;
   flood.params["when_full"] = "evict_transitory";
-  flood.feed = Feed::kRandom;
-  flood.note = "the oldest transitory one ends for each";
+  flood.note = "nearly each packet opens one, and the oldest transitory one ends for it";
   all.push_back(flood);
   for (const bool is_return : {false, true}) {
     const std::string way = is_return ? ", inbound" : "";
