@@ -72,7 +72,7 @@ inline uint32_t plain_checksum_at(const uint8_t* ip, uint32_t len_bytes, uint32_
   const bool is_odd = (front & 0xff3f'0000'0000'00ffULL) != 0x45;
   const bool is_other = proto != net::kProtoTcp && proto != net::kProtoUdp;
   const bool is_cut = total_bytes > len_bytes - l3_bytes || total_bytes < at + 2;
-  return is_odd | is_other | is_cut ? 0 : at;
+  return (is_odd | is_other | is_cut) ? 0 : at;
 }
 
 inline bool is_icmp_error(uint8_t type) {
