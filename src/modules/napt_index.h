@@ -62,11 +62,16 @@ class NaptIndex {
   static constexpr uint32_t kMaxNumber = (1U << 24) - 1;
 
   NaptIndex(uint32_t max_keys, uint64_t seed)
-      : buckets_(std::bit_ceil(max_keys / kUsualKeys + 1)),
+      : buckets_(std::bit_ceil((max_keys + kUsualKeys - 1) / kUsualKeys)),
         mask_(static_cast<uint32_t>(buckets_.size() - 1)),
         seed_(seed) {}
 
-  [[nodiscard]] uint64_t hash(uint64_t a, uint64_t b) const { return mix_words(a, b, seed_); }
+  // The halves of a 128-bit product, folded; senders do not know the seed.
+  [[nodiscard]] uint64_t hash(uint64_t a, uint64_t b) const {
+    const auto product =
+        static_cast<unsigned __int128>(a ^ seed_) * (b ^ seed_ ^ 0x4b33a62ed433d4a3ULL);
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  }
   void prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[home_of(hash)]); }
 
   // The number that is most likely that of the key; the caller compares.

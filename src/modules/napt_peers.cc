@@ -59,15 +59,14 @@ bool NaptTable::view(uint32_t index, NaptView& view) const {
   constexpr int kTries = 8;
   const NaptSession& session = sessions_[index];
   for (int i = 0; i < kTries; ++i) {
-    const uint16_t before = std::atomic_ref<uint16_t>(const_cast<uint16_t&>(session.version))
-                                .load(std::memory_order_acquire);
+    const uint16_t before = peek(session.version);
     view = {{peek(session.wire[kOut].ends), peek(session.wire[kOut].rest)},
             {peek(session.wire[kIn].ends), peek(session.wire[kIn].rest)},
             peek(session.state),
             peek(session.last_seen)};
-    std::atomic_thread_fence(std::memory_order_acquire);
     if (peek(session.version) != before || (before & 1) != 0) continue;
-    return view.state != NaptState::kFree && view.out.rest != kNoPacket;
+    return view.state != NaptState::kFree && view.out.rest != kNoPacket &&
+           view.in.rest != kNoPacket;
   }
   return false;
 }

@@ -73,7 +73,7 @@ ExternalPool::ExternalPool(const Addresses& addresses, uint32_t first_port, uint
 }
 
 ExternalPool::~ExternalPool() {
-  for (uint32_t i = 0; i < n_slots(); ++i) delete &at(i);
+  for (const std::atomic<External*>& slot : slots_) delete slot.load(std::memory_order_relaxed);
 }
 
 void ExternalPool::index_all() noexcept {

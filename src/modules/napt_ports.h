@@ -90,7 +90,10 @@ class ExternalPool {
   template <class Visit>
   void for_each(Visit visit) const {
     const uint32_t n = n_slots_.load(std::memory_order_acquire);
-    for (uint32_t i = 0; i < n; ++i) visit(*slots_[i].load(std::memory_order_acquire));
+    for (uint32_t i = 0; i < n; ++i) {
+      const External* external = slots_[i].load(std::memory_order_acquire);
+      if (external != nullptr) visit(*external);  // a pool that was replaced has given some away
+    }
   }
 
  private:

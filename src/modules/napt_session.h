@@ -94,12 +94,12 @@ struct alignas(64) NaptSession {
 static_assert(sizeof(NaptSession) == 64);
 
 template <class T>
-inline void put(T& field, T value) {
-  std::atomic_ref<T>(field).store(value, std::memory_order_relaxed);
+inline void put(T& field, T value, std::memory_order order = std::memory_order_relaxed) {
+  std::atomic_ref<T>(field).store(value, order);
 }
 template <class T>
 inline T peek(const T& field) {
-  return std::atomic_ref<T>(const_cast<T&>(field)).load(std::memory_order_relaxed);
+  return std::atomic_ref<T>(const_cast<T&>(field)).load(std::memory_order_acquire);
 }
 
 // The source that an inside host's packets get, and the destination that a remote host's get.

@@ -188,11 +188,12 @@ uint32_t NaptTable::start(const NaptKey& out, const NaptKey& in, uint32_t mappin
   NaptSession& session = sessions_[index];
   free_session_ = session.timer_next;
   put(session.version, static_cast<uint16_t>(session.version + 1));
-  std::atomic_thread_fence(std::memory_order_release);
-  put(session.wire[kOut].ends, out.ends);
-  put(session.wire[kOut].rest, out.rest);
-  put(session.wire[kIn].ends, in.ends);
-  put(session.wire[kIn].rest, in.rest);
+  // Each after the version before it, and all before the one behind them: see view().
+  constexpr auto kOrder = std::memory_order_release;
+  put(session.wire[kOut].ends, out.ends, kOrder);
+  put(session.wire[kOut].rest, out.rest, kOrder);
+  put(session.wire[kIn].ends, in.ends, kOrder);
+  put(session.wire[kIn].rest, in.rest, kOrder);
   const bool is_counted = limits_.filtering == Filtering::kAddress;
   put(session.seen, static_cast<uint8_t>(seen | (is_counted ? kIsPeerCounted : 0)));
   session.mapping = mapping;
@@ -200,8 +201,7 @@ uint32_t NaptTable::start(const NaptKey& out, const NaptKey& in, uint32_t mappin
   session.growth_l4 =
       static_cast<uint16_t>(fold32(session.growth_ip + growth16(out.src_port(), in.dst_port())));
   timers_.start(index, state, now);
-  std::atomic_ref<uint16_t>(session.version)
-      .store(static_cast<uint16_t>(session.version + 1), std::memory_order_release);
+  put(session.version, static_cast<uint16_t>(session.version + 1), kOrder);
   sessions_by_key_.insert(hash(out), 2 * index + kOut);
   sessions_by_key_.insert(hash(in), 2 * index + kIn);
   ++mappings_[mapping].n_sessions;

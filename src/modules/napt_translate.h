@@ -72,6 +72,8 @@ class NaptTranslator {
  private:
   void classify_chunk(Context& ctx, Batch& batch, uint32_t first, uint32_t n,
                       uint32_t now) noexcept;
+  void settle(Context& ctx, Batch& batch, uint32_t i, const NaptKey& key, uint32_t found,
+              uint32_t now) noexcept;
   void take_care(Context& ctx, Batch& batch, uint32_t i, uint32_t now) noexcept;
   NaptFate translate(const PacketView& view, uint32_t now) noexcept;
   NaptFate translate_ends(const PacketView& view, const NaptKey& key, uint32_t now) noexcept;

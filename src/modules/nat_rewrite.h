@@ -43,15 +43,36 @@ inline uint32_t growth16(uint16_t before, uint16_t after) {
 inline uint32_t growth32(uint32_t before, uint32_t after) {
   return (~before & 0xffff) + (~before >> 16) + (after & 0xffff) + (after >> 16);
 }
-// RFC 1624, equation 3. `growth` is folded, or the sum of a few.
+// RFC 1624, equation 3. `growth` is folded: one carry can come of it, and adding it makes no other.
 inline uint16_t mended(uint16_t checksum, uint32_t growth) {
-  return static_cast<uint16_t>(~fold32(static_cast<uint16_t>(~checksum) + growth));
+  const uint32_t sum = static_cast<uint16_t>(~checksum) + growth;
+  return static_cast<uint16_t>(~(sum + (sum >> 16)));
 }
 // UDP: no checksum stays none, and one that comes to zero is sent as all ones (RFC 768).
 inline uint16_t mended_udp(uint16_t checksum, uint32_t growth) {
   if (checksum == 0) return 0;
   const uint16_t result = mended(checksum, growth);
-  return result == 0 ? 0xffff : result;
+  return result == 0 ? uint16_t{0xffff} : result;
+}
+
+// Offsets from the IPv4 header on when it has no options.
+inline constexpr uint32_t kPlainTcpChecksum = net::kIpv4Bytes + kTcpChecksum;
+inline constexpr uint32_t kPlainUdpChecksum = net::kIpv4Bytes + kUdpChecksum;
+
+// Where the transport checksum of an unfragmented TCP or UDP packet without options lies, all of
+// whose headers are there; 0 for anything else.
+inline uint32_t plain_checksum_at(const uint8_t* ip, uint32_t len_bytes, uint32_t l3_bytes) {
+  if (len_bytes < l3_bytes + kPlainUdpChecksum + 2) [[unlikely]]
+    return 0;
+  const uint64_t front = load64_raw(ip);
+  const uint32_t proto = load32_raw(ip + net::kIpTtl) >> 8 & 0xff;
+  const uint32_t total_bytes = net::be16(static_cast<uint16_t>(front >> 16));
+  const uint32_t at = proto == net::kProtoTcp ? kPlainTcpChecksum : kPlainUdpChecksum;
+  // Version 4 and no options; neither an offset nor more fragments to come, in memory order.
+  const bool is_odd = (front & 0xff3f'0000'0000'00ffULL) != 0x45;
+  const bool is_other = proto != net::kProtoTcp && proto != net::kProtoUdp;
+  const bool is_cut = total_bytes > len_bytes - l3_bytes || total_bytes < at + 2;
+  return (is_odd | is_other | is_cut) ? 0 : at;
 }
 
 inline bool is_icmp_error(uint8_t type) {
@@ -134,6 +155,7 @@ inline uint32_t rewrite_end(const PacketView& view, End end, uint32_t address_ra
   const uint32_t at = checksum_offset(view.proto);
   if (at != 0 && by_all != 0 && view.has_bytes(at + 2)) {
     const uint16_t sum = load16_raw(view.l4 + at);
+    by_all = fold32(by_all);
     const uint16_t new_sum =
         view.proto == net::kProtoUdp ? mended_udp(sum, by_all) : mended(sum, by_all);
     store16_raw(view.l4 + at, new_sum);

@@ -14,13 +14,12 @@
 namespace batchplane {
 namespace {
 
+using nat::Change;
 using nat::Direction;
 using nat::End;
 using nat::PacketView;
 using nat::StaticPair;
 using nat::StaticRules;
-
-constexpr uint32_t kPlainHeader = 0x45;  // version 4, no options
 
 // Anything but an unfragmented TCP or UDP packet without options.
 const DropReason* translate_slowly(const StaticRules& rules, uint8_t* ip,
@@ -35,19 +34,16 @@ const DropReason* translate_slowly(const StaticRules& rules, uint8_t* ip,
   PacketView quote;
   const bool has_quote = view.proto == net::kProtoIcmp && !is_later &&
                          nat::is_icmp_error(view.l4[0]) && view_quote(view, quote);
-  if (!rules.source.is_empty()) {
-    if (const uint32_t flip = rules.source.flip_of(view.src()); flip != 0)
-      rewrite_end(view, End::kSrc, view.src() ^ flip, false, 0);
-    // What an inside host complains about came to it: there its address is the destination.
-    const uint32_t flip = has_quote ? rules.source.flip_of(quote.dst()) : 0;
-    if (flip != 0) rewrite_quote(view, quote, End::kDst, quote.dst() ^ flip, false, 0);
-  }
-  if (!rules.destination.is_empty()) {
-    if (const uint32_t flip = rules.destination.flip_of(view.dst()); flip != 0)
-      rewrite_end(view, End::kDst, view.dst() ^ flip, false, 0);
-    const uint32_t flip = has_quote ? rules.destination.flip_of(quote.src()) : 0;
-    if (flip != 0) rewrite_quote(view, quote, End::kSrc, quote.src() ^ flip, false, 0);
-  }
+  if (const uint32_t flip = rules.source.of(view.src()).flip; flip != 0)
+    rewrite_end(view, End::kSrc, view.src() ^ flip, false, 0);
+  if (const uint32_t flip = rules.destination.of(view.dst()).flip; flip != 0)
+    rewrite_end(view, End::kDst, view.dst() ^ flip, false, 0);
+  if (!has_quote) return nullptr;
+  // What an inside host complains about came to it: there its address is the destination.
+  if (const uint32_t flip = rules.source.of(quote.dst()).flip; flip != 0)
+    rewrite_quote(view, quote, End::kDst, quote.dst() ^ flip, false, 0);
+  if (const uint32_t flip = rules.destination.of(quote.src()).flip; flip != 0)
+    rewrite_quote(view, quote, End::kSrc, quote.src() ^ flip, false, 0);
   return nullptr;
 }
 
@@ -61,49 +57,21 @@ class StaticNat final : public Module {
 
   void process(Context& ctx, Batch& batch) noexcept {
     const StaticRules& rules = live_.read();
-    Packet* const* const pkts = batch.pkts;
-    const uint32_t n = batch.size_pkts;
-    const bool has_source = !rules.source.is_empty();
-    const bool has_destination = !rules.destination.is_empty();
-    for (uint32_t i = 0; i < n; ++i) {
-      Packet& pkt = *pkts[i];
-      const uint32_t l3 = l3_offset_of(pkt);
-      const uint32_t len_bytes = pkt.len_bytes();
-      uint8_t* ip = pkt.data() + l3;
-      // Room for the UDP header, or for TCP's up to its checksum.
-      if (len_bytes < l3 + net::kIpv4Bytes + nat::kUdpChecksum + 2) [[unlikely]] {
-        take_care(ctx, batch, i, rules);
-        continue;
-      }
-      const uint32_t room_bytes = len_bytes - l3;
-      const uint64_t front = load64_raw(ip);
-      const uint32_t proto = load32_raw(ip + net::kIpTtl) >> 8 & 0xff;
-      const uint32_t total_bytes = net::be16(static_cast<uint16_t>(front >> 16));
-      const bool is_tcp = proto == net::kProtoTcp;
-      const uint32_t checksum_at =
-          net::kIpv4Bytes + (is_tcp ? nat::kTcpChecksum : nat::kUdpChecksum);
-      // No fragment: neither an offset nor more to come, in memory order.
-      const bool is_plain = (front & 0xff) == kPlainHeader && (front >> 48 & 0xff3f) == 0 &&
-                            (is_tcp || proto == net::kProtoUdp) && total_bytes <= room_bytes &&
-                            total_bytes >= checksum_at + 2;
-      if (!is_plain) [[unlikely]] {
-        take_care(ctx, batch, i, rules);
-        continue;
-      }
-      const uint32_t src = load32_raw(ip + net::kIpSrc);
-      const uint32_t dst = load32_raw(ip + net::kIpDst);
-      const uint32_t src_flip = has_source ? rules.source.flip_of(src) : 0;
-      const uint32_t dst_flip = has_destination ? rules.destination.flip_of(dst) : 0;
-      if ((src_flip | dst_flip) == 0) continue;
-      const uint32_t growth =
-          nat::fold32(nat::growth32(src, src ^ src_flip) + nat::growth32(dst, dst ^ dst_flip));
-      const uint64_t ends = uint64_t{dst ^ dst_flip} << 32 | (src ^ src_flip);
-      std::memcpy(ip + net::kIpSrc, &ends, 8);
-      const uint16_t ip_sum = nat::load16_raw(ip + net::kIpChecksum);
-      nat::store16_raw(ip + net::kIpChecksum, nat::mended(ip_sum, growth));
-      const uint16_t sum = nat::load16_raw(ip + checksum_at);
-      nat::store16_raw(ip + checksum_at,
-                       is_tcp ? nat::mended(sum, growth) : nat::mended_udp(sum, growth));
+    const Change none;
+    const auto unchanged = [none](uint32_t) { return none; };
+    const size_t n_source = rules.source.size();
+    const size_t n_destination = rules.destination.size();
+    // One pair, the usual case, stays in registers.
+    if (n_source == 1 && n_destination == 0) {
+      const auto change = [rule = rules.source.front()](uint32_t src) { return rule.of(src); };
+      process_with(ctx, batch, rules, change, unchanged);
+    } else if (n_source == 0 && n_destination == 1) {
+      const auto change = [rule = rules.destination.front()](uint32_t dst) { return rule.of(dst); };
+      process_with(ctx, batch, rules, unchanged, change);
+    } else {
+      process_with(
+          ctx, batch, rules, [&](uint32_t src) { return rules.source.of(src); },
+          [&](uint32_t dst) { return rules.destination.of(dst); });
     }
   }
 
@@ -141,6 +109,36 @@ class StaticNat final : public Module {
   [[nodiscard]] Dict saved_params() const override { return {{"pairs", list()}}; }
 
  private:
+  template <class ChangeSrc, class ChangeDst>
+  static void process_with(Context& ctx, Batch& batch, const StaticRules& rules,
+                           ChangeSrc change_src, ChangeDst change_dst) noexcept {
+    Packet* const* const pkts = batch.pkts;
+    const uint32_t n = batch.size_pkts;
+    for (uint32_t i = 0; i < n; ++i) {
+      Packet& pkt = *pkts[i];
+      const uint32_t l3 = l3_offset_of(pkt);
+      uint8_t* ip = pkt.data() + l3;
+      const uint32_t sum_at = nat::plain_checksum_at(ip, pkt.len_bytes(), l3);
+      if (sum_at == 0) [[unlikely]] {
+        take_care(ctx, batch, i, rules);
+        continue;
+      }
+      const uint64_t ends = load64_raw(ip + net::kIpSrc);
+      const Change src = change_src(static_cast<uint32_t>(ends));
+      const Change dst = change_dst(static_cast<uint32_t>(ends >> 32));
+      if ((src.flip | dst.flip) == 0) continue;
+      const uint64_t new_ends = ends ^ (uint64_t{dst.flip} << 32 | src.flip);
+      const uint32_t both = src.growth + dst.growth;
+      const uint32_t growth = (both & 0xffff) + (both >> 16);
+      const uint16_t ip_sum = nat::load16_raw(ip + net::kIpChecksum);
+      const uint16_t l4_sum = nat::load16_raw(ip + sum_at);
+      std::memcpy(ip + net::kIpSrc, &new_ends, 8);
+      nat::store16_raw(ip + net::kIpChecksum, nat::mended(ip_sum, growth));
+      nat::store16_raw(ip + sum_at, sum_at == nat::kPlainTcpChecksum
+                                        ? nat::mended(l4_sum, growth)
+                                        : nat::mended_udp(l4_sum, growth));
+    }
+  }
   static std::unique_ptr<StaticRules> checked(const std::vector<StaticPair>& pairs,
                                               const std::string& where) {
     nat::check_pairs(pairs, where);

@@ -9,6 +9,7 @@
 
 #include "base/net.h"
 #include "base/value.h"
+#include "modules/nat_rewrite.h"
 
 namespace batchplane::nat {
 
@@ -25,59 +26,74 @@ struct StaticPair {
   bool operator==(const StaticPair&) const = default;
 };
 
-// Prefixes that do not overlap, and what to flip in an address that lies in one. All words as they
-// lie in a packet, but for `first`, by which they are sorted.
-class FlipTable {
+// What a pair does to an address: bits that change, and by how much sums over it grow. The bits of
+// the host stay, so that both are the same for all addresses of a prefix. Zero: nothing.
+struct Change {
+  uint32_t flip = 0;
+  uint32_t growth = 0;  // folded
+};
+
+// One direction of a pair. All words as they lie in a packet, but for `first`.
+struct ChangeRule {
+  uint32_t first = 0;
+  uint32_t value = 0;
+  uint32_t mask = 0;
+  Change change;
+
+  [[nodiscard]] Change of(uint32_t address_raw) const {
+    const uint32_t all = ((address_raw ^ value) & mask) == 0 ? ~0U : 0;
+    return {change.flip & all, change.growth & all};
+  }
+};
+
+// Prefixes that do not overlap.
+class ChangeTable {
  public:
   // `from` prefixes in ascending order.
   void add(const net::Prefix4& from, const net::Prefix4& to) {
+    const uint32_t before = net::be32(from.address);
+    const uint32_t after = net::be32(to.address);
     rules_.push_back({.first = from.address,
-                      .value = net::be32(from.address),
+                      .value = before,
                       .mask = net::be32(net::mask4(from.length)),
-                      .flip = net::be32(from.address ^ to.address)});
+                      .change = {before ^ after, fold32(growth32(before, after))}});
   }
-  [[nodiscard]] bool is_empty() const { return rules_.empty(); }
+  [[nodiscard]] size_t size() const { return rules_.size(); }
+  [[nodiscard]] const ChangeRule& front() const { return rules_.front(); }
 
-  // The bits that change in `address_raw`; 0 when no pair has it.
-  [[nodiscard]] uint32_t flip_of(uint32_t address_raw) const {
-    const Rule* const rules = rules_.data();
+  [[nodiscard]] Change of(uint32_t address_raw) const {
+    const ChangeRule* const rules = rules_.data();
     const size_t n = rules_.size();
-    if (n == 1) [[likely]]
-      return flip_of(rules[0], address_raw);
     if (n <= kFew) {
-      uint32_t flip = 0;
-      for (size_t i = 0; i < n; ++i) flip |= flip_of(rules[i], address_raw);
-      return flip;
+      Change sum;
+      for (size_t i = 0; i < n; ++i) {
+        const Change change = rules[i].of(address_raw);
+        sum.flip |= change.flip;
+        sum.growth |= change.growth;
+      }
+      return sum;
     }
     const uint32_t address = net::be32(address_raw);
     size_t at = 0;
     for (size_t step = std::bit_floor(n); step != 0; step /= 2) {
-      at = at + step < n && rules[at + step].first <= address ? at + step : at;
+      const size_t next = at + step;
+      const size_t probe = next < n ? next : at;
+      at = rules[probe].first <= address ? probe : at;
     }
-    return flip_of(rules[at], address_raw);
+    return rules[at].of(address_raw);
   }
 
  private:
-  struct Rule {
-    uint32_t first = 0;
-    uint32_t value = 0;
-    uint32_t mask = 0;
-    uint32_t flip = 0;
-  };
   static constexpr size_t kFew = 6;
 
-  static uint32_t flip_of(const Rule& rule, uint32_t address_raw) {
-    return ((address_raw ^ rule.value) & rule.mask) == 0 ? rule.flip : 0;
-  }
-
-  std::vector<Rule> rules_;
+  std::vector<ChangeRule> rules_;
 };
 
 // What packets are looked up in. Read-only once built.
 struct StaticRules {
   explicit StaticRules(const std::vector<StaticPair>& pairs);
-  FlipTable source;       // inside -> outside
-  FlipTable destination;  // outside -> inside
+  ChangeTable source;       // inside -> outside
+  ChangeTable destination;  // outside -> inside
 };
 
 // All of these throw ConfigError, and change nothing then.

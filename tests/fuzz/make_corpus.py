@@ -112,6 +112,23 @@ def ipv6_frames() -> dict[str, Packet]:
         "v6_tells": ether() / IPv6(src=lan, dst=own) / ICMPv6ND_NA(tgt=lan, S=1) / target,
         "v6_router": ether() / IPv6(src="fe80::2", dst="ff02::2") / ICMPv6ND_RS() / source,
     }
+def nat_frames() -> list[Packet]:
+    """A connection through a translator, its answer, an error about it, a hairpin, fragments."""
+    remote, external = "9.9.9.9", "10.0.2.7"
+    out = UDP(sport=1000, dport=53) / Raw(b"x" * 32)
+    sent = IP(src=external, dst=remote) / UDP(sport=1000, dport=53) / Raw(b"x" * 32)
+    whole = bytes(IP(bytes(IP(src=LAN, dst=remote) / out)).payload)
+    ends = {"src": LAN, "dst": remote, "id": 7, "proto": 17}
+    return [
+        ether() / IP(src=LAN, dst=remote) / out,
+        ether() / IP(src=remote, dst=external) / UDP(sport=53, dport=1000) / Raw(b"y" * 18),
+        ether() / IP(src=WAN, dst=external) / ICMP(type=3, code=4) / sent,
+        ether() / IP(src="10.0.1.3", dst=external) / UDP(sport=1001, dport=1000) / Raw(b"z" * 18),
+        ether() / IP(**ends, flags="MF") / Raw(whole[:24]),
+        ether() / IP(**ends, frag=3) / Raw(whole[24:]),
+        ether() / IP(src=LAN, dst=remote) / TCP(sport=1002, dport=80, flags="S"),
+        ether() / IP(src=LAN, dst=remote) / ICMP(id=7, seq=1) / Raw(bytes(32)),
+    ]
 
 
 def packed(step: int, knows: int, number: int, *all_frames: bytes) -> bytes:
@@ -136,6 +153,7 @@ def packet_inputs() -> dict[str, bytes]:
         inputs[f"edit_{edit}"] = packed(
             24, edit << 4 | 1, 8 + edit, raw["udp"], raw["tcp"], raw["arp_reply"]
         )
+    inputs["nat"] = packed(12, 0x00, 2, *[bytes(frame) for frame in nat_frames()])
     inputs["same_flow"] = packed(12, 0x00, 2, *[raw["udp"]] * 8)
     inputs["time_passes"] = packed(35, 0x00, 2, raw["udp"], raw["ttl_ends"])
     inputs |= tunnel_inputs()

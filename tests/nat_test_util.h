@@ -61,9 +61,10 @@ inline Bytes ipv4(const Ipv4Spec& spec, const Bytes& l4) {
   return ip;
 }
 inline Bytes frame_of(const Bytes& ip) {
-  Bytes frame{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0};
-  frame.insert(frame.end(), ip.begin(), ip.end());
-  if (frame.size() < 60) frame.resize(60);
+  constexpr uint8_t kEthernet[] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0};
+  Bytes frame(std::max<size_t>(60, net::kEthBytes + ip.size()));
+  std::ranges::copy(kEthernet, frame.begin());
+  std::ranges::copy(ip, frame.begin() + net::kEthBytes);
   return frame;
 }
 
@@ -90,11 +91,11 @@ inline Bytes tcp_part(Ep from, Ep to, uint8_t flags, uint32_t payload_bytes = 4)
   return l4;
 }
 inline Bytes icmp_part(uint8_t type, uint8_t code, uint32_t rest, const Bytes& data) {
-  Bytes l4(8, 0);
+  Bytes l4(8 + data.size(), 0);
   l4[0] = type;
   l4[1] = code;
   net::store32(&l4[4], rest);
-  l4.insert(l4.end(), data.begin(), data.end());
+  std::ranges::copy(data, l4.begin() + 8);
   net::store16(
       &l4[2], net::checksum_finish(net::checksum_add(l4.data(), static_cast<uint32_t>(l4.size()))));
   return l4;
