@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "module_case.h"
+#include "module_cases_fragment.h"
 #include "module_cases_ipv6.h"
 
 namespace batchplane::fuzz {
@@ -73,6 +74,7 @@ inline std::vector<ModuleCase> module_cases() {
   const std::span<const ModuleCase> families[] = {
       kRouterCases,
       kIpv6Cases,
+      kFragmentCases,
   };
   std::vector<ModuleCase> all;
   for (const auto& family : families) all.insert(all.end(), family.begin(), family.end());
