@@ -335,6 +335,30 @@ def solicitation(wanted: str, src: str = A, dst: str = "", **more: Any) -> bytes
     return bytes(ether(src=HOST) / IPv6(src=src, dst=dst or group, hlim=255) / message)
 
 
+def neighbour_traffic() -> list[tuple[bytes, dict[str, Any]]]:
+    lan = {"in_interface": 0}
+    return [
+        (to("2001:db8:a::7"), {**lan, "next_hop": 1}),
+        (to("2001:db8:a::8"), {**lan, "next_hop": 1}),
+        (to("2001:db8:a::8"), {**lan, "next_hop": 1}),
+        (to("2a00::1"), {**lan, "next_hop": 2}),
+        (to("2a00::1"), {**lan, "next_hop": 3}),
+        (to("2a00::1"), {**lan, "next_hop": 4}),
+        (to("2a00::1"), {**lan, "next_hop": 63}),
+        (to("ff0e::1"), {**lan, "next_hop": 1}),
+        (to("2a00::1", "fe80::7"), {**lan, "next_hop": 2}),
+        (wire(ether() / IPv6(src=A, dst=B) / Raw(bytes(1261))), {**lan, "next_hop": 2}),
+        (wire(ether() / IPv6(src=A, dst=B) / Raw(bytes(1260))), {**lan, "next_hop": 2}),
+        (solicitation("2001:db8:a::1"), {**lan, "next_hop": 1}),
+        (to(A, B), {**lan, "next_hop": 1}),  # who asked is known now
+        (solicitation(LAN_LINK, "fe80::9"), {**lan, "next_hop": 1}),
+        (solicitation("2001:db8:a::1", "::"), {**lan, "next_hop": 1}),
+        (solicitation("2001:db8:a::2"), {**lan, "next_hop": 1}),
+        (solicitation("2001:db8:a::1", dst="2001:db8:a::1"), {**lan, "next_hop": 1}),
+        (to(B)[:53], {**lan, "next_hop": 1}),
+    ]
+
+
 @case("neighbour6")
 def neighbour6() -> Case:
     """One batch: the table starts with a static entry, and learns from those that ask."""
@@ -391,27 +415,7 @@ def neighbour6() -> Case:
         asked.add(neighbour)
         return [ask(*neighbour), ("keep",)]
 
-    lan = {"in_interface": 0}
-    traffic = [
-        (to("2001:db8:a::7"), {**lan, "next_hop": 1}),
-        (to("2001:db8:a::8"), {**lan, "next_hop": 1}),
-        (to("2001:db8:a::8"), {**lan, "next_hop": 1}),
-        (to("2a00::1"), {**lan, "next_hop": 2}),
-        (to("2a00::1"), {**lan, "next_hop": 3}),
-        (to("2a00::1"), {**lan, "next_hop": 4}),
-        (to("2a00::1"), {**lan, "next_hop": 63}),
-        (to("ff0e::1"), {**lan, "next_hop": 1}),
-        (to("2a00::1", "fe80::7"), {**lan, "next_hop": 2}),
-        (wire(ether() / IPv6(src=A, dst=B) / Raw(bytes(1261))), {**lan, "next_hop": 2}),
-        (wire(ether() / IPv6(src=A, dst=B) / Raw(bytes(1260))), {**lan, "next_hop": 2}),
-        (solicitation("2001:db8:a::1"), {**lan, "next_hop": 1}),
-        (to(A, B), {**lan, "next_hop": 1}),  # who asked is known now
-        (solicitation(LAN_LINK, "fe80::9"), {**lan, "next_hop": 1}),
-        (solicitation("2001:db8:a::1", "::"), {**lan, "next_hop": 1}),
-        (solicitation("2001:db8:a::2"), {**lan, "next_hop": 1}),
-        (solicitation("2001:db8:a::1", dst="2001:db8:a::1"), {**lan, "next_hop": 1}),
-        (to(B)[:53], {**lan, "next_hop": 1}),
-    ]
+    traffic = neighbour_traffic()
     params = {
         "table": "main",
         "announce": False,
