@@ -41,6 +41,15 @@ uint64_t largest_size(const Value& value) {
   return most;
 }
 
+// The first fragment's buffer takes the whole packet.
+uint64_t datagram_bytes(const Dict& params) {
+  constexpr uint64_t kDefaultBytes = 4096;
+  const auto given = params.find("max_datagram_bytes");
+  const bool is_given = given != params.end() && given->second.is_int();
+  const int64_t bytes = is_given ? given->second.as_int() : kDefaultBytes;
+  return static_cast<uint64_t>(std::max<int64_t>(bytes, 0)) + kEthernetAndTags;
+}
+
 uint64_t declared_bytes(const PipelineSpec& spec) {
   uint64_t most = kUsualDataBytes;
   for (const InterfaceSpec& interface : spec.interfaces) {
@@ -48,6 +57,7 @@ uint64_t declared_bytes(const PipelineSpec& spec) {
   }
   for (const ModuleSpec& module : spec.modules) {
     if (module.kind == "source") most = std::max(most, largest_size(module.params));
+    if (module.kind == "reassembly") most = std::max(most, datagram_bytes(module.params));
   }
   for (const GeneratorSpec& generator : spec.generators) {
     most = std::max(most, largest_size(generator.params));

@@ -24,8 +24,8 @@ struct Interface {
   std::string port;
   uint16_t index = 0;
   net::Mac mac{};
-  uint16_t mtu_bytes = 1500;            // of the IP packet
-  std::vector<net::Prefix4> addresses;  // address kept, e.g. 10.0.0.1/24
+  uint16_t mtu_bytes = 1500;             // of the IP packet
+  std::vector<net::Prefix4> addresses;   // address kept, e.g. 10.0.0.1/24
   std::vector<net::Prefix6> addresses6;  // likewise; the link-local one is always among them
 };
 

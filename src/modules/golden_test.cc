@@ -71,8 +71,12 @@ Environment environment_of(const json& description) {
     interface.mac = net::parse_mac(item.at("mac").get<std::string>()).value();
     interface.mtu_bytes = item.value("mtu_bytes", uint16_t{1500});
     for (const json& address : item.value("addresses", json::array())) {
-      interface.addresses.push_back(
-          net::parse_interface_address(address.get<std::string>()).value());
+      const auto text = address.get<std::string>();
+      if (const auto four = net::parse_interface_address(text)) {
+        interface.addresses.push_back(*four);
+      } else {
+        interface.addresses6.push_back(net::parse_interface_address6(text).value());
+      }
     }
     env.interfaces.push_back(interface);
   }

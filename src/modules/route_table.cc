@@ -42,7 +42,8 @@ std::optional<RouteSource> parse_route_source(const std::string& text) {
 }
 
 template <class Family>
-RouteTableOf<Family>::RouteTableOf(std::string name, const Quiescence* quiescence, const RouteTableOf* previous)
+RouteTableOf<Family>::RouteTableOf(std::string name, const Quiescence* quiescence,
+                                   const RouteTableOf* previous)
     : name_(std::move(name)), quiescence_(quiescence) {
   if (previous != nullptr && previous->is_built()) previous_ = previous->body_;
 }

@@ -10,6 +10,7 @@
 #include "module_cases_load_balancer.h"
 #include "module_cases_policy.h"
 #include "module_cases_l2.h"
+#include "module_cases_fragment.h"
 #include "module_cases_ipv6.h"
 #include "module_cases_nat.h"
 
@@ -81,6 +82,7 @@ inline std::vector<ModuleCase> module_cases() {
       kL2Cases,
       kIpv6Cases,
       kNatCases,
+      kFragmentCases,
   };
   std::vector<ModuleCase> all;
   for (const auto& family : families) all.insert(all.end(), family.begin(), family.end());

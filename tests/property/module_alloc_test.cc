@@ -9,6 +9,7 @@
 
 #include "alloc_count.h"
 #include "app/json_value.h"
+#include "frames6.h"
 #include "fuzz/module_cases.h"
 #include "module_harness.h"
 #include "ports/port_kinds.h"
@@ -56,6 +57,28 @@ std::unique_ptr<Environment> make_environment() {
   return env;
 }
 
+// IPv6 of several kinds, and fragments that want to be put together.
+void add_more_frames(std::vector<Bytes>& all) {
+  for (const char* dst : {"2a00::1", "2b00::1", "2001:db8:2::7", "2001:db8:1::1", "ff02::1"}) {
+    all.push_back(make_frame6({.ip_dst = dst}));
+    all.push_back(make_frame6({.ip_dst = dst, .hop_limit = 1, .payload_bytes = 1400}));
+    all.push_back(
+        make_icmp6({.ip_src = "2001:db8:2::9", .ip_dst = dst}, {128, 0, 0, 0, 0, 1, 0, 1}));
+  }
+  Bytes solicitation(24);
+  solicitation[0] = 135;
+  net::store_address6(&solicitation[8], ip6("2001:db8:1::1"));
+  const uint8_t option[] = {1, 1, 2, 0, 0, 0, 0, 9};
+  solicitation.insert(solicitation.end(), std::begin(option), std::end(option));
+  const Frame6Spec asker{.ip_src = "2001:db8:1::9", .ip_dst = "ff02::1:ff00:1", .hop_limit = 255};
+  all.push_back(make_icmp6(asker, solicitation));
+  for (const uint16_t fragment : {0x2000, 0x2004, 0x0008}) {
+    all.push_back(make_frame({.len_bytes = 34 + 32}));
+    net::store16(&all.back()[20], fragment);
+    mend_ipv4_checksum(all.back());
+  }
+}
+
 // Frames that take modules down their various ways: forwarded, expired, unresolved, local, foreign,
 // tagged, truncated, empty.
 std::vector<Bytes> frames() {
@@ -81,6 +104,7 @@ std::vector<Bytes> frames() {
     all.push_back(make_frame());
     all.back().resize(len);
   }
+  add_more_frames(all);
   return all;
 }
 

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// fragment.cc - cuts IPv4 packets that are longer than the MTU of their way out (RFC 791), unless
+// they say that nobody may.
+//
+// in: 1   out: 1   drops: too_short, fragment_no_room   state: none
+#include <algorithm>
+#include <array>
+
+#include "core/module.h"
+#include "modules/ipv4_header.h"
+#include "modules/route_commands.h"
+
+namespace batchplane {
+namespace {
+
+const DropReason kTooShort{"too_short", "the packet ends before the headers that are needed here",
+                           "check what sends such packets; put an ipv4_check in front"};
+const DropReason kNoRoom{"fragment_no_room",
+                         "a packet was not cut, since no packets or no room for its parts was left",
+                         "raise pool_pkts; or look for a flood of long packets"};
+
+constexpr uint16_t kDontFragment = 0x4000;
+constexpr uint16_t kMoreFragments = 0x2000;
+constexpr uint16_t kOffset = 0x1fff;
+constexpr uint32_t kMostHeaderBytes = 60;
+// Of the longest packet at the smallest MTU: 8 bytes a part.
+constexpr uint32_t kMaxParts = 256;
+
+// The header that later fragments have: options stay when their copied bit is set (RFC 791, 3.1).
+uint32_t later_header(const uint8_t* ip, uint32_t header_bytes, uint8_t* later) {
+  constexpr uint8_t kEnd = 0;
+  constexpr uint8_t kNop = 1;
+  constexpr uint8_t kCopied = 0x80;
+  std::memcpy(later, ip, net::kIpv4Bytes);
+  uint32_t at = net::kIpv4Bytes;
+  for (uint32_t from = net::kIpv4Bytes; from < header_bytes && ip[from] != kEnd;) {
+    if (ip[from] == kNop) {
+      ++from;
+      continue;
+    }
+    const uint32_t bytes = from + 1 < header_bytes ? ip[from + 1] : 0;
+    if (bytes < 2 || from + bytes > header_bytes) break;
+    if ((ip[from] & kCopied) != 0) {
+      std::memcpy(later + at, ip + from, bytes);
+      at += bytes;
+    }
+    from += bytes;
+  }
+  while (at % 4 != 0) later[at++] = kEnd;
+  later[0] = static_cast<uint8_t>(0x40 | at / 4);
+  return at;
+}
+
+void finish_header(uint8_t* ip, uint32_t payload_bytes, uint32_t fragment) {
+  const uint32_t header_bytes = header_bytes_of(ip);
+  net::store16(ip + net::kIpTotalLength, static_cast<uint16_t>(header_bytes + payload_bytes));
+  net::store16(ip + net::kIpFragment, static_cast<uint16_t>(fragment));
+  net::store16(ip + net::kIpChecksum, 0);
+  net::store16(ip + net::kIpChecksum, net::checksum_finish(net::checksum_add(ip, header_bytes)));
+}
+
+class Fragment final : public Module {
+ public:
+  explicit Fragment(const Args& args)
+      : interfaces_(args.env().interfaces),
+        routes_(args.string("table").empty()
+                    ? nullptr
+                    : shared_route_table(args.env(), args.string("table"))),
+        mtu_bytes_(args.u32("mtu_bytes")) {
+    if (routes_ == nullptr && mtu_bytes_ == 0) {
+      throw ConfigError("the MTU is not known", args.where(),
+                        "give table (the lookup's, for the MTU of each interface) or mtu_bytes");
+    }
+  }
+
+  void process(Context& ctx, Batch& batch) noexcept {
+    const uint32_t n = batch.size_pkts;
+    for (uint32_t i = 0; i < n; ++i) {
+      Packet& pkt = *batch[i];
+      const uint32_t l3 = l3_offset_of(pkt);
+      if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
+        ctx.drop(batch, i, kTooShort);
+        continue;
+      }
+      const uint8_t* ip = pkt.data() + l3;
+      const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+      if (total_bytes > mtu_of(pkt)) [[unlikely]]
+        cut(ctx, batch, i, l3, total_bytes);
+    }
+  }
+
+  [[nodiscard]] bool may_emit() const override { return true; }
+  [[nodiscard]] Value show() const override {
+    return Dict{{"cut_pkts", cut_pkts_}, {"fragments", fragments_}};
+  }
+
+ private:
+  [[nodiscard]] uint32_t mtu_of(Packet& pkt) const noexcept {
+    if (routes_ == nullptr) return mtu_bytes_;
+    const NextHop* hop = routes_->is_built() ? routes_->hops().at(pkt.meta().next_hop) : nullptr;
+    if (hop != nullptr && hop->interface < interfaces_.size()) {
+      return interfaces_[hop->interface].mtu_bytes;
+    }
+    return mtu_bytes_ != 0 ? mtu_bytes_ : ~0U;
+  }
+
+  void cut(Context& ctx, Batch& batch, uint32_t i, uint32_t l3, uint32_t total_bytes) noexcept {
+    Packet& pkt = *batch[i];
+    uint8_t* ip = pkt.data() + l3;
+    const uint32_t header_bytes = header_bytes_of(ip);
+    const uint32_t mtu_bytes = mtu_of(pkt);
+    const uint32_t fragment = net::load16(ip + net::kIpFragment);
+    if (header_bytes < net::kIpv4Bytes || total_bytes > pkt.len_bytes() - l3 ||
+        header_bytes > total_bytes) {
+      ctx.drop(batch, i, kTooShort);
+      return;
+    }
+    // The neighbour module drops it, and tells the sender.
+    if ((fragment & kDontFragment) != 0 || mtu_bytes < header_bytes + 8) return;
+    // Parts but the last are multiples of 8 bytes; the last one stays in the batch, behind them.
+    const uint32_t payload_bytes = total_bytes - header_bytes;
+    const uint32_t first_bytes = (mtu_bytes - header_bytes) & ~7U;
+    const uint32_t n_new = (payload_bytes - 1) / first_bytes;
+    std::array<Packet*, kMaxParts> parts;
+    if (n_new > parts.size() || ctx.n_emitted + n_new > Context::kMaxEmitPkts ||
+        ctx.pool == nullptr || l3 + mtu_bytes > ctx.pool->data_bytes() ||
+        !ctx.pool->alloc_bulk(parts.data(), n_new)) {
+      ctx.drop(batch, i, kNoRoom);
+      return;
+    }
+    ctx.originated_pkts += n_new;
+    ++cut_pkts_;
+    fragments_ += n_new + 1;
+    std::array<uint8_t, kMostHeaderBytes> later;
+    const uint32_t later_bytes = later_header(ip, header_bytes, later.data());
+    for (uint32_t part = 0; part < n_new; ++part) {
+      const uint8_t* header = part == 0 ? ip : later.data();
+      const uint32_t own_bytes = part == 0 ? header_bytes : later_bytes;
+      Packet& out = *parts[part];
+      out.reset(l3 + own_bytes + first_bytes);
+      out.meta() = pkt.meta();
+      std::memcpy(out.data(), pkt.data(), l3);
+      std::memcpy(out.data() + l3, header, own_bytes);
+      std::memcpy(out.data() + l3 + own_bytes, ip + header_bytes + part * first_bytes, first_bytes);
+      finish_header(out.data() + l3, first_bytes,
+                    fragment_word(fragment, part * first_bytes, true));
+      if (part != 0) out.meta().l4_offset_bytes = 0;
+      ctx.emit(0, parts[part]);
+    }
+    keep_last(pkt, l3, header_bytes, later.data(), later_bytes, n_new * first_bytes, payload_bytes,
+              fragment);
+  }
+
+  // A packet that is a fragment itself: offsets go on from its own, and so does its last part.
+  static uint32_t fragment_word(uint32_t original, uint32_t at_bytes, bool is_more) {
+    return ((original & kOffset) + at_bytes / 8) | (original & kMoreFragments) |
+           (is_more ? kMoreFragments : 0U);
+  }
+
+  // The packet becomes its own last part: the headers move up to the rest of the payload.
+  static void keep_last(Packet& pkt, uint32_t l3, uint32_t header_bytes, const uint8_t* later,
+                        uint32_t later_bytes, uint32_t done_bytes, uint32_t payload_bytes,
+                        uint32_t fragment) noexcept {
+    const uint32_t rest_bytes = payload_bytes - done_bytes;
+    const uint32_t shift_bytes = header_bytes + done_bytes - later_bytes;
+    std::memmove(pkt.data() + shift_bytes, pkt.data(), l3);
+    pkt.pull_front(shift_bytes);
+    pkt.set_len_bytes(l3 + later_bytes + rest_bytes);
+    std::memcpy(pkt.data() + l3, later, later_bytes);
+    finish_header(pkt.data() + l3, rest_bytes, fragment_word(fragment, done_bytes, false));
+    pkt.meta().l4_offset_bytes = 0;
+  }
+
+  const std::vector<Interface> interfaces_;
+  const std::shared_ptr<RouteTable> routes_;
+  const uint32_t mtu_bytes_;
+  uint64_t cut_pkts_ = 0;
+  uint64_t fragments_ = 0;
+};
+
+const Register<Fragment> kFragment{{
+    .kind = "fragment",
+    .help = "Cuts IPv4 packets that are longer than the MTU of their way out.",
+    .params = {{.name = "table",
+                .type = ParamType::kString,
+                .default_value = "",
+                .help = "the route table of the lookup in front; the MTU is that of the next hop's "
+                        "interface"},
+               {.name = "mtu_bytes",
+                .type = ParamType::kInt,
+                .unit = "bytes",
+                .default_value = 0,
+                .help = "longest IPv4 packet, for packets without such an interface; 0 = any",
+                .min = 0,
+                .max = 9710}},
+    .drops = {&kTooShort, &kNoRoom},
+    .notes = "Put it between the lookup and the neighbour module. Packets that may not be cut (DF) "
+             "pass as they are; the neighbour module drops them for mtu_exceeded. Options go into "
+             "later fragments as their copied bits say.",
+}};
+
+}  // namespace
+}  // namespace batchplane
