@@ -25,6 +25,7 @@ from .load import load_pipeline, parse_overrides, pipeline_names
 from .problems import BadInput, Problem, RunFailed, suggestion
 from .report import render_report, report_json
 from .settings import parse_arguments, parse_settings, running_names
+from .show_nat import collect_nat
 from .show_tables import WHAT, render_show
 from .view import facts_line
 from .yaml_writer import to_yaml
@@ -181,7 +182,7 @@ class ShowOptions:
     """What to show, of what, and how."""
 
     what: str = "runtime"
-    item: str | None = None
+    items: tuple[str, ...] = ()
     as_json: bool = False
     is_dot: bool = False
     watch_s: float | None = None
@@ -202,7 +203,10 @@ def show_running(daemon: Daemon, options: ShowOptions, out: Console) -> None:
     with Client(daemon.socket) as client, interruptible():
         try:
             while True:
-                data = client.show(options.what, **args)
+                if options.what == "nat":
+                    data = collect_nat(client, args)
+                else:
+                    data = client.show(options.what, **args)
                 if options.watch_s is not None and out.is_terminal:
                     out.clear()
                 _print_show(data, options, out, daemon.pipeline)
@@ -214,19 +218,21 @@ def show_running(daemon: Daemon, options: ShowOptions, out: Console) -> None:
 
 
 def _item_args(options: ShowOptions) -> dict[str, Any]:
-    if options.item is None:
+    if options.what == "nat":
+        return parse_arguments(options.items)
+    if not options.items:
         return {}
     key = {"tables": "module", "ports": "port"}.get(options.what)
-    if key is None:
+    if key is None or len(options.items) > 1:
         raise BadInput(
             Problem(
-                f"show {options.what} takes no name",
+                f"show {options.what} takes no {' '.join(options.items)}",
                 "command line",
                 "show",
-                "show tables MODULE and show ports PORT do",
+                "show tables MODULE, show ports PORT and show nat KEY=VALUE... do",
             )
         )
-    return {key: options.item}
+    return {key: options.items[0]}
 
 
 def _print_show(data: Any, options: ShowOptions, out: Console, name: str) -> None:

@@ -194,10 +194,17 @@ def show(
         str,
         typer.Argument(
             autocompletion=completions("show"),
-            help="runtime, buffers, flows, drops, ports, tables, graph, generators, all",
+            help="runtime, buffers, flows, drops, ports, tables, nat, graph, generators, all",
         ),
     ] = "runtime",
-    item: Annotated[str | None, typer.Argument(help="a module (tables) or a port (ports)")] = None,
+    items: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODULE | PORT | KEY=VALUE...]",
+            help="a module (tables), a port (ports), or for nat: protocol, state, inside, outside, "
+            "remote, limit",
+        ),
+    ] = None,
     name: Name = None,
     as_json: Json = False,
     is_dot: Annotated[bool, typer.Option("--dot", help="graph only: for Graphviz")] = False,
@@ -211,7 +218,9 @@ def show(
         raise BadInput(
             Problem("--dot is for the graph", "command line", "show", "show graph --dot")
         )
-    options = ShowOptions(what, item, as_json, is_dot, interval if is_watched else None)
+    options = ShowOptions(
+        what, tuple(items or ()), as_json, is_dot, interval if is_watched else None
+    )
     actions.show_running(find_daemon(name), options, _out())
 
 

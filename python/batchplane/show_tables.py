@@ -12,9 +12,12 @@ from rich.text import Text
 
 from .graph_text import graph_tree
 from .rates import CAUSES, PERCENTILES, buffer_list, is_buffer_used
+from .show_nat import render_nat
 from .units import short_duration, short_rate, three_digits
 
-WHAT = ("runtime", "buffers", "flows", "drops", "ports", "tables", "graph", "generators", "all")
+WHAT = (
+    "runtime", "buffers", "flows", "drops", "ports", "tables", "nat", "graph", "generators", "all",
+)  # fmt: skip
 
 
 def render_show(what: str, data: Any) -> RenderableType:
@@ -263,6 +266,7 @@ _RENDERERS: dict[str, Callable[[Any], RenderableType]] = {
     "drops": _drops,
     "ports": _ports,
     "tables": _tables,
+    "nat": render_nat,
     "graph": graph_tree,
     "generators": _generators,
 }

@@ -112,6 +112,8 @@ def ipv6_frames() -> dict[str, Packet]:
         "v6_tells": ether() / IPv6(src=lan, dst=own) / ICMPv6ND_NA(tgt=lan, S=1) / target,
         "v6_router": ether() / IPv6(src="fe80::2", dst="ff02::2") / ICMPv6ND_RS() / source,
     }
+
+
 def nat_frames() -> list[Packet]:
     """A connection through a translator, its answer, an error about it, a hairpin, fragments."""
     remote, external = "9.9.9.9", "10.0.2.7"

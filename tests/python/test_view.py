@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console, RenderableType
@@ -152,9 +153,28 @@ def test_family_names() -> None:
     ]
 
 
+NAT: list[dict[str, Any]] = [
+    {
+        "module": "nat", "kind": "napt", "max_connections": 100, "connections_now": 3,
+        "states": {"udp": 3, "tcp_open": 0}, "matching": 3,
+        "external": [{"address": "203.0.113.1", "tcp_ports": 0, "udp_ports": 3, "icmp_ports": 0}],
+        "connections": [
+            {"protocol": "udp", "inside": "10.0.0.1:5", "outside": "203.0.113.1:5",
+             "remote": "198.51.100.1:53", "state": "udp", "idle_s": 2}
+        ],
+    }
+]  # fmt: skip
+
+
+def test_nat_says_what_it_leaves_out() -> None:
+    shown = text_of(render_show("nat", NAT))
+    assert any("3 of 100 connections  3 udp" in line for line in shown)
+    assert any("2 more match; limit=3 shows them" in line for line in shown)
+
+
 @pytest.mark.parametrize("what", WHAT)
 def test_every_show_renders(what: str) -> None:
-    data = snapshot(2) if what == "all" else snapshot(2)[what]
+    data = NAT if what == "nat" else snapshot(2) if what == "all" else snapshot(2)[what]
     assert len(text_of(render_show(what, data))) >= 2
     json_lists = {
         "buffers": {"buffers": []},

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""show_nat.py - what `show nat` asks the NAT modules of a daemon, and how it prints it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from .client import Client
+from .problems import RunFailed
+
+_KIND = "napt"
+_DEFAULT_LIMIT = 40
+_COLUMNS = ("protocol", "inside", "outside", "remote", "state", "idle_s")
+
+
+def collect_nat(client: Client, filters: dict[str, Any]) -> list[dict[str, Any]]:
+    """Counts of every NAT module, and its connections that the filters leave.
+
+    Filters: protocol, state, inside, outside, remote, limit. Raises RunFailed without NAT modules.
+    """
+    modules = [row for row in client.show("tables") if row.get("kind") == _KIND]
+    if not modules:
+        raise RunFailed(
+            "the running pipeline translates no addresses", f"a module of kind {_KIND} does"
+        )
+    wanted = {"limit": _DEFAULT_LIMIT, **filters}
+    return [
+        {
+            **row,
+            "connections_now": row["connections"],
+            **client.module(row["module"], "list", wanted),
+        }
+        for row in modules
+    ]
+
+
+def render_nat(data: list[dict[str, Any]]) -> RenderableType:
+    """One block per NAT module: counts, ports per external address, connections."""
+    from .show_tables import plain_table
+
+    parts: list[RenderableType] = []
+    for module in data:
+        states = ", ".join(f"{n} {name}" for name, n in module["states"].items() if n)
+        share = f"{module['connections_now']} of {module['max_connections']} connections"
+        parts.append(Text.assemble((module["module"], "bold"), f"  {share}", f"  {states}"))
+        for row in module.get("external", []):
+            used = ", ".join(f"{row[f'{name}_ports']} {name}" for name in ("tcp", "udp", "icmp"))
+            parts.append(Text(f"  {row['address']}: ports used: {used}", "dim"))
+        shown, matching = module["connections"], module["matching"]
+        table = plain_table(*[f"<{name}" for name in _COLUMNS])
+        for row in shown:
+            table.add_row(*[str(row.get(name, "")) for name in _COLUMNS])
+        if shown:
+            parts.append(table)
+        if matching > len(shown):
+            more = f"{matching - len(shown)} more match; limit={matching} shows them"
+            parts.append(Text(more, "dim"))
+    return Group(*parts)
