@@ -73,8 +73,8 @@ void add_table(std::map<std::string, uint64_t>& bytes_of, const Dict& params,
       given != params.end() && given->second.is_string() && !given->second.as_string().empty();
   const std::string table = is_named ? given->second.as_string() : own_name;
   uint64_t& bytes = bytes_of[(is_ipv6 ? "6 " : "4 ") + table];
-  bytes = std::max(bytes, is_ipv6 ? route6_table_memory_bytes(params)
-                                  : route_table_memory_bytes(params));
+  bytes = std::max(bytes,
+                   is_ipv6 ? route6_table_memory_bytes(params) : route_table_memory_bytes(params));
 }
 
 uint64_t table_bytes(const PipelineSpec& spec) {
