@@ -59,14 +59,11 @@ class StaticNat final : public Module {
     const StaticRules& rules = live_.read();
     const Change none;
     const auto unchanged = [none](uint32_t) { return none; };
-    const size_t n_source = rules.source.size();
-    const size_t n_destination = rules.destination.size();
-    // One pair, the usual case, stays in registers.
-    if (n_source == 1 && n_destination == 0) {
-      const auto change = [rule = rules.source.front()](uint32_t src) { return rule.of(src); };
+    if (rules.n_source == 1 && rules.n_destination == 0) {
+      const auto change = [rule = rules.only](uint32_t src) { return rule.of(src); };
       process_with(ctx, batch, rules, change, unchanged);
-    } else if (n_source == 0 && n_destination == 1) {
-      const auto change = [rule = rules.destination.front()](uint32_t dst) { return rule.of(dst); };
+    } else if (rules.n_source == 0 && rules.n_destination == 1) {
+      const auto change = [rule = rules.only](uint32_t dst) { return rule.of(dst); };
       process_with(ctx, batch, rules, unchanged, change);
     } else {
       process_with(

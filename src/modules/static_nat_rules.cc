@@ -105,6 +105,9 @@ void check_pairs(const std::vector<StaticPair>& pairs, const std::string& where)
 StaticRules::StaticRules(const std::vector<StaticPair>& pairs) {
   for (const auto& [from, to] : sides_of(pairs, true)) source.add(from, to);
   for (const auto& [from, to] : sides_of(pairs, false)) destination.add(from, to);
+  n_source = static_cast<uint32_t>(source.size());
+  n_destination = static_cast<uint32_t>(destination.size());
+  if (n_source + n_destination == 1) only = n_source == 1 ? source.front() : destination.front();
 }
 
 }  // namespace batchplane::nat

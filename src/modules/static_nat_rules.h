@@ -89,9 +89,13 @@ class ChangeTable {
   std::vector<ChangeRule> rules_;
 };
 
-// What packets are looked up in. Read-only once built.
-struct StaticRules {
+// What packets are looked up in. Read-only once built. One pair, the usual case, lies in its first
+// line: with a NAT per next hop each pointer less to follow is a cache miss less.
+struct alignas(64) StaticRules {
   explicit StaticRules(const std::vector<StaticPair>& pairs);
+  uint32_t n_source = 0;
+  uint32_t n_destination = 0;
+  ChangeRule only;  // of either table, when there is one rule in all
   ChangeTable source;       // inside -> outside
   ChangeTable destination;  // outside -> inside
 };
