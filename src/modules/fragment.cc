@@ -8,6 +8,7 @@
 
 #include "core/module.h"
 #include "modules/ipv4_header.h"
+#include "modules/neighbour_reasons.h"
 #include "modules/route_commands.h"
 
 namespace batchplane {
@@ -66,7 +67,8 @@ class Fragment final : public Module {
         routes_(args.string("table").empty()
                     ? nullptr
                     : shared_route_table(args.env(), args.string("table"))),
-        mtu_bytes_(args.u32("mtu_bytes")) {
+        mtu_bytes_(args.u32("mtu_bytes")),
+        drops_df_(args.string("df") == "drop") {
     if (routes_ == nullptr && mtu_bytes_ == 0) {
       throw ConfigError("the MTU is not known", args.where(),
                         "give table (the lookup's, for the MTU of each interface) or mtu_bytes");
@@ -116,7 +118,10 @@ class Fragment final : public Module {
       return;
     }
     // The neighbour module drops it, and tells the sender.
-    if ((fragment & kDontFragment) != 0 || mtu_bytes < header_bytes + 8) return;
+    if ((fragment & kDontFragment) != 0 || mtu_bytes < header_bytes + 8) {
+      if (drops_df_) ctx.drop(batch, i, neighbour::kMtuExceeded);
+      return;
+    }
     // Parts but the last are multiples of 8 bytes; the last one stays in the batch, behind them.
     const uint32_t payload_bytes = total_bytes - header_bytes;
     const uint32_t first_bytes = (mtu_bytes - header_bytes) & ~7U;
@@ -174,6 +179,7 @@ class Fragment final : public Module {
   const std::vector<Interface> interfaces_;
   const std::shared_ptr<RouteTable> routes_;
   const uint32_t mtu_bytes_;
+  const bool drops_df_;
   uint64_t cut_pkts_ = 0;
   uint64_t fragments_ = 0;
 };
@@ -192,10 +198,16 @@ const Register<Fragment> kFragment{{
                 .default_value = 0,
                 .help = "longest IPv4 packet, for packets without such an interface; 0 = any",
                 .min = 0,
-                .max = 9710}},
-    .drops = {&kTooShort, &kNoRoom},
+                .max = 9710},
+               {.name = "df",
+                .type = ParamType::kString,
+                .default_value = "pass",
+                .help = "what becomes of longer packets that may not be cut",
+                .choices = {"pass", "drop"}}},
+    .drops = {&kTooShort, &kNoRoom, &neighbour::kMtuExceeded},
     .notes = "Put it between the lookup and the neighbour module. Packets that may not be cut (DF) "
-             "pass as they are; the neighbour module drops them for mtu_exceeded. Options go into "
+             "pass as they are, and the neighbour module drops them for mtu_exceeded; with df: drop "
+             "they end here, which tells the sender its own addresses where a NAT follows. Options go into "
              "later fragments as their copied bits say.",
 }};
 

@@ -78,6 +78,8 @@ TEST(Fragment, LeavesAloneWhatMayNotBeCut) {
   ModuleHarness fragment("fragment", {{"mtu_bytes", 576}});
   const Bytes whole = long_frame(1514, 0x4000);
   EXPECT_EQ(fragment.run({whole}).at(0), std::vector<Bytes>{whole});
+  ModuleHarness strict("fragment", {{"mtu_bytes", 576}, {"df", "drop"}});
+  EXPECT_EQ(strict.run({whole}).dropped_for("mtu_exceeded"), 1U);
 }
 
 TEST(Fragment, TheMtuIsThatOfTheNextHopsInterface) {

@@ -6,6 +6,7 @@ Every scenario runs through both: what a user sees must be the same.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -70,6 +71,20 @@ def make_lab(mtu_bytes: int = 1500) -> Lab:
         host.run("ip", "-6", "address", "add", f"{address6}/64", "dev", "eth0", "nodad")
         host.run("ip", "-6", "route", "add", "default", "via", router6, "dev", "eth0")
     return lab
+
+
+@contextlib.contextmanager
+def gateway_world(folder: Path, mtu_bytes: int, *params: str) -> Iterator[World]:
+    """The gateway with other parameters than usual."""
+    lab = make_lab(mtu_bytes)
+    commands = Commands(folder, lab.router)
+    try:
+        commands.good("start", "home_gateway", "lan=lan0", "wan=wan0", *params)
+        yield World(lab, commands)
+        commands.stop("home_gateway")
+    finally:
+        commands.kill_all()
+        lab.close()
 
 
 @pytest.fixture(params=["batchplane", "kernel"])
@@ -181,6 +196,37 @@ def test_iperf_both_ways(world: World) -> None:
         assert told["end"]["sum" if "-u" in words else "sum_received"]["bytes"] > 1_000_000, words
 
 
+@pytest.mark.usefixtures("program", "can_have_labs")
+def test_jumbo_frames_pass_whole(folder: Path) -> None:
+    with gateway_world(folder, 9000, "mtu_bytes=9000", "wan_mtu_bytes=9000") as world:
+        for address, size_bytes in ((INTERNET, 8972), (INTERNET6, 8952), (INTERNET, 20000)):
+            told = world.home(
+                "ping", "-n", "-c", "3", "-i", "0.02", "-W", "3", "-s", str(size_bytes),
+                *(["-M", "do"] if size_bytes < 9000 else []), address, is_good=False,
+            )  # fmt: skip
+            assert "3 received" in told, told
+
+
+@pytest.mark.usefixtures("program", "can_have_labs")
+def test_the_path_mtu_is_found(folder: Path) -> None:
+    """The way out takes 1300 bytes: hosts learn it through the translation, and TCP gets through."""
+    with gateway_world(folder, 1500, "wan_mtu_bytes=1300") as world:
+        for address, option, fits_bytes in ((INTERNET, "do", 1272), (INTERNET6, "do", 1252)):
+            told = world.home(
+                "ping", "-n", "-c", "1", "-W", "5", "-M", option, "-s", "1400", address,
+                is_good=False,
+            )  # fmt: skip
+            assert re.search(r"mtu ?= ?1300", told), told
+            told = world.home(
+                "ping", "-n", "-c", "1", "-W", "5", "-M", option, "-s", str(fits_bytes), address,
+                is_good=False,
+            )  # fmt: skip
+            assert "1 received" in told, told
+        world.service("internet", "echo", "7000")
+        told = world.home("python3", "-S", SERVICES, "connect", INTERNET, "7000", "4", "100000")
+        assert "4 of 4" in told, told
+
+
 def test_nobody_gets_in_from_outside(world: World) -> None:
     """A connection that nobody inside has asked for."""
     if world.commands is None:
@@ -218,4 +264,4 @@ def test_connections_outlive_a_table_swap_and_an_apply(world: World, folder: Pat
         say("after the apply")
     finally:
         talk.kill()
-        talk.wait()
+        talk.communicate()
