@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/net.h"
+#include "base/net6.h"
 #include "base/value.h"
 #include "core/packet.h"
 #include "modules/ipv4_header.h"
@@ -20,7 +20,6 @@ enum class IpKind : uint8_t { kNone, kIpv4, kIpv6, kTooShort };
 // What lies at the network header's place, and whether all of its fixed part is there. An offset
 // that a module has set tells that IP is there; otherwise the frame's type does.
 inline IpKind ip_kind_of(Packet& pkt) {
-  constexpr uint32_t kIpv6Bytes = 40;
   const uint32_t l3 = l3_offset_of(pkt);
   const uint32_t len_bytes = pkt.len_bytes();
   if (len_bytes <= l3) return IpKind::kTooShort;
@@ -32,7 +31,7 @@ inline IpKind ip_kind_of(Packet& pkt) {
     return len_bytes < l3 + net::kIpv4Bytes ? IpKind::kTooShort : IpKind::kIpv4;
   }
   if (version == 6 && (!has_type || type == net::kTypeIpv6)) {
-    return len_bytes < l3 + kIpv6Bytes ? IpKind::kTooShort : IpKind::kIpv6;
+    return len_bytes < l3 + net::kIpv6Bytes ? IpKind::kTooShort : IpKind::kIpv6;
   }
   return IpKind::kNone;
 }

@@ -5,15 +5,11 @@
 
 #include <cstdint>
 
-#include "base/net.h"
+#include "base/net6.h"
 #include "core/drop_reason.h"
 #include "modules/ipv4_header.h"
 
 namespace batchplane::l4 {
-
-inline constexpr uint8_t kProtoIcmpv6 = 58;
-inline constexpr uint32_t kIpv6Bytes = 40;
-inline constexpr uint32_t kMostExtensions = 8;
 
 enum class Find : uint8_t {
   kWhole,     // a whole packet: the transport header and all behind it are here
@@ -112,7 +108,7 @@ inline const DropReason kBadL4Checksum{
 [[nodiscard]] inline uint32_t checksum_offset(const Place& place) {
   if (place.proto == net::kProtoUdp) return 6;
   if (place.proto == net::kProtoTcp) return 16;
-  return place.proto == (place.is_v6 ? kProtoIcmpv6 : net::kProtoIcmp) ? 2 : 0;
+  return place.proto == (place.is_v6 ? net::kProtoIcmp6 : net::kProtoIcmp) ? 2 : 0;
 }
 // The least length of such a header.
 [[nodiscard]] inline uint32_t least_bytes(uint8_t proto) {

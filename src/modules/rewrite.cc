@@ -151,7 +151,7 @@ class Rewrite final : public Module {
     const auto l4_from = static_cast<int32_t>(place.offset_bytes);
     uint64_t summed = 0;  // by the transport's checksum
     if (from_l3 < l4_from && place.is_v6) {
-      summed = within(8, l4::kIpv6Bytes);
+      summed = within(8, net::kIpv6Bytes);
     } else if (from_l3 < l4_from) {
       const uint64_t header =
           within(0, place.offset_bytes) & ~within(net::kIpChecksum, net::kIpChecksum + 2);

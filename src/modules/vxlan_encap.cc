@@ -48,7 +48,7 @@ inline Inner read_inner(Packet& pkt, const uint8_t* data, uint32_t len_bytes) {
   const uint8_t* const ip = data + l3;
   if (type == vxlan::kIpv4Raw) [[likely]]
     return {hash_flow(pkt, 0), ip[1], ip[net::kIpTtl]};
-  if (type != vxlan::kIpv6Raw || len_bytes < l3 + vxlan::kIpv6Bytes) {
+  if (type != vxlan::kIpv6Raw || len_bytes < l3 + net::kIpv6Bytes) {
     return {.hash = hash_flow(pkt, 0)};
   }
   return {vxlan::hash_ipv6(ip, len_bytes - l3, 0), net::load16(ip) >> 4 & 0xffU, ip[7]};
