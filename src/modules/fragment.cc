@@ -9,12 +9,11 @@
 #include "core/module.h"
 #include "modules/ipv4_header.h"
 #include "modules/route_commands.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
 
-const DropReason kTooShort{"too_short", "the packet ends before the headers that are needed here",
-                           "check what sends such packets; put an ipv4_check in front"};
 const DropReason kNoRoom{"fragment_no_room",
                          "a packet was not cut, since no packets or no room for its parts was left",
                          "raise pool_pkts; or look for a flood of long packets"};
@@ -79,7 +78,7 @@ class Fragment final : public Module {
       Packet& pkt = *batch[i];
       const uint32_t l3 = l3_offset_of(pkt);
       if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       const uint8_t* ip = pkt.data() + l3;
@@ -112,7 +111,7 @@ class Fragment final : public Module {
     const uint32_t fragment = net::load16(ip + net::kIpFragment);
     if (header_bytes < net::kIpv4Bytes || total_bytes > pkt.len_bytes() - l3 ||
         header_bytes > total_bytes) {
-      ctx.drop(batch, i, kTooShort);
+      ctx.drop(batch, i, reason::kTooShort);
       return;
     }
     // The neighbour module drops it, and tells the sender.
@@ -193,7 +192,7 @@ const Register<Fragment> kFragment{{
                 .help = "longest IPv4 packet, for packets without such an interface; 0 = any",
                 .min = 0,
                 .max = 9710}},
-    .drops = {&kTooShort, &kNoRoom},
+    .drops = {&reason::kTooShort, &kNoRoom},
     .notes = "Put it between the lookup and the neighbour module. Packets that may not be cut (DF) "
              "pass as they are; the neighbour module drops them for mtu_exceeded. Options go into "
              "later fragments as their copied bits say.",

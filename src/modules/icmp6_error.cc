@@ -12,16 +12,10 @@
 #include "modules/ipv6_header.h"
 #include "modules/own_address6.h"
 #include "modules/route_commands.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kRateLimited{"icmp_rate_limited",
-                              "no error was sent, since many were sent just before",
-                              "look at the drops that cause them; or raise errors_per_s and burst"};
-const DropReason kNotDue{"icmp_not_due",
-                         "a dropped packet about which no ICMP error may or can be sent",
-                         "the drop counters of the modules in front tell the reasons"};
 
 constexpr uint32_t kErrorBytes = net::kIpv6Bytes + icmp6::kHeaderBytes;
 constexpr uint32_t kFrontBytes = net::kEthBytes + kErrorBytes;
@@ -74,11 +68,11 @@ class Icmp6Error final : public Module {
       }
       const uint32_t mtu_bytes = is_too_big ? mtu_of(pkt) : 0;
       if (source.is_unspecified() || (is_too_big && mtu_bytes == 0)) {
-        ctx.drop(batch, i, kNotDue);
+        ctx.drop(batch, i, reason::kIcmpNotDue);
         continue;
       }
       if (tokens_ns_ < ns_per_error_) {
-        ctx.drop(batch, i, kRateLimited);
+        ctx.drop(batch, i, reason::kIcmpRateLimited);
         continue;
       }
       tokens_ns_ -= ns_per_error_;
@@ -194,7 +188,7 @@ const Register<Icmp6Error> kIcmp6Error{{
                 .help = "errors sent at once after a pause",
                 .min = 1,
                 .max = 1'000'000}},
-    .drops = {&kRateLimited, &kNotDue},
+    .drops = {&reason::kIcmpRateLimited, &reason::kIcmpNotDue},
     .notes =
         "Connect drop gates to it: hop_limit_expired gives time exceeded, no_route no route to "
         "destination, neighbour_unreachable address unreachable, beyond_scope beyond scope of "

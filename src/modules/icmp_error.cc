@@ -11,16 +11,10 @@
 #include "core/module.h"
 #include "modules/ipv4_header.h"
 #include "modules/route_commands.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kRateLimited{"icmp_rate_limited",
-                              "no error was sent, since many were sent just before",
-                              "look at the drops that cause them; or raise errors_per_s and burst"};
-const DropReason kNotDue{"icmp_not_due",
-                         "a dropped packet about which no ICMP error may or can be sent",
-                         "the drop counters of the modules in front tell the reasons"};
 
 constexpr uint8_t kUnreachable = 3;
 constexpr uint8_t kTimeExceeded = 11;
@@ -83,11 +77,11 @@ class IcmpError final : public Module {
       const uint32_t source = kind.type != 0 && is_due(pkt) ? source_of(pkt) : 0;
       const uint16_t mtu_bytes = kind.code == kFragmentationNeeded ? mtu_of(pkt) : 0;
       if (source == 0 || (kind.code == kFragmentationNeeded && mtu_bytes == 0)) {
-        ctx.drop(batch, i, kNotDue);
+        ctx.drop(batch, i, reason::kIcmpNotDue);
         continue;
       }
       if (tokens_ns_ < ns_per_error_) {
-        ctx.drop(batch, i, kRateLimited);
+        ctx.drop(batch, i, reason::kIcmpRateLimited);
         continue;
       }
       tokens_ns_ -= ns_per_error_;
@@ -234,7 +228,7 @@ const Register<IcmpError> kIcmpError{{
                 .help = "errors sent at once after a pause",
                 .min = 1,
                 .max = 1'000'000}},
-    .drops = {&kRateLimited, &kNotDue},
+    .drops = {&reason::kIcmpRateLimited, &reason::kIcmpNotDue},
     .notes =
         "Connect drop gates to it: ttl_expired gives time exceeded, no_route net unreachable, "
         "neighbour_unreachable host unreachable, mtu_exceeded fragmentation needed with the MTU of "

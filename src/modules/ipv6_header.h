@@ -43,9 +43,9 @@ inline uint32_t extension_bytes6(uint8_t kind, const uint8_t* header) {
   return kind == net::kNextAuthentication ? (header[1] + 2U) * 4 : (header[1] + 1U) * 8;
 }
 
-// `ip` has `len_bytes` bytes, 40 at least.
+// Out of line, so that it costs nothing where there are none.
 template <typename Kinds>
-inline Extensions6 walk_extensions6(const uint8_t* ip, uint32_t len_bytes) {
+[[gnu::noinline]] Extensions6 walk_chain6(const uint8_t* ip, uint32_t len_bytes) {
   Extensions6 found{.protocol = ip[net::kIp6NextHeader]};
   while (Kinds::has(found.protocol)) {
     const uint8_t kind = found.protocol;
@@ -71,6 +71,15 @@ inline Extensions6 walk_extensions6(const uint8_t* ip, uint32_t len_bytes) {
     if (!found.is_first_fragment) break;
   }
   return found;
+}
+
+// `ip` has `len_bytes` bytes, 40 at least.
+template <typename Kinds>
+inline Extensions6 walk_extensions6(const uint8_t* ip, uint32_t len_bytes) {
+  const uint8_t protocol = ip[net::kIp6NextHeader];
+  if (!Kinds::has(protocol)) [[likely]]
+    return {.protocol = protocol};
+  return walk_chain6<Kinds>(ip, len_bytes);
 }
 
 struct UpperLayer6 {

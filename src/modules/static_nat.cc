@@ -30,7 +30,7 @@ const DropReason* translate_slowly(const StaticRules& rules, uint8_t* ip,
   const bool is_later = (net::load16(ip + net::kIpFragment) & nat::kFragmentOffsetBits) != 0;
   const uint32_t checksum_at = nat::checksum_offset(view.proto);
   // A first fragment that ends before the checksum could not be mended.
-  if (!is_later && checksum_at != 0 && !view.has_bytes(checksum_at + 2)) return &nat::kTooShort;
+  if (!is_later && checksum_at != 0 && !view.has_bytes(checksum_at + 2)) return &reason::kTooShort;
   PacketView quote;
   const bool has_quote = view.proto == net::kProtoIcmp && !is_later &&
                          nat::is_icmp_error(view.l4[0]) && view_quote(view, quote);
@@ -183,7 +183,8 @@ const Register<StaticNat> kStaticNat{{
                 .help = "source: inside sources become outside ones; destination: outside "
                         "destinations become inside ones; both; of pairs that do not say it",
                 .choices = {"source", "destination", "both"}}},
-    .drops = {&nat::kTooShort, &nat::kBadVersion, &nat::kBadHeaderLength, &nat::kBadTotalLength},
+    .drops = {&reason::kTooShort, &reason::kBadVersion, &reason::kBadHeaderLength,
+              &reason::kBadTotalLength},
     .notes = "Addresses that no pair has stay as they are. ICMP errors are translated with the "
              "packets that they quote. Live commands: add {inside, outside, direction} (changes "
              "the direction of a pair that is there), delete {inside, outside}, replace {pairs}, "

@@ -90,7 +90,7 @@ class VxlanDecap final : public Module {
       const uint32_t l3 = l3_offset_of(pkt);
       ctx.gates[i] = 0;
       if (pkt.len_bytes() < l3) [[unlikely]] {
-        ctx.drop(batch, i, l4::kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       uint8_t* const ip = pkt.data() + l3;
@@ -255,7 +255,8 @@ const Register<VxlanDecap> kVxlanDecap{{
           .min = -1,
           .max = kMaxRuleGates - 1}},
     .drops = {&kUnknownVni, &kUnknownRemote, &kNotVxlan, &kBadVxlan, &l4::kBadL4Checksum,
-              &kEcnMismatch, &l4::kTooShort, &l4::kBadHeaderLength, &l4::kBadTotalLength},
+              &kEcnMismatch, &reason::kTooShort, &reason::kBadHeaderLength,
+              &reason::kBadTotalLength},
     .notes =
         "Put it behind the gate `local` of a lookup. Fragments of tunnelled packets are not "
         "put together: they count as other packets. Live commands: add {vni, gate, "
