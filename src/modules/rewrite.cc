@@ -5,6 +5,7 @@
 // state: the fields, editable live
 #include "core/live_table.h"
 #include "core/module.h"
+#include "modules/checksum_patch.h"
 #include "modules/item_syntax.h"
 #include "modules/l4_header.h"
 #include "modules/rewrite_fields.h"
@@ -186,10 +187,7 @@ class Rewrite final : public Module {
   }
 
   static void mend_at(uint8_t* p, uint64_t change) noexcept {
-    uint16_t checksum;
-    std::memcpy(&checksum, p, 2);
-    checksum = rewrite::mended(checksum, change);
-    std::memcpy(p, &checksum, 2);
+    store16_raw(p, mended(load16_raw(p), fold16(change)));
   }
 
   List fields_;

@@ -130,13 +130,12 @@ class StaticNat final : public Module {
       const uint64_t new_ends = ends ^ (uint64_t{dst.flip} << 32 | src.flip);
       const uint32_t both = src.growth + dst.growth;
       const uint32_t growth = (both & 0xffff) + (both >> 16);
-      const uint16_t ip_sum = nat::load16_raw(ip + net::kIpChecksum);
-      const uint16_t l4_sum = nat::load16_raw(ip + sum_at);
+      const uint16_t ip_sum = load16_raw(ip + net::kIpChecksum);
+      const uint16_t l4_sum = load16_raw(ip + sum_at);
       std::memcpy(ip + net::kIpSrc, &new_ends, 8);
-      nat::store16_raw(ip + net::kIpChecksum, nat::mended(ip_sum, growth));
-      nat::store16_raw(ip + sum_at, sum_at == nat::kPlainTcpChecksum
-                                        ? nat::mended(l4_sum, growth)
-                                        : nat::mended_udp(l4_sum, growth));
+      store16_raw(ip + net::kIpChecksum, mended(ip_sum, growth));
+      store16_raw(ip + sum_at, sum_at == nat::kPlainTcpChecksum ? mended(l4_sum, growth)
+                                                                : mended_udp(l4_sum, growth));
     }
   }
   static std::unique_ptr<StaticRules> checked(const std::vector<StaticPair>& pairs,

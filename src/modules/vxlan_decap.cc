@@ -4,6 +4,7 @@
 // in: 1   out: up to 4096 gates   state: the VNIs, editable live
 // drops: unknown_vni, unknown_remote, not_vxlan, bad_vxlan, bad_l4_checksum, ecn_mismatch,
 // too_short, bad_version, bad_header_length, bad_total_length
+#include "modules/checksum_patch.h"
 #include "modules/item_book.h"
 #include "modules/l4_header.h"
 #include "modules/rule_table.h"
@@ -203,9 +204,7 @@ class VxlanDecap final : public Module {
     const uint32_t after = (before & ~(vxlan::kEcnMask << shift)) | outer << shift;
     net::store16(ip, static_cast<uint16_t>(after));
     if (type != net::kTypeIpv4) return true;
-    const uint32_t sum =
-        (~net::load16(ip + net::kIpChecksum) & 0xffffU) + (~before & 0xffffU) + after;
-    net::store16(ip + net::kIpChecksum, static_cast<uint16_t>(~fold16(sum)));
+    mend_checksum(ip + net::kIpChecksum, before, after);
     return true;
   }
 
