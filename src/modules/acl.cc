@@ -10,6 +10,7 @@
 #include "modules/acl_counts.h"
 #include "modules/acl_tables.h"
 #include "modules/rule_table.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -17,9 +18,6 @@ namespace {
 const DropReason kDenied{"acl_denied",
                          "a rule of the access list, or its default, denies the packet",
                          "look at the rules' counters with list; add a rule that permits it"};
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 const DropReason kBadHeader{"acl_bad_header",
                             "the IP header's version or length is wrong, or too many extension "
                             "headers follow it",
@@ -149,7 +147,7 @@ class Acl final : public Module {
     };
     specials[kAclDefaultSlot] = acl_fate_of(default_action_, kDenied);
     specials[kAclOtherSlot] = permits_other_ ? AclFate{} : dropped(kDenied);
-    specials[kAclTooShortSlot] = dropped(kTooShort);
+    specials[kAclTooShortSlot] = dropped(reason::kTooShort);
     specials[kAclBadHeaderSlot] = dropped(kBadHeader);
     specials[kAclTinyFragmentSlot] = dropped(kTinyFragment);
     return std::make_unique<AclTables>(book, specials, kDenied, may_use_classes_);
@@ -230,7 +228,7 @@ const Register<Acl> kAcl{{
     .help = "Permits, denies, marks packets or sends them to gates by rules on their IP headers.",
     .params = acl_params(),
     .gate_names = {"permit"},
-    .drops = {&kDenied, &kTooShort, &kBadHeader, &kTinyFragment},
+    .drops = {&kDenied, &reason::kTooShort, &kBadHeader, &kTinyFragment},
     .notes =
         "At most 10000 rules. src, dst: a prefix of either IP version; without both a rule is for "
         "both versions. Ports: 80, \"1024-65535\". proto: a number or icmp, tcp, udp, gre, esp, "

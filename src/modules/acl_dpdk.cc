@@ -12,16 +12,12 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/net.h"
+#include "base/net6.h"
 #include "modules/acl_classifier.h"
 
 namespace batchplane {
 namespace {
 
-constexpr uint32_t kIpv6NextHeader = 6;
-constexpr uint32_t kIpv6Src = 8;
-constexpr uint32_t kIpv6Dst = 24;
-constexpr uint32_t kIpv6Bytes = 40;
 constexpr uint32_t kTcpFlagsWord = 12;  // data offset, flags, window
 constexpr uint32_t kFlagsShift = 16;
 constexpr uint32_t kMostFields = 12;  // protocol, 8 address words, 2 ports, flags
@@ -36,7 +32,7 @@ struct Offsets {
 
 Offsets offsets_of(AclFamily headers) {
   if (headers == AclFamily::kIpv6) {
-    return {kIpv6NextHeader, kIpv6Src, kIpv6Dst, kIpv6Bytes, 4};
+    return {net::kIp6NextHeader, net::kIp6Src, net::kIp6Dst, net::kIpv6Bytes, 4};
   }
   return {net::kIpProto, net::kIpSrc, net::kIpDst, net::kIpv4Bytes, 1};
 }

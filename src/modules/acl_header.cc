@@ -5,18 +5,15 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/net.h"
+#include "base/net6.h"
 #include "modules/acl_classifier.h"
 #include "modules/ipv4_header.h"
+#include "modules/ipv6_header.h"
 
 namespace batchplane {
 namespace {
 
-constexpr uint32_t kIpv6Bytes = 40;
-constexpr uint32_t kIpv6PayloadLength = 4;
-constexpr uint32_t kIpv6NextHeader = 6;
-constexpr uint32_t kMostExtensionHeaders = 8;
-static_assert(kIpv6Bytes + kAclFlagsBytes <= kAclRoomBytes);
+static_assert(net::kIpv6Bytes + kAclFlagsBytes <= kAclRoomBytes);
 
 struct Parsed {
   AclClass question;
@@ -60,26 +57,15 @@ Parsed parse_ipv4(const uint8_t* ip, uint32_t total_bytes, bool needs_ports) {
 }
 
 Parsed parse_ipv6(const uint8_t* ip, uint32_t total_bytes, bool needs_ports) {
-  constexpr uint32_t kHopByHop = 0;
-  constexpr uint32_t kRouting = 43;
-  constexpr uint32_t kFragment = 44;
-  constexpr uint32_t kDestination = 60;
-  uint32_t proto = ip[kIpv6NextHeader];
-  uint32_t at = kIpv6Bytes;
-  for (uint32_t i = 0; i < kMostExtensionHeaders; ++i) {
-    if (proto != kHopByHop && proto != kRouting && proto != kFragment && proto != kDestination) {
-      if (!needs_ports) return {AclClass::kIpv6Portless, proto};
-      return with_transport(AclClass::kIpv6, AclClass::kIpv6Portless, proto, at, total_bytes);
-    }
-    if (at + 8 > total_bytes) return {AclClass::kTooShort};
-    const bool is_fragment = proto == kFragment;
-    const uint32_t size_bytes = is_fragment ? 8 : (ip[at + 1] + 1U) * 8;
-    proto = ip[at];
-    if (is_fragment && net::load16(ip + at + 2) >> 3 != 0) return {AclClass::kIpv6Portless, proto};
-    at += size_bytes;
-    if (at > total_bytes) return {AclClass::kTooShort};
-  }
-  return {AclClass::kBadHeader};
+  // AH is no header to pass over: rules can name it.
+  const Extensions6 chain = walk_extensions6<CommonExtensions>(ip, total_bytes);
+  const uint32_t proto = chain.protocol;
+  if (chain.end == Extensions6::End::kTruncated) return {AclClass::kTooShort};
+  if (!chain.is_first_fragment) return {AclClass::kIpv6Portless, proto};
+  if (chain.n_headers == kMaxExtensionHeaders) return {AclClass::kBadHeader};
+  if (!needs_ports) return {AclClass::kIpv6Portless, proto};
+  return with_transport(AclClass::kIpv6, AclClass::kIpv6Portless, proto, chain.offset_bytes,
+                        total_bytes);
 }
 
 }  // namespace
@@ -108,19 +94,20 @@ AclKey find_acl_key(Packet& pkt, AclNeeds needs, uint8_t* room) noexcept {
             copy_key(ip, net::kIpv4Bytes, net::kIpProto, parsed, total_bytes, room)};
   }
   if (has_type ? type == net::kTypeIpv6 : version == 6) {
-    if (room_bytes < kIpv6Bytes) return {AclClass::kTooShort};
+    if (room_bytes < net::kIpv6Bytes) return {AclClass::kTooShort};
     if (version != 6) return {AclClass::kBadHeader};
-    const uint32_t total_bytes = kIpv6Bytes + net::load16(ip + kIpv6PayloadLength);
+    const uint32_t total_bytes = net::kIpv6Bytes + net::load16(ip + net::kIp6PayloadLength);
     if (total_bytes > room_bytes) return {AclClass::kTooShort};
     const Parsed parsed = parse_ipv6(ip, total_bytes, needs.ipv6_transport_bytes != 0);
-    const bool lies_well = parsed.proto == ip[kIpv6NextHeader] &&
+    const bool lies_well = parsed.proto == ip[net::kIp6NextHeader] &&
                            (parsed.question != AclClass::kIpv6 ||
-                            (parsed.transport_at == kIpv6Bytes &&
-                             room_bytes >= kIpv6Bytes + needs.ipv6_transport_bytes));
+                            (parsed.transport_at == net::kIpv6Bytes &&
+                             room_bytes >= net::kIpv6Bytes + needs.ipv6_transport_bytes));
     if (lies_well || static_cast<uint32_t>(parsed.question) >= kAclQuestions) {
       return {parsed.question, ip};
     }
-    return {parsed.question, copy_key(ip, kIpv6Bytes, kIpv6NextHeader, parsed, total_bytes, room)};
+    return {parsed.question,
+            copy_key(ip, net::kIpv6Bytes, net::kIp6NextHeader, parsed, total_bytes, room)};
   }
   return {AclClass::kOther};
 }

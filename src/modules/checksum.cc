@@ -4,20 +4,10 @@
 // in: 1   out: 1   drops: bad_checksum, bad_version, bad_header_length, too_short   state: none
 #include "core/module.h"
 #include "modules/ipv4_header.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
-const DropReason kBadVersion{"bad_version", "the IP version is not 4",
-                             "split by ether_type first, so that only IPv4 comes here"};
-const DropReason kBadHeaderLength{"bad_header_length",
-                                  "the IPv4 header is under 20 bytes or longer than the packet",
-                                  "look at the sender; such packets are broken or forged"};
-const DropReason kBadChecksum{"bad_checksum", "the IPv4 header checksum is wrong",
-                              "turn off checksum offload at the sender's end of a veth or tap"};
 
 enum class Mode : uint8_t { kFull, kIncremental, kCheck };
 
@@ -56,7 +46,7 @@ class Checksum final : public Module {
       const uint32_t l3 = l3_offset_of(pkt);
       uint8_t* ip = pkt.data() + l3;
       if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       uint64_t sum = 0;
@@ -75,15 +65,15 @@ class Checksum final : public Module {
       } else if constexpr (kMode == Mode::kIncremental) {
         lower_ttl_by(ip, ttl_steps);
       } else if (fold16(sum) != 0xffff) [[unlikely]] {
-        ctx.drop(batch, i, kBadChecksum);
+        ctx.drop(batch, i, reason::kBadIpv4Checksum);
       }
     }
   }
 
   static const DropReason* fault_of(const uint8_t* ip, uint32_t room_bytes) {
-    if (ip[0] >> 4 != 4) return &kBadVersion;
+    if (ip[0] >> 4 != 4) return &reason::kBadVersion;
     const uint32_t header_bytes = header_bytes_of(ip);
-    return header_bytes < net::kIpv4Bytes || header_bytes > room_bytes ? &kBadHeaderLength
+    return header_bytes < net::kIpv4Bytes || header_bytes > room_bytes ? &reason::kBadHeaderLength
                                                                        : nullptr;
   }
 
@@ -118,7 +108,8 @@ const Register<Checksum> kChecksum{{
           .help = "incremental only: by how much the TTL was lowered since the checksum was right",
           .min = 1,
           .max = 255}},
-    .drops = {&kTooShort, &kBadVersion, &kBadHeaderLength, &kBadChecksum},
+    .drops = {&reason::kTooShort, &reason::kBadVersion, &reason::kBadHeaderLength,
+              &reason::kBadIpv4Checksum},
     .notes =
         "The header starts where an earlier module found it, else at byte 14. Mode full makes any "
         "header right, broken ones too: check before it. Incremental keeps a wrong sum wrong.",

@@ -9,14 +9,11 @@
 #include "core/live_table.h"
 #include "core/module.h"
 #include "modules/dscp_field.h"
+#include "modules/shared_reasons.h"
 #include "modules/tally.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 
 using DscpMap = std::array<uint8_t, kDscpValues>;
 
@@ -56,7 +53,7 @@ class Dscp final : public Module {
       Packet& pkt = *batch[i];
       const IpKind kind = ip_kind_of(pkt);
       if (kind == IpKind::kTooShort) [[unlikely]] {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       if (kind == IpKind::kNone) [[unlikely]]
@@ -122,7 +119,7 @@ const Register<Dscp> kDscp{{
                 .type = ParamType::kList,
                 .default_value = List{},
                 .help = "[{from, to}]: DSCPs that become others"}},
-    .drops = {&kTooShort},
+    .drops = {&reason::kTooShort},
     .notes = "ECN bits stay. What is no IP passes as it is. Live command: set {to, map}, in place "
              "of both.",
 }};

@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <string>
 
-#include "base/net.h"
+#include "base/net6.h"
 #include "base/value.h"
 #include "core/packet.h"
+#include "modules/checksum_patch.h"
 #include "modules/ipv4_header.h"
 
 namespace batchplane {
@@ -20,7 +21,6 @@ enum class IpKind : uint8_t { kNone, kIpv4, kIpv6, kTooShort };
 // What lies at the network header's place, and whether all of its fixed part is there. An offset
 // that a module has set tells that IP is there; otherwise the frame's type does.
 inline IpKind ip_kind_of(Packet& pkt) {
-  constexpr uint32_t kIpv6Bytes = 40;
   const uint32_t l3 = l3_offset_of(pkt);
   const uint32_t len_bytes = pkt.len_bytes();
   if (len_bytes <= l3) return IpKind::kTooShort;
@@ -32,7 +32,7 @@ inline IpKind ip_kind_of(Packet& pkt) {
     return len_bytes < l3 + net::kIpv4Bytes ? IpKind::kTooShort : IpKind::kIpv4;
   }
   if (version == 6 && (!has_type || type == net::kTypeIpv6)) {
-    return len_bytes < l3 + kIpv6Bytes ? IpKind::kTooShort : IpKind::kIpv6;
+    return len_bytes < l3 + net::kIpv6Bytes ? IpKind::kTooShort : IpKind::kIpv6;
   }
   return IpKind::kNone;
 }
@@ -41,7 +41,7 @@ inline uint32_t dscp_of(const uint8_t* ip, IpKind kind) {
   return net::load16(ip) >> (kind == IpKind::kIpv4 ? 2 : 6) & (kDscpValues - 1);
 }
 
-// ECN stays. RFC 1624: what the first word of an IPv4 header gains, the checksum loses.
+// ECN stays. The checksum of an IPv4 header follows its first word.
 inline void set_dscp(uint8_t* ip, IpKind kind, uint32_t dscp) {
   const uint32_t before = net::load16(ip);
   if (kind == IpKind::kIpv6) {
@@ -50,10 +50,7 @@ inline void set_dscp(uint8_t* ip, IpKind kind, uint32_t dscp) {
   }
   const uint32_t after = (before & 0xff03U) | dscp << 2;
   net::store16(ip, static_cast<uint16_t>(after));
-  uint32_t sum = (~net::load16(ip + net::kIpChecksum) & 0xffffU) + (~before & 0xffffU) + after;
-  sum = (sum & 0xffff) + (sum >> 16);
-  sum = (sum & 0xffff) + (sum >> 16);
-  net::store16(ip + net::kIpChecksum, static_cast<uint16_t>(~sum));
+  mend_checksum(ip + net::kIpChecksum, before, after);
 }
 
 // 46, "46", "ef", "af11" to "af43", "cs0" to "cs7", "be", "va", "le". Throws ConfigError.

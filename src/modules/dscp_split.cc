@@ -6,15 +6,10 @@
 
 #include "modules/dscp_field.h"
 #include "modules/rule_table.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kNoMatch{"no_match", "no rule matches the packet and there is no default gate",
-                          "add a rule, or set default_gate"};
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 
 constexpr GateIndex kDropGate = 0xffff;  // never linked: gates stay below kMaxRuleGates
 
@@ -47,7 +42,7 @@ class DscpSplit final : public Module {
       Packet& pkt = *batch[i];
       const IpKind kind = ip_kind_of(pkt);
       if (kind == IpKind::kTooShort) [[unlikely]] {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       const bool is_ip = kind != IpKind::kNone;
@@ -56,7 +51,7 @@ class DscpSplit final : public Module {
       const GateIndex gate = table.gates[dscp];
       gates[i] = gate;
       if (gate == kDropGate) [[unlikely]]
-        ctx.drop(batch, i, kNoMatch);
+        ctx.drop(batch, i, reason::kNoMatch);
     }
   }
 
@@ -98,7 +93,7 @@ const Register<DscpSplit> kDscpSplit{{
                 .default_value = List{},
                 .help = "[{dscp, gate}]; 0 to 63, ef, af11 to af43, cs0 to cs7, be, le, va"},
                default_gate_spec()},
-    .drops = {&kNoMatch, &kTooShort},
+    .drops = {&reason::kNoMatch, &reason::kTooShort},
     .notes = "What is no IP goes to default_gate. Live commands: add {dscp, gate}, delete {dscp}, "
              "replace {rules}, list.",
 }};

@@ -9,15 +9,10 @@
 #include "base/net.h"
 #include "modules/match_fields.h"
 #include "modules/rule_table.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kNoMatch{"no_match", "no rule matches the packet and there is no default gate",
-                          "add a rule, or set default_gate"};
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 
 constexpr uint32_t kMaxTypes = 32;
 constexpr uint32_t kTypeOffset = 12;
@@ -143,9 +138,9 @@ class EtherType final : public Module {
   static void drop_marked(Context& ctx, Batch& batch) {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       if (batch[i]->len_bytes() < net::kEthBytes) {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
       } else if (ctx.gates[i] == kDropGate) {
-        ctx.drop(batch, i, kNoMatch);
+        ctx.drop(batch, i, reason::kNoMatch);
       }
     }
   }
@@ -176,7 +171,7 @@ const Register<EtherType> kEtherType{{
               "[{ether_type, gate}], at most 32; a number, \"0x0800\", or ipv4, arp, vlan, ipv6, "
               "mpls, qinq"},
          default_gate_spec()},
-    .drops = {&kNoMatch, &kTooShort},
+    .drops = {&reason::kNoMatch, &reason::kTooShort},
     .notes =
         "Looks at bytes 12 and 13: of a tagged frame that is the tag's type. Live commands: add "
         "{ether_type, gate}, delete {ether_type}, replace {rules}, list.",

@@ -6,15 +6,10 @@
 
 #include "modules/match_fields.h"
 #include "modules/rule_table.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kNoMatch{"no_match", "no rule matches the packet and there is no default gate",
-                          "add a rule, or set default_gate"};
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 
 // A table of one key width, behind one virtual call per batch.
 class GateTable {
@@ -112,14 +107,14 @@ class GateTableOf final : public GateTable {
       ctx.gates[i] = static_cast<GateIndex>(gate);
       if (gate == kNoDefaultGate) [[unlikely]] {
         const bool is_short = batch[i]->len_bytes() < layout.least_len_bytes();
-        ctx.drop(batch, i, is_short ? kTooShort : kNoMatch);
+        ctx.drop(batch, i, is_short ? reason::kTooShort : reason::kNoMatch);
       }
     }
     if (shortest >= layout.least_len_bytes()) [[likely]]
       return;
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       if (batch[i] == nullptr || batch[i]->len_bytes() >= layout.least_len_bytes()) continue;
-      ctx.drop(batch, i, kTooShort);
+      ctx.drop(batch, i, reason::kTooShort);
     }
   }
 
@@ -194,7 +189,7 @@ const Register<ExactMatch> kExactMatch{{
                 .default_value = List{},
                 .help = "[{values: [one per field], gate}], at most 65536"},
                default_gate_spec()},
-    .drops = {&kNoMatch, &kTooShort},
+    .drops = {&reason::kNoMatch, &reason::kTooShort},
     .notes = "Values and masks are numbers, \"0x..\" strings, IPv4 addresses (4 bytes) or MACs (6 "
              "bytes). "
              "Live commands: add {values, gate} (changes the gate of a rule that is there), delete "

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/net.h"
+#include "base/net6.h"
 #include "core/packet.h"
-#include "modules/ipv6_transport.h"
 #include "modules/ipv4_header.h"
+#include "modules/ipv6_header.h"
 
 namespace batchplane {
 
@@ -33,12 +33,12 @@ inline uint64_t hash_flow4(const uint8_t* ip, uint32_t proto, uint32_t ports, ui
 }
 
 inline uint64_t hash_flow6(const uint8_t* ip, uint32_t room_bytes, uint64_t seed) {
-  constexpr uint32_t kFragment = 44;
-  const Transport6 transport = find_transport6(ip, room_bytes);
-  const uint32_t l4 = transport.offset_bytes;
+  const Extensions6 chain = walk_extensions6<TransportExtensions>(ip, room_bytes);
+  const uint32_t l4 = chain.offset_bytes;
   // Fragments but the first know only what comes first behind their fragment header.
-  const uint32_t proto = transport.is_fragment ? kFragment : transport.proto;
-  const bool is_port_read = transport.is_whole && has_ports(proto) && room_bytes >= l4 + 4;
+  const uint32_t proto = chain.is_fragment ? net::kNextFragment : chain.protocol;
+  const bool is_whole = chain.end != Extensions6::End::kTruncated;
+  const bool is_port_read = is_whole && has_ports(proto) && room_bytes >= l4 + 4;
   const uint64_t rest = uint64_t{proto} << 32 | (is_port_read ? load32_raw(ip + l4) : 0);
   const uint64_t source = mix_words(load64_raw(ip + 8), load64_raw(ip + 16), seed);
   const uint64_t both = mix_words(source ^ load64_raw(ip + 24), load64_raw(ip + 32), seed);
@@ -51,7 +51,7 @@ inline uint64_t hash_flow6(const uint8_t* ip, uint32_t room_bytes, uint64_t seed
   const uint32_t len_bytes = pkt.len_bytes();
   const uint32_t l3 = l3_offset_of(pkt);
   const bool is_ip = l3 != net::kEthBytes || net::load16(data + 12) == net::kTypeIpv6;
-  if (is_ip && len_bytes >= l3 + kIpv6HeaderBytes && data[l3] >> 4 == 6) {
+  if (is_ip && len_bytes >= l3 + net::kIpv6Bytes && data[l3] >> 4 == 6) {
     return hash_flow6(data + l3, len_bytes - l3, seed);
   }
   return mix_words(load64_raw(data), load64_raw(data + net::kEthBytes - 8), seed);

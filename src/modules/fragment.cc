@@ -10,12 +10,11 @@
 #include "modules/ipv4_header.h"
 #include "modules/neighbour_reasons.h"
 #include "modules/route_commands.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
 
-const DropReason kTooShort{"too_short", "the packet ends before the headers that are needed here",
-                           "check what sends such packets; put an ipv4_check in front"};
 const DropReason kNoRoom{"fragment_no_room",
                          "a packet was not cut, since no packets or no room for its parts was left",
                          "raise pool_pkts; or look for a flood of long packets"};
@@ -81,7 +80,7 @@ class Fragment final : public Module {
       Packet& pkt = *batch[i];
       const uint32_t l3 = l3_offset_of(pkt);
       if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       const uint8_t* ip = pkt.data() + l3;
@@ -114,7 +113,7 @@ class Fragment final : public Module {
     const uint32_t fragment = net::load16(ip + net::kIpFragment);
     if (header_bytes < net::kIpv4Bytes || total_bytes > pkt.len_bytes() - l3 ||
         header_bytes > total_bytes) {
-      ctx.drop(batch, i, kTooShort);
+      ctx.drop(batch, i, reason::kTooShort);
       return;
     }
     // The neighbour module drops it, and tells the sender.
@@ -204,7 +203,7 @@ const Register<Fragment> kFragment{{
                 .default_value = "pass",
                 .help = "what becomes of longer packets that may not be cut",
                 .choices = {"pass", "drop"}}},
-    .drops = {&kTooShort, &kNoRoom, &neighbour::kMtuExceeded},
+    .drops = {&reason::kTooShort, &kNoRoom, &neighbour::kMtuExceeded},
     .notes = "Put it between the lookup and the neighbour module. Packets that may not be cut (DF) "
              "pass as they are, and the neighbour module drops them for mtu_exceeded; with df: drop "
              "they end here, which tells the sender its own addresses where a NAT follows. Options go into "

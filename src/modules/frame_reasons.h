@@ -3,12 +3,10 @@
 #pragma once
 
 #include "core/drop_reason.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane::frame {
 
-inline const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 inline const DropReason kNoHeadroom{
     "no_headroom", "there is no room in front of the packet for one more header",
     "take off headers before others are added; the path has too many encapsulations"};

@@ -5,15 +5,13 @@
 // on_drop)   state: none
 #include "base/net6.h"
 #include "core/module.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
 
 const DropReason kExpired{"hop_limit_expired", "the packet's hop limit ended at this router",
                           "look for a routing loop, or a traceroute; on_drop sends time exceeded"};
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 
 class HopLimit final : public Module {
  public:
@@ -26,7 +24,7 @@ class HopLimit final : public Module {
       Packet& pkt = *pkts[i];
       const uint32_t l3 = pkt.meta().l3_offset_bytes;
       if (pkt.len_bytes() < l3 + net::kIpv6Bytes) [[unlikely]] {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       uint8_t* hop_limit = pkt.data() + l3 + net::kIp6HopLimit;
@@ -43,7 +41,7 @@ class HopLimit final : public Module {
 const Register<HopLimit> kHopLimit{{
     .kind = "hop_limit",
     .help = "Decrements the IPv6 hop limit; drops packets whose hop limit ends here.",
-    .drops = {&kTooShort, &kExpired},
+    .drops = {&reason::kTooShort, &kExpired},
 }};
 
 }  // namespace

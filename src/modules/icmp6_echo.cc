@@ -8,13 +8,10 @@
 #include "modules/ipv6_header.h"
 #include "modules/own_address6.h"
 #include "modules/route_family.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kBadChecksum{
-    "bad_icmp_checksum", "the checksum of an echo request is wrong",
-    "on a veth turn off tx checksum offload at the sender; else look for a bad link"};
 
 constexpr GateIndex kReplyGate = 0;
 constexpr GateIndex kOtherGate = 1;
@@ -48,7 +45,7 @@ class Icmp6Echo final : public Module {
       const net::Address6 own = answering(pkt, ip, sender);
       if (own.is_unspecified() || !Ipv6Family::is_unicast(sender)) continue;
       if (icmp6::checksum(ip, message, icmp_bytes) != 0) {
-        ctx.drop(batch, i, kBadChecksum);
+        ctx.drop(batch, i, reason::kBadIcmpChecksum);
         continue;
       }
       ip[net::kIp6HopLimit] = kHopLimit;
@@ -83,7 +80,7 @@ const Register<Icmp6Echo> kIcmp6Echo{{
     .kind = "icmp6_echo",
     .help = "Answers echo requests to the interfaces' IPv6 addresses, all nodes and all routers.",
     .gate_names = {"reply", "other", "neighbour"},
-    .drops = {&kBadChecksum},
+    .drops = {&reason::kBadIcmpChecksum},
     .notes = "Put it behind the gate `local` of an ipv6_lookup; `reply` leads to a second "
              "ipv6_lookup of the same table, `neighbour` (discovery messages) to the neighbour6 "
              "module, `other` to a local_tap or a drop module. Requests with extension headers "

@@ -5,38 +5,23 @@
 // in: 1 (drop gates of other modules)   out: 1, to an ipv6_lookup of the same table
 // drops: icmp_rate_limited, icmp_not_due   state: a token bucket; owner: the worker
 #include <algorithm>
-#include <array>
 
 #include "core/module.h"
 #include "modules/icmp6.h"
+#include "modules/icmp_rate.h"
 #include "modules/ipv6_header.h"
 #include "modules/own_address6.h"
 #include "modules/route_commands.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kRateLimited{"icmp_rate_limited",
-                              "no error was sent, since many were sent just before",
-                              "look at the drops that cause them; or raise errors_per_s and burst"};
-const DropReason kNotDue{"icmp_not_due",
-                         "a dropped packet about which no ICMP error may or can be sent",
-                         "the drop counters of the modules in front tell the reasons"};
 
 constexpr uint32_t kErrorBytes = net::kIpv6Bytes + icmp6::kHeaderBytes;
 constexpr uint32_t kFrontBytes = net::kEthBytes + kErrorBytes;
 constexpr uint8_t kHopLimit = 64;
 
-struct ErrorKind {
-  uint8_t type = 0;  // 0 = none
-  uint8_t code = 0;
-};
-
-struct NamedError {
-  const char* reason;
-  ErrorKind kind;
-};
-constexpr NamedError kErrors[] = {
+constexpr icmp::NamedError kErrors[] = {
     {"hop_limit_expired", {icmp6::kTimeExceeded, 0}},
     {"no_route", {icmp6::kUnreachable, 0}},
     {"beyond_scope", {icmp6::kUnreachable, 2}},
@@ -51,22 +36,14 @@ class Icmp6Error final : public Module {
         routes_(args.string("table").empty()
                     ? nullptr
                     : shared_route_table<Ipv6Family>(args.env(), args.string("table"))),
-        ns_per_error_(1'000'000'000 / args.u64("errors_per_s")),
-        bucket_ns_(ns_per_error_ * args.u64("burst")),
-        tokens_ns_(bucket_ns_) {
-    const auto& reasons = drop_reasons();
-    for (size_t i = 0; i < reasons.size(); ++i) {
-      for (const NamedError& error : kErrors) {
-        if (reasons[i].name == error.reason) kinds_[i] = error.kind;
-      }
-    }
-  }
+        kinds_(icmp::kinds_of(kErrors)),
+        budget_(args) {}
 
   void process(Context& ctx, Batch& batch) noexcept {
-    refill(ctx.now_ns);
+    budget_.refill(ctx.now_ns);
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
-      const ErrorKind kind = kinds_[pkt.meta().drop_reason % kMaxDropReasons];
+      const icmp::ErrorKind kind = kinds_[pkt.meta().drop_reason % kMaxDropReasons];
       const bool is_too_big = kind.type == icmp6::kPacketTooBig;
       net::Address6 source;
       if (kind.type != 0 && is_due(pkt, is_too_big)) {
@@ -74,24 +51,18 @@ class Icmp6Error final : public Module {
       }
       const uint32_t mtu_bytes = is_too_big ? mtu_of(pkt) : 0;
       if (source.is_unspecified() || (is_too_big && mtu_bytes == 0)) {
-        ctx.drop(batch, i, kNotDue);
+        ctx.drop(batch, i, reason::kIcmpNotDue);
         continue;
       }
-      if (tokens_ns_ < ns_per_error_) {
-        ctx.drop(batch, i, kRateLimited);
+      if (!budget_.take()) {
+        ctx.drop(batch, i, reason::kIcmpRateLimited);
         continue;
       }
-      tokens_ns_ -= ns_per_error_;
       build(pkt, kind, source, mtu_bytes);
     }
   }
 
  private:
-  void refill(uint64_t now_ns) noexcept {
-    if (now_ns > last_ns_) tokens_ns_ = std::min(bucket_ns_, tokens_ns_ + (now_ns - last_ns_));
-    last_ns_ = now_ns;
-  }
-
   static net::Address6 sender_of(Packet& pkt) {
     return net::load_address6(pkt.data() + pkt.meta().l3_offset_bytes + net::kIp6Src);
   }
@@ -134,7 +105,7 @@ class Icmp6Error final : public Module {
   }
 
   // The packet becomes its own quotation, behind new headers.
-  static void build(Packet& pkt, ErrorKind kind, const net::Address6& source,
+  static void build(Packet& pkt, icmp::ErrorKind kind, const net::Address6& source,
                     uint32_t mtu_bytes) noexcept {
     const uint32_t l3 = pkt.meta().l3_offset_bytes;
     const uint8_t* old = pkt.data() + l3;
@@ -166,11 +137,8 @@ class Icmp6Error final : public Module {
 
   const std::vector<Interface> interfaces_;
   const std::shared_ptr<RouteTable6> routes_;
-  const uint64_t ns_per_error_;
-  const uint64_t bucket_ns_;
-  std::array<ErrorKind, kMaxDropReasons> kinds_{};
-  uint64_t tokens_ns_;
-  uint64_t last_ns_ = 0;
+  const icmp::ErrorKinds kinds_;
+  icmp::ErrorBudget budget_;
 };
 
 const Register<Icmp6Error> kIcmp6Error{{
@@ -180,21 +148,9 @@ const Register<Icmp6Error> kIcmp6Error{{
                 .type = ParamType::kString,
                 .default_value = "",
                 .help = "the route table of the lookup in front; needed for packet too big"},
-               {.name = "errors_per_s",
-                .type = ParamType::kInt,
-                .unit = "1/s",
-                .default_value = 1000,
-                .help = "errors sent in the long run",
-                .min = 1,
-                .max = 10'000'000},
-               {.name = "burst",
-                .type = ParamType::kInt,
-                .unit = "pkts",
-                .default_value = 50,
-                .help = "errors sent at once after a pause",
-                .min = 1,
-                .max = 1'000'000}},
-    .drops = {&kRateLimited, &kNotDue},
+               icmp::errors_per_s_spec(),
+               icmp::burst_spec()},
+    .drops = {&reason::kIcmpRateLimited, &reason::kIcmpNotDue},
     .notes =
         "Connect drop gates to it: hop_limit_expired gives time exceeded, no_route no route to "
         "destination, neighbour_unreachable address unreachable, beyond_scope beyond scope of "

@@ -5,13 +5,10 @@
 #include "base/net.h"
 #include "core/module.h"
 #include "modules/ipv4_header.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kBadChecksum{
-    "bad_icmp_checksum", "the checksum of an echo request is wrong",
-    "on a veth turn off tx checksum offload at the sender; else look for a bad link"};
 
 constexpr GateIndex kReplyGate = 0;
 constexpr GateIndex kOtherGate = 1;
@@ -33,7 +30,7 @@ class IcmpEcho final : public Module {
       uint8_t* icmp = ip + net::kIpv4Bytes;
       const uint32_t icmp_bytes = net::load16(ip + net::kIpTotalLength) - net::kIpv4Bytes;
       if (net::checksum_finish(net::checksum_add(icmp, icmp_bytes)) != 0) {
-        ctx.drop(batch, i, kBadChecksum);
+        ctx.drop(batch, i, reason::kBadIcmpChecksum);
         continue;
       }
       answer(ip, icmp);
@@ -93,7 +90,7 @@ const Register<IcmpEcho> kIcmpEcho{{
     .kind = "icmp_echo",
     .help = "Answers echo requests to the interfaces' addresses; the rest leaves by `other`.",
     .gate_names = {"reply", "other"},
-    .drops = {&kBadChecksum},
+    .drops = {&reason::kBadIcmpChecksum},
     .notes = "Put it behind the gate `local` of an ipv4_lookup; `reply` leads to a second "
              "ipv4_lookup of the "
              "same table, `other` to a local_tap or a drop module. Requests with IP options, "

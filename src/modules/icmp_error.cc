@@ -5,22 +5,16 @@
 // in: 1 (drop gates of other modules)   out: 1, to an ipv4_lookup of the same table
 // drops: icmp_rate_limited, icmp_not_due   state: a token bucket; owner: the worker
 #include <algorithm>
-#include <array>
 
 #include "base/net.h"
 #include "core/module.h"
+#include "modules/icmp_rate.h"
 #include "modules/ipv4_header.h"
 #include "modules/route_commands.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kRateLimited{"icmp_rate_limited",
-                              "no error was sent, since many were sent just before",
-                              "look at the drops that cause them; or raise errors_per_s and burst"};
-const DropReason kNotDue{"icmp_not_due",
-                         "a dropped packet about which no ICMP error may or can be sent",
-                         "the drop counters of the modules in front tell the reasons"};
 
 constexpr uint8_t kUnreachable = 3;
 constexpr uint8_t kTimeExceeded = 11;
@@ -31,16 +25,7 @@ constexpr uint32_t kMaxErrorBytes = 576;  // RFC 1812, 4.3.2.3
 constexpr uint8_t kTtl = 64;
 constexpr uint8_t kTosInternetControl = 0xc0;  // RFC 1812, 4.3.2.5
 
-struct ErrorKind {
-  uint8_t type = 0;  // 0 = none
-  uint8_t code = 0;
-};
-
-struct NamedError {
-  const char* reason;
-  ErrorKind kind;
-};
-constexpr NamedError kErrors[] = {
+constexpr icmp::NamedError kErrors[] = {
     {"ttl_expired", {kTimeExceeded, 0}},
     {"no_route", {kUnreachable, 0}},
     {"neighbour_unreachable", {kUnreachable, 1}},
@@ -64,43 +49,29 @@ class IcmpError final : public Module {
         routes_(args.string("table").empty()
                     ? nullptr
                     : shared_route_table(args.env(), args.string("table"))),
-        ns_per_error_(1'000'000'000 / args.u64("errors_per_s")),
-        bucket_ns_(ns_per_error_ * args.u64("burst")),
-        tokens_ns_(bucket_ns_) {
-    const auto& reasons = drop_reasons();
-    for (size_t i = 0; i < reasons.size(); ++i) {
-      for (const NamedError& error : kErrors) {
-        if (reasons[i].name == error.reason) kinds_[i] = error.kind;
-      }
-    }
-  }
+        kinds_(icmp::kinds_of(kErrors)),
+        budget_(args) {}
 
   void process(Context& ctx, Batch& batch) noexcept {
-    refill(ctx.now_ns);
+    budget_.refill(ctx.now_ns);
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
-      const ErrorKind kind = kinds_[pkt.meta().drop_reason % kMaxDropReasons];
+      const icmp::ErrorKind kind = kinds_[pkt.meta().drop_reason % kMaxDropReasons];
       const uint32_t source = kind.type != 0 && is_due(pkt) ? source_of(pkt) : 0;
       const uint16_t mtu_bytes = kind.code == kFragmentationNeeded ? mtu_of(pkt) : 0;
       if (source == 0 || (kind.code == kFragmentationNeeded && mtu_bytes == 0)) {
-        ctx.drop(batch, i, kNotDue);
+        ctx.drop(batch, i, reason::kIcmpNotDue);
         continue;
       }
-      if (tokens_ns_ < ns_per_error_) {
-        ctx.drop(batch, i, kRateLimited);
+      if (!budget_.take()) {
+        ctx.drop(batch, i, reason::kIcmpRateLimited);
         continue;
       }
-      tokens_ns_ -= ns_per_error_;
       build(pkt, kind, source, mtu_bytes);
     }
   }
 
  private:
-  void refill(uint64_t now_ns) noexcept {
-    if (now_ns > last_ns_) tokens_ns_ = std::min(bucket_ns_, tokens_ns_ + (now_ns - last_ns_));
-    last_ns_ = now_ns;
-  }
-
   // RFC 1122, 3.2.2, and RFC 1812, 4.3.2.7: whom not to answer.
   [[nodiscard]] bool is_due(Packet& pkt) const noexcept {
     const uint32_t l3 = l3_offset_of(pkt);
@@ -164,7 +135,7 @@ class IcmpError final : public Module {
   }
 
   // The packet becomes its own quotation, behind new headers.
-  void build(Packet& pkt, ErrorKind kind, uint32_t source, uint16_t mtu_bytes) noexcept {
+  void build(Packet& pkt, icmp::ErrorKind kind, uint32_t source, uint16_t mtu_bytes) noexcept {
     const uint32_t l3 = l3_offset_of(pkt);
     const uint8_t* old = pkt.data() + l3;
     const uint32_t receiver = net::load32(old + net::kIpSrc);
@@ -205,11 +176,8 @@ class IcmpError final : public Module {
 
   const std::vector<Interface> interfaces_;
   const std::shared_ptr<RouteTable> routes_;
-  const uint64_t ns_per_error_;
-  const uint64_t bucket_ns_;
-  std::array<ErrorKind, kMaxDropReasons> kinds_{};
-  uint64_t tokens_ns_;
-  uint64_t last_ns_ = 0;
+  const icmp::ErrorKinds kinds_;
+  icmp::ErrorBudget budget_;
   uint16_t next_id_ = 1;
 };
 
@@ -220,21 +188,9 @@ const Register<IcmpError> kIcmpError{{
                 .type = ParamType::kString,
                 .default_value = "",
                 .help = "the route table of the lookup in front; needed for fragmentation needed"},
-               {.name = "errors_per_s",
-                .type = ParamType::kInt,
-                .unit = "1/s",
-                .default_value = 1000,
-                .help = "errors sent in the long run",
-                .min = 1,
-                .max = 10'000'000},
-               {.name = "burst",
-                .type = ParamType::kInt,
-                .unit = "pkts",
-                .default_value = 50,
-                .help = "errors sent at once after a pause",
-                .min = 1,
-                .max = 1'000'000}},
-    .drops = {&kRateLimited, &kNotDue},
+               icmp::errors_per_s_spec(),
+               icmp::burst_spec()},
+    .drops = {&reason::kIcmpRateLimited, &reason::kIcmpNotDue},
     .notes =
         "Connect drop gates to it: ttl_expired gives time exceeded, no_route net unreachable, "
         "neighbour_unreachable host unreachable, mtu_exceeded fragmentation needed with the MTU of "

@@ -4,29 +4,10 @@
 // in: 1   out: 1   drops: one per kind of fault   state: none
 #include "core/module.h"
 #include "modules/ipv4_header.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
-const DropReason kBadVersion{"bad_version", "the IP version is not 4",
-                             "split by ether_type first, so that only IPv4 comes here"};
-const DropReason kBadHeaderLength{"bad_header_length",
-                                  "the IPv4 header is under 20 bytes or longer than the packet",
-                                  "look at the sender; such packets are broken or forged"};
-const DropReason kBadTotalLength{
-    "bad_total_length", "the IPv4 total length is below the header's or beyond the frame's",
-    "look for truncation on the way, or a tap with a short snap length"};
-const DropReason kBadChecksum{"bad_checksum", "the IPv4 header checksum is wrong",
-                              "turn off checksum offload at the sender's end of a veth or tap"};
-const DropReason kMartianSource{"martian_source",
-                                "the source address cannot be that of a sender (0/8, 127/8, 224/3)",
-                                "look for a misconfigured host, or set drop_martians: false"};
-const DropReason kMartianDestination{"martian_destination",
-                                     "the destination address cannot be routed (0/8, 127/8)",
-                                     "look for a misconfigured host, or set drop_martians: false"};
 
 constexpr uint8_t kPlainHeader = 0x45;  // version 4, no options
 
@@ -49,7 +30,7 @@ class Ipv4Check final : public Module {
       const uint32_t len_bytes = pkt.len_bytes();
       const uint8_t* ip = pkt.data() + l3;
       if (len_bytes < l3 + net::kIpv4Bytes) [[unlikely]] {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       PacketMeta& meta = pkt.meta();
@@ -83,14 +64,15 @@ class Ipv4Check final : public Module {
     const uint32_t room_bytes = pkt.len_bytes() - l3_offset_bytes_;
     const uint32_t header_bytes = header_bytes_of(ip);
     const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
-    if (ip[0] >> 4 != 4) return &kBadVersion;
-    if (header_bytes < net::kIpv4Bytes || header_bytes > room_bytes) return &kBadHeaderLength;
-    if (total_bytes < header_bytes || total_bytes > room_bytes) return &kBadTotalLength;
+    if (ip[0] >> 4 != 4) return &reason::kBadVersion;
+    if (header_bytes < net::kIpv4Bytes || header_bytes > room_bytes)
+      return &reason::kBadHeaderLength;
+    if (total_bytes < header_bytes || total_bytes > room_bytes) return &reason::kBadTotalLength;
     const uint64_t sum = add_with_carry(sum_header20(ip), sum_options(ip, header_bytes));
-    if (is_checksum_checked_ && fold16(sum) != 0xffff) return &kBadChecksum;
+    if (is_checksum_checked_ && fold16(sum) != 0xffff) return &reason::kBadIpv4Checksum;
     if (!drops_martians_) return nullptr;
-    if (is_martian_source(ip[net::kIpSrc])) return &kMartianSource;
-    if (is_martian_destination(ip[net::kIpDst])) return &kMartianDestination;
+    if (is_martian_source(ip[net::kIpSrc])) return &reason::kMartianSource;
+    if (is_martian_destination(ip[net::kIpDst])) return &reason::kMartianDestination;
     return nullptr;
   }
 
@@ -123,8 +105,9 @@ const Register<Ipv4Check> kIpv4Check{{
                 .type = ParamType::kBool,
                 .default_value = true,
                 .help = "drop packets from or to addresses that no router may forward"}},
-    .drops = {&kTooShort, &kBadVersion, &kBadHeaderLength, &kBadTotalLength, &kBadChecksum,
-              &kMartianSource, &kMartianDestination},
+    .drops = {&reason::kTooShort, &reason::kBadVersion, &reason::kBadHeaderLength,
+              &reason::kBadTotalLength, &reason::kBadIpv4Checksum, &reason::kMartianSource,
+              &reason::kMartianDestination},
     .notes =
         "Bytes behind the total length (Ethernet padding) stay in the frame. Options are allowed.",
 }};

@@ -54,7 +54,7 @@ const Register<Ipv4Lookup> kIpv4Lookup{{
     .help = "Longest-prefix match on the IPv4 destination; the route gives gate and next hop.",
     .params = route_params<Ipv4Family>(),
     .gate_names = {"forward", "local"},
-    .drops = {&route_lookup::kNoRoute, &route_lookup::kRouteDrop, &route_lookup::kTooShort},
+    .drops = {&reason::kNoRoute, &reason::kRouteDrop, &reason::kTooShort},
     .notes = route_notes<Ipv4Family>(),
 }};
 

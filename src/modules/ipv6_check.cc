@@ -5,15 +5,11 @@
 // in: 1   out: 1   drops: one per kind of fault   state: none
 #include "core/module.h"
 #include "modules/ipv6_header.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
 
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
-const DropReason kBadVersion{"bad_version", "the IP version is not 6",
-                             "split by ether_type first, so that only IPv6 comes here"};
 const DropReason kBadPayloadLength{
     "bad_payload_length", "the IPv6 payload length goes beyond the frame",
     "look for truncation on the way, or a tap with a short snap length"};
@@ -26,12 +22,6 @@ const DropReason kBadExtension{
 const DropReason kTooManyExtensions{"too_many_extension_headers",
                                     "the packet has more than 8 extension headers",
                                     "look at the sender; no common protocol needs so many"};
-const DropReason kMartianSource{
-    "martian_source", "the source address cannot be that of a sender (multicast, ::, ::1)",
-    "look for a misconfigured host, or set drop_martians: false"};
-const DropReason kMartianDestination{
-    "martian_destination", "the destination address cannot be routed (::, ::1, ff00::/16)",
-    "look for a misconfigured host, or set drop_martians: false"};
 
 class Ipv6Check final : public Module {
  public:
@@ -50,7 +40,7 @@ class Ipv6Check final : public Module {
       const uint32_t len_bytes = pkt.len_bytes();
       const uint8_t* ip = pkt.data() + l3;
       if (len_bytes < l3 + net::kIpv6Bytes) [[unlikely]] {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       PacketMeta& meta = pkt.meta();
@@ -85,7 +75,7 @@ class Ipv6Check final : public Module {
     const uint32_t l3 = l3_offset_bytes_;
     const uint8_t* ip = pkt.data() + l3;
     const uint32_t total_bytes = net::kIpv6Bytes + net::load16(ip + net::kIp6PayloadLength);
-    if (ip[0] >> 4 != 6) return &kBadVersion;
+    if (ip[0] >> 4 != 6) return &reason::kBadVersion;
     if (total_bytes > pkt.len_bytes() - l3) return &kBadPayloadLength;
     if (ip[net::kIp6HopLimit] == 0) return &kHopLimitZero;
     const UpperLayer6 upper = upper_layer6(ip, total_bytes);
@@ -94,8 +84,8 @@ class Ipv6Check final : public Module {
     if (drops_martians_) {
       const net::Address6 src = net::load_address6(ip + net::kIp6Src);
       const net::Address6 dst = net::load_address6(ip + net::kIp6Dst);
-      if (is_martian_source(src, dst)) return &kMartianSource;
-      if (is_martian_destination(dst)) return &kMartianDestination;
+      if (is_martian_source(src, dst)) return &reason::kMartianSource;
+      if (is_martian_destination(dst)) return &reason::kMartianDestination;
     }
     pkt.set_len_bytes(l3 + total_bytes);
     const uint32_t l4 = upper.offset_bytes == 0 ? 0 : l3 + upper.offset_bytes;
@@ -132,8 +122,9 @@ const Register<Ipv6Check> kIpv6Check{{
                 .type = ParamType::kBool,
                 .default_value = true,
                 .help = "drop packets from or to addresses that no router may forward"}},
-    .drops = {&kTooShort, &kBadVersion, &kBadPayloadLength, &kHopLimitZero, &kBadExtension,
-              &kTooManyExtensions, &kMartianSource, &kMartianDestination},
+    .drops = {&reason::kTooShort, &reason::kBadVersion, &kBadPayloadLength, &kHopLimitZero,
+              &kBadExtension, &kTooManyExtensions, &reason::kMartianSource,
+              &reason::kMartianDestination},
     .notes =
         "Bytes behind the payload length (Ethernet padding) are cut off. Extension headers are "
         "followed to the upper-layer header, up to 8 of them; in later fragments, and behind "

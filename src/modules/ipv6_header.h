@@ -1,17 +1,86 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ipv6_header.h - where the upper-layer header of an IPv6 packet lies, behind its extension
-// headers.
+// ipv6_header.h - the walk over the extension headers of an IPv6 packet, to what lies behind them.
 #pragma once
 
 #include <cstdint>
 
 #include "base/net6.h"
-#include "core/packet.h"
 
 namespace batchplane {
 
 // No honest packet has more; each costs a read of a place that is only known from the one before.
 inline constexpr uint32_t kMaxExtensionHeaders = 8;
+
+// The headers that a walk passes over; it ends at any other.
+template <uint8_t... kKinds>
+struct HeaderKinds {
+  static constexpr bool has(uint8_t kind) { return ((kind == kKinds) || ...); }
+};
+using CommonExtensions =
+    HeaderKinds<net::kNextHopByHop, net::kNextRouting, net::kNextFragment, net::kNextDestination>;
+using TransportExtensions = HeaderKinds<net::kNextHopByHop, net::kNextRouting, net::kNextFragment,
+                                        net::kNextDestination, net::kNextAuthentication>;
+using AllExtensions =
+    HeaderKinds<net::kNextHopByHop, net::kNextRouting, net::kNextFragment, net::kNextDestination,
+                net::kNextAuthentication, net::kNextMobility>;
+
+// What a walk came to. A later fragment ends it: what follows is data.
+struct Extensions6 {
+  enum class End : uint8_t { kWhole, kTruncated, kTooMany };
+  End end = End::kWhole;
+  uint8_t protocol = net::kNextNone;  // named by the last header that was read
+  bool is_fragment = false;           // with an offset, or with more to come
+  bool is_first_fragment = true;      // also of a packet that is no fragment
+  bool has_late_hop_by_hop = false;   // RFC 8200, 4.1: only right behind the IPv6 header
+  bool has_segments_left = false;     // the last destination is not the one in the IPv6 header
+  uint32_t n_headers = 0;             // that were passed over
+  uint32_t fragment_bytes = 0;        // offset of the fragment header; 0 = none
+  uint32_t offset_bytes = net::kIpv6Bytes;  // from the IPv6 header, to what `protocol` names
+};
+
+inline uint32_t extension_bytes6(uint8_t kind, const uint8_t* header) {
+  if (kind == net::kNextFragment) return 8;
+  return kind == net::kNextAuthentication ? (header[1] + 2U) * 4 : (header[1] + 1U) * 8;
+}
+
+// Out of line, so that it costs nothing where there are none.
+template <typename Kinds>
+[[gnu::noinline]] Extensions6 walk_chain6(const uint8_t* ip, uint32_t len_bytes) {
+  Extensions6 found{.protocol = ip[net::kIp6NextHeader]};
+  while (Kinds::has(found.protocol)) {
+    const uint8_t kind = found.protocol;
+    const uint8_t* header = ip + found.offset_bytes;
+    const uint32_t left_bytes = len_bytes - found.offset_bytes;
+    if (found.n_headers == kMaxExtensionHeaders) {
+      return found.end = Extensions6::End::kTooMany, found;
+    }
+    if (left_bytes < 8) return found.end = Extensions6::End::kTruncated, found;
+    found.protocol = header[0];
+    found.has_late_hop_by_hop |= kind == net::kNextHopByHop && found.n_headers != 0;
+    const uint32_t bytes = extension_bytes6(kind, header);
+    if (bytes > left_bytes) return found.end = Extensions6::End::kTruncated, found;
+    found.has_segments_left |= kind == net::kNextRouting && header[3] != 0;
+    if (kind == net::kNextFragment) {
+      const uint32_t place = net::load16(header + 2);
+      found.fragment_bytes = found.offset_bytes;
+      found.is_fragment |= (place & 0xfff9) != 0;
+      found.is_first_fragment = place >> 3 == 0;
+    }
+    ++found.n_headers;
+    found.offset_bytes += bytes;
+    if (!found.is_first_fragment) break;
+  }
+  return found;
+}
+
+// `ip` has `len_bytes` bytes, 40 at least.
+template <typename Kinds>
+inline Extensions6 walk_extensions6(const uint8_t* ip, uint32_t len_bytes) {
+  const uint8_t protocol = ip[net::kIp6NextHeader];
+  if (!Kinds::has(protocol)) [[likely]]
+    return {.protocol = protocol};
+  return walk_chain6<Kinds>(ip, len_bytes);
+}
 
 struct UpperLayer6 {
   enum class Fault : uint8_t { kNone, kTruncated, kTooMany, kMisplaced };
@@ -24,39 +93,18 @@ struct UpperLayer6 {
   [[nodiscard]] bool is_here() const { return fault == Fault::kNone && offset_bytes != 0; }
 };
 
-inline bool is_extension6(uint8_t next) {
-  return next == net::kNextHopByHop || next == net::kNextRouting || next == net::kNextFragment ||
-         next == net::kNextDestination || next == net::kNextAuthentication ||
-         next == net::kNextMobility;
-}
-
-// Walks the chain; `ip` has `len_bytes` bytes, 40 at least, without padding behind them.
+// Strict, as a router that keeps broken chains from others; no padding within `len_bytes`.
 inline UpperLayer6 upper_layer6(const uint8_t* ip, uint32_t len_bytes) {
-  UpperLayer6 found{.protocol = ip[net::kIp6NextHeader], .offset_bytes = net::kIpv6Bytes};
-  bool is_first_fragment = true;
-  for (uint32_t n = 0; is_extension6(found.protocol); ++n) {
-    const uint8_t* header = ip + found.offset_bytes;
-    if (n == kMaxExtensionHeaders) return found.fault = UpperLayer6::Fault::kTooMany, found;
-    if (found.offset_bytes + 8 > len_bytes) {
-      return found.fault = UpperLayer6::Fault::kTruncated, found;
-    }
-    // RFC 8200, 4.1: only right behind the IPv6 header.
-    if (found.protocol == net::kNextHopByHop && n != 0) {
-      return found.fault = UpperLayer6::Fault::kMisplaced, found;
-    }
-    uint32_t bytes = (header[1] + 1U) * 8;
-    if (found.protocol == net::kNextAuthentication) bytes = (header[1] + 2U) * 4;
-    if (found.protocol == net::kNextFragment) {
-      bytes = 8;
-      found.fragment_bytes = found.offset_bytes;
-      is_first_fragment = (net::load16(header + 2) & 0xfff8) == 0;
-    }
-    found.protocol = header[0];
-    if (!is_first_fragment) return found.offset_bytes = 0, found;
-    found.offset_bytes += bytes;
-    if (found.offset_bytes > len_bytes) {
-      return found.fault = UpperLayer6::Fault::kTruncated, found;
-    }
+  using Fault = UpperLayer6::Fault;
+  const Extensions6 chain = walk_extensions6<AllExtensions>(ip, len_bytes);
+  UpperLayer6 found{.protocol = chain.protocol,
+                    .offset_bytes = chain.is_first_fragment ? chain.offset_bytes : 0,
+                    .fragment_bytes = chain.fragment_bytes};
+  if (chain.has_late_hop_by_hop) {
+    found.fault = Fault::kMisplaced;
+  } else if (chain.end != Extensions6::End::kWhole) {
+    const bool is_truncated = chain.end == Extensions6::End::kTruncated;
+    found.fault = is_truncated ? Fault::kTruncated : Fault::kTooMany;
   }
   return found;
 }

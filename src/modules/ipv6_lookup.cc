@@ -11,16 +11,10 @@
 #include "modules/flow_key.h"
 #include "modules/route_commands.h"
 #include "modules/route_syntax.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kNoRoute{"no_route", "no route leads to the packet's destination",
-                          "add a route, or a default route ::/0; on_drop sends unreachable"};
-const DropReason kRouteDrop{"route_drop", "the route to the packet's destination says drop",
-                            "delete or change that route if this is not wanted"};
-const DropReason kTooShort{"too_short", "the packet ends before the headers that are needed here",
-                           "look at the sender; put a check module in front"};
 
 class Ipv6Lookup final : public Module {
  public:
@@ -82,7 +76,7 @@ class Ipv6Lookup final : public Module {
       Packet& pkt = *batch[i];
       const uint32_t l3 = pkt.meta().l3_offset_bytes;
       if (pkt.len_bytes() < l3 + net::kIpv6Bytes) {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       ForwardWord word = hops.forward(ids[i]);
@@ -95,7 +89,7 @@ class Ipv6Lookup final : public Module {
                    : hops.forward(ids[i]);
       }
       if ((word & kForwardSpecial) != 0) {
-        ctx.drop(batch, i, (word & kForwardDrop) != 0 ? kRouteDrop : kNoRoute);
+        ctx.drop(batch, i, (word & kForwardDrop) != 0 ? reason::kRouteDrop : reason::kNoRoute);
         continue;
       }
       ctx.gates[i] = static_cast<GateIndex>(word);
@@ -113,7 +107,7 @@ const Register<Ipv6Lookup> kIpv6Lookup{{
     .help = "Longest-prefix match on the IPv6 destination; the route gives gate and next hop.",
     .params = route_params<Ipv6Family>(),
     .gate_names = {"forward", "local"},
-    .drops = {&kNoRoute, &kRouteDrop, &kTooShort},
+    .drops = {&reason::kNoRoute, &reason::kRouteDrop, &reason::kTooShort},
     .notes = route_notes<Ipv6Family>(),
 }};
 

@@ -7,6 +7,7 @@
 #include "base/net.h"
 #include "modules/match_fields.h"
 #include "modules/rule_table.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -16,9 +17,6 @@ using Table = FlatTable<1>;
 const DropReason kUnknownMac{"unknown_mac",
                              "the destination MAC has no entry and there is no default gate",
                              "add an entry, or set default_gate"};
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 
 constexpr uint64_t kMacMask = 0xffff'ffff'ffffULL;
 
@@ -93,7 +91,7 @@ class L2Table final : public Module {
  private:
   static void judge(Context& ctx, Batch& batch, uint32_t i, uint32_t gate) {
     if (batch[i]->len_bytes() < net::kEthBytes) {
-      ctx.drop(batch, i, kTooShort);
+      ctx.drop(batch, i, reason::kTooShort);
     } else if (gate == kNoDefaultGate) {
       ctx.drop(batch, i, kUnknownMac);
     }
@@ -130,7 +128,7 @@ const Register<L2Table> kL2Table{{
                 .default_value = List{},
                 .help = "[{mac, gate}], at most 65536"},
                default_gate_spec()},
-    .drops = {&kUnknownMac, &kTooShort},
+    .drops = {&kUnknownMac, &reason::kTooShort},
     .notes = "Live commands: add {mac, gate} (changes the gate of an entry that is there), delete "
              "{mac}, replace {entries}, list; add and delete take {items: [...]} for many. Entries "
              "are static: nothing is learned or aged.",

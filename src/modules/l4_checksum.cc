@@ -46,7 +46,7 @@ class L4Checksum final : public Module {
       const uint32_t l3 = l3_offset_of(pkt);
       const uint32_t len_bytes = pkt.len_bytes();
       if (len_bytes < l3) [[unlikely]] {
-        ctx.drop(batch, i, l4::kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       const l4::Place place = l4::find_plain(pkt.data() + l3, len_bytes - l3);
@@ -145,8 +145,8 @@ const Register<L4Checksum> kL4Checksum{{
                 .default_value = false,
                 .help = "check only: UDP over IPv6 without checksum passes, as tunnels may send "
                         "it (RFC 6935)"}},
-    .drops = {&l4::kBadL4Checksum, &l4::kBadL4Length, &l4::kTooShort, &l4::kBadVersion,
-              &l4::kBadHeaderLength, &l4::kBadTotalLength},
+    .drops = {&l4::kBadL4Checksum, &l4::kBadL4Length, &reason::kTooShort, &reason::kBadVersion,
+              &reason::kBadHeaderLength, &reason::kBadTotalLength},
     .notes = "Over IPv4 and IPv6, with options and extension headers. Fragments, other protocols "
              "and packets that a routing header sends on pass as they are; `show` counts them.",
 }};

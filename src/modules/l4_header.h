@@ -5,15 +5,12 @@
 
 #include <cstdint>
 
-#include "base/net.h"
+#include "base/net6.h"
 #include "core/drop_reason.h"
 #include "modules/ipv4_header.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane::l4 {
-
-inline constexpr uint8_t kProtoIcmpv6 = 58;
-inline constexpr uint32_t kIpv6Bytes = 40;
-inline constexpr uint32_t kMostExtensions = 8;
 
 enum class Find : uint8_t {
   kWhole,     // a whole packet: the transport header and all behind it are here
@@ -34,17 +31,6 @@ struct Place {
   uint32_t len_bytes = 0;     // of transport header and payload, as the IP header says
 };
 
-inline const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
-inline const DropReason kBadVersion{"bad_version", "the IP version is not 4",
-                                    "split by ether_type first, so that only IPv4 comes here"};
-inline const DropReason kBadHeaderLength{
-    "bad_header_length", "the IPv4 header is under 20 bytes or longer than the packet",
-    "look at the sender; such packets are broken or forged"};
-inline const DropReason kBadTotalLength{
-    "bad_total_length", "the IPv4 total length is below the header's or above the packet's",
-    "look at the sender; such packets are broken or forged"};
 inline const DropReason kBadL4Length{"bad_l4_length",
                                      "the transport header does not fit the length of the packet",
                                      "look at the sender; such packets are broken or forged"};
@@ -56,13 +42,13 @@ inline const DropReason kBadL4Checksum{
 [[nodiscard]] inline const DropReason* fault_of(Find find) {
   switch (find) {
     case Find::kTooShort:
-      return &kTooShort;
+      return &reason::kTooShort;
     case Find::kBadVersion:
-      return &kBadVersion;
+      return &reason::kBadVersion;
     case Find::kBadHeaderLength:
-      return &kBadHeaderLength;
+      return &reason::kBadHeaderLength;
     case Find::kBadTotalLength:
-      return &kBadTotalLength;
+      return &reason::kBadTotalLength;
     default:
       return nullptr;
   }
@@ -112,7 +98,7 @@ inline const DropReason kBadL4Checksum{
 [[nodiscard]] inline uint32_t checksum_offset(const Place& place) {
   if (place.proto == net::kProtoUdp) return 6;
   if (place.proto == net::kProtoTcp) return 16;
-  return place.proto == (place.is_v6 ? kProtoIcmpv6 : net::kProtoIcmp) ? 2 : 0;
+  return place.proto == (place.is_v6 ? net::kProtoIcmp6 : net::kProtoIcmp) ? 2 : 0;
 }
 // The least length of such a header.
 [[nodiscard]] inline uint32_t least_bytes(uint8_t proto) {

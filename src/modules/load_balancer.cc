@@ -12,6 +12,7 @@
 #include "modules/load_balancer_flows.h"
 #include "modules/maglev.h"
 #include "modules/rule_table.h"
+#include "modules/shared_reasons.h"
 #include "modules/tally.h"
 
 namespace batchplane {
@@ -21,9 +22,6 @@ const DropReason kNoService{"no_service", "no service has the packet's address, 
                             "add the service, or set other_gate for such packets"};
 const DropReason kNoBackend{"no_backend", "the packet's service has no backend",
                             "add a backend, or delete the service"};
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 
 constexpr uint32_t kMostSlots = 1'048'573;  // the greatest prime below 2^20
 
@@ -148,7 +146,7 @@ class LoadBalancer final : public Module {
   void settle(Context& ctx, Batch& batch, const uint16_t* numbers) const noexcept {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       if (numbers[i] == kForTooShort) {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
       } else if (numbers[i] == kForNoBackend) {
         ctx.drop(batch, i, kNoBackend);
       } else if (numbers[i] == kForNoService && other_gate_ < 0) {
@@ -231,7 +229,7 @@ const Register<LoadBalancer> kLoadBalancer{{
                 .help = "gate of packets of no service; -1 drops them",
                 .min = -1,
                 .max = kMaxRuleGates - 1}},
-    .drops = {&kNoService, &kNoBackend, &kTooShort},
+    .drops = {&kNoService, &kNoBackend, &reason::kTooShort},
     .notes =
         "A flow is IP addresses, protocol and ports; all fragments of a packet hash without "
         "ports, and those behind the first belong to services of any port alone. A service of "

@@ -37,18 +37,19 @@ Found find_ipv4(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
 
 Found find_ipv6(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
   const uint32_t l3 = l3_offset_of(pkt);
-  if (pkt.len_bytes() < l3 + kIpv6HeaderBytes) return {LoadBalancerTable::kTooShort, 0};
+  if (pkt.len_bytes() < l3 + net::kIpv6Bytes) return {LoadBalancerTable::kTooShort, 0};
   const uint8_t* ip = pkt.data() + l3;
-  const uint32_t total_bytes = kIpv6HeaderBytes + net::load16(ip + 4);
+  const uint32_t total_bytes = net::kIpv6Bytes + net::load16(ip + 4);
   if (total_bytes > pkt.len_bytes() - l3) return {LoadBalancerTable::kTooShort, 0};
-  const Transport6 transport = find_transport6(ip, total_bytes);
-  const uint8_t proto = transport.proto;
+  const Extensions6 chain = walk_extensions6<TransportExtensions>(ip, total_bytes);
+  const uint8_t proto = chain.protocol;
   const bool needs_port =
-      transport.is_first && (proto == net::kProtoTcp || proto == net::kProtoUdp);
-  if (!transport.is_whole || total_bytes < transport.offset_bytes + (needs_port ? 4 : 0)) {
+      chain.is_first_fragment && (proto == net::kProtoTcp || proto == net::kProtoUdp);
+  if (chain.end == Extensions6::End::kTruncated ||
+      total_bytes < chain.offset_bytes + (needs_port ? 4 : 0)) {
     return {LoadBalancerTable::kTooShort, 0};
   }
-  const uint32_t port = needs_port ? load32_raw(ip + transport.offset_bytes) >> 16 : 0;
+  const uint32_t port = needs_port ? load32_raw(ip + chain.offset_bytes) >> 16 : 0;
   return {table.find(service_key6(ip + 24, proto, port)),
           upper_half(hash_flow6(ip, total_bytes, seed))};
 }

@@ -10,6 +10,7 @@
 #include "core/module.h"
 #include "modules/arp.h"
 #include "modules/kernel_tap.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -18,8 +19,6 @@ const DropReason kTapFull{"tap_full", "the kernel takes packets more slowly than
                           "look for a flood to the router's own addresses; limit it in front"};
 const DropReason kTapTooLong{"tap_too_long", "a packet for the kernel is longer than the TAP's MTU",
                              "raise mtu_bytes of the local_tap, or lower that of the interface"};
-const DropReason kTooShort{"too_short", "the packet ends before the headers that are needed here",
-                           "look at the sender; put a check module in front"};
 
 KernelTapConfig config_of(const Args& args) {
   KernelTapConfig config{.name = args.string("name"),
@@ -59,7 +58,7 @@ class LocalTap final : public Module {
       Packet& pkt = *batch[i];
       const uint32_t l3 = pkt.meta().l3_offset_bytes;
       if (pkt.len_bytes() < l3 + net::kIpv4Bytes) {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       const uint32_t ip_bytes = pkt.len_bytes() - l3;
@@ -127,7 +126,7 @@ const Register<LocalTap> kLocalTap{{
                 .help = "of the interface",
                 .min = 576,
                 .max = 2026}},
-    .drops = {&kTapFull, &kTapTooLong, &kTooShort},
+    .drops = {&kTapFull, &kTapTooLong, &reason::kTooShort},
     .is_egress = true,
     .notes = "Put it behind the gate `other` of icmp_echo; its output goes to an ipv4_lookup. The "
              "kernel's ARP "

@@ -7,13 +7,10 @@
 #include "base/net.h"
 #include "core/module.h"
 #include "modules/live_value.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 
 // Both addresses as they lie at the front of a frame: 8 bytes and 4; `keep` has ones where the
 // frame's own bits stay.
@@ -52,7 +49,7 @@ class MacRewrite final : public Module {
       Packet& pkt = *batch[i];
       uint8_t* data = pkt.data();
       if (pkt.len_bytes() < net::kEthBytes) [[unlikely]] {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       uint64_t front = 0;
@@ -123,7 +120,7 @@ const Register<MacRewrite> kMacRewrite{{
                 .type = ParamType::kMac,
                 .default_value = "",
                 .help = "new source; left out: stays as it is"}},
-    .drops = {&kTooShort},
+    .drops = {&reason::kTooShort},
     .notes = "Live command: set {dst, src}, one or both.",
 }};
 

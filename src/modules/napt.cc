@@ -193,8 +193,9 @@ const Register<Napt> kNapt{{
     .gate_names = {"outside", "inside", "local"},
     .drops = {&nat::kNoMapping, &nat::kFiltered, &nat::kTableFull, &nat::kPortsExhausted,
               &nat::kHostLimit, &nat::kFragmentUnknown, &nat::kFragmentOverlap,
-              &nat::kUnsupportedProtocol, &nat::kIcmpUnsupported, &nat::kOwnSource, &nat::kTooShort,
-              &nat::kBadVersion, &nat::kBadHeaderLength, &nat::kBadTotalLength},
+              &nat::kUnsupportedProtocol, &nat::kIcmpUnsupported, &nat::kOwnSource,
+              &reason::kTooShort, &reason::kBadVersion, &reason::kBadHeaderLength,
+              &reason::kBadTotalLength},
     .notes =
         "RFC 4787, 5382, 5508: mappings do not depend on the remote end, an inside host keeps one "
         "external address, its ports where they are free. Packets for an external address go to "

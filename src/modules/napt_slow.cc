@@ -82,7 +82,7 @@ NaptFate NaptTranslator::translate(const PacketView& view, uint32_t now) noexcep
     if (is_ours && config_.is_unmapped_local) return {kGateLocal};
     return {0, &kUnsupportedProtocol};
   }
-  if (!view.has_bytes(least_l4_bytes(view.proto))) return {0, &kTooShort};
+  if (!view.has_bytes(least_l4_bytes(view.proto))) return {0, &reason::kTooShort};
   if (view.proto == net::kProtoIcmp && !is_icmp_query(view.l4[0])) {
     if (is_icmp_error(view.l4[0])) return translate_error(view, now);
     const bool is_ours = table_->pool().index_of(view.dst()) != kNoExternal;
@@ -183,7 +183,7 @@ uint32_t NaptTranslator::open(const PacketView& view, const NaptKey& key, uint32
 // is neither kept alive nor ended by the error.
 NaptFate NaptTranslator::translate_error(const PacketView& view, uint32_t now) noexcept {
   PacketView quote;
-  if (!view_quote(view, quote)) return {0, &kTooShort};
+  if (!view_quote(view, quote)) return {0, &reason::kTooShort};
   const bool has_ports = is_translated(quote.proto) &&
                          quote.has_bytes(quote.proto == net::kProtoIcmp ? kIcmpId + 2 : 4) &&
                          (quote.proto != net::kProtoIcmp || is_icmp_query(quote.l4[0]));

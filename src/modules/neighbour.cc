@@ -92,7 +92,7 @@ class NeighbourModule final : public Module {
     Packet& pkt = *batch[i];
     if (pkt.len_bytes() < l3 + net::kIpv4Bytes ||
         (l3 < net::kEthBytes && pkt.headroom_bytes() < net::kEthBytes - l3)) {
-      ctx.drop(batch, i, neighbour::kTooShort);
+      ctx.drop(batch, i, reason::kTooShort);
       return;
     }
     const NextHop* hop = routes_->is_built() ? routes_->hops().at(pkt.meta().next_hop) : nullptr;
@@ -186,7 +186,7 @@ const Register<NeighbourModule> kNeighbour{{
                 .help = "tell the links about our addresses at the start (gratuitous ARP)"}},
     .drops = {&neighbour::kUnreachable, &neighbour::kHoldFull, &neighbour::kTableFull,
               &neighbour::kMtuExceeded, &neighbour::kNoInterface, &neighbour::kArpMalformed,
-              &neighbour::kArpConflict, &neighbour::kArpDone, &neighbour::kTooShort},
+              &neighbour::kArpConflict, &neighbour::kArpDone, &reason::kTooShort},
     .notes =
         "Gate N leads to the port of interface N (in the order of the pipeline's interfaces). Send "
         "it "

@@ -48,7 +48,7 @@ class Neighbour6Module final : public Module {
       const uint32_t l3 = pkt.meta().l3_offset_bytes;
       if (pkt.len_bytes() < l3 + net::kIpv6Bytes ||
           (l3 < net::kEthBytes && pkt.headroom_bytes() < net::kEthBytes - l3)) {
-        ctx.drop(batch, i, neighbour::kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
       } else if (resolver_.is_for_us(pkt, l3)) {
         resolver_.handle(ctx, batch, i, l3);
       } else {
@@ -210,7 +210,7 @@ const Register<Neighbour6Module> kNeighbour6{{
     .drops = {&neighbour::kUnreachable, &neighbour::kHoldFull, &neighbour::kTableFull,
               &neighbour::kMtuExceeded, &neighbour::kNoInterface, &neighbour::kNdMalformed,
               &neighbour::kNdConflict, &neighbour::kNdDone, &neighbour::kBeyondScope,
-              &neighbour::kTooShort},
+              &reason::kTooShort},
     .notes =
         "Gate N leads to the port of interface N (in the order of the pipeline's interfaces). Send "
         "it the discovery messages to the router (gate `neighbour` of an icmp6_echo) and the IPv6 "

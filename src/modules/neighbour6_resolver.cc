@@ -107,7 +107,7 @@ void Neighbour6Resolver::handle_solicitation(Context& ctx, Batch& batch, uint32_
     pkt.push_front(net::kEthBytes - l3);
   }
   if (pkt.len_bytes() < frame_bytes && pkt.tailroom_bytes() < frame_bytes - pkt.len_bytes()) {
-    ctx.drop(batch, i, neighbour::kTooShort);
+    ctx.drop(batch, i, reason::kTooShort);
     return;
   }
   pkt.set_len_bytes(frame_bytes);

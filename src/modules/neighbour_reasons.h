@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/drop_reason.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane::neighbour {
 
@@ -28,8 +29,5 @@ inline const DropReason kArpConflict{
     "find the host by its MAC with tcpdump and give it another address"};
 inline const DropReason kArpDone{"arp_done", "an ARP message that did its work (not a loss)",
                                  "none needed"};
-inline const DropReason kTooShort{"too_short",
-                                  "the packet ends before the headers that are needed here",
-                                  "look at the sender; put a check module in front"};
 
 }  // namespace batchplane::neighbour

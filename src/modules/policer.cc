@@ -8,14 +8,12 @@
 #include "core/module.h"
 #include "modules/flow_key.h"
 #include "modules/policer_config.h"
+#include "modules/shared_reasons.h"
 #include "modules/tally.h"
 
 namespace batchplane {
 namespace {
 
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 const char* const kRemedy = "raise rate or burst, or give the colour another action";
 const DropReason kGreenDropped{"policer_green", "a policer's action for green packets is to drop",
                                kRemedy};
@@ -190,7 +188,7 @@ class Policer final : public Module {
     uint32_t n_whole = 0;
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       if (batch[i]->len_bytes() < net::kEthBytes) {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
       } else {
         where[n_whole] = i;
         whole[n_whole++] = batch[i];
@@ -239,7 +237,7 @@ const Register<Policer> kPolicer{{
     .kind = "policer",
     .help = "Colours packets green, yellow or red by the rate at which they come, and acts by it.",
     .params = policer_params(),
-    .drops = {&kGreenDropped, &kYellowDropped, &kRedDropped, &kTooShort},
+    .drops = {&kGreenDropped, &kYellowDropped, &kRedDropped, &reason::kTooShort},
     .notes = "Bytes are those of the IP packet and overhead_bytes. Buckets start full. Only IP "
              "packets get a DSCP. Live command: set {cir_bps, cbs_bytes, .., red_action}, any of "
              "them; mode, per and meters stay.",

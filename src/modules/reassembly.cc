@@ -9,12 +9,11 @@
 #include "core/module.h"
 #include "modules/ipv4_header.h"
 #include "modules/reassembly_table.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
 
-const DropReason kTooShort{"too_short", "the packet ends before the headers that are needed here",
-                           "check what sends such packets; put an ipv4_check in front"};
 const DropReason kReassembled{
     "reassembled", "a fragment that became part of a whole packet (not a loss)", "none needed"};
 const DropReason kMalformed{"fragment_malformed",
@@ -60,7 +59,7 @@ class Reassembly final : public Module {
       Packet& pkt = *batch[i];
       const uint32_t l3 = l3_offset_of(pkt);
       if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       const uint32_t fragment = net::load16(pkt.data() + l3 + net::kIpFragment);
@@ -113,7 +112,7 @@ class Reassembly final : public Module {
     const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
     if (header_bytes < net::kIpv4Bytes || total_bytes < header_bytes ||
         total_bytes > pkt.len_bytes() - l3) {
-      ctx.drop(batch, i, kTooShort);
+      ctx.drop(batch, i, reason::kTooShort);
       return;
     }
     const bool is_last = (fragment & kMoreFragments) == 0;
@@ -308,8 +307,8 @@ const Register<Reassembly> kReassembly{{
                 .help = "how long fragments wait for the others",
                 .min = 1'000'000,
                 .max = 120e9}},
-    .drops = {&kTooShort, &kReassembled, &kMalformed, &kTiny, &kTooLong, &kOverlap, &kDuplicate,
-              &kTooMany, &kTimeout, &kFull},
+    .drops = {&reason::kTooShort, &kReassembled, &kMalformed, &kTiny, &kTooLong, &kOverlap,
+              &kDuplicate, &kTooMany, &kTimeout, &kFull},
     .notes = "Put it where whole packets are needed: in front of NAT, ACL on ports or a load "
              "balancer. Overlapping fragments end their packet, and what still comes of it until "
              "timeout_ns; exact copies are dropped alone. The whole packet goes on when the last "

@@ -5,6 +5,7 @@
 // state: the fields, editable live
 #include "core/live_table.h"
 #include "core/module.h"
+#include "modules/checksum_patch.h"
 #include "modules/item_syntax.h"
 #include "modules/l4_header.h"
 #include "modules/rewrite_fields.h"
@@ -80,7 +81,7 @@ class Rewrite final : public Module {
   // it is no IP packet and no field counts from a transport header.
   const DropReason* read(const Program& program, Layout& at) const noexcept {
     if (!mends_ && !program.needs_l4) return nullptr;
-    if (at.len_bytes < at.l3) return &l4::kTooShort;
+    if (at.len_bytes < at.l3) return &reason::kTooShort;
     if (!program.needs_l4 && at.len_bytes < at.l3 + net::kIpv4Bytes) return nullptr;
     at.place = l4::find_plain(at.data + at.l3, at.len_bytes - at.l3);
     at.is_ip = at.place.find == l4::Find::kWhole;
@@ -103,7 +104,7 @@ class Rewrite final : public Module {
       const uint32_t end = is_l4 ? l4_at + at.place.len_bytes : at.len_bytes;
       places[f] = base + field.offset_bytes;
       if (is_l4 && !at.place.has_header) continue;
-      if (places[f] + field.size_bytes > end) return &l4::kTooShort;
+      if (places[f] + field.size_bytes > end) return &reason::kTooShort;
     }
     Changes changes;
     bool is_skipped = false;
@@ -151,7 +152,7 @@ class Rewrite final : public Module {
     const auto l4_from = static_cast<int32_t>(place.offset_bytes);
     uint64_t summed = 0;  // by the transport's checksum
     if (from_l3 < l4_from && place.is_v6) {
-      summed = within(8, l4::kIpv6Bytes);
+      summed = within(8, net::kIpv6Bytes);
     } else if (from_l3 < l4_from) {
       const uint64_t header =
           within(0, place.offset_bytes) & ~within(net::kIpChecksum, net::kIpChecksum + 2);
@@ -186,10 +187,7 @@ class Rewrite final : public Module {
   }
 
   static void mend_at(uint8_t* p, uint64_t change) noexcept {
-    uint16_t checksum;
-    std::memcpy(&checksum, p, 2);
-    checksum = rewrite::mended(checksum, change);
-    std::memcpy(p, &checksum, 2);
+    store16_raw(p, mended(load16_raw(p), fold16(change)));
   }
 
   List fields_;
@@ -211,7 +209,8 @@ const Register<Rewrite> kRewrite{{
                 .default_value = true,
                 .help = "account for the changes in the checksums of IPv4, TCP, UDP, ICMP and "
                         "ICMPv6 (RFC 1624)"}},
-    .drops = {&l4::kTooShort, &l4::kBadVersion, &l4::kBadHeaderLength, &l4::kBadTotalLength},
+    .drops = {&reason::kTooShort, &reason::kBadVersion, &reason::kBadHeaderLength,
+              &reason::kBadTotalLength},
     .notes = "Values and masks are numbers, \"0x..\" strings, IPv4 addresses (4 bytes) or MACs (6 "
              "bytes); bits outside the mask stay. Later fragments have no transport header: "
              "fields of base l4 are not written there. A UDP checksum of 0 stays. Whoever changes "

@@ -57,8 +57,4 @@ inline uint32_t change_of(uint64_t before, uint64_t after, uint64_t mask, bool i
   return is_odd ? (change << 8 | change >> 8) & 0xffff : change;
 }
 
-inline uint16_t mended(uint16_t checksum, uint64_t change) {
-  return static_cast<uint16_t>(~fold16((0xffffU ^ checksum) + change));
-}
-
 }  // namespace batchplane::rewrite

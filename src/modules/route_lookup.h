@@ -6,17 +6,9 @@
 #include "core/context.h"
 #include "modules/flow_key.h"
 #include "modules/route_table.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane::route_lookup {
-
-inline const DropReason kNoRoute{
-    "no_route", "no route leads to the packet's destination",
-    "add a route, or a default route 0.0.0.0/0; on_drop sends unreachable"};
-inline const DropReason kRouteDrop{"route_drop", "the route to the packet's destination says drop",
-                                   "delete or change that route if this is not wanted"};
-inline const DropReason kTooShort{"too_short",
-                                  "the packet ends before the headers that are needed here",
-                                  "look at the sender; put a check module in front"};
 
 // Destinations in host order; false when some packet is too short to have one.
 inline bool gather(Batch& batch, uint32_t* addresses) noexcept {
@@ -60,7 +52,7 @@ inline ForwardWord forward(Batch& batch, GateIndex* gates, uint32_t first, uint3
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
     if (pkt.len_bytes() < l3 + net::kIpv4Bytes) {
-      ctx.drop(batch, i, kTooShort);
+      ctx.drop(batch, i, reason::kTooShort);
       continue;
     }
     ForwardWord word = hops.forward(ids[i]);
@@ -73,7 +65,7 @@ inline ForwardWord forward(Batch& batch, GateIndex* gates, uint32_t first, uint3
                  : hops.forward(ids[i]);
     }
     if ((word & kForwardSpecial) != 0) {
-      ctx.drop(batch, i, (word & kForwardDrop) != 0 ? kRouteDrop : kNoRoute);
+      ctx.drop(batch, i, (word & kForwardDrop) != 0 ? reason::kRouteDrop : reason::kNoRoute);
       continue;
     }
     ctx.gates[i] = static_cast<GateIndex>(word);

@@ -8,13 +8,10 @@
 #include "core/live_table.h"
 #include "core/module.h"
 #include "modules/flow_key.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 
 constexpr uint32_t kMaxSplitGates = 4096;
 
@@ -150,7 +147,7 @@ class Split final : public Module {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       if (batch[i]->len_bytes() < net::kEthBytes) [[unlikely]] {
         ctx.gates[i] = 0;
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       ctx.gates[i] = table.pick(hash_flow(*batch[i], seed_));
@@ -190,7 +187,7 @@ const Register<Split> kSplit{{
                 .default_value = 1,
                 .help = "of the random draws and the flow hash; same seed, same choices",
                 .min = 0}},
-    .drops = {&kTooShort},
+    .drops = {&reason::kTooShort},
     .notes = "A flow is IP addresses, protocol and ports; of fragments, addresses and protocol; of "
              "other frames, the Ethernet header. Live command: set {weights}.",
 }};

@@ -30,7 +30,7 @@ const DropReason* translate_slowly(const StaticRules& rules, uint8_t* ip,
   const bool is_later = (net::load16(ip + net::kIpFragment) & nat::kFragmentOffsetBits) != 0;
   const uint32_t checksum_at = nat::checksum_offset(view.proto);
   // A first fragment that ends before the checksum could not be mended.
-  if (!is_later && checksum_at != 0 && !view.has_bytes(checksum_at + 2)) return &nat::kTooShort;
+  if (!is_later && checksum_at != 0 && !view.has_bytes(checksum_at + 2)) return &reason::kTooShort;
   PacketView quote;
   const bool has_quote = view.proto == net::kProtoIcmp && !is_later &&
                          nat::is_icmp_error(view.l4[0]) && view_quote(view, quote);
@@ -127,13 +127,12 @@ class StaticNat final : public Module {
       const uint64_t new_ends = ends ^ (uint64_t{dst.flip} << 32 | src.flip);
       const uint32_t both = src.growth + dst.growth;
       const uint32_t growth = (both & 0xffff) + (both >> 16);
-      const uint16_t ip_sum = nat::load16_raw(ip + net::kIpChecksum);
-      const uint16_t l4_sum = nat::load16_raw(ip + sum_at);
+      const uint16_t ip_sum = load16_raw(ip + net::kIpChecksum);
+      const uint16_t l4_sum = load16_raw(ip + sum_at);
       std::memcpy(ip + net::kIpSrc, &new_ends, 8);
-      nat::store16_raw(ip + net::kIpChecksum, nat::mended(ip_sum, growth));
-      nat::store16_raw(ip + sum_at, sum_at == nat::kPlainTcpChecksum
-                                        ? nat::mended(l4_sum, growth)
-                                        : nat::mended_udp(l4_sum, growth));
+      store16_raw(ip + net::kIpChecksum, mended(ip_sum, growth));
+      store16_raw(ip + sum_at, sum_at == nat::kPlainTcpChecksum ? mended(l4_sum, growth)
+                                                                : mended_udp(l4_sum, growth));
     }
   }
   static std::unique_ptr<StaticRules> checked(const std::vector<StaticPair>& pairs,
@@ -180,7 +179,8 @@ const Register<StaticNat> kStaticNat{{
                 .help = "source: inside sources become outside ones; destination: outside "
                         "destinations become inside ones; both; of pairs that do not say it",
                 .choices = {"source", "destination", "both"}}},
-    .drops = {&nat::kTooShort, &nat::kBadVersion, &nat::kBadHeaderLength, &nat::kBadTotalLength},
+    .drops = {&reason::kTooShort, &reason::kBadVersion, &reason::kBadHeaderLength,
+              &reason::kBadTotalLength},
     .notes = "Addresses that no pair has stay as they are. ICMP errors are translated with the "
              "packets that they quote. Live commands: add {inside, outside, direction} (changes "
              "the direction of a pair that is there), delete {inside, outside}, replace {pairs}, "

@@ -6,6 +6,7 @@
 #include "base/net.h"
 #include "core/module.h"
 #include "modules/ipv4_header.h"
+#include "modules/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 const DropReason kTtlExpired{
     "ttl_expired", "the packet's TTL ended at this router",
     "look for a routing loop, or a traceroute; on_drop sends time exceeded"};
-
-const DropReason kTooShort{
-    "too_short", "the packet ends before the headers that are needed here",
-    "check what sends such packets; a truncating tap or port may be the cause"};
 
 class Ttl final : public Module {
  public:
@@ -32,7 +29,7 @@ class Ttl final : public Module {
       const uint32_t l3 = l3_offset_of(pkt);
       uint8_t* ip = pkt.data() + l3;
       if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
-        ctx.drop(batch, i, kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       if (ip[net::kIpTtl] <= 1) [[unlikely]] {
@@ -54,7 +51,7 @@ const Register<Ttl> kTtl{{
                 .type = ParamType::kBool,
                 .default_value = true,
                 .help = "update the header checksum incrementally (RFC 1624)"}},
-    .drops = {&kTooShort, &kTtlExpired},
+    .drops = {&reason::kTooShort, &kTtlExpired},
 }};
 
 }  // namespace

@@ -43,7 +43,7 @@ class VlanPop final : public Module {
   [[gnu::noinline]] void pop_slowly(Context& ctx, Batch& batch, uint32_t i) const noexcept {
     Packet& pkt = *batch[i];
     const vlan::TagCount tags = vlan::count_tags(pkt.data(), pkt.len_bytes(), max_tags_);
-    if (tags.is_cut) return ctx.drop(batch, i, frame::kTooShort);
+    if (tags.is_cut) return ctx.drop(batch, i, reason::kTooShort);
     if (tags.n > max_tags_) return ctx.drop(batch, i, frame::kTooManyTags);
     if (tags.n == 0 && drops_untagged_) return ctx.drop(batch, i, frame::kNotTagged);
     if (tags.n == 0) return;
@@ -73,7 +73,7 @@ const Register<VlanPop> kVlanPop{{
                 .help = "what becomes of frames without a tag: drop (not_tagged) or pass",
                 .choices = {"drop", "pass"}},
                vlan::max_tags_spec()},
-    .drops = {&frame::kTooShort, &frame::kTooManyTags, &frame::kNotTagged},
+    .drops = {&reason::kTooShort, &frame::kTooManyTags, &frame::kNotTagged},
     .notes = "Tags have the types 0x8100 and 0x88a8. The network header's place is noted anew.",
 }};
 

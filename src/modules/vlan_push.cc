@@ -74,7 +74,7 @@ class VlanPush final : public Module {
       if (len_bytes - net::kEthBytes > kMaxFrameBytes - kTaggedBytes ||
           pkt.headroom_bytes() < vlan::kTagBytes) [[unlikely]] {
         ctx.drop(batch, i,
-                 len_bytes < net::kEthBytes                     ? frame::kTooShort
+                 len_bytes < net::kEthBytes                     ? reason::kTooShort
                  : len_bytes > kMaxFrameBytes - vlan::kTagBytes ? frame::kFrameTooLong
                                                                 : frame::kNoHeadroom);
         continue;
@@ -110,7 +110,7 @@ class VlanPush final : public Module {
     const uint8_t* const data = batch[i]->data();
     const vlan::TagCount tags = vlan::count_tags(data, batch[i]->len_bytes(), max_tags_);
     if (tags.is_cut || tags.n >= max_tags_) {
-      ctx.drop(batch, i, tags.is_cut ? frame::kTooShort : frame::kTooManyTags);
+      ctx.drop(batch, i, tags.is_cut ? reason::kTooShort : frame::kTooManyTags);
       return false;
     }
     l3 += tags.n * vlan::kTagBytes;
@@ -127,7 +127,7 @@ const Register<VlanPush> kVlanPush{{
     .kind = "vlan_push",
     .help = "Puts a VLAN tag in front of those that a frame has.",
     .params = joined(tag_params(), {vlan::max_tags_spec()}),
-    .drops = {&frame::kTooShort, &frame::kTooManyTags, &frame::kNoHeadroom, &frame::kFrameTooLong},
+    .drops = {&reason::kTooShort, &frame::kTooManyTags, &frame::kNoHeadroom, &frame::kFrameTooLong},
     .notes = "The new tag is the outer one. Live command: set {vid, pcp, dei, tpid}, some or all.",
 }};
 

@@ -7,14 +7,12 @@
 #include "modules/frame_reasons.h"
 #include "modules/ipv4_header.h"
 #include "modules/rule_table.h"
+#include "modules/shared_reasons.h"
 #include "modules/vlan_header.h"
 #include "modules/vlan_rules.h"
 
 namespace batchplane {
 namespace {
-
-const DropReason kNoMatch{"no_match", "no rule matches the packet and there is no default gate",
-                          "add a rule, or set default_gate"};
 
 class VlanSplit final : public Module {
  public:
@@ -95,7 +93,7 @@ class VlanSplit final : public Module {
     const uint8_t* const data = pkt.data();
     const vlan::TagCount tags = vlan::count_tags(data, pkt.len_bytes(), max_tags_);
     ctx.gates[i] = 0;
-    if (tags.is_cut) return ctx.drop(batch, i, frame::kTooShort);
+    if (tags.is_cut) return ctx.drop(batch, i, reason::kTooShort);
     if (tags.n > max_tags_) return ctx.drop(batch, i, frame::kTooManyTags);
     if (tags.n == 0) {
       if (untagged_gate_ == kNoDefaultGate) return ctx.drop(batch, i, frame::kNotTagged);
@@ -121,7 +119,7 @@ class VlanSplit final : public Module {
     PacketMeta& meta = batch[i]->meta();
     meta.l3_offset_bytes = static_cast<uint8_t>(net::kEthBytes + n_tags * vlan::kTagBytes);
     if ((entry & VlanEntry::kIsRule) == 0) {
-      if (default_gate_ == kNoDefaultGate) return ctx.drop(batch, i, kNoMatch);
+      if (default_gate_ == kNoDefaultGate) return ctx.drop(batch, i, reason::kNoMatch);
       ctx.gates[i] = static_cast<GateIndex>(default_gate_);
       return;
     }
@@ -168,7 +166,7 @@ const Register<VlanSplit> kVlanSplit{{
                 .max = kMaxRuleGates - 1},
                default_gate_spec(),
                vlan::max_tags_spec()},
-    .drops = {&kNoMatch, &frame::kNotTagged, &frame::kTooManyTags, &frame::kTooShort},
+    .drops = {&reason::kNoMatch, &frame::kNotTagged, &frame::kTooManyTags, &reason::kTooShort},
     .notes = "A rule with inner_vid wins over one of the outer VLAN alone. The network header's "
              "place is noted. Live commands: add {vid, inner_vid, gate, vrf} (changes a rule that "
              "is there), delete {vid, inner_vid}, replace {rules}, list; add and delete take "

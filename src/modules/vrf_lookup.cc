@@ -170,8 +170,7 @@ const Register<VrfLookup> kVrfLookup{{
     .help = "Longest-prefix match on the IPv4 destination in the table of the packet's VRF.",
     .params = params(),
     .gate_names = {"forward", "local"},
-    .drops = {&route_lookup::kNoRoute, &route_lookup::kRouteDrop, &kUnknownVrf,
-              &route_lookup::kTooShort},
+    .drops = {&reason::kNoRoute, &reason::kRouteDrop, &kUnknownVrf, &reason::kTooShort},
     .notes = "All tables share the gates; next-hop ids are each table's own. Live commands name "
              "their VRF: add {vrf, prefix, gate}. " +
              route_notes<Ipv4Family>(),

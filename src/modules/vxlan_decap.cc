@@ -4,6 +4,7 @@
 // in: 1   out: up to 4096 gates   state: the VNIs, editable live
 // drops: unknown_vni, unknown_remote, not_vxlan, bad_vxlan, bad_l4_checksum, ecn_mismatch,
 // too_short, bad_version, bad_header_length, bad_total_length
+#include "modules/checksum_patch.h"
 #include "modules/item_book.h"
 #include "modules/l4_header.h"
 #include "modules/rule_table.h"
@@ -90,7 +91,7 @@ class VxlanDecap final : public Module {
       const uint32_t l3 = l3_offset_of(pkt);
       ctx.gates[i] = 0;
       if (pkt.len_bytes() < l3) [[unlikely]] {
-        ctx.drop(batch, i, l4::kTooShort);
+        ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       uint8_t* const ip = pkt.data() + l3;
@@ -203,9 +204,7 @@ class VxlanDecap final : public Module {
     const uint32_t after = (before & ~(vxlan::kEcnMask << shift)) | outer << shift;
     net::store16(ip, static_cast<uint16_t>(after));
     if (type != net::kTypeIpv4) return true;
-    const uint32_t sum =
-        (~net::load16(ip + net::kIpChecksum) & 0xffffU) + (~before & 0xffffU) + after;
-    net::store16(ip + net::kIpChecksum, static_cast<uint16_t>(~fold16(sum)));
+    mend_checksum(ip + net::kIpChecksum, before, after);
     return true;
   }
 
@@ -255,7 +254,8 @@ const Register<VxlanDecap> kVxlanDecap{{
           .min = -1,
           .max = kMaxRuleGates - 1}},
     .drops = {&kUnknownVni, &kUnknownRemote, &kNotVxlan, &kBadVxlan, &l4::kBadL4Checksum,
-              &kEcnMismatch, &l4::kTooShort, &l4::kBadHeaderLength, &l4::kBadTotalLength},
+              &kEcnMismatch, &reason::kTooShort, &reason::kBadHeaderLength,
+              &reason::kBadTotalLength},
     .notes =
         "Put it behind the gate `local` of a lookup. Fragments of tunnelled packets are not "
         "put together: they count as other packets. Live commands: add {vni, gate, "

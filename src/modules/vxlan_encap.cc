@@ -48,7 +48,7 @@ inline Inner read_inner(Packet& pkt, const uint8_t* data, uint32_t len_bytes) {
   const uint8_t* const ip = data + l3;
   if (type == vxlan::kIpv4Raw) [[likely]]
     return {hash_flow(pkt, 0), ip[1], ip[net::kIpTtl]};
-  if (type != vxlan::kIpv6Raw || len_bytes < l3 + vxlan::kIpv6Bytes) {
+  if (type != vxlan::kIpv6Raw || len_bytes < l3 + net::kIpv6Bytes) {
     return {.hash = hash_flow(pkt, 0)};
   }
   return {vxlan::hash_ipv6(ip, len_bytes - l3, 0), net::load16(ip) >> 4 & 0xffU, ip[7]};
@@ -168,7 +168,7 @@ class VxlanEncap final : public Module {
   [[gnu::noinline]] static void refuse(Context& ctx, Batch& batch, uint32_t i,
                                        const OuterHeader* tunnel) noexcept {
     const uint32_t len_bytes = batch[i]->len_bytes();
-    if (len_bytes < net::kEthBytes) return ctx.drop(batch, i, frame::kTooShort);
+    if (len_bytes < net::kEthBytes) return ctx.drop(batch, i, reason::kTooShort);
     if (tunnel == nullptr) return ctx.drop(batch, i, kUnknownTunnel);
     ctx.drop(batch, i,
              len_bytes > kMaxFrameBytes - vxlan::kOuterBytes ? frame::kFrameTooLong
@@ -235,7 +235,7 @@ const Register<VxlanEncap> kVxlanEncap{{
     .kind = "vxlan_encap",
     .help = "Puts frames into VXLAN tunnels over IPv4.",
     .params = params(),
-    .drops = {&kUnknownTunnel, &frame::kNoHeadroom, &frame::kFrameTooLong, &frame::kTooShort},
+    .drops = {&kUnknownTunnel, &frame::kNoHeadroom, &frame::kFrameTooLong, &reason::kTooShort},
     .notes = "Adds 50 bytes. The outer source port, 49152 to 65535, is a hash of the inner flow; "
              "the outer UDP checksum is 0. Live commands: add {id, vni, remote, local, ..} "
              "(changes a tunnel that is there), delete {id}, replace {tunnels}, list; add and "

@@ -25,12 +25,11 @@ inline constexpr uint32_t kEcnEct0 = 2;
 
 inline constexpr uint16_t kIpv4Raw = 0x0008;  // types as they lie in memory
 inline constexpr uint16_t kIpv6Raw = 0xdd86;
-inline constexpr uint32_t kIpv6Bytes = 40;
 
 inline uint64_t hash_ipv6(const uint8_t* ip, uint32_t room_bytes, uint64_t seed) {
   uint64_t rest = uint64_t{ip[6]} << 32;
   const bool has_ports = ip[6] == net::kProtoTcp || ip[6] == net::kProtoUdp;
-  if (has_ports && room_bytes >= kIpv6Bytes + 4) rest |= load32_raw(ip + kIpv6Bytes);
+  if (has_ports && room_bytes >= net::kIpv6Bytes + 4) rest |= load32_raw(ip + net::kIpv6Bytes);
   const uint64_t src = mix_words(load64_raw(ip + 8), load64_raw(ip + 16), seed);
   return mix_words(src ^ load64_raw(ip + 24), load64_raw(ip + 32), rest);
 }

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "module_case.h"
-#include "module_cases_load_balancer.h"
-#include "module_cases_policy.h"
-#include "module_cases_l2.h"
 #include "module_cases_fragment.h"
 #include "module_cases_ipv6.h"
+#include "module_cases_l2.h"
+#include "module_cases_load_balancer.h"
 #include "module_cases_nat.h"
+#include "module_cases_policy.h"
 
 namespace batchplane::fuzz {
 
@@ -76,13 +76,8 @@ inline const ModuleCase kRouterCases[] = {
 // Families of modules have files of their own, module_cases_<family>.h; each is one line here.
 inline std::vector<ModuleCase> module_cases() {
   const std::span<const ModuleCase> families[] = {
-      kRouterCases,
-      kLoadBalancerCases,
-      kPolicyCases,
-      kL2Cases,
-      kIpv6Cases,
-      kNatCases,
-      kFragmentCases,
+      kRouterCases, kLoadBalancerCases, kPolicyCases,   kL2Cases,
+      kIpv6Cases,   kNatCases,          kFragmentCases,
   };
   std::vector<ModuleCase> all;
   for (const auto& family : families) all.insert(all.end(), family.begin(), family.end());
