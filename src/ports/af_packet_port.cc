@@ -56,8 +56,9 @@ AfPacketPort::AfPacketPort(const Args& args)
     require_interface(interface_, where_);
     index_ = interface_index(interface_);
     mac_ = interface_mac(interface_);
+    kernel_mtu_bytes_ = interface_mtu_bytes(interface_);
     const uint32_t wanted = args.u32("mtu_bytes");
-    mtu_bytes_ = wanted != 0 ? wanted : interface_mtu_bytes(interface_);
+    mtu_bytes_ = wanted != 0 ? wanted : kernel_mtu_bytes_.load();
     mtu_bytes_ = std::min(mtu_bytes_, kMaxFrameBytes - kFrameOverheadBytes);
     open_rings(args.u32("rx_slots"), args.u32("tx_slots"));
   } catch (...) {
@@ -137,6 +138,8 @@ void AfPacketPort::start(PacketPool& pool) {
 }
 
 uint32_t AfPacketPort::ready_frames(uint32_t max) const noexcept {
+  // Once around at most: a ring may be shorter than a batch.
+  max = std::min(max, rx_.n_frames);
   uint32_t n = 0;
   uint32_t at = rx_.at;
   while (n < max && (status_of(rx_.frame(at)) & TP_STATUS_USER) != 0) {
@@ -207,16 +210,29 @@ void AfPacketPort::tell_kernel() noexcept {
   if (send(fd_, nullptr, 0, MSG_DONTWAIT) < 0) tx_busy_.add(1);
 }
 
+// The kernel passes over such frames without a word. Only 802.1Q tags come on top of its MTU.
+bool AfPacketPort::is_too_long(Packet& pkt) const noexcept {
+  const uint32_t most_bytes = net::kEthBytes + kernel_mtu_bytes_.load(std::memory_order_relaxed);
+  const uint32_t len_bytes = pkt.len_bytes();
+  if (len_bytes > tx_.frame_bytes - kTxDataAt) return true;
+  if (len_bytes <= most_bytes) return false;
+  return len_bytes > most_bytes + 4 || net::load16(pkt.data() + 12) != net::kTypeVlan;
+}
+
 uint32_t AfPacketPort::tx_burst(Packet** pkts, uint32_t n) noexcept {
   if (n == 0) return 0;
   uint32_t taken = 0;
+  uint64_t n_too_long = 0;
   uint64_t bytes = 0;
   for (; taken < n; ++taken) {
     tpacket2_hdr* frame = tx_.current();
     const uint32_t status = status_of(frame);
     if ((status & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING)) != 0) break;
+    if (is_too_long(*pkts[taken])) [[unlikely]] {
+      ++n_too_long;
+      continue;
+    }
     const uint32_t len_bytes = pkts[taken]->len_bytes();
-    if (len_bytes > tx_.frame_bytes - kTxDataAt) break;
     std::memcpy(reinterpret_cast<uint8_t*>(frame) + kTxDataAt, pkts[taken]->data(), len_bytes);
     frame->tp_len = len_bytes;
     set_status(frame, TP_STATUS_SEND_REQUEST);
@@ -225,8 +241,9 @@ uint32_t AfPacketPort::tx_burst(Packet** pkts, uint32_t n) noexcept {
   }
   tell_kernel();
   has_sent_ = true;
-  counters_.tx_pkts.add(taken);
+  counters_.tx_pkts.add(taken - n_too_long);
   counters_.tx_bytes.add(bytes);
+  tx_too_long_pkts_.add(n_too_long);
   counters_.tx_refused_pkts.add(n - taken);
   if (taken != 0) PacketPool::free_bulk(pkts, taken);
   return taken;
@@ -259,12 +276,22 @@ uint32_t AfPacketPort::max_frame_bytes() const {
 
 bool AfPacketPort::is_there() const { return interface_index(interface_) == index_; }
 
-bool AfPacketPort::is_up() const { return is_there() && is_interface_running(interface_); }
+// Asked now and then; a changed MTU is seen with it.
+bool AfPacketPort::is_up() const {
+  if (!is_there()) return false;
+  const uint32_t kernel_mtu_bytes = interface_mtu_bytes(interface_);
+  if (kernel_mtu_bytes != 0) kernel_mtu_bytes_.store(kernel_mtu_bytes, std::memory_order_relaxed);
+  return is_interface_running(interface_);
+}
 
 Value AfPacketPort::show() const {
-  return Dict{{"interface", interface_},        {"is_there", is_there()},
-              {"promiscuous", is_promiscuous_}, {"rx_starved_polls", rx_starved_polls_.get()},
-              {"tx_busy", tx_busy_.get()},      {"offloads", offload_facts(interface_)}};
+  return Dict{{"interface", interface_},
+              {"is_there", is_there()},
+              {"promiscuous", is_promiscuous_},
+              {"rx_starved_polls", rx_starved_polls_.get()},
+              {"tx_busy", tx_busy_.get()},
+              {"tx_too_long_pkts", tx_too_long_pkts_.get()},
+              {"offloads", offload_facts(interface_)}};
 }
 
 PortKindInfo af_packet_port_kind() {

@@ -8,6 +8,7 @@
 
 #include <linux/if_packet.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -56,6 +57,7 @@ class AfPacketPort final : public Port {
   [[noreturn]] void fail(const std::string& what, const std::string& fix) const;
   [[nodiscard]] uint32_t ready_frames(uint32_t max) const noexcept;
   bool receive(const tpacket2_hdr* frame, Packet& pkt) const noexcept;
+  [[nodiscard]] bool is_too_long(Packet& pkt) const noexcept;
   void tell_kernel() noexcept;
   // An interface that was removed and made again under its name is another one.
   [[nodiscard]] bool is_there() const;
@@ -65,6 +67,7 @@ class AfPacketPort final : public Port {
   const bool is_promiscuous_;
   uint32_t index_ = 0;
   uint32_t mtu_bytes_ = 0;
+  mutable std::atomic<uint32_t> kernel_mtu_bytes_ = 0;
   net::Mac mac_{};
   int fd_ = -1;
   void* mapped_ = nullptr;
@@ -76,6 +79,7 @@ class AfPacketPort final : public Port {
   PortCounters counters_;
   Counter rx_starved_polls_;
   Counter tx_busy_;                      // the kernel put a send off
+  Counter tx_too_long_pkts_;             // freed: the kernel would not send them
   mutable uint64_t rx_missed_pkts_ = 0;  // control thread: reading the kernel's count clears it
 };
 

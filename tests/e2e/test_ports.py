@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 from commands import Commands
@@ -90,3 +92,105 @@ def test_a_link_that_comes_back_is_used_again(lab: Lab, router: Commands) -> Non
     wait_until(
         lambda: "1 received" in lab.hosts["a"].run(*ping, is_good=False), "traffic passes again", 30
     )
+
+
+SHORT_RING = """
+name: short
+engine: {batch_pkts: 256}
+ports:
+  left: {kind: af_packet, interface: lan0, rx_slots: 32}
+modules:
+  in: {kind: port_in, port: left}
+  out: {kind: sink}
+connect:
+  - in -> out
+"""
+_MANY_FRAMES = """
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+for i in range(100):
+    s.send(bytes.fromhex("0200000000bb0200000000aa88b5") + bytes([i]) * 60)
+"""
+
+
+def test_a_full_ring_shorter_than_a_batch_is_read_once(lab: Lab, folder: Path) -> None:
+    """The daemon sleeps while more arrives than its ring holds; then each frame comes in once."""
+    commands = Commands(folder, lab.router)
+    pipeline = folder / "short.yaml"
+    pipeline.write_text(SHORT_RING)
+    commands.good("start", str(pipeline))
+    try:
+        for rounds in range(1, 4):
+            os.kill(commands.pid("short"), signal.SIGSTOP)
+            lab.hosts["a"].python(_MANY_FRAMES)
+            os.kill(commands.pid("short"), signal.SIGCONT)
+            stats = wait_until(
+                lambda most=100 * rounds: next(
+                    (
+                        port["stats"]
+                        for port in commands.json("show", "ports")
+                        if port["stats"]["rx_pkts"] + port["stats"]["rx_missed_pkts"] >= most
+                    ),
+                    None,
+                ),
+                "every frame came in or was missed",
+            )
+            assert stats["rx_pkts"] == 32 * rounds, stats
+            assert stats["rx_missed_pkts"] == 68 * rounds, stats
+    finally:
+        commands.stop("short")
+
+
+BRIDGE = """
+name: bridge
+ports:
+  left: {kind: af_packet, interface: lan0}
+  right: {kind: af_packet, interface: wan0}
+modules:
+  in: {kind: port_in, port: left}
+  out: {kind: port_out, port: right}
+connect:
+  - in -> out
+"""
+_LONG_AND_SHORT = """
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+for size, type in ((60, "88b5"), (1515, "88b5"), (1518, "81000007"), (1519, "81000007"),
+                   (3000, "88b5"), (1514, "88b5")):
+    s.send((bytes.fromhex("0200000000bb0200000000aa" + type) + bytes(size))[:size])
+"""
+
+
+def test_frames_that_the_kernel_would_not_send_are_counted(lab: Lab, folder: Path) -> None:
+    """They are not counted as sent, and those behind them go out."""
+    for space, device in ((lab.router, "lan0"), (lab.hosts["a"], "eth0")):
+        space.run("ip", "link", "set", device, "mtu", "9000")
+    commands = Commands(folder, lab.router)
+    pipeline = folder / "bridge.yaml"
+    pipeline.write_text(BRIDGE)
+    commands.good("start", str(pipeline))
+    received = Path(f"/proc/{lab.hosts['b'].pid}/net/dev")
+
+    def arrived() -> int:
+        return int(received.read_text().split("eth0:")[1].split()[1])
+
+    try:
+        before = arrived()
+        lab.hosts["a"].python(_LONG_AND_SHORT)
+        right = wait_until(
+            lambda: next(
+                (
+                    port
+                    for port in commands.json("show", "ports")
+                    if port["name"] == "right" and port["facts"]["tx_too_long_pkts"] == 3
+                ),
+                None,
+            ),
+            "long frames are counted",
+        )
+        wait_until(lambda: arrived() == before + 3, "the others arrive")
+        assert right["stats"]["tx_pkts"] == 3, right
+    finally:
+        commands.stop("bridge")
