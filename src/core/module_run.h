@@ -47,8 +47,8 @@ inline void run_egress(void* module, Context& ctx, Packet** pkts, uint32_t n) no
   EgressNotes notes;
   for (uint32_t i = 0; i < n; ++i) {
     notes.entry_ns[i] = pkts[i]->meta().entry_ns;
-    notes.flow[i] = self.has_static_flow() ? self.static_flow()
-                                           : self.flow_of(pkts[i]->meta().path_state);
+    notes.flow[i] =
+        self.has_static_flow() ? self.static_flow() : self.flow_of(pkts[i]->meta().path_state);
   }
   run_plain<T>(module, ctx, pkts, n);
   for (uint32_t i = 0; i < n; ++i) {

@@ -204,10 +204,12 @@ const Register<Fragment> kFragment{{
                 .help = "what becomes of longer packets that may not be cut",
                 .choices = {"pass", "drop"}}},
     .drops = {&reason::kTooShort, &kNoRoom, &neighbour::kMtuExceeded},
-    .notes = "Put it between the lookup and the neighbour module. Packets that may not be cut (DF) "
-             "pass as they are, and the neighbour module drops them for mtu_exceeded; with df: drop "
-             "they end here, which tells the sender its own addresses where a NAT follows. Options go into "
-             "later fragments as their copied bits say.",
+    .notes =
+        "Put it between the lookup and the neighbour module. Packets that may not be cut (DF) "
+        "pass as they are, and the neighbour module drops them for mtu_exceeded; with df: drop "
+        "they end here, which tells the sender its own addresses where a NAT follows. Options go "
+        "into "
+        "later fragments as their copied bits say.",
 }};
 
 }  // namespace

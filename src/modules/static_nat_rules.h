@@ -95,7 +95,7 @@ struct alignas(64) StaticRules {
   explicit StaticRules(const std::vector<StaticPair>& pairs);
   uint32_t n_source = 0;
   uint32_t n_destination = 0;
-  ChangeRule only;  // of either table, when there is one rule in all
+  ChangeRule only;          // of either table, when there is one rule in all
   ChangeTable source;       // inside -> outside
   ChangeTable destination;  // outside -> inside
 };
