@@ -178,7 +178,9 @@ def test_the_table_shows_targets_and_lines_up() -> None:
 def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert [b.name for b in run.chosen("tables,hop")] == ["hop", "tables"]
     assert run.chosen("") == run.BENCHMARKS
-    with pytest.raises(SystemExit, match="there is no benchmark 'hops'; choose from l2l3, hop"):
+    with pytest.raises(
+        SystemExit, match="there is no benchmark 'hops'; choose from l2l3, gateway, hop"
+    ):
         run.chosen("hops")
 
 
