@@ -45,8 +45,11 @@ AclPorts ports_in(const Dict& dict, const std::string& key, const std::string& w
     return *found;
   };
   if (it->second.is_int()) {
-    const auto port = static_cast<uint32_t>(std::clamp<int64_t>(it->second.as_int(), -1, 0x10000));
-    return make_acl_ports(port, port, at);
+    const int64_t port = it->second.as_int();
+    if (port < 0 || port > 0xffff) {
+      throw ConfigError("port " + std::to_string(port) + " is out of range", at, "0 to 65535");
+    }
+    return make_acl_ports(static_cast<uint32_t>(port), static_cast<uint32_t>(port), at);
   }
   if (!it->second.is_string()) throw ConfigError("expected ports", at, "such as 80 or 1024-65535");
   const std::string& text = it->second.as_string();

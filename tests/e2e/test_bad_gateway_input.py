@@ -39,7 +39,7 @@ BROKEN = {
     ),
     "acl_port_too_large": (
         "acl, rules: [{dst_ports: 70000, proto: tcp, action: deny}]",
-        ["rules[0]", "out of range", "65535"],
+        ["rules[0]", "port 70000", "0 to 65535"],
     ),
     "acl_host_bits": ("acl, rules: [{src: 10.0.0.1/8, action: deny}]", ["rules[0]", "10.0.0.0/8"]),
     "acl_both_families": (
