@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/text_file.h"
 #include "modules/acl_classifier.h"
 
 namespace batchplane {
@@ -182,7 +183,7 @@ uint64_t acl_memory_bytes(const Dict& params) {
     n_rules += count.is_int() ? count.as_int() : 0;
   }
   if (const auto it = params.find("rules_file"); it != params.end() && it->second.is_string()) {
-    std::ifstream in(it->second.as_string());
+    std::ifstream in = try_open_text_file(it->second.as_string());
     for (std::string line; std::getline(in, line);) ++n_rules;
   }
   return AclClassifier::memory_bytes(

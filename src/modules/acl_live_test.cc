@@ -41,7 +41,10 @@ TEST(AclLive, ALiveEditThatFailsChangesNothing) {
   refused("delete", Dict{{"name", "none"}});
   refused("delete", Dict{});
   refused("replace", Dict{});
-  refused("replace", Dict{{"rules_file", "/nowhere"}});
+  for (const char* no_file : {"/nowhere", "/tmp", "/dev/zero"}) {
+    refused("replace", Dict{{"rules_file", no_file}});
+    refused("add", Dict{{"file", no_file}});
+  }
   refused("flush", Dict{});
 }
 

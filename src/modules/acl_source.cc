@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/net.h"
 #include "base/rng.h"
+#include "base/text_file.h"
 #include "modules/acl_rule.h"
 #include "modules/acl_syntax.h"
 
@@ -174,8 +175,7 @@ std::vector<AclRule> make_random(uint32_t count, uint64_t seed) {
 }  // namespace
 
 std::vector<AclRule> read_acl_file(const std::string& path, const AclAction& action) {
-  std::ifstream in(path);
-  if (!in) throw ConfigError("cannot read '" + path + "'", "rules_file", "check path and rights");
+  std::ifstream in = open_text_file(path, "rules_file");
   std::vector<AclRule> rules;
   std::map<AclMatch, uint32_t> line_of;
   uint32_t number = 0;

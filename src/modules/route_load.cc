@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "base/text_file.h"
 #include "modules/route_syntax.h"
 
 namespace batchplane {
@@ -67,7 +68,7 @@ net::Prefix6 random_prefix(Rng& rng, int64_t count, const net::Prefix6& /*family
 }
 
 uint64_t count_lines(const std::string& path) {
-  std::ifstream in(path);
+  std::ifstream in = try_open_text_file(path);
   uint64_t n = 0;
   for (std::string line; std::getline(in, line);) ++n;
   return n;
@@ -82,9 +83,7 @@ int64_t int_or(const Dict& dict, const std::string& key, int64_t otherwise) {
 
 template <class Family>
 std::vector<RouteOf<Family>> RouteSyntaxOf<Family>::parse_file(const std::string& path) const {
-  std::ifstream in(path);
-  if (!in)
-    throw ConfigError("cannot read '" + path + "'", "file", "check the path and its permissions");
+  std::ifstream in = open_text_file(path, "file");
   std::vector<Route> routes;
   uint32_t number = 0;
   for (std::string line; std::getline(in, line);) {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// text_file.h - opens files that an operator names. Devices, pipes and folders open as well as
+// files do, and then have no end, nobody who writes, or nothing in them.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+
+namespace batchplane {
+
+// Not good when there is no such regular file.
+inline std::ifstream try_open_text_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return std::ifstream(std::string());
+  return std::ifstream(path);
+}
+
+// Throws ConfigError.
+inline std::ifstream open_text_file(const std::string& path, const std::string& where) {
+  std::ifstream in = try_open_text_file(path);
+  if (in) return in;
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) {
+    throw ConfigError("'" + path + "' is no regular file, or cannot be read", where,
+                      "name a file, and check its permissions");
+  }
+  throw ConfigError("cannot read '" + path + "'", where, "check the path and its permissions");
+}
+
+}  // namespace batchplane
