@@ -24,7 +24,7 @@ using bench::Result;
 constexpr uint32_t kFitPkts = 32;
 constexpr uint32_t kResamples = 200;
 constexpr uint32_t kMostBatches = 200;  // a TTL of 254 lasts so long
-constexpr uint32_t kMemoryMb = 2560;
+constexpr uint32_t kMemoryMb = 8192;
 constexpr uint32_t kPasses = 8;
 
 std::vector<uint32_t> batch_sizes() {
