@@ -26,7 +26,7 @@ SERVICES = str(Path(__file__).with_name("services.py"))
 HOME, INSIDE, INTERNET, OUTSIDE = "192.168.1.10", "192.168.1.1", "203.0.113.9", "203.0.113.1"
 HOME6, INSIDE6 = "2001:db8:1::10", "2001:db8:1::1"
 INTERNET6, OUTSIDE6 = "2001:db8:2::9", "2001:db8:2::1"
-DOWNLOAD_MB = int(os.environ.get("BATCHPLANE_DOWNLOAD_MB", "64"))
+DOWNLOAD_MB = 1024 if os.environ.get("BATCHPLANE_LONG") == "1" else 64
 
 _KERNEL_NAT = f"""
 ip address add {INSIDE}/24 dev lan0
