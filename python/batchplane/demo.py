@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from .netns import CommandFailed, Hosts, Namespace, missing_for_hosts
+from .netns import CommandFailed, Hosts, Namespace, clean_environment, missing_for_hosts
 from .problems import RunFailed
 
 HOME, INSIDE = "192.168.1.10", "192.168.1.1"
@@ -37,10 +37,7 @@ class _Gateway:
 
     def __init__(self, space: Namespace, folder: Path) -> None:
         self._space = space
-        self._environment = {
-            **{key: value for key, value in os.environ.items() if key != "XDG_RUNTIME_DIR"},
-            "BATCHPLANE_RUN_DIR": str(folder),
-        }
+        self._environment = clean_environment(BATCHPLANE_RUN_DIR=str(folder))
 
     def say(self, *words: str) -> str:
         """Runs `batchplane WORDS` there; its output."""
@@ -67,7 +64,7 @@ def home_gateway(out: Console) -> None:
     with tempfile.TemporaryDirectory(prefix="bpd") as name:
         folder = Path(name)
         try:
-            with _hosts() as hosts, _running(hosts, folder) as gateway:
+            with contextlib.closing(home_hosts()) as hosts, _running(hosts, folder) as gateway:
                 out.print(Text(_PICTURE, "bold"))
                 _show_at_work(out, hosts, gateway, folder)
         except CommandFailed as error:
@@ -75,20 +72,21 @@ def home_gateway(out: Console) -> None:
     out.print("cleaned up: nothing is left running")
 
 
-@contextlib.contextmanager
-def _hosts() -> Iterator[Hosts]:
+def home_hosts(mtu_bytes: int = 1500) -> Hosts:
+    """`home` on lan0 and `internet` on wan0, with both IP versions; close() it."""
     hosts = Hosts(has_ipv6=True)
     try:
         for name, device, address, router, address6, router6 in (
             ("home", "lan0", HOME, INSIDE, HOME6, INSIDE6),
             ("internet", "wan0", INTERNET, OUTSIDE, INTERNET6, OUTSIDE6),
         ):
-            host = hosts.add_host(name, device, f"{address}/24", router)
+            host = hosts.add_host(name, device, f"{address}/24", router, mtu_bytes)
             host.run("ip", "-6", "address", "add", f"{address6}/64", "dev", "eth0", "nodad")
             host.run("ip", "-6", "route", "add", "default", "via", router6, "dev", "eth0")
-        yield hosts
-    finally:
+    except BaseException:
         hosts.close()
+        raise
+    return hosts
 
 
 @contextlib.contextmanager

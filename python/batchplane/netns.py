@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -150,3 +151,9 @@ class Hosts:
         for host in self.hosts.values():
             host.close()
         self.router.close()
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """Ours without what would point commands at daemons of somebody else."""
+    kept = {key: value for key, value in os.environ.items() if key != "XDG_RUNTIME_DIR"}
+    return {**kept, **more}

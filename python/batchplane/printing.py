@@ -15,9 +15,10 @@ from .canonical import Document
 from .daemon import Daemon
 from .doctor import Finding
 from .kinds import ModuleKind, ParamSpec
+from .plain_table import plain_table
 from .problems import Problem
 from .report import render_trace
-from .show_tables import plain_table, render_show
+from .show_tables import render_show
 from .units import short_duration
 
 

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from .client import Client
+from .plain_table import plain_table
 from .problems import RunFailed
 
 _KIND = "napt"
@@ -39,8 +40,6 @@ def collect_nat(client: Client, filters: dict[str, Any]) -> list[dict[str, Any]]
 
 def render_nat(data: list[dict[str, Any]]) -> RenderableType:
     """One block per NAT module: counts, ports per external address, connections."""
-    from .show_tables import plain_table
-
     parts: list[RenderableType] = []
     for module in data:
         states = ", ".join(f"{n} {name}" for name, n in module["states"].items() if n)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from .graph_text import graph_tree
+from .plain_table import plain_table
 from .rates import CAUSES, PERCENTILES, buffer_list, is_buffer_used
 from .show_nat import render_nat
 from .units import short_duration, short_rate, three_digits
@@ -29,18 +29,6 @@ def render_show(what: str, data: Any) -> RenderableType:
                 parts += [Text(name, "bold underline"), renderer(data[name]), Text("")]
         return Group(*parts)
     return _RENDERERS[what](data)
-
-
-def plain_table(*columns: str) -> Table:
-    """A table without lines; columns that begin with '<' are aligned left."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(
-            column.removeprefix("<"),
-            justify="left" if column.startswith("<") else "right",
-            overflow="fold",
-        )
-    return table
 
 
 def _number(value: Any) -> str:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from waiting import wait_until
 
-from batchplane.netns import Hosts, Namespace, missing_for_hosts
+from batchplane.netns import Hosts, Namespace, clean_environment, missing_for_hosts
+
+__all__ = ["Lab", "Namespace", "clean_environment", "missing", "two_hosts", "wait_listening"]
 
 Lab = Hosts
 
@@ -45,9 +46,3 @@ def wait_listening(host: Namespace, port: int, kind: str = "tcp", timeout_s: flo
         return any(line.split()[1].endswith(wanted) for line in lines)
 
     wait_until(is_listening, f"something listens on {kind} port {port}", timeout_s)
-
-
-def clean_environment(**more: str) -> dict[str, str]:
-    """Ours without what would point commands at daemons of somebody else."""
-    kept = {key: value for key, value in os.environ.items() if key != "XDG_RUNTIME_DIR"}
-    return {**kept, **more}

@@ -22,10 +22,18 @@ import pytest
 from commands import Commands
 from lab import Lab, wait_listening
 
+from batchplane.demo import (
+    HOME,
+    INSIDE,
+    INSIDE6,
+    INTERNET,
+    INTERNET6,
+    OUTSIDE,
+    OUTSIDE6,
+    home_hosts,
+)
+
 SERVICES = str(Path(__file__).with_name("services.py"))
-HOME, INSIDE, INTERNET, OUTSIDE = "192.168.1.10", "192.168.1.1", "203.0.113.9", "203.0.113.1"
-HOME6, INSIDE6 = "2001:db8:1::10", "2001:db8:1::1"
-INTERNET6, OUTSIDE6 = "2001:db8:2::9", "2001:db8:2::1"
 DOWNLOAD_MB = 1024 if os.environ.get("BATCHPLANE_LONG") == "1" else 64
 
 _KERNEL_NAT = f"""
@@ -60,23 +68,10 @@ class World:
         return process
 
 
-def make_lab(mtu_bytes: int = 1500) -> Lab:
-    lab = Lab(has_ipv6=True)
-    ends = (
-        ("home", "lan0", HOME, INSIDE, HOME6, INSIDE6),
-        ("internet", "wan0", INTERNET, OUTSIDE, INTERNET6, OUTSIDE6),
-    )
-    for name, device, address, router, address6, router6 in ends:
-        host = lab.add_host(name, device, f"{address}/24", router, mtu_bytes)
-        host.run("ip", "-6", "address", "add", f"{address6}/64", "dev", "eth0", "nodad")
-        host.run("ip", "-6", "route", "add", "default", "via", router6, "dev", "eth0")
-    return lab
-
-
 @contextlib.contextmanager
 def gateway_world(folder: Path, mtu_bytes: int, *params: str) -> Iterator[World]:
     """The gateway with other parameters than usual."""
-    lab = make_lab(mtu_bytes)
+    lab = home_hosts(mtu_bytes)
     commands = Commands(folder, lab.router)
     try:
         commands.good("start", "home_gateway", "lan=lan0", "wan=wan0", *params)
@@ -91,7 +86,7 @@ def gateway_world(folder: Path, mtu_bytes: int, *params: str) -> Iterator[World]
 def world(
     request: pytest.FixtureRequest, program: Path, can_have_labs: None, folder: Path
 ) -> Iterator[World]:
-    lab = make_lab()
+    lab = home_hosts()
     commands = None
     try:
         if request.param == "kernel":

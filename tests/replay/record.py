@@ -23,7 +23,9 @@ sys.path[:0] = [str(HERE.parent / "e2e"), str(HERE.parents[1] / "python")]
 
 from commands import Commands  # noqa: E402
 from lab import Lab, wait_listening  # noqa: E402
-from test_home_gateway import INTERNET, INTERNET6, OUTSIDE, SERVICES, World, make_lab  # noqa: E402
+from test_home_gateway import SERVICES, World  # noqa: E402
+
+from batchplane.demo import INTERNET, INTERNET6, OUTSIDE, home_hosts  # noqa: E402
 
 UDP_PORT = 9999
 _RECORDER = r"""
@@ -150,7 +152,7 @@ def main() -> None:
     """Records everything."""
     with tempfile.TemporaryDirectory(prefix="bpr") as name:
         folder = Path(name)
-        lab: Lab = make_lab()
+        lab: Lab = home_hosts()
         commands = Commands(folder, lab.router)
         world = World(lab, commands)
         try:
