@@ -16,11 +16,14 @@ from pathlib import Path
 MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),
     "exec": {"base"},
+    "report": {"base", "exec"},
+    "slo": {"base", "exec"},
+    "sim": {"base", "exec", "report", "slo"},
     "core": {"base", "exec"},
     "modules": {"base", "exec", "core"},
     "ports": {"base", "exec", "core"},
     "traffic": {"base", "exec", "core"},
-    "app": {"base", "exec", "core", "modules", "ports", "traffic"},
+    "app": {"base", "exec", "report", "slo", "core", "modules", "ports", "traffic"},
 }
 
 # System headers beyond C++'s and POSIX's own, by pattern, and the files that may name them.

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// control.h - what a controller is told about one period, and what it answers: plain data, shared
+// by daemon, simulator, tests and Python.
+//
+// Modules, flows and tasks are numbers here: positions in ControlModel, which stands for as long as
+// the graph does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "exec/delay_histogram.h"
+#include "exec/node.h"
+
+namespace batchplane::exec {
+
+// What does not change from period to period.
+struct ControlModule {
+  std::string name;
+  uint32_t task = 0;
+  bool has_buffer = false;     // nodes do, pure inputs do not
+  bool is_controlled = false;  // a buffer here may pay: see mark_controlled
+  bool is_egress = false;
+};
+
+struct ControlEdge {
+  uint32_t from = 0;
+  uint32_t gate = 0;
+  uint32_t to = 0;
+};
+
+struct ControlFlow {
+  std::string name;
+  std::vector<uint32_t> path;  // every module from input to egress, in order, across tasks
+};
+
+struct ControlTask {
+  uint32_t worker = 0;
+  std::vector<uint32_t> inputs;   // modules polled
+  std::vector<uint32_t> modules;  // in run order, inputs not among them
+};
+
+struct ControlModel {
+  uint32_t batch_limit_pkts = kDefaultBatchPkts;  // B
+  std::vector<ControlModule> modules;             // in the order of the pipeline file
+  std::vector<ControlEdge> edges;                 // a queue's edges lead into another task
+  std::vector<ControlFlow> flows;                 // declared ones, in order
+  std::vector<ControlTask> tasks;
+};
+
+// The cost law as it is believed now: time of a batch of n = cost_per_batch + cost_per_pkt * n.
+struct ModuleCost {
+  double cost_per_batch_ns = 0;
+  double cost_per_pkt_ns = 0;
+};
+
+// Counts of one period, differences since the one before.
+struct ModulePeriod {
+  uint64_t batches = 0;  // executed
+  uint64_t pkts = 0;
+  uint64_t arrived_batches = 0;  // reached its buffer, merged: equals `batches` while bypassed
+  uint64_t arrived_pkts = 0;
+  uint64_t dropped_pkts = 0;
+  uint64_t late_releases = 0;
+  CauseCount causes[kCauses];
+  CostSamples samples;  // sampled executions; `cycles` are nanoseconds here
+  ModuleCost cost;      // estimate in force
+  uint32_t trigger_pkts = 0;
+  uint32_t held_pkts = 0;  // at the end of the period
+  uint64_t age_limit_ns = 0;
+};
+
+struct FlowPeriod {
+  uint64_t slo_ns = 0;  // 0 = none
+  uint64_t pkts = 0;    // that left
+  uint64_t late_pkts = 0;
+  uint64_t delay_sum_ns = 0;
+  uint64_t delay_max_ns = 0;
+  uint64_t delay_ns = 0;  // the percentile asked for (ControlSettings), 3 % wide; 0 when no packet
+  uint64_t slo_buckets[SloBuckets::kCount] = {};
+};
+
+struct TaskPeriod {
+  uint64_t in_pkts = 0;
+  uint64_t runs = 0;        // polls that found packets
+  uint64_t idle_polls = 0;  // polls that found none
+  uint64_t busy_ns = 0;     // loops that ran something
+  uint64_t idle_ns = 0;
+  uint64_t run_p99_ns = 0;  // of the time from one poll to the next, busy ones
+  uint64_t run_max_ns = 0;
+  uint64_t firings = 0;
+  uint32_t worst_firings_per_run = 0;
+};
+
+struct PeriodSnapshot {
+  uint64_t now_ns = 0;
+  uint64_t period_ns = 0;
+  std::vector<ModulePeriod> modules;
+  std::vector<FlowPeriod> flows;
+  std::vector<TaskPeriod> tasks;
+};
+
+// One buffer's new setting. `reason` is static text: "push", "recover", "pull", "descend", ...
+struct BufferChange {
+  uint32_t module = 0;
+  uint32_t trigger_pkts = 0;
+  uint64_t age_limit_ns = 0;  // kKeepAge: as it is
+  const char* reason = "";
+};
+inline constexpr uint64_t kKeepAge = ~0ULL;
+// The engine's own stranding limit instead of one that a controller chose.
+inline constexpr uint64_t kStrandingAge = 0;
+
+enum class FlowState : uint8_t {
+  kNoSlo,
+  kMet,
+  kViolating,   // for now
+  kInfeasible,  // no triggers known to meet it at this load
+  kInherent,    // below what the flow's modules cost by themselves
+};
+inline constexpr const char* kFlowStateNames[] = {"no_slo", "met", "violating", "infeasible",
+                                                  "inherent"};
+
+// What a controller thinks of a flow; terms of its delay budget in ns.
+struct FlowVerdict {
+  FlowState state = FlowState::kNoSlo;
+  double turnaround_ns = 0;  // from arrival in the ring to the end of the run's service elsewhere
+  double fill_ns = 0;        // sum over the path
+  double service_ns = 0;     // sum over the path
+  double slack_ns = 0;       // negative: by how much it is missed
+  double multiplier_pps_per_us = 0;  // packets a second that one more microsecond would buy
+  std::string hint;                  // what would help, when it cannot be met
+};
+
+struct Decision {
+  std::vector<BufferChange> changes;  // each module at most once; those not named stay as they are
+  std::vector<FlowVerdict> flows;     // empty, or one for each flow
+  double predicted_load = 0;          // busy share of the busiest task, 0 = not said
+  double predicted_pps = 0;           // highest rate by the model, 0 = not said
+};
+
+}  // namespace batchplane::exec

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// controller.cc - from a name as written to a controller.
+#include "slo/controller.h"
+
+#include <charconv>
+
+#include "base/error.h"
+#include "slo/fixed.h"
+
+namespace batchplane::slo {
+namespace {
+
+struct Entry {
+  const char* name;
+  std::unique_ptr<Controller> (*make)(const Model&, const Settings&);
+};
+
+// One line a controller, by name.
+constexpr Entry kControllers[] = {
+    {"null", [](const Model& model, const Settings&) { return make_fixed("null", model, 0); }},
+    {"max", [](const Model& model,
+               const Settings&) { return make_fixed("max", model, model.batch_limit_pkts); }},
+};
+
+std::string names_as_text() {
+  std::string text;
+  for (const std::string& name : controller_names()) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// "fixed(8)" -> 8.
+bool parse_fixed(const std::string& text, uint32_t& trigger_pkts) {
+  constexpr std::string_view kPrefix = "fixed(";
+  if (!text.starts_with(kPrefix) || !text.ends_with(')')) return false;
+  const char* const begin = text.data() + kPrefix.size();
+  const char* const end = text.data() + text.size() - 1;
+  const auto [stop, error] = std::from_chars(begin, end, trigger_pkts);
+  return error == std::errc() && stop == end;
+}
+
+}  // namespace
+
+std::vector<std::string> controller_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kControllers) names.emplace_back(entry.name);
+  names.emplace_back("fixed(k)");
+  return names;
+}
+
+std::unique_ptr<Controller> make_controller(const std::string& text, const Model& model,
+                                            const Settings& settings) {
+  for (const Entry& entry : kControllers) {
+    if (text == entry.name) return entry.make(model, settings);
+  }
+  uint32_t trigger_pkts = 0;
+  if (!parse_fixed(text, trigger_pkts)) {
+    throw ConfigError("no controller '" + text + "'", "controller", "one of " + names_as_text());
+  }
+  if (trigger_pkts > model.batch_limit_pkts) {
+    throw ConfigError(
+        "trigger " + std::to_string(trigger_pkts) + " is larger than the batch size " +
+            std::to_string(model.batch_limit_pkts),
+        "controller", "fixed(0) to fixed(" + std::to_string(model.batch_limit_pkts) + ")");
+  }
+  return make_fixed(text, model, trigger_pkts);
+}
+
+}  // namespace batchplane::slo

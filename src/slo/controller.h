@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// controller.h - the interface of everything that chooses triggers and age limits.
+//
+// A step is a function of the snapshot and of what earlier snapshots left in the controller: it
+// reads no clock, no file and no global, so that the same snapshots give the same decisions in the
+// daemon, in the simulator and in a test.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/value.h"
+#include "exec/control.h"
+
+namespace batchplane::slo {
+
+using Model = exec::ControlModel;
+using Snapshot = exec::PeriodSnapshot;
+using exec::Decision;
+
+// Thresholds of all controllers; each uses those that concern it. Names and defaults are the
+// paper's where it has them.
+struct Settings {
+  double percentile = 0.95;         // of the delay that SLOs are about; 1 = max, 0 = mean
+  double tolerance = 0.05;          // delta: a flow is tight from (1 - delta) * SLO on
+  double push_ratio = 0.7;          // of B: batches arriving this large need no buffer
+  uint32_t pull_pkts = 4;           // q_min = floor(a) + this
+  double controllable_bound = 0.5;  // of batchiness: above, a buffer does not pay
+  uint32_t max_iterations = 3;      // of constraint dropping in one step
+  uint64_t stranding_limit_ns = 1'000'000'000;
+  uint64_t ring_pkts = 64;           // capacity of the input ring
+  uint64_t turnaround_extra_ns = 0;  // measured elsewhere: what a poll adds
+};
+
+class Controller {
+ public:
+  virtual ~Controller() = default;
+  [[nodiscard]] virtual const std::string& name() const = 0;
+  // One period: what to change. Called on the control thread or in virtual time.
+  virtual Decision step(const Snapshot& snapshot) = 0;
+  // What it thinks, for `explain`: free-form, plain values.
+  [[nodiscard]] virtual Value explain() const { return Dict{}; }
+};
+
+// "null", "max", "fixed(8)", "onoff", "feasdir", "full", "full+age", "optimal". The model outlives
+// the controller. Throws ConfigError that lists the names.
+std::unique_ptr<Controller> make_controller(const std::string& text, const Model& model,
+                                            const Settings& settings);
+std::vector<std::string> controller_names();
+
+}  // namespace batchplane::slo

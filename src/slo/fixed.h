@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// fixed.h - the same trigger at every controlled module, whatever happens.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "slo/controller.h"
+
+namespace batchplane::slo {
+
+// trigger_pkts in 0..B.
+std::unique_ptr<Controller> make_fixed(std::string name, const Model& model, uint32_t trigger_pkts);
+
+}  // namespace batchplane::slo
