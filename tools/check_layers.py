@@ -17,13 +17,14 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),
     "exec": {"base"},
     "report": {"base", "exec"},
+    "spec": {"base", "exec"},
     "slo": {"base", "exec"},
-    "sim": {"base", "exec", "report", "slo"},
-    "core": {"base", "exec"},
-    "modules": {"base", "exec", "core"},
-    "ports": {"base", "exec", "core"},
-    "traffic": {"base", "exec", "core"},
-    "app": {"base", "exec", "report", "slo", "core", "modules", "ports", "traffic"},
+    "sim": {"base", "exec", "report", "spec", "slo"},
+    "core": {"base", "exec", "spec"},
+    "modules": {"base", "exec", "spec", "core"},
+    "ports": {"base", "exec", "spec", "core"},
+    "traffic": {"base", "exec", "spec", "core"},
+    "app": {"base", "exec", "report", "spec", "slo", "core", "modules", "ports", "traffic"},
 }
 
 # System headers beyond C++'s and POSIX's own, by pattern, and the files that may name them.

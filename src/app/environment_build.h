@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "core/environment.h"
-#include "core/pipeline_spec.h"
+#include "spec/pipeline_spec.h"
 
 namespace batchplane::app {
 

@@ -12,13 +12,13 @@
 #include <regex>
 #include <sstream>
 
-#include "app/config_json.h"
 #include "app/control_socket.h"
 #include "app/environment_build.h"
 #include "app/json_value.h"
 #include "app/memory_plan.h"
 #include "app/messages.h"
 #include "ports/eal.h"
+#include "spec/config_json.h"
 
 namespace batchplane::app {
 namespace {
