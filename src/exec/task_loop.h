@@ -16,6 +16,12 @@ struct SampleTurn {
     countdown = one_in;
     return true;
   }
+  // Loops in which nothing happens are not run one by one.
+  void skip(uint64_t loops) {
+    const uint64_t left = loops % one_in;
+    countdown =
+        static_cast<uint32_t>(countdown > left ? countdown - left : countdown + one_in - left);
+  }
 };
 
 // Task supplies: executor (pointer to an Executor), next_input (position to go on polling from),
