@@ -257,6 +257,12 @@ void Simulation::stall(uint32_t worker, uint64_t length_ns) {
   stalled.stats.gap_max_ns = std::max(stalled.stats.gap_max_ns, length_ns);
 }
 
+uint32_t Simulation::trigger_pkts(uint32_t module) {
+  Node* node = nullptr;
+  (void)executor_of(module, node);
+  return node->queue->trigger_pkts;
+}
+
 void Simulation::update_recording() {
   for (const auto& task : graph_->tasks) task->executor->set_tracing(recorder_.is_on());
 }

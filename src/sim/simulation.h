@@ -67,6 +67,7 @@ class Simulation {
   [[nodiscard]] Source& source(const std::string& name);
   // The worker does nothing for that long, from its present loop on.
   void stall(uint32_t worker, uint64_t length_ns);
+  [[nodiscard]] uint32_t trigger_pkts(uint32_t module);
   void set_percentile(double percentile) { percentile_ = percentile; }
 
   [[nodiscard]] Recorder& recorder() { return recorder_; }
