@@ -49,10 +49,9 @@ int print_routes(const DaemonOptions& options) {
   Startup startup{options};
   Value found;
   const std::vector<ConfigError> errors = errors_of([&] { found = route_file(startup); });
-  print_errors(errors, startup.spec);
-  if (!errors.empty()) return kBadInput;
+  if (!errors.empty()) found = Dict{{"errors", errors_value(errors, startup.spec.source_map)}};
   std::printf("%s\n", to_json(found).c_str());
-  return kGood;
+  return errors.empty() ? kGood : kBadInput;
 }
 
 int run(const DaemonOptions& options) {

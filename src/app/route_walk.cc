@@ -8,7 +8,7 @@
 namespace batchplane::app {
 namespace {
 
-constexpr uint64_t kStepNs = 1'000'000'000;
+constexpr uint64_t kStepNs = 1'000'000'000'000;
 constexpr uint64_t kHousekeepNs = 1'000'000'000;
 
 std::string gate_text(uint32_t gate) { return gate == kDropGate ? "drop" : std::to_string(gate); }

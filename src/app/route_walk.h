@@ -45,7 +45,7 @@ class RouteWalk {
   static constexpr uint32_t kPoolPkts = 4096;
 
   // `frame` comes in by `input` (an input module) on the interface of that index. `name` is for
-  // warnings. Each packet comes a second after the last one, as the first of its flow: buckets are
+  // warnings. Each packet comes long after the last one, as the first of its flow: buckets are
   // full again.
   Route walk(uint32_t input, uint16_t in_interface, const std::vector<uint8_t>& frame,
              const std::string& name);
