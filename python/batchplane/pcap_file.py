@@ -197,6 +197,8 @@ def _read_enhanced(file: _File, section: _Section, body: bytes, number: int) -> 
     if len(body) < 20 + kept_bytes:
         raise file.bad(f"packet {number} is longer than its block: the file is damaged")
     time_ns = section.clocks[interface].ns(high << 32 | low)
+    if not 0 <= time_ns < 1 << 63:
+        raise file.bad(f"packet {number} is not of the years 1970 to 2262: the file is damaged")
     return RawPacket(number, time_ns, body[20 : 20 + kept_bytes], len_bytes)
 
 

@@ -177,9 +177,9 @@ def _ask(document: Document, program: Path, frames: Mapping[str, Sequence[str]] 
     try:
         answer = json.loads(done.stdout)
     except ValueError as error:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        lines = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
         raise RunFailed(
-            f"{program} --routes ended with code {done.returncode}: {lines[-1:] or 'no word'}",
+            f"{program} --routes ended with code {done.returncode}: {lines[-1]}",
             "daemon and command line may be of different versions: make build",
         ) from error
     errors = answer.get("errors", [])

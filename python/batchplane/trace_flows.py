@@ -104,7 +104,7 @@ def _parse_rule(entry: Mapping[str, Any], key: str, problems: list[Problem]) -> 
     limits = {"protocol": 255, "src_port": 65535, "dst_port": 65535, "vlan": 4095}
     for name, most in limits.items():
         value = entry.get(name)
-        if value is None or isinstance(value, str) and name == "protocol":
+        if value is None or (isinstance(value, str) and name == "protocol"):
             continue
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             bad(name, f"'{value}' is no number from 0 to {most}")
@@ -120,11 +120,15 @@ def _layer3(frame: bytes) -> int:
     return at
 
 
+def _vlan(frame: bytes, at: int) -> int:
+    return int.from_bytes(frame[at + 2 : at + 4], "big") & 0xFFF
+
+
 def flow_bytes(frame: bytes) -> bytes:
     """The bytes that make a flow; the same for all its packets, and cheap."""
     at = _layer3(frame)
     # Of a tag only the VLAN counts, not its priority.
-    tags = b"".join(bytes((frame[i + 2] & 15, frame[i + 3])) for i in range(12, at, 4))
+    tags = b"".join(_vlan(frame, i).to_bytes(2, "big") for i in range(12, at, 4))
     head = frame[:6] + tags + frame[at : at + 2]
     kind, ip = frame[at : at + 2], at + 2
     if kind == b"\x08\x00" and len(frame) >= ip + 20:
@@ -142,7 +146,7 @@ def five_tuple_of(frame: bytes) -> FiveTuple:
     """What rules and people see of a frame's flow."""
     at = _layer3(frame)
     ether_type = int.from_bytes(frame[at : at + 2], "big")
-    vlan = int.from_bytes(frame[14:16], "big") & 0xFFF if at > 12 else None
+    vlan = _vlan(frame, 12) if at > 12 else None
     key = flow_bytes(frame)[6 + (at - 12) // 2 + 2 :]
     size = {0x0800: 4, 0x86DD: 16}.get(ether_type, 0)
     if size == 0 or not key:
