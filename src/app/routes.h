@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/value.h"
-#include "core/pipeline_spec.h"
+#include "spec/pipeline_spec.h"
 
 namespace batchplane::app {
 

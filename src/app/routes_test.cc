@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "app/config_json.h"
 #include "app/json_value.h"
 #include "app/messages.h"
+#include "spec/config_json.h"
 
 namespace batchplane::app {
 namespace {
