@@ -164,8 +164,9 @@ RouteWalk::Outcome RouteWalk::pass(Packet* pkt, uint32_t at) {
   return outcome;
 }
 
-// What a call did with `pkt`: what else it dropped and sent is freed. A module that takes a packet
-// and sends another in its place (the whole of its fragments) goes on with that one.
+// What a call did with `pkt`: what else it dropped and sent is freed. A packet sent in its place
+// (the whole of its fragments) or ahead of it (the first fragment, which alone has ports) is
+// followed instead; what the module made for itself is not.
 RouteWalk::Outcome RouteWalk::settle(Packet* pkt, bool is_in_batch) {
   Outcome outcome{.fate = is_in_batch ? Fate::kGoesOn : Fate::kKept,
                   .pkt = is_in_batch ? pkt : nullptr};
@@ -178,15 +179,21 @@ RouteWalk::Outcome RouteWalk::settle(Packet* pkt, bool is_in_batch) {
     }
   }
   uint32_t n_more = 0;
+  bool is_replaced = pkt == nullptr || outcome.fate == Fate::kDropped;
   for (uint32_t i = 0; i < ctx_->n_emitted; ++i) {
     const auto [emitted, gate] = ctx_->emitted[i];
-    const bool is_in_its_place = (emitted->meta().flags & kMetaOriginated) == 0;
-    if (outcome.fate == Fate::kKept && is_in_its_place) {
-      outcome = {.pkt = emitted, .gate = gate};
-    } else {
+    const bool is_its_own = (emitted->meta().flags & kMetaOriginated) != 0;
+    if (is_replaced || is_its_own) {
       ctx_->free(emitted);
       ++n_more;
+      continue;
     }
+    if (outcome.fate == Fate::kGoesOn) {
+      ctx_->free(pkt);
+      ++n_more;
+    }
+    outcome = {.pkt = emitted, .gate = gate};
+    is_replaced = true;
   }
   ctx_->n_fates = ctx_->n_removed = ctx_->n_dropped = ctx_->n_emitted = 0;
   if (n_more != 0 && pkt != nullptr && outcome.fate == Fate::kGoesOn) {

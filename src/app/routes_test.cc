@@ -185,6 +185,22 @@ TEST(Routes, CopiesAreNotFollowedAndUnreadPortsAreTold) {
   EXPECT_NE(warnings[1].as_string().find("'copy' sends more packets"), std::string::npos);
 }
 
+TEST(Routes, OfAPacketThatIsCutTheFirstPartIsFollowed) {
+  // The translator drops parts of a packet whose first one it has not seen.
+  const PipelineSpec spec = spec_of(
+      R"("in": {"kind": "source", "params": {"size_bytes": 1518}},
+         "cut": {"kind": "fragment", "params": {"mtu_bytes": 576}},
+         "nat": {"kind": "napt", "params": {"external": ["198.18.0.1"], "max_connections": 64}},
+         "out": {"kind": "sink", "params": {}}, "back": {"kind": "sink", "params": {}})",
+      edge("in", "0", "cut") + "," + edge("cut", "0", "nat") + "," +
+          edge("nat", "\"outside\"", "out") + "," + edge("nat", "\"inside\"", "back"));
+  const Value found = find_routes(spec, {});
+  const Value& route = found["routes"]["in"].as_list().at(0);
+  ASSERT_EQ(route["ways"].as_list().size(), 1U);
+  EXPECT_EQ(route["ways"].as_list().at(0)["end"], Value("out"));
+  EXPECT_EQ(found["warnings"].as_list().size(), 1U);
+}
+
 TEST(Routes, FurtherFramesComeInWhereTheyAreSaidTo) {
   const std::string far =
       "020000000200020000000100080045000014000000004011000000000000630000630000";
