@@ -17,6 +17,7 @@
 #include "app/json_value.h"
 #include "app/memory_plan.h"
 #include "app/messages.h"
+#include "app/routes.h"
 #include "ports/eal.h"
 #include "spec/config_json.h"
 
@@ -221,6 +222,14 @@ Value check_file(Startup& startup, std::vector<ConfigError>& errors) {
   for (const Step& step : kPlanning) step.run(startup);
   start_backend(startup);
   return check_pipeline(startup.spec, nullptr, nullptr, errors);
+}
+
+Value route_file(Startup& startup) {
+  for (const Step& step : kPlanning) step.run(startup);
+  const std::string& path = startup.options.frames_path;
+  const Value frames = path.empty() ? Value() : parse_json(read_file(path), path);
+  start_backend(startup);
+  return find_routes(startup.spec, frames);
 }
 
 }  // namespace batchplane::app
