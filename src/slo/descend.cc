@@ -44,7 +44,8 @@ class Descent {
     if (free_.empty() || all_frozen) return;
     const std::vector<double> direction = find_direction();
     if (direction.empty()) return;
-    const double step = longest_step(direction);
+    double step = longest_step(direction);
+    if (!options_.overshoots) step = best_step(direction, step);
     if (!(step > 0) || !std::isfinite(step)) return;
     options_.rounds_up ? move_rounding_up(direction, step) : move(direction, step);
   }
@@ -83,12 +84,24 @@ class Descent {
     return row;
   }
 
+  // A flow holds its buffers back when it is tight, or has no room for one packet more in each of
+  // those that may grow. Otherwise its last bit of headroom would bound the step of all others.
+  [[nodiscard]] bool is_active(const FlowNow& flow, const Row& row) const {
+    if (!flow.has_slo() || length_of(row) == 0) return false;
+    double next_ns = 0;
+    for (size_t i = 0; i < free_.size(); ++i) {
+      if (trigger(i) < topology_.model.batch_limit_pkts) next_ns += row[i];
+    }
+    return flow.is_tight() || flow.headroom_ns() < next_ns;
+  }
+
   [[nodiscard]] std::vector<Row> rows_active_before() const {
     std::vector<Row> rows;
     for (uint32_t f = 0; f < state_.flows.size(); ++f) {
-      if (state_.flows[f].is_frozen || !state_.flows[f].is_tight()) continue;
       Row row = delay_row(f);
-      if (length_of(row) > 0) rows.push_back(std::move(row));
+      if (!state_.flows[f].is_frozen && is_active(state_.flows[f], row)) {
+        rows.push_back(std::move(row));
+      }
     }
     for (const Chain& chain : chains_) {
       const double ratio =
@@ -111,15 +124,25 @@ class Descent {
       const double negligible = kNegligible * length_of(gradient_);
       const size_t before = rows.size();
       for (size_t i = 0; i < free_.size(); ++i) {
-        const double change = projection.direction[i];
-        if (change > negligible && trigger(i) >= topology_.model.batch_limit_pkts) {
-          rows.push_back(bound_row(i, 1));
-        } else if (change < -negligible && trigger(i) <= segment(i).least_pkts) {
-          rows.push_back(bound_row(i, -1));
+        double& change = projection.direction[i];
+        const double bound = leaves_bound(i, change);
+        if (bound == 0) continue;
+        const Row row = bound_row(i, bound);
+        if (std::abs(change) > negligible && std::ranges::find(rows, row) == rows.end()) {
+          rows.push_back(row);
+        } else {
+          change = 0;  // rounding
         }
       }
       if (rows.size() == before) return projection;
     }
+  }
+
+  // 1 or -1: the change would leave the upper or the lower bound.
+  [[nodiscard]] double leaves_bound(size_t column, double change) const {
+    if (change > 0 && trigger(column) >= topology_.model.batch_limit_pkts) return 1;
+    if (change < 0 && trigger(column) <= segment(column).least_pkts) return -1;
+    return 0;
   }
 
   // Empty: no constraint holds the triggers back that would better be given up (an optimum).
@@ -127,7 +150,7 @@ class Descent {
     std::vector<Row> rows = rows_active_before();
     const double negligible = kNegligible * length_of(gradient_);
     for (uint32_t n_dropped = 0;; ++n_dropped) {
-      Projection projection = project_within_bounds(rows);
+      const Projection projection = project_within_bounds(rows);
       if (length_of(projection.direction) > 10 * negligible) return projection.direction;
       const std::vector<double>& multipliers = projection.multipliers;
       const auto worst = std::ranges::min_element(multipliers);
@@ -176,6 +199,28 @@ class Descent {
       if (speed > kNegligible * size && gap_ns >= 0) step = std::min(step, gap_ns / speed);
     }
     return step;
+  }
+
+  // Change of load per unit of the direction, a step away.
+  [[nodiscard]] double load_slope(const std::vector<double>& direction, double step) const {
+    double slope = 0;
+    for (size_t i = 0; i < free_.size(); ++i) {
+      const double moved = std::max(1e-3, trigger(i) + step * direction[i]) / trigger(i);
+      slope += gradient_[i] * direction[i] / (moved * moved);
+    }
+    return slope;
+  }
+
+  // The load is convex along the direction: where it is least, at most the longest step.
+  [[nodiscard]] double best_step(const std::vector<double>& direction, double longest) const {
+    if (!std::isfinite(longest) || load_slope(direction, longest) <= 0) return longest;
+    double low = 0;
+    double high = longest;
+    for (int i = 0; i < 50; ++i) {
+      const double middle = (low + high) / 2;
+      (load_slope(direction, middle) < 0 ? low : high) = middle;
+    }
+    return low;
   }
 
   [[nodiscard]] double wanted(size_t column, const std::vector<double>& direction,

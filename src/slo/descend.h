@@ -10,6 +10,7 @@ namespace batchplane::slo {
 struct DescendOptions {
   bool rounds_up = false;      // always up, one packet less where that passes the tolerance
   bool always_chains = false;  // buffers behind one another are tied together, near or not
+  bool overshoots = false;     // as far as the constraints allow, also past the least load
 };
 
 void descend(const Topology& topology, const Settings& settings, const DescendOptions& options,

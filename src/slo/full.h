@@ -18,7 +18,7 @@ struct FullOptions {
   bool grows_costs = false;     // aggregated costs are k times too high in the k-th period
 
   // The published program's behaviour, where it shows in its figures.
-  static FullOptions original() { return {{true, true}, false, false, true}; }
+  static FullOptions original() { return {{true, true, true}, false, false, true}; }
 };
 
 std::unique_ptr<Controller> make_full(std::string name, const Model& model,
