@@ -64,10 +64,15 @@ void ModuleCostEstimate::add(const exec::CostSamples& samples) {
   merge(pkts_squared_, static_cast<double>(samples.pkts_squared));
   merge(time_ns_, static_cast<double>(samples.cycles));
   merge(time_pkts_ns_, static_cast<double>(samples.cycles_pkts));
-  fit();
+  // This period's sizes around the mean of all: old variation that only fades teaches nothing new,
+  // and would mix a change of cost into the proportion.
+  const double size_pkts = pkts_ / batches_;
+  const double spread = static_cast<double>(samples.pkts_squared) / n - 2 * size_pkts * pkts / n +
+                        size_pkts * size_pkts;
+  fit(spread);
 }
 
-void ModuleCostEstimate::fit() {
+void ModuleCostEstimate::fit(double period_spread) {
   const double size_pkts = pkts_ / batches_;
   const double time_ns = time_ns_ / batches_;
   // Variance of sizes, and covariance of size and time.
@@ -82,8 +87,8 @@ void ModuleCostEstimate::fit() {
   const exec::ModuleCost fitted{std::max(0.0, time_ns - slope_ns * size_pkts), slope_ns};
   if (!std::isfinite(fitted.cost_per_batch_ns) || !std::isfinite(fitted.cost_per_pkt_ns)) return;
   cost_ = fitted;
-  const bool is_learned = variance >= kLearnedVariation * kLearnedVariation * size_pkts * size_pkts;
-  if (is_learned && time_ns > 0) shape_ = fitted;
+  const double learned = kLearnedVariation * kLearnedVariation * size_pkts * size_pkts;
+  if (variance >= learned && period_spread >= learned && time_ns > 0) shape_ = fitted;
 }
 
 double ModuleCostEstimate::drift_ratio() const {

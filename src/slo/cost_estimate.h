@@ -23,7 +23,8 @@ class ModuleCostEstimate {
   [[nodiscard]] double drift_ratio() const;
 
  private:
-  void fit();
+  // With the mean square of the distance of this period's sizes from the mean of all.
+  void fit(double period_spread);
 
   exec::ModuleCost prior_;
   exec::ModuleCost shape_;  // how the two costs relate where batch sizes do not tell

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <random>
 
 #include "slo/plant_test_util.h"
 
@@ -109,6 +109,31 @@ TEST(Full, ConvergesWithinTenPeriods) {
     }
     for (size_t i = 9; i < loads.size(); ++i) {
       EXPECT_NEAR(loads[i], loads.back(), 0.05 * loads.back()) << slo_ns << " ns, period " << i;
+    }
+  }
+}
+
+// Branches that differ in cost, rate and SLO: each period ends at the first flow that has no more
+// room, and the others go on in the next.
+TEST(Full, ConvergesWithinTenPeriodsWhereBranchesDiffer) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 40; ++round) {
+    Plant plant(tree_model(16));
+    for (uint32_t i = 0; i < 16; ++i) {
+      plant.costs[2 + 2 * i] = {500.0 + static_cast<double>(random() % 3000),
+                                20.0 + static_cast<double>(random() % 100)};
+      plant.flow_pps[i] = 1e5 + static_cast<double>(random() % 500'000);
+      plant.slo_ns[i] = 80'000 + random() % 400'000;
+    }
+    const auto controller = make_controller("full", plant.model, {});
+    std::vector<double> loads;
+    for (int i = 0; i < 60; ++i) {
+      plant.step(*controller);
+      loads.push_back(plant.load());
+      for (uint32_t f = 0; f < 16; ++f) EXPECT_LE(plant.delay_ns(f), plant.slo_ns[f]);
+    }
+    for (size_t i = 9; i < loads.size(); ++i) {
+      EXPECT_NEAR(loads[i], loads.back(), 0.05 * loads.back()) << "period " << i;
     }
   }
 }

@@ -116,52 +116,59 @@ struct Plant {
   double input_batch_pkts = 16;
   double turnaround_ns = 2000;
 
-  [[nodiscard]] double rate_pps(uint32_t module) const {
-    double sum = 0;
+  [[nodiscard]] std::vector<double> rates_pps() const {
+    std::vector<double> rates(model.modules.size(), 0.0);
     for (size_t f = 0; f < model.flows.size(); ++f) {
-      const auto& path = model.flows[f].path;
-      if (std::ranges::find(path, module) != path.end()) sum += flow_pps[f];
+      for (const uint32_t m : model.flows[f].path) rates[m] += flow_pps[f];
     }
-    return sum;
+    return rates;
   }
   // Mean batch that reaches each module: modules stand after those that feed them.
   [[nodiscard]] std::vector<double> arriving_pkts() const {
-    std::vector<double> arriving(model.modules.size(), 0.0);
+    const std::vector<double> rates = rates_pps();
+    std::vector<double> arriving(model.modules.size(), 1.0);
     arriving[0] = input_batch_pkts;
     for (const exec::ControlEdge& edge : model.edges) {
       const double of = triggers[edge.from] > 0 ? triggers[edge.from] : arriving[edge.from];
-      const double share = rate_pps(edge.to) / std::max(1e-9, rate_pps(edge.from));
+      const double share = rates[edge.to] / std::max(1e-9, rates[edge.from]);
       arriving[edge.to] = std::max(1.0, of * std::min(1.0, share));
     }
     return arriving;
   }
-  [[nodiscard]] double batch_pkts(uint32_t module) const {
-    return triggers[module] > 0 ? triggers[module] : arriving_pkts()[module];
+  [[nodiscard]] std::vector<double> batches_pkts() const {
+    std::vector<double> batches = arriving_pkts();
+    for (size_t m = 0; m < batches.size(); ++m) {
+      if (triggers[m] > 0) batches[m] = triggers[m];
+    }
+    return batches;
   }
   [[nodiscard]] double delay_ns(uint32_t flow) const {
+    const std::vector<double> rates = rates_pps();
+    const std::vector<double> batches = batches_pkts();
     double sum_ns = turnaround_ns;
     for (const uint32_t m : model.flows[flow].path) {
-      if (triggers[m] > 0) sum_ns += triggers[m] / rate_pps(m) * 1e9;
-      sum_ns += costs[m].cost_per_batch_ns + costs[m].cost_per_pkt_ns * batch_pkts(m);
+      if (triggers[m] > 0) sum_ns += triggers[m] / rates[m] * 1e9;
+      sum_ns += costs[m].cost_per_batch_ns + costs[m].cost_per_pkt_ns * batches[m];
     }
     return sum_ns;
   }
   // Busy share of the core.
   [[nodiscard]] double load() const {
+    const std::vector<double> rates = rates_pps();
+    const std::vector<double> batches = batches_pkts();
     double sum = 0;
     for (uint32_t m = 0; m < model.modules.size(); ++m) {
-      sum += rate_pps(m) * 1e-9 *
-             (costs[m].cost_per_batch_ns / batch_pkts(m) + costs[m].cost_per_pkt_ns);
+      sum += rates[m] * 1e-9 * (costs[m].cost_per_batch_ns / batches[m] + costs[m].cost_per_pkt_ns);
     }
     return sum;
   }
   [[nodiscard]] Snapshot period() const {
     Snapshot snapshot;
     snapshot.period_ns = 100'000'000;
+    const std::vector<double> rates = rates_pps();
     const std::vector<double> arriving = arriving_pkts();
     for (uint32_t m = 0; m < model.modules.size(); ++m) {
-      snapshot.modules.push_back(
-          module_period(rate_pps(m), std::max(1.0, arriving[m]), triggers[m], costs[m]));
+      snapshot.modules.push_back(module_period(rates[m], arriving[m], triggers[m], costs[m]));
     }
     for (uint32_t f = 0; f < model.flows.size(); ++f) {
       snapshot.flows.push_back(

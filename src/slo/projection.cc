@@ -3,6 +3,7 @@
 // row after the basis before it tells whether it depends on them.
 #include "slo/projection.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace batchplane::slo {
@@ -21,10 +22,14 @@ void subtract(std::vector<double>& from, double factor, const std::vector<double
   for (size_t i = 0; i < from.size(); ++i) from[i] -= factor * what[i];
 }
 
-// Taken out twice: once leaves rounding errors of the size of what was taken.
-void take_out(std::vector<double>& v, const std::vector<double>& unit) {
+// Taken out twice: once leaves rounding errors of the size of what was taken. Most rows have
+// nothing in common, which one product tells. False: nothing to take out.
+bool take_out(std::vector<double>& v, const std::vector<double>& unit) {
+  const double part = dot(v, unit);
+  if (part == 0) return false;
+  subtract(v, part, unit);
   subtract(v, dot(v, unit), unit);
-  subtract(v, dot(v, unit), unit);
+  return true;
 }
 
 std::vector<Row> unit_rows(const std::vector<Row>& rows) {
@@ -38,18 +43,20 @@ std::vector<Row> unit_rows(const std::vector<Row>& rows) {
 
 std::vector<Row> basis_of(std::vector<Row> rest) {
   std::vector<Row> basis;
+  std::vector<double> lengths;
+  for (const Row& row : rest) lengths.push_back(length_of(row));
   while (!rest.empty()) {
-    size_t longest = 0;
-    for (size_t i = 1; i < rest.size(); ++i) {
-      if (dot(rest[i], rest[i]) > dot(rest[longest], rest[longest])) longest = i;
-    }
-    const double length = length_of(rest[longest]);
-    if (length <= kDependent) break;
-    for (double& value : rest[longest]) value /= length;
-    basis.push_back(rest[longest]);
-    rest[longest] = rest.back();
+    const auto longest = std::ranges::max_element(lengths) - lengths.begin();
+    if (lengths[longest] <= kDependent) break;
+    for (double& value : rest[longest]) value /= lengths[longest];
+    basis.push_back(std::move(rest[longest]));
+    if (static_cast<size_t>(longest) + 1 < rest.size()) rest[longest] = std::move(rest.back());
+    lengths[longest] = lengths.back();
     rest.pop_back();
-    for (Row& row : rest) take_out(row, basis.back());
+    lengths.pop_back();
+    for (size_t i = 0; i < rest.size(); ++i) {
+      if (take_out(rest[i], basis.back())) lengths[i] = length_of(rest[i]);
+    }
   }
   return basis;
 }
@@ -100,7 +107,9 @@ Projection project(const std::vector<Row>& rows, const std::vector<double>& grad
   }
   std::vector<Row> gram(basis.size(), Row(basis.size(), 0.0));
   for (const Row& row : coordinates) {
-    for (size_t k = 0; k < row.size(); ++k) subtract(gram[k], -row[k], row);
+    for (size_t k = 0; k < row.size(); ++k) {
+      if (row[k] != 0) subtract(gram[k], -row[k], row);
+    }
   }
   const std::vector<double> y = solve(gram, along);
   for (size_t i = 0; i < rows.size(); ++i) result.multipliers[i] = dot(coordinates[i], y);
