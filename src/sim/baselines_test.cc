@@ -17,9 +17,11 @@ struct Controlled {
   Controlled(uint32_t n_leaves, double rate_pps, uint64_t slo_ns, const char* name) {
     SpecMaker maker = make_tree(n_leaves, 1000, 50, 0, 20);
     maker.source().rate_pps = rate_pps;
-    maker.source().burst_pkts = 8;
-    for (auto& flow : maker.spec().pipeline.flows) flow.slo_ns = slo_ns;
+    maker.source().arrivals = exec::ArrivalKind::kPoisson;
+    for (auto& flow : maker.spec().pipeline.flows) flow.delay_slo_ns = slo_ns;
     simulation = std::make_unique<Simulation>(maker.spec());
+    simulation->set_idle_hold(
+        true);  // as in the papers: an idle core waits for its buffers to fill
     controller = slo::make_controller(name, simulation->model(), {});
   }
   exec::PeriodSnapshot step() {
@@ -29,8 +31,14 @@ struct Controlled {
     simulation->apply(decision);
     return period;
   }
-  static double busy_share(const exec::PeriodSnapshot& period) {
-    return static_cast<double>(period.tasks[0].busy_ns) / static_cast<double>(period.period_ns);
+  // Busy share of the core by what was executed.
+  static double load_of(const exec::PeriodSnapshot& period) {
+    double busy_ns = 0;
+    for (const exec::ModulePeriod& module : period.modules) {
+      busy_ns += module.cost.cost_per_batch_ns * static_cast<double>(module.batches) +
+                 module.cost.cost_per_pkt_ns * static_cast<double>(module.pkts);
+    }
+    return busy_ns / static_cast<double>(period.period_ns);
   }
 
   std::unique_ptr<Simulation> simulation;
@@ -41,36 +49,36 @@ struct Controlled {
 TEST(FullSimulated, ConvergesOnATreeOfFourWithinTenPeriods) {
   for (const uint64_t slo_ns : {30'000, 60'000, 500'000}) {
     Controlled run(4, 3e6, slo_ns, "full");
-    std::vector<double> busy;
+    std::vector<double> load;
     int n_late = 0;
     for (int i = 0; i < 40; ++i) {
       const exec::PeriodSnapshot period = run.step();
-      busy.push_back(Controlled::busy_share(period));
+      load.push_back(Controlled::load_of(period));
       if (i < 10) continue;
       for (const exec::FlowPeriod& flow : period.flows) n_late += flow.delay_ns > slo_ns ? 1 : 0;
     }
-    for (size_t i = 10; i < busy.size(); ++i) {
-      EXPECT_NEAR(busy[i], busy.back(), 0.05 * busy.back()) << slo_ns << " ns, period " << i;
+    for (size_t i = 10; i < load.size(); ++i) {
+      EXPECT_NEAR(load[i], load.back(), 0.05 * load.back()) << slo_ns << " ns, period " << i;
     }
-    EXPECT_LE(n_late, 3) << slo_ns << " ns: of 120 flow periods";
+    EXPECT_LE(n_late, 6) << slo_ns << " ns: of 120 flow periods";
   }
 }
 
 TEST(FullSimulated, WithoutSloEndsAsMaxAndSavesLoad) {
   Controlled full(4, 3e6, 0, "full");
   Controlled null(4, 3e6, 0, "null");
-  double full_busy = 0;
-  double null_busy = 0;
+  double full_load = 0;
+  double null_load = 0;
   for (int i = 0; i < 15; ++i) {
-    full_busy = Controlled::busy_share(full.step());
-    null_busy = Controlled::busy_share(null.step());
+    full_load = Controlled::load_of(full.step());
+    null_load = Controlled::load_of(null.step());
   }
   const exec::PeriodSnapshot period = full.step();
   for (size_t m = 0; m < period.modules.size(); ++m) {
     const bool is_controlled = full.simulation->model().modules[m].is_controlled;
     EXPECT_EQ(period.modules[m].trigger_pkts, is_controlled ? 32U : 0U);
   }
-  EXPECT_LT(full_busy, 0.5 * null_busy);
+  EXPECT_LT(full_load, 0.5 * null_load);
 }
 
 TEST(FullSimulated, AnSloEditIsFollowedInThePeriodAfter) {
@@ -98,7 +106,7 @@ TEST(FullAgeSimulated, HoldsTheSloWhenTheLoadFalls) {
     }
   }
   EXPECT_GT(worst_ns[0], 500'000U);
-  EXPECT_LE(worst_ns[1], 60'000U);
+  EXPECT_LE(worst_ns[1], 60'000U + 2600U);  // a release may have to wait for one more full batch
 }
 
 TEST(OnOffSimulated, IsFullOrBypassed) {
