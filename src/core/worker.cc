@@ -124,8 +124,10 @@ uint32_t Worker::loop_once() {
   const uint64_t begin_ns = last_loop_ns_;
   for (Task* task : tasks_) {
     ctx_->task_index = task->index;
-    polled += exec::loop_task(*task, *ctx_, options_.is_idle_hold, sample_);
-    if (task == tasks_.front()) last_loop_ns_ = ctx_->now_ns;
+    uint64_t began_ns = 0;
+    polled += exec::loop_task(*task, *ctx_, options_.is_idle_hold, sample_, began_ns);
+    // Not what the clock says now: it may have been read again within the run.
+    if (task == tasks_.front()) last_loop_ns_ = began_ns;
   }
   ++stats_.loops;
   uint64_t elapsed_ns = begin_ns == 0 ? 0 : last_loop_ns_ - begin_ns;

@@ -29,11 +29,12 @@ struct SampleTurn {
 // ctx, is_sampled) (packets polled and run), flush(ctx) (gives freed packets back). Returns the
 // packets polled; 0 = idle.
 template <class Task, class Context>
-uint32_t loop_task(Task& task, Context& ctx, bool is_idle_hold, SampleTurn& sample) {
+uint32_t loop_task(Task& task, Context& ctx, bool is_idle_hold, SampleTurn& sample,
+                   uint64_t& began_ns) {
   auto& executor = *task.executor;
   const bool is_sampled = sample.take();
   if (is_sampled) executor.set_sampling(true);
-  executor.read_clock();
+  began_ns = executor.read_clock();
   executor.settle_changes();
   executor.check_ages();
   task.housekeep(ctx);

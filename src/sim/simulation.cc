@@ -22,7 +22,9 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   if (input.source != nullptr) {
     n = input.source->poll(pkts, ctx.batch_limit_pkts, ctx.now_ns);
   } else if (input.queue != nullptr) {
-    n = input.queue->take(pkts, ctx.batch_limit_pkts, ctx.now_ns);
+    // What releases of this very loop have put there is there by now, whatever the last reading
+    // says.
+    n = input.queue->take(pkts, ctx.batch_limit_pkts, ctx.clock.ticks >> kTicksPerNsLog2);
   }
   if (n == 0) return 0;
   input.batches += 1;
@@ -122,8 +124,9 @@ void Simulation::loop_once(Worker& worker) {
   const uint64_t ticks = ctx.clock.ticks;
   const uint64_t begin_ns = worker.last_loop_ns;
   for (Task* task : worker.tasks) {
-    polled += exec::loop_task(*task, ctx, is_idle_hold_, worker.sample);
-    if (task == worker.tasks.front()) worker.last_loop_ns = ctx.now_ns;
+    uint64_t began_ns = 0;
+    polled += exec::loop_task(*task, ctx, is_idle_hold_, worker.sample, began_ns);
+    if (task == worker.tasks.front()) worker.last_loop_ns = began_ns;
   }
   // Nothing was due either, if only the clock was read.
   const bool is_idle = ctx.clock.ticks == ticks + ctx.clock.read_ticks * worker.tasks.size();

@@ -109,6 +109,8 @@ struct WorldTraits {
   static void begin_chain(Context&) noexcept {}
   static void before_run(Context&, Node&, const exec::Batch<Pkt*>&) noexcept {}
   static void on_run(Context&, Node&, const exec::Batch<Pkt*>&) noexcept {}
+  static void charge_firing(Context& /*ctx*/, uint32_t /*n_pkts*/) noexcept {}
+  static void on_fire(Context& /*ctx*/, exec::Cause /*cause*/) noexcept {}
   static void on_hold(Context&, Node&, Pkt* const*, uint32_t) noexcept {}
   static uint16_t overflow_reason() noexcept { return 1; }
   static void free(Context& ctx, Node& node, Pkt* pkt, uint16_t reason) noexcept;
