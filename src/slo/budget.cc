@@ -10,6 +10,15 @@ double batch_pkts(const ProgramModule& module, double trigger_pkts) {
   return trigger_pkts > 0 ? trigger_pkts : module.arriving_pkts;
 }
 
+double next_up(const ProgramModule& module, double trigger_pkts) {
+  const double next = std::max(trigger_pkts, std::floor(module.arriving_pkts)) + 1;
+  return next <= module.most_pkts ? next : 0;
+}
+
+double next_down(const ProgramModule& module, double trigger_pkts) {
+  return is_holding(module, trigger_pkts - 1) ? trigger_pkts - 1 : 0;
+}
+
 double rate_of(const Program& program, const ProgramModule& module, double task_pkt_ns) {
   const ProgramTask& task = program.tasks[module.task];
   if (!task.is_saturated) return module.share * task.rate_pkts_per_ns;

@@ -70,6 +70,9 @@ struct Evaluation {
 [[nodiscard]] inline bool is_holding(const ProgramModule& module, double trigger_pkts) {
   return trigger_pkts > module.arriving_pkts;
 }
+// Next larger trigger that holds, 0 when there is none; next smaller one, or 0.
+[[nodiscard]] double next_up(const ProgramModule& module, double trigger_pkts);
+[[nodiscard]] double next_down(const ProgramModule& module, double trigger_pkts);
 // Rate at which packets reach a module, at a task's time per packet.
 [[nodiscard]] double rate_of(const Program& program, const ProgramModule& module,
                              double task_pkt_ns);

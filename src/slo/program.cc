@@ -48,13 +48,14 @@ void Solver::prepare(const Program& program) {
     groups_.push_back({begin, static_cast<uint32_t>(group_flows_.size())});
   }
   for (auto* by_module : {&size_, &last_size_, &triggers_, &module_price_, &weight_, &own_price_,
-                          &backup_}) {
+                          &backup_, &before_move_, &descended_}) {
     by_module->assign(n, 0);
   }
   for (auto* by_flow : {&price_, &room_ns_, &step_}) by_flow->assign(n_flows, 0);
   for (auto* flags : {&is_free_, &is_pinned_}) flags->assign(n, 0);
   for (auto* flags : {&is_short_, &is_out_}) flags->assign(n_flows, 0);
   emphasis_.assign(program.tasks.size(), 0);
+  task_room_ns_.assign(program.tasks.size(), 0);
   active_.reserve(n_flows);
   matrix_.reserve(n_flows * n_flows);
   has_point_ = false;
@@ -182,11 +183,17 @@ bool Solver::relax_all(const Program& program, bool is_warm) {
     relax(program);
     if (!any_short_) return true;
   }
-  for (size_t v = 0; v < size_.size(); ++v) size_[v] = program.modules[v].most_pkts;
-  clamp_to_bounds();
-  std::ranges::fill(emphasis_, 0.0);
-  relax(program);
-  return !any_short_;
+  // Turnaround is least with large triggers, unless single firings are heavy: then with none.
+  for (const bool is_from_most : {true, false}) {
+    for (size_t v = 0; v < size_.size(); ++v) {
+      size_[v] = is_from_most ? program.modules[v].most_pkts : 0;
+    }
+    clamp_to_bounds();
+    std::ranges::fill(emphasis_, 0.0);
+    relax(program);
+    if (!any_short_) return true;
+  }
+  return false;
 }
 
 void Solver::exclude_short(const Program& program) {
@@ -220,7 +227,11 @@ void Solver::solve_round(const Program& program) {
   }
   raise_greedily(program);
   repair(program);
-  polish(program);
+  if (polish(program, true)) {
+    std::ranges::fill(is_out_, uint8_t{0});
+  } else {
+    polish(program, false);
+  }
   finish(program);
 }
 
@@ -235,7 +246,7 @@ void Solver::finish(const Program& program) {
 // served like flows without one. Whichever misses by less.
 void Solver::settle_infeasible(const Program& program) {
   const double free_excess_ns = excess_ns(program);
-  backup_ = triggers_;
+  const std::vector<double> free_triggers = triggers_;
   const std::vector<uint8_t> was_out = is_out_;
   for (size_t f = 0; f < program.flows.size(); ++f) {
     if (is_out_[f] == 0) continue;
@@ -248,7 +259,7 @@ void Solver::settle_infeasible(const Program& program) {
   const bool is_better = excess_ns(program) < free_excess_ns;
   std::ranges::fill(is_pinned_, uint8_t{0});
   if (is_better) return;
-  triggers_ = backup_;
+  triggers_ = free_triggers;
   is_out_ = was_out;
   finish(program);
 }

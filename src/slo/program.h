@@ -8,6 +8,7 @@
 // round:  down, bypass where holding does not pay, then up again by gain per delay.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -68,13 +69,31 @@ class Solver {
   // program_integer.cc
   void round_down(const Program& program);
   bool bypass_unpaid(const Program& program);
+  // A trigger that could grow: to what, and load saved per ns of budget.
+  struct Raise {
+    double to = 0;
+    double gain = 0;
+    double delay_ns = 0;       // of the flows through the module
+    double turnaround_ns = 0;  // of every flow of the task
+  };
+  void set_rooms(const Program& program);
+  [[nodiscard]] Raise raise_of(const Program& program, uint32_t module) const;
   void raise_greedily(const Program& program);
+  bool lower_until_fits(const Program& program, size_t& worst);
   void repair(const Program& program);
-  void polish(const Program& program);
   [[nodiscard]] bool fits(const Program& program);
-  [[nodiscard]] bool improves(const Program& program, double& best_load);
-  [[nodiscard]] double next_up(const ProgramModule& module, double trigger_pkts) const;
-  [[nodiscard]] double next_down(const ProgramModule& module, double trigger_pkts) const;
+
+  // program_polish.cc
+  struct Score {
+    double excess_ns = 0;
+    double load = 0;
+  };
+  bool polish(const Program& program, bool is_rescue);
+  void descend(const Program& program, Score& best);
+  bool moves_one(const Program& program, Score& best);
+  bool moves_and_refills(const Program& program, uint32_t module, Score& best);
+  bool moves_with_partner(const Program& program, uint32_t module, Score& best);
+  bool improves(const Program& program, Score& best);
 
   // Which flows share what.
   std::vector<uint32_t> module_flows_;         // flows through each module, one after the other
@@ -93,6 +112,7 @@ class Solver {
   std::vector<double> weight_;     // of 1 / q in the objective, emphasis included
   std::vector<double> own_price_;  // of q, besides the flows' prices
   std::vector<double> room_ns_;    // by flow: what delay_slope * q may add up to
+  std::vector<double> task_room_ns_;
   std::vector<uint8_t> is_short_;  // by flow: not even bypassing all its modules would do
   std::vector<uint8_t> is_out_;    // by flow: no constraint
   std::vector<double> emphasis_;   // by task: price of its turnaround
@@ -100,8 +120,11 @@ class Solver {
   std::vector<double> step_;
   std::vector<uint32_t> active_;
   std::vector<double> backup_;
+  std::vector<double> before_move_;
+  std::vector<double> descended_;
   bool has_point_ = false;
   bool any_short_ = false;
+  bool is_rescue_ = false;
 
   Evaluation at_;
   Evaluation trial_;

@@ -77,7 +77,7 @@ Tally compare(uint64_t seed, uint32_t instances, bool is_saturated) {
 }
 
 TEST(Program, IsWithinOnePercentOfBruteForceBelowSaturation) {
-  const Tally tally = compare(1, 3000, false);
+  const Tally tally = compare(5, 20000, false);
   EXPECT_GT(tally.feasible, 1500U);
   EXPECT_GT(tally.infeasible, 100U);
   EXPECT_GT(tally.binding, 1000U);
@@ -85,7 +85,7 @@ TEST(Program, IsWithinOnePercentOfBruteForceBelowSaturation) {
 }
 
 TEST(Program, IsWithinOnePercentOfBruteForceAtSaturation) {
-  const Tally tally = compare(2, 3000, true);
+  const Tally tally = compare(6, 20000, true);
   EXPECT_GT(tally.feasible, 1500U);
   EXPECT_GT(tally.infeasible, 100U);
   RecordProperty("worst_ratio", std::to_string(tally.worst_ratio));
