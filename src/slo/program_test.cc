@@ -93,7 +93,7 @@ TEST(Program, IsWithinOnePercentOfBruteForceAtSaturation) {
   EXPECT_LE(tally.apart, tally.feasible / 2000);
   EXPECT_GT(tally.feasible, 6000U);
   EXPECT_GT(tally.infeasible, 1000U);
-  EXPECT_GT(tally.tight, 3000U);
+  EXPECT_GT(tally.tight, 2000U);
   RecordProperty("worst_ratio", std::to_string(tally.worst_ratio));
 }
 
