@@ -58,8 +58,8 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     const double runs_pkts = task.runs_waited * task.run_pkts;
     out.load += out.task_pkt_ns[t] * task.rate_pkts_per_ns;
     out.task_spread_ns[t] = std::sqrt(runs_pkts * out.task_spread_ns[t]);
-    out.turnaround_ns[t] = task.run_scale * (runs_pkts * out.task_pkt_ns[t] +
-                                             program.sigmas * out.task_spread_ns[t]);
+    out.turnaround_ns[t] = runs_pkts * out.task_pkt_ns[t] +
+                           program.sigmas * task.spread_scale * out.task_spread_ns[t];
   }
 }
 
@@ -107,8 +107,9 @@ void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
     const double spread_ns = at.task_spread_ns[module.task];
     // sqrt(x) lies below its tangent, and the variance is a sum over modules of
     // (A^2 / q + 2 A M + M^2 q): so what replaces it is separable and convex.
-    const double per_variance = spread_ns > 0 ? program.sigmas / (2 * spread_ns) : 0;
-    const double pkts = task.run_scale * task.runs_waited * task.run_pkts * module.share;
+    const double per_variance =
+        spread_ns > 0 ? program.sigmas * task.spread_scale / (2 * spread_ns) : 0;
+    const double pkts = task.runs_waited * task.run_pkts * module.share;
     out.load_weight[v] = module.share * task.rate_pkts_per_ns * a_ns;
     out.turnaround_weight[v] = pkts * (a_ns + per_variance * a_ns * a_ns);
     out.turnaround_slope[v] = pkts * per_variance * m_ns * m_ns;

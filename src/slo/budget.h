@@ -31,7 +31,7 @@ struct ProgramTask {
   double run_pkts = 1;          // n: packets of one run
   double other_run_ns = 0;      // of a run, outside all segments
   double runs_waited = 2;       // K: runs between arrival and the end of one's own
-  double run_scale = 1;         // measured over modelled run time
+  double spread_scale = 1;      // measured over modelled spread of run times
 };
 
 struct ProgramFlow {

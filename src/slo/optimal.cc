@@ -13,6 +13,9 @@ constexpr double kCapBelow = 0.5;          // share of full releases
 constexpr double kUncapAbove = 0.9;
 constexpr uint64_t kLeastReleases = 16;    // of a buffer, for its causes to say anything
 constexpr double kRateMoved = 0.2;         // a cap was for another rate
+constexpr double kLateShare = 0.25;        // of the late packets that the target allows
+constexpr double kMostReserve = 0.15;      // of the SLO
+constexpr double kReserveDecay = 0.95;     // a period
 constexpr uint32_t kMostArrivalRounds = 3;
 constexpr double kKeepWithin = 0.01;       // of the best load: what is in force stays
 constexpr double kLimitLower = 0.01;       // relative change of an age limit that is worth a change
@@ -30,6 +33,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       chosen_(view_.segments().size(), 0),
       limits_ns_(view_.segments().size(), exec::kStrandingAge),
       slo_ns_(model.flows.size(), 0),
+      bound_ns_(model.flows.size(), 0),
       is_left_out_(model.flows.size(), false),
       flows_(model.flows.size()),
       heads_(view_.segments().size()) {
@@ -43,16 +47,18 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
   Program& program = view_.program();
   evaluate(program, view_.current(), model_now_);
   const double tail = std::max(1e-3, 1 - settings_.percentile);
-  for (size_t f = 0; f < flows_.size(); ++f) {
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
     const exec::FlowPeriod& period = snapshot.flows[f];
     FlowMemory& flow = flows_[f];
     const auto slo_ns = static_cast<double>(period.slo_ns);
     if (slo_ns != flow.slo_ns) flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns,
                                                          kMostBias * slo_ns);
     flow.slo_ns = slo_ns_[f] = slo_ns;
+    bound_ns_[f] = 0;
     const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
     flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
     if (slo_ns == 0) continue;
+    reserve(period, f);
     uint64_t full = 0;
     uint64_t all = 0;
     const ProgramFlow& row = program.flows[f];
@@ -73,8 +79,25 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
   }
 }
 
-// A trigger that age releases beat most of the time only delays them: the mean batch is what there
-// is.
+// Packets that were late all the same, more than a part of those that may be: limits come earlier by
+// what they were late, until none are.
+void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f) {
+  const double allowed = kLateShare * (1 - std::clamp(settings_.percentile, 0.0, 0.999));
+  const double slo_ns = flows_[f].slo_ns;
+  double& reserve_ns = flows_[f].reserve_ns;
+  if (static_cast<double>(period.late_pkts) > allowed * static_cast<double>(period.pkts)) {
+    const double late_ns = std::max(0.0, static_cast<double>(period.delay_max_ns) - slo_ns);
+    reserve_ns = std::min(reserve_ns + late_ns / 2, kMostReserve * slo_ns);
+  } else {
+    reserve_ns *= kReserveDecay;
+  }
+  reserve_ns = std::min(reserve_ns, kMostReserve * slo_ns);
+  bound_ns_[f] = slo_ns - reserve_ns - static_cast<double>(settings_.turnaround_extra_ns);
+}
+
+// A trigger that age releases beat most of the time is out of reach: the mean batch is what there
+// is. Not at saturation: there smaller batches make turnaround longer, that leaves limits less time,
+// and batches shrink further.
 void Optimal::cap_unreached(const Snapshot& snapshot) {
   Program& program = view_.program();
   for (uint32_t h = 0; h < heads_.size(); ++h) {
@@ -86,17 +109,18 @@ void Optimal::cap_unreached(const Snapshot& snapshot) {
     const double rate = rate_of(program, program.modules[h],
                                 model_now_.task_pkt_ns[program.modules[h].task]);
     const uint32_t limit = model_.batch_limit_pkts;
-    if (std::abs(rate - head.rate) > kRateMoved * head.rate) head.cap_pkts = limit;
-    if (releases >= kLeastReleases) {
+    const bool is_steady = std::abs(rate - head.rate) <= kRateMoved * head.rate;
+    const bool is_saturated = program.tasks[program.modules[h].task].is_saturated;
+    if (!is_steady || is_saturated) head.cap_pkts = limit;
+    head.rate = rate;
+    if (is_steady && !is_saturated && was_settled_ && releases >= kLeastReleases) {
       const double share = static_cast<double>(full.firings) / static_cast<double>(releases);
       if (share < kCapBelow) {
         const double mean = static_cast<double>(full.pkts + aged.pkts) /
                             static_cast<double>(releases);
         head.cap_pkts = std::clamp<uint32_t>(static_cast<uint32_t>(std::lround(mean)), 1, limit);
-        head.rate = rate;
       } else if (share > kUncapAbove && head.cap_pkts < limit) {
         head.cap_pkts = std::min(limit, head.cap_pkts + std::max(1U, head.cap_pkts / 4));
-        head.rate = rate;
       }
     }
     program.modules[h].most_pkts = std::min(program.modules[h].most_pkts, head.cap_pkts);
@@ -139,7 +163,7 @@ bool Optimal::keeps_current() {
 }
 
 void Optimal::limit_ages() {
-  age_limits(view_, model_chosen_, slo_ns_, is_left_out_, chosen_, limits_ns_);
+  age_limits(view_, model_chosen_, bound_ns_, is_left_out_, chosen_, limits_ns_);
 }
 
 void Optimal::change(const Snapshot& snapshot, Decision& decision) {

@@ -28,13 +28,14 @@ class Optimal final : public Controller {
   // What a flow's measured delay says about the model.
   struct FlowMemory {
     double bias_ns = 0;      // measured less modelled, smoothed and clamped
+    double reserve_ns = 0;   // what age limits keep back, after packets were late
     double slo_ns = 0;
     double measured_ns = 0;  // 0: too few packets
     exec::FlowVerdict verdict;
   };
   struct HeadMemory {
     uint32_t cap_pkts = 0;   // triggers that are hardly ever reached are lowered to this
-    double rate = 0;         // when the cap was set
+    double rate = 0;         // of the last period
     uint32_t trigger_pkts = 0;
     uint64_t age_limit_ns = exec::kStrandingAge;
     const char* why = "no traffic";
@@ -52,6 +53,7 @@ class Optimal final : public Controller {
 
   // optimal.cc: one function a phase.
   void correct_bias(const Snapshot& snapshot);
+  void reserve(const exec::FlowPeriod& period, uint32_t flow);
   void cap_unreached(const Snapshot& snapshot);
   void solve();
   bool keeps_current();
@@ -78,6 +80,7 @@ class Optimal final : public Controller {
   std::vector<uint32_t> chosen_;  // triggers, by head
   std::vector<uint64_t> limits_ns_;
   std::vector<double> slo_ns_;
+  std::vector<double> bound_ns_;  // what age limits keep, by flow; 0 = nothing
   std::vector<double> as_real_;
   Evaluation model_now_;     // at the triggers in force during the period
   Evaluation model_chosen_;

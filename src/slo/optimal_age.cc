@@ -2,11 +2,13 @@
 #include "slo/optimal_age.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace batchplane::slo {
 namespace {
 // Delays are booked against the next reading of the clock.
 constexpr double kClockNs = 1000;
+constexpr double kSigmasAt99 = 2.326;
 // A limit of 0 would be the engine's own.
 constexpr double kLeastLimitNs = 1;
 }  // namespace
@@ -14,7 +16,12 @@ constexpr double kLeastLimitNs = 1;
 double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t task,
                         const std::vector<uint32_t>& triggers_pkts) {
   const Program& program = view.program();
-  const double run_ns = view.run_p99_ns(task);
+  // 99 of 100 runs with these triggers, not with those in force: the way there may lead through
+  // longer runs, and limits that reckon with them would never let batches grow.
+  const ProgramTask& law = program.tasks[task];
+  const double run_ns =
+      law.run_pkts * at.task_pkt_ns[task] +
+      kSigmasAt99 * law.spread_scale * at.task_spread_ns[task] / std::sqrt(law.runs_waited);
   double together_ns = 0;
   double heaviest_ns = 0;
   for (size_t v = 0; v < program.modules.size(); ++v) {
@@ -34,12 +41,12 @@ namespace {
 // One flow's limits: backwards from its egress, what lies behind each of its modules is reserved.
 // Other tasks on its path are reserved whole: a limit counts from the entry into its own task.
 void limit_flow(const OptimalView& view, const Evaluation& at, const ProgramFlow& flow,
-                double slo_ns, const std::vector<double>& allowance_ns,
+                double bound_ns, const std::vector<double>& allowance_ns,
                 std::vector<double>& limits) {
   const Program& program = view.program();
   for (uint32_t t = flow.tasks_begin; t < flow.tasks_end; ++t) {
     const uint32_t task = program.flow_tasks[t];
-    double left_ns = slo_ns - allowance_ns[task];
+    double left_ns = bound_ns - allowance_ns[task];
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       if (i != t) left_ns -= at.turnaround_ns[program.flow_tasks[i]];
     }
@@ -59,7 +66,7 @@ void limit_flow(const OptimalView& view, const Evaluation& at, const ProgramFlow
 
 }  // namespace
 
-void age_limits(const OptimalView& view, const Evaluation& at, const std::vector<double>& slo_ns,
+void age_limits(const OptimalView& view, const Evaluation& at, const std::vector<double>& bound_ns,
                 const std::vector<bool>& is_left_out, const std::vector<uint32_t>& triggers_pkts,
                 std::vector<uint64_t>& limits_ns) {
   const Program& program = view.program();
@@ -69,8 +76,8 @@ void age_limits(const OptimalView& view, const Evaluation& at, const std::vector
   }
   std::vector<double> limits(program.modules.size(), kNoBudgetNs);
   for (size_t f = 0; f < program.flows.size(); ++f) {
-    if (slo_ns[f] <= 0 || is_left_out[f]) continue;
-    limit_flow(view, at, program.flows[f], slo_ns[f], allowance_ns, limits);
+    if (bound_ns[f] == 0 || is_left_out[f]) continue;
+    limit_flow(view, at, program.flows[f], bound_ns[f], allowance_ns, limits);
   }
   limits_ns.resize(limits.size());
   for (size_t v = 0; v < limits.size(); ++v) {

@@ -15,9 +15,9 @@ namespace batchplane::slo {
 [[nodiscard]] double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t task,
                                       const std::vector<uint32_t>& triggers_pkts);
 
-// By head: the limit in ns, kStrandingAge where no flow with an SLO passes. `slo_ns` by flow, 0 =
-// none. Flows that cannot be met anyway (`is_left_out`) limit nothing that other flows need.
-void age_limits(const OptimalView& view, const Evaluation& at, const std::vector<double>& slo_ns,
+// By head: the limit in ns, kStrandingAge where no flow with an SLO passes. `bound_ns` by flow: the
+// oldest that its packets may get, 0 = any. Flows that cannot be met anyway (`is_left_out`) limit nothing that other flows need.
+void age_limits(const OptimalView& view, const Evaluation& at, const std::vector<double>& bound_ns,
                 const std::vector<bool>& is_left_out, const std::vector<uint32_t>& triggers_pkts,
                 std::vector<uint64_t>& limits_ns);
 

@@ -94,7 +94,7 @@ TEST(Optimal, ConvergesFromBypassedInThreePeriodsAndStaysQuiet) {
       }
       EXPECT_EQ(violated, 0U) << slo_ns << " ns " << mpps << " Mpps";
       EXPECT_LE(changed, 35 * 16 / 10) << slo_ns << " ns " << mpps << " Mpps";
-      if (getenv("SHOW")) printf("slo %.0f mpps %.1f: busy %.3f -> %.3f mpps %.2f q %u delay %lu worst %.0f changed %u viol %u why\n", slo_ns, mpps, trace.busy[0], trace.busy.back(), trace.mpps.back(), trace.last.modules[2].trigger_pkts, trace.last.flows[0].delay_ns, trace.worst_ns.back(), changed, violated);
+      if (getenv("SHOW")) printf("slo %.0f mpps %.1f: busy %.3f -> %.3f mpps %.2f q %u delay %lu worst %.0f changed %u viol %u\n", slo_ns, mpps, trace.busy[0], trace.busy.back(), trace.mpps.back(), trace.last.modules[2].trigger_pkts, trace.last.flows[0].delay_ns, trace.worst_ns.back(), changed, violated);
     }
   }
 }

@@ -12,7 +12,8 @@ constexpr double kFullRun = 0.95;          // of B: runs this large mean that th
 constexpr double kLeastDeviation = 0.03;   // relative; smaller ones are chance whatever the count
 constexpr double kSigmasAt99 = 2.326;
 constexpr double kLeastScale = 0.5;
-constexpr double kMostScale = 4;
+constexpr double kMostScale = 3;
+constexpr double kMostAged = 0.2;  // share of releases
 constexpr double kMoved = 0.05;  // of an arriving batch
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
@@ -176,9 +177,14 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
   // What the segments do not explain of a run: inputs, what stands before the first buffers, polls.
   double explained_ns = 0;
   double variance = 0;
+  double aged = 0;
+  double releases = 0;
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     const ProgramModule& module = program_.modules[h];
     if (module.task != t || heads_[h].batches <= 0) continue;
+    const auto& causes = snapshot.modules[segments_[h].head].causes;
+    for (const exec::CauseCount& cause : causes) releases += static_cast<double>(cause.firings);
+    aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
     explained_ns += heads_[h].batches * module.cost_per_batch_ns +
                     heads_[h].pkts * module.cost_per_pkt_ns;
     const double firing_ns =
@@ -187,15 +193,14 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
   }
   out.other_run_ns = std::max(0.0, (busy - explained_ns) / runs);
   const double run_ns = out.other_run_ns + explained_ns / runs;
-  task.run_p99_ns = std::max(static_cast<double>(period.run_p99_ns), run_ns);
-  const double modelled_ns = run_ns + kSigmasAt99 * std::sqrt(variance);
-  if (period.run_p99_ns > 0 && modelled_ns > 0) {
-    task.scale.follow(std::clamp(static_cast<double>(period.run_p99_ns) / modelled_ns, kLeastScale,
-                                 kMostScale),
-                      16);
+  // Releases by age come in clumps that better limits would avoid: periods with many of them say
+  // nothing of what runs are like without.
+  const double spread_ns = kSigmasAt99 * std::sqrt(variance);
+  if (period.run_p99_ns > 0 && spread_ns > 0 && aged <= kMostAged * releases) {
+    const double measured_ns = static_cast<double>(period.run_p99_ns) - run_ns;
+    task.scale.follow(std::clamp(measured_ns / spread_ns, kLeastScale, kMostScale), 16);
   }
-  // Only the spread may be smaller than modelled; the mean cannot.
-  out.run_scale = task.scale.is_known ? std::max(1.0, task.scale.value) : 1;
+  out.spread_scale = task.scale.is_known ? task.scale.value : 1;
 }
 
 void OptimalView::update_flows(const Snapshot& snapshot) {

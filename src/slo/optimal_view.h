@@ -36,8 +36,6 @@ class OptimalView {
   [[nodiscard]] uint32_t head_of(uint32_t module) const { return head_of_[module]; }
   // Triggers in force during the period, by head.
   [[nodiscard]] const std::vector<double>& current() const { return current_; }
-  // High percentile of the time of one run.
-  [[nodiscard]] double run_p99_ns(uint32_t task) const { return tasks_[task].run_p99_ns; }
   // What a single packet's own modules cost, however it is served.
   [[nodiscard]] double least_service_ns(uint32_t flow) const { return least_service_ns_[flow]; }
   [[nodiscard]] bool has_seen_traffic() const { return has_seen_traffic_; }
@@ -55,7 +53,6 @@ class OptimalView {
     Smoothed rate;
     Smoothed run_pkts;
     Smoothed scale;
-    double run_p99_ns = 0;
     bool is_saturated = false;
   };
 
