@@ -129,6 +129,7 @@ void Optimal::cap_unreached(const Snapshot& snapshot) {
 
 // Triggers; where batches collected upstream arrive larger downstream, again with those.
 void Optimal::solve() {
+  if (has_decided_) view_.predict_arrivals(chosen_);
   for (uint32_t round = 0; round < kMostArrivalRounds; ++round) {
     chosen_ = solver_.solve(view_.program()).triggers_pkts;
     if (!view_.predict_arrivals(chosen_)) break;

@@ -56,7 +56,8 @@ void Solver::prepare(const Program& program) {
   for (auto* flags : {&is_short_, &is_out_}) flags->assign(n_flows, 0);
   emphasis_.assign(program.tasks.size(), 0);
   task_room_ns_.assign(program.tasks.size(), 0);
-  active_.reserve(n_flows);
+  raises_.assign(n, {});
+  active_.reserve(std::max(n, n_flows));
   matrix_.reserve(n_flows * n_flows);
   has_point_ = false;
 }

@@ -78,6 +78,7 @@ class Solver {
   };
   void set_rooms(const Program& program);
   [[nodiscard]] Raise raise_of(const Program& program, uint32_t module) const;
+  void take_room(const Program& program, uint32_t module, const Raise& raise);
   void raise_greedily(const Program& program);
   bool lower_until_fits(const Program& program, size_t& worst);
   void repair(const Program& program);
@@ -120,6 +121,7 @@ class Solver {
   std::vector<double> step_;
   std::vector<uint32_t> active_;
   std::vector<double> backup_;
+  std::vector<Raise> raises_;  // by module: the best that it could do now
   std::vector<double> before_move_;
   std::vector<double> descended_;
   bool has_point_ = false;

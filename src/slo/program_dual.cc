@@ -9,11 +9,10 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kTight = 1e-7;        // of the room: close enough to the budget
+constexpr double kTight = 1e-5;        // of the room: close enough to the budget
 constexpr uint32_t kMostSteps = 60;    // of one price
 constexpr uint32_t kMostSweeps = 60;   // over a group
-constexpr uint32_t kNewtonAfter = 2;   // sweeps
-constexpr double kSteady = 1e-6;       // relative change of prices in a sweep
+constexpr double kSteady = 1e-3;       // relative change of prices in a sweep
 constexpr uint32_t kMostHalvings = 6;
 }  // namespace
 
@@ -178,7 +177,7 @@ void Solver::solve_group(const Program& program, const Group& group) {
       change = std::max(change, step_price(program, f));
     }
     if (is_single || change < kSteady) return;
-    if (sweep >= kNewtonAfter) newton(program, group);
+    newton(program, group);
   }
 }
 

@@ -97,22 +97,43 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   return raise;
 }
 
+// What a raise takes from the budgets, to first order; few triggers have another best raise after.
+void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
+  for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
+    const uint32_t f = module_flows_[i];
+    room_ns_[f] -= raise.delay_ns - raise.turnaround_ns;
+  }
+  const uint32_t task = program.modules[v].task;
+  if (raise.turnaround_ns > 0) {
+    task_room_ns_[task] -= raise.turnaround_ns;
+    for (double& room_ns : room_ns_) room_ns -= raise.turnaround_ns;
+    for (uint32_t w = 0; w < triggers_.size(); ++w) raises_[w] = raise_of(program, w);
+    return;
+  }
+  for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
+    const ProgramFlow& flow = program.flows[module_flows_[i]];
+    for (uint32_t j = flow.modules_begin; j < flow.modules_end; ++j) {
+      const uint32_t w = program.flow_modules[j];
+      raises_[w] = raise_of(program, w);
+    }
+  }
+  raises_[v] = raise_of(program, v);
+}
+
 // Raises whatever buys most per ns of budget, again until nothing fits.
 void Solver::raise_greedily(const Program& program) {
   const auto most_raises = static_cast<uint32_t>(4 * triggers_.size());
   set_rooms(program);
+  for (uint32_t v = 0; v < triggers_.size(); ++v) raises_[v] = raise_of(program, v);
   for (uint32_t i = 0; i < most_raises; ++i) {
-    Raise best;
     uint32_t chosen = 0;
-    for (uint32_t v = 0; v < triggers_.size(); ++v) {
-      const Raise raise = raise_of(program, v);
-      if (raise.to == 0 || raise.gain <= best.gain) continue;
-      best = raise;
-      chosen = v;
+    for (uint32_t v = 1; v < triggers_.size(); ++v) {
+      if (raises_[v].gain > raises_[chosen].gain) chosen = v;
     }
-    if (best.gain <= 0) return;
-    triggers_[chosen] = best.to;
-    set_rooms(program);
+    if (triggers_.empty() || raises_[chosen].gain <= 0) return;
+    const Raise raise = raises_[chosen];
+    triggers_[chosen] = raise.to;
+    take_room(program, chosen, raise);
   }
 }
 
