@@ -16,7 +16,8 @@ constexpr double kRateMoved = 0.2;         // a cap was for another rate
 constexpr double kLateShare = 0.25;        // of the late packets that the target allows
 constexpr double kMostReserve = 0.15;      // of the SLO
 constexpr double kReserveDecay = 0.95;     // a period
-constexpr uint32_t kMostArrivalRounds = 3;
+constexpr uint32_t kFirstRounds = 3;  // of triggers and arrivals that follow from them
+constexpr uint32_t kLaterRounds = 2;  // the next period goes on
 constexpr double kKeepWithin = 0.01;       // of the best load: what is in force stays
 constexpr double kLimitLower = 0.01;       // relative change of an age limit that is worth a change
 constexpr double kLimitHigher = 0.05;
@@ -130,7 +131,8 @@ void Optimal::cap_unreached(const Snapshot& snapshot) {
 // Triggers; where batches collected upstream arrive larger downstream, again with those.
 void Optimal::solve() {
   if (has_decided_) view_.predict_arrivals(chosen_);
-  for (uint32_t round = 0; round < kMostArrivalRounds; ++round) {
+  const uint32_t rounds = has_decided_ ? kLaterRounds : kFirstRounds;
+  for (uint32_t round = 0; round < rounds; ++round) {
     chosen_ = solver_.solve(view_.program()).triggers_pkts;
     if (!view_.predict_arrivals(chosen_)) break;
   }

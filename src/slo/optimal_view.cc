@@ -14,7 +14,7 @@ constexpr double kSigmasAt99 = 2.326;
 constexpr double kLeastScale = 0.5;
 constexpr double kMostScale = 3;
 constexpr double kMostAged = 0.2;  // share of releases
-constexpr double kMoved = 0.05;  // of an arriving batch
+constexpr double kMoved = 0.1;  // of an arriving batch
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 }  // namespace

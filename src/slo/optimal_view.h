@@ -27,7 +27,7 @@ class OptimalView {
   // Takes a period in; program() and what follows below stand for it.
   void update(const Snapshot& snapshot);
   // Arriving batches as they will be once `triggers_pkts` are in force: batches that are collected
-  // upstream arrive larger. True when any moves by more than 5 %.
+  // upstream arrive larger. True when any moves by more than 10 %.
   bool predict_arrivals(const std::vector<uint32_t>& triggers_pkts);
 
   [[nodiscard]] const Program& program() const { return program_; }

@@ -8,7 +8,7 @@
 namespace batchplane::slo {
 namespace {
 constexpr uint32_t kMostIterates = 40;
-constexpr double kSettled = 2e-3;      // relative change of a trigger between iterates
+constexpr double kSettled = 5e-3;      // relative change of a trigger between iterates
 constexpr uint32_t kMostExclusions = 4;
 constexpr double kEmphasisGrowth = 4;
 }  // namespace

@@ -169,6 +169,7 @@ bool Solver::newton(const Program& program, const Group& group) {
 
 void Solver::solve_group(const Program& program, const Group& group) {
   const bool is_single = group.end - group.begin == 1;
+  if (!is_single) newton(program, group);  // from the prices of the last problem
   for (uint32_t sweep = 0; sweep < kMostSweeps; ++sweep) {
     double change = 0;
     for (uint32_t i = group.begin; i < group.end; ++i) {

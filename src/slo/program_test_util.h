@@ -74,4 +74,24 @@ inline Program random_program(Rng& rng, bool is_saturated) {
   return program;
 }
 
+// Eight look-ups with eight branches each behind them, a flow through each branch; triggers up to 32.
+inline Program grouped_program(Rng& rng, bool is_saturated) {
+  Program program;
+  program.tasks.push_back({.rate_pkts_per_ns = 4e-3, .is_saturated = is_saturated,
+                           .run_pkts = is_saturated ? 32.0 : 8.0, .other_run_ns = 300,
+                           .runs_waited = is_saturated ? 3.0 : 2.0});
+  std::vector<std::vector<uint32_t>> paths;
+  for (uint32_t g = 0; g < 8; ++g) {
+    const auto lookup = static_cast<uint32_t>(program.modules.size());
+    program.modules.push_back({log_uniform(rng, 20, 300), 8, 0.125, 1 + 4 * rng.uniform(), 0, 32});
+    for (uint32_t b = 0; b < 8; ++b) {
+      paths.push_back({lookup, static_cast<uint32_t>(program.modules.size())});
+      program.modules.push_back({log_uniform(rng, 30, 600), log_uniform(rng, 5, 60), 0.125 / 8,
+                                 1 + rng.uniform(), 0, 32});
+    }
+  }
+  for (const auto& path : paths) add_flow(program, log_uniform(rng, 15e3, 500e3), path);
+  return program;
+}
+
 }  // namespace batchplane::slo
