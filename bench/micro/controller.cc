@@ -82,8 +82,8 @@ slo::Snapshot make_snapshot(const Scene& scene, const std::vector<uint32_t>& tri
   out.tasks[0].run_p99_ns = 4'000;
   std::vector<double> share(model.modules.size(), 0);
   for (size_t f = 0; f < model.flows.size(); ++f) {
-    const double part = (1 + 0.5 * static_cast<double>(f % 4)) /
-                        (1.75 * static_cast<double>(scene.n_branches));
+    const double part =
+        (1 + 0.5 * static_cast<double>(f % 4)) / (1.75 * static_cast<double>(scene.n_branches));
     for (const uint32_t m : model.flows[f].path) share[m] += part;
     out.flows[f].slo_ns = 60'000 + 20'000 * (f % 5);
     out.flows[f].pkts = static_cast<uint64_t>(part * kPkts);

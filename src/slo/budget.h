@@ -43,9 +43,9 @@ struct ProgramFlow {
 };
 
 struct Program {
-  double hold_ns = 1.5;    // what holding costs a packet
-  double fill_share = 1;   // of the fill time that counts: 1 = a batch's first packet
-  double sigmas = 1.645;   // standard deviations of the work of K runs that count
+  double hold_ns = 1.5;   // what holding costs a packet
+  double fill_share = 1;  // of the fill time that counts: 1 = a batch's first packet
+  double sigmas = 1.645;  // standard deviations of the work of K runs that count
   std::vector<ProgramModule> modules;
   std::vector<ProgramTask> tasks;
   std::vector<ProgramFlow> flows;

@@ -48,10 +48,16 @@ TEST(Budget, SlopesAreFiniteDifferences) {
 
 TEST(Budget, RateAtSaturationIsTheInverseOfWorkPerPacket) {
   Program program{.hold_ns = 0, .sigmas = 0};
-  program.tasks = {{.rate_pkts_per_ns = 1, .is_saturated = true, .run_pkts = 32,
-                    .other_run_ns = 64, .runs_waited = 3}};
-  program.modules = {{.cost_per_batch_ns = 320, .cost_per_pkt_ns = 5, .share = 0.5,
-                      .arriving_pkts = 16, .most_pkts = 32}};
+  program.tasks = {{.rate_pkts_per_ns = 1,
+                    .is_saturated = true,
+                    .run_pkts = 32,
+                    .other_run_ns = 64,
+                    .runs_waited = 3}};
+  program.modules = {{.cost_per_batch_ns = 320,
+                      .cost_per_pkt_ns = 5,
+                      .share = 0.5,
+                      .arriving_pkts = 16,
+                      .most_pkts = 32}};
   add_flow(program, kNoBudgetNs, {0});
   Evaluation at;
   evaluate(program, {32}, at);

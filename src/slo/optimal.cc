@@ -6,20 +6,20 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kBiasShare = 0.3;         // of what one period says
-constexpr double kMostBias = 0.25;         // of the SLO
-constexpr double kFullShare = 0.8;         // of releases: below, limits hide how long filling takes
-constexpr double kCapBelow = 0.5;          // share of full releases
+constexpr double kBiasShare = 0.3;  // of what one period says
+constexpr double kMostBias = 0.25;  // of the SLO
+constexpr double kFullShare = 0.8;  // of releases: below, limits hide how long filling takes
+constexpr double kCapBelow = 0.5;   // share of full releases
 constexpr double kUncapAbove = 0.9;
-constexpr uint64_t kLeastReleases = 16;    // of a buffer, for its causes to say anything
-constexpr double kRateMoved = 0.2;         // a cap was for another rate
-constexpr double kLateShare = 0.25;        // of the late packets that the target allows
-constexpr double kMostReserve = 0.15;      // of the SLO
-constexpr double kReserveDecay = 0.95;     // a period
-constexpr uint32_t kFirstRounds = 3;  // of triggers and arrivals that follow from them
-constexpr uint32_t kLaterRounds = 2;  // the next period goes on
-constexpr double kKeepWithin = 0.01;       // of the best load: what is in force stays
-constexpr double kLimitLower = 0.01;       // relative change of an age limit that is worth a change
+constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say anything
+constexpr double kRateMoved = 0.2;       // a cap was for another rate
+constexpr double kLateShare = 0.25;      // of the late packets that the target allows
+constexpr double kMostReserve = 0.15;    // of the SLO
+constexpr double kReserveDecay = 0.95;   // a period
+constexpr uint32_t kFirstRounds = 3;     // of triggers and arrivals that follow from them
+constexpr uint32_t kLaterRounds = 2;     // the next period goes on
+constexpr double kKeepWithin = 0.01;     // of the best load: what is in force stays
+constexpr double kLimitLower = 0.01;     // relative change of an age limit that is worth a change
 constexpr double kLimitHigher = 0.05;
 }  // namespace
 
@@ -52,8 +52,8 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const exec::FlowPeriod& period = snapshot.flows[f];
     FlowMemory& flow = flows_[f];
     const auto slo_ns = static_cast<double>(period.slo_ns);
-    if (slo_ns != flow.slo_ns) flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns,
-                                                         kMostBias * slo_ns);
+    if (slo_ns != flow.slo_ns)
+      flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
     flow.slo_ns = slo_ns_[f] = slo_ns;
     bound_ns_[f] = 0;
     const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
@@ -80,8 +80,8 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
   }
 }
 
-// Packets that were late all the same, more than a part of those that may be: limits come earlier by
-// what they were late, until none are.
+// Packets that were late all the same, more than a part of those that may be: limits come earlier
+// by what they were late, until none are.
 void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f) {
   const double allowed = kLateShare * (1 - std::clamp(settings_.percentile, 0.0, 0.999));
   const double slo_ns = flows_[f].slo_ns;
@@ -97,8 +97,8 @@ void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f) {
 }
 
 // A trigger that age releases beat most of the time is out of reach: the mean batch is what there
-// is. Not at saturation: there smaller batches make turnaround longer, that leaves limits less time,
-// and batches shrink further.
+// is. Not at saturation: there smaller batches make turnaround longer, that leaves limits less
+// time, and batches shrink further.
 void Optimal::cap_unreached(const Snapshot& snapshot) {
   Program& program = view_.program();
   for (uint32_t h = 0; h < heads_.size(); ++h) {
@@ -107,8 +107,8 @@ void Optimal::cap_unreached(const Snapshot& snapshot) {
     const auto& full = period.causes[static_cast<uint32_t>(exec::Cause::kFull)];
     const auto& aged = period.causes[static_cast<uint32_t>(exec::Cause::kAge)];
     const uint64_t releases = full.firings + aged.firings;
-    const double rate = rate_of(program, program.modules[h],
-                                model_now_.task_pkt_ns[program.modules[h].task]);
+    const double rate =
+        rate_of(program, program.modules[h], model_now_.task_pkt_ns[program.modules[h].task]);
     const uint32_t limit = model_.batch_limit_pkts;
     const bool is_steady = std::abs(rate - head.rate) <= kRateMoved * head.rate;
     const bool is_saturated = program.tasks[program.modules[h].task].is_saturated;
@@ -117,8 +117,8 @@ void Optimal::cap_unreached(const Snapshot& snapshot) {
     if (is_steady && !is_saturated && was_settled_ && releases >= kLeastReleases) {
       const double share = static_cast<double>(full.firings) / static_cast<double>(releases);
       if (share < kCapBelow) {
-        const double mean = static_cast<double>(full.pkts + aged.pkts) /
-                            static_cast<double>(releases);
+        const double mean =
+            static_cast<double>(full.pkts + aged.pkts) / static_cast<double>(releases);
         head.cap_pkts = std::clamp<uint32_t>(static_cast<uint32_t>(std::lround(mean)), 1, limit);
       } else if (share > kUncapAbove && head.cap_pkts < limit) {
         head.cap_pkts = std::min(limit, head.cap_pkts + std::max(1U, head.cap_pkts / 4));
@@ -185,7 +185,8 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
     head.trigger_pkts = now;
     if (now == old && (now == 0 || !moves_limit)) continue;
     const char* reason = "age";
-    if (now != old) reason = old == 0 ? "hold" : now == 0 ? "bypass" : now > old ? "raise" : "lower";
+    if (now != old)
+      reason = old == 0 ? "hold" : now == 0 ? "bypass" : now > old ? "raise" : "lower";
     // A bypassed buffer holds nothing: its limit is set when it holds again.
     if (now > 0) head.age_limit_ns = limits_ns_[h];
     if (now == 0) head.age_limit_ns = exec::kStrandingAge;

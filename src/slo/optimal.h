@@ -27,15 +27,15 @@ class Optimal final : public Controller {
  private:
   // What a flow's measured delay says about the model.
   struct FlowMemory {
-    double bias_ns = 0;      // measured less modelled, smoothed and clamped
-    double reserve_ns = 0;   // what age limits keep back, after packets were late
+    double bias_ns = 0;     // measured less modelled, smoothed and clamped
+    double reserve_ns = 0;  // what age limits keep back, after packets were late
     double slo_ns = 0;
     double measured_ns = 0;  // 0: too few packets
     exec::FlowVerdict verdict;
   };
   struct HeadMemory {
-    uint32_t cap_pkts = 0;   // triggers that are hardly ever reached are lowered to this
-    double rate = 0;         // of the last period
+    uint32_t cap_pkts = 0;  // triggers that are hardly ever reached are lowered to this
+    double rate = 0;        // of the last period
     uint32_t trigger_pkts = 0;
     uint64_t age_limit_ns = exec::kStrandingAge;
     const char* why = "no traffic";
@@ -82,7 +82,7 @@ class Optimal final : public Controller {
   std::vector<double> slo_ns_;
   std::vector<double> bound_ns_;  // what age limits keep, by flow; 0 = nothing
   std::vector<double> as_real_;
-  Evaluation model_now_;     // at the triggers in force during the period
+  Evaluation model_now_;  // at the triggers in force during the period
   Evaluation model_chosen_;
   std::vector<bool> is_left_out_;
   std::vector<FlowMemory> flows_;

@@ -19,9 +19,9 @@ double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t 
   // 99 of 100 runs with these triggers, not with those in force: the way there may lead through
   // longer runs, and limits that reckon with them would never let batches grow.
   const ProgramTask& law = program.tasks[task];
-  const double run_ns =
-      law.run_pkts * at.task_pkt_ns[task] +
-      kSigmasAt99 * law.spread_scale * at.task_spread_ns[task] / std::sqrt(law.runs_waited);
+  const double run_ns = law.run_pkts * at.task_pkt_ns[task] + kSigmasAt99 * law.spread_scale *
+                                                                  at.task_spread_ns[task] /
+                                                                  std::sqrt(law.runs_waited);
   double together_ns = 0;
   double heaviest_ns = 0;
   for (size_t v = 0; v < program.modules.size(); ++v) {

@@ -73,10 +73,8 @@ Value Optimal::explain() const {
   List modules;
   for (uint32_t f = 0; f < flows_.size(); ++f) flows.push_back(explain_flow(f));
   for (uint32_t h = 0; h < heads_.size(); ++h) modules.push_back(explain_module(h));
-  return Dict{{"controller", name_},
-              {"flows", flows},
-              {"modules", modules},
-              {"decisions", explain_past()}};
+  return Dict{
+      {"controller", name_}, {"flows", flows}, {"modules", modules}, {"decisions", explain_past()}};
 }
 
 }  // namespace batchplane::slo

@@ -106,8 +106,8 @@ TEST(Optimal, ConvergesFromBypassedInThreePeriodsAndStaysQuiet) {
   }
 }
 
-// Where the target is loose, no rate is lost against full batches; where it is tight, batches are as
-// large as it allows, and the load is well below that without buffers.
+// Where the target is loose, no rate is lost against full batches; where it is tight, batches are
+// as large as it allows, and the load is well below that without buffers.
 TEST(Optimal, UsesWhatTheSloAllows) {
   Plant max_plant(gateways(16, 60e3), 0, 4);
   const auto max = make_controller("max", max_plant.model, {});

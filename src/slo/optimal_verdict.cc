@@ -121,7 +121,8 @@ void Optimal::explain_heads() {
       HeadMemory& head = heads_[program.flow_modules[i]];
       const double price = flows_[f].verdict.multiplier_pps_per_us;
       const bool is_first = head.binding_flow == ~0U;
-      if (price > 0 && (is_first || price > flows_[head.binding_flow].verdict.multiplier_pps_per_us)) {
+      if (price > 0 &&
+          (is_first || price > flows_[head.binding_flow].verdict.multiplier_pps_per_us)) {
         head.binding_flow = f;
       }
       head.price += price;
@@ -155,10 +156,9 @@ void Optimal::predict(Decision& decision) {
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     const ProgramModule& module = program.modules[h];
     if (chosen_[h] == 0 || limits_ns_[h] == exec::kStrandingAge) continue;
-    const double rate =
-        rate_of(program, module, model_chosen_.task_pkt_ns[module.task]);
-    const double time_ns = std::max(0.0, static_cast<double>(limits_ns_[h]) -
-                                             model_chosen_.turnaround_ns[module.task] / 2);
+    const double rate = rate_of(program, module, model_chosen_.task_pkt_ns[module.task]);
+    const double time_ns = std::max(
+        0.0, static_cast<double>(limits_ns_[h]) - model_chosen_.turnaround_ns[module.task] / 2);
     as_real_[h] = std::max(module.arriving_pkts, expected_batch_pkts(chosen_[h], rate * time_ns));
   }
   evaluate(program, as_real_, model_now_);

@@ -8,13 +8,13 @@ namespace batchplane::slo {
 namespace {
 constexpr double kSaturatedIdle = 0.02;    // idle share below which a task counts as saturated
 constexpr double kUnsaturatedIdle = 0.04;  // and above which it no longer does
-constexpr double kFullRun = 0.95;          // of B: runs this large mean that the input never empties
-constexpr double kLeastDeviation = 0.03;   // relative; smaller ones are chance whatever the count
+constexpr double kFullRun = 0.95;         // of B: runs this large mean that the input never empties
+constexpr double kLeastDeviation = 0.03;  // relative; smaller ones are chance whatever the count
 constexpr double kSigmasAt99 = 2.326;
 constexpr double kLeastScale = 0.5;
 constexpr double kMostScale = 3;
 constexpr double kMostAged = 0.2;  // share of releases
-constexpr double kMoved = 0.1;  // of an arriving batch
+constexpr double kMoved = 0.1;     // of an arriving batch
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 }  // namespace
@@ -185,8 +185,8 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
     const auto& causes = snapshot.modules[segments_[h].head].causes;
     for (const exec::CauseCount& cause : causes) releases += static_cast<double>(cause.firings);
     aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
-    explained_ns += heads_[h].batches * module.cost_per_batch_ns +
-                    heads_[h].pkts * module.cost_per_pkt_ns;
+    explained_ns +=
+        heads_[h].batches * module.cost_per_batch_ns + heads_[h].pkts * module.cost_per_pkt_ns;
     const double firing_ns =
         module.cost_per_batch_ns + module.cost_per_pkt_ns * heads_[h].executed_pkts;
     variance += heads_[h].batches / runs * firing_ns * firing_ns;
@@ -212,10 +212,10 @@ void OptimalView::update_flows(const Snapshot& snapshot) {
     }
     least_service_ns_[f] = least_ns;
     const auto slo_ns = static_cast<double>(snapshot.flows[f].slo_ns);
-    program_.flows[f].budget_ns =
-        slo_ns > 0 ? slo_ns * (1 - settings_.tolerance) -
-                         static_cast<double>(settings_.turnaround_extra_ns)
-                   : kNoBudgetNs;
+    program_.flows[f].budget_ns = slo_ns > 0
+                                      ? slo_ns * (1 - settings_.tolerance) -
+                                            static_cast<double>(settings_.turnaround_extra_ns)
+                                      : kNoBudgetNs;
   }
 }
 
@@ -246,8 +246,8 @@ bool OptimalView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
       then += weight * branch_batch_pkts(batch, part);
     }
     if (now <= 0) continue;
-    const double predicted = std::clamp<double>(arriving_now_[h] * then / now, 1.0,
-                                                model_.batch_limit_pkts);
+    const double predicted =
+        std::clamp<double>(arriving_now_[h] * then / now, 1.0, model_.batch_limit_pkts);
     any |= std::abs(predicted - module.arriving_pkts) > kMoved * module.arriving_pkts;
     module.arriving_pkts = predicted;
   }

@@ -43,9 +43,9 @@ class OptimalView {
  private:
   struct Head {
     Smoothed share;
-    Smoothed arriving;              // at the triggers in force
-    std::vector<uint32_t> before;   // heads whose batches, or parts of them, arrive here
-    double executed_pkts = 1;       // mean batch
+    Smoothed arriving;             // at the triggers in force
+    std::vector<uint32_t> before;  // heads whose batches, or parts of them, arrive here
+    double executed_pkts = 1;      // mean batch
     double batches = 0;
     double pkts = 0;
   };
@@ -66,7 +66,7 @@ class OptimalView {
   const Model& model_;
   const Settings& settings_;
   std::vector<Segment> segments_;
-  std::vector<uint32_t> head_of_;  // by module: index of the segment that it heads
+  std::vector<uint32_t> head_of_;            // by module: index of the segment that it heads
   std::vector<std::vector<uint32_t>> next_;  // by module, each once
   std::vector<Head> heads_;
   std::vector<Task> tasks_;

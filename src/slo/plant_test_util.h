@@ -24,7 +24,8 @@ struct PlantLeaf {
 
 class Plant {
  public:
-  // Modules: 0 = in, 1 = split, 2 + 2i = leaf i, 3 + 2i = its sink. rate 0: the ring is never empty.
+  // Modules: 0 = in, 1 = split, 2 + 2i = leaf i, 3 + 2i = its sink. rate 0: the ring is never
+  // empty.
   Plant(std::vector<PlantLeaf> leaves, double rate_pkts_per_ns, uint64_t seed)
       : leaves_(std::move(leaves)), rate_(rate_pkts_per_ns), rng_(seed), state_(leaves_.size()) {
     model.modules.push_back({.name = "in"});
@@ -57,8 +58,9 @@ class Plant {
       State& state = state_[(change.module - 2) / 2];
       state.trigger = change.trigger_pkts;
       if (change.age_limit_ns != exec::kKeepAge) state.age_limit_ns = change.age_limit_ns;
-      if (state.trigger == 0) fire(static_cast<uint32_t>(&state - state_.data()),
-                                   state.held.size(), exec::Cause::kChange);
+      if (state.trigger == 0)
+        fire(static_cast<uint32_t>(&state - state_.data()), state.held.size(),
+             exec::Cause::kChange);
     }
   }
 
@@ -196,7 +198,8 @@ class Plant {
   static double percentile_of(std::vector<double>& values, double p) {
     if (values.empty()) return 0;
     const auto at = static_cast<size_t>(p * static_cast<double>(values.size() - 1));
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at),
+                     values.end());
     return values[at];
   }
 

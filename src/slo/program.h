@@ -97,18 +97,18 @@ class Solver {
   bool improves(const Program& program, Score& best);
 
   // Which flows share what.
-  std::vector<uint32_t> module_flows_;         // flows through each module, one after the other
-  std::vector<uint32_t> module_flows_begin_;   // size: modules + 1
+  std::vector<uint32_t> module_flows_;        // flows through each module, one after the other
+  std::vector<uint32_t> module_flows_begin_;  // size: modules + 1
   std::vector<uint32_t> group_flows_;
   std::vector<Group> groups_;
 
   // The relaxed point and its prices.
-  std::vector<double> size_;       // q, or a where bypassed
+  std::vector<double> size_;  // q, or a where bypassed
   std::vector<double> last_size_;
-  std::vector<double> triggers_;   // integers, 0 = bypassed
-  std::vector<uint8_t> is_free_;   // may hold
-  std::vector<uint8_t> is_pinned_; // bypassed whatever the prices say
-  std::vector<double> price_;      // by flow
+  std::vector<double> triggers_;    // integers, 0 = bypassed
+  std::vector<uint8_t> is_free_;    // may hold
+  std::vector<uint8_t> is_pinned_;  // bypassed whatever the prices say
+  std::vector<double> price_;       // by flow
   std::vector<double> module_price_;
   std::vector<double> weight_;     // of 1 / q in the objective, emphasis included
   std::vector<double> own_price_;  // of q, besides the flows' prices

@@ -9,10 +9,10 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kTight = 1e-5;        // of the room: close enough to the budget
-constexpr uint32_t kMostSteps = 60;    // of one price
-constexpr uint32_t kMostSweeps = 60;   // over a group
-constexpr double kSteady = 1e-3;       // relative change of prices in a sweep
+constexpr double kTight = 1e-5;       // of the room: close enough to the budget
+constexpr uint32_t kMostSteps = 60;   // of one price
+constexpr uint32_t kMostSweeps = 60;  // over a group
+constexpr double kSteady = 1e-3;      // relative change of prices in a sweep
 constexpr uint32_t kMostHalvings = 6;
 }  // namespace
 
@@ -92,8 +92,8 @@ double Solver::dual_value(const Program& program, const Group& group) const {
       if (is_free_[v] == 0 || module_flows_[module_flows_begin_[v]] != f) continue;
       const ProgramModule& module = program.modules[v];
       const double per_pkt = slopes_.delay_slope[v] * module_price_[v] + own_price_[v];
-      const double q = std::clamp<double>(size_at(v, module_price_[v]), module.arriving_pkts,
-                                          module.most_pkts);
+      const double q =
+          std::clamp<double>(size_at(v, module_price_[v]), module.arriving_pkts, module.most_pkts);
       value += weight_[v] / q + per_pkt * q;
     }
   }
@@ -197,8 +197,8 @@ void Solver::solve_dual(const Program& program) {
     const ProgramModule& module = program.modules[v];
     size_[v] = module.arriving_pkts;
     if (is_free_[v] == 0) continue;
-    size_[v] = std::clamp<double>(size_at(v, std::max(0.0, module_price_[v])),
-                                  module.arriving_pkts, module.most_pkts);
+    size_[v] = std::clamp<double>(size_at(v, std::max(0.0, module_price_[v])), module.arriving_pkts,
+                                  module.most_pkts);
   }
   if (!any_short_) return;
   for (uint32_t f = 0; f < program.flows.size(); ++f) {

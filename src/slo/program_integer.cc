@@ -8,8 +8,8 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kRounding = 1e-6;        // sizes this close below an integer are that integer
-constexpr double kBudgetSlack = 1e-9;     // relative: what arithmetic may lose
+constexpr double kRounding = 1e-6;     // sizes this close below an integer are that integer
+constexpr double kBudgetSlack = 1e-9;  // relative: what arithmetic may lose
 }  // namespace
 
 void Solver::round_down(const Program& program) {
@@ -46,7 +46,8 @@ bool Solver::fits(const Program& program) {
   return true;
 }
 
-// What is left of the budgets at triggers_, by flow and, as far as turnaround is concerned, by task.
+// What is left of the budgets at triggers_, by flow and, as far as turnaround is concerned, by
+// task.
 void Solver::set_rooms(const Program& program) {
   evaluate(program, triggers_, at_);
   slopes_at(program, at_, slopes_);
@@ -86,8 +87,8 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   raise.delay_ns = slope * (to - batch) + raise.turnaround_ns;
   if (raise.delay_ns > room_ns * (1 - kRounding)) return raise;
   if (raise.turnaround_ns > std::max(0.0, task_room_ns_[module.task])) return raise;
-  raise.gain = slopes_.load_weight[v] * (1 / batch - 1 / to) -
-               emphasis_[module.task] * raise.turnaround_ns;
+  raise.gain =
+      slopes_.load_weight[v] * (1 / batch - 1 / to) - emphasis_[module.task] * raise.turnaround_ns;
   if (old == 0) {
     const ProgramTask& task = program.tasks[module.task];
     raise.gain -= module.share * task.rate_pkts_per_ns * program.hold_ns;

@@ -8,10 +8,10 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kLeastGain = 1e-7;    // relative, of a move worth making
-constexpr size_t kMostPolished = 4;    // modules
-constexpr uint32_t kMostRounds = 64;   // one move each
-constexpr int kFarthest = 3;           // packets that a partner moves at most
+constexpr double kLeastGain = 1e-7;   // relative, of a move worth making
+constexpr size_t kMostPolished = 4;   // modules
+constexpr uint32_t kMostRounds = 64;  // one move each
+constexpr int kFarthest = 3;          // packets that a partner moves at most
 constexpr double kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 256};
 }  // namespace
 
@@ -66,8 +66,8 @@ bool Solver::moves_and_refills(const Program& program, uint32_t v, Score& best) 
   return has_room && improves(program, best);
 }
 
-// One move that helps, or false. Steps of all sizes: a heavy firing that delays other flows may have
-// to shrink a lot before anything else can grow.
+// One move that helps, or false. Steps of all sizes: a heavy firing that delays other flows may
+// have to shrink a lot before anything else can grow.
 bool Solver::moves_one(const Program& program, Score& best) {
   before_move_ = triggers_;
   for (const uint32_t v : active_) {

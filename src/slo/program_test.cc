@@ -44,8 +44,8 @@ Best brute_force(const Program& program) {
 struct Tally {
   uint32_t feasible = 0;
   uint32_t infeasible = 0;
-  uint32_t tight = 0;        // a budget keeps some trigger below the largest
-  uint32_t apart = 0;        // more than 1 % above the best
+  uint32_t tight = 0;  // a budget keeps some trigger below the largest
+  uint32_t apart = 0;  // more than 1 % above the best
   double worst_ratio = 1;
 };
 

@@ -74,11 +74,14 @@ inline Program random_program(Rng& rng, bool is_saturated) {
   return program;
 }
 
-// Eight look-ups with eight branches each behind them, a flow through each branch; triggers up to 32.
+// Eight look-ups with eight branches each behind them, a flow through each branch; triggers up
+// to 32.
 inline Program grouped_program(Rng& rng, bool is_saturated) {
   Program program;
-  program.tasks.push_back({.rate_pkts_per_ns = 4e-3, .is_saturated = is_saturated,
-                           .run_pkts = is_saturated ? 32.0 : 8.0, .other_run_ns = 300,
+  program.tasks.push_back({.rate_pkts_per_ns = 4e-3,
+                           .is_saturated = is_saturated,
+                           .run_pkts = is_saturated ? 32.0 : 8.0,
+                           .other_run_ns = 300,
                            .runs_waited = is_saturated ? 3.0 : 2.0});
   std::vector<std::vector<uint32_t>> paths;
   for (uint32_t g = 0; g < 8; ++g) {
