@@ -143,26 +143,40 @@ void Optimal::solve() {
   is_left_out_ = solver_.solution().is_infeasible;
 }
 
-// Whether what is in force keeps all budgets (half the margin is there for this) at nearly the best
-// load: then noise in the counts changes nothing.
-bool Optimal::keeps_current() {
+// What is in force stays where it keeps all budgets (half the margin is there for this) at nearly
+// the best load: then noise in the counts changes nothing. Where a flow does not keep its own, what
+// it passes is set anew.
+void Optimal::keep_what_fits() {
   const Program& program = view_.program();
   as_real_.assign(chosen_.begin(), chosen_.end());
   evaluate(program, as_real_, model_chosen_);
-  if (!has_decided_) return false;
+  if (!has_decided_ || std::ranges::find(is_left_out_, true) != is_left_out_.end()) return;
+  const auto is_within = [&](size_t f) {
+    const double margin_ns = settings_.tolerance / 2 * slo_ns_[f];
+    return slo_ns_[f] <= 0 || model_now_.delay_ns[f] <= program.flows[f].budget_ns + margin_ns;
+  };
   evaluate(program, view_.current(), model_now_);
-  for (uint32_t h = 0; h < chosen_.size(); ++h) {
-    const double q = view_.current()[h];
+  std::vector<double>& mixed = mixed_;
+  mixed = view_.current();
+  for (uint32_t h = 0; h < mixed.size(); ++h) {
     const ProgramModule& module = program.modules[h];
-    if (q > 0 && (!is_holding(module, q) || q > module.most_pkts)) return false;
+    const bool cuts = mixed[h] > 0 && !is_holding(module, mixed[h]);
+    if (cuts || mixed[h] > module.most_pkts) mixed[h] = chosen_[h];
   }
   for (size_t f = 0; f < flows_.size(); ++f) {
-    if (slo_ns_[f] <= 0) continue;
-    if (is_left_out_[f]) return false;
-    const double margin_ns = settings_.tolerance / 2 * slo_ns_[f];
-    if (model_now_.delay_ns[f] > program.flows[f].budget_ns + margin_ns) return false;
+    if (is_within(f)) continue;
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      const uint32_t h = program.flow_modules[i];
+      mixed[h] = chosen_[h];
+    }
   }
-  return model_now_.load <= (1 + kKeepWithin) * model_chosen_.load;
+  evaluate(program, mixed, model_now_);
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    if (!is_within(f)) return;
+  }
+  if (model_now_.load > (1 + kKeepWithin) * model_chosen_.load) return;
+  for (uint32_t h = 0; h < mixed.size(); ++h) chosen_[h] = static_cast<uint32_t>(mixed[h]);
+  std::swap(model_chosen_, model_now_);
 }
 
 void Optimal::limit_ages() {
@@ -216,12 +230,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
   correct_bias(snapshot);
   cap_unreached(snapshot);
   solve();
-  if (keeps_current()) {
-    for (uint32_t h = 0; h < chosen_.size(); ++h) {
-      chosen_[h] = static_cast<uint32_t>(view_.current()[h]);
-    }
-    std::swap(model_chosen_, model_now_);
-  }
+  keep_what_fits();
   limit_ages();
   judge(snapshot, decision);
   change(snapshot, decision);

@@ -56,7 +56,7 @@ class Optimal final : public Controller {
   void reserve(const exec::FlowPeriod& period, uint32_t flow);
   void cap_unreached(const Snapshot& snapshot);
   void solve();
-  bool keeps_current();
+  void keep_what_fits();
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
   void remember(const Snapshot& snapshot, const Decision& decision);
@@ -82,6 +82,7 @@ class Optimal final : public Controller {
   std::vector<double> slo_ns_;
   std::vector<double> bound_ns_;  // what age limits keep, by flow; 0 = nothing
   std::vector<double> as_real_;
+  std::vector<double> mixed_;
   Evaluation model_now_;  // at the triggers in force during the period
   Evaluation model_chosen_;
   std::vector<bool> is_left_out_;

@@ -10,6 +10,9 @@ constexpr double kSaturatedIdle = 0.02;    // idle share below which a task coun
 constexpr double kUnsaturatedIdle = 0.04;  // and above which it no longer does
 constexpr double kFullRun = 0.95;         // of B: runs this large mean that the input never empties
 constexpr double kLeastDeviation = 0.03;  // relative; smaller ones are chance whatever the count
+constexpr double kManyEvents = 1000;      // counts below fluctuate by more than the margin
+constexpr double kStep = 0.5;             // of a smoothed value towards the measured one
+constexpr double kSlowStep = 0.2;
 constexpr double kSigmasAt99 = 2.326;
 constexpr double kLeastScale = 0.5;
 constexpr double kMostScale = 3;
@@ -23,7 +26,8 @@ void Smoothed::follow(double measured, double events) {
   if (!std::isfinite(measured)) return;
   const double chance = std::max(kLeastDeviation, 3 / std::sqrt(std::max(1.0, events)));
   const bool is_chance = is_known && std::abs(measured - value) <= chance * std::abs(value);
-  value = is_chance ? (value + measured) / 2 : measured;
+  const double step = events < kManyEvents ? kSlowStep : kStep;
+  value += (is_chance ? step : 1) * (measured - value);
   is_known = true;
 }
 
