@@ -9,6 +9,7 @@
 #include "slo/fixed.h"
 #include "slo/full.h"
 #include "slo/onoff.h"
+#include "slo/optimal.h"
 
 namespace batchplane::slo {
 namespace {
@@ -35,6 +36,7 @@ constexpr Entry kControllers[] = {
      [](const Model& model, const Settings& settings) {
        return make_full("full(original)", model, settings, FullOptions::original());
      }},
+    {"optimal", make_optimal},
 };
 
 std::string names_as_text() {

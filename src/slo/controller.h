@@ -31,6 +31,7 @@ struct Settings {
   uint64_t stranding_limit_ns = 1'000'000'000;
   uint64_t ring_pkts = 64;           // capacity of the input ring
   uint64_t turnaround_extra_ns = 0;  // measured elsewhere: what a poll adds
+  double hold_ns_per_pkt = 1.5;      // what holding costs a packet: it leaves the cache
 };
 
 class Controller {

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/budget.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace batchplane::slo {
+
+double batch_pkts(const ProgramModule& module, double trigger_pkts) {
+  return trigger_pkts > 0 ? trigger_pkts : module.arriving_pkts;
+}
+
+double next_up(const ProgramModule& module, double trigger_pkts) {
+  const double next = std::max(trigger_pkts, std::floor(module.arriving_pkts)) + 1;
+  return next <= module.most_pkts ? next : 0;
+}
+
+double next_down(const ProgramModule& module, double trigger_pkts) {
+  return is_holding(module, trigger_pkts - 1) ? trigger_pkts - 1 : 0;
+}
+
+double rate_of(const Program& program, const ProgramModule& module, double task_pkt_ns) {
+  const ProgramTask& task = program.tasks[module.task];
+  if (!task.is_saturated) return module.share * task.rate_pkts_per_ns;
+  return task_pkt_ns > 0 ? module.share / task_pkt_ns : 0;
+}
+
+double fill_ns(const Program& program, const ProgramModule& module, double trigger_pkts,
+               double rate_pkts_per_ns) {
+  if (!is_holding(module, trigger_pkts) || rate_pkts_per_ns <= 0) return 0;
+  return program.fill_share * (trigger_pkts - module.arriving_pkts) / rate_pkts_per_ns;
+}
+
+namespace {
+
+// Time per packet, and variance of the work of one run: firings of a module are taken as Poisson,
+// n g / b of them a run (docs/model.md).
+void evaluate_tasks(const Program& program, const std::vector<double>& triggers_pkts,
+                    Evaluation& out) {
+  for (size_t t = 0; t < program.tasks.size(); ++t) {
+    const ProgramTask& task = program.tasks[t];
+    out.task_pkt_ns[t] = task.other_run_ns / task.run_pkts;
+    out.task_spread_ns[t] = 0;
+  }
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    const double batch = batch_pkts(module, triggers_pkts[v]);
+    const double service_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * batch;
+    const double hold_ns = is_holding(module, triggers_pkts[v]) ? program.hold_ns : 0;
+    const double firings = module.share / batch;  // per packet polled
+    out.service_ns[v] = service_ns;
+    out.task_pkt_ns[module.task] += firings * service_ns + module.share * hold_ns;
+    out.task_spread_ns[module.task] += firings * service_ns * service_ns;
+  }
+  out.load = 0;
+  for (size_t t = 0; t < program.tasks.size(); ++t) {
+    const ProgramTask& task = program.tasks[t];
+    const double runs_pkts = task.runs_waited * task.run_pkts;
+    out.load += out.task_pkt_ns[t] * task.rate_pkts_per_ns;
+    out.task_spread_ns[t] = std::sqrt(runs_pkts * out.task_spread_ns[t]);
+    out.turnaround_ns[t] =
+        runs_pkts * out.task_pkt_ns[t] + program.sigmas * task.spread_scale * out.task_spread_ns[t];
+  }
+}
+
+}  // namespace
+
+void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out) {
+  out.task_pkt_ns.resize(program.tasks.size());
+  out.task_spread_ns.resize(program.tasks.size());
+  out.turnaround_ns.resize(program.tasks.size());
+  out.fill_ns.resize(program.modules.size());
+  out.service_ns.resize(program.modules.size());
+  out.delay_ns.resize(program.flows.size());
+  evaluate_tasks(program, triggers_pkts, out);
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    out.fill_ns[v] = fill_ns(program, module, triggers_pkts[v],
+                             rate_of(program, module, out.task_pkt_ns[module.task]));
+  }
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    const ProgramFlow& flow = program.flows[f];
+    double delay_ns = 0;
+    for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+      delay_ns += out.turnaround_ns[program.flow_tasks[i]];
+    }
+    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      delay_ns += out.fill_ns[v] + out.service_ns[v];
+    }
+    out.delay_ns[f] = delay_ns;
+  }
+}
+
+void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
+  const size_t n = program.modules.size();
+  out.load_weight.resize(n);
+  out.turnaround_weight.resize(n);
+  out.turnaround_slope.resize(n);
+  out.delay_slope.resize(n);
+  for (size_t v = 0; v < n; ++v) {
+    const ProgramModule& module = program.modules[v];
+    const ProgramTask& task = program.tasks[module.task];
+    const double a_ns = module.cost_per_batch_ns;
+    const double m_ns = module.cost_per_pkt_ns;
+    const double rate = rate_of(program, module, at.task_pkt_ns[module.task]);
+    const double spread_ns = at.task_spread_ns[module.task];
+    // sqrt(x) lies below its tangent, and the variance is a sum over modules of
+    // (A^2 / q + 2 A M + M^2 q): so what replaces it is separable and convex.
+    const double per_variance =
+        spread_ns > 0 ? program.sigmas * task.spread_scale / (2 * spread_ns) : 0;
+    const double pkts = task.runs_waited * task.run_pkts * module.share;
+    out.load_weight[v] = module.share * task.rate_pkts_per_ns * a_ns;
+    out.turnaround_weight[v] = pkts * (a_ns + per_variance * a_ns * a_ns);
+    out.turnaround_slope[v] = pkts * per_variance * m_ns * m_ns;
+    out.delay_slope[v] = m_ns + (rate > 0 ? program.fill_share / rate : 0);
+  }
+}
+
+double expected_batch_pkts(uint32_t trigger_pkts, double arrivals) {
+  if (trigger_pkts <= 1) return trigger_pkts;
+  if (!(arrivals > 0)) return 1;
+  // sum over k = 0..q-1 of P(1 + N > k) = 1 + sum over j = 0..q-2 of P(N > j).
+  double batch = 1;
+  double log_term = -arrivals;  // log P(N = j)
+  double at_most = 0;
+  for (uint32_t j = 0; j + 2 <= trigger_pkts; ++j) {
+    at_most += std::exp(log_term);
+    batch += std::max(0.0, 1 - at_most);
+    log_term += std::log(arrivals / (j + 1));
+  }
+  return batch;
+}
+
+double branch_batch_pkts(double batch_pkts, double share) {
+  if (share <= 0) return 1;
+  if (share >= 1) return batch_pkts;
+  const double taken = -std::expm1(batch_pkts * std::log1p(-share));
+  return std::max(1.0, batch_pkts * share / taken);
+}
+
+double sigmas_of(double percentile) {
+  if (!(percentile > 0.5)) return 0;
+  constexpr double kMost = 3.1;
+  double low = 0;
+  double high = kMost;
+  if (percentile >= 0.999) return kMost;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    const bool is_below = 0.5 * std::erfc(-middle / std::sqrt(2.0)) < percentile;
+    (is_below ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace batchplane::slo

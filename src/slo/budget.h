@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// budget.h - the delay and load model as pure functions: what a vector of triggers costs, and how
+// long every flow then waits. docs/model.md derives each term.
+//
+// Plain arrays, no names, no history: the same instance can be given to another solver. Times are
+// ns, rates packets per ns. A trigger is a number of packets; 0 means bypassed, and a trigger equal
+// to the arriving batch is the same thing, so that the relaxation is continuous.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace batchplane::slo {
+
+inline constexpr double kNoBudgetNs = std::numeric_limits<double>::infinity();
+
+// A controlled module with what follows it up to the next one (its segment).
+struct ProgramModule {
+  double cost_per_batch_ns = 0;  // A: of the whole segment
+  double cost_per_pkt_ns = 0;    // M
+  double share = 0;              // g: packets here per packet that the task polls
+  double arriving_pkts = 1;      // a: mean batch that reaches the buffer
+  uint32_t task = 0;
+  uint32_t most_pkts = 0;  // no trigger above; 0 = stays bypassed
+};
+
+struct ProgramTask {
+  double rate_pkts_per_ns = 0;  // offered; of a saturated task, measured, and only a weight
+  bool is_saturated = false;    // the rate follows from the triggers
+  double run_pkts = 1;          // n: packets of one run
+  double other_run_ns = 0;      // of a run, outside all segments
+  double runs_waited = 2;       // K: runs between arrival and the end of one's own
+  double spread_scale = 1;      // measured over modelled spread of run times
+};
+
+struct ProgramFlow {
+  double budget_ns = kNoBudgetNs;  // what turnaround, fills and services may take together
+  uint32_t modules_begin = 0;      // into Program::flow_modules
+  uint32_t modules_end = 0;
+  uint32_t tasks_begin = 0;  // into Program::flow_tasks
+  uint32_t tasks_end = 0;
+};
+
+struct Program {
+  double hold_ns = 1.5;   // what holding costs a packet
+  double fill_share = 1;  // of the fill time that counts: 1 = a batch's first packet
+  double sigmas = 1.645;  // standard deviations of the work of K runs that count
+  std::vector<ProgramModule> modules;
+  std::vector<ProgramTask> tasks;
+  std::vector<ProgramFlow> flows;
+  std::vector<uint32_t> flow_modules;
+  std::vector<uint32_t> flow_tasks;
+};
+
+// The model at one vector of triggers.
+struct Evaluation {
+  double load = 0;                     // objective: busy share, summed over tasks
+  std::vector<double> task_pkt_ns;     // time of a packet: 1 / highest rate
+  std::vector<double> task_spread_ns;  // standard deviation of the work of K runs
+  std::vector<double> turnaround_ns;   // by task
+  std::vector<double> fill_ns;         // by module
+  std::vector<double> service_ns;      // by module
+  std::vector<double> delay_ns;        // by flow
+};
+
+// Batch that a module executes with this trigger.
+[[nodiscard]] double batch_pkts(const ProgramModule& module, double trigger_pkts);
+// Whether packets are held.
+[[nodiscard]] inline bool is_holding(const ProgramModule& module, double trigger_pkts) {
+  return trigger_pkts > module.arriving_pkts;
+}
+// Next larger trigger that holds, 0 when there is none; next smaller one, or 0.
+[[nodiscard]] double next_up(const ProgramModule& module, double trigger_pkts);
+[[nodiscard]] double next_down(const ProgramModule& module, double trigger_pkts);
+// Rate at which packets reach a module, at a task's time per packet.
+[[nodiscard]] double rate_of(const Program& program, const ProgramModule& module,
+                             double task_pkt_ns);
+// Longest (share) that a packet waits for the trigger; 0 while bypassed.
+[[nodiscard]] double fill_ns(const Program& program, const ProgramModule& module,
+                             double trigger_pkts, double rate_pkts_per_ns);
+// Allocates only when `out` has never been used for as large a program.
+void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out);
+
+// First derivatives at a point, such that, to first order and with the tasks' rates as they are
+// there,
+//   load       = const + sum load_weight / q
+//   turnaround = const + sum (turnaround_weight / q + turnaround_slope * q)
+//   fill + service of one module = const + delay_slope * q.
+struct Slopes {
+  std::vector<double> load_weight;
+  std::vector<double> turnaround_weight;
+  std::vector<double> turnaround_slope;
+  std::vector<double> delay_slope;
+};
+void slopes_at(const Program& program, const Evaluation& at, Slopes& out);
+
+// E[min(q, 1 + N)], N Poisson: the batch under trigger q when the age limit leaves the first packet
+// the time for `arrivals` more.
+[[nodiscard]] double expected_batch_pkts(uint32_t trigger_pkts, double arrivals);
+// Mean size of the part of a batch that takes a branch of the given share, when any of it does.
+[[nodiscard]] double branch_batch_pkts(double batch_pkts, double share);
+// Standard deviations above the mean below which a share p of a normal distribution lies; 0 for
+// p = 0 (the mean), and 3.1 for p = 1 (the largest that is seen).
+[[nodiscard]] double sigmas_of(double percentile);
+
+}  // namespace batchplane::slo

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/optimal.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace batchplane::slo {
+namespace {
+constexpr double kBiasShare = 0.3;  // of what one period says
+constexpr double kMostBias = 0.25;  // of the SLO
+constexpr double kFullShare = 0.8;  // of releases: below, limits hide how long filling takes
+constexpr double kCapBelow = 0.5;   // share of full releases
+constexpr double kUncapAbove = 0.9;
+constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say anything
+constexpr double kRateMoved = 0.2;       // a cap was for another rate
+constexpr double kLateShare = 0.25;      // of the late packets that the target allows
+constexpr double kMostReserve = 0.15;    // of the SLO
+constexpr double kReserveDecay = 0.95;   // a period
+constexpr uint32_t kFirstRounds = 3;     // of triggers and arrivals that follow from them
+constexpr uint32_t kLaterRounds = 2;     // the next period goes on
+constexpr double kKeepWithin = 0.01;     // of the best load: what is in force stays
+constexpr double kLimitLower = 0.01;     // relative change of an age limit that is worth a change
+constexpr double kLimitHigher = 0.05;
+}  // namespace
+
+std::unique_ptr<Controller> make_optimal(const Model& model, const Settings& settings) {
+  return std::make_unique<Optimal>(model, settings);
+}
+
+Optimal::Optimal(const Model& model, const Settings& settings)
+    : model_(model),
+      settings_(settings),
+      view_(model, settings_),
+      chosen_(view_.segments().size(), 0),
+      limits_ns_(view_.segments().size(), exec::kStrandingAge),
+      slo_ns_(model.flows.size(), 0),
+      bound_ns_(model.flows.size(), 0),
+      is_left_out_(model.flows.size(), false),
+      flows_(model.flows.size()),
+      heads_(view_.segments().size()) {
+  solver_.prepare(view_.program());
+  for (HeadMemory& head : heads_) head.cap_pkts = model.batch_limit_pkts;
+}
+
+// Measured percentile against the model's, where filling was not cut short by an age limit and
+// enough packets left.
+void Optimal::correct_bias(const Snapshot& snapshot) {
+  Program& program = view_.program();
+  evaluate(program, view_.current(), model_now_);
+  const double tail = std::max(1e-3, 1 - settings_.percentile);
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const exec::FlowPeriod& period = snapshot.flows[f];
+    FlowMemory& flow = flows_[f];
+    const auto slo_ns = static_cast<double>(period.slo_ns);
+    if (slo_ns != flow.slo_ns)
+      flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
+    flow.slo_ns = slo_ns_[f] = slo_ns;
+    bound_ns_[f] = 0;
+    const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
+    flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
+    if (slo_ns == 0) continue;
+    reserve(period, f);
+    uint64_t full = 0;
+    uint64_t all = 0;
+    const ProgramFlow& row = program.flows[f];
+    for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
+      const uint32_t m = view_.segments()[program.flow_modules[i]].head;
+      const auto& causes = snapshot.modules[m].causes;
+      full += causes[static_cast<uint32_t>(exec::Cause::kFull)].firings;
+      for (const auto& cause : causes) all += cause.firings;
+    }
+    const bool is_censored = static_cast<double>(full) < kFullShare * static_cast<double>(all);
+    if (flow.measured_ns > 0 && was_settled_ && !is_censored) {
+      const double extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
+      const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
+      flow.bias_ns += kBiasShare * (error_ns - flow.bias_ns);
+      flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
+    }
+    program.flows[f].budget_ns -= flow.bias_ns;
+  }
+}
+
+// Packets that were late all the same, more than a part of those that may be: limits come earlier
+// by what they were late, until none are.
+void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f) {
+  const double allowed = kLateShare * (1 - std::clamp(settings_.percentile, 0.0, 0.999));
+  const double slo_ns = flows_[f].slo_ns;
+  double& reserve_ns = flows_[f].reserve_ns;
+  if (static_cast<double>(period.late_pkts) > allowed * static_cast<double>(period.pkts)) {
+    const double late_ns = std::max(0.0, static_cast<double>(period.delay_max_ns) - slo_ns);
+    reserve_ns = std::min(reserve_ns + late_ns / 2, kMostReserve * slo_ns);
+  } else {
+    reserve_ns *= kReserveDecay;
+  }
+  reserve_ns = std::min(reserve_ns, kMostReserve * slo_ns);
+  bound_ns_[f] = slo_ns - reserve_ns - static_cast<double>(settings_.turnaround_extra_ns);
+}
+
+// A trigger that age releases beat most of the time is out of reach: the mean batch is what there
+// is. Not at saturation: there smaller batches make turnaround longer, that leaves limits less
+// time, and batches shrink further.
+void Optimal::cap_unreached(const Snapshot& snapshot) {
+  Program& program = view_.program();
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    const exec::ModulePeriod& period = snapshot.modules[view_.segments()[h].head];
+    HeadMemory& head = heads_[h];
+    const auto& full = period.causes[static_cast<uint32_t>(exec::Cause::kFull)];
+    const auto& aged = period.causes[static_cast<uint32_t>(exec::Cause::kAge)];
+    const uint64_t releases = full.firings + aged.firings;
+    const double rate =
+        rate_of(program, program.modules[h], model_now_.task_pkt_ns[program.modules[h].task]);
+    const uint32_t limit = model_.batch_limit_pkts;
+    const bool is_steady = std::abs(rate - head.rate) <= kRateMoved * head.rate;
+    const bool is_saturated = program.tasks[program.modules[h].task].is_saturated;
+    if (!is_steady || is_saturated) head.cap_pkts = limit;
+    head.rate = rate;
+    if (is_steady && !is_saturated && was_settled_ && releases >= kLeastReleases) {
+      const double share = static_cast<double>(full.firings) / static_cast<double>(releases);
+      if (share < kCapBelow) {
+        const double mean =
+            static_cast<double>(full.pkts + aged.pkts) / static_cast<double>(releases);
+        head.cap_pkts = std::clamp<uint32_t>(static_cast<uint32_t>(std::lround(mean)), 1, limit);
+      } else if (share > kUncapAbove && head.cap_pkts < limit) {
+        head.cap_pkts = std::min(limit, head.cap_pkts + std::max(1U, head.cap_pkts / 4));
+      }
+    }
+    program.modules[h].most_pkts = std::min(program.modules[h].most_pkts, head.cap_pkts);
+  }
+}
+
+// Triggers; where batches collected upstream arrive larger downstream, again with those.
+void Optimal::solve() {
+  if (has_decided_) view_.predict_arrivals(chosen_);
+  const uint32_t rounds = has_decided_ ? kLaterRounds : kFirstRounds;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    chosen_ = solver_.solve(view_.program()).triggers_pkts;
+    if (!view_.predict_arrivals(chosen_)) break;
+  }
+  // Arrivals may have outgrown a trigger: no batch is cut.
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    if (!is_holding(view_.program().modules[h], chosen_[h])) chosen_[h] = 0;
+  }
+  is_left_out_ = solver_.solution().is_infeasible;
+}
+
+// What is in force stays where it keeps all budgets (half the margin is there for this) at nearly
+// the best load: then noise in the counts changes nothing. Where a flow does not keep its own, what
+// it passes is set anew.
+void Optimal::keep_what_fits() {
+  const Program& program = view_.program();
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(program, as_real_, model_chosen_);
+  if (!has_decided_ || std::ranges::find(is_left_out_, true) != is_left_out_.end()) return;
+  const auto is_within = [&](size_t f) {
+    const double margin_ns = settings_.tolerance / 2 * slo_ns_[f];
+    return slo_ns_[f] <= 0 || model_now_.delay_ns[f] <= program.flows[f].budget_ns + margin_ns;
+  };
+  evaluate(program, view_.current(), model_now_);
+  std::vector<double>& mixed = mixed_;
+  mixed = view_.current();
+  for (uint32_t h = 0; h < mixed.size(); ++h) {
+    const ProgramModule& module = program.modules[h];
+    const bool cuts = mixed[h] > 0 && !is_holding(module, mixed[h]);
+    if (cuts || mixed[h] > module.most_pkts) mixed[h] = chosen_[h];
+  }
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    if (is_within(f)) continue;
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      const uint32_t h = program.flow_modules[i];
+      mixed[h] = chosen_[h];
+    }
+  }
+  evaluate(program, mixed, model_now_);
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    if (!is_within(f)) return;
+  }
+  if (model_now_.load > (1 + kKeepWithin) * model_chosen_.load) return;
+  for (uint32_t h = 0; h < mixed.size(); ++h) chosen_[h] = static_cast<uint32_t>(mixed[h]);
+  std::swap(model_chosen_, model_now_);
+}
+
+void Optimal::limit_ages() {
+  age_limits(view_, model_chosen_, bound_ns_, is_left_out_, chosen_, limits_ns_);
+}
+
+void Optimal::change(const Snapshot& snapshot, Decision& decision) {
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    const uint32_t m = view_.segments()[h].head;
+    const exec::ModulePeriod& period = snapshot.modules[m];
+    const uint32_t old = period.trigger_pkts;
+    const uint32_t now = chosen_[h];
+    HeadMemory& head = heads_[h];
+    const auto limit = static_cast<double>(limits_ns_[h]);
+    const auto old_limit = static_cast<double>(head.age_limit_ns);
+    const bool moves_limit = limit < old_limit * (1 - kLimitLower) ||
+                             limit > old_limit * (1 + kLimitHigher) ||
+                             (limit > 0) != (old_limit > 0) ||
+                             (old_limit > 0 && period.age_limit_ns != head.age_limit_ns);
+    head.trigger_pkts = now;
+    if (now == old && (now == 0 || !moves_limit)) continue;
+    const char* reason = "age";
+    if (now != old)
+      reason = old == 0 ? "hold" : now == 0 ? "bypass" : now > old ? "raise" : "lower";
+    // A bypassed buffer holds nothing: its limit is set when it holds again.
+    if (now > 0) head.age_limit_ns = limits_ns_[h];
+    if (now == 0) head.age_limit_ns = exec::kStrandingAge;
+    decision.changes.push_back({m, now, now > 0 ? limits_ns_[h] : exec::kStrandingAge, reason});
+  }
+}
+
+void Optimal::remember(const Snapshot& snapshot, const Decision& decision) {
+  was_settled_ = true;
+  for (const exec::BufferChange& change : decision.changes) {
+    was_settled_ &= change.trigger_pkts == snapshot.modules[change.module].trigger_pkts;
+  }
+  has_decided_ = true;
+  if (decision.changes.empty()) return;
+  std::vector<PastChange>& past = past_[n_decisions_++ % kDecisionsKept];
+  past.clear();
+  for (const exec::BufferChange& change : decision.changes) {
+    past.push_back({snapshot.now_ns, view_.head_of(change.module),
+                    snapshot.modules[change.module].trigger_pkts, change.trigger_pkts,
+                    change.reason});
+  }
+}
+
+Decision Optimal::step(const Snapshot& snapshot) {
+  Decision decision;
+  view_.update(snapshot);
+  correct_bias(snapshot);
+  cap_unreached(snapshot);
+  solve();
+  keep_what_fits();
+  limit_ages();
+  judge(snapshot, decision);
+  change(snapshot, decision);
+  remember(snapshot, decision);
+  return decision;
+}
+
+}  // namespace batchplane::slo

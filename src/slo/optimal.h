@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal.h - the controller that solves each period's problem for all triggers and age limits at
+// once. docs/model.md has its equations.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "slo/controller.h"
+#include "slo/optimal_age.h"
+#include "slo/optimal_view.h"
+#include "slo/program.h"
+
+namespace batchplane::slo {
+
+std::unique_ptr<Controller> make_optimal(const Model& model, const Settings& settings);
+
+class Optimal final : public Controller {
+ public:
+  Optimal(const Model& model, const Settings& settings);
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  Decision step(const Snapshot& snapshot) override;
+  [[nodiscard]] Value explain() const override;
+
+ private:
+  // What a flow's measured delay says about the model.
+  struct FlowMemory {
+    double bias_ns = 0;     // measured less modelled, smoothed and clamped
+    double reserve_ns = 0;  // what age limits keep back, after packets were late
+    double slo_ns = 0;
+    double measured_ns = 0;  // 0: too few packets
+    exec::FlowVerdict verdict;
+  };
+  struct HeadMemory {
+    uint32_t cap_pkts = 0;  // triggers that are hardly ever reached are lowered to this
+    double rate = 0;        // of the last period
+    uint32_t trigger_pkts = 0;
+    uint64_t age_limit_ns = exec::kStrandingAge;
+    const char* why = "no traffic";
+    uint32_t binding_flow = ~0U;
+    double price = 0;  // packets per second that one more microsecond here would buy
+  };
+  struct PastChange {
+    uint64_t now_ns = 0;
+    uint32_t head = 0;
+    uint32_t from_pkts = 0;
+    uint32_t to_pkts = 0;
+    const char* reason = "";
+  };
+  static constexpr size_t kDecisionsKept = 10;
+
+  // optimal.cc: one function a phase.
+  void correct_bias(const Snapshot& snapshot);
+  void reserve(const exec::FlowPeriod& period, uint32_t flow);
+  void cap_unreached(const Snapshot& snapshot);
+  void solve();
+  void keep_what_fits();
+  void limit_ages();
+  void change(const Snapshot& snapshot, Decision& decision);
+  void remember(const Snapshot& snapshot, const Decision& decision);
+  // optimal_verdict.cc
+  void judge(const Snapshot& snapshot, Decision& decision);
+  void judge_flow(const exec::FlowPeriod& period, uint32_t flow);
+  [[nodiscard]] double pps_per_us(uint32_t flow) const;
+  [[nodiscard]] std::string hint_of(uint32_t flow) const;
+  void explain_heads();
+  void predict(Decision& decision);
+  // optimal_explain.cc
+  [[nodiscard]] Value explain_flow(uint32_t flow) const;
+  [[nodiscard]] Value explain_module(uint32_t head) const;
+  [[nodiscard]] Value explain_past() const;
+
+  std::string name_ = "optimal";
+  const Model& model_;
+  const Settings settings_;
+  OptimalView view_;
+  Solver solver_;
+  std::vector<uint32_t> chosen_;  // triggers, by head
+  std::vector<uint64_t> limits_ns_;
+  std::vector<double> slo_ns_;
+  std::vector<double> bound_ns_;  // what age limits keep, by flow; 0 = nothing
+  std::vector<double> as_real_;
+  std::vector<double> mixed_;
+  Evaluation model_now_;  // at the triggers in force during the period
+  Evaluation model_chosen_;
+  std::vector<bool> is_left_out_;
+  std::vector<FlowMemory> flows_;
+  std::vector<HeadMemory> heads_;
+  bool has_decided_ = false;
+  bool was_settled_ = false;  // the last step changed no trigger
+  std::array<std::vector<PastChange>, kDecisionsKept> past_;
+  size_t n_decisions_ = 0;
+};
+
+}  // namespace batchplane::slo

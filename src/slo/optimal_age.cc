@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/optimal_age.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace batchplane::slo {
+namespace {
+// Delays are booked against the next reading of the clock.
+constexpr double kClockNs = 1000;
+constexpr double kSigmasAt99 = 2.326;
+// A limit of 0 would be the engine's own.
+constexpr double kLeastLimitNs = 1;
+}  // namespace
+
+double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t task,
+                        const std::vector<uint32_t>& triggers_pkts) {
+  const Program& program = view.program();
+  // 99 of 100 runs with these triggers, not with those in force: the way there may lead through
+  // longer runs, and limits that reckon with them would never let batches grow.
+  const ProgramTask& law = program.tasks[task];
+  const double run_ns = law.run_pkts * at.task_pkt_ns[task] + kSigmasAt99 * law.spread_scale *
+                                                                  at.task_spread_ns[task] /
+                                                                  std::sqrt(law.runs_waited);
+  double together_ns = 0;
+  double heaviest_ns = 0;
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    if (module.task != task || triggers_pkts[v] == 0 || module.share <= 0) continue;
+    const double rate = rate_of(program, module, at.task_pkt_ns[task]);
+    // A buffer is emptied once while q packets arrive, so it expires at most that often.
+    const double in_run = std::min(1.0, run_ns * rate / triggers_pkts[v]);
+    together_ns += in_run * at.service_ns[v];
+    heaviest_ns = std::max(heaviest_ns, (1 - in_run) * at.service_ns[v]);
+  }
+  return run_ns + together_ns + heaviest_ns + kClockNs;
+}
+
+namespace {
+
+// One flow's limits: backwards from its egress, what lies behind each of its modules is reserved.
+// Other tasks on its path are reserved whole: a limit counts from the entry into its own task.
+void limit_flow(const OptimalView& view, const Evaluation& at, const ProgramFlow& flow,
+                double bound_ns, const std::vector<double>& allowance_ns,
+                std::vector<double>& limits) {
+  const Program& program = view.program();
+  for (uint32_t t = flow.tasks_begin; t < flow.tasks_end; ++t) {
+    const uint32_t task = program.flow_tasks[t];
+    double left_ns = bound_ns - allowance_ns[task];
+    for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+      if (i != t) left_ns -= at.turnaround_ns[program.flow_tasks[i]];
+    }
+    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      if (program.modules[v].task != task) left_ns -= at.fill_ns[v] + at.service_ns[v];
+    }
+    for (uint32_t i = flow.modules_end; i-- > flow.modules_begin;) {
+      const uint32_t v = program.flow_modules[i];
+      if (program.modules[v].task != task) continue;
+      left_ns -= at.service_ns[v];
+      limits[v] = std::min(limits[v], left_ns);
+      left_ns -= at.fill_ns[v];
+    }
+  }
+}
+
+}  // namespace
+
+void age_limits(const OptimalView& view, const Evaluation& at, const std::vector<double>& bound_ns,
+                const std::vector<bool>& is_left_out, const std::vector<uint32_t>& triggers_pkts,
+                std::vector<uint64_t>& limits_ns) {
+  const Program& program = view.program();
+  std::vector<double> allowance_ns(program.tasks.size());
+  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
+    allowance_ns[t] = run_allowance_ns(view, at, t, triggers_pkts);
+  }
+  std::vector<double> limits(program.modules.size(), kNoBudgetNs);
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    if (bound_ns[f] == 0 || is_left_out[f]) continue;
+    limit_flow(view, at, program.flows[f], bound_ns[f], allowance_ns, limits);
+  }
+  limits_ns.resize(limits.size());
+  for (size_t v = 0; v < limits.size(); ++v) {
+    limits_ns[v] = limits[v] == kNoBudgetNs
+                       ? exec::kStrandingAge
+                       : static_cast<uint64_t>(std::max(kLeastLimitNs, limits[v]));
+  }
+}
+
+}  // namespace batchplane::slo

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal_explain.cc - the optimal controller's view as plain values.
+#include <algorithm>
+
+#include "slo/optimal.h"
+
+namespace batchplane::slo {
+
+Value Optimal::explain_flow(uint32_t f) const {
+  const FlowMemory& memory = flows_[f];
+  const exec::FlowVerdict& verdict = memory.verdict;
+  const Program& program = view_.program();
+  const ProgramFlow& flow = program.flows[f];
+  List modules;
+  for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+    const uint32_t h = program.flow_modules[i];
+    if (model_chosen_.fill_ns.size() <= h) continue;
+    modules.push_back(Dict{{"module", model_.modules[view_.segments()[h].head].name},
+                           {"trigger_pkts", chosen_[h]},
+                           {"fill_ns", model_chosen_.fill_ns[h]},
+                           {"service_ns", model_chosen_.service_ns[h]}});
+  }
+  return Dict{{"flow", model_.flows[f].name},
+              {"state", exec::kFlowStateNames[static_cast<uint32_t>(verdict.state)]},
+              {"slo_ns", memory.slo_ns},
+              {"margin_ns", memory.slo_ns * settings_.tolerance},
+              {"measured_ns", memory.measured_ns},
+              {"turnaround_ns", verdict.turnaround_ns},
+              {"bias_ns", memory.bias_ns},
+              {"fill_ns", verdict.fill_ns},
+              {"service_ns", verdict.service_ns},
+              {"slack_ns", verdict.slack_ns},
+              {"multiplier_pps_per_us", verdict.multiplier_pps_per_us},
+              {"modules", modules},
+              {"hint", verdict.hint}};
+}
+
+Value Optimal::explain_module(uint32_t h) const {
+  const HeadMemory& head = heads_[h];
+  const ProgramModule& module = view_.program().modules[h];
+  const bool is_bound = head.binding_flow != ~0U;
+  return Dict{{"module", model_.modules[view_.segments()[h].head].name},
+              {"trigger_pkts", chosen_[h]},
+              {"age_limit_ns", head.age_limit_ns},
+              {"arriving_pkts", module.arriving_pkts},
+              {"cost_per_batch_ns", module.cost_per_batch_ns},
+              {"cost_per_pkt_ns", module.cost_per_pkt_ns},
+              {"why", head.why},
+              {"binding_flow", is_bound ? Value(model_.flows[head.binding_flow].name) : Value()},
+              {"multiplier_pps_per_us", head.price}};
+}
+
+// The last decisions that changed something, oldest first.
+Value Optimal::explain_past() const {
+  List decisions;
+  const size_t n = std::min(n_decisions_, kDecisionsKept);
+  for (size_t i = n_decisions_ - n; i < n_decisions_; ++i) {
+    List changes;
+    for (const PastChange& change : past_[i % kDecisionsKept]) {
+      changes.push_back(Dict{{"module", model_.modules[view_.segments()[change.head].head].name},
+                             {"from_pkts", change.from_pkts},
+                             {"to_pkts", change.to_pkts},
+                             {"reason", change.reason}});
+    }
+    decisions.push_back(
+        Dict{{"now_ns", past_[i % kDecisionsKept].front().now_ns}, {"changes", changes}});
+  }
+  return decisions;
+}
+
+Value Optimal::explain() const {
+  List flows;
+  List modules;
+  for (uint32_t f = 0; f < flows_.size(); ++f) flows.push_back(explain_flow(f));
+  for (uint32_t h = 0; h < heads_.size(); ++h) modules.push_back(explain_module(h));
+  return Dict{
+      {"controller", name_}, {"flows", flows}, {"modules", modules}, {"decisions", explain_past()}};
+}
+
+}  // namespace batchplane::slo

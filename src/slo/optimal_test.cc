@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal_test.cc - the optimal controller in the loop with a small simulated task.
+#include "slo/optimal.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <type_traits>
+
+#include "slo/program_test_util.h"
+#include "slo/ring_plant_test_util.h"
+
+namespace batchplane::slo {
+namespace {
+
+constexpr double kPeriodNs = 10e6;
+
+struct Trace {
+  std::vector<double> mpps;
+  std::vector<double> busy;
+  std::vector<uint32_t> violated;  // flows whose percentile was above their SLO
+  std::vector<uint32_t> changed;
+  std::vector<double> worst_ns;
+  Snapshot last;
+  Decision decision;
+};
+
+// Periods under a controller by name.
+Trace control(RingPlant& plant, Controller& controller, uint32_t periods) {
+  Trace trace;
+  for (uint32_t i = 0; i < periods; ++i) {
+    trace.last = plant.run(kPeriodNs, 0.95);
+    const exec::TaskPeriod& task = trace.last.tasks[0];
+    trace.mpps.push_back(static_cast<double>(task.in_pkts) * 1e3 / kPeriodNs);
+    trace.busy.push_back(static_cast<double>(task.busy_ns) / kPeriodNs);
+    trace.worst_ns.push_back(plant.worst_delay_ns);
+    uint32_t violated = 0;
+    for (const exec::FlowPeriod& flow : trace.last.flows) {
+      violated += flow.slo_ns > 0 && flow.delay_ns > flow.slo_ns ? 1 : 0;
+    }
+    trace.violated.push_back(violated);
+    trace.decision = controller.step(trace.last);
+    trace.changed.push_back(0);
+    for (const exec::BufferChange& change : trace.decision.changes) {
+      trace.changed.back() +=
+          change.trigger_pkts != trace.last.modules[change.module].trigger_pkts ? 1 : 0;
+    }
+    plant.apply(trace.decision);
+  }
+  return trace;
+}
+
+std::vector<RingPlantLeaf> robots() {
+  std::vector<RingPlantLeaf> leaves(16, {4000, 0, 1, 100e6});
+  leaves[0] = {0.4, 0.4, 1, 35e3};
+  return leaves;
+}
+
+// All bypassed the tight flow waits 100 us and more; with full batches elsewhere a fifth of that.
+TEST(Optimal, FindsTriggersThatMakeAnInfeasibleStateFeasible) {
+  RingPlant null_plant(robots(), 0, 1);
+  const auto null = make_controller("null", null_plant.model, {});
+  const Trace bypassed = control(null_plant, *null, 5);
+  EXPECT_GT(bypassed.last.flows[0].delay_ns, 100'000U);
+  RingPlant max_plant(robots(), 0, 1);
+  const Trace full = control(max_plant, *make_controller("max", max_plant.model, {}), 10);
+
+  RingPlant plant(robots(), 0, 1);
+  const auto optimal = make_controller("optimal", plant.model, {});
+  const Trace trace = control(plant, *optimal, 20);
+  EXPECT_GT(trace.mpps.back(), 0.95 * full.mpps.back());
+  EXPECT_GT(trace.mpps.back(), 10 * bypassed.mpps.back());
+  for (size_t i = 3; i < trace.mpps.size(); ++i) {
+    EXPECT_EQ(trace.violated[i], 0U) << i;
+    EXPECT_NEAR(trace.mpps[i], trace.mpps.back(), 0.05 * trace.mpps.back()) << i;
+  }
+  EXPECT_EQ(trace.decision.flows[0].state, exec::FlowState::kMet);
+}
+
+std::vector<RingPlantLeaf> gateways(uint32_t n, double slo_ns) {
+  return std::vector<RingPlantLeaf>(n, {300, 25, 1, slo_ns});
+}
+
+// Load, or time per packet where the input is never empty, within 5 % of its last value from the
+// third period on; triggers rest; no flow's percentile is ever above its SLO by then.
+TEST(Optimal, ConvergesFromBypassedInThreePeriodsAndStaysQuiet) {
+  constexpr uint32_t kPeriods = 24;
+  for (const double slo_ns : {20e3, 40e3, 200e3}) {
+    for (const double mpps : {0.0, 0.5, 4.0}) {
+      SCOPED_TRACE(std::to_string(slo_ns) + " ns, " + std::to_string(mpps) + " Mpps");
+      RingPlant plant(gateways(16, slo_ns), mpps * 1e-3, 3);
+      const auto optimal = make_controller("optimal", plant.model, {});
+      const Trace trace = control(plant, *optimal, kPeriods);
+      uint32_t changed = 0;
+      uint32_t violated = 0;
+      for (size_t i = 3; i < trace.mpps.size(); ++i) {
+        violated += trace.violated[i];
+        if (i >= 5) changed += trace.changed[i];
+        const double load = mpps > 0 ? trace.busy[i] : 1 / trace.mpps[i];
+        const double last = mpps > 0 ? trace.busy.back() : 1 / trace.mpps.back();
+        EXPECT_NEAR(load, last, 0.05 * last) << "period " << i;
+      }
+      EXPECT_EQ(violated, 0U);
+      EXPECT_LE(changed, (kPeriods - 5) * 16 / 10);
+    }
+  }
+}
+
+// Where the target is loose, no rate is lost against full batches; where it is tight, batches are
+// as large as it allows, and the load is well below that without buffers.
+TEST(Optimal, UsesWhatTheSloAllows) {
+  RingPlant max_plant(gateways(16, 60e3), 0, 4);
+  const auto max = make_controller("max", max_plant.model, {});
+  const Trace full = control(max_plant, *max, 6);
+  RingPlant plant(gateways(16, 60e3), 0, 4);
+  const auto optimal = make_controller("optimal", plant.model, {});
+  EXPECT_GT(control(plant, *optimal, 10).mpps.back(), 0.98 * full.mpps.back());
+
+  RingPlant null_plant(gateways(16, 40e3), 4e-3, 4);
+  const double null_busy =
+      control(null_plant, *make_controller("null", null_plant.model, {}), 5).busy.back();
+  RingPlant tight(gateways(16, 40e3), 4e-3, 4);
+  const auto controller = make_controller("optimal", tight.model, {});
+  const Trace trace = control(tight, *controller, 10);
+  EXPECT_LT(trace.busy.back(), 0.55 * null_busy);
+  EXPECT_GT(trace.last.flows[0].delay_ns, 30'000U);
+}
+
+// Between periods: the rate falls a hundredfold, flows stop, and no packet is older than its SLO.
+TEST(Optimal, KeepsTheSloBetweenPeriods) {
+  RingPlant plant(gateways(16, 60e3), 3e-3, 5);
+  const auto optimal = make_controller("optimal", plant.model, {});
+  control(plant, *optimal, 6);
+  plant.set_rate(3e-5);
+  const Trace slow = control(plant, *optimal, 3);
+  EXPECT_LT(slow.worst_ns[0], 60e3);
+  EXPECT_LT(slow.worst_ns[2], 60e3);
+  plant.set_rate(3e-3);
+  control(plant, *optimal, 4);
+  for (uint32_t i = 0; i < 8; ++i) plant.set_weight(i, 1e-4);
+  const Trace few = control(plant, *optimal, 4);
+  for (const double worst_ns : few.worst_ns) EXPECT_LT(worst_ns, 60e3);
+}
+
+TEST(Optimal, SaysWhatCannotBeMetAndWhy) {
+  std::vector<RingPlantLeaf> leaves = gateways(16, 100e3);
+  leaves[0].slo_ns = 200;   // below the cost of one packet
+  leaves[1].slo_ns = 3000;  // below what its turn takes to come
+  leaves[2].slo_ns = 0;
+  RingPlant plant(leaves, 0, 6);
+  const auto optimal = make_controller("optimal", plant.model, {});
+  const Trace trace = control(plant, *optimal, 8);
+  const std::vector<exec::FlowVerdict>& flows = trace.decision.flows;
+  EXPECT_EQ(flows[0].state, exec::FlowState::kInherent);
+  EXPECT_NE(flows[0].hint.find("modules alone"), std::string::npos) << flows[0].hint;
+  EXPECT_EQ(flows[1].state, exec::FlowState::kInfeasible);
+  EXPECT_NE(flows[1].hint.find("turnaround"), std::string::npos) << flows[1].hint;
+  EXPECT_LT(flows[1].slack_ns, 0);
+  EXPECT_EQ(flows[2].state, exec::FlowState::kNoSlo);
+  for (size_t f = 3; f < flows.size(); ++f) EXPECT_EQ(flows[f].state, exec::FlowState::kMet) << f;
+  // Hopeless flows do not take the others' batches away.
+  EXPECT_GT(trace.last.modules[2 + 2 * 5].trigger_pkts, 16U);
+}
+
+// Nothing, halves of something, and rubbish: every number stays one, every trigger within 0..B.
+TEST(Optimal, SurvivesAnySnapshot) {
+  RingPlant plant(gateways(4, 50e3), 2e-3, 7);
+  Rng rng(8);
+  const auto optimal = make_controller("optimal", plant.model, {});
+  for (int i = 0; i < 3000; ++i) {
+    Snapshot snapshot = plant.run(1e5, 0.95);
+    const auto spoil = [&](auto& value) {
+      if (rng.below(6) != 0) return;
+      using T = std::remove_reference_t<decltype(value)>;
+      value = rng.below(2) == 0 ? T{} : static_cast<T>(log_uniform(rng, 1, 1e9));
+    };
+    for (exec::ModulePeriod& module : snapshot.modules) {
+      spoil(module.batches);
+      spoil(module.pkts);
+      spoil(module.arrived_batches);
+      spoil(module.arrived_pkts);
+      spoil(module.cost.cost_per_batch_ns);
+      spoil(module.cost.cost_per_pkt_ns);
+      spoil(module.causes[rng.below(4)].firings);
+    }
+    for (exec::FlowPeriod& flow : snapshot.flows) {
+      spoil(flow.slo_ns);
+      spoil(flow.pkts);
+      spoil(flow.delay_ns);
+      spoil(flow.delay_max_ns);
+    }
+    spoil(snapshot.tasks[0].in_pkts);
+    spoil(snapshot.tasks[0].runs);
+    spoil(snapshot.tasks[0].busy_ns);
+    spoil(snapshot.tasks[0].idle_ns);
+    spoil(snapshot.tasks[0].run_p99_ns);
+    spoil(snapshot.period_ns);
+    const Decision decision = optimal->step(snapshot);
+    for (const exec::BufferChange& change : decision.changes) {
+      EXPECT_LE(change.trigger_pkts, 32U);
+      EXPECT_TRUE(plant.model.modules[change.module].is_controlled);
+    }
+    for (const exec::FlowVerdict& flow : decision.flows) {
+      EXPECT_TRUE(std::isfinite(flow.turnaround_ns) && std::isfinite(flow.fill_ns) &&
+                  std::isfinite(flow.service_ns) && std::isfinite(flow.slack_ns) &&
+                  std::isfinite(flow.multiplier_pps_per_us));
+    }
+    EXPECT_TRUE(std::isfinite(decision.predicted_load) && std::isfinite(decision.predicted_pps));
+    plant.apply(decision);
+  }
+}
+
+TEST(Optimal, AnSloEditActsInTheSameStep) {
+  RingPlant plant(gateways(16, 200e3), 2e-3, 9);
+  const auto optimal = make_controller("optimal", plant.model, {});
+  control(plant, *optimal, 6);
+  Snapshot snapshot = plant.run(kPeriodNs, 0.95);
+  ASSERT_GT(snapshot.modules[2].trigger_pkts, 10U);
+  snapshot.flows[0].slo_ns = 40'000;
+  plant.apply(optimal->step(snapshot));
+  const Snapshot after = plant.run(kPeriodNs, 0.95);
+  EXPECT_LT(after.flows[0].delay_ns, 40'000U);
+  EXPECT_GT(after.flows[1].delay_ns, 60'000U);
+}
+
+TEST(Optimal, ExplainsEachFlowAndModule) {
+  RingPlant plant(gateways(4, 30e3), 2e-3, 10);
+  const auto optimal = make_controller("optimal", plant.model, {});
+  const Trace trace = control(plant, *optimal, 15);
+  const Value explained = optimal->explain();
+  ASSERT_EQ(explained["flows"].as_list().size(), 4U);
+  const Value& flow = explained["flows"].as_list()[1];
+  EXPECT_EQ(flow["flow"].as_string(), "flow_1");
+  EXPECT_NEAR(flow["slo_ns"].as_double(),
+              flow["turnaround_ns"].as_double() + flow["fill_ns"].as_double() +
+                  flow["service_ns"].as_double() + flow["slack_ns"].as_double(),
+              1);
+  EXPECT_GT(flow["multiplier_pps_per_us"].as_double(), 0);
+  const Value& module = explained["modules"].as_list()[1];
+  EXPECT_EQ(module["module"].as_string(), "leaf_1");
+  EXPECT_EQ(module["binding_flow"].as_string(), "flow_1");
+  EXPECT_EQ(module["why"].as_string(), "a flow's budget");
+  const List& decisions = explained["decisions"].as_list();
+  ASSERT_FALSE(decisions.empty());
+  EXPECT_LE(decisions.size(), 10U);
+  EXPECT_EQ(decisions[0]["changes"].as_list()[0]["reason"].as_string(), "hold");
+}
+
+}  // namespace
+}  // namespace batchplane::slo

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/optimal_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace batchplane::slo {
+namespace {
+constexpr double kSaturatedIdle = 0.02;    // idle share below which a task counts as saturated
+constexpr double kUnsaturatedIdle = 0.04;  // and above which it no longer does
+constexpr double kFullRun = 0.95;         // of B: runs this large mean that the input never empties
+constexpr double kLeastDeviation = 0.03;  // relative; smaller ones are chance whatever the count
+constexpr double kManyEvents = 1000;      // counts below fluctuate by more than the margin
+constexpr double kStep = 0.5;             // of a smoothed value towards the measured one
+constexpr double kSlowStep = 0.2;
+constexpr double kSigmasAt99 = 2.326;
+constexpr double kLeastScale = 0.5;
+constexpr double kMostScale = 3;
+constexpr double kMostAged = 0.2;  // share of releases
+constexpr double kMoved = 0.1;     // of an arriving batch
+
+double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+}  // namespace
+
+void Smoothed::follow(double measured, double events) {
+  if (!std::isfinite(measured)) return;
+  const double chance = std::max(kLeastDeviation, 3 / std::sqrt(std::max(1.0, events)));
+  const bool is_chance = is_known && std::abs(measured - value) <= chance * std::abs(value);
+  const double step = events < kManyEvents ? kSlowStep : kStep;
+  value += (is_chance ? step : 1) * (measured - value);
+  is_known = true;
+}
+
+OptimalView::OptimalView(const Model& model, const Settings& settings)
+    : model_(model),
+      settings_(settings),
+      segments_(segments_of(model)),
+      head_of_(model.modules.size(), kNoHead),
+      next_(model.modules.size()),
+      heads_(segments_.size()),
+      tasks_(model.tasks.size()),
+      current_(segments_.size(), 0),
+      least_service_ns_(model.flows.size(), 0),
+      arriving_now_(segments_.size(), 1) {
+  for (const exec::ControlEdge& edge : model.edges) {
+    std::vector<uint32_t>& to = next_[edge.from];
+    if (std::ranges::find(to, edge.to) != to.end()) continue;
+    to.push_back(edge.to);
+  }
+  for (uint32_t h = 0; h < segments_.size(); ++h) head_of_[segments_[h].head] = h;
+  program_.sigmas = sigmas_of(settings.percentile);
+  program_.fill_share = settings.percentile >= 0.9 ? 1 : std::max(0.5, settings.percentile);
+  program_.hold_ns = settings.hold_ns_per_pkt;
+  program_.modules.resize(segments_.size());
+  program_.tasks.resize(model.tasks.size());
+  for (uint32_t h = 0; h < segments_.size(); ++h) {
+    program_.modules[h].task = model.modules[segments_[h].head].task;
+  }
+  lay_out_flows();
+  find_heads_before();
+}
+
+// A flow's controlled modules and tasks in the order of its path, each once.
+void OptimalView::lay_out_flows() {
+  for (const exec::ControlFlow& flow : model_.flows) {
+    ProgramFlow row;
+    std::vector<uint32_t>& modules = program_.flow_modules;
+    std::vector<uint32_t>& tasks = program_.flow_tasks;
+    row.modules_begin = static_cast<uint32_t>(modules.size());
+    row.tasks_begin = static_cast<uint32_t>(tasks.size());
+    for (const uint32_t m : flow.path) {
+      const uint32_t head = head_of_[m];
+      if (head != kNoHead &&
+          std::find(modules.begin() + row.modules_begin, modules.end(), head) == modules.end()) {
+        modules.push_back(head);
+      }
+      const uint32_t task = model_.modules[m].task;
+      if (std::find(tasks.begin() + row.tasks_begin, tasks.end(), task) == tasks.end()) {
+        tasks.push_back(task);
+      }
+    }
+    row.modules_end = static_cast<uint32_t>(modules.size());
+    row.tasks_end = static_cast<uint32_t>(tasks.size());
+    program_.flows.push_back(row);
+  }
+}
+
+void OptimalView::find_heads_before() {
+  for (uint32_t h = 0; h < segments_.size(); ++h) {
+    for (const uint32_t member : segments_[h].members) {
+      for (const uint32_t to : next_[member]) {
+        const uint32_t after = head_of_[to];
+        if (after == kNoHead || after == h) continue;
+        if (model_.modules[to].task != model_.modules[member].task) continue;
+        std::vector<uint32_t>& before = heads_[after].before;
+        if (std::ranges::find(before, h) == before.end()) before.push_back(h);
+      }
+    }
+  }
+}
+
+// A_v and M_v: what follows the head runs once a batch, or where the segment splits as often as a
+// batch has packets for it, on its share of the packets.
+void OptimalView::aggregate(const Snapshot& snapshot, uint32_t head) {
+  const std::vector<uint32_t>& members = segments_[head].members;
+  ProgramModule& sum = program_.modules[head];
+  sum.cost_per_batch_ns = 0;
+  sum.cost_per_pkt_ns = 0;
+  // Members come in the order of a walk from the head: the part of each is known before it is used.
+  std::vector<std::pair<double, double>> parts(members.size(), {0, 0});  // of batches, of packets
+  parts[0] = {1, 1};
+  for (size_t i = 0; i < members.size(); ++i) {
+    const uint32_t m = members[i];
+    const auto [batches, pkts] = parts[i];
+    const exec::ModuleCost& cost = snapshot.modules[m].cost;
+    sum.cost_per_batch_ns += batches * std::max(0.0, cost.cost_per_batch_ns);
+    sum.cost_per_pkt_ns += pkts * std::max(0.0, cost.cost_per_pkt_ns);
+    double out_pkts = 0;
+    for (const uint32_t to : next_[m]) out_pkts += static_cast<double>(snapshot.modules[to].pkts);
+    for (const uint32_t to : next_[m]) {
+      const auto at = std::find(members.begin() + 1, members.end(), to);
+      if (at == members.end()) continue;
+      const auto to_pkts = static_cast<double>(snapshot.modules[to].pkts);
+      const bool is_split = next_[m].size() > 1;
+      const double share = is_split ? ratio(to_pkts, out_pkts) : 1;
+      const double batch = std::max(1.0, heads_[head].executed_pkts);
+      auto& part = parts[static_cast<size_t>(at - members.begin())];
+      part.first += batches * (share >= 1 ? 1 : batch * share / branch_batch_pkts(batch, share));
+      part.second += pkts * share;
+    }
+  }
+}
+
+void OptimalView::update_head(const Snapshot& snapshot, uint32_t h) {
+  const exec::ModulePeriod& period = snapshot.modules[segments_[h].head];
+  const uint32_t task = program_.modules[h].task;
+  Head& head = heads_[h];
+  const double limit = model_.batch_limit_pkts;
+  const auto arrived = static_cast<double>(period.arrived_pkts);
+  head.batches = static_cast<double>(period.batches);
+  head.pkts = static_cast<double>(period.pkts);
+  head.executed_pkts = head.batches > 0 ? head.pkts / head.batches : 1;
+  head.share.follow(ratio(arrived, static_cast<double>(snapshot.tasks[task].in_pkts)), arrived);
+  if (period.arrived_batches > 0) {
+    const auto n = static_cast<double>(period.arrived_batches);
+    head.arriving.follow(std::clamp(arrived / n, 1.0, limit), n);
+  }
+  current_[h] = std::min(period.trigger_pkts, model_.batch_limit_pkts);
+  aggregate(snapshot, h);
+  ProgramModule& module = program_.modules[h];
+  module.share = arrived > 0 ? head.share.value : 0;
+  module.arriving_pkts = head.arriving.is_known ? head.arriving.value : 1;
+  module.most_pkts = arrived > 0 ? model_.batch_limit_pkts : 0;
+  arriving_now_[h] = module.arriving_pkts;
+}
+
+void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
+  const exec::TaskPeriod& period = snapshot.tasks[t];
+  Task& task = tasks_[t];
+  ProgramTask& out = program_.tasks[t];
+  const auto in_pkts = static_cast<double>(period.in_pkts);
+  const auto runs = static_cast<double>(period.runs);
+  if (in_pkts <= 0 || runs <= 0) {
+    out = {.run_pkts = 1};
+    task.is_saturated = false;
+    return;
+  }
+  task.rate.follow(ratio(in_pkts, static_cast<double>(snapshot.period_ns)), in_pkts);
+  task.run_pkts.follow(std::max(1.0, in_pkts / runs), runs);
+  const auto idle = static_cast<double>(period.idle_ns);
+  const auto busy = static_cast<double>(period.busy_ns);
+  const double idle_share = ratio(idle, idle + busy);
+  const double bound = task.is_saturated ? kUnsaturatedIdle : kSaturatedIdle;
+  task.is_saturated = (idle + busy > 0 && idle_share < bound) ||
+                      in_pkts / runs >= kFullRun * model_.batch_limit_pkts;
+  out.rate_pkts_per_ns = task.rate.value;
+  out.is_saturated = task.is_saturated;
+  out.run_pkts = task.run_pkts.value;
+  out.runs_waited =
+      task.is_saturated ? 1 + static_cast<double>(settings_.ring_pkts) / out.run_pkts : 2;
+  // What the segments do not explain of a run: inputs, what stands before the first buffers, polls.
+  double explained_ns = 0;
+  double variance = 0;
+  double aged = 0;
+  double releases = 0;
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    const ProgramModule& module = program_.modules[h];
+    if (module.task != t || heads_[h].batches <= 0) continue;
+    const auto& causes = snapshot.modules[segments_[h].head].causes;
+    for (const exec::CauseCount& cause : causes) releases += static_cast<double>(cause.firings);
+    aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
+    explained_ns +=
+        heads_[h].batches * module.cost_per_batch_ns + heads_[h].pkts * module.cost_per_pkt_ns;
+    const double firing_ns =
+        module.cost_per_batch_ns + module.cost_per_pkt_ns * heads_[h].executed_pkts;
+    variance += heads_[h].batches / runs * firing_ns * firing_ns;
+  }
+  out.other_run_ns = std::max(0.0, (busy - explained_ns) / runs);
+  const double run_ns = out.other_run_ns + explained_ns / runs;
+  // Releases by age come in clumps that better limits would avoid: periods with many of them say
+  // nothing of what runs are like without.
+  const double spread_ns = kSigmasAt99 * std::sqrt(variance);
+  if (period.run_p99_ns > 0 && spread_ns > 0 && aged <= kMostAged * releases) {
+    const double measured_ns = static_cast<double>(period.run_p99_ns) - run_ns;
+    task.scale.follow(std::clamp(measured_ns / spread_ns, kLeastScale, kMostScale), 16);
+  }
+  out.spread_scale = task.scale.is_known ? task.scale.value : 1;
+}
+
+void OptimalView::update_flows(const Snapshot& snapshot) {
+  for (size_t f = 0; f < model_.flows.size(); ++f) {
+    double least_ns = 0;
+    for (const uint32_t m : model_.flows[f].path) {
+      const exec::ModuleCost& cost = snapshot.modules[m].cost;
+      least_ns += std::max(0.0, cost.cost_per_batch_ns) + std::max(0.0, cost.cost_per_pkt_ns);
+    }
+    least_service_ns_[f] = least_ns;
+    const auto slo_ns = static_cast<double>(snapshot.flows[f].slo_ns);
+    program_.flows[f].budget_ns = slo_ns > 0
+                                      ? slo_ns * (1 - settings_.tolerance) -
+                                            static_cast<double>(settings_.turnaround_extra_ns)
+                                      : kNoBudgetNs;
+  }
+}
+
+void OptimalView::update(const Snapshot& snapshot) {
+  for (uint32_t h = 0; h < heads_.size(); ++h) update_head(snapshot, h);
+  for (uint32_t t = 0; t < tasks_.size(); ++t) {
+    update_task(snapshot, t);
+    has_seen_traffic_ |= snapshot.tasks[t].in_pkts > 0;
+  }
+  update_flows(snapshot);
+}
+
+bool OptimalView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
+  bool any = false;
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    ProgramModule& module = program_.modules[h];
+    if (heads_[h].before.empty() || module.share <= 0) continue;
+    // By how much the parts of upstream batches that come here grow; packets weigh.
+    double now = 0;
+    double then = 0;
+    for (const uint32_t b : heads_[h].before) {
+      const ProgramModule& before = program_.modules[b];
+      if (before.share <= 0) continue;
+      const double part = std::min(1.0, module.share / before.share);
+      const double weight = before.share * part;
+      const double batch = triggers_pkts[b] > 0 ? triggers_pkts[b] : before.arriving_pkts;
+      now += weight * branch_batch_pkts(std::max(1.0, heads_[b].executed_pkts), part);
+      then += weight * branch_batch_pkts(batch, part);
+    }
+    if (now <= 0) continue;
+    const double predicted =
+        std::clamp<double>(arriving_now_[h] * then / now, 1.0, model_.batch_limit_pkts);
+    any |= std::abs(predicted - module.arriving_pkts) > kMoved * module.arriving_pkts;
+    module.arriving_pkts = predicted;
+  }
+  return any;
+}
+
+}  // namespace batchplane::slo

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal_view.h - one period's counts as a Program: aggregated costs, shares, arriving batches,
+// run times; smoothed over periods as far as they only fluctuate.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "slo/budget.h"
+#include "slo/controller.h"
+#include "slo/model.h"
+
+namespace batchplane::slo {
+
+// A value that follows counts: at once when they differ by more than chance, else slowly.
+struct Smoothed {
+  double value = 0;
+  bool is_known = false;
+  void follow(double measured, double events);
+};
+
+class OptimalView {
+ public:
+  static constexpr uint32_t kNoHead = ~0U;
+
+  OptimalView(const Model& model, const Settings& settings);
+  // Takes a period in; program() and what follows below stand for it.
+  void update(const Snapshot& snapshot);
+  // Arriving batches as they will be once `triggers_pkts` are in force: batches that are collected
+  // upstream arrive larger. True when any moves by more than 10 %.
+  bool predict_arrivals(const std::vector<uint32_t>& triggers_pkts);
+
+  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] Program& program() { return program_; }
+  [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
+  [[nodiscard]] uint32_t head_of(uint32_t module) const { return head_of_[module]; }
+  // Triggers in force during the period, by head.
+  [[nodiscard]] const std::vector<double>& current() const { return current_; }
+  // What a single packet's own modules cost, however it is served.
+  [[nodiscard]] double least_service_ns(uint32_t flow) const { return least_service_ns_[flow]; }
+  [[nodiscard]] bool has_seen_traffic() const { return has_seen_traffic_; }
+
+ private:
+  struct Head {
+    Smoothed share;
+    Smoothed arriving;             // at the triggers in force
+    std::vector<uint32_t> before;  // heads whose batches, or parts of them, arrive here
+    double executed_pkts = 1;      // mean batch
+    double batches = 0;
+    double pkts = 0;
+  };
+  struct Task {
+    Smoothed rate;
+    Smoothed run_pkts;
+    Smoothed scale;
+    bool is_saturated = false;
+  };
+
+  void lay_out_flows();
+  void find_heads_before();
+  void aggregate(const Snapshot& snapshot, uint32_t head);
+  void update_head(const Snapshot& snapshot, uint32_t head);
+  void update_task(const Snapshot& snapshot, uint32_t task);
+  void update_flows(const Snapshot& snapshot);
+
+  const Model& model_;
+  const Settings& settings_;
+  std::vector<Segment> segments_;
+  std::vector<uint32_t> head_of_;            // by module: index of the segment that it heads
+  std::vector<std::vector<uint32_t>> next_;  // by module, each once
+  std::vector<Head> heads_;
+  std::vector<Task> tasks_;
+  std::vector<double> current_;
+  std::vector<double> least_service_ns_;
+  std::vector<double> arriving_now_;
+  bool has_seen_traffic_ = false;
+  Program program_;
+};
+
+}  // namespace batchplane::slo

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/program.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace batchplane::slo {
+namespace {
+constexpr uint32_t kMostIterates = 40;
+constexpr double kSettled = 5e-3;  // relative change of a trigger between iterates
+constexpr uint32_t kMostExclusions = 4;
+constexpr double kEmphasisGrowth = 4;
+}  // namespace
+
+void Solver::prepare(const Program& program) {
+  const size_t n = program.modules.size();
+  const size_t n_flows = program.flows.size();
+  module_flows_begin_.assign(n + 1, 0);
+  for (const uint32_t v : program.flow_modules) ++module_flows_begin_[v + 1];
+  std::partial_sum(module_flows_begin_.begin(), module_flows_begin_.end(),
+                   module_flows_begin_.begin());
+  module_flows_.resize(program.flow_modules.size());
+  std::vector<uint32_t> next(module_flows_begin_.begin(), module_flows_begin_.end() - 1);
+  std::vector<uint32_t> root(n_flows);  // union by the smallest flow
+  std::iota(root.begin(), root.end(), 0U);
+  const auto find = [&](uint32_t f) {
+    while (root[f] != f) f = root[f];
+    return f;
+  };
+  for (uint32_t f = 0; f < n_flows; ++f) {
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      module_flows_[next[v]++] = f;
+      const uint32_t mine = find(f);
+      const uint32_t other = find(module_flows_[module_flows_begin_[v]]);
+      root[std::max(mine, other)] = std::min(mine, other);
+    }
+  }
+  groups_.clear();
+  group_flows_.clear();
+  for (uint32_t f = 0; f < n_flows; ++f) {
+    if (root[f] != f) continue;
+    const auto begin = static_cast<uint32_t>(group_flows_.size());
+    for (uint32_t g = f; g < n_flows; ++g) {
+      if (find(g) == f) group_flows_.push_back(g);
+    }
+    groups_.push_back({begin, static_cast<uint32_t>(group_flows_.size())});
+  }
+  for (auto* by_module : {&size_, &last_size_, &triggers_, &module_price_, &weight_, &own_price_,
+                          &backup_, &before_move_, &descended_}) {
+    by_module->assign(n, 0);
+  }
+  for (auto* by_flow : {&price_, &room_ns_, &step_}) by_flow->assign(n_flows, 0);
+  for (auto* flags : {&is_free_, &is_pinned_}) flags->assign(n, 0);
+  for (auto* flags : {&is_short_, &is_out_}) flags->assign(n_flows, 0);
+  emphasis_.assign(program.tasks.size(), 0);
+  task_room_ns_.assign(program.tasks.size(), 0);
+  raises_.assign(n, {});
+  active_.reserve(std::max(n, n_flows));
+  matrix_.reserve(n_flows * n_flows);
+  has_point_ = false;
+}
+
+// A module may hold when the largest batch would pay for the holding.
+void Solver::choose_free(const Program& program) {
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    const double a = module.arriving_pkts;
+    const double gain_ns =
+        module.cost_per_batch_ns * (1 / a - 1.0 / std::max(1U, module.most_pkts));
+    is_free_[v] = is_pinned_[v] == 0 && module.share > 0 && module.most_pkts > a &&
+                  rate_of(program, module, 1) > 0 && gain_ns > program.hold_ns;
+  }
+}
+
+// What the objective and the tasks' turnaround weigh in the relaxed problem.
+void Solver::set_weights(const Program& program) {
+  slopes_at(program, at_, slopes_);
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    const double emphasis = emphasis_[program.modules[v].task];
+    weight_[v] = slopes_.load_weight[v] + emphasis * slopes_.turnaround_weight[v];
+    own_price_[v] = emphasis * slopes_.turnaround_slope[v];
+  }
+}
+
+// What is left of each budget for delay_slope * q of the modules that may hold.
+void Solver::set_budgets(const Program& program) {
+  any_short_ = false;
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    const ProgramFlow& flow = program.flows[f];
+    double room_ns = flow.budget_ns;
+    double least_ns = 0;
+    is_short_[f] = 0;
+    if (is_out_[f] != 0 || room_ns == kNoBudgetNs) {
+      room_ns_[f] = kNoBudgetNs;
+      continue;
+    }
+    for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+      room_ns -= at_.turnaround_ns[program.flow_tasks[i]];
+    }
+    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      const ProgramModule& module = program.modules[v];
+      const double bypassed_ns =
+          module.cost_per_batch_ns + module.cost_per_pkt_ns * module.arriving_pkts;
+      room_ns -= bypassed_ns;
+      if (is_free_[v] == 0) continue;
+      room_ns += slopes_.delay_slope[v] * module.arriving_pkts;
+      least_ns += slopes_.delay_slope[v] * module.arriving_pkts;
+    }
+    room_ns_[f] = room_ns;
+    is_short_[f] = room_ns < least_ns;
+    any_short_ |= is_short_[f] != 0;
+  }
+}
+
+// The price of a task's turnaround is what its flows would pay for their budgets. While one of them
+// is short, it grows: some firing is too heavy.
+void Solver::update_emphasis(const Program& program) {
+  for (size_t t = 0; t < program.tasks.size(); ++t) {
+    double sum = 0;
+    bool is_short = false;
+    for (size_t f = 0; f < program.flows.size(); ++f) {
+      const ProgramFlow& flow = program.flows[f];
+      for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+        if (program.flow_tasks[i] != t) continue;
+        sum += price_[f];
+        is_short |= is_short_[f] != 0;
+      }
+    }
+    if (!is_short) {
+      emphasis_[t] = (emphasis_[t] + sum) / 2;
+      continue;
+    }
+    double weight = 0;
+    double slope = 0;
+    for (size_t v = 0; v < program.modules.size(); ++v) {
+      if (program.modules[v].task != t || is_free_[v] == 0) continue;
+      weight += slopes_.load_weight[v] / size_[v];
+      slope += slopes_.turnaround_slope[v] * size_[v];
+    }
+    const double least = slope > 0 ? 0.02 * weight / slope : 0;
+    emphasis_[t] = std::max({least, sum, kEmphasisGrowth * emphasis_[t]});
+  }
+}
+
+// One convex problem; true when the point no longer moves.
+bool Solver::iterate(const Program& program, bool is_last) {
+  evaluate(program, size_, at_);
+  set_weights(program);
+  set_budgets(program);
+  last_size_ = size_;
+  solve_dual(program);
+  ++solution_.relaxations;
+  double change = 0;
+  for (size_t v = 0; v < size_.size(); ++v) {
+    change = std::max(change, std::abs(size_[v] - last_size_[v]) / last_size_[v]);
+  }
+  if (is_last) return true;
+  update_emphasis(program);
+  return change < kSettled;
+}
+
+void Solver::relax(const Program& program) {
+  for (uint32_t i = 0; i < kMostIterates; ++i) {
+    if (iterate(program, i + 1 == kMostIterates)) return;
+    if (i < 6) continue;
+    for (size_t v = 0; v < size_.size(); ++v) size_[v] = (size_[v] + last_size_[v]) / 2;
+  }
+}
+
+// From the last point when it leads anywhere, else from the largest triggers. False: some flow
+// stays short.
+bool Solver::relax_all(const Program& program, bool is_warm) {
+  const auto clamp_to_bounds = [&] {
+    for (size_t v = 0; v < size_.size(); ++v) {
+      const ProgramModule& module = program.modules[v];
+      const double a = module.arriving_pkts;
+      size_[v] = is_free_[v] != 0 ? std::clamp<double>(size_[v], a, module.most_pkts) : a;
+    }
+  };
+  if (is_warm) {
+    clamp_to_bounds();
+    relax(program);
+    if (!any_short_) return true;
+  }
+  // Turnaround is least with large triggers, unless single firings are heavy: then with none.
+  for (const bool is_from_most : {true, false}) {
+    for (size_t v = 0; v < size_.size(); ++v) {
+      size_[v] = is_from_most ? program.modules[v].most_pkts : 0;
+    }
+    clamp_to_bounds();
+    std::ranges::fill(emphasis_, 0.0);
+    relax(program);
+    if (!any_short_) return true;
+  }
+  return false;
+}
+
+void Solver::exclude_short(const Program& program) {
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    if (is_short_[f] != 0) is_out_[f] = 1;
+  }
+}
+
+double Solver::excess_ns(const Program& program) const {
+  double excess = 0;
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    excess += std::max(0.0, solution_.model.delay_ns[f] - program.flows[f].budget_ns);
+  }
+  return excess;
+}
+
+// Relaxed problem, then integers, twice: what does not pay as an integer gives its budget back.
+void Solver::solve_round(const Program& program) {
+  for (uint32_t round = 0; round <= kMostExclusions; ++round) {
+    choose_free(program);
+    if (!relax_all(program, has_point_ && round == 0) && round < kMostExclusions) {
+      exclude_short(program);
+      continue;
+    }
+    round_down(program);
+    if (bypass_unpaid(program)) {
+      relax(program);
+      round_down(program);
+    }
+    break;
+  }
+  raise_greedily(program);
+  repair(program);
+  if (polish(program, true)) {
+    std::ranges::fill(is_out_, uint8_t{0});
+  } else {
+    polish(program, false);
+  }
+  finish(program);
+}
+
+void Solver::finish(const Program& program) {
+  evaluate(program, triggers_, solution_.model);
+  for (size_t v = 0; v < triggers_.size(); ++v) {
+    solution_.triggers_pkts[v] = static_cast<uint32_t>(triggers_[v]);
+  }
+}
+
+// No triggers keep some flows within their budgets: either what they pass is bypassed, or they are
+// served like flows without one. Whichever misses by less.
+void Solver::settle_infeasible(const Program& program) {
+  const double free_excess_ns = excess_ns(program);
+  const std::vector<double> free_triggers = triggers_;
+  const std::vector<uint8_t> was_out = is_out_;
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    if (is_out_[f] == 0) continue;
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      is_pinned_[program.flow_modules[i]] = 1;
+    }
+  }
+  has_point_ = false;
+  solve_round(program);
+  const bool is_better = excess_ns(program) < free_excess_ns;
+  std::ranges::fill(is_pinned_, uint8_t{0});
+  if (is_better) return;
+  triggers_ = free_triggers;
+  is_out_ = was_out;
+  finish(program);
+}
+
+const Solution& Solver::solve(const Program& program) {
+  solution_.triggers_pkts.assign(program.modules.size(), 0);
+  solution_.relaxations = 0;
+  std::ranges::fill(is_out_, uint8_t{0});
+  std::ranges::fill(is_pinned_, uint8_t{0});
+  if (!has_point_) std::ranges::fill(price_, 0.0);
+  solve_round(program);
+  const bool is_feasible = std::ranges::find(is_out_, 1) == is_out_.end();
+  if (!is_feasible) settle_infeasible(program);
+  solution_.prices = price_;
+  solution_.is_infeasible.assign(is_out_.begin(), is_out_.end());
+  has_point_ = is_feasible;
+  return solution_;
+}
+
+}  // namespace batchplane::slo

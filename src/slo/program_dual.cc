@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// program_dual.cc - the relaxed problem: minimise sum w / q + p q with sum k q <= room for every
+// flow. Given the prices of flows each q has a closed form; prices are found one at a time, and
+// where flows share modules by Newton steps on the dual of the group.
+#include <algorithm>
+#include <cmath>
+
+#include "slo/program.h"
+
+namespace batchplane::slo {
+namespace {
+constexpr double kTight = 1e-5;       // of the room: close enough to the budget
+constexpr uint32_t kMostSteps = 60;   // of one price
+constexpr uint32_t kMostSweeps = 60;  // over a group
+constexpr double kSteady = 1e-3;      // relative change of prices in a sweep
+constexpr uint32_t kMostHalvings = 6;
+}  // namespace
+
+double Solver::size_at(uint32_t v, double price) const {
+  const double per_pkt = slopes_.delay_slope[v] * price + own_price_[v];
+  return per_pkt > 0 ? std::sqrt(weight_[v] / per_pkt) : kNoBudgetNs;
+}
+
+// What the flow's modules use of its room at its price + price_change, and the derivative of that.
+double Solver::used_ns(const Program& program, uint32_t f, double price_change,
+                       double& slope) const {
+  double used = 0;
+  slope = 0;
+  for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+    const uint32_t v = program.flow_modules[i];
+    if (is_free_[v] == 0) continue;
+    const ProgramModule& module = program.modules[v];
+    const double k = slopes_.delay_slope[v];
+    const double q = size_at(v, std::max(0.0, module_price_[v] + price_change));
+    used += k * std::clamp<double>(q, module.arriving_pkts, module.most_pkts);
+    if (q > module.arriving_pkts && q < module.most_pkts) {
+      slope -= k * k * q * q * q / (2 * weight_[v]);
+    }
+  }
+  return used;
+}
+
+void Solver::add_price(const Program& program, uint32_t f, double change) {
+  price_[f] += change;
+  for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+    module_price_[program.flow_modules[i]] += change;
+  }
+}
+
+// The price at which the flow just keeps its budget, others unchanged: the root of a convex
+// decreasing function, by Newton within a bracket. Returns by how much it changed, relatively.
+double Solver::step_price(const Program& program, uint32_t f) {
+  const double old = price_[f];
+  double slope = 0;
+  double low = 0;  // too much used here
+  double high = 0;
+  if (room_ns_[f] == kNoBudgetNs || used_ns(program, f, -old, slope) <= room_ns_[f]) {
+    add_price(program, f, -old);
+    return old > 0 ? 1 : 0;
+  }
+  for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+    const uint32_t v = program.flow_modules[i];
+    if (is_free_[v] == 0) continue;
+    const double a = program.modules[v].arriving_pkts;
+    high = std::max(high, weight_[v] / (slopes_.delay_slope[v] * a * a));
+  }
+  double price = old > 0 && old < high ? old : high / 64;
+  for (uint32_t i = 0; i < kMostSteps; ++i) {
+    const double miss_ns = used_ns(program, f, price - old, slope) - room_ns_[f];
+    if (std::abs(miss_ns) <= kTight * std::abs(room_ns_[f])) break;
+    (miss_ns > 0 ? low : high) = price;
+    if (high - low <= 1e-12 * high) break;
+    // In 1 / sqrt(price) the function is a straight line while no trigger meets a bound and no
+    // other flow has a price: the step is taken there.
+    const double root = 1 / std::sqrt(price);
+    const double next_root = root - miss_ns / (-2 * slope * price * std::sqrt(price));
+    double next = slope < 0 && next_root > 0 ? 1 / (next_root * next_root) : 0;
+    if (!(next > low && next < high)) next = low > 0 ? std::sqrt(low * high) : high / 256;
+    price = next;
+  }
+  add_price(program, f, price - old);
+  return std::abs(price - old) / std::max(price, old);
+}
+
+double Solver::dual_value(const Program& program, const Group& group) const {
+  double value = 0;
+  for (uint32_t i = group.begin; i < group.end; ++i) {
+    const uint32_t f = group_flows_[i];
+    if (room_ns_[f] != kNoBudgetNs) value -= price_[f] * room_ns_[f];
+    for (uint32_t j = program.flows[f].modules_begin; j < program.flows[f].modules_end; ++j) {
+      const uint32_t v = program.flow_modules[j];
+      if (is_free_[v] == 0 || module_flows_[module_flows_begin_[v]] != f) continue;
+      const ProgramModule& module = program.modules[v];
+      const double per_pkt = slopes_.delay_slope[v] * module_price_[v] + own_price_[v];
+      const double q =
+          std::clamp<double>(size_at(v, module_price_[v]), module.arriving_pkts, module.most_pkts);
+      value += weight_[v] / q + per_pkt * q;
+    }
+  }
+  return value;
+}
+
+// One projected Newton step on the prices above zero; false when the dual did not grow.
+bool Solver::newton(const Program& program, const Group& group) {
+  active_.clear();
+  for (uint32_t i = group.begin; i < group.end; ++i) {
+    if (price_[group_flows_[i]] > 0) active_.push_back(group_flows_[i]);
+  }
+  const size_t n = active_.size();
+  if (n < 2) return false;
+  matrix_.assign(n * n, 0);
+  for (size_t r = 0; r < n; ++r) {
+    double slope = 0;
+    step_[r] = used_ns(program, active_[r], 0, slope) - room_ns_[active_[r]];
+    const ProgramFlow& flow = program.flows[active_[r]];
+    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      const ProgramModule& module = program.modules[v];
+      const double q = is_free_[v] != 0 ? size_at(v, module_price_[v]) : 0;
+      if (!(q > module.arriving_pkts && q < module.most_pkts)) continue;
+      const double k = slopes_.delay_slope[v];
+      const double entry = k * k * q * q * q / (2 * weight_[v]);
+      for (uint32_t j = module_flows_begin_[v]; j < module_flows_begin_[v + 1]; ++j) {
+        const auto at = std::ranges::lower_bound(active_, module_flows_[j]);
+        if (at == active_.end() || *at != module_flows_[j]) continue;
+        const auto c = static_cast<size_t>(at - active_.begin());
+        if (c <= r) matrix_[r * n + c] += entry;
+      }
+    }
+  }
+  for (size_t r = 0; r < n; ++r) {  // Cholesky, with a ridge where rows coincide
+    for (size_t c = 0; c <= r; ++c) {
+      double sum = matrix_[r * n + c];
+      if (r == c) sum *= 1 + 1e-9;
+      for (size_t k = 0; k < c; ++k) sum -= matrix_[r * n + k] * matrix_[c * n + k];
+      if (r != c) {
+        matrix_[r * n + c] = sum / matrix_[c * n + c];
+      } else if (sum > 0) {
+        matrix_[r * n + r] = std::sqrt(sum);
+      } else {
+        return false;
+      }
+    }
+  }
+  for (size_t r = 0; r < n; ++r) {
+    for (size_t k = 0; k < r; ++k) step_[r] -= matrix_[r * n + k] * step_[k];
+    step_[r] /= matrix_[r * n + r];
+  }
+  for (size_t r = n; r-- > 0;) {
+    for (size_t k = r + 1; k < n; ++k) step_[r] -= matrix_[k * n + r] * step_[k];
+    step_[r] /= matrix_[r * n + r];
+  }
+  const double before = dual_value(program, group);
+  for (uint32_t halving = 0; halving < kMostHalvings; ++halving) {
+    for (size_t r = 0; r < n; ++r) {
+      const double old = price_[active_[r]];
+      const double change = std::max(-old, step_[r]);
+      add_price(program, active_[r], change);
+      matrix_[r] = change;  // free by now: remembered in order to step back
+    }
+    if (dual_value(program, group) > before) return true;
+    for (size_t r = 0; r < n; ++r) {
+      add_price(program, active_[r], -matrix_[r]);
+      step_[r] /= 2;
+    }
+  }
+  return false;
+}
+
+void Solver::solve_group(const Program& program, const Group& group) {
+  const bool is_single = group.end - group.begin == 1;
+  if (!is_single) newton(program, group);  // from the prices of the last problem
+  for (uint32_t sweep = 0; sweep < kMostSweeps; ++sweep) {
+    double change = 0;
+    for (uint32_t i = group.begin; i < group.end; ++i) {
+      const uint32_t f = group_flows_[i];
+      if (is_short_[f] != 0) continue;
+      change = std::max(change, step_price(program, f));
+    }
+    if (is_single || change < kSteady) return;
+    newton(program, group);
+  }
+}
+
+// Sizes follow from prices. What a short flow passes is bypassed, until it is given up or rescued.
+void Solver::solve_dual(const Program& program) {
+  std::ranges::fill(module_price_, 0.0);
+  for (uint32_t f = 0; f < program.flows.size(); ++f) {
+    if (room_ns_[f] == kNoBudgetNs || is_short_[f] != 0) price_[f] = 0;
+    add_price(program, f, 0.0);
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      module_price_[program.flow_modules[i]] += price_[f];
+    }
+  }
+  for (const Group& group : groups_) solve_group(program, group);
+  for (uint32_t v = 0; v < size_.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    size_[v] = module.arriving_pkts;
+    if (is_free_[v] == 0) continue;
+    size_[v] = std::clamp<double>(size_at(v, std::max(0.0, module_price_[v])), module.arriving_pkts,
+                                  module.most_pkts);
+  }
+  if (!any_short_) return;
+  for (uint32_t f = 0; f < program.flows.size(); ++f) {
+    if (is_short_[f] == 0) continue;
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      size_[v] = program.modules[v].arriving_pkts;
+    }
+  }
+}
+
+}  // namespace batchplane::slo

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// program_integer.cc - from relaxed sizes to triggers: down, bypassed where holding does not pay,
+// up again where the rest of the budgets buys most, and never beyond a budget.
+#include <algorithm>
+#include <cmath>
+
+#include "slo/program.h"
+
+namespace batchplane::slo {
+namespace {
+constexpr double kRounding = 1e-6;     // sizes this close below an integer are that integer
+constexpr double kBudgetSlack = 1e-9;  // relative: what arithmetic may lose
+}  // namespace
+
+void Solver::round_down(const Program& program) {
+  for (size_t v = 0; v < size_.size(); ++v) {
+    const double floor_pkts = std::floor(size_[v] + kRounding);
+    const bool holds = is_free_[v] != 0 && is_holding(program.modules[v], floor_pkts);
+    triggers_[v] = holds ? floor_pkts : 0;
+  }
+}
+
+// Takes buffers away whose batches gain less than holding costs. True when one went.
+bool Solver::bypass_unpaid(const Program& program) {
+  bool any = false;
+  for (size_t v = 0; v < size_.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    if (is_free_[v] == 0) continue;
+    const double batch = triggers_[v] > 0 ? triggers_[v] : module.arriving_pkts;
+    const double gain_ns = module.cost_per_batch_ns * (1 / module.arriving_pkts - 1 / batch);
+    if (gain_ns > program.hold_ns) continue;
+    any |= size_[v] > module.arriving_pkts;
+    is_free_[v] = 0;
+    triggers_[v] = 0;
+    size_[v] = module.arriving_pkts;
+  }
+  return any;
+}
+
+bool Solver::fits(const Program& program) {
+  evaluate(program, triggers_, trial_);
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    const double budget_ns = program.flows[f].budget_ns;
+    if (is_out_[f] == 0 && trial_.delay_ns[f] > budget_ns * (1 + kBudgetSlack)) return false;
+  }
+  return true;
+}
+
+// What is left of the budgets at triggers_, by flow and, as far as turnaround is concerned, by
+// task.
+void Solver::set_rooms(const Program& program) {
+  evaluate(program, triggers_, at_);
+  slopes_at(program, at_, slopes_);
+  std::ranges::fill(task_room_ns_, kNoBudgetNs);
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    const ProgramFlow& flow = program.flows[f];
+    room_ns_[f] = is_out_[f] == 0 ? flow.budget_ns - at_.delay_ns[f] : kNoBudgetNs;
+    for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+      double& room_ns = task_room_ns_[program.flow_tasks[i]];
+      room_ns = std::min(room_ns, room_ns_[f]);
+    }
+  }
+}
+
+// The best that module v can do with what is left: one packet more, or from bypassed to the largest
+// batch that fits. `to` stays 0 when nothing fits.
+Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
+  const ProgramModule& module = program.modules[v];
+  const double old = triggers_[v];
+  const double next = next_up(module, old);
+  Raise raise;
+  if (next == 0 || is_pinned_[v] != 0 || module.share <= 0) return raise;
+  double room_ns = kNoBudgetNs;
+  for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
+    room_ns = std::min(room_ns, room_ns_[module_flows_[i]]);
+  }
+  const double batch = batch_pkts(module, old);
+  const double slope = slopes_.delay_slope[v];
+  double to = next;
+  if (old == 0) {
+    const double most = std::min<double>(batch + room_ns / slope, module.most_pkts);
+    to = std::max(next, std::floor(most * (1 - kRounding)));
+  }
+  // Fewer firings, heavier ones: what that does to every packet of the task.
+  raise.turnaround_ns = slopes_.turnaround_weight[v] * (1 / to - 1 / batch) +
+                        slopes_.turnaround_slope[v] * (to - batch);
+  raise.delay_ns = slope * (to - batch) + raise.turnaround_ns;
+  if (raise.delay_ns > room_ns * (1 - kRounding)) return raise;
+  if (raise.turnaround_ns > std::max(0.0, task_room_ns_[module.task])) return raise;
+  raise.gain =
+      slopes_.load_weight[v] * (1 / batch - 1 / to) - emphasis_[module.task] * raise.turnaround_ns;
+  if (old == 0) {
+    const ProgramTask& task = program.tasks[module.task];
+    raise.gain -= module.share * task.rate_pkts_per_ns * program.hold_ns;
+  }
+  raise.gain /= slope * (to - batch);
+  raise.to = to;
+  return raise;
+}
+
+// What a raise takes from the budgets, to first order; few triggers have another best raise after.
+void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
+  for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
+    const uint32_t f = module_flows_[i];
+    room_ns_[f] -= raise.delay_ns - raise.turnaround_ns;
+  }
+  const uint32_t task = program.modules[v].task;
+  if (raise.turnaround_ns > 0) {
+    task_room_ns_[task] -= raise.turnaround_ns;
+    for (double& room_ns : room_ns_) room_ns -= raise.turnaround_ns;
+    for (uint32_t w = 0; w < triggers_.size(); ++w) raises_[w] = raise_of(program, w);
+    return;
+  }
+  for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
+    const ProgramFlow& flow = program.flows[module_flows_[i]];
+    for (uint32_t j = flow.modules_begin; j < flow.modules_end; ++j) {
+      const uint32_t w = program.flow_modules[j];
+      raises_[w] = raise_of(program, w);
+    }
+  }
+  raises_[v] = raise_of(program, v);
+}
+
+// Raises whatever buys most per ns of budget, again until nothing fits.
+void Solver::raise_greedily(const Program& program) {
+  const auto most_raises = static_cast<uint32_t>(4 * triggers_.size());
+  set_rooms(program);
+  for (uint32_t v = 0; v < triggers_.size(); ++v) raises_[v] = raise_of(program, v);
+  for (uint32_t i = 0; i < most_raises; ++i) {
+    uint32_t chosen = 0;
+    for (uint32_t v = 1; v < triggers_.size(); ++v) {
+      if (raises_[v].gain > raises_[chosen].gain) chosen = v;
+    }
+    if (triggers_.empty() || raises_[chosen].gain <= 0) return;
+    const Raise raise = raises_[chosen];
+    triggers_[chosen] = raise.to;
+    take_room(program, chosen, raise);
+  }
+}
+
+// Lowers, where it costs least, what no longer fits. False, with the flow in `worst`: it misses its
+// budget and passes nothing that could be lowered.
+bool Solver::lower_until_fits(const Program& program, size_t& worst) {
+  while (!fits(program)) {
+    double worst_ns = 0;
+    for (size_t f = 0; f < program.flows.size(); ++f) {
+      const double excess_ns = trial_.delay_ns[f] - program.flows[f].budget_ns;
+      if (is_out_[f] != 0 || excess_ns <= worst_ns) continue;
+      worst_ns = excess_ns;
+      worst = f;
+    }
+    slopes_at(program, trial_, slopes_);
+    const ProgramFlow& flow = program.flows[worst];
+    double least_cost = kNoBudgetNs;
+    size_t chosen = triggers_.size();
+    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      if (triggers_[v] == 0 || is_pinned_[v] != 0) continue;
+      const double q = triggers_[v];
+      const double cost = slopes_.load_weight[v] / (q * q * slopes_.delay_slope[v]);
+      if (cost >= least_cost) continue;
+      least_cost = cost;
+      chosen = v;
+    }
+    if (chosen == triggers_.size()) return false;
+    triggers_[chosen] = next_down(program.modules[chosen], triggers_[chosen]);
+  }
+  return true;
+}
+
+// Rounding and bypassing raise load and with it turnaround. A flow that has nothing left to lower
+// is infeasible.
+void Solver::repair(const Program& program) {
+  size_t worst = 0;
+  while (!lower_until_fits(program, worst)) is_out_[worst] = 1;
+}
+
+}  // namespace batchplane::slo

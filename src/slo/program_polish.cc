@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// program_polish.cc - small programs, where one packet at one module matters: single and paired
+// moves of triggers. Where many modules share budgets, it is below what holding costs.
+#include <algorithm>
+#include <cmath>
+
+#include "slo/program.h"
+
+namespace batchplane::slo {
+namespace {
+constexpr double kLeastGain = 1e-7;   // relative, of a move worth making
+constexpr size_t kMostPolished = 4;   // modules
+constexpr uint32_t kMostRounds = 64;  // one move each
+constexpr int kFarthest = 3;          // packets that a partner moves at most
+constexpr double kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 256};
+}  // namespace
+
+// What all flows together miss their budgets by, and the load: in this order. Flows that were given
+// up count only in a rescue.
+bool Solver::improves(const Program& program, Score& best) {
+  evaluate(program, triggers_, trial_);
+  double excess_ns = 0;
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    if (is_out_[f] != 0 && !is_rescue_) continue;
+    const double over_ns = trial_.delay_ns[f] - program.flows[f].budget_ns;
+    if (over_ns > 1e-9 * program.flows[f].budget_ns) excess_ns += over_ns;
+  }
+  const double least = 1 - kLeastGain;
+  const bool is_better = excess_ns < best.excess_ns * least ||
+                         (excess_ns <= best.excess_ns && trial_.load < best.load * least);
+  if (is_better) best = {excess_ns, trial_.load};
+  return is_better;
+}
+
+// v has moved, which did not help by itself: does it together with another one?
+bool Solver::moves_with_partner(const Program& program, uint32_t v, Score& best) {
+  for (const uint32_t w : active_) {
+    if (w == v) continue;
+    const ProgramModule& module = program.modules[w];
+    const double old = triggers_[w];
+    double up = old;
+    double down = old;
+    for (int i = 0; i < kFarthest; ++i) {
+      if (up == old || up > 0) up = next_up(module, up);
+      if (up > 0 && up != old) {
+        triggers_[w] = up;
+        if (improves(program, best)) return true;
+      }
+      if (down == 0) continue;
+      down = next_down(module, down);
+      triggers_[w] = down;
+      if (improves(program, best)) return true;
+    }
+    triggers_[w] = old;
+  }
+  return false;
+}
+
+// v has moved; the others make room for it, or share what it left.
+bool Solver::moves_and_refills(const Program& program, uint32_t v, Score& best) {
+  size_t worst = 0;
+  is_pinned_[v] = 1;
+  const bool has_room = lower_until_fits(program, worst);
+  if (has_room) raise_greedily(program);
+  is_pinned_[v] = 0;
+  return has_room && improves(program, best);
+}
+
+// One move that helps, or false. Steps of all sizes: a heavy firing that delays other flows may
+// have to shrink a lot before anything else can grow.
+bool Solver::moves_one(const Program& program, Score& best) {
+  before_move_ = triggers_;
+  for (const uint32_t v : active_) {
+    const ProgramModule& module = program.modules[v];
+    const double old = triggers_[v];
+    const double size = batch_pkts(module, old);
+    for (const double step : kSteps) {
+      const double up = std::min<double>(std::floor(size) + step, module.most_pkts);
+      const double down = is_holding(module, size - step) ? size - step : 0;
+      for (const double move : {up, down}) {
+        if (move == old || (move == 0 && old == 0) || !(move == 0 || is_holding(module, move))) {
+          continue;
+        }
+        triggers_[v] = move;
+        if (improves(program, best)) return true;
+        if (moves_with_partner(program, v, best)) return true;
+        if (moves_and_refills(program, v, best)) return true;
+        triggers_ = before_move_;
+      }
+    }
+  }
+  return false;
+}
+
+void Solver::descend(const Program& program, Score& best) {
+  for (uint32_t round = 0; round < kMostRounds && moves_one(program, best); ++round) {
+  }
+}
+
+// False: flows that were given up still miss their budgets, and nothing has changed.
+bool Solver::polish(const Program& program, bool is_rescue) {
+  active_.clear();
+  for (uint32_t v = 0; v < triggers_.size(); ++v) {
+    if (is_pinned_[v] == 0 && program.modules[v].share > 0 && next_up(program.modules[v], 0) > 0 &&
+        program.modules[v].cost_per_batch_ns > 0) {
+      active_.push_back(v);
+    }
+  }
+  if (active_.empty() || active_.size() > kMostPolished) return false;
+  is_rescue_ = is_rescue;
+  const Score none{kNoBudgetNs, kNoBudgetNs};
+  backup_ = triggers_;
+  Score best = none;
+  improves(program, best);
+  descend(program, best);
+  // Once more from the other end: bypassed, then whatever buys most. Which modules hold at all is a
+  // choice that single moves may not undo.
+  descended_ = triggers_;
+  for (const uint32_t v : active_) triggers_[v] = 0;
+  raise_greedily(program);
+  Score other = none;
+  improves(program, other);
+  descend(program, other);
+  const bool is_other_better = other.excess_ns < best.excess_ns ||
+                               (other.excess_ns == best.excess_ns && other.load < best.load);
+  if (!is_other_better) triggers_ = descended_;
+  if (std::min(best.excess_ns, other.excess_ns) == 0) return true;
+  triggers_ = backup_;
+  return false;
+}
+
+}  // namespace batchplane::slo

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// program_test.cc - the solver against every vector of integers, closed forms and its own promises.
+#include "slo/program.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rng.h"
+#include "slo/program_test_util.h"
+
+namespace batchplane::slo {
+namespace {
+
+struct Best {
+  double load = kNoBudgetNs;
+  std::vector<double> triggers;
+};
+
+// Every trigger of every module: bypassed, or above the arriving batch.
+Best brute_force(const Program& program) {
+  Best best;
+  Evaluation at;
+  std::vector<double> q(program.modules.size(), 0);
+  for (;;) {
+    evaluate(program, q, at);
+    bool fits = true;
+    for (size_t f = 0; f < program.flows.size(); ++f) {
+      fits &= at.delay_ns[f] <= program.flows[f].budget_ns;
+    }
+    if (fits && at.load < best.load) best = {at.load, q};
+    size_t v = 0;
+    for (; v < q.size(); ++v) {
+      const ProgramModule& module = program.modules[v];
+      q[v] = std::max(q[v], std::floor(module.arriving_pkts)) + 1;
+      if (q[v] <= module.most_pkts && module.share > 0) break;
+      q[v] = 0;
+    }
+    if (v == q.size()) return best;
+  }
+}
+
+struct Tally {
+  uint32_t feasible = 0;
+  uint32_t infeasible = 0;
+  uint32_t tight = 0;  // a budget keeps some trigger below the largest
+  uint32_t apart = 0;  // more than 1 % above the best
+  double worst_ratio = 1;
+};
+
+// The solver on random instances; every promise is checked on each.
+Tally compare(uint64_t seed, uint32_t instances, bool is_saturated) {
+  Rng rng(seed);
+  Tally tally;
+  for (uint32_t i = 0; i < instances; ++i) {
+    const Program program = random_program(rng, is_saturated);
+    Solver solver;
+    solver.prepare(program);
+    const Solution& solution = solver.solve(program);
+    const Best best = brute_force(program);
+    const bool is_feasible = std::ranges::count(solution.is_infeasible, true) == 0;
+    EXPECT_EQ(is_feasible, best.load != kNoBudgetNs) << "seed " << seed << " instance " << i;
+    if (!is_feasible || best.load == kNoBudgetNs) {
+      ++tally.infeasible;
+      continue;
+    }
+    ++tally.feasible;
+    for (size_t f = 0; f < program.flows.size(); ++f) {
+      EXPECT_LE(solution.model.delay_ns[f], program.flows[f].budget_ns * (1 + 1e-8));
+    }
+    const double ratio = solution.model.load / best.load;
+    EXPECT_LE(ratio, 1.05) << "seed " << seed << " instance " << i;
+    tally.worst_ratio = std::max(tally.worst_ratio, ratio);
+    tally.apart += ratio > 1.01 ? 1 : 0;
+    tally.tight += *std::ranges::min_element(best.triggers) < 8 ? 1 : 0;
+  }
+  return tally;
+}
+
+// Triggers up to 10, where an integer is a tenth: all but one in two thousand within 1 %.
+TEST(Program, IsWithinOnePercentOfBruteForceBelowSaturation) {
+  const Tally tally = compare(5, 20000, false);
+  EXPECT_LE(tally.apart, tally.feasible / 2000);
+  EXPECT_GT(tally.feasible, 10000U);
+  EXPECT_GT(tally.infeasible, 1000U);
+  EXPECT_GT(tally.tight, 5000U);
+  RecordProperty("worst_ratio", std::to_string(tally.worst_ratio));
+}
+
+TEST(Program, IsWithinOnePercentOfBruteForceAtSaturation) {
+  const Tally tally = compare(6, 20000, true);
+  EXPECT_LE(tally.apart, tally.feasible / 2000);
+  EXPECT_GT(tally.feasible, 6000U);
+  EXPECT_GT(tally.infeasible, 1000U);
+  EXPECT_GT(tally.tight, 2000U);
+  RecordProperty("worst_ratio", std::to_string(tally.worst_ratio));
+}
+
+// One flow, constant rates: q is proportional to sqrt(A rho / (1 / rho + M)) until bounds are met.
+TEST(Program, MatchesTheClosedFormForOneFlow) {
+  Program program{.hold_ns = 0, .sigmas = 0};
+  program.tasks = {{.rate_pkts_per_ns = 1e-3, .run_pkts = 4, .other_run_ns = 0, .runs_waited = 0}};
+  const double costs[][2] = {{400, 20}, {100, 5}, {900, 60}};
+  const double shares[] = {1, 0.5, 0.8};
+  for (int v = 0; v < 3; ++v) {
+    program.modules.push_back({costs[v][0], costs[v][1], shares[v], 1, 0, 10'000});
+  }
+  add_flow(program, 4e6, {0, 1, 2});
+  Solver solver;
+  solver.prepare(program);
+  const Solution& solution = solver.solve(program);
+  double expected[3];
+  double used_ns = 0;
+  double free_ns = 4e6;
+  for (int v = 0; v < 3; ++v) {
+    const double rho = 1e-3 * shares[v];
+    const double slope = 1 / rho + costs[v][1];
+    expected[v] = std::sqrt(costs[v][0] * rho / slope);
+    used_ns += slope * expected[v];
+    free_ns -= costs[v][0] - 1 / rho;
+  }
+  for (int v = 0; v < 3; ++v) {
+    EXPECT_NEAR(solution.triggers_pkts[v], expected[v] * free_ns / used_ns, 5) << v;
+  }
+}
+
+// What a ns of budget buys, by its price and by solving again with more of it.
+TEST(Program, PricesAreWhatMoreBudgetBuys) {
+  Program program{.hold_ns = 0, .sigmas = 0};
+  program.tasks = {{.rate_pkts_per_ns = 1e-3, .run_pkts = 4, .other_run_ns = 0, .runs_waited = 0}};
+  for (int v = 0; v < 3; ++v) program.modules.push_back({4000, 20, 1, 1, 0, 100'000});
+  const double budget_ns = 30e6;
+  add_flow(program, budget_ns, {0, 1});
+  add_flow(program, 0.7 * budget_ns, {1, 2});
+  Solver solver;
+  solver.prepare(program);
+  const Solution before = solver.solve(program);
+  for (size_t f = 0; f < 2; ++f) {
+    Program more = program;
+    const double added_ns = 0.02 * budget_ns;
+    more.flows[f].budget_ns += added_ns;
+    solver.forget();
+    const double gain = before.model.load - solver.solve(more).model.load;
+    EXPECT_GT(before.prices[f], 0);
+    EXPECT_NEAR(gain / added_ns, before.prices[f], 0.05 * before.prices[f]) << f;
+  }
+}
+
+// Groups of branches behind shared look-ups: as many modules as a large gateway has. No budget is
+// broken, what is left of one is below what a packet more would take, and a warm solve of the same
+// program says the same.
+TEST(Program, LargeProgramsKeepTheirPromises) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Rng rng(seed);
+    const Program program = grouped_program(rng, seed % 2 == 1);
+    Solver solver;
+    solver.prepare(program);
+    const Solution cold = solver.solve(program);
+    for (size_t f = 0; f < program.flows.size(); ++f) {
+      if (cold.is_infeasible[f]) continue;
+      EXPECT_LE(cold.model.delay_ns[f], program.flows[f].budget_ns * (1 + 1e-8)) << seed;
+    }
+    for (size_t v = 0; v < program.modules.size(); ++v) {
+      EXPECT_LE(cold.triggers_pkts[v], program.modules[v].most_pkts);
+      EXPECT_TRUE(cold.triggers_pkts[v] == 0 ||
+                  is_holding(program.modules[v], cold.triggers_pkts[v]));
+    }
+    const Solution& warm = solver.solve(program);
+    EXPECT_NEAR(warm.model.load, cold.model.load, 0.01 * cold.model.load) << seed;
+    EXPECT_EQ(warm.is_infeasible, cold.is_infeasible) << seed;
+  }
+}
+
+TEST(Program, WithoutTrafficOrFlowsEverythingIsBypassed) {
+  Program program;
+  program.tasks = {{}};
+  program.modules = {{.cost_per_batch_ns = 100, .share = 0, .most_pkts = 32}, {}};
+  add_flow(program, -5, {0, 1});
+  Solver solver;
+  solver.prepare(program);
+  EXPECT_EQ(solver.solve(program).triggers_pkts, (std::vector<uint32_t>{0, 0}));
+  EXPECT_TRUE(solver.solution().is_infeasible[0]);
+  Program nothing;
+  solver.prepare(nothing);
+  EXPECT_TRUE(solver.solve(nothing).triggers_pkts.empty());
+}
+
+}  // namespace
+}  // namespace batchplane::slo
