@@ -23,7 +23,8 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "modules": {"base", "exec", "core"},
     "ports": {"base", "exec", "core"},
     "traffic": {"base", "exec", "core"},
-    "app": {"base", "exec", "report", "slo", "core", "modules", "ports", "traffic"},
+    "profile": {"base", "exec", "core", "ports", "traffic"},
+    "app": {"base", "exec", "report", "slo", "core", "modules", "ports", "traffic", "profile"},
 }
 
 # System headers beyond C++'s and POSIX's own, by pattern, and the files that may name them.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// module_rig.h - times one module on batches of any size: packets as they arrive there, in the
+// first cache, restored outside of the timed part.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "profile/walk.h"
+
+namespace batchplane::profile {
+
+// Between two readings of the clock with nothing in between, in cycles. Fenced, so that neither
+// work before nor after is counted.
+[[nodiscard]] uint64_t begin_cycles();
+[[nodiscard]] uint64_t end_cycles();
+
+class ModuleRig {
+ public:
+  // Packets of one timed part: they and their descriptors fill half of a first cache of 48 KB.
+  static constexpr uint32_t kHotPkts = 128;
+
+  // `arrived` outlives the rig and has packets. `rate_pps`: at which they arrive; 0 = as fast as
+  // they are worked off.
+  // A queue is timed where it is filled or, as kTaken, where it is polled.
+  enum class Side : uint8_t { kGiven, kTaken };
+  ModuleRig(Stage& stage, const Instance& instance, const Arrived& arrived, double rate_pps,
+            Side side = Side::kGiven);
+  ~ModuleRig();
+  ModuleRig(const ModuleRig&) = delete;
+  ModuleRig& operator=(const ModuleRig&) = delete;
+
+  // Cycles that one batch of n takes, of several in a row, clock readings included once over
+  // batches_of(n); nothing when the module cannot be given, or does not give, such batches.
+  [[nodiscard]] std::optional<uint64_t> run(uint32_t n_pkts);
+  // How many batches of n one timed part has.
+  [[nodiscard]] uint32_t batches_of(uint32_t n_pkts) const;
+  // Warm code, tables and branch predictors.
+  void warm_up(uint32_t n_pkts);
+
+ private:
+  [[nodiscard]] uint64_t run_batches(uint32_t n_pkts, uint32_t n_batches);
+  [[nodiscard]] std::optional<uint64_t> run_polls(uint32_t n_pkts, uint32_t n_batches);
+  bool fill_input(uint32_t n_pkts);
+  void restore(uint32_t n_pkts);
+
+  Stage& stage_;
+  const Instance& instance_;
+  const Arrived& arrived_;
+  double ns_per_pkt_;
+  bool is_polled_;
+  RingPort* ring_ = nullptr;  // that an input polls
+  size_t next_image_ = 0;
+  std::vector<Packet*> hot_;   // null: the module took it, or has it yet
+  std::vector<Packet*> work_;  // what the module is given; it may change the list
+};
+
+}  // namespace batchplane::profile

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "profile/profile.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "profile/module_rig.h"
+
+namespace batchplane::profile {
+namespace {
+
+constexpr uint32_t kSamplePkts = 4096;
+constexpr uint32_t kMostRounds = 400;  // over all passes
+constexpr uint32_t kLeastRounds = 12;
+constexpr uint32_t kStandInRingPkts = 4096;
+
+// One module and all that was measured of it.
+class Subject {
+ public:
+  Subject(Stage& stage, const Instance& instance, const Arrived& arrived, double rate_pps)
+      : stage_(stage), rig_(stage, instance, arrived, rate_pps) {
+    const uint32_t batch_limit_pkts = stage.graph().spec.engine.batch_pkts;
+    for (uint32_t n = 1; n <= batch_limit_pkts && rig_.run(n); ++n) sizes_.push_back(n);
+    rounds_ = Rounds(static_cast<uint32_t>(sizes_.size()));
+    order_.resize(sizes_.size());
+    std::iota(order_.begin(), order_.end(), 0U);
+  }
+
+  [[nodiscard]] uint32_t most_pkts() const { return sizes_.empty() ? 0 : sizes_.back(); }
+  [[nodiscard]] uint32_t n_rounds() const { return static_cast<uint32_t>(rounds_.count()); }
+
+  // Rounds until the time is up, each with every size once in another order.
+  void measure(double budget_ms, uint32_t most_rounds, Rng& rng) {
+    if (sizes_.empty()) return;
+    const TscClock& clock = TscClock::instance();
+    const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
+    rig_.warm_up(sizes_.back());
+    for (uint32_t round = 0; round < most_rounds; ++round) {
+      if (round >= kLeastRounds && clock.now_ns() >= end_ns) break;
+      for (size_t i = order_.size(); i > 1; --i) {
+        std::swap(order_[i - 1], order_[rng.below(static_cast<uint32_t>(i))]);
+      }
+      for (const uint32_t s : order_) rounds_.add(s, time_of(sizes_[s]));
+    }
+  }
+
+  [[nodiscard]] ModuleProfile result() const {
+    ModuleProfile profile{.most_measured_pkts = most_pkts(), .rounds = n_rounds()};
+    if (sizes_.empty()) {
+      profile.reason = "no batch could be measured";
+      return profile;
+    }
+    const std::vector<double> pkts(sizes_.begin(), sizes_.end());
+    const Fitted fitted = fit_rounds(pkts, rounds_);
+    profile.law = fitted.law;
+    profile.per_batch_ns = fitted.per_batch_ns;
+    profile.per_pkt_ns = fitted.per_pkt_ns;
+    profile.reason = reason_of(fitted.law, pkts, fitted.ns, fitted.noise_ns);
+    for (const double ns : fitted.ns) profile.table_ns.push_back(std::max(ns, 0.0));
+    const uint32_t batch_limit_pkts = stage_.graph().spec.engine.batch_pkts;
+    for (uint32_t n = most_pkts() + 1; n <= batch_limit_pkts; ++n) {
+      profile.table_ns.push_back(fitted.law.at(n));
+    }
+    return profile;
+  }
+
+ private:
+  // Less what reading the clock takes, measured just before.
+  double time_of(uint32_t n_pkts) {
+    const uint64_t begin = begin_cycles();
+    const auto empty = static_cast<double>(end_cycles() - begin);
+    const std::optional<uint64_t> cycles = rig_.run(n_pkts);
+    if (!cycles) return ns_of(0);
+    return ns_of(std::max(static_cast<double>(*cycles) - empty, 0.0)) / rig_.batches_of(n_pkts);
+  }
+  static double ns_of(double cycles) { return cycles / TscClock::instance().cycles_per_ns(); }
+
+  Stage& stage_;
+  ModuleRig rig_;
+  std::vector<uint32_t> sizes_;
+  std::vector<uint32_t> order_;
+  Rounds rounds_{0};
+};
+
+std::vector<std::vector<std::string>> groups_of(const Graph& graph, const Options& options) {
+  if (!options.groups.empty()) return options.groups;
+  std::vector<std::vector<std::string>> groups;
+  for (const ModuleSpec& module : graph.spec.modules) groups.push_back({module.name});
+  return groups;
+}
+
+// The member that sees most packets; a stand-in only when there is nothing else.
+uint32_t chosen_of(const Graph& graph, const std::vector<std::string>& group,
+                   const std::vector<Arrived>& arrived) {
+  uint32_t best = graph.index.at(graph.at(group.front()).name);
+  const auto rank = [&](uint32_t i) {
+    return std::pair(!arrived[i].is_stand_in, arrived[i].pkts.size());
+  };
+  for (const std::string& name : group) {
+    const uint32_t other = graph.index.at(graph.at(name).name);
+    if (rank(other) > rank(best)) best = other;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<ModuleProfile> measure_modules(Graph& graph, PacketPool& pool, const Options& options,
+                                           const Progress& progress) {
+  Stage stage(graph, pool);
+  Traffic traffic(graph, pool);
+  const std::vector<Arrived> arrived = walk(stage, traffic, kSamplePkts);
+  const auto groups = groups_of(graph, options);
+  std::vector<std::unique_ptr<Subject>> subjects;
+  std::vector<uint32_t> chosen;
+  for (const auto& group : groups) {
+    const uint32_t i = chosen_of(graph, group, arrived);
+    const double share = static_cast<double>(arrived[i].pkts.size()) / kSamplePkts;
+    chosen.push_back(i);
+    subjects.push_back(std::make_unique<Subject>(stage, graph.instances[i], arrived[i],
+                                                 traffic.rate_pps() * share));
+  }
+  Rng rng(1);
+  const auto n_modules = static_cast<uint32_t>(subjects.size());
+  for (uint32_t pass = 0; pass < options.passes; ++pass) {
+    for (uint32_t m = 0; m < n_modules; ++m) {
+      if (progress) progress(pass, m, n_modules);
+      subjects[m]->measure(options.ms_per_module / options.passes, kMostRounds / options.passes,
+                           rng);
+    }
+  }
+  std::vector<ModuleProfile> profiles;
+  for (uint32_t m = 0; m < n_modules; ++m) {
+    ModuleProfile profile = subjects[m]->result();
+    profile.name = graph.instances[chosen[m]].name;
+    profile.kind = graph.instances[chosen[m]].info->kind;
+    profile.members = groups[m];
+    if (arrived[chosen[m]].is_stand_in) {
+      profile.note = "no generator's packets reach it: measured on plain UDP packets";
+    }
+    profiles.push_back(std::move(profile));
+  }
+  return profiles;
+}
+
+PipelineSpec measurable(const PipelineSpec& spec, std::map<std::string, std::string>& notes) {
+  PipelineSpec out = spec;
+  std::map<std::string, std::string> replaced;
+  for (PortSpec& port : out.ports) {
+    if (port.kind == "ring" || port.kind == "null") continue;
+    replaced[port.name] = port.kind;
+    port.kind = "ring";
+    port.params = {{"size_pkts", kStandInRingPkts}};
+  }
+  for (ModuleSpec& module : out.modules) {
+    module.trigger_pkts = 0;
+    const auto port = module.params.find("port");
+    if (port != module.params.end() && port->second.is_string() &&
+        replaced.contains(port->second.as_string())) {
+      notes[module.name] = "measured on a ring in memory: what a port of kind " +
+                           replaced[port->second.as_string()] + " takes by itself is not in it";
+    }
+    if (module.kind == "pcap_tap" || module.kind == "local_tap") {
+      notes[module.name] =
+          "not measured, because it would open the " +
+          std::string(module.kind == "pcap_tap" ? "capture file" : "kernel's device") +
+          ": an empty module stands for it";
+      module.params.clear();
+      module.kind = module.kind == "pcap_tap" ? "null" : "queue";
+    }
+  }
+  return out;
+}
+
+}  // namespace batchplane::profile

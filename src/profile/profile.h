@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// profile.h - the cost law of every module of a pipeline, measured on the pipeline's own tables and
+// traffic.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/packet_pool.h"
+#include "profile/fit.h"
+#include "profile/loop_costs.h"
+
+namespace batchplane::profile {
+
+struct Options {
+  // Modules that share one measurement, by name: the one that sees most packets is measured. Empty:
+  // each module by itself.
+  std::vector<std::vector<std::string>> groups;
+  double ms_per_module = 300;
+  uint32_t passes = 4;  // over all modules: a slow spell of the machine does not take all of one
+};
+
+struct ModuleProfile {
+  std::string name;  // the one that was measured
+  std::string kind;
+  std::vector<std::string> members;  // of the group, itself among them
+  CostLaw law;
+  Interval per_batch_ns;
+  Interval per_pkt_ns;
+  std::vector<double> table_ns;     // [n-1] = time of a batch of n, 1..B
+  uint32_t most_measured_pkts = 0;  // above it the table follows the law
+  uint32_t rounds = 0;
+  std::string reason;  // why R^2 is low, or a cost was clamped; empty when neither is so
+  std::string note;    // what else must be known: measured on stand-ins, say
+};
+
+// Called before each pass over a module; for progress.
+using Progress = std::function<void(uint32_t pass, uint32_t module, uint32_t n_modules)>;
+
+// `graph` is not run by anybody. The calling thread is pinned and registered by the caller.
+[[nodiscard]] std::vector<ModuleProfile> measure_modules(Graph& graph, PacketPool& pool,
+                                                         const Options& options,
+                                                         const Progress& progress);
+
+// The pipeline as it can be measured without its devices: ports become rings in memory, taps are
+// left out. `notes` says by module what was put in the place of what.
+[[nodiscard]] PipelineSpec measurable(const PipelineSpec& spec,
+                                      std::map<std::string, std::string>& notes);
+
+}  // namespace batchplane::profile
