@@ -45,10 +45,13 @@ ModuleRig::ModuleRig(Stage& stage, const Instance& instance, const Arrived& arri
       hot_(std::max(kHotPkts, exec::kMaxBatchPkts), nullptr),
       work_(hot_.size() + 8, nullptr) {}
 
-ModuleRig::~ModuleRig() {
+ModuleRig::~ModuleRig() { rest(); }
+
+void ModuleRig::rest() {
   stage_.collect();
   for (Packet*& pkt : hot_) {
     if (pkt != nullptr) PacketPool::free_bulk(&pkt, 1);
+    pkt = nullptr;
   }
 }
 

@@ -38,6 +38,8 @@ class ModuleRig {
   [[nodiscard]] uint32_t batches_of(uint32_t n_pkts) const;
   // Warm code, tables and branch predictors.
   void warm_up(uint32_t n_pkts);
+  // Gives the packets back until the next run: hundreds of rigs share one pool.
+  void rest();
 
  private:
   [[nodiscard]] uint64_t run_batches(uint32_t n_pkts, uint32_t n_batches);

@@ -24,6 +24,7 @@ class Subject {
     const uint32_t batch_limit_pkts = stage.graph().spec.engine.batch_pkts;
     for (uint32_t n = 1; n <= batch_limit_pkts && rig_.run(n); ++n) sizes_.push_back(n);
     rounds_ = Rounds(static_cast<uint32_t>(sizes_.size()));
+    rig_.rest();
     order_.resize(sizes_.size());
     std::iota(order_.begin(), order_.end(), 0U);
   }
@@ -44,6 +45,7 @@ class Subject {
       }
       for (const uint32_t s : order_) rounds_.add(s, time_of(sizes_[s]));
     }
+    rig_.rest();
   }
 
   [[nodiscard]] ModuleProfile result() const {
@@ -162,13 +164,14 @@ PipelineSpec measurable(const PipelineSpec& spec, std::map<std::string, std::str
       notes[module.name] = "measured on a ring in memory: what a port of kind " +
                            replaced[port->second.as_string()] + " takes by itself is not in it";
     }
-    if (module.kind == "pcap_tap" || module.kind == "local_tap") {
-      notes[module.name] =
-          "not measured, because it would open the " +
-          std::string(module.kind == "pcap_tap" ? "capture file" : "kernel's device") +
-          ": an empty module stands for it";
+    const bool is_tap = module.kind == "pcap_tap" && module.params.contains("path") &&
+                        !(module.params.at("path") == Value("/dev/null"));
+    if (is_tap || module.kind == "local_tap") {
+      notes[module.name] = std::string("not measured, because it would open ") +
+                           (is_tap ? "its capture file" : "a device of the kernel") +
+                           ": an empty module stands for it";
+      module.kind = is_tap ? "null" : "queue";
       module.params.clear();
-      module.kind = module.kind == "pcap_tap" ? "null" : "queue";
     }
   }
   return out;
