@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _GOOD_R_SQUARED = 0.99
 _MOST_CURVES = 12  # more cannot be told apart
+_MOST_SPREAD = 8
 _SUFFIXES = (".png", ".pdf", ".svg")
 
 _LOOP_WORDS = {
@@ -101,11 +102,15 @@ def plot_profile(document: Mapping[str, Any], path: Path) -> None:
         _draw(module, f"C{i % 10}", "o" if i < 10 else "s", rates, times)
     _dress(rates, "rate, Mpps", "rate against batch size")
     _dress(times, "service time of a batch, ns", "service time against batch size")
+    # The law is a straight line on even axes; one module of another order would flatten the rest.
+    full = [_time_of_full(module) for module in chosen]
+    if full and full[0] <= _MOST_SPREAD * full[len(full) // 2]:
+        times.set_yscale("linear")
     rates.set_xscale("log", base=2)
     left_out = len(shown) - len(chosen)
     title = f"measured on {document['cpu']}"
     figure.suptitle(title + (f"; {left_out} modules not drawn" if left_out else ""), fontsize=9)
-    times.legend(fontsize=7, loc="upper left")
+    figure.legend(*times.get_legend_handles_labels(), fontsize=7, loc="outside right center")
     figure.savefig(path, dpi=150)
 
 

@@ -16,7 +16,7 @@ _GATES = 8
 _ROUTER = "02:77:0b:00:00:01"
 _IPV6_FRAME = (
     "0277" + "0b000001" + "020000000909" + "86dd"  # Ethernet
-    "60000000" + "0008" + "11" + "40"  # payload of 8 bytes, UDP, hop limit 64
+    "60000000" + "0008" + "11" + "{hop_limit:02x}"  # payload of 8 bytes, UDP
     "20010db8000100000000000000000010" + "20010db80002{flow:04x}0000000000000001"
     "2710" + "07d0" + "0008" + "ffff"
 )
@@ -68,6 +68,15 @@ def _flows(**more: Any) -> list[dict[str, Any]]:
         **more,
     }
     return [flow]
+
+
+def _answer_drops(chain: _Chain, kind: str, table: str) -> None:
+    """What the last module of the chain drops goes to `kind`, which answers every one."""
+    errors = chain.pipeline.module(
+        kind, kind, table=table, errors_per_s=10_000_000, burst=1_000_000
+    )
+    chain.pipeline.connect(chain.last["drop"], errors)
+    chain.pipeline.connect(errors, chain.pipeline.module("errors_out", "sink"))
 
 
 def _all(count: int) -> tuple[int | str, ...]:
@@ -138,7 +147,9 @@ def _tunnels() -> dict[str, Any]:
 
 
 def _hosts() -> dict[str, Any]:
-    chain = _Chain("profile_hosts", _flows(src_ip="10.0.0.10"))
+    # Every fourth packet ends here: what reports it sees packets too.
+    flows = _flows(src_ip="10.0.0.10", weight=3) + _flows(src_ip="10.0.0.10", ttl=1)
+    chain = _Chain("profile_hosts", flows)
     pipeline = chain.pipeline
     pipeline.interface("near", "link", mac=_ROUTER, addresses=["10.0.0.1/24"])
     pipeline.port("far_link", "ring")
@@ -147,24 +158,30 @@ def _hosts() -> dict[str, Any]:
     chain.then("napt", ("outside",), external=["198.18.0.1"], max_connections=4096)
     routes = [{"prefix": "0.0.0.0/0", "via": "10.9.0.9"}]
     chain.then("ipv4_lookup", ("forward",), table="main", interfaces=True, routes=routes)
-    chain.then("fragment", table="main").then("icmp_error", table="main")
+    chain.then("ttl")
+    _answer_drops(chain, "icmp_error", "main")
+    chain.then("fragment", table="main")
     neighbours = [{"interface": "far", "address": "10.9.0.9", "mac": "02:00:00:00:09:09"}]
     chain.then("neighbour", (0, 1), table="main", neighbours=neighbours)
     return chain.end()
 
 
 def _hosts6() -> dict[str, Any]:
-    flows = [{"raw_hex": _IPV6_FRAME.format(flow=i)} for i in range(_FLOWS)]
+    flows = [
+        {"raw_hex": _IPV6_FRAME.format(flow=i, hop_limit=1 if i % 4 == 3 else 64)}
+        for i in range(_FLOWS)
+    ]
     chain = _Chain("profile_hosts6", flows)
     pipeline = chain.pipeline
     pipeline.interface("near", "link", mac=_ROUTER, addresses=["2001:db8:1::1/64"])
     pipeline.port("far_link", "ring")
     pipeline.interface("far", "far_link", mac="02:77:0b:00:00:02", addresses=["2001:db8:9::1/64"])
-    chain.then("ipv6_check").then("hop_limit")
+    chain.then("ipv6_check")
     chain.then("icmp6_echo", ("other",))
     routes = [{"prefix": "::/0", "via": "2001:db8:9::9"}]
     chain.then("ipv6_lookup", ("forward",), table="main6", interfaces=True, routes=routes)
-    chain.then("icmp6_error", table="main6")
+    chain.then("hop_limit")
+    _answer_drops(chain, "icmp6_error", "main6")
     neighbours = [{"interface": "far", "address": "2001:db8:9::9", "mac": "02:00:00:00:09:09"}]
     return chain.then("neighbour6", (0, 1), table="main6", neighbours=neighbours).end()
 

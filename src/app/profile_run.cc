@@ -158,11 +158,21 @@ Value run_profile(Startup& startup, const std::string& request_path) {
   pin_this_thread(core);
   [[maybe_unused]] const PacketThread registered;
   const profile::Options& options = request.options;
+  profile::ModuleMeter meter(*graph, pool, options);
+  std::unique_ptr<profile::LoopMeter> loop;
+  if (request.has_loop) {
+    const double ms = std::clamp(options.ms_per_module * kLoopShare, kLeastLoopMs, kLoopMs);
+    loop = std::make_unique<profile::LoopMeter>(pool, spec.engine.batch_pkts, options.passes,
+                                                ms / options.passes);
+  }
+  // In turn, so that a slow spell of the machine falls on modules and engine alike.
+  for (uint32_t pass = 0; pass < options.passes; ++pass) {
+    meter.pass(
+        [&](uint32_t module) { say_progress(pass, module, meter.n_modules(), options.passes); });
+    if (loop != nullptr) loop->pass();
+  }
   List modules;
-  for (const profile::ModuleProfile& p : profile::measure_modules(
-           *graph, pool, options, [&](uint32_t pass, uint32_t module, uint32_t n_modules) {
-             say_progress(pass, module, n_modules, options.passes);
-           })) {
+  for (const profile::ModuleProfile& p : meter.results()) {
     const auto note = notes.find(p.name);
     modules.push_back(module_value(p, kind_of(startup.spec, p.name),
                                    note == notes.end() ? "" : note->second,
@@ -178,10 +188,7 @@ Value run_profile(Startup& startup, const std::string& request_path) {
               {"cycles_per_ns", TscClock::instance().cycles_per_ns()},
               {"batch_pkts", spec.engine.batch_pkts},
               {"modules", std::move(modules)}};
-  if (request.has_loop) {
-    const double ms = std::clamp(options.ms_per_module * kLoopShare, kLeastLoopMs, kLoopMs);
-    result["loop"] = loop_value(profile::measure_loop(pool, spec.engine.batch_pkts, ms));
-  }
+  if (loop != nullptr) result["loop"] = loop_value(loop->result());
   return result;
 }
 

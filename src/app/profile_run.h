@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/startup.h"
+#include "profile/loop_costs.h"
 #include "profile/profile.h"
 
 namespace batchplane::app {

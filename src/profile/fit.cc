@@ -15,8 +15,10 @@ constexpr double kQuiet = 0.1;  // percentile that stalls and slow spells do not
 constexpr uint32_t kResamples = 100;
 constexpr double kLowTail = 0.025;
 constexpr double kHighTail = 0.975;
-// Below this growth over the whole range the slope is lost in what one call costs.
+// Below this growth over the whole range the slope is lost in what one call costs, or in what a
+// clock can tell.
 constexpr double kFlatShare = 0.1;
+constexpr double kFlatNs = 5;
 
 double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -89,7 +91,7 @@ std::string reason_of(const CostLaw& law, std::span<const double> pkts, std::spa
     worst_pkts = pkts[i];
   }
   if (law.r_squared > kGoodRSquared) return clamped + "the line fits all the same";
-  if (growth_ns <= kFlatShare * law.at(pkts.back())) {
+  if (growth_ns <= std::max(kFlatShare * law.at(pkts.back()), kFlatNs)) {
     return clamped + text(
                          "the time hardly depends on the batch size: it grows by %.1f ns from %g "
                          "packet to %g",

@@ -25,10 +25,10 @@ class InTurn {
   void add(const std::string& name, std::function<double()> run) {
     contenders_.push_back({name, std::move(run), {}});
   }
-  void run(double budget_ms) {
+  void run(double budget_ms, uint32_t most_rounds) {
     const TscClock& clock = TscClock::instance();
     const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
-    for (uint32_t round = 0; round < kMostRounds; ++round) {
+    for (uint32_t round = 0; round < most_rounds; ++round) {
       if (round >= kLeastRounds && clock.now_ns() >= end_ns) break;
       for (Contender& c : contenders_) c.ns.push_back(c.run());
     }
@@ -46,6 +46,9 @@ class InTurn {
   };
   std::vector<Contender> contenders_;
 };
+
+constexpr uint32_t kGates[] = {8, 16};
+constexpr uint32_t kBookedPkts = 256;
 
 std::string label(const char* what, uint32_t a, uint32_t b = 0) {
   return what + std::to_string(a) + "/" + std::to_string(b);
@@ -83,105 +86,99 @@ std::unique_ptr<Graph> graph_of_parts(uint32_t batch_pkts) {
   return build_graph(spec, std::move(env));
 }
 
-double at_least_0(double ns) { return std::max(ns, 0.0); }
-
-class Loop {
+// Takes batches out of a queue; filling it is not timed.
+class Taker {
  public:
-  Loop(PacketPool& pool, uint32_t batch_limit_pkts, double budget_ms)
-      : pool_(pool),
-        most_(std::bit_floor(std::clamp(batch_limit_pkts, 8U, 64U))),
-        budget_ms_(budget_ms),
-        parts_(graph_of_parts(most_)) {
-    const Options options{.ms_per_module = budget_ms / 8, .passes = 2};
-    for (const ModuleProfile& profile : measure_modules(*parts_, pool, options, nullptr)) {
-      laws_[profile.name] = profile.law;
-    }
-  }
+  Taker(Graph& graph, PacketPool& pool)
+      : stage_(graph, pool),
+        arrived_{.pkts = stand_in_for_input(graph, "in")},
+        rig_(stage_, graph.at("queue"), arrived_, 0, ModuleRig::Side::kTaken) {}
 
-  LoopCosts measure() {
-    for (uint32_t n = 1; n <= most_; n *= 2) add_case(label("plain", n), {.batch_pkts = n});
-    for (const uint32_t g : kGates) {
-      for (uint32_t n = most_ / 4; n <= most_; n *= 2) {
-        add_case(label("split", g, n), {.middle = Middle::kSplit, .batch_pkts = n, .gates = g});
-      }
-    }
-    for (uint32_t q = 0; q <= most_; q = q == 0 ? 2 : q * 2) {
-      add_case(label("buffer", q),
-               {.middle = Middle::kBuffer, .batch_pkts = most_, .trigger_pkts = q});
-    }
-    LoopRig& plain = *rigs_.front();
-    in_turn_.add("empty", [&plain] { return plain.run_empty(); });
-    add_egress();
-    in_turn_.run(budget_ms_ / 2);
-    LoopCosts costs;
-    costs.clock_read = clock_read_ns();
-    costs.empty_poll = in_turn_["empty"];
-    set_poll(costs);
-    set_scatter(costs);
-    set_buffer(costs);
-    const CostLaw take = ring_take_law();
-    costs.ring_take_per_batch = take.per_batch_ns;
-    costs.ring_take_per_pkt = take.per_pkt_ns;
-    costs.egress_per_pkt = at_least_0(in_turn_["egress"]);
-    return costs;
+  double run(uint32_t n_pkts) {
+    const uint64_t begin = begin_cycles();
+    const uint64_t empty = end_cycles() - begin;
+    const uint64_t cycles = rig_.run(n_pkts).value_or(empty);
+    const auto taken = static_cast<double>(cycles - std::min(cycles, empty));
+    return taken / TscClock::instance().cycles_per_ns() / rig_.batches_of(n_pkts);
   }
 
  private:
-  static constexpr uint32_t kGates[] = {8, 16};
-  static constexpr uint32_t kBookedPkts = 256;
+  Stage stage_;
+  Arrived arrived_;
+  ModuleRig rig_;
+};
 
-  void add_case(const std::string& name, const LoopCase& what) {
-    rigs_.push_back(std::make_unique<LoopRig>(what, pool_));
-    LoopRig* const rig = rigs_.back().get();
-    in_turn_.add(name, [rig] { return rig->run(); });
+double at_least_0(double ns) { return std::max(ns, 0.0); }
+
+}  // namespace
+
+struct LoopMeter::State {
+  State(PacketPool& packets, uint32_t batch_limit_pkts, uint32_t n_passes, double ms)
+      : pool(packets),
+        most(std::bit_floor(std::clamp(batch_limit_pkts, 8U, 64U))),
+        passes(n_passes),
+        ms_per_pass(ms),
+        parts(graph_of_parts(most)),
+        modules(*parts, pool, {.ms_per_module = ms / 16 * n_passes, .passes = n_passes}),
+        taker(*parts, pool) {
+    for (uint32_t n = 1; n <= most; n *= 2) add_case(label("plain", n), {.batch_pkts = n});
+    for (const uint32_t g : kGates) {
+      for (uint32_t n = most / 4; n <= most; n *= 2) {
+        add_case(label("split", g, n), {.middle = Middle::kSplit, .batch_pkts = n, .gates = g});
+      }
+    }
+    for (uint32_t q = 0; q <= most; q = q == 0 ? 2 : q * 2) {
+      add_case(label("buffer", q),
+               {.middle = Middle::kBuffer, .batch_pkts = most, .trigger_pkts = q});
+    }
+    for (uint32_t n = 1; n <= most; n *= 2) {
+      in_turn.add(label("take", n), [this, n] { return taker.run(n); });
+    }
+    LoopRig& plain = *rigs.front();
+    in_turn.add("empty", [&plain] { return plain.run_empty(); });
+    in_turn.add("egress", [this] { return book(); });
   }
 
-  void add_egress() {
-    meter_ = std::make_unique<exec::FlowMeter>(1);
-    in_turn_.add("egress", [this] {
-      const TscClock& clock = TscClock::instance();
-      const uint64_t now_ns = clock.now_ns();
-      for (uint32_t i = 0; i < kBookedPkts; ++i) meter_->record(0, 1, now_ns - i * 100);
-      const uint64_t begin = TscClock::cycles();
-      meter_->flush(now_ns);
-      const auto cycles = static_cast<double>(TscClock::cycles() - begin);
-      return cycles / clock.cycles_per_ns() / kBookedPkts;
-    });
+  void add_case(const std::string& name, const LoopCase& what) {
+    rigs.push_back(std::make_unique<LoopRig>(what, pool));
+    LoopRig* const rig = rigs.back().get();
+    in_turn.add(name, [rig] { return rig->run(); });
+  }
+
+  // ns that booking one packet's delay takes.
+  double book() {
+    const TscClock& clock = TscClock::instance();
+    const uint64_t now_ns = clock.now_ns();
+    for (uint32_t i = 0; i < kBookedPkts; ++i) meter.record(0, 1, now_ns - i * 100);
+    const uint64_t begin = begin_cycles();
+    meter.flush(now_ns);
+    const auto cycles = static_cast<double>(end_cycles() - begin);
+    return cycles / clock.cycles_per_ns() / kBookedPkts;
   }
 
   static double clock_read_ns() {
     return measure_clock_cost_cycles() / TscClock::instance().cycles_per_ns();
   }
 
-  CostLaw ring_take_law() {
-    Stage stage(*parts_, pool_);
-    Arrived arrived{.pkts = stand_in_for_input(*parts_, "in")};
-    ModuleRig rig(stage, parts_->at("queue"), arrived, 0, ModuleRig::Side::kTaken);
+  void set_ring(LoopCosts& costs) const {
     std::vector<double> pkts;
-    for (uint32_t n = 1; n <= most_; n *= 2) pkts.push_back(n);
-    Rounds rounds(static_cast<uint32_t>(pkts.size()));
-    const double cycles_per_ns = TscClock::instance().cycles_per_ns();
-    for (uint32_t round = 0; round < kMostRounds; ++round) {
-      for (uint32_t s = 0; s < pkts.size(); ++s) {
-        const auto n = static_cast<uint32_t>(pkts[s]);
-        const uint64_t begin = begin_cycles();
-        const uint64_t empty = end_cycles() - begin;
-        const uint64_t cycles = rig.run(n).value_or(empty);
-        rounds.add(s, static_cast<double>(cycles - std::min(cycles, empty)) / cycles_per_ns /
-                          rig.batches_of(n));
-      }
+    std::vector<double> ns;
+    for (uint32_t n = 1; n <= most; n *= 2) {
+      pkts.push_back(n);
+      ns.push_back(at_least_0(in_turn[label("take", n)]));
     }
-    return fit_law(pkts, rounds.times());
+    const CostLaw law = fit_law(pkts, ns);
+    costs.ring_take_per_batch = law.per_batch_ns;
+    costs.ring_take_per_pkt = law.per_pkt_ns;
   }
 
   // What a loop takes beside its input and its sink.
   void set_poll(LoopCosts& costs) {
     std::vector<double> pkts;
     std::vector<double> ns;
-    for (uint32_t n = 1; n <= most_; n *= 2) {
+    for (uint32_t n = 1; n <= most; n *= 2) {
       pkts.push_back(n);
-      ns.push_back(
-          at_least_0(in_turn_[label("plain", n)] - laws_["in"].at(n) - laws_["sink"].at(n)));
+      ns.push_back(at_least_0(in_turn[label("plain", n)] - laws["in"].at(n) - laws["sink"].at(n)));
     }
     const CostLaw law = fit_law(pkts, ns);
     costs.poll_per_batch = law.per_batch_ns;
@@ -194,10 +191,10 @@ class Loop {
   void set_scatter(LoopCosts& costs) {
     double bb = 0, bp = 0, pp = 0, by = 0, py = 0;
     for (const uint32_t g : kGates) {
-      for (uint32_t n = most_ / 4; n <= most_; n *= 2) {
+      for (uint32_t n = most / 4; n <= most; n *= 2) {
         const double branches = std::min(n, g);
-        const double sinks_ns = branches * laws_["sink"].at(n / branches);
-        const double y = in_turn_[label("split", g, n)] - laws_["in"].at(n) - laws_["split"].at(n) -
+        const double sinks_ns = branches * laws["sink"].at(n / branches);
+        const double y = in_turn[label("split", g, n)] - laws["in"].at(n) - laws["split"].at(n) -
                          sinks_ns - costs.poll_per_batch - costs.poll_per_pkt * n;
         bb += branches * branches;
         bp += branches * n;
@@ -225,34 +222,55 @@ class Loop {
   void set_buffer(LoopCosts& costs) {
     std::vector<double> firings;
     std::vector<double> ns;
-    const double n = most_;
-    const double bypassed =
-        in_turn_[label("buffer", 0)] - laws_["merge"].at(n) - laws_["sink"].at(n);
-    for (uint32_t q = 2; q <= most_; q *= 2) {
+    const double n = most;
+    const double bypassed = in_turn[label("buffer", 0)] - laws["merge"].at(n) - laws["sink"].at(n);
+    for (uint32_t q = 2; q <= most; q *= 2) {
       const double fired = n / q;
       firings.push_back(fired);
-      ns.push_back(at_least_0(in_turn_[label("buffer", q)] - bypassed -
-                              fired * (laws_["merge"].at(q) + laws_["sink"].at(q))));
+      ns.push_back(at_least_0(in_turn[label("buffer", q)] - bypassed -
+                              fired * (laws["merge"].at(q) + laws["sink"].at(q))));
     }
     const CostLaw law = fit_law(firings, ns);
     costs.firing = law.per_pkt_ns;
     costs.buffered_per_pkt = law.per_batch_ns / n;
   }
 
-  PacketPool& pool_;
-  uint32_t most_;
-  double budget_ms_;
-  std::unique_ptr<Graph> parts_;
-  std::map<std::string, CostLaw> laws_;
-  std::vector<std::unique_ptr<LoopRig>> rigs_;
-  std::unique_ptr<exec::FlowMeter> meter_;
-  InTurn in_turn_;
+  PacketPool& pool;
+  const uint32_t most;  // a power of two: sizes are halved and doubled
+  const uint32_t passes;
+  const double ms_per_pass;
+  std::unique_ptr<Graph> parts;
+  ModuleMeter modules;  // what the small pipelines are made of
+  Taker taker;
+  std::map<std::string, CostLaw> laws;
+  std::vector<std::unique_ptr<LoopRig>> rigs;
+  exec::FlowMeter meter{1};
+  InTurn in_turn;
 };
 
-}  // namespace
+LoopMeter::LoopMeter(PacketPool& pool, uint32_t batch_limit_pkts, uint32_t passes,
+                     double ms_per_pass)
+    : state_(std::make_unique<State>(pool, batch_limit_pkts, passes, ms_per_pass)) {}
+LoopMeter::~LoopMeter() = default;
 
-LoopCosts measure_loop(PacketPool& pool, uint32_t batch_limit_pkts, double budget_ms) {
-  return Loop(pool, batch_limit_pkts, budget_ms).measure();
+void LoopMeter::pass() {
+  State& s = *state_;
+  s.modules.pass();
+  s.in_turn.run(s.ms_per_pass / 2, std::max(kMostRounds / s.passes, kLeastRounds));
+}
+
+LoopCosts LoopMeter::result() const {
+  State& s = *state_;
+  for (const ModuleProfile& profile : s.modules.results()) s.laws[profile.name] = profile.law;
+  LoopCosts costs;
+  costs.clock_read = State::clock_read_ns();
+  costs.empty_poll = s.in_turn["empty"];
+  s.set_poll(costs);
+  s.set_scatter(costs);
+  s.set_buffer(costs);
+  s.set_ring(costs);
+  costs.egress_per_pkt = s.in_turn["egress"];
+  return costs;
 }
 
 }  // namespace batchplane::profile

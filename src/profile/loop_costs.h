@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "core/packet_pool.h"
 
@@ -25,7 +26,19 @@ struct LoopCosts {
   double egress_per_pkt = 0;  // booking the delay of a packet that left
 };
 
-// Takes about `budget_ms`. Pinned to its core and registered with the packet backend by the caller.
-[[nodiscard]] LoopCosts measure_loop(PacketPool& pool, uint32_t batch_limit_pkts, double budget_ms);
+// Owner: one thread, pinned and registered with the packet backend by the caller.
+class LoopMeter {
+ public:
+  // `passes`: how often pass() will be called, `ms_per_pass` what each takes about.
+  LoopMeter(PacketPool& pool, uint32_t batch_limit_pkts, uint32_t passes, double ms_per_pass);
+  ~LoopMeter();
+
+  void pass();
+  [[nodiscard]] LoopCosts result() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace batchplane::profile

@@ -109,37 +109,57 @@ uint32_t chosen_of(const Graph& graph, const std::vector<std::string>& group,
 
 }  // namespace
 
-std::vector<ModuleProfile> measure_modules(Graph& graph, PacketPool& pool, const Options& options,
-                                           const Progress& progress) {
-  Stage stage(graph, pool);
-  Traffic traffic(graph, pool);
-  const std::vector<Arrived> arrived = walk(stage, traffic, kSamplePkts);
-  const auto groups = groups_of(graph, options);
-  std::vector<std::unique_ptr<Subject>> subjects;
-  std::vector<uint32_t> chosen;
-  for (const auto& group : groups) {
-    const uint32_t i = chosen_of(graph, group, arrived);
-    const double share = static_cast<double>(arrived[i].pkts.size()) / kSamplePkts;
-    chosen.push_back(i);
-    subjects.push_back(std::make_unique<Subject>(stage, graph.instances[i], arrived[i],
-                                                 traffic.rate_pps() * share));
-  }
-  Rng rng(1);
-  const auto n_modules = static_cast<uint32_t>(subjects.size());
-  for (uint32_t pass = 0; pass < options.passes; ++pass) {
-    for (uint32_t m = 0; m < n_modules; ++m) {
-      if (progress) progress(pass, m, n_modules);
-      subjects[m]->measure(options.ms_per_module / options.passes, kMostRounds / options.passes,
-                           rng);
+struct ModuleMeter::State {
+  State(Graph& graph, PacketPool& pool, const Options& given)
+      : options(given),
+        stage(graph, pool),
+        traffic(graph, pool),
+        arrived(walk(stage, traffic, kSamplePkts)),
+        groups(groups_of(graph, given)) {
+    for (const auto& group : groups) {
+      const uint32_t i = chosen_of(graph, group, arrived);
+      const double share = static_cast<double>(arrived[i].pkts.size()) / kSamplePkts;
+      chosen.push_back(i);
+      subjects.push_back(std::make_unique<Subject>(stage, graph.instances[i], arrived[i],
+                                                   traffic.rate_pps() * share));
     }
   }
+
+  const Options options;
+  Stage stage;
+  Traffic traffic;
+  std::vector<Arrived> arrived;
+  std::vector<std::vector<std::string>> groups;
+  std::vector<std::unique_ptr<Subject>> subjects;
+  std::vector<uint32_t> chosen;  // instance of each group
+  Rng rng{1};
+};
+
+ModuleMeter::ModuleMeter(Graph& graph, PacketPool& pool, const Options& options)
+    : state_(std::make_unique<State>(graph, pool, options)) {}
+ModuleMeter::~ModuleMeter() = default;
+
+uint32_t ModuleMeter::n_modules() const { return static_cast<uint32_t>(state_->subjects.size()); }
+
+void ModuleMeter::pass(const std::function<void(uint32_t module)>& before) {
+  State& s = *state_;
+  for (uint32_t m = 0; m < n_modules(); ++m) {
+    if (before) before(m);
+    s.subjects[m]->measure(s.options.ms_per_module / s.options.passes,
+                           std::max(kMostRounds / s.options.passes, kLeastRounds), s.rng);
+  }
+}
+
+std::vector<ModuleProfile> ModuleMeter::results() const {
+  const State& s = *state_;
   std::vector<ModuleProfile> profiles;
-  for (uint32_t m = 0; m < n_modules; ++m) {
-    ModuleProfile profile = subjects[m]->result();
-    profile.name = graph.instances[chosen[m]].name;
-    profile.kind = graph.instances[chosen[m]].info->kind;
-    profile.members = groups[m];
-    if (arrived[chosen[m]].is_stand_in) {
+  for (size_t m = 0; m < s.subjects.size(); ++m) {
+    const Instance& instance = s.stage.graph().instances[s.chosen[m]];
+    ModuleProfile profile = s.subjects[m]->result();
+    profile.name = instance.name;
+    profile.kind = instance.info->kind;
+    profile.members = s.groups[m];
+    if (s.arrived[s.chosen[m]].is_stand_in) {
       profile.note = "no generator's packets reach it: measured on plain UDP packets";
     }
     profiles.push_back(std::move(profile));

@@ -5,13 +5,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/graph.h"
 #include "core/packet_pool.h"
 #include "profile/fit.h"
-#include "profile/loop_costs.h"
 
 namespace batchplane::profile {
 
@@ -37,13 +37,22 @@ struct ModuleProfile {
   std::string note;    // what else must be known: measured on stand-ins, say
 };
 
-// Called before each pass over a module; for progress.
-using Progress = std::function<void(uint32_t pass, uint32_t module, uint32_t n_modules)>;
+// Owner: one thread, pinned and registered with the packet backend by the caller. `graph` is not
+// run by anybody.
+class ModuleMeter {
+ public:
+  ModuleMeter(Graph& graph, PacketPool& pool, const Options& options);
+  ~ModuleMeter();
 
-// `graph` is not run by anybody. The calling thread is pinned and registered by the caller.
-[[nodiscard]] std::vector<ModuleProfile> measure_modules(Graph& graph, PacketPool& pool,
-                                                         const Options& options,
-                                                         const Progress& progress);
+  [[nodiscard]] uint32_t n_modules() const;
+  // One of options.passes: each module gets its share of the time. `before` is told which is next.
+  void pass(const std::function<void(uint32_t module)>& before = nullptr);
+  [[nodiscard]] std::vector<ModuleProfile> results() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // The pipeline as it can be measured without its devices: ports become rings in memory, taps are
 // left out. `notes` says by module what was put in the place of what.

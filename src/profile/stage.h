@@ -32,7 +32,7 @@ class Stage {
   Stage& operator=(const Stage&) = delete;
 
   [[nodiscard]] Context& ctx() { return *ctx_; }
-  [[nodiscard]] Graph& graph() { return graph_; }
+  [[nodiscard]] Graph& graph() const { return graph_; }
 
   // n packets of the pool; throws ConfigError when it has none left.
   void take(Packet** pkts, uint32_t n);
