@@ -354,7 +354,14 @@ def profile(
     """Measure what modules cost per batch and per packet, and the engine around them."""
     run_profile(
         ProfileRequest(
-            tuple(modules or ()), pipeline, tuple(params or ()), file, plot, is_quick, cores, as_json
+            tuple(modules or ()),
+            pipeline,
+            tuple(params or ()),
+            file,
+            plot,
+            is_quick,
+            cores,
+            as_json,
         ),
         _out(),
         _errors(),

@@ -138,7 +138,9 @@ def _parse_entry(given: Any, key: str, reader: _Reader) -> Entry | None:
     table: tuple[float, ...] | None = None
     if given.get("table_ns") is not None:
         if not isinstance(given["table_ns"], list) or not given["table_ns"]:
-            reader.note(f"{shown}.table_ns", "expected a list of times in ns, for 1, 2, ... packets")
+            reader.note(
+                f"{shown}.table_ns", "expected a list of times in ns, for 1, 2, ... packets"
+            )
         else:
             table = tuple(
                 reader.checked_ns(value, f"{shown}.table_ns[{i}]")

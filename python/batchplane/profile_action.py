@@ -78,4 +78,6 @@ def _write(document: dict[str, Any], path: Path) -> None:
     try:
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise BadInput(Problem(f"cannot be written: {error.strerror}", str(path), "--out")) from error
+        raise BadInput(
+            Problem(f"cannot be written: {error.strerror}", str(path), "--out")
+        ) from error

@@ -40,9 +40,7 @@ class _Chain:
             self.last = self.pipeline.module("in", "source", flows=flows)
         self.gates: tuple[int | str, ...] = (0,)
 
-    def then(
-        self, kind: str, leaving: tuple[int | str, ...] = (0,), /, **params: Any
-    ) -> _Chain:
+    def then(self, kind: str, leaving: tuple[int | str, ...] = (0,), /, **params: Any) -> _Chain:
         module = self.pipeline.module(kind, kind, **params)
         for gate in self.gates:
             self.pipeline.connect(self.last[gate], module)

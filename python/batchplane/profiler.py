@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""profiler.py - measures what modules cost: runs the daemon's profiler and makes a costs document."""
+"""profiler.py - measures what modules cost: runs the daemon's profiler, makes a costs document."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def profile_kinds(
     if unknown:
         raise BadInput(
             [
-                Problem(f"there is no set-up of '{kind}'", "command line", fix=suggestion(kind, known))
+                Problem(
+                    f"there is no set-up of '{kind}'", "command line", fix=suggestion(kind, known)
+                )
                 for kind in unknown
             ]
         )
@@ -102,7 +104,9 @@ def _wanted(
         return groups
     kinds = {str(module["kind"]) for module in modules.values()}
     problems = [
-        Problem(f"there is no module '{name}'", "command line", fix=suggestion(name, modules))
+        Problem(
+            f"there is no module '{name}'", "command line", fix=suggestion(name, {*modules, *kinds})
+        )
         for name in names
         if name not in modules and name not in kinds
     ]

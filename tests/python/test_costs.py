@@ -105,9 +105,7 @@ def test_same_parameters_before_same_name_before_same_kind() -> None:
             entry("acl_1", "acl", cost_per_pkt_ns=9.0, params_key=params_key("acl", large)),
         )
     )
-    found = resolve(
-        pipeline(acl_0=("acl", large), acl_1=("acl", {}), other=("acl", {})), file
-    )
+    found = resolve(pipeline(acl_0=("acl", large), acl_1=("acl", {}), other=("acl", {})), file)
     assert found.modules["acl_0"].source == SAME_PARAMS
     assert found.modules["acl_0"].cost_per_pkt_ns == 9.0
     assert found.modules["acl_1"].source == SAME_NAME
@@ -116,7 +114,9 @@ def test_same_parameters_before_same_name_before_same_kind() -> None:
 
 
 def test_of_several_of_a_kind_the_middle_one() -> None:
-    entries = [entry(f"m{c}", "acl", cost_per_pkt_ns=c, params_key=str(c)) for c in (50.0, 1.0, 4.0)]
+    entries = [
+        entry(f"m{c}", "acl", cost_per_pkt_ns=c, params_key=str(c)) for c in (50.0, 1.0, 4.0)
+    ]
     found = resolve(pipeline(x="acl"), costs_from(document(*entries)))
     assert found.modules["x"].cost_per_pkt_ns == 4.0
 
@@ -171,7 +171,10 @@ def test_what_is_resolved_can_be_written() -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"cost_per_batch_ns": -1.0}, "modules[0] (t).cost_per_batch_ns: a cost of -1 ns is negative"),
+        (
+            {"cost_per_batch_ns": -1.0},
+            "modules[0] (t).cost_per_batch_ns: a cost of -1 ns is negative",
+        ),
         ({"cost_per_pkt_ns": 2e9}, "more than a second"),
         ({"cost_per_pkt_ns": float("nan")}, "expected a time in ns, not nan"),
         ({"cost_per_pkt_ns": float("inf")}, "more than a second"),
@@ -294,7 +297,9 @@ def test_profiles_are_kept_by_pipeline(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name], "no temporary file is left"
 
 
-def test_what_cannot_be_used_counts_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_used_counts_as_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     mine = pipeline(a="ttl")
     keep_costs(mine, document(entry("a", "ttl"), version=9), env)
