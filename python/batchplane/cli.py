@@ -323,7 +323,7 @@ def profile(
         list[str] | None,
         typer.Argument(
             metavar="[MODULE...]",
-            help="modules or kinds of the pipeline; without a pipeline, kinds in set-ups of their own",
+            help="modules or kinds of the pipeline; without one, kinds in small set-ups",
         ),
     ] = None,
     pipeline: Annotated[

@@ -70,6 +70,14 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
         for key, words in _LOOP_WORDS.items():
             loop.add_row(words, f"{document['loop'][key]:.1f}")
         out.print(loop)
+    if document.get("check"):
+        measured = document["check"]["measured_ns_per_pkt"]
+        by_law = document["check"]["law_ns_per_pkt"]
+        out.print(
+            f"\nthe pipeline as a whole, buffers bypassed: {measured:.1f} ns a packet measured, "
+            f"{by_law:.1f} by these costs ({by_law / measured:.2f} of it)",
+            soft_wrap=True,
+        )
 
 
 def _half_width(interval: Sequence[float]) -> float:

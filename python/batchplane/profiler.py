@@ -78,6 +78,7 @@ def profile_kinds(
         documents.append(_completed(part, pipeline))
     merged = documents[0]
     merged["pipeline"] = ""
+    merged.pop("check", None)
     taken = {module["kind"] for module in merged["modules"]}
     for document in documents[1:]:
         fresh = [module for module in document["modules"] if module["kind"] not in taken]

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "core/thread.h"
 #include "core/worker.h"
+#include "profile/whole.h"
 
 namespace batchplane::app {
 namespace {
@@ -165,14 +166,20 @@ Value run_profile(Startup& startup, const std::string& request_path) {
     loop = std::make_unique<profile::LoopMeter>(pool, spec.engine.batch_pkts, options.passes,
                                                 ms / options.passes);
   }
+  std::unique_ptr<profile::WholeMeter> whole;
+  if (request.has_loop) whole = std::make_unique<profile::WholeMeter>(*graph, pool);
   // In turn, so that a slow spell of the machine falls on modules and engine alike.
   for (uint32_t pass = 0; pass < options.passes; ++pass) {
     meter.pass(
         [&](uint32_t module) { say_progress(pass, module, meter.n_modules(), options.passes); });
     if (loop != nullptr) loop->pass();
+    if (whole != nullptr && whole->has_traffic()) {
+      whole->pass(options.ms_per_module / options.passes);
+    }
   }
+  const std::vector<profile::ModuleProfile> profiles = meter.results();
   List modules;
-  for (const profile::ModuleProfile& p : meter.results()) {
+  for (const profile::ModuleProfile& p : profiles) {
     const auto note = notes.find(p.name);
     modules.push_back(module_value(p, kind_of(startup.spec, p.name),
                                    note == notes.end() ? "" : note->second,
@@ -188,7 +195,14 @@ Value run_profile(Startup& startup, const std::string& request_path) {
               {"cycles_per_ns", TscClock::instance().cycles_per_ns()},
               {"batch_pkts", spec.engine.batch_pkts},
               {"modules", std::move(modules)}};
-  if (loop != nullptr) result["loop"] = loop_value(loop->result());
+  if (loop == nullptr) return result;
+  const profile::LoopCosts costs = loop->result();
+  result["loop"] = loop_value(costs);
+  if (const auto check = whole->result(profiles, costs); check) {
+    result["check"] = Dict{{"measured_ns_per_pkt", check->measured_ns_per_pkt},
+                           {"law_ns_per_pkt", check->law_ns_per_pkt},
+                           {"pkts_per_loop", check->pkts_per_loop}};
+  }
   return result;
 }
 

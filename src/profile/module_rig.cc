@@ -34,16 +34,21 @@ uint64_t end_cycles() {
   return cycles;
 }
 
-ModuleRig::ModuleRig(Stage& stage, const Instance& instance, const Arrived& arrived,
-                     double rate_pps, Side side)
+ModuleRig::ModuleRig(Stage& stage, const std::vector<Member>& members, double rate_pps, Side side)
     : stage_(stage),
-      instance_(instance),
-      arrived_(arrived),
+      instance_(*members.front().instance),
       ns_per_pkt_(rate_pps > 0 ? 1e9 / rate_pps : kSaturatedNsPerPkt),
-      is_polled_(instance.node == nullptr || side == Side::kTaken),
-      ring_(ring_of(stage.graph(), instance)),
+      is_polled_(instance_.node == nullptr || side == Side::kTaken),
+      ring_(ring_of(stage.graph(), instance_)),
       hot_(std::max(kHotPkts, exec::kMaxBatchPkts), nullptr),
-      work_(hot_.size() + 8, nullptr) {}
+      work_(hot_.size() + 8, nullptr) {
+  for (const Member& member : members) {
+    // The executor's own pointer: a node calls with it.
+    void* const module = member.instance->node == nullptr ? nullptr : member.instance->node->module;
+    turns_.push_back({module, &member.arrived->pkts});
+    if (is_polled_) break;  // an input has a port of its own
+  }
+}
 
 ModuleRig::~ModuleRig() { rest(); }
 
@@ -65,7 +70,7 @@ uint32_t ModuleRig::batches_of(uint32_t n_pkts) const {
 }
 
 void ModuleRig::warm_up(uint32_t n_pkts) {
-  for (uint32_t i = 0; i < 16; ++i) (void)run(n_pkts);
+  for (uint32_t i = 0; i < 16 + turns_.size(); ++i) (void)run(n_pkts);
 }
 
 std::optional<uint64_t> ModuleRig::run(uint32_t n_pkts) {
@@ -79,33 +84,37 @@ std::optional<uint64_t> ModuleRig::run(uint32_t n_pkts) {
 }
 
 // The next packets in the order in which they arrived, so that neighbours stay neighbours.
-void ModuleRig::restore(uint32_t n_pkts) {
-  for (uint32_t i = 0; i < n_pkts; ++i) {
+void ModuleRig::restore(uint32_t at, uint32_t n_pkts, uint32_t turn) {
+  Turn& from = turns_[turn];
+  for (uint32_t i = at; i < at + n_pkts; ++i) {
     if (hot_[i] == nullptr) stage_.take(&hot_[i], 1);
-    write_image(arrived_.pkts[next_image_], *hot_[i]);
-    if (++next_image_ == arrived_.pkts.size()) next_image_ = 0;
+    write_image((*from.images)[from.next_image], *hot_[i]);
+    if (++from.next_image == from.images->size()) from.next_image = 0;
+    work_[i] = hot_[i];
   }
-  std::copy_n(hot_.begin(), n_pkts, work_.begin());
 }
 
 uint64_t ModuleRig::run_batches(uint32_t n_pkts, uint32_t n_batches) {
-  const uint32_t all_pkts = n_pkts * n_batches;
-  restore(all_pkts);
+  void* modules[kMostBatches];
+  for (uint32_t b = 0; b < n_batches; ++b) {
+    modules[b] = turns_[next_turn_].module;
+    restore(b * n_pkts, n_pkts, next_turn_);
+    if (++next_turn_ == turns_.size()) next_turn_ = 0;
+  }
   Context& ctx = stage_.ctx();
   const auto function = instance_.node->run;
-  void* const module = instance_.node->module;
   Packet** pkts = work_.data();
   const bool is_end = instance_.node->after == exec::After::kEnd;
   const uint64_t begin = begin_cycles();
   for (uint32_t b = 0; b < n_batches; ++b, pkts += n_pkts) {
-    function(module, ctx, pkts, n_pkts);
+    function(modules[b], ctx, pkts, n_pkts);
     if (ctx.n_fates != 0) [[unlikely]]
       stage_.settle();
   }
   // Freeing is part of what a terminal costs; the engine does it once a run.
   if (is_end) ctx.flush_free();
   const uint64_t cycles = end_cycles() - begin;
-  for (uint32_t i = 0; i < all_pkts; ++i) {
+  for (uint32_t i = 0; i < n_pkts * n_batches; ++i) {
     if (is_end || work_[i] == nullptr) hot_[i] = nullptr;
   }
   return cycles;
@@ -119,7 +128,7 @@ bool ModuleRig::fill_input(uint32_t n_pkts) {
   }
   if (ring_ == nullptr) return true;
   if (ring_->ring().free_slots() < n_pkts) return false;
-  restore(n_pkts);
+  restore(0, n_pkts, 0);
   for (uint32_t i = 0; i < n_pkts; ++i) {
     const BurstSlot slot = BurstSlot::make(hot_[i], hot_[i]->len_bytes(), hot_[i]->meta().entry_ns);
     ring_->ring().enqueue(&slot, 1);

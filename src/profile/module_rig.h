@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// module_rig.h - times one module on batches of any size: packets as they arrive there, in the
-// first cache, restored outside of the timed part.
+// module_rig.h - times a module, or several alike in turn, on batches of any size: packets as they
+// arrive there, in the first cache, restored outside of the timed part.
+//
+// Alike modules in turn, because sixteen access lists do not stay in the first cache as one does.
 #pragma once
 
 #include <memory>
@@ -16,16 +18,22 @@ namespace batchplane::profile {
 [[nodiscard]] uint64_t begin_cycles();
 [[nodiscard]] uint64_t end_cycles();
 
+// A module and the packets that arrive at it.
+struct Member {
+  const Instance* instance;
+  const Arrived* arrived;  // has packets
+};
+
 class ModuleRig {
  public:
   // Packets of one timed part: they and their descriptors fill half of a first cache of 48 KB.
   static constexpr uint32_t kHotPkts = 128;
 
-  // `arrived` outlives the rig and has packets. `rate_pps`: at which they arrive; 0 = as fast as
-  // they are worked off.
+  // What `members` (one at least, of one kind) point to outlives the rig. `rate_pps`: at which
+  // packets arrive at one of them; 0 = as fast as they are worked off.
   // A queue is timed where it is filled or, as kTaken, where it is polled.
   enum class Side : uint8_t { kGiven, kTaken };
-  ModuleRig(Stage& stage, const Instance& instance, const Arrived& arrived, double rate_pps,
+  ModuleRig(Stage& stage, const std::vector<Member>& members, double rate_pps,
             Side side = Side::kGiven);
   ~ModuleRig();
   ModuleRig(const ModuleRig&) = delete;
@@ -45,15 +53,21 @@ class ModuleRig {
   [[nodiscard]] uint64_t run_batches(uint32_t n_pkts, uint32_t n_batches);
   [[nodiscard]] std::optional<uint64_t> run_polls(uint32_t n_pkts, uint32_t n_batches);
   bool fill_input(uint32_t n_pkts);
-  void restore(uint32_t n_pkts);
+  void restore(uint32_t at, uint32_t n_pkts, uint32_t turn);
+
+  struct Turn {
+    void* module = nullptr;
+    const std::vector<PacketImage>* images = nullptr;
+    size_t next_image = 0;
+  };
 
   Stage& stage_;
-  const Instance& instance_;
-  const Arrived& arrived_;
+  const Instance& instance_;  // the first
+  std::vector<Turn> turns_;
+  uint32_t next_turn_ = 0;
   double ns_per_pkt_;
   bool is_polled_;
-  RingPort* ring_ = nullptr;  // that an input polls
-  size_t next_image_ = 0;
+  RingPort* ring_ = nullptr;   // that an input polls
   std::vector<Packet*> hot_;   // null: the module took it, or has it yet
   std::vector<Packet*> work_;  // what the module is given; it may change the list
 };

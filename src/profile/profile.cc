@@ -19,8 +19,8 @@ constexpr uint32_t kStandInRingPkts = 4096;
 // One module and all that was measured of it.
 class Subject {
  public:
-  Subject(Stage& stage, const Instance& instance, const Arrived& arrived, double rate_pps)
-      : stage_(stage), rig_(stage, instance, arrived, rate_pps) {
+  Subject(Stage& stage, const std::vector<Member>& members, double rate_pps)
+      : stage_(stage), rig_(stage, members, rate_pps) {
     const uint32_t batch_limit_pkts = stage.graph().spec.engine.batch_pkts;
     for (uint32_t n = 1; n <= batch_limit_pkts && rig_.run(n); ++n) sizes_.push_back(n);
     rounds_ = Rounds(static_cast<uint32_t>(sizes_.size()));
@@ -93,18 +93,16 @@ std::vector<std::vector<std::string>> groups_of(const Graph& graph, const Option
   return groups;
 }
 
-// The member that sees most packets; a stand-in only when there is nothing else.
-uint32_t chosen_of(const Graph& graph, const std::vector<std::string>& group,
-                   const std::vector<Arrived>& arrived) {
-  uint32_t best = graph.index.at(graph.at(group.front()).name);
-  const auto rank = [&](uint32_t i) {
-    return std::pair(!arrived[i].is_stand_in, arrived[i].pkts.size());
-  };
+// Those that traffic reaches; one on stand-ins when it reaches none.
+std::vector<uint32_t> members_of(const Graph& graph, const std::vector<std::string>& group,
+                                 const std::vector<Arrived>& arrived) {
+  std::vector<uint32_t> members;
   for (const std::string& name : group) {
-    const uint32_t other = graph.index.at(graph.at(name).name);
-    if (rank(other) > rank(best)) best = other;
+    const uint32_t i = graph.index.at(graph.at(name).name);
+    if (!arrived[i].is_stand_in) members.push_back(i);
   }
-  return best;
+  if (members.empty()) members.push_back(graph.index.at(graph.at(group.front()).name));
+  return members;
 }
 
 }  // namespace
@@ -117,11 +115,14 @@ struct ModuleMeter::State {
         arrived(walk(stage, traffic, kSamplePkts)),
         groups(groups_of(graph, given)) {
     for (const auto& group : groups) {
-      const uint32_t i = chosen_of(graph, group, arrived);
-      const double share = static_cast<double>(arrived[i].pkts.size()) / kSamplePkts;
-      chosen.push_back(i);
-      subjects.push_back(std::make_unique<Subject>(stage, graph.instances[i], arrived[i],
-                                                   traffic.rate_pps() * share));
+      std::vector<Member> members;
+      for (const uint32_t i : members_of(graph, group, arrived)) {
+        members.push_back({&graph.instances[i], &arrived[i]});
+      }
+      const auto seen = static_cast<double>(members.front().arrived->pkts.size());
+      chosen.push_back(graph.index.at(members.front().instance->name));
+      subjects.push_back(
+          std::make_unique<Subject>(stage, members, traffic.rate_pps() * seen / kSamplePkts));
     }
   }
 
@@ -131,7 +132,7 @@ struct ModuleMeter::State {
   std::vector<Arrived> arrived;
   std::vector<std::vector<std::string>> groups;
   std::vector<std::unique_ptr<Subject>> subjects;
-  std::vector<uint32_t> chosen;  // instance of each group
+  std::vector<uint32_t> chosen;  // of each group the instance that names it
   Rng rng{1};
 };
 

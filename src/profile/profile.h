@@ -16,7 +16,7 @@
 namespace batchplane::profile {
 
 struct Options {
-  // Modules that share one measurement, by name: the one that sees most packets is measured. Empty:
+  // Modules that share one measurement, by name: those that traffic reaches run in turn. Empty:
   // each module by itself.
   std::vector<std::vector<std::string>> groups;
   double ms_per_module = 300;
@@ -24,7 +24,7 @@ struct Options {
 };
 
 struct ModuleProfile {
-  std::string name;  // the one that was measured
+  std::string name;  // of the group the first that traffic reaches
   std::string kind;
   std::vector<std::string> members;  // of the group, itself among them
   CostLaw law;
