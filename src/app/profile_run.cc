@@ -158,7 +158,9 @@ Value run_profile(Startup& startup, const std::string& request_path) {
   const int core = spec.workers.front().core;
   pin_this_thread(core);
   [[maybe_unused]] const PacketThread registered;
-  const profile::Options& options = request.options;
+  profile::Options options = request.options;
+  profile::WholeMeter whole(*graph, pool);
+  if (whole.has_traffic()) options.stir = [&whole] { whole.stir(); };
   profile::ModuleMeter meter(*graph, pool, options);
   std::unique_ptr<profile::LoopMeter> loop;
   if (request.has_loop) {
@@ -166,15 +168,13 @@ Value run_profile(Startup& startup, const std::string& request_path) {
     loop = std::make_unique<profile::LoopMeter>(pool, spec.engine.batch_pkts, options.passes,
                                                 ms / options.passes);
   }
-  std::unique_ptr<profile::WholeMeter> whole;
-  if (request.has_loop) whole = std::make_unique<profile::WholeMeter>(*graph, pool);
   // In turn, so that a slow spell of the machine falls on modules and engine alike.
   for (uint32_t pass = 0; pass < options.passes; ++pass) {
     meter.pass(
         [&](uint32_t module) { say_progress(pass, module, meter.n_modules(), options.passes); });
     if (loop != nullptr) loop->pass();
-    if (whole != nullptr && whole->has_traffic()) {
-      whole->pass(options.ms_per_module / options.passes);
+    if (whole.has_traffic()) {
+      whole.pass(options.ms_per_module / options.passes);
     }
   }
   const std::vector<profile::ModuleProfile> profiles = meter.results();
@@ -198,7 +198,7 @@ Value run_profile(Startup& startup, const std::string& request_path) {
   if (loop == nullptr) return result;
   const profile::LoopCosts costs = loop->result();
   result["loop"] = loop_value(costs);
-  if (const auto check = whole->result(profiles, costs); check) {
+  if (const auto check = whole.result(profiles, costs); check) {
     result["check"] = Dict{{"measured_ns_per_pkt", check->measured_ns_per_pkt},
                            {"law_ns_per_pkt", check->law_ns_per_pkt},
                            {"pkts_per_loop", check->pkts_per_loop}};

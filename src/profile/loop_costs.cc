@@ -92,7 +92,7 @@ class Taker {
   Taker(Graph& graph, PacketPool& pool)
       : stage_(graph, pool),
         arrived_{.pkts = stand_in_for_input(graph, "in")},
-        rig_(stage_, {{&graph.at("queue"), &arrived_}}, 0, ModuleRig::Side::kTaken) {}
+        rig_(stage_, {{&graph.at("queue"), &arrived_}}, nullptr, ModuleRig::Side::kTaken) {}
 
   double run(uint32_t n_pkts) {
     const uint64_t begin = begin_cycles();

@@ -8,8 +8,7 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr uint32_t kMostBatches = 64;
-constexpr double kSaturatedNsPerPkt = 100;  // how fast time goes on where no rate is given
+constexpr uint32_t kMostBatches = 16;
 
 RingPort* ring_of(const Graph& graph, const Instance& instance) {
   if (instance.info->kind != "port_in") return nullptr;
@@ -34,10 +33,11 @@ uint64_t end_cycles() {
   return cycles;
 }
 
-ModuleRig::ModuleRig(Stage& stage, const std::vector<Member>& members, double rate_pps, Side side)
+ModuleRig::ModuleRig(Stage& stage, const std::vector<Member>& members, std::function<void()> stir,
+                     Side side)
     : stage_(stage),
       instance_(*members.front().instance),
-      ns_per_pkt_(rate_pps > 0 ? 1e9 / rate_pps : kSaturatedNsPerPkt),
+      stir_(std::move(stir)),
       is_polled_(instance_.node == nullptr || side == Side::kTaken),
       ring_(ring_of(stage.graph(), instance_)),
       hot_(std::max(kHotPkts, exec::kMaxBatchPkts), nullptr),
@@ -75,7 +75,11 @@ void ModuleRig::warm_up(uint32_t n_pkts) {
 
 std::optional<uint64_t> ModuleRig::run(uint32_t n_pkts) {
   const uint32_t n_batches = batches_of(n_pkts);
-  stage_.pass(static_cast<uint64_t>(ns_per_pkt_ * n_pkts * n_batches));
+  if (stir_) {
+    stir_();
+    stage_.collect();
+  }
+  stage_.read_clock();
   stage_.ctx().batch_limit_pkts = n_pkts;
   const auto cycles =
       is_polled_ ? run_polls(n_pkts, n_batches) : std::optional(run_batches(n_pkts, n_batches));

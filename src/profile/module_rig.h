@@ -5,6 +5,7 @@
 // Alike modules in turn, because sixteen access lists do not stay in the first cache as one does.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -26,14 +27,15 @@ struct Member {
 
 class ModuleRig {
  public:
-  // Packets of one timed part: they and their descriptors fill half of a first cache of 48 KB.
-  static constexpr uint32_t kHotPkts = 128;
+  // Packets of one timed part: with their descriptors they take a quarter of a first cache of 48
+  // KB.
+  static constexpr uint32_t kHotPkts = 64;
 
-  // What `members` (one at least, of one kind) point to outlives the rig. `rate_pps`: at which
-  // packets arrive at one of them; 0 = as fast as they are worked off.
+  // What `members` (one at least, of one kind) point to outlives the rig. `stir`, when given, is
+  // called before each timed part: it leaves the caches as the module meets them.
   // A queue is timed where it is filled or, as kTaken, where it is polled.
   enum class Side : uint8_t { kGiven, kTaken };
-  ModuleRig(Stage& stage, const std::vector<Member>& members, double rate_pps,
+  ModuleRig(Stage& stage, const std::vector<Member>& members, std::function<void()> stir = nullptr,
             Side side = Side::kGiven);
   ~ModuleRig();
   ModuleRig(const ModuleRig&) = delete;
@@ -65,7 +67,7 @@ class ModuleRig {
   const Instance& instance_;  // the first
   std::vector<Turn> turns_;
   uint32_t next_turn_ = 0;
-  double ns_per_pkt_;
+  std::function<void()> stir_;
   bool is_polled_;
   RingPort* ring_ = nullptr;   // that an input polls
   std::vector<Packet*> hot_;   // null: the module took it, or has it yet

@@ -19,8 +19,8 @@ constexpr uint32_t kStandInRingPkts = 4096;
 // One module and all that was measured of it.
 class Subject {
  public:
-  Subject(Stage& stage, const std::vector<Member>& members, double rate_pps)
-      : stage_(stage), rig_(stage, members, rate_pps) {
+  Subject(Stage& stage, const std::vector<Member>& members, const std::function<void()>& stir)
+      : stage_(stage), rig_(stage, members, stir) {
     const uint32_t batch_limit_pkts = stage.graph().spec.engine.batch_pkts;
     for (uint32_t n = 1; n <= batch_limit_pkts && rig_.run(n); ++n) sizes_.push_back(n);
     rounds_ = Rounds(static_cast<uint32_t>(sizes_.size()));
@@ -119,10 +119,8 @@ struct ModuleMeter::State {
       for (const uint32_t i : members_of(graph, group, arrived)) {
         members.push_back({&graph.instances[i], &arrived[i]});
       }
-      const auto seen = static_cast<double>(members.front().arrived->pkts.size());
       chosen.push_back(graph.index.at(members.front().instance->name));
-      subjects.push_back(
-          std::make_unique<Subject>(stage, members, traffic.rate_pps() * seen / kSamplePkts));
+      subjects.push_back(std::make_unique<Subject>(stage, members, options.stir));
     }
   }
 

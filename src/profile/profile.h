@@ -21,6 +21,8 @@ struct Options {
   std::vector<std::vector<std::string>> groups;
   double ms_per_module = 300;
   uint32_t passes = 4;  // over all modules: a slow spell of the machine does not take all of one
+  // Called before each timed part, to leave the caches as the module meets them; or nothing.
+  std::function<void()> stir = nullptr;
 };
 
 struct ModuleProfile {

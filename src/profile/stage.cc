@@ -75,6 +75,8 @@ void Stage::take(Packet** pkts, uint32_t n) {
                     "engine.pool_pkts", "give the pipeline a larger pool");
 }
 
+void Stage::read_clock() { ctx_->now_ns = TscClock::instance().now_ns(); }
+
 void Stage::collect() {
   ctx_->flush_free();
   meter_.flush(ctx_->now_ns);

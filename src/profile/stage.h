@@ -45,8 +45,8 @@ class Stage {
   }
   // Gives back what settle() noted, what terminals freed, and what lies in rings and queues.
   void collect();
-  // Time goes on by `ns` for the modules.
-  void pass(uint64_t ns) { ctx_->now_ns += ns; }
+  // Modules see the time at which this was called last.
+  void read_clock();
 
  private:
   void empty_rings();

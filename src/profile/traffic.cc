@@ -24,7 +24,6 @@ Traffic::Traffic(const Graph& graph, PacketPool& pool) {
     if (feeder.ring == nullptr) continue;
     feeder.generator = std::make_unique<traffic::Generator>(args, feeder.ring->ring(), pool);
     feeder.generator->set_on(true);
-    if (!args.flag("saturate")) rate_pps_ += args.number("rate_pps");
     feeders_.push_back(std::move(feeder));
   }
 }

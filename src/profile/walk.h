@@ -24,8 +24,6 @@ class Traffic {
 
   // Fills the ring of `port` with what is due next. False when nothing feeds it.
   bool feed(const std::string& port);
-  // Packets a second of all generators; 0 when none says (they saturate, or there are none).
-  [[nodiscard]] double rate_pps() const { return rate_pps_; }
 
  private:
   struct Feeder {
@@ -36,7 +34,6 @@ class Traffic {
     uint64_t step_ns = 1'000;
   };
   std::vector<Feeder> feeders_;
-  double rate_pps_ = 0;
 };
 
 // What arrives at each instance of the graph, up to `most_pkts`; in the order of the instances.

@@ -136,6 +136,11 @@ WholeMeter::~WholeMeter() = default;
 
 bool WholeMeter::has_traffic() const { return !state_->ports.empty() || state_->has_source; }
 
+void WholeMeter::stir() {
+  state_->feed();
+  for (uint32_t i = 0; i < kLoopsPerRound; ++i) (void)state_->worker.loop_once();
+}
+
 void WholeMeter::pass(double budget_ms) {
   State& s = *state_;
   const TscClock& clock = TscClock::instance();

@@ -30,6 +30,8 @@ class WholeMeter {
   // False when no generator or source of the pipeline brings packets in.
   [[nodiscard]] bool has_traffic() const;
   void pass(double budget_ms);
+  // Two loops: everything that a packet meets is in the caches as far as they reach.
+  void stir();
   // Nothing without traffic, or when a module was not measured.
   [[nodiscard]] std::optional<WholeCheck> result(const std::vector<ModuleProfile>& modules,
                                                  const LoopCosts& loop) const;
