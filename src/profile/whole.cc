@@ -138,7 +138,8 @@ bool WholeMeter::has_traffic() const { return !state_->ports.empty() || state_->
 
 void WholeMeter::stir() {
   state_->feed();
-  for (uint32_t i = 0; i < kLoopsPerRound; ++i) (void)state_->worker.loop_once();
+  for (uint32_t i = 0; i < kLoopsPerRound; ++i) state_->in_pkts += state_->worker.loop_once();
+  state_->loops += kLoopsPerRound;
 }
 
 void WholeMeter::pass(double budget_ms) {
