@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <optional>
 
 #include "app/environment_build.h"
 #include "app/json_value.h"
@@ -101,8 +102,55 @@ void say_progress(uint32_t pass, uint32_t module, uint32_t n_modules, uint32_t n
   std::fprintf(stderr, "progress %u/%u\n", pass * n_modules + module, n_passes * n_modules);
 }
 
-std::string kind_of(const PipelineSpec& spec, const std::string& module) {
-  return std::ranges::find(spec.modules, module, &ModuleSpec::name)->kind;
+// Kinds as the pipeline has them, whatever stood for them.
+Value modules_value(const std::vector<profile::ModuleProfile>& profiles, const PipelineSpec& spec,
+                    const std::map<std::string, std::string>& notes) {
+  List modules;
+  for (const profile::ModuleProfile& p : profiles) {
+    const auto note = notes.find(p.name);
+    modules.push_back(
+        module_value(p, std::ranges::find(spec.modules, p.name, &ModuleSpec::name)->kind,
+                     note == notes.end() ? "" : note->second, spec.engine.batch_pkts));
+  }
+  return modules;
+}
+
+Value check_value(const profile::WholeCheck& check) {
+  return Dict{{"measured_ns_per_pkt", check.measured_ns_per_pkt},
+              {"law_ns_per_pkt", check.law_ns_per_pkt},
+              {"pkts_per_loop", check.pkts_per_loop}};
+}
+
+struct Measured {
+  std::vector<profile::ModuleProfile> modules;
+  std::optional<profile::LoopCosts> loop;
+  std::optional<profile::WholeCheck> check;
+};
+
+// Modules, engine and the whole in turn, so that a slow spell of the machine falls on all alike.
+Measured measure(Graph& graph, PacketPool& pool, const ProfileRequest& request) {
+  profile::Options options = request.options;
+  const uint32_t passes = options.passes;
+  profile::WholeMeter whole(graph, pool);
+  if (whole.has_traffic()) options.stir = [&whole] { whole.stir(); };
+  profile::ModuleMeter meter(graph, pool, options);
+  std::unique_ptr<profile::LoopMeter> loop;
+  if (request.has_loop) {
+    const double ms = std::clamp(options.ms_per_module * kLoopShare, kLeastLoopMs, kLoopMs);
+    loop = std::make_unique<profile::LoopMeter>(pool, graph.spec.engine.batch_pkts, passes,
+                                                ms / passes);
+  }
+  for (uint32_t pass = 0; pass < passes; ++pass) {
+    meter.pass([&](uint32_t module) { say_progress(pass, module, meter.n_modules(), passes); });
+    if (loop == nullptr) continue;
+    loop->pass();
+    if (whole.has_traffic()) whole.pass(options.ms_per_module / passes);
+  }
+  Measured measured{.modules = meter.results()};
+  if (loop == nullptr) return measured;
+  measured.loop = loop->result();
+  measured.check = whole.result(measured.modules, *measured.loop);
+  return measured;
 }
 
 }  // namespace
@@ -148,43 +196,18 @@ Value run_profile(Startup& startup, const std::string& request_path) {
   std::map<std::string, std::string> notes;
   const PipelineSpec spec = profile::measurable(startup.spec, notes);
   std::vector<ConfigError> errors;
+  Quiescence quiescence;
+  std::unique_ptr<PacketPool> pool;  // before the graph, whose rings give packets back at the end
   auto env = build_environment(spec, PortsAre::kReal, {}, errors);
   if (!errors.empty()) throw ConfigErrors(std::move(errors));
-  Quiescence quiescence;
   env->quiescence = &quiescence;
   const auto graph = build_graph(spec, std::move(env));
-  PacketPool pool("profile", pool_pkts_for(*graph) + kProfilePkts,
-                  data_bytes_needed(spec, *graph->env));
+  pool = std::make_unique<PacketPool>("profile", pool_pkts_for(*graph) + kProfilePkts,
+                                      data_bytes_needed(spec, *graph->env));
   const int core = spec.workers.front().core;
   pin_this_thread(core);
   [[maybe_unused]] const PacketThread registered;
-  profile::Options options = request.options;
-  profile::WholeMeter whole(*graph, pool);
-  if (whole.has_traffic()) options.stir = [&whole] { whole.stir(); };
-  profile::ModuleMeter meter(*graph, pool, options);
-  std::unique_ptr<profile::LoopMeter> loop;
-  if (request.has_loop) {
-    const double ms = std::clamp(options.ms_per_module * kLoopShare, kLeastLoopMs, kLoopMs);
-    loop = std::make_unique<profile::LoopMeter>(pool, spec.engine.batch_pkts, options.passes,
-                                                ms / options.passes);
-  }
-  // In turn, so that a slow spell of the machine falls on modules and engine alike.
-  for (uint32_t pass = 0; pass < options.passes; ++pass) {
-    meter.pass(
-        [&](uint32_t module) { say_progress(pass, module, meter.n_modules(), options.passes); });
-    if (loop != nullptr) loop->pass();
-    if (whole.has_traffic()) {
-      whole.pass(options.ms_per_module / options.passes);
-    }
-  }
-  const std::vector<profile::ModuleProfile> profiles = meter.results();
-  List modules;
-  for (const profile::ModuleProfile& p : profiles) {
-    const auto note = notes.find(p.name);
-    modules.push_back(module_value(p, kind_of(startup.spec, p.name),
-                                   note == notes.end() ? "" : note->second,
-                                   spec.engine.batch_pkts));
-  }
+  const Measured measured = measure(*graph, *pool, request);
   Dict result{{"version", kProfileVersion},
               {"label", "measured"},
               {"pipeline", spec.name},
@@ -194,15 +217,9 @@ Value run_profile(Startup& startup, const std::string& request_path) {
               {"daemon", kDaemonVersion},
               {"cycles_per_ns", TscClock::instance().cycles_per_ns()},
               {"batch_pkts", spec.engine.batch_pkts},
-              {"modules", std::move(modules)}};
-  if (loop == nullptr) return result;
-  const profile::LoopCosts costs = loop->result();
-  result["loop"] = loop_value(costs);
-  if (const auto check = whole.result(profiles, costs); check) {
-    result["check"] = Dict{{"measured_ns_per_pkt", check->measured_ns_per_pkt},
-                           {"law_ns_per_pkt", check->law_ns_per_pkt},
-                           {"pkts_per_loop", check->pkts_per_loop}};
-  }
+              {"modules", modules_value(measured.modules, startup.spec, notes)}};
+  if (measured.loop) result["loop"] = loop_value(*measured.loop);
+  if (measured.check) result["check"] = check_value(*measured.check);
   return result;
 }
 
