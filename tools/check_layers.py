@@ -17,14 +17,18 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),
     "exec": {"base"},
     "report": {"base", "exec"},
+    "spec": {"base", "exec"},
     "slo": {"base", "exec"},
-    "sim": {"base", "exec", "report", "slo"},
-    "core": {"base", "exec"},
-    "modules": {"base", "exec", "core"},
-    "ports": {"base", "exec", "core"},
-    "traffic": {"base", "exec", "core"},
-    "profile": {"base", "exec", "core", "ports", "traffic"},
-    "app": {"base", "exec", "report", "slo", "core", "modules", "ports", "traffic", "profile"},
+    "sim": {"base", "exec", "report", "spec", "slo"},
+    "core": {"base", "exec", "spec"},
+    "modules": {"base", "exec", "spec", "core"},
+    "ports": {"base", "exec", "spec", "core"},
+    "traffic": {"base", "exec", "spec", "core"},
+    "profile": {"base", "exec", "spec", "core", "ports", "traffic"},
+    "app": {
+        *("base", "exec", "report", "spec", "slo"),
+        *("core", "modules", "ports", "traffic", "profile"),
+    },
 }
 
 # System headers beyond C++'s and POSIX's own, by pattern, and the files that may name them.

@@ -8,7 +8,7 @@
 
 #include "common/trials.h"
 #include "core/engine.h"
-#include "core/pipeline_spec.h"
+#include "spec/pipeline_spec.h"
 
 namespace bench {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // config_json_test.cc - pipelines from and to JSON: round trip, every kind of mistake, all at once.
-#include "app/config_json.h"
+#include "spec/config_json.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/pipeline_spec.h"
+#include "spec/pipeline_spec.h"
 
 namespace batchplane::app {
 

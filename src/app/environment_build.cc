@@ -14,14 +14,23 @@
 namespace batchplane::app {
 namespace {
 
-// Stands for a port while a pipeline is checked.
+// Stands for a port while a pipeline is checked, or while its modules are asked about packets.
 class PlannedPort final : public Port {
  public:
+  explicit PlannedPort(net::Mac mac = {}) : mac_(mac) {}
+
   uint32_t rx_burst(Packet**, uint32_t, uint64_t) noexcept override { return 0; }
-  uint32_t tx_burst(Packet**, uint32_t) noexcept override { return 0; }
+  uint32_t tx_burst(Packet** pkts, uint32_t n) noexcept override {
+    PacketPool::free_bulk(pkts, n);
+    return n;
+  }
+  [[nodiscard]] net::Mac mac() const override { return mac_; }
   [[nodiscard]] PortStats stats() const override { return {}; }
   // Without the device its descriptors are not known; this many is usual.
   [[nodiscard]] uint64_t most_held_pkts() const override { return 4096; }
+
+ private:
+  net::Mac mac_;
 };
 
 std::shared_ptr<Port> running_port(const PortSpec& port, const Running& running) {
@@ -42,11 +51,14 @@ std::shared_ptr<Port> make_one(const PortSpec& port, PortsAre ports_are, Environ
                                const std::string& where, std::vector<ConfigError>& errors) {
   const std::vector<ConfigError> mistakes = check_port_params(port.kind, port.params, where);
   errors.insert(errors.end(), mistakes.begin(), mistakes.end());
-  if (!mistakes.empty() || (ports_are == PortsAre::kPlanned && !is_harmless(port.kind))) {
+  if (!mistakes.empty() || (ports_are != PortsAre::kReal && !is_harmless(port.kind))) {
     return std::make_shared<PlannedPort>();
   }
   try {
-    return make_port(port.kind, port.params, port.name, env, where);
+    auto made = make_port(port.kind, port.params, port.name, env, where);
+    // A ring that nobody empties would be full soon.
+    if (ports_are == PortsAre::kAbsent) return std::make_shared<PlannedPort>(made->mac());
+    return made;
   } catch (const ConfigError& e) {
     errors.emplace_back(e.what(), e.where().empty() ? where : e.where(), e.fix());
     return std::make_shared<PlannedPort>();

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "core/environment.h"
-#include "core/pipeline_spec.h"
+#include "spec/pipeline_spec.h"
 
 namespace batchplane::app {
 
@@ -20,6 +20,7 @@ struct Running {
 enum class PortsAre : uint8_t {
   kReal,
   kPlanned,  // described only: to check a pipeline without opening devices
+  kAbsent,   // none at all: nothing comes in, and what is sent is gone
 };
 
 // Notes every mistake in ports, interfaces and generators; the environment is complete when there

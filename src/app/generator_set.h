@@ -10,8 +10,8 @@
 
 #include "core/environment.h"
 #include "core/packet_pool.h"
-#include "core/pipeline_spec.h"
 #include "ports/ring_port.h"
+#include "spec/pipeline_spec.h"
 #include "traffic/generator.h"
 
 namespace batchplane::app {

@@ -57,6 +57,15 @@ int measure(const DaemonOptions& options, const std::string& request_path) {
   return kGood;
 }
 
+int print_routes(const DaemonOptions& options) {
+  Startup startup{options};
+  Value found;
+  const std::vector<ConfigError> errors = errors_of([&] { found = route_file(startup); });
+  if (!errors.empty()) found = Dict{{"errors", errors_value(errors, startup.spec.source_map)}};
+  std::printf("%s\n", to_json(found).c_str());
+  return errors.empty() ? kGood : kBadInput;
+}
+
 int run(const DaemonOptions& options) {
   Startup startup{options};
   // Signals are blocked before the first thread exists, so that none of them takes one.
@@ -88,6 +97,7 @@ int main(int argc, char** argv) {
   bool wants_check = false;
   bool wants_profile = false;
   std::string profile_request_path;
+  bool wants_routes = false;
   cli.add_option("PIPELINE", options.pipeline_path, "canonical JSON of the pipeline");
   cli.add_option("--name", options.name, "name of the daemon (default: the pipeline's)");
   cli.add_option("--socket", options.socket_path, "control socket");
@@ -103,6 +113,10 @@ int main(int argc, char** argv) {
                "measure what the pipeline's modules cost, as JSON, and exit");
   cli.add_option("--profile-request", profile_request_path,
                  "JSON: groups of modules to measure, ms_per_module, passes, loop");
+  cli.add_flag("--routes", wants_routes,
+               "tell as JSON which way each generated flow takes, and exit");
+  cli.add_option("--frames", options.frames_path,
+                 "with --routes: JSON of further packets, {\"frames\": {GENERATOR: [hex, ..]}}");
   cli.set_version_flag("--version", std::string("batchplaned ") + kDaemonVersion);
   try {
     cli.parse(argc, argv);
@@ -118,9 +132,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "no pipeline is given (batchplaned --help)\n");
     return kBadInput;
   }
-  const int result = wants_profile ? measure(options, profile_request_path)
-                     : wants_check ? check(options)
-                                   : run(options);
+  const int result = wants_profile  ? measure(options, profile_request_path)
+                     : wants_check  ? check(options)
+                     : wants_routes ? print_routes(options)
+                                    : run(options);
   std::fflush(stdout);
   // Devices were closed by their ports; what the backend still holds goes with the process.
   _exit(result);

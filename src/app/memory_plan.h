@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/graph.h"
-#include "core/pipeline_spec.h"
+#include "spec/pipeline_spec.h"
 
 namespace batchplane::app {
 

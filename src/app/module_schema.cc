@@ -2,10 +2,10 @@
 // module_schema.cc - kinds of modules and ports, generator parameters and drop reasons.
 #include "app/module_schema.h"
 
-#include "app/config_json.h"
 #include "core/module.h"
 #include "exec/batch.h"
 #include "ports/port_kinds.h"
+#include "spec/config_json.h"
 #include "traffic/generator.h"
 
 namespace batchplane::app {

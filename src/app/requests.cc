@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "app/config_json.h"
 #include "app/json_value.h"
 #include "app/messages.h"
 #include "core/args.h"
 #include "core/thread.h"
+#include "spec/config_json.h"
 
 namespace batchplane::app {
 namespace {

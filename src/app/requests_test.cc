@@ -9,11 +9,11 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "app/config_json.h"
 #include "app/environment_build.h"
 #include "app/json_value.h"
 #include "app/memory_plan.h"
 #include "app/messages.h"
+#include "spec/config_json.h"
 
 namespace batchplane::app {
 namespace {

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <thread>
 
-#include "app/config_json.h"
-#include "app/telemetry.h"
 #include "base/clock.h"
 #include "core/thread.h"
+#include "report/telemetry.h"
+#include "spec/config_json.h"
 
 namespace batchplane::app {
 namespace {
@@ -98,9 +98,12 @@ Value Runtime::final_report() {
   is_balanced_ = now->balance.is_exact();
   Dict pool{{"size_pkts", parts_.engine->pool()->size_pkts()},
             {"free_pkts", parts_.engine->pool()->available_pkts()}};
-  return Dict{{"ran_ns", uptime_ns()},          {"balance", balance_value(now->balance)},
-              {"runtime", runtime_value(*now)}, {"flows", flows_value(*now, graph)},
-              {"drops", drops_value(*now)},     {"generators", parts_.generators->show()},
+  return Dict{{"ran_ns", uptime_ns()},
+              {"balance", report::balance_value(now->balance)},
+              {"runtime", report::runtime_value(*now, TscClock::instance().cycles_per_ns())},
+              {"flows", report::flows_value(*now, graph.flow_paths)},
+              {"drops", report::drops_value(*now, drop_reasons())},
+              {"generators", parts_.generators->show()},
               {"pool", std::move(pool)}};
 }
 

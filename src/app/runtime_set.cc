@@ -2,9 +2,9 @@
 // runtime_set.cc - live changes: all of a request in one step, or none.
 #include <algorithm>
 
-#include "app/field_reader.h"
 #include "app/runtime.h"
 #include "core/args.h"
+#include "spec/field_reader.h"
 
 namespace batchplane::app {
 namespace {

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "app/telemetry.h"
+#include "base/clock.h"
 #include "core/args.h"
+#include "report/telemetry.h"
 
 namespace batchplane::app {
 namespace {
@@ -30,6 +31,25 @@ Value port_value(const std::string& name, const std::string& kind, const Port& p
                              {"rx_refused_pkts", stats.rx_refused_pkts},
                              {"tx_refused_pkts", stats.tx_refused_pkts}}},
               {"facts", port.show()}};
+}
+
+std::string gate_text(const Instance& from, uint32_t gate) {
+  if (gate == kDropGate) return "drop";
+  const ModuleInfo& info = *from.info;
+  for (uint32_t i = 0; i < info.gate_names.size(); ++i) {
+    if (info.gate_number(i) == gate) return info.gate_names[i];
+  }
+  return std::to_string(gate);
+}
+
+report::GraphFacts facts_of(const Graph& graph) {
+  report::GraphFacts facts;
+  for (const LinkedEdge& edge : graph.edges) {
+    const Instance& from = graph.instances[edge.from];
+    facts.edges.push_back({edge.from, gate_text(from, edge.gate), edge.to, edge.gate == kDropGate,
+                           from.info->shape == Shape::kInput});
+  }
+  return facts;
 }
 
 }  // namespace
@@ -66,11 +86,15 @@ Value Runtime::list_table(const std::string& module, const Value& filter) {
 
 Value Runtime::show_snapshot(const std::string& what, const Snapshot& now) {
   const Graph& graph = parts_.engine->graph();
-  if (what == "runtime") return runtime_value(now);
-  if (what == "buffers") return buffers_value(now, parts_.cache.worst_firings_per_run());
-  if (what == "flows") return flows_value(now, graph);
-  if (what == "drops") return drops_value(now);
-  return graph_value(now, graph);
+  if (what == "runtime") {
+    return report::runtime_value(now, TscClock::instance().cycles_per_ns());
+  }
+  if (what == "buffers") {
+    return report::buffers_value(now, parts_.cache.worst_firings_per_run());
+  }
+  if (what == "flows") return report::flows_value(now, graph.flow_paths);
+  if (what == "drops") return report::drops_value(now, drop_reasons());
+  return report::graph_value(now, facts_of(graph));
 }
 
 Value Runtime::show_all() {

@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "app/field_reader.h"
 #include "app/packet_summary.h"
 #include "app/runtime.h"
+#include "spec/field_reader.h"
 
 namespace batchplane::app {
 namespace {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-#include "core/snapshot.h"
+#include "core/engine.h"
 
 namespace batchplane::app {
 

@@ -12,13 +12,14 @@
 #include <regex>
 #include <sstream>
 
-#include "app/config_json.h"
 #include "app/control_socket.h"
 #include "app/environment_build.h"
 #include "app/json_value.h"
 #include "app/memory_plan.h"
 #include "app/messages.h"
+#include "app/routes.h"
 #include "ports/eal.h"
+#include "spec/config_json.h"
 
 namespace batchplane::app {
 namespace {
@@ -228,6 +229,14 @@ Value check_file(Startup& startup, std::vector<ConfigError>& errors) {
   plan(startup);
   start_packets(startup);
   return check_pipeline(startup.spec, nullptr, nullptr, errors);
+}
+
+Value route_file(Startup& startup) {
+  for (const Step& step : kPlanning) step.run(startup);
+  const std::string& path = startup.options.frames_path;
+  const Value frames = path.empty() ? Value() : parse_json(read_file(path), path);
+  start_backend(startup);
+  return find_routes(startup.spec, frames);
 }
 
 }  // namespace batchplane::app

@@ -17,8 +17,9 @@ struct DaemonOptions {
   std::string socket_path;
   std::string pipeline_path;
   std::string cores;
-  uint64_t memory_mb = 0;  // 0 = computed
-  double duration_s = 0;   // 0 = until told to stop
+  std::string frames_path;  // routes: packets to look for besides the generators'
+  uint64_t memory_mb = 0;   // 0 = computed
+  double duration_s = 0;    // 0 = until told to stop
 };
 
 // What the steps hand on to each other.
@@ -43,6 +44,8 @@ struct Startup {
 void start_up(Startup& startup);
 // The steps up to those that open devices; then checks. Returns the plan.
 Value check_file(Startup& startup, std::vector<ConfigError>& errors);
+// The same steps; then the routes of the pipeline's traffic.
+Value route_file(Startup& startup);
 
 // The first steps alone: what the pipeline says, its cores, its memory; then the packet backend.
 void plan(Startup& startup);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // telemetry_test.cc - cost fits, percentiles and the cache of snapshots.
-#include "app/telemetry.h"
+#include "report/telemetry.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,9 @@
 
 namespace batchplane::app {
 namespace {
+
+using report::fit_cost;
+using report::percentile_ns;
 
 void add_sample(exec::CostSamples& samples, uint64_t pkts, uint64_t cycles) {
   samples.batches += 1;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/nearest_word.h"
 #include "base/value.h"
 
 namespace batchplane {
@@ -80,9 +81,5 @@ class Args {
   std::string name_;
   Environment* env_ = nullptr;
 };
-
-// The allowed word nearest to `word`, for "did you mean"; empty when none is near.
-[[nodiscard]] std::string nearest_word(const std::string& word,
-                                       const std::vector<std::string>& allowed);
 
 }  // namespace batchplane

@@ -28,6 +28,7 @@ struct Context : exec::Context<Packet*> {
   uint16_t worker_index = 0;
   uint16_t task_index = 0;
   uint64_t originated_pkts = 0;
+  uint8_t cause = exec::kNoCause;  // instrumented runs: why a buffer released what runs now
   uint64_t last_cycles = 0;        // instrumented runs: last clock reading of the chain
   uint32_t clock_cost_cycles = 0;  // what one reading costs
   uint32_t n_free = 0;

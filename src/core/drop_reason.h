@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "exec/snapshot.h"
+
 namespace batchplane {
 
 inline constexpr uint32_t kMaxDropReasons = 128;
@@ -22,11 +24,7 @@ class DropReason {
   uint16_t index_;
 };
 
-struct DropReasonInfo {
-  std::string name;
-  std::string meaning;
-  std::string remedy;
-};
+using exec::DropReasonInfo;
 
 // All reasons of this process, by index.
 const std::vector<DropReasonInfo>& drop_reasons();

@@ -9,12 +9,18 @@
 #include <vector>
 
 #include "core/graph.h"
-#include "core/snapshot.h"
 #include "core/thread.h"
 #include "core/trace.h"
 #include "core/worker.h"
+#include "exec/snapshot.h"
 
 namespace batchplane {
+
+using exec::Balance;
+using exec::FlowSnapshot;
+using exec::ModuleSnapshot;
+using exec::Snapshot;
+using exec::WorkerSnapshot;
 
 struct TraceResult {
   struct Event {

@@ -3,29 +3,14 @@
 #include <algorithm>
 
 #include "core/engine.h"
+#include "exec/capture.h"
 
 namespace batchplane {
 
 void Engine::capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) const {
   const ExecNode& node = task.nodes[rank];
-  const CoreQueue& queue = *node.queue;
-  out.has_buffer = true;
-  const exec::NodeTotals totals = task.executor->totals(node);
-  out.batches = totals.batches;
-  out.pkts = totals.pkts;
-  out.held_pkts = queue.size_pkts;
+  exec::capture_node(*task.executor, node, out);
   out.kept_pkts = static_cast<const Module*>(node.module)->held_pkts();
-  out.trigger_pkts = queue.trigger_pkts;
-  out.age_limit_ns = queue.age_limit_ns;
-  out.arrived_batches = queue.arrived_batches;
-  out.arrived_pkts = queue.arrived_pkts;
-  out.late_releases = queue.late_releases;
-  for (uint32_t c = 0; c < exec::kCauses; ++c) out.causes[c] = queue.causes[c];
-  out.cost = node.cost;
-  for (size_t r = 0; r < out.drops.size(); ++r) {
-    out.drops[r] = node.drops[r];
-    out.handed_on[r] = node.handed_on[r];
-  }
 }
 
 // Runs on the worker: copies only, into memory made ready by snapshot().

@@ -39,6 +39,8 @@ class Environment {
   Quiescence* quiescence = nullptr;  // for live tables
   // The modules are made to check the pipeline only: they open no device or file for writing.
   bool is_check = false;
+  // Tables are complete and packets may be looked up, but no device is opened: none will come.
+  bool is_offline = false;
 
   // Throws ConfigError naming what exists.
   [[nodiscard]] const Interface& interface(const std::string& name) const;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <set>
 
 #include "core/graph_internal.h"
+#include "exec/depth.h"
 
 namespace batchplane {
 namespace {
@@ -162,24 +162,17 @@ void check_ends(GraphBuild& build) {
 // it to the other.
 void find_tasks(GraphBuild& build) {
   const auto n = static_cast<uint32_t>(build.graph.instances.size());
-  std::vector<uint32_t> parent(n);
-  std::iota(parent.begin(), parent.end(), 0);
-  const auto root = [&](uint32_t x) {
-    while (parent[x] != x) x = parent[x] = parent[parent[x]];
-    return x;
-  };
+  std::vector<std::pair<uint32_t, uint32_t>> joined;
   for (const LinkedEdge& edge : build.graph.edges) {
     if (build.graph.instances[edge.from].info->shape == Shape::kQueue && edge.gate != kDropGate)
       continue;
-    parent[root(edge.from)] = root(edge.to);
+    joined.emplace_back(edge.from, edge.to);
   }
-  std::map<uint32_t, uint32_t> task_of_root;
+  const std::vector<uint32_t> groups = exec::groups_of(n, joined);
   for (uint32_t i = 0; i < n; ++i) {
-    const auto [it, is_new] =
-        task_of_root.emplace(root(i), static_cast<uint32_t>(build.members.size()));
-    if (is_new) build.members.emplace_back();
-    build.members[it->second].push_back(i);
-    build.graph.instances[i].task = it->second;
+    if (groups[i] == build.members.size()) build.members.emplace_back();
+    build.members[groups[i]].push_back(i);
+    build.graph.instances[i].task = groups[i];
   }
   build.inputs.resize(build.members.size());
   for (const LinkedEdge& edge : build.graph.edges) {

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "core/environment.h"
-#include "core/path_automaton.h"
-#include "core/pipeline_spec.h"
 #include "core/task.h"
+#include "exec/path_automaton.h"
+#include "exec/task_layout.h"
+#include "spec/pipeline_spec.h"
 
 namespace batchplane {
 
@@ -30,12 +31,15 @@ struct Instance {
   ExecNode* node = nullptr;  // null for pure inputs; a queue: where it is filled
 };
 
+using exec::PathAutomaton;
+using exec::PathEdge;
+
 struct LinkedEdge {
   uint32_t from;  // instance
   uint32_t gate;  // kDropGate for the drop gate
   uint32_t to;
 };
-inline constexpr uint32_t kDropGate = 0xffff;
+using exec::kDropGate;
 
 // Immutable after build, but for what the workers count. Control thread.
 struct Graph {
@@ -57,7 +61,6 @@ struct Graph {
 // Builds everything, or throws ConfigErrors with all mistakes. `env` has ports and interfaces.
 std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::unique_ptr<Environment> env);
 
-// First release of the position-th buffer among those of equal trigger: 1..trigger, spread evenly.
-[[nodiscard]] uint32_t stagger(uint32_t trigger_pkts, uint32_t position);
+using exec::stagger;
 
 }  // namespace batchplane

@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "core/graph_internal.h"
+#include "exec/depth.h"
 
 namespace batchplane {
 namespace {
@@ -15,10 +16,10 @@ bool is_inner(const Graph& graph, const LinkedEdge& edge) {
   return shape != Shape::kQueue || edge.gate == kDropGate;
 }
 
-void note_cycle(GraphBuild& build, const std::vector<uint32_t>& waiting) {
+void note_cycle(GraphBuild& build, const std::vector<uint32_t>& in_cycle) {
   std::string names;
-  for (uint32_t i = 0; i < build.graph.instances.size(); ++i) {
-    if (waiting[i] > 0) names += (names.empty() ? "" : ", ") + build.graph.instances[i].name;
+  for (const uint32_t i : in_cycle) {
+    names += (names.empty() ? "" : ", ") + build.graph.instances[i].name;
   }
   build.errors.emplace_back("the modules " + names + " lie on or behind a cycle", "edges",
                             "put a module of kind queue into the loop");
@@ -59,31 +60,14 @@ void note_unreachable(GraphBuild& build) {
 
 void order_nodes(GraphBuild& build) {
   const Graph& graph = build.graph;
-  const auto n = static_cast<uint32_t>(graph.instances.size());
-  std::vector<std::vector<uint32_t>> out(n);
-  std::vector<uint32_t> waiting(n, 0);
+  std::vector<std::pair<uint32_t, uint32_t>> inner;
   for (const LinkedEdge& edge : graph.edges) {
-    if (!is_inner(graph, edge)) continue;
-    out[edge.from].push_back(edge.to);
-    ++waiting[edge.to];
+    if (is_inner(graph, edge)) inner.emplace_back(edge.from, edge.to);
   }
-  build.depth.assign(n, 0);
-  std::deque<uint32_t> work;
-  for (uint32_t i = 0; i < n; ++i) {
-    if (waiting[i] == 0) work.push_back(i);
-  }
-  uint32_t done = 0;
-  while (!work.empty()) {
-    const uint32_t at = work.front();
-    work.pop_front();
-    ++done;
-    for (const uint32_t to : out[at]) {
-      build.depth[to] = std::max(build.depth[to], build.depth[at] + 1);
-      if (--waiting[to] == 0) work.push_back(to);
-    }
-  }
-  if (done != n) {
-    note_cycle(build, waiting);
+  exec::Depths depths = exec::depths_of(static_cast<uint32_t>(graph.instances.size()), inner);
+  build.depth = std::move(depths.depth);
+  if (!depths.in_cycle.empty()) {
+    note_cycle(build, depths.in_cycle);
     return;
   }
   note_unreachable(build);

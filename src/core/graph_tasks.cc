@@ -5,27 +5,27 @@
 
 #include "core/dead_end.h"
 #include "core/graph_internal.h"
+#include "exec/task_layout.h"
 
 namespace batchplane {
 namespace {
 
-// Vector stores may run past the last packet of a queue.
-constexpr uint32_t kSlackSlots = 8;
-
 class TaskMaker {
  public:
   TaskMaker(GraphBuild& build, const PathAutomaton& paths, uint32_t t)
-      : build_(build), graph_(build.graph), paths_(paths), t_(t), task_(std::make_unique<Task>()) {}
+      : build_(build), graph_(build.graph), paths_(paths), t_(t), task_(std::make_unique<Task>()) {
+    for (uint32_t rank = 0; rank < build.order[t].size(); ++rank)
+      ranks_[build.order[t][rank]] = rank;
+  }
 
   std::unique_ptr<Task> make() {
     task_->worker = build_.worker_of_task[t_];
-    lay_out();
-    link();
-    size_queues();
-    set_triggers();
+    const exec::TaskPlan<CoreTraits> plan = make_plan();
+    exec::TaskLayout<CoreTraits>(plan, *task_);
+    for (const uint32_t i : build_.order[t_]) graph_.instances[i].node = &task_->nodes[rank_of(i)];
     for (const uint32_t i : build_.order[t_]) {
-      add_path_ops(i);
-      set_flows(i);
+      exec::add_path_ops<CoreTraits>(*task_, node_of(i), i, paths_, out_edges(i));
+      if (graph_.instances[i].info->is_egress) set_flows(*graph_.instances[i].module, i);
     }
     add_inputs();
     return std::move(task_);
@@ -34,196 +34,71 @@ class TaskMaker {
  private:
   ExecNode& node_of(uint32_t instance) { return *graph_.instances[instance].node; }
 
-  std::vector<const LinkedEdge*> out_edges(uint32_t instance) const {
-    std::vector<const LinkedEdge*> edges;
-    for (const LinkedEdge& edge : build_.graph.edges) {
-      if (edge.from == instance) edges.push_back(&edge);
+  // Of an instance of this task that is no pure input.
+  uint32_t rank_of(uint32_t instance) const { return ranks_.at(instance); }
+
+  std::vector<PathEdge> out_edges(uint32_t instance) const {
+    std::vector<PathEdge> edges;
+    for (const LinkedEdge& edge : graph_.edges) {
+      if (edge.from == instance) edges.push_back({edge.from, edge.gate, edge.to});
     }
     return edges;
   }
 
   // The dead end is the last node: any gate may lead there, so its rank is above all others.
-  void lay_out() {
-    const std::vector<uint32_t>& order = build_.order[t_];
-    const auto n = static_cast<uint32_t>(order.size()) + 1;
-    task_->nodes.resize(n);
-    for (uint32_t rank = 0; rank < n; ++rank) {
-      const bool is_dead_end = rank == order.size();
-      ExecNode& node = task_->nodes[rank];
-      const ModuleInfo& info = is_dead_end ? dead_end_info() : *graph_.instances[order[rank]].info;
-      node.run = info.run;
-      node.rank = static_cast<uint16_t>(rank);
-      node.module = is_dead_end ? dead_end() : graph_.instances[order[rank]].module.get();
-      task_->node_names.push_back(is_dead_end ? "(dead end)" : graph_.instances[order[rank]].name);
-      task_->drop_counts.emplace_back(drop_reasons().size(), 0);
-      node.drops = task_->drop_counts.back().data();
-      task_->drop_counts.emplace_back(drop_reasons().size(), 0);
-      node.handed_on = task_->drop_counts.back().data();
-      task_->queues.push_back(std::make_unique<CoreQueue>());
-      node.queue = task_->queues.back().get();
-      node.queue->rank = node.rank;
-      if (!is_dead_end) graph_.instances[order[rank]].node = &node;
-      const auto other = static_cast<uint16_t>(graph_.flow_names.size() - 1);
-      static_cast<Module*>(node.module)->set_flows(other, nullptr);
-    }
-  }
-
-  Module* dead_end() {
-    task_->dead_end = make_dead_end();
-    return task_->dead_end.get();
-  }
-
-  void link() {
+  exec::TaskPlan<CoreTraits> make_plan() {
+    exec::TaskPlan<CoreTraits> plan;
+    plan.batch_limit_pkts = graph_.spec.engine.batch_pkts;
+    plan.n_reasons = static_cast<uint32_t>(drop_reasons().size());
     for (const uint32_t i : build_.order[t_]) {
-      const ModuleInfo& info = *graph_.instances[i].info;
-      ExecNode& node = node_of(i);
-      uint32_t connected = 0;
-      for (const LinkedEdge* edge : out_edges(i)) {
-        if (edge->gate != kDropGate) connected = std::max(connected, edge->gate + 1);
-      }
-      const bool is_end = info.shape == Shape::kTerminal || info.shape == Shape::kQueue;
-      const uint32_t n_gates =
-          is_end ? 0 : std::max(connected, graph_.instances[i].module->gates_used(connected));
-      node.n_gates = static_cast<uint16_t>(n_gates);
-      std::vector<CoreQueue*> targets(n_gates, nullptr);
-      for (const LinkedEdge* edge : out_edges(i)) {
-        if (edge->gate == kDropGate) {
-          node.drop_target = node_of(edge->to).queue;
-          ++node_of(edge->to).n_inputs;
-        } else if (!is_end) {
-          targets[edge->gate] = node_of(edge->to).queue;
-          ++node_of(edge->to).n_inputs;
-        }
-      }
-      ExecNode& end = task_->nodes.back();
-      for (CoreQueue*& target : targets) {
-        if (target != nullptr) continue;
-        target = end.queue;
-        ++end.n_inputs;
-      }
-      task_->targets.push_back(std::move(targets));
-      node.targets = task_->targets.back().data();
-      if (is_end) {
-        node.after = exec::After::kEnd;
-      } else if (info.shape == Shape::kSplitter) {
-        node.after = exec::After::kScatter;
-      } else {
-        node.after = exec::After::kEnqueue;
-        node.next = &task_->nodes[node.targets[0]->rank];
-        // What it emits goes through the queue: no later batch may pass that by pointer.
-        if (!graph_.instances[i].module->may_emit()) node.next->sole_predecessor = &node;
+      task_->node_names.push_back(graph_.instances[i].name);
+      plan.nodes.push_back(plan_node(i));
+      for (const PathEdge& edge : out_edges(i)) {
+        if (graph_.instances[i].info->shape == Shape::kQueue && edge.gate != kDropGate) continue;
+        plan.edges.push_back({rank_of(i), edge.gate, rank_of(edge.to)});
       }
     }
-    // Only the one way in may pass batches by pointer.
-    for (const auto& [input, first] : build_.inputs[t_]) ++node_of(first).n_inputs;
-    for (ExecNode& node : task_->nodes) {
-      if (node.n_inputs > 1) node.sole_predecessor = nullptr;
-    }
-    task_->nodes.back().n_inputs = std::max<uint16_t>(task_->nodes.back().n_inputs, 2);
+    task_->dead_end = make_dead_end();
+    task_->node_names.emplace_back("(dead end)");
+    plan.nodes.push_back({.run = dead_end_info().run,
+                          .module = task_->dead_end.get(),
+                          .age_limit_ns = graph_.spec.engine.stranding_limit_ns});
+    const auto other = static_cast<uint16_t>(graph_.flow_names.size() - 1);
+    for (const auto& node : plan.nodes)
+      static_cast<Module*>(node.module)->set_flows(other, nullptr);
+    for (const auto& [input, first] : build_.inputs[t_]) plan.firsts.push_back(rank_of(first));
+    // Instances stand in the order of the pipeline file.
+    for (const auto& [instance, rank] : ranks_) plan.file_order.push_back(rank);
+    return plan;
   }
 
-  // Packets in a task at any time: one input batch, what buffers and modules hold upstream, and
-  // what modules make themselves (at most one for each that passes, and one emission round).
-  void size_queues() {
-    const uint64_t batch_pkts = graph_.spec.engine.batch_pkts;
-    const auto n = static_cast<uint32_t>(task_->nodes.size());
-    std::vector<std::vector<bool>> above(n, std::vector<bool>(n, false));
-    for (uint32_t rank = 0; rank < n; ++rank) {
-      const ExecNode& node = task_->nodes[rank];
-      const auto flow_into = [&](const CoreQueue* queue) {
-        std::vector<bool>& set = above[queue->rank];
-        for (uint32_t a = 0; a < rank; ++a) {
-          if (above[rank][a]) set[a] = true;
-        }
-        set[rank] = true;
-      };
-      CoreQueue* previous = nullptr;
-      for (uint32_t g = 0; g < node.n_gates; ++g) {
-        if (node.targets[g] != previous) flow_into(node.targets[g]);
-        previous = node.targets[g];
-      }
-      if (node.drop_target != nullptr) flow_into(node.drop_target);
+  exec::TaskPlan<CoreTraits>::PlannedNode plan_node(uint32_t i) const {
+    using Follow = exec::TaskPlan<CoreTraits>::Follow;
+    const Instance& instance = graph_.instances[i];
+    const ModuleSpec& spec = graph_.spec.modules[i];
+    uint32_t connected = 0;
+    for (const PathEdge& edge : out_edges(i)) {
+      if (edge.gate != kDropGate) connected = std::max(connected, edge.gate + 1);
     }
-    for (uint32_t rank = 0; rank < n; ++rank) {
-      uint64_t pkts = batch_pkts;
-      uint64_t kept = 0;
-      bool has_emitter = false;
-      for (uint32_t a = 0; a <= rank; ++a) {
-        if (a != rank && !above[rank][a]) continue;
-        pkts += batch_pkts - 1;
-        kept += static_cast<Module*>(task_->nodes[a].module)->max_held_pkts();
-        has_emitter |= static_cast<Module*>(task_->nodes[a].module)->may_emit();
-      }
-      pkts += kept;
-      if (has_emitter) pkts = 2 * pkts + Context::kMaxEmitPkts;
-      task_->queue_slots.emplace_back(pkts + kSlackSlots, nullptr);
-      task_->nodes[rank].queue->pkts = task_->queue_slots.back().data();
-      task_->nodes[rank].queue->capacity_pkts = static_cast<uint32_t>(pkts);
-    }
+    exec::TaskPlan<CoreTraits>::PlannedNode node{
+        .run = instance.info->run,
+        .module = instance.module.get(),
+        .may_emit = instance.module->may_emit(),
+        .max_held_pkts = instance.module->max_held_pkts(),
+        .trigger_pkts = spec.trigger_pkts,
+        .age_limit_ns =
+            spec.age_limit_ns != 0 ? spec.age_limit_ns : graph_.spec.engine.stranding_limit_ns};
+    const Shape shape = instance.info->shape;
+    if (shape == Shape::kTerminal || shape == Shape::kQueue) return node;
+    node.follow = shape == Shape::kSplitter ? Follow::kByGate : Follow::kNext;
+    node.n_gates = std::max(connected, instance.module->gates_used(connected));
+    return node;
   }
 
-  void set_triggers() {
-    for (ExecNode& node : task_->nodes) {
-      node.queue->age_limit_ns = graph_.spec.engine.stranding_limit_ns;
-    }
-    std::map<uint32_t, uint32_t> of_trigger;
-    for (const ModuleSpec& spec : graph_.spec.modules) {
-      const Instance& instance = graph_.instances[graph_.index.at(spec.name)];
-      if (instance.node == nullptr || &task_->nodes[instance.node->rank] != instance.node) continue;
-      CoreQueue& queue = *instance.node->queue;
-      queue.trigger_pkts = static_cast<uint16_t>(spec.trigger_pkts);
-      queue.release_at_pkts =
-          static_cast<uint16_t>(stagger(spec.trigger_pkts, of_trigger[spec.trigger_pkts]++));
-      if (spec.age_limit_ns != 0) queue.age_limit_ns = spec.age_limit_ns;
-    }
-  }
-
-  void add_path_ops(uint32_t i) {
-    ExecNode& node = node_of(i);
-    std::vector<exec::PathOp> ops(node.n_gates + 1U);
-    bool any = false;
-    for (const LinkedEdge* edge : out_edges(i)) {
-      if (node.after == exec::After::kEnd && edge->gate != kDropGate) continue;
-      if (paths_.is_static(edge->to)) continue;
-      exec::PathOp& op = ops[edge->gate == kDropGate ? node.n_gates : edge->gate];
-      const auto& states = paths_.states_at(i);
-      if (states.empty()) continue;
-      // Between two nodes that several states reach, a gate that narrows nothing costs nothing.
-      const bool is_identity =
-          states.size() > 1 && std::ranges::all_of(states, [&](uint16_t state) {
-            return paths_.next(i, edge->gate, state) == state;
-          });
-      if (is_identity) continue;
-      any = true;
-      if (states.size() == 1) {
-        op.constant = paths_.next(i, edge->gate, *states.begin());
-        continue;
-      }
-      auto map = std::make_unique<std::vector<uint16_t>>(paths_.n_states(), 0);
-      for (const uint16_t state : states) (*map)[state] = paths_.next(i, edge->gate, state);
-      op.map = map->data();
-      task_->path_maps.push_back(std::move(map));
-    }
-    task_->path_ops.push_back(std::move(ops));
-    node.path_ops = task_->path_ops.back().data();
-    node.has_path_ops = any;
-  }
-
-  void set_flows(uint32_t i) {
-    if (!graph_.instances[i].info->is_egress) return;
-    Module& module = *graph_.instances[i].module;
-    const auto& states = paths_.states_at(i);
-    if (states.empty()) return;
-    if (states.size() == 1) {
-      module.set_flows(static_cast<uint16_t>(paths_.flow_at(i, *states.begin())), nullptr);
-      return;
-    }
-    auto map = std::make_unique<std::vector<uint16_t>>(
-        paths_.n_states(), static_cast<uint16_t>(graph_.flow_names.size() - 1));
-    for (const uint16_t state : states)
-      (*map)[state] = static_cast<uint16_t>(paths_.flow_at(i, state));
-    module.set_flows(0, map->data());
-    task_->path_maps.push_back(std::move(map));
+  void set_flows(Module& module, uint32_t i) {
+    const auto other = static_cast<uint16_t>(graph_.flow_names.size() - 1);
+    const exec::EgressFlows flows = exec::egress_flows<CoreTraits>(*task_, i, paths_, other);
+    module.set_flows(flows.static_flow, flows.of_state);
   }
 
   void add_inputs() {
@@ -254,19 +129,11 @@ class TaskMaker {
   Graph& graph_;
   const PathAutomaton& paths_;
   uint32_t t_;
+  std::map<uint32_t, uint32_t> ranks_;  // by instance
   std::unique_ptr<Task> task_;
 };
 
 }  // namespace
-
-// Van der Corput order over 1..q: equal triggers release at different times, and any first few of
-// them are spread evenly.
-uint32_t stagger(uint32_t trigger_pkts, uint32_t position) {
-  if (trigger_pkts == 0) return 0;
-  uint32_t reversed = 0;
-  for (uint32_t bit = 0; bit < 16; ++bit) reversed |= ((position >> bit) & 1U) << (15 - bit);
-  return trigger_pkts - ((reversed * trigger_pkts) >> 16);
-}
 
 void make_tasks(GraphBuild& build) {
   Graph& graph = build.graph;

@@ -46,6 +46,9 @@ class Module {
   // Live commands ("add", "delete", "replace", ...) on tables; throws ConfigError. `args` was not
   // checked. Unknown commands throw.
   virtual Value command(const std::string& verb, const Value& args);
+  // Splitters whose choice does not depend on the packet: each gate's share of the packets. Empty:
+  // what is in the packet decides.
+  [[nodiscard]] virtual std::vector<double> blind_weights() const { return {}; }
   // State worth showing (table sizes, counters); a dict.
   [[nodiscard]] virtual Value show() const { return Dict{}; }
   // Parameters as they are now, live edits included, in the form the constructor takes; merged over
@@ -111,6 +114,8 @@ struct ModuleInfo {
   std::vector<const DropReason*> drops = {};
   bool is_egress = false;  // terminal where flows end and delays are taken
   std::string notes = "";  // what else a user should know (formats, live commands)
+  // Packets leave as they came: whoever only asks where they go may leave the module out.
+  bool is_passive = false;
 
   // Filled by Register.
   Shape shape = Shape::kInPlace;

@@ -19,7 +19,8 @@ void Task::attach(Context& ctx, CoreTraits::Clock& clock, exec::FlowMeter& meter
   executor = std::make_unique<CoreExecutor>(std::span(nodes), ctx, clock, meter);
 }
 
-uint32_t Task::poll_one(TaskInput& input, Context& ctx, bool is_sampled) {
+uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
+  TaskInput& input = inputs[i];
   Packet* pkts[exec::kMaxBatchPkts + 8];
   const uint32_t n = input.poll(*input.module, ctx, pkts, ctx.batch_limit_pkts);
   if (n == 0) return 0;
@@ -41,7 +42,7 @@ uint32_t Task::poll_one(TaskInput& input, Context& ctx, bool is_sampled) {
   return n;
 }
 
-void Task::housekeep(Context& ctx) {
+void Task::run_housekeepers(Context& ctx) {
   for (Housekeeper& keeper : housekeepers) {
     if (ctx.now_ns < keeper.due_ns) continue;
     keeper.due_ns = ctx.now_ns + keeper.interval_ns;
@@ -50,37 +51,11 @@ void Task::housekeep(Context& ctx) {
   }
 }
 
-bool Task::has_room(const Context& ctx) const {
-  return std::ranges::all_of(backpressuring, [&](const Module* module) {
+uint32_t Task::open_inputs(const Context& ctx) const {
+  const bool has_room = std::ranges::all_of(backpressuring, [&](const Module* module) {
     return module->room_pkts(ctx.worker_index) >= ctx.batch_limit_pkts;
   });
-}
-
-uint32_t Task::loop(Context& ctx, bool is_idle_hold, uint32_t& sample_countdown,
-                    uint32_t sample_one_in) {
-  const bool is_sampled = --sample_countdown == 0;
-  if (is_sampled) {
-    sample_countdown = sample_one_in;
-    executor->set_sampling(true);
-  }
-  executor->read_clock();
-  executor->settle_changes();
-  executor->check_ages();
-  if (!housekeepers.empty()) [[unlikely]]
-    housekeep(ctx);
-  const uint32_t n_inputs = has_room(ctx) ? static_cast<uint32_t>(inputs.size()) : 0;
-  uint32_t polled = 0;
-  for (uint32_t i = 0; i < n_inputs && polled == 0; ++i) {
-    TaskInput& input = inputs[next_input_];
-    if (++next_input_ == n_inputs) next_input_ = 0;
-    polled = poll_one(input, ctx, is_sampled);
-  }
-  if (polled == 0) {
-    if (!is_idle_hold && n_inputs != 0) executor->release_oldest();
-    ctx.flush_free();
-  }
-  if (is_sampled) executor->set_sampling(false);
-  return polled;
+  return has_room ? static_cast<uint32_t>(inputs.size()) : 0;
 }
 
 bool Task::flush_held(Context& ctx) {
@@ -102,7 +77,9 @@ bool Task::flush_held(Context& ctx) {
 
 bool Task::poll_queues(Context& ctx) {
   bool any = false;
-  for (TaskInput& input : inputs) any |= input.is_queue && poll_one(input, ctx, false) != 0;
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    any |= inputs[i].is_queue && poll_one(i, ctx, false) != 0;
+  }
   return any;
 }
 

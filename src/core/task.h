@@ -9,6 +9,7 @@
 
 #include "core/module.h"
 #include "exec/executor.h"
+#include "exec/task_layout.h"
 
 namespace batchplane {
 
@@ -34,32 +35,20 @@ struct Housekeeper {
 };
 
 // Owner: the worker that runs it; built and destroyed by the control thread while no worker does.
-class Task {
+class Task : public exec::TaskStorage<CoreTraits> {
  public:
   std::string worker;  // name
   uint16_t index = 0;  // in the graph
   std::vector<TaskInput> inputs;
-  std::vector<ExecNode> nodes;          // in rank order
   std::vector<std::string> node_names;  // of nodes, by rank
   std::vector<Housekeeper> housekeepers;
   std::vector<const Module*> backpressuring;  // terminals that may hold back the inputs
   std::unique_ptr<CoreExecutor> executor;     // made by attach()
 
-  // Storage behind the nodes' pointers.
-  std::vector<std::unique_ptr<CoreQueue>> queues;
-  std::vector<std::vector<Packet*>> queue_slots;
-  std::vector<std::vector<CoreQueue*>> targets;
-  std::vector<std::vector<exec::PathOp>> path_ops;
-  std::vector<std::unique_ptr<std::vector<uint16_t>>> path_maps;
-  std::vector<std::vector<uint64_t>> drop_counts;
   std::unique_ptr<Module> dead_end;
 
   // Ties the task to its worker's context. Before the first run.
   void attach(Context& ctx, CoreTraits::Clock& clock, exec::FlowMeter& meter);
-  // One loop: settle, age limits, timers, one poll and its run. Returns the packets polled; 0 =
-  // idle.
-  uint32_t loop(Context& ctx, bool is_idle_hold, uint32_t& sample_countdown,
-                uint32_t sample_one_in);
   // Carries what is held to the end (at stop): no input is polled. False when nothing was held.
   bool flush_held(Context& ctx);
   // Runs one batch of each input that is a queue. False when all were empty.
@@ -67,12 +56,18 @@ class Task {
   // Packets in buffers and in modules (queue modules count for the task that reads them).
   [[nodiscard]] uint64_t held_pkts() const;
 
- private:
-  void housekeep(Context& ctx);
-  [[nodiscard]] bool has_room(const Context& ctx) const;
-  uint32_t poll_one(TaskInput& input, Context& ctx, bool is_sampled);
+  // What exec::loop_task asks for.
+  uint32_t next_input = 0;
+  void housekeep(Context& ctx) {
+    if (!housekeepers.empty()) [[unlikely]]
+      run_housekeepers(ctx);
+  }
+  [[nodiscard]] uint32_t open_inputs(const Context& ctx) const;
+  uint32_t poll_one(uint32_t input, Context& ctx, bool is_sampled);
+  void flush(Context& ctx) { ctx.flush_free(); }
 
-  uint32_t next_input_ = 0;
+ private:
+  void run_housekeepers(Context& ctx);
 };
 
 }  // namespace batchplane

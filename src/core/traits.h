@@ -30,6 +30,10 @@ struct CoreTraits {
   static void prefetch_meta(Packet* pkt) { pkt->prefetch_meta(); }
   static void prefetch_data(Packet* pkt) { pkt->prefetch_data(); }
 
+  static void charge_firing(Context& /*ctx*/, uint32_t /*n_pkts*/) noexcept {}
+  static void on_fire(Context& ctx, exec::Cause cause) noexcept {
+    ctx.cause = static_cast<uint8_t>(cause);
+  }
   // Instrumented runs; defined in core/trace.cc.
   static void begin_chain(Context& ctx) noexcept { ctx.last_cycles = TscClock::cycles(); }
   static void before_run(Context& ctx, Node& node, const Batch& batch) noexcept;

@@ -39,7 +39,7 @@ Worker::Worker(Options options, PacketPool* pool, Quiescence* quiescence)
     : options_(std::move(options)),
       quiescence_(quiescence),
       ctx_(std::make_unique<Context>()),
-      sample_countdown_(options_.sample_one_run_in) {
+      sample_{options_.sample_one_run_in, options_.sample_one_run_in} {
   ctx_->batch_limit_pkts = options_.batch_limit_pkts;
   ctx_->pool = pool;
   ctx_->worker_index = options_.index;
@@ -124,8 +124,7 @@ uint32_t Worker::loop_once() {
   const uint64_t begin_ns = last_loop_ns_;
   for (Task* task : tasks_) {
     ctx_->task_index = task->index;
-    polled +=
-        task->loop(*ctx_, options_.is_idle_hold, sample_countdown_, options_.sample_one_run_in);
+    polled += exec::loop_task(*task, *ctx_, options_.is_idle_hold, sample_);
     if (task == tasks_.front()) last_loop_ns_ = ctx_->now_ns;
   }
   ++stats_.loops;

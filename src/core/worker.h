@@ -13,26 +13,13 @@
 
 #include "core/live_table.h"
 #include "core/task.h"
+#include "exec/snapshot.h"
+#include "exec/task_loop.h"
 
 namespace batchplane {
 
-// A hole in the worker's time that its own work does not explain.
-struct LoopGap {
-  uint64_t at_ns = 0;
-  uint64_t length_ns = 0;
-};
-
-// One writer, the worker. Times by regime add up to the time between first and last loop.
-struct WorkerStats {
-  uint64_t loops = 0;
-  uint64_t busy_ns = 0;     // loops that ran a batch
-  uint64_t idle_ns = 0;     // loops that found no input
-  uint64_t control_ns = 0;  // commands
-  uint64_t gap_ns = 0;      // unexplained part of the above
-  uint64_t gaps = 0;
-  uint64_t gap_max_ns = 0;
-  std::array<LoopGap, 64> recent_gaps = {};
-};
+using exec::LoopGap;
+using exec::WorkerStats;
 
 // Owner of everything inside while running: its thread. execute() hands in work from outside.
 class Worker {
@@ -96,7 +83,7 @@ class Worker {
   CoreTraits::Clock clock_;
   std::vector<Task*> tasks_;
   WorkerStats stats_;
-  uint32_t sample_countdown_;
+  exec::SampleTurn sample_;
   uint64_t last_loop_ns_ = 0;
   uint32_t previous_polled_ = 0;
   uint64_t control_in_loop_ns_ =

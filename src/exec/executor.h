@@ -10,6 +10,8 @@
 //   begin_chain(ctx)               instrumented runs only: before the functions of a chain
 //   before_run(ctx, node, batch), on_run(ctx, node, batch)
 //                                  instrumented runs only: around a module's function
+//   charge_firing(ctx, n)          a buffer releases n packets: what that costs in virtual time
+//   on_fire(ctx, cause)            instrumented runs only: before the chain that a release runs
 //   on_hold(ctx, node, pkts, n)    instrumented runs only: packets stay in a buffer
 //   free(ctx, h)                   end of a dropped packet
 // Owner: one worker. Nothing here throws, allocates, locks or logs after construction.
@@ -78,6 +80,9 @@ class Executor {
   void set_sampling(bool is_on) { is_sampling_ = is_on; }
   // Takes the costs that sampled runs measured into the estimate of when the clock is due.
   void refresh_work_estimates(double ns_per_cycle);
+  // The same for one node whose own costs are known; last node first, since a chain's head carries
+  // the sum.
+  void set_work_estimate(Node& node, double per_batch_ns, double per_pkt_ns);
 
   // Fires every buffer whose age limit has passed, earliest deadline first. One comparison when
   // none has.

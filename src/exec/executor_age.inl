@@ -235,7 +235,6 @@ void Executor<Traits, Order>::adopt_held(Node& node, Queue& old_queue) {
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::refresh_work_estimates(double ns_per_cycle) {
   constexpr uint64_t kLeastSamples = 16;
-  constexpr double kMost = 65535;
   for (size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
     const CostSamples& c = node.cost;
@@ -250,15 +249,21 @@ void Executor<Traits, Order>::refresh_work_estimates(double ns_per_cycle) {
       slope = std::max(0.0, (n * static_cast<double>(c.cycles_pkts) - x * y) / spread);
       base = std::max(0.0, (y - slope * x) / n);
     }
-    double per_batch_ns = base * ns_per_cycle;
-    double per_pkt_16ths = 16 * slope * ns_per_cycle;
-    if (node.after == After::kDirect) {
-      per_batch_ns += node.next->queue->work_per_batch_ns;
-      per_pkt_16ths += node.next->queue->work_per_pkt_16ths_ns;
-    }
-    node.queue->work_per_batch_ns = static_cast<uint16_t>(std::min(per_batch_ns, kMost));
-    node.queue->work_per_pkt_16ths_ns = static_cast<uint16_t>(std::min(per_pkt_16ths, kMost));
+    set_work_estimate(node, base * ns_per_cycle, slope * ns_per_cycle);
   }
+}
+
+template <class Traits, RunOrder Order>
+void Executor<Traits, Order>::set_work_estimate(Node& node, double per_batch_ns,
+                                                double per_pkt_ns) {
+  constexpr double kMost = 65535;
+  double per_pkt_16ths = 16 * per_pkt_ns;
+  if (node.after == After::kDirect) {
+    per_batch_ns += node.next->queue->work_per_batch_ns;
+    per_pkt_16ths += node.next->queue->work_per_pkt_16ths_ns;
+  }
+  node.queue->work_per_batch_ns = static_cast<uint16_t>(std::min(per_batch_ns, kMost));
+  node.queue->work_per_pkt_16ths_ns = static_cast<uint16_t>(std::min(per_pkt_16ths, kMost));
 }
 
 template <class Traits, RunOrder Order>

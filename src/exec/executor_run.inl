@@ -253,6 +253,8 @@ void Executor<Traits, Order>::fire(Node& node, uint32_t n_pkts, uint32_t offset_
   count.pkts += n_pkts;
   count.wait_ns += ctx_.now_ns - queue.since_ns;
   ++firings_;
+  Traits::charge_firing(ctx_, n_pkts);
+  if constexpr (kInstrumented) Traits::on_fire(ctx_, cause);
   run_chain<kInstrumented>(queue, queue.pkts + offset_pkts, n_pkts, queue.entry_bound_ns);
 }
 

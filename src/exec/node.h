@@ -16,6 +16,8 @@ namespace batchplane::exec {
 // Why a buffer released packets.
 enum class Cause : uint8_t { kFull, kAge, kIdle, kChange };
 inline constexpr uint32_t kCauses = 4;
+// Instead of a cause: no buffer released it.
+inline constexpr uint8_t kNoCause = kCauses;
 inline constexpr const char* kCauseNames[kCauses] = {"full", "age", "idle", "change"};
 
 struct CauseCount {

@@ -109,6 +109,7 @@ const Register<Cost> kCost{{
     .notes =
         "Calibrated when first used; times below about 10 ns cannot be kept. Live command: set "
         "{cost_per_batch_ns, cost_per_pkt_ns}.",
+    .is_passive = true,
 }};
 
 }  // namespace

@@ -45,7 +45,7 @@ KernelTapConfig config_of(const Args& args) {
 class LocalTap final : public Module {
  public:
   explicit LocalTap(const Args& args) : config_(config_of(args)) {
-    if (args.env().is_check) return;
+    if (args.env().is_check || args.env().is_offline) return;
     try {
       tap_ = KernelTap::open(config_);
     } catch (const ConfigError& error) {

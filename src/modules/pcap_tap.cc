@@ -161,6 +161,7 @@ const Register<PcapTap> kPcapTap{{
     .notes =
         "Never slows or loses traffic: copies that find no room count as missed_pkts. The file is "
         "made when the first packet comes. Live commands: set {is_on, sample_one_in}, flush.",
+    .is_passive = true,
 }};
 
 }  // namespace

@@ -91,6 +91,10 @@ class Split final : public Module {
     return show();
   }
 
+  [[nodiscard]] std::vector<double> blind_weights() const override {
+    return mode_ == Mode::kHash ? std::vector<double>{} : weights_;
+  }
+
   [[nodiscard]] Value show() const override {
     return has_weights() ? Dict{{"gates", n_gates_}, {"weights", weight_list()}}
                          : Dict{{"gates", n_gates_}};

@@ -67,32 +67,6 @@ int hex_digit(char c) {
   return -1;
 }
 
-std::vector<uint8_t> parse_hex(const std::string& text, const std::string& where) {
-  std::vector<uint8_t> bytes;
-  int high = -1;
-  for (const char c : text) {
-    if (c == ' ' || c == ':' || c == '\n') continue;
-    const int digit = hex_digit(c);
-    if (digit < 0) {
-      refuse(std::string("'") + c + "' is no hexadecimal digit", where + ".raw_hex",
-             "use 0-9, a-f");
-    }
-    if (high < 0) {
-      high = digit;
-    } else {
-      bytes.push_back(static_cast<uint8_t>(high << 4 | digit));
-      high = -1;
-    }
-  }
-  if (high >= 0) refuse("an odd number of digits", where + ".raw_hex", "two digits a byte");
-  if (bytes.size() < net::kEthBytes || bytes.size() > kMaxWireBytes - kFcsBytes) {
-    refuse("a frame of " + std::to_string(bytes.size()) + " bytes", where + ".raw_hex",
-           "14 bytes of Ethernet header at least, " + std::to_string(kMaxWireBytes - kFcsBytes) +
-               " at most");
-  }
-  return bytes;
-}
-
 FlowSpec parse_base(const Args& flow, const Args& all) {
   FlowSpec spec;
   spec.weight = flow.number("weight");
@@ -104,7 +78,9 @@ FlowSpec parse_base(const Args& flow, const Args& all) {
   spec.proto = flow.string("protocol") == "tcp" ? net::kProtoTcp : net::kProtoUdp;
   spec.has_l4_checksum = flow.flag("l4_checksum");
   spec.vlan = static_cast<int>(flow.integer("vlan"));
-  if (!flow.string("raw_hex").empty()) spec.raw = parse_hex(flow.string("raw_hex"), flow.where());
+  if (!flow.string("raw_hex").empty()) {
+    spec.raw = parse_frame_hex(flow.string("raw_hex"), flow.where() + ".raw_hex");
+  }
   return spec;
 }
 
@@ -130,6 +106,31 @@ void append_flows(const Args& flow, const Args& all, std::vector<FlowSpec>& flow
 }
 
 }  // namespace
+
+std::vector<uint8_t> parse_frame_hex(const std::string& text, const std::string& where) {
+  std::vector<uint8_t> bytes;
+  int high = -1;
+  for (const char c : text) {
+    if (c == ' ' || c == ':' || c == '\n') continue;
+    const int digit = hex_digit(c);
+    if (digit < 0) {
+      refuse(std::string("'") + c + "' is no hexadecimal digit", where, "use 0-9, a-f");
+    }
+    if (high < 0) {
+      high = digit;
+    } else {
+      bytes.push_back(static_cast<uint8_t>(high << 4 | digit));
+      high = -1;
+    }
+  }
+  if (high >= 0) refuse("an odd number of digits", where, "two digits a byte");
+  if (bytes.size() < net::kEthBytes || bytes.size() > kMaxWireBytes - kFcsBytes) {
+    refuse("a frame of " + std::to_string(bytes.size()) + " bytes", where,
+           "14 bytes of Ethernet header at least, " + std::to_string(kMaxWireBytes - kFcsBytes) +
+               " at most");
+  }
+  return bytes;
+}
 
 std::vector<FlowSpec> parse_flows(const Args& args) {
   std::vector<FlowSpec> flows;

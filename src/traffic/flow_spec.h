@@ -50,6 +50,10 @@ std::vector<ParamSpec> with_traffic_params(std::vector<ParamSpec> own);
 // The flows of `args` (declared by with_traffic_params), `count` expanded. Throws ConfigError.
 std::vector<FlowSpec> parse_flows(const Args& args);
 
+// A frame (without its checksum) as hexadecimal digits; blanks and colons between them do not
+// count. Throws ConfigError that names `where`.
+std::vector<uint8_t> parse_frame_hex(const std::string& text, const std::string& where);
+
 // Most common mix in benchmarks: frames of 64, 594 and 1518 bytes, 7 : 4 : 1.
 std::vector<SizeShare> imix_sizes();
 

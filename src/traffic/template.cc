@@ -12,7 +12,6 @@ namespace {
 
 constexpr uint32_t kUdpBytes = 8;
 constexpr uint32_t kTcpBytes = 20;
-constexpr uint32_t kMaxTurns = 1U << 22;
 
 uint32_t write_ethernet(const FlowSpec& flow, uint8_t* p) {
   std::copy(flow.dst_mac.begin(), flow.dst_mac.end(), p);
@@ -67,31 +66,6 @@ void write_l4(const FlowSpec& flow, uint8_t* l4, uint32_t l4_bytes) {
 
 uint64_t round_up_64(uint64_t n) { return (n + 63) & ~63ULL; }
 
-// Small whole numbers in proportion to `weights`; exact when such exist, else rounded.
-std::vector<uint32_t> whole_weights(const std::vector<double>& weights) {
-  const double least = *std::ranges::min_element(
-      weights, {}, [](double w) { return w > 0 ? w : std::numeric_limits<double>::infinity(); });
-  std::vector<uint32_t> whole(weights.size());
-  for (uint32_t factor = 1; factor <= 1000; ++factor) {
-    uint64_t total = 0;
-    bool is_exact = true;
-    for (size_t i = 0; i < weights.size() && is_exact; ++i) {
-      const double scaled = weights[i] / least * factor;
-      whole[i] = static_cast<uint32_t>(std::min(std::round(scaled), 1e9));
-      is_exact = std::abs(scaled - whole[i]) < 1e-6;
-      total += whole[i];
-    }
-    if (is_exact && total <= kMaxTurns) return whole;
-  }
-  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-  const double turns = std::min<double>(kMaxTurns, 1024.0 * static_cast<double>(weights.size()));
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const auto rounded = static_cast<uint32_t>(std::round(weights[i] / sum * turns));
-    whole[i] = weights[i] > 0 ? std::max(1U, rounded) : 0;
-  }
-  return whole;
-}
-
 }  // namespace
 
 Order parse_order(const std::string& name) {
@@ -109,7 +83,7 @@ std::vector<uint8_t> build_frame(const FlowSpec& flow, uint32_t wire_bytes) {
 }
 
 TemplateSet::TemplateSet(const std::vector<FlowSpec>& flows, Order order, uint64_t seed)
-    : order_(order), rng_(seed) {
+    : turns_(order, seed) {
   uint64_t arena_bytes = 0;
   for (const FlowSpec& flow : flows) {
     for (const SizeShare& size : flow.sizes) {
@@ -150,50 +124,8 @@ void TemplateSet::set_weights(const std::vector<double>& flow_weights) {
   }
   // Flows with a rate of their own are not drawn from here; with nothing else any order does.
   if (std::accumulate(weights.begin(), weights.end(), 0.0) <= 0) weights = size_share_;
-  if (order_ == Order::kRoundRobin) {
-    make_turns(weights);
-  } else {
-    make_columns(weights);
-  }
+  turns_.set_weights(weights);
   weights_ = std::move(weights);
-}
-
-// Each frame's turns lie evenly over the cycle; equal weights give 0, 1, 2, ...
-void TemplateSet::make_turns(const std::vector<double>& weights) {
-  const std::vector<uint32_t> whole = whole_weights(weights);
-  std::vector<std::pair<double, uint32_t>> positions;
-  for (uint32_t i = 0; i < whole.size(); ++i) {
-    for (uint32_t k = 0; k < whole[i]; ++k) positions.emplace_back((k + 0.5) / whole[i], i);
-  }
-  std::ranges::sort(positions);
-  turns_.clear();
-  for (const auto& [position, frame] : positions) turns_.push_back(frame);
-  turn_ = 0;
-}
-
-void TemplateSet::make_columns(const std::vector<double>& weights) {
-  const double mean =
-      std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
-  std::vector<double> level(weights.size());
-  std::vector<uint32_t> small;
-  std::vector<uint32_t> large;
-  for (uint32_t i = 0; i < weights.size(); ++i) {
-    level[i] = weights[i] / mean;
-    (level[i] < 1 ? small : large).push_back(i);
-  }
-  columns_.assign(weights.size(), {});
-  for (uint32_t i = 0; i < weights.size(); ++i) columns_[i] = {0xffffffffU, i};
-  while (!small.empty() && !large.empty()) {
-    const uint32_t poor = small.back();
-    const uint32_t rich = large.back();
-    small.pop_back();
-    columns_[poor] = {static_cast<uint32_t>(level[poor] * 4294967295.0), rich};
-    level[rich] -= 1 - level[poor];
-    if (level[rich] < 1) {
-      large.pop_back();
-      small.push_back(rich);
-    }
-  }
 }
 
 double TemplateSet::mean_len_bytes() const {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "base/rng.h"
 #include "core/packet.h"
+#include "exec/turns.h"
 #include "traffic/flow_spec.h"
 
 namespace batchplane::traffic {
@@ -18,7 +18,7 @@ namespace batchplane::traffic {
 // The bytes of one packet of `flow` with `wire_bytes` on the wire (checksum not included in them).
 std::vector<uint8_t> build_frame(const FlowSpec& flow, uint32_t wire_bytes);
 
-enum class Order : uint8_t { kRoundRobin, kRandom };
+using exec::Order;
 [[nodiscard]] Order parse_order(const std::string& name);
 
 // Frames may be read, and packet buffers written, up to the next multiple of this (heap memory
@@ -63,27 +63,11 @@ class TemplateSet {
   // Throws ConfigError when the frames would need more than kMaxArenaBytes.
   TemplateSet(const std::vector<FlowSpec>& flows, Order order, uint64_t seed);
 
-  // use(i, frame) for each of the next n frames. The state lives in locals meanwhile: stores of
-  // packet bytes may alias every member, and would force a reload each time.
+  // use(i, frame) for each of the next n frames.
   template <class Use>
   void each_next(uint32_t n, Use&& use) {
     const Frame* const frames = frames_.data();
-    if (order_ == Order::kRoundRobin) {
-      const uint32_t* const turns = turns_.data();
-      const size_t n_turns = turns_.size();
-      size_t turn = turn_;
-      for (uint32_t i = 0; i < n; ++i) {
-        use(i, frames[turns[turn]]);
-        turn = turn + 1 == n_turns ? 0 : turn + 1;
-      }
-      turn_ = turn;
-      return;
-    }
-    Rng rng = rng_;
-    const Column* const columns = columns_.data();
-    const size_t n_columns = columns_.size();
-    for (uint32_t i = 0; i < n; ++i) use(i, frames[draw(rng, columns, n_columns)]);
-    rng_ = rng;
+    turns_.each_next(n, [&](uint32_t i, uint32_t frame) { use(i, frames[frame]); });
   }
   // New weights by flow, order and sizes kept; allocates.
   void set_weights(const std::vector<double>& flow_weights);
@@ -98,29 +82,12 @@ class TemplateSet {
   struct FreeArena {
     void operator()(uint8_t* p) const { ::operator delete[](p, std::align_val_t{64}); }
   };
-  // Alias method: one draw picks a column by its high part and a side of it by its low part.
-  struct Column {
-    uint32_t threshold;  // of 2^32
-    uint32_t other;
-  };
 
-  static uint32_t draw(Rng& rng, const Column* columns, size_t n_columns) {
-    const uint64_t product = (rng.next() >> 32) * n_columns;
-    const auto i = static_cast<uint32_t>(product >> 32);
-    return static_cast<uint32_t>(product) < columns[i].threshold ? i : columns[i].other;
-  }
-  void make_turns(const std::vector<double>& weights);
-  void make_columns(const std::vector<double>& weights);
-
-  Order order_;
-  Rng rng_;
+  exec::Turns turns_;
   std::unique_ptr<uint8_t[], FreeArena> arena_;
   std::vector<Frame> frames_;
   std::vector<double> size_share_;  // of each frame within its flow
   std::vector<double> weights_;     // of each frame
-  std::vector<uint32_t> turns_;
-  size_t turn_ = 0;
-  std::vector<Column> columns_;
   uint32_t max_len_bytes_ = 0;
 };
 

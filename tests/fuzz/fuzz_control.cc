@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "app/config_json.h"
+#include "spec/config_json.h"
 #include "app/environment_build.h"
 #include "app/json_value.h"
 #include "app/memory_plan.h"
@@ -41,7 +41,7 @@ class Daemon {
  public:
   Daemon() {
     std::vector<ConfigError> errors;
-    PipelineSpec spec = app::spec_from_value(app::parse_json(kPipeline, "fuzz"), errors);
+    PipelineSpec spec = spec_from_value(app::parse_json(kPipeline, "fuzz"), errors);
     spec.workers = {{"w0", -1}};
     auto quiescence = std::make_shared<Quiescence>();
     auto env = app::build_environment(spec, app::PortsAre::kReal, {}, errors);

@@ -2,7 +2,7 @@
 // fuzz_pipeline.cc - text as a pipeline file: it is refused with a reason, or means what it says.
 #include <string_view>
 
-#include "app/config_json.h"
+#include "spec/config_json.h"
 #include "app/json_value.h"
 #include "app/messages.h"
 #include "app/runtime.h"
@@ -26,18 +26,18 @@ int fuzz_pipeline(const uint8_t* data, size_t size) {
   std::vector<ConfigError> errors;
   PipelineSpec spec;
   const auto thrown =
-      app::errors_of([&] { spec = app::spec_from_value(app::parse_json(text, "fuzz"), errors); });
+      app::errors_of([&] { spec = spec_from_value(app::parse_json(text, "fuzz"), errors); });
   errors.insert(errors.end(), thrown.begin(), thrown.end());
   require_message(errors, spec);
   if (!errors.empty()) return 0;
   // What was read is written and read again as the same.
-  const Value written = app::spec_to_value(spec);
+  const Value written = spec_to_value(spec);
   std::vector<ConfigError> again;
   const PipelineSpec copy =
-      app::spec_from_value(app::parse_json(app::to_json(written), "fuzz"), again);
+      spec_from_value(app::parse_json(app::to_json(written), "fuzz"), again);
   require_message(again, copy);
   require(again.empty(), "what was written cannot be read");
-  require(app::to_json(app::spec_to_value(copy)) == app::to_json(written),
+  require(app::to_json(spec_to_value(copy)) == app::to_json(written),
           "written and read differ");
   (void)app::check_pipeline(spec, nullptr, nullptr, errors);
   require_message(errors, spec);

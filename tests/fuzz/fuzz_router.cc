@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "app/config_json.h"
+#include "spec/config_json.h"
 #include "app/json_value.h"
 #include "core/engine.h"
 #include "frames.h"
@@ -94,7 +94,7 @@ class Router {
  public:
   Router() {
     std::vector<ConfigError> errors;
-    PipelineSpec spec = app::spec_from_value(app::parse_json(kPipeline, "fuzz"), errors);
+    PipelineSpec spec = spec_from_value(app::parse_json(kPipeline, "fuzz"), errors);
     if (!errors.empty()) fail(errors.front().line());
     spec.workers = {{"w0", -1}};
     auto env = std::make_unique<Environment>();

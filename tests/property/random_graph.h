@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "core/pipeline_spec.h"
+#include "spec/pipeline_spec.h"
 
 namespace batchplane::property {
 

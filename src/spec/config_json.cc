@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // config_json.cc - reads each section of a pipeline.
-#include "app/config_json.h"
+#include "spec/config_json.h"
 
 #include <set>
 
-#include "app/field_reader.h"
-#include "core/args.h"
+#include "base/nearest_word.h"
 #include "exec/batch.h"
+#include "spec/field_reader.h"
 
-namespace batchplane::app {
+namespace batchplane {
 namespace {
 
 constexpr uint64_t kMostNs = 1'000'000'000'000'000;  // eleven days
@@ -223,4 +223,4 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
   return spec;
 }
 
-}  // namespace batchplane::app
+}  // namespace batchplane

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // path_automaton_test.cc - which states reach a node, what gates do to them, and which flow ends
 // where.
-#include "core/path_automaton.h"
+#include "exec/path_automaton.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "core/graph.h"
 
-namespace batchplane {
+namespace batchplane::exec {
 namespace {
 
 using Flow = PathAutomaton::Flow;
@@ -171,4 +171,4 @@ TEST_F(PathOps, AStaticEndKnowsItsFlow) {
 }
 
 }  // namespace
-}  // namespace batchplane
+}  // namespace batchplane::exec

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // field_reader.cc - typed fields with defaults and ranges, unknown keys with the nearest known one.
-#include "app/field_reader.h"
+#include "spec/field_reader.h"
 
 #include <algorithm>
 
-#include "core/args.h"
+#include "base/nearest_word.h"
 
-namespace batchplane::app {
+namespace batchplane {
 namespace {
 const Value kNothing;
 }
@@ -134,4 +134,4 @@ void FieldReader::finish() {
   }
 }
 
-}  // namespace batchplane::app
+}  // namespace batchplane

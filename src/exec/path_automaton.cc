@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/path_automaton.h"
+#include "exec/path_automaton.h"
 
 #include <deque>
 #include <utility>
 
 #include "base/error.h"
 
-namespace batchplane {
+namespace batchplane::exec {
 
 PathAutomaton::PathAutomaton(uint32_t n_nodes, const std::vector<PathEdge>& edges,
                              const std::vector<uint32_t>& entries, const std::vector<Flow>& flows)
@@ -79,4 +79,4 @@ std::vector<std::pair<uint32_t, uint32_t>> PathAutomaton::indistinct() const {
   return pairs;
 }
 
-}  // namespace batchplane
+}  // namespace batchplane::exec

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace batchplane {
+namespace batchplane::exec {
 
 struct PathEdge {
   uint32_t from;
@@ -60,4 +60,4 @@ class PathAutomaton {
   std::map<std::tuple<uint32_t, uint32_t, State>, State> next_;
 };
 
-}  // namespace batchplane
+}  // namespace batchplane::exec

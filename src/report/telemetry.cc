@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // telemetry.cc - workers, modules, buffers and drops as plain values.
-#include "app/telemetry.h"
+#include "report/telemetry.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace batchplane::app {
+namespace batchplane::report {
 namespace {
+
+using exec::Balance;
+using exec::ModuleSnapshot;
+using exec::WorkerSnapshot;
+using exec::WorkerStats;
 
 // Spread of the sampled batch sizes, relative to their mean, from which on both costs are told.
 constexpr double kLeastSpread = 0.05;
@@ -110,8 +115,7 @@ Value balance_value(const Balance& balance) {
       {"is_exact", balance.is_exact()}};
 }
 
-Value runtime_value(const Snapshot& snapshot) {
-  const double cycles_per_ns = TscClock::instance().cycles_per_ns();
+Value runtime_value(const Snapshot& snapshot, double cycles_per_ns) {
   List workers;
   for (const WorkerSnapshot& worker : snapshot.workers) workers.push_back(worker_value(worker));
   List modules;
@@ -133,8 +137,7 @@ Value buffers_value(const Snapshot& snapshot, uint32_t worst_firings_per_run) {
   return Dict{{"buffers", std::move(buffers)}, {"worst_firings_per_run", worst_firings_per_run}};
 }
 
-Value drops_value(const Snapshot& snapshot) {
-  const std::vector<DropReasonInfo>& reasons = drop_reasons();
+Value drops_value(const Snapshot& snapshot, const std::vector<exec::DropReasonInfo>& reasons) {
   List drops;
   const auto add = [&](const std::string& module, size_t r, uint64_t pkts, uint64_t handed_on) {
     if (pkts + handed_on == 0) return;
@@ -157,4 +160,4 @@ Value drops_value(const Snapshot& snapshot) {
   return drops;
 }
 
-}  // namespace batchplane::app
+}  // namespace batchplane::report

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/telemetry.h"
+#include "report/telemetry.h"
 
-namespace batchplane::app {
+namespace batchplane::report {
 namespace {
 
 struct Percentile {
@@ -16,7 +16,7 @@ struct Percentile {
 constexpr Percentile kPercentiles[] = {
     {"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}};
 
-Value flow_value(const FlowSnapshot& flow, const std::vector<std::string>& path) {
+Value flow_value(const exec::FlowSnapshot& flow, const std::vector<std::string>& path) {
   Dict percentiles;
   for (const auto& [name, p] : kPercentiles) {
     const auto delay = percentile_ns(flow.fine_buckets, p, flow.total.delay_max_ns);
@@ -37,27 +37,15 @@ Value flow_value(const FlowSnapshot& flow, const std::vector<std::string>& path)
       {"slo_buckets", List(std::begin(flow.total.slo_buckets), std::end(flow.total.slo_buckets))}};
 }
 
-std::string gate_text(const Instance& from, uint32_t gate) {
-  if (gate == kDropGate) return "drop";
-  const ModuleInfo& info = *from.info;
-  for (uint32_t i = 0; i < info.gate_names.size(); ++i) {
-    if (info.gate_number(i) == gate) return info.gate_names[i];
-  }
-  return std::to_string(gate);
-}
-
 // Edges are not counted one by one; what flowed is known where an end has no other edge.
-Value edge_pkts(const Snapshot& snapshot, const Graph& graph, const LinkedEdge& edge) {
-  const auto n_into = std::ranges::count(graph.edges, edge.to, &LinkedEdge::to);
+Value edge_pkts(const Snapshot& snapshot, const GraphFacts& facts, const GraphFacts::Edge& edge) {
+  const auto n_into = std::ranges::count(facts.edges, edge.to, &GraphFacts::Edge::to);
   if (n_into == 1) {
-    const ModuleSnapshot& to = snapshot.modules[edge.to];
+    const exec::ModuleSnapshot& to = snapshot.modules[edge.to];
     return to.pkts + to.held_pkts;
   }
-  const auto n_out = std::ranges::count(graph.edges, edge.from, &LinkedEdge::from);
-  const Shape shape = graph.instances[edge.from].info->shape;
-  if (n_out == 1 && edge.gate != kDropGate && shape == Shape::kInput) {
-    return snapshot.modules[edge.from].pkts;
-  }
+  const auto n_out = std::ranges::count(facts.edges, edge.from, &GraphFacts::Edge::from);
+  if (n_out == 1 && !edge.is_drop && edge.leaves_input) return snapshot.modules[edge.from].pkts;
   return {};
 }
 
@@ -79,19 +67,18 @@ std::optional<uint64_t> percentile_ns(const std::vector<uint64_t>& fine_buckets,
   return delay_max_ns;
 }
 
-Value flows_value(const Snapshot& snapshot, const Graph& graph) {
+Value flows_value(const Snapshot& snapshot, const std::vector<std::vector<std::string>>& paths) {
   List flows;
   for (size_t f = 0; f < snapshot.flows.size(); ++f) {
-    const bool is_declared = f < graph.flow_paths.size();
-    flows.push_back(flow_value(snapshot.flows[f],
-                               is_declared ? graph.flow_paths[f] : std::vector<std::string>{}));
+    flows.push_back(
+        flow_value(snapshot.flows[f], f < paths.size() ? paths[f] : std::vector<std::string>{}));
   }
   return flows;
 }
 
-Value graph_value(const Snapshot& snapshot, const Graph& graph) {
+Value graph_value(const Snapshot& snapshot, const GraphFacts& facts) {
   List nodes;
-  for (const ModuleSnapshot& module : snapshot.modules) {
+  for (const exec::ModuleSnapshot& module : snapshot.modules) {
     nodes.emplace_back(Dict{{"name", module.name},
                             {"kind", module.kind},
                             {"worker", module.worker},
@@ -99,14 +86,13 @@ Value graph_value(const Snapshot& snapshot, const Graph& graph) {
                             {"pkts", module.pkts}});
   }
   List edges;
-  for (const LinkedEdge& edge : graph.edges) {
-    const Instance& from = graph.instances[edge.from];
-    edges.emplace_back(Dict{{"from", from.name},
-                            {"gate", gate_text(from, edge.gate)},
-                            {"to", graph.instances[edge.to].name},
-                            {"pkts", edge_pkts(snapshot, graph, edge)}});
+  for (const GraphFacts::Edge& edge : facts.edges) {
+    edges.emplace_back(Dict{{"from", snapshot.modules[edge.from].name},
+                            {"gate", edge.gate},
+                            {"to", snapshot.modules[edge.to].name},
+                            {"pkts", edge_pkts(snapshot, facts, edge)}});
   }
   return Dict{{"nodes", std::move(nodes)}, {"edges", std::move(edges)}};
 }
 
-}  // namespace batchplane::app
+}  // namespace batchplane::report

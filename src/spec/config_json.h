@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/value.h"
-#include "core/pipeline_spec.h"
+#include "spec/pipeline_spec.h"
 
-namespace batchplane::app {
+namespace batchplane {
 
 inline constexpr int64_t kPipelineVersion = 1;
 
@@ -20,4 +20,4 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
 // What spec_from_value reads back as the same spec.
 Value spec_to_value(const PipelineSpec& spec);
 
-}  // namespace batchplane::app
+}  // namespace batchplane

@@ -2,15 +2,40 @@
 // snapshot.h - what an engine tells about itself at one moment: plain data, cumulative since start.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "core/worker.h"
 #include "exec/flow_meter.h"
 #include "exec/node.h"
 
-namespace batchplane {
+namespace batchplane::exec {
+
+// A hole in the worker's time that its own work does not explain.
+struct LoopGap {
+  uint64_t at_ns = 0;
+  uint64_t length_ns = 0;
+};
+
+// One writer, the worker. Times by regime add up to the time between first and last loop.
+struct WorkerStats {
+  uint64_t loops = 0;
+  uint64_t busy_ns = 0;     // loops that ran a batch
+  uint64_t idle_ns = 0;     // loops that found no input
+  uint64_t control_ns = 0;  // commands
+  uint64_t gap_ns = 0;      // unexplained part of the above
+  uint64_t gaps = 0;
+  uint64_t gap_max_ns = 0;
+  std::array<LoopGap, 64> recent_gaps = {};
+};
+
+// Why a packet ended, by the index that drop counters use.
+struct DropReasonInfo {
+  std::string name;
+  std::string meaning;
+  std::string remedy;
+};
 
 struct ModuleSnapshot {
   std::string name;
@@ -26,8 +51,8 @@ struct ModuleSnapshot {
   uint64_t arrived_batches = 0;
   uint64_t arrived_pkts = 0;
   uint64_t late_releases = 0;
-  exec::CauseCount causes[exec::kCauses];
-  exec::CostSamples cost;
+  CauseCount causes[kCauses];
+  CostSamples cost;
   std::vector<uint64_t> drops;      // by reason index: ended here
   std::vector<uint64_t> handed_on;  // by reason index: taken on by the drop gate
 };
@@ -45,8 +70,8 @@ struct WorkerSnapshot {
 struct FlowSnapshot {
   std::string name;
   uint64_t delay_slo_ns = 0;
-  exec::FlowEpoch total;               // since start
-  exec::FlowEpoch epoch;               // since the snapshot before
+  FlowEpoch total;                     // since start
+  FlowEpoch epoch;                     // since the snapshot before
   std::vector<uint64_t> fine_buckets;  // since start; empty unless asked for
 };
 
@@ -75,4 +100,4 @@ struct Snapshot {
   std::vector<uint64_t> other_drops;
 };
 
-}  // namespace batchplane
+}  // namespace batchplane::exec

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // config_save.cc - writes a pipeline as canonical JSON.
-#include "app/config_json.h"
+#include "spec/config_json.h"
 
 #include <charconv>
 
-namespace batchplane::app {
+namespace batchplane {
 namespace {
 
 Value core_value(int core) { return core < 0 ? Value() : Value(core); }
@@ -98,4 +98,4 @@ Value spec_to_value(const PipelineSpec& spec) {
       {"source_map", std::move(source_map)}};
 }
 
-}  // namespace batchplane::app
+}  // namespace batchplane

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/value.h"
 
-namespace batchplane::app {
+namespace batchplane {
 
 using SourceMap = std::map<std::string, std::string>;
 
@@ -54,4 +54,4 @@ class FieldReader {
   std::vector<std::string> known_;
 };
 
-}  // namespace batchplane::app
+}  // namespace batchplane

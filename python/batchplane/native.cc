@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// native.cc - the simulator and the controllers for Python: `batchplane._native`.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/error.h"
+#include "native_values.h"
+#include "sim/simulation.h"
+
+namespace batchplane::native {
+namespace {
+
+slo::Settings settings_from(const Value& value) {
+  slo::Settings settings;
+  const std::pair<const char*, double*> numbers[] = {
+      {"percentile", &settings.percentile},
+      {"tolerance", &settings.tolerance},
+      {"push_ratio", &settings.push_ratio},
+      {"controllable_bound", &settings.controllable_bound},
+  };
+  for (const auto& [name, target] : numbers) {
+    if (value.has(name)) *target = value[name].as_double();
+  }
+  if (value.has("pull_pkts"))
+    settings.pull_pkts = static_cast<uint32_t>(value["pull_pkts"].as_int());
+  if (value.has("max_iterations")) {
+    settings.max_iterations = static_cast<uint32_t>(value["max_iterations"].as_int());
+  }
+  return settings;
+}
+
+// Owner: one Python object; the interpreter's lock is let go only inside run_until.
+class PySimulation {
+ public:
+  explicit PySimulation(nb::dict spec) : simulation_(sim::parse_spec(to_value(spec))) {}
+
+  [[nodiscard]] uint64_t now_ns() const { return simulation_.now_ns(); }
+  void run_until(uint64_t until_ns) {
+    const nb::gil_scoped_release unlocked;
+    simulation_.run_until(until_ns);
+  }
+  nb::object show(const std::string& what) { return to_python(simulation_.show(what)); }
+  [[nodiscard]] nb::dict model() const { return model_to_python(simulation_.model()); }
+
+  void set_controller(const std::string& name, nb::dict settings) {
+    const slo::Settings made = settings_from(to_value(settings));
+    controller_ = slo::make_controller(name, simulation_.model(), made);
+    simulation_.set_percentile(made.percentile);
+  }
+  std::pair<nb::dict, nb::dict> step() {
+    const exec::PeriodSnapshot period = simulation_.period();
+    exec::Decision decision;
+    if (controller_ != nullptr) decision = controller_->step(period);
+    simulation_.apply(decision);
+    return {period_to_python(period), decision_to_python(decision)};
+  }
+  nb::object explain() {
+    return to_python(controller_ == nullptr ? Value(Dict{}) : controller_->explain());
+  }
+  nb::dict period() { return period_to_python(simulation_.period()); }
+  void apply(nb::dict decision) { simulation_.apply(decision_from_python(decision)); }
+  void edit(nb::dict changes) { edit_value(to_value(changes)); }
+
+  void record(uint64_t packets, uint64_t firings) {
+    simulation_.recorder().limit(packets, firings);
+    simulation_.update_recording();
+  }
+  nb::dict recorded() { return records_to_python(simulation_.recorder()); }
+
+ private:
+  void edit_value(const Value& changes) {
+    if (changes.has("buffers")) edit_buffers(changes["buffers"]);
+    if (changes.has("slo_ns")) {
+      for (const auto& [flow, ns] : changes["slo_ns"].as_dict()) {
+        simulation_.set_slo(flow, static_cast<uint64_t>(ns.as_int()));
+      }
+    }
+    if (changes.has("costs")) {
+      for (const auto& [module, cost] : changes["costs"].as_dict()) edit_cost(module, cost);
+    }
+    if (changes.has("generators")) {
+      for (const auto& [name, fields] : changes["generators"].as_dict()) edit_source(name, fields);
+    }
+    if (changes.has("stall_ns")) {
+      for (const auto& [worker, ns] : changes["stall_ns"].as_dict()) edit_stall(worker, ns);
+    }
+    if (changes.has("idle")) simulation_.set_idle_hold(changes["idle"].as_string() == "hold");
+  }
+
+  void edit_buffers(const Value& buffers) {
+    exec::Decision decision;
+    for (const auto& [name, fields] : buffers.as_dict()) {
+      exec::BufferChange change;
+      change.module = simulation_.graph().at(name);
+      change.trigger_pkts = fields.has("trigger_pkts")
+                                ? static_cast<uint32_t>(fields["trigger_pkts"].as_int())
+                                : simulation_.trigger_pkts(change.module);
+      change.age_limit_ns = fields.has("age_limit_ns")
+                                ? static_cast<uint64_t>(fields["age_limit_ns"].as_int())
+                                : exec::kKeepAge;
+      decision.changes.push_back(change);
+    }
+    simulation_.apply(decision);
+  }
+
+  void edit_cost(const std::string& module, const Value& cost) {
+    sim::ModuleCosts costs;
+    costs.law.cost_per_batch_ns = cost["cost_per_batch_ns"].as_double();
+    costs.law.cost_per_pkt_ns = cost["cost_per_pkt_ns"].as_double();
+    if (cost.has("table_ns")) {
+      for (const Value& ns : cost["table_ns"].as_list()) costs.table_ns.push_back(ns.as_double());
+    }
+    simulation_.set_cost(module, costs);
+  }
+
+  void edit_source(const std::string& name, const Value& fields) {
+    sim::Source& source = simulation_.source(name);
+    const uint64_t now_ns = simulation_.now_ns();
+    if (fields.has("weights")) {
+      std::vector<double> weights;
+      for (const Value& weight : fields["weights"].as_list()) weights.push_back(weight.as_double());
+      source.set_weights(weights);
+    }
+    if (fields.has("rate_pps")) source.set_rate(fields["rate_pps"].as_double(), now_ns);
+    if (fields.has("flow_rate_pps")) {
+      for (const auto& [flow, rate] : fields["flow_rate_pps"].as_dict()) {
+        source.set_flow_rate(flow, rate.as_double(), now_ns);
+      }
+    }
+    if (fields.has("is_saturating"))
+      source.set_saturating(fields["is_saturating"].as_bool(), now_ns);
+    if (fields.has("is_on")) source.set_on(fields["is_on"].as_bool(), now_ns);
+  }
+
+  void edit_stall(const std::string& worker, const Value& ns) {
+    const std::vector<std::string>& names = simulation_.graph().worker_names;
+    for (uint32_t w = 0; w < names.size(); ++w) {
+      if (names[w] == worker) return simulation_.stall(w, static_cast<uint64_t>(ns.as_int()));
+    }
+    throw ConfigError("no worker '" + worker + "'", "stall_ns");
+  }
+
+  sim::Simulation simulation_;
+  std::unique_ptr<slo::Controller> controller_;
+};
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.doc() = "Batchplane's simulator and controllers";
+  nb::object config_error = nb::exception<ConfigError>(m, "ConfigError", PyExc_ValueError);
+  // args[0]: a list of (message, where, fix).
+  nb::register_exception_translator(
+      [](const std::exception_ptr& p, void* type) {
+        try {
+          std::rethrow_exception(p);
+        } catch (const ConfigError& error) {
+          nb::list all;
+          all.append(nb::make_tuple(std::string(error.what()), error.where(), error.fix()));
+          const nb::tuple args = nb::make_tuple(all);
+          PyErr_SetObject(static_cast<PyObject*>(type), args.ptr());
+        }
+      },
+      config_error.ptr());
+  m.def("controller_names", &slo::controller_names);
+  nb::class_<PySimulation>(m, "Simulation")
+      .def(nb::init<nb::dict>(), nb::arg("spec"))
+      .def_prop_ro("now_ns", &PySimulation::now_ns)
+      .def("run_until", &PySimulation::run_until, nb::arg("until_ns"))
+      .def("show", &PySimulation::show, nb::arg("what"))
+      .def("model", &PySimulation::model)
+      .def("set_controller", &PySimulation::set_controller, nb::arg("name"),
+           nb::arg("settings") = nb::dict())
+      .def("step", &PySimulation::step)
+      .def("explain", &PySimulation::explain)
+      .def("period", &PySimulation::period)
+      .def("apply", &PySimulation::apply, nb::arg("decision"))
+      .def("edit", &PySimulation::edit, nb::arg("changes"))
+      .def("record", &PySimulation::record, nb::arg("packets") = 0, nb::arg("firings") = 0)
+      .def("recorded", &PySimulation::recorded);
+}
+
+}  // namespace batchplane::native

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "native_values.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace batchplane::native {
+namespace {
+
+template <class T>
+nb::object column(std::vector<T> values) {
+  auto* const owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+}
+
+// One field of every row as a column.
+template <class T, class Row, class Get>
+nb::object field(const std::vector<Row>& rows, Get get) {
+  std::vector<T> values;
+  values.reserve(rows.size());
+  for (const Row& row : rows) values.push_back(static_cast<T>(get(row)));
+  return column(std::move(values));
+}
+
+uint64_t whole(nb::handle object) {
+  const auto number = nb::cast<double>(nb::float_(object));
+  if (!(number >= 0 && number <= 1.8e19))
+    throw nb::value_error("a count is negative or not finite");
+  return nb::isinstance<nb::int_>(object) ? nb::cast<uint64_t>(object)
+                                          : static_cast<uint64_t>(number);
+}
+
+template <class Row, class Set>
+void read_column(nb::handle section, const char* name, std::vector<Row>& rows, Set set) {
+  if (!nb::cast<nb::dict>(section).contains(name)) return;
+  size_t i = 0;
+  for (const nb::handle item : nb::iter(nb::cast<nb::dict>(section)[name])) {
+    if (i == rows.size()) rows.emplace_back();
+    set(rows[i++], item);
+  }
+}
+
+}  // namespace
+
+Value to_value(nb::handle object) {
+  if (object.is_none()) return {};
+  if (nb::isinstance<nb::bool_>(object)) return nb::cast<bool>(object);
+  if (nb::isinstance<nb::int_>(object)) return nb::cast<int64_t>(object);
+  if (nb::isinstance<nb::float_>(object)) return nb::cast<double>(object);
+  if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
+  if (nb::isinstance<nb::dict>(object)) {
+    Dict dict;
+    for (const auto& [key, value] : nb::cast<nb::dict>(object)) {
+      dict[nb::cast<std::string>(nb::str(key))] = to_value(value);
+    }
+    return dict;
+  }
+  // Scalars and arrays of numpy say what they are in plain objects.
+  if (nb::hasattr(object, "tolist")) return to_value(object.attr("tolist")());
+  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
+    List list;
+    for (const nb::handle item : object) list.push_back(to_value(item));
+    return list;
+  }
+  throw nb::type_error("expected None, a number, a string, a list or a dict");
+}
+
+nb::object to_python(const Value& value) {
+  if (value.is_null()) return nb::none();
+  if (value.is_bool()) return nb::bool_(value.as_bool());
+  if (value.is_int()) return nb::int_(value.as_int());
+  if (value.is_double()) return nb::float_(value.as_double());
+  if (value.is_string()) return nb::cast(value.as_string());
+  if (value.is_list()) {
+    nb::list list;
+    for (const Value& item : value.as_list()) list.append(to_python(item));
+    return list;
+  }
+  nb::dict dict;
+  for (const auto& [key, item] : value.as_dict()) dict[nb::cast(key)] = to_python(item);
+  return dict;
+}
+
+nb::dict model_to_python(const exec::ControlModel& model) {
+  nb::list modules;
+  for (const exec::ControlModule& module : model.modules) {
+    nb::dict made;
+    made["name"] = module.name;
+    made["task"] = module.task;
+    made["has_buffer"] = module.has_buffer;
+    made["is_controlled"] = module.is_controlled;
+    made["is_egress"] = module.is_egress;
+    modules.append(made);
+  }
+  nb::list edges;
+  for (const exec::ControlEdge& edge : model.edges) {
+    nb::dict made;
+    made["from"] = edge.from;
+    made["gate"] = edge.gate;
+    made["to"] = edge.to;
+    edges.append(made);
+  }
+  const auto numbers = [](const std::vector<uint32_t>& values) {
+    nb::list list;
+    for (const uint32_t value : values) list.append(value);
+    return list;
+  };
+  nb::list flows;
+  for (const exec::ControlFlow& flow : model.flows) {
+    nb::dict made;
+    made["name"] = flow.name;
+    made["path"] = numbers(flow.path);
+    flows.append(made);
+  }
+  nb::list tasks;
+  for (const exec::ControlTask& task : model.tasks) {
+    nb::dict made;
+    made["worker"] = task.worker;
+    made["inputs"] = numbers(task.inputs);
+    made["modules"] = numbers(task.modules);
+    tasks.append(made);
+  }
+  nb::dict out;
+  out["batch_limit_pkts"] = model.batch_limit_pkts;
+  out["modules"] = modules;
+  out["edges"] = edges;
+  out["flows"] = flows;
+  out["tasks"] = tasks;
+  return out;
+}
+
+// Fields in one place for both directions: name, type, how to reach it.
+#define BATCHPLANE_MODULE_FIELDS(X) \
+  X(batches, uint64_t)              \
+  X(pkts, uint64_t)                 \
+  X(arrived_batches, uint64_t)      \
+  X(arrived_pkts, uint64_t)         \
+  X(dropped_pkts, uint64_t)         \
+  X(late_releases, uint64_t)        \
+  X(trigger_pkts, uint32_t)         \
+  X(held_pkts, uint32_t)            \
+  X(age_limit_ns, uint64_t)
+#define BATCHPLANE_FLOW_FIELDS(X) \
+  X(slo_ns, uint64_t)             \
+  X(pkts, uint64_t)               \
+  X(late_pkts, uint64_t)          \
+  X(delay_sum_ns, uint64_t)       \
+  X(delay_max_ns, uint64_t)       \
+  X(delay_ns, uint64_t)
+#define BATCHPLANE_TASK_FIELDS(X) \
+  X(in_pkts, uint64_t)            \
+  X(runs, uint64_t)               \
+  X(idle_polls, uint64_t)         \
+  X(busy_ns, uint64_t)            \
+  X(idle_ns, uint64_t)            \
+  X(run_p99_ns, uint64_t)         \
+  X(run_max_ns, uint64_t)         \
+  X(firings, uint64_t)            \
+  X(worst_firings_per_run, uint32_t)
+
+nb::dict period_to_python(const exec::PeriodSnapshot& period) {
+  nb::dict modules;
+  nb::dict flows;
+  nb::dict tasks;
+#define X(name, type) \
+  modules[#name] = field<type>(period.modules, [](const auto& row) { return row.name; });
+  BATCHPLANE_MODULE_FIELDS(X)
+#undef X
+#define X(name, type) \
+  flows[#name] = field<type>(period.flows, [](const auto& row) { return row.name; });
+  BATCHPLANE_FLOW_FIELDS(X)
+#undef X
+#define X(name, type) \
+  tasks[#name] = field<type>(period.tasks, [](const auto& row) { return row.name; });
+  BATCHPLANE_TASK_FIELDS(X)
+#undef X
+  modules["cost_per_batch_ns"] =
+      field<double>(period.modules, [](const auto& row) { return row.cost.cost_per_batch_ns; });
+  modules["cost_per_pkt_ns"] =
+      field<double>(period.modules, [](const auto& row) { return row.cost.cost_per_pkt_ns; });
+  for (uint32_t c = 0; c < exec::kCauses; ++c) {
+    const std::string cause = exec::kCauseNames[c];
+    modules[nb::cast(cause + "_firings")] =
+        field<uint64_t>(period.modules, [c](const auto& row) { return row.causes[c].firings; });
+    modules[nb::cast(cause + "_pkts")] =
+        field<uint64_t>(period.modules, [c](const auto& row) { return row.causes[c].pkts; });
+    modules[nb::cast(cause + "_wait_ns")] =
+        field<uint64_t>(period.modules, [c](const auto& row) { return row.causes[c].wait_ns; });
+  }
+  nb::dict out;
+  out["now_ns"] = period.now_ns;
+  out["period_ns"] = period.period_ns;
+  out["modules"] = modules;
+  out["flows"] = flows;
+  out["tasks"] = tasks;
+  return out;
+}
+
+exec::PeriodSnapshot period_from_python(nb::handle object) {
+  const auto given = nb::cast<nb::dict>(object);
+  exec::PeriodSnapshot period;
+  period.now_ns = whole(given["now_ns"]);
+  period.period_ns = whole(given["period_ns"]);
+#define X(name, type)                                  \
+  read_column(given["modules"], #name, period.modules, \
+              [](auto& row, nb::handle v) { row.name = static_cast<type>(whole(v)); });
+  BATCHPLANE_MODULE_FIELDS(X)
+#undef X
+#define X(name, type)                              \
+  read_column(given["flows"], #name, period.flows, \
+              [](auto& row, nb::handle v) { row.name = static_cast<type>(whole(v)); });
+  BATCHPLANE_FLOW_FIELDS(X)
+#undef X
+#define X(name, type)                              \
+  read_column(given["tasks"], #name, period.tasks, \
+              [](auto& row, nb::handle v) { row.name = static_cast<type>(whole(v)); });
+  BATCHPLANE_TASK_FIELDS(X)
+#undef X
+  read_column(given["modules"], "cost_per_batch_ns", period.modules, [](auto& row, nb::handle v) {
+    row.cost.cost_per_batch_ns = nb::cast<double>(nb::float_(v));
+  });
+  read_column(given["modules"], "cost_per_pkt_ns", period.modules, [](auto& row, nb::handle v) {
+    row.cost.cost_per_pkt_ns = nb::cast<double>(nb::float_(v));
+  });
+  return period;
+}
+
+nb::dict decision_to_python(const exec::Decision& decision) {
+  nb::list changes;
+  for (const exec::BufferChange& change : decision.changes) {
+    nb::dict made;
+    made["module"] = change.module;
+    made["trigger_pkts"] = change.trigger_pkts;
+    if (change.age_limit_ns != exec::kKeepAge) made["age_limit_ns"] = change.age_limit_ns;
+    made["reason"] = change.reason;
+    changes.append(made);
+  }
+  nb::list flows;
+  for (const exec::FlowVerdict& flow : decision.flows) {
+    nb::dict made;
+    made["state"] = exec::kFlowStateNames[static_cast<uint32_t>(flow.state)];
+    made["turnaround_ns"] = flow.turnaround_ns;
+    made["fill_ns"] = flow.fill_ns;
+    made["service_ns"] = flow.service_ns;
+    made["slack_ns"] = flow.slack_ns;
+    made["multiplier_pps_per_us"] = flow.multiplier_pps_per_us;
+    made["hint"] = flow.hint;
+    flows.append(made);
+  }
+  nb::dict out;
+  out["changes"] = changes;
+  out["flows"] = flows;
+  out["predicted_load"] = decision.predicted_load;
+  out["predicted_pps"] = decision.predicted_pps;
+  return out;
+}
+
+exec::Decision decision_from_python(nb::handle object) {
+  exec::Decision decision;
+  const auto given = nb::cast<nb::dict>(object);
+  if (!given.contains("changes")) return decision;
+  for (const nb::handle item : nb::iter(given["changes"])) {
+    const auto change = nb::cast<nb::dict>(item);
+    exec::BufferChange made;
+    made.module = static_cast<uint32_t>(whole(change["module"]));
+    made.trigger_pkts = static_cast<uint32_t>(whole(change["trigger_pkts"]));
+    made.age_limit_ns = exec::kKeepAge;
+    if (change.contains("age_limit_ns") && !change["age_limit_ns"].is_none()) {
+      made.age_limit_ns = whole(change["age_limit_ns"]);
+    }
+    made.reason = "python";
+    decision.changes.push_back(made);
+  }
+  return decision;
+}
+
+nb::dict records_to_python(const sim::Recorder& recorder) {
+  std::vector<uint64_t> fill(recorder.packets.size(), 0);
+  std::vector<uint64_t> service(recorder.packets.size(), 0);
+  for (const sim::Hop& hop : recorder.hops) {
+    fill[hop.packet] += hop.start_ns - hop.arrive_ns;
+    service[hop.packet] += hop.end_ns - hop.start_ns;
+  }
+  nb::dict packets;
+  std::vector<uint32_t> ids(recorder.packets.size());
+  std::vector<uint64_t> rest(recorder.packets.size());
+  for (uint32_t i = 0; i < ids.size(); ++i) {
+    const sim::PacketRecord& packet = recorder.packets[i];
+    ids[i] = i;
+    const uint64_t known_ns = packet.poll_ns + fill[i] + service[i];
+    rest[i] = packet.exit_ns > known_ns ? packet.exit_ns - known_ns : 0;
+  }
+  const auto& rows = recorder.packets;
+  packets["id"] = column(std::move(ids));
+  packets["flow"] = field<uint32_t>(rows, [](const auto& p) { return p.flow; });
+  packets["entry_ns"] = field<uint64_t>(rows, [](const auto& p) { return p.entry_ns; });
+  packets["exit_ns"] = field<uint64_t>(rows, [](const auto& p) { return p.exit_ns; });
+  packets["is_dropped"] = field<uint8_t>(rows, [](const auto& p) { return p.is_dropped; });
+  packets["ring_ns"] = field<uint64_t>(
+      rows, [](const auto& p) { return p.poll_ns > p.entry_ns ? p.poll_ns - p.entry_ns : 0; });
+  packets["fill_ns"] = column(std::move(fill));
+  packets["service_ns"] = column(std::move(service));
+  packets["turnaround_ns"] = column(std::move(rest));
+  nb::dict hops;
+  hops["id"] = field<uint32_t>(recorder.hops, [](const auto& h) { return h.packet; });
+  hops["module"] = field<uint32_t>(recorder.hops, [](const auto& h) { return h.module; });
+  hops["arrive_ns"] = field<uint64_t>(recorder.hops, [](const auto& h) { return h.arrive_ns; });
+  hops["start_ns"] = field<uint64_t>(recorder.hops, [](const auto& h) { return h.start_ns; });
+  hops["end_ns"] = field<uint64_t>(recorder.hops, [](const auto& h) { return h.end_ns; });
+  hops["batch_pkts"] = field<uint32_t>(recorder.hops, [](const auto& h) { return h.batch_pkts; });
+  nb::dict firings;
+  const auto& runs = recorder.executions;
+  firings["time_ns"] = field<uint64_t>(runs, [](const auto& e) { return e.start_ns; });
+  firings["end_ns"] = field<uint64_t>(runs, [](const auto& e) { return e.end_ns; });
+  firings["module"] = field<uint32_t>(runs, [](const auto& e) { return e.module; });
+  firings["batch_pkts"] = field<uint32_t>(runs, [](const auto& e) { return e.batch_pkts; });
+  firings["cause"] = field<uint8_t>(runs, [](const auto& e) { return e.cause; });
+  nb::dict out;
+  out["packets"] = packets;
+  out["hops"] = hops;
+  out["firings"] = firings;
+  return out;
+}
+
+}  // namespace batchplane::native

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""routes.py - which gate each splitter chooses for each traffic flow, for the simulator.
+
+The daemon's program knows it exactly: it sends a packet of each flow through the real modules.
+Without the program, declared flows tell it where names match or where the user matches them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .canonical import Document
+from .check import daemon_problem
+from .daemon import find_program
+from .declared_routes import DeclaredRoutes, traffic_flow_names
+from .problems import BadInput, Problem, RunFailed, suggestion
+from .traces import Trace
+
+# Large route tables take a minute to build.
+_TIMEOUT_S = 600
+_MOST_CACHED = 16
+
+Gate = int | str  # a number, "drop", or (without the daemon's program) a gate's name
+Route = dict[str, Any]  # {"name": traffic flow, "gates": {splitter: Gate}}
+Assignments = Mapping[str, Mapping[str, str]]  # generator -> traffic flow -> declared flow
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What `batchplaned --routes` found."""
+
+    routes: dict[str, list[dict[str, Any]]]  # by generator or source: name, gates, ways
+    frames: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    free: dict[str, list[float]] = field(default_factory=dict)  # splitter -> share of each gate
+    warnings: list[str] = field(default_factory=list)
+
+
+_cache: dict[str, Probe] = {}
+
+
+def resolve_routes(
+    document: Document,
+    daemon: Path | None = None,
+    assignments: Assignments | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> dict[str, list[Route]]:
+    """{generator: [{name, gates} of each traffic flow in order]}; inline sources count too.
+
+    `assignments` names the declared flow that a traffic flow is meant to follow; it goes before
+    what the daemon's program finds. `warn` gets a line for each thing that routes cannot show.
+    """
+    assignments = assignments or {}
+    _check_assignments(document, assignments)
+    declared = DeclaredRoutes(document)
+    program = daemon if daemon is not None else _program_if_any()
+    if program is None:
+        return {
+            source: [
+                _route(name, declared.gates(source, name, assignments.get(source, {}).get(name)))
+                for name in names
+            ]
+            for source, names in traffic_flow_names(document).items()
+        }
+    probe = probe_routes(document, program)
+    for line in probe.warnings if warn is not None else []:
+        warn(line)  # type: ignore[misc]  # not None here
+    routes: dict[str, list[Route]] = {}
+    for source, found in probe.routes.items():
+        named = assignments.get(source, {})
+        routes[source] = [
+            _route(
+                entry["name"],
+                declared.gates(source, entry["name"], named[entry["name"]])
+                if entry["name"] in named
+                else entry["gates"],
+            )
+            for entry in found
+        ]
+    return routes
+
+
+def trace_routes(
+    document: Document, source: str, trace: Trace, daemon: Path | None = None
+) -> list[Route]:
+    """The routes of a trace's flows, each by its first packet, when `source` brings it in."""
+    unseen = [
+        name for name, frame in zip(trace.names, trace.first_frames, strict=True) if not frame
+    ]
+    if unseen:
+        raise BadInput(
+            Problem(f"no packet of the trace is of traffic flow '{unseen[0]}'", fix="drop its rule")
+        )
+    program = daemon if daemon is not None else find_program()
+    frames = {source: [frame.hex() for frame in trace.first_frames]}
+    found = probe_routes(document, program, frames).frames[source]
+    return [_route(name, entry["gates"]) for name, entry in zip(trace.names, found, strict=True)]
+
+
+def _route(name: str, gates: Mapping[str, Gate]) -> Route:
+    return {"name": name, "gates": dict(gates)}
+
+
+def _program_if_any() -> Path | None:
+    try:
+        return find_program()
+    except RunFailed:
+        return None
+
+
+def _check_assignments(document: Document, assignments: Assignments) -> None:
+    problems = []
+    names = traffic_flow_names(document)
+    flows = [str(flow["name"]) for flow in document.pipeline.get("flows", [])]
+    for source, named in assignments.items():
+        if source not in names:
+            problems.append(
+                Problem(f"there is no generator '{source}'", fix=suggestion(source, names))
+            )
+            continue
+        for name, flow in named.items():
+            key = f"{source}.{name}"
+            if name not in names[source]:
+                fix = suggestion(name, names[source])
+                message = f"generator '{source}' has no flow '{name}'"
+                problems.append(Problem(message, key=key, fix=fix))
+            if flow not in flows:
+                fix = suggestion(flow, flows, "declare it under flows:")
+                problems.append(
+                    Problem(f"there is no declared flow '{flow}'", key=f"{key}.flow", fix=fix)
+                )
+    if problems:
+        raise BadInput(problems)
+
+
+# --- the daemon's program ------------------------------------------------------------------------
+
+
+def probe_routes(
+    document: Document, program: Path, frames: Mapping[str, Sequence[str]] | None = None
+) -> Probe:
+    """Asks the daemon's program; `frames`: further packets (hex) by what brings them in."""
+    text = json.dumps(
+        {**document.pipeline, "source_map": {}, "frames": frames or {}}, sort_keys=True
+    )
+    try:
+        stat = program.stat()
+    except OSError as error:
+        raise RunFailed(f"{program} is not there", "build it: make build") from error
+    key = hashlib.sha256(f"{program} {stat.st_mtime_ns} {text}".encode()).hexdigest()
+    if key not in _cache:
+        while len(_cache) >= _MOST_CACHED:
+            _cache.pop(next(iter(_cache)))
+        _cache[key] = _ask(document, program, frames)
+    return _cache[key]
+
+
+def _ask(document: Document, program: Path, frames: Mapping[str, Sequence[str]] | None) -> Probe:
+    with tempfile.TemporaryDirectory(prefix="batchplane-") as folder:
+        file = Path(folder, "pipeline.json")
+        file.write_text(json.dumps(document.pipeline))
+        command = [str(program), "--routes", str(file)]
+        if frames:
+            frames_file = Path(folder, "frames.json")
+            frames_file.write_text(json.dumps({"frames": frames}))
+            command += ["--frames", str(frames_file)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise RunFailed(f"{program} --routes failed: {error}", "make build") from error
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError as error:
+        lines = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
+        raise RunFailed(
+            f"{program} --routes ended with code {done.returncode}: {lines[-1]}",
+            "daemon and command line may be of different versions: make build",
+        ) from error
+    errors = answer.get("errors", [])
+    if errors:
+        raise BadInput([daemon_problem(error, document) for error in errors])
+    return Probe(
+        answer["routes"],
+        answer.get("frames", {}),
+        {name: entry["weights"] for name, entry in answer.get("free", {}).items()},
+        answer.get("warnings", []),
+    )

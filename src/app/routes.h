@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// routes.h - which way each flow of the pipeline's generators and sources takes, as JSON.
+#pragma once
+
+#include <vector>
+
+#include "base/error.h"
+#include "base/value.h"
+#include "spec/pipeline_spec.h"
+
+namespace batchplane::app {
+
+// {"routes": {generator: [{name, gates, ways}]}, "frames": .., "free": {splitter: {weights}},
+// "warnings": [..]}. `frames` is null or {"frames": {generator or input module: [hex, ..]}}:
+// further packets that come in there. The packet backend has to run; no device is opened. Throws
+// ConfigErrors.
+Value find_routes(const PipelineSpec& spec, const Value& frames);
+
+}  // namespace batchplane::app

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// capture.h - copies an executor's counters between two runs, for reports and for controllers.
+#pragma once
+
+#include "exec/control.h"
+#include "exec/executor.h"
+#include "exec/snapshot.h"
+
+namespace batchplane::exec {
+
+// What `show` tells of a node. `kept_pkts` is the module's own to say.
+template <class Traits>
+void capture_node(const Executor<Traits>& executor, const Node<Traits>& node, ModuleSnapshot& out) {
+  const auto& queue = *node.queue;
+  const NodeTotals totals = executor.totals(node);
+  out.has_buffer = true;
+  out.batches = totals.batches;
+  out.pkts = totals.pkts;
+  out.held_pkts = queue.size_pkts;
+  out.trigger_pkts = queue.trigger_pkts;
+  out.age_limit_ns = queue.age_limit_ns;
+  out.arrived_batches = queue.arrived_batches;
+  out.arrived_pkts = queue.arrived_pkts;
+  out.late_releases = queue.late_releases;
+  for (uint32_t c = 0; c < kCauses; ++c) out.causes[c] = queue.causes[c];
+  out.cost = node.cost;
+  for (size_t r = 0; r < out.drops.size(); ++r) {
+    out.drops[r] = node.drops[r];
+    out.handed_on[r] = node.handed_on[r];
+  }
+}
+
+// The same counters for controllers: cumulative, `cost` left alone. Drops by reason are added up.
+template <class Traits>
+void capture_period(const Executor<Traits>& executor, const Node<Traits>& node, uint32_t n_reasons,
+                    ModulePeriod& out) {
+  const auto& queue = *node.queue;
+  const NodeTotals totals = executor.totals(node);
+  out.batches = totals.batches;
+  out.pkts = totals.pkts;
+  out.arrived_batches = queue.arrived_batches;
+  out.arrived_pkts = queue.arrived_pkts;
+  out.late_releases = queue.late_releases;
+  for (uint32_t c = 0; c < kCauses; ++c) out.causes[c] = queue.causes[c];
+  out.samples = node.cost;
+  out.trigger_pkts = queue.trigger_pkts;
+  out.held_pkts = queue.size_pkts;
+  out.age_limit_ns = queue.age_limit_ns;
+  out.dropped_pkts = 0;
+  for (uint32_t r = 0; r < n_reasons; ++r) out.dropped_pkts += node.drops[r] + node.handed_on[r];
+}
+
+// What lies between two cumulative readings of a module; states are those of the later one. What
+// reached a bypassed module is what it ran.
+inline ModulePeriod period_between(const ModulePeriod& before, const ModulePeriod& now) {
+  ModulePeriod period = now;
+  period.batches -= before.batches;
+  period.pkts -= before.pkts;
+  period.arrived_batches -= before.arrived_batches;
+  period.arrived_pkts -= before.arrived_pkts;
+  period.dropped_pkts -= before.dropped_pkts;
+  period.late_releases -= before.late_releases;
+  for (uint32_t c = 0; c < kCauses; ++c) {
+    period.causes[c].firings -= before.causes[c].firings;
+    period.causes[c].pkts -= before.causes[c].pkts;
+    period.causes[c].wait_ns -= before.causes[c].wait_ns;
+  }
+  period.samples.batches -= before.samples.batches;
+  period.samples.pkts -= before.samples.pkts;
+  period.samples.pkts_squared -= before.samples.pkts_squared;
+  period.samples.cycles -= before.samples.cycles;
+  period.samples.cycles_pkts -= before.samples.cycles_pkts;
+  if (period.trigger_pkts == 0 && period.arrived_batches == 0) {
+    period.arrived_batches = period.batches;
+    period.arrived_pkts = period.pkts;
+  }
+  return period;
+}
+
+}  // namespace batchplane::exec

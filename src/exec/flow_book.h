@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// flow_book.h - delays of flows since the start, for reports, and since the last period, for
+// controllers: two readers of one meter.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "exec/control.h"
+#include "exec/flow_meter.h"
+#include "exec/snapshot.h"
+
+namespace batchplane::exec {
+
+// The delay that a share 1 - p of the packets exceeded, at most: the upper end of its bucket, or
+// the largest delay. 0 without packets. p = 1: the largest.
+[[nodiscard]] inline uint64_t percentile_of(const uint32_t* fine, uint64_t pkts, double p,
+                                            uint64_t delay_max_ns) {
+  if (pkts == 0) return 0;
+  const auto wanted = static_cast<uint64_t>(std::ceil(p * static_cast<double>(pkts)));
+  uint64_t seen = 0;
+  for (uint32_t i = 0; i + 1 < FineBuckets::kCount; ++i) {
+    seen += fine[i];
+    if (seen >= wanted && seen != 0) {
+      return std::min(FineBuckets::lower_ns(i + 1) - 1, delay_max_ns);
+    }
+  }
+  return delay_max_ns;
+}
+
+// Owner: the control thread.
+class FlowBook {
+ public:
+  explicit FlowBook(uint32_t n_flows) : flows_(n_flows) {
+    for (Entry& entry : flows_) {
+      entry.total_fine.resize(FineBuckets::kCount);
+      entry.period_fine.resize(FineBuckets::kCount);
+    }
+  }
+
+  // After switch_epoch(): takes what the quiet set of each flow holds.
+  void collect(FlowMeter& meter) {
+    for (uint32_t f = 0; f < flows_.size(); ++f) {
+      FlowEpoch epoch;
+      fresh_.assign(FineBuckets::kCount, 0);
+      meter.collect(f, epoch, fresh_.data());
+      if (epoch.pkts == 0) continue;
+      Entry& entry = flows_[f];
+      const uint32_t last = FineBuckets::index(epoch.delay_max_ns);
+      for (uint32_t b = 0; b <= last; ++b) {
+        entry.total_fine[b] += fresh_[b];
+        entry.period_fine[b] += static_cast<uint32_t>(fresh_[b]);
+      }
+      add(entry.total, epoch);
+      add(entry.epoch, epoch);
+      add(entry.period, epoch);
+    }
+  }
+
+  // Since the start, and since the last call; fine buckets when asked for.
+  void report(uint32_t flow, FlowSnapshot& out, bool with_fine) {
+    Entry& entry = flows_[flow];
+    out.total = entry.total;
+    out.epoch = entry.epoch;
+    entry.epoch = {};
+    if (with_fine) out.fine_buckets = entry.total_fine;
+  }
+
+  // Since the last call. `percentile`: 0 = the mean, 1 = the largest.
+  FlowPeriod take_period(uint32_t flow, uint64_t slo_ns, double percentile) {
+    Entry& entry = flows_[flow];
+    FlowPeriod period;
+    period.slo_ns = slo_ns;
+    period.pkts = entry.period.pkts;
+    period.late_pkts = entry.period.late_pkts;
+    period.delay_sum_ns = entry.period.delay_sum_ns;
+    period.delay_max_ns = entry.period.delay_max_ns;
+    std::copy(std::begin(entry.period.slo_buckets), std::end(entry.period.slo_buckets),
+              std::begin(period.slo_buckets));
+    if (period.pkts != 0) {
+      period.delay_ns = percentile <= 0 ? period.delay_sum_ns / period.pkts
+                                        : percentile_of(entry.period_fine.data(), period.pkts,
+                                                        percentile, period.delay_max_ns);
+      const uint32_t last = FineBuckets::index(period.delay_max_ns);
+      std::fill_n(entry.period_fine.begin(), last + 1, 0);
+    }
+    entry.period = {};
+    return period;
+  }
+
+ private:
+  struct Entry {
+    FlowEpoch total;
+    FlowEpoch epoch;
+    FlowEpoch period;
+    std::vector<uint64_t> total_fine;
+    std::vector<uint32_t> period_fine;
+  };
+  static void add(FlowEpoch& to, const FlowEpoch& from) {
+    to.pkts += from.pkts;
+    to.late_pkts += from.late_pkts;
+    to.delay_sum_ns += from.delay_sum_ns;
+    to.delay_max_ns = std::max(to.delay_max_ns, from.delay_max_ns);
+    for (uint32_t b = 0; b < SloBuckets::kCount; ++b) to.slo_buckets[b] += from.slo_buckets[b];
+  }
+
+  std::vector<Entry> flows_;
+  std::vector<uint64_t> fresh_;
+};
+
+}  // namespace batchplane::exec

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// loop_times.h - how long busy loops take, from one poll to the next: the turnaround that every
+// packet in the ring waits for.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace batchplane::exec {
+
+// Eight buckets an octave. Owner of note(): the worker; readers keep a copy and look at
+// differences.
+struct LoopTimes {
+  static constexpr uint32_t kBuckets = 8 * 34;
+  uint32_t counts[kBuckets] = {};
+
+  static uint32_t index(uint64_t ns) {
+    const uint32_t msb = 63 - static_cast<uint32_t>(std::countl_zero(ns | 8));
+    return std::min<uint32_t>(8 * (msb - 3) + static_cast<uint32_t>((ns >> (msb - 3)) & 7),
+                              kBuckets - 1);
+  }
+  // The largest time of bucket i.
+  static uint64_t upper_ns(uint32_t i) { return ((uint64_t{8} + (i & 7) + 1) << (i >> 3)) - 1; }
+  void note(uint64_t ns) { ++counts[index(ns)]; }
+
+  // Percentile p of what was noted since `before`; 0 when nothing was. p = 1: the largest.
+  [[nodiscard]] uint64_t percentile_ns(const LoopTimes& before, double p) const {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < kBuckets; ++i) total += counts[i] - before.counts[i];
+    const auto wanted = static_cast<uint64_t>(std::ceil(p * static_cast<double>(total)));
+    uint64_t seen = 0;
+    for (uint32_t i = 0; i < kBuckets && total != 0; ++i) {
+      seen += counts[i] - before.counts[i];
+      if (seen >= std::max<uint64_t>(wanted, 1)) return upper_ns(i);
+    }
+    return 0;
+  }
+};
+
+}  // namespace batchplane::exec

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// task_loop.h - one loop of a task, the same in data plane and simulator: settle, age limits,
+// timers, one poll and its run, or the release of an idle one.
+#pragma once
+
+#include <cstdint>
+
+namespace batchplane::exec {
+
+// Which runs are instrumented: one in `one_in`.
+struct SampleTurn {
+  uint32_t countdown = 256;
+  uint32_t one_in = 256;
+  bool take() {
+    if (--countdown != 0) return false;
+    countdown = one_in;
+    return true;
+  }
+  // Loops in which nothing happens are not run one by one.
+  void skip(uint64_t loops) {
+    const uint64_t left = loops % one_in;
+    countdown =
+        static_cast<uint32_t>(countdown > left ? countdown - left : countdown + one_in - left);
+  }
+};
+
+// Task supplies: executor (pointer to an Executor), next_input (position to go on polling from),
+// housekeep(ctx), open_inputs(ctx) (0 while backpressure holds, else their number), poll_one(input,
+// ctx, is_sampled) (packets polled and run), flush(ctx) (gives freed packets back). Returns the
+// packets polled; 0 = idle.
+template <class Task, class Context>
+uint32_t loop_task(Task& task, Context& ctx, bool is_idle_hold, SampleTurn& sample) {
+  auto& executor = *task.executor;
+  const bool is_sampled = sample.take();
+  if (is_sampled) executor.set_sampling(true);
+  executor.read_clock();
+  executor.settle_changes();
+  executor.check_ages();
+  task.housekeep(ctx);
+  const uint32_t n_inputs = task.open_inputs(ctx);
+  uint32_t polled = 0;
+  for (uint32_t i = 0; i < n_inputs && polled == 0; ++i) {
+    const uint32_t input = task.next_input;
+    task.next_input = input + 1 == n_inputs ? 0 : input + 1;
+    polled = task.poll_one(input, ctx, is_sampled);
+  }
+  if (polled == 0) {
+    if (!is_idle_hold && n_inputs != 0) executor.release_oldest();
+    task.flush(ctx);
+  }
+  if (is_sampled) executor.set_sampling(false);
+  return polled;
+}
+
+}  // namespace batchplane::exec

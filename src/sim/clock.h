@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// clock.h - virtual time: it passes only by what modules and loops are said to cost.
+//
+// Counted in ticks of 2^-10 ns, so that costs below a nanosecond add up exactly; everything else
+// sees whole nanoseconds.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace batchplane::sim {
+
+inline constexpr uint32_t kTicksPerNsLog2 = 10;
+inline constexpr uint64_t kTicksPerNs = 1ULL << kTicksPerNsLog2;
+
+[[nodiscard]] inline uint64_t to_ticks(double ns) {
+  return static_cast<uint64_t>(std::llround(ns * static_cast<double>(kTicksPerNs)));
+}
+
+// Owner: one simulated worker.
+struct Clock {
+  uint64_t ticks = 0;
+  uint64_t read_ticks = 0;  // what one reading costs
+  uint64_t now_ns() {
+    ticks += read_ticks;
+    return ticks >> kTicksPerNsLog2;
+  }
+};
+
+}  // namespace batchplane::sim

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// graph.h - a pipeline as simulated tasks: the engine's layout over modules without functions.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/control.h"
+#include "exec/executor.h"
+#include "exec/path_automaton.h"
+#include "exec/task_layout.h"
+#include "report/telemetry.h"
+#include "sim/module.h"
+#include "sim/queue.h"
+#include "sim/source.h"
+#include "sim/spec.h"
+
+namespace batchplane::sim {
+
+using Executor = exec::Executor<Traits>;
+using Node = exec::Node<Traits>;
+
+struct TaskInput {
+  Module* module = nullptr;
+  Source* source = nullptr;  // or
+  Queue* queue = nullptr;
+  Node* first = nullptr;
+  uint16_t entry_state = exec::PathOp::kKeep;
+  uint64_t batches = 0;
+  uint64_t pkts = 0;
+};
+
+// One task as exec::loop_task runs it.
+struct Task : exec::TaskStorage<Traits> {
+  uint32_t index = 0;
+  uint32_t worker = 0;
+  std::vector<TaskInput> inputs;
+  std::vector<uint32_t> modules;  // by rank; the dead end is not among them
+  std::unique_ptr<Module> dead_end;
+  std::unique_ptr<Executor> executor;
+  uint32_t next_input = 0;
+  uint64_t polls = 0;  // that found packets
+
+  void housekeep(Context& /*ctx*/) {}
+  [[nodiscard]] uint32_t open_inputs(const Context& /*ctx*/) const {
+    return static_cast<uint32_t>(inputs.size());
+  }
+  uint32_t poll_one(uint32_t input, Context& ctx, bool is_sampled);
+  void flush(Context& /*ctx*/) {}
+};
+
+struct Edge {
+  uint32_t from = 0;  // module
+  uint32_t gate = 0;  // or exec::kDropGate
+  uint32_t to = 0;
+  std::string text;  // the gate as the pipeline writes it
+};
+
+// Immutable after build, but for what running changes inside.
+struct Graph {
+  std::vector<std::unique_ptr<Module>> modules;  // in the order of the pipeline
+  std::map<std::string, uint32_t> index;
+  std::vector<Edge> edges;
+  std::vector<std::unique_ptr<Source>> sources;
+  std::vector<std::unique_ptr<Queue>> queues;
+  std::vector<std::unique_ptr<Task>> tasks;
+  std::vector<std::string> worker_names;
+  std::vector<int> worker_cores;
+  std::unique_ptr<exec::PathAutomaton> paths;
+  std::vector<std::vector<std::string>> flow_paths;
+  std::vector<std::string> flow_names;  // declared ones, then "other"
+  exec::ControlModel model;
+
+  [[nodiscard]] uint32_t at(const std::string& name) const;  // throws ConfigError
+  [[nodiscard]] report::GraphFacts facts() const;
+};
+
+// Throws ConfigError: costs missing, unknown names, cycles, flows that no route leads on or that
+// can never leave.
+std::unique_ptr<Graph> build_graph(const Spec& spec, PacketPool& pool, Recorder& recorder);
+
+}  // namespace batchplane::sim

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// graph_tasks.cc - lays out each simulated task as the engine lays out its own.
+#include <algorithm>
+
+#include "sim/graph_build.h"
+#include "slo/model.h"
+
+namespace batchplane::sim {
+namespace {
+
+// The edge that a step of a declared path takes: by its gate, or the one that leads to the next
+// module.
+const Edge& edge_of(const GraphBuild& build, uint32_t from, const std::string& gate, uint32_t to,
+                    const std::string& where) {
+  const Edge* found = nullptr;
+  for (const Edge& edge : build.graph.edges) {
+    if (edge.from != from || edge.to != to || (!gate.empty() && edge.text != gate)) continue;
+    if (found == nullptr || found->gate == exec::kDropGate) found = &edge;
+  }
+  if (found != nullptr) return *found;
+  throw ConfigError("no edge leads from '" + build.graph.modules[from]->name + "' to '" +
+                        build.graph.modules[to]->name + "'",
+                    where, "name every module of the path");
+}
+
+}  // namespace
+
+void resolve_flows(GraphBuild& build) {
+  Graph& graph = build.graph;
+  for (size_t f = 0; f < build.spec.pipeline.flows.size(); ++f) {
+    const FlowSpec& flow = build.spec.pipeline.flows[f];
+    const std::string where = build.spec.pipeline.where("flows[" + std::to_string(f) + "]");
+    std::vector<std::pair<uint32_t, std::string>> steps;
+    for (const std::string& step : flow.path) {
+      const size_t colon = step.find(':');
+      steps.emplace_back(graph.at(step.substr(0, colon)),
+                         colon == std::string::npos ? "" : step.substr(colon + 1));
+    }
+    if (steps.size() < 2) throw ConfigError("a path has two modules at least", where);
+    exec::PathAutomaton::Flow made{steps.front().first, steps.back().first, {}};
+    std::vector<std::string> names;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      names.push_back(graph.modules[steps[i].first]->name);
+      if (i + 1 == steps.size()) break;
+      const Edge& edge = edge_of(build, steps[i].first, steps[i].second, steps[i + 1].first, where);
+      made.gates.emplace(edge.from, edge.gate);
+    }
+    build.flows.push_back(std::move(made));
+    graph.flow_names.push_back(flow.name);
+    graph.flow_paths.push_back(std::move(names));
+  }
+  graph.flow_names.emplace_back("other");
+}
+
+namespace {
+
+class TaskMaker {
+ public:
+  TaskMaker(GraphBuild& build, uint32_t t)
+      : build_(build), graph_(build.graph), t_(t), task_(std::make_unique<Task>()) {
+    for (uint32_t rank = 0; rank < build.order[t].size(); ++rank) {
+      ranks_[build.order[t][rank]] = rank;
+    }
+  }
+
+  std::unique_ptr<Task> make() {
+    task_->index = t_;
+    task_->worker = build_.worker_of_task[t_];
+    task_->modules = build_.order[t_];
+    const exec::TaskPlan<Traits> plan = make_plan();
+    exec::TaskLayout<Traits>(plan, *task_);
+    const auto other = static_cast<uint16_t>(graph_.flow_names.size() - 1);
+    for (const uint32_t i : build_.order[t_]) {
+      Node& node = task_->nodes[ranks_.at(i)];
+      exec::add_path_ops<Traits>(*task_, node, i, *graph_.paths, out_edges(i));
+      Module& module = *graph_.modules[i];
+      if (module.role != Role::kEgress) continue;
+      const exec::EgressFlows flows = exec::egress_flows<Traits>(*task_, i, *graph_.paths, other);
+      module.static_flow = flows.static_flow;
+      module.flow_of_state = flows.of_state;
+    }
+    add_inputs();
+    return std::move(task_);
+  }
+
+ private:
+  std::vector<exec::PathEdge> out_edges(uint32_t i) const {
+    std::vector<exec::PathEdge> edges;
+    for (const Edge& edge : graph_.edges) {
+      if (edge.from == i) edges.push_back({edge.from, edge.gate, edge.to});
+    }
+    return edges;
+  }
+
+  exec::TaskPlan<Traits> make_plan() {
+    using Plan = exec::TaskPlan<Traits>;
+    const EngineSpec& engine = build_.spec.pipeline.engine;
+    Plan plan;
+    plan.batch_limit_pkts = engine.batch_pkts;
+    plan.n_reasons = kReasons;
+    for (const uint32_t i : build_.order[t_]) {
+      Module& module = *graph_.modules[i];
+      const ModuleSpec& spec = build_.spec.pipeline.modules[i];
+      typename Plan::PlannedNode node{
+          .run = run_function(module.role),
+          .module = &module,
+          .trigger_pkts = std::min(spec.trigger_pkts, engine.batch_pkts),
+          .age_limit_ns = spec.age_limit_ns != 0 ? spec.age_limit_ns : engine.stranding_limit_ns};
+      const bool is_splitter = module.role == Role::kRoute || module.role == Role::kRandom ||
+                               module.role == Role::kInTurn;
+      if (is_splitter) node.follow = Plan::Follow::kByGate;
+      if (module.role == Role::kPass) node.follow = Plan::Follow::kNext;
+      if (node.follow != Plan::Follow::kNothing) {
+        node.n_gates = std::max<uint32_t>(module.n_gates, 1);
+      }
+      plan.nodes.push_back(node);
+      for (const Edge& edge : graph_.edges) {
+        if (edge.from != i || (module.role == Role::kQueue && edge.gate != exec::kDropGate))
+          continue;
+        plan.edges.push_back({ranks_.at(i), edge.gate, ranks_.at(edge.to)});
+      }
+    }
+    task_->dead_end = std::make_unique<Module>();
+    task_->dead_end->name = "(dead end)";
+    plan.nodes.push_back({.run = run_function(Role::kDeadEnd),
+                          .module = task_->dead_end.get(),
+                          .age_limit_ns = engine.stranding_limit_ns});
+    for (const Edge& edge : graph_.edges) {
+      if (is_input_here(edge)) plan.firsts.push_back(ranks_.at(edge.to));
+    }
+    for (const auto& [module, rank] : ranks_) plan.file_order.push_back(rank);
+    return plan;
+  }
+
+  bool is_input_here(const Edge& edge) const {
+    const Role role = graph_.modules[edge.from]->role;
+    return (role == Role::kInput || role == Role::kQueue) && edge.gate != exec::kDropGate &&
+           build_.task_of[edge.to] == t_;
+  }
+
+  void add_inputs() {
+    for (const Edge& edge : graph_.edges) {
+      if (!is_input_here(edge)) continue;
+      Module& module = *graph_.modules[edge.from];
+      TaskInput input{.module = &module, .first = &task_->nodes[ranks_.at(edge.to)]};
+      input.queue = module.queue;
+      for (const auto& source : graph_.sources) {
+        const ModuleSpec& spec = build_.spec.pipeline.modules[edge.from];
+        const bool is_mine = source->spec().is_inline
+                                 ? source->spec().name == module.name
+                                 : spec.params.contains("port") &&
+                                       spec.params.at("port") == Value(source->spec().port);
+        if (module.role == Role::kInput && is_mine) input.source = source.get();
+      }
+      const auto& states = graph_.paths->states_at(edge.from);
+      if (!graph_.paths->is_static(edge.to) && states.size() == 1) {
+        input.entry_state = graph_.paths->next(edge.from, edge.gate, *states.begin());
+      }
+      task_->inputs.push_back(input);
+    }
+  }
+
+  GraphBuild& build_;
+  Graph& graph_;
+  uint32_t t_;
+  std::map<uint32_t, uint32_t> ranks_;  // by module
+  std::unique_ptr<Task> task_;
+};
+
+}  // namespace
+
+void make_tasks(GraphBuild& build) {
+  Graph& graph = build.graph;
+  std::vector<exec::PathEdge> edges;
+  for (const Edge& edge : graph.edges) edges.push_back({edge.from, edge.gate, edge.to});
+  std::vector<uint32_t> entries;
+  for (uint32_t i = 0; i < graph.modules.size(); ++i) {
+    if (graph.modules[i]->role == Role::kInput) entries.push_back(i);
+  }
+  graph.paths = std::make_unique<exec::PathAutomaton>(static_cast<uint32_t>(graph.modules.size()),
+                                                      edges, entries, build.flows);
+  for (const auto& [a, b] : graph.paths->indistinct()) {
+    throw ConfigError(
+        "flows '" + graph.flow_names[a] + "' and '" + graph.flow_names[b] + "' have the same path",
+        "flows[" + std::to_string(b) + "]",
+        "flows are told apart by their paths: join them, or split them by a module");
+  }
+  for (uint32_t t = 0; t < build.order.size(); ++t) {
+    if (build.order[t].empty()) continue;
+    graph.tasks.push_back(TaskMaker(build, t).make());
+  }
+}
+
+void make_model(GraphBuild& build) {
+  Graph& graph = build.graph;
+  exec::ControlModel& model = graph.model;
+  model.batch_limit_pkts = build.spec.pipeline.engine.batch_pkts;
+  std::map<uint32_t, uint32_t> task_number;
+  for (const auto& task : graph.tasks) {
+    task_number[task->index] = static_cast<uint32_t>(model.tasks.size());
+    exec::ControlTask made{task->worker, {}, task->modules};
+    for (const TaskInput& input : task->inputs) made.inputs.push_back(input.module->index);
+    model.tasks.push_back(std::move(made));
+  }
+  for (uint32_t i = 0; i < graph.modules.size(); ++i) {
+    const Module& module = *graph.modules[i];
+    model.modules.push_back({.name = module.name,
+                             .task = task_number[build.task_of[i]],
+                             .has_buffer = module.role != Role::kInput,
+                             .is_egress = module.role == Role::kEgress});
+  }
+  for (const Edge& edge : graph.edges) model.edges.push_back({edge.from, edge.gate, edge.to});
+  for (size_t f = 0; f < graph.flow_paths.size(); ++f) {
+    exec::ControlFlow flow{graph.flow_names[f], {}};
+    for (const std::string& name : graph.flow_paths[f]) flow.path.push_back(graph.at(name));
+    model.flows.push_back(std::move(flow));
+  }
+  slo::mark_controlled(model);
+}
+
+}  // namespace batchplane::sim

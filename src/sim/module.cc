@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// module.cc - the functions that stand in for modules.
+#include "sim/module.h"
+
+#include <algorithm>
+
+#include "sim/queue.h"
+
+namespace batchplane::sim {
+namespace {
+
+// Sum of twelve uniform draws less six: near enough to a normal one, and the same on every machine.
+double normal(Rng& rng) {
+  double sum = -6;
+  for (int i = 0; i < 12; ++i) sum += rng.uniform();
+  return sum;
+}
+
+void charge(Context& ctx, const Module& module, uint32_t n_pkts) {
+  uint64_t ticks = module.table_ticks != nullptr ? module.table_ticks[n_pkts]
+                                                 : module.batch_ticks + module.pkt_ticks * n_pkts;
+  if (ctx.noise_sigma != 0) [[unlikely]] {
+    const double factor = 1 + ctx.noise_sigma * normal(ctx.noise);
+    ticks = static_cast<uint64_t>(static_cast<double>(ticks) * std::max(factor, 0.1));
+  }
+  ctx.clock.ticks += ticks;
+}
+
+void drop_ended(Context& ctx, const Module& module, Packet** pkts, uint32_t n_pkts) {
+  exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
+  for (uint32_t i = 0; i < n_pkts; ++i) {
+    if (module.gate_of_flow[pkts[i]->flow] == Module::kDropMark) ctx.drop(batch, i, kRouteEnds);
+  }
+}
+
+void run_pass(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+  const Module& module = *static_cast<const Module*>(self);
+  charge(ctx, module, n_pkts);
+  if (module.may_drop) drop_ended(ctx, module, pkts, n_pkts);
+}
+
+// What it costs to scatter the batch: nothing while all go one way.
+void charge_scatter(Context& ctx, Module& module, uint32_t n_pkts) {
+  if (ctx.loop.split_branch == 0 && ctx.loop.split_pkt == 0) return;
+  ++module.stamp;
+  uint32_t n_branches = 0;
+  for (uint32_t i = 0; i < n_pkts; ++i) {
+    uint64_t& seen = module.stamps[ctx.gates[i]];
+    n_branches += seen != module.stamp ? 1 : 0;
+    seen = module.stamp;
+  }
+  if (n_branches > 1) {
+    ctx.clock.ticks += ctx.loop.split_branch * (n_branches - 1) + ctx.loop.split_pkt * n_pkts;
+  }
+}
+
+void run_route(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+  Module& module = *static_cast<Module*>(self);
+  charge(ctx, module, n_pkts);
+  const uint16_t* const gates = module.gate_of_flow;
+  for (uint32_t i = 0; i < n_pkts; ++i) ctx.gates[i] = gates[pkts[i]->flow];
+  if (module.may_drop) [[unlikely]] {
+    drop_ended(ctx, module, pkts, n_pkts);
+  } else {
+    charge_scatter(ctx, module, n_pkts);
+  }
+}
+
+void run_in_turn(void* self, Context& ctx, Packet** /*pkts*/, uint32_t n_pkts) noexcept {
+  Module& module = *static_cast<Module*>(self);
+  charge(ctx, module, n_pkts);
+  for (uint32_t i = 0; i < n_pkts; ++i) {
+    ctx.gates[i] = module.turn;
+    module.turn = static_cast<uint16_t>(module.turn + 1 == module.n_gates ? 0 : module.turn + 1);
+  }
+  charge_scatter(ctx, module, n_pkts);
+}
+
+void run_random(void* self, Context& ctx, Packet** /*pkts*/, uint32_t n_pkts) noexcept {
+  Module& module = *static_cast<Module*>(self);
+  charge(ctx, module, n_pkts);
+  if (module.weights == nullptr) {
+    for (uint32_t i = 0; i < n_pkts; ++i) {
+      ctx.gates[i] = static_cast<exec::GateIndex>(module.rng.below(module.n_gates));
+    }
+  } else {
+    for (uint32_t i = 0; i < n_pkts; ++i) ctx.gates[i] = module.weights->pick(module.rng.next());
+  }
+  charge_scatter(ctx, module, n_pkts);
+}
+
+// The same notes as the engine takes: one record where a batch is of one flow and entry time.
+void run_egress(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+  const Module& module = *static_cast<const Module*>(self);
+  exec::FlowMeter& meter = *ctx.meter;
+  if (meter.is_nearly_full(n_pkts)) [[unlikely]]
+    meter.flush(ctx.now_ns);
+  charge(ctx, module, n_pkts);
+  ctx.clock.ticks += ctx.loop.egress_pkt * n_pkts;
+  for (uint32_t i = 0; i < n_pkts;) {
+    Packet* const pkt = pkts[i];
+    const uint16_t flow = module.flow_of_state == nullptr ? module.static_flow
+                                                          : module.flow_of_state[pkt->path_state];
+    uint32_t n_same = 1;
+    for (; i + n_same < n_pkts; ++n_same) {
+      const Packet& other = *pkts[i + n_same];
+      if (other.entry_ns != pkt->entry_ns || other.path_state != pkt->path_state) break;
+    }
+    meter.record(flow, n_same, pkt->entry_ns);
+    i += n_same;
+  }
+  for (uint32_t i = 0; i < n_pkts; ++i) {
+    if (pkts[i]->trace_id != kUntraced) [[unlikely]]
+      ctx.recorder->packets[pkts[i]->trace_id].exit_ns = ctx.clock.ticks >> kTicksPerNsLog2;
+    ctx.pool->put(pkts[i]);
+  }
+}
+
+void run_drop(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+  charge(ctx, *static_cast<const Module*>(self), n_pkts);
+  exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
+  for (uint32_t i = 0; i < n_pkts; ++i) ctx.drop(batch, i, kRouteEnds);
+}
+
+void run_dead_end(void* /*self*/, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+  exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
+  for (uint32_t i = 0; i < n_pkts; ++i) ctx.drop(batch, i, kUnconnected);
+}
+
+void run_queue(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+  const Module& module = *static_cast<const Module*>(self);
+  charge(ctx, module, n_pkts);
+  ctx.clock.ticks += ctx.loop.hop_pkt * n_pkts;
+  const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
+  exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
+  for (uint32_t i = 0; i < n_pkts; ++i) {
+    Packet* const pkt = pkts[i];
+    if (!module.queue->put(pkt, now_ns)) {
+      ctx.drop(batch, i, kQueueFull);
+    } else if (pkt->trace_id != kUntraced) {
+      ctx.recorder->note_arrival(pkt->trace_id, now_ns);
+    }
+  }
+}
+
+}  // namespace
+
+void Module::set_cost(const exec::ModuleCost& next, const std::vector<double>& table_ns) {
+  cost = next;
+  batch_ticks = to_ticks(next.cost_per_batch_ns);
+  pkt_ticks = to_ticks(next.cost_per_pkt_ns);
+  table.clear();
+  if (!table_ns.empty()) table.push_back(0);
+  for (const double ns : table_ns) table.push_back(to_ticks(ns));
+  table_ticks = table.empty() ? nullptr : table.data();
+}
+
+RunFunction run_function(Role role) {
+  switch (role) {
+    case Role::kRoute:
+      return &run_route;
+    case Role::kInTurn:
+      return &run_in_turn;
+    case Role::kRandom:
+      return &run_random;
+    case Role::kEgress:
+      return &run_egress;
+    case Role::kDrop:
+      return &run_drop;
+    case Role::kQueue:
+      return &run_queue;
+    case Role::kDeadEnd:
+      return &run_dead_end;
+    case Role::kPass:
+    case Role::kInput:
+      break;
+  }
+  return &run_pass;
+}
+
+const std::vector<exec::DropReasonInfo>& drop_reasons() {
+  static const std::vector<exec::DropReasonInfo> kInfos = {
+      {"route_ends", "the packet's flow ends at this module",
+       "nothing to mend: it is dropped here"},
+      {"unconnected_gate", "the gate that the packet took leads nowhere", "connect the gate"},
+      {"queue_full", "the ring to the next task had no room",
+       "enlarge it, or slow down its producer"},
+      {"engine_overflow", "a queue inside the task overflowed",
+       "a defect of the simulator; report it"},
+  };
+  return kInfos;
+}
+
+uint16_t Traits::overflow_reason() noexcept { return kOverflow; }
+
+void Traits::free(Context& ctx, Node& /*node*/, Packet* pkt, uint16_t /*reason*/) noexcept {
+  if (pkt->trace_id != kUntraced) {
+    PacketRecord& record = ctx.recorder->packets[pkt->trace_id];
+    record.exit_ns = ctx.clock.ticks >> kTicksPerNsLog2;
+    record.is_dropped = true;
+  }
+  ctx.pool->put(pkt);
+}
+
+void Traits::before_run(Context& ctx, Node& node, const exec::Batch<Packet*>& batch) noexcept {
+  if (ctx.recorder == nullptr || !ctx.recorder->is_on()) return;
+  const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
+  for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+    const uint32_t id = batch.pkts[i]->trace_id;
+    if (id == kUntraced) continue;
+    const Module& module = *static_cast<const Module*>(node.module);
+    ctx.recorder->add_hop({id, module.index, 0, now_ns, now_ns, batch.size_pkts});
+  }
+}
+
+void Traits::on_run(Context& ctx, Node& node, const exec::Batch<Packet*>& batch) noexcept {
+  const uint64_t ticks = ctx.clock.ticks - ctx.chain_start_ticks;
+  const uint64_t start_ns = ctx.chain_start_ticks >> kTicksPerNsLog2;
+  const uint64_t end_ns = ctx.clock.ticks >> kTicksPerNsLog2;
+  ctx.chain_start_ticks = ctx.clock.ticks;
+  const uint64_t n = batch.size_pkts;
+  node.cost.batches += 1;
+  node.cost.pkts += n;
+  node.cost.pkts_squared += n * n;
+  node.cost.cycles += ticks;
+  node.cost.cycles_pkts += ticks * n;
+  Recorder* const recorder = ctx.recorder;
+  if (recorder != nullptr && recorder->is_on()) {
+    const Module& module = *static_cast<const Module*>(node.module);
+    recorder->add_execution({start_ns, end_ns, module.index, batch.size_pkts, ctx.cause});
+    for (size_t i = recorder->hops.size(); i-- > 0;) {
+      Hop& hop = recorder->hops[i];
+      if (hop.module != module.index || hop.start_ns != start_ns) break;
+      hop.end_ns = end_ns;
+    }
+  }
+  ctx.cause = exec::kNoCause;
+}
+
+void Traits::on_hold(Context& ctx, Node& /*node*/, Packet* const* pkts, uint32_t n) noexcept {
+  if (ctx.recorder == nullptr || !ctx.recorder->is_on()) return;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (pkts[i]->trace_id == kUntraced) continue;
+    ctx.recorder->note_arrival(pkts[i]->trace_id, ctx.clock.ticks >> kTicksPerNsLog2);
+  }
+}
+
+}  // namespace batchplane::sim

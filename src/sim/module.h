@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// module.h - a module without a function: it takes its time, and sends packets the way that their
+// flows go.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/alias_table.h"
+#include "exec/control.h"
+#include "exec/snapshot.h"
+#include "sim/traits.h"
+
+namespace batchplane::sim {
+
+class Queue;
+
+// What the module does with packets besides taking time.
+enum class Role : uint8_t {
+  kInput,    // not a node: a port or source polled by the task
+  kPass,     // in-place
+  kRoute,    // splitter: the gate that the packet's flow takes
+  kInTurn,   // splitter: round robin
+  kRandom,   // splitter: at random
+  kEgress,   // terminal where flows end
+  kDrop,     // terminal that drops
+  kQueue,    // terminal of one task, input of another
+  kDeadEnd,  // behind gates that lead nowhere
+};
+
+// Owner: the simulation; touched by one simulated worker at a time.
+struct Module {
+  // What a run touches.
+  uint64_t batch_ticks = 0;                // cost_per_batch
+  uint64_t pkt_ticks = 0;                  // cost_per_pkt
+  const uint64_t* table_ticks = nullptr;   // instead of both: [n] for a batch of n
+  const uint16_t* gate_of_flow = nullptr;  // kRoute; kPass: kDropMark where the flow ends
+  Role role = Role::kPass;
+  bool may_drop = false;  // some flow ends here
+  uint16_t n_gates = 0;
+  uint16_t turn = 0;
+  uint16_t static_flow = 0;
+  const uint16_t* flow_of_state = nullptr;
+  Queue* queue = nullptr;
+  Rng rng{1};
+
+  std::unique_ptr<AliasTable> weights;  // kRandom with weights
+  std::vector<uint64_t> table;
+  std::vector<uint16_t> gates;
+  std::vector<uint64_t> stamps;  // per gate: the last batch that took it
+  uint64_t stamp = 0;
+  std::string name;
+  std::string kind;
+  uint32_t index = 0;  // in the pipeline
+  exec::ModuleCost cost;
+
+  static constexpr uint16_t kDropMark = 0xffff;
+  void set_cost(const exec::ModuleCost& next, const std::vector<double>& table_ns);
+};
+
+using RunFunction = exec::Node<Traits>::Run;
+// The function that the executor calls for a module of this role.
+[[nodiscard]] RunFunction run_function(Role role);
+
+// Reasons for a simulated packet's end; drop counters have one slot for each.
+enum Reason : uint16_t { kRouteEnds, kUnconnected, kQueueFull, kOverflow, kReasons };
+[[nodiscard]] const std::vector<exec::DropReasonInfo>& drop_reasons();
+
+}  // namespace batchplane::sim

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// packet.h - a packet without bytes, and where packets come from and go back to.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace batchplane::sim {
+
+inline constexpr uint32_t kUntraced = ~0U;
+
+struct Packet {
+  uint64_t entry_ns = 0;       // due, or in the ring
+  uint64_t task_entry_ns = 0;  // polled by the present task: bounds its holding there
+  uint32_t flow = 0;           // traffic flow, over all generators
+  uint32_t size_bytes = 0;     // on the wire
+  uint32_t trace_id = kUntraced;
+  uint16_t path_state = 0;
+  uint16_t task = 0;
+};
+
+// Grows with the packets in flight and never shrinks; last in, first out. Owner: one simulation.
+class PacketPool {
+ public:
+  Packet* take() {
+    if (free_.empty()) grow();
+    Packet* const pkt = free_.back();
+    free_.pop_back();
+    return pkt;
+  }
+  void put(Packet* pkt) { free_.push_back(pkt); }
+  [[nodiscard]] uint64_t in_use_pkts() const { return blocks_.size() * kBlockPkts - free_.size(); }
+  [[nodiscard]] uint64_t size_pkts() const { return blocks_.size() * kBlockPkts; }
+
+ private:
+  static constexpr size_t kBlockPkts = 1024;
+  void grow() {
+    blocks_.push_back(std::make_unique<Packet[]>(kBlockPkts));
+    free_.reserve(blocks_.size() * kBlockPkts);
+    for (size_t i = kBlockPkts; i-- > 0;) free_.push_back(&blocks_.back()[i]);
+  }
+
+  std::vector<std::unique_ptr<Packet[]>> blocks_;
+  std::vector<Packet*> free_;
+};
+
+}  // namespace batchplane::sim

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// recorder.h - what happened, one by one: releases and executions of modules, and the way of single
+// packets.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/node.h"
+#include "sim/packet.h"
+
+namespace batchplane::sim {
+
+// A module's function ran on a batch. `cause`: exec::Cause, or kNoCause.
+struct Execution {
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  uint32_t module = 0;
+  uint32_t batch_pkts = 0;
+  uint8_t cause = exec::kNoCause;
+};
+
+struct PacketRecord {
+  uint32_t flow = 0;  // traffic flow
+  uint64_t entry_ns = 0;
+  uint64_t poll_ns = 0;  // taken out of the ring
+  uint64_t exit_ns = 0;  // 0 while under way
+  bool is_dropped = false;
+};
+
+// One module on the way of one packet.
+struct Hop {
+  uint32_t packet = 0;
+  uint32_t module = 0;
+  uint64_t arrive_ns = 0;  // in the module's buffer or queue; start_ns where it passed by pointer
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  uint32_t batch_pkts = 0;
+};
+
+// Owner: one simulation. Records stop when they reach their limits.
+class Recorder {
+ public:
+  void limit(uint64_t most_packets, uint64_t most_executions) {
+    most_packets_ = most_packets;
+    most_executions_ = most_executions;
+  }
+  [[nodiscard]] bool wants_packets() const { return packets.size() < most_packets_; }
+  [[nodiscard]] bool is_on() const { return most_packets_ != 0 || most_executions_ != 0; }
+
+  void add_execution(const Execution& execution) {
+    if (executions.size() < most_executions_) executions.push_back(execution);
+  }
+  // The number of a new packet, or kUntraced when there are enough.
+  uint32_t add_packet(const PacketRecord& record) {
+    if (!wants_packets()) return kUntraced;
+    packets.push_back(record);
+    arrived_.push_back(0);
+    return static_cast<uint32_t>(packets.size() - 1);
+  }
+  void note_arrival(uint32_t packet, uint64_t now_ns) { arrived_[packet] = now_ns; }
+  void add_hop(Hop hop) {
+    uint64_t& arrived_ns = arrived_[hop.packet];
+    hop.arrive_ns = arrived_ns == 0 ? hop.start_ns : arrived_ns;
+    arrived_ns = 0;
+    hops.push_back(hop);
+  }
+
+  std::vector<Execution> executions;
+  std::vector<PacketRecord> packets;
+  std::vector<Hop> hops;
+
+ private:
+  uint64_t most_packets_ = 0;
+  uint64_t most_executions_ = 0;
+  std::vector<uint64_t> arrived_;  // per packet: in the queue where it waits; 0 = it does not
+};
+
+}  // namespace batchplane::sim

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// simulation.cc - the event loop over simulated workers, and edits.
+#include "sim/simulation.h"
+
+#include <algorithm>
+
+#include "base/nearest_word.h"
+
+namespace batchplane::sim {
+
+uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
+  TaskInput& input = inputs[i];
+  Packet* pkts[exec::kMaxBatchPkts + 8];
+  uint32_t n = 0;
+  if (input.source != nullptr) {
+    n = input.source->poll(pkts, ctx.batch_limit_pkts, ctx.now_ns);
+  } else if (input.queue != nullptr) {
+    n = input.queue->take(pkts, ctx.batch_limit_pkts, ctx.now_ns);
+  }
+  if (n == 0) return 0;
+  input.batches += 1;
+  input.pkts += n;
+  ++polls;
+  for (uint32_t p = 0; p < n; ++p) pkts[p]->task_entry_ns = ctx.now_ns;
+  if (input.entry_state != exec::PathOp::kKeep) {
+    for (uint32_t p = 0; p < n; ++p) pkts[p]->path_state = input.entry_state;
+  }
+  ctx.clock.ticks += ctx.loop.poll + ctx.loop.poll_pkt * n + input.module->batch_ticks +
+                     input.module->pkt_ticks * n;
+  executor->run(*input.first, {pkts, n, executor->has_buffers() ? ctx.now_ns : 0}, is_sampled);
+  return n;
+}
+
+Simulation::Simulation(const Spec& spec)
+    : spec_(spec),
+      graph_(build_graph(spec, pool_, recorder_)),
+      flows_(static_cast<uint32_t>(graph_->flow_names.size())),
+      is_idle_hold_(spec.pipeline.engine.is_idle_hold) {
+  for (const FlowSpec& flow : spec.pipeline.flows) slo_ns_.push_back(flow.delay_slo_ns);
+  make_workers();
+  estimate_work();
+  last_ = cumulative();
+}
+
+Simulation::~Simulation() = default;
+
+void Simulation::make_workers() {
+  const LoopSpec& loop = spec_.loop;
+  const EngineSpec& engine = spec_.pipeline.engine;
+  for (uint32_t w = 0; w < graph_->worker_names.size(); ++w) {
+    auto worker = std::make_unique<Worker>();
+    Context& ctx = worker->ctx;
+    ctx.batch_limit_pkts = engine.batch_pkts;
+    ctx.pool = &pool_;
+    ctx.recorder = &recorder_;
+    ctx.clock.read_ticks = to_ticks(loop.clock_read_ns);
+    ctx.loop = {
+        to_ticks(loop.poll_ns),      to_ticks(loop.poll_pkt_ns),   to_ticks(loop.empty_poll_ns),
+        to_ticks(loop.firing_ns),    to_ticks(loop.firing_pkt_ns), to_ticks(loop.split_branch_ns),
+        to_ticks(loop.split_pkt_ns), to_ticks(loop.hop_pkt_ns),    to_ticks(loop.egress_pkt_ns)};
+    ctx.noise_sigma = spec_.noise_sigma;
+    ctx.noise = Rng(spec_.seed * 31 + w);
+    worker->meter =
+        std::make_unique<exec::FlowMeter>(static_cast<uint32_t>(graph_->flow_names.size()));
+    for (uint32_t f = 0; f < slo_ns_.size(); ++f) worker->meter->set_slo(f, slo_ns_[f]);
+    ctx.meter = worker->meter.get();
+    worker->sample = {engine.sample_one_run_in, engine.sample_one_run_in};
+    worker->stall_rng = Rng(spec_.seed * 37 + w);
+    if (spec_.stalls.rate_per_s > 0) {
+      worker->next_stall_ns =
+          static_cast<uint64_t>(worker->stall_rng.exponential(1e9 / spec_.stalls.rate_per_s));
+    }
+    workers_.push_back(std::move(worker));
+  }
+  for (const auto& task : graph_->tasks) {
+    Worker& worker = *workers_[task->worker];
+    worker.tasks.push_back(task.get());
+    task->executor = std::make_unique<Executor>(std::span(task->nodes), worker.ctx,
+                                                worker.ctx.clock, *worker.meter);
+  }
+}
+
+void Simulation::estimate_work() {
+  for (const auto& task : graph_->tasks) {
+    for (size_t i = task->nodes.size(); i-- > 0;) {
+      const exec::ModuleCost& cost = static_cast<const Module*>(task->nodes[i].module)->cost;
+      task->executor->set_work_estimate(task->nodes[i], cost.cost_per_batch_ns,
+                                        cost.cost_per_pkt_ns);
+    }
+  }
+}
+
+void Simulation::take_stalls(Worker& worker) {
+  while ((worker.ctx.clock.ticks >> kTicksPerNsLog2) >= worker.next_stall_ns) {
+    const auto n_lengths = static_cast<uint32_t>(spec_.stalls.lengths_ns.size());
+    const uint64_t length_ns = spec_.stalls.lengths_ns[worker.stall_rng.below(n_lengths)];
+    worker.ctx.clock.ticks += length_ns << kTicksPerNsLog2;
+    worker.stats.gaps += 1;
+    worker.stats.gap_ns += length_ns;
+    worker.stats.gap_max_ns = std::max(worker.stats.gap_max_ns, length_ns);
+    worker.next_stall_ns +=
+        1 + static_cast<uint64_t>(worker.stall_rng.exponential(1e9 / spec_.stalls.rate_per_s));
+  }
+}
+
+// As the engine's worker loops, with the time that an empty poll takes.
+void Simulation::loop_once(Worker& worker) {
+  take_stalls(worker);
+  Context& ctx = worker.ctx;
+  uint32_t polled = 0;
+  const uint64_t ticks = ctx.clock.ticks;
+  const uint64_t begin_ns = worker.last_loop_ns;
+  for (Task* task : worker.tasks) {
+    polled += exec::loop_task(*task, ctx, is_idle_hold_, worker.sample);
+    if (task == worker.tasks.front()) worker.last_loop_ns = ctx.now_ns;
+  }
+  // Nothing was due either, if only the clock was read.
+  const bool is_idle = ctx.clock.ticks == ticks + ctx.clock.read_ticks * worker.tasks.size();
+  if (polled == 0) {
+    ctx.clock.ticks += ctx.loop.empty_poll;
+    ++worker.idle_polls;
+  }
+  ++worker.stats.loops;
+  const uint64_t elapsed_ns = worker.last_loop_ns - begin_ns;
+  if (worker.was_busy) {
+    worker.stats.busy_ns += elapsed_ns;
+    worker.loop_times.note(elapsed_ns);
+  } else {
+    worker.stats.idle_ns += elapsed_ns;
+  }
+  worker.was_busy = polled != 0 || !is_idle;
+}
+
+// When something can happen to an idle worker, as far as it depends on itself.
+uint64_t Simulation::next_event_ns(const Worker& worker) const {
+  uint64_t next_ns = worker.next_stall_ns;
+  for (const Task* task : worker.tasks) {
+    next_ns = std::min(next_ns, task->executor->next_release_ns());
+    if (!is_idle_hold_ && task->executor->held_pkts() != 0) return 0;
+    for (const TaskInput& input : task->inputs) {
+      if (input.source != nullptr) next_ns = std::min(next_ns, input.source->next_ns());
+      if (input.queue != nullptr) next_ns = std::min(next_ns, input.queue->next_ns());
+    }
+  }
+  return next_ns;
+}
+
+// Jumps over loops in which nothing can happen, to where the last of them would have ended.
+void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
+  if (worker.was_busy) return;
+  uint64_t target_ns = std::min(next_event_ns(worker), until_ns);
+  for (const auto& other : workers_) {
+    if (other.get() == &worker) continue;
+    target_ns = std::min(target_ns, other->ctx.clock.ticks >> kTicksPerNsLog2);
+  }
+  const uint64_t target_ticks = target_ns << kTicksPerNsLog2;
+  if (target_ticks <= worker.ctx.clock.ticks) return;
+  const uint64_t step = worker.ctx.loop.empty_poll + worker.ctx.clock.read_ticks;
+  const uint64_t n = (target_ticks - worker.ctx.clock.ticks + step - 1) / step;
+  if (n < 2) return;
+  const uint64_t skipped = n - 1;  // the loop that finds something runs
+  worker.ctx.clock.ticks += skipped * step;
+  worker.sample.skip(skipped);
+  worker.stats.loops += skipped;
+  worker.idle_polls += skipped;
+}
+
+void Simulation::run_until(uint64_t until_ns) {
+  const uint64_t until_ticks = until_ns << kTicksPerNsLog2;
+  for (;;) {
+    Worker* first = workers_.front().get();
+    for (const auto& worker : workers_) {
+      if (worker->ctx.clock.ticks < first->ctx.clock.ticks) first = worker.get();
+    }
+    if (first->ctx.clock.ticks >= until_ticks) break;
+    loop_once(*first);
+    if (!first->was_busy) skip_idle(*first, until_ns);
+  }
+  now_ns_ = std::max(now_ns_, until_ns);
+}
+
+Executor& Simulation::executor_of(uint32_t module, Node*& node) {
+  for (const auto& task : graph_->tasks) {
+    const auto it = std::ranges::find(task->modules, module);
+    if (it == task->modules.end()) continue;
+    node = &task->nodes[static_cast<size_t>(it - task->modules.begin())];
+    return *task->executor;
+  }
+  throw ConfigError("'" + graph_->modules[module]->name + "' is an input: it has no buffer",
+                    "module");
+}
+
+void Simulation::apply(const exec::Decision& decision) {
+  Node* node = nullptr;
+  for (const exec::BufferChange& change : decision.changes) {
+    if (change.module >= graph_->modules.size()) {
+      throw ConfigError("a change names module " + std::to_string(change.module) + " of " +
+                            std::to_string(graph_->modules.size()),
+                        "decision");
+    }
+    (void)executor_of(change.module, node);
+    const uint32_t limit = spec_.pipeline.engine.batch_pkts;
+    if (change.trigger_pkts > limit) {
+      throw ConfigError("trigger " + std::to_string(change.trigger_pkts) +
+                            " is larger than the batch size " + std::to_string(limit),
+                        graph_->modules[change.module]->name, "0 to " + std::to_string(limit));
+    }
+  }
+  std::map<uint32_t, uint32_t> of_trigger;
+  for (const exec::BufferChange& change : decision.changes) {
+    Executor& executor = executor_of(change.module, node);
+    executor.set_trigger(*node, change.trigger_pkts,
+                         exec::stagger(change.trigger_pkts, of_trigger[change.trigger_pkts]++));
+    if (change.age_limit_ns == exec::kKeepAge) continue;
+    executor.set_age_limit(*node, change.age_limit_ns == exec::kStrandingAge
+                                      ? spec_.pipeline.engine.stranding_limit_ns
+                                      : change.age_limit_ns);
+  }
+  if (!decision.changes.empty()) estimate_work();
+}
+
+void Simulation::set_slo(const std::string& flow, uint64_t slo_ns) {
+  const auto end = graph_->flow_names.end() - 1;
+  const auto it = std::find(graph_->flow_names.begin(), end, flow);
+  if (it == end) {
+    const std::vector<std::string> known(graph_->flow_names.begin(), end);
+    const std::string near = nearest_word(flow, known);
+    throw ConfigError("no flow '" + flow + "'", "flow",
+                      near.empty() ? "" : "did you mean '" + near + "'?");
+  }
+  const auto f = static_cast<uint32_t>(it - graph_->flow_names.begin());
+  slo_ns_[f] = slo_ns;
+  for (const auto& worker : workers_) worker->meter->set_slo(f, slo_ns);
+}
+
+void Simulation::set_cost(const std::string& module, const ModuleCosts& costs) {
+  graph_->modules[graph_->at(module)]->set_cost(costs.law, costs.table_ns);
+  estimate_work();
+}
+
+Source& Simulation::source(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& source : graph_->sources) {
+    if (source->spec().name == name) return *source;
+    names.push_back(source->spec().name);
+  }
+  const std::string near = nearest_word(name, names);
+  throw ConfigError("no generator '" + name + "'", "generators",
+                    near.empty() ? "" : "did you mean '" + near + "'?");
+}
+
+void Simulation::stall(uint32_t worker, uint64_t length_ns) {
+  Worker& stalled = *workers_.at(worker);
+  stalled.ctx.clock.ticks += length_ns << kTicksPerNsLog2;
+  stalled.stats.gaps += 1;
+  stalled.stats.gap_ns += length_ns;
+  stalled.stats.gap_max_ns = std::max(stalled.stats.gap_max_ns, length_ns);
+}
+
+uint32_t Simulation::trigger_pkts(uint32_t module) {
+  Node* node = nullptr;
+  (void)executor_of(module, node);
+  return node->queue->trigger_pkts;
+}
+
+void Simulation::update_recording() {
+  for (const auto& task : graph_->tasks) task->executor->set_tracing(recorder_.is_on());
+}
+
+}  // namespace batchplane::sim

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// simulation.h - a pipeline in virtual time: the engine's executor, loop and meters over packets
+// without bytes, whose modules take exactly what they are said to cost.
+//
+// Same specification, same seed: same result, to the byte.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/capture.h"
+#include "exec/flow_book.h"
+#include "exec/loop_times.h"
+#include "exec/task_loop.h"
+#include "sim/graph.h"
+#include "slo/controller.h"
+
+namespace batchplane::sim {
+
+// One simulated core. Its clock runs ahead of those of others by one loop at most.
+struct Worker {
+  Context ctx;
+  std::vector<Task*> tasks;
+  exec::SampleTurn sample;
+  exec::WorkerStats stats;
+  std::unique_ptr<exec::FlowMeter> meter;
+  exec::LoopTimes loop_times;
+  exec::LoopTimes period_loop_times;  // as of the last period
+  uint64_t idle_polls = 0;
+  uint64_t last_loop_ns = 0;
+  bool was_busy = false;
+  uint64_t next_stall_ns = ~0ULL;
+  Rng stall_rng{1};
+};
+
+// Not thread-safe. Times are virtual nanoseconds since the start.
+class Simulation {
+ public:
+  // Throws ConfigError.
+  explicit Simulation(const Spec& spec);
+  ~Simulation();
+
+  [[nodiscard]] uint64_t now_ns() const { return now_ns_; }
+  // Runs every worker until its clock has reached until_ns; the last loop may end later.
+  void run_until(uint64_t until_ns);
+
+  // What the daemon tells: the same type, the same JSON. Closes the flows' epoch.
+  exec::Snapshot snapshot(bool with_fine);
+  // "runtime", "buffers", "flows", "drops", "graph", "generators". Throws ConfigError.
+  Value show(const std::string& what);
+  // Packets in rings, buffers and queues.
+  [[nodiscard]] uint64_t held_pkts() const;
+
+  // What controllers are told; differences since the last call.
+  exec::PeriodSnapshot period();
+  [[nodiscard]] const exec::ControlModel& model() const { return graph_->model; }
+  // Throws ConfigError when a change names no module, or a trigger is out of range: then none is
+  // made.
+  void apply(const exec::Decision& decision);
+
+  // Live edits, as the daemon takes them. All throw ConfigError and change nothing when they cannot
+  // be made.
+  void set_slo(const std::string& flow, uint64_t slo_ns);
+  void set_cost(const std::string& module, const ModuleCosts& costs);
+  void set_idle_hold(bool is_hold) { is_idle_hold_ = is_hold; }
+  [[nodiscard]] Source& source(const std::string& name);
+  // The worker does nothing for that long, from its present loop on.
+  void stall(uint32_t worker, uint64_t length_ns);
+  [[nodiscard]] uint32_t trigger_pkts(uint32_t module);
+  void set_percentile(double percentile) { percentile_ = percentile; }
+
+  [[nodiscard]] Recorder& recorder() { return recorder_; }
+  // After the recorder's limits changed: every run is instrumented while anything is recorded.
+  void update_recording();
+  [[nodiscard]] const Graph& graph() const { return *graph_; }
+  [[nodiscard]] const PacketPool& pool() const { return pool_; }
+
+ private:
+  void make_workers();
+  void loop_once(Worker& worker);
+  void skip_idle(Worker& worker, uint64_t until_ns);
+  [[nodiscard]] uint64_t next_event_ns(const Worker& worker) const;
+  void take_stalls(Worker& worker);
+  void collect_flows();
+  void capture_modules(exec::Snapshot& out) const;
+  void capture_workers(exec::Snapshot& out);
+  void estimate_work();
+  [[nodiscard]] Executor& executor_of(uint32_t module, Node*& node);
+  exec::PeriodSnapshot cumulative() const;
+
+  Spec spec_;
+  PacketPool pool_;
+  Recorder recorder_;
+  std::unique_ptr<Graph> graph_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  exec::FlowBook flows_;
+  std::vector<uint64_t> slo_ns_;  // per declared flow
+  exec::PeriodSnapshot last_;     // cumulative counters at the last period
+  uint64_t now_ns_ = 0;
+  uint64_t previous_ns_ = 0;
+  bool is_idle_hold_ = false;
+  double percentile_ = 0.95;
+};
+
+}  // namespace batchplane::sim

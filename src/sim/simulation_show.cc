@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// simulation_show.cc - snapshots and periods, from the same counters as the engine's.
+#include <algorithm>
+
+#include "sim/simulation.h"
+
+namespace batchplane::sim {
+
+void Simulation::collect_flows() {
+  for (const auto& worker : workers_) {
+    worker->meter->flush(worker->ctx.clock.ticks >> kTicksPerNsLog2);
+    worker->meter->switch_epoch();
+    flows_.collect(*worker->meter);
+  }
+}
+
+uint64_t Simulation::held_pkts() const {
+  uint64_t held = 0;
+  for (const auto& task : graph_->tasks) held += task->executor->held_pkts();
+  for (const auto& queue : graph_->queues) held += queue->held_pkts();
+  return held;
+}
+
+void Simulation::capture_modules(exec::Snapshot& out) const {
+  for (const auto& module : graph_->modules) {
+    exec::ModuleSnapshot made;
+    made.name = module->name;
+    made.kind = module->kind;
+    made.worker = graph_->worker_names[0];
+    made.drops.resize(kReasons);
+    made.handed_on.resize(kReasons);
+    if (module->queue != nullptr) made.kept_pkts = module->queue->held_pkts();
+    out.modules.push_back(std::move(made));
+  }
+  out.other_drops.resize(kReasons);
+  for (const auto& task : graph_->tasks) {
+    const std::string& worker = graph_->worker_names[task->worker];
+    for (uint32_t rank = 0; rank < task->modules.size(); ++rank) {
+      exec::ModuleSnapshot& module = out.modules[task->modules[rank]];
+      exec::capture_node(*task->executor, task->nodes[rank], module);
+      module.worker = worker;
+    }
+    for (const TaskInput& input : task->inputs) {
+      if (input.queue != nullptr) continue;
+      exec::ModuleSnapshot& module = out.modules[input.module->index];
+      module.worker = worker;
+      module.batches += input.batches;
+      module.pkts += input.pkts;
+      out.balance.in_pkts += input.pkts;
+    }
+    for (uint32_t r = 0; r < kReasons; ++r) out.other_drops[r] += task->nodes.back().drops[r];
+    out.balance.dropped_pkts += task->executor->stats().dropped_pkts;
+  }
+  out.balance.held_pkts = held_pkts();
+}
+
+void Simulation::capture_workers(exec::Snapshot& out) {
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    exec::WorkerSnapshot made;
+    made.name = graph_->worker_names[w];
+    made.core = graph_->worker_cores[w];
+    made.stats = workers_[w]->stats;
+    for (const Task* task : workers_[w]->tasks) {
+      exec::ExecutorStats& stats = task->executor->stats();
+      made.runs += stats.runs;
+      made.clock_reads += stats.clock_reads;
+      made.worst_firings_per_run =
+          std::max(made.worst_firings_per_run, stats.worst_firings_per_run);
+      stats.worst_firings_per_run = 0;
+    }
+    out.balance.sent_pkts += workers_[w]->meter->sent_pkts();
+    out.workers.push_back(std::move(made));
+  }
+}
+
+exec::Snapshot Simulation::snapshot(bool with_fine) {
+  exec::Snapshot out;
+  out.now_ns = now_ns_;
+  out.previous_ns = previous_ns_;
+  collect_flows();
+  capture_modules(out);
+  capture_workers(out);
+  out.flows.resize(graph_->flow_names.size());
+  for (uint32_t f = 0; f < out.flows.size(); ++f) {
+    out.flows[f].name = graph_->flow_names[f];
+    if (f < slo_ns_.size()) out.flows[f].delay_slo_ns = slo_ns_[f];
+    flows_.report(f, out.flows[f], with_fine);
+  }
+  previous_ns_ = now_ns_;
+  return out;
+}
+
+Value Simulation::show(const std::string& what) {
+  if (what == "generators") {
+    List all;
+    for (const auto& source : graph_->sources) all.push_back(source->show());
+    return all;
+  }
+  const exec::Snapshot now = snapshot(what == "flows");
+  if (what == "runtime") return report::runtime_value(now, static_cast<double>(kTicksPerNs));
+  if (what == "buffers") {
+    uint32_t worst = 0;
+    for (const exec::WorkerSnapshot& w : now.workers)
+      worst = std::max(worst, w.worst_firings_per_run);
+    return report::buffers_value(now, worst);
+  }
+  if (what == "flows") return report::flows_value(now, graph_->flow_paths);
+  if (what == "drops") return report::drops_value(now, drop_reasons());
+  if (what == "graph") return report::graph_value(now, graph_->facts());
+  throw ConfigError("there is nothing called '" + what + "' to show", "what",
+                    "runtime, buffers, flows, drops, graph, generators");
+}
+
+exec::PeriodSnapshot Simulation::cumulative() const {
+  exec::PeriodSnapshot all;
+  all.now_ns = now_ns_;
+  all.modules.resize(graph_->modules.size());
+  for (const auto& task : graph_->tasks) {
+    for (uint32_t rank = 0; rank < task->modules.size(); ++rank) {
+      exec::ModulePeriod& module = all.modules[task->modules[rank]];
+      exec::capture_period(*task->executor, task->nodes[rank], kReasons, module);
+      module.cost = graph_->modules[task->modules[rank]]->cost;
+    }
+    exec::TaskPeriod made;
+    for (const TaskInput& input : task->inputs) {
+      made.in_pkts += input.pkts;
+      exec::ModulePeriod& module = all.modules[input.module->index];
+      if (input.queue == nullptr) module.batches += input.batches, module.pkts += input.pkts;
+    }
+    const Worker& worker = *workers_[task->worker];
+    made.runs = task->polls;
+    made.idle_polls = worker.idle_polls;
+    made.busy_ns = worker.stats.busy_ns;
+    made.idle_ns = worker.stats.idle_ns;
+    made.worst_firings_per_run = task->executor->stats().worst_firings_per_run;
+    all.tasks.push_back(made);
+  }
+  return all;
+}
+
+exec::PeriodSnapshot Simulation::period() {
+  collect_flows();
+  exec::PeriodSnapshot now = cumulative();
+  exec::PeriodSnapshot period = now;
+  period.period_ns = now.now_ns - last_.now_ns;
+  for (size_t m = 0; m < now.modules.size(); ++m) {
+    period.modules[m] = exec::period_between(last_.modules[m], now.modules[m]);
+    exec::CostSamples& samples = period.modules[m].samples;
+    samples.cycles >>= kTicksPerNsLog2;
+    samples.cycles_pkts >>= kTicksPerNsLog2;
+    if (period.modules[m].samples.batches == 0) samples = {};
+  }
+  for (size_t t = 0; t < now.tasks.size(); ++t) {
+    exec::TaskPeriod& task = period.tasks[t];
+    const exec::TaskPeriod& before = last_.tasks[t];
+    task.in_pkts -= before.in_pkts;
+    task.runs -= before.runs;
+    task.idle_polls -= before.idle_polls;
+    task.busy_ns -= before.busy_ns;
+    task.idle_ns -= before.idle_ns;
+    for (const uint32_t module : graph_->model.tasks[t].modules) {
+      for (const exec::CauseCount& cause : period.modules[module].causes)
+        task.firings += cause.firings;
+    }
+    const Worker& worker = *workers_[graph_->tasks[t]->worker];
+    task.run_p99_ns = worker.loop_times.percentile_ns(worker.period_loop_times, 0.99);
+    task.run_max_ns = worker.loop_times.percentile_ns(worker.period_loop_times, 1);
+  }
+  for (const auto& worker : workers_) worker->period_loop_times = worker->loop_times;
+  for (uint32_t f = 0; f < slo_ns_.size(); ++f) {
+    period.flows.push_back(flows_.take_period(f, slo_ns_[f], percentile_));
+  }
+  last_ = std::move(now);
+  return period;
+}
+
+}  // namespace batchplane::sim

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// source.h - a generator and the bounded ring that it fills, or a recorded trace, or an inline
+// source.
+//
+// The same schedules, orders and seeds as src/traffic. Packets exist from when they are put into
+// the ring; what waits for room in it is only a schedule.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/value.h"
+#include "exec/arrivals.h"
+#include "exec/turns.h"
+#include "sim/packet.h"
+#include "sim/recorder.h"
+
+namespace batchplane::sim {
+
+struct TrafficFlow {
+  std::string name;
+  double weight = 1;
+  double rate_pps = 0;  // 0 = a share of the source's rate
+  uint32_t size_bytes = 64;
+};
+
+struct TraceArrivals {
+  std::vector<uint64_t> time_ns;  // not falling
+  std::vector<uint32_t> flow;     // position in SourceSpec::flows
+  std::vector<uint32_t> size_bytes;
+};
+
+struct SourceSpec {
+  std::string name;
+  std::string port;
+  std::vector<TrafficFlow> flows;
+  exec::ArrivalKind arrivals = exec::ArrivalKind::kConstant;
+  exec::Order order = exec::Order::kRoundRobin;
+  double rate_pps = 100'000;
+  uint64_t on_ns = 1'000'000;
+  uint64_t off_ns = 1'000'000;
+  uint32_t burst_pkts = 1;
+  uint64_t seed = 1;
+  bool is_saturating = false;
+  bool is_on = true;
+  bool drops_when_full = false;  // else packets wait for room, as the generator makes them wait
+  uint64_t max_late_ns = 0;      // waiting for longer: refused; 0 = never
+  uint64_t limit_pkts = ~0ULL;
+  uint32_t ring_pkts = 64;
+  bool is_inline = false;  // packets are made as the worker polls; ring_pkts is the batch then
+  double pkt_ns = 0;       // what making one takes the generator's core
+  TraceArrivals trace;     // instead of the schedules when it has packets
+};
+
+struct TrafficFlowCounts {
+  uint64_t sent_pkts = 0;
+  uint64_t sent_bytes = 0;
+  uint64_t refused_pkts = 0;  // too late, or the ring was full
+};
+
+// Owner: the simulation; polled by one simulated worker.
+class Source {
+ public:
+  // `first_flow`: number of its first traffic flow over all sources.
+  Source(SourceSpec spec, uint32_t first_flow, PacketPool& pool, Recorder& recorder);
+
+  // Up to `most` packets that are in the ring at now_ns.
+  uint32_t poll(Packet** pkts, uint32_t most, uint64_t now_ns);
+  // When the next packet can be polled; kNeverNs when none will come. As of the last poll.
+  [[nodiscard]] uint64_t next_ns();
+
+  void set_rate(double rate_pps, uint64_t now_ns);
+  // Throws ConfigError when the flow has no rate of its own.
+  void set_flow_rate(const std::string& flow, double rate_pps, uint64_t now_ns);
+  void set_weights(const std::vector<double>& weights);
+  void set_on(bool is_on, uint64_t now_ns);
+  void set_saturating(bool is_saturating, uint64_t now_ns);
+
+  [[nodiscard]] const SourceSpec& spec() const { return spec_; }
+  [[nodiscard]] uint32_t first_flow() const { return first_flow_; }
+  [[nodiscard]] uint64_t held_pkts() const { return n_ring_; }
+  [[nodiscard]] const std::vector<TrafficFlowCounts>& counts() const { return counts_; }
+  [[nodiscard]] Value show() const;
+
+ private:
+  struct Stream {
+    exec::Turns turns;
+    exec::Arrivals<Rng> arrivals;
+    uint32_t first_flow;  // what turn 0 stands for
+    uint32_t train_flow = 0;
+    uint32_t train_left_pkts = 0;
+  };
+  struct Slot {
+    Packet* pkt;
+    uint64_t since_ns;  // in the ring from then on
+  };
+
+  void produce(uint64_t now_ns);
+  void put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t since_ns);
+  void refuse(uint32_t flow) { ++counts_[flow].refused_pkts; }
+  [[nodiscard]] uint64_t due_ns() const;
+  uint32_t take_flow(uint32_t& size_bytes);
+  void sift_down(size_t i);
+  void rebuild_heap();
+  [[nodiscard]] bool is_trace() const { return !spec_.trace.time_ns.empty(); }
+
+  SourceSpec spec_;
+  uint32_t first_flow_;
+  PacketPool& pool_;
+  Recorder& recorder_;
+  std::vector<Stream> streams_;  // [0] is shared by flows without own rate
+  std::vector<uint32_t> heap_;   // streams by due time, then number
+  std::vector<TrafficFlowCounts> counts_;
+  std::vector<Slot> ring_;
+  uint32_t ring_mask_ = 0;
+  uint32_t ring_head_ = 0;
+  uint32_t n_ring_ = 0;
+  uint64_t left_pkts_;
+  uint64_t ready_ticks_ = 0;  // the generator's core is free again, and has seen the last room
+  bool was_full_ = false;
+  bool is_started_ = false;
+  uint64_t pkt_ticks_;
+  size_t trace_at_ = 0;
+};
+
+}  // namespace batchplane::sim

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// spec.h - what a simulation is made of: the pipeline as the daemon reads it, costs, routes and
+// traffic.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/value.h"
+#include "exec/control.h"
+#include "sim/source.h"
+#include "spec/pipeline_spec.h"
+
+namespace batchplane::sim {
+
+struct ModuleCosts {
+  exec::ModuleCost law;
+  std::vector<double> table_ns;  // of batches of 1, 2, ...; instead of the law where given
+};
+
+// What a loop costs beside the modules; see sim::LoopCosts.
+struct LoopSpec {
+  double poll_ns = 0;
+  double poll_pkt_ns = 0;
+  double empty_poll_ns = 50;
+  double firing_ns = 0;
+  double firing_pkt_ns = 0;
+  double split_branch_ns = 0;
+  double split_pkt_ns = 0;
+  double hop_pkt_ns = 0;
+  double egress_pkt_ns = 0;
+  double clock_read_ns = 0;
+};
+
+// Holes in a worker's time, as real machines have them: Poisson, lengths drawn from a list.
+struct StallSpec {
+  double rate_per_s = 0;
+  std::vector<uint64_t> lengths_ns;
+};
+
+// Where a traffic flow goes: the gate at each module whose choice is by flow. kDrop: it ends there.
+using FlowRoute = std::map<std::string, std::string>;
+inline constexpr const char* kDropGateText = "drop";
+
+struct Spec {
+  PipelineSpec pipeline;
+  std::map<std::string, ModuleCosts> costs;  // by module
+  LoopSpec loop;
+  std::vector<SourceSpec> sources;
+  std::vector<std::vector<FlowRoute>> routes;  // [source][flow]
+  double noise_sigma = 0;
+  StallSpec stalls;
+  uint64_t seed = 1;
+};
+
+// The canonical JSON with a key `simulation`, as docs/simulator.md describes it. Throws ConfigError
+// for the first mistake.
+Spec parse_spec(const Value& value);
+
+}  // namespace batchplane::sim
