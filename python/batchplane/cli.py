@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from . import actions, printing
+from . import actions, cli_simulate, printing
 from .actions import RunOptions, ShowOptions, completions
 from .daemon import StartOptions, find_daemon, find_program, list_daemons, stop_daemon
 from .demo import DEMOS
@@ -106,6 +106,9 @@ def run(
     cores: Cores = None,
     memory_mb: Memory = None,
     interval: Interval = 1.0,
+    scenario: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="events over time: docs/scenarios.md")
+    ] = None,
     as_json: Json = False,
     is_quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the final report")] = False,
 ) -> None:
@@ -115,9 +118,13 @@ def run(
         WatchOptions(duration, interval, is_quiet or as_json),
         tuple(sets or ()),
         as_json,
+        scenario,
     )
     code = actions.run_pipeline(pipeline, params or [], options, _out(), _errors())
     raise typer.Exit(code)
+
+
+cli_simulate.add_to(app, _out, _errors)
 
 
 @app.command()
