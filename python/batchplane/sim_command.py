@@ -148,7 +148,7 @@ def _print(results: Sequence[Result], inputs: Inputs, out: Console) -> None:
     out.print(render_report(first.first, first.last, first.hello, first.report))
     if len(results) > 1:
         rows = comparison_rows(results)
-        out.print("", Text(f"{first.pipeline}, {first.label}:", style="bold"))
+        out.print(Text(f"\n{first.pipeline}, {first.label}:", style="bold"))
         out.print(comparison_table(rows))
         out.print(Text(f"the report above is of {first.controller}, seed {first.seed}", "dim"))
     for event in first.events:

@@ -34,6 +34,7 @@ _MOST_LINES = len(_COLOURS)
 _MOST_BARS = 24
 _US = 1e3
 _FINE_PER_OCTAVE = 32
+_FAR = 10.0
 
 
 def write_plots(result: Result, folder: Path) -> list[Path]:
@@ -65,7 +66,8 @@ def write_plots(result: Result, folder: Path) -> list[Path]:
 def _figure(result: Result, what: str, columns: int, rows: int = 1) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4 * columns, 4.2 * rows + 0.4), layout="constrained")
+    size = (6.4 * columns, 4.6) if rows == 1 else (10.0, 3.0 * rows + 0.4)
+    figure = Figure(figsize=size, layout="constrained")
     text = f"{result.pipeline}, {result.controller}: {what} ({result.label})"
     figure.suptitle(text, fontsize=12)
     axes = [figure.add_subplot(rows, columns, i + 1) for i in range(rows * columns)]
@@ -129,8 +131,13 @@ def delay_figure(result: Result) -> Figure | None:
         )
         whole.step(delays, [1 - share for share in shares], where="post", **style)
         tail.step(delays, shares, where="post", **style)
-    slos = sorted({row["delay_slo_ns"] for row in rows if row.get("delay_slo_ns")})
     longest_us = max(max(_later_shares(row)[0]) for row in rows)
+    promised = sorted({row["delay_slo_ns"] for row in rows if row.get("delay_slo_ns")})
+    # A promise far beyond every delay would press the curves into a corner.
+    slos = [slo_ns for slo_ns in promised if slo_ns / _US < _FAR * longest_us]
+    far = [short_duration(slo_ns) for slo_ns in promised if slo_ns not in slos]
+    if far:
+        whole.set_title(f"SLO {', '.join(far)}: further to the right", fontsize=9)
     for axis in (whole, tail):
         axis.set_xscale("log")
         axis.set_xlabel("delay [us]")
@@ -268,7 +275,6 @@ def _delay_ratio(axis: Axes, flows: DataFrame, percentile: float) -> None:
     promised = flows[(flows["slo_ns"] > 0) & (flows["pkts"] > 0)]
     name = {0.0: "mean", 1.0: "longest"}.get(percentile, f"p{percentile * 100:g}")
     axis.set_ylabel(f"{name} delay / SLO")
-    axis.set_ylim(bottom=0)
     if promised.empty:
         axis.text(0.5, 0.5, "no flow has an SLO", transform=axis.transAxes, ha="center")
         return
