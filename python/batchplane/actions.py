@@ -24,6 +24,7 @@ from .kinds import Kinds, load_kinds
 from .live import Interrupted, WatchOptions, interruptible, watch
 from .load import load_pipeline, parse_overrides, pipeline_names
 from .problems import BadInput, Problem, RunFailed, suggestion
+from .rates import compute_rates
 from .report import render_report, report_json
 from .scenario import load_scenario
 from .scenario_events import Action, resolve_scenario
@@ -44,6 +45,7 @@ class RunOptions:
     sets: tuple[str, ...] = ()
     as_json: bool = False
     scenario: Path | None = None
+    simulate: str | None = None  # costs with which the same is simulated beside
 
 
 def load_checked(name: str, overrides: Sequence[str], errors: Console) -> Document:
@@ -106,9 +108,22 @@ def run_pipeline(
             raise
     report = stop_daemon(daemon)
     if options.as_json:
-        print_json(report_json(first, last, hello, report))
+        data = report_json(first, last, hello, report)
     else:
         out.print(render_report(first, last, hello, report))
+    if options.simulate is not None:
+        # Loaded here: only this needs numpy and the extension.
+        from .sim_beside import pairs, render_pairs, simulate_beside
+
+        twin = simulate_beside(document, options, compute_rates(first, last).interval_s, errors)
+        found = pairs(first, last, twin.result)
+        if options.as_json:
+            data["simulated"] = twin.result.as_json()
+            data["beside"] = [pair.as_json() for pair in found]
+        else:
+            out.print(render_pairs(found, twin.origin))
+    if options.as_json:
+        print_json(data)
     balance = report.get("balance") or last["runtime"]["balance"]
     return 0 if balance.get("is_exact", True) else 1
 

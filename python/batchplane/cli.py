@@ -109,6 +109,12 @@ def run(
     scenario: Annotated[
         Path | None, typer.Option(metavar="FILE", help="events over time: docs/scenarios.md")
     ] = None,
+    simulate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COSTS", help="simulate the same beside it, with costs of a file or `prior`"
+        ),
+    ] = None,
     as_json: Json = False,
     is_quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the final report")] = False,
 ) -> None:
@@ -119,6 +125,7 @@ def run(
         tuple(sets or ()),
         as_json,
         scenario,
+        simulate,
     )
     code = actions.run_pipeline(pipeline, params or [], options, _out(), _errors())
     raise typer.Exit(code)

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from .actions import completions
 from .settings import parse_arguments
-from .sim_command import SimulateOptions, simulate, split_controllers
 
 PipelineArg = Annotated[
     str,
@@ -51,8 +50,9 @@ def add_to(app: typer.Typer, out: Consoles, errors: Consoles) -> None:
             ),
         ] = None,
         controller: Annotated[
-            str, typer.Option("--controller", "-c", help="null, max, fixed(8), ... or FILE.py")
-        ] = "null",
+            str,
+            typer.Option("--controller", "-c", help="none, null, max, fixed(8)... or FILE.py"),
+        ] = "none",
         compare: Annotated[
             str | None, typer.Option(metavar="NAMES", help="further controllers, such as max,null")
         ] = None,
@@ -99,6 +99,9 @@ def add_to(app: typer.Typer, out: Consoles, errors: Consoles) -> None:
         as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text")] = False,
     ) -> None:
         """Run a pipeline in virtual time, with exact delays: no daemon, no DPDK, no root."""
+        # Loaded here: other commands do without numpy.
+        from .sim_command import SimulateOptions, simulate, split_controllers
+
         options = SimulateOptions(
             traffic,
             costs,

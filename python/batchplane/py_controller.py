@@ -30,6 +30,16 @@ class Controller(Protocol):
         """What to change after this period."""
 
 
+class Hold:
+    """The controller `none`: everything stays as the pipeline says."""
+
+    def step(self, _period: Any) -> None:
+        """Decides nothing."""
+
+
+NO_CONTROLLER = "none"
+
+
 class Nonsense(ValueError):
     """A controller answered something that is no decision."""
 

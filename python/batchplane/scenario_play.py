@@ -76,6 +76,9 @@ class DaemonPlayer:
             self._tell(f"the scenario ended early: {error}")
 
     def _carry_out(self, client: Client, action: Action) -> None:
+        is_possible = any(self._kinds.get(module) == "cost" for module in action.costs)
+        if not (action.sets or action.table or is_possible):
+            return
         try:
             if action.sets:
                 client.set(list(action.sets))

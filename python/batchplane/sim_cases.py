@@ -23,11 +23,14 @@ from .plain_table import plain_table
 from .problems import RunFailed
 from .py_controller import load_controller
 from .rates import buffer_list
+from .sim_prepare import Inputs
 from .sim_result import Result
-from .simulation import Inputs, Simulation
+from .simulation import Simulation
 from .units import short_duration, short_rate
 
 _REPORT_EVERY_S = 0.1
+# Streams of one generator take neighbouring seeds.
+_SEED_STEP = 1_000_003
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Case:
     """One run: a controller (a name, or a file of Python) and a seed."""
 
     controller: str
-    seed: int
+    seed: int  # 1: random numbers as the pipeline has them
     duration_ns: int | None
     period_ns: int
     settings: dict[str, Any] = field(default_factory=dict)
@@ -43,11 +46,23 @@ class Case:
     record_firings: int = 0
 
 
+def with_seed(spec: dict[str, Any], seed: int) -> dict[str, Any]:
+    """The simulation with other random numbers: of choices and noise, and of the traffic."""
+    generators = []
+    for entry in spec.get("generators", []):
+        params = entry.get("params", {})
+        moved = {**params, "seed": int(params.get("seed", 1)) + (seed - 1) * _SEED_STEP}
+        generators.append({**entry, "params": moved})
+    return {
+        **spec,
+        "generators": generators,
+        "simulation": {**spec["simulation"], "seed": seed},
+    }
+
+
 def run_case(inputs: Inputs, case: Case, tell: Any = None) -> Result:
     """Runs one case in this process; `tell(share)` hears how far it is."""
-    simulation = {**inputs.spec["simulation"], "seed": case.seed}
-    spec = {**inputs.spec, "simulation": simulation}
-    sim = Simulation(replace(inputs, spec=spec))
+    sim = Simulation(replace(inputs, spec=with_seed(inputs.spec, case.seed)))
     is_file = case.controller.endswith(".py")
     controller = load_controller(Path(case.controller), sim.model) if is_file else case.controller
     result = sim.run(

@@ -16,11 +16,12 @@ from rich.text import Text
 from .live import Interrupted, interruptible
 from .load import parse_overrides
 from .problems import BadInput, Problem, RunFailed
+from .py_controller import NO_CONTROLLER
 from .report import render_report
 from .sim_cases import Case, comparison_rows, comparison_table, run_cases
+from .sim_prepare import Inputs, duration_ns, prepare
 from .sim_result import Result
 from .sim_spec import load_machine
-from .simulation import Inputs, duration_ns, prepare
 from .units import short_rate, three_digits
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class SimulateOptions:
     sets: tuple[str, ...] = ()
     duration: str | None = None
     period: str = "10ms"
-    controllers: tuple[str, ...] = ("null",)
+    controllers: tuple[str, ...] = (NO_CONTROLLER,)
     settings: dict[str, Any] = field(default_factory=dict)
     seeds: int = 1
     jobs: int | None = None

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from .canonical import Document
 from .problems import BadInput, Problem, suggestion
+from .traffic_state import generator_states
 
 LOOP_KEYS = (
     "poll_ns",
@@ -18,10 +20,25 @@ LOOP_KEYS = (
     "poll_pkt_ns",
     "firing_ns",
     "firing_pkt_ns",
-    "scatter_branch_ns",
-    "hop_ns",
+    "split_branch_ns",
+    "split_pkt_ns",
+    "hop_pkt_ns",
     "egress_pkt_ns",
+    "clock_read_ns",
 )
+# What a costs file calls them.
+_PROFILED = {
+    "clock_read_ns": "clock_read_ns",
+    "empty_poll_ns": "empty_poll_ns",
+    "poll_per_batch_ns": "poll_ns",
+    "poll_per_pkt_ns": "poll_pkt_ns",
+    "scatter_per_branch_ns": "split_branch_ns",
+    "scatter_per_pkt_ns": "split_pkt_ns",
+    "firing_ns": "firing_ns",
+    "buffered_per_pkt_ns": "firing_pkt_ns",
+    "ring_take_per_pkt_ns": "hop_pkt_ns",
+    "egress_per_pkt_ns": "egress_pkt_ns",
+}
 OVERFLOWS = ("wait", "drop")
 # Times above are no costs of a loop or a packet but mistakes of a unit.
 _MOST_NS = 1e9
@@ -50,6 +67,11 @@ class Machine:
                 "lengths_ns": list(self.stall_lengths_ns),
             },
         }
+
+
+def loop_of_profile(loop: Mapping[str, float]) -> dict[str, float]:
+    """The engine's own costs of a costs file, as the simulator names them."""
+    return {mine: loop[theirs] for theirs, mine in _PROFILED.items() if theirs in loop}
 
 
 def load_machine(path: Path) -> Machine:
@@ -148,6 +170,13 @@ def build_spec(
     seed: int = 1,
 ) -> dict[str, Any]:
     """The mapping that _native.Simulation takes."""
+    states = generator_states(document.pipeline)
+    for source, entries in routes.items():
+        flows = {flow.name: flow for flow in states[source].flows} if source in states else {}
+        for entry in entries:
+            flow = flows.get(entry["name"])
+            if flow is not None and source not in (traces or {}):
+                entry.update(weight=flow.weight, rate_pps=flow.rate_pps, size_bytes=flow.size_bytes)
     return {
         **document.pipeline,
         "simulation": {

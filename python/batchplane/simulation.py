@@ -16,126 +16,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .canonical import Document
-from .check import check_document, raise_errors
-from .costs import resolve_costs
-from .daemon import find_program
-from .kinds import Kinds, load_kinds
-from .load import load_pipeline
 from .native import NativeSimulation, make_simulation
 from .pipeline import Pipeline
-from .problems import BadInput, Problem, RunFailed
-from .py_controller import Controller, GuardedController, plain_decision
-from .routes import resolve_routes
-from .scenario import Scenario, load_scenario
-from .scenario_events import Action, pipeline_names, resolve_scenario
+from .problems import BadInput, Problem
+from .py_controller import (
+    NO_CONTROLLER,
+    Controller,
+    GuardedController,
+    Hold,
+    plain_decision,
+)
+from .scenario import Scenario
+from .scenario_events import pipeline_names
 from .settings import parse_settings
 from .sim_edits import edits_of_action, edits_of_sets
+from .sim_prepare import Inputs, duration_ns, prepare
 from .sim_result import PeriodLog, Result
-from .sim_spec import Machine, build_spec, check_costs, checked_machine
-from .sim_traffic import Traffic, load_traffic, with_traffic
-from .units import parse_duration_ns
+from .sim_spec import Machine
+from .sim_traffic import Traffic
 
 SHOWN = ("runtime", "buffers", "flows", "drops", "graph", "generators")
 # What is still inside when the generators stop is given this long, beyond the stranding limit.
 _DRAIN_NS = 100_000_000
 Progress = Callable[[float], None]
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """All that makes a simulation, ready for the extension; can be sent to other processes."""
-
-    document: Document
-    spec: dict[str, Any]
-    actions: tuple[Action, ...] = ()
-    edits: tuple[dict[str, Any], ...] = ()  # before the first packet
-    duration_ns: int | None = None  # of the scenario
-    warnings: tuple[str, ...] = ()
-    origin: str = ""  # where the costs come from, in words
-
-
-def duration_ns(value: str | int, what: str) -> int:
-    """Nanoseconds of '10ms' or of a number of them. Raises BadInput."""
-    ns = value if type(value) is int else parse_duration_ns(value)
-    if ns is None or ns <= 0:
-        raise BadInput(Problem(f"'{value}' is no duration", what, fix="with a unit: 10ms, 1s"))
-    return ns
-
-
-def known_kinds() -> Kinds:
-    """The kinds that the daemon has; without one, kinds are not checked."""
-    try:
-        return load_kinds(find_program())
-    except RunFailed:
-        return Kinds()
-
-
-def load_document(
-    pipeline: str | Path | Pipeline | Document | dict[str, Any],
-    overrides: Mapping[str, str],
-    kinds: Kinds,
-) -> Document:
-    """A pipeline in any of its forms, checked. Raises BadInput with every mistake."""
-    if isinstance(pipeline, (str, Path)):
-        document = load_pipeline(str(pipeline), overrides, kinds)
-    elif overrides:
-        name = next(iter(overrides))
-        raise BadInput(Problem("params are for pipelines from files", "Simulation", name))
-    elif isinstance(pipeline, Document):
-        document = pipeline
-    else:
-        data = pipeline.to_json() if isinstance(pipeline, Pipeline) else pipeline
-        document = Document(data, file=str(data.get("name", "pipeline")))
-    raise_errors(check_document(document, kinds))
-    return document
-
-
-def prepare(
-    pipeline: str | Path | Pipeline | Document | dict[str, Any],
-    traffic: str | Path | Traffic | None = None,
-    costs: Any = None,
-    *,
-    overrides: Mapping[str, str] | None = None,
-    scenario: str | Path | Scenario | None = None,
-    sets: Sequence[str] = (),
-    machine: Machine | None = None,
-    seed: int = 1,
-) -> Inputs:
-    """Reads and checks all that a simulation needs. Raises BadInput with every mistake."""
-    kinds = known_kinds()
-    document = load_document(pipeline, overrides or {}, kinds)
-    traces: dict[str, Any] = {}
-    if traffic is not None:
-        if not isinstance(traffic, Traffic):
-            traffic = load_traffic(Path(traffic), document.pipeline, kinds)
-        document = with_traffic(document, traffic)
-        raise_errors(check_document(document, kinds))
-        traces = _read_traces(document, traffic)
-    module_costs = resolve_costs(document.pipeline, costs)
-    check_costs(module_costs, document)
-    routes = resolve_routes(document)
-    machine = checked_machine(machine or Machine())
-    spec = build_spec(document, module_costs, routes, machine, traces, seed)
-    actions: list[Action] = []
-    length_ns = None
-    if scenario is not None:
-        if not isinstance(scenario, Scenario):
-            scenario = load_scenario(Path(scenario))
-        actions = resolve_scenario(scenario, document.pipeline)
-        length_ns = scenario.duration_ns
-    edits = edits_of_sets(parse_settings(sets, pipeline_names(document.pipeline)))
-    return Inputs(document, spec, tuple(actions), tuple(edits), length_ns)
-
-
-def _read_traces(document: Document, traffic: Traffic) -> dict[str, Any]:
-    from .traces import trace_columns
-
-    return {name: trace_columns(path, document, name) for name, path in traffic.traces.items()}
 
 
 class Simulation:
@@ -247,7 +154,7 @@ class Simulation:
     def run(
         self,
         duration: str | int | None = None,
-        controller: str | Controller = "null",
+        controller: str | Controller = NO_CONTROLLER,
         period: str | int = "10ms",
         progress: Progress | None = None,
         *,
@@ -257,6 +164,8 @@ class Simulation:
         is_drained: bool = False,
     ) -> Result:
         """Runs for so much virtual time under a controller, given by name or as an object.
+
+        `none` leaves the triggers as the pipeline has them; `null` sets all of them to 0.
 
         `is_drained` stops the traffic at the end and lets what is inside leave, as the end of a
         daemon does; the simulation is of no further use then.
@@ -308,6 +217,8 @@ class Simulation:
     def _choose(
         self, controller: str | Controller, settings: Mapping[str, Any]
     ) -> GuardedController | None:
+        if controller == NO_CONTROLLER:
+            return GuardedController(Hold(), self.model)
         if not isinstance(controller, str):
             return GuardedController(controller, self.model)
         try:

@@ -11,6 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DEFAULT_RATE_PPS = 100_000.0
+_IMIX = [
+    {"size_bytes": 64, "weight": 7},
+    {"size_bytes": 594, "weight": 4},
+    {"size_bytes": 1518, "weight": 1},
+]
 
 
 @dataclass
@@ -20,6 +25,7 @@ class TrafficFlow:
     name: str
     weight: float
     rate_pps: float  # 0 = a share of the generator's rate
+    size_bytes: int = 64  # of a frame on the wire; the mean of a mix
     is_on: bool = True
 
 
@@ -106,7 +112,12 @@ def _state(name: str, params: dict[str, Any]) -> GeneratorState:
             given = str(entry.get("name", ""))
             label = f"flow {len(flows)}" if not given else given if count == 1 else f"{given}_{i}"
             flows.append(
-                TrafficFlow(label, float(entry.get("weight", 1)), float(entry.get("rate_pps", 0)))
+                TrafficFlow(
+                    label,
+                    float(entry.get("weight", 1)),
+                    float(entry.get("rate_pps", 0)),
+                    _size_bytes(entry, params),
+                )
             )
     return GeneratorState(
         name,
@@ -114,3 +125,15 @@ def _state(name: str, params: dict[str, Any]) -> GeneratorState:
         float(params.get("rate_pps", DEFAULT_RATE_PPS)),
         bool(params.get("is_on", True)),
     )
+
+
+def _size_bytes(flow: dict[str, Any], params: dict[str, Any]) -> int:
+    for given in (flow, params):
+        mix = given.get("size_mix") or (_IMIX if given.get("imix") else [])
+        total = sum(float(share.get("weight", 1)) for share in mix)
+        if total > 0:
+            sizes = (float(s.get("weight", 1)) * int(s.get("size_bytes", 64)) for s in mix)
+            return round(sum(sizes) / total)
+        if given.get("size_bytes"):
+            return int(given["size_bytes"])
+    return 64
