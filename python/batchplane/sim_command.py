@@ -186,9 +186,13 @@ def _write_files(results: Sequence[Result], options: SimulateOptions, errors: Co
         write_trace(frame, options.trace)
         errors.print(f"{len(frame)} packets in {options.trace}", style="dim")
     if options.plot is not None:
-        from .sim_plots import write_plots
+        from .sim_plots import write_comparison, write_plots
 
         written = [path for result in results for path in write_plots(result, options.plot)]
+        rows = comparison_rows(results)
+        if len(rows) > 1:
+            first = results[0]
+            written.append(write_comparison(rows, first.pipeline, first.label, options.plot))
         errors.print(f"{len(written)} figures in {options.plot}", style="dim")
 
 
