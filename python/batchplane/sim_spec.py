@@ -51,7 +51,7 @@ class Machine:
     loop: dict[str, float] = field(default_factory=dict)  # LOOP_KEYS; missing: 0, empty poll 50
     generator_ns_per_pkt: float = 25.0  # the generator makes no more than 1 packet in this time
     overflow: str = "wait"  # a full ring: the generator waits, or its packet is lost
-    noise_sigma: float = 0.0  # of the logarithm of every execution's cost
+    noise_sigma: float = 0.0  # of a factor on every execution's cost
     stall_rate_per_s: float = 0.0
     stall_lengths_ns: tuple[int, ...] = ()  # drawn from, all alike
 
