@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from . import actions, cli_simulate, printing
 from .actions import RunOptions, ShowOptions, completions
+from .consoles import errors as _errors
+from .consoles import out as _out
 from .daemon import StartOptions, find_daemon, find_program, list_daemons, stop_daemon
 from .demo import DEMOS
 from .doctor import examine
@@ -82,20 +83,6 @@ Interval = Annotated[
 ]
 
 
-# Lines in files and pipes are not cut to the width of a terminal that is not there.
-_PLAIN_WIDTH = 240
-
-
-def _out() -> Console:
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
-
-
-def _errors() -> Console:
-    return Console(
-        stderr=True, highlight=False, width=None if sys.stderr.isatty() else _PLAIN_WIDTH
-    )
-
-
 @app.command()
 def run(
     pipeline: PipelineArg,
@@ -131,7 +118,7 @@ def run(
     raise typer.Exit(code)
 
 
-cli_simulate.add_to(app, _out, _errors)
+app.command("simulate", epilog=cli_simulate.EPILOG)(cli_simulate.simulate_command)
 
 
 @app.command()
