@@ -144,7 +144,7 @@ def check_extension(root: Path) -> Iterator[str]:
             target = name.split("/")[0]
             if is_system and not name.startswith("nanobind/") and not STANDARD.fullmatch(name):
                 yield f"{relative}:{line}: <{name}>: the extension needs C++ and nanobind only"
-            elif not is_system and target != "batchplane" and target not in EXTENSION_INCLUDES:
+            elif not is_system and "/" in name and target not in EXTENSION_INCLUDES:
                 allowed = ", ".join(sorted(EXTENSION_INCLUDES))
                 yield f'{relative}:{line}: "{name}": the extension may include {allowed}'
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "native_values.h"
+#include "report/telemetry.h"
 #include "sim/simulation.h"
 
 namespace batchplane::native {
@@ -41,7 +42,16 @@ class PySimulation {
     const nb::gil_scoped_release unlocked;
     simulation_.run_until(until_ns);
   }
-  nb::object show(const std::string& what) { return to_python(simulation_.show(what)); }
+  // Flows come with their histograms: 3 % wide buckets, see exec::FineBuckets.
+  nb::object show(const std::string& what) {
+    if (what != "flows") return to_python(simulation_.show(what));
+    const exec::Snapshot now = simulation_.snapshot(true);
+    const nb::object rows = to_python(report::flows_value(now, simulation_.graph().flow_paths));
+    for (size_t f = 0; f < now.flows.size(); ++f) {
+      rows[f]["fine_buckets"] = now.flows[f].fine_buckets;
+    }
+    return rows;
+  }
   [[nodiscard]] nb::dict model() const { return model_to_python(simulation_.model()); }
 
   void set_controller(const std::string& name, nb::dict settings) {

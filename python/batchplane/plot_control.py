@@ -54,9 +54,8 @@ def _firing_sizes(axis: Axes, firings: DataFrame, batch_limit_pkts: int) -> None
     import numpy as np
 
     bottom = np.zeros(batch_limit_pkts + 1)
-    names = list(_CAUSES)
     for cause, chosen in firings.groupby("cause", observed=True):
-        name = names[int(cause)] if isinstance(cause, (int, np.integer)) else str(cause)
+        name = str(cause)
         counts = np.bincount(chosen["batch_pkts"], minlength=len(bottom))[: len(bottom)]
         axis.bar(
             np.arange(len(bottom)),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TRACE_SUFFIXES = (".csv", ".parquet")
 # Enough for figures, little enough to be no burden.
 _PLOT_PACKETS = 50_000
-_PLOT_FIRINGS = 50_000
+_PLOT_FIRINGS = 200_000
 _CONTROLLER = re.compile(r"[^,()]+(\([^()]*\))?")
 
 

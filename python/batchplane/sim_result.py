@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .py_controller import ControllerFault
 from .rates import PERCENTILES, Snapshot, buffer_list, compute_rates
 from .report import report_json
+from .sim_records import named_frame
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -264,21 +265,17 @@ class Result:
 
     def frame(self, what: str) -> DataFrame | None:
         """`packets`, `hops` or `firings`, names in place of numbers; None when not recorded."""
-        import pandas as pd
-
         columns = self.recorded.get(what)
         if columns is None:
             return None
-        frame = pd.DataFrame(dict(columns))
-        flows = [str(entry["name"]) for entry in self.model["flows"]] + ["other"]
-        for column, names in (
-            ("module", [str(entry["name"]) for entry in self.model["modules"]]),
-            ("flow", flows),
-        ):
-            if column in frame and frame[column].dtype.kind in "iu":
-                codes = frame[column].to_numpy().astype("int64").clip(-1, len(names) - 1)
-                frame[column] = pd.Categorical.from_codes(codes, categories=pd.Index(names))
-        return frame
+        return named_frame(what, self.recorded, self.model, self._traffic_flows())
+
+    def _traffic_flows(self) -> list[str]:
+        return [
+            str(flow["name"])
+            for generator in self.last.get("generators", [])
+            for flow in generator.get("flows", [])
+        ]
 
     @property
     def packets(self) -> DataFrame | None:

@@ -109,7 +109,7 @@ def test_module_or_helper_is_left_alone(tmp_path: Path) -> None:
     [
         ("python/batchplane/native.cc", "<nanobind/nanobind.h>", None),
         ("python/batchplane/native_show.cc", '"sim/simulation.h"', None),
-        ("python/batchplane/native.cc", '"batchplane/native.h"', None),
+        ("python/batchplane/native.cc", '"native_values.h"', None),
         ("python/batchplane/native.cc", '"core/engine.h"', "the extension may include base, exec"),
         (
             "python/batchplane/native.cc",
