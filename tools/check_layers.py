@@ -24,7 +24,11 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "modules": {"base", "exec", "spec", "core"},
     "ports": {"base", "exec", "spec", "core"},
     "traffic": {"base", "exec", "spec", "core"},
-    "app": {"base", "exec", "report", "spec", "slo", "core", "modules", "ports", "traffic"},
+    "profile": {"base", "exec", "spec", "core", "ports", "traffic"},
+    "app": {
+        *("base", "exec", "report", "spec", "slo"),
+        *("core", "modules", "ports", "traffic", "profile"),
+    },
 }
 
 # System headers beyond C++'s and POSIX's own, by pattern, and the files that may name them.

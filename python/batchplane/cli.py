@@ -23,6 +23,8 @@ from .doctor import examine
 from .kinds import load_kinds
 from .live import WatchOptions
 from .problems import BadInput, BatchplaneError, Problem, suggestion
+from .profile_action import ProfileRequest
+from .profile_action import profile as run_profile
 from .schema import editor_schema
 from .settings import FORMS
 
@@ -314,6 +316,57 @@ def trace(
     """Follow packets through the graph: path, waits in buffers, drop reason."""
     packets = actions.trace(find_daemon(name), count, expression, timeout)
     printing.traced(packets, as_json, _out())
+
+
+@app.command()
+def profile(
+    modules: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODULE...]",
+            help="modules or kinds of the pipeline; without one, kinds in small set-ups",
+        ),
+    ] = None,
+    pipeline: Annotated[
+        str | None,
+        typer.Option(
+            "--pipeline",
+            "-p",
+            autocompletion=completions("pipelines"),
+            help="measure its modules, with its tables and traffic",
+        ),
+    ] = None,
+    params: Annotated[
+        list[str] | None,
+        typer.Option("--param", metavar="KEY=VALUE", help="a param of the pipeline; repeatable"),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--out", "-o", help="write the costs there, as JSON")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="draw rate and service time: .png, .pdf, .svg")
+    ] = None,
+    is_quick: Annotated[
+        bool, typer.Option("--quick", help="15 ms a module instead of 300: less certain")
+    ] = False,
+    cores: Cores = None,
+    as_json: Json = False,
+) -> None:
+    """Measure what modules cost per batch and per packet, and the engine around them."""
+    run_profile(
+        ProfileRequest(
+            tuple(modules or ()),
+            pipeline,
+            tuple(params or ()),
+            file,
+            plot,
+            is_quick,
+            cores,
+            as_json,
+        ),
+        _out(),
+        _errors(),
+    )
 
 
 @app.command()

@@ -10,6 +10,7 @@
 #include "app/json_value.h"
 #include "app/messages.h"
 #include "app/module_schema.h"
+#include "app/profile_run.h"
 #include "app/startup.h"
 
 namespace {
@@ -43,6 +44,17 @@ int check(const DaemonOptions& options) {
                                    {"plan", plan}})
                           .c_str());
   return errors.empty() ? kGood : kBadInput;
+}
+
+int measure(const DaemonOptions& options, const std::string& request_path) {
+  Startup startup{options};
+  Value result;
+  const std::vector<ConfigError> errors =
+      errors_of([&] { result = run_profile(startup, request_path); });
+  print_errors(errors, startup.spec);
+  if (!errors.empty()) return kBadInput;
+  std::printf("%s\n", to_json(result).c_str());
+  return kGood;
 }
 
 int print_routes(const DaemonOptions& options) {
@@ -83,6 +95,8 @@ int main(int argc, char** argv) {
   DaemonOptions options;
   bool wants_schema = false;
   bool wants_check = false;
+  bool wants_profile = false;
+  std::string profile_request_path;
   bool wants_routes = false;
   cli.add_option("PIPELINE", options.pipeline_path, "canonical JSON of the pipeline");
   cli.add_option("--name", options.name, "name of the daemon (default: the pipeline's)");
@@ -95,6 +109,10 @@ int main(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber);
   cli.add_flag("--modules", wants_schema, "describe modules and ports as JSON, and exit");
   cli.add_flag("--check", wants_check, "look for mistakes in the pipeline, and exit");
+  cli.add_flag("--profile", wants_profile,
+               "measure what the pipeline's modules cost, as JSON, and exit");
+  cli.add_option("--profile-request", profile_request_path,
+                 "JSON: groups of modules to measure, ms_per_module, passes, loop");
   cli.add_flag("--routes", wants_routes,
                "tell as JSON which way each generated flow takes, and exit");
   cli.add_option("--frames", options.frames_path,
@@ -114,7 +132,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "no pipeline is given (batchplaned --help)\n");
     return kBadInput;
   }
-  const int result = wants_check    ? check(options)
+  const int result = wants_profile  ? measure(options, profile_request_path)
+                     : wants_check  ? check(options)
                      : wants_routes ? print_routes(options)
                                     : run(options);
   std::fflush(stdout);

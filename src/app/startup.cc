@@ -61,7 +61,8 @@ void plan_threads(Startup& s) {
 }
 
 void plan_memory(Startup& s) {
-  s.memory_mb = s.options.memory_mb != 0 ? s.options.memory_mb : memory_mb_estimate(s.spec);
+  s.memory_mb = s.options.memory_mb != 0 ? s.options.memory_mb
+                                         : memory_mb_estimate(s.spec) + s.extra_memory_mb;
 }
 
 // Devices on the PCI bus that a port names, as in devargs "0000:01:00.0,...".
@@ -122,16 +123,6 @@ void start_ports(Startup& s) {
 
 void make_engine(Startup& s) {
   s.engine = std::make_unique<Engine>(std::move(s.graph), std::move(s.pool), s.quiescence);
-}
-
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("model name")) continue;
-    const size_t colon = line.find(": ");
-    if (colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
 }
 
 // How tables are looked up, as the first module that has one says.
@@ -203,6 +194,16 @@ constexpr Step kBuilding[] = {
 
 }  // namespace
 
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -213,14 +214,20 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-void start_up(Startup& startup) {
+void plan(Startup& startup) {
   for (const Step& step : kPlanning) step.run(startup);
+}
+
+void start_packets(Startup& startup) { start_backend(startup); }
+
+void start_up(Startup& startup) {
+  plan(startup);
   for (const Step& step : kBuilding) step.run(startup);
 }
 
 Value check_file(Startup& startup, std::vector<ConfigError>& errors) {
-  for (const Step& step : kPlanning) step.run(startup);
-  start_backend(startup);
+  plan(startup);
+  start_packets(startup);
   return check_pipeline(startup.spec, nullptr, nullptr, errors);
 }
 

@@ -28,6 +28,7 @@ struct Startup {
   PipelineSpec spec = {};
   CorePlan cores = {};
   uint64_t memory_mb = 0;
+  uint64_t extra_memory_mb = 0;  // beside what the pipeline needs
   ports::EalFacts eal = {};
   std::shared_ptr<Quiescence> quiescence = {};
   // Before what holds its packets, so that it goes last.
@@ -45,6 +46,12 @@ void start_up(Startup& startup);
 Value check_file(Startup& startup, std::vector<ConfigError>& errors);
 // The same steps; then the routes of the pipeline's traffic.
 Value route_file(Startup& startup);
+
+// The first steps alone: what the pipeline says, its cores, its memory; then the packet backend.
+void plan(Startup& startup);
+void start_packets(Startup& startup);
+// As /proc/cpuinfo names it.
+std::string cpu_model();
 
 // Reads a whole file; throws ConfigError.
 std::string read_file(const std::string& path);

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""cost_file.py - the form of a costs file, and everything that can be wrong with one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .problems import Problem
+
+VERSION = 1
+LABELS = ("measured", "prior", "given")
+MOST_NS = 1e9  # a module that takes a second per batch is a mistake
+LOOP_KEYS = (
+    "clock_read_ns",
+    "empty_poll_ns",
+    "poll_per_batch_ns",
+    "poll_per_pkt_ns",
+    "scatter_per_branch_ns",
+    "scatter_per_pkt_ns",
+    "firing_ns",
+    "buffered_per_pkt_ns",
+    "ring_take_per_batch_ns",
+    "ring_take_per_pkt_ns",
+    "egress_per_pkt_ns",
+)
+_AGAIN = "batchplane profile --pipeline PIPELINE --out costs.json"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One measurement, and the modules that it stands for."""
+
+    name: str
+    kind: str
+    cost_per_batch_ns: float
+    cost_per_pkt_ns: float
+    table_ns: tuple[float, ...] | None = None
+    members: tuple[str, ...] = ()
+    params_key: str = ""  # empty: not known
+
+
+@dataclass
+class Head:
+    """What a file says beside its entries."""
+
+    label: str = "given"
+    cpu: str = ""
+    date: str = ""
+    cycles_per_ns: float = 1.0
+    loop: dict[str, float] = field(default_factory=dict)
+
+
+class _Reader:
+    def __init__(self, file: str):
+        self._file = file
+        self.problems: list[Problem] = []
+
+    def note(self, key: str, message: str, fix: str = "") -> None:
+        self.problems.append(Problem(message, self._file, key, fix))
+
+    def time_ns(self, entry: Mapping[str, Any], name: str, key: str) -> float:
+        """A cost: finite, not negative, below a second."""
+        value = entry.get(name)
+        return self.checked_ns(value, f"{key}.{name}")
+
+    def checked_ns(self, value: Any, key: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            self.note(key, f"expected a time in ns, not {value!r}", "0 to 1e9")
+        elif value < 0:
+            self.note(key, f"a cost of {value:g} ns is negative", _AGAIN)
+        elif value > MOST_NS:
+            self.note(key, f"a cost of {value:g} ns is more than a second", "times are in ns")
+        else:
+            return float(value)
+        return 0.0
+
+
+def parse_document(document: Any, file: str) -> tuple[Head, list[Entry], list[Problem]]:
+    """Head, entries and every mistake of a costs file."""
+    reader = _Reader(file)
+    if not isinstance(document, dict) or not isinstance(document.get("modules"), list):
+        reader.note("", "this is no costs file: it needs version and a list of modules", _AGAIN)
+        return Head(), [], reader.problems
+    version = document.get("version")
+    if version != VERSION:
+        reader.note(
+            "version", f"a costs file of version {version!r}; this program reads {VERSION}", _AGAIN
+        )
+        return Head(), [], reader.problems
+    head = _parse_head(document, reader)
+    entries = [
+        entry
+        for i, given in enumerate(document["modules"])
+        if (entry := _parse_entry(given, f"modules[{i}]", reader)) is not None
+    ]
+    return head, entries, reader.problems
+
+
+def _parse_head(document: Mapping[str, Any], reader: _Reader) -> Head:
+    head = Head(
+        str(document.get("label", "given")),
+        str(document.get("cpu", "")),
+        str(document.get("date", "")),
+    )
+    if head.label not in LABELS:
+        reader.note("label", f"unknown label '{head.label}'", f"one of: {', '.join(LABELS)}")
+    rate = document.get("cycles_per_ns", 1.0)
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0.1 <= rate <= 100:
+        reader.note("cycles_per_ns", f"expected cycles per ns, not {rate!r}", "0.1 to 100")
+    else:
+        head.cycles_per_ns = float(rate)
+    loop = document.get("loop", {})
+    if not isinstance(loop, dict):
+        reader.note("loop", "expected the engine's own costs by name")
+        return head
+    for key, value in loop.items():
+        if key not in LOOP_KEYS:
+            reader.note(f"loop.{key}", "unknown cost", f"one of: {', '.join(LOOP_KEYS)}")
+        else:
+            head.loop[key] = reader.checked_ns(value, f"loop.{key}")
+    missing = [key for key in LOOP_KEYS if loop and key not in loop]
+    if missing:
+        reader.note("loop", f"missing: {', '.join(missing)}", "leave out all of loop, or none")
+    return head
+
+
+def _parse_entry(given: Any, key: str, reader: _Reader) -> Entry | None:
+    if not isinstance(given, dict) or not isinstance(given.get("kind"), str):
+        reader.note(key, "expected kind, cost_per_batch_ns and cost_per_pkt_ns")
+        return None
+    name = str(given.get("name", ""))
+    shown = f"{key} ({name or given['kind']})"
+    per_batch_ns = reader.time_ns(given, "cost_per_batch_ns", shown)
+    per_pkt_ns = reader.time_ns(given, "cost_per_pkt_ns", shown)
+    table: tuple[float, ...] | None = None
+    if given.get("table_ns") is not None:
+        if not isinstance(given["table_ns"], list) or not given["table_ns"]:
+            reader.note(
+                f"{shown}.table_ns", "expected a list of times in ns, for 1, 2, ... packets"
+            )
+        else:
+            table = tuple(
+                reader.checked_ns(value, f"{shown}.table_ns[{i}]")
+                for i, value in enumerate(given["table_ns"])
+            )
+    members = given.get("members") or ([name] if name else [])
+    if not isinstance(members, list) or not all(isinstance(m, str) for m in members):
+        reader.note(f"{shown}.members", "expected names of modules")
+        members = []
+    return Entry(
+        name,
+        given["kind"],
+        per_batch_ns,
+        per_pkt_ns,
+        table,
+        tuple(members),
+        str(given.get("params_key", "")),
+    )

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""costs.py - what each module of a pipeline costs, from a file that `batchplane profile` wrote.
+
+costs = resolve(pipeline, load_costs("costs.json"))      # or load_costs("prior")
+costs.modules["ttl_0_0"].at(32)                          # ns of a batch of 32 packets
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .cost_file import Entry, parse_document
+from .cost_keys import cpu_name, params_key
+from .problems import BadInput, Problem
+
+PRIOR = "prior"
+_PRIORS = Path(__file__).with_name("cost_priors.json")
+
+# How well an entry fits a module; the best one that there is counts.
+EXACT = "the module itself"
+SAME_PARAMS = "a module of the same kind and parameters"
+SAME_NAME = "the module with other parameters"
+SAME_KIND = "a module of the same kind"
+COMPUTED = "its own parameters"
+
+
+@dataclass(frozen=True)
+class ModuleCost:
+    """Time of a batch of n packets = cost_per_batch_ns + cost_per_pkt_ns * n, or by the table."""
+
+    cost_per_batch_ns: float
+    cost_per_pkt_ns: float
+    table_ns: tuple[float, ...] | None = None  # [n - 1]: time of a batch of n
+    source: str = EXACT
+
+    def at(self, n_pkts: int) -> float:
+        """Time of a batch of n packets in ns."""
+        if self.table_ns is not None and 1 <= n_pkts <= len(self.table_ns):
+            return self.table_ns[n_pkts - 1]
+        return self.cost_per_batch_ns + self.cost_per_pkt_ns * n_pkts
+
+    def as_json(self) -> dict[str, Any]:
+        """Keys as in the costs file."""
+        entry: dict[str, Any] = {
+            "cost_per_batch_ns": self.cost_per_batch_ns,
+            "cost_per_pkt_ns": self.cost_per_pkt_ns,
+            "source": self.source,
+        }
+        if self.table_ns is not None:
+            entry["table_ns"] = list(self.table_ns)
+        return entry
+
+
+@dataclass(frozen=True)
+class CostsFile:
+    """A costs file as read; `label` is measured, prior or given."""
+
+    label: str
+    entries: tuple[Entry, ...]
+    loop: dict[str, float] = field(default_factory=dict)
+    cycles_per_ns: float = 1.0
+    cpu: str = ""
+    date: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The costs of one pipeline: of each module, and of the engine around them (`loop`, in ns)."""
+
+    modules: dict[str, ModuleCost]
+    loop: dict[str, float]
+    label: str
+    cpu: str = ""
+    date: str = ""
+    warnings: tuple[Problem, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """For a simulator's input and for reports."""
+        return {
+            "label": self.label,
+            "cpu": self.cpu,
+            "date": self.date,
+            "modules": {name: cost.as_json() for name, cost in self.modules.items()},
+            "loop": self.loop,
+        }
+
+
+def load_costs(name: str | Path) -> CostsFile:
+    """Reads a costs file, or the built-in ones (`prior`). Raises BadInput with every mistake."""
+    path = _PRIORS if str(name) == PRIOR else Path(name)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise BadInput(
+            Problem("there is no such costs file", str(name), fix=_command("PIPELINE", str(name)))
+        ) from error
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        where = f"{name}:{line}" if line else str(name)
+        raise BadInput(Problem(f"this is no costs file: {error}", where)) from error
+    return costs_from(document, str(name))
+
+
+def costs_from(document: Any, file: str = "") -> CostsFile:
+    """A costs file from what it contains."""
+    head, entries, problems = parse_document(document, file)
+    if problems:
+        raise BadInput(problems)
+    # What the engine itself takes is in the built-in ones, where a file leaves it out.
+    loop = head.loop or (load_costs(PRIOR).loop if Path(file) != _PRIORS else {})
+    return CostsFile(
+        head.label, tuple(entries), loop, head.cycles_per_ns, head.cpu, head.date, file
+    )
+
+
+def _command(pipeline: str, out: str = "costs.json") -> str:
+    return f"batchplane profile --pipeline {pipeline} --out {out}"
+
+
+def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") -> Costs:
+    """The cost of every module of a canonical pipeline; BadInput names those that have none.
+
+    `shown_as` is what the user calls the pipeline; for the command that a message names.
+    """
+    name = shown_as or str(pipeline.get("name", "PIPELINE"))
+    by_name = {member: entry for entry in file.entries for member in entry.members}
+    costs: dict[str, ModuleCost] = {}
+    problems: list[Problem] = []
+    for module, spec in pipeline.get("modules", {}).items():
+        kind = str(spec["kind"])
+        cost = (
+            _computed(spec.get("params", {}), file.cycles_per_ns)
+            if kind == "cost"
+            else _found(module, kind, spec.get("params", {}), by_name, file.entries)
+        )
+        if cost is None:
+            problems.append(
+                Problem(
+                    f"there is no cost of module '{module}' (kind {kind})",
+                    file.file,
+                    f"modules.{module}",
+                    _command(name),
+                )
+            )
+        else:
+            costs[module] = cost
+    if problems:
+        raise BadInput(problems)
+    warnings = tuple(_warnings(file, costs, name))
+    return Costs(costs, dict(file.loop), file.label, file.cpu, file.date, warnings)
+
+
+def _computed(params: Mapping[str, Any], cycles_per_ns: float) -> ModuleCost:
+    def ns(which: str) -> float:
+        cycles = float(params.get(f"{which}_cycles", 0))
+        return float(params.get(f"{which}_ns", 0)) + cycles / cycles_per_ns
+
+    return ModuleCost(ns("cost_per_batch"), ns("cost_per_pkt"), None, COMPUTED)
+
+
+def _found(
+    module: str,
+    kind: str,
+    params: Mapping[str, Any],
+    by_name: Mapping[str, Entry],
+    entries: tuple[Entry, ...],
+) -> ModuleCost | None:
+    key = params_key(kind, params)
+    named = by_name.get(module)
+    if named is not None and named.kind == kind and named.params_key in ("", key):
+        return _cost_of(named, EXACT)
+    same = [entry for entry in entries if entry.params_key == key]
+    if same:
+        return _cost_of(_middle(same), SAME_PARAMS)
+    if named is not None and named.kind == kind:
+        return _cost_of(named, SAME_NAME)
+    of_kind = [entry for entry in entries if entry.kind == kind]
+    return _cost_of(_middle(of_kind), SAME_KIND) if of_kind else None
+
+
+def _middle(entries: list[Entry]) -> Entry:
+    """The entry of middle cost at full batches: one of several must be taken."""
+    ordered = sorted(entries, key=lambda e: (e.cost_per_batch_ns + 32 * e.cost_per_pkt_ns, e.name))
+    return ordered[len(ordered) // 2]
+
+
+def _cost_of(entry: Entry, source: str) -> ModuleCost:
+    return ModuleCost(entry.cost_per_batch_ns, entry.cost_per_pkt_ns, entry.table_ns, source)
+
+
+def _warnings(file: CostsFile, costs: Mapping[str, ModuleCost], pipeline: str) -> list[Problem]:
+    warnings = []
+    if file.label == PRIOR:
+        warnings.append("these are built-in costs, measured elsewhere on other tables")
+    elif file.cpu and file.cpu != cpu_name():
+        warnings.append(f"measured on another machine: {file.cpu}, this one is {cpu_name()}")
+    guessed = [name for name, cost in costs.items() if cost.source in (SAME_NAME, SAME_KIND)]
+    if guessed and file.label != PRIOR:
+        shown = ", ".join(guessed[:4]) + (f" and {len(guessed) - 4} more" if guessed[4:] else "")
+        warnings.append(f"the file has no cost for these parameters of {shown}: taken from others")
+    return [
+        Problem(message, file.file, fix=_command(pipeline), is_warning=True) for message in warnings
+    ]

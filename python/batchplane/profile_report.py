@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""profile_report.py - what was measured, as a table and as figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from .plain_table import plain_table
+from .problems import BadInput, Problem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_GOOD_R_SQUARED = 0.99
+_MOST_CURVES = 12  # more cannot be told apart
+_MOST_SPREAD = 8
+_SUFFIXES = (".png", ".pdf", ".svg")
+
+_LOOP_WORDS = {
+    "clock_read_ns": "a reading of the clock",
+    "empty_poll_ns": "a poll that finds nothing",
+    "poll_per_batch_ns": "a poll that finds packets, beside its modules",
+    "poll_per_pkt_ns": "each packet of it, metering at egress included",
+    "scatter_per_branch_ns": "each branch that a batch is spread over",
+    "scatter_per_pkt_ns": "each packet spread",
+    "firing_ns": "a buffer that fires",
+    "buffered_per_pkt_ns": "each packet that goes through a buffer",
+    "ring_take_per_batch_ns": "a batch taken from a queue",
+    "ring_take_per_pkt_ns": "each packet of it",
+    "egress_per_pkt_ns": "the metering of a packet at egress by itself",
+}
+
+
+def render_profile(document: Mapping[str, Any], out: Console) -> None:
+    """One line a module, then what the engine takes around them."""
+    out.print(
+        Text(
+            f"{document['cpu']}, core {document.get('core', '?')}, {document['date']}, "
+            f"batches of 1 to {document['batch_pkts']} packets",
+            "dim",
+        )
+    )
+    table = plain_table(
+        "<module", "<kind", "ns/batch", "+-", "ns/pkt", "+-", "R2", "batchiness", "<"
+    )
+    for module in document["modules"]:
+        more = len(module.get("members", ())) - 1
+        name = str(module["name"]) + (f" and {more} more" if more > 0 else "")
+        r_squared = float(module["r_squared"])
+        table.add_row(
+            Text(name),
+            Text(str(module["kind"])),
+            f"{module['cost_per_batch_ns']:.1f}",
+            f"{_half_width(module['cost_per_batch_95_ns']):.1f}",
+            f"{module['cost_per_pkt_ns']:.2f}",
+            f"{_half_width(module['cost_per_pkt_95_ns']):.2f}",
+            Text(f"{r_squared:.4f}", "" if r_squared > _GOOD_R_SQUARED else "yellow"),
+            f"{module['batchiness']:.2f}",
+            Text("; ".join(str(module[key]) for key in ("reason", "note") if module.get(key))),
+        )
+    out.print(table)
+    if document.get("loop"):
+        out.print(Text("\nthe engine around them", "bold"))
+        loop = plain_table("<", "ns")
+        for key, words in _LOOP_WORDS.items():
+            loop.add_row(words, f"{document['loop'][key]:.1f}")
+        out.print(loop)
+    if document.get("check"):
+        measured = document["check"]["measured_ns_per_pkt"]
+        by_law = document["check"]["law_ns_per_pkt"]
+        out.print(
+            f"\nthe pipeline as a whole, buffers bypassed: {measured:.1f} ns a packet measured, "
+            f"{by_law:.1f} by these costs ({by_law / measured:.2f} of it)",
+            soft_wrap=True,
+        )
+
+
+def _half_width(interval: Sequence[float]) -> float:
+    return (interval[1] - interval[0]) / 2
+
+
+def check_plot_path(path: Path) -> None:
+    """Before anything is measured: a figure that cannot be written is told at once."""
+    if path.suffix not in _SUFFIXES:
+        raise BadInput(
+            Problem("no such form of figure", str(path), "--plot", f"end it in {_SUFFIXES}")
+        )
+    if not path.absolute().parent.is_dir():
+        raise BadInput(Problem("the folder does not exist", str(path.parent), "--plot", "make it"))
+
+
+def plot_profile(document: Mapping[str, Any], path: Path) -> None:
+    """Two figures in one file: rate against batch size, and service time against batch size."""
+    # Takes most of a second to import: only here.
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    rates, times = figure.subplots(1, 2)
+    shown = sorted(document["modules"], key=_time_of_full, reverse=True)
+    chosen = _spread(shown, _MOST_CURVES)
+    for i, module in enumerate(chosen):
+        _draw(module, f"C{i % 10}", "o" if i < 10 else "s", rates, times)
+    _dress(rates, "rate, Mpps", "rate against batch size")
+    _dress(times, "service time of a batch, ns", "service time against batch size")
+    # The law is a straight line on even axes; one module of another order would flatten the rest.
+    full = [_time_of_full(module) for module in chosen]
+    if full and full[0] <= _MOST_SPREAD * full[len(full) // 2]:
+        times.set_yscale("linear")
+    rates.set_xscale("log", base=2)
+    left_out = len(shown) - len(chosen)
+    title = f"measured on {document['cpu']}"
+    figure.suptitle(title + (f"; {left_out} modules not drawn" if left_out else ""), fontsize=9)
+    figure.legend(*times.get_legend_handles_labels(), fontsize=7, loc="outside right center")
+    figure.savefig(path, dpi=150)
+
+
+def _time_of_full(module: Mapping[str, Any]) -> float:
+    return float(module["table_ns"][-1]) if module["table_ns"] else 0.0
+
+
+def _spread(modules: list[Any], most: int) -> list[Any]:
+    """At most so many, evenly over the list, its ends included."""
+    if len(modules) <= most:
+        return modules
+    return [modules[i * (len(modules) - 1) // (most - 1)] for i in range(most)]
+
+
+def _draw(module: Mapping[str, Any], colour: str, mark: str, rates: Axes, times: Axes) -> None:
+    table = module["table_ns"]
+    if not table:
+        return
+    sizes = list(range(1, len(table) + 1))
+    positive = [(n, ns) for n, ns in zip(sizes, table, strict=True) if ns > 0]
+    rates.plot(
+        [n for n, _ in positive], [n / ns * 1e3 for n, ns in positive], mark + "-", color=colour,
+        markersize=2.5, linewidth=0.8,
+    )  # fmt: skip
+    times.plot(sizes, table, mark, color=colour, markersize=2.5, label=str(module["name"]))
+    law = [module["cost_per_batch_ns"] + module["cost_per_pkt_ns"] * n for n in sizes]
+    times.plot(sizes, law, "-", color=colour, linewidth=0.8)
+
+
+def _dress(axes: Axes, y_label: str, title: str) -> None:
+    axes.set_xlabel("batch size, packets")
+    axes.set_ylabel(y_label)
+    axes.set_yscale("log")
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3, which="both", linewidth=0.4)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""profiler.py - measures what modules cost: runs the daemon's profiler, makes a costs document."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .cost_keys import cpu_name, groups_of, params_key
+from .daemon import find_program
+from .problems import BadInput, Problem, RunFailed, suggestion
+from .profile_setups import setups
+
+Progress = Callable[[int, int], None]  # done, of how many
+
+_START_S = 120.0  # tables may be large
+
+
+@dataclass(frozen=True)
+class ProfileOptions:
+    """How long to measure, and where."""
+
+    ms_per_module: float = 300.0
+    passes: int = 4
+    cores: str | None = None
+
+    @staticmethod
+    def quick() -> ProfileOptions:
+        """For tests and first looks: wider intervals."""
+        return ProfileOptions(ms_per_module=15.0, passes=2)
+
+
+def profile_pipeline(
+    pipeline: Mapping[str, Any],
+    modules: Sequence[str] = (),
+    options: ProfileOptions | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """The costs document of a canonical pipeline, or of the named modules of it."""
+    groups = _wanted(groups_of(pipeline["modules"]), pipeline["modules"], modules)
+    document = _run(pipeline, groups, options or ProfileOptions(), progress, has_loop=True)
+    return _completed(document, pipeline)
+
+
+def profile_kinds(
+    kinds: Sequence[str] = (),
+    options: ProfileOptions | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """The costs document of module kinds in the built-in set-ups; all kinds that these have."""
+    pipelines = setups()
+    known = {kind for pipeline in pipelines for kind in _kinds_of(pipeline)}
+    unknown = [kind for kind in kinds if kind not in known]
+    if unknown:
+        raise BadInput(
+            [
+                Problem(
+                    f"there is no set-up of '{kind}'", "command line", fix=suggestion(kind, known)
+                )
+                for kind in unknown
+            ]
+        )
+    wanted = set(kinds) or known
+    chosen = [pipeline for pipeline in pipelines if wanted & _kinds_of(pipeline)]
+    documents = []
+    for i, pipeline in enumerate(chosen):
+        groups = [
+            [name] for name, module in pipeline["modules"].items() if module["kind"] in wanted
+        ]
+        part = _run(
+            pipeline, groups, options or ProfileOptions(), _part(progress, i, len(chosen)), i == 0
+        )
+        documents.append(_completed(part, pipeline))
+    merged = documents[0]
+    merged["pipeline"] = ""
+    merged.pop("check", None)
+    taken = {module["kind"] for module in merged["modules"]}
+    for document in documents[1:]:
+        fresh = [module for module in document["modules"] if module["kind"] not in taken]
+        merged["modules"] += fresh
+        taken |= {module["kind"] for module in fresh}
+    return merged
+
+
+def _kinds_of(pipeline: Mapping[str, Any]) -> set[str]:
+    return {str(module["kind"]) for module in pipeline["modules"].values()}
+
+
+def _part(progress: Progress | None, part: int, parts: int) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda done, total: progress(part * total + done, parts * total)
+
+
+def _wanted(
+    groups: list[list[str]], modules: Mapping[str, Mapping[str, Any]], names: Sequence[str]
+) -> list[list[str]]:
+    """The groups of the modules named, by name or by kind."""
+    if not names:
+        return groups
+    kinds = {str(module["kind"]) for module in modules.values()}
+    problems = [
+        Problem(
+            f"there is no module '{name}'", "command line", fix=suggestion(name, {*modules, *kinds})
+        )
+        for name in names
+        if name not in modules and name not in kinds
+    ]
+    if problems:
+        raise BadInput(problems)
+    return [
+        group
+        for group in groups
+        if any(member in names or modules[member]["kind"] in names for member in group)
+    ]
+
+
+def _run(
+    pipeline: Mapping[str, Any],
+    groups: list[list[str]],
+    options: ProfileOptions,
+    progress: Progress | None,
+    has_loop: bool,
+) -> dict[str, Any]:
+    request = {
+        "groups": groups,
+        "ms_per_module": options.ms_per_module,
+        "passes": options.passes,
+        "loop": has_loop,
+    }
+    with tempfile.TemporaryDirectory(prefix="bpp") as name:
+        files = [Path(name) / "request.json", Path(name) / "pipeline.json", Path(name) / "out.json"]
+        for path, content in zip(files, (request, pipeline), strict=False):
+            path.write_text(json.dumps(content), encoding="utf-8")
+        command = [str(find_program()), "--profile", "--profile-request", str(files[0])]
+        if options.cores:
+            command += ["--cores", options.cores]
+        most_s = _START_S + 5 + len(groups) * options.ms_per_module / 1e3 * 2
+        _call([*command, str(files[1])], files[2], most_s, progress)
+        try:
+            document: dict[str, Any] = json.loads(files[2].read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RunFailed(
+                f"the profiler printed something unexpected: {error}",
+                "daemon and command line are of different versions: make build",
+            ) from error
+    return document
+
+
+def _call(command: list[str], out: Path, most_s: float, progress: Progress | None) -> None:
+    """Runs the profiler; lines `progress I/N` on its stderr are told, others kept for errors."""
+    told: list[str] = []
+    try:
+        with (
+            out.open("wb") as stdout,
+            subprocess.Popen(
+                ["timeout", f"{most_s:.0f}", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as process,
+        ):
+            try:
+                for line in process.stderr or ():
+                    if line.startswith("progress "):
+                        done, total = line.split()[1].split("/")
+                        if progress is not None:
+                            progress(int(done), int(total))
+                    elif line.strip():
+                        told.append(line.strip().removeprefix("error: "))
+                code = process.wait()
+            except BaseException:
+                process.terminate()
+                raise
+    except OSError as error:
+        raise RunFailed(f"the profiler does not start: {error}", "make build") from error
+    if code == 2:
+        raise BadInput([Problem(line) for line in told] or [Problem("the profiler refused it")])
+    if code != 0:
+        how = f"took longer than {most_s:.0f} s" if code == 124 else f"ended with code {code}"
+        raise RunFailed(f"the profiler {how}: {told[-1] if told else 'it said nothing'}")
+
+
+def _completed(document: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str, Any]:
+    """With what only this side knows: the keys of parameters, and the whole name of the CPU."""
+    document["cpu"] = cpu_name()
+    for module in document["modules"]:
+        spec = pipeline["modules"][module["name"]]
+        module["params_key"] = params_key(str(spec["kind"]), spec.get("params", {}))
+    return document

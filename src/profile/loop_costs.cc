@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "profile/loop_costs.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+
+#include "base/clock.h"
+#include "profile/loop_rig.h"
+#include "profile/module_rig.h"
+#include "profile/profile.h"
+#include "profile/stand_in.h"
+
+namespace batchplane::profile {
+namespace {
+
+constexpr double kQuiet = 0.1;
+constexpr uint32_t kMostRounds = 400;
+constexpr uint32_t kLeastRounds = 20;
+
+// Contenders run in turn, round after round; the figure of each is its 10th percentile.
+class InTurn {
+ public:
+  void add(const std::string& name, std::function<double()> run) {
+    contenders_.push_back({name, std::move(run), {}});
+  }
+  void run(double budget_ms, uint32_t most_rounds) {
+    const TscClock& clock = TscClock::instance();
+    const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
+    for (uint32_t round = 0; round < most_rounds; ++round) {
+      if (round >= kLeastRounds && clock.now_ns() >= end_ns) break;
+      for (Contender& c : contenders_) c.ns.push_back(c.run());
+    }
+  }
+  [[nodiscard]] double operator[](const std::string& name) const {
+    const auto c = std::ranges::find(contenders_, name, &Contender::name);
+    return percentile(c->ns, kQuiet);
+  }
+
+ private:
+  struct Contender {
+    std::string name;
+    std::function<double()> run;
+    std::vector<double> ns;
+  };
+  std::vector<Contender> contenders_;
+};
+
+constexpr uint32_t kGates[] = {8, 16};
+constexpr uint32_t kBookedPkts = 256;
+
+std::string label(const char* what, uint32_t a, uint32_t b = 0) {
+  return what + std::to_string(a) + "/" + std::to_string(b);
+}
+
+ModuleSpec module_spec(const std::string& name, const std::string& kind, Dict params = {}) {
+  ModuleSpec module;
+  module.name = name;
+  module.kind = kind;
+  module.params = std::move(params);
+  return module;
+}
+
+// in -> split -> merge -> queue, queue -> sink: each kind once.
+PipelineSpec parts_spec(uint32_t batch_pkts) {
+  PipelineSpec spec;
+  spec.name = "profile_parts";
+  spec.engine.batch_pkts = batch_pkts;
+  spec.ports.push_back({"link", "ring", {}});
+  spec.modules = {module_spec("in", "port_in", {{"port", "link"}}),
+                  module_spec("split", "split", {{"gates", 8}}), module_spec("merge", "merge"),
+                  module_spec("queue", "queue", {{"size_pkts", LoopRig::kRingPkts}}),
+                  module_spec("sink", "sink")};
+  spec.edges = {{"in", "0", "split"}, {"queue", "0", "sink"}};
+  for (uint32_t g = 0; g < 8; ++g) spec.edges.push_back({"split", std::to_string(g), "merge"});
+  spec.edges.push_back({"merge", "0", "queue"});
+  return spec;
+}
+
+std::unique_ptr<Graph> graph_of_parts(uint32_t batch_pkts) {
+  const PipelineSpec spec = parts_spec(batch_pkts);
+  auto env = std::make_unique<Environment>();
+  env->batch_limit_pkts = batch_pkts;
+  env->ports["link"] = std::make_shared<RingPort>(LoopRig::kRingPkts, false, "profile_parts_link");
+  return build_graph(spec, std::move(env));
+}
+
+// Takes batches out of a queue; filling it is not timed.
+class Taker {
+ public:
+  Taker(Graph& graph, PacketPool& pool)
+      : stage_(graph, pool),
+        arrived_{.pkts = stand_in_for_input(graph, "in")},
+        rig_(stage_, {{&graph.at("queue"), &arrived_}}, nullptr, ModuleRig::Side::kTaken) {}
+
+  double run(uint32_t n_pkts) {
+    const uint64_t begin = begin_cycles();
+    const uint64_t empty = end_cycles() - begin;
+    const uint64_t cycles = rig_.run(n_pkts).value_or(empty);
+    const auto taken = static_cast<double>(cycles - std::min(cycles, empty));
+    return taken / TscClock::instance().cycles_per_ns() / rig_.batches_of(n_pkts);
+  }
+
+ private:
+  Stage stage_;
+  Arrived arrived_;
+  ModuleRig rig_;
+};
+
+double at_least_0(double ns) { return std::max(ns, 0.0); }
+
+}  // namespace
+
+struct LoopMeter::State {
+  State(PacketPool& packets, uint32_t batch_limit_pkts, uint32_t n_passes, double ms)
+      : pool(packets),
+        most(std::bit_floor(std::clamp(batch_limit_pkts, 8U, 64U))),
+        passes(n_passes),
+        ms_per_pass(ms),
+        parts(graph_of_parts(most)),
+        modules(*parts, pool, {.ms_per_module = ms / 16 * n_passes, .passes = n_passes}),
+        taker(*parts, pool) {
+    for (uint32_t n = 1; n <= most; n *= 2) add_case(label("plain", n), {.batch_pkts = n});
+    for (const uint32_t g : kGates) {
+      for (uint32_t n = most / 4; n <= most; n *= 2) {
+        add_case(label("split", g, n), {.middle = Middle::kSplit, .batch_pkts = n, .gates = g});
+      }
+    }
+    for (uint32_t q = 0; q <= most; q = q == 0 ? 2 : q * 2) {
+      add_case(label("buffer", q),
+               {.middle = Middle::kBuffer, .batch_pkts = most, .trigger_pkts = q});
+    }
+    for (uint32_t n = 1; n <= most; n *= 2) {
+      in_turn.add(label("take", n), [this, n] { return taker.run(n); });
+    }
+    LoopRig& plain = *rigs.front();
+    in_turn.add("empty", [&plain] { return plain.run_empty(); });
+    in_turn.add("egress", [this] { return book(); });
+  }
+
+  void add_case(const std::string& name, const LoopCase& what) {
+    rigs.push_back(std::make_unique<LoopRig>(what, pool));
+    LoopRig* const rig = rigs.back().get();
+    in_turn.add(name, [rig] { return rig->run(); });
+  }
+
+  // ns that booking one packet's delay takes.
+  double book() {
+    const TscClock& clock = TscClock::instance();
+    const uint64_t now_ns = clock.now_ns();
+    for (uint32_t i = 0; i < kBookedPkts; ++i) meter.record(0, 1, now_ns - i * 100);
+    const uint64_t begin = begin_cycles();
+    meter.flush(now_ns);
+    const auto cycles = static_cast<double>(end_cycles() - begin);
+    return cycles / clock.cycles_per_ns() / kBookedPkts;
+  }
+
+  static double clock_read_ns() {
+    return measure_clock_cost_cycles() / TscClock::instance().cycles_per_ns();
+  }
+
+  void set_ring(LoopCosts& costs) const {
+    std::vector<double> pkts;
+    std::vector<double> ns;
+    for (uint32_t n = 1; n <= most; n *= 2) {
+      pkts.push_back(n);
+      ns.push_back(at_least_0(in_turn[label("take", n)]));
+    }
+    const CostLaw law = fit_law(pkts, ns);
+    costs.ring_take_per_batch = law.per_batch_ns;
+    costs.ring_take_per_pkt = law.per_pkt_ns;
+  }
+
+  // What a loop takes beside its input and its sink.
+  void set_poll(LoopCosts& costs) {
+    std::vector<double> pkts;
+    std::vector<double> ns;
+    for (uint32_t n = 1; n <= most; n *= 2) {
+      pkts.push_back(n);
+      ns.push_back(at_least_0(in_turn[label("plain", n)] - laws["in"].at(n) - laws["sink"].at(n)));
+    }
+    const CostLaw law = fit_law(pkts, ns);
+    costs.poll_per_batch = law.per_batch_ns;
+    costs.poll_per_pkt = law.per_pkt_ns;
+  }
+
+  // The split takes packets in turn: n packets go to min(n, gates) sinks in equal batches. What is
+  // left after all modules are taken off grows with branches and with packets: least squares
+  // through the origin in both.
+  void set_scatter(LoopCosts& costs) {
+    double bb = 0, bp = 0, pp = 0, by = 0, py = 0;
+    for (const uint32_t g : kGates) {
+      for (uint32_t n = most / 4; n <= most; n *= 2) {
+        const double branches = std::min(n, g);
+        const double sinks_ns = branches * laws["sink"].at(n / branches);
+        const double y = in_turn[label("split", g, n)] - laws["in"].at(n) - laws["split"].at(n) -
+                         sinks_ns - costs.poll_per_batch - costs.poll_per_pkt * n;
+        bb += branches * branches;
+        bp += branches * n;
+        pp += double{1} * n * n;
+        by += branches * y;
+        py += n * y;
+      }
+    }
+    const double determinant = bb * pp - bp * bp;
+    costs.scatter_per_branch = (by * pp - py * bp) / determinant;
+    costs.scatter_per_pkt = (py * bb - by * bp) / determinant;
+    if (costs.scatter_per_branch < 0) costs = without_branch(costs, py / pp);
+    if (costs.scatter_per_pkt < 0) {
+      costs.scatter_per_branch = at_least_0(by / bb);
+      costs.scatter_per_pkt = 0;
+    }
+  }
+  static LoopCosts without_branch(LoopCosts costs, double per_pkt) {
+    costs.scatter_per_branch = 0;
+    costs.scatter_per_pkt = at_least_0(per_pkt);
+    return costs;
+  }
+
+  // A batch of B through a buffer that fires B/q times, against one that is bypassed.
+  void set_buffer(LoopCosts& costs) {
+    std::vector<double> firings;
+    std::vector<double> ns;
+    const double n = most;
+    const double bypassed = in_turn[label("buffer", 0)] - laws["merge"].at(n) - laws["sink"].at(n);
+    for (uint32_t q = 2; q <= most; q *= 2) {
+      const double fired = n / q;
+      firings.push_back(fired);
+      ns.push_back(at_least_0(in_turn[label("buffer", q)] - bypassed -
+                              fired * (laws["merge"].at(q) + laws["sink"].at(q))));
+    }
+    const CostLaw law = fit_law(firings, ns);
+    costs.firing = law.per_pkt_ns;
+    costs.buffered_per_pkt = law.per_batch_ns / n;
+  }
+
+  PacketPool& pool;
+  const uint32_t most;  // a power of two: sizes are halved and doubled
+  const uint32_t passes;
+  const double ms_per_pass;
+  std::unique_ptr<Graph> parts;
+  ModuleMeter modules;  // what the small pipelines are made of
+  Taker taker;
+  std::map<std::string, CostLaw> laws;
+  std::vector<std::unique_ptr<LoopRig>> rigs;
+  exec::FlowMeter meter{1};
+  InTurn in_turn;
+};
+
+LoopMeter::LoopMeter(PacketPool& pool, uint32_t batch_limit_pkts, uint32_t passes,
+                     double ms_per_pass)
+    : state_(std::make_unique<State>(pool, batch_limit_pkts, passes, ms_per_pass)) {}
+LoopMeter::~LoopMeter() = default;
+
+void LoopMeter::pass() {
+  State& s = *state_;
+  s.modules.pass();
+  s.in_turn.run(s.ms_per_pass / 2, std::max(kMostRounds / s.passes, kLeastRounds));
+}
+
+LoopCosts LoopMeter::result() const {
+  State& s = *state_;
+  for (const ModuleProfile& profile : s.modules.results()) s.laws[profile.name] = profile.law;
+  LoopCosts costs;
+  costs.clock_read = State::clock_read_ns();
+  costs.empty_poll = s.in_turn["empty"];
+  s.set_poll(costs);
+  s.set_scatter(costs);
+  s.set_buffer(costs);
+  s.set_ring(costs);
+  costs.egress_per_pkt = s.in_turn["egress"];
+  return costs;
+}
+
+}  // namespace batchplane::profile

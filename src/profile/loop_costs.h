@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// loop_costs.h - what the engine itself takes around the modules: polls, scattering, buffers,
+// rings, metering; measured on small pipelines by what is left when the modules' own times are
+// taken off.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/packet_pool.h"
+
+namespace batchplane::profile {
+
+// All in ns; none is ever negative.
+struct LoopCosts {
+  double clock_read = 0;
+  double empty_poll = 0;          // a loop that finds no input
+  double poll_per_batch = 0;      // a loop that finds input, beside the input's and modules' own
+  double poll_per_pkt = 0;        // the same for each packet, its metering at egress included
+  double scatter_per_branch = 0;  // a branch that a splitted batch goes to
+  double scatter_per_pkt = 0;
+  double firing = 0;               // a buffer that fires
+  double buffered_per_pkt = 0;     // a packet that goes through a buffer
+  double ring_take_per_batch = 0;  // polling a queue, beside what filling it took
+  double ring_take_per_pkt = 0;
+  double egress_per_pkt = 0;  // booking the delay of a packet that left
+};
+
+// Owner: one thread, pinned and registered with the packet backend by the caller.
+class LoopMeter {
+ public:
+  // `passes`: how often pass() will be called, `ms_per_pass` what each takes about.
+  LoopMeter(PacketPool& pool, uint32_t batch_limit_pkts, uint32_t passes, double ms_per_pass);
+  ~LoopMeter();
+
+  void pass();
+  [[nodiscard]] LoopCosts result() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace batchplane::profile

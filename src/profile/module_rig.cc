@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "profile/module_rig.h"
+
+#include <x86intrin.h>
+
+#include <algorithm>
+
+namespace batchplane::profile {
+namespace {
+
+constexpr uint32_t kMostBatches = 16;
+
+RingPort* ring_of(const Graph& graph, const Instance& instance) {
+  if (instance.info->kind != "port_in") return nullptr;
+  const auto spec = std::ranges::find(graph.spec.modules, instance.name, &ModuleSpec::name);
+  return dynamic_cast<RingPort*>(graph.env->port(spec->params.at("port").as_string()).get());
+}
+
+}  // namespace
+
+uint64_t begin_cycles() {
+  _mm_mfence();
+  _mm_lfence();
+  const uint64_t cycles = __rdtsc();
+  _mm_lfence();
+  return cycles;
+}
+
+uint64_t end_cycles() {
+  unsigned aux = 0;
+  const uint64_t cycles = __rdtscp(&aux);
+  _mm_lfence();
+  return cycles;
+}
+
+ModuleRig::ModuleRig(Stage& stage, const std::vector<Member>& members, std::function<void()> stir,
+                     Side side)
+    : stage_(stage),
+      instance_(*members.front().instance),
+      stir_(std::move(stir)),
+      is_polled_(instance_.node == nullptr || side == Side::kTaken),
+      ring_(ring_of(stage.graph(), instance_)),
+      hot_(std::max(kHotPkts, exec::kMaxBatchPkts), nullptr),
+      work_(hot_.size() + 8, nullptr) {
+  for (const Member& member : members) {
+    // The executor's own pointer: a node calls with it.
+    void* const module = member.instance->node == nullptr ? nullptr : member.instance->node->module;
+    turns_.push_back({module, &member.arrived->pkts});
+    if (is_polled_) break;  // an input has a port of its own
+  }
+}
+
+ModuleRig::~ModuleRig() { rest(); }
+
+void ModuleRig::rest() {
+  stage_.collect();
+  for (Packet*& pkt : hot_) {
+    if (pkt != nullptr) PacketPool::free_bulk(&pkt, 1);
+    pkt = nullptr;
+  }
+}
+
+uint32_t ModuleRig::batches_of(uint32_t n_pkts) const {
+  uint32_t most = kHotPkts;
+  if (ring_ != nullptr) most = std::min(most, ring_->ring().capacity());
+  if (instance_.info->shape == Shape::kQueue) {
+    most = std::min(most, std::max(instance_.module->max_held_pkts(), 1U));
+  }
+  return std::clamp(most / n_pkts, 1U, kMostBatches);
+}
+
+void ModuleRig::warm_up(uint32_t n_pkts) {
+  for (uint32_t i = 0; i < 16 + turns_.size(); ++i) (void)run(n_pkts);
+}
+
+std::optional<uint64_t> ModuleRig::run(uint32_t n_pkts) {
+  const uint32_t n_batches = batches_of(n_pkts);
+  if (stir_) {
+    stir_();
+    stage_.collect();
+  }
+  stage_.read_clock();
+  stage_.ctx().batch_limit_pkts = n_pkts;
+  const auto cycles =
+      is_polled_ ? run_polls(n_pkts, n_batches) : std::optional(run_batches(n_pkts, n_batches));
+  stage_.collect();
+  return cycles;
+}
+
+// The next packets in the order in which they arrived, so that neighbours stay neighbours.
+void ModuleRig::restore(uint32_t at, uint32_t n_pkts, uint32_t turn) {
+  Turn& from = turns_[turn];
+  for (uint32_t i = at; i < at + n_pkts; ++i) {
+    if (hot_[i] == nullptr) stage_.take(&hot_[i], 1);
+    write_image((*from.images)[from.next_image], *hot_[i]);
+    if (++from.next_image == from.images->size()) from.next_image = 0;
+    work_[i] = hot_[i];
+  }
+}
+
+uint64_t ModuleRig::run_batches(uint32_t n_pkts, uint32_t n_batches) {
+  void* modules[kMostBatches];
+  for (uint32_t b = 0; b < n_batches; ++b) {
+    modules[b] = turns_[next_turn_].module;
+    restore(b * n_pkts, n_pkts, next_turn_);
+    if (++next_turn_ == turns_.size()) next_turn_ = 0;
+  }
+  Context& ctx = stage_.ctx();
+  const auto function = instance_.node->run;
+  Packet** pkts = work_.data();
+  const bool is_end = instance_.node->after == exec::After::kEnd;
+  const uint64_t begin = begin_cycles();
+  for (uint32_t b = 0; b < n_batches; ++b, pkts += n_pkts) {
+    function(modules[b], ctx, pkts, n_pkts);
+    if (ctx.n_fates != 0) [[unlikely]]
+      stage_.settle();
+  }
+  // Freeing is part of what a terminal costs; the engine does it once a run.
+  if (is_end) ctx.flush_free();
+  const uint64_t cycles = end_cycles() - begin;
+  for (uint32_t i = 0; i < n_pkts * n_batches; ++i) {
+    if (is_end || work_[i] == nullptr) hot_[i] = nullptr;
+  }
+  return cycles;
+}
+
+// Untimed: what the input will be polled for. Sources make their own.
+bool ModuleRig::fill_input(uint32_t n_pkts) {
+  if (instance_.info->shape == Shape::kQueue) {
+    (void)run_batches(n_pkts, 1);
+    return true;
+  }
+  if (ring_ == nullptr) return true;
+  if (ring_->ring().free_slots() < n_pkts) return false;
+  restore(0, n_pkts, 0);
+  for (uint32_t i = 0; i < n_pkts; ++i) {
+    const BurstSlot slot = BurstSlot::make(hot_[i], hot_[i]->len_bytes(), hot_[i]->meta().entry_ns);
+    ring_->ring().enqueue(&slot, 1);
+    hot_[i] = nullptr;
+  }
+  return true;
+}
+
+std::optional<uint64_t> ModuleRig::run_polls(uint32_t n_pkts, uint32_t n_batches) {
+  if (!fill_input(n_pkts * n_batches)) return std::nullopt;
+  Context& ctx = stage_.ctx();
+  const auto poll = instance_.info->poll;
+  Module& module = *instance_.module;
+  uint32_t polled = 0;
+  // Polls may write a few entries past those that they return.
+  const uint64_t begin = begin_cycles();
+  for (uint32_t b = 0; b < n_batches; ++b) {
+    polled += poll(module, ctx, work_.data() + polled, n_pkts);
+  }
+  const uint64_t cycles = end_cycles() - begin;
+  if (polled != 0) PacketPool::free_bulk(work_.data(), polled);
+  if (polled != n_pkts * n_batches) return std::nullopt;
+  return cycles;
+}
+
+}  // namespace batchplane::profile

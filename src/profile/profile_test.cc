@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// profile_test.cc - packets reach the modules as in the engine, every shape of module can be
+// measured, and no packet is lost on the way. No time is asserted.
+#include "profile/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ports/port_kinds.h"
+#include "profile/loop_costs.h"
+#include "profile/walk.h"
+
+namespace batchplane::profile {
+namespace {
+
+ModuleSpec module_spec(const std::string& name, const std::string& kind, Dict params = {}) {
+  ModuleSpec module;
+  module.name = name;
+  module.kind = kind;
+  module.params = std::move(params);
+  return module;
+}
+
+// in -> check -> split to a queue and to a TTL module that drops a quarter, with a module behind
+// its drop gate; queue -> sink.
+PipelineSpec small_spec() {
+  PipelineSpec spec;
+  spec.name = "small";
+  spec.ports.push_back({"link", "ring", {{"size_pkts", 64}}});
+  spec.modules = {module_spec("in", "port_in", {{"port", "link"}}),
+                  module_spec("check", "ipv4_check"),
+                  module_spec("split", "split", {{"gates", 2}}),
+                  module_spec("ttl", "ttl"),
+                  module_spec("mac", "mac_rewrite", {{"src", "02:00:00:00:00:aa"}}),
+                  module_spec("dropped", "drop"),
+                  module_spec("queue", "queue"),
+                  module_spec("behind", "counter"),
+                  module_spec("out", "sink"),
+                  module_spec("out_2", "port_out", {{"port", "link"}}),
+                  module_spec("lonely", "sink")};
+  spec.edges = {{"in", "0", "check"},       {"check", "0", "split"},  {"split", "0", "ttl"},
+                {"split", "1", "queue"},    {"ttl", "0", "mac"},      {"ttl", "drop", "dropped"},
+                {"mac", "0", "out"},        {"queue", "0", "behind"}, {"behind", "0", "out_2"},
+                {"check", "drop", "lonely"}};
+  spec.flows = {{"one", {"in", "out"}, 0}};
+  // In turn: the split sends the first and third of each four, one of them with a TTL of 1, to ttl.
+  const List flows{Dict{{"ttl", 1}, {"dst_ip", "20.0.1.1"}},
+                   Dict{{"count", 3}, {"dst_ip", "20.0.0.1"}, {"dst_ip_step", 1}}};
+  spec.generators.push_back({"load", "link", -1, {{"flows", flows}, {"rate_pps", 1e6}}});
+  return spec;
+}
+
+class ProfileTest : public testing::Test {
+ protected:
+  ProfileTest() {
+    auto env = std::make_unique<Environment>();
+    for (const PortSpec& port : spec_.ports) {
+      env->ports[port.name] = make_port(port.kind, port.params, port.name, *env);
+    }
+    graph_ = build_graph(spec_, std::move(env));
+  }
+
+  static std::string unique_name() {
+    static int n = 0;
+    return "profile_test" + std::to_string(n++);
+  }
+  const Arrived& at(const std::vector<Arrived>& all, const std::string& name) const {
+    return all[graph_->index.at(name)];
+  }
+
+  PipelineSpec spec_ = small_spec();
+  PacketPool pool_{unique_name(), 4096};
+  std::unique_ptr<Graph> graph_;
+};
+
+TEST_F(ProfileTest, EachModuleGetsWhatTheTrafficBringsThere) {
+  {
+    Stage stage(*graph_, pool_);
+    Traffic traffic(*graph_, pool_);
+    const std::vector<Arrived> arrived = walk(stage, traffic, 400);
+    EXPECT_EQ(at(arrived, "in").pkts.size(), 400U);
+    EXPECT_EQ(at(arrived, "check").pkts.size(), 400U);
+    EXPECT_EQ(at(arrived, "ttl").pkts.size() + at(arrived, "queue").pkts.size(), 400U);
+    // Through the queue into the other task, and by the drop gate.
+    EXPECT_EQ(at(arrived, "behind").pkts.size(), at(arrived, "queue").pkts.size());
+    EXPECT_EQ(at(arrived, "ttl").pkts.size(), 200U);
+    EXPECT_EQ(at(arrived, "mac").pkts.size(), 100U);
+    EXPECT_EQ(at(arrived, "dropped").pkts.size(), 100U);
+    for (const PacketImage& image : at(arrived, "mac").pkts) {
+      ASSERT_EQ(image.bytes[net::kEthBytes + net::kIpTtl], 63) << "as the TTL module left it";
+      ASSERT_EQ(image.meta.l4_offset_bytes, 34) << "as the check left it";
+    }
+    EXPECT_FALSE(at(arrived, "mac").is_stand_in);
+    EXPECT_TRUE(at(arrived, "lonely").is_stand_in);
+    EXPECT_FALSE(at(arrived, "lonely").pkts.empty());
+  }
+  EXPECT_EQ(pool_.available_pkts(), pool_.size_pkts());
+}
+
+TEST_F(ProfileTest, AnImageIsTheSamePacketAgain) {
+  Packet* pkt = nullptr;
+  ASSERT_TRUE(pool_.alloc_bulk(&pkt, 1));
+  for (const int shift : {-18, 0, 36}) {
+    pkt->reset(80);
+    for (uint32_t i = 0; i < 80; ++i) pkt->data()[i] = static_cast<uint8_t>(i);
+    pkt->meta() = PacketMeta{.entry_ns = 7, .vrf = 3};
+    pkt->set_mark(99);
+    if (shift < 0) pkt->push_front(static_cast<uint32_t>(-shift));
+    if (shift > 0) pkt->pull_front(static_cast<uint32_t>(shift));
+    const PacketImage image = image_of(*pkt);
+    pkt->reset(60);
+    pkt->meta() = PacketMeta{};
+    write_image(image, *pkt);
+    EXPECT_EQ(pkt->headroom_bytes(), image.headroom_bytes);
+    EXPECT_EQ(pkt->len_bytes(), static_cast<uint32_t>(80 - shift));
+    EXPECT_EQ(pkt->data()[79 - shift], 79);
+    EXPECT_EQ(pkt->meta().vrf, 3);
+    EXPECT_EQ(pkt->mark(), 99U);
+  }
+  PacketPool::free_bulk(&pkt, 1);
+}
+
+TEST_F(ProfileTest, EveryShapeOfModuleIsMeasured) {
+  {
+    Options options{.groups = {}, .ms_per_module = 0.1, .passes = 1};
+    ModuleMeter meter(*graph_, pool_, options);
+    uint32_t calls = 0;
+    meter.pass([&](uint32_t module) { EXPECT_EQ(module, calls++); });
+    EXPECT_EQ(calls, graph_->spec.modules.size());
+    const std::vector<ModuleProfile> all = meter.results();
+    ASSERT_EQ(all.size(), graph_->spec.modules.size());
+    for (const ModuleProfile& p : all) {
+      EXPECT_EQ(p.table_ns.size(), 32U) << p.name;
+      EXPECT_EQ(p.most_measured_pkts, 32U) << p.name;
+      EXPECT_GE(p.law.per_batch_ns, 0) << p.name;
+      EXPECT_GE(p.law.per_pkt_ns, 0) << p.name;
+      EXPECT_GT(p.law.at(32), 0) << p.name;
+      EXPECT_LE(p.per_pkt_ns.low, p.per_pkt_ns.high) << p.name;
+      EXPECT_EQ(p.members, std::vector<std::string>{p.name});
+      EXPECT_EQ(p.note.empty(), p.name != "lonely") << p.name << ": " << p.note;
+    }
+  }
+  EXPECT_EQ(pool_.available_pkts(), pool_.size_pkts());
+}
+
+TEST_F(ProfileTest, OfAGroupTheOneWithTrafficIsMeasured) {
+  Options options{.groups = {{"lonely", "out"}}, .ms_per_module = 0.1, .passes = 1};
+  ModuleMeter meter(*graph_, pool_, options);
+  meter.pass();
+  const std::vector<ModuleProfile> all = meter.results();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].name, "out");
+  EXPECT_EQ(all[0].members, (std::vector<std::string>{"lonely", "out"}));
+  EXPECT_EQ(all[0].note, "");
+}
+
+TEST_F(ProfileTest, TheEnginesOwnCostsAreNeverNegative) {
+  {
+    LoopMeter meter(pool_, 16, 1, 1);
+    meter.pass();
+    const LoopCosts costs = meter.result();
+    EXPECT_GT(costs.empty_poll, 0);
+    EXPECT_GT(costs.clock_read, 0);
+    EXPECT_GT(costs.egress_per_pkt, 0);
+    for (const double ns : {costs.poll_per_batch, costs.poll_per_pkt, costs.scatter_per_branch,
+                            costs.scatter_per_pkt, costs.firing, costs.buffered_per_pkt,
+                            costs.ring_take_per_batch, costs.ring_take_per_pkt}) {
+      EXPECT_GE(ns, 0);
+    }
+  }
+  EXPECT_EQ(pool_.available_pkts(), pool_.size_pkts());
+}
+
+TEST(MeasurableTest, NoDeviceOrFileIsOpened) {
+  PipelineSpec spec;
+  spec.ports = {{"lan", "af_packet", {{"interface", "eth9"}}}, {"ring", "ring", {}}};
+  spec.modules = {module_spec("in", "port_in", {{"port", "lan"}}),
+                  module_spec("tap", "local_tap", {{"name", "bp9"}}),
+                  module_spec("capture", "pcap_tap", {{"path", "x.pcap"}}),
+                  module_spec("waste", "pcap_tap", {{"path", "/dev/null"}})};
+  spec.modules[1].trigger_pkts = 8;
+  std::map<std::string, std::string> notes;
+  const PipelineSpec out = measurable(spec, notes);
+  EXPECT_EQ(out.ports[0].kind, "ring");
+  EXPECT_EQ(out.modules[1].kind, "queue");
+  EXPECT_EQ(out.modules[1].trigger_pkts, 0U);
+  EXPECT_EQ(out.modules[2].kind, "null");
+  EXPECT_TRUE(out.modules[2].params.empty());
+  EXPECT_EQ(out.modules[3].kind, "pcap_tap");
+  EXPECT_EQ(notes.size(), 3U);
+  EXPECT_NE(notes["in"].find("af_packet"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace batchplane::profile

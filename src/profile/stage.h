@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stage.h - where modules are called outside of any worker: a context, packets, and images of
+// packets from which a batch is made again as it was.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/packet_pool.h"
+#include "ports/ring_port.h"
+
+namespace batchplane::profile {
+
+// A packet as it stood in front of a module.
+struct PacketImage {
+  std::vector<uint8_t> bytes;
+  uint32_t headroom_bytes = kHeadroomBytes;
+  uint32_t mark = 0;
+  PacketMeta meta{};
+};
+[[nodiscard]] PacketImage image_of(Packet& pkt);
+void write_image(const PacketImage& image, Packet& pkt);
+
+// Owner: the thread that profiles; it is registered with the packet backend while this lives.
+class Stage {
+ public:
+  Stage(Graph& graph, PacketPool& pool);
+  ~Stage();
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  [[nodiscard]] Context& ctx() { return *ctx_; }
+  [[nodiscard]] Graph& graph() const { return graph_; }
+
+  // n packets of the pool; throws ConfigError when it has none left.
+  void take(Packet** pkts, uint32_t n);
+  // Takes note of what a module dropped or emitted in a call, as the executor would: packets that
+  // are no longer in the batch go back to the pool at the next collect().
+  void settle() {
+    for (uint32_t i = 0; i < ctx_->n_dropped; ++i) gone_.push_back(ctx_->dropped[i].pkt);
+    for (uint32_t i = 0; i < ctx_->n_emitted; ++i) gone_.push_back(ctx_->emitted[i].pkt);
+    ctx_->n_fates = ctx_->n_removed = ctx_->n_dropped = ctx_->n_emitted = 0;
+  }
+  // Gives back what settle() noted, what terminals freed, and what lies in rings and queues.
+  void collect();
+  // Modules see the time at which this was called last.
+  void read_clock();
+
+ private:
+  void empty_rings();
+
+  Graph& graph_;
+  PacketPool& pool_;
+  exec::FlowMeter meter_;
+  std::unique_ptr<Context> ctx_;
+  std::vector<Packet*> gone_;
+  std::vector<RingPort*> rings_;
+  std::vector<Module*> queues_;
+};
+
+}  // namespace batchplane::profile

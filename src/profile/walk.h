@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// walk.h - carries traffic through a graph module by module and keeps what arrives at each: so that
+// a module is measured on the packets that it would see.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "profile/stage.h"
+#include "traffic/generator.h"
+
+namespace batchplane::profile {
+
+struct Arrived {
+  std::vector<PacketImage> pkts;
+  bool is_stand_in = false;  // no traffic of the pipeline reaches it: plain packets instead
+};
+
+// Generators of the pipeline, one step at a time on a clock of their own.
+class Traffic {
+ public:
+  Traffic(const Graph& graph, PacketPool& pool);
+  ~Traffic();
+
+  // Fills the ring of `port` with what is due next. False when nothing feeds it.
+  bool feed(const std::string& port);
+
+ private:
+  struct Feeder {
+    std::string port;
+    std::shared_ptr<RingPort> ring;
+    std::unique_ptr<traffic::Generator> generator;
+    uint64_t now_ns = 1'000'000;
+    uint64_t step_ns = 1'000;
+  };
+  std::vector<Feeder> feeders_;
+};
+
+// What arrives at each instance of the graph, up to `most_pkts`; in the order of the instances.
+// Module state (connections, neighbours) is left as the traffic made it.
+[[nodiscard]] std::vector<Arrived> walk(Stage& stage, Traffic& traffic, uint32_t most_pkts);
+
+}  // namespace batchplane::profile

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_profile.py - the profiler on real pipelines: shape of the costs file, plausible figures, bad input.
+
+No bound here is tight: a busy machine may slow everything tenfold.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Commands
+
+from batchplane.cost_file import LOOP_KEYS
+from batchplane.costs import EXACT, load_costs, resolve
+from batchplane.load import load_pipeline
+
+# One batch of 32 through the slowest module here, on a machine ten times slower than usual.
+MOST_NS = 20_000
+
+
+@pytest.fixture
+def l2l3(batchplane: Commands, tmp_path: Path) -> dict[str, Any]:
+    """The costs of l2l3, measured quickly, and figures beside them."""
+    out, plot = tmp_path / "costs.json", tmp_path / "costs.png"
+    text = batchplane.good(
+        "profile", "--pipeline", "l2l3", "--quick", "--out", str(out), "--plot", str(plot)
+    )
+    assert "lookup_0" in text
+    assert "ttl_0_0 and 15 more" in text
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    document: dict[str, Any] = json.loads(out.read_text())
+    return document
+
+
+def test_every_module_has_a_plausible_cost(l2l3: dict[str, Any]) -> None:
+    assert (l2l3["version"], l2l3["label"], l2l3["batch_pkts"]) == (1, "measured", 32)
+    kinds = [module["kind"] for module in l2l3["modules"]]
+    assert sorted(kinds) == sorted(set(kinds)), "alike modules share one measurement"
+    for module in l2l3["modules"]:
+        assert module["cost_per_batch_ns"] >= 0
+        assert module["cost_per_pkt_ns"] >= 0
+        assert len(module["table_ns"]) == 32
+        low, high = module["cost_per_pkt_95_ns"]
+        assert low <= module["cost_per_pkt_ns"] <= high
+        assert 0 < module["batchiness"] <= 1
+        assert module["r_squared"] > 0.99 or module["reason"]
+        of_32 = module["cost_per_batch_ns"] + 32 * module["cost_per_pkt_ns"]
+        assert 1 < of_32 < MOST_NS, module["name"]
+    assert set(l2l3["loop"]) == set(LOOP_KEYS)
+    assert all(value >= 0 for value in l2l3["loop"].values())
+
+
+def test_the_file_serves_its_pipeline(l2l3: dict[str, Any], tmp_path: Path) -> None:
+    costs = load_costs(tmp_path / "costs.json")
+    pipeline = load_pipeline("l2l3").pipeline
+    found = resolve(pipeline, costs)
+    assert set(found.modules) == set(pipeline["modules"])
+    assert {cost.source for cost in found.modules.values()} == {EXACT}
+    assert found.warnings == ()
+
+
+def test_only_what_was_named_is_measured(batchplane: Commands) -> None:
+    document = batchplane.json("profile", "ttl", "--pipeline", "l2l3", "--quick")
+    assert [module["kind"] for module in document["modules"]] == ["ttl"]
+
+
+def test_kinds_without_a_pipeline(batchplane: Commands) -> None:
+    document = batchplane.json("profile", "split", "napt", "--quick")
+    assert {module["kind"] for module in document["modules"]} == {"split", "napt"}
+    assert all("note" not in module for module in document["modules"]), "traffic reaches them"
+
+
+def test_devices_are_left_alone(batchplane: Commands) -> None:
+    document = batchplane.json("profile", "in_lan", "ttl", "--pipeline", "router", "--quick")
+    notes = {module["name"]: module.get("note", "") for module in document["modules"]}
+    assert "af_packet" in notes["in_lan"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("tll", "--pipeline", "l2l3"), "there is no module 'tll' (did you mean 'ttl"),
+        (("tll",), "there is no set-up of 'tll' (did you mean 'ttl'?)"),
+        (("--pipeline", "l2l4"), "there is no pipeline 'l2l4'"),
+        (("--plot", "x.doc"), "no such form of figure"),
+        (("--out", "/nowhere/x.json"), "the folder does not exist"),
+        (("--param", "a=1"), "--param is for a pipeline"),
+    ],
+)
+def test_bad_input_is_told_before_anything_is_measured(
+    batchplane: Commands, words: tuple[str, ...], expected: str
+) -> None:
+    done = batchplane.run("profile", *words)
+    assert done.code == 2
+    assert len(done.lines) == 1
+    assert expected in done.err
