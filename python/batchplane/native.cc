@@ -74,8 +74,21 @@ class PySimulation {
   void edit(nb::dict changes) { edit_value(to_value(changes)); }
 
   void record(uint64_t packets, uint64_t firings) {
+    wanted_packets_ = packets;
+    wanted_firings_ = firings;
+    is_recorded_ = false;
     simulation_.recorder().limit(packets, firings);
     simulation_.update_recording();
+  }
+  // Once a period: instrumented runs take several times as long, so they end when all is there. One
+  // period more lets the recorded packets leave.
+  void rest_recorder() {
+    const sim::Recorder& recorder = simulation_.recorder();
+    const bool has_all =
+        recorder.packets.size() >= wanted_packets_ && recorder.executions.size() >= wanted_firings_;
+    if (!recorder.is_on() || !has_all) return;
+    if (is_recorded_) record(0, 0);
+    is_recorded_ = !is_recorded_;
   }
   nb::dict recorded() { return records_to_python(simulation_.recorder()); }
 
@@ -153,6 +166,9 @@ class PySimulation {
   }
 
   sim::Simulation simulation_;
+  uint64_t wanted_packets_ = 0;
+  uint64_t wanted_firings_ = 0;
+  bool is_recorded_ = false;
   std::unique_ptr<slo::Controller> controller_;
 };
 
@@ -189,6 +205,7 @@ NB_MODULE(_native, m) {
       .def("apply", &PySimulation::apply, nb::arg("decision"))
       .def("edit", &PySimulation::edit, nb::arg("changes"))
       .def("record", &PySimulation::record, nb::arg("packets") = 0, nb::arg("firings") = 0)
+      .def("rest_recorder", &PySimulation::rest_recorder)
       .def("recorded", &PySimulation::recorded);
 }
 

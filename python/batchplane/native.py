@@ -52,6 +52,9 @@ class NativeSimulation(Protocol):
     def record(self, packets: int = 0, firings: int = 0) -> None:
         """From now on keeps the ways of so many packets, and so many firings."""
 
+    def rest_recorder(self) -> None:
+        """Once a period: ends recording when everything wanted is there."""
+
     def recorded(self) -> dict[str, dict[str, Any]]:
         """What was kept, as columns."""
 

@@ -24,7 +24,8 @@ def _shown_modules(result: Result) -> DataFrame:
     named = controlled or {str(row["module"]) for row in buffer_list(result.last)}
     frame = result.modules
     frame = frame.loc[[name for name in frame.index if name in named]]
-    return frame[frame["pkts"] > 0].nlargest(MOST_BARS, "pkts", keep="first").sort_index()
+    busiest = frame[frame["pkts"] > 0].nlargest(MOST_BARS, "pkts", keep="first")
+    return frame.loc[[name for name in frame.index if name in busiest.index]]
 
 
 def batch_figure(result: Result) -> Figure | None:
@@ -44,7 +45,7 @@ def batch_figure(result: Result) -> Figure | None:
     bars.set_yticks(list(places), [str(name) for name in modules.index], fontsize=7)
     bars.invert_yaxis()
     bars.set_xlabel("packets")
-    bars.legend(fontsize=8)
+    bars.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
     if has_firings and firings is not None:
         _firing_sizes(sizes, firings, int(result.model["batch_limit_pkts"]))
     return figure
@@ -67,7 +68,7 @@ def _firing_sizes(axis: Axes, firings: DataFrame, batch_limit_pkts: int) -> None
         )
         bottom += counts
     axis.set_xlabel("packets in the batch")
-    axis.set_ylabel(f"firings, of the first {len(firings)}")
+    axis.set_ylabel(f"firings ({len(firings)} recorded)")
     axis.set_xlim(0.5, batch_limit_pkts + 0.5)
     axis.legend(fontsize=8, title="cause")
 

@@ -155,12 +155,12 @@ def _print(results: Sequence[Result], inputs: Inputs, out: Console) -> None:
     for event in first.events:
         out.print(Text(f"at {event}", "dim"))
     speed = sum(result.rate_pps * result.simulated_ns / 1e9 for result in results)
-    wall_s = sum(result.wall_s for result in results)
+    cpu_s = sum(result.cpu_s for result in results)
     virtual_s = sum(result.simulated_ns for result in results) / 1e9
     out.print(
         Text(
-            f"\n{inputs.origin}; {three_digits(virtual_s)} s simulated in {three_digits(wall_s)} s "
-            f"of a core, {short_rate(speed / wall_s if wall_s else 0)}",
+            f"\n{inputs.origin}; {three_digits(virtual_s)} s simulated in {three_digits(cpu_s)} s "
+            f"of a core, {short_rate(speed / cpu_s if cpu_s else 0)}",
             "dim",
         )
     )

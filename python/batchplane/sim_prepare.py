@@ -24,6 +24,7 @@ from .sim_edits import edits_of_sets
 from .sim_spec import Machine, build_spec, check_costs, checked_machine, loop_of_profile
 from .sim_traffic import Traffic, load_traffic, with_traffic
 from .traces import Trace, read_trace
+from .traffic_state import generator_states
 from .units import parse_duration_ns
 
 
@@ -104,6 +105,10 @@ def prepare(
     }
     check_costs(module_costs, document)
     warnings: list[str] = [*known["warnings"]]
+    if not generator_states(document.pipeline):
+        warnings.append(
+            "the pipeline has no generator, so that nothing will happen (--traffic FILE gives some)"
+        )
     routes = resolve_routes(document, warn=warnings.append)
     for name, trace in traces.items():
         routes[name] = trace_routes(document, name, trace)

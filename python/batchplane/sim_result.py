@@ -148,7 +148,7 @@ class Result:
     report: dict[str, Any]  # as a daemon's last word: the balance after all has drained
     model: dict[str, Any]
     log: PeriodLog
-    wall_s: float = 0.0
+    cpu_s: float = 0.0
     percentile: float = 0.95
     faults: list[ControllerFault] = field(default_factory=list)
     events: list[str] = field(default_factory=list)  # of the scenario, as they happened
@@ -173,9 +173,9 @@ class Result:
 
     @property
     def speed_pps(self) -> float:
-        """Simulated packets a second of wall time."""
+        """Simulated packets a second of processor time."""
         pkts = self.rate_pps * self.simulated_ns / 1e9
-        return pkts / self.wall_s if self.wall_s > 0 else 0.0
+        return pkts / self.cpu_s if self.cpu_s > 0 else 0.0
 
     @property
     def violated_ratio(self) -> float | None:
