@@ -109,7 +109,7 @@ void set_roles(GraphBuild& build) {
     module.stamps.assign(n_gates, 0);
     if (module.role == Role::kQueue) {
       const auto size = spec.params.find("size_pkts");
-      const int64_t size_pkts = size == spec.params.end() ? 256 : size->second.as_int();
+      const int64_t size_pkts = size == spec.params.end() ? 1024 : size->second.as_int();
       graph.queues.push_back(std::make_unique<Queue>(static_cast<uint32_t>(size_pkts)));
       module.queue = graph.queues.back().get();
     }

@@ -37,16 +37,15 @@ struct Task : exec::TaskStorage<Traits> {
   uint32_t index = 0;
   uint32_t worker = 0;
   std::vector<TaskInput> inputs;
-  std::vector<uint32_t> modules;  // by rank; the dead end is not among them
+  std::vector<const Queue*> backpressuring;  // ends that may hold back the inputs
+  std::vector<uint32_t> modules;             // by rank; the dead end is not among them
   std::unique_ptr<Module> dead_end;
   std::unique_ptr<Executor> executor;
   uint32_t next_input = 0;
   uint64_t polls = 0;  // that found packets
 
   void housekeep(Context& /*ctx*/) {}
-  [[nodiscard]] uint32_t open_inputs(const Context& /*ctx*/) const {
-    return static_cast<uint32_t>(inputs.size());
-  }
+  [[nodiscard]] uint32_t open_inputs(const Context& ctx) const;
   uint32_t poll_one(uint32_t input, Context& ctx, bool is_sampled);
   void flush(Context& /*ctx*/) {}
 };

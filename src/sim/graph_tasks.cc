@@ -139,6 +139,13 @@ class TaskMaker {
   }
 
   void add_inputs() {
+    for (const uint32_t i : build_.order[t_]) {
+      const Dict& params = build_.spec.pipeline.modules[i].params;
+      const auto flag = params.find("backpressure");
+      const Module& module = *graph_.modules[i];
+      if (module.queue == nullptr || flag == params.end() || !flag->second.as_bool()) continue;
+      task_->backpressuring.push_back(module.queue);
+    }
     for (const Edge& edge : graph_.edges) {
       if (!is_input_here(edge)) continue;
       Module& module = *graph_.modules[edge.from];

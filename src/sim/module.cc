@@ -135,6 +135,7 @@ void run_queue(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcep
   exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
   for (uint32_t i = 0; i < n_pkts; ++i) {
     Packet* const pkt = pkts[i];
+    pkt->task_entry_ns = std::max(ctx.now_ns, pkt->entry_ns);
     if (!module.queue->put(pkt, now_ns)) {
       ctx.drop(batch, i, kQueueFull);
     } else if (pkt->trace_id != kUntraced) {

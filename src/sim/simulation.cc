@@ -8,6 +8,13 @@
 
 namespace batchplane::sim {
 
+uint32_t Task::open_inputs(const Context& ctx) const {
+  const bool has_room = std::ranges::all_of(backpressuring, [&](const Queue* queue) {
+    return queue->room_pkts() >= ctx.batch_limit_pkts;
+  });
+  return has_room ? static_cast<uint32_t>(inputs.size()) : 0;
+}
+
 uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   TaskInput& input = inputs[i];
   Packet* pkts[exec::kMaxBatchPkts + 8];
@@ -21,13 +28,17 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   input.batches += 1;
   input.pkts += n;
   ++polls;
-  for (uint32_t p = 0; p < n; ++p) pkts[p]->task_entry_ns = ctx.now_ns;
   if (input.entry_state != exec::PathOp::kKeep) {
     for (uint32_t p = 0; p < n; ++p) pkts[p]->path_state = input.entry_state;
   }
   ctx.clock.ticks += ctx.loop.poll + ctx.loop.poll_pkt * n + input.module->batch_ticks +
                      input.module->pkt_ticks * n;
-  executor->run(*input.first, {pkts, n, executor->has_buffers() ? ctx.now_ns : 0}, is_sampled);
+  uint64_t bound_ns = 0;
+  if (executor->has_buffers()) {
+    bound_ns = pkts[0]->task_entry_ns;
+    for (uint32_t p = 1; p < n; ++p) bound_ns = std::min(bound_ns, pkts[p]->task_entry_ns);
+  }
+  executor->run(*input.first, {pkts, n, bound_ns}, is_sampled);
   return n;
 }
 
@@ -206,7 +217,15 @@ void Simulation::apply(const exec::Decision& decision) {
                         graph_->modules[change.module]->name, "0 to " + std::to_string(limit));
     }
   }
+  // Phases taken by buffers that this decision leaves alone count, as in the engine.
   std::map<uint32_t, uint32_t> of_trigger;
+  for (const auto& task : graph_->tasks) {
+    for (uint32_t rank = 0; rank < task->modules.size(); ++rank) {
+      const auto it =
+          std::ranges::find(decision.changes, task->modules[rank], &exec::BufferChange::module);
+      if (it == decision.changes.end()) ++of_trigger[task->nodes[rank].queue->trigger_pkts];
+    }
+  }
   for (const exec::BufferChange& change : decision.changes) {
     Executor& executor = executor_of(change.module, node);
     executor.set_trigger(*node, change.trigger_pkts,

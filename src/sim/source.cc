@@ -99,6 +99,7 @@ uint32_t Source::take_flow(uint32_t& size_bytes) {
 void Source::put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t since_ns) {
   Packet* const pkt = pool_.take();
   pkt->entry_ns = entry_ns;
+  pkt->task_entry_ns = entry_ns;
   pkt->flow = first_flow_ + flow;
   pkt->size_bytes = size_bytes;
   pkt->path_state = 0;

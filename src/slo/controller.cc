@@ -5,7 +5,10 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "slo/feasdir.h"
 #include "slo/fixed.h"
+#include "slo/full.h"
+#include "slo/onoff.h"
 
 namespace batchplane::slo {
 namespace {
@@ -20,6 +23,18 @@ constexpr Entry kControllers[] = {
     {"null", [](const Model& model, const Settings&) { return make_fixed("null", model, 0); }},
     {"max", [](const Model& model,
                const Settings&) { return make_fixed("max", model, model.batch_limit_pkts); }},
+    {"onoff", make_onoff},
+    {"feasdir", make_feasdir},
+    {"full", [](const Model& model,
+                const Settings& settings) { return make_full("full", model, settings, {}); }},
+    {"full+age",
+     [](const Model& model, const Settings& settings) {
+       return make_full("full+age", model, settings, {.has_age_limits = true});
+     }},
+    {"full(original)",
+     [](const Model& model, const Settings& settings) {
+       return make_full("full(original)", model, settings, FullOptions::original());
+     }},
 };
 
 std::string names_as_text() {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/full.h"
+
+#include <algorithm>
+
+#include "slo/baseline.h"
+#include "slo/phases.h"
+#include "slo/verdict.h"
+
+namespace batchplane::slo {
+namespace {
+
+// What a packet may spend in one task: its SLO, in equal parts to the tasks on its way.
+double task_budget_ns(const Topology& topology, const PeriodState& state, uint32_t flow) {
+  return state.flows[flow].slo_ns / static_cast<double>(topology.tasks_on[flow].size());
+}
+
+// Service of the modules from a buffer on, as far as the same task goes.
+double service_behind_ns(const Model& model, const Snapshot& snapshot, uint32_t flow,
+                         uint32_t head) {
+  const std::vector<uint32_t>& path = model.flows[flow].path;
+  std::vector<uint32_t> behind;
+  for (auto at = std::ranges::find(path, head); at != path.end(); ++at) {
+    if (model.modules[*at].task == model.modules[head].task) behind.push_back(*at);
+  }
+  return service_ns(snapshot, behind);
+}
+
+class Full final : public Baseline {
+ public:
+  Full(std::string name, const Model& model, const Settings& settings, const FullOptions& options)
+      : Baseline(std::move(name), model, settings), options_(options) {}
+
+ private:
+  MeasureOptions next_options() override {
+    ++n_steps_;
+    return {Absorb::kUncontrollable, options_.keeps_margin,
+            options_.grows_costs ? static_cast<double>(n_steps_) : 1.0};
+  }
+
+  void decide(const Snapshot& /*snapshot*/, PeriodState& state) override {
+    push(topology(), settings(), state);
+    recover(topology(), state);
+    pull(topology(), settings(), PullTo::kLeast, state);
+    descend(topology(), settings(), options_.descend, state);
+  }
+
+  [[nodiscard]] bool chooses_ages() const override { return options_.has_age_limits; }
+
+  // A packet released at this age still has the time that its service takes, and one run may have
+  // to end before the release.
+  [[nodiscard]] uint64_t age_limit_ns(const Snapshot& snapshot, const PeriodState& state,
+                                      uint32_t segment) const override {
+    if (!options_.has_age_limits) return exec::kStrandingAge;
+    const Model& model = topology().model;
+    const uint32_t head = topology().segments[segment].head;
+    const uint32_t task = model.modules[head].task;
+    const double run_ns =
+        task < snapshot.tasks.size() ? static_cast<double>(snapshot.tasks[task].run_p99_ns) : 0.0;
+    double least_ns = kNoLimit;
+    for (const uint32_t f : topology().flows_through[segment]) {
+      if (!state.flows[f].has_slo()) continue;
+      least_ns = std::min(least_ns, task_budget_ns(topology(), state, f) -
+                                        service_behind_ns(model, snapshot, f, head) - run_ns);
+    }
+    if (least_ns >= static_cast<double>(settings().stranding_limit_ns)) return exec::kStrandingAge;
+    return static_cast<uint64_t>(std::max(1.0, least_ns));
+  }
+
+  FullOptions options_;
+  uint64_t n_steps_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Controller> make_full(std::string name, const Model& model,
+                                      const Settings& settings, const FullOptions& options) {
+  return std::make_unique<Full>(std::move(name), model, settings, options);
+}
+
+}  // namespace batchplane::slo

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/onoff.h"
+
+#include "slo/baseline.h"
+#include "slo/phases.h"
+
+namespace batchplane::slo {
+namespace {
+
+class OnOff final : public Baseline {
+ public:
+  using Baseline::Baseline;
+
+ private:
+  void decide(const Snapshot& /*snapshot*/, PeriodState& state) override {
+    push(topology(), settings(), state);
+    recover_by_bypass(topology(), state);
+    pull(topology(), settings(), PullTo::kFull, state);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Controller> make_onoff(const Model& model, const Settings& settings) {
+  return std::make_unique<OnOff>("onoff", model, settings);
+}
+
+}  // namespace batchplane::slo

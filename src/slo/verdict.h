@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// verdict.h - what the papers' controllers can say about each flow: its delay term by term, and
+// whether its SLO is kept, missed for now, or out of their reach.
+#pragma once
+
+#include <vector>
+
+#include "slo/period_state.h"
+
+namespace batchplane::slo {
+
+// Time that a path's modules need, for the mean batches of the period.
+double service_ns(const Snapshot& snapshot, const std::vector<uint32_t>& path);
+// Time to fill the buffers on a flow's path at the triggers decided.
+double fill_ns(const Topology& topology, const PeriodState& state, uint32_t flow);
+// Sum over a flow's tasks of the time from one poll to the next (99th percentile).
+double turnaround_ns(const Topology& topology, const Snapshot& snapshot, uint32_t flow);
+
+std::vector<exec::FlowVerdict> judge(const Topology& topology, const Settings& settings,
+                                     const Snapshot& snapshot, const PeriodState& state);
+
+}  // namespace batchplane::slo
