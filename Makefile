@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 PIPELINE ?= l2l3
 ARGS ?=
 DURATION_S ?= 10
+SIM ?=
+COSTS ?= prior
 FUZZ_SECONDS ?= 600
 REF ?= HEAD~1
 VENV := .venv/bin
@@ -19,11 +21,11 @@ help: ## this list
 	@echo "usage: make TARGET"
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
-run: ## forward generated load for 10 s and show it live (PIPELINE=l2l3 ARGS='nexthops=64' DURATION_S=10)
+run: ## forward generated load for 10 s and show it live (PIPELINE=l2l3 ARGS='nexthops=64' DURATION_S=10; SIM=1: simulated beside it)
 	@tools/install_packages.sh run
 	@tools/make_venv.sh
-	@tools/build.sh run batchplaned
-	@exec $(VENV)/batchplane run $(PIPELINE) --duration $(DURATION_S) $(ARGS)
+	@tools/build.sh run batchplaned $(if $(SIM),native)
+	@exec $(VENV)/batchplane run $(PIPELINE) --duration $(DURATION_S) $(if $(SIM),--simulate $(COSTS)) $(ARGS)
 
 test: ## everything that must pass: builds, unit, property, golden, end to end, fuzz replay, sanitizers, linters
 	@tools/install_packages.sh run test

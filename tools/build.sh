@@ -31,6 +31,11 @@ main() {
     cmake --preset "$preset" --log-level=WARNING >&2
     echo "$preset $PWD" >"$stamp"
   fi
+  # Python's packages may have come after the folder was configured.
+  if [[ " $* " =~ " "(native|all)" " ]] && compgen -G '.venv/lib/python3*/site-packages/nanobind' >/dev/null &&
+    grep -q '^BATCHPLANE_NANOBIND:INTERNAL=$' "$folder/CMakeCache.txt"; then
+    cmake -S . -B "$folder" --log-level=WARNING >&2
+  fi
   # Only a terminal gets the count of what is compiled; elsewhere one line says that it takes a while.
   if [[ ! -t 2 ]]; then
     quiet+=(--quiet)

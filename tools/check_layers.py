@@ -50,7 +50,7 @@ RESTRICTED: list[tuple[str, str, str]] = [
         r"ports/.*|traffic/.*|app/.*|modules/kernel_tap\.cc",
         "sockets belong in ports and app",
     ),
-    (r"Python\.h|nanobind/.*", r"$^", "the engine knows nothing of Python"),
+    (r"Python\.h|nanobind/.*", r"$^", "Python is met in python/batchplane/native*.cc only"),
     (r"gtest/.*|gmock/.*", r".*_test(_util)?\.(h|cc)", "GoogleTest is for tests"),
     (r"benchmark/.*", r".*_bench\.cc", "google-benchmark is for benchmarks"),
 ]
@@ -66,6 +66,11 @@ REGISTERS = re.compile(r"\bRegister<")
 IS_TEST = re.compile(r"_(test|bench)\.cc$|_test_util\.(h|cc)$")
 # Python modules that would bring the engine into the client's process.
 ENGINE_IMPORTS = {"ctypes", "cffi", "_cffi_backend"}
+# The extension for Python: simulator and controllers, and what they stand on; never the engine.
+EXTENSION_FILES = re.compile(r"python/batchplane/native[a-z_]*\.(h|cc)")
+EXTENSION_INCLUDES = {"base", "exec", "spec", "report", "slo", "sim"}
+EXTENSION_NAME = "_native"
+EXTENSION_LOADER = "python/batchplane/native.py"
 
 
 def includes_of(path: Path) -> Iterator[tuple[int, bool, str]]:
@@ -130,8 +135,26 @@ def check_module_files(root: Path) -> Iterator[str]:
             )
 
 
+def check_extension(root: Path) -> Iterator[str]:
+    """Yields breaches of the C++ files below python/."""
+    for path in sorted((root / "python").rglob("*")):
+        if path.suffix not in {".h", ".cc", ".inl"}:
+            continue
+        relative = path.relative_to(root).as_posix()
+        if not EXTENSION_FILES.fullmatch(relative):
+            yield f"{relative}:1: C++ for Python stands in python/batchplane/native*.cc"
+            continue
+        for line, is_system, name in includes_of(path):
+            target = name.split("/")[0]
+            if is_system and not name.startswith("nanobind/") and not STANDARD.fullmatch(name):
+                yield f"{relative}:{line}: <{name}>: the extension needs C++ and nanobind only"
+            elif not is_system and "/" in name and target not in EXTENSION_INCLUDES:
+                allowed = ", ".join(sorted(EXTENSION_INCLUDES))
+                yield f'{relative}:{line}: "{name}": the extension may include {allowed}'
+
+
 def check_python(root: Path) -> Iterator[str]:
-    """Yields imports with which Python would load engine code instead of talking to the daemon."""
+    """Yields imports with which Python would load code past the extension and its loader."""
     for path in sorted((root / "python").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names: list[str] = []
@@ -141,9 +164,14 @@ def check_python(root: Path) -> Iterator[str]:
             elif isinstance(node, ast.ImportFrom) and node.module is not None:
                 names = [node.module]
             for name in names:
+                relative = path.relative_to(root).as_posix()
                 if name.split(".")[0] in ENGINE_IMPORTS:
-                    where = f"{path.relative_to(root).as_posix()}:{line}"
-                    yield f"{where}: {name}: Python talks to the daemon, it never loads the engine"
+                    yield (
+                        f"{relative}:{line}: {name}: Python talks to the daemon and loads the "
+                        "extension, never the engine"
+                    )
+                elif name.split(".")[-1] == EXTENSION_NAME and relative != EXTENSION_LOADER:
+                    yield f"{relative}:{line}: {name}: ask native.py for the extension"
 
 
 def check_tree(root: Path) -> list[str]:
@@ -153,6 +181,7 @@ def check_tree(root: Path) -> list[str]:
         if path.suffix in {".h", ".cc", ".inl"}:
             breaches += check_source(root, path)
     breaches += check_module_files(root)
+    breaches += check_extension(root)
     breaches += check_python(root)
     return breaches
 

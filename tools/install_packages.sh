@@ -11,7 +11,7 @@ set -euo pipefail
 packages_of_set() {
   case "$1" in
     run) echo g++ cmake ninja-build ccache lld pkg-config libdpdk-dev libpcap-dev \
-              nlohmann-json3-dev libcli11-dev python3-venv ;;
+              nlohmann-json3-dev libcli11-dev python3-venv python3-dev ;;
     test) echo git libgtest-dev libbenchmark-dev clang-format-16 clang-tidy-16 iproute2 \
                iputils-ping ethtool curl iperf3 nftables traceroute tcpdump util-linux ;;
     fuzz) echo clang-16 libclang-rt-16-dev ;;

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,11 @@ from .kinds import Kinds, load_kinds
 from .live import Interrupted, WatchOptions, interruptible, watch
 from .load import load_pipeline, parse_overrides, pipeline_names
 from .problems import BadInput, Problem, RunFailed, suggestion
+from .rates import compute_rates
 from .report import render_report, report_json
+from .scenario import load_scenario
+from .scenario_events import Action, resolve_scenario
+from .scenario_play import DaemonPlayer, warnings_for_daemon
 from .settings import parse_arguments, parse_settings, running_names
 from .show_nat import collect_nat
 from .show_tables import WHAT, render_show
@@ -39,6 +44,8 @@ class RunOptions:
     watch: WatchOptions = field(default_factory=WatchOptions)
     sets: tuple[str, ...] = ()
     as_json: bool = False
+    scenario: Path | None = None
+    simulate: str | None = None  # costs with which the same is simulated beside
 
 
 def load_checked(name: str, overrides: Sequence[str], errors: Console) -> Document:
@@ -57,7 +64,10 @@ def start_pipeline(
     name: str, overrides: Sequence[str], options: RunOptions, errors: Console
 ) -> Daemon:
     """Starts a daemon with a checked pipeline and applies the settings of --set."""
-    document = load_checked(name, overrides, errors)
+    return _start(load_checked(name, overrides, errors), options)
+
+
+def _start(document: Document, options: RunOptions) -> Daemon:
     daemon = start_daemon(document.pipeline, _named(options.start, document))
     try:
         if options.sets:
@@ -78,7 +88,9 @@ def run_pipeline(
     """Runs a pipeline, shows it, stops it, reports. Returns the exit code."""
     with interruptible():
         try:
-            daemon = start_pipeline(name, overrides, options, errors)
+            document = load_checked(name, overrides, errors)
+            options, actions = _with_scenario(document, options, errors)
+            daemon = _start(document, options)
         except Interrupted:
             return 130
         try:
@@ -86,7 +98,8 @@ def run_pipeline(
                 hello = client.hello()
                 errors.print(Text(facts_line(hello)), soft_wrap=True, style="dim")
                 view = out if not options.as_json else errors
-                first, last = watch(client, view, options.watch)
+                with _playing(daemon, actions, document, errors):
+                    first, last = watch(client, view, options.watch)
         except Interrupted:
             stop_daemon(daemon)
             return 130
@@ -95,11 +108,62 @@ def run_pipeline(
             raise
     report = stop_daemon(daemon)
     if options.as_json:
-        print_json(report_json(first, last, hello, report))
+        data = report_json(first, last, hello, report)
     else:
         out.print(render_report(first, last, hello, report))
+    if options.simulate is not None:
+        # Loaded here: only this needs numpy and the extension.
+        from .sim_beside import pairs, render_pairs, simulate_beside
+
+        twin = simulate_beside(document, options, compute_rates(first, last).interval_s, errors)
+        found = pairs(first, last, twin.result)
+        if options.as_json:
+            data["simulated"] = twin.result.as_json()
+            data["beside"] = [pair.as_json() for pair in found]
+        else:
+            out.print(render_pairs(found, twin.origin))
+    if options.as_json:
+        print_json(data)
     balance = report.get("balance") or last["runtime"]["balance"]
     return 0 if balance.get("is_exact", True) else 1
+
+
+def _with_scenario(
+    document: Document, options: RunOptions, errors: Console
+) -> tuple[RunOptions, list[Action]]:
+    """The actions of the scenario, and the options with its duration where none was given."""
+    if options.scenario is None:
+        return options, []
+    scenario = load_scenario(options.scenario)
+    actions = resolve_scenario(scenario, document.pipeline)
+    for line in warnings_for_daemon(actions, _kinds_of(document)):
+        errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
+    if options.watch.duration_s is None and scenario.duration_ns is not None:
+        watch_options = replace(options.watch, duration_s=scenario.duration_ns / 1e9)
+        return replace(options, watch=watch_options), actions
+    return options, actions
+
+
+def _kinds_of(document: Document) -> dict[str, str]:
+    modules = document.pipeline.get("modules", {})
+    return {name: str(module["kind"]) for name, module in modules.items()}
+
+
+@contextmanager
+def _playing(
+    daemon: Daemon, actions: Sequence[Action], document: Document, errors: Console
+) -> Iterator[None]:
+    """The actions happen on the daemon meanwhile, each told with its time."""
+    if not actions:
+        yield
+        return
+    with DaemonPlayer(
+        daemon,
+        actions,
+        _kinds_of(document),
+        lambda line: errors.print(Text(line, "dim"), soft_wrap=True),
+    ):
+        yield
 
 
 def check_pipeline(

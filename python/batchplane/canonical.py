@@ -241,7 +241,7 @@ class _Canonicaliser:
             names = [_short(name) for name in model_type.model_fields]
             self._problem(where, f"unknown key '{key}'", suggestion(str(key), names))
         else:
-            self._problem(where, _in_words(mistake))
+            self._problem(where, in_words(mistake))
 
     def _normalised(self, entry: dict[str, Any], path: Path) -> dict[str, Any]:
         """Durations with a unit become x_ns, trigger becomes trigger_pkts."""
@@ -346,7 +346,8 @@ def _told(value: Any) -> str:
     return f"'{value}'"
 
 
-def _in_words(mistake: Any) -> str:
+def in_words(mistake: Any) -> str:
+    """A pydantic mistake as people would say it."""
     kind, value, context = mistake["type"], _told(mistake["input"]), mistake.get("ctx", {})
     expected = {
         "int_type": "an integer",

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-from . import actions, printing
+from . import actions, cli_simulate, printing
 from .actions import RunOptions, ShowOptions, completions
+from .consoles import errors as _errors
+from .consoles import out as _out
 from .daemon import StartOptions, find_daemon, find_program, list_daemons, stop_daemon
 from .demo import DEMOS
 from .doctor import examine
@@ -84,20 +85,6 @@ Interval = Annotated[
 ]
 
 
-# Lines in files and pipes are not cut to the width of a terminal that is not there.
-_PLAIN_WIDTH = 240
-
-
-def _out() -> Console:
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
-
-
-def _errors() -> Console:
-    return Console(
-        stderr=True, highlight=False, width=None if sys.stderr.isatty() else _PLAIN_WIDTH
-    )
-
-
 @app.command()
 def run(
     pipeline: PipelineArg,
@@ -108,6 +95,15 @@ def run(
     cores: Cores = None,
     memory_mb: Memory = None,
     interval: Interval = 1.0,
+    scenario: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="events over time: docs/scenarios.md")
+    ] = None,
+    simulate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COSTS", help="simulate the same beside it, with costs of a file or `prior`"
+        ),
+    ] = None,
     as_json: Json = False,
     is_quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the final report")] = False,
 ) -> None:
@@ -117,9 +113,14 @@ def run(
         WatchOptions(duration, interval, is_quiet or as_json),
         tuple(sets or ()),
         as_json,
+        scenario,
+        simulate,
     )
     code = actions.run_pipeline(pipeline, params or [], options, _out(), _errors())
     raise typer.Exit(code)
+
+
+app.command("simulate", epilog=cli_simulate.EPILOG)(cli_simulate.simulate_command)
 
 
 @app.command()

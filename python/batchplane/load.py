@@ -23,7 +23,8 @@ SUFFIXES = (".yaml", ".yml", ".py", ".json")
 
 def pipeline_folders() -> list[Path]:
     """Where names without a path are looked up."""
-    return [Path("pipelines"), Path(__file__).resolve().parents[2] / "pipelines"]
+    here = Path(__file__).resolve()
+    return [Path("pipelines"), here.parents[2] / "pipelines", here.parent / "pipelines"]
 
 
 def pipeline_names() -> list[str]:

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "native_values.h"
+#include "report/telemetry.h"
 #include "sim/simulation.h"
 
 namespace batchplane::native {
@@ -41,7 +42,16 @@ class PySimulation {
     const nb::gil_scoped_release unlocked;
     simulation_.run_until(until_ns);
   }
-  nb::object show(const std::string& what) { return to_python(simulation_.show(what)); }
+  // Flows come with their histograms: 3 % wide buckets, see exec::FineBuckets.
+  nb::object show(const std::string& what) {
+    if (what != "flows") return to_python(simulation_.show(what));
+    const exec::Snapshot now = simulation_.snapshot(true);
+    const nb::object rows = to_python(report::flows_value(now, simulation_.graph().flow_paths));
+    for (size_t f = 0; f < now.flows.size(); ++f) {
+      rows[f]["fine_buckets"] = now.flows[f].fine_buckets;
+    }
+    return rows;
+  }
   [[nodiscard]] nb::dict model() const { return model_to_python(simulation_.model()); }
 
   void set_controller(const std::string& name, nb::dict settings) {
@@ -64,8 +74,21 @@ class PySimulation {
   void edit(nb::dict changes) { edit_value(to_value(changes)); }
 
   void record(uint64_t packets, uint64_t firings) {
+    wanted_packets_ = packets;
+    wanted_firings_ = firings;
+    is_recorded_ = false;
     simulation_.recorder().limit(packets, firings);
     simulation_.update_recording();
+  }
+  // Once a period: instrumented runs take several times as long, so they end when all is there. One
+  // period more lets the recorded packets leave.
+  void rest_recorder() {
+    const sim::Recorder& recorder = simulation_.recorder();
+    const bool has_all =
+        recorder.packets.size() >= wanted_packets_ && recorder.executions.size() >= wanted_firings_;
+    if (!recorder.is_on() || !has_all) return;
+    if (is_recorded_) record(0, 0);
+    is_recorded_ = !is_recorded_;
   }
   nb::dict recorded() { return records_to_python(simulation_.recorder()); }
 
@@ -143,6 +166,9 @@ class PySimulation {
   }
 
   sim::Simulation simulation_;
+  uint64_t wanted_packets_ = 0;
+  uint64_t wanted_firings_ = 0;
+  bool is_recorded_ = false;
   std::unique_ptr<slo::Controller> controller_;
 };
 
@@ -179,6 +205,7 @@ NB_MODULE(_native, m) {
       .def("apply", &PySimulation::apply, nb::arg("decision"))
       .def("edit", &PySimulation::edit, nb::arg("changes"))
       .def("record", &PySimulation::record, nb::arg("packets") = 0, nb::arg("firings") = 0)
+      .def("rest_recorder", &PySimulation::rest_recorder)
       .def("recorded", &PySimulation::recorded);
 }
 

@@ -12,6 +12,8 @@ from .rates import Rates, Snapshot, compute_rates
 from .units import short_count, short_duration, short_rate, three_digits
 from .view import flow_table, module_table
 
+MEASURED = "measured"
+
 
 def render_report(
     first: Snapshot,
@@ -51,6 +53,7 @@ def report_json(
     """The same for programs."""
     rates = compute_rates(first, last)
     return {
+        "label": label_of(hello),
         "hello": hello,
         "interval_s": rates.interval_s,
         "in_pps": rates.in_pps,
@@ -68,11 +71,20 @@ def ns_per_pkt(rates: Rates) -> float | None:
     return busy / rates.in_pps * 1e9 if rates.in_pps > 0 and busy > 0 else None
 
 
+def label_of(hello: dict[str, Any]) -> str:
+    """`measured`, or `simulated`: figures of one never stand under the label of the other."""
+    return str(hello.get("label", MEASURED))
+
+
+def _interval(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 0.95 else short_duration(seconds * 1e9)
+
+
 def _headline(rates: Rates, hello: dict[str, Any]) -> Text:
     busy_ns = ns_per_pkt(rates)
     text = Text.assemble(
         (str(hello.get("pipeline", "")), "bold"),
-        f": {rates.interval_s:.1f} s, ",
+        f", {label_of(hello)}: {_interval(rates.interval_s)}, ",
         (short_rate(rates.in_pps), "bold green"),
         " in, ",
         (short_rate(rates.out_pps), "bold green"),

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 
 KINDS = {
@@ -267,6 +268,32 @@ def answer(request, pipeline, name, started_ns):
     raise ValueError(f"unknown command '{cmd}'")
 
 
+def serve_one(connection, path, pipeline, name, started_ns):
+    for line in connection.makefile("rb"):
+        request = json.loads(line)
+        try:
+            reply = {
+                "v": 1,
+                "id": request["id"],
+                "ok": True,
+                "result": answer(request, pipeline, name, started_ns),
+            }
+        except (ValueError, KeyError) as error:
+            reply = {
+                "v": 1,
+                "id": request["id"],
+                "ok": False,
+                "errors": [
+                    {"where": "modules.ttl (x.yaml:3)", "message": str(error), "fix": "try add"}
+                ],
+            }
+        connection.sendall(json.dumps(reply).encode() + b"\n")
+        if request["cmd"] == "stop":
+            os.unlink(path)
+            os._exit(0)
+    connection.close()
+
+
 def serve(path, pipeline, name):
     started_ns = time.monotonic_ns()
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -276,29 +303,8 @@ def serve(path, pipeline, name):
     print("ready", flush=True)
     while True:
         connection, _ = server.accept()
-        for line in connection.makefile("rb"):
-            request = json.loads(line)
-            try:
-                reply = {
-                    "v": 1,
-                    "id": request["id"],
-                    "ok": True,
-                    "result": answer(request, pipeline, name, started_ns),
-                }
-            except (ValueError, KeyError) as error:
-                reply = {
-                    "v": 1,
-                    "id": request["id"],
-                    "ok": False,
-                    "errors": [
-                        {"where": "modules.ttl (x.yaml:3)", "message": str(error), "fix": "try add"}
-                    ],
-                }
-            connection.sendall(json.dumps(reply).encode() + b"\n")
-            if request["cmd"] == "stop":
-                os.unlink(path)
-                return 0
-        connection.close()
+        more = (connection, path, pipeline, name, started_ns)
+        threading.Thread(target=serve_one, args=more, daemon=True).start()
 
 
 def check(file):

@@ -92,6 +92,32 @@ def test_run_for_programs(call: Caller, file: str, environment: Path) -> None:
     assert list_daemons(environment) == []
 
 
+SCENARIO = """\
+duration: 400ms
+events:
+  - {at: 0, set: ttl.trigger=4}
+  - {at: 1ms, stall: w0, for: 1ms}
+  - {at: 2ms, table: ttl, verb: unheard_of, args: {}}
+"""
+
+
+def test_run_with_a_scenario(call: Caller, file: str, tmp_path: Path, environment: Path) -> None:
+    scenario = tmp_path / "s.yaml"
+    scenario.write_text(SCENARIO)
+    out, err = call("run", file, "--scenario", str(scenario), "--quiet")
+    lines = err.splitlines()
+    stall = f"warning: {scenario}:4: stall w0: nothing of this happens here"
+    assert lines[0].startswith(stall)
+    assert "t=0 ns: set ttl.trigger=4" in lines
+    assert "demo, measured: " in out
+    scenario.write_text("events: [{at: 1s, set: tll.trigger=4}]")
+    _, err = call("run", file, "--scenario", str(scenario), code=2)
+    assert err == (
+        f"error: {scenario}:1: tll.trigger=4: there is no module 'tll' (did you mean 'ttl'?)\n"
+    )
+    assert list_daemons(environment) == []
+
+
 def run_in_background(file: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [*COMMAND, "run", file, "--interval", "0.1"],

@@ -104,6 +104,36 @@ def test_module_or_helper_is_left_alone(tmp_path: Path) -> None:
     assert breaches(tmp_path, "src/modules/a.cc", registers) == []
 
 
+@pytest.mark.parametrize(
+    ("relative", "include", "told"),
+    [
+        ("python/batchplane/native.cc", "<nanobind/nanobind.h>", None),
+        ("python/batchplane/native_show.cc", '"sim/simulation.h"', None),
+        ("python/batchplane/native.cc", '"native_values.h"', None),
+        ("python/batchplane/native.cc", '"core/engine.h"', "the extension may include base, exec"),
+        (
+            "python/batchplane/native.cc",
+            "<rte_mbuf.h>",
+            "the extension needs C++ and nanobind only",
+        ),
+        ("python/batchplane/other.cc", "<vector>", "C++ for Python stands in"),
+    ],
+)
+def test_extension_stands_on_the_simulator_alone(
+    tmp_path: Path, relative: str, include: str, told: str | None
+) -> None:
+    (tmp_path / "src").mkdir()
+    found = breaches(tmp_path, relative, f"#include {include}\n")
+    assert [told in breach for breach in found if told] == ([True] if told else [])
+    assert len(found) == (0 if told is None else 1)
+
+
+def test_only_its_loader_names_the_extension(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    found = breaches(tmp_path, "python/batchplane/a.py", "from batchplane._native import X\n")
+    assert len(found) == 1 and "ask native.py" in found[0]
+
+
 def test_python_must_not_load_the_engine(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     found = breaches(tmp_path, "python/batchplane/a.py", "import json\nfrom ctypes import CDLL\n")

@@ -121,7 +121,7 @@ def test_lost_packets_are_shown() -> None:
 def test_report() -> None:
     lines = text_of(render_report(snapshot(0), snapshot(10), HELLO, {}))
     assert lines[1:3] == [
-        "demo: 10.0 s, 1.00 Mpps in, 998 kpps out, 620 ns of worker time per packet",
+        "demo, measured: 10.0 s, 1.00 Mpps in, 998 kpps out, 620 ns of worker time per packet",
         "10000000 packets = 9979991 sent + 20000 dropped + 9 held  (every packet is accounted for)",
     ]
     assert "20.0 k dropped by ttl_*: ttl_expired - the TTL ended; look for a loop" in lines

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""cli_simulate.py - the words of `batchplane simulate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .actions import completions
+from .consoles import errors, out
+from .settings import parse_arguments
+
+EPILOG = (
+    "A traffic file is `generators:` of a pipeline file, or a capture (.pcap); a machine file is "
+    "JSON, see docs/simulator.md; scenarios: docs/scenarios.md."
+)
+
+PipelineArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="PIPELINE",
+        autocompletion=completions("pipelines"),
+        help="a file, or a name in pipelines/",
+    ),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="the pipeline's params"),
+]
+Duration = Annotated[
+    str | None,
+    typer.Option(
+        "--duration",
+        "-d",
+        metavar="TIME",
+        help="virtual time: 100ms, or seconds (default: the scenario's, or 1s)",
+    ),
+]
+Controller = Annotated[
+    str, typer.Option("--controller", "-c", help="none, null, max, fixed(8)... or FILE.py")
+]
+Compare = Annotated[
+    str | None, typer.Option(metavar="NAMES", help="further controllers, such as max,null")
+]
+Period = Annotated[str, typer.Option(metavar="TIME", help="of control")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--control", metavar="KEY=VALUE", help="a setting of controllers: percentile=0.99"
+    ),
+]
+Costs = Annotated[
+    str | None, typer.Option(metavar="FILE|prior", help="of modules; made by `batchplane profile`")
+]
+Traffic = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="in place of the generators' own")
+]
+MachineFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="costs of the loop, noise, stalls")
+]
+ScenarioFile = Annotated[Path | None, typer.Option(metavar="FILE", help="events over time")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", "-s", metavar="SETTING", help="as for `set`")
+]
+Seeds = Annotated[int, typer.Option(min=1, max=10_000, help="runs of each controller")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="processes (default: one a core)")
+]
+Plot = Annotated[Path | None, typer.Option(metavar="DIR", help="write figures there")]
+Trace = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="single packets, .csv or .parquet")
+]
+TracePackets = Annotated[int, typer.Option(min=1, max=100_000_000, help="how many of them")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json-file", metavar="FILE", help="JSON besides the text")
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
+
+
+def simulate_command(
+    pipeline: PipelineArg,
+    params: Params = None,
+    duration: Duration = None,
+    controller: Controller = "none",
+    compare: Compare = None,
+    period: Period = "10ms",
+    settings: Settings = None,
+    costs: Costs = None,
+    traffic: Traffic = None,
+    machine: MachineFile = None,
+    scenario: ScenarioFile = None,
+    sets: Sets = None,
+    seeds: Seeds = 1,
+    jobs: Jobs = None,
+    plot: Plot = None,
+    trace: Trace = None,
+    trace_packets: TracePackets = 100_000,
+    json_file: JsonFile = None,
+    as_json: Json = False,
+) -> None:
+    """Run a pipeline in virtual time, with exact delays: no daemon, no DPDK, no root."""
+    # Loaded here: other commands do without numpy.
+    from .sim_command import SimulateOptions, simulate, split_controllers
+
+    options = SimulateOptions(
+        traffic,
+        costs,
+        machine,
+        scenario,
+        tuple(sets or ()),
+        duration,
+        period,
+        tuple(dict.fromkeys(split_controllers(f"{controller},{compare or ''}"))),
+        parse_arguments(settings or []),
+        seeds,
+        jobs,
+        plot,
+        trace,
+        trace_packets,
+        json_file,
+        as_json,
+    )
+    raise typer.Exit(simulate(pipeline, params or [], options, out(), errors()))

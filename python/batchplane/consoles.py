@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""consoles.py - where commands print: results on standard output, everything else on errors."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+# Lines in files and pipes are not cut to the width of a terminal that is not there.
+_PLAIN_WIDTH = 240
+
+
+def out() -> Console:
+    """For results."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+
+
+def errors() -> Console:
+    """For warnings, errors and progress."""
+    return Console(
+        stderr=True, highlight=False, width=None if sys.stderr.isatty() else _PLAIN_WIDTH
+    )

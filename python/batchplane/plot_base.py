@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""plot_base.py - what figures share: sizes, colours, titles, and how they are saved.
+
+Every figure says where it comes from, `simulated` or `measured`. matplotlib is loaded when needed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .problems import RunFailed
+from .sim_result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5500", "#555555")
+MOST_LINES = len(COLOURS)
+MOST_BARS = 24
+NS_PER_US = 1e3
+# A value so many times the others would press them into a corner.
+FAR = 10.0
+
+
+def figure_of(result: Result, what: str, columns: int, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure with a title and a grid of axes."""
+    from matplotlib.figure import Figure
+
+    size = (6.4 * columns, 4.6) if rows == 1 else (10.0, 3.0 * rows + 0.4)
+    figure = Figure(figsize=size, layout="constrained")
+    text = f"{result.pipeline}, {result.controller}: {what} ({result.label})"
+    figure.suptitle(text, fontsize=12)
+    axes = [figure.add_subplot(rows, columns, i + 1) for i in range(rows * columns)]
+    for axis in axes:
+        axis.grid(True, color="#dddddd", linewidth=0.6)
+        axis.set_axisbelow(True)
+    return figure, axes
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes a PNG file. Raises RunFailed."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=120)
+    except OSError as error:
+        raise RunFailed(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def left_packets(result: Result) -> DataFrame | None:
+    """Recorded packets that came to an end of their way, with their delay."""
+    packets = result.packets
+    if packets is None:
+        return None
+    packets = packets[packets["exit_ns"] > 0]
+    return packets.assign(delay_ns=packets["exit_ns"] - packets["entry_ns"])

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""py_controller.py - controllers written in Python: what they may answer, and how they may fail.
+
+A controller is an object with `step(period)`. It answers None (nothing changes), a mapping from
+modules to triggers, or a decision as the extension has it. Whatever goes wrong in it is noted with
+its traceback and period; the last good decision stays in force.
+"""
+
+from __future__ import annotations
+
+import math
+import runpy
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from .problems import BadInput, Problem, suggestion
+from .units import short_duration
+
+MOST_AGE_NS = 10**15
+_DECISION_KEYS = ("changes", "flows", "predicted_load", "predicted_pps")
+
+
+class Controller(Protocol):
+    """Anything that decides, period by period."""
+
+    def step(self, period: Any) -> Any:
+        """What to change after this period."""
+
+
+class Hold:
+    """The controller `none`: everything stays as the pipeline says."""
+
+    def step(self, _period: Any) -> None:
+        """Decides nothing."""
+
+
+NO_CONTROLLER = "none"
+
+
+class Nonsense(ValueError):
+    """A controller answered something that is no decision."""
+
+
+@dataclass(frozen=True)
+class ControllerFault:
+    """A step that went wrong."""
+
+    period: int  # counted from 0
+    now_ns: int
+    message: str
+    trace: str
+
+    def line(self) -> str:
+        """The fault in one line."""
+        at = f"period {self.period} (t={short_duration(self.now_ns)})"
+        return f"the controller failed in {at}: {self.message}; the last good decision was kept"
+
+
+def plain_decision(answer: Any, model: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of a controller as the extension takes it. Raises Nonsense."""
+    if answer is None:
+        return {"changes": []}
+    if not isinstance(answer, Mapping):
+        raise Nonsense(
+            f"step() returned {_told(answer)}; expected None, {{module: trigger}} or a decision"
+        )
+    names = [str(module["name"]) for module in model["modules"]]
+    if "changes" not in answer:
+        changes: Any = [_with_module(name, value) for name, value in answer.items()]
+        rest: dict[str, Any] = {}
+    else:
+        unknown = [key for key in answer if key not in _DECISION_KEYS]
+        if unknown:
+            raise Nonsense(f"a decision has no '{unknown[0]}'")
+        changes = answer["changes"]
+        rest = {key: value for key, value in answer.items() if key != "changes"}
+    if isinstance(changes, str) or not isinstance(changes, Sequence):
+        raise Nonsense(f"changes is {_told(changes)}, expected a list")
+    plain = [_plain_change(change, model, names) for change in changes]
+    modules = [change["module"] for change in plain]
+    for module in modules:
+        if modules.count(module) > 1:
+            raise Nonsense(f"'{names[module]}' is changed twice in one decision")
+    return {**rest, "changes": plain}
+
+
+def _with_module(name: Any, value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return {"module": name, **value}
+    return {"module": name, "trigger_pkts": value}
+
+
+def _plain_change(change: Any, model: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(change, Mapping) or "module" not in change:
+        raise Nonsense(f"a change is {_told(change)}, expected {{module, trigger_pkts}}")
+    module = change["module"]
+    if isinstance(module, str):
+        if module not in names:
+            raise Nonsense(f"there is no module '{module}' {suggestion(module, names)}".rstrip())
+        number = names.index(module)
+    else:
+        number = _whole(module, "the number of a module", len(names) - 1)
+    label = names[number]
+    if not model["modules"][number].get("has_buffer", True):
+        raise Nonsense(f"'{label}' has no buffer")
+    if "trigger_pkts" not in change:
+        raise Nonsense(f"the change of '{label}' has no trigger_pkts")
+    plain = {
+        "module": number,
+        "trigger_pkts": _whole(
+            change["trigger_pkts"], f"the trigger of '{label}'", model["batch_limit_pkts"]
+        ),
+        "reason": str(change.get("reason", "python")),
+    }
+    if change.get("age_limit_ns") is not None:
+        what = f"the age limit of '{label}'"
+        plain["age_limit_ns"] = _whole(change["age_limit_ns"], what, MOST_AGE_NS)
+    return plain
+
+
+def _whole(value: Any, what: str, most: int) -> int:
+    """A whole number of 0..most; numpy's count, true and false do not."""
+    is_bool = isinstance(value, bool) or type(value).__name__ == "bool"
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if is_bool or not math.isfinite(number) or number != int(number):
+        raise Nonsense(f"{what} is {_told(value)}, expected a whole number")
+    if not 0 <= number <= most:
+        raise Nonsense(f"{what} is {int(number)}, expected 0 to {most}")
+    return int(number)
+
+
+def _told(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+class GuardedController:
+    """Calls a controller and keeps the simulation safe from it."""
+
+    def __init__(self, controller: Controller, model: Mapping[str, Any]):
+        if not callable(getattr(controller, "step", None)):
+            raise BadInput(
+                Problem(
+                    f"{_told(controller)} is no controller",
+                    fix="give a name such as 'fixed(8)', or an object with step(period)",
+                )
+            )
+        self._controller = controller
+        self._model = model
+        self._n_periods = 0
+        self.faults: list[ControllerFault] = []
+        self.last_good: dict[str, Any] = {"changes": []}
+
+    def decide(self, period: Any, now_ns: int) -> dict[str, Any] | None:
+        """The decision to apply, or None when it failed: then what is in force stays."""
+        number, self._n_periods = self._n_periods, self._n_periods + 1
+        try:
+            self.last_good = plain_decision(self._controller.step(period), self._model)
+        except Exception as error:
+            is_nonsense = isinstance(error, Nonsense)
+            message = str(error) if is_nonsense else f"{type(error).__name__}: {error}"
+            trace = traceback.format_exc()
+            self.faults.append(ControllerFault(number, now_ns, message, trace))
+            return None
+        return self.last_good
+
+
+def load_controller(path: Path, model: Mapping[str, Any]) -> Controller:
+    """The controller of a file: what its `make_controller(model)` returns. Raises BadInput."""
+    if not path.is_file():
+        raise BadInput(Problem("there is no such file", str(path)))
+    try:
+        make = runpy.run_path(str(path)).get("make_controller")
+        if not callable(make):
+            fix = "def make_controller(model): return MyController()"
+            raise BadInput(Problem("there is no make_controller()", str(path), fix=fix))
+        controller: Controller = make(model)
+    except BadInput:
+        raise
+    except Exception as error:
+        frames = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).name == path.name
+        ]
+        where = f"{path}:{frames[-1].lineno}" if frames else str(path)
+        raise BadInput(Problem(f"{type(error).__name__}: {error}", where)) from error
+    return controller

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""sim_edits.py - settings and scenario actions as the changes that the extension's edit() takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .problems import BadInput, Problem
+from .scenario_events import Action
+from .scenario_play import new_cost
+
+_GENERATOR_KEYS = ("rate_pps", "is_on", "weights", "is_saturating")
+
+
+def edits_of_sets(sets: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The protocol's `set` objects as one change, or none. Raises BadInput for what it lacks."""
+    edit: dict[str, Any] = {}
+    for change in sets:
+        what = change["what"]
+        if what == "trigger":
+            buffer = edit.setdefault("buffers", {}).setdefault(change["module"], {})
+            buffer["trigger_pkts"] = change["trigger_pkts"]
+        elif what == "age_limit":
+            buffer = edit.setdefault("buffers", {}).setdefault(change["module"], {})
+            # No limit of its own: the stranding limit, which is 0 here.
+            buffer["age_limit_ns"] = change["age_limit_ns"] or 0
+        elif what == "slo":
+            edit.setdefault("slo_ns", {})[change["flow"]] = change["delay_slo_ns"]
+        elif what == "idle":
+            edit["idle"] = change["mode"]
+        elif what == "generator":
+            _generator(edit.setdefault("generators", {}).setdefault(change["name"], {}), change)
+        else:
+            raise BadInput(
+                Problem(
+                    f"a simulation has no {what} to set", "command line", change.get("name", "")
+                )
+            )
+    return [edit] if edit else []
+
+
+def _generator(target: dict[str, Any], change: dict[str, Any]) -> None:
+    if "flow" in change:
+        target.setdefault("flow_rate_pps", {})[change["flow"]] = change["rate_pps"]
+        return
+    for key in _GENERATOR_KEYS:
+        if key in change:
+            target[key] = change[key]
+
+
+def edits_of_action(action: Action, spec: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """An action of a scenario as changes, and warnings about what has no model."""
+    edits = edits_of_sets(action.sets)
+    warnings = []
+    if action.costs:
+        first = spec["simulation"]["costs"]
+        costs: dict[str, dict[str, Any]] = {}
+        for module, change in action.costs.items():
+            costs[module] = dict(new_cost(first.get(module, {}), change))
+            table = first.get(module, {}).get("table_ns")
+            if table and change.times is not None:
+                costs[module]["table_ns"] = [value * change.times for value in table]
+        edits.append({"costs": costs})
+    if action.stall_ns:
+        edits.append({"stall_ns": dict(action.stall_ns)})
+    if action.table is not None:
+        warnings.append(
+            f"{action.where}: {action.text}: simulated packets meet no tables, so that they take "
+            "the same ways as before"
+        )
+    return edits, warnings

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""sim_prepare.py - reads and checks all that a simulation needs, before anything is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .canonical import Document
+from .check import check_document, raise_errors
+from .costs import PRIOR, load_costs, resolve
+from .daemon import find_program
+from .kinds import Kinds, load_kinds
+from .load import load_pipeline
+from .pipeline import Pipeline
+from .problems import BadInput, Problem, RunFailed
+from .routes import resolve_routes, trace_routes
+from .scenario import Scenario, load_scenario
+from .scenario_events import Action, pipeline_names, resolve_scenario
+from .settings import parse_settings
+from .sim_edits import edits_of_sets
+from .sim_spec import Machine, build_spec, check_costs, checked_machine, loop_of_profile
+from .sim_traffic import Traffic, load_traffic, with_traffic
+from .traces import Trace, read_trace
+from .traffic_state import generator_states
+from .units import parse_duration_ns
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All that makes a simulation, ready for the extension; can be sent to other processes."""
+
+    document: Document
+    spec: dict[str, Any]
+    actions: tuple[Action, ...] = ()
+    edits: tuple[dict[str, Any], ...] = ()  # before the first packet
+    duration_ns: int | None = None  # of the scenario
+    warnings: tuple[str, ...] = ()
+    origin: str = ""  # where the costs come from, in words
+
+
+def duration_ns(value: str | int, what: str) -> int:
+    """Nanoseconds of '10ms' or of a number of them. Raises BadInput."""
+    ns = value if type(value) is int else parse_duration_ns(value)
+    if ns is None or ns <= 0:
+        raise BadInput(Problem(f"'{value}' is no duration", what, fix="with a unit: 10ms, 1s"))
+    return ns
+
+
+def known_kinds() -> Kinds:
+    """The kinds that the daemon has; without one, kinds are not checked."""
+    try:
+        return load_kinds(find_program())
+    except RunFailed:
+        return Kinds()
+
+
+def load_document(
+    pipeline: str | Path | Pipeline | Document | dict[str, Any],
+    overrides: Mapping[str, str],
+    kinds: Kinds,
+) -> Document:
+    """A pipeline in any of its forms, checked. Raises BadInput with every mistake."""
+    if isinstance(pipeline, (str, Path)):
+        document = load_pipeline(str(pipeline), overrides, kinds)
+    elif overrides:
+        name = next(iter(overrides))
+        raise BadInput(Problem("params are for pipelines from files", "Simulation", name))
+    elif isinstance(pipeline, Document):
+        document = pipeline
+    else:
+        data = pipeline.to_json() if isinstance(pipeline, Pipeline) else pipeline
+        document = Document(data, file=str(data.get("name", "pipeline")))
+    raise_errors(check_document(document, kinds))
+    return document
+
+
+def prepare(
+    pipeline: str | Path | Pipeline | Document | dict[str, Any],
+    traffic: str | Path | Traffic | None = None,
+    costs: Any = None,
+    *,
+    overrides: Mapping[str, str] | None = None,
+    scenario: str | Path | Scenario | None = None,
+    sets: Sequence[str] = (),
+    machine: Machine | None = None,
+    seed: int = 1,
+) -> Inputs:
+    """Reads and checks all that a simulation needs. Raises BadInput with every mistake."""
+    kinds = known_kinds()
+    document = load_document(pipeline, overrides or {}, kinds)
+    traces: dict[str, Trace] = {}
+    if traffic is not None:
+        if not isinstance(traffic, Traffic):
+            traffic = load_traffic(Path(traffic), document.pipeline, kinds)
+        document = with_traffic(document, traffic)
+        raise_errors(check_document(document, kinds))
+        traces = {name: read_trace(path) for name, path in traffic.traces.items()}
+    known = _costs_of(document, costs)
+    module_costs = {
+        name: {key: value for key, value in cost.items() if key != "source"}
+        for name, cost in known["modules"].items()
+    }
+    check_costs(module_costs, document)
+    warnings: list[str] = [*known["warnings"]]
+    if not generator_states(document.pipeline):
+        warnings.append(
+            "the pipeline has no generator, so that nothing will happen (--traffic FILE gives some)"
+        )
+    routes = resolve_routes(document, warn=warnings.append)
+    for name, trace in traces.items():
+        routes[name] = trace_routes(document, name, trace)
+    machine = checked_machine(machine or Machine())
+    machine = replace(machine, loop={**known["loop"], **machine.loop})
+    columns = {
+        name: {
+            "time_ns": trace.time_ns.tolist(),
+            "flow": trace.flow.tolist(),
+            "size_bytes": trace.size_bytes.tolist(),
+        }
+        for name, trace in traces.items()
+    }
+    spec = build_spec(document, module_costs, routes, machine, columns, seed)
+    actions: list[Action] = []
+    length_ns = None
+    if scenario is not None:
+        if not isinstance(scenario, Scenario):
+            scenario = load_scenario(Path(scenario))
+        actions = resolve_scenario(scenario, document.pipeline)
+        length_ns = scenario.duration_ns
+    edits = edits_of_sets(parse_settings(sets, pipeline_names(document.pipeline)))
+    return Inputs(
+        document, spec, tuple(actions), tuple(edits), length_ns, tuple(warnings), known["origin"]
+    )
+
+
+def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
+    """Costs by module, of the loop, and what is to be said of them."""
+    pipeline = document.pipeline
+    if isinstance(costs, Mapping):
+        return {"modules": costs, "loop": {}, "warnings": [], "origin": "costs as given"}
+    name = PRIOR if costs is None else costs
+    found = resolve(pipeline, load_costs(name), document.file or str(pipeline.get("name", "")))
+    told = [problem.line() for problem in found.warnings]
+    origin = f"costs: {found.label}" if found.label == PRIOR else f"costs: {name}, {found.label}"
+    where = f", {found.cpu}" if found.cpu else ""
+    return {
+        "modules": {module: cost.as_json() for module, cost in found.modules.items()},
+        "loop": loop_of_profile(found.loop),
+        # What nobody asked for by name is no reason to warn: the origin says it.
+        "warnings": [] if costs is None else told,
+        "origin": origin + where,
+    }

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""sim_result.py - what a simulated run gives: frames of pandas, and the report that runs have.
+
+Frames (times in ns, rates in packets a second):
+- `flows`, `modules`: one row each, over the whole run;
+- `periods`: one row a period: rates, busy share, the longest turnaround;
+- `module_periods`, `flow_periods`: one row a period and module or flow;
+- `packets`, `hops`, `firings`: single ones, when they were asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .py_controller import ControllerFault
+from .rates import PERCENTILES, Snapshot, buffer_list, compute_rates
+from .report import report_json
+from .sim_records import named_frame
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+SIMULATED = "simulated"
+
+_MODULE_COLUMNS = (
+    "batches",
+    "pkts",
+    "arrived_batches",
+    "arrived_pkts",
+    "dropped_pkts",
+    "late_releases",
+    "trigger_pkts",
+    "held_pkts",
+    "age_limit_ns",
+)
+_FLOW_COLUMNS = (
+    "slo_ns",
+    "pkts",
+    "late_pkts",
+    "delay_sum_ns",
+    "delay_max_ns",
+    "delay_ns",
+)
+
+
+class PeriodLog:
+    """Collects periods as they pass; frames are made when they are wanted."""
+
+    def __init__(self, model: Mapping[str, Any]):
+        self._modules = [str(entry["name"]) for entry in model["modules"]]
+        self._flows = [str(entry["name"]) for entry in model["flows"]]
+        self._periods: list[Mapping[str, Any]] = []
+        self._states: list[list[str]] = []
+        self._reasons: list[dict[int, str]] = []
+
+    def add(self, period: Mapping[str, Any], decision: Mapping[str, Any] | None) -> None:
+        """Notes a period and what was decided after it."""
+        self._periods.append(period)
+        decision = decision or {}
+        verdicts = decision.get("flows") or []
+        self._states.append([str(verdict.get("state", "")) for verdict in verdicts])
+        self._reasons.append(
+            {change["module"]: change.get("reason", "") for change in decision.get("changes", [])}
+        )
+
+    def periods(self) -> DataFrame:
+        """One row a period."""
+        import numpy as np
+        import pandas as pd
+
+        rows = []
+        for period, reasons in zip(self._periods, self._reasons, strict=True):
+            tasks, flows = period["tasks"], period["flows"]
+            seconds = max(int(period["period_ns"]), 1) / 1e9
+            busy_ns = np.asarray(tasks["busy_ns"], dtype=float)
+            rows.append(
+                {
+                    "time_ns": int(period["now_ns"]),
+                    "period_ns": int(period["period_ns"]),
+                    "in_pps": float(np.sum(tasks["in_pkts"])) / seconds,
+                    "out_pps": float(np.sum(flows["pkts"])) / seconds,
+                    "busy_ratio": float(busy_ns.max(initial=0.0)) / seconds / 1e9,
+                    "run_max_ns": int(np.max(tasks["run_max_ns"], initial=0)),
+                    "worst_firings_per_run": int(np.max(tasks["worst_firings_per_run"], initial=0)),
+                    "changes": len(reasons),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def module_periods(self) -> DataFrame:
+        """One row a period and module."""
+        frame = self._long("modules", "module", self._modules, _MODULE_COLUMNS)
+        if len(frame):
+            frame["batch_mean_pkts"] = frame["pkts"] / frame["batches"].where(frame["batches"] > 0)
+            frame["reason"] = [
+                reasons.get(i, "") for reasons in self._reasons for i in range(len(self._modules))
+            ]
+        return frame
+
+    def flow_periods(self) -> DataFrame:
+        """One row a period and flow; `state` is what the controller thinks of it."""
+        frame = self._long("flows", "flow", self._flows, _FLOW_COLUMNS)
+        if len(frame):
+            frame["rate_pps"] = frame["pkts"] / frame["period_ns"] * 1e9
+            frame["delay_mean_ns"] = frame["delay_sum_ns"] / frame["pkts"].where(frame["pkts"] > 0)
+            frame["state"] = [
+                states[i] if i < len(states) else ""
+                for states in self._states
+                for i in range(len(self._flows))
+            ]
+        return frame
+
+    def _long(
+        self, section: str, label: str, names: list[str], columns: tuple[str, ...]
+    ) -> DataFrame:
+        import numpy as np
+        import pandas as pd
+
+        n = len(names)
+        data: dict[str, Any] = {
+            "time_ns": np.repeat([int(p["now_ns"]) for p in self._periods], n),
+            "period_ns": np.repeat([int(p["period_ns"]) for p in self._periods], n),
+            label: pd.Categorical.from_codes(
+                np.tile(np.arange(n), len(self._periods)), categories=pd.Index(names)
+            )
+            if n
+            else [],
+        }
+        for column in columns:
+            # Beyond the declared flows the extension may count others; they have no name here.
+            parts = [np.asarray(period[section][column])[:n] for period in self._periods]
+            data[column] = np.concatenate(parts) if parts else np.array([])
+        return pd.DataFrame(data)
+
+
+@dataclass
+class Result:
+    """A simulated run."""
+
+    pipeline: str
+    controller: str
+    seed: int
+    period_ns: int
+    first: Snapshot
+    last: Snapshot
+    report: dict[str, Any]  # as a daemon's last word: the balance after all has drained
+    model: dict[str, Any]
+    log: PeriodLog
+    cpu_s: float = 0.0
+    percentile: float = 0.95
+    faults: list[ControllerFault] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)  # of the scenario, as they happened
+    warnings: list[str] = field(default_factory=list)
+    recorded: dict[str, dict[str, Any]] = field(default_factory=dict)
+    label: str = SIMULATED
+
+    @property
+    def hello(self) -> dict[str, Any]:
+        """What a daemon says of itself, as far as a simulation has it."""
+        return {"label": self.label, "name": self.pipeline, "pipeline": self.pipeline}
+
+    @property
+    def simulated_ns(self) -> int:
+        """Virtual time between the first and the last snapshot."""
+        return int(self.last["runtime"]["now_ns"] - self.first["runtime"]["now_ns"])
+
+    @property
+    def rate_pps(self) -> float:
+        """Packets that left, a second."""
+        return compute_rates(self.first, self.last).out_pps
+
+    @property
+    def speed_pps(self) -> float:
+        """Simulated packets a second of processor time."""
+        pkts = self.rate_pps * self.simulated_ns / 1e9
+        return pkts / self.cpu_s if self.cpu_s > 0 else 0.0
+
+    @property
+    def violated_ratio(self) -> float | None:
+        """Share of periods in which any flow missed its SLO; None when no flow has one."""
+        frame = self.flow_periods
+        frame = frame[(frame["slo_ns"] > 0) & (frame["pkts"] > 0)]
+        if frame.empty:
+            return None
+        late = (frame["delay_ns"] > frame["slo_ns"]).groupby(frame["time_ns"]).any()
+        return float(late.mean())
+
+    @property
+    def periods(self) -> DataFrame:
+        """One row a period."""
+        return self.log.periods()
+
+    @property
+    def module_periods(self) -> DataFrame:
+        """One row a period and module."""
+        return self.log.module_periods()
+
+    @property
+    def flow_periods(self) -> DataFrame:
+        """One row a period and flow."""
+        return self.log.flow_periods()
+
+    @property
+    def flows(self) -> DataFrame:
+        """One row a flow, from the first snapshot to the last; percentiles since the start."""
+        import pandas as pd
+
+        before = {row["name"]: row for row in self.first["flows"]}
+        seconds = max(self.simulated_ns, 1) / 1e9
+        rows = []
+        for row in self.last["flows"]:
+            old = before.get(row["name"], {})
+            pkts = row["pkts"] - old.get("pkts", 0)
+            late = row["late_pkts"] - old.get("late_pkts", 0)
+            percentiles = row.get("percentiles_ns") or {}
+            rows.append(
+                {
+                    "flow": row["name"],
+                    "rate_pps": pkts / seconds,
+                    "delay_slo_ns": row.get("delay_slo_ns") or None,
+                    "delay_mean_ns": row.get("delay_mean_ns"),
+                    **{f"delay_{p}_ns": percentiles.get(p) for p in PERCENTILES},
+                    "delay_max_ns": row.get("delay_max_ns"),
+                    "pkts": pkts,
+                    "late_pkts": late,
+                }
+            )
+        return pd.DataFrame(rows).set_index("flow")
+
+    @property
+    def modules(self) -> DataFrame:
+        """One row a module, from the first snapshot to the last."""
+        import pandas as pd
+
+        before = {row["name"]: row for row in self.first["runtime"]["modules"]}
+        buffers = {row["module"]: row for row in buffer_list(self.last)}
+        seconds = max(self.simulated_ns, 1) / 1e9
+        rows = []
+        for row in self.last["runtime"]["modules"]:
+            old = before.get(row["name"], {})
+            pkts = row["pkts"] - old.get("pkts", 0)
+            batches = row["batches"] - old.get("batches", 0)
+            buffer = buffers.get(row["name"], {})
+            causes = buffer.get("causes", {})
+            rows.append(
+                {
+                    "module": row["name"],
+                    "kind": row.get("kind", ""),
+                    "rate_pps": pkts / seconds,
+                    "batches": batches,
+                    "pkts": pkts,
+                    "batch_mean_pkts": pkts / batches if batches else None,
+                    "ns_per_pkt": row.get("ns_per_pkt"),
+                    "trigger_pkts": buffer.get("trigger_pkts"),
+                    "age_limit_ns": buffer.get("age_limit_ns"),
+                    **{
+                        f"{cause}_firings": counts.get("firings", 0)
+                        for cause, counts in causes.items()
+                    },
+                }
+            )
+        return pd.DataFrame(rows).set_index("module")
+
+    def frame(self, what: str) -> DataFrame | None:
+        """`packets`, `hops` or `firings`, names in place of numbers; None when not recorded."""
+        columns = self.recorded.get(what)
+        if columns is None:
+            return None
+        return named_frame(what, self.recorded, self.model, self._traffic_flows())
+
+    def _traffic_flows(self) -> list[str]:
+        return [
+            str(flow["name"])
+            for generator in self.last.get("generators", [])
+            for flow in generator.get("flows", [])
+        ]
+
+    @property
+    def packets(self) -> DataFrame | None:
+        """Single packets, when `record_packets` was given."""
+        return self.frame("packets")
+
+    @property
+    def hops(self) -> DataFrame | None:
+        """Their ways through the modules."""
+        return self.frame("hops")
+
+    @property
+    def firings(self) -> DataFrame | None:
+        """Single firings, when `record_firings` was given."""
+        return self.frame("firings")
+
+    def as_json(self) -> dict[str, Any]:
+        """The report for programs, as `run --json` prints it, with what only a simulation has."""
+        return {
+            **report_json(self.first, self.last, self.hello, self.report),
+            "controller": self.controller,
+            "seed": self.seed,
+            "period_ns": self.period_ns,
+            "violated_ratio": self.violated_ratio,
+            "speed_pps": self.speed_pps,
+            "events": self.events,
+            "warnings": self.warnings,
+            "faults": [
+                {"period": fault.period, "now_ns": fault.now_ns, "message": fault.message}
+                for fault in self.faults
+            ],
+        }

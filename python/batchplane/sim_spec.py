@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""sim_spec.py - what the simulator is given: a pipeline with costs, routes and a machine."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from .canonical import Document
+from .problems import BadInput, Problem, suggestion
+from .traffic_state import generator_states
+
+LOOP_KEYS = (
+    "poll_ns",
+    "empty_poll_ns",
+    "poll_pkt_ns",
+    "firing_ns",
+    "firing_pkt_ns",
+    "split_branch_ns",
+    "split_pkt_ns",
+    "hop_pkt_ns",
+    "egress_pkt_ns",
+    "clock_read_ns",
+)
+# What a costs file calls them.
+_PROFILED = {
+    "clock_read_ns": "clock_read_ns",
+    "empty_poll_ns": "empty_poll_ns",
+    "poll_per_batch_ns": "poll_ns",
+    "poll_per_pkt_ns": "poll_pkt_ns",
+    "scatter_per_branch_ns": "split_branch_ns",
+    "scatter_per_pkt_ns": "split_pkt_ns",
+    "firing_ns": "firing_ns",
+    "buffered_per_pkt_ns": "firing_pkt_ns",
+    "ring_take_per_pkt_ns": "hop_pkt_ns",
+    "egress_per_pkt_ns": "egress_pkt_ns",
+}
+OVERFLOWS = ("wait", "drop")
+# Times above are no costs of a loop or a packet but mistakes of a unit.
+_MOST_NS = 1e9
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine that is imitated: what its loop costs, and how badly it behaves."""
+
+    loop: dict[str, float] = field(default_factory=dict)  # LOOP_KEYS; missing: 0, empty poll 50
+    generator_ns_per_pkt: float = 25.0  # the generator makes no more than 1 packet in this time
+    overflow: str = "wait"  # a full ring: the generator waits, or its packet is lost
+    noise_sigma: float = 0.0  # of a factor on every execution's cost
+    stall_rate_per_s: float = 0.0
+    stall_lengths_ns: tuple[int, ...] = ()  # drawn from, all alike
+
+    def spec(self) -> dict[str, Any]:
+        """As the extension takes it."""
+        return {
+            "loop": dict(self.loop),
+            "generator_ns_per_pkt": self.generator_ns_per_pkt,
+            "overflow": self.overflow,
+            "noise": {"sigma": self.noise_sigma},
+            "stalls": {
+                "rate_per_s": self.stall_rate_per_s,
+                "lengths_ns": list(self.stall_lengths_ns),
+            },
+        }
+
+
+def loop_of_profile(loop: Mapping[str, float]) -> dict[str, float]:
+    """The engine's own costs of a costs file, as the simulator names them."""
+    return {mine: loop[theirs] for theirs, mine in _PROFILED.items() if theirs in loop}
+
+
+def load_machine(path: Path) -> Machine:
+    """A machine from a JSON file with the fields of Machine. Raises BadInput."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(Problem(f"cannot be read: {error}", str(path))) from error
+    except ValueError as error:
+        line = getattr(error, "lineno", 1)
+        raise BadInput(Problem(f"this is not JSON: {error}", f"{path}:{line}")) from error
+    if not isinstance(data, dict):
+        raise BadInput(Problem("a machine is a mapping", str(path), fix='{"noise_sigma": 0.1}'))
+    known = [entry.name for entry in fields(Machine)]
+    unknown = [key for key in data if key not in known]
+    if unknown:
+        raise BadInput(
+            [
+                Problem(f"unknown key '{key}'", str(path), key, suggestion(key, known))
+                for key in unknown
+            ]
+        )
+    if isinstance(data.get("stall_lengths_ns"), list):
+        data["stall_lengths_ns"] = tuple(data["stall_lengths_ns"])
+    return checked_machine(Machine(**data), str(path))
+
+
+def checked_machine(machine: Machine, where: str = "") -> Machine:
+    """The machine, when it can be one. Raises BadInput."""
+    problems = []
+    for key, value in machine.loop.items():
+        if key not in LOOP_KEYS:
+            fix = suggestion(key, LOOP_KEYS)
+            problems.append(Problem(f"unknown key '{key}'", where, f"loop.{key}", fix))
+        elif not _is_time(value):
+            problems.append(
+                Problem(f"{value!r} is no time in ns", where, f"loop.{key}", "0 to 1e9")
+            )
+    plain = asdict(machine)
+    for key in ("generator_ns_per_pkt", "noise_sigma", "stall_rate_per_s"):
+        if not _is_time(plain[key]):
+            problems.append(Problem(f"{plain[key]!r} is not 0 or more", where, key, "0 to 1e9"))
+    if machine.overflow not in OVERFLOWS:
+        problems.append(
+            Problem(f"'{machine.overflow}' is unknown", where, "overflow", "wait, drop")
+        )
+    if not all(_is_time(length) and length > 0 for length in machine.stall_lengths_ns):
+        message = "lengths of stalls are positive times in ns"
+        problems.append(Problem(message, where, "stall_lengths_ns"))
+    if machine.stall_rate_per_s and not machine.stall_lengths_ns:
+        message = "stalls come, but their lengths are missing"
+        problems.append(Problem(message, where, "stall_lengths_ns", "for example [200000]"))
+    if problems:
+        raise BadInput(problems)
+    return machine
+
+
+def check_costs(costs: dict[str, dict[str, Any]], document: Document) -> None:
+    """Every module has a cost that can be one. Raises BadInput with all that have not."""
+    problems = []
+    for name in document.pipeline.get("modules", {}):
+        cost = costs.get(name)
+        if cost is None:
+            fix = f"batchplane profile --pipeline {document.file} --out costs.json"
+            problems.append(document.problem(f"modules.{name}", f"'{name}' has no cost", fix))
+            continue
+        for key in ("cost_per_batch_ns", "cost_per_pkt_ns"):
+            value = cost.get(key, 0.0)
+            if not _is_time(value):
+                message = f"the {key} of '{name}' is {value!r}, which is no time"
+                problems.append(document.problem(f"modules.{name}", message, "0 to 1e9 ns"))
+        for value in cost.get("table_ns") or ():
+            if not _is_time(value):
+                message = f"the table_ns of '{name}' holds {value!r}, which is no time"
+                problems.append(document.problem(f"modules.{name}", message, "0 to 1e9 ns"))
+                break
+    for name in costs:
+        if name not in document.pipeline.get("modules", {}):
+            fix = suggestion(name, document.pipeline.get("modules", {}))
+            problems.append(Problem(f"a cost is given for '{name}', which is no module", fix=fix))
+    if problems:
+        raise BadInput(problems)
+
+
+def _is_time(value: Any) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and 0 <= value <= _MOST_NS
+
+
+def build_spec(
+    document: Document,
+    costs: dict[str, dict[str, Any]],
+    routes: dict[str, list[dict[str, Any]]],
+    machine: Machine,
+    traces: dict[str, Any] | None = None,
+    seed: int = 1,
+) -> dict[str, Any]:
+    """The mapping that _native.Simulation takes."""
+    states = generator_states(document.pipeline)
+    for source, entries in routes.items():
+        flows = {flow.name: flow for flow in states[source].flows} if source in states else {}
+        for entry in entries:
+            flow = flows.get(entry["name"])
+            if flow is not None and source not in (traces or {}):
+                entry.update(weight=flow.weight, rate_pps=flow.rate_pps, size_bytes=flow.size_bytes)
+    return {
+        **document.pipeline,
+        "simulation": {
+            **machine.spec(),
+            "costs": costs,
+            "routes": routes,
+            "traces": traces or {},
+            "seed": seed,
+        },
+    }

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_py_controller.py - what controllers written in Python may answer, and what they may break."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from batchplane.problems import BadInput
+from batchplane.py_controller import GuardedController, Nonsense, load_controller, plain_decision
+
+MODEL: dict[str, Any] = {
+    "batch_limit_pkts": 32,
+    "modules": [
+        {"name": "in", "has_buffer": False},
+        {"name": "acl_0", "has_buffer": True},
+        {"name": "acl_1", "has_buffer": True},
+    ],
+    "flows": [],
+}
+
+
+class Scripted:
+    """Answers what it was given, or raises it."""
+
+    def __init__(self, *answers: Any):
+        self._answers = iter(answers)
+
+    def step(self, _period: Any) -> Any:
+        answer = next(self._answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def change(module: int, trigger_pkts: int, **more: Any) -> dict[str, Any]:
+    return {"module": module, "trigger_pkts": trigger_pkts, "reason": "python", **more}
+
+
+def test_forms_of_a_decision() -> None:
+    assert plain_decision(None, MODEL) == {"changes": []}
+    assert plain_decision({"acl_1": 8}, MODEL) == {"changes": [change(2, 8)]}
+    assert plain_decision({"acl_0": np.int64(32)}, MODEL) == {"changes": [change(1, 32)]}
+    both = {"acl_1": {"trigger_pkts": 4, "age_limit_ns": 50_000}}
+    assert plain_decision(both, MODEL) == {"changes": [change(2, 4, age_limit_ns=50_000)]}
+    whole = {"changes": [{"module": 1, "trigger_pkts": 2, "reason": "push"}], "predicted_load": 0.5}
+    assert plain_decision(whole, MODEL) == {
+        "predicted_load": 0.5,
+        "changes": [{"module": 1, "trigger_pkts": 2, "reason": "push"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (7, "step() returned 7; expected None, {module: trigger} or a decision"),
+        ({"acl_7": 1}, "there is no module 'acl_7' did you mean 'acl_0'?"),
+        ({"in": 1}, "'in' has no buffer"),
+        ({"acl_0": 33}, "the trigger of 'acl_0' is 33, expected 0 to 32"),
+        ({"acl_0": -1}, "the trigger of 'acl_0' is -1, expected 0 to 32"),
+        ({"acl_0": 1.5}, "the trigger of 'acl_0' is 1.5, expected a whole number"),
+        ({"acl_0": True}, "the trigger of 'acl_0' is True, expected a whole number"),
+        ({"acl_0": math.nan}, "the trigger of 'acl_0' is nan, expected a whole number"),
+        ({"acl_0": "many"}, "the trigger of 'acl_0' is 'many', expected a whole number"),
+        ({"changes": 3}, "changes is 3, expected a list"),
+        ({"changes": [3]}, "a change is 3, expected {module, trigger_pkts}"),
+        ({"changes": [{"module": 9, "trigger_pkts": 1}]}, "the number of a module is 9, expected 0 to 2"),
+        ({"changes": [{"module": 1}]}, "the change of 'acl_0' has no trigger_pkts"),
+        ({"changes": [{"module": 1, "trigger_pkts": 1}, {"module": "acl_0", "trigger_pkts": 2}]}, "'acl_0' is changed twice in one decision"),
+        ({"changes": [], "chnges": []}, "a decision has no 'chnges'"),
+        ({"acl_0": {"trigger_pkts": 1, "age_limit_ns": -5}}, "the age limit of 'acl_0' is -5, expected 0 to 1000000000000000"),
+    ],
+)  # fmt: skip
+def test_nonsense_is_told(answer: Any, message: str) -> None:
+    with pytest.raises(Nonsense) as refused:
+        plain_decision(answer, MODEL)
+    assert str(refused.value) == message
+
+
+def test_a_failing_step_is_noted_and_the_last_good_decision_kept() -> None:
+    guard = GuardedController(Scripted({"acl_0": 4}, ZeroDivisionError("oh"), {"acl_0": 99}), MODEL)
+    assert guard.decide({}, 10) == {"changes": [change(1, 4)]}
+    assert guard.decide({}, 20) is None
+    assert guard.decide({}, 30) is None
+    assert guard.last_good == {"changes": [change(1, 4)]}
+    first, second = guard.faults
+    assert (first.period, first.now_ns, first.message) == (1, 20, "ZeroDivisionError: oh")
+    assert "raise answer" in first.trace
+    assert second.line() == (
+        "the controller failed in period 2 (t=30.0 ns): the trigger of 'acl_0' is 99, expected "
+        "0 to 32; the last good decision was kept"
+    )
+
+
+def test_objects_that_are_no_controllers() -> None:
+    with pytest.raises(BadInput) as refused:
+        GuardedController(3, MODEL)  # type: ignore[arg-type]
+    assert refused.value.lines() == [
+        "3 is no controller (give a name such as 'fixed(8)', or an object with step(period))"
+    ]
+
+
+def test_controllers_from_files(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "class C:\n    def step(self, period):\n        return {'acl_0': 3}\n"
+        "def make_controller(model):\n    return C()\n"
+    )
+    assert load_controller(path, MODEL).step({}) == {"acl_0": 3}
+    path.write_text("x = 1\n")
+    with pytest.raises(BadInput, match=r"there is no make_controller\(\)"):
+        load_controller(path, MODEL)
+    path.write_text("\ndef make_controller(model):\n    return model['nothing']\n")
+    with pytest.raises(BadInput, match=r"mine.py:3: KeyError: 'nothing'"):
+        load_controller(path, MODEL)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_sim_inputs.py - machines, costs and traffic of a simulation: what they say and how they fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import load
+
+from batchplane.problems import BadInput
+from batchplane.sim_command import parse_duration_word, split_controllers
+from batchplane.sim_spec import Machine, check_costs, checked_machine, load_machine
+from batchplane.sim_traffic import load_traffic, parse_traffic, with_traffic
+
+PIPELINE = """\
+name: one
+ports: {link: {kind: ring}, other: {kind: ring}}
+generators: [{name: load, port: link, rate_pps: 1000}]
+modules:
+  in: {kind: port_in, port: link}
+  out: {kind: sink}
+connect: [in -> out]
+"""
+GOOD = {"cost_per_batch_ns": 1.0, "cost_per_pkt_ns": 2.0}
+
+
+def lines_of(error: pytest.ExceptionInfo[BadInput]) -> list[str]:
+    return error.value.lines()
+
+
+def test_machines_from_files(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(
+        json.dumps({"loop": {"poll_ns": 40}, "stall_rate_per_s": 25, "stall_lengths_ns": [100000]})
+    )
+    machine = load_machine(path)
+    assert machine.spec()["loop"] == {"poll_ns": 40}
+    assert machine.spec()["stalls"] == {"rate_per_s": 25, "lengths_ns": [100000]}
+    path.write_text('{"lop": {}}')
+    with pytest.raises(BadInput) as refused:
+        load_machine(path)
+    assert lines_of(refused) == [f"{path}: lop: unknown key 'lop' (did you mean 'loop'?)"]
+    path.write_text("{\n")
+    with pytest.raises(BadInput, match=r"m.json:2: this is not JSON"):
+        load_machine(path)
+
+
+def test_machines_that_cannot_be() -> None:
+    machine = Machine(
+        {"pol_ns": 1, "poll_ns": -1},
+        generator_ns_per_pkt=float("nan"),
+        overflow="explode",
+        stall_rate_per_s=3,
+    )
+    with pytest.raises(BadInput) as refused:
+        checked_machine(machine, "m.json")
+    assert lines_of(refused) == [
+        "m.json: loop.pol_ns: unknown key 'pol_ns' (did you mean 'poll_ns'?)",
+        "m.json: loop.poll_ns: -1 is no time in ns (0 to 1e9)",
+        "m.json: generator_ns_per_pkt: nan is not 0 or more (0 to 1e9)",
+        "m.json: overflow: 'explode' is unknown (wait, drop)",
+        "m.json: stall_lengths_ns: stalls come, but their lengths are missing (for example [200000])",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("costs", "line"),
+    [
+        ({"in": GOOD}, "p.yaml:6: modules.out: 'out' has no cost (batchplane profile --pipeline p.yaml --out costs.json)"),
+        ({"in": GOOD, "out": {**GOOD, "cost_per_pkt_ns": -1.0}}, "p.yaml:6: modules.out: the cost_per_pkt_ns of 'out' is -1.0, which is no time (0 to 1e9 ns)"),
+        ({"in": GOOD, "out": {**GOOD, "cost_per_batch_ns": 1e12}}, "p.yaml:6: modules.out: the cost_per_batch_ns of 'out' is 1000000000000.0, which is no time (0 to 1e9 ns)"),
+        ({"in": GOOD, "out": {**GOOD, "cost_per_batch_ns": float("inf")}}, "p.yaml:6: modules.out: the cost_per_batch_ns of 'out' is inf, which is no time (0 to 1e9 ns)"),
+        ({"in": GOOD, "out": {**GOOD, "table_ns": [1.0, "x"]}}, "p.yaml:6: modules.out: the table_ns of 'out' holds 'x', which is no time (0 to 1e9 ns)"),
+        ({"in": GOOD, "out": GOOD, "ou": GOOD}, "a cost is given for 'ou', which is no module (did you mean 'out'?)"),
+    ],
+)  # fmt: skip
+def test_costs_that_cannot_be(costs: dict[str, Any], line: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        check_costs(costs, load(PIPELINE))
+    assert lines_of(refused) == [line]
+
+
+def test_traffic_changes_and_adds_generators() -> None:
+    document = load(PIPELINE)
+    text = (
+        "generators:\n  - {name: load, arrivals: on_off, on: 5us}\n  - {name: new, port: other}\n"
+    )
+    traffic = parse_traffic(text, "t.yaml", document.pipeline)
+    changed = with_traffic(document, traffic).pipeline["generators"]
+    assert changed == [
+        {
+            "name": "load",
+            "port": "link",
+            "params": {"rate_pps": 1000, "arrivals": "on_off", "on_ns": 5000},
+        },
+        {"name": "new", "port": "other", "params": {}},
+    ]
+    assert document.pipeline["generators"][0]["params"] == {"rate_pps": 1000}
+
+
+def test_traffic_that_is_none(tmp_path: Path) -> None:
+    pipeline = load(PIPELINE).pipeline
+    for text, line in (
+        ("generators: [{name: lod}]", "t.yaml:1: generators[0].name: the pipeline has no generator 'lod' (did you mean 'load'?)"),
+        ("flows: []", "t.yaml:1: flows: a traffic file has generators: only, not 'flows'"),
+        ("generators: [{name: load, trace: no.pcap}]", "t.yaml:1: generators[0].trace: there is no file 'no.pcap'"),
+    ):  # fmt: skip
+        with pytest.raises(BadInput) as refused:
+            parse_traffic(text, "t.yaml", pipeline)
+        assert line in lines_of(refused)
+    with pytest.raises(BadInput, match="there is no such file"):
+        load_traffic(tmp_path / "no.yaml", pipeline)
+    (tmp_path / "a.pcap").write_bytes(b"")
+    assert load_traffic(tmp_path / "a.pcap", pipeline).traces == {"load": tmp_path / "a.pcap"}
+    without = {**pipeline, "generators": []}
+    with pytest.raises(BadInput, match="the pipeline has no generator, so it is not clear"):
+        load_traffic(tmp_path / "a.pcap", without)
+
+
+def test_words_of_the_command_line() -> None:
+    assert split_controllers("null, fixed(8),max,") == ["null", "fixed(8)", "max"]
+    assert split_controllers("a(1,2),b") == ["a(1,2)", "b"]
+    assert parse_duration_word("0.5", "-d") == 500_000_000
+    assert parse_duration_word("20ms", "-d") == 20_000_000
+    for word in ("long", "-1", "nan", "0"):
+        with pytest.raises(BadInput, match="is no duration"):
+            parse_duration_word(word, "-d")
