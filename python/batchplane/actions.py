@@ -205,7 +205,7 @@ def change(
 def explain(daemon: Daemon, name: str | None) -> dict[str, Any]:
     """Why triggers are what they are: of a flow, a module, or all."""
     with Client(daemon.socket) as client:
-        answer: dict[str, Any] = client.request("explain", **({"name": name} if name else {}))
+        answer: dict[str, Any] = client.request("explain", name=name or "")
     return answer
 
 

@@ -100,7 +100,9 @@ Slos = Annotated[
 ]
 ControlCosts = Annotated[
     str | None,
-    typer.Option("--costs", metavar="FILE", help="a profile for the controller (default: the kept)"),
+    typer.Option(
+        "--costs", metavar="FILE", help="a profile for the controller (default: the kept)"
+    ),
 ]
 
 
@@ -229,8 +231,8 @@ def show(
         str,
         typer.Argument(
             autocompletion=completions("show"),
-            help="runtime, buffers, flows, drops, ports, tables, nat, graph, generators, slo, control, "
-            "all",
+            help="runtime, buffers, flows, drops, ports, tables, nat, graph, generators, slo, "
+            "control, all",
         ),
     ] = "runtime",
     items: Annotated[

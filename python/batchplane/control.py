@@ -32,10 +32,10 @@ class ControlOptions:
         """The same as settings."""
         words = []
         for slo in self.slos:
-            flow, equals, value = slo.partition("=")
-            if not equals or not flow or not value:
+            flow, _, promise = slo.partition("=")
+            if not flow or not promise:
                 raise _bad("--slo", f"'{slo}' is no promise", "FLOW=80us")
-            words.append(f"{flow}.slo={value}")
+            words.append(f"{flow}.slo={promise}")
         for option, value in (("--period", self.period), ("--costs", self.costs)):
             if value is not None and self.controller is None:
                 raise _bad(option, "it is for a controller", "--controller optimal")
@@ -55,7 +55,7 @@ def is_control_word(left: str) -> bool:
 
 
 def controller_set(words: Sequence[str]) -> dict[str, Any]:
-    """The protocol's `set` object of controller=.. and controller.SETTING=.. ; costs by name yet."""
+    """The protocol's `set` object of controller=.. and controller.SETTING=..; costs by name yet."""
     change: dict[str, Any] = {"what": "controller"}
     settings: dict[str, float] = {}
     for word in words:

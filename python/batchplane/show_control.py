@@ -28,7 +28,9 @@ def _state(row: dict[str, Any]) -> Text:
 def _of_periods(row: dict[str, Any]) -> str:
     if row.get("periods") is None:
         return "-"
-    return f"{row['violated_periods']} of {row['periods']}"
+    stalled = row.get("stalled_periods")
+    held_up = f" ({stalled} held up)" if stalled else ""
+    return f"{row['violated_periods']} of {row['periods']}{held_up}"
 
 
 def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
@@ -58,7 +60,10 @@ def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
     if not rows:
         return Text("the pipeline declares no flow (flows: in its file)", "dim")
     percentile = rows[0].get("percentile")
-    told = [Text(f"now: p{percentile * 100:g} of the last period", "dim")] if percentile else []
+    told = []
+    if percentile is not None:
+        which = f"p{percentile * 100:g}" if percentile > 0 else "mean"
+        told = [Text(f"now: {which} of the last period; held up: by the machine", "dim")]
     return Group(table, *hints, *told)
 
 
@@ -217,10 +222,12 @@ def slo_lines(report: dict[str, Any]) -> list[RenderableType]:
             f"{row['flow']}: SLO {short_duration(row['slo_ns'])} ",
             _state(row),
             f", {late:.2%} of {short_count(row['pkts'])} packets late, "
-            f"{_of_periods(row)} periods violated",
+            f"{row['violated_periods']} of {row['periods']} periods violated",
         )
+        if row.get("stalled_periods"):
+            text.append(f", in {row['stalled_periods']} of them the machine held the worker up")
         if row.get("excess_ratio") is not None:
-            text.append(f", by {row['excess_ratio']:.0%} on average")
+            text.append(f", the others by {row['excess_ratio']:.0%} on average")
         told.append(text)
         if row.get("hint"):
             told.append(Text(f"  {row['hint']}", "yellow"))

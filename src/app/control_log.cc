@@ -32,7 +32,8 @@ bool is_violated(const exec::FlowPeriod& period, double percentile) {
   return static_cast<double>(period.late_pkts) > (1 - std::min(percentile, 1.0)) * pkts;
 }
 
-void FlowRecord::add(const exec::FlowPeriod& period, double percentile) {
+void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns) {
+  constexpr uint64_t kGapsPerSlo = 20;
   last = period;
   if (period.pkts == 0) return;
   pkts += period.pkts;
@@ -41,6 +42,10 @@ void FlowRecord::add(const exec::FlowPeriod& period, double percentile) {
   ++periods;
   if (!is_violated(period, percentile)) return;
   ++violated_periods;
+  if (gap_ns * kGapsPerSlo > period.slo_ns) {
+    ++stalled_periods;
+    return;
+  }
   const double slo_ns = static_cast<double>(period.slo_ns);
   excess_ratio_sum += std::max(0.0, static_cast<double>(period.delay_ns) / slo_ns - 1);
 }
@@ -56,8 +61,12 @@ void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) 
   elapsed_ns_ = 0;
 }
 
-void ControlLog::note_period(const exec::PeriodSnapshot& period, double percentile) {
-  for (size_t f = 0; f < flows.size(); ++f) flows[f].add(period.flows[f], percentile);
+void ControlLog::note_period(const exec::PeriodSnapshot& period, double percentile,
+                             uint64_t gap_ns) {
+  for (size_t f = 0; f < flows.size(); ++f) {
+    flows[f].add(period.flows[f], percentile, std::max(gap_ns, last_gap_ns_));
+  }
+  last_gap_ns_ = gap_ns;
 }
 
 void ControlLog::note_control_ns(const std::vector<uint64_t>& control_ns, uint64_t period_ns) {

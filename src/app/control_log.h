@@ -33,9 +33,12 @@ struct FlowRecord {
   uint64_t delay_max_ns = 0;
   uint64_t periods = 0;  // with packets
   uint64_t violated_periods = 0;
-  double excess_ratio_sum = 0;  // over violated periods: percentile above the SLO, as a part of it
+  // Of those: the machine held a worker up, now or in the period before, for more than 5 % of the
+  // SLO.
+  uint64_t stalled_periods = 0;
+  double excess_ratio_sum = 0;  // over violated, unstalled periods: percentile above the SLO
   exec::FlowPeriod last;        // of the last period
-  void add(const exec::FlowPeriod& period, double percentile);
+  void add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns);
 };
 // More packets late than the percentile allows, or for the mean (0) a mean above the SLO.
 [[nodiscard]] bool is_violated(const exec::FlowPeriod& period, double percentile);
@@ -55,7 +58,8 @@ class ControlLog {
   };
 
   void begin(size_t n_flows, const std::vector<uint64_t>& control_ns);
-  void note_period(const exec::PeriodSnapshot& period, double percentile);
+  // `gap_ns`: holes in a worker's time that its work does not explain.
+  void note_period(const exec::PeriodSnapshot& period, double percentile, uint64_t gap_ns);
   // A decision that changes something.
   void note_decision(uint64_t now_ns, const exec::ControlModel& model,
                      const exec::PeriodSnapshot& period, const exec::Decision& decision);
@@ -90,6 +94,7 @@ class ControlLog {
   std::vector<uint64_t> first_control_ns_;
   std::vector<uint64_t> last_control_ns_;
   uint64_t elapsed_ns_ = 0;
+  uint64_t last_gap_ns_ = 0;
 };
 
 }  // namespace batchplane::app

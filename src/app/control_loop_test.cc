@@ -18,6 +18,7 @@ constexpr int kLoopsAPeriod = 200;
 PipelineSpec fork(uint64_t slo_ns) {
   PipelineSpec spec;
   spec.engine.is_idle_hold = true;
+  spec.engine.sample_one_run_in = 1'000'000'000;  // sampled cycles are real time
   spec.modules = {{"in", "source", {}},
                   {"s", "split", {{"gates", 2}}},
                   {"a0", "counter", {}},
@@ -92,7 +93,25 @@ TEST(ControlLoop, AnSloBelowWhatTheModulesCostIsToldAsInherent) {
   const Value row = rig.slo(0);
   EXPECT_EQ(row["state"].as_string(), "inherent") << to_json(row);
   EXPECT_NE(row["hint"].as_string(), "");
-  EXPECT_EQ(row["violated_periods"].as_int(), row["periods"].as_int());
+}
+
+TEST(ControlLoop, PeriodsWithTooManyLatePacketsAreCounted) {
+  Rig rig(7'000);
+  rig.control.choose(choice_of("max"));
+  rig.periods(1);  // its decision is in force from here on: every other batch waits for a loop
+  EXPECT_EQ(rig.slo(0)["violated_periods"].as_int(), 0);
+  rig.periods(9);
+  const Value row = rig.slo(0);
+  EXPECT_EQ(row["state"].as_string(), "violating") << to_json(row);
+  EXPECT_EQ(row["violated_periods"].as_int(), 9);
+  EXPECT_NEAR(row["late_ratio"].as_double(), 0.45, 0.01);
+  EXPECT_LT(row["headroom_ns"].as_double(), 0);
+  EXPECT_EQ(rig.slo(1)["violated_periods"].as_int(), 9);
+  rig.engine.engine().set_slo("f0", 20'000);
+  rig.control.slo_changed("f0");
+  rig.periods(2);
+  EXPECT_EQ(rig.slo(0)["state"].as_string(), "met");
+  EXPECT_EQ(rig.slo(0)["periods"].as_int(), 2);
 }
 
 TEST(ControlLoop, SwitchingLosesNothingAndTakesBackAgeLimits) {

@@ -62,10 +62,11 @@ Value ControlLoop::show_slo(const Value& flows) const {
       row["delay_max_ns"] = record.delay_max_ns;
       row["periods"] = record.periods;
       row["violated_periods"] = record.violated_periods;
-      row["excess_ratio"] =
-          record.violated_periods == 0
-              ? Value()
-              : Value(record.excess_ratio_sum / static_cast<double>(record.violated_periods));
+      row["stalled_periods"] = record.stalled_periods;
+      const uint64_t unexcused = record.violated_periods - record.stalled_periods;
+      row["excess_ratio"] = unexcused == 0
+                                ? Value()
+                                : Value(record.excess_ratio_sum / static_cast<double>(unexcused));
       const bool has_delay = record.last.pkts != 0;
       row["delay_ns"] = has_delay ? Value(record.last.delay_ns) : Value();
       row["headroom_ns"] =
@@ -89,8 +90,8 @@ Value ControlLoop::show_slo(const Value& flows) const {
       row["delay_max_ns"] = count("delay_max_ns");
       row["state"] = state_of(slo_ns, count("pkts"), count("late_pkts"), settings_.percentile);
       row["hint"] = "";
-      for (const char* key :
-           {"periods", "violated_periods", "excess_ratio", "delay_ns", "headroom_ns"}) {
+      for (const char* key : {"periods", "violated_periods", "stalled_periods", "excess_ratio",
+                              "delay_ns", "headroom_ns"}) {
         row[key] = Value();
       }
     }

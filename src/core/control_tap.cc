@@ -97,6 +97,7 @@ void ControlTap::copy(Worker& worker) {
     copy_task(tasks_[t], worker, now_.tasks[t]);
   }
   workers_[index].now = worker.loop_times();
+  workers_[index].now_gap_ns = worker.stats().gap_ns;
   control_ns_[index] = worker.stats().control_ns;
   worker.meter()->switch_epoch();
 }
@@ -131,7 +132,12 @@ exec::PeriodSnapshot& ControlTap::close() {
     task.run_p99_ns = worker.now.percentile_ns(worker.last, 0.99);
     task.run_max_ns = worker.now.percentile_ns(worker.last, 1);
   }
-  for (WorkerTap& worker : workers_) worker.last = worker.now;
+  period_gap_ns_ = 0;
+  for (WorkerTap& worker : workers_) {
+    worker.last = worker.now;
+    period_gap_ns_ = std::max(period_gap_ns_, worker.now_gap_ns - worker.last_gap_ns);
+    worker.last_gap_ns = worker.now_gap_ns;
+  }
   last_ = now_;
   return period_;
 }

@@ -29,6 +29,8 @@ class ControlTap {
   // caller's to fill in.
   exec::PeriodSnapshot& close();
   [[nodiscard]] const std::vector<uint64_t>& control_ns() const { return control_ns_; }
+  // The longest sum of unexplained holes in a worker's time, of the last period.
+  [[nodiscard]] uint64_t period_gap_ns() const { return period_gap_ns_; }
 
  private:
   struct TaskTap {
@@ -40,6 +42,8 @@ class ControlTap {
   struct WorkerTap {
     exec::LoopTimes now;
     exec::LoopTimes last;
+    uint64_t now_gap_ns = 0;
+    uint64_t last_gap_ns = 0;
   };
   void copy_task(const TaskTap& tap, const Worker& worker, exec::TaskPeriod& out);
 
@@ -48,6 +52,7 @@ class ControlTap {
   std::vector<Task*> task_of_;
   std::vector<WorkerTap> workers_;
   std::vector<uint64_t> control_ns_;
+  uint64_t period_gap_ns_ = 0;
   exec::PeriodSnapshot now_;
   exec::PeriodSnapshot last_;
   exec::PeriodSnapshot period_;

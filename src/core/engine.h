@@ -76,6 +76,9 @@ class Engine {
   // Time of each worker that commands took, as of the last period().
   [[nodiscard]] const std::vector<uint64_t>& control_ns() const { return tap_->control_ns(); }
 
+  // Holes in the time of the worker that had most of them, in the last period().
+  [[nodiscard]] uint64_t period_gap_ns() const { return tap_->period_gap_ns(); }
+
   struct TriggerEdit {
     std::string module;
     uint32_t trigger_pkts = 0;
