@@ -16,7 +16,7 @@ from rich.text import Text
 
 from .canonical import Document
 from .check import check_all, raise_errors
-from .client import Client
+from .client import Client, DaemonError
 from .control import ControlOptions, with_costs
 from .daemon import Daemon, StartOptions, find_program, list_daemons, start_daemon, stop_daemon
 from .demo import DEMOS
@@ -198,15 +198,25 @@ def change(
             else change
             for change in sets
         ]
-        client.set(told)
+        with _told_as_input():
+            client.set(told)
     return sets
 
 
 def explain(daemon: Daemon, name: str | None) -> dict[str, Any]:
     """Why triggers are what they are: of a flow, a module, or all."""
-    with Client(daemon.socket) as client:
+    with Client(daemon.socket) as client, _told_as_input():
         answer: dict[str, Any] = client.request("explain", name=name or "")
     return answer
+
+
+@contextmanager
+def _told_as_input() -> Iterator[None]:
+    """What the daemon refuses here was asked for wrongly: names, ranges."""
+    try:
+        yield
+    except DaemonError as error:
+        raise BadInput(error.problems) from error
 
 
 def edit_module(

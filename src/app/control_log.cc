@@ -35,6 +35,10 @@ bool is_violated(const exec::FlowPeriod& period, double percentile) {
 void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns) {
   constexpr uint64_t kGapsPerSlo = 20;
   last = period;
+  if (is_between) {  // some of its packets were judged by the old promise
+    is_between = false;
+    return;
+  }
   if (period.pkts == 0) return;
   pkts += period.pkts;
   late_pkts += period.late_pkts;

@@ -37,6 +37,7 @@ struct FlowRecord {
   // SLO.
   uint64_t stalled_periods = 0;
   double excess_ratio_sum = 0;  // over violated, unstalled periods: percentile above the SLO
+  bool is_between = false;      // the promise changed within the period that is going on
   exec::FlowPeriod last;        // of the last period
   void add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns);
 };

@@ -141,7 +141,9 @@ void ControlLoop::graph_changed() {
 
 void ControlLoop::slo_changed(const std::string& flow) {
   for (size_t f = 0; f < log_.flows.size(); ++f) {
-    if (model_.flows[f].name == flow) log_.flows[f] = {};
+    if (model_.flows[f].name != flow) continue;
+    log_.flows[f] = {};
+    log_.flows[f].is_between = true;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 #include "core/thread.h"
@@ -16,6 +17,25 @@ constexpr uint64_t kLeastGapNs = 20'000;
 // Packets that queues send round in a circle would keep a stop waiting for ever; they count as
 // held.
 constexpr uint32_t kMostDrainRounds = 100'000;
+
+// A worker answers within a run. One that does not was held up by the machine: then whoever waits,
+// perhaps at real-time priority, leaves the core to others.
+class Patience {
+ public:
+  void wait() {
+    if (tries_ < kYields) {
+      ++tries_;
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kSleep);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kYields = 200;  // about 100 us
+  static constexpr std::chrono::microseconds kSleep{50};
+  uint32_t tries_ = 0;
+};
 }  // namespace
 
 bool pin_this_thread(int core) {
@@ -91,16 +111,18 @@ void Worker::post(Ticket& ticket) {
     return;
   }
   Ticket* expected = nullptr;
+  Patience patience;
   while (!pending_.compare_exchange_weak(expected, &ticket, std::memory_order_acq_rel)) {
     expected = nullptr;
-    std::this_thread::yield();
+    patience.wait();
   }
 }
 
 void Worker::execute(const std::function<void()>& fn) {
   Ticket ticket{fn};
   post(ticket);
-  while (!ticket.is_done.load(std::memory_order_acquire)) std::this_thread::yield();
+  Patience patience;
+  while (!ticket.is_done.load(std::memory_order_acquire)) patience.wait();
 }
 
 void Worker::obey() {

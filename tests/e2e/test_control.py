@@ -24,7 +24,8 @@ def gateway(batchplane: Commands) -> Commands:
 
 
 def control_of(commands: Commands) -> dict[str, Any]:
-    answer: dict[str, Any] = commands.json("show", "control")
+    with commands.client("gateway") as client:
+        answer: dict[str, Any] = client.show("control")
     return answer
 
 
@@ -44,16 +45,16 @@ def test_a_run_tells_how_promises_were_kept(batchplane: Commands) -> None:
     assert "periods violated" in done.out, done.out
 
 
-def test_batches_are_filled_and_explained(gateway: Commands) -> None:
-    """With milliseconds to spare every ACL waits for more than arrives; nothing is lost."""
+def test_triggers_and_budgets_are_explained(gateway: Commands) -> None:
+    """What is chosen depends on the machine of the day; that it is told, and why, does not."""
     wait_for_steps(gateway, 20)
     told = gateway.json("explain")
     assert [row["flow"] for row in told["flows"]] == [f"flow_0_{i}" for i in range(4)]
     acls = [row for row in told["modules"] if row["module"].startswith("acl")]
     assert len(acls) == 4
     for row in acls:
-        assert row["trigger_pkts"] > row["arrived_mean_pkts"], row
-        assert row["why"], row
+        assert row["arrived_mean_pkts"] == 8, row
+        assert 0 <= row["trigger_pkts"] <= 32 and row["why"], row
     flow = gateway.json("explain", "flow_0_1")
     assert len(flow["flows"]) == 1
     for term in ("turnaround_ns", "fill_ns", "service_ns", "slack_ns", "multiplier_pps_per_us"):
@@ -75,6 +76,10 @@ def test_switching_under_load_loses_nothing(gateway: Commands) -> None:
         wait_for_steps(gateway, 5)
         assert control_of(gateway)["controller"] == name
         assert control_of(gateway)["events"] == []
+    gateway.good("set", "controller=max")
+    wait_for_steps(gateway, 2)
+    buffers = gateway.json("show", "buffers")["buffers"]
+    assert {row["trigger_pkts"] for row in buffers if row["module"].startswith("acl")} == {32}
     gateway.good("set", "controller=none")
     buffers = gateway.json("show", "buffers")["buffers"]
     assert {row["trigger_pkts"] for row in buffers} == {0}, "as the pipeline says"
