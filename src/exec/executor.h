@@ -106,6 +106,8 @@ class Executor {
   void set_age_limit(Node& node, uint64_t age_limit_ns);
   // Fires what lowered triggers left behind: all of it at q = 0, floor(k/q) batches of q otherwise.
   void settle_changes();
+  // Whether the next loop has something to settle.
+  [[nodiscard]] bool has_changes() const { return any_changed_; }
   // Moves held packets of the same module of an older graph in here, oldest first.
   void adopt_held(Node& node, Queue& old_queue);
 
