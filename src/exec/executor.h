@@ -70,6 +70,12 @@ class Executor {
     return now_ns;
   }
 
+  // After each batch that may have left: what it cost would count as delay of those before it.
+  void read_clock_if_due() {
+    if (work_16ths_ns_ >= kClockDue16thsNs) [[unlikely]]
+      read_clock();
+  }
+
   // One run: the batch enters at `first` and is carried on until nothing but held packets is left.
   // Instrumented runs report each step to Traits.
   void run(Node& first, Batch batch, bool is_instrumented);

@@ -66,14 +66,14 @@ class Recorder {
   uint32_t add_packet(const PacketRecord& record) {
     if (!wants_packets()) return kUntraced;
     packets.push_back(record);
-    arrived_.push_back(0);
+    arrived_.push_back(exec::kNeverNs);
     return static_cast<uint32_t>(packets.size() - 1);
   }
   void note_arrival(uint32_t packet, uint64_t now_ns) { arrived_[packet] = now_ns; }
   void add_hop(Hop hop) {
     uint64_t& arrived_ns = arrived_[hop.packet];
-    hop.arrive_ns = arrived_ns == 0 ? hop.start_ns : arrived_ns;
-    arrived_ns = 0;
+    hop.arrive_ns = arrived_ns == exec::kNeverNs ? hop.start_ns : arrived_ns;
+    arrived_ns = exec::kNeverNs;
     hops.push_back(hop);
   }
 
@@ -85,7 +85,7 @@ class Recorder {
  private:
   uint64_t most_packets_ = 0;
   uint64_t most_executions_ = 0;
-  std::vector<uint64_t> arrived_;  // per packet: in the queue where it waits; 0 = it does not
+  std::vector<uint64_t> arrived_;  // per packet: in the queue where it waits, or kNeverNs
 };
 
 }  // namespace batchplane::sim
