@@ -228,10 +228,10 @@ TEST(ClosedForms, FixedBatchesUnderPoissonArrivals) {
   constexpr double kServiceNs = 8000;
   for (const auto& [k, rho] : {std::pair{2U, 0.8}, {8U, 0.5}, {8U, 0.9}, {32U, 0.8}}) {
     const double rate_per_ns = rho * k / kServiceNs;
-    SpecMaker maker =
-        one_buffer(32, k, kServiceNs, rate_per_ns * 1e9, exec::ArrivalKind::kPoisson);
+    SpecMaker maker = one_buffer(32, k, kServiceNs, rate_per_ns * 1e9, exec::ArrivalKind::kPoisson);
     Simulation sim(maker.spec());
-    const auto stretch_ns = static_cast<uint64_t>(static_cast<double>(scaled(40'000)) / rate_per_ns);
+    const auto stretch_ns =
+        static_cast<uint64_t>(static_cast<double>(scaled(40'000)) / rate_per_ns);
     const double theory =
         (k - 1) / (2 * rate_per_ns) + bulk_waiting_ns(k, rho * k, kServiceNs) + kServiceNs;
     expect_near(estimate_of(mean_delays(sim, 40, stretch_ns)), theory,
@@ -241,8 +241,8 @@ TEST(ClosedForms, FixedBatchesUnderPoissonArrivals) {
   }
 }
 
-// k batches of k packets, one for each of k branches, at one unit a batch and one a packet: branches
-// run k * k batches of one, or k batches of k.
+// k batches of k packets, one for each of k branches, at one unit a batch and one a packet:
+// branches run k * k batches of one, or k batches of k.
 TEST(ClosedForms, SplittingCostsTwoKSquaredOrKPlusKSquared) {
   for (const uint32_t k : {2U, 4U, 8U, 16U, 32U}) {
     for (const bool is_buffered : {false, true}) {

@@ -54,7 +54,9 @@ class Recorder {
   }
   [[nodiscard]] bool wants_packets() const { return packets.size() < most_packets_; }
   [[nodiscard]] bool has_packets() const { return !packets.empty(); }
-  [[nodiscard]] bool is_on() const { return most_packets_ != 0 || most_executions_ != 0 || !ages.empty(); }
+  [[nodiscard]] bool is_on() const {
+    return most_packets_ != 0 || most_executions_ != 0 || !ages.empty();
+  }
 
   // Ages at release from now on, of modules 0 .. n_modules - 1.
   void watch_ages(size_t n_modules) { ages.assign(n_modules, {}); }

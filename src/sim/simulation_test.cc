@@ -22,9 +22,9 @@ uint64_t ring_pkts(Simulation& sim) { return sim.source("load").held_pkts(); }
 // Every packet is somewhere, and in no place twice.
 void expect_balanced(Simulation& sim) {
   const exec::Snapshot now = sim.snapshot(false);
-  EXPECT_TRUE(now.balance.is_exact()) << now.balance.in_pkts << " in, " << now.balance.sent_pkts
-                                      << " sent, " << now.balance.dropped_pkts << " dropped, "
-                                      << now.balance.held_pkts << " held";
+  EXPECT_TRUE(now.balance.is_exact())
+      << now.balance.in_pkts << " in, " << now.balance.sent_pkts << " sent, "
+      << now.balance.dropped_pkts << " dropped, " << now.balance.held_pkts << " held";
   EXPECT_EQ(sim.pool().in_use_pkts(), now.balance.held_pkts + ring_pkts(sim));
   uint64_t drops = std::accumulate(now.other_drops.begin(), now.other_drops.end(), uint64_t{0});
   uint64_t sent = 0;

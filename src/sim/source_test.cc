@@ -12,6 +12,8 @@ namespace {
 struct Rig {
   explicit Rig(SourceSpec spec) : source(std::move(spec), 0, pool, recorder) {}
 
+  // Schedules begin when the ring is first looked at.
+  void start() { (void)poll(0, 0); }
   // Entry times of what a poll at now_ns takes out.
   std::vector<uint64_t> poll(uint64_t now_ns, uint32_t most = 256) {
     Packet* pkts[256];
@@ -55,6 +57,7 @@ TEST(Source, PacketsAreThereWhenTheyAreDue) {
 // Delay counts from when a packet was due: waiting for room hides nothing.
 TEST(Source, WhatWaitsForRoomKeepsItsDueTime) {
   Rig rig(every_microsecond());
+  rig.start();
   EXPECT_EQ(rig.poll(7'500), Times({0, 1000, 2000, 3000}));
   EXPECT_EQ(rig.source.held_pkts(), 4U);  // four more came into the room
   EXPECT_EQ(rig.poll(7'600), Times({4000, 5000, 6000, 7000}));
@@ -65,6 +68,7 @@ TEST(Source, WhatFindsNoRoomIsRefusedWhenSaidSo) {
   SourceSpec spec = every_microsecond();
   spec.drops_when_full = true;
   Rig rig(spec);
+  rig.start();
   EXPECT_EQ(rig.poll(7'500), Times({0, 1000, 2000, 3000}));
   EXPECT_EQ(rig.refused(), 4U);
   EXPECT_EQ(rig.poll(8'000), Times({8000}));
@@ -75,6 +79,7 @@ TEST(Source, WhatIsTooLateIsRefused) {
   SourceSpec spec = every_microsecond();
   spec.max_late_ns = 3'000;
   Rig rig(spec);
+  rig.start();
   (void)rig.poll(9'500);  // room comes now: 4000, 5000, 6000 are too late, 7000 .. 9000 go in
   EXPECT_EQ(rig.refused(), 3U);
   EXPECT_EQ(rig.poll(9'600), Times({7000, 8000, 9000}));
@@ -86,6 +91,7 @@ TEST(Source, BurstsAreOfOneFlowAndOneTime) {
   spec.burst_pkts = 3;
   spec.ring_pkts = 64;
   Rig rig(spec);
+  rig.start();
   EXPECT_EQ(rig.poll(6'500), Times({0, 0, 0, 3000, 3000, 3000, 6000, 6000, 6000}));
   EXPECT_EQ(rig.flows, std::vector<uint32_t>({0, 0, 0, 1, 1, 1, 0, 0, 0}));
 }
@@ -131,6 +137,7 @@ TEST(Source, ATraceIsPlayedAsItIs) {
   spec.flows = {{"a", 1, 0, 64}, {"b", 1, 0, 64}};
   spec.trace = {{5, 5, 1'700}, {1, 0, 1}, {100, 200, 300}};
   Rig rig(spec);
+  rig.start();
   EXPECT_EQ(rig.poll(10), Times({5, 5}));
   EXPECT_EQ(rig.source.next_ns(), 1'700U);
   EXPECT_EQ(rig.poll(2'000), Times({1'700}));
@@ -141,6 +148,7 @@ TEST(Source, ATraceIsPlayedAsItIs) {
 
 TEST(Source, SwitchedOffNothingComesAndOnItBeginsAnew) {
   Rig rig(every_microsecond());
+  rig.start();
   EXPECT_EQ(rig.poll(1'500).size(), 2U);
   rig.source.set_on(false, 2'500);
   EXPECT_EQ(rig.poll(50'000), Times({2000}));  // was due before
@@ -165,6 +173,7 @@ TEST(Source, AsManyAsItIsLimitedTo) {
   SourceSpec spec = every_microsecond();
   spec.limit_pkts = 3;
   Rig rig(spec);
+  rig.start();
   EXPECT_EQ(rig.poll(100'000), Times({0, 1000, 2000}));
   EXPECT_EQ(rig.poll(200'000), Times());
   EXPECT_EQ(rig.source.next_ns(), exec::kNeverNs);

@@ -62,8 +62,8 @@ class AgeRun {
         const auto age_ns = static_cast<double>(sim_.recorder().ages[m].worst_ns);
         const auto limit_ns = static_cast<double>(bound.limit_ns(*task, m));
         ASSERT_LE(age_ns, limit_ns + allowance_ns)
-            << "seed " << seed_ << ", " << sim_.graph().modules[m]->name << " at "
-            << sim_.now_ns() << " ns, limit " << limit_ns << " ns, allowance " << allowance_ns;
+            << "seed " << seed_ << ", " << sim_.graph().modules[m]->name << " at " << sim_.now_ns()
+            << " ns, limit " << limit_ns << " ns, allowance " << allowance_ns;
         is_over |= age_ns > limit_ns;
         worst_.allowance_used = std::max(worst_.allowance_used, (age_ns - limit_ns) / allowance_ns);
       }
@@ -75,8 +75,8 @@ class AgeRun {
     Source& source = sim_.source("load");
     const uint64_t now_ns = sim_.now_ns();
     const uint32_t what = rng.below(6);
-    source.set_on(what != 0, now_ns);            // flows stop,
-    source.set_saturating(what == 1, now_ns);    // fill the ring,
+    source.set_on(what != 0, now_ns);                                      // flows stop,
+    source.set_saturating(what == 1, now_ns);                              // fill the ring,
     if (what == 2) source.set_rate(source.spec().rate_pps / 100, now_ns);  // fall to a hundredth,
     if (what == 3) source.set_rate(scenario_.rate_pps(), now_ns);          // or go on elsewhere
   }
@@ -116,7 +116,8 @@ class AgeRun {
 
 TEST(AgeLimits, NoPacketIsOlderThanItsLimitAndTheRunAllowance) {
   const char* const is_long = std::getenv("BATCHPLANE_LONG");
-  const uint64_t wanted = is_long != nullptr && std::string(is_long) == "1" ? 100'000'000 : 2'000'000;
+  const uint64_t wanted =
+      is_long != nullptr && std::string(is_long) == "1" ? 100'000'000 : 2'000'000;
   Worst worst;
   uint64_t seed = 1;
   for (; worst.pkts < wanted; ++seed) {

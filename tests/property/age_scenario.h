@@ -73,9 +73,7 @@ class AgeScenario {
   Rng& rng() { return rng_; }
   double rate_pps() { return 2e5 * std::pow(100, rng_.uniform()); }
   uint32_t trigger_pkts() { return rng_.below(3) == 0 ? 0 : 1 + rng_.below(batch_pkts); }
-  uint64_t limit_ns() {
-    return static_cast<uint64_t>(3'000 * std::pow(200, rng_.uniform()));
-  }
+  uint64_t limit_ns() { return static_cast<uint64_t>(3'000 * std::pow(200, rng_.uniform())); }
   uint32_t batch_pkts = 32;
 
  private:
@@ -155,7 +153,8 @@ class AllowanceBound {
     for (const uint32_t m : task.modules) {
       const double pkts = pkts_at(task, m);
       double arrivals = 0;
-      for (const TaskInput& input : task.inputs) arrivals += is_edge(input.module->index, m) ? 1 : 0;
+      for (const TaskInput& input : task.inputs)
+        arrivals += is_edge(input.module->index, m) ? 1 : 0;
       double branches = 0;
       for (const Edge& edge : graph_.edges) {
         if (edge.to == m) arrivals += batches[edge.from];
