@@ -194,7 +194,7 @@ Executor& Simulation::executor_of(uint32_t module, Node*& node) {
     return *task->executor;
   }
   throw ConfigError("'" + graph_->modules[module]->name + "' is an input: it has no buffer",
-                    "module");
+                    "module", "name a module behind it");
 }
 
 void Simulation::apply(const exec::Decision& decision) {
@@ -203,7 +203,7 @@ void Simulation::apply(const exec::Decision& decision) {
     if (change.module >= graph_->modules.size()) {
       throw ConfigError("a change names module " + std::to_string(change.module) + " of " +
                             std::to_string(graph_->modules.size()),
-                        "decision");
+                        "decision", "modules are numbered from 0, as the model lists them");
     }
     (void)executor_of(change.module, node);
     const uint32_t limit = spec_.pipeline.engine.batch_pkts;
