@@ -70,6 +70,9 @@ class Simulation {
   [[nodiscard]] uint32_t trigger_pkts(uint32_t module);
   void set_percentile(double percentile) { percentile_ = percentile; }
 
+  // Off: every idle loop is run by itself. Nothing but the time that it takes may change.
+  void set_idle_skipping(bool is_on) { skips_idle_ = is_on; }
+
   [[nodiscard]] Recorder& recorder() { return recorder_; }
   // After the recorder's limits changed: every run is instrumented while anything is recorded.
   void update_recording();
@@ -100,6 +103,7 @@ class Simulation {
   uint64_t now_ns_ = 0;
   uint64_t previous_ns_ = 0;
   bool is_idle_hold_ = false;
+  bool skips_idle_ = true;
   double percentile_ = 0.95;
 };
 
