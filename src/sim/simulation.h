@@ -64,6 +64,7 @@ class Simulation {
   void set_slo(const std::string& flow, uint64_t slo_ns);
   void set_cost(const std::string& module, const ModuleCosts& costs);
   void set_idle_hold(bool is_hold) { is_idle_hold_ = is_hold; }
+  [[nodiscard]] bool is_idle_hold() const { return is_idle_hold_; }
   [[nodiscard]] Source& source(const std::string& name);
   // The worker does nothing for that long, from its present loop on.
   void stall(uint32_t worker, uint64_t length_ns);
