@@ -1,8 +1,7 @@
-#SPDX - License - Identifier : BSD - 3 - Clause
-""
-    "native.py - finds and loads the extension `_native`: the simulator and the controllers in C++.
+# SPDX-License-Identifier: BSD-3-Clause
+"""native.py - finds and loads the extension `_native`: the simulator and the controllers in C++.
 
-    A wheel brings it along; in a source tree `tools/build.sh run native` puts it into build/python.
+A wheel brings it along; in a source tree `tools/build.sh run native` puts it into build/python.
 """
 
 from __future__ import annotations
@@ -87,8 +86,7 @@ def load_native() -> Any:
     if spec is None or spec.loader is None:
         raise RunFailed(f"{path} is no extension of Python", "tools/build.sh run native")
     try:
-        module
-  = importlib.util.module_from_spec(spec)
+        module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     except ImportError as error:
         raise RunFailed(
