@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""twin.py - the daemon and the simulator side by side: how far the simulation is from what is measured.
+"""twin.py - daemon and simulator side by side: how far the simulation is from what is measured.
 
 usage: bench/twin.py [--runs 5] [--seconds 2] [--out FILE.json] [CASE...]
 
-Each case is profiled first, on the same machine and in the same minute; then the daemon runs it several
-times, each time with its simulated twin. Told are medians over the runs of the worst module or flow.
+Each case is profiled first, on the same machine and in the same minute; then the daemon runs it
+several times, each time with its simulated twin. Told are medians over runs, modules and flows.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "batchplane"]
 
-# Name -> pipeline, its parameters. Saturated ones show the rate; the others, at a load that leaves the
-# worker idle at times, the delays.
+# Name -> pipeline, its parameters. Saturated ones show the rate; the others, at a load that leaves
+# the worker idle at times, the delays.
 CASES: dict[str, tuple[str, list[str]]] = {
     "simple": ("simple", ["rate_pps=1000000"]),
     "simple, trigger 16": ("simple", ["saturate=true", "trigger=16"]),
