@@ -17,6 +17,7 @@ from rich.text import Text
 from .canonical import Document
 from .check import check_all, raise_errors
 from .client import Client
+from .control import ControlOptions, with_costs
 from .daemon import Daemon, StartOptions, find_program, list_daemons, start_daemon, stop_daemon
 from .demo import DEMOS
 from .graph_text import graph_dot
@@ -45,6 +46,7 @@ class RunOptions:
     sets: tuple[str, ...] = ()
     as_json: bool = False
     scenario: Path | None = None
+    control: ControlOptions = field(default_factory=ControlOptions)
     simulate: str | None = None  # costs with which the same is simulated beside
 
 
@@ -70,8 +72,9 @@ def start_pipeline(
 def _start(document: Document, options: RunOptions) -> Daemon:
     daemon = start_daemon(document.pipeline, _named(options.start, document))
     try:
-        if options.sets:
-            change(daemon, options.sets)
+        words = (*options.sets, *options.control.words())
+        if words:
+            change(daemon, words, document.pipeline)
     except BaseException:
         stop_daemon(daemon)
         raise
@@ -183,12 +186,27 @@ def check_pipeline(
     return problems + missing, plan, document
 
 
-def change(daemon: Daemon, words: Sequence[str]) -> list[dict[str, Any]]:
+def change(
+    daemon: Daemon, words: Sequence[str], pipeline: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
     """Applies settings to a running daemon in one step; what was changed."""
     with Client(daemon.socket) as client:
         sets = parse_settings(words, running_names(client))
-        client.set(sets)
+        told = [
+            with_costs(change, pipeline or client.save())
+            if change["what"] == "controller"
+            else change
+            for change in sets
+        ]
+        client.set(told)
     return sets
+
+
+def explain(daemon: Daemon, name: str | None) -> dict[str, Any]:
+    """Why triggers are what they are: of a flow, a module, or all."""
+    with Client(daemon.socket) as client:
+        answer: dict[str, Any] = client.request("explain", name=name or "")
+    return answer
 
 
 def edit_module(

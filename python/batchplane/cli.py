@@ -17,6 +17,7 @@ from . import actions, cli_simulate, printing
 from .actions import RunOptions, ShowOptions, completions
 from .consoles import errors as _errors
 from .consoles import out as _out
+from .control import ControlOptions
 from .daemon import StartOptions, find_daemon, find_program, list_daemons, stop_daemon
 from .demo import DEMOS
 from .doctor import examine
@@ -27,6 +28,7 @@ from .profile_action import ProfileRequest
 from .profile_action import profile as run_profile
 from .schema import editor_schema
 from .settings import FORMS
+from .show_control import render_explain
 
 app = typer.Typer(
     name="batchplane",
@@ -85,6 +87,25 @@ Interval = Annotated[
 ]
 
 
+ControllerName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="who sets triggers: optimal, full, max, null, fixed(k), ..."),
+]
+ControlPeriod = Annotated[
+    str | None, typer.Option("--period", metavar="TIME", help="of the controller (default 10ms)")
+]
+Slos = Annotated[
+    list[str] | None,
+    typer.Option("--slo", metavar="FLOW=TIME", help="a promised delay; patterns: '*=80us'"),
+]
+ControlCosts = Annotated[
+    str | None,
+    typer.Option(
+        "--costs", metavar="FILE", help="a profile for the controller (default: the kept)"
+    ),
+]
+
+
 @app.command()
 def run(
     pipeline: PipelineArg,
@@ -94,6 +115,10 @@ def run(
     name: NewName = None,
     cores: Cores = None,
     memory_mb: Memory = None,
+    controller: ControllerName = None,
+    period: ControlPeriod = None,
+    slos: Slos = None,
+    costs: ControlCosts = None,
     interval: Interval = 1.0,
     scenario: Annotated[
         Path | None, typer.Option(metavar="FILE", help="events over time: docs/scenarios.md")
@@ -114,6 +139,7 @@ def run(
         tuple(sets or ()),
         as_json,
         scenario,
+        ControlOptions(controller, period, tuple(slos or ()), costs),
         simulate,
     )
     code = actions.run_pipeline(pipeline, params or [], options, _out(), _errors())
@@ -131,10 +157,18 @@ def start(
     name: NewName = None,
     cores: Cores = None,
     memory_mb: Memory = None,
+    controller: ControllerName = None,
+    period: ControlPeriod = None,
+    slos: Slos = None,
+    costs: ControlCosts = None,
     as_json: Json = False,
 ) -> None:
     """Start a pipeline in the background; `attach` watches it, `stop` ends it."""
-    options = RunOptions(StartOptions(name, cores, memory_mb), sets=tuple(sets or ()))
+    options = RunOptions(
+        StartOptions(name, cores, memory_mb),
+        sets=tuple(sets or ()),
+        control=ControlOptions(controller, period, tuple(slos or ()), costs),
+    )
     daemon = actions.start_pipeline(pipeline, params or [], options, _errors())
     printing.started(daemon, as_json, _out())
 
@@ -197,7 +231,8 @@ def show(
         str,
         typer.Argument(
             autocompletion=completions("show"),
-            help="runtime, buffers, flows, drops, ports, tables, nat, graph, generators, all",
+            help="runtime, buffers, flows, drops, ports, tables, nat, graph, generators, slo, "
+            "control, all",
         ),
     ] = "runtime",
     items: Annotated[
@@ -238,6 +273,8 @@ def set_command(
 ) -> None:
     """Change triggers, age limits, promises, rates and tables while traffic flows."""
     daemon = find_daemon(name)
+    if len(words) == 3 and words[0] == "slo" and "=" not in "".join(words):
+        words = [f"{words[1]}.slo={words[2]}"]
     if "=" in words[0]:
         printing.changed(actions.change(daemon, words), as_json, _out())
         return
@@ -253,6 +290,22 @@ def set_command(
     printing.answered(
         actions.edit_module(daemon, words[0], words[1], words[2:], file), as_json, _out()
     )
+
+
+@app.command()
+def explain(
+    what: Annotated[
+        str | None, typer.Argument(metavar="[FLOW | MODULE]", help="default: all")
+    ] = None,
+    name: Name = None,
+    as_json: Json = False,
+) -> None:
+    """Tell why each trigger is what it is, and where the delay of each flow goes."""
+    answer = actions.explain(find_daemon(name), what)
+    if as_json:
+        actions.print_json(answer)
+    else:
+        _out().print(render_explain(answer))
 
 
 @app.command()

@@ -9,28 +9,10 @@
 #include "native_values.h"
 #include "report/telemetry.h"
 #include "sim/simulation.h"
+#include "slo/settings.h"
 
 namespace batchplane::native {
 namespace {
-
-slo::Settings settings_from(const Value& value) {
-  slo::Settings settings;
-  const std::pair<const char*, double*> numbers[] = {
-      {"percentile", &settings.percentile},
-      {"tolerance", &settings.tolerance},
-      {"push_ratio", &settings.push_ratio},
-      {"controllable_bound", &settings.controllable_bound},
-  };
-  for (const auto& [name, target] : numbers) {
-    if (value.has(name)) *target = value[name].as_double();
-  }
-  if (value.has("pull_pkts"))
-    settings.pull_pkts = static_cast<uint32_t>(value["pull_pkts"].as_int());
-  if (value.has("max_iterations")) {
-    settings.max_iterations = static_cast<uint32_t>(value["max_iterations"].as_int());
-  }
-  return settings;
-}
 
 // Owner: one Python object; the interpreter's lock is let go only inside run_until.
 class PySimulation {
@@ -55,7 +37,7 @@ class PySimulation {
   [[nodiscard]] nb::dict model() const { return model_to_python(simulation_.model()); }
 
   void set_controller(const std::string& name, nb::dict settings) {
-    slo::Settings made = settings_from(to_value(settings));
+    slo::Settings made = slo::settings_from(to_value(settings));
     made.releases_when_idle = !simulation_.is_idle_hold();
     controller_ = slo::make_controller(name, simulation_.model(), made);
     simulation_.set_percentile(made.percentile);

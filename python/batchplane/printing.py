@@ -188,6 +188,7 @@ def changed(sets: Sequence[dict[str, Any]], as_json: bool, out: Console) -> None
             for key, value in entry.items()
             if key not in ("what", "module", "flow", "name")
         )
+        rest = rest or "done"
         out.print(
             Text.assemble(("set ", "green"), f"{entry['what']} {target}: {rest}".replace(" :", ":"))
         )

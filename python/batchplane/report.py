@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from .rates import Rates, Snapshot, compute_rates
+from .show_control import slo_lines
 from .units import short_count, short_duration, short_rate, three_digits
 from .view import flow_table, module_table
 
@@ -30,6 +31,7 @@ def render_report(
     flows = flow_table(rates)
     if flows is not None:
         parts += [Text(""), flows]
+    parts += slo_lines(report)
     parts += _drop_lines(rates)
     gaps = [
         (worker["name"], worker["gaps"])

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .client import Client
+from .control import controller_set, is_control_word
 from .problems import BadInput, Problem, suggestion
 from .units import parse_duration_ns, parse_scaled
 from .yaml_loader import resolve_plain
@@ -17,6 +18,8 @@ FORMS = """  MODULE.trigger=PKTS            packets that a buffer collects; 0 = 
   FLOW.slo=1ms                   the promised delay
   GENERATOR.rate=5M              packets a second; also .on, .saturate=true|false, .weights=3,1
   PORT.SETTING=VALUE             what `show ports` lists for the port
+  controller=NAME                who sets triggers and age limits; none = nobody. With it also
+                                 controller.period=10ms, .costs=FILE, .tolerance=0.05, ...
   idle=release|hold              without input: release held packets, or hold them
 NAME may be a pattern: 'ttl_*.trigger=8'."""
 
@@ -28,9 +31,15 @@ def parse_settings(words: Sequence[str], names: dict[str, list[str]]) -> list[di
     """The protocol's `set` objects; `names` holds what runs: modules, flows, generators, ports."""
     sets: list[dict[str, Any]] = []
     problems: list[Problem] = []
+    control = [word for word in words if is_control_word(word.partition("=")[0]) and "=" in word]
     for word in words:
         try:
-            sets += _parse(word, names)
+            sets += [] if word in control else _parse(word, names)
+        except BadInput as error:
+            problems += error.problems
+    if control:
+        try:
+            sets.append(controller_set(control))
         except BadInput as error:
             problems += error.problems
     if problems:
@@ -46,7 +55,8 @@ def running_names(client: Client) -> dict[str, list[str]]:
 
     return {
         "module": [str(node["name"]) for node in client.show("graph")["nodes"]],
-        "flow": column("flows"),
+        # `other` stands for all that follows no declared path: nothing is promised to it.
+        "flow": [name for name in column("flows") if name != "other"],
         "generator": column("generators"),
         "port": column("ports"),
     }

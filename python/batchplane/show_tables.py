@@ -12,11 +12,13 @@ from rich.text import Text
 from .graph_text import graph_tree
 from .plain_table import plain_table
 from .rates import CAUSES, PERCENTILES, buffer_list, is_buffer_used
+from .show_control import render_control, render_slo
 from .show_nat import render_nat
 from .units import short_duration, short_rate, three_digits
 
 WHAT = (
-    "runtime", "buffers", "flows", "drops", "ports", "tables", "nat", "graph", "generators", "all",
+    "runtime", "buffers", "flows", "drops", "ports", "tables", "nat", "graph", "generators",
+    "slo", "control", "all",
 )  # fmt: skip
 
 
@@ -257,4 +259,6 @@ _RENDERERS: dict[str, Callable[[Any], RenderableType]] = {
     "nat": render_nat,
     "graph": graph_tree,
     "generators": _generators,
+    "slo": render_slo,
+    "control": render_control,
 }

@@ -75,6 +75,11 @@ const Command kCommands[] = {
        c.runtime.set(c.args);
        return Value(Dict{});
      }},
+    {"explain", Pace::kQuick,
+     [](Context& c) {
+       const Value& name = c.args["name"];
+       return c.runtime.explain(name.is_null() ? "" : name.as_string());
+     }},
     {"module", Pace::kSlow, run_module},
     {"bulk", Pace::kSlow, [](Context& c) { return c.bulk.run(c.args, c.runtime); }},
     {"check", Pace::kSlow, run_check},
@@ -91,8 +96,10 @@ const Command& find_command(const std::string& name) {
   }
   const std::string near = nearest_word(name, names);
   throw ConfigError("there is no command '" + name + "'", "cmd",
-                    near.empty() ? "hello, show, set, module, bulk, check, apply, save, trace, stop"
-                                 : "did you mean '" + near + "'?");
+                    near.empty()
+                        ? "hello, show, set, explain, module, bulk, check, apply, save, trace, "
+                          "stop"
+                        : "did you mean '" + near + "'?");
 }
 
 // Tables wait for table edits: what would make quick requests wait goes the slow way.

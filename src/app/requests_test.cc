@@ -290,6 +290,57 @@ TEST(ParseRequest, KnowsTheIdEvenOfABadOne) {
   EXPECT_EQ(id.as_string(), "x");
 }
 
+TEST_F(RequestsTest, AControllerIsChosenSteppedAndExplained) {
+  EXPECT_EQ(result("show", R"({"what":"control"})")["controller"].as_string(), "none");
+  EXPECT_NE(refusal("explain").find("no controller is on"), std::string::npos);
+  result("set", R"({"what":"controller","name":"optimal","period_ns":1000000,
+                    "settings":{"tolerance":0.1},
+                    "costs":{"ttl":{"cost_per_batch_ns":30,"cost_per_pkt_ns":4}},
+                    "costs_origin":"a test"})");
+  for (int i = 0; i < 3; ++i) {
+    loop(200);
+    runtime_->step_control();
+  }
+  const Value control = result("show", R"({"what":"control"})");
+  EXPECT_EQ(control["controller"].as_string(), "optimal");
+  EXPECT_EQ(control["steps"].as_int(), 3);
+  EXPECT_EQ(control["failed_steps"].as_int(), 0);
+  EXPECT_EQ(control["costs"].as_string(), "a test");
+  EXPECT_EQ(control["tolerance"].as_double(), 0.1);
+  EXPECT_GT(control["step_ns"]["median"].as_int(), 0);
+  const Value slo = row(result("show", R"({"what":"slo"})"), "flow", "f");
+  EXPECT_EQ(slo["slo_ns"].as_int(), 1'000'000);
+  EXPECT_EQ(slo["pkts"].as_int(), 3 * 200 * 8);
+  EXPECT_EQ(slo["state"].as_string(), "met");
+  EXPECT_EQ(row(result("explain", R"({"name":"f"})")["flows"], "flow", "f")["slo_ns"].as_double(),
+            1e6);
+  result("set", R"({"what":"slo","flow":"f","delay_slo_ns":2000000})");
+  EXPECT_EQ(row(result("show", R"({"what":"slo"})"), "flow", "f")["pkts"].as_int(), 0)
+      << "of the new promise nothing is known yet";
+  result("set", R"({"what":"controller","name":"none"})");
+  EXPECT_EQ(result("show", R"({"what":"control"})")["controller"].as_string(), "none");
+}
+
+TEST_F(RequestsTest, ABadControllerChangesNothing) {
+  const std::string unknown = refusal("set", R"({"what":"many","sets":[
+      {"what":"trigger","module":"ttl","trigger_pkts":16},
+      {"what":"controller","name":"best"}]})");
+  for (const char* name : {"no controller 'best'", "optimal", "onoff", "fixed(k)", "none"}) {
+    EXPECT_NE(unknown.find(name), std::string::npos) << unknown;
+  }
+  const Value buffers = result("show", R"({"what":"buffers"})")["buffers"];
+  EXPECT_EQ(row(buffers, "module", "ttl")["trigger_pkts"].as_int(), 0);
+  const std::string period =
+      refusal("set", R"({"what":"controller","name":"max","period_ns":999})");
+  EXPECT_NE(period.find("period_ns"), std::string::npos) << period;
+  const std::string cost = refusal("set", R"({"what":"controller","name":"max",
+      "costs":{"ttl":{"cost_per_batch_ns":-1,"cost_per_pkt_ns":4}}})");
+  EXPECT_NE(cost.find("costs.ttl.cost_per_batch_ns"), std::string::npos) << cost;
+  result("set", R"({"what":"controller","name":"max"})");
+  const std::string flow = refusal("explain", R"({"name":"tll"})");
+  EXPECT_NE(flow.find("did you mean 'ttl'"), std::string::npos) << flow;
+}
+
 TEST_F(RequestsTest, LanesAnswerEveryRequestOfAnyKind) {
   std::mutex mutex;
   std::condition_variable something;

@@ -20,9 +20,16 @@ constexpr std::chrono::microseconds kTraceEndPoll(200);
 }  // namespace
 
 Runtime::Runtime(Parts parts)
-    : parts_(std::move(parts)), started_ns_(TscClock::instance().now_ns()) {}
+    : parts_(std::move(parts)),
+      control_(*parts_.engine),
+      started_ns_(TscClock::instance().now_ns()) {
+  if (!parts_.has_control_thread) return;
+  control_thread_ =
+      std::make_unique<ControlThread>(on_control_core(true), [this] { step_control(); });
+}
 
 Runtime::~Runtime() {
+  control_thread_.reset();
   parts_.generators.reset();  // they feed ports of the engine from its pool
 }
 
@@ -59,6 +66,16 @@ Value Runtime::save() {
   return spec_to_value(spec);
 }
 
+void Runtime::step_control() {
+  const std::lock_guard lock(locks_.engine);
+  if (!is_stopped_) control_.step();
+}
+
+Value Runtime::explain(const std::string& name) {
+  const std::lock_guard lock(locks_.engine);
+  return control_.explain(name);
+}
+
 void Runtime::require_module(const std::string& module) {
   const std::lock_guard lock(locks_.engine);
   (void)parts_.engine->graph().at(module);
@@ -84,6 +101,7 @@ Value Runtime::stop() {
   const std::scoped_lock lock(locks_.tables, locks_.engine);
   if (is_stopped_) return final_report();
   is_stopped_ = true;
+  if (control_thread_ != nullptr) control_thread_->set_period(0);
   parts_.generators->stop();
   parts_.engine->stop(true);
   parts_.cache.forget();
@@ -103,6 +121,8 @@ Value Runtime::final_report() {
               {"runtime", report::runtime_value(*now, TscClock::instance().cycles_per_ns())},
               {"flows", report::flows_value(*now, graph.flow_paths)},
               {"drops", report::drops_value(*now, drop_reasons())},
+              {"slo", control_.show_slo(report::flows_value(*now, graph.flow_paths))},
+              {"control", control_.show_control()},
               {"generators", parts_.generators->show()},
               {"pool", std::move(pool)}};
 }

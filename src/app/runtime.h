@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "app/control_loop.h"
+#include "app/control_thread.h"
 #include "app/core_plan.h"
 #include "app/generator_set.h"
 #include "app/lanes.h"
@@ -37,6 +39,7 @@ class Runtime {
     std::unique_ptr<Engine> engine;
     std::unique_ptr<GeneratorSet> generators;
     SnapshotCache cache = SnapshotCache();
+    bool has_control_thread = false;  // else somebody calls step_control()
   };
   explicit Runtime(Parts parts);
   ~Runtime();
@@ -44,6 +47,10 @@ class Runtime {
   // Everything below may be called from any thread; each call takes the locks that it needs.
   Value hello();
   Value show(const std::string& what, const Value& args);
+  // Why triggers are what they are: of a flow or module, or (empty) of all.
+  Value explain(const std::string& name);
+  // One period of the controller in force.
+  void step_control();
   void set(const Value& args);
   // Throws ConfigError with the nearest name when there is none of this name.
   void require_module(const std::string& module);
@@ -73,12 +80,15 @@ class Runtime {
   Value show_snapshot(const std::string& what, const Snapshot& now);
   Value show_ports();
   Value show_tables();
+  Value show_slo();
   Value show_all();
   Value list_table(const std::string& module, const Value& filter);
   Value final_report();
 
   Parts parts_;
   Locks locks_;
+  ControlLoop control_;
+  std::unique_ptr<ControlThread> control_thread_;  // takes locks_.engine
   uint64_t started_ns_;
   bool is_stopped_ = false;
   bool is_balanced_ = true;

@@ -99,6 +99,7 @@ Value Runtime::apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError
            const std::lock_guard lock(locks_.engine);
            parts_.generators->keep_only(next.generators, *graph->env);
            engine.apply(std::move(graph));
+           control_.graph_changed();
            parts_.cache.forget();
            parts_.generators->add(next.generators, *engine.graph().env, *engine.pool());
            result["applied"] = true;

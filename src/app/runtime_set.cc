@@ -10,8 +10,8 @@ namespace batchplane::app {
 namespace {
 
 constexpr uint64_t kMostNs = 1'000'000'000'000'000;
-const std::vector<std::string> kTargets{"trigger",   "age_limit", "idle", "slo",
-                                        "generator", "port",      "many"};
+const std::vector<std::string> kTargets{"trigger",   "age_limit", "idle",       "slo",
+                                        "generator", "port",      "controller", "many"};
 
 struct SloEdit {
   std::string flow;
@@ -30,11 +30,42 @@ struct Edits {
   std::vector<SloEdit> slos;
   std::vector<NamedEdit> generators;
   std::vector<NamedEdit> ports;
+  std::vector<ControlChoice> controllers;
 };
 
 void read_generator(FieldReader& fields, const Value& args, Edits& edits) {
   edits.generators.push_back({fields.required_string("name"), args});
   for (const char* key : {"rate_pps", "flow", "weights", "is_on", "is_saturating"}) fields.any(key);
+}
+
+exec::ModuleCost read_cost(const std::string& module, const Value& given) {
+  constexpr double kMostCostNs = 1e9;
+  exec::ModuleCost cost;
+  const std::pair<const char*, double*> fields[] = {{"cost_per_batch_ns", &cost.cost_per_batch_ns},
+                                                    {"cost_per_pkt_ns", &cost.cost_per_pkt_ns}};
+  for (const auto& [name, target] : fields) {
+    const Value& value = given[name];
+    *target = value.is_number() ? value.as_double() : -1;
+    if (!(*target >= 0 && *target <= kMostCostNs)) {
+      throw ConfigError("this is no cost", "costs." + module + "." + name, "0 to 1e9 ns");
+    }
+  }
+  return cost;
+}
+
+void read_controller(FieldReader& fields, Edits& edits) {
+  ControlChoice choice;
+  choice.name = fields.required_string("name");
+  choice.period_ns = fields.integer("period_ns", choice.period_ns, kLeastPeriodNs, kMostPeriodNs);
+  choice.settings = fields.any("settings");
+  choice.costs_origin = fields.string("costs_origin");
+  const Value& costs = fields.any("costs");
+  if (costs.is_dict()) {
+    for (const auto& [module, given] : costs.as_dict()) {
+      choice.costs[module] = read_cost(module, given);
+    }
+  }
+  edits.controllers.push_back(std::move(choice));
 }
 
 void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Edits& edits) {
@@ -60,6 +91,8 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
     const std::string flow = fields.required_string("flow");
     if (!fields.has("delay_slo_ns")) fields.mistake("delay_slo_ns", "it is missing", "0: none");
     edits.slos.push_back({flow, fields.integer("delay_slo_ns", 0, 0, kMostNs)});
+  } else if (what == "controller") {
+    read_controller(fields, edits);
   } else if (what == "generator") {
     read_generator(fields, args, edits);
   } else if (what == "port") {
@@ -68,7 +101,7 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
   } else {
     const std::string near = nearest_word(what, kTargets);
     fields.mistake("what", "there is nothing called '" + what + "' to set",
-                   near.empty() ? "trigger, age_limit, idle, slo, generator, port, many"
+                   near.empty() ? "trigger, age_limit, idle, slo, generator, port, controller, many"
                                 : "did you mean '" + near + "'?");
     return;
   }
@@ -110,7 +143,7 @@ void check_flows(const PipelineSpec& spec, const std::vector<SloEdit>& slos) {
 }  // namespace
 
 void Runtime::set(const Value& args) {
-  const Edits edits = read_edits(args);
+  Edits edits = read_edits(args);
   const std::lock_guard lock(locks_.engine);
   Engine& engine = *parts_.engine;
   check_flows(engine.graph().spec, edits.slos);
@@ -121,14 +154,28 @@ void Runtime::set(const Value& args) {
     throw ConfigError("a port cannot be changed in one step with other things", "sets",
                       "set it by itself");
   }
+  if (edits.controllers.size() > 1) {
+    throw ConfigError("there is one controller at a time", "sets", "choose one");
+  }
+  for (const ControlChoice& choice : edits.controllers) control_.check(choice);
   // Only a port's own command can still refuse, and it comes alone; set_buffers checks before it
   // acts.
   for (size_t i = 0; i < ports.size(); ++i) ports[i]->command("set", edits.ports[i].fields);
   engine.set_buffers(edits.triggers, edits.ages);
   for (const bool is_hold : edits.idle_holds) engine.set_idle_hold(is_hold);
-  for (const SloEdit& edit : edits.slos) engine.set_slo(edit.flow, edit.delay_slo_ns);
+  for (const SloEdit& edit : edits.slos) {
+    engine.set_slo(edit.flow, edit.delay_slo_ns);
+    control_.slo_changed(edit.flow);
+  }
+  for (ControlChoice& choice : edits.controllers) control_.choose(std::move(choice));
   for (const NamedEdit& edit : edits.generators) parts_.generators->set(edit.name, edit.fields);
   parts_.cache.forget();
+  if (control_thread_ == nullptr) return;
+  if (!edits.controllers.empty()) {
+    control_thread_->set_period(control_.is_on() ? control_.choice().period_ns : 0);
+  }
+  // Who changes a promise need not wait for the end of the period.
+  if (!edits.slos.empty() || !edits.controllers.empty()) control_thread_->kick();
 }
 
 }  // namespace batchplane::app

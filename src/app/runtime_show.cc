@@ -11,8 +11,9 @@
 namespace batchplane::app {
 namespace {
 
-const std::vector<std::string> kSubjects{"runtime", "buffers", "flows",      "drops", "ports",
-                                         "tables",  "graph",   "generators", "all"};
+const std::vector<std::string> kSubjects{"runtime", "buffers", "flows", "drops",
+                                         "ports",   "tables",  "graph", "generators",
+                                         "slo",     "control", "all"};
 
 Value port_value(const std::string& name, const std::string& kind, const Port& port) {
   const PortStats stats = port.stats();
@@ -78,6 +79,8 @@ Value Runtime::show_tables() {
   return tables;
 }
 
+Value Runtime::show_slo() { return control_.show_slo(show_snapshot("flows", *snapshot(true))); }
+
 Value Runtime::list_table(const std::string& module, const Value& filter) {
   const std::lock_guard lock(locks_.tables);
   const Instance& instance = parts_.engine->graph().at(module);
@@ -107,6 +110,8 @@ Value Runtime::show_all() {
   all["ports"] = show_ports();
   all["tables"] = show_tables();
   all["generators"] = parts_.generators->show();
+  all["slo"] = control_.show_slo(all["flows"]);
+  all["control"] = control_.show_control();
   return all;
 }
 
@@ -120,13 +125,16 @@ Value Runtime::show(const std::string& what, const Value& args) {
   const std::lock_guard lock(locks_.engine);
   if (what == "ports") return show_ports();
   if (what == "generators") return parts_.generators->show();
+  if (what == "slo") return show_slo();
+  if (what == "control") return control_.show_control();
   if (std::ranges::find(kSubjects, what) != kSubjects.end()) {
     return show_snapshot(what, *snapshot(what == "flows"));
   }
   const std::string near = nearest_word(what, kSubjects);
   throw ConfigError("there is nothing called '" + what + "' to show", "what",
                     near.empty()
-                        ? "runtime, buffers, flows, drops, ports, tables, graph, generators, all"
+                        ? "runtime, buffers, flows, drops, ports, tables, graph, generators, slo, "
+                          "control, all"
                         : "did you mean '" + near + "'?");
 }
 

@@ -164,9 +164,9 @@ void start_traffic(Startup& s) {
 
 void make_runtime(Startup& s) {
   Dict facts = facts_of(s);
-  s.runtime = std::make_unique<Runtime>(Runtime::Parts{s.options.name, s.cores, std::move(facts),
-                                                       s.quiescence, std::move(s.engine),
-                                                       std::move(s.generators)});
+  s.runtime = std::make_unique<Runtime>(
+      Runtime::Parts{s.options.name, s.cores, std::move(facts), s.quiescence, std::move(s.engine),
+                     std::move(s.generators), SnapshotCache(), true});
 }
 
 struct Step {

@@ -17,11 +17,12 @@ Engine::Engine(std::unique_ptr<Graph> graph, std::unique_ptr<PacketPool> pool,
     : quiescence_(std::move(quiescence)), pool_(std::move(pool)), graph_(std::move(graph)) {
   make_workers();
   meters_ = make_meters(*graph_);
-  flow_totals_.resize(graph_->flow_names.size());
+  flow_book_ = exec::FlowBook(static_cast<uint32_t>(graph_->flow_names.size()));
   std::vector<exec::FlowMeter*> meters;
   for (const auto& meter : meters_) meters.push_back(meter.get());
   for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->context().meter = meters[i];
   deal_tasks(*graph_, meters);
+  tap_ = std::make_unique<ControlTap>(*graph_, workers_);
 }
 
 Engine::~Engine() { stop(false); }
@@ -87,72 +88,6 @@ void Engine::stop(bool is_draining) {
   const size_t n_rounds = graph_->tasks.size() + 1;
   for (size_t round = 0; round < n_rounds; ++round) {
     for (const auto& worker : workers_) worker->drain(round == 0 ? kDrainLoops : 0);
-  }
-}
-
-void Engine::set_buffers(const std::vector<TriggerEdit>& triggers,
-                         const std::vector<AgeEdit>& ages) {
-  const uint32_t batch_pkts = graph_->spec.engine.batch_pkts;
-  struct Step {
-    CoreExecutor* executor;
-    ExecNode* node;
-    bool is_trigger;
-    uint64_t value;
-    uint32_t release_at;
-  };
-  std::map<Worker*, std::vector<Step>> steps;
-  std::map<uint32_t, uint32_t> of_trigger;  // phases taken by buffers that this edit leaves alone
-  for (const Instance& instance : graph_->instances) {
-    if (instance.node == nullptr ||
-        std::ranges::find(triggers, instance.name, &TriggerEdit::module) != triggers.end())
-      continue;
-    ++of_trigger[instance.node->queue->trigger_pkts];
-  }
-  const auto node_of = [&](const std::string& name) -> const Instance& {
-    const Instance& instance = graph_->at(name);
-    if (instance.node == nullptr) {
-      throw ConfigError("'" + name + "' is an input: it has no buffer", "",
-                        "buffers stand in front of modules");
-    }
-    return instance;
-  };
-  const auto add = [&](const Instance& instance, Step step) {
-    for (const auto& task : graph_->tasks) {
-      if (task == nullptr || instance.node < task->nodes.data() ||
-          instance.node >= task->nodes.data() + task->nodes.size()) {
-        continue;
-      }
-      step.executor = task->executor.get();
-      for (const auto& worker : workers_) {
-        if (worker->options().name == task->worker) steps[worker.get()].push_back(step);
-      }
-    }
-  };
-  for (const TriggerEdit& edit : triggers) {
-    const Instance& instance = node_of(edit.module);
-    if (edit.trigger_pkts > batch_pkts) {
-      throw ConfigError("trigger " + std::to_string(edit.trigger_pkts) + " is out of range",
-                        edit.module, "0 (no buffer) to " + std::to_string(batch_pkts));
-    }
-    const uint32_t release_at = stagger(edit.trigger_pkts, of_trigger[edit.trigger_pkts]++);
-    add(instance, {nullptr, instance.node, true, edit.trigger_pkts, release_at});
-  }
-  for (const AgeEdit& edit : ages) {
-    const uint64_t limit =
-        edit.age_limit_ns == 0 ? graph_->spec.engine.stranding_limit_ns : edit.age_limit_ns;
-    add(node_of(edit.module), {nullptr, graph_->at(edit.module).node, false, limit, 0});
-  }
-  for (auto& [worker, list] : steps) {
-    worker->execute([&list = list] {
-      for (const Step& step : list) {
-        if (step.is_trigger) {
-          step.executor->set_trigger(*step.node, static_cast<uint32_t>(step.value),
-                                     step.release_at);
-        } else {
-          step.executor->set_age_limit(*step.node, step.value);
-        }
-      }
-    });
   }
 }
 

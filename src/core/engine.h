@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "core/control_tap.h"
 #include "core/graph.h"
 #include "core/thread.h"
 #include "core/trace.h"
 #include "core/worker.h"
+#include "exec/flow_book.h"
 #include "exec/snapshot.h"
 
 namespace batchplane {
@@ -65,6 +67,18 @@ class Engine {
   // its counters between two runs.
   Snapshot snapshot(bool with_fine_histograms);
 
+  // What controllers are told of the graph; where buffers pay is theirs to mark. Until the next
+  // apply.
+  [[nodiscard]] const exec::ControlModel& control_model() const { return tap_->model(); }
+  // Counts since the last call; the `percentile` of each flow's delay (0 = mean, 1 = largest).
+  // Costs a worker one copy of numbers between two runs. Costs of modules are left at zero.
+  const exec::PeriodSnapshot& period(double percentile);
+  // Time of each worker that commands took, as of the last period().
+  [[nodiscard]] const std::vector<uint64_t>& control_ns() const { return tap_->control_ns(); }
+
+  // Holes in the time of the worker that had most of them, in the last period().
+  [[nodiscard]] uint64_t period_gap_ns() const { return tap_->period_gap_ns(); }
+
   struct TriggerEdit {
     std::string module;
     uint32_t trigger_pkts = 0;
@@ -75,6 +89,8 @@ class Engine {
   };
   // One step: all or, when any is wrong, none (ConfigError).
   void set_buffers(const std::vector<TriggerEdit>& triggers, const std::vector<AgeEdit>& ages);
+  // The same by position in control_model(): what controllers decide.
+  void change_buffers(const std::vector<exec::BufferChange>& changes);
   void set_idle_hold(bool is_hold);
   void set_slo(const std::string& flow, uint64_t delay_slo_ns);
 
@@ -100,29 +116,25 @@ class Engine {
   [[nodiscard]] const std::shared_ptr<Quiescence>& quiescence() { return quiescence_; }
 
  private:
-  struct FlowTotals {
-    exec::FlowEpoch total;
-    std::vector<uint64_t> fine;
-  };
-
   void make_workers();
   void deal_tasks(Graph& graph, const std::vector<exec::FlowMeter*>& meters);
   std::vector<std::unique_ptr<exec::FlowMeter>> make_meters(const Graph& graph) const;
   void capture(Worker& worker, Snapshot& out);
   void capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) const;
-  void collect_flows(Snapshot& out, bool with_fine);
+  void collect_flows();
   void check_apply(const Graph& next) const;
   void run_on_all(const std::function<void()>& fn);
   void retire(Graph& old_graph, Graph& next);
   void collect_old_flows(std::vector<std::unique_ptr<exec::FlowMeter>>& old_meters,
-                         std::vector<FlowTotals>& totals, const Graph& next);
+                         const Graph& next);
 
   std::shared_ptr<Quiescence> quiescence_;
   std::unique_ptr<PacketPool> pool_;
   std::unique_ptr<Graph> graph_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<exec::FlowMeter>> meters_;  // per worker
-  std::vector<FlowTotals> flow_totals_;                   // per flow of the graph
+  exec::FlowBook flow_book_{0};                           // of the graph's flows
+  std::unique_ptr<ControlTap> tap_;                       // into the graph's tasks
   uint64_t previous_ns_ = 0;
   bool is_running_ = false;
   uint8_t trace_session_ = 0;

@@ -221,10 +221,9 @@ void Engine::apply(std::unique_ptr<Graph> next) {
   });
   retire(*graph_, *next);
   std::swap(meters_, meters);
-  std::vector<FlowTotals> totals(next->flow_names.size());
-  collect_old_flows(meters, totals, *next);
-  flow_totals_ = std::move(totals);
+  collect_old_flows(meters, *next);
   graph_ = std::move(next);
+  tap_ = std::make_unique<ControlTap>(*graph_, workers_);
 }
 
 // Books what the replaced graph had counted and what it still holds. No worker touches it any more.
@@ -267,32 +266,20 @@ void Engine::retire(Graph& old_graph, Graph& next) {
 // Flows of the same name go on with what they had; what others had counts as `other`, so that flows
 // always add up to what was sent.
 void Engine::collect_old_flows(std::vector<std::unique_ptr<exec::FlowMeter>>& old_meters,
-                               std::vector<FlowTotals>& totals, const Graph& next) {
+                               const Graph& next) {
   for (const auto& meter : old_meters) {
     meter->switch_epoch();
+    flow_book_.collect(*meter);
   }
-  Snapshot last;
-  last.flows.resize(graph_->flow_names.size());
-  std::swap(meters_, old_meters);
-  collect_flows(last, true);
-  std::swap(meters_, old_meters);
-  for (size_t f = 0; f < graph_->flow_names.size(); ++f) {
+  exec::FlowBook book(static_cast<uint32_t>(next.flow_names.size()));
+  for (uint32_t f = 0; f < graph_->flow_names.size(); ++f) {
     const auto it = std::ranges::find(next.flow_names, graph_->flow_names[f]);
     const bool goes_on = it != next.flow_names.end();
-    FlowTotals& to =
-        goes_on ? totals[static_cast<size_t>(it - next.flow_names.begin())] : totals.back();
-    to.total.pkts += flow_totals_[f].total.pkts;
-    to.total.delay_sum_ns += flow_totals_[f].total.delay_sum_ns;
-    to.total.delay_max_ns = std::max(to.total.delay_max_ns, flow_totals_[f].total.delay_max_ns);
-    to.fine.resize(exec::FineBuckets::kCount);
-    for (size_t b = 0; b < flow_totals_[f].fine.size(); ++b) to.fine[b] += flow_totals_[f].fine[b];
-    // Lateness is relative to an SLO, which `other` has not.
-    if (!goes_on) continue;
-    to.total.late_pkts += flow_totals_[f].total.late_pkts;
-    for (uint32_t b = 0; b < exec::SloBuckets::kCount; ++b) {
-      to.total.slo_buckets[b] += flow_totals_[f].total.slo_buckets[b];
-    }
+    const auto to =
+        static_cast<uint32_t>(goes_on ? it - next.flow_names.begin() : next.flow_names.size() - 1);
+    book.go_on(to, flow_book_, f, goes_on);
   }
+  flow_book_ = std::move(book);
 }
 
 }  // namespace batchplane

@@ -56,26 +56,8 @@ void Engine::capture(Worker& worker, Snapshot& out) {
   out.balance.sent_pkts += sent;
 }
 
-void Engine::collect_flows(Snapshot& out, bool with_fine) {
-  for (size_t f = 0; f < graph_->flow_names.size(); ++f) {
-    FlowSnapshot& flow = out.flows[f];
-    flow.name = graph_->flow_names[f];
-    if (f < graph_->spec.flows.size()) flow.delay_slo_ns = graph_->spec.flows[f].delay_slo_ns;
-    FlowTotals& totals = flow_totals_[f];
-    totals.fine.resize(exec::FineBuckets::kCount);
-    for (const auto& meter : meters_) {
-      meter->collect(static_cast<uint32_t>(f), flow.epoch, totals.fine.data());
-    }
-    totals.total.pkts += flow.epoch.pkts;
-    totals.total.late_pkts += flow.epoch.late_pkts;
-    totals.total.delay_sum_ns += flow.epoch.delay_sum_ns;
-    totals.total.delay_max_ns = std::max(totals.total.delay_max_ns, flow.epoch.delay_max_ns);
-    for (uint32_t b = 0; b < exec::SloBuckets::kCount; ++b) {
-      totals.total.slo_buckets[b] += flow.epoch.slo_buckets[b];
-    }
-    flow.total = totals.total;
-    if (with_fine) flow.fine_buckets = totals.fine;
-  }
+void Engine::collect_flows() {
+  for (const auto& meter : meters_) flow_book_.collect(*meter);
 }
 
 Snapshot Engine::snapshot(bool with_fine_histograms) {
@@ -110,7 +92,13 @@ Snapshot Engine::snapshot(bool with_fine_histograms) {
     const bool is_present = it != graph_->index.end();
     (is_present ? out.modules[it->second].drops : out.other_drops)[key.second] += pkts;
   }
-  collect_flows(out, with_fine_histograms);
+  collect_flows();
+  for (uint32_t f = 0; f < out.flows.size(); ++f) {
+    FlowSnapshot& flow = out.flows[f];
+    flow.name = graph_->flow_names[f];
+    if (f < graph_->spec.flows.size()) flow.delay_slo_ns = graph_->spec.flows[f].delay_slo_ns;
+    flow_book_.report(f, flow, with_fine_histograms);
+  }
   previous_ns_ = out.now_ns;
   return out;
 }

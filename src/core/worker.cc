@@ -133,7 +133,13 @@ uint32_t Worker::loop_once() {
   uint64_t elapsed_ns = begin_ns == 0 ? 0 : last_loop_ns_ - begin_ns;
   elapsed_ns -= std::min(elapsed_ns, control_in_loop_ns_);
   control_in_loop_ns_ = 0;
-  (previous_polled_ != 0 ? stats_.busy_ns : stats_.idle_ns) += elapsed_ns;
+  if (previous_polled_ != 0) {
+    stats_.busy_ns += elapsed_ns;
+    loop_times_.note(elapsed_ns);
+  } else {
+    stats_.idle_ns += elapsed_ns;
+    ++idle_loops_;
+  }
   const uint64_t work = work_ns();
   if (elapsed_ns > kLeastGapNs) [[unlikely]]
     note_gap(elapsed_ns, work - last_work_ns_);

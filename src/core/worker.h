@@ -13,6 +13,7 @@
 
 #include "core/live_table.h"
 #include "core/task.h"
+#include "exec/loop_times.h"
 #include "exec/snapshot.h"
 #include "exec/task_loop.h"
 
@@ -69,6 +70,9 @@ class Worker {
   [[nodiscard]] CoreTraits::Clock& clock() { return clock_; }
   [[nodiscard]] const std::vector<Task*>& tasks() const { return tasks_; }
   [[nodiscard]] const WorkerStats& stats() const { return stats_; }
+  // Of busy loops, commands not among them; and how many loops found nothing. Via execute().
+  [[nodiscard]] const exec::LoopTimes& loop_times() const { return loop_times_; }
+  [[nodiscard]] uint64_t idle_loops() const { return idle_loops_; }
   [[nodiscard]] exec::FlowMeter* meter() { return ctx_->meter; }
 
  private:
@@ -83,6 +87,8 @@ class Worker {
   CoreTraits::Clock clock_;
   std::vector<Task*> tasks_;
   WorkerStats stats_;
+  exec::LoopTimes loop_times_;
+  uint64_t idle_loops_ = 0;
   exec::SampleTurn sample_;
   uint64_t last_loop_ns_ = 0;
   uint32_t previous_polled_ = 0;

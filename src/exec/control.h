@@ -109,6 +109,7 @@ struct BufferChange {
   const char* reason = "";
 };
 inline constexpr uint64_t kKeepAge = ~0ULL;
+inline constexpr uint32_t kKeepTrigger = ~0U;  // the engine's own edits only
 // The engine's own stranding limit instead of one that a controller chose.
 inline constexpr uint64_t kStrandingAge = 0;
 

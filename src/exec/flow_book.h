@@ -32,7 +32,7 @@ namespace batchplane::exec {
 // Owner: the control thread.
 class FlowBook {
  public:
-  explicit FlowBook(uint32_t n_flows) : flows_(n_flows) {
+  explicit FlowBook(uint32_t n_flows) : flows_(n_flows), fresh_(FineBuckets::kCount) {
     for (Entry& entry : flows_) {
       entry.total_fine.resize(FineBuckets::kCount);
       entry.period_fine.resize(FineBuckets::kCount);
@@ -43,7 +43,6 @@ class FlowBook {
   void collect(FlowMeter& meter) {
     for (uint32_t f = 0; f < flows_.size(); ++f) {
       FlowEpoch epoch;
-      fresh_.assign(FineBuckets::kCount, 0);
       meter.collect(f, epoch, fresh_.data());
       if (epoch.pkts == 0) continue;
       Entry& entry = flows_[f];
@@ -51,11 +50,26 @@ class FlowBook {
       for (uint32_t b = 0; b <= last; ++b) {
         entry.total_fine[b] += fresh_[b];
         entry.period_fine[b] += static_cast<uint32_t>(fresh_[b]);
+        fresh_[b] = 0;
       }
       add(entry.total, epoch);
       add(entry.epoch, epoch);
       add(entry.period, epoch);
     }
+  }
+
+  // A flow of an older book goes on in `flow`, with what it had since the start. Lateness is
+  // relative to an SLO: what joins another flow brings none.
+  void go_on(uint32_t flow, const FlowBook& old, uint32_t old_flow, bool is_same) {
+    Entry& entry = flows_[flow];
+    const Entry& from = old.flows_[old_flow];
+    FlowEpoch had = from.total;
+    if (!is_same) {
+      had.late_pkts = 0;
+      std::fill(std::begin(had.slo_buckets), std::end(had.slo_buckets), 0);
+    }
+    add(entry.total, had);
+    for (uint32_t b = 0; b < FineBuckets::kCount; ++b) entry.total_fine[b] += from.total_fine[b];
   }
 
   // Since the start, and since the last call; fine buckets when asked for.
@@ -106,7 +120,7 @@ class FlowBook {
   }
 
   std::vector<Entry> flows_;
-  std::vector<uint64_t> fresh_;
+  std::vector<uint64_t> fresh_;  // all zero between calls
 };
 
 }  // namespace batchplane::exec

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from control_rows import CONTROL, SLO
+
 HELLO = {
     "version": 1,
     "daemon": "0.1.0",
@@ -169,4 +171,6 @@ def snapshot(seconds: int, n_branches: int = 5) -> dict[str, Any]:
                 "late_ns": 300,
             }
         ],
+        "slo": SLO,
+        "control": CONTROL,
     }

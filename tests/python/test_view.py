@@ -180,6 +180,7 @@ def test_every_show_renders(what: str) -> None:
         "buffers": {"buffers": []},
         "runtime": snapshot(2)["runtime"],
         "graph": {"nodes": [], "edges": []},
+        "control": {"controller": "none"},
         "all": {"runtime": snapshot(2)["runtime"]},
     }
     assert text_of(render_show(what, json_lists.get(what, []))) is not None

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""control.py - a controller for a running daemon: its name, period, settings, and what it is told
+of costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .cost_cache import cached_costs
+from .costs import PRIOR, load_costs, resolve
+from .problems import BadInput, Problem
+from .units import parse_duration_ns
+
+LEAST_PERIOD_NS, MOST_PERIOD_NS = 1_000_000, 1_000_000_000
+NO_CONTROLLER = "none"
+SAMPLED = "sampled runs"
+
+
+@dataclass(frozen=True)
+class ControlOptions:
+    """What `run` and `start` were asked to control, as written."""
+
+    controller: str | None = None
+    period: str | None = None
+    slos: tuple[str, ...] = ()  # FLOW=80us
+    costs: str | None = None
+
+    def words(self) -> list[str]:
+        """The same as settings."""
+        words = []
+        for slo in self.slos:
+            flow, _, promise = slo.partition("=")
+            if not flow or not promise:
+                raise _bad("--slo", f"'{slo}' is no promise", "FLOW=80us")
+            words.append(f"{flow}.slo={promise}")
+        for option, value in (("--period", self.period), ("--costs", self.costs)):
+            if value is not None and self.controller is None:
+                raise _bad(option, "it is for a controller", "--controller optimal")
+        if self.controller is not None:
+            words.append(f"controller={self.controller}")
+        if self.period is not None:
+            words.append(f"controller.period={self.period}")
+        if self.costs is not None:
+            words.append(f"controller.costs={self.costs}")
+        return words
+
+
+def is_control_word(left: str) -> bool:
+    """Whether the left side of a setting is about the controller, and of no module so named."""
+    head, dot, setting = left.partition(".")
+    return head == "controller" and (not dot or setting not in ("trigger", "age_limit"))
+
+
+def controller_set(words: Sequence[str]) -> dict[str, Any]:
+    """The protocol's `set` object of controller=.. and controller.SETTING=..; costs by name yet."""
+    change: dict[str, Any] = {"what": "controller"}
+    settings: dict[str, float] = {}
+    for word in words:
+        left, _, value = word.partition("=")
+        setting = left.partition(".")[2]
+        if not setting:
+            change["name"] = value
+        elif setting == "period":
+            change["period_ns"] = _period_ns(word, value)
+        elif setting == "costs":
+            change["costs"] = value
+        else:
+            try:
+                settings[setting] = float(value)
+            except ValueError as error:
+                raise _bad(word, f"'{value}' is no number") from error
+    if "name" not in change:
+        raise _bad(words[0], "no controller is named", "controller=optimal " + " ".join(words))
+    if settings:
+        change["settings"] = {
+            name: int(value) if value.is_integer() else value for name, value in settings.items()
+        }
+    return change
+
+
+def _period_ns(word: str, value: str) -> int:
+    period_ns = parse_duration_ns(value)
+    if period_ns is None or not LEAST_PERIOD_NS <= period_ns <= MOST_PERIOD_NS:
+        raise _bad(word, f"'{value}' is no control period", "1ms to 1s")
+    return period_ns
+
+
+def with_costs(change: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with the costs of each module: of the file named, else the profile that is kept,
+    else built-in ones. Sampled runs correct all of them."""
+    if change["name"] == NO_CONTROLLER:
+        return {key: value for key, value in change.items() if key != "costs"}
+    name = change.get("costs")
+    if name is not None:
+        file = load_costs(PRIOR if name == PRIOR else Path(name))
+        found = resolve(pipeline, file)
+        origin = f"{name}, {found.label}"
+    else:
+        kept = cached_costs(pipeline)
+        origin = "the profile kept for this pipeline" if kept else "built-in"
+        try:
+            found = resolve(pipeline, kept or load_costs(PRIOR))
+        except BadInput:  # a kind that nobody has measured
+            return {**change, "costs": {}, "costs_origin": SAMPLED}
+    costs = {
+        module: {
+            "cost_per_batch_ns": cost.cost_per_batch_ns,
+            "cost_per_pkt_ns": cost.cost_per_pkt_ns,
+        }
+        for module, cost in found.modules.items()
+    }
+    return {**change, "costs": costs, "costs_origin": origin}
+
+
+def _bad(word: str, message: str, fix: str = "") -> BadInput:
+    return BadInput(Problem(message, "command line", word, fix))

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""show_control.py - promises and how they are kept, what the controller does, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from .plain_table import plain_table
+from .units import short_count, short_duration, short_rate, three_digits
+
+_STATE_STYLES = {"met": "green", "violating": "red", "infeasible": "red", "inherent": "red"}
+_MOST_FLOWS_REPORTED = 16
+
+
+def signed_duration(ns: float | None) -> str:
+    """A duration that may be negative."""
+    return f"-{short_duration(-ns)}" if ns is not None and ns < 0 else short_duration(ns)
+
+
+def _state(row: dict[str, Any]) -> Text:
+    state = str(row["state"])
+    return Text(state.replace("_", " "), _STATE_STYLES.get(state, ""))
+
+
+def _of_periods(row: dict[str, Any]) -> str:
+    if row.get("periods") is None:
+        return "-"
+    stalled = row.get("stalled_periods")
+    held_up = f" ({stalled} held up)" if stalled else ""
+    return f"{row['violated_periods']} of {row['periods']}{held_up}"
+
+
+def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
+    """`show slo`: a row for each flow."""
+    table = plain_table(
+        "<flow", "SLO", "now", "headroom", "p50", "p99", "worst", "packets", "late",
+        "violated periods", "<state",
+    )  # fmt: skip
+    hints: list[RenderableType] = []
+    for row in rows:
+        late = row.get("late_ratio")
+        table.add_row(
+            row["flow"],
+            short_duration(row["slo_ns"] or None),
+            short_duration(row.get("delay_ns")),
+            signed_duration(row.get("headroom_ns")),
+            short_duration(row.get("p50_ns")),
+            short_duration(row.get("p99_ns")),
+            short_duration(row.get("delay_max_ns")),
+            short_count(row["pkts"]),
+            "-" if late is None or not row["slo_ns"] else f"{late:.2%}",
+            _of_periods(row) if row["slo_ns"] else "-",
+            _state(row),
+        )
+        if row.get("hint"):
+            hints.append(Text(f"{row['flow']}: {row['hint']}", "yellow"))
+    if not rows:
+        return Text("the pipeline declares no flow (flows: in its file)", "dim")
+    percentile = rows[0].get("percentile")
+    told = []
+    if percentile is not None:
+        which = f"p{percentile * 100:g}" if percentile > 0 else "mean"
+        told = [Text(f"now: {which} of the last period; held up: by the machine", "dim")]
+    return Group(table, *hints, *told)
+
+
+def _times(value: dict[str, Any] | None) -> str:
+    if not value:
+        return "-"
+    return f"{short_duration(value['median'])} median, {short_duration(value['p99'])} p99"
+
+
+def render_control(data: dict[str, Any]) -> RenderableType:
+    """`show control`: which controller, what it takes, its last decisions, what went wrong."""
+    if data["controller"] == "none":
+        return Text("no controller is on (batchplane set controller=optimal)", "dim")
+    lines: list[RenderableType] = [
+        Text.assemble(
+            (str(data["controller"]), "bold"),
+            f" every {short_duration(data['period_ns'])}, p{data['percentile'] * 100:g} of delays, "
+            f"costs: {data.get('costs') or 'sampled runs'}",
+        ),
+        Text(
+            f"{data['steps']} steps; controller {_times(data['controller_ns'])}; "
+            f"with counts and changes {_times(data['step_ns'])}; "
+            f"{data['worker_ratio']:.2%} of a worker's time"
+        ),
+    ]
+    if data.get("predicted_pps"):
+        lines.append(
+            Text(
+                f"by the model: load {data['predicted_load']:.0%}, at most "
+                f"{short_rate(data['predicted_pps'])}"
+            )
+        )
+    for row in data.get("drifting", []):
+        lines.append(
+            Text(
+                f"{row['module']} takes {three_digits(row['drift_ratio'])} times what was profiled",
+                "yellow",
+            )
+        )
+    for event in data.get("events", []):
+        times = f" ({event['times']} times)" if event["times"] > 1 else ""
+        lines.append(Text(f"event: {event['message']}{times}", "red"))
+    return Group(*lines, _decisions(data.get("decisions", [])))
+
+
+def _decisions(decisions: list[dict[str, Any]], most_changes: int = 6) -> RenderableType:
+    if not decisions:
+        return Text("no decision has changed anything yet", "dim")
+    last_ns = decisions[-1]["now_ns"]
+    table = plain_table("ago", "<module", "trigger", "age limit", "<why")
+    for decision in decisions:
+        ago = short_duration(last_ns - decision["now_ns"]) if decision["now_ns"] != last_ns else ""
+        changes = decision["changes"]
+        for change in changes[:most_changes]:
+            is_same = change["from_age_ns"] == change["to_age_ns"]
+            age = "" if is_same else short_duration(change["to_age_ns"] or None)
+            trigger = f"{change['from_pkts']} -> {change['to_pkts']}"
+            if change["from_pkts"] == change["to_pkts"]:
+                trigger = str(change["to_pkts"])
+            table.add_row(ago or "last", change["module"], trigger, age, change["reason"])
+            ago = " "
+        if len(changes) > most_changes:
+            table.add_row("", Text(f"and {len(changes) - most_changes} more", "dim"), "", "", "")
+    return Group(Text("last decisions that changed something", "bold"), table)
+
+
+def render_explain(data: dict[str, Any]) -> RenderableType:
+    """`explain`: the budget of flows term by term, and why each trigger is what it is."""
+    parts: list[RenderableType] = [Text(str(data["controller"]), "bold")]
+    for row in data["flows"]:
+        parts += [Text(""), *_flow(row)]
+    if data["modules"]:
+        parts += [Text(""), _modules(data["modules"])]
+    return Group(*parts, Text(""), _decisions(data["decisions"]))
+
+
+def _flow(row: dict[str, Any]) -> list[RenderableType]:
+    slo_ns = row["slo_ns"]
+    head = Text.assemble((str(row["flow"]), "bold"), "  ", _state(row))
+    if slo_ns:
+        head.append(f"  SLO {short_duration(slo_ns)}")
+    if row.get("measured_ns"):
+        head.append(f", measured {short_duration(row['measured_ns'])}")
+    table = plain_table("<", "", "<")
+    table.show_header = False
+    bias_ns = row.get("bias_ns") or 0
+    bias = f", of which {signed_duration(bias_ns)} measured beyond the model" if bias_ns else ""
+    table.add_row("ring and turnaround", short_duration(row["turnaround_ns"]), bias.lstrip(", "))
+    for module in row.get("modules", []):
+        table.add_row(
+            f"{module['module']}: fill", short_duration(module["fill_ns"]),
+            f"for {module['trigger_pkts']} packets" if module["trigger_pkts"] else "no buffer",
+        )  # fmt: skip
+        table.add_row(f"{module['module']}: service", short_duration(module["service_ns"]), "")
+    if not row.get("modules"):
+        table.add_row("fill", short_duration(row["fill_ns"]), "")
+        table.add_row("service", short_duration(row["service_ns"]), "")
+    if slo_ns:
+        margin = row.get("margin_ns")
+        told = f"{short_duration(margin)} of it are margin" if margin else ""
+        table.add_row("slack", signed_duration(row["slack_ns"]), told)
+    lines: list[RenderableType] = [head, table]
+    if row["multiplier_pps_per_us"]:
+        gain = short_rate(row["multiplier_pps_per_us"])
+        lines.append(Text(f"one more microsecond would buy {gain}", "cyan"))
+    if row.get("hint"):
+        lines.append(Text(str(row["hint"]), "yellow"))
+    return lines
+
+
+def _modules(rows: list[dict[str, Any]]) -> RenderableType:
+    table = plain_table(
+        "<module", "trigger", "age limit", "arriving", "batch", "ns = per batch", "+ per packet",
+        "1 us buys", "<why",
+    )  # fmt: skip
+    for row in rows:
+        binding = f": {row['binding_flow']}" if row.get("binding_flow") else ""
+        why = f"{row.get('why') or row.get('last_reason', '')}{binding}"
+        price = row.get("multiplier_pps_per_us")
+        table.add_row(
+            row["module"],
+            str(row.get("trigger_pkts", "-")),
+            short_duration(row.get("age_limit_ns") or None),
+            *[
+                "-" if row.get(key) is None else three_digits(row[key])
+                for key in (
+                    "arrived_mean_pkts",
+                    "batch_mean_pkts",
+                    "cost_per_batch_ns",
+                    "cost_per_pkt_ns",
+                )
+            ],
+            short_rate(price) if price else "",
+            why,
+        )
+    return table
+
+
+def slo_lines(report: dict[str, Any]) -> list[RenderableType]:
+    """How each promise was kept, for the final report; nothing where no controller was on."""
+    control, rows = report.get("control") or {}, report.get("slo") or []
+    if control.get("controller", "none") == "none":
+        return []
+    told: list[RenderableType] = [
+        Text.assemble(
+            ("\ncontroller ", ""),
+            (str(control["controller"]), "bold"),
+            f": {control['steps']} steps, {_times(control['step_ns'])} each, "
+            f"{control['worker_ratio']:.2%} of a worker's time",
+        )
+    ]
+    promised = [row for row in rows if row["slo_ns"]]
+    for row in promised[:_MOST_FLOWS_REPORTED]:
+        late = row.get("late_ratio") or 0.0
+        text = Text.assemble(
+            f"{row['flow']}: SLO {short_duration(row['slo_ns'])} ",
+            _state(row),
+            f", {late:.2%} of {short_count(row['pkts'])} packets late, "
+            f"{row['violated_periods']} of {row['periods']} periods violated",
+        )
+        if row.get("stalled_periods"):
+            text.append(f", in {row['stalled_periods']} of them the machine held the worker up")
+        if row.get("excess_ratio") is not None:
+            text.append(f", the others by {row['excess_ratio']:.0%} on average")
+        told.append(text)
+        if row.get("hint"):
+            told.append(Text(f"  {row['hint']}", "yellow"))
+    if len(promised) > _MOST_FLOWS_REPORTED:
+        told.append(Text(f"and {len(promised) - _MOST_FLOWS_REPORTED} more flows", "dim"))
+    for event in control.get("events", []):
+        told.append(Text(f"event: {event['message']}", "red"))
+    return told

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/control_log.h"
+
+#include <algorithm>
+
+namespace batchplane::app {
+
+void StepTimes::note(uint64_t ns) {
+  if (ns_.size() < kKept) {
+    ns_.push_back(ns);
+    return;
+  }
+  ns_[next_] = ns;
+  next_ = (next_ + 1) % kKept;
+}
+
+Value StepTimes::value() const {
+  if (ns_.empty()) return {};
+  std::vector<uint64_t> sorted = ns_;
+  std::ranges::sort(sorted);
+  const size_t last = sorted.size() - 1;
+  return Dict{
+      {"median", sorted[last / 2]}, {"p99", sorted[(last * 99 + 50) / 100]}, {"max", sorted[last]}};
+}
+
+bool is_violated(const exec::FlowPeriod& period, double percentile) {
+  if (period.slo_ns == 0 || period.pkts == 0) return false;
+  const auto pkts = static_cast<double>(period.pkts);
+  if (percentile <= 0) {
+    return static_cast<double>(period.delay_sum_ns) > static_cast<double>(period.slo_ns) * pkts;
+  }
+  return static_cast<double>(period.late_pkts) > (1 - std::min(percentile, 1.0)) * pkts;
+}
+
+void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns) {
+  constexpr uint64_t kGapsPerSlo = 20;
+  last = period;
+  if (period.pkts == 0) return;
+  pkts += period.pkts;
+  late_pkts += period.late_pkts;
+  delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
+  ++periods;
+  if (!is_violated(period, percentile)) return;
+  ++violated_periods;
+  if (gap_ns * kGapsPerSlo > period.slo_ns) {
+    ++stalled_periods;
+    return;
+  }
+  const double slo_ns = static_cast<double>(period.slo_ns);
+  excess_ratio_sum += std::max(0.0, static_cast<double>(period.delay_ns) / slo_ns - 1);
+}
+
+void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) {
+  flows.assign(n_flows, {});
+  controller_times = {};
+  total_times = {};
+  steps = 0;
+  failed_steps = 0;
+  first_control_ns_ = control_ns;
+  last_control_ns_ = control_ns;
+  elapsed_ns_ = 0;
+}
+
+void ControlLog::note_period(const exec::PeriodSnapshot& period, double percentile,
+                             uint64_t gap_ns) {
+  for (size_t f = 0; f < flows.size(); ++f) {
+    flows[f].add(period.flows[f], percentile, std::max(gap_ns, last_gap_ns_));
+  }
+  last_gap_ns_ = gap_ns;
+}
+
+void ControlLog::note_control_ns(const std::vector<uint64_t>& control_ns, uint64_t period_ns) {
+  last_control_ns_ = control_ns;
+  elapsed_ns_ += period_ns;
+}
+
+void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
+                               const exec::PeriodSnapshot& period, const exec::Decision& decision) {
+  if (decision.changes.empty()) return;
+  Kept kept{now_ns, {}};
+  for (const exec::BufferChange& change : decision.changes) {
+    const std::string& name = model.modules[change.module].name;
+    const exec::ModulePeriod& before = period.modules[change.module];
+    const bool keeps_age = change.age_limit_ns == exec::kKeepAge;
+    kept.changes.push_back({name, before.trigger_pkts, change.trigger_pkts, before.age_limit_ns,
+                            keeps_age ? before.age_limit_ns : change.age_limit_ns, change.reason});
+    const auto it = std::ranges::find(reasons_, name, &std::pair<std::string, std::string>::first);
+    if (it != reasons_.end()) {
+      it->second = change.reason;
+    } else {
+      reasons_.emplace_back(name, change.reason);
+    }
+  }
+  decisions_.push_back(std::move(kept));
+  if (decisions_.size() > kDecisionsKept) decisions_.pop_front();
+}
+
+// The same mistake in every period is one event that is counted.
+void ControlLog::note_event(uint64_t now_ns, const std::string& message) {
+  if (!events_.empty() && events_.back().message == message) {
+    events_.back().now_ns = now_ns;
+    ++events_.back().times;
+    return;
+  }
+  events_.push_back({now_ns, 1, message});
+  if (events_.size() > kEventsKept) events_.pop_front();
+}
+
+Value ControlLog::decisions_value(const std::vector<std::string>& modules) const {
+  List all;
+  for (const Kept& kept : decisions_) {
+    List changes;
+    for (const Change& change : kept.changes) {
+      if (!modules.empty() && std::ranges::find(modules, change.module) == modules.end()) continue;
+      changes.push_back(Dict{{"module", change.module},
+                             {"from_pkts", change.from_pkts},
+                             {"to_pkts", change.to_pkts},
+                             {"from_age_ns", change.from_age_ns},
+                             {"to_age_ns", change.to_age_ns},
+                             {"reason", change.reason}});
+    }
+    if (!changes.empty()) all.push_back(Dict{{"now_ns", kept.now_ns}, {"changes", changes}});
+  }
+  return all;
+}
+
+Value ControlLog::events_value() const {
+  List all;
+  for (const Event& event : events_) {
+    all.push_back(
+        Dict{{"now_ns", event.now_ns}, {"times", event.times}, {"message", event.message}});
+  }
+  return all;
+}
+
+std::string ControlLog::last_reason(const std::string& module) const {
+  const auto it = std::ranges::find(reasons_, module, &std::pair<std::string, std::string>::first);
+  return it == reasons_.end() ? "" : it->second;
+}
+
+// The busiest worker's; commands of clients count too.
+double ControlLog::worker_ratio() const {
+  uint64_t most_ns = 0;
+  for (size_t w = 0; w < first_control_ns_.size(); ++w) {
+    most_ns = std::max(most_ns, last_control_ns_[w] - first_control_ns_[w]);
+  }
+  return elapsed_ns_ == 0 ? 0 : static_cast<double>(most_ns) / static_cast<double>(elapsed_ns_);
+}
+
+}  // namespace batchplane::app

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// control_log.h - what a control loop remembers: promises kept, times of its steps, last decisions,
+// what went wrong.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "base/value.h"
+#include "exec/control.h"
+
+namespace batchplane::app {
+
+// Times of the last thousand steps.
+class StepTimes {
+ public:
+  void note(uint64_t ns);
+  // {"median", "p99", "max"}; null without steps.
+  [[nodiscard]] Value value() const;
+
+ private:
+  static constexpr size_t kKept = 1000;
+  std::vector<uint64_t> ns_;
+  size_t next_ = 0;
+};
+
+// How one flow's promise was kept since the controller was chosen or the promise changed.
+struct FlowRecord {
+  uint64_t pkts = 0;
+  uint64_t late_pkts = 0;
+  uint64_t delay_max_ns = 0;
+  uint64_t periods = 0;  // with packets
+  uint64_t violated_periods = 0;
+  // Of those: the machine held a worker up, now or in the period before, for more than 5 % of the
+  // SLO.
+  uint64_t stalled_periods = 0;
+  double excess_ratio_sum = 0;  // over violated, unstalled periods: percentile above the SLO
+  exec::FlowPeriod last;        // of the last period
+  void add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns);
+};
+// More packets late than the percentile allows, or for the mean (0) a mean above the SLO.
+[[nodiscard]] bool is_violated(const exec::FlowPeriod& period, double percentile);
+
+class ControlLog {
+ public:
+  static constexpr size_t kDecisionsKept = 10;
+  static constexpr size_t kEventsKept = 20;
+
+  struct Change {
+    std::string module;
+    uint32_t from_pkts;
+    uint32_t to_pkts;
+    uint64_t from_age_ns;
+    uint64_t to_age_ns;
+    std::string reason;
+  };
+
+  void begin(size_t n_flows, const std::vector<uint64_t>& control_ns);
+  // `gap_ns`: holes in a worker's time that its work does not explain.
+  void note_period(const exec::PeriodSnapshot& period, double percentile, uint64_t gap_ns);
+  // A decision that changes something.
+  void note_decision(uint64_t now_ns, const exec::ControlModel& model,
+                     const exec::PeriodSnapshot& period, const exec::Decision& decision);
+  void note_event(uint64_t now_ns, const std::string& message);
+  void note_control_ns(const std::vector<uint64_t>& control_ns, uint64_t period_ns);
+
+  [[nodiscard]] Value decisions_value(const std::vector<std::string>& modules) const;  // empty: all
+  [[nodiscard]] Value events_value() const;
+  // The last reason for which a module was changed; empty when it was not.
+  [[nodiscard]] std::string last_reason(const std::string& module) const;
+  [[nodiscard]] double worker_ratio() const;
+
+  std::vector<FlowRecord> flows;
+  StepTimes controller_times;  // the controller's step alone
+  StepTimes total_times;       // with reading counts and changing buffers
+  uint64_t steps = 0;
+  uint64_t failed_steps = 0;
+
+ private:
+  struct Kept {
+    uint64_t now_ns;
+    std::vector<Change> changes;
+  };
+  struct Event {
+    uint64_t now_ns;
+    uint64_t times;
+    std::string message;
+  };
+  std::deque<Kept> decisions_;
+  std::deque<Event> events_;
+  std::vector<std::pair<std::string, std::string>> reasons_;  // by module, the last one
+  std::vector<uint64_t> first_control_ns_;
+  std::vector<uint64_t> last_control_ns_;
+  uint64_t elapsed_ns_ = 0;
+  uint64_t last_gap_ns_ = 0;
+};
+
+}  // namespace batchplane::app

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// control_tap.h - where the numbers of a controller's period lie in a graph, and memory to copy
+// them to: made once a graph, so that a worker only copies.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/worker.h"
+#include "exec/control.h"
+#include "exec/loop_times.h"
+
+namespace batchplane {
+
+// Owner: the control thread; copy() runs on the worker that it names.
+class ControlTap {
+ public:
+  ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Worker>>& workers);
+
+  [[nodiscard]] const exec::ControlModel& model() const { return model_; }
+  // Null for pure inputs.
+  [[nodiscard]] Task* task_of(uint32_t module) const { return task_of_[module]; }
+  [[nodiscard]] uint32_t worker_of(uint32_t module) const;
+
+  // On the worker, between two runs: counters as they are, since the start.
+  void copy(Worker& worker);
+  // After the copies of all workers: what lies between them and those before; flows are the
+  // caller's to fill in.
+  exec::PeriodSnapshot& close();
+  [[nodiscard]] const std::vector<uint64_t>& control_ns() const { return control_ns_; }
+  // The longest sum of unexplained holes in a worker's time, of the last period.
+  [[nodiscard]] uint64_t period_gap_ns() const { return period_gap_ns_; }
+
+ private:
+  struct TaskTap {
+    Task* task;
+    uint32_t worker;
+    std::vector<uint32_t> modules;  // by rank
+    std::vector<uint32_t> inputs;
+  };
+  struct WorkerTap {
+    exec::LoopTimes now;
+    exec::LoopTimes last;
+    uint64_t now_gap_ns = 0;
+    uint64_t last_gap_ns = 0;
+  };
+  void copy_task(const TaskTap& tap, const Worker& worker, exec::TaskPeriod& out);
+
+  exec::ControlModel model_;
+  std::vector<TaskTap> tasks_;
+  std::vector<Task*> task_of_;
+  std::vector<WorkerTap> workers_;
+  std::vector<uint64_t> control_ns_;
+  uint64_t period_gap_ns_ = 0;
+  exec::PeriodSnapshot now_;
+  exec::PeriodSnapshot last_;
+  exec::PeriodSnapshot period_;
+};
+
+}  // namespace batchplane

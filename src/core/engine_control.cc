@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// engine_control.cc - what controllers see of a running engine, and how buffers are changed.
+#include <algorithm>
+#include <array>
+
+#include "core/engine.h"
+
+namespace batchplane {
+
+const exec::PeriodSnapshot& Engine::period(double percentile) {
+  for (const auto& worker : workers_) {
+    worker->execute([&] { tap_->copy(*worker); });
+  }
+  collect_flows();
+  exec::PeriodSnapshot& period = tap_->close();
+  for (uint32_t f = 0; f < period.flows.size(); ++f) {
+    period.flows[f] = flow_book_.take_period(f, graph_->spec.flows[f].delay_slo_ns, percentile);
+  }
+  return period;
+}
+
+void Engine::set_buffers(const std::vector<TriggerEdit>& triggers,
+                         const std::vector<AgeEdit>& ages) {
+  std::vector<exec::BufferChange> changes;
+  const auto position_of = [&](const std::string& name) {
+    return static_cast<uint32_t>(&graph_->at(name) - graph_->instances.data());
+  };
+  for (const TriggerEdit& edit : triggers) {
+    changes.push_back({position_of(edit.module), edit.trigger_pkts, exec::kKeepAge});
+  }
+  for (const AgeEdit& edit : ages) {
+    changes.push_back({position_of(edit.module), exec::kKeepTrigger, edit.age_limit_ns});
+  }
+  change_buffers(changes);
+}
+
+void Engine::change_buffers(const std::vector<exec::BufferChange>& changes) {
+  const uint32_t batch_pkts = graph_->spec.engine.batch_pkts;
+  std::vector<bool> has_new_trigger(graph_->instances.size(), false);
+  for (const exec::BufferChange& change : changes) {
+    if (change.module >= graph_->instances.size()) {
+      throw ConfigError("a change names module " + std::to_string(change.module) + " of " +
+                        std::to_string(graph_->instances.size()));
+    }
+    const Instance& instance = graph_->instances[change.module];
+    if (instance.node == nullptr) {
+      throw ConfigError("'" + instance.name + "' is an input: it has no buffer", "",
+                        "buffers stand in front of modules");
+    }
+    if (change.trigger_pkts == exec::kKeepTrigger) continue;
+    if (change.trigger_pkts > batch_pkts) {
+      throw ConfigError("trigger " + std::to_string(change.trigger_pkts) + " is out of range",
+                        instance.name, "0 (no buffer) to " + std::to_string(batch_pkts));
+    }
+    has_new_trigger[change.module] = true;
+  }
+  // Phases taken by buffers that this leaves alone.
+  std::array<uint32_t, exec::kMaxBatchPkts + 1> of_trigger{};
+  for (size_t i = 0; i < graph_->instances.size(); ++i) {
+    const ExecNode* node = graph_->instances[i].node;
+    if (node != nullptr && !has_new_trigger[i]) ++of_trigger[node->queue->trigger_pkts];
+  }
+  struct Step {
+    CoreExecutor* executor;
+    ExecNode* node;
+    exec::BufferChange change;
+    uint32_t release_at_pkts;
+  };
+  std::vector<std::vector<Step>> steps(workers_.size());
+  for (exec::BufferChange change : changes) {
+    uint32_t release_at_pkts = 0;
+    if (change.trigger_pkts != exec::kKeepTrigger) {
+      release_at_pkts = stagger(change.trigger_pkts, of_trigger[change.trigger_pkts]++);
+    }
+    if (change.age_limit_ns == exec::kStrandingAge) {
+      change.age_limit_ns = graph_->spec.engine.stranding_limit_ns;
+    }
+    steps[tap_->worker_of(change.module)].push_back({tap_->task_of(change.module)->executor.get(),
+                                                     graph_->instances[change.module].node, change,
+                                                     release_at_pkts});
+  }
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    if (steps[w].empty()) continue;
+    workers_[w]->execute([&list = steps[w]] {
+      for (const Step& step : list) {
+        if (step.change.trigger_pkts != exec::kKeepTrigger) {
+          step.executor->set_trigger(*step.node, step.change.trigger_pkts, step.release_at_pkts);
+        }
+        if (step.change.age_limit_ns != exec::kKeepAge) {
+          step.executor->set_age_limit(*step.node, step.change.age_limit_ns);
+        }
+      }
+    });
+  }
+}
+
+}  // namespace batchplane

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// engine_control_test.cc - periods add up to what reports tell, whoever reads in between, and
+// buffers change all or none.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine_rig.h"
+
+namespace batchplane {
+namespace {
+
+// in -> s -> {a0, a1} -> out: 16 packets a loop to each side.
+PipelineSpec fork() {
+  PipelineSpec spec;
+  spec.engine.is_idle_hold = true;
+  spec.modules = {{"in", "source", {}},
+                  {"s", "split", {{"gates", 2}}},
+                  {"a0", "counter", {}},
+                  {"a1", "counter", {}},
+                  {"out", "sink", {}}};
+  spec.edges = {
+      {"in", "0", "s"}, {"s", "0", "a0"}, {"s", "1", "a1"}, {"a0", "0", "out"}, {"a1", "0", "out"}};
+  spec.flows = {{"f0", {"in", "a0", "out"}, 10'000}, {"f1", {"in", "a1", "out"}, 0}};
+  return spec;
+}
+
+constexpr uint32_t kIn = 0, kSplit = 1, kA0 = 2, kA1 = 3, kOut = 4;
+
+TEST(EngineControl, TheModelNamesWhatThePipelineHas) {
+  EngineRig rig(fork());
+  const exec::ControlModel& model = rig.engine().control_model();
+  ASSERT_EQ(model.modules.size(), 5U);
+  EXPECT_EQ(model.modules[kA1].name, "a1");
+  EXPECT_FALSE(model.modules[kIn].has_buffer);
+  EXPECT_TRUE(model.modules[kSplit].has_buffer);
+  EXPECT_TRUE(model.modules[kOut].is_egress);
+  ASSERT_EQ(model.tasks.size(), 1U);
+  EXPECT_EQ(model.tasks[0].inputs, std::vector<uint32_t>{kIn});
+  EXPECT_EQ(model.tasks[0].modules.size(), 4U);
+  ASSERT_EQ(model.flows.size(), 2U);
+  EXPECT_EQ(model.flows[0].path, (std::vector<uint32_t>{kIn, kSplit, kA0, kOut}));
+}
+
+TEST(EngineControl, APeriodCountsWhatHappenedSinceTheLastOne) {
+  EngineRig rig(fork());
+  rig.loop(7);
+  (void)rig.engine().period(0.95);
+  rig.engine().change_buffers({{kA0, 32, 50'000, "test"}});
+  const uint64_t begin_ns = rig.now_ns;
+  rig.loop(10);
+  const exec::PeriodSnapshot& period = rig.engine().period(0.95);
+  EXPECT_EQ(period.now_ns, rig.now_ns);
+  EXPECT_EQ(period.period_ns, rig.now_ns - begin_ns);
+  EXPECT_EQ(period.modules[kIn].pkts, 320U);
+  EXPECT_EQ(period.modules[kA0].pkts, 160U);
+  EXPECT_EQ(period.modules[kA0].batches, 5U) << "32 at a time";
+  EXPECT_EQ(period.modules[kA0].arrived_batches, 10U);
+  EXPECT_EQ(period.modules[kA0].trigger_pkts, 32U);
+  EXPECT_EQ(period.modules[kA0].age_limit_ns, 50'000U);
+  EXPECT_EQ(period.modules[kA1].batches, 10U);
+  EXPECT_EQ(period.modules[kA1].arrived_pkts, 160U) << "what reached a bypassed buffer is what ran";
+  EXPECT_EQ(period.tasks[0].in_pkts, 320U);
+  EXPECT_EQ(period.tasks[0].runs, 10U);
+  EXPECT_EQ(period.tasks[0].firings, 5U);
+  EXPECT_EQ(period.tasks[0].busy_ns + period.tasks[0].idle_ns, 10 * 100U);
+  EXPECT_GE(period.tasks[0].run_p99_ns, 100U);
+  EXPECT_LE(period.tasks[0].run_p99_ns, 113U) << "eight buckets an octave";
+  EXPECT_EQ(period.flows[0].slo_ns, 10'000U);
+  EXPECT_EQ(period.flows[1].slo_ns, 0U);
+}
+
+TEST(EngineControl, ReportsAndPeriodsDoNotTakeFromEachOther) {
+  EngineRig rig(fork());
+  uint64_t in_periods = 0;
+  uint64_t in_epochs = 0;
+  for (int round = 0; round < 20; ++round) {
+    rig.loop(3);
+    if (round % 2 == 0) in_periods += rig.engine().period(0.95).flows[0].pkts;
+    if (round % 3 == 0) in_epochs += rig.balanced().flows[0].epoch.pkts;
+  }
+  in_periods += rig.engine().period(0.95).flows[0].pkts;
+  const Snapshot last = rig.balanced();
+  in_epochs += last.flows[0].epoch.pkts;
+  EXPECT_EQ(last.flows[0].total.pkts, 20U * 3 * 16);
+  EXPECT_EQ(in_periods, last.flows[0].total.pkts);
+  EXPECT_EQ(in_epochs, last.flows[0].total.pkts);
+}
+
+TEST(EngineControl, PercentilesAndLatenessAreOfThePeriod) {
+  EngineRig rig(fork());
+  rig.engine().change_buffers({{kA0, 32, exec::kKeepAge, ""}});  // half waits for the next loop
+  rig.loop(20, 100);
+  (void)rig.engine().period(1);
+  rig.engine().set_slo("f0", 400);
+  rig.loop(10, 500);
+  const exec::PeriodSnapshot& slow = rig.engine().period(1);
+  EXPECT_GE(slow.flows[0].delay_ns, 500U);
+  EXPECT_GT(slow.flows[0].late_pkts, 0U);
+  EXPECT_LE(slow.flows[0].late_pkts, slow.flows[0].pkts);
+  rig.engine().set_slo("f0", 10'000);
+  rig.loop(2, 100);
+  (void)rig.engine().period(1);
+  rig.loop(10, 100);
+  const exec::PeriodSnapshot& fast = rig.engine().period(1);
+  EXPECT_LE(fast.flows[0].delay_ns, 200U);
+  EXPECT_EQ(fast.flows[0].late_pkts, 0U);
+}
+
+TEST(EngineControl, ADecisionIsTakenAllOrNone) {
+  EngineRig rig(fork());
+  EXPECT_THROW(rig.engine().change_buffers({{kA0, 16, exec::kKeepAge, ""}, {kA1, 33, 0, ""}}),
+               ConfigError);
+  EXPECT_THROW(rig.engine().change_buffers({{kA0, 16, exec::kKeepAge, ""}, {99, 1, 0, ""}}),
+               ConfigError);
+  EXPECT_THROW(rig.engine().change_buffers({{kA0, 16, exec::kKeepAge, ""}, {kIn, 1, 0, ""}}),
+               ConfigError);
+  const exec::PeriodSnapshot& none = rig.engine().period(0.95);
+  EXPECT_EQ(none.modules[kA0].trigger_pkts, 0U);
+  rig.engine().change_buffers({{kA0, 16, 7'000, ""}, {kA1, 32, exec::kStrandingAge, ""}});
+  const exec::PeriodSnapshot& both = rig.engine().period(0.95);
+  EXPECT_EQ(both.modules[kA0].trigger_pkts, 16U);
+  EXPECT_EQ(both.modules[kA0].age_limit_ns, 7'000U);
+  EXPECT_EQ(both.modules[kA1].trigger_pkts, 32U);
+  EXPECT_EQ(both.modules[kA1].age_limit_ns, rig.engine().graph().spec.engine.stranding_limit_ns);
+}
+
+TEST(EngineControl, FlowsGoOnOverAnApplyAndTheModelIsTheNewOne) {
+  EngineRig rig(fork());
+  rig.loop(5);
+  PipelineSpec next = fork();
+  next.modules.push_back({"more", "counter", {}});
+  next.edges.back() = {"a1", "0", "more"};
+  next.edges.push_back({"more", "0", "out"});
+  next.flows[1] = {"g", {"in", "a1", "more", "out"}, 0};
+  rig.engine().apply(rig.build(next));
+  EXPECT_EQ(rig.engine().control_model().modules.size(), 6U);
+  (void)rig.engine().period(0.95);
+  rig.loop(2);
+  EXPECT_EQ(rig.engine().period(0.95).flows[1].pkts, 2U * 16);
+  const Snapshot after = rig.balanced();
+  EXPECT_EQ(after.flows[0].total.pkts, 7U * 16) << "of the same name";
+  EXPECT_EQ(after.flows[1].total.pkts, 2U * 16);
+  EXPECT_EQ(after.flows.back().total.pkts, 5U * 16) << "what no flow goes on with is `other`";
+}
+
+}  // namespace
+}  // namespace batchplane

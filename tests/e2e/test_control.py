@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_control.py - controllers on the real daemon: chosen, switched under load, asked why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Commands
+from load import in_pkts
+from waiting import wait_until
+
+LOAD = ("nexthops=4", "fib_size=100", "acl_size=10", "saturate=true")
+CONTROLLERS = ("max", "full", "optimal", "onoff", "feasdir", "full+age", "fixed(8)", "null")
+
+
+@pytest.fixture
+def gateway(batchplane: Commands) -> Commands:
+    """A gateway under full load, and the controller `optimal` on it."""
+    batchplane.good("start", "gateway", *LOAD, "--controller", "optimal", "--slo", "*=2ms")
+    return batchplane
+
+
+def control_of(commands: Commands) -> dict[str, Any]:
+    answer: dict[str, Any] = commands.json("show", "control")
+    return answer
+
+
+def wait_for_steps(commands: Commands, count: int) -> None:
+    """So many steps since the controller was chosen."""
+    wait_until(lambda: control_of(commands)["steps"] >= count, f"{count} steps were made")
+
+
+def test_a_run_tells_how_promises_were_kept(batchplane: Commands) -> None:
+    done = batchplane.run(
+        "run", "gateway", *LOAD, "-d", "1.5", "--controller", "optimal", "--slo", "*=5ms",
+        "--period", "5ms",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "controller optimal" in done.out, done.out
+    assert "flow_0_0: SLO 5" in done.out, done.out
+    assert "periods violated" in done.out, done.out
+
+
+def test_batches_are_filled_and_explained(gateway: Commands) -> None:
+    """With milliseconds to spare every ACL waits for more than arrives; nothing is lost."""
+    wait_for_steps(gateway, 20)
+    told = gateway.json("explain")
+    assert [row["flow"] for row in told["flows"]] == [f"flow_0_{i}" for i in range(4)]
+    acls = [row for row in told["modules"] if row["module"].startswith("acl")]
+    assert len(acls) == 4
+    for row in acls:
+        assert row["trigger_pkts"] > row["arrived_mean_pkts"], row
+        assert row["why"], row
+    flow = gateway.json("explain", "flow_0_1")
+    assert len(flow["flows"]) == 1
+    for term in ("turnaround_ns", "fill_ns", "service_ns", "slack_ns", "multiplier_pps_per_us"):
+        assert term in flow["flows"][0]
+    for words in (("explain",), ("explain", "acl_0_2"), ("show", "slo"), ("show", "control")):
+        assert gateway.good(*words).strip()
+    rows = gateway.json("show", "slo")
+    assert [row["slo_ns"] for row in rows] == [2_000_000] * 4
+    assert all(row["pkts"] > 0 for row in rows)
+    report = gateway.stop("gateway")
+    assert report["control"]["controller"] == "optimal"
+    assert report["control"]["failed_steps"] == 0
+    assert report["balance"]["dropped_pkts"] == 0
+
+
+def test_switching_under_load_loses_nothing(gateway: Commands) -> None:
+    for name in CONTROLLERS:
+        gateway.good("set", f"controller={name}", "controller.period=2ms")
+        wait_for_steps(gateway, 5)
+        assert control_of(gateway)["controller"] == name
+        assert control_of(gateway)["events"] == []
+    gateway.good("set", "controller=none")
+    buffers = gateway.json("show", "buffers")["buffers"]
+    assert {row["trigger_pkts"] for row in buffers} == {0}, "as the pipeline says"
+    with gateway.client("gateway") as client:
+        before = in_pkts(client)
+        wait_until(lambda: in_pkts(client) > before, "traffic flows")
+    report = gateway.stop("gateway")
+    assert report["balance"]["dropped_pkts"] == 0
+    assert report["balance"]["held_pkts"] == 0
+
+
+def test_a_new_promise_is_acted_on_and_counted_anew(gateway: Commands) -> None:
+    wait_for_steps(gateway, 10)
+    gateway.good("set", "slo", "flow_0_0", "100ns")
+    steps = control_of(gateway)["steps"]
+    wait_for_steps(gateway, steps + 3)
+    row = gateway.json("show", "slo")[0]
+    assert row["slo_ns"] == 100
+    assert row["state"] == "inherent", row
+    assert "take" in row["hint"], row
+    assert row["late_pkts"] == row["pkts"] > 0
+    gateway.stop("gateway")
+
+
+def test_another_graph_is_controlled_on(gateway: Commands, folder: Path) -> None:
+    wait_for_steps(gateway, 5)
+    gateway.good("apply", "gateway", *LOAD[1:], "nexthops=6")
+    wait_for_steps(gateway, 5)
+    told = gateway.json("explain")
+    assert len([row for row in told["modules"] if row["module"].startswith("acl")]) == 6
+    assert control_of(gateway)["events"] == []
+    report = gateway.stop("gateway")
+    assert report["balance"]["is_exact"] is True
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("set", "controller=optimall"),
+            ("no controller 'optimall'", "feasdir", "fixed(k)", "none"),
+        ),
+        (("set", "controller=fixed(99)"), ("fixed(0) to fixed(32)",)),
+        (("set", "controller=max", "controller.period=2h"), ("no control period", "1ms to 1s")),
+        (("set", "controller=max", "controller.tolerence=0.1"), ("did you mean 'tolerance'",)),
+        (("set", "controller=max", "controller.costs=nowhere.json"), ("no such costs file",)),
+        (("set", "controller.period=2ms"), ("no controller is named",)),
+        (("set", "slo", "flow_0_9", "80us"), ("there is no flow 'flow_0_9'",)),
+        (("set", "slo", "flow_0_1", "80"), ("'80' is no duration",)),
+        (("explain", "flow_0_11"), ("did you mean 'flow_0_1'",)),
+    ],
+)
+def test_mistakes_change_nothing(
+    gateway: Commands, words: tuple[str, ...], told: tuple[str, ...]
+) -> None:
+    done = gateway.run(*words)
+    assert done.code == 2, done.err
+    assert len(done.lines) == 1, done.err
+    for text in told:
+        assert text in done.err, done.err
+    assert control_of(gateway)["controller"] == "optimal"
+    gateway.stop("gateway")
+
+
+def test_a_bad_controller_starts_nothing(batchplane: Commands) -> None:
+    done = batchplane.run("run", "gateway", *LOAD, "-d", "1", "--controller", "best")
+    assert done.code == 2, done.err
+    assert "no controller 'best'" in done.err and "optimal" in done.err, done.err
+    done = batchplane.run("run", "gateway", *LOAD, "-d", "1", "--period", "5ms")
+    assert done.code == 2 and "--controller" in done.err, done.err
+
+
+def test_costs_of_a_file_are_taken(batchplane: Commands, folder: Path) -> None:
+    kinds = ("port_in", "ether_type", "l2_table", "ipv4_lookup", "acl", "static_nat", "ttl",
+             "mac_rewrite", "checksum", "sink")  # fmt: skip
+    entries = [{"kind": kind, "cost_per_batch_ns": 50, "cost_per_pkt_ns": 5} for kind in kinds]
+    file = folder / "costs.txt"
+    file.write_text(json.dumps({"version": 1, "label": "given", "modules": entries}))
+    batchplane.good("start", "gateway", *LOAD, "--controller", "full", "--costs", str(file))
+    assert str(file) in control_of(batchplane)["costs"]
+    batchplane.stop("gateway")

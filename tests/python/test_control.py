@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_control.py - a controller as people ask for it, and what they are told of it."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from control_rows import CONTROL, EXPLAIN, SLO
+from rich.console import Console, RenderableType
+
+from batchplane.control import SAMPLED, ControlOptions, with_costs
+from batchplane.problems import BadInput
+from batchplane.settings import parse_settings
+from batchplane.show_control import render_control, render_explain, render_slo, slo_lines
+
+NAMES = {"module": ["controller", "ttl"], "flow": ["voice"], "generator": [], "port": []}
+PIPELINE: dict[str, Any] = {"name": "small", "modules": {"ttl": {"kind": "ttl", "params": {}}}}
+
+
+def text_of(renderable: RenderableType) -> str:
+    console = Console(file=io.StringIO(), width=180, no_color=True, highlight=False)
+    console.print(renderable)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_words_of_one_controller_are_one_change() -> None:
+    words = [
+        "controller=full",
+        "voice.slo=80us",
+        "controller.period=5ms",
+        "controller.tolerance=0.2",
+        "controller.pull_pkts=6",
+    ]
+    assert parse_settings(words, NAMES) == [
+        {"what": "slo", "flow": "voice", "delay_slo_ns": 80_000},
+        {
+            "what": "controller",
+            "name": "full",
+            "period_ns": 5_000_000,
+            "settings": {"tolerance": 0.2, "pull_pkts": 6},
+        },
+    ]
+
+
+def test_a_module_may_be_called_controller() -> None:
+    assert parse_settings(["controller.trigger=8"], NAMES) == [
+        {"what": "trigger", "module": "controller", "trigger_pkts": 8}
+    ]
+
+
+def test_options_become_the_same_words() -> None:
+    options = ControlOptions("optimal", "5ms", ("voice=80us", "*=1ms"), "costs.json")
+    assert options.words() == [
+        "voice.slo=80us",
+        "*.slo=1ms",
+        "controller=optimal",
+        "controller.period=5ms",
+        "controller.costs=costs.json",
+    ]
+    assert ControlOptions().words() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["controller.period=5ms"], "no controller is named"),
+        (["controller=max", "controller.period=5"], "'5' is no control period (1ms to 1s)"),
+        (["controller=max", "controller.period=2s"], "'2s' is no control period"),
+        (["controller=max", "controller.tolerance=x"], "'x' is no number"),
+    ],
+)
+def test_bad_words(words: list[str], line: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        parse_settings(words, NAMES)
+    assert line in caught.value.problems[0].line()
+
+
+def test_bad_options() -> None:
+    for options in (ControlOptions(period="5ms"), ControlOptions(costs="x"),
+                    ControlOptions(slos=("voice",))):  # fmt: skip
+        with pytest.raises(BadInput):
+            options.words()
+
+
+def test_costs_come_from_the_file_or_are_built_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = tmp_path / "costs.json"
+    entry = {"kind": "ttl", "cost_per_batch_ns": 7, "cost_per_pkt_ns": 2}
+    file.write_text(json.dumps({"version": 1, "label": "given", "modules": [entry]}))
+    given = with_costs({"what": "controller", "name": "max", "costs": str(file)}, PIPELINE)
+    assert given["costs"] == {"ttl": {"cost_per_batch_ns": 7.0, "cost_per_pkt_ns": 2.0}}
+    built_in = with_costs({"what": "controller", "name": "max"}, PIPELINE)
+    assert built_in["costs_origin"] == "built-in"
+    assert built_in["costs"]["ttl"]["cost_per_pkt_ns"] > 0
+    unknown = {"name": "x", "modules": {"y": {"kind": "no_such_kind", "params": {}}}}
+    assert with_costs({"what": "controller", "name": "max"}, unknown)["costs_origin"] == SAMPLED
+    assert "costs" not in with_costs({"what": "controller", "name": "none"}, PIPELINE)
+    with pytest.raises(BadInput):
+        with_costs({"what": "controller", "name": "max", "costs": str(file)}, unknown)
+
+
+def test_promises_are_shown() -> None:
+    text = text_of(render_slo(SLO))
+    assert "3 of 200 (2 held up)" in text
+    assert "-4.00 us" in text, "headroom that is missing"
+    assert "video: its modules alone take 6.0 us" in text
+    assert "p95 of the last period" in text
+
+
+def test_the_controller_is_shown() -> None:
+    text = text_of(render_control(CONTROL))
+    for told in (
+        "optimal every 10.0 ms, p95 of delays, costs: built-in",
+        "controller 21.0 us median, 48.0 us p99",
+        "load 42%, at most 7.50 Mpps",
+        "acl takes 2.10 times what was profiled",
+        "trigger 99 is out of range (4 times)",
+        "0 -> 12",
+    ):
+        assert told in text, text
+    assert "no controller is on" in text_of(render_control({"controller": "none"}))
+
+
+def test_an_explanation_has_every_term() -> None:
+    text = text_of(render_explain(EXPLAIN))
+    for told in (
+        "ring and turnaround",
+        "-1.00 us measured beyond the model",
+        "ttl: fill",
+        "for 12 packets",
+        "slack",
+        "one more microsecond would buy 12.5 kpps",
+        "a flow's budget: voice",
+    ):
+        assert told in text, text
+
+
+def test_the_last_report_tells_of_each_promise() -> None:
+    report = {"slo": SLO, "control": CONTROL}
+    text = "\n".join(text_of(line) for line in slo_lines(report))
+    assert "voice: SLO 80.0 us met, 0.25% of 200 k packets late, 3 of 200 periods" in text, text
+    assert "in 2 of them the machine held the worker up" in text
+    assert "bulk" not in text, "nothing was promised to it"
+    assert slo_lines({}) == [] and slo_lines({"control": {"controller": "none"}, "slo": SLO}) == []
