@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""case.py - one simulated run of an experiment: all that decides its outcome, and a hash of that."""
+"""case.py - one simulated run of an experiment, and a hash of all that decides its outcome."""
 
 from __future__ import annotations
 
@@ -8,18 +8,26 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from ..native import extension_path
 from ..problems import RunFailed
 from ..scenario import parse_scenario
-from ..scenario_events import pipeline_names, resolve_scenario
+from ..scenario_events import Action, pipeline_names, resolve_scenario
 from ..settings import parse_settings
 from ..sim_edits import edits_of_sets
 from ..sim_prepare import Inputs, prepare
 
-# What a case's result contains; a change makes all kept results useless.
-_RESULT_VERSION = 1
+# A change in one of these may change results that were kept.
+_RESULT_CODE = (
+    "simulation.py",
+    "sim_result.py",
+    "sim_edits.py",
+    "sim_cases.py",
+    "experiments/case.py",
+    "experiments/measure.py",
+)
 # No buffer has an age limit of its own, and none strands within an experiment: the papers' rule.
 NO_LIMIT = "1000s"
 _NO_LIMIT_NS = 1_000_000_000_000
@@ -64,7 +72,7 @@ def inputs_of(case: Case) -> Inputs:
     params = json.dumps(dict(case.params), sort_keys=True)
     inputs = _prepared(case.pipeline, params, case.costs)
     pipeline = inputs.document.pipeline
-    actions = ()
+    actions: tuple[Action, ...] = ()
     if case.events:
         scenario = parse_scenario(case.events, f"events of {case.key}")
         actions = tuple(resolve_scenario(scenario, pipeline))
@@ -73,9 +81,8 @@ def inputs_of(case: Case) -> Inputs:
 
 
 def digest(case: Case, inputs: Inputs) -> str:
-    """Equal when the result is: of the case, the expanded pipeline with costs, and the simulator."""
+    """Of all that decides the result: the case, its pipeline with costs, and the simulator."""
     what = {
-        "version": _RESULT_VERSION,
         "case": asdict(case),
         "spec": inputs.spec,
         "simulator": _simulator(),
@@ -86,10 +93,15 @@ def digest(case: Case, inputs: Inputs) -> str:
 
 @lru_cache(maxsize=1)
 def _simulator() -> str:
-    path = extension_path()
-    if path is None:
+    """Of the code that turns inputs into results, in C++ and in Python."""
+    extension = extension_path()
+    if extension is None:
         raise RunFailed("the simulator is not built", "tools/build.sh run native")
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    package = Path(__file__).resolve().parents[1]
+    made = hashlib.sha256(extension.read_bytes())
+    for name in _RESULT_CODE:
+        made.update((package / name).read_bytes())
+    return made.hexdigest()
 
 
 def _word(value: Any) -> str:

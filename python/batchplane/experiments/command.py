@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""command.py - what `batchplane experiment` does: runs, prints, writes data, figures and verdicts."""
+"""command.py - what `batchplane experiment` does: runs, prints, writes data and figures."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _show(
     else:
         for experiment, outcome in done:
             out.print(Text(f"{experiment.name}: {experiment.title}", style="bold"))
-            out.print(Text(f"simulated, costs: {setup.costs}", style="dim"))
+            out.print(Text(setup.origin, style="dim"))
             out.print(rows_table(outcome))
             out.print(verdict_table(outcome.verdicts))
             out.print()

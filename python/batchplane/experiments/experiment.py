@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .case import Case
@@ -27,6 +28,11 @@ class Setup:
 
     costs: str = "prior"
     is_quick: bool = False
+
+    @property
+    def origin(self) -> str:
+        """Where numbers come from, for figures and tables."""
+        return f"simulated, costs: {Path(self.costs).name}"
 
 
 @dataclass

@@ -15,13 +15,13 @@ from .catalogue_text import command_line
 from .experiment import Experiment, Outcome, Setup
 
 
-def write_fidelity(
-    path: Path, done: Sequence[tuple[Experiment, Outcome]], setup: Setup
-) -> None:
+def write_fidelity(path: Path, done: Sequence[tuple[Experiment, Outcome]], setup: Setup) -> None:
     """Puts the tables into the file; other costs' tables and the text around stay."""
     try:
         text = path.read_text(encoding="utf-8") if path.exists() else "# Fidelity\n"
-        path.write_text(with_block(text, Path(setup.costs).name, block(done, setup)), encoding="utf-8")
+        path.write_text(
+            with_block(text, Path(setup.costs).name, block(done, setup)), encoding="utf-8"
+        )
     except OSError as error:
         raise RunFailed(f"{path} cannot be written: {error.strerror or error}") from error
 

@@ -34,9 +34,7 @@ def pipeline(ways: int) -> dict[str, Any]:
     split = built.module("split", "split", mode="round_robin", gates=ways)
     entry >> split
     for i in range(ways):
-        leaf = built.module(
-            f"nf_{i}", "cost", cost_per_batch_ns=_UNIT_NS, cost_per_pkt_ns=_UNIT_NS
-        )
+        leaf = built.module(f"nf_{i}", "cost", cost_per_batch_ns=_UNIT_NS, cost_per_pkt_ns=_UNIT_NS)
         end = built.module(f"out_{i}", "sink")
         split[i] >> leaf >> end
         built.flow(f"flow_{i}", [entry, split, leaf, end])
@@ -106,7 +104,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
 
     figure = Figure(figsize=(6.4, 4.6), layout="constrained")
     axis = figure.add_subplot()
-    figure.suptitle(f"k batches of k packets through a k-way split (simulated, costs: {setup.costs})", fontsize=10)
+    figure.suptitle(f"k batches of k packets through a k-way split ({setup.origin})", fontsize=10)
     ways = [row["ways"] for row in rows]
     for i, (name, law) in enumerate((("unbuffered", "2k^2"), ("buffered", "k + k^2"))):
         colour = COLOURS[i]

@@ -114,7 +114,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
 
     steps = batchiness_steps(setup)
     figure = Figure(figsize=(11.0, 4.6), layout="constrained")
-    figure.suptitle(f"speed-up over null, tree of equal leaves (simulated, costs: {setup.costs})")
+    figure.suptitle(f"speed-up over null, tree of equal leaves ({setup.origin})")
     levels = [0.9, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 32.0]
     for axis, name in zip(figure.subplots(1, 2, sharey=True), ("full", "optimal"), strict=True):
         grid = np.array([row[f"{name}_speedup"] for row in rows]).reshape(len(LEAVES), len(steps))

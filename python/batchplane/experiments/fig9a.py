@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from .case import Case
 from .experiment import Experiment, Outcome, Results, Row, Setup
-from .four_by_eight import COLUMNS, draw_series, make_case, mean, settled, step_of, step_rows, time_line
+from .four_by_eight import (
+    COLUMNS,
+    draw_series,
+    make_case,
+    mean,
+    settled,
+    step_of,
+    step_rows,
+    time_line,
+)
 from .verdict import Verdict, at_least, at_most, in_range, percent, times
 
 if TYPE_CHECKING:
@@ -104,7 +113,7 @@ def draw(series: dict[str, dict[str, list[Any]]], setup: Setup) -> Figure:
     """Figure 9a."""
     return draw_series(
         series,
-        f"gateway 4 x 8 at full load, SLO changes (simulated, costs: {setup.costs})",
+        f"gateway 4 x 8 at full load, SLO changes ({setup.origin})",
         "paper: full follows the SLO, down at once, up with care; 2-3 x null's rate",
         False,
         "largest",

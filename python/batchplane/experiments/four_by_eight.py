@@ -57,7 +57,9 @@ def settled(series: dict[str, list[Any]], step_ns: int, steps: int, period_ns: i
     return chosen
 
 
-def step_of(series: dict[str, list[Any]], step: int, step_ns: int, chosen: Sequence[int]) -> list[int]:
+def step_of(
+    series: dict[str, list[Any]], step: int, step_ns: int, chosen: Sequence[int]
+) -> list[int]:
     """Those of the chosen periods that end in this step of the time line."""
     times = series["time_ns"]
     return [i for i in chosen if step * step_ns < times[i] <= (step + 1) * step_ns]

@@ -124,8 +124,10 @@ def mean_row(config: Config, controller: str, slo_ns: int, results: Results) -> 
     """Means over the seeds."""
     runs = [results[f"{config.label}/{controller}/{seed}"] for seed in SEEDS]
 
-    def mean(key: str) -> float:
-        return statistics.fmean(run[key] or 0.0 for run in runs)
+    def mean(key: str) -> float | None:
+        # A pipeline without a buffer has no batches of interest.
+        found = [run[key] for run in runs if run[key] is not None]
+        return statistics.fmean(found) if found else None
 
     return {
         "pipeline": config.label,
@@ -153,7 +155,7 @@ COLUMNS = (
     ("modules", "modules", shown),
     ("slo_ns", "SLO", short_duration),
     ("controller", "<controller", shown),
-    ("batch_mean_pkts", "batch", lambda value: f"{value:.1f}"),
+    ("batch_mean_pkts", "batch", lambda value: "-" if value is None else f"{value:.1f}"),
     ("rate_pps", "rate", short_rate),
     ("violated_ratio", "violated periods", lambda value: f"{value:.1%}"),
     ("excess_mean_ratio", "excess", lambda value: f"{value:.1%}"),

@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .experiment import Row
 from .verdict import Verdict, at_least, at_most, in_range, percent, times
+
+Ratios = Callable[[str, str, str, Sequence[str]], dict[str, float]]
+Values = Callable[[str, str, Sequence[str]], dict[str, float]]
 
 _WIDE = ("L2L3(16)", "GW(16)", "GW(64)", "VRF(16,4)", "VRF(12,8)")  # 16 paths and more
 
 
 def claims(rows: Sequence[Row]) -> list[Verdict]:
-    """One verdict a claim."""
+    """One verdict a claim; pipelines without a single buffer leave nothing to judge."""
+    rows = [row for row in rows if row["batch_mean_pkts"] is not None]
     by = {(row["pipeline"], row["controller"]): row for row in rows}
     pipelines = list(dict.fromkeys(row["pipeline"] for row in rows))
-    split = [name for name in pipelines if name not in ("L2L3(1)", "GW(1)", "VRF(1,1)", "RC(16)")]
+    split = [name for name in pipelines if name != "RC(16)"]
 
     def ratios(key: str, of: str, to: str, names: Sequence[str]) -> dict[str, float]:
         pairs = ((name, by[name, of][key], by[name, to][key]) for name in names)
@@ -39,9 +43,9 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
             "full carries 1.5 to 2.5 times null's rate",
             ratios("rate_pps", "full", "null", split), 1.5, 2.5, times,
         ),
-        at_least(
-            "robot control carries 7.5 times null's rate under full",
-            ratios("rate_pps", "full", "null", robot), 7.5, times,
+        in_range(
+            "robot control carries 7.5 times null's rate under full (within 10 %)",
+            ratios("rate_pps", "full", "null", robot), 6.75, 8.25, times,
         ),
         at_least(
             "full comes close to max's rate or passes it (close: 0.9)",
@@ -62,7 +66,7 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
     return found + ours(ratios, values, pipelines)
 
 
-def ours(ratios, values, pipelines: Sequence[str]) -> list[Verdict]:  # type: ignore[no-untyped-def]
+def ours(ratios: Ratios, values: Values, pipelines: Sequence[str]) -> list[Verdict]:
     """What we claim ourselves of `optimal`."""
     return [
         at_least(

@@ -28,7 +28,7 @@ def draw_bars(rows: Sequence[Row], setup: Setup) -> Figure:
     pipelines = [name for name in SELECTED if (name, "null") in by]
     controllers = [c for c in dict.fromkeys(row["controller"] for row in rows) if "delta" not in c]
     figure = Figure(figsize=(11.0, 9.0), layout="constrained")
-    figure.suptitle(f"static pipelines at full load, SLO = 80 % of max's p95 (simulated, costs: {setup.costs})")
+    figure.suptitle(f"static pipelines at full load, SLO = 80 % of max's p95 ({setup.origin})")
     width = 0.8 / max(len(controllers), 1)
     for axis, (key, unit, label, claim) in zip(figure.subplots(3, 1), _PANELS, strict=True):
         for c, controller in enumerate(controllers):

@@ -39,6 +39,11 @@ def times(value: float) -> str:
     return f"{value:.2f}x"
 
 
+def times_exactly(value: float) -> str:
+    """1.0003x, where the last bit decides."""
+    return f"{value:.4f}x"
+
+
 def percent(value: float) -> str:
     """A ratio as per cent, with a digit where it is small."""
     return f"{value:.0%}" if value >= 0.0995 else f"{value:.1%}"
@@ -89,7 +94,8 @@ def at_most(claim: str, values: dict[str, float], most: float, text: Text) -> Ve
     worst = _extreme(values, True)
     found = f"{worst} has the most, {text(values[worst])}"
     if above:
-        reason = f"{len(above)} of {len(values)} are above {text(most)}: {', '.join(above)}; {found}."
+        many = f"{len(above)} of {len(values)} are above {text(most)}: {', '.join(above)}"
+        reason = f"{many}; {found}."
         return Verdict(claim, paper, span(values, text), DIFFERENT, reason)
     if most > 0 and values[worst] == 0:
         return Verdict(claim, paper, span(values, text), BETTER, f"None of {len(values)} has any.")
@@ -105,7 +111,8 @@ def at_least(claim: str, values: dict[str, float], least: float, text: Text) -> 
     worst = _extreme(values, False)
     found = f"{worst} has the least, {text(values[worst])}"
     if below:
-        reason = f"{len(below)} of {len(values)} are below {text(least)}: {', '.join(below)}; {found}."
+        many = f"{len(below)} of {len(values)} are below {text(least)}: {', '.join(below)}"
+        reason = f"{many}; {found}."
         return Verdict(claim, paper, span(values, text), DIFFERENT, reason)
     return Verdict(claim, paper, span(values, text), SAME, f"{found[0].upper()}{found[1:]}.")
 
