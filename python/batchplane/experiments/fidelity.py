@@ -19,9 +19,8 @@ def write_fidelity(path: Path, done: Sequence[tuple[Experiment, Outcome]], setup
     """Puts the tables into the file; other costs' tables and the text around stay."""
     try:
         text = path.read_text(encoding="utf-8") if path.exists() else "# Fidelity\n"
-        path.write_text(
-            with_block(text, Path(setup.costs).name, block(done, setup)), encoding="utf-8"
-        )
+        text = with_block(text, Path(setup.costs).name, block(done, setup))
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RunFailed(f"{path} cannot be written: {error.strerror or error}") from error
 

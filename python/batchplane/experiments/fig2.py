@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fig2.py - the toy split of figure 2: k batches of k packets, split k ways, with and without buffers.
+"""fig2.py - the toy split of figure 2: k batches of k packets through a k-way split.
 
 A batch costs one unit and each of its packets one more; everything else is free.
 """

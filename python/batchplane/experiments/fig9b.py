@@ -65,7 +65,8 @@ def claims(rows: list[Row]) -> list[Verdict]:
             "ours: optimal lets no single packet pass the SLO", worst("optimal"), 1.0, times_exactly
         ),
         at_most(
-            "ours: full+age lets no single packet pass the SLO", worst("full+age"), 1.0, times_exactly
+            "ours: full+age lets no single packet pass the SLO",
+            worst("full+age"), 1.0, times_exactly,
         ),
     ]  # fmt: skip
 

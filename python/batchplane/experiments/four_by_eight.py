@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""four_by_eight.py - the gateway of 4 virtual routers with 8 next hops each, over time (figure 9)."""
+"""four_by_eight.py - 4 virtual routers with gateways to 8 next hops each, over time (figure 9)."""
 
 from __future__ import annotations
 
