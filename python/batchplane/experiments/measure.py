@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""measure.py - runs a case and keeps what experiments compare: rate, batches, delays, violations."""
+"""measure.py - runs a case and keeps what is compared: rate, batches, delays, violations."""
 
 from __future__ import annotations
 

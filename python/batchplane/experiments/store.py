@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""store.py - runs cases over processes with one bar, and keeps each result as soon as it is there."""
+"""store.py - runs cases over processes with one bar, and keeps each result at once."""
 
 from __future__ import annotations
 
