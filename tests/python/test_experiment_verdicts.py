@@ -35,12 +35,21 @@ def test_bounds() -> None:
     assert at_most("c", {"a": 0.0}, 0.0, percent).verdict == "same"
     over = at_most("c", {"a": 0.01, "b": 0.2}, 0.09, percent)
     assert over.verdict == "different"
-    assert over.reason == "1 of 2 are above 9.0%: b; b has the most, 20%."
+    assert over.reason == "1 of 2 are above 9.0%: b; b has the most with 20%."
     assert at_least("c", {"a": 7.5}, 7.5, times).verdict == "same"
     under = at_least("c", {"a": 8.0, "b": 7.0}, 7.5, times)
     assert (under.verdict, under.ours) == ("different", "7.00x to 8.00x")
     assert at_most("c", {}, 1.0, times).verdict == "different"
     assert at_least("c", {}, 1.0, times).verdict == "different"
+
+
+def test_reasons_name_a_few_and_no_worst_of_equals() -> None:
+    values = {f"p{i}": 0.0 for i in range(8)}
+    assert at_least("c", values, 1.0, times).reason == (
+        "8 of 8 are below 1.00x: p0, p1, p2, p3 and 4 more; p0 has the least with 0.00x."
+    )
+    assert at_least("c", values, 0.0, times).reason == "All 8 have 0.00x."
+    assert at_least("c", {"a": 1.0, "b": 2.0}, 1.0, times).reason == "a has the least with 1.00x."
 
 
 def test_closeness() -> None:

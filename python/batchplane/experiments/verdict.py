@@ -11,6 +11,8 @@ BETTER = "better"
 DIFFERENT = "different"
 
 Text = Callable[[float], str]
+# So many names tell where to look; the table has all.
+_MOST_NAMES = 4
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def in_range(
         edge = least if is_more_better else most
         side = "below" if is_more_better else "above"
         reason = (
-            f"{len(bad)} of {len(values)} lie {side} {text(edge)}: {', '.join(bad)}; the farthest "
+            f"{len(bad)} of {len(values)} lie {side} {text(edge)}: {_names(bad)}; the farthest "
             f"is {worst} with {text(values[worst])}."
         )
         return Verdict(claim, paper, span(values, text), DIFFERENT, reason)
@@ -92,14 +94,14 @@ def at_most(claim: str, values: dict[str, float], most: float, text: Text) -> Ve
         return Verdict(claim, paper, "-", DIFFERENT, "Nothing was measured for this claim.")
     above = {name: value for name, value in values.items() if value > most}
     worst = _extreme(values, True)
-    found = f"{worst} has the most, {text(values[worst])}"
+    found = f"{worst} has the most with {text(values[worst])}"
     if above:
-        many = f"{len(above)} of {len(values)} are above {text(most)}: {', '.join(above)}"
+        many = f"{len(above)} of {len(values)} are above {text(most)}: {_names(above)}"
         reason = f"{many}; {found}."
         return Verdict(claim, paper, span(values, text), DIFFERENT, reason)
     if most > 0 and values[worst] == 0:
         return Verdict(claim, paper, span(values, text), BETTER, f"None of {len(values)} has any.")
-    return Verdict(claim, paper, span(values, text), SAME, f"{found[0].upper()}{found[1:]}.")
+    return Verdict(claim, paper, span(values, text), SAME, _alike(values, text) or f"{found}.")
 
 
 def at_least(claim: str, values: dict[str, float], least: float, text: Text) -> Verdict:
@@ -109,12 +111,12 @@ def at_least(claim: str, values: dict[str, float], least: float, text: Text) -> 
         return Verdict(claim, paper, "-", DIFFERENT, "Nothing was measured for this claim.")
     below = [name for name, value in values.items() if value < least]
     worst = _extreme(values, False)
-    found = f"{worst} has the least, {text(values[worst])}"
+    found = f"{worst} has the least with {text(values[worst])}"
     if below:
-        many = f"{len(below)} of {len(values)} are below {text(least)}: {', '.join(below)}"
+        many = f"{len(below)} of {len(values)} are below {text(least)}: {_names(below)}"
         reason = f"{many}; {found}."
         return Verdict(claim, paper, span(values, text), DIFFERENT, reason)
-    return Verdict(claim, paper, span(values, text), SAME, f"{found[0].upper()}{found[1:]}.")
+    return Verdict(claim, paper, span(values, text), SAME, _alike(values, text) or f"{found}.")
 
 
 def close_to(claim: str, value: float, paper: float, tolerance: float, text: Text) -> Verdict:
@@ -136,3 +138,17 @@ def span(values: dict[str, float], text: Text) -> str:
 
 def _extreme(values: dict[str, float], is_largest: bool) -> str:
     return (max if is_largest else min)(values, key=lambda name: values[name])
+
+
+def _names(names: list[str]) -> str:
+    shown = names if len(names) <= _MOST_NAMES + 1 else names[:_MOST_NAMES]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _alike(values: dict[str, float], text: Text) -> str:
+    """Of values that look the same none is the worst."""
+    one = {text(value) for value in values.values()}
+    if len(values) == 1 or len(one) > 1:
+        return ""
+    return f"All {len(values)} have {one.pop()}."
