@@ -44,6 +44,7 @@ BENCHMARKS = [
     Benchmark("handover", "from the generator's core to the worker's", 40, 15),
     Benchmark("statistics", "reading all statistics 100 times a second", 5, 65),
     Benchmark("tables", "route changes under load", 3, 15),
+    Benchmark("simulator", "how fast virtual time runs", 40, 10),
     Benchmark("live_replace", "what replacing large tables costs a worker under load", 3, 60),
 ]
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # run_tests.sh - every test and check, one after the other; at the end each runner's own closing line.
 #
-# usage: run_tests.sh routine | long | STEP...     steps: the words in kRoutine below
+# usage: run_tests.sh routine | long | STEP...     steps: the words in kRoutine and kLongOnly below
 # A failed step does not stop the rest; the exit code is 1 when any failed. Logs: build/test-logs/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 readonly kRoutine="format ruff mypy layers sizes shell
   build-release ctest-release golden pytest
   build-asan-heap ctest-asan-heap build-tsan-heap ctest-tsan-heap tidy"
-readonly kLongOnly="build-asan-dpdk ctest-asan-dpdk"
+readonly kLongOnly="build-asan-dpdk ctest-asan-dpdk determinism"
 # Each build compiles the engine anew, so that a sanitizer builds the tests that it is for: the
 # thread sanitizer those with threads, and the DPDK memory those that differ from the heap's.
 declare -rA kTests=(
@@ -73,6 +73,7 @@ run_step() {
     ctest-*) run_ctest "${1#ctest-}" ;;
     # The cases themselves run in ctest; this compares the files with the models that made them.
     golden) .venv/bin/python tests/golden/make.py --check && echo "golden cases: good" ;;
+    determinism) tools/check_determinism.sh ;;
     pytest) run_pytest ;;
     *) tools/lint.sh "$1" ;;
   esac

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from . import actions, cli_simulate, printing
+from . import actions, cli_experiment, cli_simulate, printing
 from .actions import RunOptions, ShowOptions, completions
 from .consoles import errors as _errors
 from .consoles import out as _out
@@ -147,6 +147,7 @@ def run(
 
 
 app.command("simulate", epilog=cli_simulate.EPILOG)(cli_simulate.simulate_command)
+app.command("experiment", epilog=cli_experiment.EPILOG)(cli_experiment.experiment_command)
 
 
 @app.command()

@@ -18,7 +18,10 @@ from .cost_keys import cpu_name, params_key
 from .problems import BadInput, Problem
 
 PRIOR = "prior"
+PAPER = "paper"
 _PRIORS = Path(__file__).with_name("cost_priors.json")
+# Files that have a name instead of a path: built-in guesses, and what the papers publish.
+_BUILT_IN = {PRIOR: _PRIORS, PAPER: Path(__file__).with_name("cost_paper.json")}
 
 # How well an entry fits a module; the best one that there is counts.
 EXACT = "the module itself"
@@ -91,8 +94,8 @@ class Costs:
 
 
 def load_costs(name: str | Path) -> CostsFile:
-    """Reads a costs file, or the built-in ones (`prior`). Raises BadInput with every mistake."""
-    path = _PRIORS if str(name) == PRIOR else Path(name)
+    """Reads a costs file, or one of the built-in ones (`prior`, `paper`). Raises BadInput."""
+    path = _BUILT_IN.get(str(name), Path(name))
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

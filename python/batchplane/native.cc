@@ -37,7 +37,8 @@ class PySimulation {
   [[nodiscard]] nb::dict model() const { return model_to_python(simulation_.model()); }
 
   void set_controller(const std::string& name, nb::dict settings) {
-    const slo::Settings made = slo::settings_from(to_value(settings));
+    slo::Settings made = slo::settings_from(to_value(settings));
+    made.releases_when_idle = !simulation_.is_idle_hold();
     controller_ = slo::make_controller(name, simulation_.model(), made);
     simulation_.set_percentile(made.percentile);
   }

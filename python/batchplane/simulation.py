@@ -147,7 +147,8 @@ class Simulation:
         next_ns = self.now_ns + step_ns
         while end_ns is None or self.now_ns < end_ns:
             target_ns = next_ns if end_ns is None else min(next_ns, end_ns)
-            if not self.advance(target_ns):
+            # A promise that moves at a period's very end does so within that period.
+            if not self.advance(target_ns) or self.now_ns >= next_ns:
                 next_ns += step_ns
             yield self._native.period()
 
@@ -179,7 +180,7 @@ class Simulation:
         step_ns = duration_ns(period, "period")
         next_ns = start_ns + step_ns
         while self.now_ns < start_ns + length_ns:
-            if not self.advance(min(next_ns, start_ns + length_ns)):
+            if not self.advance(min(next_ns, start_ns + length_ns)) or self.now_ns >= next_ns:
                 next_ns += step_ns
             self._step(guard, log)
             self._native.rest_recorder()

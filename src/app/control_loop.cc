@@ -43,6 +43,7 @@ slo::Settings ControlLoop::settings_of(const ControlChoice& choice) const {
   slo::Settings base;
   base.stranding_limit_ns = engine_.graph().spec.engine.stranding_limit_ns;
   base.ring_pkts = ring_pkts_of(engine_.graph().spec);
+  base.releases_when_idle = !engine_.workers().front()->options().is_idle_hold;
   return slo::settings_from(choice.settings, base);
 }
 

@@ -70,6 +70,12 @@ class Executor {
     return now_ns;
   }
 
+  // After each batch that may have left: what it cost would count as delay of those before it.
+  void read_clock_if_due() {
+    if (work_16ths_ns_ >= kClockDue16thsNs) [[unlikely]]
+      read_clock();
+  }
+
   // One run: the batch enters at `first` and is carried on until nothing but held packets is left.
   // Instrumented runs report each step to Traits.
   void run(Node& first, Batch batch, bool is_instrumented);
@@ -106,6 +112,8 @@ class Executor {
   void set_age_limit(Node& node, uint64_t age_limit_ns);
   // Fires what lowered triggers left behind: all of it at q = 0, floor(k/q) batches of q otherwise.
   void settle_changes();
+  // Whether the next loop has something to settle.
+  [[nodiscard]] bool has_changes() const { return any_changed_; }
   // Moves held packets of the same module of an older graph in here, oldest first.
   void adopt_held(Node& node, Queue& old_queue);
 

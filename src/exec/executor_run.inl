@@ -65,7 +65,7 @@ template <bool kInstrumented>
 void Executor<Traits, Order>::drain_ready() {
   while (!ready_.empty()) {
     run_ready<kInstrumented>(nodes_[ready_.pop()]);
-    if (work_16ths_ns_ >= kClockDue16thsNs) read_clock();
+    read_clock_if_due();
   }
 }
 
@@ -83,6 +83,7 @@ void Executor<Traits, Order>::run_ready(Node& node) {
     for (uint32_t done = 0; done < held; done += ctx_.batch_limit_pkts) {
       const uint32_t n = std::min(held - done, ctx_.batch_limit_pkts);
       run_chain<kInstrumented>(queue, pkts + done, n, bound_ns);
+      read_clock_if_due();
     }
     return;
   }
@@ -208,6 +209,7 @@ void Executor<Traits, Order>::deliver(Queue& queue, uint64_t entry_bound_ns) {
   }
   queue.size_pkts = 0;
   run_chain<kInstrumented>(queue, queue.pkts, n, entry_bound_ns);
+  read_clock_if_due();
 }
 
 template <class Traits, RunOrder Order>
@@ -256,6 +258,7 @@ void Executor<Traits, Order>::fire(Node& node, uint32_t n_pkts, uint32_t offset_
   Traits::charge_firing(ctx_, n_pkts);
   if constexpr (kInstrumented) Traits::on_fire(ctx_, cause);
   run_chain<kInstrumented>(queue, queue.pkts + offset_pkts, n_pkts, queue.entry_bound_ns);
+  read_clock_if_due();
 }
 
 // Closes the gap that fired packets left at the front. The bound stays: the rest may be as old.

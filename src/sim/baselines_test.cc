@@ -106,7 +106,7 @@ TEST(FullAgeSimulated, HoldsTheSloWhenTheLoadFalls) {
     }
   }
   EXPECT_GT(worst_ns[0], 500'000U);
-  EXPECT_LE(worst_ns[1], 60'000U + 2600U);  // a release may have to wait for one more full batch
+  EXPECT_LE(worst_ns[1], 60'000U);
 }
 
 TEST(OnOffSimulated, IsFullOrBypassed) {

@@ -41,7 +41,8 @@ void make_edges(GraphBuild& build) {
   for (const EdgeSpec& edge : build.spec.pipeline.edges) {
     const auto number = parse_number(edge.gate);
     if (number && *number >= exec::kDropGate) {
-      throw ConfigError("gate " + edge.gate + " is out of range 0 .. 65534", "edges");
+      throw ConfigError("gate " + edge.gate + " is out of range 0 .. 65534", "edges",
+                        "number gates from 0");
     }
     uint32_t& next = next_free[graph.at(edge.from)];
     if (number) next = std::max(next, *number + 1);
@@ -110,6 +111,10 @@ void set_roles(GraphBuild& build) {
     if (module.role == Role::kQueue) {
       const auto size = spec.params.find("size_pkts");
       const int64_t size_pkts = size == spec.params.end() ? 1024 : size->second.as_int();
+      if (size_pkts < 1 || size_pkts > 1 << 24) {
+        throw ConfigError("'size_pkts' is " + std::to_string(size_pkts), "modules." + spec.name,
+                          "give a number from 1 to 16777216");
+      }
       graph.queues.push_back(std::make_unique<Queue>(static_cast<uint32_t>(size_pkts)));
       module.queue = graph.queues.back().get();
     }

@@ -36,7 +36,10 @@ void resolve_flows(GraphBuild& build) {
       steps.emplace_back(graph.at(step.substr(0, colon)),
                          colon == std::string::npos ? "" : step.substr(colon + 1));
     }
-    if (steps.size() < 2) throw ConfigError("a path has two modules at least", where);
+    if (steps.size() < 2) {
+      throw ConfigError("a path has two modules at least", where,
+                        "name every module from input to end");
+    }
     exec::PathAutomaton::Flow made{steps.front().first, steps.back().first, {}};
     std::vector<std::string> names;
     for (size_t i = 0; i < steps.size(); ++i) {

@@ -203,9 +203,22 @@ void Traits::free(Context& ctx, Node& /*node*/, Packet* pkt, uint16_t /*reason*/
   ctx.pool->put(pkt);
 }
 
+// The release began before the firing was paid for; what that took counts as age too.
+static void note_ages(Context& ctx, const Traits::Node& node, const exec::Batch<Packet*>& batch) {
+  const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
+  ReleaseAges& ages = ctx.recorder->ages[static_cast<const Module*>(node.module)->index];
+  ages.releases += 1;
+  ages.pkts += batch.size_pkts;
+  for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+    ages.worst_ns = std::max(ages.worst_ns, now_ns - batch.pkts[i]->task_entry_ns);
+  }
+}
+
 void Traits::before_run(Context& ctx, Node& node, const exec::Batch<Packet*>& batch) noexcept {
   if (ctx.recorder == nullptr || !ctx.recorder->is_on()) return;
   const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
+  if (!ctx.recorder->ages.empty() && ctx.cause != exec::kNoCause) note_ages(ctx, node, batch);
+  if (!ctx.recorder->has_packets()) return;
   for (uint32_t i = 0; i < batch.size_pkts; ++i) {
     const uint32_t id = batch.pkts[i]->trace_id;
     if (id == kUntraced) continue;

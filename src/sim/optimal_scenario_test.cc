@@ -106,5 +106,25 @@ TEST(OptimalScenario, RateStepsStrandNothing) {
   EXPECT_LT(fast.back().worst_ns, 60'000U);
 }
 
+// An idle core that fires its buffers at once has nothing to gain from them until the load needs
+// them.
+TEST(OptimalScenario, IdleReleaseBuffersOnlyWhenTheLoadNeedsThem) {
+  slo::Settings settings;
+  settings.releases_when_idle = true;
+  for (const double rate_pps : {4e6, 40e6}) {
+    SCOPED_TRACE(rate_pps);
+    const std::vector<Period> null = control(gateway(100'000, rate_pps), "null", 10);
+    Simulation simulation(gateway(100'000, rate_pps));
+    const auto controller = slo::make_controller("optimal", simulation.model(), settings);
+    const std::vector<Period> optimal = control(simulation, *controller, 20);
+    for (size_t i = 5; i < optimal.size(); ++i) {
+      EXPECT_EQ(optimal[i].violated, 0U) << i;
+      EXPECT_GE(optimal[i].mpps, rate_pps / 1e6 * 0.98) << i;
+      if (rate_pps < 10e6) EXPECT_LE(optimal[i].busy, 1.02 * null.back().busy) << i;
+    }
+    if (rate_pps > 10e6) EXPECT_LT(null.back().mpps, 36);
+  }
+}
+
 }  // namespace
 }  // namespace batchplane::sim

@@ -38,6 +38,13 @@ struct Hop {
   uint32_t batch_pkts = 0;
 };
 
+// How long packets had been in their task when a module's buffer released them.
+struct ReleaseAges {
+  uint64_t releases = 0;
+  uint64_t pkts = 0;
+  uint64_t worst_ns = 0;
+};
+
 // Owner: one simulation. Records stop when they reach their limits.
 class Recorder {
  public:
@@ -46,7 +53,13 @@ class Recorder {
     most_executions_ = most_executions;
   }
   [[nodiscard]] bool wants_packets() const { return packets.size() < most_packets_; }
-  [[nodiscard]] bool is_on() const { return most_packets_ != 0 || most_executions_ != 0; }
+  [[nodiscard]] bool has_packets() const { return !packets.empty(); }
+  [[nodiscard]] bool is_on() const {
+    return most_packets_ != 0 || most_executions_ != 0 || !ages.empty();
+  }
+
+  // Ages at release from now on, of modules 0 .. n_modules - 1.
+  void watch_ages(size_t n_modules) { ages.assign(n_modules, {}); }
 
   void add_execution(const Execution& execution) {
     if (executions.size() < most_executions_) executions.push_back(execution);
@@ -55,25 +68,26 @@ class Recorder {
   uint32_t add_packet(const PacketRecord& record) {
     if (!wants_packets()) return kUntraced;
     packets.push_back(record);
-    arrived_.push_back(0);
+    arrived_.push_back(exec::kNeverNs);
     return static_cast<uint32_t>(packets.size() - 1);
   }
   void note_arrival(uint32_t packet, uint64_t now_ns) { arrived_[packet] = now_ns; }
   void add_hop(Hop hop) {
     uint64_t& arrived_ns = arrived_[hop.packet];
-    hop.arrive_ns = arrived_ns == 0 ? hop.start_ns : arrived_ns;
-    arrived_ns = 0;
+    hop.arrive_ns = arrived_ns == exec::kNeverNs ? hop.start_ns : arrived_ns;
+    arrived_ns = exec::kNeverNs;
     hops.push_back(hop);
   }
 
   std::vector<Execution> executions;
   std::vector<PacketRecord> packets;
   std::vector<Hop> hops;
+  std::vector<ReleaseAges> ages;  // per module; empty while they are not watched
 
  private:
   uint64_t most_packets_ = 0;
   uint64_t most_executions_ = 0;
-  std::vector<uint64_t> arrived_;  // per packet: in the queue where it waits; 0 = it does not
+  std::vector<uint64_t> arrived_;  // per packet: in the queue where it waits, or kNeverNs
 };
 
 }  // namespace batchplane::sim

@@ -150,6 +150,7 @@ uint64_t Simulation::next_event_ns(const Worker& worker) const {
   uint64_t next_ns = worker.next_stall_ns;
   for (const Task* task : worker.tasks) {
     next_ns = std::min(next_ns, task->executor->next_release_ns());
+    if (task->executor->has_changes()) return 0;
     if (!is_idle_hold_ && task->executor->held_pkts() != 0) return 0;
     for (const TaskInput& input : task->inputs) {
       if (input.source != nullptr) next_ns = std::min(next_ns, input.source->next_ns());
@@ -165,11 +166,16 @@ void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
   uint64_t target_ns = std::min(next_event_ns(worker), until_ns);
   for (const auto& other : workers_) {
     if (other.get() == &worker) continue;
-    target_ns = std::min(target_ns, other->ctx.clock.ticks >> kTicksPerNsLog2);
+    // An idle one puts nothing into a queue before it has got something itself.
+    uint64_t other_ns = other->ctx.clock.ticks >> kTicksPerNsLog2;
+    if (!other->was_busy) other_ns = std::max(other_ns, next_event_ns(*other));
+    target_ns = std::min(target_ns, other_ns);
   }
   const uint64_t target_ticks = target_ns << kTicksPerNsLog2;
   if (target_ticks <= worker.ctx.clock.ticks) return;
-  const uint64_t step = worker.ctx.loop.empty_poll + worker.ctx.clock.read_ticks;
+  // Each task reads the clock.
+  const uint64_t step =
+      worker.ctx.loop.empty_poll + worker.ctx.clock.read_ticks * worker.tasks.size();
   const uint64_t n = (target_ticks - worker.ctx.clock.ticks + step - 1) / step;
   if (n < 2) return;
   const uint64_t skipped = n - 1;  // the loop that finds something runs
@@ -177,6 +183,7 @@ void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
   worker.sample.skip(skipped);
   worker.stats.loops += skipped;
   worker.idle_polls += skipped;
+  for (Task* task : worker.tasks) task->executor->stats().clock_reads += skipped;
 }
 
 void Simulation::run_until(uint64_t until_ns) {
@@ -188,7 +195,7 @@ void Simulation::run_until(uint64_t until_ns) {
     }
     if (first->ctx.clock.ticks >= until_ticks) break;
     loop_once(*first);
-    if (!first->was_busy) skip_idle(*first, until_ns);
+    if (skips_idle_ && !first->was_busy) skip_idle(*first, until_ns);
   }
   now_ns_ = std::max(now_ns_, until_ns);
 }
@@ -201,7 +208,7 @@ Executor& Simulation::executor_of(uint32_t module, Node*& node) {
     return *task->executor;
   }
   throw ConfigError("'" + graph_->modules[module]->name + "' is an input: it has no buffer",
-                    "module");
+                    "module", "name a module behind it");
 }
 
 void Simulation::apply(const exec::Decision& decision) {
@@ -210,7 +217,7 @@ void Simulation::apply(const exec::Decision& decision) {
     if (change.module >= graph_->modules.size()) {
       throw ConfigError("a change names module " + std::to_string(change.module) + " of " +
                             std::to_string(graph_->modules.size()),
-                        "decision");
+                        "decision", "modules are numbered from 0, as the model lists them");
     }
     (void)executor_of(change.module, node);
     const uint32_t limit = spec_.pipeline.engine.batch_pkts;

@@ -64,11 +64,15 @@ class Simulation {
   void set_slo(const std::string& flow, uint64_t slo_ns);
   void set_cost(const std::string& module, const ModuleCosts& costs);
   void set_idle_hold(bool is_hold) { is_idle_hold_ = is_hold; }
+  [[nodiscard]] bool is_idle_hold() const { return is_idle_hold_; }
   [[nodiscard]] Source& source(const std::string& name);
   // The worker does nothing for that long, from its present loop on.
   void stall(uint32_t worker, uint64_t length_ns);
   [[nodiscard]] uint32_t trigger_pkts(uint32_t module);
   void set_percentile(double percentile) { percentile_ = percentile; }
+
+  // Off: every idle loop is run by itself. Nothing but the time that it takes may change.
+  void set_idle_skipping(bool is_on) { skips_idle_ = is_on; }
 
   [[nodiscard]] Recorder& recorder() { return recorder_; }
   // After the recorder's limits changed: every run is instrumented while anything is recorded.
@@ -100,6 +104,7 @@ class Simulation {
   uint64_t now_ns_ = 0;
   uint64_t previous_ns_ = 0;
   bool is_idle_hold_ = false;
+  bool skips_idle_ = true;
   double percentile_ = 0.95;
 };
 

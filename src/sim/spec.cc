@@ -12,6 +12,7 @@ namespace batchplane::sim {
 namespace {
 
 constexpr double kMostCostNs = 1e9;
+constexpr double kMostStallNs = 60e9;
 
 double number(const Value& from, const std::string& key, double fallback, const std::string& where,
               double most = 1e18) {
@@ -46,6 +47,24 @@ std::string text(const Value& from, const std::string& key, const std::string& f
                     near.empty() ? "" : "did you mean '" + near + "'?");
 }
 
+// One of a few words; the first stands where none is given.
+size_t choice(const Value& from, const std::string& key, const std::vector<std::string>& words,
+              const std::string& where) {
+  const std::string word = text(from, key, words.front());
+  const auto it = std::ranges::find(words, word);
+  if (it != words.end()) return static_cast<size_t>(it - words.begin());
+  std::string list;
+  for (const std::string& known : words) list += (list.empty() ? "" : ", ") + known;
+  throw ConfigError("'" + key + "' is '" + word + "'", where, "choose from " + list);
+}
+
+void refuse_other_keys(const Value& from, const std::vector<std::string>& known,
+                       const std::string& what, const std::string& where) {
+  for (const auto& [key, value] : from.as_dict()) {
+    if (std::ranges::find(known, key) == known.end()) refuse_name(what, key, known, where);
+  }
+}
+
 void read_costs(const Value& costs, Spec& spec) {
   if (costs.is_null()) return;
   std::vector<std::string> names;
@@ -53,6 +72,12 @@ void read_costs(const Value& costs, Spec& spec) {
   for (const auto& [name, value] : costs.as_dict()) {
     const std::string where = "simulation.costs." + name;
     if (std::ranges::find(names, name) == names.end()) refuse_name("module", name, names, where);
+    // A profile may say more of a module; what is needed must be there.
+    if (!value.has("table_ns") &&
+        !(value.has("cost_per_batch_ns") && value.has("cost_per_pkt_ns"))) {
+      throw ConfigError("the cost of '" + name + "' is not whole", where,
+                        "give cost_per_batch_ns and cost_per_pkt_ns, or table_ns");
+    }
     ModuleCosts& made = spec.costs[name];
     made.law.cost_per_batch_ns = number(value, "cost_per_batch_ns", 0, where, kMostCostNs);
     made.law.cost_per_pkt_ns = number(value, "cost_per_pkt_ns", 0, where, kMostCostNs);
@@ -90,19 +115,9 @@ void read_loop(const Value& loop, LoopSpec& out) {
   // Time has to pass in an idle loop.
   out.empty_poll_ns = std::max(out.empty_poll_ns, 1.0);
   if (loop.is_null()) return;
-  for (const auto& [key, value] : loop.as_dict()) {
-    const bool is_known =
-        std::ranges::any_of(fields, [&](const auto& f) { return key == f.first; });
-    if (is_known) continue;
-    std::vector<std::string> known;
-    for (const auto& field : fields) known.emplace_back(field.first);
-    refuse_name("loop cost", key, known, "simulation.loop");
-  }
-}
-
-exec::ArrivalKind arrival_kind(const std::string& name) {
-  if (name == "poisson") return exec::ArrivalKind::kPoisson;
-  return name == "on_off" ? exec::ArrivalKind::kOnOff : exec::ArrivalKind::kConstant;
+  std::vector<std::string> known;
+  for (const auto& field : fields) known.emplace_back(field.first);
+  refuse_other_keys(loop, known, "loop cost", "simulation.loop");
 }
 
 // The parameters of a generator, as the daemon takes them; flows as the routes list them.
@@ -113,9 +128,11 @@ SourceSpec read_source(const std::string& name, const std::string& port, const V
   source.name = name;
   source.port = port;
   source.rate_pps = number(params, "rate_pps", source.rate_pps, where, 1e9);
-  source.arrivals = arrival_kind(text(params, "arrivals", "constant"));
-  source.order = text(params, "order", "round_robin") == "random" ? exec::Order::kRandom
-                                                                  : exec::Order::kRoundRobin;
+  constexpr exec::ArrivalKind kKinds[] = {exec::ArrivalKind::kConstant, exec::ArrivalKind::kPoisson,
+                                          exec::ArrivalKind::kOnOff};
+  source.arrivals = kKinds[choice(params, "arrivals", {"constant", "poisson", "on_off"}, where)];
+  constexpr exec::Order kOrders[] = {exec::Order::kRoundRobin, exec::Order::kRandom};
+  source.order = kOrders[choice(params, "order", {"round_robin", "random"}, where)];
   source.on_ns = std::max<uint64_t>(1, whole(params, "on_ns", source.on_ns, where));
   source.off_ns = whole(params, "off_ns", source.off_ns, where);
   source.burst_pkts =
@@ -145,7 +162,10 @@ SourceSpec read_source(const std::string& name, const std::string& port, const V
     }
     flow_routes.push_back(std::move(route));
   }
-  if (source.flows.empty()) throw ConfigError("generator '" + name + "' has no flows", where);
+  if (source.flows.empty()) {
+    throw ConfigError("generator '" + name + "' has no flows", "simulation.routes." + name,
+                      "name one at least");
+  }
   return source;
 }
 
@@ -154,8 +174,16 @@ void read_trace(const Value& value, SourceSpec& source) {
   const List& times = value["time_ns"].as_list();
   const List& flows = value["flow"].as_list();
   const Value& sizes = value["size_bytes"];
-  if (times.size() != flows.size()) throw ConfigError("time_ns and flow differ in length", where);
+  const size_t n_sizes = sizes.is_null() ? times.size() : sizes.as_list().size();
+  if (times.size() != flows.size() || times.size() != n_sizes) {
+    throw ConfigError("time_ns, flow and size_bytes differ in length", where,
+                      "give each packet one of each");
+  }
   for (size_t i = 0; i < times.size(); ++i) {
+    if (times[i].as_int() < 0) {
+      throw ConfigError("packet " + std::to_string(i) + " of the trace is before time 0", where,
+                        "let the first packet be at 0 or later");
+    }
     const auto time_ns = static_cast<uint64_t>(times[i].as_int());
     if (!source.trace.time_ns.empty() && time_ns < source.trace.time_ns.back()) {
       throw ConfigError(
@@ -171,7 +199,7 @@ void read_trace(const Value& value, SourceSpec& source) {
     source.trace.time_ns.push_back(time_ns);
     source.trace.flow.push_back(static_cast<uint32_t>(flow));
     source.trace.size_bytes.push_back(
-        sizes.is_null() ? 64 : static_cast<uint32_t>(sizes.as_list().at(i).as_int()));
+        sizes.is_null() ? 64 : static_cast<uint32_t>(sizes.as_list()[i].as_int()));
   }
 }
 
@@ -188,7 +216,7 @@ uint32_t ring_pkts_of(const PipelineSpec& pipeline, const std::string& port) {
 
 void read_sources(const Value& simulation, Spec& spec) {
   const Value& routes = simulation["routes"];
-  const bool drops = text(simulation, "overflow", "wait") == "drop";
+  const bool drops = choice(simulation, "overflow", {"wait", "drop"}, "simulation.overflow") == 1;
   const double pkt_ns =
       number(simulation, "generator_ns_per_pkt", 0, "simulation.generator_ns_per_pkt", 1e6);
   const auto add = [&](SourceSpec source, std::vector<FlowRoute> flow_routes) {
@@ -238,7 +266,11 @@ Spec parse_spec(const Value& value) {
   spec.stalls.rate_per_s = number(stalls, "rate_per_s", 0, "simulation.stalls", 1e6);
   if (!stalls["lengths_ns"].is_null()) {
     for (const Value& length : stalls["lengths_ns"].as_list()) {
-      spec.stalls.lengths_ns.push_back(static_cast<uint64_t>(std::max(0.0, length.as_double())));
+      if (!(length.as_double() >= 0 && length.as_double() <= kMostStallNs)) {
+        throw ConfigError("a stall is negative or above a minute", "simulation.stalls.lengths_ns",
+                          "give nanoseconds");
+      }
+      spec.stalls.lengths_ns.push_back(static_cast<uint64_t>(length.as_double()));
     }
   }
   if (spec.stalls.rate_per_s > 0 && spec.stalls.lengths_ns.empty()) {

@@ -29,6 +29,9 @@ struct Settings {
   double controllable_bound = 0.5;  // of batchiness: above, a buffer does not pay
   uint32_t max_iterations = 3;      // of constraint dropping in one step
   uint64_t stranding_limit_ns = 1'000'000'000;
+  // The engine fires the oldest buffer when its input is empty (`idle: release`): below saturation
+  // a buffer then collects next to nothing.
+  bool releases_when_idle = false;
   uint64_t ring_pkts = 64;           // capacity of the input ring
   uint64_t turnaround_extra_ns = 0;  // measured elsewhere: what a poll adds
   double hold_ns_per_pkt = 1.5;      // what holding costs a packet: it leaves the cache

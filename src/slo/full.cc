@@ -47,8 +47,36 @@ class Full final : public Baseline {
 
   [[nodiscard]] bool chooses_ages() const override { return options_.has_age_limits; }
 
-  // A packet released at this age still has the time that its service takes, and one run may have
-  // to end before the release.
+  // The tightest budget of the flows through a segment.
+  [[nodiscard]] double least_budget_ns(const PeriodState& state, uint32_t segment) const {
+    double least_ns = kNoLimit;
+    for (const uint32_t f : topology().flows_through[segment]) {
+      if (state.flows[f].has_slo()) {
+        least_ns = std::min(least_ns, task_budget_ns(topology(), state, f));
+      }
+    }
+    return least_ns;
+  }
+
+  // What may be due together with a segment's release and go first: buffers of its task whose flows
+  // are as tight.
+  [[nodiscard]] double expiring_together_ns(const PeriodState& state, uint32_t segment) const {
+    const Model& model = topology().model;
+    const double mine_ns = least_budget_ns(state, segment);
+    double sum_ns = 0;
+    for (uint32_t s = 0; s < topology().segments.size(); ++s) {
+      const SegmentPeriod& other = state.segments[s];
+      const bool is_near = model.modules[topology().segments[s].head].task ==
+                           model.modules[topology().segments[segment].head].task;
+      if (s == segment || !is_near || other.trigger_pkts == 0) continue;
+      if (least_budget_ns(state, s) > mine_ns) continue;
+      sum_ns += other.cost_per_batch_ns + other.cost_per_pkt_ns * other.trigger_pkts;
+    }
+    return sum_ns;
+  }
+
+  // A packet released at this age still has the time that its service takes; before the release one
+  // run may have to end, and what is due with it may go first.
   [[nodiscard]] uint64_t age_limit_ns(const Snapshot& snapshot, const PeriodState& state,
                                       uint32_t segment) const override {
     if (!options_.has_age_limits) return exec::kStrandingAge;
@@ -63,6 +91,7 @@ class Full final : public Baseline {
       least_ns = std::min(least_ns, task_budget_ns(topology(), state, f) -
                                         service_behind_ns(model, snapshot, f, head) - run_ns);
     }
+    least_ns -= expiring_together_ns(state, segment);
     if (least_ns >= static_cast<double>(settings().stranding_limit_ns)) return exec::kStrandingAge;
     return static_cast<uint64_t>(std::max(1.0, least_ns));
   }

@@ -19,6 +19,8 @@ constexpr double kReserveDecay = 0.95;   // a period
 constexpr uint32_t kFirstRounds = 3;     // of triggers and arrivals that follow from them
 constexpr uint32_t kLaterRounds = 2;     // the next period goes on
 constexpr double kKeepWithin = 0.01;     // of the best load: what is in force stays
+constexpr double kOutsideFactor = 2;     // measured over modelled delay: more is waiting outside
+constexpr double kIdleLoad = 0.85;       // without buffers: above, they are worth having
 constexpr double kLimitLower = 0.01;     // relative change of an age limit that is worth a change
 constexpr double kLimitHigher = 0.05;
 }  // namespace
@@ -36,6 +38,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       slo_ns_(model.flows.size(), 0),
       bound_ns_(model.flows.size(), 0),
       is_left_out_(model.flows.size(), false),
+      is_backlogged_(model.flows.size(), false),
       flows_(model.flows.size()),
       heads_(view_.segments().size()) {
   solver_.prepare(view_.program());
@@ -58,7 +61,13 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     bound_ns_[f] = 0;
     const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
     flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
+    is_backlogged_[f] = is_waiting_outside(f);
     if (slo_ns == 0) continue;
+    if (is_backlogged_[f]) {
+      bound_ns_[f] = slo_ns;
+      program.flows[f].budget_ns -= flow.bias_ns;
+      continue;
+    }
     reserve(period, f);
     uint64_t full = 0;
     uint64_t all = 0;
@@ -78,6 +87,21 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     }
     program.flows[f].budget_ns -= flow.bias_ns;
   }
+}
+
+// More came than could be served: packets are late before they are polled. Releasing them at once
+// would only make batches small, and the backlog grow; nothing is learnt of the model from their
+// delays.
+bool Optimal::is_waiting_outside(uint32_t f) const {
+  const Program& program = view_.program();
+  const ProgramFlow& row = program.flows[f];
+  bool is_saturated = false;
+  for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
+    is_saturated |= program.tasks[program.flow_tasks[i]].is_saturated;
+  }
+  const double measured_ns = flows_[f].measured_ns;
+  return is_saturated && flows_[f].slo_ns > 0 && measured_ns > flows_[f].slo_ns &&
+         measured_ns > kOutsideFactor * model_now_.delay_ns[f];
 }
 
 // Packets that were late all the same, more than a part of those that may be: limits come earlier
@@ -179,8 +203,31 @@ void Optimal::keep_what_fits() {
   std::swap(model_chosen_, model_now_);
 }
 
+// An idle core that fires its buffers at once collects nothing in them: what is held costs more
+// than it saves, as long as the load fits without.
+void Optimal::bypass_where_idle() {
+  if (!settings_.releases_when_idle) return;
+  const Program& program = view_.program();
+  as_real_.assign(chosen_.size(), 0);
+  evaluate(program, as_real_, model_now_);
+  bool any = false;
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    const uint32_t t = program.modules[h].task;
+    const double load = model_now_.task_pkt_ns[t] * program.tasks[t].rate_pkts_per_ns;
+    if (program.tasks[t].is_saturated || load > kIdleLoad || chosen_[h] == 0) continue;
+    chosen_[h] = 0;
+    any = true;
+  }
+  if (!any) return;
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(program, as_real_, model_chosen_);
+}
+
 void Optimal::limit_ages() {
-  age_limits(view_, model_chosen_, bound_ns_, is_left_out_, chosen_, limits_ns_);
+  // What cannot be kept now bounds nothing.
+  unbounded_ = is_left_out_;
+  for (size_t f = 0; f < unbounded_.size(); ++f) unbounded_[f] = unbounded_[f] || is_backlogged_[f];
+  age_limits(view_, model_chosen_, bound_ns_, unbounded_, chosen_, limits_ns_);
 }
 
 void Optimal::change(const Snapshot& snapshot, Decision& decision) {
@@ -231,6 +278,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
   cap_unreached(snapshot);
   solve();
   keep_what_fits();
+  bypass_where_idle();
   limit_ages();
   judge(snapshot, decision);
   change(snapshot, decision);

@@ -57,6 +57,8 @@ class Optimal final : public Controller {
   void cap_unreached(const Snapshot& snapshot);
   void solve();
   void keep_what_fits();
+  [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
+  void bypass_where_idle();
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
   void remember(const Snapshot& snapshot, const Decision& decision);
@@ -86,6 +88,8 @@ class Optimal final : public Controller {
   Evaluation model_now_;  // at the triggers in force during the period
   Evaluation model_chosen_;
   std::vector<bool> is_left_out_;
+  std::vector<bool> is_backlogged_;  // flows: late before they were polled
+  std::vector<bool> unbounded_;      // flows that set no age limits
   std::vector<FlowMemory> flows_;
   std::vector<HeadMemory> heads_;
   bool has_decided_ = false;

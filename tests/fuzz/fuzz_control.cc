@@ -6,12 +6,12 @@
 
 #include <memory>
 
-#include "spec/config_json.h"
 #include "app/environment_build.h"
 #include "app/json_value.h"
 #include "app/memory_plan.h"
 #include "app/requests.h"
 #include "fuzz.h"
+#include "spec/config_json.h"
 
 namespace batchplane::fuzz {
 namespace {

@@ -2,11 +2,11 @@
 // fuzz_pipeline.cc - text as a pipeline file: it is refused with a reason, or means what it says.
 #include <string_view>
 
-#include "spec/config_json.h"
 #include "app/json_value.h"
 #include "app/messages.h"
 #include "app/runtime.h"
 #include "fuzz.h"
+#include "spec/config_json.h"
 
 namespace batchplane::fuzz {
 namespace {
@@ -33,12 +33,10 @@ int fuzz_pipeline(const uint8_t* data, size_t size) {
   // What was read is written and read again as the same.
   const Value written = spec_to_value(spec);
   std::vector<ConfigError> again;
-  const PipelineSpec copy =
-      spec_from_value(app::parse_json(app::to_json(written), "fuzz"), again);
+  const PipelineSpec copy = spec_from_value(app::parse_json(app::to_json(written), "fuzz"), again);
   require_message(again, copy);
   require(again.empty(), "what was written cannot be read");
-  require(app::to_json(spec_to_value(copy)) == app::to_json(written),
-          "written and read differ");
+  require(app::to_json(spec_to_value(copy)) == app::to_json(written), "written and read differ");
   (void)app::check_pipeline(spec, nullptr, nullptr, errors);
   require_message(errors, spec);
   tally.accepted += errors.empty() ? 1 : 0;

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <memory>
 
-#include "spec/config_json.h"
 #include "app/json_value.h"
 #include "core/engine.h"
 #include "frames.h"
+#include "spec/config_json.h"
 
 namespace batchplane::fuzz {
 namespace {

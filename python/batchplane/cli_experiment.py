@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""cli_experiment.py - the words of `batchplane experiment`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .consoles import errors, out
+
+EPILOG = (
+    "Finished runs are kept in the output folder and used again as long as nothing that they "
+    "depend on changes; docs/fidelity.md tells what the results mean."
+)
+
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="list, all, or experiments")]
+IsMeasured = Annotated[
+    bool, typer.Option("--measured/--simulated", help="on a daemon, or in virtual time")
+]
+IsQuick = Annotated[bool, typer.Option("--quick", help="short periods: minutes, not an hour")]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="for data and figures")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="processes (default: one a core)")
+]
+CostsOf = Annotated[
+    str,
+    typer.Option(
+        "--costs", metavar="FILE|prior|paper", help="of modules; paper: what the papers publish"
+    ),
+]
+Write = Annotated[
+    Path | None, typer.Option("--write", metavar="FILE.md", help="put the verdicts there")
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
+
+
+def experiment_command(
+    names: Names,
+    is_measured: IsMeasured = False,
+    is_quick: IsQuick = False,
+    folder: Out = Path("out/experiments"),
+    jobs: Jobs = None,
+    costs: CostsOf = "prior",
+    write: Write = None,
+    as_json: Json = False,
+) -> None:
+    """Make the papers' tables and figures again, with a verdict on each of their claims."""
+    # Loaded here: other commands do without numpy.
+    from .experiments.command import ExperimentOptions, list_experiments, run_experiments
+
+    if names == ["list"]:
+        list_experiments(as_json, out())
+        return
+    options = ExperimentOptions(folder, costs, is_quick, is_measured, jobs, write, as_json)
+    raise typer.Exit(run_experiments(names, options, out(), errors()))

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""case.py - one simulated run of an experiment, and a hash of all that decides its outcome."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..native import extension_path
+from ..problems import RunFailed
+from ..scenario import parse_scenario
+from ..scenario_events import Action, pipeline_names, resolve_scenario
+from ..settings import parse_settings
+from ..sim_edits import edits_of_sets
+from ..sim_prepare import Inputs, prepare
+
+# A change in one of these may change results that were kept.
+_RESULT_CODE = (
+    "simulation.py",
+    "sim_result.py",
+    "sim_edits.py",
+    "sim_cases.py",
+    "experiments/case.py",
+    "experiments/measure.py",
+)
+# No buffer has an age limit of its own, and none strands within an experiment: the papers' rule.
+NO_LIMIT = "1000s"
+_NO_LIMIT_NS = 1_000_000_000_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pipeline under a controller for so many periods; times are virtual."""
+
+    key: str  # in words, of its experiment: "gateway_16/full/seed 1"
+    pipeline: str  # a name in pipelines/, or a canonical pipeline as JSON
+    controller: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the controller
+    sets: tuple[str, ...] = ()  # before the first packet, as for `batchplane set`
+    events: str = ""  # a scenario
+    costs: str = "prior"
+    period_ns: int = 10_000_000
+    warmup_periods: int = 0
+    periods: int = 30
+    seed: int = 1
+    watched_module: str = ""  # its trigger, period by period
+    watched_flow: str = ""  # its delay and SLO, period by period
+
+    @property
+    def duration_ns(self) -> int:
+        """Warm-up and measured periods."""
+        return self.period_ns * (self.warmup_periods + self.periods)
+
+
+@lru_cache(maxsize=64)
+def _prepared(pipeline: str, params: str, costs: str) -> Inputs:
+    overrides = {key: _word(value) for key, value in json.loads(params).items()}
+    given = json.loads(pipeline) if pipeline.startswith("{") else pipeline
+    inputs = prepare(given, costs=costs, overrides=overrides)
+    engine = {**inputs.spec.get("engine", {}), "stranding_limit_ns": _NO_LIMIT_NS}
+    return replace(inputs, spec={**inputs.spec, "engine": engine})
+
+
+def inputs_of(case: Case) -> Inputs:
+    """What the simulator needs for the case. Raises BadInput."""
+    params = json.dumps(dict(case.params), sort_keys=True)
+    inputs = _prepared(case.pipeline, params, case.costs)
+    pipeline = inputs.document.pipeline
+    actions: tuple[Action, ...] = ()
+    if case.events:
+        scenario = parse_scenario(case.events, f"events of {case.key}")
+        actions = tuple(resolve_scenario(scenario, pipeline))
+    edits = tuple(edits_of_sets(parse_settings(list(case.sets), pipeline_names(pipeline))))
+    return replace(inputs, actions=actions, edits=edits)
+
+
+def digest(case: Case, inputs: Inputs) -> str:
+    """Of all that decides the result: the case, its pipeline with costs, and the simulator."""
+    what = {
+        "case": asdict(case),
+        "spec": inputs.spec,
+        "simulator": _simulator(),
+    }
+    text = json.dumps(what, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+@lru_cache(maxsize=1)
+def _simulator() -> str:
+    """Of the code that turns inputs into results, in C++ and in Python."""
+    extension = extension_path()
+    if extension is None:
+        raise RunFailed("the simulator is not built", "tools/build.sh run native")
+    package = Path(__file__).resolve().parents[1]
+    made = hashlib.sha256(extension.read_bytes())
+    for name in _RESULT_CODE:
+        made.update((package / name).read_bytes())
+    return made.hexdigest()
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""store.py - runs cases over processes with one bar, and keeps each result at once."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..problems import BatchplaneError, RunFailed
+from ..sim_cases import available_cores
+from ..sim_prepare import Inputs
+from .case import Case, digest, inputs_of
+from .measure import run_case
+
+Json = dict[str, Any]
+
+
+class Store:
+    """Results by the hash of what made them, one JSON file each."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.reused = 0
+        self.made = 0
+
+    def path(self, key: str) -> Path:
+        """The file of a hash."""
+        return self.folder / f"{key}.json"
+
+    def find(self, key: str) -> Json | None:
+        """The kept result; a file that was not written to its end counts as none."""
+        try:
+            kept = json.loads(self.path(key).read_text(encoding="utf-8"))
+            result: Json = kept["result"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return result
+
+    def keep(self, key: str, case: Case, result: Json) -> None:
+        """Writes beside and renames, so that a file is there whole or not at all."""
+        path = self.path(key)
+        beside = path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            text = json.dumps({"case": asdict(case), "result": result}, indent=1, default=str)
+            beside.write_text(text + "\n", encoding="utf-8")
+            beside.replace(path)
+        except OSError as error:
+            raise RunFailed(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def make_bar(errors: Console) -> Progress:
+    """The one bar of all experiments of a command."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=errors,
+        transient=True,
+        disable=not errors.is_terminal,
+    )
+
+
+class Runner:
+    """Runs lists of cases; those that were run before cost nothing."""
+
+    def __init__(self, store: Store, jobs: int | None, bar: Progress):
+        self.store = store
+        self._jobs = jobs or available_cores()
+        self._bar = bar
+        self._task = bar.add_task("experiments", total=0)
+        self._total = 0
+
+    def describe(self, text: str) -> None:
+        """What the bar says in front."""
+        self._bar.update(self._task, description=text)
+
+    def run(self, cases: Sequence[Case]) -> dict[str, Json]:
+        """The results by the cases' keys, in their order."""
+        self._total += len(cases)
+        self._bar.update(self._task, total=self._total)
+        results: dict[str, Json] = {}
+        missing: list[tuple[str, Case, Inputs]] = []
+        for case in cases:
+            inputs = inputs_of(case)
+            key = digest(case, inputs)
+            found = self.store.find(key)
+            if found is None:
+                missing.append((key, case, inputs))
+            else:
+                results[case.key] = found
+                self.store.reused += 1
+                self._bar.advance(self._task)
+        for key, case, result in self._made(missing):
+            self.store.keep(key, case, result)
+            self.store.made += 1
+            results[case.key] = result
+            self._bar.advance(self._task)
+        return {case.key: results[case.key] for case in cases}
+
+    def _made(self, missing: list[tuple[str, Case, Inputs]]) -> Any:
+        jobs = min(self._jobs, len(missing))
+        if jobs > 1:
+            yield from _run_parallel(missing, jobs)
+            return
+        for key, case, inputs in missing:
+            yield key, case, run_case(inputs, case)
+
+
+def _enter() -> None:
+    # Ctrl-C reaches the whole group of processes; the parent decides what becomes of its children.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run_one(inputs: Inputs, case: Case) -> Json | list[str]:
+    """The result, or the lines of what went wrong: exceptions may not survive the way back."""
+    try:
+        return run_case(inputs, case)
+    except BatchplaneError as error:
+        return error.lines()
+
+
+def _run_parallel(missing: list[tuple[str, Case, Inputs]], jobs: int) -> Any:
+    # Not fork: threads of the progress bar and of libraries would be copied while they hold locks.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_enter) as pool:
+        try:
+            futures: dict[Future[Json | list[str]], tuple[str, Case]] = {
+                pool.submit(_run_one, inputs, case): (key, case) for key, case, inputs in missing
+            }
+            waiting = set(futures)
+            while waiting:
+                # Woken now and then, so that Ctrl-C is seen.
+                finished, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    key, case = futures[future]
+                    result = future.result()
+                    if isinstance(result, list):
+                        raise RunFailed(f"{case.key}: {'; '.join(result)}")
+                    yield key, case, result
+        except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                child.terminate()
+            if isinstance(error, BrokenProcessPool):
+                raise RunFailed(
+                    "a process of the simulation ended", "perhaps for lack of memory: try --jobs 1"
+                ) from error
+            raise

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""table2.py - static pipelines at full load under every controller: table 2 and figure 7.
+
+First `max` runs without an SLO; 80 % of its p95 delay, averaged over periods and flows, is the SLO
+of all the runs that count.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..units import short_duration, short_rate
+from .case import NO_LIMIT, Case
+from .experiment import Experiment, Outcome, Results, Row, Setup, shown
+from .table2_claims import claims
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CONTROLLERS = ("null", "max", "onoff", "full", "optimal")
+CAREFUL = ("full", "optimal")  # run again with delta = 0.2
+CAREFUL_TOLERANCE = 0.2
+SLO_SHARE = 0.8
+SEEDS = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Config:
+    """One pipeline at one size; an SLO of its own where the papers give one."""
+
+    label: str
+    pipeline: str
+    params: tuple[tuple[str, Any], ...]
+    slo_flow: str = "flow_*"
+    slo_ns: int | None = None
+
+
+def _config(label: str, pipeline: str, **params: Any) -> Config:
+    return Config(label, pipeline, tuple(params.items()))
+
+
+CONFIGS = (
+    *(_config(f"L2L3({n})", "l2l3", nexthops=n) for n in (1, 4, 8, 16)),
+    *(_config(f"GW({n})", "gateway", nexthops=n) for n in (1, 8, 16, 64)),
+    *(
+        _config(f"VRF({m},{n})", "vrf", vrfs=m, nexthops=n, acl_last=1)
+        for m, n in ((1, 1), (2, 4), (16, 4), (12, 8))
+    ),
+    Config("RC(16)", "robot_control", (("n", 16),), "robot", 35_000),
+)
+
+
+def stage_case(config: Config, setup: Setup, controller: str, seed: int, **more: Any) -> Case:
+    """A run of a configuration; warm-up and periods as in the papers, or short ones."""
+    warmup, periods, period_ns = (20, 30, 10_000_000) if setup.is_quick else (100, 100, 100_000_000)
+    params = {**dict(config.params), "saturate": True, "age_limit": NO_LIMIT}
+    sets = ("idle=hold", *more.pop("sets", ()))
+    name = more.pop("name", controller)
+    return Case(
+        f"{config.label}/{name}/{seed}",
+        config.pipeline,
+        controller,
+        params,
+        sets=sets,
+        costs=setup.costs,
+        period_ns=period_ns,
+        warmup_periods=warmup,
+        periods=periods,
+        seed=seed,
+        **more,
+    )
+
+
+def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
+    """Calibration, then all controllers."""
+    first = [
+        stage_case(config, setup, "max", seed, name="calibration")
+        for config in CONFIGS
+        if config.slo_ns is None
+        for seed in SEEDS
+    ]
+    calibrated = yield first
+    slo_ns = {config.label: slo_of(config, calibrated) for config in CONFIGS}
+    cases = []
+    for config in CONFIGS:
+        sets = (f"{config.slo_flow}.slo={slo_ns[config.label]}ns",)
+        for seed in SEEDS:
+            cases += [stage_case(config, setup, c, seed, sets=sets) for c in CONTROLLERS]
+            settings = {"tolerance": CAREFUL_TOLERANCE}
+            cases += [
+                stage_case(config, setup, c, seed, sets=sets, settings=settings, name=careful(c))
+                for c in CAREFUL
+            ]
+    results = yield cases
+    rows = [
+        row
+        for config in CONFIGS
+        for name in (*CONTROLLERS, *map(careful, CAREFUL))
+        for row in [mean_row(config, name, slo_ns[config.label], results)]
+    ]
+    return Outcome(rows, COLUMNS, claims(rows), lambda: draw(rows, setup))
+
+
+def careful(controller: str) -> str:
+    """What a controller with delta = 0.2 is called here."""
+    return f"{controller}, delta 0.2"
+
+
+def slo_of(config: Config, calibrated: Results) -> int:
+    """80 % of the p95 delay under `max`, mean of periods, flows and runs."""
+    if config.slo_ns is not None:
+        return config.slo_ns
+    delays = [
+        calibrated[f"{config.label}/calibration/{seed}"]["delay_mean_of_periods_ns"]
+        for seed in SEEDS
+    ]
+    return round(SLO_SHARE * statistics.fmean(delays))
+
+
+def mean_row(config: Config, controller: str, slo_ns: int, results: Results) -> Row:
+    """Means over the seeds."""
+    runs = [results[f"{config.label}/{controller}/{seed}"] for seed in SEEDS]
+
+    def mean(key: str) -> float | None:
+        # A pipeline without a buffer has no batches of interest.
+        found = [run[key] for run in runs if run[key] is not None]
+        return statistics.fmean(found) if found else None
+
+    return {
+        "pipeline": config.label,
+        "controller": controller,
+        "modules": runs[0]["modules"],
+        "slo_ns": slo_ns,
+        "batch_mean_pkts": mean("batch_mean_pkts"),
+        "rate_pps": mean("rate_pps"),
+        "violated_ratio": mean("violated_ratio"),
+        "excess_mean_ratio": mean("excess_mean_ratio"),
+        "excess_max_ratio": max(run["excess_max_ratio"] for run in runs),
+        "runs": len(runs),
+    }
+
+
+def draw(rows: list[Row], setup: Setup) -> Figure:
+    """The bars of figure 7."""
+    from .table2_figure import draw_bars
+
+    return draw_bars(rows, setup)
+
+
+COLUMNS = (
+    ("pipeline", "<pipeline", shown),
+    ("modules", "modules", shown),
+    ("slo_ns", "SLO", short_duration),
+    ("controller", "<controller", shown),
+    ("batch_mean_pkts", "batch", lambda value: "-" if value is None else f"{value:.1f}"),
+    ("rate_pps", "rate", short_rate),
+    ("violated_ratio", "violated periods", lambda value: f"{value:.1%}"),
+    ("excess_mean_ratio", "excess", lambda value: f"{value:.1%}"),
+)
+
+EXPERIMENT = Experiment(
+    "table2",
+    "static pipelines at full load under every controller (table 2, figure 7)",
+    plan,
+    "fig7",
+    CONTROLLERS,
+    "VRF as in the papers' scripts (ACL last, no NAT); no MGW and no CAIDA trace; RC(16) at the "
+    "scripts' 35 us.",
+)

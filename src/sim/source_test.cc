@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// source_test.cc - generator and ring: schedules, what waits, what is refused, traces, edits.
+#include "sim/source.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace batchplane::sim {
+namespace {
+
+struct Rig {
+  explicit Rig(SourceSpec spec) : source(std::move(spec), 0, pool, recorder) {}
+
+  // Schedules begin when the ring is first looked at.
+  void start() { (void)poll(0, 0); }
+  // Entry times of what a poll at now_ns takes out.
+  std::vector<uint64_t> poll(uint64_t now_ns, uint32_t most = 256) {
+    Packet* pkts[256];
+    const uint32_t n = source.poll(pkts, most, now_ns);
+    std::vector<uint64_t> entries;
+    for (uint32_t i = 0; i < n; ++i) {
+      entries.push_back(pkts[i]->entry_ns);
+      flows.push_back(pkts[i]->flow);
+      pool.put(pkts[i]);
+    }
+    return entries;
+  }
+  uint64_t refused(uint32_t flow = 0) { return source.counts()[flow].refused_pkts; }
+  uint64_t sent(uint32_t flow = 0) { return source.counts()[flow].sent_pkts; }
+
+  PacketPool pool;
+  Recorder recorder;
+  Source source;
+  std::vector<uint32_t> flows;
+};
+
+SourceSpec every_microsecond() {
+  SourceSpec spec;
+  spec.name = "load";
+  spec.flows = {{"a", 1, 0, 64}};
+  spec.rate_pps = 1e6;
+  spec.ring_pkts = 4;
+  return spec;
+}
+
+using Times = std::vector<uint64_t>;
+
+TEST(Source, PacketsAreThereWhenTheyAreDue) {
+  Rig rig(every_microsecond());
+  EXPECT_EQ(rig.poll(0), Times({0}));
+  EXPECT_EQ(rig.poll(999), Times());
+  EXPECT_EQ(rig.source.next_ns(), 1000U);
+  EXPECT_EQ(rig.poll(2500), Times({1000, 2000}));
+}
+
+// Delay counts from when a packet was due: waiting for room hides nothing.
+TEST(Source, WhatWaitsForRoomKeepsItsDueTime) {
+  Rig rig(every_microsecond());
+  rig.start();
+  EXPECT_EQ(rig.poll(7'500), Times({0, 1000, 2000, 3000}));
+  EXPECT_EQ(rig.source.held_pkts(), 4U);  // four more came into the room
+  EXPECT_EQ(rig.poll(7'600), Times({4000, 5000, 6000, 7000}));
+  EXPECT_EQ(rig.refused(), 0U);
+}
+
+TEST(Source, WhatFindsNoRoomIsRefusedWhenSaidSo) {
+  SourceSpec spec = every_microsecond();
+  spec.drops_when_full = true;
+  Rig rig(spec);
+  rig.start();
+  EXPECT_EQ(rig.poll(7'500), Times({0, 1000, 2000, 3000}));
+  EXPECT_EQ(rig.refused(), 4U);
+  EXPECT_EQ(rig.poll(8'000), Times({8000}));
+  EXPECT_EQ(rig.sent(), 5U);
+}
+
+TEST(Source, WhatIsTooLateIsRefused) {
+  SourceSpec spec = every_microsecond();
+  spec.max_late_ns = 3'000;
+  Rig rig(spec);
+  rig.start();
+  (void)rig.poll(9'500);  // room comes now: 4000, 5000, 6000 are too late, 7000 .. 9000 go in
+  EXPECT_EQ(rig.refused(), 3U);
+  EXPECT_EQ(rig.poll(9'600), Times({7000, 8000, 9000}));
+}
+
+TEST(Source, BurstsAreOfOneFlowAndOneTime) {
+  SourceSpec spec = every_microsecond();
+  spec.flows = {{"a", 1, 0, 64}, {"b", 1, 0, 64}};
+  spec.burst_pkts = 3;
+  spec.ring_pkts = 64;
+  Rig rig(spec);
+  rig.start();
+  EXPECT_EQ(rig.poll(6'500), Times({0, 0, 0, 3000, 3000, 3000, 6000, 6000, 6000}));
+  EXPECT_EQ(rig.flows, std::vector<uint32_t>({0, 0, 0, 1, 1, 1, 0, 0, 0}));
+}
+
+TEST(Source, ASaturatingOneFillsTheRingAsRoomComes) {
+  SourceSpec spec = every_microsecond();
+  spec.is_saturating = true;
+  spec.pkt_ns = 10;
+  Rig rig(spec);
+  EXPECT_EQ(rig.poll(1'000), Times({0, 10, 20, 30}));
+  // The generator saw the room at 1000 and takes 10 ns a packet.
+  EXPECT_EQ(rig.poll(1'015), Times({1000, 1010}));
+}
+
+TEST(Source, FlowsWithARateOfTheirOwnKeepIt) {
+  SourceSpec spec = every_microsecond();
+  spec.ring_pkts = 1 << 14;
+  spec.flows = {{"a", 1, 0, 64}, {"b", 1, 250'000, 64}, {"c", 3, 0, 64}, {"d", 1, 500'000, 64}};
+  Rig rig(spec);
+  for (uint64_t t = 0; t < 4'000'000; t += 100'000) (void)rig.poll(t), (void)rig.poll(t);
+  while (!rig.poll(3'999'999).empty()) {
+  }
+  EXPECT_EQ(rig.sent(0), 1000U);  // a and c share 1 Mpps, one to three
+  EXPECT_EQ(rig.sent(1), 1000U);
+  EXPECT_EQ(rig.sent(2), 3000U);
+  EXPECT_EQ(rig.sent(3), 2000U);
+  rig.source.set_flow_rate("b", 1'000'000, 4'000'000);
+  for (uint64_t t = 4'000'000; t < 5'000'000; t += 50'000) (void)rig.poll(t);
+  while (!rig.poll(4'999'999).empty()) {
+  }
+  EXPECT_NEAR(static_cast<double>(rig.sent(1)), 2000, 4);
+  try {
+    rig.source.set_flow_rate("a", 1, 0);
+    FAIL() << "a has no rate of its own";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.where(), "generators.load");
+    EXPECT_NE(error.fix(), "");
+  }
+}
+
+TEST(Source, ATraceIsPlayedAsItIs) {
+  SourceSpec spec = every_microsecond();
+  spec.flows = {{"a", 1, 0, 64}, {"b", 1, 0, 64}};
+  spec.trace = {{5, 5, 1'700}, {1, 0, 1}, {100, 200, 300}};
+  Rig rig(spec);
+  rig.start();
+  EXPECT_EQ(rig.poll(10), Times({5, 5}));
+  EXPECT_EQ(rig.source.next_ns(), 1'700U);
+  EXPECT_EQ(rig.poll(2'000), Times({1'700}));
+  EXPECT_EQ(rig.flows, std::vector<uint32_t>({1, 0, 1}));
+  EXPECT_EQ(rig.source.counts()[1].sent_bytes, 400U);
+  EXPECT_EQ(rig.source.next_ns(), exec::kNeverNs);
+}
+
+TEST(Source, SwitchedOffNothingComesAndOnItBeginsAnew) {
+  Rig rig(every_microsecond());
+  rig.start();
+  EXPECT_EQ(rig.poll(1'500).size(), 2U);
+  rig.source.set_on(false, 2'500);
+  EXPECT_EQ(rig.poll(50'000), Times({2000}));  // was due before
+  EXPECT_EQ(rig.source.next_ns(), exec::kNeverNs);
+  rig.source.set_on(true, 60'000);
+  EXPECT_EQ(rig.poll(60'000), Times({60'000}));
+  EXPECT_EQ(rig.poll(61'000), Times({61'000}));
+}
+
+TEST(Source, AHigherRateTakesEffectAtOnce) {
+  SourceSpec spec = every_microsecond();
+  spec.rate_pps = 10;
+  Rig rig(spec);
+  EXPECT_EQ(rig.poll(0).size(), 1U);
+  rig.source.set_rate(1e6, 5'000);
+  EXPECT_EQ(rig.poll(7'000), Times({5'000, 6'000, 7'000}));
+  rig.source.set_rate(0, 7'000);
+  EXPECT_EQ(rig.poll(1'000'000), Times());
+}
+
+TEST(Source, AsManyAsItIsLimitedTo) {
+  SourceSpec spec = every_microsecond();
+  spec.limit_pkts = 3;
+  Rig rig(spec);
+  rig.start();
+  EXPECT_EQ(rig.poll(100'000), Times({0, 1000, 2000}));
+  EXPECT_EQ(rig.poll(200'000), Times());
+  EXPECT_EQ(rig.source.next_ns(), exec::kNeverNs);
+}
+
+TEST(Source, WeightsThatMakeNoSenseAreRefused) {
+  Rig rig(every_microsecond());
+  EXPECT_THROW(rig.source.set_weights({1, 2}), ConfigError);
+  EXPECT_THROW(rig.source.set_weights({0}), ConfigError);
+  EXPECT_THROW(rig.source.set_weights({-1}), ConfigError);
+  EXPECT_NO_THROW(rig.source.set_weights({2}));
+}
+
+}  // namespace
+}  // namespace batchplane::sim
