@@ -52,7 +52,8 @@ Settings = Annotated[
     ),
 ]
 Costs = Annotated[
-    str | None, typer.Option(metavar="FILE|prior|paper", help="of modules; made by `batchplane profile`")
+    str | None,
+    typer.Option(metavar="FILE|prior|paper", help="of modules; made by `batchplane profile`"),
 ]
 Traffic = Annotated[
     Path | None, typer.Option(metavar="FILE", help="in place of the generators' own")

@@ -48,6 +48,9 @@ def test_reasons_name_a_few_and_no_worst_of_equals() -> None:
     assert at_least("c", values, 1.0, times).reason == (
         "8 of 8 are below 1.00x: p0, p1, p2, p3 and 4 more; p0 has the least with 0.00x."
     )
+    assert at_most("c", dict.fromkeys(values, 2.0), 1.0, times).reason == (
+        "8 of 8 are above 1.00x: p0, p1, p2, p3 and 4 more; p0 has the most with 2.00x."
+    )
     assert at_least("c", values, 0.0, times).reason == "All 8 have 0.00x."
     assert at_least("c", {"a": 1.0, "b": 2.0}, 1.0, times).reason == "a has the least with 1.00x."
 

@@ -153,5 +153,7 @@ def draw_series(
         low.set_yscale("log")
     for axis in (top, middle, low):
         axis.grid(True, color="#dddddd", linewidth=0.6)
-        axis.legend(fontsize=8, loc="upper right", ncols=len(series_by) + 1)
+    # Beside the panels, where it hides no line.
+    handles, labels = middle.get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels))
     return figure

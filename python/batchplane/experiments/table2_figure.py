@@ -48,7 +48,8 @@ def draw_bars(rows: Sequence[Row], setup: Setup) -> Figure:
         axis.set_title(claim, fontsize=9, loc="right")
         axis.grid(True, axis="y", color="#dddddd", linewidth=0.6)
         axis.set_axisbelow(True)
-    figure.axes[0].legend(ncols=len(controllers), fontsize=8, loc="upper left")
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels))
     return figure
 
 

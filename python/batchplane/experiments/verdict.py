@@ -96,7 +96,7 @@ def at_most(claim: str, values: dict[str, float], most: float, text: Text) -> Ve
     worst = _extreme(values, True)
     found = f"{worst} has the most with {text(values[worst])}"
     if above:
-        many = f"{len(above)} of {len(values)} are above {text(most)}: {_names(above)}"
+        many = f"{len(above)} of {len(values)} are above {text(most)}: {_names(list(above))}"
         reason = f"{many}; {found}."
         return Verdict(claim, paper, span(values, text), DIFFERENT, reason)
     if most > 0 and values[worst] == 0:
