@@ -210,7 +210,11 @@ static void note_ages(Context& ctx, const Traits::Node& node, const exec::Batch<
   ages.releases += 1;
   ages.pkts += batch.size_pkts;
   for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-    ages.worst_ns = std::max(ages.worst_ns, now_ns - batch.pkts[i]->task_entry_ns);
+    // What was too old before it could be polled counts as due when it was.
+    const uint64_t polled_ns = batch.pkts[i]->polled_ns;
+    const uint64_t since_ns = std::max(batch.pkts[i]->task_entry_ns,
+                                       polled_ns - std::min(polled_ns, node.queue->age_limit_ns));
+    ages.worst_ns = std::max(ages.worst_ns, now_ns - std::min(now_ns, since_ns));
   }
 }
 

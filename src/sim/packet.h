@@ -13,6 +13,7 @@ inline constexpr uint32_t kUntraced = ~0U;
 struct Packet {
   uint64_t entry_ns = 0;       // due, or in the ring
   uint64_t task_entry_ns = 0;  // put where the present task polls it: bounds its holding
+  uint64_t polled_ns = 0;      // taken out of its ring by the present task
   uint32_t flow = 0;           // traffic flow, over all generators
   uint32_t size_bytes = 0;     // on the wire
   uint32_t trace_id = kUntraced;

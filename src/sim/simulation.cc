@@ -35,6 +35,7 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   }
   ctx.clock.ticks += ctx.loop.poll + ctx.loop.poll_pkt * n + input.module->batch_ticks +
                      input.module->pkt_ticks * n;
+  for (uint32_t p = 0; p < n; ++p) pkts[p]->polled_ns = ctx.now_ns;
   uint64_t bound_ns = 0;
   if (executor->has_buffers()) {
     bound_ns = pkts[0]->task_entry_ns;

@@ -194,6 +194,7 @@ TEST(Modules, NoKindAllocatesOnTheDataPath) {
   for (const fuzz::ModuleCase& one : kPollCases) check(one);
   std::filesystem::remove(tap_path());
   for (const ModuleInfo* info : all_module_kinds()) {
+    if (info->kind.starts_with("stand_in_")) continue;  // of another test in this program
     EXPECT_TRUE(covered.contains(info->kind))
         << "module kind '" << info->kind << "' has no case in fuzz/module_cases.h";
   }
