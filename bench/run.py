@@ -45,6 +45,7 @@ BENCHMARKS = [
     Benchmark("statistics", "reading all statistics 100 times a second", 5, 65),
     Benchmark("tables", "route changes under load", 3, 15),
     Benchmark("simulator", "how fast virtual time runs", 40, 10),
+    Benchmark("controller", "one step of the optimal controller", 40, 10),
     Benchmark("live_replace", "what replacing large tables costs a worker under load", 3, 60),
 ]
 
