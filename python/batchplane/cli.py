@@ -15,6 +15,7 @@ from rich.text import Text
 
 from . import actions, cli_experiment, cli_simulate, printing
 from .actions import RunOptions, ShowOptions, completions
+from .cli_words import PipelineArg
 from .consoles import errors as _errors
 from .consoles import out as _out
 from .control import ControlOptions
@@ -40,14 +41,6 @@ app = typer.Typer(
     epilog="Exit codes: 0 good, 1 failed while running, 2 bad input. --debug shows stack traces.",
 )
 
-PipelineArg = Annotated[
-    str,
-    typer.Argument(
-        metavar="PIPELINE",
-        autocompletion=completions("pipelines"),
-        help="a file, or a name in pipelines/",
-    ),
-]
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="the pipeline's params, such as nexthops=64"),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .actions import completions
+from .cli_words import PipelineArg
 from .consoles import errors, out
 from .settings import parse_arguments
 
@@ -17,14 +17,6 @@ EPILOG = (
     "JSON, see docs/simulator.md; scenarios: docs/scenarios.md."
 )
 
-PipelineArg = Annotated[
-    str,
-    typer.Argument(
-        metavar="PIPELINE",
-        autocompletion=completions("pipelines"),
-        help="a file, or a name in pipelines/",
-    ),
-]
 Params = Annotated[
     list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="the pipeline's params"),

@@ -18,6 +18,8 @@ struct GraphBuild {
   uint32_t n_traffic_flows = 0;
 };
 
+// graph_routes.cc: whether an input module is where the source's packets come in.
+[[nodiscard]] bool is_input_of(const ModuleSpec& module, const SourceSpec& source);
 // graph_routes.cc: the gate that each traffic flow takes at each module; that it takes one wherever
 // it comes, and leaves at last.
 void set_routes(GraphBuild& build);

@@ -124,17 +124,19 @@ uint32_t input_of(const GraphBuild& build, const SourceSpec& source) {
   for (uint32_t i = 0; i < build.graph.modules.size(); ++i) {
     const ModuleSpec& spec = build.spec.pipeline.modules[i];
     if (build.graph.modules[i]->role != Role::kInput) continue;
-    if (source.is_inline
-            ? spec.name == source.name
-            : spec.params.contains("port") && spec.params.at("port") == Value(source.port)) {
-      return i;
-    }
+    if (is_input_of(spec, source)) return i;
   }
   throw ConfigError("no input reads port '" + source.port + "'", "generators." + source.name,
                     "add a module of kind port_in for it");
 }
 
 }  // namespace
+
+bool is_input_of(const ModuleSpec& module, const SourceSpec& source) {
+  if (source.is_inline) return module.name == source.name;
+  const auto port = module.params.find("port");
+  return port != module.params.end() && port->second == Value(source.port);
+}
 
 void set_routes(GraphBuild& build) {
   Graph& graph = build.graph;

@@ -156,11 +156,9 @@ class TaskMaker {
       input.queue = module.queue;
       for (const auto& source : graph_.sources) {
         const ModuleSpec& spec = build_.spec.pipeline.modules[edge.from];
-        const bool is_mine = source->spec().is_inline
-                                 ? source->spec().name == module.name
-                                 : spec.params.contains("port") &&
-                                       spec.params.at("port") == Value(source->spec().port);
-        if (module.role == Role::kInput && is_mine) input.source = source.get();
+        if (module.role == Role::kInput && is_input_of(spec, source->spec())) {
+          input.source = source.get();
+        }
       }
       const auto& states = graph_.paths->states_at(edge.from);
       if (!graph_.paths->is_static(edge.to) && states.size() == 1) {
