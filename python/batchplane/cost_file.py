@@ -10,7 +10,7 @@ from typing import Any
 
 from .problems import Problem
 
-VERSION = 1
+VERSION = 2
 LABELS = ("measured", "prior", "given")
 MOST_NS = 1e9  # a module that takes a second per batch is a mistake
 LOOP_KEYS = (
@@ -25,6 +25,10 @@ LOOP_KEYS = (
     "ring_take_per_batch_ns",
     "ring_take_per_pkt_ns",
     "egress_per_pkt_ns",
+    "far_per_pkt_ns",
+    "generator_look_ns",
+    "generator_per_burst_ns",
+    "generator_per_pkt_ns",
 )
 _AGAIN = "batchplane profile --pipeline PIPELINE --out costs.json"
 

@@ -33,6 +33,10 @@ _LOOP_WORDS = {
     "ring_take_per_batch_ns": "a batch taken from a queue",
     "ring_take_per_pkt_ns": "each packet of it",
     "egress_per_pkt_ns": "the metering of a packet at egress by itself",
+    "far_per_pkt_ns": "each packet that comes from another core, beside all this",
+    "generator_look_ns": "a look of the generator at its schedule",
+    "generator_per_burst_ns": "a burst that it puts into the ring",
+    "generator_per_pkt_ns": "each packet that it makes",
 }
 
 
@@ -71,13 +75,26 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
             loop.add_row(words, f"{document['loop'][key]:.1f}")
         out.print(loop)
     if document.get("check"):
-        measured = document["check"]["measured_ns_per_pkt"]
-        by_law = document["check"]["law_ns_per_pkt"]
-        out.print(
-            f"\nthe pipeline as a whole, buffers bypassed: {measured:.1f} ns a packet measured, "
-            f"{by_law:.1f} by these costs ({by_law / measured:.2f} of it)",
-            soft_wrap=True,
+        _render_check(document["check"], out)
+
+
+def _render_check(check: Mapping[str, Any], out: Console) -> None:
+    out.print(Text("\nthe pipeline as a whole, ns a packet", "bold"))
+    table = plain_table("<packets from", "trigger", "measured", "parts alone", "by these costs")
+    for point in check["points"]:
+        table.add_row(
+            "another core" if point["from_other_core"] else "the same core",
+            str(point["trigger_pkts"]),
+            f"{point['measured_ns_per_pkt']:.1f}",
+            f"{point['alone_ns_per_pkt']:.1f}",
+            f"{point['law_ns_per_pkt']:.1f}",
         )
+    out.print(table)
+    out.print(
+        f"In company a batch costs {check['batch_factor']:.2f} and a packet "
+        f"{check['pkt_factor']:.2f} of what they cost alone: the costs above have that in them.",
+        soft_wrap=True,
+    )
 
 
 def _half_width(interval: Sequence[float]) -> float:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from .scenario import Scenario, load_scenario
 from .scenario_events import Action, pipeline_names, resolve_scenario
 from .settings import parse_settings
 from .sim_edits import edits_of_sets
-from .sim_spec import Machine, build_spec, check_costs, checked_machine, loop_of_profile
+from .sim_spec import Machine, build_spec, check_costs, checked_machine, with_profiled_loop
 from .sim_traffic import Traffic, load_traffic, with_traffic
 from .traces import Trace, read_trace
 from .traffic_state import generator_states
@@ -113,7 +113,7 @@ def prepare(
     for name, trace in traces.items():
         routes[name] = trace_routes(document, name, trace)
     machine = checked_machine(machine or Machine())
-    machine = replace(machine, loop={**known["loop"], **machine.loop})
+    machine = with_profiled_loop(machine, known["loop"])
     columns = {
         name: {
             "time_ns": trace.time_ns.tolist(),
@@ -148,7 +148,7 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
     where = f", {found.cpu}" if found.cpu else ""
     return {
         "modules": {module: cost.as_json() for module, cost in found.modules.items()},
-        "loop": loop_of_profile(found.loop),
+        "loop": found.loop,
         # What nobody asked for by name is no reason to warn: the origin says it.
         "warnings": [] if costs is None else told,
         "origin": origin + where,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ LOOP_KEYS = (
     "split_pkt_ns",
     "hop_pkt_ns",
     "egress_pkt_ns",
+    "far_pkt_ns",
     "clock_read_ns",
 )
 # What a costs file calls them.
@@ -38,7 +39,14 @@ _PROFILED = {
     "buffered_per_pkt_ns": "firing_pkt_ns",
     "ring_take_per_pkt_ns": "hop_pkt_ns",
     "egress_per_pkt_ns": "egress_pkt_ns",
+    "far_per_pkt_ns": "far_pkt_ns",
 }
+_GENERATOR = {
+    "generator_look_ns": "generator_look_ns",
+    "generator_per_burst_ns": "generator_burst_ns",
+    "generator_per_pkt_ns": "generator_ns_per_pkt",
+}
+_DEFAULT_PKT_NS = 25.0
 OVERFLOWS = ("wait", "drop")
 # Times above are no costs of a loop or a packet but mistakes of a unit.
 _MOST_NS = 1e9
@@ -49,7 +57,13 @@ class Machine:
     """The machine that is imitated: what its loop costs, and how badly it behaves."""
 
     loop: dict[str, float] = field(default_factory=dict)  # LOOP_KEYS; missing: 0, empty poll 50
-    generator_ns_per_pkt: float = 25.0  # the generator makes no more than 1 packet in this time
+    # The generator makes no more than 1 packet in this time; None: as profiled, else 25.
+    generator_ns_per_pkt: float | None = None
+    # It looks at its schedule so often, and puts what is due into the ring together; None: as
+    # profiled, else 0, which puts every packet there when it is due.
+    generator_look_ns: float | None = None
+    # What it takes for a burst, beside its packets; None: as profiled, else 0.
+    generator_burst_ns: float | None = None
     overflow: str = "wait"  # a full ring: the generator waits, or its packet is lost
     noise_sigma: float = 0.0  # of a factor on every execution's cost
     stall_rate_per_s: float = 0.0
@@ -59,7 +73,11 @@ class Machine:
         """As the extension takes it."""
         return {
             "loop": dict(self.loop),
-            "generator_ns_per_pkt": self.generator_ns_per_pkt,
+            "generator_ns_per_pkt": _DEFAULT_PKT_NS
+            if self.generator_ns_per_pkt is None
+            else self.generator_ns_per_pkt,
+            "generator_burst_ns": self.generator_burst_ns or 0.0,
+            "generator_look_ns": self.generator_look_ns or 0.0,
             "overflow": self.overflow,
             "noise": {"sigma": self.noise_sigma},
             "stalls": {
@@ -72,6 +90,16 @@ class Machine:
 def loop_of_profile(loop: Mapping[str, float]) -> dict[str, float]:
     """The engine's own costs of a costs file, as the simulator names them."""
     return {mine: loop[theirs] for theirs, mine in _PROFILED.items() if theirs in loop}
+
+
+def with_profiled_loop(machine: Machine, loop: Mapping[str, float]) -> Machine:
+    """The machine, where it says nothing itself as a costs file's `loop` has it."""
+    generator = {
+        mine: loop[theirs]
+        for theirs, mine in _GENERATOR.items()
+        if loop.get(theirs) and getattr(machine, mine) is None
+    }
+    return replace(machine, loop={**loop_of_profile(loop), **machine.loop}, **generator)
 
 
 def load_machine(path: Path) -> Machine:
@@ -111,7 +139,10 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
                 Problem(f"{value!r} is no time in ns", where, f"loop.{key}", "0 to 1e9")
             )
     plain = asdict(machine)
-    for key in ("generator_ns_per_pkt", "noise_sigma", "stall_rate_per_s"):
+    optional = ("generator_ns_per_pkt", "generator_burst_ns", "generator_look_ns")
+    for key in (*optional, "noise_sigma", "stall_rate_per_s"):
+        if key in optional and plain[key] is None:
+            continue
         if not _is_time(plain[key]):
             problems.append(Problem(f"{plain[key]!r} is not 0 or more", where, key, "0 to 1e9"))
     if machine.overflow not in OVERFLOWS:

@@ -20,6 +20,7 @@ namespace {
 constexpr double kMostMsPerModule = 60'000;
 constexpr double kLoopMs = 1'500;
 constexpr double kLeastLoopMs = 100;
+constexpr double kWholeShare = 4;        // the same for the pipeline as a whole
 constexpr double kLoopShare = 5;         // of the time that a module gets
 constexpr uint32_t kProfilePkts = 8192;  // beside what the pipeline needs: packets under test
 constexpr uint64_t kProfileMemoryMb = 64;
@@ -86,7 +87,11 @@ Value loop_value(const profile::LoopCosts& costs) {
               {"buffered_per_pkt_ns", costs.buffered_per_pkt},
               {"ring_take_per_batch_ns", costs.ring_take_per_batch},
               {"ring_take_per_pkt_ns", costs.ring_take_per_pkt},
-              {"egress_per_pkt_ns", costs.egress_per_pkt}};
+              {"egress_per_pkt_ns", costs.egress_per_pkt},
+              {"far_per_pkt_ns", costs.far_per_pkt},
+              {"generator_look_ns", costs.generator_look},
+              {"generator_per_burst_ns", costs.generator_per_burst},
+              {"generator_per_pkt_ns", costs.generator_per_pkt}};
 }
 
 std::string now_text() {
@@ -116,9 +121,46 @@ Value modules_value(const std::vector<profile::ModuleProfile>& profiles, const P
 }
 
 Value check_value(const profile::WholeCheck& check) {
-  return Dict{{"measured_ns_per_pkt", check.measured_ns_per_pkt},
-              {"law_ns_per_pkt", check.law_ns_per_pkt},
-              {"pkts_per_loop", check.pkts_per_loop}};
+  List points;
+  for (const profile::WholePoint& point : check.points) {
+    points.emplace_back(Dict{{"from_other_core", point.is_far},
+                             {"trigger_pkts", point.trigger_pkts},
+                             {"measured_ns_per_pkt", point.measured_ns_per_pkt},
+                             {"alone_ns_per_pkt", point.batch_ns_per_pkt + point.pkt_ns_per_pkt},
+                             {"law_ns_per_pkt", check.at(point)},
+                             {"pkts_per_loop", point.pkts_per_loop}});
+  }
+  return Dict{{"batch_factor", check.batch_factor},
+              {"pkt_factor", check.pkt_factor},
+              {"points", std::move(points)}};
+}
+
+// Costs as they are in the company of the others.
+void apply_check(const profile::WholeCheck& check, std::vector<profile::ModuleProfile>& modules,
+                 profile::LoopCosts& loop) {
+  for (profile::ModuleProfile& p : modules) {
+    const profile::CostLaw alone = p.law;
+    p.law.per_batch_ns *= check.batch_factor;
+    p.law.per_pkt_ns *= check.pkt_factor;
+    for (double* ns : {&p.per_batch_ns.low, &p.per_batch_ns.high}) *ns *= check.batch_factor;
+    for (double* ns : {&p.per_pkt_ns.low, &p.per_pkt_ns.high}) *ns *= check.pkt_factor;
+    for (size_t i = 0; i < p.table_ns.size(); ++i) {
+      const double pkt_ns = std::min(p.table_ns[i], alone.per_pkt_ns * static_cast<double>(i + 1));
+      p.table_ns[i] = check.batch_factor * (p.table_ns[i] - pkt_ns) + check.pkt_factor * pkt_ns;
+    }
+  }
+  for (double* ns :
+       {&loop.poll_per_batch, &loop.scatter_per_branch, &loop.firing, &loop.ring_take_per_batch}) {
+    *ns *= check.batch_factor;
+  }
+  for (double* ns : {&loop.poll_per_pkt, &loop.scatter_per_pkt, &loop.buffered_per_pkt,
+                     &loop.ring_take_per_pkt, &loop.egress_per_pkt}) {
+    *ns *= check.pkt_factor;
+  }
+  loop.far_per_pkt = check.far_per_pkt_ns;
+  loop.generator_look = check.generator.look;
+  loop.generator_per_burst = check.generator.per_burst;
+  loop.generator_per_pkt = check.generator.per_pkt;
 }
 
 struct Measured {
@@ -128,10 +170,11 @@ struct Measured {
 };
 
 // Modules, engine and the whole in turn, so that a slow spell of the machine falls on all alike.
-Measured measure(Graph& graph, PacketPool& pool, const ProfileRequest& request) {
+Measured measure(Graph& graph, PacketPool& pool, const ProfileRequest& request,
+                 int generator_core) {
   profile::Options options = request.options;
   const uint32_t passes = options.passes;
-  profile::WholeMeter whole(graph, pool);
+  profile::WholeMeter whole(graph, pool, generator_core);
   if (whole.has_traffic()) options.stir = [&whole] { whole.stir(); };
   profile::ModuleMeter meter(graph, pool, options);
   std::unique_ptr<profile::LoopMeter> loop;
@@ -144,12 +187,14 @@ Measured measure(Graph& graph, PacketPool& pool, const ProfileRequest& request) 
     meter.pass([&](uint32_t module) { say_progress(pass, module, meter.n_modules(), passes); });
     if (loop == nullptr) continue;
     loop->pass();
-    if (whole.has_traffic()) whole.pass(options.ms_per_module / passes);
+    if (!whole.has_traffic()) continue;
+    whole.pass(kWholeShare * options.ms_per_module / passes);
   }
   Measured measured{.modules = meter.results()};
   if (loop == nullptr) return measured;
   measured.loop = loop->result();
   measured.check = whole.result(measured.modules, *measured.loop);
+  if (measured.check) apply_check(*measured.check, measured.modules, *measured.loop);
   return measured;
 }
 
@@ -207,7 +252,7 @@ Value run_profile(Startup& startup, const std::string& request_path) {
   const int core = spec.workers.front().core;
   pin_this_thread(core);
   [[maybe_unused]] const PacketThread registered;
-  const Measured measured = measure(*graph, *pool, request);
+  const Measured measured = measure(*graph, *pool, request, startup.cores.control_core);
   Dict result{{"version", kProfileVersion},
               {"label", "measured"},
               {"pipeline", spec.name},

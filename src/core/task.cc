@@ -27,13 +27,13 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   input.batches += 1;
   input.pkts += n;
   if (input.entry_state != exec::PathOp::kKeep) {
-    for (uint32_t i = 0; i < n; ++i) pkts[i]->meta().path_state = input.entry_state;
+    for (uint32_t p = 0; p < n; ++p) pkts[p]->meta().path_state = input.entry_state;
   }
   // Bursts arrive in order of entry, but a lower bound must hold for any input.
   uint64_t bound_ns = 0;
   if (executor->has_buffers()) {
     bound_ns = task_entry_ns(*pkts[0]);
-    for (uint32_t i = 1; i < n; ++i) bound_ns = std::min(bound_ns, task_entry_ns(*pkts[i]));
+    for (uint32_t p = 1; p < n; ++p) bound_ns = std::min(bound_ns, task_entry_ns(*pkts[p]));
   }
   if (ctx.tracer != nullptr && !input.is_queue) [[unlikely]]
     ctx.tracer->tag(pkts, n, ctx.now_ns);

@@ -13,6 +13,9 @@
 
 namespace batchplane::exec {
 
+// A generator puts at most so many into its ring in one go.
+inline constexpr uint32_t kGeneratorBurstPkts = 32;
+
 enum class ArrivalKind : uint8_t { kConstant, kPoisson, kOnOff };
 
 struct ArrivalSpec {

@@ -2,47 +2,50 @@
 #include "profile/whole.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 #include "base/clock.h"
 #include "profile/module_rig.h"
+#include "profile/whole_counts.h"
 
 namespace batchplane::profile {
 namespace {
 
-constexpr double kQuiet = 0.1;
+constexpr double kCalm = 0.98;  // of the rounds: in the others the machine was busy elsewhere
+constexpr double kPaces[] = {1e6, 4e6, 12e6};  // pps
 constexpr uint32_t kLeastRounds = 20;
 constexpr uint32_t kMostRounds = 2000;
 constexpr uint32_t kLoopsPerRound = 2;
 constexpr uint32_t kMostFeeds = 64;
+constexpr uint64_t kMostStartNs = 50'000'000;  // for a thread to start, or a core to be had
+constexpr uint64_t kNoAgeNs = 1ULL << 60;
+constexpr uint32_t kSettlingLoops = 64;  // until buffers and rings are as full as they stay
 
-using Profiles = std::map<std::string, const ModuleProfile*>;
-
-// Between two sizes of the table in proportion.
-double time_at(const ModuleProfile& profile, double pkts) {
-  const auto below = static_cast<size_t>(std::floor(pkts));
-  if (below < 1 || below >= profile.table_ns.size()) {
-    return pkts >= 1 && !profile.table_ns.empty() && below == profile.table_ns.size()
-               ? profile.table_ns.back()
-               : profile.law.at(pkts);
-  }
-  const double share = pkts - static_cast<double>(below);
-  return profile.table_ns[below - 1] * (1 - share) + profile.table_ns[below] * share;
+// The mean of what is left without the slowest.
+double calm_mean(std::vector<double> values) {
+  std::ranges::sort(values);
+  const auto n =
+      std::max<size_t>(1, static_cast<size_t>(kCalm * static_cast<double>(values.size())));
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += values[i];
+  return sum / static_cast<double>(n);
 }
 
-double time_of(const ModuleProfile& profile, uint64_t batches, uint64_t pkts) {
-  if (batches == 0) return 0;
-  const auto n = static_cast<double>(batches);
-  return n * time_at(profile, static_cast<double>(pkts) / n);
-}
+struct Way {
+  bool is_far = false;
+  uint32_t trigger_pkts = 0;
+  WholeCounts counts;
+  double loops = 0;
+  double in_pkts = 0;
+  std::vector<double> ns_per_pkt;
+};
 
 }  // namespace
 
 struct WholeMeter::State {
-  State(Graph& g, PacketPool& pool)
+  State(Graph& g, PacketPool& pool, int generator_core)
       : graph(g),
         traffic(g, pool),
+        far(g, pool, generator_core),
         meter(static_cast<uint32_t>(g.flow_names.size())),
         worker({.batch_limit_pkts = g.spec.engine.batch_pkts}, &pool, nullptr) {
     std::vector<Task*> tasks;
@@ -55,6 +58,14 @@ struct WholeMeter::State {
     for (const GeneratorSpec& generator : g.spec.generators) ports.push_back(generator.port);
     has_source = std::ranges::any_of(
         g.spec.modules, [](const ModuleSpec& module) { return module.kind == "source"; });
+    const bool can_buffer = set_triggers(0) != 0;
+    for (const bool is_far : {false, true}) {
+      if (is_far && !far.is_possible()) continue;
+      ways.push_back({.is_far = is_far});
+      if (can_buffer) {
+        ways.push_back({.is_far = is_far, .trigger_pkts = g.spec.engine.batch_pkts});
+      }
+    }
   }
   ~State() { worker.drain(kMostFeeds); }
 
@@ -68,116 +79,134 @@ struct WholeMeter::State {
     }
   }
 
-  // What the laws say that all executions so far took.
-  double law_ns(const Profiles& profiles, const LoopCosts& loop) const;
-  double scatter_ns(const Task& task, const ExecNode& node, const LoopCosts& loop) const;
+  // Of every buffer behind a splitter where work is left to do; how many there are.
+  uint32_t set_triggers(uint32_t trigger_pkts) {
+    uint32_t n = 0;
+    for (Task* task : worker.tasks()) {
+      for (const ExecNode& node : task->nodes) {
+        if (node.after != exec::After::kScatter || node.n_gates < 2) continue;
+        for (uint32_t g = 0; g < node.n_gates; ++g) {
+          ExecNode& target = task->nodes[node.targets[g]->rank];
+          if (target.after == exec::After::kEnd) continue;
+          task->executor->set_trigger(target, trigger_pkts, exec::stagger(trigger_pkts, n++));
+          // Packets of this core bear times of the generator's own clock.
+          task->executor->set_age_limit(target, kNoAgeNs);
+        }
+      }
+    }
+    return n;
+  }
+
+  void measure(Way& way, double budget_ms);
+  bool measure_round(Way& way);
+  void pace(double budget_ms);
 
   Graph& graph;
   Traffic traffic;
+  FarFeed far;
   exec::FlowMeter meter;
   Worker worker;
   std::vector<std::string> ports;
   bool has_source = false;
-  uint64_t in_pkts = 0;
-  uint64_t loops = 0;
-  std::vector<double> ns_per_pkt;
+  std::vector<Way> ways;
 };
 
-double WholeMeter::State::scatter_ns(const Task& task, const ExecNode& node,
-                                     const LoopCosts& loop) const {
-  if (node.after != exec::After::kScatter) return 0;
-  uint64_t branches = 0;
-  std::vector<const CoreQueue*> seen;
-  for (uint32_t g = 0; g < node.n_gates; ++g) {
-    const CoreQueue* queue = node.targets[g];
-    if (std::ranges::find(seen, queue) != seen.end()) continue;
-    seen.push_back(queue);
-    branches += task.executor->totals(task.nodes[queue->rank]).batches;
-  }
-  const exec::NodeTotals totals = task.executor->totals(node);
-  if (branches <= totals.batches) return 0;  // all of a batch went one way
-  return loop.scatter_per_branch * static_cast<double>(branches) +
-         loop.scatter_per_pkt * static_cast<double>(totals.pkts);
+// False when it says nothing.
+bool WholeMeter::State::measure_round(Way& way) {
+  const uint64_t empty_begin = begin_cycles();
+  const uint64_t empty = end_cycles() - empty_begin;
+  uint64_t pkts = 0;
+  const uint64_t begin = begin_cycles();
+  for (uint32_t i = 0; i < kLoopsPerRound; ++i) pkts += worker.loop_once();
+  const uint64_t cycles = end_cycles() - begin;
+  // A loop that waited for the generator says nothing of the worker.
+  const uint64_t full = uint64_t{kLoopsPerRound} * graph.spec.engine.batch_pkts;
+  if (pkts == 0 || (way.is_far && pkts < full)) return false;
+  way.in_pkts += static_cast<double>(pkts);
+  way.loops += kLoopsPerRound;
+  const auto taken = static_cast<double>(cycles - std::min(cycles, empty));
+  way.ns_per_pkt.push_back(taken / TscClock::instance().cycles_per_ns() /
+                           static_cast<double>(pkts));
+  return true;
 }
 
-double WholeMeter::State::law_ns(const Profiles& profiles, const LoopCosts& loop) const {
-  double ns = 0;
-  for (const Task* task : worker.tasks()) {
-    for (const TaskInput& input : task->inputs) {
-      ns += loop.poll_per_batch * static_cast<double>(input.batches);
-      ns += loop.poll_per_pkt * static_cast<double>(input.pkts);
-      if (input.is_queue) {
-        ns += loop.ring_take_per_batch * static_cast<double>(input.batches);
-        ns += loop.ring_take_per_pkt * static_cast<double>(input.pkts);
-      }
-    }
-    for (const ExecNode& node : task->nodes) ns += scatter_ns(*task, node, loop);
+void WholeMeter::State::measure(Way& way, double budget_ms) {
+  const TscClock& clock = TscClock::instance();
+  (void)set_triggers(way.trigger_pkts);
+  if (way.is_far) far.start(0);
+  const uint64_t give_up_ns = clock.now_ns() + kMostStartNs;
+  for (uint32_t found = 0; found < kSettlingLoops && clock.now_ns() < give_up_ns;) {
+    if (!way.is_far) feed();
+    found += worker.loop_once() != 0 ? 1 : 0;
   }
-  for (const Instance& instance : graph.instances) {
-    const ModuleProfile& profile = *profiles.at(instance.name);
-    for (const Task* task : worker.tasks()) {
-      if (instance.node != nullptr && instance.node >= task->nodes.data() &&
-          instance.node < task->nodes.data() + task->nodes.size()) {
-        const exec::NodeTotals totals = task->executor->totals(*instance.node);
-        ns += time_of(profile, totals.batches, totals.pkts);
-      }
-      for (const TaskInput& input : task->inputs) {
-        if (input.is_queue || input.module != instance.module.get()) continue;
-        ns += time_of(profile, input.batches, input.pkts);
-      }
-    }
+  const WholeCounts before = counts_of(graph, worker);
+  const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
+  const uint64_t last_ns = end_ns + kMostStartNs;
+  for (uint32_t round = 0; round < kMostRounds;) {
+    const uint64_t now_ns = clock.now_ns();
+    if (now_ns >= last_ns || (round >= kLeastRounds && now_ns >= end_ns)) break;
+    if (!way.is_far) feed();
+    round += measure_round(way) ? 1 : 0;
   }
-  return ns;
+  way.counts.add(before, counts_of(graph, worker));
+  if (way.is_far) far.stop();
+  worker.drain(kMostFeeds);
+  (void)set_triggers(0);
 }
 
-WholeMeter::WholeMeter(Graph& graph, PacketPool& pool)
-    : state_(std::make_unique<State>(graph, pool)) {}
+WholeMeter::WholeMeter(Graph& graph, PacketPool& pool, int generator_core)
+    : state_(std::make_unique<State>(graph, pool, generator_core)) {}
 WholeMeter::~WholeMeter() = default;
 
 bool WholeMeter::has_traffic() const { return !state_->ports.empty() || state_->has_source; }
 
 void WholeMeter::stir() {
   state_->feed();
-  for (uint32_t i = 0; i < kLoopsPerRound; ++i) state_->in_pkts += state_->worker.loop_once();
-  state_->loops += kLoopsPerRound;
+  for (uint32_t i = 0; i < kLoopsPerRound; ++i) (void)state_->worker.loop_once();
+}
+
+// The generator at loads that leave it time: bursts of every size.
+void WholeMeter::State::pace(double budget_ms) {
+  const TscClock& clock = TscClock::instance();
+  for (const double rate_pps : kPaces) {
+    far.start(rate_pps);
+    const uint64_t end_ns =
+        clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6 / std::size(kPaces));
+    while (clock.now_ns() < end_ns) (void)worker.loop_once();
+    far.stop();
+  }
+  worker.drain(kMostFeeds);
 }
 
 void WholeMeter::pass(double budget_ms) {
   State& s = *state_;
-  const TscClock& clock = TscClock::instance();
-  const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
-  for (uint32_t round = 0; round < kMostRounds; ++round) {
-    if (round >= kLeastRounds && clock.now_ns() >= end_ns) break;
-    s.feed();
-    const uint64_t empty_begin = begin_cycles();
-    const uint64_t empty = end_cycles() - empty_begin;
-    uint64_t pkts = 0;
-    const uint64_t begin = begin_cycles();
-    for (uint32_t i = 0; i < kLoopsPerRound; ++i) pkts += s.worker.loop_once();
-    const uint64_t cycles = end_cycles() - begin;
-    if (pkts == 0) continue;
-    s.in_pkts += pkts;
-    s.loops += kLoopsPerRound;
-    const auto taken = static_cast<double>(cycles - std::min(cycles, empty));
-    s.ns_per_pkt.push_back(taken / clock.cycles_per_ns() / static_cast<double>(pkts));
-  }
+  const double share_ms = budget_ms / static_cast<double>(s.ways.size() + 1);
+  for (Way& way : s.ways) s.measure(way, share_ms);
+  if (s.far.is_possible()) s.pace(share_ms);
 }
 
 std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& modules,
                                              const LoopCosts& loop) const {
   const State& s = *state_;
-  if (s.ns_per_pkt.empty()) return std::nullopt;
-  Profiles profiles;
+  ProfileOfModule profiles;
   for (const ModuleProfile& profile : modules) {
     for (const std::string& member : profile.members) profiles[member] = &profile;
   }
   const bool is_whole = std::ranges::all_of(
       s.graph.instances, [&](const Instance& i) { return profiles.contains(i.name); });
   if (!is_whole) return std::nullopt;
-  const auto pkts = static_cast<double>(s.in_pkts);
-  return WholeCheck{.measured_ns_per_pkt = percentile(s.ns_per_pkt, kQuiet),
-                    .law_ns_per_pkt = s.law_ns(profiles, loop) / pkts,
-                    .pkts_per_loop = pkts / static_cast<double>(s.loops)};
+  WholeCheck check;
+  for (const Way& way : s.ways) {
+    const double pkts = way.counts.polls.pkts;
+    if (way.ns_per_pkt.empty() || pkts <= 0) continue;
+    const Parts parts = parts_of(way.counts, s.graph, profiles, loop);
+    check.points.push_back({way.is_far, way.trigger_pkts, calm_mean(way.ns_per_pkt),
+                            parts.batch_ns / pkts, parts.pkt_ns / pkts, way.in_pkts / way.loops});
+  }
+  if (check.points.empty()) return std::nullopt;
+  fit_whole(check);
+  check.generator = s.far.costs();
+  return check;
 }
 
 }  // namespace batchplane::profile

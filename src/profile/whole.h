@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // whole.h - the pipeline as a whole on the worker's own loop, beside what the parts' costs add up
-// to: tells whether the laws explain what a packet takes.
+// to: what a packet takes in its company, and what it takes when it comes from another core.
 #pragma once
 
 #include <memory>
@@ -8,23 +8,47 @@
 #include <vector>
 
 #include "core/worker.h"
+#include "profile/far_feed.h"
 #include "profile/loop_costs.h"
 #include "profile/profile.h"
 #include "profile/walk.h"
 
 namespace batchplane::profile {
 
-struct WholeCheck {
+// One way to run the pipeline, and what a packet took then.
+struct WholePoint {
+  bool is_far = false;        // fed from another core
+  uint32_t trigger_pkts = 0;  // of every buffer behind a splitter
   double measured_ns_per_pkt = 0;
-  double law_ns_per_pkt = 0;
+  double batch_ns_per_pkt = 0;  // by the laws of the parts: what is paid per batch
+  double pkt_ns_per_pkt = 0;    // and per packet
   double pkts_per_loop = 0;
 };
 
+// time of a packet = batch_factor * (per batch) + pkt_factor * (per packet) + far_per_pkt_ns
+struct WholeCheck {
+  std::vector<WholePoint> points;
+  double batch_factor = 1;
+  double pkt_factor = 1;
+  double far_per_pkt_ns = 0;
+  GeneratorCosts generator;
+
+  [[nodiscard]] double at(const WholePoint& point) const {
+    return batch_factor * point.batch_ns_per_pkt + pkt_factor * point.pkt_ns_per_pkt +
+           (point.is_far ? far_per_pkt_ns : 0);
+  }
+};
+
+// The factors that explain best what was measured on the worker's own core, and what packets from
+// another core take more. Little evidence moves them little: they begin at 1.
+void fit_whole(WholeCheck& check);
+
 // Owner: one thread, pinned and registered with the packet backend by the caller. Every task runs
-// on it, buffers bypassed.
+// on it.
 class WholeMeter {
  public:
-  WholeMeter(Graph& graph, PacketPool& pool);
+  // `generator_core`: where generators run that name no core themselves; -1 = nowhere.
+  WholeMeter(Graph& graph, PacketPool& pool, int generator_core);
   ~WholeMeter();
 
   // False when no generator or source of the pipeline brings packets in.

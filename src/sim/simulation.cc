@@ -33,8 +33,10 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   if (input.entry_state != exec::PathOp::kKeep) {
     for (uint32_t p = 0; p < n; ++p) pkts[p]->path_state = input.entry_state;
   }
-  ctx.clock.ticks += ctx.loop.poll + ctx.loop.poll_pkt * n + input.module->batch_ticks +
-                     input.module->pkt_ticks * n;
+  const bool is_far = input.source != nullptr && !input.source->spec().is_inline;
+  const uint64_t pkt_ticks = ctx.loop.poll_pkt + (is_far ? ctx.loop.far_pkt : 0);
+  ctx.clock.ticks +=
+      ctx.loop.poll + input.module->batch_ticks + (pkt_ticks + input.module->pkt_ticks) * n;
   for (uint32_t p = 0; p < n; ++p) pkts[p]->polled_ns = ctx.now_ns;
   uint64_t bound_ns = 0;
   if (executor->has_buffers()) {
@@ -68,10 +70,16 @@ void Simulation::make_workers() {
     ctx.pool = &pool_;
     ctx.recorder = &recorder_;
     ctx.clock.read_ticks = to_ticks(loop.clock_read_ns);
-    ctx.loop = {
-        to_ticks(loop.poll_ns),      to_ticks(loop.poll_pkt_ns),   to_ticks(loop.empty_poll_ns),
-        to_ticks(loop.firing_ns),    to_ticks(loop.firing_pkt_ns), to_ticks(loop.split_branch_ns),
-        to_ticks(loop.split_pkt_ns), to_ticks(loop.hop_pkt_ns),    to_ticks(loop.egress_pkt_ns)};
+    ctx.loop = {.poll = to_ticks(loop.poll_ns),
+                .poll_pkt = to_ticks(loop.poll_pkt_ns),
+                .far_pkt = to_ticks(loop.far_pkt_ns),
+                .empty_poll = to_ticks(loop.empty_poll_ns),
+                .firing = to_ticks(loop.firing_ns),
+                .firing_pkt = to_ticks(loop.firing_pkt_ns),
+                .split_branch = to_ticks(loop.split_branch_ns),
+                .split_pkt = to_ticks(loop.split_pkt_ns),
+                .hop_pkt = to_ticks(loop.hop_pkt_ns),
+                .egress_pkt = to_ticks(loop.egress_pkt_ns)};
     ctx.noise_sigma = spec_.noise_sigma;
     ctx.noise = Rng(spec_.seed * 31 + w);
     worker->meter =

@@ -52,6 +52,8 @@ struct SourceSpec {
   uint32_t ring_pkts = 64;
   bool is_inline = false;  // packets are made as the worker polls; ring_pkts is the batch then
   double pkt_ns = 0;       // what making one takes the generator's core
+  double burst_ns = 0;     // and putting into the ring what is due together
+  double look_ns = 0;      // how long until it looks again, having found nothing to do; 0 = at once
   TraceArrivals trace;     // instead of the schedules when it has packets
 };
 
@@ -98,7 +100,10 @@ class Source {
     uint64_t since_ns;  // in the ring from then on
   };
 
+  void start(uint64_t now_ns);
   void produce(uint64_t now_ns);
+  [[nodiscard]] uint64_t look_from(uint64_t ticks) const;
+  void put_burst(uint64_t look_ticks);
   void put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t since_ns);
   void refuse(uint32_t flow) { ++counts_[flow].refused_pkts; }
   [[nodiscard]] uint64_t due_ns() const;
@@ -123,6 +128,8 @@ class Source {
   bool was_full_ = false;
   bool is_started_ = false;
   uint64_t pkt_ticks_;
+  uint64_t burst_ticks_;
+  uint64_t look_ticks_;
   size_t trace_at_ = 0;
 };
 

@@ -106,6 +106,62 @@ TEST(Source, ASaturatingOneFillsTheRingAsRoomComes) {
   EXPECT_EQ(rig.poll(1'015), Times({1000, 1010}));
 }
 
+SourceSpec looks_every_300_ns() {
+  SourceSpec spec = every_microsecond();
+  spec.rate_pps = 1e7;
+  spec.ring_pkts = 64;
+  spec.pkt_ns = 10;
+  spec.burst_ns = 100;
+  spec.look_ns = 300;
+  return spec;
+}
+
+// What is due at a look comes together, when the last of it is made.
+TEST(Source, AGeneratorThatLooksNowAndThenPutsBurstsIntoTheRing) {
+  Rig rig(looks_every_300_ns());
+  EXPECT_EQ(rig.poll(0), Times());
+  EXPECT_EQ(rig.source.next_ns(), 110U);
+  EXPECT_EQ(rig.poll(109), Times());
+  EXPECT_EQ(rig.poll(110), Times({0}));
+  // It looks again at once, finds 100, and has that there at 220; then 200, ...
+  EXPECT_EQ(rig.poll(219), Times());
+  EXPECT_EQ(rig.poll(220), Times({100}));
+  EXPECT_EQ(rig.poll(330), Times({200}));
+}
+
+TEST(Source, BetweenLooksNothingComes) {
+  SourceSpec spec = looks_every_300_ns();
+  spec.rate_pps = 1e6;
+  Rig rig(spec);
+  EXPECT_EQ(rig.poll(0), Times());
+  EXPECT_EQ(rig.poll(200), Times({0}));
+  EXPECT_EQ(rig.source.next_ns(), 110U + 3 * 300);  // the first look after 1000
+  EXPECT_EQ(rig.poll(1'119), Times());
+  EXPECT_EQ(rig.poll(1'120), Times({1'000}));
+}
+
+TEST(Source, WhenTheRingIsFullItLooksForRoomNowAndThen) {
+  SourceSpec spec = looks_every_300_ns();
+  spec.is_saturating = true;
+  spec.ring_pkts = 8;
+  Rig rig(spec);
+  EXPECT_EQ(rig.poll(0), Times());
+  EXPECT_EQ(rig.poll(180), Times(8, 0));  // 100 + 8 * 10
+  // The room of 180 is seen at once, that of 1000 with the next look after 360.
+  EXPECT_EQ(rig.poll(360), Times(8, 180));
+  EXPECT_EQ(rig.poll(1'000), Times(8, 360));
+  EXPECT_EQ(rig.poll(1'139), Times());
+  EXPECT_EQ(rig.poll(1'140 + 180), Times(8, 1'140));
+}
+
+TEST(Source, NoMoreThanABurstAtALook) {
+  SourceSpec spec = looks_every_300_ns();
+  spec.is_saturating = true;
+  Rig rig(spec);
+  (void)rig.poll(0);
+  EXPECT_EQ(rig.poll(100 + 32 * 10).size(), exec::kGeneratorBurstPkts);
+}
+
 TEST(Source, FlowsWithARateOfTheirOwnKeepIt) {
   SourceSpec spec = every_microsecond();
   spec.ring_pkts = 1 << 14;

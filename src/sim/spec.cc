@@ -107,6 +107,7 @@ void read_loop(const Value& loop, LoopSpec& out) {
       {"split_pkt_ns", &out.split_pkt_ns},
       {"hop_pkt_ns", &out.hop_pkt_ns},
       {"egress_pkt_ns", &out.egress_pkt_ns},
+      {"far_pkt_ns", &out.far_pkt_ns},
       {"clock_read_ns", &out.clock_read_ns},
   };
   for (const auto& [name, target] : fields) {
@@ -219,6 +220,10 @@ void read_sources(const Value& simulation, Spec& spec) {
   const bool drops = choice(simulation, "overflow", {"wait", "drop"}, "simulation.overflow") == 1;
   const double pkt_ns =
       number(simulation, "generator_ns_per_pkt", 0, "simulation.generator_ns_per_pkt", 1e6);
+  const double burst_ns =
+      number(simulation, "generator_burst_ns", 0, "simulation.generator_burst_ns", 1e6);
+  const double look_ns =
+      number(simulation, "generator_look_ns", 0, "simulation.generator_look_ns", 1e6);
   const auto add = [&](SourceSpec source, std::vector<FlowRoute> flow_routes) {
     if (!simulation["traces"][source.name].is_null()) {
       read_trace(simulation["traces"][source.name], source);
@@ -232,6 +237,8 @@ void read_sources(const Value& simulation, Spec& spec) {
                                     routes[generator.name], flow_routes);
     source.drops_when_full = drops;
     source.pkt_ns = pkt_ns;
+    source.burst_ns = burst_ns;
+    source.look_ns = look_ns;
     source.ring_pkts = ring_pkts_of(spec.pipeline, generator.port);
     add(std::move(source), std::move(flow_routes));
   }

@@ -32,6 +32,7 @@ struct LoopSpec {
   double split_pkt_ns = 0;
   double hop_pkt_ns = 0;
   double egress_pkt_ns = 0;
+  double far_pkt_ns = 0;  // a packet of a generator: its lines come from another core
   double clock_read_ns = 0;
 };
 

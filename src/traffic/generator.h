@@ -43,7 +43,7 @@ struct GeneratorStats {
 // Owner of run_burst/run: one thread. Everything else: any thread, at any time.
 class Generator {
  public:
-  static constexpr uint32_t kBurstPkts = 32;
+  static constexpr uint32_t kBurstPkts = exec::kGeneratorBurstPkts;
 
   // `ring` and `pool` outlive the generator. Throws ConfigError.
   Generator(const Args& args, BurstRing& ring, PacketPool& pool);

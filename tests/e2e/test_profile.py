@@ -7,6 +7,7 @@ No bound here is tight: a busy machine may slow everything tenfold.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def l2l3(batchplane: Commands, tmp_path: Path) -> dict[str, Any]:
 
 
 def test_every_module_has_a_plausible_cost(l2l3: dict[str, Any]) -> None:
-    assert (l2l3["version"], l2l3["label"], l2l3["batch_pkts"]) == (1, "measured", 32)
+    assert (l2l3["version"], l2l3["label"], l2l3["batch_pkts"]) == (2, "measured", 32)
     kinds = [module["kind"] for module in l2l3["modules"]]
     assert sorted(kinds) == sorted(set(kinds)), "alike modules share one measurement"
     for module in l2l3["modules"]:
@@ -51,6 +52,21 @@ def test_every_module_has_a_plausible_cost(l2l3: dict[str, Any]) -> None:
         assert 1 < of_32 < MOST_NS, module["name"]
     assert set(l2l3["loop"]) == set(LOOP_KEYS)
     assert all(value >= 0 for value in l2l3["loop"].values())
+
+
+def test_the_whole_is_measured_on_its_own_core_and_from_another(l2l3: dict[str, Any]) -> None:
+    check = l2l3["check"]
+    assert 0.3 < check["batch_factor"] < 3.1
+    assert 0.3 < check["pkt_factor"] < 3.1
+    near = [point for point in check["points"] if not point["from_other_core"]]
+    assert [point["trigger_pkts"] for point in near] == [0, 32]
+    for point in check["points"]:
+        assert 1 < point["measured_ns_per_pkt"] < MOST_NS
+        assert 1 < point["law_ns_per_pkt"] < MOST_NS
+        assert point["pkts_per_loop"] == 32
+    if len(os.sched_getaffinity(0)) > 1:
+        assert len(check["points"]) == 4
+        assert l2l3["loop"]["generator_look_ns"] > 0
 
 
 def test_the_file_serves_its_pipeline(l2l3: dict[str, Any], tmp_path: Path) -> None:

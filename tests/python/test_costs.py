@@ -47,7 +47,7 @@ def entry(name: str, kind: str, **more: Any) -> dict[str, Any]:
 
 def document(*modules: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
-        "version": 1,
+        "version": 2,
         "label": "measured",
         "cpu": CPU,
         "date": "2026-01-02T03:04:05Z",
@@ -145,7 +145,7 @@ def test_missing_costs_name_every_module_and_the_command() -> None:
 
 def test_given_costs_need_only_a_kind() -> None:
     file = costs_from(
-        {"version": 1, "modules": [{"kind": "ttl", "cost_per_batch_ns": 5, "cost_per_pkt_ns": 1}]}
+        {"version": 2, "modules": [{"kind": "ttl", "cost_per_batch_ns": 5, "cost_per_pkt_ns": 1}]}
     )
     found = resolve(pipeline(t="ttl"), file)
     assert (found.label, found.modules["t"].at(4)) == ("given", 9.0)
@@ -201,7 +201,7 @@ def test_every_mistake_at_once() -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"version": 2}, "a costs file of version 2; this program reads 1"),
+        ({"version": 1}, "a costs file of version 1; this program reads 2"),
         ({"version": None}, "version None"),
         ({"label": "guess"}, "unknown label 'guess'"),
         ({"cycles_per_ns": 0}, "expected cycles per ns"),

@@ -93,7 +93,7 @@ def test_costs_come_from_the_file_or_are_built_in(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     file = tmp_path / "costs.json"
     entry = {"kind": "ttl", "cost_per_batch_ns": 7, "cost_per_pkt_ns": 2}
-    file.write_text(json.dumps({"version": 1, "label": "given", "modules": [entry]}))
+    file.write_text(json.dumps({"version": 2, "label": "given", "modules": [entry]}))
     given = with_costs({"what": "controller", "name": "max", "costs": str(file)}, PIPELINE)
     assert given["costs"] == {"ttl": {"cost_per_batch_ns": 7.0, "cost_per_pkt_ns": 2.0}}
     built_in = with_costs({"what": "controller", "name": "max"}, PIPELINE)

@@ -12,7 +12,13 @@ from conftest import load
 
 from batchplane.problems import BadInput
 from batchplane.sim_command import parse_duration_word, split_controllers
-from batchplane.sim_spec import Machine, check_costs, checked_machine, load_machine
+from batchplane.sim_spec import (
+    Machine,
+    check_costs,
+    checked_machine,
+    load_machine,
+    with_profiled_loop,
+)
 from batchplane.sim_traffic import load_traffic, parse_traffic, with_traffic
 
 PIPELINE = """\
@@ -46,6 +52,23 @@ def test_machines_from_files(tmp_path: Path) -> None:
     path.write_text("{\n")
     with pytest.raises(BadInput, match=r"m.json:2: this is not JSON"):
         load_machine(path)
+
+
+def test_what_a_profile_says_of_loop_and_generator_is_taken_where_the_machine_is_silent() -> None:
+    profiled = {
+        "poll_per_pkt_ns": 6.0,
+        "far_per_pkt_ns": 15.0,
+        "generator_look_ns": 250.0,
+        "generator_per_burst_ns": 170.0,
+        "generator_per_pkt_ns": 13.0,
+    }
+    spec = with_profiled_loop(Machine({"poll_pkt_ns": 7}, generator_look_ns=100), profiled).spec()
+    assert spec["loop"] == {"poll_pkt_ns": 7, "far_pkt_ns": 15.0}
+    assert spec["generator_ns_per_pkt"] == 13.0
+    assert spec["generator_burst_ns"] == 170.0
+    assert spec["generator_look_ns"] == 100
+    silent = with_profiled_loop(Machine(), {}).spec()
+    assert (silent["generator_ns_per_pkt"], silent["generator_look_ns"]) == (25.0, 0.0)
 
 
 def test_machines_that_cannot_be() -> None:

@@ -46,7 +46,7 @@ NOTHING = {"cost_per_batch_ns": 0.0, "cost_per_pkt_ns": 0.0}
 WORK = {"cost_per_batch_ns": 400.0, "cost_per_pkt_ns": 40.0}
 COSTS = dict.fromkeys(("in", "l2", "out_0", "out_1"), NOTHING) | {"nf_0": WORK, "nf_1": WORK}
 COSTS_FILE = {
-    "version": 1,
+    "version": 2,
     "label": "given",
     "modules": [
         {"name": kind, "kind": kind, **NOTHING} for kind in ("port_in", "l2_table", "sink")

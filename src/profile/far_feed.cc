@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "profile/far_feed.h"
+
+#include <sched.h>
+
+#include "base/clock.h"
+#include "core/args.h"
+#include "core/thread.h"
+#include "core/worker.h"
+#include "profile/fit.h"
+
+namespace batchplane::profile {
+namespace {
+
+constexpr size_t kMostTimes = 1U << 14;
+constexpr size_t kLeastTimes = 20;
+
+void note(std::vector<double>& times, double ns) {
+  if (times.size() < kMostTimes) times.push_back(ns);
+}
+
+}  // namespace
+
+FarFeed::FarFeed(const Graph& graph, PacketPool& pool, int core) : core_(core) {
+  for (const GeneratorSpec& spec : graph.spec.generators) {
+    auto ring = std::dynamic_pointer_cast<RingPort>(graph.env->port(spec.port));
+    if (ring == nullptr) continue;
+    if (spec.core >= 0) core_ = spec.core;
+    std::vector<ConfigError> errors;
+    Args args(traffic::generator_params(), spec.params, "generators." + spec.name, errors);
+    if (!errors.empty()) throw errors.front();
+    args.set_name(spec.name);
+    auto generator = std::make_unique<traffic::Generator>(args, ring->ring(), pool);
+    generator->set_on(true);
+    feeders_.push_back({std::move(ring), std::move(generator), {}, {}});
+    Feeder& feeder = feeders_.back();
+    feeder.look_ns.reserve(kMostTimes);
+    feeder.burst_ns.resize(traffic::Generator::kBurstPkts + 1);
+    for (std::vector<double>& times : feeder.burst_ns) times.reserve(kMostTimes);
+  }
+}
+
+bool FarFeed::is_possible() const {
+  return core_ >= 0 && core_ != sched_getcpu() && !feeders_.empty();
+}
+
+void FarFeed::start(double rate_pps) {
+  must_stop_.store(false, std::memory_order_release);
+  for (Feeder& feeder : feeders_) {
+    feeder.generator->set_saturating(rate_pps <= 0);
+    if (rate_pps > 0) feeder.generator->set_rate(rate_pps);
+    threads_.emplace_back([this, &feeder] {
+      pin_this_thread(core_);
+      run(feeder);
+    });
+  }
+}
+
+void FarFeed::stop() {
+  must_stop_.store(true, std::memory_order_release);
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+// As Generator::run, with times.
+void FarFeed::run(Feeder& feeder) {
+  [[maybe_unused]] const PacketThread registered;
+  const TscClock& clock = TscClock::instance();
+  while (!must_stop_.load(std::memory_order_acquire)) {
+    const uint64_t begin_ns = clock.now_ns();
+    const uint32_t sent = feeder.generator->run_burst(begin_ns);
+    if (sent == 0) std::this_thread::yield();
+    const auto taken_ns = static_cast<double>(clock.now_ns() - begin_ns);
+    note(sent == 0 ? feeder.look_ns : feeder.burst_ns[sent], taken_ns);
+  }
+}
+
+GeneratorCosts FarFeed::costs() const {
+  GeneratorCosts costs;
+  for (const Feeder& feeder : feeders_) {
+    if (!feeder.look_ns.empty()) costs.look = percentile(feeder.look_ns, 0.5);
+    std::vector<double> pkts;
+    std::vector<double> ns;
+    for (size_t n = 1; n < feeder.burst_ns.size(); ++n) {
+      if (feeder.burst_ns[n].size() < kLeastTimes) continue;
+      pkts.push_back(static_cast<double>(n));
+      ns.push_back(percentile(feeder.burst_ns[n], 0.5));
+    }
+    if (pkts.empty()) continue;
+    const CostLaw law = fit_law(pkts, ns);
+    costs.per_burst = law.per_batch_ns;
+    costs.per_pkt = law.per_pkt_ns;
+  }
+  return costs;
+}
+
+}  // namespace batchplane::profile

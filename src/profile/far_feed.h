@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// far_feed.h - the pipeline's generators on a thread of another core, always ahead of the worker.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/packet_pool.h"
+#include "ports/ring_port.h"
+#include "traffic/generator.h"
+
+namespace batchplane::profile {
+
+// What a generator's own thread takes, in ns; 0 = not measured.
+struct GeneratorCosts {
+  double look = 0;       // from one look at schedule and ring to the next, when nothing is due
+  double per_burst = 0;  // putting a burst into the ring
+  double per_pkt = 0;    // and each packet of it, when the worker had its lines last
+};
+
+// Owner: one thread. Generators run from start() to stop().
+class FarFeed {
+ public:
+  // `core`: what generators run on that name none themselves; -1 = nowhere.
+  FarFeed(const Graph& graph, PacketPool& pool, int core);
+  ~FarFeed() { stop(); }
+  FarFeed(const FarFeed&) = delete;
+  FarFeed& operator=(const FarFeed&) = delete;
+
+  // Whether there is a generator, and a core for it other than the caller's.
+  [[nodiscard]] bool is_possible() const;
+  // rate_pps 0: as much as the rings take.
+  void start(double rate_pps);
+  void stop();
+  // From what was seen so far. Not while it runs.
+  [[nodiscard]] GeneratorCosts costs() const;
+
+ private:
+  struct Feeder {
+    std::shared_ptr<RingPort> ring;  // outlives the generator
+    std::unique_ptr<traffic::Generator> generator;
+    std::vector<double> look_ns;
+    std::vector<std::vector<double>> burst_ns;  // [n]: bursts of n
+  };
+  void run(Feeder& feeder);
+
+  int core_;
+  std::vector<Feeder> feeders_;
+  std::atomic<bool> must_stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace batchplane::profile

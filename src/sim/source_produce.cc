@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// source_produce.cc - what the generator puts into the ring, and what a poll takes out.
+#include <algorithm>
+
+#include "sim/clock.h"
+#include "sim/source.h"
+
+namespace batchplane::sim {
+
+void Source::rebuild_heap() {
+  heap_.clear();
+  for (uint32_t i = 0; i < streams_.size(); ++i) heap_.push_back(i);
+  for (size_t i = heap_.size(); i-- > 0;) sift_down(i);
+}
+
+void Source::sift_down(size_t i) {
+  const auto is_before = [&](uint32_t a, uint32_t b) {
+    const uint64_t due_a = streams_[a].arrivals.due_ns();
+    const uint64_t due_b = streams_[b].arrivals.due_ns();
+    return due_a != due_b ? due_a < due_b : a < b;
+  };
+  for (;;) {
+    size_t least = i;
+    for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < heap_.size(); ++child) {
+      if (is_before(heap_[child], heap_[least])) least = child;
+    }
+    if (least == i) return;
+    std::swap(heap_[i], heap_[least]);
+    i = least;
+  }
+}
+
+uint64_t Source::due_ns() const {
+  if (is_trace()) {
+    return trace_at_ < spec_.trace.time_ns.size() ? spec_.trace.time_ns[trace_at_] : exec::kNeverNs;
+  }
+  return streams_[heap_.front()].arrivals.due_ns();
+}
+
+// The flow of the packet that is due next, and one step on in the schedule.
+uint32_t Source::take_flow(uint32_t& size_bytes) {
+  if (is_trace()) {
+    size_bytes = spec_.trace.size_bytes[trace_at_];
+    return spec_.trace.flow[trace_at_++];
+  }
+  Stream& stream = streams_[spec_.is_saturating ? 0 : heap_.front()];
+  uint32_t flow = stream.train_flow;
+  if (spec_.is_saturating || stream.train_left_pkts == 0) {
+    stream.turns.each_next(1, [&](uint32_t, uint32_t turn) { flow = stream.first_flow + turn; });
+    stream.train_flow = flow;
+    stream.train_left_pkts = spec_.burst_pkts;
+  }
+  if (!spec_.is_saturating && --stream.train_left_pkts == 0) {
+    stream.arrivals.advance();
+    sift_down(0);
+  }
+  size_bytes = spec_.flows[flow].size_bytes;
+  return flow;
+}
+
+void Source::put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t since_ns) {
+  Packet* const pkt = pool_.take();
+  pkt->entry_ns = entry_ns;
+  pkt->task_entry_ns = entry_ns;
+  pkt->flow = first_flow_ + flow;
+  pkt->size_bytes = size_bytes;
+  pkt->path_state = 0;
+  pkt->trace_id = kUntraced;
+  if (recorder_.wants_packets()) [[unlikely]]
+    pkt->trace_id = recorder_.add_packet({first_flow_ + flow, entry_ns, 0, 0, false});
+  ring_[(ring_head_ + n_ring_++) & ring_mask_] = {pkt, since_ns};
+  counts_[flow].sent_pkts += 1;
+  counts_[flow].sent_bytes += size_bytes;
+}
+
+void Source::start(uint64_t now_ns) {
+  for (Stream& stream : streams_) stream.arrivals.start(now_ns);
+  rebuild_heap();
+  is_started_ = true;
+}
+
+// Fills the ring with what the generator could put there until now_ns.
+void Source::produce(uint64_t now_ns) {
+  if (!spec_.is_on || left_pkts_ == 0) return;
+  if (!is_started_) start(now_ns);
+  // Room came with the last poll, and not before.
+  if (was_full_) ready_ticks_ = look_from(now_ns << kTicksPerNsLog2);
+  was_full_ = false;
+  while (left_pkts_ != 0) {
+    const uint64_t due = spec_.is_saturating ? 0 : due_ns();
+    if (due > now_ns) return;
+    const uint64_t look_ticks = look_from(due << kTicksPerNsLog2);
+    if (n_ring_ == spec_.ring_pkts && !(spec_.drops_when_full && !spec_.is_saturating)) {
+      was_full_ = true;
+      return;
+    }
+    if (look_ticks >> kTicksPerNsLog2 > now_ns) return;
+    put_burst(look_ticks);
+  }
+}
+
+// The first look at schedule and ring not before `ticks`.
+uint64_t Source::look_from(uint64_t ticks) const {
+  if (ready_ticks_ >= ticks) return ready_ticks_;
+  if (look_ticks_ == 0) return ticks;
+  return ready_ticks_ + (ticks - ready_ticks_ + look_ticks_ - 1) / look_ticks_ * look_ticks_;
+}
+
+// What one look finds due; it is in the ring together, when the last of it is made. A generator
+// that looks all the time puts each packet there by itself.
+void Source::put_burst(uint64_t look_ticks) {
+  const uint64_t look_ns = look_ticks >> kTicksPerNsLog2;
+  const uint32_t most = look_ticks_ == 0 ? 1 : exec::kGeneratorBurstPkts;
+  uint32_t n = 0;
+  while (n < most && left_pkts_ != 0) {
+    const uint64_t due = spec_.is_saturating ? look_ns : due_ns();
+    if (due > look_ns) break;
+    const bool is_late = spec_.max_late_ns != 0 && look_ns - due > spec_.max_late_ns;
+    const bool is_full = n_ring_ == spec_.ring_pkts;
+    if (is_full && !is_late && !(spec_.drops_when_full && !spec_.is_saturating)) break;
+    uint32_t size_bytes = 0;
+    const uint32_t flow = take_flow(size_bytes);
+    if (is_full || is_late) {
+      refuse(flow);
+      continue;
+    }
+    if (left_pkts_ != ~0ULL) --left_pkts_;
+    put(flow, size_bytes, due, look_ns);
+    ++n;
+  }
+  ready_ticks_ = look_ticks + (n == 0 ? 0 : burst_ticks_) + n * pkt_ticks_;
+  if (look_ticks_ == 0) return;
+  for (uint32_t i = n_ring_ - n; i < n_ring_; ++i) {
+    ring_[(ring_head_ + i) & ring_mask_].since_ns = ready_ticks_ >> kTicksPerNsLog2;
+  }
+}
+
+uint32_t Source::poll(Packet** pkts, uint32_t most, uint64_t now_ns) {
+  produce(now_ns);
+  uint32_t n = 0;
+  while (n < most && n_ring_ != 0 && ring_[ring_head_].since_ns <= now_ns) {
+    Packet* const pkt = ring_[ring_head_].pkt;
+    pkts[n++] = pkt;
+    ring_head_ = (ring_head_ + 1) & ring_mask_;
+    --n_ring_;
+    if (pkt->trace_id != kUntraced) [[unlikely]]
+      recorder_.packets[pkt->trace_id].poll_ns = now_ns;
+  }
+  // What waited for room is put there now.
+  if (n != 0 && was_full_ && !spec_.is_inline) produce(now_ns);
+  return n;
+}
+
+uint64_t Source::next_ns() {
+  if (n_ring_ != 0) return ring_[ring_head_].since_ns;
+  if (!spec_.is_on || left_pkts_ == 0) return exec::kNeverNs;
+  if (!is_started_) return 0;
+  const uint64_t due = spec_.is_saturating ? 0 : due_ns();
+  if (due == exec::kNeverNs) return due;
+  return (look_from(due << kTicksPerNsLog2) + kTicksPerNs - 1) >> kTicksPerNsLog2;
+}
+
+}  // namespace batchplane::sim
