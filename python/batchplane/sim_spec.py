@@ -94,7 +94,7 @@ def loop_of_profile(loop: Mapping[str, float]) -> dict[str, float]:
 
 def with_profiled_loop(machine: Machine, loop: Mapping[str, float]) -> Machine:
     """The machine, where it says nothing itself as a costs file's `loop` has it."""
-    generator = {
+    generator: dict[str, Any] = {
         mine: loop[theirs]
         for theirs, mine in _GENERATOR.items()
         if loop.get(theirs) and getattr(machine, mine) is None
