@@ -30,7 +30,8 @@ void Executor<Traits, Order>::fire_whole(Node& node, Cause cause) {
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::fire_expired() {
   firings_ = 0;
-  for (;;) {
+  // What is held on the way lowers the bound again; as long as it has not passed, nothing is due.
+  while (ctx_.now_ns >= next_release_ns_) {
     Node* due = nullptr;
     uint64_t due_ns = kNeverNs;
     next_release_ns_ = kNeverNs;
@@ -40,12 +41,13 @@ void Executor<Traits, Order>::fire_expired() {
       if (queue.entry_bound_ns + queue.age_limit_ns <= ctx_.now_ns) {
         queue.entry_bound_ns = oldest_entry_ns(queue);
       }
-      const uint64_t deadline_ns = queue.entry_bound_ns + queue.age_limit_ns;
-      next_release_ns_ = std::min(next_release_ns_, deadline_ns);
+      uint64_t deadline_ns = queue.entry_bound_ns + queue.age_limit_ns;
       if (deadline_ns <= ctx_.now_ns && deadline_ns < due_ns) {
+        // The one found before it is for another round.
+        std::swap(due_ns, deadline_ns);
         due = node;
-        due_ns = deadline_ns;
       }
+      next_release_ns_ = std::min(next_release_ns_, deadline_ns);
     }
     if (due == nullptr) break;
     if (ctx_.now_ns - due_ns > run_allowance_ns_) ++due->queue->late_releases;

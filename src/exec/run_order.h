@@ -6,7 +6,7 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 namespace batchplane::exec {
 
@@ -27,8 +27,7 @@ class DepthOrder {
 
   // n_nodes <= kMostNodes.
   explicit DepthOrder(uint32_t n_nodes)
-      : words_(std::make_unique<uint64_t[]>(n_nodes / 64 + 1)),
-        blocks_(std::make_unique<uint64_t[]>(n_nodes / 4096 + 1)) {}
+      : words_(n_nodes / 64 + 1), blocks_(n_nodes / 4096 + 1) {}
 
   void mark(uint32_t rank) noexcept {
     words_[rank >> 6] |= 1ULL << (rank & 63);
@@ -49,9 +48,9 @@ class DepthOrder {
   }
 
  private:
-  std::unique_ptr<uint64_t[]> words_;   // bit per rank
-  std::unique_ptr<uint64_t[]> blocks_;  // bit per word
-  uint64_t top_ = 0;                    // bit per block
+  std::vector<uint64_t> words_;   // bit per rank
+  std::vector<uint64_t> blocks_;  // bit per word
+  uint64_t top_ = 0;              // bit per block
 };
 
 static_assert(RunOrder<DepthOrder>);

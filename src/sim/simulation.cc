@@ -126,16 +126,16 @@ void Simulation::take_stalls(Worker& worker) {
 }
 
 // As the engine's worker loops, with the time that an empty poll takes.
-void Simulation::loop_once(Worker& worker) {
+uint32_t Simulation::loop_once(Worker& worker) {
   take_stalls(worker);
   Context& ctx = worker.ctx;
   uint32_t polled = 0;
   const uint64_t ticks = ctx.clock.ticks;
-  const uint64_t begin_ns = worker.last_loop_ns;
+  uint64_t first_began_ns = 0;
   for (Task* task : worker.tasks) {
     uint64_t began_ns = 0;
     polled += exec::loop_task(*task, ctx, is_idle_hold_, worker.sample, began_ns);
-    if (task == worker.tasks.front()) worker.last_loop_ns = began_ns;
+    if (task == worker.tasks.front()) first_began_ns = began_ns;
   }
   // Nothing was due either, if only the clock was read.
   const bool is_idle = ctx.clock.ticks == ticks + ctx.clock.read_ticks * worker.tasks.size();
@@ -144,14 +144,21 @@ void Simulation::loop_once(Worker& worker) {
     ++worker.idle_polls;
   }
   ++worker.stats.loops;
-  const uint64_t elapsed_ns = worker.last_loop_ns - begin_ns;
+  note_loop(worker, first_began_ns);
+  worker.was_busy = polled != 0 || !is_idle;
+  return polled;
+}
+
+// A loop that began then ends the one before it.
+void Simulation::note_loop(Worker& worker, uint64_t began_ns) {
+  const uint64_t elapsed_ns = began_ns - worker.last_loop_ns;
+  worker.last_loop_ns = began_ns;
   if (worker.was_busy) {
     worker.stats.busy_ns += elapsed_ns;
     worker.loop_times.note(elapsed_ns);
   } else {
     worker.stats.idle_ns += elapsed_ns;
   }
-  worker.was_busy = polled != 0 || !is_idle;
 }
 
 // When something can happen to an idle worker, as far as it depends on itself.
@@ -171,7 +178,6 @@ uint64_t Simulation::next_event_ns(const Worker& worker) const {
 
 // Jumps over loops in which nothing can happen, to where the last of them would have ended.
 void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
-  if (worker.was_busy) return;
   uint64_t target_ns = std::min(next_event_ns(worker), until_ns);
   for (const auto& other : workers_) {
     if (other.get() == &worker) continue;
@@ -187,12 +193,30 @@ void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
       worker.ctx.loop.empty_poll + worker.ctx.clock.read_ticks * worker.tasks.size();
   const uint64_t n = (target_ticks - worker.ctx.clock.ticks + step - 1) / step;
   if (n < 2) return;
-  const uint64_t skipped = n - 1;  // the loop that finds something runs
+  uint64_t skipped = n - 1;  // the loop that finds something runs
+  if (worker.was_busy) {
+    note_idle_loop(worker);
+    --skipped;
+  }
   worker.ctx.clock.ticks += skipped * step;
   worker.sample.skip(skipped);
   worker.stats.loops += skipped;
   worker.idle_polls += skipped;
   for (Task* task : worker.tasks) task->executor->stats().clock_reads += skipped;
+}
+
+// What a loop that finds nothing leaves behind. The first one after a busy one reads the time at
+// which packets of that have left.
+void Simulation::note_idle_loop(Worker& worker) {
+  for (Task* task : worker.tasks) {
+    const uint64_t began_ns = task->executor->read_clock();
+    if (task == worker.tasks.front()) note_loop(worker, began_ns);
+  }
+  worker.was_busy = false;
+  worker.ctx.clock.ticks += worker.ctx.loop.empty_poll;
+  worker.sample.skip(1);
+  ++worker.stats.loops;
+  ++worker.idle_polls;
 }
 
 void Simulation::run_until(uint64_t until_ns) {
@@ -203,8 +227,9 @@ void Simulation::run_until(uint64_t until_ns) {
       if (worker->ctx.clock.ticks < first->ctx.clock.ticks) first = worker.get();
     }
     if (first->ctx.clock.ticks >= until_ticks) break;
-    loop_once(*first);
-    if (skips_idle_ && !first->was_busy) skip_idle(*first, until_ns);
+    // After a full batch there is most likely another one.
+    const bool is_full = loop_once(*first) >= first->ctx.batch_limit_pkts;
+    if (skips_idle_ && !is_full) skip_idle(*first, until_ns);
   }
   now_ns_ = std::max(now_ns_, until_ns);
 }

@@ -82,7 +82,9 @@ class Simulation {
 
  private:
   void make_workers();
-  void loop_once(Worker& worker);
+  uint32_t loop_once(Worker& worker);  // returns the packets polled
+  static void note_loop(Worker& worker, uint64_t began_ns);
+  static void note_idle_loop(Worker& worker);
   void skip_idle(Worker& worker, uint64_t until_ns);
   [[nodiscard]] uint64_t next_event_ns(const Worker& worker) const;
   void take_stalls(Worker& worker);

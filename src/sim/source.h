@@ -103,6 +103,7 @@ class Source {
   void start(uint64_t now_ns);
   void produce(uint64_t now_ns);
   [[nodiscard]] uint64_t look_from(uint64_t ticks) const;
+  void put_at_once(uint64_t look_ticks, uint64_t now_ns);
   void put_burst(uint64_t look_ticks);
   void put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t since_ns);
   void refuse(uint32_t flow) { ++counts_[flow].refused_pkts; }

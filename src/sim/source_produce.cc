@@ -43,14 +43,14 @@ uint32_t Source::take_flow(uint32_t& size_bytes) {
     size_bytes = spec_.trace.size_bytes[trace_at_];
     return spec_.trace.flow[trace_at_++];
   }
-  Stream& stream = streams_[spec_.is_saturating ? 0 : heap_.front()];
+  Stream& stream = streams_[heap_.front()];
   uint32_t flow = stream.train_flow;
-  if (spec_.is_saturating || stream.train_left_pkts == 0) {
+  if (stream.train_left_pkts == 0) {
     stream.turns.each_next(1, [&](uint32_t, uint32_t turn) { flow = stream.first_flow + turn; });
     stream.train_flow = flow;
     stream.train_left_pkts = spec_.burst_pkts;
   }
-  if (!spec_.is_saturating && --stream.train_left_pkts == 0) {
+  if (--stream.train_left_pkts == 0) {
     stream.arrivals.advance();
     sift_down(0);
   }
@@ -95,7 +95,11 @@ void Source::produce(uint64_t now_ns) {
       return;
     }
     if (look_ticks >> kTicksPerNsLog2 > now_ns) return;
-    put_burst(look_ticks);
+    if (spec_.is_saturating) {
+      put_at_once(look_ticks, now_ns);
+    } else {
+      put_burst(look_ticks);
+    }
   }
 }
 
@@ -106,6 +110,29 @@ uint64_t Source::look_from(uint64_t ticks) const {
   return ready_ticks_ + (ticks - ready_ticks_ + look_ticks_ - 1) / look_ticks_ * look_ticks_;
 }
 
+// As many as there is room for, or as are made until now_ns by a generator that looks all the time.
+void Source::put_at_once(uint64_t look_ticks, uint64_t now_ns) {
+  uint64_t most = std::min<uint64_t>(left_pkts_, spec_.ring_pkts - n_ring_);
+  const bool is_together = look_ticks_ != 0;
+  if (is_together) {
+    most = std::min<uint64_t>(most, exec::kGeneratorBurstPkts);
+  } else if (pkt_ticks_ != 0) {
+    const uint64_t end_ticks = (now_ns + 1) << kTicksPerNsLog2;
+    most = std::min(most, (end_ticks - look_ticks + pkt_ticks_ - 1) / pkt_ticks_);
+  }
+  const auto n = static_cast<uint32_t>(most);
+  ready_ticks_ = look_ticks + burst_ticks_ + n * pkt_ticks_;
+  if (left_pkts_ != ~0ULL) left_pkts_ -= n;
+  Stream& stream = streams_.front();
+  stream.turns.each_next(n, [&](uint32_t i, uint32_t turn) {
+    const uint32_t flow = stream.first_flow + turn;
+    const uint64_t entry_ticks = is_together ? look_ticks : look_ticks + i * pkt_ticks_;
+    const uint64_t since_ticks = is_together ? ready_ticks_ : entry_ticks;
+    put(flow, spec_.flows[flow].size_bytes, entry_ticks >> kTicksPerNsLog2,
+        since_ticks >> kTicksPerNsLog2);
+  });
+}
+
 // What one look finds due; it is in the ring together, when the last of it is made. A generator
 // that looks all the time puts each packet there by itself.
 void Source::put_burst(uint64_t look_ticks) {
@@ -113,11 +140,11 @@ void Source::put_burst(uint64_t look_ticks) {
   const uint32_t most = look_ticks_ == 0 ? 1 : exec::kGeneratorBurstPkts;
   uint32_t n = 0;
   while (n < most && left_pkts_ != 0) {
-    const uint64_t due = spec_.is_saturating ? look_ns : due_ns();
+    const uint64_t due = due_ns();
     if (due > look_ns) break;
     const bool is_late = spec_.max_late_ns != 0 && look_ns - due > spec_.max_late_ns;
     const bool is_full = n_ring_ == spec_.ring_pkts;
-    if (is_full && !is_late && !(spec_.drops_when_full && !spec_.is_saturating)) break;
+    if (is_full && !is_late && !spec_.drops_when_full) break;
     uint32_t size_bytes = 0;
     const uint32_t flow = take_flow(size_bytes);
     if (is_full || is_late) {
