@@ -32,6 +32,34 @@ bool is_violated(const exec::FlowPeriod& period, double percentile) {
   return static_cast<double>(period.late_pkts) > (1 - std::min(percentile, 1.0)) * pkts;
 }
 
+void CountedDelays::add(const exec::FlowPeriod& period) {
+  ++periods;
+  pkts += period.pkts;
+  late_pkts += period.late_pkts;
+  delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
+  for (uint32_t b = 0; b < exec::SloBuckets::kCount; ++b) slo_buckets[b] += period.slo_buckets[b];
+}
+
+// Packets of a bucket are taken as spread evenly over it.
+Value CountedDelays::percentile_ns(double p, uint64_t slo_ns) const {
+  using Buckets = exec::SloBuckets;
+  constexpr double kRounding = 1e-6;
+  if (static_cast<double>(pkts) < 10 / (1 - p) - kRounding) return {};
+  const auto whole_ns = static_cast<double>(slo_ns == 0 ? exec::FlowMeter::kNoSloScaleNs : slo_ns);
+  double left = p * static_cast<double>(pkts);
+  for (uint32_t b = 0; b + 1 < Buckets::kCount; ++b) {
+    const auto here = static_cast<double>(slo_buckets[b]);
+    if (left > here || here == 0) {
+      left -= here;
+      continue;
+    }
+    const double low = Buckets::lower_ratio(b);
+    const double at = low + left / here * (Buckets::lower_ratio(b + 1) - low);
+    return std::min(at * whole_ns, static_cast<double>(delay_max_ns));
+  }
+  return delay_max_ns;
+}
+
 void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns) {
   constexpr uint64_t kGapsPerSlo = 20;
   last = period;
@@ -44,6 +72,8 @@ void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t
   late_pkts += period.late_pkts;
   delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
   ++periods;
+  all.add(period);
+  if (gap_ns * kGapsPerSlo <= period.slo_ns) quiet.add(period);
   if (!is_violated(period, percentile)) return;
   ++violated_periods;
   if (gap_ns * kGapsPerSlo > period.slo_ns) {
@@ -56,7 +86,9 @@ void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t
 
 void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) {
   flows.assign(n_flows, {});
+  count_times = {};
   controller_times = {};
+  apply_times = {};
   total_times = {};
   steps = 0;
   failed_steps = 0;
@@ -100,13 +132,14 @@ void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
 }
 
 // The same mistake in every period is one event that is counted.
-void ControlLog::note_event(uint64_t now_ns, const std::string& message) {
+void ControlLog::note_event(uint64_t now_ns, const std::string& message, uint64_t period) {
   if (!events_.empty() && events_.back().message == message) {
     events_.back().now_ns = now_ns;
+    events_.back().period = period;
     ++events_.back().times;
     return;
   }
-  events_.push_back({now_ns, 1, message});
+  events_.push_back({now_ns, period, 1, message});
   if (events_.size() > kEventsKept) events_.pop_front();
 }
 
@@ -131,8 +164,10 @@ Value ControlLog::decisions_value(const std::vector<std::string>& modules) const
 Value ControlLog::events_value() const {
   List all;
   for (const Event& event : events_) {
-    all.push_back(
-        Dict{{"now_ns", event.now_ns}, {"times", event.times}, {"message", event.message}});
+    all.push_back(Dict{{"now_ns", event.now_ns},
+                       {"period", event.period},
+                       {"times", event.times},
+                       {"message", event.message}});
   }
   return all;
 }

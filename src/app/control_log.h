@@ -10,6 +10,7 @@
 
 #include "base/value.h"
 #include "exec/control.h"
+#include "exec/flow_meter.h"
 
 namespace batchplane::app {
 
@@ -26,6 +27,20 @@ class StepTimes {
   size_t next_ = 0;
 };
 
+// Delays of some periods, counted relative to the SLO.
+struct CountedDelays {
+  uint64_t periods = 0;
+  uint64_t pkts = 0;
+  uint64_t late_pkts = 0;
+  uint64_t delay_max_ns = 0;
+  uint64_t slo_buckets[exec::SloBuckets::kCount] = {};
+
+  void add(const exec::FlowPeriod& period);
+  // A delay that a share 1 - p of the packets exceeded, to some percent of the SLO; null with fewer
+  // than 10 / (1 - p) packets.
+  [[nodiscard]] Value percentile_ns(double p, uint64_t slo_ns) const;
+};
+
 // How one flow's promise was kept since the controller was chosen or the promise changed.
 struct FlowRecord {
   uint64_t pkts = 0;
@@ -39,6 +54,8 @@ struct FlowRecord {
   double excess_ratio_sum = 0;  // over violated, unstalled periods: percentile above the SLO
   bool is_between = false;      // the promise changed within the period that is going on
   exec::FlowPeriod last;        // of the last period
+  CountedDelays all;
+  CountedDelays quiet;  // of periods that the machine did not disturb
   void add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns);
 };
 // More packets late than the percentile allows, or for the mean (0) a mean above the SLO.
@@ -64,7 +81,7 @@ class ControlLog {
   // A decision that changes something.
   void note_decision(uint64_t now_ns, const exec::ControlModel& model,
                      const exec::PeriodSnapshot& period, const exec::Decision& decision);
-  void note_event(uint64_t now_ns, const std::string& message);
+  void note_event(uint64_t now_ns, const std::string& message, uint64_t period);
   void note_control_ns(const std::vector<uint64_t>& control_ns, uint64_t period_ns);
 
   [[nodiscard]] Value decisions_value(const std::vector<std::string>& modules) const;  // empty: all
@@ -74,8 +91,10 @@ class ControlLog {
   [[nodiscard]] double worker_ratio() const;
 
   std::vector<FlowRecord> flows;
-  StepTimes controller_times;  // the controller's step alone
-  StepTimes total_times;       // with reading counts and changing buffers
+  StepTimes count_times;       // reading counts, and what follows from them
+  StepTimes controller_times;  // the controller's step
+  StepTimes apply_times;       // changing buffers, where something is changed
+  StepTimes total_times;       // all of it
   uint64_t steps = 0;
   uint64_t failed_steps = 0;
 
@@ -86,6 +105,7 @@ class ControlLog {
   };
   struct Event {
     uint64_t now_ns;
+    uint64_t period;  // the last one in which it happened
     uint64_t times;
     std::string message;
   };

@@ -62,8 +62,7 @@ uint32_t ControlTap::worker_of(uint32_t module) const {
 void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskPeriod& out) {
   CoreExecutor& executor = *tap.task->executor;
   for (uint32_t rank = 0; rank < tap.modules.size(); ++rank) {
-    // Drops by reason are many cold lines, and no controller asks for them.
-    exec::capture_period(executor, tap.task->nodes[rank], 0, now_.modules[tap.modules[rank]]);
+    exec::capture_period(executor, tap.task->nodes[rank], now_.modules[tap.modules[rank]]);
   }
   out.in_pkts = 0;
   out.runs = 0;

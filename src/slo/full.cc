@@ -39,6 +39,7 @@ class Full final : public Baseline {
   }
 
   void decide(const Snapshot& /*snapshot*/, PeriodState& state) override {
+    if (options_.keeps_triggers) return;
     push(topology(), settings(), state);
     recover(topology(), state);
     pull(topology(), settings(), PullTo::kLeast, state);

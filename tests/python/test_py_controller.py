@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from batchplane.controller_file import load_controller
 from batchplane.problems import BadInput
-from batchplane.py_controller import GuardedController, Nonsense, load_controller, plain_decision
+from batchplane.py_controller import GuardedController, Nonsense, plain_decision
 
 MODEL: dict[str, Any] = {
     "batch_limit_pkts": 32,
@@ -112,7 +113,7 @@ def test_controllers_from_files(tmp_path: Path) -> None:
     )
     assert load_controller(path, MODEL).step({}) == {"acl_0": 3}
     path.write_text("x = 1\n")
-    with pytest.raises(BadInput, match=r"there is no make_controller\(\)"):
+    with pytest.raises(BadInput, match=r"there is no class with step"):
         load_controller(path, MODEL)
     path.write_text("\ndef make_controller(model):\n    return model['nothing']\n")
     with pytest.raises(BadInput, match=r"mine.py:3: KeyError: 'nothing'"):
