@@ -20,6 +20,7 @@ _PARTS = " ▏▎▍▌▋▊▉█"
 _SLO_AT = 0.7  # of the bar: what lies beyond is late
 _LEAST_BAR, _MOST_BAR = 12, 32
 _PLAIN_WIDTH = 90
+_MOST_HELD_UP = 0.2  # of the time, by the machine: beyond, figures say little
 
 
 @dataclass(frozen=True)
@@ -173,8 +174,10 @@ def _disturbance(rows: Sequence[Row]) -> Text:
     )
     if all(row.is_undisturbed for row in rows):
         told += "of the periods without"
+    elif held_up < _MOST_HELD_UP:
+        told += "include it"
     else:
-        told += "include it, since hardly a period was without: the table says little"
+        told += "include it; that is too much for the table to say a lot"
     return Text(told, "yellow")
 
 
