@@ -122,8 +122,8 @@ def final_table(rows: Sequence[Row]) -> RenderableType:
     """A line for each controller."""
     base = rows[0]
     table = plain_table(
-        "<controller", "rate", f"over {base.controller}", "mean batch", "p50", "p95", "SLO",
-        "<promise", "late packets", "violated periods",
+        "<controller", "rate", f"over {base.controller}", "batch", "p50", "p95", "SLO",
+        "<promise", "late", "violated",
     )  # fmt: skip
     for row in rows:
         gain = row.rate_pps / base.rate_pps - 1 if base.rate_pps and row is not base else None
@@ -147,7 +147,7 @@ def _promise(row: Row) -> Text:
         return Text("none", "dim")
     if row.is_kept:
         return Text("kept", "green")
-    return Text(f"missed by {row.of_slo - 1:.0%}", "red")
+    return Text(f"{row.of_slo - 1:.0%} over", "red")
 
 
 def closing_lines(rows: Sequence[Row], balance: dict[str, Any]) -> list[Text]:
@@ -156,8 +156,8 @@ def closing_lines(rows: Sequence[Row], balance: dict[str, Any]) -> list[Text]:
     if any(row.is_disturbed for row in rows):
         lines.append(_disturbance(rows))
     lines.append(
-        Text("delays are of the flow that comes nearest to its SLO, which is promised for 95 % "
-             "of its packets", "dim")
+        Text("batch: packets in one, on average; p50, p95: of the flow that comes nearest to its "
+             "SLO, promised to 95 % of its packets; violated: control periods", "dim")
     )  # fmt: skip
     if balance.get("is_exact", False):
         lines.append(Text("every packet is accounted for, over all changes of controller", "dim"))

@@ -47,9 +47,11 @@ void ControlLoop::take_seat(uint64_t client) {
 
 Value ControlLoop::hand_period(uint64_t client, uint64_t after) {
   take_seat(client);
-  if (log_.steps == 0 || number_ <= after) return {};
+  seat_.is_waiting = log_.steps == 0 || number_ <= after;
+  if (seat_.is_waiting) return {};
+  note_activity();
   // Asked again for a period that was handed out: it is still the same one.
-  if (seat_.handed < number_) seat_.handed_ns = TscClock::instance().now_ns();
+  if (seat_.handed < number_) seat_.handed_ns = seat_.active_ns;
   seat_.handed = number_;
   Dict told = period_value(period_).as_dict();
   told["number"] = number_;
@@ -60,11 +62,10 @@ Value ControlLoop::hand_period(uint64_t client, uint64_t after) {
 Value ControlLoop::decide(uint64_t client, const Value& args) {
   take_seat(client);
   const uint64_t number = number_of(args);
-  const uint64_t now_ns = TscClock::instance().now_ns();
   if (number > seat_.handed) {
     throw ConfigError("period " + std::to_string(number) + " was not handed out", "number");
   }
-  seat_.answered = std::max(seat_.answered, number);
+  note_activity();
   if (args["fault"].is_string()) {
     ++log_.failed_steps;
     log_.note_event(period_.now_ns, args["fault"].as_string() + kKept, number);
@@ -75,7 +76,7 @@ Value ControlLoop::decide(uint64_t client, const Value& args) {
       throw ConfigError("the graph has changed since period " + std::to_string(number), "number",
                         "ask for the model again");
     }
-    return put_into_force(changes_from(args["changes"], model_), now_ns);
+    return put_into_force(changes_from(args["changes"], model_));
   } catch (const ConfigError& error) {
     ++log_.failed_steps;
     log_.note_event(period_.now_ns, error.where() + ": " + error.what() + kKept, number);
@@ -83,9 +84,9 @@ Value ControlLoop::decide(uint64_t client, const Value& args) {
   }
 }
 
-Value ControlLoop::put_into_force(std::vector<exec::BufferChange> changes, uint64_t now_ns) {
+Value ControlLoop::put_into_force(const std::vector<exec::BufferChange>& changes) {
   engine_.change_buffers(changes);
-  log_.controller_times.note(now_ns - seat_.handed_ns);
+  log_.controller_times.note(seat_.active_ns - seat_.handed_ns);
   for (const exec::BufferChange& change : changes) {
     touched_.insert(model_.modules[change.module].name);
     if (change.age_limit_ns != exec::kKeepAge) own_ages_.insert(change.module);
@@ -103,12 +104,16 @@ void ControlLoop::client_gone(uint64_t client) {
   log_.note_event(period_.now_ns, choice_.label + " has gone" + kKept, number_);
 }
 
-// One event for each period that stays without an answer for too long.
+void ControlLoop::note_activity() {
+  seat_.active_ns = TscClock::instance().now_ns();
+  seat_.is_told = false;
+}
+
+// Who neither waits for a period nor answers one is told of once.
 void ControlLoop::watch_program(uint64_t now_ns) {
-  if (!is_remote() || !seat_.is_waited_for() || seat_.told == seat_.handed) return;
-  const uint64_t waited_ns = now_ns - seat_.handed_ns;
-  if (waited_ns < choice_.answer_limit_ns) return;
-  seat_.told = seat_.handed;
+  if (!is_remote() || seat_.client == 0 || seat_.is_waiting || seat_.is_told) return;
+  if (now_ns - seat_.active_ns < choice_.answer_limit_ns) return;
+  seat_.is_told = true;
   ++log_.failed_steps;
   log_.note_event(period_.now_ns,
                   choice_.label + " has not answered for " +

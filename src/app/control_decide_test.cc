@@ -110,6 +110,18 @@ TEST(ControlDecide, AgesAreLimitedWithoutTheProgram) {
   EXPECT_EQ(rig.trigger_pkts("a0"), 0U);
 }
 
+TEST(ControlDecide, TriggersAreTheProgramsAlone) {
+  Rig rig;
+  ControlChoice choice = rig.control.choice();
+  choice.costs = {{"a0", {1, 100}}};  // batches gain nothing
+  rig.control.choose(choice);
+  rig.periods(1);
+  rig.answer(R"([{"module":"a0","trigger_pkts":32}])");
+  rig.periods(3);
+  EXPECT_EQ(rig.trigger_pkts("a0"), 32U);
+  EXPECT_LT(rig.age_limit_ns("a0"), 1'000'000U);
+}
+
 TEST(ControlDecide, NonsenseIsRefusedAndToldAndChangesNothing) {
   Rig rig;
   rig.periods(1);

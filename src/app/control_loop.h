@@ -82,7 +82,8 @@ class ControlLoop {
   [[nodiscard]] std::unique_ptr<slo::Controller> make_guard() const;
   void keep_own_ages(exec::Decision& decision) const;
   void take_seat(uint64_t client);
-  Value put_into_force(std::vector<exec::BufferChange> changes, uint64_t now_ns);
+  Value put_into_force(const std::vector<exec::BufferChange>& changes);
+  void note_activity();
   void watch_program(uint64_t now_ns);
   [[nodiscard]] slo::Settings settings_of(const ControlChoice& choice) const;
   void make_model();

@@ -15,13 +15,12 @@ inline constexpr const char* kRemoteController = "remote";
 
 // Which client decides, and how far it has come. Periods are numbered from 1 on.
 struct RemoteSeat {
-  uint64_t client = 0;  // 0: nobody has asked for a period yet
-  uint64_t handed = 0;  // the last period that was handed out
-  uint64_t handed_ns = 0;
-  uint64_t answered = 0;  // the last one that was decided upon
-  uint64_t told = 0;      // the one whose missing answer has been told
-
-  [[nodiscard]] bool is_waited_for() const { return handed > answered; }
+  uint64_t client = 0;      // 0: nobody has asked for a period yet
+  uint64_t handed = 0;      // the last period that was handed out
+  uint64_t handed_ns = 0;   // when
+  uint64_t active_ns = 0;   // when the program last did anything
+  bool is_waiting = false;  // for the end of a period
+  bool is_told = false;     // that it has not been active for too long
 };
 
 [[nodiscard]] Value model_value(const exec::ControlModel& model);
