@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .problems import BadInput, Problem, suggestion
-from .step_limit import StepTimeout, step_limit
+from .step_limit import StepTimeout, limited
 from .units import short_duration
 
 MOST_AGE_NS = 10**15
@@ -174,8 +174,7 @@ class GuardedController:
         if self.is_given_up:
             return None
         try:
-            with step_limit(self._limit_s):
-                answer = self._controller.step(period)
+            answer = limited(self._controller.step, period, self._limit_s)
             self.last_good = plain_decision(answer, self._model)
         except StepTimeout:
             self._n_hangs += 1

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 # Again and again: code that catches everything catches the first one.
 _AGAIN_S = 0.2
@@ -18,19 +18,20 @@ class StepTimeout(BaseException):
     """A step took too long. No Exception: `except Exception` of a controller lets it through."""
 
 
-@contextmanager
-def step_limit(limit_s: float) -> Iterator[None]:
-    """Raises StepTimeout in what runs inside for longer than `limit_s`.
+def limited(step: Callable[[Any], Any], period: Any, limit_s: float) -> Any:
+    """What the step answers. Raises StepTimeout when it takes longer than `limit_s`.
 
-    What hangs within one call of a C library is interrupted when that call returns.
+    In the main thread the step is interrupted; what hangs within one call of a C library, when that
+    returns. Signals do not reach other threads: there it is left behind.
     """
-    is_main = threading.current_thread() is threading.main_thread()
-    with _by_signal(limit_s) if is_main else _by_watchdog(limit_s):
-        yield
+    if threading.current_thread() is threading.main_thread():
+        with _interrupted_after(limit_s):
+            return step(period)
+    return _left_behind_after(limit_s, step, period)
 
 
 @contextmanager
-def _by_signal(limit_s: float) -> Iterator[None]:
+def _interrupted_after(limit_s: float) -> Iterator[None]:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise StepTimeout
 
@@ -45,24 +46,21 @@ def _by_signal(limit_s: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, old)
 
 
-@contextmanager
-def _by_watchdog(limit_s: float) -> Iterator[None]:
-    """Signals reach the main thread only: elsewhere another thread raises it in this one."""
-    is_done = threading.Event()
-    thread = threading.Thread(
-        target=_watch, args=(threading.get_ident(), limit_s, is_done.wait), daemon=True
-    )
+def _left_behind_after(limit_s: float, step: Callable[[Any], Any], period: Any) -> Any:
+    answers: list[Any] = []
+    errors: list[Exception] = []
+
+    def call() -> None:
+        try:
+            answers.append(step(period))
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
     thread.start()
-    try:
-        yield
-    finally:
-        is_done.set()
-        thread.join()
-
-
-def _watch(thread_id: int, limit_s: float, wait: Callable[[float], bool]) -> None:
-    wait_s = limit_s
-    while not wait(wait_s):
-        raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
-        raise_in(ctypes.c_ulong(thread_id), ctypes.py_object(StepTimeout))
-        wait_s = _AGAIN_S
+    thread.join(limit_s)
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise StepTimeout
+    return answers[0]

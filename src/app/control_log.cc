@@ -23,6 +23,36 @@ Value StepTimes::value() const {
       {"median", sorted[last / 2]}, {"p99", sorted[(last * 99 + 50) / 100]}, {"max", sorted[last]}};
 }
 
+namespace {
+
+// The period as it would have been counted without so many of its late packets. A mean is that of
+// the others, if those that are left out took the longest delay that there was.
+exec::FlowPeriod without(const exec::FlowPeriod& period, double inside_pkts) {
+  exec::FlowPeriod rest = period;
+  const auto left_out = std::min(period.late_pkts, static_cast<uint64_t>(inside_pkts));
+  rest.pkts -= left_out;
+  rest.late_pkts -= left_out;
+  rest.delay_sum_ns -= std::min(rest.delay_sum_ns, left_out * period.delay_max_ns);
+  return rest;
+}
+
+// What one hole in a worker's time may catch of a flow: its share of a full ring, that of what
+// comes until the ring has drained, and what its buffers hold.
+double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel& model, size_t flow,
+                   uint64_t ring_pkts) {
+  uint64_t all_pkts = 0;
+  for (const exec::FlowPeriod& each : period.flows) all_pkts += each.pkts;
+  double pkts = 0;
+  if (all_pkts != 0) {
+    pkts = 2.0 * static_cast<double>(ring_pkts) * static_cast<double>(period.flows[flow].pkts) /
+           static_cast<double>(all_pkts);
+  }
+  for (const uint32_t m : model.flows[flow].path) pkts += period.modules[m].trigger_pkts;
+  return pkts;
+}
+
+}  // namespace
+
 bool is_violated(const exec::FlowPeriod& period, double percentile) {
   if (period.slo_ns == 0 || period.pkts == 0) return false;
   const auto pkts = static_cast<double>(period.pkts);
@@ -60,8 +90,9 @@ Value CountedDelays::percentile_ns(double p, uint64_t slo_ns) const {
   return delay_max_ns;
 }
 
-void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns) {
-  constexpr uint64_t kGapsPerSlo = 20;
+void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,
+                     double inside_pkts) {
+  constexpr uint64_t kStallsPerSlo = 20;
   last = period;
   if (is_between) {  // some of its packets were judged by the old promise
     is_between = false;
@@ -73,10 +104,11 @@ void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t
   delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
   ++periods;
   all.add(period);
-  if (gap_ns * kGapsPerSlo <= period.slo_ns) quiet.add(period);
+  const bool is_stalled = stall_ns * kStallsPerSlo > period.slo_ns;
+  if (!is_stalled) quiet.add(period);
   if (!is_violated(period, percentile)) return;
   ++violated_periods;
-  if (gap_ns * kGapsPerSlo > period.slo_ns) {
+  if (is_stalled && !is_violated(without(period, inside_pkts), percentile)) {
     ++stalled_periods;
     return;
   }
@@ -97,12 +129,14 @@ void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) 
   elapsed_ns_ = 0;
 }
 
-void ControlLog::note_period(const exec::PeriodSnapshot& period, double percentile,
-                             uint64_t gap_ns) {
+void ControlLog::note_period(const exec::PeriodSnapshot& period, const exec::ControlModel& model,
+                             const slo::Settings& settings, const ControlTap::Gaps& gaps) {
+  const auto count = static_cast<double>(gaps.count + last_gaps_.count);
   for (size_t f = 0; f < flows.size(); ++f) {
-    flows[f].add(period.flows[f], percentile, std::max(gap_ns, last_gap_ns_));
+    flows[f].add(period.flows[f], settings.percentile, std::max(gaps.ns, last_gaps_.ns),
+                 count * inside_pkts(period, model, f, settings.ring_pkts));
   }
-  last_gap_ns_ = gap_ns;
+  last_gaps_ = gaps;
 }
 
 void ControlLog::note_control_ns(const std::vector<uint64_t>& control_ns, uint64_t period_ns) {

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "base/value.h"
+#include "core/control_tap.h"
 #include "exec/control.h"
 #include "exec/flow_meter.h"
+#include "slo/controller.h"
 
 namespace batchplane::app {
 
@@ -48,15 +50,18 @@ struct FlowRecord {
   uint64_t delay_max_ns = 0;
   uint64_t periods = 0;  // with packets
   uint64_t violated_periods = 0;
-  // Of those: the machine held a worker up, now or in the period before, for more than 5 % of the
-  // SLO.
+  // Of those: kept but for packets that were inside while the machine held a worker up, now or in
+  // the period before, for more than 5 % of the SLO.
   uint64_t stalled_periods = 0;
   double excess_ratio_sum = 0;  // over violated, unstalled periods: percentile above the SLO
   bool is_between = false;      // the promise changed within the period that is going on
   exec::FlowPeriod last;        // of the last period
   CountedDelays all;
   CountedDelays quiet;  // of periods that the machine did not disturb
-  void add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns);
+  // `stall_ns`: holes in a worker's time that its work does not explain, of this period and the one
+  // before; `inside_pkts`: of this flow, that can have been inside during them.
+  void add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,
+           double inside_pkts);
 };
 // More packets late than the percentile allows, or for the mean (0) a mean above the SLO.
 [[nodiscard]] bool is_violated(const exec::FlowPeriod& period, double percentile);
@@ -76,8 +81,10 @@ class ControlLog {
   };
 
   void begin(size_t n_flows, const std::vector<uint64_t>& control_ns);
-  // `gap_ns`: holes in a worker's time that its work does not explain.
-  void note_period(const exec::PeriodSnapshot& period, double percentile, uint64_t gap_ns);
+  // `gaps`: holes in a worker's time that its work does not explain; `ring_pkts`: what may wait
+  // before the first module.
+  void note_period(const exec::PeriodSnapshot& period, const exec::ControlModel& model,
+                   const slo::Settings& settings, const ControlTap::Gaps& gaps);
   // A decision that changes something.
   void note_decision(uint64_t now_ns, const exec::ControlModel& model,
                      const exec::PeriodSnapshot& period, const exec::Decision& decision);
@@ -115,7 +122,7 @@ class ControlLog {
   std::vector<uint64_t> first_control_ns_;
   std::vector<uint64_t> last_control_ns_;
   uint64_t elapsed_ns_ = 0;
-  uint64_t last_gap_ns_ = 0;
+  ControlTap::Gaps last_gaps_;
 };
 
 }  // namespace batchplane::app

@@ -170,7 +170,7 @@ void ControlLoop::step_once() {
   const TscClock& clock = TscClock::instance();
   const uint64_t begin_ns = clock.now_ns();
   period_ = engine_.period(settings_.percentile);
-  log_.note_period(period_, settings_.percentile, engine_.period_gap_ns());
+  log_.note_period(period_, model_, settings_, engine_.period_gaps());
   log_.note_control_ns(engine_.control_ns(), period_.period_ns);
   estimator_->update(period_);
   const uint64_t counted_ns = clock.now_ns();

@@ -145,17 +145,39 @@ def test_a_controller_that_goes_on_hanging_is_asked_no_more() -> None:
     assert "not asked any more" in guard.faults[-1].message
 
 
-def test_a_busy_loop_is_interrupted_in_any_thread() -> None:
+def test_a_busy_loop_is_interrupted() -> None:
     class Spinner:
         def step(self, _period: Any) -> Any:
             while True:
                 pass
 
     guard = GuardedController(Spinner(), MODEL, limit_s=0.05)
-    thread = threading.Thread(target=guard.decide, args=({}, 0))
+    assert guard.decide({}, 0) is None
+    assert len(guard.faults) == 1
+
+
+def test_in_other_threads_a_step_is_left_behind() -> None:
+    may_end = threading.Event()
+    answers: list[Any] = []
+
+    class Waiter:
+        def step(self, period: Any) -> Any:
+            if period == "hang":
+                may_end.wait(60)
+            if period == "raise":
+                raise ValueError(period)
+            return {"acl_0": 7}
+
+    guard = GuardedController(Waiter(), MODEL, limit_s=0.05)
+    periods = ("hang", "raise", "good")
+    thread = threading.Thread(target=lambda: answers.extend(guard.decide(p, 0) for p in periods))
     thread.start()
     thread.join(20)
-    assert not thread.is_alive() and len(guard.faults) == 1
+    may_end.set()
+    assert answers == [None, None, {"changes": [change(1, 7)]}]
+    assert [fault.message for fault in guard.faults] == [
+        "step() did not return within 0.05 s", "ValueError: raise",
+    ]  # fmt: skip
 
 
 def test_a_name_may_follow_the_file(tmp_path: Path) -> None:
