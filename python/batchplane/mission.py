@@ -119,7 +119,7 @@ class _Mission:
         self._told_s = 0.0
 
     def run(self) -> list[Row]:
-        """All controllers; Ctrl-C ends with those that were measured."""
+        """All controllers, one after the other."""
         is_live = self._out.is_terminal and not self._options.as_json
         if not is_live:
             self._go()

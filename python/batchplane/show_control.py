@@ -13,6 +13,7 @@ from .units import short_count, short_duration, short_rate, three_digits
 
 _STATE_STYLES = {"met": "green", "violating": "red", "infeasible": "red", "inherent": "red"}
 _MOST_FLOWS_REPORTED = 16
+_MOST_DRIFTING = 6
 
 
 def signed_duration(ns: float | None) -> str:
@@ -107,13 +108,16 @@ def render_control(data: dict[str, Any]) -> RenderableType:
                 f"{short_rate(data['predicted_pps'])}"
             )
         )
-    for row in data.get("drifting", []):
+    drifting = data.get("drifting", [])
+    for row in drifting[:_MOST_DRIFTING]:
         lines.append(
             Text(
                 f"{row['module']} takes {three_digits(row['drift_ratio'])} times what was profiled",
                 "yellow",
             )
         )
+    if len(drifting) > _MOST_DRIFTING:
+        lines.append(Text(f"and {len(drifting) - _MOST_DRIFTING} more modules", "yellow"))
     for event in data.get("events", []):
         lines.append(_event(event))
     return Group(*lines, _decisions(data.get("decisions", [])))
