@@ -17,7 +17,7 @@ from rich.text import Text
 from .canonical import Document
 from .check import check_all, raise_errors
 from .client import Client, DaemonError
-from .control import ControlOptions, with_costs
+from .control import ControlOptions, as_started, with_costs
 from .daemon import Daemon, StartOptions, find_program, list_daemons, start_daemon, stop_daemon
 from .demo import DEMOS
 from .graph_text import graph_dot
@@ -219,7 +219,7 @@ def change(
     with Client(daemon.socket) as client:
         sets = parse_settings(words, running_names(client))
         told = [
-            with_costs(change, pipeline or client.save())
+            with_costs(change, pipeline or as_started(daemon.socket, client.save()))
             if change["what"] == "controller"
             else change
             for change in sets

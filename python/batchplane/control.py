@@ -4,6 +4,7 @@ of costs."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,6 +139,21 @@ def with_costs(change: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str,
         for module, cost in found.modules.items()
     }
     return {**change, "costs": costs, "costs_origin": origin}
+
+
+def as_started(socket: Path, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The pipeline as the daemon was started with it, if that is what runs: profiles are kept of
+    that one. What a daemon saves has every default and every entry that its tables have now."""
+    try:
+        given = json.loads(socket.with_suffix(".pipeline").read_text(encoding="utf-8"))
+        is_same = _kinds(given) == _kinds(saved)
+    except (OSError, ValueError, KeyError, TypeError):
+        return saved
+    return given if is_same else saved
+
+
+def _kinds(pipeline: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(module["kind"]) for name, module in pipeline["modules"].items()}
 
 
 def _bad(word: str, message: str, fix: str = "") -> BadInput:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from .client import Client, ConnectionLost, DaemonError
-from .control import controller_set, with_costs
+from .control import as_started, controller_set, with_costs
 from .controller_file import load_controller
 from .daemon import Daemon
 from .live import Interrupted, interruptible
@@ -55,8 +56,9 @@ def as_snapshot(period: Mapping[str, Any]) -> dict[str, Any]:
 class Driver:
     """One controller at work on one daemon."""
 
-    def __init__(self, client: Client, request: ControlRequest, errors: Console):
+    def __init__(self, client: Client, socket: Path, request: ControlRequest, errors: Console):
         self._client = client
+        self._socket = socket
         self._request = request
         self._errors = errors
         self._graph: int | None = None
@@ -72,7 +74,8 @@ class Driver:
     def choose(self) -> None:
         """From here on the daemon waits for our decisions."""
         words = (f"controller={REMOTE}", *self._request.words)
-        change = with_costs(controller_set(words), self._client.save())
+        running = as_started(self._socket, self._client.save())
+        change = with_costs(controller_set(words), running)
         limit_ns = round((self._request.limit_s + _SLACK_S) * 1e9)
         change |= {"label": self._request.controller, "answer_limit_ns": limit_ns}
         try:
@@ -118,7 +121,7 @@ class Driver:
 def control(daemon: Daemon, request: ControlRequest, errors: Console) -> int:
     """Decides until Ctrl-C, until another controller is chosen, or until the daemon ends."""
     with Client(daemon.socket) as client, interruptible():
-        driver = Driver(client, request, errors)
+        driver = Driver(client, daemon.socket, request, errors)
         driver.choose()
         errors.print(Text(f"{request.controller} decides for {daemon.name}", "dim"), soft_wrap=True)
         why = "stopped: its last decision stays in force"

@@ -257,6 +257,8 @@ def test_costs_are_measured_at_the_start_and_kept(batchplane: Commands, folder: 
     first = batchplane.run("start", *words)
     assert first.code == 0 and "there is no profile yet: measuring 10 kinds" in first.err, first.err
     assert "kept for this pipeline" in control_of(batchplane)["costs"]
+    batchplane.good("set", "controller=full")
+    assert "kept for this pipeline" in control_of(batchplane)["costs"]
     batchplane.stop("gateway")
     again = batchplane.run("start", *words)
     assert again.code == 0 and "profile" not in again.err, again.err

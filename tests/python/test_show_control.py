@@ -12,7 +12,7 @@ import pytest
 from control_rows import CONTROL, EXPLAIN, SLO
 from rich.console import Console, RenderableType
 
-from batchplane.control import SAMPLED, ControlOptions, with_costs
+from batchplane.control import SAMPLED, ControlOptions, as_started, with_costs
 from batchplane.problems import BadInput
 from batchplane.settings import parse_settings
 from batchplane.show_control import render_control, render_explain, render_slo, slo_lines
@@ -104,6 +104,20 @@ def test_costs_come_from_the_file_or_are_built_in(
     assert "costs" not in with_costs({"what": "controller", "name": "none"}, PIPELINE)
     with pytest.raises(BadInput):
         with_costs({"what": "controller", "name": "max", "costs": str(file)}, unknown)
+
+
+def test_profiles_are_of_the_pipeline_as_it_was_started(tmp_path: Path) -> None:
+    socket = tmp_path / "small.sock"
+    saved = {"name": "small", "modules": {"ttl": {"kind": "ttl", "params": {"all": "defaults"}}}}
+    assert as_started(socket, saved) is saved
+    file = tmp_path / "small.pipeline"
+    file.write_text(json.dumps(PIPELINE))
+    assert as_started(socket, saved) == PIPELINE
+    assert as_started(socket, {**saved, "modules": {"new": {"kind": "ttl"}}})["modules"] == {
+        "new": {"kind": "ttl"}
+    }, "after an apply"
+    file.write_text("{")
+    assert as_started(socket, saved) is saved
 
 
 def test_promises_are_shown() -> None:
