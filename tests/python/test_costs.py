@@ -11,7 +11,7 @@ import pytest
 
 from batchplane import cost_keys, costs
 from batchplane.cost_cache import cache_folder, cache_path, cached_costs, keep_costs, kept_costs
-from batchplane.cost_file import LOOP_KEYS
+from batchplane.cost_file import LOOP_KEYS, VERSION
 from batchplane.cost_keys import cpu_name, groups_of, params_key, pipeline_key
 from batchplane.costs import (
     COMPUTED,
@@ -328,7 +328,7 @@ def test_why_a_profile_is_of_no_use_is_told(
     assert kept_costs(mine, env).costs is not None and kept_costs(mine, env).reason == ""
     monkeypatch.setattr("batchplane.cost_cache.cpu_name", lambda: "Other CPU")
     assert kept_costs(mine, env).reason == f"is of another machine ({CPU})"
-    path.rename(path.with_name(path.name.replace("-v1.", "-v0.")))
+    path.rename(path.with_name(path.name.replace(f"-v{VERSION}.", "-v0.")))
     assert kept_costs(mine, env).reason == "is of another version"
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from batchplane import startup_profile
 from batchplane.cost_cache import cached_costs, keep_costs
+from batchplane.cost_file import VERSION
 from batchplane.cost_keys import cpu_name
 from batchplane.problems import RunFailed
 from batchplane.startup_profile import ensure_profile, needs_costs
@@ -22,7 +23,7 @@ PIPELINE: dict[str, Any] = {
     "modules": {"a": {"kind": "ttl", "params": {}}, "b": {"kind": "sink", "params": {}}},
 }
 COSTS: dict[str, Any] = {
-    "version": 1,
+    "version": VERSION,
     "label": "measured",
     "cpu": cpu_name(),
     "modules": [{"kind": "ttl", "cost_per_batch_ns": 7, "cost_per_pkt_ns": 2}],
