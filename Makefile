@@ -5,11 +5,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-PIPELINE ?= l2l3
+PIPELINE ?=
 ARGS ?=
 DURATION_S ?= 10
+SLO ?= 40us
 SIM ?=
-COSTS ?= prior
+COSTS ?=
 FUZZ_SECONDS ?= 600
 REF ?= HEAD~1
 VENV := .venv/bin
@@ -21,11 +22,15 @@ help: ## this list
 	@echo "usage: make TARGET"
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
-run: ## forward generated load for 10 s and show it live (PIPELINE=l2l3 ARGS='nexthops=64' DURATION_S=10; SIM=1: simulated beside it)
+run: ## a gateway under full load, each flow promised SLO=40us: three controllers in turn (SIM=1: simulated beside it; PIPELINE=l2l3 DURATION_S=10 ARGS='nexthops=64': runs that one instead)
 	@tools/install_packages.sh run
 	@tools/make_venv.sh
 	@tools/build.sh run batchplaned $(if $(SIM),native)
-	@exec $(VENV)/batchplane run $(PIPELINE) --duration $(DURATION_S) $(if $(SIM),--simulate $(COSTS)) $(ARGS)
+ifeq ($(PIPELINE),)
+	@exec $(VENV)/batchplane compare gateway saturate=true --slo '*=$(SLO)' $(if $(SIM),--simulate $(or $(COSTS),kept)) $(ARGS)
+else
+	@exec $(VENV)/batchplane run $(PIPELINE) --duration $(DURATION_S) $(if $(SIM),--simulate $(or $(COSTS),prior)) $(ARGS)
+endif
 
 test: ## everything that must pass: builds, unit, property, golden, end to end, fuzz replay, sanitizers, linters
 	@tools/install_packages.sh run test

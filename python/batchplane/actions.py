@@ -17,7 +17,7 @@ from rich.text import Text
 from .canonical import Document
 from .check import check_all, raise_errors
 from .client import Client, DaemonError
-from .control import ControlOptions, with_costs
+from .control import ControlOptions, as_started, with_costs
 from .daemon import Daemon, StartOptions, find_program, list_daemons, start_daemon, stop_daemon
 from .demo import DEMOS
 from .graph_text import graph_dot
@@ -33,6 +33,7 @@ from .scenario_play import DaemonPlayer, warnings_for_daemon
 from .settings import parse_arguments, parse_settings, running_names
 from .show_nat import collect_nat
 from .show_tables import WHAT, render_show
+from .startup_profile import ensure_profile, needs_costs
 from .view import facts_line
 from .yaml_writer import to_yaml
 
@@ -66,10 +67,18 @@ def start_pipeline(
     name: str, overrides: Sequence[str], options: RunOptions, errors: Console
 ) -> Daemon:
     """Starts a daemon with a checked pipeline and applies the settings of --set."""
-    return _start(load_checked(name, overrides, errors), options)
+    if options.control.is_program:
+        fix = f"batchplane start {name}, then batchplane control {options.control.controller}"
+        message = "a file of Python decides in a process of its own"
+        raise BadInput(Problem(message, "command line", "--controller", fix))
+    return start_document(load_checked(name, overrides, errors), options, errors)
 
 
-def _start(document: Document, options: RunOptions) -> Daemon:
+def start_document(document: Document, options: RunOptions, errors: Console) -> Daemon:
+    """The same for a pipeline that has been checked; measures its costs where that is needed."""
+    wanted = options.control
+    if wanted.has_profile and wanted.costs is None and needs_costs(wanted.controller):
+        ensure_profile(document.pipeline, errors, options.start.cores)
     daemon = start_daemon(document.pipeline, _named(options.start, document))
     try:
         words = (*options.sets, *options.control.words())
@@ -93,7 +102,7 @@ def run_pipeline(
         try:
             document = load_checked(name, overrides, errors)
             options, actions = _with_scenario(document, options, errors)
-            daemon = _start(document, options)
+            daemon = start_document(document, options, errors)
         except Interrupted:
             return 130
         try:
@@ -101,7 +110,10 @@ def run_pipeline(
                 hello = client.hello()
                 errors.print(Text(facts_line(hello)), soft_wrap=True, style="dim")
                 view = out if not options.as_json else errors
-                with _playing(daemon, actions, document, errors):
+                with (
+                    _decided(daemon, options.control, errors),
+                    _playing(daemon, actions, document, errors),
+                ):
                     first, last = watch(client, view, options.watch)
         except Interrupted:
             stop_daemon(daemon)
@@ -153,6 +165,20 @@ def _kinds_of(document: Document) -> dict[str, str]:
 
 
 @contextmanager
+def _decided(daemon: Daemon, control: ControlOptions, errors: Console) -> Iterator[None]:
+    """A controller of Python decides meanwhile, where one was given."""
+    if not control.is_program:
+        yield
+        return
+    # Loaded here: only this needs numpy.
+    from .control_daemon import ControlRequest, deciding
+
+    request = ControlRequest(str(control.controller), words=control.program_words())
+    with deciding(daemon, request, errors):
+        yield
+
+
+@contextmanager
 def _playing(
     daemon: Daemon, actions: Sequence[Action], document: Document, errors: Console
 ) -> Iterator[None]:
@@ -193,7 +219,7 @@ def change(
     with Client(daemon.socket) as client:
         sets = parse_settings(words, running_names(client))
         told = [
-            with_costs(change, pipeline or client.save())
+            with_costs(change, pipeline or as_started(daemon.socket, client.save()))
             if change["what"] == "controller"
             else change
             for change in sets

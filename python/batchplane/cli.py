@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from . import actions, cli_experiment, cli_simulate, printing
+from . import actions, cli_compare, cli_experiment, cli_simulate, printing
 from .actions import RunOptions, ShowOptions, completions
 from .cli_words import PipelineArg
 from .consoles import errors as _errors
@@ -30,6 +30,7 @@ from .profile_action import profile as run_profile
 from .schema import editor_schema
 from .settings import FORMS
 from .show_control import render_explain
+from .units import parse_duration_ns
 
 app = typer.Typer(
     name="batchplane",
@@ -82,7 +83,9 @@ Interval = Annotated[
 
 ControllerName = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="who sets triggers: optimal, full, max, null, fixed(k), ..."),
+    typer.Option(
+        metavar="NAME", help="who sets triggers: optimal, full, max, null, fixed(k), FILE.py, ..."
+    ),
 ]
 ControlPeriod = Annotated[
     str | None, typer.Option("--period", metavar="TIME", help="of the controller (default 10ms)")
@@ -96,6 +99,11 @@ ControlCosts = Annotated[
     typer.Option(
         "--costs", metavar="FILE", help="a profile for the controller (default: the kept)"
     ),
+]
+
+NoProfile = Annotated[
+    bool,
+    typer.Option("--no-profile", help="no measuring at the start: built-in costs do"),
 ]
 
 
@@ -112,6 +120,7 @@ def run(
     period: ControlPeriod = None,
     slos: Slos = None,
     costs: ControlCosts = None,
+    is_unprofiled: NoProfile = False,
     interval: Interval = 1.0,
     scenario: Annotated[
         Path | None, typer.Option(metavar="FILE", help="events over time: docs/scenarios.md")
@@ -132,13 +141,14 @@ def run(
         tuple(sets or ()),
         as_json,
         scenario,
-        ControlOptions(controller, period, tuple(slos or ()), costs),
+        ControlOptions(controller, period, tuple(slos or ()), costs, not is_unprofiled),
         simulate,
     )
     code = actions.run_pipeline(pipeline, params or [], options, _out(), _errors())
     raise typer.Exit(code)
 
 
+app.command("compare", epilog=cli_compare.EPILOG)(cli_compare.compare_command)
 app.command("simulate", epilog=cli_simulate.EPILOG)(cli_simulate.simulate_command)
 app.command("experiment", epilog=cli_experiment.EPILOG)(cli_experiment.experiment_command)
 
@@ -155,13 +165,14 @@ def start(
     period: ControlPeriod = None,
     slos: Slos = None,
     costs: ControlCosts = None,
+    is_unprofiled: NoProfile = False,
     as_json: Json = False,
 ) -> None:
     """Start a pipeline in the background; `attach` watches it, `stop` ends it."""
     options = RunOptions(
         StartOptions(name, cores, memory_mb),
         sets=tuple(sets or ()),
-        control=ControlOptions(controller, period, tuple(slos or ()), costs),
+        control=ControlOptions(controller, period, tuple(slos or ()), costs, not is_unprofiled),
     )
     daemon = actions.start_pipeline(pipeline, params or [], options, _errors())
     printing.started(daemon, as_json, _out())
@@ -300,6 +311,36 @@ def explain(
         actions.print_json(answer)
     else:
         _out().print(render_explain(answer))
+
+
+@app.command()
+def control(
+    controller: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.py[:NAME]", help="a class with step(period), or what makes one"
+        ),
+    ],
+    name: Name = None,
+    period: ControlPeriod = None,
+    limit: Annotated[str, typer.Option(metavar="TIME", help="that a step may take")] = "1s",
+    costs: ControlCosts = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="controller.SETTING=VALUE", help="further settings"),
+    ] = None,
+) -> None:
+    """Decide for a running daemon with a controller of your own, until Ctrl-C."""
+    # Loaded here: other commands do without numpy.
+    from .control_daemon import ControlRequest
+    from .control_daemon import control as decide
+
+    limit_ns = parse_duration_ns(limit)
+    if not limit_ns or limit_ns < 1_000_000:
+        raise BadInput(Problem(f"'{limit}' is no time limit", "command line", "--limit", "1ms on"))
+    words = (*ControlOptions(controller, period, (), costs).program_words(), *(settings or ()))
+    request = ControlRequest(controller, limit_ns / 1e9, words)
+    raise typer.Exit(decide(find_daemon(name), request, _errors()))
 
 
 @app.command()

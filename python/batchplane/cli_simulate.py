@@ -95,7 +95,8 @@ def simulate_command(
 ) -> None:
     """Run a pipeline in virtual time, with exact delays: no daemon, no DPDK, no root."""
     # Loaded here: other commands do without numpy.
-    from .sim_command import SimulateOptions, simulate, split_controllers
+    from .controller_names import split_controllers
+    from .sim_command import SimulateOptions, simulate
 
     options = SimulateOptions(
         traffic,

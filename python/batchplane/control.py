@@ -4,11 +4,13 @@ of costs."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .controller_file import is_controller_file
 from .cost_cache import cached_costs
 from .costs import PRIOR, load_costs, resolve
 from .problems import BadInput, Problem
@@ -27,18 +29,36 @@ class ControlOptions:
     period: str | None = None
     slos: tuple[str, ...] = ()  # FLOW=80us
     costs: str | None = None
+    has_profile: bool = True  # measured at the start where none is kept
 
-    def words(self) -> list[str]:
-        """The same as settings."""
+    @property
+    def is_program(self) -> bool:
+        """The controller is a file of Python: a process of its own decides."""
+        return self.controller is not None and is_controller_file(self.controller)
+
+    def program_words(self) -> tuple[str, ...]:
+        """What the process of the controller is told beside its file."""
+        given = {"period": self.period, "costs": self.costs}
+        return tuple(f"controller.{key}={value}" for key, value in given.items() if value)
+
+    def slo_words(self) -> list[str]:
+        """The promises as settings."""
         words = []
         for slo in self.slos:
             flow, _, promise = slo.partition("=")
             if not flow or not promise:
                 raise _bad("--slo", f"'{slo}' is no promise", "FLOW=80us")
             words.append(f"{flow}.slo={promise}")
+        return words
+
+    def words(self) -> list[str]:
+        """All as settings, but for a program that decides."""
+        words = self.slo_words()
         for option, value in (("--period", self.period), ("--costs", self.costs)):
             if value is not None and self.controller is None:
                 raise _bad(option, "it is for a controller", "--controller optimal")
+        if self.is_program:
+            return words
         if self.controller is not None:
             words.append(f"controller={self.controller}")
         if self.period is not None:
@@ -62,6 +82,12 @@ def controller_set(words: Sequence[str]) -> dict[str, Any]:
         left, _, value = word.partition("=")
         setting = left.partition(".")[2]
         if not setting:
+            if is_controller_file(value):
+                raise _bad(
+                    word,
+                    "a file of Python decides in a process of its own",
+                    f"batchplane control {value}",
+                )
             change["name"] = value
         elif setting == "period":
             change["period_ns"] = _period_ns(word, value)
@@ -113,6 +139,21 @@ def with_costs(change: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str,
         for module, cost in found.modules.items()
     }
     return {**change, "costs": costs, "costs_origin": origin}
+
+
+def as_started(socket: Path, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The pipeline as the daemon was started with it, if that is what runs: profiles are kept of
+    that one. What a daemon saves has every default and every entry that its tables have now."""
+    try:
+        given = json.loads(socket.with_suffix(".pipeline").read_text(encoding="utf-8"))
+        is_same = _kinds(given) == _kinds(saved)
+    except (OSError, ValueError, KeyError, TypeError):
+        return saved
+    return given if is_same else saved
+
+
+def _kinds(pipeline: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(module["kind"]) for name, module in pipeline["modules"].items()}
 
 
 def _bad(word: str, message: str, fix: str = "") -> BadInput:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cost_cache.py - profiles kept between runs: one file per pipeline, CPU and version."""
+"""cost_cache.py - profiles kept between runs: one file per pipeline and CPU."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import __version__
 from .cost_file import VERSION
 from .cost_keys import cpu_name, pipeline_key
 from .costs import CostsFile, load_costs
@@ -33,22 +35,58 @@ def cache_path(
     return cache_folder(env) / f"{pipeline_key(pipeline)}-{machine}-v{VERSION}.json"
 
 
+@dataclass(frozen=True)
+class Kept:
+    """The costs kept for a pipeline, or why there are none of use; "" = never measured."""
+
+    costs: CostsFile | None = None
+    reason: str = ""
+
+
+def kept_costs(pipeline: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Kept:
+    """Looks for the costs of a pipeline on this machine and of this version."""
+    path = cache_path(pipeline, env=env)
+    if not path.is_file():
+        return Kept(reason=_reason_of_others(path))
+    try:
+        costs = load_costs(path)
+        version = json.loads(path.read_text(encoding="utf-8")).get("daemon", "")
+    except (BadInput, OSError, ValueError):
+        return Kept(reason="cannot be read")
+    if costs.cpu != cpu_name():
+        return Kept(reason=f"is of another machine ({costs.cpu or 'unknown'})")
+    if version != __version__:
+        return Kept(reason=f"is of another version ({version or 'unknown'})")
+    return Kept(costs)
+
+
+def _reason_of_others(path: Path) -> str:
+    """What the same pipeline's other files are: another machine's, or of another format."""
+    key = path.name.split("-")[0]
+    others = [other for other in path.parent.glob(f"{key}-*.json") if other != path]
+    for other in sorted(others):
+        if not other.name.endswith(f"-v{VERSION}.json"):
+            continue
+        try:
+            cpu = load_costs(other).cpu
+        except BadInput:
+            continue
+        return f"is of another machine ({cpu or 'unknown'})"
+    return "is of another version" if others else ""
+
+
 def cached_costs(
     pipeline: Mapping[str, Any], env: Mapping[str, str] = os.environ
 ) -> CostsFile | None:
     """The costs kept for a pipeline; None when there are none, or none that can be used."""
-    path = cache_path(pipeline, env=env)
-    try:
-        costs = load_costs(path)
-    except BadInput:
-        return None
-    return costs if costs.cpu == cpu_name() else None
+    return kept_costs(pipeline, env).costs
 
 
 def keep_costs(
     pipeline: Mapping[str, Any], document: Mapping[str, Any], env: Mapping[str, str] = os.environ
 ) -> Path:
     """Keeps a costs document; readers see the old file or the new one, never a part."""
+    document = {"daemon": __version__, **document}
     path = cache_path(pipeline, env=env)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".costs")

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import __version__
-
 # Names of other things: which one it is makes no difference.
 _NAMES = frozenset({"port", "interface", "name"})
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
@@ -66,7 +64,7 @@ def pipeline_key(pipeline: Mapping[str, Any]) -> str:
     }
     parts = {key: pipeline.get(key) for key in ("ports", "interfaces", "edges", "generators")}
     batch_pkts = pipeline.get("engine", {}).get("batch_pkts")
-    text = json.dumps([modules, parts, batch_pkts, __version__], sort_keys=True)
+    text = json.dumps([modules, parts, batch_pkts], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 

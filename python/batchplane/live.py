@@ -30,8 +30,8 @@ class WatchOptions:
     is_quiet: bool = False
 
 
-class Interrupted(Exception):
-    """Ctrl-C or SIGTERM: a normal end."""
+class Interrupted(BaseException):
+    """Ctrl-C or SIGTERM: a normal end. No Exception: it is no fault of what it interrupts."""
 
 
 @contextmanager

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "exec/control_fields.h"
+
 namespace batchplane::native {
 namespace {
 
@@ -133,35 +135,6 @@ nb::dict model_to_python(const exec::ControlModel& model) {
   out["tasks"] = tasks;
   return out;
 }
-
-// Fields in one place for both directions: name, type, how to reach it.
-#define BATCHPLANE_MODULE_FIELDS(X) \
-  X(batches, uint64_t)              \
-  X(pkts, uint64_t)                 \
-  X(arrived_batches, uint64_t)      \
-  X(arrived_pkts, uint64_t)         \
-  X(dropped_pkts, uint64_t)         \
-  X(late_releases, uint64_t)        \
-  X(trigger_pkts, uint32_t)         \
-  X(held_pkts, uint32_t)            \
-  X(age_limit_ns, uint64_t)
-#define BATCHPLANE_FLOW_FIELDS(X) \
-  X(slo_ns, uint64_t)             \
-  X(pkts, uint64_t)               \
-  X(late_pkts, uint64_t)          \
-  X(delay_sum_ns, uint64_t)       \
-  X(delay_max_ns, uint64_t)       \
-  X(delay_ns, uint64_t)
-#define BATCHPLANE_TASK_FIELDS(X) \
-  X(in_pkts, uint64_t)            \
-  X(runs, uint64_t)               \
-  X(idle_polls, uint64_t)         \
-  X(busy_ns, uint64_t)            \
-  X(idle_ns, uint64_t)            \
-  X(run_p99_ns, uint64_t)         \
-  X(run_max_ns, uint64_t)         \
-  X(firings, uint64_t)            \
-  X(worst_firings_per_run, uint32_t)
 
 nb::dict period_to_python(const exec::PeriodSnapshot& period) {
   nb::dict modules;

@@ -3,23 +3,25 @@
 
 A controller is an object with `step(period)`. It answers None (nothing changes), a mapping from
 modules to triggers, or a decision as the extension has it. Whatever goes wrong in it is noted with
-its traceback and period; the last good decision stays in force.
+its traceback and period; the last good decision stays in force. A step that hangs is interrupted.
 """
 
 from __future__ import annotations
 
 import math
-import runpy
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from .problems import BadInput, Problem, suggestion
+from .step_limit import StepTimeout, limited
 from .units import short_duration
 
 MOST_AGE_NS = 10**15
+STEP_LIMIT_S = 5.0
+# A controller that hangs so often in a row would hang for ever.
+MOST_HANGS = 3
 _DECISION_KEYS = ("changes", "flows", "predicted_load", "predicted_pps")
 
 
@@ -141,9 +143,11 @@ def _told(value: Any) -> str:
 
 
 class GuardedController:
-    """Calls a controller and keeps the simulation safe from it."""
+    """Calls a controller and keeps whoever asks for its decisions safe from it."""
 
-    def __init__(self, controller: Controller, model: Mapping[str, Any]):
+    def __init__(
+        self, controller: Controller, model: Mapping[str, Any], limit_s: float = STEP_LIMIT_S
+    ):
         if not callable(getattr(controller, "step", None)):
             raise BadInput(
                 Problem(
@@ -153,42 +157,37 @@ class GuardedController:
             )
         self._controller = controller
         self._model = model
+        self._limit_s = limit_s
         self._n_periods = 0
+        self._n_hangs = 0  # in a row
         self.faults: list[ControllerFault] = []
         self.last_good: dict[str, Any] = {"changes": []}
+
+    @property
+    def is_given_up(self) -> bool:
+        """It hung too often: it is not asked any more."""
+        return self._n_hangs >= MOST_HANGS
 
     def decide(self, period: Any, now_ns: int) -> dict[str, Any] | None:
         """The decision to apply, or None when it failed: then what is in force stays."""
         number, self._n_periods = self._n_periods, self._n_periods + 1
+        if self.is_given_up:
+            return None
         try:
-            self.last_good = plain_decision(self._controller.step(period), self._model)
+            answer = limited(self._controller.step, period, self._limit_s)
+            self.last_good = plain_decision(answer, self._model)
+        except StepTimeout:
+            self._n_hangs += 1
+            message = f"step() did not return within {self._limit_s:g} s"
+            if self.is_given_up:
+                message += f", {MOST_HANGS} times in a row: it is not asked any more"
+            self.faults.append(ControllerFault(number, now_ns, message, traceback.format_exc()))
+            return None
         except Exception as error:
             is_nonsense = isinstance(error, Nonsense)
             message = str(error) if is_nonsense else f"{type(error).__name__}: {error}"
             trace = traceback.format_exc()
             self.faults.append(ControllerFault(number, now_ns, message, trace))
             return None
+        self._n_hangs = 0
         return self.last_good
-
-
-def load_controller(path: Path, model: Mapping[str, Any]) -> Controller:
-    """The controller of a file: what its `make_controller(model)` returns. Raises BadInput."""
-    if not path.is_file():
-        raise BadInput(Problem("there is no such file", str(path)))
-    try:
-        make = runpy.run_path(str(path)).get("make_controller")
-        if not callable(make):
-            fix = "def make_controller(model): return MyController()"
-            raise BadInput(Problem("there is no make_controller()", str(path), fix=fix))
-        controller: Controller = make(model)
-    except BadInput:
-        raise
-    except Exception as error:
-        frames = [
-            frame
-            for frame in traceback.extract_tb(error.__traceback__)
-            if Path(frame.filename).name == path.name
-        ]
-        where = f"{path}:{frames[-1].lineno}" if frames else str(path)
-        raise BadInput(Problem(f"{type(error).__name__}: {error}", where)) from error
-    return controller

@@ -54,7 +54,8 @@ def pipeline_names(pipeline: dict[str, Any]) -> dict[str, list[str]]:
     """The names that settings can refer to, as settings.running_names gives them of a daemon."""
     return {
         "module": list(pipeline.get("modules", {})),
-        "flow": [flow["name"] for flow in pipeline.get("flows", [])] + ["other"],
+        # Nothing is promised to `other`.
+        "flow": [flow["name"] for flow in pipeline.get("flows", [])],
         "generator": [entry["name"] for entry in pipeline.get("generators", [])],
         "port": list(pipeline.get("ports", {})),
     }

@@ -13,6 +13,7 @@ from .units import short_count, short_duration, short_rate, three_digits
 
 _STATE_STYLES = {"met": "green", "violating": "red", "infeasible": "red", "inherent": "red"}
 _MOST_FLOWS_REPORTED = 16
+_MOST_DRIFTING = 6
 
 
 def signed_duration(ns: float | None) -> str:
@@ -36,8 +37,8 @@ def _of_periods(row: dict[str, Any]) -> str:
 def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
     """`show slo`: a row for each flow."""
     table = plain_table(
-        "<flow", "SLO", "now", "headroom", "p50", "p99", "worst", "packets", "late",
-        "violated periods", "<state",
+        "<flow", "SLO", "now", "headroom", "last p50", "p99", "worst", "all p50", "p99", "worst",
+        "packets", "late", "violated periods", "<state",
     )  # fmt: skip
     hints: list[RenderableType] = []
     for row in rows:
@@ -47,11 +48,14 @@ def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
             short_duration(row["slo_ns"] or None),
             short_duration(row.get("delay_ns")),
             signed_duration(row.get("headroom_ns")),
+            *_delays(row.get("last") or {}),
             short_duration(row.get("p50_ns")),
             short_duration(row.get("p99_ns")),
             short_duration(row.get("delay_max_ns")),
             short_count(row["pkts"]),
-            "-" if late is None or not row["slo_ns"] else f"{late:.2%}",
+            "-"
+            if late is None or not row["slo_ns"]
+            else f"{short_count(row['late_pkts'])} ({late:.2%})",
             _of_periods(row) if row["slo_ns"] else "-",
             _state(row),
         )
@@ -63,8 +67,18 @@ def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
     told = []
     if percentile is not None:
         which = f"p{percentile * 100:g}" if percentile > 0 else "mean"
-        told = [Text(f"now: {which} of the last period; held up: by the machine", "dim")]
+        told = [
+            Text(
+                f"now: {which} of the last period, headroom: SLO less that; last: of the last "
+                "period, all: since the start; held up: by the machine",
+                "dim",
+            )
+        ]
     return Group(table, *hints, *told)
+
+
+def _delays(row: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(short_duration(row.get(key)) for key in ("p50_ns", "p99_ns", "delay_max_ns"))
 
 
 def _times(value: dict[str, Any] | None) -> str:
@@ -79,16 +93,14 @@ def render_control(data: dict[str, Any]) -> RenderableType:
         return Text("no controller is on (batchplane set controller=optimal)", "dim")
     lines: list[RenderableType] = [
         Text.assemble(
-            (str(data["controller"]), "bold"),
+            (controller_name(data), "bold"),
             f" every {short_duration(data['period_ns'])}, p{data['percentile'] * 100:g} of delays, "
             f"costs: {data.get('costs') or 'sampled runs'}",
         ),
-        Text(
-            f"{data['steps']} steps; controller {_times(data['controller_ns'])}; "
-            f"with counts and changes {_times(data['step_ns'])}; "
-            f"{data['worker_ratio']:.2%} of a worker's time"
-        ),
+        _step_costs(data),
     ]
+    if data.get("has_program") is False:
+        lines.append(Text("no program decides: what was decided last stays in force", "yellow"))
     if data.get("predicted_pps"):
         lines.append(
             Text(
@@ -96,17 +108,47 @@ def render_control(data: dict[str, Any]) -> RenderableType:
                 f"{short_rate(data['predicted_pps'])}"
             )
         )
-    for row in data.get("drifting", []):
+    drifting = data.get("drifting", [])
+    for row in drifting[:_MOST_DRIFTING]:
         lines.append(
             Text(
                 f"{row['module']} takes {three_digits(row['drift_ratio'])} times what was profiled",
                 "yellow",
             )
         )
+    if len(drifting) > _MOST_DRIFTING:
+        lines.append(Text(f"and {len(drifting) - _MOST_DRIFTING} more modules", "yellow"))
     for event in data.get("events", []):
-        times = f" ({event['times']} times)" if event["times"] > 1 else ""
-        lines.append(Text(f"event: {event['message']}{times}", "red"))
+        lines.append(_event(event))
     return Group(*lines, _decisions(data.get("decisions", [])))
+
+
+def controller_name(control: dict[str, Any]) -> str:
+    """As its user calls it: a program by its file."""
+    return str(control.get("label") or control["controller"])
+
+
+def _step_costs(data: dict[str, Any]) -> RenderableType:
+    """What a step takes, part by part, and what it takes of the worker."""
+    table = plain_table("<one step", "median", "p99", "longest")
+    parts = (
+        ("reading counts", "count_ns"), ("the controller", "controller_ns"),
+        ("changing buffers", "apply_ns"), ("all of it", "step_ns"),
+    )  # fmt: skip
+    for label, key in parts:
+        times = data.get(key) or {}
+        table.add_row(label, *[short_duration(times.get(k)) for k in ("median", "p99", "max")])
+    failed = data.get("failed_steps", 0)
+    told = f"{data['steps']} steps" + (f", {failed} of them failed" if failed else "")
+    return Group(
+        Text(f"{told}; control takes {data['worker_ratio']:.2%} of a worker's time"), table
+    )
+
+
+def _event(event: dict[str, Any]) -> Text:
+    times = f"{event['times']} times, last " if event["times"] > 1 else ""
+    at = f" ({times}in period {event['period']})" if event.get("period") else ""
+    return Text(f"event: {event['message']}{at}", "red")
 
 
 def _decisions(decisions: list[dict[str, Any]], most_changes: int = 6) -> RenderableType:
@@ -210,7 +252,7 @@ def slo_lines(report: dict[str, Any]) -> list[RenderableType]:
     told: list[RenderableType] = [
         Text.assemble(
             ("\ncontroller ", ""),
-            (str(control["controller"]), "bold"),
+            (controller_name(control), "bold"),
             f": {control['steps']} steps, {_times(control['step_ns'])} each, "
             f"{control['worker_ratio']:.2%} of a worker's time",
         )
@@ -233,6 +275,4 @@ def slo_lines(report: dict[str, Any]) -> list[RenderableType]:
             told.append(Text(f"  {row['hint']}", "yellow"))
     if len(promised) > _MOST_FLOWS_REPORTED:
         told.append(Text(f"and {len(promised) - _MOST_FLOWS_REPORTED} more flows", "dim"))
-    for event in control.get("events", []):
-        told.append(Text(f"event: {event['message']}", "red"))
-    return told
+    return told + [_event(event) for event in control.get("events", [])]

@@ -12,16 +12,15 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from .controller_file import is_controller_file, load_controller
 from .plain_table import plain_table
 from .problems import RunFailed
-from .py_controller import load_controller
 from .rates import buffer_list
 from .sim_prepare import Inputs
 from .sim_result import Result
@@ -63,8 +62,8 @@ def with_seed(spec: dict[str, Any], seed: int) -> dict[str, Any]:
 def run_case(inputs: Inputs, case: Case, tell: Any = None) -> Result:
     """Runs one case in this process; `tell(share)` hears how far it is."""
     sim = Simulation(replace(inputs, spec=with_seed(inputs.spec, case.seed)))
-    is_file = case.controller.endswith(".py")
-    controller = load_controller(Path(case.controller), sim.model) if is_file else case.controller
+    is_file = is_controller_file(case.controller)
+    controller = load_controller(case.controller, sim.model) if is_file else case.controller
     result = sim.run(
         case.duration_ns,
         controller,

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +30,6 @@ TRACE_SUFFIXES = (".csv", ".parquet")
 # Enough for figures, little enough to be no burden.
 _PLOT_PACKETS = 50_000
 _PLOT_FIRINGS = 200_000
-_CONTROLLER = re.compile(r"[^,()]+(\([^()]*\))?")
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,6 @@ class SimulateOptions:
     trace_packets: int = 100_000
     json_file: Path | None = None
     as_json: bool = False
-
-
-def split_controllers(text: str) -> list[str]:
-    """'fixed(8), max' as a list; commas inside brackets do not separate."""
-    parts = [match[0].strip() for match in _CONTROLLER.finditer(text)]
-    return [part for part in parts if part]
 
 
 def parse_duration_word(word: str, option: str) -> int:

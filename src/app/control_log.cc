@@ -23,6 +23,36 @@ Value StepTimes::value() const {
       {"median", sorted[last / 2]}, {"p99", sorted[(last * 99 + 50) / 100]}, {"max", sorted[last]}};
 }
 
+namespace {
+
+// The period as it would have been counted without so many of its late packets. A mean is that of
+// the others, if those that are left out took the longest delay that there was.
+exec::FlowPeriod without(const exec::FlowPeriod& period, double inside_pkts) {
+  exec::FlowPeriod rest = period;
+  const auto left_out = std::min(period.late_pkts, static_cast<uint64_t>(inside_pkts));
+  rest.pkts -= left_out;
+  rest.late_pkts -= left_out;
+  rest.delay_sum_ns -= std::min(rest.delay_sum_ns, left_out * period.delay_max_ns);
+  return rest;
+}
+
+// What one hole in a worker's time may catch of a flow: its share of a full ring, that of what
+// comes until the ring has drained, and what its buffers hold.
+double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel& model, size_t flow,
+                   uint64_t ring_pkts) {
+  uint64_t all_pkts = 0;
+  for (const exec::FlowPeriod& each : period.flows) all_pkts += each.pkts;
+  double pkts = 0;
+  if (all_pkts != 0) {
+    pkts = 2.0 * static_cast<double>(ring_pkts) * static_cast<double>(period.flows[flow].pkts) /
+           static_cast<double>(all_pkts);
+  }
+  for (const uint32_t m : model.flows[flow].path) pkts += period.modules[m].trigger_pkts;
+  return pkts;
+}
+
+}  // namespace
+
 bool is_violated(const exec::FlowPeriod& period, double percentile) {
   if (period.slo_ns == 0 || period.pkts == 0) return false;
   const auto pkts = static_cast<double>(period.pkts);
@@ -32,8 +62,37 @@ bool is_violated(const exec::FlowPeriod& period, double percentile) {
   return static_cast<double>(period.late_pkts) > (1 - std::min(percentile, 1.0)) * pkts;
 }
 
-void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns) {
-  constexpr uint64_t kGapsPerSlo = 20;
+void CountedDelays::add(const exec::FlowPeriod& period) {
+  ++periods;
+  pkts += period.pkts;
+  late_pkts += period.late_pkts;
+  delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
+  for (uint32_t b = 0; b < exec::SloBuckets::kCount; ++b) slo_buckets[b] += period.slo_buckets[b];
+}
+
+// Packets of a bucket are taken as spread evenly over it.
+Value CountedDelays::percentile_ns(double p, uint64_t slo_ns) const {
+  using Buckets = exec::SloBuckets;
+  constexpr double kRounding = 1e-6;
+  if (static_cast<double>(pkts) < 10 / (1 - p) - kRounding) return {};
+  const auto whole_ns = static_cast<double>(slo_ns == 0 ? exec::FlowMeter::kNoSloScaleNs : slo_ns);
+  double left = p * static_cast<double>(pkts);
+  for (uint32_t b = 0; b + 1 < Buckets::kCount; ++b) {
+    const auto here = static_cast<double>(slo_buckets[b]);
+    if (left > here || here == 0) {
+      left -= here;
+      continue;
+    }
+    const double low = Buckets::lower_ratio(b);
+    const double at = low + left / here * (Buckets::lower_ratio(b + 1) - low);
+    return std::min(at * whole_ns, static_cast<double>(delay_max_ns));
+  }
+  return delay_max_ns;
+}
+
+void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,
+                     double inside_pkts) {
+  constexpr uint64_t kStallsPerSlo = 20;
   last = period;
   if (is_between) {  // some of its packets were judged by the old promise
     is_between = false;
@@ -44,9 +103,12 @@ void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t
   late_pkts += period.late_pkts;
   delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
   ++periods;
+  all.add(period);
+  const bool is_stalled = stall_ns * kStallsPerSlo > period.slo_ns;
+  if (!is_stalled) quiet.add(period);
   if (!is_violated(period, percentile)) return;
   ++violated_periods;
-  if (gap_ns * kGapsPerSlo > period.slo_ns) {
+  if (is_stalled && !is_violated(without(period, inside_pkts), percentile)) {
     ++stalled_periods;
     return;
   }
@@ -56,7 +118,9 @@ void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t
 
 void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) {
   flows.assign(n_flows, {});
+  count_times = {};
   controller_times = {};
+  apply_times = {};
   total_times = {};
   steps = 0;
   failed_steps = 0;
@@ -65,12 +129,14 @@ void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) 
   elapsed_ns_ = 0;
 }
 
-void ControlLog::note_period(const exec::PeriodSnapshot& period, double percentile,
-                             uint64_t gap_ns) {
+void ControlLog::note_period(const exec::PeriodSnapshot& period, const exec::ControlModel& model,
+                             const slo::Settings& settings, const ControlTap::Gaps& gaps) {
+  const auto count = static_cast<double>(gaps.count + last_gaps_.count);
   for (size_t f = 0; f < flows.size(); ++f) {
-    flows[f].add(period.flows[f], percentile, std::max(gap_ns, last_gap_ns_));
+    flows[f].add(period.flows[f], settings.percentile, std::max(gaps.ns, last_gaps_.ns),
+                 count * inside_pkts(period, model, f, settings.ring_pkts));
   }
-  last_gap_ns_ = gap_ns;
+  last_gaps_ = gaps;
 }
 
 void ControlLog::note_control_ns(const std::vector<uint64_t>& control_ns, uint64_t period_ns) {
@@ -100,13 +166,14 @@ void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
 }
 
 // The same mistake in every period is one event that is counted.
-void ControlLog::note_event(uint64_t now_ns, const std::string& message) {
+void ControlLog::note_event(uint64_t now_ns, const std::string& message, uint64_t period) {
   if (!events_.empty() && events_.back().message == message) {
     events_.back().now_ns = now_ns;
+    events_.back().period = period;
     ++events_.back().times;
     return;
   }
-  events_.push_back({now_ns, 1, message});
+  events_.push_back({now_ns, period, 1, message});
   if (events_.size() > kEventsKept) events_.pop_front();
 }
 
@@ -131,8 +198,10 @@ Value ControlLog::decisions_value(const std::vector<std::string>& modules) const
 Value ControlLog::events_value() const {
   List all;
   for (const Event& event : events_) {
-    all.push_back(
-        Dict{{"now_ns", event.now_ns}, {"times", event.times}, {"message", event.message}});
+    all.push_back(Dict{{"now_ns", event.now_ns},
+                       {"period", event.period},
+                       {"times", event.times},
+                       {"message", event.message}});
   }
   return all;
 }

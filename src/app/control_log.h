@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "base/value.h"
+#include "core/control_tap.h"
 #include "exec/control.h"
+#include "exec/flow_meter.h"
+#include "slo/controller.h"
 
 namespace batchplane::app {
 
@@ -26,6 +29,20 @@ class StepTimes {
   size_t next_ = 0;
 };
 
+// Delays of some periods, counted relative to the SLO.
+struct CountedDelays {
+  uint64_t periods = 0;
+  uint64_t pkts = 0;
+  uint64_t late_pkts = 0;
+  uint64_t delay_max_ns = 0;
+  uint64_t slo_buckets[exec::SloBuckets::kCount] = {};
+
+  void add(const exec::FlowPeriod& period);
+  // A delay that a share 1 - p of the packets exceeded, to some percent of the SLO; null with fewer
+  // than 10 / (1 - p) packets.
+  [[nodiscard]] Value percentile_ns(double p, uint64_t slo_ns) const;
+};
+
 // How one flow's promise was kept since the controller was chosen or the promise changed.
 struct FlowRecord {
   uint64_t pkts = 0;
@@ -33,13 +50,18 @@ struct FlowRecord {
   uint64_t delay_max_ns = 0;
   uint64_t periods = 0;  // with packets
   uint64_t violated_periods = 0;
-  // Of those: the machine held a worker up, now or in the period before, for more than 5 % of the
-  // SLO.
+  // Of those: kept but for packets that were inside while the machine held a worker up, now or in
+  // the period before, for more than 5 % of the SLO.
   uint64_t stalled_periods = 0;
   double excess_ratio_sum = 0;  // over violated, unstalled periods: percentile above the SLO
   bool is_between = false;      // the promise changed within the period that is going on
   exec::FlowPeriod last;        // of the last period
-  void add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns);
+  CountedDelays all;
+  CountedDelays quiet;  // of periods that the machine did not disturb
+  // `stall_ns`: holes in a worker's time that its work does not explain, of this period and the one
+  // before; `inside_pkts`: of this flow, that can have been inside during them.
+  void add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,
+           double inside_pkts);
 };
 // More packets late than the percentile allows, or for the mean (0) a mean above the SLO.
 [[nodiscard]] bool is_violated(const exec::FlowPeriod& period, double percentile);
@@ -59,12 +81,14 @@ class ControlLog {
   };
 
   void begin(size_t n_flows, const std::vector<uint64_t>& control_ns);
-  // `gap_ns`: holes in a worker's time that its work does not explain.
-  void note_period(const exec::PeriodSnapshot& period, double percentile, uint64_t gap_ns);
+  // `gaps`: holes in a worker's time that its work does not explain; `ring_pkts`: what may wait
+  // before the first module.
+  void note_period(const exec::PeriodSnapshot& period, const exec::ControlModel& model,
+                   const slo::Settings& settings, const ControlTap::Gaps& gaps);
   // A decision that changes something.
   void note_decision(uint64_t now_ns, const exec::ControlModel& model,
                      const exec::PeriodSnapshot& period, const exec::Decision& decision);
-  void note_event(uint64_t now_ns, const std::string& message);
+  void note_event(uint64_t now_ns, const std::string& message, uint64_t period);
   void note_control_ns(const std::vector<uint64_t>& control_ns, uint64_t period_ns);
 
   [[nodiscard]] Value decisions_value(const std::vector<std::string>& modules) const;  // empty: all
@@ -74,8 +98,10 @@ class ControlLog {
   [[nodiscard]] double worker_ratio() const;
 
   std::vector<FlowRecord> flows;
-  StepTimes controller_times;  // the controller's step alone
-  StepTimes total_times;       // with reading counts and changing buffers
+  StepTimes count_times;       // reading counts, and what follows from them
+  StepTimes controller_times;  // the controller's step
+  StepTimes apply_times;       // changing buffers, where something is changed
+  StepTimes total_times;       // all of it
   uint64_t steps = 0;
   uint64_t failed_steps = 0;
 
@@ -86,6 +112,7 @@ class ControlLog {
   };
   struct Event {
     uint64_t now_ns;
+    uint64_t period;  // the last one in which it happened
     uint64_t times;
     std::string message;
   };
@@ -95,7 +122,7 @@ class ControlLog {
   std::vector<uint64_t> first_control_ns_;
   std::vector<uint64_t> last_control_ns_;
   uint64_t elapsed_ns_ = 0;
-  uint64_t last_gap_ns_ = 0;
+  ControlTap::Gaps last_gaps_;
 };
 
 }  // namespace batchplane::app

@@ -49,7 +49,7 @@ slo::Settings ControlLoop::settings_of(const ControlChoice& choice) const {
 
 void ControlLoop::check(const ControlChoice& choice) const {
   const slo::Settings settings = settings_of(choice);
-  if (choice.name == kNoController) return;
+  if (choice.name == kNoController || choice.name == kRemoteController) return;
   try {
     (void)slo::make_controller(choice.name, model_, settings);
   } catch (const ConfigError& error) {
@@ -64,7 +64,8 @@ void ControlLoop::make_model() {
 
 void ControlLoop::make_controller() {
   settings_ = settings_of(choice_);
-  controller_ = slo::make_controller(choice_.name, model_, settings_);
+  controller_ = is_remote() ? make_guard() : slo::make_controller(choice_.name, model_, settings_);
+  own_ages_.clear();
 }
 
 // What is known best of each module: what was estimated before, else a profile, else nothing much.
@@ -121,6 +122,7 @@ void ControlLoop::choose(ControlChoice choice) {
   choice.costs.clear();  // priors_ has them
   choice_ = std::move(choice);
   controller_ = nullptr;
+  seat_ = {};
   if (choice_.name == kNoController) return;
   make_controller();
   if (estimator_ == nullptr || has_costs) make_estimator();
@@ -132,6 +134,8 @@ void ControlLoop::graph_changed() {
     priors_[model_.modules[m].name] = estimator_->of(m).cost();
   }
   estimator_ = nullptr;
+  ++graph_number_;
+  first_of_graph_ = number_ + 1;
   make_model();
   if (choice_.name == kNoController) return;
   remember_originals();
@@ -151,28 +155,34 @@ void ControlLoop::slo_changed(const std::string& flow) {
 void ControlLoop::step() {
   if (!is_on()) return;
   ++log_.steps;
+  ++number_;
   try {
     step_once();
   } catch (const std::exception& error) {
     ++log_.failed_steps;
     log_.note_event(period_.now_ns,
-                    std::string(error.what()) + ": the last good decision stays in force");
+                    std::string(error.what()) + ": the last good decision stays in force", number_);
   }
+  watch_program(TscClock::instance().now_ns());
 }
 
 void ControlLoop::step_once() {
   const TscClock& clock = TscClock::instance();
   const uint64_t begin_ns = clock.now_ns();
   period_ = engine_.period(settings_.percentile);
-  log_.note_period(period_, settings_.percentile, engine_.period_gap_ns());
+  log_.note_period(period_, model_, settings_, engine_.period_gaps());
   log_.note_control_ns(engine_.control_ns(), period_.period_ns);
   estimator_->update(period_);
   const uint64_t counted_ns = clock.now_ns();
   exec::Decision decision = controller_->step(period_);
+  if (is_remote()) keep_own_ages(decision);
   const uint64_t decided_ns = clock.now_ns();
   engine_.change_buffers(decision.changes);
   last_step_ns_ = clock.now_ns();
-  log_.controller_times.note(decided_ns - counted_ns);
+  log_.count_times.note(counted_ns - begin_ns);
+  // A program's own time runs from when it was handed a period to when it has decided.
+  if (!is_remote()) log_.controller_times.note(decided_ns - counted_ns);
+  if (!decision.changes.empty()) log_.apply_times.note(last_step_ns_ - decided_ns);
   log_.total_times.note(last_step_ns_ - begin_ns);
   for (const exec::BufferChange& change : decision.changes) {
     touched_.insert(model_.modules[change.module].name);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "app/control_log.h"
+#include "app/control_remote.h"
 #include "base/value.h"
 #include "core/engine.h"
 #include "slo/controller.h"
@@ -30,6 +31,8 @@ struct ControlChoice {
   Value settings;                                 // as given; null = defaults
   std::map<std::string, exec::ModuleCost> costs;  // profiled, by module; may be empty
   std::string costs_origin;                       // in words
+  std::string label;                              // remote: what decides, as its user calls it
+  uint64_t answer_limit_ns = 1'000'000'000;       // remote: a later answer is told
 };
 
 // Serialised by the caller, like the engine. Nothing here knows of threads or of wall-clock time
@@ -51,6 +54,14 @@ class ControlLoop {
   // Counts of kept promises begin anew.
   void slo_changed(const std::string& flow);
 
+  // Of a controller that is another program; `client` is its connection. All throw ConfigError.
+  // The last period, null when it has the number `after` or a smaller one.
+  [[nodiscard]] Value hand_period(uint64_t client, uint64_t after);
+  // {"number", "changes"}, or {"number", "fault"}.
+  Value decide(uint64_t client, const Value& args);
+  void client_gone(uint64_t client);
+  [[nodiscard]] const exec::ControlModel& model() const { return model_; }
+
   // One period. What goes wrong is noted, the last good decision stays in force.
   void step();
   [[nodiscard]] uint64_t last_step_ns() const { return last_step_ns_; }
@@ -67,6 +78,13 @@ class ControlLoop {
     uint64_t age_limit_ns;
   };
 
+  [[nodiscard]] bool is_remote() const { return choice_.name == kRemoteController; }
+  [[nodiscard]] std::unique_ptr<slo::Controller> make_guard() const;
+  void keep_own_ages(exec::Decision& decision) const;
+  void take_seat(uint64_t client);
+  Value put_into_force(const std::vector<exec::BufferChange>& changes);
+  void note_activity();
+  void watch_program(uint64_t now_ns);
   [[nodiscard]] slo::Settings settings_of(const ControlChoice& choice) const;
   void make_model();
   void make_controller();
@@ -92,6 +110,11 @@ class ControlLoop {
   exec::PeriodSnapshot period_;
   exec::Decision decision_;
   ControlLog log_;
+  RemoteSeat seat_;
+  std::set<uint32_t> own_ages_;  // modules whose age limit the program has chosen
+  uint64_t number_ = 0;          // of the last period, over all controllers and graphs
+  uint64_t graph_number_ = 0;    // how often the graph has changed
+  uint64_t first_of_graph_ = 1;  // number of its first period
   uint64_t last_step_ns_ = 0;
 };
 

@@ -33,6 +33,29 @@ const char* state_of(uint64_t slo_ns, uint64_t pkts, uint64_t late_pkts, double 
   return static_cast<double>(late_pkts) > allowed ? "violating" : "met";
 }
 
+// Percentiles of few packets are left out.
+Value last_value(const exec::FlowPeriod& last) {
+  constexpr uint64_t kLeastForP50 = 20;
+  constexpr uint64_t kLeastForP99 = 1000;
+  if (last.pkts == 0) return {};
+  return Dict{{"pkts", last.pkts},
+              {"late_pkts", last.late_pkts},
+              {"p50_ns", last.pkts >= kLeastForP50 ? Value(last.p50_ns) : Value()},
+              {"p99_ns", last.pkts >= kLeastForP99 ? Value(last.p99_ns) : Value()},
+              {"delay_max_ns", last.delay_max_ns}};
+}
+
+Value counted_value(const CountedDelays& counted, uint64_t violated_periods, uint64_t slo_ns) {
+  return Dict{{"periods", counted.periods},
+              {"violated_periods", violated_periods},
+              {"pkts", counted.pkts},
+              {"late_pkts", counted.late_pkts},
+              {"p50_ns", counted.percentile_ns(0.5, slo_ns)},
+              {"p95_ns", counted.percentile_ns(0.95, slo_ns)},
+              {"p99_ns", counted.percentile_ns(0.99, slo_ns)},
+              {"delay_max_ns", counted.delay_max_ns}};
+}
+
 std::vector<std::string> names_of(const exec::ControlModel& model) {
   std::vector<std::string> names;
   for (const exec::ControlFlow& flow : model.flows) names.push_back(flow.name);
@@ -67,6 +90,10 @@ Value ControlLoop::show_slo(const Value& flows) const {
       row["excess_ratio"] = unexcused == 0
                                 ? Value()
                                 : Value(record.excess_ratio_sum / static_cast<double>(unexcused));
+      row["last"] = last_value(record.last);
+      const uint64_t violated = record.violated_periods;
+      row["counted"] = counted_value(record.all, violated, slo_ns);
+      row["undisturbed"] = counted_value(record.quiet, violated - record.stalled_periods, slo_ns);
       const bool has_delay = record.last.pkts != 0;
       row["delay_ns"] = has_delay ? Value(record.last.delay_ns) : Value();
       row["headroom_ns"] =
@@ -91,7 +118,7 @@ Value ControlLoop::show_slo(const Value& flows) const {
       row["state"] = state_of(slo_ns, count("pkts"), count("late_pkts"), settings_.percentile);
       row["hint"] = "";
       for (const char* key : {"periods", "violated_periods", "stalled_periods", "excess_ratio",
-                              "delay_ns", "headroom_ns"}) {
+                              "delay_ns", "headroom_ns", "last", "counted", "undisturbed"}) {
         row[key] = Value();
       }
     }
@@ -117,13 +144,17 @@ Value ControlLoop::drifting() const {
 Value ControlLoop::show_control() const {
   if (!is_on()) return Dict{{"controller", kNoController}};
   return Dict{{"controller", choice_.name},
+              {"label", choice_.label.empty() ? choice_.name : choice_.label},
+              {"has_program", is_remote() ? Value(seat_.client != 0) : Value()},
               {"period_ns", choice_.period_ns},
               {"percentile", settings_.percentile},
               {"tolerance", settings_.tolerance},
               {"costs", choice_.costs_origin},
               {"steps", log_.steps},
               {"failed_steps", log_.failed_steps},
+              {"count_ns", log_.count_times.value()},
               {"controller_ns", log_.controller_times.value()},
+              {"apply_ns", log_.apply_times.value()},
               {"step_ns", log_.total_times.value()},
               {"worker_ratio", log_.worker_ratio()},
               {"predicted_load", decision_.predicted_load},

@@ -35,8 +35,10 @@ Fd& Fd::operator=(Fd&& other) noexcept {
   return *this;
 }
 
-ControlSocket::ControlSocket(OnLine on_line)
-    : on_line_(std::move(on_line)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+ControlSocket::ControlSocket(OnLine on_line, OnGone on_gone)
+    : on_line_(std::move(on_line)),
+      on_gone_(std::move(on_gone)),
+      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
 ControlSocket::~ControlSocket() {
   if (!path_.empty()) unlink(path_.c_str());
@@ -166,14 +168,21 @@ void ControlSocket::collect_answers() {
 }
 
 void ControlSocket::remove_gone(uint64_t now_ns) {
-  std::erase_if(clients_, [&](const auto& entry) {
-    const Client& client = entry.second;
+  const auto is_gone = [&](const Client& client) {
     const bool has_output = !client.out.empty();
     if (has_output && now_ns - client.progress_ns > kStuckNs) return true;
     if (client.is_busy) return client.is_closing;  // its answer will find nobody
     if (has_output) return false;
     return client.is_closing || (client.is_ended && !client.in.has_line());
-  });
+  };
+  std::vector<ClientId> gone;
+  for (const auto& [id, client] : clients_) {
+    if (is_gone(client)) gone.push_back(id);
+  }
+  for (const ClientId id : gone) {
+    clients_.erase(id);
+    on_gone_(id);
+  }
 }
 
 bool ControlSocket::poll_once(int timeout_ms, int extra_fd) {

@@ -40,7 +40,11 @@ class ControlSocket {
   // Called for one line at a time of each client; the next one comes after answer().
   using OnLine = std::function<void(ClientId, std::string)>;
 
-  explicit ControlSocket(OnLine on_line);
+  // Called when a client has left, by itself or because it was cut off.
+  using OnGone = std::function<void(ClientId)>;
+
+  explicit ControlSocket(
+      OnLine on_line, OnGone on_gone = [](ClientId) {});
   ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
@@ -85,6 +89,7 @@ class ControlSocket {
   void remove_gone(uint64_t now_ns);
 
   OnLine on_line_;
+  OnGone on_gone_;
   std::string path_;
   Fd listener_;
   Fd wake_;

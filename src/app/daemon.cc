@@ -102,9 +102,11 @@ bool serve(Startup& startup) {
   std::atomic<bool> must_stop{false};
   Waiting waiting;
   Requests* requests = nullptr;
-  ControlSocket socket([&](ControlSocket::ClientId client, std::string line) {
-    requests->take(client, std::move(line));
-  });
+  ControlSocket socket([&](ControlSocket::ClientId client,
+                           std::string line) { requests->take(client, std::move(line)); },
+                       [&](ControlSocket::ClientId client) {
+                         if (requests != nullptr) requests->forget(client);
+                       });
   const std::string& path = startup.options.socket_path;
   socket.listen_on(path);
   const StateFile state(path, runtime, startup.spec.name);
@@ -137,6 +139,7 @@ bool serve(Startup& startup) {
         break;
     }
     report = runtime.stop();
+    requests = nullptr;
   }
   const bool is_balanced = runtime.is_balanced();
   log_line("stopped: " + balance_text(report));

@@ -21,6 +21,7 @@ struct Context {
   BulkEdits& bulk;
   std::vector<ConfigError>& errors;
   std::map<std::string, std::string>& source_map;
+  ControlSocket::ClientId client;
 };
 
 struct Command {
@@ -66,6 +67,15 @@ Value run_module(Context& context) {
                                  args.is_null() ? Value(Dict{}) : args);
 }
 
+// Null when there is none yet: Requests waits for it.
+Value hand_period(const Value& args, Runtime& runtime, ControlSocket::ClientId client) {
+  const Value& after = args["after"];
+  if (!after.is_null() && !(after.is_int() && after.as_int() >= 0)) {
+    throw ConfigError("this is no number of a period", "after", "the last one that was told, or 0");
+  }
+  return runtime.hand_period(client, after.is_null() ? 0 : static_cast<uint64_t>(after.as_int()));
+}
+
 const Command kCommands[] = {
     {"hello", Pace::kQuick, [](Context& c) { return c.runtime.hello(); }},
     {"show", Pace::kQuick,
@@ -80,6 +90,8 @@ const Command kCommands[] = {
        const Value& name = c.args["name"];
        return c.runtime.explain(name.is_null() ? "" : name.as_string());
      }},
+    {"period", Pace::kQuick, [](Context& c) { return hand_period(c.args, c.runtime, c.client); }},
+    {"decide", Pace::kQuick, [](Context& c) { return c.runtime.decide(c.client, c.args); }},
     {"module", Pace::kSlow, run_module},
     {"bulk", Pace::kSlow, [](Context& c) { return c.bulk.run(c.args, c.runtime); }},
     {"check", Pace::kSlow, run_check},
@@ -95,11 +107,12 @@ const Command& find_command(const std::string& name) {
     names.emplace_back(command.name);
   }
   const std::string near = nearest_word(name, names);
-  throw ConfigError("there is no command '" + name + "'", "cmd",
-                    near.empty()
-                        ? "hello, show, set, explain, module, bulk, check, apply, save, trace, "
-                          "stop"
-                        : "did you mean '" + near + "'?");
+  throw ConfigError(
+      "there is no command '" + name + "'", "cmd",
+      near.empty()
+          ? "hello, show, set, explain, period, decide, module, bulk, check, apply, save, trace, "
+            "stop"
+          : "did you mean '" + near + "'?");
 }
 
 // Tables wait for table edits: what would make quick requests wait goes the slow way.
@@ -146,12 +159,13 @@ std::string bad_answer(const Value& id, const std::vector<ConfigError>& errors,
                       {"errors", errors_value(errors, source_map)}});
 }
 
-std::string answer_request(const Request& request, Runtime& runtime, BulkEdits& bulk) {
+std::string answer_request(const Request& request, Runtime& runtime, BulkEdits& bulk,
+                           ControlSocket::ClientId client) {
   std::vector<ConfigError> errors;
   std::map<std::string, std::string> source_map;
   Value result;
   const std::vector<ConfigError> thrown = errors_of([&] {
-    Context context{request.args, runtime, bulk, errors, source_map};
+    Context context{request.args, runtime, bulk, errors, source_map, client};
     result = find_command(request.cmd).run(context);
   });
   errors.insert(errors.end(), thrown.begin(), thrown.end());
@@ -165,7 +179,14 @@ Requests::Requests(Runtime& runtime, Answer answer, Stop stop)
       stop_(std::move(stop)),
       trace_lane_(runtime.on_control_core(false)),
       slow_lane_(runtime.on_control_core(false)),
-      quick_lane_(runtime.on_control_core(true)) {}
+      quick_lane_(runtime.on_control_core(true)) {
+  runtime_.on_step([this] { serve_waiting(false); });
+}
+
+Requests::~Requests() {
+  runtime_.on_step(nullptr);
+  serve_waiting(true);
+}
 
 void Requests::take(ControlSocket::ClientId client, std::string line) {
   quick_lane_.post([this, client, line = std::move(line)] { route(client, line); });
@@ -189,14 +210,49 @@ void Requests::route(ControlSocket::ClientId client, const std::string& line) {
     stop_(client, id);
     return;
   }
+  if (request.cmd == "period") {
+    {
+      const std::lock_guard lock(waiting_mutex_);
+      waiting_.push_back({client, std::move(request)});
+    }
+    serve_waiting(false);
+    return;
+  }
   auto job = [this, client, request = std::move(request)] {
-    answer_(client, answer_request(request, runtime_, bulk_));
+    answer_(client, answer_request(request, runtime_, bulk_, client));
   };
   if (pace == Pace::kQuick) {
     job();
+    serve_waiting(false);  // it may have chosen another controller
   } else {
     (pace == Pace::kSlow ? slow_lane_ : trace_lane_).post(std::move(job));
   }
+}
+
+// Those whose period is there, or will never come, have their answer.
+void Requests::serve_waiting(bool is_end) {
+  const std::lock_guard lock(waiting_mutex_);
+  std::erase_if(waiting_, [&](const Waiting& waiting) {
+    Value period;
+    std::vector<ConfigError> errors = errors_of([&] {
+      if (is_end) throw ConfigError("the daemon has stopped");
+      period = hand_period(waiting.request.args, runtime_, waiting.client);
+    });
+    if (errors.empty() && period.is_null()) return false;
+    answer_(waiting.client, errors.empty() ? good_answer(waiting.request.id, period)
+                                           : bad_answer(waiting.request.id, errors));
+    return true;
+  });
+}
+
+void Requests::forget(ControlSocket::ClientId client) {
+  quick_lane_.post([this, client] {
+    {
+      const std::lock_guard lock(waiting_mutex_);
+      std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.client == client; });
+    }
+    runtime_.client_gone(client);
+  });
 }
 
 }  // namespace batchplane::app

@@ -28,7 +28,8 @@ std::string bad_answer(const Value& id, const std::vector<ConfigError>& errors,
                        const std::map<std::string, std::string>& source_map = {});
 
 // Carries out any command but `stop`; never throws.
-std::string answer_request(const Request& request, Runtime& runtime, BulkEdits& bulk);
+std::string answer_request(const Request& request, Runtime& runtime, BulkEdits& bulk,
+                           ControlSocket::ClientId client = 0);
 
 // Deals requests to lanes: quick ones, slow ones (checks, tables), and traces, which wait for
 // traffic.
@@ -38,16 +39,29 @@ class Requests {
   using Stop = std::function<void(ControlSocket::ClientId, const Value& id)>;
 
   Requests(Runtime& runtime, Answer answer, Stop stop);
+  ~Requests();
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
   // On the socket's thread; the answer comes later, from another one.
   void take(ControlSocket::ClientId client, std::string line);
+  // On the socket's thread: this client has left.
+  void forget(ControlSocket::ClientId client);
 
  private:
+  // Somebody who waits for the end of a period.
+  struct Waiting {
+    ControlSocket::ClientId client;
+    Request request;
+  };
   void route(ControlSocket::ClientId client, const std::string& line);
+  void serve_waiting(bool is_end);
 
   Runtime& runtime_;
   Answer answer_;
   Stop stop_;
   BulkEdits bulk_;
+  std::mutex waiting_mutex_;
+  std::vector<Waiting> waiting_;  // guarded by waiting_mutex_
   // Last, so that they end before what their jobs use.
   Lane trace_lane_;
   Lane slow_lane_;

@@ -67,8 +67,33 @@ Value Runtime::save() {
 }
 
 void Runtime::step_control() {
+  {
+    const std::lock_guard lock(locks_.engine);
+    if (is_stopped_) return;
+    control_.step();
+  }
+  const std::lock_guard lock(on_step_mutex_);
+  if (on_step_) on_step_();
+}
+
+void Runtime::on_step(std::function<void()> told) {
+  const std::lock_guard lock(on_step_mutex_);
+  on_step_ = std::move(told);
+}
+
+Value Runtime::hand_period(uint64_t client, uint64_t after) {
   const std::lock_guard lock(locks_.engine);
-  if (!is_stopped_) control_.step();
+  return control_.hand_period(client, after);
+}
+
+Value Runtime::decide(uint64_t client, const Value& args) {
+  const std::lock_guard lock(locks_.engine);
+  return control_.decide(client, args);
+}
+
+void Runtime::client_gone(uint64_t client) {
+  const std::lock_guard lock(locks_.engine);
+  control_.client_gone(client);
 }
 
 Value Runtime::explain(const std::string& name) {

@@ -51,6 +51,12 @@ class Runtime {
   Value explain(const std::string& name);
   // One period of the controller in force.
   void step_control();
+  // Called after each of them, without any lock; null: no more, and none is under way.
+  void on_step(std::function<void()> told);
+  // Of a controller that is another program; see ControlLoop.
+  Value hand_period(uint64_t client, uint64_t after);
+  Value decide(uint64_t client, const Value& args);
+  void client_gone(uint64_t client);
   void set(const Value& args);
   // Throws ConfigError with the nearest name when there is none of this name.
   void require_module(const std::string& module);
@@ -87,6 +93,8 @@ class Runtime {
 
   Parts parts_;
   Locks locks_;
+  std::mutex on_step_mutex_;
+  std::function<void()> on_step_;  // guarded by on_step_mutex_
   ControlLoop control_;
   std::unique_ptr<ControlThread> control_thread_;  // takes locks_.engine
   uint64_t started_ns_;

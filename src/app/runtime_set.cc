@@ -59,6 +59,10 @@ void read_controller(FieldReader& fields, Edits& edits) {
   choice.period_ns = fields.integer("period_ns", choice.period_ns, kLeastPeriodNs, kMostPeriodNs);
   choice.settings = fields.any("settings");
   choice.costs_origin = fields.string("costs_origin");
+  choice.label = fields.string("label");
+  choice.answer_limit_ns =
+      fields.integer("answer_limit_ns", choice.answer_limit_ns, kLeastPeriodNs, kMostNs);
+  if (choice.name == kRemoteController && choice.label.empty()) choice.label = choice.name;
   const Value& costs = fields.any("costs");
   if (costs.is_dict()) {
     for (const auto& [module, given] : costs.as_dict()) {

@@ -62,8 +62,7 @@ uint32_t ControlTap::worker_of(uint32_t module) const {
 void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskPeriod& out) {
   CoreExecutor& executor = *tap.task->executor;
   for (uint32_t rank = 0; rank < tap.modules.size(); ++rank) {
-    // Drops by reason are many cold lines, and no controller asks for them.
-    exec::capture_period(executor, tap.task->nodes[rank], 0, now_.modules[tap.modules[rank]]);
+    exec::capture_period(executor, tap.task->nodes[rank], now_.modules[tap.modules[rank]]);
   }
   out.in_pkts = 0;
   out.runs = 0;
@@ -97,7 +96,7 @@ void ControlTap::copy(Worker& worker) {
     copy_task(tasks_[t], worker, now_.tasks[t]);
   }
   workers_[index].now = worker.loop_times();
-  workers_[index].now_gap_ns = worker.stats().gap_ns;
+  workers_[index].now_gaps = {worker.stats().gap_ns, worker.stats().gaps};
   control_ns_[index] = worker.stats().control_ns;
   worker.meter()->switch_epoch();
 }
@@ -132,11 +131,13 @@ exec::PeriodSnapshot& ControlTap::close() {
     task.run_p99_ns = worker.now.percentile_ns(worker.last, 0.99);
     task.run_max_ns = worker.now.percentile_ns(worker.last, 1);
   }
-  period_gap_ns_ = 0;
+  period_gaps_ = {};
   for (WorkerTap& worker : workers_) {
     worker.last = worker.now;
-    period_gap_ns_ = std::max(period_gap_ns_, worker.now_gap_ns - worker.last_gap_ns);
-    worker.last_gap_ns = worker.now_gap_ns;
+    const Gaps gaps{worker.now_gaps.ns - worker.last_gaps.ns,
+                    worker.now_gaps.count - worker.last_gaps.count};
+    if (gaps.ns > period_gaps_.ns) period_gaps_ = gaps;
+    worker.last_gaps = worker.now_gaps;
   }
   last_ = now_;
   return period_;

@@ -29,8 +29,12 @@ class ControlTap {
   // caller's to fill in.
   exec::PeriodSnapshot& close();
   [[nodiscard]] const std::vector<uint64_t>& control_ns() const { return control_ns_; }
-  // The longest sum of unexplained holes in a worker's time, of the last period.
-  [[nodiscard]] uint64_t period_gap_ns() const { return period_gap_ns_; }
+  // Unexplained holes in a worker's time in the last period: of the worker that lost most.
+  struct Gaps {
+    uint64_t ns = 0;
+    uint64_t count = 0;
+  };
+  [[nodiscard]] const Gaps& period_gaps() const { return period_gaps_; }
 
  private:
   struct TaskTap {
@@ -42,8 +46,8 @@ class ControlTap {
   struct WorkerTap {
     exec::LoopTimes now;
     exec::LoopTimes last;
-    uint64_t now_gap_ns = 0;
-    uint64_t last_gap_ns = 0;
+    Gaps now_gaps;
+    Gaps last_gaps;
   };
   void copy_task(const TaskTap& tap, const Worker& worker, exec::TaskPeriod& out);
 
@@ -52,7 +56,7 @@ class ControlTap {
   std::vector<Task*> task_of_;
   std::vector<WorkerTap> workers_;
   std::vector<uint64_t> control_ns_;
-  uint64_t period_gap_ns_ = 0;
+  Gaps period_gaps_;
   exec::PeriodSnapshot now_;
   exec::PeriodSnapshot last_;
   exec::PeriodSnapshot period_;

@@ -77,7 +77,7 @@ class Engine {
   [[nodiscard]] const std::vector<uint64_t>& control_ns() const { return tap_->control_ns(); }
 
   // Holes in the time of the worker that had most of them, in the last period().
-  [[nodiscard]] uint64_t period_gap_ns() const { return tap_->period_gap_ns(); }
+  [[nodiscard]] const ControlTap::Gaps& period_gaps() const { return tap_->period_gaps(); }
 
   struct TriggerEdit {
     std::string module;

@@ -56,6 +56,7 @@ CountedNodes counted_nodes(Graph& next, const std::vector<Pair>& pairs) {
 
 void adopt_counts(ExecNode& node, const ExecNode& old_node) {
   node.cost = old_node.cost;
+  node.dropped_pkts = old_node.dropped_pkts;
   for (size_t r = 0; r < drop_reasons().size(); ++r) {
     node.drops[r] = old_node.drops[r];
     node.handed_on[r] = old_node.handed_on[r];

@@ -70,6 +70,22 @@ TEST(EngineControl, APeriodCountsWhatHappenedSinceTheLastOne) {
   EXPECT_EQ(period.flows[1].slo_ns, 0U);
 }
 
+TEST(EngineControl, APeriodCountsDropsWhereTheyHappen) {
+  PipelineSpec spec = fork();
+  spec.modules[kA1] = {"a1", "drop", {}};
+  spec.edges.erase(std::ranges::find(spec.edges, "a1", &EdgeSpec::from));
+  spec.flows.pop_back();
+  EngineRig rig(spec);
+  rig.loop(3);
+  (void)rig.engine().period(0.95);
+  rig.loop(10);
+  const exec::PeriodSnapshot& period = rig.engine().period(0.95);
+  EXPECT_EQ(period.modules[kA1].dropped_pkts, 160U) << "of this period only";
+  EXPECT_EQ(period.modules[kA0].dropped_pkts, 0U);
+  const Snapshot all = rig.balanced();
+  EXPECT_EQ(sum_of(all.modules[kA1].drops), 13 * 16U) << "reports have them by reason";
+}
+
 TEST(EngineControl, ReportsAndPeriodsDoNotTakeFromEachOther) {
   EngineRig rig(fork());
   uint64_t in_periods = 0;

@@ -66,6 +66,7 @@ bool Task::flush_held(Context& ctx) {
     keeper.module->give_up_held([&](Packet* pkt) {
       ctx.free(pkt);
       keeper.node->drops[kHeldAtStop.index()] += 1;
+      keeper.node->dropped_pkts += 1;
       executor->stats().dropped_pkts += 1;
       any = true;
     });

@@ -155,16 +155,18 @@ uint32_t Worker::loop_once() {
   uint64_t elapsed_ns = begin_ns == 0 ? 0 : last_loop_ns_ - begin_ns;
   elapsed_ns -= std::min(elapsed_ns, control_in_loop_ns_);
   control_in_loop_ns_ = 0;
+  const uint64_t work = work_ns();
+  uint64_t gap_ns = 0;
+  if (elapsed_ns > kLeastGapNs) [[unlikely]]
+    gap_ns = note_gap(elapsed_ns, work - last_work_ns_);
   if (previous_polled_ != 0) {
     stats_.busy_ns += elapsed_ns;
-    loop_times_.note(elapsed_ns);
+    // What the machine took away is no turnaround that triggers could change.
+    loop_times_.note(elapsed_ns - gap_ns);
   } else {
     stats_.idle_ns += elapsed_ns;
     ++idle_loops_;
   }
-  const uint64_t work = work_ns();
-  if (elapsed_ns > kLeastGapNs) [[unlikely]]
-    note_gap(elapsed_ns, work - last_work_ns_);
   last_work_ns_ = work;
   previous_polled_ = polled;
   if (quiescence_ != nullptr) quiescence_->pass(options_.index);
@@ -174,14 +176,15 @@ uint32_t Worker::loop_once() {
 }
 
 // What the cost law explains (doubled: it is an estimate) is no gap.
-void Worker::note_gap(uint64_t elapsed_ns, uint64_t worked_ns) {
+uint64_t Worker::note_gap(uint64_t elapsed_ns, uint64_t worked_ns) {
   const uint64_t explained_ns = 2 * worked_ns;
-  if (elapsed_ns <= explained_ns + kLeastGapNs) return;
+  if (elapsed_ns <= explained_ns + kLeastGapNs) return 0;
   const uint64_t length_ns = elapsed_ns - explained_ns;
   stats_.recent_gaps[stats_.gaps % stats_.recent_gaps.size()] = {last_loop_ns_, length_ns};
   ++stats_.gaps;
   stats_.gap_ns += length_ns;
   stats_.gap_max_ns = std::max(stats_.gap_max_ns, length_ns);
+  return length_ns;
 }
 
 void Worker::thread_main() {

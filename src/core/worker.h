@@ -78,7 +78,8 @@ class Worker {
  private:
   void thread_main();
   void obey();
-  void note_gap(uint64_t elapsed_ns, uint64_t worked_ns);
+  // The length of the hole, 0 when there is none.
+  uint64_t note_gap(uint64_t elapsed_ns, uint64_t worked_ns);
   [[nodiscard]] uint64_t work_ns() const;
 
   Options options_;

@@ -30,10 +30,9 @@ void capture_node(const Executor<Traits>& executor, const Node<Traits>& node, Mo
   }
 }
 
-// The same counters for controllers: cumulative, `cost` left alone. Drops by reason are added up.
+// The same counters for controllers: cumulative, `cost` left alone.
 template <class Traits>
-void capture_period(const Executor<Traits>& executor, const Node<Traits>& node, uint32_t n_reasons,
-                    ModulePeriod& out) {
+void capture_period(const Executor<Traits>& executor, const Node<Traits>& node, ModulePeriod& out) {
   const auto& queue = *node.queue;
   const NodeTotals totals = executor.totals(node);
   out.batches = totals.batches;
@@ -46,8 +45,7 @@ void capture_period(const Executor<Traits>& executor, const Node<Traits>& node, 
   out.trigger_pkts = queue.trigger_pkts;
   out.held_pkts = queue.size_pkts;
   out.age_limit_ns = queue.age_limit_ns;
-  out.dropped_pkts = 0;
-  for (uint32_t r = 0; r < n_reasons; ++r) out.dropped_pkts += node.drops[r] + node.handed_on[r];
+  out.dropped_pkts = node.dropped_pkts;
 }
 
 // What lies between two cumulative readings of a module; states are those of the later one. What

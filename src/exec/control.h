@@ -78,6 +78,8 @@ struct FlowPeriod {
   uint64_t delay_sum_ns = 0;
   uint64_t delay_max_ns = 0;
   uint64_t delay_ns = 0;  // the percentile asked for (ControlSettings), 3 % wide; 0 when no packet
+  uint64_t p50_ns = 0;    // as wide; of few packets they say little
+  uint64_t p99_ns = 0;
   uint64_t slo_buckets[SloBuckets::kCount] = {};
 };
 

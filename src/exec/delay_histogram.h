@@ -41,6 +41,11 @@ struct SloBuckets {
     if (x < kWithin) return static_cast<uint32_t>(x);
     return static_cast<uint32_t>(std::min<uint64_t>(kWithin + (x - kWithin) / 6, kCount - 1));
   }
+  // Where bucket i begins, as a part of the SLO.
+  static double lower_ratio(uint32_t i) {
+    if (i <= kWithin) return static_cast<double>(i) / kWithin;
+    return 1 + 0.25 * static_cast<double>(i - kWithin);
+  }
 };
 
 }  // namespace batchplane::exec

@@ -286,6 +286,7 @@ void Executor<Traits, Order>::prefetch_held(const Queue& queue, uint32_t n_pkts)
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::settle_fates(Node& node) {
   stats_.dropped_pkts += ctx_.n_dropped;
+  node.dropped_pkts += ctx_.n_dropped;
   for (uint32_t i = 0; i < ctx_.n_dropped; ++i) {
     const auto [pkt, reason] = ctx_.dropped[i];
     if (node.drop_target != nullptr) {
@@ -315,6 +316,7 @@ void Executor<Traits, Order>::push_one(Node& from, Queue& queue, Handle pkt) {
   if (queue.size_pkts == queue.capacity_pkts) [[unlikely]] {
     ++stats_.overflow_pkts;
     ++stats_.dropped_pkts;
+    ++from.dropped_pkts;
     from.drops[Traits::overflow_reason()] += 1;
     Traits::free(ctx_, from, pkt, Traits::overflow_reason());
     return;

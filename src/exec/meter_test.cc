@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "exec/delay_histogram.h"
+#include "exec/flow_book.h"
 #include "exec/flow_meter.h"
 
 namespace batchplane::exec {
@@ -40,6 +41,34 @@ TEST(SloBuckets, DivideTheSloInto24AndTheRestByQuarters) {
     EXPECT_EQ(SloBuckets::index(slo_ns * 3, scale), 31U) << slo_ns;
     EXPECT_EQ(SloBuckets::index(~0ULL >> 1, scale), 31U) << slo_ns;
   }
+}
+
+TEST(SloBuckets, SayWhereTheyBegin) {
+  constexpr uint64_t kSloNs = 240'000;
+  const uint64_t scale = SloBuckets::scale_of(kSloNs);
+  for (uint32_t i = 1; i < SloBuckets::kCount; ++i) {
+    const auto begin_ns = static_cast<uint64_t>(SloBuckets::lower_ratio(i) * kSloNs);
+    EXPECT_EQ(SloBuckets::index(begin_ns + 10, scale), i);
+    EXPECT_EQ(SloBuckets::index(begin_ns - 10, scale), i - 1);
+  }
+}
+
+TEST(FlowBook, APeriodKnowsItsPercentilesFromOnePass) {
+  FlowMeter meter(1);
+  FlowBook book(1);
+  for (uint64_t i = 1; i <= 1000; ++i) {
+    meter.record(0, 1, 1'000'000 - i * 100);
+    meter.flush(1'000'000);
+  }
+  meter.switch_epoch();
+  book.collect(meter);
+  const FlowPeriod period = book.take_period(0, 0, 0.95);
+  EXPECT_NEAR(static_cast<double>(period.p50_ns), 50'000, 1'600);
+  EXPECT_NEAR(static_cast<double>(period.delay_ns), 95'000, 3'000);
+  EXPECT_NEAR(static_cast<double>(period.p99_ns), 99'000, 3'200);
+  EXPECT_LE(period.p99_ns, period.delay_max_ns);
+  const FlowPeriod empty = book.take_period(0, 0, 0.95);
+  EXPECT_EQ(empty.p50_ns + empty.delay_ns + empty.p99_ns, 0U);
 }
 
 TEST(SloBuckets, NeverFallAsDelayRises) {

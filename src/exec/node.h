@@ -124,6 +124,7 @@ struct Node {
       0;                      // in the longest chain that could be; links are cut every kMostSteps
   uint64_t* drops = nullptr;  // per reason: the packet ended here
   uint64_t* handed_on = nullptr;  // per reason: the drop gate took it on; nodes with a drop target
+  uint64_t dropped_pkts = 0;      // the sum of both
   CostSamples cost;
 
   // Counts that did not enter through the queue: see Executor::totals.

@@ -118,7 +118,7 @@ exec::PeriodSnapshot Simulation::cumulative() const {
   for (const auto& task : graph_->tasks) {
     for (uint32_t rank = 0; rank < task->modules.size(); ++rank) {
       exec::ModulePeriod& module = all.modules[task->modules[rank]];
-      exec::capture_period(*task->executor, task->nodes[rank], kReasons, module);
+      exec::capture_period(*task->executor, task->nodes[rank], module);
       module.cost = graph_->modules[task->modules[rank]]->cost;
     }
     exec::TaskPeriod made;

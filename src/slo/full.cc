@@ -39,6 +39,11 @@ class Full final : public Baseline {
   }
 
   void decide(const Snapshot& /*snapshot*/, PeriodState& state) override {
+    if (options_.keeps_triggers) {
+      // What measuring finds not worth a buffer is not ours to judge.
+      for (SegmentPeriod& segment : state.segments) segment.trigger_pkts = segment.old_trigger_pkts;
+      return;
+    }
     push(topology(), settings(), state);
     recover(topology(), state);
     pull(topology(), settings(), PullTo::kLeast, state);

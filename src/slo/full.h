@@ -16,6 +16,7 @@ struct FullOptions {
   bool has_age_limits = false;  // buffers also have an age limit from the slack of their flows
   bool keeps_margin = true;     // buffers grow up to SLO * (1 - tolerance), not up to the SLO
   bool grows_costs = false;     // aggregated costs are k times too high in the k-th period
+  bool keeps_triggers = false;  // decides nothing but age limits: somebody else sets triggers
 
   // The published program's behaviour, where it shows in its figures.
   static FullOptions original() { return {{true, true, true}, false, false, true}; }

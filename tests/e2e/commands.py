@@ -42,7 +42,11 @@ class Commands:
         self.folder = folder
         self.space = space
         self.environment = clean_environment(
-            BATCHPLANE_RUN_DIR=str(folder), COLUMNS="200", NO_COLOR="1"
+            BATCHPLANE_RUN_DIR=str(folder),
+            # Profiles are measured once, not in every test.
+            XDG_CACHE_HOME=str(TREE / "build" / "e2e-cache"),
+            COLUMNS="200",
+            NO_COLOR="1",
         )
 
     def words(self, words: Sequence[str]) -> list[str]:

@@ -271,7 +271,7 @@ def pipelines() -> dict[str, bytes]:
 def requests() -> dict[str, bytes]:
     """Conversations: each line a request."""
 
-    def line(number: int, cmd: str, **args: object) -> str:
+    def line(number: int, cmd: str, /, **args: object) -> str:
         return json.dumps({"v": 1, "id": number, "cmd": cmd, "args": args})
 
     route = {"prefix": "10.5.0.0/16", "via": "10.0.1.2"}
@@ -302,6 +302,14 @@ def requests() -> dict[str, bytes]:
                     {"what": "slo", "flow": "f", "delay_slo_ns": 5},
                 ],
             ),
+        ],
+        "program": [
+            line(1, "set", what="controller", name="remote", label="x.py", answer_limit_ns=10**6),
+            line(2, "show", what="model"),
+            line(3, "period", after=0),
+            line(4, "decide", number=1, changes=[{"module": "ttl", "trigger_pkts": 8}]),
+            line(5, "decide", number=1, fault="ValueError: oh"),
+            line(6, "show", what="control"),
         ],
         "routes": [
             line(1, "module", module="lookup", verb="add", args=route),

@@ -11,6 +11,8 @@ SLO: list[dict[str, Any]] = [
         "late_ratio": 0.0025, "delay_ns": 61_000, "headroom_ns": 19_000.0, "p50_ns": 30_000,
         "p99_ns": 75_000, "delay_max_ns": 95_000, "periods": 200, "violated_periods": 3,
         "stalled_periods": 2, "excess_ratio": 0.04, "state": "met", "hint": "",
+        "last": {"pkts": 1000, "late_pkts": 0, "p50_ns": 28_000, "p99_ns": 66_000,
+                 "delay_max_ns": 67_000},
     },
     {
         "flow": "video", "slo_ns": 5_000, "percentile": 0.95, "pkts": 1000, "late_pkts": 1000,
@@ -37,6 +39,8 @@ CHANGES = [
 CONTROL: dict[str, Any] = {
     "controller": "optimal", "period_ns": 10_000_000, "percentile": 0.95, "tolerance": 0.05,
     "costs": "built-in", "steps": 200, "failed_steps": 1,
+    "count_ns": {"median": 32_000, "p99": 70_000, "max": 99_000},
+    "apply_ns": {"median": 7_100, "p99": 12_000, "max": 13_000},
     "controller_ns": {"median": 21_000, "p99": 48_000, "max": 90_000},
     "step_ns": {"median": 60_000, "p99": 150_000, "max": 400_000},
     "worker_ratio": 0.0012, "predicted_load": 0.42, "predicted_pps": 7.5e6,
@@ -44,7 +48,7 @@ CONTROL: dict[str, Any] = {
                   "cost_per_pkt_ns": 8.0}],
     "decisions": [{"now_ns": 5_000_000, "changes": CHANGES[:1]},
                   {"now_ns": 15_000_000, "changes": CHANGES}],
-    "events": [{"now_ns": 1, "times": 4, "message": "trigger 99 is out of range"}],
+    "events": [{"now_ns": 1, "period": 198, "times": 4, "message": "trigger 99 is out of range"}],
 }  # fmt: skip
 
 EXPLAIN: dict[str, Any] = {

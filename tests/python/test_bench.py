@@ -24,6 +24,7 @@ def load_script(name: str) -> ModuleType:
 
 figures = load_script("figures")
 run = load_script("run")
+violations = load_script("violations")
 Interval = figures.Interval
 
 
@@ -192,3 +193,30 @@ def test_every_benchmark_program_is_run() -> None:
 def test_a_missing_program_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run.run_one(run.BENCHMARKS[0], tmp_path, tmp_path, True) is None
     assert "bench_l2l3 is missing" in capsys.readouterr().out
+
+
+def promise(flow: str, periods: int, violated: int, stalled: int) -> dict[str, Any]:
+    return {
+        "flow": flow, "slo_ns": 40_000, "periods": periods, "violated_periods": violated,
+        "stalled_periods": stalled, "excess_ratio": 0.04 if violated > stalled else None,
+        "late_ratio": 0.01,
+    }  # fmt: skip
+
+
+def test_violated_periods_with_and_without_stalls() -> None:
+    rows = [promise("a", 2000, 30, 20), promise("b", 2000, 12, 0), {"flow": "none", "slo_ns": 0}]
+    flows = violations.counted(rows)
+    assert [flow["flow"] for flow in flows] == ["a", "b"]
+    assert flows[0]["violated_ratio"] == 0.015
+    assert flows[0]["unstalled_ratio"] == pytest.approx(10 / 1980)
+    assert violations.worst(flows)["flow"] == "b", "by what no stall excuses"
+
+
+def test_the_verdict_on_violations() -> None:
+    row = {"case": "gateway(16)", "controller": "optimal", "slo_ns": 40_000, "rate_pps": 9e6,
+           "held_up_ratio": 0.03}  # fmt: skip
+    good = violations.show({**row, "flows": violations.counted([promise("a", 2000, 30, 20)])})
+    bad = violations.show({**row, "flows": violations.counted([promise("a", 2000, 31, 20)])})
+    assert "0.51%" in good and "0.56%" in bad
+    few = violations.show({**row, "flows": violations.counted([promise("a", 2000, 9, 0)])})
+    assert few.endswith("reached") and bad.endswith("missed") and "4.0%" in bad

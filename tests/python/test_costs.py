@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from batchplane import cost_keys, costs
-from batchplane.cost_cache import cache_folder, cache_path, cached_costs, keep_costs
-from batchplane.cost_file import LOOP_KEYS
+from batchplane.cost_cache import cache_folder, cache_path, cached_costs, keep_costs, kept_costs
+from batchplane.cost_file import LOOP_KEYS, VERSION
 from batchplane.cost_keys import cpu_name, groups_of, params_key, pipeline_key
 from batchplane.costs import (
     COMPUTED,
@@ -310,6 +310,26 @@ def test_what_cannot_be_used_counts_as_none(
     monkeypatch.setattr("batchplane.cost_cache.cpu_name", lambda: "Other CPU")
     assert cached_costs(mine, env) is None
     assert cache_path(mine, CPU, env) != cache_path(mine, "Other CPU", env)
+
+
+def test_why_a_profile_is_of_no_use_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = {"XDG_CACHE_HOME": str(tmp_path)}
+    mine = pipeline(a="ttl")
+    assert kept_costs(mine, env).reason == ""
+    path = keep_costs(mine, {**document(entry("a", "ttl")), "daemon": "0.0.9"}, env)
+    assert kept_costs(mine, env).reason == "is of another version (0.0.9)"
+    path.write_text("{")
+    assert kept_costs(mine, env).reason == "cannot be read"
+    keep_costs(mine, document(entry("a", "ttl"), cpu="Old CPU"), env)
+    assert kept_costs(mine, env).reason == "is of another machine (Old CPU)"
+    keep_costs(mine, document(entry("a", "ttl")), env)
+    assert kept_costs(mine, env).costs is not None and kept_costs(mine, env).reason == ""
+    monkeypatch.setattr("batchplane.cost_cache.cpu_name", lambda: "Other CPU")
+    assert kept_costs(mine, env).reason == f"is of another machine ({CPU})"
+    path.rename(path.with_name(path.name.replace(f"-v{VERSION}.", "-v0.")))
+    assert kept_costs(mine, env).reason == "is of another version"
 
 
 def test_the_folder_follows_the_standard(tmp_path: Path) -> None:

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import math
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from batchplane.controller_file import is_controller_file, load_controller
 from batchplane.problems import BadInput
-from batchplane.py_controller import GuardedController, Nonsense, load_controller, plain_decision
+from batchplane.py_controller import MOST_HANGS, GuardedController, Nonsense, plain_decision
 
 MODEL: dict[str, Any] = {
     "batch_limit_pkts": 32,
@@ -104,6 +106,103 @@ def test_objects_that_are_no_controllers() -> None:
     ]
 
 
+class Sleeper:
+    """Hangs in the periods named, for longer than any test; swallows what it can."""
+
+    def __init__(self, *hanging: int):
+        self._hanging = hanging
+        self.periods = 0
+
+    def step(self, _period: Any) -> Any:
+        self.periods += 1
+        if self.periods in self._hanging:
+            try:
+                threading.Event().wait(60)
+            except Exception:
+                return {"acl_0": 31}
+        return {"acl_0": self.periods}
+
+
+def test_a_step_that_hangs_is_interrupted_and_told() -> None:
+    guard = GuardedController(Sleeper(2), MODEL, limit_s=0.05)
+    assert guard.decide({}, 10) == {"changes": [change(1, 1)]}
+    assert guard.decide({}, 20) is None
+    assert guard.decide({}, 30) == {"changes": [change(1, 3)]}
+    (fault,) = guard.faults
+    assert fault.line() == (
+        "the controller failed in period 1 (t=20.0 ns): step() did not return within 0.05 s; the "
+        "last good decision was kept"
+    )
+    assert "wait" in fault.trace, "where it hung"
+    assert not guard.is_given_up
+
+
+def test_a_controller_that_goes_on_hanging_is_asked_no_more() -> None:
+    sleeper = Sleeper(*range(1, 100))
+    guard = GuardedController(sleeper, MODEL, limit_s=0.02)
+    assert [guard.decide({}, i) for i in range(6)] == [None] * 6
+    assert guard.is_given_up and sleeper.periods == MOST_HANGS == len(guard.faults)
+    assert "not asked any more" in guard.faults[-1].message
+
+
+def test_a_busy_loop_is_interrupted() -> None:
+    class Spinner:
+        def step(self, _period: Any) -> Any:
+            while True:
+                pass
+
+    guard = GuardedController(Spinner(), MODEL, limit_s=0.05)
+    assert guard.decide({}, 0) is None
+    assert len(guard.faults) == 1
+
+
+def test_in_other_threads_a_step_is_left_behind() -> None:
+    may_end = threading.Event()
+    answers: list[Any] = []
+
+    class Waiter:
+        def step(self, period: Any) -> Any:
+            if period == "hang":
+                may_end.wait(60)
+            if period == "raise":
+                raise ValueError(period)
+            return {"acl_0": 7}
+
+    guard = GuardedController(Waiter(), MODEL, limit_s=0.05)
+    periods = ("hang", "raise", "good")
+    thread = threading.Thread(target=lambda: answers.extend(guard.decide(p, 0) for p in periods))
+    thread.start()
+    thread.join(20)
+    may_end.set()
+    assert answers == [None, None, {"changes": [change(1, 7)]}]
+    assert [fault.message for fault in guard.faults] == [
+        "step() did not return within 0.05 s", "ValueError: raise",
+    ]  # fmt: skip
+
+
+def test_a_name_may_follow_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "two.py"
+    path.write_text(
+        "class A:\n    def step(self, period):\n        return {'acl_0': 1}\n"
+        "class B:\n    def __init__(self, model):\n        self.model = model\n"
+        "    def step(self, period):\n        return {'acl_1': len(self.model['modules'])}\n"
+        "class C: pass\n"
+    )
+    assert load_controller(f"{path}:A", MODEL).step({}) == {"acl_0": 1}
+    assert load_controller(f"{path}:B", MODEL).step({}) == {"acl_1": 3}
+    for word, told in (
+        (str(path), "two.py:A or"), (f"{path}:AA", "did you mean 'A'"), (f"{path}:C", "no step()"),
+        (f"{path}x:A", "no such file"),
+    ):  # fmt: skip
+        with pytest.raises(BadInput) as refused:
+            load_controller(word, MODEL)
+        assert told in refused.value.lines()[0]
+    path.write_text("class A:\n    def step(self, period):\n        return {'acl_0': 1}\n")
+    assert load_controller(path, MODEL).step({}) == {"acl_0": 1}, "the only one"
+    assert is_controller_file("a/b.py") and is_controller_file("b.py:X")
+    assert not is_controller_file("optimal") and not is_controller_file("fixed(8)")
+
+
 def test_controllers_from_files(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(
@@ -112,7 +211,7 @@ def test_controllers_from_files(tmp_path: Path) -> None:
     )
     assert load_controller(path, MODEL).step({}) == {"acl_0": 3}
     path.write_text("x = 1\n")
-    with pytest.raises(BadInput, match=r"there is no make_controller\(\)"):
+    with pytest.raises(BadInput, match=r"there is no class with step"):
         load_controller(path, MODEL)
     path.write_text("\ndef make_controller(model):\n    return model['nothing']\n")
     with pytest.raises(BadInput, match=r"mine.py:3: KeyError: 'nothing'"):

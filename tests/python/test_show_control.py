@@ -12,7 +12,7 @@ import pytest
 from control_rows import CONTROL, EXPLAIN, SLO
 from rich.console import Console, RenderableType
 
-from batchplane.control import SAMPLED, ControlOptions, with_costs
+from batchplane.control import SAMPLED, ControlOptions, as_started, with_costs
 from batchplane.problems import BadInput
 from batchplane.settings import parse_settings
 from batchplane.show_control import render_control, render_explain, render_slo, slo_lines
@@ -106,10 +106,28 @@ def test_costs_come_from_the_file_or_are_built_in(
         with_costs({"what": "controller", "name": "max", "costs": str(file)}, unknown)
 
 
+def test_profiles_are_of_the_pipeline_as_it_was_started(tmp_path: Path) -> None:
+    socket = tmp_path / "small.sock"
+    saved = {"name": "small", "modules": {"ttl": {"kind": "ttl", "params": {"all": "defaults"}}}}
+    assert as_started(socket, saved) is saved
+    file = tmp_path / "small.pipeline"
+    file.write_text(json.dumps(PIPELINE))
+    assert as_started(socket, saved) == PIPELINE
+    assert as_started(socket, {**saved, "modules": {"new": {"kind": "ttl"}}})["modules"] == {
+        "new": {"kind": "ttl"}
+    }, "after an apply"
+    file.write_text("{")
+    assert as_started(socket, saved) is saved
+
+
 def test_promises_are_shown() -> None:
     text = text_of(render_slo(SLO))
     assert "3 of 200 (2 held up)" in text
     assert "-4.00 us" in text, "headroom that is missing"
+    voice = next(line for line in text.splitlines() if line.startswith("voice"))
+    last, whole = "28.0 us  66.0 us  67.0 us", "30.0 us  75.0 us  95.0 us"
+    assert last in voice and whole in voice, voice
+    assert "500 (0.25%)" in voice, "late packets"
     assert "video: its modules alone take 6.0 us" in text
     assert "p95 of the last period" in text
 
@@ -118,14 +136,27 @@ def test_the_controller_is_shown() -> None:
     text = text_of(render_control(CONTROL))
     for told in (
         "optimal every 10.0 ms, p95 of delays, costs: built-in",
-        "controller 21.0 us median, 48.0 us p99",
+        "200 steps, 1 of them failed; control takes 0.12% of a worker's time",
         "load 42%, at most 7.50 Mpps",
         "acl takes 2.10 times what was profiled",
-        "trigger 99 is out of range (4 times)",
+        "trigger 99 is out of range (4 times, last in period 198)",
         "0 -> 12",
     ):
         assert told in text, text
+    rows = {line.split("  ")[0]: line.split()[-6:] for line in text.splitlines()}
+    assert rows["reading counts"] == ["32.0", "us", "70.0", "us", "99.0", "us"]
+    assert rows["the controller"] == ["21.0", "us", "48.0", "us", "90.0", "us"]
+    assert rows["changing buffers"] == ["7.10", "us", "12.0", "us", "13.0", "us"]
+    assert rows["all of it"] == ["60.0", "us", "150", "us", "400", "us"]
     assert "no controller is on" in text_of(render_control({"controller": "none"}))
+
+
+def test_a_program_is_called_as_its_user_calls_it() -> None:
+    data = {**CONTROL, "controller": "remote", "label": "mine.py", "has_program": False}
+    text = text_of(render_control(data))
+    assert "mine.py every 10.0 ms" in text
+    assert "no program decides" in text
+    assert "no program" not in text_of(render_control({**data, "has_program": True}))
 
 
 def test_an_explanation_has_every_term() -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from conftest import load
 
+from batchplane.controller_names import split_controllers
 from batchplane.problems import BadInput
-from batchplane.sim_command import parse_duration_word, split_controllers
+from batchplane.sim_command import parse_duration_word
 from batchplane.sim_spec import (
     Machine,
     check_costs,

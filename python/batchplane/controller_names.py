@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""controller_names.py - lists of controllers as people write them."""
+
+from __future__ import annotations
+
+import re
+
+_CONTROLLER = re.compile(r"[^,()]+(\([^()]*\))?")
+
+
+def split_controllers(text: str) -> list[str]:
+    """'fixed(8), max' as a list; commas inside brackets do not separate."""
+    parts = [match[0].strip() for match in _CONTROLLER.finditer(text)]
+    return [part for part in parts if part]

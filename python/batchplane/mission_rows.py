@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mission_rows.py - what one controller made of a load: from two snapshots of a daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .rates import Snapshot
+
+# Of the time: from here on the machine's interruptions are said.
+_HELD_UP_TOLD = 0.02
+# With fewer undisturbed periods than this share, or this many, all of them count.
+_LEAST_SHARE, _LEAST_PERIODS = 0.05, 10
+
+
+@dataclass(frozen=True)
+class Row:
+    """Rate, batches and the worst flow; without the time that the machine took away."""
+
+    controller: str
+    rate_pps: float
+    batch_mean_pkts: float | None
+    slo_ns: int | None
+    p50_ns: float | None  # of the flow whose delay comes nearest to its SLO, or passes it most
+    p95_ns: float | None
+    worst_flow: str
+    late_ratio: float | None
+    periods: int
+    violated_periods: int
+    held_up_ratio: float  # of the time, by the machine
+    n_flows: int
+    is_undisturbed: bool = True  # delays of periods without interruptions by the machine
+
+    @property
+    def of_slo(self) -> float | None:
+        """The p95 of the worst flow as a part of its SLO."""
+        if not self.slo_ns or self.p95_ns is None:
+            return None
+        return self.p95_ns / self.slo_ns
+
+    @property
+    def is_kept(self) -> bool | None:
+        """Whether at most 5 % of the worst flow's packets were late; None without a promise."""
+        return None if self.of_slo is None else self.of_slo <= 1.0
+
+    @property
+    def is_disturbed(self) -> bool:
+        """The machine held the worker up for longer than can be passed over."""
+        return self.held_up_ratio > _HELD_UP_TOLD
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {**asdict(self), "is_kept": self.is_kept}
+
+
+def row_between(
+    controller: str, first: Snapshot, last: Snapshot, controlled: frozenset[str]
+) -> Row:
+    """What happened between two `show all` under one controller."""
+    elapsed_ns = max(last["runtime"]["now_ns"] - first["runtime"]["now_ns"], 1)
+    gaps_ns = [
+        now["gaps"]["sum_ns"] - before["gaps"]["sum_ns"]
+        for before, now in zip(
+            first["runtime"]["workers"], last["runtime"]["workers"], strict=False
+        )
+    ]
+    held_up_ratio = min(max(gaps_ns, default=0) / elapsed_ns, 0.99)
+    came = last["runtime"]["balance"]["sent_pkts"] - first["runtime"]["balance"]["sent_pkts"]
+    promised = [row for row in last["slo"] if row["slo_ns"] and row.get("undisturbed")]
+    periods = max((row["counted"]["periods"] for row in promised), default=0)
+    quiet = max((row["undisturbed"]["periods"] for row in promised), default=0)
+    is_undisturbed = quiet >= max(_LEAST_PERIODS, _LEAST_SHARE * periods)
+    which = "undisturbed" if is_undisturbed else "counted"
+    worst = max(promised, key=lambda row: _share(row, which), default=None)
+    found = worst[which] if worst else {}
+    return Row(
+        controller=controller,
+        rate_pps=came / (elapsed_ns * (1 - held_up_ratio)) * 1e9,
+        batch_mean_pkts=_batch_mean(first, last, controlled),
+        slo_ns=worst["slo_ns"] if worst else None,
+        p50_ns=found.get("p50_ns"),
+        p95_ns=found.get("p95_ns"),
+        worst_flow=worst["flow"] if worst else "",
+        late_ratio=found["late_pkts"] / found["pkts"] if found.get("pkts") else None,
+        periods=max((row[which]["periods"] for row in promised), default=0),
+        violated_periods=max((row[which]["violated_periods"] for row in promised), default=0),
+        held_up_ratio=held_up_ratio,
+        n_flows=len(promised),
+        is_undisturbed=is_undisturbed,
+    )
+
+
+def _share(row: dict[str, Any], which: str) -> float:
+    return float(row[which].get("p95_ns") or 0) / float(row["slo_ns"])
+
+
+def _batch_mean(first: Snapshot, last: Snapshot, controlled: Iterable[str]) -> float | None:
+    """Over the modules whose buffers controllers set."""
+    names = set(controlled)
+    before = {row["name"]: row for row in first["runtime"]["modules"]}
+    pkts = batches = 0
+    for row in last["runtime"]["modules"]:
+        if row["name"] in names and row["name"] in before:
+            pkts += row["pkts"] - before[row["name"]]["pkts"]
+            batches += row["batches"] - before[row["name"]]["batches"]
+    return pkts / batches if batches else None

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""startup_profile.py - what a controller has to know of costs before traffic flows: the profile
+that is kept, or one that is measured now."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from .cost_cache import keep_costs, kept_costs
+from .cost_keys import groups_of
+from .problems import BatchplaneError
+from .profiler import ProfileOptions, profile_pipeline
+
+# Enough to begin with: sampled runs correct it.
+_MS_PER_MODULE = 60.0
+_PASSES = 2
+# Controllers that no cost changes.
+_BLIND = ("none", "null", "max", "fixed(")
+
+
+def needs_costs(controller: str | None) -> bool:
+    """Whether the controller decides by what modules cost."""
+    return controller is not None and not controller.startswith(_BLIND)
+
+
+def ensure_profile(
+    pipeline: Mapping[str, Any],
+    errors: Console,
+    cores: str | None = None,
+    env: Mapping[str, str] = os.environ,
+) -> None:
+    """Measures the pipeline where no profile of it is kept that can be used, and keeps that.
+
+    What fails here is told and no reason to stop: built-in costs do until sampled runs mend them.
+    """
+    kept = kept_costs(pipeline, env)
+    if kept.costs is not None:
+        return
+    why = f"the profile that is kept {kept.reason}" if kept.reason else "there is no profile yet"
+    n_groups = len(groups_of(pipeline.get("modules", {})))
+    _say(errors, f"{why}: measuring {n_groups} kinds of modules (--no-profile: built-in costs)")
+    start_s = time.monotonic()
+    try:
+        document = _measured(pipeline, errors, cores)
+        path = keep_costs(pipeline, document, env)
+    except (BatchplaneError, OSError) as error:
+        reason = error.lines()[0] if isinstance(error, BatchplaneError) else str(error)
+        _say(errors, f"not measured, built-in costs are used: {reason}", "yellow")
+        return
+    _say(errors, f"measured in {time.monotonic() - start_s:.1f} s, kept as {path}")
+
+
+def _measured(pipeline: Mapping[str, Any], errors: Console, cores: str | None) -> dict[str, Any]:
+    options = ProfileOptions(_MS_PER_MODULE, _PASSES, cores)
+    columns = (TextColumn("profile"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("profile")
+        return profile_pipeline(
+            pipeline,
+            options=options,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+
+
+def _say(errors: Console, line: str, style: str = "dim") -> None:
+    errors.print(Text(line, style), soft_wrap=True)

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_python_controller.py - controllers in Python on the real daemon: good ones, and those that
+raise, hang, answer nonsense or die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Commands
+from load import in_pkts
+from waiting import wait_until
+
+LOAD = ("nexthops=4", "fib_size=100", "acl_size=10", "saturate=true")
+# The same twenty lines as in docs/simulator.md.
+STEADY = '''
+class Steady:
+    """Half a batch for every buffer whose batches arrive smaller than that."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def step(self, period):
+        arrived = period["modules"]
+        answer = {}
+        for i, module in enumerate(self.model["modules"]):
+            batches = arrived["arrived_batches"][i]
+            if module["is_controlled"] and batches:
+                mean_pkts = arrived["arrived_pkts"][i] / batches
+                answer[module["name"]] = 0 if mean_pkts >= 16 else 16
+        return answer
+'''
+# Good until the fifth period.
+MOODY = """
+import os, time
+
+
+class Moody:
+    def __init__(self, model):
+        self.n = 0
+
+    def step(self, period):
+        self.n += 1
+        if self.n < 5:
+            return {{"acl_0_0": 24}}
+        {mood}
+"""
+
+
+@pytest.fixture
+def gateway(batchplane: Commands) -> Commands:
+    """A gateway under full load, with promises."""
+    batchplane.good("start", "gateway", *LOAD, "--slo", "*=5ms")
+    return batchplane
+
+
+def control_of(commands: Commands) -> dict[str, Any]:
+    with commands.client("gateway") as client:
+        answer: dict[str, Any] = client.show("control")
+    return answer
+
+
+def trigger_of(commands: Commands, module: str) -> int:
+    with commands.client("gateway") as client:
+        rows = client.show("buffers")["buffers"]
+    return int(next(row["trigger_pkts"] for row in rows if row["module"] == module))
+
+
+def messages(commands: Commands) -> str:
+    return "\n".join(event["message"] for event in control_of(commands).get("events", []))
+
+
+def written(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+@contextmanager
+def deciding(commands: Commands, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """`batchplane control ...` in the background."""
+    process = commands.popen("control", *words)
+    try:
+        wait_until(lambda: control_of(commands).get("has_program") or process.poll() is not None,
+                   "it decides")  # fmt: skip
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=20)
+
+
+def assert_all_is_well(commands: Commands) -> None:
+    """Traffic flows, and at the end nothing was lost."""
+    with commands.client("gateway") as client:
+        before = in_pkts(client)
+        wait_until(lambda: in_pkts(client) > before, "traffic flows")
+    assert commands.stop("gateway")["balance"]["dropped_pkts"] == 0
+
+
+def test_twenty_lines_drive_the_daemon(gateway: Commands, folder: Path) -> None:
+    with deciding(gateway, written(folder, "steady.py", STEADY), "--period", "5ms") as process:
+        wait_until(lambda: trigger_of(gateway, "acl_0_3") == 16, "half a batch")
+        data = control_of(gateway)
+        assert (data["controller"], data["period_ns"]) == ("remote", 5_000_000)
+        assert data["label"].endswith("steady.py") and data["events"] == []
+        wait_until(lambda: control_of(gateway)["controller_ns"], "decisions are timed")
+        told = gateway.good("show", "control")
+        assert "steady.py every 5.00 ms" in told and "program" in told
+        assert gateway.good("explain", "acl_0_0").strip()
+        ages = {r["age_limit_ns"] for r in gateway.json("show", "buffers")["buffers"]
+                if r["module"].startswith("acl")}  # fmt: skip
+        assert max(ages) < 5_000_000, "promises are kept whatever the program does next"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    wait_until(lambda: "has gone" in messages(gateway), "the end is told")
+    assert trigger_of(gateway, "acl_0_3") == 16, "its last decision stays"
+    assert_all_is_well(gateway)
+
+
+def test_a_run_with_a_controller_of_ones_own(batchplane: Commands, folder: Path) -> None:
+    file = written(folder, "steady.py", STEADY)
+    done = batchplane.run(
+        "run", "gateway", *LOAD, "-d", "1.5", "--slo", "*=5ms", "--controller", f"{file}:Steady",
+        "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    report = json.loads(done.out)["report"]
+    assert report["control"]["label"] == f"{file}:Steady"
+    assert report["control"]["failed_steps"] == 0, report["control"]["events"]
+    assert report["balance"]["dropped_pkts"] == 0
+
+
+@pytest.mark.parametrize(
+    ("mood", "told"),
+    [
+        ("raise ValueError('no more')", "ValueError: no more"),
+        ("return {'acl_0_0': 99}", "the trigger of 'acl_0_0' is 99, expected 0 to 32"),
+        ("return 'soon'", "step() returned 'soon'"),
+        ("time.sleep(60) if self.n == 5 else None", "step() did not return within 0.2 s"),
+    ],
+)
+def test_a_controller_that_fails_is_told_and_its_last_good_decision_stays(
+    gateway: Commands, folder: Path, mood: str, told: str
+) -> None:
+    file = written(folder, "moody.py", MOODY.format(mood=mood))
+    with deciding(gateway, file, "--limit", "200ms"):
+        wait_until(lambda: told in messages(gateway), told)
+        data = control_of(gateway)
+        assert data["failed_steps"] >= 1
+        assert all(event["period"] > 0 for event in data["events"])
+        assert trigger_of(gateway, "acl_0_0") == 24
+    assert_all_is_well(gateway)
+
+
+def test_a_controller_that_hangs_for_good_gives_up(gateway: Commands, folder: Path) -> None:
+    file = written(folder, "moody.py", MOODY.format(mood="time.sleep(60)"))
+    with deciding(gateway, file, "--limit", "50ms") as process:
+        assert process.wait(30) == 1
+        assert process.stderr is not None
+        assert "not asked any more" in process.stderr.read()
+    assert trigger_of(gateway, "acl_0_0") == 24
+    assert_all_is_well(gateway)
+
+
+def test_a_process_that_dies_leaves_its_last_decision(gateway: Commands, folder: Path) -> None:
+    file = written(folder, "moody.py", MOODY.format(mood="os.kill(os.getpid(), 9)"))
+    with deciding(gateway, file) as process:
+        assert process.wait(20) == -signal.SIGKILL
+    wait_until(lambda: "moody.py has gone" in messages(gateway), "its end is told")
+    assert trigger_of(gateway, "acl_0_0") == 24
+    assert "no program decides" in gateway.good("show", "control")
+    steps = control_of(gateway)["steps"]
+    wait_until(lambda: control_of(gateway)["steps"] > steps + 3, "the daemon goes on")
+    assert_all_is_well(gateway)
+
+
+def test_a_stopped_process_is_told(gateway: Commands, folder: Path) -> None:
+    """Its own time limit does not run then: the daemon's does."""
+    with deciding(gateway, written(folder, "steady.py", STEADY), "--limit", "100ms") as process:
+        wait_until(lambda: trigger_of(gateway, "acl_0_0") == 16, "it decides")
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            wait_until(lambda: "has not answered for 1100 ms" in messages(gateway), "it is told")
+            assert trigger_of(gateway, "acl_0_0") == 16
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+    assert_all_is_well(gateway)
+
+
+def test_another_controller_or_graph_in_between(gateway: Commands, folder: Path) -> None:
+    with deciding(gateway, written(folder, "steady.py", STEADY)) as process:
+        gateway.good("apply", "gateway", *LOAD[1:], "nexthops=6")
+        wait_until(lambda: trigger_of(gateway, "acl_0_5") == 16, "the new graph is decided for")
+        assert process.poll() is None
+        second = gateway.run("control", written(folder, "other.py", STEADY))
+        assert second.code in (0, 2), second.err
+        gateway.good("set", "controller=max")
+        wait_until(lambda: trigger_of(gateway, "acl_0_5") == 32, "max decides")
+        assert process.wait(20) == 0
+        assert process.stderr is not None and "controller is max" in process.stderr.read()
+    assert_all_is_well(gateway)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("control", "nowhere.py"), "there is no such file"),
+        (("control", "{file}:Other"), "there is no 'Other'"),
+        (("control", "{file}", "--limit", "soon"), "'soon' is no time limit"),
+        (("control", "{file}", "--period", "5s"), "no control period"),
+        (("set", "controller={file}"), "batchplane control"),
+        (("start", "l2l3", "--controller", "{file}"), "batchplane control"),
+    ],
+)
+def test_mistakes_change_nothing(
+    gateway: Commands, folder: Path, words: tuple[str, ...], told: str
+) -> None:
+    file = written(folder, "steady.py", STEADY)
+    done = gateway.run(*(word.format(file=file) for word in words))
+    assert done.code == 2 and told in done.err, done.err
+    assert len(done.lines) == 1, done.err
+    assert control_of(gateway) == {"controller": "none"}
+    gateway.stop("gateway")
+
+
+def test_a_bad_file_starts_nothing(batchplane: Commands, folder: Path) -> None:
+    file = written(folder, "broken.py", "import no_such_thing\n")
+    done = batchplane.run("run", "gateway", *LOAD, "-d", "1", "--controller", file)
+    assert done.code == 2 and "no_such_thing" in done.err, done.err
+
+
+def test_controllers_are_compared(batchplane: Commands) -> None:
+    words = ("--controllers", "null,max", "--each", "0.6", "--slo", "*=5ms")
+    done = batchplane.run("compare", "gateway", *LOAD, *words, "--json")
+    assert done.code == 0, done.err
+    data = json.loads(done.out)
+    assert [row["controller"] for row in data["controllers"]] == ["null", "max"]
+    null, most = data["controllers"]
+    assert null["batch_mean_pkts"] < most["batch_mean_pkts"] <= 32
+    assert all(row["rate_pps"] > 0 and row["slo_ns"] == 5_000_000 for row in (null, most))
+    assert data["balance"]["is_exact"] is True
+    done = batchplane.run("compare", "gateway", *LOAD, *words)
+    assert "over null" in done.out and "every packet is accounted for" in done.out
+
+
+def test_costs_are_measured_at_the_start_and_kept(batchplane: Commands, folder: Path) -> None:
+    batchplane.environment["XDG_CACHE_HOME"] = str(folder / "cache")
+    words = ("gateway", *LOAD, "--controller", "optimal")
+    first = batchplane.run("start", *words)
+    assert first.code == 0 and "there is no profile yet: measuring 10 kinds" in first.err, first.err
+    assert "kept for this pipeline" in control_of(batchplane)["costs"]
+    batchplane.good("set", "controller=full")
+    assert "kept for this pipeline" in control_of(batchplane)["costs"]
+    batchplane.stop("gateway")
+    again = batchplane.run("start", *words)
+    assert again.code == 0 and "profile" not in again.err, again.err
+    batchplane.stop("gateway")
+    batchplane.environment["XDG_CACHE_HOME"] = str(folder / "other")
+    without = batchplane.run("start", *words, "--no-profile")
+    assert without.code == 0 and "profile" not in without.err, without.err
+    assert control_of(batchplane)["costs"] == "built-in"
+    batchplane.stop("gateway")

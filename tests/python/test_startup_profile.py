@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_startup_profile.py - when a pipeline is measured before it starts, and what is said of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from batchplane import startup_profile
+from batchplane.cost_cache import cached_costs, keep_costs
+from batchplane.cost_file import VERSION
+from batchplane.cost_keys import cpu_name
+from batchplane.problems import RunFailed
+from batchplane.startup_profile import ensure_profile, needs_costs
+
+PIPELINE: dict[str, Any] = {
+    "name": "small",
+    "modules": {"a": {"kind": "ttl", "params": {}}, "b": {"kind": "sink", "params": {}}},
+}
+COSTS: dict[str, Any] = {
+    "version": VERSION,
+    "label": "measured",
+    "cpu": cpu_name(),
+    "modules": [{"kind": "ttl", "cost_per_batch_ns": 7, "cost_per_pkt_ns": 2}],
+}
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which pipelines were measured, without measuring them."""
+    names: list[str] = []
+
+    def profile(pipeline: Any, progress: Callable[[int, int], None], **_more: Any) -> Any:
+        names.append(pipeline["name"])
+        progress(1, 2)
+        return COSTS
+
+    monkeypatch.setattr(startup_profile, "profile_pipeline", profile)
+    return names
+
+
+def said(env: dict[str, str]) -> list[str]:
+    """What `ensure_profile` says."""
+    console = Console(file=io.StringIO(), width=300)
+    ensure_profile(PIPELINE, console, env=env)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_a_pipeline_is_measured_once(tmp_path: Path, measured: list[str]) -> None:
+    env = {"XDG_CACHE_HOME": str(tmp_path)}
+    first, last = said(env)
+    assert first == (
+        "there is no profile yet: measuring 2 kinds of modules (--no-profile: built-in costs)"
+    )
+    assert last.startswith("measured in 0.") and str(tmp_path) in last
+    kept = cached_costs(PIPELINE, env)
+    assert kept is not None and kept.entries[0].cost_per_batch_ns == 7
+    assert said(env) == [] and measured == ["small"]
+
+
+def test_a_profile_of_no_use_is_said_and_made_again(tmp_path: Path, measured: list[str]) -> None:
+    env = {"XDG_CACHE_HOME": str(tmp_path)}
+    keep_costs(PIPELINE, {**COSTS, "daemon": "0.0.1"}, env)
+    assert said(env)[0].startswith("the profile that is kept is of another version (0.0.1): meas")
+    assert said(env) == [] and measured == ["small"]
+
+
+def test_what_cannot_be_measured_does_not_stop_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: Any, **_more: Any) -> Any:
+        raise RunFailed("the profiler ended with code 1")
+
+    monkeypatch.setattr(startup_profile, "profile_pipeline", refuse)
+    lines = said({"XDG_CACHE_HOME": str(tmp_path)})
+    assert lines[1] == "not measured, built-in costs are used: the profiler ended with code 1"
+
+
+def test_only_who_decides_by_costs_needs_them() -> None:
+    for name in ("optimal", "full", "full+age", "feasdir", "onoff", "mine.py"):
+        assert needs_costs(name)
+    for other in (None, "none", "null", "max", "fixed(8)"):
+        assert not needs_costs(other)
