@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from .case import Case
-from .experiment import Experiment, Outcome, Results, Row, Setup
+from .experiment import BOTH, Experiment, Outcome, Results, Row, Setup
 from .four_by_eight import (
     COLUMNS,
     draw_series,
@@ -122,5 +122,5 @@ def draw(series: dict[str, dict[str, list[Any]]], setup: Setup) -> Figure:
 
 EXPERIMENT = Experiment(
     "fig9a", "the SLO changes, 60 to 300 us (figure 9a)", plan, "fig9a", CONTROLLERS,
-    "Periods of 100 ms (quick: 10 ms, 10 a step) instead of 2 s.",
+    "Periods of 100 ms (quick: 10 ms, 10 a step) instead of 2 s.", BOTH,
 )  # fmt: skip

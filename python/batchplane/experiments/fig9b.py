@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from .case import Case
-from .experiment import Experiment, Outcome, Results, Row, Setup
+from .experiment import BOTH, Experiment, Outcome, Results, Row, Setup
 from .four_by_eight import COLUMNS, draw_series, make_case, step_rows, time_line
 from .verdict import Verdict, at_least, at_most, percent, times, times_exactly
 
@@ -84,4 +84,5 @@ def draw(series: dict[str, dict[str, list[Any]]], setup: Setup) -> Figure:
 EXPERIMENT = Experiment(
     "fig9b", "the load changes, 10 kpps to 3.5 Mpps (figure 9b)", plan, "fig9b", CONTROLLERS,
     "Loads as in the papers' scripts; periods of 1 s (quick: 50 ms, 10 a step) instead of 3 s.",
+    BOTH,
 )  # fmt: skip
