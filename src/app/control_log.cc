@@ -32,30 +32,32 @@ bool is_violated(const exec::FlowPeriod& period, double percentile) {
   return static_cast<double>(period.late_pkts) > (1 - std::min(percentile, 1.0)) * pkts;
 }
 
-void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns) {
+Kept FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t gap_ns) {
   constexpr uint64_t kGapsPerSlo = 20;
   last = period;
   if (is_between) {  // some of its packets were judged by the old promise
     is_between = false;
-    return;
+    return Kept::kNotJudged;
   }
-  if (period.pkts == 0) return;
+  if (period.pkts == 0) return Kept::kNotJudged;
   pkts += period.pkts;
   late_pkts += period.late_pkts;
   delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
   ++periods;
-  if (!is_violated(period, percentile)) return;
+  if (!is_violated(period, percentile)) return Kept::kYes;
   ++violated_periods;
   if (gap_ns * kGapsPerSlo > period.slo_ns) {
     ++stalled_periods;
-    return;
+    return Kept::kNo;
   }
   const double slo_ns = static_cast<double>(period.slo_ns);
   excess_ratio_sum += std::max(0.0, static_cast<double>(period.delay_ns) / slo_ns - 1);
+  return Kept::kNo;
 }
 
 void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) {
   flows.assign(n_flows, {});
+  any_flow = {};
   controller_times = {};
   total_times = {};
   steps = 0;
@@ -67,9 +69,21 @@ void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) 
 
 void ControlLog::note_period(const exec::PeriodSnapshot& period, double percentile,
                              uint64_t gap_ns) {
+  constexpr uint64_t kQuietPart = 40;  // half of what p95 leaves
+  const uint64_t hole_ns = std::max(gap_ns, last_gap_ns_);
+  const bool is_quiet = hole_ns * kQuietPart < period.period_ns;
+  bool is_late = false;
   for (size_t f = 0; f < flows.size(); ++f) {
-    flows[f].add(period.flows[f], percentile, std::max(gap_ns, last_gap_ns_));
+    const Kept kept = flows[f].add(period.flows[f], percentile, hole_ns);
+    is_late |= kept == Kept::kNo;
+    if (kept == Kept::kNotJudged || !is_quiet) continue;
+    ++flows[f].quiet_periods;
+    flows[f].delay_sum_ns += period.flows[f].delay_ns;
   }
+  ++any_flow.periods;
+  any_flow.violated_periods += is_late ? 1 : 0;
+  any_flow.quiet_periods += is_quiet ? 1 : 0;
+  any_flow.violated_quiet_periods += is_quiet && is_late ? 1 : 0;
   last_gap_ns_ = gap_ns;
 }
 
@@ -81,7 +95,7 @@ void ControlLog::note_control_ns(const std::vector<uint64_t>& control_ns, uint64
 void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
                                const exec::PeriodSnapshot& period, const exec::Decision& decision) {
   if (decision.changes.empty()) return;
-  Kept kept{now_ns, {}};
+  KeptDecision kept{now_ns, {}};
   for (const exec::BufferChange& change : decision.changes) {
     const std::string& name = model.modules[change.module].name;
     const exec::ModulePeriod& before = period.modules[change.module];
@@ -112,7 +126,7 @@ void ControlLog::note_event(uint64_t now_ns, const std::string& message) {
 
 Value ControlLog::decisions_value(const std::vector<std::string>& modules) const {
   List all;
-  for (const Kept& kept : decisions_) {
+  for (const KeptDecision& kept : decisions_) {
     List changes;
     for (const Change& change : kept.changes) {
       if (!modules.empty() && std::ranges::find(modules, change.module) == modules.end()) continue;

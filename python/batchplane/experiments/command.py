@@ -84,8 +84,8 @@ def run_experiments(
                 "goes on from there"
             )
             return 130
-    if runner.starved:
-        errors.print(Text.assemble(("warning: ", "yellow"), starved_line(runner)), soft_wrap=True)
+    if runner.disturbed:
+        errors.print(Text.assemble(("warning: ", "yellow"), disturbed_line(runner)), soft_wrap=True)
     if options.write is not None:
         write_fidelity(options.write, done)
     _show(done, options, store, out, errors)
@@ -105,12 +105,12 @@ def run_plan(experiment: Experiment, setup: Setup, runner: Runner) -> Outcome:
             return outcome
 
 
-def starved_line(runner: Runner) -> str:
+def disturbed_line(runner: Runner) -> str:
     """What to think of runs beside other programs."""
-    names = ", ".join(runner.starved[:3]) + (", .." if len(runner.starved) > 3 else "")
+    names = ", ".join(runner.disturbed[:3]) + (", .." if len(runner.disturbed) > 3 else "")
     return (
-        f"other programs kept {len(runner.starved)} runs from their input ({names}): their rates "
-        "and delays mean nothing, and they are run again next time"
+        f"other programs disturbed {len(runner.disturbed)} runs ({names}): their rates and delays "
+        "mean little, and they are run again next time"
     )
 
 

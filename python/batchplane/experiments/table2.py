@@ -138,8 +138,8 @@ def mean_row(config: Config, controller: str, slo_ns: int, results: Results, set
     runs = [results[f"{config.label}/{controller}/{seed}"] for seed in seeds(setup)]
 
     def mean(key: str) -> float | None:
-        # A pipeline without a buffer has no batches of interest.
-        found = [run[key] for run in runs if run[key] is not None]
+        # A pipeline without a buffer has no batches of interest; only a machine disturbs periods.
+        found = [run[key] for run in runs if run.get(key) is not None]
         return statistics.fmean(found) if found else None
 
     return {
@@ -152,6 +152,7 @@ def mean_row(config: Config, controller: str, slo_ns: int, results: Results, set
         "violated_ratio": mean("violated_ratio"),
         "excess_mean_ratio": mean("excess_mean_ratio"),
         "excess_max_ratio": max(run["excess_max_ratio"] for run in runs),
+        "stalled_ratio": mean("stalled_ratio"),
         "runs": len(runs),
     }
 
@@ -163,6 +164,11 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
     return draw_bars(rows, setup)
 
 
+def part(value: float | None) -> str:
+    """A ratio that there may not be."""
+    return "-" if value is None else f"{value:.1%}"
+
+
 COLUMNS = (
     ("pipeline", "<pipeline", shown),
     ("modules", "modules", shown),
@@ -170,7 +176,8 @@ COLUMNS = (
     ("controller", "<controller", shown),
     ("batch_mean_pkts", "batch", lambda value: "-" if value is None else f"{value:.1f}"),
     ("rate_pps", "rate", short_rate),
-    ("violated_ratio", "violated periods", lambda value: f"{value:.1%}"),
+    ("violated_ratio", "violated periods", part),
+    ("stalled_ratio", "held up", part),
     ("excess_mean_ratio", "excess", lambda value: f"{value:.1%}"),
 )
 
