@@ -251,7 +251,6 @@ def test_the_command_writes_data_figures_and_verdicts(
             "--measured: fig2 cannot be measured, only simulated (--simulated",
         ),
         (("fig3", "--simulated"), "--simulated: fig3 cannot be simulated, only measured"),
-        (("fig9a", "--measured"), "BATCHPLANE_DAEMON="),
         (("rates", "--costs", "paper"), "rates is measured, and published costs are not this"),
         (("fig2", "--costs", "nowhere.json"), "nowhere.json: there is no such costs file"),
         (("fig2", "--write", "/no/such/page.md"), "there is no folder '/no/such'"),
@@ -269,6 +268,14 @@ def test_bad_words_are_told_before_anything_runs(
     assert message in told
     assert len(told.strip().splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_measuring_needs_a_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("fig9a", "--measured", "--out", str(tmp_path / "out"))
+    assert command(monkeypatch, *words) == 1
+    assert "is no program (unset it, or build it: make build)" in capsys.readouterr().err
 
 
 def test_a_file_is_no_folder(

@@ -90,8 +90,8 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
             config_of(label), setup, c, seed, sets=_of_all(label, slo_ns), name=f"{c} at 80 %"
         )
         for label, slo_ns in tight.items()
-        for c in _TIGHT_CONTROLLERS
         for seed in SEEDS
+        for c in _TIGHT_CONTROLLERS
     ]
     rows += [
         _tight_row(label, tight[label], c, second) for label in _TIGHT for c in _TIGHT_CONTROLLERS
@@ -112,22 +112,36 @@ def _tight_slo(label: str, results: Results) -> int:
 
 
 def _row(original: Original, controller: str, results: Results) -> Row:
-    runs = [results[f"{original.label}/{controller} at the original's/{s}"] for s in SEEDS]
+    runs = {
+        c: [results[f"{original.label}/{c} at the original's/{s}"] for s in SEEDS]
+        for c in CONTROLLERS
+    }
     row = _medians(original.label, "the original's", original.slo_ns, controller, runs)
-    theirs = original.rates_pps(str(runs[0].get("cpu") or cpu_name()))
+    theirs = original.rates_pps(str(runs["null"][0].get("cpu") or cpu_name()))
     # They have no `optimal`: ours stands beside their best.
     other = theirs.get(controller, theirs["full"])
     return {**row, "original_pps": other, "ratio": row["rate_pps"] / other}
 
 
 def _tight_row(label: str, slo_ns: int, controller: str, results: Results) -> Row:
-    runs = [results[f"{label}/{controller} at 80 %/{s}"] for s in SEEDS]
+    runs = {c: [results[f"{label}/{c} at 80 %/{s}"] for s in SEEDS] for c in _TIGHT_CONTROLLERS}
     row = _medians(label, "80 % of max's", slo_ns, controller, runs)
     return {**row, "original_pps": None, "ratio": None}
 
 
-def _medians(label: str, where: str, slo_ns: int, controller: str, runs: list[Any]) -> Row:
+def _medians(
+    label: str, where: str, slo_ns: int, controller: str, by_controller: dict[str, list[Any]]
+) -> Row:
+    """Of the runs; shares of another controller's rate are taken run by run, since machines
+    change their speed for seconds."""
+    runs = by_controller[controller]
     rates = [run["rate_pps"] for run in runs]
+
+    def paired(other: str) -> float | None:
+        if other not in by_controller:
+            return None
+        pairs = zip(rates, by_controller[other], strict=True)
+        return statistics.median(mine / run["rate_pps"] for mine, run in pairs)
 
     def median(key: str) -> float | None:
         found = [run[key] for run in runs if run.get(key) is not None]
@@ -141,6 +155,8 @@ def _medians(label: str, where: str, slo_ns: int, controller: str, runs: list[An
         "rate_pps": statistics.median(rates),
         "rate_least_pps": min(rates),
         "rate_most_pps": max(rates),
+        "of_null": paired("null"),
+        "of_max": paired("max"),
         "batch_mean_pkts": median("batch_mean_pkts"),
         "delay_mean_of_periods_ns": median("delay_mean_of_periods_ns"),
         "violated_ratio": _mean(runs, "violated_ratio"),
@@ -173,6 +189,8 @@ COLUMNS = (
     ("rate_pps", "rate", short_rate),
     ("original_pps", "original", short_rate),
     ("ratio", "of it", _share),
+    ("of_null", "of null", _share),
+    ("of_max", "of max", _share),
     ("batch_mean_pkts", "batch", lambda value: "-" if value is None else f"{value:.1f}"),
     ("delay_mean_of_periods_ns", "p95", short_duration),
     ("violated_ratio", "violated periods", part),
