@@ -141,7 +141,8 @@ def _medians(
         if other not in by_controller:
             return None
         pairs = zip(rates, by_controller[other], strict=True)
-        return statistics.median(mine / run["rate_pps"] for mine, run in pairs)
+        shares: list[float] = [mine / run["rate_pps"] for mine, run in pairs]
+        return statistics.median(shares)
 
     def median(key: str) -> float | None:
         found = [run[key] for run in runs if run.get(key) is not None]
