@@ -110,7 +110,7 @@ class Runner:
                 self.disturbed.append(case.key)
             else:
                 self.store.keep(key, case, result)
-            self.store.made += 1
+                self.store.made += 1
             results[case.key] = result
             self._bar.advance(self._task)
         return {case.key: results[case.key] for case in cases}
