@@ -13,6 +13,7 @@ from rich.console import Console
 from batchplane.experiments import daemon_run
 from batchplane.experiments import store as store_module
 from batchplane.experiments.case import Case
+from batchplane.experiments.command import disturbed_line
 from batchplane.experiments.daemon_periods import PeriodWatch, kept_promises
 from batchplane.experiments.store import Runner, Store, make_bar
 from batchplane.native import extension_path
@@ -236,3 +237,11 @@ def test_measured_results_are_kept_apart_and_disturbed_ones_not_at_all(
     assert again.run(cases, is_measured=True)["null"] == results["null"]
     assert made == ["null", "max", "max"]
     assert Runner(Store(tmp_path), 1, bar).run(cases) == simulated
+
+
+def test_what_was_disturbed_is_told(tmp_path: Path) -> None:
+    runner = Runner(Store(tmp_path), 1, make_bar(Console(file=io.StringIO())))
+    runner.disturbed += ["a/1", "a/2", "b/1", "b/2"]
+    line = disturbed_line(runner)
+    assert line.startswith("other programs disturbed 4 runs (a/1, a/2, b/1, ..)")
+    assert "run again next time" in line
