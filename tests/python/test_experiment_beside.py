@@ -225,7 +225,7 @@ def curve(case: Case) -> dict[str, Any]:
 def test_the_curve_goes_down_to_what_null_needs() -> None:
     outcome = play(slo_curve.EXPERIMENT, Setup(is_quick=True), curve)
     slos = sorted({row["slo_ns"] for row in outcome.rows})
-    assert (slos[0], slos[-1], len(slos)) == (10_400, 62_400, 6)
+    assert (slos[0], slos[-1], len(slos)) == (11_000, 62_400, 6)
     assert len(outcome.rows) == 3 * 6 * len(slo_curve.CONTROLLERS)
     kept = {(row["controller"], row["slo_ns"]): row["is_kept"] for row in outcome.rows}
     assert kept["max", 62_400] and not kept["max", slos[-2]]
