@@ -17,7 +17,11 @@ EPILOG = (
 
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="list, all, or experiments")]
 IsMeasured = Annotated[
-    bool, typer.Option("--measured/--simulated", help="on a daemon, or in virtual time")
+    bool | None,
+    typer.Option(
+        "--measured/--simulated",
+        help="on a daemon, or in virtual time (default: each in its usual way, see `list`)",
+    ),
 ]
 IsQuick = Annotated[bool, typer.Option("--quick", help="short periods: minutes, not an hour")]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="for data and figures")]
@@ -38,7 +42,7 @@ Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
 
 def experiment_command(
     names: Names,
-    is_measured: IsMeasured = False,
+    is_measured: IsMeasured = None,
     is_quick: IsQuick = False,
     folder: Out = Path("out/experiments"),
     jobs: Jobs = None,

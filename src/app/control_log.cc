@@ -90,15 +90,15 @@ Value CountedDelays::percentile_ns(double p, uint64_t slo_ns) const {
   return delay_max_ns;
 }
 
-void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,
+Kept FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,
                      double inside_pkts) {
   constexpr uint64_t kStallsPerSlo = 20;
   last = period;
   if (is_between) {  // some of its packets were judged by the old promise
     is_between = false;
-    return;
+    return Kept::kNotJudged;
   }
-  if (period.pkts == 0) return;
+  if (period.pkts == 0) return Kept::kNotJudged;
   pkts += period.pkts;
   late_pkts += period.late_pkts;
   delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
@@ -106,19 +106,21 @@ void FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t
   all.add(period);
   const bool is_stalled = stall_ns * kStallsPerSlo > period.slo_ns;
   if (!is_stalled) quiet.add(period);
-  if (!is_violated(period, percentile)) return;
+  if (!is_violated(period, percentile)) return Kept::kYes;
   ++violated_periods;
   if (is_stalled && !is_violated(without(period, inside_pkts), percentile)) {
     ++stalled_periods;
-    return;
+    return Kept::kNo;
   }
   const double slo_ns = static_cast<double>(period.slo_ns);
   excess_ratio_sum += std::max(0.0, static_cast<double>(period.delay_ns) / slo_ns - 1);
+  return Kept::kNo;
 }
 
 void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) {
   flows.assign(n_flows, {});
   count_times = {};
+  any_flow = {};
   controller_times = {};
   apply_times = {};
   total_times = {};
@@ -131,11 +133,23 @@ void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) 
 
 void ControlLog::note_period(const exec::PeriodSnapshot& period, const exec::ControlModel& model,
                              const slo::Settings& settings, const ControlTap::Gaps& gaps) {
+  constexpr uint64_t kQuietPart = 40;  // half of what p95 leaves
   const auto count = static_cast<double>(gaps.count + last_gaps_.count);
+  const uint64_t hole_ns = std::max(gaps.ns, last_gaps_.ns);
+  const bool is_quiet = hole_ns * kQuietPart < period.period_ns;
+  bool is_late = false;
   for (size_t f = 0; f < flows.size(); ++f) {
-    flows[f].add(period.flows[f], settings.percentile, std::max(gaps.ns, last_gaps_.ns),
-                 count * inside_pkts(period, model, f, settings.ring_pkts));
+    const Kept kept = flows[f].add(period.flows[f], settings.percentile, hole_ns,
+                                   count * inside_pkts(period, model, f, settings.ring_pkts));
+    is_late |= kept == Kept::kNo;
+    if (kept == Kept::kNotJudged || !is_quiet) continue;
+    ++flows[f].quiet_periods;
+    flows[f].delay_sum_ns += period.flows[f].delay_ns;
   }
+  ++any_flow.periods;
+  any_flow.violated_periods += is_late ? 1 : 0;
+  any_flow.quiet_periods += is_quiet ? 1 : 0;
+  any_flow.violated_quiet_periods += is_quiet && is_late ? 1 : 0;
   last_gaps_ = gaps;
 }
 
@@ -147,7 +161,7 @@ void ControlLog::note_control_ns(const std::vector<uint64_t>& control_ns, uint64
 void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
                                const exec::PeriodSnapshot& period, const exec::Decision& decision) {
   if (decision.changes.empty()) return;
-  Kept kept{now_ns, {}};
+  KeptDecision kept{now_ns, {}};
   for (const exec::BufferChange& change : decision.changes) {
     const std::string& name = model.modules[change.module].name;
     const exec::ModulePeriod& before = period.modules[change.module];
@@ -179,7 +193,7 @@ void ControlLog::note_event(uint64_t now_ns, const std::string& message, uint64_
 
 Value ControlLog::decisions_value(const std::vector<std::string>& modules) const {
   List all;
-  for (const Kept& kept : decisions_) {
+  for (const KeptDecision& kept : decisions_) {
     List changes;
     for (const Change& change : kept.changes) {
       if (!modules.empty() && std::ranges::find(modules, change.module) == modules.end()) continue;

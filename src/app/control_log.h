@@ -42,6 +42,7 @@ struct CountedDelays {
   // than 10 / (1 - p) packets.
   [[nodiscard]] Value percentile_ns(double p, uint64_t slo_ns) const;
 };
+enum class Kept : uint8_t { kNotJudged, kYes, kNo };
 
 // How one flow's promise was kept since the controller was chosen or the promise changed.
 struct FlowRecord {
@@ -54,15 +55,27 @@ struct FlowRecord {
   // the period before, for more than 5 % of the SLO.
   uint64_t stalled_periods = 0;
   double excess_ratio_sum = 0;  // over violated, unstalled periods: percentile above the SLO
+  uint64_t quiet_periods = 0;   // see PeriodCounts
+  uint64_t delay_sum_ns = 0;    // of their percentiles
   bool is_between = false;      // the promise changed within the period that is going on
   exec::FlowPeriod last;        // of the last period
   CountedDelays all;
   CountedDelays quiet;  // of periods that the machine did not disturb
   // `stall_ns`: holes in a worker's time that its work does not explain, of this period and the one
   // before; `inside_pkts`: of this flow, that can have been inside during them.
-  void add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,
+  Kept add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,
            double inside_pkts);
 };
+
+// Of all flows together, since the controller was chosen. A period is quiet when the machine took
+// less of it, and of the one before, than could make as many packets late as the percentile allows.
+struct PeriodCounts {
+  uint64_t periods = 0;
+  uint64_t violated_periods = 0;  // in which any flow was late, held up or not
+  uint64_t quiet_periods = 0;
+  uint64_t violated_quiet_periods = 0;
+};
+
 // More packets late than the percentile allows, or for the mean (0) a mean above the SLO.
 [[nodiscard]] bool is_violated(const exec::FlowPeriod& period, double percentile);
 
@@ -98,6 +111,7 @@ class ControlLog {
   [[nodiscard]] double worker_ratio() const;
 
   std::vector<FlowRecord> flows;
+  PeriodCounts any_flow;
   StepTimes count_times;       // reading counts, and what follows from them
   StepTimes controller_times;  // the controller's step
   StepTimes apply_times;       // changing buffers, where something is changed
@@ -106,7 +120,7 @@ class ControlLog {
   uint64_t failed_steps = 0;
 
  private:
-  struct Kept {
+  struct KeptDecision {
     uint64_t now_ns;
     std::vector<Change> changes;
   };
@@ -116,7 +130,7 @@ class ControlLog {
     uint64_t times;
     std::string message;
   };
-  std::deque<Kept> decisions_;
+  std::deque<KeptDecision> decisions_;
   std::deque<Event> events_;
   std::vector<std::pair<std::string, std::string>> reasons_;  // by module, the last one
   std::vector<uint64_t> first_control_ns_;

@@ -107,6 +107,13 @@ TEST(ControlLoop, PeriodsWithTooManyLatePacketsAreCounted) {
   EXPECT_NEAR(row["late_ratio"].as_double(), 0.45, 0.01);
   EXPECT_LT(row["headroom_ns"].as_double(), 0);
   EXPECT_EQ(rig.slo(1)["violated_periods"].as_int(), 9);
+  EXPECT_EQ(row["quiet_periods"].as_int(), 10);
+  EXPECT_GT(row["period_delay_mean_ns"].as_double(), 5'000);
+  const Value all = rig.control.show_control()["any_flow"];
+  EXPECT_EQ(all["periods"].as_int(), 10);
+  EXPECT_EQ(all["violated_periods"].as_int(), 9) << "both flows are late in the same ones";
+  EXPECT_EQ(all["quiet_periods"].as_int(), 10);
+  EXPECT_EQ(all["violated_quiet_periods"].as_int(), 9);
   rig.engine.engine().set_slo("f0", 20'000);
   rig.control.slo_changed("f0");
   rig.periods(3);

@@ -94,6 +94,10 @@ Value ControlLoop::show_slo(const Value& flows) const {
       const uint64_t violated = record.violated_periods;
       row["counted"] = counted_value(record.all, violated, slo_ns);
       row["undisturbed"] = counted_value(record.quiet, violated - record.stalled_periods, slo_ns);
+      row["quiet_periods"] = record.quiet_periods;
+      row["period_delay_mean_ns"] = record.quiet_periods == 0
+                                        ? Value()
+                                        : Value(ratio(record.delay_sum_ns, record.quiet_periods));
       const bool has_delay = record.last.pkts != 0;
       row["delay_ns"] = has_delay ? Value(record.last.delay_ns) : Value();
       row["headroom_ns"] =
@@ -118,7 +122,8 @@ Value ControlLoop::show_slo(const Value& flows) const {
       row["state"] = state_of(slo_ns, count("pkts"), count("late_pkts"), settings_.percentile);
       row["hint"] = "";
       for (const char* key : {"periods", "violated_periods", "stalled_periods", "excess_ratio",
-                              "delay_ns", "headroom_ns", "last", "counted", "undisturbed"}) {
+                              "delay_ns", "headroom_ns", "last", "counted", "undisturbed",
+                              "quiet_periods", "period_delay_mean_ns"}) {
         row[key] = Value();
       }
     }
@@ -156,6 +161,10 @@ Value ControlLoop::show_control() const {
               {"controller_ns", log_.controller_times.value()},
               {"apply_ns", log_.apply_times.value()},
               {"step_ns", log_.total_times.value()},
+              {"any_flow", Dict{{"periods", log_.any_flow.periods},
+                                {"violated_periods", log_.any_flow.violated_periods},
+                                {"quiet_periods", log_.any_flow.quiet_periods},
+                                {"violated_quiet_periods", log_.any_flow.violated_quiet_periods}}},
               {"worker_ratio", log_.worker_ratio()},
               {"predicted_load", decision_.predicted_load},
               {"predicted_pps", decision_.predicted_pps},

@@ -16,11 +16,15 @@ from rich.console import Console
 from batchplane.cli import main
 from batchplane.experiments import store as store_module
 from batchplane.experiments.case import Case, digest, inputs_of
+from batchplane.experiments.catalogue import EXPERIMENTS
 from batchplane.experiments.command import ExperimentOptions, run_experiments, run_plan
 from batchplane.experiments.experiment import Setup
+from batchplane.experiments.fidelity import block_name
 from batchplane.experiments.fig2 import EXPERIMENT as FIG2
 from batchplane.experiments.fig2 import pipeline
+from batchplane.experiments.files import outcome_folder
 from batchplane.experiments.four_by_eight import settled, step_rows, time_line
+from batchplane.experiments.modes import choose_modes
 from batchplane.experiments.store import Runner, Store, make_bar
 from batchplane.live import Interrupted
 from batchplane.native import extension_path
@@ -241,13 +245,13 @@ def test_the_command_writes_data_figures_and_verdicts(
     ("words", "message"),
     [
         (("fig9",), "error: command line: NAME: there is no experiment 'fig9' (did you mean"),
-        (("fig3",), "'fig3' is measured, and by another command (batchplane profile --plot"),
         (("list", "fig2"), "there is no experiment 'list'"),
         (
-            ("fig9a", "--measured"),
-            "--measured: fig9a cannot be measured: no experiment drives a daemon, and it would "
-            "need the controllers null, max, full, optimal there (--simulated)",
+            ("fig2", "--measured"),
+            "--measured: fig2 cannot be measured, only simulated (--simulated",
         ),
+        (("fig3", "--simulated"), "--simulated: fig3 cannot be simulated, only measured"),
+        (("rates", "--costs", "paper"), "rates is measured, and published costs are not this"),
         (("fig2", "--costs", "nowhere.json"), "nowhere.json: there is no such costs file"),
         (("fig2", "--write", "/no/such/page.md"), "there is no folder '/no/such'"),
     ],
@@ -266,6 +270,14 @@ def test_bad_words_are_told_before_anything_runs(
     assert not (tmp_path / "out").exists()
 
 
+def test_measuring_needs_a_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("fig9a", "--measured", "--out", str(tmp_path / "out"))
+    assert command(monkeypatch, *words) == 1
+    assert "is no program (unset it, or build it: make build)" in capsys.readouterr().err
+
+
 def test_a_file_is_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -280,7 +292,44 @@ def test_the_list_names_all(
     monkeypatch.setattr(sys, "argv", ["batchplane", "experiment", "list", "--json"])
     main_ends(monkeypatch)
     rows = json.loads(capsys.readouterr().out)
-    assert {"fig2", "table2", "fig8a", "fig9a", "fig9b", "stranding"} == {r["name"] for r in rows}
+    runs = {row["name"]: row["runs"] for row in rows}
+    assert list(runs) == [
+        "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig9a", "fig9b", "slo_curve",
+        "stranding", "rates",
+    ]  # fmt: skip
+    assert (runs["fig1"], runs["table2"]) == (["measured"], ["simulated", "measured"])
+
+
+def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = list(EXPERIMENTS.values())
+    chosen, left_out = choose_modes(every, ["all"], None, "prior", True)
+    assert {e.name for e, setup in chosen if setup.is_measured} == set()
+    assert [line.partition(" ")[0] for line in left_out] == ["fig1", "fig3", "rates"]
+    monkeypatch.setenv("BATCHPLANE_DAEMON", str(program))
+    chosen, left_out = choose_modes(every, ["all"], None, "prior", True)
+    assert ({e.name for e, s in chosen if s.is_measured}, left_out) == (
+        {"fig1", "fig3", "rates"}, [],
+    )  # fmt: skip
+    assert len(chosen) == len(every)
+    chosen, left_out = choose_modes(every, ["all"], None, "paper", True)
+    assert len(chosen) == len(every) - 3 and left_out == []
+    chosen, _ = choose_modes(every, ["all"], True, "prior", True)
+    assert {e.name for e, _ in chosen} == {
+        "fig1", "fig3", "table1", "table2", "fig9a", "fig9b", "slo_curve", "rates",
+    }  # fmt: skip
+    chosen, _ = choose_modes(every, ["all"], False, "prior", True)
+    assert not any(setup.is_measured for _, setup in chosen)
+
+
+def test_measured_and_simulated_results_lie_apart() -> None:
+    place = outcome_folder(EXPERIMENTS["table2"], Setup(is_measured=True), Path("out"))
+    assert place == Path("out/table2/measured")
+    assert outcome_folder(EXPERIMENTS["table2"], Setup(), Path("out")) == Path("out/table2")
+    assert outcome_folder(EXPERIMENTS["fig1"], Setup(is_measured=True), Path("out")).name == "fig1"
+    assert block_name(Setup(is_measured=True)) == "measured"
+    assert block_name(Setup("/tmp/mine.json")) == "costs mine.json"
 
 
 def main_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,9 +98,9 @@ def test_recovery_counts_the_first_late_periods_only() -> None:
 
 
 def test_blocks_are_replaced_and_the_rest_stays() -> None:
-    page = with_block("# Fidelity\n\nBy hand.\n", "prior", "first\n")
-    page = with_block(page, "paper", "second\n")
-    page = with_block(page + "\nMore by hand.\n", "prior", "third \\1\n")
+    page = with_block("# Fidelity\n\nBy hand.\n", "costs prior", "first\n")
+    page = with_block(page, "costs paper", "second\n")
+    page = with_block(page + "\nMore by hand.\n", "costs prior", "third \\1\n")
     assert "first" not in page
     assert page.index("third \\1") < page.index("second") < page.index("More by hand.")
     assert page.count("<!-- begin costs prior -->") == 1

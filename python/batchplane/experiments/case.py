@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""case.py - one simulated run of an experiment, and a hash of all that decides its outcome."""
+"""case.py - one run of an experiment, and a hash of all that decides its outcome."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..cost_keys import cpu_name
+from ..daemon import find_program
 from ..native import extension_path
 from ..problems import RunFailed
 from ..scenario import parse_scenario
@@ -28,6 +30,11 @@ _RESULT_CODE = (
     "experiments/case.py",
     "experiments/measure.py",
 )
+_MEASURING_CODE = (
+    "experiments/case.py",
+    "experiments/daemon_periods.py",
+    "experiments/daemon_run.py",
+)
 # No buffer has an age limit of its own, and none strands within an experiment: the papers' rule.
 NO_LIMIT = "1000s"
 _NO_LIMIT_NS = 1_000_000_000_000
@@ -35,7 +42,7 @@ _NO_LIMIT_NS = 1_000_000_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """A pipeline under a controller for so many periods; times are virtual."""
+    """A pipeline under a controller for so many periods, in virtual time or on a daemon."""
 
     key: str  # in words, of its experiment: "gateway_16/full/seed 1"
     pipeline: str  # a name in pipelines/, or a canonical pipeline as JSON
@@ -80,13 +87,13 @@ def inputs_of(case: Case) -> Inputs:
     return replace(inputs, actions=actions, edits=edits)
 
 
-def digest(case: Case, inputs: Inputs) -> str:
-    """Of all that decides the result: the case, its pipeline with costs, and the simulator."""
-    what = {
-        "case": asdict(case),
-        "spec": inputs.spec,
-        "simulator": _simulator(),
-    }
+def digest(case: Case, inputs: Inputs, is_measured: bool = False) -> str:
+    """Of all that decides the result: the case, its pipeline with costs, and who runs it."""
+    what: dict[str, Any] = {"case": asdict(case)}
+    if is_measured:
+        what |= {"pipeline": inputs.document.pipeline, "cpu": cpu_name(), "daemon": _daemon()}
+    else:
+        what |= {"spec": inputs.spec, "simulator": _simulator()}
     text = json.dumps(what, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -97,9 +104,19 @@ def _simulator() -> str:
     extension = extension_path()
     if extension is None:
         raise RunFailed("the simulator is not built", "tools/build.sh run native")
+    return _hash_of(extension, _RESULT_CODE)
+
+
+@lru_cache(maxsize=1)
+def _daemon() -> str:
+    """The same of the daemon."""
+    return _hash_of(find_program(), _MEASURING_CODE)
+
+
+def _hash_of(program: Path, names: tuple[str, ...]) -> str:
     package = Path(__file__).resolve().parents[1]
-    made = hashlib.sha256(extension.read_bytes())
-    for name in _RESULT_CODE:
+    made = hashlib.sha256(program.read_bytes())
+    for name in names:
         made.update((package / name).read_bytes())
     return made.hexdigest()
 

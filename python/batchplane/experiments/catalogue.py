@@ -6,21 +6,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..problems import BadInput, Problem, suggestion
-from . import fig2, fig8a, fig9a, fig9b, stranding, table2
+from . import (
+    fig1,
+    fig2,
+    fig3,
+    fig8a,
+    fig9a,
+    fig9b,
+    rates,
+    slo_curve,
+    stranding,
+    table1,
+    table2,
+)
 from .experiment import Experiment
 
 ALL = "all"
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (fig2, table2, fig8a, fig9a, fig9b, stranding)
-}
+    for module in (
+        fig1, fig2, fig3, table1, table2, fig8a, fig9a, fig9b, slo_curve, stranding, rates,
+    )
+}  # fmt: skip
 # The same under the name of its figure.
 _ALIASES = {"fig7": "table2"}
-# Figures that another command draws.
-_ELSEWHERE = {
-    "fig1": "batchplane profile --plot fig1.png",
-    "fig3": "batchplane profile --plot fig3.png",
-}
 
 
 def find(names: Sequence[str]) -> list[Experiment]:
@@ -34,8 +43,5 @@ def find(names: Sequence[str]) -> list[Experiment]:
 
 
 def _unknown(name: str) -> Problem:
-    if name in _ELSEWHERE:
-        message = f"'{name}' is measured, and by another command"
-        return Problem(message, "command line", "NAME", _ELSEWHERE[name])
     fix = suggestion(name, (ALL, *EXPERIMENTS, *_ALIASES))
     return Problem(f"there is no experiment '{name}'", "command line", "NAME", fix)

@@ -10,7 +10,7 @@ from .experiment import Setup
 
 def command_line(names: Sequence[str], setup: Setup) -> str:
     """As a user types it."""
-    words = ["batchplane experiment", *names, "--simulated"]
+    words = ["batchplane experiment", *names, f"--{setup.label}"]
     if setup.is_quick:
         words.append("--quick")
     if setup.costs != "prior":

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +16,12 @@ from rich.text import Text
 from ..costs import load_costs
 from ..live import Interrupted, interruptible
 from ..plain_table import plain_table
-from ..problems import BadInput, Problem, RunFailed
+from ..problems import BadInput, Problem
 from .catalogue import EXPERIMENTS, find
 from .experiment import Experiment, Outcome, Setup
-from .fidelity import write_fidelity
+from .fidelity import Done, write_fidelity
+from .files import write_outcome
+from .modes import choose_modes
 from .store import Runner, Store, make_bar
 from .verdict import DIFFERENT, Verdict
 
@@ -34,7 +35,7 @@ class ExperimentOptions:
     out: Path = Path("out/experiments")
     costs: str = "prior"
     is_quick: bool = False
-    is_measured: bool = False
+    is_measured: bool | None = None  # None: each in its usual way
     jobs: int | None = None
     write: Path | None = None
     as_json: bool = False
@@ -44,14 +45,14 @@ def list_experiments(as_json: bool, out: Console) -> None:
     """All experiments and how they can be run."""
     if as_json:
         rows = [
-            {"name": e.name, "title": e.title, "controllers": e.controllers, "runs": ["simulated"]}
+            {"name": e.name, "title": e.title, "controllers": e.controllers, "runs": e.runs}
             for e in EXPERIMENTS.values()
         ]
         print(json.dumps(rows, indent=2), flush=True)
         return
     table = plain_table("<name", "<runs", "<what")
     for experiment in EXPERIMENTS.values():
-        table.add_row(experiment.name, "simulated", experiment.title)
+        table.add_row(experiment.name, ", ".join(experiment.runs), experiment.title)
     out.print(table)
 
 
@@ -60,28 +61,34 @@ def run_experiments(
 ) -> int:
     """Runs them one after the other. Returns the exit code."""
     experiments = find(names)
-    _check(experiments, options)
-    setup = Setup(_costs_name(options.costs), options.is_quick)
+    _check(options)
+    chosen, left_out = choose_modes(
+        experiments, names, options.is_measured, _costs_name(options.costs), options.is_quick
+    )
+    for line in left_out:
+        errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
     store = Store(options.out / "cases")
-    done: list[tuple[Experiment, Outcome]] = []
+    done: list[Done] = []
     with interruptible():
         try:
             with make_bar(errors) as bar:
                 runner = Runner(store, options.jobs, bar)
-                for experiment in experiments:
+                for experiment, setup in chosen:
                     runner.describe(experiment.name)
                     outcome = run_plan(experiment, setup, runner)
-                    _write_outcome(experiment, outcome, setup, options.out)
-                    done.append((experiment, outcome))
+                    write_outcome(experiment, outcome, setup, options.out)
+                    done.append((experiment, outcome, setup))
         except Interrupted:
             errors.print(
                 f"interrupted: {store.made} runs are kept in {store.folder}; the same command "
                 "goes on from there"
             )
             return 130
+    if runner.disturbed:
+        errors.print(Text.assemble(("warning: ", "yellow"), disturbed_line(runner)), soft_wrap=True)
     if options.write is not None:
-        write_fidelity(options.write, done, setup)
-    _show(done, setup, options, store, out, errors)
+        write_fidelity(options.write, done)
+    _show(done, options, store, out, errors)
     return 0
 
 
@@ -90,7 +97,7 @@ def run_plan(experiment: Experiment, setup: Setup, runner: Runner) -> Outcome:
     plan = experiment.plan(setup)
     cases = next(plan)
     while True:
-        results = runner.run(cases)
+        results = runner.run(cases, setup.is_measured)
         try:
             cases = plan.send(results)
         except StopIteration as end:
@@ -98,21 +105,18 @@ def run_plan(experiment: Experiment, setup: Setup, runner: Runner) -> Outcome:
             return outcome
 
 
-def _check(experiments: Sequence[Experiment], options: ExperimentOptions) -> None:
+def disturbed_line(runner: Runner) -> str:
+    """What to think of runs beside other programs."""
+    names = ", ".join(runner.disturbed[:3]) + (", .." if len(runner.disturbed) > 3 else "")
+    return (
+        f"other programs disturbed {len(runner.disturbed)} runs ({names}): their rates and delays "
+        "mean little, and they are run again next time"
+    )
+
+
+def _check(options: ExperimentOptions) -> None:
     """What can be seen to fail fails before the first run."""
     problems = []
-    if options.is_measured:
-        names = ", ".join(experiment.name for experiment in experiments)
-        needed = dict.fromkeys(name for e in experiments for name in e.controllers)
-        problems.append(
-            Problem(
-                f"{names} cannot be measured: no experiment drives a daemon, and it would need "
-                f"the controllers {', '.join(needed)} there",
-                "command line",
-                "--measured",
-                "--simulated",
-            )
-        )
     if options.out.exists() and not options.out.is_dir():
         problems.append(Problem(f"'{options.out}' is no folder", "command line", "--out"))
     if options.write is not None and not options.write.absolute().parent.is_dir():
@@ -129,56 +133,23 @@ def _costs_name(costs: str) -> str:
     return str(path.resolve()) if path.is_file() else costs
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
-def _write_outcome(experiment: Experiment, outcome: Outcome, setup: Setup, folder: Path) -> None:
-    place = folder / experiment.name
-    data = {
-        "experiment": experiment.name,
-        "label": "simulated",
-        "costs": setup.costs,
-        "quick": setup.is_quick,
-        "rows": outcome.rows,
-        "series": outcome.series,
-        "verdicts": [verdict.as_json() for verdict in outcome.verdicts],
-    }
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "result.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        with (place / f"{experiment.name}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(outcome.rows[0]))
-            writer.writeheader()
-            writer.writerows(outcome.rows)
-        figure = outcome.draw()
-        for suffix in ("png", "svg"):
-            figure.savefig(place / f"{experiment.figure}.{suffix}", dpi=120)
-    except OSError as error:
-        raise RunFailed(f"{place} cannot be written: {error.strerror or error}") from error
-
-
 # --- output ---------------------------------------------------------------------------------------
 
 
 def _show(
-    done: Sequence[tuple[Experiment, Outcome]],
-    setup: Setup,
-    options: ExperimentOptions,
-    store: Store,
-    out: Console,
-    errors: Console,
+    done: Sequence[Done], options: ExperimentOptions, store: Store, out: Console, errors: Console
 ) -> None:
     if options.as_json:
-        print(json.dumps(_json(done, setup), indent=2), flush=True)
+        print(json.dumps(_json(done, options), indent=2), flush=True)
     else:
-        for experiment, outcome in done:
+        for experiment, outcome, setup in done:
             out.print(Text(f"{experiment.name}: {experiment.title}", style="bold"))
             out.print(Text(setup.origin, style="dim"))
             out.print(rows_table(outcome))
             out.print(verdict_table(outcome.verdicts))
             out.print()
-    different = sum(v.verdict == DIFFERENT for _, outcome in done for v in outcome.verdicts)
-    total = sum(len(outcome.verdicts) for _, outcome in done)
+    different = sum(v.verdict == DIFFERENT for _, outcome, _ in done for v in outcome.verdicts)
+    total = sum(len(outcome.verdicts) for _, outcome, _ in done)
     errors.print(
         f"{store.made} runs, {store.reused} kept from before; {total - different} of {total} "
         f"claims hold; data and figures in {options.out}",
@@ -186,18 +157,18 @@ def _show(
     )
 
 
-def _json(done: Sequence[tuple[Experiment, Outcome]], setup: Setup) -> Any:
+def _json(done: Sequence[Done], options: ExperimentOptions) -> Any:
     return {
-        "label": "simulated",
-        "costs": setup.costs,
-        "quick": setup.is_quick,
+        "costs": _costs_name(options.costs),
+        "quick": options.is_quick,
         "experiments": [
             {
                 "name": experiment.name,
+                "label": setup.label,
                 "rows": outcome.rows,
                 "verdicts": [verdict.as_json() for verdict in outcome.verdicts],
             }
-            for experiment, outcome in done
+            for experiment, outcome, setup in done
         ],
     }
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..cost_keys import cpu_name
 from .case import Case
 from .verdict import Verdict
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 Results = dict[str, dict[str, Any]]
 Row = dict[str, Any]
 
+SIMULATED, MEASURED = "simulated", "measured"
+BOTH = (SIMULATED, MEASURED)
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -28,10 +32,18 @@ class Setup:
 
     costs: str = "prior"
     is_quick: bool = False
+    is_measured: bool = False
+
+    @property
+    def label(self) -> str:
+        """Of all numbers: simulated or measured, never both."""
+        return MEASURED if self.is_measured else SIMULATED
 
     @property
     def origin(self) -> str:
         """Where numbers come from, for figures and tables."""
+        if self.is_measured:
+            return f"measured on {cpu_name()}"
         return f"simulated, costs: {Path(self.costs).name}"
 
 
@@ -59,6 +71,7 @@ class Experiment:
     figure: str  # the stem of its figure's file
     controllers: tuple[str, ...]
     note: str = ""  # how the set-up differs from the papers', one sentence
+    runs: tuple[str, ...] = (SIMULATED,)  # the ways to run it, the usual one first
 
 
 def shown(value: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from .case import Case
-from .experiment import Experiment, Outcome, Results, Row, Setup
+from .experiment import BOTH, Experiment, Outcome, Results, Row, Setup
 from .four_by_eight import (
     COLUMNS,
     draw_series,
@@ -31,7 +31,8 @@ _ROOM_US = 200  # from here on there is room to recover batches
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
     """20 periods of each SLO."""
     each = 10 if setup.is_quick else 20
-    period_ns = 10_000_000 if setup.is_quick else 100_000_000
+    # A daemon is asked once a period, which would disturb shorter ones.
+    period_ns = 10_000_000 if setup.is_quick and not setup.is_measured else 100_000_000
     step_ns = each * period_ns
     words = [f"flow_*.slo={slo}us" for slo in SLOS_US]
     results = yield [
@@ -122,5 +123,5 @@ def draw(series: dict[str, dict[str, list[Any]]], setup: Setup) -> Figure:
 
 EXPERIMENT = Experiment(
     "fig9a", "the SLO changes, 60 to 300 us (figure 9a)", plan, "fig9a", CONTROLLERS,
-    "Periods of 100 ms (quick: 10 ms, 10 a step) instead of 2 s.",
+    "Periods of 100 ms (quick: 10 a step, simulated ones of 10 ms) instead of 2 s.", BOTH,
 )  # fmt: skip

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 # Where packets enter and leave; the papers do not count them as modules.
-_ENDS = ("port_in", "source", "sink", "port_out", "queue")
+ENDS = ("port_in", "source", "sink", "port_out", "queue")
 
 
 def run_case(inputs: Inputs, case: Case) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def summary(result: Result, case: Case) -> dict[str, Any]:
     n_periods = len(periods)
     return {
         "modules": sum(
-            entry.get("kind") not in _ENDS for entry in result.last["runtime"]["modules"]
+            entry.get("kind") not in ENDS for entry in result.last["runtime"]["modules"]
         ),
         "periods": n_periods,
         "rate_pps": float((periods["out_pps"] * periods["period_ns"]).sum()) / 1e9 / seconds,

@@ -21,6 +21,7 @@ from ..problems import BatchplaneError, RunFailed
 from ..sim_cases import available_cores
 from ..sim_prepare import Inputs
 from .case import Case, digest, inputs_of
+from .daemon_run import run_on_daemon
 from .measure import run_case
 
 Json = dict[str, Any]
@@ -82,12 +83,13 @@ class Runner:
         self._bar = bar
         self._task = bar.add_task("experiments", total=0)
         self._total = 0
+        self.disturbed: list[str] = []  # measured beside other programs: shown, but not kept
 
     def describe(self, text: str) -> None:
         """What the bar says in front."""
         self._bar.update(self._task, description=text)
 
-    def run(self, cases: Sequence[Case]) -> dict[str, Json]:
+    def run(self, cases: Sequence[Case], is_measured: bool = False) -> dict[str, Json]:
         """The results by the cases' keys, in their order."""
         self._total += len(cases)
         self._bar.update(self._task, total=self._total)
@@ -95,7 +97,7 @@ class Runner:
         missing: list[tuple[str, Case, Inputs]] = []
         for case in cases:
             inputs = inputs_of(case)
-            key = digest(case, inputs)
+            key = digest(case, inputs, is_measured)
             found = self.store.find(key)
             if found is None:
                 missing.append((key, case, inputs))
@@ -103,14 +105,21 @@ class Runner:
                 results[case.key] = found
                 self.store.reused += 1
                 self._bar.advance(self._task)
-        for key, case, result in self._made(missing):
-            self.store.keep(key, case, result)
-            self.store.made += 1
+        for key, case, result in self._made(missing, is_measured):
+            if result.get("is_disturbed"):
+                self.disturbed.append(case.key)
+            else:
+                self.store.keep(key, case, result)
+                self.store.made += 1
             results[case.key] = result
             self._bar.advance(self._task)
         return {case.key: results[case.key] for case in cases}
 
-    def _made(self, missing: list[tuple[str, Case, Inputs]]) -> Any:
+    def _made(self, missing: list[tuple[str, Case, Inputs]], is_measured: bool) -> Any:
+        if is_measured:  # one after the other: each has the machine to itself
+            for key, case, inputs in missing:
+                yield key, case, run_on_daemon(inputs, case)
+            return
         jobs = min(self._jobs, len(missing))
         if jobs > 1:
             yield from _run_parallel(missing, jobs)

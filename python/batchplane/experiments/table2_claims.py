@@ -26,7 +26,9 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
         return {name: mine / other for name, mine, other in pairs if other > 0}
 
     def values(key: str, of: str, names: Sequence[str]) -> dict[str, float]:
-        return {name: by[name, of][key] for name in names}
+        # None: the machine left no period alone.
+        found = {name: by[name, of][key] for name in names}
+        return {name: value for name, value in found.items() if value is not None}
 
     wide = [name for name in _WIDE if name in pipelines]
     robot = [name for name in pipelines if name == "RC(16)"]

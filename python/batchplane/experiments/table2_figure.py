@@ -33,7 +33,7 @@ def draw_bars(rows: Sequence[Row], setup: Setup) -> Figure:
     for axis, (key, unit, label, claim) in zip(figure.subplots(3, 1), _PANELS, strict=True):
         for c, controller in enumerate(controllers):
             places = [i + (c - (len(controllers) - 1) / 2) * width for i in range(len(pipelines))]
-            values = [by[name, controller][key] / unit for name in pipelines]
+            values = [(by[name, controller][key] or 0.0) / unit for name in pipelines]
             axis.bar(places, values, width, color=COLOURS[c % len(COLOURS)], label=controller)
         for i, name in enumerate(pipelines):
             low, high = _claimed(key, by[name, "null"], by[name, "max"], name)

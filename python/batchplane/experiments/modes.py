@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""modes.py - which experiments of a command are measured and which are simulated.
+
+Without a word on it each runs in its usual way. `all` leaves out what cannot run as wanted; an
+experiment that was named is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..daemon import find_program
+from ..problems import BadInput, Problem, RunFailed
+from .catalogue import ALL
+from .experiment import MEASURED, SIMULATED, Experiment, Setup
+
+GIVEN = "paper"  # costs that no daemon here has
+Chosen = tuple[Experiment, Setup]
+
+
+def choose_modes(
+    experiments: Sequence[Experiment],
+    names: Sequence[str],
+    is_measured: bool | None,
+    costs: str,
+    is_quick: bool,
+) -> tuple[list[Chosen], list[str]]:
+    """The experiments with their set-ups, and a line for each that is left out. Raises BadInput."""
+    chosen: list[Chosen] = []
+    left_out: list[str] = []
+    problems: list[Problem] = []
+    missing = _missing_daemon()
+    is_given = costs == GIVEN
+    for experiment in experiments:
+        mode = experiment.runs[0] if is_measured is None else _word(is_measured)
+        if mode not in experiment.runs:
+            if ALL not in names:
+                other = experiment.runs[0]
+                message = f"{experiment.name} cannot be {mode}, only {other}"
+                problems.append(Problem(message, "command line", f"--{mode}", f"--{other}"))
+            continue
+        if mode == MEASURED and is_given:
+            if ALL not in names or is_measured:
+                problems.append(_given_problem(experiment.name))
+            continue
+        if mode == MEASURED and missing is not None:
+            if ALL not in names or is_measured:
+                raise missing
+            left_out.append(f"{experiment.name} is left out: {missing}")
+            continue
+        chosen.append((experiment, Setup(costs, is_quick, mode == MEASURED)))
+    if problems:
+        raise BadInput(problems)
+    return chosen, left_out
+
+
+def _given_problem(name: str) -> Problem:
+    message = f"{name} is measured, and published costs are not this machine's"
+    return Problem(message, "command line", "--costs", "leave it out, or give a profile")
+
+
+def _word(is_measured: bool) -> str:
+    return MEASURED if is_measured else SIMULATED
+
+
+def _missing_daemon() -> RunFailed | None:
+    try:
+        find_program()
+    except RunFailed as error:
+        return error
+    return None
