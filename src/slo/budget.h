@@ -21,6 +21,9 @@ struct ProgramModule {
   double cost_per_pkt_ns = 0;    // M
   double share = 0;              // g: packets here per packet that the task polls
   double arriving_pkts = 1;      // a: mean batch that reaches the buffer
+  // s: of the packets that arrive with a batch's first one, so many are sure to be in its batch.
+  // 1: triggers cut arriving batches anywhere; 0: nowhere (s = a).
+  double sure_pkts = 0;
   uint32_t task = 0;
   uint32_t most_pkts = 0;  // no trigger above; 0 = stays bypassed
 };
@@ -36,6 +39,7 @@ struct ProgramTask {
 
 struct ProgramFlow {
   double budget_ns = kNoBudgetNs;  // what turnaround, fills and services may take together
+  double holding_ns = 0;           // turnaround counts as this at least while the flow is held
   uint32_t modules_begin = 0;      // into Program::flow_modules
   uint32_t modules_end = 0;
   uint32_t tasks_begin = 0;  // into Program::flow_tasks
@@ -79,6 +83,9 @@ struct Evaluation {
 // Longest (share) that a packet waits for the trigger; 0 while bypassed.
 [[nodiscard]] double fill_ns(const Program& program, const ProgramModule& module,
                              double trigger_pkts, double rate_pkts_per_ns);
+// That of the smallest trigger that holds: what bypassing saves at once.
+[[nodiscard]] double least_fill_ns(const Program& program, const ProgramModule& module,
+                                   double rate_pkts_per_ns);
 // Allocates only when `out` has never been used for as large a program.
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out);
 

@@ -79,9 +79,9 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
       for (const auto& cause : causes) all += cause.firings;
     }
     const bool is_censored = static_cast<double>(full) < kFullShare * static_cast<double>(all);
-    if (flow.measured_ns > 0 && was_settled_ && !is_censored) {
-      const double extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
-      const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
+    const double extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
+    const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
+    if (flow.measured_ns > 0 && was_settled_ && (!is_censored || error_ns > flow.bias_ns)) {
       flow.bias_ns += kBiasShare * (error_ns - flow.bias_ns);
       flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
     }
@@ -157,8 +157,11 @@ void Optimal::solve() {
   if (has_decided_) view_.predict_arrivals(chosen_);
   const uint32_t rounds = has_decided_ ? kLaterRounds : kFirstRounds;
   for (uint32_t round = 0; round < rounds; ++round) {
+    as_real_.assign(chosen_.begin(), chosen_.end());
+    evaluate(view_.program(), as_real_, model_chosen_);
+    reserve_for_ages(view_, model_chosen_, bound_ns_, is_backlogged_, chosen_);
     chosen_ = solver_.solve(view_.program()).triggers_pkts;
-    if (!view_.predict_arrivals(chosen_)) break;
+    if (!view_.predict_arrivals(chosen_) && has_decided_) break;
   }
   // Arrivals may have outgrown a trigger: no batch is cut.
   for (uint32_t h = 0; h < chosen_.size(); ++h) {

@@ -55,6 +55,7 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
   program_.tasks.resize(model.tasks.size());
   for (uint32_t h = 0; h < segments_.size(); ++h) {
     program_.modules[h].task = model.modules[segments_[h].head].task;
+    program_.modules[h].sure_pkts = 1;
   }
   lay_out_flows();
   find_heads_before();
@@ -220,6 +221,7 @@ void OptimalView::update_flows(const Snapshot& snapshot) {
                                       ? slo_ns * (1 - settings_.tolerance) -
                                             static_cast<double>(settings_.turnaround_extra_ns)
                                       : kNoBudgetNs;
+    program_.flows[f].holding_ns = 0;
   }
 }
 
