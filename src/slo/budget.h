@@ -35,6 +35,7 @@ struct ProgramTask {
   double other_run_ns = 0;      // of a run, outside all segments
   double runs_waited = 2;       // K: runs between arrival and the end of one's own
   double spread_scale = 1;      // measured over modelled spread of run times
+  double aged_share = 1;        // of releases: how often age limits come before triggers
 };
 
 struct ProgramFlow {

@@ -12,6 +12,7 @@ constexpr double kSigmasAt99 = 2.326;
 // A limit of 0 would be the engine's own.
 constexpr double kLeastLimitNs = 1;
 constexpr double kFillSigmas = 2;
+constexpr double kLeastAged = 0.1;  // share of releases that is reckoned with
 
 // 99 of 100 runs take less with these triggers. Not with those in force: the way there may lead
 // through longer runs, and limits that reckon with them would never let batches grow.
@@ -33,8 +34,10 @@ double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t 
     const ProgramModule& module = program.modules[v];
     if (module.task != task || triggers_pkts[v] == 0 || module.share <= 0) continue;
     const double rate = rate_of(program, module, at.task_pkt_ns[task]);
-    // A buffer is emptied once while q packets arrive, so it expires at most that often.
-    const double in_run = std::min(1.0, run_ns * rate / triggers_pkts[v]);
+    // A buffer is emptied once while q packets arrive, so it expires at most that often, and only
+    // where age limits come before triggers.
+    const double often = std::max(kLeastAged, program.tasks[task].aged_share);
+    const double in_run = often * std::min(1.0, run_ns * rate / triggers_pkts[v]);
     together_ns += in_run * at.service_ns[v];
     heaviest_ns = std::max(heaviest_ns, (1 - in_run) * at.service_ns[v]);
   }
@@ -54,7 +57,7 @@ void reserve_for_ages(OptimalView& view, const Evaluation& at, const std::vector
     flow.holding_ns = 0;
     if (bound_ns[f] == 0 || is_unbounded[f] || flow.budget_ns == kNoBudgetNs) continue;
     double turnaround_ns = 0;
-    double most_ns = 0;  // of an allowance in the place of its task's turnaround
+    double most_ns = -kNoBudgetNs;  // of an allowance in the place of its task's turnaround
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       const uint32_t t = program.flow_tasks[i];
       turnaround_ns += at.turnaround_ns[t];
