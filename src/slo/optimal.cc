@@ -16,12 +16,17 @@ constexpr double kRateMoved = 0.2;       // a cap was for another rate
 constexpr double kLateShare = 0.25;      // of the late packets that the target allows
 constexpr double kMostReserve = 0.15;    // of the SLO
 constexpr double kReserveDecay = 0.95;   // a period
-constexpr uint32_t kFirstRounds = 3;     // of triggers and arrivals that follow from them
-constexpr uint32_t kLaterRounds = 2;     // the next period goes on
-constexpr double kKeepWithin = 0.01;     // of the best load: what is in force stays
-constexpr double kOutsideFactor = 2;     // measured over modelled delay: more is waiting outside
-constexpr double kIdleLoad = 0.85;       // without buffers: above, they are worth having
-constexpr double kLimitLower = 0.01;     // relative change of an age limit that is worth a change
+constexpr double kCareStep = 0.05;       // of the SLO, after a period with late packets
+constexpr double kCareGain = 0.2;        // more, when all releases were caused by age
+constexpr double kMostCare = 0.3;        // of the SLO
+constexpr uint32_t kLeastPatience = 50;  // periods
+constexpr uint32_t kMostPatience = 5000;
+constexpr uint32_t kFirstRounds = 3;  // of triggers and arrivals that follow from them
+constexpr uint32_t kLaterRounds = 2;  // the next period goes on
+constexpr double kKeepWithin = 0.01;  // of the best load: what is in force stays
+constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
+constexpr double kIdleLoad = 0.85;    // without buffers: above, they are worth having
+constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a change
 constexpr double kLimitHigher = 0.05;
 }  // namespace
 
@@ -39,6 +44,8 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       bound_ns_(model.flows.size(), 0),
       is_left_out_(model.flows.size(), false),
       is_backlogged_(model.flows.size(), false),
+      reach_ns_(model.flows.size(), 0),
+      cares_(model.tasks.size()),
       flows_(model.flows.size()),
       heads_(view_.segments().size()) {
   solver_.prepare(view_.program());
@@ -57,7 +64,10 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const auto slo_ns = static_cast<double>(period.slo_ns);
     if (slo_ns != flow.slo_ns)
       flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
+    const bool was_for_slo = has_decided_ && slo_ns == flow.slo_ns;
     flow.slo_ns = slo_ns_[f] = slo_ns;
+    flow.has_other_slo = !was_for_slo;
+    flow.is_late = false;
     bound_ns_[f] = 0;
     const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
     flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
@@ -68,7 +78,7 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
       program.flows[f].budget_ns -= flow.bias_ns;
       continue;
     }
-    reserve(period, f);
+    reserve(period, f, was_for_slo);
     uint64_t full = 0;
     uint64_t all = 0;
     const ProgramFlow& row = program.flows[f];
@@ -93,31 +103,90 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
 // would only make batches small, and the backlog grow; nothing is learnt of the model from their
 // delays.
 bool Optimal::is_waiting_outside(uint32_t f) const {
+  const double measured_ns = flows_[f].measured_ns;
+  return is_saturated(f) && flows_[f].slo_ns > 0 && measured_ns > flows_[f].slo_ns &&
+         measured_ns > kOutsideFactor * model_now_.delay_ns[f];
+}
+
+bool Optimal::is_saturated(uint32_t f) const {
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
-  bool is_saturated = false;
   for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
-    is_saturated |= program.tasks[program.flow_tasks[i]].is_saturated;
+    if (program.tasks[program.flow_tasks[i]].is_saturated) return true;
   }
-  const double measured_ns = flows_[f].measured_ns;
-  return is_saturated && flows_[f].slo_ns > 0 && measured_ns > flows_[f].slo_ns &&
-         measured_ns > kOutsideFactor * model_now_.delay_ns[f];
+  return false;
 }
 
 // Packets that were late all the same, more than a part of those that may be: limits come earlier
 // by what they were late, until none are.
-void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f) {
+void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_slo) {
   const double allowed = kLateShare * (1 - std::clamp(settings_.percentile, 0.0, 0.999));
   const double slo_ns = flows_[f].slo_ns;
   double& reserve_ns = flows_[f].reserve_ns;
-  if (static_cast<double>(period.late_pkts) > allowed * static_cast<double>(period.pkts)) {
+  const bool is_late =
+      static_cast<double>(period.late_pkts) > allowed * static_cast<double>(period.pkts);
+  flows_[f].is_late = is_late && was_for_slo;
+  if (is_late) {
     const double late_ns = std::max(0.0, static_cast<double>(period.delay_max_ns) - slo_ns);
-    reserve_ns = std::min(reserve_ns + late_ns / 2, kMostReserve * slo_ns);
+    reserve_ns += late_ns / 2;
   } else {
     reserve_ns *= kReserveDecay;
   }
   reserve_ns = std::min(reserve_ns, kMostReserve * slo_ns);
   bound_ns_[f] = slo_ns - reserve_ns - static_cast<double>(settings_.turnaround_extra_ns);
+}
+
+double Optimal::aged_share(const Snapshot& snapshot, uint32_t task) const {
+  uint64_t aged = 0;
+  uint64_t all = 0;
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (view_.program().modules[h].task != task) continue;
+    const exec::ModulePeriod& period = snapshot.modules[view_.segments()[h].head];
+    aged += period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings;
+    for (const auto& cause : period.causes) all += cause.firings;
+  }
+  return all > 0 ? static_cast<double>(aged) / static_cast<double>(all) : 0;
+}
+
+// At saturation, buffers that reach their age limits together delay each other, and go on in step:
+// late packets beget late packets. Triggers come down until buffers fill well before, at once; less
+// is tried after a while, four times as long after each try that failed.
+void Optimal::take_care(const Snapshot& snapshot) {
+  const Program& program = view_.program();
+  reach_ns_ = bound_ns_;
+  for (uint32_t t = 0; t < cares_.size(); ++t) {
+    Care& care = cares_[t];
+    const ProgramTask& task = program.tasks[t];
+    bool is_other = std::abs(task.rate_pkts_per_ns - care.rate) > kRateMoved * care.rate;
+    bool is_late = false;
+    for (uint32_t f = 0; f < flows_.size(); ++f) {
+      const ProgramFlow& row = program.flows[f];
+      const auto* tasks = program.flow_tasks.data();
+      const bool passes =
+          std::find(tasks + row.tasks_begin, tasks + row.tasks_end, t) != tasks + row.tasks_end;
+      is_late |= passes && flows_[f].is_late;
+      is_other |= passes && flows_[f].has_other_slo;
+    }
+    if (is_other || !task.is_saturated) {
+      care = {.patience = kLeastPatience, .rate = task.rate_pkts_per_ns};
+    } else if (is_late) {
+      care.share += kCareStep + kCareGain * aged_share(snapshot, t);
+      care.share = std::min(care.share, kMostCare);
+      care.left = care.patience;
+      care.patience = std::min(4 * care.patience, kMostPatience);
+    } else if (care.left > 0) {
+      --care.left;
+    } else {
+      care.share *= kReserveDecay;
+    }
+    for (uint32_t f = 0; f < flows_.size(); ++f) {
+      const ProgramFlow& row = program.flows[f];
+      for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
+        if (program.flow_tasks[i] != t || bound_ns_[f] <= 0) continue;
+        reach_ns_[f] = std::min(reach_ns_[f], bound_ns_[f] - care.share * flows_[f].slo_ns);
+      }
+    }
+  }
 }
 
 // A trigger that age releases beat most of the time is out of reach: the mean batch is what there
@@ -159,7 +228,7 @@ void Optimal::solve() {
   for (uint32_t round = 0; round < rounds; ++round) {
     as_real_.assign(chosen_.begin(), chosen_.end());
     evaluate(view_.program(), as_real_, model_chosen_);
-    reserve_for_ages(view_, model_chosen_, bound_ns_, is_backlogged_, chosen_);
+    reserve_for_ages(view_, model_chosen_, reach_ns_, is_backlogged_, chosen_);
     chosen_ = solver_.solve(view_.program()).triggers_pkts;
     if (!view_.predict_arrivals(chosen_) && has_decided_) break;
   }
@@ -278,6 +347,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
   Decision decision;
   view_.update(snapshot);
   correct_bias(snapshot);
+  take_care(snapshot);
   cap_unreached(snapshot);
   solve();
   keep_what_fits();
