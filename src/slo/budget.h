@@ -21,11 +21,11 @@ struct ProgramModule {
   double cost_per_pkt_ns = 0;    // M
   double share = 0;              // g: packets here per packet that the task polls
   double arriving_pkts = 1;      // a: mean batch that reaches the buffer
+  uint32_t task = 0;
+  uint32_t most_pkts = 0;  // no trigger above; 0 = stays bypassed
   // s: of the packets that arrive with a batch's first one, so many are sure to be in its batch.
   // 1: triggers cut arriving batches anywhere; 0: nowhere (s = a).
   double sure_pkts = 0;
-  uint32_t task = 0;
-  uint32_t most_pkts = 0;  // no trigger above; 0 = stays bypassed
 };
 
 struct ProgramTask {

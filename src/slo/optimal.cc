@@ -91,7 +91,8 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const bool is_censored = static_cast<double>(full) < kFullShare * static_cast<double>(all);
     const double extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
     const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
-    if (flow.measured_ns > 0 && was_settled_ && (!is_censored || error_ns > flow.bias_ns)) {
+    if (flow.measured_ns > 0 && was_settled_ &&
+        (!is_censored || (is_saturated(f) && error_ns > flow.bias_ns))) {
       flow.bias_ns += kBiasShare * (error_ns - flow.bias_ns);
       flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
     }

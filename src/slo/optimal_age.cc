@@ -61,6 +61,8 @@ void reserve_for_ages(OptimalView& view, const Evaluation& at, const std::vector
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       const uint32_t t = program.flow_tasks[i];
       turnaround_ns += at.turnaround_ns[t];
+      // Below saturation arrivals are irregular, and limits that cut some batches are worth it.
+      if (!program.tasks[t].is_saturated) continue;
       most_ns = std::max(most_ns, allowance_ns[t] - at.turnaround_ns[t]);
     }
     flow.holding_ns = std::max(0.0, turnaround_ns + most_ns + flow.budget_ns - bound_ns[f]);
