@@ -24,6 +24,8 @@ constexpr uint32_t kMostPatience = 5000;
 constexpr uint32_t kFirstRounds = 3;  // of triggers and arrivals that follow from them
 constexpr uint32_t kLaterRounds = 2;  // the next period goes on
 constexpr double kKeepWithin = 0.01;  // of the best load: what is in force stays
+constexpr double kNoise = 0.05;       // of a budget, and of a task's time per packet
+constexpr uint32_t kMostStepsUnsolved = 8;
 constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
 constexpr double kIdleLoad = 0.85;    // without buffers: above, they are worth having
 constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a change
@@ -222,9 +224,51 @@ void Optimal::cap_unreached(const Snapshot& snapshot) {
   }
 }
 
+// Whether what was chosen is in force, keeps all budgets, and nothing that it was chosen by has
+// moved by more than noise: then the same would be chosen again, or something so close to it that
+// it would not be put into force.
+bool Optimal::is_still_solved() {
+  const Program& program = view_.program();
+  if (!has_decided_ || steps_since_solved_ >= kMostStepsUnsolved || solved_delay_ns_.empty() ||
+      std::ranges::find(is_left_out_, true) != is_left_out_.end() ||
+      !std::ranges::equal(chosen_, view_.current())) {
+    return false;
+  }
+  evaluate(program, view_.current(), model_now_);
+  reserve_for_ages(view_, model_now_, reach_ns_, is_backlogged_, chosen_);
+  evaluate(program, view_.current(), model_now_);
+  for (size_t t = 0; t < program.tasks.size(); ++t) {
+    if (std::abs(model_now_.task_pkt_ns[t] - solved_pkt_ns_[t]) > kNoise * solved_pkt_ns_[t]) {
+      return false;
+    }
+  }
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    const double budget_ns = program.flows[f].budget_ns;
+    if (budget_ns == kNoBudgetNs && solved_budget_ns_[f] == kNoBudgetNs) continue;
+    const double most_ns = kNoise * solved_budget_ns_[f];
+    if (!(std::abs(budget_ns - solved_budget_ns_[f]) <= most_ns) ||
+        std::abs(model_now_.delay_ns[f] - solved_delay_ns_[f]) > most_ns ||
+        model_now_.delay_ns[f] > budget_ns + settings_.tolerance / 2 * slo_ns_[f]) {
+      return false;
+    }
+  }
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    const ProgramModule& module = program.modules[h];
+    if (chosen_[h] > module.most_pkts) return false;
+    if (chosen_[h] > 0 && !is_holding(module, chosen_[h])) return false;
+  }
+  return true;
+}
+
 // Triggers; where batches collected upstream arrive larger downstream, again with those.
 void Optimal::solve() {
   if (has_decided_) view_.predict_arrivals(chosen_);
+  if (is_still_solved()) {
+    ++steps_since_solved_;
+    std::swap(model_chosen_, model_now_);
+    return;
+  }
+  steps_since_solved_ = 0;
   const uint32_t rounds = has_decided_ ? kLaterRounds : kFirstRounds;
   for (uint32_t round = 0; round < rounds; ++round) {
     as_real_.assign(chosen_.begin(), chosen_.end());
@@ -238,6 +282,13 @@ void Optimal::solve() {
     if (!is_holding(view_.program().modules[h], chosen_[h])) chosen_[h] = 0;
   }
   is_left_out_ = solver_.solution().is_infeasible;
+  keep_what_fits();
+  solved_delay_ns_ = model_chosen_.delay_ns;
+  solved_pkt_ns_ = model_chosen_.task_pkt_ns;
+  solved_budget_ns_.resize(flows_.size());
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    solved_budget_ns_[f] = view_.program().flows[f].budget_ns;
+  }
 }
 
 // What is in force stays where it keeps all budgets (half the margin is there for this) at nearly
@@ -351,7 +402,6 @@ Decision Optimal::step(const Snapshot& snapshot) {
   take_care(snapshot);
   cap_unreached(snapshot);
   solve();
-  keep_what_fits();
   bypass_where_idle();
   limit_ages();
   judge(snapshot, decision);

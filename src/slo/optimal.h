@@ -66,6 +66,7 @@ class Optimal final : public Controller {
   void take_care(const Snapshot& snapshot);
   [[nodiscard]] double aged_share(const Snapshot& snapshot, uint32_t task) const;
   void cap_unreached(const Snapshot& snapshot);
+  [[nodiscard]] bool is_still_solved();
   void solve();
   void keep_what_fits();
   [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
@@ -106,6 +107,11 @@ class Optimal final : public Controller {
   std::vector<Care> cares_;          // by task
   std::vector<FlowMemory> flows_;
   std::vector<HeadMemory> heads_;
+  // The problem that was solved last, at the triggers chosen then.
+  std::vector<double> solved_budget_ns_;
+  std::vector<double> solved_delay_ns_;
+  std::vector<double> solved_pkt_ns_;  // by task
+  uint32_t steps_since_solved_ = 0;
   bool has_decided_ = false;
   bool was_settled_ = false;  // the last step changed no trigger
   std::array<std::vector<PastChange>, kDecisionsKept> past_;
