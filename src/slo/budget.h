@@ -4,7 +4,7 @@
 //
 // Plain arrays, no names, no history: the same instance can be given to another solver. Times are
 // ns, rates packets per ns. A trigger is a number of packets; 0 means bypassed, and a trigger equal
-// to the arriving batch is the same thing, so that the relaxation is continuous.
+// to the arriving batch is the same thing where arriving batches are never cut.
 #pragma once
 
 #include <cstdint>

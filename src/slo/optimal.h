@@ -60,17 +60,18 @@ class Optimal final : public Controller {
   };
   static constexpr size_t kDecisionsKept = 10;
 
-  // optimal.cc: one function a phase.
+  // optimal_feedback.cc
   void correct_bias(const Snapshot& snapshot);
   void reserve(const exec::FlowPeriod& period, uint32_t flow, bool was_for_slo);
   void take_care(const Snapshot& snapshot);
   [[nodiscard]] double aged_share(const Snapshot& snapshot, uint32_t task) const;
   void cap_unreached(const Snapshot& snapshot);
+  [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
+  [[nodiscard]] bool is_saturated(uint32_t flow) const;
+  // optimal.cc: one function a phase.
   [[nodiscard]] bool is_still_solved();
   void solve();
   void keep_what_fits();
-  [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
-  [[nodiscard]] bool is_saturated(uint32_t flow) const;
   void bypass_where_idle();
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);

@@ -20,7 +20,6 @@ from batchplane.native import extension_path
 from batchplane.problems import RunFailed
 
 
-
 def _is_built() -> bool:
     try:
         find_program()
