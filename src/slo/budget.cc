@@ -28,7 +28,13 @@ double rate_of(const Program& program, const ProgramModule& module, double task_
 double fill_ns(const Program& program, const ProgramModule& module, double trigger_pkts,
                double rate_pkts_per_ns) {
   if (!is_holding(module, trigger_pkts) || rate_pkts_per_ns <= 0) return 0;
-  return program.fill_share * (trigger_pkts - module.arriving_pkts) / rate_pkts_per_ns;
+  const double sure_pkts = module.sure_pkts > 0 ? module.sure_pkts : module.arriving_pkts;
+  return program.fill_share * (trigger_pkts - sure_pkts) / rate_pkts_per_ns;
+}
+
+double least_fill_ns(const Program& program, const ProgramModule& module, double rate_pkts_per_ns) {
+  if (module.sure_pkts <= 0 || rate_pkts_per_ns <= 0) return 0;
+  return program.fill_share * (module.arriving_pkts - module.sure_pkts) / rate_pkts_per_ns;
 }
 
 namespace {
@@ -80,15 +86,19 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
   }
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const ProgramFlow& flow = program.flows[f];
+    double turnaround_ns = 0;
     double delay_ns = 0;
+    bool is_held = false;
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-      delay_ns += out.turnaround_ns[program.flow_tasks[i]];
+      turnaround_ns += out.turnaround_ns[program.flow_tasks[i]];
     }
     for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
       const uint32_t v = program.flow_modules[i];
       delay_ns += out.fill_ns[v] + out.service_ns[v];
+      is_held |= out.fill_ns[v] > 0;
     }
-    out.delay_ns[f] = delay_ns;
+    out.delay_ns[f] =
+        delay_ns + (is_held ? std::max(turnaround_ns, flow.holding_ns) : turnaround_ns);
   }
 }
 

@@ -4,7 +4,7 @@
 //
 // Plain arrays, no names, no history: the same instance can be given to another solver. Times are
 // ns, rates packets per ns. A trigger is a number of packets; 0 means bypassed, and a trigger equal
-// to the arriving batch is the same thing, so that the relaxation is continuous.
+// to the arriving batch is the same thing where arriving batches are never cut.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,9 @@ struct ProgramModule {
   double arriving_pkts = 1;      // a: mean batch that reaches the buffer
   uint32_t task = 0;
   uint32_t most_pkts = 0;  // no trigger above; 0 = stays bypassed
+  // s: of the packets that arrive with a batch's first one, so many are sure to be in its batch.
+  // 1: triggers cut arriving batches anywhere; 0: nowhere (s = a).
+  double sure_pkts = 0;
 };
 
 struct ProgramTask {
@@ -32,10 +35,12 @@ struct ProgramTask {
   double other_run_ns = 0;      // of a run, outside all segments
   double runs_waited = 2;       // K: runs between arrival and the end of one's own
   double spread_scale = 1;      // measured over modelled spread of run times
+  double aged_share = 1;        // of releases: how often age limits come before triggers
 };
 
 struct ProgramFlow {
   double budget_ns = kNoBudgetNs;  // what turnaround, fills and services may take together
+  double holding_ns = 0;           // turnaround counts as this at least while the flow is held
   uint32_t modules_begin = 0;      // into Program::flow_modules
   uint32_t modules_end = 0;
   uint32_t tasks_begin = 0;  // into Program::flow_tasks
@@ -79,6 +84,9 @@ struct Evaluation {
 // Longest (share) that a packet waits for the trigger; 0 while bypassed.
 [[nodiscard]] double fill_ns(const Program& program, const ProgramModule& module,
                              double trigger_pkts, double rate_pkts_per_ns);
+// That of the smallest trigger that holds: what bypassing saves at once.
+[[nodiscard]] double least_fill_ns(const Program& program, const ProgramModule& module,
+                                   double rate_pkts_per_ns);
 // Allocates only when `out` has never been used for as large a program.
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out);
 

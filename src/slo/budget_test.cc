@@ -118,5 +118,31 @@ TEST(Budget, SigmasAreThoseOfTheNormalDistribution) {
   EXPECT_EQ(sigmas_of(1), 3.1);
 }
 
+// Where bunches may be cut, a batch's first packet may be the last of its bunch. A flow that is
+// held anywhere has turnaround counted as what its age limits keep back.
+TEST(Budget, CutBunchesFillForLongerAndHoldingHasAFloor) {
+  Program program{.hold_ns = 0, .sigmas = 0};
+  program.tasks = {{.rate_pkts_per_ns = 1e-3, .run_pkts = 8, .runs_waited = 2}};
+  program.modules = {{.cost_per_batch_ns = 100,
+                      .cost_per_pkt_ns = 10,
+                      .share = 1,
+                      .arriving_pkts = 8,
+                      .most_pkts = 32}};
+  add_flow(program, 1e6, {0});
+  Evaluation at;
+  evaluate(program, {24}, at);
+  EXPECT_DOUBLE_EQ(at.fill_ns[0], 16'000);
+  EXPECT_DOUBLE_EQ(least_fill_ns(program, program.modules[0], 1e-3), 0);
+  program.modules[0].sure_pkts = 1;
+  evaluate(program, {24}, at);
+  EXPECT_DOUBLE_EQ(at.fill_ns[0], 23'000);
+  EXPECT_DOUBLE_EQ(least_fill_ns(program, program.modules[0], 1e-3), 7'000);
+  program.flows[0].holding_ns = 50'000;
+  evaluate(program, {24}, at);
+  EXPECT_DOUBLE_EQ(at.delay_ns[0], 50'000 + 23'000 + at.service_ns[0]);
+  evaluate(program, {0}, at);
+  EXPECT_DOUBLE_EQ(at.delay_ns[0], at.turnaround_ns[0] + at.service_ns[0]);
+}
+
 }  // namespace
 }  // namespace batchplane::slo

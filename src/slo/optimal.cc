@@ -6,22 +6,13 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kBiasShare = 0.3;  // of what one period says
-constexpr double kMostBias = 0.25;  // of the SLO
-constexpr double kFullShare = 0.8;  // of releases: below, limits hide how long filling takes
-constexpr double kCapBelow = 0.5;   // share of full releases
-constexpr double kUncapAbove = 0.9;
-constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say anything
-constexpr double kRateMoved = 0.2;       // a cap was for another rate
-constexpr double kLateShare = 0.25;      // of the late packets that the target allows
-constexpr double kMostReserve = 0.15;    // of the SLO
-constexpr double kReserveDecay = 0.95;   // a period
-constexpr uint32_t kFirstRounds = 3;     // of triggers and arrivals that follow from them
-constexpr uint32_t kLaterRounds = 2;     // the next period goes on
-constexpr double kKeepWithin = 0.01;     // of the best load: what is in force stays
-constexpr double kOutsideFactor = 2;     // measured over modelled delay: more is waiting outside
-constexpr double kIdleLoad = 0.85;       // without buffers: above, they are worth having
-constexpr double kLimitLower = 0.01;     // relative change of an age limit that is worth a change
+constexpr uint32_t kFirstRounds = 3;  // of triggers and arrivals that follow from them
+constexpr uint32_t kLaterRounds = 2;  // the next period goes on
+constexpr double kKeepWithin = 0.01;  // of the best load: what is in force stays
+constexpr double kNoise = 0.05;       // of a budget, and of a task's time per packet
+constexpr uint32_t kMostStepsUnsolved = 8;
+constexpr double kIdleLoad = 0.85;    // without buffers: above, they are worth having
+constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a change
 constexpr double kLimitHigher = 0.05;
 }  // namespace
 
@@ -39,132 +30,79 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       bound_ns_(model.flows.size(), 0),
       is_left_out_(model.flows.size(), false),
       is_backlogged_(model.flows.size(), false),
+      reach_ns_(model.flows.size(), 0),
+      cares_(model.tasks.size()),
       flows_(model.flows.size()),
       heads_(view_.segments().size()) {
   solver_.prepare(view_.program());
   for (HeadMemory& head : heads_) head.cap_pkts = model.batch_limit_pkts;
 }
 
-// Measured percentile against the model's, where filling was not cut short by an age limit and
-// enough packets left.
-void Optimal::correct_bias(const Snapshot& snapshot) {
-  Program& program = view_.program();
-  evaluate(program, view_.current(), model_now_);
-  const double tail = std::max(1e-3, 1 - settings_.percentile);
-  for (uint32_t f = 0; f < flows_.size(); ++f) {
-    const exec::FlowPeriod& period = snapshot.flows[f];
-    FlowMemory& flow = flows_[f];
-    const auto slo_ns = static_cast<double>(period.slo_ns);
-    if (slo_ns != flow.slo_ns)
-      flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
-    flow.slo_ns = slo_ns_[f] = slo_ns;
-    bound_ns_[f] = 0;
-    const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
-    flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
-    is_backlogged_[f] = is_waiting_outside(f);
-    if (slo_ns == 0) continue;
-    if (is_backlogged_[f]) {
-      bound_ns_[f] = slo_ns;
-      program.flows[f].budget_ns -= flow.bias_ns;
-      continue;
-    }
-    reserve(period, f);
-    uint64_t full = 0;
-    uint64_t all = 0;
-    const ProgramFlow& row = program.flows[f];
-    for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
-      const uint32_t m = view_.segments()[program.flow_modules[i]].head;
-      const auto& causes = snapshot.modules[m].causes;
-      full += causes[static_cast<uint32_t>(exec::Cause::kFull)].firings;
-      for (const auto& cause : causes) all += cause.firings;
-    }
-    const bool is_censored = static_cast<double>(full) < kFullShare * static_cast<double>(all);
-    if (flow.measured_ns > 0 && was_settled_ && !is_censored) {
-      const double extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
-      const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
-      flow.bias_ns += kBiasShare * (error_ns - flow.bias_ns);
-      flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
-    }
-    program.flows[f].budget_ns -= flow.bias_ns;
-  }
-}
-
-// More came than could be served: packets are late before they are polled. Releasing them at once
-// would only make batches small, and the backlog grow; nothing is learnt of the model from their
-// delays.
-bool Optimal::is_waiting_outside(uint32_t f) const {
+// Whether what was chosen is in force, keeps all budgets, and nothing that it was chosen by has
+// moved by more than noise: then the same would be chosen again, or something so close to it that
+// it would not be put into force.
+bool Optimal::is_still_solved() {
   const Program& program = view_.program();
-  const ProgramFlow& row = program.flows[f];
-  bool is_saturated = false;
-  for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
-    is_saturated |= program.tasks[program.flow_tasks[i]].is_saturated;
+  if (!has_decided_ || steps_since_solved_ >= kMostStepsUnsolved || solved_delay_ns_.empty() ||
+      std::ranges::find(is_left_out_, true) != is_left_out_.end() ||
+      !std::ranges::equal(chosen_, view_.current())) {
+    return false;
   }
-  const double measured_ns = flows_[f].measured_ns;
-  return is_saturated && flows_[f].slo_ns > 0 && measured_ns > flows_[f].slo_ns &&
-         measured_ns > kOutsideFactor * model_now_.delay_ns[f];
-}
-
-// Packets that were late all the same, more than a part of those that may be: limits come earlier
-// by what they were late, until none are.
-void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f) {
-  const double allowed = kLateShare * (1 - std::clamp(settings_.percentile, 0.0, 0.999));
-  const double slo_ns = flows_[f].slo_ns;
-  double& reserve_ns = flows_[f].reserve_ns;
-  if (static_cast<double>(period.late_pkts) > allowed * static_cast<double>(period.pkts)) {
-    const double late_ns = std::max(0.0, static_cast<double>(period.delay_max_ns) - slo_ns);
-    reserve_ns = std::min(reserve_ns + late_ns / 2, kMostReserve * slo_ns);
-  } else {
-    reserve_ns *= kReserveDecay;
-  }
-  reserve_ns = std::min(reserve_ns, kMostReserve * slo_ns);
-  bound_ns_[f] = slo_ns - reserve_ns - static_cast<double>(settings_.turnaround_extra_ns);
-}
-
-// A trigger that age releases beat most of the time is out of reach: the mean batch is what there
-// is. Not at saturation: there smaller batches make turnaround longer, that leaves limits less
-// time, and batches shrink further.
-void Optimal::cap_unreached(const Snapshot& snapshot) {
-  Program& program = view_.program();
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    const exec::ModulePeriod& period = snapshot.modules[view_.segments()[h].head];
-    HeadMemory& head = heads_[h];
-    const auto& full = period.causes[static_cast<uint32_t>(exec::Cause::kFull)];
-    const auto& aged = period.causes[static_cast<uint32_t>(exec::Cause::kAge)];
-    const uint64_t releases = full.firings + aged.firings;
-    const double rate =
-        rate_of(program, program.modules[h], model_now_.task_pkt_ns[program.modules[h].task]);
-    const uint32_t limit = model_.batch_limit_pkts;
-    const bool is_steady = std::abs(rate - head.rate) <= kRateMoved * head.rate;
-    const bool is_saturated = program.tasks[program.modules[h].task].is_saturated;
-    if (!is_steady || is_saturated) head.cap_pkts = limit;
-    head.rate = rate;
-    if (is_steady && !is_saturated && was_settled_ && releases >= kLeastReleases) {
-      const double share = static_cast<double>(full.firings) / static_cast<double>(releases);
-      if (share < kCapBelow) {
-        const double mean =
-            static_cast<double>(full.pkts + aged.pkts) / static_cast<double>(releases);
-        head.cap_pkts = std::clamp<uint32_t>(static_cast<uint32_t>(std::lround(mean)), 1, limit);
-      } else if (share > kUncapAbove && head.cap_pkts < limit) {
-        head.cap_pkts = std::min(limit, head.cap_pkts + std::max(1U, head.cap_pkts / 4));
-      }
+  evaluate(program, view_.current(), model_now_);
+  reserve_for_ages(view_, model_now_, reach_ns_, is_backlogged_, chosen_);
+  evaluate(program, view_.current(), model_now_);
+  for (size_t t = 0; t < program.tasks.size(); ++t) {
+    if (std::abs(model_now_.task_pkt_ns[t] - solved_pkt_ns_[t]) > kNoise * solved_pkt_ns_[t]) {
+      return false;
     }
-    program.modules[h].most_pkts = std::min(program.modules[h].most_pkts, head.cap_pkts);
   }
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    const double budget_ns = program.flows[f].budget_ns;
+    if (budget_ns == kNoBudgetNs && solved_budget_ns_[f] == kNoBudgetNs) continue;
+    const double most_ns = kNoise * solved_budget_ns_[f];
+    if (!(std::abs(budget_ns - solved_budget_ns_[f]) <= most_ns) ||
+        std::abs(model_now_.delay_ns[f] - solved_delay_ns_[f]) > most_ns ||
+        model_now_.delay_ns[f] > budget_ns + settings_.tolerance / 2 * slo_ns_[f]) {
+      return false;
+    }
+  }
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    const ProgramModule& module = program.modules[h];
+    if (chosen_[h] > module.most_pkts) return false;
+    if (chosen_[h] > 0 && !is_holding(module, chosen_[h])) return false;
+  }
+  return true;
 }
 
 // Triggers; where batches collected upstream arrive larger downstream, again with those.
 void Optimal::solve() {
   if (has_decided_) view_.predict_arrivals(chosen_);
+  if (is_still_solved()) {
+    ++steps_since_solved_;
+    std::swap(model_chosen_, model_now_);
+    return;
+  }
+  steps_since_solved_ = 0;
   const uint32_t rounds = has_decided_ ? kLaterRounds : kFirstRounds;
   for (uint32_t round = 0; round < rounds; ++round) {
+    as_real_.assign(chosen_.begin(), chosen_.end());
+    evaluate(view_.program(), as_real_, model_chosen_);
+    reserve_for_ages(view_, model_chosen_, reach_ns_, is_backlogged_, chosen_);
     chosen_ = solver_.solve(view_.program()).triggers_pkts;
-    if (!view_.predict_arrivals(chosen_)) break;
+    if (!view_.predict_arrivals(chosen_) && has_decided_) break;
   }
   // Arrivals may have outgrown a trigger: no batch is cut.
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     if (!is_holding(view_.program().modules[h], chosen_[h])) chosen_[h] = 0;
   }
   is_left_out_ = solver_.solution().is_infeasible;
+  keep_what_fits();
+  solved_delay_ns_ = model_chosen_.delay_ns;
+  solved_pkt_ns_ = model_chosen_.task_pkt_ns;
+  solved_budget_ns_.resize(flows_.size());
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    solved_budget_ns_[f] = view_.program().flows[f].budget_ns;
+  }
 }
 
 // What is in force stays where it keeps all budgets (half the margin is there for this) at nearly
@@ -275,9 +213,9 @@ Decision Optimal::step(const Snapshot& snapshot) {
   Decision decision;
   view_.update(snapshot);
   correct_bias(snapshot);
+  take_care(snapshot);
   cap_unreached(snapshot);
   solve();
-  keep_what_fits();
   bypass_where_idle();
   limit_ages();
   judge(snapshot, decision);

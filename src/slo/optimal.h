@@ -30,8 +30,17 @@ class Optimal final : public Controller {
     double bias_ns = 0;     // measured less modelled, smoothed and clamped
     double reserve_ns = 0;  // what age limits keep back, after packets were late
     double slo_ns = 0;
-    double measured_ns = 0;  // 0: too few packets
+    bool has_other_slo = false;  // than in the last step
+    bool is_late = false;        // more packets than a part of those that may be
+    double measured_ns = 0;      // 0: too few packets
     exec::FlowVerdict verdict;
+  };
+  // Of a saturated task: what its flows' triggers keep back, after packets were late.
+  struct Care {
+    double share = 0;       // of the SLOs
+    uint32_t patience = 0;  // periods until less is tried; longer each time that this failed
+    uint32_t left = 0;      // of them
+    double rate = 0;        // that it was learnt at
   };
   struct HeadMemory {
     uint32_t cap_pkts = 0;  // triggers that are hardly ever reached are lowered to this
@@ -51,13 +60,18 @@ class Optimal final : public Controller {
   };
   static constexpr size_t kDecisionsKept = 10;
 
-  // optimal.cc: one function a phase.
+  // optimal_feedback.cc
   void correct_bias(const Snapshot& snapshot);
-  void reserve(const exec::FlowPeriod& period, uint32_t flow);
+  void reserve(const exec::FlowPeriod& period, uint32_t flow, bool was_for_slo);
+  void take_care(const Snapshot& snapshot);
+  [[nodiscard]] double aged_share(const Snapshot& snapshot, uint32_t task) const;
   void cap_unreached(const Snapshot& snapshot);
+  [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
+  [[nodiscard]] bool is_saturated(uint32_t flow) const;
+  // optimal.cc: one function a phase.
+  [[nodiscard]] bool is_still_solved();
   void solve();
   void keep_what_fits();
-  [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
   void bypass_where_idle();
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
@@ -90,8 +104,15 @@ class Optimal final : public Controller {
   std::vector<bool> is_left_out_;
   std::vector<bool> is_backlogged_;  // flows: late before they were polled
   std::vector<bool> unbounded_;      // flows that set no age limits
+  std::vector<double> reach_ns_;     // by flow: what triggers are chosen for, of bound_ns_
+  std::vector<Care> cares_;          // by task
   std::vector<FlowMemory> flows_;
   std::vector<HeadMemory> heads_;
+  // The problem that was solved last, at the triggers chosen then.
+  std::vector<double> solved_budget_ns_;
+  std::vector<double> solved_delay_ns_;
+  std::vector<double> solved_pkt_ns_;  // by task
+  uint32_t steps_since_solved_ = 0;
   bool has_decided_ = false;
   bool was_settled_ = false;  // the last step changed no trigger
   std::array<std::vector<PastChange>, kDecisionsKept> past_;

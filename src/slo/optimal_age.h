@@ -16,6 +16,12 @@ namespace batchplane::slo {
 [[nodiscard]] double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t task,
                                       const std::vector<uint32_t>& triggers_pkts);
 
+// What holding packets costs each flow's budget (ProgramFlow::holding_ns): triggers that are not
+// reached before the age limits that go with them would be triggers in name only.
+void reserve_for_ages(OptimalView& view, const Evaluation& at, const std::vector<double>& bound_ns,
+                      const std::vector<bool>& is_unbounded,
+                      const std::vector<uint32_t>& triggers_pkts);
+
 // By head: the limit in ns, kStrandingAge where no flow with an SLO passes. `bound_ns` by flow: the
 // oldest that its packets may get, 0 = any. Flows that cannot be met anyway (`is_left_out`) limit
 // nothing that other flows need.

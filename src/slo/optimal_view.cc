@@ -55,6 +55,7 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
   program_.tasks.resize(model.tasks.size());
   for (uint32_t h = 0; h < segments_.size(); ++h) {
     program_.modules[h].task = model.modules[segments_[h].head].task;
+    program_.modules[h].sure_pkts = 1;
   }
   lay_out_flows();
   find_heads_before();
@@ -197,12 +198,18 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
   }
   out.other_run_ns = std::max(0.0, (busy - explained_ns) / runs);
   const double run_ns = out.other_run_ns + explained_ns / runs;
-  // Releases by age come in clumps that better limits would avoid: periods with many of them say
-  // nothing of what runs are like without.
+  // Releases by age come in clumps that better limits would avoid: periods with many of them say no
+  // more than that runs are not longer without.
   const double spread_ns = kSigmasAt99 * std::sqrt(variance);
-  if (period.run_p99_ns > 0 && spread_ns > 0 && aged <= kMostAged * releases) {
+  if (releases > 0) task.aged.follow(aged / releases, releases);
+  out.aged_share = task.aged.is_known ? task.aged.value : 0;
+  if (period.run_p99_ns > 0 && spread_ns > 0) {
     const double measured_ns = static_cast<double>(period.run_p99_ns) - run_ns;
-    task.scale.follow(std::clamp(measured_ns / spread_ns, kLeastScale, kMostScale), 16);
+    const double scale = std::clamp(measured_ns / spread_ns, kLeastScale, kMostScale);
+    const bool is_clumped = aged > kMostAged * releases;
+    if (!is_clumped || (task.scale.is_known && scale < task.scale.value)) {
+      task.scale.follow(scale, 16);
+    }
   }
   out.spread_scale = task.scale.is_known ? task.scale.value : 1;
 }
@@ -220,6 +227,7 @@ void OptimalView::update_flows(const Snapshot& snapshot) {
                                       ? slo_ns * (1 - settings_.tolerance) -
                                             static_cast<double>(settings_.turnaround_extra_ns)
                                       : kNoBudgetNs;
+    program_.flows[f].holding_ns = 0;
   }
 }
 

@@ -53,6 +53,7 @@ class OptimalView {
     Smoothed rate;
     Smoothed run_pkts;
     Smoothed scale;
+    Smoothed aged;
     bool is_saturated = false;
   };
 

@@ -51,7 +51,7 @@ void Solver::prepare(const Program& program) {
                           &backup_, &before_move_, &descended_}) {
     by_module->assign(n, 0);
   }
-  for (auto* by_flow : {&price_, &room_ns_, &step_}) by_flow->assign(n_flows, 0);
+  for (auto* by_flow : {&price_, &room_ns_, &first_hold_ns_, &step_}) by_flow->assign(n_flows, 0);
   for (auto* flags : {&is_free_, &is_pinned_}) flags->assign(n, 0);
   for (auto* flags : {&is_short_, &is_out_}) flags->assign(n_flows, 0);
   emphasis_.assign(program.tasks.size(), 0);
@@ -84,33 +84,64 @@ void Solver::set_weights(const Program& program) {
   }
 }
 
-// What is left of each budget for delay_slope * q of the modules that may hold.
+// What is left of a flow's budget for delay_slope * q of its modules that may hold, and what that
+// is at least.
+double Solver::room_of(const Program& program, uint32_t f, double& least_ns) const {
+  const ProgramFlow& flow = program.flows[f];
+  double turnaround_ns = 0;
+  double room_ns = flow.budget_ns;
+  bool may_hold = false;
+  least_ns = 0;
+  for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+    turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
+  }
+  for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+    const uint32_t v = program.flow_modules[i];
+    const ProgramModule& module = program.modules[v];
+    room_ns -= module.cost_per_batch_ns + module.cost_per_pkt_ns * module.arriving_pkts;
+    if (is_free_[v] == 0) continue;
+    may_hold = true;
+    const double slope_ns = slopes_.delay_slope[v] * module.arriving_pkts;
+    room_ns += slope_ns - least_fill_ns(program, module,
+                                        rate_of(program, module, at_.task_pkt_ns[module.task]));
+    least_ns += slope_ns;
+  }
+  return room_ns - (may_hold ? std::max(turnaround_ns, flow.holding_ns) : turnaround_ns);
+}
+
+// A flow that could be served, but not be held everywhere where that pays: takes the buffer away
+// that delays it most. False: there is none.
+bool Solver::bypass_dearest(const Program& program, uint32_t f) {
+  const ProgramFlow& flow = program.flows[f];
+  double most_ns = -1;
+  uint32_t dearest = 0;
+  for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+    const uint32_t v = program.flow_modules[i];
+    const ProgramModule& module = program.modules[v];
+    if (is_free_[v] == 0) continue;
+    const double delay_ns =
+        least_fill_ns(program, module, rate_of(program, module, at_.task_pkt_ns[module.task]));
+    if (delay_ns <= most_ns) continue;
+    most_ns = delay_ns;
+    dearest = v;
+  }
+  if (most_ns < 0 || (most_ns == 0 && flow.holding_ns == 0)) return false;
+  is_free_[dearest] = 0;
+  return true;
+}
+
 void Solver::set_budgets(const Program& program) {
   any_short_ = false;
-  for (size_t f = 0; f < program.flows.size(); ++f) {
-    const ProgramFlow& flow = program.flows[f];
-    double room_ns = flow.budget_ns;
-    double least_ns = 0;
+  for (uint32_t f = 0; f < program.flows.size(); ++f) {
     is_short_[f] = 0;
-    if (is_out_[f] != 0 || room_ns == kNoBudgetNs) {
-      room_ns_[f] = kNoBudgetNs;
-      continue;
+    room_ns_[f] = kNoBudgetNs;
+    if (is_out_[f] != 0 || program.flows[f].budget_ns == kNoBudgetNs) continue;
+    double least_ns = 0;
+    room_ns_[f] = room_of(program, f, least_ns);
+    while (room_ns_[f] < least_ns && bypass_dearest(program, f)) {
+      room_ns_[f] = room_of(program, f, least_ns);
     }
-    for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-      room_ns -= at_.turnaround_ns[program.flow_tasks[i]];
-    }
-    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-      const uint32_t v = program.flow_modules[i];
-      const ProgramModule& module = program.modules[v];
-      const double bypassed_ns =
-          module.cost_per_batch_ns + module.cost_per_pkt_ns * module.arriving_pkts;
-      room_ns -= bypassed_ns;
-      if (is_free_[v] == 0) continue;
-      room_ns += slopes_.delay_slope[v] * module.arriving_pkts;
-      least_ns += slopes_.delay_slope[v] * module.arriving_pkts;
-    }
-    room_ns_[f] = room_ns;
-    is_short_[f] = room_ns < least_ns;
+    is_short_[f] = room_ns_[f] < least_ns;
     any_short_ |= is_short_[f] != 0;
   }
 }
@@ -190,6 +221,7 @@ bool Solver::relax_all(const Program& program, bool is_warm) {
     for (size_t v = 0; v < size_.size(); ++v) {
       size_[v] = is_from_most ? program.modules[v].most_pkts : 0;
     }
+    choose_free(program);
     clamp_to_bounds();
     std::ranges::fill(emphasis_, 0.0);
     relax(program);

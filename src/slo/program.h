@@ -48,6 +48,8 @@ class Solver {
   bool iterate(const Program& program, bool is_last);
   void set_weights(const Program& program);
   void set_budgets(const Program& program);
+  double room_of(const Program& program, uint32_t flow, double& least_ns) const;
+  bool bypass_dearest(const Program& program, uint32_t flow);
   void update_emphasis(const Program& program);
   void exclude_short(const Program& program);
   [[nodiscard]] double excess_ns(const Program& program) const;
@@ -114,10 +116,11 @@ class Solver {
   std::vector<double> own_price_;  // of q, besides the flows' prices
   std::vector<double> room_ns_;    // by flow: what delay_slope * q may add up to
   std::vector<double> task_room_ns_;
-  std::vector<uint8_t> is_short_;  // by flow: not even bypassing all its modules would do
-  std::vector<uint8_t> is_out_;    // by flow: no constraint
-  std::vector<double> emphasis_;   // by task: price of its turnaround
-  std::vector<double> matrix_;     // of the Newton step
+  std::vector<double> first_hold_ns_;  // by flow: what its first held packet takes of its room
+  std::vector<uint8_t> is_short_;      // by flow: not even bypassing all its modules would do
+  std::vector<uint8_t> is_out_;        // by flow: no constraint
+  std::vector<double> emphasis_;       // by task: price of its turnaround
+  std::vector<double> matrix_;         // of the Newton step
   std::vector<double> step_;
   std::vector<uint32_t> active_;
   std::vector<double> backup_;

@@ -55,6 +55,15 @@ void Solver::set_rooms(const Program& program) {
   for (size_t f = 0; f < program.flows.size(); ++f) {
     const ProgramFlow& flow = program.flows[f];
     room_ns_[f] = is_out_[f] == 0 ? flow.budget_ns - at_.delay_ns[f] : kNoBudgetNs;
+    double turnaround_ns = 0;
+    bool is_held = false;
+    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+      is_held |= at_.fill_ns[program.flow_modules[i]] > 0;
+    }
+    for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+      turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
+    }
+    first_hold_ns_[f] = is_held ? 0 : std::max(0.0, flow.holding_ns - turnaround_ns);
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       double& room_ns = task_room_ns_[program.flow_tasks[i]];
       room_ns = std::min(room_ns, room_ns_[f]);
@@ -72,19 +81,23 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   if (next == 0 || is_pinned_[v] != 0 || module.share <= 0) return raise;
   double room_ns = kNoBudgetNs;
   for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
-    room_ns = std::min(room_ns, room_ns_[module_flows_[i]]);
+    room_ns = std::min(room_ns, room_ns_[module_flows_[i]] - first_hold_ns_[module_flows_[i]]);
   }
   const double batch = batch_pkts(module, old);
   const double slope = slopes_.delay_slope[v];
+  const double least_ns =
+      old > 0
+          ? 0
+          : least_fill_ns(program, module, rate_of(program, module, at_.task_pkt_ns[module.task]));
   double to = next;
   if (old == 0) {
-    const double most = std::min<double>(batch + room_ns / slope, module.most_pkts);
+    const double most = std::min<double>(batch + (room_ns - least_ns) / slope, module.most_pkts);
     to = std::max(next, std::floor(most * (1 - kRounding)));
   }
   // Fewer firings, heavier ones: what that does to every packet of the task.
   raise.turnaround_ns = slopes_.turnaround_weight[v] * (1 / to - 1 / batch) +
                         slopes_.turnaround_slope[v] * (to - batch);
-  raise.delay_ns = slope * (to - batch) + raise.turnaround_ns;
+  raise.delay_ns = least_ns + slope * (to - batch) + raise.turnaround_ns;
   if (raise.delay_ns > room_ns * (1 - kRounding)) return raise;
   if (raise.turnaround_ns > std::max(0.0, task_room_ns_[module.task])) return raise;
   raise.gain =
@@ -93,7 +106,7 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
     const ProgramTask& task = program.tasks[module.task];
     raise.gain -= module.share * task.rate_pkts_per_ns * program.hold_ns;
   }
-  raise.gain /= slope * (to - batch);
+  raise.gain /= least_ns + slope * (to - batch);
   raise.to = to;
   return raise;
 }
@@ -102,7 +115,8 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
 void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
   for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
     const uint32_t f = module_flows_[i];
-    room_ns_[f] -= raise.delay_ns - raise.turnaround_ns;
+    room_ns_[f] -= raise.delay_ns - raise.turnaround_ns + first_hold_ns_[f];
+    first_hold_ns_[f] = 0;
   }
   const uint32_t task = program.modules[v].task;
   if (raise.turnaround_ns > 0) {

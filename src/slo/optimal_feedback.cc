@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal_feedback.cc - what measured delays and releases say about the model: bias, reserves,
+// care, triggers out of reach.
+#include <algorithm>
+#include <cmath>
+
+#include "slo/optimal.h"
+
+namespace batchplane::slo {
+namespace {
+constexpr double kBiasShare = 0.3;  // of what one period says
+constexpr double kMostBias = 0.25;  // of the SLO
+constexpr double kFullShare = 0.8;  // of releases: below, limits hide how long filling takes
+constexpr double kCapBelow = 0.5;   // share of full releases
+constexpr double kUncapAbove = 0.9;
+constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say anything
+constexpr double kRateMoved = 0.2;       // a cap was for another rate
+constexpr double kLateShare = 0.25;      // of the late packets that the target allows
+constexpr double kMostReserve = 0.15;    // of the SLO
+constexpr double kReserveDecay = 0.95;   // a period
+constexpr double kCareStep = 0.05;       // of the SLO, after a period with late packets
+constexpr double kCareGain = 0.2;        // more, when all releases were caused by age
+constexpr double kMostCare = 0.3;        // of the SLO
+constexpr uint32_t kLeastPatience = 50;  // periods
+constexpr uint32_t kMostPatience = 5000;
+constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
+}  // namespace
+
+// Measured percentile against the model's, where filling was not cut short by an age limit and
+// enough packets left.
+void Optimal::correct_bias(const Snapshot& snapshot) {
+  Program& program = view_.program();
+  evaluate(program, view_.current(), model_now_);
+  const double tail = std::max(1e-3, 1 - settings_.percentile);
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const exec::FlowPeriod& period = snapshot.flows[f];
+    FlowMemory& flow = flows_[f];
+    const auto slo_ns = static_cast<double>(period.slo_ns);
+    if (slo_ns != flow.slo_ns)
+      flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
+    const bool was_for_slo = has_decided_ && slo_ns == flow.slo_ns;
+    flow.slo_ns = slo_ns_[f] = slo_ns;
+    flow.has_other_slo = !was_for_slo;
+    flow.is_late = false;
+    bound_ns_[f] = 0;
+    const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
+    flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
+    is_backlogged_[f] = is_waiting_outside(f);
+    if (slo_ns == 0) continue;
+    if (is_backlogged_[f]) {
+      bound_ns_[f] = slo_ns;
+      program.flows[f].budget_ns -= flow.bias_ns;
+      continue;
+    }
+    reserve(period, f, was_for_slo);
+    uint64_t full = 0;
+    uint64_t all = 0;
+    const ProgramFlow& row = program.flows[f];
+    for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
+      const uint32_t m = view_.segments()[program.flow_modules[i]].head;
+      const auto& causes = snapshot.modules[m].causes;
+      full += causes[static_cast<uint32_t>(exec::Cause::kFull)].firings;
+      for (const auto& cause : causes) all += cause.firings;
+    }
+    const bool is_censored = static_cast<double>(full) < kFullShare * static_cast<double>(all);
+    const double extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
+    const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
+    if (flow.measured_ns > 0 && was_settled_ &&
+        (!is_censored || (is_saturated(f) && error_ns > flow.bias_ns))) {
+      flow.bias_ns += kBiasShare * (error_ns - flow.bias_ns);
+      flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
+    }
+    program.flows[f].budget_ns -= flow.bias_ns;
+  }
+}
+
+// More came than could be served: packets are late before they are polled. Releasing them at once
+// would only make batches small, and the backlog grow; nothing is learnt of the model from their
+// delays.
+bool Optimal::is_waiting_outside(uint32_t f) const {
+  const double measured_ns = flows_[f].measured_ns;
+  return is_saturated(f) && flows_[f].slo_ns > 0 && measured_ns > flows_[f].slo_ns &&
+         measured_ns > kOutsideFactor * model_now_.delay_ns[f];
+}
+
+bool Optimal::is_saturated(uint32_t f) const {
+  const Program& program = view_.program();
+  const ProgramFlow& row = program.flows[f];
+  for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
+    if (program.tasks[program.flow_tasks[i]].is_saturated) return true;
+  }
+  return false;
+}
+
+// Packets that were late all the same, more than a part of those that may be: limits come earlier
+// by what they were late, until none are.
+void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_slo) {
+  const double allowed = kLateShare * (1 - std::clamp(settings_.percentile, 0.0, 0.999));
+  const double slo_ns = flows_[f].slo_ns;
+  double& reserve_ns = flows_[f].reserve_ns;
+  const bool is_late =
+      static_cast<double>(period.late_pkts) > allowed * static_cast<double>(period.pkts);
+  flows_[f].is_late = is_late && was_for_slo;
+  if (is_late) {
+    const double late_ns = std::max(0.0, static_cast<double>(period.delay_max_ns) - slo_ns);
+    reserve_ns += late_ns / 2;
+  } else {
+    reserve_ns *= kReserveDecay;
+  }
+  reserve_ns = std::min(reserve_ns, kMostReserve * slo_ns);
+  bound_ns_[f] = slo_ns - reserve_ns - static_cast<double>(settings_.turnaround_extra_ns);
+}
+
+double Optimal::aged_share(const Snapshot& snapshot, uint32_t task) const {
+  uint64_t aged = 0;
+  uint64_t all = 0;
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (view_.program().modules[h].task != task) continue;
+    const exec::ModulePeriod& period = snapshot.modules[view_.segments()[h].head];
+    aged += period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings;
+    for (const auto& cause : period.causes) all += cause.firings;
+  }
+  return all > 0 ? static_cast<double>(aged) / static_cast<double>(all) : 0;
+}
+
+// At saturation, buffers that reach their age limits together delay each other, and go on in step:
+// late packets beget late packets. Triggers come down until buffers fill well before, at once; less
+// is tried after a while, four times as long after each try that failed.
+void Optimal::take_care(const Snapshot& snapshot) {
+  const Program& program = view_.program();
+  reach_ns_ = bound_ns_;
+  for (uint32_t t = 0; t < cares_.size(); ++t) {
+    Care& care = cares_[t];
+    const ProgramTask& task = program.tasks[t];
+    bool is_other = std::abs(task.rate_pkts_per_ns - care.rate) > kRateMoved * care.rate;
+    bool is_late = false;
+    for (uint32_t f = 0; f < flows_.size(); ++f) {
+      const ProgramFlow& row = program.flows[f];
+      const auto* tasks = program.flow_tasks.data();
+      const bool passes =
+          std::find(tasks + row.tasks_begin, tasks + row.tasks_end, t) != tasks + row.tasks_end;
+      is_late |= passes && flows_[f].is_late;
+      is_other |= passes && flows_[f].has_other_slo;
+    }
+    if (is_other || !task.is_saturated) {
+      care = {.patience = kLeastPatience, .rate = task.rate_pkts_per_ns};
+    } else if (is_late) {
+      care.share += kCareStep + kCareGain * aged_share(snapshot, t);
+      care.share = std::min(care.share, kMostCare);
+      care.left = care.patience;
+      care.patience = std::min(4 * care.patience, kMostPatience);
+    } else if (care.left > 0) {
+      --care.left;
+    } else {
+      care.share *= kReserveDecay;
+    }
+    for (uint32_t f = 0; f < flows_.size(); ++f) {
+      const ProgramFlow& row = program.flows[f];
+      for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
+        if (program.flow_tasks[i] != t || bound_ns_[f] <= 0) continue;
+        reach_ns_[f] = std::min(reach_ns_[f], bound_ns_[f] - care.share * flows_[f].slo_ns);
+      }
+    }
+  }
+}
+
+// A trigger that age releases beat most of the time is out of reach: the mean batch is what there
+// is. Not at saturation: there smaller batches make turnaround longer, that leaves limits less
+// time, and batches shrink further.
+void Optimal::cap_unreached(const Snapshot& snapshot) {
+  Program& program = view_.program();
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    const exec::ModulePeriod& period = snapshot.modules[view_.segments()[h].head];
+    HeadMemory& head = heads_[h];
+    const auto& full = period.causes[static_cast<uint32_t>(exec::Cause::kFull)];
+    const auto& aged = period.causes[static_cast<uint32_t>(exec::Cause::kAge)];
+    const uint64_t releases = full.firings + aged.firings;
+    const double rate =
+        rate_of(program, program.modules[h], model_now_.task_pkt_ns[program.modules[h].task]);
+    const uint32_t limit = model_.batch_limit_pkts;
+    const bool is_steady = std::abs(rate - head.rate) <= kRateMoved * head.rate;
+    const bool is_saturated = program.tasks[program.modules[h].task].is_saturated;
+    if (!is_steady || is_saturated) head.cap_pkts = limit;
+    head.rate = rate;
+    if (is_steady && !is_saturated && was_settled_ && releases >= kLeastReleases) {
+      const double share = static_cast<double>(full.firings) / static_cast<double>(releases);
+      if (share < kCapBelow) {
+        const double mean =
+            static_cast<double>(full.pkts + aged.pkts) / static_cast<double>(releases);
+        head.cap_pkts = std::clamp<uint32_t>(static_cast<uint32_t>(std::lround(mean)), 1, limit);
+      } else if (share > kUncapAbove && head.cap_pkts < limit) {
+        head.cap_pkts = std::min(limit, head.cap_pkts + std::max(1U, head.cap_pkts / 4));
+      }
+    }
+    program.modules[h].most_pkts = std::min(program.modules[h].most_pkts, head.cap_pkts);
+  }
+}
+
+}  // namespace batchplane::slo
