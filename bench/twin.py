@@ -2,106 +2,200 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """twin.py - daemon and simulator side by side: how far the simulation is from what is measured.
 
-usage: bench/twin.py [--runs 5] [--seconds 2] [--out FILE.json] [CASE...]
+usage: bench/twin.py [--runs 5] [--seconds 1] [--out FILE.json] [CASE...]
 
-Each case is profiled first, on the same machine and in the same minute; then the daemon runs it
-several times, each time with its simulated twin. Told are medians over runs, modules and flows.
+In each run the case is profiled, on the same machine and in the same minute; then the daemon runs
+it, and the simulator with these costs. Both are read period by period (50 ms). Of the
+daemon's only calm periods count: the machine took next to nothing from worker and generators, then
+and in the period before. Told are medians over runs, modules and flows.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMAND = [sys.executable, "-m", "batchplane"]
+sys.path.insert(0, str(ROOT / "python"))
 
-# Name -> pipeline, its parameters. Saturated ones show the rate; the others, at a load that leaves
-# the worker idle at times, the delays.
-CASES: dict[str, tuple[str, list[str]]] = {
-    "simple": ("simple", ["rate_pps=1000000"]),
-    "simple, trigger 16": ("simple", ["saturate=true", "trigger=16"]),
-    "tree": ("tree", []),
-    "robot_control(16), null": ("robot_control", ["n=16", "trigger=0"]),
-    "robot_control(16), 32": ("robot_control", ["n=16", "trigger=32"]),
-    "l2l3(16)": ("l2l3", ["nexthops=16", "saturate=true"]),
-    "l2l3(16), trigger 32": ("l2l3", ["nexthops=16", "saturate=true", "trigger=32"]),
-    "gateway(16)": ("gateway", ["nexthops=16", "saturate=true"]),
-    "gateway(16), trigger 32": ("gateway", ["nexthops=16", "saturate=true", "trigger=32"]),
-    "gateway(16), 4 Mpps": ("gateway", ["nexthops=16", "rate_pps=4000000", "trigger=8"]),
-    "vrf(2,4)": ("vrf", ["vrfs=2", "nexthops=4", "saturate=true"]),
+from batchplane import Simulation  # noqa: E402
+from batchplane.actions import RunOptions, change, start_document  # noqa: E402
+from batchplane.canonical import Document  # noqa: E402
+from batchplane.client import Client  # noqa: E402
+from batchplane.consoles import errors  # noqa: E402
+from batchplane.control import ControlOptions  # noqa: E402
+from batchplane.daemon import StartOptions, find_program, stop_daemon  # noqa: E402
+from batchplane.kinds import load_kinds  # noqa: E402
+from batchplane.load import load_pipeline, parse_overrides  # noqa: E402
+from batchplane.profiler import ProfileOptions, profile_pipeline  # noqa: E402
+
+# Name -> pipeline, its parameters, the trigger of its buffers. Saturated ones show the rate; the
+# others, at a load that leaves the worker idle at times, the delays.
+CASES: dict[str, tuple[str, list[str], int]] = {
+    "simple, trigger 16": ("simple", ["saturate=true", "trigger=16"], 16),
+    "tree": ("tree", ["saturate=true"], 0),
+    "robot_control(16), null": ("robot_control", ["n=16"], 0),
+    "robot_control(16), 32": ("robot_control", ["n=16"], 32),
+    "l2l3(16)": ("l2l3", ["nexthops=16", "saturate=true"], 0),
+    "l2l3(16), trigger 32": ("l2l3", ["nexthops=16", "saturate=true"], 32),
+    "gateway(16)": ("gateway", ["nexthops=16", "saturate=true"], 0),
+    "gateway(16), trigger 32": ("gateway", ["nexthops=16", "saturate=true"], 32),
+    "vrf(2,4)": ("vrf", ["vrfs=2", "nexthops=4", "saturate=true"], 0),
+    "vrf(2,4), trigger 32": ("vrf", ["vrfs=2", "nexthops=4", "saturate=true"], 32),
+    "simple, 1 Mpps": ("simple", ["rate_pps=1000000"], 0),
+    "gateway(16), 4 Mpps": ("gateway", ["nexthops=16", "rate_pps=4000000"], 8),
 }
 # Allowed difference of each quantity, for the verdict.
 LIMITS = {"batch": 0.03, "rate": 0.10, "p50": 0.10, "p95": 0.15}
 REPORTED = ("batch", "rate", "p50", "p95", "p99")
+PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+PERIOD = "50ms"
+SETTLE_PERIODS = 2
+# A calm period: so much of it may be taken from the worker, and from the generators, which share
+# their core with the control thread.
+WORKER_SHARE, GENERATOR_SHARE = 0.025, 0.05
+LEAST_CALM = 5
+
+Values = dict[str, dict[str, float]]  # quantity -> module or flow -> value
 
 
-def call(*words: str) -> Any:
-    """Runs the command line of this tree; its JSON."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    done = subprocess.run(
-        [*COMMAND, *words], capture_output=True, text=True, cwd=ROOT, env=env, check=False
-    )
-    if done.returncode != 0:
-        raise SystemExit(f"batchplane {' '.join(words)} failed:\n{done.stderr}")
-    return json.loads(done.stdout) if "--json" in words else None
+def calm_periods(periods: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that the machine left alone, as well as the ones before them."""
+
+    def disturbance(period: dict[str, Any]) -> float:
+        worker = period["gap_ns"] / period["period_ns"] / WORKER_SHARE
+        return max(worker, period["generator_gap_ns"] / period["period_ns"] / GENERATOR_SHARE)
+
+    pairs = list(itertools.pairwise(periods))[SETTLE_PERIODS:]
+    judged = [(max(disturbance(before), disturbance(now)), now) for before, now in pairs]
+    return [period for share, period in judged if share <= 1]
 
 
-def held_up_share(run: dict[str, Any]) -> float:
-    """Share of the run in which the machine held its worker up."""
-    worker = run["snapshot"]["runtime"]["workers"][0]
-    return float(worker["gaps"]["sum_ns"]) / (run["interval_s"] * 1e9)
-
-
-def differences(run: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Quantity -> subject -> how much more the simulation says."""
-    found: dict[str, dict[str, float]] = {name: {} for name in REPORTED}
-    for pair in run["beside"]:
-        name = "rate" if pair["quantity"].startswith("rate") else pair["quantity"]
-        if name not in found or pair["difference"] is None:
-            continue
-        if pair["quantity"] == "rate in" or pair["measured"] == 0:
-            continue
-        found[name][pair["subject"]] = pair["difference"]
+def batches_and_rates(history: dict[str, Any], calm: Sequence[dict[str, Any]]) -> Values:
+    """Mean batch of every module and rate of every flow over these periods."""
+    left_ns = sum(period["period_ns"] - period["gap_ns"] for period in calm)
+    found: Values = {"batch": {}, "rate": {}}
+    for i, name in enumerate(history["modules"]):
+        batches = sum(period["modules"][i][0] for period in calm)
+        if batches:
+            found["batch"][name] = sum(period["modules"][i][1] for period in calm) / batches
+    for i, name in enumerate(history["flows"]):
+        found["rate"][name] = sum(period["flows"][i][0] for period in calm) / left_ns * 1e9
     return found
 
 
+def delays(history: dict[str, Any], calm: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Of every flow the median over periods of the percentile that the controller was told."""
+    return {
+        name: statistics.median(period["flows"][i][2] for period in calm)
+        for i, name in enumerate(history["flows"])
+        if any(period["flows"][i][0] for period in calm)
+    }
+
+
+def controller_words(trigger: int, percentile: float) -> list[str]:
+    return [
+        f"controller=fixed({trigger})",
+        f"controller.period={PERIOD}",
+        f"controller.percentile={percentile}",
+    ]
+
+
+def measured(document: Document, trigger: int, seconds: float) -> tuple[Values, float] | None:
+    """One run of the daemon: values over its calm periods, and how many of them were calm."""
+    control = ControlOptions(None, has_profile=False)
+    daemon = start_document(document, RunOptions(StartOptions("twin"), control=control), errors())
+    values: Values = {}
+    calm_share = []
+    try:
+        with Client(daemon.socket, timeout_s=20) as client:
+            for name, percentile in PERCENTILES.items():
+                change(daemon, controller_words(trigger, percentile), document.pipeline)
+                time.sleep(seconds)
+                history = client.show("periods")
+                calm = calm_periods(history["periods"])
+                if len(calm) < LEAST_CALM:  # another time as long, once
+                    time.sleep(seconds)
+                    history = client.show("periods")
+                    calm = calm_periods(history["periods"])
+                calm_share.append(len(calm) / max(len(history["periods"]), 1))
+                if len(calm) < LEAST_CALM:
+                    return None
+                values |= batches_and_rates(history, calm)
+                values[name] = delays(history, calm)
+    finally:
+        stop_daemon(daemon)
+    return values, min(calm_share)
+
+
+def simulated(document: Document, trigger: int, costs: Path) -> Values:
+    """The same in virtual time."""
+    values: Values = {}
+    for name, percentile in PERCENTILES.items():
+        simulation = Simulation(document, costs=costs)
+        result = simulation.run(
+            "300ms", f"fixed({trigger})", PERIOD, settings={"percentile": percentile}
+        )
+        flows, modules = result.flow_periods, result.module_periods
+        since_ns = result.periods["time_ns"].iloc[SETTLE_PERIODS]
+        flows, modules = flows[flows.time_ns > since_ns], modules[modules.time_ns > since_ns]
+        by_module = modules.groupby("module", observed=True)[["pkts", "batches"]].sum()
+        by_module = by_module[by_module.batches > 0]
+        by_flow = flows.groupby("flow", observed=True)
+        values["batch"] = (by_module.pkts / by_module.batches).to_dict()
+        sums = by_flow[["pkts", "period_ns"]].sum()
+        values["rate"] = (sums.pkts / sums.period_ns * 1e9).to_dict()
+        values[name] = by_flow["delay_ns"].median().to_dict()
+    return values
+
+
+def differences(real: Values, model: Values) -> Values:
+    """How much more the simulation says, as a share of what was measured."""
+    return {
+        quantity: {
+            name: model[quantity][name] / value - 1
+            for name, value in real[quantity].items()
+            if value and name in model[quantity]
+        }
+        for quantity in REPORTED
+    }
+
+
 def measure(case: str, costs: Path, runs: int, seconds: float) -> dict[str, Any]:
-    """One row: per quantity the median over runs of the mean and of the worst subject."""
-    pipeline, params = CASES[case]
-    call("profile", "--pipeline", pipeline, *_params(params), "--out", str(costs), "--quick")
-    taken = []
+    """One row: per quantity the median over runs of the median subject, and the worst of all."""
+    name, params, trigger = CASES[case]
+    document = load_pipeline(name, parse_overrides(params), load_kinds(find_program()))
+    good = []
     for _ in range(runs):
-        words = ["run", pipeline, *params, "--simulate", str(costs)]
-        taken.append(call(*words, "--duration", str(seconds), "--json"))
-    # Half of the runs, those that the machine disturbed least.
-    taken.sort(key=held_up_share)
-    calm = taken[: max(1, (runs + 1) // 2)]
-    row: dict[str, Any] = {"case": case, "held_up": held_up_share(calm[-1])}
-    for name in REPORTED:
-        means, worst = [], []
-        for run in calm:
-            values = list(differences(run)[name].values())
-            if not values:
-                continue
-            means.append(statistics.median(values))
-            worst.append(max(values, key=abs))
-        row[name] = statistics.median(means) if means else None
-        row[f"{name}_worst"] = max(worst, key=abs) if worst else None
-    row["measured_pps"] = statistics.median(run["out_pps"] for run in calm)
-    row["simulated_pps"] = statistics.median(run["simulated"]["out_pps"] for run in calm)
+        # The speed of a shared machine changes from minute to minute: a profile for every run.
+        profile = profile_pipeline(document.pipeline, options=ProfileOptions(ms_per_module=60.0))
+        costs.write_text(json.dumps(profile), encoding="utf-8")
+        run = measured(document, trigger, seconds)
+        if run is not None:
+            good.append((run[0], simulated(document, trigger, costs), run[1]))
+    row: dict[str, Any] = {"case": case, "runs": len(good), "of_runs": runs}
+    if not good:
+        return row
+    row["calm_share"] = statistics.median(share for _, _, share in good)
+    found = [differences(real, model) for real, model, _ in good]
+    for quantity in REPORTED:
+        subjects = [one[quantity] for one in found if one[quantity]]
+        medians = [statistics.median(one.values()) for one in subjects]
+        row[quantity] = statistics.median(medians) if medians else None
+        row[f"{quantity}_worst"] = max(
+            (value for one in subjects for value in one.values()), key=abs, default=None
+        )
+    row["measured_pps"] = statistics.median(sum(real["rate"].values()) for real, _, _ in good)
+    row["simulated_pps"] = statistics.median(sum(model["rate"].values()) for _, model, _ in good)
     return row
-
-
-def _params(params: list[str]) -> list[str]:
-    return [word for param in params for word in ("--param", param)]
 
 
 def show(row: dict[str, Any]) -> str:
@@ -114,8 +208,11 @@ def show(row: dict[str, Any]) -> str:
         mark = "*" if name in LIMITS and abs(value) > LIMITS[name] else " "
         return f"{value:+6.1%}{mark}"
 
+    if not row["runs"]:
+        return f"{row['case']:26} the machine was never calm for {LEAST_CALM} periods"
     rates = f"{row['measured_pps'] / 1e6:6.2f} {row['simulated_pps'] / 1e6:6.2f}"
-    return f"{row['case']:26} {rates} " + " ".join(share(name) for name in REPORTED)
+    runs = f"{row['runs']}/{row['of_runs']} {row['calm_share']:4.0%}"
+    return f"{row['case']:26} {rates} {' '.join(share(name) for name in REPORTED)}  {runs}"
 
 
 def main() -> int:
@@ -123,13 +220,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="the daemon and the simulator side by side")
     parser.add_argument("cases", nargs="*", help="names as in the table; all when none is given")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--seconds", type=float, default=1, help="of each percentile")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     unknown = [case for case in options.cases if case not in CASES]
     if unknown:
         parser.error(f"no case '{unknown[0]}': one of {', '.join(CASES)}")
-    print(f"{'case':26} {'Mpps':>6} {'sim.':>6} " + " ".join(f"{name:>7}" for name in REPORTED))
+    print(
+        f"{'case':26} {'Mpps':>6} {'sim.':>6} "
+        + " ".join(f"{name:>7}" for name in REPORTED)
+        + "  runs, calm periods"
+    )
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for case in options.cases or CASES:

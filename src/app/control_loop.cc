@@ -107,6 +107,7 @@ void ControlLoop::restore(bool with_triggers) {
 void ControlLoop::begin() {
   (void)engine_.period(settings_.percentile);
   log_.begin(model_.flows.size(), engine_.control_ns());
+  history_.clear();
   decision_ = {};
   period_ = {};
 }
@@ -152,12 +153,12 @@ void ControlLoop::slo_changed(const std::string& flow) {
   }
 }
 
-void ControlLoop::step() {
+void ControlLoop::step(uint64_t generator_gap_ns) {
   if (!is_on()) return;
   ++log_.steps;
   ++number_;
   try {
-    step_once();
+    step_once(generator_gap_ns);
   } catch (const std::exception& error) {
     ++log_.failed_steps;
     log_.note_event(period_.now_ns,
@@ -166,11 +167,12 @@ void ControlLoop::step() {
   watch_program(TscClock::instance().now_ns());
 }
 
-void ControlLoop::step_once() {
+void ControlLoop::step_once(uint64_t generator_gap_ns) {
   const TscClock& clock = TscClock::instance();
   const uint64_t begin_ns = clock.now_ns();
   period_ = engine_.period(settings_.percentile);
   log_.note_period(period_, model_, settings_, engine_.period_gaps());
+  history_.note(period_, engine_.period_gaps(), generator_gap_ns);
   log_.note_control_ns(engine_.control_ns(), period_.period_ns);
   estimator_->update(period_);
   const uint64_t counted_ns = clock.now_ns();

@@ -13,6 +13,7 @@
 
 #include "app/control_log.h"
 #include "app/control_remote.h"
+#include "app/period_history.h"
 #include "base/value.h"
 #include "core/engine.h"
 #include "slo/controller.h"
@@ -63,12 +64,15 @@ class ControlLoop {
   [[nodiscard]] const exec::ControlModel& model() const { return model_; }
 
   // One period. What goes wrong is noted, the last good decision stays in force.
-  void step();
+  // `generator_gap_ns`: for how long generators have been held up since they were started.
+  void step(uint64_t generator_gap_ns = 0);
   [[nodiscard]] uint64_t last_step_ns() const { return last_step_ns_; }
 
   // `flows` is what `show flows` tells: percentiles are taken from there.
   [[nodiscard]] Value show_slo(const Value& flows) const;
   [[nodiscard]] Value show_control() const;
+  // The last periods one by one; none without a controller.
+  [[nodiscard]] Value show_periods() const;
   // Of one flow or module, or (empty) of all. Throws ConfigError for an unknown name.
   [[nodiscard]] Value explain(const std::string& name) const;
 
@@ -92,7 +96,7 @@ class ControlLoop {
   void remember_originals();
   void restore(bool with_triggers);
   void begin();
-  void step_once();
+  void step_once(uint64_t generator_gap_ns);
   [[nodiscard]] Value flow_row(uint32_t flow) const;
   [[nodiscard]] Value module_row(uint32_t module) const;
   [[nodiscard]] std::string why_no_buffer(uint32_t module) const;
@@ -110,6 +114,7 @@ class ControlLoop {
   exec::PeriodSnapshot period_;
   exec::Decision decision_;
   ControlLog log_;
+  PeriodHistory history_;
   RemoteSeat seat_;
   std::set<uint32_t> own_ages_;  // modules whose age limit the program has chosen
   uint64_t number_ = 0;          // of the last period, over all controllers and graphs

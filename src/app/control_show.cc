@@ -132,6 +132,8 @@ Value ControlLoop::show_slo(const Value& flows) const {
   return rows;
 }
 
+Value ControlLoop::show_periods() const { return history_.value(model_, settings_.percentile); }
+
 Value ControlLoop::drifting() const {
   List rows;
   for (uint32_t m = 0; estimator_ != nullptr && m < model_.modules.size(); ++m) {

@@ -155,6 +155,12 @@ void GeneratorSet::set(const std::string& name, const Value& fields) {
   if (fields.has("is_on")) generator.set_on(fields["is_on"].as_bool());
 }
 
+uint64_t GeneratorSet::held_up_ns() const {
+  uint64_t sum_ns = 0;
+  for (const auto& entry : entries_) sum_ns += entry->generator->held_up_ns();
+  return sum_ns;
+}
+
 Value GeneratorSet::show() const {
   List all;
   for (const auto& entry : entries_) {
@@ -171,6 +177,8 @@ Value GeneratorSet::show() const {
                           {"sent_pkts", stats.sent_pkts},
                           {"refused_pkts", stats.refused_pkts},
                           {"starved_polls", stats.starved_polls},
+                          {"held_ups", stats.held_ups},
+                          {"held_up_ns", stats.held_up_ns},
                           {"rate_pps", stats.is_saturating ? Value() : Value(stats.rate_pps)},
                           {"is_on", stats.is_on},
                           {"is_saturating", stats.is_saturating},

@@ -37,6 +37,8 @@ class GeneratorSet {
   void set(const std::string& name, const Value& fields);
 
   [[nodiscard]] Value show() const;
+  // For how long the machine has kept them all from their loops.
+  [[nodiscard]] uint64_t held_up_ns() const;
   // The specifications with what was changed live.
   [[nodiscard]] std::vector<GeneratorSpec> saved() const;
 

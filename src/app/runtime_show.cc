@@ -11,9 +11,9 @@
 namespace batchplane::app {
 namespace {
 
-const std::vector<std::string> kSubjects{"runtime", "buffers", "flows", "drops",
-                                         "ports",   "tables",  "graph", "generators",
-                                         "slo",     "control", "model", "all"};
+const std::vector<std::string> kSubjects{"runtime", "buffers", "flows",      "drops", "ports",
+                                         "tables",  "graph",   "generators", "slo",   "control",
+                                         "model",   "periods", "all"};
 
 Value port_value(const std::string& name, const std::string& kind, const Port& port) {
   const PortStats stats = port.stats();
@@ -127,6 +127,7 @@ Value Runtime::show(const std::string& what, const Value& args) {
   if (what == "generators") return parts_.generators->show();
   if (what == "slo") return show_slo();
   if (what == "control") return control_.show_control();
+  if (what == "periods") return control_.show_periods();
   if (what == "model") return model_value(control_.model());
   if (std::ranges::find(kSubjects, what) != kSubjects.end()) {
     return show_snapshot(what, *snapshot(what == "flows"));
@@ -135,7 +136,7 @@ Value Runtime::show(const std::string& what, const Value& args) {
   throw ConfigError("there is nothing called '" + what + "' to show", "what",
                     near.empty()
                         ? "runtime, buffers, flows, drops, ports, tables, graph, generators, slo, "
-                          "control, model, all"
+                          "control, model, periods, all"
                         : "did you mean '" + near + "'?");
 }
 

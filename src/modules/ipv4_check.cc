@@ -48,8 +48,8 @@ class Ipv4Check final : public Module {
     const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
     const bool is_sum_good = fold16(sum_header20(ip)) == 0xffff;
     const bool is_length_good = (total_bytes >= net::kIpv4Bytes) & (total_bytes <= room_bytes);
-    const bool is_martian =
-        is_martian_source(ip[net::kIpSrc]) | is_martian_destination(ip[net::kIpDst]);
+    const bool is_from_martian = is_martian_source(ip[net::kIpSrc]);
+    const bool is_martian = is_from_martian | is_martian_destination(ip[net::kIpDst]);
     return (ip[0] == kPlainHeader) & is_length_good & (is_sum_good | !is_checksum_checked) &
            !(is_martian & drops_martians);
   }

@@ -100,7 +100,7 @@ class Neighbour6Module final : public Module {
     const NextHop* hop = routes_->is_built() ? routes_->hops().at(meta.next_hop) : nullptr;
     uint16_t interface = hop == nullptr ? kNoInterface : hop->interface;
     if (interface == kArrivalInterface) interface = meta.in_interface;
-    if (interface >= resolver_.interfaces().size()) {
+    if (hop == nullptr || interface >= resolver_.interfaces().size()) {
       ctx.drop(batch, i, neighbour::kNoInterface);
       return;
     }

@@ -93,7 +93,7 @@ std::vector<PacketImage> stand_in_for_input(const Graph& graph, const std::strin
 
 std::vector<PacketImage> stand_in_pkts(const Instance& instance) {
   const std::string& kind = instance.info->kind;
-  const bool is_ipv6 = kind.find("6") != std::string::npos || kind == "hop_limit";
+  const bool is_ipv6 = kind.find('6') != std::string::npos || kind == "hop_limit";
   std::vector<PacketImage> images;
   for (uint32_t i = 0; i < kFlows; ++i) {
     images.push_back(is_ipv6 ? ipv6_image(i)

@@ -14,7 +14,8 @@ constexpr double kCalm = 0.98;  // of the rounds: in the others the machine was 
 constexpr double kPaces[] = {1e6, 4e6, 12e6};  // pps
 constexpr uint32_t kLeastRounds = 20;
 constexpr uint32_t kMostRounds = 2000;
-constexpr uint32_t kLoopsPerRound = 2;
+constexpr uint32_t kLoopsPerRound = 2;     // as many batches as the ring holds
+constexpr uint32_t kFarLoopsPerRound = 8;  // it is filled meanwhile: reading the clock weighs less
 constexpr uint32_t kMostFeeds = 64;
 constexpr uint64_t kMostStartNs = 50'000'000;  // for a thread to start, or a core to be had
 constexpr uint64_t kNoAgeNs = 1ULL << 60;
@@ -117,13 +118,14 @@ bool WholeMeter::State::measure_round(Way& way) {
   const uint64_t empty = end_cycles() - empty_begin;
   uint64_t pkts = 0;
   const uint64_t begin = begin_cycles();
-  for (uint32_t i = 0; i < kLoopsPerRound; ++i) pkts += worker.loop_once();
+  const uint32_t n_loops = way.is_far ? kFarLoopsPerRound : kLoopsPerRound;
+  for (uint32_t i = 0; i < n_loops; ++i) pkts += worker.loop_once();
   const uint64_t cycles = end_cycles() - begin;
   // A loop that waited for the generator says nothing of the worker.
-  const uint64_t full = uint64_t{kLoopsPerRound} * graph.spec.engine.batch_pkts;
+  const uint64_t full = uint64_t{n_loops} * graph.spec.engine.batch_pkts;
   if (pkts == 0 || (way.is_far && pkts < full)) return false;
   way.in_pkts += static_cast<double>(pkts);
-  way.loops += kLoopsPerRound;
+  way.loops += n_loops;
   const auto taken = static_cast<double>(cycles - std::min(cycles, empty));
   way.ns_per_pkt.push_back(taken / TscClock::instance().cycles_per_ns() /
                            static_cast<double>(pkts));

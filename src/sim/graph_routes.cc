@@ -35,7 +35,7 @@ uint16_t gate_of(const GraphBuild& build, uint32_t module, const std::string& te
 class Walk {
  public:
   Walk(GraphBuild& build, uint32_t flow, std::string name)
-      : build_(build), graph_(build.graph), flow_(flow), name_(std::move(name)) {}
+      : graph_(build.graph), flow_(flow), name_(std::move(name)) {}
 
   // Every module that a packet of the flow can come to, from `input` on.
   void from(uint32_t input) {
@@ -99,7 +99,6 @@ class Walk {
     }
   }
 
-  GraphBuild& build_;
   Graph& graph_;
   uint32_t flow_;
   std::string name_;

@@ -116,6 +116,8 @@ Value Source::show() const {
               {"sent_pkts", sent},
               {"refused_pkts", refused},
               {"starved_polls", 0},
+              {"held_ups", 0},
+              {"held_up_ns", 0},
               {"rate_pps",
                spec_.is_saturating || is_trace() ? Value() : Value(rate_pps * spec_.burst_pkts)},
               {"is_on", spec_.is_on},

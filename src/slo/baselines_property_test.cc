@@ -124,7 +124,7 @@ TEST_P(Baselines, DecideWithinBoundsWhateverTheySee) {
       for (const exec::FlowVerdict& verdict : decision.flows) {
         EXPECT_TRUE(std::isfinite(verdict.slack_ns) && std::isfinite(verdict.fill_ns));
       }
-      controller->explain();
+      (void)controller->explain();
     }
   }
   EXPECT_GT(n_changes, 1000U);  // the periods drawn are not all dull

@@ -15,6 +15,9 @@ namespace {
 constexpr uint32_t kMaxRefusals = 4096;
 // The thread gives its core away this often even when it always has something to do.
 constexpr uint32_t kBurstsPerYield = 32;
+// A burst and a yield take a microsecond or two: more than this between two bursts was somebody
+// else's.
+constexpr uint64_t kHeldUpNs = 20'000;
 
 void bump(std::atomic<uint64_t>& counter, uint64_t n) {
   counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -30,8 +33,15 @@ void Generator::run(const std::atomic<bool>& must_stop) {
   [[maybe_unused]] const PacketThread registered;
   const TscClock& clock = TscClock::instance();
   uint32_t bursts = 0;
+  uint64_t last_ns = clock.now_ns();
   while (!must_stop.load(std::memory_order_acquire)) {
-    const uint32_t sent = run_burst(clock.now_ns());
+    const uint64_t now_ns = clock.now_ns();
+    if (now_ns - last_ns > kHeldUpNs) [[unlikely]] {
+      bump(held_ups_, 1);
+      bump(held_up_ns_, now_ns - last_ns);
+    }
+    last_ns = now_ns;
+    const uint32_t sent = run_burst(now_ns);
     if (sent == 0 || ++bursts % kBurstsPerYield == 0) std::this_thread::yield();
   }
   // What is in hand goes back while this thread is still known to the pool.

@@ -34,6 +34,8 @@ struct GeneratorStats {
   uint64_t sent_pkts = 0;
   uint64_t refused_pkts = 0;
   uint64_t starved_polls = 0;  // packets were due, but the pool had none
+  uint64_t held_ups = 0;       // how often the machine kept it from its loop
+  uint64_t held_up_ns = 0;     // and for how long
   uint64_t late_ns = 0;        // how long the oldest packet due has waited, as of the last burst
   double rate_pps = 0;         // asked for; 0 when saturating
   bool is_on = true;
@@ -68,6 +70,8 @@ class Generator {
   }
 
   [[nodiscard]] GeneratorStats stats() const;
+  // Since its thread was started: the time between two bursts beyond what they take themselves.
+  [[nodiscard]] uint64_t held_up_ns() const { return held_up_ns_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::vector<GeneratorFlowStats> flow_stats() const;
   // Changes made live, over the parameters that it was made with.
   [[nodiscard]] Dict saved_params() const;
@@ -129,6 +133,8 @@ class Generator {
 
   std::atomic<uint64_t> starved_polls_{0};
   std::atomic<uint64_t> late_ns_{0};
+  std::atomic<uint64_t> held_ups_{0};
+  std::atomic<uint64_t> held_up_ns_{0};
 };
 
 }  // namespace batchplane::traffic

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/period_history.h"
+
+#include <algorithm>
+
+namespace batchplane::app {
+
+void PeriodHistory::note(const exec::PeriodSnapshot& period, const ControlTap::Gaps& gaps,
+                         uint64_t generator_gap_ns) {
+  Period kept{
+      .now_ns = period.now_ns,
+      .period_ns = period.period_ns,
+      .gap_ns = gaps.ns,
+      // Less than before: one has been taken away, with its part of the sum.
+      .generator_gap_ns = generator_gap_ns - std::min(generator_gap_ns, last_generator_gap_ns_),
+      .in_pkts = 0,
+      .modules = {},
+      .flows = {}};
+  last_generator_gap_ns_ = generator_gap_ns;
+  for (const exec::TaskPeriod& task : period.tasks) kept.in_pkts += task.in_pkts;
+  kept.modules.reserve(period.modules.size());
+  for (const exec::ModulePeriod& module : period.modules) {
+    kept.modules.push_back({module.batches, module.pkts});
+  }
+  kept.flows.reserve(period.flows.size());
+  for (const exec::FlowPeriod& flow : period.flows) {
+    kept.flows.push_back({flow.pkts, flow.late_pkts, flow.delay_ns});
+  }
+  if (periods_.size() == kKept) periods_.pop_front();
+  periods_.push_back(std::move(kept));
+}
+
+Value PeriodHistory::value(const exec::ControlModel& model, double percentile) const {
+  List modules;
+  for (const exec::ControlModule& module : model.modules) modules.emplace_back(module.name);
+  List flows;
+  for (const exec::ControlFlow& flow : model.flows) flows.emplace_back(flow.name);
+  List periods;
+  for (const Period& period : periods_) {
+    List ran;
+    for (const Module& m : period.modules) ran.emplace_back(List{m.batches, m.pkts});
+    List left;
+    for (const Flow& f : period.flows) left.emplace_back(List{f.pkts, f.late_pkts, f.delay_ns});
+    periods.emplace_back(Dict{{"now_ns", period.now_ns},
+                              {"period_ns", period.period_ns},
+                              {"gap_ns", period.gap_ns},
+                              {"generator_gap_ns", period.generator_gap_ns},
+                              {"in_pkts", period.in_pkts},
+                              {"modules", std::move(ran)},
+                              {"flows", std::move(left)}});
+  }
+  return Dict{{"modules", std::move(modules)},
+              {"flows", std::move(flows)},
+              {"percentile", percentile},
+              {"periods", std::move(periods)}};
+}
+
+}  // namespace batchplane::app
