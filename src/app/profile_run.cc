@@ -23,7 +23,7 @@ constexpr double kLeastLoopMs = 100;
 constexpr double kWholeShare = 4;        // the same for the pipeline as a whole
 constexpr double kLoopShare = 5;         // of the time that a module gets
 constexpr uint32_t kProfilePkts = 8192;  // beside what the pipeline needs: packets under test
-constexpr uint64_t kProfileMemoryMb = 64;
+constexpr uint64_t kProfileMemoryMb = 128;
 
 std::vector<std::string> group_from(const Value& value, const PipelineSpec& spec,
                                     const std::string& where) {
@@ -170,11 +170,11 @@ struct Measured {
 };
 
 // Modules, engine and the whole in turn, so that a slow spell of the machine falls on all alike.
-Measured measure(Graph& graph, PacketPool& pool, const ProfileRequest& request,
-                 int generator_core) {
+Measured measure(Graph& graph, PacketPool& pool, PacketPool& far_pool,
+                 const ProfileRequest& request, int generator_core) {
   profile::Options options = request.options;
   const uint32_t passes = options.passes;
-  profile::WholeMeter whole(graph, pool, generator_core);
+  profile::WholeMeter whole(graph, pool, far_pool, generator_core);
   if (whole.has_traffic()) options.stir = [&whole] { whole.stir(); };
   profile::ModuleMeter meter(graph, pool, options);
   std::unique_ptr<profile::LoopMeter> loop;
@@ -242,6 +242,7 @@ Value run_profile(Startup& startup, const std::string& request_path) {
   const PipelineSpec spec = profile::measurable(startup.spec, notes);
   std::vector<ConfigError> errors;
   Quiescence quiescence;
+  std::unique_ptr<PacketPool> far_pool;
   std::unique_ptr<PacketPool> pool;  // before the graph, whose rings give packets back at the end
   auto env = build_environment(spec, PortsAre::kReal, {}, errors);
   if (!errors.empty()) throw ConfigErrors(std::move(errors));
@@ -249,10 +250,12 @@ Value run_profile(Startup& startup, const std::string& request_path) {
   const auto graph = build_graph(spec, std::move(env));
   pool = std::make_unique<PacketPool>("profile", pool_pkts_for(*graph) + kProfilePkts,
                                       data_bytes_needed(spec, *graph->env));
+  far_pool = std::make_unique<PacketPool>("profile_far", pool_pkts_for(*graph),
+                                          data_bytes_needed(spec, *graph->env));
   const int core = spec.workers.front().core;
   pin_this_thread(core);
   [[maybe_unused]] const PacketThread registered;
-  const Measured measured = measure(*graph, *pool, request, startup.cores.control_core);
+  const Measured measured = measure(*graph, *pool, *far_pool, request, startup.cores.control_core);
   Dict result{{"version", kProfileVersion},
               {"label", "measured"},
               {"pipeline", spec.name},

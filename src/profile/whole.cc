@@ -43,10 +43,10 @@ struct Way {
 }  // namespace
 
 struct WholeMeter::State {
-  State(Graph& g, PacketPool& pool, int generator_core)
+  State(Graph& g, PacketPool& pool, PacketPool& far_pool, int generator_core)
       : graph(g),
         traffic(g, pool),
-        far(g, pool, generator_core),
+        far(g, far_pool, generator_core),
         meter(static_cast<uint32_t>(g.flow_names.size())),
         worker({.batch_limit_pkts = g.spec.engine.batch_pkts}, &pool, nullptr) {
     std::vector<Task*> tasks;
@@ -156,8 +156,8 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
   (void)set_triggers(0);
 }
 
-WholeMeter::WholeMeter(Graph& graph, PacketPool& pool, int generator_core)
-    : state_(std::make_unique<State>(graph, pool, generator_core)) {}
+WholeMeter::WholeMeter(Graph& graph, PacketPool& pool, PacketPool& far_pool, int generator_core)
+    : state_(std::make_unique<State>(graph, pool, far_pool, generator_core)) {}
 WholeMeter::~WholeMeter() = default;
 
 bool WholeMeter::has_traffic() const { return !state_->ports.empty() || state_->has_source; }

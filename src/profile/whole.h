@@ -47,8 +47,9 @@ void fit_whole(WholeCheck& check);
 // on it.
 class WholeMeter {
  public:
-  // `generator_core`: where generators run that name no core themselves; -1 = nowhere.
-  WholeMeter(Graph& graph, PacketPool& pool, int generator_core);
+  // `far_pool`: for generators on another core, as large as the daemon's would be: they go through
+  // all of it. `generator_core`: where those run that name no core themselves; -1 = nowhere.
+  WholeMeter(Graph& graph, PacketPool& pool, PacketPool& far_pool, int generator_core);
   ~WholeMeter();
 
   // False when no generator or source of the pipeline brings packets in.
