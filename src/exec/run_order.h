@@ -26,8 +26,7 @@ class DepthOrder {
   static constexpr uint32_t kMostNodes = 1U << 18;
 
   // n_nodes <= kMostNodes.
-  explicit DepthOrder(uint32_t n_nodes)
-      : words_(n_nodes / 64 + 1), blocks_(n_nodes / 4096 + 1) {}
+  explicit DepthOrder(uint32_t n_nodes) : words_(n_nodes / 64 + 1), blocks_(n_nodes / 4096 + 1) {}
 
   void mark(uint32_t rank) noexcept {
     words_[rank >> 6] |= 1ULL << (rank & 63);
