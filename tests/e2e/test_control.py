@@ -157,7 +157,7 @@ def test_costs_of_a_file_are_taken(batchplane: Commands, folder: Path) -> None:
              "mac_rewrite", "checksum", "sink")  # fmt: skip
     entries = [{"kind": kind, "cost_per_batch_ns": 50, "cost_per_pkt_ns": 5} for kind in kinds]
     file = folder / "costs.txt"
-    file.write_text(json.dumps({"version": 1, "label": "given", "modules": entries}))
+    file.write_text(json.dumps({"version": 2, "label": "given", "modules": entries}))
     batchplane.good("start", "gateway", *LOAD, "--controller", "full", "--costs", str(file))
     assert str(file) in control_of(batchplane)["costs"]
     batchplane.stop("gateway")
