@@ -16,7 +16,7 @@ readonly kLongOnly="build-asan-dpdk ctest-asan-dpdk determinism"
 declare -rA kTests=(
   [release]="" [asan-heap]=""
   [asan-dpdk]="core modules ports traffic"
-  [tsan-heap]="core exec ports traffic app property"
+  [tsan-heap]="core ports traffic app"
 )
 readonly kLogs=build/test-logs
 summary=() n_failed=0
@@ -52,7 +52,7 @@ run_pytest() {
   [[ ${BATCHPLANE_LONG:-0} == 1 ]] || marks=(-m "not long")
   unshare -Urnm true 2>/dev/null || [[ $(id -u) == 0 ]] ||
     echo "NOT RUN: tests that need network namespaces: this user may not make any (kernel.unprivileged_userns_clone)"
-  .venv/bin/python -m pytest -q -rsf --durations=25 "${marks[@]}" tests
+  .venv/bin/python -m pytest -q -rsf "${marks[@]}" tests
 }
 
 run_build() {
