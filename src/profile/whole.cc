@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kMostOfMedian = 3;           // a round above: the machine was busy elsewhere
 constexpr double kPaces[] = {1e6, 4e6, 8e6};  // pps
+constexpr double kMostOfNear = 20;
 constexpr size_t kMostPolls = 1U << 18;
 constexpr uint32_t kLeastRounds = 20;
 constexpr uint32_t kMostRounds = 2000;
@@ -236,9 +237,15 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
   for (const Way& way : s.ways) {
     const double pkts = way.counts.polls.pkts;
     if (way.ns_per_pkt.empty() || pkts <= 0) continue;
+    const double measured_ns = calm_mean(way.ns_per_pkt);
+    // Beyond all lines that could come over: generator or worker did not have its core.
+    if (way.is_far && !check.points.empty() &&
+        measured_ns > kMostOfNear * check.points.front().measured_ns_per_pkt) {
+      continue;
+    }
     const Parts parts = parts_of(way.counts, s.graph, profiles, loop);
-    check.points.push_back({way.is_far, way.trigger_pkts, calm_mean(way.ns_per_pkt),
-                            parts.batch_ns / pkts, parts.pkt_ns / pkts, way.in_pkts / way.loops});
+    check.points.push_back({way.is_far, way.trigger_pkts, measured_ns, parts.batch_ns / pkts,
+                            parts.pkt_ns / pkts, way.in_pkts / way.loops});
   }
   if (check.points.empty()) return std::nullopt;
   fit_whole(check);
