@@ -25,6 +25,7 @@ LOOP_KEYS = (
     "ring_take_per_batch_ns",
     "ring_take_per_pkt_ns",
     "egress_per_pkt_ns",
+    "far_per_batch_ns",
     "far_per_pkt_ns",
     "generator_look_ns",
     "generator_per_burst_ns",

@@ -33,7 +33,8 @@ _LOOP_WORDS = {
     "ring_take_per_batch_ns": "a batch taken from a queue",
     "ring_take_per_pkt_ns": "each packet of it",
     "egress_per_pkt_ns": "the metering of a packet at egress by itself",
-    "far_per_pkt_ns": "each packet that comes from another core, beside all this",
+    "far_per_batch_ns": "a poll of packets from another core, beside all this",
+    "far_per_pkt_ns": "each packet of it",
     "generator_look_ns": "a look of the generator at its schedule",
     "generator_per_burst_ns": "a burst that it puts into the ring",
     "generator_per_pkt_ns": "each packet that it makes",
@@ -80,11 +81,12 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
 
 def _render_check(check: Mapping[str, Any], out: Console) -> None:
     out.print(Text("\nthe pipeline as a whole, ns a packet", "bold"))
-    table = plain_table("<packets from", "trigger", "measured", "parts alone", "by these costs")
+    table = plain_table("<packets from", "trigger", "a poll", "measured", "parts alone", "by these costs")
     for point in check["points"]:
         table.add_row(
             "another core" if point["from_other_core"] else "the same core",
             str(point["trigger_pkts"]),
+            f"{point['pkts_per_loop']:.1f}",
             f"{point['measured_ns_per_pkt']:.1f}",
             f"{point['alone_ns_per_pkt']:.1f}",
             f"{point['law_ns_per_pkt']:.1f}",

@@ -24,6 +24,7 @@ LOOP_KEYS = (
     "split_pkt_ns",
     "hop_pkt_ns",
     "egress_pkt_ns",
+    "far_poll_ns",
     "far_pkt_ns",
     "clock_read_ns",
 )
@@ -39,6 +40,7 @@ _PROFILED = {
     "buffered_per_pkt_ns": "firing_pkt_ns",
     "ring_take_per_pkt_ns": "hop_pkt_ns",
     "egress_per_pkt_ns": "egress_pkt_ns",
+    "far_per_batch_ns": "far_poll_ns",
     "far_per_pkt_ns": "far_pkt_ns",
 }
 _GENERATOR = {

@@ -88,6 +88,7 @@ Value loop_value(const profile::LoopCosts& costs) {
               {"ring_take_per_batch_ns", costs.ring_take_per_batch},
               {"ring_take_per_pkt_ns", costs.ring_take_per_pkt},
               {"egress_per_pkt_ns", costs.egress_per_pkt},
+              {"far_per_batch_ns", costs.far_per_batch},
               {"far_per_pkt_ns", costs.far_per_pkt},
               {"generator_look_ns", costs.generator_look},
               {"generator_per_burst_ns", costs.generator_per_burst},
@@ -157,6 +158,7 @@ void apply_check(const profile::WholeCheck& check, std::vector<profile::ModulePr
                      &loop.ring_take_per_pkt, &loop.egress_per_pkt}) {
     *ns *= check.pkt_factor;
   }
+  loop.far_per_batch = check.far_per_batch_ns;
   loop.far_per_pkt = check.far_per_pkt_ns;
   loop.generator_look = check.generator.look;
   loop.generator_per_burst = check.generator.per_burst;

@@ -25,8 +25,9 @@ struct LoopCosts {
   double ring_take_per_pkt = 0;
   double egress_per_pkt = 0;  // booking the delay of a packet that left
   // Known when the whole pipeline was measured with its generator on another core; else 0.
-  double far_per_pkt = 0;          // a packet whose lines lie in the caches of another core
-  double generator_look = 0;       // from one look of the generator at its schedule to the next
+  double far_per_batch = 0;   // a poll of packets whose lines lie in the caches of another core
+  double far_per_pkt = 0;     // and each of them
+  double generator_look = 0;  // from one look of the generator at its schedule to the next
   double generator_per_burst = 0;  // what it finds due together
   double generator_per_pkt = 0;    // and each packet of that
 };

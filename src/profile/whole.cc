@@ -10,8 +10,10 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr double kCalm = 0.98;  // of the rounds: in the others the machine was busy elsewhere
-constexpr double kPaces[] = {1e6, 4e6, 12e6};  // pps
+constexpr double kMostOfMedian = 3;           // a round above: the machine was busy elsewhere
+constexpr double kPaces[] = {1e6, 4e6, 8e6};  // pps
+constexpr double kMostOfNear = 20;
+constexpr size_t kMostPolls = 1U << 18;
 constexpr uint32_t kLeastRounds = 20;
 constexpr uint32_t kMostRounds = 2000;
 constexpr uint32_t kLoopsPerRound = 2;     // as many batches as the ring holds
@@ -21,19 +23,23 @@ constexpr uint64_t kMostStartNs = 50'000'000;  // for a thread to start, or a co
 constexpr uint64_t kNoAgeNs = 1ULL << 60;
 constexpr uint32_t kSettlingLoops = 64;  // until buffers and rings are as full as they stay
 
-// The mean of what is left without the slowest.
-double calm_mean(std::vector<double> values) {
-  std::ranges::sort(values);
-  const auto n =
-      std::max<size_t>(1, static_cast<size_t>(kCalm * static_cast<double>(values.size())));
+// The mean of those that the machine did not hold up.
+double calm_mean(const std::vector<double>& values) {
+  const double most = kMostOfMedian * percentile(values, 0.5);
   double sum = 0;
-  for (size_t i = 0; i < n; ++i) sum += values[i];
-  return sum / static_cast<double>(n);
+  double n = 0;
+  for (const double value : values) {
+    if (value > most) continue;
+    sum += value;
+    n += 1;
+  }
+  return sum / n;
 }
 
 struct Way {
   bool is_far = false;
   uint32_t trigger_pkts = 0;
+  double rate_pps = 0;  // 0: as much as the ring takes
   WholeCounts counts;
   double loops = 0;
   double in_pkts = 0;
@@ -67,6 +73,8 @@ struct WholeMeter::State {
         ways.push_back({.is_far = is_far, .trigger_pkts = g.spec.engine.batch_pkts});
       }
     }
+    if (!far.is_possible()) return;
+    for (const double rate_pps : kPaces) ways.push_back({.is_far = true, .rate_pps = rate_pps});
   }
   ~State() { worker.drain(kMostFeeds); }
 
@@ -100,7 +108,7 @@ struct WholeMeter::State {
 
   void measure(Way& way, double budget_ms);
   bool measure_round(Way& way);
-  void pace(double budget_ms);
+  void pace(Way& way, double budget_ms);
 
   Graph& graph;
   Traffic traffic;
@@ -167,24 +175,52 @@ void WholeMeter::stir() {
   for (uint32_t i = 0; i < kLoopsPerRound; ++i) (void)state_->worker.loop_once();
 }
 
-// The generator at loads that leave it time: bursts of every size.
-void WholeMeter::State::pace(double budget_ms) {
+// The generator at loads that leave it time: bursts of every size, and small polls, in which each
+// line that comes over is waited for.
+void WholeMeter::State::pace(Way& way, double budget_ms) {
   const TscClock& clock = TscClock::instance();
-  for (const double rate_pps : kPaces) {
-    far.start(rate_pps);
-    const uint64_t end_ns =
-        clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6 / std::size(kPaces));
-    while (clock.now_ns() < end_ns) (void)worker.loop_once();
-    far.stop();
+  std::vector<double> ns;
+  std::vector<uint32_t> polled;
+  far.start(way.rate_pps);
+  const WholeCounts before = counts_of(graph, worker);
+  const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
+  while (clock.now_ns() < end_ns && ns.size() < kMostPolls) {
+    const uint64_t empty_begin = begin_cycles();
+    const uint64_t empty = end_cycles() - empty_begin;
+    const uint64_t begin = begin_cycles();
+    const uint32_t n = worker.loop_once();
+    const uint64_t cycles = end_cycles() - begin;
+    if (n == 0) continue;
+    ns.push_back(static_cast<double>(cycles - std::min(cycles, empty)) / clock.cycles_per_ns());
+    polled.push_back(n);
   }
+  far.stop();
+  way.counts.add(before, counts_of(graph, worker));
   worker.drain(kMostFeeds);
+  if (ns.empty()) return;
+  const double most_ns = kMostOfMedian * percentile(ns, 0.5);
+  double taken_ns = 0;
+  double pkts = 0;
+  for (size_t i = 0; i < ns.size(); ++i) {
+    if (ns[i] > most_ns) continue;
+    taken_ns += ns[i];
+    pkts += polled[i];
+    way.loops += 1;
+  }
+  way.in_pkts += pkts;
+  way.ns_per_pkt.push_back(taken_ns / pkts);
 }
 
 void WholeMeter::pass(double budget_ms) {
   State& s = *state_;
-  const double share_ms = budget_ms / static_cast<double>(s.ways.size() + 1);
-  for (Way& way : s.ways) s.measure(way, share_ms);
-  if (s.far.is_possible()) s.pace(share_ms);
+  const double share_ms = budget_ms / static_cast<double>(s.ways.size());
+  for (Way& way : s.ways) {
+    if (way.rate_pps > 0) {
+      s.pace(way, share_ms);
+    } else {
+      s.measure(way, share_ms);
+    }
+  }
 }
 
 std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& modules,
@@ -201,9 +237,15 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
   for (const Way& way : s.ways) {
     const double pkts = way.counts.polls.pkts;
     if (way.ns_per_pkt.empty() || pkts <= 0) continue;
+    const double measured_ns = calm_mean(way.ns_per_pkt);
+    // Beyond all lines that could come over: generator or worker did not have its core.
+    if (way.is_far && !check.points.empty() &&
+        measured_ns > kMostOfNear * check.points.front().measured_ns_per_pkt) {
+      continue;
+    }
     const Parts parts = parts_of(way.counts, s.graph, profiles, loop);
-    check.points.push_back({way.is_far, way.trigger_pkts, calm_mean(way.ns_per_pkt),
-                            parts.batch_ns / pkts, parts.pkt_ns / pkts, way.in_pkts / way.loops});
+    check.points.push_back({way.is_far, way.trigger_pkts, measured_ns, parts.batch_ns / pkts,
+                            parts.pkt_ns / pkts, way.in_pkts / way.loops});
   }
   if (check.points.empty()) return std::nullopt;
   fit_whole(check);

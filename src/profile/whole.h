@@ -25,17 +25,21 @@ struct WholePoint {
   double pkts_per_loop = 0;
 };
 
-// time of a packet = batch_factor * (per batch) + pkt_factor * (per packet) + far_per_pkt_ns
+// time of a packet = batch_factor * (per batch) + pkt_factor * (per packet), and from another core
+// far_per_batch_ns / (packets of a poll) + far_per_pkt_ns more.
 struct WholeCheck {
   std::vector<WholePoint> points;
   double batch_factor = 1;
   double pkt_factor = 1;
+  double far_per_batch_ns = 0;
   double far_per_pkt_ns = 0;
   GeneratorCosts generator;
 
   [[nodiscard]] double at(const WholePoint& point) const {
-    return batch_factor * point.batch_ns_per_pkt + pkt_factor * point.pkt_ns_per_pkt +
-           (point.is_far ? far_per_pkt_ns : 0);
+    const double near_ns =
+        batch_factor * point.batch_ns_per_pkt + pkt_factor * point.pkt_ns_per_pkt;
+    if (!point.is_far) return near_ns;
+    return near_ns + far_per_batch_ns / point.pkts_per_loop + far_per_pkt_ns;
   }
 };
 

@@ -14,7 +14,8 @@ WholePoint point_of(bool is_far, uint32_t trigger_pkts, double batch_ns, double 
           .trigger_pkts = trigger_pkts,
           .measured_ns_per_pkt = 1.8 * batch_ns + 0.9 * pkt_ns + (is_far ? 15 : 0),
           .batch_ns_per_pkt = batch_ns,
-          .pkt_ns_per_pkt = pkt_ns};
+          .pkt_ns_per_pkt = pkt_ns,
+          .pkts_per_loop = 32};
 }
 
 TEST(WholeFitTest, FindsBothFactorsAndTheWayFromTheOtherCore) {
@@ -28,6 +29,22 @@ TEST(WholeFitTest, FindsBothFactorsAndTheWayFromTheOtherCore) {
   for (const WholePoint& point : check.points) {
     EXPECT_NEAR(check.at(point), point.measured_ns_per_pkt, 0.02 * point.measured_ns_per_pkt);
   }
+}
+
+// Small polls wait for each line: 200 ns a poll beside 10 ns a packet.
+TEST(WholeFitTest, SmallPollsTellWhatAPollFromTheOtherCoreTakes) {
+  WholeCheck check;
+  check.points = {point_of(false, 0, 30, 40), point_of(false, 32, 3, 45)};
+  for (const double poll_pkts : {1.0, 2.0, 6.0, 32.0}) {
+    WholePoint point = point_of(false, 0, 60 / poll_pkts, 40);
+    point.is_far = true;
+    point.pkts_per_loop = poll_pkts;
+    point.measured_ns_per_pkt += 200 / poll_pkts + 10;
+    check.points.push_back(point);
+  }
+  fit_whole(check);
+  EXPECT_NEAR(check.far_per_batch_ns, 200, 20);
+  EXPECT_NEAR(check.far_per_pkt_ns, 10, 3);
 }
 
 TEST(WholeFitTest, WithoutPointsNothingIsChanged) {

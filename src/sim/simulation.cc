@@ -34,9 +34,10 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
     for (uint32_t p = 0; p < n; ++p) pkts[p]->path_state = input.entry_state;
   }
   const bool is_far = input.source != nullptr && !input.source->spec().is_inline;
+  const uint64_t poll_ticks = ctx.loop.poll + (is_far ? ctx.loop.far_poll : 0);
   const uint64_t pkt_ticks = ctx.loop.poll_pkt + (is_far ? ctx.loop.far_pkt : 0);
   ctx.clock.ticks +=
-      ctx.loop.poll + input.module->batch_ticks + (pkt_ticks + input.module->pkt_ticks) * n;
+      poll_ticks + input.module->batch_ticks + (pkt_ticks + input.module->pkt_ticks) * n;
   for (uint32_t p = 0; p < n; ++p) pkts[p]->polled_ns = ctx.now_ns;
   uint64_t bound_ns = 0;
   if (executor->has_buffers()) {
@@ -72,6 +73,7 @@ void Simulation::make_workers() {
     ctx.clock.read_ticks = to_ticks(loop.clock_read_ns);
     ctx.loop = {.poll = to_ticks(loop.poll_ns),
                 .poll_pkt = to_ticks(loop.poll_pkt_ns),
+                .far_poll = to_ticks(loop.far_poll_ns),
                 .far_pkt = to_ticks(loop.far_pkt_ns),
                 .empty_poll = to_ticks(loop.empty_poll_ns),
                 .firing = to_ticks(loop.firing_ns),

@@ -32,7 +32,8 @@ struct LoopSpec {
   double split_pkt_ns = 0;
   double hop_pkt_ns = 0;
   double egress_pkt_ns = 0;
-  double far_pkt_ns = 0;  // a packet of a generator: its lines come from another core
+  double far_poll_ns = 0;  // a poll of what a generator brings: its lines come from another core
+  double far_pkt_ns = 0;   // and each packet of it
   double clock_read_ns = 0;
 };
 

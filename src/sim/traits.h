@@ -16,7 +16,8 @@ namespace batchplane::sim {
 struct LoopCosts {
   uint64_t poll = 0;          // a poll that found packets
   uint64_t poll_pkt = 0;      // and each of them
-  uint64_t far_pkt = 0;       // each that a generator brings, in addition
+  uint64_t far_poll = 0;      // a poll of what a generator brings, in addition
+  uint64_t far_pkt = 0;       // and each packet of it
   uint64_t empty_poll = 0;    // a loop that found none
   uint64_t firing = 0;        // a buffer releases
   uint64_t firing_pkt = 0;    // and each packet that it held

@@ -63,9 +63,10 @@ def test_the_whole_is_measured_on_its_own_core_and_from_another(l2l3: dict[str, 
     for point in check["points"]:
         assert 1 < point["measured_ns_per_pkt"] < MOST_NS
         assert 1 < point["law_ns_per_pkt"] < MOST_NS
-        assert point["pkts_per_loop"] == 32
+        assert 1 <= point["pkts_per_loop"] <= 32
+    # Points of a machine that gave generator or worker no core are left out.
     if len(os.sched_getaffinity(0)) > 1:
-        assert len(check["points"]) == 4
+        assert len(near) < len(check["points"]) <= 7
         assert l2l3["loop"]["generator_look_ns"] > 0
 
 
