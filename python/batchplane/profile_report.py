@@ -81,7 +81,9 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
 
 def _render_check(check: Mapping[str, Any], out: Console) -> None:
     out.print(Text("\nthe pipeline as a whole, ns a packet", "bold"))
-    table = plain_table("<packets from", "trigger", "a poll", "measured", "parts alone", "by these costs")
+    table = plain_table(
+        "<packets from", "trigger", "a poll", "measured", "parts alone", "by these costs"
+    )
     for point in check["points"]:
         table.add_row(
             "another core" if point["from_other_core"] else "the same core",
