@@ -4,10 +4,10 @@
 #include <sched.h>
 
 #include "base/clock.h"
-#include "core/args.h"
 #include "core/thread.h"
 #include "core/worker.h"
 #include "profile/fit.h"
+#include "profile/walk.h"
 
 namespace batchplane::profile {
 namespace {
@@ -26,12 +26,7 @@ FarFeed::FarFeed(const Graph& graph, PacketPool& pool, int core) : core_(core) {
     auto ring = std::dynamic_pointer_cast<RingPort>(graph.env->port(spec.port));
     if (ring == nullptr) continue;
     if (spec.core >= 0) core_ = spec.core;
-    std::vector<ConfigError> errors;
-    Args args(traffic::generator_params(), spec.params, "generators." + spec.name, errors);
-    if (!errors.empty()) throw errors.front();
-    args.set_name(spec.name);
-    auto generator = std::make_unique<traffic::Generator>(args, ring->ring(), pool);
-    generator->set_on(true);
+    auto generator = generator_of(spec, *ring, pool);
     feeders_.push_back({std::move(ring), std::move(generator), {}, {}});
     Feeder& feeder = feeders_.back();
     feeder.look_ns.reserve(kMostTimes);

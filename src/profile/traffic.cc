@@ -13,17 +13,23 @@ constexpr uint32_t kMostSteps = 64;
 
 }  // namespace
 
+std::unique_ptr<traffic::Generator> generator_of(const GeneratorSpec& spec, RingPort& ring,
+                                                 PacketPool& pool) {
+  std::vector<ConfigError> errors;
+  Args args(traffic::generator_params(), spec.params, "generators." + spec.name, errors);
+  if (!errors.empty()) throw errors.front();
+  args.set_name(spec.name);
+  auto generator = std::make_unique<traffic::Generator>(args, ring.ring(), pool);
+  generator->set_on(true);
+  return generator;
+}
+
 Traffic::Traffic(const Graph& graph, PacketPool& pool) {
   for (const GeneratorSpec& spec : graph.spec.generators) {
-    std::vector<ConfigError> errors;
-    Args args(traffic::generator_params(), spec.params, "generators." + spec.name, errors);
-    if (!errors.empty()) throw errors.front();
-    args.set_name(spec.name);
     Feeder feeder{.port = spec.port,
                   .ring = std::dynamic_pointer_cast<RingPort>(graph.env->port(spec.port))};
     if (feeder.ring == nullptr) continue;
-    feeder.generator = std::make_unique<traffic::Generator>(args, feeder.ring->ring(), pool);
-    feeder.generator->set_on(true);
+    feeder.generator = generator_of(spec, *feeder.ring, pool);
     feeders_.push_back(std::move(feeder));
   }
 }

@@ -16,6 +16,10 @@ struct Arrived {
   bool is_stand_in = false;  // no traffic of the pipeline reaches it: plain packets instead
 };
 
+// A generator of the pipeline, switched on, without a thread. Throws ConfigError.
+[[nodiscard]] std::unique_ptr<traffic::Generator> generator_of(const GeneratorSpec& spec,
+                                                               RingPort& ring, PacketPool& pool);
+
 // Generators of the pipeline, one step at a time on a clock of their own.
 class Traffic {
  public:
