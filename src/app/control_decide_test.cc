@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "app/control_loop.h"
+#include "app/fork_test_util.h"
 #include "app/json_value.h"
 #include "engine_rig.h"
 #include "report/telemetry.h"
@@ -11,24 +12,8 @@
 namespace batchplane::app {
 namespace {
 
-constexpr uint64_t kLoopNs = 5'000;  // 16 packets to each branch
 constexpr uint64_t kMe = 7;
 constexpr uint64_t kOther = 8;
-
-PipelineSpec fork(uint64_t slo_ns) {
-  PipelineSpec spec;
-  spec.engine.is_idle_hold = true;
-  spec.engine.sample_one_run_in = 1'000'000'000;  // sampled cycles are real time
-  spec.modules = {{"in", "source", {}},
-                  {"s", "split", {{"gates", 2}}},
-                  {"a0", "counter", {}},
-                  {"a1", "counter", {}},
-                  {"out", "sink", {}}};
-  spec.edges = {
-      {"in", "0", "s"}, {"s", "0", "a0"}, {"s", "1", "a1"}, {"a0", "0", "out"}, {"a1", "0", "out"}};
-  spec.flows = {{"f0", {"in", "a0", "out"}, slo_ns}, {"f1", {"in", "a1", "out"}, slo_ns}};
-  return spec;
-}
 
 struct Rig {
   explicit Rig(uint64_t slo_ns = 1'000'000) : engine(fork(slo_ns)), control(engine.engine()) {
