@@ -97,15 +97,18 @@ def _check_workers(document: Document, kinds: Kinds) -> list[Problem]:
     workers = {worker["name"] for worker in document.pipeline.get("workers", [])}
     cores: dict[int, str] = {}
     for i, worker in enumerate(document.pipeline.get("workers", [])):
-        if worker["core"] in cores:
+        core = worker.get("core")
+        if core is None:
+            continue
+        if core in cores:
             problems.append(
                 document.problem(
                     f"workers[{i}]",
-                    f"core {worker['core']} is already used by '{cores[worker['core']]}'",
+                    f"core {core} is already used by '{cores[core]}'",
                     "each worker has a core of its own",
                 )
             )
-        cores[worker["core"]] = worker["name"]
+        cores[core] = worker["name"]
     for name, module in document.pipeline.get("modules", {}).items():
         worker = module.get("worker")
         if worker is None:

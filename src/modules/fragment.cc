@@ -5,6 +5,7 @@
 // in: 1   out: 1   drops: too_short, fragment_no_room   state: none
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "core/module.h"
 #include "modules/ipv4_header.h"
@@ -23,6 +24,7 @@ constexpr uint16_t kDontFragment = 0x4000;
 constexpr uint16_t kMoreFragments = 0x2000;
 constexpr uint16_t kOffset = 0x1fff;
 constexpr uint32_t kMostHeaderBytes = 60;
+constexpr uint32_t kMinMtuBytes = 68;  // RFC 791: what every link must carry
 // Of the longest packet at the smallest MTU: 8 bytes a part.
 constexpr uint32_t kMaxParts = 256;
 
@@ -71,6 +73,10 @@ class Fragment final : public Module {
     if (routes_ == nullptr && mtu_bytes_ == 0) {
       throw ConfigError("the MTU is not known", args.where(),
                         "give table (the lookup's, for the MTU of each interface) or mtu_bytes");
+    }
+    if (mtu_bytes_ != 0 && mtu_bytes_ < kMinMtuBytes) {
+      throw ConfigError("an MTU of " + std::to_string(mtu_bytes_) + " bytes is not one of IPv4",
+                        args.where(), "mtu_bytes is 0 or 68 to 9710 (RFC 791)");
     }
   }
 

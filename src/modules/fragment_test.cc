@@ -97,6 +97,7 @@ TEST(Fragment, TheMtuIsThatOfTheNextHopsInterface) {
   fragment.meta().next_hop = 7;
   EXPECT_EQ(fragment.run({long_frame(1514)}).at(0).size(), 1U);
   EXPECT_THROW(ModuleHarness("fragment", {}), ConfigError);
+  EXPECT_THROW(ModuleHarness("fragment", {{"mtu_bytes", 67}}), ConfigError);
 }
 
 TEST(Fragment, RunsOutOfRoomWithoutLosingCount) {

@@ -177,6 +177,11 @@ def test_a_good_pipeline_has_no_problems(kinds: Kinds) -> None:
         ),
         (
             "modules:\n",
+            "workers: [{name: a}, {name: b, core: 1}, {name: c, core: 1}]\nmodules:\n",
+            "p.yaml:1: workers[2]: core 1 is already used by 'b' (each worker has a core of its own)",
+        ),
+        (
+            "modules:\n",
             "interfaces: [{name: lan, port: pO}]\nports: {p0: {kind: ring}}\nmodules:\n",
             "p.yaml:1: interfaces[0]: there is no port 'pO' (did you mean 'p0'?)",
         ),
