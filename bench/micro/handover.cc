@@ -95,6 +95,7 @@ struct Bench {
       BurstSlot slots[kBurstPkts];
       frames.each_next(kBurstPkts, [&](uint32_t i, const traffic::TemplateSet::Frame& frame) {
         traffic::copy_frame(traffic::fresh_data(*pkts[i]), frame.bytes, frame.len_bytes);
+        offer_line(traffic::fresh_data(*pkts[i]));
         slots[i] = BurstSlot::make(pkts[i], frame.len_bytes, now_ns);
       });
       ring.enqueue(slots, kBurstPkts);

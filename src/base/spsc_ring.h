@@ -61,13 +61,16 @@ class SpscRing {
   uint32_t dequeue(Slot* to, uint32_t max) {
     return consume(max, [to](uint32_t i, const Slot& slot) { to[i] = slot; });
   }
-  // look(slot) for up to `max` of the slots that the next consume will read and that are known to
-  // be filled: for prefetching, at no cost in shared lines.
+  // look(slot) for up to `max` of the slots that the next consume will read and that are filled:
+  // for prefetching. Their lines are asked for together, before the first of them is read.
   template <class Look>
-  void peek(uint32_t max, Look&& look) const {
+  void peek(uint32_t max, Look&& look) {
     const uint64_t head = head_.load(std::memory_order_relaxed);
+    if (seen_tail_ - head < max) seen_tail_ = tail_.load(std::memory_order_acquire);
     const auto k = static_cast<uint32_t>(std::min<uint64_t>(max, seen_tail_ - head));
-    for (uint32_t i = 0; i < k; ++i) look(slots_[(head + i) & mask_]);
+    const Slot* const slots = slots_.get();
+    for (uint32_t i = 0; i < k; i += kSlotsPerLine) __builtin_prefetch(&slots[(head + i) & mask_]);
+    for (uint32_t i = 0; i < k; ++i) look(slots[(head + i) & mask_]);
   }
 
   [[nodiscard]] uint32_t capacity() const { return capacity_; }
@@ -79,6 +82,8 @@ class SpscRing {
   }
 
  private:
+  static constexpr uint32_t kSlotsPerLine = std::max<uint32_t>(64 / sizeof(Slot), 1);
+
   struct FreeSlots {
     void operator()(Slot* p) const { ::operator delete[](p, std::align_val_t{64}); }
   };

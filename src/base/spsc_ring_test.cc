@@ -61,9 +61,14 @@ TEST(SpscRing, PeekShowsWhatComesNextAndTakesNothing) {
   ASSERT_EQ(ring.dequeue(&first, 1), 1U);
   std::vector<uint32_t> seen;
   ring.peek(2, [&](uint32_t x) { seen.push_back(x); });
-  // Only what the consumer already knows of: the first dequeue learnt of all four.
   EXPECT_EQ(seen, (std::vector<uint32_t>{6, 7}));
   EXPECT_EQ(ring.size(), 3U);
+  // What came since the last dequeue counts too, over the ring's end as well.
+  ring.enqueue(numbers, 4);
+  seen.clear();
+  ring.peek(20, [&](uint32_t x) { seen.push_back(x); });
+  EXPECT_EQ(seen, (std::vector<uint32_t>{6, 7, 8, 5, 6, 7, 8}));
+  EXPECT_EQ(ring.size(), 7U);
 }
 
 TEST(SpscRing, TwoThreadsKeepOrderAndLoseNothing) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "ports/port_test_util.h"
 
 namespace batchplane::ports {
@@ -28,6 +30,8 @@ TEST(RingPort, ReceivedPacketsHaveFreshMetadata) {
     EXPECT_EQ(pkts[i]->meta().entry_ns, 100U + i);
     EXPECT_EQ(pkts[i]->meta().in_interface, kNoInterface);
     EXPECT_EQ(pkts[i]->meta().task_entry_delta_ns, 0U);
+    const PacketMeta fresh = fresh_meta(100U + i);
+    EXPECT_EQ(std::memcmp(&pkts[i]->meta(), &fresh, sizeof(fresh)), 0);
   }
   EXPECT_EQ(port.stats().rx_pkts, 4U);
   EXPECT_EQ(port.stats().rx_bytes, 60U + 61 + 62 + 63);

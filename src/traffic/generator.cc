@@ -136,6 +136,7 @@ BurstSlot Generator::write_packet(const TemplateSet::Frame& frame, uint32_t flow
   Packet* const pkt = hand_[--n_hand_];
   if constexpr (!BATCHPLANE_DPDK) pkt->reset(frame.len_bytes);  // opens the bytes to the sanitizer
   copy_frame(fresh_data(*pkt), frame.bytes, frame.len_bytes);
+  offer_line(fresh_data(*pkt));
   bump(counts_[flow].sent_pkts, 1);
   bump(counts_[flow].sent_bytes, frame.len_bytes);
   return BurstSlot::make(pkt, frame.len_bytes, due_ns);
