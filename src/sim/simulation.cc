@@ -8,6 +8,11 @@
 
 namespace batchplane::sim {
 
+// Whether packets have left since the clock was read last.
+static bool has_unbooked(const exec::FlowMeter& meter) {
+  return meter.is_nearly_full(exec::FlowMeter::kLogEntries);
+}
+
 uint32_t Task::open_inputs(const Context& ctx) const {
   const bool has_room = std::ranges::all_of(backpressuring, [&](const Queue* queue) {
     return queue->room_pkts() >= ctx.batch_limit_pkts;
@@ -139,8 +144,10 @@ uint32_t Simulation::loop_once(Worker& worker) {
     polled += exec::loop_task(*task, ctx, is_idle_hold_, worker.sample, began_ns);
     if (task == worker.tasks.front()) first_began_ns = began_ns;
   }
-  // Nothing was due either, if only the clock was read.
-  const bool is_idle = ctx.clock.ticks == ticks + ctx.clock.read_ticks * worker.tasks.size();
+  // Nothing was due either, if only the clock was read and nothing left: modules may cost nothing,
+  // and what left through them still waits for a reading that ends its delay.
+  const bool is_idle = ctx.clock.ticks == ticks + ctx.clock.read_ticks * worker.tasks.size() &&
+                       !has_unbooked(*worker.meter);
   if (polled == 0) {
     ctx.clock.ticks += ctx.loop.empty_poll;
     ++worker.idle_polls;
