@@ -27,7 +27,7 @@ Duration = Annotated[
         "--duration",
         "-d",
         metavar="TIME",
-        help="virtual time: 100ms, or seconds (default: the scenario's, or 1s)",
+        help="virtual time: 100ms, or seconds (default: the scenario's or the capture's, or 1s)",
     ),
 ]
 Controller = Annotated[

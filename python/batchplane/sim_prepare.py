@@ -27,6 +27,9 @@ from .traces import Trace, read_trace
 from .traffic_state import generator_states
 from .units import parse_duration_ns
 
+# Behind a capture's last packet: until the generator has seen it, and the worker's poll.
+_LAST_LOOK_NS = 10_000
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -36,7 +39,7 @@ class Inputs:
     spec: dict[str, Any]
     actions: tuple[Action, ...] = ()
     edits: tuple[dict[str, Any], ...] = ()  # before the first packet
-    duration_ns: int | None = None  # of the scenario
+    duration_ns: int | None = None  # of the scenario, or else of the captures
     warnings: tuple[str, ...] = ()
     origin: str = ""  # where the costs come from, in words
 
@@ -124,7 +127,7 @@ def prepare(
     }
     spec = build_spec(document, module_costs, routes, machine, columns, seed)
     actions: list[Action] = []
-    length_ns = None
+    length_ns = _captured_ns(document, traces)
     if scenario is not None:
         if not isinstance(scenario, Scenario):
             scenario = load_scenario(Path(scenario))
@@ -134,6 +137,13 @@ def prepare(
     return Inputs(
         document, spec, tuple(actions), tuple(edits), length_ns, tuple(warnings), known["origin"]
     )
+
+
+def _captured_ns(document: Document, traces: Mapping[str, Trace]) -> int | None:
+    """How long the captures last when nothing else brings packets: the time after it is idle."""
+    if not traces or set(traces) != set(generator_states(document.pipeline)):
+        return None
+    return _LAST_LOOK_NS + max(int(trace.time_ns[-1]) for trace in traces.values())
 
 
 def _costs_of(document: Document, costs: Any) -> dict[str, Any]:

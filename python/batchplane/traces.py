@@ -71,7 +71,7 @@ class TraceReader:
                 raise self._bad(
                     f"packet {packet.number} is {last_ns - packet.time_ns} ns older than the "
                     "packet before it",
-                    "sort the packets by time: --sort, or reordercap IN OUT",
+                    "sort the packets by time: reordercap IN OUT",
                 )
             last_ns = packet.time_ns
             key = flow_bytes(packet.frame)

@@ -12,6 +12,7 @@ import pytest
 
 import batchplane
 from batchplane.cli import main
+from batchplane.daemon import find_program
 from batchplane.native import extension_path
 from batchplane.problems import BadInput
 from batchplane.simulation import Simulation
@@ -290,6 +291,41 @@ def test_the_report_says_simulated(
     assert "(every packet is accounted for)" in lines[2]
     assert any(line.startswith("nf_0") and " 4.0 " in line for line in lines)
     assert "measured" not in out.replace(", given", "")
+
+
+def test_a_capture_from_end_to_end(
+    file: str,
+    costs: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    from scapy.layers.inet import IP, UDP  # type: ignore[import-untyped]
+    from scapy.layers.l2 import ARP, Ether  # type: ignore[import-untyped]
+    from scapy.utils import wrpcap  # type: ignore[import-untyped]
+
+    def frame(i: int) -> Any:
+        # Three in four for the first gate; the fourth is no packet that the table knows.
+        to = Ether(src="02:00:00:00:00:01", dst=f"02:00:00:00:00:0{i % 4}")
+        made = to / (ARP() if i % 4 == 3 else IP(dst=f"10.0.0.{i % 4}") / UDP(sport=7, dport=9))
+        made.time = 1_000_000 + i * 2e-6
+        return made
+
+    path = tmp_path / "x.pcap"
+    wrpcap(str(path), [frame(i) for i in range(1000)])
+    monkeypatch.setenv("BATCHPLANE_DAEMON", str(find_program({})))
+    entries = "entries: [" + ", ".join(f"{{mac: '02:00:00:00:00:0{i}', gate: 0}}" for i in range(3))
+    Path(file).write_text(PIPELINE.replace("entries: [", entries))
+    words = (file, "--costs", costs, "--traffic", str(path))
+    out, _ = call(monkeypatch, capfd, *words)
+    lines = out.splitlines()
+    # As long as the capture: a packet every 2 us.
+    assert lines[1].startswith("two, simulated: 2.01 ms, 498 kpps in, 374 kpps out")
+    assert lines[2].startswith("1000 packets = 750 sent + 250 dropped + 0 held")
+    assert "250 dropped by l2" in out
+    data = json.loads(call(monkeypatch, capfd, *words, "-d", "1ms", "--json")[0])
+    sent = {flow["name"]: flow["pkts"] for flow in data["snapshot"]["flows"]}
+    assert sent["f_0"] == 375 and sent.get("f_1", 0) == 0
 
 
 def test_json_for_programs(

@@ -106,7 +106,7 @@ def test_packets_out_of_order_are_told_and_sorted_only_on_request(tmp_path: Path
         read_trace(path)
     assert str(error.value) == (
         f"{path}: packet 2 is 400 ns older than the packet before it "
-        "(sort the packets by time: --sort, or reordercap IN OUT)"
+        "(sort the packets by time: reordercap IN OUT)"
     )
     trace = read_trace(path, is_sorted=True)
     assert trace.time_ns.tolist() == [0, 400, 800]
