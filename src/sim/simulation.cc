@@ -39,10 +39,14 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
     for (uint32_t p = 0; p < n; ++p) pkts[p]->path_state = input.entry_state;
   }
   const bool is_far = input.source != nullptr && !input.source->spec().is_inline;
-  const uint64_t poll_ticks = ctx.loop.poll + (is_far ? ctx.loop.far_poll : 0);
-  const uint64_t pkt_ticks = ctx.loop.poll_pkt + (is_far ? ctx.loop.far_pkt : 0);
-  ctx.clock.ticks +=
-      poll_ticks + input.module->batch_ticks + (pkt_ticks + input.module->pkt_ticks) * n;
+  ctx.clock.ticks += ctx.loop.poll + (is_far ? ctx.loop.far_poll : 0) + input.module->batch_ticks +
+                     (ctx.loop.poll_pkt + input.module->pkt_ticks) * n;
+  if (is_far) {
+    // The ring has room when its packets have been taken in, not when the poll begins; their data
+    // comes over later, as modules touch it.
+    input.source->note_room(ctx.clock.ticks >> kTicksPerNsLog2);
+    ctx.clock.ticks += ctx.loop.far_pkt * n;
+  }
   for (uint32_t p = 0; p < n; ++p) pkts[p]->polled_ns = ctx.now_ns;
   uint64_t bound_ns = 0;
   if (executor->has_buffers()) {
@@ -112,9 +116,15 @@ void Simulation::make_workers() {
 void Simulation::estimate_work() {
   for (const auto& task : graph_->tasks) {
     for (size_t i = task->nodes.size(); i-- > 0;) {
-      const exec::ModuleCost& cost = static_cast<const Module*>(task->nodes[i].module)->cost;
-      task->executor->set_work_estimate(task->nodes[i], cost.cost_per_batch_ns,
-                                        cost.cost_per_pkt_ns);
+      Node& node = task->nodes[i];
+      const exec::ModuleCost& cost = static_cast<const Module*>(node.module)->cost;
+      // Sampled runs of the engine see lines come over where the packet is touched first.
+      const bool is_far = std::ranges::any_of(task->inputs, [&](const TaskInput& input) {
+        return input.first == &node && input.source != nullptr && !input.source->spec().is_inline;
+      });
+      task->executor->set_work_estimate(
+          node, cost.cost_per_batch_ns,
+          cost.cost_per_pkt_ns + (is_far ? spec_.loop.far_pkt_ns : 0));
     }
   }
 }

@@ -71,6 +71,8 @@ class Source {
 
   // Up to `most` packets that are in the ring at now_ns.
   uint32_t poll(Packet** pkts, uint32_t most, uint64_t now_ns);
+  // What the last poll took is out of the ring at now_ns; the next poll is later.
+  void note_room(uint64_t now_ns);
   // When the next packet can be polled; kNeverNs when none will come. As of the last poll.
   [[nodiscard]] uint64_t next_ns();
 

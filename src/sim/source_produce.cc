@@ -173,9 +173,12 @@ uint32_t Source::poll(Packet** pkts, uint32_t most, uint64_t now_ns) {
     if (pkt->trace_id != kUntraced) [[unlikely]]
       recorder_.packets[pkt->trace_id].poll_ns = now_ns;
   }
-  // What waited for room is put there now.
-  if (n != 0 && was_full_ && !spec_.is_inline) produce(now_ns);
   return n;
+}
+
+// What waited for room is put there now.
+void Source::note_room(uint64_t now_ns) {
+  if (was_full_ && !spec_.is_inline) produce(now_ns);
 }
 
 uint64_t Source::next_ns() {

@@ -18,6 +18,7 @@ struct Rig {
   std::vector<uint64_t> poll(uint64_t now_ns, uint32_t most = 256) {
     Packet* pkts[256];
     const uint32_t n = source.poll(pkts, most, now_ns);
+    if (n != 0) source.note_room(now_ns + poll_ns);
     std::vector<uint64_t> entries;
     for (uint32_t i = 0; i < n; ++i) {
       entries.push_back(pkts[i]->entry_ns);
@@ -33,6 +34,7 @@ struct Rig {
   Recorder recorder;
   Source source;
   std::vector<uint32_t> flows;
+  uint64_t poll_ns = 0;  // what a poll takes
 };
 
 SourceSpec every_microsecond() {
@@ -152,6 +154,19 @@ TEST(Source, WhenTheRingIsFullItLooksForRoomNowAndThen) {
   EXPECT_EQ(rig.poll(1'000), Times(8, 360));
   EXPECT_EQ(rig.poll(1'139), Times());
   EXPECT_EQ(rig.poll(1'140 + 180), Times(8, 1'140));
+}
+
+TEST(Source, RoomComesWithTheEndOfThePoll) {
+  SourceSpec spec = looks_every_300_ns();
+  spec.is_saturating = true;
+  spec.ring_pkts = 8;
+  Rig rig(spec);
+  rig.poll_ns = 500;
+  EXPECT_EQ(rig.poll(0), Times());
+  EXPECT_EQ(rig.poll(180), Times(8, 0));
+  // The looks of 180 and 480 find no room yet, that of 780 does.
+  EXPECT_EQ(rig.poll(959), Times());
+  EXPECT_EQ(rig.poll(960), Times(8, 780));
 }
 
 TEST(Source, NoMoreThanABurstAtALook) {
