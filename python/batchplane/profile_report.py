@@ -96,9 +96,18 @@ def _render_check(check: Mapping[str, Any], out: Console) -> None:
     out.print(table)
     out.print(
         f"In company a batch costs {check['batch_factor']:.2f} and a packet "
-        f"{check['pkt_factor']:.2f} of what they cost alone: the costs above have that in them.",
+        f"{check['pkt_factor']:.2f} of what they cost alone{_behind(check)}: "
+        "the costs above have that in them.",
         soft_wrap=True,
     )
+
+
+def _behind(check: Mapping[str, Any]) -> str:
+    # Files of earlier daemons have one pair for all.
+    if "behind_batch_factor" not in check:
+        return ""
+    batch, pkt = check["behind_batch_factor"], check["behind_pkt_factor"]
+    return f", behind splitters {batch:.2f} and {pkt:.2f}"
 
 
 def _half_width(interval: Sequence[float]) -> float:

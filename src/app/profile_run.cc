@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <ctime>
 #include <optional>
+#include <set>
 
 #include "app/environment_build.h"
 #include "app/json_value.h"
@@ -13,6 +14,7 @@
 #include "core/thread.h"
 #include "core/worker.h"
 #include "profile/whole.h"
+#include "profile/whole_counts.h"
 
 namespace batchplane::app {
 namespace {
@@ -124,40 +126,55 @@ Value modules_value(const std::vector<profile::ModuleProfile>& profiles, const P
 Value check_value(const profile::WholeCheck& check) {
   List points;
   for (const profile::WholePoint& point : check.points) {
+    double alone_ns = 0;
+    for (const profile::Parts& laws : point.laws_ns_per_pkt)
+      alone_ns += laws.batch_ns + laws.pkt_ns;
     points.emplace_back(Dict{{"from_other_core", point.is_far},
                              {"trigger_pkts", point.trigger_pkts},
                              {"measured_ns_per_pkt", point.measured_ns_per_pkt},
-                             {"alone_ns_per_pkt", point.batch_ns_per_pkt + point.pkt_ns_per_pkt},
+                             {"alone_ns_per_pkt", alone_ns},
                              {"law_ns_per_pkt", check.at(point)},
                              {"pkts_per_loop", point.pkts_per_loop}});
   }
-  return Dict{{"batch_factor", check.batch_factor},
-              {"pkt_factor", check.pkt_factor},
+  const profile::Factors& before = check.factors[profile::kBefore];
+  const profile::Factors& behind = check.factors[profile::kBehind];
+  return Dict{{"batch_factor", before.batch},
+              {"pkt_factor", before.pkt},
+              {"behind_batch_factor", behind.batch},
+              {"behind_pkt_factor", behind.pkt},
               {"points", std::move(points)}};
 }
 
+void apply_factors(const profile::Factors& factors, profile::ModuleProfile& p) {
+  const profile::CostLaw alone = p.law;
+  p.law.per_batch_ns *= factors.batch;
+  p.law.per_pkt_ns *= factors.pkt;
+  for (double* ns : {&p.per_batch_ns.low, &p.per_batch_ns.high}) *ns *= factors.batch;
+  for (double* ns : {&p.per_pkt_ns.low, &p.per_pkt_ns.high}) *ns *= factors.pkt;
+  for (size_t i = 0; i < p.table_ns.size(); ++i) {
+    const double pkt_ns = std::min(p.table_ns[i], alone.per_pkt_ns * static_cast<double>(i + 1));
+    p.table_ns[i] = factors.batch * (p.table_ns[i] - pkt_ns) + factors.pkt * pkt_ns;
+  }
+}
+
 // Costs as they are in the company of the others.
-void apply_check(const profile::WholeCheck& check, std::vector<profile::ModuleProfile>& modules,
-                 profile::LoopCosts& loop) {
+void apply_check(const profile::WholeCheck& check, const PipelineSpec& spec,
+                 std::vector<profile::ModuleProfile>& modules, profile::LoopCosts& loop) {
+  const std::set<std::string> names = profile::behind_splitters(spec);
+  const profile::Factors& before = check.factors[profile::kBefore];
+  const profile::Factors& behind = names.empty() ? before : check.factors[profile::kBehind];
   for (profile::ModuleProfile& p : modules) {
-    const profile::CostLaw alone = p.law;
-    p.law.per_batch_ns *= check.batch_factor;
-    p.law.per_pkt_ns *= check.pkt_factor;
-    for (double* ns : {&p.per_batch_ns.low, &p.per_batch_ns.high}) *ns *= check.batch_factor;
-    for (double* ns : {&p.per_pkt_ns.low, &p.per_pkt_ns.high}) *ns *= check.pkt_factor;
-    for (size_t i = 0; i < p.table_ns.size(); ++i) {
-      const double pkt_ns = std::min(p.table_ns[i], alone.per_pkt_ns * static_cast<double>(i + 1));
-      p.table_ns[i] = check.batch_factor * (p.table_ns[i] - pkt_ns) + check.pkt_factor * pkt_ns;
-    }
+    const bool is_behind = !p.members.empty() && names.contains(p.members.front());
+    apply_factors(is_behind ? behind : before, p);
   }
-  for (double* ns :
-       {&loop.poll_per_batch, &loop.scatter_per_branch, &loop.firing, &loop.ring_take_per_batch}) {
-    *ns *= check.batch_factor;
+  for (double* ns : {&loop.poll_per_batch, &loop.scatter_per_branch, &loop.ring_take_per_batch}) {
+    *ns *= before.batch;
   }
-  for (double* ns : {&loop.poll_per_pkt, &loop.scatter_per_pkt, &loop.buffered_per_pkt,
-                     &loop.ring_take_per_pkt, &loop.egress_per_pkt}) {
-    *ns *= check.pkt_factor;
-  }
+  const double booking_ns = std::min(loop.egress_per_pkt, loop.poll_per_pkt);
+  loop.poll_per_pkt = before.pkt * (loop.poll_per_pkt - booking_ns) + behind.pkt * booking_ns;
+  for (double* ns : {&loop.scatter_per_pkt, &loop.ring_take_per_pkt}) *ns *= before.pkt;
+  loop.firing *= behind.batch;
+  for (double* ns : {&loop.buffered_per_pkt, &loop.egress_per_pkt}) *ns *= behind.pkt;
   loop.far_per_batch = check.far_per_batch_ns;
   loop.far_per_pkt = check.far_per_pkt_ns;
   loop.generator_look = check.generator.look;
@@ -196,7 +213,7 @@ Measured measure(Graph& graph, PacketPool& pool, PacketPool& far_pool,
   if (loop == nullptr) return measured;
   measured.loop = loop->result();
   measured.check = whole.result(measured.modules, *measured.loop);
-  if (measured.check) apply_check(*measured.check, measured.modules, *measured.loop);
+  if (measured.check) apply_check(*measured.check, graph.spec, measured.modules, *measured.loop);
   return measured;
 }
 

@@ -13,11 +13,14 @@ namespace {
 constexpr double kMostOfMedian = 3;           // a round above: the machine was busy elsewhere
 constexpr double kPaces[] = {1e6, 4e6, 8e6};  // pps
 constexpr double kMostOfNear = 20;
+// Of the error at full load, where the rate is at stake, beside that at one of the paces.
+constexpr double kFullWeight = 2;
 constexpr size_t kMostPolls = 1U << 18;
 constexpr uint32_t kLeastRounds = 20;
 constexpr uint32_t kMostRounds = 2000;
 constexpr uint32_t kLoopsPerRound = 2;     // as many batches as the ring holds
 constexpr uint32_t kFarLoopsPerRound = 8;  // it is filled meanwhile: reading the clock weighs less
+constexpr uint32_t kSmallPollPkts = 4;     // as at loads that leave the worker time
 constexpr uint32_t kMostFeeds = 64;
 constexpr uint64_t kMostStartNs = 50'000'000;  // for a thread to start, or a core to be had
 constexpr uint64_t kNoAgeNs = 1ULL << 60;
@@ -39,7 +42,8 @@ double calm_mean(const std::vector<double>& values) {
 struct Way {
   bool is_far = false;
   uint32_t trigger_pkts = 0;
-  double rate_pps = 0;  // 0: as much as the ring takes
+  double rate_pps = 0;     // 0: as much as the ring takes
+  uint32_t poll_pkts = 0;  // at most; 0: a batch
   WholeCounts counts;
   double loops = 0;
   double in_pkts = 0;
@@ -66,15 +70,17 @@ struct WholeMeter::State {
     has_source = std::ranges::any_of(
         g.spec.modules, [](const ModuleSpec& module) { return module.kind == "source"; });
     const bool can_buffer = set_triggers(0) != 0;
-    for (const bool is_far : {false, true}) {
-      if (is_far && !far.is_possible()) continue;
-      ways.push_back({.is_far = is_far});
-      if (can_buffer) {
-        ways.push_back({.is_far = is_far, .trigger_pkts = g.spec.engine.batch_pkts});
+    const uint32_t most = g.spec.engine.batch_pkts;
+    for (const uint32_t trigger_pkts : {0U, most}) {
+      if (trigger_pkts != 0 && !can_buffer) continue;
+      ways.push_back({.trigger_pkts = trigger_pkts});
+      ways.push_back({.trigger_pkts = trigger_pkts, .poll_pkts = std::min(kSmallPollPkts, most)});
+      if (!far.is_possible()) continue;
+      ways.push_back({.is_far = true, .trigger_pkts = trigger_pkts});
+      for (const double rate_pps : kPaces) {
+        ways.push_back({.is_far = true, .trigger_pkts = trigger_pkts, .rate_pps = rate_pps});
       }
     }
-    if (!far.is_possible()) return;
-    for (const double rate_pps : kPaces) ways.push_back({.is_far = true, .rate_pps = rate_pps});
   }
   ~State() { worker.drain(kMostFeeds); }
 
@@ -126,7 +132,8 @@ bool WholeMeter::State::measure_round(Way& way) {
   const uint64_t empty = end_cycles() - empty_begin;
   uint64_t pkts = 0;
   const uint64_t begin = begin_cycles();
-  const uint32_t n_loops = way.is_far ? kFarLoopsPerRound : kLoopsPerRound;
+  uint32_t n_loops = way.is_far ? kFarLoopsPerRound : kLoopsPerRound;
+  if (way.poll_pkts != 0) n_loops *= graph.spec.engine.batch_pkts / way.poll_pkts;
   for (uint32_t i = 0; i < n_loops; ++i) pkts += worker.loop_once();
   const uint64_t cycles = end_cycles() - begin;
   // A loop that waited for the generator says nothing of the worker.
@@ -143,6 +150,8 @@ bool WholeMeter::State::measure_round(Way& way) {
 void WholeMeter::State::measure(Way& way, double budget_ms) {
   const TscClock& clock = TscClock::instance();
   (void)set_triggers(way.trigger_pkts);
+  const uint32_t batch_pkts = graph.spec.engine.batch_pkts;
+  if (way.poll_pkts != 0) worker.context().batch_limit_pkts = way.poll_pkts;
   if (way.is_far) far.start(0);
   const uint64_t give_up_ns = clock.now_ns() + kMostStartNs;
   for (uint32_t found = 0; found < kSettlingLoops && clock.now_ns() < give_up_ns;) {
@@ -160,6 +169,7 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
   }
   way.counts.add(before, counts_of(graph, worker));
   if (way.is_far) far.stop();
+  worker.context().batch_limit_pkts = batch_pkts;
   worker.drain(kMostFeeds);
   (void)set_triggers(0);
 }
@@ -181,6 +191,8 @@ void WholeMeter::State::pace(Way& way, double budget_ms) {
   const TscClock& clock = TscClock::instance();
   std::vector<double> ns;
   std::vector<uint32_t> polled;
+  (void)set_triggers(way.trigger_pkts);
+  worker.set_idle_hold(true);  // what a loop without input released would be counted, but not timed
   far.start(way.rate_pps);
   const WholeCounts before = counts_of(graph, worker);
   const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
@@ -196,7 +208,9 @@ void WholeMeter::State::pace(Way& way, double budget_ms) {
   }
   far.stop();
   way.counts.add(before, counts_of(graph, worker));
+  worker.set_idle_hold(false);
   worker.drain(kMostFeeds);
+  (void)set_triggers(0);
   if (ns.empty()) return;
   const double most_ns = kMostOfMedian * percentile(ns, 0.5);
   double taken_ns = 0;
@@ -233,6 +247,7 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
   const bool is_whole = std::ranges::all_of(
       s.graph.instances, [&](const Instance& i) { return profiles.contains(i.name); });
   if (!is_whole) return std::nullopt;
+  const std::set<std::string> behind = behind_splitters(s.graph.spec);
   WholeCheck check;
   for (const Way& way : s.ways) {
     const double pkts = way.counts.polls.pkts;
@@ -243,9 +258,17 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
         measured_ns > kMostOfNear * check.points.front().measured_ns_per_pkt) {
       continue;
     }
-    const Parts parts = parts_of(way.counts, s.graph, profiles, loop);
-    check.points.push_back({way.is_far, way.trigger_pkts, measured_ns, parts.batch_ns / pkts,
-                            parts.pkt_ns / pkts, way.in_pkts / way.loops});
+    WholePoint point{.is_far = way.is_far,
+                     .trigger_pkts = way.trigger_pkts,
+                     .measured_ns_per_pkt = measured_ns,
+                     .pkts_per_loop = way.in_pkts / way.loops,
+                     .weight = way.rate_pps > 0 ? 1 : kFullWeight};
+    const auto parts = parts_of(way.counts, s.graph, behind, profiles, loop);
+    for (int stretch = 0; stretch < kStretches; ++stretch) {
+      point.laws_ns_per_pkt[stretch] = {parts[stretch].batch_ns / pkts,
+                                        parts[stretch].pkt_ns / pkts};
+    }
+    check.points.push_back(point);
   }
   if (check.points.empty()) return std::nullopt;
   fit_whole(check);

@@ -15,29 +15,47 @@
 
 namespace batchplane::profile {
 
+// Of a time, what is paid per batch and what is paid per packet.
+struct Parts {
+  double batch_ns = 0;
+  double pkt_ns = 0;
+};
+
+// Up to the first splitter and behind it: one piece of code on whole batches, and many on what is
+// left of them.
+enum Stretch : uint8_t { kBefore, kBehind, kStretches };
+
 // One way to run the pipeline, and what a packet took then.
 struct WholePoint {
   bool is_far = false;        // fed from another core
   uint32_t trigger_pkts = 0;  // of every buffer behind a splitter
   double measured_ns_per_pkt = 0;
-  double batch_ns_per_pkt = 0;  // by the laws of the parts: what is paid per batch
-  double pkt_ns_per_pkt = 0;    // and per packet
+  Parts laws_ns_per_pkt[kStretches];  // by the laws of the parts
   double pkts_per_loop = 0;
+  double weight = 1;
 };
 
-// time of a packet = batch_factor * (per batch) + pkt_factor * (per packet), and from another core
-// far_per_batch_ns / (packets of a poll) + far_per_pkt_ns more.
+// What was measured, over what the laws of the parts say.
+struct Factors {
+  double batch = 1;  // of what is paid per batch
+  double pkt = 1;    // and per packet
+};
+
+// time of a packet = sum over both stretches of factors.batch * (per batch) + factors.pkt *
+// (per packet), and from another core far_per_batch_ns / (packets of a poll) + far_per_pkt_ns more.
 struct WholeCheck {
   std::vector<WholePoint> points;
-  double batch_factor = 1;
-  double pkt_factor = 1;
+  Factors factors[kStretches];
   double far_per_batch_ns = 0;
   double far_per_pkt_ns = 0;
   GeneratorCosts generator;
 
   [[nodiscard]] double at(const WholePoint& point) const {
-    const double near_ns =
-        batch_factor * point.batch_ns_per_pkt + pkt_factor * point.pkt_ns_per_pkt;
+    double near_ns = 0;
+    for (int s = 0; s < kStretches; ++s) {
+      near_ns += factors[s].batch * point.laws_ns_per_pkt[s].batch_ns +
+                 factors[s].pkt * point.laws_ns_per_pkt[s].pkt_ns;
+    }
     if (!point.is_far) return near_ns;
     return near_ns + far_per_batch_ns / point.pkts_per_loop + far_per_pkt_ns;
   }

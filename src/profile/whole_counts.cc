@@ -95,24 +95,49 @@ WholeCounts counts_of(const Graph& graph, const Worker& worker) {
   return counts;
 }
 
-Parts parts_of(const WholeCounts& counts, const Graph& graph, const ProfileOfModule& profiles,
-               const LoopCosts& loop) {
-  Parts parts{.batch_ns = loop.poll_per_batch * counts.polls.batches +
-                          loop.ring_take_per_batch * counts.takes.batches +
-                          loop.scatter_per_branch * counts.scatters.batches +
-                          loop.firing * counts.firings.batches,
-              .pkt_ns = loop.poll_per_pkt * counts.polls.pkts +
-                        loop.ring_take_per_pkt * counts.takes.pkts +
-                        loop.scatter_per_pkt * counts.scatters.pkts +
-                        loop.buffered_per_pkt * counts.firings.pkts};
+std::set<std::string> behind_splitters(const PipelineSpec& spec) {
+  std::map<std::string, std::set<std::string>> next;
+  for (const EdgeSpec& edge : spec.edges) next[edge.from].insert(edge.to);
+  std::set<std::string> behind;
+  std::vector<std::string> open;
+  for (const auto& [name, targets] : next) {
+    if (targets.size() > 1) open.insert(open.end(), targets.begin(), targets.end());
+  }
+  while (!open.empty()) {
+    const std::string name = open.back();
+    open.pop_back();
+    if (!behind.insert(name).second) continue;
+    open.insert(open.end(), next[name].begin(), next[name].end());
+  }
+  return behind;
+}
+
+std::array<Parts, kStretches> parts_of(const WholeCounts& counts, const Graph& graph,
+                                       const std::set<std::string>& behind,
+                                       const ProfileOfModule& profiles, const LoopCosts& loop) {
+  std::array<Parts, kStretches> parts;
+  // Booking a delay was measured as a part of the poll.
+  const double booking_ns = std::min(loop.egress_per_pkt, loop.poll_per_pkt);
+  parts[kBefore] = {.batch_ns = loop.poll_per_batch * counts.polls.batches +
+                                loop.ring_take_per_batch * counts.takes.batches +
+                                loop.scatter_per_branch * counts.scatters.batches,
+                    .pkt_ns = (loop.poll_per_pkt - booking_ns) * counts.polls.pkts +
+                              loop.ring_take_per_pkt * counts.takes.pkts +
+                              loop.scatter_per_pkt * counts.scatters.pkts};
+  const Stretch last = behind.empty() ? kBefore : kBehind;
+  parts[last].batch_ns += loop.firing * counts.firings.batches;
+  parts[last].pkt_ns +=
+      loop.buffered_per_pkt * counts.firings.pkts + booking_ns * counts.polls.pkts;
   for (size_t m = 0; m < counts.modules.size(); ++m) {
     const Ran& ran = counts.modules[m];
     if (ran.batches <= 0) continue;
-    const ModuleProfile& profile = *profiles.at(graph.instances[m].name);
+    const std::string& name = graph.instances[m].name;
+    const ModuleProfile& profile = *profiles.at(name);
     const double whole_ns = ran.batches * time_at(profile, ran.pkts / ran.batches);
     const double pkt_ns = std::min(whole_ns, profile.law.per_pkt_ns * ran.pkts);
-    parts.pkt_ns += pkt_ns;
-    parts.batch_ns += whole_ns - pkt_ns;
+    Parts& mine = parts[behind.contains(name) ? kBehind : kBefore];
+    mine.pkt_ns += pkt_ns;
+    mine.batch_ns += whole_ns - pkt_ns;
   }
   return parts;
 }

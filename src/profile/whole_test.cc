@@ -10,12 +10,12 @@ namespace {
 // A point of a machine on which batches cost 1.8 and packets 0.9 of what they cost alone, and
 // packets from another core 15 ns more.
 WholePoint point_of(bool is_far, uint32_t trigger_pkts, double batch_ns, double pkt_ns) {
-  return {.is_far = is_far,
-          .trigger_pkts = trigger_pkts,
-          .measured_ns_per_pkt = 1.8 * batch_ns + 0.9 * pkt_ns + (is_far ? 15 : 0),
-          .batch_ns_per_pkt = batch_ns,
-          .pkt_ns_per_pkt = pkt_ns,
-          .pkts_per_loop = 32};
+  WholePoint point{.is_far = is_far,
+                   .trigger_pkts = trigger_pkts,
+                   .measured_ns_per_pkt = 1.8 * batch_ns + 0.9 * pkt_ns + (is_far ? 15 : 0),
+                   .pkts_per_loop = 32};
+  point.laws_ns_per_pkt[kBefore] = {batch_ns, pkt_ns};
+  return point;
 }
 
 TEST(WholeFitTest, FindsBothFactorsAndTheWayFromTheOtherCore) {
@@ -23,12 +23,35 @@ TEST(WholeFitTest, FindsBothFactorsAndTheWayFromTheOtherCore) {
   check.points = {point_of(false, 0, 30, 40), point_of(false, 32, 3, 45), point_of(true, 0, 30, 40),
                   point_of(true, 32, 3, 45)};
   fit_whole(check);
-  EXPECT_NEAR(check.batch_factor, 1.8, 0.05);
-  EXPECT_NEAR(check.pkt_factor, 0.9, 0.02);
+  EXPECT_NEAR(check.factors[kBefore].batch, 1.8, 0.05);
+  EXPECT_NEAR(check.factors[kBefore].pkt, 0.9, 0.02);
   EXPECT_NEAR(check.far_per_pkt_ns, 15, 0.5);
   for (const WholePoint& point : check.points) {
     EXPECT_NEAR(check.at(point), point.measured_ns_per_pkt, 0.02 * point.measured_ns_per_pkt);
   }
+}
+
+// Many small branches leave the caches, the way to them does not.
+TEST(WholeFitTest, WhatIsBehindSplittersSuffersByItself) {
+  WholeCheck check;
+  for (const double poll_pkts : {4.0, 32.0}) {
+    for (const uint32_t trigger_pkts : {0U, 32U}) {
+      WholePoint point{.trigger_pkts = trigger_pkts, .pkts_per_loop = poll_pkts};
+      const double branch_pkts = trigger_pkts != 0 ? 32 : std::max(1.0, poll_pkts / 16);
+      const Parts before{150 / poll_pkts, 15};
+      const Parts behind{90 / branch_pkts, 20};
+      point.laws_ns_per_pkt[kBefore] = before;
+      point.laws_ns_per_pkt[kBehind] = behind;
+      point.measured_ns_per_pkt =
+          before.batch_ns + 1.1 * before.pkt_ns + 2.2 * behind.batch_ns + 1.1 * behind.pkt_ns;
+      check.points.push_back(point);
+    }
+  }
+  fit_whole(check);
+  EXPECT_NEAR(check.factors[kBefore].batch, 1, 0.1);
+  EXPECT_NEAR(check.factors[kBehind].batch, 2.2, 0.1);
+  EXPECT_NEAR(check.factors[kBefore].pkt, 1.1, 0.1);
+  EXPECT_NEAR(check.factors[kBehind].pkt, 1.1, 0.1);
 }
 
 // Small polls wait for each line: 200 ns a poll beside 10 ns a packet.
@@ -50,8 +73,10 @@ TEST(WholeFitTest, SmallPollsTellWhatAPollFromTheOtherCoreTakes) {
 TEST(WholeFitTest, WithoutPointsNothingIsChanged) {
   WholeCheck check;
   fit_whole(check);
-  EXPECT_DOUBLE_EQ(check.batch_factor, 1);
-  EXPECT_DOUBLE_EQ(check.pkt_factor, 1);
+  for (const Factors& factors : check.factors) {
+    EXPECT_NEAR(factors.batch, 1, 1e-9);
+    EXPECT_NEAR(factors.pkt, 1, 1e-9);
+  }
   EXPECT_DOUBLE_EQ(check.far_per_pkt_ns, 0);
 }
 
@@ -60,18 +85,20 @@ TEST(WholeFitTest, WhatWasNotSeenStaysAsItIs) {
   WholeCheck check;
   check.points = {point_of(false, 32, 0, 45)};
   fit_whole(check);
-  EXPECT_NEAR(check.batch_factor, 1, 0.01);
-  EXPECT_NEAR(check.pkt_factor, 0.9, 0.01);
+  EXPECT_NEAR(check.factors[kBefore].batch, 1, 0.01);
+  EXPECT_NEAR(check.factors[kBefore].pkt, 0.9, 0.01);
 }
 
 TEST(WholeFitTest, FactorsHaveBounds) {
   WholeCheck check;
-  check.points = {{.measured_ns_per_pkt = 1000, .batch_ns_per_pkt = 1, .pkt_ns_per_pkt = 1},
-                  {.measured_ns_per_pkt = 10, .batch_ns_per_pkt = 0.1, .pkt_ns_per_pkt = 900}};
+  check.points = {{.measured_ns_per_pkt = 1000, .laws_ns_per_pkt = {{1, 1}}},
+                  {.measured_ns_per_pkt = 10, .laws_ns_per_pkt = {{0.1, 900}}}};
   fit_whole(check);
-  for (const double factor : {check.batch_factor, check.pkt_factor}) {
-    EXPECT_GE(factor, 0.3);
-    EXPECT_LE(factor, 3);
+  for (const Factors& factors : check.factors) {
+    for (const double factor : {factors.batch, factors.pkt}) {
+      EXPECT_GE(factor, 0.3);
+      EXPECT_LE(factor, 3);
+    }
   }
 }
 
