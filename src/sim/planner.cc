@@ -10,7 +10,9 @@
 namespace batchplane::sim {
 namespace {
 
-constexpr uint32_t kPolls = 1500;  // of each input in a composed period
+constexpr uint32_t kPolls = 700;  // of each input in a composed period
+constexpr uint32_t kLastPolls = 3000;
+constexpr uint32_t kLeastSteps = 12;  // biases settle by a third a period
 constexpr uint32_t kMostSteps = 40;
 constexpr uint32_t kQuietSteps = 4;  // without another trigger: it rests
 
@@ -29,34 +31,28 @@ class Planning {
 
   Value run() {
     const auto controller = slo::make_controller(request_.controller, model_, settings_);
-    triggers_.assign(model_.modules.size(), 0);
-    limits_ns_.assign(model_.modules.size(), exec::kStrandingAge);
-    for (uint32_t m = 0; m < triggers_.size(); ++m) {
-      triggers_[m] = spec_.pipeline.modules[m].trigger_pkts;
-    }
-    uint32_t quiet = 0;
-    for (steps_ = 0; steps_ < kMostSteps && quiet < kQuietSteps; ++steps_) {
-      compose();
+    composition_.set_slos(slo_ns_);
+    for (uint32_t quiet = 0; steps_ < kMostSteps; ++steps_) {
+      period_ = composition_.period(kPolls, settings_.percentile);
       decision_ = controller->step(period_);
       quiet = apply() ? 0 : quiet + 1;
+      is_settled_ = quiet >= kQuietSteps && steps_ >= kLeastSteps;
+      if (is_settled_) break;
     }
-    // A period that begins with full buffers and ends with them, under what was chosen.
-    compose();
-    const bool is_settled = quiet >= kQuietSteps;
+    period_ = composition_.period(kLastPolls, settings_.percentile);
     slo::OptimalView view(model_, settings_);
     view.update(period_);
-    slo::Evaluation at;
-    slo::evaluate(view.program(), view.current(), at);
+    slo::evaluate(view.program(), view.current(), at_);
     const double rate_pps =
         static_cast<double>(composition_.in_pkts()) * 1e9 / static_cast<double>(period_.period_ns);
     return Dict{{"controller", request_.controller},
                 {"rate_pps", rate_pps},
                 {"model_pps", decision_.predicted_pps},
                 {"steps", steps_},
-                {"is_settled", is_settled},
+                {"is_settled", is_settled_},
                 {"workers", workers_value()},
-                {"tasks", tasks_value(view, at)},
-                {"flows", flows_value(view, at)},
+                {"tasks", tasks_value(view)},
+                {"flows", flows_value(view)},
                 {"modules", modules_value(view, controller->explain())}};
   }
 
@@ -76,36 +72,30 @@ class Planning {
     }
   }
 
-  void compose() {
-    composition_.set_triggers(triggers_);
-    period_ = composition_.walk(kPolls);
-    period_.flows.assign(slo_ns_.size(), {});
-    for (size_t f = 0; f < slo_ns_.size(); ++f) period_.flows[f].slo_ns = slo_ns_[f];
-    for (size_t m = 0; m < limits_ns_.size(); ++m) period_.modules[m].age_limit_ns = limits_ns_[m];
-  }
-
   // True when a trigger changed.
   bool apply() {
     bool any = false;
     for (const exec::BufferChange& change : decision_.changes) {
-      any |= triggers_[change.module] != change.trigger_pkts;
-      triggers_[change.module] = change.trigger_pkts;
-      if (change.age_limit_ns != exec::kKeepAge) limits_ns_[change.module] = change.age_limit_ns;
+      const exec::ModulePeriod& now = period_.modules[change.module];
+      any |= now.trigger_pkts != change.trigger_pkts;
+      const bool keeps_age = change.age_limit_ns == exec::kKeepAge;
+      composition_.set_buffer(change.module, change.trigger_pkts,
+                              keeps_age ? now.age_limit_ns : change.age_limit_ns);
     }
     return any;
   }
 
   List workers_value() const {
     List rows;
-    for (size_t w = 0; w < composition_.worker_ns().size(); ++w) {
+    for (size_t w = 0; w < composition_.busy_ns().size(); ++w) {
       rows.push_back(
           Dict{{"name", composition_.graph().worker_names[w]},
-               {"load", composition_.worker_ns()[w] / static_cast<double>(period_.period_ns)}});
+               {"load", composition_.busy_ns()[w] / static_cast<double>(period_.period_ns)}});
     }
     return rows;
   }
 
-  List tasks_value(const slo::OptimalView& view, const slo::Evaluation& at) const {
+  List tasks_value(const slo::OptimalView& view) const {
     List rows;
     for (size_t t = 0; t < model_.tasks.size(); ++t) {
       const slo::ProgramTask& task = view.program().tasks[t];
@@ -113,13 +103,13 @@ class Planning {
                           {"run_pkts", task.run_pkts},
                           {"other_run_ns", task.other_run_ns},
                           {"is_saturated", task.is_saturated},
-                          {"pkt_ns", at.task_pkt_ns[t]},
-                          {"turnaround_ns", at.turnaround_ns[t]}});
+                          {"pkt_ns", at_.task_pkt_ns[t]},
+                          {"turnaround_ns", at_.turnaround_ns[t]}});
     }
     return rows;
   }
 
-  List flows_value(const slo::OptimalView& view, const slo::Evaluation& at) const {
+  List flows_value(const slo::OptimalView& view) const {
     List rows;
     for (uint32_t f = 0; f < model_.flows.size(); ++f) {
       const slo::ProgramFlow& flow = view.program().flows[f];
@@ -127,11 +117,11 @@ class Planning {
       double fill_ns = 0;
       double service_ns = 0;
       for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-        turnaround_ns += at.turnaround_ns[view.program().flow_tasks[i]];
+        turnaround_ns += at_.turnaround_ns[view.program().flow_tasks[i]];
       }
       for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-        fill_ns += at.fill_ns[view.program().flow_modules[i]];
-        service_ns += at.service_ns[view.program().flow_modules[i]];
+        fill_ns += at_.fill_ns[view.program().flow_modules[i]];
+        service_ns += at_.service_ns[view.program().flow_modules[i]];
       }
       Dict row{{"flow", model_.flows[f].name},
                {"slo_ns", slo_ns_[f]},
@@ -140,7 +130,9 @@ class Planning {
                {"fill_ns", fill_ns},
                {"service_ns", service_ns},
                {"least_ns", view.least_service_ns(f)},
-               {"pkts", flow_pkts(f)}};
+               {"measured_ns", period_.flows[f].delay_ns},
+               {"late_share", share_of(period_.flows[f].late_pkts, period_.flows[f].pkts)},
+               {"share", share_of(period_.flows[f].pkts, composition_.in_pkts())}};
       if (f < decision_.flows.size()) {
         const exec::FlowVerdict& verdict = decision_.flows[f];
         row["state"] = exec::kFlowStateNames[static_cast<uint32_t>(verdict.state)];
@@ -152,14 +144,15 @@ class Planning {
     return rows;
   }
 
-  // What the least visited module of its path saw.
-  uint64_t flow_pkts(uint32_t f) const {
-    uint64_t least = ~0ULL;
-    for (const uint32_t m : model_.flows[f].path) {
-      if (!model_.modules[m].has_buffer) continue;
-      least = std::min(least, period_.modules[m].pkts + period_.modules[m].held_pkts);
-    }
-    return least == ~0ULL ? 0 : least;
+  static double share_of(uint64_t part, uint64_t whole) {
+    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+  }
+
+  // Of a buffer's releases, those by its age limit.
+  static double aged_share(const exec::ModulePeriod& period) {
+    uint64_t all = 0;
+    for (const exec::CauseCount& cause : period.causes) all += cause.firings;
+    return share_of(period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings, all);
   }
 
   List modules_value(const slo::OptimalView& view, const Value& explained) const {
@@ -172,17 +165,15 @@ class Planning {
     List rows;
     for (uint32_t m = 0; m < model_.modules.size(); ++m) {
       const exec::ModulePeriod& period = period_.modules[m];
-      const auto ratio = [](uint64_t part, uint64_t whole) {
-        return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
-      };
       Dict row{{"module", model_.modules[m].name},
                {"kind", composition_.graph().modules[m]->kind},
                {"is_controlled", model_.modules[m].is_controlled},
-               {"share", ratio(period.pkts, composition_.in_pkts())},
-               {"batch_pkts", ratio(period.pkts, period.batches)},
-               {"arriving_pkts", ratio(period.arrived_pkts, period.arrived_batches)},
+               {"share", share_of(period.pkts, composition_.in_pkts())},
+               {"batch_pkts", share_of(period.pkts, period.batches)},
+               {"arriving_pkts", share_of(period.arrived_pkts, period.arrived_batches)},
                {"trigger_pkts", period.trigger_pkts},
-               {"age_limit_ns", limits_ns_[m]}};
+               {"age_limit_ns", period.age_limit_ns},
+               {"aged_share", aged_share(period)}};
       const uint32_t head = view.head_of(m);
       if (head != slo::OptimalView::kNoHead) {
         row["cost_per_batch_ns"] = view.program().modules[head].cost_per_batch_ns;
@@ -203,12 +194,12 @@ class Planning {
   slo::Settings settings_;
   Composition composition_;
   const exec::ControlModel& model_;
-  std::vector<uint64_t> slo_ns_;     // by flow
-  std::vector<uint32_t> triggers_;   // by module
-  std::vector<uint64_t> limits_ns_;  // by module
+  std::vector<uint64_t> slo_ns_;  // by flow
   exec::PeriodSnapshot period_;
   exec::Decision decision_;
+  slo::Evaluation at_;
   uint32_t steps_ = 0;
+  bool is_settled_ = false;
 };
 
 }  // namespace
