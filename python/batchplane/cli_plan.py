@@ -36,7 +36,7 @@ Traffic = Annotated[
 Slos = Annotated[
     list[str] | None,
     typer.Option(
-        "--slo", metavar="[FLOW=]TIME", help="a promised delay; 80us is for all, 'a_*=80us' for some"
+        "--slo", metavar="[FLOW=]TIME", help="a promised delay: 80us for all, 'a_*=80us' for some"
     ),
 ]
 Costs = Annotated[

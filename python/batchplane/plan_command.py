@@ -17,7 +17,7 @@ from .cost_cache import cache_path, kept_costs
 from .load import parse_overrides
 from .native import load_native
 from .plan_knobs import Knobs, knob_inputs
-from .plan_text import missed_line, render_plan
+from .plan_text import missed_lines, render_plan
 from .planning import Planner, Report
 from .problems import BadInput, Problem
 from .scenario_events import pipeline_names
@@ -27,6 +27,7 @@ from .sim_prepare import Inputs, known_kinds, load_document, prepare
 from .traffic_state import generator_states
 from .units import parse_scaled
 
+_MOST_LINES = 8  # of SLOs that cannot be kept
 _PLOT_SUFFIXES = (".png", ".pdf", ".svg")
 
 
@@ -66,11 +67,8 @@ def plan(
         out.print(render_plan(report))
         if options.plot is not None:
             errors.print(f"rate against SLO is in {options.plot}", style="dim")
-    for flow in report.missed[:3]:
-        line = missed_line(report, flow)
+    for line in missed_lines(report)[:_MOST_LINES]:
         errors.print(Text.assemble(("error: ", "bold red"), line), soft_wrap=True)
-    if len(report.missed) > 3:
-        errors.print(f"and {len(report.missed) - 3} more flows")
     return 2 if report.missed else 0
 
 
@@ -140,7 +138,8 @@ def _slos(document: Document, given: Sequence[str]) -> dict[str, int]:
     for edit in edits_of_sets(parse_settings(words, pipeline_names(document.pipeline))):
         slo_ns.update(edit.get("slo_ns", {}))
     if not any(slo_ns.values()):
-        raise _bad("--slo", "no flow has an SLO, so that there is nothing to plan for", "--slo 100us")
+        message = "no flow has an SLO, so that there is nothing to plan for"
+        raise _bad("--slo", message, "--slo 100us")
     return slo_ns
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .plan_text import missed_flows
-from .planning import PlanRow, Report, keeps
+from .planning import PlanRow, Report, keeps, missed_flows
 from .plot_base import COLOURS
 from .units import short_duration, short_rate
 
@@ -30,7 +29,7 @@ def draw_plan(report: Report) -> Figure:
     for i, baseline in enumerate(report.baselines):
         _draw_baseline(axis, report, baseline, x, unit_ns, COLOURS[(i + 1) % len(COLOURS)])
     y = [plan["rate_pps"] / 1e6 for _, plan in points]
-    kept = [not missed_flows(plan) for _, plan in points]
+    kept = [not missed_flows(plan, report.percentile) for _, plan in points]
     _draw_parts(axis, x, y, kept, COLOURS[0], 2.2)
     axis.plot([], [], color=COLOURS[0], linewidth=2.2, label="planned triggers")
     if not all(kept):
@@ -39,7 +38,7 @@ def draw_plan(report: Report) -> Figure:
     axis.plot([unit_ns], [rate], "o", color=COLOURS[0], markersize=9, markeredgecolor="white")
     axis.axvline(unit_ns, color="#999999", linewidth=0.8, linestyle="--", zorder=0)
     axis.annotate(
-        f"{short_rate(report.plan['rate_pps'])}\nat {_at(report, unit_ns)}",
+        f"{short_rate(report.plan['rate_pps'])}\nat {_at(unit_ns)}",
         (unit_ns, rate), xytext=(10, -14), textcoords="offset points", fontsize=9, va="top",
     )  # fmt: skip
     axis.set_xscale("log")
@@ -68,7 +67,7 @@ def _unit(report: Report) -> tuple[float, str]:
     return 1.0, "SLOs, as parts of those asked for"
 
 
-def _at(report: Report, unit_ns: float) -> str:
+def _at(unit_ns: float) -> str:
     return short_duration(unit_ns) if unit_ns > 1 else "the SLOs asked for"
 
 
@@ -82,10 +81,7 @@ def _draw_baseline(
 ) -> None:
     """A rate that knows no SLO: dotted up to where its delays keep them."""
     rate = plan["rate_pps"] / 1e6
-    kept = [
-        keeps(plan, {f: round(ns * at / unit_ns) for f, ns in report.slo_ns.items()}, 1.0)
-        for at in x
-    ]
+    kept = [keeps(plan, at / unit_ns, report.percentile) for at in x]
     _draw_parts(axis, x, [rate] * len(x), kept, colour, 1.4)
     axis.plot([], [], color=colour, linewidth=1.4, label=_LABELS[plan["controller"]])
 

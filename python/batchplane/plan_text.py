@@ -16,7 +16,6 @@ from .units import short_duration, short_rate, three_digits
 
 _MOST_FLOWS = 8
 _MOST_GROUPS = 16
-_BATCH_FROM = 1.0
 
 
 def render_plan(report: Report) -> RenderableType:
@@ -31,31 +30,43 @@ def render_plan(report: Report) -> RenderableType:
     return Group(*parts)
 
 
-def missed_line(report: Report, flow: PlanRow) -> str:
-    """Why a flow's SLO cannot be kept at full load, and what would help."""
-    slo = short_duration(flow["slo_ns"])
-    if flow["state"] == "inherent":
+def missed_lines(report: Report) -> list[str]:
+    """Of each kind of flow whose SLO is not kept: why, and what would help."""
+    rows = [{**row, "is_inherent": row["state"] == "inherent"} for row in report.missed]
+    return [
+        _missed_line(report, members)
+        for members in _groups(rows, ("flow",), ("slo_ns", "is_inherent"))
+    ]
+
+
+def _missed_line(report: Report, members: list[PlanRow]) -> str:
+    worst = max(members, key=lambda row: row["measured_ns"])
+    who = f"{_names([row['flow'] for row in members])}: an SLO of {short_duration(worst['slo_ns'])}"
+    if worst["is_inherent"]:
+        least = short_duration(max(row["least_ns"] for row in members))
         return (
-            f"{flow['flow']}: an SLO of {slo} is below the inherent delay: its modules alone take "
-            f"{short_duration(flow['least_ns'])} for one packet (cheaper modules, or an SLO above "
-            "that)"
+            f"{who} is below the inherent delay: service by its modules alone takes {least} for "
+            f"one packet (cheaper modules, or an SLO of {_least_slo(report, worst)})"
         )
     terms = {
-        "turnaround": flow["turnaround_ns"],
-        "filling": flow["fill_ns"],
-        "service": flow["service_ns"],
+        "turnaround, which is waiting for work of others": worst["turnaround_ns"],
+        "filling": worst["fill_ns"],
+        "service": worst["service_ns"],
     }
-    name, most_ns = max(terms.items(), key=lambda term: term[1])
-    if report.least_factor is not None:
-        fix = f"an SLO of {short_duration(report.least_factor * flow['slo_ns'])} can be"
-        if len({ns for ns in report.slo_ns.values() if ns}) > 1:
-            fix = f"all SLOs {three_digits(report.least_factor)} times as long can be"
-    else:
-        fix = "another SLO, or fewer branches"
+    most = max(terms, key=lambda name: terms[name])
     return (
-        f"{flow['flow']}: an SLO of {slo} cannot be kept at full load: {name} alone takes "
-        f"{short_duration(most_ns)} ({fix}; cheaper modules elsewhere in the task help as well)"
+        f"{who} cannot be kept at full load: {short_duration(worst['measured_ns'])} is what it "
+        f"takes, most of it {most} (cheaper modules, less load, or an SLO of "
+        f"{_least_slo(report, worst)})"
     )
+
+
+def _least_slo(report: Report, row: PlanRow) -> str:
+    if report.least_factor is None:
+        return "much more"
+    told = short_duration(report.least_factor * row["slo_ns"])
+    is_one = len({ns for ns in report.slo_ns.values() if ns}) == 1
+    return told if is_one else f"{told}, all others as many times as long"
 
 
 def _headline(report: Report) -> Text:
@@ -100,9 +111,7 @@ def _comparison(report: Report) -> RenderableType:
     names = {"null": "no buffers", "max": "full batches", "optimal": "planned triggers"}
     for row in rows:
         is_plan = row is report.plan
-        is_kept = (
-            not missed_flows(row) if is_plan else keeps(row, report.slo_ns, report.percentile)
-        )
+        is_kept = not report.missed if is_plan else keeps(row, 1.0, report.percentile)
         part = max(
             (
                 flow["measured_ns"] / flow["slo_ns"]
@@ -122,29 +131,32 @@ def _comparison(report: Report) -> RenderableType:
 
 
 def _flows(report: Report) -> RenderableType:
+    percentile = f"p{report.percentile * 100:g}" if report.percentile > 0 else "mean"
     table = plain_table(
-        "<flow", "SLO", "planned delay", "= turnaround", "+ filling", "+ service", "share",
+        "<flow", "SLO", percentile, "turnaround", "filling", "service", "traffic",
         "1 us more buys", "<",
     )  # fmt: skip
+    missed = {row["flow"] for row in report.missed}
     rows = sorted(
         report.plan["flows"],
-        key=lambda row: (row not in report.missed, -(row.get("multiplier_pps_per_us") or 0)),
+        key=lambda row: (row["flow"] not in missed, -(row.get("multiplier_pps_per_us") or 0)),
     )
-    groups = list(_groups(rows, ("flow",), ("slo_ns", "state")))
+    for row in rows:
+        row["is_missed"] = row["flow"] in missed
+    groups = list(_groups(rows, ("flow",), ("slo_ns", "is_missed")))
     for members in groups[:_MOST_FLOWS]:
-        worst = max(members, key=lambda row: row["delay_ns"])
+        worst = max(members, key=lambda row: row["measured_ns"])
         price = sum(row.get("multiplier_pps_per_us") or 0 for row in members)
-        state = str(worst.get("state", ""))
         table.add_row(
             _names([row["flow"] for row in members]),
             short_duration(worst["slo_ns"] or None),
-            short_duration(worst["delay_ns"]),
+            short_duration(worst["measured_ns"] or None),
             short_duration(worst["turnaround_ns"]),
             short_duration(worst["fill_ns"]),
             short_duration(worst["service_ns"]),
             f"{sum(row['share'] for row in members):.0%}",
             short_rate(price) if price else "",
-            Text("cannot be kept", "red") if state in ("infeasible", "inherent") else "",
+            Text("cannot be kept", "red") if worst["is_missed"] else "",
         )
     if len(groups) > _MOST_FLOWS:
         table.add_row(Text(f"and {len(groups) - _MOST_FLOWS} more", "dim"))
@@ -152,15 +164,13 @@ def _flows(report: Report) -> RenderableType:
 
 
 def _binding(report: Report) -> list[RenderableType]:
-    prices = {
-        row["flow"]: row.get("multiplier_pps_per_us") or 0.0 for row in report.plan["flows"]
-    }
+    prices = {row["flow"]: row.get("multiplier_pps_per_us") or 0.0 for row in report.plan["flows"]}
     total = sum(prices.values())
     if total <= 0:
         return [Text("no SLO binds: more time would buy nothing", "cyan")]
     first = max(prices, key=lambda flow: prices[flow])
     n = sum(1 for price in prices.values() if price > 0)
-    who = first if n == 1 else f"{first} most of {n}"
+    who = first if n == 1 else f"{first}, and {n - 1} more flows"
     return [
         Text(
             f"what binds: {who}; one more microsecond for every flow would buy "
@@ -172,7 +182,7 @@ def _binding(report: Report) -> list[RenderableType]:
 
 def _modules(report: Report) -> RenderableType:
     table = plain_table(
-        "<buffer before", "packets arrive by", "trigger", "batch", "age limit", "batchiness",
+        "<buffer before", "arriving", "trigger", "batch", "by age", "age limit", "batchiness",
         "<why",
     )  # fmt: skip
     rows = [row for row in report.plan["modules"] if row["is_controlled"]]
@@ -187,6 +197,7 @@ def _modules(report: Report) -> RenderableType:
             _range(row["arriving_pkts"] for row in members),
             Text(_whole_range(triggers), "bold") if is_held else Text("none", "dim"),
             _range(row["batch_pkts"] for row in members),
+            f"{max(row['aged_share'] for row in members):.0%}" if is_held else "",
             short_duration(min(row["age_limit_ns"] for row in members) or None),
             _range(_batchiness(row) for row in members),
             Text(members[0]["reason"], "" if is_held else "dim"),
@@ -209,11 +220,9 @@ def _why(row: PlanRow) -> str:
         }.get(why, why)
     else:
         told = {
-            "batches arrive large enough": "does not pay: batches arrive large enough",
+            "batches arrive large enough": "does not pay: holding costs more than it saves",
             "no traffic": "no traffic comes here",
         }.get(why, "does not pay: no SLO leaves time for it")
-    if row["aged_share"] >= 0.05:
-        told += f"; {row['aged_share']:.0%} of its batches leave early, by age"
     return told
 
 
@@ -234,8 +243,9 @@ def _changes(report: Report) -> RenderableType:
         )
 
     for factor, plan in report.near:
-        n = len(missed_flows(plan))
-        add(_slo_words(report, factor), plan, f"  {n} SLOs cannot be kept" if n else "")
+        n = len(missed_flows(plan, report.percentile))
+        note = f"  {n} {'SLO' if n == 1 else 'SLOs'} cannot be kept" if n else ""
+        add(_slo_words(report, factor), plan, note)
     for branch, plan in report.branches:
         add(
             f"one branch less behind {branch.splitter}: {branch.siblings - 1} for "

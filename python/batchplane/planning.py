@@ -23,7 +23,9 @@ NEAR_FACTORS = (0.5, 0.8, 1.25, 2.0)
 CURVE_FACTORS = tuple(2 ** (i / 3) for i in range(-7, 8))
 _MOST_FACTOR = 1024.0
 _SEARCH_STEPS = 7
-_MISSED = ("infeasible", "inherent")
+_INHERENT = "inherent"
+# When more of the batches than this leave by age, little moves the rate a lot.
+UNCERTAIN_AGED_SHARE = 0.5
 
 PlanRow = dict[str, Any]
 
@@ -67,7 +69,7 @@ class Report:
     @property
     def missed(self) -> list[PlanRow]:
         """Flows whose SLO no triggers keep at full load."""
-        return missed_flows(self.plan)
+        return missed_flows(self.plan, self.percentile)
 
     def as_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -77,7 +79,7 @@ class Report:
                 {
                     "slo_factor": factor,
                     "rate_pps": plan["rate_pps"],
-                    "is_kept": not missed_flows(plan),
+                    "is_kept": not missed_flows(plan, self.percentile),
                 }
                 for factor, plan in rows
             ]
@@ -93,15 +95,14 @@ class Report:
                 {
                     "controller": plan["controller"],
                     "rate_pps": plan["rate_pps"],
-                    "is_kept": keeps(plan, self.slo_ns, self.percentile),
+                    "is_kept": keeps(plan, 1.0, self.percentile),
                 }
                 for plan in self.baselines
             ],
             "other_slos": points(self.near),
             "least_slo_factor": self.least_factor,
             "one_branch_less": [
-                {**branch.as_json(), "rate_pps": plan["rate_pps"]}
-                for branch, plan in self.branches
+                {**branch.as_json(), "rate_pps": plan["rate_pps"]} for branch, plan in self.branches
             ],
             "cores": None if self.cores is None else self.cores.as_json(),
             "curve": points(self.curve),
@@ -109,18 +110,32 @@ class Report:
         }
 
 
-def missed_flows(plan: PlanRow) -> list[PlanRow]:
-    """Flows of a plan that cannot be kept at full load."""
-    return [flow for flow in plan["flows"] if flow.get("state") in _MISSED]
+def is_late(flow: PlanRow, percentile: float, slo_ns: float) -> bool:
+    """Whether a flow is later than may be, in the composed periods of its plan."""
+    if percentile <= 0 or slo_ns != flow["slo_ns"]:
+        return bool(flow["measured_ns"] > slo_ns)
+    return bool(flow["late_share"] > max(1 - percentile, 1e-9))
 
 
-def keeps(plan: PlanRow, slo_ns: Mapping[str, int], percentile: float) -> bool:
-    """Whether so few packets are late as may be; of a plan that does not look at SLOs."""
-    allowed = 1 - percentile
-    return all(
-        flow["measured_ns"] <= slo_ns[flow["flow"]] or flow["late_share"] <= allowed
+def missed_flows(plan: PlanRow, percentile: float = 0.95) -> list[PlanRow]:
+    """Flows of a plan whose SLO is not kept at full load."""
+    return [
+        flow
         for flow in plan["flows"]
-        if slo_ns.get(flow["flow"])
+        if flow["slo_ns"]
+        and (
+            flow.get("state") == _INHERENT
+            or (flow["share"] > 0 and is_late(flow, percentile, flow["slo_ns"]))
+        )
+    ]
+
+
+def keeps(plan: PlanRow, factor: float, percentile: float) -> bool:
+    """Whether a plan that does not look at SLOs keeps those that are so many times as long."""
+    return not any(
+        is_late(flow, percentile, factor * flow["slo_ns"])
+        for flow in plan["flows"]
+        if flow["slo_ns"] and flow["share"] > 0
     )
 
 
@@ -184,27 +199,45 @@ class Planner:
             report.least_factor = self._least_factor(slo_ns)
         if offered_pps is not None and not report.missed:
             report.cores = cores_for(offered_pps, plan["rate_pps"], len(plan["workers"]))
-        if not plan["is_settled"]:
-            report.warnings.append(
-                f"triggers had not come to rest after {plan['steps']} periods: "
-                "the rate is that of the last one"
-            )
+        report.warnings += _doubts(report)
         return report
 
     def _least_factor(self, slo_ns: Mapping[str, int]) -> float | None:
         """By what all SLOs have to be multiplied at least so that all are kept at full load."""
         low, high = 1.0, 2.0
-        while missed_flows(self.scaled(slo_ns, high)):
+        while missed_flows(self.scaled(slo_ns, high), self.percentile):
             low, high = high, 2 * high
             if high > _MOST_FACTOR:
                 return None
         for _ in range(_SEARCH_STEPS):
             middle = math.sqrt(low * high)
-            if missed_flows(self.scaled(slo_ns, middle)):
+            if missed_flows(self.scaled(slo_ns, middle), self.percentile):
                 low = middle
             else:
                 high = middle
         return high
+
+
+def _doubts(report: Report) -> list[str]:
+    """What makes a plan less certain, or less than what could be."""
+    plan, told = report.plan, []
+    if not plan["is_settled"]:
+        told.append(
+            f"triggers had not come to rest after {plan['steps']} periods: the rate is that of the "
+            "last one"
+        )
+    if plan["aged_share"] > UNCERTAIN_AGED_SHARE:
+        told.append(
+            f"{plan['aged_share']:.0%} of the batches leave before they are full, by age: at SLOs "
+            "as tight as this a little moves the rate a lot"
+        )
+    null = next(row for row in report.baselines if row["controller"] == "null")
+    if null["rate_pps"] > 1.01 * plan["rate_pps"] and keeps(null, 1.0, report.percentile):
+        told.append(
+            "without buffers the core would carry more and keep these SLOs as well: "
+            "--controller null"
+        )
+    return told
 
 
 def cores_for(offered_pps: float, rate_pps: float, workers: int = 1) -> Cores:

@@ -50,6 +50,7 @@ class Planning {
                 {"model_pps", decision_.predicted_pps},
                 {"steps", steps_},
                 {"is_settled", is_settled_},
+                {"aged_share", all_aged_share()},
                 {"workers", workers_value()},
                 {"tasks", tasks_value(view)},
                 {"flows", flows_value(view)},
@@ -148,11 +149,24 @@ class Planning {
     return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
   }
 
-  // Of a buffer's releases, those by its age limit.
-  static double aged_share(const exec::ModulePeriod& period) {
+  struct Releases {
+    uint64_t aged = 0;
     uint64_t all = 0;
-    for (const exec::CauseCount& cause : period.causes) all += cause.firings;
-    return share_of(period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings, all);
+  };
+  static void add_releases(const exec::ModulePeriod& period, Releases& sum) {
+    sum.aged += period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings;
+    for (const exec::CauseCount& cause : period.causes) sum.all += cause.firings;
+  }
+  // Of a buffer's releases, those by its age limit; of all buffers.
+  static double aged_share(const exec::ModulePeriod& period) {
+    Releases sum;
+    add_releases(period, sum);
+    return share_of(sum.aged, sum.all);
+  }
+  double all_aged_share() const {
+    Releases sum;
+    for (const exec::ModulePeriod& period : period_.modules) add_releases(period, sum);
+    return share_of(sum.aged, sum.all);
   }
 
   List modules_value(const slo::OptimalView& view, const Value& explained) const {
