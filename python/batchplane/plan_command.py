@@ -93,6 +93,14 @@ def make_report(name: str | None, overrides: Sequence[str], options: PlanOptions
     except native.ConfigError as error:
         message, where, fix = (str(part) for part in error.args[0][0])
         raise BadInput(Problem(message, "command line", where, fix)) from error
+    if not any(row["share"] > 0 for row in report.plan["flows"]):
+        raise BadInput(
+            Problem(
+                "no packet of the traffic comes to the end of any declared flow",
+                inputs.document.file, "flows",
+                "batchplane simulate shows where they are dropped; --traffic FILE gives others",
+            )
+        )  # fmt: skip
     report.assumed = assumed
     return report
 

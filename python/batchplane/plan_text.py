@@ -16,6 +16,7 @@ from .units import short_duration, short_rate, three_digits
 
 _MOST_FLOWS = 8
 _MOST_GROUPS = 16
+_WORTH_TELLING = 0.01
 
 
 def render_plan(report: Report) -> RenderableType:
@@ -79,9 +80,13 @@ def _headline(report: Report) -> Text:
         ", planned: ",
         f"{who} {'carries' if len(workers) == 1 else 'carry'} ",
         (short_rate(plan["rate_pps"]), "bold red" if report.missed else "bold green"),
-        f", {three_digits(1e9 / plan['rate_pps'])} ns for each packet, "
-        f"{three_digits(plan['rate_pps'] / null['rate_pps'])} times as much as without buffers",
+        f", {three_digits(1e9 / plan['rate_pps'])} ns for each packet",
     )
+    gain = plan["rate_pps"] / null["rate_pps"]
+    if abs(gain - 1) > _WORTH_TELLING:
+        text.append(f", {three_digits(gain)} times as much as without buffers")
+    else:
+        text.append(", as much as without buffers: none pays here")
     if report.missed:
         text.append(f"; {len(report.missed)} of its SLOs cannot be kept", "red")
     if len(workers) > 1:
@@ -93,7 +98,7 @@ def _headline(report: Report) -> Text:
 def _origin(report: Report) -> Text:
     assumed = report.assumed
     if not assumed:
-        return Text(f"{report.origin}; p{report.percentile * 100:g} of delays", "dim")
+        return Text(f"{report.origin}; SLOs are for the {_percentile(report)} of delays", "dim")
     work = short_duration(assumed["work_ns"])
     guess = "" if assumed["is_work_given"] else ", assumed (--work TIME)"
     return Text(
@@ -104,8 +109,13 @@ def _origin(report: Report) -> Text:
     )
 
 
+def _percentile(report: Report) -> str:
+    return f"p{report.percentile * 100:g}" if report.percentile > 0 else "mean"
+
+
 def _comparison(report: Report) -> RenderableType:
-    table = plain_table("<", "rate", "ns/packet", "of the SLO at most", "<SLOs")
+    percentile = _percentile(report)
+    table = plain_table("<", "rate", "ns/packet", f"worst {percentile} / SLO", "<SLOs")
     null = next(row for row in report.baselines if row["controller"] == "null")
     rows = [null, *(row for row in report.baselines if row is not null), report.plan]
     names = {"null": "no buffers", "max": "full batches", "optimal": "planned triggers"}
@@ -131,9 +141,8 @@ def _comparison(report: Report) -> RenderableType:
 
 
 def _flows(report: Report) -> RenderableType:
-    percentile = f"p{report.percentile * 100:g}" if report.percentile > 0 else "mean"
     table = plain_table(
-        "<flow", "SLO", percentile, "turnaround", "filling", "service", "traffic",
+        "<flow", "SLO", _percentile(report), "turnaround", "filling", "service", "traffic",
         "1 us more buys", "<",
     )  # fmt: skip
     missed = {row["flow"] for row in report.missed}
@@ -167,10 +176,18 @@ def _binding(report: Report) -> list[RenderableType]:
     prices = {row["flow"]: row.get("multiplier_pps_per_us") or 0.0 for row in report.plan["flows"]}
     total = sum(prices.values())
     if total <= 0:
-        return [Text("no SLO binds: more time would buy nothing", "cyan")]
+        factor, most = max(report.near, key=lambda point: point[1]["rate_pps"])
+        gain = most["rate_pps"] / report.plan["rate_pps"] - 1
+        told = "no SLO binds: more time would buy nothing"
+        if factor > 1 and gain > _WORTH_TELLING:
+            told = (
+                "a microsecond more would buy nothing: where a buffer does not pay now it takes "
+                f"much more; SLOs {factor:g} times as long would buy {gain:.1%}"
+            )
+        return [Text(told, "cyan")]
     first = max(prices, key=lambda flow: prices[flow])
     n = sum(1 for price in prices.values() if price > 0)
-    who = first if n == 1 else f"{first}, and {n - 1} more flows"
+    who = first if n == 1 else f"{first} and {n - 1} more {'flow' if n == 2 else 'flows'}"
     return [
         Text(
             f"what binds: {who}; one more microsecond for every flow would buy "

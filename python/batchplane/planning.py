@@ -221,6 +221,10 @@ class Planner:
 def _doubts(report: Report) -> list[str]:
     """What makes a plan less certain, or less than what could be."""
     plan, told = report.plan, []
+    silent = [row["flow"] for row in plan["flows"] if row["slo_ns"] and row["share"] <= 0]
+    if silent:
+        others = f" and {len(silent) - 1} more flows" if silent[1:] else ""
+        told.append(f"no packet comes to {silent[0]}{others}: nothing is planned for what is there")
     if not plan["is_settled"]:
         told.append(
             f"triggers had not come to rest after {plan['steps']} periods: the rate is that of the "
@@ -231,12 +235,15 @@ def _doubts(report: Report) -> list[str]:
             f"{plan['aged_share']:.0%} of the batches leave before they are full, by age: at SLOs "
             "as tight as this a little moves the rate a lot"
         )
-    null = next(row for row in report.baselines if row["controller"] == "null")
-    if null["rate_pps"] > 1.01 * plan["rate_pps"] and keeps(null, 1.0, report.percentile):
-        told.append(
-            "without buffers the core would carry more and keep these SLOs as well: "
-            "--controller null"
-        )
+    best = max(report.baselines, key=lambda row: row["rate_pps"])
+    for row in sorted(report.baselines, key=lambda row: row is not best):
+        if row["rate_pps"] > 1.01 * plan["rate_pps"] and keeps(row, 1.0, report.percentile):
+            how = "full batches" if row["controller"] == "max" else "no buffers"
+            told.append(
+                f"with {how} (--controller {row['controller']}) the core would carry "
+                f"{row['rate_pps'] / plan['rate_pps'] - 1:.0%} more and keep these SLOs as well"
+            )
+            break
     return told
 
 
