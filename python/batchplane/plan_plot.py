@@ -49,7 +49,7 @@ def draw_plan(report: Report) -> Figure:
     else:
         axis.xaxis.set_major_formatter(FuncFormatter(lambda factor, _: f"{factor:g}"))
     axis.set_xlim(min(x), max(x))
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, 1.06 * axis.get_ylim()[1])
     axis.set_xlabel(label)
     axis.set_ylabel("rate of one core [Mpps]")
     axis.grid(True, which="major", color="#dddddd", linewidth=0.6)
