@@ -235,6 +235,11 @@ def _doubts(report: Report) -> list[str]:
             f"{plan['aged_share']:.0%} of the batches leave before they are full, by age: at SLOs "
             "as tight as this a little moves the rate a lot"
         )
+    if len(plan["workers"]) > 1:
+        told.append(
+            "rings between workers are taken as polled at once: what waits in front of the busiest "
+            "worker is not in the delays"
+        )
     best = max(report.baselines, key=lambda row: row["rate_pps"])
     for row in sorted(report.baselines, key=lambda row: row is not best):
         if row["rate_pps"] > 1.01 * plan["rate_pps"] and keeps(row, 1.0, report.percentile):
