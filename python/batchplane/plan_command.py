@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,8 @@ def plan(
     errors: Console,
 ) -> int:
     """Plans and tells. Returns the exit code."""
-    report = make_report(name, overrides, options)
+    with errors.status("planning", spinner="dots"):
+        report = make_report(name, overrides, options)
     if options.plot is not None:
         from .plan_plot import draw_plan
         from .plot_base import save
@@ -88,7 +89,7 @@ def make_report(name: str | None, overrides: Sequence[str], options: PlanOptions
     native = load_native()
     try:
         report = Planner(inputs, options.settings).report(
-            slo_ns, _offered(inputs.document, options.rate), options.plot is not None
+            slo_ns, _offered(inputs, options), options.plot is not None
         )
     except native.ConfigError as error:
         message, where, fix = (str(part) for part in error.args[0][0])
@@ -151,28 +152,28 @@ def _slos(document: Document, given: Sequence[str]) -> dict[str, int]:
     return slo_ns
 
 
-def _offered(document: Document, given: str | None) -> float | None:
-    """Packets a second: as given, or what the generators send; None: as many as are taken."""
-    if given is not None:
-        rate_pps = parse_scaled(given)
+def _offered(inputs: Inputs, options: PlanOptions) -> float | None:
+    """Packets a second: as given, or what generators and captures bring; None: nobody says."""
+    if options.rate is not None:
+        rate_pps = parse_scaled(options.rate)
         if rate_pps is None or rate_pps <= 0:
-            raise _bad("--rate", f"'{given}' is no rate", "packets a second: 5M, 250k")
+            raise _bad("--rate", f"'{options.rate}' is no rate", "packets a second: 5M, 250k")
         return rate_pps
-    entries: list[Mapping[str, Any]] = list(document.pipeline.get("generators", []))
-    says = [
-        entry
-        for entry in entries
-        if "rate_pps" in entry.get("params", {}) and not entry["params"].get("saturate")
-    ]
-    if not entries or len(says) < len(entries):
-        return None
-    states = generator_states(document.pipeline)
+    pipeline = inputs.document.pipeline
+    states = generator_states(pipeline)
+    traces = inputs.spec["simulation"]["traces"]
     total = 0.0
-    for entry in entries:
-        state = states[entry["name"]]
-        own = sum(flow.rate_pps for flow in state.flows)
-        total += own + (state.rate_pps if state.shared else 0.0)
-    return total
+    for entry in pipeline.get("generators", []):
+        params, name = entry.get("params", {}), entry["name"]
+        if name in traces and not options.knobs.is_given and traces[name]["time_ns"][-1] > 0:
+            times = traces[name]["time_ns"]
+            total += len(times) * 1e9 / times[-1]
+        elif "rate_pps" in params and not params.get("saturate"):
+            own = sum(flow.rate_pps for flow in states[name].flows)
+            total += own + (states[name].rate_pps if states[name].shared else 0.0)
+        else:
+            return None
+    return total or None
 
 
 def _check_plot(path: Path | None) -> None:

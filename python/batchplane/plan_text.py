@@ -98,7 +98,7 @@ def _headline(report: Report) -> Text:
 def _origin(report: Report) -> Text:
     assumed = report.assumed
     if not assumed:
-        return Text(f"{report.origin}; SLOs are for the {_percentile(report)} of delays", "dim")
+        return Text(f"{report.origin}; SLOs are about the {_percentile(report)} of delays", "dim")
     work = short_duration(assumed["work_ns"])
     guess = "" if assumed["is_work_given"] else ", assumed (--work TIME)"
     return Text(
@@ -110,7 +110,9 @@ def _origin(report: Report) -> Text:
 
 
 def _percentile(report: Report) -> str:
-    return f"p{report.percentile * 100:g}" if report.percentile > 0 else "mean"
+    if report.percentile <= 0:
+        return "mean"
+    return "longest" if report.percentile >= 1 else f"p{report.percentile * 100:g}"
 
 
 def _comparison(report: Report) -> RenderableType:
@@ -215,7 +217,7 @@ def _modules(report: Report) -> RenderableType:
             Text(_whole_range(triggers), "bold") if is_held else Text("none", "dim"),
             _range(row["batch_pkts"] for row in members),
             f"{max(row['aged_share'] for row in members):.0%}" if is_held else "",
-            short_duration(min(row["age_limit_ns"] for row in members) or None),
+            short_duration(min(row["age_limit_ns"] for row in members) or None) if is_held else "",
             _range(_batchiness(row) for row in members),
             Text(members[0]["reason"], "" if is_held else "dim"),
         )

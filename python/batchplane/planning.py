@@ -26,6 +26,7 @@ _SEARCH_STEPS = 7
 _INHERENT = "inherent"
 # When more of the batches than this leave by age, little moves the rate a lot.
 UNCERTAIN_AGED_SHARE = 0.5
+_BETTER = 1.02  # of a rate, that is worth telling
 
 PlanRow = dict[str, Any]
 
@@ -242,7 +243,7 @@ def _doubts(report: Report) -> list[str]:
         )
     best = max(report.baselines, key=lambda row: row["rate_pps"])
     for row in sorted(report.baselines, key=lambda row: row is not best):
-        if row["rate_pps"] > 1.01 * plan["rate_pps"] and keeps(row, 1.0, report.percentile):
+        if row["rate_pps"] > _BETTER * plan["rate_pps"] and keeps(row, 1.0, report.percentile):
             how = "full batches" if row["controller"] == "max" else "no buffers"
             told.append(
                 f"with {how} (--controller {row['controller']}) the core would carry "
