@@ -137,7 +137,7 @@ def _pipeline(branches: int, batchiness: float, work_ns: int) -> dict[str, Any]:
         flows.append({"name": f"flow_{i}", "path": [*path, f"branch_{i}", f"out_{i}"]})
     return {
         "version": 1,
-        "name": f"{branches} branches",
+        "name": "one branch" if branches == 1 else f"{branches} branches",
         "engine": {"idle": "hold"},
         "ports": {"link": {"kind": "ring", "params": {"size_pkts": 64}}},
         "generators": [{"name": "load", "port": "link", "params": {"flows": flows_of(branches)}}],

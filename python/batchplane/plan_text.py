@@ -101,8 +101,9 @@ def _origin(report: Report) -> Text:
         return Text(f"{report.origin}; SLOs are about the {_percentile(report)} of delays", "dim")
     work = short_duration(assumed["work_ns"])
     guess = "" if assumed["is_work_given"] else ", assumed (--work TIME)"
+    what = "one branch" if assumed["branches"] == 1 else f"{assumed['branches']} equal branches"
     return Text(
-        f"{assumed['branches']} equal branches, batchiness {assumed['batchiness']:g}, packets for "
+        f"{what}, batchiness {assumed['batchiness']:g}, packets for "
         f"one branch come {assumed['burst_pkts']:g} in a row; a branch takes {work} for one "
         f"packet{guess}; {report.origin}",
         "dim",
