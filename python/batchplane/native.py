@@ -59,6 +59,13 @@ class NativeSimulation(Protocol):
         """What was kept, as columns."""
 
 
+class NativePlanner(Protocol):
+    """Plans of one specification; docs/planning.md describes what they hold."""
+
+    def plan(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One plan: controller, settings, slo_ns by flow, merged {module, gate}."""
+
+
 def extension_path(env: Mapping[str, str] = os.environ) -> Path | None:
     """Its file: $BATCHPLANE_NATIVE, beside this package, or in the tree's build folder."""
     given = env.get("BATCHPLANE_NATIVE")
@@ -104,6 +111,16 @@ def make_simulation(spec: dict[str, Any]) -> NativeSimulation:
     except native.ConfigError as error:
         raise BadInput(config_problems(error, spec)) from error
     return simulation
+
+
+def make_planner(spec: dict[str, Any]) -> NativePlanner:
+    """Plans of what a simulation would be made of. Raises BadInput."""
+    native = load_native()
+    try:
+        planner: NativePlanner = native.Planner(spec)
+    except native.ConfigError as error:
+        raise BadInput(config_problems(error, spec)) from error
+    return planner
 
 
 def config_problems(error: Exception, spec: dict[str, Any]) -> list[Problem]:

@@ -73,6 +73,9 @@ class Source {
   uint32_t poll(Packet** pkts, uint32_t most, uint64_t now_ns);
   // What the last poll took is out of the ring at now_ns; the next poll is later.
   void note_room(uint64_t now_ns);
+  // The flow of the next packet in the schedule's order, whenever it is due; a trace begins again
+  // at its end. For those who ask what follows what, and never when: not together with poll().
+  uint32_t draw_flow();
   // When the next packet can be polled; kNeverNs when none will come. As of the last poll.
   [[nodiscard]] uint64_t next_ns();
 

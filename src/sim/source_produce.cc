@@ -58,6 +58,19 @@ uint32_t Source::take_flow(uint32_t& size_bytes) {
   return flow;
 }
 
+uint32_t Source::draw_flow() {
+  if (!is_started_) start(0);
+  uint32_t flow = 0;
+  if (spec_.is_saturating && !is_trace()) {
+    Stream& stream = streams_.front();
+    stream.turns.each_next(1, [&](uint32_t, uint32_t turn) { flow = stream.first_flow + turn; });
+    return flow;
+  }
+  if (is_trace() && trace_at_ == spec_.trace.flow.size()) trace_at_ = 0;
+  uint32_t size_bytes = 0;
+  return take_flow(size_bytes);
+}
+
 void Source::put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t since_ns) {
   Packet* const pkt = pool_.take();
   pkt->entry_ns = entry_ns;

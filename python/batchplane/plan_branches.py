@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""plan_branches.py - which branches a pipeline could do with one less of."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MOST_BRANCHES = 4
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One gate of a splitter, and how many there are with it."""
+
+    splitter: str
+    gate: int
+    first: str  # the module behind it
+    siblings: int  # gates with traffic, this one included
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "splitter": self.splitter,
+            "gate": self.gate,
+            "first": self.first,
+            "branches": self.siblings,
+        }
+
+
+def branches_of(spec: Mapping[str, Any], plan: Mapping[str, Any]) -> list[Branch]:
+    """The branch with the least traffic of each of the busiest splitters."""
+    share = {row["module"]: row["share"] for row in plan["modules"]}
+    is_controlled = {row["module"]: row["is_controlled"] for row in plan["modules"]}
+    gates: dict[str, dict[int, str]] = defaultdict(dict)
+    for edge in spec["edges"]:
+        if edge["from"] in share and str(edge["gate"]).isdigit() and share.get(edge["to"], 0) > 0:
+            gates[edge["from"]][int(edge["gate"])] = edge["to"]
+    found = []
+    for splitter, targets in gates.items():
+        # Where all branches meet at once, or only ends follow, no batch is gained.
+        pays = any(is_controlled[to] for to in targets.values())
+        if len(set(targets.values())) < 2 or not pays or share[splitter] <= 0:
+            continue
+        gate = min(targets, key=lambda gate: (share[targets[gate]], -gate))
+        found.append(Branch(splitter, gate, targets[gate], len(targets)))
+    found.sort(key=lambda branch: -share[branch.splitter])
+    kept: dict[tuple[int, float], Branch] = {}
+    for branch in found:
+        # Splitters that are alike gain alike.
+        kept.setdefault((branch.siblings, round(share[branch.splitter], 2)), branch)
+    return list(kept.values())[:MOST_BRANCHES]

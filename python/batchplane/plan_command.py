@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""plan_command.py - what `batchplane plan` does: reads, plans, prints, draws."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from .canonical import Document
+from .cost_cache import cache_path, kept_costs
+from .load import parse_overrides
+from .native import load_native
+from .plan_knobs import Knobs, knob_inputs
+from .plan_text import missed_lines, render_plan
+from .planning import Planner, Report
+from .problems import BadInput, Problem
+from .scenario_events import pipeline_names
+from .settings import parse_settings
+from .sim_edits import edits_of_sets
+from .sim_prepare import Inputs, known_kinds, load_document, prepare
+from .traffic_state import generator_states
+from .units import parse_scaled
+
+_MOST_LINES = 8  # of SLOs that cannot be kept
+_PLOT_SUFFIXES = (".png", ".pdf", ".svg")
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """The options of the command."""
+
+    traffic: Path | None = None
+    slos: tuple[str, ...] = ()
+    costs: str | None = None
+    rate: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    knobs: Knobs = field(default_factory=Knobs)
+    plot: Path | None = None
+    as_json: bool = False
+
+
+def plan(
+    name: str | None,
+    overrides: Sequence[str],
+    options: PlanOptions,
+    out: Console,
+    errors: Console,
+) -> int:
+    """Plans and tells. Returns the exit code."""
+    with errors.status("planning", spinner="dots"):
+        report = make_report(name, overrides, options)
+    if options.plot is not None:
+        from .plan_plot import draw_plan
+        from .plot_base import save
+
+        save(draw_plan(report), options.plot)
+    if options.as_json:
+        print(json.dumps(report.as_json(), indent=2), flush=True)
+    else:
+        for warning in report.warnings:
+            errors.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+        out.print(render_plan(report))
+        if options.plot is not None:
+            errors.print(f"rate against SLO is in {options.plot}", style="dim")
+    for line in missed_lines(report)[:_MOST_LINES]:
+        errors.print(Text.assemble(("error: ", "bold red"), line), soft_wrap=True)
+    return 2 if report.missed else 0
+
+
+def make_report(name: str | None, overrides: Sequence[str], options: PlanOptions) -> Report:
+    """Everything that is told. Raises BadInput with every mistake."""
+    options.knobs.check(name)
+    _check_plot(options.plot)
+    assumed: dict[str, Any] = {}
+    if name is None:
+        if options.traffic is not None or options.costs is not None or overrides:
+            given = "--traffic" if options.traffic else "--costs" if options.costs else overrides[0]
+            raise _bad(given, "it is for a pipeline, and here is none", "leave it out")
+        inputs, assumed = knob_inputs(options.knobs)
+    else:
+        inputs = _inputs_of(name, overrides, options)
+    slo_ns = _slos(inputs.document, options.slos)
+    native = load_native()
+    try:
+        report = Planner(inputs, options.settings).report(
+            slo_ns, _offered(inputs, options), options.plot is not None
+        )
+    except native.ConfigError as error:
+        message, where, fix = (str(part) for part in error.args[0][0])
+        raise BadInput(Problem(message, "command line", where, fix)) from error
+    if not any(row["share"] > 0 for row in report.plan["flows"]):
+        raise BadInput(
+            Problem(
+                "no packet of the traffic comes to the end of any declared flow",
+                inputs.document.file, "flows",
+                "batchplane simulate shows where they are dropped; --traffic FILE gives others",
+            )
+        )  # fmt: skip
+    report.assumed = assumed
+    return report
+
+
+def _inputs_of(name: str, overrides: Sequence[str], options: PlanOptions) -> Inputs:
+    document = load_document(name, parse_overrides(overrides), known_kinds())
+    if options.traffic is None and not generator_states(document.pipeline):
+        raise BadInput(
+            Problem(
+                "the pipeline has no generator, so that nothing is known of its traffic",
+                document.file, "generators", "--traffic FILE gives some: generators: or a capture",
+            )
+        )  # fmt: skip
+    costs: str | Path | None = options.costs
+    if costs is None and kept_costs(document.pipeline).costs is not None:
+        costs = cache_path(document.pipeline)
+    inputs = prepare(document, options.traffic, costs)
+    if costs is None:
+        words = " ".join([name, *overrides])
+        # What `run` would keep for this very pipeline.
+        origin = f"{inputs.origin}; batchplane run {words} --controller optimal keeps measured ones"
+        inputs = Inputs(inputs.document, inputs.spec, warnings=inputs.warnings, origin=origin)
+    return inputs
+
+
+def _slos(document: Document, given: Sequence[str]) -> dict[str, int]:
+    """By flow, 0 = none: the pipeline's own, changed by what is given. Raises BadInput."""
+    slo_ns = {
+        str(flow["name"]): int(flow.get("delay_slo_ns") or 0)
+        for flow in document.pipeline.get("flows", [])
+    }
+    if not slo_ns:
+        raise BadInput(
+            Problem(
+                "the pipeline declares no flow, so that no delay can be promised",
+                document.file, "flows", "flows: [{name: a, path: [in, ..., out]}]",
+            )
+        )  # fmt: skip
+    words = []
+    for word in given:
+        flow, equals, time = word.partition("=")
+        words.append(f"{flow}.slo={time}" if equals else f"*.slo={word}")
+    for edit in edits_of_sets(parse_settings(words, pipeline_names(document.pipeline))):
+        slo_ns.update(edit.get("slo_ns", {}))
+    if not any(slo_ns.values()):
+        message = "no flow has an SLO, so that there is nothing to plan for"
+        raise _bad("--slo", message, "--slo 100us")
+    return slo_ns
+
+
+def _offered(inputs: Inputs, options: PlanOptions) -> float | None:
+    """Packets a second: as given, or what generators and captures bring; None: nobody says."""
+    if options.rate is not None:
+        rate_pps = parse_scaled(options.rate)
+        if rate_pps is None or rate_pps <= 0:
+            raise _bad("--rate", f"'{options.rate}' is no rate", "packets a second: 5M, 250k")
+        return rate_pps
+    pipeline = inputs.document.pipeline
+    states = generator_states(pipeline)
+    traces = inputs.spec["simulation"]["traces"]
+    total = 0.0
+    for entry in pipeline.get("generators", []):
+        params, name = entry.get("params", {}), entry["name"]
+        if name in traces and not options.knobs.is_given and traces[name]["time_ns"][-1] > 0:
+            times = traces[name]["time_ns"]
+            total += len(times) * 1e9 / times[-1]
+        elif "rate_pps" in params and not params.get("saturate"):
+            own = sum(flow.rate_pps for flow in states[name].flows)
+            total += own + (states[name].rate_pps if states[name].shared else 0.0)
+        else:
+            return None
+    return total or None
+
+
+def _check_plot(path: Path | None) -> None:
+    if path is None:
+        return
+    if path.suffix not in _PLOT_SUFFIXES:
+        raise _bad("--plot", f"'{path}' is no figure", f"one of: {', '.join(_PLOT_SUFFIXES)}")
+    if not path.absolute().parent.is_dir():
+        raise _bad("--plot", f"there is no folder '{path.parent}'", "make it first")
+
+
+def _bad(word: str, message: str, fix: str) -> BadInput:
+    return BadInput(Problem(message, "command line", word, fix))

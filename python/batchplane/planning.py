@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""planning.py - what a pipeline will carry at given SLOs, before anything runs.
+
+plans = Planner(inputs)                      # inputs as for a simulation
+plans.plan(slo_ns={"flow_0": 100_000})       # one plan, as docs/planning.md describes it
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .native import NativePlanner, make_planner
+from .plan_branches import Branch, branches_of
+from .sim_prepare import Inputs
+
+OPTIMAL = "optimal"
+BASELINES = ("null", "max")
+# Parts of the SLOs asked for at which the plan is made again.
+NEAR_FACTORS = (0.5, 0.8, 1.25, 2.0)
+CURVE_FACTORS = tuple(2 ** (i / 3) for i in range(-7, 8))
+_MOST_FACTOR = 1024.0
+_SEARCH_STEPS = 7
+_INHERENT = "inherent"
+# When more of the batches than this leave by age, little moves the rate a lot.
+UNCERTAIN_AGED_SHARE = 0.5
+_BETTER = 1.02  # of a rate, that is worth telling
+
+PlanRow = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cores:
+    """How many cores an offered rate needs when each runs the whole pipeline: an estimate."""
+
+    offered_pps: float
+    cores: int
+    load: float  # of each of them
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "offered_pps": self.offered_pps,
+            "cores": self.cores,
+            "load": self.load,
+            "is_estimate": True,
+        }
+
+
+@dataclass
+class Report:
+    """Everything that `batchplane plan` tells."""
+
+    name: str
+    origin: str
+    percentile: float
+    slo_ns: dict[str, int]
+    plan: PlanRow
+    baselines: list[PlanRow]
+    near: list[tuple[float, PlanRow]] = field(default_factory=list)  # by factor of the SLOs
+    branches: list[tuple[Branch, PlanRow]] = field(default_factory=list)
+    cores: Cores | None = None
+    least_factor: float | None = None  # of the SLOs, where these cannot be kept
+    curve: list[tuple[float, PlanRow]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    assumed: dict[str, Any] = field(default_factory=dict)  # what was given in place of a pipeline
+
+    @property
+    def missed(self) -> list[PlanRow]:
+        """Flows whose SLO no triggers keep at full load."""
+        return missed_flows(self.plan, self.percentile)
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--json`."""
+
+        def points(rows: Sequence[tuple[float, PlanRow]]) -> list[dict[str, Any]]:
+            return [
+                {
+                    "slo_factor": factor,
+                    "rate_pps": plan["rate_pps"],
+                    "is_kept": not missed_flows(plan, self.percentile),
+                }
+                for factor, plan in rows
+            ]
+
+        return {
+            "label": "planned",
+            "pipeline": self.name,
+            "costs": self.origin,
+            "percentile": self.percentile,
+            "assumed": self.assumed,
+            **self.plan,
+            "baselines": [
+                {
+                    "controller": plan["controller"],
+                    "rate_pps": plan["rate_pps"],
+                    "is_kept": keeps(plan, 1.0, self.percentile),
+                }
+                for plan in self.baselines
+            ],
+            "other_slos": points(self.near),
+            "least_slo_factor": self.least_factor,
+            "one_branch_less": [
+                {**branch.as_json(), "rate_pps": plan["rate_pps"]} for branch, plan in self.branches
+            ],
+            "cores": None if self.cores is None else self.cores.as_json(),
+            "curve": points(self.curve),
+            "warnings": self.warnings,
+        }
+
+
+def is_late(flow: PlanRow, percentile: float, slo_ns: float) -> bool:
+    """Whether a flow is later than may be, in the composed periods of its plan."""
+    if percentile <= 0 or slo_ns != flow["slo_ns"]:
+        return bool(flow["measured_ns"] > slo_ns)
+    return bool(flow["late_share"] > max(1 - percentile, 1e-9))
+
+
+def missed_flows(plan: PlanRow, percentile: float = 0.95) -> list[PlanRow]:
+    """Flows of a plan whose SLO is not kept at full load."""
+    return [
+        flow
+        for flow in plan["flows"]
+        if flow["slo_ns"]
+        and (
+            flow.get("state") == _INHERENT
+            or (flow["share"] > 0 and is_late(flow, percentile, flow["slo_ns"]))
+        )
+    ]
+
+
+def keeps(plan: PlanRow, factor: float, percentile: float) -> bool:
+    """Whether a plan that does not look at SLOs keeps those that are so many times as long."""
+    return not any(
+        is_late(flow, percentile, factor * flow["slo_ns"])
+        for flow in plan["flows"]
+        if flow["slo_ns"] and flow["share"] > 0
+    )
+
+
+class Planner:
+    """Plans of one pipeline under one traffic with one set of costs."""
+
+    def __init__(self, inputs: Inputs, settings: Mapping[str, Any] | None = None):
+        self.inputs = inputs
+        self._settings = dict(settings or {})
+        self._native: NativePlanner = make_planner(inputs.spec)
+
+    @property
+    def percentile(self) -> float:
+        """Of delays, that SLOs are about."""
+        return float(self._settings.get("percentile", 0.95))
+
+    def plan(
+        self,
+        slo_ns: Mapping[str, int] | None = None,
+        controller: str = OPTIMAL,
+        less: Branch | None = None,
+    ) -> PlanRow:
+        """One plan; SLOs that are not given are the pipeline's."""
+        request: dict[str, Any] = {"controller": controller, "settings": self._settings}
+        if slo_ns is not None:
+            request["slo_ns"] = dict(slo_ns)
+        if less is not None:
+            request["merged"] = {"module": less.splitter, "gate": less.gate}
+        return self._native.plan(request)
+
+    def scaled(self, slo_ns: Mapping[str, int], factor: float) -> PlanRow:
+        """The plan with all SLOs so many times as long."""
+        return self.plan({flow: max(1, round(ns * factor)) for flow, ns in slo_ns.items() if ns})
+
+    def report(
+        self, slo_ns: dict[str, int], offered_pps: float | None = None, has_curve: bool = False
+    ) -> Report:
+        """The plan, what would change it, and what it is compared with."""
+        plan = self.plan(slo_ns)
+        report = Report(
+            name=str(self.inputs.document.pipeline.get("name", "pipeline")),
+            origin=self.inputs.origin,
+            percentile=self.percentile,
+            slo_ns=slo_ns,
+            plan=plan,
+            baselines=[self.plan(slo_ns, name) for name in BASELINES],
+            near=[(factor, self.scaled(slo_ns, factor)) for factor in NEAR_FACTORS],
+            branches=[
+                (branch, self.plan(slo_ns, less=branch))
+                for branch in branches_of(self.inputs.spec, plan)
+            ],
+            warnings=list(self.inputs.warnings),
+        )
+        if has_curve:
+            known = dict(report.near) | {1.0: plan}
+            report.curve = [
+                (factor, known.get(factor) or self.scaled(slo_ns, factor))
+                for factor in sorted({*CURVE_FACTORS, *known})
+            ]
+        if report.missed:
+            report.least_factor = self._least_factor(slo_ns)
+        if offered_pps is not None and not report.missed:
+            report.cores = cores_for(offered_pps, plan["rate_pps"], len(plan["workers"]))
+        report.warnings += _doubts(report)
+        return report
+
+    def _least_factor(self, slo_ns: Mapping[str, int]) -> float | None:
+        """By what all SLOs have to be multiplied at least so that all are kept at full load."""
+        low, high = 1.0, 2.0
+        while missed_flows(self.scaled(slo_ns, high), self.percentile):
+            low, high = high, 2 * high
+            if high > _MOST_FACTOR:
+                return None
+        for _ in range(_SEARCH_STEPS):
+            middle = math.sqrt(low * high)
+            if missed_flows(self.scaled(slo_ns, middle), self.percentile):
+                low = middle
+            else:
+                high = middle
+        return high
+
+
+def _doubts(report: Report) -> list[str]:
+    """What makes a plan less certain, or less than what could be."""
+    plan, told = report.plan, []
+    silent = [row["flow"] for row in plan["flows"] if row["slo_ns"] and row["share"] <= 0]
+    if silent:
+        others = f" and {len(silent) - 1} more flows" if silent[1:] else ""
+        told.append(f"no packet comes to {silent[0]}{others}: nothing is planned for what is there")
+    if not plan["is_settled"]:
+        told.append(
+            f"triggers had not come to rest after {plan['steps']} periods: the rate is that of the "
+            "last one"
+        )
+    if plan["aged_share"] > UNCERTAIN_AGED_SHARE:
+        told.append(
+            f"{plan['aged_share']:.0%} of the batches leave before they are full, by age: at SLOs "
+            "as tight as this a little moves the rate a lot"
+        )
+    if len(plan["workers"]) > 1:
+        told.append(
+            "rings between workers are taken as polled at once: what waits in front of the busiest "
+            "worker is not in the delays"
+        )
+    best = max(report.baselines, key=lambda row: row["rate_pps"])
+    for row in sorted(report.baselines, key=lambda row: row is not best):
+        if row["rate_pps"] > _BETTER * plan["rate_pps"] and keeps(row, 1.0, report.percentile):
+            how = "full batches" if row["controller"] == "max" else "no buffers"
+            told.append(
+                f"with {how} (--controller {row['controller']}) the core would carry "
+                f"{row['rate_pps'] / plan['rate_pps'] - 1:.0%} more and keep these SLOs as well"
+            )
+            break
+    return told
+
+
+def cores_for(offered_pps: float, rate_pps: float, workers: int = 1) -> Cores:
+    """Copies of the pipeline over which an offered rate is spread evenly."""
+    copies = max(1, math.ceil(offered_pps / rate_pps)) if rate_pps > 0 else 1
+    load = offered_pps / (copies * rate_pps) if rate_pps > 0 else math.inf
+    return Cores(offered_pps, copies * max(1, workers), load)

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/planner.h"
+
+#include <algorithm>
+
+#include "base/nearest_word.h"
+#include "sim/composition.h"
+#include "slo/optimal_view.h"
+
+namespace batchplane::sim {
+namespace {
+
+constexpr uint32_t kPolls = 700;  // of each input in a composed period
+constexpr uint32_t kLastPolls = 3000;
+constexpr uint32_t kLeastSteps = 12;  // biases settle by a third a period
+constexpr uint32_t kMostSteps = 40;
+constexpr uint32_t kQuietSteps = 4;  // without another trigger: it rests
+
+class Planning {
+ public:
+  Planning(const Spec& spec, const PlanRequest& request)
+      : spec_(spec), request_(request), composition_(spec), model_(composition_.model()) {
+    settings_ = request.settings;
+    settings_.releases_when_idle = !spec.pipeline.engine.is_idle_hold;
+    if (request.merged) {
+      composition_.merge_branch(composition_.graph().at(request.merged->first),
+                                request.merged->second);
+    }
+    read_slos();
+  }
+
+  Value run() {
+    const auto controller = slo::make_controller(request_.controller, model_, settings_);
+    composition_.set_slos(slo_ns_);
+    for (uint32_t quiet = 0; steps_ < kMostSteps; ++steps_) {
+      period_ = composition_.period(kPolls, settings_.percentile);
+      decision_ = controller->step(period_);
+      quiet = apply() ? 0 : quiet + 1;
+      is_settled_ = quiet >= kQuietSteps && steps_ >= kLeastSteps;
+      if (is_settled_) break;
+    }
+    period_ = composition_.period(kLastPolls, settings_.percentile);
+    slo::OptimalView view(model_, settings_);
+    view.update(period_);
+    slo::evaluate(view.program(), view.current(), at_);
+    const double rate_pps =
+        static_cast<double>(composition_.in_pkts()) * 1e9 / static_cast<double>(period_.period_ns);
+    return Dict{{"controller", request_.controller},
+                {"rate_pps", rate_pps},
+                {"model_pps", decision_.predicted_pps},
+                {"steps", steps_},
+                {"is_settled", is_settled_},
+                {"aged_share", all_aged_share()},
+                {"workers", workers_value()},
+                {"tasks", tasks_value(view)},
+                {"flows", flows_value(view)},
+                {"modules", modules_value(view, controller->explain())}};
+  }
+
+ private:
+  void read_slos() {
+    for (const FlowSpec& flow : spec_.pipeline.flows) slo_ns_.push_back(flow.delay_slo_ns);
+    std::vector<std::string> names;
+    for (const exec::ControlFlow& flow : model_.flows) names.push_back(flow.name);
+    for (const auto& [name, ns] : request_.slo_ns) {
+      const auto it = std::ranges::find(names, name);
+      if (it == names.end()) {
+        const std::string near = nearest_word(name, names);
+        throw ConfigError("no flow '" + name + "'", "slo",
+                          near.empty() ? "" : "did you mean '" + near + "'?");
+      }
+      slo_ns_[static_cast<size_t>(it - names.begin())] = ns;
+    }
+  }
+
+  // True when a trigger changed.
+  bool apply() {
+    bool any = false;
+    for (const exec::BufferChange& change : decision_.changes) {
+      const exec::ModulePeriod& now = period_.modules[change.module];
+      any |= now.trigger_pkts != change.trigger_pkts;
+      const bool keeps_age = change.age_limit_ns == exec::kKeepAge;
+      composition_.set_buffer(change.module, change.trigger_pkts,
+                              keeps_age ? now.age_limit_ns : change.age_limit_ns);
+    }
+    return any;
+  }
+
+  List workers_value() const {
+    List rows;
+    for (size_t w = 0; w < composition_.busy_ns().size(); ++w) {
+      rows.push_back(
+          Dict{{"name", composition_.graph().worker_names[w]},
+               {"load", composition_.busy_ns()[w] / static_cast<double>(period_.period_ns)}});
+    }
+    return rows;
+  }
+
+  List tasks_value(const slo::OptimalView& view) const {
+    List rows;
+    for (size_t t = 0; t < model_.tasks.size(); ++t) {
+      const slo::ProgramTask& task = view.program().tasks[t];
+      rows.push_back(Dict{{"worker", composition_.graph().worker_names[model_.tasks[t].worker]},
+                          {"run_pkts", task.run_pkts},
+                          {"other_run_ns", task.other_run_ns},
+                          {"is_saturated", task.is_saturated},
+                          {"pkt_ns", at_.task_pkt_ns[t]},
+                          {"turnaround_ns", at_.turnaround_ns[t]}});
+    }
+    return rows;
+  }
+
+  List flows_value(const slo::OptimalView& view) const {
+    List rows;
+    for (uint32_t f = 0; f < model_.flows.size(); ++f) {
+      const slo::ProgramFlow& flow = view.program().flows[f];
+      double turnaround_ns = 0;
+      double fill_ns = 0;
+      double service_ns = 0;
+      for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+        turnaround_ns += at_.turnaround_ns[view.program().flow_tasks[i]];
+      }
+      for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+        fill_ns += at_.fill_ns[view.program().flow_modules[i]];
+        service_ns += at_.service_ns[view.program().flow_modules[i]];
+      }
+      Dict row{{"flow", model_.flows[f].name},
+               {"slo_ns", slo_ns_[f]},
+               {"delay_ns", turnaround_ns + fill_ns + service_ns},
+               {"turnaround_ns", turnaround_ns},
+               {"fill_ns", fill_ns},
+               {"service_ns", service_ns},
+               {"least_ns", view.least_service_ns(f)},
+               {"measured_ns", period_.flows[f].delay_ns},
+               {"late_share", share_of(period_.flows[f].late_pkts, period_.flows[f].pkts)},
+               {"share", share_of(period_.flows[f].pkts, composition_.in_pkts())}};
+      if (f < decision_.flows.size()) {
+        const exec::FlowVerdict& verdict = decision_.flows[f];
+        row["state"] = exec::kFlowStateNames[static_cast<uint32_t>(verdict.state)];
+        row["multiplier_pps_per_us"] = verdict.multiplier_pps_per_us;
+        row["hint"] = verdict.hint;
+      }
+      rows.emplace_back(std::move(row));
+    }
+    return rows;
+  }
+
+  static double share_of(uint64_t part, uint64_t whole) {
+    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+  }
+
+  struct Releases {
+    uint64_t aged = 0;
+    uint64_t all = 0;
+  };
+  static void add_releases(const exec::ModulePeriod& period, Releases& sum) {
+    sum.aged += period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings;
+    for (const exec::CauseCount& cause : period.causes) sum.all += cause.firings;
+  }
+  // Of a buffer's releases, those by its age limit; of all buffers.
+  static double aged_share(const exec::ModulePeriod& period) {
+    Releases sum;
+    add_releases(period, sum);
+    return share_of(sum.aged, sum.all);
+  }
+  double all_aged_share() const {
+    Releases sum;
+    for (const exec::ModulePeriod& period : period_.modules) add_releases(period, sum);
+    return share_of(sum.aged, sum.all);
+  }
+
+  List modules_value(const slo::OptimalView& view, const Value& explained) const {
+    std::map<std::string, const Value*> reasons;
+    if (explained.has("modules")) {
+      for (const Value& row : explained["modules"].as_list()) {
+        reasons[row["module"].as_string()] = &row;
+      }
+    }
+    List rows;
+    for (uint32_t m = 0; m < model_.modules.size(); ++m) {
+      const exec::ModulePeriod& period = period_.modules[m];
+      Dict row{{"module", model_.modules[m].name},
+               {"kind", composition_.graph().modules[m]->kind},
+               {"is_controlled", model_.modules[m].is_controlled},
+               {"share", share_of(period.pkts, composition_.in_pkts())},
+               {"batch_pkts", share_of(period.pkts, period.batches)},
+               {"arriving_pkts", share_of(period.arrived_pkts, period.arrived_batches)},
+               {"trigger_pkts", period.trigger_pkts},
+               {"age_limit_ns", period.age_limit_ns},
+               {"aged_share", aged_share(period)}};
+      const uint32_t head = view.head_of(m);
+      if (head != slo::OptimalView::kNoHead) {
+        row["cost_per_batch_ns"] = view.program().modules[head].cost_per_batch_ns;
+        row["cost_per_pkt_ns"] = view.program().modules[head].cost_per_pkt_ns;
+      }
+      if (const auto it = reasons.find(model_.modules[m].name); it != reasons.end()) {
+        row["why"] = (*it->second)["why"];
+        row["binding_flow"] = (*it->second)["binding_flow"];
+        row["multiplier_pps_per_us"] = (*it->second)["multiplier_pps_per_us"];
+      }
+      rows.emplace_back(std::move(row));
+    }
+    return rows;
+  }
+
+  const Spec& spec_;
+  const PlanRequest& request_;
+  slo::Settings settings_;
+  Composition composition_;
+  const exec::ControlModel& model_;
+  std::vector<uint64_t> slo_ns_;  // by flow
+  exec::PeriodSnapshot period_;
+  exec::Decision decision_;
+  slo::Evaluation at_;
+  uint32_t steps_ = 0;
+  bool is_settled_ = false;
+};
+
+}  // namespace
+
+Value plan(const Spec& spec, const PlanRequest& request) { return Planning(spec, request).run(); }
+
+}  // namespace batchplane::sim

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// planner.h - what a pipeline will carry, before it runs: a controller steps over periods that were
+// composed instead of measured, until it rests.
+//
+// With `optimal` triggers, rates and multipliers are those of its program; docs/model.md says what
+// a composed period leaves out.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/value.h"
+#include "sim/spec.h"
+#include "slo/controller.h"
+
+namespace batchplane::sim {
+
+struct PlanRequest {
+  std::string controller = "optimal";
+  slo::Settings settings;
+  std::map<std::string, uint64_t> slo_ns;  // by flow, instead of the pipeline's; 0 = none
+  // A branch less: packets for this gate of this module go to its siblings in turn.
+  std::optional<std::pair<std::string, uint32_t>> merged;
+};
+
+// Plain values: see docs/planning.md. Throws ConfigError for unknown names.
+Value plan(const Spec& spec, const PlanRequest& request);
+
+}  // namespace batchplane::sim

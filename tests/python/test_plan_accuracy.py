@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plans against the simulator: random pipelines under SLOs from a third to twice of what full
+batches need, both under `optimal`.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from random_pipelines import random_pipeline
+
+from batchplane.daemon import find_program
+from batchplane.native import extension_path, make_planner, make_simulation
+from batchplane.plan_knobs import Knobs, knob_inputs, train_of_flows
+from batchplane.planning import UNCERTAIN_AGED_SHARE, missed_flows
+from batchplane.problems import RunFailed
+from batchplane.sim_prepare import prepare
+from batchplane.sim_spec import Machine
+
+pytestmark = pytest.mark.skipif(
+    extension_path() is None,
+    reason="NOT RUN: the extension is not built: tools/build.sh run native",
+)
+
+WITHIN = 0.05
+PERIOD_PKTS = 20_000
+PERIODS = 50  # of them the second half counts
+FEW, MANY = 15, 200
+BASELINE_WITHIN = 0.03
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A plan and what the simulator makes of the same pipeline."""
+
+    seed: int
+    plan: dict[str, Any]
+    simulated_pps: float
+
+    @property
+    def error(self) -> float:
+        return float(self.plan["rate_pps"]) / self.simulated_pps - 1
+
+    @property
+    def is_certain(self) -> bool:
+        """The plan says itself when a little moves the rate a lot."""
+        return bool(self.plan["aged_share"] <= UNCERTAIN_AGED_SHARE)
+
+
+def slos_for(seed: int, full: dict[str, Any]) -> dict[str, int]:
+    """Parts of what each flow's packets take with full batches, or one SLO for all."""
+    rng = random.Random(seed + 1000)
+    factor = rng.choice((0.3, 0.5, 0.7, 0.9, 1.2, 2.0))
+    slo_ns = {row["flow"]: max(1, int(factor * row["delay_ns"])) for row in full["flows"]}
+    if rng.random() < 0.5:
+        middle = sorted(slo_ns.values())[len(slo_ns) // 2]
+        return dict.fromkeys(slo_ns, middle)
+    return slo_ns
+
+
+def simulated_pps(
+    spec: dict[str, Any], controller: str, slo_ns: dict[str, int], period_ns: int, periods: int
+) -> float:
+    """The rate of a saturated run, second half."""
+    spec = copy.deepcopy(spec)
+    for flow in spec["flows"]:
+        flow["delay_slo_ns"] = slo_ns.get(flow["name"], 0)
+    simulation = make_simulation(spec)
+    simulation.set_controller(controller, {})
+    pkts = time_ns = 0
+    for i in range(periods):
+        simulation.run_until((i + 1) * period_ns)
+        period, _ = simulation.step()
+        if i >= periods // 2:
+            pkts += int(period["tasks"]["in_pkts"][0])
+            time_ns += int(period["period_ns"])
+    return pkts * 1e9 / time_ns
+
+
+def period_for(plan: dict[str, Any]) -> int:
+    return int(PERIOD_PKTS / plan["rate_pps"] * 1e9)
+
+
+def check(seed: int) -> Checked:
+    spec = random_pipeline(seed)
+    planner = make_planner(spec)
+    slo_ns = slos_for(seed, planner.plan({"controller": "max"}))
+    plan = planner.plan({"slo_ns": slo_ns})
+    rate = simulated_pps(spec, "optimal", slo_ns, period_for(plan), PERIODS)
+    return Checked(seed, plan, rate)
+
+
+def assert_close(checked: list[Checked]) -> None:
+    """All within 5 % but for those that call themselves uncertain, and 95 of 100 of all."""
+    wrong = [
+        f"seed {one.seed}: {one.error:+.1%}"
+        for one in checked
+        if one.is_certain and abs(one.error) > WITHIN
+    ]
+    assert not wrong
+    within = sum(abs(one.error) <= WITHIN for one in checked)
+    assert within >= 0.95 * len(checked), f"{within} of {len(checked)}"
+
+
+def test_some_random_pipelines() -> None:
+    assert_close([check(seed) for seed in range(FEW)])
+
+
+@pytest.mark.long
+def test_many_random_pipelines() -> None:
+    checked = [check(seed) for seed in range(MANY)]
+    errors = sorted(abs(one.error) for one in checked)
+    certain = sorted(abs(one.error) for one in checked if one.is_certain)
+    kept = sum(not missed_flows(one.plan) for one in checked)
+    print(
+        f"\n{MANY} pipelines: median {errors[MANY // 2]:.2%}, p90 {errors[int(0.9 * MANY)]:.2%}, "
+        f"largest {errors[-1]:.1%}; {sum(e <= WITHIN for e in errors)} within 5 %; "
+        f"{len(certain)} certain ones: largest {certain[-1]:.1%}; SLOs kept in {kept}"
+    )
+    for one in checked:
+        if abs(one.error) > WITHIN / 2:
+            aged = one.plan["aged_share"]
+            print(f"seed {one.seed}: {one.error:+.1%}, {aged:.0%} of the batches leave by age")
+    assert_close(checked)
+
+
+def _has_daemon() -> bool:
+    try:
+        find_program()
+    except RunFailed:
+        return False
+    return True
+
+
+# The daemon's program says which way each generator's packets take.
+@pytest.mark.skipif(
+    not _has_daemon(), reason="NOT RUN: tools/build.sh run batchplaned has not been run"
+)
+@pytest.mark.parametrize(
+    ("name", "params", "slo_us"),
+    [
+        ("gateway", {"nexthops": "16"}, 30),
+        ("gateway", {"nexthops": "64"}, 40),
+        ("vrf", {"vrfs": "2", "nexthops": "4"}, 10),
+        ("l2l3", {"nexthops": "64"}, 40),
+        ("robot_control", {"n": "16"}, 35),
+        ("tree", {"leaves": "8"}, 20),
+    ],
+)
+def test_pipelines_of_this_project(name: str, params: dict[str, str], slo_us: int) -> None:
+    # A generator that is always faster than the worker.
+    machine = Machine(generator_ns_per_pkt=0.0, generator_look_ns=0.0, generator_burst_ns=0.0)
+    overrides = {**params, "saturate": "true"}
+    inputs = prepare(name, costs="prior", overrides=overrides, machine=machine)
+    spec = {**inputs.spec, "engine": {**inputs.spec.get("engine", {}), "idle": "hold"}}
+    slo_ns = {flow["name"]: slo_us * 1000 for flow in spec["flows"]}
+    plan = make_planner(spec).plan({"slo_ns": slo_ns})
+    rate = simulated_pps(spec, "optimal", slo_ns, period_for(plan), 30)
+    assert plan["rate_pps"] == pytest.approx(rate, rel=0.02)
+
+
+def test_knobs_with_trains() -> None:
+    inputs, _ = knob_inputs(Knobs(branches=16, batchiness=0.3, burst=3.0))
+    slo_ns = {flow["name"]: 60_000 for flow in inputs.document.pipeline["flows"]}
+    plan = make_planner(inputs.spec).plan({"slo_ns": slo_ns})
+    # Many times as much as is taken: what finds no room is lost.
+    flows = train_of_flows(16, 3.0, 900_000)
+    trace = {
+        "time_ns": [20 * i for i in range(len(flows))],
+        "flow": flows,
+        "size_bytes": [64] * len(flows),
+    }
+    spec = copy.deepcopy(inputs.spec)
+    spec["simulation"].update(
+        traces={"load": trace}, overflow="drop", generator_ns_per_pkt=0.0,
+        generator_look_ns=0.0, generator_burst_ns=0.0,
+    )  # fmt: skip
+    rate = simulated_pps(spec, "optimal", slo_ns, 900_000, 18)
+    assert plan["rate_pps"] == pytest.approx(rate, rel=WITHIN)
+
+
+@pytest.mark.parametrize("controller", ["null", "max"])
+def test_rates_of_baselines(controller: str) -> None:
+    for seed in range(8):
+        spec = random_pipeline(seed)
+        plan = make_planner(spec).plan({"controller": controller})
+        rate = simulated_pps(spec, controller, {}, period_for(plan), 10)
+        assert plan["rate_pps"] == pytest.approx(rate, rel=BASELINE_WITHIN), seed
