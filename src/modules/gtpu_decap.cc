@@ -127,44 +127,59 @@ class GtpuDecap final : public Module {
   }
 
   // The outer headers of packet i: users' packets are noted in `found`, the others are seen to.
+  // Here the usual ones alone: IPv4, no options anywhere, no UDP checksum.
   void read(Context& ctx, Batch& batch, uint32_t i, Found& found) noexcept {
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
+    const uint32_t len_bytes = pkt.len_bytes();
+    const uint8_t* const ip = pkt.data() + l3;
     ctx.gates[i] = kInnerGate;
+    constexpr uint32_t kLeastBytes = net::kIpv4Bytes + gtpu::kUdpBytes + gtpu::kHeaderBytes;
+    if (len_bytes < l3 + kLeastBytes) [[unlikely]]
+      return read_rest(ctx, batch, i, found);
+    const uint8_t* const udp = ip + net::kIpv4Bytes;
+    const uint8_t* const gtp = udp + gtpu::kUdpBytes;
+    const uint32_t l4_bytes = net::load16(ip + net::kIpTotalLength) - net::kIpv4Bytes;
+    const uint32_t udp_bytes = net::load16(udp + 4);
+    const uint32_t payload_bytes = net::load16(gtp + 2);
+    const bool is_usual = ip[0] == 0x45 && ip[net::kIpProto] == net::kProtoUdp &&
+                          (net::load16(ip + net::kIpFragment) & 0x3fff) == 0 &&
+                          net::load16(udp + 2) == gtpu::kPort && net::load16(udp + 6) == 0 &&
+                          net::load16(gtp) == (gtpu::kVersion1 << 8 | gtpu::kGpdu);
+    const bool is_whole = l4_bytes <= len_bytes - l3 - net::kIpv4Bytes && udp_bytes <= l4_bytes &&
+                          payload_bytes + gtpu::kUdpBytes + gtpu::kHeaderBytes <= udp_bytes;
+    if (!is_usual || !is_whole || local_raw_ != 0) [[unlikely]]
+      return read_rest(ctx, batch, i, found);
+    found.teids[i] = {net::load32(gtp + 4)};
+    found.payload_offset_bytes[i] = l3 + kLeastBytes;
+    found.payload_bytes[i] = payload_bytes;
+    found.qfis[i] = session::kAnyQfi;
+    found.ecns[i] = ip[1] & vxlan::kEcnMask;
+  }
+
+  [[gnu::noinline]] void read_rest(Context& ctx, Batch& batch, uint32_t i, Found& found) noexcept {
+    Packet& pkt = *batch[i];
+    const uint32_t l3 = l3_offset_of(pkt);
     found.payload_offset_bytes[i] = 0;
     found.teids[i] = {0};
-    if (pkt.len_bytes() < l3) [[unlikely]] {
-      ctx.drop(batch, i, reason::kTooShort);
-      return;
-    }
+    if (pkt.len_bytes() < l3) return ctx.drop(batch, i, reason::kTooShort);
     const uint8_t* const ip = pkt.data() + l3;
-    l4::Place place = l4::find_plain(ip, pkt.len_bytes() - l3);
-    if (place.proto != net::kProtoUdp) [[unlikely]]
-      place = l4::find(ip, pkt.len_bytes() - l3);
+    const l4::Place place = l4::find(ip, pkt.len_bytes() - l3);
     const uint8_t* const udp = ip + place.offset_bytes;
     if (place.find != l4::Find::kWhole || place.proto != net::kProtoUdp ||
         place.len_bytes < gtpu::kUdpBytes || net::load16(udp + 2) != gtpu::kPort ||
-        !is_local(ip, place)) [[unlikely]] {
-      pass_or_drop(ctx, batch, i, place.find);
-      return;
+        !is_local(ip, place)) {
+      return pass_or_drop(ctx, batch, i, place.find);
     }
     const uint32_t udp_bytes = net::load16(udp + 4);
-    const bool is_whole = udp_bytes >= gtpu::kUdpBytes && udp_bytes <= place.len_bytes;
-    Message message;
-    message.fault = &gtpu::kBadGtpu;
-    if (is_whole) message = gtpu::read(udp + gtpu::kUdpBytes, udp_bytes - gtpu::kUdpBytes);
-    if (is_whole && message.fault == nullptr && verifies_sum_ && net::load16(udp + 6) != 0 &&
-        !is_sum_good(ip, place, udp, udp_bytes)) [[unlikely]] {
-      message.fault = &l4::kBadL4Checksum;
-    }
-    if (message.fault != nullptr) [[unlikely]] {
-      ctx.drop(batch, i, *message.fault);
-      return;
-    }
-    if (message.type != gtpu::kGpdu || message.unknown_extension != 0) [[unlikely]] {
-      answer(ctx, batch, i, {l3, ip, place}, message);
-      return;
-    }
+    if (udp_bytes < gtpu::kUdpBytes || udp_bytes > place.len_bytes)
+      return ctx.drop(batch, i, gtpu::kBadGtpu);
+    const Message message = gtpu::read(udp + gtpu::kUdpBytes, udp_bytes - gtpu::kUdpBytes);
+    if (message.fault != nullptr) return ctx.drop(batch, i, *message.fault);
+    if (verifies_sum_ && net::load16(udp + 6) != 0 && !is_sum_good(ip, place, udp, udp_bytes))
+      return ctx.drop(batch, i, l4::kBadL4Checksum);
+    if (message.type != gtpu::kGpdu || message.unknown_extension != 0)
+      return answer(ctx, batch, i, {l3, ip, place}, message);
     found.teids[i] = {message.teid};
     found.payload_offset_bytes[i] =
         l3 + place.offset_bytes + gtpu::kUdpBytes + message.payload_offset_bytes;

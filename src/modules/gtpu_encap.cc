@@ -52,6 +52,7 @@ class GtpuEncap final : public Module {
     const RuleTables& tables = commands_.table().rules();
     const Style style = style_;
     const uint32_t n = batch.size_pkts;
+    tables.prefetch(batch);
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
       const Rule* const rule = tables.find(pkt.mark());

@@ -48,12 +48,8 @@ class SessionEnforce final : public Module {
     const RuleTables& tables = table.rules();
     const uint32_t n = batch.size_pkts;
     const uint64_t now = ctx.now_ns << 8;
-    for (uint32_t i = 0; i < n; ++i) {
-      const uint32_t slot = session::slot_of(batch[i]->mark());
-      if (!tables.rules.holds(slot)) continue;
-      __builtin_prefetch(&tables.rules[slot]);
-      __builtin_prefetch(&table.state(slot), 1);
-    }
+    tables.prefetch(batch);
+    if (tables.is_large) prefetch_states(table, tables, batch);
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
       const uint32_t mark = pkt.mark();
@@ -83,6 +79,14 @@ class SessionEnforce final : public Module {
   [[nodiscard]] Dict saved_params() const override { return commands_.saved_params(); }
 
  private:
+  static void prefetch_states(const SessionTable& table, const RuleTables& tables,
+                              const Batch& batch) noexcept {
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      const uint32_t slot = session::slot_of(batch.pkts[i]->mark());
+      if (tables.rules.holds(slot)) __builtin_prefetch(&table.state(slot), 1);
+    }
+  }
+
   // All meters of a packet are asked before one is charged.
   static const DropReason* judge(const SessionTable& table, const RuleTables& tables,
                                  const Rule& rule, PdrState& state, uint64_t now,

@@ -24,6 +24,7 @@ class SessionSplit final : public Module {
   void classify(Context& ctx, Batch& batch) noexcept {
     const session::RuleTables& tables = commands_.table().rules();
     const uint32_t n = batch.size_pkts;
+    tables.prefetch(batch);
     for (uint32_t i = 0; i < n; ++i) {
       const uint32_t mark = batch[i]->mark();
       ctx.gates[i] = 0;

@@ -10,6 +10,8 @@
 namespace batchplane::session {
 namespace {
 
+constexpr size_t kFewRules = 512;  // they stay in the first cache
+
 std::string name_of(uint64_t seid) { return "session " + std::to_string(seid); }
 
 uint64_t ue6_key(const Session& session) { return __builtin_bswap64(session.ue6.address.high); }
@@ -241,6 +243,7 @@ void SessionTable::apply(const Edit& edit, RuleTables& tables) const {
     }
   };
   tables.rules.reserve(static_cast<uint32_t>(body_->generations.size()));
+  tables.is_large = body_->generations.size() > kFewRules;
   tables.filters.resize(body_->n_filters);
   tables.meters.resize(body_->n_meters);
   for (const auto& [at, filter] : edit.filters) tables.filters[at] = filter;
