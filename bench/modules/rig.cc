@@ -17,7 +17,7 @@ using namespace batchplane;  // NOLINT: a benchmark over the whole engine
 namespace {
 
 constexpr uint32_t kPoolPkts = 2048;
-constexpr uint32_t kFrameRoomBytes = 64;
+constexpr uint32_t kUsualRoomBytes = 64;  // of a frame; a multiple of this for longer ones
 constexpr uint32_t kWarmBatches = 16;  // with 200 batches of one rotation each, a TTL of 254 lasts
 constexpr uint32_t kVerifyPkts = 32;
 
@@ -102,11 +102,14 @@ struct ModuleRig::State {
   }
 
   void make_frames() {
-    frames.resize(size_t{exec::kMaxBatchPkts} * kFrameRoomBytes);
+    for (uint32_t i = 0; i < exec::kMaxBatchPkts; ++i) {
+      const auto bytes = static_cast<uint32_t>(what.frame(i).size());
+      room_bytes = std::max(room_bytes, (bytes + kUsualRoomBytes - 1) & ~(kUsualRoomBytes - 1));
+    }
+    frames.resize(size_t{exec::kMaxBatchPkts} * room_bytes);
     for (uint32_t i = 0; i < exec::kMaxBatchPkts; ++i) {
       const std::vector<uint8_t> bytes = what.frame(i);
-      if (bytes.size() > kFrameRoomBytes) throw std::runtime_error("a frame is too long");
-      std::ranges::copy(bytes, &frames[size_t{i} * kFrameRoomBytes]);
+      std::ranges::copy(bytes, &frames[size_t{i} * room_bytes]);
       frame_bytes[i] = static_cast<uint32_t>(bytes.size());
       PacketMeta& meta = metas[i];
       meta = PacketMeta{.entry_ns = ctx->now_ns, .in_interface = 0};
@@ -153,8 +156,7 @@ struct ModuleRig::State {
   void renew(uint32_t i) {
     Packet& pkt = *hot[i];
     pkt.reset(frame_bytes[i]);
-    traffic::copy_frame(traffic::fresh_data(pkt), &frames[size_t{i} * kFrameRoomBytes],
-                        frame_bytes[i]);
+    traffic::copy_frame(traffic::fresh_data(pkt), &frames[size_t{i} * room_bytes], frame_bytes[i]);
     traffic::copy32(&pkt.meta(), &metas[i]);
   }
   void renew_all() {
@@ -188,6 +190,11 @@ struct ModuleRig::State {
       for (uint32_t i = at; i < at + n; ++i) {
         renew(i);
         std::memcpy(hot[i]->data() + kEndsAt, &ends[rng.below(what.flows)], sizeof(Ends));
+      }
+    } else if constexpr (kFeed == Feed::kDealt) {
+      for (uint32_t i = at; i < at + n; ++i) {
+        renew(i);
+        what.deal(*hot[i], rng.below(what.flows));
       }
     } else if constexpr (kFeed == Feed::kPool) {
       (void)pool.alloc_bulk(work + at, n);
@@ -236,6 +243,8 @@ struct ModuleRig::State {
         return loop<Feed::kRandom6, kIsControl>(n_batches, n);
       case Feed::kFlows:
         return loop<Feed::kFlows, kIsControl>(n_batches, n);
+      case Feed::kDealt:
+        return loop<Feed::kDealt, kIsControl>(n_batches, n);
       case Feed::kPool:
         return loop<Feed::kPool, kIsControl>(n_batches, n);
       case Feed::kSource:
@@ -262,6 +271,7 @@ struct ModuleRig::State {
   std::unique_ptr<Module> null;
   Rng rng{1};
   std::vector<uint8_t> frames;
+  uint32_t room_bytes = kUsualRoomBytes;
   std::vector<Ends> ends;  // of the connections
   uint32_t frame_bytes[exec::kMaxBatchPkts] = {};
   PacketMeta metas[exec::kMaxBatchPkts] = {};
@@ -322,6 +332,7 @@ std::string ModuleRig::verify() {
   s.renew_all();
   std::string wrong;
   if (s.what.feed == Feed::kPool) s.feed<Feed::kPool, false>(0, kVerifyPkts);
+  if (s.what.feed == Feed::kDealt) s.feed<Feed::kDealt, false>(0, kVerifyPkts);
   if (s.what.feed == Feed::kFlows) s.feed<Feed::kFlows, false>(0, kVerifyPkts);
   if (s.what.feed != Feed::kSource) wrong = s.verify_batch();
   if (wrong.empty() && (s.what.feed == Feed::kSource || s.what.feed == Feed::kThrough)) {

@@ -24,6 +24,7 @@ enum class Feed : uint8_t {
   kRandom,   // random destination addresses
   kRandom6,  // the IPv6 destination is a random one of destinations6
   kFlows,    // random ones of many connections, which were opened before
+  kDealt,    // as kFrames, and then changed by `deal`
   kPool,     // from the pool, to which the module gives them back
   kSource,   // no batch: the module makes it, from the pool and back
   kThrough,  // the batch goes into the module and is polled out again
@@ -42,10 +43,13 @@ struct ModuleCase {
   batchplane::Dict params = {};
   Feed feed = Feed::kHot;
   uint32_t gates = 1;
-  std::function<std::vector<uint8_t>(uint32_t i)> frame = nullptr;  // of packet i, 60 bytes or less
+  std::function<std::vector<uint8_t>(uint32_t i)> frame =
+      nullptr;  // of packet i, 128 bytes or less
   // Looks at packet i after one call; says what is wrong, or nothing.
   std::function<std::string(batchplane::Packet&, uint32_t gate, uint32_t i)> check = nullptr;
-  uint32_t flows = 0;      // kFlows: how many
+  uint32_t flows = 0;  // kFlows: how many
+  // kDealt: gives a packet to one of `flows` users.
+  void (*deal)(batchplane::Packet&, uint32_t user) = nullptr;
   bool is_return = false;  // kFlows: packets that answer what the module made of the first ones
   bool takes_all = false;  // drops every packet
   // A module of the same environment that the packets pass first, outside of the timing.

@@ -24,7 +24,7 @@ _IPV6_FRAME = (
 
 def setups() -> list[dict[str, Any]]:
     """Canonical pipelines; each kind of interest stands in one of them."""
-    return [_tables(), _edits(), _tunnels(), _hosts(), _hosts6(), _ends()]
+    return [_tables(), _edits(), _tunnels(), _mobile(), _hosts(), _hosts6(), _ends()]
 
 
 class _Chain:
@@ -142,6 +142,26 @@ def _tunnels() -> dict[str, Any]:
     chain.then("vxlan_encap", tunnels=tunnels)
     vnis = [{"vni": 1000 + i, "gate": 0} for i in range(16)]
     return chain.then("vxlan_decap", vnis=vnis, other_gate=1).end()
+
+
+def _mobile() -> dict[str, Any]:
+    chain = _Chain("profile_mobile", _flows(dst_ip="10.45.0.1", dst_ip_step=1))
+    synthetic = {"count": 1000, "groups": _GATES, "mbr_bps": 100_000_000_000}
+    chain.then("session_downlink", synthetic=synthetic)
+    chain.then("session_split", _all(_GATES), by="group").then("session_enforce")
+    chain.then("gtpu_encap", local="192.0.2.9")
+    # The other end, where whatever comes out of a tunnel is taken.
+    ends = [
+        {
+            "seid": i,
+            "pdrs": [{"id": 1, "source": "access", "teid": i, "far": 1}],
+            "fars": [{"id": 1}],
+        }
+        for i in range(1, 1001)
+    ]
+    chain.then("gtpu_decap", ("inner", "reply", "other", "signalling"), table="ends", sessions=ends)
+    chain.then("set_meta", mark=1)
+    return chain.then("mark_split", _all(_GATES)).end()
 
 
 def _hosts() -> dict[str, Any]:

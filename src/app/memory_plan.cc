@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "modules/acl_book.h"
 #include "modules/route_syntax.h"
+#include "traffic/tunnel_frame.h"
 
 namespace batchplane::app {
 namespace {
@@ -35,6 +36,7 @@ uint64_t largest_size(const Value& value) {
       most =
           std::max(most, is_size ? static_cast<uint64_t>(element.as_int()) : largest_size(element));
     }
+    if (value.has("tunnel")) most += traffic::kMostTunnelBytes;
   } else if (value.is_string()) {
     most = value.as_string().size() / 2;  // raw_hex: two digits a byte
   }

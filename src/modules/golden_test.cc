@@ -111,6 +111,7 @@ std::vector<Packet*> make_packets(const json& description, const std::vector<Byt
     pkts.push_back(harness.make_packet(frames[i]));
     set_meta(all, pkts.back()->meta());
     if (i < each.size()) set_meta(each[i], pkts.back()->meta());
+    if (i < each.size() && each[i].contains("mark")) pkts.back()->set_mark(each[i].at("mark"));
   }
   return pkts;
 }

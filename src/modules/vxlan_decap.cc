@@ -4,10 +4,10 @@
 // in: 1   out: up to 4096 gates   state: the VNIs, editable live
 // drops: unknown_vni, unknown_remote, not_vxlan, bad_vxlan, bad_l4_checksum, ecn_mismatch,
 // too_short, bad_version, bad_header_length, bad_total_length
-#include "modules/checksum_patch.h"
 #include "modules/item_book.h"
 #include "modules/l4_header.h"
 #include "modules/rule_table.h"
+#include "modules/tunnel_ecn.h"
 #include "modules/vlan_header.h"
 #include "modules/vxlan_header.h"
 
@@ -23,10 +23,6 @@ const DropReason kNotVxlan{"not_vxlan", "the packet is no VXLAN over UDP and IPv
                            "connect other_gate to what should get the other packets"};
 const DropReason kBadVxlan{"bad_vxlan", "the VXLAN header or the frame in it is broken",
                            "look at the peer that sends such packets"};
-const DropReason kEcnMismatch{
-    "ecn_mismatch", "congestion was marked on a packet that does not know of it (RFC 6040)",
-    "look at the tunnel's other end: it must not send such packets as ECN-capable"};
-
 struct Vni {
   uint32_t gate = 0;
   uint32_t tunnel_id = 0;
@@ -184,28 +180,6 @@ class VxlanDecap final : public Module {
   static void note(PacketMeta& meta, const Vni& vni) noexcept {
     meta.tunnel_id = vni.tunnel_id;
     if (vni.vrf >= 0) meta.vrf = static_cast<uint16_t>(vni.vrf);
-  }
-
-  // RFC 6040, 4.2: congestion seen on the way goes to the inner packet; false when that cannot
-  // take it.
-  [[gnu::noinline]] static bool carry_ecn(Packet& pkt, uint32_t outer) noexcept {
-    const uint32_t l3 = l3_offset_of(pkt);
-    if (pkt.len_bytes() < l3 + net::kIpv4Bytes) return true;
-    uint8_t* const ip = pkt.data() + l3;
-    const uint16_t type = net::load16(ip - 2);
-    if (type != net::kTypeIpv4 && type != net::kTypeIpv6) return true;
-    const uint32_t shift = type == net::kTypeIpv4 ? 0 : 4;
-    const uint32_t before = net::load16(ip);
-    const uint32_t inner = before >> shift & vxlan::kEcnMask;
-    if (outer == vxlan::kEcnCe && inner == 0) return false;
-    const bool is_raised = (outer == vxlan::kEcnCe && inner != vxlan::kEcnCe) ||
-                           (outer == vxlan::kEcnEct1 && inner == vxlan::kEcnEct0);
-    if (!is_raised) return true;
-    const uint32_t after = (before & ~(vxlan::kEcnMask << shift)) | outer << shift;
-    net::store16(ip, static_cast<uint16_t>(after));
-    if (type != net::kTypeIpv4) return true;
-    mend_checksum(ip + net::kIpChecksum, before, after);
-    return true;
   }
 
   void apply() {

@@ -59,6 +59,39 @@ std::vector<ParamSpec> address_params() {
   };
 }
 
+std::vector<ParamSpec> tunnel_params() {
+  return {
+      {.name = "tunnel",
+       .type = ParamType::kString,
+       .default_value = "none",
+       .help = "what the packets come in; it adds to size_bytes",
+       .choices = {"none", "gtpu", "vxlan"}},
+      {.name = "tunnel_id",
+       .default_value = 0,
+       .help = "TEID or VNI of the first flow",
+       .min = 0,
+       .max = kStep},
+      {.name = "tunnel_id_step",
+       .default_value = 1,
+       .help = "added to tunnel_id from flow to flow",
+       .min = 0,
+       .max = kStep},
+      {.name = "tunnel_src",
+       .type = ParamType::kIpv4,
+       .default_value = "192.0.2.2",
+       .help = "outer source address"},
+      {.name = "tunnel_dst",
+       .type = ParamType::kIpv4,
+       .default_value = "192.0.2.1",
+       .help = "outer destination address"},
+      {.name = "tunnel_qfi",
+       .default_value = -1,
+       .help = "gtpu: QoS flow in a PDU session container; -1 = no container",
+       .min = -1,
+       .max = 63},
+  };
+}
+
 std::vector<ParamSpec> make_flow_params() {
   std::vector<ParamSpec> specs = {
       {.name = "name",
@@ -118,6 +151,7 @@ std::vector<ParamSpec> make_flow_params() {
        .help = "the whole frame as hexadecimal bytes, without checksum; instead of all the rest"},
   };
   for (ParamSpec& spec : address_params()) specs.push_back(std::move(spec));
+  for (ParamSpec& spec : tunnel_params()) specs.push_back(std::move(spec));
   return specs;
 }
 

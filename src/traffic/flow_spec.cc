@@ -67,6 +67,18 @@ int hex_digit(char c) {
   return -1;
 }
 
+TunnelSpec parse_tunnel(const Args& flow) {
+  TunnelSpec tunnel;
+  const std::string& name = flow.string("tunnel");
+  if (name == "none") return tunnel;
+  tunnel.kind = name == "vxlan" ? TunnelSpec::Kind::kVxlan : TunnelSpec::Kind::kGtpu;
+  tunnel.qfi = static_cast<int>(flow.integer("tunnel_qfi"));
+  tunnel.id = flow.u32("tunnel_id");
+  tunnel.src_ip = *net::parse_ipv4(flow.string("tunnel_src"));
+  tunnel.dst_ip = *net::parse_ipv4(flow.string("tunnel_dst"));
+  return tunnel;
+}
+
 FlowSpec parse_base(const Args& flow, const Args& all) {
   FlowSpec spec;
   spec.weight = flow.number("weight");
@@ -78,6 +90,11 @@ FlowSpec parse_base(const Args& flow, const Args& all) {
   spec.proto = flow.string("protocol") == "tcp" ? net::kProtoTcp : net::kProtoUdp;
   spec.has_l4_checksum = flow.flag("l4_checksum");
   spec.vlan = static_cast<int>(flow.integer("vlan"));
+  spec.tunnel = parse_tunnel(flow);
+  for (const SizeShare& size : spec.sizes) {
+    if (spec.tunnel.kind != TunnelSpec::Kind::kNone)
+      checked_size(size.wire_bytes + kMostTunnelBytes, flow.where() + ".tunnel");
+  }
   if (!flow.string("raw_hex").empty()) {
     spec.raw = parse_frame_hex(flow.string("raw_hex"), flow.where() + ".raw_hex");
   }
@@ -101,6 +118,7 @@ void append_flows(const Args& flow, const Args& all, std::vector<FlowSpec>& flow
     spec.dst_ip = dst + i * flow.u32("dst_ip_step");
     spec.src_port = static_cast<uint16_t>(flow.u32("src_port") + i * flow.u32("src_port_step"));
     spec.dst_port = static_cast<uint16_t>(flow.u32("dst_port") + i * flow.u32("dst_port_step"));
+    spec.tunnel.id += i * flow.u32("tunnel_id_step");
     flows.push_back(std::move(spec));
   }
 }

@@ -11,6 +11,7 @@
 
 #include "base/net.h"
 #include "core/args.h"
+#include "traffic/tunnel_frame.h"
 
 namespace batchplane::traffic {
 
@@ -40,6 +41,7 @@ struct FlowSpec {
   uint8_t proto = net::kProtoUdp;
   int vlan = kNoVlan;
   bool has_l4_checksum = false;
+  TunnelSpec tunnel;
   std::vector<uint8_t> raw;  // the frame as given, without checksum; the rest is then unused
 };
 

@@ -79,6 +79,7 @@ std::vector<uint8_t> build_frame(const FlowSpec& flow, uint32_t wire_bytes) {
   const auto ip_bytes = static_cast<uint32_t>(frame.size()) - l3;
   write_l4(flow, frame.data() + l3 + net::kIpv4Bytes, ip_bytes - net::kIpv4Bytes);
   write_ipv4(flow, frame.data() + l3, ip_bytes);
+  if (flow.tunnel.kind != TunnelSpec::Kind::kNone) return put_into_tunnel(frame, l3, flow.tunnel);
   return frame;
 }
 
@@ -87,7 +88,9 @@ TemplateSet::TemplateSet(const std::vector<FlowSpec>& flows, Order order, uint64
   uint64_t arena_bytes = 0;
   for (const FlowSpec& flow : flows) {
     for (const SizeShare& size : flow.sizes) {
-      arena_bytes += round_up_64(flow.raw.empty() ? size.wire_bytes : flow.raw.size());
+      const bool is_tunnelled = flow.tunnel.kind != TunnelSpec::Kind::kNone;
+      const uint64_t most_bytes = size.wire_bytes + (is_tunnelled ? kMostTunnelBytes : 0);
+      arena_bytes += round_up_64(flow.raw.empty() ? most_bytes : flow.raw.size());
     }
   }
   if (arena_bytes > kMaxArenaBytes) {

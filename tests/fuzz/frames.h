@@ -4,7 +4,8 @@
 //
 //   byte 0     time step: 2 to this power in ns (modulo 36)
 //   byte 1     what the packets know: bits 0-1 network header at (0 = unknown, 14, 18, 22),
-//              bits 2-3 interface (0, 1, none), bits 4-6 tables that are edited first
+//              bits 2-3 interface (0, 1, none), bits 4-6 tables that are edited first, bit 7 the
+//              packets are marked as those of one of the first rules of a table of sessions
 //   bytes 2-3  next-hop id, also the drop reason (modulo what there is)
 //   then up to 8 times: length (2 bytes, modulo 2049), then so many bytes, or what there is
 #pragma once
@@ -25,6 +26,7 @@ inline constexpr uint32_t kMaxNextHops = 64;
 struct Frames {
   uint64_t step_ns = 0;
   uint32_t edit = 0;  // 0 = none
+  uint32_t mark = 0;  // 0 = none
   PacketMeta meta{};
   std::vector<std::span<const uint8_t>> all;
 };
@@ -40,6 +42,7 @@ inline Frames cut_frames(const uint8_t* data, size_t size) {
   frames.meta.in_interface = kInterfaces[knows >> 2 & 3];
   frames.edit = knows >> 4 & 7;
   const uint16_t id = in.u16();
+  if (knows >> 7 != 0) frames.mark = 1U << 24 | id % 8;
   frames.meta.next_hop = id % kMaxNextHops;
   frames.meta.drop_reason = static_cast<uint16_t>(id % drop_reasons().size());
   while (!in.is_empty() && frames.all.size() < kMostFrames) {

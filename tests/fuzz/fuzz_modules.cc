@@ -157,6 +157,14 @@ void edit(Module& module, const std::string& kind, uint32_t which, uint32_t id) 
       module.command("add", with_mac);
     } else if (kind == "neighbour" && which == 7) {
       module.command("delete", host);
+    } else if (kind == "session_downlink" && which < 4) {
+      const Dict pdr{{"id", id % 3}, {"source", "core"}, {"far", 0}};
+      module.command("add", Dict{{"seid", 1 + id % 5},
+                                 {"ue", net::format_ipv4(0x0a000100 + id)},
+                                 {"pdrs", List{pdr}},
+                                 {"fars", List{Dict{{"id", 0}}}}});
+    } else if (kind == "session_downlink" && which >= 4) {
+      module.command("delete", Dict{{"seid", 3 + id % 3}});
     } else if (kind == "load_balancer" && which < 5) {
       const std::string name(1, static_cast<char>('a' + id % 3));
       module.command("add", Dict{{"service", "all"}, {"name", name}, {"gate", id % 3}});
@@ -212,6 +220,7 @@ class Bench {
       if (!bytes.empty()) std::memcpy(pkts[i]->data(), bytes.data(), bytes.size());
       pkts[i]->meta() = frames.meta;
       pkts[i]->meta().entry_ns = ctx_->now_ns;
+      if (frames.mark != 0) pkts[i]->set_mark(frames.mark);
     }
     return n;
   }

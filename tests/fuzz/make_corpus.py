@@ -14,6 +14,7 @@ from typing import Any
 
 logging.getLogger("scapy").setLevel(logging.ERROR)
 
+from scapy.contrib.gtp import GTP_U_Header, GTPHeader, GTPPDUSessionContainer  # noqa: E402
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption  # noqa: E402
 from scapy.layers.inet6 import (  # noqa: E402
     ICMPv6EchoRequest,
@@ -166,14 +167,23 @@ def tunnel_inputs() -> dict[str, bytes]:
     """Packets with headers around others, and IPv6 with headers between."""
     inner = ether() / IP(src=LAN, dst=WAN, tos=1) / UDP(sport=5, dport=6) / Raw(bytes(20))
     outer = ether() / IP(src=WAN, dst=OWN, tos=3) / UDP(sport=50000, dport=4789)
+    gtpu = ether() / IP(src=WAN, dst=OWN) / UDP(sport=2152, dport=2152)
+    user = IP(src=WAN, dst=LAN) / UDP(sport=5, dport=6) / Raw(bytes(20))
     extensions = IPv6ExtHdrHopByHop() / IPv6ExtHdrDestOpt() / IPv6ExtHdrFragment(id=1)
     all_of_them = {
         "vxlan": outer / VXLAN(flags=8, vni=77) / inner,
         "vxlan_vlan": outer / VXLAN(flags=8, vni=77) / ether() / Dot1Q(vlan=5) / Raw(bytes(46)),
+        "gtpu": gtpu / GTP_U_Header(teid=77) / user,
+        "gtpu_qfi": gtpu / GTP_U_Header(teid=78) / GTPPDUSessionContainer(type=1, QFI=5) / user,
+        "gtpu_unknown": gtpu / GTP_U_Header(teid=99) / user,
+        "gtpu_echo": gtpu / GTPHeader(gtp_type=1, S=1, seq=7),
         "three_tags": ether() / Dot1AD(vlan=7) / Dot1Q(vlan=9) / Dot1Q(vlan=5) / Raw(bytes(46)),
         "ipv6_extensions": ether() / IPv6(src="fe80::1", dst="fe80::2") / extensions / TCP(),
     }
-    return {name: packed(17, 0x08, 1, bytes(frame)) for name, frame in all_of_them.items()}
+    inputs = {name: packed(17, 0x08, 1, bytes(frame)) for name, frame in all_of_them.items()}
+    for rule in range(8):
+        inputs[f"session_rule_{rule}"] = packed(17, 0x89, rule, bytes(gtpu / Raw(bytes(40))))
+    return inputs
 
 
 def small_pipeline() -> dict[str, Any]:

@@ -11,6 +11,7 @@
 #include "module_cases_ipv6.h"
 #include "module_cases_l2.h"
 #include "module_cases_load_balancer.h"
+#include "module_cases_mobile.h"
 #include "module_cases_nat.h"
 #include "module_cases_policy.h"
 
@@ -77,7 +78,7 @@ inline const ModuleCase kRouterCases[] = {
 inline std::vector<ModuleCase> module_cases() {
   const std::span<const ModuleCase> families[] = {
       kRouterCases, kLoadBalancerCases, kPolicyCases,   kL2Cases,
-      kIpv6Cases,   kNatCases,          kFragmentCases,
+      kIpv6Cases,   kNatCases,          kFragmentCases, kMobileCases,
   };
   std::vector<ModuleCase> all;
   for (const auto& family : families) all.insert(all.end(), family.begin(), family.end());

@@ -11,7 +11,7 @@ A case is one folder, tests/golden/<kind> or tests/golden/<kind>.<variant>:
                   and, where the module needs them, "connected_gates", "now_ns", "kept_pkts",
                   "meta": {"l3_offset_bytes", "l4_offset_bytes", "next_hop", "in_interface", "vrf",
                   "tunnel_id", "is_originated", "drop_reason": name} (of every packet that comes in),
-                  "meta_of": [{..}] (the same for packet i alone, on top of "meta"),
+                  "meta_of": [{..}] (the same for packet i alone, on top of "meta"; also "mark"),
                   "interfaces": [{"name", "port", "mac", "mtu_bytes", "addresses": ["10.0.0.1/8"]}],
                   "companions": [{"kind", "params", "connected_gates"}] (modules that share tables
                   with this one and are made before it),

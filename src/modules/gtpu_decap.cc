@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// gtpu_decap.cc - takes users' packets out of GTP-U tunnels (3GPP TS 29.281), finds the rule of
+// their session, and answers what concerns the path.
+//
+// in: 1   out: inner, reply, other, signalling   state: sessions, shared, editable live; counts
+// drops: unknown_teid, gtpu_extension, gtpu_inner, gtpu_signalling, not_gtpu, bad_gtpu,
+// gtpu_version, no_pdr, ue_source, ecn_mismatch, bad_l4_checksum, too_short, bad_header_length,
+// bad_total_length
+#include "core/module.h"
+#include "modules/gtpu_reply.h"
+#include "modules/icmp_rate.h"
+#include "modules/item_syntax.h"
+#include "modules/session_commands.h"
+#include "modules/session_reasons.h"
+#include "modules/tunnel_ecn.h"
+
+namespace batchplane {
+namespace {
+
+using gtpu::Asker;
+using gtpu::Message;
+using session::kNone;
+using session::Rule;
+using session::RuleTables;
+
+constexpr GateIndex kInnerGate = 0;
+constexpr GateIndex kReplyGate = 1;
+constexpr GateIndex kOtherGate = 2;
+constexpr GateIndex kSignallingGate = 3;
+
+const DropReason kUnknownTeid{"unknown_teid", "no session has the packet's tunnel endpoint",
+                              "add the session; the peer is told by an error indication"};
+const DropReason kExtension{"gtpu_extension",
+                            "an extension header that has to be understood is not known here",
+                            "look at the peer, which is told what is supported"};
+const DropReason kInner{"gtpu_inner", "what the tunnel carries is neither IPv4 nor IPv6, or cut",
+                        "look at the peer; other kinds of PDU sessions are not supported"};
+const DropReason kSignalling{"gtpu_signalling",
+                             "a GTP-U message for the control plane, which nothing takes here",
+                             "connect the gate signalling to what should have it"};
+const DropReason kNotGtpu{"not_gtpu", "the packet is no GTP-U over UDP",
+                          "connect the gate other to what should get such packets"};
+
+// What is known of a batch's packets between the steps; 0 in payload_offset: seen to already.
+struct Found {
+  FlatTable<1>::Key teids[exec::kMaxBatchPkts];
+  uint32_t payload_offset_bytes[exec::kMaxBatchPkts];
+  uint32_t payload_bytes[exec::kMaxBatchPkts];
+  uint32_t heads[exec::kMaxBatchPkts];
+  uint8_t qfis[exec::kMaxBatchPkts];
+  uint8_t ecns[exec::kMaxBatchPkts];
+};
+
+class GtpuDecap final : public Module {
+ public:
+  explicit GtpuDecap(const Args& args)
+      : commands_(args),
+        local_raw_(local_of(args)),
+        verifies_sum_(args.flag("verify_udp_checksum")),
+        takes_any_(args.flag("any_teid")),
+        budget_(args) {}
+
+  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+    n_connected_ = connected;
+    return kSignallingGate + 1;
+  }
+  [[nodiscard]] bool may_emit() const override { return true; }
+
+  void classify(Context& ctx, Batch& batch) noexcept {
+    const RuleTables& tables = commands_.table().rules();
+    const uint32_t n = batch.size_pkts;
+    Found found;
+    for (uint32_t i = 0; i < n; ++i) read(ctx, batch, i, found);
+    if (!takes_any_) {
+      tables.by_teid.find_bulk(found.teids, n, found.heads);
+      for (uint32_t i = 0; i < n; ++i) {
+        if (found.heads[i] != kNone) __builtin_prefetch(&tables.rules[found.heads[i]]);
+      }
+    }
+    uint64_t n_gpdus = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      if (found.payload_offset_bytes[i] == 0) continue;
+      ++n_gpdus;
+      finish(ctx, batch, i, tables, found);
+    }
+    gpdus_.add(n_gpdus);
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    return commands_.run(verb, args);
+  }
+  [[nodiscard]] Value show() const override {
+    Dict shown = commands_.show();
+    shown["gpdus"] = gpdus_.value();
+    shown["echo_requests"] = echo_requests_.value();
+    shown["end_markers"] = end_markers_.value();
+    shown["error_indications_sent"] = errors_sent_.value();
+    shown["error_indications_received"] = errors_received_.value();
+    shown["supported_extensions_sent"] = extensions_sent_.value();
+    shown["messages_held_back"] = held_back_.value();
+    return shown;
+  }
+  [[nodiscard]] Dict saved_params() const override { return commands_.saved_params(); }
+
+  void adopt(Module& old) noexcept override {
+    auto& other = static_cast<GtpuDecap&>(old);
+    budget_ = other.budget_;
+    const auto take = [](Tally& to, const Tally& from) { to.set(from.value()); };
+    take(gpdus_, other.gpdus_);
+    take(echo_requests_, other.echo_requests_);
+    take(end_markers_, other.end_markers_);
+    take(errors_sent_, other.errors_sent_);
+    take(errors_received_, other.errors_received_);
+    take(extensions_sent_, other.extensions_sent_);
+    take(held_back_, other.held_back_);
+  }
+
+ private:
+  static uint32_t local_of(const Args& args) {
+    const std::string& text = args.string("local");
+    if (text.empty()) return 0;
+    const auto address = net::parse_ipv4(text);
+    if (!address) {
+      throw ConfigError("expected an IPv4 address", args.where() + ".local", "such as 192.0.2.1");
+    }
+    return net::be32(*address);
+  }
+
+  // The outer headers of packet i: users' packets are noted in `found`, the others are seen to.
+  // Here the usual ones alone: IPv4, no options anywhere, no UDP checksum.
+  void read(Context& ctx, Batch& batch, uint32_t i, Found& found) noexcept {
+    Packet& pkt = *batch[i];
+    const uint32_t l3 = l3_offset_of(pkt);
+    const uint32_t len_bytes = pkt.len_bytes();
+    const uint8_t* const ip = pkt.data() + l3;
+    ctx.gates[i] = kInnerGate;
+    constexpr uint32_t kLeastBytes = net::kIpv4Bytes + gtpu::kUdpBytes + gtpu::kHeaderBytes;
+    if (len_bytes < l3 + kLeastBytes) [[unlikely]]
+      return read_rest(ctx, batch, i, found);
+    const uint8_t* const udp = ip + net::kIpv4Bytes;
+    const uint8_t* const gtp = udp + gtpu::kUdpBytes;
+    const uint32_t l4_bytes = net::load16(ip + net::kIpTotalLength) - net::kIpv4Bytes;
+    const uint32_t udp_bytes = net::load16(udp + 4);
+    const uint32_t payload_bytes = net::load16(gtp + 2);
+    const bool is_usual = ip[0] == 0x45 && ip[net::kIpProto] == net::kProtoUdp &&
+                          (net::load16(ip + net::kIpFragment) & 0x3fff) == 0 &&
+                          net::load16(udp + 2) == gtpu::kPort && net::load16(udp + 6) == 0 &&
+                          net::load16(gtp) == (gtpu::kVersion1 << 8 | gtpu::kGpdu);
+    const bool is_whole = l4_bytes <= len_bytes - l3 - net::kIpv4Bytes && udp_bytes <= l4_bytes &&
+                          payload_bytes + gtpu::kUdpBytes + gtpu::kHeaderBytes <= udp_bytes;
+    if (!is_usual || !is_whole || local_raw_ != 0) [[unlikely]]
+      return read_rest(ctx, batch, i, found);
+    found.teids[i] = {net::load32(gtp + 4)};
+    found.payload_offset_bytes[i] = l3 + kLeastBytes;
+    found.payload_bytes[i] = payload_bytes;
+    found.qfis[i] = session::kAnyQfi;
+    found.ecns[i] = ip[1] & vxlan::kEcnMask;
+  }
+
+  [[gnu::noinline]] void read_rest(Context& ctx, Batch& batch, uint32_t i, Found& found) noexcept {
+    Packet& pkt = *batch[i];
+    const uint32_t l3 = l3_offset_of(pkt);
+    found.payload_offset_bytes[i] = 0;
+    found.teids[i] = {0};
+    if (pkt.len_bytes() < l3) return ctx.drop(batch, i, reason::kTooShort);
+    const uint8_t* const ip = pkt.data() + l3;
+    const l4::Place place = l4::find(ip, pkt.len_bytes() - l3);
+    const uint8_t* const udp = ip + place.offset_bytes;
+    if (place.find != l4::Find::kWhole || place.proto != net::kProtoUdp ||
+        place.len_bytes < gtpu::kUdpBytes || net::load16(udp + 2) != gtpu::kPort ||
+        !is_local(ip, place)) {
+      return pass_or_drop(ctx, batch, i, place.find);
+    }
+    const uint32_t udp_bytes = net::load16(udp + 4);
+    if (udp_bytes < gtpu::kUdpBytes || udp_bytes > place.len_bytes)
+      return ctx.drop(batch, i, gtpu::kBadGtpu);
+    const Message message = gtpu::read(udp + gtpu::kUdpBytes, udp_bytes - gtpu::kUdpBytes);
+    if (message.fault != nullptr) return ctx.drop(batch, i, *message.fault);
+    if (verifies_sum_ && net::load16(udp + 6) != 0 && !is_sum_good(ip, place, udp, udp_bytes))
+      return ctx.drop(batch, i, l4::kBadL4Checksum);
+    if (message.type != gtpu::kGpdu || message.unknown_extension != 0)
+      return answer(ctx, batch, i, {l3, ip, place}, message);
+    found.teids[i] = {message.teid};
+    found.payload_offset_bytes[i] =
+        l3 + place.offset_bytes + gtpu::kUdpBytes + message.payload_offset_bytes;
+    found.payload_bytes[i] = message.payload_bytes;
+    found.qfis[i] = message.qfi;
+    found.ecns[i] = (place.is_v6 ? net::load16(ip) >> 4 : ip[1]) & vxlan::kEcnMask;
+  }
+
+  void finish(Context& ctx, Batch& batch, uint32_t i, const RuleTables& tables,
+              const Found& found) noexcept {
+    Packet& pkt = *batch[i];
+    const auto teid = static_cast<uint32_t>(found.teids[i][0]);
+    const uint32_t head = takes_any_ ? kNone : found.heads[i];
+    if (head == kNone && (!takes_any_ || teid == 0)) [[unlikely]] {
+      refuse_unknown(ctx, batch, i, teid);
+      return;
+    }
+    uint8_t* const inner = pkt.data() + found.payload_offset_bytes[i];
+    const uint32_t inner_bytes = found.payload_bytes[i];
+    const bool is_v4 = inner_bytes >= net::kIpv4Bytes && inner[0] >> 4 == 4;
+    if (!is_v4 && !(inner_bytes >= net::kIpv6Bytes && inner[0] >> 4 == 6)) [[unlikely]] {
+      ctx.drop(batch, i, kInner);
+      return;
+    }
+    if (head != kNone) {
+      const uint32_t slot = session::choose(tables, head, inner, inner_bytes, true, found.qfis[i]);
+      if (slot == kNone) [[unlikely]] {
+        ctx.drop(batch, i, session::kNoPdr);
+        return;
+      }
+      const Rule& rule = tables.rules[slot];
+      if (!is_own_source(rule, inner, is_v4)) [[unlikely]] {
+        ctx.drop(batch, i, session::kUeSource);
+        return;
+      }
+      pkt.set_mark(session::mark_of(slot, rule));
+    }
+    unwrap(pkt, found.payload_offset_bytes[i], inner_bytes, is_v4);
+    pkt.meta().tunnel_id = teid;
+    if (found.ecns[i] != 0 && !carry_ecn(pkt, found.ecns[i])) [[unlikely]]
+      ctx.drop(batch, i, kEcnMismatch);
+  }
+
+  // A session without addresses takes any source.
+  static bool is_own_source(const Rule& rule, const uint8_t* inner, bool is_v4) noexcept {
+    if ((rule.ue_raw | rule.ue6_raw) == 0) return true;
+    return is_v4 ? load32_raw(inner + net::kIpSrc) == rule.ue_raw
+                 : load64_raw(inner + 8) == rule.ue6_raw;
+  }
+
+  // The outer frame's addresses go in front of the inner packet, so that it is a frame again.
+  static void unwrap(Packet& pkt, uint32_t offset_bytes, uint32_t inner_bytes,
+                     bool is_v4) noexcept {
+    uint8_t* const frame = pkt.data();
+    uint8_t* const eth = frame + offset_bytes - net::kEthBytes;
+    std::memcpy(eth, frame, 12);  // at least 50 bytes lie between
+    net::store16(eth + 12, is_v4 ? net::kTypeIpv4 : net::kTypeIpv6);
+    pkt.pull_front(offset_bytes - net::kEthBytes);
+    pkt.set_len_bytes(net::kEthBytes + inner_bytes);
+    pkt.meta().l3_offset_bytes = net::kEthBytes;
+    pkt.meta().l4_offset_bytes = 0;
+  }
+
+  [[nodiscard]] bool is_local(const uint8_t* ip, const l4::Place& place) const noexcept {
+    return local_raw_ == 0 || (!place.is_v6 && load32_raw(ip + net::kIpDst) == local_raw_);
+  }
+  static bool is_sum_good(const uint8_t* ip, const l4::Place& place, const uint8_t* udp,
+                          uint32_t udp_bytes) noexcept {
+    return fold16(l4::sum_bytes(udp, udp_bytes) + l4::sum_pseudo_header(ip, place, udp_bytes)) ==
+           0xffff;
+  }
+
+  void pass_or_drop(Context& ctx, Batch& batch, uint32_t i, l4::Find find) const noexcept {
+    const bool is_broken = find != l4::Find::kBadVersion && l4::fault_of(find) != nullptr;
+    if (is_broken) return ctx.drop(batch, i, *l4::fault_of(find));
+    if (n_connected_ <= kOtherGate) return ctx.drop(batch, i, kNotGtpu);
+    ctx.gates[i] = kOtherGate;
+  }
+
+  [[gnu::noinline]] void answer(Context& ctx, Batch& batch, uint32_t i, const Asker& asker,
+                                const Message& message) noexcept {
+    Packet& pkt = *batch[i];
+    if (message.unknown_extension != 0) {
+      send(ctx, asker, extensions_sent_,
+           [&] { return gtpu::make_supported_extensions(ctx, pkt, asker); });
+      return ctx.drop(batch, i, kExtension);
+    }
+    if (message.type == gtpu::kEchoRequest) {
+      echo_requests_.add(1);
+      if (!gtpu::may_answer(asker) || !gtpu::turn_into_echo_response(pkt, asker, message))
+        return ctx.drop(batch, i, gtpu::kBadGtpu);
+      ctx.gates[i] = kReplyGate;
+      return;
+    }
+    if (message.type == gtpu::kErrorIndication) errors_received_.add(1);
+    if (message.type == gtpu::kEndMarker) {
+      end_markers_.add(1);
+      const bool is_known =
+          takes_any_ || commands_.table().rules().by_teid.find({message.teid}) != kNone;
+      if (!is_known) return ctx.drop(batch, i, kUnknownTeid);
+      pkt.meta().tunnel_id = message.teid;
+    }
+    if (n_connected_ <= kSignallingGate) return ctx.drop(batch, i, kSignalling);
+    ctx.gates[i] = kSignallingGate;
+  }
+
+  // TS 29.281, 7.3.1: the sender is told, unless it named the tunnel 0.
+  [[gnu::noinline]] void refuse_unknown(Context& ctx, Batch& batch, uint32_t i,
+                                        uint32_t teid) noexcept {
+    Packet& pkt = *batch[i];
+    const uint32_t l3 = l3_offset_of(pkt);
+    const uint8_t* const ip = pkt.data() + l3;
+    const Asker asker{l3, ip, l4::find(ip, pkt.len_bytes() - l3)};
+    if (teid != 0) {
+      send(ctx, asker, errors_sent_,
+           [&] { return gtpu::make_error_indication(ctx, pkt, asker, teid); });
+    }
+    ctx.drop(batch, i, kUnknownTeid);
+  }
+
+  template <class Make>
+  void send(Context& ctx, const Asker& asker, Tally& sent, Make make) noexcept {
+    budget_.refill(ctx.now_ns);
+    if (!gtpu::may_answer(asker) || !budget_.take()) return held_back_.add(1);
+    Packet* const reply = make();
+    if (reply == nullptr) return held_back_.add(1);
+    if (!ctx.emit(kReplyGate, reply)) {
+      ctx.free(reply);
+      return held_back_.add(1);
+    }
+    sent.add(1);
+  }
+
+  session::SessionCommands commands_;
+  const uint32_t local_raw_;  // 0: any address
+  const bool verifies_sum_;
+  const bool takes_any_;
+  icmp::ErrorBudget budget_;
+  Tally gpdus_;
+  Tally echo_requests_;
+  Tally end_markers_;
+  Tally errors_sent_;
+  Tally errors_received_;
+  Tally extensions_sent_;
+  Tally held_back_;
+  mutable uint32_t n_connected_ = 1;
+};
+
+std::vector<ParamSpec> decap_params() {
+  return {{.name = "local",
+           .type = ParamType::kString,
+           .default_value = "",
+           .help = "IPv4 address of the tunnels' end here; packets to others leave by `other`; "
+                   "empty: any address"},
+          {.name = "any_teid",
+           .type = ParamType::kBool,
+           .default_value = false,
+           .help = "take packets of all tunnels, and look no session up; the endpoint is noted"},
+          {.name = "verify_udp_checksum",
+           .type = ParamType::kBool,
+           .default_value = true,
+           .help = "drop packets whose outer UDP checksum is there and wrong"},
+          icmp::errors_per_s_spec(),
+          icmp::burst_spec()};
+}
+
+const Register<GtpuDecap> kGtpuDecap{{
+    .kind = "gtpu_decap",
+    .help = "Takes users' packets out of GTP-U tunnels and finds their session's rule.",
+    .params = joined(session::session_params(), decap_params()),
+    .gate_names = {"inner", "reply", "other", "signalling"},
+    .drops = {&kUnknownTeid, &kExtension, &kInner, &kSignalling, &kNotGtpu, &gtpu::kBadGtpu,
+              &gtpu::kGtpuVersion, &session::kNoPdr, &session::kUeSource, &kEcnMismatch,
+              &l4::kBadL4Checksum, &reason::kTooShort, &reason::kBadHeaderLength,
+              &reason::kBadTotalLength},
+    .notes = "Echo responses, error indications for unknown endpoints and lists of supported "
+             "extension headers leave by `reply`, the latter two at most errors_per_s; end "
+             "markers and other messages by `signalling`. Fragments are not looked into: put a "
+             "reassembly in front. " +
+             std::string(session::kSessionNotes),
+}};
+
+}  // namespace
+}  // namespace batchplane

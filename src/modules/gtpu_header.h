@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// gtpu_header.h - GTP-U (3GPP TS 29.281): the header with its options, and its chain of extension
+// headers.
+#pragma once
+
+#include <cstdint>
+
+#include "base/net.h"
+#include "core/drop_reason.h"
+#include "modules/session_rules.h"
+
+namespace batchplane::gtpu {
+
+inline constexpr uint16_t kPort = 2152;
+inline constexpr uint32_t kUdpBytes = 8;
+inline constexpr uint32_t kHeaderBytes = 8;
+inline constexpr uint32_t kOptionBytes = 4;  // sequence number, N-PDU number, next extension
+inline constexpr uint32_t kMostExtensions = 8;
+inline constexpr uint32_t kMostHeaderBytes = kHeaderBytes + kOptionBytes + 4;  // that are written
+
+// First byte.
+inline constexpr uint8_t kVersion1 = 0x30;  // with the protocol type of GTP
+inline constexpr uint8_t kHasExtension = 4;
+inline constexpr uint8_t kHasSequence = 2;
+inline constexpr uint8_t kHasOptions = 7;  // any of E, S, PN
+
+inline constexpr uint8_t kEchoRequest = 1;
+inline constexpr uint8_t kEchoResponse = 2;
+inline constexpr uint8_t kErrorIndication = 26;
+inline constexpr uint8_t kSupportedExtensions = 31;
+inline constexpr uint8_t kEndMarker = 254;
+inline constexpr uint8_t kGpdu = 255;
+
+inline constexpr uint8_t kPduSessionContainer = 0x85;  // TS 38.415
+inline constexpr uint8_t kUdpPortExtension = 0x40;
+// TS 29.281, 5.2.1: the receiver has to understand extensions with this bit.
+inline constexpr uint8_t kMustBeKnown = 0x80;
+
+inline const DropReason kBadGtpu{
+    "bad_gtpu", "the GTP-U header, its length or its chain of extension headers is broken",
+    "look at the peer that sends such packets"};
+inline const DropReason kGtpuVersion{"gtpu_version",
+                                     "the packet is of another version of GTP, or of GTP prime",
+                                     "look at the peer: port 2152 is for GTP-U, version 1"};
+
+struct Message {
+  const DropReason* fault = nullptr;
+  uint8_t type = 0;
+  bool has_sequence = false;
+  uint8_t qfi = session::kAnyQfi;
+  uint8_t unknown_extension = 0;  // one that has to be understood, and is not
+  uint16_t sequence = 0;
+  uint32_t teid = 0;
+  uint32_t payload_offset_bytes = 0;  // from the GTP-U header
+  uint32_t payload_bytes = 0;
+};
+
+// Options and extensions; `end_bytes` is where the message ends, from `gtp`.
+[[nodiscard]] Message read_options(const uint8_t* gtp, uint32_t end_bytes,
+                                   Message message) noexcept;
+
+// `room_bytes` are there. What follows the message is left out.
+[[nodiscard]] inline Message read(const uint8_t* gtp, uint32_t room_bytes) noexcept {
+  Message message;
+  if (room_bytes < kHeaderBytes) [[unlikely]] {
+    message.fault = &kBadGtpu;
+    return message;
+  }
+  const uint32_t flags = gtp[0];
+  const uint32_t end_bytes = kHeaderBytes + net::load16(gtp + 2);
+  if ((flags & 0xf0) != kVersion1 || end_bytes > room_bytes) [[unlikely]] {
+    message.fault = (flags & 0xf0) != kVersion1 ? &kGtpuVersion : &kBadGtpu;
+    return message;
+  }
+  message.type = gtp[1];
+  message.teid = net::load32(gtp + 4);
+  message.payload_offset_bytes = kHeaderBytes;
+  message.payload_bytes = end_bytes - kHeaderBytes;
+  if ((flags & kHasOptions) == 0) [[likely]]
+    return message;
+  return read_options(gtp, end_bytes, message);
+}
+
+}  // namespace batchplane::gtpu

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session.h - a mobile user's session in PFCP's terms (3GPP TS 29.244), as the control side keeps
+// it and as files and commands write it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/net6.h"
+#include "base/value.h"
+#include "modules/session_rules.h"
+
+namespace batchplane::session {
+
+// Packet detection rule: which packets, and which other rules go for them.
+struct Pdr {
+  uint16_t id = 0;
+  bool is_uplink = false;
+  uint8_t match_qfi = kAnyQfi;
+  uint16_t bearer = 0;
+  uint32_t precedence = 255;  // the lower is asked first
+  uint32_t teid = 0;          // uplink: the tunnel endpoint at the gateway
+  uint32_t far = 0;
+  std::vector<Filter> filters = {};
+  std::vector<uint32_t> qers = {};  // at most two
+  std::vector<uint32_t> urrs = {};
+  uint32_t slot = kNone;  // in the rule tables, once it is there
+};
+// Forwarding action rule.
+struct Far {
+  uint32_t id = 0;
+  bool is_drop = false;
+  bool has_tunnel = false;
+  uint32_t teid = 0;
+  uint32_t peer = 0;
+};
+// QoS enforcement rule. Rates of 0 set no limit.
+struct Qer {
+  uint32_t id = 0;
+  uint8_t qfi = kAnyQfi;
+  bool is_open_up = true;
+  bool is_open_down = true;
+  uint64_t mbr_up_bps = 0;
+  uint64_t mbr_down_bps = 0;
+  uint64_t burst_ns = 0;
+};
+// Usage reporting rule: what its PDRs have counted, together.
+struct Urr {
+  uint32_t id = 0;
+};
+
+// Where a session comes from: a file or generator that the pipeline names, the pipeline's own list,
+// or a live command.
+enum class Origin : uint8_t { kBulk, kListed, kLive };
+
+struct Session {
+  uint64_t seid = 0;
+  uint32_t ue = 0;  // 0: has no IPv4
+  bool has_ue6 = false;
+  uint16_t group = 0;
+  Origin origin = Origin::kListed;
+  net::Prefix6 ue6{};
+  std::vector<Pdr> pdrs = {};
+  std::vector<Far> fars = {};
+  std::vector<Qer> qers = {};
+  std::vector<Urr> urrs = {};
+
+  [[nodiscard]] const Far* far_of(const Pdr& pdr) const;
+  [[nodiscard]] const Qer* qer(uint32_t id) const;
+};
+
+// Throws ConfigError below `where`.
+[[nodiscard]] Session parse_session(const Value& value, const std::string& where);
+[[nodiscard]] Dict format_session(const Session& session);
+
+// A flow description of TS 29.244 / RFC 6733: "permit out udp from 198.51.100.0/24 5060-5069 to
+// assigned". "assigned" and "any" are any address.
+[[nodiscard]] Filter parse_flow_description(const std::string& text, const std::string& where);
+[[nodiscard]] std::string format_flow_description(const Filter& filter);
+
+// Sessions for trials: {count, bearers, groups, ue, teid, peer, peers, mbr_bps, ...}.
+[[nodiscard]] std::vector<Session> make_synthetic_sessions(const Dict& params,
+                                                           const std::string& where);
+// One session in JSON per line; '#' begins a comment line. Mistakes say file:line.
+[[nodiscard]] std::vector<Session> read_session_file(const std::string& path);
+
+}  // namespace batchplane::session

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_commands.cc - declares, edits and lists sessions.
+#include "modules/session_commands.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/environment.h"
+#include "modules/item_syntax.h"
+
+namespace batchplane::session {
+namespace {
+
+constexpr int64_t kMostListed = 100'000;
+constexpr const char* kDeclaring[] = {"sessions", "file", "synthetic", "deleted_sessions"};
+
+// Changes when the file was written again.
+std::string stamp_of(const std::string& path) {
+  std::error_code none;
+  const auto size_bytes = std::filesystem::file_size(path, none);
+  const auto written = std::filesystem::last_write_time(path, none);
+  if (none) return "";
+  return std::to_string(size_bytes) + '/' + std::to_string(written.time_since_epoch().count());
+}
+
+std::vector<Session> parse_list(const List& list, Origin origin, const std::string& where) {
+  std::vector<Session> sessions;
+  for (size_t i = 0; i < list.size(); ++i) {
+    sessions.push_back(parse_session(list[i], where + "[" + std::to_string(i) + "]"));
+    sessions.back().origin = origin;
+  }
+  return sessions;
+}
+
+// Of a live command: in a file, in a list, or one.
+std::vector<Session> sessions_in(const Value& args, const std::string& verb) {
+  if (!args["file"].is_string()) {
+    return parse_list(items_under(args, "sessions"), Origin::kLive, verb);
+  }
+  std::vector<Session> sessions = read_session_file(args["file"].as_string());
+  for (Session& session : sessions) session.origin = Origin::kLive;
+  return sessions;
+}
+
+uint64_t seid_of(const Value& item, const std::string& where) {
+  const Value& seid = item.is_dict() ? item["seid"] : item;
+  return static_cast<uint64_t>(int_value(seid, 1, INT64_MAX, where + ".seid"));
+}
+
+// Rules of one kind: those of `changes` take the place of the ones with the same id.
+List merged_rules(const Value& now, const Value& changes, const std::string& where) {
+  List rules = now.is_list() ? now.as_list() : List{};
+  if (changes.is_null()) return rules;
+  if (!changes.is_list()) throw ConfigError("expected a list", where);
+  for (const Value& change : changes.as_list()) {
+    if (!change.is_dict() || !change["id"].is_int()) {
+      throw ConfigError("expected a rule with its id", where);
+    }
+    const auto at =
+        std::ranges::find_if(rules, [&](const Value& rule) { return rule["id"] == change["id"]; });
+    if (change.has("remove")) {
+      if (at == rules.end()) throw ConfigError("there is no such rule to remove", where);
+      rules.erase(at);
+    } else if (at == rules.end()) {
+      rules.push_back(change);
+    } else {
+      Dict rule = at->as_dict();
+      for (const auto& [key, value] : change.as_dict()) rule[key] = value;
+      *at = std::move(rule);
+    }
+  }
+  return rules;
+}
+
+void put_usage(Dict& row, const std::string& prefix, const Usage& usage) {
+  row[prefix + "_pkts"] = usage.pkts;
+  row[prefix + "_bytes"] = usage.bytes;
+  row[prefix + "_dropped_pkts"] = usage.dropped_pkts;
+}
+
+Dict row_of(const SessionTable& table, const Session& session) {
+  Dict row{{"seid", session.seid},
+           {"group", uint32_t{session.group}},
+           {"rules", static_cast<uint64_t>(session.pdrs.size())}};
+  if (session.ue != 0) row["ue"] = net::format_ipv4(session.ue);
+  if (session.has_ue6) row["ue6"] = net::format_prefix6(session.ue6);
+  put_usage(row, "up", table.usage(session, true));
+  put_usage(row, "down", table.usage(session, false));
+  List urrs;
+  for (const Urr& urr : session.urrs) {
+    Dict of_urr{{"id", urr.id}};
+    put_usage(of_urr, "up", table.usage(session, true, urr.id));
+    put_usage(of_urr, "down", table.usage(session, false, urr.id));
+    urrs.emplace_back(std::move(of_urr));
+  }
+  row["urrs"] = std::move(urrs);
+  return row;
+}
+
+}  // namespace
+
+SessionCommands::SessionCommands(const Args& args)
+    : name_(args.name()),
+      table_(args.env().shared<SessionTable>(
+          args.string("table"),
+          [&] {
+            return std::make_unique<SessionTable>(
+                args.env().quiescence,
+                args.env().previous<SessionTable>(args.string("table")).get());
+          })),
+      file_(args.string("file")),
+      synthetic_(args.dict("synthetic")) {
+  table_->note_user(name_);
+  const bool is_declaring =
+      std::ranges::any_of(kDeclaring, [&](const char* key) { return args.given(key); });
+  if (!is_declaring) return;
+  table_->claim(name_);
+  declare(args);
+}
+
+void SessionCommands::declare(const Args& args) {
+  Dict declaration;
+  for (const char* key : kDeclaring) declaration[key] = args.at(key);
+  if (!file_.empty()) declaration["file stamp"] = stamp_of(file_);
+  if (table_->declaration() == Value(declaration)) return;
+  std::vector<Session> all = make_synthetic_sessions(synthetic_, args.where() + ".synthetic");
+  std::set<uint64_t> listed;
+  std::vector<Session> of_list =
+      parse_list(args.list("sessions"), Origin::kListed, args.where() + ".sessions");
+  for (const Session& session : of_list) listed.insert(session.seid);
+  if (!file_.empty()) {
+    std::vector<Session> of_file = read_session_file(file_);
+    std::ranges::move(of_file, std::back_inserter(all));
+  }
+  // The list has the last word: `save` writes there what was changed live.
+  std::erase_if(all, [&](const Session& session) { return listed.contains(session.seid); });
+  std::ranges::move(of_list, std::back_inserter(all));
+  std::set<uint64_t> deleted;
+  for (const Value& seid : args.list("deleted_sessions")) {
+    deleted.insert(seid_of(seid, args.where() + ".deleted_sessions"));
+  }
+  table_->declare(std::move(all), deleted, args.where());
+  table_->set_declaration(std::move(declaration));
+}
+
+Value SessionCommands::run(const std::string& verb, const Value& args) {
+  if (verb == "list") return list(args);
+  if (!args.is_dict() && !args.is_list()) throw ConfigError("expected a mapping", verb);
+  if (verb == "modify") return modify(args);
+  uint64_t count = 0;
+  if (verb == "add" || verb == "replace") {
+    std::vector<Session> sessions = sessions_in(args, verb);
+    count = sessions.size();
+    if (verb == "add") {
+      table_->add(std::move(sessions), verb);
+    } else {
+      table_->replace(std::move(sessions), verb);
+    }
+  } else if (verb == "delete") {
+    std::vector<uint64_t> seids;
+    if (args["file"].is_string()) {
+      for (const Session& session : read_session_file(args["file"].as_string()))
+        seids.push_back(session.seid);
+    } else {
+      const List items = items_under(args, "sessions");
+      for (size_t i = 0; i < items.size(); ++i) {
+        seids.push_back(seid_of(items[i], "delete[" + std::to_string(i) + "]"));
+      }
+    }
+    count = seids.size();
+    table_->erase(seids, verb);
+  } else {
+    throw ConfigError("a table of sessions has no command '" + verb + "'", "",
+                      "it has add, modify, delete, replace, list");
+  }
+  return Dict{{"sessions", static_cast<uint64_t>(table_->sessions().size())}, {"count", count}};
+}
+
+Value SessionCommands::modify(const Value& args) {
+  check_keys(args, {"seid", "ue", "ue6", "group", "pdrs", "fars", "qers", "urrs"}, "modify");
+  const uint64_t seid = seid_of(args, "modify");
+  const auto known = table_->sessions().find(seid);
+  if (known == table_->sessions().end()) {
+    throw ConfigError("there is no session " + std::to_string(seid), "modify",
+                      "add it; the command list shows what there is");
+  }
+  Dict next = format_session(known->second);
+  for (const char* key : {"ue", "ue6", "group"}) {
+    if (args.has(key)) next[key] = args[key];
+  }
+  for (const char* key : {"pdrs", "fars", "qers", "urrs"}) {
+    next[key] = merged_rules(Value(next)[key], args[key], std::string("modify.") + key);
+  }
+  Session session = parse_session(next, "modify");
+  session.origin = Origin::kLive;
+  std::vector<Session> one;
+  one.push_back(std::move(session));
+  table_->add(std::move(one), "modify");
+  return Dict{{"sessions", static_cast<uint64_t>(table_->sessions().size())}, {"count", 1}};
+}
+
+Value SessionCommands::list(const Value& args) const {
+  if (!args.is_null()) check_keys(args, {"seid", "ue", "limit", "rules"}, "list");
+  const int64_t limit = int_under(args, "limit", 0, kMostListed, 100, "list");
+  const int64_t seid = int_under(args, "seid", 0, INT64_MAX, 0, "list");
+  const std::string ue = args["ue"].is_string() ? args["ue"].as_string() : "";
+  List rows;
+  uint64_t matching = 0;
+  const auto visit = [&](const Session& session) {
+    if (!ue.empty() && (session.ue == 0 || net::format_ipv4(session.ue) != ue)) return;
+    if (++matching > static_cast<uint64_t>(limit)) return;
+    Dict row = row_of(*table_, session);
+    if (args.has("rules")) row["session"] = format_session(session);
+    rows.emplace_back(std::move(row));
+  };
+  if (seid != 0) {
+    const auto it = table_->sessions().find(static_cast<uint64_t>(seid));
+    if (it != table_->sessions().end()) visit(it->second);
+  } else {
+    for (const auto& [id, session] : table_->sessions()) visit(session);
+  }
+  return Dict{{"sessions", std::move(rows)}, {"matching", matching}};
+}
+
+Dict SessionCommands::show() const {
+  return {{"sessions", static_cast<uint64_t>(table_->sessions().size())},
+          {"rules", table_->n_rules()},
+          {"table_bytes", static_cast<uint64_t>(table_->size_bytes())}};
+}
+
+Dict SessionCommands::saved_params() const {
+  if (!table_->is_written_by(name_)) return {};
+  List sessions;
+  for (const auto& [seid, session] : table_->sessions()) {
+    if (session.origin != Origin::kBulk) sessions.emplace_back(format_session(session));
+  }
+  List deleted;
+  for (const uint64_t seid : table_->deleted()) deleted.emplace_back(seid);
+  return {{"sessions", std::move(sessions)},
+          {"file", file_},
+          {"synthetic", synthetic_},
+          {"deleted_sessions", std::move(deleted)}};
+}
+
+std::vector<ParamSpec> session_params() {
+  return {{.name = "table",
+           .type = ParamType::kString,
+           .default_value = "sessions",
+           .help = "name of the table of sessions, shared by modules that name it"},
+          {.name = "sessions",
+           .type = ParamType::kList,
+           .default_value = List{},
+           .help = "[{seid, ue, ue6, group, pdrs, fars, qers, urrs}], in PFCP's terms"},
+          {.name = "file",
+           .type = ParamType::kString,
+           .default_value = "",
+           .help = "a file with one session in JSON per line"},
+          {.name = "synthetic",
+           .type = ParamType::kDict,
+           .default_value = Dict{},
+           .help = "sessions for trials: {count, bearers, groups, ue, teid, peer_teid, peer, "
+                   "peers, mbr_bps, qfi}"},
+          {.name = "deleted_sessions",
+           .type = ParamType::kList,
+           .default_value = List{},
+           .help = "SEIDs of the file or of synthetic that are left out"}};
+}
+
+}  // namespace batchplane::session

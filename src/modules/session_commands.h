@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_commands.h - how modules come by a table of sessions, and what an operator or a control
+// plane does to it: declare, add, modify, delete, replace, list, save.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/args.h"
+#include "modules/session_table.h"
+
+namespace batchplane::session {
+
+// Owner: a module, on the control thread.
+class SessionCommands {
+ public:
+  explicit SessionCommands(const Args& args);
+
+  [[nodiscard]] SessionTable& table() const { return *table_; }
+  Value run(const std::string& verb, const Value& args);
+  [[nodiscard]] Dict show() const;
+  [[nodiscard]] Dict saved_params() const;
+
+ private:
+  void declare(const Args& args);
+  [[nodiscard]] Value modify(const Value& args);
+  [[nodiscard]] Value list(const Value& args) const;
+
+  const std::string name_;
+  std::shared_ptr<SessionTable> table_;
+  std::string file_;
+  Dict synthetic_;
+};
+
+// table, sessions, file, synthetic, deleted_sessions.
+[[nodiscard]] std::vector<ParamSpec> session_params();
+inline constexpr const char* kSessionNotes =
+    "Modules that name the same table share its sessions; one of them says what they are. Live "
+    "commands: add {seid, ..} or {file}, modify {seid, pdrs, fars, qers, urrs} (rules by id; "
+    "{id, remove: true} takes one away), delete {seid}, replace, list {seid, ue, limit}; add, "
+    "delete and replace take {items: [...]} for many.";
+
+}  // namespace batchplane::session

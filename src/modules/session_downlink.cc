@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_downlink.cc - finds the mobile user to whom a packet goes, and the bearer that its
+// traffic filters choose.
+//
+// in: 1   out: gate 0, or by bearer, group or both   drops: unknown_ue, no_pdr, too_short,
+// bad_version, no_match   state: sessions, shared, editable live
+#include "core/module.h"
+#include "modules/ipv6_header.h"
+#include "modules/item_syntax.h"
+#include "modules/session_commands.h"
+#include "modules/session_gates.h"
+#include "modules/session_reasons.h"
+#include "modules/shared_reasons.h"
+
+namespace batchplane {
+namespace {
+
+using session::kNone;
+using session::Rule;
+using session::RuleTables;
+
+class SessionDownlink final : public Module {
+ public:
+  explicit SessionDownlink(const Args& args) : commands_(args), gates_(args) {}
+
+  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+    return n_gates_ = gates_.gates_used(connected);
+  }
+
+  void classify(Context& ctx, Batch& batch) noexcept {
+    const RuleTables& tables = commands_.table().rules();
+    const uint32_t n = batch.size_pkts;
+    FlatTable<1>::Key keys[exec::kMaxBatchPkts];
+    uint32_t heads[exec::kMaxBatchPkts];
+    for (uint32_t i = 0; i < n; ++i) {
+      Packet& pkt = *batch[i];
+      const uint32_t l3 = l3_offset_of(pkt);
+      ctx.gates[i] = 0;
+      const bool is_v4 = pkt.len_bytes() >= l3 + net::kIpv4Bytes && pkt.data()[l3] >> 4 == 4;
+      // No user has the address 0; IPv6 and faults are looked at below.
+      keys[i] = {is_v4 ? load32_raw(pkt.data() + l3 + net::kIpDst) : 0};
+    }
+    tables.by_ue.find_bulk(keys, n, heads);
+    for (uint32_t i = 0; i < n; ++i) {
+      if (heads[i] != kNone) __builtin_prefetch(&tables.rules[heads[i]]);
+    }
+    for (uint32_t i = 0; i < n; ++i) {
+      Packet& pkt = *batch[i];
+      const uint32_t l3 = l3_offset_of(pkt);
+      uint32_t head = heads[i];
+      if (head == kNone) [[unlikely]] {
+        head = find_rest(ctx, batch, i, tables, l3);
+        if (head == kNone) continue;
+      }
+      const uint8_t* const ip = pkt.data() + l3;
+      const uint32_t slot = session::choose(tables, head, ip, pkt.len_bytes() - l3, false, 0);
+      if (slot == kNone) [[unlikely]] {
+        ctx.drop(batch, i, session::kNoPdr);
+        continue;
+      }
+      const Rule& rule = tables.rules[slot];
+      pkt.set_mark(session::mark_of(slot, rule));
+      gates_.choose(ctx, batch, i, rule, n_gates_);
+    }
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    return commands_.run(verb, args);
+  }
+  [[nodiscard]] Value show() const override { return commands_.show(); }
+  [[nodiscard]] Dict saved_params() const override { return commands_.saved_params(); }
+
+ private:
+  [[gnu::noinline]] static uint32_t find_rest(Context& ctx, Batch& batch, uint32_t i,
+                                              const RuleTables& tables, uint32_t l3) noexcept {
+    Packet& pkt = *batch[i];
+    const uint32_t len_bytes = pkt.len_bytes();
+    const uint8_t* const ip = pkt.data() + l3;
+    if (len_bytes < l3 + net::kIpv4Bytes) {
+      ctx.drop(batch, i, reason::kTooShort);
+      return kNone;
+    }
+    if (ip[0] >> 4 == 6) {
+      if (len_bytes < l3 + net::kIpv6Bytes) {
+        ctx.drop(batch, i, reason::kTooShort);
+        return kNone;
+      }
+      const uint32_t head = tables.by_ue6.find({load64_raw(ip + 24)});
+      if (head != kNone) return head;
+    } else if (ip[0] >> 4 != 4) {
+      ctx.drop(batch, i, reason::kBadVersion);
+      return kNone;
+    }
+    ctx.drop(batch, i, session::kUnknownUe);
+    return kNone;
+  }
+
+  session::SessionCommands commands_;
+  const session::SessionGates gates_;
+  mutable uint32_t n_gates_ = 1;
+};
+
+const Register<SessionDownlink> kSessionDownlink{{
+    .kind = "session_downlink",
+    .help = "Finds the mobile user and bearer that a downlink packet goes to.",
+    .params = joined(session::session_params(), {session::gate_by_spec(), session::bearers_spec()}),
+    .drops = {&session::kUnknownUe, &session::kNoPdr, &reason::kNoMatch, &reason::kTooShort,
+              &reason::kBadVersion},
+    .notes = session::kSessionNotes,
+}};
+
+}  // namespace
+}  // namespace batchplane

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_enforce.cc - what a bearer's rules ask of each packet: may it go on (FAR, QER gates), is
+// it within the rates (QER), and what was used (URR).
+//
+// in: 1   out: 1   drops: session_gone, far_drop, qer_gate, qer_rate, too_short
+// state: sessions, shared, editable live; counts and meters
+#include <algorithm>
+
+#include "core/module.h"
+#include "modules/ipv4_header.h"
+#include "modules/session_commands.h"
+#include "modules/session_reasons.h"
+#include "modules/shared_reasons.h"
+
+namespace batchplane {
+namespace {
+
+using session::MeterRate;
+using session::PdrState;
+using session::Rule;
+using session::RuleTables;
+using session::SessionTable;
+
+// Bytes of the IP packet, without what pads its frame.
+inline uint32_t ip_bytes_of(Packet& pkt, uint32_t l3) {
+  const uint32_t room_bytes = pkt.len_bytes() - l3;
+  const uint8_t* const ip = pkt.data() + l3;
+  const uint32_t told_bytes =
+      ip[0] >> 4 == 4 ? net::load16(ip + net::kIpTotalLength) : 40U + net::load16(ip + 4);
+  return std::min(room_bytes, told_bytes);
+}
+
+// A meter is the time at which what passed so far is paid for, at its rate. It may be later than
+// now by the burst; a packet passes while it is not.
+inline bool may_pass(const Tally& due, const MeterRate& rate, uint64_t now) {
+  return due.value() <= now + rate.burst;
+}
+inline void charge(Tally& due, const MeterRate& rate, uint64_t now, uint32_t bytes) {
+  due.set(std::max(due.value(), now) + (bytes * rate.cost >> 10));
+}
+
+class SessionEnforce final : public Module {
+ public:
+  explicit SessionEnforce(const Args& args) : commands_(args) {}
+
+  void process(Context& ctx, Batch& batch) noexcept {
+    const SessionTable& table = commands_.table();
+    const RuleTables& tables = table.rules();
+    const uint32_t n = batch.size_pkts;
+    const uint64_t now = ctx.now_ns << 8;
+    tables.prefetch(batch);
+    if (tables.is_large) prefetch_states(table, tables, batch);
+    for (uint32_t i = 0; i < n; ++i) {
+      Packet& pkt = *batch[i];
+      const uint32_t mark = pkt.mark();
+      const Rule* const rule = tables.find(mark);
+      const uint32_t l3 = l3_offset_of(pkt);
+      if (rule == nullptr || pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
+        ctx.drop(batch, i, rule == nullptr ? session::kSessionGone : reason::kTooShort);
+        continue;
+      }
+      PdrState& state = table.state(session::slot_of(mark));
+      const uint32_t bytes = ip_bytes_of(pkt, l3);
+      if (const DropReason* const reason = judge(table, tables, *rule, state, now, bytes);
+          reason != nullptr) [[unlikely]] {
+        state.dropped_pkts.add(1);
+        ctx.drop(batch, i, *reason);
+        continue;
+      }
+      state.pkts.add(1);
+      state.bytes.add(bytes);
+    }
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    return commands_.run(verb, args);
+  }
+  [[nodiscard]] Value show() const override { return commands_.show(); }
+  [[nodiscard]] Dict saved_params() const override { return commands_.saved_params(); }
+
+ private:
+  static void prefetch_states(const SessionTable& table, const RuleTables& tables,
+                              const Batch& batch) noexcept {
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      const uint32_t slot = session::slot_of(batch.pkts[i]->mark());
+      if (tables.rules.holds(slot)) __builtin_prefetch(&table.state(slot), 1);
+    }
+  }
+
+  // All meters of a packet are asked before one is charged.
+  static const DropReason* judge(const SessionTable& table, const RuleTables& tables,
+                                 const Rule& rule, PdrState& state, uint64_t now,
+                                 uint32_t bytes) noexcept {
+    if (!rule.is(Rule::kForwards | Rule::kGateOpen)) [[unlikely]]
+      return rule.is(Rule::kForwards) ? &session::kQerGate : &session::kFarDrop;
+    if (rule.own.cost != 0 && !may_pass(state.due, rule.own, now)) return &session::kQerRate;
+    if (rule.shared[0] != session::kNone) {
+      for (const uint32_t at : rule.shared) {
+        if (at != session::kNone && !may_pass(table.meter(at), tables.meters[at], now))
+          return &session::kQerRate;
+      }
+      for (const uint32_t at : rule.shared) {
+        if (at != session::kNone) charge(table.meter(at), tables.meters[at], now, bytes);
+      }
+    }
+    if (rule.own.cost != 0) charge(state.due, rule.own, now, bytes);
+    return nullptr;
+  }
+
+  session::SessionCommands commands_;
+};
+
+const Register<SessionEnforce> kSessionEnforce{{
+    .kind = "session_enforce",
+    .help = "Enforces rates and gates of a mobile user's bearers and counts what they use.",
+    .params = session::session_params(),
+    .drops = {&session::kSessionGone, &session::kFarDrop, &session::kQerGate, &session::kQerRate,
+              &reason::kTooShort},
+    .notes = session::kSessionNotes,
+}};
+
+}  // namespace
+}  // namespace batchplane

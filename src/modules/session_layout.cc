@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_layout.cc - orders rules by precedence, resolves what they refer to, and gives meters to
+// those that share them.
+#include "modules/session_layout.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/net.h"
+
+namespace batchplane::session {
+namespace {
+
+// A QER that one rule of a direction refers to has its meter in that rule's own state, where it
+// costs no further cache line.
+class Meters {
+ public:
+  Meters(const Session& session, const LayoutSink& sink) : session_(session), sink_(sink) {
+    for (const Pdr& pdr : session.pdrs) {
+      for (const uint32_t id : pdr.qers) ++n_users_[{id, pdr.is_uplink}];
+    }
+  }
+
+  void give(const Pdr& pdr, Rule& rule) {
+    size_t n_shared = 0;
+    bool is_own_taken = false;
+    for (const uint32_t id : pdr.qers) {
+      const Qer& qer = *session_.qer(id);
+      const bool is_open = pdr.is_uplink ? qer.is_open_up : qer.is_open_down;
+      if (!is_open) rule.flags &= static_cast<uint8_t>(~Rule::kGateOpen);
+      if (qer.qfi != kAnyQfi) rule.qfi = qer.qfi;
+      const uint64_t bps = pdr.is_uplink ? qer.mbr_up_bps : qer.mbr_down_bps;
+      if (bps == 0) continue;
+      const MeterRate rate = meter_rate(bps, qer.burst_ns);
+      if (n_users_[{id, pdr.is_uplink}] == 1 && !is_own_taken) {
+        rule.own = rate;
+        is_own_taken = true;
+        continue;
+      }
+      const auto [at, is_new] = places_.emplace(std::pair(id, pdr.is_uplink), kNone);
+      if (is_new) at->second = sink_.add_meter(rate);
+      rule.shared[n_shared++] = at->second;
+    }
+  }
+
+ private:
+  const Session& session_;
+  const LayoutSink& sink_;
+  std::map<std::pair<uint32_t, bool>, uint32_t> n_users_;
+  std::map<std::pair<uint32_t, bool>, uint32_t> places_;
+};
+
+uint32_t add_filters(const std::vector<Filter>& filters, const LayoutSink& sink) {
+  uint32_t next = kNone;
+  for (size_t i = filters.size(); i > 0; --i) {
+    Filter filter = filters[i - 1];
+    filter.next = next;
+    next = sink.add_filter(filter);
+  }
+  return next;
+}
+
+Rule rule_of(const Session& session, const Pdr& pdr, const LayoutSink& sink, Meters& meters) {
+  Rule rule;
+  rule.flags = Rule::kGateOpen | (pdr.is_uplink ? Rule::kUplink : 0);
+  rule.ue_raw = net::be32(session.ue);
+  if (session.has_ue6) rule.ue6_raw = __builtin_bswap64(session.ue6.address.high);
+  rule.bearer = pdr.bearer;
+  rule.group = session.group;
+  rule.match_qfi = pdr.match_qfi;
+  rule.filter = add_filters(pdr.filters, sink);
+  const Far& far = *session.far_of(pdr);
+  if (!far.is_drop) rule.flags |= Rule::kForwards;
+  if (far.has_tunnel) {
+    rule.flags |= Rule::kHasTunnel;
+    rule.peer_raw = net::be32(far.peer);
+    rule.peer_teid_raw = net::be32(far.teid);
+  }
+  meters.give(pdr, rule);
+  return rule;
+}
+
+// Sets the rules of one list, linked in order; returns the first one's slot.
+uint32_t set_list(const Session& session, std::vector<const Pdr*> list, const LayoutSink& sink,
+                  Meters& meters) {
+  std::ranges::stable_sort(list, {}, &Pdr::precedence);
+  uint32_t next = kNone;
+  for (size_t i = list.size(); i > 0; --i) {
+    Rule rule = rule_of(session, *list[i - 1], sink, meters);
+    rule.next = next;
+    next = list[i - 1]->slot;
+    sink.set_rule(next, rule);
+  }
+  return next;
+}
+
+}  // namespace
+
+MeterRate meter_rate(uint64_t bps, uint64_t burst_ns) {
+  if (bps == 0) return {};
+  constexpr uint64_t kPerKbyte = 1'000'000'000ULL * 8 * 256 * 1024;
+  return {.cost = std::max<uint64_t>((kPerKbyte + bps / 2) / bps, 1), .burst = burst_ns * 256};
+}
+
+void lay_out(const Session& session, const LayoutSink& sink) {
+  Meters meters(session, sink);
+  std::vector<const Pdr*> down;
+  std::map<uint32_t, std::vector<const Pdr*>> up;
+  for (const Pdr& pdr : session.pdrs) {
+    if (pdr.is_uplink) {
+      up[pdr.teid].push_back(&pdr);
+    } else {
+      down.push_back(&pdr);
+    }
+  }
+  for (auto& [teid, list] : up) sink.set_teid(teid, set_list(session, list, sink, meters));
+  if (!down.empty()) sink.set_users(set_list(session, down, sink, meters));
+}
+
+}  // namespace batchplane::session

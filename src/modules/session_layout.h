@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_layout.h - from a session's rules, which refer to one another by number, to the flat ones
+// that workers read.
+#pragma once
+
+#include <functional>
+
+#include "modules/session.h"
+
+namespace batchplane::session {
+
+// Where the parts go. Adding gives the place of what was added.
+struct LayoutSink {
+  std::function<uint32_t(const Filter&)> add_filter;
+  std::function<uint32_t(const MeterRate&)> add_meter;
+  std::function<void(uint32_t slot, Rule)> set_rule;
+  std::function<void(uint32_t teid, uint32_t head)> set_teid;
+  std::function<void(uint32_t head)> set_users;  // what leads to the user's downlink rules
+};
+
+// `session` was checked, and each of its PDRs has a slot.
+void lay_out(const Session& session, const LayoutSink& sink);
+
+[[nodiscard]] MeterRate meter_rate(uint64_t bps, uint64_t burst_ns);
+
+}  // namespace batchplane::session

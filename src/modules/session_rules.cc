@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_rules.cc - traffic filters, where a user has more than one bearer.
+#include "modules/session_rules.h"
+
+#include "modules/flow_key.h"
+#include "modules/l4_header.h"
+
+namespace batchplane::session {
+namespace {
+
+// A packet as a filter sees it: the user is the local end, whichever way it goes.
+struct Ends {
+  uint32_t remote = 0;
+  uint32_t local = 0;
+  uint16_t remote_port = 0;
+  uint16_t local_port = 0;
+  uint8_t proto = 0;
+  bool has_ports = false;
+  bool is_v6 = false;
+};
+
+Ends ends_of(const uint8_t* ip, uint32_t room_bytes, bool is_uplink) noexcept {
+  Ends ends;
+  const l4::Place place = l4::find(ip, room_bytes);
+  ends.is_v6 = place.is_v6;
+  ends.proto = place.proto;
+  const uint8_t* l4 = ip + place.offset_bytes;
+  if (place.has_header && has_ports(place.proto) && place.len_bytes >= 4 &&
+      place.offset_bytes + 4 <= room_bytes) {
+    ends.has_ports = true;
+    ends.remote_port = net::load16(is_uplink ? l4 + 2 : l4);
+    ends.local_port = net::load16(is_uplink ? l4 : l4 + 2);
+  }
+  if (ip[0] >> 4 != 4) return ends;
+  ends.remote = load32_raw(ip + (is_uplink ? net::kIpDst : net::kIpSrc));
+  ends.local = load32_raw(ip + (is_uplink ? net::kIpSrc : net::kIpDst));
+  return ends;
+}
+
+bool matches(const Filter& filter, const Ends& ends) noexcept {
+  // Filters with addresses are for IPv4: those of an IPv6 packet are not zero.
+  if (ends.is_v6 && (filter.remote_mask | filter.local_mask) != 0) return false;
+  if ((ends.remote & filter.remote_mask) != filter.remote) return false;
+  if ((ends.local & filter.local_mask) != filter.local) return false;
+  if (!filter.is_any_proto && filter.proto != ends.proto) return false;
+  if (!filter.wants_ports()) return true;
+  return ends.has_ports && ends.remote_port >= filter.remote_low &&
+         ends.remote_port <= filter.remote_high && ends.local_port >= filter.local_low &&
+         ends.local_port <= filter.local_high;
+}
+
+}  // namespace
+
+uint32_t choose_among(const RuleTables& tables, uint32_t head, const uint8_t* ip,
+                      uint32_t room_bytes, bool is_uplink, uint8_t qfi) noexcept {
+  const Ends ends = ends_of(ip, room_bytes, is_uplink);
+  for (uint32_t slot = head; slot != kNone; slot = tables.rules[slot].next) {
+    const Rule& rule = tables.rules[slot];
+    if (rule.match_qfi != kAnyQfi && rule.match_qfi != qfi) continue;
+    if (rule.filter == kNone) return slot;
+    for (uint32_t at = rule.filter; at != kNone; at = tables.filters[at].next) {
+      if (matches(tables.filters[at], ends)) return slot;
+    }
+  }
+  return kNone;
+}
+
+}  // namespace batchplane::session

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_rules.h - what workers read of mobile sessions: which rule a packet falls under, and what
+// it says.
+//
+// A rule is a packet detection rule (PDR) with the parts of its forwarding action, QoS enforcement
+// and usage reporting rules (FAR, QER, URR) that each packet needs: one cache line. What packets
+// change (counts, meters) lies apart, in PdrState, and is the same whichever copy of the rules a
+// worker reads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/flat_table.h"
+#include "modules/napt_index.h"
+#include "modules/tally.h"
+
+namespace batchplane::session {
+
+inline constexpr uint32_t kNone = ~0U;
+inline constexpr uint32_t kSlotBits = 24;
+inline constexpr uint32_t kMaxSlots = 1U << kSlotBits;
+inline constexpr uint8_t kAnyQfi = 0xff;  // matches each, or sets none
+
+// Grows without moving what is there, by pieces of a huge page.
+template <class T>
+class PagedArray {
+ public:
+  static constexpr uint32_t kPageItems = (2U << 20) / sizeof(T);
+
+  [[nodiscard]] const T& operator[](uint32_t i) const {
+    return pages_[i / kPageItems][i % kPageItems];
+  }
+  [[nodiscard]] T& operator[](uint32_t i) { return pages_[i / kPageItems][i % kPageItems]; }
+  [[nodiscard]] bool holds(uint32_t i) const { return i < size_; }
+  void reserve(uint32_t n) {
+    while (owned_.size() * kPageItems < n) {
+      owned_.push_back(std::make_unique<nat::BigArray<T>>(kPageItems));
+      pages_[owned_.size() - 1] = owned_.back()->data();
+    }
+    size_ = static_cast<uint32_t>(owned_.size() * kPageItems);
+  }
+  [[nodiscard]] size_t size_bytes() const { return owned_.size() * kPageItems * sizeof(T); }
+
+ private:
+  std::array<T*, kMaxSlots / kPageItems> pages_{};
+  uint32_t size_ = 0;
+  std::vector<std::unique_ptr<nat::BigArray<T>>> owned_;
+};
+
+// Of a meter: time that each byte takes at its rate. In 1/256 ns, per 1024 bytes; 0 = no limit.
+struct MeterRate {
+  uint64_t cost = 0;
+  uint64_t burst = 0;  // 1/256 ns that the meter may run ahead of the clock
+};
+
+struct alignas(64) Rule {
+  enum Flag : uint8_t {
+    kUplink = 1,
+    kForwards = 2,   // the FAR's action
+    kGateOpen = 4,   // of all QERs, in this direction
+    kHasTunnel = 8,  // the FAR creates an outer header
+  };
+  uint32_t next = kNone;    // rule of the same tunnel or user, by precedence
+  uint32_t filter = kNone;  // first of the traffic filters; none: every packet
+  uint32_t ue_raw = 0;      // the user's address, as it lies in packets; 0 = any
+  uint32_t peer_raw = 0;    // of the outer header
+  uint32_t peer_teid_raw = 0;
+  std::array<uint32_t, 2> shared = {kNone, kNone};  // meters that other rules use as well
+  uint16_t bearer = 0;
+  uint16_t group = 0;
+  uint8_t generation = 0;  // of the slot; 0: nothing is here
+  uint8_t flags = 0;
+  uint8_t match_qfi = kAnyQfi;
+  uint8_t qfi = kAnyQfi;
+  MeterRate own;
+  uint64_t ue6_raw = 0;  // first half of the user's IPv6 prefix
+
+  [[nodiscard]] bool is(uint8_t wanted) const { return (flags & wanted) == wanted; }
+};
+static_assert(sizeof(Rule) == 64);
+
+// One flow description of a service data flow; addresses and masks as they lie in packets.
+struct Filter {
+  uint32_t remote = 0;
+  uint32_t remote_mask = 0;
+  uint32_t local = 0;
+  uint32_t local_mask = 0;
+  uint16_t remote_low = 0;
+  uint16_t remote_high = 0xffff;
+  uint16_t local_low = 0;
+  uint16_t local_high = 0xffff;
+  uint32_t next = kNone;
+  uint8_t proto = 0;
+  bool is_any_proto = true;
+
+  [[nodiscard]] bool wants_ports() const {
+    return remote_low != 0 || remote_high != 0xffff || local_low != 0 || local_high != 0xffff;
+  }
+};
+
+// What the packets of one rule leave behind. Owner: the worker that the direction's packets meet.
+struct alignas(32) PdrState {
+  Tally pkts;
+  Tally bytes;
+  Tally dropped_pkts;
+  Tally due;  // the rule's own meter: when, in 1/256 ns, what passed is paid for
+};
+static_assert(sizeof(PdrState) == 32);
+
+// What a packet carries from the look-up to the modules behind it. A slot that has another rule by
+// then is told by its generation, which is never 0.
+inline uint32_t mark_of(uint32_t slot, const Rule& rule) {
+  return uint32_t{rule.generation} << kSlotBits | slot;
+}
+inline uint32_t slot_of(uint32_t mark) { return mark & (kMaxSlots - 1); }
+inline bool is_current(uint32_t mark, const Rule& rule) {
+  return mark >> kSlotBits == rule.generation && rule.generation != 0;
+}
+
+struct RuleTables {
+  FlatTable<1> by_teid;  // tunnel endpoint, host order -> slot of the first rule
+  FlatTable<1> by_ue;    // IPv4 address as in packets
+  FlatTable<1> by_ue6;   // first 8 bytes as in packets
+  PagedArray<Rule> rules;
+  std::vector<Filter> filters;
+  std::vector<MeterRate> meters;
+  bool is_large = false;
+
+  // Of the packets' rules, unless there are so few that the second cache surely has them.
+  template <class Batch>
+  void prefetch(const Batch& batch) const {
+    if (!is_large) return;
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      const uint32_t slot = slot_of(batch.pkts[i]->mark());
+      if (rules.holds(slot)) __builtin_prefetch(&rules[slot]);
+    }
+  }
+  // The rule that a packet carries; nullptr when it is there no longer.
+  [[nodiscard]] const Rule* find(uint32_t mark) const {
+    const uint32_t slot = slot_of(mark);
+    if (!rules.holds(slot)) return nullptr;
+    const Rule& rule = rules[slot];
+    return is_current(mark, rule) ? &rule : nullptr;
+  }
+  [[nodiscard]] size_t size_bytes() const {
+    return by_teid.size_bytes() + by_ue.size_bytes() + by_ue6.size_bytes() + rules.size_bytes() +
+           filters.size() * sizeof(Filter) + meters.size() * sizeof(MeterRate);
+  }
+};
+
+// The rule of the list from `head` on that the packet falls under; kNone when there is none.
+[[nodiscard]] uint32_t choose_among(const RuleTables& tables, uint32_t head, const uint8_t* ip,
+                                    uint32_t room_bytes, bool is_uplink, uint8_t qfi) noexcept;
+
+// `ip` has an IPv4 header at least, or an IPv6 header.
+[[nodiscard]] inline uint32_t choose(const RuleTables& tables, uint32_t head, const uint8_t* ip,
+                                     uint32_t room_bytes, bool is_uplink, uint8_t qfi) noexcept {
+  const Rule& rule = tables.rules[head];
+  if (rule.next == kNone && rule.filter == kNone && rule.match_qfi == kAnyQfi) [[likely]]
+    return head;
+  return choose_among(tables, head, ip, room_bytes, is_uplink, qfi);
+}
+
+}  // namespace batchplane::session

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_syntax.cc - sessions as values: what files, parameters and live commands say.
+#include <algorithm>
+
+#include "modules/item_syntax.h"
+#include "modules/session.h"
+
+namespace batchplane::session {
+namespace {
+
+constexpr int64_t kMost32 = 0xffffffff;
+constexpr int64_t kMostBps = 1'000'000'000'000;
+constexpr uint64_t kUsualBurstNs = 20'000'000;
+constexpr size_t kMostRules = 255;  // of each kind, per session
+
+const List& list_under(const Value& value, const char* key, const std::string& where) {
+  static const List kEmpty;
+  if (!value.has(key)) return kEmpty;
+  if (!value[key].is_list()) throw ConfigError("expected a list", where + "." + key);
+  if (value[key].as_list().size() > kMostRules) {
+    throw ConfigError("more than " + std::to_string(kMostRules) + " entries", where + "." + key);
+  }
+  return value[key].as_list();
+}
+
+uint32_t id_under(const Value& value, const char* key, const std::string& where) {
+  return static_cast<uint32_t>(int_value(value[key], 0, kMost32, where + "." + key));
+}
+
+std::vector<uint32_t> ids_under(const Value& value, const char* key, size_t most,
+                                const std::string& where) {
+  std::vector<uint32_t> ids;
+  for (const Value& id : list_under(value, key, where)) {
+    ids.push_back(static_cast<uint32_t>(int_value(id, 0, kMost32, where + "." + key)));
+  }
+  if (ids.size() > most) {
+    throw ConfigError("at most " + std::to_string(most) + " of them can be given",
+                      where + "." + key, "one of the bearer and one of the session, say");
+  }
+  return ids;
+}
+
+bool word_under(const Value& value, const char* key, const char* yes, const char* no, bool missing,
+                const std::string& where) {
+  if (!value.has(key)) return missing;
+  const std::string text = value[key].is_string() ? value[key].as_string() : "";
+  if (text == yes || text == no) return text == yes;
+  throw ConfigError("expected " + std::string(yes) + " or " + no, where + "." + key);
+}
+
+uint8_t qfi_under(const Value& value, const std::string& where) {
+  return static_cast<uint8_t>(int_under(value, "qfi", 0, 63, kAnyQfi, where));
+}
+
+Pdr parse_pdr(const Value& value, const std::string& where) {
+  check_keys(
+      value,
+      {"id", "source", "precedence", "teid", "qfi", "filters", "far", "qers", "urrs", "bearer"},
+      where);
+  if (!value.has("source")) {
+    throw ConfigError("source is missing", where, "access (uplink) or core (downlink)");
+  }
+  Pdr pdr{
+      .id = static_cast<uint16_t>(int_value(value["id"], 0, 0xffff, where + ".id")),
+      .is_uplink = word_under(value, "source", "access", "core", false, where),
+      .match_qfi = qfi_under(value, where),
+      .bearer = static_cast<uint16_t>(int_under(value, "bearer", 0, 4095, 0, where)),
+      .precedence = static_cast<uint32_t>(int_under(value, "precedence", 0, kMost32, 255, where)),
+      .far = id_under(value, "far", where),
+      .qers = ids_under(value, "qers", 2, where),
+      .urrs = ids_under(value, "urrs", 8, where)};
+  if (pdr.is_uplink) {
+    pdr.teid = static_cast<uint32_t>(int_value(value["teid"], 1, kMost32, where + ".teid"));
+  } else if (value.has("teid") || value.has("qfi")) {
+    throw ConfigError("a downlink rule has no tunnel endpoint and no QFI", where,
+                      "the far's teid is that of the way to the user, the qer's qfi its mark");
+  }
+  size_t i = 0;
+  for (const Value& filter : list_under(value, "filters", where)) {
+    const std::string at = where + ".filters[" + std::to_string(i++) + "]";
+    if (!filter.is_string()) throw ConfigError("expected a flow description", at);
+    pdr.filters.push_back(parse_flow_description(filter.as_string(), at));
+  }
+  return pdr;
+}
+
+Far parse_far(const Value& value, const std::string& where) {
+  check_keys(value, {"id", "action", "teid", "peer"}, where);
+  Far far{.id = id_under(value, "id", where),
+          .is_drop = word_under(value, "action", "drop", "forward", false, where),
+          .has_tunnel = value.has("teid") || value.has("peer")};
+  if (!far.has_tunnel) return far;
+  far.teid = static_cast<uint32_t>(int_value(value["teid"], 1, kMost32, where + ".teid"));
+  const auto peer =
+      value["peer"].is_string() ? net::parse_ipv4(value["peer"].as_string()) : std::nullopt;
+  if (!peer || *peer == 0) {
+    throw ConfigError("expected an IPv4 address", where + ".peer", "such as 192.0.2.2");
+  }
+  far.peer = *peer;
+  return far;
+}
+
+Qer parse_qer(const Value& value, const std::string& where) {
+  check_keys(value, {"id", "qfi", "gate_up", "gate_down", "mbr_up_bps", "mbr_down_bps", "burst_ns"},
+             where);
+  return {
+      .id = id_under(value, "id", where),
+      .qfi = qfi_under(value, where),
+      .is_open_up = word_under(value, "gate_up", "open", "closed", true, where),
+      .is_open_down = word_under(value, "gate_down", "open", "closed", true, where),
+      .mbr_up_bps = static_cast<uint64_t>(int_under(value, "mbr_up_bps", 1000, kMostBps, 0, where)),
+      .mbr_down_bps =
+          static_cast<uint64_t>(int_under(value, "mbr_down_bps", 1000, kMostBps, 0, where)),
+      .burst_ns = static_cast<uint64_t>(
+          int_under(value, "burst_ns", 1000, 10'000'000'000, kUsualBurstNs, where))};
+}
+
+Urr parse_urr(const Value& value, const std::string& where) {
+  check_keys(value, {"id"}, where);
+  return {.id = id_under(value, "id", where)};
+}
+
+template <class Rule>
+std::vector<Rule> parse_all(const Value& value, const char* key,
+                            Rule (*parse)(const Value&, const std::string&),
+                            const std::string& where) {
+  std::vector<Rule> all;
+  for (const Value& item : list_under(value, key, where)) {
+    const std::string at = where + "." + key + "[" + std::to_string(all.size()) + "]";
+    Rule rule = parse(item, at);
+    if (std::ranges::find(all, rule.id, &Rule::id) != all.end()) {
+      throw ConfigError("another one of the session has the id " + std::to_string(rule.id), at,
+                        "keep one of them");
+    }
+    all.push_back(std::move(rule));
+  }
+  return all;
+}
+
+void parse_addresses(const Value& value, Session& session, const std::string& where) {
+  if (value.has("ue")) {
+    const auto ue =
+        value["ue"].is_string() ? net::parse_ipv4(value["ue"].as_string()) : std::nullopt;
+    if (!ue || *ue == 0) {
+      throw ConfigError("expected the user's IPv4 address", where + ".ue", "such as 10.45.0.2");
+    }
+    session.ue = *ue;
+  }
+  if (!value.has("ue6")) return;
+  const auto ue6 =
+      value["ue6"].is_string() ? net::parse_prefix6(value["ue6"].as_string()) : std::nullopt;
+  if (!ue6 || ue6->length != 64) {
+    throw ConfigError("expected the user's IPv6 prefix", where + ".ue6",
+                      "such as 2001:db8:45:1::/64");
+  }
+  session.has_ue6 = true;
+  session.ue6 = *ue6;
+}
+
+void check_references(const Session& session, const std::string& where) {
+  for (size_t i = 0; i < session.pdrs.size(); ++i) {
+    const Pdr& pdr = session.pdrs[i];
+    const std::string at = where + ".pdrs[" + std::to_string(i) + "]";
+    const auto missing = [&](const char* kind, uint32_t id) {
+      throw ConfigError("the session has no " + std::string(kind) + " " + std::to_string(id), at,
+                        "the session's list of them has to say what it is");
+    };
+    if (session.far_of(pdr) == nullptr) missing("far", pdr.far);
+    for (const uint32_t id : pdr.qers) {
+      if (session.qer(id) == nullptr) missing("qer", id);
+    }
+    for (const uint32_t id : pdr.urrs) {
+      if (std::ranges::find(session.urrs, id, &Urr::id) == session.urrs.end()) missing("urr", id);
+    }
+    if (!pdr.is_uplink && session.ue == 0 && !session.has_ue6) {
+      throw ConfigError("a downlink rule needs the user's address", at, "give the session ue");
+    }
+  }
+}
+
+}  // namespace
+
+const Far* Session::far_of(const Pdr& pdr) const {
+  const auto it = std::ranges::find(fars, pdr.far, &Far::id);
+  return it == fars.end() ? nullptr : &*it;
+}
+const Qer* Session::qer(uint32_t id) const {
+  const auto it = std::ranges::find(qers, id, &Qer::id);
+  return it == qers.end() ? nullptr : &*it;
+}
+
+Session parse_session(const Value& value, const std::string& where) {
+  check_keys(value, {"seid", "ue", "ue6", "group", "pdrs", "fars", "qers", "urrs"}, where);
+  Session session;
+  session.seid = static_cast<uint64_t>(int_value(value["seid"], 1, INT64_MAX, where + ".seid"));
+  session.group = static_cast<uint16_t>(int_under(value, "group", 0, 4095, 0, where));
+  parse_addresses(value, session, where);
+  session.pdrs = parse_all<Pdr>(value, "pdrs", parse_pdr, where);
+  session.fars = parse_all<Far>(value, "fars", parse_far, where);
+  session.qers = parse_all<Qer>(value, "qers", parse_qer, where);
+  session.urrs = parse_all<Urr>(value, "urrs", parse_urr, where);
+  if (session.pdrs.empty()) {
+    throw ConfigError("a session without rules", where + ".pdrs",
+                      "give at least one packet detection rule");
+  }
+  check_references(session, where);
+  return session;
+}
+
+}  // namespace batchplane::session

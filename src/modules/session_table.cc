@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_table.cc - checks and books changes of sessions, and publishes them in one step.
+#include "modules/session_table.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "modules/session_layout.h"
+
+namespace batchplane::session {
+namespace {
+
+constexpr size_t kFewRules = 512;  // they stay in the first cache
+
+std::string name_of(uint64_t seid) { return "session " + std::to_string(seid); }
+
+uint64_t ue6_key(const Session& session) { return __builtin_bswap64(session.ue6.address.high); }
+
+// The rule of a session that goes on under the same number.
+uint32_t key_of(const Pdr& pdr) { return uint32_t{pdr.id} << 1 | (pdr.is_uplink ? 1U : 0U); }
+
+// A number that is free, or a new one.
+uint32_t take(std::deque<uint32_t>& free, uint32_t& n) {
+  if (free.empty()) return n++;
+  const uint32_t at = free.front();
+  free.pop_front();
+  return at;
+}
+
+// Tables that hold keys of any session: the same key in two of them is a mistake.
+template <class Key>
+class KeyCheck {
+ public:
+  KeyCheck(const char* what, const std::unordered_map<Key, uint64_t>& known)
+      : what_(what), known_(known) {}
+
+  void claim(Key key, const std::string& text, uint64_t seid, const std::set<uint64_t>& leaving,
+             const std::string& where) {
+    const auto it = known_.find(key);
+    const bool is_taken = it != known_.end() && it->second != seid && !leaving.contains(it->second);
+    const auto [own, is_new] = claimed_.emplace(key, seid);
+    if (!is_taken && (is_new || own->second == seid)) return;
+    throw ConfigError(std::string(what_) + " " + text + " belongs to " +
+                          name_of(is_taken ? it->second : own->second) + " already",
+                      where.empty() ? name_of(seid) : where + ", " + name_of(seid),
+                      "give each session its own");
+  }
+
+ private:
+  const char* what_;
+  const std::unordered_map<Key, uint64_t>& known_;
+  std::unordered_map<Key, uint64_t> claimed_;
+};
+
+}  // namespace
+
+SessionTable::SessionTable(const Quiescence* quiescence, const SessionTable* previous)
+    : body_(previous != nullptr ? previous->body_ : std::make_shared<Body>(quiescence)) {}
+
+void SessionTable::claim(const std::string& module) {
+  if (!claimed_by_.empty() && claimed_by_ != module) {
+    throw ConfigError("module '" + claimed_by_ + "' fills this table of sessions already", "",
+                      "let one module say sessions, file or synthetic");
+  }
+  claimed_by_ = module;
+}
+
+void SessionTable::note_user(const std::string& module) {
+  if (first_user_.empty()) first_user_ = module;
+}
+
+void SessionTable::check_keys_of(const std::vector<Session>& sessions,
+                                 const std::set<uint64_t>& leaving,
+                                 const std::string& where) const {
+  KeyCheck<uint32_t> teids("tunnel endpoint", body_->seid_of_teid);
+  KeyCheck<uint32_t> ues("address", body_->seid_of_ue);
+  KeyCheck<uint64_t> ues6("prefix", body_->seid_of_ue6);
+  std::set<uint64_t> seids;
+  for (const Session& session : sessions) {
+    if (!seids.insert(session.seid).second) {
+      throw ConfigError(name_of(session.seid) + " is given twice", where, "keep one of them");
+    }
+    for (const Pdr& pdr : session.pdrs) {
+      if (!pdr.is_uplink) continue;
+      teids.claim(pdr.teid, std::to_string(pdr.teid), session.seid, leaving, where);
+    }
+    if (session.ue != 0) {
+      ues.claim(session.ue, net::format_ipv4(session.ue), session.seid, leaving, where);
+    }
+    if (session.has_ue6) {
+      ues6.claim(ue6_key(session), net::format_prefix6(session.ue6), session.seid, leaving, where);
+    }
+  }
+}
+
+void SessionTable::add(std::vector<Session> sessions, const std::string& where) {
+  commit(std::move(sessions), {}, where);
+}
+
+void SessionTable::erase(const std::vector<uint64_t>& seids, const std::string& where) {
+  std::set<uint64_t> seen;
+  for (const uint64_t seid : seids) {
+    if (!body_->sessions.contains(seid)) {
+      throw ConfigError("there is no " + name_of(seid), where, "the command list shows them");
+    }
+    if (!seen.insert(seid).second) throw ConfigError(name_of(seid) + " is given twice", where);
+  }
+  std::vector<uint64_t> bulk;
+  for (const uint64_t seid : seids) {
+    if (body_->sessions.at(seid).origin != Origin::kLive) bulk.push_back(seid);
+  }
+  commit({}, seids, where);
+  body_->deleted.insert(bulk.begin(), bulk.end());
+}
+
+void SessionTable::declare(std::vector<Session> sessions, const std::set<uint64_t>& deleted,
+                           const std::string& where) {
+  std::set<uint64_t> given;
+  for (const Session& session : sessions) given.insert(session.seid);
+  std::vector<uint64_t> gone;
+  for (const auto& [seid, session] : body_->sessions) {
+    if (session.origin != Origin::kLive && !given.contains(seid)) gone.push_back(seid);
+  }
+  std::erase_if(sessions, [&](const Session& session) {
+    const auto known = body_->sessions.find(session.seid);
+    const bool is_live = known != body_->sessions.end() && known->second.origin == Origin::kLive;
+    return is_live || deleted.contains(session.seid) || body_->deleted.contains(session.seid);
+  });
+  commit(std::move(sessions), gone, where);
+  body_->deleted.insert(deleted.begin(), deleted.end());
+}
+
+void SessionTable::replace(std::vector<Session> sessions, const std::string& where) {
+  std::set<uint64_t> given;
+  for (const Session& session : sessions) given.insert(session.seid);
+  std::vector<uint64_t> gone;
+  for (const auto& [seid, session] : body_->sessions) {
+    if (!given.contains(seid)) gone.push_back(seid);
+  }
+  std::vector<uint64_t> bulk;
+  for (const uint64_t seid : gone) {
+    if (body_->sessions.at(seid).origin != Origin::kLive) bulk.push_back(seid);
+  }
+  commit(std::move(sessions), gone, where);
+  body_->deleted.insert(bulk.begin(), bulk.end());
+}
+
+void SessionTable::release(const Session& session, Edit& edit) {
+  const RuleTables& tables = body_->live.current();
+  std::set<uint32_t> meters;
+  for (const Pdr& pdr : session.pdrs) {
+    const Rule& rule = tables.rules[pdr.slot];
+    for (uint32_t at = rule.filter; at != kNone; at = tables.filters[at].next) {
+      edit.freed_filters.push_back(at);
+    }
+    for (const uint32_t meter : rule.shared) {
+      if (meter != kNone) meters.insert(meter);
+    }
+    edit.rules.emplace_back(pdr.slot, Rule{});
+    if (!pdr.is_uplink) continue;
+    edit.teids.emplace_back(pdr.teid, kNone);
+    body_->seid_of_teid.erase(pdr.teid);
+  }
+  edit.freed_meters.insert(edit.freed_meters.end(), meters.begin(), meters.end());
+  if (session.ue != 0) {
+    edit.ues.emplace_back(net::be32(session.ue), kNone);
+    body_->seid_of_ue.erase(session.ue);
+  }
+  if (session.has_ue6) {
+    edit.ues6.emplace_back(ue6_key(session), kNone);
+    body_->seid_of_ue6.erase(ue6_key(session));
+  }
+  body_->n_rules -= session.pdrs.size();
+}
+
+// A rule that stays keeps its slot, and with it its counts; what is counted is the session's.
+void SessionTable::take_slots(Session& session, const Session* old, Edit& edit) {
+  std::map<uint32_t, uint32_t> known;
+  if (old != nullptr) {
+    for (const Pdr& pdr : old->pdrs) known[key_of(pdr)] = pdr.slot;
+  }
+  for (Pdr& pdr : session.pdrs) {
+    const auto it = known.find(key_of(pdr));
+    if (it != known.end()) {
+      pdr.slot = it->second;
+      known.erase(it);
+      continue;
+    }
+    auto n_slots = static_cast<uint32_t>(body_->generations.size());
+    pdr.slot = take(body_->free_slots, n_slots);
+    body_->generations.resize(n_slots);
+    body_->states.reserve(n_slots);
+    PdrState& state = body_->states[pdr.slot];
+    for (Tally* tally : {&state.pkts, &state.bytes, &state.dropped_pkts, &state.due}) tally->set(0);
+    uint8_t& generation = body_->generations[pdr.slot];
+    generation = static_cast<uint8_t>(generation % 255 + 1);
+  }
+  for (const auto& [key, slot] : known) edit.freed_slots.push_back(slot);
+}
+
+LayoutSink SessionTable::sink_for(const Session& session, Edit& edit) {
+  return {.add_filter =
+              [this, &edit](const Filter& filter) {
+                const uint32_t at = take(body_->free_filters, body_->n_filters);
+                edit.filters.emplace_back(at, filter);
+                return at;
+              },
+          .add_meter =
+              [this, &edit](const MeterRate& rate) {
+                const uint32_t at = take(body_->free_meters, body_->n_meters);
+                edit.meters.emplace_back(at, rate);
+                return at;
+              },
+          .set_rule =
+              [this, &edit](uint32_t slot, Rule rule) {
+                rule.generation = body_->generations[slot];
+                edit.rules.emplace_back(slot, rule);
+              },
+          .set_teid =
+              [this, &edit, seid = session.seid](uint32_t teid, uint32_t head) {
+                edit.teids.emplace_back(teid, head);
+                body_->seid_of_teid[teid] = seid;
+              },
+          .set_users =
+              [this, &edit, &session](uint32_t head) {
+                if (session.ue != 0) {
+                  edit.ues.emplace_back(net::be32(session.ue), head);
+                  body_->seid_of_ue[session.ue] = session.seid;
+                }
+                if (session.has_ue6) {
+                  edit.ues6.emplace_back(ue6_key(session), head);
+                  body_->seid_of_ue6[ue6_key(session)] = session.seid;
+                }
+              }};
+}
+
+void SessionTable::apply(const Edit& edit, RuleTables& tables) const {
+  const auto set = [](FlatTable<1>& table, uint64_t key, uint32_t head) {
+    if (head == kNone) {
+      table.erase({key});
+    } else {
+      table.insert_or_assign({key}, head);
+    }
+  };
+  tables.rules.reserve(static_cast<uint32_t>(body_->generations.size()));
+  tables.is_large = body_->generations.size() > kFewRules;
+  tables.filters.resize(body_->n_filters);
+  tables.meters.resize(body_->n_meters);
+  for (const auto& [at, filter] : edit.filters) tables.filters[at] = filter;
+  for (const auto& [at, rate] : edit.meters) tables.meters[at] = rate;
+  for (const auto& [slot, rule] : edit.rules) tables.rules[slot] = rule;
+  for (const auto& [teid, head] : edit.teids) set(tables.by_teid, teid, head);
+  for (const auto& [ue, head] : edit.ues) set(tables.by_ue, ue, head);
+  for (const auto& [ue6, head] : edit.ues6) set(tables.by_ue6, ue6, head);
+}
+
+Usage SessionTable::usage(const Session& session, bool is_uplink) const {
+  Usage usage;
+  for (const Pdr& pdr : session.pdrs) {
+    if (pdr.is_uplink == is_uplink) usage.add(state(pdr.slot));
+  }
+  return usage;
+}
+
+Usage SessionTable::usage(const Session& session, bool is_uplink, uint32_t urr) const {
+  Usage usage;
+  for (const Pdr& pdr : session.pdrs) {
+    if (pdr.is_uplink == is_uplink && std::ranges::find(pdr.urrs, urr) != pdr.urrs.end())
+      usage.add(state(pdr.slot));
+  }
+  return usage;
+}
+
+size_t SessionTable::size_bytes() const {
+  return 2 * body_->live.current().size_bytes() + body_->states.size_bytes() +
+         body_->meters.size_bytes();
+}
+
+void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint64_t>& erased,
+                          const std::string& where) {
+  std::set<uint64_t> leaving(erased.begin(), erased.end());
+  for (const Session& session : sessions) leaving.insert(session.seid);
+  check_keys_of(sessions, leaving, where);
+  uint64_t n_new = 0;
+  for (const Session& session : sessions) n_new += session.pdrs.size();
+  if (body_->n_rules + n_new >= kMaxSlots / 2) {
+    throw ConfigError("there would be more than " + std::to_string(kMaxSlots / 2) + " rules", where,
+                      "no more fit into one table");
+  }
+  Edit edit;
+  // All old keys go before any new one comes: sessions may exchange addresses.
+  for (const uint64_t seid : leaving) {
+    const auto known = body_->sessions.find(seid);
+    if (known != body_->sessions.end()) release(known->second, edit);
+  }
+  for (const uint64_t seid : erased) {
+    for (const Pdr& pdr : body_->sessions.at(seid).pdrs) edit.freed_slots.push_back(pdr.slot);
+    body_->sessions.erase(seid);
+  }
+  for (Session& session : sessions) {
+    const auto known = body_->sessions.find(session.seid);
+    take_slots(session, known == body_->sessions.end() ? nullptr : &known->second, edit);
+    lay_out(session, sink_for(session, edit));
+    body_->n_rules += session.pdrs.size();
+    body_->deleted.erase(session.seid);
+    const uint64_t seid = session.seid;
+    body_->sessions.insert_or_assign(seid, std::move(session));
+  }
+  body_->states.reserve(static_cast<uint32_t>(body_->generations.size()));
+  body_->meters.reserve(body_->n_meters);
+  for (const auto& [at, rate] : edit.meters) body_->meters[at].set(0);
+  body_->live.edit([&](RuleTables& tables) { apply(edit, tables); });
+  // No worker reads the old rules any more.
+  body_->free_slots.insert(body_->free_slots.end(), edit.freed_slots.begin(),
+                           edit.freed_slots.end());
+  body_->free_filters.insert(body_->free_filters.end(), edit.freed_filters.begin(),
+                             edit.freed_filters.end());
+  body_->free_meters.insert(body_->free_meters.end(), edit.freed_meters.begin(),
+                            edit.freed_meters.end());
+}
+
+}  // namespace batchplane::session

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_table.h - the mobile sessions that modules of one pipeline share by name.
+//
+// A table's contents go on in the pipeline that an apply brings: counts, meters and live edits
+// included. The control thread keeps the sessions; workers read the rules made of them behind a
+// LiveTable and write the states, which never move.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/live_table.h"
+#include "modules/session.h"
+#include "modules/session_layout.h"
+
+namespace batchplane::session {
+
+struct Usage {
+  uint64_t pkts = 0;
+  uint64_t bytes = 0;
+  uint64_t dropped_pkts = 0;
+
+  void add(const PdrState& state) {
+    pkts += state.pkts.value();
+    bytes += state.bytes.value();
+    dropped_pkts += state.dropped_pkts.value();
+  }
+};
+
+// rules, state, meter: workers. Everything else: control thread, one caller at a time.
+class SessionTable {
+ public:
+  using Sessions = std::map<uint64_t, Session>;  // by SEID
+
+  // `previous`: the table of that name in the pipeline that an apply replaces, if any.
+  SessionTable(const Quiescence* quiescence, const SessionTable* previous);
+
+  // Load once per call of process/classify.
+  [[nodiscard]] const RuleTables& rules() const noexcept { return body_->live.read(); }
+  [[nodiscard]] PdrState& state(uint32_t slot) const noexcept { return body_->states[slot]; }
+  [[nodiscard]] Tally& meter(uint32_t index) const noexcept { return body_->meters[index]; }
+
+  // Each is one step: visible to workers when it returns, or nothing changed and ConfigError.
+  // A session of a SEID that is there is replaced; rules of the same id keep their counts.
+  void add(std::vector<Session> sessions, const std::string& where);
+  void erase(const std::vector<uint64_t>& seids, const std::string& where);
+  // Sessions with live edits, and those that were deleted live, stay as they are.
+  void declare(std::vector<Session> sessions, const std::set<uint64_t>& deleted,
+               const std::string& where);
+  void replace(std::vector<Session> sessions, const std::string& where);
+
+  [[nodiscard]] const Sessions& sessions() const { return body_->sessions; }
+  // SEIDs of a file or generator that were deleted live.
+  [[nodiscard]] const std::set<uint64_t>& deleted() const { return body_->deleted; }
+  [[nodiscard]] Usage usage(const Session& session, bool is_uplink) const;
+  [[nodiscard]] Usage usage(const Session& session, bool is_uplink, uint32_t urr) const;
+  [[nodiscard]] uint64_t n_rules() const { return body_->n_rules; }
+  [[nodiscard]] size_t size_bytes() const;
+
+  // One module of a pipeline fills the table; throws when a second one wants to.
+  void claim(const std::string& module);
+  // Each module that looks sessions up. Without one that fills the table the first one writes down
+  // what was added live.
+  void note_user(const std::string& module);
+  [[nodiscard]] bool is_written_by(const std::string& module) const {
+    return module == (claimed_by_.empty() ? first_user_ : claimed_by_);
+  }
+  // What the table was filled from: null until it was.
+  [[nodiscard]] const Value& declaration() const { return body_->declaration; }
+  void set_declaration(Value declaration) { body_->declaration = std::move(declaration); }
+
+ private:
+  struct Body {
+    explicit Body(const Quiescence* quiescence)
+        : live(std::make_unique<RuleTables>(), std::make_unique<RuleTables>(), quiescence) {}
+
+    LiveTable<RuleTables> live;
+    mutable PagedArray<PdrState> states;
+    mutable PagedArray<Tally> meters;
+    Sessions sessions;
+    std::set<uint64_t> deleted;
+    std::unordered_map<uint32_t, uint64_t> seid_of_teid;
+    std::unordered_map<uint32_t, uint64_t> seid_of_ue;
+    std::unordered_map<uint64_t, uint64_t> seid_of_ue6;
+    std::vector<uint8_t> generations;  // by slot
+    std::deque<uint32_t> free_slots;   // the longest free is taken first
+    std::deque<uint32_t> free_filters;
+    std::deque<uint32_t> free_meters;
+    uint32_t n_filters = 0;
+    uint32_t n_meters = 0;
+    uint64_t n_rules = 0;
+    Value declaration;
+  };
+  // What changes in the rule tables, for both copies.
+  struct Edit {
+    std::vector<std::pair<uint32_t, Rule>> rules;
+    std::vector<std::pair<uint32_t, Filter>> filters;
+    std::vector<std::pair<uint32_t, MeterRate>> meters;
+    std::vector<std::pair<uint32_t, uint32_t>> teids;  // kNone: gone
+    std::vector<std::pair<uint32_t, uint32_t>> ues;
+    std::vector<std::pair<uint64_t, uint32_t>> ues6;
+    std::vector<uint32_t> freed_slots;
+    std::vector<uint32_t> freed_filters;
+    std::vector<uint32_t> freed_meters;
+  };
+  void commit(std::vector<Session> sessions, const std::vector<uint64_t>& erased,
+              const std::string& where);
+  void check_keys_of(const std::vector<Session>& sessions, const std::set<uint64_t>& leaving,
+                     const std::string& where) const;
+  void release(const Session& session, Edit& edit);
+  [[nodiscard]] LayoutSink sink_for(const Session& session, Edit& edit);
+  void take_slots(Session& session, const Session* old, Edit& edit);
+  void apply(const Edit& edit, RuleTables& tables) const;
+
+  std::shared_ptr<Body> body_;
+  std::string claimed_by_;
+  std::string first_user_;
+};
+
+}  // namespace batchplane::session

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// tunnel_ecn.h - congestion marks of an outer header on their way to the packet inside (RFC 6040,
+// 4.2).
+#pragma once
+
+#include "modules/checksum_patch.h"
+#include "modules/vxlan_header.h"
+
+namespace batchplane {
+
+inline const DropReason kEcnMismatch{
+    "ecn_mismatch", "congestion was marked on a packet that does not know of it (RFC 6040)",
+    "look at the tunnel's other end: it must not send such packets as ECN-capable"};
+
+// Congestion seen on the way goes to the inner packet, whose frame begins at `pkt`; false when that
+// cannot take it.
+[[gnu::noinline]] inline bool carry_ecn(Packet& pkt, uint32_t outer) noexcept {
+  const uint32_t l3 = l3_offset_of(pkt);
+  if (pkt.len_bytes() < l3 + net::kIpv4Bytes) return true;
+  uint8_t* const ip = pkt.data() + l3;
+  const uint16_t type = net::load16(ip - 2);
+  if (type != net::kTypeIpv4 && type != net::kTypeIpv6) return true;
+  const uint32_t shift = type == net::kTypeIpv4 ? 0 : 4;
+  const uint32_t before = net::load16(ip);
+  const uint32_t inner = before >> shift & vxlan::kEcnMask;
+  if (outer == vxlan::kEcnCe && inner == 0) return false;
+  const bool is_raised = (outer == vxlan::kEcnCe && inner != vxlan::kEcnCe) ||
+                         (outer == vxlan::kEcnEct1 && inner == vxlan::kEcnEct0);
+  if (!is_raised) return true;
+  const uint32_t after = (before & ~(vxlan::kEcnMask << shift)) | outer << shift;
+  net::store16(ip, static_cast<uint16_t>(after));
+  if (type != net::kTypeIpv4) return true;
+  mend_checksum(ip + net::kIpChecksum, before, after);
+  return true;
+}
+
+}  // namespace batchplane
