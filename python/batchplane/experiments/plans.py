@@ -45,9 +45,7 @@ class _Going:
     plan: Generator[list[Case], Results, Outcome]
 
 
-def _run_together(
-    going: list[_Going], is_measured: bool, runner: Runner, on_done: OnDone
-) -> None:
+def _run_together(going: list[_Going], is_measured: bool, runner: Runner, on_done: OnDone) -> None:
     wanted = [next(each.plan) for each in going]
     while going:
         results = runner.run_groups(wanted, is_measured)

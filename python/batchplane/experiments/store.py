@@ -24,9 +24,9 @@ from rich.progress import (
 )
 
 from ..problems import BatchplaneError, RunFailed
-from ..whole_file import write_whole
 from ..sim_cases import available_cores
 from ..sim_prepare import Inputs
+from ..whole_file import write_whole
 from .case import Case, digest, inputs_of
 from .daemon_run import run_on_daemon
 from .measure import run_case
