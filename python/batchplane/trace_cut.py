@@ -153,8 +153,8 @@ def group_of(addresses: Iterable[int], groups: Sequence[Group]) -> list[int]:
     found = []
     for address in addresses:
         hit = -1
-        for length in lengths:
-            hit = by_length[length].get(address >> (_BITS - length), -1)
+        for bits in lengths:
+            hit = by_length[bits].get(address >> (_BITS - bits), -1)
             if hit >= 0:
                 break
         found.append(hit)

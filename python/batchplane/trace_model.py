@@ -98,9 +98,9 @@ def pareto_mean(alpha: float, least: float, most: float) -> float:
     """Mean of a Pareto law that is cut at both ends."""
     norm = 1 - (least / most) ** alpha
     if abs(alpha - 1) < 1e-9:
-        return least * math.log(most / least) / norm
+        return float(least * math.log(most / least) / norm)
     power = 1 - alpha
-    return alpha * least**alpha * (most**power - least**power) / (power * norm)
+    return float(alpha * least**alpha * (most**power - least**power) / (power * norm))
 
 
 @lru_cache(maxsize=16)
@@ -116,15 +116,13 @@ def tail_index(least: float, mean: float, most: float) -> float:
     return (low + high) / 2
 
 
-def draw_session_packets(
-    model: TraceModel, rng: np.random.Generator, n: int
-) -> NDArray[np.int64]:
+def draw_session_packets(model: TraceModel, rng: np.random.Generator, n: int) -> NDArray[np.int64]:
     """How many packets each session sends: one at least."""
     least, most = model.session_least_bytes, model.session_most_bytes
     alpha = tail_index(least, model.session_mean_bytes, most)
     tail = 1 - rng.random(n) * (1 - (least / most) ** alpha)
     n_bytes = least * tail ** (-1 / alpha)
-    return np.ceil(n_bytes / mean_packet_bytes()).astype(np.int64)
+    return np.asarray(np.ceil(n_bytes / mean_packet_bytes()), np.int64)
 
 
 @lru_cache(maxsize=16)
@@ -178,7 +176,7 @@ def destination_addresses(n: int, rng: np.random.Generator) -> NDArray[np.uint32
     networks = _distinct(rng, n_networks, 11 << 16, 223 << 16)
     of_network = rng.choice(n_networks, size=4 * n + 64, p=zipf_shares(n_networks, 0.7))
     hosts = rng.integers(1, 255, size=4 * n + 64)
-    found = ((networks[of_network].astype(np.uint64) << np.uint64(8)) | hosts.astype(np.uint64))
+    found = (networks[of_network].astype(np.uint64) << np.uint64(8)) | hosts.astype(np.uint64)
     _, first = np.unique(found, return_index=True)
     chosen = found[np.sort(first)][:n].astype(np.uint32)
     if len(chosen) < n:  # crowded networks: any free address

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,12 +133,12 @@ def _fill_ports(
     l4[udp, 5] = n_bytes[udp] & 0xFF
 
 
-def _put16(rows: Bytes, at: int, values: NDArray[np.uint32]) -> None:
+def _put16(rows: Bytes, at: int, values: NDArray[Any]) -> None:
     rows[:, at] = values >> 8 & 0xFF
     rows[:, at + 1] = values & 0xFF
 
 
-def _put32(rows: Bytes, at: int, values: NDArray[np.uint32]) -> None:
+def _put32(rows: Bytes, at: int, values: NDArray[Any]) -> None:
     _put16(rows, at, values >> 16)
     _put16(rows, at + 2, values & 0xFFFF)
 

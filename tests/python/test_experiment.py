@@ -127,6 +127,8 @@ def test_what_decides_a_result_decides_its_hash() -> None:
         tree(controller="max"),
         tree(settings={"tolerance": 0.2}),
         tree(costs="paper"),
+        tree(engine={"batch_pkts": 16}),
+        tree(trace={"kind": "bursts", "groups": 1, "burst": 2}),
         tree(params={**tree().params, "leaves": 5}),
         tree(sets=("idle=release",)),
     ]
@@ -295,7 +297,7 @@ def test_the_list_names_all(
     rows = json.loads(capsys.readouterr().out)
     runs = {row["name"]: row["runs"] for row in rows}
     assert list(runs) == [
-        "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig9a", "fig9b", "slo_curve",
+        "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig8b", "fig9a", "fig9b", "slo_curve",
         "stranding", "rates",
     ]  # fmt: skip
     assert (runs["fig1"], runs["table2"]) == (["measured"], ["simulated", "measured"])
