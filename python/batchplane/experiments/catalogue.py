@@ -15,6 +15,7 @@ from . import (
     fig8b,
     fig9a,
     fig9b,
+    fig9c,
     rates,
     slo_curve,
     stranding,
@@ -27,7 +28,7 @@ ALL = "all"
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
-        fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, slo_curve, stranding,
+        fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, slo_curve, stranding,
         batch_size, rates,
     )
 }  # fmt: skip

@@ -148,9 +148,9 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
     steps = bursts(setup)
     panels: Any = figure.subplots(1, 2, sharey=True)
     for axis, name in zip(panels, ("full", "optimal"), strict=True):
-        for i, n in enumerate(LEAVES):
+        for i, n in reversed(list(enumerate(LEAVES))):  # equal ones lie within each other
             mine = [row[f"{name}_speedup"] for row in rows if row["leaves"] == n]
-            axis.plot(steps, mine, "o-", color=COLOURS[i], label=f"{n}", markersize=4)
+            axis.plot(steps, mine, "o-", color=COLOURS[i], label=f"{n}", markersize=3 + 2 * i)
         axis.axvline(BACKBONE_BURST, color="black", linestyle=":", linewidth=1)
         axis.axvline(_LONG_BURST, color="black", linestyle="--", linewidth=1)
         axis.set_xscale("log", base=2)
@@ -161,7 +161,8 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
         axis.set_title(f"{name} / null", fontsize=10)
         axis.grid(True, color="#dddddd", linewidth=0.6)
     panels[0].set_ylabel("speed-up")
-    panels[1].legend(title="branches", fontsize=8, title_fontsize=8)
+    handles, labels = panels[1].get_legend_handles_labels()
+    panels[1].legend(handles, labels, title="branches", fontsize=8, title_fontsize=8)
     return figure
 
 
