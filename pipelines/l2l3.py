@@ -6,6 +6,7 @@ batchplane run pipelines/l2l3.py nexthops=64 trigger=16
 
 from batchplane import Module, Pipeline
 from batchplane.expression import ip, mac
+from batchplane.pipeline import Options
 
 
 def build(
@@ -17,10 +18,11 @@ def build(
     trigger: int = 0,
     age_limit: str = "500us",
     checksum: str = "incremental",
+    batch: int = 32,
 ) -> Pipeline:
     """A virtual router per branch, and a chain of modules per next hop."""
-    p = Pipeline("l2l3")
-    link = p.port("link", "ring", size_pkts=64)
+    p = Pipeline("l2l3", Options(batch_pkts=batch))
+    link = p.port("link", "ring", size_pkts=2 * batch)
     flows = [_load(b, nexthops) for b in range(branches)]
     p.generator("load", link, rate_pps=rate_pps, saturate=saturate, flows=flows)
 

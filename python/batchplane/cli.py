@@ -13,7 +13,15 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from . import actions, cli_compare, cli_experiment, cli_plan, cli_simulate, printing
+from . import (
+    actions,
+    cli_compare,
+    cli_experiment,
+    cli_pcap,
+    cli_plan,
+    cli_simulate,
+    printing,
+)
 from .actions import RunOptions, ShowOptions, completions
 from .cli_words import PipelineArg
 from .consoles import errors as _errors
@@ -152,6 +160,7 @@ app.command("compare", epilog=cli_compare.EPILOG)(cli_compare.compare_command)
 app.command("simulate", epilog=cli_simulate.EPILOG)(cli_simulate.simulate_command)
 app.command("plan", epilog=cli_plan.EPILOG)(cli_plan.plan_command)
 app.command("experiment", epilog=cli_experiment.EPILOG)(cli_experiment.experiment_command)
+app.add_typer(cli_pcap.app, name="pcap")
 
 
 @app.command()

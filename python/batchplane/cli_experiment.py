@@ -23,7 +23,10 @@ IsMeasured = Annotated[
         help="on a daemon, or in virtual time (default: each in its usual way, see `list`)",
     ),
 ]
-IsQuick = Annotated[bool, typer.Option("--quick", help="short periods: minutes, not an hour")]
+IsFull = Annotated[
+    bool,
+    typer.Option("--full/--quick", help="the papers' periods, for hours; or short ones (default)"),
+]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="for data and figures")]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="processes (default: one a core)")
@@ -37,17 +40,24 @@ CostsOf = Annotated[
 Write = Annotated[
     Path | None, typer.Option("--write", metavar="FILE.md", help="put the verdicts there")
 ]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.html", help="one page with all of it (`all`: report.html beside the data)"
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
 
 
 def experiment_command(
     names: Names,
     is_measured: IsMeasured = None,
-    is_quick: IsQuick = False,
+    is_full: IsFull = False,
     folder: Out = Path("out/experiments"),
     jobs: Jobs = None,
     costs: CostsOf = "prior",
     write: Write = None,
+    report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Make the papers' tables and figures again, with a verdict on each of their claims."""
@@ -57,5 +67,7 @@ def experiment_command(
     if names == ["list"]:
         list_experiments(as_json, out())
         return
-    options = ExperimentOptions(folder, costs, is_quick, is_measured, jobs, write, as_json)
+    options = ExperimentOptions(
+        folder, costs, not is_full, is_measured, jobs, write, report, as_json
+    )
     raise typer.Exit(run_experiments(names, options, out(), errors()))

@@ -19,9 +19,15 @@ from .problems import BadInput, Problem
 
 PRIOR = "prior"
 PAPER = "paper"
+WIDE = "wide"
 _PRIORS = Path(__file__).with_name("cost_priors.json")
-# Files that have a name instead of a path: built-in guesses, and what the papers publish.
-_BUILT_IN = {PRIOR: _PRIORS, PAPER: Path(__file__).with_name("cost_paper.json")}
+# Files that have a name instead of a path: built-in guesses, the same for batches of up to 256 with
+# what caches add, and what the papers publish.
+_BUILT_IN = {
+    PRIOR: _PRIORS,
+    WIDE: Path(__file__).with_name("cost_wide.json"),
+    PAPER: Path(__file__).with_name("cost_paper.json"),
+}
 
 # How well an entry fits a module; the best one that there is counts.
 EXACT = "the module itself"

@@ -57,6 +57,15 @@ def find_pipeline(name: str) -> Path:
     )
 
 
+def has_pipeline(name: str) -> bool:
+    """Whether the name means a file."""
+    try:
+        find_pipeline(name)
+    except BadInput:
+        return False
+    return True
+
+
 def _shown(path: Path) -> Path:
     try:
         return path.resolve().relative_to(Path.cwd())

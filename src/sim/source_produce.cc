@@ -136,13 +136,25 @@ void Source::put_at_once(uint64_t look_ticks, uint64_t now_ns) {
   const auto n = static_cast<uint32_t>(most);
   ready_ticks_ = look_ticks + burst_ticks_ + n * pkt_ticks_;
   if (left_pkts_ != ~0ULL) left_pkts_ -= n;
+  const auto put_one = [&](uint32_t i, uint32_t flow, uint32_t size_bytes) {
+    const uint64_t entry_ticks = is_together ? look_ticks : look_ticks + i * pkt_ticks_;
+    const uint64_t since_ticks = is_together ? ready_ticks_ : entry_ticks;
+    put(flow, size_bytes, entry_ticks >> kTicksPerNsLog2, since_ticks >> kTicksPerNsLog2);
+  };
+  if (is_trace()) {
+    // Its order counts and not its times; what has ended begins anew.
+    for (uint32_t i = 0; i < n; ++i) {
+      uint32_t size_bytes = 0;
+      const uint32_t flow = take_flow(size_bytes);
+      if (trace_at_ == spec_.trace.time_ns.size()) trace_at_ = 0;
+      put_one(i, flow, size_bytes);
+    }
+    return;
+  }
   Stream& stream = streams_.front();
   stream.turns.each_next(n, [&](uint32_t i, uint32_t turn) {
     const uint32_t flow = stream.first_flow + turn;
-    const uint64_t entry_ticks = is_together ? look_ticks : look_ticks + i * pkt_ticks_;
-    const uint64_t since_ticks = is_together ? ready_ticks_ : entry_ticks;
-    put(flow, spec_.flows[flow].size_bytes, entry_ticks >> kTicksPerNsLog2,
-        since_ticks >> kTicksPerNsLog2);
+    put_one(i, flow, spec_.flows[flow].size_bytes);
   });
 }
 

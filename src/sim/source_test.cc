@@ -217,6 +217,20 @@ TEST(Source, ATraceIsPlayedAsItIs) {
   EXPECT_EQ(rig.source.next_ns(), exec::kNeverNs);
 }
 
+TEST(Source, ASaturatingTraceKeepsItsOrderAndBeginsAnew) {
+  SourceSpec spec = every_microsecond();
+  spec.flows = {{"a", 1, 0, 64}, {"b", 1, 0, 64}};
+  spec.trace = {{5, 5, 1'700}, {1, 0, 1}, {100, 200, 300}};
+  spec.is_saturating = true;
+  Rig rig(spec);
+  EXPECT_EQ(rig.poll(3), Times({0, 0, 0, 0}));  // the room of the ring, whatever the trace says
+  EXPECT_EQ(rig.poll(9), Times({3, 3, 3, 3}));  // put there when the poll made room
+  EXPECT_EQ(rig.flows, std::vector<uint32_t>({1, 0, 1, 1, 0, 1, 1, 0}));
+  EXPECT_EQ(rig.sent(0), 4U);
+  EXPECT_EQ(rig.source.counts()[1].sent_bytes % 100, 0U);
+  EXPECT_LT(rig.source.next_ns(), exec::kNeverNs);
+}
+
 TEST(Source, SwitchedOffNothingComesAndOnItBeginsAnew) {
   Rig rig(every_microsecond());
   rig.start();

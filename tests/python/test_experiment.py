@@ -17,7 +17,7 @@ from batchplane.cli import main
 from batchplane.experiments import store as store_module
 from batchplane.experiments.case import Case, digest, inputs_of
 from batchplane.experiments.catalogue import EXPERIMENTS
-from batchplane.experiments.command import ExperimentOptions, run_experiments, run_plan
+from batchplane.experiments.command import ExperimentOptions, run_experiments
 from batchplane.experiments.experiment import Setup
 from batchplane.experiments.fidelity import block_name
 from batchplane.experiments.fig2 import EXPERIMENT as FIG2
@@ -25,6 +25,7 @@ from batchplane.experiments.fig2 import pipeline
 from batchplane.experiments.files import outcome_folder
 from batchplane.experiments.four_by_eight import settled, step_rows, time_line
 from batchplane.experiments.modes import choose_modes
+from batchplane.experiments.plans import run_plan
 from batchplane.experiments.store import Runner, Store, make_bar
 from batchplane.live import Interrupted
 from batchplane.native import extension_path
@@ -126,6 +127,8 @@ def test_what_decides_a_result_decides_its_hash() -> None:
         tree(controller="max"),
         tree(settings={"tolerance": 0.2}),
         tree(costs="paper"),
+        tree(engine={"batch_pkts": 16}),
+        tree(trace={"kind": "bursts", "groups": 1, "burst": 2}),
         tree(params={**tree().params, "leaves": 5}),
         tree(sets=("idle=release",)),
     ]
@@ -234,7 +237,7 @@ def test_the_command_writes_data_figures_and_verdicts(
     assert (out / "fig2" / "fig2.svg").read_text().lstrip().startswith("<?xml")
     written = page.read_text()
     assert "By hand." in written and written.count("| fig2 |") == 8
-    assert "batchplane experiment fig2 --simulated --quick" in written
+    assert "batchplane experiment fig2 --simulated`" in written
     assert command(monkeypatch, *words, "--json") == 0
     assert page.read_text() == written
     answer = json.loads(capsys.readouterr().out)
@@ -294,7 +297,7 @@ def test_the_list_names_all(
     rows = json.loads(capsys.readouterr().out)
     runs = {row["name"]: row["runs"] for row in rows}
     assert list(runs) == [
-        "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig9a", "fig9b", "slo_curve",
+        "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig8b", "fig9a", "fig9b", "slo_curve",
         "stranding", "rates",
     ]  # fmt: skip
     assert (runs["fig1"], runs["table2"]) == (["measured"], ["simulated", "measured"])

@@ -27,8 +27,12 @@ _RESULT_CODE = (
     "sim_result.py",
     "sim_edits.py",
     "sim_cases.py",
+    "trace_cut.py",
+    "trace_make.py",
+    "trace_model.py",
     "experiments/case.py",
     "experiments/measure.py",
+    "experiments/replay.py",
 )
 _MEASURING_CODE = (
     "experiments/case.py",
@@ -51,6 +55,8 @@ class Case:
     settings: Mapping[str, Any] = field(default_factory=dict)  # of the controller
     sets: tuple[str, ...] = ()  # before the first packet, as for `batchplane set`
     events: str = ""  # a scenario
+    engine: Mapping[str, Any] = field(default_factory=dict)  # settings of it, such as execution
+    trace: Mapping[str, Any] = field(default_factory=dict)  # replay.py: what the generator replays
     costs: str = "prior"
     period_ns: int = 10_000_000
     warmup_periods: int = 0
@@ -65,7 +71,7 @@ class Case:
         return self.period_ns * (self.warmup_periods + self.periods)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _prepared(pipeline: str, params: str, costs: str) -> Inputs:
     overrides = {key: _word(value) for key, value in json.loads(params).items()}
     given = json.loads(pipeline) if pipeline.startswith("{") else pipeline
@@ -78,6 +84,8 @@ def inputs_of(case: Case) -> Inputs:
     """What the simulator needs for the case. Raises BadInput."""
     params = json.dumps(dict(case.params), sort_keys=True)
     inputs = _prepared(case.pipeline, params, case.costs)
+    if case.engine:
+        inputs = _with_engine(inputs, case.engine)
     pipeline = inputs.document.pipeline
     actions: tuple[Action, ...] = ()
     if case.events:
@@ -85,6 +93,14 @@ def inputs_of(case: Case) -> Inputs:
         actions = tuple(resolve_scenario(scenario, pipeline))
     edits = tuple(edits_of_sets(parse_settings(list(case.sets), pipeline_names(pipeline))))
     return replace(inputs, actions=actions, edits=edits)
+
+
+def _with_engine(inputs: Inputs, settings: Mapping[str, Any]) -> Inputs:
+    """Other settings of the engine, for simulator and daemon."""
+    engine = {**inputs.document.pipeline.get("engine", {}), **settings}
+    document = replace(inputs.document, pipeline={**inputs.document.pipeline, "engine": engine})
+    spec = {**inputs.spec, "engine": {**inputs.spec["engine"], **settings}}
+    return replace(inputs, document=document, spec=spec)
 
 
 def digest(case: Case, inputs: Inputs, is_measured: bool = False) -> str:

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 
 from ..problems import BadInput, Problem, suggestion
 from . import (
+    batch_size,
     fig1,
     fig2,
     fig3,
     fig8a,
+    fig8b,
     fig9a,
     fig9b,
+    fig9c,
     rates,
     slo_curve,
     stranding,
@@ -25,7 +28,8 @@ ALL = "all"
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
-        fig1, fig2, fig3, table1, table2, fig8a, fig9a, fig9b, slo_curve, stranding, rates,
+        fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, slo_curve, stranding,
+        batch_size, rates,
     )
 }  # fmt: skip
 # The same under the name of its figure.

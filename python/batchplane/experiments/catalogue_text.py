@@ -11,8 +11,8 @@ from .experiment import Setup
 def command_line(names: Sequence[str], setup: Setup) -> str:
     """As a user types it."""
     words = ["batchplane experiment", *names, f"--{setup.label}"]
-    if setup.is_quick:
-        words.append("--quick")
+    if not setup.is_quick:
+        words.append("--full")
     if setup.costs != "prior":
         words.append(f"--costs {setup.costs}")
     return " ".join(words)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +18,14 @@ from ..costs import load_costs
 from ..live import Interrupted, interruptible
 from ..plain_table import plain_table
 from ..problems import BadInput, Problem
-from .catalogue import EXPERIMENTS, find
-from .experiment import Experiment, Outcome, Setup
+from .catalogue import ALL, EXPERIMENTS, find
+from .experiment import Outcome
 from .fidelity import Done, write_fidelity
 from .files import write_outcome
 from .modes import choose_modes
+from .page import Section, write_page
+from .page_facts import Made
+from .plans import run_plans
 from .store import Runner, Store, make_bar
 from .verdict import DIFFERENT, Verdict
 
@@ -34,10 +38,11 @@ class ExperimentOptions:
 
     out: Path = Path("out/experiments")
     costs: str = "prior"
-    is_quick: bool = False
+    is_quick: bool = True
     is_measured: bool | None = None  # None: each in its usual way
     jobs: int | None = None
     write: Path | None = None
+    report: Path | None = None  # None: beside the data, when all were asked for
     as_json: bool = False
 
 
@@ -68,41 +73,40 @@ def run_experiments(
     for line in left_out:
         errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
     store = Store(options.out / "cases")
-    done: list[Done] = []
+    sections: dict[int, Section] = {}
+
+    def note(place: int, outcome: Outcome) -> None:
+        experiment, setup = chosen[place]
+        figure = write_outcome(experiment, outcome, setup, options.out)
+        sections[place] = Section(experiment, outcome, setup, figure)
+
+    start_s = time.monotonic()
     with interruptible():
         try:
             with make_bar(errors) as bar:
                 runner = Runner(store, options.jobs, bar)
-                for experiment, setup in chosen:
-                    runner.describe(experiment.name)
-                    outcome = run_plan(experiment, setup, runner)
-                    write_outcome(experiment, outcome, setup, options.out)
-                    done.append((experiment, outcome, setup))
+                run_plans(chosen, runner, note)
         except Interrupted:
             errors.print(
                 f"interrupted: {store.made} runs are kept in {store.folder}; the same command "
                 "goes on from there"
             )
             return 130
-    if runner.disturbed:
-        errors.print(Text.assemble(("warning: ", "yellow"), disturbed_line(runner)), soft_wrap=True)
+    warnings = [disturbed_line(runner)] if runner.disturbed else []
+    warnings += [f"{path} was damaged, and its run was made again" for path in store.broken]
+    for line in warnings:
+        errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
+    ordered = [sections[place] for place in sorted(sections)]
+    done = [(each.experiment, each.outcome, each.setup) for each in ordered]
     if options.write is not None:
         write_fidelity(options.write, done)
+    page = options.report or (options.out / "report.html" if ALL in names else None)
+    if page is not None:
+        made = Made(time.monotonic() - start_s, store.made, store.reused, tuple(warnings))
+        write_page(page, ordered, made)
+        errors.print(f"report: {page}", style="dim", soft_wrap=True)
     _show(done, options, store, out, errors)
     return 0
-
-
-def run_plan(experiment: Experiment, setup: Setup, runner: Runner) -> Outcome:
-    """Feeds the plan the results of what it asks for."""
-    plan = experiment.plan(setup)
-    cases = next(plan)
-    while True:
-        results = runner.run(cases, setup.is_measured)
-        try:
-            cases = plan.send(results)
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
 
 
 def disturbed_line(runner: Runner) -> str:
@@ -122,6 +126,8 @@ def _check(options: ExperimentOptions) -> None:
     if options.write is not None and not options.write.absolute().parent.is_dir():
         message = f"there is no folder '{options.write.parent}'"
         problems.append(Problem(message, "command line", "--write"))
+    if options.report is not None and options.report.is_dir():
+        problems.append(Problem(f"'{options.report}' is a folder", "command line", "--report"))
     if problems:
         raise BadInput(problems)
     load_costs(options.costs)

@@ -72,6 +72,7 @@ class Experiment:
     controllers: tuple[str, ...]
     note: str = ""  # how the set-up differs from the papers', one sentence
     runs: tuple[str, ...] = (SIMULATED,)  # the ways to run it, the usual one first
+    needs: tuple[str, ...] = ()  # pipelines without which `all` leaves it out
 
 
 def shown(value: Any) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..problems import RunFailed
+from ..whole_file import write_whole
 from .catalogue_text import command_line
 from .experiment import Experiment, Outcome, Setup
 
@@ -23,13 +23,10 @@ def write_fidelity(path: Path, done: Sequence[Done]) -> None:
     groups: dict[str, list[Done]] = {}
     for entry in done:
         groups.setdefault(block_name(entry[2]), []).append(entry)
-    try:
-        text = path.read_text(encoding="utf-8") if path.exists() else "# Fidelity\n"
-        for name, group in groups.items():
-            text = with_block(text, name, block(group))
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RunFailed(f"{path} cannot be written: {error.strerror or error}") from error
+    text = path.read_text(encoding="utf-8") if path.exists() else "# Fidelity\n"
+    for name, group in groups.items():
+        text = with_block(text, name, block(group))
+    write_whole(path, text)
 
 
 def block_name(setup: Setup) -> str:

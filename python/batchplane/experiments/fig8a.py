@@ -20,16 +20,13 @@ _PER_BATCH_CYCLES = 10_000
 _BUFFERED_SETTINGS = {"controllable_bound": 1.0}  # as the scripts: every leaf has a buffer
 
 
-def batchiness_steps(setup: Setup) -> list[float]:
-    """0.05 to 0.95."""
-    step = 15 if setup.is_quick else 5
-    return [percent / 100 for percent in range(5, 100, step)]
+BATCHINESS = tuple(percent / 100 for percent in range(5, 100, 5))
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
     """A tree of equal leaves, at full load, SLO 5 ms."""
     warmup, periods, period_ns = (15, 20, 10_000_000) if setup.is_quick else (40, 40, 100_000_000)
-    cells = [(n, psi) for n in LEAVES for psi in batchiness_steps(setup)]
+    cells = [(n, psi) for n in LEAVES for psi in BATCHINESS]
     results = yield [
         Case(
             f"{n}/{psi}/{controller}",
@@ -113,7 +110,6 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
     from matplotlib.colors import BoundaryNorm
     from matplotlib.figure import Figure
 
-    steps = batchiness_steps(setup)
     figure = Figure(figsize=(11.0, 4.6), layout="constrained")
     figure.suptitle(
         f"speed-up over null, tree of equal leaves ({setup.origin})\n"
@@ -124,9 +120,14 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
     levels = [0.9, 0.99, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 32.0]
     norm = BoundaryNorm(levels, 256)
     for axis, name in zip(figure.subplots(1, 2, sharey=True), ("full", "optimal"), strict=True):
-        grid = np.array([row[f"{name}_speedup"] for row in rows]).reshape(len(LEAVES), len(steps))
-        drawn = axis.contourf(steps, LEAVES, grid, levels=levels, cmap="viridis", norm=norm)
-        axis.contour(steps, LEAVES, grid, levels=[1.2, 1.5], colors="white", linewidths=1)
+        grid = np.array([row[f"{name}_speedup"] for row in rows]).reshape(
+            len(LEAVES), len(BATCHINESS)
+        )
+        drawn = axis.contourf(BATCHINESS, LEAVES, grid, levels=levels, cmap="viridis", norm=norm)
+        lines = axis.contour(
+            BATCHINESS, LEAVES, grid, levels=[1.2, 1.5], colors="white", linewidths=1
+        )
+        axis.clabel(lines, fmt="%.1f x", fontsize=8)
         axis.set_yscale("log", base=2)
         axis.set_yticks(LEAVES, [str(n) for n in LEAVES])
         axis.axvspan(0.2, 0.3, color="white", alpha=0.15, lw=0)

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from pathlib import Path
 
-from ..problems import RunFailed
+from ..whole_file import write_whole
 from .experiment import Experiment, Outcome, Setup
+
+_FIX = "finished runs are kept; --out DIR elsewhere"
 
 
 def outcome_folder(experiment: Experiment, setup: Setup, folder: Path) -> Path:
@@ -17,8 +20,8 @@ def outcome_folder(experiment: Experiment, setup: Setup, folder: Path) -> Path:
     return place / setup.label if setup.label != experiment.runs[0] else place
 
 
-def write_outcome(experiment: Experiment, outcome: Outcome, setup: Setup, folder: Path) -> None:
-    """result.json, a CSV file and the figure. Raises RunFailed."""
+def write_outcome(experiment: Experiment, outcome: Outcome, setup: Setup, folder: Path) -> bytes:
+    """result.json, a CSV file and the figure, which is returned as SVG. Raises BadInput."""
     place = outcome_folder(experiment, setup, folder)
     data = {
         "experiment": experiment.name,
@@ -30,15 +33,17 @@ def write_outcome(experiment: Experiment, outcome: Outcome, setup: Setup, folder
         "series": outcome.series,
         "verdicts": [verdict.as_json() for verdict in outcome.verdicts],
     }
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "result.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        with (place / f"{experiment.name}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(outcome.rows[0]))
-            writer.writeheader()
-            writer.writerows(outcome.rows)
-        figure = outcome.draw()
-        for suffix in ("png", "svg"):
-            figure.savefig(place / f"{experiment.figure}.{suffix}", dpi=120)
-    except OSError as error:
-        raise RunFailed(f"{place} cannot be written: {error.strerror or error}") from error
+    table = io.StringIO(newline="")
+    writer = csv.DictWriter(table, list(outcome.rows[0]))
+    writer.writeheader()
+    writer.writerows(outcome.rows)
+    write_whole(place / "result.json", json.dumps(data, indent=1) + "\n", _FIX)
+    write_whole(place / f"{experiment.name}.csv", table.getvalue(), _FIX)
+    drawn: dict[str, bytes] = {}
+    figure = outcome.draw()
+    for suffix in ("png", "svg"):
+        image = io.BytesIO()
+        figure.savefig(image, format=suffix, dpi=120)
+        drawn[suffix] = image.getvalue()
+        write_whole(place / f"{experiment.figure}.{suffix}", drawn[suffix], _FIX)
+    return drawn["svg"]

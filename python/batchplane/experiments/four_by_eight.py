@@ -120,6 +120,8 @@ def draw_series(
     note: str,
     is_log: bool,
     normalise: str = "",
+    module: str = MODULE,
+    flow: str = FLOW,
 ) -> Figure:
     """The three panels of figure 9: control, delay and rate of each controller."""
     from matplotlib.figure import Figure
@@ -143,8 +145,8 @@ def draw_series(
         [t / 1e6 for t in first["time_ns"]], slo_us, where="pre", color="black", linestyle=":",
         label="SLO",
     )  # fmt: skip
-    top.set_ylabel(f"trigger of {MODULE}\n[packets]")
-    middle.set_ylabel(f"p95 delay of {FLOW} [us]")
+    top.set_ylabel(f"trigger of {module}\n[packets]")
+    middle.set_ylabel(f"p95 delay of {flow} [us]")
     low.set_ylabel(f"rate / {normalise}" if normalise else "rate [Mpps]")
     low.set_xlabel("time [ms]")
     middle.set_title(note, fontsize=9, loc="right")

@@ -11,6 +11,7 @@ from ..sim_prepare import Inputs
 from ..sim_result import Result
 from ..simulation import Simulation
 from .case import Case
+from .replay import with_trace
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,7 +22,10 @@ ENDS = ("port_in", "source", "sink", "port_out", "queue")
 
 def run_case(inputs: Inputs, case: Case) -> dict[str, Any]:
     """The case's result as plain data."""
-    sim = Simulation(replace(inputs, spec=with_seed(inputs.spec, case.seed)))
+    spec = with_seed(inputs.spec, case.seed)
+    if case.trace:
+        spec = with_trace(spec, case.trace, case.seed)
+    sim = Simulation(replace(inputs, spec=spec))
     result = sim.run(case.duration_ns, case.controller, case.period_ns, settings=case.settings)
     answer = summary(result, case)
     buffers = sim.show("buffers")["buffers"]

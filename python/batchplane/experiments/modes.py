@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..daemon import find_program
+from ..load import has_pipeline
 from ..problems import BadInput, Problem, RunFailed
 from .catalogue import ALL
 from .experiment import MEASURED, SIMULATED, Experiment, Setup
@@ -38,6 +39,10 @@ def choose_modes(
                 other = experiment.runs[0]
                 message = f"{experiment.name} cannot be {mode}, only {other}"
                 problems.append(Problem(message, "command line", f"--{mode}", f"--{other}"))
+            continue
+        lacking = [name for name in experiment.needs if not has_pipeline(name)]
+        if lacking and ALL in names:
+            left_out.append(f"{experiment.name} is left out: there is no pipeline '{lacking[0]}'")
             continue
         if mode == MEASURED and is_given:
             if ALL not in names or is_measured:

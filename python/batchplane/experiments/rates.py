@@ -17,7 +17,8 @@ from ..units import short_duration, short_rate
 from .case import Case
 from .experiment import MEASURED, SIMULATED, Experiment, Outcome, Results, Row, Setup, shown
 from .rates_claims import claims
-from .table2 import CONFIGS, SEEDS, SLO_SHARE, Config, part, stage_case
+from .table2 import SEEDS, SLO_SHARE, part, stage_case
+from .table2_configs import CONFIGS, Config
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

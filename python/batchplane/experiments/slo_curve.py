@@ -13,7 +13,8 @@ from ..plot_base import COLOURS
 from ..units import short_duration, short_rate
 from .case import Case
 from .experiment import BOTH, Experiment, Outcome, Results, Row, Setup, shown
-from .table2 import CONFIGS, Config, part, stage_case
+from .table2 import part, stage_case
+from .table2_configs import CONFIGS, Config
 from .verdict import Verdict, at_least, at_most, percent, times
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import signal
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -15,11 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from ..problems import BatchplaneError, RunFailed
 from ..sim_cases import available_cores
 from ..sim_prepare import Inputs
+from ..whole_file import write_whole
 from .case import Case, digest, inputs_of
 from .daemon_run import run_on_daemon
 from .measure import run_case
@@ -34,31 +41,35 @@ class Store:
         self.folder = folder
         self.reused = 0
         self.made = 0
+        self.broken: list[Path] = []  # found damaged; made again
 
     def path(self, key: str) -> Path:
         """The file of a hash."""
         return self.folder / f"{key}.json"
 
     def find(self, key: str) -> Json | None:
-        """The kept result; a file that was not written to its end counts as none."""
+        """The kept result; a file that is no result any more counts as none, and is told."""
+        path = self.path(key)
         try:
-            kept = json.loads(self.path(key).read_text(encoding="utf-8"))
-            result: Json = kept["result"]
-        except (OSError, ValueError, KeyError, TypeError):
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError):
+            self.broken.append(path)
+            return None
+        try:
+            result = json.loads(text)["result"]
+        except (ValueError, KeyError, TypeError):
+            result = None
+        if not isinstance(result, dict) or not result:
+            self.broken.append(path)
             return None
         return result
 
     def keep(self, key: str, case: Case, result: Json) -> None:
-        """Writes beside and renames, so that a file is there whole or not at all."""
-        path = self.path(key)
-        beside = path.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({"case": asdict(case), "result": result}, indent=1, default=str)
-            beside.write_text(text + "\n", encoding="utf-8")
-            beside.replace(path)
-        except OSError as error:
-            raise RunFailed(f"{path} cannot be written: {error.strerror or error}") from error
+        """The file is there whole or not at all. Raises BadInput, as on a disk that is full."""
+        text = json.dumps({"case": asdict(case), "result": result}, indent=1, default=str)
+        write_whole(self.path(key), text + "\n", "finished runs are kept; --out DIR elsewhere")
 
 
 def make_bar(errors: Console) -> Progress:
@@ -68,6 +79,7 @@ def make_bar(errors: Console) -> Progress:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
         console=errors,
         transient=True,
         disable=not errors.is_terminal,
@@ -91,29 +103,41 @@ class Runner:
 
     def run(self, cases: Sequence[Case], is_measured: bool = False) -> dict[str, Json]:
         """The results by the cases' keys, in their order."""
-        self._total += len(cases)
+        return self.run_groups([cases], is_measured)[0]
+
+    def run_groups(
+        self, groups: Sequence[Sequence[Case]], is_measured: bool = False
+    ) -> list[dict[str, Json]]:
+        """The same of several experiments at once, so that no process waits for the last of one."""
+        self._total += sum(map(len, groups))
         self._bar.update(self._task, total=self._total)
-        results: dict[str, Json] = {}
-        missing: list[tuple[str, Case, Inputs]] = []
-        for case in cases:
-            inputs = inputs_of(case)
-            key = digest(case, inputs, is_measured)
-            found = self.store.find(key)
-            if found is None:
-                missing.append((key, case, inputs))
-            else:
-                results[case.key] = found
-                self.store.reused += 1
-                self._bar.advance(self._task)
-        for key, case, result in self._made(missing, is_measured):
+        results: dict[str, Json] = {}  # by hash: equal cases are run once
+        missing: dict[str, tuple[str, Case, Inputs]] = {}
+        keys: list[list[tuple[str, str]]] = []
+        for cases in groups:
+            keys.append([])
+            for case in cases:
+                inputs = inputs_of(case)
+                key = digest(case, inputs, is_measured)
+                keys[-1].append((case.key, key))
+                found = self.store.find(key) if key not in missing else None
+                if found is not None:
+                    results[key] = found
+                    self.store.reused += 1
+                    self._bar.advance(self._task)
+                elif key in missing:
+                    self._bar.advance(self._task)
+                else:
+                    missing[key] = (key, case, inputs)
+        for key, case, result in self._made(list(missing.values()), is_measured):
             if result.get("is_disturbed"):
                 self.disturbed.append(case.key)
             else:
                 self.store.keep(key, case, result)
                 self.store.made += 1
-            results[case.key] = result
+            results[key] = result
             self._bar.advance(self._task)
-        return {case.key: results[case.key] for case in cases}
+        return [{name: results[key] for name, key in group} for group in keys]
 
     def _made(self, missing: list[tuple[str, Case, Inputs]], is_measured: bool) -> Any:
         if is_measured:  # one after the other: each has the machine to itself

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .experiment import Row
+from .table2_configs import WFQ
 from .verdict import Verdict, at_least, at_most, in_range, percent, times
 
 Ratios = Callable[[str, str, str, Sequence[str]], dict[str, float]]
 Values = Callable[[str, str, Sequence[str]], dict[str, float]]
 
 _WIDE = ("L2L3(16)", "GW(16)", "GW(64)", "VRF(16,4)", "VRF(12,8)")  # 16 paths and more
+_ALIKE = 0.15  # speed-ups on a trace and on even load
 
 
 def claims(rows: Sequence[Row]) -> list[Verdict]:
@@ -31,6 +33,13 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
         return {name: value for name, value in found.items() if value is not None}
 
     wide = [name for name in _WIDE if name in pipelines]
+    wide += [name for name in pipelines if name.startswith("*")]
+    gains = ratios("rate_pps", "full", "null", pipelines)
+    on_trace = {
+        name: gains[name] / gains[name[1:]]
+        for name in gains
+        if name.startswith("*") and name[1:] in gains
+    }
     robot = [name for name in pipelines if name == "RC(16)"]
     found = [
         in_range(
@@ -65,6 +74,18 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
             values("violated_ratio", "full, delta 0.2", pipelines), 0.0, percent,
         ),
     ]  # fmt: skip
+    if on_trace:
+        found.append(
+            in_range(
+                f"a backbone's trace and even load agree: full's speed-up (within {_ALIKE:.0%})",
+                on_trace, 1 - _ALIKE, 1 / (1 - _ALIKE), times,
+            )
+        )  # fmt: skip
+    if any(row["controller"] == WFQ for row in rows):
+        against = ratios("rate_pps", "full", WFQ, split)
+        found.append(
+            in_range("full carries 1.5 to 3 times what WFQ carries", against, 1.5, 3.0, times)
+        )
     return found + ours(ratios, values, pipelines)
 
 

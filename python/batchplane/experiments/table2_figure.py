@@ -12,7 +12,10 @@ from .experiment import Row, Setup
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SELECTED = ("L2L3(16)", "GW(16)", "GW(64)", "VRF(2,4)", "VRF(16,4)", "RC(16)")
+SELECTED = (
+    "L2L3(16)", "*L2L3(16)", "GW(16)", "*GW(16)", "GW(64)", "VRF(2,4)", "VRF(16,4)", "MGW(4,4)",
+    "MGW(16,4)", "RC(16)",
+)  # fmt: skip
 _PANELS = (
     ("batch_mean_pkts", 1.0, "mean batch [packets]", "paper: full at 70-80 % of max (band)"),
     ("rate_pps", 1e6, "rate [Mpps]", "paper: full at 1.5-2.5 x null (band; RC: from 7.5 x)"),
@@ -27,7 +30,7 @@ def draw_bars(rows: Sequence[Row], setup: Setup) -> Figure:
     by = {(row["pipeline"], row["controller"]): row for row in rows}
     pipelines = [name for name in SELECTED if (name, "null") in by]
     controllers = [c for c in dict.fromkeys(row["controller"] for row in rows) if "delta" not in c]
-    figure = Figure(figsize=(11.0, 9.0), layout="constrained")
+    figure = Figure(figsize=(12.5, 9.0), layout="constrained")
     figure.suptitle(f"static pipelines at full load, SLO = 80 % of max's p95 ({setup.origin})")
     width = 0.8 / max(len(controllers), 1)
     for axis, (key, unit, label, claim) in zip(figure.subplots(3, 1), _PANELS, strict=True):

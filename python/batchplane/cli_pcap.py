@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""cli_pcap.py - the words of `batchplane pcap`: captures made up, described, cut into routes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .consoles import errors, out
+from .problems import BadInput, Problem
+from .units import parse_duration_ns, parse_scaled
+
+app = typer.Typer(
+    help="Captures: make one like a backbone's, describe any, cut one into routes.",
+    no_args_is_help=True,
+)
+Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
+FileOut = Annotated[Path, typer.Argument(metavar="FILE.pcap")]
+
+
+def _number(text: str, key: str) -> float:
+    value = parse_scaled(text)
+    if value is None:
+        raise BadInput(Problem(f"'{text}' is no number", "command line", key, "such as 500k, 2M"))
+    return value
+
+
+def _seconds(text: str, key: str) -> float:
+    ns = parse_duration_ns(text)
+    if ns is None:
+        fix = "with a unit: 5s, 400ms"
+        raise BadInput(Problem(f"'{text}' is no duration", "command line", key, fix))
+    return ns / 1e9
+
+
+@app.command()
+def make(
+    file: FileOut,
+    packets: Annotated[str, typer.Option("--packets", "-n", help="how many; 130M make 10 GB")] = (
+        "1M"
+    ),
+    rate: Annotated[str, typer.Option(help="packets a second")] = "1M",
+    destinations: Annotated[str, typer.Option(help="different addresses")] = "65536",
+    zipf: Annotated[float, typer.Option(help="exponent of their shares by rank")] = 0.9,
+    burstiness: Annotated[float, typer.Option(help="mean packets of a flow in a row")] = 1.13,
+    session_bytes: Annotated[str, typer.Option(help="mean of a session")] = "18k",
+    session_time: Annotated[str, typer.Option(help="mean of a session")] = "5400ms",
+    dst_mac: Annotated[str, typer.Option(metavar="MAC", help="of all frames")] = (
+        "02:77:0b:00:00:01"
+    ),
+    seed: Annotated[int, typer.Option(help="the same one, the same bytes")] = 1,
+) -> None:
+    """Write a capture as of a backbone link: heavy-tailed sessions to Zipf's destinations."""
+    # Loaded here: other commands do without numpy.
+    from rich.progress import Progress
+
+    from .trace_model import TraceModel
+    from .trace_write import write_trace
+
+    seconds = _seconds(session_time, "--session-time")
+    model = TraceModel(
+        packets=round(_number(packets, "--packets")),
+        rate_pps=_number(rate, "--rate"),
+        destinations=round(_number(destinations, "--destinations")),
+        zipf=zipf,
+        burstiness=burstiness,
+        session_mean_bytes=_number(session_bytes, "--session-bytes"),
+        session_mean_s=seconds,
+        session_most_s=60 / 5.4 * seconds,
+        dst_mac=dst_mac,
+        seed=seed,
+    )
+    console = errors()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(str(file), total=model.packets)
+        write_trace(file, model, lambda n: bar.advance(task, n))
+    console.print(
+        f"{file}: {model.packets} packets, {model.packets / model.rate_pps:g} s", style="dim",
+        soft_wrap=True,
+    )  # fmt: skip
+
+
+@app.command()
+def stats(file: FileOut, as_json: Json = False) -> None:
+    """Describe a capture: sizes, flows, destinations, bursts."""
+    from .trace_stats import trace_stats
+    from .trace_text import stats_table
+
+    found = trace_stats(file)
+    if as_json:
+        print(json.dumps(found.as_json(), indent=2), flush=True)
+        return
+    out().print(stats_table(found))
+
+
+@app.command()
+def cut(
+    file: FileOut,
+    groups: Annotated[int, typer.Option("--groups", "-n", min=1, max=4096, help="how many")],
+    routes: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write them there; gate i for group i")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Cut a capture's destinations into groups of prefixes with about as many packets each."""
+    from .trace_cut import count_destinations, routes_text
+    from .trace_cut import cut as cut_counts
+    from .trace_text import groups_table
+    from .whole_file import write_whole
+
+    found = cut_counts(count_destinations(file), groups)
+    if routes is not None:
+        write_whole(routes, routes_text(found, file.name))
+    if len(found) < groups:
+        errors().print(
+            f"warning: there are destinations for {len(found)} groups only", style="yellow"
+        )
+    if as_json:
+        rows = [{"gate": i, "prefix": g.prefix, "packets": g.packets} for i, g in enumerate(found)]
+        print(json.dumps(rows, indent=2), flush=True)
+        return
+    out().print(groups_table(found))

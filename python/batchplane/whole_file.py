@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""whole_file.py - writes files that are there whole or as they were before, never a part."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from .problems import BadInput, Problem
+
+
+def write_whole(path: Path, content: str | bytes, fix: str = "") -> None:
+    """Writes beside and renames; makes folders. Raises BadInput, and leaves nothing behind then."""
+    data = content.encode() if isinstance(content, str) else content
+    name = ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        # mkstemp lets nobody else read it; a result is like any other file.
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(path)
+    except BaseException as error:
+        if name:
+            Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            message = f"cannot be written: {error.strerror or error}"
+            raise BadInput(Problem(message, str(path), fix=fix)) from error
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

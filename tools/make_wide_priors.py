@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""make_wide_priors.py - built-in costs for batches of up to 256: the priors, with what caches add.
+
+usage: make_wide_priors.py PROFILE.json... > python/batchplane/cost_wide.json
+Profiles are made with batches of 256 (`batchplane profile --pipeline gateway --param batch=256`). Of
+them only the shape is taken: time per packet at n over that at 32, smoothed, from 32 on.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PRIORS = ROOT / "python" / "batchplane" / "cost_priors.json"
+FROM_PKTS, MOST_PKTS = 32, 256
+WINDOW = 24  # sizes on each side that a mean is taken over
+
+
+def per_pkt_ns(table_ns: list[float], n: int) -> float:
+    """Of batches of about n."""
+    near = range(max(FROM_PKTS, n - WINDOW), min(MOST_PKTS, n + WINDOW) + 1)
+    return statistics.median(table_ns[k - 1] / k for k in near)
+
+
+def shapes(profiles: list[Path]) -> dict[str, list[float]]:
+    """By kind: factors on the time of a packet for batches of 1 to 256."""
+    found: dict[str, list[list[float]]] = {}
+    for path in profiles:
+        for entry in json.loads(path.read_text())["modules"]:
+            table = entry["table_ns"]
+            if len(table) < MOST_PKTS or entry["cost_per_pkt_ns"] < 1:
+                continue
+            # What a batch takes by itself falls with n; only what packets take is of interest.
+            own = [t - entry["cost_per_batch_ns"] for t in table]
+            base = per_pkt_ns(own, FROM_PKTS)
+            factors = [per_pkt_ns(own, n) / base for n in range(FROM_PKTS, MOST_PKTS + 1)]
+            found.setdefault(entry["kind"], []).append([1.0] * (FROM_PKTS - 1) + factors)
+    return {
+        kind: [statistics.fmean(at) for at in zip(*many, strict=True)]
+        for kind, many in found.items()
+    }
+
+
+def main() -> None:
+    """Prints the file."""
+    document = json.loads(PRIORS.read_text())
+    known = shapes([Path(name) for name in sys.argv[1:]])
+    other = [statistics.median(at) for at in zip(*known.values(), strict=True)]
+    entries = []
+    for entry in document["modules"]:
+        factors = known.get(entry["kind"], other)
+        per_batch, per_pkt = entry["cost_per_batch_ns"], entry["cost_per_pkt_ns"]
+        table = [round(per_batch + per_pkt * n * factors[n - 1], 1) for n in range(1, 257)]
+        if per_pkt < 1:  # a line: nothing of it is the packets'
+            table = []
+        entries.append({**entry, **({"table_ns": table} if table else {})})
+    document |= {"batch_pkts": MOST_PKTS, "modules": entries}
+    print(json.dumps(document, separators=(",", ":")))
+
+
+if __name__ == "__main__":
+    main()
