@@ -85,7 +85,7 @@ void ControlLoop::remember_originals() {
   for (const Instance& instance : engine_.graph().instances) {
     if (instance.node == nullptr) continue;
     const uint64_t age_ns = instance.node->queue->age_limit_ns;
-    originals_[instance.name] = {instance.node->queue->trigger_pkts,
+    originals_[instance.name] = {instance.node->queue->wanted_trigger_pkts(),
                                  age_ns == stranding_ns ? exec::kStrandingAge : age_ns};
   }
 }

@@ -58,7 +58,7 @@ void Engine::change_buffers(const std::vector<exec::BufferChange>& changes) {
   std::array<uint32_t, exec::kMaxBatchPkts + 1> of_trigger{};
   for (size_t i = 0; i < graph_->instances.size(); ++i) {
     const ExecNode* node = graph_->instances[i].node;
-    if (node != nullptr && !has_new_trigger[i]) ++of_trigger[node->queue->trigger_pkts];
+    if (node != nullptr && !has_new_trigger[i]) ++of_trigger[node->queue->wanted_trigger_pkts()];
   }
   struct Step {
     CoreExecutor* executor;

@@ -101,6 +101,10 @@ void Simulation::make_workers() {
     worker.tasks.push_back(task.get());
     task->executor = std::make_unique<Executor>(std::span(task->nodes), worker.ctx,
                                                 worker.ctx.clock, *worker.meter);
+    if (task->unit_plan != nullptr) task->executor->schedule(*task->unit_plan);
+  }
+  for (const auto& worker : workers_) {
+    for (Task* task : worker->tasks) task->executor->set_shares_worker(worker->tasks.size() > 1);
   }
 }
 
@@ -168,7 +172,7 @@ uint64_t Simulation::next_event_ns(const Worker& worker) const {
   uint64_t next_ns = worker.next_stall_ns;
   for (const Task* task : worker.tasks) {
     next_ns = std::min(next_ns, task->executor->next_release_ns());
-    if (task->executor->has_changes()) return 0;
+    if (task->executor->has_changes() || task->executor->has_ready_units()) return 0;
     if (!is_idle_hold_ && task->executor->held_pkts() != 0) return 0;
     for (const TaskInput& input : task->inputs) {
       if (input.source != nullptr) next_ns = std::min(next_ns, input.source->next_ns());
@@ -269,7 +273,7 @@ void Simulation::apply(const exec::Decision& decision) {
     for (uint32_t rank = 0; rank < task->modules.size(); ++rank) {
       const auto it =
           std::ranges::find(decision.changes, task->modules[rank], &exec::BufferChange::module);
-      if (it == decision.changes.end()) ++of_trigger[task->nodes[rank].queue->trigger_pkts];
+      if (it == decision.changes.end()) ++of_trigger[task->nodes[rank].queue->wanted_trigger_pkts()];
     }
   }
   for (const exec::BufferChange& change : decision.changes) {
@@ -325,7 +329,7 @@ void Simulation::stall(uint32_t worker, uint64_t length_ns) {
 uint32_t Simulation::trigger_pkts(uint32_t module) {
   Node* node = nullptr;
   (void)executor_of(module, node);
-  return node->queue->trigger_pkts;
+  return node->queue->wanted_trigger_pkts();
 }
 
 void Simulation::update_recording() {
