@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/engine.h"
+#include "exec/capture.h"
 
 namespace batchplane {
 
@@ -34,6 +35,35 @@ void Engine::set_buffers(const std::vector<TriggerEdit>& triggers,
   change_buffers(changes);
 }
 
+// Where the module is a unit, or the input as the one that polls.
+Task* Engine::unit_task_of(uint32_t module) const {
+  Task* const task = tap_->task_of(module);
+  if (task != nullptr) {
+    return task->executor->unit_of(*graph_->instances[module].node) == 0 ? nullptr : task;
+  }
+  for (const auto& each : graph_->tasks) {
+    if (each == nullptr || each->unit_plan == nullptr) continue;
+    for (const TaskInput& input : each->inputs) {
+      if (input.module == graph_->instances[module].module.get()) return each.get();
+    }
+  }
+  return nullptr;
+}
+
+void Engine::set_weights(const std::vector<WeightEdit>& edits) {
+  std::vector<exec::BufferChange> changes;
+  for (const WeightEdit& edit : edits) {
+    const auto module =
+        static_cast<uint32_t>(&graph_->at(edit.module) - graph_->instances.data());
+    changes.push_back({.module = module,
+                       .trigger_pkts = exec::kKeepTrigger,
+                       .age_limit_ns = exec::kKeepAge,
+                       .reason = "set",
+                       .weight = edit.weight});
+  }
+  change_buffers(changes);
+}
+
 void Engine::change_buffers(const std::vector<exec::BufferChange>& changes) {
   const uint32_t batch_pkts = graph_->spec.engine.batch_pkts;
   std::vector<bool> has_new_trigger(graph_->instances.size(), false);
@@ -43,6 +73,16 @@ void Engine::change_buffers(const std::vector<exec::BufferChange>& changes) {
                         std::to_string(graph_->instances.size()));
     }
     const Instance& instance = graph_->instances[change.module];
+    if (change.weight > exec::kMostWeight) {
+      throw ConfigError("weight " + std::to_string(change.weight) + " is out of range",
+                        instance.name, "1 to " + std::to_string(exec::kMostWeight));
+    }
+    if (change.weight != 0 && unit_task_of(change.module) == nullptr) {
+      throw ConfigError("'" + instance.name + "' is no scheduling unit", instance.name,
+                        "execution: wfq makes units of modules behind splits and merges, and of "
+                        "those with a weight or queue_pkts in the pipeline");
+    }
+    if (instance.node == nullptr && change.weight != 0) continue;
     if (instance.node == nullptr) {
       throw ConfigError("'" + instance.name + "' is an input: it has no buffer", "",
                         "buffers stand in front of modules");
@@ -69,6 +109,11 @@ void Engine::change_buffers(const std::vector<exec::BufferChange>& changes) {
   std::vector<std::vector<Step>> steps(workers_.size());
   for (exec::BufferChange change : changes) {
     uint32_t release_at_pkts = 0;
+    if (graph_->instances[change.module].node == nullptr) {
+      Task* const task = unit_task_of(change.module);
+      steps[tap_->worker_of(change.module)].push_back({task->executor.get(), nullptr, change, 0});
+      continue;
+    }
     if (change.trigger_pkts != exec::kKeepTrigger) {
       release_at_pkts = stagger(change.trigger_pkts, of_trigger[change.trigger_pkts]++);
     }
@@ -83,6 +128,11 @@ void Engine::change_buffers(const std::vector<exec::BufferChange>& changes) {
     if (steps[w].empty()) continue;
     workers_[w]->execute([&list = steps[w]] {
       for (const Step& step : list) {
+        if (step.node == nullptr) {
+          step.executor->set_weight(exec::UnitSchedule::kInput, step.change.weight);
+          continue;
+        }
+        exec::apply_to_unit(*step.executor, *step.node, step.change);
         if (step.change.trigger_pkts != exec::kKeepTrigger) {
           step.executor->set_trigger(*step.node, step.change.trigger_pkts, step.release_at_pkts);
         }

@@ -38,6 +38,16 @@ void capture_unit(const Executor<Traits>& executor, uint32_t u, ModulePeriod& ou
   out.charged = units->schedule.charged(u);
 }
 
+// The part of a change that only units have.
+template <class Traits>
+void apply_to_unit(Executor<Traits>& executor, const Node<Traits>& node,
+                   const BufferChange& change) {
+  const uint32_t u = executor.unit_of(node);
+  if (u == 0) return;
+  if (change.weight != 0) executor.set_weight(u, change.weight);
+  if (change.pace_ns != BufferChange::kKeepPace) executor.set_pace(node, change.pace_ns);
+}
+
 // What `show` tells of a node. `kept_pkts` is the module's own to say.
 template <class Traits>
 void capture_node(const Executor<Traits>& executor, const Node<Traits>& node, ModuleSnapshot& out) {

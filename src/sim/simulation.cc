@@ -240,6 +240,18 @@ void Simulation::run_until(uint64_t until_ns) {
   now_ns_ = std::max(now_ns_, until_ns);
 }
 
+// The task that polls there, where it is scheduled explicitly.
+Task* Simulation::task_polling(uint32_t module) {
+  for (const auto& task : graph_->tasks) {
+    for (const TaskInput& input : task->inputs) {
+      if (task->unit_plan != nullptr && input.queue == nullptr && input.module->index == module) {
+        return task.get();
+      }
+    }
+  }
+  return nullptr;
+}
+
 Executor& Simulation::executor_of(uint32_t module, Node*& node) {
   for (const auto& task : graph_->tasks) {
     const auto it = std::ranges::find(task->modules, module);
@@ -254,14 +266,19 @@ Executor& Simulation::executor_of(uint32_t module, Node*& node) {
 void Simulation::apply(const exec::Decision& decision) {
   Node* node = nullptr;
   for (const exec::BufferChange& change : decision.changes) {
+    if (change.weight > exec::kMostWeight) {
+      throw ConfigError("weight " + std::to_string(change.weight) + " is out of range", "decision",
+                        "1 to " + std::to_string(exec::kMostWeight));
+    }
     if (change.module >= graph_->modules.size()) {
       throw ConfigError("a change names module " + std::to_string(change.module) + " of " +
                             std::to_string(graph_->modules.size()),
                         "decision", "modules are numbered from 0, as the model lists them");
     }
+    if (task_polling(change.module)) continue;
     (void)executor_of(change.module, node);
     const uint32_t limit = spec_.pipeline.engine.batch_pkts;
-    if (change.trigger_pkts > limit) {
+    if (change.trigger_pkts != exec::kKeepTrigger && change.trigger_pkts > limit) {
       throw ConfigError("trigger " + std::to_string(change.trigger_pkts) +
                             " is larger than the batch size " + std::to_string(limit),
                         graph_->modules[change.module]->name, "0 to " + std::to_string(limit));
@@ -277,9 +294,18 @@ void Simulation::apply(const exec::Decision& decision) {
     }
   }
   for (const exec::BufferChange& change : decision.changes) {
+    if (Task* const task = task_polling(change.module)) {
+      if (change.weight != 0) {
+        task->executor->set_weight(exec::UnitSchedule::kInput, change.weight);
+      }
+      continue;
+    }
     Executor& executor = executor_of(change.module, node);
-    executor.set_trigger(*node, change.trigger_pkts,
-                         exec::stagger(change.trigger_pkts, of_trigger[change.trigger_pkts]++));
+    exec::apply_to_unit(executor, *node, change);
+    if (change.trigger_pkts != exec::kKeepTrigger) {
+      executor.set_trigger(*node, change.trigger_pkts,
+                           exec::stagger(change.trigger_pkts, of_trigger[change.trigger_pkts]++));
+    }
     if (change.age_limit_ns == exec::kKeepAge) continue;
     executor.set_age_limit(*node, change.age_limit_ns == exec::kStrandingAge
                                       ? spec_.pipeline.engine.stranding_limit_ns

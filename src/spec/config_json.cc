@@ -241,6 +241,24 @@ void refuse_bad_source_map(FieldReader& fields) {
   }
 }
 
+// A unit that waits for a batch has room for one more.
+void refuse_short_queues(const PipelineSpec& spec, Mistakes& mistakes) {
+  const uint32_t least_pkts = 2 * spec.engine.batch_pkts;
+  const auto check = [&](uint32_t queue_pkts, const std::string& key) {
+    if (queue_pkts == 0 || queue_pkts >= least_pkts) return;
+    mistakes.add(key + ".queue_pkts",
+                 "a queue of " + std::to_string(queue_pkts) + " packets has no room for two batches",
+                 std::to_string(least_pkts) + " at least (engine.batch_pkts is " +
+                     std::to_string(spec.engine.batch_pkts) + ")");
+  };
+  check(spec.engine.execution.queue_pkts, "engine.execution");
+  for (size_t i = 0; i < spec.workers.size(); ++i) {
+    const auto& execution = spec.workers[i].execution;
+    if (execution) check(execution->queue_pkts, element("workers", i) + ".execution");
+  }
+  for (const ModuleSpec& module : spec.modules) check(module.queue_pkts, "modules." + module.name);
+}
+
 }  // namespace
 
 PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& errors) {
@@ -266,6 +284,7 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
   spec.flows = read_list<FlowSpec>(fields, "flows", mistakes, read_flow);
   spec.generators = read_list<GeneratorSpec>(fields, "generators", mistakes, read_generator);
   fields.finish();
+  refuse_short_queues(spec, mistakes);
   refuse_doubles(spec.workers, "workers", mistakes);
   refuse_doubles(spec.interfaces, "interfaces", mistakes);
   refuse_doubles(spec.flows, "flows", mistakes);

@@ -20,9 +20,9 @@ struct ModuleSpec {
   Dict params;
   uint32_t trigger_pkts = 0;
   uint64_t age_limit_ns = 0;  // 0 = the stranding limit
+  std::string worker;         // inputs only; empty = the first
   uint32_t weight = 0;        // explicit scheduling; 0 = not given
   uint32_t queue_pkts = 0;    // explicit scheduling; 0 = as the task says
-  std::string worker;         // inputs only; empty = the first
 };
 
 struct EdgeSpec {
