@@ -91,6 +91,7 @@ void CoreTraits::before_run(Context& ctx, Node& node, const Batch& batch) noexce
 }
 
 void CoreTraits::on_run(Context& ctx, Node& node, const Batch& batch) noexcept {
+  ctx.cause = exec::kNoCause;
   if (ctx.tracer != nullptr) {
     for (uint32_t i = 0; i < ctx.n_dropped; ++i) {
       note(ctx, node, ctx.dropped[i].pkt, TraceEventKind::kDrop, ctx.dropped[i].reason,

@@ -134,6 +134,8 @@ class Executor {
   }
   void settle_charge(uint64_t now_ns);
   uint32_t next_unit(bool with_input);
+  // What a loop that finds the input empty and no unit ready leaves behind.
+  void note_idle_turn(uint64_t now_ns);
   void begin_turn(uint32_t unit);
   void end_turn(uint32_t unit, uint64_t began_ns);
   // One batch of the unit's queue, carried on to the next units; returns its size.

@@ -19,7 +19,7 @@ void Executor<Traits, Order>::schedule(const UnitPlan& plan) {
 // What the last turn has cost is known when the clock is read next.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::settle_charge(uint64_t now_ns) {
-  if (units_->charged_unit == UnitSchedule::kNobody) return;
+  if (units_ == nullptr || units_->charged_unit == UnitSchedule::kNobody) return;
   const uint64_t took_ns = now_ns - units_->turn_began_ns;
   const bool by_count = units_->how.by == ScheduleBy::kCount;
   units_->schedule.charge(units_->charged_unit,
@@ -30,6 +30,14 @@ void Executor<Traits, Order>::settle_charge(uint64_t now_ns) {
 template <class Traits, RunOrder Order>
 uint32_t Executor<Traits, Order>::next_unit(bool with_input) {
   return units_->schedule.pick(with_input);
+}
+
+template <class Traits, RunOrder Order>
+void Executor<Traits, Order>::note_idle_turn(uint64_t now_ns) {
+  if (units_ == nullptr) return;
+  settle_charge(now_ns);
+  (void)next_unit(true);
+  (void)next_unit(false);
 }
 
 template <class Traits, RunOrder Order>

@@ -216,6 +216,7 @@ void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
 void Simulation::note_idle_loop(Worker& worker) {
   for (Task* task : worker.tasks) {
     const uint64_t began_ns = task->executor->read_clock();
+    task->executor->note_idle_turn(began_ns);
     if (task == worker.tasks.front()) note_loop(worker, began_ns);
   }
   worker.was_busy = false;
