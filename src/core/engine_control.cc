@@ -50,6 +50,33 @@ Task* Engine::unit_task_of(uint32_t module) const {
   return nullptr;
 }
 
+uint32_t Engine::weight_of(const Instance& instance) const {
+  const auto module = static_cast<uint32_t>(&instance - graph_->instances.data());
+  const Task* const task = instance.node == nullptr ? nullptr : unit_task_of(module);
+  if (task == nullptr) return 0;
+  return task->executor->units()->schedule.weight(task->executor->unit_of(*instance.node));
+}
+
+void Engine::check_weights(const std::vector<WeightEdit>& edits) const {
+  for (const WeightEdit& edit : edits) {
+    const auto module =
+        static_cast<uint32_t>(&graph_->at(edit.module) - graph_->instances.data());
+    check_weight(module, edit.weight);
+  }
+}
+
+void Engine::check_weight(uint32_t module, uint32_t weight) const {
+  const std::string& name = graph_->instances[module].name;
+  if (weight > exec::kMostWeight) {
+    throw ConfigError("weight " + std::to_string(weight) + " is out of range", name,
+                      "1 to " + std::to_string(exec::kMostWeight));
+  }
+  if (weight == 0 || unit_task_of(module) != nullptr) return;
+  throw ConfigError("'" + name + "' is no scheduling unit", name,
+                    "execution: wfq makes units of modules behind splits and merges, and of "
+                    "those with a weight or queue_pkts in the pipeline");
+}
+
 void Engine::set_weights(const std::vector<WeightEdit>& edits) {
   std::vector<exec::BufferChange> changes;
   for (const WeightEdit& edit : edits) {
@@ -73,15 +100,7 @@ void Engine::change_buffers(const std::vector<exec::BufferChange>& changes) {
                         std::to_string(graph_->instances.size()));
     }
     const Instance& instance = graph_->instances[change.module];
-    if (change.weight > exec::kMostWeight) {
-      throw ConfigError("weight " + std::to_string(change.weight) + " is out of range",
-                        instance.name, "1 to " + std::to_string(exec::kMostWeight));
-    }
-    if (change.weight != 0 && unit_task_of(change.module) == nullptr) {
-      throw ConfigError("'" + instance.name + "' is no scheduling unit", instance.name,
-                        "execution: wfq makes units of modules behind splits and merges, and of "
-                        "those with a weight or queue_pkts in the pipeline");
-    }
+    check_weight(change.module, change.weight);
     if (instance.node == nullptr && change.weight != 0) continue;
     if (instance.node == nullptr) {
       throw ConfigError("'" + instance.name + "' is an input: it has no buffer", "",

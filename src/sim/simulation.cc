@@ -276,8 +276,14 @@ void Simulation::apply(const exec::Decision& decision) {
                             std::to_string(graph_->modules.size()),
                         "decision", "modules are numbered from 0, as the model lists them");
     }
-    if (task_polling(change.module)) continue;
-    (void)executor_of(change.module, node);
+    if (task_polling(change.module) != nullptr) continue;
+    const Executor& executor = executor_of(change.module, node);
+    if (change.weight != 0 && executor.unit_of(*node) == 0) {
+      throw ConfigError("'" + graph_->modules[change.module]->name + "' is no scheduling unit",
+                        "decision",
+                        "execution: wfq makes units of modules behind splits and merges, and of "
+                        "those with a weight or queue_pkts in the pipeline");
+    }
     const uint32_t limit = spec_.pipeline.engine.batch_pkts;
     if (change.trigger_pkts != exec::kKeepTrigger && change.trigger_pkts > limit) {
       throw ConfigError("trigger " + std::to_string(change.trigger_pkts) +
