@@ -111,8 +111,9 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
   } else {
     const std::string near = nearest_word(what, kTargets);
     fields.mistake("what", "there is nothing called '" + what + "' to set",
-                   near.empty() ? "trigger, age_limit, weight, idle, slo, generator, port, controller, many"
-                                : "did you mean '" + near + "'?");
+                   near.empty()
+                       ? "trigger, age_limit, weight, idle, slo, generator, port, controller, many"
+                       : "did you mean '" + near + "'?");
     return;
   }
   fields.finish();

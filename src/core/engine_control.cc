@@ -59,8 +59,7 @@ uint32_t Engine::weight_of(const Instance& instance) const {
 
 void Engine::check_weights(const std::vector<WeightEdit>& edits) const {
   for (const WeightEdit& edit : edits) {
-    const auto module =
-        static_cast<uint32_t>(&graph_->at(edit.module) - graph_->instances.data());
+    const auto module = static_cast<uint32_t>(&graph_->at(edit.module) - graph_->instances.data());
     check_weight(module, edit.weight);
   }
 }
@@ -80,8 +79,7 @@ void Engine::check_weight(uint32_t module, uint32_t weight) const {
 void Engine::set_weights(const std::vector<WeightEdit>& edits) {
   std::vector<exec::BufferChange> changes;
   for (const WeightEdit& edit : edits) {
-    const auto module =
-        static_cast<uint32_t>(&graph_->at(edit.module) - graph_->instances.data());
+    const auto module = static_cast<uint32_t>(&graph_->at(edit.module) - graph_->instances.data());
     changes.push_back({.module = module,
                        .trigger_pkts = exec::kKeepTrigger,
                        .age_limit_ns = exec::kKeepAge,

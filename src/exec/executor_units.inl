@@ -63,8 +63,7 @@ template <class Traits, RunOrder Order>
 uint32_t Executor<Traits, Order>::run_unit(uint32_t u) {
   const auto& unit = units_->units[u];
   const uint32_t held = unit.queue->size_pkts;
-  const bool is_early =
-      held < units_->threshold_pkts(unit, ctx_.now_ns, ctx_.batch_limit_pkts);
+  const bool is_early = held < units_->threshold_pkts(unit, ctx_.now_ns, ctx_.batch_limit_pkts);
   return fire_unit(u, is_early ? Cause::kAge : Cause::kFull);
 }
 
@@ -100,8 +99,8 @@ void Executor<Traits, Order>::refresh_unit(uint32_t u) {
   auto& unit = units_->units[u];
   Queue& queue = *unit.queue;
   units_->set_watermarks(unit, ctx_.batch_limit_pkts);
-  queue.release_at_pkts = static_cast<uint16_t>(
-      units_->threshold_pkts(unit, ctx_.now_ns, ctx_.batch_limit_pkts));
+  queue.release_at_pkts =
+      static_cast<uint16_t>(units_->threshold_pkts(unit, ctx_.now_ns, ctx_.batch_limit_pkts));
   unit.settled_pkts = queue.size_pkts;
   const bool is_ready = queue.size_pkts >= queue.release_at_pkts;
   if (queue.size_pkts == 0) units_->schedule.unexpire(u);

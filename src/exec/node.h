@@ -57,7 +57,7 @@ struct alignas(64) Queue {
   bool is_direct : 1 = false;   // one input, trigger 0: a batch may pass by pointer while size is 0
   bool is_changed : 1 = false;  // trigger was lowered below what is held: settle at the next loop
   bool is_untriggered : 1 = false;  // of a scheduled unit: any packet makes it ready (trigger 1)
-  bool is_listed : 1 = false;   // among the buffers that the executor looks through
+  bool is_listed : 1 = false;       // among the buffers that the executor looks through
   uint16_t work_per_batch_ns = 40;  // of the chain; used only to decide when the clock is due
   uint16_t work_per_pkt_16ths_ns = 16 * 10;
 

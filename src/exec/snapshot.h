@@ -66,7 +66,7 @@ struct ModuleSnapshot {
   uint64_t late_releases = 0;
   CauseCount causes[kCauses];
   CostSamples cost;
-  UnitSnapshot unit;  // explicit scheduling
+  UnitSnapshot unit;                // explicit scheduling
   std::vector<uint64_t> drops;      // by reason index: ended here
   std::vector<uint64_t> handed_on;  // by reason index: taken on by the drop gate
 };

@@ -15,8 +15,8 @@ namespace batchplane::exec {
 
 // What `show` tells of a unit; cumulative.
 struct UnitCounts {
-  uint64_t congested = 0;   // times that the queue rose above its high watermark
-  uint32_t most_pkts = 0;   // that it has ever held after a turn
+  uint64_t congested = 0;  // times that the queue rose above its high watermark
+  uint32_t most_pkts = 0;  // that it has ever held after a turn
 };
 
 // Owner: one worker; nothing is allocated after construction.
@@ -29,10 +29,10 @@ struct UnitQueues {
     uint32_t low_pkts = 0;
     uint32_t trigger_pkts = 0;
     uint64_t pace_ns = 0;
-    uint64_t due_ns = 0;          // with a pace: when it may run whatever it holds
-    uint32_t settled_pkts = 0;    // in the queue when it was last looked at
-    uint32_t n_ways = 0;          // units behind it, and the way out
-    uint32_t n_cut_ways = 0;      // of them congested, or with nothing but congested ones behind
+    uint64_t due_ns = 0;        // with a pace: when it may run whatever it holds
+    uint32_t settled_pkts = 0;  // in the queue when it was last looked at
+    uint32_t n_ways = 0;        // units behind it, and the way out
+    uint32_t n_cut_ways = 0;    // of them congested, or with nothing but congested ones behind
     bool is_congested = false;
     bool is_cut = false;
     bool is_fed_by_input = false;
@@ -41,7 +41,9 @@ struct UnitQueues {
   };
 
   UnitQueues(const UnitPlan& plan, uint32_t n_nodes)
-      : how(plan.how), schedule(static_cast<uint32_t>(plan.units.size())), units(plan.units.size()),
+      : how(plan.how),
+        schedule(static_cast<uint32_t>(plan.units.size())),
+        units(plan.units.size()),
         unit_of_rank(n_nodes, 0) {
     for (uint32_t u = 0; u < units.size(); ++u) {
       const UnitPlan::Unit& planned = plan.units[u];
@@ -64,9 +66,9 @@ struct UnitQueues {
     const uint32_t most = unit.queue_pkts - batch_limit_pkts;
     unit.high_pkts = std::clamp(unit.queue_pkts * how.high_watermark_percent / 100,
                                 std::min(batch_limit_pkts, most), most);
-    unit.low_pkts = std::min(unit.high_pkts,
-                             std::max(unit.queue_pkts * how.low_watermark_percent / 100,
-                                      unit.trigger_pkts));
+    unit.low_pkts =
+        std::min(unit.high_pkts,
+                 std::max(unit.queue_pkts * how.low_watermark_percent / 100, unit.trigger_pkts));
   }
 
   // How many packets make it ready now.
@@ -105,8 +107,7 @@ struct UnitQueues {
  private:
   void update_cut(uint32_t u) {
     Unit& unit = units[u];
-    const bool is_cut =
-        unit.is_congested || (unit.n_ways != 0 && unit.n_cut_ways == unit.n_ways);
+    const bool is_cut = unit.is_congested || (unit.n_ways != 0 && unit.n_cut_ways == unit.n_ways);
     if (unit.is_cut == is_cut) return;
     unit.is_cut = is_cut;
     for (const uint32_t up : unit.upstream) {

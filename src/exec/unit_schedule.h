@@ -145,9 +145,9 @@ class UnitSchedule {
     for (const uint32_t unit : runnable_) {
       if (!units_[unit].is_expired || (unit == kInput && !with_input)) continue;
       if (is_later(units_[unit].pass - units_[unit].last_step, now_)) continue;
-      const bool is_earlier =
-          due == kNobody || units_[unit].deadline_ns < units_[due].deadline_ns ||
-          (units_[unit].deadline_ns == units_[due].deadline_ns && unit < due);
+      const bool is_earlier = due == kNobody ||
+                              units_[unit].deadline_ns < units_[due].deadline_ns ||
+                              (units_[unit].deadline_ns == units_[due].deadline_ns && unit < due);
       if (is_earlier) due = unit;
     }
     return due;

@@ -85,13 +85,13 @@ Value buffer_value(const ModuleSnapshot& module) {
   }
   Dict told = unit_value(module.unit);
   told.merge(Dict{{"module", module.name},
-              {"trigger_pkts", module.trigger_pkts},
-              {"age_limit_ns", module.age_limit_ns},
-              {"held_pkts", module.held_pkts},
-              {"arrived_batches", module.arrived_batches},
-              {"arrived_pkts", module.arrived_pkts},
-              {"late_releases", module.late_releases},
-              {"causes", std::move(causes)}});
+                  {"trigger_pkts", module.trigger_pkts},
+                  {"age_limit_ns", module.age_limit_ns},
+                  {"held_pkts", module.held_pkts},
+                  {"arrived_batches", module.arrived_batches},
+                  {"arrived_pkts", module.arrived_pkts},
+                  {"late_releases", module.late_releases},
+                  {"causes", std::move(causes)}});
   return told;
 }
 

@@ -297,7 +297,8 @@ void Simulation::apply(const exec::Decision& decision) {
     for (uint32_t rank = 0; rank < task->modules.size(); ++rank) {
       const auto it =
           std::ranges::find(decision.changes, task->modules[rank], &exec::BufferChange::module);
-      if (it == decision.changes.end()) ++of_trigger[task->nodes[rank].queue->wanted_trigger_pkts()];
+      if (it == decision.changes.end())
+        ++of_trigger[task->nodes[rank].queue->wanted_trigger_pkts()];
     }
   }
   for (const exec::BufferChange& change : decision.changes) {

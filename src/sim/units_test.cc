@@ -166,8 +166,8 @@ TEST(Units, BackpressureNeverEndsInADeadlock) {
   }
 }
 
-// A leaf that takes a hundred times its profile gets the share that it would have, age limit or not,
-// and the others theirs. Run to completion would leave them a hundredth.
+// A leaf that takes a hundred times its profile gets the share that it would have, age limit or
+// not, and the others theirs. Run to completion would leave them a hundredth.
 TEST(Units, OthersKeepTheirShareBesideOneThatTakesAHundredTimesItsProfile) {
   for (const uint64_t age_limit_ns : {0U, 50'000U}) {
     SpecMaker maker = make_tree(4, 2000, 500);
@@ -208,8 +208,11 @@ TEST(Units, SharesOfTheCoreFollowWeights) {
   for (uint32_t m = 0; m < sim.model().modules.size(); ++m) {
     const std::string& name = sim.model().modules[m].name;
     if (name == "leaf_0" || name == "leaf_1") {
-      decision.changes.push_back({.module = m, .trigger_pkts = 0, .age_limit_ns = exec::kKeepAge,
-                                  .reason = "test", .weight = name == "leaf_0" ? 800U : 400U});
+      decision.changes.push_back({.module = m,
+                                  .trigger_pkts = 0,
+                                  .age_limit_ns = exec::kKeepAge,
+                                  .reason = "test",
+                                  .weight = name == "leaf_0" ? 800U : 400U});
     }
   }
   sim.apply(decision);
@@ -221,8 +224,8 @@ TEST(Units, SharesOfTheCoreFollowWeights) {
 }
 
 TEST(Units, ByCountTurnsFollowWeights) {
-  SpecMaker maker = overloaded_tree(40e6, 100, 300, wfq(Backpressure::kOff,
-                                                        exec::ScheduleBy::kCount));
+  SpecMaker maker =
+      overloaded_tree(40e6, 100, 300, wfq(Backpressure::kOff, exec::ScheduleBy::kCount));
   spec_of(maker, "leaf_0").weight = 1;
   spec_of(maker, "leaf_1").weight = 2;
   maker.spec().pipeline.engine.execution.input_weight = 4;
@@ -268,7 +271,9 @@ TEST(Units, APaceLetsAQueueFillToTheBatchIntended) {
   exec::Decision decision;
   for (uint32_t m = 0; m < sim.model().modules.size(); ++m) {
     if (!sim.model().modules[m].is_unit) continue;
-    decision.changes.push_back({.module = m, .age_limit_ns = exec::kKeepAge, .reason = "test",
+    decision.changes.push_back({.module = m,
+                                .age_limit_ns = exec::kKeepAge,
+                                .reason = "test",
                                 .pace_ns = 12'000});  // a million packets a second each
   }
   ASSERT_EQ(decision.changes.size(), 2U);
@@ -280,9 +285,9 @@ TEST(Units, APaceLetsAQueueFillToTheBatchIntended) {
   const exec::Snapshot now = sim.snapshot(false);
   const auto& leaf = module_of(now, "leaf_0");
   const auto& was = module_of(before, "leaf_0");
-  EXPECT_NEAR(static_cast<double>(leaf.pkts - was.pkts) /
-                  static_cast<double>(leaf.batches - was.batches),
-              12, 0.3);
+  EXPECT_NEAR(
+      static_cast<double>(leaf.pkts - was.pkts) / static_cast<double>(leaf.batches - was.batches),
+      12, 0.3);
 }
 
 TEST(Units, EarlyDropKeepsCongestedChainsFromCostingMoreThanTheirEntry) {

@@ -31,8 +31,9 @@ std::vector<ScheduledTask> scheduled_tasks(const Model& model, const std::vector
     tasks.push_back(std::move(task));
   }
   if (!tasks.empty()) return tasks;
-  throw ConfigError("'" + name + "' sets weights, and every task of this pipeline runs to completion",
-                    "controller", "engine: {execution: {mode: wfq}} makes a task schedule its queues");
+  throw ConfigError(
+      "'" + name + "' sets weights, and every task of this pipeline runs to completion",
+      "controller", "engine: {execution: {mode: wfq}} makes a task schedule its queues");
 }
 
 std::vector<uint32_t> weights_of(const std::vector<double>& demands) {

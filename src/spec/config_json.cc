@@ -98,7 +98,8 @@ ModuleSpec read_module(const std::string& name, const Value& value, Mistakes& mi
   module.age_limit_ns = fields.integer("age_limit_ns", 0, 1, kMostNs);
   module.worker = fields.string("worker");
   module.weight = static_cast<uint32_t>(fields.integer("weight", 0, 1, exec::kMostWeight));
-  module.queue_pkts = static_cast<uint32_t>(fields.integer("queue_pkts", 0, 1, exec::kMostQueuePkts));
+  module.queue_pkts =
+      static_cast<uint32_t>(fields.integer("queue_pkts", 0, 1, exec::kMostQueuePkts));
   fields.finish();
   return module;
 }
@@ -157,8 +158,8 @@ InterfaceSpec read_interface(const Value& value, const std::string& key, Mistake
   return interface;
 }
 
-WorkerSpec read_worker(const Value& value, const std::string& key,
-                       const exec::Scheduling& engine, Mistakes& mistakes) {
+WorkerSpec read_worker(const Value& value, const std::string& key, const exec::Scheduling& engine,
+                       Mistakes& mistakes) {
   FieldReader fields(value, key, mistakes);
   WorkerSpec worker;
   worker.name = fields.required_string("name");
@@ -246,10 +247,11 @@ void refuse_short_queues(const PipelineSpec& spec, Mistakes& mistakes) {
   const uint32_t least_pkts = 2 * spec.engine.batch_pkts;
   const auto check = [&](uint32_t queue_pkts, const std::string& key) {
     if (queue_pkts == 0 || queue_pkts >= least_pkts) return;
-    mistakes.add(key + ".queue_pkts",
-                 "a queue of " + std::to_string(queue_pkts) + " packets has no room for two batches",
-                 std::to_string(least_pkts) + " at least (engine.batch_pkts is " +
-                     std::to_string(spec.engine.batch_pkts) + ")");
+    mistakes.add(
+        key + ".queue_pkts",
+        "a queue of " + std::to_string(queue_pkts) + " packets has no room for two batches",
+        std::to_string(least_pkts) + " at least (engine.batch_pkts is " +
+            std::to_string(spec.engine.batch_pkts) + ")");
   };
   check(spec.engine.execution.queue_pkts, "engine.execution");
   for (size_t i = 0; i < spec.workers.size(); ++i) {
@@ -271,11 +273,11 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
   refuse_bad_source_map(fields);
   spec.name = fields.string("name", "pipeline");
   spec.engine = read_engine(fields.any("engine"), mistakes);
-  spec.workers = read_list<WorkerSpec>(
-      fields, "workers", mistakes,
-      [&](const Value& value, const std::string& key, Mistakes& notes) {
-        return read_worker(value, key, spec.engine.execution, notes);
-      });
+  spec.workers =
+      read_list<WorkerSpec>(fields, "workers", mistakes,
+                            [&](const Value& value, const std::string& key, Mistakes& notes) {
+                              return read_worker(value, key, spec.engine.execution, notes);
+                            });
   spec.ports = read_named<PortSpec>(fields, "ports", mistakes, read_port);
   spec.interfaces = read_list<InterfaceSpec>(fields, "interfaces", mistakes, read_interface);
   if (!fields.has("modules")) fields.mistake("modules", "'modules' is missing", "add it");

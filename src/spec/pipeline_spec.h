@@ -53,7 +53,7 @@ struct InterfaceSpec {
 
 struct WorkerSpec {
   std::string name;
-  int core = -1;  // -1 = not pinned
+  int core = -1;                              // -1 = not pinned
   std::optional<exec::Scheduling> execution;  // else the engine's
 };
 

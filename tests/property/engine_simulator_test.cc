@@ -165,8 +165,8 @@ class Scenario {
     exec::Scheduling& how = pipeline_.engine.execution;
     how.mode = exec::Execution::kWeightedFair;
     how.by = rng_.below(2) == 0 ? exec::ScheduleBy::kCycles : exec::ScheduleBy::kCount;
-    constexpr exec::Backpressure kKinds[] = {
-        exec::Backpressure::kOff, exec::Backpressure::kOn, exec::Backpressure::kEarlyDrop};
+    constexpr exec::Backpressure kKinds[] = {exec::Backpressure::kOff, exec::Backpressure::kOn,
+                                             exec::Backpressure::kEarlyDrop};
     how.backpressure = kKinds[rng_.below(3)];
     how.queue_pkts = rng_.below(300);  // raised to two batches
     how.high_watermark_percent = 40 + rng_.below(61);
