@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// unit_schedule_test.cc - the schedule against a text book's, shares, blocking, limits.
 #include "exec/unit_schedule.h"
 
 #include <gtest/gtest.h>

@@ -13,6 +13,7 @@ from . import (
     fig8a,
     fig9a,
     fig9b,
+    fig11,
     rates,
     slo_curve,
     stranding,
@@ -25,7 +26,7 @@ ALL = "all"
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
-        fig1, fig2, fig3, table1, table2, fig8a, fig9a, fig9b, slo_curve, stranding, rates,
+        fig1, fig2, fig3, table1, table2, fig8a, fig9a, fig9b, fig11, slo_curve, stranding, rates,
     )
 }  # fmt: skip
 # The same under the name of its figure.
