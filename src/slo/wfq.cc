@@ -14,6 +14,8 @@ namespace {
 
 // Of a pace: smaller changes are not worth a command to the worker.
 constexpr double kPaceDeadBand = 0.05;
+// Fewer tell little of where packets go.
+constexpr uint64_t kLeastPkts = 1000;
 
 class Wfq final : public Controller {
  public:
@@ -22,7 +24,8 @@ class Wfq final : public Controller {
         optimal_(model, settings),
         segments_(optimal_.view().segments()),
         tasks_(scheduled_tasks(model, segments_, name_)),
-        is_scheduled_(segments_.size(), false) {
+        is_scheduled_(segments_.size(), false),
+        shares_(segments_.size(), -1) {
     for (const ScheduledTask& task : tasks_) {
       for (const uint32_t s : task.heads) is_scheduled_[s] = true;
     }
@@ -40,6 +43,7 @@ class Wfq final : public Controller {
     }
     Decision decision = optimal_.step(seen_);
     has_stepped_ = true;
+    update_shares(snapshot);
     for (const ScheduledTask& task : tasks_) {
       for (const uint32_t s : task.heads) pace(snapshot, s, decision);
       const std::vector<uint32_t> weights = weights_of(demands(task));
@@ -58,9 +62,21 @@ class Wfq final : public Controller {
   [[nodiscard]] const ProgramModule& program_of(uint32_t s) const {
     return optimal_.view().program().modules[s];
   }
+  // Of what is polled: what arrived, not what was served. Were it the latter, a queue that
+  // overflows would lose weight, and overflow the more.
+  void update_shares(const Snapshot& snapshot) {
+    for (uint32_t s = 0; s < segments_.size(); ++s) {
+      const exec::ModulePeriod& head = snapshot.modules[segments_[s].head];
+      const uint64_t polled = snapshot.tasks[model_.modules[segments_[s].head].task].in_pkts;
+      if (polled < kLeastPkts) continue;
+      const double share = static_cast<double>(head.arrived_pkts) / static_cast<double>(polled);
+      shares_[s] = shares_[s] < 0 ? share : 0.5 * (shares_[s] + share);
+    }
+  }
   [[nodiscard]] double rate_of(uint32_t s) const {
     const Program& program = optimal_.view().program();
-    return program_of(s).share * program.tasks[program_of(s).task].rate_pkts_per_ns;
+    const double share = shares_[s] < 0 ? program_of(s).share : shares_[s];
+    return share * program.tasks[program_of(s).task].rate_pkts_per_ns;
   }
   [[nodiscard]] double batch_pkts(uint32_t s) const {
     const uint32_t q = optimal_.chosen()[s];
@@ -107,6 +123,7 @@ class Wfq final : public Controller {
   const std::vector<Segment>& segments_;
   std::vector<ScheduledTask> tasks_;
   std::vector<bool> is_scheduled_;  // by segment
+  std::vector<double> shares_;      // by segment; negative = not known yet
   Snapshot seen_;
   bool has_stepped_ = false;
 };

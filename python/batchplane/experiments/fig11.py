@@ -51,15 +51,16 @@ PROMISED = (
     Mode("RTC, optimal", "optimal", "run_to_completion"),
     Mode("WFQ, explicit model", "wfq", backpressure="on"),
 )
-SLOS = ("30us", "60us", "200us")
-LOADS = (0.6, 0.9)  # of what run to completion carries with full batches
+SLOS = ("30us", "60us", "120us")
+LOADS = (0.3, 0.9)  # of what run to completion carries with full batches
+PROMISED_LEAVES = 16  # with two, batches are full anyway
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
     """Full load first; what it carries decides the loads under a promise."""
     full = yield [_case(setup, what, mode, {"saturate": True}) for what, mode in _full_load()]
     most = yield [
-        _case(setup, what, Mode("max", "max", "run_to_completion"), {"saturate": True})
+        _case(setup, what, Mode("max", "max", "run_to_completion"), _WIDE | {"saturate": True})
         for what in ASYMMETRIES
     ]
     promised = yield [
@@ -71,6 +72,9 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
         _row(promised, what, mode, slo, load) for what, load, slo, mode in _promised()
     ]
     return Outcome(rows, COLUMNS, claims(rows), lambda: draw(rows, setup))
+
+
+_WIDE = {"leaves": PROMISED_LEAVES}
 
 
 def _full_load() -> list[tuple[str, Mode]]:
@@ -88,7 +92,7 @@ def _promised() -> list[tuple[str, float, str, Mode]]:
 
 
 def _promise(most: dict[str, Any], load: float, slo: str) -> dict[str, Any]:
-    return {"rate_pps": round(load * most["rate_pps"]), "slo": slo}
+    return {**_WIDE, "rate_pps": round(load * most["rate_pps"]), "slo": slo}
 
 
 def _key(what: str, mode: Mode, slo: str = "", load: float = 0.0) -> str:
@@ -116,7 +120,7 @@ def _case(
 def _row(results: Results, what: str, mode: Mode, slo: str = "", load: float = 0.0) -> Row:
     found = results[_key(what, mode, slo, load)]
     rates = [found["flows"][flow]["rate_pps"] for flow in FLOWS]
-    offered = 2.0 if what == "rate" else 1.0
+    offered = 2.0 if what == "rate" else 1.0  # NF1's by NF2's
     return {
         "asymmetry": what,
         "mode": mode.name,
@@ -174,6 +178,7 @@ def _under_promise(axis: Any, rows: list[Row]) -> None:
                 marker="o" if mode is PROMISED[0] else "x", label=f"{mode.name}, load {load:g}",
             )  # fmt: skip
     axis.set_xticks(range(len(SLOS)), SLOS)
+    axis.set_title(f"{PROMISED_LEAVES} leaves under a promise", fontsize=10)
     axis.set_xlabel("SLO")
     axis.set_ylabel("mean batch, packets")
     axis.set_ylim(bottom=0)
