@@ -120,7 +120,7 @@ class _Canonicaliser:
             return
         model = self._validated(EngineModel, self._in.data["engine"], ("engine",))
         if model is not None:
-            self._out["engine"] = model.model_dump(exclude_unset=True)
+            self._out["engine"] = model.model_dump(exclude_unset=True, exclude_none=True)
             for key in self._out["engine"]:
                 self._place(f"engine.{key}", ("engine", key))
 
@@ -146,6 +146,9 @@ class _Canonicaliser:
             modules[name] = module_json(
                 model.kind, model.params(), model.trigger_pkts, model.age_limit_ns, model.worker
             )
+            for key, value in (("weight", model.weight), ("queue_pkts", model.queue_pkts)):
+                if value is not None:
+                    modules[name][key] = value
             self._place_params("modules", name, model.params())
 
     def _list(self, section: str, model_type: type[BaseModel]) -> None:
@@ -279,7 +282,7 @@ class _Canonicaliser:
     def _place_params(self, section: str, name: str, params: dict[str, Any]) -> None:
         for key in params:
             self._place(f"{section}.{name}.params.{key}", (section, name, key))
-        for key in ("kind", "trigger_pkts", "age_limit_ns", "worker"):
+        for key in ("kind", "trigger_pkts", "age_limit_ns", "worker", "weight", "queue_pkts"):
             if section == "modules":
                 self._place(f"{section}.{name}.{key}", (section, name, key))
 
@@ -371,6 +374,9 @@ def in_words(mistake: Any) -> str:
 
 _PATTERNS = {
     "^(release|hold)$": "release or hold",
+    "^(run_to_completion|wfq)$": "run_to_completion or wfq",
+    "^(cycles|count)$": "cycles or count",
+    "^(off|on|early_drop)$": "off, on or early_drop",
     "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$": "a MAC address such as 02:00:00:00:00:01",
     "^[A-Za-z_][A-Za-z0-9_-]*$": "a name has letters, digits, _ and -",
 }

@@ -103,7 +103,8 @@ class PySimulation {
       change.module = simulation_.graph().at(name);
       change.trigger_pkts = fields.has("trigger_pkts")
                                 ? static_cast<uint32_t>(fields["trigger_pkts"].as_int())
-                                : simulation_.trigger_pkts(change.module);
+                                : exec::kKeepTrigger;
+      if (fields.has("weight")) change.weight = static_cast<uint32_t>(fields["weight"].as_int());
       change.age_limit_ns = fields.has("age_limit_ns")
                                 ? static_cast<uint64_t>(fields["age_limit_ns"].as_int())
                                 : exec::kKeepAge;

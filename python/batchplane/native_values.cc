@@ -208,7 +208,9 @@ nb::dict decision_to_python(const exec::Decision& decision) {
   for (const exec::BufferChange& change : decision.changes) {
     nb::dict made;
     made["module"] = change.module;
-    made["trigger_pkts"] = change.trigger_pkts;
+    if (change.trigger_pkts != exec::kKeepTrigger) made["trigger_pkts"] = change.trigger_pkts;
+    if (change.weight != 0) made["weight"] = change.weight;
+    if (change.pace_ns != exec::BufferChange::kKeepPace) made["pace_ns"] = change.pace_ns;
     if (change.age_limit_ns != exec::kKeepAge) made["age_limit_ns"] = change.age_limit_ns;
     made["reason"] = change.reason;
     changes.append(made);
@@ -241,7 +243,12 @@ exec::Decision decision_from_python(nb::handle object) {
     const auto change = nb::cast<nb::dict>(item);
     exec::BufferChange made;
     made.module = static_cast<uint32_t>(whole(change["module"]));
-    made.trigger_pkts = static_cast<uint32_t>(whole(change["trigger_pkts"]));
+    made.trigger_pkts = exec::kKeepTrigger;
+    if (change.contains("trigger_pkts") && !change["trigger_pkts"].is_none()) {
+      made.trigger_pkts = static_cast<uint32_t>(whole(change["trigger_pkts"]));
+    }
+    if (change.contains("weight")) made.weight = static_cast<uint32_t>(whole(change["weight"]));
+    if (change.contains("pace_ns")) made.pace_ns = whole(change["pace_ns"]);
     made.age_limit_ns = exec::kKeepAge;
     if (change.contains("age_limit_ns") && !change["age_limit_ns"].is_none()) {
       made.age_limit_ns = whole(change["age_limit_ns"]);

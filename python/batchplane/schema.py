@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from .kinds import Kinds, ModuleKind, ParamSpec
 
@@ -26,6 +26,44 @@ class _WithParams(BaseModel):
         return dict(self.model_extra or {})
 
 
+MOST_WEIGHT = 1024
+MOST_QUEUE_PKTS = 4096
+
+
+class ExecutionModel(_Strict):
+    """How tasks execute; `execution: wfq` alone is short for its mode."""
+
+    mode: str = Field(
+        default="run_to_completion",
+        pattern="^(run_to_completion|wfq)$",
+        description="run to completion, or module queue after module queue by weight",
+    )
+    schedule_by: str = Field(
+        default="cycles", pattern="^(cycles|count)$", description="what a turn is charged"
+    )
+    backpressure: str = Field(
+        default="off",
+        pattern="^(off|on|early_drop)$",
+        description="what a full queue does to those before it",
+    )
+    queue_pkts: int = Field(
+        default=0, ge=0, le=MOST_QUEUE_PKTS, description="of each unit; 0 = two batches"
+    )
+    high_watermark_percent: int = Field(
+        default=80, ge=1, le=100, description="of a queue: from here on those before it wait"
+    )
+    low_watermark_percent: int = Field(
+        default=60, ge=0, le=100, description="until it has fallen to this"
+    )
+    input_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="of polling")
+
+    @field_validator("backpressure", mode="before")
+    @classmethod
+    def _yaml_words(cls, value: object) -> object:
+        """YAML reads on and off as truth values."""
+        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+
 class EngineModel(_Strict):
     """Settings of the engine."""
 
@@ -41,6 +79,12 @@ class EngineModel(_Strict):
     )
     sample_one_run_in: int = Field(default=256, ge=1, description="one run in so many is timed")
     seed: int = Field(default=1, ge=0, description="of everything random")
+    execution: ExecutionModel | None = Field(default=None, description="of all tasks")
+
+    @field_validator("execution", mode="before")
+    @classmethod
+    def _short(cls, value: object) -> object:
+        return {"mode": value} if isinstance(value, str) else value
 
 
 class WorkerModel(_Strict):
@@ -48,6 +92,14 @@ class WorkerModel(_Strict):
 
     name: Name
     core: Core | None = None
+    execution: ExecutionModel | None = Field(
+        default=None, description="of the tasks that it runs, instead of the engine's"
+    )
+
+    @field_validator("execution", mode="before")
+    @classmethod
+    def _short(cls, value: object) -> object:
+        return {"mode": value} if isinstance(value, str) else value
 
 
 class PortModel(_WithParams):
@@ -80,6 +132,12 @@ class ModuleModel(_WithParams):
         default=None, description="the longest that its buffer holds a packet"
     )
     worker: str | None = Field(default=None, description="inputs only: the worker that polls it")
+    weight: int | None = Field(
+        default=None, ge=1, le=MOST_WEIGHT, description="its share of the core under wfq"
+    )
+    queue_pkts: int | None = Field(
+        default=None, ge=1, le=MOST_QUEUE_PKTS, description="its queue under wfq"
+    )
 
 
 class FlowModel(_Strict):
@@ -194,7 +252,11 @@ def _kind_rule(kind: ModuleKind) -> dict[str, Any]:
         if param.name.endswith("_ns"):
             properties[param.name.removesuffix("_ns")] = {"description": param.help, **_DURATION}
     reserved = dict.fromkeys(
-        ("kind", "trigger", "trigger_pkts", "age_limit", "age_limit_ns", "worker"), True
+        (
+            *("kind", "trigger", "trigger_pkts", "age_limit", "age_limit_ns", "worker"),
+            *("weight", "queue_pkts"),
+        ),
+        True,
     )
     return {
         "if": {"properties": {"kind": {"const": kind.kind}}, "required": ["kind"]},

@@ -15,6 +15,7 @@ from .yaml_loader import resolve_plain
 
 FORMS = """  MODULE.trigger=PKTS            packets that a buffer collects; 0 = none
   MODULE.age_limit=50us          the longest that it holds one; none = the stranding limit
+  MODULE.weight=8                its share of the core, 1 to 1024, where execution is wfq
   FLOW.slo=1ms                   the promised delay
   GENERATOR.rate=5M              packets a second; also .on, .saturate=true|false, .weights=3,1
   PORT.SETTING=VALUE             what `show ports` lists for the port
@@ -23,6 +24,7 @@ FORMS = """  MODULE.trigger=PKTS            packets that a buffer collects; 0 = 
   idle=release|hold              without input: release held packets, or hold them
 NAME may be a pattern: 'ttl_*.trigger=8'."""
 
+MOST_WEIGHT = 1024
 _GENERATOR = ("rate", "on", "saturate", "weights")
 _FLAGS = {"on": "is_on", "saturate": "is_saturating"}
 
@@ -85,7 +87,7 @@ def _parse(word: str, names: dict[str, list[str]]) -> list[dict[str, Any]]:
 
 
 def _group(setting: str, pattern: str, names: dict[str, list[str]]) -> str:
-    if setting in ("trigger", "age_limit"):
+    if setting in ("trigger", "age_limit", "weight"):
         return "module"
     if setting == "slo":
         return "flow"
@@ -95,7 +97,7 @@ def _group(setting: str, pattern: str, names: dict[str, list[str]]) -> str:
     if fnmatch.filter(names.get("port", []), pattern):
         return "port"
     fix = suggestion(
-        setting, ("trigger", "age_limit", "slo", *_GENERATOR), "see batchplane set --help"
+        setting, ("trigger", "age_limit", "weight", "slo", *_GENERATOR), "see batchplane set --help"
     )
     raise _bad(f"{pattern}.{setting}", f"unknown setting '{setting}'", fix)
 
@@ -114,6 +116,10 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
         if not value.isdigit():
             raise _bad(word, f"'{value}' is no number of packets", "for example ttl.trigger=8")
         return {"what": "trigger", "trigger_pkts": int(value)}
+    if setting == "weight":
+        if not value.isdigit() or not 1 <= int(value) <= MOST_WEIGHT:
+            raise _bad(word, f"'{value}' is no weight", f"1 to {MOST_WEIGHT}")
+        return {"what": "weight", "weight": int(value)}
     if setting in ("age_limit", "slo"):
         key = "age_limit_ns" if setting == "age_limit" else "delay_slo_ns"
         duration_ns = None if value == "none" else parse_duration_ns(value)

@@ -121,10 +121,37 @@ def _buffers(data: Any) -> RenderableType:
     parts: list[RenderableType] = [table] if used else []
     if len(used) < len(rows):
         parts.append(Text(f"{len(rows) - len(used)} buffers with trigger 0 hold nothing", "dim"))
+    units = [row for row in rows if row.get("weight")]
+    if units:
+        parts += [Text("") if parts else Text("scheduled units", "dim"), _units(units)]
     worst = data.get("worst_firings_per_run") if isinstance(data, dict) else None
     if worst is not None:
         parts.append(Text(f"most firings in one run: {worst}", "dim"))
     return Group(*parts)
+
+
+def _units(rows: list[dict[str, Any]]) -> RenderableType:
+    """Whose turn it is, where a task is scheduled explicitly."""
+    table = plain_table(
+        "<unit", "weight", "share", "turns", "pkts a turn", "held", "most", "queue", "pace",
+        "congested",
+    )  # fmt: skip
+    for row in rows:
+        pkts = sum(cause.get("pkts", 0) for cause in row.get("causes", {}).values())
+        room = row.get("queue_pkts")
+        table.add_row(
+            row["module"],
+            str(row["weight"]),
+            f"{row['share']:.1%}",
+            str(row["turns"]),
+            _number(pkts / row["turns"] if row["turns"] and room else None),
+            str(row["held_pkts"]) if room else "input",
+            str(row["most_held_pkts"]) if room else "-",
+            str(room) if room else "-",
+            short_duration(row.get("pace_ns")),
+            str(row["congested"]) if room else "-",
+        )
+    return table
 
 
 def _flows(data: list[dict[str, Any]]) -> RenderableType:

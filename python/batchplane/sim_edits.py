@@ -21,6 +21,9 @@ def edits_of_sets(sets: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         if what == "trigger":
             buffer = edit.setdefault("buffers", {}).setdefault(change["module"], {})
             buffer["trigger_pkts"] = change["trigger_pkts"]
+        elif what == "weight":
+            buffer = edit.setdefault("buffers", {}).setdefault(change["module"], {})
+            buffer["weight"] = change["weight"]
         elif what == "age_limit":
             buffer = edit.setdefault("buffers", {}).setdefault(change["module"], {})
             # No limit of its own: the stranding limit, which is 0 here.

@@ -166,7 +166,10 @@ void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
     const std::string& name = model.modules[change.module].name;
     const exec::ModulePeriod& before = period.modules[change.module];
     const bool keeps_age = change.age_limit_ns == exec::kKeepAge;
-    kept.changes.push_back({name, before.trigger_pkts, change.trigger_pkts, before.age_limit_ns,
+    const bool keeps_trigger = change.trigger_pkts == exec::kKeepTrigger;
+    kept.changes.push_back({name, before.trigger_pkts,
+                            keeps_trigger ? before.trigger_pkts : change.trigger_pkts,
+                            before.age_limit_ns,
                             keeps_age ? before.age_limit_ns : change.age_limit_ns, change.reason});
     const auto it = std::ranges::find(reasons_, name, &std::pair<std::string, std::string>::first);
     if (it != reasons_.end()) {

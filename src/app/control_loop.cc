@@ -85,8 +85,9 @@ void ControlLoop::remember_originals() {
   for (const Instance& instance : engine_.graph().instances) {
     if (instance.node == nullptr) continue;
     const uint64_t age_ns = instance.node->queue->age_limit_ns;
-    originals_[instance.name] = {instance.node->queue->trigger_pkts,
-                                 age_ns == stranding_ns ? exec::kStrandingAge : age_ns};
+    originals_[instance.name] = {instance.node->queue->wanted_trigger_pkts(),
+                                 age_ns == stranding_ns ? exec::kStrandingAge : age_ns,
+                                 engine_.weight_of(instance)};
   }
 }
 
@@ -98,6 +99,9 @@ void ControlLoop::restore(bool with_triggers) {
     if (!touched_.contains(name) || it == originals_.end()) continue;
     changes.push_back({m, with_triggers ? it->second.trigger_pkts : exec::kKeepTrigger,
                        it->second.age_limit_ns, "switch"});
+    if (!model_.modules[m].is_unit) continue;
+    changes.back().pace_ns = 0;
+    if (with_triggers) changes.back().weight = it->second.weight;
   }
   engine_.change_buffers(changes);
   if (with_triggers) touched_.clear();

@@ -80,6 +80,7 @@ class ControlLoop {
   struct Original {
     uint32_t trigger_pkts;
     uint64_t age_limit_ns;
+    uint32_t weight;  // of a unit, else 0
   };
 
   [[nodiscard]] bool is_remote() const { return choice_.name == kRemoteController; }

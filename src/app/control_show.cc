@@ -229,7 +229,8 @@ Value ControlLoop::module_row(uint32_t m) const {
   row["batch_mean_pkts"] = ratio(period.pkts, period.batches);
   row["arrived_mean_pkts"] = ratio(period.arrived_pkts, period.arrived_batches);
   for (const exec::BufferChange& change : decision_.changes) {  // after what the period counted
-    if (change.module == m) row["trigger_pkts"] = change.trigger_pkts;
+    if (change.module != m || change.trigger_pkts == exec::kKeepTrigger) continue;
+    row["trigger_pkts"] = change.trigger_pkts;
   }
   return row;
 }

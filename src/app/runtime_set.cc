@@ -10,7 +10,7 @@ namespace batchplane::app {
 namespace {
 
 constexpr uint64_t kMostNs = 1'000'000'000'000'000;
-const std::vector<std::string> kTargets{"trigger",   "age_limit", "idle",       "slo",
+const std::vector<std::string> kTargets{"trigger",   "age_limit", "weight",     "idle", "slo",
                                         "generator", "port",      "controller", "many"};
 
 struct SloEdit {
@@ -26,6 +26,7 @@ struct NamedEdit {
 struct Edits {
   std::vector<Engine::TriggerEdit> triggers;
   std::vector<Engine::AgeEdit> ages;
+  std::vector<Engine::WeightEdit> weights;
   std::vector<bool> idle_holds;
   std::vector<SloEdit> slos;
   std::vector<NamedEdit> generators;
@@ -86,6 +87,11 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
     if (!fields.has("age_limit_ns"))
       fields.mistake("age_limit_ns", "it is missing", "null: the stranding limit");
     edits.ages.push_back({module, fields.integer("age_limit_ns", 0, 1, kMostNs)});
+  } else if (what == "weight") {
+    const std::string module = fields.required_string("module");
+    if (!fields.has("weight")) fields.mistake("weight", "it is missing");
+    edits.weights.push_back(
+        {module, static_cast<uint32_t>(fields.integer("weight", 1, 1, exec::kMostWeight))});
   } else if (what == "idle") {
     const std::string mode = fields.required_string("mode");
     if (mode != "release" && mode != "hold")
@@ -105,8 +111,9 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
   } else {
     const std::string near = nearest_word(what, kTargets);
     fields.mistake("what", "there is nothing called '" + what + "' to set",
-                   near.empty() ? "trigger, age_limit, idle, slo, generator, port, controller, many"
-                                : "did you mean '" + near + "'?");
+                   near.empty()
+                       ? "trigger, age_limit, weight, idle, slo, generator, port, controller, many"
+                       : "did you mean '" + near + "'?");
     return;
   }
   fields.finish();
@@ -165,7 +172,9 @@ void Runtime::set(const Value& args) {
   // Only a port's own command can still refuse, and it comes alone; set_buffers checks before it
   // acts.
   for (size_t i = 0; i < ports.size(); ++i) ports[i]->command("set", edits.ports[i].fields);
+  engine.check_weights(edits.weights);
   engine.set_buffers(edits.triggers, edits.ages);
+  engine.set_weights(edits.weights);
   for (const bool is_hold : edits.idle_holds) engine.set_idle_hold(is_hold);
   for (const SloEdit& edit : edits.slos) {
     engine.set_slo(edit.flow, edit.delay_slo_ns);

@@ -29,6 +29,7 @@ ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Wor
       tap.inputs.push_back(graph.index.at(input.module->name()));
     }
     model_.tasks.push_back({tap.worker, tap.inputs, tap.modules});
+    if (task->unit_plan != nullptr) model_.tasks.back().scheduling = task->unit_plan->how;
     tasks_.push_back(std::move(tap));
   }
   for (const Instance& instance : graph.instances) {
@@ -40,6 +41,11 @@ ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Wor
   // A queue feeds one task and is filled, buffer and all, in another.
   for (uint32_t t = 0; t < tasks_.size(); ++t) {
     for (const uint32_t m : tasks_[t].modules) model_.modules[m].task = t;
+    const Task& task = *tasks_[t].task;
+    if (task.unit_plan == nullptr) continue;
+    for (size_t u = 1; u < task.unit_plan->units.size(); ++u) {
+      model_.modules[tasks_[t].modules[task.unit_plan->units[u].rank]].is_unit = true;
+    }
   }
   for (const LinkedEdge& edge : graph.edges)
     model_.edges.push_back({edge.from, edge.gate, edge.to});
@@ -73,6 +79,7 @@ void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskP
     if (input.is_queue) continue;
     now_.modules[tap.inputs[i]].batches = input.batches;
     now_.modules[tap.inputs[i]].pkts = input.pkts;
+    exec::capture_unit(executor, exec::UnitSchedule::kInput, now_.modules[tap.inputs[i]]);
   }
   out.idle_polls = worker.idle_loops();
   out.busy_ns = worker.stats().busy_ns;

@@ -190,7 +190,9 @@ PipelineSpec Engine::current_spec() const {
     const Instance& instance = graph_->instances[graph_->index.at(module.name)];
     for (auto& [key, value] : instance.module->saved_params()) module.params[key] = value;
     if (instance.node == nullptr) continue;
-    module.trigger_pkts = instance.node->queue->trigger_pkts;
+    const uint32_t weight = weight_of(instance);
+    if (weight > 1 || module.weight != 0) module.weight = weight;
+    module.trigger_pkts = instance.node->queue->wanted_trigger_pkts();
     const uint64_t limit = instance.node->queue->age_limit_ns;
     module.age_limit_ns = limit == spec.engine.stranding_limit_ns ? 0 : limit;
   }

@@ -87,6 +87,15 @@ class Engine {
     std::string module;
     uint64_t age_limit_ns = 0;
   };
+  struct WeightEdit {
+    std::string module;  // a unit, or the input of a task that is scheduled explicitly
+    uint32_t weight = 0;
+  };
+  // Of a unit; 0 where the module is none.
+  [[nodiscard]] uint32_t weight_of(const Instance& instance) const;
+  // All or none. Throws ConfigError, as check_weights() does without changing anything.
+  void check_weights(const std::vector<WeightEdit>& edits) const;
+  void set_weights(const std::vector<WeightEdit>& edits);
   // One step: all or, when any is wrong, none (ConfigError).
   void set_buffers(const std::vector<TriggerEdit>& triggers, const std::vector<AgeEdit>& ages);
   // The same by position in control_model(): what controllers decide.
@@ -123,6 +132,8 @@ class Engine {
   void capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) const;
   void collect_flows();
   void check_apply(const Graph& next) const;
+  void check_weight(uint32_t module, uint32_t weight) const;
+  [[nodiscard]] Task* unit_task_of(uint32_t module) const;
   void run_on_all(const std::function<void()>& fn);
   void retire(Graph& old_graph, Graph& next);
   void collect_old_flows(std::vector<std::unique_ptr<exec::FlowMeter>>& old_meters,

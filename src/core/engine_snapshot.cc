@@ -39,6 +39,7 @@ void Engine::capture(Worker& worker, Snapshot& out) {
           before == retired_inputs_.end() ? exec::NodeTotals{} : before->second;
       module.batches = earlier.batches + input.batches;
       module.pkts = earlier.pkts + input.pkts;
+      exec::capture_unit(executor, exec::UnitSchedule::kInput, module.unit);
     }
     for (uint32_t rank = 0; rank + 1 < task->nodes.size(); ++rank) {
       const uint32_t i = graph_->index.find(task->node_names[rank])->second;

@@ -236,6 +236,10 @@ uint64_t Graph::max_held_pkts() const {
     held += instance.module->max_held_pkts();
     if (instance.node != nullptr) held += spec.engine.batch_pkts - 1;
   }
+  for (const auto& task : tasks) {
+    if (task == nullptr || task->unit_plan == nullptr) continue;
+    for (const exec::UnitPlan::Unit& unit : task->unit_plan->units) held += unit.queue_pkts;
+  }
   return held;
 }
 

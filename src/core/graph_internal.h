@@ -18,6 +18,7 @@ struct GraphBuild {
   std::vector<std::vector<uint32_t>> order = {};  // per task: instances in rank order
   std::vector<uint32_t> depth = {};               // per instance: longest way from an input
   std::vector<PathAutomaton::Flow> flows = {};
+  std::vector<bool> is_unit = {};  // per instance: where tasks are scheduled explicitly
 };
 
 // graph_order.cc: depth of each node; notes cycles and what no input reaches.

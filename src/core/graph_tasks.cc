@@ -5,6 +5,7 @@
 
 #include "core/dead_end.h"
 #include "core/graph_internal.h"
+#include "exec/controlled.h"
 #include "exec/task_layout.h"
 
 namespace batchplane {
@@ -49,6 +50,7 @@ class TaskMaker {
   exec::TaskPlan<CoreTraits> make_plan() {
     exec::TaskPlan<CoreTraits> plan;
     plan.batch_limit_pkts = graph_.spec.engine.batch_pkts;
+    plan.scheduling = graph_.spec.scheduling_of(task_->worker);
     plan.n_reasons = static_cast<uint32_t>(drop_reasons().size());
     for (const uint32_t i : build_.order[t_]) {
       task_->node_names.push_back(graph_.instances[i].name);
@@ -87,7 +89,10 @@ class TaskMaker {
         .max_held_pkts = instance.module->max_held_pkts(),
         .trigger_pkts = spec.trigger_pkts,
         .age_limit_ns =
-            spec.age_limit_ns != 0 ? spec.age_limit_ns : graph_.spec.engine.stranding_limit_ns};
+            spec.age_limit_ns != 0 ? spec.age_limit_ns : graph_.spec.engine.stranding_limit_ns,
+        .is_unit = build_.is_unit[i],
+        .weight = std::max(spec.weight, 1U),
+        .queue_pkts = spec.queue_pkts};
     const Shape shape = instance.info->shape;
     if (shape == Shape::kTerminal || shape == Shape::kQueue) return node;
     node.follow = shape == Shape::kSplitter ? Follow::kByGate : Follow::kNext;
@@ -135,7 +140,27 @@ class TaskMaker {
 
 }  // namespace
 
+namespace {
+
+// By their place in the graph, or because the pipeline gives them what only units have.
+void find_units(GraphBuild& build) {
+  std::vector<exec::ControlledInput> inputs;
+  for (const Instance& instance : build.graph.instances) {
+    inputs.push_back({instance.info->shape != Shape::kInput, instance.info->is_egress});
+  }
+  std::vector<std::pair<uint32_t, uint32_t>> edges;
+  for (const LinkedEdge& edge : build.graph.edges) edges.emplace_back(edge.from, edge.to);
+  build.is_unit = exec::controlled_modules(inputs, edges);
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    const bool is_asked = PipelineSpec::asks_for_unit(build.graph.spec.modules[i]);
+    build.is_unit[i] = build.is_unit[i] || (is_asked && inputs[i].has_buffer);
+  }
+}
+
+}  // namespace
+
 void make_tasks(GraphBuild& build) {
+  find_units(build);
   Graph& graph = build.graph;
   std::vector<PathEdge> edges;
   for (const LinkedEdge& edge : graph.edges) edges.push_back({edge.from, edge.gate, edge.to});

@@ -17,6 +17,7 @@ const DropReason kHeldAtStop{"held_at_stop",
 
 void Task::attach(Context& ctx, CoreTraits::Clock& clock, exec::FlowMeter& meter) {
   executor = std::make_unique<CoreExecutor>(std::span(nodes), ctx, clock, meter);
+  if (unit_plan != nullptr) executor->schedule(*unit_plan);
 }
 
 uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {

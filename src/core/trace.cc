@@ -13,6 +13,13 @@ namespace {
 const DropReason kEngineOverflow{"engine_overflow",
                                  "a module emitted more packets than it declared",
                                  "a defect of that module; report it"};
+// The ring to another task drops under the same name.
+const DropReason kQueueFull{"queue_full", "the queue of the next module or task had no room",
+                            "enlarge it (queue_pkts, size_pkts), give its module a larger weight, "
+                            "or that task another core"};
+const DropReason kEarlyDrop{
+    "early_drop", "a module further on was congested, so the packet was dropped at the entry",
+    "give the congested module a larger weight, or send less"};
 
 void note(Context& ctx, const ExecNode& node, Packet* pkt, TraceEventKind kind, uint16_t detail,
           uint32_t batch_pkts) noexcept {
@@ -87,6 +94,7 @@ void CoreTraits::before_run(Context& ctx, Node& node, const Batch& batch) noexce
 }
 
 void CoreTraits::on_run(Context& ctx, Node& node, const Batch& batch) noexcept {
+  ctx.cause = exec::kNoCause;
   if (ctx.tracer != nullptr) {
     for (uint32_t i = 0; i < ctx.n_dropped; ++i) {
       note(ctx, node, ctx.dropped[i].pkt, TraceEventKind::kDrop, ctx.dropped[i].reason,
@@ -125,6 +133,8 @@ void CoreTraits::on_hold(Context& ctx, Node& node, Packet* const* pkts, uint32_t
 }
 
 uint16_t CoreTraits::overflow_reason() noexcept { return kEngineOverflow.index(); }
+uint16_t CoreTraits::queue_full_reason() noexcept { return kQueueFull.index(); }
+uint16_t CoreTraits::early_drop_reason() noexcept { return kEarlyDrop.index(); }
 
 void CoreTraits::free(Context& ctx, Node& /*node*/, Packet* pkt, uint16_t /*reason*/) noexcept {
   ctx.free(pkt);

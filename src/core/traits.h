@@ -40,6 +40,8 @@ struct CoreTraits {
   static void on_run(Context& ctx, Node& node, const Batch& batch) noexcept;
   static void on_hold(Context& ctx, Node& node, Packet* const* pkts, uint32_t n) noexcept;
   static uint16_t overflow_reason() noexcept;
+  static uint16_t queue_full_reason() noexcept;
+  static uint16_t early_drop_reason() noexcept;
   // End of a dropped packet.
   static void free(Context& ctx, Node& node, Packet* pkt, uint16_t reason) noexcept;
 };

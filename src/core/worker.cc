@@ -71,6 +71,7 @@ Worker::~Worker() { stop(); }
 void Worker::set_tasks(std::vector<Task*> tasks, exec::FlowMeter* meter) {
   ctx_->meter = meter;
   tasks_ = std::move(tasks);
+  for (Task* task : tasks_) task->executor->set_shares_worker(tasks_.size() > 1);
 }
 
 void Worker::start() {

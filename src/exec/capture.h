@@ -8,6 +8,46 @@
 
 namespace batchplane::exec {
 
+// Of a unit, or of the input (unit 0). `out` is left alone where tasks run to completion.
+template <class Traits>
+void capture_unit(const Executor<Traits>& executor, uint32_t u, UnitSnapshot& out) {
+  const auto* const units = executor.units();
+  if (units == nullptr) return;
+  const UnitSchedule& schedule = units->schedule;
+  uint64_t sum = 0;
+  for (uint32_t each = 0; each < schedule.n_units(); ++each) sum += schedule.charged(each);
+  const auto& unit = units->units[u];
+  out.is_unit = true;
+  out.weight = schedule.weight(u);
+  out.queue_pkts = unit.queue_pkts;
+  out.most_held_pkts = unit.counts.most_pkts;
+  out.pace_ns = unit.pace_ns;
+  out.turns = schedule.turns(u);
+  out.charged = schedule.charged(u);
+  out.share = sum == 0 ? 0 : static_cast<double>(out.charged) / static_cast<double>(sum);
+  out.congested = unit.counts.congested;
+}
+
+template <class Traits>
+void capture_unit(const Executor<Traits>& executor, uint32_t u, ModulePeriod& out) {
+  const auto* const units = executor.units();
+  if (units == nullptr) return;
+  out.weight = units->schedule.weight(u);
+  out.pace_ns = units->units[u].pace_ns;
+  out.turns = units->schedule.turns(u);
+  out.charged = units->schedule.charged(u);
+}
+
+// The part of a change that only units have.
+template <class Traits>
+void apply_to_unit(Executor<Traits>& executor, const Node<Traits>& node,
+                   const BufferChange& change) {
+  const uint32_t u = executor.unit_of(node);
+  if (u == 0) return;
+  if (change.weight != 0) executor.set_weight(u, change.weight);
+  if (change.pace_ns != BufferChange::kKeepPace) executor.set_pace(node, change.pace_ns);
+}
+
 // What `show` tells of a node. `kept_pkts` is the module's own to say.
 template <class Traits>
 void capture_node(const Executor<Traits>& executor, const Node<Traits>& node, ModuleSnapshot& out) {
@@ -17,13 +57,14 @@ void capture_node(const Executor<Traits>& executor, const Node<Traits>& node, Mo
   out.batches = totals.batches;
   out.pkts = totals.pkts;
   out.held_pkts = queue.size_pkts;
-  out.trigger_pkts = queue.trigger_pkts;
+  out.trigger_pkts = queue.wanted_trigger_pkts();
   out.age_limit_ns = queue.age_limit_ns;
   out.arrived_batches = queue.arrived_batches;
   out.arrived_pkts = queue.arrived_pkts;
   out.late_releases = queue.late_releases;
   for (uint32_t c = 0; c < kCauses; ++c) out.causes[c] = queue.causes[c];
   out.cost = node.cost;
+  if (const uint32_t u = executor.unit_of(node); u != 0) capture_unit(executor, u, out.unit);
   for (size_t r = 0; r < out.drops.size(); ++r) {
     out.drops[r] = node.drops[r];
     out.handed_on[r] = node.handed_on[r];
@@ -42,10 +83,11 @@ void capture_period(const Executor<Traits>& executor, const Node<Traits>& node, 
   out.late_releases = queue.late_releases;
   for (uint32_t c = 0; c < kCauses; ++c) out.causes[c] = queue.causes[c];
   out.samples = node.cost;
-  out.trigger_pkts = queue.trigger_pkts;
+  out.trigger_pkts = queue.wanted_trigger_pkts();
   out.held_pkts = queue.size_pkts;
   out.age_limit_ns = queue.age_limit_ns;
   out.dropped_pkts = node.dropped_pkts;
+  if (const uint32_t u = executor.unit_of(node); u != 0) capture_unit(executor, u, out);
 }
 
 // What lies between two cumulative readings of a module; states are those of the later one. What
@@ -63,6 +105,8 @@ inline ModulePeriod period_between(const ModulePeriod& before, const ModulePerio
     period.causes[c].pkts -= before.causes[c].pkts;
     period.causes[c].wait_ns -= before.causes[c].wait_ns;
   }
+  period.turns -= before.turns;
+  period.charged -= before.charged;
   period.samples.batches -= before.samples.batches;
   period.samples.pkts -= before.samples.pkts;
   period.samples.pkts_squared -= before.samples.pkts_squared;

@@ -12,6 +12,7 @@
 
 #include "exec/delay_histogram.h"
 #include "exec/node.h"
+#include "exec/scheduling.h"
 
 namespace batchplane::exec {
 
@@ -22,6 +23,7 @@ struct ControlModule {
   bool has_buffer = false;     // nodes do, pure inputs do not
   bool is_controlled = false;  // a buffer here may pay: see mark_controlled
   bool is_egress = false;
+  bool is_unit = false;  // explicit scheduling: it has a queue and turns of its own
 };
 
 struct ControlEdge {
@@ -39,6 +41,7 @@ struct ControlTask {
   uint32_t worker = 0;
   std::vector<uint32_t> inputs;   // modules polled
   std::vector<uint32_t> modules;  // in run order, inputs not among them
+  Scheduling scheduling = {};
 };
 
 struct ControlModel {
@@ -69,6 +72,11 @@ struct ModulePeriod {
   uint32_t trigger_pkts = 0;
   uint32_t held_pkts = 0;  // at the end of the period
   uint64_t age_limit_ns = 0;
+  // Explicit scheduling; 0 where the module is no unit.
+  uint32_t weight = 0;
+  uint64_t pace_ns = 0;
+  uint64_t turns = 0;
+  uint64_t charged = 0;  // ns or turns, as the task is scheduled
 };
 
 struct FlowPeriod {
@@ -109,6 +117,10 @@ struct BufferChange {
   uint32_t trigger_pkts = 0;
   uint64_t age_limit_ns = 0;  // kKeepAge: as it is
   const char* reason = "";
+  // Explicit scheduling. On an input: the weight of polling.
+  uint32_t weight = 0;           // 1..kMostWeight; 0 = as it is
+  uint64_t pace_ns = kKeepPace;  // a turn that often whatever is held; 0 = no such rule
+  static constexpr uint64_t kKeepPace = ~0ULL;
 };
 inline constexpr uint64_t kKeepAge = ~0ULL;
 inline constexpr uint32_t kKeepTrigger = ~0U;  // the engine's own edits only

@@ -13,7 +13,11 @@
   X(late_releases, uint64_t)        \
   X(trigger_pkts, uint32_t)         \
   X(held_pkts, uint32_t)            \
-  X(age_limit_ns, uint64_t)
+  X(age_limit_ns, uint64_t)         \
+  X(weight, uint32_t)               \
+  X(pace_ns, uint64_t)              \
+  X(turns, uint64_t)                \
+  X(charged, uint64_t)
 #define BATCHPLANE_FLOW_FIELDS(X) \
   X(slo_ns, uint64_t)             \
   X(pkts, uint64_t)               \

@@ -14,12 +14,15 @@
 //   on_fire(ctx, cause)            instrumented runs only: before the chain that a release runs
 //   on_hold(ctx, node, pkts, n)    instrumented runs only: packets stay in a buffer
 //   free(ctx, h)                   end of a dropped packet
+//   overflow_reason(), queue_full_reason(), early_drop_reason()
+//                                  under which the executor itself drops
 // Owner: one worker. Nothing here throws, allocates, locks or logs after construction.
 #pragma once
 
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <memory>
 #include <span>
 
 #include "exec/context.h"
@@ -27,6 +30,7 @@
 #include "exec/node.h"
 #include "exec/run_order.h"
 #include "exec/scatter.h"
+#include "exec/unit_queues.h"
 
 namespace batchplane::exec {
 
@@ -94,7 +98,7 @@ class Executor {
   // none has.
   void check_ages() {
     if (ctx_.now_ns >= next_release_ns_) [[unlikely]]
-      fire_expired();
+      units_ == nullptr ? fire_expired() : wake_units();
   }
   // No input: fires the buffer that holds the oldest packet. False when nothing is held.
   bool release_oldest();
@@ -116,6 +120,34 @@ class Executor {
   [[nodiscard]] bool has_changes() const { return any_changed_; }
   // Moves held packets of the same module of an older graph in here, oldest first.
   void adopt_held(Node& node, Queue& old_queue);
+
+  // Explicit scheduling (executor_units.inl): what arrives at a unit waits there for its turn.
+  // Before the first run, with the plan that the queues were laid out by.
+  void schedule(const UnitPlan& plan);
+  [[nodiscard]] bool is_scheduled() const { return units_ != nullptr; }
+  // Other tasks run on the worker between two turns: each turn then ends with a clock reading.
+  void set_shares_worker(bool shares) {
+    if (units_ != nullptr) units_->shares_worker = shares;
+  }
+  [[nodiscard]] bool has_ready_units() const {
+    return units_ != nullptr && units_->schedule.has_runnable();
+  }
+  void settle_charge(uint64_t now_ns);
+  uint32_t next_unit(bool with_input);
+  // What a loop that finds the input empty and no unit ready leaves behind.
+  void note_idle_turn(uint64_t now_ns);
+  void begin_turn(uint32_t unit);
+  void end_turn(uint32_t unit, uint64_t began_ns);
+  // One batch of the unit's queue, carried on to the next units; returns its size.
+  uint32_t run_unit(uint32_t unit);
+  // 0: the node is none.
+  [[nodiscard]] uint32_t unit_of(const Node& node) const {
+    return units_ == nullptr ? 0 : units_->unit_of_rank[node.rank];
+  }
+  void set_weight(uint32_t unit, uint32_t weight) { units_->schedule.set_weight(unit, weight); }
+  // A unit becomes ready once in so long, whatever its queue holds; 0 = no such rule.
+  void set_pace(const Node& node, uint64_t pace_ns);
+  [[nodiscard]] const UnitQueues<Handle>* units() const { return units_.get(); }
 
   // Executions of a node and the packets in them. What entered at its queue is counted there; what
   // came by pointer is what the predecessor had, less what that took out.
@@ -163,6 +195,15 @@ class Executor {
   void push_one(Node& from, Queue& queue, Handle pkt);
   void fire_expired();
   void fire_whole(Node& node, Cause cause);
+  template <bool kInstrumented>
+  void drain_followers();
+  uint32_t fire_unit(uint32_t unit, Cause cause);
+  void refresh_unit(uint32_t unit);
+  void unit_arrived(uint32_t unit);
+  void drop_tail(Queue& queue, uint32_t kept_pkts, uint16_t reason);
+  void wake_units();
+  bool release_unit();
+  void set_unit_trigger(uint32_t unit, uint32_t trigger_pkts);
   uint64_t oldest_entry_ns(const Queue& queue) const;
   void prefetch_held(const Queue& queue, uint32_t n_pkts) const;
   void lay_out_steps();
@@ -186,9 +227,11 @@ class Executor {
   uint64_t run_allowance_ns_ = 20'000;
   uint32_t firings_ = 0;
   ExecutorStats stats_;
+  std::unique_ptr<UnitQueues<Handle>> units_;  // explicit scheduling only
 };
 
 }  // namespace batchplane::exec
 
 #include "exec/executor_age.inl"
 #include "exec/executor_run.inl"
+#include "exec/executor_units.inl"

@@ -59,6 +59,7 @@ void Executor<Traits, Order>::fire_expired() {
 
 template <class Traits, RunOrder Order>
 bool Executor<Traits, Order>::release_oldest() {
+  if (units_ != nullptr) return release_unit();
   Node* oldest = nullptr;
   uint64_t oldest_ns = kNeverNs;
   for (Node* node : buffered_) {
@@ -165,7 +166,9 @@ void Executor<Traits, Order>::set_trigger(Node& node, uint32_t trigger_pkts,
                                           uint32_t release_at_pkts) {
   Queue& queue = *node.queue;
   assert(trigger_pkts <= ctx_.batch_limit_pkts);
-  if (trigger_pkts == queue.trigger_pkts) return;
+  if (trigger_pkts == queue.wanted_trigger_pkts()) return;
+  if (const uint32_t u = unit_of(node); u != 0) return set_unit_trigger(u, trigger_pkts);
+  if (units_ != nullptr) return;  // it has no queue of its own
   queue.trigger_pkts = static_cast<uint16_t>(trigger_pkts);
   queue.release_at_pkts = static_cast<uint16_t>(queue.size_pkts == 0 && release_at_pkts > 0
                                                     ? std::min(release_at_pkts, trigger_pkts)
@@ -216,15 +219,19 @@ void Executor<Traits, Order>::settle_changes() {
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::adopt_held(Node& node, Queue& old_queue) {
   Queue& queue = *node.queue;
-  assert(queue.size_pkts + old_queue.size_pkts <= queue.capacity_pkts);
-  if (old_queue.size_pkts == 0) return;
-  std::memcpy(queue.pkts + queue.size_pkts, old_queue.pkts, old_queue.size_pkts * sizeof(Handle));
-  queue.size_pkts += old_queue.size_pkts;
+  // The queue of a unit may have held more than there is room for now: the rest stays behind.
+  const uint32_t n_pkts =
+      std::min(old_queue.size_pkts, queue.capacity_pkts - ctx_.batch_limit_pkts - queue.size_pkts);
+  if (n_pkts == 0) return;
+  std::memcpy(queue.pkts + queue.size_pkts, old_queue.pkts, n_pkts * sizeof(Handle));
+  queue.size_pkts += n_pkts;
   queue.seen_pkts = queue.size_pkts;
   queue.since_ns = old_queue.since_ns;
   queue.entry_bound_ns = std::min(queue.entry_bound_ns, old_queue.entry_bound_ns);
   queue.release_at_pkts = queue.trigger_pkts;
-  old_queue.size_pkts = 0;
+  old_queue.size_pkts -= n_pkts;
+  std::memmove(old_queue.pkts, old_queue.pkts + n_pkts, old_queue.size_pkts * sizeof(Handle));
+  if (const uint32_t u = unit_of(node); u != 0) return refresh_unit(u);
   if (queue.trigger_pkts == 0 || queue.size_pkts >= queue.trigger_pkts) {
     queue.is_changed = true;
     any_changed_ = true;

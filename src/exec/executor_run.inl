@@ -63,6 +63,8 @@ void Executor<Traits, Order>::enter(Node& first, Batch& batch) {
 template <class Traits, RunOrder Order>
 template <bool kInstrumented>
 void Executor<Traits, Order>::drain_ready() {
+  if (units_ != nullptr) [[unlikely]]
+    return drain_followers<kInstrumented>();
   while (!ready_.empty()) {
     run_ready<kInstrumented>(nodes_[ready_.pop()]);
     read_clock_if_due();

@@ -37,6 +37,19 @@ struct DropReasonInfo {
   std::string remedy;
 };
 
+// Explicit scheduling: a module that is a unit, or an input as the one that polls.
+struct UnitSnapshot {
+  bool is_unit = false;
+  uint32_t weight = 0;
+  uint32_t queue_pkts = 0;      // 0: the input
+  uint32_t most_held_pkts = 0;  // since the start
+  uint64_t pace_ns = 0;
+  uint64_t turns = 0;
+  uint64_t charged = 0;    // nanoseconds, or turns
+  double share = 0;        // of what all units of the task were charged
+  uint64_t congested = 0;  // times that its queue rose above the high watermark
+};
+
 struct ModuleSnapshot {
   std::string name;
   std::string kind;
@@ -53,6 +66,7 @@ struct ModuleSnapshot {
   uint64_t late_releases = 0;
   CauseCount causes[kCauses];
   CostSamples cost;
+  UnitSnapshot unit;                // explicit scheduling
   std::vector<uint64_t> drops;      // by reason index: ended here
   std::vector<uint64_t> handed_on;  // by reason index: taken on by the drop gate
 };

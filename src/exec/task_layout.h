@@ -11,6 +11,7 @@
 
 #include "exec/node.h"
 #include "exec/path_automaton.h"
+#include "exec/unit_plan.h"
 
 namespace batchplane::exec {
 
@@ -38,6 +39,10 @@ struct TaskPlan {
     uint32_t max_held_pkts = 0;  // inside the module
     uint32_t trigger_pkts = 0;
     uint64_t age_limit_ns = 0;
+    // Explicit scheduling:
+    bool is_unit = false;
+    uint32_t weight = 1;
+    uint32_t queue_pkts = 0;
   };
   struct Edge {
     uint32_t from;  // rank
@@ -50,6 +55,7 @@ struct TaskPlan {
   std::vector<uint32_t> file_order;  // ranks in the order of the pipeline file: for the stagger
   uint32_t batch_limit_pkts = kDefaultBatchPkts;
   uint32_t n_reasons = 0;
+  Scheduling scheduling;
 };
 
 // Nodes in rank order, and the memory behind their pointers.
@@ -63,6 +69,7 @@ struct TaskStorage {
   std::vector<std::vector<PathOp>> path_ops;
   std::vector<std::unique_ptr<std::vector<uint16_t>>> path_maps;
   std::vector<std::vector<uint64_t>> drop_counts;
+  std::unique_ptr<UnitPlan> unit_plan;  // explicit scheduling only
 };
 
 template <class Traits>
@@ -77,6 +84,7 @@ class TaskLayout {
     link();
     size_queues();
     set_triggers();
+    if (plan_.scheduling.is_weighted_fair()) plan_units();
   }
 
  private:
@@ -185,6 +193,7 @@ class TaskLayout {
         has_emitter |= plan_.nodes[a].may_emit;
       }
       if (has_emitter) pkts = 2 * pkts + Traits::Context::kMaxEmitPkts;
+      if (is_unit(rank)) pkts += unit_queue_pkts(rank);
       task_.queue_slots.emplace_back(pkts + kSlackSlots, typename Traits::Handle{});
       task_.nodes[rank].queue->pkts = task_.queue_slots.back().data();
       task_.nodes[rank].queue->capacity_pkts = static_cast<uint32_t>(pkts);
@@ -202,6 +211,34 @@ class TaskLayout {
       queue.trigger_pkts = static_cast<uint16_t>(trigger_pkts);
       queue.release_at_pkts =
           static_cast<uint16_t>(stagger(trigger_pkts, of_trigger[trigger_pkts]++));
+    }
+  }
+
+  [[nodiscard]] bool is_unit(uint32_t rank) const {
+    return plan_.scheduling.is_weighted_fair() && plan_.nodes[rank].is_unit;
+  }
+  [[nodiscard]] uint32_t unit_queue_pkts(uint32_t rank) const {
+    const uint32_t own_pkts = plan_.nodes[rank].queue_pkts;
+    return queue_pkts_of(own_pkts != 0 ? own_pkts : plan_.scheduling.queue_pkts,
+                         plan_.batch_limit_pkts);
+  }
+
+  // A unit's queue holds packets whatever its trigger.
+  void plan_units() {
+    std::vector<bool> units(plan_.nodes.size());
+    for (uint32_t rank = 0; rank < units.size(); ++rank) units[rank] = is_unit(rank);
+    task_.unit_plan = std::make_unique<UnitPlan>(connect_units(task_.nodes, units, plan_.firsts));
+    task_.unit_plan->how = plan_.scheduling;
+    task_.unit_plan->units[0].weight = plan_.scheduling.input_weight;
+    for (uint32_t u = 1; u < task_.unit_plan->units.size(); ++u) {
+      UnitPlan::Unit& unit = task_.unit_plan->units[u];
+      const auto& planned = plan_.nodes[unit.rank];
+      unit.weight = planned.weight;
+      unit.queue_pkts = unit_queue_pkts(unit.rank);
+      unit.trigger_pkts = planned.trigger_pkts;
+      auto& queue = *task_.nodes[unit.rank].queue;
+      queue.trigger_pkts = static_cast<uint16_t>(std::max(planned.trigger_pkts, 1U));
+      queue.is_untriggered = planned.trigger_pkts == 0;
     }
   }
 

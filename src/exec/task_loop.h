@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "exec/unit_loop.h"
+
 namespace batchplane::exec {
 
 // Which runs are instrumented: one in `one_in`.
@@ -33,6 +35,8 @@ uint32_t loop_task(Task& task, Context& ctx, bool is_idle_hold, SampleTurn& samp
                    uint64_t& began_ns) {
   auto& executor = *task.executor;
   const bool is_sampled = sample.take();
+  if (executor.is_scheduled()) [[unlikely]]
+    return loop_units(task, ctx, is_idle_hold, is_sampled, began_ns);
   if (is_sampled) executor.set_sampling(true);
   began_ns = executor.read_clock();
   executor.settle_changes();

@@ -15,8 +15,9 @@
 namespace batchplane {
 namespace {
 
-const DropReason kQueueFull{"queue_full", "the next worker did not keep up, and its queue was full",
-                            "give that task another core, or raise size_pkts"};
+const DropReason kQueueFull{"queue_full", "the queue of the next module or task had no room",
+                            "enlarge it (queue_pkts, size_pkts), give its module a larger weight, "
+                            "or that task another core"};
 
 using Ring = SpscRing<Packet*>;
 

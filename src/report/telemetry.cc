@@ -63,6 +63,19 @@ Value module_value(const ModuleSnapshot& module, double cycles_per_ns) {
       {"dropped_pkts", dropped_by(module)}};
 }
 
+// Nothing where tasks run to completion.
+Dict unit_value(const exec::UnitSnapshot& unit) {
+  if (!unit.is_unit) return {};
+  return Dict{{"weight", unit.weight},
+              {"queue_pkts", unit.queue_pkts == 0 ? Value() : Value(unit.queue_pkts)},
+              {"most_held_pkts", unit.most_held_pkts},
+              {"pace_ns", unit.pace_ns == 0 ? Value() : Value(unit.pace_ns)},
+              {"turns", unit.turns},
+              {"charged", unit.charged},
+              {"share", unit.share},
+              {"congested", unit.congested}};
+}
+
 Value buffer_value(const ModuleSnapshot& module) {
   Dict causes;
   for (uint32_t c = 0; c < exec::kCauses; ++c) {
@@ -70,14 +83,16 @@ Value buffer_value(const ModuleSnapshot& module) {
     causes[exec::kCauseNames[c]] =
         Dict{{"firings", count.firings}, {"pkts", count.pkts}, {"wait_ns", count.wait_ns}};
   }
-  return Dict{{"module", module.name},
-              {"trigger_pkts", module.trigger_pkts},
-              {"age_limit_ns", module.age_limit_ns},
-              {"held_pkts", module.held_pkts},
-              {"arrived_batches", module.arrived_batches},
-              {"arrived_pkts", module.arrived_pkts},
-              {"late_releases", module.late_releases},
-              {"causes", std::move(causes)}};
+  Dict told = unit_value(module.unit);
+  told.merge(Dict{{"module", module.name},
+                  {"trigger_pkts", module.trigger_pkts},
+                  {"age_limit_ns", module.age_limit_ns},
+                  {"held_pkts", module.held_pkts},
+                  {"arrived_batches", module.arrived_batches},
+                  {"arrived_pkts", module.arrived_pkts},
+                  {"late_releases", module.late_releases},
+                  {"causes", std::move(causes)}});
+  return told;
 }
 
 }  // namespace
@@ -132,7 +147,7 @@ Value runtime_value(const Snapshot& snapshot, double cycles_per_ns) {
 Value buffers_value(const Snapshot& snapshot, uint32_t worst_firings_per_run) {
   List buffers;
   for (const ModuleSnapshot& module : snapshot.modules) {
-    if (module.has_buffer) buffers.push_back(buffer_value(module));
+    if (module.has_buffer || module.unit.is_unit) buffers.push_back(buffer_value(module));
   }
   return Dict{{"buffers", std::move(buffers)}, {"worst_firings_per_run", worst_firings_per_run}};
 }

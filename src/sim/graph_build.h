@@ -16,6 +16,7 @@ struct GraphBuild {
   std::vector<uint32_t> worker_of_task = {};
   std::vector<exec::PathAutomaton::Flow> flows = {};
   uint32_t n_traffic_flows = 0;
+  std::vector<bool> is_unit = {};  // per module: where tasks are scheduled explicitly
 };
 
 // graph_routes.cc: whether an input module is where the source's packets come in.

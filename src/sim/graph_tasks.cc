@@ -2,6 +2,7 @@
 // graph_tasks.cc - lays out each simulated task as the engine lays out its own.
 #include <algorithm>
 
+#include "exec/controlled.h"
 #include "sim/graph_build.h"
 #include "slo/model.h"
 
@@ -100,6 +101,7 @@ class TaskMaker {
     const EngineSpec& engine = build_.spec.pipeline.engine;
     Plan plan;
     plan.batch_limit_pkts = engine.batch_pkts;
+    plan.scheduling = build_.spec.pipeline.scheduling_of(graph_.worker_names[task_->worker]);
     plan.n_reasons = kReasons;
     for (const uint32_t i : build_.order[t_]) {
       Module& module = *graph_.modules[i];
@@ -108,7 +110,10 @@ class TaskMaker {
           .run = run_function(module.role),
           .module = &module,
           .trigger_pkts = std::min(spec.trigger_pkts, engine.batch_pkts),
-          .age_limit_ns = spec.age_limit_ns != 0 ? spec.age_limit_ns : engine.stranding_limit_ns};
+          .age_limit_ns = spec.age_limit_ns != 0 ? spec.age_limit_ns : engine.stranding_limit_ns,
+          .is_unit = build_.is_unit[i],
+          .weight = std::max(spec.weight, 1U),
+          .queue_pkts = spec.queue_pkts};
       const bool is_splitter = module.role == Role::kRoute || module.role == Role::kRandom ||
                                module.role == Role::kInTurn;
       if (is_splitter) node.follow = Plan::Follow::kByGate;
@@ -177,7 +182,27 @@ class TaskMaker {
 
 }  // namespace
 
+namespace {
+
+// By their place in the graph, or because the pipeline gives them what only units have.
+void find_units(GraphBuild& build) {
+  std::vector<exec::ControlledInput> inputs;
+  for (const auto& module : build.graph.modules) {
+    inputs.push_back({module->role != Role::kInput, module->role == Role::kEgress});
+  }
+  std::vector<std::pair<uint32_t, uint32_t>> edges;
+  for (const Edge& edge : build.graph.edges) edges.emplace_back(edge.from, edge.to);
+  build.is_unit = exec::controlled_modules(inputs, edges);
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    const bool is_asked = PipelineSpec::asks_for_unit(build.spec.pipeline.modules[i]);
+    build.is_unit[i] = build.is_unit[i] || (is_asked && inputs[i].has_buffer);
+  }
+}
+
+}  // namespace
+
 void make_tasks(GraphBuild& build) {
+  find_units(build);
   Graph& graph = build.graph;
   std::vector<exec::PathEdge> edges;
   for (const Edge& edge : graph.edges) edges.push_back({edge.from, edge.gate, edge.to});
@@ -207,6 +232,7 @@ void make_model(GraphBuild& build) {
   for (const auto& task : graph.tasks) {
     task_number[task->index] = static_cast<uint32_t>(model.tasks.size());
     exec::ControlTask made{task->worker, {}, task->modules};
+    if (task->unit_plan != nullptr) made.scheduling = task->unit_plan->how;
     for (const TaskInput& input : task->inputs) made.inputs.push_back(input.module->index);
     model.tasks.push_back(std::move(made));
   }
@@ -215,7 +241,14 @@ void make_model(GraphBuild& build) {
     model.modules.push_back({.name = module.name,
                              .task = task_number[build.task_of[i]],
                              .has_buffer = module.role != Role::kInput,
-                             .is_egress = module.role == Role::kEgress});
+                             .is_egress = module.role == Role::kEgress,
+                             .is_unit = false});
+  }
+  for (const auto& task : graph.tasks) {
+    if (task->unit_plan == nullptr) continue;
+    for (size_t u = 1; u < task->unit_plan->units.size(); ++u) {
+      model.modules[task->modules[task->unit_plan->units[u].rank]].is_unit = true;
+    }
   }
   for (const Edge& edge : graph.edges) model.edges.push_back({edge.from, edge.gate, edge.to});
   for (size_t f = 0; f < graph.flow_paths.size(); ++f) {

@@ -184,15 +184,19 @@ const std::vector<exec::DropReasonInfo>& drop_reasons() {
       {"route_ends", "the packet's flow ends at this module",
        "nothing to mend: it is dropped here"},
       {"unconnected_gate", "the gate that the packet took leads nowhere", "connect the gate"},
-      {"queue_full", "the ring to the next task had no room",
-       "enlarge it, or slow down its producer"},
+      {"queue_full", "the queue of the next module or task had no room",
+       "enlarge it (queue_pkts), give its module a larger weight, or slow down its producer"},
       {"engine_overflow", "a queue inside the task overflowed",
        "a defect of the simulator; report it"},
+      {"early_drop", "a module further on was congested, so the packet was dropped at the entry",
+       "give the congested module a larger weight, or send less"},
   };
   return kInfos;
 }
 
 uint16_t Traits::overflow_reason() noexcept { return kOverflow; }
+uint16_t Traits::queue_full_reason() noexcept { return kQueueFull; }
+uint16_t Traits::early_drop_reason() noexcept { return kEarlyDrop; }
 
 void Traits::free(Context& ctx, Node& /*node*/, Packet* pkt, uint16_t /*reason*/) noexcept {
   if (pkt->trace_id != kUntraced) {

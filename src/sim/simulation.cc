@@ -110,6 +110,10 @@ void Simulation::make_workers() {
     worker.tasks.push_back(task.get());
     task->executor = std::make_unique<Executor>(std::span(task->nodes), worker.ctx,
                                                 worker.ctx.clock, *worker.meter);
+    if (task->unit_plan != nullptr) task->executor->schedule(*task->unit_plan);
+  }
+  for (const auto& worker : workers_) {
+    for (Task* task : worker->tasks) task->executor->set_shares_worker(worker->tasks.size() > 1);
   }
 }
 
@@ -185,7 +189,7 @@ uint64_t Simulation::next_event_ns(const Worker& worker) const {
   uint64_t next_ns = worker.next_stall_ns;
   for (const Task* task : worker.tasks) {
     next_ns = std::min(next_ns, task->executor->next_release_ns());
-    if (task->executor->has_changes()) return 0;
+    if (task->executor->has_changes() || task->executor->has_ready_units()) return 0;
     if (!is_idle_hold_ && task->executor->held_pkts() != 0) return 0;
     for (const TaskInput& input : task->inputs) {
       if (input.source != nullptr) next_ns = std::min(next_ns, input.source->next_ns());
@@ -229,6 +233,7 @@ void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
 void Simulation::note_idle_loop(Worker& worker) {
   for (Task* task : worker.tasks) {
     const uint64_t began_ns = task->executor->read_clock();
+    task->executor->note_idle_turn(began_ns);
     if (task == worker.tasks.front()) note_loop(worker, began_ns);
   }
   worker.was_busy = false;
@@ -253,6 +258,18 @@ void Simulation::run_until(uint64_t until_ns) {
   now_ns_ = std::max(now_ns_, until_ns);
 }
 
+// The task that polls there, where it is scheduled explicitly.
+Task* Simulation::task_polling(uint32_t module) {
+  for (const auto& task : graph_->tasks) {
+    for (const TaskInput& input : task->inputs) {
+      if (task->unit_plan != nullptr && input.queue == nullptr && input.module->index == module) {
+        return task.get();
+      }
+    }
+  }
+  return nullptr;
+}
+
 Executor& Simulation::executor_of(uint32_t module, Node*& node) {
   for (const auto& task : graph_->tasks) {
     const auto it = std::ranges::find(task->modules, module);
@@ -267,14 +284,25 @@ Executor& Simulation::executor_of(uint32_t module, Node*& node) {
 void Simulation::apply(const exec::Decision& decision) {
   Node* node = nullptr;
   for (const exec::BufferChange& change : decision.changes) {
+    if (change.weight > exec::kMostWeight) {
+      throw ConfigError("weight " + std::to_string(change.weight) + " is out of range", "decision",
+                        "1 to " + std::to_string(exec::kMostWeight));
+    }
     if (change.module >= graph_->modules.size()) {
       throw ConfigError("a change names module " + std::to_string(change.module) + " of " +
                             std::to_string(graph_->modules.size()),
                         "decision", "modules are numbered from 0, as the model lists them");
     }
-    (void)executor_of(change.module, node);
+    if (task_polling(change.module) != nullptr) continue;
+    const Executor& executor = executor_of(change.module, node);
+    if (change.weight != 0 && executor.unit_of(*node) == 0) {
+      throw ConfigError("'" + graph_->modules[change.module]->name + "' is no scheduling unit",
+                        "decision",
+                        "execution: wfq makes units of modules behind splits and merges, and of "
+                        "those with a weight or queue_pkts in the pipeline");
+    }
     const uint32_t limit = spec_.pipeline.engine.batch_pkts;
-    if (change.trigger_pkts > limit) {
+    if (change.trigger_pkts != exec::kKeepTrigger && change.trigger_pkts > limit) {
       throw ConfigError("trigger " + std::to_string(change.trigger_pkts) +
                             " is larger than the batch size " + std::to_string(limit),
                         graph_->modules[change.module]->name, "0 to " + std::to_string(limit));
@@ -286,13 +314,23 @@ void Simulation::apply(const exec::Decision& decision) {
     for (uint32_t rank = 0; rank < task->modules.size(); ++rank) {
       const auto it =
           std::ranges::find(decision.changes, task->modules[rank], &exec::BufferChange::module);
-      if (it == decision.changes.end()) ++of_trigger[task->nodes[rank].queue->trigger_pkts];
+      if (it == decision.changes.end())
+        ++of_trigger[task->nodes[rank].queue->wanted_trigger_pkts()];
     }
   }
   for (const exec::BufferChange& change : decision.changes) {
+    if (Task* const task = task_polling(change.module)) {
+      if (change.weight != 0) {
+        task->executor->set_weight(exec::UnitSchedule::kInput, change.weight);
+      }
+      continue;
+    }
     Executor& executor = executor_of(change.module, node);
-    executor.set_trigger(*node, change.trigger_pkts,
-                         exec::stagger(change.trigger_pkts, of_trigger[change.trigger_pkts]++));
+    exec::apply_to_unit(executor, *node, change);
+    if (change.trigger_pkts != exec::kKeepTrigger) {
+      executor.set_trigger(*node, change.trigger_pkts,
+                           exec::stagger(change.trigger_pkts, of_trigger[change.trigger_pkts]++));
+    }
     if (change.age_limit_ns == exec::kKeepAge) continue;
     executor.set_age_limit(*node, change.age_limit_ns == exec::kStrandingAge
                                       ? spec_.pipeline.engine.stranding_limit_ns
@@ -342,7 +380,7 @@ void Simulation::stall(uint32_t worker, uint64_t length_ns) {
 uint32_t Simulation::trigger_pkts(uint32_t module) {
   Node* node = nullptr;
   (void)executor_of(module, node);
-  return node->queue->trigger_pkts;
+  return node->queue->wanted_trigger_pkts();
 }
 
 void Simulation::update_recording() {

@@ -92,6 +92,7 @@ class Simulation {
   void capture_modules(exec::Snapshot& out) const;
   void capture_workers(exec::Snapshot& out);
   void estimate_work();
+  [[nodiscard]] Task* task_polling(uint32_t module);
   [[nodiscard]] Executor& executor_of(uint32_t module, Node*& node);
   exec::PeriodSnapshot cumulative() const;
 

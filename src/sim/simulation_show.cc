@@ -46,6 +46,7 @@ void Simulation::capture_modules(exec::Snapshot& out) const {
       module.worker = worker;
       module.batches += input.batches;
       module.pkts += input.pkts;
+      exec::capture_unit(*task->executor, exec::UnitSchedule::kInput, module.unit);
       out.balance.in_pkts += input.pkts;
     }
     for (uint32_t r = 0; r < kReasons; ++r) out.other_drops[r] += task->nodes.back().drops[r];
@@ -125,7 +126,10 @@ exec::PeriodSnapshot Simulation::cumulative() const {
     for (const TaskInput& input : task->inputs) {
       made.in_pkts += input.pkts;
       exec::ModulePeriod& module = all.modules[input.module->index];
-      if (input.queue == nullptr) module.batches += input.batches, module.pkts += input.pkts;
+      if (input.queue != nullptr) continue;
+      module.batches += input.batches;
+      module.pkts += input.pkts;
+      exec::capture_unit(*task->executor, exec::UnitSchedule::kInput, module);
     }
     const Worker& worker = *workers_[task->worker];
     made.runs = task->polls;

@@ -52,6 +52,8 @@ struct Traits {
   static void prefetch_meta(const Packet* /*pkt*/) {}
   static void prefetch_data(const Packet* /*pkt*/) {}
   static uint16_t overflow_reason() noexcept;
+  static uint16_t queue_full_reason() noexcept;
+  static uint16_t early_drop_reason() noexcept;
 
   static void charge_firing(Context& ctx, uint32_t n_pkts) {
     ctx.clock.ticks += ctx.loop.firing + ctx.loop.firing_pkt * n_pkts;

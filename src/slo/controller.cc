@@ -8,8 +8,10 @@
 #include "slo/feasdir.h"
 #include "slo/fixed.h"
 #include "slo/full.h"
+#include "slo/nfvnice.h"
 #include "slo/onoff.h"
 #include "slo/optimal.h"
+#include "slo/wfq.h"
 
 namespace batchplane::slo {
 namespace {
@@ -37,6 +39,8 @@ constexpr Entry kControllers[] = {
        return make_full("full(original)", model, settings, FullOptions::original());
      }},
     {"optimal", make_optimal},
+    {"nfvnice", make_nfvnice},
+    {"wfq", make_wfq},
 };
 
 std::string names_as_text() {

@@ -47,7 +47,8 @@ class Controller {
   [[nodiscard]] virtual Value explain() const { return Dict{}; }
 };
 
-// "null", "max", "fixed(8)", "onoff", "feasdir", "full", "full+age", "optimal". The model outlives
+// "null", "max", "fixed(8)", "onoff", "feasdir", "full", "full+age", "optimal",
+// "nfvnice", "wfq". The model outlives
 // the controller. Throws ConfigError that lists the names.
 std::unique_ptr<Controller> make_controller(const std::string& text, const Model& model,
                                             const Settings& settings);

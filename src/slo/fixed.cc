@@ -17,8 +17,15 @@ class Fixed final : public Controller {
     Decision decision;
     for (uint32_t m = 0; m < model_.modules.size(); ++m) {
       if (!model_.modules[m].is_controlled) continue;
-      if (snapshot.modules[m].trigger_pkts == trigger_pkts_) continue;
+      const exec::ModulePeriod& period = snapshot.modules[m];
+      // The original's stand-in for NFVnice: all units have the same weight.
+      const bool is_unit_other =
+          model_.modules[m].is_unit && (period.weight != 1 || period.pace_ns != 0);
+      if (period.trigger_pkts == trigger_pkts_ && !is_unit_other) continue;
       decision.changes.push_back({m, trigger_pkts_, exec::kStrandingAge, "fixed"});
+      if (!model_.modules[m].is_unit) continue;
+      decision.changes.back().weight = 1;
+      decision.changes.back().pace_ns = 0;
     }
     return decision;
   }

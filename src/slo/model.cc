@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "exec/controlled.h"
+
 namespace batchplane::slo {
 namespace {
 
@@ -19,20 +21,16 @@ std::vector<std::vector<uint32_t>> successors_of(const exec::ControlModel& model
 }  // namespace
 
 void mark_controlled(exec::ControlModel& model) {
-  const std::vector<std::vector<uint32_t>> next = successors_of(model);
-  std::vector<uint32_t> n_into(model.modules.size(), 0);
-  for (const std::vector<uint32_t>& targets : next) {
-    for (const uint32_t to : targets) ++n_into[to];
+  std::vector<exec::ControlledInput> inputs;
+  for (const exec::ControlModule& module : model.modules) {
+    inputs.push_back({module.has_buffer, module.is_egress});
   }
+  std::vector<std::pair<uint32_t, uint32_t>> edges;
+  for (const exec::ControlEdge& edge : model.edges) edges.emplace_back(edge.from, edge.to);
+  const std::vector<bool> controlled = exec::controlled_modules(inputs, edges);
   for (uint32_t m = 0; m < model.modules.size(); ++m) {
     exec::ControlModule& module = model.modules[m];
-    module.is_controlled = false;
-    if (!module.has_buffer || module.is_egress) continue;
-    module.is_controlled = n_into[m] > 1;
-    for (uint32_t from = 0; from < model.modules.size() && !module.is_controlled; ++from) {
-      const bool leads_here = std::ranges::find(next[from], m) != next[from].end();
-      module.is_controlled = leads_here && model.modules[from].has_buffer && next[from].size() > 1;
-    }
+    module.is_controlled = controlled[m] || module.is_unit;
   }
 }
 

@@ -23,6 +23,9 @@ class Optimal final : public Controller {
   [[nodiscard]] const std::string& name() const override { return name_; }
   Decision step(const Snapshot& snapshot) override;
   [[nodiscard]] Value explain() const override;
+  [[nodiscard]] const OptimalView& view() const { return view_; }
+  // Triggers of the last step, by head.
+  [[nodiscard]] const std::vector<uint32_t>& chosen() const { return chosen_; }
 
  private:
   // What a flow's measured delay says about the model.

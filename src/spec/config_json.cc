@@ -23,6 +23,46 @@ Dict params_of(FieldReader& fields) {
   return params == nullptr ? Dict{} : *params;
 }
 
+// One of a few words; the first stands where none is given.
+template <class Enum, size_t kWords>
+Enum choice(FieldReader& fields, const std::string& name, const char* const (&words)[kWords],
+            Enum fallback) {
+  const std::string given = fields.string(name, words[static_cast<size_t>(fallback)]);
+  std::string list;
+  for (size_t i = 0; i < kWords; ++i) {
+    if (given == words[i]) return static_cast<Enum>(i);
+    list += (i == 0 ? "" : i + 1 == kWords ? " or " : ", ") + std::string(words[i]);
+  }
+  fields.mistake(name, "'" + given + "' is unknown", list);
+  return fallback;
+}
+
+exec::Scheduling read_execution(const Value& value, const std::string& key,
+                                exec::Scheduling fallback, Mistakes& mistakes) {
+  if (value.is_null()) return fallback;
+  FieldReader fields(value, key, mistakes);
+  exec::Scheduling how = fallback;
+  how.mode = choice(fields, "mode", exec::kExecutionNames, fallback.mode);
+  how.by = choice(fields, "schedule_by", exec::kScheduleByNames, fallback.by);
+  how.backpressure =
+      choice(fields, "backpressure", exec::kBackpressureNames, fallback.backpressure);
+  const auto number = [&](const char* name, uint32_t before, uint64_t least, uint64_t most) {
+    return static_cast<uint32_t>(fields.integer(name, before, least, most));
+  };
+  how.queue_pkts = number("queue_pkts", fallback.queue_pkts, 0, exec::kMostQueuePkts);
+  how.high_watermark_percent =
+      number("high_watermark_percent", fallback.high_watermark_percent, 1, 100);
+  how.low_watermark_percent =
+      number("low_watermark_percent", fallback.low_watermark_percent, 0, 100);
+  how.input_weight = number("input_weight", fallback.input_weight, 1, exec::kMostWeight);
+  if (how.low_watermark_percent > how.high_watermark_percent) {
+    fields.mistake("low_watermark_percent", "the low watermark is above the high one",
+                   "give one below high_watermark_percent");
+  }
+  fields.finish();
+  return how;
+}
+
 EngineSpec read_engine(const Value& value, Mistakes& mistakes) {
   EngineSpec engine;
   if (value.is_null()) return engine;
@@ -40,6 +80,8 @@ EngineSpec read_engine(const Value& value, Mistakes& mistakes) {
   engine.sample_one_run_in = static_cast<uint32_t>(
       fields.integer("sample_one_run_in", engine.sample_one_run_in, 1, 1U << 30));
   engine.seed = fields.integer("seed", engine.seed, 0, INT64_MAX);
+  engine.execution =
+      read_execution(fields.any("execution"), "engine.execution", engine.execution, mistakes);
   fields.finish();
   return engine;
 }
@@ -55,6 +97,9 @@ ModuleSpec read_module(const std::string& name, const Value& value, Mistakes& mi
       static_cast<uint32_t>(fields.integer("trigger_pkts", 0, 0, exec::kMaxBatchPkts));
   module.age_limit_ns = fields.integer("age_limit_ns", 0, 1, kMostNs);
   module.worker = fields.string("worker");
+  module.weight = static_cast<uint32_t>(fields.integer("weight", 0, 1, exec::kMostWeight));
+  module.queue_pkts =
+      static_cast<uint32_t>(fields.integer("queue_pkts", 0, 1, exec::kMostQueuePkts));
   fields.finish();
   return module;
 }
@@ -113,11 +158,16 @@ InterfaceSpec read_interface(const Value& value, const std::string& key, Mistake
   return interface;
 }
 
-WorkerSpec read_worker(const Value& value, const std::string& key, Mistakes& mistakes) {
+WorkerSpec read_worker(const Value& value, const std::string& key, const exec::Scheduling& engine,
+                       Mistakes& mistakes) {
   FieldReader fields(value, key, mistakes);
   WorkerSpec worker;
   worker.name = fields.required_string("name");
   worker.core = fields.core("core");
+  const Value& execution = fields.any("execution");
+  if (!execution.is_null()) {
+    worker.execution = read_execution(execution, key + ".execution", engine, mistakes);
+  }
   fields.finish();
   return worker;
 }
@@ -192,6 +242,25 @@ void refuse_bad_source_map(FieldReader& fields) {
   }
 }
 
+// A unit that waits for a batch has room for one more.
+void refuse_short_queues(const PipelineSpec& spec, Mistakes& mistakes) {
+  const uint32_t least_pkts = 2 * spec.engine.batch_pkts;
+  const auto check = [&](uint32_t queue_pkts, const std::string& key) {
+    if (queue_pkts == 0 || queue_pkts >= least_pkts) return;
+    mistakes.add(
+        key + ".queue_pkts",
+        "a queue of " + std::to_string(queue_pkts) + " packets has no room for two batches",
+        std::to_string(least_pkts) + " at least (engine.batch_pkts is " +
+            std::to_string(spec.engine.batch_pkts) + ")");
+  };
+  check(spec.engine.execution.queue_pkts, "engine.execution");
+  for (size_t i = 0; i < spec.workers.size(); ++i) {
+    const auto& execution = spec.workers[i].execution;
+    if (execution) check(execution->queue_pkts, element("workers", i) + ".execution");
+  }
+  for (const ModuleSpec& module : spec.modules) check(module.queue_pkts, "modules." + module.name);
+}
+
 }  // namespace
 
 PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& errors) {
@@ -204,7 +273,11 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
   refuse_bad_source_map(fields);
   spec.name = fields.string("name", "pipeline");
   spec.engine = read_engine(fields.any("engine"), mistakes);
-  spec.workers = read_list<WorkerSpec>(fields, "workers", mistakes, read_worker);
+  spec.workers =
+      read_list<WorkerSpec>(fields, "workers", mistakes,
+                            [&](const Value& value, const std::string& key, Mistakes& notes) {
+                              return read_worker(value, key, spec.engine.execution, notes);
+                            });
   spec.ports = read_named<PortSpec>(fields, "ports", mistakes, read_port);
   spec.interfaces = read_list<InterfaceSpec>(fields, "interfaces", mistakes, read_interface);
   if (!fields.has("modules")) fields.mistake("modules", "'modules' is missing", "add it");
@@ -213,6 +286,7 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
   spec.flows = read_list<FlowSpec>(fields, "flows", mistakes, read_flow);
   spec.generators = read_list<GeneratorSpec>(fields, "generators", mistakes, read_generator);
   fields.finish();
+  refuse_short_queues(spec, mistakes);
   refuse_doubles(spec.workers, "workers", mistakes);
   refuse_doubles(spec.interfaces, "interfaces", mistakes);
   refuse_doubles(spec.flows, "flows", mistakes);

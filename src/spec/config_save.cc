@@ -19,13 +19,31 @@ Value gate_value(const std::string& gate) {
 
 List strings_value(const std::vector<std::string>& texts) { return {texts.begin(), texts.end()}; }
 
+Dict execution_value(const exec::Scheduling& how) {
+  return {{"mode", exec::kExecutionNames[static_cast<size_t>(how.mode)]},
+          {"schedule_by", exec::kScheduleByNames[static_cast<size_t>(how.by)]},
+          {"backpressure", exec::kBackpressureNames[static_cast<size_t>(how.backpressure)]},
+          {"queue_pkts", how.queue_pkts},
+          {"high_watermark_percent", how.high_watermark_percent},
+          {"low_watermark_percent", how.low_watermark_percent},
+          {"input_weight", how.input_weight}};
+}
+
 Dict engine_value(const EngineSpec& engine) {
-  return {{"batch_pkts", engine.batch_pkts},
-          {"pool_pkts", engine.pool_pkts},
-          {"idle", engine.is_idle_hold ? "hold" : "release"},
-          {"stranding_limit_ns", engine.stranding_limit_ns},
-          {"sample_one_run_in", engine.sample_one_run_in},
-          {"seed", engine.seed}};
+  Dict out{{"batch_pkts", engine.batch_pkts},
+           {"pool_pkts", engine.pool_pkts},
+           {"idle", engine.is_idle_hold ? "hold" : "release"},
+           {"stranding_limit_ns", engine.stranding_limit_ns},
+           {"sample_one_run_in", engine.sample_one_run_in},
+           {"seed", engine.seed}};
+  if (engine.execution != exec::Scheduling{}) out["execution"] = execution_value(engine.execution);
+  return out;
+}
+
+Dict worker_value(const WorkerSpec& worker) {
+  Dict out{{"name", worker.name}, {"core", core_value(worker.core)}};
+  if (worker.execution) out["execution"] = execution_value(*worker.execution);
+  return out;
 }
 
 Dict module_value(const ModuleSpec& module) {
@@ -34,6 +52,8 @@ Dict module_value(const ModuleSpec& module) {
            {"trigger_pkts", module.trigger_pkts},
            {"age_limit_ns", module.age_limit_ns == 0 ? Value() : Value(module.age_limit_ns)}};
   if (!module.worker.empty()) out["worker"] = module.worker;
+  if (module.weight != 0) out["weight"] = module.weight;
+  if (module.queue_pkts != 0) out["queue_pkts"] = module.queue_pkts;
   return out;
 }
 
@@ -68,11 +88,7 @@ Value spec_to_value(const PipelineSpec& spec) {
       {"version", kPipelineVersion},
       {"name", spec.name},
       {"engine", engine_value(spec.engine)},
-      {"workers",
-       list_value(spec.workers,
-                  [](const WorkerSpec& worker) {
-                    return Dict{{"name", worker.name}, {"core", core_value(worker.core)}};
-                  })},
+      {"workers", list_value(spec.workers, worker_value)},
       {"ports", std::move(ports)},
       {"interfaces", list_value(spec.interfaces, interface_value)},
       {"modules", std::move(modules)},

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/value.h"
+#include "exec/scheduling.h"
 
 namespace batchplane {
 
@@ -19,6 +21,8 @@ struct ModuleSpec {
   uint32_t trigger_pkts = 0;
   uint64_t age_limit_ns = 0;  // 0 = the stranding limit
   std::string worker;         // inputs only; empty = the first
+  uint32_t weight = 0;        // explicit scheduling; 0 = not given
+  uint32_t queue_pkts = 0;    // explicit scheduling; 0 = as the task says
 };
 
 struct EdgeSpec {
@@ -49,7 +53,8 @@ struct InterfaceSpec {
 
 struct WorkerSpec {
   std::string name;
-  int core = -1;  // -1 = not pinned
+  int core = -1;                              // -1 = not pinned
+  std::optional<exec::Scheduling> execution;  // else the engine's
 };
 
 struct GeneratorSpec {
@@ -66,6 +71,7 @@ struct EngineSpec {
   uint64_t stranding_limit_ns = 1'000'000'000;
   uint32_t sample_one_run_in = 256;
   uint64_t seed = 1;
+  exec::Scheduling execution;
 };
 
 struct PipelineSpec {
@@ -79,6 +85,18 @@ struct PipelineSpec {
   std::vector<FlowSpec> flows;
   std::vector<GeneratorSpec> generators;
   std::map<std::string, std::string> source_map;  // dotted key -> file:line
+
+  // How tasks of a worker execute; the first one's where it is named so or not at all.
+  [[nodiscard]] const exec::Scheduling& scheduling_of(const std::string& worker) const {
+    for (const WorkerSpec& spec : workers) {
+      if (spec.execution && spec.name == worker) return *spec.execution;
+    }
+    return engine.execution;
+  }
+  // Whether a file makes a module a scheduling unit that would be none by its place in the graph.
+  [[nodiscard]] static bool asks_for_unit(const ModuleSpec& module) {
+    return module.trigger_pkts != 0 || module.weight != 0 || module.queue_pkts != 0;
+  }
 
   // "key" or "key (file:line)": for messages.
   [[nodiscard]] std::string where(const std::string& key) const {

@@ -105,11 +105,12 @@ const Register<StandInEnd> kEnd{
 // A random acyclic graph behind one input, as a pipeline for both.
 class Scenario {
  public:
-  explicit Scenario(uint64_t seed) : rng_(seed) {
+  Scenario(uint64_t seed, bool is_scheduled) : rng_(seed) {
     pipeline_.engine.batch_pkts = kBatches[rng_.below(5)];
     pipeline_.engine.is_idle_hold = rng_.below(2) == 0;
     pipeline_.engine.sample_one_run_in = 1;  // every run tells why it came
     pipeline_.engine.stranding_limit_ns = 1'000'000;
+    if (is_scheduled) schedule_randomly();
     add("in", "input");
     const uint32_t n = 2 + rng_.below(12);
     std::string last = "in";
@@ -160,6 +161,19 @@ class Scenario {
   }
 
  private:
+  void schedule_randomly() {
+    exec::Scheduling& how = pipeline_.engine.execution;
+    how.mode = exec::Execution::kWeightedFair;
+    how.by = rng_.below(2) == 0 ? exec::ScheduleBy::kCycles : exec::ScheduleBy::kCount;
+    constexpr exec::Backpressure kKinds[] = {exec::Backpressure::kOff, exec::Backpressure::kOn,
+                                             exec::Backpressure::kEarlyDrop};
+    how.backpressure = kKinds[rng_.below(3)];
+    how.queue_pkts = rng_.below(300);  // raised to two batches
+    how.high_watermark_percent = 40 + rng_.below(61);
+    how.low_watermark_percent = rng_.below(how.high_watermark_percent);
+    how.input_weight = 1 + rng_.below(20);
+  }
+
   static constexpr uint32_t kBatches[] = {1, 4, 32, 32, 128};
   struct Gate {
     std::string module;
@@ -175,6 +189,10 @@ class Scenario {
       world_.costs_ns[name] = {rng_.below(300), rng_.below(30)};
       if (rng_.below(2) == 0) module.trigger_pkts = rng_.below(pipeline_.engine.batch_pkts + 1);
       if (rng_.below(2) == 0) module.age_limit_ns = 1 + rng_.below(30'000);
+      if (pipeline_.engine.execution.is_weighted_fair() && rng_.below(3) == 0) {
+        module.weight = 1 + rng_.below(exec::kMostWeight);
+        module.queue_pkts = 1 + rng_.below(400);
+      }
     }
     if (what == "queue") module.params = {{"size_pkts", Value(1024)}};
     pipeline_.modules.push_back(module);
@@ -253,10 +271,26 @@ void set_work_estimates(Engine& engine, const World& costs) {
   }
 }
 
+// Weights and paces of units, the input's weight.
+void add_unit_changes(Scenario& scenario, const exec::ControlModel& model,
+                      exec::Decision& decision) {
+  for (exec::BufferChange& change : decision.changes) {
+    if (!model.modules[change.module].is_unit) continue;
+    if (scenario.rng_.below(2) == 0) change.weight = 1 + scenario.rng_.below(exec::kMostWeight);
+    if (scenario.rng_.below(2) == 0) change.pace_ns = scenario.rng_.below(20'000);
+  }
+  if (scenario.rng_.below(2) != 0) return;
+  decision.changes.push_back({.module = scenario.world_.index["in"],
+                              .trigger_pkts = exec::kKeepTrigger,
+                              .age_limit_ns = exec::kKeepAge,
+                              .reason = "test",
+                              .weight = 1 + scenario.rng_.below(100)});
+}
+
 // Both from zero to `end_ns`, with the same edits of triggers and limits on the way.
-void expect_same(uint64_t seed) {
+void expect_same(uint64_t seed, bool is_scheduled) {
   SCOPED_TRACE("seed " + std::to_string(seed));
-  Scenario scenario(seed);
+  Scenario scenario(seed, is_scheduled);
   World& mine = scenario.world_;
   world = &mine;
   sim::Simulation simulation(scenario.simulated());
@@ -286,8 +320,10 @@ void expect_same(uint64_t seed) {
       ages.push_back({module.name, age_ns});
       decision.changes.push_back({mine.index[module.name], trigger, age_ns, "test"});
     }
+    if (is_scheduled) add_unit_changes(scenario, simulation.model(), decision);
     simulation.apply(decision);
-    rig.engine().set_buffers(triggers, ages);
+    is_scheduled ? rig.engine().change_buffers(decision.changes)
+                 : rig.engine().set_buffers(triggers, ages);
     set_work_estimates(rig.engine(), mine);
   }
 
@@ -320,9 +356,14 @@ void expect_same(uint64_t seed) {
 
 TEST(EngineAndSimulator, ExecuteTheSameBatchesAtTheSameTime) {
   // A release by age through modules that cost nothing: what left, then a long rest.
-  expect_same(2799);
+  expect_same(2799, false);
   const uint64_t n_seeds = std::getenv("BATCHPLANE_LONG") != nullptr ? 3000 : 150;
-  for (uint64_t seed = 1; seed <= n_seeds && !HasFatalFailure(); ++seed) expect_same(seed);
+  for (uint64_t seed = 1; seed <= n_seeds && !HasFatalFailure(); ++seed) expect_same(seed, false);
+}
+
+TEST(EngineAndSimulator, AgreeUnderExplicitScheduling) {
+  const uint64_t n_seeds = std::getenv("BATCHPLANE_LONG") != nullptr ? 3000 : 150;
+  for (uint64_t seed = 1; seed <= n_seeds && !HasFatalFailure(); ++seed) expect_same(seed, true);
 }
 
 }  // namespace

@@ -113,6 +113,8 @@ struct WorldTraits {
   static void on_fire(Context& /*ctx*/, exec::Cause /*cause*/) noexcept {}
   static void on_hold(Context&, Node&, Pkt* const*, uint32_t) noexcept {}
   static uint16_t overflow_reason() noexcept { return 1; }
+  static uint16_t queue_full_reason() noexcept { return 2; }
+  static uint16_t early_drop_reason() noexcept { return 3; }
   static void free(Context& ctx, Node& node, Pkt* pkt, uint16_t reason) noexcept;
 };
 
@@ -200,9 +202,9 @@ class World {
     node.run = &World::run_node;
     node.module = &modules_[i];
     node.rank = static_cast<uint16_t>(i);
-    drops_.push_back(std::make_unique<uint64_t[]>(2));
+    drops_.push_back(std::make_unique<uint64_t[]>(4));
     node.drops = drops_.back().get();
-    drops_.push_back(std::make_unique<uint64_t[]>(2));
+    drops_.push_back(std::make_unique<uint64_t[]>(4));
     node.handed_on = drops_.back().get();
     queues_.push_back(std::make_unique<exec::Queue<Pkt*>>());
     slots_.emplace_back(kQueuePkts + 8);

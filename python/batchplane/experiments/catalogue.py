@@ -16,6 +16,7 @@ from . import (
     fig9a,
     fig9b,
     fig9c,
+    fig11,
     rates,
     slo_curve,
     stranding,
@@ -28,8 +29,8 @@ ALL = "all"
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
-        fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, slo_curve, stranding,
-        batch_size, rates,
+        fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, fig11, slo_curve,
+        stranding, batch_size, rates,
     )
 }  # fmt: skip
 # The same under the name of its figure.

@@ -154,11 +154,28 @@ def summary(first: Json, last: Json, case: Case, controlled: set[str]) -> Json:
         "faults": int(control.get("failed_steps", 0)),
         "held_pkts": sum(int(row["held_pkts"]) for row in buffers),
         **step_times(control),
+        "flows": flows_between(first["flows"], last["flows"], seconds),
     }
     if case.watched_module:
         watched = [row for row in buffers if row["module"] == case.watched_module]
         answer["watched_held_pkts"] = sum(int(row["held_pkts"]) for row in watched)
     return answer
+
+
+def flows_between(first: list[Json], last: list[Json], seconds: float) -> Json:
+    """Rate and mean delay of each flow."""
+    old = {row["name"]: row for row in first}
+    found = {}
+    for row in last:
+        before = old.get(row["name"], {})
+        pkts = row["pkts"] - before.get("pkts", 0)
+        delay_ns = (row.get("delay_mean_ns") or 0.0) * row["pkts"]
+        delay_ns -= (before.get("delay_mean_ns") or 0.0) * before.get("pkts", 0)
+        found[row["name"]] = {
+            "rate_pps": pkts / seconds,
+            "delay_mean_ns": delay_ns / pkts if pkts else 0.0,
+        }
+    return found
 
 
 def controlled_modules(inputs: Inputs) -> set[str]:

@@ -72,7 +72,20 @@ def summary(result: Result, case: Case) -> dict[str, Any]:
         "excess_mean_ratio": float(excess.mean()) if len(excess) else 0.0,
         "excess_max_ratio": float(excess.max()) if len(excess) else 0.0,
         "faults": len(result.faults),
+        "flows": _flows(flows, seconds),
     }
+
+
+def _flows(rows: DataFrame, seconds: float) -> dict[str, dict[str, float]]:
+    """Rate and mean delay of each flow."""
+    found = {}
+    for flow, mine in rows.groupby("flow", observed=False):
+        pkts = float(mine["pkts"].sum())
+        found[str(flow)] = {
+            "rate_pps": pkts / seconds,
+            "delay_mean_ns": float(mine["delay_sum_ns"].sum()) / pkts if pkts else 0.0,
+        }
+    return found
 
 
 def _batch_mean(result: Result, from_ns: int) -> float | None:

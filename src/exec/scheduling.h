@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// scheduling.h - how a task executes: to completion, or module queue after module queue by weight.
+#pragma once
+
+#include <cstdint>
+
+namespace batchplane::exec {
+
+enum class Execution : uint8_t { kRunToCompletion, kWeightedFair };
+// What a unit's turn is charged.
+enum class ScheduleBy : uint8_t { kCycles, kCount };
+// What a full queue does to those before it.
+enum class Backpressure : uint8_t {
+  kOff,       // nothing: what does not fit is dropped
+  kOn,        // they wait
+  kEarlyDrop  // they wait, and what the input brings for a congested chain is dropped at its entry
+};
+inline constexpr const char* kExecutionNames[] = {"run_to_completion", "wfq"};
+inline constexpr const char* kScheduleByNames[] = {"cycles", "count"};
+inline constexpr const char* kBackpressureNames[] = {"off", "on", "early_drop"};
+
+inline constexpr uint32_t kMostWeight = 1024;
+// A turn moves what it leaves in the queue: longer ones would cost more than the batch saves.
+inline constexpr uint32_t kMostQueuePkts = 4096;
+
+struct Scheduling {
+  Execution mode = Execution::kRunToCompletion;
+  ScheduleBy by = ScheduleBy::kCycles;
+  Backpressure backpressure = Backpressure::kOff;
+  uint32_t queue_pkts = 0;               // of each unit; 0 = two batches
+  uint32_t high_watermark_percent = 80;  // of the queue: from here on those before it wait
+  uint32_t low_watermark_percent = 60;   // until it has fallen to this
+  uint32_t input_weight = 1;             // of polling
+
+  [[nodiscard]] bool is_weighted_fair() const { return mode == Execution::kWeightedFair; }
+  bool operator==(const Scheduling&) const = default;
+};
+
+// Two batches at least: a unit that waits for a batch has room for one more.
+[[nodiscard]] inline uint32_t queue_pkts_of(uint32_t wanted_pkts, uint32_t batch_limit_pkts) {
+  const uint32_t least_pkts = 2 * batch_limit_pkts;
+  return wanted_pkts < least_pkts ? least_pkts : wanted_pkts;
+}
+
+}  // namespace batchplane::exec

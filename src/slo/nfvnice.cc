@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/nfvnice.h"
+
+#include "slo/weights.h"
+
+namespace batchplane::slo {
+namespace {
+
+// Of the newest period in the moving mean of a unit's demand.
+constexpr double kNewest = 0.5;
+
+class Nfvnice final : public Controller {
+ public:
+  explicit Nfvnice(const Model& model)
+      : model_(model),
+        segments_(segments_of(model)),
+        tasks_(scheduled_tasks(model, segments_, name_)),
+        demand_(segments_.size(), -1),
+        input_demand_(model.tasks.size(), -1) {}
+
+  [[nodiscard]] const std::string& name() const override { return name_; }
+
+  Decision step(const Snapshot& snapshot) override {
+    Decision decision;
+    for (const ScheduledTask& task : tasks_) {
+      std::vector<double> demands;
+      for (const uint32_t s : task.heads) demands.push_back(update(snapshot, s));
+      double& input = input_demand_[task.task];
+      follow(input, input_work_ns(snapshot, model_, segments_, task.task));
+      demands.push_back(input);
+      const std::vector<uint32_t> weights = weights_of(demands);
+      change_weights(snapshot, model_, segments_, task, weights, decision);
+      for (const uint32_t s : task.heads) clear_trigger(snapshot, segments_[s].head, decision);
+    }
+    return decision;
+  }
+
+  [[nodiscard]] Value explain() const override {
+    List modules;
+    for (size_t s = 0; s < segments_.size(); ++s) {
+      modules.emplace_back(Dict{{"name", model_.modules[segments_[s].head].name},
+                                {"demand_ns_per_period", demand_[s] < 0 ? 0 : demand_[s]}});
+    }
+    return Dict{{"controller", name_}, {"modules", std::move(modules)}};
+  }
+
+ private:
+  static void follow(double& value, double measured) {
+    value = value < 0 ? measured : kNewest * measured + (1 - kNewest) * value;
+  }
+
+  // What arrived, whether it was served or not, at what a packet costs in the batches that it is
+  // served in.
+  double update(const Snapshot& snapshot, uint32_t s) {
+    const exec::ModulePeriod& head = snapshot.modules[segments_[s].head];
+    double per_pkt_ns = head.cost.cost_per_batch_ns + head.cost.cost_per_pkt_ns;
+    if (head.pkts != 0) {
+      per_pkt_ns = segment_work_ns(snapshot, segments_[s]) / static_cast<double>(head.pkts);
+    }
+    follow(demand_[s], static_cast<double>(head.arrived_pkts) * per_pkt_ns);
+    return demand_[s];
+  }
+
+  // It knows no triggers; what another controller left ends.
+  static void clear_trigger(const Snapshot& snapshot, uint32_t module, Decision& decision) {
+    const exec::ModulePeriod& period = snapshot.modules[module];
+    if (period.trigger_pkts == 0 && period.pace_ns == 0) return;
+    exec::BufferChange& change = change_of(decision, module, "fixed");
+    change.trigger_pkts = 0;
+    change.age_limit_ns = exec::kStrandingAge;
+    change.pace_ns = 0;
+  }
+
+  std::string name_ = "nfvnice";
+  const Model& model_;
+  std::vector<Segment> segments_;
+  std::vector<ScheduledTask> tasks_;
+  std::vector<double> demand_;        // by segment, ns a period; negative = not known yet
+  std::vector<double> input_demand_;  // by task
+};
+
+}  // namespace
+
+std::unique_ptr<Controller> make_nfvnice(const Model& model, const Settings& /*settings*/) {
+  return std::make_unique<Nfvnice>(model);
+}
+
+}  // namespace batchplane::slo

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// wfq.cc - the optimum over batch sizes q (optimal.h) read as one over batch rates y = rho / q. A
+// unit gets a turn at pace 1 / y, when its queue holds the batch intended, and a weight in
+// proportion to what these turns need.
+#include "slo/wfq.h"
+
+#include <cmath>
+
+#include "slo/optimal.h"
+#include "slo/weights.h"
+
+namespace batchplane::slo {
+namespace {
+
+// Of a pace: smaller changes are not worth a command to the worker.
+constexpr double kPaceDeadBand = 0.05;
+// Fewer tell little of where packets go.
+constexpr uint64_t kLeastPkts = 1000;
+
+class Wfq final : public Controller {
+ public:
+  Wfq(const Model& model, const Settings& settings)
+      : model_(model),
+        optimal_(model, settings),
+        segments_(optimal_.view().segments()),
+        tasks_(scheduled_tasks(model, segments_, name_)),
+        is_scheduled_(segments_.size(), false),
+        shares_(segments_.size(), -1) {
+    for (const ScheduledTask& task : tasks_) {
+      for (const uint32_t s : task.heads) is_scheduled_[s] = true;
+    }
+  }
+
+  [[nodiscard]] const std::string& name() const override { return name_; }
+
+  Decision step(const Snapshot& snapshot) override {
+    seen_ = snapshot;
+    // A pace stands for the trigger that it came from: to the optimum that one is in force.
+    for (uint32_t s = 0; s < segments_.size(); ++s) {
+      if (is_scheduled_[s] && has_stepped_) {
+        seen_.modules[segments_[s].head].trigger_pkts = optimal_.chosen()[s];
+      }
+    }
+    Decision decision = optimal_.step(seen_);
+    has_stepped_ = true;
+    update_shares(snapshot);
+    for (const ScheduledTask& task : tasks_) {
+      for (const uint32_t s : task.heads) pace(snapshot, s, decision);
+      const std::vector<uint32_t> weights = weights_of(demands(task));
+      change_weights(snapshot, model_, segments_, task, weights, decision);
+    }
+    return decision;
+  }
+
+  [[nodiscard]] Value explain() const override {
+    Dict told = optimal_.explain().as_dict();
+    told["controller"] = name_;
+    return told;
+  }
+
+ private:
+  [[nodiscard]] const ProgramModule& program_of(uint32_t s) const {
+    return optimal_.view().program().modules[s];
+  }
+  // Of what is polled: what arrived, not what was served. Were it the latter, a queue that
+  // overflows would lose weight, and overflow the more.
+  void update_shares(const Snapshot& snapshot) {
+    for (uint32_t s = 0; s < segments_.size(); ++s) {
+      const exec::ModulePeriod& head = snapshot.modules[segments_[s].head];
+      const uint64_t polled = snapshot.tasks[model_.modules[segments_[s].head].task].in_pkts;
+      if (polled < kLeastPkts) continue;
+      const double share = static_cast<double>(head.arrived_pkts) / static_cast<double>(polled);
+      shares_[s] = shares_[s] < 0 ? share : 0.5 * (shares_[s] + share);
+    }
+  }
+  [[nodiscard]] double rate_of(uint32_t s) const {
+    const Program& program = optimal_.view().program();
+    const double share = shares_[s] < 0 ? program_of(s).share : shares_[s];
+    return share * program.tasks[program_of(s).task].rate_pkts_per_ns;
+  }
+  [[nodiscard]] double batch_pkts(uint32_t s) const {
+    const uint32_t q = optimal_.chosen()[s];
+    return q != 0 ? q : std::max(1.0, program_of(s).arriving_pkts);
+  }
+
+  // Bypassed heads take what comes as it comes.
+  void pace(const Snapshot& snapshot, uint32_t s, Decision& decision) const {
+    const uint32_t module = segments_[s].head;
+    const exec::ModulePeriod& period = snapshot.modules[module];
+    const uint32_t q = optimal_.chosen()[s];
+    const double rate = rate_of(s);
+    uint64_t pace_ns = 0;
+    if (q > 0 && rate > 0) pace_ns = static_cast<uint64_t>(std::llround(q / rate));
+    const auto it = std::ranges::find(decision.changes, module, &exec::BufferChange::module);
+    if (it != decision.changes.end()) it->trigger_pkts = 0;
+    if (period.trigger_pkts != 0) change_of(decision, module, "pace").trigger_pkts = 0;
+    const auto wanted = static_cast<double>(pace_ns);
+    const auto found = static_cast<double>(period.pace_ns);
+    if (std::abs(wanted - found) <= kPaceDeadBand * wanted) return;
+    change_of(decision, module, "pace").pace_ns = pace_ns;
+  }
+
+  // Of the heads, then of the input: the core's time per ns, or turns per ns.
+  [[nodiscard]] std::vector<double> demands(const ScheduledTask& task) const {
+    const Program& program = optimal_.view().program();
+    const bool by_count = model_.tasks[task.task].scheduling.by == exec::ScheduleBy::kCount;
+    std::vector<double> demands;
+    for (const uint32_t s : task.heads) {
+      const double batch = batch_pkts(s);
+      const double turn_ns =
+          program_of(s).cost_per_batch_ns + program_of(s).cost_per_pkt_ns * batch;
+      demands.push_back(rate_of(s) / batch * (by_count ? 1 : turn_ns));
+    }
+    const ProgramTask& polled = program.tasks[task.task];
+    const double polls = polled.rate_pkts_per_ns / std::max(1.0, polled.run_pkts);
+    demands.push_back(polls * (by_count ? 1 : polled.other_run_ns));
+    return demands;
+  }
+
+  std::string name_ = "wfq";
+  const Model& model_;
+  Optimal optimal_;
+  const std::vector<Segment>& segments_;
+  std::vector<ScheduledTask> tasks_;
+  std::vector<bool> is_scheduled_;  // by segment
+  std::vector<double> shares_;      // by segment; negative = not known yet
+  Snapshot seen_;
+  bool has_stepped_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Controller> make_wfq(const Model& model, const Settings& settings) {
+  return std::make_unique<Wfq>(model, settings);
+}
+
+}  // namespace batchplane::slo

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// wfq.h - the explicit model: batch rates of the optimum as paces and weights of scheduling units.
+#pragma once
+
+#include <memory>
+
+#include "slo/controller.h"
+
+namespace batchplane::slo {
+
+std::unique_ptr<Controller> make_wfq(const Model& model, const Settings& settings);
+
+}  // namespace batchplane::slo
