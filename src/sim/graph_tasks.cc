@@ -101,6 +101,7 @@ class TaskMaker {
     Plan plan;
     plan.batch_limit_pkts = engine.batch_pkts;
     plan.n_reasons = kReasons;
+    if (engine.runs_by_deadline) plan.backlog_pkts = kBacklogBatches * engine.batch_pkts;
     for (const uint32_t i : build_.order[t_]) {
       Module& module = *graph_.modules[i];
       const ModuleSpec& spec = build_.spec.pipeline.modules[i];

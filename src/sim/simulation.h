@@ -92,6 +92,7 @@ class Simulation {
   void capture_modules(exec::Snapshot& out) const;
   void capture_workers(exec::Snapshot& out);
   void estimate_work();
+  void set_budgets();
   [[nodiscard]] Executor& executor_of(uint32_t module, Node*& node);
   exec::PeriodSnapshot cumulative() const;
 

@@ -20,12 +20,17 @@ Value gate_value(const std::string& gate) {
 List strings_value(const std::vector<std::string>& texts) { return {texts.begin(), texts.end()}; }
 
 Dict engine_value(const EngineSpec& engine) {
-  return {{"batch_pkts", engine.batch_pkts},
-          {"pool_pkts", engine.pool_pkts},
-          {"idle", engine.is_idle_hold ? "hold" : "release"},
-          {"stranding_limit_ns", engine.stranding_limit_ns},
-          {"sample_one_run_in", engine.sample_one_run_in},
-          {"seed", engine.seed}};
+  Dict out{{"batch_pkts", engine.batch_pkts},
+           {"pool_pkts", engine.pool_pkts},
+           {"idle", engine.is_idle_hold ? "hold" : "release"},
+           {"stranding_limit_ns", engine.stranding_limit_ns},
+           {"sample_one_run_in", engine.sample_one_run_in},
+           {"seed", engine.seed}};
+  if (engine.runs_by_deadline) {
+    out["run_order"] = "deadline";
+    out["heavy_ns"] = engine.heavy_ns;
+  }
+  return out;
 }
 
 Dict module_value(const ModuleSpec& module) {
