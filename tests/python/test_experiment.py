@@ -295,7 +295,7 @@ def test_the_list_names_all(
     runs = {row["name"]: row["runs"] for row in rows}
     assert list(runs) == [
         "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig9a", "fig9b", "slo_curve",
-        "stranding", "rates",
+        "stranding", "run_order", "rates",
     ]  # fmt: skip
     assert (runs["fig1"], runs["table2"]) == (["measured"], ["simulated", "measured"])
 

@@ -14,6 +14,7 @@ from . import (
     fig9a,
     fig9b,
     rates,
+    run_order,
     slo_curve,
     stranding,
     table1,
@@ -25,7 +26,8 @@ ALL = "all"
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
-        fig1, fig2, fig3, table1, table2, fig8a, fig9a, fig9b, slo_curve, stranding, rates,
+        fig1, fig2, fig3, table1, table2, fig8a, fig9a, fig9b, slo_curve, stranding, run_order,
+        rates,
     )
 }  # fmt: skip
 # The same under the name of its figure.
