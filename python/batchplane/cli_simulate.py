@@ -53,6 +53,10 @@ Traffic = Annotated[
 MachineFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="costs of the loop, noise, stalls")
 ]
+RunOrder = Annotated[
+    str | None,
+    typer.Option("--run-order", metavar="depth|deadline", help="of what is ready to run"),
+]
 ScenarioFile = Annotated[Path | None, typer.Option(metavar="FILE", help="events over time")]
 Sets = Annotated[
     list[str] | None, typer.Option("--set", "-s", metavar="SETTING", help="as for `set`")
@@ -83,6 +87,7 @@ def simulate_command(
     costs: Costs = None,
     traffic: Traffic = None,
     machine: MachineFile = None,
+    run_order: RunOrder = None,
     scenario: ScenarioFile = None,
     sets: Sets = None,
     seeds: Seeds = 1,
@@ -102,6 +107,7 @@ def simulate_command(
         traffic,
         costs,
         machine,
+        run_order,
         scenario,
         tuple(sets or ()),
         duration,

@@ -59,6 +59,8 @@ class Options:
     stranding_limit: Duration = None
     sample_one_run_in: int | None = None
     seed: int | None = None
+    run_order: str | None = None
+    heavy_ns: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Only what was set."""
@@ -69,6 +71,8 @@ class Options:
             "stranding_limit_ns": _ns(self.stranding_limit),
             "sample_one_run_in": self.sample_one_run_in,
             "seed": self.seed,
+            "run_order": self.run_order,
+            "heavy_ns": self.heavy_ns,
         }
         return {key: value for key, value in known.items() if value is not None}
 

@@ -164,7 +164,10 @@ def probe_routes(
 def _ask(document: Document, program: Path, frames: Mapping[str, Sequence[str]] | None) -> Probe:
     with tempfile.TemporaryDirectory(prefix="batchplane-") as folder:
         file = Path(folder, "pipeline.json")
-        file.write_text(json.dumps(document.pipeline))
+        # Ways do not depend on the run order, and the daemon knows one only.
+        engine = dict(document.pipeline.get("engine") or {})
+        engine.pop("run_order", None)
+        file.write_text(json.dumps({**document.pipeline, "engine": engine}))
         command = [str(program), "--routes", str(file)]
         if frames:
             frames_file = Path(folder, "frames.json")

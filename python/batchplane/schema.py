@@ -78,6 +78,17 @@ class EngineModel(_Strict):
         default=1_000_000_000, description="no packet is held for longer"
     )
     sample_one_run_in: int = Field(default=256, ge=1, description="one run in so many is timed")
+    run_order: str = Field(
+        default="depth",
+        pattern="^(depth|deadline)$",
+        description="of what is ready; deadline: in the simulator only",
+    )
+    heavy_ns: int = Field(
+        default=1000,
+        ge=1,
+        le=65_535,
+        description="run order deadline: the input is polled before a batch of this length",
+    )
     seed: int = Field(default=1, ge=0, description="of everything random")
     execution: ExecutionModel | None = Field(default=None, description="of all tasks")
 

@@ -39,6 +39,7 @@ class SimulateOptions:
     traffic: Path | None = None
     costs: str | None = None
     machine: Path | None = None
+    run_order: str | None = None
     scenario: Path | None = None
     sets: tuple[str, ...] = ()
     duration: str | None = None
@@ -75,6 +76,7 @@ def simulate(
         scenario=options.scenario,
         sets=options.sets,
         machine=None if options.machine is None else load_machine(options.machine),
+        run_order=options.run_order,
     )
     for problem in inputs.warnings:
         errors.print(Text.assemble(("warning: ", "yellow"), problem), soft_wrap=True)

@@ -15,7 +15,7 @@ from .daemon import find_program
 from .kinds import Kinds, load_kinds
 from .load import load_pipeline
 from .pipeline import Pipeline
-from .problems import BadInput, Problem, RunFailed
+from .problems import BadInput, Problem, RunFailed, suggestion
 from .routes import resolve_routes, trace_routes
 from .scenario import Scenario, load_scenario
 from .scenario_events import Action, pipeline_names, resolve_scenario
@@ -29,6 +29,8 @@ from .units import parse_duration_ns
 
 # Behind a capture's last packet: until the generator has seen it, and the worker's poll.
 _LAST_LOOK_NS = 10_000
+# Of what is ready, in a task: see docs/simulator.md.
+RUN_ORDERS = ("depth", "deadline")
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,13 @@ def prepare(
     scenario: str | Path | Scenario | None = None,
     sets: Sequence[str] = (),
     machine: Machine | None = None,
+    run_order: str | None = None,
     seed: int = 1,
 ) -> Inputs:
     """Reads and checks all that a simulation needs. Raises BadInput with every mistake."""
+    if run_order not in (None, *RUN_ORDERS):
+        fix = suggestion(str(run_order), RUN_ORDERS, ", ".join(RUN_ORDERS))
+        raise BadInput(Problem(f"'{run_order}' is no run order", "--run-order", fix=fix))
     kinds = known_kinds()
     document = load_document(pipeline, overrides or {}, kinds)
     traces: dict[str, Trace] = {}
@@ -126,6 +132,8 @@ def prepare(
         for name, trace in traces.items()
     }
     spec = build_spec(document, module_costs, routes, machine, columns, seed)
+    if run_order is not None:
+        spec["engine"] = {**spec.get("engine", {}), "run_order": run_order}
     actions: list[Action] = []
     length_ns = _captured_ns(document, traces)
     if scenario is not None:

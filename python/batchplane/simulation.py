@@ -57,6 +57,7 @@ class Simulation:
         scenario: str | Path | Scenario | None = None,
         sets: Sequence[str] = (),
         machine: Machine | None = None,
+        run_order: str | None = None,
         seed: int = 1,
         **params: Any,
     ):
@@ -69,6 +70,7 @@ class Simulation:
                 scenario=scenario,
                 sets=sets,
                 machine=machine,
+                run_order=run_order,
                 seed=seed,
             )
         self.inputs = pipeline

@@ -265,6 +265,11 @@ std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::unique_ptr<Env
         "batch size " + std::to_string(spec.engine.batch_pkts) + " is out of range",
         spec.where("engine.batch_pkts"), "1 to 256");
   }
+  if (spec.engine.runs_by_deadline) {
+    build.errors.emplace_back(
+        "a daemon runs what is ready by depth; by deadline only simulations do",
+        spec.where("engine.run_order"), "depth, or batchplane simulate");
+  }
   if (spec.modules.empty())
     build.errors.emplace_back("there are no modules", spec.where("modules"));
   make_instances(build);

@@ -6,6 +6,7 @@
 #include "core/context.h"
 #include "core/packet.h"
 #include "exec/node.h"
+#include "exec/run_order.h"
 
 namespace batchplane {
 
@@ -13,6 +14,7 @@ struct CoreTraits {
   using Handle = Packet*;
   using Context = batchplane::Context;
   using Node = exec::Node<CoreTraits>;
+  using Order = exec::DepthOrder;
 
   struct Clock {
     const TscClock* tsc = &TscClock::instance();

@@ -16,6 +16,7 @@
 //   free(ctx, h)                   end of a dropped packet
 //   overflow_reason(), queue_full_reason(), early_drop_reason()
 //                                  under which the executor itself drops
+//   Order                          the RunOrder of its executors
 // Owner: one worker. Nothing here throws, allocates, locks or logs after construction.
 #pragma once
 
@@ -26,6 +27,7 @@
 #include <span>
 
 #include "exec/context.h"
+#include "exec/deadline_order.h"
 #include "exec/flow_meter.h"
 #include "exec/node.h"
 #include "exec/run_order.h"
@@ -46,7 +48,7 @@ struct ExecutorStats {
   uint32_t worst_firings_per_run = 0;  // since the last epoch
 };
 
-template <class Traits, RunOrder Order = DepthOrder>
+template <class Traits, RunOrder Order = typename Traits::Order>
 class Executor {
  public:
   using Handle = typename Traits::Handle;
@@ -148,6 +150,18 @@ class Executor {
   // A unit becomes ready once in so long, whatever its queue holds; 0 = no such rule.
   void set_pace(const Node& node, uint64_t pace_ns);
   [[nodiscard]] const UnitQueues<Handle>* units() const { return units_.get(); }
+  // Run order by deadline (executor_deadline.inl), where Order offers it. Before the first run,
+  // with queues that have room for the backlog.
+  void run_by_deadline(const DeadlineRules& rules) {
+    ready_.choose_deadlines(rules, static_cast<uint32_t>(nodes_.size()));
+  }
+  void set_budget(const Node& node, uint64_t budget_ns) { ready_.set_budget(node.rank, budget_ns); }
+  // Whether something waits for its turn in a later loop.
+  [[nodiscard]] bool has_ready() const { return MayRunByDeadline<Order> && !ready_.empty(); }
+  // Whether there is room for another batch from the input beside what waits for its turn.
+  [[nodiscard]] bool may_poll() const;
+  // Nothing was polled: goes on with what waits for its turn. False when nothing does.
+  bool resume();
 
   // Executions of a node and the packets in them. What entered at its queue is counted there; what
   // came by pointer is what the predecessor had, less what that took out.
@@ -194,6 +208,27 @@ class Executor {
   void cross(Node& node, uint32_t gate, Handle pkt);
   void push_one(Node& from, Queue& queue, Handle pkt);
   void fire_expired();
+  static uint64_t work_ns_of(const Queue& queue, uint32_t n_pkts);
+  [[nodiscard]] uint32_t next_batch_pkts(const Queue& queue) const;
+  // A branch that would run at once, but is heavy: it takes its turn.
+  [[nodiscard]] bool waits_for_turn(const Queue& queue, uint32_t n_pkts) const {
+    if constexpr (MayRunByDeadline<Order>) {
+      return ready_.is_by_deadline() && work_ns_of(queue, n_pkts) >= ready_.rules().heavy_ns;
+    }
+    return false;
+  }
+  void mark_ready(const Queue& queue) {
+    if constexpr (MayRunByDeadline<Order>) {
+      if (ready_.is_by_deadline()) return mark_by_deadline(queue);
+    }
+    ready_.mark(queue.rank);
+  }
+  void mark_by_deadline(const Queue& queue);
+  template <bool kInstrumented>
+  void drain_by_deadline();
+  template <bool kInstrumented>
+  void run_next(Node& node);
+  void mark_expired();
   void fire_whole(Node& node, Cause cause);
   template <bool kInstrumented>
   void drain_followers();
@@ -223,6 +258,7 @@ class Executor {
   bool any_changed_ = false;
   bool is_tracing_ = false;
   bool is_sampling_ = false;
+  bool may_run_heavy_ = false;           // by deadline: in this loop, after its poll
   uint64_t next_release_ns_ = kNeverNs;  // lower bound over all buffers
   uint64_t run_allowance_ns_ = 20'000;
   uint32_t firings_ = 0;
@@ -233,5 +269,6 @@ class Executor {
 }  // namespace batchplane::exec
 
 #include "exec/executor_age.inl"
+#include "exec/executor_deadline.inl"
 #include "exec/executor_run.inl"
 #include "exec/executor_units.inl"

@@ -29,6 +29,9 @@ void Executor<Traits, Order>::fire_whole(Node& node, Cause cause) {
 // deadline first, each carried to its end before the next.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::fire_expired() {
+  if constexpr (MayRunByDeadline<Order>) {
+    if (ready_.is_by_deadline()) return mark_expired();
+  }
   firings_ = 0;
   // What is held on the way lowers the bound again; as long as it has not passed, nothing is due.
   while (ctx_.now_ns >= next_release_ns_) {

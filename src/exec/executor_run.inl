@@ -41,6 +41,7 @@ void Executor<Traits, Order>::run(Node& first, Batch batch, bool is_instrumented
   ++stats_.runs;
   stats_.in_pkts += batch.size_pkts;
   firings_ = 0;
+  if constexpr (MayRunByDeadline<Order>) may_run_heavy_ = true;
   if (!(is_instrumented || this->is_instrumented())) [[likely]] {
     enter<false>(first, batch);
   } else {
@@ -65,6 +66,9 @@ template <bool kInstrumented>
 void Executor<Traits, Order>::drain_ready() {
   if (units_ != nullptr) [[unlikely]]
     return drain_followers<kInstrumented>();
+  if constexpr (MayRunByDeadline<Order>) {
+    if (ready_.is_by_deadline()) return drain_by_deadline<kInstrumented>();
+  }
   while (!ready_.empty()) {
     run_ready<kInstrumented>(nodes_[ready_.pop()]);
     read_clock_if_due();
@@ -174,7 +178,7 @@ typename Executor<Traits, Order>::Queue* Executor<Traits, Order>::scatter(Node& 
   const GateIndex* gates = ctx_.gates;
   if (n == 1 || all_gates_equal(gates, n)) {
     Queue& queue = *node.targets[gates[0]];
-    if (queue.is_direct && queue.size_pkts == 0) return &queue;
+    if (queue.is_direct && queue.size_pkts == 0 && !waits_for_turn(queue, n)) return &queue;
     append<kInstrumented>(queue, {pkts, n, entry_bound_ns});
     return nullptr;
   }
@@ -205,7 +209,8 @@ template <class Traits, RunOrder Order>
 template <bool kInstrumented>
 void Executor<Traits, Order>::deliver(Queue& queue, uint64_t entry_bound_ns) {
   const uint32_t n = queue.size_pkts;
-  if (!queue.is_direct || n > ctx_.batch_limit_pkts || queue.entry_bound_ns != kNeverNs) {
+  if (!queue.is_direct || n > ctx_.batch_limit_pkts || queue.entry_bound_ns != kNeverNs ||
+      waits_for_turn(queue, n)) {
     arrived<kInstrumented>(queue, entry_bound_ns);
     return;
   }
@@ -230,7 +235,7 @@ void Executor<Traits, Order>::arrived(Queue& queue, uint64_t entry_bound_ns) {
   queue.entry_bound_ns = std::min(queue.entry_bound_ns, entry_bound_ns);
   if (queue.trigger_pkts == 0) {
     queue.seen_pkts = queue.size_pkts;
-    ready_.mark(queue.rank);
+    mark_ready(queue);
     return;
   }
   // Also when ready, since the rest that stays may be as old, and when the packets were seen
@@ -245,7 +250,7 @@ void Executor<Traits, Order>::arrived(Queue& queue, uint64_t entry_bound_ns) {
     Traits::on_hold(ctx_, nodes_[queue.rank], queue.pkts + queue.seen_pkts, added);
   }
   queue.seen_pkts = queue.size_pkts;
-  if (queue.size_pkts >= queue.release_at_pkts) ready_.mark(queue.rank);
+  if (queue.size_pkts >= queue.release_at_pkts) mark_ready(queue);
 }
 
 template <class Traits, RunOrder Order>

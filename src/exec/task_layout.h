@@ -56,6 +56,7 @@ struct TaskPlan {
   uint32_t batch_limit_pkts = kDefaultBatchPkts;
   uint32_t n_reasons = 0;
   Scheduling scheduling;
+  uint32_t backlog_pkts = 0;  // that may wait for their turn from loop to loop
 };
 
 // Nodes in rank order, and the memory behind their pointers.
@@ -185,7 +186,7 @@ class TaskLayout {
       if (node.drop_target != nullptr) flow_into(node.drop_target);
     }
     for (uint32_t rank = 0; rank < n; ++rank) {
-      uint64_t pkts = batch_pkts;
+      uint64_t pkts = batch_pkts + plan_.backlog_pkts;
       bool has_emitter = false;
       for (uint32_t a = 0; a <= rank; ++a) {
         if (a != rank && !above[rank][a]) continue;

@@ -44,13 +44,13 @@ uint32_t loop_task(Task& task, Context& ctx, bool is_idle_hold, SampleTurn& samp
   task.housekeep(ctx);
   const uint32_t n_inputs = task.open_inputs(ctx);
   uint32_t polled = 0;
-  for (uint32_t i = 0; i < n_inputs && polled == 0; ++i) {
+  for (uint32_t i = 0; i < n_inputs && polled == 0 && executor.may_poll(); ++i) {
     const uint32_t input = task.next_input;
     task.next_input = input + 1 == n_inputs ? 0 : input + 1;
     polled = task.poll_one(input, ctx, is_sampled);
   }
   if (polled == 0) {
-    if (!is_idle_hold && n_inputs != 0) executor.release_oldest();
+    if (n_inputs != 0 && !executor.resume() && !is_idle_hold) executor.release_oldest();
     task.flush(ctx);
   }
   if (is_sampled) executor.set_sampling(false);

@@ -19,6 +19,9 @@
 
 namespace batchplane::sim {
 
+// Ready packets, in full batches, above which a task that runs by deadline leaves its input alone.
+inline constexpr uint32_t kBacklogBatches = 4;
+
 using Executor = exec::Executor<Traits>;
 using Node = exec::Node<Traits>;
 

@@ -103,6 +103,7 @@ class TaskMaker {
     plan.batch_limit_pkts = engine.batch_pkts;
     plan.scheduling = build_.spec.pipeline.scheduling_of(graph_.worker_names[task_->worker]);
     plan.n_reasons = kReasons;
+    if (engine.runs_by_deadline) plan.backlog_pkts = kBacklogBatches * engine.batch_pkts;
     for (const uint32_t i : build_.order[t_]) {
       Module& module = *graph_.modules[i];
       const ModuleSpec& spec = build_.spec.pipeline.modules[i];

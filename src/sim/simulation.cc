@@ -65,6 +65,7 @@ Simulation::Simulation(const Spec& spec)
   for (const FlowSpec& flow : spec.pipeline.flows) slo_ns_.push_back(flow.delay_slo_ns);
   make_workers();
   estimate_work();
+  set_budgets();
   last_ = cumulative();
 }
 
@@ -111,6 +112,8 @@ void Simulation::make_workers() {
     task->executor = std::make_unique<Executor>(std::span(task->nodes), worker.ctx,
                                                 worker.ctx.clock, *worker.meter);
     if (task->unit_plan != nullptr) task->executor->schedule(*task->unit_plan);
+    if (!engine.runs_by_deadline) continue;
+    task->executor->run_by_deadline({engine.heavy_ns, kBacklogBatches * engine.batch_pkts});
   }
   for (const auto& worker : workers_) {
     for (Task* task : worker->tasks) task->executor->set_shares_worker(worker->tasks.size() > 1);
@@ -129,6 +132,24 @@ void Simulation::estimate_work() {
       task->executor->set_work_estimate(
           node, cost.cost_per_batch_ns,
           cost.cost_per_pkt_ns + (is_far ? spec_.loop.far_pkt_ns : 0));
+    }
+  }
+}
+
+// A packet's budget in front of a module: the least SLO of the flows that pass there.
+void Simulation::set_budgets() {
+  if (!spec_.pipeline.engine.runs_by_deadline) return;
+  std::vector<uint64_t> budgets_ns(graph_->modules.size(), exec::kNeverNs);
+  for (size_t f = 0; f < graph_->flow_paths.size(); ++f) {
+    if (slo_ns_[f] == 0) continue;
+    for (const std::string& name : graph_->flow_paths[f]) {
+      uint64_t& budget_ns = budgets_ns[graph_->at(name)];
+      budget_ns = std::min(budget_ns, slo_ns_[f]);
+    }
+  }
+  for (const auto& task : graph_->tasks) {
+    for (uint32_t rank = 0; rank < task->modules.size(); ++rank) {
+      task->executor->set_budget(task->nodes[rank], budgets_ns[task->modules[rank]]);
     }
   }
 }
@@ -189,7 +210,8 @@ uint64_t Simulation::next_event_ns(const Worker& worker) const {
   uint64_t next_ns = worker.next_stall_ns;
   for (const Task* task : worker.tasks) {
     next_ns = std::min(next_ns, task->executor->next_release_ns());
-    if (task->executor->has_changes() || task->executor->has_ready_units()) return 0;
+    const Executor& executor = *task->executor;
+    if (executor.has_changes() || executor.has_ready_units() || executor.has_ready()) return 0;
     if (!is_idle_hold_ && task->executor->held_pkts() != 0) return 0;
     for (const TaskInput& input : task->inputs) {
       if (input.source != nullptr) next_ns = std::min(next_ns, input.source->next_ns());
@@ -351,6 +373,7 @@ void Simulation::set_slo(const std::string& flow, uint64_t slo_ns) {
   const auto f = static_cast<uint32_t>(it - graph_->flow_names.begin());
   slo_ns_[f] = slo_ns;
   for (const auto& worker : workers_) worker->meter->set_slo(f, slo_ns);
+  set_budgets();
 }
 
 void Simulation::set_cost(const std::string& module, const ModuleCosts& costs) {

@@ -93,6 +93,7 @@ class Simulation {
   void capture_workers(exec::Snapshot& out);
   void estimate_work();
   [[nodiscard]] Task* task_polling(uint32_t module);
+  void set_budgets();
   [[nodiscard]] Executor& executor_of(uint32_t module, Node*& node);
   exec::PeriodSnapshot cumulative() const;
 

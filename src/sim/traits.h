@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "exec/context.h"
+#include "exec/deadline_order.h"
 #include "exec/flow_meter.h"
 #include "exec/node.h"
 #include "sim/clock.h"
@@ -44,6 +45,7 @@ struct Traits {
   using Context = sim::Context;
   using Clock = sim::Clock;
   using Node = exec::Node<Traits>;
+  using Order = exec::EitherOrder;
 
   static uint64_t task_entry_ns(const Packet* pkt) { return pkt->task_entry_ns; }
   static uint16_t path_state(const Packet* pkt) { return pkt->path_state; }

@@ -79,6 +79,12 @@ EngineSpec read_engine(const Value& value, Mistakes& mistakes) {
       fields.integer("stranding_limit_ns", engine.stranding_limit_ns, 1, kMostNs);
   engine.sample_one_run_in = static_cast<uint32_t>(
       fields.integer("sample_one_run_in", engine.sample_one_run_in, 1, 1U << 30));
+  const std::string order = fields.string("run_order", "depth");
+  if (order != "depth" && order != "deadline") {
+    fields.mistake("run_order", "'" + order + "' is no run order", "depth or deadline");
+  }
+  engine.runs_by_deadline = order == "deadline";
+  engine.heavy_ns = fields.integer("heavy_ns", engine.heavy_ns, 1, 65'535);
   engine.seed = fields.integer("seed", engine.seed, 0, INT64_MAX);
   engine.execution =
       read_execution(fields.any("execution"), "engine.execution", engine.execution, mistakes);

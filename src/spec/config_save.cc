@@ -37,6 +37,10 @@ Dict engine_value(const EngineSpec& engine) {
            {"sample_one_run_in", engine.sample_one_run_in},
            {"seed", engine.seed}};
   if (engine.execution != exec::Scheduling{}) out["execution"] = execution_value(engine.execution);
+  if (engine.runs_by_deadline) {
+    out["run_order"] = "deadline";
+    out["heavy_ns"] = engine.heavy_ns;
+  }
   return out;
 }
 

@@ -70,6 +70,8 @@ struct EngineSpec {
   bool is_idle_hold = false;
   uint64_t stranding_limit_ns = 1'000'000'000;
   uint32_t sample_one_run_in = 256;
+  bool runs_by_deadline = false;  // else by depth
+  uint64_t heavy_ns = 1000;       // by deadline: the input is polled before a batch of this length
   uint64_t seed = 1;
   exec::Scheduling execution;
 };

@@ -96,6 +96,7 @@ struct WorldTraits {
   using Handle = Pkt*;
   using Context = WorldContext;
   using Node = exec::Node<WorldTraits>;
+  using Order = exec::DepthOrder;
   struct Clock {
     uint64_t now = 0;
     [[nodiscard]] uint64_t now_ns() const { return now; }

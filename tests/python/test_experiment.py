@@ -297,8 +297,8 @@ def test_the_list_names_all(
     rows = json.loads(capsys.readouterr().out)
     runs = {row["name"]: row["runs"] for row in rows}
     assert list(runs) == [
-        "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig8b", "fig9a", "fig9b", "slo_curve",
-        "stranding", "rates",
+        "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig8b", "fig9a", "fig9b", "fig9c",
+        "fig11", "slo_curve", "stranding", "run_order", "batch_size", "rates",
     ]  # fmt: skip
     assert (runs["fig1"], runs["table2"]) == (["measured"], ["simulated", "measured"])
 

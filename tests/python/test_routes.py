@@ -22,6 +22,7 @@ PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
 WITH_TRAFFIC = (
     "edge_router",
     "gateway",
+    "heavy_branches",
     "l2l3",
     "l2l3_inline",
     "load_balancer",

@@ -57,6 +57,7 @@ class Case:
     events: str = ""  # a scenario
     engine: Mapping[str, Any] = field(default_factory=dict)  # settings of it, such as execution
     trace: Mapping[str, Any] = field(default_factory=dict)  # replay.py: what the generator replays
+    run_order: str = "depth"
     costs: str = "prior"
     period_ns: int = 10_000_000
     warmup_periods: int = 0
@@ -72,10 +73,10 @@ class Case:
 
 
 @lru_cache(maxsize=256)
-def _prepared(pipeline: str, params: str, costs: str) -> Inputs:
+def _prepared(pipeline: str, params: str, costs: str, run_order: str) -> Inputs:
     overrides = {key: _word(value) for key, value in json.loads(params).items()}
     given = json.loads(pipeline) if pipeline.startswith("{") else pipeline
-    inputs = prepare(given, costs=costs, overrides=overrides)
+    inputs = prepare(given, costs=costs, overrides=overrides, run_order=run_order)
     engine = {**inputs.spec.get("engine", {}), "stranding_limit_ns": _NO_LIMIT_NS}
     return replace(inputs, spec={**inputs.spec, "engine": engine})
 
@@ -83,7 +84,7 @@ def _prepared(pipeline: str, params: str, costs: str) -> Inputs:
 def inputs_of(case: Case) -> Inputs:
     """What the simulator needs for the case. Raises BadInput."""
     params = json.dumps(dict(case.params), sort_keys=True)
-    inputs = _prepared(case.pipeline, params, case.costs)
+    inputs = _prepared(case.pipeline, params, case.costs, case.run_order)
     if case.engine:
         inputs = _with_engine(inputs, case.engine)
     pipeline = inputs.document.pipeline

@@ -18,6 +18,7 @@ from . import (
     fig9c,
     fig11,
     rates,
+    run_order,
     slo_curve,
     stranding,
     table1,
@@ -30,7 +31,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
         fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, fig11, slo_curve,
-        stranding, batch_size, rates,
+        stranding, run_order, batch_size, rates,
     )
 }  # fmt: skip
 # The same under the name of its figure.
