@@ -157,6 +157,15 @@ exec::PeriodSnapshot Composition::period(uint32_t polls, double percentile) {
   return collect(percentile);
 }
 
+// How long after its beginning a poll of n packets has taken them out of the ring.
+double Composition::room_after_ns(const Input& input, uint32_t n) const {
+  if (input.source->spec().is_inline) return 0;
+  const LoopSpec& loop = spec_.loop;
+  const exec::ModuleCost& cost = nodes_[input.module].module->cost;
+  return loop.poll_ns + loop.far_poll_ns + cost.cost_per_batch_ns +
+         n * (loop.poll_pkt_ns + cost.cost_per_pkt_ns);
+}
+
 // The ring is full: what is polled came into it when a poll made room, a ring's length ago.
 void Composition::poll_source(uint32_t task, Input& input) {
   start_loop(task);
@@ -169,13 +178,13 @@ void Composition::poll_source(uint32_t task, Input& input) {
   const size_t polls_before = source.is_inline ? 0
                               : is_full        ? std::max<size_t>(1, source.ring_pkts / n)
                                                : 1;
-  input.polled_ns.push_back(worker_->read_ns);
-  while (input.polled_ns.size() > polls_before + 1) input.polled_ns.pop_front();
+  input.room_ns.push_back(worker_->read_ns + room_after_ns(input, n));
+  while (input.room_ns.size() > polls_before + 1) input.room_ns.pop_front();
   Pkts pkts(n);
   for (Pkt& pkt : pkts) {
     pkt.flow = input.source->first_flow() + input.source->draw_flow();
     pkt.path_state = graph_->paths->entry_state(input.module);
-    pkt.entry_ns = input.polled_ns.front();
+    pkt.entry_ns = input.room_ns.front();
   }
   in_pkts_ += n;
   nodes_[input.module].count.batches += 1;

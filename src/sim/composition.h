@@ -71,7 +71,7 @@ class Composition {
     Source* source = nullptr;
     double poll_pkts = 0;          // of a source: brought by a poll, in the mean
     double credit_pkts = 0;        // and left over from those before
-    std::deque<double> polled_ns;  // when its ring got room for what it holds now
+    std::deque<double> room_ns;  // when its ring got room for what it holds now
   };
   struct Worker {
     double clock_ns = 0;
@@ -89,6 +89,7 @@ class Composition {
   void lay_out();
   void share_polls();
   void begin();
+  [[nodiscard]] double room_after_ns(const Input& input, uint32_t n) const;
   void poll_source(uint32_t task, Input& input);
   bool poll_queue(uint32_t task, Input& input);
   void start_loop(uint32_t task);
