@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "base/error.h"
+#include "native_program.h"
 #include "native_values.h"
 #include "report/telemetry.h"
 #include "sim/simulation.h"
@@ -174,6 +175,7 @@ NB_MODULE(_native, m) {
       },
       config_error.ptr());
   m.def("controller_names", &slo::controller_names);
+  add_program_functions(m);
   nb::class_<PySimulation>(m, "Simulation")
       .def(nb::init<nb::dict>(), nb::arg("spec"))
       .def_prop_ro("now_ns", &PySimulation::now_ns)
