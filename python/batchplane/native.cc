@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "native_plan.h"
+#include "native_program.h"
 #include "native_values.h"
 #include "report/telemetry.h"
 #include "sim/simulation.h"
@@ -177,6 +178,7 @@ NB_MODULE(_native, m) {
       config_error.ptr());
   m.def("controller_names", &slo::controller_names);
   add_plan(m);
+  add_program_functions(m);
   nb::class_<PySimulation>(m, "Simulation")
       .def(nb::init<nb::dict>(), nb::arg("spec"))
       .def_prop_ro("now_ns", &PySimulation::now_ns)

@@ -67,10 +67,12 @@ def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
     told = []
     if percentile is not None:
         which = f"p{percentile * 100:g}" if percentile > 0 else "mean"
+        is_controlled = any(row.get("periods") is not None for row in rows)
+        since = "the controller was chosen or the SLO changed" if is_controlled else "the start"
         told = [
             Text(
                 f"now: {which} of the last period, headroom: SLO less that; last: of the last "
-                "period, all: since the start; held up: by the machine",
+                f"period, all, packets and late: since {since}; held up: by the machine",
                 "dim",
             )
         ]
@@ -191,9 +193,7 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
         head.append(f", measured {short_duration(row['measured_ns'])}")
     table = plain_table("<", "", "<")
     table.show_header = False
-    bias_ns = row.get("bias_ns") or 0
-    bias = f", of which {signed_duration(bias_ns)} measured beyond the model" if bias_ns else ""
-    table.add_row("ring and turnaround", short_duration(row["turnaround_ns"]), bias.lstrip(", "))
+    table.add_row("ring and turnaround", short_duration(row["turnaround_ns"]), "")
     for module in row.get("modules", []):
         table.add_row(
             f"{module['module']}: fill", short_duration(module["fill_ns"]),
@@ -203,6 +203,9 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
     if not row.get("modules"):
         table.add_row("fill", short_duration(row["fill_ns"]), "")
         table.add_row("service", short_duration(row["service_ns"]), "")
+    if row.get("bias_ns"):
+        beyond = "shorter than the model says" if row["bias_ns"] < 0 else "beyond the model"
+        table.add_row("measured", signed_duration(row["bias_ns"]), beyond)
     if slo_ns:
         margin = row.get("margin_ns")
         told = f"{short_duration(margin)} of it are margin" if margin else ""

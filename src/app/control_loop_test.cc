@@ -106,6 +106,25 @@ TEST(ControlLoop, PeriodsWithTooManyLatePacketsAreCounted) {
   EXPECT_EQ(rig.slo(0)["periods"].as_int(), 2) << "that of the change belongs to neither promise";
 }
 
+TEST(ControlLoop, PercentilesAndWorstCountTheSameTime) {
+  Rig rig(20'000);
+  rig.control.choose(choice_of("max"));  // every other batch waits for a loop
+  rig.periods(20);
+  const Value full = rig.slo(0);
+  ASSERT_FALSE(full["p99_ns"].is_null()) << to_json(full);
+  EXPECT_LE(full["p99_ns"].as_double(), full["delay_max_ns"].as_double());
+  rig.control.choose(choice_of("null"));
+  rig.periods(2);  // what was held leaves
+  rig.engine.engine().set_slo("f0", 30'000);
+  rig.control.slo_changed("f0");
+  rig.periods(20);
+  const Value row = rig.slo(0);
+  ASSERT_FALSE(row["p99_ns"].is_null()) << to_json(row);
+  EXPECT_LT(row["delay_max_ns"].as_double(), full["p99_ns"].as_double());
+  EXPECT_LE(row["p99_ns"].as_double(), row["delay_max_ns"].as_double());
+  EXPECT_LE(row["p50_ns"].as_double(), row["p99_ns"].as_double());
+}
+
 TEST(ControlLoop, SwitchingLosesNothingAndTakesBackAgeLimits) {
   Rig rig(1'000'000);
   rig.engine.engine().set_buffers({}, {{"a0", 77'000}});

@@ -65,8 +65,8 @@ std::vector<std::string> names_of(const exec::ControlModel& model) {
 
 }  // namespace
 
-// With a controller counts are those since it was chosen, or since the promise was changed; without
-// one, those since the start. Percentiles of all packets are since the start.
+// With a controller everything counts since it was chosen, or since the promise was changed;
+// without one, since the start.
 Value ControlLoop::show_slo(const Value& flows) const {
   List rows;
   for (uint32_t f = 0; f < model_.flows.size(); ++f) {
@@ -83,6 +83,8 @@ Value ControlLoop::show_slo(const Value& flows) const {
       row["late_pkts"] = record.late_pkts;
       row["late_ratio"] = ratio(record.late_pkts, record.pkts);
       row["delay_max_ns"] = record.delay_max_ns;
+      row["p50_ns"] = record.all.percentile_ns(0.5, slo_ns);
+      row["p99_ns"] = record.all.percentile_ns(0.99, slo_ns);
       row["periods"] = record.periods;
       row["violated_periods"] = record.violated_periods;
       row["stalled_periods"] = record.stalled_periods;

@@ -11,10 +11,18 @@ Value Optimal::explain_flow(uint32_t f) const {
   const exec::FlowVerdict& verdict = memory.verdict;
   const Program& program = view_.program();
   const ProgramFlow& flow = program.flows[f];
+  // By the model; what was measured beyond it is a term of its own, which may be negative.
+  auto turnaround_ns = static_cast<double>(settings_.turnaround_extra_ns);
+  for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+    const uint32_t t = program.flow_tasks[i];
+    if (t < model_chosen_.turnaround_ns.size()) turnaround_ns += model_chosen_.turnaround_ns[t];
+  }
+  double fill_ns = 0;
   List modules;
   for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
     const uint32_t h = program.flow_modules[i];
     if (model_chosen_.fill_ns.size() <= h) continue;
+    fill_ns += model_chosen_.fill_ns[h];
     modules.push_back(Dict{{"module", model_.modules[view_.segments()[h].head].name},
                            {"trigger_pkts", chosen_[h]},
                            {"fill_ns", model_chosen_.fill_ns[h]},
@@ -25,9 +33,9 @@ Value Optimal::explain_flow(uint32_t f) const {
               {"slo_ns", memory.slo_ns},
               {"margin_ns", memory.slo_ns * settings_.tolerance},
               {"measured_ns", memory.measured_ns},
-              {"turnaround_ns", verdict.turnaround_ns},
+              {"turnaround_ns", turnaround_ns},
               {"bias_ns", memory.bias_ns},
-              {"fill_ns", verdict.fill_ns},
+              {"fill_ns", fill_ns},
               {"service_ns", verdict.service_ns},
               {"slack_ns", verdict.slack_ns},
               {"multiplier_pps_per_us", verdict.multiplier_pps_per_us},

@@ -232,9 +232,11 @@ TEST(Optimal, ExplainsEachFlowAndModule) {
   const Value& flow = explained["flows"].as_list()[1];
   EXPECT_EQ(flow["flow"].as_string(), "flow_1");
   EXPECT_NEAR(flow["slo_ns"].as_double(),
-              flow["turnaround_ns"].as_double() + flow["fill_ns"].as_double() +
-                  flow["service_ns"].as_double() + flow["slack_ns"].as_double(),
+              flow["turnaround_ns"].as_double() + flow["bias_ns"].as_double() +
+                  flow["fill_ns"].as_double() + flow["service_ns"].as_double() +
+                  flow["slack_ns"].as_double(),
               1);
+  EXPECT_GT(flow["turnaround_ns"].as_double(), 0);
   EXPECT_GT(flow["multiplier_pps_per_us"].as_double(), 0);
   const Value& module = explained["modules"].as_list()[1];
   EXPECT_EQ(module["module"].as_string(), "leaf_1");

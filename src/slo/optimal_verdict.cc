@@ -91,8 +91,14 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
     verdict.fill_ns += model_chosen_.fill_ns[program.flow_modules[i]];
     verdict.service_ns += model_chosen_.service_ns[program.flow_modules[i]];
   }
+  if (slo_ns_[f] > 0) {
+    verdict.slack_ns = slo_ns_[f] - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns;
+  }
+  // What was measured below the model is turnaround's at first, but no part is less than nothing.
+  const double missing_ns = std::min(0.0, verdict.turnaround_ns);
+  verdict.turnaround_ns -= missing_ns;
+  verdict.fill_ns = std::max(0.0, verdict.fill_ns + missing_ns);
   if (slo_ns_[f] <= 0) return;
-  verdict.slack_ns = slo_ns_[f] - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns;
   verdict.multiplier_pps_per_us = pps_per_us(f);
   const double allowed = 1 - std::clamp(settings_.percentile, 0.0, 1.0);
   const auto pkts = static_cast<double>(period.pkts);

@@ -7,10 +7,14 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr uint32_t kMostIterates = 40;
-constexpr double kSettled = 5e-3;  // relative change of a trigger between iterates
+constexpr uint32_t kManyIterates = 1000;  // when time does not matter
 constexpr uint32_t kMostExclusions = 4;
-constexpr double kEmphasisGrowth = 4;
+constexpr uint32_t kUndamped = 6;
+constexpr double kSteadyEmphasis = 10;  // times what triggers may move
+constexpr double kLeastPart = 0.02;
+constexpr double kPenaltyGrowth = 10;
+constexpr double kMostPenalty = 1e6;  // of what a budget is worth on average
+constexpr double kMostFeedback = 0.95;
 }  // namespace
 
 void Solver::prepare(const Program& program) {
@@ -51,10 +55,14 @@ void Solver::prepare(const Program& program) {
                           &backup_, &before_move_, &descended_}) {
     by_module->assign(n, 0);
   }
-  for (auto* by_flow : {&price_, &room_ns_, &first_hold_ns_, &step_}) by_flow->assign(n_flows, 0);
+  for (auto* by_flow : {&price_, &penalty_, &room_ns_, &first_hold_ns_, &step_}) {
+    by_flow->assign(n_flows, 0);
+  }
   for (auto* flags : {&is_free_, &is_pinned_}) flags->assign(n, 0);
   for (auto* flags : {&is_short_, &is_out_}) flags->assign(n_flows, 0);
-  emphasis_.assign(program.tasks.size(), 0);
+  for (auto* by_task : {&emphasis_, &feedback_, &penalty_feedback_}) {
+    by_task->assign(program.tasks.size(), 0);
+  }
   task_room_ns_.assign(program.tasks.size(), 0);
   raises_.assign(n, {});
   active_.reserve(std::max(n, n_flows));
@@ -74,13 +82,41 @@ void Solver::choose_free(const Program& program) {
   }
 }
 
+// What a budget's price is worth in shorter fills: at saturation they follow the time per packet,
+// by task. All prices are in units of `1 / scale`, in which the busiest of these sums leaves the
+// load its weight (docs/model.md, "Solving").
+void Solver::set_feedback(const Program& program) {
+  std::ranges::fill(feedback_, 0.0);
+  std::ranges::fill(penalty_feedback_, 0.0);
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    const ProgramFlow& flow = program.flows[f];
+    const bool is_short = is_short_[f] != 0;
+    const double price = is_short ? penalty_[f] : price_[f];
+    if (price <= 0) continue;
+    std::vector<double>& sums = is_short ? penalty_feedback_ : feedback_;
+    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      const uint32_t t = program.modules[v].task;
+      const ProgramTask& task = program.tasks[t];
+      const double load = at_.task_pkt_ns[t] * task.rate_pkts_per_ns;
+      if (task.is_saturated && load > 0) sums[t] += price * at_.fill_ns[v] / load;
+    }
+  }
+  price_unit_ = 1;
+  for (size_t t = 0; t < program.tasks.size(); ++t) {
+    feedback_[t] = std::min(feedback_[t], kMostFeedback);
+    price_unit_ = std::min(price_unit_, (1 - feedback_[t]) / (1 + penalty_feedback_[t]));
+  }
+}
+
 // What the objective and the tasks' turnaround weigh in the relaxed problem.
 void Solver::set_weights(const Program& program) {
-  slopes_at(program, at_, slopes_);
+  set_feedback(program);
   for (size_t v = 0; v < program.modules.size(); ++v) {
-    const double emphasis = emphasis_[program.modules[v].task];
-    weight_[v] = slopes_.load_weight[v] + emphasis * slopes_.turnaround_weight[v];
-    own_price_[v] = emphasis * slopes_.turnaround_slope[v];
+    const uint32_t t = program.modules[v].task;
+    const double load = (1 + penalty_feedback_[t]) * price_unit_ + feedback_[t];
+    weight_[v] = load * slopes_.load_weight[v] + emphasis_[t] * slopes_.turnaround_weight[v];
+    own_price_[v] = emphasis_[t] * slopes_.turnaround_slope[v];
   }
 }
 
@@ -141,46 +177,66 @@ void Solver::set_budgets(const Program& program) {
     while (room_ns_[f] < least_ns && bypass_dearest(program, f)) {
       room_ns_[f] = room_of(program, f, least_ns);
     }
-    is_short_[f] = room_ns_[f] < least_ns;
+    // Once it pays a penalty, only a point that keeps its budget ends that.
+    const bool is_late = penalty_[f] > 0 && at_.delay_ns[f] > program.flows[f].budget_ns;
+    is_short_[f] = room_ns_[f] < least_ns || is_late;
     any_short_ |= is_short_[f] != 0;
   }
 }
 
-// The price of a task's turnaround is what its flows would pay for their budgets. While one of them
-// is short, it grows: some firing is too heavy.
-void Solver::update_emphasis(const Program& program) {
+// A flow without room pays a price of its own making, which grows until what it is short of counts
+// more than the load: the point moves to where its delay is least, or to where it has room.
+void Solver::set_penalties(const Program& program) {
+  for (size_t f = 0; f < program.flows.size(); ++f) {
+    if (is_short_[f] == 0) continue;
+    const double least = at_.load / std::max(1.0, program.flows[f].budget_ns);
+    penalty_[f] = std::min(kPenaltyGrowth * std::max(penalty_[f], least), kMostPenalty * least);
+  }
+}
+
+// Whether no penalty is paid, or only such that growing would change nothing.
+bool Solver::penalties_are_final(const Program& program) const {
+  for (size_t f = 0; f < penalty_.size(); ++f) {
+    const double least = at_.load / std::max(1.0, program.flows[f].budget_ns);
+    if (penalty_[f] > 0 && penalty_[f] < kMostPenalty * least * 0.5) return false;
+  }
+  return true;
+}
+
+// The price of a task's turnaround is what its flows pay for their budgets. True when it moves no
+// more by anything that would count beside the load.
+bool Solver::update_emphasis(const Program& program) {
+  bool is_steady = true;
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     double sum = 0;
-    bool is_short = false;
+    bool is_penalised = false;
     for (size_t f = 0; f < program.flows.size(); ++f) {
       const ProgramFlow& flow = program.flows[f];
       for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
         if (program.flow_tasks[i] != t) continue;
         sum += price_[f];
-        is_short |= is_short_[f] != 0;
+        is_penalised |= penalty_[f] > 0;
       }
     }
-    if (!is_short) {
-      emphasis_[t] = (emphasis_[t] + sum) / 2;
-      continue;
-    }
-    double weight = 0;
-    double slope = 0;
-    for (size_t v = 0; v < program.modules.size(); ++v) {
-      if (program.modules[v].task != t || is_free_[v] == 0) continue;
-      weight += slopes_.load_weight[v] / size_[v];
-      slope += slopes_.turnaround_slope[v] * size_[v];
-    }
-    const double least = slope > 0 ? 0.02 * weight / slope : 0;
-    emphasis_[t] = std::max({least, sum, kEmphasisGrowth * emphasis_[t]});
+    // Turnaround over load, both per batch: alike for all modules but for their spread.
+    const ProgramTask& task = program.tasks[t];
+    const double waited = task.runs_waited * task.run_pkts / task.rate_pkts_per_ns;
+    is_steady &= !(std::abs(sum - emphasis_[t]) * waited > kSteadyEmphasis * settled_);
+    emphasis_[t] = is_penalised ? sum : emphasis_[t] + part_ * (sum - emphasis_[t]);
   }
+  for (size_t f = 0; f < penalty_.size(); ++f) {
+    if (is_short_[f] == 0) penalty_[f] = 0;
+  }
+  return is_steady;
 }
 
 // One convex problem; true when the point no longer moves.
 bool Solver::iterate(const Program& program, bool is_last) {
   evaluate(program, size_, at_);
-  set_weights(program);
+  slopes_at(program, at_, slopes_);
   set_budgets(program);
+  set_penalties(program);
+  set_weights(program);
   last_size_ = size_;
   solve_dual(program);
   ++solution_.relaxations;
@@ -189,15 +245,28 @@ bool Solver::iterate(const Program& program, bool is_last) {
     change = std::max(change, std::abs(size_[v] - last_size_[v]) / last_size_[v]);
   }
   if (is_last) return true;
-  update_emphasis(program);
-  return change < kSettled;
+  const bool is_final = penalties_are_final(program);
+  return update_emphasis(program) && is_final && change < settled_;
 }
 
 void Solver::relax(const Program& program) {
-  for (uint32_t i = 0; i < kMostIterates; ++i) {
-    if (iterate(program, i + 1 == kMostIterates)) return;
-    if (i < 6) continue;
-    for (size_t v = 0; v < size_.size(); ++v) size_[v] = (size_[v] + last_size_[v]) / 2;
+  part_ = 0.5;
+  double last_change = kNoBudgetNs;
+  for (uint32_t i = 0; i < most_iterates_; ++i) {
+    if (iterate(program, i + 1 == most_iterates_)) return;
+    double change = 0;
+    for (size_t v = 0; v < size_.size(); ++v) {
+      change += std::abs(size_[v] - last_size_[v]) / last_size_[v];
+    }
+    if (any_short_) {
+      part_ = 0.5;
+    } else if (i >= kUndamped) {
+      if (change > 0.9 * last_change) part_ = std::max(kLeastPart, 0.7 * part_);
+      for (size_t v = 0; v < size_.size(); ++v) {
+        size_[v] = last_size_[v] + part_ * (size_[v] - last_size_[v]);
+      }
+    }
+    last_change = change;
   }
 }
 
@@ -224,6 +293,7 @@ bool Solver::relax_all(const Program& program, bool is_warm) {
     choose_free(program);
     clamp_to_bounds();
     std::ranges::fill(emphasis_, 0.0);
+    std::ranges::fill(penalty_, 0.0);
     relax(program);
     if (!any_short_) return true;
   }
@@ -298,12 +368,33 @@ void Solver::settle_infeasible(const Program& program) {
   finish(program);
 }
 
-const Solution& Solver::solve(const Program& program) {
+void Solver::start(const Program& program) {
   solution_.triggers_pkts.assign(program.modules.size(), 0);
   solution_.relaxations = 0;
   std::ranges::fill(is_out_, uint8_t{0});
   std::ranges::fill(is_pinned_, uint8_t{0});
+  std::ranges::fill(penalty_, 0.0);
   if (!has_point_) std::ranges::fill(price_, 0.0);
+}
+
+Relaxation Solver::relaxed(const Program& program, double settled) {
+  forget();
+  start(program);
+  settled_ = settled;
+  most_iterates_ = kManyIterates;
+  choose_free(program);
+  relax_all(program, false);
+  settled_ = kSettled;
+  most_iterates_ = kMostIterates;
+  Relaxation result{.batches_pkts = size_, .prices = price_};
+  result.is_short.assign(is_short_.begin(), is_short_.end());
+  evaluate(program, size_, result.model);
+  result.relaxations = solution_.relaxations;
+  return result;
+}
+
+const Solution& Solver::solve(const Program& program) {
+  start(program);
   solve_round(program);
   const bool is_feasible = std::ranges::find(is_out_, 1) == is_out_.end();
   if (!is_feasible) settle_infeasible(program);

@@ -24,6 +24,15 @@ struct Solution {
   uint32_t relaxations = 0;         // convex problems solved
 };
 
+// The point before rounding, as another convex solver would find it.
+struct Relaxation {
+  std::vector<double> batches_pkts;  // q, or the arriving batch where nothing is held
+  std::vector<double> prices;        // by flow, of its budget, rates and turnaround as they are
+  std::vector<bool> is_short;        // by flow: not even this point keeps its budget
+  Evaluation model;                  // at batches_pkts
+  uint32_t relaxations = 0;          // convex problems solved
+};
+
 // Keeps prices and memory between solves; after the first solve of a size nothing is allocated.
 class Solver {
  public:
@@ -31,10 +40,15 @@ class Solver {
   void prepare(const Program& program);
   const Solution& solve(const Program& program);
   [[nodiscard]] const Solution& solution() const { return solution_; }
+  // The relaxed problem alone, from the largest triggers, until no trigger moves by more than this
+  // relative change: for comparison with other solvers. Allocates; the next solve is a cold one.
+  Relaxation relaxed(const Program& program, double settled);
   // Forgets prices and the last point: the next solve is a cold one.
   void forget() { has_point_ = false; }
 
  private:
+  static constexpr double kSettled = 5e-3;  // relative change of a trigger between iterates
+  static constexpr uint32_t kMostIterates = 40;
   // Flows that share modules, directly or through others.
   struct Group {
     uint32_t begin = 0;  // into group_flows_
@@ -46,11 +60,15 @@ class Solver {
   bool relax_all(const Program& program, bool is_warm);
   void relax(const Program& program);
   bool iterate(const Program& program, bool is_last);
+  void start(const Program& program);
+  void set_feedback(const Program& program);
   void set_weights(const Program& program);
+  void set_penalties(const Program& program);
+  [[nodiscard]] bool penalties_are_final(const Program& program) const;
   void set_budgets(const Program& program);
   double room_of(const Program& program, uint32_t flow, double& least_ns) const;
   bool bypass_dearest(const Program& program, uint32_t flow);
-  void update_emphasis(const Program& program);
+  bool update_emphasis(const Program& program);
   void exclude_short(const Program& program);
   [[nodiscard]] double excess_ns(const Program& program) const;
   void settle_infeasible(const Program& program);
@@ -82,6 +100,7 @@ class Solver {
   [[nodiscard]] Raise raise_of(const Program& program, uint32_t module) const;
   void take_room(const Program& program, uint32_t module, const Raise& raise);
   void raise_greedily(const Program& program);
+  [[nodiscard]] size_t cheapest_to_lower(const Program& program, uint32_t f) const;
   bool lower_until_fits(const Program& program, size_t& worst);
   void repair(const Program& program);
   [[nodiscard]] bool fits(const Program& program);
@@ -120,13 +139,20 @@ class Solver {
   std::vector<uint8_t> is_short_;      // by flow: not even bypassing all its modules would do
   std::vector<uint8_t> is_out_;        // by flow: no constraint
   std::vector<double> emphasis_;       // by task: price of its turnaround
-  std::vector<double> matrix_;         // of the Newton step
+  std::vector<double> penalty_;        // by flow: price while it is short
+  std::vector<double> feedback_;       // by task: what prices save by shorter fills
+  std::vector<double> penalty_feedback_;
+  double price_unit_ = 1;
+  double part_ = 0.5;           // of the way to the next iterate that is gone
+  std::vector<double> matrix_;  // of the Newton step
   std::vector<double> step_;
   std::vector<uint32_t> active_;
   std::vector<double> backup_;
   std::vector<Raise> raises_;  // by module: the best that it could do now
   std::vector<double> before_move_;
   std::vector<double> descended_;
+  double settled_ = kSettled;
+  uint32_t most_iterates_ = kMostIterates;
   bool has_point_ = false;
   bool any_short_ = false;
   bool is_rescue_ = false;

@@ -104,7 +104,8 @@ double Solver::dual_value(const Program& program, const Group& group) const {
 bool Solver::newton(const Program& program, const Group& group) {
   active_.clear();
   for (uint32_t i = group.begin; i < group.end; ++i) {
-    if (price_[group_flows_[i]] > 0) active_.push_back(group_flows_[i]);
+    if (price_[group_flows_[i]] > 0 && is_short_[group_flows_[i]] == 0)
+      active_.push_back(group_flows_[i]);
   }
   const size_t n = active_.size();
   if (n < 2) return false;
@@ -182,11 +183,12 @@ void Solver::solve_group(const Program& program, const Group& group) {
   }
 }
 
-// Sizes follow from prices. What a short flow passes is bypassed, until it is given up or rescued.
+// Sizes follow from prices; that of a short flow is given.
 void Solver::solve_dual(const Program& program) {
   std::ranges::fill(module_price_, 0.0);
   for (uint32_t f = 0; f < program.flows.size(); ++f) {
-    if (room_ns_[f] == kNoBudgetNs || is_short_[f] != 0) price_[f] = 0;
+    if (room_ns_[f] == kNoBudgetNs) price_[f] = 0;
+    if (is_short_[f] != 0) price_[f] = penalty_[f] * price_unit_;
     add_price(program, f, 0.0);
     for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
       module_price_[program.flow_modules[i]] += price_[f];
@@ -199,14 +201,6 @@ void Solver::solve_dual(const Program& program) {
     if (is_free_[v] == 0) continue;
     size_[v] = std::clamp<double>(size_at(v, std::max(0.0, module_price_[v])), module.arriving_pkts,
                                   module.most_pkts);
-  }
-  if (!any_short_) return;
-  for (uint32_t f = 0; f < program.flows.size(); ++f) {
-    if (is_short_[f] == 0) continue;
-    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
-      const uint32_t v = program.flow_modules[i];
-      size_[v] = program.modules[v].arriving_pkts;
-    }
   }
 }
 

@@ -152,8 +152,35 @@ void Solver::raise_greedily(const Program& program) {
   }
 }
 
+// The module whose trigger costs least to lower per ns that flow f gains: one on its path, or one
+// whose heavy firings its turnaround waits for. As many as modules: there is none.
+size_t Solver::cheapest_to_lower(const Program& program, uint32_t f) const {
+  const ProgramFlow& flow = program.flows[f];
+  size_t chosen = triggers_.size();
+  double least_cost = kNoBudgetNs;
+  const auto consider = [&](uint32_t v, double path_ns) {
+    if (triggers_[v] == 0 || is_pinned_[v] != 0) return;
+    const double q2 = triggers_[v] * triggers_[v];
+    const double gain_ns =
+        path_ns + std::max(0.0, slopes_.turnaround_slope[v] - slopes_.turnaround_weight[v] / q2);
+    if (gain_ns <= 0 || slopes_.load_weight[v] / (q2 * gain_ns) >= least_cost) return;
+    least_cost = slopes_.load_weight[v] / (q2 * gain_ns);
+    chosen = v;
+  };
+  for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+    const uint32_t v = program.flow_modules[i];
+    consider(v, slopes_.delay_slope[v]);
+  }
+  for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+    for (uint32_t v = 0; v < triggers_.size(); ++v) {
+      if (program.modules[v].task == program.flow_tasks[i]) consider(v, 0);
+    }
+  }
+  return chosen;
+}
+
 // Lowers, where it costs least, what no longer fits. False, with the flow in `worst`: it misses its
-// budget and passes nothing that could be lowered.
+// budget and nothing is left that could be lowered for it.
 bool Solver::lower_until_fits(const Program& program, size_t& worst) {
   while (!fits(program)) {
     double worst_ns = 0;
@@ -164,18 +191,7 @@ bool Solver::lower_until_fits(const Program& program, size_t& worst) {
       worst = f;
     }
     slopes_at(program, trial_, slopes_);
-    const ProgramFlow& flow = program.flows[worst];
-    double least_cost = kNoBudgetNs;
-    size_t chosen = triggers_.size();
-    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-      const uint32_t v = program.flow_modules[i];
-      if (triggers_[v] == 0 || is_pinned_[v] != 0) continue;
-      const double q = triggers_[v];
-      const double cost = slopes_.load_weight[v] / (q * q * slopes_.delay_slope[v]);
-      if (cost >= least_cost) continue;
-      least_cost = cost;
-      chosen = v;
-    }
+    const size_t chosen = cheapest_to_lower(program, static_cast<uint32_t>(worst));
     if (chosen == triggers_.size()) return false;
     triggers_[chosen] = next_down(program.modules[chosen], triggers_[chosen]);
   }

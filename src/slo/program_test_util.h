@@ -34,15 +34,15 @@ inline double log_uniform(Rng& rng, double low, double high) {
   return low * std::pow(high / low, rng.uniform());
 }
 
-// One task, 1 to 3 modules, 1 to 4 flows that pass some of them; triggers up to 10. Budgets lie
-// between hopeless and loose.
-inline Program random_program(Rng& rng, bool is_saturated) {
+// One task, so many modules, 1 to 4 flows that pass some of them. Budgets lie between hopeless and
+// loose.
+inline Program random_program_of(Rng& rng, bool is_saturated, uint32_t n_modules,
+                                 uint32_t most_pkts) {
   Program program;
-  const uint32_t n_modules = 1 + rng.below(3);
   program.sigmas = rng.below(4) == 0 ? 0 : 1.645;
   program.hold_ns = rng.below(3) == 0 ? 0 : 3 * rng.uniform();
   ProgramTask task{.is_saturated = is_saturated};
-  task.run_pkts = is_saturated ? 10 : 1 + 9 * rng.uniform();
+  task.run_pkts = is_saturated ? most_pkts : 1 + (most_pkts - 1) * rng.uniform();
   task.other_run_ns = log_uniform(rng, 20, 1000);
   task.runs_waited = is_saturated ? 3 : 2;
   double work_ns = task.other_run_ns / task.run_pkts;
@@ -51,15 +51,16 @@ inline Program random_program(Rng& rng, bool is_saturated) {
                          .cost_per_pkt_ns = log_uniform(rng, 1, 200)};
     module.share = 0.05 + 0.95 * rng.uniform();
     module.arriving_pkts = 1 + std::floor(30 * rng.uniform()) / 10;
-    module.most_pkts = 10;
-    work_ns += module.share * (module.cost_per_batch_ns / 5 + module.cost_per_pkt_ns);
+    module.most_pkts = most_pkts;
+    work_ns +=
+        module.share * (module.cost_per_batch_ns / (0.5 * most_pkts) + module.cost_per_pkt_ns);
     program.modules.push_back(module);
   }
   task.rate_pkts_per_ns = (is_saturated ? 1 : 0.1 + 0.8 * rng.uniform()) / work_ns;
   program.tasks.push_back(task);
   // What all triggers of half the largest would need, as a measure for budgets.
   Evaluation half;
-  evaluate(program, std::vector<double>(n_modules, 6), half);
+  evaluate(program, std::vector<double>(n_modules, 1 + 0.5 * most_pkts), half);
   const uint32_t n_flows = 1 + rng.below(4);
   for (uint32_t f = 0; f < n_flows; ++f) {
     std::vector<uint32_t> path;
@@ -72,6 +73,12 @@ inline Program random_program(Rng& rng, bool is_saturated) {
     add_flow(program, delay_ns * log_uniform(rng, 0.4, 2.5), path);
   }
   return program;
+}
+
+// 1 to 3 modules, triggers up to 10.
+inline Program random_program(Rng& rng, bool is_saturated) {
+  const uint32_t n_modules = 1 + rng.below(3);
+  return random_program_of(rng, is_saturated, n_modules, 10);
 }
 
 // Eight look-ups with eight branches each behind them, a flow through each branch; triggers up

@@ -130,6 +130,9 @@ def test_promises_are_shown() -> None:
     assert "500 (0.25%)" in voice, "late packets"
     assert "video: its modules alone take 6.0 us" in text
     assert "p95 of the last period" in text
+    assert "since the controller was chosen or the SLO changed" in text
+    uncontrolled = [{**row, "periods": None, "violated_periods": None} for row in SLO]
+    assert "since the start" in text_of(render_slo(uncontrolled))
 
 
 def test_the_controller_is_shown() -> None:
@@ -163,7 +166,7 @@ def test_an_explanation_has_every_term() -> None:
     text = text_of(render_explain(EXPLAIN))
     for told in (
         "ring and turnaround",
-        "-1.00 us measured beyond the model",
+        "-1.00 us  shorter than the model says",
         "ttl: fill",
         "for 12 packets",
         "slack",
