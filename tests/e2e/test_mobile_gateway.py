@@ -160,14 +160,19 @@ def test_a_rate_is_kept(world: World) -> None:
     if shutil.which("iperf3") is None:
         pytest.skip("NOT RUN: iperf3 is not installed (make install-packages)")
     world.attach()
-    change = world.folder / "change.json"
-    change.write_text(json.dumps([{"seid": 1, "qers": [{"id": 1, "mbr_down_bps": 2_000_000}]}]))
+    change = world.folder / "files" / "change.json"  # the folder itself is the daemon's
+    change.parent.mkdir()
+    change.write_text(
+        json.dumps(
+            [{"seid": 1, "qers": [{"id": 1, "mbr_down_bps": 2_000_000, "burst_ns": 200_000_000}]}]
+        )
+    )
     world.commands.good("set", "decap", "modify", "--file", str(change))
     world.lab.hosts["server"].start("iperf3", "-s", "-1")
     wait_listening(world.lab.hosts["server"], 5201)
     told = world.user("iperf3", "-c", SERVER, "-t", "3", "-J", "-R")
     rate_bps = json.loads(told)["end"]["sum_received"]["bits_per_second"]
-    assert 0.5e6 < rate_bps < 2.3e6, rate_bps
+    assert 0.3e6 < rate_bps < 2.3e6, rate_bps
     assert world.row()["down_dropped_pkts"] > 0
 
 
@@ -192,7 +197,7 @@ def test_sessions_come_and_go_live(world: World) -> None:
     world.commands.good("set", "decap", "add", "--file", str(more))
     wait_until(lambda: "3 received" in ping(world), "the user is back")
     saved = world.folder / "saved.yaml"
-    world.commands.good("save", "--out", str(saved))
+    world.commands.good("save", str(saved))
     assert "10.45.0.2" in saved.read_text()
     # What was done live stays done when the same pipeline is applied again.
     sessions = world.folder / "users.jsonl"
