@@ -32,6 +32,7 @@ from .scenario_events import Action, resolve_scenario
 from .scenario_play import DaemonPlayer, warnings_for_daemon
 from .settings import parse_arguments, parse_settings, running_names
 from .show_nat import collect_nat
+from .show_sessions import collect_sessions
 from .show_tables import WHAT, render_show
 from .startup_profile import ensure_profile, needs_costs
 from .view import facts_line
@@ -306,6 +307,10 @@ class ShowOptions:
     watch_s: float | None = None
 
 
+# Made of several answers; further words are filters.
+_COLLECTED = {"nat": collect_nat, "sessions": collect_sessions}
+
+
 def show_running(daemon: Daemon, options: ShowOptions, out: Console) -> None:
     """Prints one answer of `show`, or with watch_s one after another until Ctrl-C."""
     if options.what not in WHAT:
@@ -321,8 +326,8 @@ def show_running(daemon: Daemon, options: ShowOptions, out: Console) -> None:
     with Client(daemon.socket) as client, interruptible():
         try:
             while True:
-                if options.what == "nat":
-                    data = collect_nat(client, args)
+                if options.what in _COLLECTED:
+                    data = _COLLECTED[options.what](client, args)
                 else:
                     data = client.show(options.what, **args)
                 if options.watch_s is not None and out.is_terminal:
@@ -336,7 +341,7 @@ def show_running(daemon: Daemon, options: ShowOptions, out: Console) -> None:
 
 
 def _item_args(options: ShowOptions) -> dict[str, Any]:
-    if options.what == "nat":
+    if options.what in _COLLECTED:
         return parse_arguments(options.items)
     if not options.items:
         return {}
@@ -347,7 +352,7 @@ def _item_args(options: ShowOptions) -> dict[str, Any]:
                 f"show {options.what} takes no {' '.join(options.items)}",
                 "command line",
                 "show",
-                "show tables MODULE, show ports PORT and show nat KEY=VALUE... do",
+                "show tables MODULE, show ports PORT, show nat and show sessions KEY=VALUE... do",
             )
         )
     return {key: options.items[0]}

@@ -246,16 +246,16 @@ def show(
         str,
         typer.Argument(
             autocompletion=completions("show"),
-            help="runtime, buffers, flows, drops, ports, tables, nat, graph, generators, slo, "
-            "control, all",
+            help="runtime, buffers, flows, drops, ports, tables, nat, sessions, graph, "
+            "generators, slo, control, all",
         ),
     ] = "runtime",
     items: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[MODULE | PORT | KEY=VALUE...]",
-            help="a module (tables), a port (ports), or for nat: protocol, state, inside, outside, "
-            "remote, limit",
+            help="a module (tables), a port (ports), for nat: protocol, state, inside, outside, "
+            "remote, limit; for sessions: seid, ue, limit",
         ),
     ] = None,
     name: Name = None,

@@ -14,11 +14,12 @@ from .plain_table import plain_table
 from .rates import CAUSES, PERCENTILES, buffer_list, is_buffer_used
 from .show_control import render_control, render_slo
 from .show_nat import render_nat
+from .show_sessions import render_sessions
 from .units import short_duration, short_rate, three_digits
 
 WHAT = (
-    "runtime", "buffers", "flows", "drops", "ports", "tables", "nat", "graph", "generators",
-    "slo", "control", "all",
+    "runtime", "buffers", "flows", "drops", "ports", "tables", "nat", "sessions", "graph",
+    "generators", "slo", "control", "all",
 )  # fmt: skip
 
 
@@ -284,6 +285,7 @@ _RENDERERS: dict[str, Callable[[Any], RenderableType]] = {
     "ports": _ports,
     "tables": _tables,
     "nat": render_nat,
+    "sessions": render_sessions,
     "graph": graph_tree,
     "generators": _generators,
     "slo": render_slo,

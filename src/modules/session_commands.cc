@@ -176,27 +176,35 @@ Value SessionCommands::run(const std::string& verb, const Value& args) {
   return Dict{{"sessions", static_cast<uint64_t>(table_->sessions().size())}, {"count", count}};
 }
 
-Value SessionCommands::modify(const Value& args) {
-  check_keys(args, {"seid", "ue", "ue6", "group", "pdrs", "fars", "qers", "urrs"}, "modify");
-  const uint64_t seid = seid_of(args, "modify");
+Session SessionCommands::modified(const Value& change, const std::string& where) const {
+  check_keys(change, {"seid", "ue", "ue6", "group", "pdrs", "fars", "qers", "urrs"}, where);
+  const uint64_t seid = seid_of(change, where);
   const auto known = table_->sessions().find(seid);
   if (known == table_->sessions().end()) {
-    throw ConfigError("there is no session " + std::to_string(seid), "modify",
+    throw ConfigError("there is no session " + std::to_string(seid), where,
                       "add it; the command list shows what there is");
   }
   Dict next = format_session(known->second);
   for (const char* key : {"ue", "ue6", "group"}) {
-    if (args.has(key)) next[key] = args[key];
+    if (change.has(key)) next[key] = change[key];
   }
   for (const char* key : {"pdrs", "fars", "qers", "urrs"}) {
-    next[key] = merged_rules(Value(next)[key], args[key], std::string("modify.") + key);
+    next[key] = merged_rules(Value(next)[key], change[key], where + "." + key);
   }
-  Session session = parse_session(next, "modify");
+  Session session = parse_session(next, where);
   session.origin = Origin::kLive;
-  std::vector<Session> one;
-  one.push_back(std::move(session));
-  table_->add(std::move(one), "modify");
-  return Dict{{"sessions", static_cast<uint64_t>(table_->sessions().size())}, {"count", 1}};
+  return session;
+}
+
+Value SessionCommands::modify(const Value& args) {
+  const List items = items_under(args, "sessions");
+  std::vector<Session> sessions;
+  for (size_t i = 0; i < items.size(); ++i) {
+    sessions.push_back(modified(items[i], "modify[" + std::to_string(i) + "]"));
+  }
+  table_->add(std::move(sessions), "modify");
+  return Dict{{"sessions", static_cast<uint64_t>(table_->sessions().size())},
+              {"count", static_cast<uint64_t>(items.size())}};
 }
 
 Value SessionCommands::list(const Value& args) const {

@@ -24,7 +24,8 @@ class SessionCommands {
 
  private:
   void declare(const Args& args);
-  [[nodiscard]] Value modify(const Value& args);
+  Value modify(const Value& args);
+  [[nodiscard]] Session modified(const Value& change, const std::string& where) const;
   [[nodiscard]] Value list(const Value& args) const;
 
   const std::string name_;
@@ -38,7 +39,7 @@ class SessionCommands {
 inline constexpr const char* kSessionNotes =
     "Modules that name the same table share its sessions; one of them says what they are. Live "
     "commands: add {seid, ..} or {file}, modify {seid, pdrs, fars, qers, urrs} (rules by id; "
-    "{id, remove: true} takes one away), delete {seid}, replace, list {seid, ue, limit}; add, "
-    "delete and replace take {items: [...]} for many.";
+    "{id, remove: true} takes one away), delete {seid}, replace, list {seid, ue, limit}; all but "
+    "list take {items: [...]} for many.";
 
 }  // namespace batchplane::session

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""show_sessions.py - what `show sessions` asks of a mobile gateway, and how it prints it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from .client import Client
+from .plain_table import plain_table
+from .problems import RunFailed
+
+_KINDS = ("gtpu_decap", "session_downlink", "session_enforce", "gtpu_encap", "session_split")
+_DEFAULT_LIMIT = 40
+_COLUMNS = (
+    "seid", "ue", "rules", "up_pkts", "up_bytes", "up_dropped_pkts", "down_pkts", "down_bytes",
+    "down_dropped_pkts",
+)  # fmt: skip
+
+
+def collect_sessions(client: Client, filters: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each table of sessions, with those sessions that the filters leave and what they used.
+
+    Filters: seid, ue, limit, rules. Raises RunFailed without modules that know sessions.
+    """
+    tables: dict[str, str] = {}
+    for node in client.show("graph")["nodes"]:
+        if node["kind"] in _KINDS:
+            params = node.get("params") or {}
+            tables.setdefault(str(params.get("table", "sessions")), str(node["name"]))
+    if not tables:
+        raise RunFailed("the running pipeline knows no sessions", f"a {_KINDS[0]} module does")
+    wanted = {"limit": _DEFAULT_LIMIT, **filters}
+    return [
+        {"table": table, "module": module, **client.module(module, "list", wanted)}
+        for table, module in tables.items()
+    ]
+
+
+def render_sessions(data: list[dict[str, Any]]) -> RenderableType:
+    """One block per table: sessions and what they used in each direction."""
+    parts: list[RenderableType] = []
+    for table in data:
+        shown, matching = table["sessions"], table["matching"]
+        parts.append(Text.assemble((table["table"], "bold"), f"  {matching} sessions"))
+        rows = plain_table(*[name if "_" in name else f"<{name}" for name in _COLUMNS])
+        for row in shown:
+            rows.add_row(*[str(row.get(name, "")) for name in _COLUMNS])
+        if shown:
+            parts.append(rows)
+        if matching > len(shown):
+            more = f"{matching - len(shown)} more match; limit={matching} shows them"
+            parts.append(Text(more, "dim"))
+    return Group(*parts)

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_mobile_gateway.py - a mobile user behind pipelines/mobile_gateway.yaml and a server beyond it.
+
+The user sits behind a base station of a few lines of Python (gtpu_endpoint.py), on a TUN device.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Commands
+from lab import Lab, wait_listening
+from waiting import wait_until
+
+ENDPOINT = str(Path(__file__).with_name("gtpu_endpoint.py"))
+GATEWAY, STATION = "192.0.2.1", "192.0.2.2"
+CORE, SERVER, USER = "198.51.100.1", "198.51.100.7", "10.45.0.2"
+UPLINK, DOWNLINK = 100, 200
+FILE_MB = 8
+
+
+def session(**qer: Any) -> dict[str, Any]:
+    """The user's session: a rule for each direction, one QER and one URR for both."""
+    rules = {"qers": [1], "urrs": [1]}
+    return {
+        "seid": 1,
+        "ue": USER,
+        "pdrs": [
+            {"id": 1, "source": "access", "teid": UPLINK, "far": 1, **rules},
+            {"id": 2, "source": "core", "far": 2, **rules},
+        ],
+        "fars": [{"id": 1}, {"id": 2, "teid": DOWNLINK, "peer": STATION}],
+        "qers": [{"id": 1, "qfi": 9, **qer}],
+        "urrs": [{"id": 1}],
+    }
+
+
+@dataclass
+class World:
+    """User and server with the gateway between them."""
+
+    lab: Lab
+    commands: Commands
+    folder: Path
+
+    def user(self, *command: str, is_good: bool = True, timeout_s: float = 60) -> str:
+        return self.lab.hosts["station"].run(*command, is_good=is_good, timeout_s=timeout_s)
+
+    def server(self, *command: str, is_good: bool = True, timeout_s: float = 60) -> str:
+        return self.lab.hosts["server"].run(*command, is_good=is_good, timeout_s=timeout_s)
+
+    def ask(self, *words: str) -> bytes:
+        """What another base station gets for one message; its port is free when no user is on."""
+        told = self.user("python3", "-S", ENDPOINT, STATION, GATEWAY, *words)
+        return bytes.fromhex(told)
+
+    def attach(self, *options: str) -> None:
+        """Puts the user on the network."""
+        endpoint = self.lab.hosts["station"].start(
+            "python3", "-S", ENDPOINT, STATION, GATEWAY, USER, str(UPLINK), str(DOWNLINK), *options,
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert endpoint.stdout is not None
+        assert endpoint.stdout.readline() == "ready\n"
+
+    def row(self) -> dict[str, Any]:
+        told = json.loads(self.commands.good("show", "sessions", "seid=1", "--json"))
+        row: dict[str, Any] = told[0]["sessions"][0]
+        return row
+
+
+@pytest.fixture
+def world(program: Path, can_have_labs: None, folder: Path) -> Iterator[World]:
+    if not Path("/dev/net/tun").exists():
+        pytest.skip("NOT RUN: this machine has no TUN devices")
+    lab = Lab()
+    commands = None
+    try:
+        lab.add_host("station", "ran0", f"{STATION}/24", GATEWAY)
+        lab.add_host("server", "core0", f"{SERVER}/24", CORE)
+        commands = Commands(folder, lab.router)
+        sessions = folder / "users.jsonl"
+        sessions.write_text(f"# one user\n{json.dumps(session())}\n")
+        commands.good("start", "mobile_gateway", f"sessions={sessions}", f"gateway={SERVER}")
+        yield World(lab, commands, folder)
+        commands.stop("mobile_gateway")
+    finally:
+        if commands is not None:
+            commands.kill_all()
+        lab.close()
+
+
+def ping(world: World, size_bytes: int = 56, count: int = 3) -> str:
+    return world.user(
+        "ping", "-n", "-c", str(count), "-i", "0.02", "-W", "2", "-s", str(size_bytes), SERVER,
+        is_good=False,
+    )  # fmt: skip
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("options", [(), ("--qfi", "9")], ids=["plain", "qfi"])
+def test_pings_of_any_size_in_both_directions(world: World, options: tuple[str, ...]) -> None:
+    """Long ones go in fragments: of the user's packets, and of the tunnel's."""
+    world.attach(*options)
+    for size_bytes in (0, 56, 1372, 1373, 1472, 4000):
+        assert "3 received" in ping(world, size_bytes), size_bytes
+        told = world.server(
+            "ping", "-n", "-c", "3", "-i", "0.02", "-W", "2", "-s", str(size_bytes), USER,
+            is_good=False,
+        )  # fmt: skip
+        assert "3 received" in told, told
+    assert "3 received" in world.user("ping", "-n", "-c", "3", "-i", "0.02", CORE, is_good=False)
+
+
+def test_files_arrive_byte_for_byte(world: World) -> None:
+    world.attach("--qfi", "9")
+    original, copy = world.folder / "file", world.folder / "copy"
+    original.write_bytes(os.urandom(1 << 20) * FILE_MB)
+    world.lab.hosts["server"].start(
+        "python3", "-m", "http.server", "8080", "--directory", str(world.folder)
+    )
+    wait_listening(world.lab.hosts["server"], 8080)
+    url = f"http://{SERVER}:8080/file"
+    world.user("curl", "-sS", "--max-time", "50", "-o", str(copy), url)
+    assert digest(original) == digest(copy)
+    row = world.row()
+    # TCP has headers besides, and the other way only acknowledgements.
+    assert row["down_bytes"] > original.stat().st_size
+    assert 0 < row["up_bytes"] < row["down_bytes"] / 4
+    assert row["urrs"][0]["down_bytes"] == row["down_bytes"]
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_throughput(world: World, direction: str) -> None:
+    if shutil.which("iperf3") is None:
+        pytest.skip("NOT RUN: iperf3 is not installed (make install-packages)")
+    world.attach()
+    world.lab.hosts["server"].start("iperf3", "-s", "-1")
+    wait_listening(world.lab.hosts["server"], 5201)
+    reverse = ["-R"] if direction == "down" else []
+    told = world.user("iperf3", "-c", SERVER, "-t", "2", "-J", *reverse)
+    rate_bps = json.loads(told)["end"]["sum_received"]["bits_per_second"]
+    # What the base station in Python makes of it, not the gateway.
+    assert rate_bps > 2e6, rate_bps
+
+
+def test_a_rate_is_kept(world: World) -> None:
+    if shutil.which("iperf3") is None:
+        pytest.skip("NOT RUN: iperf3 is not installed (make install-packages)")
+    world.attach()
+    change = world.folder / "files" / "change.json"  # the folder itself is the daemon's
+    change.parent.mkdir()
+    change.write_text(
+        json.dumps(
+            [{"seid": 1, "qers": [{"id": 1, "mbr_down_bps": 2_000_000, "burst_ns": 200_000_000}]}]
+        )
+    )
+    world.commands.good("set", "decap", "modify", "--file", str(change))
+    world.lab.hosts["server"].start("iperf3", "-s", "-1")
+    wait_listening(world.lab.hosts["server"], 5201)
+    told = world.user("iperf3", "-c", SERVER, "-t", "3", "-J", "-R")
+    rate_bps = json.loads(told)["end"]["sum_received"]["bits_per_second"]
+    assert 0.3e6 < rate_bps < 2.3e6, rate_bps
+    assert world.row()["down_dropped_pkts"] > 0
+
+
+def test_the_path_is_answered_for(world: World) -> None:
+    """An echo has its response, an unknown tunnel its error indication."""
+    response = world.ask("--echo", "4660")
+    assert response.hex() == "3202000600000000123400000e00"
+    error = world.ask("--unknown", "57005")
+    assert error[1] == 26 and error[4:8] == bytes(4)
+    elements = error[16:]
+    assert elements[:5] == b"\x10\x00\x00\xde\xad"
+    assert elements[5:] == b"\x85\x00\x04" + bytes([192, 0, 2, 1])
+
+
+def test_sessions_come_and_go_live(world: World) -> None:
+    world.attach()
+    assert "3 received" in ping(world)
+    world.commands.good("set", "decap", "delete", "seid=1")
+    assert "0 received" in ping(world)
+    more = world.folder / "more.jsonl"
+    more.write_text(json.dumps(session()) + "\n")
+    world.commands.good("set", "decap", "add", "--file", str(more))
+    wait_until(lambda: "3 received" in ping(world), "the user is back")
+    saved = world.folder / "saved.yaml"
+    world.commands.good("save", str(saved))
+    assert "10.45.0.2" in saved.read_text()
+    # What was done live stays done when the same pipeline is applied again.
+    sessions = world.folder / "users.jsonl"
+    world.commands.good("apply", "mobile_gateway", f"sessions={sessions}", f"gateway={SERVER}")
+    assert "3 received" in ping(world)
+    assert world.row()["up_pkts"] >= 6
+    told = world.commands.run("set", "decap", "add", "seid=2", "ue=10.45.0.2")
+    assert told.code != 0 and "pdrs" in told.err, told
+
+
+def test_a_bad_file_is_refused_by_line(world: World) -> None:
+    world.attach()
+    bad = world.folder / "bad.jsonl"
+    bad.write_text(json.dumps(session()) + '\n{"seid": 9, "ue": "10.45.0"}\n')
+    told = world.commands.run("set", "decap", "add", "--file", str(bad))
+    assert told.code != 0
+    assert f"{bad}:2" in told.err and "expected the user's IPv4 address" in told.err, told.err
+    assert "3 received" in ping(world)
