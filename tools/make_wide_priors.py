@@ -3,8 +3,8 @@
 """make_wide_priors.py - built-in costs for batches of up to 256: the priors, with what caches add.
 
 usage: make_wide_priors.py PROFILE.json... > python/batchplane/cost_wide.json
-Profiles are made with batches of 256 (`batchplane profile --pipeline gateway --param batch=256`). Of
-them only the shape is taken: time per packet at n over that at 32, smoothed, from 32 on.
+Profiles are made with batches of 256 (`batchplane profile --pipeline gateway --param batch=256`).
+Of them only the shape is taken: time per packet at n over that at 32, smoothed, from 32 on.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from batchplane.cli import main
+from batchplane.experiments import modes as modes_module
 from batchplane.experiments import store as store_module
 from batchplane.experiments.case import Case, digest, inputs_of
 from batchplane.experiments.catalogue import EXPERIMENTS
@@ -306,6 +307,7 @@ def test_the_list_names_all(
 def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
     program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(modes_module, "has_pipeline", lambda _: True)
     every = list(EXPERIMENTS.values())
     chosen, left_out = choose_modes(every, ["all"], None, "prior", True)
     assert {e.name for e, setup in chosen if setup.is_measured} == set()
@@ -320,7 +322,8 @@ def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
     assert len(chosen) == len(every) - 3 and left_out == []
     chosen, _ = choose_modes(every, ["all"], True, "prior", True)
     assert {e.name for e, _ in chosen} == {
-        "fig1", "fig3", "table1", "table2", "fig9a", "fig9b", "slo_curve", "rates",
+        "fig1", "fig3", "table1", "table2", "fig9a", "fig9b", "fig9c", "slo_curve",
+        "batch_size", "rates",
     }  # fmt: skip
     chosen, _ = choose_modes(every, ["all"], False, "prior", True)
     assert not any(setup.is_measured for _, setup in chosen)

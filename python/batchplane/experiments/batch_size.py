@@ -236,8 +236,7 @@ COLUMNS = (
 EXPERIMENT = Experiment(
     "batch_size", "which batch size is best at which SLO: 32 to 256", plan, "batch_size",
     ("null", "max", "optimal"),
-    "Not in the papers. Simulated, the built-in costs are those with measured effects of batch size "
-    "on the time of a packet in its module; what many held packets do to caches is in measured runs "
-    "only.",
+    "Not in the papers. Simulated, costs have the measured effect of batch size on a packet's time "
+    "in its module; what many held packets do to caches is in measured runs only.",
     BOTH,
 )  # fmt: skip

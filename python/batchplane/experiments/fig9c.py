@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from .case import NO_LIMIT, Case
 from .experiment import BOTH, Experiment, Outcome, Results, Row, Setup
-from .four_by_eight import COLUMNS, draw_series, mean, settled, step_rows
+from .four_by_eight import (
+    COLUMNS,
+    TRANSIENT_PERIODS,
+    draw_series,
+    mean,
+    settled,
+    step_of,
+    step_rows,
+)
 from .verdict import Verdict, at_least, at_most, percent, times, times_exactly
 
 if TYPE_CHECKING:
@@ -86,10 +94,16 @@ def claims(
     def values(controller: str, key: str) -> dict[str, float]:
         return {row["step"]: row[key] for row in rows if row["controller"] == controller}
 
-    def worst(controller: str) -> dict[str, float]:
-        return {
-            step: delay / SLO_NS for step, delay in values(controller, "worst_delay_ns").items()
-        }
+    def after_start(key: str) -> dict[str, float]:
+        """The largest of each step. All begins bypassed, and so the load is above what is carried
+        until the first decisions: that is no transient of a load."""
+        columns = series["optimal"]
+        found = {}
+        for step, kpps in enumerate(LOADS_KPPS):
+            every = range(TRANSIENT_PERIODS, len(columns["time_ns"]))
+            inside = step_of(columns, step, step_ns, every)
+            found[f"{kpps} kpps"] = max((float(columns[key][i]) for i in inside), default=0.0)
+        return found
 
     def rate(controller: str) -> float:
         chosen = settled(series[controller], step_ns, len(LOADS_KPPS), period_ns)
@@ -111,18 +125,19 @@ def claims(
             "ours: optimal does, too", {"optimal": gain["optimal"]}, 1.2, times
         ),
         at_most(
-            "ours: optimal violates no period, transients included",
-            values("optimal", "violated_in_all_ratio"), 0.0, percent,
+            "ours: optimal violates no period after the start, transients included",
+            after_start("is_violated"), 0.0, percent,
         ),
         at_most(
-            "ours: optimal lets no single packet of the bearer pass the SLO",
-            worst("optimal"), 1.0, times_exactly,
+            "ours: optimal lets no single packet of the bearer pass the SLO after the start",
+            {step: ns / SLO_NS for step, ns in after_start("worst_delay_ns").items()}, 1.0,
+            times_exactly,
         ),
     ]  # fmt: skip
 
 
 def draw(series: dict[str, dict[str, list[Any]]], setup: Setup) -> Figure:
-    """Figure 9c: trigger, delay and rate over time, the last two with a logarithmic axis."""
+    """Figure 9c: trigger, delay and rate over time, delay on a logarithmic axis."""
     loads = ", ".join(f"{kpps}" for kpps in LOADS_KPPS)
     return draw_series(
         series,
@@ -132,6 +147,7 @@ def draw(series: dict[str, dict[str, list[Any]]], setup: Setup) -> Figure:
         True,
         module=MODULE,
         flow=FLOW,
+        is_rate_log=False,
     )
 
 

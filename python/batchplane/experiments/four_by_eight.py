@@ -122,6 +122,7 @@ def draw_series(
     normalise: str = "",
     module: str = MODULE,
     flow: str = FLOW,
+    is_rate_log: bool | None = None,  # as the delay
 ) -> Figure:
     """The three panels of figure 9: control, delay and rate of each controller."""
     from matplotlib.figure import Figure
@@ -152,6 +153,7 @@ def draw_series(
     middle.set_title(note, fontsize=9, loc="right")
     if is_log:
         middle.set_yscale("log")
+    if is_log if is_rate_log is None else is_rate_log:
         low.set_yscale("log")
     for axis in (top, middle, low):
         axis.grid(True, color="#dddddd", linewidth=0.6)
