@@ -50,7 +50,8 @@ uint32_t loop_task(Task& task, Context& ctx, bool is_idle_hold, SampleTurn& samp
     polled = task.poll_one(input, ctx, is_sampled);
   }
   if (polled == 0) {
-    if (n_inputs != 0 && !executor.resume() && !is_idle_hold) executor.release_oldest();
+    const bool goes_on = n_inputs != 0 && executor.resume();
+    if (!goes_on && !is_idle_hold && n_inputs != 0) executor.release_oldest();
     task.flush(ctx);
   }
   if (is_sampled) executor.set_sampling(false);

@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from test_experiment_beside import different, play
 
 from batchplane import Simulation
+from batchplane.check import daemon_check
 from batchplane.experiments import run_order
 from batchplane.experiments.case import Case
 from batchplane.experiments.experiment import Setup
+from batchplane.load import load_pipeline
 from batchplane.native import extension_path
 from batchplane.problems import BadInput
 
 needs_simulator = pytest.mark.skipif(extension_path() is None, reason="the simulator is not built")
 
 
+ROOT = Path(__file__).resolve().parents[2]
+DAEMON = ROOT / "build" / "batchplaned"
 BULK = ("bulk_0", "bulk_1")
 
 
@@ -71,6 +76,19 @@ def test_every_packet_leaves_at_the_end() -> None:
 def test_an_unknown_run_order_is_told() -> None:
     with pytest.raises(BadInput, match="no run order"):
         robot("edf")
+
+
+@needs_simulator
+@pytest.mark.skipif(not DAEMON.is_file(), reason="build/batchplaned is not there")
+def test_a_daemon_refuses_what_only_a_simulation_does(tmp_path: Path) -> None:
+    text = Path(ROOT, "pipelines", "simple.yaml").read_text()
+    file = tmp_path / "simple.yaml"
+    file.write_text(text + "\nengine: {run_order: deadline}\n")
+    problems, _ = daemon_check(load_pipeline(str(file)), DAEMON)
+    assert [problem.key for problem in problems] == ["engine.run_order"]
+    assert "by deadline only simulations do" in problems[0].message
+    # Its ways through the modules are known all the same.
+    assert Simulation(str(file), costs="prior").run("1ms").rate_pps > 0
 
 
 # --- the experiment -------------------------------------------------------------------------------
