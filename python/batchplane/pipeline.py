@@ -61,6 +61,7 @@ class Options:
     seed: int | None = None
     run_order: str | None = None
     heavy_ns: int | None = None
+    execution: str | dict[str, Any] | None = None  # "wfq", or its settings with `mode`
 
     def to_json(self) -> dict[str, Any]:
         """Only what was set."""
@@ -73,6 +74,7 @@ class Options:
             "seed": self.seed,
             "run_order": self.run_order,
             "heavy_ns": self.heavy_ns,
+            "execution": {"mode": how} if isinstance(how := self.execution, str) else how,
         }
         return {key: value for key, value in known.items() if value is not None}
 
@@ -102,12 +104,19 @@ class Pipeline:
         trigger: int = 0,
         age_limit: Duration = None,
         worker: str | None = None,
+        weight: int | None = None,
+        queue_pkts: int | None = None,
         **params: Any,
     ) -> Module:
-        """Adds a module. `trigger` in packets, `age_limit` '50us' or ns; then its parameters."""
+        """Adds a module. `trigger` in packets, `age_limit` '50us' or ns; then its parameters.
+
+        `weight` and `queue_pkts` make it a unit where execution is wfq.
+        """
         self._take_name("modules", name, self._modules)
         plain = dict(_param(key, value) for key, value in params.items())
         self._modules[name] = module_json(kind, plain, trigger, _ns(age_limit), worker)
+        unit = {"weight": weight, "queue_pkts": queue_pkts}
+        self._modules[name] |= {key: value for key, value in unit.items() if value is not None}
         for key in plain:
             self._place(f"modules.{name}.params.{key}")
         return Module(name, kind, self)

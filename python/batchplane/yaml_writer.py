@@ -51,6 +51,9 @@ def _module(module: dict[str, Any]) -> dict[str, Any]:
         result["age_limit"] = duration_text(module["age_limit_ns"])
     if module.get("worker") is not None:
         result["worker"] = module["worker"]
+    for key in ("weight", "queue_pkts"):
+        if module.get(key):
+            result[key] = module[key]
     return {**result, **_durations(module.get("params", {}))}
 
 

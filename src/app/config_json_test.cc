@@ -14,13 +14,18 @@ namespace {
 const char* const kFull = R"({
   "version": 1, "name": "full",
   "engine": {"batch_pkts": 64, "pool_pkts": 5000, "idle": "hold", "stranding_limit_ns": 7,
-             "sample_one_run_in": 3, "seed": 9},
-  "workers": [{"name": "w0", "core": 1}, {"name": "w1"}],
+             "sample_one_run_in": 3, "seed": 9,
+             "execution": {"mode": "wfq", "schedule_by": "count", "backpressure": "early_drop",
+                           "queue_pkts": 200, "high_watermark_percent": 70,
+                           "low_watermark_percent": 30, "input_weight": 4}},
+  "workers": [{"name": "w0", "core": 1},
+              {"name": "w1", "execution": {"mode": "run_to_completion"}}],
   "ports": {"p0": {"kind": "ring", "params": {"size_pkts": 64}}},
   "interfaces": [{"name": "lan", "port": "p0", "mac": "02:00:00:00:00:01", "mtu_bytes": 1400,
                   "addresses": ["10.0.0.1/24"]}],
   "modules": {"in": {"kind": "port_in", "params": {"port": "p0"}, "worker": "w0"},
-              "ttl": {"kind": "ttl", "trigger_pkts": 8, "age_limit_ns": 50},
+              "ttl": {"kind": "ttl", "trigger_pkts": 8, "age_limit_ns": 50, "weight": 12,
+                      "queue_pkts": 300},
               "out": {"kind": "sink", "age_limit_ns": null}},
   "edges": [{"from": "in", "to": "ttl"}, {"from": "ttl", "gate": 0, "to": "out"},
             {"from": "ttl", "gate": "drop", "to": "out"}],
@@ -52,12 +57,46 @@ std::string mistakes_in_module(const std::string& module) {
   return lines(parse(R"({"version":1,"modules":{"a":)" + module + "}}"));
 }
 
+TEST(ConfigJson, RefusesBadScheduling) {
+  const auto of_engine = [](const std::string& execution) {
+    return lines(parse(R"({"version":1,"modules":{},"engine":{"execution":)" + execution + "}}"));
+  };
+  EXPECT_EQ(of_engine(R"({"mode":"fair"})"),
+            "engine.execution.mode: 'fair' is unknown (run_to_completion or wfq)\n");
+  EXPECT_EQ(of_engine(R"({"backpressure":"yes"})"),
+            "engine.execution.backpressure: 'yes' is unknown (off, on or early_drop)\n");
+  EXPECT_EQ(of_engine(R"({"input_weight":0})"),
+            "engine.execution.input_weight: 0 is out of range (1 to 1024)\n");
+  EXPECT_EQ(of_engine(R"({"queue_pkts":63})"),
+            "engine.execution.queue_pkts: a queue of 63 packets has no room for two batches "
+            "(64 at least (engine.batch_pkts is 32))\n");
+  EXPECT_EQ(of_engine(R"({"high_watermark_percent":20})"),
+            "engine.execution.low_watermark_percent: the low watermark is above the high one "
+            "(give one below high_watermark_percent)\n");
+  EXPECT_EQ(mistakes_in_module(R"({"kind":"ttl","weight":0})"),
+            "modules.a.weight: 0 is out of range (1 to 1024)\n");
+  EXPECT_EQ(mistakes_in_module(R"({"kind":"ttl","weight":1025})"),
+            "modules.a.weight: 1025 is out of range (1 to 1024)\n");
+}
+
 TEST(ConfigJson, ReadsEverything) {
   const Parsed parsed = parse(kFull);
   EXPECT_EQ(lines(parsed), "");
   const PipelineSpec& spec = parsed.spec;
   EXPECT_EQ(spec.engine.batch_pkts, 64U);
   EXPECT_TRUE(spec.engine.is_idle_hold);
+  const exec::Scheduling& how = spec.engine.execution;
+  EXPECT_TRUE(how.is_weighted_fair());
+  EXPECT_EQ(how.by, exec::ScheduleBy::kCount);
+  EXPECT_EQ(how.backpressure, exec::Backpressure::kEarlyDrop);
+  EXPECT_EQ(how.queue_pkts, 200U);
+  EXPECT_EQ(how.high_watermark_percent, 70U);
+  EXPECT_EQ(how.low_watermark_percent, 30U);
+  EXPECT_EQ(how.input_weight, 4U);
+  // What a worker leaves out is as the engine has it.
+  EXPECT_FALSE(spec.scheduling_of("w1").is_weighted_fair());
+  EXPECT_EQ(spec.scheduling_of("w1").queue_pkts, 200U);
+  EXPECT_EQ(spec.scheduling_of("w0"), how);
   EXPECT_EQ(spec.workers[1].core, -1);
   ASSERT_EQ(spec.modules.size(), 3U);
   EXPECT_EQ(spec.modules[2].name, "ttl");

@@ -96,7 +96,8 @@ Difference Engine::difference(const PipelineSpec& next) const {
       result.removed.push_back(module.name);
       result.added.push_back(module.name);
     } else if (old_spec.params != module.params || old_spec.trigger_pkts != module.trigger_pkts ||
-               old_spec.age_limit_ns != module.age_limit_ns) {
+               old_spec.age_limit_ns != module.age_limit_ns || old_spec.weight != module.weight ||
+               old_spec.queue_pkts != module.queue_pkts) {
       result.changed.push_back(module.name);
     } else {
       result.kept.push_back(module.name);

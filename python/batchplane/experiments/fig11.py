@@ -68,9 +68,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
         for what, load, slo, mode in _promised()
     ]
     rows = [_row(full, what, mode) for what, mode in _full_load()]
-    rows += [
-        _row(promised, what, mode, slo, load) for what, load, slo, mode in _promised()
-    ]
+    rows += [_row(promised, what, mode, slo, load) for what, load, slo, mode in _promised()]
     return Outcome(rows, COLUMNS, claims(rows), lambda: draw(rows, setup))
 
 
