@@ -22,7 +22,6 @@ const DropReason kNoTunnel{"no_tunnel", "the packet's forwarding action creates 
                            "give the far teid and peer, or send such packets another way"};
 
 constexpr uint32_t kOuterBytes = net::kEthBytes + net::kIpv4Bytes + gtpu::kUdpBytes;
-constexpr uint32_t kMostOuterBytes = kOuterBytes + gtpu::kMostHeaderBytes;
 constexpr uint32_t kFirstFlowPort = 49152;
 constexpr uint32_t kFlowPortBits = 14;
 

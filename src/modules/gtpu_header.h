@@ -16,7 +16,6 @@ inline constexpr uint32_t kUdpBytes = 8;
 inline constexpr uint32_t kHeaderBytes = 8;
 inline constexpr uint32_t kOptionBytes = 4;  // sequence number, N-PDU number, next extension
 inline constexpr uint32_t kMostExtensions = 8;
-inline constexpr uint32_t kMostHeaderBytes = kHeaderBytes + kOptionBytes + 4;  // that are written
 
 // First byte.
 inline constexpr uint8_t kVersion1 = 0x30;  // with the protocol type of GTP
