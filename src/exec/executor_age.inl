@@ -222,9 +222,12 @@ void Executor<Traits, Order>::settle_changes() {
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::adopt_held(Node& node, Queue& old_queue) {
   Queue& queue = *node.queue;
-  // The queue of a unit may have held more than there is room for now: the rest stays behind.
+  // The queue of a unit may have held more than there is room for now, here or further on: the rest
+  // stays behind.
+  const uint32_t unit = unit_of(node);
+  const uint32_t most_pkts = unit != 0 ? units_->units[unit].queue_pkts : ctx_.batch_limit_pkts - 1;
   const uint32_t n_pkts =
-      std::min(old_queue.size_pkts, queue.capacity_pkts - ctx_.batch_limit_pkts - queue.size_pkts);
+      std::min(old_queue.size_pkts, most_pkts - std::min(most_pkts, queue.size_pkts));
   if (n_pkts == 0) return;
   std::memcpy(queue.pkts + queue.size_pkts, old_queue.pkts, n_pkts * sizeof(Handle));
   queue.size_pkts += n_pkts;
@@ -234,7 +237,7 @@ void Executor<Traits, Order>::adopt_held(Node& node, Queue& old_queue) {
   queue.release_at_pkts = queue.trigger_pkts;
   old_queue.size_pkts -= n_pkts;
   std::memmove(old_queue.pkts, old_queue.pkts + n_pkts, old_queue.size_pkts * sizeof(Handle));
-  if (const uint32_t u = unit_of(node); u != 0) return refresh_unit(u);
+  if (unit != 0) return refresh_unit(unit);
   if (queue.trigger_pkts == 0 || queue.size_pkts >= queue.trigger_pkts) {
     queue.is_changed = true;
     any_changed_ = true;
