@@ -322,7 +322,7 @@ def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
     assert len(chosen) == len(every) - 3 and left_out == []
     chosen, _ = choose_modes(every, ["all"], True, "prior", True)
     assert {e.name for e, _ in chosen} == {
-        "fig1", "fig3", "table1", "table2", "fig9a", "fig9b", "fig9c", "slo_curve",
+        "fig1", "fig3", "table1", "table2", "fig9a", "fig9b", "fig9c", "fig11", "slo_curve",
         "batch_size", "rates",
     }  # fmt: skip
     chosen, _ = choose_modes(every, ["all"], False, "prior", True)

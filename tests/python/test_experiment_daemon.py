@@ -158,6 +158,8 @@ def test_numbers_are_those_of_the_time_between() -> None:
     last = shown(counts(10, 0, 10, 0), promise("a"), controller_ns=times, step_ns=None)
     first["runtime"] = runtime(1_000_000_000, 500, 900_000_000, 10, 100)
     last["runtime"] = runtime(3_000_000_000, 4_500, 2_800_000_000, 60, 900)
+    first["flows"] = [{"name": "a", "pkts": 500, "delay_mean_ns": 100.0}]
+    last["flows"] = [{"name": "a", "pkts": 4_500, "delay_mean_ns": 900.0}]
     found = daemon_run.summary(first, last, Case("k", "x", "max"), {"acl_0", "acl_1", "unused"})
     assert found["rate_pps"] == 2000.0
     assert found["busy_ratio"] == pytest.approx(0.95)
@@ -166,6 +168,7 @@ def test_numbers_are_those_of_the_time_between() -> None:
     assert (found["median_controller_ns"], found["p99_controller_ns"]) == (20_000, 40_000)
     assert found["median_step_ns"] is None
     assert found["held_pkts"] == 3
+    assert found["flows"] == {"a": {"rate_pps": 2000.0, "delay_mean_ns": 1000.0}}
 
 
 def test_the_controller_is_told_as_settings() -> None:
