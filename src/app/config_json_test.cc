@@ -73,6 +73,11 @@ TEST(ConfigJson, RefusesBadScheduling) {
   EXPECT_EQ(of_engine(R"({"high_watermark_percent":20})"),
             "engine.execution.low_watermark_percent: the low watermark is above the high one "
             "(give one below high_watermark_percent)\n");
+  EXPECT_EQ(lines(parse(R"({"version":1,"modules":{},"engine":{"run_order":"deadline",
+                           "execution":{"mode":"wfq"}}})")),
+            "engine.run_order: under execution: wfq units take turns by weight "
+            "(run_order: depth, or execution: run_to_completion)\n");
+  EXPECT_EQ(lines(parse(R"({"version":1,"modules":{},"engine":{"run_order":"deadline"}})")), "");
   EXPECT_EQ(mistakes_in_module(R"({"kind":"ttl","weight":0})"),
             "modules.a.weight: 0 is out of range (1 to 1024)\n");
   EXPECT_EQ(mistakes_in_module(R"({"kind":"ttl","weight":1025})"),

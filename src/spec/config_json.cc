@@ -2,6 +2,7 @@
 // config_json.cc - reads each section of a pipeline.
 #include "spec/config_json.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/nearest_word.h"
@@ -267,6 +268,19 @@ void refuse_short_queues(const PipelineSpec& spec, Mistakes& mistakes) {
   for (const ModuleSpec& module : spec.modules) check(module.queue_pkts, "modules." + module.name);
 }
 
+// Units take their turns by weight: nothing is left for a run order to decide.
+void refuse_two_orders(const PipelineSpec& spec, Mistakes& mistakes) {
+  if (!spec.engine.runs_by_deadline) return;
+  const bool is_weighted = spec.engine.execution.is_weighted_fair() ||
+                           std::ranges::any_of(spec.workers, [](const WorkerSpec& worker) {
+                             return worker.execution && worker.execution->is_weighted_fair();
+                           });
+  if (is_weighted) {
+    mistakes.add("engine.run_order", "under execution: wfq units take turns by weight",
+                 "run_order: depth, or execution: run_to_completion");
+  }
+}
+
 }  // namespace
 
 PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& errors) {
@@ -293,6 +307,7 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
   spec.generators = read_list<GeneratorSpec>(fields, "generators", mistakes, read_generator);
   fields.finish();
   refuse_short_queues(spec, mistakes);
+  refuse_two_orders(spec, mistakes);
   refuse_doubles(spec.workers, "workers", mistakes);
   refuse_doubles(spec.interfaces, "interfaces", mistakes);
   refuse_doubles(spec.flows, "flows", mistakes);
