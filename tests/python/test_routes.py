@@ -26,6 +26,7 @@ WITH_TRAFFIC = (
     "l2l3",
     "l2l3_inline",
     "load_balancer",
+    "mgw",
     "robot_control",
     "simple",
     "tree",

@@ -166,6 +166,20 @@ NAT: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+SESSIONS: list[dict[str, Any]] = [
+    {"table": "ues", "module": "decap", "matching": 7, "sessions": [
+        {"seid": 9, "ue": "10.0.0.9", "rules": 2, "up_pkts": 5, "up_bytes": 420, "down_pkts": 4,
+         "up_dropped_pkts": 1, "down_bytes": 336, "down_dropped_pkts": 0}]}
+]  # fmt: skip
+
+
+def test_sessions_show_their_use_and_what_is_left_out() -> None:
+    shown = text_of(render_show("sessions", SESSIONS))
+    assert shown[0] == "ues  7 sessions"
+    assert shown[2].split() == ["9", "10.0.0.9", "2", "5", "420", "1", "4", "336", "0"]
+    assert shown[3] == "6 more match; limit=7 shows them"
+
+
 def test_nat_says_what_it_leaves_out() -> None:
     shown = text_of(render_show("nat", NAT))
     assert any("3 of 100 connections  3 udp" in line for line in shown)
@@ -174,7 +188,8 @@ def test_nat_says_what_it_leaves_out() -> None:
 
 @pytest.mark.parametrize("what", WHAT)
 def test_every_show_renders(what: str) -> None:
-    data = NAT if what == "nat" else snapshot(2) if what == "all" else snapshot(2)[what]
+    collected = {"nat": NAT, "sessions": SESSIONS, "all": snapshot(2)}
+    data = collected[what] if what in collected else snapshot(2)[what]
     assert len(text_of(render_show(what, data))) >= 2
     json_lists = {
         "buffers": {"buffers": []},
