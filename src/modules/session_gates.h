@@ -12,7 +12,7 @@ namespace batchplane::session {
 
 class SessionGates {
  public:
-  enum class By : uint8_t { kNone, kBearer, kGroup, kFlow };
+  enum class By : uint8_t { kNothing, kBearer, kGroup, kFlow };
 
   explicit SessionGates(const Args& args)
       : by_(by_of(args.string("by"))), bearers_(args.u32("bearers")) {}
@@ -24,7 +24,7 @@ class SessionGates {
               uint32_t n_gates) const noexcept {
     uint32_t gate = 0;
     switch (by_) {
-      case By::kNone:
+      case By::kNothing:
         return;
       case By::kBearer:
         gate = rule.bearer;
@@ -47,7 +47,7 @@ class SessionGates {
   static By by_of(const std::string& name) {
     if (name == "bearer") return By::kBearer;
     if (name == "group") return By::kGroup;
-    return name == "flow" ? By::kFlow : By::kNone;
+    return name == "flow" ? By::kFlow : By::kNothing;
   }
 
   By by_;
