@@ -53,8 +53,9 @@ Task* Engine::unit_task_of(uint32_t module) const {
 uint32_t Engine::weight_of(const Instance& instance) const {
   const auto module = static_cast<uint32_t>(&instance - graph_->instances.data());
   const Task* const task = instance.node == nullptr ? nullptr : unit_task_of(module);
-  if (task == nullptr) return 0;
-  return task->executor->units()->schedule.weight(task->executor->unit_of(*instance.node));
+  const CoreExecutor* const executor = task == nullptr ? nullptr : task->executor.get();
+  if (executor == nullptr || !executor->is_scheduled()) return 0;
+  return executor->units()->schedule.weight(executor->unit_of(*instance.node));
 }
 
 void Engine::check_weights(const std::vector<WeightEdit>& edits) const {
