@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 PIPELINE ?=
 ARGS ?=
 DURATION_S ?= 10
-SLO ?= 40us
+SLO ?= 30us
 SIM ?=
 COSTS ?=
 FUZZ_SECONDS ?= 600
@@ -22,7 +22,7 @@ help: ## this list
 	@echo "usage: make TARGET"
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
-run: ## a gateway under full load, each flow promised SLO=40us: three controllers in turn (SIM=1: simulated beside it; PIPELINE=l2l3 DURATION_S=10 ARGS='nexthops=64': runs that one instead)
+run: ## a gateway under full load, each flow promised SLO=30us: three controllers in turn (SIM=1: simulated beside it; PIPELINE=l2l3 DURATION_S=10 ARGS='nexthops=64': runs that one instead)
 	@tools/install_packages.sh run
 	@tools/make_venv.sh
 	@tools/build.sh run batchplaned $(if $(SIM),native)
