@@ -69,8 +69,8 @@ class Composition {
     uint32_t module = 0;
     uint32_t first = 0;
     Source* source = nullptr;
-    double poll_pkts = 0;          // of a source: brought by a poll, in the mean
-    double credit_pkts = 0;        // and left over from those before
+    double poll_pkts = 0;        // of a source: brought by a poll, in the mean
+    double credit_pkts = 0;      // and left over from those before
     std::deque<double> room_ns;  // when its ring got room for what it holds now
   };
   struct Worker {
