@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
 
 def plain_table(*columns: str) -> Table:
@@ -16,3 +21,19 @@ def plain_table(*columns: str) -> Table:
             overflow="fold",
         )
     return table
+
+
+def listed(
+    names: Sequence[str], headings: Sequence[str], rows: Sequence[Mapping[str, Any]], matching: int
+) -> list[RenderableType]:
+    """A table of the rows, if there are any, and how many more match than are shown."""
+    parts: list[RenderableType] = []
+    if rows:
+        table = plain_table(*headings)
+        for row in rows:
+            table.add_row(*[str(row.get(name, "")) for name in names])
+        parts.append(table)
+    if matching > len(rows):
+        more = f"{matching - len(rows)} more match; limit={matching} shows them"
+        parts.append(Text(more, "dim"))
+    return parts

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from .client import Client
-from .plain_table import plain_table
+from .plain_table import listed
 from .problems import RunFailed
 
 _KIND = "napt"
@@ -48,13 +48,6 @@ def render_nat(data: list[dict[str, Any]]) -> RenderableType:
         for row in module.get("external", []):
             used = ", ".join(f"{row[f'{name}_ports']} {name}" for name in ("tcp", "udp", "icmp"))
             parts.append(Text(f"  {row['address']}: ports used: {used}", "dim"))
-        shown, matching = module["connections"], module["matching"]
-        table = plain_table(*[f"<{name}" for name in _COLUMNS])
-        for row in shown:
-            table.add_row(*[str(row.get(name, "")) for name in _COLUMNS])
-        if shown:
-            parts.append(table)
-        if matching > len(shown):
-            more = f"{matching - len(shown)} more match; limit={matching} shows them"
-            parts.append(Text(more, "dim"))
+        headings = [f"<{name}" for name in _COLUMNS]
+        parts += listed(_COLUMNS, headings, module["connections"], module["matching"])
     return Group(*parts)

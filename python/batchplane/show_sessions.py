@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from .client import Client
-from .plain_table import plain_table
+from .plain_table import listed
 from .problems import RunFailed
 
 _KINDS = ("gtpu_decap", "session_downlink", "session_enforce", "gtpu_encap", "session_split")
@@ -43,14 +43,8 @@ def render_sessions(data: list[dict[str, Any]]) -> RenderableType:
     """One block per table: sessions and what they used in each direction."""
     parts: list[RenderableType] = []
     for table in data:
-        shown, matching = table["sessions"], table["matching"]
+        matching = table["matching"]
         parts.append(Text.assemble((table["table"], "bold"), f"  {matching} sessions"))
-        rows = plain_table(*[name if "_" in name else f"<{name}" for name in _COLUMNS])
-        for row in shown:
-            rows.add_row(*[str(row.get(name, "")) for name in _COLUMNS])
-        if shown:
-            parts.append(rows)
-        if matching > len(shown):
-            more = f"{matching - len(shown)} more match; limit={matching} shows them"
-            parts.append(Text(more, "dim"))
+        headings = [name if "_" in name else f"<{name}" for name in _COLUMNS]
+        parts += listed(_COLUMNS, headings, table["sessions"], matching)
     return Group(*parts)
