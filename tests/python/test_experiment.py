@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run_command
 from rich.console import Console
 
 from batchplane.cli import main
@@ -217,10 +218,7 @@ def test_the_toy_split_is_the_papers(tmp_path: Path) -> None:
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["batchplane", "experiment", *words])
-    with pytest.raises(SystemExit) as end:
-        main()
-    return int(end.value.code or 0)
+    return run_command(monkeypatch, "experiment", *words)
 
 
 def test_the_command_writes_data_figures_and_verdicts(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import run_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchplane import trace_write
-from batchplane.cli import main
 from batchplane.pcap_file import read_packets, write_pcap
 from batchplane.problems import BadInput
 from batchplane.trace_cut import Group, count_destinations, cut, group_of, routes_text
@@ -320,10 +319,7 @@ def test_a_made_capture_is_cut_near_evenly(capture: Path) -> None:
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["batchplane", "pcap", *words])
-    with pytest.raises(SystemExit) as end:
-        main()
-    return int(end.value.code or 0)
+    return run_command(monkeypatch, "pcap", *words)
 
 
 def test_the_command_makes_describes_and_cuts(
