@@ -26,6 +26,7 @@ LOOP_KEYS = (
     "egress_pkt_ns",
     "far_poll_ns",
     "far_pkt_ns",
+    "far_early_pkt_ns",
     "clock_read_ns",
 )
 # What a costs file calls them.
@@ -42,6 +43,7 @@ _PROFILED = {
     "egress_per_pkt_ns": "egress_pkt_ns",
     "far_per_batch_ns": "far_poll_ns",
     "far_per_pkt_ns": "far_pkt_ns",
+    "far_early_per_pkt_ns": "far_early_pkt_ns",
 }
 _GENERATOR = {
     "generator_look_ns": "generator_look_ns",

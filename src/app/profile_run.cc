@@ -22,7 +22,7 @@ namespace {
 constexpr double kMostMsPerModule = 60'000;
 constexpr double kLoopMs = 1'500;
 constexpr double kLeastLoopMs = 100;
-constexpr double kWholeShare = 4;        // the same for the pipeline as a whole
+constexpr double kWholeShare = 12;       // the same for the pipeline as a whole
 constexpr double kLoopShare = 5;         // of the time that a module gets
 constexpr uint32_t kProfilePkts = 8192;  // beside what the pipeline needs: packets under test
 constexpr uint64_t kProfileMemoryMb = 128;
@@ -90,8 +90,9 @@ Value loop_value(const profile::LoopCosts& costs) {
               {"ring_take_per_batch_ns", costs.ring_take_per_batch},
               {"ring_take_per_pkt_ns", costs.ring_take_per_pkt},
               {"egress_per_pkt_ns", costs.egress_per_pkt},
-              {"far_per_batch_ns", costs.far_per_batch},
-              {"far_per_pkt_ns", costs.far_per_pkt},
+              {"far_per_batch_ns", costs.far.per_batch},
+              {"far_per_pkt_ns", costs.far.per_pkt},
+              {"far_early_per_pkt_ns", costs.far.early_per_pkt},
               {"generator_look_ns", costs.generator_look},
               {"generator_per_burst_ns", costs.generator_per_burst},
               {"generator_per_pkt_ns", costs.generator_per_pkt}};
@@ -175,8 +176,7 @@ void apply_check(const profile::WholeCheck& check, const PipelineSpec& spec,
   for (double* ns : {&loop.scatter_per_pkt, &loop.ring_take_per_pkt}) *ns *= before.pkt;
   loop.firing *= behind.batch;
   for (double* ns : {&loop.buffered_per_pkt, &loop.egress_per_pkt}) *ns *= behind.pkt;
-  loop.far_per_batch = check.far_per_batch_ns;
-  loop.far_per_pkt = check.far_per_pkt_ns;
+  loop.far = check.far;
   loop.generator_look = check.generator.look;
   loop.generator_per_burst = check.generator.per_burst;
   loop.generator_per_pkt = check.generator.per_pkt;

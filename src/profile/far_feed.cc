@@ -61,6 +61,10 @@ void FarFeed::stop() {
 void FarFeed::run(Feeder& feeder) {
   [[maybe_unused]] const PacketThread registered;
   const TscClock& clock = TscClock::instance();
+  // Its schedule begins now: what was due while nobody ran it would come in one go.
+  feeder.generator->set_on(false);
+  (void)feeder.generator->run_burst(clock.now_ns());
+  feeder.generator->set_on(true);
   while (!must_stop_.load(std::memory_order_acquire)) {
     const uint64_t begin_ns = clock.now_ns();
     const uint32_t sent = feeder.generator->run_burst(begin_ns);

@@ -186,8 +186,8 @@ struct LoopMeter::State {
   }
 
   // The split takes packets in turn: n packets go to min(n, gates) sinks in equal batches. What is
-  // left after all modules are taken off grows with branches and with packets: least squares
-  // through the origin in both.
+  // left after all modules are taken off grows with branches beyond the first and with packets:
+  // least squares through the origin in both.
   void set_scatter(LoopCosts& costs) {
     double bb = 0, bp = 0, pp = 0, by = 0, py = 0;
     for (const uint32_t g : kGates) {
@@ -196,10 +196,11 @@ struct LoopMeter::State {
         const double sinks_ns = branches * laws["sink"].at(n / branches);
         const double y = in_turn[label("split", g, n)] - laws["in"].at(n) - laws["split"].at(n) -
                          sinks_ns - costs.poll_per_batch - costs.poll_per_pkt * n;
-        bb += branches * branches;
-        bp += branches * n;
+        const double more = branches - 1;
+        bb += more * more;
+        bp += more * n;
         pp += double{1} * n * n;
-        by += branches * y;
+        by += more * y;
         py += n * y;
       }
     }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/far_cost.h"
 #include "core/packet_pool.h"
 
 namespace batchplane::profile {
@@ -17,7 +18,7 @@ struct LoopCosts {
   double empty_poll = 0;          // a loop that finds no input
   double poll_per_batch = 0;      // a loop that finds input, beside the input's and modules' own
   double poll_per_pkt = 0;        // the same for each packet, its metering at egress included
-  double scatter_per_branch = 0;  // a branch that a splitted batch goes to
+  double scatter_per_branch = 0;  // a branch beyond the first that a split batch goes to
   double scatter_per_pkt = 0;
   double firing = 0;               // a buffer that fires
   double buffered_per_pkt = 0;     // a packet that goes through a buffer
@@ -25,8 +26,7 @@ struct LoopCosts {
   double ring_take_per_pkt = 0;
   double egress_per_pkt = 0;  // booking the delay of a packet that left
   // Known when the whole pipeline was measured with its generator on another core; else 0.
-  double far_per_batch = 0;   // a poll of packets whose lines lie in the caches of another core
-  double far_per_pkt = 0;     // and each of them
+  FarCost far;                // a poll of packets whose lines lie in the caches of another core
   double generator_look = 0;  // from one look of the generator at its schedule to the next
   double generator_per_burst = 0;  // what it finds due together
   double generator_per_pkt = 0;    // and each packet of that

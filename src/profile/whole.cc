@@ -112,6 +112,14 @@ struct WholeMeter::State {
     return n;
   }
 
+  // The same without buffers; itself when it has none.
+  [[nodiscard]] const Way& bypassed(const Way& way) const {
+    return *std::ranges::find_if(ways, [&](const Way& other) {
+      return other.is_far == way.is_far && other.rate_pps == way.rate_pps &&
+             other.poll_pkts == way.poll_pkts;
+    });
+  }
+
   void measure(Way& way, double budget_ms);
   bool measure_round(Way& way);
   void pace(Way& way, double budget_ms);
@@ -263,7 +271,8 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
                      .measured_ns_per_pkt = measured_ns,
                      .pkts_per_loop = way.in_pkts / way.loops,
                      .weight = way.rate_pps > 0 ? 1 : kFullWeight};
-    const auto parts = parts_of(way.counts, s.graph, behind, profiles, loop);
+    const auto parts = parts_of(way.counts, scattered(way.counts, s.bypassed(way).counts), s.graph,
+                                behind, profiles, loop);
     for (int stretch = 0; stretch < kStretches; ++stretch) {
       point.laws_ns_per_pkt[stretch] = {parts[stretch].batch_ns / pkts,
                                         parts[stretch].pkt_ns / pkts};

@@ -42,12 +42,11 @@ struct Factors {
 };
 
 // time of a packet = sum over both stretches of factors.batch * (per batch) + factors.pkt *
-// (per packet), and from another core far_per_batch_ns / (packets of a poll) + far_per_pkt_ns more.
+// (per packet), and from another core far.at(n) / n more, n being the packets of a poll.
 struct WholeCheck {
   std::vector<WholePoint> points;
   Factors factors[kStretches];
-  double far_per_batch_ns = 0;
-  double far_per_pkt_ns = 0;
+  FarCost far;  // ns
   GeneratorCosts generator;
 
   [[nodiscard]] double at(const WholePoint& point) const {
@@ -57,12 +56,12 @@ struct WholeCheck {
                  factors[s].pkt * point.laws_ns_per_pkt[s].pkt_ns;
     }
     if (!point.is_far) return near_ns;
-    return near_ns + far_per_batch_ns / point.pkts_per_loop + far_per_pkt_ns;
+    return near_ns + far.at(point.pkts_per_loop) / point.pkts_per_loop;
   }
 };
 
-// The factors that explain best what was measured on the worker's own core, and what packets from
-// another core take more. Little evidence moves them little: they begin at 1.
+// The factors, and what packets from another core take more, that explain best all that was
+// measured. Little evidence moves factors little: they begin at 1.
 void fit_whole(WholeCheck& check);
 
 // Owner: one thread, pinned and registered with the packet backend by the caller. Every task runs

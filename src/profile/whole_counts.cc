@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace batchplane::profile {
 namespace {
@@ -32,21 +33,65 @@ Ran ran(uint64_t batches, uint64_t pkts) {
 
 void count_scatter(const Task& task, const ExecNode& node, WholeCounts& counts) {
   if (node.after != exec::After::kScatter) return;
-  uint64_t branches = 0;
+  const exec::NodeTotals got = task.executor->totals(node);
+  WholeCounts::Split split{.got = ran(got.batches, got.pkts)};
   std::vector<const CoreQueue*> seen;
   for (uint32_t g = 0; g < node.n_gates; ++g) {
     const CoreQueue* queue = node.targets[g];
     if (std::ranges::find(seen, queue) != seen.end()) continue;
     seen.push_back(queue);
-    branches += task.executor->totals(task.nodes[queue->rank]).batches;
+    const exec::NodeTotals branch = task.executor->totals(task.nodes[queue->rank]);
+    split.branch_batches += static_cast<double>(branch.batches);
+    split.branch_pkts.push_back(static_cast<double>(branch.pkts));
   }
-  const exec::NodeTotals totals = task.executor->totals(node);
-  if (branches <= totals.batches) return;  // all of a batch went one way
-  counts.scatters.batches += static_cast<double>(branches);
-  counts.scatters.pkts += static_cast<double>(totals.pkts);
+  counts.splits.push_back(std::move(split));
+}
+
+// Over how many branches a batch of n packets is spread, when they come in turn, and by chance.
+struct Spread {
+  double in_turn = 0;
+  double by_chance = 0;
+};
+
+Spread spread_of(const WholeCounts::Split& split, double n_pkts) {
+  const double all = std::accumulate(split.branch_pkts.begin(), split.branch_pkts.end(), 0.0);
+  Spread spread;
+  for (const double pkts : split.branch_pkts) {
+    spread.in_turn += std::min(1.0, n_pkts * pkts / all);
+    spread.by_chance += 1 - std::pow(1 - pkts / all, n_pkts);
+  }
+  return spread;
+}
+
+// 1: packets come in turn, 0: as chance has it.
+double order_of(const WholeCounts::Split& bypassed) {
+  const double n_pkts = bypassed.got.pkts / bypassed.got.batches;
+  const Spread spread = spread_of(bypassed, n_pkts);
+  const double room = spread.in_turn - spread.by_chance;
+  if (room <= 0) return 0;
+  const double seen = bypassed.branch_batches / bypassed.got.batches;
+  return std::clamp((seen - spread.by_chance) / room, 0.0, 1.0);
 }
 
 }  // namespace
+
+Ran scattered(const WholeCounts& counts, const WholeCounts& bypassed) {
+  Ran scatters;
+  for (size_t s = 0; s < counts.splits.size(); ++s) {
+    const WholeCounts::Split& split = counts.splits[s];
+    if (split.got.batches <= 0) continue;
+    double branches = split.branch_batches / split.got.batches;
+    if (&counts != &bypassed && bypassed.splits[s].got.batches > 0) {
+      const Spread spread = spread_of(split, split.got.pkts / split.got.batches);
+      const double order = order_of(bypassed.splits[s]);
+      branches = order * spread.in_turn + (1 - order) * spread.by_chance;
+    }
+    if (branches <= 1) continue;  // all of a batch went one way
+    scatters.batches += (branches - 1) * split.got.batches;
+    scatters.pkts += split.got.pkts;
+  }
+  return scatters;
+}
 
 void WholeCounts::add(const WholeCounts& before, const WholeCounts& after) {
   modules.resize(after.modules.size());
@@ -55,8 +100,17 @@ void WholeCounts::add(const WholeCounts& before, const WholeCounts& after) {
   }
   add_to(polls, before.polls, after.polls);
   add_to(takes, before.takes, after.takes);
-  add_to(scatters, before.scatters, after.scatters);
   add_to(firings, before.firings, after.firings);
+  splits.resize(after.splits.size());
+  for (size_t s = 0; s < splits.size(); ++s) {
+    Split& sum = splits[s];
+    add_to(sum.got, before.splits[s].got, after.splits[s].got);
+    sum.branch_batches += after.splits[s].branch_batches - before.splits[s].branch_batches;
+    sum.branch_pkts.resize(after.splits[s].branch_pkts.size());
+    for (size_t b = 0; b < sum.branch_pkts.size(); ++b) {
+      sum.branch_pkts[b] += after.splits[s].branch_pkts[b] - before.splits[s].branch_pkts[b];
+    }
+  }
 }
 
 WholeCounts counts_of(const Graph& graph, const Worker& worker) {
@@ -112,18 +166,18 @@ std::set<std::string> behind_splitters(const PipelineSpec& spec) {
   return behind;
 }
 
-std::array<Parts, kStretches> parts_of(const WholeCounts& counts, const Graph& graph,
-                                       const std::set<std::string>& behind,
+std::array<Parts, kStretches> parts_of(const WholeCounts& counts, const Ran& scatters,
+                                       const Graph& graph, const std::set<std::string>& behind,
                                        const ProfileOfModule& profiles, const LoopCosts& loop) {
   std::array<Parts, kStretches> parts;
   // Booking a delay was measured as a part of the poll.
   const double booking_ns = std::min(loop.egress_per_pkt, loop.poll_per_pkt);
   parts[kBefore] = {.batch_ns = loop.poll_per_batch * counts.polls.batches +
                                 loop.ring_take_per_batch * counts.takes.batches +
-                                loop.scatter_per_branch * counts.scatters.batches,
+                                loop.scatter_per_branch * scatters.batches,
                     .pkt_ns = (loop.poll_per_pkt - booking_ns) * counts.polls.pkts +
                               loop.ring_take_per_pkt * counts.takes.pkts +
-                              loop.scatter_per_pkt * counts.scatters.pkts};
+                              loop.scatter_per_pkt * scatters.pkts};
   const Stretch last = behind.empty() ? kBefore : kBehind;
   parts[last].batch_ns += loop.firing * counts.firings.batches;
   parts[last].pkt_ns +=

@@ -21,23 +21,33 @@ struct WholeCounts {
     double batches = 0;
     double pkts = 0;
   };
+  // Of one splitter: batches and packets that it got, executions right behind it, and where its
+  // packets went.
+  struct Split {
+    Ran got;
+    double branch_batches = 0;
+    std::vector<double> branch_pkts;
+  };
   std::vector<Ran> modules;
   Ran polls;
-  Ran takes;     // polls of queues
-  Ran scatters;  // branches, packets
-  Ran firings;   // of buffers with a trigger
+  Ran takes;    // polls of queues
+  Ran firings;  // of buffers with a trigger
+  std::vector<Split> splits;
 
   void add(const WholeCounts& before, const WholeCounts& after);
 };
 
 using ProfileOfModule = std::map<std::string, const ModuleProfile*>;
 
+// Branches beyond the first that batches were spread over, and packets of those batches. Buffers
+// that wait for more hide over how many: then `bypassed`, the same load without them, tells whether
+// packets come in turn or as chance has it.
+[[nodiscard]] WholeCounts::Ran scattered(const WholeCounts& counts, const WholeCounts& bypassed);
 [[nodiscard]] WholeCounts counts_of(const Graph& graph, const Worker& worker);
 // Of both stretches; `behind`: the modules of the second one.
-[[nodiscard]] std::array<Parts, kStretches> parts_of(const WholeCounts& counts, const Graph& graph,
-                                                     const std::set<std::string>& behind,
-                                                     const ProfileOfModule& profiles,
-                                                     const LoopCosts& loop);
+[[nodiscard]] std::array<Parts, kStretches> parts_of(
+    const WholeCounts& counts, const WholeCounts::Ran& scatters, const Graph& graph,
+    const std::set<std::string>& behind, const ProfileOfModule& profiles, const LoopCosts& loop);
 // Names of modules that get what is left of batches that were split.
 [[nodiscard]] std::set<std::string> behind_splitters(const PipelineSpec& spec);
 

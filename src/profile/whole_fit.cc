@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// whole_fit.cc - what the company of the others does to the costs of the parts.
+// whole_fit.cc - what the company of the others does to the costs of the parts, and what packets
+// from another core take more.
 #include <algorithm>
+#include <array>
+#include <limits>
 
 #include "profile/whole.h"
 
@@ -11,78 +14,80 @@ namespace {
 // that weigh 1 each.
 constexpr double kBelief = 0.002;
 constexpr double kAlike = 0.004;
-constexpr int kRounds = 2000;  // of descent, far beyond what four factors need
+constexpr int kRounds = 20'000;  // of descent, some ms: unknowns much alike take their time
 constexpr double kMostFactor = 3;
 constexpr double kLeastFactor = 1 / kMostFactor;
 
-// Least squares of the relative error once more: a poll's share and a packet's of what comes on
-// top.
-void fit_far(WholeCheck& check) {
-  double bb = 0, bp = 0, pp = 0, by = 0, py = 0;
-  for (const WholePoint& point : check.points) {
-    if (!point.is_far || point.measured_ns_per_pkt <= 0 || point.pkts_per_loop <= 0) continue;
-    const double p = point.weight / point.measured_ns_per_pkt;
-    const double b = p / point.pkts_per_loop;
-    const double y = point.weight - check.at(point) * p;
-    bb += b * b;
-    bp += b * p;
-    pp += p * p;
-    by += b * y;
-    py += p * y;
+constexpr int kFactors = 2 * kStretches;  // batch and packet of each stretch
+constexpr int kUnknowns = kFactors + 3;   // and the way from the other core
+using Unknowns = std::array<double, kUnknowns>;
+
+// What one of each unknown adds to a packet's time at this point.
+Unknowns shares_of(const WholePoint& point) {
+  Unknowns x{};
+  for (int s = 0; s < kStretches; ++s) {
+    x[2 * s] = point.laws_ns_per_pkt[s].batch_ns;
+    x[2 * s + 1] = point.laws_ns_per_pkt[s].pkt_ns;
   }
-  if (pp <= 0) return;
-  const double determinant = bb * pp - bp * bp;
-  // Polls of one size only tell both apart as little as rounding does.
-  const bool is_apart = determinant > 1e-6 * bb * pp;
-  double per_batch_ns = is_apart ? (by * pp - py * bp) / determinant : 0;
-  double per_pkt_ns = is_apart ? (py * bb - by * bp) / determinant : py / pp;
-  if (per_batch_ns < 0) {
-    per_batch_ns = 0;
-    per_pkt_ns = py / pp;
-  } else if (per_pkt_ns < 0) {
-    per_batch_ns = by / bb;
-    per_pkt_ns = 0;
-  }
-  check.far_per_batch_ns = std::max(0.0, per_batch_ns);
-  check.far_per_pkt_ns = std::max(0.0, per_pkt_ns);
+  if (!point.is_far || point.pkts_per_loop <= 0) return x;
+  x[kFactors] = 1 / point.pkts_per_loop;
+  x[kFactors + 1] = 1;
+  x[kFactors + 2] = std::min<double>(point.pkts_per_loop, kFarEarlyPkts) / point.pkts_per_loop;
+  return x;
 }
+
+// Least squares of the relative error: square x = right.
+struct Equations {
+  double square[kUnknowns][kUnknowns] = {};
+  Unknowns right{};
+
+  void add(const WholePoint& point) {
+    Unknowns x = shares_of(point);
+    for (double& share : x) share /= point.measured_ns_per_pkt;
+    for (int a = 0; a < kUnknowns; ++a) {
+      right[a] += point.weight * x[a];
+      for (int b = 0; b < kUnknowns; ++b) square[a][b] += point.weight * x[a] * x[b];
+    }
+  }
+
+  void believe() {
+    for (int a = 0; a < kFactors; ++a) {
+      const int alike = (a + 2) % kFactors;  // the same of the other stretch
+      right[a] += kBelief;
+      square[a][a] += kBelief + kAlike;
+      square[a][alike] -= kAlike;
+    }
+  }
+
+  // One unknown after the other, within its bounds.
+  [[nodiscard]] Unknowns solve() const {
+    Unknowns x{};
+    std::fill_n(x.begin(), kFactors, 1.0);
+    for (int round = 0; round < kRounds; ++round) {
+      for (int a = 0; a < kUnknowns; ++a) {
+        if (square[a][a] <= 0) continue;
+        double left = right[a];
+        for (int b = 0; b < kUnknowns; ++b) left -= b == a ? 0 : square[a][b] * x[b];
+        const bool is_factor = a < kFactors;
+        x[a] = std::clamp(left / square[a][a], is_factor ? kLeastFactor : 0,
+                          is_factor ? kMostFactor : std::numeric_limits<double>::max());
+      }
+    }
+    return x;
+  }
+};
 
 }  // namespace
 
-// Least squares of the relative error, factor after factor within its bounds.
 void fit_whole(WholeCheck& check) {
-  constexpr int kFactors = 2 * kStretches;  // batch and packet of each stretch
-  double square[kFactors][kFactors] = {};
-  double right[kFactors] = {};
+  Equations equations;
   for (const WholePoint& point : check.points) {
-    if (point.is_far || point.measured_ns_per_pkt <= 0) continue;
-    double x[kFactors];
-    for (int s = 0; s < kStretches; ++s) {
-      x[2 * s] = point.laws_ns_per_pkt[s].batch_ns / point.measured_ns_per_pkt;
-      x[2 * s + 1] = point.laws_ns_per_pkt[s].pkt_ns / point.measured_ns_per_pkt;
-    }
-    for (int a = 0; a < kFactors; ++a) {
-      right[a] += x[a];
-      for (int b = 0; b < kFactors; ++b) square[a][b] += x[a] * x[b];
-    }
+    if (point.measured_ns_per_pkt > 0) equations.add(point);
   }
-  for (int a = 0; a < kFactors; ++a) {
-    const int alike = (a + 2) % kFactors;  // the same of the other stretch
-    right[a] += kBelief;
-    square[a][a] += kBelief + kAlike;
-    square[a][alike] -= kAlike;
-  }
-  double factor[kFactors];
-  std::fill_n(factor, kFactors, 1.0);
-  for (int round = 0; round < kRounds; ++round) {
-    for (int a = 0; a < kFactors; ++a) {
-      double left = right[a];
-      for (int b = 0; b < kFactors; ++b) left -= b == a ? 0 : square[a][b] * factor[b];
-      factor[a] = std::clamp(left / square[a][a], kLeastFactor, kMostFactor);
-    }
-  }
-  for (int s = 0; s < kStretches; ++s) check.factors[s] = {factor[2 * s], factor[2 * s + 1]};
-  fit_far(check);
+  equations.believe();
+  const Unknowns x = equations.solve();
+  for (int s = 0; s < kStretches; ++s) check.factors[s] = {x[2 * s], x[2 * s + 1]};
+  check.far = {x[kFactors], x[kFactors + 1], x[kFactors + 2]};
 }
 
 }  // namespace batchplane::profile

@@ -25,7 +25,7 @@ TEST(WholeFitTest, FindsBothFactorsAndTheWayFromTheOtherCore) {
   fit_whole(check);
   EXPECT_NEAR(check.factors[kBefore].batch, 1.8, 0.05);
   EXPECT_NEAR(check.factors[kBefore].pkt, 0.9, 0.02);
-  EXPECT_NEAR(check.far_per_pkt_ns, 15, 0.5);
+  EXPECT_NEAR(check.far.at(32) / 32, 15, 0.5);
   for (const WholePoint& point : check.points) {
     EXPECT_NEAR(check.at(point), point.measured_ns_per_pkt, 0.02 * point.measured_ns_per_pkt);
   }
@@ -66,8 +66,31 @@ TEST(WholeFitTest, SmallPollsTellWhatAPollFromTheOtherCoreTakes) {
     check.points.push_back(point);
   }
   fit_whole(check);
-  EXPECT_NEAR(check.far_per_batch_ns, 200, 20);
-  EXPECT_NEAR(check.far_per_pkt_ns, 10, 3);
+  for (const double poll_pkts : {1.0, 2.0, 6.0, 32.0}) {
+    const double ns = 200 + 10 * poll_pkts;
+    EXPECT_NEAR(check.far.at(poll_pkts), ns, 0.05 * ns);
+  }
+}
+
+// The first lines of a poll are waited for, the others come over meanwhile.
+TEST(WholeFitTest, LongPollsWaitForTheirFirstPacketsOnly) {
+  const FarCost far{.per_batch = 150, .per_pkt = 4, .early_per_pkt = 22};
+  WholeCheck check;
+  for (const uint32_t trigger_pkts : {0U, 32U}) {
+    const double batch_ns = trigger_pkts == 0 ? 30 : 3;
+    check.points.push_back(point_of(false, trigger_pkts, batch_ns, 40));
+    for (const double poll_pkts : {1.0, 3.0, 7.0, 15.0, 32.0}) {
+      WholePoint point = point_of(false, trigger_pkts, batch_ns, 40);
+      point.is_far = true;
+      point.pkts_per_loop = poll_pkts;
+      point.measured_ns_per_pkt += far.at(poll_pkts) / poll_pkts;
+      check.points.push_back(point);
+    }
+  }
+  fit_whole(check);
+  EXPECT_NEAR(check.far.per_batch, far.per_batch, 10);
+  EXPECT_NEAR(check.far.per_pkt, far.per_pkt, 1);
+  EXPECT_NEAR(check.far.early_per_pkt, far.early_per_pkt, 3);
 }
 
 TEST(WholeFitTest, WithoutPointsNothingIsChanged) {
@@ -77,7 +100,7 @@ TEST(WholeFitTest, WithoutPointsNothingIsChanged) {
     EXPECT_NEAR(factors.batch, 1, 1e-9);
     EXPECT_NEAR(factors.pkt, 1, 1e-9);
   }
-  EXPECT_DOUBLE_EQ(check.far_per_pkt_ns, 0);
+  EXPECT_DOUBLE_EQ(check.far.at(32), 0);
 }
 
 // Where batches cost nothing, nothing is said of what they cost.

@@ -162,7 +162,7 @@ double Composition::room_after_ns(const Input& input, uint32_t n) const {
   if (input.source->spec().is_inline) return 0;
   const LoopSpec& loop = spec_.loop;
   const exec::ModuleCost& cost = nodes_[input.module].module->cost;
-  return loop.poll_ns + loop.far_poll_ns + cost.cost_per_batch_ns +
+  return loop.poll_ns + loop.far.per_batch + cost.cost_per_batch_ns +
          n * (loop.poll_pkt_ns + cost.cost_per_pkt_ns);
 }
 
@@ -220,7 +220,7 @@ void Composition::run(uint32_t task, const Input& input, Pkts pkts) {
   worker_->clock_ns += loop.poll_ns + cost.cost_per_batch_ns;
   worker_->clock_ns += n * (loop.poll_pkt_ns + cost.cost_per_pkt_ns);
   if (input.source != nullptr && !input.source->spec().is_inline) {
-    worker_->clock_ns += loop.far_poll_ns + loop.far_pkt_ns * n;
+    worker_->clock_ns += loop.far.at(n);
   }
   tasks_[task].runs += 1;
   tasks_[task].in_pkts += pkts.size();

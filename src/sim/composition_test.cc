@@ -82,8 +82,7 @@ TEST(Composition, AgreesWithTheSimulator) {
                          .split_branch_ns = 2.5,
                          .split_pkt_ns = 2,
                          .egress_pkt_ns = 3.5,
-                         .far_poll_ns = 100,
-                         .far_pkt_ns = 15,
+                         .far = {.per_batch = 100, .per_pkt = 10, .early_per_pkt = 20},
                          .clock_read_ns = 9};
     Composition composition(maker.spec());
     composition.period(500, 0.95);

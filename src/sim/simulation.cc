@@ -45,7 +45,7 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
     // The ring has room when its packets have been taken in, not when the poll begins; their data
     // comes over later, as modules touch it.
     input.source->note_room(ctx.clock.ticks >> kTicksPerNsLog2);
-    ctx.clock.ticks += ctx.loop.far_pkt * n;
+    ctx.clock.ticks += ctx.loop.far_pkt * n + ctx.loop.far_early_pkt * std::min(n, kFarEarlyPkts);
   }
   for (uint32_t p = 0; p < n; ++p) pkts[p]->polled_ns = ctx.now_ns;
   uint64_t bound_ns = 0;
@@ -83,8 +83,9 @@ void Simulation::make_workers() {
     ctx.clock.read_ticks = to_ticks(loop.clock_read_ns);
     ctx.loop = {.poll = to_ticks(loop.poll_ns),
                 .poll_pkt = to_ticks(loop.poll_pkt_ns),
-                .far_poll = to_ticks(loop.far_poll_ns),
-                .far_pkt = to_ticks(loop.far_pkt_ns),
+                .far_poll = to_ticks(loop.far.per_batch),
+                .far_pkt = to_ticks(loop.far.per_pkt),
+                .far_early_pkt = to_ticks(loop.far.early_per_pkt),
                 .empty_poll = to_ticks(loop.empty_poll_ns),
                 .firing = to_ticks(loop.firing_ns),
                 .firing_pkt = to_ticks(loop.firing_pkt_ns),
@@ -131,7 +132,7 @@ void Simulation::estimate_work() {
       });
       task->executor->set_work_estimate(
           node, cost.cost_per_batch_ns,
-          cost.cost_per_pkt_ns + (is_far ? spec_.loop.far_pkt_ns : 0));
+          cost.cost_per_pkt_ns + (is_far ? spec_.loop.far.per_pkt : 0));
     }
   }
 }

@@ -107,8 +107,9 @@ void read_loop(const Value& loop, LoopSpec& out) {
       {"split_pkt_ns", &out.split_pkt_ns},
       {"hop_pkt_ns", &out.hop_pkt_ns},
       {"egress_pkt_ns", &out.egress_pkt_ns},
-      {"far_poll_ns", &out.far_poll_ns},
-      {"far_pkt_ns", &out.far_pkt_ns},
+      {"far_poll_ns", &out.far.per_batch},
+      {"far_pkt_ns", &out.far.per_pkt},
+      {"far_early_pkt_ns", &out.far.early_per_pkt},
       {"clock_read_ns", &out.clock_read_ns},
   };
   for (const auto& [name, target] : fields) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/far_cost.h"
 #include "base/value.h"
 #include "exec/control.h"
 #include "sim/source.h"
@@ -32,8 +33,7 @@ struct LoopSpec {
   double split_pkt_ns = 0;
   double hop_pkt_ns = 0;
   double egress_pkt_ns = 0;
-  double far_poll_ns = 0;  // a poll of what a generator brings: its lines come from another core
-  double far_pkt_ns = 0;   // and each packet of it
+  FarCost far;  // ns; a poll of what a generator brings: its lines come from another core
   double clock_read_ns = 0;
 };
 

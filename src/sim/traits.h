@@ -15,17 +15,18 @@ namespace batchplane::sim {
 
 // What a loop costs beside the modules, in ticks.
 struct LoopCosts {
-  uint64_t poll = 0;          // a poll that found packets
-  uint64_t poll_pkt = 0;      // and each of them
-  uint64_t far_poll = 0;      // a poll of what a generator brings, in addition
-  uint64_t far_pkt = 0;       // and each packet of it
-  uint64_t empty_poll = 0;    // a loop that found none
-  uint64_t firing = 0;        // a buffer releases
-  uint64_t firing_pkt = 0;    // and each packet that it held
-  uint64_t split_branch = 0;  // each branch beyond the first that a batch is scattered over
-  uint64_t split_pkt = 0;     // each packet of a batch that is scattered
-  uint64_t hop_pkt = 0;       // into a ring between tasks
-  uint64_t egress_pkt = 0;    // metered at an egress
+  uint64_t poll = 0;           // a poll that found packets
+  uint64_t poll_pkt = 0;       // and each of them
+  uint64_t far_poll = 0;       // a poll of what a generator brings, in addition
+  uint64_t far_pkt = 0;        // and each packet of it
+  uint64_t far_early_pkt = 0;  // and more for each of the first kFarEarlyPkts
+  uint64_t empty_poll = 0;     // a loop that found none
+  uint64_t firing = 0;         // a buffer releases
+  uint64_t firing_pkt = 0;     // and each packet that it held
+  uint64_t split_branch = 0;   // each branch beyond the first that a batch is scattered over
+  uint64_t split_pkt = 0;      // each packet of a batch that is scattered
+  uint64_t hop_pkt = 0;        // into a ring between tasks
+  uint64_t egress_pkt = 0;     // metered at an egress
 };
 
 struct Context : exec::Context<Packet*> {
