@@ -31,8 +31,10 @@ LOOP_KEYS = (
     "generator_look_ns",
     "generator_per_burst_ns",
     "generator_per_pkt_ns",
+    "generator_store_ns",
 )
-_LATER_LOOP_KEYS = ("far_early_per_pkt_ns",)  # files from before them are read as if they were 0
+# Files from before them are read as if they were 0.
+_LATER_LOOP_KEYS = ("far_early_per_pkt_ns", "generator_store_ns")
 _AGAIN = "batchplane profile --pipeline PIPELINE --out costs.json"
 
 

@@ -39,6 +39,7 @@ _LOOP_WORDS = {
     "generator_look_ns": "a look of the generator at its schedule",
     "generator_per_burst_ns": "a burst that it puts into the ring",
     "generator_per_pkt_ns": "each packet that it makes",
+    "generator_store_ns": "from its last word of a burst until the worker can see it",
 }
 
 

@@ -49,6 +49,7 @@ _GENERATOR = {
     "generator_look_ns": "generator_look_ns",
     "generator_per_burst_ns": "generator_burst_ns",
     "generator_per_pkt_ns": "generator_ns_per_pkt",
+    "generator_store_ns": "generator_store_ns",
 }
 _DEFAULT_PKT_NS = 25.0
 _PARTS = {
@@ -73,6 +74,8 @@ class Machine:
     generator_look_ns: float | None = None
     # What it takes for a burst, beside its packets; None: as profiled, else 0.
     generator_burst_ns: float | None = None
+    # From then on until the worker can see it, where bursts are; None: as profiled, else 0.
+    generator_store_ns: float | None = None
     overflow: str = "wait"  # a full ring: the generator waits, or its packet is lost
     noise_sigma: float = 0.0  # of a factor on every execution's cost
     stall_rate_per_s: float = 0.0
@@ -87,6 +90,7 @@ class Machine:
             else self.generator_ns_per_pkt,
             "generator_burst_ns": self.generator_burst_ns or 0.0,
             "generator_look_ns": self.generator_look_ns or 0.0,
+            "generator_store_ns": self.generator_store_ns or 0.0,
             "overflow": self.overflow,
             "noise": {"sigma": self.noise_sigma},
             "stalls": {
@@ -153,7 +157,7 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
                 Problem(f"{value!r} is no time in ns", where, f"loop.{key}", "0 to 1e9")
             )
     plain = asdict(machine)
-    optional = ("generator_ns_per_pkt", "generator_burst_ns", "generator_look_ns")
+    optional = tuple(_GENERATOR.values())
     for key in (*optional, "noise_sigma", "stall_rate_per_s"):
         if key in optional and plain[key] is None:
             continue

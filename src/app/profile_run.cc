@@ -95,7 +95,8 @@ Value loop_value(const profile::LoopCosts& costs) {
               {"far_early_per_pkt_ns", costs.far.early_per_pkt},
               {"generator_look_ns", costs.generator_look},
               {"generator_per_burst_ns", costs.generator_per_burst},
-              {"generator_per_pkt_ns", costs.generator_per_pkt}};
+              {"generator_per_pkt_ns", costs.generator_per_pkt},
+              {"generator_store_ns", costs.generator_store}};
 }
 
 std::string now_text() {
@@ -180,6 +181,7 @@ void apply_check(const profile::WholeCheck& check, const PipelineSpec& spec,
   loop.generator_look = check.generator.look;
   loop.generator_per_burst = check.generator.per_burst;
   loop.generator_per_pkt = check.generator.per_pkt;
+  loop.generator_store = check.generator.store;
 }
 
 struct Measured {

@@ -14,6 +14,10 @@ namespace {
 
 constexpr size_t kMostTimes = 1U << 14;
 constexpr size_t kLeastTimes = 20;
+constexpr uint32_t kTrips = 1000;
+// Each way has two halves alike: the writer takes the line from the reader's cache, and the reader
+// gets it back. The second one is the reader's own time, and among what its polls take.
+constexpr double kHalvesOfTrip = 4;
 
 void note(std::vector<double>& times, double ns) {
   if (times.size() < kMostTimes) times.push_back(ns);
@@ -57,6 +61,27 @@ void FarFeed::stop() {
   threads_.clear();
 }
 
+void FarFeed::time_line() {
+  alignas(64) std::atomic<uint32_t> line{0};
+  std::thread other([&] {
+    pin_this_thread(core_);
+    for (uint32_t turn = 1; turn < 2 * kTrips; turn += 2) {
+      while (line.load(std::memory_order_acquire) != turn) {
+      }
+      line.store(turn + 1, std::memory_order_release);
+    }
+  });
+  const TscClock& clock = TscClock::instance();
+  for (uint32_t turn = 1; turn < 2 * kTrips; turn += 2) {
+    const uint64_t begin_ns = clock.now_ns();
+    line.store(turn, std::memory_order_release);
+    while (line.load(std::memory_order_acquire) == turn) {
+    }
+    note(trip_ns_, static_cast<double>(clock.now_ns() - begin_ns));
+  }
+  other.join();
+}
+
 // As Generator::run, with times.
 void FarFeed::run(Feeder& feeder) {
   [[maybe_unused]] const PacketThread registered;
@@ -76,6 +101,7 @@ void FarFeed::run(Feeder& feeder) {
 
 GeneratorCosts FarFeed::costs() const {
   GeneratorCosts costs;
+  if (!trip_ns_.empty()) costs.store = percentile(trip_ns_, 0.5) / kHalvesOfTrip;
   for (const Feeder& feeder : feeders_) {
     if (!feeder.look_ns.empty()) costs.look = percentile(feeder.look_ns, 0.5);
     std::vector<double> pkts;

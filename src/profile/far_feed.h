@@ -19,6 +19,7 @@ struct GeneratorCosts {
   double look = 0;       // from one look at schedule and ring to the next, when nothing is due
   double per_burst = 0;  // putting a burst into the ring
   double per_pkt = 0;    // and each packet of it, when the worker had its lines last
+  double store = 0;      // from its last word of a burst until a worker that looks can see it
 };
 
 // Owner: one thread. Generators run from start() to stop().
@@ -35,6 +36,8 @@ class FarFeed {
   // rate_pps 0: as much as the rings take.
   void start(double rate_pps);
   void stop();
+  // Times how long a line takes between both cores; less than a millisecond.
+  void time_line();
   // From what was seen so far. Not while it runs.
   [[nodiscard]] GeneratorCosts costs() const;
 
@@ -49,6 +52,7 @@ class FarFeed {
 
   int core_;
   std::vector<Feeder> feeders_;
+  std::vector<double> trip_ns_;
   std::atomic<bool> must_stop_{false};
   std::vector<std::thread> threads_;
 };

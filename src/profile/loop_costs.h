@@ -30,6 +30,7 @@ struct LoopCosts {
   double generator_look = 0;  // from one look of the generator at its schedule to the next
   double generator_per_burst = 0;  // what it finds due together
   double generator_per_pkt = 0;    // and each packet of that
+  double generator_store = 0;      // until the worker can see it
 };
 
 // Owner: one thread, pinned and registered with the packet backend by the caller.

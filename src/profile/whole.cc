@@ -10,7 +10,9 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr double kMostOfMedian = 3;           // a round above: the machine was busy elsewhere
+constexpr double kStretchNs = 1e6;  // long enough for all branches to have had their turn
+constexpr double kFast = 0.1;
+constexpr double kMostOfFast = 1.1;
 constexpr double kPaces[] = {1e6, 4e6, 8e6};  // pps
 constexpr double kMostOfNear = 20;
 // Polls that release a buffer take many times as long as others: of those, only what is longer than
@@ -19,7 +21,7 @@ constexpr double kTail = 0.99;
 constexpr double kMostOfTail = 2;
 // Of the error at full load from the other core, where the rate is at stake, beside that of any
 // other way.
-constexpr double kFullWeight = 6;
+constexpr double kFullWeight = 12;
 constexpr size_t kMostPolls = 1U << 18;
 constexpr uint32_t kLeastRounds = 20;
 constexpr uint32_t kMostRounds = 2000;
@@ -31,17 +33,34 @@ constexpr uint64_t kMostStartNs = 50'000'000;  // for a thread to start, or a co
 constexpr uint64_t kNoAgeNs = 1ULL << 60;
 constexpr uint32_t kSettlingLoops = 64;  // until buffers and rings are as full as they stay
 
-// The mean of those that the machine did not hold up.
-double calm_mean(const std::vector<double>& values) {
-  const double most = kMostOfMedian * percentile(values, 0.5);
-  double sum = 0;
-  double n = 0;
-  for (const double value : values) {
-    if (value > most) continue;
-    sum += value;
-    n += 1;
+// A stretch of work that was timed.
+struct Timed {
+  double ns = 0;
+  double pkts = 0;
+  [[nodiscard]] double per_pkt() const { return ns / pkts; }
+};
+
+// ns per packet while the machine was as fast as it is when nothing gets in the way: laws of
+// modules are those of that time, too. Whoever shares the core's units or caches slows it by half
+// for a while, and leaves no gap.
+double undisturbed(const std::vector<Timed>& all) {
+  std::vector<Timed> stretches(1);
+  for (const Timed& timed : all) {
+    stretches.back().ns += timed.ns;
+    stretches.back().pkts += timed.pkts;
+    if (stretches.back().ns >= kStretchNs) stretches.emplace_back();
   }
-  return sum / n;
+  if (stretches.size() > 1) stretches.pop_back();  // too short to say something
+  std::vector<double> per_pkt;
+  for (const Timed& stretch : stretches) per_pkt.push_back(stretch.per_pkt());
+  const double most = kMostOfFast * percentile(per_pkt, kFast);
+  Timed sum;
+  for (const Timed& stretch : stretches) {
+    if (stretch.per_pkt() > most) continue;
+    sum.ns += stretch.ns;
+    sum.pkts += stretch.pkts;
+  }
+  return sum.per_pkt();
 }
 
 struct Way {
@@ -52,7 +71,7 @@ struct Way {
   WholeCounts counts;
   double loops = 0;
   double in_pkts = 0;
-  std::vector<double> ns_per_pkt;
+  std::vector<Timed> timed;
 };
 
 }  // namespace
@@ -155,8 +174,7 @@ bool WholeMeter::State::measure_round(Way& way) {
   way.in_pkts += static_cast<double>(pkts);
   way.loops += n_loops;
   const auto taken = static_cast<double>(cycles - std::min(cycles, empty));
-  way.ns_per_pkt.push_back(taken / TscClock::instance().cycles_per_ns() /
-                           static_cast<double>(pkts));
+  way.timed.push_back({taken / TscClock::instance().cycles_per_ns(), static_cast<double>(pkts)});
   return true;
 }
 
@@ -226,21 +244,18 @@ void WholeMeter::State::pace(Way& way, double budget_ms) {
   (void)set_triggers(0);
   if (ns.empty()) return;
   const double most_ns = kMostOfTail * percentile(ns, kTail);
-  double taken_ns = 0;
-  double pkts = 0;
   for (size_t i = 0; i < ns.size(); ++i) {
     if (ns[i] > most_ns) continue;
-    taken_ns += ns[i];
-    pkts += polled[i];
+    way.timed.push_back({ns[i], static_cast<double>(polled[i])});
     way.loops += 1;
+    way.in_pkts += polled[i];
   }
-  way.in_pkts += pkts;
-  way.ns_per_pkt.push_back(taken_ns / pkts);
 }
 
 void WholeMeter::pass(double budget_ms) {
   State& s = *state_;
   const double share_ms = budget_ms / static_cast<double>(s.ways.size());
+  if (s.far.is_possible()) s.far.time_line();
   for (Way& way : s.ways) {
     if (way.rate_pps > 0) {
       s.pace(way, share_ms);
@@ -264,8 +279,8 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
   WholeCheck check;
   for (const Way& way : s.ways) {
     const double pkts = way.counts.polls.pkts;
-    if (way.ns_per_pkt.empty() || pkts <= 0) continue;
-    const double measured_ns = calm_mean(way.ns_per_pkt);
+    if (way.timed.empty() || pkts <= 0) continue;
+    const double measured_ns = undisturbed(way.timed);
     // Beyond all lines that could come over: generator or worker did not have its core.
     if (way.is_far && !check.points.empty() &&
         measured_ns > kMostOfNear * check.points.front().measured_ns_per_pkt) {

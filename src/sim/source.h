@@ -54,6 +54,7 @@ struct SourceSpec {
   double pkt_ns = 0;       // what making one takes the generator's core
   double burst_ns = 0;     // and putting into the ring what is due together
   double look_ns = 0;      // how long until it looks again, having found nothing to do; 0 = at once
+  double store_ns = 0;     // from a burst's last word until the worker can see it
   TraceArrivals trace;     // instead of the schedules when it has packets
 };
 
@@ -136,6 +137,7 @@ class Source {
   uint64_t pkt_ticks_;
   uint64_t burst_ticks_;
   uint64_t look_ticks_;
+  uint64_t store_ticks_;
   size_t trace_at_ = 0;
 };
 

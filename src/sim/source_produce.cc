@@ -138,7 +138,7 @@ void Source::put_at_once(uint64_t look_ticks, uint64_t now_ns) {
   if (left_pkts_ != ~0ULL) left_pkts_ -= n;
   const auto put_one = [&](uint32_t i, uint32_t flow, uint32_t size_bytes) {
     const uint64_t entry_ticks = is_together ? look_ticks : look_ticks + i * pkt_ticks_;
-    const uint64_t since_ticks = is_together ? ready_ticks_ : entry_ticks;
+    const uint64_t since_ticks = is_together ? ready_ticks_ + store_ticks_ : entry_ticks;
     put(flow, size_bytes, entry_ticks >> kTicksPerNsLog2, since_ticks >> kTicksPerNsLog2);
   };
   if (is_trace()) {
@@ -182,8 +182,9 @@ void Source::put_burst(uint64_t look_ticks) {
   }
   ready_ticks_ = look_ticks + (n == 0 ? 0 : burst_ticks_) + n * pkt_ticks_;
   if (look_ticks_ == 0) return;
+  const uint64_t since_ns = (ready_ticks_ + store_ticks_) >> kTicksPerNsLog2;
   for (uint32_t i = n_ring_ - n; i < n_ring_; ++i) {
-    ring_[(ring_head_ + i) & ring_mask_].since_ns = ready_ticks_ >> kTicksPerNsLog2;
+    ring_[(ring_head_ + i) & ring_mask_].since_ns = since_ns;
   }
 }
 

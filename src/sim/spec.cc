@@ -226,6 +226,8 @@ void read_sources(const Value& simulation, Spec& spec) {
       number(simulation, "generator_burst_ns", 0, "simulation.generator_burst_ns", 1e6);
   const double look_ns =
       number(simulation, "generator_look_ns", 0, "simulation.generator_look_ns", 1e6);
+  const double store_ns =
+      number(simulation, "generator_store_ns", 0, "simulation.generator_store_ns", 1e6);
   const auto add = [&](SourceSpec source, std::vector<FlowRoute> flow_routes) {
     if (!simulation["traces"][source.name].is_null()) {
       read_trace(simulation["traces"][source.name], source);
@@ -241,6 +243,7 @@ void read_sources(const Value& simulation, Spec& spec) {
     source.pkt_ns = pkt_ns;
     source.burst_ns = burst_ns;
     source.look_ns = look_ns;
+    source.store_ns = store_ns;
     source.ring_pkts = ring_pkts_of(spec.pipeline, generator.port);
     add(std::move(source), std::move(flow_routes));
   }
