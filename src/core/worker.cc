@@ -138,12 +138,15 @@ void Worker::obey() {
 
 uint64_t Worker::work_ns() const {
   uint64_t sum = 0;
-  for (const Task* task : tasks_) sum += task->executor->stats().work_ns;
+  for (const Task* task : tasks_) sum += task->executor->work_so_far_ns();
   return sum;
 }
 
 uint32_t Worker::loop_once() {
   uint32_t polled = 0;
+  // The loop that ends now, at the reading of the clock with which the next one begins: its time
+  // and its work are compared, not those of two loops.
+  const uint64_t work = work_ns();
   const uint64_t begin_ns = last_loop_ns_;
   for (Task* task : tasks_) {
     ctx_->task_index = task->index;
@@ -156,7 +159,6 @@ uint32_t Worker::loop_once() {
   uint64_t elapsed_ns = begin_ns == 0 ? 0 : last_loop_ns_ - begin_ns;
   elapsed_ns -= std::min(elapsed_ns, control_in_loop_ns_);
   control_in_loop_ns_ = 0;
-  const uint64_t work = work_ns();
   uint64_t gap_ns = 0;
   if (elapsed_ns > kLeastGapNs) [[unlikely]]
     gap_ns = note_gap(elapsed_ns, work - last_work_ns_);

@@ -173,6 +173,8 @@ class Executor {
   [[nodiscard]] bool has_buffers() const { return !buffered_.empty(); }
   [[nodiscard]] uint64_t next_release_ns() const { return next_release_ns_; }
   [[nodiscard]] ExecutorStats& stats() { return stats_; }
+  // What the cost law says was spent until now, the part since the last reading of the clock too.
+  [[nodiscard]] uint64_t work_so_far_ns() const { return stats_.work_ns + work_16ths_ns_ / 16; }
   [[nodiscard]] std::span<Node> nodes() { return nodes_; }
   void set_run_allowance_ns(uint64_t ns) { run_allowance_ns_ = ns; }
 

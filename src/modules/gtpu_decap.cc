@@ -6,6 +6,7 @@
 // drops: unknown_teid, gtpu_extension, gtpu_inner, gtpu_signalling, not_gtpu, bad_gtpu,
 // gtpu_version, no_pdr, ue_source, ecn_mismatch, bad_l4_checksum, too_short, bad_header_length,
 // bad_total_length
+#include "base/prefetch.h"
 #include "core/module.h"
 #include "modules/gtpu_reply.h"
 #include "modules/icmp_rate.h"
@@ -73,9 +74,7 @@ class GtpuDecap final : public Module {
     for (uint32_t i = 0; i < n; ++i) read(ctx, batch, i, found);
     if (!takes_any_) {
       tables.by_teid.find_bulk(found.teids, n, found.heads);
-      for (uint32_t i = 0; i < n; ++i) {
-        if (found.heads[i] != kNone) __builtin_prefetch(&tables.rules[found.heads[i]]);
-      }
+      tables.prefetch_choice(found.heads, n);
     }
     uint64_t n_gpdus = 0;
     for (uint32_t i = 0; i < n; ++i) {
@@ -150,6 +149,8 @@ class GtpuDecap final : public Module {
                           payload_bytes + gtpu::kUdpBytes + gtpu::kHeaderBytes <= udp_bytes;
     if (!is_usual || !is_whole || local_raw_ != 0) [[unlikely]]
       return read_rest(ctx, batch, i, found);
+    // The inner addresses lie in the next line, which nobody has read yet.
+    prefetch_for_read(gtp + gtpu::kHeaderBytes + net::kIpv4Bytes);
     found.teids[i] = {net::load32(gtp + 4)};
     found.payload_offset_bytes[i] = l3 + kLeastBytes;
     found.payload_bytes[i] = payload_bytes;

@@ -41,9 +41,7 @@ class SessionDownlink final : public Module {
       keys[i] = {is_v4 ? load32_raw(pkt.data() + l3 + net::kIpDst) : 0};
     }
     tables.by_ue.find_bulk(keys, n, heads);
-    for (uint32_t i = 0; i < n; ++i) {
-      if (heads[i] != kNone) __builtin_prefetch(&tables.rules[heads[i]]);
-    }
+    tables.prefetch_choice(heads, n);
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
       const uint32_t l3 = l3_offset_of(pkt);

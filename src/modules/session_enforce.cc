@@ -6,6 +6,7 @@
 // state: sessions, shared, editable live; counts and meters
 #include <algorithm>
 
+#include "base/prefetch.h"
 #include "core/module.h"
 #include "modules/ipv4_header.h"
 #include "modules/session_commands.h"
@@ -83,7 +84,7 @@ class SessionEnforce final : public Module {
                               const Batch& batch) noexcept {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       const uint32_t slot = session::slot_of(batch.pkts[i]->mark());
-      if (tables.rules.holds(slot)) __builtin_prefetch(&table.state(slot), 1);
+      if (tables.rules.holds(slot)) prefetch_for_read(&table.state(slot));
     }
   }
 

@@ -37,16 +37,18 @@ Ends ends_of(const uint8_t* ip, uint32_t room_bytes, bool is_uplink) noexcept {
   return ends;
 }
 
+// Without branches: which filter it is that takes a packet cannot be foreseen.
 bool matches(const Filter& filter, const Ends& ends) noexcept {
+  const bool has_addresses = (filter.remote_mask | filter.local_mask) != 0;
+  const uint32_t differs = ((ends.remote & filter.remote_mask) ^ filter.remote) |
+                           ((ends.local & filter.local_mask) ^ filter.local);
+  const bool is_proto = filter.is_any_proto | (filter.proto == ends.proto);
+  const bool is_in_range =
+      (ends.remote_port >= filter.remote_low) & (ends.remote_port <= filter.remote_high) &
+      (ends.local_port >= filter.local_low) & (ends.local_port <= filter.local_high);
   // Filters with addresses are for IPv4: those of an IPv6 packet are not zero.
-  if (ends.is_v6 && (filter.remote_mask | filter.local_mask) != 0) return false;
-  if ((ends.remote & filter.remote_mask) != filter.remote) return false;
-  if ((ends.local & filter.local_mask) != filter.local) return false;
-  if (!filter.is_any_proto && filter.proto != ends.proto) return false;
-  if (!filter.wants_ports()) return true;
-  return ends.has_ports && ends.remote_port >= filter.remote_low &&
-         ends.remote_port <= filter.remote_high && ends.local_port >= filter.local_low &&
-         ends.local_port <= filter.local_high;
+  return !(ends.is_v6 & has_addresses) & (differs == 0) & is_proto & is_in_range &
+         (ends.has_ports | !filter.wants_ports());
 }
 
 }  // namespace

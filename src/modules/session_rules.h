@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/flat_table.h"
+#include "base/prefetch.h"
 #include "modules/napt_index.h"
 #include "modules/tally.h"
 
@@ -134,7 +135,21 @@ struct RuleTables {
     if (!is_large) return;
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       const uint32_t slot = slot_of(batch.pkts[i]->mark());
-      if (rules.holds(slot)) __builtin_prefetch(&rules[slot]);
+      if (rules.holds(slot)) prefetch_for_read(&rules[slot]);
+    }
+  }
+  // What choosing among the rules from `heads` on will read, unless it is surely near: first these
+  // rules, then their filters and the next ones.
+  void prefetch_choice(const uint32_t* heads, uint32_t n) const {
+    if (!is_large) return;
+    for (uint32_t i = 0; i < n; ++i) {
+      if (heads[i] != kNone) prefetch_for_read(&rules[heads[i]]);
+    }
+    for (uint32_t i = 0; i < n && !filters.empty(); ++i) {
+      if (heads[i] == kNone) continue;
+      const Rule& rule = rules[heads[i]];
+      if (rule.filter != kNone) prefetch_for_read(&filters[rule.filter]);
+      if (rule.next != kNone) prefetch_for_read(&rules[rule.next]);
     }
   }
   // The rule that a packet carries; nullptr when it is there no longer.
