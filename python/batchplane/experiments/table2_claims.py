@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from .experiment import Row
 from .table2_configs import NFVNICE, WFQ
@@ -19,6 +19,7 @@ _SWINGS = (
     "its model spaces evenly."
 )
 _TRAINS = "Packets of a trace come in trains; its model spaces them evenly."
+_SCHEDULERS = ((WFQ, "WFQ (the scripts' NFVnice)"), (NFVNICE, "NFVnice by its own paper"))
 _ALIKE = 0.15  # speed-ups on a trace and on even load
 
 
@@ -40,12 +41,6 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
 
     wide = [name for name in _WIDE if name in pipelines]
     wide += [name for name in pipelines if name.startswith("*")]
-    gains = ratios("rate_pps", "full", "null", pipelines)
-    on_trace = {
-        name: gains[name] / gains[name[1:]]
-        for name in gains
-        if name.startswith("*") and name[1:] in gains
-    }
     robot = [name for name in pipelines if name == "RC(16)"]
     found = [
         in_range(
@@ -93,25 +88,44 @@ def claims(rows: Sequence[Row]) -> list[Verdict]:
             values("violated_ratio", "full, delta 0.2", pipelines), 0.0, percent,
         ).because(_TRAINS),
     ]  # fmt: skip
-    if on_trace:
-        found.append(
-            in_range(
-                f"a backbone's trace and even load agree: full's speed-up (within {_ALIKE:.0%})",
-                on_trace, 1 - _ALIKE, 1 / (1 - _ALIKE), times,
-            ).because("Zipf's destinations leave small batches on most paths.")
-        )  # fmt: skip
-    for name, label in ((WFQ, "WFQ (the scripts' NFVnice)"), (NFVNICE, "NFVnice of its own paper")):
-        if any(row["controller"] == name for row in rows):
-            against = ratios("rate_pps", "full", name, split)
-            found.append(
-                in_range(
-                    f"full carries 1.5 to 3 times what {label} carries", against, 1.5, 3.0, times
-                ).because(
-                    "A turn of a queue costs little here, so that the gap is that of null where "
-                    "batches save little, and more where they save much."
-                )
-            )
-    return found + ours(ratios, values, pipelines)
+    beside = _on_traces(ratios, pipelines) + _explicit(ratios, split, {c for _, c in by})
+    return found + beside + ours(ratios, values, pipelines)
+
+
+def _on_traces(ratios: Ratios, pipelines: Sequence[str]) -> list[Verdict]:
+    """A replayed trace against even load."""
+    gains = ratios("rate_pps", "full", "null", pipelines)
+    on_trace = {
+        name: gains[name] / gains[name[1:]]
+        for name in gains
+        if name.startswith("*") and name[1:] in gains
+    }
+    if not on_trace:
+        return []
+    return [
+        in_range(
+            f"a backbone's trace and even load agree: full's speed-up (within {_ALIKE:.0%})",
+            on_trace, 1 - _ALIKE, 1 / (1 - _ALIKE), times,
+        ).because(
+            "A trace leaves null larger batches (1.4 packets against 1.0 on 64 paths): trains and "
+            "what is asked for most go the same way, and less is left to gain."
+        )
+    ]  # fmt: skip
+
+
+def _explicit(ratios: Ratios, names: Sequence[str], known: Set[str]) -> list[Verdict]:
+    """Full against the engine's explicit scheduling."""
+    return [
+        in_range(
+            f"full carries 1.5 to 3 times what {label} carries",
+            ratios("rate_pps", "full", name, names), 1.5, 3.0, times,
+        ).because(
+            "A turn of a queue costs little here, so that the gap is null's where batches save "
+            "little, and more where they save much."
+        )
+        for name, label in _SCHEDULERS
+        if name in known
+    ]  # fmt: skip
 
 
 def ours(ratios: Ratios, values: Values, pipelines: Sequence[str]) -> list[Verdict]:
@@ -129,8 +143,8 @@ def ours(ratios: Ratios, values: Values, pipelines: Sequence[str]) -> list[Verdi
             "ours: optimal keeps 0.95 of max's rate at 80 % of max's delay",
             ratios("rate_pps", "optimal", "max", pipelines), 0.95, times,
         ).because(
-            "With one bearer every flow has the SLO, and a batch costs 800 ns whatever its size: "
-            "20 % less delay is 20 packets a batch less, as fixed triggers show, too."
+            "With one bearer every flow has the SLO. Fixed triggers show the same: 80 % of max's "
+            "delay allows batches of 16 to 19, which carry 0.84 to 0.9 of max at 800 ns each."
         ),
         at_most(
             "ours: optimal violates an SLO in at most 0.1 % of periods",
