@@ -27,6 +27,10 @@ _BUCKET = 1.04  # a percentile is known to this factor; max must keep its own de
 _ROOM = 1.1  # and null its own, which is short: buckets count more there
 # A controller that is late more often than this is not at its SLO, whatever its rate.
 MOST_VIOLATED = 0.005
+_RESERVE = (
+    "Optimal's budgets bound the longest wait and full's the mean one, so that full's p95 may come "
+    "closer to the SLO; a few steps of a rate curve are lost, and no promise."
+)
 
 
 def configs() -> list[Config]:
@@ -111,10 +115,10 @@ def claims(rows: list[Row]) -> list[Verdict]:
         at_least(
             "ours: optimal carries the rate of the best that keeps the SLO (0.98)", best, 0.98,
             times,
-        ),
+        ).because(_RESERVE),
         at_least(
             "ours: optimal carries full's rate where full keeps the SLO (0.98)", full, 0.98, times
-        ),
+        ).because(_RESERVE),
         at_most("ours: optimal violates at most 0.1 % of periods", late, 0.001, percent),
     ]  # fmt: skip
 
