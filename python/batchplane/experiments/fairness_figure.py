@@ -43,29 +43,30 @@ def draw_panels(rows: Sequence[Row], setup: Setup) -> Figure:
     for axis, what in zip(axes[0], ("rate", "cost"), strict=False):
         lines(axis, lambda row: row["proportion"], lambda row, what=what: row["part"] == what)  # type: ignore[misc]
         axis.set_title(
-            f"one function {'gets' if what == 'rate' else 'costs'} so many times the other"
+            f"one function {'gets' if what == 'rate' else 'costs'} so many times the other",
+            fontsize=10,
         )
         axis.set_ylabel("delivered ratio / offered ratio")
         axis.set_ylim(bottom=0)
     lines(axes[0][2], lambda row: 100 * row["late_drops"], _at("behind", 0.0))
-    axes[0][2].set_title("shared function, then light and heavy; full load")
+    axes[0][2].set_title("shared function, then light and heavy: full load", fontsize=10)
     axes[0][2].set_ylabel("dropped after work on it [%]")
     for axis, load in zip(axes[1], (0.5, 0.9), strict=False):
         lines(axis, lambda row: row["light_delay_ns"] / 1e3, _at("behind", load))
-        axis.set_title(f"the same at {load:.0%} load")
+        axis.set_title(f"the same at {load:.0%} load", fontsize=10)
         axis.set_ylabel("mean delay of the light flow [us]")
         axis.set_xlabel("times that the heavy function costs")
-        axis.set_yscale("log")
+        axis.set_ylim(bottom=0)
     last = axes[1][2]
     chain = [row for row in rows if row["part"] == "chain"]
     last.bar(
         range(len(chain)), [row["rate_pps"] / 1e6 for row in chain], color=COLOURS[: len(chain)]
     )
     last.set_xticks(
-        range(len(chain)), [row["mode"].replace(", ", ",\n") for row in chain], fontsize=7
+        range(len(chain)), [row["mode"].replace(" ", "\n") for row in chain], fontsize=7
     )
     last.set_ylabel("rate [Mpps]")
-    last.set_title("four equal functions in a chain, full load")
+    last.set_title("four equal functions in a chain, full load", fontsize=10)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels))
     return figure

@@ -111,7 +111,7 @@ def draw(rows: list[Row], tables: dict[str, list[float]], setup: Setup) -> Figur
         axis.set_ylabel("service time of a batch [ns]")
         axis.grid(True, color="#dddddd", linewidth=0.6)
     left.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    right.legend(fontsize=7)
+    right.legend(fontsize=7, loc="upper left")
     figure.suptitle(
         f"service time against batch size ({setup.origin}); paper: linear, batchiness 0.2 to 0.3",
         fontsize=10,
