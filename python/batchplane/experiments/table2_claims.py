@@ -14,11 +14,11 @@ Values = Callable[[str, str, Sequence[str]], dict[str, float]]
 
 _WIDE = ("L2L3(16)", "GW(16)", "GW(64)", "VRF(16,4)", "VRF(12,8)")  # 16 paths and more
 _SWINGS = (
-    "By its rule a buffer holds nothing, or 4 packets more than arrive at once: on few paths these "
-    "pass the SLO already, and it swings between the two. Packets of a trace come in trains, which "
-    "its model spaces evenly."
+    "Looked at: L2L3(4), where by its rule a buffer holds nothing, or 4 packets more than arrive at "
+    "once, which passes the SLO; it swings between the two. Likely: packets of a trace come in "
+    "trains, which its model spaces evenly. Others were not looked into."
 )
-_TRAINS = "Packets of a trace come in trains; its model spaces them evenly."
+_TRAINS = "Likely because packets of a trace come in trains, which its model spaces evenly."
 _SCHEDULERS = ((WFQ, "WFQ (the scripts' NFVnice)"), (NFVNICE, "NFVnice by its own paper"))
 _ALIKE = 0.15  # speed-ups on a trace and on even load
 
