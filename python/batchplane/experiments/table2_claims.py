@@ -14,8 +14,8 @@ Values = Callable[[str, str, Sequence[str]], dict[str, float]]
 
 _WIDE = ("L2L3(16)", "GW(16)", "GW(64)", "VRF(16,4)", "VRF(12,8)")  # 16 paths and more
 _SWINGS = (
-    "Looked at: L2L3(4), where by its rule a buffer holds nothing, or 4 packets more than arrive at "
-    "once, which passes the SLO; it swings between the two. Likely: packets of a trace come in "
+    "Looked at: L2L3(4), where by its rule a buffer holds nothing, or 4 packets more than arrive "
+    "at once, which passes the SLO; it swings between the two. Likely: packets of a trace come in "
     "trains, which its model spaces evenly. Others were not looked into."
 )
 _TRAINS = "Likely because packets of a trace come in trains, which its model spaces evenly."
