@@ -43,6 +43,10 @@ main() {
       echo "build: compiling $* in $folder" >&2
   fi
   ninja -C "$folder" -j "${JOBS:-$(nproc)}" "${quiet[@]}" "$@" >&2
+  # Clang's tools go by this file, and g++'s precompiled header is none for them.
+  if grep -q 'cmake_pch' "$folder/compile_commands.json"; then
+    sed -i -E 's/ -fpch-preprocess//; s/ -Winvalid-pch( -include [^ ]*cmake_pch\.hxx)?//g' "$folder/compile_commands.json"
+  fi
 }
 
 main "$@"

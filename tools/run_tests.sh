@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly kRoutine="format ruff mypy layers sizes shell
-  build-release ctest-release golden pytest
+  build-release ctest-release golden pytest-python pytest-e2e
   build-asan-heap ctest-asan-heap build-tsan-heap ctest-tsan-heap tidy"
 readonly kLongOnly="build-asan-dpdk ctest-asan-dpdk determinism"
 # Each build compiles the engine anew, so that a sanitizer builds the tests that it is for: the
@@ -47,12 +47,36 @@ run_ctest() {
     -j "${JOBS:-$(nproc)}" --timeout "${TEST_TIMEOUT_S:-300}"
 }
 
-run_pytest() {
+# Tests of the Python side wait for nobody: a few files each to as many processes as there are cores.
+run_pytest_python() {
+  local marks=() files n_good n_bad is_bad=0
+  [[ ${BATCHPLANE_LONG:-0} == 1 ]] || marks=(-m "not long")
+  mapfile -t files < <(find tests -name 'test_*.py' -not -path 'tests/e2e/*' -printf '%s %p\n' | sort -rn | cut -d' ' -f2)
+  rm -f "$kLogs"/pytest-python-*.log
+  # Exit code 5: a few files of which all tests are long.
+  printf '%s\n' "${files[@]}" | xargs -P "${JOBS:-$(nproc)}" -n 4 bash -c '
+    log=$0/pytest-python-$$.log
+    .venv/bin/python -m pytest -q -rsf "$@" >"$log" 2>&1 || [[ $? == 5 ]]' "$kLogs" "${marks[@]}" || is_bad=1
+  cat "$kLogs"/pytest-python-*.log
+  n_good=$(counted passed) n_bad=$(($(counted failed) + $(counted error)))
+  echo "$n_good passed, $n_bad failed in all processes"
+  return "$is_bad"
+}
+
+# Sums what pytest's closing lines say, such as "3 failed, 40 passed in 2.10s".
+counted() {
+  awk -v word="$1" '/^[0-9]+ .* in [0-9.]+s/ {
+    for (i = 2; i <= NF; i++) if ($i ~ "^" word) n += $(i - 1)
+  } END { print n + 0 }' "$kLogs"/pytest-python-*.log
+}
+
+# End to end: daemons poll on cores of their own, and must not meet other tests there.
+run_pytest_e2e() {
   local marks=()
   [[ ${BATCHPLANE_LONG:-0} == 1 ]] || marks=(-m "not long")
   unshare -Urnm true 2>/dev/null || [[ $(id -u) == 0 ]] ||
     echo "NOT RUN: tests that need network namespaces: this user may not make any (kernel.unprivileged_userns_clone)"
-  .venv/bin/python -m pytest -q -rsf "${marks[@]}" tests
+  .venv/bin/python -m pytest -q -rsf "${marks[@]}" tests/e2e
 }
 
 run_build() {
@@ -74,7 +98,9 @@ run_step() {
     # The cases themselves run in ctest; this compares the files with the models that made them.
     golden) .venv/bin/python tests/golden/make.py --check && echo "golden cases: good" ;;
     determinism) tools/check_determinism.sh ;;
-    pytest) run_pytest ;;
+    pytest-python) run_pytest_python ;;
+    pytest-e2e) run_pytest_e2e ;;
+    pytest) run_pytest_python && run_pytest_e2e ;;
     *) tools/lint.sh "$1" ;;
   esac
 }

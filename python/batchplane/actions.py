@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from . import consoles
 from .canonical import Document
 from .check import check_all, raise_errors
 from .client import Client, DaemonError
@@ -30,6 +31,7 @@ from .report import render_report, report_json
 from .scenario import load_scenario
 from .scenario_events import Action, resolve_scenario
 from .scenario_play import DaemonPlayer, warnings_for_daemon
+from .scheduling_advice import advice
 from .settings import parse_arguments, parse_settings, running_names
 from .show_nat import collect_nat
 from .show_sessions import collect_sessions
@@ -84,7 +86,7 @@ def start_document(document: Document, options: RunOptions, errors: Console) -> 
     try:
         words = (*options.sets, *options.control.words())
         if words:
-            change(daemon, words, document.pipeline)
+            change(daemon, words, document.pipeline, errors)
     except BaseException:
         stop_daemon(daemon)
         raise
@@ -214,19 +216,28 @@ def check_pipeline(
 
 
 def change(
-    daemon: Daemon, words: Sequence[str], pipeline: dict[str, Any] | None = None
+    daemon: Daemon,
+    words: Sequence[str],
+    pipeline: Mapping[str, Any] | None = None,
+    errors: Console | None = None,
 ) -> list[dict[str, Any]]:
     """Applies settings to a running daemon in one step; what was changed."""
+    advices = []
     with Client(daemon.socket) as client:
         sets = parse_settings(words, running_names(client))
-        told = [
-            with_costs(change, pipeline or as_started(daemon.socket, client.save()))
-            if change["what"] == "controller"
-            else change
-            for change in sets
-        ]
+        told = []
+        for change in sets:
+            if change["what"] == "controller":
+                running = pipeline or as_started(daemon.socket, client.save())
+                advices.append(advice(change["name"], running))
+                change = with_costs(change, running)
+            told.append(change)
         with _told_as_input():
             client.set(told)
+    for line in filter(None, advices):
+        (errors or consoles.errors()).print(
+            Text.assemble(("warning: ", "yellow"), line), soft_wrap=True
+        )
     return sets
 
 

@@ -17,6 +17,7 @@ from .load import parse_overrides
 from .problems import BadInput, Problem, RunFailed
 from .py_controller import NO_CONTROLLER
 from .report import render_report
+from .scheduling_advice import advice
 from .sim_cases import Case, comparison_rows, comparison_table, run_cases
 from .sim_prepare import Inputs, duration_ns, prepare
 from .sim_result import Result
@@ -80,6 +81,9 @@ def simulate(
     )
     for problem in inputs.warnings:
         errors.print(Text.assemble(("warning: ", "yellow"), problem), soft_wrap=True)
+    for controller in options.controllers:
+        if line := advice(controller, inputs.document.pipeline):
+            errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
     with interruptible():
         try:
             results = run_cases(inputs, _cases(options), options.jobs, errors)

@@ -252,7 +252,7 @@ def test_the_command_writes_data_figures_and_verdicts(
             ("fig2", "--measured"),
             "--measured: fig2 cannot be measured, only simulated (--simulated",
         ),
-        (("fig3", "--simulated"), "--simulated: fig3 cannot be simulated, only measured"),
+        (("fairness", "--measured"), "--measured: fairness cannot be measured, only simulated"),
         (("rates", "--costs", "paper"), "rates is measured, and published costs are not this"),
         (("fig2", "--costs", "nowhere.json"), "nowhere.json: there is no such costs file"),
         (("fig2", "--write", "/no/such/page.md"), "there is no folder '/no/such'"),
@@ -297,9 +297,9 @@ def test_the_list_names_all(
     runs = {row["name"]: row["runs"] for row in rows}
     assert list(runs) == [
         "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig8b", "fig9a", "fig9b", "fig9c",
-        "fig11", "slo_curve", "stranding", "run_order", "batch_size", "rates",
+        "fig11", "fairness", "slo_curve", "stranding", "run_order", "batch_size", "rates",
     ]  # fmt: skip
-    assert (runs["fig1"], runs["table2"]) == (["measured"], ["simulated", "measured"])
+    assert (runs["fig1"], runs["table2"]) == (["measured", "simulated"], ["simulated", "measured"])
 
 
 def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
@@ -325,6 +325,7 @@ def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
     }  # fmt: skip
     chosen, _ = choose_modes(every, ["all"], False, "prior", True)
     assert not any(setup.is_measured for _, setup in chosen)
+    assert len(chosen) == len(every)
 
 
 def test_measured_and_simulated_results_lie_apart() -> None:

@@ -38,6 +38,10 @@ _LENGTHS = {
     (True, False): (200, 2000, 10_000_000),
     (True, True): (30, 50, 10_000_000),
 }
+_LONG_RUNS = (
+    "A run is as long as B is large: at these costs one of 256 packets over 256 branches needs "
+    "most of 200 us without any buffer, and leaves nothing to fill one."
+)
 _ENOUGH = 0.98  # of the best rate: a smaller B that reaches it is the better one
 
 
@@ -136,7 +140,9 @@ def claims(rows: list[Row]) -> list[Verdict]:
     }
     late = {where(r): r["violated_ratio"] for r in promised if r["violated_ratio"] is not None}
     return [
-        at_most("ours: optimal keeps the SLO at every B (0.1 % of periods)", late, 0.001, percent),
+        at_most(
+            "ours: optimal keeps the SLO at every B (0.1 % of periods)", late, 0.001, percent
+        ).because(_LONG_RUNS),
         at_least(
             "ours: at every B optimal is no slower than null (0.98)",
             {where(r): r["rate_pps"] / null[r["pipeline"], r["batch_pkts"]] for r in promised},
@@ -149,7 +155,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
                 for r in promised if r["batch_pkts"] != BATCHES[0]
             },
             0.95, times,
-        ),
+        ).because(_LONG_RUNS),
     ]  # fmt: skip
 
 

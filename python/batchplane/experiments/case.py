@@ -59,12 +59,14 @@ class Case:
     trace: Mapping[str, Any] = field(default_factory=dict)  # replay.py: what the generator replays
     run_order: str = "depth"
     costs: str = "prior"
+    own_costs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of some modules
     period_ns: int = 10_000_000
     warmup_periods: int = 0
     periods: int = 30
     seed: int = 1
     watched_module: str = ""  # its trigger, period by period
     watched_flow: str = ""  # its delay and SLO, period by period
+    by_module: bool = False  # batches, packets and drops of each module, too (simulated only)
 
     @property
     def duration_ns(self) -> int:
@@ -87,6 +89,10 @@ def inputs_of(case: Case) -> Inputs:
     inputs = _prepared(case.pipeline, params, case.costs, case.run_order)
     if case.engine:
         inputs = _with_engine(inputs, case.engine)
+    if case.own_costs:
+        part = inputs.spec["simulation"]
+        part = {**part, "costs": {**part["costs"], **case.own_costs}}
+        inputs = replace(inputs, spec={**inputs.spec, "simulation": part})
     pipeline = inputs.document.pipeline
     actions: tuple[Action, ...] = ()
     if case.events:

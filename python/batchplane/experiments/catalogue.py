@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..problems import BadInput, Problem, suggestion
 from . import (
     batch_size,
+    fairness,
     fig1,
     fig2,
     fig3,
@@ -30,8 +31,8 @@ ALL = "all"
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
-        fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, fig11, slo_curve,
-        stranding, run_order, batch_size, rates,
+        fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, fig11, fairness,
+        slo_curve, stranding, run_order, batch_size, rates,
     )
 }  # fmt: skip
 # The same under the name of its figure.

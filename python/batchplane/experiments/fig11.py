@@ -164,7 +164,8 @@ def _bars(axis: Any, rows: list[Row], key: str, unit: float, label: str) -> None
     axis.set_xticks(range(len(rows)), [row["mode"].replace(", ", ",\n") for row in rows])
     axis.tick_params(axis="x", labelsize=8)
     axis.set_ylabel(label)
-    axis.legend(fontsize=8)
+    axis.margins(y=0.2)  # room for the legend
+    axis.legend(fontsize=8, loc="upper right", ncols=2)
 
 
 def _under_promise(axis: Any, rows: list[Row]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..plot_base import COLOURS
 from .case import Case
-from .experiment import MEASURED, Experiment, Outcome, Results, Row, Setup, shown
+from .experiment import MEASURED, SIMULATED, Experiment, Outcome, Results, Row, Setup, shown
 from .module_profile import KINDS, batchiness, modules_of
 from .verdict import Verdict, at_least, in_range
 
@@ -32,7 +32,9 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
     modules = modules_of(setup)
     rows = [_row(module) for module in modules]
     tables = {module["kind"]: [float(ns) for ns in module["table_ns"]] for module in modules}
-    return Outcome(rows, COLUMNS, claims(rows), lambda: draw(rows, tables, setup), tables)
+    # A line that was given fits itself.
+    told = [v for v in claims(rows) if setup.is_measured or "R^2" not in v.claim]
+    return Outcome(rows, COLUMNS, told, lambda: draw(rows, tables, setup), tables)
 
 
 def _row(module: dict[str, Any]) -> Row:
@@ -69,6 +71,8 @@ def claims(rows: list[Row]) -> list[Verdict]:
         in_range(
             "batchiness is 0.2 to 0.3", {row["module"]: row["batchiness"] for row in papers},
             0.2, 0.3, digits, is_more_better=False,
+        ).because(
+            "Higher: the module costs next to nothing per batch, which is all that batches save."
         ),
         at_least(
             "ours: R^2 above 0.99, or a reason is stated",
@@ -107,7 +111,7 @@ def draw(rows: list[Row], tables: dict[str, list[float]], setup: Setup) -> Figur
         axis.set_ylabel("service time of a batch [ns]")
         axis.grid(True, color="#dddddd", linewidth=0.6)
     left.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    right.legend(fontsize=7)
+    right.legend(fontsize=7, loc="upper left")
     figure.suptitle(
         f"service time against batch size ({setup.origin}); paper: linear, batchiness 0.2 to 0.3",
         fontsize=10,
@@ -140,5 +144,7 @@ COLUMNS = (
 
 EXPERIMENT = Experiment(
     "fig3", "service time of modules against batch size (figure 3)", plan, "fig3", (),
-    "Modules by themselves; the published costs are those in the scripts.", (MEASURED,),
+    "Modules by themselves; the published costs are those in the scripts. Simulated: the lines "
+    "that the costs are, so that R^2 says nothing.",
+    (MEASURED, SIMULATED),
 )  # fmt: skip

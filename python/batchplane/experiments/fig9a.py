@@ -84,15 +84,17 @@ def claims(
         return f"{value:.0f} periods"
 
     return [
-        at_most("full recovers from a lower SLO at once (2 periods)", recovered("full"), 2, count),
+        at_most(
+            "full recovers from a lower SLO at once (2 periods)", recovered("full"), 2, count
+        ).because("It shortens the buffers of one flow after the other, by its model's delays."),
         at_most(
             "full tracks the SLO: settled periods violated at most 9 %",
             settled_violated("full"), 0.09, percent,
-        ),
+        ).because("The periods after a fall, in which it still recovers, are among them."),
         in_range(
             "where there is room full carries 2 to 3 times null's rate",
             ratio("full", "null", wide), 2.0, 3.0, times,
-        ),
+        ).because("These modules cost too little per batch: max gains no more."),
         at_least("and reaches max's rate (0.95)", ratio("full", "max", wide), 0.95, times),
         at_most("ours: optimal recovers within 2 periods", recovered("optimal"), 2, count),
         at_most(
@@ -102,7 +104,7 @@ def claims(
         at_least(
             "ours: optimal carries full's rate at every SLO (0.98)",
             ratio("optimal", "full", labels), 0.98, times,
-        ),
+        ).because("There full passes the SLO, at least for a while, and optimal does not."),
         at_least(
             "ours: optimal carries null's rate at every SLO (0.98)",
             ratio("optimal", "null", labels), 0.98, times,

@@ -31,6 +31,10 @@ LOADS_KPPS = (10, 20, 5, 50, 15, 1)
 USERS, BEARERS = 16, 2
 BULK_PPS = 2_000_000
 SLO_NS = 1_000_000
+_BACKLOG = (
+    "All begins bypassed, and 2 Mpps are more than that carries: a first period leaves a backlog "
+    "of most of its length, which no trigger shortens but by carrying more until it is gone."
+)
 MODULE, FLOW = "dl_work_0_0", "dl_0_0"
 
 
@@ -94,16 +98,19 @@ def claims(
     def values(controller: str, key: str) -> dict[str, float]:
         return {row["step"]: row[key] for row in rows if row["controller"] == controller}
 
-    def after_start(key: str) -> dict[str, float]:
-        """The largest of each step. All begins bypassed, and so the load is above what is carried
-        until the first decisions: that is no transient of a load."""
+    def late_share(first: int) -> dict[str, float]:
+        """Of the periods of each step, from this one of the whole run on."""
         columns = series["optimal"]
         found = {}
         for step, kpps in enumerate(LOADS_KPPS):
-            every = range(TRANSIENT_PERIODS, len(columns["time_ns"]))
+            every = range(first, len(columns["time_ns"]))
             inside = step_of(columns, step, step_ns, every)
-            found[f"{kpps} kpps"] = max((float(columns[key][i]) for i in inside), default=0.0)
+            found[f"{kpps} kpps"] = mean([float(columns["is_violated"][i]) for i in inside])
         return found
+
+    worst = {step: ns / SLO_NS for step, ns in values("optimal", "worst_delay_ns").items()}
+    first_step = f"{LOADS_KPPS[0]} kpps"
+    later = {step: value for step, value in worst.items() if step != first_step}
 
     def rate(controller: str) -> float:
         chosen = settled(series[controller], step_ns, len(LOADS_KPPS), period_ns)
@@ -125,13 +132,22 @@ def claims(
             "ours: optimal does, too", {"optimal": gain["optimal"]}, 1.2, times
         ),
         at_most(
-            "ours: optimal violates no period after the start, transients included",
-            after_start("is_violated"), 0.0, percent,
-        ),
+            "ours: optimal violates no period of the whole run, its start included",
+            late_share(0), 0.0, percent,
+        ).because(_BACKLOG),
         at_most(
-            "ours: optimal lets no single packet of the bearer pass the SLO after the start",
-            {step: ns / SLO_NS for step, ns in after_start("worst_delay_ns").items()}, 1.0,
+            f"ours: nor from period {TRANSIENT_PERIODS + 1} on, transients of loads included",
+            late_share(TRANSIENT_PERIODS), 0.0, percent,
+        ).because(_BACKLOG),
+        at_most(
+            "ours: optimal lets no single packet pass the SLO in the whole run", worst, 1.0,
             times_exactly,
+        ).because(_BACKLOG),
+        at_most(
+            "ours: nor after the first load", later, 1.0, times_exactly
+        ).because(
+            "What was held for the load before is released by its age, beside a run of the bulk "
+            "flows that is longer than what the age limits leave for it."
         ),
     ]  # fmt: skip
 

@@ -36,7 +36,21 @@ def run_case(inputs: Inputs, case: Case) -> dict[str, Any]:
         )
     if case.watched_module or case.watched_flow:
         answer["series"] = series(result, case)
+    if case.by_module:
+        answer["by_module"] = _by_module(result, case.warmup_periods * case.period_ns)
     return answer
+
+
+def _by_module(result: Result, from_ns: int) -> dict[str, dict[str, int]]:
+    """What each module executed and dropped after the warm-up."""
+    rows = result.module_periods
+    rows = rows[rows["time_ns"] > from_ns]
+    keys = ["batches", "pkts", "dropped_pkts"]
+    sums = rows.groupby("module", observed=False)[keys].sum()
+    return {
+        str(name): {key: int(value) for key, value in zip(keys, values, strict=True)}
+        for name, values in zip(sums.index, sums.to_numpy().tolist(), strict=True)
+    }
 
 
 def summary(result: Result, case: Case) -> dict[str, Any]:

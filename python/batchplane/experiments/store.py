@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import signal
+import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -66,9 +67,10 @@ class Store:
             return None
         return result
 
-    def keep(self, key: str, case: Case, result: Json) -> None:
+    def keep(self, key: str, case: Case, result: Json, cpu_s: float = 0.0) -> None:
         """The file is there whole or not at all. Raises BadInput, as on a disk that is full."""
-        text = json.dumps({"case": asdict(case), "result": result}, indent=1, default=str)
+        what = {"case": asdict(case), "cpu_s": round(cpu_s, 3), "result": result}
+        text = json.dumps(what, indent=1, default=str)
         write_whole(self.path(key), text + "\n", "finished runs are kept; --out DIR elsewhere")
 
 
@@ -129,11 +131,11 @@ class Runner:
                     self._bar.advance(self._task)
                 else:
                     missing[key] = (key, case, inputs)
-        for key, case, result in self._made(list(missing.values()), is_measured):
+        for key, case, result, cpu_s in self._made(list(missing.values()), is_measured):
             if result.get("is_disturbed"):
                 self.disturbed.append(case.key)
             else:
-                self.store.keep(key, case, result)
+                self.store.keep(key, case, result, cpu_s)
                 self.store.made += 1
             results[key] = result
             self._bar.advance(self._task)
@@ -142,14 +144,14 @@ class Runner:
     def _made(self, missing: list[tuple[str, Case, Inputs]], is_measured: bool) -> Any:
         if is_measured:  # one after the other: each has the machine to itself
             for key, case, inputs in missing:
-                yield key, case, run_on_daemon(inputs, case)
+                yield key, case, run_on_daemon(inputs, case), 0.0
             return
         jobs = min(self._jobs, len(missing))
         if jobs > 1:
             yield from _run_parallel(missing, jobs)
             return
         for key, case, inputs in missing:
-            yield key, case, run_case(inputs, case)
+            yield key, case, *_timed(inputs, case)
 
 
 def _enter() -> None:
@@ -157,10 +159,17 @@ def _enter() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _run_one(inputs: Inputs, case: Case) -> Json | list[str]:
+def _timed(inputs: Inputs, case: Case) -> tuple[Json, float]:
+    """The result, and the seconds of CPU that it took."""
+    start_s = time.process_time()
+    result = run_case(inputs, case)
+    return result, time.process_time() - start_s
+
+
+def _run_one(inputs: Inputs, case: Case) -> tuple[Json, float] | list[str]:
     """The result, or the lines of what went wrong: exceptions may not survive the way back."""
     try:
-        return run_case(inputs, case)
+        return _timed(inputs, case)
     except BatchplaneError as error:
         return error.lines()
 
@@ -170,7 +179,7 @@ def _run_parallel(missing: list[tuple[str, Case, Inputs]], jobs: int) -> Any:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_enter) as pool:
         try:
-            futures: dict[Future[Json | list[str]], tuple[str, Case]] = {
+            futures: dict[Future[tuple[Json, float] | list[str]], tuple[str, Case]] = {
                 pool.submit(_run_one, inputs, case): (key, case) for key, case, inputs in missing
             }
             waiting = set(futures)
@@ -182,7 +191,7 @@ def _run_parallel(missing: list[tuple[str, Case, Inputs]], jobs: int) -> Any:
                     result = future.result()
                     if isinstance(result, list):
                         raise RunFailed(f"{case.key}: {'; '.join(result)}")
-                    yield key, case, result
+                    yield key, case, *result
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in multiprocessing.active_children():

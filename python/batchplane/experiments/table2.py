@@ -15,7 +15,7 @@ from ..units import short_duration, short_rate
 from .case import NO_LIMIT, Case
 from .experiment import BOTH, Experiment, Outcome, Results, Row, Setup, shown
 from .table2_claims import claims
-from .table2_configs import WFQ, Config, configs, executions, promises
+from .table2_configs import EXPLICIT, Config, configs, executions, promises
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,8 +41,9 @@ def stage_case(config: Config, setup: Setup, controller: str, seed: int, **more:
     params = {**dict(config.params), "saturate": True, "age_limit": NO_LIMIT}
     sets = ("idle=hold", *more.pop("sets", ()))
     name = more.pop("name", controller)
-    if controller == WFQ:  # no controller but another way to run: each module its share of cycles
-        controller, more["engine"] = "null", {"execution": {"mode": "wfq"}}
+    if controller in EXPLICIT:  # another way to run: each module its share of cycles
+        how, controller = EXPLICIT[controller]
+        more["engine"] = {"execution": how}
     return Case(
         f"{config.label}/{name}/{seed}",
         config.pipeline,

@@ -10,7 +10,14 @@ from ..load import has_pipeline
 from ..schema import EngineModel
 from .experiment import Setup
 
-WFQ = "wfq"  # the papers' stand-in for NFVnice: weighted fair over modules, without a controller
+# The papers' stand-in for NFVnice: weighted fair over modules, without a controller. And NFVnice as
+# its own paper has it: shares by rate x cost, watermarks, early drop.
+WFQ, NFVNICE = "wfq", "nfvnice"
+# How the engine executes, and who decides.
+EXPLICIT: dict[str, tuple[dict[str, str], str]] = {
+    WFQ: ({"mode": "wfq"}, "null"),
+    NFVNICE: ({"mode": "wfq", "backpressure": "early_drop"}, "nfvnice"),
+}
 _TRACE_PKTS = 200_000
 _USERS = 4
 
@@ -74,4 +81,4 @@ def promises(config: Config, slo_ns: int) -> tuple[str, ...]:
 
 def executions() -> tuple[str, ...]:
     """Ways to run beside the controllers, where the engine has any."""
-    return (WFQ,) if "execution" in EngineModel.model_fields else ()
+    return tuple(EXPLICIT) if "execution" in EngineModel.model_fields else ()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SAME = "same"
 BETTER = "better"
@@ -24,6 +24,12 @@ class Verdict:
     ours: str
     verdict: str
     reason: str
+
+    def because(self, cause: str) -> Verdict:
+        """The same with what is known of the cause, where the claim does not hold."""
+        if self.verdict != DIFFERENT or not cause:
+            return self
+        return replace(self, reason=f"{self.reason} {cause}")
 
     def as_json(self) -> dict[str, str]:
         """For result files."""
