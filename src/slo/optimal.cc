@@ -30,7 +30,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       bound_ns_(model.flows.size(), 0),
       is_left_out_(model.flows.size(), false),
       is_backlogged_(model.flows.size(), false),
-      reach_ns_(model.flows.size(), 0),
+      care_ns_(model.flows.size(), 0),
       cares_(model.tasks.size()),
       flows_(model.flows.size()),
       heads_(view_.segments().size()) {
@@ -49,7 +49,7 @@ bool Optimal::is_still_solved() {
     return false;
   }
   evaluate(program, view_.current(), model_now_);
-  reserve_for_ages(view_, model_now_, reach_ns_, is_backlogged_, chosen_);
+  reserve_for_ages(view_, model_now_, bound_ns_, care_ns_, is_backlogged_, chosen_);
   evaluate(program, view_.current(), model_now_);
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     if (std::abs(model_now_.task_pkt_ns[t] - solved_pkt_ns_[t]) > kNoise * solved_pkt_ns_[t]) {
@@ -87,7 +87,7 @@ void Optimal::solve() {
   for (uint32_t round = 0; round < rounds; ++round) {
     as_real_.assign(chosen_.begin(), chosen_.end());
     evaluate(view_.program(), as_real_, model_chosen_);
-    reserve_for_ages(view_, model_chosen_, reach_ns_, is_backlogged_, chosen_);
+    reserve_for_ages(view_, model_chosen_, bound_ns_, care_ns_, is_backlogged_, chosen_);
     chosen_ = solver_.solve(view_.program()).triggers_pkts;
     if (!view_.predict_arrivals(chosen_) && has_decided_) break;
   }

@@ -31,6 +31,7 @@ class Optimal final : public Controller {
   // What a flow's measured delay says about the model.
   struct FlowMemory {
     double bias_ns = 0;     // measured less modelled, smoothed and clamped
+    bool has_bias = false;
     double reserve_ns = 0;  // what age limits keep back, after packets were late
     double slo_ns = 0;
     bool has_other_slo = false;  // than in the last step
@@ -107,7 +108,7 @@ class Optimal final : public Controller {
   std::vector<bool> is_left_out_;
   std::vector<bool> is_backlogged_;  // flows: late before they were polled
   std::vector<bool> unbounded_;      // flows that set no age limits
-  std::vector<double> reach_ns_;     // by flow: what triggers are chosen for, of bound_ns_
+  std::vector<double> care_ns_;      // by flow: what holding keeps back of its budget
   std::vector<Care> cares_;          // by task
   std::vector<FlowMemory> flows_;
   std::vector<HeadMemory> heads_;
@@ -117,7 +118,7 @@ class Optimal final : public Controller {
   std::vector<double> solved_pkt_ns_;  // by task
   uint32_t steps_since_solved_ = 0;
   bool has_decided_ = false;
-  bool was_settled_ = false;  // the last step changed no trigger
+  bool was_settled_ = true;  // the last step changed no trigger
   std::array<std::vector<PastChange>, kDecisionsKept> past_;
   size_t n_decisions_ = 0;
 };

@@ -15,7 +15,7 @@ constexpr double kCapBelow = 0.5;   // share of full releases
 constexpr double kUncapAbove = 0.9;
 constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say anything
 constexpr double kRateMoved = 0.2;       // a cap was for another rate
-constexpr double kLateShare = 0.25;      // of the late packets that the target allows
+constexpr double kLateShare = 0.5;       // of the late packets that the target allows
 constexpr double kMostReserve = 0.15;    // of the SLO
 constexpr double kReserveDecay = 0.95;   // a period
 constexpr double kCareStep = 0.05;       // of the SLO, after a period with late packets
@@ -67,7 +67,8 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
     if (flow.measured_ns > 0 && was_settled_ &&
         (!is_censored || (is_saturated(f) && error_ns > flow.bias_ns))) {
-      flow.bias_ns += kBiasShare * (error_ns - flow.bias_ns);
+      flow.bias_ns += (flow.has_bias ? kBiasShare : 1) * (error_ns - flow.bias_ns);
+      flow.has_bias = true;
       flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
     }
     program.flows[f].budget_ns -= flow.bias_ns;
@@ -128,7 +129,7 @@ double Optimal::aged_share(const Snapshot& snapshot, uint32_t task) const {
 // is tried after a while, four times as long after each try that failed.
 void Optimal::take_care(const Snapshot& snapshot) {
   const Program& program = view_.program();
-  reach_ns_ = bound_ns_;
+  std::ranges::fill(care_ns_, 0.0);
   for (uint32_t t = 0; t < cares_.size(); ++t) {
     Care& care = cares_[t];
     const ProgramTask& task = program.tasks[t];
@@ -158,7 +159,7 @@ void Optimal::take_care(const Snapshot& snapshot) {
       const ProgramFlow& row = program.flows[f];
       for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
         if (program.flow_tasks[i] != t || bound_ns_[f] <= 0) continue;
-        reach_ns_[f] = std::min(reach_ns_[f], bound_ns_[f] - care.share * flows_[f].slo_ns);
+        care_ns_[f] = std::max(care_ns_[f], care.share * flows_[f].slo_ns);
       }
     }
   }

@@ -91,6 +91,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
     verdict.fill_ns += model_chosen_.fill_ns[program.flow_modules[i]];
     verdict.service_ns += model_chosen_.service_ns[program.flow_modules[i]];
   }
+  verdict.fill_ns -= model_chosen_.mixing_ns[f];
   if (slo_ns_[f] > 0) {
     verdict.slack_ns = slo_ns_[f] - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns;
   }

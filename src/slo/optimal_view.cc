@@ -18,6 +18,7 @@ constexpr double kLeastScale = 0.5;
 constexpr double kMostScale = 3;
 constexpr double kMostAged = 0.2;  // share of releases
 constexpr double kMoved = 0.1;     // of an arriving batch
+constexpr double kOftener = 10;    // that a release by age comes too late for its first packet
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 }  // namespace
@@ -49,8 +50,10 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
   }
   for (uint32_t h = 0; h < segments_.size(); ++h) head_of_[segments_[h].head] = h;
   program_.sigmas = sigmas_of(settings.percentile);
+  age_sigmas_ = std::min(kSigmasAt99, sigmas_of(1 - kOftener * (1 - settings.percentile)));
   program_.fill_share = settings.percentile >= 0.9 ? 1 : std::max(0.5, settings.percentile);
   program_.hold_ns = settings.hold_ns_per_pkt;
+  program_.mixes_fills = program_.sigmas > 0 && settings.percentile < 1;
   program_.modules.resize(segments_.size());
   program_.tasks.resize(model.tasks.size());
   for (uint32_t h = 0; h < segments_.size(); ++h) {

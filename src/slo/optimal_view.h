@@ -38,6 +38,8 @@ class OptimalView {
   [[nodiscard]] const std::vector<double>& current() const { return current_; }
   // What a single packet's own modules cost, however it is served.
   [[nodiscard]] double least_service_ns(uint32_t flow) const { return least_service_ns_[flow]; }
+  // How far beyond a mean run age limits reckon with at saturation, in standard deviations.
+  [[nodiscard]] double age_sigmas() const { return age_sigmas_; }
   [[nodiscard]] bool has_seen_traffic() const { return has_seen_traffic_; }
 
  private:
@@ -75,6 +77,7 @@ class OptimalView {
   std::vector<double> least_service_ns_;
   std::vector<double> arriving_now_;
   bool has_seen_traffic_ = false;
+  double age_sigmas_ = 0;
   Program program_;
 };
 
