@@ -32,6 +32,8 @@ class Optimal final : public Controller {
   struct FlowMemory {
     double bias_ns = 0;     // measured less modelled, smoothed and clamped
     bool has_bias = false;
+    double free_budget_ns = 0;      // without the bias
+    double seen_turnaround_ns = 0;  // by the model, of what is in force; 0: bias as it is
     double reserve_ns = 0;  // what age limits keep back, after packets were late
     double slo_ns = 0;
     bool has_other_slo = false;  // than in the last step
@@ -44,7 +46,7 @@ class Optimal final : public Controller {
     double share = 0;       // of the SLOs
     uint32_t patience = 0;  // periods until less is tried; longer each time that this failed
     uint32_t left = 0;      // of them
-    double rate = 0;        // that it was learnt at
+    bool is_saturated = false;  // it was learnt so
   };
   struct HeadMemory {
     uint32_t cap_pkts = 0;  // triggers that are hardly ever reached are lowered to this
@@ -66,6 +68,8 @@ class Optimal final : public Controller {
 
   // optimal_feedback.cc
   void correct_bias(const Snapshot& snapshot);
+  [[nodiscard]] double turnaround_of(const Evaluation& at, uint32_t flow) const;
+  void scale_bias(const Evaluation& at);
   void reserve(const exec::FlowPeriod& period, uint32_t flow, bool was_for_slo);
   void take_care(const Snapshot& snapshot);
   [[nodiscard]] double aged_share(const Snapshot& snapshot, uint32_t task) const;
@@ -75,6 +79,8 @@ class Optimal final : public Controller {
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_still_solved();
   void solve();
+  void solve_with(Solver& solver);
+  void try_without_nested();
   void keep_what_fits();
   void bypass_where_idle();
   void limit_ages();
@@ -97,6 +103,10 @@ class Optimal final : public Controller {
   const Settings settings_;
   OptimalView view_;
   Solver solver_;
+  Solver outer_solver_;  // of buffers that have none before them
+  Solution solution_;    // what was chosen by
+  Solution other_solution_;
+  std::vector<uint32_t> other_chosen_;
   std::vector<uint32_t> chosen_;  // triggers, by head
   std::vector<uint64_t> limits_ns_;
   std::vector<double> slo_ns_;

@@ -18,8 +18,8 @@ constexpr double kRateMoved = 0.2;       // a cap was for another rate
 constexpr double kLateShare = 0.5;       // of the late packets that the target allows
 constexpr double kMostReserve = 0.15;    // of the SLO
 constexpr double kReserveDecay = 0.95;   // a period
-constexpr double kCareStep = 0.05;       // of the SLO, after a period with late packets
-constexpr double kCareGain = 0.2;        // more, when all releases were caused by age
+constexpr double kCareStep = 0.02;       // of the SLO, after a period with late packets
+constexpr double kCareGain = 0.1;        // more, when all releases were caused by age
 constexpr double kMostCare = 0.3;        // of the SLO
 constexpr uint32_t kLeastPatience = 50;  // periods
 constexpr uint32_t kMostPatience = 5000;
@@ -46,9 +46,11 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
     flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
     is_backlogged_[f] = is_waiting_outside(f);
+    flow.seen_turnaround_ns = 0;
     if (slo_ns == 0) continue;
     if (is_backlogged_[f]) {
       bound_ns_[f] = slo_ns;
+      flow.free_budget_ns = program.flows[f].budget_ns;
       program.flows[f].budget_ns -= flow.bias_ns;
       continue;
     }
@@ -71,7 +73,29 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
       flow.has_bias = true;
       flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
     }
+    flow.free_budget_ns = program.flows[f].budget_ns;
+    flow.seen_turnaround_ns = turnaround_of(model_now_, f);
     program.flows[f].budget_ns -= flow.bias_ns;
+  }
+}
+
+double Optimal::turnaround_of(const Evaluation& at, uint32_t f) const {
+  const Program& program = view_.program();
+  double turnaround_ns = 0;
+  for (uint32_t i = program.flows[f].tasks_begin; i < program.flows[f].tasks_end; ++i) {
+    turnaround_ns += at.turnaround_ns[program.flow_tasks[i]];
+  }
+  return turnaround_ns;
+}
+
+// Most of what the model is wrong by is where in its own run a packet leaves, so less of it is left
+// where runs get shorter.
+void Optimal::scale_bias(const Evaluation& at) {
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const FlowMemory& flow = flows_[f];
+    if (flow.bias_ns >= 0 || flow.slo_ns <= 0 || flow.seen_turnaround_ns <= 0) continue;
+    const double scale = std::min(1.0, turnaround_of(at, f) / flow.seen_turnaround_ns);
+    view_.program().flows[f].budget_ns = flow.free_budget_ns - scale * flow.bias_ns;
   }
 }
 
@@ -133,7 +157,7 @@ void Optimal::take_care(const Snapshot& snapshot) {
   for (uint32_t t = 0; t < cares_.size(); ++t) {
     Care& care = cares_[t];
     const ProgramTask& task = program.tasks[t];
-    bool is_other = std::abs(task.rate_pkts_per_ns - care.rate) > kRateMoved * care.rate;
+    bool is_other = false;
     bool is_late = false;
     for (uint32_t f = 0; f < flows_.size(); ++f) {
       const ProgramFlow& row = program.flows[f];
@@ -143,8 +167,9 @@ void Optimal::take_care(const Snapshot& snapshot) {
       is_late |= passes && flows_[f].is_late;
       is_other |= passes && flows_[f].has_other_slo;
     }
-    if (is_other || !task.is_saturated) {
-      care = {.patience = kLeastPatience, .rate = task.rate_pkts_per_ns};
+    const bool is_new = task.is_saturated != care.is_saturated;
+    if (is_other || is_new || !task.is_saturated) {
+      care = {.patience = kLeastPatience, .is_saturated = task.is_saturated};
     } else if (is_late) {
       care.share += kCareStep + kCareGain * aged_share(snapshot, t);
       care.share = std::min(care.share, kMostCare);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace batchplane::slo {
 namespace {
@@ -210,7 +211,10 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
     const double measured_ns = static_cast<double>(period.run_p99_ns) - run_ns;
     const double scale = std::clamp(measured_ns / spread_ns, kLeastScale, kMostScale);
     const bool is_clumped = aged > kMostAged * releases;
-    if (!is_clumped || (task.scale.is_known && scale < task.scale.value)) {
+    // Without releases runs are alike; with them they are not, whatever was seen before.
+    if (releases <= 0) {
+      task.scale = {};
+    } else if (!is_clumped || (task.scale.is_known && scale < task.scale.value)) {
       task.scale.follow(scale, 16);
     }
   }
@@ -241,6 +245,19 @@ void OptimalView::update(const Snapshot& snapshot) {
     has_seen_traffic_ |= snapshot.tasks[t].in_pkts > 0;
   }
   update_flows(snapshot);
+}
+
+bool OptimalView::has_nested() const {
+  return std::ranges::any_of(heads_, [](const Head& head) { return !head.before.empty(); });
+}
+
+void OptimalView::allow_nested(bool is_allowed) {
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (heads_[h].before.empty()) continue;
+    uint32_t& most_pkts = program_.modules[h].most_pkts;
+    if (!is_allowed) heads_[h].most_pkts = std::exchange(most_pkts, 0);
+    if (is_allowed) most_pkts = heads_[h].most_pkts;
+  }
 }
 
 bool OptimalView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {

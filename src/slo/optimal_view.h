@@ -26,6 +26,9 @@ class OptimalView {
   OptimalView(const Model& model, const Settings& settings);
   // Takes a period in; program() and what follows below stand for it.
   void update(const Snapshot& snapshot);
+  // Whether buffers stand behind others, and whether those behind may hold; update() allows it.
+  [[nodiscard]] bool has_nested() const;
+  void allow_nested(bool is_allowed);
   // Arriving batches as they will be once `triggers_pkts` are in force: batches that are collected
   // upstream arrive larger. True when any moves by more than 10 %.
   bool predict_arrivals(const std::vector<uint32_t>& triggers_pkts);
@@ -47,6 +50,7 @@ class OptimalView {
     Smoothed share;
     Smoothed arriving;             // at the triggers in force
     std::vector<uint32_t> before;  // heads whose batches, or parts of them, arrive here
+    uint32_t most_pkts = 0;        // that it may hold
     double executed_pkts = 1;      // mean batch
     double batches = 0;
     double pkts = 0;
