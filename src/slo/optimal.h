@@ -30,11 +30,12 @@ class Optimal final : public Controller {
  private:
   // What a flow's measured delay says about the model.
   struct FlowMemory {
-    double bias_ns = 0;     // measured less modelled, smoothed and clamped
+    double bias_ns = 0;  // measured less modelled, smoothed and clamped
     bool has_bias = false;
+    bool has_held_bias = false;     // learnt while its packets were held
     double free_budget_ns = 0;      // without the bias
     double seen_turnaround_ns = 0;  // by the model, of what is in force; 0: bias as it is
-    double reserve_ns = 0;  // what age limits keep back, after packets were late
+    double reserve_ns = 0;          // what age limits keep back, after packets were late
     double slo_ns = 0;
     bool has_other_slo = false;  // than in the last step
     bool is_late = false;        // more packets than a part of those that may be
@@ -43,9 +44,9 @@ class Optimal final : public Controller {
   };
   // Of a saturated task: what its flows' triggers keep back, after packets were late.
   struct Care {
-    double share = 0;       // of the SLOs
-    uint32_t patience = 0;  // periods until less is tried; longer each time that this failed
-    uint32_t left = 0;      // of them
+    double share = 0;           // of the SLOs
+    uint32_t patience = 0;      // periods until less is tried; longer each time that this failed
+    uint32_t left = 0;          // of them
     bool is_saturated = false;  // it was learnt so
   };
   struct HeadMemory {

@@ -14,8 +14,9 @@ constexpr double kLeastLimitNs = 1;
 constexpr double kFillSigmas = 2;
 constexpr double kLeastAged = 0.1;  // share of releases that is reckoned with
 
-// So long a run is with these triggers, so many standard deviations above the mean. Not with those in force: the way there may lead
-// through longer runs, and limits that reckon with them would never let batches grow.
+// So long a run is with these triggers, so many standard deviations above the mean. Not with those
+// in force: the way there may lead through longer runs, and limits that reckon with them would
+// never let batches grow.
 double long_run_ns(const Program& program, const Evaluation& at, uint32_t task, double sigmas) {
   const ProgramTask& law = program.tasks[task];
   return law.run_pkts * at.task_pkt_ns[task] +

@@ -16,10 +16,11 @@ constexpr double kUncapAbove = 0.9;
 constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say anything
 constexpr double kRateMoved = 0.2;       // a cap was for another rate
 constexpr double kLateShare = 0.5;       // of the late packets that the target allows
+constexpr double kReserveShare = 0.9;    // and when smaller budgets did not help
 constexpr double kMostReserve = 0.15;    // of the SLO
 constexpr double kReserveDecay = 0.95;   // a period
 constexpr double kCareStep = 0.02;       // of the SLO, after a period with late packets
-constexpr double kCareGain = 0.1;        // more, when all releases were caused by age
+constexpr double kCareGain = 0.03;       // more, when all releases were caused by age
 constexpr double kMostCare = 0.3;        // of the SLO
 constexpr uint32_t kLeastPatience = 50;  // periods
 constexpr uint32_t kMostPatience = 5000;
@@ -67,10 +68,14 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const bool is_censored = static_cast<double>(full) < kFullShare * static_cast<double>(all);
     const double extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
     const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
-    if (flow.measured_ns > 0 && was_settled_ &&
-        (!is_censored || (is_saturated(f) && error_ns > flow.bias_ns))) {
-      flow.bias_ns += (flow.has_bias ? kBiasShare : 1) * (error_ns - flow.bias_ns);
+    // What was learnt without buffers says little of what they do: the first period with them
+    // counts whole, however it began.
+    const bool is_first = !flow.has_bias || (all > 0 && !flow.has_held_bias);
+    const bool is_above = is_saturated(f) && error_ns > flow.bias_ns;
+    if (flow.measured_ns > 0 && (is_above || (was_settled_ && !is_censored))) {
+      flow.bias_ns += (is_first ? 1 : kBiasShare) * (error_ns - flow.bias_ns);
       flow.has_bias = true;
+      flow.has_held_bias |= all > 0;
       flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
     }
     flow.free_budget_ns = program.flows[f].budget_ns;
@@ -120,13 +125,13 @@ bool Optimal::is_saturated(uint32_t f) const {
 // Packets that were late all the same, more than a part of those that may be: limits come earlier
 // by what they were late, until none are.
 void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_slo) {
-  const double allowed = kLateShare * (1 - std::clamp(settings_.percentile, 0.0, 0.999));
+  const double allowed = 1 - std::clamp(settings_.percentile, 0.0, 0.999);
   const double slo_ns = flows_[f].slo_ns;
   double& reserve_ns = flows_[f].reserve_ns;
-  const bool is_late =
-      static_cast<double>(period.late_pkts) > allowed * static_cast<double>(period.pkts);
-  flows_[f].is_late = is_late && was_for_slo;
-  if (is_late) {
+  const double late =
+      static_cast<double>(period.late_pkts) / std::max(1.0, static_cast<double>(period.pkts));
+  flows_[f].is_late = late > kLateShare * allowed && was_for_slo;
+  if (late > kReserveShare * allowed) {
     const double late_ns = std::max(0.0, static_cast<double>(period.delay_max_ns) - slo_ns);
     reserve_ns += late_ns / 2;
   } else {

@@ -41,7 +41,8 @@ bool Solver::bypass_unpaid(const Program& program) {
 }
 
 // What the module's holding costs the flows through it, at their prices, more than it saves. The
-// first packet that is held costs a whole arriving batch's fill: a step that prices know nothing of.
+// first packet that is held costs a whole arriving batch's fill: a step that prices know nothing
+// of.
 double Solver::loss_of_holding(const Program& program, uint32_t v) const {
   const ProgramModule& module = program.modules[v];
   const double a = module.arriving_pkts;
