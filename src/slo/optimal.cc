@@ -247,7 +247,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
   Decision decision;
   view_.update(snapshot);
   correct_bias(snapshot);
-  take_care(snapshot);
+  take_care();
   cap_unreached(snapshot);
   solve();
   bypass_where_idle();

@@ -38,7 +38,7 @@ class Optimal final : public Controller {
     double reserve_ns = 0;          // what age limits keep back, after packets were late
     double slo_ns = 0;
     bool has_other_slo = false;  // than in the last step
-    bool is_late = false;        // more packets than a part of those that may be
+    double lateness = 0;         // late packets, and chance, over those that may be
     double measured_ns = 0;      // 0: too few packets
     exec::FlowVerdict verdict;
   };
@@ -72,8 +72,7 @@ class Optimal final : public Controller {
   [[nodiscard]] double turnaround_of(const Evaluation& at, uint32_t flow) const;
   void scale_bias(const Evaluation& at);
   void reserve(const exec::FlowPeriod& period, uint32_t flow, bool was_for_slo);
-  void take_care(const Snapshot& snapshot);
-  [[nodiscard]] double aged_share(const Snapshot& snapshot, uint32_t task) const;
+  void take_care();
   void cap_unreached(const Snapshot& snapshot);
   [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
   [[nodiscard]] bool is_saturated(uint32_t flow) const;

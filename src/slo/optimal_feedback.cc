@@ -13,16 +13,17 @@ constexpr double kMostBias = 0.25;  // of the SLO
 constexpr double kFullShare = 0.8;  // of releases: below, limits hide how long filling takes
 constexpr double kCapBelow = 0.5;   // share of full releases
 constexpr double kUncapAbove = 0.9;
-constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say anything
-constexpr double kRateMoved = 0.2;       // a cap was for another rate
-constexpr double kLateShare = 0.5;       // of the late packets that the target allows
-constexpr double kReserveShare = 0.9;    // and when smaller budgets did not help
-constexpr double kMostReserve = 0.15;    // of the SLO
-constexpr double kReserveDecay = 0.95;   // a period
-constexpr double kCareStep = 0.02;       // of the SLO, after a period with late packets
-constexpr double kCareGain = 0.03;       // more, when all releases were caused by age
-constexpr double kMostCare = 0.3;        // of the SLO
-constexpr uint32_t kLeastPatience = 50;  // periods
+constexpr uint64_t kLeastReleases = 16;   // of a buffer, for its causes to say anything
+constexpr double kRateMoved = 0.2;        // a cap was for another rate
+constexpr double kLateSigmas = 3;         // of the number of late packets
+constexpr double kLateTogether = 8;       // of them in a batch
+constexpr double kReserveShare = 0.9;     // of the late packets that the target allows
+constexpr double kIrregularShare = 0.25;  // the same below saturation
+constexpr double kMostReserve = 0.15;     // of the SLO
+constexpr double kReserveDecay = 0.95;    // a period
+constexpr double kCareStep = 0.02;        // of the SLO, when as many are late as may be
+constexpr double kMostCare = 0.3;         // of the SLO
+constexpr uint32_t kLeastPatience = 50;   // periods
 constexpr uint32_t kMostPatience = 5000;
 constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
 }  // namespace
@@ -42,7 +43,7 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const bool was_for_slo = has_decided_ && slo_ns == flow.slo_ns;
     flow.slo_ns = slo_ns_[f] = slo_ns;
     flow.has_other_slo = !was_for_slo;
-    flow.is_late = false;
+    flow.lateness = 0;
     bound_ns_[f] = 0;
     const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
     flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
@@ -128,10 +129,13 @@ void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_s
   const double allowed = 1 - std::clamp(settings_.percentile, 0.0, 0.999);
   const double slo_ns = flows_[f].slo_ns;
   double& reserve_ns = flows_[f].reserve_ns;
-  const double late =
-      static_cast<double>(period.late_pkts) / std::max(1.0, static_cast<double>(period.pkts));
-  flows_[f].is_late = late > kLateShare * allowed && was_for_slo;
-  if (late > kReserveShare * allowed) {
+  const auto pkts = static_cast<double>(period.pkts);
+  const auto late = static_cast<double>(period.late_pkts);
+  // Late packets come by the batch: next period's may be so many more by chance.
+  const double chance = kLateSigmas * std::sqrt(late * kLateTogether);
+  flows_[f].lateness =
+      was_for_slo && pkts > 0 ? (late + chance) / std::max(1.0, allowed * pkts) : 0;
+  if (late > (is_saturated(f) ? kReserveShare : kIrregularShare) * allowed * pkts) {
     const double late_ns = std::max(0.0, static_cast<double>(period.delay_max_ns) - slo_ns);
     reserve_ns += late_ns / 2;
   } else {
@@ -141,42 +145,30 @@ void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_s
   bound_ns_[f] = slo_ns - reserve_ns - static_cast<double>(settings_.turnaround_extra_ns);
 }
 
-double Optimal::aged_share(const Snapshot& snapshot, uint32_t task) const {
-  uint64_t aged = 0;
-  uint64_t all = 0;
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    if (view_.program().modules[h].task != task) continue;
-    const exec::ModulePeriod& period = snapshot.modules[view_.segments()[h].head];
-    aged += period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings;
-    for (const auto& cause : period.causes) all += cause.firings;
-  }
-  return all > 0 ? static_cast<double>(aged) / static_cast<double>(all) : 0;
-}
-
 // At saturation, buffers that reach their age limits together delay each other, and go on in step:
 // late packets beget late packets. Triggers come down until buffers fill well before, at once; less
 // is tried after a while, four times as long after each try that failed.
-void Optimal::take_care(const Snapshot& snapshot) {
+void Optimal::take_care() {
   const Program& program = view_.program();
   std::ranges::fill(care_ns_, 0.0);
   for (uint32_t t = 0; t < cares_.size(); ++t) {
     Care& care = cares_[t];
     const ProgramTask& task = program.tasks[t];
     bool is_other = false;
-    bool is_late = false;
+    double lateness = 0;
     for (uint32_t f = 0; f < flows_.size(); ++f) {
       const ProgramFlow& row = program.flows[f];
       const auto* tasks = program.flow_tasks.data();
       const bool passes =
           std::find(tasks + row.tasks_begin, tasks + row.tasks_end, t) != tasks + row.tasks_end;
-      is_late |= passes && flows_[f].is_late;
+      if (passes) lateness = std::max(lateness, flows_[f].lateness);
       is_other |= passes && flows_[f].has_other_slo;
     }
     const bool is_new = task.is_saturated != care.is_saturated;
     if (is_other || is_new || !task.is_saturated) {
       care = {.patience = kLeastPatience, .is_saturated = task.is_saturated};
-    } else if (is_late) {
-      care.share += kCareStep + kCareGain * aged_share(snapshot, t);
+    } else if (lateness > 1) {
+      care.share += kCareStep * lateness * lateness;
       care.share = std::min(care.share, kMostCare);
       care.left = care.patience;
       care.patience = std::min(4 * care.patience, kMostPatience);
