@@ -77,6 +77,8 @@ double mixing_ns(const Program& program, const Evaluation& at, const ProgramFlow
   double spread_ns = 0;
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
     const uint32_t t = program.flow_tasks[i];
+    // Below saturation age limits cut what comes late: there the oldest packet is what counts.
+    if (!program.tasks[t].is_saturated) return 0;
     spread_ns += program.tasks[t].spread_scale * at.task_spread_ns[t];
   }
   double fill_ns = 0;

@@ -128,7 +128,7 @@ class Optimal final : public Controller {
   std::vector<double> solved_pkt_ns_;  // by task
   uint32_t steps_since_solved_ = 0;
   bool has_decided_ = false;
-  bool was_settled_ = true;  // the last step changed no trigger
+  bool was_settled_ = false;  // the last step changed no trigger
   std::array<std::vector<PastChange>, kDecisionsKept> past_;
   size_t n_decisions_ = 0;
 };

@@ -71,9 +71,10 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
     // What was learnt without buffers says little of what they do: the first period with them
     // counts whole, however it began.
-    const bool is_first = !flow.has_bias || (all > 0 && !flow.has_held_bias);
+    const bool is_first = is_saturated(f) && (!flow.has_bias || (all > 0 && !flow.has_held_bias));
+    const bool was_quiet = was_settled_ || (!has_decided_ && is_saturated(f));
     const bool is_above = is_saturated(f) && error_ns > flow.bias_ns;
-    if (flow.measured_ns > 0 && (is_above || (was_settled_ && !is_censored))) {
+    if (flow.measured_ns > 0 && (is_above || (was_quiet && !is_censored))) {
       flow.bias_ns += (is_first ? 1 : kBiasShare) * (error_ns - flow.bias_ns);
       flow.has_bias = true;
       flow.has_held_bias |= all > 0;
@@ -100,6 +101,7 @@ void Optimal::scale_bias(const Evaluation& at) {
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const FlowMemory& flow = flows_[f];
     if (flow.bias_ns >= 0 || flow.slo_ns <= 0 || flow.seen_turnaround_ns <= 0) continue;
+    if (!is_saturated(f)) continue;
     const double scale = std::min(1.0, turnaround_of(at, f) / flow.seen_turnaround_ns);
     view_.program().flows[f].budget_ns = flow.free_budget_ns - scale * flow.bias_ns;
   }

@@ -212,7 +212,7 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
     const double scale = std::clamp(measured_ns / spread_ns, kLeastScale, kMostScale);
     const bool is_clumped = aged > kMostAged * releases;
     // Without releases runs are alike; with them they are not, whatever was seen before.
-    if (releases <= 0) {
+    if (releases <= 0 && task.is_saturated) {
       task.scale = {};
     } else if (!is_clumped || (task.scale.is_known && scale < task.scale.value)) {
       task.scale.follow(scale, 16);

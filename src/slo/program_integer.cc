@@ -218,8 +218,8 @@ bool Solver::raise_once(const Program& program) {
 
 // Again where fills mix: there a raise takes less of a budget than what was reckoned for it.
 void Solver::raise_greedily(const Program& program) {
-  const uint32_t rounds = program.mixes_fills ? kMixedRounds : 1;
-  for (uint32_t round = 0; round < rounds && raise_once(program); ++round) {
+  for (uint32_t round = 0; round < kMixedRounds && raise_once(program); ++round) {
+    if (std::ranges::none_of(at_.mixing_ns, [](double ns) { return ns > 0; })) return;
   }
 }
 
