@@ -51,6 +51,9 @@ struct Program {
   double hold_ns = 1.5;   // what holding costs a packet
   double fill_share = 1;  // of the fill time that counts: 1 = a batch's first packet
   double sigmas = 1.645;  // standard deviations of the work of K runs that count
+  // A packet's place in its batch is taken as chance, like the work of its K runs: the percentile
+  // is that of their sum. Else percentiles add up, which none exceeds.
+  bool mixes_fills = false;
   std::vector<ProgramModule> modules;
   std::vector<ProgramTask> tasks;
   std::vector<ProgramFlow> flows;
@@ -67,6 +70,7 @@ struct Evaluation {
   std::vector<double> fill_ns;         // by module
   std::vector<double> service_ns;      // by module
   std::vector<double> delay_ns;        // by flow
+  std::vector<double> mixing_ns;       // by flow: what fills count less than their sum
 };
 
 // Batch that a module executes with this trigger.

@@ -12,6 +12,7 @@
 #include "slo/onoff.h"
 #include "slo/optimal.h"
 #include "slo/wfq.h"
+#include "slo/without_weights.h"
 
 namespace batchplane::slo {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 struct Entry {
   const char* name;
   std::unique_ptr<Controller> (*make)(const Model&, const Settings&);
+  bool sets_weights = false;
 };
 
 // One line a controller, by name.
@@ -39,8 +41,8 @@ constexpr Entry kControllers[] = {
        return make_full("full(original)", model, settings, FullOptions::original());
      }},
     {"optimal", make_optimal},
-    {"nfvnice", make_nfvnice},
-    {"wfq", make_wfq},
+    {"nfvnice", make_nfvnice, true},
+    {"wfq", make_wfq, true},
 };
 
 std::string names_as_text() {
@@ -71,7 +73,10 @@ std::vector<std::string> controller_names() {
 std::unique_ptr<Controller> make_controller(const std::string& text, const Model& model,
                                             const Settings& settings) {
   for (const Entry& entry : kControllers) {
-    if (text == entry.name) return entry.make(model, settings);
+    if (text != entry.name) continue;
+    std::unique_ptr<Controller> controller = entry.make(model, settings);
+    return entry.sets_weights ? std::move(controller)
+                              : without_weights(std::move(controller), model);
   }
   uint32_t trigger_pkts = 0;
   if (!parse_fixed(text, trigger_pkts)) {
@@ -83,7 +88,7 @@ std::unique_ptr<Controller> make_controller(const std::string& text, const Model
             std::to_string(model.batch_limit_pkts),
         "controller", "fixed(0) to fixed(" + std::to_string(model.batch_limit_pkts) + ")");
   }
-  return make_fixed(text, model, trigger_pkts);
+  return without_weights(make_fixed(text, model, trigger_pkts), model);
 }
 
 }  // namespace batchplane::slo

@@ -30,11 +30,12 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       bound_ns_(model.flows.size(), 0),
       is_left_out_(model.flows.size(), false),
       is_backlogged_(model.flows.size(), false),
-      reach_ns_(model.flows.size(), 0),
+      care_ns_(model.flows.size(), 0),
       cares_(model.tasks.size()),
       flows_(model.flows.size()),
       heads_(view_.segments().size()) {
   solver_.prepare(view_.program());
+  outer_solver_.prepare(view_.program());
   for (HeadMemory& head : heads_) head.cap_pkts = model.batch_limit_pkts;
 }
 
@@ -49,7 +50,7 @@ bool Optimal::is_still_solved() {
     return false;
   }
   evaluate(program, view_.current(), model_now_);
-  reserve_for_ages(view_, model_now_, reach_ns_, is_backlogged_, chosen_);
+  reserve_for_ages(view_, model_now_, bound_ns_, care_ns_, is_backlogged_, chosen_);
   evaluate(program, view_.current(), model_now_);
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     if (std::abs(model_now_.task_pkt_ns[t] - solved_pkt_ns_[t]) > kNoise * solved_pkt_ns_[t]) {
@@ -75,6 +76,49 @@ bool Optimal::is_still_solved() {
 }
 
 // Triggers; where batches collected upstream arrive larger downstream, again with those.
+void Optimal::solve_with(Solver& solver) {
+  const uint32_t rounds = has_decided_ ? kLaterRounds : kFirstRounds;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    as_real_.assign(chosen_.begin(), chosen_.end());
+    evaluate(view_.program(), as_real_, model_chosen_);
+    scale_bias(model_chosen_);
+    reserve_for_ages(view_, model_chosen_, bound_ns_, care_ns_, is_backlogged_, chosen_);
+    chosen_ = solver.solve(view_.program()).triggers_pkts;
+    if (!view_.predict_arrivals(chosen_) && has_decided_) break;
+  }
+  // Arrivals may have outgrown a trigger: no batch is cut.
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    if (!is_holding(view_.program().modules[h], chosen_[h])) chosen_[h] = 0;
+  }
+  solution_ = solver.solution();
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(view_.program(), as_real_, model_chosen_);
+}
+
+// What is collected upstream arrives larger behind, which the program does not know while it
+// chooses: buffers behind others may look worth their delay though the first ones alone would do.
+void Optimal::try_without_nested() {
+  other_chosen_ = chosen_;
+  other_solution_ = solution_;
+  const double load = model_chosen_.load;
+  view_.allow_nested(false);
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    if (view_.program().modules[h].most_pkts == 0) chosen_[h] = 0;
+  }
+  view_.predict_arrivals(chosen_);
+  solve_with(outer_solver_);
+  view_.allow_nested(true);
+  const auto misses = [](const Solution& solution) {
+    return std::ranges::count(solution.is_infeasible, true);
+  };
+  const auto mine = misses(solution_);
+  const auto others = misses(other_solution_);
+  if (mine < others || (mine == others && model_chosen_.load < load)) return;
+  std::swap(chosen_, other_chosen_);
+  std::swap(solution_, other_solution_);
+  view_.predict_arrivals(chosen_);
+}
+
 void Optimal::solve() {
   if (has_decided_) view_.predict_arrivals(chosen_);
   if (is_still_solved()) {
@@ -83,19 +127,9 @@ void Optimal::solve() {
     return;
   }
   steps_since_solved_ = 0;
-  const uint32_t rounds = has_decided_ ? kLaterRounds : kFirstRounds;
-  for (uint32_t round = 0; round < rounds; ++round) {
-    as_real_.assign(chosen_.begin(), chosen_.end());
-    evaluate(view_.program(), as_real_, model_chosen_);
-    reserve_for_ages(view_, model_chosen_, reach_ns_, is_backlogged_, chosen_);
-    chosen_ = solver_.solve(view_.program()).triggers_pkts;
-    if (!view_.predict_arrivals(chosen_) && has_decided_) break;
-  }
-  // Arrivals may have outgrown a trigger: no batch is cut.
-  for (uint32_t h = 0; h < chosen_.size(); ++h) {
-    if (!is_holding(view_.program().modules[h], chosen_[h])) chosen_[h] = 0;
-  }
-  is_left_out_ = solver_.solution().is_infeasible;
+  solve_with(solver_);
+  if (view_.has_nested()) try_without_nested();
+  is_left_out_ = solution_.is_infeasible;
   keep_what_fits();
   solved_delay_ns_ = model_chosen_.delay_ns;
   solved_pkt_ns_ = model_chosen_.task_pkt_ns;
@@ -213,7 +247,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
   Decision decision;
   view_.update(snapshot);
   correct_bias(snapshot);
-  take_care(snapshot);
+  take_care();
   cap_unreached(snapshot);
   solve();
   bypass_where_idle();

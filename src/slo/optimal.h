@@ -30,20 +30,24 @@ class Optimal final : public Controller {
  private:
   // What a flow's measured delay says about the model.
   struct FlowMemory {
-    double bias_ns = 0;     // measured less modelled, smoothed and clamped
-    double reserve_ns = 0;  // what age limits keep back, after packets were late
+    double bias_ns = 0;  // measured less modelled, smoothed and clamped
+    bool has_bias = false;
+    bool has_held_bias = false;     // learnt while its packets were held
+    double free_budget_ns = 0;      // without the bias
+    double seen_turnaround_ns = 0;  // by the model, of what is in force; 0: bias as it is
+    double reserve_ns = 0;          // what age limits keep back, after packets were late
     double slo_ns = 0;
     bool has_other_slo = false;  // than in the last step
-    bool is_late = false;        // more packets than a part of those that may be
+    double lateness = 0;         // late packets, and chance, over those that may be
     double measured_ns = 0;      // 0: too few packets
     exec::FlowVerdict verdict;
   };
   // Of a saturated task: what its flows' triggers keep back, after packets were late.
   struct Care {
-    double share = 0;       // of the SLOs
-    uint32_t patience = 0;  // periods until less is tried; longer each time that this failed
-    uint32_t left = 0;      // of them
-    double rate = 0;        // that it was learnt at
+    double share = 0;           // of the SLOs
+    uint32_t patience = 0;      // periods until less is tried; longer each time that this failed
+    uint32_t left = 0;          // of them
+    bool is_saturated = false;  // it was learnt so
   };
   struct HeadMemory {
     uint32_t cap_pkts = 0;  // triggers that are hardly ever reached are lowered to this
@@ -65,15 +69,18 @@ class Optimal final : public Controller {
 
   // optimal_feedback.cc
   void correct_bias(const Snapshot& snapshot);
+  [[nodiscard]] double turnaround_of(const Evaluation& at, uint32_t flow) const;
+  void scale_bias(const Evaluation& at);
   void reserve(const exec::FlowPeriod& period, uint32_t flow, bool was_for_slo);
-  void take_care(const Snapshot& snapshot);
-  [[nodiscard]] double aged_share(const Snapshot& snapshot, uint32_t task) const;
+  void take_care();
   void cap_unreached(const Snapshot& snapshot);
   [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
   [[nodiscard]] bool is_saturated(uint32_t flow) const;
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_still_solved();
   void solve();
+  void solve_with(Solver& solver);
+  void try_without_nested();
   void keep_what_fits();
   void bypass_where_idle();
   void limit_ages();
@@ -96,6 +103,10 @@ class Optimal final : public Controller {
   const Settings settings_;
   OptimalView view_;
   Solver solver_;
+  Solver outer_solver_;  // of buffers that have none before them
+  Solution solution_;    // what was chosen by
+  Solution other_solution_;
+  std::vector<uint32_t> other_chosen_;
   std::vector<uint32_t> chosen_;  // triggers, by head
   std::vector<uint64_t> limits_ns_;
   std::vector<double> slo_ns_;
@@ -107,7 +118,7 @@ class Optimal final : public Controller {
   std::vector<bool> is_left_out_;
   std::vector<bool> is_backlogged_;  // flows: late before they were polled
   std::vector<bool> unbounded_;      // flows that set no age limits
-  std::vector<double> reach_ns_;     // by flow: what triggers are chosen for, of bound_ns_
+  std::vector<double> care_ns_;      // by flow: what holding keeps back of its budget
   std::vector<Care> cares_;          // by task
   std::vector<FlowMemory> flows_;
   std::vector<HeadMemory> heads_;

@@ -14,12 +14,13 @@ constexpr double kLeastLimitNs = 1;
 constexpr double kFillSigmas = 2;
 constexpr double kLeastAged = 0.1;  // share of releases that is reckoned with
 
-// 99 of 100 runs take less with these triggers. Not with those in force: the way there may lead
-// through longer runs, and limits that reckon with them would never let batches grow.
-double long_run_ns(const Program& program, const Evaluation& at, uint32_t task) {
+// So long a run is with these triggers, so many standard deviations above the mean. Not with those
+// in force: the way there may lead through longer runs, and limits that reckon with them would
+// never let batches grow.
+double long_run_ns(const Program& program, const Evaluation& at, uint32_t task, double sigmas) {
   const ProgramTask& law = program.tasks[task];
   return law.run_pkts * at.task_pkt_ns[task] +
-         kSigmasAt99 * law.spread_scale * at.task_spread_ns[task] / std::sqrt(law.runs_waited);
+         sigmas * law.spread_scale * at.task_spread_ns[task] / std::sqrt(law.runs_waited);
 }
 
 }  // namespace
@@ -27,7 +28,10 @@ double long_run_ns(const Program& program, const Evaluation& at, uint32_t task) 
 double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t task,
                         const std::vector<uint32_t>& triggers_pkts) {
   const Program& program = view.program();
-  const double run_ns = long_run_ns(program, at, task);
+  // At saturation few batches leave by age, and one packet of those is late: as many as the target
+  // allows may be, so a mean run will do for the usual ones.
+  const double sigmas = program.tasks[task].is_saturated ? view.age_sigmas() : kSigmasAt99;
+  const double run_ns = long_run_ns(program, at, task, sigmas);
   double together_ns = 0;
   double heaviest_ns = 0;
   for (size_t v = 0; v < program.modules.size(); ++v) {
@@ -41,11 +45,11 @@ double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t 
     together_ns += in_run * at.service_ns[v];
     heaviest_ns = std::max(heaviest_ns, (1 - in_run) * at.service_ns[v]);
   }
-  return run_ns + together_ns + heaviest_ns + kClockNs;
+  return run_ns + together_ns + heaviest_ns * sigmas / kSigmasAt99 + kClockNs;
 }
 
 void reserve_for_ages(OptimalView& view, const Evaluation& at, const std::vector<double>& bound_ns,
-                      const std::vector<bool>& is_unbounded,
+                      const std::vector<double>& care_ns, const std::vector<bool>& is_unbounded,
                       const std::vector<uint32_t>& triggers_pkts) {
   Program& program = view.program();
   std::vector<double> allowance_ns(program.tasks.size());
@@ -65,7 +69,8 @@ void reserve_for_ages(OptimalView& view, const Evaluation& at, const std::vector
       if (!program.tasks[t].is_saturated) continue;
       most_ns = std::max(most_ns, allowance_ns[t] - at.turnaround_ns[t]);
     }
-    flow.holding_ns = std::max(0.0, turnaround_ns + most_ns + flow.budget_ns - bound_ns[f]);
+    const double limited_ns = turnaround_ns + most_ns + flow.budget_ns - bound_ns[f];
+    flow.holding_ns = std::max({0.0, limited_ns, care_ns[f] > 0 ? turnaround_ns + care_ns[f] : 0});
   }
 }
 
@@ -89,18 +94,19 @@ void limit_flow(const OptimalView& view, const Evaluation& at, const ProgramFlow
     }
     // How old packets of regular batches get up to here: the time in which q packets come is known
     // to a share of 1 / sqrt(q).
-    double regular_ns = long_run_ns(program, at, task);
+    const ProgramTask& law = program.tasks[task];
+    double regular_ns = long_run_ns(program, at, task, kSigmasAt99) +
+                        (law.runs_waited - 2) * law.run_pkts * at.task_pkt_ns[task];
     double variance = 0;
+    double behind_ns = 0;
     for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
       const uint32_t v = program.flow_modules[i];
       if (program.modules[v].task != task) continue;
       left_ns -= at.service_ns[v];
+      behind_ns += at.fill_ns[v];
     }
-    double behind_ns = 0;
-    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-      const uint32_t v = program.flow_modules[i];
-      if (program.modules[v].task == task) behind_ns += at.fill_ns[v];
-    }
+    // The latest that a batch may leave is what an otherwise idle task would just make of it.
+    double last_ns = left_ns + allowance_ns[task] - kClockNs;
     for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
       const uint32_t v = program.flow_modules[i];
       if (program.modules[v].task != task) continue;
@@ -109,8 +115,9 @@ void limit_flow(const OptimalView& view, const Evaluation& at, const ProgramFlow
       if (triggers_pkts[v] > 0) variance += at.fill_ns[v] * at.fill_ns[v] / triggers_pkts[v];
       const double latest_ns =
           std::max(left_ns - behind_ns, regular_ns + kFillSigmas * std::sqrt(variance));
-      limits[v] = std::min({limits[v], left_ns, latest_ns});
+      limits[v] = std::min({limits[v], law.is_saturated ? last_ns : left_ns, latest_ns});
       left_ns += at.service_ns[v];
+      last_ns += at.service_ns[v];
       regular_ns += at.service_ns[v];
     }
   }

@@ -13,15 +13,17 @@ constexpr double kMostBias = 0.25;  // of the SLO
 constexpr double kFullShare = 0.8;  // of releases: below, limits hide how long filling takes
 constexpr double kCapBelow = 0.5;   // share of full releases
 constexpr double kUncapAbove = 0.9;
-constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say anything
-constexpr double kRateMoved = 0.2;       // a cap was for another rate
-constexpr double kLateShare = 0.25;      // of the late packets that the target allows
-constexpr double kMostReserve = 0.15;    // of the SLO
-constexpr double kReserveDecay = 0.95;   // a period
-constexpr double kCareStep = 0.05;       // of the SLO, after a period with late packets
-constexpr double kCareGain = 0.2;        // more, when all releases were caused by age
-constexpr double kMostCare = 0.3;        // of the SLO
-constexpr uint32_t kLeastPatience = 50;  // periods
+constexpr uint64_t kLeastReleases = 16;   // of a buffer, for its causes to say anything
+constexpr double kRateMoved = 0.2;        // a cap was for another rate
+constexpr double kLateSigmas = 3;         // of the number of late packets
+constexpr double kLateTogether = 8;       // of them in a batch
+constexpr double kReserveShare = 0.9;     // of the late packets that the target allows
+constexpr double kIrregularShare = 0.25;  // the same below saturation
+constexpr double kMostReserve = 0.15;     // of the SLO
+constexpr double kReserveDecay = 0.95;    // a period
+constexpr double kCareStep = 0.02;        // of the SLO, when as many are late as may be
+constexpr double kMostCare = 0.3;         // of the SLO
+constexpr uint32_t kLeastPatience = 50;   // periods
 constexpr uint32_t kMostPatience = 5000;
 constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
 }  // namespace
@@ -41,14 +43,16 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const bool was_for_slo = has_decided_ && slo_ns == flow.slo_ns;
     flow.slo_ns = slo_ns_[f] = slo_ns;
     flow.has_other_slo = !was_for_slo;
-    flow.is_late = false;
+    flow.lateness = 0;
     bound_ns_[f] = 0;
     const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
     flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
     is_backlogged_[f] = is_waiting_outside(f);
+    flow.seen_turnaround_ns = 0;
     if (slo_ns == 0) continue;
     if (is_backlogged_[f]) {
       bound_ns_[f] = slo_ns;
+      flow.free_budget_ns = program.flows[f].budget_ns;
       program.flows[f].budget_ns -= flow.bias_ns;
       continue;
     }
@@ -65,12 +69,41 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const bool is_censored = static_cast<double>(full) < kFullShare * static_cast<double>(all);
     const double extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
     const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
-    if (flow.measured_ns > 0 && was_settled_ &&
-        (!is_censored || (is_saturated(f) && error_ns > flow.bias_ns))) {
-      flow.bias_ns += kBiasShare * (error_ns - flow.bias_ns);
+    // What was learnt without buffers says little of what they do: the first period with them
+    // counts whole, however it began.
+    const bool is_first = is_saturated(f) && (!flow.has_bias || (all > 0 && !flow.has_held_bias));
+    const bool was_quiet = was_settled_ || (!has_decided_ && is_saturated(f));
+    const bool is_above = is_saturated(f) && error_ns > flow.bias_ns;
+    if (flow.measured_ns > 0 && (is_above || (was_quiet && !is_censored))) {
+      flow.bias_ns += (is_first ? 1 : kBiasShare) * (error_ns - flow.bias_ns);
+      flow.has_bias = true;
+      flow.has_held_bias |= all > 0;
       flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
     }
+    flow.free_budget_ns = program.flows[f].budget_ns;
+    flow.seen_turnaround_ns = turnaround_of(model_now_, f);
     program.flows[f].budget_ns -= flow.bias_ns;
+  }
+}
+
+double Optimal::turnaround_of(const Evaluation& at, uint32_t f) const {
+  const Program& program = view_.program();
+  double turnaround_ns = 0;
+  for (uint32_t i = program.flows[f].tasks_begin; i < program.flows[f].tasks_end; ++i) {
+    turnaround_ns += at.turnaround_ns[program.flow_tasks[i]];
+  }
+  return turnaround_ns;
+}
+
+// Most of what the model is wrong by is where in its own run a packet leaves, so less of it is left
+// where runs get shorter.
+void Optimal::scale_bias(const Evaluation& at) {
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const FlowMemory& flow = flows_[f];
+    if (flow.bias_ns >= 0 || flow.slo_ns <= 0 || flow.seen_turnaround_ns <= 0) continue;
+    if (!is_saturated(f)) continue;
+    const double scale = std::min(1.0, turnaround_of(at, f) / flow.seen_turnaround_ns);
+    view_.program().flows[f].budget_ns = flow.free_budget_ns - scale * flow.bias_ns;
   }
 }
 
@@ -95,13 +128,16 @@ bool Optimal::is_saturated(uint32_t f) const {
 // Packets that were late all the same, more than a part of those that may be: limits come earlier
 // by what they were late, until none are.
 void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_slo) {
-  const double allowed = kLateShare * (1 - std::clamp(settings_.percentile, 0.0, 0.999));
+  const double allowed = 1 - std::clamp(settings_.percentile, 0.0, 0.999);
   const double slo_ns = flows_[f].slo_ns;
   double& reserve_ns = flows_[f].reserve_ns;
-  const bool is_late =
-      static_cast<double>(period.late_pkts) > allowed * static_cast<double>(period.pkts);
-  flows_[f].is_late = is_late && was_for_slo;
-  if (is_late) {
+  const auto pkts = static_cast<double>(period.pkts);
+  const auto late = static_cast<double>(period.late_pkts);
+  // Late packets come by the batch: next period's may be so many more by chance.
+  const double chance = kLateSigmas * std::sqrt(late * kLateTogether);
+  flows_[f].lateness =
+      was_for_slo && pkts > 0 ? (late + chance) / std::max(1.0, allowed * pkts) : 0;
+  if (late > (is_saturated(f) ? kReserveShare : kIrregularShare) * allowed * pkts) {
     const double late_ns = std::max(0.0, static_cast<double>(period.delay_max_ns) - slo_ns);
     reserve_ns += late_ns / 2;
   } else {
@@ -111,41 +147,30 @@ void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_s
   bound_ns_[f] = slo_ns - reserve_ns - static_cast<double>(settings_.turnaround_extra_ns);
 }
 
-double Optimal::aged_share(const Snapshot& snapshot, uint32_t task) const {
-  uint64_t aged = 0;
-  uint64_t all = 0;
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    if (view_.program().modules[h].task != task) continue;
-    const exec::ModulePeriod& period = snapshot.modules[view_.segments()[h].head];
-    aged += period.causes[static_cast<uint32_t>(exec::Cause::kAge)].firings;
-    for (const auto& cause : period.causes) all += cause.firings;
-  }
-  return all > 0 ? static_cast<double>(aged) / static_cast<double>(all) : 0;
-}
-
 // At saturation, buffers that reach their age limits together delay each other, and go on in step:
 // late packets beget late packets. Triggers come down until buffers fill well before, at once; less
 // is tried after a while, four times as long after each try that failed.
-void Optimal::take_care(const Snapshot& snapshot) {
+void Optimal::take_care() {
   const Program& program = view_.program();
-  reach_ns_ = bound_ns_;
+  std::ranges::fill(care_ns_, 0.0);
   for (uint32_t t = 0; t < cares_.size(); ++t) {
     Care& care = cares_[t];
     const ProgramTask& task = program.tasks[t];
-    bool is_other = std::abs(task.rate_pkts_per_ns - care.rate) > kRateMoved * care.rate;
-    bool is_late = false;
+    bool is_other = false;
+    double lateness = 0;
     for (uint32_t f = 0; f < flows_.size(); ++f) {
       const ProgramFlow& row = program.flows[f];
       const auto* tasks = program.flow_tasks.data();
       const bool passes =
           std::find(tasks + row.tasks_begin, tasks + row.tasks_end, t) != tasks + row.tasks_end;
-      is_late |= passes && flows_[f].is_late;
+      if (passes) lateness = std::max(lateness, flows_[f].lateness);
       is_other |= passes && flows_[f].has_other_slo;
     }
-    if (is_other || !task.is_saturated) {
-      care = {.patience = kLeastPatience, .rate = task.rate_pkts_per_ns};
-    } else if (is_late) {
-      care.share += kCareStep + kCareGain * aged_share(snapshot, t);
+    const bool is_new = task.is_saturated != care.is_saturated;
+    if (is_other || is_new || !task.is_saturated) {
+      care = {.patience = kLeastPatience, .is_saturated = task.is_saturated};
+    } else if (lateness > 1) {
+      care.share += kCareStep * lateness * lateness;
       care.share = std::min(care.share, kMostCare);
       care.left = care.patience;
       care.patience = std::min(4 * care.patience, kMostPatience);
@@ -158,7 +183,7 @@ void Optimal::take_care(const Snapshot& snapshot) {
       const ProgramFlow& row = program.flows[f];
       for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
         if (program.flow_tasks[i] != t || bound_ns_[f] <= 0) continue;
-        reach_ns_[f] = std::min(reach_ns_[f], bound_ns_[f] - care.share * flows_[f].slo_ns);
+        care_ns_[f] = std::max(care_ns_[f], care.share * flows_[f].slo_ns);
       }
     }
   }

@@ -30,7 +30,7 @@ double Optimal::pps_per_us(uint32_t f) const {
     const ProgramTask& task = program.tasks[t];
     const double pkt_ns = model_chosen_.task_pkt_ns[t];
     if (task.rate_pkts_per_ns <= 0 || pkt_ns <= 0) continue;
-    const double price = solver_.solution().prices[f] / task.rate_pkts_per_ns;
+    const double price = solution_.prices[f] / task.rate_pkts_per_ns;
     double feedback = 0;
     for (uint32_t g = 0; task.is_saturated && g < program.flows.size(); ++g) {
       const ProgramFlow& other = program.flows[g];
@@ -39,7 +39,7 @@ double Optimal::pps_per_us(uint32_t f) const {
         const uint32_t v = program.flow_modules[j];
         if (program.modules[v].task == t) fill_ns += model_chosen_.fill_ns[v];
       }
-      feedback += solver_.solution().prices[g] / task.rate_pkts_per_ns * fill_ns / pkt_ns;
+      feedback += solution_.prices[g] / task.rate_pkts_per_ns * fill_ns / pkt_ns;
     }
     const double gain = price / std::max(0.05, 1 - feedback);
     best = std::max(best, gain / (pkt_ns * pkt_ns) * kPpsPerUs);
@@ -91,6 +91,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
     verdict.fill_ns += model_chosen_.fill_ns[program.flow_modules[i]];
     verdict.service_ns += model_chosen_.service_ns[program.flow_modules[i]];
   }
+  verdict.fill_ns -= model_chosen_.mixing_ns[f];
   if (slo_ns_[f] > 0) {
     verdict.slack_ns = slo_ns_[f] - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns;
   }

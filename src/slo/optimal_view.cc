@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace batchplane::slo {
 namespace {
@@ -18,6 +19,7 @@ constexpr double kLeastScale = 0.5;
 constexpr double kMostScale = 3;
 constexpr double kMostAged = 0.2;  // share of releases
 constexpr double kMoved = 0.1;     // of an arriving batch
+constexpr double kOftener = 10;    // that a release by age comes too late for its first packet
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 }  // namespace
@@ -49,8 +51,10 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
   }
   for (uint32_t h = 0; h < segments_.size(); ++h) head_of_[segments_[h].head] = h;
   program_.sigmas = sigmas_of(settings.percentile);
+  age_sigmas_ = std::min(kSigmasAt99, sigmas_of(1 - kOftener * (1 - settings.percentile)));
   program_.fill_share = settings.percentile >= 0.9 ? 1 : std::max(0.5, settings.percentile);
   program_.hold_ns = settings.hold_ns_per_pkt;
+  program_.mixes_fills = program_.sigmas > 0 && settings.percentile < 1;
   program_.modules.resize(segments_.size());
   program_.tasks.resize(model.tasks.size());
   for (uint32_t h = 0; h < segments_.size(); ++h) {
@@ -207,7 +211,10 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
     const double measured_ns = static_cast<double>(period.run_p99_ns) - run_ns;
     const double scale = std::clamp(measured_ns / spread_ns, kLeastScale, kMostScale);
     const bool is_clumped = aged > kMostAged * releases;
-    if (!is_clumped || (task.scale.is_known && scale < task.scale.value)) {
+    // Without releases runs are alike; with them they are not, whatever was seen before.
+    if (releases <= 0 && task.is_saturated) {
+      task.scale = {};
+    } else if (!is_clumped || (task.scale.is_known && scale < task.scale.value)) {
       task.scale.follow(scale, 16);
     }
   }
@@ -238,6 +245,19 @@ void OptimalView::update(const Snapshot& snapshot) {
     has_seen_traffic_ |= snapshot.tasks[t].in_pkts > 0;
   }
   update_flows(snapshot);
+}
+
+bool OptimalView::has_nested() const {
+  return std::ranges::any_of(heads_, [](const Head& head) { return !head.before.empty(); });
+}
+
+void OptimalView::allow_nested(bool is_allowed) {
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (heads_[h].before.empty()) continue;
+    uint32_t& most_pkts = program_.modules[h].most_pkts;
+    if (!is_allowed) heads_[h].most_pkts = std::exchange(most_pkts, 0);
+    if (is_allowed) most_pkts = heads_[h].most_pkts;
+  }
 }
 
 bool OptimalView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {

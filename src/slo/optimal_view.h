@@ -26,6 +26,9 @@ class OptimalView {
   OptimalView(const Model& model, const Settings& settings);
   // Takes a period in; program() and what follows below stand for it.
   void update(const Snapshot& snapshot);
+  // Whether buffers stand behind others, and whether those behind may hold; update() allows it.
+  [[nodiscard]] bool has_nested() const;
+  void allow_nested(bool is_allowed);
   // Arriving batches as they will be once `triggers_pkts` are in force: batches that are collected
   // upstream arrive larger. True when any moves by more than 10 %.
   bool predict_arrivals(const std::vector<uint32_t>& triggers_pkts);
@@ -38,6 +41,8 @@ class OptimalView {
   [[nodiscard]] const std::vector<double>& current() const { return current_; }
   // What a single packet's own modules cost, however it is served.
   [[nodiscard]] double least_service_ns(uint32_t flow) const { return least_service_ns_[flow]; }
+  // How far beyond a mean run age limits reckon with at saturation, in standard deviations.
+  [[nodiscard]] double age_sigmas() const { return age_sigmas_; }
   [[nodiscard]] bool has_seen_traffic() const { return has_seen_traffic_; }
 
  private:
@@ -45,6 +50,7 @@ class OptimalView {
     Smoothed share;
     Smoothed arriving;             // at the triggers in force
     std::vector<uint32_t> before;  // heads whose batches, or parts of them, arrive here
+    uint32_t most_pkts = 0;        // that it may hold
     double executed_pkts = 1;      // mean batch
     double batches = 0;
     double pkts = 0;
@@ -75,6 +81,7 @@ class OptimalView {
   std::vector<double> least_service_ns_;
   std::vector<double> arriving_now_;
   bool has_seen_traffic_ = false;
+  double age_sigmas_ = 0;
   Program program_;
 };
 

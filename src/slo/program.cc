@@ -125,7 +125,7 @@ void Solver::set_weights(const Program& program) {
 double Solver::room_of(const Program& program, uint32_t f, double& least_ns) const {
   const ProgramFlow& flow = program.flows[f];
   double turnaround_ns = 0;
-  double room_ns = flow.budget_ns;
+  double room_ns = flow.budget_ns + at_.mixing_ns[f];
   bool may_hold = false;
   least_ns = 0;
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
@@ -331,6 +331,7 @@ void Solver::solve_round(const Program& program) {
   }
   raise_greedily(program);
   repair(program);
+  drop_dear(program);
   if (polish(program, true)) {
     std::ranges::fill(is_out_, uint8_t{0});
   } else {

@@ -89,6 +89,9 @@ class Solver {
   // program_integer.cc
   void round_down(const Program& program);
   bool bypass_unpaid(const Program& program);
+  [[nodiscard]] double loss_of_holding(const Program& program, uint32_t module) const;
+  bool bypass_outpriced(const Program& program);
+  void drop_dear(const Program& program);
   // A trigger that could grow: to what, and load saved per ns of budget.
   struct Raise {
     double to = 0;
@@ -99,6 +102,7 @@ class Solver {
   void set_rooms(const Program& program);
   [[nodiscard]] Raise raise_of(const Program& program, uint32_t module) const;
   void take_room(const Program& program, uint32_t module, const Raise& raise);
+  bool raise_once(const Program& program);
   void raise_greedily(const Program& program);
   [[nodiscard]] size_t cheapest_to_lower(const Program& program, uint32_t f) const;
   bool lower_until_fits(const Program& program, size_t& worst);
@@ -148,6 +152,7 @@ class Solver {
   std::vector<double> step_;
   std::vector<uint32_t> active_;
   std::vector<double> backup_;
+  std::vector<double> kept_;
   std::vector<Raise> raises_;  // by module: the best that it could do now
   std::vector<double> before_move_;
   std::vector<double> descended_;

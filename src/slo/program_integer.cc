@@ -10,6 +10,9 @@ namespace batchplane::slo {
 namespace {
 constexpr double kRounding = 1e-6;     // sizes this close below an integer are that integer
 constexpr double kBudgetSlack = 1e-9;  // relative: what arithmetic may lose
+constexpr uint32_t kMixedRounds = 4;
+constexpr uint32_t kMostDrops = 6;
+constexpr uint32_t kNone = ~0U;
 }  // namespace
 
 void Solver::round_down(const Program& program) {
@@ -35,6 +38,66 @@ bool Solver::bypass_unpaid(const Program& program) {
     size_[v] = module.arriving_pkts;
   }
   return any;
+}
+
+// What the module's holding costs the flows through it, at their prices, more than it saves. The
+// first packet that is held costs a whole arriving batch's fill: a step that prices know nothing
+// of.
+double Solver::loss_of_holding(const Program& program, uint32_t v) const {
+  const ProgramModule& module = program.modules[v];
+  const double a = module.arriving_pkts;
+  const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
+  const double delay_ns =
+      least_fill_ns(program, module, rate) + slopes_.delay_slope[v] * (size_[v] - a);
+  return module_price_[v] * delay_ns - weight_[v] * (1 / a - 1 / size_[v]);
+}
+
+// Where flows hold at several modules: of those that share flows the one that loses most is
+// bypassed. True when any was.
+bool Solver::bypass_outpriced(const Program& program) {
+  bool any = false;
+  for (const Group& group : groups_) {
+    double most = 0;
+    uint32_t worst = kNone;
+    for (uint32_t i = group.begin; i < group.end; ++i) {
+      const ProgramFlow& flow = program.flows[group_flows_[i]];
+      uint32_t held = 0;
+      for (uint32_t j = flow.modules_begin; j < flow.modules_end; ++j) {
+        held += is_free_[program.flow_modules[j]];
+      }
+      for (uint32_t j = flow.modules_begin; held > 1 && j < flow.modules_end; ++j) {
+        const uint32_t v = program.flow_modules[j];
+        const double loss = is_free_[v] != 0 ? loss_of_holding(program, v) : 0;
+        if (loss <= most) continue;
+        most = loss;
+        worst = v;
+      }
+    }
+    if (worst == kNone) continue;
+    is_free_[worst] = 0;
+    size_[worst] = program.modules[worst].arriving_pkts;
+    any = true;
+  }
+  return any;
+}
+
+// Without what was outpriced, as long as that helps: what it held is shared by others.
+void Solver::drop_dear(const Program& program) {
+  if (std::ranges::find(is_out_, uint8_t{1}) != is_out_.end()) return;
+  evaluate(program, triggers_, trial_);
+  double best = trial_.load;
+  kept_ = triggers_;
+  for (uint32_t i = 0; i < kMostDrops && bypass_outpriced(program); ++i) {
+    relax(program);
+    if (any_short_) break;
+    round_down(program);
+    raise_greedily(program);
+    size_t worst = 0;
+    if (!lower_until_fits(program, worst) || trial_.load >= best) break;
+    best = trial_.load;
+    kept_ = triggers_;
+  }
+  triggers_ = kept_;
 }
 
 bool Solver::fits(const Program& program) {
@@ -135,8 +198,8 @@ void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
   raises_[v] = raise_of(program, v);
 }
 
-// Raises whatever buys most per ns of budget, again until nothing fits.
-void Solver::raise_greedily(const Program& program) {
+// Raises whatever buys most per ns of budget, until nothing fits. False: nothing did.
+bool Solver::raise_once(const Program& program) {
   const auto most_raises = static_cast<uint32_t>(4 * triggers_.size());
   set_rooms(program);
   for (uint32_t v = 0; v < triggers_.size(); ++v) raises_[v] = raise_of(program, v);
@@ -145,10 +208,18 @@ void Solver::raise_greedily(const Program& program) {
     for (uint32_t v = 1; v < triggers_.size(); ++v) {
       if (raises_[v].gain > raises_[chosen].gain) chosen = v;
     }
-    if (triggers_.empty() || raises_[chosen].gain <= 0) return;
+    if (triggers_.empty() || raises_[chosen].gain <= 0) return i > 0;
     const Raise raise = raises_[chosen];
     triggers_[chosen] = raise.to;
     take_room(program, chosen, raise);
+  }
+  return true;
+}
+
+// Again where fills mix: there a raise takes less of a budget than what was reckoned for it.
+void Solver::raise_greedily(const Program& program) {
+  for (uint32_t round = 0; round < kMixedRounds && raise_once(program); ++round) {
+    if (std::ranges::none_of(at_.mixing_ns, [](double ns) { return ns > 0; })) return;
   }
 }
 

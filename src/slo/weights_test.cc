@@ -153,6 +153,30 @@ TEST(Weights, NeedATaskThatIsScheduled) {
   }
 }
 
+// Polling keeps no weight of a controller that is gone, nor units their paces.
+TEST(Weights, OfAnInputEndWithTheControllerThatSetThem) {
+  Model model = scheduled_tree(2);
+  model.tasks[0].scheduling.input_weight = 3;
+  Snapshot left = period_of(model, {0.002, 0.001}, {75, 25});
+  left.modules[0].weight = 700;
+  left.modules[2].pace_ns = 5000;
+  for (const char* name : {"null", "max", "fixed(8)", "onoff", "feasdir", "full", "optimal"}) {
+    SCOPED_TRACE(name);
+    const auto controller = make_controller(name, model, {});
+    const Decision first = controller->step(left);
+    EXPECT_EQ(weight_of(first, 0), 3U);
+    const auto paced = std::ranges::find(first.changes, 2U, &exec::BufferChange::module);
+    ASSERT_NE(paced, first.changes.end());
+    EXPECT_EQ(paced->pace_ns, 0U);
+    // Once: from then on weights are the operator's.
+    EXPECT_EQ(weight_of(controller->step(left), 0), 0U);
+  }
+  for (const char* name : {"nfvnice", "wfq"}) {
+    const auto controller = make_controller(name, model, {});
+    EXPECT_NE(weight_of(controller->step(left), 0), 3U) << name;
+  }
+}
+
 // The original's stand-in for NFVnice.
 TEST(Fixed, NullGivesEqualWeights) {
   const Model model = scheduled_tree(2);

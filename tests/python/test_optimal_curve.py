@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`optimal` along the curve of SLOs: never below `null`, nor below what others carry within them.
+
+SLOs are multiples of what each flow's packets take without buffers, of saturated random pipelines.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+
+import pytest
+from random_pipelines import random_pipeline
+
+from batchplane.native import extension_path, make_simulation
+
+pytestmark = pytest.mark.skipif(
+    extension_path() is None,
+    reason="NOT RUN: the extension is not built: tools/build.sh run native",
+)
+
+PERIOD_PKTS = 20_000
+PERIODS, SETTLED = 24, 10
+ALLOWED = 0.05  # of packets late: SLOs are about the 95th percentile
+KEEPS_UP = 0.98
+
+
+def run(seed: int, controller: str, slo_ns: dict[str, int], period_ns: int) -> tuple[float, int]:
+    """Rate once settled, and in how many of these periods a flow was late."""
+    spec = copy.deepcopy(random_pipeline(seed))
+    for flow in spec["flows"]:
+        flow["delay_slo_ns"] = slo_ns.get(flow["name"], 0)
+    simulation = make_simulation(spec)
+    simulation.set_controller(controller, {})
+    pkts = time_ns = violated = 0
+    for i in range(PERIODS):
+        simulation.run_until((i + 1) * period_ns)
+        period, _ = simulation.step()
+        if i < SETTLED:
+            continue
+        pkts += int(period["tasks"]["in_pkts"][0])
+        time_ns += int(period["period_ns"])
+        flows = zip(period["flows"]["late_pkts"], period["flows"]["pkts"], strict=True)
+        violated += any(int(late) > ALLOWED * int(all_) for late, all_ in flows)
+    return pkts * 1e9 / time_ns, violated
+
+
+@cache
+def bypassed(seed: int) -> tuple[int, dict[str, float]]:
+    """A period that brings enough packets, and each flow's p95 without buffers."""
+    spec = random_pipeline(seed)
+    simulation = make_simulation(spec)
+    simulation.set_controller("null", {})
+    simulation.run_until(10_000_000)
+    period, _ = simulation.step()
+    period_ns = int(PERIOD_PKTS / int(period["tasks"]["in_pkts"][0]) * 10_000_000)
+    names = [flow["name"] for flow in spec["flows"]]
+    return period_ns, {
+        name: float(delay_ns)
+        for name, delay_ns in zip(names, period["flows"]["delay_ns"], strict=True)
+    }
+
+
+# Where holding began to pay, and `optimal` was below `null`; where others carried more.
+@pytest.mark.parametrize(
+    ("seed", "factor"),
+    [
+        (1, 1.35), (51, 1.5), (125, 1.3), (1, 1.8), (125, 3.0), (125, 4.0),
+        pytest.param(51, 2.2, marks=pytest.mark.xfail(reason="0.83 of full: still rising")),
+    ],
+)  # fmt: skip
+def test_optimal_carries_what_others_carry_within_the_slos(seed: int, factor: float) -> None:
+    period_ns, delay_ns = bypassed(seed)
+    slo_ns = {name: int(factor * delay) for name, delay in delay_ns.items()}
+    rate_pps, violated = run(seed, "optimal", slo_ns, period_ns)
+    assert violated == 0
+    for controller in ("null", "full"):
+        other_pps, other_violated = run(seed, controller, slo_ns, period_ns)
+        if other_violated == 0:
+            assert rate_pps >= KEEPS_UP * other_pps, controller
