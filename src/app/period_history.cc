@@ -11,6 +11,7 @@ void PeriodHistory::note(const exec::PeriodSnapshot& period, const ControlTap::G
       .now_ns = period.now_ns,
       .period_ns = period.period_ns,
       .gap_ns = gaps.ns,
+      .gaps = gaps.count,
       // Less than before: one has been taken away, with its part of the sum.
       .generator_gap_ns = generator_gap_ns - std::min(generator_gap_ns, last_generator_gap_ns_),
       .in_pkts = 0,
@@ -44,6 +45,7 @@ Value PeriodHistory::value(const exec::ControlModel& model, double percentile) c
     periods.emplace_back(Dict{{"now_ns", period.now_ns},
                               {"period_ns", period.period_ns},
                               {"gap_ns", period.gap_ns},
+                              {"gaps", period.gaps},
                               {"generator_gap_ns", period.generator_gap_ns},
                               {"in_pkts", period.in_pkts},
                               {"modules", std::move(ran)},

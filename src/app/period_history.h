@@ -23,8 +23,8 @@ class PeriodHistory {
   void clear() { periods_.clear(); }
 
   // {"modules": names, "flows": names, "percentile", "periods": [{"now_ns", "period_ns", "gap_ns",
-  // "generator_gap_ns", "in_pkts", "modules": [[batches, pkts]], "flows": [[pkts, late_pkts,
-  // delay_ns]]}]}
+  // "gaps", "generator_gap_ns", "in_pkts", "modules": [[batches, pkts]], "flows": [[pkts,
+  // late_pkts, delay_ns]]}]}
   [[nodiscard]] Value value(const exec::ControlModel& model, double percentile) const;
 
  private:
@@ -41,6 +41,7 @@ class PeriodHistory {
     uint64_t now_ns;
     uint64_t period_ns;
     uint64_t gap_ns;
+    uint64_t gaps;
     uint64_t generator_gap_ns;
     uint64_t in_pkts;
     std::vector<Module> modules;
