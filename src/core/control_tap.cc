@@ -88,9 +88,10 @@ void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskP
 }
 
 void ControlTap::copy(Worker& worker) {
-  constexpr uint64_t kRefreshNs = 1'000'000'000;
+  // Until they are known, loops that take long look like holes in the worker's time.
+  constexpr uint64_t kRefreshNs = 100'000'000;
   const uint32_t index = worker.options().index;
-  // Without clients nobody takes snapshots: then estimates of work follow from here, once a second.
+  // Without clients nobody takes snapshots: then estimates of work follow from here.
   const bool must_refresh =
       period_.now_ns / kRefreshNs != (period_.now_ns - period_.period_ns) / kRefreshNs;
   for (size_t t = 0; t < tasks_.size(); ++t) {

@@ -15,7 +15,7 @@ void Engine::capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) 
 
 // Runs on the worker: copies only, into memory made ready by snapshot().
 void Engine::capture(Worker& worker, Snapshot& out) {
-  constexpr uint64_t kRefreshNs = 1'000'000'000;
+  constexpr uint64_t kRefreshNs = 100'000'000;
   WorkerSnapshot& mine = out.workers[worker.options().index];
   uint64_t sent = 0;
   for (Task* task : worker.tasks()) {
