@@ -28,13 +28,14 @@ LOOP_KEYS = (
     "far_per_batch_ns",
     "far_per_pkt_ns",
     "far_early_per_pkt_ns",
+    "sampled_per_batch_ns",
     "generator_look_ns",
     "generator_per_burst_ns",
     "generator_per_pkt_ns",
     "generator_store_ns",
 )
 # Files from before them are read as if they were 0.
-_LATER_LOOP_KEYS = ("far_early_per_pkt_ns", "generator_store_ns")
+_LATER_LOOP_KEYS = ("far_early_per_pkt_ns", "sampled_per_batch_ns", "generator_store_ns")
 _AGAIN = "batchplane profile --pipeline PIPELINE --out costs.json"
 
 

@@ -36,6 +36,7 @@ _LOOP_WORDS = {
     "far_per_batch_ns": "a poll of packets from another core, beside all this",
     "far_per_pkt_ns": "each packet of it",
     "far_early_per_pkt_ns": "and more for each of its first 8 packets",
+    "sampled_per_batch_ns": "what a sampled run takes longer for a module's batch",
     "generator_look_ns": "a look of the generator at its schedule",
     "generator_per_burst_ns": "a burst that it puts into the ring",
     "generator_per_pkt_ns": "each packet that it makes",

@@ -27,6 +27,7 @@ LOOP_KEYS = (
     "far_poll_ns",
     "far_pkt_ns",
     "far_early_pkt_ns",
+    "sampled_batch_ns",
     "clock_read_ns",
 )
 # What a costs file calls them.
@@ -44,6 +45,7 @@ _PROFILED = {
     "far_per_batch_ns": "far_poll_ns",
     "far_per_pkt_ns": "far_pkt_ns",
     "far_early_per_pkt_ns": "far_early_pkt_ns",
+    "sampled_per_batch_ns": "sampled_batch_ns",
 }
 _GENERATOR = {
     "generator_look_ns": "generator_look_ns",

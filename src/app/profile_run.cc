@@ -93,6 +93,7 @@ Value loop_value(const profile::LoopCosts& costs) {
               {"far_per_batch_ns", costs.far.per_batch},
               {"far_per_pkt_ns", costs.far.per_pkt},
               {"far_early_per_pkt_ns", costs.far.early_per_pkt},
+              {"sampled_per_batch_ns", costs.sampled_per_batch},
               {"generator_look_ns", costs.generator_look},
               {"generator_per_burst_ns", costs.generator_per_burst},
               {"generator_per_pkt_ns", costs.generator_per_pkt},
@@ -178,6 +179,7 @@ void apply_check(const profile::WholeCheck& check, const PipelineSpec& spec,
   loop.firing *= behind.batch;
   for (double* ns : {&loop.buffered_per_pkt, &loop.egress_per_pkt}) *ns *= behind.pkt;
   loop.far = check.far;
+  loop.sampled_per_batch = check.sampled_per_batch_ns;
   loop.generator_look = check.generator.look;
   loop.generator_per_burst = check.generator.per_burst;
   loop.generator_per_pkt = check.generator.per_pkt;

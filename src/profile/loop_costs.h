@@ -26,8 +26,9 @@ struct LoopCosts {
   double ring_take_per_pkt = 0;
   double egress_per_pkt = 0;  // booking the delay of a packet that left
   // Known when the whole pipeline was measured with its generator on another core; else 0.
-  FarCost far;                // a poll of packets whose lines lie in the caches of another core
-  double generator_look = 0;  // from one look of the generator at its schedule to the next
+  FarCost far;                   // a poll of packets whose lines lie in the caches of another core
+  double sampled_per_batch = 0;  // that a sampled run takes longer for a module's batch
+  double generator_look = 0;     // from one look of the generator at its schedule to the next
   double generator_per_burst = 0;  // what it finds due together
   double generator_per_pkt = 0;    // and each packet of that
   double generator_store = 0;      // until the worker can see it

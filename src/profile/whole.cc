@@ -144,6 +144,26 @@ struct WholeMeter::State {
     });
   }
 
+  // By instance; nothing of those that are inputs.
+  [[nodiscard]] std::vector<exec::CostSamples> samples() const {
+    std::vector<exec::CostSamples> all;
+    for (const Instance& instance : graph.instances) {
+      all.push_back(instance.node == nullptr ? exec::CostSamples{} : instance.node->cost);
+    }
+    return all;
+  }
+  void add_samples(const std::vector<exec::CostSamples>& before) {
+    const std::vector<exec::CostSamples> after = samples();
+    sampled.resize(after.size());
+    for (size_t i = 0; i < after.size(); ++i) {
+      sampled[i].batches += after[i].batches - before[i].batches;
+      sampled[i].pkts += after[i].pkts - before[i].pkts;
+      sampled[i].cycles += after[i].cycles - before[i].cycles;
+    }
+  }
+  [[nodiscard]] double sampled_per_batch_ns(const WholeCheck& check,
+                                            const std::set<std::string>& behind,
+                                            const ProfileOfModule& profiles) const;
   void measure(Way& way, double budget_ms);
   bool measure_round(Way& way);
   void pace(Way& way, double budget_ms);
@@ -156,6 +176,7 @@ struct WholeMeter::State {
   std::vector<std::string> ports;
   bool has_source = false;
   std::vector<Way> ways;
+  std::vector<exec::CostSamples> sampled;  // by instance, of packets of this core
 };
 
 // False when it says nothing.
@@ -190,6 +211,7 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
     found += worker.loop_once() != 0 ? 1 : 0;
   }
   const WholeCounts before = counts_of(graph, worker);
+  const std::vector<exec::CostSamples> samples_before = samples();
   const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
   const uint64_t last_ns = end_ns + kMostStartNs;
   for (uint32_t round = 0; round < kMostRounds;) {
@@ -199,10 +221,31 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
     round += measure_round(way) ? 1 : 0;
   }
   way.counts.add(before, counts_of(graph, worker));
+  if (!way.is_far) add_samples(samples_before);
   if (way.is_far) far.stop();
   worker.context().batch_limit_pkts = batch_pkts;
   worker.drain(kMostFeeds);
   (void)set_triggers(0);
+}
+
+// The engine goes by these when it estimates what its work takes.
+double WholeMeter::State::sampled_per_batch_ns(const WholeCheck& check,
+                                               const std::set<std::string>& behind,
+                                               const ProfileOfModule& profiles) const {
+  double more_ns = 0;
+  double batches = 0;
+  for (size_t i = 0; i < sampled.size(); ++i) {
+    const auto n = static_cast<double>(sampled[i].batches);
+    if (n <= 0) continue;
+    const std::string& name = graph.instances[i].name;
+    const CostLaw& law = profiles.at(name)->law;
+    const Factors& factors = check.factors[behind.contains(name) ? kBehind : kBefore];
+    more_ns += static_cast<double>(sampled[i].cycles) / TscClock::instance().cycles_per_ns();
+    more_ns -= factors.batch * law.per_batch_ns * n;
+    more_ns -= factors.pkt * law.per_pkt_ns * static_cast<double>(sampled[i].pkts);
+    batches += n;
+  }
+  return batches > 0 ? std::max(0.0, more_ns / batches) : 0;
 }
 
 WholeMeter::WholeMeter(Graph& graph, PacketPool& pool, PacketPool& far_pool, int generator_core)
@@ -301,6 +344,7 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
   }
   if (check.points.empty()) return std::nullopt;
   fit_whole(check);
+  check.sampled_per_batch_ns = s.sampled_per_batch_ns(check, behind, profiles);
   check.generator = s.far.costs();
   return check;
 }

@@ -46,7 +46,8 @@ struct Factors {
 struct WholeCheck {
   std::vector<WholePoint> points;
   Factors factors[kStretches];
-  FarCost far;  // ns
+  FarCost far;                      // ns
+  double sampled_per_batch_ns = 0;  // that a sampled run takes longer for a module's batch
   GeneratorCosts generator;
 
   [[nodiscard]] double at(const WholePoint& point) const {

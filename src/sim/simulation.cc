@@ -131,7 +131,7 @@ void Simulation::estimate_work() {
         return input.first == &node && input.source != nullptr && !input.source->spec().is_inline;
       });
       task->executor->set_work_estimate(
-          node, cost.cost_per_batch_ns,
+          node, cost.cost_per_batch_ns + spec_.loop.sampled_batch_ns,
           cost.cost_per_pkt_ns + (is_far ? spec_.loop.far.per_pkt : 0));
     }
   }

@@ -110,6 +110,7 @@ void read_loop(const Value& loop, LoopSpec& out) {
       {"far_poll_ns", &out.far.per_batch},
       {"far_pkt_ns", &out.far.per_pkt},
       {"far_early_pkt_ns", &out.far.early_per_pkt},
+      {"sampled_batch_ns", &out.sampled_batch_ns},
       {"clock_read_ns", &out.clock_read_ns},
   };
   for (const auto& [name, target] : fields) {

@@ -34,6 +34,7 @@ struct LoopSpec {
   double hop_pkt_ns = 0;
   double egress_pkt_ns = 0;
   FarCost far;  // ns; a poll of what a generator brings: its lines come from another core
+  double sampled_batch_ns = 0;  // that sampled runs, by which work is estimated, see more a batch
   double clock_read_ns = 0;
 };
 
