@@ -166,10 +166,21 @@ def profile_of(document: Document) -> dict[str, Any]:
     return profile_pipeline(document.pipeline, options=ProfileOptions(ms_per_module=60.0))
 
 
-def full_load_ns(profile: dict[str, Any]) -> float:
-    """How fast the machine was: what packets took in polls of a whole batch."""
-    points = profile["check"]["points"]
-    return sum(p["measured_ns_per_pkt"] for p in points if p["pkts_per_loop"] == POLL_PKTS)
+def are_alike(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether the machine was as fast both times: what packets took in polls of a whole batch."""
+    full = [
+        {
+            (p["from_other_core"], p["trigger_pkts"]): p["measured_ns_per_pkt"]
+            for p in profile["check"]["points"]
+            if round(p["pkts_per_loop"]) == POLL_PKTS
+        }
+        for profile in (before, after)
+    ]
+    both = full[0].keys() & full[1].keys()
+    if not both:
+        return False
+    drift = sum(full[1][key] for key in both) / sum(full[0][key] for key in both)
+    return 1 / (1 + STEADY) <= drift <= 1 + STEADY
 
 
 def stalls_of(calm: Sequence[dict[str, Any]]) -> Machine:
@@ -239,8 +250,7 @@ def measure(case: str, costs: Path, runs: int, seconds: float) -> dict[str, Any]
         before = after
         run = measured(document, trigger, seconds)
         after = profile_of(document)
-        drift = full_load_ns(after) / full_load_ns(before)
-        if run is None or not 1 / (1 + STEADY) <= drift <= 1 + STEADY:
+        if run is None or not are_alike(before, after):
             continue
         models = [
             simulated(document, trigger, costs, profile, run[2]) for profile in (before, after)

@@ -37,17 +37,22 @@ constexpr uint32_t kSettlingLoops = 64;  // until buffers and rings are as full 
 struct Timed {
   double ns = 0;
   double pkts = 0;
+  double loops = 0;
   [[nodiscard]] double per_pkt() const { return ns / pkts; }
+  void add(const Timed& other) {
+    ns += other.ns;
+    pkts += other.pkts;
+    loops += other.loops;
+  }
 };
 
-// ns per packet while the machine was as fast as it is when nothing gets in the way: laws of
+// What was done while the machine was as fast as it is when nothing gets in the way: laws of
 // modules are those of that time, too. Whoever shares the core's units or caches slows it by half
 // for a while, and leaves no gap.
-double undisturbed(const std::vector<Timed>& all) {
+Timed undisturbed(const std::vector<Timed>& all) {
   std::vector<Timed> stretches(1);
   for (const Timed& timed : all) {
-    stretches.back().ns += timed.ns;
-    stretches.back().pkts += timed.pkts;
+    stretches.back().add(timed);
     if (stretches.back().ns >= kStretchNs) stretches.emplace_back();
   }
   if (stretches.size() > 1) stretches.pop_back();  // too short to say something
@@ -56,11 +61,9 @@ double undisturbed(const std::vector<Timed>& all) {
   const double most = kMostOfFast * percentile(per_pkt, kFast);
   Timed sum;
   for (const Timed& stretch : stretches) {
-    if (stretch.per_pkt() > most) continue;
-    sum.ns += stretch.ns;
-    sum.pkts += stretch.pkts;
+    if (stretch.per_pkt() <= most) sum.add(stretch);
   }
-  return sum.per_pkt();
+  return sum;
 }
 
 struct Way {
@@ -69,8 +72,6 @@ struct Way {
   double rate_pps = 0;     // 0: as much as the ring takes
   uint32_t poll_pkts = 0;  // at most; 0: a batch
   WholeCounts counts;
-  double loops = 0;
-  double in_pkts = 0;
   std::vector<Timed> timed;
 };
 
@@ -192,10 +193,9 @@ bool WholeMeter::State::measure_round(Way& way) {
   // A loop that waited for the generator says nothing of the worker.
   const uint64_t full = uint64_t{n_loops} * graph.spec.engine.batch_pkts;
   if (pkts == 0 || (way.is_far && pkts < full)) return false;
-  way.in_pkts += static_cast<double>(pkts);
-  way.loops += n_loops;
   const auto taken = static_cast<double>(cycles - std::min(cycles, empty));
-  way.timed.push_back({taken / TscClock::instance().cycles_per_ns(), static_cast<double>(pkts)});
+  way.timed.push_back({taken / TscClock::instance().cycles_per_ns(), static_cast<double>(pkts),
+                       static_cast<double>(n_loops)});
   return true;
 }
 
@@ -289,9 +289,7 @@ void WholeMeter::State::pace(Way& way, double budget_ms) {
   const double most_ns = kMostOfTail * percentile(ns, kTail);
   for (size_t i = 0; i < ns.size(); ++i) {
     if (ns[i] > most_ns) continue;
-    way.timed.push_back({ns[i], static_cast<double>(polled[i])});
-    way.loops += 1;
-    way.in_pkts += polled[i];
+    way.timed.push_back({ns[i], static_cast<double>(polled[i]), 1});
   }
 }
 
@@ -323,7 +321,9 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
   for (const Way& way : s.ways) {
     const double pkts = way.counts.polls.pkts;
     if (way.timed.empty() || pkts <= 0) continue;
-    const double measured_ns = undisturbed(way.timed);
+    // Counts are of the whole time, as shares of its packets; polls of the time that was kept.
+    const Timed kept = undisturbed(way.timed);
+    const double measured_ns = kept.per_pkt();
     // Beyond all lines that could come over: generator or worker did not have its core.
     if (way.is_far && !check.points.empty() &&
         measured_ns > kMostOfNear * check.points.front().measured_ns_per_pkt) {
@@ -332,7 +332,7 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
     WholePoint point{.is_far = way.is_far,
                      .trigger_pkts = way.trigger_pkts,
                      .measured_ns_per_pkt = measured_ns,
-                     .pkts_per_loop = way.in_pkts / way.loops,
+                     .pkts_per_loop = kept.pkts / kept.loops,
                      .weight = way.is_far && way.rate_pps == 0 ? kFullWeight : 1};
     const auto parts = parts_of(way.counts, scattered(way.counts, s.bypassed(way).counts), s.graph,
                                 behind, profiles, loop);

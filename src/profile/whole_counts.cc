@@ -56,6 +56,7 @@ struct Spread {
 Spread spread_of(const WholeCounts::Split& split, double n_pkts) {
   const double all = std::accumulate(split.branch_pkts.begin(), split.branch_pkts.end(), 0.0);
   Spread spread;
+  if (all <= 0) return spread;  // dropped, or all held: nothing ran behind it
   for (const double pkts : split.branch_pkts) {
     spread.in_turn += std::min(1.0, n_pkts * pkts / all);
     spread.by_chance += 1 - std::pow(1 - pkts / all, n_pkts);

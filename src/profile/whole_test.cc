@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "profile/whole_counts.h"
+
 namespace batchplane::profile {
 namespace {
 
@@ -122,6 +124,32 @@ TEST(WholeFitTest, FactorsHaveBounds) {
       EXPECT_GE(factor, 0.3);
       EXPECT_LE(factor, 3);
     }
+  }
+}
+
+// Buffers behind a splitter may hold all that it gave them, and then nothing says where it went.
+TEST(WholeCountsTest, ASplitterWithNothingRunBehindItCostsNothing) {
+  WholeCounts bypassed;
+  bypassed.splits.push_back({.got = {10, 320}, .branch_batches = 0, .branch_pkts = {0, 0}});
+  const WholeCounts held = bypassed;
+  const WholeCounts::Ran none = scattered(held, bypassed);
+  EXPECT_DOUBLE_EQ(none.batches, 0);
+  EXPECT_DOUBLE_EQ(none.pkts, 0);
+}
+
+// In turn, 32 packets reach all of 16 branches; as chance has it, only some of them.
+TEST(WholeCountsTest, BuffersHideOverHowManyBranchesABatchIsSpread) {
+  for (const double seen : {16.0, 14.0}) {
+    WholeCounts bypassed;
+    bypassed.splits.push_back({.got = {10, 320},
+                               .branch_batches = 10 * seen,
+                               .branch_pkts = std::vector<double>(16, 20.0)});
+    WholeCounts held = bypassed;
+    held.splits[0].branch_batches = 10;
+    const WholeCounts::Ran spread = scattered(held, bypassed);
+    EXPECT_NEAR(spread.batches, 10 * (seen - 1), 1);
+    EXPECT_DOUBLE_EQ(spread.pkts, 320);
+    EXPECT_DOUBLE_EQ(scattered(bypassed, bypassed).batches, 10 * (seen - 1));
   }
 }
 

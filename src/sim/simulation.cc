@@ -130,9 +130,11 @@ void Simulation::estimate_work() {
       const bool is_far = std::ranges::any_of(task->inputs, [&](const TaskInput& input) {
         return input.first == &node && input.source != nullptr && !input.source->spec().is_inline;
       });
+      const FarCost far = is_far ? spec_.loop.far : FarCost{};
       task->executor->set_work_estimate(
-          node, cost.cost_per_batch_ns + spec_.loop.sampled_batch_ns,
-          cost.cost_per_pkt_ns + (is_far ? spec_.loop.far.per_pkt : 0));
+          node,
+          cost.cost_per_batch_ns + spec_.loop.sampled_batch_ns + kFarEarlyPkts * far.early_per_pkt,
+          cost.cost_per_pkt_ns + far.per_pkt);
     }
   }
 }

@@ -117,6 +117,11 @@ void Optimal::try_without_nested() {
   std::swap(chosen_, other_chosen_);
   std::swap(solution_, other_solution_);
   view_.predict_arrivals(chosen_);
+  // Budgets follow what was chosen, too.
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(view_.program(), as_real_, model_chosen_);
+  scale_bias(model_chosen_);
+  reserve_for_ages(view_, model_chosen_, bound_ns_, care_ns_, is_backlogged_, chosen_);
 }
 
 void Optimal::solve() {

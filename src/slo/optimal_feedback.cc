@@ -13,8 +13,10 @@ constexpr double kMostBias = 0.25;  // of the SLO
 constexpr double kFullShare = 0.8;  // of releases: below, limits hide how long filling takes
 constexpr double kCapBelow = 0.5;   // share of full releases
 constexpr double kUncapAbove = 0.9;
-constexpr uint64_t kLeastReleases = 16;   // of a buffer, for its causes to say anything
-constexpr double kRateMoved = 0.2;        // a cap was for another rate
+constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say anything
+constexpr double kRateMoved = 0.2;       // a cap was for another rate
+constexpr double kEnoughAllowed = 10;    // late packets that a period may have
+constexpr double kMostOfFew = 1.5;
 constexpr double kLateSigmas = 3;         // of the number of late packets
 constexpr double kLateTogether = 8;       // of them in a batch
 constexpr double kReserveShare = 0.9;     // of the late packets that the target allows
@@ -137,6 +139,12 @@ void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_s
   const double chance = kLateSigmas * std::sqrt(late * kLateTogether);
   flows_[f].lateness =
       was_for_slo && pkts > 0 ? (late + chance) / std::max(1.0, allowed * pkts) : 0;
+  // Of few packets one that is late says little: it must not cost the flows beside it their
+  // batches.
+  if (allowed * pkts < kEnoughAllowed) {
+    const double seen = was_for_slo ? late / std::max(1.0, allowed * pkts) : 0;
+    flows_[f].lateness = std::min(seen, kMostOfFew);
+  }
   if (late > (is_saturated(f) ? kReserveShare : kIrregularShare) * allowed * pkts) {
     const double late_ns = std::max(0.0, static_cast<double>(period.delay_max_ns) - slo_ns);
     reserve_ns += late_ns / 2;

@@ -54,7 +54,8 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
   age_sigmas_ = std::min(kSigmasAt99, sigmas_of(1 - kOftener * (1 - settings.percentile)));
   program_.fill_share = settings.percentile >= 0.9 ? 1 : std::max(0.5, settings.percentile);
   program_.hold_ns = settings.hold_ns_per_pkt;
-  program_.mixes_fills = program_.sigmas > 0 && settings.percentile < 1;
+  // Where only a share of the fill counts, that share says the same already.
+  program_.mixes_fills = program_.sigmas > 0 && settings.percentile < 1 && program_.fill_share == 1;
   program_.modules.resize(segments_.size());
   program_.tasks.resize(model.tasks.size());
   for (uint32_t h = 0; h < segments_.size(); ++h) {
