@@ -33,16 +33,20 @@ void ControlLoop::keep_own_ages(exec::Decision& decision) const {
   });
 }
 
+// Throws ConfigError while another connection decides.
+void ControlLoop::check_seat(uint64_t client) const {
+  if (!is_remote() || seat_.client == 0 || seat_.client == client) return;
+  throw ConfigError("another program decides already: " + choice_.label, "controller",
+                    "stop that one first");
+}
+
 void ControlLoop::take_seat(uint64_t client) {
   if (!is_remote()) {
     throw ConfigError("the controller is " + choice_.name + ": no program decides", "controller",
                       "batchplane control FILE.py");
   }
-  if (seat_.client == 0) seat_.client = client;
-  if (seat_.client != client) {
-    throw ConfigError("another program decides already: " + choice_.label, "controller",
-                      "stop that one first");
-  }
+  check_seat(client);
+  seat_.client = client;
 }
 
 Value ControlLoop::hand_period(uint64_t client, uint64_t after) {
@@ -100,7 +104,9 @@ Value ControlLoop::put_into_force(const std::vector<exec::BufferChange>& changes
 
 void ControlLoop::client_gone(uint64_t client) {
   if (!is_remote() || seat_.client != client) return;
+  const bool has_decided = seat_.handed != 0;
   seat_ = {};
+  if (!has_decided) return;
   log_.note_event(period_.now_ns, choice_.label + " has gone" + kKept, number_);
 }
 

@@ -165,6 +165,25 @@ TEST(ControlDecide, AProgramThatGoesOrDoesNotAnswerIsToldAndAnotherMayCome) {
   EXPECT_THROW(rig.decide(R"({"number":1,"changes":[]})"), ConfigError) << "it has lost its seat";
 }
 
+TEST(ControlDecide, WhoChoosesHasTheSeatAndNobodyTakesItFromThem) {
+  Rig rig;
+  ControlChoice choice = rig.control.choice();
+  choice.client = kMe;
+  rig.control.choose(choice);
+  EXPECT_THROW((void)rig.control.hand_period(kOther, 0), ConfigError);
+  choice.client = kOther;
+  choice.label = "other.py";
+  EXPECT_THROW(rig.control.check(choice), ConfigError);
+  EXPECT_EQ(rig.control.show_control()["label"].as_string(), "mine.py");
+  rig.control.client_gone(kMe);
+  EXPECT_TRUE(rig.events().empty()) << "it never decided anything";
+  rig.control.check(choice);
+  rig.control.choose(choice);
+  EXPECT_THROW((void)rig.control.hand_period(kMe, 0), ConfigError);
+  choice.name = "max";
+  rig.control.check(choice);  // who wants none of them may say so
+}
+
 TEST(ControlDecide, AnAnswerThatDoesNotComeIsToldOnce) {
   Rig rig;
   ControlChoice choice = rig.control.choice();

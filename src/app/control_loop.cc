@@ -49,7 +49,8 @@ slo::Settings ControlLoop::settings_of(const ControlChoice& choice) const {
 
 void ControlLoop::check(const ControlChoice& choice) const {
   const slo::Settings settings = settings_of(choice);
-  if (choice.name == kNoController || choice.name == kRemoteController) return;
+  if (choice.name == kRemoteController) return check_seat(choice.client);
+  if (choice.name == kNoController) return;
   try {
     (void)slo::make_controller(choice.name, model_, settings);
   } catch (const ConfigError& error) {
@@ -127,7 +128,7 @@ void ControlLoop::choose(ControlChoice choice) {
   choice.costs.clear();  // priors_ has them
   choice_ = std::move(choice);
   controller_ = nullptr;
-  seat_ = {};
+  seat_ = {.client = choice_.client, .active_ns = TscClock::instance().now_ns()};
   if (choice_.name == kNoController) return;
   make_controller();
   if (estimator_ == nullptr || has_costs) make_estimator();

@@ -34,6 +34,7 @@ struct ControlChoice {
   std::string costs_origin;                       // in words
   std::string label;                              // remote: what decides, as its user calls it
   uint64_t answer_limit_ns = 1'000'000'000;       // remote: a later answer is told
+  uint64_t client = 0;                            // remote: the connection that will decide
 };
 
 // Serialised by the caller, like the engine. Nothing here knows of threads or of wall-clock time
@@ -86,6 +87,7 @@ class ControlLoop {
   [[nodiscard]] bool is_remote() const { return choice_.name == kRemoteController; }
   [[nodiscard]] std::unique_ptr<slo::Controller> make_guard() const;
   void keep_own_ages(exec::Decision& decision) const;
+  void check_seat(uint64_t client) const;
   void take_seat(uint64_t client);
   Value put_into_force(const std::vector<exec::BufferChange>& changes);
   void note_activity();

@@ -82,7 +82,7 @@ const Command kCommands[] = {
      [](Context& c) { return c.runtime.show(text_of(c.args, "what"), c.args); }},
     {"set", Pace::kQuick,
      [](Context& c) {
-       c.runtime.set(c.args);
+       c.runtime.set(c.args, c.client);
        return Value(Dict{});
      }},
     {"explain", Pace::kQuick,

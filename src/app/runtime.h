@@ -57,7 +57,7 @@ class Runtime {
   Value hand_period(uint64_t client, uint64_t after);
   Value decide(uint64_t client, const Value& args);
   void client_gone(uint64_t client);
-  void set(const Value& args);
+  void set(const Value& args, uint64_t client = 0);
   // Throws ConfigError with the nearest name when there is none of this name.
   void require_module(const std::string& module);
   Value command(const std::string& module, const std::string& verb, const Value& args);

@@ -153,8 +153,9 @@ void check_flows(const PipelineSpec& spec, const std::vector<SloEdit>& slos) {
 
 }  // namespace
 
-void Runtime::set(const Value& args) {
+void Runtime::set(const Value& args, uint64_t client) {
   Edits edits = read_edits(args);
+  for (ControlChoice& choice : edits.controllers) choice.client = client;
   const std::lock_guard lock(locks_.engine);
   Engine& engine = *parts_.engine;
   check_flows(engine.graph().spec, edits.slos);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/work_refresh.h"
 #include "exec/capture.h"
 
 namespace batchplane {
@@ -88,12 +89,9 @@ void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskP
 }
 
 void ControlTap::copy(Worker& worker) {
-  // Until they are known, loops that take long look like holes in the worker's time.
-  constexpr uint64_t kRefreshNs = 100'000'000;
   const uint32_t index = worker.options().index;
   // Without clients nobody takes snapshots: then estimates of work follow from here.
-  const bool must_refresh =
-      period_.now_ns / kRefreshNs != (period_.now_ns - period_.period_ns) / kRefreshNs;
+  const bool must_refresh = is_work_refresh_due(period_.now_ns - period_.period_ns, period_.now_ns);
   for (size_t t = 0; t < tasks_.size(); ++t) {
     if (tasks_[t].worker != index) continue;
     CoreExecutor& executor = *tasks_[t].task->executor;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/engine.h"
+#include "core/work_refresh.h"
 #include "exec/capture.h"
 
 namespace batchplane {
@@ -15,13 +16,12 @@ void Engine::capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) 
 
 // Runs on the worker: copies only, into memory made ready by snapshot().
 void Engine::capture(Worker& worker, Snapshot& out) {
-  constexpr uint64_t kRefreshNs = 100'000'000;
   WorkerSnapshot& mine = out.workers[worker.options().index];
   uint64_t sent = 0;
   for (Task* task : worker.tasks()) {
     CoreExecutor& executor = *task->executor;
     out.now_ns = std::max(out.now_ns, executor.read_clock());
-    if (out.now_ns / kRefreshNs != previous_ns_ / kRefreshNs) {
+    if (is_work_refresh_due(previous_ns_, out.now_ns)) {
       executor.refresh_work_estimates(1.0 / TscClock::instance().cycles_per_ns());
     }
     exec::ExecutorStats& stats = executor.stats();

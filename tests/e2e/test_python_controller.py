@@ -201,7 +201,8 @@ def test_another_controller_or_graph_in_between(gateway: Commands, folder: Path)
         wait_until(lambda: trigger_of(gateway, "acl_0_5") == 16, "the new graph is decided for")
         assert process.poll() is None
         second = gateway.run("control", written(folder, "other.py", STEADY))
-        assert second.code in (0, 2), second.err
+        assert second.code == 2 and "another program decides already" in second.err, second.err
+        assert "steady.py" in control_of(gateway)["label"]
         gateway.good("set", "controller=max")
         wait_until(lambda: trigger_of(gateway, "acl_0_5") == 32, "max decides")
         assert process.wait(20) == 0
