@@ -20,11 +20,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,7 @@ LEAST_CALM = 5
 STEADY, MOST_TRIES = 0.08, 3
 FAST = 1.1  # a period may take so much more a packet than the fastest tenth
 POLL_PKTS = 32
+LEAST_HOLE_NS, HOLE_LENGTHS = 2_000, 20
 
 Values = dict[str, dict[str, float]]  # quantity -> module or flow -> value
 
@@ -183,14 +186,34 @@ def are_alike(before: dict[str, Any], after: dict[str, Any]) -> bool:
     return 1 / (1 + STEADY) <= drift <= 1 + STEADY
 
 
+def lengths_around(mean_ns: float) -> tuple[int, ...]:
+    """Of holes of this mean length that none is told of below LEAST_HOLE_NS: many short ones and
+    few long ones, as quantiles of an exponential distribution beyond that."""
+    beyond_ns = max(mean_ns - LEAST_HOLE_NS, 0.0)
+    shares = [(i + 0.5) / HOLE_LENGTHS for i in range(HOLE_LENGTHS)]
+    return tuple(round(LEAST_HOLE_NS - beyond_ns * math.log(1 - share)) for share in shares)
+
+
 def stalls_of(calm: Sequence[dict[str, Any]]) -> Machine:
-    """The short holes that even calm periods have: timer ticks, and what comes with them."""
+    """The short holes that even calm periods have. Timer ticks and what comes with them hold up
+    both cores at once; beyond these the generators have holes of their own, by the control thread,
+    which shares their core, and by giving it away. Those empty the ring, and buffers with it."""
+    lasted_s = sum(period["period_ns"] for period in calm) / 1e9
     gaps = sum(period["gaps"] for period in calm)
-    if not gaps:
-        return Machine()
-    length_ns = round(sum(period["gap_ns"] for period in calm) / gaps)
-    lasted_ns = sum(period["period_ns"] for period in calm)
-    return Machine(stall_rate_per_s=gaps / lasted_ns * 1e9, stall_lengths_ns=(length_ns,))
+    gap_ns = sum(period["gap_ns"] for period in calm)
+    own_gaps = sum(period["generator_gaps"] for period in calm) - gaps
+    own_ns = sum(period["generator_gap_ns"] for period in calm) - gap_ns
+    machine = Machine()
+    if gaps:
+        lengths_ns = (round(gap_ns / gaps),)
+        machine = replace(machine, stall_rate_per_s=gaps / lasted_s, stall_lengths_ns=lengths_ns)
+    if own_gaps > 0 and own_ns > 0:
+        machine = replace(
+            machine,
+            generator_stall_rate_per_s=own_gaps / lasted_s,
+            generator_stall_lengths_ns=lengths_around(own_ns / own_gaps),
+        )
+    return machine
 
 
 def mean_of(a: Values, b: Values) -> Values:
@@ -220,7 +243,7 @@ def simulated(
         by_flow = flows.groupby("flow", observed=True)
         values["batch"] = (by_module.pkts / by_module.batches).to_dict()
         sums = by_flow[["pkts", "period_ns"]].sum()
-        left = 1 - stalls.stall_rate_per_s * sum(stalls.stall_lengths_ns) / 1e9
+        left = 1 - stalls.stall_rate_per_s * statistics.fmean(stalls.stall_lengths_ns or [0]) / 1e9
         values["rate"] = (sums.pkts / sums.period_ns * 1e9 / left).to_dict()
         values[name] = by_flow["delay_ns"].median().to_dict()
     return values

@@ -60,6 +60,10 @@ _PARTS = {
     "poll_pkt_ns": "egress_pkt_ns",
 }
 OVERFLOWS = ("wait", "drop")
+_STALLS = (
+    ("stall_rate_per_s", "stall_lengths_ns"),
+    ("generator_stall_rate_per_s", "generator_stall_lengths_ns"),
+)
 # Times above are no costs of a loop or a packet but mistakes of a unit.
 _MOST_NS = 1e9
 
@@ -81,7 +85,9 @@ class Machine:
     overflow: str = "wait"  # a full ring: the generator waits, or its packet is lost
     noise_sigma: float = 0.0  # of a factor on every execution's cost
     stall_rate_per_s: float = 0.0
-    stall_lengths_ns: tuple[int, ...] = ()  # drawn from, all alike
+    stall_lengths_ns: tuple[int, ...] = ()  # of the workers; drawn from, all alike
+    generator_stall_rate_per_s: float = 0.0  # the same for the generators' cores
+    generator_stall_lengths_ns: tuple[int, ...] = ()
 
     def spec(self) -> dict[str, Any]:
         """As the extension takes it."""
@@ -98,6 +104,10 @@ class Machine:
             "stalls": {
                 "rate_per_s": self.stall_rate_per_s,
                 "lengths_ns": list(self.stall_lengths_ns),
+            },
+            "generator_stalls": {
+                "rate_per_s": self.generator_stall_rate_per_s,
+                "lengths_ns": list(self.generator_stall_lengths_ns),
             },
         }
 
@@ -142,8 +152,9 @@ def load_machine(path: Path) -> Machine:
                 for key in unknown
             ]
         )
-    if isinstance(data.get("stall_lengths_ns"), list):
-        data["stall_lengths_ns"] = tuple(data["stall_lengths_ns"])
+    for _, lengths in _STALLS:
+        if isinstance(data.get(lengths), list):
+            data[lengths] = tuple(data[lengths])
     return checked_machine(Machine(**data), str(path))
 
 
@@ -160,7 +171,7 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
             )
     plain = asdict(machine)
     optional = tuple(_GENERATOR.values())
-    for key in (*optional, "noise_sigma", "stall_rate_per_s"):
+    for key in (*optional, "noise_sigma", *(rate for rate, _ in _STALLS)):
         if key in optional and plain[key] is None:
             continue
         if not _is_time(plain[key]):
@@ -169,12 +180,13 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
         problems.append(
             Problem(f"'{machine.overflow}' is unknown", where, "overflow", "wait, drop")
         )
-    if not all(_is_time(length) and length > 0 for length in machine.stall_lengths_ns):
-        message = "lengths of stalls are positive times in ns"
-        problems.append(Problem(message, where, "stall_lengths_ns"))
-    if machine.stall_rate_per_s and not machine.stall_lengths_ns:
-        message = "stalls come, but their lengths are missing"
-        problems.append(Problem(message, where, "stall_lengths_ns", "for example [200000]"))
+    for rate, lengths in _STALLS:
+        if not all(_is_time(length) and length > 0 for length in plain[lengths]):
+            message = "lengths of stalls are positive times in ns"
+            problems.append(Problem(message, where, lengths))
+        if plain[rate] and not plain[lengths]:
+            message = "stalls come, but their lengths are missing"
+            problems.append(Problem(message, where, lengths, "for example [200000]"))
     if problems:
         raise BadInput(problems)
     return machine

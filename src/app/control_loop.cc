@@ -158,12 +158,12 @@ void ControlLoop::slo_changed(const std::string& flow) {
   }
 }
 
-void ControlLoop::step(uint64_t generator_gap_ns) {
+void ControlLoop::step(const ControlTap::Gaps& generators) {
   if (!is_on()) return;
   ++log_.steps;
   ++number_;
   try {
-    step_once(generator_gap_ns);
+    step_once(generators);
   } catch (const std::exception& error) {
     ++log_.failed_steps;
     log_.note_event(period_.now_ns,
@@ -172,12 +172,12 @@ void ControlLoop::step(uint64_t generator_gap_ns) {
   watch_program(TscClock::instance().now_ns());
 }
 
-void ControlLoop::step_once(uint64_t generator_gap_ns) {
+void ControlLoop::step_once(const ControlTap::Gaps& generators) {
   const TscClock& clock = TscClock::instance();
   const uint64_t begin_ns = clock.now_ns();
   period_ = engine_.period(settings_.percentile);
   log_.note_period(period_, model_, settings_, engine_.period_gaps());
-  history_.note(period_, engine_.period_gaps(), generator_gap_ns);
+  history_.note(period_, engine_.period_gaps(), generators);
   log_.note_control_ns(engine_.control_ns(), period_.period_ns);
   estimator_->update(period_);
   const uint64_t counted_ns = clock.now_ns();

@@ -65,8 +65,8 @@ class ControlLoop {
   [[nodiscard]] const exec::ControlModel& model() const { return model_; }
 
   // One period. What goes wrong is noted, the last good decision stays in force.
-  // `generator_gap_ns`: for how long generators have been held up since they were started.
-  void step(uint64_t generator_gap_ns = 0);
+  // `generators`: how often and how long they have been held up since they were started.
+  void step(const ControlTap::Gaps& generators = {});
   [[nodiscard]] uint64_t last_step_ns() const { return last_step_ns_; }
 
   // `flows` is what `show flows` tells: percentiles are taken from there.
@@ -99,7 +99,7 @@ class ControlLoop {
   void remember_originals();
   void restore(bool with_triggers);
   void begin();
-  void step_once(uint64_t generator_gap_ns);
+  void step_once(const ControlTap::Gaps& generators);
   [[nodiscard]] Value flow_row(uint32_t flow) const;
   [[nodiscard]] Value module_row(uint32_t module) const;
   [[nodiscard]] std::string why_no_buffer(uint32_t module) const;

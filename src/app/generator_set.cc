@@ -155,10 +155,13 @@ void GeneratorSet::set(const std::string& name, const Value& fields) {
   if (fields.has("is_on")) generator.set_on(fields["is_on"].as_bool());
 }
 
-uint64_t GeneratorSet::held_up_ns() const {
-  uint64_t sum_ns = 0;
-  for (const auto& entry : entries_) sum_ns += entry->generator->held_up_ns();
-  return sum_ns;
+ControlTap::Gaps GeneratorSet::held_up() const {
+  ControlTap::Gaps sum;
+  for (const auto& entry : entries_) {
+    sum.ns += entry->generator->held_up_ns();
+    sum.count += entry->generator->held_ups();
+  }
+  return sum;
 }
 
 Value GeneratorSet::show() const {

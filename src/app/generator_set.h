@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/control_tap.h"
 #include "core/environment.h"
 #include "core/packet_pool.h"
 #include "ports/ring_port.h"
@@ -37,8 +38,8 @@ class GeneratorSet {
   void set(const std::string& name, const Value& fields);
 
   [[nodiscard]] Value show() const;
-  // For how long the machine has kept them all from their loops.
-  [[nodiscard]] uint64_t held_up_ns() const;
+  // How often and for how long the machine has kept them all from their loops.
+  [[nodiscard]] ControlTap::Gaps held_up() const;
   // The specifications with what was changed live.
   [[nodiscard]] std::vector<GeneratorSpec> saved() const;
 

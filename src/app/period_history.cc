@@ -6,18 +6,19 @@
 namespace batchplane::app {
 
 void PeriodHistory::note(const exec::PeriodSnapshot& period, const ControlTap::Gaps& gaps,
-                         uint64_t generator_gap_ns) {
+                         const ControlTap::Gaps& generators) {
   Period kept{
       .now_ns = period.now_ns,
       .period_ns = period.period_ns,
       .gap_ns = gaps.ns,
       .gaps = gaps.count,
       // Less than before: one has been taken away, with its part of the sum.
-      .generator_gap_ns = generator_gap_ns - std::min(generator_gap_ns, last_generator_gap_ns_),
+      .generator_gap_ns = generators.ns - std::min(generators.ns, last_generators_.ns),
+      .generator_gaps = generators.count - std::min(generators.count, last_generators_.count),
       .in_pkts = 0,
       .modules = {},
       .flows = {}};
-  last_generator_gap_ns_ = generator_gap_ns;
+  last_generators_ = generators;
   for (const exec::TaskPeriod& task : period.tasks) kept.in_pkts += task.in_pkts;
   kept.modules.reserve(period.modules.size());
   for (const exec::ModulePeriod& module : period.modules) {
@@ -47,6 +48,7 @@ Value PeriodHistory::value(const exec::ControlModel& model, double percentile) c
                               {"gap_ns", period.gap_ns},
                               {"gaps", period.gaps},
                               {"generator_gap_ns", period.generator_gap_ns},
+                              {"generator_gaps", period.generator_gaps},
                               {"in_pkts", period.in_pkts},
                               {"modules", std::move(ran)},
                               {"flows", std::move(left)}});

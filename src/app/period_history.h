@@ -17,14 +17,14 @@ class PeriodHistory {
  public:
   static constexpr size_t kKept = 1000;
 
-  // `generator_gap_ns`: for how long generators have been held up since they were started.
+  // `generators`: how often and how long they have been held up since they were started.
   void note(const exec::PeriodSnapshot& period, const ControlTap::Gaps& gaps,
-            uint64_t generator_gap_ns);
+            const ControlTap::Gaps& generators);
   void clear() { periods_.clear(); }
 
   // {"modules": names, "flows": names, "percentile", "periods": [{"now_ns", "period_ns", "gap_ns",
-  // "gaps", "generator_gap_ns", "in_pkts", "modules": [[batches, pkts]], "flows": [[pkts,
-  // late_pkts, delay_ns]]}]}
+  // "gaps", "generator_gap_ns", "generator_gaps", "in_pkts", "modules": [[batches, pkts]], "flows":
+  // [[pkts, late_pkts, delay_ns]]}]}
   [[nodiscard]] Value value(const exec::ControlModel& model, double percentile) const;
 
  private:
@@ -43,12 +43,13 @@ class PeriodHistory {
     uint64_t gap_ns;
     uint64_t gaps;
     uint64_t generator_gap_ns;
+    uint64_t generator_gaps;
     uint64_t in_pkts;
     std::vector<Module> modules;
     std::vector<Flow> flows;
   };
   std::deque<Period> periods_;
-  uint64_t last_generator_gap_ns_ = 0;
+  ControlTap::Gaps last_generators_;
 };
 
 }  // namespace batchplane::app

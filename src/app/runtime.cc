@@ -70,7 +70,7 @@ void Runtime::step_control() {
   {
     const std::lock_guard lock(locks_.engine);
     if (is_stopped_) return;
-    control_.step(parts_.generators->held_up_ns());
+    control_.step(parts_.generators->held_up());
   }
   const std::lock_guard lock(on_step_mutex_);
   if (on_step_) on_step_();

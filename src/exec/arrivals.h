@@ -29,7 +29,8 @@ struct ArrivalSpec {
 template <class Random>
 class Arrivals {
  public:
-  Arrivals(const ArrivalSpec& spec, Random random) : spec_(spec), random_(random) {}
+  Arrivals(const ArrivalSpec& spec, Random random)
+      : spec_(spec), random_(random), mean_gap_ns_(mean_gap_ns()) {}
 
   // The schedule begins now: the first constant arrival is due at once, the first Poisson one after
   // a gap, an on-off source begins with `on`.
@@ -54,10 +55,11 @@ class Arrivals {
   void set_rate(double rate_per_s, uint64_t now_ns) {
     if (rate_per_s == spec_.rate_per_s) return;
     spec_.rate_per_s = rate_per_s;
+    mean_gap_ns_ = mean_gap_ns();
     if (rate_per_s <= 0) {
       due_ns_ = kNeverNs;
     } else if (due_ns_ == kNeverNs ||
-               static_cast<double>(due_ns_ - std::min(due_ns_, now_ns)) > mean_gap_ns()) {
+               static_cast<double>(due_ns_ - std::min(due_ns_, now_ns)) > mean_gap_ns_) {
       start(now_ns);
     }
   }
@@ -77,9 +79,8 @@ class Arrivals {
 
   // Whole and broken nanoseconds apart, so that nothing is lost over hours.
   void step() {
-    const double mean_ns = mean_gap_ns();
     const double gap_ns =
-        spec_.kind == ArrivalKind::kPoisson ? random_.exponential(mean_ns) : mean_ns;
+        spec_.kind == ArrivalKind::kPoisson ? random_.exponential(mean_gap_ns_) : mean_gap_ns_;
     const double sum_ns = fraction_ns_ + std::min(gap_ns, 1e18);
     const auto whole_ns = static_cast<uint64_t>(sum_ns);
     active_ns_ += whole_ns;
@@ -94,6 +95,7 @@ class Arrivals {
 
   ArrivalSpec spec_;
   Random random_;
+  double mean_gap_ns_;  // infinite when nothing arrives
   uint64_t start_ns_ = 0;
   uint64_t active_ns_ = 0;
   double fraction_ns_ = 0;

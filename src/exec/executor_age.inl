@@ -37,23 +37,27 @@ void Executor<Traits, Order>::fire_expired() {
   while (ctx_.now_ns >= next_release_ns_) {
     Node* due = nullptr;
     uint64_t due_ns = kNeverNs;
-    next_release_ns_ = kNeverNs;
+    uint64_t next_ns = kNeverNs;
+    const uint64_t now_ns = ctx_.now_ns;
     for (Node* node : buffered_) {
       Queue& queue = *node->queue;
-      if (queue.size_pkts == 0) continue;
-      if (queue.entry_bound_ns + queue.age_limit_ns <= ctx_.now_ns) {
+      // Which of many buffers are empty nobody can predict: all bits of never, and no branch.
+      const uint64_t never_if_empty = uint64_t{0} - static_cast<uint64_t>(queue.size_pkts == 0);
+      uint64_t deadline_ns = (queue.entry_bound_ns + queue.age_limit_ns) | never_if_empty;
+      if (deadline_ns <= now_ns) [[unlikely]] {
         queue.entry_bound_ns = oldest_entry_ns(queue);
+        deadline_ns = queue.entry_bound_ns + queue.age_limit_ns;
+        if (deadline_ns <= now_ns && deadline_ns < due_ns) {
+          // The one found before it is for another round.
+          std::swap(due_ns, deadline_ns);
+          due = node;
+        }
       }
-      uint64_t deadline_ns = queue.entry_bound_ns + queue.age_limit_ns;
-      if (deadline_ns <= ctx_.now_ns && deadline_ns < due_ns) {
-        // The one found before it is for another round.
-        std::swap(due_ns, deadline_ns);
-        due = node;
-      }
-      next_release_ns_ = std::min(next_release_ns_, deadline_ns);
+      next_ns = std::min(next_ns, deadline_ns);
     }
+    next_release_ns_ = next_ns;
     if (due == nullptr) break;
-    if (ctx_.now_ns - due_ns > run_allowance_ns_) ++due->queue->late_releases;
+    if (now_ns - due_ns > run_allowance_ns_) ++due->queue->late_releases;
     fire_whole(*due, Cause::kAge);
     drain();
   }

@@ -20,7 +20,8 @@ struct SampleTurn {
   }
   // Loops in which nothing happens are not run one by one.
   void skip(uint64_t loops) {
-    const uint64_t left = loops % one_in;
+    const bool is_power = (one_in & (one_in - 1)) == 0;
+    const uint64_t left = is_power ? loops & (one_in - 1) : loops % one_in;
     countdown =
         static_cast<uint32_t>(countdown > left ? countdown - left : countdown + one_in - left);
   }

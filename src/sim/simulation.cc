@@ -100,11 +100,7 @@ void Simulation::make_workers() {
     for (uint32_t f = 0; f < slo_ns_.size(); ++f) worker->meter->set_slo(f, slo_ns_[f]);
     ctx.meter = worker->meter.get();
     worker->sample = {engine.sample_one_run_in, engine.sample_one_run_in};
-    worker->stall_rng = Rng(spec_.seed * 37 + w);
-    if (spec_.stalls.rate_per_s > 0) {
-      worker->next_stall_ns =
-          static_cast<uint64_t>(worker->stall_rng.exponential(1e9 / spec_.stalls.rate_per_s));
-    }
+    worker->stalls = Stalls(spec_.stalls, spec_.seed * 37 + w);
     workers_.push_back(std::move(worker));
   }
   for (const auto& task : graph_->tasks) {
@@ -158,15 +154,12 @@ void Simulation::set_budgets() {
 }
 
 void Simulation::take_stalls(Worker& worker) {
-  while ((worker.ctx.clock.ticks >> kTicksPerNsLog2) >= worker.next_stall_ns) {
-    const auto n_lengths = static_cast<uint32_t>(spec_.stalls.lengths_ns.size());
-    const uint64_t length_ns = spec_.stalls.lengths_ns[worker.stall_rng.below(n_lengths)];
+  while ((worker.ctx.clock.ticks >> kTicksPerNsLog2) >= worker.stalls.next_ns()) {
+    const uint64_t length_ns = worker.stalls.take();
     worker.ctx.clock.ticks += length_ns << kTicksPerNsLog2;
     worker.stats.gaps += 1;
     worker.stats.gap_ns += length_ns;
     worker.stats.gap_max_ns = std::max(worker.stats.gap_max_ns, length_ns);
-    worker.next_stall_ns +=
-        1 + static_cast<uint64_t>(worker.stall_rng.exponential(1e9 / spec_.stalls.rate_per_s));
   }
 }
 
@@ -210,7 +203,7 @@ void Simulation::note_loop(Worker& worker, uint64_t began_ns) {
 
 // When something can happen to an idle worker, as far as it depends on itself.
 uint64_t Simulation::next_event_ns(const Worker& worker) const {
-  uint64_t next_ns = worker.next_stall_ns;
+  uint64_t next_ns = worker.stalls.next_ns();
   for (const Task* task : worker.tasks) {
     next_ns = std::min(next_ns, task->executor->next_release_ns());
     const Executor& executor = *task->executor;
@@ -234,19 +227,22 @@ void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
     if (!other->was_busy) other_ns = std::max(other_ns, next_event_ns(*other));
     target_ns = std::min(target_ns, other_ns);
   }
+  // Each task reads the clock; who reads it last in a loop may be the one that finds something.
+  const uint64_t read = worker.ctx.clock.read_ticks * worker.tasks.size();
+  const uint64_t step = worker.ctx.loop.empty_poll + read;
+  const uint64_t first_read = worker.ctx.clock.ticks + read;
   const uint64_t target_ticks = target_ns << kTicksPerNsLog2;
-  if (target_ticks <= worker.ctx.clock.ticks) return;
-  // Each task reads the clock.
-  const uint64_t step =
-      worker.ctx.loop.empty_poll + worker.ctx.clock.read_ticks * worker.tasks.size();
-  const uint64_t n = (target_ticks - worker.ctx.clock.ticks + step - 1) / step;
-  if (n < 2) return;
-  uint64_t skipped = n - 1;  // the loop that finds something runs
+  if (target_ticks <= first_read) return;
+  uint64_t skipped = worker.idle_steps.in(target_ticks - first_read, step);
   if (worker.was_busy) {
     note_idle_loop(worker);
     --skipped;
   }
+  if (skipped == 0) return;
   worker.ctx.clock.ticks += skipped * step;
+  // The last of them began one step before.
+  note_loop(worker,
+            (worker.ctx.clock.ticks - step + worker.ctx.clock.read_ticks) >> kTicksPerNsLog2);
   worker.sample.skip(skipped);
   worker.stats.loops += skipped;
   worker.idle_polls += skipped;

@@ -19,6 +19,28 @@
 namespace batchplane::sim {
 
 // One simulated core. Its clock runs ahead of those of others by one loop at most.
+// How many whole steps a time takes. A step keeps its length for long: its reciprocal is kept,
+// since a division takes as long as the rest of a jump.
+class StepCount {
+ public:
+  [[nodiscard]] uint64_t in(uint64_t ticks, uint64_t step_ticks) {
+    if (step_ticks != step_ticks_) [[unlikely]] {
+      step_ticks_ = step_ticks;
+      per_tick_ = 1.0 / static_cast<double>(step_ticks);
+    }
+    // Beyond this rounding could miss by more than one.
+    if (ticks >= 1ULL << 50) [[unlikely]]
+      return (ticks - 1) / step_ticks + 1;
+    auto steps = static_cast<uint64_t>(static_cast<double>(ticks) * per_tick_);
+    steps -= static_cast<uint64_t>(steps * step_ticks > ticks);
+    return steps + static_cast<uint64_t>(steps * step_ticks < ticks);
+  }
+
+ private:
+  uint64_t step_ticks_ = 0;
+  double per_tick_ = 0;
+};
+
 struct Worker {
   Context ctx;
   std::vector<Task*> tasks;
@@ -30,8 +52,8 @@ struct Worker {
   uint64_t idle_polls = 0;
   uint64_t last_loop_ns = 0;
   bool was_busy = false;
-  uint64_t next_stall_ns = ~0ULL;
-  Rng stall_rng{1};
+  StepCount idle_steps;
+  Stalls stalls;
 };
 
 // Not thread-safe. Times are virtual nanoseconds since the start.

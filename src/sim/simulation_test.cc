@@ -118,6 +118,7 @@ TEST(Simulation, JumpingOverIdleTimeEqualsSteppingThroughIt) {
     maker.spec().pipeline.engine.is_idle_hold = is_hold;
     maker.spec().loop.clock_read_ns = 1.7;
     maker.spec().stalls = {800, {4'000, 9'000}};
+    maker.source().stalls = {900, {3'000, 40'000}};
     maker.source().arrivals = exec::ArrivalKind::kPoisson;
     maker.source().rate_pps = 90'000;
     expect_skipping_changes_nothing(maker.spec(), [](Simulation& sim) {

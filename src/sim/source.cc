@@ -20,7 +20,8 @@ Source::Source(SourceSpec spec, uint32_t first_flow, PacketPool& pool, Recorder&
       pkt_ticks_(to_ticks(spec_.pkt_ns)),
       burst_ticks_(spec_.is_inline ? 0 : to_ticks(spec_.burst_ns)),
       look_ticks_(spec_.is_inline ? 0 : to_ticks(spec_.look_ns)),
-      store_ticks_(to_ticks(spec_.store_ns)) {
+      store_ticks_(to_ticks(spec_.store_ns)),
+      stalls_(spec_.is_inline ? StallSpec{} : spec_.stalls, spec_.seed * 41 + first_flow) {
   exec::ArrivalSpec arrival{.kind = spec_.arrivals,
                             .rate_per_s = spec_.rate_pps / spec_.burst_pkts,
                             .on_ns = spec_.on_ns,

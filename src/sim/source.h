@@ -17,6 +17,7 @@
 #include "exec/turns.h"
 #include "sim/packet.h"
 #include "sim/recorder.h"
+#include "sim/stalls.h"
 
 namespace batchplane::sim {
 
@@ -55,6 +56,7 @@ struct SourceSpec {
   double burst_ns = 0;     // and putting into the ring what is due together
   double look_ns = 0;      // how long until it looks again, having found nothing to do; 0 = at once
   double store_ns = 0;     // from a burst's last word until the worker can see it
+  StallSpec stalls;        // of the core that makes them
   TraceArrivals trace;     // instead of the schedules when it has packets
 };
 
@@ -108,12 +110,14 @@ class Source {
 
   void start(uint64_t now_ns);
   void produce(uint64_t now_ns);
+  void take_stalls(uint64_t now_ns);
+  void fill(uint64_t now_ns);
   [[nodiscard]] uint64_t look_from(uint64_t ticks) const;
   void put_at_once(uint64_t look_ticks, uint64_t now_ns);
   void put_burst(uint64_t look_ticks);
   void put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t since_ns);
   void refuse(uint32_t flow) { ++counts_[flow].refused_pkts; }
-  [[nodiscard]] uint64_t due_ns() const;
+  void note_due();
   uint32_t take_flow(uint32_t& size_bytes);
   void sift_down(size_t i);
   void rebuild_heap();
@@ -139,6 +143,8 @@ class Source {
   uint64_t look_ticks_;
   uint64_t store_ticks_;
   size_t trace_at_ = 0;
+  Stalls stalls_;
+  uint64_t due_ns_ = 0;  // when the schedule's next packet is due, once it is started
 };
 
 }  // namespace batchplane::sim

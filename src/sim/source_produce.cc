@@ -11,6 +11,7 @@ void Source::rebuild_heap() {
   heap_.clear();
   for (uint32_t i = 0; i < streams_.size(); ++i) heap_.push_back(i);
   for (size_t i = heap_.size(); i-- > 0;) sift_down(i);
+  note_due();
 }
 
 void Source::sift_down(size_t i) {
@@ -30,18 +31,22 @@ void Source::sift_down(size_t i) {
   }
 }
 
-uint64_t Source::due_ns() const {
-  if (is_trace()) {
-    return trace_at_ < spec_.trace.time_ns.size() ? spec_.trace.time_ns[trace_at_] : exec::kNeverNs;
+void Source::note_due() {
+  if (!is_trace()) {
+    due_ns_ = streams_[heap_.front()].arrivals.due_ns();
+  } else {
+    const bool is_over = trace_at_ == spec_.trace.time_ns.size();
+    due_ns_ = is_over ? exec::kNeverNs : spec_.trace.time_ns[trace_at_];
   }
-  return streams_[heap_.front()].arrivals.due_ns();
 }
 
 // The flow of the packet that is due next, and one step on in the schedule.
 uint32_t Source::take_flow(uint32_t& size_bytes) {
   if (is_trace()) {
     size_bytes = spec_.trace.size_bytes[trace_at_];
-    return spec_.trace.flow[trace_at_++];
+    const uint32_t flow = spec_.trace.flow[trace_at_++];
+    note_due();
+    return flow;
   }
   Stream& stream = streams_[heap_.front()];
   uint32_t flow = stream.train_flow;
@@ -52,7 +57,8 @@ uint32_t Source::take_flow(uint32_t& size_bytes) {
   }
   if (--stream.train_left_pkts == 0) {
     stream.arrivals.advance();
-    sift_down(0);
+    if (heap_.size() != 1) sift_down(0);
+    note_due();
   }
   size_bytes = spec_.flows[flow].size_bytes;
   return flow;
@@ -96,11 +102,27 @@ void Source::start(uint64_t now_ns) {
 void Source::produce(uint64_t now_ns) {
   if (!spec_.is_on || left_pkts_ == 0) return;
   if (!is_started_) start(now_ns);
+  if (stalls_.next_ns() <= now_ns) [[unlikely]]
+    take_stalls(now_ns);
   // Room came with the last poll, and not before.
   if (was_full_) ready_ticks_ = look_from(now_ns << kTicksPerNsLog2);
   was_full_ = false;
+  fill(now_ns);
+}
+
+// A hole delays what is being made, and else the next look.
+void Source::take_stalls(uint64_t now_ns) {
+  while (stalls_.next_ns() <= now_ns) {
+    const uint64_t begin_ns = stalls_.next_ns();
+    if (!was_full_) fill(begin_ns);
+    ready_ticks_ =
+        std::max(ready_ticks_, begin_ns << kTicksPerNsLog2) + (stalls_.take() << kTicksPerNsLog2);
+  }
+}
+
+void Source::fill(uint64_t now_ns) {
   while (left_pkts_ != 0) {
-    const uint64_t due = spec_.is_saturating ? 0 : due_ns();
+    const uint64_t due = spec_.is_saturating ? 0 : due_ns_;
     if (due > now_ns) return;
     const uint64_t look_ticks = look_from(due << kTicksPerNsLog2);
     if (n_ring_ == spec_.ring_pkts && !(spec_.drops_when_full && !spec_.is_saturating)) {
@@ -165,7 +187,7 @@ void Source::put_burst(uint64_t look_ticks) {
   const uint32_t most = look_ticks_ == 0 ? 1 : exec::kGeneratorBurstPkts;
   uint32_t n = 0;
   while (n < most && left_pkts_ != 0) {
-    const uint64_t due = due_ns();
+    const uint64_t due = due_ns_;
     if (due > look_ns) break;
     const bool is_late = spec_.max_late_ns != 0 && look_ns - due > spec_.max_late_ns;
     const bool is_full = n_ring_ == spec_.ring_pkts;
@@ -211,7 +233,7 @@ uint64_t Source::next_ns() {
   if (n_ring_ != 0) return ring_[ring_head_].since_ns;
   if (!spec_.is_on || left_pkts_ == 0) return exec::kNeverNs;
   if (!is_started_) return 0;
-  const uint64_t due = spec_.is_saturating ? 0 : due_ns();
+  const uint64_t due = spec_.is_saturating ? 0 : due_ns_;
   if (due == exec::kNeverNs) return due;
   return (look_from(due << kTicksPerNsLog2) + kTicksPerNs - 1) >> kTicksPerNsLog2;
 }

@@ -56,6 +56,47 @@ TEST(Source, PacketsAreThereWhenTheyAreDue) {
   EXPECT_EQ(rig.poll(2500), Times({1000, 2000}));
 }
 
+// A hole in the generator's time: what falls due within it comes at its end, all of it and with its
+// own times.
+TEST(Source, AHoleDelaysWhatFallsDueWithinIt) {
+  SourceSpec spec = every_microsecond();
+  spec.ring_pkts = 64;
+  spec.stalls = {2000, {20'500}};
+  Stalls holes(spec.stalls, spec.seed * 41);
+  Rig rig(spec);
+  rig.start();
+  uint64_t t = 0;
+  for (int i = 0; i < 3; ++i) {
+    const uint64_t begin_ns = holes.next_ns();
+    const uint64_t end_ns = begin_ns + holes.take();
+    if (holes.next_ns() < end_ns + 2000) break;  // another one within it would lengthen it
+    for (; t < begin_ns; t += 1000) (void)rig.poll(t);
+    (void)rig.poll(begin_ns);
+    EXPECT_EQ(rig.poll(end_ns - 1), Times()) << "hole " << i;
+    const Times late = rig.poll(end_ns);
+    EXPECT_GE(late.size(), 20U);
+    EXPECT_EQ(late.front(), begin_ns / 1000 * 1000 + 1000);
+    EXPECT_EQ(late.back(), end_ns / 1000 * 1000);
+  }
+  EXPECT_EQ(rig.refused(), 0U);
+}
+
+TEST(Source, AHoleKeepsASaturatingGeneratorFromTheRoomThatComes) {
+  SourceSpec spec = every_microsecond();
+  spec.is_saturating = true;
+  spec.stalls = {2000, {20'500}};
+  Stalls holes(spec.stalls, spec.seed * 41);
+  Rig rig(spec);
+  rig.start();
+  const uint64_t begin_ns = holes.next_ns();
+  const uint64_t end_ns = begin_ns + holes.take();
+  ASSERT_GT(holes.next_ns(), end_ns);
+  EXPECT_EQ(rig.poll(begin_ns - 1).size(), 4U);
+  EXPECT_EQ(rig.poll(begin_ns + 1).size(), 4U) << "the ring was full when the hole began";
+  EXPECT_EQ(rig.poll(end_ns - 1).size(), 0U);
+  EXPECT_EQ(rig.poll(end_ns + 1).size(), 4U);
+}
+
 // Delay counts from when a packet was due: waiting for room hides nothing.
 TEST(Source, WhatWaitsForRoomKeepsItsDueTime) {
   Rig rig(every_microsecond());

@@ -218,6 +218,26 @@ uint32_t ring_pkts_of(const PipelineSpec& pipeline, const std::string& port) {
   return 64;
 }
 
+StallSpec read_stalls(const Value& simulation, const std::string& key) {
+  const Value& stalls = simulation[key];
+  const std::string where = "simulation." + key;
+  StallSpec spec;
+  spec.rate_per_s = number(stalls, "rate_per_s", 0, where, 1e6);
+  if (!stalls["lengths_ns"].is_null()) {
+    for (const Value& length : stalls["lengths_ns"].as_list()) {
+      if (!(length.as_double() >= 0 && length.as_double() <= kMostStallNs)) {
+        throw ConfigError("a stall is negative or above a minute", where + ".lengths_ns",
+                          "give nanoseconds");
+      }
+      spec.lengths_ns.push_back(static_cast<uint64_t>(length.as_double()));
+    }
+  }
+  if (spec.rate_per_s > 0 && spec.lengths_ns.empty()) {
+    throw ConfigError("stalls have a rate and no lengths", where, "give lengths_ns");
+  }
+  return spec;
+}
+
 void read_sources(const Value& simulation, Spec& spec) {
   const Value& routes = simulation["routes"];
   const bool drops = choice(simulation, "overflow", {"wait", "drop"}, "simulation.overflow") == 1;
@@ -225,6 +245,7 @@ void read_sources(const Value& simulation, Spec& spec) {
       number(simulation, "generator_ns_per_pkt", 0, "simulation.generator_ns_per_pkt", 1e6);
   const double burst_ns =
       number(simulation, "generator_burst_ns", 0, "simulation.generator_burst_ns", 1e6);
+  const StallSpec stalls = read_stalls(simulation, "generator_stalls");
   const double look_ns =
       number(simulation, "generator_look_ns", 0, "simulation.generator_look_ns", 1e6);
   const double store_ns =
@@ -244,6 +265,7 @@ void read_sources(const Value& simulation, Spec& spec) {
     source.pkt_ns = pkt_ns;
     source.burst_ns = burst_ns;
     source.look_ns = look_ns;
+    source.stalls = stalls;
     source.store_ns = store_ns;
     source.ring_pkts = ring_pkts_of(spec.pipeline, generator.port);
     add(std::move(source), std::move(flow_routes));
@@ -275,20 +297,7 @@ Spec parse_spec(const Value& value) {
   read_sources(simulation, spec);
   spec.noise_sigma = number(simulation["noise"], "sigma", 0, "simulation.noise", 10);
   spec.seed = whole(simulation, "seed", 1, "simulation");
-  const Value& stalls = simulation["stalls"];
-  spec.stalls.rate_per_s = number(stalls, "rate_per_s", 0, "simulation.stalls", 1e6);
-  if (!stalls["lengths_ns"].is_null()) {
-    for (const Value& length : stalls["lengths_ns"].as_list()) {
-      if (!(length.as_double() >= 0 && length.as_double() <= kMostStallNs)) {
-        throw ConfigError("a stall is negative or above a minute", "simulation.stalls.lengths_ns",
-                          "give nanoseconds");
-      }
-      spec.stalls.lengths_ns.push_back(static_cast<uint64_t>(length.as_double()));
-    }
-  }
-  if (spec.stalls.rate_per_s > 0 && spec.stalls.lengths_ns.empty()) {
-    throw ConfigError("stalls have a rate and no lengths", "simulation.stalls", "give lengths_ns");
-  }
+  spec.stalls = read_stalls(simulation, "stalls");
   return spec;
 }
 

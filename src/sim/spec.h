@@ -38,12 +38,6 @@ struct LoopSpec {
   double clock_read_ns = 0;
 };
 
-// Holes in a worker's time, as real machines have them: Poisson, lengths drawn from a list.
-struct StallSpec {
-  double rate_per_s = 0;
-  std::vector<uint64_t> lengths_ns;
-};
-
 // Where a traffic flow goes: the gate at each module whose choice is by flow. kDrop: it ends there.
 using FlowRoute = std::map<std::string, std::string>;
 inline constexpr const char* kDropGateText = "drop";
@@ -55,7 +49,7 @@ struct Spec {
   std::vector<SourceSpec> sources;
   std::vector<std::vector<FlowRoute>> routes;  // [source][flow]
   double noise_sigma = 0;
-  StallSpec stalls;
+  StallSpec stalls;  // of every worker
   uint64_t seed = 1;
 };
 

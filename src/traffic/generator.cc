@@ -16,8 +16,8 @@ constexpr uint32_t kMaxRefusals = 4096;
 // The thread gives its core away this often even when it always has something to do.
 constexpr uint32_t kBurstsPerYield = 32;
 // A burst and a yield take a microsecond or two: more than this between two bursts was somebody
-// else's.
-constexpr uint64_t kHeldUpNs = 20'000;
+// else's. By then a ring of 64 is empty, and a worker begins to release what it holds.
+constexpr uint64_t kHeldUpNs = 2'000;
 
 void bump(std::atomic<uint64_t>& counter, uint64_t n) {
   counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);

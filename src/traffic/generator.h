@@ -71,6 +71,7 @@ class Generator {
 
   [[nodiscard]] GeneratorStats stats() const;
   // Since its thread was started: the time between two bursts beyond what they take themselves.
+  [[nodiscard]] uint64_t held_ups() const { return held_ups_.load(std::memory_order_relaxed); }
   [[nodiscard]] uint64_t held_up_ns() const { return held_up_ns_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::vector<GeneratorFlowStats> flow_stats() const;
   // Changes made live, over the parameters that it was made with.

@@ -163,7 +163,7 @@ GeneratorStats Generator::stats() const {
   }
   stats.starved_polls = starved_polls_.load(std::memory_order_relaxed);
   stats.late_ns = late_ns_.load(std::memory_order_relaxed);
-  stats.held_ups = held_ups_.load(std::memory_order_relaxed);
+  stats.held_ups = held_ups();
   stats.held_up_ns = held_up_ns();
   stats.is_on = is_on_.load(std::memory_order_relaxed);
   stats.is_saturating = is_saturating_.load(std::memory_order_relaxed);

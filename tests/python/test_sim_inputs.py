@@ -46,6 +46,7 @@ def test_machines_from_files(tmp_path: Path) -> None:
     machine = load_machine(path)
     assert machine.spec()["loop"] == {"poll_ns": 40}
     assert machine.spec()["stalls"] == {"rate_per_s": 25, "lengths_ns": [100000]}
+    assert machine.spec()["generator_stalls"] == {"rate_per_s": 0, "lengths_ns": []}
     path.write_text('{"lop": {}}')
     with pytest.raises(BadInput) as refused:
         load_machine(path)
@@ -82,6 +83,7 @@ def test_machines_that_cannot_be() -> None:
         generator_ns_per_pkt=float("nan"),
         overflow="explode",
         stall_rate_per_s=3,
+        generator_stall_lengths_ns=(0,),
     )
     with pytest.raises(BadInput) as refused:
         checked_machine(machine, "m.json")
@@ -91,6 +93,7 @@ def test_machines_that_cannot_be() -> None:
         "m.json: generator_ns_per_pkt: nan is not 0 or more (0 to 1e9)",
         "m.json: overflow: 'explode' is unknown (wait, drop)",
         "m.json: stall_lengths_ns: stalls come, but their lengths are missing (for example [200000])",
+        "m.json: generator_stall_lengths_ns: lengths of stalls are positive times in ns",
     ]
 
 

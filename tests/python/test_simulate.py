@@ -234,6 +234,19 @@ def test_stalls_and_costs_that_drift_are_felt(file: str, tmp_path: Path) -> None
     assert busy[40_000_000] > busy[10_000_000]
 
 
+def test_holes_of_the_generators_are_felt(file: str) -> None:
+    machine = batchplane.Machine(
+        generator_stall_rate_per_s=500, generator_stall_lengths_ns=(200_000,)
+    )
+    with_holes = simulation(file, machine=machine).run("40ms")
+    without = simulation(file).run("40ms")
+    assert with_holes.flow_periods["delay_max_ns"].max() > 150_000
+    assert without.flow_periods["delay_max_ns"].max() < 20_000
+    assert with_holes.flow_periods["pkts"].sum() == pytest.approx(
+        without.flow_periods["pkts"].sum(), rel=0.02
+    )
+
+
 # --- mistakes -------------------------------------------------------------------------------------
 
 
