@@ -33,6 +33,8 @@ struct Far {
   bool has_tunnel = false;
   uint32_t teid = 0;
   uint32_t peer = 0;
+  bool has_peer6 = false;  // then the outer header is IPv6
+  net::Address6 peer6{};
 };
 // QoS enforcement rule. Rates of 0 set no limit.
 struct Qer {

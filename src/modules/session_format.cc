@@ -35,7 +35,7 @@ Dict format_far(const Far& far) {
   Dict out{{"id", far.id}, {"action", far.is_drop ? "drop" : "forward"}};
   if (far.has_tunnel) {
     out["teid"] = far.teid;
-    out["peer"] = net::format_ipv4(far.peer);
+    out["peer"] = far.has_peer6 ? net::format_ipv6(far.peer6) : net::format_ipv4(far.peer);
   }
   return out;
 }

@@ -74,6 +74,12 @@ Rule rule_of(const Session& session, const Pdr& pdr, const LayoutSink& sink, Met
   if (far.has_tunnel) {
     rule.flags |= Rule::kHasTunnel;
     rule.peer_raw = net::be32(far.peer);
+    if (far.has_peer6) {
+      Peer6 peer;
+      net::store_address6(peer.data(), far.peer6);
+      rule.flags |= Rule::kPeer6;
+      rule.peer_raw = sink.add_peer6(peer);
+    }
     rule.peer_teid_raw = net::be32(far.teid);
   }
   meters.give(pdr, rule);

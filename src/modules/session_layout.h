@@ -13,6 +13,7 @@ namespace batchplane::session {
 struct LayoutSink {
   std::function<uint32_t(const Filter&)> add_filter;
   std::function<uint32_t(const MeterRate&)> add_meter;
+  std::function<uint32_t(const Peer6&)> add_peer6;
   std::function<void(uint32_t slot, Rule)> set_rule;
   std::function<void(uint32_t teid, uint32_t head)> set_teid;
   std::function<void(uint32_t head)> set_users;  // what leads to the user's downlink rules

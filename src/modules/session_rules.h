@@ -62,11 +62,12 @@ struct alignas(64) Rule {
     kForwards = 2,   // the FAR's action
     kGateOpen = 4,   // of all QERs, in this direction
     kHasTunnel = 8,  // the FAR creates an outer header
+    kPeer6 = 16,     // which is IPv6
   };
   uint32_t next = kNone;    // rule of the same tunnel or user, by precedence
   uint32_t filter = kNone;  // first of the traffic filters; none: every packet
   uint32_t ue_raw = 0;      // the user's address, as it lies in packets; 0 = any
-  uint32_t peer_raw = 0;    // of the outer header
+  uint32_t peer_raw = 0;    // of the outer header; an IPv6 address lies in peers6 at this place
   uint32_t peer_teid_raw = 0;
   std::array<uint32_t, 2> shared = {kNone, kNone};  // meters that other rules use as well
   uint16_t bearer = 0;
@@ -120,6 +121,8 @@ inline bool is_current(uint32_t mark, const Rule& rule) {
   return mark >> kSlotBits == rule.generation && rule.generation != 0;
 }
 
+using Peer6 = std::array<uint8_t, 16>;  // as it lies in packets
+
 struct RuleTables {
   FlatTable<1> by_teid;  // tunnel endpoint, host order -> slot of the first rule
   FlatTable<1> by_ue;    // IPv4 address as in packets
@@ -127,6 +130,7 @@ struct RuleTables {
   PagedArray<Rule> rules;
   std::vector<Filter> filters;
   std::vector<MeterRate> meters;
+  std::vector<Peer6> peers6;
   bool is_large = false;
 
   // Of the packets' rules, unless there are so few that the second cache surely has them.
@@ -161,7 +165,8 @@ struct RuleTables {
   }
   [[nodiscard]] size_t size_bytes() const {
     return by_teid.size_bytes() + by_ue.size_bytes() + by_ue6.size_bytes() + rules.size_bytes() +
-           filters.size() * sizeof(Filter) + meters.size() * sizeof(MeterRate);
+           filters.size() * sizeof(Filter) + meters.size() * sizeof(MeterRate) +
+           peers6.size() * sizeof(Peer6);
   }
 };
 

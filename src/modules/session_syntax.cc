@@ -91,12 +91,19 @@ Far parse_far(const Value& value, const std::string& where) {
           .has_tunnel = value.has("teid") || value.has("peer")};
   if (!far.has_tunnel) return far;
   far.teid = static_cast<uint32_t>(int_value(value["teid"], 1, kMost32, where + ".teid"));
-  const auto peer =
-      value["peer"].is_string() ? net::parse_ipv4(value["peer"].as_string()) : std::nullopt;
-  if (!peer || *peer == 0) {
-    throw ConfigError("expected an IPv4 address", where + ".peer", "such as 192.0.2.2");
+  const std::string text = value["peer"].is_string() ? value["peer"].as_string() : "";
+  const auto peer = net::parse_ipv4(text);
+  const auto peer6 = net::parse_ipv6(text);
+  far.has_peer6 = peer6 && *peer6 != net::Address6{};
+  if (!far.has_peer6 && (!peer || *peer == 0)) {
+    throw ConfigError("expected an IPv4 or IPv6 address", where + ".peer",
+                      "such as 192.0.2.2 or 2001:db8::2");
   }
-  far.peer = *peer;
+  if (far.has_peer6) {
+    far.peer6 = *peer6;
+  } else {
+    far.peer = *peer;
+  }
   return far;
 }
 

@@ -156,6 +156,7 @@ void SessionTable::release(const Session& session, Edit& edit) {
     for (const uint32_t meter : rule.shared) {
       if (meter != kNone) meters.insert(meter);
     }
+    if (rule.is(Rule::kPeer6)) edit.freed_peers6.push_back(rule.peer_raw);
     edit.rules.emplace_back(pdr.slot, Rule{});
     if (!pdr.is_uplink) continue;
     edit.teids.emplace_back(pdr.teid, kNone);
@@ -211,6 +212,12 @@ LayoutSink SessionTable::sink_for(const Session& session, Edit& edit) {
                 edit.meters.emplace_back(at, rate);
                 return at;
               },
+          .add_peer6 =
+              [this, &edit](const Peer6& peer) {
+                const uint32_t at = take(body_->free_peers6, body_->n_peers6);
+                edit.peers6.emplace_back(at, peer);
+                return at;
+              },
           .set_rule =
               [this, &edit](uint32_t slot, Rule rule) {
                 rule.generation = body_->generations[slot];
@@ -246,8 +253,10 @@ void SessionTable::apply(const Edit& edit, RuleTables& tables) const {
   tables.is_large = body_->generations.size() > kFewRules;
   tables.filters.resize(body_->n_filters);
   tables.meters.resize(body_->n_meters);
+  tables.peers6.resize(body_->n_peers6);
   for (const auto& [at, filter] : edit.filters) tables.filters[at] = filter;
   for (const auto& [at, rate] : edit.meters) tables.meters[at] = rate;
+  for (const auto& [at, peer] : edit.peers6) tables.peers6[at] = peer;
   for (const auto& [slot, rule] : edit.rules) tables.rules[slot] = rule;
   for (const auto& [teid, head] : edit.teids) set(tables.by_teid, teid, head);
   for (const auto& [ue, head] : edit.ues) set(tables.by_ue, ue, head);
@@ -317,6 +326,8 @@ void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint6
                              edit.freed_filters.end());
   body_->free_meters.insert(body_->free_meters.end(), edit.freed_meters.begin(),
                             edit.freed_meters.end());
+  body_->free_peers6.insert(body_->free_peers6.end(), edit.freed_peers6.begin(),
+                            edit.freed_peers6.end());
 }
 
 }  // namespace batchplane::session

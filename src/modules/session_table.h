@@ -91,6 +91,8 @@ class SessionTable {
     std::deque<uint32_t> free_slots;   // the longest free is taken first
     std::deque<uint32_t> free_filters;
     std::deque<uint32_t> free_meters;
+    std::deque<uint32_t> free_peers6;
+    uint32_t n_peers6 = 0;
     uint32_t n_filters = 0;
     uint32_t n_meters = 0;
     uint64_t n_rules = 0;
@@ -101,12 +103,14 @@ class SessionTable {
     std::vector<std::pair<uint32_t, Rule>> rules;
     std::vector<std::pair<uint32_t, Filter>> filters;
     std::vector<std::pair<uint32_t, MeterRate>> meters;
+    std::vector<std::pair<uint32_t, Peer6>> peers6;
     std::vector<std::pair<uint32_t, uint32_t>> teids;  // kNone: gone
     std::vector<std::pair<uint32_t, uint32_t>> ues;
     std::vector<std::pair<uint64_t, uint32_t>> ues6;
     std::vector<uint32_t> freed_slots;
     std::vector<uint32_t> freed_filters;
     std::vector<uint32_t> freed_meters;
+    std::vector<uint32_t> freed_peers6;
   };
   void commit(std::vector<Session> sessions, const std::vector<uint64_t>& erased,
               const std::string& where);

@@ -157,6 +157,10 @@ TEST(SessionSyntax, ASessionReadsAsItWasWritten) {
   const Dict once = format_session(parse_session(given, "x"));
   EXPECT_EQ(Value(once), Value(format_session(parse_session(once, "x"))));
   EXPECT_EQ(once.at("ue6").as_string(), "2001:db8:45:2::/64");
+  given["fars"] = List{Dict{{"id", 0}}, Dict{{"id", 1}, {"teid", 1}, {"peer", "2001:db8::2"}},
+                       Dict{{"id", 2}, {"teid", 2}, {"peer", "192.0.2.2"}}};
+  EXPECT_EQ(format_session(parse_session(given, "x")).at("fars").as_list()[1]["peer"].as_string(),
+            "2001:db8::2");
   EXPECT_EQ(once.at("qers").as_list()[0]["burst_ns"].as_int(), 77'000);
 }
 
