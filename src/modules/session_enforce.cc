@@ -2,15 +2,17 @@
 // session_enforce.cc - what a bearer's rules ask of each packet: may it go on (FAR, QER gates), is
 // it within the rates (QER), and what was used (URR).
 //
-// in: 1   out: 1   drops: session_gone, far_drop, qer_gate, qer_rate, too_short
+// in: 1   out: 1   drops: session_gone, far_drop, far_buffer, qer_gate, qer_rate, too_short
 // state: sessions, shared, editable live; counts and meters
 #include <algorithm>
+#include <memory>
 
 #include "base/prefetch.h"
 #include "core/module.h"
 #include "modules/ipv4_header.h"
 #include "modules/session_commands.h"
 #include "modules/session_reasons.h"
+#include "modules/session_watch.h"
 #include "modules/shared_reasons.h"
 
 namespace batchplane {
@@ -42,7 +44,11 @@ inline void charge(Tally& due, const MeterRate& rate, uint64_t now, uint32_t byt
 
 class SessionEnforce final : public Module {
  public:
-  explicit SessionEnforce(const Args& args) : commands_(args) {}
+  explicit SessionEnforce(const Args& args) : commands_(args) {
+    if (commands_.table().claim_watching()) {
+      watcher_ = std::make_unique<session::UsageWatcher>(commands_.table());
+    }
+  }
 
   void process(Context& ctx, Batch& batch) noexcept {
     const SessionTable& table = commands_.table();
@@ -73,6 +79,14 @@ class SessionEnforce final : public Module {
     }
   }
 
+  // One of the modules of a table reports what was used.
+  void housekeep(Context& ctx, uint64_t budget_ns) noexcept override {
+    if (watcher_ != nullptr) watcher_->look(commands_.table(), ctx.now_ns, budget_ns);
+  }
+  [[nodiscard]] uint64_t housekeep_interval_ns() const override {
+    return watcher_ == nullptr ? 0 : session::UsageWatcher::kTickNs;
+  }
+
   Value command(const std::string& verb, const Value& args) override {
     return commands_.run(verb, args);
   }
@@ -88,12 +102,21 @@ class SessionEnforce final : public Module {
     }
   }
 
+  // A packet whose FAR buffers and that comes nevertheless was on its way here when that began.
+  [[gnu::noinline]] static const DropReason* closed(const SessionTable& table,
+                                                    const Rule& rule) noexcept {
+    if (rule.is(Rule::kBuffers) && !table.is_held_before()) return &session::kFarBuffer;
+    if (!rule.is(Rule::kForwards) && !rule.is(Rule::kBuffers)) return &session::kFarDrop;
+    return rule.is(Rule::kGateOpen) ? nullptr : &session::kQerGate;
+  }
+
   // All meters of a packet are asked before one is charged.
   static const DropReason* judge(const SessionTable& table, const RuleTables& tables,
                                  const Rule& rule, PdrState& state, uint64_t now,
                                  uint32_t bytes) noexcept {
-    if (!rule.is(Rule::kForwards | Rule::kGateOpen)) [[unlikely]]
-      return rule.is(Rule::kForwards) ? &session::kQerGate : &session::kFarDrop;
+    if (!rule.is(Rule::kForwards | Rule::kGateOpen)) [[unlikely]] {
+      if (const DropReason* const reason = closed(table, rule); reason != nullptr) return reason;
+    }
     if (rule.own.cost != 0 && !may_pass(state.due, rule.own, now)) return &session::kQerRate;
     if (rule.shared[0] != session::kNone) {
       for (const uint32_t at : rule.shared) {
@@ -109,14 +132,15 @@ class SessionEnforce final : public Module {
   }
 
   session::SessionCommands commands_;
+  std::unique_ptr<session::UsageWatcher> watcher_;
 };
 
 const Register<SessionEnforce> kSessionEnforce{{
     .kind = "session_enforce",
     .help = "Enforces rates and gates of a mobile user's bearers and counts what they use.",
     .params = session::session_params(),
-    .drops = {&session::kSessionGone, &session::kFarDrop, &session::kQerGate, &session::kQerRate,
-              &reason::kTooShort},
+    .drops = {&session::kSessionGone, &session::kFarDrop, &session::kFarBuffer, &session::kQerGate,
+              &session::kQerRate, &reason::kTooShort},
     .notes = session::kSessionNotes,
 }};
 

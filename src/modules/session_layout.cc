@@ -69,8 +69,12 @@ Rule rule_of(const Session& session, const Pdr& pdr, const LayoutSink& sink, Met
   rule.group = session.group;
   rule.match_qfi = pdr.match_qfi;
   rule.filter = add_filters(pdr.filters, sink);
+  rule.session = session.number;
   const Far& far = *session.far_of(pdr);
-  if (!far.is_drop) rule.flags |= Rule::kForwards;
+  if (far.action == FarAction::kForward) rule.flags |= Rule::kForwards;
+  if (far.action == FarAction::kBuffer) {
+    rule.flags |= Rule::kBuffers | (far.is_notifying ? Rule::kNotifies : 0);
+  }
   if (far.has_tunnel) {
     rule.flags |= Rule::kHasTunnel;
     rule.peer_raw = net::be32(far.peer);

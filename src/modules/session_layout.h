@@ -3,11 +3,20 @@
 // that workers read.
 #pragma once
 
+#include <deque>
 #include <functional>
 
 #include "modules/session.h"
 
 namespace batchplane::session {
+
+// A number that is free, or a new one.
+inline uint32_t take(std::deque<uint32_t>& free, uint32_t& n) {
+  if (free.empty()) return n++;
+  const uint32_t at = free.front();
+  free.pop_front();
+  return at;
+}
 
 // Where the parts go. Adding gives the place of what was added.
 struct LayoutSink {

@@ -63,6 +63,8 @@ struct alignas(64) Rule {
     kGateOpen = 4,   // of all QERs, in this direction
     kHasTunnel = 8,  // the FAR creates an outer header
     kPeer6 = 16,     // which is IPv6
+    kBuffers = 32,   // the FAR's action
+    kNotifies = 64,  // and the control plane wants to know
   };
   uint32_t next = kNone;    // rule of the same tunnel or user, by precedence
   uint32_t filter = kNone;  // first of the traffic filters; none: every packet
@@ -76,6 +78,7 @@ struct alignas(64) Rule {
   uint8_t flags = 0;
   uint8_t match_qfi = kAnyQfi;
   uint8_t qfi = kAnyQfi;
+  uint32_t session = kNone;  // its number
   MeterRate own;
   uint64_t ue6_raw = 0;  // first half of the user's IPv6 prefix
 
@@ -121,6 +124,37 @@ inline bool is_current(uint32_t mark, const Rule& rule) {
   return mark >> kSlotBits == rule.generation && rule.generation != 0;
 }
 
+// A usage reporting rule with thresholds, and the rules whose counts it adds up.
+struct Watch {
+  uint64_t volume_bytes = 0;
+  uint64_t up_bytes = 0;
+  uint64_t down_bytes = 0;
+  uint64_t time_ns = 0;
+  uint32_t session = kNone;  // its number; none: nothing is watched here
+  uint32_t urr = 0;
+  uint32_t first = kNone;
+};
+struct WatchedRule {
+  uint32_t slot = kNone;
+  uint32_t next = kNone;
+  bool is_uplink = false;
+};
+
+// How far the use of a watched rule was reported. Owner: the worker that watches; `carried` is the
+// control thread's: what rules had counted when they came (taken off) and went (added).
+struct alignas(64) UsageState {
+  Tally up_bytes;
+  Tally down_bytes;
+  Tally up_pkts;
+  Tally down_pkts;
+  Tally since_ns;  // 0: nobody has looked yet
+  Tally reports;
+  Tally carried_up_bytes;
+  Tally carried_down_bytes;
+  Tally carried_up_pkts;
+  Tally carried_down_pkts;
+};
+
 using Peer6 = std::array<uint8_t, 16>;  // as it lies in packets
 
 struct RuleTables {
@@ -131,6 +165,10 @@ struct RuleTables {
   std::vector<Filter> filters;
   std::vector<MeterRate> meters;
   std::vector<Peer6> peers6;
+  std::vector<Watch> watches;
+  std::vector<WatchedRule> watched;
+  std::vector<uint16_t> hold_pkts;  // by the session's number
+  uint64_t version = 0;             // rises with each edit
   bool is_large = false;
 
   // Of the packets' rules, unless there are so few that the second cache surely has them.
@@ -166,7 +204,8 @@ struct RuleTables {
   [[nodiscard]] size_t size_bytes() const {
     return by_teid.size_bytes() + by_ue.size_bytes() + by_ue6.size_bytes() + rules.size_bytes() +
            filters.size() * sizeof(Filter) + meters.size() * sizeof(MeterRate) +
-           peers6.size() * sizeof(Peer6);
+           peers6.size() * sizeof(Peer6) + watches.size() * sizeof(Watch) +
+           watched.size() * sizeof(WatchedRule) + hold_pkts.size() * sizeof(uint16_t);
   }
 };
 

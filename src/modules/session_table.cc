@@ -19,14 +19,6 @@ uint64_t ue6_key(const Session& session) { return __builtin_bswap64(session.ue6.
 // The rule of a session that goes on under the same number.
 uint32_t key_of(const Pdr& pdr) { return uint32_t{pdr.id} << 1 | (pdr.is_uplink ? 1U : 0U); }
 
-// A number that is free, or a new one.
-uint32_t take(std::deque<uint32_t>& free, uint32_t& n) {
-  if (free.empty()) return n++;
-  const uint32_t at = free.front();
-  free.pop_front();
-  return at;
-}
-
 // Tables that hold keys of any session: the same key in two of them is a mistake.
 template <class Key>
 class KeyCheck {
@@ -171,6 +163,7 @@ void SessionTable::release(const Session& session, Edit& edit) {
     edit.ues6.emplace_back(ue6_key(session), kNone);
     body_->seid_of_ue6.erase(ue6_key(session));
   }
+  release_watches(session, edit);
   body_->n_rules -= session.pdrs.size();
 }
 
@@ -254,6 +247,13 @@ void SessionTable::apply(const Edit& edit, RuleTables& tables) const {
   tables.filters.resize(body_->n_filters);
   tables.meters.resize(body_->n_meters);
   tables.peers6.resize(body_->n_peers6);
+  tables.watches.resize(body_->n_watches);
+  tables.watched.resize(body_->n_watched);
+  tables.hold_pkts.resize(body_->seids.size());
+  tables.version = edit.version;
+  for (const auto& [at, watch] : edit.watches) tables.watches[at] = watch;
+  for (const auto& [at, rule] : edit.watched) tables.watched[at] = rule;
+  for (const auto& [number, pkts] : edit.hold_pkts) tables.hold_pkts[number] = pkts;
   for (const auto& [at, filter] : edit.filters) tables.filters[at] = filter;
   for (const auto& [at, rate] : edit.meters) tables.meters[at] = rate;
   for (const auto& [at, peer] : edit.peers6) tables.peers6[at] = peer;
@@ -282,7 +282,7 @@ Usage SessionTable::usage(const Session& session, bool is_uplink, uint32_t urr) 
 
 size_t SessionTable::size_bytes() const {
   return 2 * body_->live.current().size_bytes() + body_->states.size_bytes() +
-         body_->meters.size_bytes();
+         body_->meters.size_bytes() + body_->usages.size_bytes();
 }
 
 void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint64_t>& erased,
@@ -304,12 +304,16 @@ void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint6
   }
   for (const uint64_t seid : erased) {
     for (const Pdr& pdr : body_->sessions.at(seid).pdrs) edit.freed_slots.push_back(pdr.slot);
+    edit.freed_numbers.push_back(body_->sessions.at(seid).number);
     body_->sessions.erase(seid);
   }
   for (Session& session : sessions) {
     const auto known = body_->sessions.find(session.seid);
-    take_slots(session, known == body_->sessions.end() ? nullptr : &known->second, edit);
+    const Session* const old = known == body_->sessions.end() ? nullptr : &known->second;
+    take_number(session, old, edit);
+    take_slots(session, old, edit);
     lay_out(session, sink_for(session, edit));
+    set_watches(session, old, edit);
     body_->n_rules += session.pdrs.size();
     body_->deleted.erase(session.seid);
     const uint64_t seid = session.seid;
@@ -318,16 +322,28 @@ void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint6
   body_->states.reserve(static_cast<uint32_t>(body_->generations.size()));
   body_->meters.reserve(body_->n_meters);
   for (const auto& [at, rate] : edit.meters) body_->meters[at].set(0);
+  edit.version = body_->live.current().version + 1;
+  // What a rule had counted before a usage rule named it is taken off before workers see that;
+  // what it has counted stays when it goes.
+  for (const auto& [place, rule] : edit.joined) carry(place, rule, -1);
   body_->live.edit([&](RuleTables& tables) { apply(edit, tables); });
+  for (const auto& [place, rule] : edit.left_over) carry(place, rule, 1);
+  // Reports name sessions by numbers that go now.
+  collect();
   // No worker reads the old rules any more.
-  body_->free_slots.insert(body_->free_slots.end(), edit.freed_slots.begin(),
-                           edit.freed_slots.end());
-  body_->free_filters.insert(body_->free_filters.end(), edit.freed_filters.begin(),
-                             edit.freed_filters.end());
-  body_->free_meters.insert(body_->free_meters.end(), edit.freed_meters.begin(),
-                            edit.freed_meters.end());
-  body_->free_peers6.insert(body_->free_peers6.end(), edit.freed_peers6.begin(),
-                            edit.freed_peers6.end());
+  const auto free = [](std::deque<uint32_t>& list, const std::vector<uint32_t>& freed) {
+    list.insert(list.end(), freed.begin(), freed.end());
+  };
+  free(body_->free_slots, edit.freed_slots);
+  free(body_->free_filters, edit.freed_filters);
+  free(body_->free_meters, edit.freed_meters);
+  free(body_->free_peers6, edit.freed_peers6);
+  for (const auto& [place, rules] : edit.unwatched) body_->free_watches.push_back(place);
+  free(body_->free_watched, edit.freed_watched);
+  for (const uint32_t number : edit.freed_numbers) {
+    body_->seids[number] = 0;
+    body_->free_numbers.push_back(number);
+  }
 }
 
 }  // namespace batchplane::session

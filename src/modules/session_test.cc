@@ -154,11 +154,22 @@ TEST(SessionSyntax, ASessionReadsAsItWasWritten) {
                          {1}, {});
   given["ue6"] = "2001:db8:45:2::/64";
   given["group"] = 3;
+  given["bar"] = Dict{{"hold_pkts", 9}};
+  given["urrs"] = List{Dict{{"id", 1}, {"volume_bytes", 7}, {"time_ns", 5'000'000}},
+                       Dict{{"id", 2}, {"up_bytes", 8}, {"down_bytes", 9}}};
   const Dict once = format_session(parse_session(given, "x"));
   EXPECT_EQ(Value(once), Value(format_session(parse_session(once, "x"))));
   EXPECT_EQ(once.at("ue6").as_string(), "2001:db8:45:2::/64");
-  given["fars"] = List{Dict{{"id", 0}}, Dict{{"id", 1}, {"teid", 1}, {"peer", "2001:db8::2"}},
-                       Dict{{"id", 2}, {"teid", 2}, {"peer", "192.0.2.2"}}};
+  given["fars"] = List{
+      Dict{{"id", 0}}, Dict{{"id", 1}, {"teid", 1}, {"peer", "2001:db8::2"}},
+      Dict{{"id", 2}, {"teid", 2}, {"peer", "192.0.2.2"}, {"action", "buffer"}, {"notify", false}}};
+  const Dict again = format_session(parse_session(given, "x"));
+  EXPECT_EQ(Value(again), Value(format_session(parse_session(again, "x"))));
+  EXPECT_EQ(again.at("fars").as_list()[2]["action"].as_string(), "buffer");
+  EXPECT_FALSE(again.at("fars").as_list()[2]["notify"].as_bool());
+  EXPECT_EQ(again.at("bar")["hold_pkts"].as_int(), 9);
+  EXPECT_EQ(again.at("urrs").as_list()[0]["time_ns"].as_int(), 5'000'000);
+  EXPECT_EQ(again.at("urrs").as_list()[1]["down_bytes"].as_int(), 9);
   EXPECT_EQ(format_session(parse_session(given, "x")).at("fars").as_list()[1]["peer"].as_string(),
             "2001:db8::2");
   EXPECT_EQ(once.at("qers").as_list()[0]["burst_ns"].as_int(), 77'000);

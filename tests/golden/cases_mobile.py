@@ -444,6 +444,23 @@ def session_split() -> Case:
     return Case("session_split", params, frames, model, setting, marks_for(frames))
 
 
+@case("session_hold")
+def session_hold() -> Case:
+    """One bearer of user 1 buffers, at most 3 packets of it; what has no rule goes on."""
+    sessions = copy.deepcopy(SESSIONS)
+    sessions[0]["fars"][2]["action"] = "buffer"
+    sessions[0]["bar"] = {"hold_pkts": 3}
+    frames = users() + all_sorts(68)
+    held = iter(range(len(frames)))
+
+    def model(frame: bytes, meta: dict[str, Any]) -> Fate:
+        if slot_of(meta) != 2:
+            return ("out", 0, frame)
+        return ("keep",) if next(held) < 3 else ("drop", "session_hold_full")
+
+    return Case("session_hold", {"sessions": sessions}, frames, model, {}, marks_for(frames))
+
+
 @case("session_enforce")
 def session_enforce() -> Case:
     frames = users() + all_sorts(64)
