@@ -47,10 +47,10 @@ const DropReason kNotGtpu{"not_gtpu", "the packet is no GTP-U over UDP",
 
 // What is known of a batch's packets between the steps; 0 in payload_offset: seen to already.
 struct Found {
-  FlatTable<1>::Key teids[exec::kMaxBatchPkts];
+  uint32_t teids[exec::kMaxBatchPkts];
   uint32_t payload_offset_bytes[exec::kMaxBatchPkts];
   uint32_t payload_bytes[exec::kMaxBatchPkts];
-  uint32_t heads[exec::kMaxBatchPkts];
+  session::TunnelEntry tunnels[exec::kMaxBatchPkts];
   uint8_t qfis[exec::kMaxBatchPkts];
   uint8_t ecns[exec::kMaxBatchPkts];
 };
@@ -77,8 +77,8 @@ class GtpuDecap final : public Module {
     Found found;
     for (uint32_t i = 0; i < n; ++i) read(ctx, batch, i, found);
     if (!takes_any_) {
-      tables.by_teid.find_bulk(found.teids, n, found.heads);
-      tables.prefetch_choice(found.heads, n);
+      tables.by_teid.find_bulk(found.teids, n, found.tunnels);
+      tables.prefetch_choice(found.tunnels, n, false);
     }
     uint64_t n_gpdus = 0;
     for (uint32_t i = 0; i < n; ++i) {
@@ -166,7 +166,7 @@ class GtpuDecap final : public Module {
       return read_rest(ctx, batch, i, found);
     // The inner addresses lie in the next line, which nobody has read yet.
     prefetch_for_read(gtp + gtpu::kHeaderBytes + net::kIpv4Bytes);
-    found.teids[i] = {net::load32(gtp + 4)};
+    found.teids[i] = net::load32(gtp + 4);
     found.payload_offset_bytes[i] = l3 + kLeastBytes;
     found.payload_bytes[i] = payload_bytes;
     found.qfis[i] = session::kAnyQfi;
@@ -177,7 +177,7 @@ class GtpuDecap final : public Module {
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
     found.payload_offset_bytes[i] = 0;
-    found.teids[i] = {0};
+    found.teids[i] = 0;
     if (pkt.len_bytes() < l3) return ctx.drop(batch, i, reason::kTooShort);
     const uint8_t* const ip = pkt.data() + l3;
     const l4::Place place = l4::find(ip, pkt.len_bytes() - l3);
@@ -196,7 +196,7 @@ class GtpuDecap final : public Module {
       return ctx.drop(batch, i, l4::kBadL4Checksum);
     if (message.type != gtpu::kGpdu || message.unknown_extension != 0)
       return answer(ctx, batch, i, {l3, ip, place}, message);
-    found.teids[i] = {message.teid};
+    found.teids[i] = message.teid;
     found.payload_offset_bytes[i] =
         l3 + place.offset_bytes + gtpu::kUdpBytes + message.payload_offset_bytes;
     found.payload_bytes[i] = message.payload_bytes;
@@ -207,9 +207,9 @@ class GtpuDecap final : public Module {
   void finish(Context& ctx, Batch& batch, uint32_t i, const RuleTables& tables,
               const Found& found) noexcept {
     Packet& pkt = *batch[i];
-    const auto teid = static_cast<uint32_t>(found.teids[i][0]);
-    const uint32_t head = takes_any_ ? kNone : found.heads[i];
-    if (head == kNone && (!takes_any_ || teid == 0)) [[unlikely]] {
+    const uint32_t teid = found.teids[i];
+    const session::TunnelEntry tunnel = takes_any_ ? session::TunnelEntry{} : found.tunnels[i];
+    if (tunnel.mark == kNone && (!takes_any_ || teid == 0)) [[unlikely]] {
       refuse_unknown(ctx, batch, i, teid);
       return;
     }
@@ -220,8 +220,15 @@ class GtpuDecap final : public Module {
       ctx.drop(batch, i, kInner);
       return;
     }
-    if (head != kNone) {
-      const uint32_t slot = session::choose(tables, head, inner, inner_bytes, true, found.qfis[i]);
+    if (session::is_whole(tunnel.mark) && is_v4) [[likely]] {
+      if (load32_raw(inner + net::kIpSrc) != tunnel.ue_raw) [[unlikely]] {
+        ctx.drop(batch, i, session::kUeSource);
+        return;
+      }
+      pkt.set_mark(tunnel.mark);
+    } else if (tunnel.mark != kNone) {
+      const uint32_t slot = session::choose(tables, session::slot_of(tunnel.mark), inner,
+                                            inner_bytes, true, found.qfis[i]);
       if (slot == kNone) [[unlikely]] {
         ctx.drop(batch, i, session::kNoPdr);
         return;
@@ -299,7 +306,7 @@ class GtpuDecap final : public Module {
     if (message.type == gtpu::kEndMarker) {
       end_markers_.add(1);
       const bool is_known =
-          takes_any_ || commands_.table().rules().by_teid.find({message.teid}) != kNone;
+          takes_any_ || commands_.table().rules().by_teid.find(message.teid).mark != kNone;
       if (!is_known) return ctx.drop(batch, i, kUnknownTeid);
       pkt.meta().tunnel_id = message.teid;
     }

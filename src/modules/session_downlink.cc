@@ -18,6 +18,7 @@ namespace {
 using session::kNone;
 using session::Rule;
 using session::RuleTables;
+using session::UserEntry;
 
 class SessionDownlink final : public Module {
  public:
@@ -30,23 +31,30 @@ class SessionDownlink final : public Module {
   void classify(Context& ctx, Batch& batch) noexcept {
     const RuleTables& tables = commands_.table().rules();
     const uint32_t n = batch.size_pkts;
-    FlatTable<1>::Key keys[exec::kMaxBatchPkts];
-    uint32_t heads[exec::kMaxBatchPkts];
+    uint32_t keys[exec::kMaxBatchPkts];
+    UserEntry users[exec::kMaxBatchPkts];
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
       const uint32_t l3 = l3_offset_of(pkt);
       ctx.gates[i] = 0;
       const bool is_v4 = pkt.len_bytes() >= l3 + net::kIpv4Bytes && pkt.data()[l3] >> 4 == 4;
       // No user has the address 0; IPv6 and faults are looked at below.
-      keys[i] = {is_v4 ? load32_raw(pkt.data() + l3 + net::kIpDst) : 0};
+      keys[i] = is_v4 ? load32_raw(pkt.data() + l3 + net::kIpDst) : 0;
     }
-    tables.by_ue.find_bulk(keys, n, heads);
-    tables.prefetch_choice(heads, n);
+    tables.by_ue.find_bulk(keys, n, users);
+    const bool needs_rules = gates_.needs_rules();
+    tables.prefetch_choice(users, n, needs_rules);
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
+      uint32_t head = users[i].mark;
+      if (session::is_whole(head) && !needs_rules) [[likely]] {
+        pkt.set_mark(head);
+        continue;
+      }
       const uint32_t l3 = l3_offset_of(pkt);
-      uint32_t head = heads[i];
-      if (head == kNone) [[unlikely]] {
+      if (head != kNone) {
+        head = session::slot_of(head);
+      } else {
         head = find_rest(ctx, batch, i, tables, l3);
         if (head == kNone) continue;
       }

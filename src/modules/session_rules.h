@@ -15,6 +15,7 @@
 #include "base/flat_table.h"
 #include "base/prefetch.h"
 #include "modules/napt_index.h"
+#include "modules/session_index.h"
 #include "modules/tally.h"
 
 namespace batchplane::session {
@@ -157,10 +158,21 @@ struct alignas(64) UsageState {
 
 using Peer6 = std::array<uint8_t, 16>;  // as it lies in packets
 
+// Where a list of rules begins. One that takes every packet, and so needs no look at the rule, is
+// written as the mark of its packets; of another one only the slot, with the generation 0.
+struct UserEntry {
+  uint32_t mark = kNone;
+};
+struct TunnelEntry {
+  uint32_t mark = kNone;
+  uint32_t ue_raw = 0;  // with a whole mark: the source that IPv4 packets have to have
+};
+inline bool is_whole(uint32_t mark) { return mark >> kSlotBits != 0 && mark != kNone; }
+
 struct RuleTables {
-  FlatTable<1> by_teid;  // tunnel endpoint, host order -> slot of the first rule
-  FlatTable<1> by_ue;    // IPv4 address as in packets
-  FlatTable<1> by_ue6;   // first 8 bytes as in packets
+  SessionIndex<TunnelEntry> by_teid;  // tunnel endpoint, host order
+  SessionIndex<UserEntry> by_ue;      // IPv4 address as in packets
+  FlatTable<1> by_ue6;                // first 8 bytes as in packets -> slot of the first rule
   PagedArray<Rule> rules;
   std::vector<Filter> filters;
   std::vector<MeterRate> meters;
@@ -180,16 +192,21 @@ struct RuleTables {
       if (rules.holds(slot)) prefetch_for_read(&rules[slot]);
     }
   }
-  // What choosing among the rules from `heads` on will read, unless it is surely near: first these
-  // rules, then their filters and the next ones.
-  void prefetch_choice(const uint32_t* heads, uint32_t n) const {
+  // What choosing among the rules from `entries` on will read, unless it is surely near: first
+  // these rules, then their filters and the next ones. Not of those whose mark is whole, unless
+  // `needs_rules`.
+  template <class Entry>
+  void prefetch_choice(const Entry* entries, uint32_t n, bool needs_rules) const {
     if (!is_large) return;
     for (uint32_t i = 0; i < n; ++i) {
-      if (heads[i] != kNone) prefetch_for_read(&rules[heads[i]]);
+      const uint32_t mark = entries[i].mark;
+      if (mark != kNone && (needs_rules || !is_whole(mark)))
+        prefetch_for_read(&rules[slot_of(mark)]);
     }
     for (uint32_t i = 0; i < n && !filters.empty(); ++i) {
-      if (heads[i] == kNone) continue;
-      const Rule& rule = rules[heads[i]];
+      const uint32_t mark = entries[i].mark;
+      if (mark == kNone || is_whole(mark)) continue;
+      const Rule& rule = rules[mark];
       if (rule.filter != kNone) prefetch_for_read(&filters[rule.filter]);
       if (rule.next != kNone) prefetch_for_read(&rules[rule.next]);
     }

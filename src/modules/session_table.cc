@@ -19,6 +19,18 @@ uint64_t ue6_key(const Session& session) { return __builtin_bswap64(session.ue6.
 // The rule of a session that goes on under the same number.
 uint32_t key_of(const Pdr& pdr) { return uint32_t{pdr.id} << 1 | (pdr.is_uplink ? 1U : 0U); }
 
+// The mark of a list's packets, if all are the first rule's; else that rule's slot.
+uint32_t begin_of(const RuleTables& tables, uint32_t head) {
+  const Rule& rule = tables.rules[head];
+  const bool takes_all = rule.next == kNone && rule.filter == kNone && rule.match_qfi == kAnyQfi;
+  return takes_all ? mark_of(head, rule) : head;
+}
+// Without an IPv4 address of the user which source is right stands in the rule.
+TunnelEntry tunnel_entry(const RuleTables& tables, uint32_t head) {
+  const uint32_t ue_raw = tables.rules[head].ue_raw;
+  return {.mark = ue_raw == 0 ? head : begin_of(tables, head), .ue_raw = ue_raw};
+}
+
 // Tables that hold keys of any session: the same key in two of them is a mistake.
 template <class Key>
 class KeyCheck {
@@ -235,13 +247,6 @@ LayoutSink SessionTable::sink_for(const Session& session, Edit& edit) {
 }
 
 void SessionTable::apply(const Edit& edit, RuleTables& tables) const {
-  const auto set = [](FlatTable<1>& table, uint64_t key, uint32_t head) {
-    if (head == kNone) {
-      table.erase({key});
-    } else {
-      table.insert_or_assign({key}, head);
-    }
-  };
   tables.rules.reserve(static_cast<uint32_t>(body_->generations.size()));
   tables.is_large = body_->generations.size() > kFewRules;
   tables.filters.resize(body_->n_filters);
@@ -258,9 +263,27 @@ void SessionTable::apply(const Edit& edit, RuleTables& tables) const {
   for (const auto& [at, rate] : edit.meters) tables.meters[at] = rate;
   for (const auto& [at, peer] : edit.peers6) tables.peers6[at] = peer;
   for (const auto& [slot, rule] : edit.rules) tables.rules[slot] = rule;
-  for (const auto& [teid, head] : edit.teids) set(tables.by_teid, teid, head);
-  for (const auto& [ue, head] : edit.ues) set(tables.by_ue, ue, head);
-  for (const auto& [ue6, head] : edit.ues6) set(tables.by_ue6, ue6, head);
+  for (const auto& [teid, head] : edit.teids) {
+    if (head == kNone) {
+      tables.by_teid.erase(teid);
+    } else {
+      tables.by_teid.insert_or_assign(teid, tunnel_entry(tables, head));
+    }
+  }
+  for (const auto& [ue, head] : edit.ues) {
+    if (head == kNone) {
+      tables.by_ue.erase(ue);
+    } else {
+      tables.by_ue.insert_or_assign(ue, {begin_of(tables, head)});
+    }
+  }
+  for (const auto& [ue6, head] : edit.ues6) {
+    if (head == kNone) {
+      tables.by_ue6.erase({ue6});
+    } else {
+      tables.by_ue6.insert_or_assign({ue6}, head);
+    }
+  }
 }
 
 Usage SessionTable::usage(const Session& session, bool is_uplink) const {
