@@ -16,7 +16,6 @@ namespace batchplane {
 namespace {
 
 using session::kNone;
-using session::Rule;
 using session::RuleTables;
 using session::UserEntry;
 
@@ -42,19 +41,20 @@ class SessionDownlink final : public Module {
       keys[i] = is_v4 ? load32_raw(pkt.data() + l3 + net::kIpDst) : 0;
     }
     tables.by_ue.find_bulk(keys, n, users);
-    const bool needs_rules = gates_.needs_rules();
-    tables.prefetch_choice(users, n, needs_rules);
+    const bool needs_heads = gates_.needs_heads();
+    tables.prefetch_choice(users, n, needs_heads);
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
       uint32_t head = users[i].mark;
-      if (session::is_whole(head) && !needs_rules) [[likely]] {
+      if (session::is_whole(head)) [[likely]] {
         pkt.set_mark(head);
+        if (needs_heads) {
+          gates_.choose(ctx, batch, i, tables.heads[session::slot_of(head)], n_gates_);
+        }
         continue;
       }
       const uint32_t l3 = l3_offset_of(pkt);
-      if (head != kNone) {
-        head = session::slot_of(head);
-      } else {
+      if (head == kNone) [[unlikely]] {
         head = find_rest(ctx, batch, i, tables, l3);
         if (head == kNone) continue;
       }
@@ -64,9 +64,9 @@ class SessionDownlink final : public Module {
         ctx.drop(batch, i, session::kNoPdr);
         continue;
       }
-      const Rule& rule = tables.rules[slot];
+      const session::RuleHead& rule = tables.heads[slot];
       pkt.set_mark(session::mark_of(slot, rule));
-      gates_.choose(ctx, batch, i, rule, n_gates_);
+      if (needs_heads) gates_.choose(ctx, batch, i, rule, n_gates_);
     }
   }
 

@@ -44,14 +44,14 @@ class SessionHold final : public Module {
     const uint32_t n = batch.size_pkts;
     if (queues_->n_held() != 0) [[unlikely]]
       let_go(ctx, tables, kMostLooks);
-    tables.prefetch(batch);
+    tables.prefetch_heads(batch);
     for (uint32_t i = 0; i < n; ++i) {
-      const Rule* const rule = tables.find(batch[i]->mark());
+      const session::RuleHead* const rule = tables.find_head(batch[i]->mark());
       // Whose rule is gone goes on: the next module says so.
       if (rule == nullptr) [[unlikely]]
         continue;
       if (rule->is(Rule::kBuffers) || is_behind_) [[unlikely]]
-        hold(ctx, batch, i, tables, *rule);
+        hold(ctx, batch, i, tables, tables.rules[session::slot_of(batch[i]->mark())]);
     }
   }
 

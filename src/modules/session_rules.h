@@ -87,6 +87,20 @@ struct alignas(64) Rule {
 };
 static_assert(sizeof(Rule) == 64);
 
+// What is asked of most rules, eight to a line: those of 100,000 users fit into the second cache.
+struct alignas(8) RuleHead {
+  uint8_t generation = 0;
+  uint8_t flags = 0;
+  uint16_t bearer = 0;
+  uint16_t group = 0;
+
+  [[nodiscard]] bool is(uint8_t wanted) const { return (flags & wanted) == wanted; }
+};
+static_assert(sizeof(RuleHead) == 8);
+inline RuleHead head_of(const Rule& rule) {
+  return {rule.generation, rule.flags, rule.bearer, rule.group};
+}
+
 // One flow description of a service data flow; addresses and masks as they lie in packets.
 struct Filter {
   uint32_t remote = 0;
@@ -117,11 +131,13 @@ static_assert(sizeof(PdrState) == 32);
 
 // What a packet carries from the look-up to the modules behind it. A slot that has another rule by
 // then is told by its generation, which is never 0.
-inline uint32_t mark_of(uint32_t slot, const Rule& rule) {
+template <class AnyRule>
+uint32_t mark_of(uint32_t slot, const AnyRule& rule) {
   return uint32_t{rule.generation} << kSlotBits | slot;
 }
 inline uint32_t slot_of(uint32_t mark) { return mark & (kMaxSlots - 1); }
-inline bool is_current(uint32_t mark, const Rule& rule) {
+template <class AnyRule>
+bool is_current(uint32_t mark, const AnyRule& rule) {
   return mark >> kSlotBits == rule.generation && rule.generation != 0;
 }
 
@@ -174,6 +190,7 @@ struct RuleTables {
   SessionIndex<UserEntry> by_ue;      // IPv4 address as in packets
   FlatTable<1> by_ue6;                // first 8 bytes as in packets -> slot of the first rule
   PagedArray<Rule> rules;
+  PagedArray<RuleHead> heads;  // of the rules
   std::vector<Filter> filters;
   std::vector<MeterRate> meters;
   std::vector<Peer6> peers6;
@@ -193,15 +210,16 @@ struct RuleTables {
     }
   }
   // What choosing among the rules from `entries` on will read, unless it is surely near: first
-  // these rules, then their filters and the next ones. Not of those whose mark is whole, unless
-  // `needs_rules`.
+  // these rules, then their filters and the next ones. Of those whose mark is whole the heads,
+  // if `needs_heads`.
   template <class Entry>
-  void prefetch_choice(const Entry* entries, uint32_t n, bool needs_rules) const {
+  void prefetch_choice(const Entry* entries, uint32_t n, bool needs_heads) const {
     if (!is_large) return;
     for (uint32_t i = 0; i < n; ++i) {
       const uint32_t mark = entries[i].mark;
-      if (mark != kNone && (needs_rules || !is_whole(mark)))
-        prefetch_for_read(&rules[slot_of(mark)]);
+      if (mark == kNone) continue;
+      if (!is_whole(mark)) prefetch_for_read(&rules[mark]);
+      if (is_whole(mark) && needs_heads) prefetch_for_read(&heads[slot_of(mark)]);
     }
     for (uint32_t i = 0; i < n && !filters.empty(); ++i) {
       const uint32_t mark = entries[i].mark;
@@ -210,6 +228,20 @@ struct RuleTables {
       if (rule.filter != kNone) prefetch_for_read(&filters[rule.filter]);
       if (rule.next != kNone) prefetch_for_read(&rules[rule.next]);
     }
+  }
+  template <class Batch>
+  void prefetch_heads(const Batch& batch) const {
+    if (!is_large) return;
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      const uint32_t slot = slot_of(batch.pkts[i]->mark());
+      if (heads.holds(slot)) prefetch_for_read(&heads[slot]);
+    }
+  }
+  [[nodiscard]] const RuleHead* find_head(uint32_t mark) const {
+    const uint32_t slot = slot_of(mark);
+    if (!heads.holds(slot)) return nullptr;
+    const RuleHead& head = heads[slot];
+    return is_current(mark, head) ? &head : nullptr;
   }
   // The rule that a packet carries; nullptr when it is there no longer.
   [[nodiscard]] const Rule* find(uint32_t mark) const {
@@ -220,9 +252,10 @@ struct RuleTables {
   }
   [[nodiscard]] size_t size_bytes() const {
     return by_teid.size_bytes() + by_ue.size_bytes() + by_ue6.size_bytes() + rules.size_bytes() +
-           filters.size() * sizeof(Filter) + meters.size() * sizeof(MeterRate) +
-           peers6.size() * sizeof(Peer6) + watches.size() * sizeof(Watch) +
-           watched.size() * sizeof(WatchedRule) + hold_pkts.size() * sizeof(uint16_t);
+           heads.size_bytes() + filters.size() * sizeof(Filter) +
+           meters.size() * sizeof(MeterRate) + peers6.size() * sizeof(Peer6) +
+           watches.size() * sizeof(Watch) + watched.size() * sizeof(WatchedRule) +
+           hold_pkts.size() * sizeof(uint16_t);
   }
 };
 

@@ -248,6 +248,7 @@ LayoutSink SessionTable::sink_for(const Session& session, Edit& edit) {
 
 void SessionTable::apply(const Edit& edit, RuleTables& tables) const {
   tables.rules.reserve(static_cast<uint32_t>(body_->generations.size()));
+  tables.heads.reserve(static_cast<uint32_t>(body_->generations.size()));
   tables.is_large = body_->generations.size() > kFewRules;
   tables.filters.resize(body_->n_filters);
   tables.meters.resize(body_->n_meters);
@@ -262,7 +263,10 @@ void SessionTable::apply(const Edit& edit, RuleTables& tables) const {
   for (const auto& [at, filter] : edit.filters) tables.filters[at] = filter;
   for (const auto& [at, rate] : edit.meters) tables.meters[at] = rate;
   for (const auto& [at, peer] : edit.peers6) tables.peers6[at] = peer;
-  for (const auto& [slot, rule] : edit.rules) tables.rules[slot] = rule;
+  for (const auto& [slot, rule] : edit.rules) {
+    tables.rules[slot] = rule;
+    tables.heads[slot] = head_of(rule);
+  }
   for (const auto& [teid, head] : edit.teids) {
     if (head == kNone) {
       tables.by_teid.erase(teid);
