@@ -21,6 +21,7 @@ namespace {
 using session::MeterRate;
 using session::PdrState;
 using session::Rule;
+using session::RuleHead;
 using session::RuleTables;
 using session::SessionTable;
 
@@ -55,12 +56,12 @@ class SessionEnforce final : public Module {
     const RuleTables& tables = table.rules();
     const uint32_t n = batch.size_pkts;
     const uint64_t now = ctx.now_ns << 8;
-    tables.prefetch(batch);
+    tables.prefetch_heads(batch);
     if (tables.is_large) prefetch_states(table, tables, batch);
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
       const uint32_t mark = pkt.mark();
-      const Rule* const rule = tables.find(mark);
+      const RuleHead* const rule = tables.find_head(mark);
       const uint32_t l3 = l3_offset_of(pkt);
       if (rule == nullptr || pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
         ctx.drop(batch, i, rule == nullptr ? session::kSessionGone : reason::kTooShort);
@@ -68,12 +69,16 @@ class SessionEnforce final : public Module {
       }
       PdrState& state = table.state(session::slot_of(mark));
       const uint32_t bytes = ip_bytes_of(pkt, l3);
-      if (const DropReason* const reason = judge(table, tables, *rule, state, now, bytes);
-          reason != nullptr) [[unlikely]] {
+      const DropReason* reason = judge(table, *rule, state, now);
+      if (reason == nullptr && rule->is(Rule::kShares)) {
+        reason = judge_shared(table, tables, session::slot_of(mark), now, bytes);
+      }
+      if (reason != nullptr) [[unlikely]] {
         state.dropped_pkts.add(1);
         ctx.drop(batch, i, *reason);
         continue;
       }
+      if (const MeterRate rate = state.rate(); rate.cost != 0) charge(state.due, rate, now, bytes);
       state.pkts.add(1);
       state.bytes.add(bytes);
     }
@@ -104,30 +109,32 @@ class SessionEnforce final : public Module {
 
   // A packet whose FAR buffers and that comes nevertheless was on its way here when that began.
   [[gnu::noinline]] static const DropReason* closed(const SessionTable& table,
-                                                    const Rule& rule) noexcept {
+                                                    const RuleHead& rule) noexcept {
     if (rule.is(Rule::kBuffers) && !table.is_held_before()) return &session::kFarBuffer;
     if (!rule.is(Rule::kForwards) && !rule.is(Rule::kBuffers)) return &session::kFarDrop;
     return rule.is(Rule::kGateOpen) ? nullptr : &session::kQerGate;
   }
 
   // All meters of a packet are asked before one is charged.
-  static const DropReason* judge(const SessionTable& table, const RuleTables& tables,
-                                 const Rule& rule, PdrState& state, uint64_t now,
-                                 uint32_t bytes) noexcept {
+  static const DropReason* judge(const SessionTable& table, const RuleHead& rule,
+                                 const PdrState& state, uint64_t now) noexcept {
     if (!rule.is(Rule::kForwards | Rule::kGateOpen)) [[unlikely]] {
       if (const DropReason* const reason = closed(table, rule); reason != nullptr) return reason;
     }
-    if (rule.own.cost != 0 && !may_pass(state.due, rule.own, now)) return &session::kQerRate;
-    if (rule.shared[0] != session::kNone) {
-      for (const uint32_t at : rule.shared) {
-        if (at != session::kNone && !may_pass(table.meter(at), tables.meters[at], now))
-          return &session::kQerRate;
-      }
-      for (const uint32_t at : rule.shared) {
-        if (at != session::kNone) charge(table.meter(at), tables.meters[at], now, bytes);
-      }
+    const MeterRate rate = state.rate();
+    return rate.cost != 0 && !may_pass(state.due, rate, now) ? &session::kQerRate : nullptr;
+  }
+  // Those that the rule has together with others; only these lie in the rule.
+  static const DropReason* judge_shared(const SessionTable& table, const RuleTables& tables,
+                                        uint32_t slot, uint64_t now, uint32_t bytes) noexcept {
+    const Rule& rule = tables.rules[slot];
+    for (const uint32_t at : rule.shared) {
+      if (at != session::kNone && !may_pass(table.meter(at), tables.meters[at], now))
+        return &session::kQerRate;
     }
-    if (rule.own.cost != 0) charge(state.due, rule.own, now, bytes);
+    for (const uint32_t at : rule.shared) {
+      if (at != session::kNone) charge(table.meter(at), tables.meters[at], now, bytes);
+    }
     return nullptr;
   }
 

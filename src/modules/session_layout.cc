@@ -40,6 +40,7 @@ class Meters {
       const auto [at, is_new] = places_.emplace(std::pair(id, pdr.is_uplink), kNone);
       if (is_new) at->second = sink_.add_meter(rate);
       rule.shared[n_shared++] = at->second;
+      rule.flags |= Rule::kShares;
     }
   }
 

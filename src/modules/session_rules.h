@@ -66,6 +66,7 @@ struct alignas(64) Rule {
     kPeer6 = 16,     // which is IPv6
     kBuffers = 32,   // the FAR's action
     kNotifies = 64,  // and the control plane wants to know
+    kShares = 128,   // meters that other rules use as well
   };
   uint32_t next = kNone;    // rule of the same tunnel or user, by precedence
   uint32_t filter = kNone;  // first of the traffic filters; none: every packet
@@ -80,8 +81,8 @@ struct alignas(64) Rule {
   uint8_t match_qfi = kAnyQfi;
   uint8_t qfi = kAnyQfi;
   uint32_t session = kNone;  // its number
-  MeterRate own;
-  uint64_t ue6_raw = 0;  // first half of the user's IPv6 prefix
+  MeterRate own;             // for PdrState
+  uint64_t ue6_raw = 0;      // first half of the user's IPv6 prefix
 
   [[nodiscard]] bool is(uint8_t wanted) const { return (flags & wanted) == wanted; }
 };
@@ -120,14 +121,24 @@ struct Filter {
   }
 };
 
-// What the packets of one rule leave behind. Owner: the worker that the direction's packets meet.
-struct alignas(32) PdrState {
+// What the packets of one rule leave behind. Owner: the worker that the direction's packets meet;
+// the rate of the rule's own meter is the control thread's. It lies here, and not in the rule, so
+// that enforcing needs one line of a rule and not two.
+struct alignas(64) PdrState {
   Tally pkts;
   Tally bytes;
   Tally dropped_pkts;
-  Tally due;  // the rule's own meter: when, in 1/256 ns, what passed is paid for
+  Tally due;  // of the meter: when, in 1/256 ns, what passed is paid for
+  Tally cost;
+  Tally burst;
+
+  [[nodiscard]] MeterRate rate() const { return {.cost = cost.value(), .burst = burst.value()}; }
+  void set_rate(const MeterRate& rate) {
+    cost.set(rate.cost);
+    burst.set(rate.burst);
+  }
 };
-static_assert(sizeof(PdrState) == 32);
+static_assert(sizeof(PdrState) == 64);
 
 // What a packet carries from the look-up to the modules behind it. A slot that has another rule by
 // then is told by its generation, which is never 0.

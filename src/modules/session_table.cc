@@ -198,6 +198,7 @@ void SessionTable::take_slots(Session& session, const Session* old, Edit& edit) 
     body_->states.reserve(n_slots);
     PdrState& state = body_->states[pdr.slot];
     for (Tally* tally : {&state.pkts, &state.bytes, &state.dropped_pkts, &state.due}) tally->set(0);
+    state.set_rate({});
     uint8_t& generation = body_->generations[pdr.slot];
     generation = static_cast<uint8_t>(generation % 255 + 1);
   }
@@ -353,6 +354,9 @@ void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint6
   // What a rule had counted before a usage rule named it is taken off before workers see that;
   // what it has counted stays when it goes.
   for (const auto& [place, rule] : edit.joined) carry(place, rule, -1);
+  for (const auto& [slot, rule] : edit.rules) {
+    if (rule.generation != 0) body_->states[slot].set_rate(rule.own);
+  }
   body_->live.edit([&](RuleTables& tables) { apply(edit, tables); });
   for (const auto& [place, rule] : edit.left_over) carry(place, rule, 1);
   // Reports name sessions by numbers that go now.
