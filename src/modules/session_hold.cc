@@ -24,7 +24,7 @@ const DropReason kHoldFull{"session_hold_full",
                            "raise hold_pkts of the session's bar, or session_pkts and hold_pkts of "
                            "the module"};
 
-constexpr uint64_t kTickNs = 500'000;
+constexpr uint64_t kTickNs = 100'000;
 // Packets looked at in one go, and what looking at one takes.
 constexpr uint64_t kMostLooks = 512;
 constexpr uint64_t kLookNs = 50;
@@ -179,9 +179,9 @@ const Register<SessionHold> kSessionHold{{
     .params = joined(session::session_params(), hold_params()),
     .drops = {&kHoldFull},
     .notes = "In front of a session_enforce, which counts and limits what is let go. Packets leave "
-             "in order as soon as their FAR does not buffer any more, at the latest half a "
-             "millisecond later; with the first one of a session comes a report, unless the FAR "
-             "says notify: false. " +
+             "in order when their FAR does not buffer any more: ahead of the next packet that "
+             "comes, else 40 of them each 0.1 ms. With the first one of a session comes a report, "
+             "unless the FAR says notify: false. " +
              std::string(session::kSessionNotes),
 }};
 

@@ -22,7 +22,7 @@ struct UsedSince {
 // Owner: one worker.
 class UsageWatcher {
  public:
-  static constexpr uint64_t kTickNs = 1'000'000;
+  static constexpr uint64_t kTickNs = 200'000;
 
   explicit UsageWatcher(SessionTable& table) : ring_(table.make_ring()) {}
 
