@@ -83,6 +83,32 @@ TEST(SessionEnforce, KeepsABearersRate) {
   EXPECT_EQ(way.passed(downlink_frame(5000), 50, start + 1005 * kMs), 50U);
 }
 
+TEST(SessionEnforce, ARateChangesLiveAndGoesWithItsRule) {
+  const Dict slow{{"id", 1}, {"mbr_down_bps", kOnePerMs}, {"burst_ns", 1000}};
+  Way way(with_qers({slow}, {1}, {}));
+  auto in_100_ms = [&way, ms = uint64_t{100}](uint32_t each) mutable {
+    uint32_t passed = 0;
+    for (const uint64_t end = ms + 100; ms < end; ++ms) {
+      passed += way.passed(downlink_frame(), each, ms * kMs);
+    }
+    return passed;
+  };
+  EXPECT_NEAR(in_100_ms(3), 100, 1);
+  way.enforce.command(
+      "modify",
+      Dict{{"seid", 1}, {"qers", List{Dict{{"id", 1}, {"mbr_down_bps", kOnePerMs / 2}}}}});
+  EXPECT_NEAR(in_100_ms(3), 50, 1);
+  way.enforce.command("modify",
+                      Dict{{"seid", 1}, {"pdrs", List{Dict{{"id", 2}, {"qers", List{}}}}}});
+  EXPECT_EQ(in_100_ms(3), 300U);
+  // Whoever gets the place of a limited one is not limited.
+  way.enforce.command("add", with_qers({slow}, {1}, {}));
+  EXPECT_NEAR(in_100_ms(3), 100, 1);
+  way.enforce.command("delete", Dict{{"seid", 1}});
+  way.enforce.command("add", test_session());
+  EXPECT_EQ(in_100_ms(3), 300U);
+}
+
 TEST(SessionEnforce, ASharedRateIsThatOfAllItsBearersTogether) {
   const Dict shared{{"id", 7}, {"mbr_down_bps", 2 * kOnePerMs}, {"burst_ns", 1000}};
   const Dict own{{"id", 1}, {"mbr_down_bps", kOnePerMs}, {"burst_ns", 1000}};
