@@ -64,6 +64,7 @@ const AddCases kAdded{[](std::vector<ModuleCase>& all) {
     split.params["by"] = "group";
     split.gates = 8;
     all.push_back(std::move(split));
+    all.push_back(mobile("session_hold", users, deal_marked));
     all.push_back(mobile("session_enforce", users, deal_marked));
     ModuleCase encap = mobile("gtpu_encap", users, deal_marked);
     encap.params["local"] = "10.0.0.1";

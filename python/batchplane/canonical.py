@@ -28,7 +28,7 @@ VERSION = 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _HOP = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?::([A-Za-z_]\w*|\d{1,6}))?")
 _TOP_KEYS = ("name", "version", "params", "engine", "repeat", *MAPS, *LISTS)
-_DURATION_KEYS = ("age_limit", "delay_slo", "stranding_limit")
+_DURATION_KEYS = ("age_limit", "delay_slo", "stranding_limit", "queueing_time_threshold")
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -55,6 +55,9 @@ class ExecutionModel(_Strict):
     low_watermark_percent: int = Field(
         default=60, ge=0, le=100, description="until it has fallen to this"
     )
+    queueing_time_threshold_ns: Ns = Field(
+        default=0, description="and for how long the head of the queue has to have waited, too"
+    )
     input_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="of polling")
 
     @field_validator("backpressure", mode="before")

@@ -17,7 +17,8 @@ const char* const kFull = R"({
              "sample_one_run_in": 3, "seed": 9,
              "execution": {"mode": "wfq", "schedule_by": "count", "backpressure": "early_drop",
                            "queue_pkts": 200, "high_watermark_percent": 70,
-                           "low_watermark_percent": 30, "input_weight": 4}},
+                           "low_watermark_percent": 30, "queueing_time_threshold_ns": 100000,
+                           "input_weight": 4}},
   "workers": [{"name": "w0", "core": 1},
               {"name": "w1", "execution": {"mode": "run_to_completion"}}],
   "ports": {"p0": {"kind": "ring", "params": {"size_pkts": 64}}},
@@ -97,6 +98,7 @@ TEST(ConfigJson, ReadsEverything) {
   EXPECT_EQ(how.queue_pkts, 200U);
   EXPECT_EQ(how.high_watermark_percent, 70U);
   EXPECT_EQ(how.low_watermark_percent, 30U);
+  EXPECT_EQ(how.queueing_time_threshold_ns, 100'000U);
   EXPECT_EQ(how.input_weight, 4U);
   // What a worker leaves out is as the engine has it.
   EXPECT_FALSE(spec.scheduling_of("w1").is_weighted_fair());

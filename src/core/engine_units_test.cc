@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine_units_test.cc - explicit scheduling in the engine: balance, drops, live weights, apply
-// from one mode to the other, stop.
+// engine_units_test.cc - explicit scheduling in the engine: balance, drops, live weights, shares by
+// cycles, apply from one mode to the other, stop.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -8,6 +8,23 @@
 
 namespace batchplane {
 namespace {
+
+// Turns the virtual clock by what it is said to cost.
+class Spend final : public Module {
+ public:
+  explicit Spend(const Args& args) : ns_per_pkt_(args.u32("ns_per_pkt")) {}
+  void process(Context& /*ctx*/, Batch& batch) noexcept {
+    *clock_ns += uint64_t{ns_per_pkt_} * batch.size_pkts;
+  }
+  inline static uint64_t* clock_ns = nullptr;
+
+ private:
+  const uint32_t ns_per_pkt_;
+};
+const Register<Spend> kSpend{
+    {.kind = "test_spend",
+     .help = "Takes time.",
+     .params = {{.name = "ns_per_pkt", .type = ParamType::kInt, .help = "what a packet takes"}}}};
 
 exec::Scheduling wfq(exec::Backpressure backpressure, uint32_t input_weight = 1) {
   exec::Scheduling how;
@@ -81,6 +98,50 @@ TEST(EngineUnits, WeightsAreSetLiveAndSaved) {
     EXPECT_THROW(rig.engine().set_weights({{"a0", 7}, {module, weight}}), ConfigError) << module;
   }
   EXPECT_EQ(module_of(rig.balanced(), "a0").unit.weight, 1U);
+}
+
+// One leaf takes a hundred times what the other three do: all have the same time, and so the others
+// as many packets as without it. To completion they have no more packets than the slow one.
+TEST(EngineUnits, OthersKeepTheirShareBesideOneThatTakesAHundredTimesItsProfile) {
+  struct Result {
+    std::vector<double> shares;  // of what all leaves were charged
+    std::vector<uint64_t> pkts;
+  };
+  const auto run = [](bool is_scheduled, uint32_t slow_ns) {
+    exec::Scheduling how = wfq(exec::Backpressure::kOff);
+    how.by = exec::ScheduleBy::kCycles;
+    how.queue_pkts = 2048;
+    PipelineSpec spec = fan(is_scheduled ? how : exec::Scheduling{}, 0);
+    for (ModuleSpec& module : spec.modules) {
+      if (module.name[0] != 'a') continue;
+      module.kind = "test_spend";
+      module.params = {{"ns_per_pkt", module.name == "a0" ? slow_ns : 500U}};
+    }
+    EngineRig rig(spec, 16384);
+    Spend::clock_ns = &rig.now_ns;
+    const uint64_t end_ns = rig.now_ns + 300'000'000;
+    while (rig.now_ns < end_ns) rig.loop(1, 50);
+    const Snapshot now = rig.balanced();
+    Result result;
+    double charged = 0;
+    for (const char* name : {"a0", "a1", "a2", "a3"}) {
+      const ModuleSnapshot& leaf = module_of(now, name);
+      result.shares.push_back(static_cast<double>(leaf.unit.charged));
+      charged += result.shares.back();
+      result.pkts.push_back(leaf.pkts);
+    }
+    for (double& share : result.shares) share /= charged;
+    return result;
+  };
+  const Result calm = run(true, 500);
+  const Result fair = run(true, 50'000);
+  const Result unfair = run(false, 50'000);
+  for (uint32_t i = 0; i < 4; ++i) EXPECT_NEAR(fair.shares[i], 0.25, 0.01) << i;
+  for (uint32_t i = 1; i < 4; ++i) {
+    EXPECT_NEAR(static_cast<double>(fair.pkts[i]), static_cast<double>(calm.pkts[i]),
+                0.05 * static_cast<double>(calm.pkts[i]));
+    EXPECT_LT(unfair.pkts[i], fair.pkts[i] / 10);
+  }
 }
 
 TEST(EngineUnits, RunToCompletionHasNone) {

@@ -82,6 +82,8 @@ uint32_t Executor<Traits, Order>::fire_unit(uint32_t u, Cause cause) {
     const uint64_t late_ns = ctx_.now_ns - std::min(ctx_.now_ns, unit.due_ns);
     unit.due_ns = ctx_.now_ns + unit.pace_ns - std::min(late_ns, unit.pace_ns);
   }
+  unit.waits.note_size(queue.size_pkts, ctx_.now_ns);
+  unit.waits.leave(n_pkts);
   firings_ = 0;
   prefetch_held(queue, n_pkts);
   fire_any(nodes_[queue.rank], n_pkts, 0, cause);
@@ -109,8 +111,7 @@ void Executor<Traits, Order>::refresh_unit(uint32_t u) {
   } else {
     units_->schedule.deactivate(u);
   }
-  if (queue.size_pkts > unit.high_pkts) units_->set_congested(u, true);
-  if (queue.size_pkts <= unit.low_pkts) units_->set_congested(u, false);
+  units_->update_congested(u, queue.size_pkts, ctx_.now_ns, ctx_.batch_limit_pkts);
   if (queue.size_pkts != 0) {
     next_release_ns_ = std::min(next_release_ns_, queue.entry_bound_ns + queue.age_limit_ns);
   }
@@ -131,7 +132,11 @@ void Executor<Traits, Order>::unit_arrived(uint32_t u) {
     drop_tail(queue, unit.queue_pkts, Traits::queue_full_reason());
   }
   unit.counts.most_pkts = std::max(unit.counts.most_pkts, queue.size_pkts);
-  if (queue.size_pkts > unit.high_pkts) units_->set_congested(u, true);
+  if (queue.size_pkts > unit.high_pkts) {
+    units_->update_congested(u, queue.size_pkts, ctx_.now_ns, ctx_.batch_limit_pkts);
+  } else {
+    unit.waits.note_size(queue.size_pkts, ctx_.now_ns);
+  }
   if (queue.size_pkts >= queue.release_at_pkts) units_->schedule.activate(u);
 }
 

@@ -30,7 +30,9 @@ struct Scheduling {
   uint32_t queue_pkts = 0;               // of each unit; 0 = two batches
   uint32_t high_watermark_percent = 80;  // of the queue: from here on those before it wait
   uint32_t low_watermark_percent = 60;   // until it has fallen to this
-  uint32_t input_weight = 1;             // of polling
+  // The head of the queue has waited for so long, too; 0: its length alone counts.
+  uint64_t queueing_time_threshold_ns = 0;
+  uint32_t input_weight = 1;  // of polling
 
   [[nodiscard]] bool is_weighted_fair() const { return mode == Execution::kWeightedFair; }
   bool operator==(const Scheduling&) const = default;

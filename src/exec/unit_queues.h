@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/node.h"
+#include "exec/queue_waits.h"
 #include "exec/unit_plan.h"
 #include "exec/unit_schedule.h"
 
@@ -37,6 +38,7 @@ struct UnitQueues {
     bool is_cut = false;
     bool is_fed_by_input = false;
     std::vector<uint32_t> upstream;
+    QueueWaits waits;  // with a threshold of the queueing time
     UnitCounts counts;
   };
 
@@ -58,6 +60,9 @@ struct UnitQueues {
       }
       if (u != UnitSchedule::kInput) unit_of_rank[planned.rank] = u;
       schedule.set_weight(u, planned.weight);
+      if (how.queueing_time_threshold_ns != 0 && planned.queue_pkts != 0) {
+        units[u].waits.reserve(planned.queue_pkts);
+      }
     }
   }
 
@@ -79,6 +84,20 @@ struct UnitQueues {
       return unit.trigger_pkts == 0 ? batch_limit_pkts : unit.trigger_pkts;
     }
     return std::max(unit.trigger_pkts, 1U);
+  }
+
+  // Long, and for long; a queue without room for another batch cannot wait for its time to pass.
+  void update_congested(uint32_t u, uint32_t size_pkts, uint64_t now_ns,
+                        uint32_t batch_limit_pkts) {
+    Unit& unit = units[u];
+    unit.waits.note_size(size_pkts, now_ns);
+    if (size_pkts > unit.high_pkts &&
+        (unit.waits.head_wait_ns(now_ns) >= how.queueing_time_threshold_ns ||
+         size_pkts > unit.queue_pkts - batch_limit_pkts)) {
+      set_congested(u, true);
+    } else if (size_pkts <= unit.low_pkts) {
+      set_congested(u, false);
+    }
   }
 
   void set_congested(uint32_t u, bool is_congested) {

@@ -6,6 +6,9 @@
 // drops: unknown_teid, gtpu_extension, gtpu_inner, gtpu_signalling, not_gtpu, bad_gtpu,
 // gtpu_version, no_pdr, ue_source, ecn_mismatch, bad_l4_checksum, too_short, bad_header_length,
 // bad_total_length
+#include <optional>
+
+#include "base/net6.h"
 #include "base/prefetch.h"
 #include "core/module.h"
 #include "modules/gtpu_reply.h"
@@ -44,10 +47,10 @@ const DropReason kNotGtpu{"not_gtpu", "the packet is no GTP-U over UDP",
 
 // What is known of a batch's packets between the steps; 0 in payload_offset: seen to already.
 struct Found {
-  FlatTable<1>::Key teids[exec::kMaxBatchPkts];
+  uint32_t teids[exec::kMaxBatchPkts];
   uint32_t payload_offset_bytes[exec::kMaxBatchPkts];
   uint32_t payload_bytes[exec::kMaxBatchPkts];
-  uint32_t heads[exec::kMaxBatchPkts];
+  session::TunnelEntry tunnels[exec::kMaxBatchPkts];
   uint8_t qfis[exec::kMaxBatchPkts];
   uint8_t ecns[exec::kMaxBatchPkts];
 };
@@ -57,6 +60,7 @@ class GtpuDecap final : public Module {
   explicit GtpuDecap(const Args& args)
       : commands_(args),
         local_raw_(local_of(args)),
+        local6_(local6_of(args)),
         verifies_sum_(args.flag("verify_udp_checksum")),
         takes_any_(args.flag("any_teid")),
         budget_(args) {}
@@ -73,8 +77,8 @@ class GtpuDecap final : public Module {
     Found found;
     for (uint32_t i = 0; i < n; ++i) read(ctx, batch, i, found);
     if (!takes_any_) {
-      tables.by_teid.find_bulk(found.teids, n, found.heads);
-      tables.prefetch_choice(found.heads, n);
+      tables.by_teid.find_bulk(found.teids, n, found.tunnels);
+      tables.prefetch_choice(found.tunnels, n, false);
     }
     uint64_t n_gpdus = 0;
     for (uint32_t i = 0; i < n; ++i) {
@@ -125,6 +129,17 @@ class GtpuDecap final : public Module {
     return net::be32(*address);
   }
 
+  static std::optional<net::Address6> local6_of(const Args& args) {
+    const std::string& text = args.string("local6");
+    if (text.empty()) return std::nullopt;
+    const auto address = net::parse_ipv6(text);
+    if (!address) {
+      throw ConfigError("expected an IPv6 address", args.where() + ".local6",
+                        "such as 2001:db8::1");
+    }
+    return address;
+  }
+
   // The outer headers of packet i: users' packets are noted in `found`, the others are seen to.
   // Here the usual ones alone: IPv4, no options anywhere, no UDP checksum.
   void read(Context& ctx, Batch& batch, uint32_t i, Found& found) noexcept {
@@ -147,11 +162,11 @@ class GtpuDecap final : public Module {
                           net::load16(gtp) == (gtpu::kVersion1 << 8 | gtpu::kGpdu);
     const bool is_whole = l4_bytes <= len_bytes - l3 - net::kIpv4Bytes && udp_bytes <= l4_bytes &&
                           payload_bytes + gtpu::kUdpBytes + gtpu::kHeaderBytes <= udp_bytes;
-    if (!is_usual || !is_whole || local_raw_ != 0) [[unlikely]]
+    if (!is_usual || !is_whole || has_local()) [[unlikely]]
       return read_rest(ctx, batch, i, found);
     // The inner addresses lie in the next line, which nobody has read yet.
     prefetch_for_read(gtp + gtpu::kHeaderBytes + net::kIpv4Bytes);
-    found.teids[i] = {net::load32(gtp + 4)};
+    found.teids[i] = net::load32(gtp + 4);
     found.payload_offset_bytes[i] = l3 + kLeastBytes;
     found.payload_bytes[i] = payload_bytes;
     found.qfis[i] = session::kAnyQfi;
@@ -162,7 +177,7 @@ class GtpuDecap final : public Module {
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
     found.payload_offset_bytes[i] = 0;
-    found.teids[i] = {0};
+    found.teids[i] = 0;
     if (pkt.len_bytes() < l3) return ctx.drop(batch, i, reason::kTooShort);
     const uint8_t* const ip = pkt.data() + l3;
     const l4::Place place = l4::find(ip, pkt.len_bytes() - l3);
@@ -177,11 +192,11 @@ class GtpuDecap final : public Module {
       return ctx.drop(batch, i, gtpu::kBadGtpu);
     const Message message = gtpu::read(udp + gtpu::kUdpBytes, udp_bytes - gtpu::kUdpBytes);
     if (message.fault != nullptr) return ctx.drop(batch, i, *message.fault);
-    if (verifies_sum_ && net::load16(udp + 6) != 0 && !is_sum_good(ip, place, udp, udp_bytes))
+    if (verifies_sum_ && !is_sum_good(ip, place, udp, udp_bytes))
       return ctx.drop(batch, i, l4::kBadL4Checksum);
     if (message.type != gtpu::kGpdu || message.unknown_extension != 0)
       return answer(ctx, batch, i, {l3, ip, place}, message);
-    found.teids[i] = {message.teid};
+    found.teids[i] = message.teid;
     found.payload_offset_bytes[i] =
         l3 + place.offset_bytes + gtpu::kUdpBytes + message.payload_offset_bytes;
     found.payload_bytes[i] = message.payload_bytes;
@@ -192,9 +207,9 @@ class GtpuDecap final : public Module {
   void finish(Context& ctx, Batch& batch, uint32_t i, const RuleTables& tables,
               const Found& found) noexcept {
     Packet& pkt = *batch[i];
-    const auto teid = static_cast<uint32_t>(found.teids[i][0]);
-    const uint32_t head = takes_any_ ? kNone : found.heads[i];
-    if (head == kNone && (!takes_any_ || teid == 0)) [[unlikely]] {
+    const uint32_t teid = found.teids[i];
+    const session::TunnelEntry tunnel = takes_any_ ? session::TunnelEntry{} : found.tunnels[i];
+    if (tunnel.mark == kNone && (!takes_any_ || teid == 0)) [[unlikely]] {
       refuse_unknown(ctx, batch, i, teid);
       return;
     }
@@ -205,8 +220,15 @@ class GtpuDecap final : public Module {
       ctx.drop(batch, i, kInner);
       return;
     }
-    if (head != kNone) {
-      const uint32_t slot = session::choose(tables, head, inner, inner_bytes, true, found.qfis[i]);
+    if (session::is_whole(tunnel.mark) && is_v4) [[likely]] {
+      if (load32_raw(inner + net::kIpSrc) != tunnel.ue_raw) [[unlikely]] {
+        ctx.drop(batch, i, session::kUeSource);
+        return;
+      }
+      pkt.set_mark(tunnel.mark);
+    } else if (tunnel.mark != kNone) {
+      const uint32_t slot = session::choose(tables, session::slot_of(tunnel.mark), inner,
+                                            inner_bytes, true, found.qfis[i]);
       if (slot == kNone) [[unlikely]] {
         ctx.drop(batch, i, session::kNoPdr);
         return;
@@ -244,11 +266,16 @@ class GtpuDecap final : public Module {
     pkt.meta().l4_offset_bytes = 0;
   }
 
+  [[nodiscard]] bool has_local() const noexcept { return local_raw_ != 0 || local6_.has_value(); }
   [[nodiscard]] bool is_local(const uint8_t* ip, const l4::Place& place) const noexcept {
-    return local_raw_ == 0 || (!place.is_v6 && load32_raw(ip + net::kIpDst) == local_raw_);
+    if (!has_local()) return true;
+    if (place.is_v6) return local6_ && net::load_address6(ip + net::kIp6Dst) == *local6_;
+    return local_raw_ != 0 && load32_raw(ip + net::kIpDst) == local_raw_;
   }
+  // Over IPv6 there has to be one (RFC 8200, 8.1).
   static bool is_sum_good(const uint8_t* ip, const l4::Place& place, const uint8_t* udp,
                           uint32_t udp_bytes) noexcept {
+    if (net::load16(udp + 6) == 0) return !place.is_v6;
     return fold16(l4::sum_bytes(udp, udp_bytes) + l4::sum_pseudo_header(ip, place, udp_bytes)) ==
            0xffff;
   }
@@ -279,7 +306,7 @@ class GtpuDecap final : public Module {
     if (message.type == gtpu::kEndMarker) {
       end_markers_.add(1);
       const bool is_known =
-          takes_any_ || commands_.table().rules().by_teid.find({message.teid}) != kNone;
+          takes_any_ || commands_.table().rules().by_teid.find(message.teid).mark != kNone;
       if (!is_known) return ctx.drop(batch, i, kUnknownTeid);
       pkt.meta().tunnel_id = message.teid;
     }
@@ -315,7 +342,8 @@ class GtpuDecap final : public Module {
   }
 
   session::SessionCommands commands_;
-  const uint32_t local_raw_;  // 0: any address
+  const uint32_t local_raw_;  // 0: none, and without local6 any address
+  const std::optional<net::Address6> local6_;
   const bool verifies_sum_;
   const bool takes_any_;
   icmp::ErrorBudget budget_;
@@ -334,7 +362,11 @@ std::vector<ParamSpec> decap_params() {
            .type = ParamType::kString,
            .default_value = "",
            .help = "IPv4 address of the tunnels' end here; packets to others leave by `other`; "
-                   "empty: any address"},
+                   "without it and local6: any address"},
+          {.name = "local6",
+           .type = ParamType::kString,
+           .default_value = "",
+           .help = "likewise an IPv6 address"},
           {.name = "any_teid",
            .type = ParamType::kBool,
            .default_value = false,
@@ -342,7 +374,7 @@ std::vector<ParamSpec> decap_params() {
           {.name = "verify_udp_checksum",
            .type = ParamType::kBool,
            .default_value = true,
-           .help = "drop packets whose outer UDP checksum is there and wrong"},
+           .help = "drop packets whose outer UDP checksum is wrong, or is missing over IPv6"},
           icmp::errors_per_s_spec(),
           icmp::burst_spec()};
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gtpu_encap.cc - puts users' packets into the GTP-U tunnel of their rule: outer Ethernet, IPv4,
-// UDP and GTP-U headers, with QFI and sequence number where wanted (3GPP TS 29.281, TS 38.415).
+// gtpu_encap.cc - puts users' packets into the GTP-U tunnel of their rule: outer Ethernet, IPv4 or
+// IPv6, UDP and GTP-U headers, with QFI and sequence number where wanted (3GPP TS 29.281,
+// TS 38.415).
 //
-// in: 1   out: 1   drops: session_gone, no_tunnel, no_headroom, frame_too_long, too_short,
-// bad_total_length, bad_version   state: sessions, shared, editable live; sequence number
+// in: 1   out: 1   drops: session_gone, no_tunnel, no_local6, no_headroom, frame_too_long,
+// too_short, bad_total_length, bad_version   state: sessions, shared, editable live; sequence
+// number
 #include "base/prefetch.h"
 #include "core/module.h"
 #include "modules/flow_key.h"
 #include "modules/frame_reasons.h"
 #include "modules/gtpu_header.h"
+#include "modules/gtpu_outer6.h"
 #include "modules/item_syntax.h"
 #include "modules/session_commands.h"
 #include "modules/session_reasons.h"
@@ -21,6 +24,8 @@ using session::RuleTables;
 
 const DropReason kNoTunnel{"no_tunnel", "the packet's forwarding action creates no outer header",
                            "give the far teid and peer, or send such packets another way"};
+const DropReason kNoLocal6{"no_local6", "the tunnel's peer has an IPv6 address, this end none",
+                           "give the module local6, or the far a peer with an IPv4 address"};
 
 constexpr uint32_t kOuterBytes = net::kEthBytes + net::kIpv4Bytes + gtpu::kUdpBytes;
 constexpr uint32_t kNearBytes = 32;  // in front of a packet; less than its headroom
@@ -45,7 +50,8 @@ class GtpuEncap final : public Module {
                .sets_df = args.flag("df"),
                .has_sequence = args.flag("sequence"),
                .is_uplink = args.string("pdu_type") == "uplink",
-               .source_port = static_cast<uint16_t>(args.u32("source_port"))} {
+               .source_port = static_cast<uint16_t>(args.u32("source_port"))},
+        outer6_(args.string("local6"), style_.ttl, args.where() + ".local6") {
     lay_out_header(args);
   }
 
@@ -66,9 +72,12 @@ class GtpuEncap final : public Module {
         refuse(ctx, batch, i, rule);
         continue;
       }
+      if (rule->is(Rule::kPeer6)) [[unlikely]] {
+        encap6(ctx, batch, i, tables, *rule);
+        continue;
+      }
       uint8_t* const inner = pkt.data() + l3;
-      const uint32_t ip_bytes = inner[0] >> 4 == 4 ? net::load16(inner + net::kIpTotalLength)
-                                                   : net::kIpv6Bytes + net::load16(inner + 4);
+      const uint32_t ip_bytes = ip_bytes_of(inner);
       const bool has_options = style.has_sequence || rule->qfi != session::kAnyQfi;
       const uint32_t gtpu_bytes = gtpu_bytes_of(style, *rule);
       // What is before the inner packet makes room, too.
@@ -79,12 +88,7 @@ class GtpuEncap final : public Module {
         continue;
       }
       const uint32_t flow_port = style.source_port != 0 ? 0 : flow_port_of(pkt);
-      if (outer_bytes >= l3) {
-        pkt.push_front(outer_bytes - l3);
-      } else {
-        pkt.pull_front(l3 - outer_bytes);
-      }
-      pkt.set_len_bytes(outer_bytes + ip_bytes);
+      make_room(pkt, l3, outer_bytes, ip_bytes);
       uint8_t* const out = inner - outer_bytes;
       if (has_options) write_options(out + kOuterBytes, style, *rule);
       write(out, *rule, inner, ip_bytes, gtpu_bytes, style, flow_port);
@@ -121,6 +125,7 @@ class GtpuEncap final : public Module {
     }
     std::memcpy(header_, mac_of(args, "dst_mac").data(), 6);
     std::memcpy(header_ + 6, mac_of(args, "src_mac").data(), 6);
+    outer6_.set_macs(header_);
     net::store16(header_ + 12, net::kTypeIpv4);
     uint8_t* const ip = header_ + net::kEthBytes;
     ip[0] = 0x45;
@@ -133,6 +138,21 @@ class GtpuEncap final : public Module {
     uint8_t* const udp = ip + net::kIpv4Bytes;
     net::store16(udp, style_.source_port);
     net::store16(udp + 2, gtpu::kPort);
+  }
+
+  static uint32_t ip_bytes_of(const uint8_t* inner) noexcept {
+    return inner[0] >> 4 == 4 ? net::load16(inner + net::kIpTotalLength)
+                              : net::kIpv6Bytes + net::load16(inner + 4);
+  }
+  // What is before the inner packet goes.
+  static void make_room(Packet& pkt, uint32_t l3, uint32_t outer_bytes,
+                        uint32_t ip_bytes) noexcept {
+    if (outer_bytes >= l3) {
+      pkt.push_front(outer_bytes - l3);
+    } else {
+      pkt.pull_front(l3 - outer_bytes);
+    }
+    pkt.set_len_bytes(outer_bytes + ip_bytes);
   }
 
   static uint32_t gtpu_bytes_of(const Style& style, const Rule& rule) noexcept {
@@ -159,8 +179,7 @@ class GtpuEncap final : public Module {
     uint8_t* const ip = out + net::kEthBytes;
     const uint32_t udp_bytes = gtpu::kUdpBytes + gtpu_bytes + ip_bytes;
     const uint16_t total_raw = net::be16(static_cast<uint16_t>(net::kIpv4Bytes + udp_bytes));
-    const uint32_t inner_tos = inner[0] >> 4 == 4 ? inner[1] : net::load16(inner) >> 4 & 0xffU;
-    const uint32_t tos = inner_tos & (style.dscp < 0 ? 0xffU : 3U);
+    const uint32_t tos = tos_of(inner) & (style.dscp < 0 ? 0xffU : 3U);
     uint64_t sum = uint64_t{sum_} + total_raw + (tos << 8) + rule.peer_raw;
     ip[1] = static_cast<uint8_t>(ip[1] | tos);
     std::memcpy(ip + net::kIpTotalLength, &total_raw, 2);
@@ -174,7 +193,15 @@ class GtpuEncap final : public Module {
     uint8_t* const udp = ip + net::kIpv4Bytes;
     if (style.source_port == 0) net::store16(udp, static_cast<uint16_t>(flow_port));
     net::store16(udp + 4, static_cast<uint16_t>(udp_bytes));
-    uint8_t* const gtp = udp + gtpu::kUdpBytes;
+    write_gtpu(udp + gtpu::kUdpBytes, rule, ip_bytes, gtpu_bytes, style);
+  }
+
+  static uint32_t tos_of(const uint8_t* inner) noexcept {
+    return inner[0] >> 4 == 4 ? inner[1] : net::load16(inner) >> 4 & 0xffU;
+  }
+
+  static void write_gtpu(uint8_t* gtp, const Rule& rule, uint32_t ip_bytes, uint32_t gtpu_bytes,
+                         const Style& style) noexcept {
     const bool has_qfi = rule.qfi != session::kAnyQfi;
     gtp[0] = static_cast<uint8_t>(gtpu::kVersion1 | (has_qfi ? gtpu::kHasExtension : 0) |
                                   (style.has_sequence ? gtpu::kHasSequence : 0));
@@ -196,6 +223,37 @@ class GtpuEncap final : public Module {
     options[7] = 0;
   }
 
+  // Over IPv6, whose UDP checksum takes in all that the tunnel carries.
+  [[gnu::noinline]] void encap6(Context& ctx, Batch& batch, uint32_t i, const RuleTables& tables,
+                                const Rule& rule) noexcept {
+    if (!outer6_.is_there()) return ctx.drop(batch, i, kNoLocal6);
+    Packet& pkt = *batch[i];
+    const uint32_t l3 = l3_offset_of(pkt);
+    uint8_t* const inner = pkt.data() + l3;
+    const uint32_t ip_bytes = ip_bytes_of(inner);
+    const uint32_t gtpu_bytes = gtpu_bytes_of(style_, rule);
+    const uint32_t outer_bytes = gtpu::kOuter6Bytes + gtpu_bytes;
+    if (const DropReason* reason =
+            fault_of(pkt, inner, ip_bytes, pkt.len_bytes() - l3, outer_bytes);
+        reason != nullptr) {
+      return ctx.drop(batch, i, *reason);
+    }
+    const uint32_t port = style_.source_port != 0 ? style_.source_port : flow_port_of(pkt);
+    const uint32_t tos = tos_of(inner);
+    make_room(pkt, l3, outer_bytes, ip_bytes);
+    uint8_t* const out = inner - outer_bytes;
+    uint8_t* const gtp = out + gtpu::kOuter6Bytes;
+    const uint32_t udp_bytes = gtpu::kUdpBytes + gtpu_bytes + ip_bytes;
+    const uint32_t dscp = static_cast<uint32_t>(style_.dscp) << 2;
+    outer6_.write(out, tables.peers6[rule.peer_raw].data(),
+                  style_.dscp < 0 ? tos : dscp | (tos & 3U), port, udp_bytes);
+    if (gtpu_bytes > gtpu::kHeaderBytes) write_options(gtp, style_, rule);
+    write_gtpu(gtp, rule, ip_bytes, gtpu_bytes, style_);
+    gtpu::Outer6::sum(out, udp_bytes);
+    pkt.meta().l3_offset_bytes = net::kEthBytes;
+    pkt.meta().l4_offset_bytes = net::kEthBytes + net::kIpv6Bytes;
+  }
+
   [[gnu::noinline]] static void refuse(Context& ctx, Batch& batch, uint32_t i,
                                        const Rule* rule) noexcept {
     if (rule == nullptr) return ctx.drop(batch, i, session::kSessionGone);
@@ -204,6 +262,7 @@ class GtpuEncap final : public Module {
 
   session::SessionCommands commands_;
   const Style style_;
+  gtpu::Outer6 outer6_;
   uint8_t header_[kOuterBytes] = {};
   uint32_t sum_ = 0;  // of the IPv4 header so far, as it lies in memory
   uint16_t sequence_ = 0;
@@ -214,6 +273,10 @@ std::vector<ParamSpec> encap_params() {
   return {{.name = "local",
            .type = ParamType::kString,
            .help = "IPv4 address of the tunnels' end here"},
+          {.name = "local6",
+           .type = ParamType::kString,
+           .default_value = "",
+           .help = "IPv6 address of the tunnels' end here, for peers with such an address"},
           {.name = "dst_mac",
            .type = ParamType::kString,
            .default_value = "00:00:00:00:00:00",
@@ -258,12 +321,14 @@ std::vector<ParamSpec> encap_params() {
 
 const Register<GtpuEncap> kGtpuEncap{{
     .kind = "gtpu_encap",
-    .help = "Puts users' packets into the GTP-U tunnel of their session's rule, over IPv4.",
+    .help = "Puts users' packets into the GTP-U tunnel of their session's rule, over IPv4 or IPv6.",
     .params = joined(session::session_params(), encap_params()),
-    .drops = {&session::kSessionGone, &kNoTunnel, &frame::kNoHeadroom, &frame::kFrameTooLong,
-              &reason::kTooShort, &reason::kBadTotalLength, &reason::kBadVersion},
+    .drops = {&session::kSessionGone, &kNoTunnel, &kNoLocal6, &frame::kNoHeadroom,
+              &frame::kFrameTooLong, &reason::kTooShort, &reason::kBadTotalLength,
+              &reason::kBadVersion},
     .notes = "Adds 36 bytes, with a sequence number 40, with a QFI 44. What pads the frame is left "
-             "out. The congestion bits are copied outwards, the outer UDP checksum is 0. " +
+             "out. The congestion bits are copied outwards. Over IPv4 the outer UDP checksum is 0; "
+             "over IPv6, which adds 20 bytes more, it is computed. " +
              std::string(session::kSessionNotes),
 }};
 

@@ -173,6 +173,65 @@ TEST(GtpuEncap, OuterHeaderTakesClassAndCongestion) {
   EXPECT_EQ(net::checksum_finish(net::checksum_add(&out[14], 20)), 0);
 }
 
+Value far_with_peer(const char* peer) {
+  return Dict{{"seid", 1}, {"fars", List{Dict{{"id", 1}, {"peer", peer}}}}};
+}
+
+TEST(GtpuEncap, APeerMayHaveAnIpv6Address) {
+  Tunnel tunnel({{"local6", "2001:db8::1"}, {"source_port", 0}, {"dscp", 10}});
+  const Bytes frame = downlink_frame();
+  tunnel.encap.command("modify", far_with_peer("2001:db8::2"));
+  const Outcome sent = tunnel.send({frame});
+  ASSERT_EQ(sent.outputs.size(), 1U) << sent.drops.at(0).reason;
+  const Bytes out = sent.at(0).at(0);
+  ASSERT_EQ(out.size(), frame.size() + 56);
+  EXPECT_EQ(net::load16(&out[12]), net::kTypeIpv6);
+  EXPECT_EQ(net::load16(&out[14]) >> 4 & 0xff, 10 << 2);
+  EXPECT_EQ(net::load32(&out[66]), 901U);
+  EXPECT_GE(net::load16(&out[54]), 49152);
+  ModuleHarness decap("gtpu_decap", {{"any_teid", true}, {"local6", "2001:db8::2"}}, 4);
+  const Outcome whole = decap.run({out});
+  ASSERT_EQ(whole.gates(), (std::vector<uint32_t>{0}));
+  EXPECT_EQ(ip_of(whole.at(0).at(0)), ip_of(frame));
+  // A byte changed on the way, no checksum, another address.
+  Bytes changed = out;
+  changed.back() ^= 1;
+  Bytes unsummed = out;
+  net::store16(&unsummed[60], 0);
+  EXPECT_EQ(decap.run({changed, unsummed}).dropped_for("bad_l4_checksum"), 2U);
+  Bytes other = out;
+  other[53] = 9;
+  EXPECT_EQ(decap.run({other}).gates(), (std::vector<uint32_t>{2}));
+  // The other bearer's tunnel is as it was, and this one goes back to IPv4.
+  EXPECT_EQ(tunnel.send({downlink_frame(5000)}).at(0).at(0).size(), frame.size() + 36);
+  tunnel.encap.command("modify", far_with_peer("192.0.2.2"));
+  EXPECT_EQ(tunnel.send({frame}).at(0).at(0).size(), frame.size() + 36);
+}
+
+TEST(GtpuEncap, WithoutAnIpv6AddressHereThatIsSaid) {
+  Tunnel tunnel;
+  tunnel.encap.command("modify", far_with_peer("2001:db8::2"));
+  EXPECT_EQ(tunnel.send({downlink_frame()}).dropped_for("no_local6"), 1U);
+  EXPECT_NE(refusal_of([&] { tunnel.encap.command("modify", far_with_peer("::")); }), "");
+  EXPECT_NE(refusal_of([] {
+              ModuleHarness("gtpu_encap", {{"local", "192.0.2.1"}, {"local6", "192.0.2.1"}});
+            }),
+            "");
+  EXPECT_NE(refusal_of([] { ModuleHarness("gtpu_decap", {{"local6", "here"}}); }), "");
+}
+
+// Places of addresses are used again: each tunnel has its own.
+TEST(GtpuEncap, Ipv6PeersComeAndGo) {
+  Tunnel tunnel(Dict{{"local6", "2001:db8::1"}});
+  for (int round = 0; round < 20; ++round) {
+    const std::string peer = "2001:db8::" + std::to_string(100 + round);
+    tunnel.encap.command("modify", far_with_peer(round % 4 == 3 ? "192.0.2.7" : peer.c_str()));
+    const Bytes out = tunnel.send({downlink_frame()}).at(0).at(0);
+    if (round % 4 == 3) continue;
+    EXPECT_EQ(net::format_ipv6(net::load_address6(&out[38])), peer);
+  }
+}
+
 TEST(GtpuEncap, RefusesWhatDoesNotFit) {
   Tunnel tunnel;
   Bytes too_long = downlink_frame();

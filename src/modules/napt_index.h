@@ -38,22 +38,41 @@ class BigArray {
  private:
   static_assert(std::is_trivially_destructible_v<T>);
   struct Free {
-    void operator()(T* p) const { ::free(p); }
+    size_t mapped_bytes = 0;  // 0: of the heap
+    void operator()(T* p) const {
+      if (mapped_bytes == 0) {
+        ::free(p);
+      } else {
+        (void)::munmap(p, mapped_bytes);
+      }
+    }
   };
+  using Owner = std::unique_ptr<T[], Free>;
   static constexpr size_t kHugeBytes = size_t{2} << 20;
 
-  static T* allocate(size_t n) {
+  static size_t rounded(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+  static Owner allocate(size_t n) {
     const size_t wanted = n * sizeof(T);
-    const size_t unit = wanted >= kHugeBytes ? kHugeBytes : 64;
-    const size_t bytes = (wanted + unit - 1) / unit * unit;
-    void* memory = ::aligned_alloc(unit, bytes == 0 ? unit : bytes);
+    if (wanted >= kHugeBytes) return map(rounded(wanted, kHugeBytes));
+    void* memory = ::aligned_alloc(64, wanted == 0 ? 64 : rounded(wanted, 64));
     if (memory == nullptr) throw std::bad_alloc();
-    if (unit == kHugeBytes) (void)::madvise(memory, bytes, MADV_HUGEPAGE);
-    return static_cast<T*>(memory);
+    return Owner(static_cast<T*>(memory), Free{});
+  }
+  // New memory, where huge pages can be: what the heap gives may lie on small ones already.
+  static Owner map(size_t bytes) {
+    void* const memory = ::mmap(nullptr, bytes + kHugeBytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    auto* const begin = static_cast<uint8_t*>(memory);
+    const size_t before = -reinterpret_cast<uintptr_t>(begin) & (kHugeBytes - 1);
+    if (before != 0) (void)::munmap(begin, before);
+    (void)::munmap(begin + before + bytes, kHugeBytes - before);
+    (void)::madvise(begin + before, bytes, MADV_HUGEPAGE);
+    return Owner(reinterpret_cast<T*>(begin + before), Free{bytes});
   }
 
   size_t size_;
-  std::unique_ptr<T[], Free> data_;
+  Owner data_;
 };
 
 class NaptIndex {

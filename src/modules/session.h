@@ -26,13 +26,18 @@ struct Pdr {
   std::vector<uint32_t> urrs = {};
   uint32_t slot = kNone;  // in the rule tables, once it is there
 };
+enum class FarAction : uint8_t { kForward, kDrop, kBuffer };
+
 // Forwarding action rule.
 struct Far {
   uint32_t id = 0;
-  bool is_drop = false;
+  FarAction action = FarAction::kForward;
+  bool is_notifying = true;  // while it buffers: the control plane is told of the first packet
   bool has_tunnel = false;
   uint32_t teid = 0;
   uint32_t peer = 0;
+  bool has_peer6 = false;  // then the outer header is IPv6
+  net::Address6 peer6{};
 };
 // QoS enforcement rule. Rates of 0 set no limit.
 struct Qer {
@@ -44,9 +49,19 @@ struct Qer {
   uint64_t mbr_down_bps = 0;
   uint64_t burst_ns = 0;
 };
-// Usage reporting rule: what its PDRs have counted, together.
+// Usage reporting rule: what its PDRs have counted, together. Thresholds of 0 set none; what is
+// used up to a report counts for it, and the next one begins at 0.
 struct Urr {
   uint32_t id = 0;
+  uint64_t volume_bytes = 0;  // in both directions
+  uint64_t up_bytes = 0;
+  uint64_t down_bytes = 0;
+  uint64_t time_ns = 0;
+  uint32_t place = kNone;  // among those that are watched, once it is there
+
+  [[nodiscard]] bool is_watched() const {
+    return (volume_bytes | up_bytes | down_bytes | time_ns) != 0;
+  }
 };
 
 // Where a session comes from: a file or generator that the pipeline names, the pipeline's own list,
@@ -64,10 +79,14 @@ struct Session {
   std::vector<Far> fars = {};
   std::vector<Qer> qers = {};
   std::vector<Urr> urrs = {};
+  uint16_t hold_pkts = 0;   // of the BAR: while a FAR buffers; 0: what the module says
+  uint32_t number = kNone;  // among all sessions, once it is there; workers know it by this
 
   [[nodiscard]] const Far* far_of(const Pdr& pdr) const;
   [[nodiscard]] const Qer* qer(uint32_t id) const;
 };
+
+inline constexpr const char* kActionNames[] = {"forward", "drop", "buffer"};
 
 // Throws ConfigError below `where`.
 [[nodiscard]] Session parse_session(const Value& value, const std::string& where);

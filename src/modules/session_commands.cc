@@ -7,6 +7,7 @@
 
 #include "core/environment.h"
 #include "modules/item_syntax.h"
+#include "modules/session_watch.h"
 
 namespace batchplane::session {
 namespace {
@@ -91,9 +92,37 @@ Dict row_of(const SessionTable& table, const Session& session) {
     Dict of_urr{{"id", urr.id}};
     put_usage(of_urr, "up", table.usage(session, true, urr.id));
     put_usage(of_urr, "down", table.usage(session, false, urr.id));
+    if (urr.place != kNone) {
+      const UsedSince used = used_since_report(table, table.current_rules(), urr.place);
+      of_urr["reports"] = table.usage_state(urr.place).reports.value();
+      of_urr["up_bytes_since_report"] = used.up_bytes;
+      of_urr["down_bytes_since_report"] = used.down_bytes;
+    }
     urrs.emplace_back(std::move(of_urr));
   }
   row["urrs"] = std::move(urrs);
+  return row;
+}
+
+Dict report_row(const ReportBook::Entry& entry) {
+  const Report& report = entry.report;
+  Dict row{{"number", entry.number}, {"seid", entry.seid}};
+  if (report.kind == Report::Kind::kDownlinkData) {
+    row["kind"] = "downlink_data";
+    row["pdr"] = entry.pdr;
+    row["at_ns"] = report.end_ns;
+    return row;
+  }
+  row["kind"] = "usage";
+  row["urr"] = report.urr;
+  row["trigger"] = report.trigger == Report::Trigger::kVolume ? "volume" : "time";
+  row["sequence"] = report.sequence;
+  row["begin_ns"] = report.begin_ns;
+  row["end_ns"] = report.end_ns;
+  row["up_bytes"] = report.up_bytes;
+  row["down_bytes"] = report.down_bytes;
+  row["up_pkts"] = report.up_pkts;
+  row["down_pkts"] = report.down_pkts;
   return row;
 }
 
@@ -145,6 +174,7 @@ void SessionCommands::declare(const Args& args) {
 
 Value SessionCommands::run(const std::string& verb, const Value& args) {
   if (verb == "list") return list(args);
+  if (verb == "reports") return reports(args);
   if (!args.is_dict() && !args.is_list()) throw ConfigError("expected a mapping", verb);
   if (verb == "modify") return modify(args);
   uint64_t count = 0;
@@ -171,13 +201,13 @@ Value SessionCommands::run(const std::string& verb, const Value& args) {
     table_->erase(seids, verb);
   } else {
     throw ConfigError("a table of sessions has no command '" + verb + "'", "",
-                      "it has add, modify, delete, replace, list");
+                      "it has add, modify, delete, replace, list, reports");
   }
   return Dict{{"sessions", static_cast<uint64_t>(table_->sessions().size())}, {"count", count}};
 }
 
 Session SessionCommands::modified(const Value& change, const std::string& where) const {
-  check_keys(change, {"seid", "ue", "ue6", "group", "pdrs", "fars", "qers", "urrs"}, where);
+  check_keys(change, {"seid", "ue", "ue6", "group", "pdrs", "fars", "qers", "urrs", "bar"}, where);
   const uint64_t seid = seid_of(change, where);
   const auto known = table_->sessions().find(seid);
   if (known == table_->sessions().end()) {
@@ -185,7 +215,7 @@ Session SessionCommands::modified(const Value& change, const std::string& where)
                       "add it; the command list shows what there is");
   }
   Dict next = format_session(known->second);
-  for (const char* key : {"ue", "ue6", "group"}) {
+  for (const char* key : {"ue", "ue6", "group", "bar"}) {
     if (change.has(key)) next[key] = change[key];
   }
   for (const char* key : {"pdrs", "fars", "qers", "urrs"}) {
@@ -230,9 +260,27 @@ Value SessionCommands::list(const Value& args) const {
   return Dict{{"sessions", std::move(rows)}, {"matching", matching}};
 }
 
+// Whoever asks again with the number of the last one gets each once.
+Value SessionCommands::reports(const Value& args) const {
+  if (!args.is_null()) check_keys(args, {"after", "seid", "limit"}, "reports");
+  const auto after = static_cast<uint64_t>(int_under(args, "after", 0, INT64_MAX, 0, "reports"));
+  const auto seid = static_cast<uint64_t>(int_under(args, "seid", 0, INT64_MAX, 0, "reports"));
+  const auto limit = static_cast<size_t>(int_under(args, "limit", 0, kMostListed, 100, "reports"));
+  const ReportBook& book = table_->collected_reports();
+  List rows;
+  for (const ReportBook::Entry& entry : book.entries) {
+    if (entry.number <= after || (seid != 0 && entry.seid != seid)) continue;
+    if (rows.size() == limit) break;
+    rows.emplace_back(report_row(entry));
+  }
+  const uint64_t oldest = book.entries.empty() ? 0 : book.entries.front().number;
+  return Dict{{"reports", std::move(rows)}, {"oldest", oldest}, {"latest", book.n_ever}};
+}
+
 Dict SessionCommands::show() const {
   return {{"sessions", static_cast<uint64_t>(table_->sessions().size())},
           {"rules", table_->n_rules()},
+          {"reports", table_->collected_reports().n_ever},
           {"table_bytes", static_cast<uint64_t>(table_->size_bytes())}};
 }
 

@@ -27,6 +27,7 @@ class SessionCommands {
   Value modify(const Value& args);
   [[nodiscard]] Session modified(const Value& change, const std::string& where) const;
   [[nodiscard]] Value list(const Value& args) const;
+  [[nodiscard]] Value reports(const Value& args) const;
 
   const std::string name_;
   std::shared_ptr<SessionTable> table_;
@@ -39,7 +40,9 @@ class SessionCommands {
 inline constexpr const char* kSessionNotes =
     "Modules that name the same table share its sessions; one of them says what they are. Live "
     "commands: add {seid, ..} or {file}, modify {seid, pdrs, fars, qers, urrs} (rules by id; "
-    "{id, remove: true} takes one away), delete {seid}, replace, list {seid, ue, limit}; all but "
-    "list take {items: [...]} for many.";
+    "{id, remove: true} takes one away), delete {seid}, replace, list {seid, ue, limit}, reports "
+    "{after, seid, limit} (what URRs with thresholds and FARs that buffer report); all but list "
+    "and "
+    "reports take {items: [...]} for many.";
 
 }  // namespace batchplane::session

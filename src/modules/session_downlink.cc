@@ -16,8 +16,8 @@ namespace batchplane {
 namespace {
 
 using session::kNone;
-using session::Rule;
 using session::RuleTables;
+using session::UserEntry;
 
 class SessionDownlink final : public Module {
  public:
@@ -30,22 +30,30 @@ class SessionDownlink final : public Module {
   void classify(Context& ctx, Batch& batch) noexcept {
     const RuleTables& tables = commands_.table().rules();
     const uint32_t n = batch.size_pkts;
-    FlatTable<1>::Key keys[exec::kMaxBatchPkts];
-    uint32_t heads[exec::kMaxBatchPkts];
+    uint32_t keys[exec::kMaxBatchPkts];
+    UserEntry users[exec::kMaxBatchPkts];
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
       const uint32_t l3 = l3_offset_of(pkt);
       ctx.gates[i] = 0;
       const bool is_v4 = pkt.len_bytes() >= l3 + net::kIpv4Bytes && pkt.data()[l3] >> 4 == 4;
       // No user has the address 0; IPv6 and faults are looked at below.
-      keys[i] = {is_v4 ? load32_raw(pkt.data() + l3 + net::kIpDst) : 0};
+      keys[i] = is_v4 ? load32_raw(pkt.data() + l3 + net::kIpDst) : 0;
     }
-    tables.by_ue.find_bulk(keys, n, heads);
-    tables.prefetch_choice(heads, n);
+    tables.by_ue.find_bulk(keys, n, users);
+    const bool needs_heads = gates_.needs_heads();
+    tables.prefetch_choice(users, n, needs_heads);
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
+      uint32_t head = users[i].mark;
+      if (session::is_whole(head)) [[likely]] {
+        pkt.set_mark(head);
+        if (needs_heads) {
+          gates_.choose(ctx, batch, i, tables.heads[session::slot_of(head)], n_gates_);
+        }
+        continue;
+      }
       const uint32_t l3 = l3_offset_of(pkt);
-      uint32_t head = heads[i];
       if (head == kNone) [[unlikely]] {
         head = find_rest(ctx, batch, i, tables, l3);
         if (head == kNone) continue;
@@ -56,9 +64,9 @@ class SessionDownlink final : public Module {
         ctx.drop(batch, i, session::kNoPdr);
         continue;
       }
-      const Rule& rule = tables.rules[slot];
+      const session::RuleHead& rule = tables.heads[slot];
       pkt.set_mark(session::mark_of(slot, rule));
-      gates_.choose(ctx, batch, i, rule, n_gates_);
+      if (needs_heads) gates_.choose(ctx, batch, i, rule, n_gates_);
     }
   }
 

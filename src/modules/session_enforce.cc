@@ -2,15 +2,17 @@
 // session_enforce.cc - what a bearer's rules ask of each packet: may it go on (FAR, QER gates), is
 // it within the rates (QER), and what was used (URR).
 //
-// in: 1   out: 1   drops: session_gone, far_drop, qer_gate, qer_rate, too_short
+// in: 1   out: 1   drops: session_gone, far_drop, far_buffer, qer_gate, qer_rate, too_short
 // state: sessions, shared, editable live; counts and meters
 #include <algorithm>
+#include <memory>
 
 #include "base/prefetch.h"
 #include "core/module.h"
 #include "modules/ipv4_header.h"
 #include "modules/session_commands.h"
 #include "modules/session_reasons.h"
+#include "modules/session_watch.h"
 #include "modules/shared_reasons.h"
 
 namespace batchplane {
@@ -19,6 +21,7 @@ namespace {
 using session::MeterRate;
 using session::PdrState;
 using session::Rule;
+using session::RuleHead;
 using session::RuleTables;
 using session::SessionTable;
 
@@ -42,19 +45,23 @@ inline void charge(Tally& due, const MeterRate& rate, uint64_t now, uint32_t byt
 
 class SessionEnforce final : public Module {
  public:
-  explicit SessionEnforce(const Args& args) : commands_(args) {}
+  explicit SessionEnforce(const Args& args) : commands_(args) {
+    if (commands_.table().claim_watching()) {
+      watcher_ = std::make_unique<session::UsageWatcher>(commands_.table());
+    }
+  }
 
   void process(Context& ctx, Batch& batch) noexcept {
     const SessionTable& table = commands_.table();
     const RuleTables& tables = table.rules();
     const uint32_t n = batch.size_pkts;
     const uint64_t now = ctx.now_ns << 8;
-    tables.prefetch(batch);
+    tables.prefetch_heads(batch);
     if (tables.is_large) prefetch_states(table, tables, batch);
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
       const uint32_t mark = pkt.mark();
-      const Rule* const rule = tables.find(mark);
+      const RuleHead* const rule = tables.find_head(mark);
       const uint32_t l3 = l3_offset_of(pkt);
       if (rule == nullptr || pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
         ctx.drop(batch, i, rule == nullptr ? session::kSessionGone : reason::kTooShort);
@@ -62,15 +69,27 @@ class SessionEnforce final : public Module {
       }
       PdrState& state = table.state(session::slot_of(mark));
       const uint32_t bytes = ip_bytes_of(pkt, l3);
-      if (const DropReason* const reason = judge(table, tables, *rule, state, now, bytes);
-          reason != nullptr) [[unlikely]] {
+      const DropReason* reason = judge(table, *rule, state, now);
+      if (reason == nullptr && rule->is(Rule::kShares)) {
+        reason = judge_shared(table, tables, session::slot_of(mark), now, bytes);
+      }
+      if (reason != nullptr) [[unlikely]] {
         state.dropped_pkts.add(1);
         ctx.drop(batch, i, *reason);
         continue;
       }
+      if (const MeterRate rate = state.rate(); rate.cost != 0) charge(state.due, rate, now, bytes);
       state.pkts.add(1);
       state.bytes.add(bytes);
     }
+  }
+
+  // One of the modules of a table reports what was used.
+  void housekeep(Context& ctx, uint64_t budget_ns) noexcept override {
+    if (watcher_ != nullptr) watcher_->look(commands_.table(), ctx.now_ns, budget_ns);
+  }
+  [[nodiscard]] uint64_t housekeep_interval_ns() const override {
+    return watcher_ == nullptr ? 0 : session::UsageWatcher::kTickNs;
   }
 
   Value command(const std::string& verb, const Value& args) override {
@@ -88,35 +107,47 @@ class SessionEnforce final : public Module {
     }
   }
 
+  // A packet whose FAR buffers and that comes nevertheless was on its way here when that began.
+  [[gnu::noinline]] static const DropReason* closed(const SessionTable& table,
+                                                    const RuleHead& rule) noexcept {
+    if (rule.is(Rule::kBuffers) && !table.is_held_before()) return &session::kFarBuffer;
+    if (!rule.is(Rule::kForwards) && !rule.is(Rule::kBuffers)) return &session::kFarDrop;
+    return rule.is(Rule::kGateOpen) ? nullptr : &session::kQerGate;
+  }
+
   // All meters of a packet are asked before one is charged.
-  static const DropReason* judge(const SessionTable& table, const RuleTables& tables,
-                                 const Rule& rule, PdrState& state, uint64_t now,
-                                 uint32_t bytes) noexcept {
-    if (!rule.is(Rule::kForwards | Rule::kGateOpen)) [[unlikely]]
-      return rule.is(Rule::kForwards) ? &session::kQerGate : &session::kFarDrop;
-    if (rule.own.cost != 0 && !may_pass(state.due, rule.own, now)) return &session::kQerRate;
-    if (rule.shared[0] != session::kNone) {
-      for (const uint32_t at : rule.shared) {
-        if (at != session::kNone && !may_pass(table.meter(at), tables.meters[at], now))
-          return &session::kQerRate;
-      }
-      for (const uint32_t at : rule.shared) {
-        if (at != session::kNone) charge(table.meter(at), tables.meters[at], now, bytes);
-      }
+  static const DropReason* judge(const SessionTable& table, const RuleHead& rule,
+                                 const PdrState& state, uint64_t now) noexcept {
+    if (!rule.is(Rule::kForwards | Rule::kGateOpen)) [[unlikely]] {
+      if (const DropReason* const reason = closed(table, rule); reason != nullptr) return reason;
     }
-    if (rule.own.cost != 0) charge(state.due, rule.own, now, bytes);
+    const MeterRate rate = state.rate();
+    return rate.cost != 0 && !may_pass(state.due, rate, now) ? &session::kQerRate : nullptr;
+  }
+  // Those that the rule has together with others; only these lie in the rule.
+  static const DropReason* judge_shared(const SessionTable& table, const RuleTables& tables,
+                                        uint32_t slot, uint64_t now, uint32_t bytes) noexcept {
+    const Rule& rule = tables.rules[slot];
+    for (const uint32_t at : rule.shared) {
+      if (at != session::kNone && !may_pass(table.meter(at), tables.meters[at], now))
+        return &session::kQerRate;
+    }
+    for (const uint32_t at : rule.shared) {
+      if (at != session::kNone) charge(table.meter(at), tables.meters[at], now, bytes);
+    }
     return nullptr;
   }
 
   session::SessionCommands commands_;
+  std::unique_ptr<session::UsageWatcher> watcher_;
 };
 
 const Register<SessionEnforce> kSessionEnforce{{
     .kind = "session_enforce",
     .help = "Enforces rates and gates of a mobile user's bearers and counts what they use.",
     .params = session::session_params(),
-    .drops = {&session::kSessionGone, &session::kFarDrop, &session::kQerGate, &session::kQerRate,
-              &reason::kTooShort},
+    .drops = {&session::kSessionGone, &session::kFarDrop, &session::kFarBuffer, &session::kQerGate,
+              &session::kQerRate, &reason::kTooShort},
     .notes = session::kSessionNotes,
 }};
 

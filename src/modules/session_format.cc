@@ -32,10 +32,11 @@ Dict format_pdr(const Pdr& pdr) {
 }
 
 Dict format_far(const Far& far) {
-  Dict out{{"id", far.id}, {"action", far.is_drop ? "drop" : "forward"}};
+  Dict out{{"id", far.id}, {"action", kActionNames[static_cast<size_t>(far.action)]}};
+  if (!far.is_notifying) out["notify"] = false;
   if (far.has_tunnel) {
     out["teid"] = far.teid;
-    out["peer"] = net::format_ipv4(far.peer);
+    out["peer"] = far.has_peer6 ? net::format_ipv6(far.peer6) : net::format_ipv4(far.peer);
   }
   return out;
 }
@@ -47,6 +48,15 @@ Dict format_qer(const Qer& qer) {
   if (!qer.is_open_down) out["gate_down"] = "closed";
   if (qer.mbr_up_bps != 0) out["mbr_up_bps"] = qer.mbr_up_bps;
   if (qer.mbr_down_bps != 0) out["mbr_down_bps"] = qer.mbr_down_bps;
+  return out;
+}
+
+Dict format_urr(const Urr& urr) {
+  Dict out{{"id", urr.id}};
+  if (urr.volume_bytes != 0) out["volume_bytes"] = urr.volume_bytes;
+  if (urr.up_bytes != 0) out["up_bytes"] = urr.up_bytes;
+  if (urr.down_bytes != 0) out["down_bytes"] = urr.down_bytes;
+  if (urr.time_ns != 0) out["time_ns"] = urr.time_ns;
   return out;
 }
 
@@ -78,9 +88,8 @@ Dict format_session(const Session& session) {
   if (session.ue != 0) out["ue"] = net::format_ipv4(session.ue);
   if (session.has_ue6) out["ue6"] = net::format_prefix6(session.ue6);
   if (!session.qers.empty()) out["qers"] = format_all(session.qers, format_qer);
-  List urrs;
-  for (const Urr& urr : session.urrs) urrs.emplace_back(Dict{{"id", urr.id}});
-  if (!urrs.empty()) out["urrs"] = std::move(urrs);
+  if (!session.urrs.empty()) out["urrs"] = format_all(session.urrs, format_urr);
+  if (session.hold_pkts != 0) out["bar"] = Dict{{"hold_pkts", uint32_t{session.hold_pkts}}};
   return out;
 }
 

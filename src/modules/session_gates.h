@@ -19,8 +19,10 @@ class SessionGates {
 
   [[nodiscard]] uint32_t gates_used(uint32_t connected) const { return connected; }
 
+  [[nodiscard]] bool needs_heads() const { return by_ != By::kNothing; }
+
   // Packet i goes to the gate of its rule, or ends here.
-  void choose(Context& ctx, Batch& batch, uint32_t i, const Rule& rule,
+  void choose(Context& ctx, Batch& batch, uint32_t i, const RuleHead& rule,
               uint32_t n_gates) const noexcept {
     uint32_t gate = 0;
     switch (by_) {

@@ -40,6 +40,7 @@ class Meters {
       const auto [at, is_new] = places_.emplace(std::pair(id, pdr.is_uplink), kNone);
       if (is_new) at->second = sink_.add_meter(rate);
       rule.shared[n_shared++] = at->second;
+      rule.flags |= Rule::kShares;
     }
   }
 
@@ -69,11 +70,21 @@ Rule rule_of(const Session& session, const Pdr& pdr, const LayoutSink& sink, Met
   rule.group = session.group;
   rule.match_qfi = pdr.match_qfi;
   rule.filter = add_filters(pdr.filters, sink);
+  rule.session = session.number;
   const Far& far = *session.far_of(pdr);
-  if (!far.is_drop) rule.flags |= Rule::kForwards;
+  if (far.action == FarAction::kForward) rule.flags |= Rule::kForwards;
+  if (far.action == FarAction::kBuffer) {
+    rule.flags |= Rule::kBuffers | (far.is_notifying ? Rule::kNotifies : 0);
+  }
   if (far.has_tunnel) {
     rule.flags |= Rule::kHasTunnel;
     rule.peer_raw = net::be32(far.peer);
+    if (far.has_peer6) {
+      Peer6 peer;
+      net::store_address6(peer.data(), far.peer6);
+      rule.flags |= Rule::kPeer6;
+      rule.peer_raw = sink.add_peer6(peer);
+    }
     rule.peer_teid_raw = net::be32(far.teid);
   }
   meters.give(pdr, rule);

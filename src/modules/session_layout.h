@@ -3,16 +3,26 @@
 // that workers read.
 #pragma once
 
+#include <deque>
 #include <functional>
 
 #include "modules/session.h"
 
 namespace batchplane::session {
 
+// A number that is free, or a new one.
+inline uint32_t take(std::deque<uint32_t>& free, uint32_t& n) {
+  if (free.empty()) return n++;
+  const uint32_t at = free.front();
+  free.pop_front();
+  return at;
+}
+
 // Where the parts go. Adding gives the place of what was added.
 struct LayoutSink {
   std::function<uint32_t(const Filter&)> add_filter;
   std::function<uint32_t(const MeterRate&)> add_meter;
+  std::function<uint32_t(const Peer6&)> add_peer6;
   std::function<void(uint32_t slot, Rule)> set_rule;
   std::function<void(uint32_t teid, uint32_t head)> set_teid;
   std::function<void(uint32_t head)> set_users;  // what leads to the user's downlink rules

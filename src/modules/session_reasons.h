@@ -19,6 +19,9 @@ inline const DropReason kSessionGone{
 inline const DropReason kFarDrop{"far_drop",
                                  "the forwarding action of the packet's rule is to drop",
                                  "set the far's action to forward"};
+inline const DropReason kFarBuffer{"far_buffer",
+                                   "the forwarding action of the packet's rule is to buffer",
+                                   "put a session_hold in front, which does so"};
 inline const DropReason kQerGate{"qer_gate", "a QER closes the gate in the packet's direction",
                                  "open gate_up or gate_down"};
 inline const DropReason kQerRate{"qer_rate", "the packet was beyond the rate of a QER",

@@ -15,6 +15,7 @@
 #include "base/flat_table.h"
 #include "base/prefetch.h"
 #include "modules/napt_index.h"
+#include "modules/session_index.h"
 #include "modules/tally.h"
 
 namespace batchplane::session {
@@ -62,11 +63,15 @@ struct alignas(64) Rule {
     kForwards = 2,   // the FAR's action
     kGateOpen = 4,   // of all QERs, in this direction
     kHasTunnel = 8,  // the FAR creates an outer header
+    kPeer6 = 16,     // which is IPv6
+    kBuffers = 32,   // the FAR's action
+    kNotifies = 64,  // and the control plane wants to know
+    kShares = 128,   // meters that other rules use as well
   };
   uint32_t next = kNone;    // rule of the same tunnel or user, by precedence
   uint32_t filter = kNone;  // first of the traffic filters; none: every packet
   uint32_t ue_raw = 0;      // the user's address, as it lies in packets; 0 = any
-  uint32_t peer_raw = 0;    // of the outer header
+  uint32_t peer_raw = 0;    // of the outer header; an IPv6 address lies in peers6 at this place
   uint32_t peer_teid_raw = 0;
   std::array<uint32_t, 2> shared = {kNone, kNone};  // meters that other rules use as well
   uint16_t bearer = 0;
@@ -75,12 +80,27 @@ struct alignas(64) Rule {
   uint8_t flags = 0;
   uint8_t match_qfi = kAnyQfi;
   uint8_t qfi = kAnyQfi;
-  MeterRate own;
-  uint64_t ue6_raw = 0;  // first half of the user's IPv6 prefix
+  uint32_t session = kNone;  // its number
+  MeterRate own;             // for PdrState
+  uint64_t ue6_raw = 0;      // first half of the user's IPv6 prefix
 
   [[nodiscard]] bool is(uint8_t wanted) const { return (flags & wanted) == wanted; }
 };
 static_assert(sizeof(Rule) == 64);
+
+// What is asked of most rules, eight to a line: those of 100,000 users fit into the second cache.
+struct alignas(8) RuleHead {
+  uint8_t generation = 0;
+  uint8_t flags = 0;
+  uint16_t bearer = 0;
+  uint16_t group = 0;
+
+  [[nodiscard]] bool is(uint8_t wanted) const { return (flags & wanted) == wanted; }
+};
+static_assert(sizeof(RuleHead) == 8);
+inline RuleHead head_of(const Rule& rule) {
+  return {rule.generation, rule.flags, rule.bearer, rule.group};
+}
 
 // One flow description of a service data flow; addresses and masks as they lie in packets.
 struct Filter {
@@ -101,32 +121,94 @@ struct Filter {
   }
 };
 
-// What the packets of one rule leave behind. Owner: the worker that the direction's packets meet.
-struct alignas(32) PdrState {
+// What the packets of one rule leave behind. Owner: the worker that the direction's packets meet;
+// the rate of the rule's own meter is the control thread's. It lies here, and not in the rule, so
+// that enforcing needs one line of a rule and not two.
+struct alignas(64) PdrState {
   Tally pkts;
   Tally bytes;
   Tally dropped_pkts;
-  Tally due;  // the rule's own meter: when, in 1/256 ns, what passed is paid for
+  Tally due;  // of the meter: when, in 1/256 ns, what passed is paid for
+  Tally cost;
+  Tally burst;
+
+  [[nodiscard]] MeterRate rate() const { return {.cost = cost.value(), .burst = burst.value()}; }
+  void set_rate(const MeterRate& rate) {
+    cost.set(rate.cost);
+    burst.set(rate.burst);
+  }
 };
-static_assert(sizeof(PdrState) == 32);
+static_assert(sizeof(PdrState) == 64);
 
 // What a packet carries from the look-up to the modules behind it. A slot that has another rule by
 // then is told by its generation, which is never 0.
-inline uint32_t mark_of(uint32_t slot, const Rule& rule) {
+template <class AnyRule>
+uint32_t mark_of(uint32_t slot, const AnyRule& rule) {
   return uint32_t{rule.generation} << kSlotBits | slot;
 }
 inline uint32_t slot_of(uint32_t mark) { return mark & (kMaxSlots - 1); }
-inline bool is_current(uint32_t mark, const Rule& rule) {
+template <class AnyRule>
+bool is_current(uint32_t mark, const AnyRule& rule) {
   return mark >> kSlotBits == rule.generation && rule.generation != 0;
 }
 
+// A usage reporting rule with thresholds, and the rules whose counts it adds up.
+struct Watch {
+  uint64_t volume_bytes = 0;
+  uint64_t up_bytes = 0;
+  uint64_t down_bytes = 0;
+  uint64_t time_ns = 0;
+  uint32_t session = kNone;  // its number; none: nothing is watched here
+  uint32_t urr = 0;
+  uint32_t first = kNone;
+};
+struct WatchedRule {
+  uint32_t slot = kNone;
+  uint32_t next = kNone;
+  bool is_uplink = false;
+};
+
+// How far the use of a watched rule was reported. Owner: the worker that watches; `carried` is the
+// control thread's: what rules had counted when they came (taken off) and went (added).
+struct alignas(64) UsageState {
+  Tally up_bytes;
+  Tally down_bytes;
+  Tally up_pkts;
+  Tally down_pkts;
+  Tally since_ns;  // 0: nobody has looked yet
+  Tally reports;
+  Tally carried_up_bytes;
+  Tally carried_down_bytes;
+  Tally carried_up_pkts;
+  Tally carried_down_pkts;
+};
+
+using Peer6 = std::array<uint8_t, 16>;  // as it lies in packets
+
+// Where a list of rules begins. One that takes every packet, and so needs no look at the rule, is
+// written as the mark of its packets; of another one only the slot, with the generation 0.
+struct UserEntry {
+  uint32_t mark = kNone;
+};
+struct TunnelEntry {
+  uint32_t mark = kNone;
+  uint32_t ue_raw = 0;  // with a whole mark: the source that IPv4 packets have to have
+};
+inline bool is_whole(uint32_t mark) { return mark >> kSlotBits != 0 && mark != kNone; }
+
 struct RuleTables {
-  FlatTable<1> by_teid;  // tunnel endpoint, host order -> slot of the first rule
-  FlatTable<1> by_ue;    // IPv4 address as in packets
-  FlatTable<1> by_ue6;   // first 8 bytes as in packets
+  SessionIndex<TunnelEntry> by_teid;  // tunnel endpoint, host order
+  SessionIndex<UserEntry> by_ue;      // IPv4 address as in packets
+  FlatTable<1> by_ue6;                // first 8 bytes as in packets -> slot of the first rule
   PagedArray<Rule> rules;
+  PagedArray<RuleHead> heads;  // of the rules
   std::vector<Filter> filters;
   std::vector<MeterRate> meters;
+  std::vector<Peer6> peers6;
+  std::vector<Watch> watches;
+  std::vector<WatchedRule> watched;
+  std::vector<uint16_t> hold_pkts;  // by the session's number
+  uint64_t version = 0;             // rises with each edit
   bool is_large = false;
 
   // Of the packets' rules, unless there are so few that the second cache surely has them.
@@ -138,19 +220,39 @@ struct RuleTables {
       if (rules.holds(slot)) prefetch_for_read(&rules[slot]);
     }
   }
-  // What choosing among the rules from `heads` on will read, unless it is surely near: first these
-  // rules, then their filters and the next ones.
-  void prefetch_choice(const uint32_t* heads, uint32_t n) const {
+  // What choosing among the rules from `entries` on will read, unless it is surely near: first
+  // these rules, then their filters and the next ones. Of those whose mark is whole the heads,
+  // if `needs_heads`.
+  template <class Entry>
+  void prefetch_choice(const Entry* entries, uint32_t n, bool needs_heads) const {
     if (!is_large) return;
     for (uint32_t i = 0; i < n; ++i) {
-      if (heads[i] != kNone) prefetch_for_read(&rules[heads[i]]);
+      const uint32_t mark = entries[i].mark;
+      if (mark == kNone) continue;
+      if (!is_whole(mark)) prefetch_for_read(&rules[mark]);
+      if (is_whole(mark) && needs_heads) prefetch_for_read(&heads[slot_of(mark)]);
     }
     for (uint32_t i = 0; i < n && !filters.empty(); ++i) {
-      if (heads[i] == kNone) continue;
-      const Rule& rule = rules[heads[i]];
+      const uint32_t mark = entries[i].mark;
+      if (mark == kNone || is_whole(mark)) continue;
+      const Rule& rule = rules[mark];
       if (rule.filter != kNone) prefetch_for_read(&filters[rule.filter]);
       if (rule.next != kNone) prefetch_for_read(&rules[rule.next]);
     }
+  }
+  template <class Batch>
+  void prefetch_heads(const Batch& batch) const {
+    if (!is_large) return;
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      const uint32_t slot = slot_of(batch.pkts[i]->mark());
+      if (heads.holds(slot)) prefetch_for_read(&heads[slot]);
+    }
+  }
+  [[nodiscard]] const RuleHead* find_head(uint32_t mark) const {
+    const uint32_t slot = slot_of(mark);
+    if (!heads.holds(slot)) return nullptr;
+    const RuleHead& head = heads[slot];
+    return is_current(mark, head) ? &head : nullptr;
   }
   // The rule that a packet carries; nullptr when it is there no longer.
   [[nodiscard]] const Rule* find(uint32_t mark) const {
@@ -161,7 +263,10 @@ struct RuleTables {
   }
   [[nodiscard]] size_t size_bytes() const {
     return by_teid.size_bytes() + by_ue.size_bytes() + by_ue6.size_bytes() + rules.size_bytes() +
-           filters.size() * sizeof(Filter) + meters.size() * sizeof(MeterRate);
+           heads.size_bytes() + filters.size() * sizeof(Filter) +
+           meters.size() * sizeof(MeterRate) + peers6.size() * sizeof(Peer6) +
+           watches.size() * sizeof(Watch) + watched.size() * sizeof(WatchedRule) +
+           hold_pkts.size() * sizeof(uint16_t);
   }
 };
 

@@ -24,11 +24,11 @@ class SessionSplit final : public Module {
   void classify(Context& ctx, Batch& batch) noexcept {
     const session::RuleTables& tables = commands_.table().rules();
     const uint32_t n = batch.size_pkts;
-    tables.prefetch(batch);
+    tables.prefetch_heads(batch);
     for (uint32_t i = 0; i < n; ++i) {
       const uint32_t mark = batch[i]->mark();
       ctx.gates[i] = 0;
-      const session::Rule* const rule = tables.find(mark);
+      const session::RuleHead* const rule = tables.find_head(mark);
       if (rule == nullptr) [[unlikely]] {
         ctx.drop(batch, i, session::kSessionGone);
         continue;

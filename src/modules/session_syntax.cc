@@ -12,6 +12,9 @@ constexpr int64_t kMost32 = 0xffffffff;
 constexpr int64_t kMostBps = 1'000'000'000'000;
 constexpr uint64_t kUsualBurstNs = 20'000'000;
 constexpr size_t kMostRules = 255;  // of each kind, per session
+constexpr int64_t kMostThreshold = 1'000'000'000'000'000'000;
+constexpr int64_t kLeastTimeNs = 1'000'000;
+constexpr int64_t kMostHoldPkts = 65535;
 
 const List& list_under(const Value& value, const char* key, const std::string& where) {
   static const List kEmpty;
@@ -84,19 +87,42 @@ Pdr parse_pdr(const Value& value, const std::string& where) {
   return pdr;
 }
 
+FarAction action_under(const Value& value, const std::string& where) {
+  if (!value.has("action")) return FarAction::kForward;
+  const std::string text = value["action"].is_string() ? value["action"].as_string() : "";
+  for (const FarAction action : {FarAction::kForward, FarAction::kDrop, FarAction::kBuffer}) {
+    if (text == kActionNames[static_cast<size_t>(action)]) return action;
+  }
+  throw ConfigError("expected forward, drop or buffer", where + ".action");
+}
+
+bool flag_under(const Value& value, const char* key, bool missing, const std::string& where) {
+  if (!value.has(key)) return missing;
+  if (!value[key].is_bool()) throw ConfigError("expected true or false", where + "." + key);
+  return value[key].as_bool();
+}
+
 Far parse_far(const Value& value, const std::string& where) {
-  check_keys(value, {"id", "action", "teid", "peer"}, where);
+  check_keys(value, {"id", "action", "notify", "teid", "peer"}, where);
   Far far{.id = id_under(value, "id", where),
-          .is_drop = word_under(value, "action", "drop", "forward", false, where),
+          .action = action_under(value, where),
+          .is_notifying = flag_under(value, "notify", true, where),
           .has_tunnel = value.has("teid") || value.has("peer")};
   if (!far.has_tunnel) return far;
   far.teid = static_cast<uint32_t>(int_value(value["teid"], 1, kMost32, where + ".teid"));
-  const auto peer =
-      value["peer"].is_string() ? net::parse_ipv4(value["peer"].as_string()) : std::nullopt;
-  if (!peer || *peer == 0) {
-    throw ConfigError("expected an IPv4 address", where + ".peer", "such as 192.0.2.2");
+  const std::string text = value["peer"].is_string() ? value["peer"].as_string() : "";
+  const auto peer = net::parse_ipv4(text);
+  const auto peer6 = net::parse_ipv6(text);
+  far.has_peer6 = peer6 && *peer6 != net::Address6{};
+  if (!far.has_peer6 && (!peer || *peer == 0)) {
+    throw ConfigError("expected an IPv4 or IPv6 address", where + ".peer",
+                      "such as 192.0.2.2 or 2001:db8::2");
   }
-  far.peer = *peer;
+  if (far.has_peer6) {
+    far.peer6 = *peer6;
+  } else {
+    far.peer = *peer;
+  }
   return far;
 }
 
@@ -116,8 +142,20 @@ Qer parse_qer(const Value& value, const std::string& where) {
 }
 
 Urr parse_urr(const Value& value, const std::string& where) {
-  check_keys(value, {"id"}, where);
-  return {.id = id_under(value, "id", where)};
+  check_keys(value, {"id", "volume_bytes", "up_bytes", "down_bytes", "time_ns"}, where);
+  const auto threshold = [&](const char* key, int64_t least) {
+    const auto given = int_under(value, key, 0, kMostThreshold, 0, where);
+    if (given != 0 && given < least) {
+      throw ConfigError("expected at least " + std::to_string(least), where + "." + key,
+                        "0 sets no threshold");
+    }
+    return static_cast<uint64_t>(given);
+  };
+  return {.id = id_under(value, "id", where),
+          .volume_bytes = threshold("volume_bytes", 1),
+          .up_bytes = threshold("up_bytes", 1),
+          .down_bytes = threshold("down_bytes", 1),
+          .time_ns = threshold("time_ns", kLeastTimeNs)};
 }
 
 template <class Rule>
@@ -166,6 +204,10 @@ void check_references(const Session& session, const std::string& where) {
                         "the session's list of them has to say what it is");
     };
     if (session.far_of(pdr) == nullptr) missing("far", pdr.far);
+    if (pdr.is_uplink && session.far_of(pdr)->action == FarAction::kBuffer) {
+      throw ConfigError("an uplink rule's far cannot buffer", at,
+                        "only what waits for the user to be reached is buffered");
+    }
     for (const uint32_t id : pdr.qers) {
       if (session.qer(id) == nullptr) missing("qer", id);
     }
@@ -190,7 +232,7 @@ const Qer* Session::qer(uint32_t id) const {
 }
 
 Session parse_session(const Value& value, const std::string& where) {
-  check_keys(value, {"seid", "ue", "ue6", "group", "pdrs", "fars", "qers", "urrs"}, where);
+  check_keys(value, {"seid", "ue", "ue6", "group", "pdrs", "fars", "qers", "urrs", "bar"}, where);
   Session session;
   session.seid = static_cast<uint64_t>(int_value(value["seid"], 1, INT64_MAX, where + ".seid"));
   session.group = static_cast<uint16_t>(int_under(value, "group", 0, 4095, 0, where));
@@ -199,6 +241,11 @@ Session parse_session(const Value& value, const std::string& where) {
   session.fars = parse_all<Far>(value, "fars", parse_far, where);
   session.qers = parse_all<Qer>(value, "qers", parse_qer, where);
   session.urrs = parse_all<Urr>(value, "urrs", parse_urr, where);
+  if (value.has("bar")) {
+    check_keys(value["bar"], {"hold_pkts"}, where + ".bar");
+    session.hold_pkts = static_cast<uint16_t>(
+        int_under(value["bar"], "hold_pkts", 1, kMostHoldPkts, 0, where + ".bar"));
+  }
   if (session.pdrs.empty()) {
     throw ConfigError("a session without rules", where + ".pdrs",
                       "give at least one packet detection rule");

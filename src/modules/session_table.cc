@@ -19,12 +19,16 @@ uint64_t ue6_key(const Session& session) { return __builtin_bswap64(session.ue6.
 // The rule of a session that goes on under the same number.
 uint32_t key_of(const Pdr& pdr) { return uint32_t{pdr.id} << 1 | (pdr.is_uplink ? 1U : 0U); }
 
-// A number that is free, or a new one.
-uint32_t take(std::deque<uint32_t>& free, uint32_t& n) {
-  if (free.empty()) return n++;
-  const uint32_t at = free.front();
-  free.pop_front();
-  return at;
+// The mark of a list's packets, if all are the first rule's; else that rule's slot.
+uint32_t begin_of(const RuleTables& tables, uint32_t head) {
+  const Rule& rule = tables.rules[head];
+  const bool takes_all = rule.next == kNone && rule.filter == kNone && rule.match_qfi == kAnyQfi;
+  return takes_all ? mark_of(head, rule) : head;
+}
+// Without an IPv4 address of the user which source is right stands in the rule.
+TunnelEntry tunnel_entry(const RuleTables& tables, uint32_t head) {
+  const uint32_t ue_raw = tables.rules[head].ue_raw;
+  return {.mark = ue_raw == 0 ? head : begin_of(tables, head), .ue_raw = ue_raw};
 }
 
 // Tables that hold keys of any session: the same key in two of them is a mistake.
@@ -156,6 +160,7 @@ void SessionTable::release(const Session& session, Edit& edit) {
     for (const uint32_t meter : rule.shared) {
       if (meter != kNone) meters.insert(meter);
     }
+    if (rule.is(Rule::kPeer6)) edit.freed_peers6.push_back(rule.peer_raw);
     edit.rules.emplace_back(pdr.slot, Rule{});
     if (!pdr.is_uplink) continue;
     edit.teids.emplace_back(pdr.teid, kNone);
@@ -170,6 +175,7 @@ void SessionTable::release(const Session& session, Edit& edit) {
     edit.ues6.emplace_back(ue6_key(session), kNone);
     body_->seid_of_ue6.erase(ue6_key(session));
   }
+  release_watches(session, edit);
   body_->n_rules -= session.pdrs.size();
 }
 
@@ -192,6 +198,7 @@ void SessionTable::take_slots(Session& session, const Session* old, Edit& edit) 
     body_->states.reserve(n_slots);
     PdrState& state = body_->states[pdr.slot];
     for (Tally* tally : {&state.pkts, &state.bytes, &state.dropped_pkts, &state.due}) tally->set(0);
+    state.set_rate({});
     uint8_t& generation = body_->generations[pdr.slot];
     generation = static_cast<uint8_t>(generation % 255 + 1);
   }
@@ -209,6 +216,12 @@ LayoutSink SessionTable::sink_for(const Session& session, Edit& edit) {
               [this, &edit](const MeterRate& rate) {
                 const uint32_t at = take(body_->free_meters, body_->n_meters);
                 edit.meters.emplace_back(at, rate);
+                return at;
+              },
+          .add_peer6 =
+              [this, &edit](const Peer6& peer) {
+                const uint32_t at = take(body_->free_peers6, body_->n_peers6);
+                edit.peers6.emplace_back(at, peer);
                 return at;
               },
           .set_rule =
@@ -235,23 +248,47 @@ LayoutSink SessionTable::sink_for(const Session& session, Edit& edit) {
 }
 
 void SessionTable::apply(const Edit& edit, RuleTables& tables) const {
-  const auto set = [](FlatTable<1>& table, uint64_t key, uint32_t head) {
-    if (head == kNone) {
-      table.erase({key});
-    } else {
-      table.insert_or_assign({key}, head);
-    }
-  };
   tables.rules.reserve(static_cast<uint32_t>(body_->generations.size()));
+  tables.heads.reserve(static_cast<uint32_t>(body_->generations.size()));
   tables.is_large = body_->generations.size() > kFewRules;
   tables.filters.resize(body_->n_filters);
   tables.meters.resize(body_->n_meters);
+  tables.peers6.resize(body_->n_peers6);
+  tables.watches.resize(body_->n_watches);
+  tables.watched.resize(body_->n_watched);
+  tables.hold_pkts.resize(body_->seids.size());
+  tables.version = edit.version;
+  for (const auto& [at, watch] : edit.watches) tables.watches[at] = watch;
+  for (const auto& [at, rule] : edit.watched) tables.watched[at] = rule;
+  for (const auto& [number, pkts] : edit.hold_pkts) tables.hold_pkts[number] = pkts;
   for (const auto& [at, filter] : edit.filters) tables.filters[at] = filter;
   for (const auto& [at, rate] : edit.meters) tables.meters[at] = rate;
-  for (const auto& [slot, rule] : edit.rules) tables.rules[slot] = rule;
-  for (const auto& [teid, head] : edit.teids) set(tables.by_teid, teid, head);
-  for (const auto& [ue, head] : edit.ues) set(tables.by_ue, ue, head);
-  for (const auto& [ue6, head] : edit.ues6) set(tables.by_ue6, ue6, head);
+  for (const auto& [at, peer] : edit.peers6) tables.peers6[at] = peer;
+  for (const auto& [slot, rule] : edit.rules) {
+    tables.rules[slot] = rule;
+    tables.heads[slot] = head_of(rule);
+  }
+  for (const auto& [teid, head] : edit.teids) {
+    if (head == kNone) {
+      tables.by_teid.erase(teid);
+    } else {
+      tables.by_teid.insert_or_assign(teid, tunnel_entry(tables, head));
+    }
+  }
+  for (const auto& [ue, head] : edit.ues) {
+    if (head == kNone) {
+      tables.by_ue.erase(ue);
+    } else {
+      tables.by_ue.insert_or_assign(ue, {begin_of(tables, head)});
+    }
+  }
+  for (const auto& [ue6, head] : edit.ues6) {
+    if (head == kNone) {
+      tables.by_ue6.erase({ue6});
+    } else {
+      tables.by_ue6.insert_or_assign({ue6}, head);
+    }
+  }
 }
 
 Usage SessionTable::usage(const Session& session, bool is_uplink) const {
@@ -273,7 +310,7 @@ Usage SessionTable::usage(const Session& session, bool is_uplink, uint32_t urr) 
 
 size_t SessionTable::size_bytes() const {
   return 2 * body_->live.current().size_bytes() + body_->states.size_bytes() +
-         body_->meters.size_bytes();
+         body_->meters.size_bytes() + body_->usages.size_bytes();
 }
 
 void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint64_t>& erased,
@@ -295,12 +332,16 @@ void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint6
   }
   for (const uint64_t seid : erased) {
     for (const Pdr& pdr : body_->sessions.at(seid).pdrs) edit.freed_slots.push_back(pdr.slot);
+    edit.freed_numbers.push_back(body_->sessions.at(seid).number);
     body_->sessions.erase(seid);
   }
   for (Session& session : sessions) {
     const auto known = body_->sessions.find(session.seid);
-    take_slots(session, known == body_->sessions.end() ? nullptr : &known->second, edit);
+    const Session* const old = known == body_->sessions.end() ? nullptr : &known->second;
+    take_number(session, old, edit);
+    take_slots(session, old, edit);
     lay_out(session, sink_for(session, edit));
+    set_watches(session, old, edit);
     body_->n_rules += session.pdrs.size();
     body_->deleted.erase(session.seid);
     const uint64_t seid = session.seid;
@@ -309,14 +350,31 @@ void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint6
   body_->states.reserve(static_cast<uint32_t>(body_->generations.size()));
   body_->meters.reserve(body_->n_meters);
   for (const auto& [at, rate] : edit.meters) body_->meters[at].set(0);
+  edit.version = body_->live.current().version + 1;
+  // What a rule had counted before a usage rule named it is taken off before workers see that;
+  // what it has counted stays when it goes.
+  for (const auto& [place, rule] : edit.joined) carry(place, rule, -1);
+  for (const auto& [slot, rule] : edit.rules) {
+    if (rule.generation != 0) body_->states[slot].set_rate(rule.own);
+  }
   body_->live.edit([&](RuleTables& tables) { apply(edit, tables); });
+  for (const auto& [place, rule] : edit.left_over) carry(place, rule, 1);
+  // Reports name sessions by numbers that go now.
+  collect();
   // No worker reads the old rules any more.
-  body_->free_slots.insert(body_->free_slots.end(), edit.freed_slots.begin(),
-                           edit.freed_slots.end());
-  body_->free_filters.insert(body_->free_filters.end(), edit.freed_filters.begin(),
-                             edit.freed_filters.end());
-  body_->free_meters.insert(body_->free_meters.end(), edit.freed_meters.begin(),
-                            edit.freed_meters.end());
+  const auto free = [](std::deque<uint32_t>& list, const std::vector<uint32_t>& freed) {
+    list.insert(list.end(), freed.begin(), freed.end());
+  };
+  free(body_->free_slots, edit.freed_slots);
+  free(body_->free_filters, edit.freed_filters);
+  free(body_->free_meters, edit.freed_meters);
+  free(body_->free_peers6, edit.freed_peers6);
+  for (const auto& [place, rules] : edit.unwatched) body_->free_watches.push_back(place);
+  free(body_->free_watched, edit.freed_watched);
+  for (const uint32_t number : edit.freed_numbers) {
+    body_->seids[number] = 0;
+    body_->free_numbers.push_back(number);
+  }
 }
 
 }  // namespace batchplane::session

@@ -12,11 +12,13 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/live_table.h"
 #include "modules/session.h"
 #include "modules/session_layout.h"
+#include "modules/session_reports.h"
 
 namespace batchplane::session {
 
@@ -44,6 +46,9 @@ class SessionTable {
   [[nodiscard]] const RuleTables& rules() const noexcept { return body_->live.read(); }
   [[nodiscard]] PdrState& state(uint32_t slot) const noexcept { return body_->states[slot]; }
   [[nodiscard]] Tally& meter(uint32_t index) const noexcept { return body_->meters[index]; }
+  [[nodiscard]] UsageState& usage_state(uint32_t place) const noexcept {
+    return body_->usages[place];
+  }
 
   // Each is one step: visible to workers when it returns, or nothing changed and ConfigError.
   // A session of a SEID that is there is replaced; rules of the same id keep their counts.
@@ -59,6 +64,7 @@ class SessionTable {
   [[nodiscard]] const std::set<uint64_t>& deleted() const { return body_->deleted; }
   [[nodiscard]] Usage usage(const Session& session, bool is_uplink) const;
   [[nodiscard]] Usage usage(const Session& session, bool is_uplink, uint32_t urr) const;
+  [[nodiscard]] const RuleTables& current_rules() const { return body_->live.current(); }
   [[nodiscard]] uint64_t n_rules() const { return body_->n_rules; }
   [[nodiscard]] size_t size_bytes() const;
 
@@ -70,6 +76,20 @@ class SessionTable {
   [[nodiscard]] bool is_written_by(const std::string& module) const {
     return module == (claimed_by_.empty() ? first_user_ : claimed_by_);
   }
+  // Of a pipeline's modules the first one that asks compares usage with thresholds.
+  [[nodiscard]] bool claim_watching() { return !std::exchange(is_watched_, true); }
+  // Whether a module of the pipeline holds what FARs buffer. Set before workers run.
+  void note_holding() { is_held_before_ = true; }
+  [[nodiscard]] bool is_held_before() const noexcept { return is_held_before_; }
+  [[nodiscard]] bool has_same_sessions(const SessionTable& other) const noexcept {
+    return body_ == other.body_;
+  }
+
+  // For a worker's reports; they are kept until the control thread reads them.
+  [[nodiscard]] std::shared_ptr<ReportRing> make_ring();
+  // The latest reports, after what workers have sent was taken in.
+  [[nodiscard]] const ReportBook& collected_reports();
+
   // What the table was filled from: null until it was.
   [[nodiscard]] const Value& declaration() const { return body_->declaration; }
   void set_declaration(Value declaration) { body_->declaration = std::move(declaration); }
@@ -82,6 +102,7 @@ class SessionTable {
     LiveTable<RuleTables> live;
     mutable PagedArray<PdrState> states;
     mutable PagedArray<Tally> meters;
+    mutable PagedArray<UsageState> usages;
     Sessions sessions;
     std::set<uint64_t> deleted;
     std::unordered_map<uint32_t, uint64_t> seid_of_teid;
@@ -91,6 +112,15 @@ class SessionTable {
     std::deque<uint32_t> free_slots;   // the longest free is taken first
     std::deque<uint32_t> free_filters;
     std::deque<uint32_t> free_meters;
+    std::deque<uint32_t> free_peers6;
+    std::deque<uint32_t> free_watches;
+    std::deque<uint32_t> free_watched;
+    std::deque<uint32_t> free_numbers;
+    std::vector<uint64_t> seids;  // by the session's number
+    ReportBook reports;
+    uint32_t n_watches = 0;
+    uint32_t n_watched = 0;
+    uint32_t n_peers6 = 0;
     uint32_t n_filters = 0;
     uint32_t n_meters = 0;
     uint64_t n_rules = 0;
@@ -101,12 +131,23 @@ class SessionTable {
     std::vector<std::pair<uint32_t, Rule>> rules;
     std::vector<std::pair<uint32_t, Filter>> filters;
     std::vector<std::pair<uint32_t, MeterRate>> meters;
+    std::vector<std::pair<uint32_t, Peer6>> peers6;
     std::vector<std::pair<uint32_t, uint32_t>> teids;  // kNone: gone
     std::vector<std::pair<uint32_t, uint32_t>> ues;
     std::vector<std::pair<uint64_t, uint32_t>> ues6;
     std::vector<uint32_t> freed_slots;
     std::vector<uint32_t> freed_filters;
     std::vector<uint32_t> freed_meters;
+    std::vector<uint32_t> freed_peers6;
+    std::vector<std::pair<uint32_t, Watch>> watches;
+    std::vector<std::pair<uint32_t, WatchedRule>> watched;
+    std::vector<std::pair<uint32_t, uint16_t>> hold_pkts;  // by the session's number
+    std::vector<uint32_t> freed_watched;
+    std::vector<uint32_t> freed_numbers;
+    std::map<uint32_t, std::set<uint32_t>> unwatched;      // slots x 2 + uplink, by place
+    std::vector<std::pair<uint32_t, uint32_t>> joined;     // place, and a rule counted before
+    std::vector<std::pair<uint32_t, uint32_t>> left_over;  // and one that goes
+    uint64_t version = 0;
   };
   void commit(std::vector<Session> sessions, const std::vector<uint64_t>& erased,
               const std::string& where);
@@ -116,10 +157,18 @@ class SessionTable {
   [[nodiscard]] LayoutSink sink_for(const Session& session, Edit& edit);
   void take_slots(Session& session, const Session* old, Edit& edit);
   void apply(const Edit& edit, RuleTables& tables) const;
+  void take_number(Session& session, const Session* old, Edit& edit);
+  void release_watches(const Session& session, Edit& edit);
+  [[nodiscard]] uint32_t place_for(const Urr& urr, const Session* old);
+  void set_watches(Session& session, const Session* old, Edit& edit);
+  void carry(uint32_t place, uint32_t rule, int sign) const;
+  void collect();
 
   std::shared_ptr<Body> body_;
   std::string claimed_by_;
   std::string first_user_;
+  bool is_watched_ = false;
+  bool is_held_before_ = false;
 };
 
 }  // namespace batchplane::session

@@ -83,6 +83,32 @@ TEST(SessionEnforce, KeepsABearersRate) {
   EXPECT_EQ(way.passed(downlink_frame(5000), 50, start + 1005 * kMs), 50U);
 }
 
+TEST(SessionEnforce, ARateChangesLiveAndGoesWithItsRule) {
+  const Dict slow{{"id", 1}, {"mbr_down_bps", kOnePerMs}, {"burst_ns", 1000}};
+  Way way(with_qers({slow}, {1}, {}));
+  auto in_100_ms = [&way, ms = uint64_t{100}](uint32_t each) mutable {
+    uint32_t passed = 0;
+    for (const uint64_t end = ms + 100; ms < end; ++ms) {
+      passed += way.passed(downlink_frame(), each, ms * kMs);
+    }
+    return passed;
+  };
+  EXPECT_NEAR(in_100_ms(3), 100, 1);
+  way.enforce.command(
+      "modify",
+      Dict{{"seid", 1}, {"qers", List{Dict{{"id", 1}, {"mbr_down_bps", kOnePerMs / 2}}}}});
+  EXPECT_NEAR(in_100_ms(3), 50, 1);
+  way.enforce.command("modify",
+                      Dict{{"seid", 1}, {"pdrs", List{Dict{{"id", 2}, {"qers", List{}}}}}});
+  EXPECT_EQ(in_100_ms(3), 300U);
+  // Whoever gets the place of a limited one is not limited.
+  way.enforce.command("add", with_qers({slow}, {1}, {}));
+  EXPECT_NEAR(in_100_ms(3), 100, 1);
+  way.enforce.command("delete", Dict{{"seid", 1}});
+  way.enforce.command("add", test_session());
+  EXPECT_EQ(in_100_ms(3), 300U);
+}
+
 TEST(SessionEnforce, ASharedRateIsThatOfAllItsBearersTogether) {
   const Dict shared{{"id", 7}, {"mbr_down_bps", 2 * kOnePerMs}, {"burst_ns", 1000}};
   const Dict own{{"id", 1}, {"mbr_down_bps", kOnePerMs}, {"burst_ns", 1000}};
@@ -154,9 +180,24 @@ TEST(SessionSyntax, ASessionReadsAsItWasWritten) {
                          {1}, {});
   given["ue6"] = "2001:db8:45:2::/64";
   given["group"] = 3;
+  given["bar"] = Dict{{"hold_pkts", 9}};
+  given["urrs"] = List{Dict{{"id", 1}, {"volume_bytes", 7}, {"time_ns", 5'000'000}},
+                       Dict{{"id", 2}, {"up_bytes", 8}, {"down_bytes", 9}}};
   const Dict once = format_session(parse_session(given, "x"));
   EXPECT_EQ(Value(once), Value(format_session(parse_session(once, "x"))));
   EXPECT_EQ(once.at("ue6").as_string(), "2001:db8:45:2::/64");
+  given["fars"] = List{
+      Dict{{"id", 0}}, Dict{{"id", 1}, {"teid", 1}, {"peer", "2001:db8::2"}},
+      Dict{{"id", 2}, {"teid", 2}, {"peer", "192.0.2.2"}, {"action", "buffer"}, {"notify", false}}};
+  const Dict again = format_session(parse_session(given, "x"));
+  EXPECT_EQ(Value(again), Value(format_session(parse_session(again, "x"))));
+  EXPECT_EQ(again.at("fars").as_list()[2]["action"].as_string(), "buffer");
+  EXPECT_FALSE(again.at("fars").as_list()[2]["notify"].as_bool());
+  EXPECT_EQ(again.at("bar")["hold_pkts"].as_int(), 9);
+  EXPECT_EQ(again.at("urrs").as_list()[0]["time_ns"].as_int(), 5'000'000);
+  EXPECT_EQ(again.at("urrs").as_list()[1]["down_bytes"].as_int(), 9);
+  EXPECT_EQ(format_session(parse_session(given, "x")).at("fars").as_list()[1]["peer"].as_string(),
+            "2001:db8::2");
   EXPECT_EQ(once.at("qers").as_list()[0]["burst_ns"].as_int(), 77'000);
 }
 

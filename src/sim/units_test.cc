@@ -136,6 +136,34 @@ TEST(Units, BackpressureLosesNothingInsideTheTask) {
   }
 }
 
+// A queue that is long for a short time only is left alone, as NFVnice has it; one that stays long
+// is not, and one without room for another batch cannot be.
+TEST(Units, BackpressureWaitsForTheQueueingTimeToo) {
+  const auto congested = [](uint64_t threshold_ns, double leaf_ns) {
+    SpecMaker maker = make_tree(2, 1000, leaf_ns);
+    maker.source().arrivals = exec::ArrivalKind::kPoisson;
+    maker.source().rate_pps = 2e6;
+    maker.source().burst_pkts = 400;
+    exec::Scheduling how = wfq(Backpressure::kOn);
+    how.queue_pkts = 1000;
+    how.high_watermark_percent = 10;
+    how.low_watermark_percent = 5;
+    how.queueing_time_threshold_ns = threshold_ns;
+    maker.spec().pipeline.engine.execution = how;
+    Simulation sim(maker.spec());
+    sim.run_until(40 * kMs);
+    const exec::Snapshot now = sim.snapshot(false);
+    expect_sound(sim, now);
+    EXPECT_EQ(now.balance.dropped_pkts, 0U);
+    return module_of(now, "leaf_0").unit.congested;
+  };
+  EXPECT_GT(congested(0, 200), 100U);
+  EXPECT_EQ(congested(10 * kMs, 200), 0U);
+  EXPECT_GT(congested(50'000, 200), 0U);
+  EXPECT_LT(congested(50'000, 200), congested(0, 200));
+  EXPECT_GT(congested(10 * kMs, 2000), 0U) << "overloaded: it fills up";
+}
+
 // With triggers, paces and long limits on top: whoever is congested can always run.
 TEST(Units, BackpressureNeverEndsInADeadlock) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
@@ -146,6 +174,7 @@ TEST(Units, BackpressureNeverEndsInADeadlock) {
     exec::Scheduling how = wfq(rng.below(2) == 0 ? Backpressure::kOn : Backpressure::kEarlyDrop);
     how.high_watermark_percent = 50 + rng.below(51);
     how.low_watermark_percent = rng.below(50);
+    how.queueing_time_threshold_ns = seed % 3 * 40'000;
     maker.spec().pipeline.engine.execution = how;
     maker.spec().pipeline.engine.is_idle_hold = true;
     for (ModuleSpec& module : maker.spec().pipeline.modules) {

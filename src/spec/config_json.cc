@@ -55,6 +55,8 @@ exec::Scheduling read_execution(const Value& value, const std::string& key,
       number("high_watermark_percent", fallback.high_watermark_percent, 1, 100);
   how.low_watermark_percent =
       number("low_watermark_percent", fallback.low_watermark_percent, 0, 100);
+  how.queueing_time_threshold_ns =
+      fields.integer("queueing_time_threshold_ns", fallback.queueing_time_threshold_ns, 0, kMostNs);
   how.input_weight = number("input_weight", fallback.input_weight, 1, exec::kMostWeight);
   if (how.low_watermark_percent > how.high_watermark_percent) {
     fields.mistake("low_watermark_percent", "the low watermark is above the high one",

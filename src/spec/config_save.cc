@@ -26,6 +26,7 @@ Dict execution_value(const exec::Scheduling& how) {
           {"queue_pkts", how.queue_pkts},
           {"high_watermark_percent", how.high_watermark_percent},
           {"low_watermark_percent", how.low_watermark_percent},
+          {"queueing_time_threshold_ns", how.queueing_time_threshold_ns},
           {"input_weight", how.input_weight}};
 }
 

@@ -156,18 +156,61 @@ def test_throughput(world: World, direction: str) -> None:
     assert rate_bps > 2e6, rate_bps
 
 
+def modify(world: World, change: dict[str, Any]) -> None:
+    """Changes the user's session live."""
+    path = world.folder / "files" / "change.json"  # the folder itself is the daemon's
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps([{"seid": 1, **change}]))
+    world.commands.good("set", "decap", "modify", "--file", str(path))
+
+
+def reports(world: World, kind: str) -> list[dict[str, Any]]:
+    """What the gateway has told of the user's session."""
+    told = json.loads(world.commands.good("show", "sessions", "--json"))[0]["reports"]
+    return [report for report in told if report["kind"] == kind]
+
+
+def test_who_cannot_be_reached_gets_everything_later(world: World) -> None:
+    world.attach()
+    assert "3 received" in ping(world)
+    modify(world, {"fars": [{"id": 2, "action": "buffer"}]})
+    pinging = world.lab.hosts["server"].start(
+        "ping", "-n", "-c", "5", "-i", "0.2", "-W", "20", USER, stdout=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: len(reports(world, "downlink_data")) == 1, "the gateway tells")
+
+    def held() -> int:
+        tables = {table["module"]: table for table in world.commands.json("show", "tables")}
+        return int(tables["hold"]["held_pkts"])
+
+    wait_until(lambda: held() == 5, "all five wait")
+    modify(world, {"fars": [{"id": 2, "action": "forward"}]})
+    told, _ = pinging.communicate(timeout=30)
+    assert "5 received" in told, told
+    answers = [line for line in told.splitlines() if "icmp_seq=" in line]
+    numbers = [line.split("icmp_seq=")[1].split()[0] for line in answers]
+    assert numbers == ["1", "2", "3", "4", "5"], told
+    assert held() == 0
+    assert world.row()["down_dropped_pkts"] == 0
+
+
+def test_use_is_reported_at_its_threshold(world: World) -> None:
+    world.attach()
+    modify(world, {"urrs": [{"id": 1, "volume_bytes": 6 * 2 * 84}]})
+    assert "3 received" in ping(world)
+    assert reports(world, "usage") == []
+    assert "3 received" in ping(world)
+    wait_until(lambda: len(reports(world, "usage")) == 1, "a report")
+    report = reports(world, "usage")[0]
+    assert (report["urr"], report["trigger"]) == (1, "volume")
+    assert report["up_bytes"] == report["down_bytes"] == 6 * 84
+
+
 def test_a_rate_is_kept(world: World) -> None:
     if shutil.which("iperf3") is None:
         pytest.skip("NOT RUN: iperf3 is not installed (make install-packages)")
     world.attach()
-    change = world.folder / "files" / "change.json"  # the folder itself is the daemon's
-    change.parent.mkdir()
-    change.write_text(
-        json.dumps(
-            [{"seid": 1, "qers": [{"id": 1, "mbr_down_bps": 2_000_000, "burst_ns": 200_000_000}]}]
-        )
-    )
-    world.commands.good("set", "decap", "modify", "--file", str(change))
+    modify(world, {"qers": [{"id": 1, "mbr_down_bps": 2_000_000, "burst_ns": 200_000_000}]})
     world.lab.hosts["server"].start("iperf3", "-s", "-1")
     wait_listening(world.lab.hosts["server"], 5201)
     told = world.user("iperf3", "-c", SERVER, "-t", "3", "-J", "-R")

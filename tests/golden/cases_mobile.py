@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from cases_l4 import place_of, right_sum
@@ -24,6 +25,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
 
 GATEWAY, GNB = "192.0.2.1", "192.0.2.2"
+GATEWAY6, GNB6 = "2001:db8::1", "2001:db8:ffff::2"
 UE, UE6, SERVER = "10.45.0.2", "2001:db8:45:2::/64", "198.51.100.7"
 NONE = "00:00:00:00:00:00"
 
@@ -164,7 +166,11 @@ def tunnelled() -> list[bytes]:
         frames.append(wire(ether() / IP(src=GNB, dst=GATEWAY) / UDP(**ports) / gpdu()))
     ends6 = {"src": "2001:db8::2", "dst": "2001:db8::1"}
     for packet in (gpdu(), gpdu(0x999), GTPHeader(gtp_type=1, S=1, seq=3)):
-        frames.append(wire(ether() / IPv6(**ends6) / UDP(sport=20000, dport=2152) / packet))
+        for udp in ({}, {"chksum": 0}, {"chksum": 0x1234}):
+            ports = {"sport": 20000, "dport": 2152, **udp}
+            frames.append(wire(ether() / IPv6(**ends6) / UDP(**ports) / packet))
+    other6 = {**ends6, "dst": "2001:db8::9", "tc": 0xB8}
+    frames.append(wire(ether() / IPv6(**other6) / UDP(sport=20000, dport=2152) / gpdu()))
     whole = frames[2]
     return frames + [whole[:n] for n in range(30, len(whole), 4)]
 
@@ -264,9 +270,13 @@ def congested(packet: bytes, mark: int) -> bytes | None:
     return bytes(ip)
 
 
-@case("gtpu_decap")
-def gtpu_decap() -> Case:
+def decap_model(local6: str = "") -> Any:
     known = {p["teid"] for _, p in PDRS if "teid" in p}
+
+    def is_for_others(frame: bytes, version: int) -> bool:
+        if not local6:
+            return False
+        return version == 4 or bool(Ether(frame)[IPv6].dst != local6)
 
     def model(frame: bytes) -> Fate | list[Fate]:
         kind, version, proto, start, end = place_of(frame)
@@ -275,6 +285,8 @@ def gtpu_decap() -> Case:
         udp = frame[14 + start : 14 + end]
         port = int.from_bytes(udp[2:4], "big")
         if kind != "whole" or proto != 17 or len(udp) < 8 or port != 2152:
+            return ("out", 2, frame)
+        if is_for_others(frame, version):
             return ("out", 2, frame)
         own = int.from_bytes(udp[4:6], "big")
         if not 16 <= own <= len(udp):
@@ -287,7 +299,8 @@ def gtpu_decap() -> Case:
         if chain is None:
             return ("drop", "bad_gtpu")
         given = int.from_bytes(udp[6:8], "big")
-        if given and given != right_sum(frame, version, 17, start, start + own):
+        is_summed = given != 0 or version == 6
+        if is_summed and given != right_sum(frame, version, 17, start, start + own):
             return ("drop", "bad_l4_checksum")
         content, qfi, unknown = chain
         teid = int.from_bytes(gtp[4:8], "big")
@@ -323,8 +336,22 @@ def gtpu_decap() -> Case:
         kind_bytes = b"\x08\x00" if packet[0] >> 4 == 4 else b"\x86\xdd"
         return ("out", 0, frame[:12] + kind_bytes + marked)
 
-    setting = {"connected_gates": 4}
-    return Case("gtpu_decap", {"sessions": SESSIONS}, tunnelled() + all_sorts(61), model, setting)
+    return model
+
+
+@case("gtpu_decap")
+def gtpu_decap() -> Case:
+    frames = tunnelled() + all_sorts(61)
+    params = {"sessions": SESSIONS}
+    return Case("gtpu_decap", params, frames, decap_model(), {"connected_gates": 4})
+
+
+@case("gtpu_decap", "local6")
+def gtpu_decap_local6() -> Case:
+    """Tunnels end at one IPv6 address; what goes to others is left alone."""
+    frames = tunnelled() + all_sorts(66)
+    params = {"sessions": SESSIONS, "local6": GATEWAY6}
+    return Case("gtpu_decap", params, frames, decap_model(GATEWAY6), {"connected_gates": 4})
 
 
 def users() -> list[bytes]:
@@ -417,6 +444,23 @@ def session_split() -> Case:
     return Case("session_split", params, frames, model, setting, marks_for(frames))
 
 
+@case("session_hold")
+def session_hold() -> Case:
+    """One bearer of user 1 buffers, at most 3 packets of it; what has no rule goes on."""
+    sessions = copy.deepcopy(SESSIONS)
+    sessions[0]["fars"][2]["action"] = "buffer"
+    sessions[0]["bar"] = {"hold_pkts": 3}
+    frames = users() + all_sorts(68)
+    held = iter(range(len(frames)))
+
+    def model(frame: bytes, meta: dict[str, Any]) -> Fate:
+        if slot_of(meta) != 2:
+            return ("out", 0, frame)
+        return ("keep",) if next(held) < 3 else ("drop", "session_hold_full")
+
+    return Case("session_hold", {"sessions": sessions}, frames, model, {}, marks_for(frames))
+
+
 @case("session_enforce")
 def session_enforce() -> Case:
     frames = users() + all_sorts(64)
@@ -434,14 +478,15 @@ def session_enforce() -> Case:
     return Case("session_enforce", {"sessions": SESSIONS}, frames, model, {}, marks_for(frames))
 
 
-def encap_model(sequence: bool) -> Any:
+def encap_model(sequence: bool, sessions: list[dict[str, Any]] = SESSIONS) -> Any:
+    pdrs = [(s, p) for s in sessions for p in s["pdrs"]]
     numbers = iter(range(1 << 16))
 
     def model(frame: bytes, meta: dict[str, Any]) -> Fate:
         slot = slot_of(meta)
         if slot is None:
             return ("drop", "session_gone")
-        session, pdr = PDRS[slot]
+        session, pdr = pdrs[slot]
         far = next(far for far in session["fars"] if far["id"] == pdr["far"])
         if "teid" not in far:
             return ("drop", "no_tunnel")
@@ -461,9 +506,13 @@ def encap_model(sequence: bool) -> Any:
         header = GTP_U_Header(teid=far["teid"], gtp_type=255, **number)
         if pdr.get("qers"):
             header = header / GTPPDUSessionContainer(type=0, QFI=9)
-        ends = IP(src=GATEWAY, dst=far["peer"], tos=tos, ttl=64, id=0, flags="DF")
-        udp = UDP(sport=2152, dport=2152, chksum=0)
-        macs = Ether(dst=NONE, src="02:00:00:00:00:0c" if sequence else NONE, type=0x800)
+        macs = Ether(dst=NONE, src="02:00:00:00:00:0c" if sequence else NONE)
+        if ":" in far["peer"]:
+            ends = IPv6(src=GATEWAY6, dst=far["peer"], tc=tos, hlim=64)
+            udp = UDP(sport=2152, dport=2152)
+        else:
+            ends = IP(src=GATEWAY, dst=far["peer"], tos=tos, ttl=64, id=0, flags="DF")
+            udp = UDP(sport=2152, dport=2152, chksum=0)
         return ("out", 0, bytes(macs / ends / udp / header / Raw(packet[:size])))
 
     return model
@@ -495,3 +544,35 @@ def mark_split() -> Case:
         return ("out", gate, frame) if 0 <= gate < 3 else ("drop", "no_match")
 
     return Case("mark_split", {"first": 5}, frames, model, {"connected_gates": 3}, metas)
+
+
+def over_ipv6() -> list[dict[str, Any]]:
+    """User 1 on a base station with an IPv6 address, but for his second bearer."""
+    sessions = copy.deepcopy(SESSIONS)
+    for far in sessions[0]["fars"]:
+        if far.get("peer") == GNB:
+            far["peer"] = GNB6
+    return sessions
+
+
+@case("gtpu_encap", "ipv6")
+def gtpu_encap_ipv6() -> Case:
+    """The checksum takes in all that the tunnel carries, of any length; 0 is sent as 0xffff."""
+    sessions = over_ipv6()
+    lengths = [IP(src=SERVER, dst=UE) / UDP() / Raw(bytes(range(n))) for n in range(24)]
+    frames = users() + all_sorts(67) + [wire(ether() / packet) for packet in lengths]
+    frames += [wire(ether() / zero_sum_packet())]
+    params = {"sessions": sessions, "local": GATEWAY, "local6": GATEWAY6}
+    metas = marks_for(frames[: -len(lengths) - 1]) + [{"mark": MARKS[1]}] * (len(lengths) + 1)
+    return Case("gtpu_encap", params, frames, encap_model(False, sessions), {}, metas)
+
+
+def zero_sum_packet() -> Packet:
+    """One that makes the outer sum 0: two bytes of it are what was missing."""
+    header = GTP_U_Header(teid=0xA001, gtp_type=255) / GTPPDUSessionContainer(type=0, QFI=9)
+    packet = IP(src=SERVER, dst=UE, id=0) / UDP() / Raw(b"\0\0")
+    carried = bytes(packet)
+    ends = IPv6(src=GATEWAY6, dst=GNB6, hlim=64)
+    whole = bytes(ends / UDP(sport=2152, dport=2152) / header / Raw(carried))
+    missing = whole[46:48]
+    return Raw(carried[:-2] + missing)

@@ -171,6 +171,7 @@ class Scenario {
     how.queue_pkts = rng_.below(300);  // raised to two batches
     how.high_watermark_percent = 40 + rng_.below(61);
     how.low_watermark_percent = rng_.below(how.high_watermark_percent);
+    how.queueing_time_threshold_ns = rng_.below(2) * rng_.below(60'000);
     how.input_weight = 1 + rng_.below(20);
   }
 

@@ -46,6 +46,10 @@ def pipeline(execution: str, module: str = "weight: 3") -> str:
                 "queue_pkts": 128,
             },
         ),
+        (
+            "{mode: wfq, backpressure: on, queueing_time_threshold: 100us}",
+            {"mode": "wfq", "backpressure": "on", "queueing_time_threshold_ns": 100_000},
+        ),
         ("run_to_completion", {"mode": "run_to_completion"}),
     ],
 )

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// session_reports.h - what the user plane tells the control plane of sessions, as PFCP's session
+// reports have it: what was used, and that something waits for a user.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/spsc_ring.h"
+
+namespace batchplane::session {
+
+struct Report {
+  enum class Kind : uint8_t { kUsage, kDownlinkData };
+  enum class Trigger : uint8_t { kVolume, kTime };
+
+  Kind kind = Kind::kUsage;
+  Trigger trigger = Trigger::kVolume;
+  uint32_t session = 0;  // its number
+  uint32_t slot = 0;     // downlink data: the rule
+  uint32_t urr = 0;
+  uint64_t sequence = 0;  // of the URR's reports, from 0 on
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = 0;
+  uint64_t up_bytes = 0;
+  uint64_t down_bytes = 0;
+  uint64_t up_pkts = 0;
+  uint64_t down_pkts = 0;
+};
+
+// From one worker to the control thread. A worker that finds it full keeps its report for later.
+class ReportRing {
+ public:
+  static constexpr uint32_t kReports = 1024;
+
+  bool put(const Report& report) noexcept { return ring_.enqueue(&report, 1) == 1; }
+  bool take(Report& report) { return ring_.dequeue(&report, 1) == 1; }
+
+ private:
+  SpscRing<Report> ring_{kReports};
+};
+
+// The latest reports, numbered from 1 on. Control thread.
+struct ReportBook {
+  static constexpr size_t kMostKept = 4096;
+
+  struct Entry {
+    uint64_t number = 0;
+    uint64_t seid = 0;
+    uint32_t pdr = 0;
+    Report report;
+  };
+  std::deque<Entry> entries;
+  uint64_t n_ever = 0;
+  std::vector<std::shared_ptr<ReportRing>> rings;
+
+  void add(const Report& report, uint64_t seid, uint32_t pdr) {
+    entries.push_back({++n_ever, seid, pdr, report});
+    if (entries.size() > kMostKept) entries.pop_front();
+  }
+};
+
+}  // namespace batchplane::session
