@@ -69,33 +69,38 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
   }
 }
 
-// By how much the sum of a flow's fills exceeds what they add to its delay's percentile. A packet's
-// place in a batch is uniform, so it waits for half of the fill in the mean.
-double mixing_ns(const Program& program, const Evaluation& at, const ProgramFlow& flow,
+}  // namespace
+
+double FillSum::delay_ns() const {
+  // A packet's place in a batch is uniform, so it waits for half of the fill in the mean.
+  if (!mixes || sum_ns <= 0) return sum_ns;
+  const double over_ns = std::sqrt(std::max(0.0, variance)) - spread_ns;
+  return std::min(sum_ns, sum_ns / 2 + sigmas * std::max(0.0, over_ns));
+}
+
+void FillSum::add(double fill_ns, double trigger_pkts, double sign) {
+  if (fill_ns <= 0) return;
+  sum_ns += sign * fill_ns;
+  // Where in the batch, and how regularly the rest of it comes.
+  variance += sign * fill_ns * fill_ns * (1.0 / 12 + 0.5 / trigger_pkts);
+}
+
+FillSum fills_of(const Program& program, const Evaluation& at, const ProgramFlow& flow,
                  const std::vector<double>& triggers_pkts) {
-  if (!program.mixes_fills) return 0;
-  double spread_ns = 0;
+  FillSum fills{.mixes = program.mixes_fills, .sigmas = program.sigmas};
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
     const uint32_t t = program.flow_tasks[i];
     // Below saturation age limits cut what comes late: there the oldest packet is what counts.
-    if (!program.tasks[t].is_saturated) return 0;
-    spread_ns += program.tasks[t].spread_scale * at.task_spread_ns[t];
+    fills.mixes &= program.tasks[t].is_saturated;
+    fills.spread_ns += program.tasks[t].spread_scale * at.task_spread_ns[t];
   }
-  double fill_ns = 0;
-  double variance = spread_ns * spread_ns;
+  fills.variance = fills.spread_ns * fills.spread_ns;
   for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
     const uint32_t v = program.flow_modules[i];
-    const double longest_ns = at.fill_ns[v];
-    if (longest_ns <= 0) continue;
-    fill_ns += longest_ns;
-    // Where in the batch, and how regularly the rest of it comes.
-    variance += longest_ns * longest_ns * (1.0 / 12 + 0.5 / triggers_pkts[v]);
+    fills.add(at.fill_ns[v], triggers_pkts[v]);
   }
-  const double mixed_ns = fill_ns / 2 + program.sigmas * (std::sqrt(variance) - spread_ns);
-  return std::max(0.0, fill_ns - mixed_ns);
+  return fills;
 }
-
-}  // namespace
 
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out) {
   out.task_pkt_ns.resize(program.tasks.size());
@@ -124,7 +129,11 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
       delay_ns += out.fill_ns[v] + out.service_ns[v];
       is_held |= out.fill_ns[v] > 0;
     }
-    out.mixing_ns[f] = is_held ? mixing_ns(program, out, flow, triggers_pkts) : 0;
+    out.mixing_ns[f] = 0;
+    if (is_held && program.mixes_fills) {
+      const FillSum fills = fills_of(program, out, flow, triggers_pkts);
+      out.mixing_ns[f] = fills.sum_ns - fills.delay_ns();
+    }
     out.delay_ns[f] = delay_ns - out.mixing_ns[f] +
                       (is_held ? std::max(turnaround_ns, flow.holding_ns) : turnaround_ns);
   }

@@ -91,6 +91,21 @@ struct Evaluation {
 // That of the smallest trigger that holds: what bypassing saves at once.
 [[nodiscard]] double least_fill_ns(const Program& program, const ProgramModule& module,
                                    double rate_pkts_per_ns);
+
+// What the fills of a flow's path add to the percentile of its delay.
+struct FillSum {
+  bool mixes = false;    // else they add up
+  double sigmas = 0;     // Program::sigmas
+  double spread_ns = 0;  // of the flow's turnaround
+  double sum_ns = 0;
+  double variance = 0;  // turnaround's included
+
+  [[nodiscard]] double delay_ns() const;
+  // A fill of a batch of so many packets joins, or leaves with sign -1.
+  void add(double fill_ns, double trigger_pkts, double sign = 1);
+};
+[[nodiscard]] FillSum fills_of(const Program& program, const Evaluation& at,
+                               const ProgramFlow& flow, const std::vector<double>& triggers_pkts);
 // Allocates only when `out` has never been used for as large a program.
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out);
 

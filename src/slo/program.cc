@@ -65,6 +65,7 @@ void Solver::prepare(const Program& program) {
   }
   task_room_ns_.assign(program.tasks.size(), 0);
   raises_.assign(n, {});
+  fills_.assign(n_flows, {});
   active_.reserve(std::max(n, n_flows));
   matrix_.reserve(n_flows * n_flows);
   has_point_ = false;
