@@ -28,6 +28,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       limits_ns_(view_.segments().size(), exec::kStrandingAge),
       slo_ns_(model.flows.size(), 0),
       bound_ns_(model.flows.size(), 0),
+      seen_scale_(model.tasks.size(), 1),
       is_left_out_(model.flows.size(), false),
       is_backlogged_(model.flows.size(), false),
       care_ns_(model.flows.size(), 0),
@@ -108,6 +109,8 @@ void Optimal::try_without_nested() {
   view_.predict_arrivals(chosen_);
   solve_with(outer_solver_);
   view_.allow_nested(true);
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(view_.program(), as_real_, model_chosen_);
   const auto misses = [](const Solution& solution) {
     return std::ranges::count(solution.is_infeasible, true);
   };

@@ -68,6 +68,7 @@ class Optimal final : public Controller {
   static constexpr size_t kDecisionsKept = 10;
 
   // optimal_feedback.cc
+  void evaluate_seen();
   void correct_bias(const Snapshot& snapshot);
   [[nodiscard]] double turnaround_of(const Evaluation& at, uint32_t flow) const;
   void scale_bias(const Evaluation& at);
@@ -113,7 +114,8 @@ class Optimal final : public Controller {
   std::vector<double> bound_ns_;  // what age limits keep, by flow; 0 = nothing
   std::vector<double> as_real_;
   std::vector<double> mixed_;
-  Evaluation model_now_;  // at the triggers in force during the period
+  std::vector<double> seen_scale_;  // by task
+  Evaluation model_now_;            // at the triggers in force during the period
   Evaluation model_chosen_;
   std::vector<bool> is_left_out_;
   std::vector<bool> is_backlogged_;  // flows: late before they were polled

@@ -3,6 +3,7 @@
 // care, triggers out of reach.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "slo/optimal.h"
 
@@ -30,11 +31,22 @@ constexpr uint32_t kMostPatience = 5000;
 constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
 }  // namespace
 
+// The model at the triggers in force, with the spread of runs that was seen.
+void Optimal::evaluate_seen() {
+  Program& program = view_.program();
+  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
+    seen_scale_[t] = std::exchange(program.tasks[t].spread_scale, view_.spread_seen(t));
+  }
+  evaluate(program, view_.current(), model_now_);
+  for (uint32_t t = 0; t < program.tasks.size(); ++t)
+    program.tasks[t].spread_scale = seen_scale_[t];
+}
+
 // Measured percentile against the model's, where filling was not cut short by an age limit and
 // enough packets left.
 void Optimal::correct_bias(const Snapshot& snapshot) {
   Program& program = view_.program();
-  evaluate(program, view_.current(), model_now_);
+  evaluate_seen();
   const double tail = std::max(1e-3, 1 - settings_.percentile);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const exec::FlowPeriod& period = snapshot.flows[f];
@@ -77,6 +89,8 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const bool was_quiet = was_settled_ || (!has_decided_ && is_saturated(f));
     const bool is_above = is_saturated(f) && error_ns > flow.bias_ns;
     if (flow.measured_ns > 0 && (is_above || (was_quiet && !is_censored))) {
+      // What was late before anything was known of it is answered by what is learnt from it.
+      if (is_first && all > 0) flow.lateness = 0;
       flow.bias_ns += (is_first ? 1 : kBiasShare) * (error_ns - flow.bias_ns);
       flow.has_bias = true;
       flow.has_held_bias |= all > 0;

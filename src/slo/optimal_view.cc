@@ -22,6 +22,29 @@ constexpr double kMoved = 0.1;     // of an arriving batch
 constexpr double kOftener = 10;    // that a release by age comes too late for its first packet
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+// Mean parts of batches that take a branch: flows in any order, or in turn.
+struct Parts {
+  double by_chance = 0;
+  double in_turn = 0;
+  double weight = 0;
+
+  void add(double of, double batch_pkts, double share) {
+    weight += of;
+    by_chance += of * branch_batch_pkts(batch_pkts, share);
+    in_turn += of * std::max(1.0, batch_pkts * share);
+  }
+  // These parts in traffic in which others were measured to be so large.
+  [[nodiscard]] double like(const Parts& others, double measured_pkts) const {
+    const double chance = others.by_chance / others.weight;
+    const double turn = others.in_turn / others.weight;
+    if (measured_pkts >= chance || chance - turn <= 0.01 * chance) {
+      return measured_pkts * by_chance / others.by_chance;
+    }
+    const double order = std::clamp((chance - measured_pkts) / (chance - turn), 0.0, 1.0);
+    return (order * in_turn + (1 - order) * by_chance) / weight;
+  }
+};
 }  // namespace
 
 void Smoothed::follow(double measured, double events) {
@@ -154,6 +177,8 @@ void OptimalView::update_head(const Snapshot& snapshot, uint32_t h) {
   current_[h] = std::min(period.trigger_pkts, model_.batch_limit_pkts);
   aggregate(snapshot, h);
   ProgramModule& module = program_.modules[h];
+  head.cost_per_batch_ns = module.cost_per_batch_ns;
+  head.cost_per_pkt_ns = module.cost_per_pkt_ns;
   module.share = arrived > 0 ? head.share.value : 0;
   module.arriving_pkts = head.arriving.is_known ? head.arriving.value : 1;
   module.most_pkts = arrived > 0 ? model_.batch_limit_pkts : 0;
@@ -220,6 +245,11 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
     }
   }
   out.spread_scale = task.scale.is_known ? task.scale.value : 1;
+  task.seen_scale = out.spread_scale;
+  if (releases <= 0 && task.is_saturated && period.run_p99_ns > 0 && spread_ns > 0) {
+    const double over_ns = static_cast<double>(period.run_p99_ns) - run_ns;
+    task.seen_scale = std::clamp(over_ns / spread_ns, 0.0, out.spread_scale);
+  }
 }
 
 void OptimalView::update_flows(const Snapshot& snapshot) {
@@ -259,6 +289,55 @@ void OptimalView::allow_nested(bool is_allowed) {
     if (!is_allowed) heads_[h].most_pkts = std::exchange(most_pkts, 0);
     if (is_allowed) most_pkts = heads_[h].most_pkts;
   }
+  is_folded_ = !is_allowed;
+  if (is_allowed) unfold();
+}
+
+void OptimalView::unfold() {
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    program_.modules[h].cost_per_batch_ns = heads_[h].cost_per_batch_ns;
+    program_.modules[h].cost_per_pkt_ns = heads_[h].cost_per_pkt_ns;
+  }
+}
+
+// The larger a batch that is collected, the fewer batches come out behind it: what those cost is
+// saved where it is collected, and nowhere else. Each batch behind costs a share of its collector's
+// batch, such that both ends are right: nothing collected, and what the trigger says.
+void OptimalView::fold_nested(const std::vector<uint32_t>& triggers_pkts) {
+  unfold();
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (program_.modules[h].share <= 0) continue;
+    double pkts = 0;
+    for (const uint32_t b : heads_[h].before) pkts += program_.modules[b].share;
+    for (const uint32_t b : heads_[h].before) {
+      const double weight = program_.modules[b].share / pkts;
+      if (heads_[b].before.empty() && weight > 0) fold_into(h, b, weight, triggers_pkts[b]);
+    }
+  }
+}
+
+void OptimalView::fold_into(uint32_t h, uint32_t b, double weight, uint32_t trigger_pkts) {
+  ProgramModule& module = program_.modules[h];
+  ProgramModule& before = program_.modules[b];
+  const double part = std::min(1.0, module.share / before.share);
+  const double alone = before.arriving_pkts;
+  const double collected = trigger_pkts > 0 ? trigger_pkts : before.most_pkts;
+  if (collected <= alone) return;
+  Parts now;
+  Parts without;
+  Parts with;
+  now.add(1, std::max(1.0, heads_[b].executed_pkts), part);
+  without.add(1, alone, part);
+  with.add(1, collected, part);
+  const double least = std::max(1.0, without.like(now, arriving_now_[h]));
+  const double most = std::max(least, with.like(now, arriving_now_[h]));
+  const double saved_ns = heads_[h].cost_per_batch_ns * weight * (1 / least - 1 / most);
+  // By a packet that is collected, and by one that comes here.
+  const double folded_ns = saved_ns * module.share / before.share / (1 / alone - 1 / collected);
+  before.cost_per_batch_ns += folded_ns;
+  module.cost_per_batch_ns -= weight * heads_[h].cost_per_batch_ns;
+  module.cost_per_pkt_ns += weight * heads_[h].cost_per_batch_ns / least -
+                            folded_ns / alone * before.share / module.share;
 }
 
 bool OptimalView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
@@ -266,24 +345,26 @@ bool OptimalView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     ProgramModule& module = program_.modules[h];
     if (heads_[h].before.empty() || module.share <= 0) continue;
-    // By how much the parts of upstream batches that come here grow; packets weigh.
-    double now = 0;
-    double then = 0;
+    // By how much the parts of upstream batches that come here grow; packets weigh. By chance, and
+    // where flows take turns: in between stands what arrives.
+    Parts now;
+    Parts then;
     for (const uint32_t b : heads_[h].before) {
       const ProgramModule& before = program_.modules[b];
       if (before.share <= 0) continue;
       const double part = std::min(1.0, module.share / before.share);
       const double weight = before.share * part;
       const double batch = triggers_pkts[b] > 0 ? triggers_pkts[b] : before.arriving_pkts;
-      now += weight * branch_batch_pkts(std::max(1.0, heads_[b].executed_pkts), part);
-      then += weight * branch_batch_pkts(batch, part);
+      now.add(weight, std::max(1.0, heads_[b].executed_pkts), part);
+      then.add(weight, batch, part);
     }
-    if (now <= 0) continue;
+    if (now.by_chance <= 0) continue;
     const double predicted =
-        std::clamp<double>(arriving_now_[h] * then / now, 1.0, model_.batch_limit_pkts);
+        std::clamp<double>(then.like(now, arriving_now_[h]), 1.0, model_.batch_limit_pkts);
     any |= std::abs(predicted - module.arriving_pkts) > kMoved * module.arriving_pkts;
     module.arriving_pkts = predicted;
   }
+  if (is_folded_) fold_nested(triggers_pkts);
   return any;
 }
 
