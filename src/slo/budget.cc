@@ -10,6 +10,11 @@ double batch_pkts(const ProgramModule& module, double trigger_pkts) {
   return trigger_pkts > 0 ? trigger_pkts : module.arriving_pkts;
 }
 
+double gain_of_holding_ns(const Program& program, const ProgramModule& module, double batch_pkts) {
+  return module.cost_per_batch_ns * (1 / module.arriving_pkts - 1 / batch_pkts) -
+         program.release_ns / batch_pkts - program.hold_ns;
+}
+
 double next_up(const ProgramModule& module, double trigger_pkts) {
   const double next = std::max(trigger_pkts, std::floor(module.arriving_pkts)) + 1;
   return next <= module.most_pkts ? next : 0;
@@ -39,6 +44,15 @@ double least_fill_ns(const Program& program, const ProgramModule& module, double
 
 namespace {
 
+// Whether a module without a buffer runs when one before it lets a batch go, and only then: not by
+// chance of its own.
+bool rides_along(const Program& program, const std::vector<double>& triggers_pkts, size_t v) {
+  const uint32_t before = program.modules[v].before;
+  return before != kNoModule && !is_holding(program.modules[v], triggers_pkts[v]) &&
+         is_holding(program.modules[before], triggers_pkts[before]) &&
+         program.modules[before].share > 0;
+}
+
 // Time per packet, and variance of the work of one run: firings of a module are taken as Poisson,
 // n g / b of them a run (docs/model.md).
 void evaluate_tasks(const Program& program, const std::vector<double>& triggers_pkts,
@@ -52,11 +66,26 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     const ProgramModule& module = program.modules[v];
     const double batch = batch_pkts(module, triggers_pkts[v]);
     const double service_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * batch;
-    const double hold_ns = is_holding(module, triggers_pkts[v]) ? program.hold_ns : 0;
+    const bool is_held = is_holding(module, triggers_pkts[v]);
+    const double hold_ns = is_held ? program.hold_ns + program.release_ns / batch : 0;
     const double firings = module.share / batch;  // per packet polled
     out.service_ns[v] = service_ns;
+    out.with_next_ns[v] = service_ns;
     out.task_pkt_ns[module.task] += firings * service_ns + module.share * hold_ns;
-    out.task_spread_ns[module.task] += firings * service_ns * service_ns;
+  }
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    if (!rides_along(program, triggers_pkts, v)) continue;
+    const ProgramModule& before = program.modules[module.before];
+    const double firings = module.share / module.arriving_pkts;
+    out.with_next_ns[module.before] +=
+        firings * out.service_ns[v] * triggers_pkts[module.before] / before.share;
+  }
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    if (rides_along(program, triggers_pkts, v)) continue;
+    const ProgramModule& module = program.modules[v];
+    const double firings = module.share / batch_pkts(module, triggers_pkts[v]);
+    out.task_spread_ns[module.task] += firings * out.with_next_ns[v] * out.with_next_ns[v];
   }
   out.load = 0;
   for (size_t t = 0; t < program.tasks.size(); ++t) {
@@ -108,6 +137,7 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
   out.turnaround_ns.resize(program.tasks.size());
   out.fill_ns.resize(program.modules.size());
   out.service_ns.resize(program.modules.size());
+  out.with_next_ns.resize(program.modules.size());
   out.delay_ns.resize(program.flows.size());
   out.mixing_ns.resize(program.flows.size());
   evaluate_tasks(program, triggers_pkts, out);
@@ -157,8 +187,9 @@ void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
     const double per_variance =
         spread_ns > 0 ? program.sigmas * task.spread_scale / (2 * spread_ns) : 0;
     const double pkts = task.runs_waited * task.run_pkts * module.share;
-    out.load_weight[v] = module.share * task.rate_pkts_per_ns * a_ns;
-    out.turnaround_weight[v] = pkts * (a_ns + per_variance * a_ns * a_ns);
+    const double batch_ns = a_ns + program.release_ns;
+    out.load_weight[v] = module.share * task.rate_pkts_per_ns * batch_ns;
+    out.turnaround_weight[v] = pkts * (batch_ns + per_variance * a_ns * a_ns);
     out.turnaround_slope[v] = pkts * per_variance * m_ns * m_ns;
     out.delay_slope[v] = m_ns + (rate > 0 ? program.fill_share / rate : 0);
   }

@@ -15,6 +15,8 @@ namespace batchplane::slo {
 
 inline constexpr double kNoBudgetNs = std::numeric_limits<double>::infinity();
 
+inline constexpr uint32_t kNoModule = ~0U;
+
 // A controlled module with what follows it up to the next one (its segment).
 struct ProgramModule {
   double cost_per_batch_ns = 0;  // A: of the whole segment
@@ -26,6 +28,8 @@ struct ProgramModule {
   // s: of the packets that arrive with a batch's first one, so many are sure to be in its batch.
   // 1: triggers cut arriving batches anywhere; 0: nowhere (s = a).
   double sure_pkts = 0;
+  // Whose batches arrive here, in the same run; kNoModule: not of one module alone.
+  uint32_t before = kNoModule;
 };
 
 struct ProgramTask {
@@ -49,6 +53,7 @@ struct ProgramFlow {
 
 struct Program {
   double hold_ns = 1.5;   // what holding costs a packet
+  double release_ns = 0;  // and each batch that was held
   double fill_share = 1;  // of the fill time that counts: 1 = a batch's first packet
   double sigmas = 1.645;  // standard deviations of the work of K runs that count
   // A packet's place in its batch is taken as chance, like the work of its K runs: the percentile
@@ -69,12 +74,16 @@ struct Evaluation {
   std::vector<double> turnaround_ns;   // by task
   std::vector<double> fill_ns;         // by module
   std::vector<double> service_ns;      // by module
-  std::vector<double> delay_ns;        // by flow
-  std::vector<double> mixing_ns;       // by flow: what fills count less than their sum
+  std::vector<double> with_next_ns;  // by module: what follows of a firing, up to the next buffers
+  std::vector<double> delay_ns;      // by flow
+  std::vector<double> mixing_ns;     // by flow: what fills count less than their sum
 };
 
 // Batch that a module executes with this trigger.
 [[nodiscard]] double batch_pkts(const ProgramModule& module, double trigger_pkts);
+// What a packet saves when its batch is collected: of its share of the batch's costs.
+[[nodiscard]] double gain_of_holding_ns(const Program& program, const ProgramModule& module,
+                                        double batch_pkts);
 // Whether packets are held.
 [[nodiscard]] inline bool is_holding(const ProgramModule& module, double trigger_pkts) {
   return trigger_pkts > module.arriving_pkts;

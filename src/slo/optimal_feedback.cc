@@ -18,6 +18,7 @@ constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say a
 constexpr double kRateMoved = 0.2;       // a cap was for another rate
 constexpr double kEnoughAllowed = 10;    // late packets that a period may have
 constexpr double kMostOfFew = 1.5;
+constexpr double kMostExplained = 1.5;
 constexpr double kLateSigmas = 3;         // of the number of late packets
 constexpr double kLateTogether = 8;       // of them in a batch
 constexpr double kReserveShare = 0.9;     // of the late packets that the target allows
@@ -91,7 +92,11 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     if (flow.measured_ns > 0 && (is_above || (was_quiet && !is_censored))) {
       // What was late before anything was known of it is answered by what is learnt from it.
       if (is_first && all > 0) flow.lateness = 0;
-      flow.bias_ns += (is_first ? 1 : kBiasShare) * (error_ns - flow.bias_ns);
+      // Too many late packets leave no time for smoothing; what is then known of the model is no
+      // reason for care as well.
+      const bool is_late = error_ns > flow.bias_ns && flow.lateness > 1;
+      if (is_late) flow.lateness = std::min(flow.lateness, kMostExplained);
+      flow.bias_ns += (is_first || is_late ? 1 : kBiasShare) * (error_ns - flow.bias_ns);
       flow.has_bias = true;
       flow.has_held_bias |= all > 0;
       flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);

@@ -77,6 +77,7 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
   age_sigmas_ = std::min(kSigmasAt99, sigmas_of(1 - kOftener * (1 - settings.percentile)));
   program_.fill_share = settings.percentile >= 0.9 ? 1 : std::max(0.5, settings.percentile);
   program_.hold_ns = settings.hold_ns_per_pkt;
+  program_.release_ns = settings.hold_ns_per_batch;
   // Where only a share of the fill counts, that share says the same already.
   program_.mixes_fills = program_.sigmas > 0 && settings.percentile < 1 && program_.fill_share == 1;
   program_.modules.resize(segments_.size());
@@ -125,6 +126,9 @@ void OptimalView::find_heads_before() {
         if (std::ranges::find(before, h) == before.end()) before.push_back(h);
       }
     }
+  }
+  for (uint32_t h = 0; h < segments_.size(); ++h) {
+    if (heads_[h].before.size() == 1) program_.modules[h].before = heads_[h].before.front();
   }
 }
 
@@ -185,6 +189,26 @@ void OptimalView::update_head(const Snapshot& snapshot, uint32_t h) {
   arriving_now_[h] = module.arriving_pkts;
 }
 
+// Of the work of all runs of the period: each firing by itself, and what runs without a buffer
+// behind one with what that lets go.
+double OptimalView::variance_of_run(uint32_t t) {
+  const auto rides_along = [&](uint32_t h) {
+    const uint32_t before = program_.modules[h].before;
+    return before != kNoModule && current_[h] <= 0 && current_[before] > 0;
+  };
+  double variance = 0;
+  for (Head& head : heads_) head.following_ns = 0;
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (rides_along(h)) heads_[program_.modules[h].before].following_ns += heads_[h].work_ns();
+  }
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (program_.modules[h].task != t || heads_[h].batches <= 0 || rides_along(h)) continue;
+    const double work_ns = heads_[h].work_ns() + heads_[h].following_ns;
+    variance += work_ns * work_ns / heads_[h].batches;
+  }
+  return variance;
+}
+
 void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
   const exec::TaskPeriod& period = snapshot.tasks[t];
   Task& task = tasks_[t];
@@ -211,7 +235,6 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
       task.is_saturated ? 1 + static_cast<double>(settings_.ring_pkts) / out.run_pkts : 2;
   // What the segments do not explain of a run: inputs, what stands before the first buffers, polls.
   double explained_ns = 0;
-  double variance = 0;
   double aged = 0;
   double releases = 0;
   for (uint32_t h = 0; h < heads_.size(); ++h) {
@@ -222,10 +245,8 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
     aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
     explained_ns +=
         heads_[h].batches * module.cost_per_batch_ns + heads_[h].pkts * module.cost_per_pkt_ns;
-    const double firing_ns =
-        module.cost_per_batch_ns + module.cost_per_pkt_ns * heads_[h].executed_pkts;
-    variance += heads_[h].batches / runs * firing_ns * firing_ns;
   }
+  const double variance = variance_of_run(t) / runs;
   out.other_run_ns = std::max(0.0, (busy - explained_ns) / runs);
   const double run_ns = out.other_run_ns + explained_ns / runs;
   // Releases by age come in clumps that better limits would avoid: periods with many of them say no

@@ -65,6 +65,11 @@ class OptimalView {
     double pkts = 0;
     double cost_per_batch_ns = 0;  // of the segment alone
     double cost_per_pkt_ns = 0;
+    double following_ns = 0;  // work of the period that its firings bring about elsewhere
+    // In the period.
+    [[nodiscard]] double work_ns() const {
+      return batches * cost_per_batch_ns + pkts * cost_per_pkt_ns;
+    }
   };
   struct Task {
     Smoothed rate;
@@ -79,6 +84,7 @@ class OptimalView {
   void find_heads_before();
   void aggregate(const Snapshot& snapshot, uint32_t head);
   void update_head(const Snapshot& snapshot, uint32_t head);
+  double variance_of_run(uint32_t task);
   void update_task(const Snapshot& snapshot, uint32_t task);
   void update_flows(const Snapshot& snapshot);
 

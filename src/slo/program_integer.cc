@@ -31,8 +31,7 @@ bool Solver::bypass_unpaid(const Program& program) {
     const ProgramModule& module = program.modules[v];
     if (is_free_[v] == 0) continue;
     const double batch = triggers_[v] > 0 ? triggers_[v] : module.arriving_pkts;
-    const double gain_ns = module.cost_per_batch_ns * (1 / module.arriving_pkts - 1 / batch);
-    if (gain_ns > program.hold_ns) continue;
+    if (triggers_[v] > 0 && gain_of_holding_ns(program, module, batch) > 0) continue;
     any |= size_[v] > module.arriving_pkts ||
            (module.sure_pkts > 0 && module.arriving_pkts > module.sure_pkts);
     is_free_[v] = 0;
@@ -213,7 +212,8 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
       slopes_.load_weight[v] * (1 / batch - 1 / to) - emphasis_[module.task] * raise.turnaround_ns;
   if (old == 0) {
     const ProgramTask& task = program.tasks[module.task];
-    raise.gain -= module.share * task.rate_pkts_per_ns * program.hold_ns;
+    raise.gain -=
+        module.share * task.rate_pkts_per_ns * (program.hold_ns + program.release_ns / batch);
   }
   raise.gain /= least_ns + slope * (to - batch);
   raise.to = to;
