@@ -15,6 +15,12 @@ double gain_of_holding_ns(const Program& program, const ProgramModule& module, d
          program.release_ns / batch_pkts - program.hold_ns;
 }
 
+double irregularity_of(const Program& program, const ProgramModule& module, double batch_pkts) {
+  if (!program.counts_firings) return 1;
+  const double in_run = program.tasks[module.task].run_pkts * module.share / batch_pkts;
+  return std::min(1.0, std::max(0.0, 1 - in_run) + 1 / batch_pkts);
+}
+
 double next_up(const ProgramModule& module, double trigger_pkts) {
   const double next = std::max(trigger_pkts, std::floor(module.arriving_pkts)) + 1;
   return next <= module.most_pkts ? next : 0;
@@ -71,6 +77,7 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     const double firings = module.share / batch;  // per packet polled
     out.service_ns[v] = service_ns;
     out.with_next_ns[v] = service_ns;
+    out.batch_pkts[v] = batch;
     out.task_pkt_ns[module.task] += firings * service_ns + module.share * hold_ns;
   }
   for (size_t v = 0; v < program.modules.size(); ++v) {
@@ -84,7 +91,8 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
   for (size_t v = 0; v < program.modules.size(); ++v) {
     if (rides_along(program, triggers_pkts, v)) continue;
     const ProgramModule& module = program.modules[v];
-    const double firings = module.share / batch_pkts(module, triggers_pkts[v]);
+    const double batch = batch_pkts(module, triggers_pkts[v]);
+    const double firings = module.share / batch * irregularity_of(program, module, batch);
     out.task_spread_ns[module.task] += firings * out.with_next_ns[v] * out.with_next_ns[v];
   }
   out.load = 0;
@@ -138,6 +146,7 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
   out.fill_ns.resize(program.modules.size());
   out.service_ns.resize(program.modules.size());
   out.with_next_ns.resize(program.modules.size());
+  out.batch_pkts.resize(program.modules.size());
   out.delay_ns.resize(program.flows.size());
   out.mixing_ns.resize(program.flows.size());
   evaluate_tasks(program, triggers_pkts, out);
@@ -184,8 +193,10 @@ void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
     const double spread_ns = at.task_spread_ns[module.task];
     // sqrt(x) lies below its tangent, and the variance is a sum over modules of
     // (A^2 / q + 2 A M + M^2 q): so what replaces it is separable and convex.
-    const double per_variance =
-        spread_ns > 0 ? program.sigmas * task.spread_scale / (2 * spread_ns) : 0;
+    double per_variance = spread_ns > 0 ? program.sigmas * task.spread_scale / (2 * spread_ns) : 0;
+    if (program.counts_firings && at.batch_pkts[v] > 0) {
+      per_variance *= irregularity_of(program, module, at.batch_pkts[v]);
+    }
     const double pkts = task.runs_waited * task.run_pkts * module.share;
     const double batch_ns = a_ns + program.release_ns;
     out.load_weight[v] = module.share * task.rate_pkts_per_ns * batch_ns;

@@ -59,6 +59,9 @@ struct Program {
   // A packet's place in its batch is taken as chance, like the work of its K runs: the percentile
   // is that of their sum. Else percentiles add up, which none exceeds.
   bool mixes_fills = false;
+  // Firings of a module are as irregular as one that happens or not in each run, and as arrivals;
+  // else as chance (Poisson), which is more.
+  bool counts_firings = false;
   std::vector<ProgramModule> modules;
   std::vector<ProgramTask> tasks;
   std::vector<ProgramFlow> flows;
@@ -73,12 +76,16 @@ struct Evaluation {
   std::vector<double> task_spread_ns;  // standard deviation of the work of K runs
   std::vector<double> turnaround_ns;   // by task
   std::vector<double> fill_ns;         // by module
+  std::vector<double> batch_pkts;      // by module, that is executed
   std::vector<double> service_ns;      // by module
   std::vector<double> with_next_ns;  // by module: what follows of a firing, up to the next buffers
   std::vector<double> delay_ns;      // by flow
   std::vector<double> mixing_ns;     // by flow: what fills count less than their sum
 };
 
+// Variance over mean of the number of firings, at so many packets a batch.
+[[nodiscard]] double irregularity_of(const Program& program, const ProgramModule& module,
+                                     double batch_pkts);
 // Batch that a module executes with this trigger.
 [[nodiscard]] double batch_pkts(const ProgramModule& module, double trigger_pkts);
 // What a packet saves when its batch is collected: of its share of the batch's costs.

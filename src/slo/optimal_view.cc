@@ -78,6 +78,7 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
   program_.fill_share = settings.percentile >= 0.9 ? 1 : std::max(0.5, settings.percentile);
   program_.hold_ns = settings.hold_ns_per_pkt;
   program_.release_ns = settings.hold_ns_per_batch;
+  program_.counts_firings = true;
   // Where only a share of the fill counts, that share says the same already.
   program_.mixes_fills = program_.sigmas > 0 && settings.percentile < 1 && program_.fill_share == 1;
   program_.modules.resize(segments_.size());
@@ -204,7 +205,9 @@ double OptimalView::variance_of_run(uint32_t t) {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     if (program_.modules[h].task != t || heads_[h].batches <= 0 || rides_along(h)) continue;
     const double work_ns = heads_[h].work_ns() + heads_[h].following_ns;
-    variance += work_ns * work_ns / heads_[h].batches;
+    const ProgramModule& module = program_.modules[h];
+    variance += work_ns * work_ns / heads_[h].batches *
+                irregularity_of(program_, module, heads_[h].executed_pkts);
   }
   return variance;
 }
