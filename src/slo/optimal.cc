@@ -6,11 +6,10 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr uint32_t kFirstRounds = 3;       // of triggers and arrivals that follow from them
-constexpr uint32_t kLaterRounds = 2;       // the next period goes on
-constexpr double kKeepWithin = 0.01;       // of the best load: what is in force stays
-constexpr double kKeepLongWithin = 0.002;  // and when it has stood for kMostStepsUnsolved steps
-constexpr double kNoise = 0.05;            // of a budget, and of a task's time per packet
+constexpr uint32_t kFirstRounds = 3;  // of triggers and arrivals that follow from them
+constexpr uint32_t kLaterRounds = 2;  // the next period goes on
+constexpr double kKeepWithin = 0.01;  // of the best load: what is in force stays
+constexpr double kNoise = 0.05;       // of a budget, and of a task's time per packet
 constexpr uint32_t kMostStepsUnsolved = 8;
 constexpr double kIdleLoad = 0.85;    // without buffers: above, they are worth having
 constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a change
@@ -179,9 +178,7 @@ void Optimal::keep_what_fits() {
   for (size_t f = 0; f < flows_.size(); ++f) {
     if (!is_within(f)) return;
   }
-  const bool has_stood = steps_unchanged_ >= kMostStepsUnsolved;
-  const double within = has_stood ? kKeepLongWithin : kKeepWithin;
-  if (model_now_.load > (1 + within) * model_chosen_.load) return;
+  if (model_now_.load > (1 + kKeepWithin) * model_chosen_.load) return;
   for (uint32_t h = 0; h < mixed.size(); ++h) chosen_[h] = static_cast<uint32_t>(mixed[h]);
   std::swap(model_chosen_, model_now_);
 }
@@ -244,7 +241,7 @@ void Optimal::remember(const Snapshot& snapshot, const Decision& decision) {
     was_settled_ &= change.trigger_pkts == snapshot.modules[change.module].trigger_pkts;
   }
   has_decided_ = true;
-  steps_unchanged_ = was_settled_ ? steps_unchanged_ + 1 : 0;
+  ++steps_;
   if (decision.changes.empty()) return;
   std::vector<PastChange>& past = past_[n_decisions_++ % kDecisionsKept];
   past.clear();

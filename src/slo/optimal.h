@@ -129,7 +129,7 @@ class Optimal final : public Controller {
   std::vector<double> solved_delay_ns_;
   std::vector<double> solved_pkt_ns_;  // by task
   uint32_t steps_since_solved_ = 0;
-  uint32_t steps_unchanged_ = 0;
+  uint32_t steps_ = 0;
   bool has_decided_ = false;
   bool was_settled_ = false;  // the last step changed no trigger
   std::array<std::vector<PastChange>, kDecisionsKept> past_;

@@ -18,7 +18,8 @@ constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say a
 constexpr double kRateMoved = 0.2;       // a cap was for another rate
 constexpr double kEnoughAllowed = 10;    // late packets that a period may have
 constexpr double kMostOfFew = 1.5;
-constexpr double kMostExplained = 1.5;
+constexpr double kMostExplained = 1.5;    // of what bias answers already
+constexpr uint32_t kFirstSteps = 3;       // of a controller: it converges
 constexpr double kLateSigmas = 3;         // of the number of late packets
 constexpr double kLateTogether = 8;       // of them in a batch
 constexpr double kReserveShare = 0.9;     // of the late packets that the target allows
@@ -91,7 +92,7 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const bool is_above = is_saturated(f) && error_ns > flow.bias_ns;
     if (flow.measured_ns > 0 && (is_above || (was_quiet && !is_censored))) {
       // What was late before anything was known of it is answered by what is learnt from it.
-      if (is_first && all > 0) flow.lateness = 0;
+      if (is_first && all > 0 && steps_ < kFirstSteps) flow.lateness = 0;
       // Too many late packets leave no time for smoothing; what is then known of the model is no
       // reason for care as well.
       const bool is_late = error_ns > flow.bias_ns && flow.lateness > 1;
