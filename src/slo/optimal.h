@@ -73,6 +73,7 @@ class Optimal final : public Controller {
   [[nodiscard]] double turnaround_of(const Evaluation& at, uint32_t flow) const;
   void scale_bias(const Evaluation& at);
   void reserve(const exec::FlowPeriod& period, uint32_t flow, bool was_for_slo);
+  void leave_out_held_up(const Snapshot& snapshot);
   void take_care();
   void cap_unreached(const Snapshot& snapshot);
   [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
@@ -115,7 +116,8 @@ class Optimal final : public Controller {
   std::vector<double> as_real_;
   std::vector<double> mixed_;
   std::vector<double> seen_scale_;  // by task
-  Evaluation model_now_;            // at the triggers in force during the period
+  std::vector<exec::FlowPeriod> without_held_up_;
+  Evaluation model_now_;  // at the triggers in force during the period
   Evaluation model_chosen_;
   std::vector<bool> is_left_out_;
   std::vector<bool> is_backlogged_;  // flows: late before they were polled

@@ -30,7 +30,26 @@ constexpr double kCareStep = 0.02;        // of the SLO, when as many are late a
 constexpr double kMostCare = 0.3;         // of the SLO
 constexpr uint32_t kLeastPatience = 50;   // periods
 constexpr uint32_t kMostPatience = 5000;
+constexpr double kLeastHole = 0.05;   // of the SLO, on average: shorter ones delay nothing
 constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
+
+// Of a period's delays, by buckets relative to the SLO: between two bounds in proportion. As it is
+// told where that is less, or where nothing was counted.
+uint64_t percentile_of(const exec::FlowPeriod& period, double share) {
+  double left = share * static_cast<double>(period.pkts);
+  const auto slo_ns = static_cast<double>(period.slo_ns);
+  for (uint32_t b = 0; b + 1 < exec::SloBuckets::kCount; ++b) {
+    const auto n = static_cast<double>(period.slo_buckets[b]);
+    if (left <= n && n > 0) {
+      const double low = exec::SloBuckets::lower_ratio(b);
+      const double high = exec::SloBuckets::lower_ratio(b + 1);
+      const double delay_ns = slo_ns * (low + (high - low) * left / n);
+      return std::min(period.delay_ns, static_cast<uint64_t>(delay_ns));
+    }
+    left -= n;
+  }
+  return period.delay_ns;
+}
 }  // namespace
 
 // The model at the triggers in force, with the spread of runs that was seen.
@@ -44,14 +63,51 @@ void Optimal::evaluate_seen() {
     program.tasks[t].spread_scale = seen_scale_[t];
 }
 
+// Packets that were inside while the machine held a worker up say nothing of triggers: of those
+// that were late as many are left out as one hole may catch, its flow's share of two fills of the
+// ring and what its buffers hold. The percentile is that of the others.
+void Optimal::leave_out_held_up(const Snapshot& snapshot) {
+  const Program& program = view_.program();
+  without_held_up_ = snapshot.flows;
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    exec::FlowPeriod& period = without_held_up_[f];
+    if (period.slo_ns == 0 || period.late_pkts == 0) continue;
+    double caught = 0;
+    const ProgramFlow& row = program.flows[f];
+    for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
+      const exec::TaskPeriod& task = snapshot.tasks[program.flow_tasks[i]];
+      const auto gaps = static_cast<double>(task.gaps);
+      if (static_cast<double>(task.gap_ns) < kLeastHole * static_cast<double>(period.slo_ns) * gaps)
+        continue;
+      double inside = 2.0 * static_cast<double>(settings_.ring_pkts) *
+                      static_cast<double>(period.pkts) /
+                      std::max(1.0, static_cast<double>(task.in_pkts));
+      for (uint32_t j = row.modules_begin; j < row.modules_end; ++j) {
+        inside += view_.current()[program.flow_modules[j]];
+      }
+      caught += gaps * inside;
+    }
+    const auto left_out = std::min(period.late_pkts, static_cast<uint64_t>(caught));
+    if (left_out == 0) continue;
+    const double part = 1 - static_cast<double>(left_out) / static_cast<double>(period.pkts);
+    if (settings_.percentile > 0 && settings_.percentile < 1) {
+      period.delay_ns = percentile_of(period, settings_.percentile * part);
+    }
+    period.pkts -= left_out;
+    period.late_pkts -= left_out;
+    if (period.late_pkts == 0) period.delay_max_ns = std::min(period.delay_max_ns, period.slo_ns);
+  }
+}
+
 // Measured percentile against the model's, where filling was not cut short by an age limit and
 // enough packets left.
 void Optimal::correct_bias(const Snapshot& snapshot) {
   Program& program = view_.program();
   evaluate_seen();
+  leave_out_held_up(snapshot);
   const double tail = std::max(1e-3, 1 - settings_.percentile);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
-    const exec::FlowPeriod& period = snapshot.flows[f];
+    const exec::FlowPeriod& period = without_held_up_[f];
     FlowMemory& flow = flows_[f];
     const auto slo_ns = static_cast<double>(period.slo_ns);
     if (slo_ns != flow.slo_ns)

@@ -226,7 +226,8 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
   task.rate.follow(ratio(in_pkts, static_cast<double>(snapshot.period_ns)), in_pkts);
   task.run_pkts.follow(std::max(1.0, in_pkts / runs), runs);
   const auto idle = static_cast<double>(period.idle_ns);
-  const auto busy = static_cast<double>(period.busy_ns);
+  // What the machine took away is no work that triggers could change.
+  const auto busy = static_cast<double>(period.busy_ns - std::min(period.busy_ns, period.gap_ns));
   const double idle_share = ratio(idle, idle + busy);
   const double bound = task.is_saturated ? kUnsaturatedIdle : kSaturatedIdle;
   task.is_saturated = (idle + busy > 0 && idle_share < bound) ||
