@@ -81,7 +81,7 @@ class Optimal final : public Controller {
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_still_solved();
   void solve();
-  void solve_with(Solver& solver);
+  void solve_with(Solver& solver, uint32_t rounds);
   void try_without_nested();
   void keep_what_fits();
   void bypass_where_idle();

@@ -10,8 +10,8 @@ namespace batchplane::slo {
 namespace {
 constexpr double kRounding = 1e-6;     // sizes this close below an integer are that integer
 constexpr double kBudgetSlack = 1e-9;  // relative: what arithmetic may lose
-constexpr uint32_t kMixedRounds = 4;
-constexpr uint32_t kMostDrops = 6;
+constexpr uint32_t kMixedRounds = 2;
+constexpr uint32_t kMostDrops = 4;
 constexpr uint32_t kNone = ~0U;
 }  // namespace
 
