@@ -69,6 +69,7 @@ slo::Program program_of(nb::handle object) {
   program.hold_ns = number(given, "hold_ns", program.hold_ns);
   program.fill_share = number(given, "fill_share", program.fill_share);
   program.sigmas = number(given, "sigmas", program.sigmas);
+  program.mixes_fills = given.has("mixes_fills") && given["mixes_fills"].as_bool();
   for (const Value& row : given["tasks"].as_list()) program.tasks.push_back(task_of(row));
   for (const Value& row : given["modules"].as_list()) {
     program.modules.push_back(module_of(row, program.tasks.size()));

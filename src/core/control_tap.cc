@@ -136,6 +136,8 @@ exec::PeriodSnapshot& ControlTap::close() {
     const WorkerTap& worker = workers_[tasks_[t].worker];
     task.run_p99_ns = worker.now.percentile_ns(worker.last, 0.99);
     task.run_max_ns = worker.now.percentile_ns(worker.last, 1);
+    task.gaps = worker.now_gaps.count - worker.last_gaps.count;
+    task.gap_ns = worker.now_gaps.ns - worker.last_gaps.ns;
   }
   period_gaps_ = {};
   for (WorkerTap& worker : workers_) {

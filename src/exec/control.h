@@ -99,6 +99,8 @@ struct TaskPeriod {
   uint64_t idle_ns = 0;
   uint64_t run_p99_ns = 0;  // of the time from one poll to the next, busy ones
   uint64_t run_max_ns = 0;
+  uint64_t gaps = 0;    // holes in its worker's time that its work does not explain
+  uint64_t gap_ns = 0;  // a part of the times above
   uint64_t firings = 0;
   uint32_t worst_firings_per_run = 0;
 };

@@ -49,6 +49,8 @@ struct Worker {
   std::unique_ptr<exec::FlowMeter> meter;
   exec::LoopTimes loop_times;
   exec::LoopTimes period_loop_times;  // as of the last period
+  uint64_t period_gaps = 0;           // so, too
+  uint64_t period_gap_ns = 0;
   uint64_t idle_polls = 0;
   uint64_t last_loop_ns = 0;
   bool was_busy = false;

@@ -169,8 +169,14 @@ exec::PeriodSnapshot Simulation::period() {
     const Worker& worker = *workers_[graph_->tasks[t]->worker];
     task.run_p99_ns = worker.loop_times.percentile_ns(worker.period_loop_times, 0.99);
     task.run_max_ns = worker.loop_times.percentile_ns(worker.period_loop_times, 1);
+    task.gaps = worker.stats.gaps - worker.period_gaps;
+    task.gap_ns = worker.stats.gap_ns - worker.period_gap_ns;
   }
-  for (const auto& worker : workers_) worker->period_loop_times = worker->loop_times;
+  for (const auto& worker : workers_) {
+    worker->period_loop_times = worker->loop_times;
+    worker->period_gaps = worker->stats.gaps;
+    worker->period_gap_ns = worker->stats.gap_ns;
+  }
   for (uint32_t f = 0; f < slo_ns_.size(); ++f) {
     period.flows.push_back(flows_.take_period(f, slo_ns_[f], percentile_));
   }

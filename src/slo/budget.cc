@@ -10,6 +10,17 @@ double batch_pkts(const ProgramModule& module, double trigger_pkts) {
   return trigger_pkts > 0 ? trigger_pkts : module.arriving_pkts;
 }
 
+double gain_of_holding_ns(const Program& program, const ProgramModule& module, double batch_pkts) {
+  return module.cost_per_batch_ns * (1 / module.arriving_pkts - 1 / batch_pkts) -
+         program.release_ns / batch_pkts - program.hold_ns;
+}
+
+double irregularity_of(const Program& program, const ProgramModule& module, double batch_pkts) {
+  if (!program.counts_firings) return 1;
+  const double in_run = program.tasks[module.task].run_pkts * module.share / batch_pkts;
+  return std::min(1.0, std::max(0.0, 1 - in_run) + 1 / batch_pkts);
+}
+
 double next_up(const ProgramModule& module, double trigger_pkts) {
   const double next = std::max(trigger_pkts, std::floor(module.arriving_pkts)) + 1;
   return next <= module.most_pkts ? next : 0;
@@ -39,6 +50,15 @@ double least_fill_ns(const Program& program, const ProgramModule& module, double
 
 namespace {
 
+// Whether a module without a buffer runs when one before it lets a batch go, and only then: not by
+// chance of its own.
+bool rides_along(const Program& program, const std::vector<double>& triggers_pkts, size_t v) {
+  const uint32_t before = program.modules[v].before;
+  return before != kNoModule && !is_holding(program.modules[v], triggers_pkts[v]) &&
+         is_holding(program.modules[before], triggers_pkts[before]) &&
+         program.modules[before].share > 0;
+}
+
 // Time per packet, and variance of the work of one run: firings of a module are taken as Poisson,
 // n g / b of them a run (docs/model.md).
 void evaluate_tasks(const Program& program, const std::vector<double>& triggers_pkts,
@@ -52,11 +72,28 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     const ProgramModule& module = program.modules[v];
     const double batch = batch_pkts(module, triggers_pkts[v]);
     const double service_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * batch;
-    const double hold_ns = is_holding(module, triggers_pkts[v]) ? program.hold_ns : 0;
+    const bool is_held = is_holding(module, triggers_pkts[v]);
+    const double hold_ns = is_held ? program.hold_ns + program.release_ns / batch : 0;
     const double firings = module.share / batch;  // per packet polled
     out.service_ns[v] = service_ns;
+    out.with_next_ns[v] = service_ns;
+    out.batch_pkts[v] = batch;
     out.task_pkt_ns[module.task] += firings * service_ns + module.share * hold_ns;
-    out.task_spread_ns[module.task] += firings * service_ns * service_ns;
+  }
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    if (!rides_along(program, triggers_pkts, v)) continue;
+    const ProgramModule& before = program.modules[module.before];
+    const double firings = module.share / module.arriving_pkts;
+    out.with_next_ns[module.before] +=
+        firings * out.service_ns[v] * triggers_pkts[module.before] / before.share;
+  }
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    if (rides_along(program, triggers_pkts, v)) continue;
+    const ProgramModule& module = program.modules[v];
+    const double batch = batch_pkts(module, triggers_pkts[v]);
+    const double firings = module.share / batch * irregularity_of(program, module, batch);
+    out.task_spread_ns[module.task] += firings * out.with_next_ns[v] * out.with_next_ns[v];
   }
   out.load = 0;
   for (size_t t = 0; t < program.tasks.size(); ++t) {
@@ -69,33 +106,38 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
   }
 }
 
-// By how much the sum of a flow's fills exceeds what they add to its delay's percentile. A packet's
-// place in a batch is uniform, so it waits for half of the fill in the mean.
-double mixing_ns(const Program& program, const Evaluation& at, const ProgramFlow& flow,
+}  // namespace
+
+double FillSum::delay_ns() const {
+  // A packet's place in a batch is uniform, so it waits for half of the fill in the mean.
+  if (!mixes || sum_ns <= 0) return sum_ns;
+  const double over_ns = std::sqrt(std::max(0.0, variance)) - spread_ns;
+  return std::min(sum_ns, sum_ns / 2 + sigmas * std::max(0.0, over_ns));
+}
+
+void FillSum::add(double fill_ns, double trigger_pkts, double sign) {
+  if (fill_ns <= 0) return;
+  sum_ns += sign * fill_ns;
+  // Where in the batch, and how regularly the rest of it comes.
+  variance += sign * fill_ns * fill_ns * (1.0 / 12 + 0.5 / trigger_pkts);
+}
+
+FillSum fills_of(const Program& program, const Evaluation& at, const ProgramFlow& flow,
                  const std::vector<double>& triggers_pkts) {
-  if (!program.mixes_fills) return 0;
-  double spread_ns = 0;
+  FillSum fills{.mixes = program.mixes_fills, .sigmas = program.sigmas};
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
     const uint32_t t = program.flow_tasks[i];
     // Below saturation age limits cut what comes late: there the oldest packet is what counts.
-    if (!program.tasks[t].is_saturated) return 0;
-    spread_ns += program.tasks[t].spread_scale * at.task_spread_ns[t];
+    fills.mixes &= program.tasks[t].is_saturated;
+    fills.spread_ns += program.tasks[t].spread_scale * at.task_spread_ns[t];
   }
-  double fill_ns = 0;
-  double variance = spread_ns * spread_ns;
+  fills.variance = fills.spread_ns * fills.spread_ns;
   for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
     const uint32_t v = program.flow_modules[i];
-    const double longest_ns = at.fill_ns[v];
-    if (longest_ns <= 0) continue;
-    fill_ns += longest_ns;
-    // Where in the batch, and how regularly the rest of it comes.
-    variance += longest_ns * longest_ns * (1.0 / 12 + 0.5 / triggers_pkts[v]);
+    fills.add(at.fill_ns[v], triggers_pkts[v]);
   }
-  const double mixed_ns = fill_ns / 2 + program.sigmas * (std::sqrt(variance) - spread_ns);
-  return std::max(0.0, fill_ns - mixed_ns);
+  return fills;
 }
-
-}  // namespace
 
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out) {
   out.task_pkt_ns.resize(program.tasks.size());
@@ -103,6 +145,8 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
   out.turnaround_ns.resize(program.tasks.size());
   out.fill_ns.resize(program.modules.size());
   out.service_ns.resize(program.modules.size());
+  out.with_next_ns.resize(program.modules.size());
+  out.batch_pkts.resize(program.modules.size());
   out.delay_ns.resize(program.flows.size());
   out.mixing_ns.resize(program.flows.size());
   evaluate_tasks(program, triggers_pkts, out);
@@ -124,7 +168,11 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
       delay_ns += out.fill_ns[v] + out.service_ns[v];
       is_held |= out.fill_ns[v] > 0;
     }
-    out.mixing_ns[f] = is_held ? mixing_ns(program, out, flow, triggers_pkts) : 0;
+    out.mixing_ns[f] = 0;
+    if (is_held && program.mixes_fills) {
+      const FillSum fills = fills_of(program, out, flow, triggers_pkts);
+      out.mixing_ns[f] = fills.sum_ns - fills.delay_ns();
+    }
     out.delay_ns[f] = delay_ns - out.mixing_ns[f] +
                       (is_held ? std::max(turnaround_ns, flow.holding_ns) : turnaround_ns);
   }
@@ -145,11 +193,14 @@ void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
     const double spread_ns = at.task_spread_ns[module.task];
     // sqrt(x) lies below its tangent, and the variance is a sum over modules of
     // (A^2 / q + 2 A M + M^2 q): so what replaces it is separable and convex.
-    const double per_variance =
-        spread_ns > 0 ? program.sigmas * task.spread_scale / (2 * spread_ns) : 0;
+    double per_variance = spread_ns > 0 ? program.sigmas * task.spread_scale / (2 * spread_ns) : 0;
+    if (program.counts_firings && at.batch_pkts[v] > 0) {
+      per_variance *= irregularity_of(program, module, at.batch_pkts[v]);
+    }
     const double pkts = task.runs_waited * task.run_pkts * module.share;
-    out.load_weight[v] = module.share * task.rate_pkts_per_ns * a_ns;
-    out.turnaround_weight[v] = pkts * (a_ns + per_variance * a_ns * a_ns);
+    const double batch_ns = a_ns + program.release_ns;
+    out.load_weight[v] = module.share * task.rate_pkts_per_ns * batch_ns;
+    out.turnaround_weight[v] = pkts * (batch_ns + per_variance * a_ns * a_ns);
     out.turnaround_slope[v] = pkts * per_variance * m_ns * m_ns;
     out.delay_slope[v] = m_ns + (rate > 0 ? program.fill_share / rate : 0);
   }

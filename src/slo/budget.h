@@ -15,6 +15,8 @@ namespace batchplane::slo {
 
 inline constexpr double kNoBudgetNs = std::numeric_limits<double>::infinity();
 
+inline constexpr uint32_t kNoModule = ~0U;
+
 // A controlled module with what follows it up to the next one (its segment).
 struct ProgramModule {
   double cost_per_batch_ns = 0;  // A: of the whole segment
@@ -26,6 +28,8 @@ struct ProgramModule {
   // s: of the packets that arrive with a batch's first one, so many are sure to be in its batch.
   // 1: triggers cut arriving batches anywhere; 0: nowhere (s = a).
   double sure_pkts = 0;
+  // Whose batches arrive here, in the same run; kNoModule: not of one module alone.
+  uint32_t before = kNoModule;
 };
 
 struct ProgramTask {
@@ -49,11 +53,15 @@ struct ProgramFlow {
 
 struct Program {
   double hold_ns = 1.5;   // what holding costs a packet
+  double release_ns = 0;  // and each batch that was held
   double fill_share = 1;  // of the fill time that counts: 1 = a batch's first packet
   double sigmas = 1.645;  // standard deviations of the work of K runs that count
   // A packet's place in its batch is taken as chance, like the work of its K runs: the percentile
   // is that of their sum. Else percentiles add up, which none exceeds.
   bool mixes_fills = false;
+  // Firings of a module are as irregular as one that happens or not in each run, and as arrivals;
+  // else as chance (Poisson), which is more.
+  bool counts_firings = false;
   std::vector<ProgramModule> modules;
   std::vector<ProgramTask> tasks;
   std::vector<ProgramFlow> flows;
@@ -68,13 +76,21 @@ struct Evaluation {
   std::vector<double> task_spread_ns;  // standard deviation of the work of K runs
   std::vector<double> turnaround_ns;   // by task
   std::vector<double> fill_ns;         // by module
+  std::vector<double> batch_pkts;      // by module, that is executed
   std::vector<double> service_ns;      // by module
-  std::vector<double> delay_ns;        // by flow
-  std::vector<double> mixing_ns;       // by flow: what fills count less than their sum
+  std::vector<double> with_next_ns;  // by module: what follows of a firing, up to the next buffers
+  std::vector<double> delay_ns;      // by flow
+  std::vector<double> mixing_ns;     // by flow: what fills count less than their sum
 };
 
+// Variance over mean of the number of firings, at so many packets a batch.
+[[nodiscard]] double irregularity_of(const Program& program, const ProgramModule& module,
+                                     double batch_pkts);
 // Batch that a module executes with this trigger.
 [[nodiscard]] double batch_pkts(const ProgramModule& module, double trigger_pkts);
+// What a packet saves when its batch is collected: of its share of the batch's costs.
+[[nodiscard]] double gain_of_holding_ns(const Program& program, const ProgramModule& module,
+                                        double batch_pkts);
 // Whether packets are held.
 [[nodiscard]] inline bool is_holding(const ProgramModule& module, double trigger_pkts) {
   return trigger_pkts > module.arriving_pkts;
@@ -91,6 +107,21 @@ struct Evaluation {
 // That of the smallest trigger that holds: what bypassing saves at once.
 [[nodiscard]] double least_fill_ns(const Program& program, const ProgramModule& module,
                                    double rate_pkts_per_ns);
+
+// What the fills of a flow's path add to the percentile of its delay.
+struct FillSum {
+  bool mixes = false;    // else they add up
+  double sigmas = 0;     // Program::sigmas
+  double spread_ns = 0;  // of the flow's turnaround
+  double sum_ns = 0;
+  double variance = 0;  // turnaround's included
+
+  [[nodiscard]] double delay_ns() const;
+  // A fill of a batch of so many packets joins, or leaves with sign -1.
+  void add(double fill_ns, double trigger_pkts, double sign = 1);
+};
+[[nodiscard]] FillSum fills_of(const Program& program, const Evaluation& at,
+                               const ProgramFlow& flow, const std::vector<double>& triggers_pkts);
 // Allocates only when `out` has never been used for as large a program.
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out);
 

@@ -35,6 +35,7 @@ struct Settings {
   uint64_t ring_pkts = 64;           // capacity of the input ring
   uint64_t turnaround_extra_ns = 0;  // measured elsewhere: what a poll adds
   double hold_ns_per_pkt = 1.5;      // what holding costs a packet: it leaves the cache
+  double hold_ns_per_batch = 6.5;    // and each batch that a buffer lets go
 };
 
 class Controller {

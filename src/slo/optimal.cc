@@ -28,6 +28,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       limits_ns_(view_.segments().size(), exec::kStrandingAge),
       slo_ns_(model.flows.size(), 0),
       bound_ns_(model.flows.size(), 0),
+      seen_scale_(model.tasks.size(), 1),
       is_left_out_(model.flows.size(), false),
       is_backlogged_(model.flows.size(), false),
       care_ns_(model.flows.size(), 0),
@@ -76,15 +77,15 @@ bool Optimal::is_still_solved() {
 }
 
 // Triggers; where batches collected upstream arrive larger downstream, again with those.
-void Optimal::solve_with(Solver& solver) {
-  const uint32_t rounds = has_decided_ ? kLaterRounds : kFirstRounds;
+void Optimal::solve_with(Solver& solver, uint32_t rounds) {
   for (uint32_t round = 0; round < rounds; ++round) {
     as_real_.assign(chosen_.begin(), chosen_.end());
     evaluate(view_.program(), as_real_, model_chosen_);
     scale_bias(model_chosen_);
     reserve_for_ages(view_, model_chosen_, bound_ns_, care_ns_, is_backlogged_, chosen_);
     chosen_ = solver.solve(view_.program()).triggers_pkts;
-    if (!view_.predict_arrivals(chosen_) && has_decided_) break;
+    const bool has_moved = view_.predict_arrivals(chosen_);
+    if (!has_moved && rounds == kLaterRounds) break;
   }
   // Arrivals may have outgrown a trigger: no batch is cut.
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
@@ -106,8 +107,10 @@ void Optimal::try_without_nested() {
     if (view_.program().modules[h].most_pkts == 0) chosen_[h] = 0;
   }
   view_.predict_arrivals(chosen_);
-  solve_with(outer_solver_);
+  solve_with(outer_solver_, kLaterRounds);
   view_.allow_nested(true);
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(view_.program(), as_real_, model_chosen_);
   const auto misses = [](const Solution& solution) {
     return std::ranges::count(solution.is_infeasible, true);
   };
@@ -132,7 +135,9 @@ void Optimal::solve() {
     return;
   }
   steps_since_solved_ = 0;
-  solve_with(solver_);
+  const bool goes_on =
+      has_decided_ || view_.has_nested();  // nested: outer ones follow in this step
+  solve_with(solver_, goes_on ? kLaterRounds : kFirstRounds);
   if (view_.has_nested()) try_without_nested();
   is_left_out_ = solution_.is_infeasible;
   keep_what_fits();
@@ -238,6 +243,7 @@ void Optimal::remember(const Snapshot& snapshot, const Decision& decision) {
     was_settled_ &= change.trigger_pkts == snapshot.modules[change.module].trigger_pkts;
   }
   has_decided_ = true;
+  ++steps_;
   if (decision.changes.empty()) return;
   std::vector<PastChange>& past = past_[n_decisions_++ % kDecisionsKept];
   past.clear();

@@ -68,10 +68,12 @@ class Optimal final : public Controller {
   static constexpr size_t kDecisionsKept = 10;
 
   // optimal_feedback.cc
+  void evaluate_seen();
   void correct_bias(const Snapshot& snapshot);
   [[nodiscard]] double turnaround_of(const Evaluation& at, uint32_t flow) const;
   void scale_bias(const Evaluation& at);
   void reserve(const exec::FlowPeriod& period, uint32_t flow, bool was_for_slo);
+  void leave_out_held_up(const Snapshot& snapshot);
   void take_care();
   void cap_unreached(const Snapshot& snapshot);
   [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
@@ -79,7 +81,7 @@ class Optimal final : public Controller {
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_still_solved();
   void solve();
-  void solve_with(Solver& solver);
+  void solve_with(Solver& solver, uint32_t rounds);
   void try_without_nested();
   void keep_what_fits();
   void bypass_where_idle();
@@ -113,6 +115,8 @@ class Optimal final : public Controller {
   std::vector<double> bound_ns_;  // what age limits keep, by flow; 0 = nothing
   std::vector<double> as_real_;
   std::vector<double> mixed_;
+  std::vector<double> seen_scale_;  // by task
+  std::vector<exec::FlowPeriod> without_held_up_;
   Evaluation model_now_;  // at the triggers in force during the period
   Evaluation model_chosen_;
   std::vector<bool> is_left_out_;
@@ -127,6 +131,7 @@ class Optimal final : public Controller {
   std::vector<double> solved_delay_ns_;
   std::vector<double> solved_pkt_ns_;  // by task
   uint32_t steps_since_solved_ = 0;
+  uint32_t steps_ = 0;
   bool has_decided_ = false;
   bool was_settled_ = false;  // the last step changed no trigger
   std::array<std::vector<PastChange>, kDecisionsKept> past_;

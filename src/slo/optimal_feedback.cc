@@ -3,6 +3,7 @@
 // care, triggers out of reach.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "slo/optimal.h"
 
@@ -17,6 +18,8 @@ constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say a
 constexpr double kRateMoved = 0.2;       // a cap was for another rate
 constexpr double kEnoughAllowed = 10;    // late packets that a period may have
 constexpr double kMostOfFew = 1.5;
+constexpr double kMostExplained = 1.5;    // of what bias answers already
+constexpr uint32_t kFirstSteps = 3;       // of a controller: it converges
 constexpr double kLateSigmas = 3;         // of the number of late packets
 constexpr double kLateTogether = 8;       // of them in a batch
 constexpr double kReserveShare = 0.9;     // of the late packets that the target allows
@@ -27,17 +30,84 @@ constexpr double kCareStep = 0.02;        // of the SLO, when as many are late a
 constexpr double kMostCare = 0.3;         // of the SLO
 constexpr uint32_t kLeastPatience = 50;   // periods
 constexpr uint32_t kMostPatience = 5000;
+constexpr double kLeastHole = 0.05;   // of the SLO, on average: shorter ones delay nothing
 constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
+
+// Of a period's delays, by buckets relative to the SLO: between two bounds in proportion. As it is
+// told where that is less, or where nothing was counted.
+uint64_t percentile_of(const exec::FlowPeriod& period, double share) {
+  double left = share * static_cast<double>(period.pkts);
+  const auto slo_ns = static_cast<double>(period.slo_ns);
+  for (uint32_t b = 0; b + 1 < exec::SloBuckets::kCount; ++b) {
+    const auto n = static_cast<double>(period.slo_buckets[b]);
+    if (left <= n && n > 0) {
+      const double low = exec::SloBuckets::lower_ratio(b);
+      const double high = exec::SloBuckets::lower_ratio(b + 1);
+      const double delay_ns = slo_ns * (low + (high - low) * left / n);
+      return std::min(period.delay_ns, static_cast<uint64_t>(delay_ns));
+    }
+    left -= n;
+  }
+  return period.delay_ns;
+}
 }  // namespace
+
+// The model at the triggers in force, with the spread of runs that was seen.
+void Optimal::evaluate_seen() {
+  Program& program = view_.program();
+  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
+    seen_scale_[t] = std::exchange(program.tasks[t].spread_scale, view_.spread_seen(t));
+  }
+  evaluate(program, view_.current(), model_now_);
+  for (uint32_t t = 0; t < program.tasks.size(); ++t)
+    program.tasks[t].spread_scale = seen_scale_[t];
+}
+
+// Packets that were inside while the machine held a worker up say nothing of triggers: of those
+// that were late as many are left out as one hole may catch, its flow's share of two fills of the
+// ring and what its buffers hold. The percentile is that of the others.
+void Optimal::leave_out_held_up(const Snapshot& snapshot) {
+  const Program& program = view_.program();
+  without_held_up_ = snapshot.flows;
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    exec::FlowPeriod& period = without_held_up_[f];
+    if (period.slo_ns == 0 || period.late_pkts == 0) continue;
+    double caught = 0;
+    const ProgramFlow& row = program.flows[f];
+    for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
+      const exec::TaskPeriod& task = snapshot.tasks[program.flow_tasks[i]];
+      const auto gaps = static_cast<double>(task.gaps);
+      if (static_cast<double>(task.gap_ns) < kLeastHole * static_cast<double>(period.slo_ns) * gaps)
+        continue;
+      double inside = 2.0 * static_cast<double>(settings_.ring_pkts) *
+                      static_cast<double>(period.pkts) /
+                      std::max(1.0, static_cast<double>(task.in_pkts));
+      for (uint32_t j = row.modules_begin; j < row.modules_end; ++j) {
+        inside += view_.current()[program.flow_modules[j]];
+      }
+      caught += gaps * inside;
+    }
+    const auto left_out = std::min(period.late_pkts, static_cast<uint64_t>(caught));
+    if (left_out == 0) continue;
+    const double part = 1 - static_cast<double>(left_out) / static_cast<double>(period.pkts);
+    if (settings_.percentile > 0 && settings_.percentile < 1) {
+      period.delay_ns = percentile_of(period, settings_.percentile * part);
+    }
+    period.pkts -= left_out;
+    period.late_pkts -= left_out;
+    if (period.late_pkts == 0) period.delay_max_ns = std::min(period.delay_max_ns, period.slo_ns);
+  }
+}
 
 // Measured percentile against the model's, where filling was not cut short by an age limit and
 // enough packets left.
 void Optimal::correct_bias(const Snapshot& snapshot) {
   Program& program = view_.program();
-  evaluate(program, view_.current(), model_now_);
+  evaluate_seen();
+  leave_out_held_up(snapshot);
   const double tail = std::max(1e-3, 1 - settings_.percentile);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
-    const exec::FlowPeriod& period = snapshot.flows[f];
+    const exec::FlowPeriod& period = without_held_up_[f];
     FlowMemory& flow = flows_[f];
     const auto slo_ns = static_cast<double>(period.slo_ns);
     if (slo_ns != flow.slo_ns)
@@ -77,7 +147,13 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const bool was_quiet = was_settled_ || (!has_decided_ && is_saturated(f));
     const bool is_above = is_saturated(f) && error_ns > flow.bias_ns;
     if (flow.measured_ns > 0 && (is_above || (was_quiet && !is_censored))) {
-      flow.bias_ns += (is_first ? 1 : kBiasShare) * (error_ns - flow.bias_ns);
+      // What was late before anything was known of it is answered by what is learnt from it.
+      if (is_first && all > 0 && steps_ < kFirstSteps) flow.lateness = 0;
+      // Too many late packets leave no time for smoothing; what is then known of the model is no
+      // reason for care as well.
+      const bool is_late = error_ns > flow.bias_ns && flow.lateness > 1;
+      if (is_late) flow.lateness = std::min(flow.lateness, kMostExplained);
+      flow.bias_ns += (is_first || is_late ? 1 : kBiasShare) * (error_ns - flow.bias_ns);
       flow.has_bias = true;
       flow.has_held_bias |= all > 0;
       flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);

@@ -50,6 +50,12 @@ Trace control(RingPlant& plant, Controller& controller, uint32_t periods) {
   return trace;
 }
 
+double sum_of_triggers(const Snapshot& snapshot) {
+  double sum = 0;
+  for (const exec::ModulePeriod& module : snapshot.modules) sum += module.trigger_pkts;
+  return sum;
+}
+
 std::vector<RingPlantLeaf> robots() {
   std::vector<RingPlantLeaf> leaves(16, {4000, 0, 1, 100e6});
   leaves[0] = {0.4, 0.4, 1, 35e3};
@@ -246,6 +252,38 @@ TEST(Optimal, ExplainsEachFlowAndModule) {
   ASSERT_FALSE(decisions.empty());
   EXPECT_LE(decisions.size(), 10U);
   EXPECT_EQ(decisions[0]["changes"].as_list()[0]["reason"].as_string(), "hold");
+}
+
+// Late packets that holes in the worker's time explain lower nothing; the same ones without holes
+// do.
+TEST(Optimal, HolesInTimeExcuseThePacketsThatTheyCaught) {
+  double changed_pkts[2] = {0, 0};
+  for (const bool has_holes : {true, false}) {
+    RingPlant plant(gateways(16, 30e3), 0, 11);
+    const auto optimal = make_controller("optimal", plant.model, {});
+    control(plant, *optimal, 8);
+    double before = 0;
+    double after = 0;
+    for (int i = 0; i < 6; ++i) {
+      Snapshot snapshot = plant.run(kPeriodNs, 0.95);
+      if (i == 0) before = sum_of_triggers(snapshot);
+      after = sum_of_triggers(snapshot);
+      for (exec::FlowPeriod& flow : snapshot.flows) {
+        const uint64_t late = flow.pkts / 12;
+        flow.late_pkts += late;
+        flow.delay_max_ns = 80'000;
+        flow.delay_ns = 45'000;
+        flow.slo_buckets[20] = flow.pkts - late;
+        flow.slo_buckets[exec::SloBuckets::kWithin + 2] = late;
+      }
+      snapshot.tasks[0].gaps = has_holes ? 30 : 0;
+      snapshot.tasks[0].gap_ns = has_holes ? 30 * 50'000 : 0;
+      plant.apply(optimal->step(snapshot));
+    }
+    changed_pkts[has_holes ? 0 : 1] = after / before;
+  }
+  EXPECT_GT(changed_pkts[0], 0.9);
+  EXPECT_LT(changed_pkts[1], 0.8);
 }
 
 }  // namespace

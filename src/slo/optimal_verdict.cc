@@ -137,12 +137,11 @@ void Optimal::explain_heads() {
   }
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     const ProgramModule& module = program.modules[h];
-    const double gain_ns =
-        module.cost_per_batch_ns * (1 / module.arriving_pkts - 1.0 / model_.batch_limit_pkts);
+    const double gain_ns = gain_of_holding_ns(program, module, model_.batch_limit_pkts);
     HeadMemory& head = heads_[h];
     if (module.share <= 0) {
       head.why = "no traffic";
-    } else if (gain_ns <= program.hold_ns) {
+    } else if (gain_ns <= 0) {
       head.why = "batches arrive large enough";
     } else if (chosen_[h] == model_.batch_limit_pkts) {
       head.why = "the largest batch";

@@ -22,6 +22,29 @@ constexpr double kMoved = 0.1;     // of an arriving batch
 constexpr double kOftener = 10;    // that a release by age comes too late for its first packet
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+// Mean parts of batches that take a branch: flows in any order, or in turn.
+struct Parts {
+  double by_chance = 0;
+  double in_turn = 0;
+  double weight = 0;
+
+  void add(double of, double batch_pkts, double share) {
+    weight += of;
+    by_chance += of * branch_batch_pkts(batch_pkts, share);
+    in_turn += of * std::max(1.0, batch_pkts * share);
+  }
+  // These parts in traffic in which others were measured to be so large.
+  [[nodiscard]] double like(const Parts& others, double measured_pkts) const {
+    const double chance = others.by_chance / others.weight;
+    const double turn = others.in_turn / others.weight;
+    if (measured_pkts >= chance || chance - turn <= 0.01 * chance) {
+      return measured_pkts * by_chance / others.by_chance;
+    }
+    const double order = std::clamp((chance - measured_pkts) / (chance - turn), 0.0, 1.0);
+    return (order * in_turn + (1 - order) * by_chance) / weight;
+  }
+};
 }  // namespace
 
 void Smoothed::follow(double measured, double events) {
@@ -54,6 +77,8 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
   age_sigmas_ = std::min(kSigmasAt99, sigmas_of(1 - kOftener * (1 - settings.percentile)));
   program_.fill_share = settings.percentile >= 0.9 ? 1 : std::max(0.5, settings.percentile);
   program_.hold_ns = settings.hold_ns_per_pkt;
+  program_.release_ns = settings.hold_ns_per_batch;
+  program_.counts_firings = true;
   // Where only a share of the fill counts, that share says the same already.
   program_.mixes_fills = program_.sigmas > 0 && settings.percentile < 1 && program_.fill_share == 1;
   program_.modules.resize(segments_.size());
@@ -102,6 +127,9 @@ void OptimalView::find_heads_before() {
         if (std::ranges::find(before, h) == before.end()) before.push_back(h);
       }
     }
+  }
+  for (uint32_t h = 0; h < segments_.size(); ++h) {
+    if (heads_[h].before.size() == 1) program_.modules[h].before = heads_[h].before.front();
   }
 }
 
@@ -154,10 +182,34 @@ void OptimalView::update_head(const Snapshot& snapshot, uint32_t h) {
   current_[h] = std::min(period.trigger_pkts, model_.batch_limit_pkts);
   aggregate(snapshot, h);
   ProgramModule& module = program_.modules[h];
+  head.cost_per_batch_ns = module.cost_per_batch_ns;
+  head.cost_per_pkt_ns = module.cost_per_pkt_ns;
   module.share = arrived > 0 ? head.share.value : 0;
   module.arriving_pkts = head.arriving.is_known ? head.arriving.value : 1;
   module.most_pkts = arrived > 0 ? model_.batch_limit_pkts : 0;
   arriving_now_[h] = module.arriving_pkts;
+}
+
+// Of the work of all runs of the period: each firing by itself, and what runs without a buffer
+// behind one with what that lets go.
+double OptimalView::variance_of_run(uint32_t t) {
+  const auto rides_along = [&](uint32_t h) {
+    const uint32_t before = program_.modules[h].before;
+    return before != kNoModule && current_[h] <= 0 && current_[before] > 0;
+  };
+  double variance = 0;
+  for (Head& head : heads_) head.following_ns = 0;
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (rides_along(h)) heads_[program_.modules[h].before].following_ns += heads_[h].work_ns();
+  }
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (program_.modules[h].task != t || heads_[h].batches <= 0 || rides_along(h)) continue;
+    const double work_ns = heads_[h].work_ns() + heads_[h].following_ns;
+    const ProgramModule& module = program_.modules[h];
+    variance += work_ns * work_ns / heads_[h].batches *
+                irregularity_of(program_, module, heads_[h].executed_pkts);
+  }
+  return variance;
 }
 
 void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
@@ -174,7 +226,8 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
   task.rate.follow(ratio(in_pkts, static_cast<double>(snapshot.period_ns)), in_pkts);
   task.run_pkts.follow(std::max(1.0, in_pkts / runs), runs);
   const auto idle = static_cast<double>(period.idle_ns);
-  const auto busy = static_cast<double>(period.busy_ns);
+  // What the machine took away is no work that triggers could change.
+  const auto busy = static_cast<double>(period.busy_ns - std::min(period.busy_ns, period.gap_ns));
   const double idle_share = ratio(idle, idle + busy);
   const double bound = task.is_saturated ? kUnsaturatedIdle : kSaturatedIdle;
   task.is_saturated = (idle + busy > 0 && idle_share < bound) ||
@@ -186,7 +239,6 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
       task.is_saturated ? 1 + static_cast<double>(settings_.ring_pkts) / out.run_pkts : 2;
   // What the segments do not explain of a run: inputs, what stands before the first buffers, polls.
   double explained_ns = 0;
-  double variance = 0;
   double aged = 0;
   double releases = 0;
   for (uint32_t h = 0; h < heads_.size(); ++h) {
@@ -197,10 +249,8 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
     aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
     explained_ns +=
         heads_[h].batches * module.cost_per_batch_ns + heads_[h].pkts * module.cost_per_pkt_ns;
-    const double firing_ns =
-        module.cost_per_batch_ns + module.cost_per_pkt_ns * heads_[h].executed_pkts;
-    variance += heads_[h].batches / runs * firing_ns * firing_ns;
   }
+  const double variance = variance_of_run(t) / runs;
   out.other_run_ns = std::max(0.0, (busy - explained_ns) / runs);
   const double run_ns = out.other_run_ns + explained_ns / runs;
   // Releases by age come in clumps that better limits would avoid: periods with many of them say no
@@ -220,6 +270,11 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
     }
   }
   out.spread_scale = task.scale.is_known ? task.scale.value : 1;
+  task.seen_scale = out.spread_scale;
+  if (releases <= 0 && task.is_saturated && period.run_p99_ns > 0 && spread_ns > 0) {
+    const double over_ns = static_cast<double>(period.run_p99_ns) - run_ns;
+    task.seen_scale = std::clamp(over_ns / spread_ns, 0.0, out.spread_scale);
+  }
 }
 
 void OptimalView::update_flows(const Snapshot& snapshot) {
@@ -259,6 +314,55 @@ void OptimalView::allow_nested(bool is_allowed) {
     if (!is_allowed) heads_[h].most_pkts = std::exchange(most_pkts, 0);
     if (is_allowed) most_pkts = heads_[h].most_pkts;
   }
+  is_folded_ = !is_allowed;
+  if (is_allowed) unfold();
+}
+
+void OptimalView::unfold() {
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    program_.modules[h].cost_per_batch_ns = heads_[h].cost_per_batch_ns;
+    program_.modules[h].cost_per_pkt_ns = heads_[h].cost_per_pkt_ns;
+  }
+}
+
+// The larger a batch that is collected, the fewer batches come out behind it: what those cost is
+// saved where it is collected, and nowhere else. Each batch behind costs a share of its collector's
+// batch, such that both ends are right: nothing collected, and what the trigger says.
+void OptimalView::fold_nested(const std::vector<uint32_t>& triggers_pkts) {
+  unfold();
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    if (program_.modules[h].share <= 0) continue;
+    double pkts = 0;
+    for (const uint32_t b : heads_[h].before) pkts += program_.modules[b].share;
+    for (const uint32_t b : heads_[h].before) {
+      const double weight = program_.modules[b].share / pkts;
+      if (heads_[b].before.empty() && weight > 0) fold_into(h, b, weight, triggers_pkts[b]);
+    }
+  }
+}
+
+void OptimalView::fold_into(uint32_t h, uint32_t b, double weight, uint32_t trigger_pkts) {
+  ProgramModule& module = program_.modules[h];
+  ProgramModule& before = program_.modules[b];
+  const double part = std::min(1.0, module.share / before.share);
+  const double alone = before.arriving_pkts;
+  const double collected = trigger_pkts > 0 ? trigger_pkts : before.most_pkts;
+  if (collected <= alone) return;
+  Parts now;
+  Parts without;
+  Parts with;
+  now.add(1, std::max(1.0, heads_[b].executed_pkts), part);
+  without.add(1, alone, part);
+  with.add(1, collected, part);
+  const double least = std::max(1.0, without.like(now, arriving_now_[h]));
+  const double most = std::max(least, with.like(now, arriving_now_[h]));
+  const double saved_ns = heads_[h].cost_per_batch_ns * weight * (1 / least - 1 / most);
+  // By a packet that is collected, and by one that comes here.
+  const double folded_ns = saved_ns * module.share / before.share / (1 / alone - 1 / collected);
+  before.cost_per_batch_ns += folded_ns;
+  module.cost_per_batch_ns -= weight * heads_[h].cost_per_batch_ns;
+  module.cost_per_pkt_ns += weight * heads_[h].cost_per_batch_ns / least -
+                            folded_ns / alone * before.share / module.share;
 }
 
 bool OptimalView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
@@ -266,24 +370,26 @@ bool OptimalView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     ProgramModule& module = program_.modules[h];
     if (heads_[h].before.empty() || module.share <= 0) continue;
-    // By how much the parts of upstream batches that come here grow; packets weigh.
-    double now = 0;
-    double then = 0;
+    // By how much the parts of upstream batches that come here grow; packets weigh. By chance, and
+    // where flows take turns: in between stands what arrives.
+    Parts now;
+    Parts then;
     for (const uint32_t b : heads_[h].before) {
       const ProgramModule& before = program_.modules[b];
       if (before.share <= 0) continue;
       const double part = std::min(1.0, module.share / before.share);
       const double weight = before.share * part;
       const double batch = triggers_pkts[b] > 0 ? triggers_pkts[b] : before.arriving_pkts;
-      now += weight * branch_batch_pkts(std::max(1.0, heads_[b].executed_pkts), part);
-      then += weight * branch_batch_pkts(batch, part);
+      now.add(weight, std::max(1.0, heads_[b].executed_pkts), part);
+      then.add(weight, batch, part);
     }
-    if (now <= 0) continue;
+    if (now.by_chance <= 0) continue;
     const double predicted =
-        std::clamp<double>(arriving_now_[h] * then / now, 1.0, model_.batch_limit_pkts);
+        std::clamp<double>(then.like(now, arriving_now_[h]), 1.0, model_.batch_limit_pkts);
     any |= std::abs(predicted - module.arriving_pkts) > kMoved * module.arriving_pkts;
     module.arriving_pkts = predicted;
   }
+  if (is_folded_) fold_nested(triggers_pkts);
   return any;
 }
 

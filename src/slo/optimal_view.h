@@ -27,6 +27,8 @@ class OptimalView {
   // Takes a period in; program() and what follows below stand for it.
   void update(const Snapshot& snapshot);
   // Whether buffers stand behind others, and whether those behind may hold; update() allows it.
+  // While they may not, what a batch costs there is a part of what it costs where it is collected:
+  // of the first buffer's costs, with the triggers that predict_arrivals() was given last.
   [[nodiscard]] bool has_nested() const;
   void allow_nested(bool is_allowed);
   // Arriving batches as they will be once `triggers_pkts` are in force: batches that are collected
@@ -43,9 +45,16 @@ class OptimalView {
   [[nodiscard]] double least_service_ns(uint32_t flow) const { return least_service_ns_[flow]; }
   // How far beyond a mean run age limits reckon with at saturation, in standard deviations.
   [[nodiscard]] double age_sigmas() const { return age_sigmas_; }
+  // Measured over modelled spread of the period's runs; as the program has it where that is
+  // unknown. Without buffers runs may be alike, which says nothing of runs that release some.
+  [[nodiscard]] double spread_seen(uint32_t task) const { return tasks_[task].seen_scale; }
   [[nodiscard]] bool has_seen_traffic() const { return has_seen_traffic_; }
 
  private:
+  void fold_nested(const std::vector<uint32_t>& triggers_pkts);
+  void fold_into(uint32_t head, uint32_t before, double weight, uint32_t trigger_pkts);
+  void unfold();
+
   struct Head {
     Smoothed share;
     Smoothed arriving;             // at the triggers in force
@@ -54,12 +63,20 @@ class OptimalView {
     double executed_pkts = 1;      // mean batch
     double batches = 0;
     double pkts = 0;
+    double cost_per_batch_ns = 0;  // of the segment alone
+    double cost_per_pkt_ns = 0;
+    double following_ns = 0;  // work of the period that its firings bring about elsewhere
+    // In the period.
+    [[nodiscard]] double work_ns() const {
+      return batches * cost_per_batch_ns + pkts * cost_per_pkt_ns;
+    }
   };
   struct Task {
     Smoothed rate;
     Smoothed run_pkts;
     Smoothed scale;
     Smoothed aged;
+    double seen_scale = 1;
     bool is_saturated = false;
   };
 
@@ -67,6 +84,7 @@ class OptimalView {
   void find_heads_before();
   void aggregate(const Snapshot& snapshot, uint32_t head);
   void update_head(const Snapshot& snapshot, uint32_t head);
+  double variance_of_run(uint32_t task);
   void update_task(const Snapshot& snapshot, uint32_t task);
   void update_flows(const Snapshot& snapshot);
 
@@ -81,6 +99,7 @@ class OptimalView {
   std::vector<double> least_service_ns_;
   std::vector<double> arriving_now_;
   bool has_seen_traffic_ = false;
+  bool is_folded_ = false;
   double age_sigmas_ = 0;
   Program program_;
 };

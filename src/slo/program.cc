@@ -65,6 +65,7 @@ void Solver::prepare(const Program& program) {
   }
   task_room_ns_.assign(program.tasks.size(), 0);
   raises_.assign(n, {});
+  fills_.assign(n_flows, {});
   active_.reserve(std::max(n, n_flows));
   matrix_.reserve(n_flows * n_flows);
   has_point_ = false;
@@ -75,10 +76,9 @@ void Solver::choose_free(const Program& program) {
   for (size_t v = 0; v < program.modules.size(); ++v) {
     const ProgramModule& module = program.modules[v];
     const double a = module.arriving_pkts;
-    const double gain_ns =
-        module.cost_per_batch_ns * (1 / a - 1.0 / std::max(1U, module.most_pkts));
+    const double gain_ns = gain_of_holding_ns(program, module, std::max(1U, module.most_pkts));
     is_free_[v] = is_pinned_[v] == 0 && module.share > 0 && module.most_pkts > a &&
-                  rate_of(program, module, 1) > 0 && gain_ns > program.hold_ns;
+                  rate_of(program, module, 1) > 0 && gain_ns > 0;
   }
 }
 

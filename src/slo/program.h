@@ -92,14 +92,17 @@ class Solver {
   [[nodiscard]] double loss_of_holding(const Program& program, uint32_t module) const;
   bool bypass_outpriced(const Program& program);
   void drop_dear(const Program& program);
+  void keep_point();
+  void restore_point();
   // A trigger that could grow: to what, and load saved per ns of budget.
   struct Raise {
     double to = 0;
     double gain = 0;
-    double delay_ns = 0;       // of the flows through the module
     double turnaround_ns = 0;  // of every flow of the task
   };
   void set_rooms(const Program& program);
+  [[nodiscard]] double fill_increase_ns(const Program& program, uint32_t flow, uint32_t module,
+                                        double to) const;
   [[nodiscard]] Raise raise_of(const Program& program, uint32_t module) const;
   void take_room(const Program& program, uint32_t module, const Raise& raise);
   bool raise_once(const Program& program);
@@ -152,8 +155,20 @@ class Solver {
   std::vector<double> step_;
   std::vector<uint32_t> active_;
   std::vector<double> backup_;
-  std::vector<double> kept_;
-  std::vector<Raise> raises_;  // by module: the best that it could do now
+  // A relaxed point with the triggers that were made of it.
+  struct Point {
+    std::vector<double> triggers;
+    std::vector<double> size;
+    std::vector<double> price;
+    std::vector<double> module_price;
+    std::vector<double> emphasis;
+    std::vector<double> penalty;
+    std::vector<uint8_t> is_free;
+    std::vector<uint8_t> is_short;
+  };
+  Point kept_;
+  std::vector<FillSum> fills_;  // by flow
+  std::vector<Raise> raises_;   // by module: the best that it could do now
   std::vector<double> before_move_;
   std::vector<double> descended_;
   double settled_ = kSettled;

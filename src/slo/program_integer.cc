@@ -10,8 +10,8 @@ namespace batchplane::slo {
 namespace {
 constexpr double kRounding = 1e-6;     // sizes this close below an integer are that integer
 constexpr double kBudgetSlack = 1e-9;  // relative: what arithmetic may lose
-constexpr uint32_t kMixedRounds = 4;
-constexpr uint32_t kMostDrops = 6;
+constexpr uint32_t kMixedRounds = 2;
+constexpr uint32_t kMostDrops = 4;
 constexpr uint32_t kNone = ~0U;
 }  // namespace
 
@@ -23,16 +23,17 @@ void Solver::round_down(const Program& program) {
   }
 }
 
-// Takes buffers away whose batches gain less than holding costs. True when one went.
+// Takes buffers away whose batches gain less than holding costs. True when one went that took any
+// of a budget: where bunches are cut, the first packet held does that, however small the batch.
 bool Solver::bypass_unpaid(const Program& program) {
   bool any = false;
   for (size_t v = 0; v < size_.size(); ++v) {
     const ProgramModule& module = program.modules[v];
     if (is_free_[v] == 0) continue;
     const double batch = triggers_[v] > 0 ? triggers_[v] : module.arriving_pkts;
-    const double gain_ns = module.cost_per_batch_ns * (1 / module.arriving_pkts - 1 / batch);
-    if (gain_ns > program.hold_ns) continue;
-    any |= size_[v] > module.arriving_pkts;
+    if (triggers_[v] > 0 && gain_of_holding_ns(program, module, batch) > 0) continue;
+    any |= size_[v] > module.arriving_pkts ||
+           (module.sure_pkts > 0 && module.arriving_pkts > module.sure_pkts);
     is_free_[v] = 0;
     triggers_[v] = 0;
     size_[v] = module.arriving_pkts;
@@ -86,7 +87,7 @@ void Solver::drop_dear(const Program& program) {
   if (std::ranges::find(is_out_, uint8_t{1}) != is_out_.end()) return;
   evaluate(program, triggers_, trial_);
   double best = trial_.load;
-  kept_ = triggers_;
+  keep_point();
   for (uint32_t i = 0; i < kMostDrops && bypass_outpriced(program); ++i) {
     relax(program);
     if (any_short_) break;
@@ -95,9 +96,34 @@ void Solver::drop_dear(const Program& program) {
     size_t worst = 0;
     if (!lower_until_fits(program, worst) || trial_.load >= best) break;
     best = trial_.load;
-    kept_ = triggers_;
+    keep_point();
   }
-  triggers_ = kept_;
+  restore_point();
+}
+
+// Everything that belongs to the triggers: what is explained by prices, and where the next solve
+// starts from, must not be those of a try that was given up.
+void Solver::keep_point() {
+  kept_.triggers = triggers_;
+  kept_.size = size_;
+  kept_.price = price_;
+  kept_.module_price = module_price_;
+  kept_.emphasis = emphasis_;
+  kept_.penalty = penalty_;
+  kept_.is_free = is_free_;
+  kept_.is_short = is_short_;
+}
+
+void Solver::restore_point() {
+  triggers_ = kept_.triggers;
+  size_ = kept_.size;
+  price_ = kept_.price;
+  module_price_ = kept_.module_price;
+  emphasis_ = kept_.emphasis;
+  penalty_ = kept_.penalty;
+  is_free_ = kept_.is_free;
+  is_short_ = kept_.is_short;
+  any_short_ = std::ranges::find(is_short_, uint8_t{1}) != is_short_.end();
 }
 
 bool Solver::fits(const Program& program) {
@@ -127,11 +153,26 @@ void Solver::set_rooms(const Program& program) {
       turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
     }
     first_hold_ns_[f] = is_held ? 0 : std::max(0.0, flow.holding_ns - turnaround_ns);
+    fills_[f] = program.mixes_fills ? fills_of(program, at_, flow, triggers_) : FillSum{};
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       double& room_ns = task_room_ns_[program.flow_tasks[i]];
       room_ns = std::min(room_ns, room_ns_[f]);
     }
   }
+}
+
+// By how much flow f waits longer for filling when module v's trigger goes up: where fills mix, by
+// a part of what its own fill becomes longer.
+double Solver::fill_increase_ns(const Program& program, uint32_t f, uint32_t v, double to) const {
+  const ProgramModule& module = program.modules[v];
+  const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
+  const double now_ns = fill_ns(program, module, triggers_[v], rate);
+  const double then_ns = fill_ns(program, module, to, rate);
+  if (!fills_[f].mixes) return then_ns - now_ns;
+  FillSum fills = fills_[f];
+  fills.add(now_ns, triggers_[v], -1);
+  fills.add(then_ns, to);
+  return fills.delay_ns() - fills_[f].delay_ns();
 }
 
 // The best that module v can do with what is left: one packet more, or from bypassed to the largest
@@ -160,28 +201,41 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   // Fewer firings, heavier ones: what that does to every packet of the task.
   raise.turnaround_ns = slopes_.turnaround_weight[v] * (1 / to - 1 / batch) +
                         slopes_.turnaround_slope[v] * (to - batch);
-  raise.delay_ns = least_ns + slope * (to - batch) + raise.turnaround_ns;
-  if (raise.delay_ns > room_ns * (1 - kRounding)) return raise;
+  const double service_ns = module.cost_per_pkt_ns * (to - batch) + raise.turnaround_ns;
+  for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
+    const uint32_t f = module_flows_[i];
+    const double delay_ns = service_ns + fill_increase_ns(program, f, v, to);
+    if (delay_ns > (room_ns_[f] - first_hold_ns_[f]) * (1 - kRounding)) return raise;
+  }
   if (raise.turnaround_ns > std::max(0.0, task_room_ns_[module.task])) return raise;
   raise.gain =
       slopes_.load_weight[v] * (1 / batch - 1 / to) - emphasis_[module.task] * raise.turnaround_ns;
   if (old == 0) {
     const ProgramTask& task = program.tasks[module.task];
-    raise.gain -= module.share * task.rate_pkts_per_ns * program.hold_ns;
+    raise.gain -=
+        module.share * task.rate_pkts_per_ns * (program.hold_ns + program.release_ns / batch);
   }
   raise.gain /= least_ns + slope * (to - batch);
   raise.to = to;
   return raise;
 }
 
-// What a raise takes from the budgets, to first order; few triggers have another best raise after.
+// Raises, and takes what that costs from the budgets, to first order; few triggers have another
+// best raise after.
 void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
+  const ProgramModule& module = program.modules[v];
+  const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
+  const double old = triggers_[v];
+  const double service_ns = module.cost_per_pkt_ns * (raise.to - batch_pkts(module, old));
   for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
     const uint32_t f = module_flows_[i];
-    room_ns_[f] -= raise.delay_ns - raise.turnaround_ns + first_hold_ns_[f];
+    room_ns_[f] -= service_ns + fill_increase_ns(program, f, v, raise.to) + first_hold_ns_[f];
     first_hold_ns_[f] = 0;
+    fills_[f].add(fill_ns(program, module, old, rate), old, -1);
+    fills_[f].add(fill_ns(program, module, raise.to, rate), raise.to);
   }
-  const uint32_t task = program.modules[v].task;
+  triggers_[v] = raise.to;
+  const uint32_t task = module.task;
   if (raise.turnaround_ns > 0) {
     task_room_ns_[task] -= raise.turnaround_ns;
     for (double& room_ns : room_ns_) room_ns -= raise.turnaround_ns;
@@ -210,15 +264,17 @@ bool Solver::raise_once(const Program& program) {
     }
     if (triggers_.empty() || raises_[chosen].gain <= 0) return i > 0;
     const Raise raise = raises_[chosen];
-    triggers_[chosen] = raise.to;
     take_room(program, chosen, raise);
   }
   return true;
 }
 
-// Again where fills mix: there a raise takes less of a budget than what was reckoned for it.
+// Again where fills mix: there a raise takes less of a budget than what was reckoned for it. What
+// was bypassed before may mix now.
 void Solver::raise_greedily(const Program& program) {
   for (uint32_t round = 0; round < kMixedRounds && raise_once(program); ++round) {
+    if (!program.mixes_fills) return;
+    evaluate(program, triggers_, at_);
     if (std::ranges::none_of(at_.mixing_ns, [](double ns) { return ns > 0; })) return;
   }
 }

@@ -9,7 +9,8 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kLeastGain = 1e-7;   // relative, of a move worth making
-constexpr size_t kMostPolished = 4;   // modules
+constexpr size_t kMostPolished = 4;   // modules that move
+constexpr size_t kMostBeside = 12;    // and all of them: each move is judged by all
 constexpr uint32_t kMostRounds = 64;  // one move each
 constexpr int kFarthest = 3;          // packets that a partner moves at most
 constexpr double kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 256};
@@ -107,6 +108,7 @@ bool Solver::polish(const Program& program, bool is_rescue) {
     }
   }
   if (active_.empty() || active_.size() > kMostPolished) return false;
+  if (program.modules.size() > kMostBeside) return false;
   is_rescue_ = is_rescue;
   const Score none{kNoBudgetNs, kNoBudgetNs};
   backup_ = triggers_;

@@ -14,34 +14,6 @@
 namespace batchplane::slo {
 namespace {
 
-struct Best {
-  double load = kNoBudgetNs;
-  std::vector<double> triggers;
-};
-
-// Every trigger of every module: bypassed, or above the arriving batch.
-Best brute_force(const Program& program) {
-  Best best;
-  Evaluation at;
-  std::vector<double> q(program.modules.size(), 0);
-  for (;;) {
-    evaluate(program, q, at);
-    bool fits = true;
-    for (size_t f = 0; f < program.flows.size(); ++f) {
-      fits &= at.delay_ns[f] <= program.flows[f].budget_ns;
-    }
-    if (fits && at.load < best.load) best = {at.load, q};
-    size_t v = 0;
-    for (; v < q.size(); ++v) {
-      const ProgramModule& module = program.modules[v];
-      q[v] = std::max(q[v], std::floor(module.arriving_pkts)) + 1;
-      if (q[v] <= module.most_pkts && module.share > 0) break;
-      q[v] = 0;
-    }
-    if (v == q.size()) return best;
-  }
-}
-
 struct Tally {
   uint32_t feasible = 0;
   uint32_t infeasible = 0;

@@ -2,6 +2,7 @@
 // program_test_util.h - instances for tests of the model and its solver.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -102,6 +103,34 @@ inline Program grouped_program(Rng& rng, bool is_saturated) {
   }
   for (const auto& path : paths) add_flow(program, log_uniform(rng, 15e3, 500e3), path);
   return program;
+}
+
+struct Best {
+  double load = kNoBudgetNs;
+  std::vector<double> triggers;
+};
+
+// Every trigger of every module: bypassed, or above the arriving batch.
+inline Best brute_force(const Program& program) {
+  Best best;
+  Evaluation at;
+  std::vector<double> q(program.modules.size(), 0);
+  for (;;) {
+    evaluate(program, q, at);
+    bool fits = true;
+    for (size_t f = 0; f < program.flows.size(); ++f) {
+      fits &= at.delay_ns[f] <= program.flows[f].budget_ns;
+    }
+    if (fits && at.load < best.load) best = {at.load, q};
+    size_t v = 0;
+    for (; v < q.size(); ++v) {
+      const ProgramModule& module = program.modules[v];
+      q[v] = std::max(q[v], std::floor(module.arriving_pkts)) + 1;
+      if (q[v] <= module.most_pkts && module.share > 0) break;
+      q[v] = 0;
+    }
+    if (v == q.size()) return best;
+  }
 }
 
 }  // namespace batchplane::slo

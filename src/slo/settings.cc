@@ -32,6 +32,7 @@ constexpr Entry kEntries[] = {
     {"turnaround_extra_ns", 0, 1e9, true,
      [](Settings& s, double v) { s.turnaround_extra_ns = static_cast<uint64_t>(v); }},
     {"hold_ns_per_pkt", 0, 1e6, false, [](Settings& s, double v) { s.hold_ns_per_pkt = v; }},
+    {"hold_ns_per_batch", 0, 1e6, false, [](Settings& s, double v) { s.hold_ns_per_batch = v; }},
 };
 
 std::string range_of(const Entry& entry) {

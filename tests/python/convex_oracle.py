@@ -61,25 +61,43 @@ def model(program: Program, batches: list[float], held: set[int]) -> dict[str, l
         pkt_ns[t] += module["share"] * (once_ns / b + (program["hold_ns"] if v in held else 0))
         variance[t] += module["share"] / b * once_ns**2
     turnaround_ns = []
+    spreads_ns = []
     for t, task in enumerate(program["tasks"]):
         pkts = task["runs_waited"] * task["run_pkts"]
-        spread_ns = math.sqrt(pkts * variance[t])
-        turnaround_ns.append(pkts * pkt_ns[t] + program["sigmas"] * spread_ns)
+        spreads_ns.append(task.get("spread_scale", 1) * math.sqrt(pkts * variance[t]))
+        turnaround_ns.append(pkts * pkt_ns[t] + program["sigmas"] * spreads_ns[t])
     delay_ns = []
     for flow in program["flows"]:
         waiting_ns = sum(turnaround_ns[t] for t in flow["tasks"])
         if held & set(flow["modules"]):
             waiting_ns = max(waiting_ns, flow.get("holding_ns", 0))
+        fills: list[tuple[float, float]] = []
         for v in flow["modules"]:
             module = program["modules"][v]
             task = program["tasks"][module["task"]]
             rate = 1 / pkt_ns[module["task"]] if task["is_saturated"] else task["rate_pkts_per_ns"]
             if v in held:
                 sure = module.get("sure_pkts", 0) or module["arriving_pkts"]
-                waiting_ns += program["fill_share"] * (batches[v] - sure) / (module["share"] * rate)
+                fill_ns = program["fill_share"] * (batches[v] - sure) / (module["share"] * rate)
+                fills.append((fill_ns, batches[v]))
             waiting_ns += module["cost_per_batch_ns"] + module["cost_per_pkt_ns"] * batches[v]
-        delay_ns.append(waiting_ns)
+        is_mixed = program.get("mixes_fills", False) and all(
+            program["tasks"][t]["is_saturated"] for t in flow["tasks"]
+        )
+        spread_ns = sum(spreads_ns[t] for t in flow["tasks"])
+        delay_ns.append(waiting_ns + _filling_ns(fills, spread_ns, program["sigmas"], is_mixed))
     return {"pkt_ns": pkt_ns, "turnaround_ns": turnaround_ns, "delay_ns": delay_ns}
+
+
+def _filling_ns(
+    fills: list[tuple[float, float]], spread_ns: float, sigmas: float, is_mixed: bool
+) -> float:
+    """What fills add to a percentile: all of them, or with each packet's place by chance less."""
+    all_ns = sum(fill_ns for fill_ns, _ in fills)
+    if not is_mixed:
+        return all_ns
+    variance = spread_ns**2 + sum(fill**2 * (1 / 12 + 1 / (2 * q)) for fill, q in fills)
+    return min(all_ns, all_ns / 2 + sigmas * (math.sqrt(variance) - spread_ns))
 
 
 class _Cones:

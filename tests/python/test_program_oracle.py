@@ -178,6 +178,9 @@ def test_both_write_the_same_model(is_saturated: bool) -> None:
             module["sure_pkts"] = rng.choice([0, 1])
         for flow in program["flows"]:
             flow["holding_ns"] = rng.choice([0, 0.5 * flow["budget_ns"]])
+        program["mixes_fills"] = rng.choice([False, True])
+        for task in program["tasks"]:
+            task["spread_scale"] = rng.choice([1.0, 0.5, 3.0])
         triggers = [float(rng.choice([0, 5, 6, 8])) for _ in program["modules"]]
         held = {v for v, q in enumerate(triggers) if q > 0}
         batches = [

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal_nested_test.cc - buffers behind others: outer ones alone, arrivals that follow from them,
+// and every choice of triggers against the controller's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rng.h"
+#include "slo/optimal.h"
+#include "slo/program_test_util.h"
+
+namespace batchplane::slo {
+namespace {
+
+constexpr uint32_t kBatch = 16;
+constexpr uint32_t kLeaves = 2;
+
+// in -> split -> look-up -> two leaves, each with an end; split and leaves may hold.
+Model model_of() {
+  Model model;
+  model.batch_limit_pkts = kBatch;
+  model.modules = {{.name = "in"}, {.name = "split", .has_buffer = true}};
+  model.modules.push_back({.name = "lookup", .has_buffer = true});
+  model.edges = {{0, 0, 1}, {1, 0, 2}};
+  // A second way out of the split makes its batches worth collecting.
+  model.modules.push_back({.name = "other", .has_buffer = true, .is_egress = true});
+  model.edges.push_back({1, 1, 3});
+  exec::ControlTask task{.inputs = {0}, .modules = {1, 2, 3}};
+  for (uint32_t i = 0; i < kLeaves; ++i) {
+    const uint32_t leaf = 4 + 2 * i;
+    model.modules.push_back({.name = "leaf_" + std::to_string(i), .has_buffer = true});
+    model.modules.push_back(
+        {.name = "out_" + std::to_string(i), .has_buffer = true, .is_egress = true});
+    model.edges.push_back({2, i, leaf});
+    model.edges.push_back({leaf, 0, leaf + 1});
+    model.flows.push_back({"flow_" + std::to_string(i), {0, 1, 2, leaf, leaf + 1}});
+    task.modules.insert(task.modules.end(), {leaf, leaf + 1});
+  }
+  model.tasks.push_back(task);
+  mark_controlled(model);
+  return model;
+}
+
+// A saturated period in which nothing was held: half of the packets take the look-up.
+Snapshot period_of(const Model& model, Rng& rng, double slo_factor) {
+  Snapshot out{.now_ns = 10'000'000, .period_ns = 10'000'000};
+  out.modules.resize(model.modules.size());
+  out.flows.resize(model.flows.size());
+  exec::TaskPeriod task{.in_pkts = 16'000, .runs = 1000};
+  double work_ns = 0;
+  const auto add = [&](uint32_t m, uint64_t batches, uint64_t pkts, exec::ModuleCost cost) {
+    exec::ModulePeriod& module = out.modules[m];
+    module.batches = module.arrived_batches = batches;
+    module.pkts = module.arrived_pkts = pkts;
+    module.cost = cost;
+    work_ns += static_cast<double>(batches) * cost.cost_per_batch_ns +
+               static_cast<double>(pkts) * cost.cost_per_pkt_ns;
+  };
+  add(0, 1000, 16'000, {});
+  add(1, 1000, 16'000, {20, 5});
+  add(2, 1000, 8'000, {log_uniform(rng, 20, 800), 10});
+  add(3, 1000, 8'000, {});
+  for (uint32_t i = 0; i < kLeaves; ++i) {
+    add(4 + 2 * i, 1000, 4'000, {log_uniform(rng, 20, 800), 20});
+    add(5 + 2 * i, 1000, 4'000, {});
+  }
+  task.busy_ns = static_cast<uint64_t>(work_ns * 1.1);
+  task.run_p99_ns = task.busy_ns / 1000;
+  out.tasks = {task};
+  for (exec::FlowPeriod& flow : out.flows) {
+    flow.pkts = 100;  // too few to learn from
+    flow.slo_ns = static_cast<uint64_t>(slo_factor * 5.5 * static_cast<double>(task.run_p99_ns));
+  }
+  return out;
+}
+
+struct Judged {
+  double load = 0;
+  bool fits = false;
+};
+
+// The model with these triggers and the arrivals that follow from them.
+Judged judge(OptimalView& view, const Snapshot& snapshot, const std::vector<uint32_t>& triggers,
+             double margin) {
+  view.predict_arrivals(triggers);
+  Evaluation at;
+  const std::vector<double> q(triggers.begin(), triggers.end());
+  evaluate(view.program(), q, at);
+  std::vector<double> bound_ns;
+  for (const exec::FlowPeriod& flow : snapshot.flows) {
+    bound_ns.push_back(static_cast<double>(flow.slo_ns));
+  }
+  const std::vector<double> care_ns(bound_ns.size(), 0);
+  const std::vector<bool> unbounded(bound_ns.size(), false);
+  reserve_for_ages(view, at, bound_ns, care_ns, unbounded, triggers);
+  evaluate(view.program(), q, at);
+  Judged judged{.load = at.load, .fits = true};
+  for (size_t f = 0; f < bound_ns.size(); ++f) {
+    judged.fits &= at.delay_ns[f] <= view.program().flows[f].budget_ns * (1 + margin);
+  }
+  for (size_t v = 0; v < q.size(); ++v) {
+    judged.fits &= q[v] == 0 || is_holding(view.program().modules[v], q[v]);
+  }
+  return judged;
+}
+
+// Every choice of three triggers; the controller's is within a few per cent of the best one.
+TEST(OptimalNested, IsCloseToEveryChoiceWithArrivalsThatFollow) {
+  const Model model = model_of();
+  const Settings settings{.tolerance = 0.05};
+  uint32_t apart = 0;
+  uint32_t outer_alone = 0;
+  uint32_t held = 0;
+  uint32_t feasible = 0;
+  double worst = 1;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    Rng rng(seed);
+    const Snapshot snapshot = period_of(model, rng, log_uniform(rng, 0.8, 3));
+    Optimal optimal(model, settings);
+    optimal.step(snapshot);
+    OptimalView view(model, settings);
+    view.update(snapshot);
+    const std::vector<uint32_t>& chosen = optimal.chosen();
+    ASSERT_EQ(chosen.size(), 1U + kLeaves);
+    const uint32_t outer = view.head_of(2);
+    const Judged mine = judge(view, snapshot, chosen, 0.03);
+    double best = kNoBudgetNs;
+    std::vector<uint32_t> q(chosen.size(), 0);
+    for (size_t v = 0; v < q.size();) {
+      const Judged other = judge(view, snapshot, q, 0);
+      if (other.fits) best = std::min(best, other.load);
+      for (v = 0; v < q.size() && ++q[v] > kBatch; ++v) q[v] = 0;
+    }
+    if (best == kNoBudgetNs) continue;
+    ++feasible;
+    EXPECT_TRUE(mine.fits) << seed;
+    uint32_t inner = 0;
+    for (uint32_t v = 0; v < chosen.size(); ++v) inner += v != outer ? chosen[v] : 0;
+    held += *std::ranges::max_element(chosen) > 0 ? 1 : 0;
+    outer_alone += chosen[outer] > 0 && inner == 0 ? 1 : 0;
+    worst = std::max(worst, mine.load / best);
+    apart += mine.load > 1.01 * best ? 1 : 0;
+  }
+  RecordProperty("worst", std::to_string(worst));
+  RecordProperty("apart", static_cast<int>(apart));
+  EXPECT_LE(apart, 5U);
+  EXPECT_LE(worst, 1.05);
+  EXPECT_GT(feasible, 100U);
+  EXPECT_GT(held, feasible / 2);
+  EXPECT_GT(outer_alone, 1U);
+}
+
+// Without buffers behind, what batches cost there is saved where they are collected; both ends of
+// the outer trigger have the load that the whole program has.
+TEST(OptimalNested, OuterBuffersAnswerForWhatComesBehind) {
+  const Model model = model_of();
+  const Settings settings;
+  Rng rng(3);
+  const Snapshot snapshot = period_of(model, rng, 2);
+  OptimalView view(model, settings);
+  view.update(snapshot);
+  const uint32_t outer = view.head_of(2);
+  std::vector<uint32_t> triggers(1 + kLeaves, 0);
+  for (const uint32_t q : {0U, kBatch}) {
+    triggers[outer] = q;
+    const std::vector<double> real(triggers.begin(), triggers.end());
+    Evaluation whole;
+    view.predict_arrivals(triggers);
+    evaluate(view.program(), real, whole);
+    Evaluation folded;
+    view.allow_nested(false);
+    view.predict_arrivals(triggers);
+    EXPECT_GT(view.program().modules[outer].cost_per_batch_ns,
+              snapshot.modules[2].cost.cost_per_batch_ns);
+    evaluate(view.program(), real, folded);
+    EXPECT_NEAR(folded.load, whole.load, 1e-3 * whole.load) << q;
+    view.allow_nested(true);
+    EXPECT_DOUBLE_EQ(view.program().modules[outer].cost_per_batch_ns,
+                     snapshot.modules[2].cost.cost_per_batch_ns);
+  }
+}
+
+}  // namespace
+}  // namespace batchplane::slo
