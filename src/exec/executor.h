@@ -140,6 +140,8 @@ class Executor {
   void note_idle_turn(uint64_t now_ns);
   void begin_turn(uint32_t unit);
   void end_turn(uint32_t unit, uint64_t began_ns);
+  // The turn found nothing: what releases and timers bring next is not the input's.
+  void leave_turn() { units_->is_polling = false; }
   // One batch of the unit's queue, carried on to the next units; returns its size.
   uint32_t run_unit(uint32_t unit);
   // 0: the node is none.

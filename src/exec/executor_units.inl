@@ -36,8 +36,8 @@ template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::note_idle_turn(uint64_t now_ns) {
   if (units_ == nullptr) return;
   settle_charge(now_ns);
-  (void)next_unit(true);
-  (void)next_unit(false);
+  // As a loop asks: a blocked input is not polled in vain, and keeps its share.
+  if (next_unit(true) == UnitSchedule::kInput) (void)next_unit(false);
 }
 
 template <class Traits, RunOrder Order>

@@ -44,6 +44,7 @@ uint32_t loop_units(Task& task, Context& ctx, bool is_idle_hold, bool is_sampled
       executor.end_turn(unit, began_ns);
       break;
     }
+    executor.leave_turn();
     with_input = false;
   }
   if (n_pkts == 0 && !is_idle_hold && n_inputs != 0) executor.release_oldest();
