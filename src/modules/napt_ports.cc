@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/net.h"
+#include "modules/flow_key.h"
 
 namespace batchplane::nat {
 
@@ -90,7 +91,10 @@ void ExternalPool::index_all() noexcept {
 
 uint32_t ExternalPool::choose(uint64_t hash, PortSpace space) const noexcept {
   if (n_open_ == 0) return kNoExternal;
-  const auto first = static_cast<uint32_t>((hash >> 32) * n_open_ >> 32);
+  // Hashes of neighbours lie a fixed step apart, with some seeds one that leaves out a quarter of
+  // the addresses: a product of the hash with itself does not keep the step.
+  const uint64_t spread = mix_words(hash, hash >> 32, 0);
+  const auto first = static_cast<uint32_t>((spread >> 32) * n_open_ >> 32);
   for (uint32_t step = 0; step < n_open_; ++step) {
     const uint32_t index = open_[(first + step) % n_open_];
     if (!at(index).ports(space).is_exhausted()) return index;

@@ -38,6 +38,19 @@ TEST(Napt, Rfc4787Req2PairedPoolingKeepsAHostOnOneAddress) {
   EXPECT_EQ(used.size(), 16U);
 }
 
+// Whatever the secret of a start is.
+TEST(Napt, HostsAreSpreadOverAllAddresses) {
+  for (int start = 0; start < 40; ++start) {
+    NaptRig rig(Dict{{"external", List{"203.0.113.0/28"}}});
+    std::map<uint32_t, uint32_t> hosts;
+    for (uint32_t host = 0; host < 240; ++host) {
+      ++hosts[rig.out(udp({kHostA + host, 1000}, kServer)).ip];
+    }
+    EXPECT_EQ(hosts.size(), 16U) << "start " << start;
+    for (const auto& [address, n] : hosts) EXPECT_LT(n, 45U) << "start " << start;
+  }
+}
+
 TEST(Napt, Rfc4787Req3PortsArePreservedAndNeverOverloaded) {
   NaptRig rig;
   EXPECT_EQ(rig.out(udp(kA, kServer)), (Ep{kExternal, kA.port}));
