@@ -15,8 +15,8 @@ namespace {
 constexpr uint32_t kMaxRefusals = 4096;
 // The thread gives its core away this often even when it always has something to do.
 constexpr uint32_t kBurstsPerYield = 32;
-// A burst and a yield take a microsecond or two: more than this between two bursts was somebody
-// else's. By then a ring of 64 is empty, and a worker begins to release what it holds.
+// A burst takes a microsecond, and what a yield takes beyond this is somebody else's. A ring of 64
+// is empty soon after, and an idle worker then begins to release what it holds.
 constexpr uint64_t kHeldUpNs = 2'000;
 
 void bump(std::atomic<uint64_t>& counter, uint64_t n) {
