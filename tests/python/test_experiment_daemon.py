@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built import needs_extension
 from rich.console import Console
 
 from batchplane.experiments import daemon_run
@@ -16,13 +17,7 @@ from batchplane.experiments.case import Case
 from batchplane.experiments.command import disturbed_line
 from batchplane.experiments.daemon_periods import PeriodWatch, kept_promises
 from batchplane.experiments.store import Runner, Store, make_bar
-from batchplane.native import extension_path
 from batchplane.sim_prepare import Inputs
-
-needs_extension = pytest.mark.skipif(
-    extension_path() is None,
-    reason="NOT RUN: the extension is not built: tools/build.sh run native",
-)
 
 
 def promise(flow: str, **more: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built import needs_extension
 from rich.console import Console
 
 from batchplane.experiments import fairness, fig1
@@ -17,12 +18,6 @@ from batchplane.experiments.experiment import Setup
 from batchplane.experiments.fairness import FACTORS, LOADS, MODES, RTC, WFQ
 from batchplane.experiments.fairness_claims import claims
 from batchplane.experiments.store import Runner, Store, make_bar
-from batchplane.native import extension_path
-
-needs_extension = pytest.mark.skipif(
-    extension_path() is None,
-    reason="NOT RUN: the extension is not built: tools/build.sh run native",
-)
 
 
 def found(heavy_pps: float, light_pps: float, dropped: int = 0, **delays: float) -> dict[str, Any]:

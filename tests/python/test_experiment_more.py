@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built import needs_extension
 from rich.console import Console
 
 from batchplane.costs import load_costs
@@ -23,14 +24,9 @@ from batchplane.experiments.replay import columns_of, with_trace
 from batchplane.experiments.store import Runner, Store, make_bar
 from batchplane.experiments.table2_configs import CONFIGS, WFQ, Config, promises
 from batchplane.load import load_pipeline
-from batchplane.native import extension_path
 from batchplane.problems import BadInput, RunFailed
 from batchplane.scenario import parse_scenario
 
-needs_extension = pytest.mark.skipif(
-    extension_path() is None,
-    reason="NOT RUN: the extension is not built: tools/build.sh run native",
-)
 QUICK = Setup(is_quick=True)
 
 

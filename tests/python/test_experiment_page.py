@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built import needs_extension
 from rich.console import Console
 
 from batchplane import whole_file
@@ -21,14 +22,8 @@ from batchplane.experiments.experiment import Experiment, Outcome, Setup, shown
 from batchplane.experiments.page import Section, page_text
 from batchplane.experiments.page_facts import Made, facts_of
 from batchplane.experiments.verdict import Verdict
-from batchplane.native import extension_path
 from batchplane.problems import BadInput
 from batchplane.whole_file import write_whole
-
-needs_extension = pytest.mark.skipif(
-    extension_path() is None,
-    reason="NOT RUN: the extension is not built: tools/build.sh run native",
-)
 
 
 def quiet() -> Console:

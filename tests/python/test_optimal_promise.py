@@ -12,26 +12,12 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from built import needs_daemon_and_extension
 
-from batchplane.daemon import find_program
 from batchplane.experiments.case import NO_LIMIT, Case, inputs_of
 from batchplane.experiments.measure import run_case
-from batchplane.native import extension_path
-from batchplane.problems import RunFailed
 
-
-def _is_built() -> bool:
-    try:
-        find_program()
-    except RunFailed:
-        return False
-    return extension_path() is not None
-
-
-# The program says which way each generator's packets take.
-pytestmark = pytest.mark.skipif(
-    not _is_built(), reason="NOT RUN: tools/build.sh run batchplaned native has not been run"
-)
+pytestmark = needs_daemon_and_extension
 
 PERIOD_NS = 10_000_000
 SETTLED_PERIODS = 3  # by then the controller has converged

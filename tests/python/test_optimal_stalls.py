@@ -12,24 +12,12 @@ from functools import cache
 from typing import Any
 
 import pytest
+from built import needs_daemon_and_extension
 
-from batchplane.daemon import find_program
-from batchplane.native import extension_path, make_simulation
-from batchplane.problems import RunFailed
+from batchplane.native import make_simulation
 from batchplane.sim_prepare import prepare
 
-
-def _is_built() -> bool:
-    try:
-        find_program()
-    except RunFailed:
-        return False
-    return extension_path() is not None
-
-
-pytestmark = pytest.mark.skipif(
-    not _is_built(), reason="NOT RUN: tools/build.sh run batchplaned native has not been run"
-)
+pytestmark = needs_daemon_and_extension
 
 SLO_NS = 30_000
 PERIOD_NS = 10_000_000

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""built.py - marks of tests that need compiled parts: without them they say that they were not run."""
+
+from __future__ import annotations
+
+import pytest
+
+from batchplane.daemon import find_program
+from batchplane.native import extension_path
+from batchplane.problems import RunFailed
+
+
+def _has_daemon() -> bool:
+    try:
+        find_program()
+    except RunFailed:
+        return False
+    return True
+
+
+needs_extension = pytest.mark.skipif(
+    extension_path() is None,
+    reason="NOT RUN: the extension is not built: tools/build.sh run native",
+)
+# The daemon says which way each generator's packets take.
+needs_daemon_and_extension = pytest.mark.skipif(
+    not _has_daemon() or extension_path() is None,
+    reason="NOT RUN: tools/build.sh run batchplaned native has not been run",
+)
