@@ -3,6 +3,7 @@
 // of a random one.
 #include "modules/case_tools.h"
 #include "modules/cases.h"
+#include "modules/session_rules.h"
 
 namespace bench {
 namespace {
@@ -35,8 +36,10 @@ void deal_uplink(Packet& pkt, uint32_t user) {
 void deal_downlink(Packet& pkt, uint32_t user) {
   net::store32(pkt.data() + net::kEthBytes + net::kIpDst, kFirstUser + user);
 }
-// A user has two rules: the downlink one is the second.
-void deal_marked(Packet& pkt, uint32_t user) { pkt.set_mark(1U << 24 | (2 * user + 1)); }
+// A user has one rule each way: this is the downlink one.
+void deal_marked(Packet& pkt, uint32_t user) {
+  pkt.set_mark(1U << 24 | batchplane::session::slot_at(user, false));
+}
 
 ModuleCase mobile(const std::string& kind, uint32_t users, void (*deal)(Packet&, uint32_t),
                   bool is_uplink = false) {

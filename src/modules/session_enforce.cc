@@ -18,7 +18,6 @@
 namespace batchplane {
 namespace {
 
-using session::MeterRate;
 using session::PdrState;
 using session::Rule;
 using session::RuleHead;
@@ -36,11 +35,11 @@ inline uint32_t ip_bytes_of(Packet& pkt, uint32_t l3) {
 
 // A meter is the time at which what passed so far is paid for, at its rate. It may be later than
 // now by the burst; a packet passes while it is not.
-inline bool may_pass(const Tally& due, const MeterRate& rate, uint64_t now) {
-  return due.value() <= now + rate.burst;
+inline bool may_pass(const Tally& due, uint64_t burst, uint64_t now) {
+  return due.value() <= now + burst;
 }
-inline void charge(Tally& due, const MeterRate& rate, uint64_t now, uint32_t bytes) {
-  due.set(std::max(due.value(), now) + (bytes * rate.cost >> 10));
+inline void charge(Tally& due, uint64_t cost, uint64_t now) {
+  due.set(std::max(due.value(), now) + cost);
 }
 
 class SessionEnforce final : public Module {
@@ -56,8 +55,7 @@ class SessionEnforce final : public Module {
     const RuleTables& tables = table.rules();
     const uint32_t n = batch.size_pkts;
     const uint64_t now = ctx.now_ns << 8;
-    tables.prefetch_heads(batch);
-    if (tables.is_large) prefetch_states(table, tables, batch);
+    if (tables.is_large) prefetch(table, tables, batch);
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
       const uint32_t mark = pkt.mark();
@@ -69,16 +67,17 @@ class SessionEnforce final : public Module {
       }
       PdrState& state = table.state(session::slot_of(mark));
       const uint32_t bytes = ip_bytes_of(pkt, l3);
-      const DropReason* reason = judge(table, *rule, state, now);
+      const session::PackedRate rate = state.packed_rate();
+      const DropReason* reason = judge(table, *rule, state, rate, now);
       if (reason == nullptr && rule->is(Rule::kShares)) {
         reason = judge_shared(table, tables, session::slot_of(mark), now, bytes);
       }
       if (reason != nullptr) [[unlikely]] {
-        state.dropped_pkts.add(1);
+        table.dropped(session::slot_of(mark)).add(1);
         ctx.drop(batch, i, *reason);
         continue;
       }
-      if (const MeterRate rate = state.rate(); rate.cost != 0) charge(state.due, rate, now, bytes);
+      if (rate.has_limit()) charge(state.due, rate.cost(bytes), now);
       state.pkts.add(1);
       state.bytes.add(bytes);
     }
@@ -99,11 +98,13 @@ class SessionEnforce final : public Module {
   [[nodiscard]] Dict saved_params() const override { return commands_.saved_params(); }
 
  private:
-  static void prefetch_states(const SessionTable& table, const RuleTables& tables,
-                              const Batch& batch) noexcept {
+  static void prefetch(const SessionTable& table, const RuleTables& tables,
+                       const Batch& batch) noexcept {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       const uint32_t slot = session::slot_of(batch.pkts[i]->mark());
-      if (tables.rules.holds(slot)) prefetch_for_read(&table.state(slot));
+      if (!tables.heads.holds(slot)) continue;
+      prefetch_for_read(&table.state(slot));
+      prefetch_for_read(&tables.heads[slot]);
     }
   }
 
@@ -117,23 +118,24 @@ class SessionEnforce final : public Module {
 
   // All meters of a packet are asked before one is charged.
   static const DropReason* judge(const SessionTable& table, const RuleHead& rule,
-                                 const PdrState& state, uint64_t now) noexcept {
+                                 const PdrState& state, session::PackedRate rate,
+                                 uint64_t now) noexcept {
     if (!rule.is(Rule::kForwards | Rule::kGateOpen)) [[unlikely]] {
       if (const DropReason* const reason = closed(table, rule); reason != nullptr) return reason;
     }
-    const MeterRate rate = state.rate();
-    return rate.cost != 0 && !may_pass(state.due, rate, now) ? &session::kQerRate : nullptr;
+    return rate.has_limit() && !may_pass(state.due, rate.burst(), now) ? &session::kQerRate
+                                                                       : nullptr;
   }
   // Those that the rule has together with others; only these lie in the rule.
   static const DropReason* judge_shared(const SessionTable& table, const RuleTables& tables,
                                         uint32_t slot, uint64_t now, uint32_t bytes) noexcept {
     const Rule& rule = tables.rules[slot];
     for (const uint32_t at : rule.shared) {
-      if (at != session::kNone && !may_pass(table.meter(at), tables.meters[at], now))
+      if (at != session::kNone && !may_pass(table.meter(at), tables.meters[at].burst, now))
         return &session::kQerRate;
     }
     for (const uint32_t at : rule.shared) {
-      if (at != session::kNone) charge(table.meter(at), tables.meters[at], now, bytes);
+      if (at != session::kNone) charge(table.meter(at), bytes * tables.meters[at].cost >> 10, now);
     }
     return nullptr;
   }

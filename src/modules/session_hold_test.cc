@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "engine_rig.h"
 #include "modules/session_queue.h"
+#include "modules/session_rules.h"
 #include "modules/session_test_util.h"
 
 namespace batchplane {
@@ -169,7 +170,7 @@ TEST(SessionHold, WithoutItBufferingIsAReason) {
   downlink.command("modify", far_action(1, 1, "buffer"));
   enforce.meta() = {};
   Packet* pkt = enforce.make_packet(downlink_frame());
-  pkt->set_mark(1U << 24 | 1);
+  pkt->set_mark(1U << 24 | session::slot_at(0, false));
   EXPECT_EQ(enforce.run_packets({pkt}).dropped_for("far_buffer"), 1U);
   EXPECT_NE(refusal_of([&] {
               downlink.command("modify", far_action(1, 0, "buffer"));

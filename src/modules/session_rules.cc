@@ -21,7 +21,9 @@ struct Ends {
 
 Ends ends_of(const uint8_t* ip, uint32_t room_bytes, bool is_uplink) noexcept {
   Ends ends;
-  const l4::Place place = l4::find(ip, room_bytes);
+  l4::Place place = l4::find_plain(ip, room_bytes);
+  if (place.find != l4::Find::kWhole) [[unlikely]]
+    place = l4::find(ip, room_bytes);
   ends.is_v6 = place.is_v6;
   ends.proto = place.proto;
   const uint8_t* l4 = ip + place.offset_bytes;

@@ -26,9 +26,8 @@ class SessionSplit final : public Module {
     const uint32_t n = batch.size_pkts;
     tables.prefetch_heads(batch);
     for (uint32_t i = 0; i < n; ++i) {
-      const uint32_t mark = batch[i]->mark();
       ctx.gates[i] = 0;
-      const session::RuleHead* const rule = tables.find_head(mark);
+      const session::RuleHead* const rule = tables.find_head(batch[i]->mark());
       if (rule == nullptr) [[unlikely]] {
         ctx.drop(batch, i, session::kSessionGone);
         continue;

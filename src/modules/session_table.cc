@@ -179,6 +179,19 @@ void SessionTable::release(const Session& session, Edit& edit) {
   body_->n_rules -= session.pdrs.size();
 }
 
+uint32_t SessionTable::take_slot(bool is_uplink) {
+  std::deque<uint32_t>& free = body_->free_slots[is_uplink ? 1 : 0];
+  uint32_t slot = 0;
+  if (free.empty()) {
+    slot = slot_at(body_->n_slots[is_uplink ? 1 : 0]++, is_uplink);
+  } else {
+    slot = free.front();
+    free.pop_front();
+  }
+  if (slot >= body_->generations.size()) body_->generations.resize(slot + 1);
+  return slot;
+}
+
 // A rule that stays keeps its slot, and with it its counts; what is counted is the session's.
 void SessionTable::take_slots(Session& session, const Session* old, Edit& edit) {
   std::map<uint32_t, uint32_t> known;
@@ -192,13 +205,12 @@ void SessionTable::take_slots(Session& session, const Session* old, Edit& edit) 
       known.erase(it);
       continue;
     }
-    auto n_slots = static_cast<uint32_t>(body_->generations.size());
-    pdr.slot = take(body_->free_slots, n_slots);
-    body_->generations.resize(n_slots);
-    body_->states.reserve(n_slots);
+    pdr.slot = take_slot(pdr.is_uplink);
+    body_->states.reserve(pdr.slot + 1);
+    body_->dropped.reserve(pdr.slot + 1);
     PdrState& state = body_->states[pdr.slot];
-    for (Tally* tally : {&state.pkts, &state.bytes, &state.dropped_pkts, &state.due}) tally->set(0);
-    state.set_rate({});
+    for (Tally* tally : {&state.pkts, &state.bytes, &state.due, &state.rate}) tally->set(0);
+    body_->dropped[pdr.slot].set(0);
     uint8_t& generation = body_->generations[pdr.slot];
     generation = static_cast<uint8_t>(generation % 255 + 1);
   }
@@ -294,7 +306,7 @@ void SessionTable::apply(const Edit& edit, RuleTables& tables) const {
 Usage SessionTable::usage(const Session& session, bool is_uplink) const {
   Usage usage;
   for (const Pdr& pdr : session.pdrs) {
-    if (pdr.is_uplink == is_uplink) usage.add(state(pdr.slot));
+    if (pdr.is_uplink == is_uplink) usage.add(state(pdr.slot), dropped(pdr.slot));
   }
   return usage;
 }
@@ -303,14 +315,14 @@ Usage SessionTable::usage(const Session& session, bool is_uplink, uint32_t urr) 
   Usage usage;
   for (const Pdr& pdr : session.pdrs) {
     if (pdr.is_uplink == is_uplink && std::ranges::find(pdr.urrs, urr) != pdr.urrs.end())
-      usage.add(state(pdr.slot));
+      usage.add(state(pdr.slot), dropped(pdr.slot));
   }
   return usage;
 }
 
 size_t SessionTable::size_bytes() const {
   return 2 * body_->live.current().size_bytes() + body_->states.size_bytes() +
-         body_->meters.size_bytes() + body_->usages.size_bytes();
+         body_->dropped.size_bytes() + body_->meters.size_bytes() + body_->usages.size_bytes();
 }
 
 void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint64_t>& erased,
@@ -355,7 +367,7 @@ void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint6
   // what it has counted stays when it goes.
   for (const auto& [place, rule] : edit.joined) carry(place, rule, -1);
   for (const auto& [slot, rule] : edit.rules) {
-    if (rule.generation != 0) body_->states[slot].set_rate(rule.own);
+    if (rule.generation != 0) body_->states[slot].rate.set(PackedRate::of(rule.own).bits);
   }
   body_->live.edit([&](RuleTables& tables) { apply(edit, tables); });
   for (const auto& [place, rule] : edit.left_over) carry(place, rule, 1);
@@ -365,7 +377,9 @@ void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint6
   const auto free = [](std::deque<uint32_t>& list, const std::vector<uint32_t>& freed) {
     list.insert(list.end(), freed.begin(), freed.end());
   };
-  free(body_->free_slots, edit.freed_slots);
+  for (const uint32_t slot : edit.freed_slots) {
+    body_->free_slots[is_uplink_slot(slot) ? 1 : 0].push_back(slot);
+  }
   free(body_->free_filters, edit.freed_filters);
   free(body_->free_meters, edit.freed_meters);
   free(body_->free_peers6, edit.freed_peers6);

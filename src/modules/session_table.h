@@ -6,6 +6,7 @@
 // LiveTable and write the states, which never move.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -27,10 +28,10 @@ struct Usage {
   uint64_t bytes = 0;
   uint64_t dropped_pkts = 0;
 
-  void add(const PdrState& state) {
+  void add(const PdrState& state, const Tally& dropped) {
     pkts += state.pkts.value();
     bytes += state.bytes.value();
-    dropped_pkts += state.dropped_pkts.value();
+    dropped_pkts += dropped.value();
   }
 };
 
@@ -45,6 +46,8 @@ class SessionTable {
   // Load once per call of process/classify.
   [[nodiscard]] const RuleTables& rules() const noexcept { return body_->live.read(); }
   [[nodiscard]] PdrState& state(uint32_t slot) const noexcept { return body_->states[slot]; }
+  // Packets that the rule did not let pass.
+  [[nodiscard]] Tally& dropped(uint32_t slot) const noexcept { return body_->dropped[slot]; }
   [[nodiscard]] Tally& meter(uint32_t index) const noexcept { return body_->meters[index]; }
   [[nodiscard]] UsageState& usage_state(uint32_t place) const noexcept {
     return body_->usages[place];
@@ -101,6 +104,7 @@ class SessionTable {
 
     LiveTable<RuleTables> live;
     mutable PagedArray<PdrState> states;
+    mutable PagedArray<Tally> dropped;  // apart from the states: hardly ever asked for
     mutable PagedArray<Tally> meters;
     mutable PagedArray<UsageState> usages;
     Sessions sessions;
@@ -108,8 +112,9 @@ class SessionTable {
     std::unordered_map<uint32_t, uint64_t> seid_of_teid;
     std::unordered_map<uint32_t, uint64_t> seid_of_ue;
     std::unordered_map<uint64_t, uint64_t> seid_of_ue6;
-    std::vector<uint8_t> generations;  // by slot
-    std::deque<uint32_t> free_slots;   // the longest free is taken first
+    std::vector<uint8_t> generations;                // by slot
+    std::array<std::deque<uint32_t>, 2> free_slots;  // [is_uplink]; the longest free goes first
+    std::array<uint32_t, 2> n_slots{};               // ever taken, likewise
     std::deque<uint32_t> free_filters;
     std::deque<uint32_t> free_meters;
     std::deque<uint32_t> free_peers6;
@@ -155,6 +160,7 @@ class SessionTable {
                      const std::string& where) const;
   void release(const Session& session, Edit& edit);
   [[nodiscard]] LayoutSink sink_for(const Session& session, Edit& edit);
+  [[nodiscard]] uint32_t take_slot(bool is_uplink);
   void take_slots(Session& session, const Session* old, Edit& edit);
   void apply(const Edit& edit, RuleTables& tables) const;
   void take_number(Session& session, const Session* old, Edit& edit);

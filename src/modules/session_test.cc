@@ -2,8 +2,11 @@
 // session_test.cc - what bearers are allowed and what they use, and how sessions are written.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "modules/session.h"
 #include "modules/session_layout.h"
+#include "modules/session_rules.h"
 #include "modules/session_test_util.h"
 
 namespace batchplane {
@@ -260,6 +263,40 @@ TEST(SessionMeters, RatesAreExactToOneInTenThousand) {
         << bps;
   }
   EXPECT_EQ(session::meter_rate(0, 5).cost, 0U);
+}
+
+TEST(SessionMeters, OneWordSaysTheSame) {
+  for (uint64_t bps = 1; bps <= 1'000'000'000'000; bps *= 7) {
+    for (const uint64_t burst_ns : {1000ULL, 20'000'000ULL, 10'000'000'000ULL}) {
+      const session::MeterRate rate = session::meter_rate(bps, burst_ns);
+      const session::PackedRate packed = session::PackedRate::of(rate);
+      EXPECT_TRUE(packed.has_limit());
+      for (const uint32_t bytes : {20U, 1500U, 9728U}) {
+        const auto cost =
+            static_cast<uint64_t>(static_cast<unsigned __int128>(bytes) * rate.cost >> 10);
+        EXPECT_LE(packed.cost(bytes), cost) << bps;
+        EXPECT_GE(packed.cost(bytes), cost - cost / 500'000'000 - (bps < 2'000'000 ? 1 : 0)) << bps;
+      }
+      EXPECT_GE(packed.burst(), rate.burst);
+      EXPECT_LT(packed.burst(), rate.burst + 64 * 256);
+    }
+  }
+  EXPECT_FALSE(session::PackedRate::of({}).has_limit());
+}
+
+TEST(SessionRules, DirectionsLieApartAndNoSlotIsTwoRules) {
+  std::set<uint32_t> seen;
+  for (uint32_t i = 0; i < 1000; ++i) {
+    for (const bool is_uplink : {false, true}) {
+      const uint32_t slot = session::slot_at(i, is_uplink);
+      EXPECT_EQ(session::is_uplink_slot(slot), is_uplink);
+      EXPECT_TRUE(seen.insert(slot).second) << slot;
+    }
+  }
+  // Runs of both fill the whole: nothing is left out between them.
+  EXPECT_LT(*seen.rbegin(), 2 * 1024U);
+  constexpr size_t kLineBytes = 64;
+  EXPECT_EQ(session::kRunSlots * sizeof(session::PdrState) % kLineBytes, 0U);
 }
 
 }  // namespace

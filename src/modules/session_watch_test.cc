@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "modules/session_rules.h"
 #include "modules/session_test_util.h"
 
 namespace batchplane {
@@ -11,8 +12,8 @@ namespace {
 constexpr uint64_t kMs = 1'000'000;
 // Slots of test_session()'s rules, each of the first generation.
 constexpr uint32_t kUp = 1U << 24;
-constexpr uint32_t kDown = 1U << 24 | 1;
-constexpr uint32_t kSpecial = 1U << 24 | 2;
+constexpr uint32_t kDown = 1U << 24 | session::slot_at(0, false);
+constexpr uint32_t kSpecial = 1U << 24 | session::slot_at(1, false);
 constexpr int64_t kBytes = 86;  // of IP, in a downlink_frame()
 
 Dict with_urr(const Dict& thresholds) {
@@ -171,7 +172,7 @@ TEST(SessionWatch, LooksAtAllOfManyInTurn) {
     std::vector<Packet*> pkts;
     for (uint32_t k = 0; k < 1 + i % 4; ++k) {
       pkts.push_back(enforce.make_packet(downlink_frame()));
-      pkts.back()->set_mark(1U << 24 | (3 * i + 1));
+      pkts.back()->set_mark(1U << 24 | session::slot_at(2 * i, false));
     }
     (void)enforce.run_packets(std::move(pkts));
   }

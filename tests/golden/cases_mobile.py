@@ -82,9 +82,20 @@ SESSIONS: list[dict[str, Any]] = [
         "fars": [{"id": 1, "action": "drop"}],
     },
 ]
-# Slots in the order of declaration; a new slot has the generation 1.
 PDRS = [(s, p) for s in SESSIONS for p in s["pdrs"]]
-MARKS = [1 << 24 | slot for slot in range(len(PDRS))]
+
+
+def first_marks() -> list[int]:
+    """Uplink rules have slots from 0 on, downlink ones from 64 on; a new slot is of generation 1."""
+    taken = {"access": 0, "core": 64}
+    marks = []
+    for _, pdr in PDRS:
+        marks.append(1 << 24 | taken[pdr["source"]])
+        taken[pdr["source"]] += 1
+    return marks
+
+
+MARKS = first_marks()
 
 
 def inner(src: str = UE, **more: Any) -> Packet:
