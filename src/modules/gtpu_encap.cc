@@ -39,6 +39,11 @@ struct Style {
   bool has_sequence = false;
   bool is_uplink = false;  // of the QFI's container
   uint16_t source_port = gtpu::kPort;
+
+  // Nothing that differs from packet to packet but what the inner header and the rule say.
+  [[nodiscard]] bool is_plain() const {
+    return !has_sequence && sets_df && dscp < 0 && source_port != 0;
+  }
 };
 
 class GtpuEncap final : public Module {
@@ -57,44 +62,15 @@ class GtpuEncap final : public Module {
 
   void process(Context& ctx, Batch& batch) noexcept {
     const RuleTables& tables = commands_.table().rules();
-    const Style style = style_;
     const uint32_t n = batch.size_pkts;
+    const bool is_plain = style_.is_plain();
     tables.prefetch(batch);
     // The line in front of the packet, where the outer header begins: nobody has used it yet.
     for (uint32_t i = 0; i < n; ++i) prefetch_for_read(batch[i]->data() - kNearBytes);
     for (uint32_t i = 0; i < n; ++i) {
-      Packet& pkt = *batch[i];
-      const Rule* const rule = tables.find(pkt.mark());
-      const uint32_t l3 = l3_offset_of(pkt);
-      const uint32_t room_bytes = pkt.len_bytes() - l3;
-      if (rule == nullptr || !rule->is(Rule::kHasTunnel) || pkt.len_bytes() < l3 + net::kIpv4Bytes)
-          [[unlikely]] {
-        refuse(ctx, batch, i, rule);
-        continue;
-      }
-      if (rule->is(Rule::kPeer6)) [[unlikely]] {
-        encap6(ctx, batch, i, tables, *rule);
-        continue;
-      }
-      uint8_t* const inner = pkt.data() + l3;
-      const uint32_t ip_bytes = ip_bytes_of(inner);
-      const bool has_options = style.has_sequence || rule->qfi != session::kAnyQfi;
-      const uint32_t gtpu_bytes = gtpu_bytes_of(style, *rule);
-      // What is before the inner packet makes room, too.
-      const uint32_t outer_bytes = kOuterBytes + gtpu_bytes;
-      if (const DropReason* reason = fault_of(pkt, inner, ip_bytes, room_bytes, outer_bytes);
-          reason != nullptr) [[unlikely]] {
-        ctx.drop(batch, i, *reason);
-        continue;
-      }
-      const uint32_t flow_port = style.source_port != 0 ? 0 : flow_port_of(pkt);
-      make_room(pkt, l3, outer_bytes, ip_bytes);
-      uint8_t* const out = inner - outer_bytes;
-      if (has_options) write_options(out + kOuterBytes, style, *rule);
-      write(out, *rule, inner, ip_bytes, gtpu_bytes, style, flow_port);
-      PacketMeta& meta = pkt.meta();
-      meta.l3_offset_bytes = net::kEthBytes;
-      meta.l4_offset_bytes = net::kEthBytes + net::kIpv4Bytes;
+      const Rule* const rule = tables.find(batch[i]->mark());
+      if (!is_plain || rule == nullptr || !encap_plain(*batch[i], *rule)) [[unlikely]]
+        encap(ctx, batch, i, tables, rule);
     }
   }
 
@@ -109,6 +85,78 @@ class GtpuEncap final : public Module {
   }
 
  private:
+  static constexpr uint32_t kPlainBytes = kOuterBytes + gtpu::kHeaderBytes;
+
+  // What most packets get: IPv4 around IPv4, no option anywhere. False: nothing was done.
+  [[nodiscard]] bool encap_plain(Packet& pkt, const Rule& rule) const noexcept {
+    const uint32_t l3 = l3_offset_of(pkt);
+    const uint32_t room_bytes = pkt.len_bytes() - l3;
+    uint8_t* const inner = pkt.data() + l3;
+    if (pkt.len_bytes() < l3 + net::kIpv4Bytes || inner[0] >> 4 != 4) return false;
+    const uint32_t ip_bytes = net::load16(inner + net::kIpTotalLength);
+    const bool is_usual = (rule.flags & (Rule::kHasTunnel | Rule::kPeer6)) == Rule::kHasTunnel &&
+                          rule.qfi == session::kAnyQfi && ip_bytes <= room_bytes &&
+                          ip_bytes >= net::kIpv4Bytes && ip_bytes <= kMaxFrameBytes - kPlainBytes &&
+                          pkt.headroom_bytes() + l3 >= kPlainBytes;
+    if (!is_usual) return false;
+    const uint32_t tos = inner[1];
+    uint8_t* const out = inner - kPlainBytes;
+    if (l3 <= kPlainBytes) {
+      pkt.push_front(kPlainBytes - l3);
+    } else {
+      pkt.pull_front(l3 - kPlainBytes);
+    }
+    pkt.set_len_bytes(kPlainBytes + ip_bytes);
+    const uint32_t udp_bytes = gtpu::kUdpBytes + gtpu::kHeaderBytes + ip_bytes;
+    const uint16_t total_raw = net::be16(static_cast<uint16_t>(net::kIpv4Bytes + udp_bytes));
+    const uint64_t sum = uint64_t{sum_} + total_raw + (tos << 8) + rule.peer_raw;
+    const auto checksum = static_cast<uint16_t>(~fold16(sum));
+    std::memcpy(out, header_, kOuterBytes);
+    uint8_t* const ip = out + net::kEthBytes;
+    ip[1] = static_cast<uint8_t>(tos);
+    std::memcpy(ip + net::kIpTotalLength, &total_raw, 2);
+    std::memcpy(ip + net::kIpChecksum, &checksum, 2);
+    std::memcpy(ip + net::kIpDst, &rule.peer_raw, 4);
+    uint8_t* const udp = ip + net::kIpv4Bytes;
+    net::store16(udp + 4, static_cast<uint16_t>(udp_bytes));
+    constexpr uint16_t kFlagsRaw = gtpu::kVersion1 | gtpu::kGpdu << 8;
+    std::memcpy(udp + gtpu::kUdpBytes, &kFlagsRaw, 2);
+    net::store16(udp + gtpu::kUdpBytes + 2, static_cast<uint16_t>(ip_bytes));
+    std::memcpy(udp + gtpu::kUdpBytes + 4, &rule.peer_teid_raw, 4);
+    pkt.meta().l3_offset_bytes = net::kEthBytes;
+    pkt.meta().l4_offset_bytes = net::kEthBytes + net::kIpv4Bytes;
+    return true;
+  }
+
+  // Everything else; rule: of the packet, nullptr when it is gone.
+  [[gnu::noinline]] void encap(Context& ctx, Batch& batch, uint32_t i, const RuleTables& tables,
+                               const Rule* rule) noexcept {
+    Packet& pkt = *batch[i];
+    const Style& style = style_;
+    const uint32_t l3 = l3_offset_of(pkt);
+    if (rule == nullptr || !rule->is(Rule::kHasTunnel) || pkt.len_bytes() < l3 + net::kIpv4Bytes)
+      return refuse(ctx, batch, i, rule);
+    if (rule->is(Rule::kPeer6)) return encap6(ctx, batch, i, tables, *rule);
+    uint8_t* const inner = pkt.data() + l3;
+    const uint32_t ip_bytes = ip_bytes_of(inner);
+    const bool has_options = style.has_sequence || rule->qfi != session::kAnyQfi;
+    const uint32_t gtpu_bytes = gtpu_bytes_of(style, *rule);
+    // What is before the inner packet makes room, too.
+    const uint32_t outer_bytes = kOuterBytes + gtpu_bytes;
+    if (const DropReason* reason =
+            fault_of(pkt, inner, ip_bytes, pkt.len_bytes() - l3, outer_bytes);
+        reason != nullptr) {
+      return ctx.drop(batch, i, *reason);
+    }
+    const uint32_t flow_port = style.source_port != 0 ? 0 : flow_port_of(pkt);
+    make_room(pkt, l3, outer_bytes, ip_bytes);
+    uint8_t* const out = inner - outer_bytes;
+    if (has_options) write_options(out + kOuterBytes, style, *rule);
+    write(out, *rule, inner, ip_bytes, gtpu_bytes, style, flow_port);
+    pkt.meta().l3_offset_bytes = net::kEthBytes;
+    pkt.meta().l4_offset_bytes = net::kEthBytes + net::kIpv4Bytes;
+  }
+
   static net::Mac mac_of(const Args& args, const char* name) {
     const auto mac = net::parse_mac(args.string(name));
     if (!mac) {
