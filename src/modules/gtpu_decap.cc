@@ -240,6 +240,9 @@ class GtpuDecap final : public Module {
       }
       pkt.set_mark(session::mark_of(slot, rule));
     }
+    if (!takes_any_) {
+      commands_.table().prefetch_behind(tables, session::slot_of(pkt.mark()), true);
+    }
     unwrap(pkt, found.payload_offset_bytes[i], inner_bytes, is_v4);
     pkt.meta().tunnel_id = teid;
     if (found.ecns[i] != 0 && !carry_ecn(pkt, found.ecns[i])) [[unlikely]]

@@ -58,6 +58,7 @@ class GtpuEncap final : public Module {
                .source_port = static_cast<uint16_t>(args.u32("source_port"))},
         outer6_(args.string("local6"), style_.ttl, args.where() + ".local6") {
     lay_out_header(args);
+    commands_.table().note_tunnelling();
   }
 
   void process(Context& ctx, Batch& batch) noexcept {

@@ -28,7 +28,8 @@ class SessionDownlink final : public Module {
   }
 
   void classify(Context& ctx, Batch& batch) noexcept {
-    const RuleTables& tables = commands_.table().rules();
+    const session::SessionTable& table = commands_.table();
+    const RuleTables& tables = table.rules();
     const uint32_t n = batch.size_pkts;
     uint32_t keys[exec::kMaxBatchPkts];
     UserEntry users[exec::kMaxBatchPkts];
@@ -48,6 +49,7 @@ class SessionDownlink final : public Module {
       uint32_t head = users[i].mark;
       if (session::is_whole(head)) [[likely]] {
         pkt.set_mark(head);
+        table.prefetch_behind(tables, session::slot_of(head), false);
         if (needs_heads) {
           gates_.choose(ctx, batch, i, tables.heads[session::slot_of(head)], n_gates_);
         }
@@ -64,6 +66,7 @@ class SessionDownlink final : public Module {
         ctx.drop(batch, i, session::kNoPdr);
         continue;
       }
+      table.prefetch_behind(tables, slot, false);
       const session::RuleHead& rule = tables.heads[slot];
       pkt.set_mark(session::mark_of(slot, rule));
       if (needs_heads) gates_.choose(ctx, batch, i, rule, n_gates_);

@@ -45,6 +45,8 @@ inline void charge(Tally& due, uint64_t cost, uint64_t now) {
 class SessionEnforce final : public Module {
  public:
   explicit SessionEnforce(const Args& args) : commands_(args) {
+    commands_.table().note_asking_heads();
+    commands_.table().note_enforcing();
     if (commands_.table().claim_watching()) {
       watcher_ = std::make_unique<session::UsageWatcher>(commands_.table());
     }

@@ -36,6 +36,7 @@ class SessionHold final : public Module {
         session_pkts_(args.u32("session_pkts")),
         queues_(std::make_unique<SessionQueues>(args.u32("hold_pkts"))),
         ring_(commands_.table().make_ring()) {
+    commands_.table().note_asking_heads();
     commands_.table().note_holding();
   }
 

@@ -254,8 +254,7 @@ struct RuleTables {
     }
   }
   // What choosing among the rules from `entries` on will read, unless it is surely near: first
-  // these rules, then their filters and the next ones. Of those whose mark is whole the heads,
-  // if `needs_heads`.
+  // these rules, then their filters and the next ones; and the heads, if `needs_heads`.
   template <class Entry>
   void prefetch_choice(const Entry* entries, uint32_t n, bool needs_heads) const {
     if (!is_large) return;
@@ -263,7 +262,8 @@ struct RuleTables {
       const uint32_t mark = entries[i].mark;
       if (mark == kNone) continue;
       if (!is_whole(mark)) prefetch_for_read(&rules[mark]);
-      if (is_whole(mark) && needs_heads) prefetch_for_read(&heads[slot_of(mark)]);
+      // Of a list, too: its rules' heads lie side by side, or nearly so.
+      if (needs_heads) prefetch_for_read(&heads[slot_of(mark)]);
     }
     for (uint32_t i = 0; i < n && !filters.empty(); ++i) {
       const uint32_t mark = entries[i].mark;

@@ -15,7 +15,9 @@ namespace {
 
 class SessionSplit final : public Module {
  public:
-  explicit SessionSplit(const Args& args) : commands_(args), gates_(args) {}
+  explicit SessionSplit(const Args& args) : commands_(args), gates_(args) {
+    commands_.table().note_asking_heads();
+  }
 
   [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
     return n_gates_ = gates_.gates_used(connected);

@@ -84,6 +84,18 @@ class SessionTable {
   // Whether a module of the pipeline holds what FARs buffer. Set before workers run.
   void note_holding() { is_held_before_ = true; }
   [[nodiscard]] bool is_held_before() const noexcept { return is_held_before_; }
+  // Modules that come behind a look-up and read what it does not. Set before workers run.
+  void note_asking_heads() { are_heads_asked_ = true; }
+  void note_enforcing() { is_enforced_ = true; }
+  void note_tunnelling() { is_tunnelled_ = true; }
+  // Once a packet's rule is known: asks for what the modules behind will read of it. They see a few
+  // packets at a time, with little to do while a line comes; a look-up has a batch of them.
+  void prefetch_behind(const RuleTables& tables, uint32_t slot, bool is_uplink) const noexcept {
+    if (!tables.is_large) return;
+    if (are_heads_asked_) prefetch_for_read(&tables.heads[slot]);
+    if (is_enforced_) prefetch_for_read(&body_->states[slot]);
+    if (is_tunnelled_ && !is_uplink) prefetch_for_read(&tables.rules[slot]);
+  }
   [[nodiscard]] bool has_same_sessions(const SessionTable& other) const noexcept {
     return body_ == other.body_;
   }
@@ -175,6 +187,9 @@ class SessionTable {
   std::string first_user_;
   bool is_watched_ = false;
   bool is_held_before_ = false;
+  bool are_heads_asked_ = false;
+  bool is_enforced_ = false;
+  bool is_tunnelled_ = false;
 };
 
 }  // namespace batchplane::session

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """test_bench.py - fits, verdicts, merging and the table of the benchmark scripts."""
 
+import argparse
 import importlib.util
 import random
 import sys
@@ -25,6 +26,7 @@ def load_script(name: str) -> ModuleType:
 figures = load_script("figures")
 run = load_script("run")
 violations = load_script("violations")
+sessions = load_script("sessions")
 Interval = figures.Interval
 
 
@@ -220,3 +222,36 @@ def test_the_verdict_on_violations() -> None:
     assert "0.51%" in good and "0.56%" in bad
     few = violations.show({**row, "flows": violations.counted([promise("a", 2000, 9, 0)])})
     assert few.endswith("reached") and bad.endswith("missed") and "4.0%" in bad
+
+
+def runtime(now_ns: int, sent: int, gaps_ns: int, idle_ns: int) -> dict[str, Any]:
+    worker = {"gaps": {"sum_ns": gaps_ns}, "regimes_ns": {"idle": idle_ns}}
+    return {"now_ns": now_ns, "balance": {"sent_pkts": sent}, "workers": [worker]}
+
+
+def test_a_stretch_leaves_out_what_the_machine_took() -> None:
+    first = runtime(1_000, 10, 50, 100)
+    assert sessions.stretch(first, runtime(11_000, 60, 1_050, 2_100)) == (180, 140)
+    assert sessions.stretch(first, runtime(11_000, 10, 50, 100)) is None, "nothing was sent"
+    assert sessions.stretch(first, runtime(11_000, 60, 20_000, 100)) is None, "all of it was taken"
+
+
+def test_many_users_are_told_beside_few() -> None:
+    found = {
+        (n, name): sessions.summary([(ns - 1, ns - 3), (ns, ns - 2), (ns + 9, ns)])
+        for n, ns in ((8, 100.0), (1000, 149.0), (100_000, 160.0))
+        for name in sessions.CONTROLLERS
+    }
+    assert found[8, "null"] == {"ns_per_pkt": 100, "busy_ns_per_pkt": 98, "stretches": 3}
+    told = sessions.lines(found, [8, 1000, 100_000])
+    assert len(told) == 3 * len(sessions.CONTROLLERS)
+    assert told[0].split() == ["null", "8", "100.0", "1.00", "98.0", "1.00"]
+    assert told[1].endswith("reached") and " 1.49 " in told[1]
+    assert told[2].endswith("missed") and " 1.60 " in told[2]
+
+
+@pytest.mark.parametrize("text", ["8", "8,many", "0,8", "8,2000000"])
+def test_users_are_at_least_two_numbers(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        sessions.users_of(text)
+    assert sessions.users_of("100000,8") == [8, 100_000]
