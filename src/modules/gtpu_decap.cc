@@ -87,6 +87,7 @@ class GtpuDecap final : public Module {
       finish(ctx, batch, i, tables, found);
     }
     gpdus_.add(n_gpdus);
+    commands_.table().prefetch_behind(tables, batch, true);
   }
 
   Value command(const std::string& verb, const Value& args) override {
@@ -239,9 +240,6 @@ class GtpuDecap final : public Module {
         return;
       }
       pkt.set_mark(session::mark_of(slot, rule));
-    }
-    if (!takes_any_) {
-      commands_.table().prefetch_behind(tables, session::slot_of(pkt.mark()), true);
     }
     unwrap(pkt, found.payload_offset_bytes[i], inner_bytes, is_v4);
     pkt.meta().tunnel_id = teid;

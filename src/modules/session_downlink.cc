@@ -49,7 +49,6 @@ class SessionDownlink final : public Module {
       uint32_t head = users[i].mark;
       if (session::is_whole(head)) [[likely]] {
         pkt.set_mark(head);
-        table.prefetch_behind(tables, session::slot_of(head), false);
         if (needs_heads) {
           gates_.choose(ctx, batch, i, tables.heads[session::slot_of(head)], n_gates_);
         }
@@ -66,11 +65,11 @@ class SessionDownlink final : public Module {
         ctx.drop(batch, i, session::kNoPdr);
         continue;
       }
-      table.prefetch_behind(tables, slot, false);
       const session::RuleHead& rule = tables.heads[slot];
       pkt.set_mark(session::mark_of(slot, rule));
       if (needs_heads) gates_.choose(ctx, batch, i, rule, n_gates_);
     }
+    table.prefetch_behind(tables, batch, false);
   }
 
   Value command(const std::string& verb, const Value& args) override {
