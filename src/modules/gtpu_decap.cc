@@ -72,8 +72,10 @@ class GtpuDecap final : public Module {
   [[nodiscard]] bool may_emit() const override { return true; }
 
   void classify(Context& ctx, Batch& batch) noexcept {
-    const RuleTables& tables = commands_.table().rules();
+    const session::SessionTable& table = commands_.table();
+    const RuleTables& tables = table.rules();
     const uint32_t n = batch.size_pkts;
+    const bool asks_behind = !takes_any_ && table.asks_behind(tables, true);
     Found found;
     for (uint32_t i = 0; i < n; ++i) read(ctx, batch, i, found);
     if (!takes_any_) {
@@ -85,9 +87,11 @@ class GtpuDecap final : public Module {
       if (found.payload_offset_bytes[i] == 0) continue;
       ++n_gpdus;
       finish(ctx, batch, i, tables, found);
+      if (asks_behind && batch[i] != nullptr) {
+        table.prefetch_behind(tables, batch[i]->mark(), true);
+      }
     }
     gpdus_.add(n_gpdus);
-    commands_.table().prefetch_behind(tables, batch, true);
   }
 
   Value command(const std::string& verb, const Value& args) override {

@@ -43,12 +43,14 @@ class SessionDownlink final : public Module {
     }
     tables.by_ue.find_bulk(keys, n, users);
     const bool needs_heads = gates_.needs_heads();
+    const bool asks_behind = table.asks_behind(tables, false);
     tables.prefetch_choice(users, n, needs_heads);
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
       uint32_t head = users[i].mark;
       if (session::is_whole(head)) [[likely]] {
         pkt.set_mark(head);
+        if (asks_behind) table.prefetch_behind(tables, head, false);
         if (needs_heads) {
           gates_.choose(ctx, batch, i, tables.heads[session::slot_of(head)], n_gates_);
         }
@@ -67,9 +69,9 @@ class SessionDownlink final : public Module {
       }
       const session::RuleHead& rule = tables.heads[slot];
       pkt.set_mark(session::mark_of(slot, rule));
+      if (asks_behind) table.prefetch_behind(tables, slot, false);
       if (needs_heads) gates_.choose(ctx, batch, i, rule, n_gates_);
     }
-    table.prefetch_behind(tables, batch, false);
   }
 
   Value command(const std::string& verb, const Value& args) override {

@@ -88,21 +88,17 @@ class SessionTable {
   void note_asking_heads() { are_heads_asked_ = true; }
   void note_enforcing() { is_enforced_ = true; }
   void note_tunnelling() { is_tunnelled_ = true; }
-  // Once the packets' rules are known: asks for what the modules behind will read of them. These
-  // see a few packets at a time, with little to do while a line comes; a look-up has a batch.
-  template <class Batch>
-  void prefetch_behind(const RuleTables& tables, const Batch& batch,
-                       bool is_uplink) const noexcept {
-    const bool has_tunnel = is_tunnelled_ && !is_uplink;
-    if (!tables.is_large || !(are_heads_asked_ || is_enforced_ || has_tunnel)) return;
-    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-      if (batch.pkts[i] == nullptr) continue;
-      const uint32_t slot = slot_of(batch.pkts[i]->mark());
-      if (!tables.heads.holds(slot)) continue;
-      if (are_heads_asked_) prefetch_for_read(&tables.heads[slot]);
-      if (is_enforced_) prefetch_for_read(&body_->states[slot]);
-      if (has_tunnel) prefetch_for_read(&tables.rules[slot]);
-    }
+  // Once a packet's rule is known: asks for what the modules behind will read of it. They see a few
+  // packets at a time, with little to do while a line comes; a look-up has a batch of them, and
+  // asks in between, so that not all of it is asked for at once.
+  [[nodiscard]] bool asks_behind(const RuleTables& tables, bool is_uplink) const noexcept {
+    return tables.is_large && (are_heads_asked_ || is_enforced_ || (is_tunnelled_ && !is_uplink));
+  }
+  void prefetch_behind(const RuleTables& tables, uint32_t mark, bool is_uplink) const noexcept {
+    const uint32_t slot = slot_of(mark);
+    if (are_heads_asked_) prefetch_for_read(&tables.heads[slot]);
+    if (is_enforced_) prefetch_for_read(&body_->states[slot]);
+    if (is_tunnelled_ && !is_uplink) prefetch_for_read(&tables.rules[slot]);
   }
   [[nodiscard]] bool has_same_sessions(const SessionTable& other) const noexcept {
     return body_ == other.body_;
