@@ -37,6 +37,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       is_backlogged_(model.flows.size(), false),
       care_ns_(model.flows.size(), 0),
       cares_(model.tasks.size()),
+      times_(model.tasks.size()),
       flows_(model.flows.size()),
       heads_(view_.segments().size()) {
   solver_.prepare(view_.program());
@@ -312,13 +313,17 @@ Decision Optimal::step(const Snapshot& snapshot) {
     judge(snapshot, decision);
     return decision;
   }
+  learn_holding(snapshot);
   view_.update(snapshot, is_between);
   correct_bias(snapshot);
   take_care();
   cap_unreached(snapshot);
-  solve();
-  raise_gently();
-  bypass_where_idle();
+  if (!look_without(snapshot)) {
+    solve();
+    raise_gently();
+    bypass_where_idle();
+  }
+  expect_holding();
   limit_ages();
   judge(snapshot, decision);
   change(snapshot, decision);

@@ -71,6 +71,12 @@ class Optimal final : public Controller {
     uint32_t to_pkts = 0;
     const char* reason = "";
   };
+  // Time of a packet in a saturated task, and what was expected to become of it.
+  struct TaskTime {
+    double measured_ns = 0;  // of the last period; 0: none that says something
+    double change_ns = 0;    // expected by the last decision
+    double holds = 0;        // of each packet, that this decision adds
+  };
   static constexpr size_t kDecisionsKept = 10;
 
   // optimal_feedback.cc
@@ -84,6 +90,10 @@ class Optimal final : public Controller {
   void cap_unreached(const Snapshot& snapshot);
   [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
   [[nodiscard]] bool is_saturated(uint32_t flow) const;
+  // optimal_holding.cc
+  void learn_holding(const Snapshot& snapshot);
+  void expect_holding();
+  bool look_without(const Snapshot& snapshot);
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
   [[nodiscard]] bool is_any_late(const Snapshot& snapshot) const;
@@ -133,6 +143,9 @@ class Optimal final : public Controller {
   std::vector<bool> unbounded_;      // flows that set no age limits
   std::vector<double> care_ns_;      // by flow: what holding keeps back of its budget
   std::vector<Care> cares_;          // by task
+  std::vector<TaskTime> times_;      // by task
+  std::vector<uint32_t> before_pkts_;
+  uint32_t n_holding_seen_ = 0;  // changes that told what holding costs
   std::vector<FlowMemory> flows_;
   std::vector<HeadMemory> heads_;
   // The problem that was solved last, at the triggers chosen then.

@@ -250,6 +250,9 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t, bool is_lull
     aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
     explained_ns +=
         heads_[h].batches * module.cost_per_batch_ns + heads_[h].pkts * module.cost_per_pkt_ns;
+    if (is_holding(module, current_[h])) {
+      explained_ns += heads_[h].batches * program_.release_ns + heads_[h].pkts * program_.hold_ns;
+    }
   }
   const double variance = variance_of_run(t) / runs;
   out.other_run_ns = std::max(0.0, (busy - explained_ns) / runs);

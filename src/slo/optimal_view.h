@@ -29,6 +29,8 @@ class OptimalView {
   // Whether the saturated tasks had no input for a part of the period, or for all of it, and were
   // as busy as ever in the rest: its counts are of two loads at once. To be asked before update().
   [[nodiscard]] bool is_lull(const Snapshot& snapshot) const;
+  // What holding costs a packet, as measured; of use from the next update() on.
+  void set_hold_ns(double hold_ns) { program_.hold_ns = hold_ns; }
   // Whether buffers stand behind others, and whether those behind may hold; update() allows it.
   // While they may not, what a batch costs there is a part of what it costs where it is collected:
   // of the first buffer's costs, with the triggers that predict_arrivals() was given last.
