@@ -84,10 +84,14 @@ def measured_slo_ns(client: Client, daemon: Daemon, share: float) -> float:
     """A share of the p95 of `max`: of the mean over flows, as the papers have it."""
     change(daemon, ["controller=max"])
     time.sleep(SETTLE_S)
-    change(daemon, [words_of_slo(1e6)])
-    time.sleep(1)
-    p95_ns = [row["counted"]["p95_ns"] for row in client.show("slo") if row.get("counted")]
-    return share * sum(p95_ns) / len(p95_ns)
+    mean_ns = 1e6
+    # Delays are counted in parts of the SLO: exact where that is near them.
+    for _ in range(3):
+        change(daemon, [words_of_slo(mean_ns)])
+        time.sleep(1)
+        p95_ns = [row["counted"]["p95_ns"] for row in client.show("slo") if row.get("counted")]
+        mean_ns = sum(p95_ns) / len(p95_ns)
+    return share * mean_ns
 
 
 def measure(case: str, options: argparse.Namespace) -> dict[str, Any]:

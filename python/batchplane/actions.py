@@ -22,8 +22,9 @@ from .control import ControlOptions, as_started, with_costs
 from .daemon import Daemon, StartOptions, find_program, list_daemons, start_daemon, stop_daemon
 from .demo import DEMOS
 from .graph_text import graph_dot
+from .interrupts import Interrupted, interruptible
 from .kinds import Kinds, load_kinds
-from .live import Interrupted, WatchOptions, interruptible, watch
+from .live import WatchOptions, watch
 from .load import load_pipeline, parse_overrides, pipeline_names
 from .problems import BadInput, Problem, RunFailed, suggestion
 from .rates import compute_rates

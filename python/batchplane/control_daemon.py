@@ -21,7 +21,7 @@ from .client import Client, ConnectionLost, DaemonError
 from .control import as_started, controller_set, with_costs
 from .controller_file import load_controller
 from .daemon import Daemon
-from .live import Interrupted, interruptible
+from .interrupts import Interrupted, interruptible
 from .problems import BadInput, BatchplaneError, Problem, RunFailed
 from .py_controller import ControllerFault, GuardedController
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .interrupts import Interrupted
 from .problems import BadInput, Problem, suggestion
-from .py_controller import Controller
+from .py_controller import Controller, told_error
 
 _MAKER = "make_controller"
 
@@ -34,16 +35,16 @@ def load_controller(word: str | Path, model: Mapping[str, Any]) -> Controller:
         raise BadInput(Problem("there is no such file", str(path)))
     try:
         made: Controller = _called(_maker(path, name, runpy.run_path(str(path))), model)
-    except BadInput:
+    except (BadInput, KeyboardInterrupt, Interrupted):
         raise
-    except Exception as error:
+    except BaseException as error:  # sys.exit() in a file is its mistake, not the end of the run
         frames = [
             frame
             for frame in traceback.extract_tb(error.__traceback__)
             if Path(frame.filename).name == path.name
         ]
         where = f"{path}:{frames[-1].lineno}" if frames else str(path)
-        raise BadInput(Problem(f"{type(error).__name__}: {error}", where)) from error
+        raise BadInput(Problem(told_error(error), where)) from error
     if not callable(getattr(made, "step", None)):
         fix = "def step(self, period): return {'acl_0_0': 8}"
         raise BadInput(Problem(f"what {name or _MAKER} makes has no step()", str(path), fix=fix))

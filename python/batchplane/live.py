@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -17,6 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from .client import Client
+from .interrupts import Interrupted
 from .rates import Snapshot
 from .view import plain_line, render_live
 
@@ -28,28 +26,6 @@ class WatchOptions:
     duration_s: float | None = None
     interval_s: float = 1.0
     is_quiet: bool = False
-
-
-class Interrupted(BaseException):
-    """Ctrl-C or SIGTERM: a normal end. No Exception: it is no fault of what it interrupts."""
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Ctrl-C and SIGTERM raise Interrupted inside; the old handlers come back after."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise Interrupted
-
-    old = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
 
 
 def watch(client: Client, console: Console, options: WatchOptions) -> tuple[Snapshot, Snapshot]:

@@ -17,7 +17,7 @@ from .actions import RunOptions, load_checked, print_json, start_document
 from .client import Client
 from .control import with_costs
 from .daemon import stop_daemon
-from .live import Interrupted, interruptible
+from .interrupts import Interrupted, interruptible
 from .mission_rows import Row, row_between
 from .mission_view import Stage, closing_lines, final_table, live_view, plain_line
 from .problems import BadInput, Problem

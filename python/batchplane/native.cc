@@ -26,6 +26,10 @@ class PySimulation {
     const nb::gil_scoped_release unlocked;
     simulation_.run_until(until_ns);
   }
+  void drain() {
+    const nb::gil_scoped_release unlocked;
+    simulation_.drain();
+  }
   // Flows come with their histograms: 3 % wide buckets, see exec::FineBuckets.
   nb::object show(const std::string& what) {
     if (what != "flows") return to_python(simulation_.show(what));
@@ -183,6 +187,7 @@ NB_MODULE(_native, m) {
       .def(nb::init<nb::dict>(), nb::arg("spec"))
       .def_prop_ro("now_ns", &PySimulation::now_ns)
       .def("run_until", &PySimulation::run_until, nb::arg("until_ns"))
+      .def("drain", &PySimulation::drain)
       .def("show", &PySimulation::show, nb::arg("what"))
       .def("model", &PySimulation::model)
       .def("set_controller", &PySimulation::set_controller, nb::arg("name"),

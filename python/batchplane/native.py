@@ -28,6 +28,9 @@ class NativeSimulation(Protocol):
     def run_until(self, t_ns: int) -> None:
         """Goes on to this virtual time."""
 
+    def drain(self) -> None:
+        """Lets what is inside leave, without waiting for any limit."""
+
     def model(self) -> dict[str, Any]:
         """The graph as controllers see it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,10 @@ class BadInput(BatchplaneError):
         self.problems = [problems] if isinstance(problems, Problem) else list(problems)
         super().__init__("\n".join(self.lines()))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What other processes find comes back whole."""
+        return type(self), (self.problems,)
+
     def lines(self) -> list[str]:
         return [problem.line() for problem in self.problems]
 
@@ -66,6 +71,9 @@ class RunFailed(BatchplaneError):
         self.message = message
         self.fix = fix
         super().__init__(f"{message} ({fix})" if fix else message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message, self.fix)
 
 
 def edit_distance(a: str, b: str) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .interrupts import Interrupted
 from .problems import BadInput, Problem, suggestion
 from .step_limit import StepTimeout, limited
 from .units import short_duration
@@ -81,12 +82,25 @@ def plain_decision(answer: Any, model: Mapping[str, Any]) -> dict[str, Any]:
         rest = {key: value for key, value in answer.items() if key != "changes"}
     if isinstance(changes, str) or not isinstance(changes, Sequence):
         raise Nonsense(f"changes is {_told(changes)}, expected a list")
+    _check_rest(rest)
     plain = [_plain_change(change, model, names) for change in changes]
     modules = [change["module"] for change in plain]
     for module in modules:
         if modules.count(module) > 1:
             raise Nonsense(f"'{names[module]}' is changed twice in one decision")
     return {**rest, "changes": plain}
+
+
+def _check_rest(rest: Mapping[str, Any]) -> None:
+    flows = rest.get("flows") or []
+    is_list = isinstance(flows, Sequence) and not isinstance(flows, str)
+    if not is_list or not all(isinstance(row, Mapping) for row in flows):
+        raise Nonsense(f"flows is {_told(flows)}, expected a list of {{state, ...}}, one a flow")
+    for key in ("predicted_load", "predicted_pps"):
+        value = rest.get(key, 0)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value):
+            raise Nonsense(f"{key} is {_told(value)}, expected a number")
 
 
 def _with_module(name: Any, value: Any) -> dict[str, Any]:
@@ -138,8 +152,27 @@ def _whole(value: Any, what: str, most: int) -> int:
 
 
 def _told(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__} that cannot be printed"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def told_error(error: BaseException) -> str:
+    """Its kind and its text, if it has one that can be told."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return f"{type(error).__name__} (whose own text cannot be made)"
+
+
+def told_trace() -> str:
+    """The traceback of the error that is being handled."""
+    try:
+        return traceback.format_exc()
+    except Exception:
+        return "its traceback cannot be told"
 
 
 class GuardedController:
@@ -183,11 +216,12 @@ class GuardedController:
                 message += f", {MOST_HANGS} times in a row: it is not asked any more"
             self.faults.append(ControllerFault(number, now_ns, message, traceback.format_exc()))
             return None
-        except Exception as error:
+        except (KeyboardInterrupt, Interrupted):
+            raise
+        except BaseException as error:  # sys.exit() ends a run no more than an error does
             is_nonsense = isinstance(error, Nonsense)
-            message = str(error) if is_nonsense else f"{type(error).__name__}: {error}"
-            trace = traceback.format_exc()
-            self.faults.append(ControllerFault(number, now_ns, message, trace))
+            message = str(error) if is_nonsense else told_error(error)
+            self.faults.append(ControllerFault(number, now_ns, message, told_trace()))
             return None
         self._n_hangs = 0
         return self.last_good

@@ -32,7 +32,7 @@ def render_report(
     if flows is not None:
         parts += [Text(""), flows]
     parts += slo_lines(report)
-    parts += _drop_lines(rates)
+    parts += _drop_lines(rates) + _refused_lines(first, last)
     gaps = [
         (worker["name"], worker["gaps"])
         for worker in rates.workers
@@ -47,6 +47,26 @@ def render_report(
             )
         )
     return Group(*parts)
+
+
+def _refused_lines(first: Snapshot, last: Snapshot) -> list[RenderableType]:
+    """What generators offered and a full ring refused never came in: no balance has it."""
+    before = {str(row["name"]): row for row in first["generators"]}
+    lines: list[RenderableType] = []
+    for row in last["generators"]:
+        old = before.get(str(row["name"]), {})
+        refused, sent = (
+            int(row.get(k, 0)) - int(old.get(k, 0)) for k in ("refused_pkts", "sent_pkts")
+        )
+        if refused <= 0:
+            continue
+        lines.append(
+            Text(
+                f"\n{row['name']}: {refused} of {refused + sent} packets were lost at a full ring",
+                "yellow",
+            )
+        )
+    return lines
 
 
 def report_json(

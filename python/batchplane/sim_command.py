@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from .live import Interrupted, interruptible
+from .interrupts import Interrupted, interruptible
 from .load import parse_overrides
 from .problems import BadInput, Problem, RunFailed
 from .py_controller import NO_CONTROLLER
@@ -89,11 +89,11 @@ def simulate(
             results = run_cases(inputs, _cases(options), options.jobs, errors)
         except Interrupted:
             return 130
-    _write_files(results, options, errors)
     if options.as_json:
         print(json.dumps(_json(results), indent=2), flush=True)
     else:
         _print(results, inputs, out)
+    _write_files(results, options, errors)
     return 1 if _tell_what_went_wrong(results, errors) else 0
 
 
@@ -180,7 +180,11 @@ def _write_files(results: Sequence[Result], options: SimulateOptions, errors: Co
     if options.trace is not None:
         frame = results[0].packets
         if frame is None or frame.empty:
-            raise RunFailed("no packet was recorded", "is there traffic, and does it arrive?")
+            raise RunFailed(
+                f"no packet was recorded for {options.trace}",
+                "is there traffic, and does it arrive?",
+            )
+        frame = frame.head(options.trace_packets)  # figures may have wanted more
         write_trace(frame, options.trace)
         errors.print(f"{len(frame)} packets in {options.trace}", style="dim")
     if options.plot is not None:

@@ -41,7 +41,6 @@ from .sim_traffic import Traffic
 
 SHOWN = ("runtime", "buffers", "flows", "drops", "graph", "generators")
 # What is still inside when the generators stop is given this long, beyond the stranding limit.
-_DRAIN_NS = 100_000_000
 Progress = Callable[[float], None]
 
 
@@ -80,7 +79,7 @@ class Simulation:
         self.events: list[str] = []
         self.warnings: list[str] = []
         for edit in pipeline.edits:
-            self._native.edit(edit)
+            self._edit(edit, "set")
 
     @property
     def name(self) -> str:
@@ -95,21 +94,24 @@ class Simulation:
     def show(self, what: str = "all") -> Any:
         """What `batchplane show` shows of a daemon."""
         if what != "all":
-            return self._native.show(what)
+            try:
+                return self._native.show(what)
+            except ValueError as error:
+                raise BadInput(Problem(_first_words(error), "show")) from error
         return {name: self._native.show(name) for name in SHOWN}
 
     def set(self, *words: str) -> None:
         """Changes settings as `batchplane set` does: 'acl_0_0.trigger=8', 'load.rate=2M'."""
         sets = parse_settings(words, pipeline_names(self.inputs.document.pipeline))
         for edit in edits_of_sets(sets):
-            self._native.edit(edit)
+            self._edit(edit, "set")
 
     def apply(self, decision: Any) -> None:
         """Puts a decision into force: {module: trigger}, or what controllers answer."""
         try:
             self._native.apply(plain_decision(decision, self.model))
         except ValueError as error:
-            raise BadInput(Problem(str(error), "decision")) from error
+            raise BadInput(Problem(_first_words(error), "decision")) from error
 
     def record(self, packets: int = 0, firings: int = 0) -> None:
         """From now on keeps the ways of so many packets, and so many firings."""
@@ -118,6 +120,12 @@ class Simulation:
     def recorded(self) -> dict[str, dict[str, Any]]:
         """What was kept, as columns of numpy."""
         return self._native.recorded()
+
+    def _edit(self, edit: Mapping[str, Any], where: str) -> None:
+        try:
+            self._native.edit(edit)
+        except ValueError as error:
+            raise BadInput(Problem(_first_words(error), where)) from error
 
     # --- going on -------------------------------------------------------------------------------
 
@@ -128,9 +136,15 @@ class Simulation:
             action = self._actions.pop(0)
             self._native.run_until(max(action.at_ns, self.now_ns))
             edits, warnings = edits_of_action(action, self.inputs.spec)
-            for edit in edits:
-                self._native.edit(edit)
-                moved = moved or "slo_ns" in edit
+            try:
+                for edit in edits:
+                    self._edit(edit, action.text)
+                    moved = moved or "slo_ns" in edit
+            except BadInput as error:
+                # As a daemon does: it says so, and the rest of the scenario goes on.
+                at = f"{action.at_ns / 1e9:g} s"
+                self.warnings += [f"{at}: {line}; passed over" for line in error.lines()]
+                continue
             self.events.append(f"{action.at_ns / 1e9:g} s: {action.text}")
             self.warnings += warnings
             if moved:
@@ -242,33 +256,26 @@ class Simulation:
         log.add(period, decision)
 
     def _drained(self) -> dict[str, Any]:
-        """Stops the traffic and waits for what is inside; the balance then."""
+        """Stops the traffic and lets what is inside leave; the balance then."""
         off = {name: {"is_on": False} for name in self._generator_names()}
         self._native.edit({"generators": off})
-        engine = self.inputs.document.pipeline.get("engine", {})
-        most_ns = int(engine.get("stranding_limit_ns", 1_000_000_000)) + _DRAIN_NS
-        end_ns = self.now_ns + most_ns
-        while self.now_ns < end_ns:
-            balance = self._native.show("runtime")["balance"]
-            if not balance.get("held_pkts") and not balance.get("in_flight_pkts"):
-                break
-            self._native.run_until(min(self.now_ns + 10_000_000, end_ns))
+        self._native.drain()
         balance = self._native.show("runtime")["balance"]
         if balance.get("held_pkts") or balance.get("in_flight_pkts"):
-            self.warnings.append(self._stuck_text(most_ns, balance))
+            self.warnings.append(self._stuck_text(balance))
         return {"balance": balance}
 
     def _generator_names(self) -> list[str]:
         return [str(row["name"]) for row in self._native.show("generators")]
 
-    def _stuck_text(self, most_ns: int, balance: Mapping[str, Any]) -> str:
+    def _stuck_text(self, balance: Mapping[str, Any]) -> str:
         buffers = self._native.show("buffers")["buffers"]
         holding = [str(row["module"]) for row in buffers if row["held_pkts"]]
         inside = balance.get("held_pkts", 0) + balance.get("in_flight_pkts", 0)
         at = f" in {', '.join(holding[:4])}" if holding else ""
         return (
-            f"the pipeline does not drain: {most_ns / 1e9:g} s after the traffic ended {inside} "
-            f"packets are still inside{at}"
+            f"the pipeline does not drain: after the traffic ended {inside} packets never left, "
+            f"still inside{at}"
         )
 
 

@@ -48,12 +48,12 @@ def _interrupted_after(limit_s: float) -> Iterator[None]:
 
 def _left_behind_after(limit_s: float, step: Callable[[Any], Any], period: Any) -> Any:
     answers: list[Any] = []
-    errors: list[Exception] = []
+    errors: list[BaseException] = []
 
     def call() -> None:
         try:
             answers.append(step(period))
-        except Exception as error:
+        except BaseException as error:
             errors.append(error)
 
     thread = threading.Thread(target=call, daemon=True)

@@ -68,6 +68,8 @@ class Simulation {
   [[nodiscard]] uint64_t now_ns() const { return now_ns_; }
   // Runs every worker until its clock has reached until_ns; the last loop may end later.
   void run_until(uint64_t until_ns);
+  // Lets what is inside leave, after the generators were switched off: at the end, once.
+  void drain();
 
   // What the daemon tells: the same type, the same JSON. Closes the flows' epoch.
   exec::Snapshot snapshot(bool with_fine);

@@ -14,6 +14,10 @@ constexpr uint32_t kMostStepsUnsolved = 8;
 constexpr double kIdleLoad = 0.85;    // without buffers: above, they are worth having
 constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a change
 constexpr double kLimitHigher = 0.05;
+constexpr uint32_t kMostLulls = 50;     // periods of two loads at once: then they are the load
+constexpr double kFewLate = 8;          // packets: what one batch may be
+constexpr uint32_t kLeastRaise = 2;     // packets a step, of a trigger at saturation
+constexpr uint32_t kRaiseFraction = 8;  // and one in so many of it
 }  // namespace
 
 std::unique_ptr<Controller> make_optimal(const Model& model, const Settings& settings) {
@@ -33,6 +37,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       is_backlogged_(model.flows.size(), false),
       care_ns_(model.flows.size(), 0),
       cares_(model.tasks.size()),
+      times_(model.tasks.size()),
       flows_(model.flows.size()),
       heads_(view_.segments().size()) {
   solver_.prepare(view_.program());
@@ -40,13 +45,37 @@ Optimal::Optimal(const Model& model, const Settings& settings)
   for (HeadMemory& head : heads_) head.cap_pkts = model.batch_limit_pkts;
 }
 
+// Input that comes and goes within periods, or that a period has none of: what was chosen at
+// saturation stays, for when it comes back. Age limits keep the promises meanwhile.
+bool Optimal::is_lull(const Snapshot& snapshot) {
+  bool leaves_out = has_decided_ && view_.is_lull(snapshot);
+  bool any = false;
+  for (const exec::TaskPeriod& task : snapshot.tasks) any |= task.in_pkts > 0;
+  for (uint32_t f = 0; leaves_out && f < flows_.size(); ++f) {
+    leaves_out = static_cast<double>(snapshot.flows[f].slo_ns) == flows_[f].slo_ns;
+  }
+  for (uint32_t h = 0; leaves_out && h < chosen_.size(); ++h) {
+    leaves_out = snapshot.modules[view_.segments()[h].head].trigger_pkts == chosen_[h];
+  }
+  if (!leaves_out) lulls_ = 0;
+  return leaves_out && !(any && ++lulls_ > kMostLulls);
+}
+
+bool Optimal::is_any_late(const Snapshot& snapshot) const {
+  const double allowed = 1 - std::clamp(settings_.percentile, 0.0, 0.999);
+  return std::ranges::any_of(snapshot.flows, [&](const exec::FlowPeriod& flow) {
+    const auto pkts = static_cast<double>(flow.pkts);
+    return static_cast<double>(flow.late_pkts) > std::max(allowed * pkts, kFewLate);
+  });
+}
+
 // Whether what was chosen is in force, keeps all budgets, and nothing that it was chosen by has
 // moved by more than noise: then the same would be chosen again, or something so close to it that
 // it would not be put into force.
 bool Optimal::is_still_solved() {
   const Program& program = view_.program();
-  if (!has_decided_ || steps_since_solved_ >= kMostStepsUnsolved || solved_delay_ns_.empty() ||
-      std::ranges::find(is_left_out_, true) != is_left_out_.end() ||
+  if (!has_decided_ || is_rising_ || steps_since_solved_ >= kMostStepsUnsolved ||
+      solved_delay_ns_.empty() || std::ranges::find(is_left_out_, true) != is_left_out_.end() ||
       !std::ranges::equal(chosen_, view_.current())) {
     return false;
   }
@@ -185,6 +214,29 @@ void Optimal::keep_what_fits() {
   std::swap(model_chosen_, model_now_);
 }
 
+// At saturation packets are late by the batch as soon as buffers reach their age limits: what a
+// step finds worth more is tried a little at a time, so that the first late packets say where to
+// stop.
+void Optimal::raise_gently() {
+  const Program& program = view_.program();
+  is_rising_ = false;
+  if (!has_decided_) return;
+  for (const FlowMemory& flow : flows_) {
+    if (flow.has_other_slo) return;
+  }
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    const auto current = static_cast<uint32_t>(view_.current()[h]);
+    if (current == 0 || !program.tasks[program.modules[h].task].is_saturated) continue;
+    const uint32_t most = current + std::max(kLeastRaise, current / kRaiseFraction);
+    if (chosen_[h] <= most) continue;
+    chosen_[h] = most;
+    is_rising_ = true;
+  }
+  if (!is_rising_) return;
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(program, as_real_, model_chosen_);
+}
+
 // An idle core that fires its buffers at once collects nothing in them: what is held costs more
 // than it saves, as long as the load fits without.
 void Optimal::bypass_where_idle() {
@@ -256,12 +308,22 @@ void Optimal::remember(const Snapshot& snapshot, const Decision& decision) {
 
 Decision Optimal::step(const Snapshot& snapshot) {
   Decision decision;
-  view_.update(snapshot);
+  const bool is_between = is_lull(snapshot);
+  if (is_between && !is_any_late(snapshot)) {
+    judge(snapshot, decision);
+    return decision;
+  }
+  learn_holding(snapshot);
+  view_.update(snapshot, is_between);
   correct_bias(snapshot);
   take_care();
   cap_unreached(snapshot);
-  solve();
-  bypass_where_idle();
+  if (!look_without(snapshot)) {
+    solve();
+    raise_gently();
+    bypass_where_idle();
+  }
+  expect_holding();
   limit_ages();
   judge(snapshot, decision);
   change(snapshot, decision);

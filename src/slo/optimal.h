@@ -28,11 +28,16 @@ class Optimal final : public Controller {
   [[nodiscard]] const std::vector<uint32_t>& chosen() const { return chosen_; }
 
  private:
-  // What a flow's measured delay says about the model.
+  // What a flow's measured delay says about the model, saturated or not.
+  struct Bias {
+    double ns = 0;  // measured less modelled, smoothed and clamped
+    bool is_known = false;
+    bool is_of_held = false;  // learnt while its packets were held
+  };
   struct FlowMemory {
-    double bias_ns = 0;  // measured less modelled, smoothed and clamped
-    bool has_bias = false;
-    bool has_held_bias = false;     // learnt while its packets were held
+    Bias bias;
+    Bias other_bias;  // of the regime that it is not in
+    bool is_saturated = false;
     double free_budget_ns = 0;      // without the bias
     double seen_turnaround_ns = 0;  // by the model, of what is in force; 0: bias as it is
     double reserve_ns = 0;          // what age limits keep back, after packets were late
@@ -47,7 +52,8 @@ class Optimal final : public Controller {
     double share = 0;           // of the SLOs
     uint32_t patience = 0;      // periods until less is tried; longer each time that this failed
     uint32_t left = 0;          // of them
-    bool is_saturated = false;  // it was learnt so
+    uint32_t quiet = 0;         // periods of the last try
+    bool is_saturated = false;  // now
   };
   struct HeadMemory {
     uint32_t cap_pkts = 0;  // triggers that are hardly ever reached are lowered to this
@@ -65,6 +71,12 @@ class Optimal final : public Controller {
     uint32_t to_pkts = 0;
     const char* reason = "";
   };
+  // Time of a packet in a saturated task, and what was expected to become of it.
+  struct TaskTime {
+    double measured_ns = 0;  // of the last period; 0: none that says something
+    double change_ns = 0;    // expected by the last decision
+    double holds = 0;        // of each packet, that this decision adds
+  };
   static constexpr size_t kDecisionsKept = 10;
 
   // optimal_feedback.cc
@@ -78,12 +90,19 @@ class Optimal final : public Controller {
   void cap_unreached(const Snapshot& snapshot);
   [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
   [[nodiscard]] bool is_saturated(uint32_t flow) const;
+  // optimal_holding.cc
+  void learn_holding(const Snapshot& snapshot);
+  void expect_holding();
+  bool look_without(const Snapshot& snapshot);
   // optimal.cc: one function a phase.
+  [[nodiscard]] bool is_lull(const Snapshot& snapshot);
+  [[nodiscard]] bool is_any_late(const Snapshot& snapshot) const;
   [[nodiscard]] bool is_still_solved();
   void solve();
   void solve_with(Solver& solver, uint32_t rounds);
   void try_without_nested();
   void keep_what_fits();
+  void raise_gently();
   void bypass_where_idle();
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
@@ -124,6 +143,9 @@ class Optimal final : public Controller {
   std::vector<bool> unbounded_;      // flows that set no age limits
   std::vector<double> care_ns_;      // by flow: what holding keeps back of its budget
   std::vector<Care> cares_;          // by task
+  std::vector<TaskTime> times_;      // by task
+  std::vector<uint32_t> before_pkts_;
+  uint32_t n_holding_seen_ = 0;  // changes that told what holding costs
   std::vector<FlowMemory> flows_;
   std::vector<HeadMemory> heads_;
   // The problem that was solved last, at the triggers chosen then.
@@ -132,6 +154,8 @@ class Optimal final : public Controller {
   std::vector<double> solved_pkt_ns_;  // by task
   uint32_t steps_since_solved_ = 0;
   uint32_t steps_ = 0;
+  uint32_t lulls_ = 0;      // periods in a row that were left out
+  bool is_rising_ = false;  // more was chosen than one step puts into force
   bool has_decided_ = false;
   bool was_settled_ = false;  // the last step changed no trigger
   std::array<std::vector<PastChange>, kDecisionsKept> past_;

@@ -28,7 +28,7 @@ constexpr double kMostReserve = 0.15;     // of the SLO
 constexpr double kReserveDecay = 0.95;    // a period
 constexpr double kCareStep = 0.02;        // of the SLO, when as many are late as may be
 constexpr double kMostCare = 0.3;         // of the SLO
-constexpr uint32_t kLeastPatience = 50;   // periods
+constexpr uint32_t kLeastPatience = 20;   // periods
 constexpr uint32_t kMostPatience = 5000;
 constexpr double kLeastHole = 0.05;   // of the SLO, on average: shorter ones delay nothing
 constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
@@ -110,8 +110,12 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const exec::FlowPeriod& period = without_held_up_[f];
     FlowMemory& flow = flows_[f];
     const auto slo_ns = static_cast<double>(period.slo_ns);
+    if (period.pkts > 0 && flow.is_saturated != is_saturated(f)) {
+      flow.is_saturated = !flow.is_saturated;
+      std::swap(flow.bias, flow.other_bias);
+    }
     if (slo_ns != flow.slo_ns)
-      flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
+      flow.bias.ns = std::clamp(flow.bias.ns, -kMostBias * slo_ns, kMostBias * slo_ns);
     const bool was_for_slo = has_decided_ && slo_ns == flow.slo_ns;
     flow.slo_ns = slo_ns_[f] = slo_ns;
     flow.has_other_slo = !was_for_slo;
@@ -125,7 +129,7 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     if (is_backlogged_[f]) {
       bound_ns_[f] = slo_ns;
       flow.free_budget_ns = program.flows[f].budget_ns;
-      program.flows[f].budget_ns -= flow.bias_ns;
+      program.flows[f].budget_ns -= flow.bias.ns;
       continue;
     }
     reserve(period, f, was_for_slo);
@@ -143,24 +147,25 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
     // What was learnt without buffers says little of what they do: the first period with them
     // counts whole, however it began.
-    const bool is_first = is_saturated(f) && (!flow.has_bias || (all > 0 && !flow.has_held_bias));
+    const bool is_first =
+        is_saturated(f) && (!flow.bias.is_known || (all > 0 && !flow.bias.is_of_held));
     const bool was_quiet = was_settled_ || (!has_decided_ && is_saturated(f));
-    const bool is_above = is_saturated(f) && error_ns > flow.bias_ns;
+    const bool is_above = is_saturated(f) && error_ns > flow.bias.ns;
     if (flow.measured_ns > 0 && (is_above || (was_quiet && !is_censored))) {
       // What was late before anything was known of it is answered by what is learnt from it.
       if (is_first && all > 0 && steps_ < kFirstSteps) flow.lateness = 0;
       // Too many late packets leave no time for smoothing; what is then known of the model is no
       // reason for care as well.
-      const bool is_late = error_ns > flow.bias_ns && flow.lateness > 1;
+      const bool is_late = error_ns > flow.bias.ns && flow.lateness > 1;
       if (is_late) flow.lateness = std::min(flow.lateness, kMostExplained);
-      flow.bias_ns += (is_first || is_late ? 1 : kBiasShare) * (error_ns - flow.bias_ns);
-      flow.has_bias = true;
-      flow.has_held_bias |= all > 0;
-      flow.bias_ns = std::clamp(flow.bias_ns, -kMostBias * slo_ns, kMostBias * slo_ns);
+      flow.bias.ns += (is_first || is_late ? 1 : kBiasShare) * (error_ns - flow.bias.ns);
+      flow.bias.is_known = true;
+      flow.bias.is_of_held |= all > 0;
+      flow.bias.ns = std::clamp(flow.bias.ns, -kMostBias * slo_ns, kMostBias * slo_ns);
     }
     flow.free_budget_ns = program.flows[f].budget_ns;
     flow.seen_turnaround_ns = turnaround_of(model_now_, f);
-    program.flows[f].budget_ns -= flow.bias_ns;
+    program.flows[f].budget_ns -= flow.bias.ns;
   }
 }
 
@@ -178,10 +183,10 @@ double Optimal::turnaround_of(const Evaluation& at, uint32_t f) const {
 void Optimal::scale_bias(const Evaluation& at) {
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const FlowMemory& flow = flows_[f];
-    if (flow.bias_ns >= 0 || flow.slo_ns <= 0 || flow.seen_turnaround_ns <= 0) continue;
+    if (flow.bias.ns >= 0 || flow.slo_ns <= 0 || flow.seen_turnaround_ns <= 0) continue;
     if (!is_saturated(f)) continue;
     const double scale = std::min(1.0, turnaround_of(at, f) / flow.seen_turnaround_ns);
-    view_.program().flows[f].budget_ns = flow.free_budget_ns - scale * flow.bias_ns;
+    view_.program().flows[f].budget_ns = flow.free_budget_ns - scale * flow.bias.ns;
   }
 }
 
@@ -233,7 +238,8 @@ void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_s
 
 // At saturation, buffers that reach their age limits together delay each other, and go on in step:
 // late packets beget late packets. Triggers come down until buffers fill well before, at once; less
-// is tried after a while, four times as long after each try that failed.
+// is tried after a while, four times as long after each try that failed, and sooner again where
+// tries go well: a machine that is slow for a moment is no reason to give up rate for long.
 void Optimal::take_care() {
   const Program& program = view_.program();
   std::ranges::fill(care_ns_, 0.0);
@@ -251,22 +257,32 @@ void Optimal::take_care() {
       is_other |= passes && flows_[f].has_other_slo;
     }
     const bool is_new = task.is_saturated != care.is_saturated;
-    if (is_other || is_new || !task.is_saturated) {
+    care.is_saturated = task.is_saturated;
+    if (is_other) {
       care = {.patience = kLeastPatience, .is_saturated = task.is_saturated};
+    } else if (is_new || !task.is_saturated) {
+      // What was learnt at saturation holds when it comes back, but for no longer than at first.
+      care.patience = care.left = kLeastPatience;
     } else if (lateness > 1) {
       care.share += kCareStep * lateness * lateness;
       care.share = std::min(care.share, kMostCare);
+      const bool is_failed_try = care.left == 0;  // late again at once is none
       care.left = care.patience;
-      care.patience = std::min(4 * care.patience, kMostPatience);
+      if (is_failed_try) care.patience = std::min(4 * care.patience, kMostPatience);
+      care.quiet = 0;
     } else if (care.left > 0) {
       --care.left;
     } else {
       care.share *= kReserveDecay;
+      if (++care.quiet >= care.patience) {
+        care.patience = std::max(care.patience / 4, kLeastPatience);
+        care.quiet = 0;
+      }
     }
     for (uint32_t f = 0; f < flows_.size(); ++f) {
       const ProgramFlow& row = program.flows[f];
       for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
-        if (program.flow_tasks[i] != t || bound_ns_[f] <= 0) continue;
+        if (program.flow_tasks[i] != t || bound_ns_[f] <= 0 || !task.is_saturated) continue;
         care_ns_[f] = std::max(care_ns_[f], care.share * flows_[f].slo_ns);
       }
     }

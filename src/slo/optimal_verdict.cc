@@ -83,7 +83,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
   const ProgramFlow& flow = program.flows[f];
   exec::FlowVerdict& verdict = flows_[f].verdict;
   verdict = {};
-  verdict.turnaround_ns = static_cast<double>(settings_.turnaround_extra_ns) + flows_[f].bias_ns;
+  verdict.turnaround_ns = static_cast<double>(settings_.turnaround_extra_ns) + flows_[f].bias.ns;
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
     verdict.turnaround_ns += model_chosen_.turnaround_ns[program.flow_tasks[i]];
   }

@@ -9,6 +9,7 @@ namespace batchplane::slo {
 namespace {
 constexpr double kSaturatedIdle = 0.02;    // idle share below which a task counts as saturated
 constexpr double kUnsaturatedIdle = 0.04;  // and above which it no longer does
+constexpr double kLullRun = 0.5;           // of a saturated run: busy as ever, in between
 constexpr double kFullRun = 0.95;         // of B: runs this large mean that the input never empties
 constexpr double kLeastDeviation = 0.03;  // relative; smaller ones are chance whatever the count
 constexpr double kManyEvents = 1000;      // counts below fluctuate by more than the margin
@@ -212,7 +213,7 @@ double OptimalView::variance_of_run(uint32_t t) {
   return variance;
 }
 
-void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
+void OptimalView::update_task(const Snapshot& snapshot, uint32_t t, bool is_lull) {
   const exec::TaskPeriod& period = snapshot.tasks[t];
   Task& task = tasks_[t];
   ProgramTask& out = program_.tasks[t];
@@ -230,7 +231,7 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
   const auto busy = static_cast<double>(period.busy_ns - std::min(period.busy_ns, period.gap_ns));
   const double idle_share = ratio(idle, idle + busy);
   const double bound = task.is_saturated ? kUnsaturatedIdle : kSaturatedIdle;
-  task.is_saturated = (idle + busy > 0 && idle_share < bound) ||
+  task.is_saturated = (is_lull && task.is_saturated) || (idle + busy > 0 && idle_share < bound) ||
                       in_pkts / runs >= kFullRun * model_.batch_limit_pkts;
   out.rate_pkts_per_ns = task.rate.value;
   out.is_saturated = task.is_saturated;
@@ -249,6 +250,9 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
     aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
     explained_ns +=
         heads_[h].batches * module.cost_per_batch_ns + heads_[h].pkts * module.cost_per_pkt_ns;
+    if (is_holding(module, current_[h])) {
+      explained_ns += heads_[h].batches * program_.release_ns + heads_[h].pkts * program_.hold_ns;
+    }
   }
   const double variance = variance_of_run(t) / runs;
   out.other_run_ns = std::max(0.0, (busy - explained_ns) / runs);
@@ -277,6 +281,23 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
   }
 }
 
+bool OptimalView::is_lull(const Snapshot& snapshot) const {
+  bool any = false;
+  for (uint32_t t = 0; t < tasks_.size(); ++t) {
+    const exec::TaskPeriod& period = snapshot.tasks[t];
+    if (!tasks_[t].is_saturated) continue;
+    any = true;
+    if (period.in_pkts == 0) continue;
+    const auto idle = static_cast<double>(period.idle_ns);
+    const auto busy = static_cast<double>(period.busy_ns - std::min(period.busy_ns, period.gap_ns));
+    const double run_pkts =
+        ratio(static_cast<double>(period.in_pkts), static_cast<double>(period.runs));
+    const bool is_partly_idle = idle >= kUnsaturatedIdle * (idle + busy);
+    if (!is_partly_idle || run_pkts < kLullRun * tasks_[t].run_pkts.value) return false;
+  }
+  return any;
+}
+
 void OptimalView::update_flows(const Snapshot& snapshot) {
   for (size_t f = 0; f < model_.flows.size(); ++f) {
     double least_ns = 0;
@@ -294,10 +315,10 @@ void OptimalView::update_flows(const Snapshot& snapshot) {
   }
 }
 
-void OptimalView::update(const Snapshot& snapshot) {
+void OptimalView::update(const Snapshot& snapshot, bool is_lull) {
   for (uint32_t h = 0; h < heads_.size(); ++h) update_head(snapshot, h);
   for (uint32_t t = 0; t < tasks_.size(); ++t) {
-    update_task(snapshot, t);
+    update_task(snapshot, t, is_lull);
     has_seen_traffic_ |= snapshot.tasks[t].in_pkts > 0;
   }
   update_flows(snapshot);

@@ -24,8 +24,13 @@ class OptimalView {
   static constexpr uint32_t kNoHead = ~0U;
 
   OptimalView(const Model& model, const Settings& settings);
-  // Takes a period in; program() and what follows below stand for it.
-  void update(const Snapshot& snapshot);
+  // Takes a period in; program() and what follows below stand for it. A lull is as if saturated.
+  void update(const Snapshot& snapshot, bool is_lull = false);
+  // Whether the saturated tasks had no input for a part of the period, or for all of it, and were
+  // as busy as ever in the rest: its counts are of two loads at once. To be asked before update().
+  [[nodiscard]] bool is_lull(const Snapshot& snapshot) const;
+  // What holding costs a packet, as measured; of use from the next update() on.
+  void set_hold_ns(double hold_ns) { program_.hold_ns = hold_ns; }
   // Whether buffers stand behind others, and whether those behind may hold; update() allows it.
   // While they may not, what a batch costs there is a part of what it costs where it is collected:
   // of the first buffer's costs, with the triggers that predict_arrivals() was given last.
@@ -85,7 +90,7 @@ class OptimalView {
   void aggregate(const Snapshot& snapshot, uint32_t head);
   void update_head(const Snapshot& snapshot, uint32_t head);
   double variance_of_run(uint32_t task);
-  void update_task(const Snapshot& snapshot, uint32_t task);
+  void update_task(const Snapshot& snapshot, uint32_t task, bool is_lull);
   void update_flows(const Snapshot& snapshot);
 
   const Model& model_;

@@ -29,7 +29,7 @@ from batchplane.experiments.four_by_eight import settled, step_rows, time_line
 from batchplane.experiments.modes import choose_modes
 from batchplane.experiments.plans import run_plan
 from batchplane.experiments.store import Runner, Store, make_bar
-from batchplane.live import Interrupted
+from batchplane.interrupts import Interrupted
 from batchplane.native import extension_path
 from batchplane.problems import RunFailed
 

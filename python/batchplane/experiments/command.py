@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..costs import load_costs
-from ..live import Interrupted, interruptible
+from ..interrupts import Interrupted, interruptible
 from ..plain_table import plain_table
 from ..problems import BadInput, Problem
 from .catalogue import ALL, EXPERIMENTS, find

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// simulation_end.cc - how a simulation ends: as the daemon's workers do, what is inside leaves.
+#include <algorithm>
+
+#include "sim/simulation.h"
+
+namespace batchplane::sim {
+namespace {
+constexpr uint32_t kMostLoops = 1'000'000;
+constexpr uint32_t kMostRounds = 100'000;
+}  // namespace
+
+// Buffers do not wait for their limits any more, and queues between tasks are emptied after them.
+// Modules that pass packets on to themselves for ever keep what they have.
+void Simulation::drain() {
+  const auto meet = [this] {
+    uint64_t ticks = 0;
+    for (const auto& worker : workers_) ticks = std::max(ticks, worker->ctx.clock.ticks);
+    for (const auto& worker : workers_) worker->ctx.clock.ticks = ticks;
+    now_ns_ = std::max(now_ns_, ticks >> kTicksPerNsLog2);
+  };
+  for (const auto& worker : workers_) {
+    for (uint32_t i = 0; i < kMostLoops && loop_once(*worker) != 0; ++i) {
+    }
+  }
+  bool any = true;
+  for (uint32_t round = 0; any && round < kMostRounds; ++round) {
+    any = false;
+    meet();
+    for (const auto& worker : workers_) {
+      for (Task* task : worker->tasks) {
+        task->executor->read_clock();
+        while (task->executor->release_oldest()) any = true;
+        task->executor->read_clock();
+        for (uint32_t i = 0; i < task->inputs.size(); ++i) {
+          if (task->inputs[i].queue != nullptr) any |= task->poll_one(i, worker->ctx, false) != 0;
+        }
+      }
+    }
+  }
+  meet();
+}
+
+}  // namespace batchplane::sim

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal_holding.cc - what holding packets costs, learnt from each decision that changes how many
+// are held. The profile cannot know it: it depends on what else wants the cache meanwhile.
+#include <algorithm>
+#include <cmath>
+
+#include "slo/optimal.h"
+
+namespace batchplane::slo {
+namespace {
+constexpr double kMostIdle = 0.04;      // of the time: beyond, a packet's time is not the task's
+constexpr double kMostGone = 0.2;       // of the period, to the machine: beyond, it says little
+constexpr double kEnoughPkts = 2000;    // of a period
+constexpr double kLeastHolds = 0.5;     // of a packet: changes of fewer say little
+constexpr double kLeastGain = 0.2;      // of a new observation
+constexpr double kMostHoldShare = 0.5;  // of a packet's time
+}  // namespace
+
+// Measured less expected change of a packet's time, for each time that it is held more often than
+// before. Periods side by side: machines change their speed over longer times.
+void Optimal::learn_holding(const Snapshot& snapshot) {
+  for (uint32_t t = 0; t < times_.size(); ++t) {
+    const exec::TaskPeriod& period = snapshot.tasks[t];
+    TaskTime& time = times_[t];
+    const auto gap = static_cast<double>(period.gap_ns);
+    const auto busy = static_cast<double>(period.busy_ns) - gap;
+    const auto idle = static_cast<double>(period.idle_ns);
+    const auto pkts = static_cast<double>(period.in_pkts);
+    const bool says_something = pkts >= kEnoughPkts && busy > 0 &&
+                                idle <= kMostIdle * (busy + idle) &&
+                                gap <= kMostGone * static_cast<double>(snapshot.period_ns);
+    const double before_ns = time.measured_ns;
+    time.measured_ns = says_something ? busy / pkts : 0;
+    if (!says_something || before_ns <= 0 || std::abs(time.holds) < kLeastHolds) continue;
+    const double error_ns = time.measured_ns - before_ns - time.change_ns;
+    const double gain = std::max(kLeastGain, 1.0 / ++n_holding_seen_);
+    const double hold_ns = view_.program().hold_ns + gain * error_ns / time.holds;
+    view_.set_hold_ns(std::clamp(hold_ns, 0.0, kMostHoldShare * time.measured_ns));
+  }
+}
+
+// What the decision changes, by the model; nothing where it is not of saturated tasks.
+void Optimal::expect_holding() {
+  const Program& program = view_.program();
+  for (TaskTime& time : times_) time.holds = time.change_ns = 0;
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    const ProgramModule& module = program.modules[h];
+    times_[module.task].holds += module.share * (is_holding(module, chosen_[h]) ? 1 : 0);
+    times_[module.task].holds -= module.share * (is_holding(module, view_.current()[h]) ? 1 : 0);
+  }
+  const bool any = std::ranges::any_of(
+      times_, [](const TaskTime& time) { return std::abs(time.holds) >= kLeastHolds; });
+  if (!any) return;
+  // Each side with the batches that arrive with it.
+  if (view_.has_nested()) {
+    before_pkts_.assign(view_.current().begin(), view_.current().end());
+    view_.predict_arrivals(before_pkts_);
+  }
+  evaluate(program, view_.current(), model_now_);
+  if (view_.has_nested()) view_.predict_arrivals(chosen_);
+  for (uint32_t t = 0; t < times_.size(); ++t) {
+    if (program.tasks[t].is_saturated) {
+      times_[t].change_ns = model_chosen_.task_pkt_ns[t] - model_now_.task_pkt_ns[t];
+    } else {
+      times_[t].holds = 0;
+    }
+  }
+}
+
+// A controller that begins while others' triggers hold packets looks for one period at what a
+// packet takes without: its next decision then tells what holding costs.
+bool Optimal::look_without(const Snapshot& snapshot) {
+  if (has_decided_) return false;
+  const Program& program = view_.program();
+  bool any = false;
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    const ProgramModule& module = program.modules[h];
+    any |= program.tasks[module.task].is_saturated &&
+           snapshot.modules[view_.segments()[h].head].trigger_pkts > 0;
+  }
+  if (!any) return false;
+  std::ranges::fill(chosen_, 0);
+  solution_.prices.assign(flows_.size(), 0);
+  as_real_.assign(chosen_.size(), 0);
+  evaluate(program, as_real_, model_chosen_);
+  return true;
+}
+
+}  // namespace batchplane::slo
