@@ -210,6 +210,8 @@ void Optimal::limit_ages() {
   unbounded_ = is_left_out_;
   for (size_t f = 0; f < unbounded_.size(); ++f) unbounded_[f] = unbounded_[f] || is_backlogged_[f];
   age_limits(view_, model_chosen_, bound_ns_, unbounded_, chosen_, limits_ns_);
+  // What was measured was measured with its limits.
+  if (guard_.choice() == RateGuard::Choice::kMeasured) limits_ns_ = guard_.best()->limits_ns;
 }
 
 void Optimal::change(const Snapshot& snapshot, Decision& decision) {
@@ -230,6 +232,9 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
     const char* reason = "age";
     if (now != old)
       reason = old == 0 ? "hold" : now == 0 ? "bypass" : now > old ? "raise" : "lower";
+    if (guard_.choice() == RateGuard::Choice::kMeasured) reason = "measured";
+    if (guard_.choice() == RateGuard::Choice::kProbe) reason = "probe";
+    if (guard_.choice() == RateGuard::Choice::kRetreat) reason = "retreat";
     // A bypassed buffer holds nothing: its limit is set when it holds again.
     if (now > 0) head.age_limit_ns = limits_ns_[h];
     if (now == 0) head.age_limit_ns = exec::kStrandingAge;
@@ -260,8 +265,10 @@ Decision Optimal::step(const Snapshot& snapshot) {
   correct_bias(snapshot);
   take_care();
   cap_unreached(snapshot);
+  observe_rate(snapshot);
   solve();
   bypass_where_idle();
+  guard_rate();
   limit_ages();
   judge(snapshot, decision);
   change(snapshot, decision);

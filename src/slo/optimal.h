@@ -10,6 +10,7 @@
 
 #include "slo/controller.h"
 #include "slo/optimal_age.h"
+#include "slo/optimal_guard.h"
 #include "slo/optimal_view.h"
 #include "slo/program.h"
 
@@ -88,6 +89,12 @@ class Optimal final : public Controller {
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
   void remember(const Snapshot& snapshot, const Decision& decision);
+  // optimal_measured.cc
+  void observe_rate(const Snapshot& snapshot);
+  void guard_rate();
+  void choose(const std::vector<uint32_t>& triggers_pkts);
+  bool probe();
+  bool retreat();
   // optimal_verdict.cc
   void judge(const Snapshot& snapshot, Decision& decision);
   void judge_flow(const exec::FlowPeriod& period, uint32_t flow);
@@ -99,6 +106,7 @@ class Optimal final : public Controller {
   [[nodiscard]] Value explain_flow(uint32_t flow) const;
   [[nodiscard]] Value explain_module(uint32_t head) const;
   [[nodiscard]] Value explain_past() const;
+  [[nodiscard]] Value explain_guard() const;
 
   std::string name_ = "optimal";
   const Model& model_;
@@ -126,6 +134,12 @@ class Optimal final : public Controller {
   std::vector<Care> cares_;          // by task
   std::vector<FlowMemory> flows_;
   std::vector<HeadMemory> heads_;
+  RateGuard guard_;
+  std::vector<uint32_t> in_force_;     // during the period, by head
+  std::vector<uint64_t> in_force_ns_;  // its age limits
+  std::vector<uint32_t> retreat_;
+  std::vector<double> probe_budget_ns_;   // by flow
+  std::vector<double> probe_holding_ns_;  // by flow
   // The problem that was solved last, at the triggers chosen then.
   std::vector<double> solved_budget_ns_;
   std::vector<double> solved_delay_ns_;

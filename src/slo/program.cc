@@ -394,6 +394,17 @@ Relaxation Solver::relaxed(const Program& program, double settled) {
   return result;
 }
 
+const std::vector<double>& Solver::raised(const Program& program,
+                                          const std::vector<uint32_t>& triggers) {
+  triggers_.assign(triggers.begin(), triggers.end());
+  std::ranges::fill(is_out_, uint8_t{0});
+  std::ranges::fill(is_pinned_, uint8_t{0});
+  size_t worst = 0;
+  raise_greedily(program);
+  if (!lower_until_fits(program, worst)) triggers_.assign(triggers.begin(), triggers.end());
+  return triggers_;
+}
+
 const Solution& Solver::solve(const Program& program) {
   start(program);
   solve_round(program);
