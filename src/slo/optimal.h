@@ -93,6 +93,7 @@ class Optimal final : public Controller {
   void observe_rate(const Snapshot& snapshot);
   void guard_rate();
   void choose(const std::vector<uint32_t>& triggers_pkts);
+  const std::vector<double>& go_from_measured(double share);
   bool probe();
   bool retreat();
   // optimal_verdict.cc
@@ -137,9 +138,8 @@ class Optimal final : public Controller {
   RateGuard guard_;
   std::vector<uint32_t> in_force_;     // during the period, by head
   std::vector<uint64_t> in_force_ns_;  // its age limits
-  std::vector<uint32_t> retreat_;
-  std::vector<double> probe_budget_ns_;   // by flow
-  std::vector<double> probe_holding_ns_;  // by flow
+  std::vector<uint32_t> moved_;        // triggers around those
+  std::vector<ProgramFlow> kept_flows_;
   // The problem that was solved last, at the triggers chosen then.
   std::vector<double> solved_budget_ns_;
   std::vector<double> solved_delay_ns_;

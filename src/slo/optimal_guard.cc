@@ -59,7 +59,7 @@ double RateGuard::bypassed_rate() const {
 void RateGuard::judge_try(const Period& period, double best_before) {
   const bool is_better = period.rate >= (1 + kBetter) * best_before;
   if (!is_late_ && is_better) {
-    patience_ = kLeastPatience;
+    patience_ = std::max(kLeastPatience, patience_ / 2);
     probe_share_ = kMostProbeShare;
   } else if (is_trying_) {
     left_ = patience_;
@@ -125,6 +125,7 @@ void RateGuard::observe(const Period& period, const std::vector<uint32_t>& trigg
     work_ns_ = period.work_ns;
   }
   seen_ = triggers_pkts;
+  is_kept_ = period.is_kept;
   is_late_ = false;
   if (!period.is_comparable) return;
   if (seen_ == decided_ && predicted_ > 0) {

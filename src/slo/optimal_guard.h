@@ -49,6 +49,7 @@ class RateGuard {
   // Whether the last period was fast but late, or too close to it: then a little less is better
   // than the fastest point, if that is so much slower.
   [[nodiscard]] bool may_retreat() const { return is_late_ && best() != nullptr; }
+  [[nodiscard]] bool was_kept() const { return is_kept_; }
   bool retreat(const std::vector<uint32_t>& triggers_pkts, double predicted);
 
   [[nodiscard]] Choice choice() const { return choice_; }
@@ -75,6 +76,7 @@ class RateGuard {
   double work_ns_ = 0;
   double probe_share_ = kMostProbeShare;
   std::vector<double> chance_;
+  bool is_kept_ = false;
   bool is_late_ = false;  // in the last period, or would be by chance
   bool is_trying_ = false;
   Choice choice_ = Choice::kSolved;

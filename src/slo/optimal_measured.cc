@@ -9,12 +9,13 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kMostIdle = 0.04;      // share of time: beyond, the rate is not made by triggers
-constexpr uint32_t kFreeSteps = 3;      // of a controller: it converges
-constexpr double kEnoughAllowed = 10;   // late packets of a period, for chance to be known
-constexpr double kLateTogether = 8;     // of them in a batch
-constexpr double kRetreat = 0.85;       // of what is held, after a period that was late
-constexpr double kWorthProbing = 0.01;  // of the load
+constexpr double kMostIdle = 0.04;       // share of time: beyond, the rate is not made by triggers
+constexpr uint32_t kFreeSteps = 3;       // of a controller: it converges
+constexpr double kEnoughAllowed = 10;    // late packets of a period, for chance to be known
+constexpr double kLateTogether = 8;      // of them in a batch
+constexpr double kRetreat = 0.85;        // of what is held, after a period that was late
+constexpr double kRetreatAtRisk = 0.95;  // and after one that was not, by luck
+constexpr double kWorthProbing = 0.01;   // of the load
 
 bool is_late(const exec::FlowPeriod& period, double percentile) {
   if (period.slo_ns == 0 || period.pkts == 0) return false;
@@ -86,53 +87,61 @@ double rate_at(const Program& program, const Evaluation& at) {
 }
 }  // namespace
 
-// The fastest triggers, raised as far as half of what measured delays leave: whatever the model
-// thinks of these delays, by its slopes more would fit.
-bool Optimal::probe() {
+// Triggers around those of the last period, with budgets that are not the model's but what was
+// measured there: a share of what delays left, all of what they were too long. The model only says
+// what follows from there.
+const std::vector<double>& Optimal::go_from_measured(double share) {
   Program& program = view_.program();
-  probe_budget_ns_.resize(flows_.size());
-  probe_holding_ns_.resize(flows_.size());
-  for (size_t f = 0; f < flows_.size(); ++f) {
-    probe_holding_ns_[f] = std::exchange(program.flows[f].holding_ns, 0.0);
-  }
+  kept_flows_ = program.flows;
+  for (ProgramFlow& flow : program.flows) flow.holding_ns = 0;
+  as_real_.assign(in_force_.begin(), in_force_.end());
   evaluate(program, as_real_, model_now_);
   for (size_t f = 0; f < flows_.size(); ++f) {
     double& budget_ns = program.flows[f].budget_ns;
-    probe_budget_ns_[f] = budget_ns;
     if (budget_ns == kNoBudgetNs) continue;
     const double measured_ns = flows_[f].measured_ns;
-    const double room_ns = slo_ns_[f] * (1 - settings_.tolerance) - measured_ns;
-    budget_ns = model_now_.delay_ns[f] +
-                (measured_ns > 0 ? guard_.probe_share() * std::max(0.0, room_ns) : 0);
+    const double room_ns =
+        measured_ns > 0 ? slo_ns_[f] * (1 - settings_.tolerance) - measured_ns : 0;
+    budget_ns = model_now_.delay_ns[f] + (room_ns > 0 ? share : 1) * room_ns;
   }
-  const std::vector<double>& raised = solver_.raised(program, chosen_);
-  evaluate(program, raised, model_now_);
-  for (size_t f = 0; f < flows_.size(); ++f) {
-    program.flows[f].budget_ns = probe_budget_ns_[f];
-    program.flows[f].holding_ns = probe_holding_ns_[f];
-  }
+  const std::vector<double>& triggers = solver_.adjusted(program, in_force_, share > 0);
+  program.flows = kept_flows_;
+  evaluate(program, triggers, model_now_);
+  return triggers;
+}
+
+// The fastest triggers, raised as far as a part of what measured delays leave: whatever the model
+// thinks of these delays, by its slopes more would fit.
+bool Optimal::probe() {
+  const std::vector<double>& raised = go_from_measured(guard_.probe_share());
   if (model_now_.load > (1 - kWorthProbing) * model_chosen_.load) return false;
-  for (size_t h = 0; h < chosen_.size(); ++h) chosen_[h] = static_cast<uint32_t>(raised[h]);
-  guard_.probe(chosen_, rate_at(program, model_now_));
-  choose(std::vector<uint32_t>(chosen_));
+  moved_.assign(raised.begin(), raised.end());
+  guard_.probe(moved_, rate_at(view_.program(), model_now_));
+  choose(moved_);
   return true;
 }
 
-// A little less of what was in force, and was late.
+// A little less of what was in force, and was late; unless what is solved promises more.
 bool Optimal::retreat() {
   const Program& program = view_.program();
-  retreat_.assign(in_force_.size(), 0);
-  for (size_t h = 0; h < in_force_.size(); ++h) {
-    const ProgramModule& module = program.modules[h];
-    const double a = module.arriving_pkts;
-    const double lower = std::floor(a + kRetreat * (in_force_[h] - a));
-    if (in_force_[h] > 0 && is_holding(module, lower)) retreat_[h] = static_cast<uint32_t>(lower);
+  const std::vector<double>& lowered = go_from_measured(0);
+  moved_.assign(lowered.begin(), lowered.end());
+  if (moved_ == in_force_) {
+    const double part = guard_.was_kept() ? kRetreatAtRisk : kRetreat;
+    for (size_t h = 0; h < in_force_.size(); ++h) {
+      const ProgramModule& module = program.modules[h];
+      const double a = module.arriving_pkts;
+      const double lower = std::floor(a + part * (in_force_[h] - a));
+      const bool holds = in_force_[h] > 0 && is_holding(module, lower);
+      moved_[h] = holds ? static_cast<uint32_t>(lower) : 0;
+    }
+    as_real_.assign(moved_.begin(), moved_.end());
+    evaluate(program, as_real_, model_now_);
   }
-  if (retreat_ == in_force_) return false;
-  as_real_.assign(retreat_.begin(), retreat_.end());
-  evaluate(program, as_real_, model_now_);
-  if (!guard_.retreat(retreat_, rate_at(program, model_now_))) return false;
-  choose(retreat_);
+  const double predicted = rate_at(program, model_now_);
+  if (moved_ == in_force_ || predicted < rate_at(program, model_chosen_)) return false;
+  if (!guard_.retreat(moved_, predicted)) return false;
+  choose(moved_);
   return true;
 }
 
@@ -140,7 +149,7 @@ bool Optimal::retreat() {
 // back. Where even that leaves room, a little more is tried.
 void Optimal::guard_rate() {
   const bool is_first = steps_ < kFreeSteps;
-  if (!is_first && guard_.may_retreat() && retreat()) return;
+  if (guard_.may_retreat() && retreat()) return;
   if (!guard_.accepts(chosen_, rate_at(view_.program(), model_chosen_), is_first)) {
     choose(guard_.best()->triggers_pkts);
     is_left_out_.assign(flows_.size(), false);

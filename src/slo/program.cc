@@ -394,14 +394,13 @@ Relaxation Solver::relaxed(const Program& program, double settled) {
   return result;
 }
 
-const std::vector<double>& Solver::raised(const Program& program,
-                                          const std::vector<uint32_t>& triggers) {
+const std::vector<double>& Solver::adjusted(const Program& program,
+                                            const std::vector<uint32_t>& triggers, bool may_raise) {
   triggers_.assign(triggers.begin(), triggers.end());
   std::ranges::fill(is_out_, uint8_t{0});
   std::ranges::fill(is_pinned_, uint8_t{0});
-  size_t worst = 0;
-  raise_greedily(program);
-  if (!lower_until_fits(program, worst)) triggers_.assign(triggers.begin(), triggers.end());
+  if (may_raise) raise_greedily(program);
+  repair(program);
   return triggers_;
 }
 
