@@ -83,6 +83,7 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_still_solved();
   void solve();
   void solve_with(Solver& solver, uint32_t rounds);
+  bool may_do_without_nested();
   void try_without_nested();
   void keep_what_fits();
   void bypass_where_idle();
@@ -145,6 +146,8 @@ class Optimal final : public Controller {
   std::vector<double> solved_delay_ns_;
   std::vector<double> solved_pkt_ns_;  // by task
   uint32_t steps_since_solved_ = 0;
+  double outer_load_ = 0;  // with outer buffers alone, when that was tried last
+  uint32_t solves_without_outer_ = 0;
   uint32_t steps_ = 0;
   bool has_decided_ = false;
   bool was_settled_ = false;  // the last step changed no trigger
