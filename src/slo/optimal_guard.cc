@@ -58,10 +58,11 @@ double RateGuard::bypassed_rate() const {
 // What did not carry more, or not within the promises, is not tried again soon; later and later.
 void RateGuard::judge_try(const Period& period, double best_before) {
   const bool is_better = period.rate >= (1 + kBetter) * best_before;
+  const bool is_worse = is_late_ || period.rate < (1 - kWorse) * best_before;
   if (!is_late_ && is_better) {
     patience_ = std::max(kLeastPatience, patience_ / 2);
     probe_share_ = kMostProbeShare;
-  } else if (is_trying_) {
+  } else if (is_trying_ && is_worse) {
     left_ = patience_;
     patience_ = std::min((is_late_ ? kLateGrowth : kSlowGrowth) * patience_, kMostPatience);
     if (choice_ == Choice::kProbe) probe_share_ = std::max(kLeastProbeShare, probe_share_ / 2);

@@ -121,12 +121,19 @@ bool Optimal::probe() {
   return true;
 }
 
-// A little less of what was in force, and was late; unless what is solved promises more.
+// A little less of what was in force, and was late, unless what is solved promises more: what
+// measured delays demand, or where that leaves too little, a part of all that is held.
 bool Optimal::retreat() {
   const Program& program = view_.program();
+  const double solved = rate_at(program, model_chosen_);
+  const auto may_go = [&] {
+    const double predicted = rate_at(program, model_now_);
+    return moved_ != in_force_ && predicted >= solved && guard_.retreat(moved_, predicted);
+  };
   const std::vector<double>& lowered = go_from_measured(0);
   moved_.assign(lowered.begin(), lowered.end());
-  if (moved_ == in_force_) {
+  bool goes = may_go();
+  if (!goes) {
     const double part = guard_.was_kept() ? kRetreatAtRisk : kRetreat;
     for (size_t h = 0; h < in_force_.size(); ++h) {
       const ProgramModule& module = program.modules[h];
@@ -137,12 +144,10 @@ bool Optimal::retreat() {
     }
     as_real_.assign(moved_.begin(), moved_.end());
     evaluate(program, as_real_, model_now_);
+    goes = may_go();
   }
-  const double predicted = rate_at(program, model_now_);
-  if (moved_ == in_force_ || predicted < rate_at(program, model_chosen_)) return false;
-  if (!guard_.retreat(moved_, predicted)) return false;
-  choose(moved_);
-  return true;
+  if (goes) choose(moved_);
+  return goes;
 }
 
 // The model proposes; what was measured to be faster, within all promises, stays in force or comes
