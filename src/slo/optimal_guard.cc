@@ -157,7 +157,9 @@ bool RateGuard::accepts(const std::vector<uint32_t>& triggers_pkts, double predi
     const double most_lost = triggers_pkts == seen_ ? kWorse : kBetter;
     is_accepted = points_[at].rate >= (1 - most_lost) * fastest->rate;
   } else if (!is_accepted) {
-    is_accepted = left_ == 0 && predicted * trust_ > (1 + kBetter) * fastest->rate;
+    // What was only at risk is followed by what is solved after it, not by a fall.
+    is_accepted = (left_ == 0 || (is_late_ && is_kept_)) &&
+                  predicted * trust_ > (1 + kBetter) * fastest->rate;
   }
   if (is_accepted) {
     decide(Choice::kSolved, triggers_pkts, predicted);

@@ -11,7 +11,8 @@ namespace batchplane::slo {
 namespace {
 constexpr double kMostIdle = 0.04;       // share of time: beyond, the rate is not made by triggers
 constexpr uint32_t kFreeSteps = 3;       // of a controller: it converges
-constexpr double kEnoughAllowed = 10;    // late packets of a period, for chance to be known
+constexpr double kFewAllowed = 10;       // late packets of a period
+constexpr double kEnoughAllowed = 25;    // for chance to be known
 constexpr double kLateTogether = 8;      // of them in a batch
 constexpr double kRetreat = 0.85;        // of what is held, after a period that was late
 constexpr double kRetreatAtRisk = 0.95;  // and after one that was not, by luck
@@ -20,7 +21,12 @@ constexpr double kWorthProbing = 0.01;   // of the load
 bool is_late(const exec::FlowPeriod& period, double percentile) {
   if (period.slo_ns == 0 || period.pkts == 0) return false;
   const auto pkts = static_cast<double>(period.pkts);
-  if (percentile > 0) return static_cast<double>(period.late_pkts) > (1 - percentile) * pkts;
+  if (percentile > 0) {
+    const double allowed = (1 - percentile) * pkts;
+    // Of few packets one batch that is late says little.
+    const double chance = allowed < kFewAllowed ? std::sqrt(kLateTogether * allowed) : 0;
+    return static_cast<double>(period.late_pkts) > allowed + chance;
+  }
   return static_cast<double>(period.delay_sum_ns) > static_cast<double>(period.slo_ns) * pkts;
 }
 }  // namespace
@@ -55,7 +61,9 @@ void Optimal::observe_rate(const Snapshot& snapshot) {
     const double allowed = (1 - settings_.percentile) * static_cast<double>(period.pkts);
     const bool is_counted =
         period.slo_ns > 0 && allowed >= kEnoughAllowed && settings_.percentile > 0;
-    seen.late.push_back(is_counted ? static_cast<double>(period.late_pkts) / allowed : 0);
+    // Chance has holes in it, too: what they make late leaves less to triggers.
+    const auto late = static_cast<double>(snapshot.flows[f].late_pkts);
+    seen.late.push_back(is_counted ? late / allowed : 0);
     seen.chance.push_back(is_counted ? kLateTogether / allowed : 0);
     if (has_decided_) seen.is_comparable &= !flows_[f].has_other_slo;
   }
@@ -126,9 +134,12 @@ bool Optimal::probe() {
 bool Optimal::retreat() {
   const Program& program = view_.program();
   const double solved = rate_at(program, model_chosen_);
+  // While it learns most, and where nothing was late yet.
+  const bool prefers_solved = steps_ < kFreeSteps || guard_.was_kept();
   const auto may_go = [&] {
     const double predicted = rate_at(program, model_now_);
-    return moved_ != in_force_ && predicted >= solved && guard_.retreat(moved_, predicted);
+    return moved_ != in_force_ && (!prefers_solved || predicted >= solved) &&
+           guard_.retreat(moved_, predicted);
   };
   const std::vector<double>& lowered = go_from_measured(0);
   moved_.assign(lowered.begin(), lowered.end());
