@@ -11,6 +11,8 @@ constexpr uint32_t kLaterRounds = 2;  // the next period goes on
 constexpr double kKeepWithin = 0.01;  // of the best load: what is in force stays
 constexpr double kNoise = 0.05;       // of a budget, and of a task's time per packet
 constexpr uint32_t kMostStepsUnsolved = 8;
+constexpr double kFarBehind = 0.05;   // of a load
+constexpr uint32_t kOuterEvery = 32;  // solves
 constexpr double kIdleLoad = 0.85;    // without buffers: above, they are worth having
 constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a change
 constexpr double kLimitHigher = 0.05;
@@ -125,6 +127,15 @@ void Optimal::solve_with(Solver& solver, uint32_t rounds) {
   evaluate(view_.program(), as_real_, model_chosen_);
 }
 
+// Outer buffers alone were far behind when they were tried last, and nothing is missed with all of
+// them: they need not be tried each time.
+bool Optimal::may_do_without_nested() {
+  const bool any_misses =
+      std::ranges::find(solution_.is_infeasible, true) != solution_.is_infeasible.end();
+  if (any_misses || outer_load_ <= (1 + kFarBehind) * model_chosen_.load) return true;
+  return ++solves_without_outer_ >= kOuterEvery;
+}
+
 // What is collected upstream arrives larger behind, which the program does not know while it
 // chooses: buffers behind others may look worth their delay though the first ones alone would do.
 void Optimal::try_without_nested() {
@@ -143,6 +154,8 @@ void Optimal::try_without_nested() {
   const auto misses = [](const Solution& solution) {
     return std::ranges::count(solution.is_infeasible, true);
   };
+  solves_without_outer_ = 0;
+  outer_load_ = model_chosen_.load;
   const auto mine = misses(solution_);
   const auto others = misses(other_solution_);
   if (mine < others || (mine == others && model_chosen_.load < load)) return;
@@ -167,7 +180,7 @@ void Optimal::solve() {
   const bool goes_on =
       has_decided_ || view_.has_nested();  // nested: outer ones follow in this step
   solve_with(solver_, goes_on ? kLaterRounds : kFirstRounds);
-  if (view_.has_nested()) try_without_nested();
+  if (view_.has_nested() && may_do_without_nested()) try_without_nested();
   is_left_out_ = solution_.is_infeasible;
   keep_what_fits();
   solved_delay_ns_ = model_chosen_.delay_ns;
@@ -262,6 +275,8 @@ void Optimal::limit_ages() {
   unbounded_ = is_left_out_;
   for (size_t f = 0; f < unbounded_.size(); ++f) unbounded_[f] = unbounded_[f] || is_backlogged_[f];
   age_limits(view_, model_chosen_, bound_ns_, unbounded_, chosen_, limits_ns_);
+  // What was measured was measured with its limits.
+  if (guard_.choice() == RateGuard::Choice::kMeasured) limits_ns_ = guard_.best()->limits_ns;
 }
 
 void Optimal::change(const Snapshot& snapshot, Decision& decision) {
@@ -282,6 +297,9 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
     const char* reason = "age";
     if (now != old)
       reason = old == 0 ? "hold" : now == 0 ? "bypass" : now > old ? "raise" : "lower";
+    if (guard_.choice() == RateGuard::Choice::kMeasured) reason = "measured";
+    if (guard_.choice() == RateGuard::Choice::kProbe) reason = "probe";
+    if (guard_.choice() == RateGuard::Choice::kRetreat) reason = "retreat";
     // A bypassed buffer holds nothing: its limit is set when it holds again.
     if (now > 0) head.age_limit_ns = limits_ns_[h];
     if (now == 0) head.age_limit_ns = exec::kStrandingAge;
@@ -318,10 +336,12 @@ Decision Optimal::step(const Snapshot& snapshot) {
   correct_bias(snapshot);
   take_care();
   cap_unreached(snapshot);
+  observe_rate(snapshot);
   if (!look_without(snapshot)) {
     solve();
     raise_gently();
     bypass_where_idle();
+    guard_rate();
   }
   expect_holding();
   limit_ages();

@@ -10,6 +10,7 @@
 
 #include "slo/controller.h"
 #include "slo/optimal_age.h"
+#include "slo/optimal_guard.h"
 #include "slo/optimal_view.h"
 #include "slo/program.h"
 
@@ -100,6 +101,7 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_still_solved();
   void solve();
   void solve_with(Solver& solver, uint32_t rounds);
+  bool may_do_without_nested();
   void try_without_nested();
   void keep_what_fits();
   void raise_gently();
@@ -107,6 +109,13 @@ class Optimal final : public Controller {
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
   void remember(const Snapshot& snapshot, const Decision& decision);
+  // optimal_measured.cc
+  void observe_rate(const Snapshot& snapshot);
+  void guard_rate();
+  void choose(const std::vector<uint32_t>& triggers_pkts);
+  const std::vector<double>& go_from_measured(double share);
+  bool probe();
+  bool retreat();
   // optimal_verdict.cc
   void judge(const Snapshot& snapshot, Decision& decision);
   void judge_flow(const exec::FlowPeriod& period, uint32_t flow);
@@ -118,6 +127,7 @@ class Optimal final : public Controller {
   [[nodiscard]] Value explain_flow(uint32_t flow) const;
   [[nodiscard]] Value explain_module(uint32_t head) const;
   [[nodiscard]] Value explain_past() const;
+  [[nodiscard]] Value explain_guard() const;
 
   std::string name_ = "optimal";
   const Model& model_;
@@ -148,11 +158,18 @@ class Optimal final : public Controller {
   uint32_t n_holding_seen_ = 0;  // changes that told what holding costs
   std::vector<FlowMemory> flows_;
   std::vector<HeadMemory> heads_;
+  RateGuard guard_;
+  std::vector<uint32_t> in_force_;     // during the period, by head
+  std::vector<uint64_t> in_force_ns_;  // its age limits
+  std::vector<uint32_t> moved_;        // triggers around those
+  std::vector<ProgramFlow> kept_flows_;
   // The problem that was solved last, at the triggers chosen then.
   std::vector<double> solved_budget_ns_;
   std::vector<double> solved_delay_ns_;
   std::vector<double> solved_pkt_ns_;  // by task
   uint32_t steps_since_solved_ = 0;
+  double outer_load_ = 0;  // with outer buffers alone, when that was tried last
+  uint32_t solves_without_outer_ = 0;
   uint32_t steps_ = 0;
   uint32_t lulls_ = 0;      // periods in a row that were left out
   bool is_rising_ = false;  // more was chosen than one step puts into force

@@ -78,13 +78,28 @@ Value Optimal::explain_past() const {
   return decisions;
 }
 
+// What was measured, and which of it decides.
+Value Optimal::explain_guard() const {
+  static constexpr const char* kChoices[] = {"as solved", "the fastest that was measured",
+                                             "a little more than the fastest that was measured",
+                                             "a little less than what was late"};
+  const OperatingPoint* best = guard_.best();
+  return Dict{{"in_force", kChoices[static_cast<uint32_t>(guard_.choice())]},
+              {"best_pps", best != nullptr ? best->rate * 1e9 : 0.0},
+              {"bypassed_pps", guard_.bypassed_rate() * 1e9},
+              {"periods_to_next_try", guard_.periods_left()}};
+}
+
 Value Optimal::explain() const {
   List flows;
   List modules;
   for (uint32_t f = 0; f < flows_.size(); ++f) flows.push_back(explain_flow(f));
   for (uint32_t h = 0; h < heads_.size(); ++h) modules.push_back(explain_module(h));
-  return Dict{
-      {"controller", name_}, {"flows", flows}, {"modules", modules}, {"decisions", explain_past()}};
+  return Dict{{"controller", name_},
+              {"flows", flows},
+              {"modules", modules},
+              {"measured", explain_guard()},
+              {"decisions", explain_past()}};
 }
 
 }  // namespace batchplane::slo

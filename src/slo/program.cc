@@ -59,10 +59,11 @@ void Solver::prepare(const Program& program) {
     by_flow->assign(n_flows, 0);
   }
   for (auto* flags : {&is_free_, &is_pinned_}) flags->assign(n, 0);
-  for (auto* flags : {&is_short_, &is_out_}) flags->assign(n_flows, 0);
+  for (auto* flags : {&is_short_, &is_out_, &is_implied_}) flags->assign(n_flows, 0);
   for (auto* by_task : {&emphasis_, &feedback_, &penalty_feedback_}) {
     by_task->assign(program.tasks.size(), 0);
   }
+  held_by_.assign(n_flows, 0);
   task_room_ns_.assign(program.tasks.size(), 0);
   raises_.assign(n, {});
   fills_.assign(n_flows, {});
@@ -392,6 +393,16 @@ Relaxation Solver::relaxed(const Program& program, double settled) {
   evaluate(program, size_, result.model);
   result.relaxations = solution_.relaxations;
   return result;
+}
+
+const std::vector<double>& Solver::adjusted(const Program& program,
+                                            const std::vector<uint32_t>& triggers, bool may_raise) {
+  triggers_.assign(triggers.begin(), triggers.end());
+  std::ranges::fill(is_out_, uint8_t{0});
+  std::ranges::fill(is_pinned_, uint8_t{0});
+  if (may_raise) raise_greedily(program);
+  repair(program);
+  return triggers_;
 }
 
 const Solution& Solver::solve(const Program& program) {

@@ -43,6 +43,10 @@ class Solver {
   // The relaxed problem alone, from the largest triggers, until no trigger moves by more than this
   // relative change: for comparison with other solvers. Allocates; the next solve is a cold one.
   Relaxation relaxed(const Program& program, double settled);
+  // These triggers, raised as far as the budgets allow and lowered as far as they demand. Prices
+  // stay those of the last solve.
+  const std::vector<double>& adjusted(const Program& program, const std::vector<uint32_t>& triggers,
+                                      bool may_raise);
   // Forgets prices and the last point: the next solve is a cold one.
   void forget() { has_point_ = false; }
 
@@ -77,6 +81,7 @@ class Solver {
 
   // program_dual.cc
   void solve_dual(const Program& program);
+  void set_implied(const Program& program, const Group& group);
   void solve_group(const Program& program, const Group& group);
   double step_price(const Program& program, uint32_t flow);
   [[nodiscard]] double used_ns(const Program& program, uint32_t flow, double price_change,
@@ -145,6 +150,8 @@ class Solver {
   std::vector<double> first_hold_ns_;  // by flow: what its first held packet takes of its room
   std::vector<uint8_t> is_short_;      // by flow: not even bypassing all its modules would do
   std::vector<uint8_t> is_out_;        // by flow: no constraint
+  std::vector<uint8_t> is_implied_;    // by flow: kept whenever another one is
+  std::vector<uint64_t> held_by_;      // by flow: stands for the set of its modules that may hold
   std::vector<double> emphasis_;       // by task: price of its turnaround
   std::vector<double> penalty_;        // by flow: price while it is short
   std::vector<double> feedback_;       // by task: what prices save by shorter fills

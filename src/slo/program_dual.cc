@@ -14,6 +14,14 @@ constexpr uint32_t kMostSteps = 60;   // of one price
 constexpr uint32_t kMostSweeps = 60;  // over a group
 constexpr double kSteady = 1e-3;      // relative change of prices in a sweep
 constexpr uint32_t kMostHalvings = 6;
+
+// Sums of these are different for different sets, as good as surely.
+uint64_t mixed_bits(uint64_t number) {
+  number *= 0x9e3779b97f4a7c15ULL;
+  number ^= number >> 32;
+  number *= 0xd6e8feb86659fd93ULL;
+  return number ^ (number >> 32);
+}
 }  // namespace
 
 double Solver::size_at(uint32_t v, double price) const {
@@ -168,14 +176,45 @@ bool Solver::newton(const Program& program, const Group& group) {
   return false;
 }
 
+// Of flows that may be held by the same modules only the one with the least room counts: behind a
+// buffer that many share, all of them would otherwise take turns in paying for it.
+void Solver::set_implied(const Program& program, const Group& group) {
+  for (uint32_t i = group.begin; i < group.end; ++i) {
+    const uint32_t f = group_flows_[i];
+    is_implied_[f] = 0;
+    held_by_[f] = 0;
+    if (is_short_[f] != 0 || room_ns_[f] == kNoBudgetNs) continue;
+    for (uint32_t j = program.flows[f].modules_begin; j < program.flows[f].modules_end; ++j) {
+      const uint32_t v = program.flow_modules[j];
+      if (is_free_[v] != 0) held_by_[f] += mixed_bits(v + 1);
+    }
+    for (uint32_t k = group.begin; k < i; ++k) {
+      const uint32_t g = group_flows_[k];
+      if (held_by_[g] != held_by_[f] || is_implied_[g] != 0 || is_short_[g] != 0) continue;
+      if (room_ns_[g] == kNoBudgetNs) continue;
+      (room_ns_[g] <= room_ns_[f] ? is_implied_[f] : is_implied_[g]) = 1;
+      break;
+    }
+  }
+  for (uint32_t i = group.begin; i < group.end; ++i) {
+    const uint32_t f = group_flows_[i];
+    if (is_implied_[f] != 0 && price_[f] > 0) add_price(program, f, -price_[f]);
+  }
+}
+
 void Solver::solve_group(const Program& program, const Group& group) {
-  const bool is_single = group.end - group.begin == 1;
+  uint32_t flows = group.end - group.begin;
+  if (flows > 1) {
+    set_implied(program, group);
+    for (uint32_t i = group.begin; i < group.end; ++i) flows -= is_implied_[group_flows_[i]];
+  }
+  const bool is_single = flows == 1;
   if (!is_single) newton(program, group);  // from the prices of the last problem
   for (uint32_t sweep = 0; sweep < kMostSweeps; ++sweep) {
     double change = 0;
     for (uint32_t i = group.begin; i < group.end; ++i) {
       const uint32_t f = group_flows_[i];
-      if (is_short_[f] != 0) continue;
+      if (is_short_[f] != 0 || is_implied_[f] != 0) continue;
       change = std::max(change, step_price(program, f));
     }
     if (is_single || change < kSteady) return;

@@ -147,6 +147,14 @@ Tally compare(uint64_t seed, uint32_t instances, uint32_t n_modules, uint32_t mo
   return tally;
 }
 
+// Too many for pairs of moves: whether all flows fit is found all the same.
+TEST(Mixing, FiveModulesAreHardlyEverCalledInfeasibleWrongly) {
+  const Tally tally = compare(5000, 300, 5, 5, 1.05);
+  EXPECT_EQ(tally.misjudged, 0U);
+  EXPECT_GT(tally.feasible, 60U);
+  EXPECT_GT(tally.infeasible, 10U);
+}
+
 TEST(Mixing, SmallProgramsAreWithinOnePercentOfBruteForce) {
   for (const uint32_t n_modules : {1U, 2U, 3U}) {
     const Tally tally = compare(1000, 3000, n_modules, 10, 1.05);

@@ -10,6 +10,7 @@ namespace batchplane::slo {
 namespace {
 constexpr double kLeastGain = 1e-7;   // relative, of a move worth making
 constexpr size_t kMostPolished = 4;   // modules that move
+constexpr size_t kMostRescued = 8;    // modules that move by themselves, so that all flows fit
 constexpr size_t kMostBeside = 12;    // and all of them: each move is judged by all
 constexpr uint32_t kMostRounds = 64;  // one move each
 constexpr int kFarthest = 3;          // packets that a partner moves at most
@@ -84,6 +85,10 @@ bool Solver::moves_one(const Program& program, Score& best) {
         }
         triggers_[v] = move;
         if (improves(program, best)) return true;
+        if (active_.size() > kMostPolished) {
+          triggers_ = before_move_;
+          continue;
+        }
         if (moves_with_partner(program, v, best)) return true;
         if (moves_and_refills(program, v, best)) return true;
         triggers_ = before_move_;
@@ -98,6 +103,7 @@ void Solver::descend(const Program& program, Score& best) {
   }
 }
 
+// With more modules than pairs are tried of, only flows that were given up are worth single moves.
 // False: flows that were given up still miss their budgets, and nothing has changed.
 bool Solver::polish(const Program& program, bool is_rescue) {
   active_.clear();
@@ -107,7 +113,7 @@ bool Solver::polish(const Program& program, bool is_rescue) {
       active_.push_back(v);
     }
   }
-  if (active_.empty() || active_.size() > kMostPolished) return false;
+  if (active_.empty() || active_.size() > (is_rescue ? kMostRescued : kMostPolished)) return false;
   if (program.modules.size() > kMostBeside) return false;
   is_rescue_ = is_rescue;
   const Score none{kNoBudgetNs, kNoBudgetNs};

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/optimal_guard.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace batchplane::slo {
+namespace {
+constexpr size_t kMostPoints = 8;
+constexpr double kWorse = 0.01;     // of a rate: what is slower by this is left
+constexpr double kBetter = 0.01;    // and what is to be tried must promise so much more
+constexpr double kRateShare = 0.3;  // of what one period says of a point
+constexpr double kLateShare = 0.05;
+constexpr double kLeastSigmas = 1;
+constexpr double kSigmasAPeriod = 0.25;
+constexpr double kMostSigmas = 2.5;
+constexpr double kPeriodsBefore = 3;  // that what is known of late packets in general counts for
+constexpr uint32_t kSlowGrowth = 2;
+constexpr uint32_t kLateGrowth = 8;
+constexpr double kOtherWork = 0.05;
+constexpr uint32_t kLeastPatience = 4;  // periods between tries, after one that failed
+constexpr uint32_t kMostPatience = 5000;
+constexpr double kLeastProbeShare = 0.1;
+constexpr double kMostTrust = 1.1;
+
+bool is_bypassed(const std::vector<uint32_t>& triggers_pkts) {
+  return std::ranges::all_of(triggers_pkts, [](uint32_t pkts) { return pkts == 0; });
+}
+}  // namespace
+
+size_t RateGuard::find(const std::vector<uint32_t>& triggers_pkts) const {
+  const auto at = std::ranges::find(points_, triggers_pkts, &OperatingPoint::triggers_pkts);
+  return static_cast<size_t>(at - points_.begin());
+}
+
+void RateGuard::forget() {
+  points_.clear();
+  patience_ = kLeastPatience;
+  left_ = 0;
+  trust_ = 1;
+  probe_share_ = kMostProbeShare;
+  is_trying_ = false;
+  choice_ = Choice::kSolved;
+}
+
+const OperatingPoint* RateGuard::best() const {
+  const auto at = std::ranges::max_element(points_, {}, &OperatingPoint::rate);
+  return at == points_.end() ? nullptr : &*at;
+}
+
+double RateGuard::bypassed_rate() const {
+  for (const OperatingPoint& point : points_) {
+    if (is_bypassed(point.triggers_pkts)) return point.rate;
+  }
+  return 0;
+}
+
+// What did not carry more, or not within the promises, is not tried again soon; later and later.
+void RateGuard::judge_try(const Period& period, double best_before) {
+  const bool is_better = period.rate >= (1 + kBetter) * best_before;
+  const bool is_worse = is_late_ || period.rate < (1 - kWorse) * best_before;
+  if (!is_late_ && is_better) {
+    patience_ = std::max(kLeastPatience, patience_ / 2);
+    probe_share_ = kMostProbeShare;
+  } else if (is_trying_ && is_worse) {
+    left_ = patience_;
+    patience_ = std::min((is_late_ ? kLateGrowth : kSlowGrowth) * patience_, kMostPatience);
+    if (choice_ == Choice::kProbe) probe_share_ = std::max(kLeastProbeShare, probe_share_ / 2);
+  }
+  is_trying_ = false;
+}
+
+// Whether no flow would be late by chance: the more is known of the point, the less is left to it.
+// What single periods show of chance counts beside what is known of late packets in general.
+bool RateGuard::is_safe(const OperatingPoint& point) const {
+  const double n = point.periods;
+  const double sigmas = std::min(kMostSigmas, kLeastSigmas + kSigmasAPeriod * (n - 1));
+  for (size_t f = 0; f < chance_.size(); ++f) {
+    const double mean = point.late_mean[f];
+    const double before = chance_[f] * mean;
+    const double variance =
+        (kPeriodsBefore * before + n * point.late_variance[f]) / (n + kPeriodsBefore);
+    if (mean + sigmas * std::sqrt(variance) > 1) return false;
+  }
+  return true;
+}
+
+void RateGuard::drop_slowest() {
+  size_t slowest = points_.size();
+  for (size_t i = 0; i < points_.size(); ++i) {
+    if (is_bypassed(points_[i].triggers_pkts)) continue;
+    if (slowest == points_.size() || points_[i].rate < points_[slowest].rate) slowest = i;
+  }
+  points_.erase(points_.begin() + static_cast<ptrdiff_t>(slowest));
+}
+
+// The point in force takes the period in; it goes, or does not come, where a promise was broken or
+// may soon be.
+void RateGuard::record(const Period& period, const std::vector<uint64_t>& limits_ns) {
+  size_t at = find(seen_);
+  if (at == points_.size()) {
+    points_.push_back({seen_, limits_ns, period.rate, 0, period.late, {}});
+    points_[at].late_variance.assign(period.late.size(), 0);
+  }
+  OperatingPoint& point = points_[at];
+  ++point.periods;
+  const double part = std::max(kRateShare, 1.0 / point.periods);
+  const double late_part = std::max(kLateShare, 1.0 / point.periods);
+  point.rate += part * (period.rate - point.rate);
+  point.limits_ns = limits_ns;
+  for (size_t f = 0; f < period.late.size(); ++f) {
+    const double off = period.late[f] - point.late_mean[f];
+    point.late_mean[f] += late_part * off;
+    point.late_variance[f] = (1 - late_part) * (point.late_variance[f] + late_part * off * off);
+  }
+  is_late_ = !period.is_kept || !is_safe(point);
+  if (is_late_) points_.erase(points_.begin() + static_cast<ptrdiff_t>(at));
+  if (points_.size() > kMostPoints) drop_slowest();
+}
+
+void RateGuard::observe(const Period& period, const std::vector<uint32_t>& triggers_pkts,
+                        const std::vector<uint64_t>& limits_ns) {
+  const bool is_other = std::abs(period.work_ns - work_ns_) > kOtherWork * work_ns_;
+  if (!period.is_comparable || is_other) {
+    forget();
+    work_ns_ = period.work_ns;
+  }
+  seen_ = triggers_pkts;
+  is_kept_ = period.is_kept;
+  is_late_ = false;
+  if (!period.is_comparable) return;
+  if (seen_ == decided_ && predicted_ > 0) {
+    trust_ = std::min(kMostTrust, period.rate / predicted_);
+  }
+  if (left_ > 0) --left_;
+  chance_ = period.chance;
+  const double best_before = best() != nullptr ? best()->rate : 0;
+  record(period, limits_ns);
+  judge_try(period, best_before);
+}
+
+void RateGuard::decide(Choice choice, const std::vector<uint32_t>& triggers_pkts,
+                       double predicted) {
+  choice_ = choice;
+  decided_ = triggers_pkts;
+  predicted_ = predicted;
+  is_trying_ = choice != Choice::kMeasured && decided_ != seen_ && best() != nullptr &&
+               find(decided_) == points_.size();
+}
+
+bool RateGuard::accepts(const std::vector<uint32_t>& triggers_pkts, double predicted,
+                        bool is_first) {
+  const OperatingPoint* fastest = best();
+  const size_t at = find(triggers_pkts);
+  bool is_accepted = is_first || fastest == nullptr;
+  if (!is_accepted && at < points_.size()) {
+    const double most_lost = triggers_pkts == seen_ ? kWorse : kBetter;
+    is_accepted = points_[at].rate >= (1 - most_lost) * fastest->rate;
+  } else if (!is_accepted) {
+    // What was only at risk is followed by what is solved after it, not by a fall.
+    is_accepted = (left_ == 0 || (is_late_ && is_kept_)) &&
+                  predicted * trust_ > (1 + kBetter) * fastest->rate;
+  }
+  if (is_accepted) {
+    decide(Choice::kSolved, triggers_pkts, predicted);
+  } else {
+    decide(Choice::kMeasured, fastest->triggers_pkts, 0);
+  }
+  return is_accepted;
+}
+
+bool RateGuard::may_probe() const {
+  const OperatingPoint* fastest = best();
+  return left_ == 0 && !is_late_ && fastest != nullptr && decided_ == seen_ &&
+         fastest->triggers_pkts == seen_;
+}
+
+void RateGuard::probe(const std::vector<uint32_t>& triggers_pkts, double predicted) {
+  decide(Choice::kProbe, triggers_pkts, predicted);
+}
+
+bool RateGuard::retreat(const std::vector<uint32_t>& triggers_pkts, double predicted) {
+  if (predicted * trust_ <= (1 + kBetter) * best()->rate) return false;
+  decide(Choice::kRetreat, triggers_pkts, predicted);
+  return true;
+}
+
+}  // namespace batchplane::slo

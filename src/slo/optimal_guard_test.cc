@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal_guard_test.cc - what was measured against what is solved: periods made by hand.
+#include "slo/optimal_guard.h"
+
+#include <gtest/gtest.h>
+
+namespace batchplane::slo {
+namespace {
+
+using Triggers = std::vector<uint32_t>;
+const Triggers kBypassed = {0, 0};
+const Triggers kSmall = {4, 6};
+const Triggers kLarge = {8, 12};
+constexpr double kRate = 4e-3;  // packets per ns, bypassed
+
+// So many of the late packets that one flow may have; of 2000 packets, 5 %.
+RateGuard::Period period_of(double rate, double late = 0) {
+  return {.is_comparable = true,
+          .is_kept = late <= 1,
+          .rate = rate,
+          .late = {late},
+          .chance = {0.08},
+          .work_ns = 300};
+}
+
+const std::vector<uint64_t> kLimits = {20'000, 30'000};
+
+void observe(RateGuard& guard, const Triggers& triggers, const RateGuard::Period& period) {
+  guard.observe(period, triggers, kLimits);
+}
+
+TEST(RateGuard, GoesBackToWhatWasFaster) {
+  RateGuard guard;
+  observe(guard, kBypassed, period_of(kRate));
+  EXPECT_DOUBLE_EQ(guard.bypassed_rate(), kRate);
+  // The model promises a third more; it is a tenth less.
+  ASSERT_TRUE(guard.accepts(kLarge, 1.3 * kRate, false));
+  observe(guard, kLarge, period_of(0.9 * kRate));
+  EXPECT_FALSE(guard.accepts(kLarge, 1.3 * kRate, false));
+  EXPECT_EQ(guard.choice(), RateGuard::Choice::kMeasured);
+  EXPECT_EQ(guard.best()->triggers_pkts, kBypassed);
+  // Something else has to wait, and to promise more than that by as much as the model was wrong.
+  observe(guard, kBypassed, period_of(kRate));
+  EXPECT_GT(guard.periods_left(), 0U);
+  EXPECT_FALSE(guard.accepts(kSmall, 1.3 * kRate, false));
+  while (guard.periods_left() > 0) {
+    guard.accepts(kBypassed, kRate, false);
+    observe(guard, kBypassed, period_of(kRate));
+  }
+  EXPECT_TRUE(guard.accepts(kSmall, 1.3 * kRate, false));
+}
+
+TEST(RateGuard, KeepsTheFastestWithItsLimitsWhateverTheModelSays) {
+  RateGuard guard;
+  observe(guard, kBypassed, period_of(kRate));
+  ASSERT_TRUE(guard.accepts(kLarge, 1.3 * kRate, false));
+  observe(guard, kLarge, period_of(1.3 * kRate, 0.2));
+  // The model no longer thinks that this fits, and has something slower.
+  EXPECT_FALSE(guard.accepts(kSmall, 1.1 * kRate, false));
+  EXPECT_EQ(guard.best()->triggers_pkts, kLarge);
+  EXPECT_EQ(guard.best()->limits_ns, kLimits);
+  EXPECT_TRUE(guard.accepts(kLarge, 1.1 * kRate, false));
+}
+
+TEST(RateGuard, LeavesWhatWasLateOrSoonMayBe) {
+  for (const double late : {1.2, 0.9}) {
+    RateGuard guard;
+    observe(guard, kBypassed, period_of(kRate));
+    ASSERT_TRUE(guard.accepts(kLarge, 1.3 * kRate, false));
+    observe(guard, kLarge, period_of(1.3 * kRate, late));
+    EXPECT_EQ(guard.was_kept(), late <= 1);
+    EXPECT_EQ(guard.best()->triggers_pkts, kBypassed) << late;
+    ASSERT_TRUE(guard.may_retreat());
+    EXPECT_FALSE(guard.retreat(kSmall, kRate));  // would bring nothing
+    EXPECT_TRUE(guard.retreat(kSmall, 1.2 * kRate));
+    observe(guard, kSmall, period_of(1.2 * kRate, 0.1));
+    EXPECT_FALSE(guard.may_retreat());
+    EXPECT_EQ(guard.best()->triggers_pkts, kSmall);
+  }
+}
+
+TEST(RateGuard, WaitsLongerAfterEachTryThatWasLate) {
+  RateGuard guard;
+  observe(guard, kBypassed, period_of(kRate));
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(guard.accepts(kLarge, 1.3 * kRate, false)) << i;
+    observe(guard, kLarge, period_of(1.3 * kRate, 3));
+    EXPECT_GT(guard.periods_left(), last);
+    last = guard.periods_left();
+    while (guard.periods_left() > 0) {
+      EXPECT_FALSE(guard.accepts(kLarge, 1.3 * kRate, false));
+      observe(guard, kBypassed, period_of(kRate));
+    }
+  }
+}
+
+TEST(RateGuard, ProbesOnlyWhereTheFastestIsInForceAndTriesLessEachTime) {
+  RateGuard guard;
+  observe(guard, kBypassed, period_of(kRate));
+  ASSERT_TRUE(guard.accepts(kBypassed, kRate, false));
+  ASSERT_TRUE(guard.may_probe());
+  const double share = guard.probe_share();
+  guard.probe(kSmall, 1.1 * kRate);
+  EXPECT_EQ(guard.choice(), RateGuard::Choice::kProbe);
+  observe(guard, kSmall, period_of(1.1 * kRate, 2));
+  EXPECT_LT(guard.probe_share(), share);
+  EXPECT_FALSE(guard.may_probe());
+}
+
+TEST(RateGuard, ForgetsWhenTrafficCostsOrPromisesAreOthers) {
+  for (const bool is_other_work : {true, false}) {
+    RateGuard guard;
+    observe(guard, kBypassed, period_of(kRate));
+    observe(guard, kLarge, period_of(1.3 * kRate));
+    RateGuard::Period other = period_of(0.5 * kRate);
+    if (is_other_work) other.work_ns *= 2;
+    other.is_comparable = is_other_work;
+    observe(guard, kSmall, other);
+    if (is_other_work) {
+      ASSERT_NE(guard.best(), nullptr);
+      EXPECT_EQ(guard.best()->triggers_pkts, kSmall);
+    } else {
+      EXPECT_EQ(guard.best(), nullptr);
+      EXPECT_TRUE(guard.accepts(kLarge, 1, false));
+    }
+  }
+}
+
+// Of two points that are as late in the mean, the one whose periods are all alike stays.
+TEST(RateGuard, SeesChanceInWhatPeriodsShow) {
+  for (const double swing : {0.0, 0.25}) {
+    RateGuard guard;
+    observe(guard, kBypassed, period_of(kRate));
+    for (uint32_t i = 0; i < 40 && guard.best() != nullptr; ++i) {
+      observe(guard, kLarge, period_of(1.3 * kRate, 0.62 + (i % 2 == 0 ? swing : -swing)));
+      if (guard.may_retreat()) break;
+    }
+    EXPECT_EQ(guard.may_retreat(), swing > 0) << swing;
+  }
+}
+
+}  // namespace
+}  // namespace batchplane::slo

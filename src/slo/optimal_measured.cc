@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal_measured.cc - what was measured against what the model says: back to the fastest triggers
+// known where the solved ones would be slower, and a little beyond them where delays leave room.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "slo/optimal.h"
+
+namespace batchplane::slo {
+namespace {
+constexpr double kMostIdle = 0.04;       // share of time: beyond, the rate is not made by triggers
+constexpr uint32_t kFreeSteps = 3;       // of a controller: it converges
+constexpr double kFewAllowed = 10;       // late packets of a period
+constexpr double kEnoughAllowed = 25;    // for chance to be known
+constexpr double kLateTogether = 8;      // of them in a batch
+constexpr double kRetreat = 0.85;        // of what is held, after a period that was late
+constexpr double kRetreatAtRisk = 0.95;  // and after one that was not, by luck
+constexpr double kWorthProbing = 0.01;   // of the load
+
+bool is_late(const exec::FlowPeriod& period, double percentile) {
+  if (period.slo_ns == 0 || period.pkts == 0) return false;
+  const auto pkts = static_cast<double>(period.pkts);
+  if (percentile > 0) {
+    const double allowed = (1 - percentile) * pkts;
+    // Of few packets one batch that is late says little.
+    const double chance = allowed < kFewAllowed ? std::sqrt(kLateTogether * allowed) : 0;
+    return static_cast<double>(period.late_pkts) > allowed + chance;
+  }
+  return static_cast<double>(period.delay_sum_ns) > static_cast<double>(period.slo_ns) * pkts;
+}
+}  // namespace
+
+// What the period's triggers carried, and whether within all promises.
+void Optimal::observe_rate(const Snapshot& snapshot) {
+  const Program& program = view_.program();
+  RateGuard::Period seen{.is_comparable = true, .is_kept = true};
+  double in_pkts = 0;
+  double busy_ns = 0;
+  double idle_ns = 0;
+  bool any_saturated = false;
+  for (uint32_t t = 0; t < snapshot.tasks.size(); ++t) {
+    const exec::TaskPeriod& task = snapshot.tasks[t];
+    in_pkts += static_cast<double>(task.in_pkts);
+    if (!program.tasks[t].is_saturated) continue;
+    any_saturated = true;
+    busy_ns += static_cast<double>(task.busy_ns);
+    idle_ns += static_cast<double>(task.idle_ns);
+    const auto gap_ns = std::min(task.gap_ns, snapshot.period_ns / 2);
+    seen.rate +=
+        static_cast<double>(task.in_pkts) / static_cast<double>(snapshot.period_ns - gap_ns);
+  }
+  for (const exec::ModulePeriod& module : snapshot.modules) {
+    const exec::ModuleCost& cost = module.cost;
+    seen.work_ns += static_cast<double>(module.pkts) / std::max(1.0, in_pkts) *
+                    (cost.cost_per_batch_ns + cost.cost_per_pkt_ns);
+  }
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const exec::FlowPeriod& period = without_held_up_[f];
+    seen.is_kept &= !is_late(period, settings_.percentile);
+    const double allowed = (1 - settings_.percentile) * static_cast<double>(period.pkts);
+    const bool is_counted =
+        period.slo_ns > 0 && allowed >= kEnoughAllowed && settings_.percentile > 0;
+    // Chance has holes in it, too: what they make late leaves less to triggers.
+    const auto late = static_cast<double>(snapshot.flows[f].late_pkts);
+    seen.late.push_back(is_counted ? late / allowed : 0);
+    seen.chance.push_back(is_counted ? kLateTogether / allowed : 0);
+    if (has_decided_) seen.is_comparable &= !flows_[f].has_other_slo;
+  }
+  seen.is_comparable &= any_saturated && idle_ns <= kMostIdle * (busy_ns + idle_ns);
+  in_force_.resize(heads_.size());
+  in_force_ns_.resize(heads_.size());
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    in_force_[h] = static_cast<uint32_t>(view_.current()[h]);
+    in_force_ns_[h] = heads_[h].age_limit_ns;
+  }
+  guard_.observe(seen, in_force_, in_force_ns_);
+}
+
+// Everything that belongs to a decision, for triggers that were not solved for.
+void Optimal::choose(const std::vector<uint32_t>& triggers_pkts) {
+  chosen_ = triggers_pkts;
+  view_.predict_arrivals(chosen_);
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(view_.program(), as_real_, model_chosen_);
+}
+
+namespace {
+double rate_at(const Program& program, const Evaluation& at) {
+  double rate = 0;
+  for (size_t t = 0; t < program.tasks.size(); ++t) {
+    if (program.tasks[t].is_saturated && at.task_pkt_ns[t] > 0) rate += 1 / at.task_pkt_ns[t];
+  }
+  return rate;
+}
+}  // namespace
+
+// Triggers around those of the last period, with budgets that are not the model's but what was
+// measured there: a share of what delays left, all of what they were too long. The model only says
+// what follows from there.
+const std::vector<double>& Optimal::go_from_measured(double share) {
+  Program& program = view_.program();
+  kept_flows_ = program.flows;
+  for (ProgramFlow& flow : program.flows) flow.holding_ns = 0;
+  as_real_.assign(in_force_.begin(), in_force_.end());
+  evaluate(program, as_real_, model_now_);
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    double& budget_ns = program.flows[f].budget_ns;
+    if (budget_ns == kNoBudgetNs) continue;
+    const double measured_ns = flows_[f].measured_ns;
+    const double room_ns =
+        measured_ns > 0 ? slo_ns_[f] * (1 - settings_.tolerance) - measured_ns : 0;
+    budget_ns = model_now_.delay_ns[f] + (room_ns > 0 ? share : 1) * room_ns;
+  }
+  const std::vector<double>& triggers = solver_.adjusted(program, in_force_, share > 0);
+  program.flows = kept_flows_;
+  evaluate(program, triggers, model_now_);
+  return triggers;
+}
+
+// The fastest triggers, raised as far as a part of what measured delays leave: whatever the model
+// thinks of these delays, by its slopes more would fit.
+bool Optimal::probe() {
+  const std::vector<double>& raised = go_from_measured(guard_.probe_share());
+  if (model_now_.load > (1 - kWorthProbing) * model_chosen_.load) return false;
+  moved_.assign(raised.begin(), raised.end());
+  guard_.probe(moved_, rate_at(view_.program(), model_now_));
+  choose(moved_);
+  return true;
+}
+
+// A little less of what was in force, and was late, unless what is solved promises more: what
+// measured delays demand, or where that leaves too little, a part of all that is held.
+bool Optimal::retreat() {
+  const Program& program = view_.program();
+  const double solved = rate_at(program, model_chosen_);
+  // While it learns most, and where nothing was late yet.
+  const bool prefers_solved = steps_ < kFreeSteps || guard_.was_kept();
+  const auto may_go = [&] {
+    const double predicted = rate_at(program, model_now_);
+    return moved_ != in_force_ && (!prefers_solved || predicted >= solved) &&
+           guard_.retreat(moved_, predicted);
+  };
+  const std::vector<double>& lowered = go_from_measured(0);
+  moved_.assign(lowered.begin(), lowered.end());
+  bool goes = may_go();
+  if (!goes) {
+    const double part = guard_.was_kept() ? kRetreatAtRisk : kRetreat;
+    for (size_t h = 0; h < in_force_.size(); ++h) {
+      const ProgramModule& module = program.modules[h];
+      const double a = module.arriving_pkts;
+      const double lower = std::floor(a + part * (in_force_[h] - a));
+      const bool holds = in_force_[h] > 0 && is_holding(module, lower);
+      moved_[h] = holds ? static_cast<uint32_t>(lower) : 0;
+    }
+    as_real_.assign(moved_.begin(), moved_.end());
+    evaluate(program, as_real_, model_now_);
+    goes = may_go();
+  }
+  if (goes) choose(moved_);
+  return goes;
+}
+
+// The model proposes; what was measured to be faster, within all promises, stays in force or comes
+// back. Where even that leaves room, a little more is tried.
+void Optimal::guard_rate() {
+  const bool is_first = steps_ < kFreeSteps;
+  if (guard_.may_retreat() && retreat()) return;
+  if (!guard_.accepts(chosen_, rate_at(view_.program(), model_chosen_), is_first)) {
+    choose(guard_.best()->triggers_pkts);
+    is_left_out_.assign(flows_.size(), false);
+  }
+  if (!is_first && guard_.may_probe()) probe();
+}
+
+}  // namespace batchplane::slo
