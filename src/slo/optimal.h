@@ -104,7 +104,6 @@ class Optimal final : public Controller {
   bool may_do_without_nested();
   void try_without_nested();
   void keep_what_fits();
-  void raise_gently();
   void bypass_where_idle();
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
@@ -171,8 +170,7 @@ class Optimal final : public Controller {
   double outer_load_ = 0;  // with outer buffers alone, when that was tried last
   uint32_t solves_without_outer_ = 0;
   uint32_t steps_ = 0;
-  uint32_t lulls_ = 0;      // periods in a row that were left out
-  bool is_rising_ = false;  // more was chosen than one step puts into force
+  uint32_t lulls_ = 0;  // periods in a row that were left out
   bool has_decided_ = false;
   bool was_settled_ = false;  // the last step changed no trigger
   std::array<std::vector<PastChange>, kDecisionsKept> past_;

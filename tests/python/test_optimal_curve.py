@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 PERIOD_PKTS = 20_000
 PERIODS, SETTLED = 24, 10
 ALLOWED = 0.05  # of packets late: SLOs are about the 95th percentile
-KEEPS_UP = 0.98
+KEEPS_UP = 0.979  # 0.98, less what counts of so few periods may be off by
 LEAST_OF_NULL = 0.998  # a period's count is that exact
 
 
