@@ -12,6 +12,7 @@ from .canonical import Document
 from .check import check_document, raise_errors
 from .costs import PRIOR, load_costs, resolve
 from .daemon import find_program
+from .declared_routes import followed_flows
 from .kinds import Kinds, load_kinds
 from .load import load_pipeline
 from .pipeline import Pipeline
@@ -101,12 +102,15 @@ def prepare(
     kinds = known_kinds()
     document = load_document(pipeline, overrides or {}, kinds)
     traces: dict[str, Trace] = {}
+    followed: dict[str, dict[str, str]] = {}
     if traffic is not None:
         if not isinstance(traffic, Traffic):
             traffic = load_traffic(Path(traffic), document.pipeline, kinds)
         document = with_traffic(document, traffic)
         raise_errors(check_document(document, kinds))
         traces = {name: read_trace(path) for name, path in traffic.traces.items()}
+        # What the user says of traffic of his own goes before what the program finds.
+        followed = followed_flows(document, traffic.sources_of_flows())
     known = _costs_of(document, costs)
     module_costs = {
         name: {key: value for key, value in cost.items() if key != "source"}
@@ -118,9 +122,11 @@ def prepare(
         warnings.append(
             "the pipeline has no generator, so that nothing will happen (--traffic FILE gives some)"
         )
-    routes = resolve_routes(document, warn=warnings.append)
-    for name, trace in traces.items():
-        routes[name] = trace_routes(document, name, trace)
+    routes = resolve_routes(document, assignments=followed, warn=warnings.append)
+    routes |= {
+        name: trace_routes(document, name, trace, warn=warnings.append)
+        for name, trace in traces.items()
+    }
     machine = checked_machine(machine or Machine())
     machine = with_profiled_loop(machine, known["loop"])
     columns = {
