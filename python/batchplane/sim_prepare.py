@@ -164,7 +164,19 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
     """Costs by module, of the loop, and what is to be said of them."""
     pipeline = document.pipeline
     if isinstance(costs, Mapping):
+        wrong = [name for name, cost in costs.items() if not isinstance(cost, Mapping)]
+        if wrong:
+            fix = "{'cost_per_batch_ns': 20, 'cost_per_pkt_ns': 5}"
+            problems = [
+                Problem(
+                    f"the cost of '{name}' is {costs[name]!r}, which is no law", "costs", fix=fix
+                )
+                for name in wrong
+            ]
+            raise BadInput(problems)
         return {"modules": costs, "loop": {}, "warnings": [], "origin": "costs as given"}
+    if costs is not None and not isinstance(costs, (str, Path)):
+        raise BadInput(Problem(f"{costs!r} is neither costs nor a file of them", "costs"))
     name = PRIOR if costs is None else costs
     found = resolve(pipeline, load_costs(name), document.file or str(pipeline.get("name", "")))
     told = [problem.line() for problem in found.warnings]

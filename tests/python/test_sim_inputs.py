@@ -101,6 +101,33 @@ def test_machines_that_cannot_be() -> None:
     ]
 
 
+def test_machines_of_the_wrong_kind(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_text('{"loop": 3, "stall_lengths_ns": 7, "noise_sigma": "much", "overflow": []}')
+    with pytest.raises(BadInput) as refused:
+        load_machine(path)
+    assert lines_of(refused) == [
+        f'{path}: loop: the loop is 3, which is no mapping of costs ({{"poll_ns": 40}})',
+        f"{path}: noise_sigma: 'much' is not 0 or more (0 to 1e9)",
+        f"{path}: overflow: '[]' is unknown (wait, drop)",
+        f"{path}: stall_lengths_ns: 7 is no list of times in ns (for example [200000])",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("costs", "line"),
+    [
+        ({"in": 1, "out": GOOD}, "costs: the cost of 'in' is 1, which is no law"),
+        ({"in": {"table_ns": 3}, "out": GOOD}, "p.yaml:5: modules.in: the table_ns of 'in' is 3, which is no list"),
+        (5, "costs: 5 is neither costs nor a file of them"),
+    ],
+)  # fmt: skip
+def test_costs_of_the_wrong_kind(costs: Any, line: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        Simulation(load(PIPELINE), costs=costs)
+    assert [found.split(" (")[0] for found in lines_of(refused)] == [line]
+
+
 @pytest.mark.parametrize(
     ("costs", "line"),
     [
