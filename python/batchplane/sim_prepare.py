@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .canonical import Document
 from .check import check_document, raise_errors
 from .costs import PRIOR, load_costs, resolve
@@ -43,6 +45,7 @@ class Inputs:
     actions: tuple[Action, ...] = ()
     edits: tuple[dict[str, Any], ...] = ()  # before the first packet
     duration_ns: int | None = None  # of the scenario, or else of the captures
+    is_captured: bool = False  # it is of the captures: until they are used up
     warnings: tuple[str, ...] = ()
     origin: str = ""  # where the costs come from, in words
 
@@ -131,9 +134,10 @@ def prepare(
     machine = with_profiled_loop(machine, known["loop"])
     columns = {
         name: {
-            "time_ns": trace.time_ns.tolist(),
-            "flow": trace.flow.tolist(),
-            "size_bytes": trace.size_bytes.tolist(),
+            # Types and order as the extension takes them without a copy in between.
+            "time_ns": np.ascontiguousarray(trace.time_ns, np.int64),
+            "flow": np.ascontiguousarray(trace.flow, np.int32),
+            "size_bytes": np.ascontiguousarray(trace.size_bytes, np.int32),
         }
         for name, trace in traces.items()
     }
@@ -141,7 +145,7 @@ def prepare(
     if run_order is not None:
         spec["engine"] = {**spec.get("engine", {}), "run_order": run_order}
     actions: list[Action] = []
-    length_ns = _captured_ns(document, traces)
+    length_ns = captured_ns = _captured_ns(document, traces)
     if scenario is not None:
         if not isinstance(scenario, Scenario):
             scenario = load_scenario(Path(scenario))
@@ -149,7 +153,14 @@ def prepare(
         length_ns = scenario.duration_ns
     edits = edits_of_sets(parse_settings(sets, pipeline_names(document.pipeline)))
     return Inputs(
-        document, spec, tuple(actions), tuple(edits), length_ns, tuple(warnings), known["origin"]
+        document,
+        spec,
+        tuple(actions),
+        tuple(edits),
+        length_ns,
+        captured_ns is not None and scenario is None,
+        tuple(warnings),
+        known["origin"],
     )
 
 

@@ -387,6 +387,16 @@ void Simulation::set_cost(const std::string& module, const ModuleCosts& costs) {
   estimate_work();
 }
 
+uint64_t Simulation::unreplayed_pkts() const {
+  uint64_t sum = 0;
+  for (const auto& source : graph_->sources) {
+    const SourceSpec& spec = source->spec();
+    if (spec.trace.time_ns.empty() || spec.is_saturating) continue;
+    sum += source->unreplayed_pkts() + source->held_pkts();
+  }
+  return sum;
+}
+
 Source& Simulation::source(const std::string& name) {
   std::vector<std::string> names;
   for (const auto& source : graph_->sources) {
