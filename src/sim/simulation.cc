@@ -62,6 +62,8 @@ Simulation::Simulation(const Spec& spec)
       graph_(build_graph(spec, pool_, recorder_)),
       flows_(static_cast<uint32_t>(graph_->flow_names.size())),
       is_idle_hold_(spec.pipeline.engine.is_idle_hold) {
+  // The sources have them.
+  for (SourceSpec& source : spec_.sources) source.trace = {};
   for (const FlowSpec& flow : spec.pipeline.flows) slo_ns_.push_back(flow.delay_slo_ns);
   make_workers();
   estimate_work();
