@@ -67,4 +67,5 @@ def _load(branch: int, nexthops: int) -> dict[str, str | int]:
         "dst_mac": mac("02:77:0b:00:00:01", branch),
         "dst_ip": ip("20.0.0.1", branch * nexthops * 256),
         "dst_ip_step": 256,
+        "flow": f"flow_{branch}_{{i}}",
     }

@@ -27,6 +27,7 @@ from .units import parse_duration_ns
 VERSION = 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _HOP = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?::([A-Za-z_]\w*|\d{1,6}))?")
+_BY_NAME = re.compile(r"(?:generators|simulation\.traffic)\.([^.\[\]]+)(?:\.(.+))?")
 _TOP_KEYS = ("name", "version", "params", "engine", "repeat", *MAPS, *LISTS)
 _DURATION_KEYS = ("age_limit", "delay_slo", "stranding_limit", "queueing_time_threshold")
 
@@ -46,11 +47,23 @@ class Document:
     def where(self, key: str) -> str:
         """file:line of a dotted key or of its nearest parent."""
         places: dict[str, str] = self.pipeline.get("source_map", {})
+        key = self._by_number(key)
         while key:
             if key in places:
                 return places[key]
             key = re.sub(r"(\.|^)[^.\[\]]+$|\[\d+\]$", "", key)
         return self.file
+
+    def _by_number(self, key: str) -> str:
+        """generators.load.x, as what reads traffic says it, is generators[0].params.x in a file."""
+        match = _BY_NAME.fullmatch(key)
+        if match is None:
+            return key
+        rest = f".params.{match[2]}" if match[2] else ""
+        for i, generator in enumerate(self.pipeline.get("generators", [])):
+            if generator.get("name") == match[1]:
+                return f"generators[{i}]{rest}"
+        return f"modules.{match[1]}{rest}"  # a source
 
     def problem(self, key: str, message: str, fix: str = "", is_warning: bool = False) -> Problem:
         """A problem at a dotted canonical key, told with the key as the user wrote it."""

@@ -4,38 +4,88 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .canonical import Document, parse_hop
-from .problems import BadInput, Problem
+from .expression import ExpressionError, evaluate
+from .known_routes import known_params
+from .problems import BadInput, Problem, suggestion
 
+# In the `flow:` of an entry that stands for several: an expression of i, which counts them.
+_OF_COUNT = re.compile(r"\{([^{}]*)\}")
 _BLIND_MODES = ("round_robin", "random", "weighted")
 
 
 def traffic_flow_names(document: Document) -> dict[str, list[str]]:
     """The names of the traffic flows of each generator and inline source, in order."""
-    names = {}
-    for generator in document.pipeline.get("generators", []):
-        names[str(generator["name"])] = _expanded(generator.get("params", {}))
+    return {
+        source: [name for name, _, _ in _expanded(params)]
+        for source, _, params in _sources(document)
+    }
+
+
+def followed_flows(
+    document: Document, sources: Iterable[str] | None = None
+) -> dict[str, dict[str, str]]:
+    """{generator: {traffic flow: the declared flow that its `flow:` names}}, where one is named.
+
+    Of `sources` only, when given. Raises BadInput with what names none.
+    """
+    declared = {str(flow["name"]) for flow in document.pipeline.get("flows", [])}
+    followed: dict[str, dict[str, str]] = {}
+    problems: dict[str, Problem] = {}  # of an entry the first
+    for source, key, params in _sources(document):
+        if sources is not None and source not in sources:
+            continue
+        for name, entry, i in _expanded(params):
+            if not (text := entry.get("flow", "")):
+                continue
+            try:
+                flow = _of_count(str(text), i)
+            except ExpressionError as error:
+                problem = document.problem(key, f"flow: '{text}': {error}", error.fix)
+                problems.setdefault(f"{key} {text}", problem)
+                continue
+            followed.setdefault(source, {})[name] = flow
+            if flow not in declared:
+                fix = suggestion(flow, sorted(declared), "declare it under flows:")
+                message = f"traffic flow '{name}' follows '{flow}', which is no declared flow"
+                problems.setdefault(f"{key} {text}", document.problem(key, message, fix))
+    if problems:
+        raise BadInput(list(problems.values()))
+    return followed
+
+
+def _of_count(text: str, i: int) -> str:
+    """'flow_{i % 4}' for the traffic flow of this number of its entry."""
+    return _OF_COUNT.sub(lambda match: str(evaluate(match[1], {"i": i})), text)
+
+
+def _sources(document: Document) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Generators and inline sources: name, key of their flows, parameters."""
+    for g, generator in enumerate(document.pipeline.get("generators", [])):
+        key = f"generators[{g}].params.flows"
+        yield str(generator["name"]), key, generator.get("params", {})
     for name, module in document.pipeline.get("modules", {}).items():
         if module["kind"] == "source":
-            names[name] = _expanded(module.get("params", {}))
-    return names
+            yield name, f"modules.{name}.params.flows", module.get("params", {})
 
 
-def _expanded(params: dict[str, Any]) -> list[str]:
-    """As the generator itself names them: NAME, NAME_0 .. with a count, or `flow N`."""
-    names: list[str] = []
+def _expanded(params: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], int]]:
+    """As the generator itself names them, NAME, NAME_0 .. with a count, or `flow N`; with the
+    entry and the number within it."""
+    n_flows = 0
     for flow in params.get("flows") or [{}]:
         name, count = flow.get("name", ""), int(flow.get("count", 1))
         for i in range(count):
             if not name:
-                names.append(f"flow {len(names)}")
+                yield f"flow {n_flows}", flow, i
             else:
-                names.append(name if count == 1 else f"{name}_{i}")
-    return names
+                yield (name if count == 1 else f"{name}_{i}"), flow, i
+            n_flows += 1
 
 
 class DeclaredRoutes:
@@ -49,22 +99,31 @@ class DeclaredRoutes:
         for edge in pipeline.get("edges", []):
             self._edges[edge["from"]].append(edge)
         self._flows = {str(flow["name"]): i for i, flow in enumerate(pipeline.get("flows", []))}
+        self._known: dict[int, dict[str, int | str]] = {}  # by declared flow: many may follow one
 
     def gates(self, source: str, name: str, flow: str | None = None) -> dict[str, int | str]:
         """The gates of traffic flow `name`: of declared flow `flow`, or of the one of its name."""
         flow = flow if flow is not None else name
         if flow in self._flows:
-            return self._of_path(self._flows[flow])
-        if self._is_blind(source):
+            index = self._flows[flow]
+            if index not in self._known:
+                self._known[index] = self._of_path(index)
+            return dict(self._known[index])
+        if self.is_blind(source):
             return {}
         raise BadInput(
             Problem(
                 f"it is not known which way flow '{name}' of generator '{source}' takes",
-                self._document.file,
+                self._document.where(f"generators.{source}.flows"),
                 fix="build the daemon's program (make build), or name the declared flow that it "
-                "follows: `flow: NAME` in the traffic file",
+                f"follows: `flow: NAME` in the traffic file{self._variants()}",
             )
         )
+
+    def _variants(self) -> str:
+        """With which parameters the ways are known after all, where there are such."""
+        known = known_params(str(self._document.pipeline.get("name", "")))
+        return f"; without it they are known with {known}" if known else ""
 
     def _of_path(self, index: int) -> dict[str, int | str]:
         flow = self._document.pipeline["flows"][index]
@@ -129,7 +188,7 @@ class DeclaredRoutes:
         mode = module.get("params", {}).get("mode", "round_robin")
         return module["kind"] == "split" and mode in _BLIND_MODES
 
-    def _is_blind(self, source: str) -> bool:
+    def is_blind(self, source: str) -> bool:
         """True when no module that looks at packets chooses among gates behind `source`."""
         ports = {g["name"]: g["port"] for g in self._document.pipeline.get("generators", [])}
         todo = [source] if source in self._modules else []

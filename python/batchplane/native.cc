@@ -19,9 +19,10 @@ namespace {
 // Owner: one Python object; the interpreter's lock is let go only inside run_until.
 class PySimulation {
  public:
-  explicit PySimulation(nb::dict spec) : simulation_(sim::parse_spec(to_value(spec))) {}
+  explicit PySimulation(nb::dict spec) : simulation_(spec_from_python(spec)) {}
 
   [[nodiscard]] uint64_t now_ns() const { return simulation_.now_ns(); }
+  [[nodiscard]] uint64_t unreplayed_pkts() const { return simulation_.unreplayed_pkts(); }
   void run_until(uint64_t until_ns) {
     const nb::gil_scoped_release unlocked;
     simulation_.run_until(until_ns);
@@ -186,6 +187,7 @@ NB_MODULE(_native, m) {
   nb::class_<PySimulation>(m, "Simulation")
       .def(nb::init<nb::dict>(), nb::arg("spec"))
       .def_prop_ro("now_ns", &PySimulation::now_ns)
+      .def_prop_ro("unreplayed_pkts", &PySimulation::unreplayed_pkts)
       .def("run_until", &PySimulation::run_until, nb::arg("until_ns"))
       .def("drain", &PySimulation::drain)
       .def("show", &PySimulation::show, nb::arg("what"))

@@ -24,6 +24,7 @@ class NativeSimulation(Protocol):
     """One simulated pipeline; docs/simulator.md describes the data."""
 
     now_ns: int
+    unreplayed_pkts: int  # of captures: what no worker has taken yet
 
     def run_until(self, t_ns: int) -> None:
         """Goes on to this virtual time."""

@@ -13,7 +13,7 @@ namespace {
 // One specification, read once; each plan stands for itself.
 class PyPlanner {
  public:
-  explicit PyPlanner(nb::dict spec) : spec_(sim::parse_spec(to_value(spec))) {}
+  explicit PyPlanner(nb::dict spec) : spec_(spec_from_python(spec)) {}
 
   // request: controller, settings, slo_ns {flow: ns}, merged {module, gate}; each may be missing.
   nb::object plan(nb::dict given) const {

@@ -7,6 +7,7 @@
 #include "base/value.h"
 #include "exec/control.h"
 #include "sim/recorder.h"
+#include "sim/spec.h"
 
 namespace batchplane::native {
 
@@ -16,6 +17,8 @@ namespace nb = nanobind;
 // nb::type_error.
 Value to_value(nb::handle object);
 nb::object to_python(const Value& value);
+// A simulation; columns of numpy among its traces are copied as they are. Throws ConfigError.
+sim::Spec spec_from_python(nb::dict spec);
 
 nb::dict model_to_python(const exec::ControlModel& model);
 // Columns of numpy by field, one row for each module, flow and task.

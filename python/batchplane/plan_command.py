@@ -167,7 +167,7 @@ def _offered(inputs: Inputs, options: PlanOptions) -> float | None:
         params, name = entry.get("params", {}), entry["name"]
         if name in traces and not options.knobs.is_given and traces[name]["time_ns"][-1] > 0:
             times = traces[name]["time_ns"]
-            total += len(times) * 1e9 / times[-1]
+            total += len(times) * 1e9 / float(times[-1])
         elif "rate_pps" in params and not params.get("saturate"):
             own = sum(flow.rate_pps for flow in states[name].flows)
             total += own + (states[name].rate_pps if states[name].shared else 0.0)

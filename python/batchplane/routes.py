@@ -2,7 +2,8 @@
 """routes.py - which gate each splitter chooses for each traffic flow, for the simulator.
 
 The daemon's program knows it exactly: it sends a packet of each flow through the real modules.
-Without the program, declared flows tell it where names match or where the user matches them.
+Without the program it is what was found when the project was built, or what declared flows tell,
+where names match or `flow:` of a traffic flow matches them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any
 from .canonical import Document
 from .check import daemon_problem
 from .daemon import find_program
-from .declared_routes import DeclaredRoutes, traffic_flow_names
+from .declared_routes import DeclaredRoutes, followed_flows, traffic_flow_names
+from .known_routes import known_gates
 from .problems import BadInput, Problem, RunFailed, suggestion
 from .traces import Trace
 
@@ -61,13 +63,7 @@ def resolve_routes(
     declared = DeclaredRoutes(document)
     program = daemon if daemon is not None else _program_if_any()
     if program is None:
-        return {
-            source: [
-                _route(name, declared.gates(source, name, assignments.get(source, {}).get(name)))
-                for name in names
-            ]
-            for source, names in traffic_flow_names(document).items()
-        }
+        return _without_program(document, declared, assignments)
     probe = probe_routes(document, program)
     for line in probe.warnings if warn is not None else []:
         warn(line)  # type: ignore[misc]  # not None here
@@ -86,10 +82,37 @@ def resolve_routes(
     return routes
 
 
+def _without_program(
+    document: Document, declared: DeclaredRoutes, assignments: Assignments
+) -> dict[str, list[Route]]:
+    known = known_gates(document)
+    followed = {} if known else followed_flows(document)
+    routes: dict[str, list[Route]] = {}
+    for source, names in traffic_flow_names(document).items():
+        named = {**followed.get(source, {}), **assignments.get(source, {})}
+        routes[source] = [
+            _route(
+                name,
+                known[source][i]
+                if source in known and name not in named
+                else declared.gates(source, name, named.get(name)),
+            )
+            for i, name in enumerate(names)
+        ]
+    return routes
+
+
 def trace_routes(
-    document: Document, source: str, trace: Trace, daemon: Path | None = None
+    document: Document,
+    source: str,
+    trace: Trace,
+    daemon: Path | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> list[Route]:
-    """The routes of a trace's flows, each by its first packet, when `source` brings it in."""
+    """The routes of a trace's flows, each by its first packet, when `source` brings it in.
+
+    Without the daemon's program they are known only where no module chooses; `warn` is told so.
+    """
     unseen = [
         name for name, frame in zip(trace.names, trace.first_frames, strict=True) if not frame
     ]
@@ -97,7 +120,19 @@ def trace_routes(
         raise BadInput(
             Problem(f"no packet of the trace is of traffic flow '{unseen[0]}'", fix="drop its rule")
         )
-    program = daemon if daemon is not None else find_program()
+    program = daemon if daemon is not None else _program_if_any()
+    if program is None:
+        if not DeclaredRoutes(document).is_blind(source):
+            raise BadInput(
+                Problem(
+                    f"it is not known which ways the packets of the trace take behind '{source}'",
+                    document.file,
+                    fix="build the daemon's program, which looks at them: make build",
+                )
+            )
+        if warn is not None:
+            warn("the daemon's program is not built: no packet of the trace is seen to be dropped")
+        return [_route(name, {}) for name in trace.names]
     frames = {source: [frame.hex() for frame in trace.first_frames]}
     found = probe_routes(document, program, frames).frames[source]
     return [_route(name, entry["gates"]) for name, entry in zip(trace.names, found, strict=True)]
@@ -118,19 +153,21 @@ def _check_assignments(document: Document, assignments: Assignments) -> None:
     problems = []
     names = traffic_flow_names(document)
     flows = [str(flow["name"]) for flow in document.pipeline.get("flows", [])]
+    known_flows = set(flows)
     for source, named in assignments.items():
         if source not in names:
             problems.append(
                 Problem(f"there is no generator '{source}'", fix=suggestion(source, names))
             )
             continue
+        known_names = set(names[source])
         for name, flow in named.items():
             key = f"{source}.{name}"
-            if name not in names[source]:
+            if name not in known_names:
                 fix = suggestion(name, names[source])
                 message = f"generator '{source}' has no flow '{name}'"
                 problems.append(Problem(message, key=key, fix=fix))
-            if flow not in flows:
+            if flow not in known_flows:
                 fix = suggestion(flow, flows, "declare it under flows:")
                 problems.append(
                     Problem(f"there is no declared flow '{flow}'", key=f"{key}.flow", fix=fix)

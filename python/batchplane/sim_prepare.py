@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .canonical import Document
 from .check import check_document, raise_errors
 from .costs import PRIOR, load_costs, resolve
 from .daemon import find_program
+from .declared_routes import followed_flows
 from .kinds import Kinds, load_kinds
 from .load import load_pipeline
 from .pipeline import Pipeline
@@ -42,6 +45,7 @@ class Inputs:
     actions: tuple[Action, ...] = ()
     edits: tuple[dict[str, Any], ...] = ()  # before the first packet
     duration_ns: int | None = None  # of the scenario, or else of the captures
+    is_captured: bool = False  # it is of the captures: until they are used up
     warnings: tuple[str, ...] = ()
     origin: str = ""  # where the costs come from, in words
 
@@ -101,12 +105,15 @@ def prepare(
     kinds = known_kinds()
     document = load_document(pipeline, overrides or {}, kinds)
     traces: dict[str, Trace] = {}
+    followed: dict[str, dict[str, str]] = {}
     if traffic is not None:
         if not isinstance(traffic, Traffic):
             traffic = load_traffic(Path(traffic), document.pipeline, kinds)
         document = with_traffic(document, traffic)
         raise_errors(check_document(document, kinds))
         traces = {name: read_trace(path) for name, path in traffic.traces.items()}
+        # What the user says of traffic of his own goes before what the program finds.
+        followed = followed_flows(document, traffic.sources_of_flows())
     known = _costs_of(document, costs)
     module_costs = {
         name: {key: value for key, value in cost.items() if key != "source"}
@@ -118,16 +125,19 @@ def prepare(
         warnings.append(
             "the pipeline has no generator, so that nothing will happen (--traffic FILE gives some)"
         )
-    routes = resolve_routes(document, warn=warnings.append)
-    for name, trace in traces.items():
-        routes[name] = trace_routes(document, name, trace)
+    routes = resolve_routes(document, assignments=followed, warn=warnings.append)
+    routes |= {
+        name: trace_routes(document, name, trace, warn=warnings.append)
+        for name, trace in traces.items()
+    }
     machine = checked_machine(machine or Machine())
     machine = with_profiled_loop(machine, known["loop"])
     columns = {
         name: {
-            "time_ns": trace.time_ns.tolist(),
-            "flow": trace.flow.tolist(),
-            "size_bytes": trace.size_bytes.tolist(),
+            # Types and order as the extension takes them without a copy in between.
+            "time_ns": np.ascontiguousarray(trace.time_ns, np.int64),
+            "flow": np.ascontiguousarray(trace.flow, np.int32),
+            "size_bytes": np.ascontiguousarray(trace.size_bytes, np.int32),
         }
         for name, trace in traces.items()
     }
@@ -135,7 +145,7 @@ def prepare(
     if run_order is not None:
         spec["engine"] = {**spec.get("engine", {}), "run_order": run_order}
     actions: list[Action] = []
-    length_ns = _captured_ns(document, traces)
+    length_ns = captured_ns = _captured_ns(document, traces)
     if scenario is not None:
         if not isinstance(scenario, Scenario):
             scenario = load_scenario(Path(scenario))
@@ -143,7 +153,14 @@ def prepare(
         length_ns = scenario.duration_ns
     edits = edits_of_sets(parse_settings(sets, pipeline_names(document.pipeline)))
     return Inputs(
-        document, spec, tuple(actions), tuple(edits), length_ns, tuple(warnings), known["origin"]
+        document,
+        spec,
+        tuple(actions),
+        tuple(edits),
+        length_ns,
+        captured_ns is not None and scenario is None,
+        tuple(warnings),
+        known["origin"],
     )
 
 
@@ -158,7 +175,19 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
     """Costs by module, of the loop, and what is to be said of them."""
     pipeline = document.pipeline
     if isinstance(costs, Mapping):
+        wrong = [name for name, cost in costs.items() if not isinstance(cost, Mapping)]
+        if wrong:
+            fix = "{'cost_per_batch_ns': 20, 'cost_per_pkt_ns': 5}"
+            problems = [
+                Problem(
+                    f"the cost of '{name}' is {costs[name]!r}, which is no law", "costs", fix=fix
+                )
+                for name in wrong
+            ]
+            raise BadInput(problems)
         return {"modules": costs, "loop": {}, "warnings": [], "origin": "costs as given"}
+    if costs is not None and not isinstance(costs, (str, Path)):
+        raise BadInput(Problem(f"{costs!r} is neither costs nor a file of them", "costs"))
     name = PRIOR if costs is None else costs
     found = resolve(pipeline, load_costs(name), document.file or str(pipeline.get("name", "")))
     told = [problem.line() for problem in found.warnings]

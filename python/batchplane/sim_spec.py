@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +161,12 @@ def load_machine(path: Path) -> Machine:
 def checked_machine(machine: Machine, where: str = "") -> Machine:
     """The machine, when it can be one. Raises BadInput."""
     problems = []
-    for key, value in machine.loop.items():
+    loop: Any = machine.loop
+    if not isinstance(loop, Mapping):
+        message = f"the loop is {loop!r}, which is no mapping of costs"
+        problems.append(Problem(message, where, "loop", '{"poll_ns": 40}'))
+        loop = {}
+    for key, value in loop.items():
         if key not in LOOP_KEYS:
             fix = suggestion(key, LOOP_KEYS)
             problems.append(Problem(f"unknown key '{key}'", where, f"loop.{key}", fix))
@@ -169,7 +174,7 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
             problems.append(
                 Problem(f"{value!r} is no time in ns", where, f"loop.{key}", "0 to 1e9")
             )
-    plain = asdict(machine)
+    plain = {entry.name: getattr(machine, entry.name) for entry in fields(Machine)}
     optional = tuple(_GENERATOR.values())
     for key in (*optional, "noise_sigma", *(rate for rate, _ in _STALLS)):
         if key in optional and plain[key] is None:
@@ -181,6 +186,10 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
             Problem(f"'{machine.overflow}' is unknown", where, "overflow", "wait, drop")
         )
     for rate, lengths in _STALLS:
+        if not isinstance(plain[lengths], (list, tuple)):
+            message = f"{plain[lengths]!r} is no list of times in ns"
+            problems.append(Problem(message, where, lengths, "for example [200000]"))
+            continue
         if not all(_is_time(length) and length > 0 for length in plain[lengths]):
             message = "lengths of stalls are positive times in ns"
             problems.append(Problem(message, where, lengths))
@@ -200,6 +209,10 @@ def check_costs(costs: dict[str, dict[str, Any]], document: Document) -> None:
         if cost is None:
             fix = f"batchplane profile --pipeline {document.file} --out costs.json"
             problems.append(document.problem(f"modules.{name}", f"'{name}' has no cost", fix))
+            continue
+        if not isinstance(cost.get("table_ns") or (), (list, tuple)):
+            message = f"the table_ns of '{name}' is {cost['table_ns']!r}, which is no list"
+            problems.append(document.problem(f"modules.{name}", message, "a time a batch size"))
             continue
         for key in ("cost_per_batch_ns", "cost_per_pkt_ns"):
             value = cost.get(key, 0.0)

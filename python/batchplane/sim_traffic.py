@@ -28,6 +28,11 @@ class Traffic:
     file: str
     generators: list[dict[str, Any]] = field(default_factory=list)  # with params
     traces: dict[str, Path] = field(default_factory=dict)  # by generator
+    places: dict[str, str] = field(default_factory=dict)  # file:line of generators[0].params.x
+
+    def sources_of_flows(self) -> list[str]:
+        """The generators whose traffic flows the file gives."""
+        return [entry["name"] for entry in self.generators if "flows" in entry["params"]]
 
 
 def load_traffic(path: Path, pipeline: dict[str, Any], kinds: Kinds | None = None) -> Traffic:
@@ -78,7 +83,12 @@ def parse_traffic(
     wrong = [problem for problem in document.problems if problem.key != "modules"]
     if wrong:
         raise BadInput(wrong)
-    return Traffic(file, document.pipeline.get("generators", []), traces)
+    places = {
+        key: place
+        for key, place in document.pipeline["source_map"].items()
+        if key.startswith("generators[")
+    }
+    return Traffic(file, document.pipeline.get("generators", []), traces, places)
 
 
 def _complete(
@@ -109,18 +119,26 @@ def _complete(
 
 
 def with_traffic(document: Document, traffic: Traffic) -> Document:
-    """The pipeline with the file's generators: changed by name, or added."""
+    """The pipeline with the file's generators: changed by name, or added; at the file's lines."""
     pipeline = dict(document.pipeline)
     generators = [dict(entry) for entry in pipeline.get("generators", [])]
-    by_name = {entry["name"]: entry for entry in generators}
-    for entry in traffic.generators:
-        mine = by_name.get(entry["name"])
-        if mine is None:
+    index = {entry["name"]: i for i, entry in enumerate(generators)}
+    places = dict(pipeline.get("source_map", {}))
+    for i, entry in enumerate(traffic.generators):
+        at = index.get(entry["name"])
+        if at is None:
+            at = len(generators)
             generators.append(entry)
         else:
+            mine = generators[at]
             mine["params"] = {**mine.get("params", {}), **entry["params"]}
             mine["port"] = entry["port"]
+        given = f"generators[{i}]"
+        for key, place in traffic.places.items():
+            if key == given or key.startswith(given + "."):
+                places[f"generators[{at}]{key.removeprefix(given)}"] = place
     pipeline["generators"] = generators
+    pipeline["source_map"] = places
     return Document(
         pipeline,
         document.problems,

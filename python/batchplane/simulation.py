@@ -35,6 +35,7 @@ from .scenario_events import pipeline_names
 from .settings import parse_settings
 from .sim_edits import edits_of_action, edits_of_sets
 from .sim_prepare import Inputs, duration_ns, prepare
+from .sim_replay import Replay
 from .sim_result import PeriodLog, Result
 from .sim_spec import Machine
 from .sim_traffic import Traffic
@@ -195,17 +196,23 @@ class Simulation:
         first, start_ns, start_s = self.show(), self.now_ns, time.process_time()
         step_ns = duration_ns(period, "period")
         next_ns = start_ns + step_ns
-        while self.now_ns < start_ns + length_ns:
-            if not self.advance(min(next_ns, start_ns + length_ns)) or self.now_ns >= next_ns:
+        end_ns = start_ns + length_ns
+        replay = Replay(self._native, duration is None and self.inputs.is_captured)
+        while self.now_ns < end_ns:
+            is_moved = self.advance(min(next_ns, end_ns))
+            end_ns = replay.end_ns(end_ns, next_ns)
+            if not is_moved or self.now_ns >= next_ns:
                 next_ns += step_ns
             self._step(guard, log)
             self._native.rest_recorder()
             if progress is not None:
-                progress((self.now_ns - start_ns) / length_ns)
+                progress(min(1.0, (self.now_ns - start_ns) / length_ns))
         cpu_s = time.process_time() - start_s
         last = self.show()
         recorded = self.recorded() if record_packets or record_firings else {}
         report = self._drained() if is_drained else {"balance": last["runtime"]["balance"]}
+        if is_drained:
+            self.warnings += replay.warnings()
         return Result(
             pipeline=self.name,
             controller=controller if isinstance(controller, str) else type(controller).__name__,

@@ -47,6 +47,9 @@ Route RouteWalk::walk(uint32_t input, uint16_t in_interface, const std::vector<u
   path_ = {graph_.instances[input].name};
   first_gates_.clear();
   seen_.clear();
+  stops_.clear();
+  loops_.clear();
+  from_ = kNowhere;
   Packet* const pkt = new_packet();
   pkt->reset(static_cast<uint32_t>(frame.size()));
   std::memcpy(pkt->data(), frame.data(), frame.size());
@@ -57,6 +60,7 @@ Route RouteWalk::walk(uint32_t input, uint16_t in_interface, const std::vector<u
   const PathState entry = graph_.paths->entry_state(input);
   const LinkedEdge& first = *edge_of(input, 0);
   follow(pkt, first.to, graph_.paths->next(input, 0, entry));
+  tell_loops();
   // The next packet finds the module as this one did.
   for (const uint32_t keeper : keepers_) {
     graph_.instances[keeper].module->give_up_held([&](Packet* held) { ctx_->free(held); });
@@ -73,13 +77,12 @@ void RouteWalk::follow(Packet* pkt, uint32_t at, PathState state) {
     const Instance& here = graph_.instances[at];
     const bool was_here = std::ranges::find(path_, here.name) != path_.end();
     path_.push_back(here.name);
-    if (!is_new(*pkt, at, state)) {
+    if (const auto [stop, is_new] = stop_of(*pkt, at, state); is_new) {
+      from_ = stop;
+    } else {
       // Another branch came here with the same packet, or this one goes round.
       ctx_->free(pkt);
-      if (was_here) {
-        warn("packets come back to '" + here.name + "' as they were, and never leave");
-        end_way({.path = path_});
-      }
+      if (was_here) loops_.push_back({stop, path_});
       break;
     }
     const std::vector<double> weights = here.module->blind_weights();
@@ -96,7 +99,9 @@ void RouteWalk::fork(Packet* pkt, uint32_t at, PathState state,
                      const std::vector<double>& weights) {
   const std::string& name = graph_.instances[at].name;
   free_.emplace(name, weights);
+  const uint32_t here = from_;
   for (uint32_t gate = 0; gate < weights.size(); ++gate) {
+    from_ = here;
     const LinkedEdge* const edge = edge_of(at, gate);
     if (edge == nullptr) {
       end_way({.path = path_, .drop_reason = "unconnected_gate"});
@@ -202,8 +207,9 @@ RouteWalk::Outcome RouteWalk::settle(Packet* pkt, bool is_in_batch) {
   return outcome;
 }
 
-// Times are left out: they change nothing about the way.
-bool RouteWalk::is_new(Packet& pkt, uint32_t at, PathState state) {
+// Where the packet is, and as what: a step of its way from the stop before. Times are left out:
+// they change nothing about the way.
+std::pair<uint32_t, bool> RouteWalk::stop_of(Packet& pkt, uint32_t at, PathState state) {
   PacketMeta meta = pkt.meta();
   meta.entry_ns = 0;
   meta.task_entry_delta_ns = 0;
@@ -213,7 +219,33 @@ bool RouteWalk::is_new(Packet& pkt, uint32_t at, PathState state) {
   key.append(reinterpret_cast<const char*>(&at), sizeof(at));
   key.append(reinterpret_cast<const char*>(&mark), sizeof(mark));
   key.append(reinterpret_cast<const char*>(pkt.data()), pkt.len_bytes());
-  return seen_.insert(std::move(key)).second;
+  const auto [it, is_new] = seen_.try_emplace(std::move(key), static_cast<uint32_t>(stops_.size()));
+  if (is_new) stops_.emplace_back();
+  if (from_ != kNowhere) stops_[it->second].from.push_back(from_);
+  return {it->second, is_new};
+}
+
+// What goes round may still leave, where a splitter that does not look at packets is on the way.
+void RouteWalk::tell_loops() {
+  if (loops_.empty()) return;
+  std::vector<uint32_t> todo;
+  for (uint32_t s = 0; s < stops_.size(); ++s) {
+    if (stops_[s].can_end) todo.push_back(s);
+  }
+  while (!todo.empty()) {
+    const uint32_t at = todo.back();
+    todo.pop_back();
+    for (const uint32_t from : stops_[at].from) {
+      if (stops_[from].can_end) continue;
+      stops_[from].can_end = true;
+      todo.push_back(from);
+    }
+  }
+  for (auto& [stop, path] : loops_) {
+    if (stops_[stop].can_end) continue;
+    warn("packets come back to '" + path.back() + "' as they were, and never leave");
+    route_.ways.push_back({.path = std::move(path)});
+  }
 }
 
 void RouteWalk::note_gate(uint32_t at, uint32_t gate) {
@@ -228,7 +260,10 @@ void RouteWalk::note_gate(uint32_t at, uint32_t gate) {
   }
 }
 
-void RouteWalk::end_way(Way way) { route_.ways.push_back(std::move(way)); }
+void RouteWalk::end_way(Way way) {
+  stops_[from_].can_end = true;
+  route_.ways.push_back(std::move(way));
+}
 
 void RouteWalk::warn(const std::string& text) {
   Warned& warned = warned_[text];

@@ -12,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/graph.h"
@@ -71,7 +72,9 @@ class RouteWalk {
   bool step(Packet*& pkt, uint32_t& at, PathState& state);
   Outcome pass(Packet* pkt, uint32_t at);
   Outcome settle(Packet* pkt, bool is_in_batch);
-  bool is_new(Packet& pkt, uint32_t at, PathState state);
+  // Number of the stop, and whether no packet was there before.
+  std::pair<uint32_t, bool> stop_of(Packet& pkt, uint32_t at, PathState state);
+  void tell_loops();
   void note_gate(uint32_t at, uint32_t gate);
   void end_way(Way way);
   void warn(const std::string& text);
@@ -96,7 +99,15 @@ class RouteWalk {
   Route route_;
   std::vector<std::string> path_;
   std::map<uint32_t, uint32_t> first_gates_;  // in-place modules that let the packet pass: gate 0
-  std::set<std::string> seen_;                // module, path state and packet
+  static constexpr uint32_t kNowhere = ~0U;
+  struct Stop {
+    std::vector<uint32_t> from;  // stops before it
+    bool can_end = false;        // here, or from here on
+  };
+  std::map<std::string, uint32_t> seen_;  // module, path state and packet -> stop
+  std::vector<Stop> stops_;
+  uint32_t from_ = kNowhere;                                          // the stop that is left
+  std::vector<std::pair<uint32_t, std::vector<std::string>>> loops_;  // come back to, and how
   std::set<uint32_t> keepers_;
 };
 

@@ -84,6 +84,28 @@ TEST(Routes, BehindABlindSplitEveryBranchIsFollowedAndMergedOnesOnce) {
   EXPECT_EQ(ways[2]["drop_reason"], Value("unconnected_gate"));
 }
 
+TEST(Routes, WhatGoesRoundByChanceLeavesAtLast) {
+  const std::string modules = std::string(kSource) +
+                              R"(, "a": {"kind": "merge", "params": {}},
+           "dice": {"kind": "split", "params": {"gates": 2, "mode": "random"}},
+           "back": {"kind": "queue", "params": {}}, "last": )";
+  const std::string round = edge("in", "0", "a") + "," + edge("a", "0", "dice") + "," +
+                            edge("dice", "0", "back") + "," + edge("back", "0", "a") + "," +
+                            edge("dice", "1", "last");
+  const Value found = find_routes(spec_of(modules + kSink, round), {});
+  EXPECT_EQ(found["warnings"], Value(List{}));
+  const List& ways = found["routes"]["in"].as_list().at(0)["ways"].as_list();
+  ASSERT_EQ(ways.size(), 1U);
+  EXPECT_EQ(ways[0]["path"], Value(List{"in", "a", "dice", "last"}));
+  // All of its gates lead back.
+  const std::string queue = R"({"kind": "queue", "params": {}})";
+  const Value caught =
+      find_routes(spec_of(modules + queue, round + "," + edge("last", "0", "a")), {});
+  ASSERT_EQ(caught["warnings"].as_list().size(), 1U);
+  EXPECT_NE(caught["warnings"].as_list()[0].as_string().find("never leave"), std::string::npos);
+  EXPECT_EQ(caught["routes"]["in"].as_list().at(0)["ways"].as_list().size(), 2U);
+}
+
 TEST(Routes, DropsGoByTheirGateAndOnThroughAQueue) {
   const PipelineSpec spec = spec_of(
       R"("in": {"kind": "source", "params": {"flows": [{"name": "old", "ttl": 1}, {"name": "new"}]}},

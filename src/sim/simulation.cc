@@ -62,6 +62,8 @@ Simulation::Simulation(const Spec& spec)
       graph_(build_graph(spec, pool_, recorder_)),
       flows_(static_cast<uint32_t>(graph_->flow_names.size())),
       is_idle_hold_(spec.pipeline.engine.is_idle_hold) {
+  // The sources have them.
+  for (SourceSpec& source : spec_.sources) source.trace = {};
   for (const FlowSpec& flow : spec.pipeline.flows) slo_ns_.push_back(flow.delay_slo_ns);
   make_workers();
   estimate_work();
@@ -385,6 +387,16 @@ void Simulation::set_slo(const std::string& flow, uint64_t slo_ns) {
 void Simulation::set_cost(const std::string& module, const ModuleCosts& costs) {
   graph_->modules[graph_->at(module)]->set_cost(costs.law, costs.table_ns);
   estimate_work();
+}
+
+uint64_t Simulation::unreplayed_pkts() const {
+  uint64_t sum = 0;
+  for (const auto& source : graph_->sources) {
+    const SourceSpec& spec = source->spec();
+    if (spec.trace.time_ns.empty() || spec.is_saturating) continue;
+    sum += source->unreplayed_pkts() + source->held_pkts();
+  }
+  return sum;
 }
 
 Source& Simulation::source(const std::string& name) {

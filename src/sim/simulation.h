@@ -92,6 +92,8 @@ class Simulation {
   void set_idle_hold(bool is_hold) { is_idle_hold_ = is_hold; }
   [[nodiscard]] bool is_idle_hold() const { return is_idle_hold_; }
   [[nodiscard]] Source& source(const std::string& name);
+  // Of all traces that are replayed: what no worker has taken yet.
+  [[nodiscard]] uint64_t unreplayed_pkts() const;
   // The worker does nothing for that long, from its present loop on.
   void stall(uint32_t worker, uint64_t length_ns);
   [[nodiscard]] uint32_t trigger_pkts(uint32_t module);

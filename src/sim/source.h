@@ -6,6 +6,7 @@
 // the ring; what waits for room in it is only a schedule.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -92,6 +93,11 @@ class Source {
   [[nodiscard]] const SourceSpec& spec() const { return spec_; }
   [[nodiscard]] uint32_t first_flow() const { return first_flow_; }
   [[nodiscard]] uint64_t held_pkts() const { return n_ring_; }
+  // Of a trace that is replayed at its times: what has not come yet, or waits for room.
+  [[nodiscard]] uint64_t unreplayed_pkts() const {
+    if (!is_trace() || spec_.is_saturating) return 0;
+    return std::min<uint64_t>(spec_.trace.time_ns.size() - trace_at_, left_pkts_);
+  }
   [[nodiscard]] const std::vector<TrafficFlowCounts>& counts() const { return counts_; }
   [[nodiscard]] Value show() const;
 

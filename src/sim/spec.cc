@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <utility>
 
 #include "base/nearest_word.h"
 #include "spec/config_json.h"
@@ -173,37 +175,47 @@ SourceSpec read_source(const std::string& name, const std::string& port, const V
   return source;
 }
 
-void read_trace(const Value& value, SourceSpec& source) {
-  const std::string where = "simulation.traces." + source.name;
+TraceArrivals read_trace(const Value& value) {
   const List& times = value["time_ns"].as_list();
   const List& flows = value["flow"].as_list();
   const Value& sizes = value["size_bytes"];
-  const size_t n_sizes = sizes.is_null() ? times.size() : sizes.as_list().size();
-  if (times.size() != flows.size() || times.size() != n_sizes) {
+  TraceArrivals trace;
+  for (const Value& time : times) trace.time_ns.push_back(static_cast<uint64_t>(time.as_int()));
+  for (const Value& flow : flows) {
+    // What does not fit is no number of a flow either.
+    trace.flow.push_back(static_cast<uint32_t>(std::clamp<int64_t>(flow.as_int(), -1, INT32_MAX)));
+  }
+  if (sizes.is_null()) {
+    trace.size_bytes.assign(times.size(), 64);
+    return trace;
+  }
+  for (const Value& size : sizes.as_list()) {
+    trace.size_bytes.push_back(static_cast<uint32_t>(size.as_int()));
+  }
+  return trace;
+}
+
+// Times and flows that came as negative numbers are above all that can be.
+void check_trace(const TraceArrivals& trace, size_t n_flows, const std::string& where) {
+  if (trace.time_ns.size() != trace.flow.size() ||
+      trace.time_ns.size() != trace.size_bytes.size()) {
     throw ConfigError("time_ns, flow and size_bytes differ in length", where,
                       "give each packet one of each");
   }
-  for (size_t i = 0; i < times.size(); ++i) {
-    if (times[i].as_int() < 0) {
-      throw ConfigError("packet " + std::to_string(i) + " of the trace is before time 0", where,
-                        "let the first packet be at 0 or later");
+  for (size_t i = 0; i < trace.time_ns.size(); ++i) {
+    const auto packet = [&] { return "packet " + std::to_string(i) + " of the trace is "; };
+    if (trace.time_ns[i] > INT64_MAX) {
+      throw ConfigError(packet() + "before time 0", where, "let the first packet be at 0 or later");
     }
-    const auto time_ns = static_cast<uint64_t>(times[i].as_int());
-    if (!source.trace.time_ns.empty() && time_ns < source.trace.time_ns.back()) {
-      throw ConfigError(
-          "packet " + std::to_string(i) + " of the trace is earlier than the one before", where,
-          "sort it by time");
+    if (i != 0 && trace.time_ns[i] < trace.time_ns[i - 1]) {
+      throw ConfigError(packet() + "earlier than the one before", where, "sort it by time");
     }
-    const int64_t flow = flows[i].as_int();
-    if (flow < 0 || static_cast<size_t>(flow) >= source.flows.size()) {
-      throw ConfigError("packet " + std::to_string(i) + " of the trace is of flow " +
-                            std::to_string(flow) + " of " + std::to_string(source.flows.size()),
+    if (trace.flow[i] >= n_flows) {
+      throw ConfigError(packet() + "of flow " +
+                            std::to_string(static_cast<int32_t>(trace.flow[i])) + " of " +
+                            std::to_string(n_flows),
                         where, "flows are numbered from 0");
     }
-    source.trace.time_ns.push_back(time_ns);
-    source.trace.flow.push_back(static_cast<uint32_t>(flow));
-    source.trace.size_bytes.push_back(
-        sizes.is_null() ? 64 : static_cast<uint32_t>(sizes.as_list()[i].as_int()));
   }
 }
 
@@ -238,7 +250,7 @@ StallSpec read_stalls(const Value& simulation, const std::string& key) {
   return spec;
 }
 
-void read_sources(const Value& simulation, Spec& spec) {
+void read_sources(const Value& simulation, Traces traces, Spec& spec) {
   const Value& routes = simulation["routes"];
   const bool drops = choice(simulation, "overflow", {"wait", "drop"}, "simulation.overflow") == 1;
   const double pkt_ns =
@@ -252,8 +264,11 @@ void read_sources(const Value& simulation, Spec& spec) {
       number(simulation, "generator_store_ns", 0, "simulation.generator_store_ns", 1e6);
   const auto add = [&](SourceSpec source, std::vector<FlowRoute> flow_routes) {
     if (!simulation["traces"][source.name].is_null()) {
-      read_trace(simulation["traces"][source.name], source);
+      source.trace = read_trace(simulation["traces"][source.name]);
+    } else if (const auto given = traces.find(source.name); given != traces.end()) {
+      source.trace = std::move(given->second);
     }
+    check_trace(source.trace, source.flows.size(), "simulation.traces." + source.name);
     spec.sources.push_back(std::move(source));
     spec.routes.push_back(std::move(flow_routes));
   };
@@ -284,7 +299,7 @@ void read_sources(const Value& simulation, Spec& spec) {
 
 }  // namespace
 
-Spec parse_spec(const Value& value) {
+Spec parse_spec(const Value& value, Traces traces) {
   Spec spec;
   Dict pipeline = value.as_dict();
   const Value simulation = value["simulation"];
@@ -294,7 +309,7 @@ Spec parse_spec(const Value& value) {
   if (!errors.empty()) throw errors.front();
   read_costs(simulation["costs"], spec);
   read_loop(simulation["loop"], spec.loop);
-  read_sources(simulation, spec);
+  read_sources(simulation, std::move(traces), spec);
   spec.noise_sigma = number(simulation["noise"], "sigma", 0, "simulation.noise", 10);
   spec.seed = whole(simulation, "seed", 1, "simulation");
   spec.stalls = read_stalls(simulation, "stalls");

@@ -53,8 +53,11 @@ struct Spec {
   uint64_t seed = 1;
 };
 
-// The canonical JSON with a key `simulation`, as docs/simulator.md describes it. Throws ConfigError
-// for the first mistake.
-Spec parse_spec(const Value& value);
+// By source.
+using Traces = std::map<std::string, TraceArrivals>;
+
+// The canonical JSON with a key `simulation`, as docs/simulator.md describes it. `traces` are those
+// that are not in there. Throws ConfigError for the first mistake.
+Spec parse_spec(const Value& value, Traces traces = {});
 
 }  // namespace batchplane::sim

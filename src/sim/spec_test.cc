@@ -136,6 +136,19 @@ TEST(Spec, TracesThatMakeNoSense) {
   expect_refused(with({5, 6}, {0}, {64, 64}), "traces.load", "differ in length", "one of each");
   expect_refused(with({5, 6}, {0, 0}, {64}), "traces.load", "differ in length", "one of each");
   expect_refused(with({-5, 6}, {0, 0}, {64, 64}), "traces.load", "before time 0", "0 or later");
+  expect_refused(with({5, 6}, {0, -1}, {64, 64}), "traces.load", "flow -1 of 1", "from 0");
+  expect_refused(with({5, 6}, {0, int64_t{1} << 32}, {64, 64}), "traces.load", "of 1", "from 0");
+}
+
+TEST(Spec, TracesBesideThePlainValuesAreCheckedAlike) {
+  const auto parsed = [](TraceArrivals trace) {
+    return parse_spec(pipeline(simulation()), {{"load", std::move(trace)}});
+  };
+  const Spec spec = parsed({.time_ns = {5, 5, 7}, .flow = {0, 0, 0}, .size_bytes = {64, 65, 66}});
+  EXPECT_EQ(spec.sources[0].trace.size_bytes, (std::vector<uint32_t>{64, 65, 66}));
+  EXPECT_THROW(parsed({.time_ns = {5, 4}, .flow = {0, 0}, .size_bytes = {64, 64}}), ConfigError);
+  EXPECT_THROW(parsed({.time_ns = {5, 6}, .flow = {0, 1}, .size_bytes = {64, 64}}), ConfigError);
+  EXPECT_THROW(parsed({.time_ns = {5, 6}, .flow = {0}, .size_bytes = {64, 64}}), ConfigError);
 }
 
 }  // namespace

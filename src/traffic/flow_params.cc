@@ -149,6 +149,10 @@ std::vector<ParamSpec> make_flow_params() {
        .type = ParamType::kString,
        .default_value = "",
        .help = "the whole frame as hexadecimal bytes, without checksum; instead of all the rest"},
+      {.name = "flow",
+       .type = ParamType::kString,
+       .default_value = "",
+       .help = "declared flow that it follows, for simulations without this program; {i} counts"},
   };
   for (ParamSpec& spec : address_params()) specs.push_back(std::move(spec));
   for (ParamSpec& spec : tunnel_params()) specs.push_back(std::move(spec));

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from built import needs_daemon_and_extension, needs_extension
 from conftest import load
 
 from batchplane.controller_names import split_controllers
+from batchplane.daemon import find_program
 from batchplane.problems import BadInput
 from batchplane.sim_command import parse_duration_word
 from batchplane.sim_spec import (
@@ -21,6 +24,7 @@ from batchplane.sim_spec import (
     with_profiled_loop,
 )
 from batchplane.sim_traffic import load_traffic, parse_traffic, with_traffic
+from batchplane.simulation import Simulation
 
 PIPELINE = """\
 name: one
@@ -97,6 +101,33 @@ def test_machines_that_cannot_be() -> None:
     ]
 
 
+def test_machines_of_the_wrong_kind(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_text('{"loop": 3, "stall_lengths_ns": 7, "noise_sigma": "much", "overflow": []}')
+    with pytest.raises(BadInput) as refused:
+        load_machine(path)
+    assert lines_of(refused) == [
+        f'{path}: loop: the loop is 3, which is no mapping of costs ({{"poll_ns": 40}})',
+        f"{path}: noise_sigma: 'much' is not 0 or more (0 to 1e9)",
+        f"{path}: overflow: '[]' is unknown (wait, drop)",
+        f"{path}: stall_lengths_ns: 7 is no list of times in ns (for example [200000])",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("costs", "line"),
+    [
+        ({"in": 1, "out": GOOD}, "costs: the cost of 'in' is 1, which is no law"),
+        ({"in": {"table_ns": 3}, "out": GOOD}, "p.yaml:5: modules.in: the table_ns of 'in' is 3, which is no list"),
+        (5, "costs: 5 is neither costs nor a file of them"),
+    ],
+)  # fmt: skip
+def test_costs_of_the_wrong_kind(costs: Any, line: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        Simulation(load(PIPELINE), costs=costs)
+    assert [found.split(" (")[0] for found in lines_of(refused)] == [line]
+
+
 @pytest.mark.parametrize(
     ("costs", "line"),
     [
@@ -130,6 +161,65 @@ def test_traffic_changes_and_adds_generators() -> None:
         {"name": "new", "port": "other", "params": {}},
     ]
     assert document.pipeline["generators"][0]["params"] == {"rate_pps": 1000}
+
+
+def test_mistakes_of_traffic_are_told_at_its_own_lines() -> None:
+    document = load(PIPELINE)
+    text = """\
+generators:
+  - name: new
+    port: other
+    order: random
+  - name: load
+    arrivals: poisson
+    flows: [{name: a}]
+"""
+    both = with_traffic(document, parse_traffic(text, "t.yaml", document.pipeline))
+    assert both.where("generators[0].params.arrivals") == "t.yaml:6"
+    assert both.where("generators[0].params.flows[0].name") == "t.yaml:7"
+    assert both.where("generators[0].params.rate_pps") == "p.yaml:3", "the pipeline says this one"
+    assert both.where("generators[0]") == "t.yaml:5"
+    assert both.where("generators[1].params.order") == "t.yaml:4"
+    assert both.where("modules.in") == document.where("modules.in")
+    # As what reads traffic calls them: the daemon, and the simulator.
+    assert both.where("generators.load.flows[0]") == "t.yaml:7"
+    assert both.where("simulation.traffic.new") == "t.yaml:2"
+    assert document.where("generators[0].params.arrivals") == "p.yaml:3"
+
+
+@needs_extension
+@pytest.mark.parametrize("has_daemon", [False, True])
+@pytest.mark.parametrize(
+    ("entry", "at"),
+    [
+        ("{name: load,\n     arrivals: sometimes}", "t.yaml:[23]: "),
+        ("{name: load,\n     rate_pps: -5}", "t.yaml:[23]: "),
+        ("{name: load, port:\n     nowhere}", "t.yaml:[23]: "),
+        ("{name: load}\n  - {name: new, port: other, order: best}", "t.yaml:3: "),
+    ],
+)
+def test_wrong_traffic_is_not_the_pipelines_fault(
+    entry: str, at: str, has_daemon: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if has_daemon:
+        find_program()
+    else:
+        monkeypatch.setenv("BATCHPLANE_DAEMON", str(tmp_path / "none"))
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    (tmp_path / "t.yaml").write_text(f"generators:\n  - {entry}\n")
+    with pytest.raises(BadInput) as refused:
+        Simulation(tmp_path / "p.yaml", tmp_path / "t.yaml", {"in": GOOD, "out": GOOD})
+    for line in lines_of(refused):
+        assert re.match(f"{tmp_path}/{at}", line), line
+
+
+@needs_daemon_and_extension
+def test_wrong_traffic_flows_are_told_at_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    text = "generators:\n  - name: load\n    flows:\n      - {name: a, colour: red}\n"
+    (tmp_path / "t.yaml").write_text(text)
+    with pytest.raises(BadInput, match=r"t.yaml:[34]: .*unknown parameter 'colour'"):
+        Simulation(tmp_path / "p.yaml", tmp_path / "t.yaml", {"in": GOOD, "out": GOOD})
 
 
 def test_traffic_that_is_none(tmp_path: Path) -> None:
