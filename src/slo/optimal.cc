@@ -16,8 +16,10 @@ constexpr uint32_t kOuterEvery = 32;  // solves
 constexpr double kIdleLoad = 0.85;    // without buffers: above, they are worth having
 constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a change
 constexpr double kLimitHigher = 0.05;
-constexpr uint32_t kMostLulls = 50;  // periods of two loads at once: then they are the load
-constexpr double kFewLate = 8;       // packets: what one batch may be
+constexpr uint32_t kMostLulls = 50;     // periods of two loads at once: then they are the load
+constexpr uint32_t kLeastRaise = 2;     // packets a step, of a trigger at saturation
+constexpr uint32_t kRaiseFraction = 8;  // and one in so many of it
+constexpr double kFewLate = 8;          // packets: what one batch may be
 }  // namespace
 
 std::unique_ptr<Controller> make_optimal(const Model& model, const Settings& settings) {
@@ -61,6 +63,11 @@ bool Optimal::is_lull(const Snapshot& snapshot) {
   return leaves_out && !(any && ++lulls_ > kMostLulls);
 }
 
+void Optimal::note_gaps(const Snapshot& snapshot) {
+  const bool any = std::ranges::any_of(snapshot.tasks, [](const auto& t) { return t.gaps > 0; });
+  since_gap_ = any ? 0 : std::min(since_gap_ + 1, kGapsCount);
+}
+
 bool Optimal::is_any_late(const Snapshot& snapshot) const {
   const double allowed = 1 - std::clamp(settings_.percentile, 0.0, 0.999);
   return std::ranges::any_of(snapshot.flows, [&](const exec::FlowPeriod& flow) {
@@ -74,8 +81,8 @@ bool Optimal::is_any_late(const Snapshot& snapshot) const {
 // it would not be put into force.
 bool Optimal::is_still_solved() {
   const Program& program = view_.program();
-  if (!has_decided_ || steps_since_solved_ >= kMostStepsUnsolved || solved_delay_ns_.empty() ||
-      std::ranges::find(is_left_out_, true) != is_left_out_.end() ||
+  if (!has_decided_ || is_rising_ || steps_since_solved_ >= kMostStepsUnsolved ||
+      solved_delay_ns_.empty() || std::ranges::find(is_left_out_, true) != is_left_out_.end() ||
       !std::ranges::equal(chosen_, view_.current())) {
     return false;
   }
@@ -225,6 +232,29 @@ void Optimal::keep_what_fits() {
   std::swap(model_chosen_, model_now_);
 }
 
+// At saturation packets are late by the batch as soon as buffers reach their age limits. Where the
+// machine takes time away, what a step finds worth more is tried a little at a time, so that the
+// first late packets say where to stop.
+void Optimal::raise_gently() {
+  const Program& program = view_.program();
+  is_rising_ = false;
+  if (!has_decided_ || !is_disturbed()) return;
+  for (const FlowMemory& flow : flows_) {
+    if (flow.has_other_slo) return;
+  }
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    const auto current = static_cast<uint32_t>(view_.current()[h]);
+    if (current == 0 || !program.tasks[program.modules[h].task].is_saturated) continue;
+    const uint32_t most = current + std::max(kLeastRaise, current / kRaiseFraction);
+    if (chosen_[h] <= most) continue;
+    chosen_[h] = most;
+    is_rising_ = true;
+  }
+  if (!is_rising_) return;
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(program, as_real_, model_chosen_);
+}
+
 // An idle core that fires its buffers at once collects nothing in them: what is held costs more
 // than it saves, as long as the load fits without.
 void Optimal::bypass_where_idle() {
@@ -306,6 +336,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
     judge(snapshot, decision);
     return decision;
   }
+  note_gaps(snapshot);
   learn_holding(snapshot);
   view_.update(snapshot, is_between);
   correct_bias(snapshot);
@@ -314,6 +345,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
   observe_rate(snapshot);
   if (!look_without(snapshot)) {
     solve();
+    raise_gently();
     bypass_where_idle();
     guard_rate();
   }

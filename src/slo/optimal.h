@@ -98,12 +98,15 @@ class Optimal final : public Controller {
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
   [[nodiscard]] bool is_any_late(const Snapshot& snapshot) const;
+  void note_gaps(const Snapshot& snapshot);
+  [[nodiscard]] bool is_disturbed() const { return since_gap_ < kGapsCount; }
   [[nodiscard]] bool is_still_solved();
   void solve();
   void solve_with(Solver& solver, uint32_t rounds);
   bool may_do_without_nested();
   void try_without_nested();
   void keep_what_fits();
+  void raise_gently();
   void bypass_where_idle();
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
@@ -170,7 +173,10 @@ class Optimal final : public Controller {
   double outer_load_ = 0;  // with outer buffers alone, when that was tried last
   uint32_t solves_without_outer_ = 0;
   uint32_t steps_ = 0;
-  uint32_t lulls_ = 0;  // periods in a row that were left out
+  static constexpr uint32_t kGapsCount = 50;  // periods after one
+  uint32_t since_gap_ = kGapsCount;
+  bool is_rising_ = false;  // more was chosen than one step puts into force
+  uint32_t lulls_ = 0;      // periods in a row that were left out
   bool has_decided_ = false;
   bool was_settled_ = false;  // the last step changed no trigger
   std::array<std::vector<PastChange>, kDecisionsKept> past_;

@@ -55,6 +55,7 @@ Value Optimal::explain_module(uint32_t h) const {
               {"arriving_pkts", module.arriving_pkts},
               {"cost_per_batch_ns", module.cost_per_batch_ns},
               {"cost_per_pkt_ns", module.cost_per_pkt_ns},
+              {"hold_ns", view_.program().hold_ns},
               {"why", head.why},
               {"binding_flow", is_bound ? Value(model_.flows[head.binding_flow].name) : Value()},
               {"multiplier_pps_per_us", head.price}};

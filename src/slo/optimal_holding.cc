@@ -8,17 +8,23 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kMostIdle = 0.04;      // of the time: beyond, a packet's time is not the task's
-constexpr double kMostGone = 0.2;       // of the period, to the machine: beyond, it says little
-constexpr double kEnoughPkts = 2000;    // of a period
-constexpr double kLeastHolds = 0.5;     // of a packet: changes of fewer say little
-constexpr double kLeastGain = 0.2;      // of a new observation
-constexpr double kMostHoldShare = 0.5;  // of a packet's time
+constexpr double kMostIdle = 0.04;       // of the time: beyond, a packet's time is not the task's
+constexpr double kMostGone = 0.05;       // of the period, to the machine: beyond, it says little
+constexpr double kEnoughPkts = 2000;     // of a period
+constexpr double kLeastHolds = 0.5;      // of a packet: changes of fewer say little
+constexpr double kLeastGain = 0.2;       // of a new observation
+constexpr double kMostHoldShare = 0.25;  // of a packet's time
+constexpr double kForgetting = 0.01;     // a period, of what one observation says: less after more
 }  // namespace
 
 // Measured less expected change of a packet's time, for each time that it is held more often than
 // before. Periods side by side: machines change their speed over longer times.
 void Optimal::learn_holding(const Snapshot& snapshot) {
+  // One disturbed period must not end holding for good: what was learnt fades, and is then tried.
+  const double usual_ns = settings_.hold_ns_per_pkt;
+  const double known_ns = view_.program().hold_ns;
+  const double part = kForgetting / std::max(1U, n_holding_seen_);
+  view_.set_hold_ns(known_ns + part * (usual_ns - known_ns));
   for (uint32_t t = 0; t < times_.size(); ++t) {
     const exec::TaskPeriod& period = snapshot.tasks[t];
     TaskTime& time = times_[t];

@@ -165,12 +165,13 @@ bool Optimal::retreat() {
 // back. Where even that leaves room, a little more is tried.
 void Optimal::guard_rate() {
   const bool is_first = steps_ < kFreeSteps;
-  if (guard_.may_retreat() && retreat()) return;
+  // Where the machine takes time away, late packets say more of that than of triggers.
+  if (!is_disturbed() && guard_.may_retreat() && retreat()) return;
   if (!guard_.accepts(chosen_, rate_at(view_.program(), model_chosen_), is_first)) {
     choose(guard_.best()->triggers_pkts);
     is_left_out_.assign(flows_.size(), false);
   }
-  if (!is_first && guard_.may_probe()) probe();
+  if (!is_disturbed() && !is_first && guard_.may_probe()) probe();
 }
 
 }  // namespace batchplane::slo
