@@ -178,6 +178,8 @@ def _flows(report: Report) -> RenderableType:
 def _binding(report: Report) -> list[RenderableType]:
     prices = {row["flow"]: row.get("multiplier_pps_per_us") or 0.0 for row in report.plan["flows"]}
     total = sum(prices.values())
+    if total <= 0 and report.missed:
+        return []  # what is missed, and what would do, stands elsewhere
     if total <= 0:
         factor, most = max(report.near, key=lambda point: point[1]["rate_pps"])
         gain = most["rate_pps"] / report.plan["rate_pps"] - 1

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""whole_file.py - writes files that are there whole or as they were before, never a part."""
+"""whole_file.py - writes files that are there whole or as they were before, never a part.
+
+What is no regular file (a pipe, a device) is written into: nothing may take its place.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from io import FileIO
 from pathlib import Path
 
 from .problems import BadInput, Problem
@@ -13,8 +17,15 @@ from .problems import BadInput, Problem
 def write_whole(path: Path, content: str | bytes, fix: str = "") -> None:
     """Writes beside and renames; makes folders. Raises BadInput, and leaves nothing behind then."""
     data = content.encode() if isinstance(content, str) else content
+    given = path
     name = ""
     try:
+        # What a link points to is written, and the link stays.
+        path = Path(os.path.realpath(path))
+        if path.exists() and not path.is_file():
+            with path.open("wb", buffering=0) as special:
+                _write_all(special, data)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:
@@ -27,8 +38,14 @@ def write_whole(path: Path, content: str | bytes, fix: str = "") -> None:
             Path(name).unlink(missing_ok=True)
         if isinstance(error, OSError):
             message = f"cannot be written: {error.strerror or error}"
-            raise BadInput(Problem(message, str(path), fix=fix)) from error
+            raise BadInput(Problem(message, str(given), fix=fix)) from error
         raise
+
+
+def _write_all(file: FileIO, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
 
 
 def _umask() -> int:

@@ -2,10 +2,10 @@
 // gtpu_decap.cc - takes users' packets out of GTP-U tunnels (3GPP TS 29.281), finds the rule of
 // their session, and answers what concerns the path.
 //
-// in: 1   out: inner, reply, other, signalling   state: sessions, shared, editable live; counts
-// drops: unknown_teid, gtpu_extension, gtpu_inner, gtpu_signalling, not_gtpu, bad_gtpu,
-// gtpu_version, no_pdr, ue_source, ecn_mismatch, bad_l4_checksum, too_short, bad_header_length,
-// bad_total_length
+// in: 1   out: inner, reply, other, signalling, inner6   state: sessions, shared, editable live;
+// counts drops: unknown_teid, gtpu_extension, gtpu_inner, gtpu_signalling, not_gtpu, bad_gtpu,
+// gtpu_inner6, gtpu_version, no_pdr, ue_source, ecn_mismatch, bad_l4_checksum, too_short,
+// bad_header_length, bad_total_length
 #include <optional>
 
 #include "base/net6.h"
@@ -31,6 +31,7 @@ constexpr GateIndex kInnerGate = 0;
 constexpr GateIndex kReplyGate = 1;
 constexpr GateIndex kOtherGate = 2;
 constexpr GateIndex kSignallingGate = 3;
+constexpr GateIndex kInner6Gate = 4;
 
 const DropReason kUnknownTeid{"unknown_teid", "no session has the packet's tunnel endpoint",
                               "add the session; the peer is told by an error indication"};
@@ -39,6 +40,9 @@ const DropReason kExtension{"gtpu_extension",
                             "look at the peer, which is told what is supported"};
 const DropReason kInner{"gtpu_inner", "what the tunnel carries is neither IPv4 nor IPv6, or cut",
                         "look at the peer; other kinds of PDU sessions are not supported"};
+const DropReason kInner6{"gtpu_inner6",
+                         "the tunnel carries an IPv6 packet, which nothing takes here",
+                         "connect the gate inner6 to modules for IPv6"};
 const DropReason kSignalling{"gtpu_signalling",
                              "a GTP-U message for the control plane, which nothing takes here",
                              "connect the gate signalling to what should have it"};
@@ -67,7 +71,7 @@ class GtpuDecap final : public Module {
 
   [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
     n_connected_ = connected;
-    return kSignallingGate + 1;
+    return kInner6Gate + 1;
   }
   [[nodiscard]] bool may_emit() const override { return true; }
 
@@ -225,6 +229,11 @@ class GtpuDecap final : public Module {
       ctx.drop(batch, i, kInner);
       return;
     }
+    // The modules behind `inner` take any packet for IPv4.
+    if (!is_v4) {
+      if (n_connected_ <= kInner6Gate) return ctx.drop(batch, i, kInner6);
+      ctx.gates[i] = kInner6Gate;
+    }
     if (session::is_whole(tunnel.mark) && is_v4) [[likely]] {
       if (load32_raw(inner + net::kIpSrc) != tunnel.ue_raw) [[unlikely]] {
         ctx.drop(batch, i, session::kUeSource);
@@ -251,11 +260,12 @@ class GtpuDecap final : public Module {
       ctx.drop(batch, i, kEcnMismatch);
   }
 
-  // A session without addresses takes any source.
+  // A session without addresses takes any source; one with an address of the other version alone
+  // has none here, and what stands for that in a rule is no address either.
   static bool is_own_source(const Rule& rule, const uint8_t* inner, bool is_v4) noexcept {
     if ((rule.ue_raw | rule.ue6_raw) == 0) return true;
-    return is_v4 ? load32_raw(inner + net::kIpSrc) == rule.ue_raw
-                 : load64_raw(inner + 8) == rule.ue6_raw;
+    if (is_v4) return rule.ue_raw != 0 && load32_raw(inner + net::kIpSrc) == rule.ue_raw;
+    return rule.ue6_raw != 0 && load64_raw(inner + net::kIp6Src) == rule.ue6_raw;
   }
 
   // The outer frame's addresses go in front of the inner packet, so that it is a frame again.
@@ -309,10 +319,10 @@ class GtpuDecap final : public Module {
     }
     if (message.type == gtpu::kErrorIndication) errors_received_.add(1);
     if (message.type == gtpu::kEndMarker) {
-      end_markers_.add(1);
       const bool is_known =
           takes_any_ || commands_.table().rules().by_teid.find(message.teid).mark != kNone;
       if (!is_known) return ctx.drop(batch, i, kUnknownTeid);
+      end_markers_.add(1);
       pkt.meta().tunnel_id = message.teid;
     }
     if (n_connected_ <= kSignallingGate) return ctx.drop(batch, i, kSignalling);
@@ -388,14 +398,16 @@ const Register<GtpuDecap> kGtpuDecap{{
     .kind = "gtpu_decap",
     .help = "Takes users' packets out of GTP-U tunnels and finds their session's rule.",
     .params = joined(session::session_params(), decap_params()),
-    .gate_names = {"inner", "reply", "other", "signalling"},
-    .drops = {&kUnknownTeid, &kExtension, &kInner, &kSignalling, &kNotGtpu, &gtpu::kBadGtpu,
-              &gtpu::kGtpuVersion, &session::kNoPdr, &session::kUeSource, &kEcnMismatch,
-              &l4::kBadL4Checksum, &reason::kTooShort, &reason::kBadHeaderLength,
+    .gate_names = {"inner", "reply", "other", "signalling", "inner6"},
+    .drops = {&kUnknownTeid, &kExtension, &kInner, &kInner6, &kSignalling, &kNotGtpu,
+              &gtpu::kBadGtpu, &gtpu::kGtpuVersion, &session::kNoPdr, &session::kUeSource,
+              &kEcnMismatch, &l4::kBadL4Checksum, &reason::kTooShort, &reason::kBadHeaderLength,
               &reason::kBadTotalLength},
     .notes = "Echo responses, error indications for unknown endpoints and lists of supported "
              "extension headers leave by `reply`, the latter two at most errors_per_s; end "
-             "markers and other messages by `signalling`. Fragments are not looked into: put a "
+             "markers and other messages by `signalling`; IPv6 packets out of tunnels by `inner6`, "
+             "IPv4 ones by `inner`. Their headers are not checked: put an ipv4_check or ipv6_check "
+             "in front of what counts or routes them. Fragments are not looked into: put a "
              "reassembly in front. " +
              std::string(session::kSessionNotes),
 }};

@@ -74,7 +74,44 @@ TEST(GtpuDecap, EndMarkersAreCountedAndPassed) {
   const Outcome outcome = decap.run({gtpu_frame(100, {}, 254), gtpu_frame(101, {}, 254)});
   EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{3}));
   EXPECT_EQ(outcome.dropped_for("unknown_teid"), 1U);
-  EXPECT_EQ(decap.module().show()["end_markers"].as_int(), 2);
+  EXPECT_EQ(decap.module().show()["end_markers"].as_int(), 1);
+}
+
+Bytes inner6(const char* source) {
+  Bytes ip(net::kIpv6Bytes + 8);
+  ip[0] = 0x60;
+  ip[5] = 8;
+  ip[net::kIp6NextHeader] = net::kProtoUdp;
+  ip[net::kIp6HopLimit] = 64;
+  net::store_address6(&ip[net::kIp6Src], *net::parse_ipv6(source));
+  net::store_address6(&ip[net::kIp6Dst], *net::parse_ipv6("2001:db8:99::1"));
+  return ip;
+}
+
+// What stands behind `inner` writes an IPv4 TTL and checksum into whatever comes.
+TEST(GtpuDecap, Ipv6HasItsOwnGateOrEnds) {
+  Dict session = test_session();
+  session["ue6"] = "2001:db8:45:2::/64";
+  const Dict params{{"sessions", List{session}}};
+  const Bytes frame = gtpu_frame(100, inner6("2001:db8:45:2:c633:6407:0:1"));
+  ModuleHarness without("gtpu_decap", params, 4);
+  EXPECT_EQ(without.run({frame}).dropped_for("gtpu_inner6"), 1U);
+  ModuleHarness connected("gtpu_decap", params, 5);
+  const Outcome outcome = connected.run({frame, uplink_frame()});
+  EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{4, 0}));
+  EXPECT_EQ(ip_of(outcome.at(4).at(0)), inner6("2001:db8:45:2:c633:6407:0:1"));
+}
+
+TEST(GtpuDecap, AVersionWithoutAnAddressHasNoSource) {
+  ModuleHarness only4("gtpu_decap", kSessions, 5);
+  EXPECT_EQ(only4.run({gtpu_frame(100, inner6("::5"))}).dropped_for("ue_source"), 1U);
+  Dict session = test_session();
+  session.erase("ue");
+  session["ue6"] = "2001:db8:45:2::/64";
+  ModuleHarness only6("gtpu_decap", {{"sessions", List{session}}}, 5);
+  EXPECT_EQ(only6.run({uplink_frame(100, 0)}).dropped_for("ue_source"), 1U);
+  EXPECT_EQ(only6.run({gtpu_frame(100, inner6("2001:db8:45:2::5"))}).gates(),
+            (std::vector<uint32_t>{4}));
 }
 
 TEST(GtpuDecap, OtherAddressesAreNotOurs) {

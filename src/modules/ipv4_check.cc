@@ -9,20 +9,27 @@
 namespace batchplane {
 namespace {
 
+constexpr uint32_t kGroups = 224;       // first octet of multicast; reserved and broadcast above
 constexpr uint8_t kPlainHeader = 0x45;  // version 4, no options
+
+const DropReason kGroupDestination{"group_destination",
+                                   "the packet is for a multicast, reserved or broadcast address",
+                                   "look at the sender; only single hosts are reached from here"};
 
 class Ipv4Check final : public Module {
  public:
   explicit Ipv4Check(const Args& args)
       : l3_offset_bytes_(static_cast<uint8_t>(args.u32("l3_offset_bytes"))),
         is_checksum_checked_(args.flag("check_checksum")),
-        drops_martians_(args.flag("drop_martians")) {}
+        drops_martians_(args.flag("drop_martians")),
+        least_group_octet_(args.flag("drop_groups") ? kGroups : 256) {}
 
   void process(Context& ctx, Batch& batch) noexcept {
     // Bytes that are stored may alias anything: what the loop needs is held in locals.
     const uint32_t l3 = l3_offset_bytes_;
     const bool is_checksum_checked = is_checksum_checked_;
     const bool drops_martians = drops_martians_;
+    const uint32_t least_group_octet = least_group_octet_;
     Packet* const* const pkts = batch.pkts;
     const uint32_t n = batch.size_pkts;
     for (uint32_t i = 0; i < n; ++i) {
@@ -36,7 +43,10 @@ class Ipv4Check final : public Module {
       PacketMeta& meta = pkt.meta();
       meta.l3_offset_bytes = static_cast<uint8_t>(l3);
       meta.l4_offset_bytes = static_cast<uint8_t>(l3 + header_bytes_of(ip));
-      if (!is_plain_and_good(ip, len_bytes - l3, is_checksum_checked, drops_martians)) [[unlikely]]
+      const bool is_good =
+          is_plain_and_good(ip, len_bytes - l3, is_checksum_checked, drops_martians) &
+          (ip[net::kIpDst] < least_group_octet);
+      if (!is_good) [[unlikely]]
         judge(ctx, batch, i);
     }
   }
@@ -70,6 +80,7 @@ class Ipv4Check final : public Module {
     if (total_bytes < header_bytes || total_bytes > room_bytes) return &reason::kBadTotalLength;
     const uint64_t sum = add_with_carry(sum_header20(ip), sum_options(ip, header_bytes));
     if (is_checksum_checked_ && fold16(sum) != 0xffff) return &reason::kBadIpv4Checksum;
+    if (ip[net::kIpDst] >= least_group_octet_) return &kGroupDestination;
     if (!drops_martians_) return nullptr;
     if (is_martian_source(ip[net::kIpSrc])) return &reason::kMartianSource;
     if (is_martian_destination(ip[net::kIpDst])) return &reason::kMartianDestination;
@@ -85,6 +96,7 @@ class Ipv4Check final : public Module {
   const uint8_t l3_offset_bytes_;
   const bool is_checksum_checked_;
   const bool drops_martians_;
+  const uint32_t least_group_octet_;  // 256: groups pass
 };
 
 const Register<Ipv4Check> kIpv4Check{{
@@ -104,10 +116,14 @@ const Register<Ipv4Check> kIpv4Check{{
                {.name = "drop_martians",
                 .type = ParamType::kBool,
                 .default_value = true,
-                .help = "drop packets from or to addresses that no router may forward"}},
+                .help = "drop packets from or to addresses that no router may forward"},
+               {.name = "drop_groups",
+                .type = ParamType::kBool,
+                .default_value = false,
+                .help = "drop packets to 224.0.0.0 and above: multicast, reserved, broadcast"}},
     .drops = {&reason::kTooShort, &reason::kBadVersion, &reason::kBadHeaderLength,
               &reason::kBadTotalLength, &reason::kBadIpv4Checksum, &reason::kMartianSource,
-              &reason::kMartianDestination},
+              &reason::kMartianDestination, &kGroupDestination},
     .notes =
         "Bytes behind the total length (Ethernet padding) stay in the frame. Options are allowed.",
 }};

@@ -64,6 +64,15 @@ TEST(Ipv4Check, EachFaultHasItsReason) {
     EXPECT_EQ(reason_for(30, octet), "") << int{octet};
 }
 
+TEST(Ipv4Check, GroupsAreDroppedWhereThatIsAsked) {
+  ModuleHarness harness("ipv4_check", {{"drop_groups", true}});
+  const Outcome outcome =
+      harness.run({make_frame({.ip_dst = 0xe0000001}), make_frame({.ip_dst = 0xffffffff}),
+                   make_frame({.ip_dst = 0xdfffffff})});
+  EXPECT_EQ(outcome.dropped_for("group_destination"), 2U);
+  EXPECT_EQ(outcome.at(0).size(), 1U);
+}
+
 TEST(Ipv4Check, TruncationsNeverPass) {
   ModuleHarness harness("ipv4_check");
   std::vector<Bytes> frames;

@@ -3,6 +3,7 @@
 // it and as files and commands write it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,8 @@ struct Session {
   std::vector<Urr> urrs = {};
   uint16_t hold_pkts = 0;   // of the BAR: while a FAR buffers; 0: what the module says
   uint32_t number = kNone;  // among all sessions, once it is there; workers know it by this
+  uint32_t line = 0;        // of its file, which mistakes name; 0: comes from none
+  std::shared_ptr<const std::string> file = nullptr;
 
   [[nodiscard]] const Far* far_of(const Pdr& pdr) const;
   [[nodiscard]] const Qer* qer(uint32_t id) const;

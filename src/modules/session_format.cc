@@ -162,7 +162,8 @@ std::vector<Session> make_synthetic_sessions(const Dict& params, const std::stri
 std::vector<Session> read_session_file(const std::string& path) {
   std::ifstream in = open_text_file(path, "file");
   std::vector<Session> sessions;
-  uint64_t number = 0;
+  const auto file = std::make_shared<const std::string>(path);
+  uint32_t number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
     const size_t first = line.find_first_not_of(" \t\r");
@@ -176,6 +177,8 @@ std::vector<Session> read_session_file(const std::string& path) {
     }
     sessions.push_back(parse_session(value, where));
     sessions.back().origin = Origin::kBulk;
+    sessions.back().line = number;
+    sessions.back().file = file;
   }
   return sessions;
 }

@@ -31,6 +31,11 @@ TunnelEntry tunnel_entry(const RuleTables& tables, uint32_t head) {
   return {.mark = ue_raw == 0 ? head : begin_of(tables, head), .ue_raw = ue_raw};
 }
 
+// Where a mistake of the session is found: in its file, if it comes from one.
+std::string place_of(const Session& session, const std::string& where) {
+  return session.line == 0 ? where : *session.file + ":" + std::to_string(session.line);
+}
+
 // Tables that hold keys of any session: the same key in two of them is a mistake.
 template <class Key>
 class KeyCheck {
@@ -38,15 +43,17 @@ class KeyCheck {
   KeyCheck(const char* what, const std::unordered_map<Key, uint64_t>& known)
       : what_(what), known_(known) {}
 
-  void claim(Key key, const std::string& text, uint64_t seid, const std::set<uint64_t>& leaving,
-             const std::string& where) {
+  void claim(Key key, const std::string& text, const Session& session,
+             const std::set<uint64_t>& leaving, const std::string& where) {
+    const uint64_t seid = session.seid;
     const auto it = known_.find(key);
     const bool is_taken = it != known_.end() && it->second != seid && !leaving.contains(it->second);
     const auto [own, is_new] = claimed_.emplace(key, seid);
     if (!is_taken && (is_new || own->second == seid)) return;
+    const std::string place = place_of(session, where);
     throw ConfigError(std::string(what_) + " " + text + " belongs to " +
                           name_of(is_taken ? it->second : own->second) + " already",
-                      where.empty() ? name_of(seid) : where + ", " + name_of(seid),
+                      place.empty() ? name_of(seid) : place + ", " + name_of(seid),
                       "give each session its own");
   }
 
@@ -82,17 +89,18 @@ void SessionTable::check_keys_of(const std::vector<Session>& sessions,
   std::set<uint64_t> seids;
   for (const Session& session : sessions) {
     if (!seids.insert(session.seid).second) {
-      throw ConfigError(name_of(session.seid) + " is given twice", where, "keep one of them");
+      throw ConfigError(name_of(session.seid) + " is given twice", place_of(session, where),
+                        "keep one of them");
     }
     for (const Pdr& pdr : session.pdrs) {
       if (!pdr.is_uplink) continue;
-      teids.claim(pdr.teid, std::to_string(pdr.teid), session.seid, leaving, where);
+      teids.claim(pdr.teid, std::to_string(pdr.teid), session, leaving, where);
     }
     if (session.ue != 0) {
-      ues.claim(session.ue, net::format_ipv4(session.ue), session.seid, leaving, where);
+      ues.claim(session.ue, net::format_ipv4(session.ue), session, leaving, where);
     }
     if (session.has_ue6) {
-      ues6.claim(ue6_key(session), net::format_prefix6(session.ue6), session.seid, leaving, where);
+      ues6.claim(ue6_key(session), net::format_prefix6(session.ue6), session, leaving, where);
     }
   }
 }

@@ -7,9 +7,12 @@ The user sits behind a base station of a few lines of Python (gtpu_endpoint.py),
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import os
 import shutil
+import socket
+import struct
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -251,6 +254,50 @@ def test_sessions_come_and_go_live(world: World) -> None:
     assert told.code != 0 and "pdrs" in told.err, told
 
 
+SEND = """
+import socket, sys
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for message in sys.argv[2:]:
+    out.sendto(bytes.fromhex(message), (sys.argv[1], 2152))
+"""
+
+
+def gpdu(inner: bytes) -> str:
+    return (struct.pack("!BBHI", 0x30, 255, len(inner), UPLINK) + inner).hex()
+
+
+def ipv4(destination: str = SERVER, **changes: int) -> bytes:
+    """From the user, with 20 bytes of payload."""
+    head = bytearray(struct.pack("!BBHIBBH", 0x45, 0, 40, 1, 64, 17, 0))
+    head += socket.inet_aton(USER) + socket.inet_aton(destination)
+    head[0] = changes.get("first", head[0])
+    struct.pack_into("!H", head, 2, changes.get("total", 40))
+    total = sum(struct.unpack("!10H", head))
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    struct.pack_into("!H", head, 10, (total ^ 0xFFFF) ^ changes.get("flipped", 0))
+    return bytes(head) + bytes(20)
+
+
+def test_what_users_forge_is_neither_forwarded_nor_counted(world: World) -> None:
+    six = ipaddress.ip_address("2001:db8:45:2:c633:6407:0:1").packed
+    bad = {
+        "bad_checksum": ipv4(flipped=0x5555),
+        "bad_total_length": ipv4(total=900),
+        "bad_header_length": ipv4(first=0x43),
+        "group_destination": ipv4("224.0.0.1"),
+        "gtpu_inner6": struct.pack("!IHBB", 0x60000000, 0, 59, 64) + six + six,
+    }
+    good = gpdu(ipv4())
+    world.user("python3", "-S", "-c", SEND, GATEWAY, *map(gpdu, bad.values()), good)
+    wait_until(lambda: world.row()["up_pkts"] > 0, "the good one is counted")
+    row = world.row()
+    assert (row["up_pkts"], row["up_bytes"]) == (1, 40)
+    told = world.commands.good("show", "drops", "--json")
+    for reason in bad:
+        assert reason in told, (reason, told)
+
+
 def test_a_bad_file_is_refused_by_line(world: World) -> None:
     world.attach()
     bad = world.folder / "bad.jsonl"
@@ -259,3 +306,6 @@ def test_a_bad_file_is_refused_by_line(world: World) -> None:
     assert told.code != 0
     assert f"{bad}:2" in told.err and "expected the user's IPv4 address" in told.err, told.err
     assert "3 received" in ping(world)
+    bad.write_text(f"{json.dumps(session())}\n# again\n{json.dumps(session())}\n")
+    told = world.commands.run("set", "decap", "replace", "--file", str(bad))
+    assert f"{bad}:3" in told.err and "given twice" in told.err, told.err

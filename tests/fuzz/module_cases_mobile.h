@@ -36,7 +36,7 @@ inline const ModuleCase kMobileCases[] = {
     {"session_split", R"({"table": "users", "by": "group"})", 2},
     {"session_hold", R"({"table": "users", "hold_pkts": 50, "session_pkts": 20})"},
     {"session_enforce", R"({"table": "users"})"},
-    {"gtpu_decap", R"({"table": "users", "errors_per_s": 1000000, "burst": 100})", 4},
+    {"gtpu_decap", R"({"table": "users", "errors_per_s": 1000000, "burst": 100})", 5},
     {"gtpu_decap", R"({"any_teid": true, "verify_udp_checksum": false, "local": "10.0.1.1"})", 1},
     {"gtpu_encap", R"({"table": "users", "local": "10.0.2.1"})"},
     {"gtpu_encap",

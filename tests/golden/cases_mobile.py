@@ -264,7 +264,9 @@ def source_fits(session: dict[str, Any], packet: bytes) -> bool:
         return True
     if packet[0] >> 4 == 4:
         return bool(IP(packet).src == session["ue"])
-    return packet[8:16] == bytes(IPv6(src=session.get("ue6", "::").split("/")[0]))[8:16]
+    if "ue6" not in session:
+        return False
+    return packet[8:16] == bytes(IPv6(src=session["ue6"].split("/")[0]))[8:16]
 
 
 def congested(packet: bytes, mark: int) -> bytes | None:
@@ -344,8 +346,9 @@ def decap_model(local6: str = "") -> Any:
         marked = congested(packet, tos & 3)
         if marked is None:
             return ("drop", "ecn_mismatch")
-        kind_bytes = b"\x08\x00" if packet[0] >> 4 == 4 else b"\x86\xdd"
-        return ("out", 0, frame[:12] + kind_bytes + marked)
+        is_v4 = packet[0] >> 4 == 4
+        kind_bytes = b"\x08\x00" if is_v4 else b"\x86\xdd"
+        return ("out", 0 if is_v4 else 4, frame[:12] + kind_bytes + marked)
 
     return model
 
@@ -354,7 +357,7 @@ def decap_model(local6: str = "") -> Any:
 def gtpu_decap() -> Case:
     frames = tunnelled() + all_sorts(61)
     params = {"sessions": SESSIONS}
-    return Case("gtpu_decap", params, frames, decap_model(), {"connected_gates": 4})
+    return Case("gtpu_decap", params, frames, decap_model(), {"connected_gates": 5})
 
 
 @case("gtpu_decap", "local6")
@@ -362,7 +365,7 @@ def gtpu_decap_local6() -> Case:
     """Tunnels end at one IPv6 address; what goes to others is left alone."""
     frames = tunnelled() + all_sorts(66)
     params = {"sessions": SESSIONS, "local6": GATEWAY6}
-    return Case("gtpu_decap", params, frames, decap_model(GATEWAY6), {"connected_gates": 4})
+    return Case("gtpu_decap", params, frames, decap_model(GATEWAY6), {"connected_gates": 5})
 
 
 def users() -> list[bytes]:

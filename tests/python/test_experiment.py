@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from command_line import run_command
 from rich.console import Console
 
 from batchplane.cli import main
+from batchplane.experiments import command as command_module
 from batchplane.experiments import modes as modes_module
 from batchplane.experiments import store as store_module
 from batchplane.experiments.case import Case, digest, inputs_of
@@ -171,6 +173,38 @@ def test_what_was_done_before_an_interruption_is_kept(
     monkeypatch.setattr(store_module, "run_case", real)
     assert run_experiments(["fig2"], options, quiet(), told) == 0
     assert "5 runs, 3 kept from before" in told.file.getvalue()
+
+
+def test_a_second_interrupt_does_not_end_what_is_told_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_second = 0
+
+    def outside(_number: int, _frame: Any) -> None:
+        nonlocal n_second
+        n_second += 1
+
+    def interrupted(*_: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    told = quiet()
+    say = told.print
+
+    def say_interrupted(*words: Any, **options: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        say(*words, **options)
+
+    monkeypatch.setattr(told, "print", say_interrupted)
+    monkeypatch.setattr(command_module, "run_plans", interrupted)
+    old = signal.signal(signal.SIGINT, outside)
+    try:
+        options = ExperimentOptions(tmp_path, is_quick=True, jobs=1)
+        assert run_experiments(["fig2"], options, quiet(), told) == 130
+    finally:
+        signal.signal(signal.SIGINT, old)
+    assert n_second == 1
+    assert isinstance(told.file, io.StringIO)
+    assert "interrupted: 0 runs are kept" in told.file.getvalue()
 
 
 def test_processes_give_what_one_gives_and_their_mistakes_are_told(tmp_path: Path) -> None:

@@ -168,10 +168,12 @@ def test_an_slo_that_cannot_be_kept_is_told_with_its_term_and_a_way_out(
 ) -> None:
     code, out, err = run(monkeypatch, capsys, file, "--slo", "12us")
     assert code == 2 and "cannot be kept" in out
+    assert "no SLO binds" not in out and "buy nothing" not in out
     assert "f_* (4): an SLO of 12.0 us cannot be kept at full load" in err
     assert "turnaround" in err and "or an SLO of" in err
-    code, _, err = run(monkeypatch, capsys, file, "--slo", "f_2=500ns")
+    code, out, err = run(monkeypatch, capsys, file, "--slo", "f_2=500ns")
     assert code == 2
+    assert "no SLO binds" not in out and "buy nothing" not in out
     assert "f_2: an SLO of 500 ns is below the inherent delay" in err and "service" in err
     assert "Traceback" not in err
 

@@ -81,17 +81,17 @@ def run_experiments(
         sections[place] = Section(experiment, outcome, setup, figure)
 
     start_s = time.monotonic()
-    with interruptible():
-        try:
-            with make_bar(errors) as bar:
-                runner = Runner(store, options.jobs, bar)
-                run_plans(chosen, runner, note)
-        except Interrupted:
-            errors.print(
-                f"interrupted: {store.made} runs are kept in {store.folder}; the same command "
-                "goes on from there"
-            )
-            return 130
+    try:
+        with interruptible(), make_bar(errors) as bar:
+            runner = Runner(store, options.jobs, bar)
+            run_plans(chosen, runner, note)
+    except Interrupted:
+        # Here signals do again what they did before: a second one does not end the line below.
+        errors.print(
+            f"interrupted: {store.made} runs are kept in {store.folder}; the same command "
+            "goes on from there"
+        )
+        return 130
     warnings = [disturbed_line(runner)] if runner.disturbed else []
     warnings += [f"{path} was damaged, and its run was made again" for path in store.broken]
     for line in warnings:
