@@ -18,8 +18,8 @@ constexpr double kPeriodsBefore = 3;  // that what is known of late packets in g
 constexpr uint32_t kSlowGrowth = 2;
 constexpr uint32_t kLateGrowth = 8;
 constexpr double kOtherWork = 0.05;
-constexpr uint32_t kLeastPatience = 4;  // periods between tries, after one that failed
-constexpr uint32_t kMostPatience = 5000;
+constexpr uint32_t kLeastWait = 4;  // periods between tries, after one that failed
+constexpr uint32_t kMostWait = 5000;
 constexpr double kLeastProbeShare = 0.1;
 constexpr double kMostTrust = 1.1;
 
@@ -35,7 +35,7 @@ size_t RateGuard::find(const std::vector<uint32_t>& triggers_pkts) const {
 
 void RateGuard::forget() {
   points_.clear();
-  patience_ = kLeastPatience;
+  patience_ = kLeastWait;
   left_ = 0;
   trust_ = 1;
   probe_share_ = kMostProbeShare;
@@ -60,11 +60,11 @@ void RateGuard::judge_try(const Period& period, double best_before) {
   const bool is_better = period.rate >= (1 + kBetter) * best_before;
   const bool is_worse = is_late_ || period.rate < (1 - kWorse) * best_before;
   if (!is_late_ && is_better) {
-    patience_ = std::max(kLeastPatience, patience_ / 2);
+    patience_ = std::max(kLeastWait, patience_ / 2);
     probe_share_ = kMostProbeShare;
   } else if (is_trying_ && is_worse) {
     left_ = patience_;
-    patience_ = std::min((is_late_ ? kLateGrowth : kSlowGrowth) * patience_, kMostPatience);
+    patience_ = std::min((is_late_ ? kLateGrowth : kSlowGrowth) * patience_, kMostWait);
     if (choice_ == Choice::kProbe) probe_share_ = std::max(kLeastProbeShare, probe_share_ / 2);
   }
   is_trying_ = false;

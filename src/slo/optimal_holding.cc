@@ -8,11 +8,11 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kMostIdle = 0.04;       // of the time: beyond, a packet's time is not the task's
+constexpr double kMostIdleTime = 0.04;   // of the time: beyond, a packet's time is not the task's
 constexpr double kMostGone = 0.05;       // of the period, to the machine: beyond, it says little
 constexpr double kEnoughPkts = 2000;     // of a period
 constexpr double kLeastHolds = 0.5;      // of a packet: changes of fewer say little
-constexpr double kLeastGain = 0.2;       // of a new observation
+constexpr double kLeastLearnt = 0.2;     // of a new observation
 constexpr double kMostHoldShare = 0.25;  // of a packet's time
 constexpr double kForgetting = 0.01;     // a period, of what one observation says: less after more
 }  // namespace
@@ -33,13 +33,13 @@ void Optimal::learn_holding(const Snapshot& snapshot) {
     const auto idle = static_cast<double>(period.idle_ns);
     const auto pkts = static_cast<double>(period.in_pkts);
     const bool says_something = pkts >= kEnoughPkts && busy > 0 &&
-                                idle <= kMostIdle * (busy + idle) &&
+                                idle <= kMostIdleTime * (busy + idle) &&
                                 gap <= kMostGone * static_cast<double>(snapshot.period_ns);
     const double before_ns = time.measured_ns;
     time.measured_ns = says_something ? busy / pkts : 0;
     if (!says_something || before_ns <= 0 || std::abs(time.holds) < kLeastHolds) continue;
     const double error_ns = time.measured_ns - before_ns - time.change_ns;
-    const double gain = std::max(kLeastGain, 1.0 / ++n_holding_seen_);
+    const double gain = std::max(kLeastLearnt, 1.0 / ++n_holding_seen_);
     const double hold_ns = view_.program().hold_ns + gain * error_ns / time.holds;
     view_.set_hold_ns(std::clamp(hold_ns, 0.0, kMostHoldShare * time.measured_ns));
   }

@@ -9,11 +9,11 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kMostIdle = 0.04;       // share of time: beyond, the rate is not made by triggers
+constexpr double kMostIdleShare = 0.04;  // share of time: beyond, the rate is not made by triggers
 constexpr uint32_t kFreeSteps = 3;       // of a controller: it converges
 constexpr double kFewAllowed = 10;       // late packets of a period
-constexpr double kEnoughAllowed = 25;    // for chance to be known
-constexpr double kLateTogether = 8;      // of them in a batch
+constexpr double kCountedAllowed = 25;   // for chance to be known
+constexpr double kLateABatch = 8;        // of them in a batch
 constexpr double kRetreat = 0.85;        // of what is held, after a period that was late
 constexpr double kRetreatAtRisk = 0.95;  // and after one that was not, by luck
 constexpr double kWorthProbing = 0.01;   // of the load
@@ -24,7 +24,7 @@ bool is_late(const exec::FlowPeriod& period, double percentile) {
   if (percentile > 0) {
     const double allowed = (1 - percentile) * pkts;
     // Of few packets one batch that is late says little.
-    const double chance = allowed < kFewAllowed ? std::sqrt(kLateTogether * allowed) : 0;
+    const double chance = allowed < kFewAllowed ? std::sqrt(kLateABatch * allowed) : 0;
     return static_cast<double>(period.late_pkts) > allowed + chance;
   }
   return static_cast<double>(period.delay_sum_ns) > static_cast<double>(period.slo_ns) * pkts;
@@ -60,14 +60,14 @@ void Optimal::observe_rate(const Snapshot& snapshot) {
     seen.is_kept &= !is_late(period, settings_.percentile);
     const double allowed = (1 - settings_.percentile) * static_cast<double>(period.pkts);
     const bool is_counted =
-        period.slo_ns > 0 && allowed >= kEnoughAllowed && settings_.percentile > 0;
+        period.slo_ns > 0 && allowed >= kCountedAllowed && settings_.percentile > 0;
     // Chance has holes in it, too: what they make late leaves less to triggers.
     const auto late = static_cast<double>(snapshot.flows[f].late_pkts);
     seen.late.push_back(is_counted ? late / allowed : 0);
-    seen.chance.push_back(is_counted ? kLateTogether / allowed : 0);
+    seen.chance.push_back(is_counted ? kLateABatch / allowed : 0);
     if (has_decided_) seen.is_comparable &= !flows_[f].has_other_slo;
   }
-  seen.is_comparable &= any_saturated && idle_ns <= kMostIdle * (busy_ns + idle_ns);
+  seen.is_comparable &= any_saturated && idle_ns <= kMostIdleShare * (busy_ns + idle_ns);
   in_force_.resize(heads_.size());
   in_force_ns_.resize(heads_.size());
   for (uint32_t h = 0; h < heads_.size(); ++h) {
