@@ -245,7 +245,8 @@ void Optimal::raise_gently() {
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     const auto current = static_cast<uint32_t>(view_.current()[h]);
     if (current == 0 || !program.tasks[program.modules[h].task].is_saturated) continue;
-    const uint32_t most = current + std::max(kLeastRaise, current / kRaiseFraction);
+    const uint32_t gently = current + std::max(kLeastRaise, current / kRaiseFraction);
+    const uint32_t most = std::max(gently, heads_[h].kept_pkts);
     if (chosen_[h] <= most) continue;
     chosen_[h] = most;
     is_rising_ = true;
@@ -337,8 +338,9 @@ Decision Optimal::step(const Snapshot& snapshot) {
     return decision;
   }
   note_gaps(snapshot);
+  view_.count(snapshot);
   learn_holding(snapshot);
-  view_.update(snapshot, is_between);
+  view_.weigh(snapshot, is_between);
   correct_bias(snapshot);
   take_care();
   cap_unreached(snapshot);

@@ -51,6 +51,8 @@ class Optimal final : public Controller {
   // Of a saturated task: what its flows' triggers keep back, after packets were late.
   struct Care {
     double share = 0;           // of the SLOs
+    double slow_share = 0;      // and what moments of a slow machine ask for
+    double slow_step = 0;       // so much at a time, about
     uint32_t patience = 0;      // periods until less is tried; longer each time that this failed
     uint32_t left = 0;          // of them
     uint32_t quiet = 0;         // periods of the last try
@@ -60,6 +62,7 @@ class Optimal final : public Controller {
     uint32_t cap_pkts = 0;  // triggers that are hardly ever reached are lowered to this
     double rate = 0;        // of the last period
     uint32_t trigger_pkts = 0;
+    uint32_t kept_pkts = 0;  // the trigger that last kept its flows' promises at saturation
     uint64_t age_limit_ns = exec::kStrandingAge;
     const char* why = "no traffic";
     uint32_t binding_flow = ~0U;
@@ -85,12 +88,17 @@ class Optimal final : public Controller {
   void correct_bias(const Snapshot& snapshot);
   [[nodiscard]] double turnaround_of(const Evaluation& at, uint32_t flow) const;
   void scale_bias(const Evaluation& at);
-  void reserve(const exec::FlowPeriod& period, uint32_t flow, bool was_for_slo);
   void leave_out_held_up(const Snapshot& snapshot);
-  void take_care();
   void cap_unreached(const Snapshot& snapshot);
   [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
   [[nodiscard]] bool is_saturated(uint32_t flow) const;
+  // optimal_care.cc
+  void reserve(const exec::FlowPeriod& period, uint32_t flow, bool was_for_slo);
+  void take_care();
+  void take_care_of(uint32_t task, double lateness);
+  void note_kept(uint32_t task, double lateness);
+  void allow_for_slow(uint32_t task, double lateness, double over);
+  [[nodiscard]] bool is_slow(uint32_t flow) const;
   // optimal_holding.cc
   void learn_holding(const Snapshot& snapshot);
   void expect_holding();

@@ -16,22 +16,10 @@ constexpr double kCapBelow = 0.5;   // share of full releases
 constexpr double kUncapAbove = 0.9;
 constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say anything
 constexpr double kRateMoved = 0.2;       // a cap was for another rate
-constexpr double kEnoughAllowed = 10;    // late packets that a period may have
-constexpr double kMostOfFew = 1.5;
-constexpr double kMostExplained = 1.5;    // of what bias answers already
-constexpr uint32_t kFirstSteps = 3;       // of a controller: it converges
-constexpr double kLateSigmas = 3;         // of the number of late packets
-constexpr double kLateTogether = 8;       // of them in a batch
-constexpr double kReserveShare = 0.9;     // of the late packets that the target allows
-constexpr double kIrregularShare = 0.25;  // the same below saturation
-constexpr double kMostReserve = 0.15;     // of the SLO
-constexpr double kReserveDecay = 0.95;    // a period
-constexpr double kCareStep = 0.02;        // of the SLO, when as many are late as may be
-constexpr double kMostCare = 0.3;         // of the SLO
-constexpr uint32_t kLeastPatience = 20;   // periods
-constexpr uint32_t kMostPatience = 5000;
-constexpr double kLeastHole = 0.05;   // of the SLO, on average: shorter ones delay nothing
-constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
+constexpr double kMostExplained = 1.5;   // of what bias answers already
+constexpr uint32_t kFirstSteps = 3;      // of a controller: it converges
+constexpr double kLeastHole = 0.05;      // of the SLO, on average: shorter ones delay nothing
+constexpr double kOutsideFactor = 2;     // measured over modelled delay: more is waiting outside
 
 // Of a period's delays, by buckets relative to the SLO: between two bounds in proportion. As it is
 // told where that is less, or where nothing was counted.
@@ -151,7 +139,7 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
         is_saturated(f) && (!flow.bias.is_known || (all > 0 && !flow.bias.is_of_held));
     const bool was_quiet = was_settled_ || (!has_decided_ && is_saturated(f));
     const bool is_above = is_saturated(f) && error_ns > flow.bias.ns;
-    if (flow.measured_ns > 0 && (is_above || (was_quiet && !is_censored))) {
+    if (flow.measured_ns > 0 && !is_slow(f) && (is_above || (was_quiet && !is_censored))) {
       // What was late before anything was known of it is answered by what is learnt from it.
       if (is_first && all > 0 && steps_ < kFirstSteps) flow.lateness = 0;
       // Too many late packets leave no time for smoothing; what is then known of the model is no
@@ -206,87 +194,6 @@ bool Optimal::is_saturated(uint32_t f) const {
     if (program.tasks[program.flow_tasks[i]].is_saturated) return true;
   }
   return false;
-}
-
-// Packets that were late all the same, more than a part of those that may be: limits come earlier
-// by what they were late, until none are.
-void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_slo) {
-  const double allowed = 1 - std::clamp(settings_.percentile, 0.0, 0.999);
-  const double slo_ns = flows_[f].slo_ns;
-  double& reserve_ns = flows_[f].reserve_ns;
-  const auto pkts = static_cast<double>(period.pkts);
-  const auto late = static_cast<double>(period.late_pkts);
-  // Late packets come by the batch: next period's may be so many more by chance.
-  const double chance = kLateSigmas * std::sqrt(late * kLateTogether);
-  flows_[f].lateness =
-      was_for_slo && pkts > 0 ? (late + chance) / std::max(1.0, allowed * pkts) : 0;
-  // Of few packets one that is late says little: it must not cost the flows beside it their
-  // batches.
-  if (allowed * pkts < kEnoughAllowed) {
-    const double seen = was_for_slo ? late / std::max(1.0, allowed * pkts) : 0;
-    flows_[f].lateness = std::min(seen, kMostOfFew);
-  }
-  if (late > (is_saturated(f) ? kReserveShare : kIrregularShare) * allowed * pkts) {
-    const double late_ns = std::max(0.0, static_cast<double>(period.delay_max_ns) - slo_ns);
-    reserve_ns += late_ns / 2;
-  } else {
-    reserve_ns *= kReserveDecay;
-  }
-  reserve_ns = std::min(reserve_ns, kMostReserve * slo_ns);
-  bound_ns_[f] = slo_ns - reserve_ns - static_cast<double>(settings_.turnaround_extra_ns);
-}
-
-// At saturation, buffers that reach their age limits together delay each other, and go on in step:
-// late packets beget late packets. Triggers come down until buffers fill well before, at once; less
-// is tried after a while, four times as long after each try that failed, and sooner again where
-// tries go well: a machine that is slow for a moment is no reason to give up rate for long.
-void Optimal::take_care() {
-  const Program& program = view_.program();
-  std::ranges::fill(care_ns_, 0.0);
-  for (uint32_t t = 0; t < cares_.size(); ++t) {
-    Care& care = cares_[t];
-    const ProgramTask& task = program.tasks[t];
-    bool is_other = false;
-    double lateness = 0;
-    for (uint32_t f = 0; f < flows_.size(); ++f) {
-      const ProgramFlow& row = program.flows[f];
-      const auto* tasks = program.flow_tasks.data();
-      const bool passes =
-          std::find(tasks + row.tasks_begin, tasks + row.tasks_end, t) != tasks + row.tasks_end;
-      if (passes) lateness = std::max(lateness, flows_[f].lateness);
-      is_other |= passes && flows_[f].has_other_slo;
-    }
-    const bool is_new = task.is_saturated != care.is_saturated;
-    care.is_saturated = task.is_saturated;
-    if (is_other) {
-      care = {.patience = kLeastPatience, .is_saturated = task.is_saturated};
-    } else if (is_new || !task.is_saturated) {
-      // What was learnt at saturation holds when it comes back, but for no longer than at first.
-      care.patience = care.left = kLeastPatience;
-    } else if (lateness > 1) {
-      care.share += kCareStep * lateness * lateness;
-      care.share = std::min(care.share, kMostCare);
-      const bool is_failed_try = care.left == 0;  // late again at once is none
-      care.left = care.patience;
-      if (is_failed_try) care.patience = std::min(4 * care.patience, kMostPatience);
-      care.quiet = 0;
-    } else if (care.left > 0) {
-      --care.left;
-    } else {
-      care.share *= kReserveDecay;
-      if (++care.quiet >= care.patience) {
-        care.patience = std::max(care.patience / 4, kLeastPatience);
-        care.quiet = 0;
-      }
-    }
-    for (uint32_t f = 0; f < flows_.size(); ++f) {
-      const ProgramFlow& row = program.flows[f];
-      for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
-        if (program.flow_tasks[i] != t || bound_ns_[f] <= 0 || !task.is_saturated) continue;
-        care_ns_[f] = std::max(care_ns_[f], care.share * flows_[f].slo_ns);
-      }
-    }
-  }
 }
 
 // A trigger that age releases beat most of the time is out of reach: the mean batch is what there

@@ -128,7 +128,8 @@ void RateGuard::observe(const Period& period, const std::vector<uint32_t>& trigg
   seen_ = triggers_pkts;
   is_kept_ = period.is_kept;
   is_late_ = false;
-  if (!period.is_comparable) return;
+  is_slow_ = period.is_slow;
+  if (!period.is_comparable || is_slow_) return;
   if (seen_ == decided_ && predicted_ > 0) {
     trust_ = std::min(kMostTrust, period.rate / predicted_);
   }
@@ -152,7 +153,7 @@ bool RateGuard::accepts(const std::vector<uint32_t>& triggers_pkts, double predi
                         bool is_first) {
   const OperatingPoint* fastest = best();
   const size_t at = find(triggers_pkts);
-  bool is_accepted = is_first || fastest == nullptr;
+  bool is_accepted = is_first || is_slow_ || fastest == nullptr;
   if (!is_accepted && at < points_.size()) {
     const double most_lost = triggers_pkts == seen_ ? kWorse : kBetter;
     is_accepted = points_[at].rate >= (1 - most_lost) * fastest->rate;
@@ -171,7 +172,7 @@ bool RateGuard::accepts(const std::vector<uint32_t>& triggers_pkts, double predi
 
 bool RateGuard::may_probe() const {
   const OperatingPoint* fastest = best();
-  return left_ == 0 && !is_late_ && fastest != nullptr && decided_ == seen_ &&
+  return left_ == 0 && !is_late_ && !is_slow_ && fastest != nullptr && decided_ == seen_ &&
          fastest->triggers_pkts == seen_;
 }
 

@@ -26,6 +26,7 @@ class RateGuard {
   struct Period {
     bool is_comparable = false;  // saturated, and with the SLOs of the last one
     bool is_kept = false;        // every promise
+    bool is_slow = false;        // the machine was: what is measured says nothing of triggers
     double rate = 0;             // packets per ns of time that the machine left
     std::vector<double> late;    // by flow: packets, of those that may be
     std::vector<double> chance;  // by flow: variance over mean of that, before more is known
@@ -78,6 +79,7 @@ class RateGuard {
   std::vector<double> chance_;
   bool is_kept_ = false;
   bool is_late_ = false;  // in the last period, or would be by chance
+  bool is_slow_ = false;
   bool is_trying_ = false;
   Choice choice_ = Choice::kSolved;
   uint32_t patience_ = 0;

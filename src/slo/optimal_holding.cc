@@ -18,7 +18,7 @@ constexpr double kForgetting = 0.01;     // a period, of what one observation sa
 }  // namespace
 
 // Measured less expected change of a packet's time, for each time that it is held more often than
-// before. Periods side by side: machines change their speed over longer times.
+// before. Periods side by side: machines change their speed over longer times, or for a moment.
 void Optimal::learn_holding(const Snapshot& snapshot) {
   // One disturbed period must not end holding for good: what was learnt fades, and is then tried.
   const double usual_ns = settings_.hold_ns_per_pkt;
@@ -32,7 +32,7 @@ void Optimal::learn_holding(const Snapshot& snapshot) {
     const auto busy = static_cast<double>(period.busy_ns) - gap;
     const auto idle = static_cast<double>(period.idle_ns);
     const auto pkts = static_cast<double>(period.in_pkts);
-    const bool says_something = pkts >= kEnoughPkts && busy > 0 &&
+    const bool says_something = pkts >= kEnoughPkts && busy > 0 && !view_.is_slow(t) &&
                                 idle <= kMostIdleTime * (busy + idle) &&
                                 gap <= kMostGone * static_cast<double>(snapshot.period_ns);
     const double before_ns = time.measured_ns;

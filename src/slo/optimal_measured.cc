@@ -67,6 +67,7 @@ void Optimal::observe_rate(const Snapshot& snapshot) {
     seen.chance.push_back(is_counted ? kLateABatch / allowed : 0);
     if (has_decided_) seen.is_comparable &= !flows_[f].has_other_slo;
   }
+  for (uint32_t t = 0; t < snapshot.tasks.size(); ++t) seen.is_slow |= view_.is_slow(t);
   seen.is_comparable &= any_saturated && idle_ns <= kMostIdleShare * (busy_ns + idle_ns);
   in_force_.resize(heads_.size());
   in_force_ns_.resize(heads_.size());

@@ -18,9 +18,16 @@ constexpr double kSlowStep = 0.2;
 constexpr double kSigmasAt99 = 2.326;
 constexpr double kLeastScale = 0.5;
 constexpr double kMostScale = 3;
-constexpr double kMostAged = 0.2;  // share of releases
-constexpr double kMoved = 0.1;     // of an arriving batch
-constexpr double kOftener = 10;    // that a release by age comes too late for its first packet
+constexpr double kMostAged = 0.2;    // share of releases
+constexpr double kMoved = 0.1;       // of an arriving batch
+constexpr double kSlow = 1.08;       // time of a packet over the usual one
+constexpr double kUsualShare = 0.1;  // of what one period says of it
+constexpr double kOftener = 10;      // that a release by age comes too late for its first packet
+
+// What the machine took away is no work that triggers could change.
+double time_at_work_ns(const exec::TaskPeriod& period) {
+  return static_cast<double>(period.busy_ns - std::min(period.busy_ns, period.gap_ns));
+}
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
@@ -227,8 +234,7 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t, bool is_lull
   task.rate.follow(ratio(in_pkts, static_cast<double>(snapshot.period_ns)), in_pkts);
   task.run_pkts.follow(std::max(1.0, in_pkts / runs), runs);
   const auto idle = static_cast<double>(period.idle_ns);
-  // What the machine took away is no work that triggers could change.
-  const auto busy = static_cast<double>(period.busy_ns - std::min(period.busy_ns, period.gap_ns));
+  const double busy = time_at_work_ns(period);
   const double idle_share = ratio(idle, idle + busy);
   const double bound = task.is_saturated ? kUnsaturatedIdle : kSaturatedIdle;
   task.is_saturated = (is_lull && task.is_saturated) || (idle + busy > 0 && idle_share < bound) ||
@@ -281,6 +287,35 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t, bool is_lull
   }
 }
 
+// A packet's time against what it usually is with such batches: triggers and traffic change
+// batches, the machine what they cost.
+void OptimalView::judge_speed(const Snapshot& snapshot, uint32_t t) {
+  const exec::TaskPeriod& period = snapshot.tasks[t];
+  Task& task = tasks_[t];
+  const auto in_pkts = static_cast<double>(period.in_pkts);
+  const double busy_ns = time_at_work_ns(period);
+  task.is_slow = false;
+  if (!task.is_saturated || in_pkts < kManyEvents) {
+    task.has_usual = false;
+    return;
+  }
+  const bool is_first = !std::exchange(task.has_usual, true);
+  const double share = is_first ? 1 : kUsualShare;
+  double usual_ns = 0;
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    Head& head = heads_[h];
+    if (program_.modules[h].task != t || head.batches <= 0) continue;
+    const double step = head.usual_batch_ns + head.usual_pkt_ns > 0 ? share : 1;
+    head.usual_batch_ns += step * (head.cost_per_batch_ns - head.usual_batch_ns);
+    head.usual_pkt_ns += step * (head.cost_per_pkt_ns - head.usual_pkt_ns);
+    usual_ns += head.batches * head.usual_batch_ns + head.pkts * head.usual_pkt_ns;
+  }
+  const double other_ns = (busy_ns - usual_ns) / in_pkts;
+  if (is_first) task.usual_other_ns = other_ns;
+  task.is_slow = busy_ns > kSlow * (usual_ns + task.usual_other_ns * in_pkts);
+  task.usual_other_ns += kUsualShare * (other_ns - task.usual_other_ns);
+}
+
 bool OptimalView::is_lull(const Snapshot& snapshot) const {
   bool any = false;
   for (uint32_t t = 0; t < tasks_.size(); ++t) {
@@ -289,7 +324,7 @@ bool OptimalView::is_lull(const Snapshot& snapshot) const {
     any = true;
     if (period.in_pkts == 0) continue;
     const auto idle = static_cast<double>(period.idle_ns);
-    const auto busy = static_cast<double>(period.busy_ns - std::min(period.busy_ns, period.gap_ns));
+    const double busy = time_at_work_ns(period);
     const double run_pkts =
         ratio(static_cast<double>(period.in_pkts), static_cast<double>(period.runs));
     const bool is_partly_idle = idle >= kUnsaturatedIdle * (idle + busy);
@@ -316,7 +351,16 @@ void OptimalView::update_flows(const Snapshot& snapshot) {
 }
 
 void OptimalView::update(const Snapshot& snapshot, bool is_lull) {
+  count(snapshot);
+  weigh(snapshot, is_lull);
+}
+
+void OptimalView::count(const Snapshot& snapshot) {
   for (uint32_t h = 0; h < heads_.size(); ++h) update_head(snapshot, h);
+  for (uint32_t t = 0; t < tasks_.size(); ++t) judge_speed(snapshot, t);
+}
+
+void OptimalView::weigh(const Snapshot& snapshot, bool is_lull) {
   for (uint32_t t = 0; t < tasks_.size(); ++t) {
     update_task(snapshot, t, is_lull);
     has_seen_traffic_ |= snapshot.tasks[t].in_pkts > 0;

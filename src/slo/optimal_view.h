@@ -26,10 +26,13 @@ class OptimalView {
   OptimalView(const Model& model, const Settings& settings);
   // Takes a period in; program() and what follows below stand for it. A lull is as if saturated.
   void update(const Snapshot& snapshot, bool is_lull = false);
+  // Its two halves: is_slow() stands after the first, all else after the second.
+  void count(const Snapshot& snapshot);
+  void weigh(const Snapshot& snapshot, bool is_lull);
   // Whether the saturated tasks had no input for a part of the period, or for all of it, and were
   // as busy as ever in the rest: its counts are of two loads at once. To be asked before update().
   [[nodiscard]] bool is_lull(const Snapshot& snapshot) const;
-  // What holding costs a packet, as measured; of use from the next update() on.
+  // What holding costs a packet, as measured; of use from the next weigh() on.
   void set_hold_ns(double hold_ns) { program_.hold_ns = hold_ns; }
   // Whether buffers stand behind others, and whether those behind may hold; update() allows it.
   // While they may not, what a batch costs there is a part of what it costs where it is collected:
@@ -53,6 +56,8 @@ class OptimalView {
   // Measured over modelled spread of the period's runs; as the program has it where that is
   // unknown. Without buffers runs may be alike, which says nothing of runs that release some.
   [[nodiscard]] double spread_seen(uint32_t task) const { return tasks_[task].seen_scale; }
+  // Whether the machine was slower in the period than it usually is, by more than triggers explain.
+  [[nodiscard]] bool is_slow(uint32_t task) const { return tasks_[task].is_slow; }
   [[nodiscard]] bool has_seen_traffic() const { return has_seen_traffic_; }
 
  private:
@@ -70,6 +75,8 @@ class OptimalView {
     double pkts = 0;
     double cost_per_batch_ns = 0;  // of the segment alone
     double cost_per_pkt_ns = 0;
+    double usual_batch_ns = 0;  // the same, over many periods
+    double usual_pkt_ns = 0;
     double following_ns = 0;  // work of the period that its firings bring about elsewhere
     // In the period.
     [[nodiscard]] double work_ns() const {
@@ -82,6 +89,9 @@ class OptimalView {
     Smoothed scale;
     Smoothed aged;
     double seen_scale = 1;
+    double usual_other_ns = 0;  // of a packet's time, what its segments do not explain
+    bool has_usual = false;
+    bool is_slow = false;
     bool is_saturated = false;
   };
 
@@ -91,6 +101,7 @@ class OptimalView {
   void update_head(const Snapshot& snapshot, uint32_t head);
   double variance_of_run(uint32_t task);
   void update_task(const Snapshot& snapshot, uint32_t task, bool is_lull);
+  void judge_speed(const Snapshot& snapshot, uint32_t task);
   void update_flows(const Snapshot& snapshot);
 
   const Model& model_;
