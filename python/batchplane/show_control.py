@@ -180,7 +180,7 @@ def render_explain(data: dict[str, Any]) -> RenderableType:
     for row in data["flows"]:
         parts += [Text(""), *_flow(row)]
     if data["modules"]:
-        parts += [Text(""), _modules(data["modules"])]
+        parts += [Text(""), _modules(data["modules"]), *_holding(data)]
     return Group(*parts, Text(""), _decisions(data["decisions"]))
 
 
@@ -206,6 +206,12 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
     if row.get("bias_ns"):
         beyond = "shorter than the model says" if row["bias_ns"] < 0 else "beyond the model"
         table.add_row("measured", signed_duration(row["bias_ns"]), beyond)
+    if row.get("care_ns"):
+        kept_back = short_duration(row["care_ns"])
+        table.add_row("kept back", kept_back, "of the slack, after packets were late")
+    if row.get("reserve_ns"):
+        earlier = short_duration(row["reserve_ns"])
+        table.add_row("limits earlier by", earlier, "after packets were late")
     if slo_ns:
         margin = row.get("margin_ns")
         told = f"{short_duration(margin)} of it are margin" if margin else ""
@@ -245,6 +251,22 @@ def _modules(rows: list[dict[str, Any]]) -> RenderableType:
             why,
         )
     return table
+
+
+def _holding(data: dict[str, Any]) -> list[RenderableType]:
+    """What was measured of holding: what it costs a packet, and the fastest triggers known."""
+    lines: list[RenderableType] = []
+    hold_ns = max((row.get("hold_ns") or 0.0 for row in data["modules"]), default=0.0)
+    if hold_ns:
+        lines.append(Text(f"holding a packet costs {three_digits(hold_ns)} ns, as measured"))
+    guard = data.get("measured") or {}
+    if guard.get("best_pps"):
+        told = f"triggers in force: {guard['in_force']}; the fastest measured carried "
+        told += short_rate(guard["best_pps"])
+        if guard.get("bypassed_pps"):
+            told += f", everything bypassed {short_rate(guard['bypassed_pps'])}"
+        lines.append(Text(told))
+    return lines
 
 
 def slo_lines(report: dict[str, Any]) -> list[RenderableType]:

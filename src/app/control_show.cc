@@ -268,10 +268,13 @@ Value ControlLoop::explain(const std::string& name) const {
     modules.push_back(module_row(m));
     if (!name.empty()) related.push_back(name);
   }
-  return Dict{{"controller", choice_.name},
-              {"flows", std::move(flows)},
-              {"modules", std::move(modules)},
-              {"decisions", log_.decisions_value(related)}};
+  Dict out{{"controller", choice_.name},
+           {"flows", std::move(flows)},
+           {"modules", std::move(modules)},
+           {"decisions", log_.decisions_value(related)}};
+  const Value own = controller_->explain();
+  if (own.has("measured")) out["measured"] = own["measured"];
+  return out;
 }
 
 }  // namespace batchplane::app
