@@ -206,10 +206,10 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
     if row.get("bias_ns"):
         beyond = "shorter than the model says" if row["bias_ns"] < 0 else "beyond the model"
         table.add_row("measured", signed_duration(row["bias_ns"]), beyond)
-    if row.get("care_ns"):
+    if (row.get("care_ns") or 0) >= 1:
         kept_back = short_duration(row["care_ns"])
         table.add_row("kept back", kept_back, "of the slack, after packets were late")
-    if row.get("reserve_ns"):
+    if (row.get("reserve_ns") or 0) >= 1:
         earlier = short_duration(row["reserve_ns"])
         table.add_row("limits earlier by", earlier, "after packets were late")
     if slo_ns:

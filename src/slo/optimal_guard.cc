@@ -22,6 +22,8 @@ constexpr uint32_t kLeastWait = 4;  // periods between tries, after one that fai
 constexpr uint32_t kMostWait = 5000;
 constexpr double kLeastProbeShare = 0.1;
 constexpr double kMostTrust = 1.1;
+constexpr double kNoiseShare = 0.1;  // of what one period says of it
+constexpr double kNoiseFactor = 2;   // mean deviations
 
 bool is_bypassed(const std::vector<uint32_t>& triggers_pkts) {
   return std::ranges::all_of(triggers_pkts, [](uint32_t pkts) { return pkts == 0; });
@@ -103,6 +105,9 @@ void RateGuard::record(const Period& period, const std::vector<uint64_t>& limits
     points_[at].late_variance.assign(period.late.size(), 0);
   }
   OperatingPoint& point = points_[at];
+  if (point.periods > 0 && point.rate > 0) {
+    noise_ += kNoiseShare * (std::abs(period.rate / point.rate - 1) - noise_);
+  }
   ++point.periods;
   const double part = std::max(kRateShare, 1.0 / point.periods);
   const double late_part = std::max(kLateShare, 1.0 / point.periods);
@@ -149,6 +154,9 @@ void RateGuard::decide(Choice choice, const std::vector<uint32_t>& triggers_pkts
                find(decided_) == points_.size();
 }
 
+// Rates that differ by less than this may be the same; none where they hardly vary.
+double RateGuard::chance_of_rates() const { return std::max(0.0, kNoiseFactor * noise_ - kBetter); }
+
 bool RateGuard::accepts(const std::vector<uint32_t>& triggers_pkts, double predicted,
                         bool is_first) {
   const OperatingPoint* fastest = best();
@@ -156,11 +164,11 @@ bool RateGuard::accepts(const std::vector<uint32_t>& triggers_pkts, double predi
   bool is_accepted = is_first || is_slow_ || fastest == nullptr;
   if (!is_accepted && at < points_.size()) {
     const double most_lost = triggers_pkts == seen_ ? kWorse : kBetter;
-    is_accepted = points_[at].rate >= (1 - most_lost) * fastest->rate;
+    is_accepted = points_[at].rate >= (1 - most_lost - chance_of_rates()) * fastest->rate;
   } else if (!is_accepted) {
     // What was only at risk is followed by what is solved after it, not by a fall.
     is_accepted = (left_ == 0 || (is_late_ && is_kept_)) &&
-                  predicted * trust_ > (1 + kBetter) * fastest->rate;
+                  predicted * trust_ > (1 + kBetter - chance_of_rates()) * fastest->rate;
   }
   if (is_accepted) {
     decide(Choice::kSolved, triggers_pkts, predicted);

@@ -64,6 +64,7 @@ class RateGuard {
   void judge_try(const Period& period, double best_before);
   void record(const Period& period, const std::vector<uint64_t>& limits_ns);
   void decide(Choice choice, const std::vector<uint32_t>& triggers_pkts, double predicted);
+  [[nodiscard]] double chance_of_rates() const;
   [[nodiscard]] bool is_safe(const OperatingPoint& point) const;
   void drop_slowest();
   [[nodiscard]] size_t find(const std::vector<uint32_t>& triggers_pkts) const;
@@ -80,6 +81,7 @@ class RateGuard {
   bool is_kept_ = false;
   bool is_late_ = false;  // in the last period, or would be by chance
   bool is_slow_ = false;
+  double noise_ = 0;  // of rates with the same triggers, relative: what is within it is no better
   bool is_trying_ = false;
   Choice choice_ = Choice::kSolved;
   uint32_t patience_ = 0;
