@@ -42,6 +42,7 @@ LIMIT = 0.005  # of periods, stalls excluded
 CASES: dict[str, tuple[str, list[str]]] = {
     "l2l3(16)": ("l2l3", ["nexthops=16", "saturate=true"]),
     "gateway(16)": ("gateway", ["nexthops=16", "saturate=true"]),
+    "gateway(64)": ("gateway", ["nexthops=64", "saturate=true"]),
     "vrf(2,4)": ("vrf", ["vrfs=2", "nexthops=4", "saturate=true"]),
 }
 
