@@ -345,6 +345,10 @@ Decision Optimal::step(const Snapshot& snapshot) {
   take_care();
   cap_unreached(snapshot);
   observe_rate(snapshot);
+  if (waits_for_whole_period(snapshot)) {
+    judge(snapshot, decision);
+    return decision;
+  }
   if (!look_without(snapshot)) {
     solve();
     raise_gently();

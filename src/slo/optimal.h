@@ -102,6 +102,8 @@ class Optimal final : public Controller {
   // optimal_holding.cc
   void learn_holding(const Snapshot& snapshot);
   void expect_holding();
+  [[nodiscard]] double usual_holding_ns() const;
+  bool waits_for_whole_period(const Snapshot& snapshot);
   bool look_without(const Snapshot& snapshot);
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
@@ -165,10 +167,14 @@ class Optimal final : public Controller {
   std::vector<Care> cares_;          // by task
   std::vector<TaskTime> times_;      // by task
   std::vector<uint32_t> before_pkts_;
-  uint32_t n_holding_seen_ = 0;  // changes that told what holding costs
+  static constexpr size_t kHoldingKept = 3;
+  std::array<double, kHoldingKept> holding_seen_ns_{};  // what changes told of holding's costs
+  uint32_t n_holding_seen_ = 0;
+  uint32_t looks_ = 0;  // periods that were waited
   std::vector<FlowMemory> flows_;
   std::vector<HeadMemory> heads_;
   RateGuard guard_;
+  std::vector<double> weights_ns_;     // of modules, by which traffic is compared
   std::vector<uint32_t> in_force_;     // during the period, by head
   std::vector<uint64_t> in_force_ns_;  // its age limits
   std::vector<uint32_t> moved_;        // triggers around those

@@ -11,6 +11,7 @@ constexpr double kWorse = 0.01;     // of a rate: what is slower by this is left
 constexpr double kBetter = 0.01;    // and what is to be tried must promise so much more
 constexpr double kRateShare = 0.3;  // of what one period says of a point
 constexpr double kLateShare = 0.05;
+constexpr double kMostlyKept = 0.6;
 constexpr double kLeastSigmas = 1;
 constexpr double kSigmasAPeriod = 0.25;
 constexpr double kMostSigmas = 2.5;
@@ -18,15 +19,20 @@ constexpr double kPeriodsBefore = 3;  // that what is known of late packets in g
 constexpr uint32_t kSlowGrowth = 2;
 constexpr uint32_t kLateGrowth = 8;
 constexpr double kOtherWork = 0.05;
-constexpr uint32_t kLeastWait = 4;  // periods between tries, after one that failed
+constexpr uint32_t kMostLeftOut = 50;  // periods below saturation
+constexpr uint32_t kLeastWait = 4;     // periods between tries, after one that failed
 constexpr uint32_t kMostWait = 5000;
 constexpr double kLeastProbeShare = 0.1;
 constexpr double kMostTrust = 1.1;
-constexpr double kNoiseShare = 0.1;  // of what one period says of it
-constexpr double kNoiseFactor = 2;   // mean deviations
+constexpr double kTrustReturn = 0.02;  // a period, of what it lost
+constexpr double kNoiseShare = 0.1;    // of what one period says of it
+constexpr double kNoiseFactor = 2;     // mean deviations
 
 bool is_bypassed(const std::vector<uint32_t>& triggers_pkts) {
   return std::ranges::all_of(triggers_pkts, [](uint32_t pkts) { return pkts == 0; });
+}
+bool is_other(double now_ns, double before_ns) {
+  return std::abs(now_ns - before_ns) > kOtherWork * before_ns;
 }
 }  // namespace
 
@@ -87,6 +93,11 @@ bool RateGuard::is_safe(const OperatingPoint& point) const {
   return true;
 }
 
+// A machine that gets slower, or costs that rise, move what any triggers would carry.
+void RateGuard::follow_speed(double factor) {
+  for (OperatingPoint& point : points_) point.rate *= factor;
+}
+
 void RateGuard::drop_slowest() {
   size_t slowest = points_.size();
   for (size_t i = 0; i < points_.size(); ++i) {
@@ -101,7 +112,11 @@ void RateGuard::drop_slowest() {
 void RateGuard::record(const Period& period, const std::vector<uint64_t>& limits_ns) {
   size_t at = find(seen_);
   if (at == points_.size()) {
-    points_.push_back({seen_, limits_ns, period.rate, 0, period.late, {}});
+    points_.push_back({.triggers_pkts = seen_,
+                       .limits_ns = limits_ns,
+                       .rate = period.rate,
+                       .late_mean = period.late,
+                       .late_variance = {}});
     points_[at].late_variance.assign(period.late.size(), 0);
   }
   OperatingPoint& point = points_[at];
@@ -111,33 +126,54 @@ void RateGuard::record(const Period& period, const std::vector<uint64_t>& limits
   ++point.periods;
   const double part = std::max(kRateShare, 1.0 / point.periods);
   const double late_part = std::max(kLateShare, 1.0 / point.periods);
-  point.rate += part * (period.rate - point.rate);
+  if (point.periods > 1 && point.rate > 0) {
+    follow_speed(1 + part * (period.rate / point.rate - 1));
+  }
   point.limits_ns = limits_ns;
+  point.kept_mean += part * ((period.is_kept ? 1 : 0) - point.kept_mean);
   for (size_t f = 0; f < period.late.size(); ++f) {
     const double off = period.late[f] - point.late_mean[f];
     point.late_mean[f] += late_part * off;
     point.late_variance[f] = (1 - late_part) * (point.late_variance[f] + late_part * off * off);
   }
   is_late_ = !period.is_kept || !is_safe(point);
-  if (is_late_) points_.erase(points_.begin() + static_cast<ptrdiff_t>(at));
+  // One late period without buffers is the machine's; with many of them it is no choice.
+  const bool stays = is_bypassed(point.triggers_pkts) && point.kept_mean > kMostlyKept;
+  if (is_late_ && !stays) points_.erase(points_.begin() + static_cast<ptrdiff_t>(at));
   if (points_.size() > kMostPoints) drop_slowest();
+}
+
+// Other traffic makes all of it worthless. Costs are learnt from the batches in force, so that they
+// move with triggers, too: what holds nothing keeps every promise that can be kept, and stays to be
+// compared with.
+void RateGuard::forget_others(const Period& period) {
+  if (is_other(period.work_ns, work_ns_)) {
+    forget();
+  } else if (is_other(period.costs_ns, costs_ns_)) {
+    std::erase_if(points_, [](const auto& point) { return !is_bypassed(point.triggers_pkts); });
+  } else {
+    return;
+  }
+  work_ns_ = period.work_ns;
+  costs_ns_ = period.costs_ns;
 }
 
 void RateGuard::observe(const Period& period, const std::vector<uint32_t>& triggers_pkts,
                         const std::vector<uint64_t>& limits_ns) {
-  const bool is_other = std::abs(period.work_ns - work_ns_) > kOtherWork * work_ns_;
-  if (!period.is_comparable || is_other) {
-    forget();
-    work_ns_ = period.work_ns;
-  }
+  if (period.has_other_slos) forget();
   seen_ = triggers_pkts;
   is_kept_ = period.is_kept;
   is_late_ = false;
-  is_slow_ = period.is_slow;
-  if (!period.is_comparable || is_slow_) return;
+  is_left_out_ = !period.is_comparable || period.is_slow;
+  if (!period.is_comparable && ++left_out_ > kMostLeftOut) forget();
+  if (is_left_out_) return;
+  left_out_ = 0;
+  forget_others(period);
   if (seen_ == decided_ && predicted_ > 0) {
     trust_ = std::min(kMostTrust, period.rate / predicted_);
   }
+  // What was wrong once is tried again in the end.
+  trust_ += kTrustReturn * (1 - trust_);
   if (left_ > 0) --left_;
   chance_ = period.chance;
   const double best_before = best() != nullptr ? best()->rate : 0;
@@ -161,7 +197,7 @@ bool RateGuard::accepts(const std::vector<uint32_t>& triggers_pkts, double predi
                         bool is_first) {
   const OperatingPoint* fastest = best();
   const size_t at = find(triggers_pkts);
-  bool is_accepted = is_first || is_slow_ || fastest == nullptr;
+  bool is_accepted = is_first || is_left_out_ || fastest == nullptr;
   if (!is_accepted && at < points_.size()) {
     const double most_lost = triggers_pkts == seen_ ? kWorse : kBetter;
     is_accepted = points_[at].rate >= (1 - most_lost - chance_of_rates()) * fastest->rate;
@@ -180,7 +216,7 @@ bool RateGuard::accepts(const std::vector<uint32_t>& triggers_pkts, double predi
 
 bool RateGuard::may_probe() const {
   const OperatingPoint* fastest = best();
-  return left_ == 0 && !is_late_ && !is_slow_ && fastest != nullptr && decided_ == seen_ &&
+  return left_ == 0 && !is_late_ && !is_left_out_ && fastest != nullptr && decided_ == seen_ &&
          fastest->triggers_pkts == seen_;
 }
 

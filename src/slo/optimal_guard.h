@@ -15,6 +15,7 @@ struct OperatingPoint {
   std::vector<uint64_t> limits_ns;
   double rate = 0;  // packets per ns, smoothed over the periods in force
   uint32_t periods = 0;
+  double kept_mean = 0;  // share of these in which every promise was kept, smoothed
   // By flow, of the late packets that it may have: mean and variance over the periods in force.
   std::vector<double> late_mean;
   std::vector<double> late_variance;
@@ -24,13 +25,15 @@ class RateGuard {
  public:
   // One period, at the triggers that were in force.
   struct Period {
-    bool is_comparable = false;  // saturated, and with the SLOs of the last one
-    bool is_kept = false;        // every promise
-    bool is_slow = false;        // the machine was: what is measured says nothing of triggers
-    double rate = 0;             // packets per ns of time that the machine left
-    std::vector<double> late;    // by flow: packets, of those that may be
-    std::vector<double> chance;  // by flow: variance over mean of that, before more is known
-    double work_ns = 0;          // of a packet, were every batch one packet: of traffic and costs
+    bool is_comparable = false;   // saturated
+    bool has_other_slos = false;  // than the last one
+    bool is_kept = false;         // every promise
+    bool is_slow = false;         // the machine was: what is measured says nothing of triggers
+    double rate = 0;              // packets per ns of time that the machine left
+    std::vector<double> late;     // by flow: packets, of those that may be
+    std::vector<double> chance;   // by flow: variance over mean of that, before more is known
+    double work_ns = 0;           // of a packet, were every batch one packet: changes with traffic
+    double costs_ns = 0;          // and with costs, too
   };
   enum class Choice : uint8_t { kSolved, kMeasured, kProbe, kRetreat };
 
@@ -53,6 +56,7 @@ class RateGuard {
   [[nodiscard]] bool was_kept() const { return is_kept_; }
   bool retreat(const std::vector<uint32_t>& triggers_pkts, double predicted);
 
+  [[nodiscard]] bool has_points() const { return !points_.empty(); }
   [[nodiscard]] Choice choice() const { return choice_; }
   [[nodiscard]] uint32_t periods_left() const { return left_; }  // until the next try
   // With everything bypassed; 0: not known, or some promise was not kept.
@@ -61,6 +65,8 @@ class RateGuard {
  private:
   static constexpr double kMostProbeShare = 0.5;
   void forget();
+  void forget_others(const Period& period);
+  void follow_speed(double factor);
   void judge_try(const Period& period, double best_before);
   void record(const Period& period, const std::vector<uint64_t>& limits_ns);
   void decide(Choice choice, const std::vector<uint32_t>& triggers_pkts, double predicted);
@@ -76,11 +82,13 @@ class RateGuard {
   double predicted_ = 0;           // for what is in force; 0: not by the model
   double trust_ = 1;               // measured over predicted rate
   double work_ns_ = 0;
+  double costs_ns_ = 0;
   double probe_share_ = kMostProbeShare;
   std::vector<double> chance_;
   bool is_kept_ = false;
-  bool is_late_ = false;  // in the last period, or would be by chance
-  bool is_slow_ = false;
+  bool is_late_ = false;      // in the last period, or would be by chance
+  bool is_left_out_ = false;  // of the last period nothing is known
+  uint32_t left_out_ = 0;     // periods below saturation, in a row
   double noise_ = 0;  // of rates with the same triggers, relative: what is within it is no better
   bool is_trying_ = false;
   Choice choice_ = Choice::kSolved;

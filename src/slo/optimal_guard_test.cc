@@ -20,7 +20,8 @@ RateGuard::Period period_of(double rate, double late = 0) {
           .rate = rate,
           .late = {late},
           .chance = {0.08},
-          .work_ns = 300};
+          .work_ns = 300,
+          .costs_ns = 300};
 }
 
 const std::vector<uint64_t> kLimits = {20'000, 30'000};
@@ -108,23 +109,68 @@ TEST(RateGuard, ProbesOnlyWhereTheFastestIsInForceAndTriesLessEachTime) {
   EXPECT_FALSE(guard.may_probe());
 }
 
-TEST(RateGuard, ForgetsWhenTrafficCostsOrPromisesAreOthers) {
+TEST(RateGuard, ForgetsWhenTrafficOrPromisesAreOthers) {
   for (const bool is_other_work : {true, false}) {
     RateGuard guard;
     observe(guard, kBypassed, period_of(kRate));
     observe(guard, kLarge, period_of(1.3 * kRate));
     RateGuard::Period other = period_of(0.5 * kRate);
     if (is_other_work) other.work_ns *= 2;
-    other.is_comparable = is_other_work;
+    other.has_other_slos = !is_other_work;
     observe(guard, kSmall, other);
-    if (is_other_work) {
-      ASSERT_NE(guard.best(), nullptr);
-      EXPECT_EQ(guard.best()->triggers_pkts, kSmall);
-    } else {
-      EXPECT_EQ(guard.best(), nullptr);
-      EXPECT_TRUE(guard.accepts(kLarge, 1, false));
-    }
+    ASSERT_NE(guard.best(), nullptr);
+    EXPECT_EQ(guard.best()->triggers_pkts, kSmall);
+    EXPECT_EQ(guard.bypassed_rate(), 0);
   }
+}
+
+// What is known of costs changes with the batches that they are measured with.
+TEST(RateGuard, RemembersTheBypassedRateWhenCostsAreOthers) {
+  RateGuard guard;
+  observe(guard, kBypassed, period_of(kRate));
+  observe(guard, kSmall, period_of(0.8 * kRate));
+  RateGuard::Period other = period_of(0.9 * kRate);
+  other.costs_ns *= 1.3;
+  observe(guard, kLarge, other);
+  EXPECT_DOUBLE_EQ(guard.bypassed_rate(), kRate);
+  EXPECT_FALSE(guard.accepts(kSmall, 0.8 * kRate, false));
+  EXPECT_EQ(guard.choice(), RateGuard::Choice::kMeasured);
+}
+
+// One late period without buffers is the machine's, many are not.
+TEST(RateGuard, RemembersTheBypassedRateAfterOneLatePeriod) {
+  RateGuard guard;
+  for (int i = 0; i < 3; ++i) observe(guard, kBypassed, period_of(kRate));
+  observe(guard, kBypassed, period_of(kRate, 2));
+  EXPECT_DOUBLE_EQ(guard.bypassed_rate(), kRate);
+  for (int i = 0; i < 3; ++i) observe(guard, kBypassed, period_of(kRate, 2));
+  EXPECT_EQ(guard.bypassed_rate(), 0);
+}
+
+TEST(RateGuard, LeavesOutPeriodsThatSayNothing) {
+  for (const bool is_slow : {true, false}) {
+    RateGuard guard;
+    observe(guard, kBypassed, period_of(kRate));
+    RateGuard::Period other = period_of(0.5 * kRate, 3);
+    other.is_slow = is_slow;
+    other.is_comparable = is_slow;
+    observe(guard, kLarge, other);
+    EXPECT_DOUBLE_EQ(guard.bypassed_rate(), kRate);
+    EXPECT_TRUE(guard.accepts(kSmall, 0.1 * kRate, false)) << "the model goes on alone";
+    // Below saturation for long, nothing of it holds any more; a machine is slow while it is.
+    for (int i = 0; i < 60; ++i) observe(guard, kLarge, other);
+    EXPECT_EQ(guard.bypassed_rate(), is_slow ? kRate : 0);
+  }
+}
+
+// A machine that gets slower does so for all triggers.
+TEST(RateGuard, MovesAllRatesWithTheMachine) {
+  RateGuard guard;
+  observe(guard, kBypassed, period_of(kRate));
+  for (int i = 0; i < 2; ++i) observe(guard, kLarge, period_of(1.3 * kRate));
+  for (int i = 0; i < 30; ++i) observe(guard, kLarge, period_of(0.65 * kRate));
+  EXPECT_NEAR(guard.bypassed_rate(), 0.5 * kRate, 0.01 * kRate);
+  EXPECT_EQ(guard.best()->triggers_pkts, kLarge);
 }
 
 // Of two points that are as late in the mean, the one whose periods are all alike stays.

@@ -12,10 +12,18 @@ constexpr double kMostIdleTime = 0.04;   // of the time: beyond, a packet's time
 constexpr double kMostGone = 0.05;       // of the period, to the machine: beyond, it says little
 constexpr double kEnoughPkts = 2000;     // of a period
 constexpr double kLeastHolds = 0.5;      // of a packet: changes of fewer say little
-constexpr double kLeastLearnt = 0.2;     // of a new observation
 constexpr double kMostHoldShare = 0.25;  // of a packet's time
-constexpr double kForgetting = 0.01;     // a period, of what one observation says: less after more
+constexpr uint32_t kMostLooks = 2;       // periods
+constexpr double kForgetting = 0.01;     // a period
 }  // namespace
+
+// The middle one of the last three; less of two: what a slow moment made of one is not believed.
+double Optimal::usual_holding_ns() const {
+  auto seen = holding_seen_ns_;
+  const auto n = std::min<size_t>(n_holding_seen_, kHoldingKept);
+  std::sort(seen.begin(), seen.begin() + static_cast<ptrdiff_t>(n));
+  return seen[(n - 1) / 2];
+}
 
 // Measured less expected change of a packet's time, for each time that it is held more often than
 // before. Periods side by side: machines change their speed over longer times, or for a moment.
@@ -23,8 +31,7 @@ void Optimal::learn_holding(const Snapshot& snapshot) {
   // One disturbed period must not end holding for good: what was learnt fades, and is then tried.
   const double usual_ns = settings_.hold_ns_per_pkt;
   const double known_ns = view_.program().hold_ns;
-  const double part = kForgetting / std::max(1U, n_holding_seen_);
-  view_.set_hold_ns(known_ns + part * (usual_ns - known_ns));
+  view_.set_hold_ns(known_ns + kForgetting * (usual_ns - known_ns));
   for (uint32_t t = 0; t < times_.size(); ++t) {
     const exec::TaskPeriod& period = snapshot.tasks[t];
     TaskTime& time = times_[t];
@@ -39,9 +46,10 @@ void Optimal::learn_holding(const Snapshot& snapshot) {
     time.measured_ns = says_something ? busy / pkts : 0;
     if (!says_something || before_ns <= 0 || std::abs(time.holds) < kLeastHolds) continue;
     const double error_ns = time.measured_ns - before_ns - time.change_ns;
-    const double gain = std::max(kLeastLearnt, 1.0 / ++n_holding_seen_);
-    const double hold_ns = view_.program().hold_ns + gain * error_ns / time.holds;
-    view_.set_hold_ns(std::clamp(hold_ns, 0.0, kMostHoldShare * time.measured_ns));
+    const double hold_ns = view_.program().hold_ns + error_ns / time.holds;
+    const double most_ns = kMostHoldShare * time.measured_ns;
+    holding_seen_ns_[n_holding_seen_++ % kHoldingKept] = std::clamp(hold_ns, 0.0, most_ns);
+    view_.set_hold_ns(usual_holding_ns());
   }
 }
 
@@ -71,6 +79,21 @@ void Optimal::expect_holding() {
       times_[t].holds = 0;
     }
   }
+}
+
+// A period that was not whole tells a controller that begins nothing of what a packet takes without
+// holding: it waits for one that does, so that its first decision will tell what holding costs.
+bool Optimal::waits_for_whole_period(const Snapshot& snapshot) {
+  const bool holds_any = std::ranges::any_of(view_.current(), [](double pkts) { return pkts > 0; });
+  if (n_decisions_ > 0 || holds_any || looks_ >= kMostLooks) return false;
+  for (uint32_t t = 0; t < times_.size(); ++t) {
+    const auto pkts = static_cast<double>(snapshot.tasks[t].in_pkts);
+    const bool is_unknown = pkts >= kEnoughPkts && times_[t].measured_ns <= 0;
+    if (!view_.program().tasks[t].is_saturated || !is_unknown) continue;
+    ++looks_;
+    return true;
+  }
+  return false;
 }
 
 // A controller that begins while others' triggers hold packets looks for one period at what a

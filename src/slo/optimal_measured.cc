@@ -50,10 +50,16 @@ void Optimal::observe_rate(const Snapshot& snapshot) {
     seen.rate +=
         static_cast<double>(task.in_pkts) / static_cast<double>(snapshot.period_ns - gap_ns);
   }
+  // What is learnt of costs moves with the batches that it is learnt from; traffic does not.
+  const bool latches = !guard_.has_points();
+  if (latches) weights_ns_.clear();
+  size_t m = 0;
   for (const exec::ModulePeriod& module : snapshot.modules) {
-    const exec::ModuleCost& cost = module.cost;
-    seen.work_ns += static_cast<double>(module.pkts) / std::max(1.0, in_pkts) *
-                    (cost.cost_per_batch_ns + cost.cost_per_pkt_ns);
+    const double cost_ns = module.cost.cost_per_batch_ns + module.cost.cost_per_pkt_ns;
+    if (latches) weights_ns_.push_back(cost_ns);
+    const double share = static_cast<double>(module.pkts) / std::max(1.0, in_pkts);
+    seen.work_ns += share * weights_ns_[m++];
+    seen.costs_ns += share * cost_ns;
   }
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const exec::FlowPeriod& period = without_held_up_[f];
@@ -65,7 +71,7 @@ void Optimal::observe_rate(const Snapshot& snapshot) {
     const auto late = static_cast<double>(snapshot.flows[f].late_pkts);
     seen.late.push_back(is_counted ? late / allowed : 0);
     seen.chance.push_back(is_counted ? kLateABatch / allowed : 0);
-    if (has_decided_) seen.is_comparable &= !flows_[f].has_other_slo;
+    if (has_decided_) seen.has_other_slos |= flows_[f].has_other_slo;
   }
   for (uint32_t t = 0; t < snapshot.tasks.size(); ++t) seen.is_slow |= view_.is_slow(t);
   seen.is_comparable &= any_saturated && idle_ns <= kMostIdleShare * (busy_ns + idle_ns);

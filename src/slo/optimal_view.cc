@@ -21,6 +21,7 @@ constexpr double kMostScale = 3;
 constexpr double kMostAged = 0.2;    // share of releases
 constexpr double kMoved = 0.1;       // of an arriving batch
 constexpr double kSlow = 1.08;       // time of a packet over the usual one
+constexpr double kSameHolds = 0.25;  // of a packet
 constexpr double kUsualShare = 0.1;  // of what one period says of it
 constexpr double kOftener = 10;      // that a release by age comes too late for its first packet
 
@@ -287,6 +288,16 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t, bool is_lull
   }
 }
 
+// How often a packet is held with the triggers in force, on average.
+double OptimalView::holds_of(uint32_t t) const {
+  double holds = 0;
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    const ProgramModule& module = program_.modules[h];
+    if (module.task == t && is_holding(module, current_[h])) holds += module.share;
+  }
+  return holds;
+}
+
 // A packet's time against what it usually is with such batches: triggers and traffic change
 // batches, the machine what they cost.
 void OptimalView::judge_speed(const Snapshot& snapshot, uint32_t t) {
@@ -299,8 +310,10 @@ void OptimalView::judge_speed(const Snapshot& snapshot, uint32_t t) {
     task.has_usual = false;
     return;
   }
-  const bool is_first = !std::exchange(task.has_usual, true);
-  const double share = is_first ? 1 : kUsualShare;
+  const double holds = holds_of(t);
+  // Holding has costs that segments do not explain: another number of holds is no slow machine.
+  const bool is_as_before = std::abs(holds - std::exchange(task.holds, holds)) < kSameHolds;
+  const double share = std::exchange(task.has_usual, true) ? kUsualShare : 1;
   double usual_ns = 0;
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     Head& head = heads_[h];
@@ -311,7 +324,7 @@ void OptimalView::judge_speed(const Snapshot& snapshot, uint32_t t) {
     usual_ns += head.batches * head.usual_batch_ns + head.pkts * head.usual_pkt_ns;
   }
   const double other_ns = (busy_ns - usual_ns) / in_pkts;
-  if (is_first) task.usual_other_ns = other_ns;
+  if (share == 1 || !is_as_before) task.usual_other_ns = other_ns;
   task.is_slow = busy_ns > kSlow * (usual_ns + task.usual_other_ns * in_pkts);
   task.usual_other_ns += kUsualShare * (other_ns - task.usual_other_ns);
 }

@@ -91,6 +91,7 @@ class OptimalView {
     double seen_scale = 1;
     double usual_other_ns = 0;  // of a packet's time, what its segments do not explain
     bool has_usual = false;
+    double holds = 0;  // of each packet, on average
     bool is_slow = false;
     bool is_saturated = false;
   };
@@ -101,6 +102,7 @@ class OptimalView {
   void update_head(const Snapshot& snapshot, uint32_t head);
   double variance_of_run(uint32_t task);
   void update_task(const Snapshot& snapshot, uint32_t task, bool is_lull);
+  [[nodiscard]] double holds_of(uint32_t task) const;
   void judge_speed(const Snapshot& snapshot, uint32_t task);
   void update_flows(const Snapshot& snapshot);
 
