@@ -271,6 +271,7 @@ def ipv4(destination: str = SERVER, **changes: int) -> bytes:
     head = bytearray(struct.pack("!BBHIBBH", 0x45, 0, 40, 1, 64, 17, 0))
     head += socket.inet_aton(USER) + socket.inet_aton(destination)
     head[0] = changes.get("first", head[0])
+    head[8] = changes.get("ttl", head[8])
     struct.pack_into("!H", head, 2, changes.get("total", 40))
     total = sum(struct.unpack("!10H", head))
     total = (total & 0xFFFF) + (total >> 16)
@@ -296,6 +297,20 @@ def test_what_users_forge_is_neither_forwarded_nor_counted(world: World) -> None
     told = world.commands.good("show", "drops", "--json")
     for reason in bad:
         assert reason in told, (reason, told)
+
+
+def test_what_ends_behind_the_look_up_is_in_nobodys_usage(world: World) -> None:
+    ended = [ipv4(ttl=1), ipv4("10.45.0.2", ttl=1)]  # to the server, and to a user
+    counted = [ipv4(), ipv4(CORE, ttl=1)]  # what is for the gateway itself needs no more hops
+    world.user("python3", "-S", "-c", SEND, GATEWAY, *map(gpdu, ended + counted))
+    wait_until(lambda: world.row()["up_pkts"] >= 2, "those that arrive are counted")
+    row = world.row()
+    assert (row["up_pkts"], row["up_bytes"]) == (2, 80)
+    # From one user to another: leaves the one and reaches the other.
+    world.user("python3", "-S", "-c", SEND, GATEWAY, gpdu(ipv4(USER)))
+    wait_until(lambda: world.row()["down_pkts"] >= 1, "it comes back to the user")
+    row = world.row()
+    assert (row["up_pkts"], row["down_pkts"], row["down_bytes"]) == (3, 1, 40)
 
 
 def test_a_bad_file_is_refused_by_line(world: World) -> None:

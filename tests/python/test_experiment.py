@@ -64,6 +64,29 @@ def runner(folder: Path, jobs: int = 1) -> Runner:
     return Runner(Store(folder), jobs, make_bar(quiet()))
 
 
+def test_the_bar_counts_what_is_read_and_what_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[float, float | None]] = []
+    bar = make_bar(quiet())
+    counting = Runner(Store(tmp_path), 1, bar)
+
+    def run_case(*_: Any) -> dict[str, Any]:
+        seen.append((bar.tasks[0].completed, bar.tasks[0].total))
+        return {"rate_pps": 1.0}
+
+    monkeypatch.setattr(store_module, "run_case", run_case)
+    cases = [tree("null"), tree("max"), tree("full")]
+    counting.run(cases)
+    # All are read before the first is run.
+    assert seen[0] == (3, 6)
+    assert bar.tasks[0].completed == bar.tasks[0].total == 6
+    # What was kept counts at once.
+    counting.run(cases)
+    assert (bar.tasks[0].completed, bar.tasks[0].total) == (12, 12)
+    assert len(seen) == 3
+
+
 # --- results --------------------------------------------------------------------------------------
 
 

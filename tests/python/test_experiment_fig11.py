@@ -15,6 +15,7 @@ def row(what: str, mode: str, proportion: float, delay_ns: float, slo: str = "")
         "mode": mode,
         "slo": slo,
         "load": 0.9 if slo else 0.0,
+        "rate_pps": 1e6,
         "proportion": proportion,
         "nf1_delay_ns": delay_ns,
         "nf2_delay_ns": delay_ns / 2,
@@ -57,6 +58,16 @@ def test_each_claim_can_fail() -> None:
         if key == "nf1_delay_ns":
             next(entry for entry in changed if entry["mode"] == mode)["nf2_delay_ns"] = value
         assert verdicts(changed)[position] == "different", (mode, key)
+
+
+def test_the_reason_of_a_broken_promise_is_of_the_worst_case() -> None:
+    changed = rows()
+    worst = [entry for entry in changed if entry["mode"] == "WFQ, explicit"][-1]
+    worst |= {"violated_ratio": 0.3, "batch_mean_pkts": 5.0, "rate_pps": 0.98e6}
+    reason = claims(changed)[-1].reason
+    assert f"At {ASYMMETRIES[-1]} at 0.9, 60us" in reason
+    assert "5.0 packets a batch where run to completion has 8.0" in reason
+    assert "98.0% of its rate" in reason
 
 
 def test_flows_of_a_daemon_between_two_readings() -> None:

@@ -38,6 +38,7 @@ USUAL: list[tuple[str, dict[str, str]]] = [
     ("mgw", {"users": "2"}),
     ("mgw", {"bearers": "3", "users": "4", "sessions": "11"}),
     ("mgw", {"real": "1", "sessions": "9"}),
+    ("mgw", {"inner_check": "1", "users": "2"}),
     ("mgw", {"vxlan": "1", "users": "3"}),
     ("tree", {"leaves": "4"}),
     ("edge_router", {"vrfs": "4", "rate_pps": "1000", "trigger": "8"}),

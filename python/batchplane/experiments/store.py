@@ -111,7 +111,8 @@ class Runner:
         self, groups: Sequence[Sequence[Case]], is_measured: bool = False
     ) -> list[dict[str, Json]]:
         """The same of several experiments at once, so that no process waits for the last of one."""
-        self._total += sum(map(len, groups))
+        # Two steps each: a case is read (its pipeline expanded, what was kept looked up), then run.
+        self._total += 2 * sum(map(len, groups))
         self._bar.update(self._task, total=self._total)
         results: dict[str, Json] = {}  # by hash: equal cases are run once
         missing: dict[str, tuple[str, Case, Inputs]] = {}
@@ -121,6 +122,7 @@ class Runner:
             for case in cases:
                 inputs = inputs_of(case)
                 key = digest(case, inputs, is_measured)
+                self._bar.advance(self._task)
                 keys[-1].append((case.key, key))
                 found = self.store.find(key) if key not in missing else None
                 if found is not None:
