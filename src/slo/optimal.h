@@ -103,6 +103,7 @@ class Optimal final : public Controller {
   void learn_holding(const Snapshot& snapshot);
   void expect_holding();
   [[nodiscard]] double usual_holding_ns() const;
+  void bypass_all();
   bool waits_for_whole_period(const Snapshot& snapshot);
   bool look_without(const Snapshot& snapshot);
   // optimal.cc: one function a phase.

@@ -81,6 +81,13 @@ void Optimal::expect_holding() {
   }
 }
 
+void Optimal::bypass_all() {
+  std::ranges::fill(chosen_, 0);
+  solution_.prices.assign(flows_.size(), 0);
+  as_real_.assign(chosen_.size(), 0);
+  evaluate(view_.program(), as_real_, model_chosen_);
+}
+
 // A period that was not whole tells a controller that begins nothing of what a packet takes without
 // holding: it waits for one that does, so that its first decision will tell what holding costs.
 bool Optimal::waits_for_whole_period(const Snapshot& snapshot) {
@@ -91,6 +98,7 @@ bool Optimal::waits_for_whole_period(const Snapshot& snapshot) {
     const bool is_unknown = pkts >= kEnoughPkts && times_[t].measured_ns <= 0;
     if (!view_.program().tasks[t].is_saturated || !is_unknown) continue;
     ++looks_;
+    bypass_all();
     return true;
   }
   return false;
@@ -108,10 +116,7 @@ bool Optimal::look_without(const Snapshot& snapshot) {
            snapshot.modules[view_.segments()[h].head].trigger_pkts > 0;
   }
   if (!any) return false;
-  std::ranges::fill(chosen_, 0);
-  solution_.prices.assign(flows_.size(), 0);
-  as_real_.assign(chosen_.size(), 0);
-  evaluate(program, as_real_, model_chosen_);
+  bypass_all();
   return true;
 }
 
