@@ -235,6 +235,24 @@ def editor_schema(kinds: Kinds) -> dict[str, Any]:
         "required": ["as", "count"],
         "additionalProperties": False,
     }
+    definitions["RepeatedItem"] = {
+        "type": "object",
+        "description": "its value count times in the list, with the loop variable in ${...}",
+        "properties": {
+            "repeat": {
+                "type": "object",
+                "properties": {
+                    "as": {"type": "string"},
+                    "count": _or_template({"type": "integer"}),
+                },
+                "required": ["as", "count"],
+                "additionalProperties": False,
+            },
+            "value": {},
+        },
+        "required": ["repeat", "value"],
+        "additionalProperties": False,
+    }
     properties["repeat"] = {"type": "array", "items": {"$ref": "#/$defs/Repeat"}}
     schema["required"] = []
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -252,6 +270,8 @@ def _allow_yaml_forms(definition: dict[str, Any]) -> None:
         if name.endswith("_ns"):
             stem = {"description": rule.get("description", ""), **_DURATION}
             properties[name.removesuffix("_ns")] = stem
+        if rule.get("type") == "array" and "items" in rule:
+            rule["items"] = {"anyOf": [rule["items"], {"$ref": "#/$defs/RepeatedItem"}]}
         if rule.get("type") in ("integer", "number", "boolean"):
             properties[name] = {"description": rule.get("description", ""), **_or_template(rule)}
         rule.pop("pattern", None) if rule.get("type") == "string" and name != "idle" else None

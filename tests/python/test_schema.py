@@ -143,3 +143,18 @@ def test_shipped_pipelines_fit(path: Path) -> None:
 def test_schema_judges(kinds: Kinds, value: Any, is_good: bool) -> None:
     schema = editor_schema(kinds)
     assert (violations(schema, value, schema) == []) == is_good
+
+
+@pytest.mark.parametrize(
+    ("element", "fits"),
+    [
+        ({"repeat": {"as": "c", "count": "${n}"}, "value": "check"}, True),
+        ({"repeat": {"as": "c"}, "value": "check"}, False),
+        ({"repeat": {"as": "c", "count": 1}}, False),
+        ({"value": "check"}, False),
+    ],
+)
+def test_an_element_of_a_list_may_repeat(element: dict[str, Any], fits: bool) -> None:
+    schema = editor_schema(Kinds())
+    pipeline = {"version": 1, "flows": [{"name": "f", "path": ["in", element, "out"]}]}
+    assert (violations(schema, pipeline, schema) == []) == fits
