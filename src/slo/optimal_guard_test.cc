@@ -118,9 +118,16 @@ TEST(RateGuard, ForgetsWhenTrafficOrPromisesAreOthers) {
     if (is_other_work) other.work_ns *= 2;
     other.has_other_slos = !is_other_work;
     observe(guard, kSmall, other);
-    ASSERT_NE(guard.best(), nullptr);
-    EXPECT_EQ(guard.best()->triggers_pkts, kSmall);
     EXPECT_EQ(guard.bypassed_rate(), 0);
+    if (is_other_work) {
+      ASSERT_NE(guard.best(), nullptr);
+      EXPECT_EQ(guard.best()->triggers_pkts, kSmall);
+    } else {
+      // The period was not of triggers that are meant for these promises.
+      EXPECT_EQ(guard.best(), nullptr);
+      EXPECT_FALSE(guard.may_retreat());
+      EXPECT_TRUE(guard.accepts(kLarge, 1, false));
+    }
   }
 }
 
