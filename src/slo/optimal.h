@@ -42,6 +42,8 @@ class Optimal final : public Controller {
     double free_budget_ns = 0;      // without the bias
     double seen_turnaround_ns = 0;  // by the model, of what is in force; 0: bias as it is
     double reserve_ns = 0;          // what age limits keep back, after packets were late
+    bool was_backlogged = false;    // in the period before
+    bool is_excused = false;        // late for a backlog, or the rest of one
     double slo_ns = 0;
     bool has_other_slo = false;  // than in the last step
     double lateness = 0;         // late packets, and chance, over those that may be
@@ -94,6 +96,9 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_saturated(uint32_t flow) const;
   // optimal_care.cc
   void reserve(const exec::FlowPeriod& period, uint32_t flow, bool was_for_slo);
+  [[nodiscard]] double bound_of(uint32_t flow) const;
+  void learn_bias(const Snapshot& snapshot, uint32_t flow);
+  void forget_in_backlog(uint32_t flow);
   void take_care();
   void take_care_of(uint32_t task, double lateness);
   void note_kept(uint32_t task, double lateness);

@@ -57,7 +57,12 @@ void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_s
     reserve_ns *= kReserveDecay;
   }
   reserve_ns = std::min(reserve_ns, kMostReserve * slo_ns);
-  bound_ns_[f] = slo_ns - reserve_ns - static_cast<double>(settings_.turnaround_extra_ns);
+  bound_ns_[f] = bound_of(f);
+}
+
+double Optimal::bound_of(uint32_t f) const {
+  const auto extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
+  return flows_[f].slo_ns - flows_[f].reserve_ns - extra_ns;
 }
 
 bool Optimal::is_slow(uint32_t f) const {

@@ -14,12 +14,13 @@ constexpr double kMostBias = 0.25;  // of the SLO
 constexpr double kFullShare = 0.8;  // of releases: below, limits hide how long filling takes
 constexpr double kCapBelow = 0.5;   // share of full releases
 constexpr double kUncapAbove = 0.9;
-constexpr uint64_t kLeastReleases = 16;  // of a buffer, for its causes to say anything
-constexpr double kRateMoved = 0.2;       // a cap was for another rate
-constexpr double kMostExplained = 1.5;   // of what bias answers already
-constexpr uint32_t kFirstSteps = 3;      // of a controller: it converges
-constexpr double kLeastHole = 0.05;      // of the SLO, on average: shorter ones delay nothing
-constexpr double kOutsideFactor = 2;     // measured over modelled delay: more is waiting outside
+constexpr uint64_t kLeastReleases = 16;   // of a buffer, for its causes to say anything
+constexpr double kRateMoved = 0.2;        // a cap was for another rate
+constexpr double kMostExplained = 1.5;    // of what bias answers already
+constexpr uint32_t kFirstSteps = 3;       // of a controller: it converges
+constexpr double kLeastHole = 0.05;       // of the SLO, on average: shorter ones delay nothing
+constexpr double kForgetInBacklog = 0.9;  // of what late packets taught, a period
+constexpr double kOutsideFactor = 2;      // measured over modelled delay: more is waiting outside
 
 // Of a period's delays, by buckets relative to the SLO: between two bounds in proportion. As it is
 // told where that is less, or where nothing was counted.
@@ -113,48 +114,64 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
     is_backlogged_[f] = is_waiting_outside(f);
     flow.seen_turnaround_ns = 0;
+    const bool is_rest =
+        std::exchange(flow.was_backlogged, is_backlogged_[f]) && period.late_pkts > 0;
+    flow.is_excused = is_backlogged_[f] || is_rest;
     if (slo_ns == 0) continue;
     if (is_backlogged_[f]) {
       bound_ns_[f] = slo_ns;
-      flow.free_budget_ns = program.flows[f].budget_ns;
-      program.flows[f].budget_ns -= flow.bias.ns;
-      continue;
-    }
-    reserve(period, f, was_for_slo);
-    uint64_t full = 0;
-    uint64_t all = 0;
-    const ProgramFlow& row = program.flows[f];
-    for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
-      const uint32_t m = view_.segments()[program.flow_modules[i]].head;
-      const auto& causes = snapshot.modules[m].causes;
-      full += causes[static_cast<uint32_t>(exec::Cause::kFull)].firings;
-      for (const auto& cause : causes) all += cause.firings;
-    }
-    const bool is_censored = static_cast<double>(full) < kFullShare * static_cast<double>(all);
-    const double extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
-    const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
-    // What was learnt without buffers says little of what they do: the first period with them
-    // counts whole, however it began.
-    const bool is_first =
-        is_saturated(f) && (!flow.bias.is_known || (all > 0 && !flow.bias.is_of_held));
-    const bool was_quiet = was_settled_ || (!has_decided_ && is_saturated(f));
-    const bool is_above = is_saturated(f) && error_ns > flow.bias.ns;
-    if (flow.measured_ns > 0 && !is_slow(f) && (is_above || (was_quiet && !is_censored))) {
-      // What was late before anything was known of it is answered by what is learnt from it.
-      if (is_first && all > 0 && steps_ < kFirstSteps) flow.lateness = 0;
-      // Too many late packets leave no time for smoothing; what is then known of the model is no
-      // reason for care as well.
-      const bool is_late = error_ns > flow.bias.ns && flow.lateness > 1;
-      if (is_late) flow.lateness = std::min(flow.lateness, kMostExplained);
-      flow.bias.ns += (is_first || is_late ? 1 : kBiasShare) * (error_ns - flow.bias.ns);
-      flow.bias.is_known = true;
-      flow.bias.is_of_held |= all > 0;
-      flow.bias.ns = std::clamp(flow.bias.ns, -kMostBias * slo_ns, kMostBias * slo_ns);
+      forget_in_backlog(f);
+    } else if (is_rest) {
+      bound_ns_[f] = bound_of(f);
+    } else {
+      reserve(period, f, was_for_slo);
+      learn_bias(snapshot, f);
+      flow.seen_turnaround_ns = turnaround_of(model_now_, f);
     }
     flow.free_budget_ns = program.flows[f].budget_ns;
-    flow.seen_turnaround_ns = turnaround_of(model_now_, f);
     program.flows[f].budget_ns -= flow.bias.ns;
   }
+}
+
+void Optimal::learn_bias(const Snapshot& snapshot, uint32_t f) {
+  const Program& program = view_.program();
+  FlowMemory& flow = flows_[f];
+  uint64_t full = 0;
+  uint64_t all = 0;
+  const ProgramFlow& row = program.flows[f];
+  for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
+    const uint32_t m = view_.segments()[program.flow_modules[i]].head;
+    const auto& causes = snapshot.modules[m].causes;
+    full += causes[static_cast<uint32_t>(exec::Cause::kFull)].firings;
+    for (const auto& cause : causes) all += cause.firings;
+  }
+  const bool is_censored = static_cast<double>(full) < kFullShare * static_cast<double>(all);
+  const double extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
+  const double error_ns = flow.measured_ns - extra_ns - model_now_.delay_ns[f];
+  // What was learnt without buffers says little of what they do: the first period with them
+  // counts whole, however it began.
+  const bool is_first =
+      is_saturated(f) && (!flow.bias.is_known || (all > 0 && !flow.bias.is_of_held));
+  const bool was_quiet = was_settled_ || (!has_decided_ && is_saturated(f));
+  const bool is_above = is_saturated(f) && error_ns > flow.bias.ns;
+  if (flow.measured_ns <= 0 || is_slow(f) || !(is_above || (was_quiet && !is_censored))) return;
+  // What was late before anything was known of it is answered by what is learnt from it.
+  if (is_first && all > 0 && steps_ < kFirstSteps) flow.lateness = 0;
+  // Too many late packets leave no time for smoothing; what is then known of the model is no
+  // reason for care as well.
+  const bool is_late = error_ns > flow.bias.ns && flow.lateness > 1;
+  if (is_late) flow.lateness = std::min(flow.lateness, kMostExplained);
+  flow.bias.ns += (is_first || is_late ? 1 : kBiasShare) * (error_ns - flow.bias.ns);
+  flow.bias.is_known = true;
+  flow.bias.is_of_held |= all > 0;
+  flow.bias.ns = std::clamp(flow.bias.ns, -kMostBias * flow.slo_ns, kMostBias * flow.slo_ns);
+}
+
+// Nothing confirms any more what costs rate, and too low a rate is what keeps a backlog.
+void Optimal::forget_in_backlog(uint32_t f) {
+  FlowMemory& flow = flows_[f];
+  if (flow.bias.ns > 0) flow.bias.ns *= kForgetInBacklog;
+  flow.reserve_ns *= kForgetInBacklog;
 }
 
 double Optimal::turnaround_of(const Evaluation& at, uint32_t f) const {

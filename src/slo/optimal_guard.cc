@@ -164,7 +164,7 @@ void RateGuard::observe(const Period& period, const std::vector<uint32_t>& trigg
   seen_ = triggers_pkts;
   is_kept_ = period.is_kept;
   is_late_ = false;
-  is_left_out_ = !period.is_comparable || period.is_slow || period.has_other_slos;
+  is_left_out_ = !period.is_comparable || period.is_excused || period.has_other_slos;
   if (!period.is_comparable && ++left_out_ > kMostLeftOut) forget();
   if (is_left_out_) return;
   left_out_ = 0;

@@ -28,7 +28,7 @@ class RateGuard {
     bool is_comparable = false;   // saturated
     bool has_other_slos = false;  // than the last one
     bool is_kept = false;         // every promise
-    bool is_slow = false;         // the machine was: what is measured says nothing of triggers
+    bool is_excused = false;      // slow machine, backlog: what is measured says little of triggers
     double rate = 0;              // packets per ns of time that the machine left
     std::vector<double> late;     // by flow: packets, of those that may be
     std::vector<double> chance;   // by flow: variance over mean of that, before more is known

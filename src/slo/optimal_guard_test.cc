@@ -155,18 +155,18 @@ TEST(RateGuard, RemembersTheBypassedRateAfterOneLatePeriod) {
 }
 
 TEST(RateGuard, LeavesOutPeriodsThatSayNothing) {
-  for (const bool is_slow : {true, false}) {
+  for (const bool is_excused : {true, false}) {
     RateGuard guard;
     observe(guard, kBypassed, period_of(kRate));
     RateGuard::Period other = period_of(0.5 * kRate, 3);
-    other.is_slow = is_slow;
-    other.is_comparable = is_slow;
+    other.is_excused = is_excused;
+    other.is_comparable = is_excused;
     observe(guard, kLarge, other);
     EXPECT_DOUBLE_EQ(guard.bypassed_rate(), kRate);
     EXPECT_TRUE(guard.accepts(kSmall, 0.1 * kRate, false)) << "the model goes on alone";
     // Below saturation for long, nothing of it holds any more; a machine is slow while it is.
     for (int i = 0; i < 60; ++i) observe(guard, kLarge, other);
-    EXPECT_EQ(guard.bypassed_rate(), is_slow ? kRate : 0);
+    EXPECT_EQ(guard.bypassed_rate(), is_excused ? kRate : 0);
   }
 }
 

@@ -72,8 +72,9 @@ void Optimal::observe_rate(const Snapshot& snapshot) {
     seen.late.push_back(is_counted ? late / allowed : 0);
     seen.chance.push_back(is_counted ? kLateABatch / allowed : 0);
     if (has_decided_) seen.has_other_slos |= flows_[f].has_other_slo;
+    seen.is_excused |= flows_[f].is_excused;
   }
-  for (uint32_t t = 0; t < snapshot.tasks.size(); ++t) seen.is_slow |= view_.is_slow(t);
+  for (uint32_t t = 0; t < snapshot.tasks.size(); ++t) seen.is_excused |= view_.is_slow(t);
   seen.is_comparable &= any_saturated && idle_ns <= kMostIdleShare * (busy_ns + idle_ns);
   in_force_.resize(heads_.size());
   in_force_ns_.resize(heads_.size());

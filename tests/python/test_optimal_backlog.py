@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A backlog that ends teaches nothing: the controllers that seek the optimum keep their batches.
+
+Until the first step nothing is collected, so that more comes than is carried; what waited outside
+meanwhile leaves late. When the last of it has left, all promises can be kept, and are.
+"""
+
+from __future__ import annotations
+
+import pytest
+from built import needs_daemon_and_extension
+
+from batchplane.native import make_simulation
+from batchplane.sim_prepare import prepare
+
+pytestmark = needs_daemon_and_extension
+
+PERIOD_NS = 10_000_000
+PERIODS, CALM = 220, 200
+ALLOWED = 0.05  # of packets late
+MOST_VIOLATED = 0.005  # of periods
+LOAD_PPS = 9_100_000  # nine tenths of what full batches carry, and 2.6 times what comes by itself
+LEAST_BATCH_PKTS = 20.0
+
+
+@pytest.mark.parametrize(
+    ("controller", "execution"), [("optimal", "run_to_completion"), ("wfq", "wfq")]
+)
+def test_promises_are_kept_once_a_backlog_is_gone(controller: str, execution: str) -> None:
+    spec = prepare(
+        "tree",
+        costs="prior",
+        overrides={
+            "leaves": "16",
+            "weight_0": "2",
+            "slo": "60us",
+            "age_limit": "1000s",
+            "rate_pps": str(LOAD_PPS),
+            "execution": execution,
+            "backpressure": "on" if execution == "wfq" else "off",
+        },
+        run_order="depth",
+    ).spec
+    spec["engine"]["idle"] = "hold"
+    spec["engine"]["stranding_limit_ns"] = 10**12
+    sim = make_simulation(spec)
+    sim.set_controller(controller, {})
+    waited = violated = 0
+    batches = pkts = 0
+    for k in range(PERIODS):
+        sim.run_until((k + 1) * PERIOD_NS)
+        period, _ = sim.step()
+        flows, modules = period["flows"], period["modules"]
+        is_late = bool((flows["late_pkts"] > ALLOWED * flows["pkts"]).any())
+        if k < PERIODS - CALM:
+            waited += is_late
+            continue
+        violated += is_late
+        is_leaf = modules["trigger_pkts"] + modules["pace_ns"] > 0
+        batches += int(modules["batches"][is_leaf].sum())
+        pkts += int(modules["pkts"][is_leaf].sum())
+    assert waited >= 5
+    assert violated <= MOST_VIOLATED * CALM
+    assert pkts / batches > LEAST_BATCH_PKTS
