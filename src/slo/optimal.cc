@@ -37,6 +37,8 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       seen_scale_(model.tasks.size(), 1),
       is_left_out_(model.flows.size(), false),
       is_backlogged_(model.flows.size(), false),
+      is_freed_(model.flows.size(), false),
+      overloads_(model.tasks.size()),
       care_ns_(model.flows.size(), 0),
       cares_(model.tasks.size()),
       times_(model.tasks.size()),
@@ -44,6 +46,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       heads_(view_.segments().size()) {
   solver_.prepare(view_.program());
   outer_solver_.prepare(view_.program());
+  overload_solver_.prepare(view_.program());
   for (HeadMemory& head : heads_) head.cap_pkts = model.batch_limit_pkts;
 }
 
@@ -279,6 +282,7 @@ void Optimal::bypass_where_idle() {
 void Optimal::limit_ages() {
   // What cannot be kept now bounds nothing.
   unbounded_ = is_left_out_;
+  leave_time_for_queues();
   for (size_t f = 0; f < unbounded_.size(); ++f) unbounded_[f] = unbounded_[f] || is_backlogged_[f];
   age_limits(view_, model_chosen_, bound_ns_, unbounded_, chosen_, limits_ns_);
   // What was measured was measured with its limits.
@@ -339,6 +343,7 @@ Decision Optimal::step(const Snapshot& snapshot) {
   }
   note_gaps(snapshot);
   view_.count(snapshot);
+  note_overload(snapshot);
   learn_holding(snapshot);
   view_.weigh(snapshot, is_between);
   correct_bias(snapshot);
@@ -351,9 +356,11 @@ Decision Optimal::step(const Snapshot& snapshot) {
   }
   if (!look_without(snapshot)) {
     solve();
-    raise_gently();
-    bypass_where_idle();
-    guard_rate();
+    if (!carry_first()) {
+      raise_gently();
+      bypass_where_idle();
+      guard_rate();
+    }
   }
   expect_holding();
   limit_ages();

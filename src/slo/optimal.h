@@ -60,6 +60,20 @@ class Optimal final : public Controller {
     uint32_t quiet = 0;         // periods of the last try
     bool is_saturated = false;  // now
   };
+  // Of a task, when more came than it carried.
+  struct Overload {
+    double most_load = 1.15;  // that is planned for
+    uint32_t load_left = 0;   // periods until more is
+    uint32_t load_patience = 0;
+    bool is_full = false;      // the input never was empty
+    double load = 0;           // planned, where what comes is known
+    double other_pkt_ns = 0;   // then, of a packet's time: what its segments do not explain
+    bool is_carrying = false;  // what comes comes before promises
+    bool is_known = false;     // what comes, since it was carried
+    uint32_t tries = 0;
+    uint32_t left = 0;  // periods until the next one
+    uint32_t patience = 0;
+  };
   struct HeadMemory {
     uint32_t cap_pkts = 0;  // triggers that are hardly ever reached are lowered to this
     double rate = 0;        // of the last period
@@ -106,11 +120,20 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_slow(uint32_t flow) const;
   // optimal_holding.cc
   void learn_holding(const Snapshot& snapshot);
+  [[nodiscard]] bool fills_batches(const Snapshot& snapshot, uint32_t task) const;
   void expect_holding();
   [[nodiscard]] double usual_holding_ns() const;
   void bypass_all();
   bool waits_for_whole_period(const Snapshot& snapshot);
   bool look_without(const Snapshot& snapshot);
+  // optimal_overload.cc
+  void note_overload(const Snapshot& snapshot);
+  static void plan_less(Overload& overload);
+  bool must_carry(uint32_t task);
+  bool carry_first();
+  void leave_time_for_queues();
+  bool stretch_budgets();
+  void solve_stretched(double more);
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
   [[nodiscard]] bool is_any_late(const Snapshot& snapshot) const;
@@ -146,14 +169,16 @@ class Optimal final : public Controller {
   [[nodiscard]] Value explain_module(uint32_t head) const;
   [[nodiscard]] Value explain_past() const;
   [[nodiscard]] Value explain_guard() const;
+  [[nodiscard]] Value explain_overload() const;
 
   std::string name_ = "optimal";
   const Model& model_;
   const Settings settings_;
   OptimalView view_;
   Solver solver_;
-  Solver outer_solver_;  // of buffers that have none before them
-  Solution solution_;    // what was chosen by
+  Solver outer_solver_;     // of buffers that have none before them
+  Solver overload_solver_;  // with other budgets
+  Solution solution_;       // what was chosen by
   Solution other_solution_;
   std::vector<uint32_t> other_chosen_;
   std::vector<uint32_t> chosen_;  // triggers, by head
@@ -169,6 +194,8 @@ class Optimal final : public Controller {
   std::vector<bool> is_left_out_;
   std::vector<bool> is_backlogged_;  // flows: late before they were polled
   std::vector<bool> unbounded_;      // flows that set no age limits
+  std::vector<bool> is_freed_;       // flows whose promises come second
+  std::vector<Overload> overloads_;  // by task
   std::vector<double> care_ns_;      // by flow: what holding keeps back of its budget
   std::vector<Care> cares_;          // by task
   std::vector<TaskTime> times_;      // by task

@@ -115,7 +115,11 @@ void limit_flow(const OptimalView& view, const Evaluation& at, const ProgramFlow
       if (triggers_pkts[v] > 0) variance += at.fill_ns[v] * at.fill_ns[v] / triggers_pkts[v];
       const double latest_ns =
           std::max(left_ns - behind_ns, regular_ns + kFillSigmas * std::sqrt(variance));
-      limits[v] = std::min({limits[v], law.is_saturated ? last_ns : left_ns, latest_ns});
+      if (law.queue_ns > 0) {
+        limits[v] = std::min(limits[v], latest_ns + law.queue_ns);
+      } else {
+        limits[v] = std::min({limits[v], law.is_saturated ? last_ns : left_ns, latest_ns});
+      }
       left_ns += at.service_ns[v];
       last_ns += at.service_ns[v];
       regular_ns += at.service_ns[v];

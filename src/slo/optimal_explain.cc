@@ -91,6 +91,22 @@ Value Optimal::explain_guard() const {
               {"periods_to_next_try", guard_.periods_left()}};
 }
 
+// Of tasks to which more came than they carried at some time.
+Value Optimal::explain_overload() const {
+  List tasks;
+  for (uint32_t t = 0; t < overloads_.size(); ++t) {
+    const Overload& overload = overloads_[t];
+    if (!overload.is_carrying && !overload.is_known) continue;
+    tasks.push_back(Dict{{"task", t},
+                         {"in_force", overload.is_carrying ? "what comes is carried first"
+                                                           : "promises at the rate that comes"},
+                         {"rate_pps", view_.program().tasks[t].rate_pkts_per_ns * 1e9},
+                         {"load_ratio", overload.load},
+                         {"most_load_ratio", overload.most_load}});
+  }
+  return tasks;
+}
+
 Value Optimal::explain() const {
   List flows;
   List modules;
@@ -100,6 +116,7 @@ Value Optimal::explain() const {
               {"flows", flows},
               {"modules", modules},
               {"measured", explain_guard()},
+              {"overload", explain_overload()},
               {"decisions", explain_past()}};
 }
 

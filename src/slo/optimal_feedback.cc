@@ -116,12 +116,12 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     flow.seen_turnaround_ns = 0;
     const bool is_rest =
         std::exchange(flow.was_backlogged, is_backlogged_[f]) && period.late_pkts > 0;
-    flow.is_excused = is_backlogged_[f] || is_rest;
+    flow.is_excused = is_backlogged_[f] || is_rest || is_freed_[f];
     if (slo_ns == 0) continue;
     if (is_backlogged_[f]) {
       bound_ns_[f] = slo_ns;
       forget_in_backlog(f);
-    } else if (is_rest) {
+    } else if (flow.is_excused) {
       bound_ns_[f] = bound_of(f);
     } else {
       reserve(period, f, was_for_slo);

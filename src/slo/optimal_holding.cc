@@ -14,6 +14,7 @@ constexpr double kEnoughPkts = 2000;     // of a period
 constexpr double kLeastHolds = 0.5;      // of a packet: changes of fewer say little
 constexpr double kMostHoldShare = 0.25;  // of a packet's time
 constexpr uint32_t kMostLooks = 2;       // periods
+constexpr double kMostlyFull = 0.5;      // of releases
 constexpr double kForgetting = 0.01;     // a period
 }  // namespace
 
@@ -23,6 +24,19 @@ double Optimal::usual_holding_ns() const {
   const auto n = std::min<size_t>(n_holding_seen_, kHoldingKept);
   std::sort(seen.begin(), seen.begin() + static_cast<ptrdiff_t>(n));
   return seen[(n - 1) / 2];
+}
+
+// Batches that limits cut short are not those that were expected to save something.
+bool Optimal::fills_batches(const Snapshot& snapshot, uint32_t t) const {
+  uint64_t full = 0;
+  uint64_t all = 0;
+  for (const Segment& segment : view_.segments()) {
+    if (model_.modules[segment.head].task != t) continue;
+    const auto& causes = snapshot.modules[segment.head].causes;
+    full += causes[static_cast<uint32_t>(exec::Cause::kFull)].firings;
+    for (const exec::CauseCount& cause : causes) all += cause.firings;
+  }
+  return static_cast<double>(full) >= kMostlyFull * static_cast<double>(all);
 }
 
 // Measured less expected change of a packet's time, for each time that it is held more often than
@@ -45,6 +59,7 @@ void Optimal::learn_holding(const Snapshot& snapshot) {
     const double before_ns = time.measured_ns;
     time.measured_ns = says_something ? busy / pkts : 0;
     if (!says_something || before_ns <= 0 || std::abs(time.holds) < kLeastHolds) continue;
+    if (!fills_batches(snapshot, t)) continue;
     const double error_ns = time.measured_ns - before_ns - time.change_ns;
     const double hold_ns = view_.program().hold_ns + error_ns / time.holds;
     const double most_ns = kMostHoldShare * time.measured_ns;

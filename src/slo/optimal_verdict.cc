@@ -107,7 +107,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
                            ? static_cast<double>(period.late_pkts) > allowed * pkts
                            : static_cast<double>(period.delay_sum_ns) > slo_ns_[f] * pkts;
   verdict.state = period.pkts > 0 && is_late ? exec::FlowState::kViolating : exec::FlowState::kMet;
-  if (is_left_out_[f]) verdict.state = exec::FlowState::kInfeasible;
+  if (is_left_out_[f] || is_freed_[f]) verdict.state = exec::FlowState::kInfeasible;
   if (view_.least_service_ns(f) > slo_ns_[f]) verdict.state = exec::FlowState::kInherent;
   if (verdict.state == exec::FlowState::kInfeasible ||
       verdict.state == exec::FlowState::kInherent) {

@@ -239,7 +239,8 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t, bool is_lull
   const double idle_share = ratio(idle, idle + busy);
   const double bound = task.is_saturated ? kUnsaturatedIdle : kSaturatedIdle;
   task.is_saturated = (is_lull && task.is_saturated) || (idle + busy > 0 && idle_share < bound) ||
-                      in_pkts / runs >= kFullRun * model_.batch_limit_pkts;
+                      is_input_full(snapshot, t);
+  task.is_saturated = task.is_saturated && !task.is_rate_known;
   out.rate_pkts_per_ns = task.rate.value;
   out.is_saturated = task.is_saturated;
   out.run_pkts = task.run_pkts.value;
@@ -327,6 +328,12 @@ void OptimalView::judge_speed(const Snapshot& snapshot, uint32_t t) {
   if (share == 1 || !is_as_before) task.usual_other_ns = other_ns;
   task.is_slow = busy_ns > kSlow * (usual_ns + task.usual_other_ns * in_pkts);
   task.usual_other_ns += kUsualShare * (other_ns - task.usual_other_ns);
+}
+
+bool OptimalView::is_input_full(const Snapshot& snapshot, uint32_t t) const {
+  const exec::TaskPeriod& period = snapshot.tasks[t];
+  return static_cast<double>(period.in_pkts) >=
+         kFullRun * model_.batch_limit_pkts * static_cast<double>(period.runs);
 }
 
 bool OptimalView::is_lull(const Snapshot& snapshot) const {

@@ -58,6 +58,10 @@ class OptimalView {
   [[nodiscard]] double spread_seen(uint32_t task) const { return tasks_[task].seen_scale; }
   // Whether the machine was slower in the period than it usually is, by more than triggers explain.
   [[nodiscard]] bool is_slow(uint32_t task) const { return tasks_[task].is_slow; }
+  // Whether a task's input never was empty: more may have come than it took.
+  [[nodiscard]] bool is_input_full(const Snapshot& snapshot, uint32_t task) const;
+  // A task that took all that came is not saturated, however busy it was.
+  void take_rate_as_known(uint32_t task, bool is_known) { tasks_[task].is_rate_known = is_known; }
   [[nodiscard]] bool has_seen_traffic() const { return has_seen_traffic_; }
 
  private:
@@ -94,6 +98,7 @@ class OptimalView {
     double holds = 0;  // of each packet, on average
     bool is_slow = false;
     bool is_saturated = false;
+    bool is_rate_known = false;
   };
 
   void lay_out_flows();

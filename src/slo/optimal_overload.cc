@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal_overload.cc - a core that is saturated with triggers too small for what comes stays so,
+// and its runs are as long as they get. What comes is carried first; then it is known how much it
+// is, runs are short, and promises may be kept that could not be at saturation.
+#include <algorithm>
+
+#include "slo/optimal.h"
+
+namespace batchplane::slo {
+namespace {
+// By the model, whose costs may be a tenth too high: beyond, a plan is not even tried.
+constexpr double kMostLoad = 1.15;
+constexpr double kLeastMostLoad = 0.8;
+constexpr double kDoubtful = 0.85;   // below, a plan did not fail for its load
+constexpr double kAtRisk = 0.7;      // beyond, a queue may come up any time
+constexpr double kLowered = 0.97;    // of a load that was too much
+constexpr double kRaised = 0.03;     // what is tried beyond, later and later
+constexpr uint32_t kTries = 4;       // periods
+constexpr uint32_t kLeastWait = 50;  // periods, after tries that failed
+constexpr uint32_t kMostWait = 5000;
+constexpr double kStretches[] = {1.1, 1.2, 1.35, 1.5, 2, 3, 5};  // of the SLOs
+
+bool passes(const Program& program, uint32_t f, uint32_t t) {
+  const ProgramFlow& row = program.flows[f];
+  const auto* tasks = program.flow_tasks.data();
+  return std::find(tasks + row.tasks_begin, tasks + row.tasks_end, t) != tasks + row.tasks_end;
+}
+}  // namespace
+
+// Before the period is weighed: an input that is empty at times after all of it was carried says
+// how much comes. When it never is any more, what was planned was too slow.
+void Optimal::note_overload(const Snapshot& snapshot) {
+  for (uint32_t t = 0; t < overloads_.size(); ++t) {
+    Overload& overload = overloads_[t];
+    const exec::TaskPeriod& period = snapshot.tasks[t];
+    if (period.in_pkts == 0) continue;
+    overload.is_full = view_.is_input_full(snapshot, t);
+    if (overload.is_known && overload.is_full) {
+      overload.is_known = false;
+      if (period.gaps == 0 && !view_.is_slow(t) && overload.load > kDoubtful) plan_less(overload);
+    } else if (overload.is_carrying && !overload.is_full) {
+      overload.is_known = true;
+      overload.tries = overload.left = overload.patience = 0;
+    } else if (overload.is_known && overload.most_load < kMostLoad && --overload.load_left == 0) {
+      overload.most_load += kRaised;
+      overload.load_left = overload.load_patience;
+    }
+    view_.take_rate_as_known(t, overload.is_known);
+  }
+}
+
+void Optimal::plan_less(Overload& overload) {
+  overload.most_load = std::max(kLeastMostLoad, kLowered * overload.load);
+  overload.load_patience = std::clamp(2 * overload.load_patience, kLeastWait, kMostWait);
+  overload.load_left = overload.load_patience;
+}
+
+// Whether a task's flows are freed of their promises, since none of its triggers would keep them,
+// or all that leaves is late anyway.
+bool Optimal::must_carry(uint32_t t) {
+  const Program& program = view_.program();
+  Overload& overload = overloads_[t];
+  bool any_out = false;
+  bool any_backlogged = false;
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    if (!passes(program, f, t)) continue;
+    any_out |= is_left_out_[f];
+    any_backlogged |= is_backlogged_[f];
+  }
+  if (!program.tasks[t].is_saturated || !overload.is_full) return false;
+  if (any_backlogged) return true;
+  if (!any_out) {
+    overload.tries = 0;
+    return false;
+  }
+  if (overload.left > 0) {
+    --overload.left;
+    return false;
+  }
+  if (++overload.tries <= kTries) return true;
+  // More comes than the core can carry at all, or as much as it takes.
+  overload.tries = 0;
+  overload.left = overload.patience = std::clamp(2 * overload.patience, kLeastWait, kMostWait);
+  return false;
+}
+
+// Limits that cut batches short wherever a queue comes up make it longer, and then cut all of them.
+void Optimal::leave_time_for_queues() {
+  Program& program = view_.program();
+  for (uint32_t t = 0; t < overloads_.size(); ++t) {
+    const Overload& overload = overloads_[t];
+    const bool is_at_risk = overload.is_known && overload.load > kAtRisk;
+    program.tasks[t].queue_ns =
+        is_at_risk ? static_cast<double>(settings_.ring_pkts) * model_chosen_.task_pkt_ns[t] : 0;
+  }
+}
+
+bool Optimal::carry_first() {
+  const Program& program = view_.program();
+  is_freed_.assign(flows_.size(), false);
+  bool any = false;
+  for (uint32_t t = 0; t < overloads_.size(); ++t) {
+    const ProgramTask& task = program.tasks[t];
+    if (overloads_[t].is_full) overloads_[t].other_pkt_ns = task.other_run_ns / task.run_pkts;
+    overloads_[t].is_carrying = must_carry(t);
+    if (!overloads_[t].is_carrying) continue;
+    any = true;
+    for (uint32_t f = 0; f < flows_.size(); ++f) {
+      if (is_left_out_[f] || is_backlogged_[f])
+        is_freed_[f] = is_freed_[f] || passes(program, f, t);
+    }
+  }
+  if (!any) return stretch_budgets();
+  solve_stretched(0);
+  return true;
+}
+
+// Other budgets for the flows that are freed, so many SLOs more; none at all with 0.
+void Optimal::solve_stretched(double more) {
+  Program& program = view_.program();
+  kept_flows_ = program.flows;
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    if (!is_freed_[f] || slo_ns_[f] <= 0) continue;
+    ProgramFlow& flow = program.flows[f];
+    flow.budget_ns = more > 0 ? kept_flows_[f].budget_ns + more * slo_ns_[f] : kNoBudgetNs;
+    if (more <= 0) flow.holding_ns = 0;
+  }
+  const uint32_t rounds = view_.has_nested() ? 2 : 1;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    chosen_ = overload_solver_.solve(program).triggers_pkts;
+    view_.predict_arrivals(chosen_);
+  }
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    if (!is_holding(program.modules[h], chosen_[h])) chosen_[h] = 0;
+  }
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(program, as_real_, model_chosen_);
+  program.flows = kept_flows_;
+  solved_delay_ns_.clear();  // of another problem
+}
+
+// Where what comes is known to be more than the promises allow to carry, all are late by the least
+// that carries it: what is not carried waits outside, and makes everything late by ever more.
+bool Optimal::stretch_budgets() {
+  const Program& program = view_.program();
+  for (uint32_t t = 0; t < overloads_.size(); ++t) {
+    Overload& overload = overloads_[t];
+    const ProgramTask& task = program.tasks[t];
+    // Runs get longer as the load grows, and what each costs is shared by more packets.
+    const double spared_ns =
+        std::max(0.0, task.other_run_ns / task.run_pkts - overload.other_pkt_ns);
+    const auto load = [&] {
+      return (model_chosen_.task_pkt_ns[t] - spared_ns) * task.rate_pkts_per_ns;
+    };
+    if (!overload.is_known) continue;
+    overload.load = load();
+    if (overload.load <= overload.most_load) continue;
+    for (uint32_t f = 0; f < flows_.size(); ++f) is_freed_[f] = passes(program, f, t);
+    double more = 0;
+    for (const double stretch : kStretches) {
+      more = stretch - 1;
+      solve_stretched(more);
+      if (load() <= overload.most_load) break;
+    }
+    for (uint32_t f = 0; f < flows_.size(); ++f) {
+      const bool is_over = model_chosen_.delay_ns[f] > program.flows[f].budget_ns;
+      is_freed_[f] = is_freed_[f] && slo_ns_[f] > 0 && is_over;
+      if (is_freed_[f]) bound_ns_[f] += more * slo_ns_[f];
+    }
+    return true;
+  }
+  return false;
+}
+
+}  // namespace batchplane::slo
