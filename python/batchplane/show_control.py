@@ -266,6 +266,10 @@ def _holding(data: dict[str, Any]) -> list[RenderableType]:
         if guard.get("bypassed_pps"):
             told += f", everything bypassed {short_rate(guard['bypassed_pps'])}"
         lines.append(Text(told))
+    for task in data.get("overload") or []:
+        told = f"task {task['task']} was overloaded: {task['in_force']}, "
+        told += short_rate(task["rate_pps"])
+        lines.append(Text(told))
     return lines
 
 

@@ -273,7 +273,9 @@ Value ControlLoop::explain(const std::string& name) const {
            {"modules", std::move(modules)},
            {"decisions", log_.decisions_value(related)}};
   const Value own = controller_->explain();
-  if (own.has("measured")) out["measured"] = own["measured"];
+  for (const char* part : {"measured", "overload"}) {
+    if (own.has(part)) out[part] = own[part];
+  }
   return out;
 }
 

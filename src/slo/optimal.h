@@ -70,6 +70,7 @@ class Optimal final : public Controller {
     double other_pkt_ns = 0;   // then, of a packet's time: what its segments do not explain
     bool is_carrying = false;  // what comes comes before promises
     bool is_known = false;     // what comes, since it was carried
+    uint32_t out = 0;          // periods in a row in which promises could not be kept
     uint32_t tries = 0;
     uint32_t left = 0;  // periods until the next one
     uint32_t patience = 0;
@@ -109,6 +110,7 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_waiting_outside(uint32_t f) const;
   [[nodiscard]] bool is_saturated(uint32_t flow) const;
   // optimal_care.cc
+  [[nodiscard]] bool passes(uint32_t flow, uint32_t task) const;
   void reserve(const exec::FlowPeriod& period, uint32_t flow, bool was_for_slo);
   [[nodiscard]] double bound_of(uint32_t flow) const;
   void learn_bias(const Snapshot& snapshot, uint32_t flow);

@@ -23,13 +23,14 @@ constexpr uint32_t kMostPatience = 5000;
 constexpr double kMostSlowCare = 0.3;    // of the SLO
 constexpr double kSlowViolated = 0.004;  // of periods
 constexpr double kStepShare = 0.3;       // of what one of them says of what they ask for
+}  // namespace
 
-bool passes(const Program& program, uint32_t f, uint32_t t) {
+bool Optimal::passes(uint32_t f, uint32_t t) const {
+  const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
   const auto* tasks = program.flow_tasks.data();
   return std::find(tasks + row.tasks_begin, tasks + row.tasks_end, t) != tasks + row.tasks_end;
 }
-}  // namespace
 
 // Packets that were late all the same, more than a part of those that may be: limits come earlier
 // by what they were late, until none are.
@@ -130,7 +131,7 @@ void Optimal::take_care() {
     double over = 0;  // of the SLO, that a percentile exceeded it by
     for (uint32_t f = 0; f < flows_.size(); ++f) {
       const FlowMemory& flow = flows_[f];
-      if (!passes(program, f, t)) continue;
+      if (!passes(f, t)) continue;
       lateness = std::max(lateness, flow.lateness);
       is_other |= flow.has_other_slo;
       if (flow.slo_ns > 0) over = std::max(over, flow.measured_ns / flow.slo_ns - 1);
@@ -152,7 +153,7 @@ void Optimal::take_care() {
     }
     if (!task.is_saturated) continue;
     for (uint32_t f = 0; f < flows_.size(); ++f) {
-      if (bound_ns_[f] <= 0 || !passes(program, f, t)) continue;
+      if (bound_ns_[f] <= 0 || !passes(f, t)) continue;
       const double share = std::min(care.share + care.slow_share, kMostCare);
       care_ns_[f] = std::max(care_ns_[f], share * flows_[f].slo_ns);
     }

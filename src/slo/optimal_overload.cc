@@ -15,16 +15,13 @@ constexpr double kDoubtful = 0.85;   // below, a plan did not fail for its load
 constexpr double kAtRisk = 0.7;      // beyond, a queue may come up any time
 constexpr double kLowered = 0.97;    // of a load that was too much
 constexpr double kRaised = 0.03;     // what is tried beyond, later and later
+constexpr double kHopeless = 2;      // of the SLO: so far from it short runs do not help
+constexpr uint32_t kOutBefore = 5;   // periods in a row that promises cannot be kept, before a try
 constexpr uint32_t kTries = 4;       // periods
 constexpr uint32_t kLeastWait = 50;  // periods, after tries that failed
 constexpr uint32_t kMostWait = 5000;
+constexpr uint32_t kLeastLoadWait = 300;  // periods until a load that was too much is tried
 constexpr double kStretches[] = {1.1, 1.2, 1.35, 1.5, 2, 3, 5};  // of the SLOs
-
-bool passes(const Program& program, uint32_t f, uint32_t t) {
-  const ProgramFlow& row = program.flows[f];
-  const auto* tasks = program.flow_tasks.data();
-  return std::find(tasks + row.tasks_begin, tasks + row.tasks_end, t) != tasks + row.tasks_end;
-}
 }  // namespace
 
 // Before the period is weighed: an input that is empty at times after all of it was carried says
@@ -51,7 +48,7 @@ void Optimal::note_overload(const Snapshot& snapshot) {
 
 void Optimal::plan_less(Overload& overload) {
   overload.most_load = std::max(kLeastMostLoad, kLowered * overload.load);
-  overload.load_patience = std::clamp(2 * overload.load_patience, kLeastWait, kMostWait);
+  overload.load_patience = std::clamp(2 * overload.load_patience, kLeastLoadWait, kMostWait);
   overload.load_left = overload.load_patience;
 }
 
@@ -63,16 +60,17 @@ bool Optimal::must_carry(uint32_t t) {
   bool any_out = false;
   bool any_backlogged = false;
   for (uint32_t f = 0; f < flows_.size(); ++f) {
-    if (!passes(program, f, t)) continue;
-    any_out |= is_left_out_[f];
+    if (!passes(f, t)) continue;
+    any_out |= is_left_out_[f] && model_chosen_.delay_ns[f] < kHopeless * slo_ns_[f];
     any_backlogged |= is_backlogged_[f];
   }
   if (!program.tasks[t].is_saturated || !overload.is_full) return false;
   if (any_backlogged) return true;
-  if (!any_out) {
-    overload.tries = 0;
+  if (!any_out || view_.is_slow(t)) {
+    overload.tries = overload.out = 0;
     return false;
   }
+  if (++overload.out < kOutBefore) return false;
   if (overload.left > 0) {
     --overload.left;
     return false;
@@ -106,8 +104,7 @@ bool Optimal::carry_first() {
     if (!overloads_[t].is_carrying) continue;
     any = true;
     for (uint32_t f = 0; f < flows_.size(); ++f) {
-      if (is_left_out_[f] || is_backlogged_[f])
-        is_freed_[f] = is_freed_[f] || passes(program, f, t);
+      if (is_left_out_[f] || is_backlogged_[f]) is_freed_[f] = is_freed_[f] || passes(f, t);
     }
   }
   if (!any) return stretch_budgets();
@@ -155,7 +152,7 @@ bool Optimal::stretch_budgets() {
     if (!overload.is_known) continue;
     overload.load = load();
     if (overload.load <= overload.most_load) continue;
-    for (uint32_t f = 0; f < flows_.size(); ++f) is_freed_[f] = passes(program, f, t);
+    for (uint32_t f = 0; f < flows_.size(); ++f) is_freed_[f] = passes(f, t);
     double more = 0;
     for (const double stretch : kStretches) {
       more = stretch - 1;

@@ -176,6 +176,7 @@ def test_an_explanation_has_every_term() -> None:
         "limits earlier by",
         "holding a packet costs 1.50 ns",
         "as solved; the fastest measured carried 15.2 Mpps, everything bypassed 9.50 Mpps",
+        "task 1 was overloaded: promises at the rate that comes, 7.34 Mpps",
     ):
         assert told in text, text
 
