@@ -57,6 +57,9 @@ Dict format_urr(const Urr& urr) {
   if (urr.up_bytes != 0) out["up_bytes"] = urr.up_bytes;
   if (urr.down_bytes != 0) out["down_bytes"] = urr.down_bytes;
   if (urr.time_ns != 0) out["time_ns"] = urr.time_ns;
+  for (size_t i = 0; i < kQuotaKinds; ++i) {
+    if (urr.quotas[i].given) out[kQuotaKeys[i]] = *urr.quotas[i].given;
+  }
   return out;
 }
 
