@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <thread>
 
 #include "base/rng.h"
@@ -276,7 +277,7 @@ TEST(SessionQuota, AgreesWithASlowOracle) {
 // packets of one length not one less.
 TEST(SessionQuota, WorkersShareItWithoutALockAndToTheByte) {
   constexpr uint32_t kBytes = 100;
-  constexpr uint64_t kPkts = 200'000;
+  constexpr uint64_t kPkts = 1'000'000;
   for (const uint64_t spare : {0U, 99U}) {
     std::array<QuotaState, 3> states{};
     std::vector<Quota> quotas = {
@@ -284,7 +285,10 @@ TEST(SessionQuota, WorkersShareItWithoutALockAndToTheByte) {
         {.limit = kPkts * kBytes, .place = 1, .grant = 1, .next = 0, .kind = QuotaKind::kUp},
         {.limit = kPkts * kBytes, .place = 2, .grant = 1, .next = 0, .kind = QuotaKind::kDown}};
     std::array<uint64_t, 2> passed{};
+    std::atomic<uint32_t> n_ready{0};
     const auto work = [&](uint32_t worker) {
+      n_ready.fetch_add(1);
+      while (n_ready.load() < 2) std::this_thread::yield();
       for (uint64_t i = 0; i < kPkts; ++i) {
         if (session::take_of_all(quotas, states, 1 + worker, kBytes, 1)) ++passed[worker];
       }

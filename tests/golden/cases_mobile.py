@@ -492,6 +492,47 @@ def session_enforce() -> Case:
     return Case("session_enforce", {"sessions": SESSIONS}, frames, model, {}, marks_for(frames))
 
 
+@case("session_enforce", "quota")
+def session_enforce_quota() -> Case:
+    """User 1 has quotas for both bearers together and for the uplink; a packet beyond ends them."""
+    sessions = copy.deepcopy(SESSIONS)
+    for pdr in sessions[0]["pdrs"]:
+        pdr["urrs"] = [1, 2] if pdr["id"] == 3 else [1]
+    total, uplink, special = 1600, 500, 200
+    sessions[0]["urrs"] = [
+        {"id": 1, "quota_bytes": total, "up_quota_bytes": uplink},
+        {"id": 2, "down_quota_bytes": special, "quota_ns": 1_000_000_000},
+    ]
+    frames = users() + all_sorts(69)
+    left = {"total": total, "uplink": uplink, "special": special}
+    over: set[str] = set()
+
+    def model(frame: bytes, meta: dict[str, Any]) -> Fate:
+        slot = slot_of(meta)
+        if slot is None:
+            return ("drop", "session_gone")
+        if len(frame) < 34:
+            return ("drop", "too_short")
+        session, pdr = PDRS[slot]
+        if session["seid"] == 3:
+            return ("drop", "far_drop")
+        if session["seid"] != 1:
+            return ("out", 0, frame)
+        at = 16 if frame[14] >> 4 == 4 else 18
+        told = int.from_bytes(frame[at : at + 2], "big") + (0 if at == 16 else 40)
+        size = min(told, len(frame) - 14)
+        asked = {"total"} | ({"uplink"} if pdr["source"] == "access" else set())
+        asked |= {"special"} if pdr["id"] == 3 else set()
+        over.update(name for name in asked if left[name] < size or left[name] == 0)
+        if asked & over:
+            return ("drop", "urr_quota")
+        for name in asked:
+            left[name] -= size
+        return ("out", 0, frame)
+
+    return Case("session_enforce", {"sessions": sessions}, frames, model, {}, marks_for(frames))
+
+
 def encap_model(sequence: bool, sessions: list[dict[str, Any]] = SESSIONS) -> Any:
     pdrs = [(s, p) for s in sessions for p in s["pdrs"]]
     numbers = iter(range(1 << 16))
