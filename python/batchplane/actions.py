@@ -262,7 +262,7 @@ def edit_module(
     daemon: Daemon, module: str, verb: str, words: Sequence[str], file: Path | None
 ) -> Any:
     """A module's own command, such as a table edit, or a bulk one from a file."""
-    with Client(daemon.socket) as client:
+    with Client(daemon.socket) as client, _told_as_input():
         if file is None:
             return client.module(module, verb, parse_arguments(words))
         if not file.is_file():

@@ -48,8 +48,8 @@ def row(gateway: Commands) -> dict[str, Any]:
     return session
 
 
-def test_a_quota_ends_and_a_new_one_opens_the_way(gateway: Commands, folder: Path) -> None:
-    modify(gateway, folder, {"quota_bytes": QUOTA})
+def test_a_quota_ends_and_a_new_one_opens_the_way(gateway: Commands, tmp_path: Path) -> None:
+    modify(gateway, tmp_path, {"quota_bytes": QUOTA})
     for grant in (1, 2):
         wait_until(lambda n=grant: len(reports(gateway)) == n, "the quota is used up")
         report = reports(gateway)[-1]
@@ -64,16 +64,16 @@ def test_a_quota_ends_and_a_new_one_opens_the_way(gateway: Commands, folder: Pat
             "packets end",
         )
         assert row(gateway)["down_bytes"] == first["down_bytes"]
-        modify(gateway, folder, {"quota_bytes": QUOTA})
+        modify(gateway, tmp_path, {"quota_bytes": QUOTA})
     assert "urr_quota" in gateway.good("show", "drops")
     shown = gateway.good("show", "sessions", "seid=1")
     assert "quota_left_bytes" in shown and "quota" in shown.split("latest reports")[1]
 
 
-def test_what_was_used_is_told_when_a_session_goes(gateway: Commands, folder: Path) -> None:
+def test_what_was_used_is_told_when_a_session_goes(gateway: Commands, tmp_path: Path) -> None:
     """The sum of a usage rule's reports is what its detection rules let pass."""
     wait_until(lambda: row(gateway)["down_pkts"] > 1000, "traffic")
-    modify(gateway, folder, {"volume_bytes": 50_000, "time_ns": 1_000_000_000})
+    modify(gateway, tmp_path, {"volume_bytes": 50_000, "time_ns": 1_000_000_000})
     wait_until(lambda: len(reports(gateway)) > 3, "reports")
     answer = gateway.json("set", "decap", "delete", "seid=1")
     assert (answer["count"], answer["sessions"]) == (1, 1)
@@ -100,9 +100,9 @@ def test_what_was_used_is_told_when_a_session_goes(gateway: Commands, folder: Pa
     ],
 )
 def test_a_bad_quota_is_refused_by_line_and_key(
-    gateway: Commands, folder: Path, urr: dict[str, Any], wanted: str
+    gateway: Commands, tmp_path: Path, urr: dict[str, Any], wanted: str
 ) -> None:
-    bad = folder / "bad.jsonl"
+    bad = tmp_path / "bad.jsonl"
     session = {
         "seid": 9,
         "pdrs": [{"id": 1, "source": "access", "teid": 9, "far": 1, "urrs": [1]}],
@@ -116,10 +116,10 @@ def test_a_bad_quota_is_refused_by_line_and_key(
     assert len(told.lines) == 1, told.err
 
 
-def test_the_schema_has_the_keys_that_the_daemon_knows(gateway: Commands, folder: Path) -> None:
+def test_the_schema_has_the_keys_that_the_daemon_knows(gateway: Commands, tmp_path: Path) -> None:
     schema = session_schema()
     pdr = {"id": 1, "source": "access", "teid": 9, "far": 1}
-    path = folder / "odd.jsonl"
+    path = tmp_path / "odd.jsonl"
     for kind, rule in (
         ("pdrs", "PdrModel"),
         ("fars", "FarModel"),
