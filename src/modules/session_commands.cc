@@ -290,7 +290,7 @@ std::vector<ParamSpec> session_params() {
            .type = ParamType::kDict,
            .default_value = Dict{},
            .help = "sessions for trials: {count, bearers, groups, ue, teid, peer_teid, peer, "
-                   "peers, mbr_bps, qfi}"},
+                   "peers, mbr_bps, qfi, quota_bytes}"},
           {.name = "deleted_sessions",
            .type = ParamType::kList,
            .default_value = List{},

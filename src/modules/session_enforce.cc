@@ -109,6 +109,28 @@ class SessionEnforce final : public Module {
       prefetch_for_read(&table.state(slot));
       prefetch_for_read(&tables.heads[slot]);
     }
+    if (!tables.quotas.empty()) [[unlikely]]
+      prefetch_quotas(table, tables, batch);
+  }
+  // A quota lies behind its rule and its state behind that: step by step, each for all packets.
+  [[gnu::noinline]] static void prefetch_quotas(const SessionTable& table, const RuleTables& tables,
+                                                const Batch& batch) noexcept {
+    uint32_t first[exec::kMaxBatchPkts];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      const RuleHead* const rule = tables.find_head(batch.pkts[i]->mark());
+      if (rule == nullptr || !rule->is(Rule::kShares)) continue;
+      first[n] = session::slot_of(batch.pkts[i]->mark());
+      prefetch_for_read(&tables.rules[first[n++]]);
+    }
+    for (uint32_t i = 0; i < n; ++i) {
+      first[i] = tables.rules[first[i]].quotas;
+      if (first[i] != session::kNone) prefetch_for_read(&tables.quotas[first[i]]);
+    }
+    for (uint32_t i = 0; i < n; ++i) {
+      if (first[i] == session::kNone) continue;
+      prefetch_for_read(&table.quota_states()[tables.quotas[first[i]].place]);
+    }
   }
 
   // A packet whose FAR buffers and that comes nevertheless was on its way here when that began.

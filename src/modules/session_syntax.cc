@@ -12,7 +12,6 @@ constexpr int64_t kMost32 = 0xffffffff;
 constexpr int64_t kMostBps = 1'000'000'000'000;
 constexpr uint64_t kUsualBurstNs = 20'000'000;
 constexpr size_t kMostRules = 255;  // of each kind, per session
-constexpr int64_t kMostQuota = 1'000'000'000'000'000'000;
 constexpr int64_t kMostThreshold = 1'000'000'000'000'000'000;
 constexpr int64_t kLeastTimeNs = 1'000'000;
 constexpr int64_t kMostHoldPkts = 65535;
