@@ -81,6 +81,15 @@ uint32_t address_under(const Dict& params, const char* key, const char* missing,
   return *address;
 }
 
+Urr synthetic_urr(const Value& params, const std::string& where) {
+  Urr urr{.id = 1};
+  if (params.has("quota_bytes")) {
+    urr.quotas[0].given =
+        static_cast<uint64_t>(int_under(params, "quota_bytes", 0, kMostQuota, 0, where));
+  }
+  return urr;
+}
+
 }  // namespace
 
 Dict format_session(const Session& session) {
@@ -113,7 +122,7 @@ std::vector<Session> make_synthetic_sessions(const Dict& params, const std::stri
       int_under(given, "peer_teid", 1, kMost32 - kMostSynthetic * 64, teid, where);
   const auto mbr =
       static_cast<uint64_t>(int_under(given, "mbr_bps", 1000, 1'000'000'000'000, 0, where));
-  const int64_t quota = int_under(given, "quota_bytes", 0, kMostQuota, -1, where);
+  const Urr urr = synthetic_urr(given, where);
   const bool has_qfi = int_under(given, "qfi", 0, 1, 0, where) != 0;
   const uint32_t ue = address_under(params, "ue", "10.45.0.1", where);
   const uint32_t peer = address_under(params, "peer", "192.0.2.1", where);
@@ -125,8 +134,7 @@ std::vector<Session> make_synthetic_sessions(const Dict& params, const std::stri
     one.ue = ue + static_cast<uint32_t>(s);
     one.group = static_cast<uint16_t>(s % groups);
     one.fars.push_back({.id = 0});
-    one.urrs.push_back({.id = 1});
-    if (quota >= 0) one.urrs[0].quotas[0].given = static_cast<uint64_t>(quota);
+    one.urrs.push_back(urr);
     for (int64_t b = 0; b < bearers; ++b) {
       const auto number = static_cast<uint32_t>(s * bearers + b);
       const auto id = static_cast<uint32_t>(b + 1);

@@ -348,6 +348,28 @@ size_t SessionTable::size_bytes() const {
          body_->quota_states.size_bytes();
 }
 
+// Once no worker reads the old rules any more.
+void SessionTable::free_all(const Edit& edit) {
+  const auto free = [](std::deque<uint32_t>& list, const std::vector<uint32_t>& freed) {
+    list.insert(list.end(), freed.begin(), freed.end());
+  };
+  for (const uint32_t slot : edit.freed_slots) {
+    body_->free_slots[is_uplink_slot(slot) ? 1 : 0].push_back(slot);
+  }
+  free(body_->free_filters, edit.freed_filters);
+  free(body_->free_meters, edit.freed_meters);
+  free(body_->free_peers6, edit.freed_peers6);
+  body_->free_watches.insert(body_->free_watches.end(), edit.unwatched.begin(),
+                             edit.unwatched.end());
+  free(body_->free_quotas, edit.freed_quotas);
+  free(body_->free_quota_places, edit.freed_quota_places);
+  free(body_->free_watched, edit.freed_watched);
+  for (const uint32_t number : edit.freed_numbers) {
+    body_->seids[number] = 0;
+    body_->free_numbers.push_back(number);
+  }
+}
+
 std::vector<Ended> SessionTable::commit(std::vector<Session> sessions,
                                         const std::vector<uint64_t>& erased,
                                         const std::string& where) {
@@ -402,25 +424,7 @@ std::vector<Ended> SessionTable::commit(std::vector<Session> sessions,
   // Reports name sessions by numbers that go now.
   collect();
   std::vector<Ended> ended = end_all(edit);
-  // No worker reads the old rules any more.
-  const auto free = [](std::deque<uint32_t>& list, const std::vector<uint32_t>& freed) {
-    list.insert(list.end(), freed.begin(), freed.end());
-  };
-  for (const uint32_t slot : edit.freed_slots) {
-    body_->free_slots[is_uplink_slot(slot) ? 1 : 0].push_back(slot);
-  }
-  free(body_->free_filters, edit.freed_filters);
-  free(body_->free_meters, edit.freed_meters);
-  free(body_->free_peers6, edit.freed_peers6);
-  body_->free_watches.insert(body_->free_watches.end(), edit.unwatched.begin(),
-                             edit.unwatched.end());
-  free(body_->free_quotas, edit.freed_quotas);
-  free(body_->free_quota_places, edit.freed_quota_places);
-  free(body_->free_watched, edit.freed_watched);
-  for (const uint32_t number : edit.freed_numbers) {
-    body_->seids[number] = 0;
-    body_->free_numbers.push_back(number);
-  }
+  free_all(edit);
   return ended;
 }
 

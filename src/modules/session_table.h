@@ -255,6 +255,7 @@ class SessionTable {
   void settle_left(const Edit& edit);
   [[nodiscard]] std::vector<Ended> end_all(const Edit& edit);
   void collect();
+  void free_all(const Edit& edit);
 
   std::shared_ptr<Body> body_;
   std::string claimed_by_;
