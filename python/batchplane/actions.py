@@ -262,17 +262,18 @@ def edit_module(
     daemon: Daemon, module: str, verb: str, words: Sequence[str], file: Path | None
 ) -> Any:
     """A module's own command, such as a table edit, or a bulk one from a file."""
-    with Client(daemon.socket) as client, _told_as_input():
+    with Client(daemon.socket) as client:
         if file is None:
             return client.module(module, verb, parse_arguments(words))
         if not file.is_file():
             raise BadInput(Problem("there is no such file", str(file)))
-        if file.suffix != ".json":
-            return _bulk_answer(client.bulk_file_told(module, verb, file))
-        items = json.loads(file.read_text())
-        if not isinstance(items, list):
-            raise BadInput(Problem("a table in JSON is a list", str(file)))
-        return _bulk_answer(client.bulk_told(module, verb, items))
+        with _told_as_input():  # what is refused is a line of the file
+            if file.suffix != ".json":
+                return _bulk_answer(client.bulk_file_told(module, verb, file))
+            items = json.loads(file.read_text())
+            if not isinstance(items, list):
+                raise BadInput(Problem("a table in JSON is a list", str(file)))
+            return _bulk_answer(client.bulk_told(module, verb, items))
 
 
 def _bulk_answer(told: dict[str, Any]) -> dict[str, Any]:
