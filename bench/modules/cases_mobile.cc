@@ -69,6 +69,12 @@ const AddCases kAdded{[](std::vector<ModuleCase>& all) {
     all.push_back(std::move(split));
     all.push_back(mobile("session_hold", users, deal_marked));
     all.push_back(mobile("session_enforce", users, deal_marked));
+    ModuleCase quotas = mobile("session_enforce", users, deal_marked);
+    quotas.label += ", quotas";
+    Dict given = quotas.params["synthetic"].as_dict();
+    given["quota_bytes"] = int64_t{1'000'000'000'000'000'000};
+    quotas.params["synthetic"] = given;
+    all.push_back(std::move(quotas));
     ModuleCase encap = mobile("gtpu_encap", users, deal_marked);
     encap.params["local"] = "10.0.0.1";
     encap.check = [](Packet& pkt, uint32_t, uint32_t) {

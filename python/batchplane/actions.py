@@ -267,12 +267,20 @@ def edit_module(
             return client.module(module, verb, parse_arguments(words))
         if not file.is_file():
             raise BadInput(Problem("there is no such file", str(file)))
-        if file.suffix != ".json":
-            return {"count": client.bulk_file(module, verb, file)}
-        items = json.loads(file.read_text())
-        if not isinstance(items, list):
-            raise BadInput(Problem("a table in JSON is a list", str(file)))
-        return {"count": client.bulk(module, verb, items)}
+        with _told_as_input():  # what is refused is a line of the file
+            if file.suffix != ".json":
+                return _bulk_answer(client.bulk_file_told(module, verb, file))
+            items = json.loads(file.read_text())
+            if not isinstance(items, list):
+                raise BadInput(Problem("a table in JSON is a list", str(file)))
+            return _bulk_answer(client.bulk_told(module, verb, items))
+
+
+def _bulk_answer(told: dict[str, Any]) -> dict[str, Any]:
+    """How many, and what ended with it."""
+    answer = told.get("answer")
+    ended = answer.get("ended") if isinstance(answer, dict) else None
+    return {"count": told["count"], **({"ended": ended} if ended else {})}
 
 
 def apply_file(

@@ -36,6 +36,7 @@ from .problems import BadInput, BatchplaneError, Problem, suggestion
 from .profile_action import ProfileRequest
 from .profile_action import profile as run_profile
 from .schema import editor_schema
+from .session_schema import SchemaOf, session_schema
 from .settings import FORMS
 from .show_control import render_explain
 from .units import parse_duration_ns
@@ -235,8 +236,15 @@ def modules(
 
 
 @app.command()
-def schema() -> None:
-    """Print the JSON schema of pipeline files, for editors."""
+def schema(
+    what: Annotated[SchemaOf, typer.Argument(help="pipeline files, or lines of session files")] = (
+        SchemaOf.PIPELINE
+    ),
+) -> None:
+    """Print the JSON schema of pipeline files, for editors; or that of mobile users' sessions."""
+    if what is SchemaOf.SESSIONS:
+        actions.print_json(session_schema())
+        return
     actions.print_json(editor_schema(load_kinds(find_program())))
 
 

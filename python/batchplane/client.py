@@ -187,6 +187,10 @@ class Client:
 
     def bulk(self, module: str, verb: str, items: Iterable[Any]) -> int:
         """Sends a large table in pieces; it takes effect at once at the end. Returns the count."""
+        return int(self.bulk_told(module, verb, items)["count"])
+
+    def bulk_told(self, module: str, verb: str, items: Iterable[Any]) -> dict[str, Any]:
+        """The same; returns the count, and under answer what the module said."""
         token = self.request("bulk", phase="begin", module=module, verb=verb)["token"]
         try:
             for piece in _pieces(items):
@@ -194,14 +198,19 @@ class Client:
         except BatchplaneError:
             self.request("bulk", phase="abort", token=token)
             raise
-        return int(self.request("bulk", timeout_s=60, phase="commit", token=token)["count"])
+        told: dict[str, Any] = self.request("bulk", timeout_s=60, phase="commit", token=token)
+        return told
 
     def bulk_file(self, module: str, verb: str, path: Path) -> int:
         """Lets the daemon read a table from a file. Returns the count."""
-        answer = self.request(
+        return int(self.bulk_file_told(module, verb, path)["count"])
+
+    def bulk_file_told(self, module: str, verb: str, path: Path) -> dict[str, Any]:
+        """The same; returns the count, and under answer what the module said."""
+        told: dict[str, Any] = self.request(
             "bulk", timeout_s=60, phase="file", module=module, verb=verb, path=str(path.resolve())
         )
-        return int(answer["count"])
+        return told
 
     def apply(self, pipeline: dict[str, Any], dry_run: bool = False) -> dict[str, Any]:
         """Changes the running pipeline to this one, in one step or not at all."""

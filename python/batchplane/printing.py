@@ -18,6 +18,7 @@ from .kinds import ModuleKind, ParamSpec
 from .plain_table import plain_table
 from .problems import Problem
 from .report import render_trace
+from .show_sessions import render_ended
 from .show_tables import render_show
 from .units import short_duration
 
@@ -202,6 +203,8 @@ def answered(answer: Any, as_json: bool, out: Console) -> None:
         print_json(answer)
     elif answer in (None, {}, [], True):
         out.print(Text("done", "green"))
+    elif isinstance(answer, dict) and answer.get("ended"):
+        out.print(render_ended(answer["ended"]))
     else:
         out.print(render_show("tables", answer))
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """show_sessions.py - what `show sessions` asks of a mobile gateway, and how it prints it.
 
-Beside the sessions: the latest reports, of usage rules with thresholds and of what waits for users.
+Beside the sessions: what is left of their quotas, and the latest reports, of usage rules and of
+what waits for users. And what commands answer that take sessions or rules away.
 """
 
 from __future__ import annotations
@@ -24,6 +25,13 @@ _REPORTS = 10
 _COLUMNS = (
     "seid", "ue", "rules", "up_pkts", "up_bytes", "up_dropped_pkts", "down_pkts", "down_bytes",
     "down_dropped_pkts",
+)  # fmt: skip
+_QUOTA_COLUMNS = (
+    "seid", "urr", "quota_left_bytes", "up_quota_left_bytes", "down_quota_left_bytes",
+    "quota_left_ns", "used_up",
+)  # fmt: skip
+_ENDED_COLUMNS = (
+    "seid", "rule", "report", "up_pkts", "up_bytes", "down_pkts", "down_bytes", "dropped_pkts",
 )  # fmt: skip
 _REPORT_COLUMNS = ("number", "seid", "kind", "urr", "trigger", "pdr", "up_bytes", "down_bytes")
 
@@ -71,10 +79,47 @@ def render_sessions(data: list[dict[str, Any]]) -> RenderableType:
         parts.append(Text.assemble((table["table"], "bold"), f"  {matching} sessions"))
         headings = [name if "_" in name else f"<{name}" for name in _COLUMNS]
         parts += listed(_COLUMNS, headings, table["sessions"], matching)
-        if not table.get("reports"):
-            continue
-        parts.append(Text("latest reports", "bold"))
-        headings = [name if "_" in name else f"<{name}" for name in _REPORT_COLUMNS]
-        rows = [{name: row.get(name, "") for name in _REPORT_COLUMNS} for row in table["reports"]]
-        parts += listed(_REPORT_COLUMNS, headings, rows, len(rows))
+        for title, columns, rows in (
+            ("quotas", _QUOTA_COLUMNS, _quota_rows(table["sessions"])),
+            ("latest reports", _REPORT_COLUMNS, table.get("reports")),
+        ):
+            if rows:
+                parts.append(Text(title, "bold"))
+                headings = [name if "_" in name else f"<{name}" for name in columns]
+                parts += listed(columns, headings, rows, len(rows))
+    return Group(*parts)
+
+
+def _quota_rows(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of the usage rules that have quotas, what is left."""
+    return [
+        {**urr, "seid": session["seid"], "urr": urr["id"], "used_up": _yes(urr["is_used_up"])}
+        for session in sessions
+        for urr in session.get("urrs") or ()
+        if "is_used_up" in urr
+    ]
+
+
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"
+
+
+def render_ended(ended: list[dict[str, Any]]) -> RenderableType:
+    """What a command took away, with its use: of URRs since their last report, of PDRs ever."""
+    rows = []
+    for one in ended:
+        for urr in one["urrs"]:
+            rows.append({**urr, "seid": one["seid"], "rule": f"urr {urr['id']}"})
+        for pdr in one["pdrs"]:
+            way = "up" if pdr["source"] == "access" else "down"
+            row = {"seid": one["seid"], "rule": f"pdr {pdr['id']}"}
+            row |= {f"{way}_pkts": pdr["pkts"], f"{way}_bytes": pdr["bytes"]}
+            rows.append({**row, "dropped_pkts": pdr["dropped_pkts"]})
+    n_deleted = sum(one["is_deleted"] for one in ended)
+    what = f"{n_deleted} sessions ended" if n_deleted else "rules ended"
+    parts: list[RenderableType] = [Text(f"{what}; what URRs had used since their last report:")]
+    headings = [name if "_" in name else f"<{name}" for name in _ENDED_COLUMNS]
+    parts += listed(_ENDED_COLUMNS, headings, rows[:_DEFAULT_LIMIT], 0)
+    if len(rows) > _DEFAULT_LIMIT:
+        parts.append(Text(f"{len(rows) - _DEFAULT_LIMIT} more rules; --json tells all", "dim"))
     return Group(*parts)

@@ -3,7 +3,10 @@
 // it and as files and commands write it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +53,18 @@ struct Qer {
   uint64_t mbr_down_bps = 0;
   uint64_t burst_ns = 0;
 };
+// A quota of a usage reporting rule.
+struct Grant {
+  std::optional<uint64_t> given = std::nullopt;  // bytes or ns; none: there is no limit
+  bool is_new = false;                           // granted anew, even if it is as much as before
+  uint64_t limit = 0;                            // as workers have it, once it is there
+  uint32_t place = kNone;                        // likewise
+  uint32_t number = 0;
+};
+inline constexpr std::array<const char*, kQuotaKinds> kQuotaKeys = {"quota_bytes", "up_quota_bytes",
+                                                                    "down_quota_bytes", "quota_ns"};
+inline constexpr int64_t kMostQuota = 1'000'000'000'000'000'000;
+
 // Usage reporting rule: what its PDRs have counted, together. Thresholds of 0 set none; what is
 // used up to a report counts for it, and the next one begins at 0.
 struct Urr {
@@ -58,10 +73,17 @@ struct Urr {
   uint64_t up_bytes = 0;
   uint64_t down_bytes = 0;
   uint64_t time_ns = 0;
+  std::array<Grant, kQuotaKinds> quotas = {};
   uint32_t place = kNone;  // among those that are watched, once it is there
+  // Once it is there: since when, what no report has told beside what its rules have counted (or,
+  // of a watched one, beside what is watched), and reports made while it was watched before.
+  uint64_t begin_ns = 0;
+  Used untold = {};
+  uint64_t n_reports = 0;
 
   [[nodiscard]] bool is_watched() const {
-    return (volume_bytes | up_bytes | down_bytes | time_ns) != 0;
+    return (volume_bytes | up_bytes | down_bytes | time_ns) != 0 ||
+           std::ranges::any_of(quotas, [](const Grant& grant) { return grant.given.has_value(); });
   }
 };
 
@@ -87,6 +109,7 @@ struct Session {
 
   [[nodiscard]] const Far* far_of(const Pdr& pdr) const;
   [[nodiscard]] const Qer* qer(uint32_t id) const;
+  [[nodiscard]] const Urr* urr(uint32_t id) const;
 };
 
 inline constexpr const char* kActionNames[] = {"forward", "drop", "buffer"};

@@ -7,7 +7,7 @@
 
 #include "core/environment.h"
 #include "modules/item_syntax.h"
-#include "modules/session_watch.h"
+#include "modules/session_rows.h"
 
 namespace batchplane::session {
 namespace {
@@ -48,7 +48,8 @@ uint64_t seid_of(const Value& item, const std::string& where) {
   return static_cast<uint64_t>(int_value(seid, 1, INT64_MAX, where + ".seid"));
 }
 
-// Rules of one kind: those of `changes` take the place of the ones with the same id.
+// Rules of one kind: those of `changes` take the place of the ones with the same id, key by key;
+// null takes a key away.
 List merged_rules(const Value& now, const Value& changes, const std::string& where) {
   List rules = now.is_list() ? now.as_list() : List{};
   if (changes.is_null()) return rules;
@@ -66,64 +67,37 @@ List merged_rules(const Value& now, const Value& changes, const std::string& whe
       rules.push_back(change);
     } else {
       Dict rule = at->as_dict();
-      for (const auto& [key, value] : change.as_dict()) rule[key] = value;
+      for (const auto& [key, value] : change.as_dict()) {
+        if (value.is_null()) {
+          rule.erase(key);
+        } else {
+          rule[key] = value;
+        }
+      }
       *at = std::move(rule);
     }
   }
   return rules;
 }
 
-void put_usage(Dict& row, const std::string& prefix, const Usage& usage) {
-  row[prefix + "_pkts"] = usage.pkts;
-  row[prefix + "_bytes"] = usage.bytes;
-  row[prefix + "_dropped_pkts"] = usage.dropped_pkts;
-}
-
-Dict row_of(const SessionTable& table, const Session& session) {
-  Dict row{{"seid", session.seid},
-           {"group", uint32_t{session.group}},
-           {"rules", static_cast<uint64_t>(session.pdrs.size())}};
-  if (session.ue != 0) row["ue"] = net::format_ipv4(session.ue);
-  if (session.has_ue6) row["ue6"] = net::format_prefix6(session.ue6);
-  put_usage(row, "up", table.usage(session, true));
-  put_usage(row, "down", table.usage(session, false));
-  List urrs;
-  for (const Urr& urr : session.urrs) {
-    Dict of_urr{{"id", urr.id}};
-    put_usage(of_urr, "up", table.usage(session, true, urr.id));
-    put_usage(of_urr, "down", table.usage(session, false, urr.id));
-    if (urr.place != kNone) {
-      const UsedSince used = used_since_report(table, table.current_rules(), urr.place);
-      of_urr["reports"] = table.usage_state(urr.place).reports.value();
-      of_urr["up_bytes_since_report"] = used.up_bytes;
-      of_urr["down_bytes_since_report"] = used.down_bytes;
+// A quota that is named is granted anew, be it as much as before.
+void note_grants(Session& session, const Value& changes) {
+  if (!changes.is_list()) return;
+  for (const Value& change : changes.as_list()) {
+    for (Urr& urr : session.urrs) {
+      if (change["id"] != Value(urr.id)) continue;
+      for (size_t i = 0; i < kQuotaKinds; ++i) {
+        if (change.has(kQuotaKeys[i])) urr.quotas[i].is_new = urr.quotas[i].given.has_value();
+      }
     }
-    urrs.emplace_back(std::move(of_urr));
   }
-  row["urrs"] = std::move(urrs);
-  return row;
 }
 
-Dict report_row(const ReportBook::Entry& entry) {
-  const Report& report = entry.report;
-  Dict row{{"number", entry.number}, {"seid", entry.seid}};
-  if (report.kind == Report::Kind::kDownlinkData) {
-    row["kind"] = "downlink_data";
-    row["pdr"] = entry.pdr;
-    row["at_ns"] = report.end_ns;
-    return row;
-  }
-  row["kind"] = "usage";
-  row["urr"] = report.urr;
-  row["trigger"] = report.trigger == Report::Trigger::kVolume ? "volume" : "time";
-  row["sequence"] = report.sequence;
-  row["begin_ns"] = report.begin_ns;
-  row["end_ns"] = report.end_ns;
-  row["up_bytes"] = report.up_bytes;
-  row["down_bytes"] = report.down_bytes;
-  row["up_pkts"] = report.up_pkts;
-  row["down_pkts"] = report.down_pkts;
-  return row;
+// How a command answers: what there is now, and what went with its use.
+Value answer_of(const SessionTable& table, uint64_t count, const std::vector<Ended>& ended) {
+  Dict answer{{"sessions", static_cast<uint64_t>(table.sessions().size())}, {"count", count}};
+  if (!ended.empty()) answer["ended"] = ended_rows(ended);
+  return answer;
 }
 
 }  // namespace
@@ -178,13 +152,14 @@ Value SessionCommands::run(const std::string& verb, const Value& args) {
   if (!args.is_dict() && !args.is_list()) throw ConfigError("expected a mapping", verb);
   if (verb == "modify") return modify(args);
   uint64_t count = 0;
+  std::vector<Ended> ended;
   if (verb == "add" || verb == "replace") {
     std::vector<Session> sessions = sessions_in(args, verb);
     count = sessions.size();
     if (verb == "add") {
-      table_->add(std::move(sessions), verb);
+      ended = table_->add(std::move(sessions), verb);
     } else {
-      table_->replace(std::move(sessions), verb);
+      ended = table_->replace(std::move(sessions), verb);
     }
   } else if (verb == "delete") {
     std::vector<uint64_t> seids;
@@ -198,12 +173,12 @@ Value SessionCommands::run(const std::string& verb, const Value& args) {
       }
     }
     count = seids.size();
-    table_->erase(seids, verb);
+    ended = table_->erase(seids, verb);
   } else {
     throw ConfigError("a table of sessions has no command '" + verb + "'", "",
                       "it has add, modify, delete, replace, list, reports");
   }
-  return Dict{{"sessions", static_cast<uint64_t>(table_->sessions().size())}, {"count", count}};
+  return answer_of(*table_, count, ended);
 }
 
 Session SessionCommands::modified(const Value& change, const std::string& where) const {
@@ -223,6 +198,7 @@ Session SessionCommands::modified(const Value& change, const std::string& where)
   }
   Session session = parse_session(next, where);
   session.origin = Origin::kLive;
+  note_grants(session, change["urrs"]);
   return session;
 }
 
@@ -232,9 +208,8 @@ Value SessionCommands::modify(const Value& args) {
   for (size_t i = 0; i < items.size(); ++i) {
     sessions.push_back(modified(items[i], "modify[" + std::to_string(i) + "]"));
   }
-  table_->add(std::move(sessions), "modify");
-  return Dict{{"sessions", static_cast<uint64_t>(table_->sessions().size())},
-              {"count", static_cast<uint64_t>(items.size())}};
+  const std::vector<Ended> ended = table_->add(std::move(sessions), "modify");
+  return answer_of(*table_, items.size(), ended);
 }
 
 Value SessionCommands::list(const Value& args) const {
@@ -315,7 +290,7 @@ std::vector<ParamSpec> session_params() {
            .type = ParamType::kDict,
            .default_value = Dict{},
            .help = "sessions for trials: {count, bearers, groups, ue, teid, peer_teid, peer, "
-                   "peers, mbr_bps, qfi}"},
+                   "peers, mbr_bps, qfi, quota_bytes}"},
           {.name = "deleted_sessions",
            .type = ParamType::kList,
            .default_value = List{},

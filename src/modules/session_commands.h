@@ -40,9 +40,10 @@ class SessionCommands {
 inline constexpr const char* kSessionNotes =
     "Modules that name the same table share its sessions; one of them says what they are. Live "
     "commands: add {seid, ..} or {file}, modify {seid, pdrs, fars, qers, urrs} (rules by id; "
-    "{id, remove: true} takes one away), delete {seid}, replace, list {seid, ue, limit}, reports "
-    "{after, seid, limit} (what URRs with thresholds and FARs that buffer report); all but list "
-    "and "
-    "reports take {items: [...]} for many.";
+    "{id, remove: true} takes one away, null a key; a quota that is named is granted anew), delete "
+    "{seid}, replace, list {seid, ue, limit}, reports {after, seid, limit} (what URRs with "
+    "thresholds or quotas, URRs that go and FARs that buffer report); all but list and reports "
+    "take "
+    "{items: [...]} for many, and answer what was used under rules that went.";
 
 }  // namespace batchplane::session

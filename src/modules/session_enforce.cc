@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_enforce.cc - what a bearer's rules ask of each packet: may it go on (FAR, QER gates), is
-// it within the rates (QER), and what was used (URR).
+// it within the rates (QER) and quotas (URR), and what was used (URR).
 //
-// in: 1   out: 1   drops: session_gone, far_drop, far_buffer, qer_gate, qer_rate, too_short
+// in: 1   out: 1   drops: session_gone, far_drop, far_buffer, qer_gate, qer_rate, urr_quota,
+// too_short
 // state: sessions, shared, editable live; counts and meters
 #include <algorithm>
 #include <memory>
@@ -72,7 +73,7 @@ class SessionEnforce final : public Module {
       const session::PackedRate rate = state.packed_rate();
       const DropReason* reason = judge(table, *rule, state, rate, now);
       if (reason == nullptr && rule->is(Rule::kShares)) {
-        reason = judge_shared(table, tables, session::slot_of(mark), now, bytes);
+        reason = judge_shared(table, tables, session::slot_of(mark), ctx.now_ns, bytes);
       }
       if (reason != nullptr) [[unlikely]] {
         table.dropped(session::slot_of(mark)).add(1);
@@ -108,6 +109,28 @@ class SessionEnforce final : public Module {
       prefetch_for_read(&table.state(slot));
       prefetch_for_read(&tables.heads[slot]);
     }
+    if (!tables.quotas.empty()) [[unlikely]]
+      prefetch_quotas(table, tables, batch);
+  }
+  // A quota lies behind its rule and its state behind that: step by step, each for all packets.
+  [[gnu::noinline]] static void prefetch_quotas(const SessionTable& table, const RuleTables& tables,
+                                                const Batch& batch) noexcept {
+    uint32_t first[exec::kMaxBatchPkts];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      const RuleHead* const rule = tables.find_head(batch.pkts[i]->mark());
+      if (rule == nullptr || !rule->is(Rule::kShares)) continue;
+      first[n] = session::slot_of(batch.pkts[i]->mark());
+      prefetch_for_read(&tables.rules[first[n++]]);
+    }
+    for (uint32_t i = 0; i < n; ++i) {
+      first[i] = tables.rules[first[i]].quotas;
+      if (first[i] != session::kNone) prefetch_for_read(&tables.quotas[first[i]]);
+    }
+    for (uint32_t i = 0; i < n; ++i) {
+      if (first[i] == session::kNone) continue;
+      prefetch_for_read(&table.quota_states()[tables.quotas[first[i]].place]);
+    }
   }
 
   // A packet whose FAR buffers and that comes nevertheless was on its way here when that began.
@@ -128,13 +151,25 @@ class SessionEnforce final : public Module {
     return rate.has_limit() && !may_pass(state.due, rate.burst(), now) ? &session::kQerRate
                                                                        : nullptr;
   }
-  // Those that the rule has together with others; only these lie in the rule.
+  // Apart from what most packets run through.
+  [[gnu::noinline]] static bool take_of_quotas(const SessionTable& table, const RuleTables& tables,
+                                               const Rule& rule, uint64_t now_ns,
+                                               uint32_t bytes) noexcept {
+    return session::take_of_all(tables.quotas, table.quota_states(), rule.quotas, bytes, now_ns);
+  }
+
+  // Meters that the rule has together with others, and quotas: only these lie in the rule. What
+  // gives no packet a way takes nothing of a quota, and what a quota stops takes nothing of a rate.
   static const DropReason* judge_shared(const SessionTable& table, const RuleTables& tables,
-                                        uint32_t slot, uint64_t now, uint32_t bytes) noexcept {
+                                        uint32_t slot, uint64_t now_ns, uint32_t bytes) noexcept {
     const Rule& rule = tables.rules[slot];
+    const uint64_t now = now_ns << 8;
     for (const uint32_t at : rule.shared) {
       if (at != session::kNone && !may_pass(table.meter(at), tables.meters[at].burst, now))
         return &session::kQerRate;
+    }
+    if (rule.quotas != session::kNone && !take_of_quotas(table, tables, rule, now_ns, bytes)) {
+      return &session::kUrrQuota;
     }
     for (const uint32_t at : rule.shared) {
       if (at != session::kNone) charge(table.meter(at), bytes * tables.meters[at].cost >> 10, now);
@@ -148,10 +183,10 @@ class SessionEnforce final : public Module {
 
 const Register<SessionEnforce> kSessionEnforce{{
     .kind = "session_enforce",
-    .help = "Enforces rates and gates of a mobile user's bearers and counts what they use.",
+    .help = "Enforces rates, gates and quotas of a mobile user's bearers, counts what they use.",
     .params = session::session_params(),
     .drops = {&session::kSessionGone, &session::kFarDrop, &session::kFarBuffer, &session::kQerGate,
-              &session::kQerRate, &reason::kTooShort},
+              &session::kQerRate, &session::kUrrQuota, &reason::kTooShort},
     .notes = session::kSessionNotes,
 }};
 

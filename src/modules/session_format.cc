@@ -57,6 +57,9 @@ Dict format_urr(const Urr& urr) {
   if (urr.up_bytes != 0) out["up_bytes"] = urr.up_bytes;
   if (urr.down_bytes != 0) out["down_bytes"] = urr.down_bytes;
   if (urr.time_ns != 0) out["time_ns"] = urr.time_ns;
+  for (size_t i = 0; i < kQuotaKinds; ++i) {
+    if (urr.quotas[i].given) out[kQuotaKeys[i]] = *urr.quotas[i].given;
+  }
   return out;
 }
 
@@ -78,6 +81,15 @@ uint32_t address_under(const Dict& params, const char* key, const char* missing,
   return *address;
 }
 
+Urr synthetic_urr(const Value& params, const std::string& where) {
+  Urr urr{.id = 1};
+  if (params.has("quota_bytes")) {
+    urr.quotas[0].given =
+        static_cast<uint64_t>(int_under(params, "quota_bytes", 0, kMostQuota, 0, where));
+  }
+  return urr;
+}
+
 }  // namespace
 
 Dict format_session(const Session& session) {
@@ -97,10 +109,10 @@ Dict format_session(const Session& session) {
 // SEID s + 1 and the group s modulo groups; its endpoints count on, bearer by bearer.
 std::vector<Session> make_synthetic_sessions(const Dict& params, const std::string& where) {
   const Value given(params);
-  check_keys(
-      given,
-      {"count", "bearers", "groups", "ue", "teid", "peer_teid", "peer", "peers", "mbr_bps", "qfi"},
-      where);
+  check_keys(given,
+             {"count", "bearers", "groups", "ue", "teid", "peer_teid", "peer", "peers", "mbr_bps",
+              "qfi", "quota_bytes"},
+             where);
   const int64_t n = int_under(given, "count", 0, kMostSynthetic, 0, where);
   const int64_t bearers = int_under(given, "bearers", 1, 64, 1, where);
   const int64_t groups = int_under(given, "groups", 1, 4096, 4096, where);
@@ -110,6 +122,7 @@ std::vector<Session> make_synthetic_sessions(const Dict& params, const std::stri
       int_under(given, "peer_teid", 1, kMost32 - kMostSynthetic * 64, teid, where);
   const auto mbr =
       static_cast<uint64_t>(int_under(given, "mbr_bps", 1000, 1'000'000'000'000, 0, where));
+  const Urr urr = synthetic_urr(given, where);
   const bool has_qfi = int_under(given, "qfi", 0, 1, 0, where) != 0;
   const uint32_t ue = address_under(params, "ue", "10.45.0.1", where);
   const uint32_t peer = address_under(params, "peer", "192.0.2.1", where);
@@ -121,7 +134,7 @@ std::vector<Session> make_synthetic_sessions(const Dict& params, const std::stri
     one.ue = ue + static_cast<uint32_t>(s);
     one.group = static_cast<uint16_t>(s % groups);
     one.fars.push_back({.id = 0});
-    one.urrs.push_back({.id = 1});
+    one.urrs.push_back(urr);
     for (int64_t b = 0; b < bearers; ++b) {
       const auto number = static_cast<uint32_t>(s * bearers + b);
       const auto id = static_cast<uint32_t>(b + 1);

@@ -33,7 +33,7 @@ class Meters {
       if (bps == 0) continue;
       const MeterRate rate = meter_rate(bps, qer.burst_ns);
       if (n_users_[{id, pdr.is_uplink}] == 1 && !is_own_taken) {
-        rule.own = rate;
+        rule.own = PackedRate::of(rate);
         is_own_taken = true;
         continue;
       }
@@ -57,6 +57,18 @@ uint32_t add_filters(const std::vector<Filter>& filters, const LayoutSink& sink)
     Filter filter = filters[i - 1];
     filter.next = next;
     next = sink.add_filter(filter);
+  }
+  return next;
+}
+
+// A quota of one direction is that of its packets only.
+uint32_t quotas_of(const Session& session, const Pdr& pdr, const LayoutSink& sink) {
+  bool (*const up)(QuotaKind) = [](QuotaKind kind) { return kind != QuotaKind::kDown; };
+  bool (*const down)(QuotaKind) = [](QuotaKind kind) { return kind != QuotaKind::kUp; };
+  uint32_t next = kNone;
+  for (const Urr& urr : session.urrs) {
+    if (std::ranges::find(pdr.urrs, urr.id) == pdr.urrs.end()) continue;
+    next = add_quotas(urr, pdr.is_uplink ? up : down, next, sink.add_quota);
   }
   return next;
 }
@@ -88,6 +100,8 @@ Rule rule_of(const Session& session, const Pdr& pdr, const LayoutSink& sink, Met
     rule.peer_teid_raw = net::be32(far.teid);
   }
   meters.give(pdr, rule);
+  rule.quotas = quotas_of(session, pdr, sink);
+  if (rule.quotas != kNone) rule.flags |= Rule::kShares;
   return rule;
 }
 
@@ -111,6 +125,21 @@ MeterRate meter_rate(uint64_t bps, uint64_t burst_ns) {
   if (bps == 0) return {};
   constexpr uint64_t kPerKbyte = 1'000'000'000ULL * 8 * 256 * 1024;
   return {.cost = std::max<uint64_t>((kPerKbyte + bps / 2) / bps, 1), .burst = burst_ns * 256};
+}
+
+uint32_t add_quotas(const Urr& urr, bool (*wants)(QuotaKind), uint32_t next,
+                    const std::function<uint32_t(const Quota&)>& add) {
+  for (size_t i = 0; i < kQuotaKinds; ++i) {
+    const Grant& grant = urr.quotas[i];
+    const auto kind = static_cast<QuotaKind>(i);
+    if (!grant.given || !wants(kind)) continue;
+    next = add({.limit = grant.limit,
+                .place = grant.place,
+                .grant = grant.number,
+                .next = next,
+                .kind = kind});
+  }
+  return next;
 }
 
 void lay_out(const Session& session, const LayoutSink& sink) {

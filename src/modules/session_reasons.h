@@ -27,4 +27,8 @@ inline const DropReason kQerGate{"qer_gate", "a QER closes the gate in the packe
 inline const DropReason kQerRate{"qer_rate", "the packet was beyond the rate of a QER",
                                  "raise mbr_up_bps or mbr_down_bps, or burst_ns"};
 
+inline const DropReason kUrrQuota{"urr_quota", "a quota of a URR of the packet's rule is used up",
+                                  "grant a new one: modify the urr's quota_bytes, up_quota_bytes, "
+                                  "down_quota_bytes or quota_ns"};
+
 }  // namespace batchplane::session

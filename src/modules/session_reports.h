@@ -3,31 +3,31 @@
 // reports have it: what was used, and that something waits for a user.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "base/spsc_ring.h"
+#include "modules/session_rules.h"
 
 namespace batchplane::session {
 
 struct Report {
   enum class Kind : uint8_t { kUsage, kDownlinkData };
-  enum class Trigger : uint8_t { kVolume, kTime };
+  enum class Trigger : uint8_t { kVolume, kTime, kQuota, kTermination };
 
   Kind kind = Kind::kUsage;
   Trigger trigger = Trigger::kVolume;
+  uint8_t used_up = 0;   // quotas: a bit for each kind
   uint32_t session = 0;  // its number
   uint32_t slot = 0;     // downlink data: the rule
   uint32_t urr = 0;
   uint64_t sequence = 0;  // of the URR's reports, from 0 on
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
-  uint64_t up_bytes = 0;
-  uint64_t down_bytes = 0;
-  uint64_t up_pkts = 0;
-  uint64_t down_pkts = 0;
+  Used used;
 };
 
 // From one worker to the control thread. A worker that finds it full keeps its report for later.
@@ -54,12 +54,15 @@ struct ReportBook {
   };
   std::deque<Entry> entries;
   uint64_t n_ever = 0;
+  size_t most_kept = kMostKept;
   std::vector<std::shared_ptr<ReportRing>> rings;
 
   void add(const Report& report, uint64_t seid, uint32_t pdr) {
     entries.push_back({++n_ever, seid, pdr, report});
-    if (entries.size() > kMostKept) entries.pop_front();
+    while (entries.size() > most_kept) entries.pop_front();
   }
+  // So many come at once, of rules that go: nobody could ask for them in between.
+  void expect(size_t n) { most_kept = std::max(n, kMostKept); }
 };
 
 }  // namespace batchplane::session

@@ -18,6 +18,7 @@
 #include "base/prefetch.h"
 #include "modules/napt_index.h"
 #include "modules/session_index.h"
+#include "modules/session_quota.h"
 #include "modules/tally.h"
 
 namespace batchplane::session {
@@ -86,7 +87,7 @@ struct alignas(64) Rule {
     kPeer6 = 16,     // which is IPv6
     kBuffers = 32,   // the FAR's action
     kNotifies = 64,  // and the control plane wants to know
-    kShares = 128,   // meters that other rules use as well
+    kShares = 128,   // meters or quotas that other rules use as well
   };
   uint32_t next = kNone;    // rule of the same tunnel or user, by precedence
   uint32_t filter = kNone;  // first of the traffic filters; none: every packet
@@ -101,7 +102,8 @@ struct alignas(64) Rule {
   uint8_t match_qfi = kAnyQfi;
   uint8_t qfi = kAnyQfi;
   uint32_t session = kNone;  // its number
-  MeterRate own;             // for PdrState
+  PackedRate own;            // for PdrState
+  uint32_t quotas = kNone;   // the first of those that a packet is taken of
   uint64_t ue6_raw = 0;      // first half of the user's IPv6 prefix
 
   [[nodiscard]] bool is(uint8_t wanted) const { return (flags & wanted) == wanted; }
@@ -176,7 +178,7 @@ bool is_current(uint32_t mark, const AnyRule& rule) {
   return mark >> kSlotBits == rule.generation && rule.generation != 0;
 }
 
-// A usage reporting rule with thresholds, and the rules whose counts it adds up.
+// A usage reporting rule with thresholds or quotas, and the rules whose counts it adds up.
 struct Watch {
   uint64_t volume_bytes = 0;
   uint64_t up_bytes = 0;
@@ -185,11 +187,31 @@ struct Watch {
   uint32_t session = kNone;  // its number; none: nothing is watched here
   uint32_t urr = 0;
   uint32_t first = kNone;
+  uint32_t quotas = kNone;  // the first of them
 };
 struct WatchedRule {
   uint32_t slot = kNone;
   uint32_t next = kNone;
   bool is_uplink = false;
+};
+
+// What was used under a usage reporting rule.
+struct Used {
+  uint64_t up_bytes = 0;
+  uint64_t down_bytes = 0;
+  uint64_t up_pkts = 0;
+  uint64_t down_pkts = 0;
+
+  void add(const Used& other) {
+    up_bytes += other.up_bytes;
+    down_bytes += other.down_bytes;
+    up_pkts += other.up_pkts;
+    down_pkts += other.down_pkts;
+  }
+  void take_off(const Used& other) {
+    add({-other.up_bytes, -other.down_bytes, -other.up_pkts, -other.down_pkts});
+  }
+  [[nodiscard]] bool operator==(const Used&) const = default;
 };
 
 // How far the use of a watched rule was reported. Owner: the worker that watches; `carried` is the
@@ -231,6 +253,7 @@ struct RuleTables {
   std::vector<Peer6> peers6;
   std::vector<Watch> watches;
   std::vector<WatchedRule> watched;
+  std::vector<Quota> quotas;        // those of each rule and each watch are linked
   std::vector<uint16_t> hold_pkts;  // by the session's number
   uint64_t version = 0;             // rises with each edit
   bool is_large = false;
@@ -291,7 +314,7 @@ struct RuleTables {
            heads.size_bytes() + filters.size() * sizeof(Filter) +
            meters.size() * sizeof(MeterRate) + peers6.size() * sizeof(Peer6) +
            watches.size() * sizeof(Watch) + watched.size() * sizeof(WatchedRule) +
-           hold_pkts.size() * sizeof(uint16_t);
+           quotas.size() * sizeof(Quota) + hold_pkts.size() * sizeof(uint16_t);
   }
 };
 

@@ -142,7 +142,10 @@ Qer parse_qer(const Value& value, const std::string& where) {
 }
 
 Urr parse_urr(const Value& value, const std::string& where) {
-  check_keys(value, {"id", "volume_bytes", "up_bytes", "down_bytes", "time_ns"}, where);
+  check_keys(value,
+             {"id", "volume_bytes", "up_bytes", "down_bytes", "time_ns", kQuotaKeys[0],
+              kQuotaKeys[1], kQuotaKeys[2], kQuotaKeys[3]},
+             where);
   const auto threshold = [&](const char* key, int64_t least) {
     const auto given = int_under(value, key, 0, kMostThreshold, 0, where);
     if (given != 0 && given < least) {
@@ -151,11 +154,17 @@ Urr parse_urr(const Value& value, const std::string& where) {
     }
     return static_cast<uint64_t>(given);
   };
-  return {.id = id_under(value, "id", where),
+  Urr urr{.id = id_under(value, "id", where),
           .volume_bytes = threshold("volume_bytes", 1),
           .up_bytes = threshold("up_bytes", 1),
           .down_bytes = threshold("down_bytes", 1),
           .time_ns = threshold("time_ns", kLeastTimeNs)};
+  for (size_t i = 0; i < kQuotaKinds; ++i) {
+    if (!value.has(kQuotaKeys[i])) continue;
+    urr.quotas[i].given =
+        static_cast<uint64_t>(int_under(value, kQuotaKeys[i], 0, kMostQuota, 0, where));
+  }
+  return urr;
 }
 
 template <class Rule>
@@ -212,7 +221,7 @@ void check_references(const Session& session, const std::string& where) {
       if (session.qer(id) == nullptr) missing("qer", id);
     }
     for (const uint32_t id : pdr.urrs) {
-      if (std::ranges::find(session.urrs, id, &Urr::id) == session.urrs.end()) missing("urr", id);
+      if (session.urr(id) == nullptr) missing("urr", id);
     }
     if (!pdr.is_uplink && session.ue == 0 && !session.has_ue6) {
       throw ConfigError("a downlink rule needs the user's address", at, "give the session ue");
@@ -229,6 +238,11 @@ const Far* Session::far_of(const Pdr& pdr) const {
 const Qer* Session::qer(uint32_t id) const {
   const auto it = std::ranges::find(qers, id, &Qer::id);
   return it == qers.end() ? nullptr : &*it;
+}
+
+const Urr* Session::urr(uint32_t id) const {
+  const auto it = std::ranges::find(urrs, id, &Urr::id);
+  return it == urrs.end() ? nullptr : &*it;
 }
 
 Session parse_session(const Value& value, const std::string& where) {

@@ -105,11 +105,12 @@ void SessionTable::check_keys_of(const std::vector<Session>& sessions,
   }
 }
 
-void SessionTable::add(std::vector<Session> sessions, const std::string& where) {
-  commit(std::move(sessions), {}, where);
+std::vector<Ended> SessionTable::add(std::vector<Session> sessions, const std::string& where) {
+  return commit(std::move(sessions), {}, where);
 }
 
-void SessionTable::erase(const std::vector<uint64_t>& seids, const std::string& where) {
+std::vector<Ended> SessionTable::erase(const std::vector<uint64_t>& seids,
+                                       const std::string& where) {
   std::set<uint64_t> seen;
   for (const uint64_t seid : seids) {
     if (!body_->sessions.contains(seid)) {
@@ -121,8 +122,9 @@ void SessionTable::erase(const std::vector<uint64_t>& seids, const std::string& 
   for (const uint64_t seid : seids) {
     if (body_->sessions.at(seid).origin != Origin::kLive) bulk.push_back(seid);
   }
-  commit({}, seids, where);
+  std::vector<Ended> ended = commit({}, seids, where);
   body_->deleted.insert(bulk.begin(), bulk.end());
+  return ended;
 }
 
 void SessionTable::declare(std::vector<Session> sessions, const std::set<uint64_t>& deleted,
@@ -138,11 +140,11 @@ void SessionTable::declare(std::vector<Session> sessions, const std::set<uint64_
     const bool is_live = known != body_->sessions.end() && known->second.origin == Origin::kLive;
     return is_live || deleted.contains(session.seid) || body_->deleted.contains(session.seid);
   });
-  commit(std::move(sessions), gone, where);
+  (void)commit(std::move(sessions), gone, where);
   body_->deleted.insert(deleted.begin(), deleted.end());
 }
 
-void SessionTable::replace(std::vector<Session> sessions, const std::string& where) {
+std::vector<Ended> SessionTable::replace(std::vector<Session> sessions, const std::string& where) {
   std::set<uint64_t> given;
   for (const Session& session : sessions) given.insert(session.seid);
   std::vector<uint64_t> gone;
@@ -153,8 +155,9 @@ void SessionTable::replace(std::vector<Session> sessions, const std::string& whe
   for (const uint64_t seid : gone) {
     if (body_->sessions.at(seid).origin != Origin::kLive) bulk.push_back(seid);
   }
-  commit(std::move(sessions), gone, where);
+  std::vector<Ended> ended = commit(std::move(sessions), gone, where);
   body_->deleted.insert(bulk.begin(), bulk.end());
+  return ended;
 }
 
 void SessionTable::release(const Session& session, Edit& edit) {
@@ -167,6 +170,9 @@ void SessionTable::release(const Session& session, Edit& edit) {
     }
     for (const uint32_t meter : rule.shared) {
       if (meter != kNone) meters.insert(meter);
+    }
+    for (uint32_t at = rule.quotas; at != kNone; at = tables.quotas[at].next) {
+      edit.freed_quotas.push_back(at);
     }
     if (rule.is(Rule::kPeer6)) edit.freed_peers6.push_back(rule.peer_raw);
     edit.rules.emplace_back(pdr.slot, Rule{});
@@ -244,6 +250,12 @@ LayoutSink SessionTable::sink_for(const Session& session, Edit& edit) {
                 edit.peers6.emplace_back(at, peer);
                 return at;
               },
+          .add_quota =
+              [this, &edit](const Quota& quota) {
+                const uint32_t at = take(body_->free_quotas, body_->n_quotas);
+                edit.quotas.emplace_back(at, quota);
+                return at;
+              },
           .set_rule =
               [this, &edit](uint32_t slot, Rule rule) {
                 rule.generation = body_->generations[slot];
@@ -276,10 +288,12 @@ void SessionTable::apply(const Edit& edit, RuleTables& tables) const {
   tables.peers6.resize(body_->n_peers6);
   tables.watches.resize(body_->n_watches);
   tables.watched.resize(body_->n_watched);
+  tables.quotas.resize(body_->n_quotas);
   tables.hold_pkts.resize(body_->seids.size());
   tables.version = edit.version;
   for (const auto& [at, watch] : edit.watches) tables.watches[at] = watch;
   for (const auto& [at, rule] : edit.watched) tables.watched[at] = rule;
+  for (const auto& [at, quota] : edit.quotas) tables.quotas[at] = quota;
   for (const auto& [number, pkts] : edit.hold_pkts) tables.hold_pkts[number] = pkts;
   for (const auto& [at, filter] : edit.filters) tables.filters[at] = filter;
   for (const auto& [at, rate] : edit.meters) tables.meters[at] = rate;
@@ -330,11 +344,35 @@ Usage SessionTable::usage(const Session& session, bool is_uplink, uint32_t urr) 
 
 size_t SessionTable::size_bytes() const {
   return 2 * body_->live.current().size_bytes() + body_->states.size_bytes() +
-         body_->dropped.size_bytes() + body_->meters.size_bytes() + body_->usages.size_bytes();
+         body_->dropped.size_bytes() + body_->meters.size_bytes() + body_->usages.size_bytes() +
+         body_->quota_states.size_bytes();
 }
 
-void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint64_t>& erased,
-                          const std::string& where) {
+// Once no worker reads the old rules any more.
+void SessionTable::free_all(const Edit& edit) {
+  const auto free = [](std::deque<uint32_t>& list, const std::vector<uint32_t>& freed) {
+    list.insert(list.end(), freed.begin(), freed.end());
+  };
+  for (const uint32_t slot : edit.freed_slots) {
+    body_->free_slots[is_uplink_slot(slot) ? 1 : 0].push_back(slot);
+  }
+  free(body_->free_filters, edit.freed_filters);
+  free(body_->free_meters, edit.freed_meters);
+  free(body_->free_peers6, edit.freed_peers6);
+  body_->free_watches.insert(body_->free_watches.end(), edit.unwatched.begin(),
+                             edit.unwatched.end());
+  free(body_->free_quotas, edit.freed_quotas);
+  free(body_->free_quota_places, edit.freed_quota_places);
+  free(body_->free_watched, edit.freed_watched);
+  for (const uint32_t number : edit.freed_numbers) {
+    body_->seids[number] = 0;
+    body_->free_numbers.push_back(number);
+  }
+}
+
+std::vector<Ended> SessionTable::commit(std::vector<Session> sessions,
+                                        const std::vector<uint64_t>& erased,
+                                        const std::string& where) {
   std::set<uint64_t> leaving(erased.begin(), erased.end());
   for (const Session& session : sessions) leaving.insert(session.seid);
   check_keys_of(sessions, leaving, where);
@@ -351,6 +389,7 @@ void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint6
     if (known != body_->sessions.end()) release(known->second, edit);
   }
   for (const uint64_t seid : erased) {
+    note_ending(body_->sessions.at(seid), nullptr, edit);
     for (const Pdr& pdr : body_->sessions.at(seid).pdrs) edit.freed_slots.push_back(pdr.slot);
     edit.freed_numbers.push_back(body_->sessions.at(seid).number);
     body_->sessions.erase(seid);
@@ -360,6 +399,8 @@ void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint6
     const Session* const old = known == body_->sessions.end() ? nullptr : &known->second;
     take_number(session, old, edit);
     take_slots(session, old, edit);
+    if (old != nullptr) note_ending(*old, &session, edit);
+    grant_quotas(session, old, edit);
     lay_out(session, sink_for(session, edit));
     set_watches(session, old, edit);
     body_->n_rules += session.pdrs.size();
@@ -373,30 +414,18 @@ void SessionTable::commit(std::vector<Session> sessions, const std::vector<uint6
   edit.version = body_->live.current().version + 1;
   // What a rule had counted before a usage rule named it is taken off before workers see that;
   // what it has counted stays when it goes.
-  for (const auto& [place, rule] : edit.joined) carry(place, rule, -1);
+  settle_joined(edit);
   for (const auto& [slot, rule] : edit.rules) {
-    if (rule.generation != 0) body_->states[slot].rate.set(PackedRate::of(rule.own).bits);
+    if (rule.generation != 0) body_->states[slot].rate.set(rule.own.bits);
   }
   body_->live.edit([&](RuleTables& tables) { apply(edit, tables); });
-  for (const auto& [place, rule] : edit.left_over) carry(place, rule, 1);
+  // Every packet that was under a rule that goes was counted by now, or never will be.
+  settle_left(edit);
   // Reports name sessions by numbers that go now.
   collect();
-  // No worker reads the old rules any more.
-  const auto free = [](std::deque<uint32_t>& list, const std::vector<uint32_t>& freed) {
-    list.insert(list.end(), freed.begin(), freed.end());
-  };
-  for (const uint32_t slot : edit.freed_slots) {
-    body_->free_slots[is_uplink_slot(slot) ? 1 : 0].push_back(slot);
-  }
-  free(body_->free_filters, edit.freed_filters);
-  free(body_->free_meters, edit.freed_meters);
-  free(body_->free_peers6, edit.freed_peers6);
-  for (const auto& [place, rules] : edit.unwatched) body_->free_watches.push_back(place);
-  free(body_->free_watched, edit.freed_watched);
-  for (const uint32_t number : edit.freed_numbers) {
-    body_->seids[number] = 0;
-    body_->free_numbers.push_back(number);
-  }
+  std::vector<Ended> ended = end_all(edit);
+  free_all(edit);
+  return ended;
 }
 
 }  // namespace batchplane::session

@@ -35,7 +35,29 @@ struct Usage {
   }
 };
 
-// rules, state, meter: workers. Everything else: control thread, one caller at a time.
+// What ends with a change: rules that go, and all that they used and no report has told.
+struct EndedPdr {
+  uint16_t id = 0;
+  bool is_uplink = false;
+  Usage usage;  // ever
+};
+struct EndedUrr {
+  uint32_t id = 0;
+  uint64_t number = 0;  // of the report that tells the same
+  Used used;            // since the report before
+};
+struct Ended {
+  uint64_t seid = 0;
+  bool is_whole = false;  // the session goes
+  std::vector<EndedPdr> pdrs;
+  std::vector<EndedUrr> urrs;
+};
+
+// The rules that a session's usage rule adds up: slots x 2 + uplink.
+[[nodiscard]] std::set<uint32_t> rules_under(const Session& session, uint32_t urr);
+
+// rules, state, meter, quota_states, note_look: workers. Everything else: control thread, one
+// caller at a time.
 class SessionTable {
  public:
   using Sessions = std::map<uint64_t, Session>;  // by SEID
@@ -53,14 +75,23 @@ class SessionTable {
     return body_->usages[place];
   }
 
+  [[nodiscard]] PagedArray<QuotaState>& quota_states() const noexcept {
+    return body_->quota_states;
+  }
+  // When usage was looked at last: the table's clock for what is told of it.
+  void note_look(uint64_t now_ns) const noexcept { body_->looked.ns.set(now_ns); }
+  [[nodiscard]] uint64_t looked_ns() const { return body_->looked.ns.value(); }
+
   // Each is one step: visible to workers when it returns, or nothing changed and ConfigError.
-  // A session of a SEID that is there is replaced; rules of the same id keep their counts.
-  void add(std::vector<Session> sessions, const std::string& where);
-  void erase(const std::vector<uint64_t>& seids, const std::string& where);
+  // A session of a SEID that is there is replaced; rules of the same id keep their counts, and
+  // quotas what is left of them, unless they are granted anew. What goes is told, each usage rule
+  // by a last report besides.
+  std::vector<Ended> add(std::vector<Session> sessions, const std::string& where);
+  std::vector<Ended> erase(const std::vector<uint64_t>& seids, const std::string& where);
   // Sessions with live edits, and those that were deleted live, stay as they are.
   void declare(std::vector<Session> sessions, const std::set<uint64_t>& deleted,
                const std::string& where);
-  void replace(std::vector<Session> sessions, const std::string& where);
+  std::vector<Ended> replace(std::vector<Session> sessions, const std::string& where);
 
   [[nodiscard]] const Sessions& sessions() const { return body_->sessions; }
   // SEIDs of a file or generator that were deleted live.
@@ -123,6 +154,11 @@ class SessionTable {
     mutable PagedArray<Tally> dropped;  // apart from the states: hardly ever asked for
     mutable PagedArray<Tally> meters;
     mutable PagedArray<UsageState> usages;
+    mutable PagedArray<QuotaState> quota_states;
+    struct alignas(64) Looked {
+      Tally ns;
+    };
+    mutable Looked looked;  // in a line of its own: what workers read often lies around it
     Sessions sessions;
     std::set<uint64_t> deleted;
     std::unordered_map<uint32_t, uint64_t> seid_of_teid;
@@ -136,16 +172,36 @@ class SessionTable {
     std::deque<uint32_t> free_peers6;
     std::deque<uint32_t> free_watches;
     std::deque<uint32_t> free_watched;
+    std::deque<uint32_t> free_quotas;
+    std::deque<uint32_t> free_quota_places;
     std::deque<uint32_t> free_numbers;
     std::vector<uint64_t> seids;  // by the session's number
     ReportBook reports;
     uint32_t n_watches = 0;
     uint32_t n_watched = 0;
+    uint32_t n_quotas = 0;
+    uint32_t n_quota_places = 0;
     uint32_t n_peers6 = 0;
     uint32_t n_filters = 0;
     uint32_t n_meters = 0;
     uint64_t n_rules = 0;
     Value declaration;
+  };
+  // A rule comes under a usage rule, or leaves it. `place`: where the latter is watched.
+  struct Move {
+    uint32_t place = kNone;
+    uint64_t seid = 0;
+    uint32_t urr = 0;
+    uint32_t rule = 0;      // slot x 2 + uplink
+    bool is_known = false;  // it was the usage rule's already, which is watched from now on
+  };
+  // What goes with a change, as it was.
+  struct Ending {
+    uint64_t seid = 0;
+    uint32_t number = kNone;
+    bool is_whole = false;
+    std::vector<Pdr> pdrs;
+    std::vector<std::pair<Urr, std::set<uint32_t>>> urrs;  // with their rules
   };
   // What changes in the rule tables, for both copies.
   struct Edit {
@@ -165,13 +221,18 @@ class SessionTable {
     std::vector<std::pair<uint32_t, uint16_t>> hold_pkts;  // by the session's number
     std::vector<uint32_t> freed_watched;
     std::vector<uint32_t> freed_numbers;
-    std::map<uint32_t, std::set<uint32_t>> unwatched;      // slots x 2 + uplink, by place
-    std::vector<std::pair<uint32_t, uint32_t>> joined;     // place, and a rule counted before
-    std::vector<std::pair<uint32_t, uint32_t>> left_over;  // and one that goes
+    std::vector<std::pair<uint32_t, Quota>> quotas;
+    std::vector<uint32_t> freed_quotas;
+    std::vector<uint32_t> freed_quota_places;
+    std::set<uint32_t> unwatched;  // places
+    std::vector<Move> joined;      // rules that have counted before
+    std::vector<Move> left_over;
+    std::vector<Move> unwatching;  // usage rules that stay; without a rule
+    std::vector<Ending> endings;
     uint64_t version = 0;
   };
-  void commit(std::vector<Session> sessions, const std::vector<uint64_t>& erased,
-              const std::string& where);
+  std::vector<Ended> commit(std::vector<Session> sessions, const std::vector<uint64_t>& erased,
+                            const std::string& where);
   void check_keys_of(const std::vector<Session>& sessions, const std::set<uint64_t>& leaving,
                      const std::string& where) const;
   void release(const Session& session, Edit& edit);
@@ -183,8 +244,18 @@ class SessionTable {
   void release_watches(const Session& session, Edit& edit);
   [[nodiscard]] uint32_t place_for(const Urr& urr, const Session* old);
   void set_watches(Session& session, const Session* old, Edit& edit);
-  void carry(uint32_t place, uint32_t rule, int sign) const;
+  static void note_moves(const Session& session, const Session& old, const Urr& urr, Edit& edit);
+  void grant_quotas(Session& session, const Session* old, Edit& edit);
+  void note_ending(const Session& old, const Session* next, Edit& edit);
+  [[nodiscard]] Used counted(uint32_t rule) const;
+  [[nodiscard]] Used carried(uint32_t place) const;
+  void carry(uint32_t place, const Used& used) const;
+  [[nodiscard]] Urr& urr_of(const Move& move) const;
+  void settle_joined(const Edit& edit);
+  void settle_left(const Edit& edit);
+  [[nodiscard]] std::vector<Ended> end_all(const Edit& edit);
   void collect();
+  void free_all(const Edit& edit);
 
   std::shared_ptr<Body> body_;
   std::string claimed_by_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_table_watch.cc - the part of the table that is about reports: numbers of sessions, rules
-// with thresholds, and what workers have sent.
+// with thresholds or quotas, and what workers have sent.
 #include <algorithm>
 
 #include "modules/session_table.h"
@@ -24,21 +24,22 @@ void SessionTable::release_watches(const Session& session, Edit& edit) {
   const RuleTables& tables = body_->live.current();
   for (const Urr& urr : session.urrs) {
     if (urr.place == kNone) continue;
-    std::set<uint32_t>& rules = edit.unwatched[urr.place];
-    for (uint32_t at = tables.watches[urr.place].first; at != kNone; at = tables.watched[at].next) {
-      rules.insert(tables.watched[at].slot << 1 | (tables.watched[at].is_uplink ? 1U : 0U));
+    const Watch& watch = tables.watches[urr.place];
+    for (uint32_t at = watch.first; at != kNone; at = tables.watched[at].next) {
       edit.freed_watched.push_back(at);
     }
+    for (uint32_t at = watch.quotas; at != kNone; at = tables.quotas[at].next) {
+      edit.freed_quotas.push_back(at);
+    }
+    edit.unwatched.insert(urr.place);
     edit.watches.emplace_back(urr.place, Watch{});
   }
 }
 
 // A usage rule that goes on keeps its place, and with it what was used since its last report.
 uint32_t SessionTable::place_for(const Urr& urr, const Session* old) {
-  if (old != nullptr) {
-    const auto was = std::ranges::find(old->urrs, urr.id, &Urr::id);
-    if (was != old->urrs.end() && was->place != kNone) return was->place;
-  }
+  const Urr* const was = old == nullptr ? nullptr : old->urr(urr.id);
+  if (was != nullptr && was->place != kNone) return was->place;
   const uint32_t place = take(body_->free_watches, body_->n_watches);
   body_->usages.reserve(body_->n_watches);
   UsageState& usage = body_->usages[place];
@@ -48,45 +49,35 @@ uint32_t SessionTable::place_for(const Urr& urr, const Session* old) {
         &usage.carried_down_pkts}) {
     tally->set(0);
   }
+  usage.reports.set(urr.n_reports);
   return place;
 }
 
 void SessionTable::set_watches(Session& session, const Session* old, Edit& edit) {
   for (Urr& urr : session.urrs) {
-    urr.place = kNone;
-    if (!urr.is_watched()) continue;
-    urr.place = place_for(urr, old);
-    auto known = edit.unwatched.extract(urr.place);
-    std::set<uint32_t> before = known.empty() ? std::set<uint32_t>{} : std::move(known.mapped());
+    const Urr* const was = old == nullptr ? nullptr : old->urr(urr.id);
+    urr.begin_ns = was == nullptr ? looked_ns() : was->begin_ns;
+    urr.untold = was == nullptr ? Used{} : was->untold;
+    urr.n_reports = was == nullptr ? 0 : was->n_reports;
+    urr.place = urr.is_watched() ? place_for(urr, old) : kNone;
+    if (old != nullptr) note_moves(session, *old, urr, edit);
+    if (urr.place == kNone) continue;
+    edit.unwatched.erase(urr.place);
     Watch watch{.volume_bytes = urr.volume_bytes,
                 .up_bytes = urr.up_bytes,
                 .down_bytes = urr.down_bytes,
                 .time_ns = urr.time_ns,
                 .session = session.number,
                 .urr = urr.id};
-    for (const Pdr& pdr : session.pdrs) {
-      if (std::ranges::find(pdr.urrs, urr.id) == pdr.urrs.end()) continue;
+    for (const uint32_t rule : rules_under(session, urr.id)) {
       const uint32_t at = take(body_->free_watched, body_->n_watched);
-      edit.watched.emplace_back(at, WatchedRule{pdr.slot, watch.first, pdr.is_uplink});
+      edit.watched.emplace_back(at, WatchedRule{rule >> 1, watch.first, (rule & 1) != 0});
       watch.first = at;
-      const uint32_t rule = pdr.slot << 1 | (pdr.is_uplink ? 1U : 0U);
-      const bool is_counting =
-          old != nullptr && std::ranges::find(old->pdrs, pdr.slot, &Pdr::slot) != old->pdrs.end();
-      if (before.erase(rule) == 0 && is_counting) edit.joined.emplace_back(urr.place, rule);
     }
-    for (const uint32_t rule : before) edit.left_over.emplace_back(urr.place, rule);
+    watch.quotas = add_quotas(
+        urr, [](QuotaKind) { return true; }, kNone, sink_for(session, edit).add_quota);
     edit.watches.emplace_back(urr.place, watch);
   }
-}
-
-// Adds what the rule has counted to what its usage rule carries on, or takes it off.
-void SessionTable::carry(uint32_t place, uint32_t rule, int sign) const {
-  const PdrState& state = body_->states[rule >> 1];
-  UsageState& usage = body_->usages[place];
-  const bool is_uplink = (rule & 1) != 0;
-  const auto factor = static_cast<uint64_t>(sign);
-  (is_uplink ? usage.carried_up_bytes : usage.carried_down_bytes).add(factor * state.bytes.value());
-  (is_uplink ? usage.carried_up_pkts : usage.carried_down_pkts).add(factor * state.pkts.value());
 }
 
 std::shared_ptr<ReportRing> SessionTable::make_ring() {

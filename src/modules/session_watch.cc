@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_watch.cc - adds up what rules have counted and compares it with thresholds.
+// session_watch.cc - adds up what rules have counted, compares it with thresholds, and looks
+// whether quotas are used up.
 #include "modules/session_watch.h"
 
 #include <algorithm>
@@ -17,11 +18,34 @@ uint64_t rest_of(uint64_t counted, const Tally& carried, const Tally& reported) 
 }
 bool reaches(uint64_t used, uint64_t threshold) { return threshold != 0 && used >= threshold; }
 
+// Kinds of quotas that are used up and of which that was not told, a bit for each.
+uint8_t newly_used_up(const SessionTable& table, const RuleTables& tables, const Watch& watch,
+                      uint64_t now_ns) noexcept {
+  uint8_t kinds = 0;
+  for (uint32_t at = watch.quotas; at != kNone; at = tables.quotas[at].next) {
+    const Quota& quota = tables.quotas[at];
+    const QuotaState& state = table.quota_states()[quota.place];
+    if (state.told.value() == quota.grant || !is_used_up(quota, state, now_ns)) continue;
+    kinds |= static_cast<uint8_t>(1U << static_cast<uint32_t>(quota.kind));
+  }
+  return kinds;
+}
+// What a report told counts for no quota that is granted later.
+void note_reported(const SessionTable& table, const RuleTables& tables, const Watch& watch,
+                   uint8_t used_up) noexcept {
+  for (uint32_t at = watch.quotas; at != kNone; at = tables.quotas[at].next) {
+    const Quota& quota = tables.quotas[at];
+    QuotaState& state = table.quota_states()[quota.place];
+    state.reported.set(state.taken.load(std::memory_order_relaxed));
+    if ((used_up >> static_cast<uint32_t>(quota.kind) & 1) != 0) state.told.set(quota.grant);
+  }
+}
+
 }  // namespace
 
-UsedSince used_since_report(const SessionTable& table, const RuleTables& tables,
-                            uint32_t place) noexcept {
-  UsedSince sum;
+Used used_since_report(const SessionTable& table, const RuleTables& tables,
+                       uint32_t place) noexcept {
+  Used sum;
   for (uint32_t at = tables.watches[place].first; at != kNone; at = tables.watched[at].next) {
     const WatchedRule& rule = tables.watched[at];
     const PdrState& state = table.state(rule.slot);
@@ -36,6 +60,7 @@ UsedSince used_since_report(const SessionTable& table, const RuleTables& tables,
 }
 
 void UsageWatcher::look(const SessionTable& table, uint64_t now_ns, uint64_t budget_ns) noexcept {
+  table.note_look(now_ns);
   const RuleTables& tables = table.rules();
   const auto n = static_cast<uint32_t>(tables.watches.size());
   const auto looks =
@@ -51,24 +76,25 @@ void UsageWatcher::look_at(const SessionTable& table, const RuleTables& tables, 
   const Watch& watch = tables.watches[place];
   UsageState& usage = table.usage_state(place);
   if (usage.since_ns.value() == 0) usage.since_ns.set(now_ns);
-  const UsedSince used = used_since_report(table, tables, place);
+  const uint8_t used_up = newly_used_up(table, tables, watch, now_ns);
+  const Used used = used_since_report(table, tables, place);
   const bool is_volume = reaches(used.up_bytes + used.down_bytes, watch.volume_bytes) ||
                          reaches(used.up_bytes, watch.up_bytes) ||
                          reaches(used.down_bytes, watch.down_bytes);
   const uint64_t since_ns = usage.since_ns.value();
-  if (!is_volume && !reaches(now_ns - std::min(now_ns, since_ns), watch.time_ns)) return;
-  const bool is_taken =
-      ring_->put({.kind = Report::Kind::kUsage,
-                  .trigger = is_volume ? Report::Trigger::kVolume : Report::Trigger::kTime,
-                  .session = watch.session,
-                  .urr = watch.urr,
-                  .sequence = usage.reports.value(),
-                  .begin_ns = since_ns,
-                  .end_ns = now_ns,
-                  .up_bytes = used.up_bytes,
-                  .down_bytes = used.down_bytes,
-                  .up_pkts = used.up_pkts,
-                  .down_pkts = used.down_pkts});
+  const bool is_time = reaches(now_ns - std::min(now_ns, since_ns), watch.time_ns);
+  if (used_up == 0 && !is_volume && !is_time) return;
+  const bool is_taken = ring_->put({.kind = Report::Kind::kUsage,
+                                    .trigger = used_up != 0 ? Report::Trigger::kQuota
+                                               : is_volume  ? Report::Trigger::kVolume
+                                                            : Report::Trigger::kTime,
+                                    .used_up = used_up,
+                                    .session = watch.session,
+                                    .urr = watch.urr,
+                                    .sequence = usage.reports.value(),
+                                    .begin_ns = since_ns,
+                                    .end_ns = now_ns,
+                                    .used = used});
   if (!is_taken) return;
   usage.up_bytes.add(used.up_bytes);
   usage.down_bytes.add(used.down_bytes);
@@ -76,6 +102,7 @@ void UsageWatcher::look_at(const SessionTable& table, const RuleTables& tables, 
   usage.down_pkts.add(used.down_pkts);
   usage.since_ns.set(now_ns);
   usage.reports.add(1);
+  note_reported(table, tables, watch, used_up);
 }
 
 }  // namespace batchplane::session

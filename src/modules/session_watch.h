@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// session_watch.h - looks after usage reporting rules with thresholds, some at a time.
+// session_watch.h - looks after usage reporting rules with thresholds or quotas, some at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,8 @@
 namespace batchplane::session {
 
 // What was used since the last report. Any thread.
-struct UsedSince {
-  uint64_t up_bytes = 0;
-  uint64_t down_bytes = 0;
-  uint64_t up_pkts = 0;
-  uint64_t down_pkts = 0;
-};
-[[nodiscard]] UsedSince used_since_report(const SessionTable& table, const RuleTables& tables,
-                                          uint32_t place) noexcept;
+[[nodiscard]] Used used_since_report(const SessionTable& table, const RuleTables& tables,
+                                     uint32_t place) noexcept;
 
 // Owner: one worker.
 class UsageWatcher {

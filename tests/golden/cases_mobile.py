@@ -458,40 +458,6 @@ def session_split() -> Case:
     return Case("session_split", params, frames, model, setting, marks_for(frames))
 
 
-@case("session_hold")
-def session_hold() -> Case:
-    """One bearer of user 1 buffers, at most 3 packets of it; what has no rule goes on."""
-    sessions = copy.deepcopy(SESSIONS)
-    sessions[0]["fars"][2]["action"] = "buffer"
-    sessions[0]["bar"] = {"hold_pkts": 3}
-    frames = users() + all_sorts(68)
-    held = iter(range(len(frames)))
-
-    def model(frame: bytes, meta: dict[str, Any]) -> Fate:
-        if slot_of(meta) != 2:
-            return ("out", 0, frame)
-        return ("keep",) if next(held) < 3 else ("drop", "session_hold_full")
-
-    return Case("session_hold", {"sessions": sessions}, frames, model, {}, marks_for(frames))
-
-
-@case("session_enforce")
-def session_enforce() -> Case:
-    frames = users() + all_sorts(64)
-
-    def model(frame: bytes, meta: dict[str, Any]) -> Fate:
-        slot = slot_of(meta)
-        if slot is None:
-            return ("drop", "session_gone")
-        if len(frame) < 34:
-            return ("drop", "too_short")
-        session, pdr = PDRS[slot]
-        far = next(far for far in session["fars"] if far["id"] == pdr["far"])
-        return ("drop", "far_drop") if far.get("action") == "drop" else ("out", 0, frame)
-
-    return Case("session_enforce", {"sessions": SESSIONS}, frames, model, {}, marks_for(frames))
-
-
 def encap_model(sequence: bool, sessions: list[dict[str, Any]] = SESSIONS) -> Any:
     pdrs = [(s, p) for s in sessions for p in s["pdrs"]]
     numbers = iter(range(1 << 16))

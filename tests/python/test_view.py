@@ -13,6 +13,7 @@ from snapshots import HELLO, snapshot
 from batchplane.graph_text import graph_dot
 from batchplane.rates import compute_rates, family, in_order_of_the_way
 from batchplane.report import render_report, render_trace, report_json
+from batchplane.show_sessions import render_ended
 from batchplane.show_tables import WHAT, render_show
 from batchplane.units import (
     duration_text,
@@ -178,6 +179,35 @@ def test_sessions_show_their_use_and_what_is_left_out() -> None:
     assert shown[0] == "ues  7 sessions"
     assert shown[2].split() == ["9", "10.0.0.9", "2", "5", "420", "1", "4", "336", "0"]
     assert shown[3] == "6 more match; limit=7 shows them"
+
+
+def test_sessions_show_what_is_left_of_their_quotas() -> None:
+    urrs = [{"id": 1}, {"id": 4, "quota_left_bytes": 77, "is_used_up": False}]
+    row = {**SESSIONS[0]["sessions"][0], "urrs": urrs}
+    report = {"number": 3, "seid": 9, "kind": "usage", "urr": 4, "trigger": "quota"}
+    shown = text_of(
+        render_show("sessions", [{**SESSIONS[0], "sessions": [row], "reports": [report]}])
+    )
+    quotas = shown[shown.index("quotas") :]
+    assert quotas[1].split()[:3] == ["seid", "urr", "quota_left_bytes"]
+    assert quotas[2].split() == ["9", "4", "77", "no"]
+    assert quotas[3] == "latest reports"
+    assert quotas[5].split() == ["3", "9", "usage", "4", "quota"]
+
+
+def test_what_a_command_ended_is_told_by_rule() -> None:
+    urr = {"id": 1, "report": 8, "up_pkts": 2, "up_bytes": 80, "down_pkts": 3, "down_bytes": 120}
+    pdrs = [
+        {"id": n, "source": "core", "pkts": 3, "bytes": 120, "dropped_pkts": 5} for n in range(50)
+    ]
+    ended = [{"seid": 9, "is_deleted": True, "urrs": [urr], "pdrs": pdrs}]
+    shown = text_of(render_ended(ended))
+    assert shown[0].startswith("1 sessions ended")
+    assert shown[2].split() == ["9", "urr", "1", "8", "2", "80", "3", "120"]
+    assert shown[3].split() == ["9", "pdr", "0", "3", "120", "5"]
+    assert shown[-1] == "11 more rules; --json tells all"
+    only_rules = [{**ended[0], "is_deleted": False}]
+    assert text_of(render_ended(only_rules))[0].startswith("rules ended")
 
 
 def test_nat_says_what_it_leaves_out() -> None:

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_session_usage.py - quotas of users under load, and what is told when they go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Commands
+from waiting import wait_until
+
+from batchplane.session_schema import session_schema
+
+QUOTA = 1_000_000
+MOST_PKT_BYTES = 100  # the generator's packets are short
+
+
+@pytest.fixture
+def gateway(batchplane: Commands) -> Iterator[Commands]:
+    """Two users with packets in both directions."""
+    batchplane.good("start", "mgw", "real=1", "bearers=1", "users=2", "rate_pps=200000")
+    yield batchplane
+    batchplane.stop("mgw")
+
+
+def modify(gateway: Commands, folder: Path, urr: dict[str, Any]) -> dict[str, Any]:
+    path = folder / "change.json"
+    path.write_text(json.dumps([{"seid": 1, "urrs": [{"id": 1, **urr}]}]))
+    answer: dict[str, Any] = gateway.json("set", "decap", "modify", "--file", str(path))
+    return answer
+
+
+def reports(gateway: Commands, seid: int = 1) -> list[dict[str, Any]]:
+    told = gateway.json("set", "decap", "reports", f"seid={seid}", "limit=4096")["reports"]
+    return [report for report in told if report["kind"] == "usage"]
+
+
+def used_bytes(rows: list[dict[str, Any]]) -> int:
+    return sum(row["up_bytes"] + row["down_bytes"] for row in rows)
+
+
+def row(gateway: Commands) -> dict[str, Any]:
+    table = gateway.json("show", "sessions", "seid=1")[0]
+    session: dict[str, Any] = table["sessions"][0]
+    return session
+
+
+def test_a_quota_ends_and_a_new_one_opens_the_way(gateway: Commands, tmp_path: Path) -> None:
+    modify(gateway, tmp_path, {"quota_bytes": QUOTA})
+    for grant in (1, 2):
+        wait_until(lambda n=grant: len(reports(gateway)) == n, "the quota is used up")
+        report = reports(gateway)[-1]
+        assert (report["trigger"], report["used_up"]) == ("quota", ["quota_bytes"])
+        # Both directions together, to the packet.
+        assert QUOTA - MOST_PKT_BYTES < used_bytes([report]) <= QUOTA, report
+        urr = row(gateway)["urrs"][0]
+        assert urr["is_used_up"] and urr["quota_left_bytes"] < MOST_PKT_BYTES
+        first = row(gateway)
+        wait_until(
+            lambda was=first: row(gateway)["down_dropped_pkts"] > was["down_dropped_pkts"],
+            "packets end",
+        )
+        assert row(gateway)["down_bytes"] == first["down_bytes"]
+        modify(gateway, tmp_path, {"quota_bytes": QUOTA})
+    assert "urr_quota" in gateway.good("show", "drops")
+    shown = gateway.good("show", "sessions", "seid=1")
+    assert "quota_left_bytes" in shown and "quota" in shown.split("latest reports")[1]
+
+
+def test_what_was_used_is_told_when_a_session_goes(gateway: Commands, tmp_path: Path) -> None:
+    """The sum of a usage rule's reports is what its detection rules let pass."""
+    wait_until(lambda: row(gateway)["down_pkts"] > 1000, "traffic")
+    modify(gateway, tmp_path, {"volume_bytes": 50_000, "time_ns": 1_000_000_000})
+    wait_until(lambda: len(reports(gateway)) > 3, "reports")
+    answer = gateway.json("set", "decap", "delete", "seid=1")
+    assert (answer["count"], answer["sessions"]) == (1, 1)
+    ended = answer["ended"][0]
+    told = reports(gateway)
+    last = told[-1]
+    assert last["trigger"] == "termination" and last["number"] == ended["urrs"][0]["report"]
+    assert used_bytes([last]) == used_bytes(ended["urrs"])
+    assert [report["sequence"] for report in told] == list(range(len(told)))
+    assert used_bytes(told) == sum(pdr["bytes"] for pdr in ended["pdrs"])
+    # And as text, of the other one.
+    text = gateway.good("set", "decap", "delete", "seid=2")
+    assert "1 sessions ended" in text and "urr 1" in text and "pdr 2" in text
+    assert [report["trigger"] for report in reports(gateway, 2)] == ["termination"]
+
+
+@pytest.mark.parametrize(
+    ("urr", "wanted"),
+    [
+        ({"quota_bytes": -1}, "quota_bytes: expected an integer"),
+        ({"up_quota_bytes": "1 GB"}, "up_quota_bytes: expected an integer"),
+        ({"quota_ns": 1.5}, "quota_ns: expected an integer"),
+        ({"quota": 1}, "unknown key 'quota'"),
+    ],
+)
+def test_a_bad_quota_is_refused_by_line_and_key(
+    gateway: Commands, tmp_path: Path, urr: dict[str, Any], wanted: str
+) -> None:
+    bad = tmp_path / "bad.jsonl"
+    session = {
+        "seid": 9,
+        "pdrs": [{"id": 1, "source": "access", "teid": 9, "far": 1, "urrs": [1]}],
+        "fars": [{"id": 1}],
+        "urrs": [{"id": 1, **urr}],
+    }
+    bad.write_text(f"# users\n{json.dumps(session)}\n")
+    told = gateway.run("set", "decap", "add", "--file", str(bad))
+    assert told.code == 2, told
+    assert f"{bad}:2" in told.err and "urrs[0]" in told.err and wanted in told.err, told.err
+    assert len(told.lines) == 1, told.err
+
+
+def test_the_schema_has_the_keys_that_the_daemon_knows(gateway: Commands, tmp_path: Path) -> None:
+    schema = session_schema()
+    pdr = {"id": 1, "source": "access", "teid": 9, "far": 1}
+    path = tmp_path / "odd.jsonl"
+    for kind, rule in (
+        ("pdrs", "PdrModel"),
+        ("fars", "FarModel"),
+        ("qers", "QerModel"),
+        ("urrs", "UrrModel"),
+        ("bar", "BarModel"),
+        ("", ""),
+    ):
+        session: dict[str, Any] = {"seid": 9, "pdrs": [pdr], "fars": [{"id": 1}]}
+        odd = {"id": 1, "odd": 1}
+        session |= {kind: odd if kind == "bar" else [odd]} if kind else odd
+        path.write_text(json.dumps(session))
+        told = gateway.run("set", "decap", "add", "--file", str(path)).err
+        known = told.split("known are ")[1].split("\n")[0].strip(") ").split(", ")
+        properties = schema["$defs"][rule]["properties"] if rule else schema["properties"]
+        assert set(known) == set(properties), (kind, told)
