@@ -47,7 +47,8 @@ void Optimal::note_overload(const Snapshot& snapshot) {
 }
 
 void Optimal::plan_less(Overload& overload) {
-  overload.most_load = std::max(kLeastMostLoad, kLowered * overload.load);
+  const double less = std::min(overload.most_load, kLowered * overload.load);
+  overload.most_load = std::max(kLeastMostLoad, less);
   overload.load_patience = std::clamp(2 * overload.load_patience, kLeastLoadWait, kMostWait);
   overload.load_left = overload.load_patience;
 }
@@ -159,6 +160,7 @@ bool Optimal::stretch_budgets() {
       solve_stretched(more);
       if (load() <= overload.most_load) break;
     }
+    overload.load = load();
     for (uint32_t f = 0; f < flows_.size(); ++f) {
       const bool is_over = model_chosen_.delay_ns[f] > program.flows[f].budget_ns;
       is_freed_[f] = is_freed_[f] && slo_ns_[f] > 0 && is_over;

@@ -24,6 +24,7 @@ PERIOD_NS = 10_000_000
 PERIODS, SETTLED = 120, 20
 ALLOWED = 0.05  # of packets late
 MOST_VIOLATED = 0.01  # of periods
+MOST_LATE = 2.5  # SLOs, where they cannot be kept; a backlog makes hundreds of them
 
 PIPELINES: dict[str, tuple[str, dict[str, str]]] = {
     "tree of 4": ("tree", {"leaves": "4"}),
@@ -67,13 +68,15 @@ def of_max(name: str) -> tuple[float, float]:
     return pkts / (20 * PERIOD_NS / 1e9), sum(delays) / len(delays)
 
 
-def run(name: str, load: float, slo: float, controller: str) -> tuple[float, float]:
-    """What was carried of what came, and the share of periods with a broken promise."""
+def run(name: str, load: float, slo: float, controller: str) -> tuple[float, float, float]:
+    """What was carried of what came, the share of periods with a broken promise, and the largest
+    p95 in the last of them, in SLOs."""
     rate_pps, delay_ns = of_max(name)
     offered = round(load * rate_pps)
     sim = make_simulation(spec_of(name, int(slo * delay_ns), rate_pps=str(offered)))
     sim.set_controller(controller, {})
     pkts = violated = 0
+    last = 0.0
     for i in range(PERIODS):
         sim.run_until((i + 1) * PERIOD_NS)
         period, _ = sim.step()
@@ -81,9 +84,10 @@ def run(name: str, load: float, slo: float, controller: str) -> tuple[float, flo
             continue
         pkts += int(period["tasks"]["in_pkts"][0])
         flows = period["flows"]
+        last = float((flows["delay_ns"] / flows["slo_ns"]).max())
         violated += bool((flows["late_pkts"] > ALLOWED * flows["pkts"]).any())
     judged = PERIODS - SETTLED
-    return pkts / (offered * judged * PERIOD_NS / 1e9), violated / judged
+    return pkts / (offered * judged * PERIOD_NS / 1e9), violated / judged, last
 
 
 @pytest.mark.parametrize(
@@ -102,13 +106,18 @@ def test_promises_that_fixed_triggers_keep_are_kept(
 ) -> None:
     assert run(name, load, slo, "null")[1] == 1
     assert run(name, load, slo, fixed)[1] == 0
-    carried, violated = run(name, load, slo, "optimal")
+    carried, violated, _ = run(name, load, slo, "optimal")
     assert carried == pytest.approx(1, abs=0.005)
     assert violated <= MOST_VIOLATED
 
 
-@pytest.mark.parametrize("name", ["tree of 16", "one heavy leaf of 8"])
-def test_what_comes_is_carried_where_no_triggers_keep_the_promises(name: str) -> None:
-    assert run(name, 0.8, 0.5, "null")[0] < 0.6
-    carried, _ = run(name, 0.8, 0.5, "optimal")
+@pytest.mark.parametrize(
+    ("name", "load"),
+    [("tree of 16", 0.8), ("one heavy leaf of 8", 0.8), ("one heavy leaf of 8", 0.9)],
+)
+def test_what_comes_is_carried_where_no_triggers_keep_the_promises(name: str, load: float) -> None:
+    assert run(name, load, 0.5, "null")[0] < 0.6
+    carried, violated, last = run(name, load, 0.5, "optimal")
+    assert violated == 1, "or this case belongs to the test above"
     assert carried == pytest.approx(1, abs=0.01)
+    assert last < MOST_LATE
