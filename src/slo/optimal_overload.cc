@@ -11,15 +11,18 @@ namespace {
 // By the model, whose costs may be a tenth too high: beyond, a plan is not even tried.
 constexpr double kMostLoad = 1.15;
 constexpr double kLeastMostLoad = 0.8;
-constexpr double kDoubtful = 0.85;   // below, a plan did not fail for its load
-constexpr double kAtRisk = 0.7;      // beyond, a queue may come up any time
-constexpr double kLowered = 0.97;    // of a load that was too much
-constexpr double kRaised = 0.03;     // what is tried beyond, later and later
-constexpr double kHopeless = 2;      // of the SLO: so far from it short runs do not help
-constexpr uint32_t kOutBefore = 5;   // periods in a row that promises cannot be kept, before a try
-constexpr uint32_t kTries = 4;       // periods
-constexpr uint32_t kLeastWait = 50;  // periods, after tries that failed
-constexpr uint32_t kMostWait = 5000;
+constexpr double kDoubtful = 0.85;  // below, a plan did not fail for its load
+constexpr double kAtRisk = 0.7;     // beyond, a queue may come up any time
+constexpr double kLowered = 0.97;   // of a load that was too much
+constexpr double kRaised = 0.03;    // what is tried beyond, later and later
+constexpr double kHopeless = 2;     // of the SLO: so far from it short runs do not help
+// Until a try: periods in a row that promises cannot be kept, those without holes for ten.
+constexpr uint32_t kOutBefore = 50;
+constexpr uint32_t kOutUndisturbed = 10;
+constexpr uint32_t kDisturbedFor = 3;   // periods of a backlog that a disturbed machine explains
+constexpr uint32_t kTries = 4;          // periods
+constexpr uint32_t kLeastTryWait = 50;  // periods, after tries that failed
+constexpr uint32_t kMostTryWait = 5000;
 constexpr uint32_t kLeastLoadWait = 300;  // periods until a load that was too much is tried
 constexpr double kStretches[] = {1.1, 1.2, 1.35, 1.5, 2, 3, 5};  // of the SLOs
 }  // namespace
@@ -32,9 +35,10 @@ void Optimal::note_overload(const Snapshot& snapshot) {
     const exec::TaskPeriod& period = snapshot.tasks[t];
     if (period.in_pkts == 0) continue;
     overload.is_full = view_.is_input_full(snapshot, t);
+    overload.is_disturbed = period.gaps > 0 || view_.is_slow(t);
     if (overload.is_known && overload.is_full) {
       overload.is_known = false;
-      if (period.gaps == 0 && !view_.is_slow(t) && overload.load > kDoubtful) plan_less(overload);
+      if (!overload.is_disturbed && overload.load > kDoubtful) plan_less(overload);
     } else if (overload.is_carrying && !overload.is_full) {
       overload.is_known = true;
       overload.tries = overload.left = overload.patience = 0;
@@ -49,7 +53,7 @@ void Optimal::note_overload(const Snapshot& snapshot) {
 void Optimal::plan_less(Overload& overload) {
   const double less = std::min(overload.most_load, kLowered * overload.load);
   overload.most_load = std::max(kLeastMostLoad, less);
-  overload.load_patience = std::clamp(2 * overload.load_patience, kLeastLoadWait, kMostWait);
+  overload.load_patience = std::clamp(2 * overload.load_patience, kLeastLoadWait, kMostTryWait);
   overload.load_left = overload.load_patience;
 }
 
@@ -66,12 +70,15 @@ bool Optimal::must_carry(uint32_t t) {
     any_backlogged |= is_backlogged_[f];
   }
   if (!program.tasks[t].is_saturated || !overload.is_full) return false;
-  if (any_backlogged) return true;
-  if (!any_out || view_.is_slow(t)) {
+  overload.backlogged = any_backlogged ? overload.backlogged + 1 : 0;
+  // What a hole or a slow moment left waiting is gone soon.
+  if (any_backlogged) return !overload.is_disturbed || overload.backlogged > kDisturbedFor;
+  if (!any_out) {
     overload.tries = overload.out = 0;
     return false;
   }
-  if (++overload.out < kOutBefore) return false;
+  overload.out += overload.is_disturbed ? 1 : kOutUndisturbed;
+  if (overload.out < kOutBefore) return false;
   if (overload.left > 0) {
     --overload.left;
     return false;
@@ -79,7 +86,8 @@ bool Optimal::must_carry(uint32_t t) {
   if (++overload.tries <= kTries) return true;
   // More comes than the core can carry at all, or as much as it takes.
   overload.tries = 0;
-  overload.left = overload.patience = std::clamp(2 * overload.patience, kLeastWait, kMostWait);
+  overload.left = overload.patience =
+      std::clamp(2 * overload.patience, kLeastTryWait, kMostTryWait);
   return false;
 }
 
