@@ -5,20 +5,14 @@
 #include <cmath>
 
 namespace batchplane::slo {
-
-double batch_pkts(const ProgramModule& module, double trigger_pkts) {
-  return trigger_pkts > 0 ? trigger_pkts : module.arriving_pkts;
-}
+namespace {
+constexpr double kManyArrivals = 600;  // beyond, no trigger is missed: P(N < 256) < 1e-50
+constexpr double kNoChance = 1e-12;
+}  // namespace
 
 double gain_of_holding_ns(const Program& program, const ProgramModule& module, double batch_pkts) {
   return module.cost_per_batch_ns * (1 / module.arriving_pkts - 1 / batch_pkts) -
          program.release_ns / batch_pkts - program.hold_ns;
-}
-
-double irregularity_of(const Program& program, const ProgramModule& module, double batch_pkts) {
-  if (!program.counts_firings) return 1;
-  const double in_run = program.tasks[module.task].run_pkts * module.share / batch_pkts;
-  return std::min(1.0, std::max(0.0, 1 - in_run) + 1 / batch_pkts);
 }
 
 double next_up(const ProgramModule& module, double trigger_pkts) {
@@ -28,24 +22,6 @@ double next_up(const ProgramModule& module, double trigger_pkts) {
 
 double next_down(const ProgramModule& module, double trigger_pkts) {
   return is_holding(module, trigger_pkts - 1) ? trigger_pkts - 1 : 0;
-}
-
-double rate_of(const Program& program, const ProgramModule& module, double task_pkt_ns) {
-  const ProgramTask& task = program.tasks[module.task];
-  if (!task.is_saturated) return module.share * task.rate_pkts_per_ns;
-  return task_pkt_ns > 0 ? module.share / task_pkt_ns : 0;
-}
-
-double fill_ns(const Program& program, const ProgramModule& module, double trigger_pkts,
-               double rate_pkts_per_ns) {
-  if (!is_holding(module, trigger_pkts) || rate_pkts_per_ns <= 0) return 0;
-  const double sure_pkts = module.sure_pkts > 0 ? module.sure_pkts : module.arriving_pkts;
-  return program.fill_share * (trigger_pkts - sure_pkts) / rate_pkts_per_ns;
-}
-
-double least_fill_ns(const Program& program, const ProgramModule& module, double rate_pkts_per_ns) {
-  if (module.sure_pkts <= 0 || rate_pkts_per_ns <= 0) return 0;
-  return program.fill_share * (module.arriving_pkts - module.sure_pkts) / rate_pkts_per_ns;
 }
 
 namespace {
@@ -59,8 +35,48 @@ bool rides_along(const Program& program, const std::vector<double>& triggers_pkt
          program.modules[before].share > 0;
 }
 
-// Time per packet, and variance of the work of one run: firings of a module are taken as Poisson,
-// n g / b of them a run (docs/model.md).
+// What each module's batches take, and what they take of each packet's time. True when any module
+// has one before it.
+bool evaluate_modules(const Program& program, const std::vector<double>& triggers_pkts,
+                      Evaluation& out) {
+  bool any_before = false;
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    const double batch = batch_pkts(module, triggers_pkts[v]);
+    const double firings = module.share / batch;  // per packet polled
+    const double service_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * batch;
+    const bool is_held = is_holding(module, triggers_pkts[v]);
+    const double hold_ns =
+        is_held ? module.share * program.hold_ns + firings * program.release_ns : 0;
+    out.service_ns[v] = service_ns;
+    out.with_next_ns[v] = service_ns;
+    out.batch_pkts[v] = batch;
+    out.firing_variance[v] = firings * irregularity_of(program, module, batch);
+    out.task_pkt_ns[module.task] += firings * service_ns + hold_ns;
+    any_before |= module.before != kNoModule;
+  }
+  return any_before;
+}
+
+// Variance of the work of one run: firings of a module are taken as Poisson, n g / b of them a run
+// (docs/model.md).
+void evaluate_spread(const Program& program, const std::vector<double>& triggers_pkts,
+                     bool any_before, Evaluation& out) {
+  for (size_t v = 0; any_before && v < program.modules.size(); ++v) {
+    const ProgramModule& module = program.modules[v];
+    if (!rides_along(program, triggers_pkts, v)) continue;
+    const ProgramModule& before = program.modules[module.before];
+    const double firings = module.share / module.arriving_pkts;
+    out.with_next_ns[module.before] +=
+        firings * out.service_ns[v] * triggers_pkts[module.before] / before.share;
+    out.firing_variance[v] = 0;
+  }
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    out.task_spread_ns[program.modules[v].task] +=
+        out.firing_variance[v] * out.with_next_ns[v] * out.with_next_ns[v];
+  }
+}
+
 void evaluate_tasks(const Program& program, const std::vector<double>& triggers_pkts,
                     Evaluation& out) {
   for (size_t t = 0; t < program.tasks.size(); ++t) {
@@ -68,33 +84,8 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     out.task_pkt_ns[t] = task.other_run_ns / task.run_pkts;
     out.task_spread_ns[t] = 0;
   }
-  for (size_t v = 0; v < program.modules.size(); ++v) {
-    const ProgramModule& module = program.modules[v];
-    const double batch = batch_pkts(module, triggers_pkts[v]);
-    const double service_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * batch;
-    const bool is_held = is_holding(module, triggers_pkts[v]);
-    const double hold_ns = is_held ? program.hold_ns + program.release_ns / batch : 0;
-    const double firings = module.share / batch;  // per packet polled
-    out.service_ns[v] = service_ns;
-    out.with_next_ns[v] = service_ns;
-    out.batch_pkts[v] = batch;
-    out.task_pkt_ns[module.task] += firings * service_ns + module.share * hold_ns;
-  }
-  for (size_t v = 0; v < program.modules.size(); ++v) {
-    const ProgramModule& module = program.modules[v];
-    if (!rides_along(program, triggers_pkts, v)) continue;
-    const ProgramModule& before = program.modules[module.before];
-    const double firings = module.share / module.arriving_pkts;
-    out.with_next_ns[module.before] +=
-        firings * out.service_ns[v] * triggers_pkts[module.before] / before.share;
-  }
-  for (size_t v = 0; v < program.modules.size(); ++v) {
-    if (rides_along(program, triggers_pkts, v)) continue;
-    const ProgramModule& module = program.modules[v];
-    const double batch = batch_pkts(module, triggers_pkts[v]);
-    const double firings = module.share / batch * irregularity_of(program, module, batch);
-    out.task_spread_ns[module.task] += firings * out.with_next_ns[v] * out.with_next_ns[v];
-  }
+  const bool any_before = evaluate_modules(program, triggers_pkts, out);
+  evaluate_spread(program, triggers_pkts, any_before, out);
   out.load = 0;
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     const ProgramTask& task = program.tasks[t];
@@ -106,24 +97,26 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
   }
 }
 
+void evaluate_flow(const Program& program, size_t f, Evaluation& out) {
+  const ProgramFlow& flow = program.flows[f];
+  double turnaround_ns = 0;
+  double services_ns = 0;
+  for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
+    turnaround_ns += out.turnaround_ns[program.flow_tasks[i]];
+  }
+  for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+    services_ns += out.service_ns[program.flow_modules[i]];
+  }
+  const FillSum fills = fills_of(program, out, flow);
+  const double fills_ns = fills.delay_ns();
+  if (fills.sum_ns > 0) turnaround_ns = std::max(turnaround_ns, flow.holding_ns);
+  out.mixing_ns[f] = fills.sum_ns - fills_ns;
+  out.delay_ns[f] = fills_ns + services_ns + turnaround_ns;
+}
+
 }  // namespace
 
-double FillSum::delay_ns() const {
-  // A packet's place in a batch is uniform, so it waits for half of the fill in the mean.
-  if (!mixes || sum_ns <= 0) return sum_ns;
-  const double over_ns = std::sqrt(std::max(0.0, variance)) - spread_ns;
-  return std::min(sum_ns, sum_ns / 2 + sigmas * std::max(0.0, over_ns));
-}
-
-void FillSum::add(double fill_ns, double trigger_pkts, double sign) {
-  if (fill_ns <= 0) return;
-  sum_ns += sign * fill_ns;
-  // Where in the batch, and how regularly the rest of it comes.
-  variance += sign * fill_ns * fill_ns * (1.0 / 12 + 0.5 / trigger_pkts);
-}
-
-FillSum fills_of(const Program& program, const Evaluation& at, const ProgramFlow& flow,
-                 const std::vector<double>& triggers_pkts) {
+FillSum fills_of(const Program& program, const Evaluation& at, const ProgramFlow& flow) {
   FillSum fills{.mixes = program.mixes_fills, .sigmas = program.sigmas};
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
     const uint32_t t = program.flow_tasks[i];
@@ -133,8 +126,8 @@ FillSum fills_of(const Program& program, const Evaluation& at, const ProgramFlow
   }
   fills.variance = fills.spread_ns * fills.spread_ns;
   for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-    const uint32_t v = program.flow_modules[i];
-    fills.add(at.fill_ns[v], triggers_pkts[v]);
+    fills.sum_ns += at.fill_ns[program.flow_modules[i]];
+    fills.variance += at.fill_variance[program.flow_modules[i]];
   }
   return fills;
 }
@@ -149,33 +142,23 @@ void evaluate(const Program& program, const std::vector<double>& triggers_pkts, 
   out.batch_pkts.resize(program.modules.size());
   out.delay_ns.resize(program.flows.size());
   out.mixing_ns.resize(program.flows.size());
+  out.firing_variance.resize(program.modules.size());
+  out.fill_variance.resize(program.modules.size());
   evaluate_tasks(program, triggers_pkts, out);
   for (size_t v = 0; v < program.modules.size(); ++v) {
     const ProgramModule& module = program.modules[v];
+    out.fill_ns[v] = 0;
+    out.fill_variance[v] = 0;
+    if (!is_holding(module, triggers_pkts[v])) continue;
     out.fill_ns[v] = fill_ns(program, module, triggers_pkts[v],
                              rate_of(program, module, out.task_pkt_ns[module.task]));
+    out.fill_variance[v] = FillSum::variance_of(out.fill_ns[v], triggers_pkts[v]);
   }
-  for (size_t f = 0; f < program.flows.size(); ++f) {
-    const ProgramFlow& flow = program.flows[f];
-    double turnaround_ns = 0;
-    double delay_ns = 0;
-    bool is_held = false;
-    for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-      turnaround_ns += out.turnaround_ns[program.flow_tasks[i]];
-    }
-    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-      const uint32_t v = program.flow_modules[i];
-      delay_ns += out.fill_ns[v] + out.service_ns[v];
-      is_held |= out.fill_ns[v] > 0;
-    }
-    out.mixing_ns[f] = 0;
-    if (is_held && program.mixes_fills) {
-      const FillSum fills = fills_of(program, out, flow, triggers_pkts);
-      out.mixing_ns[f] = fills.sum_ns - fills.delay_ns();
-    }
-    out.delay_ns[f] = delay_ns - out.mixing_ns[f] +
-                      (is_held ? std::max(turnaround_ns, flow.holding_ns) : turnaround_ns);
-  }
+  evaluate_delays(program, out);
+}
+
+void evaluate_delays(const Program& program, Evaluation& out) {
+  for (size_t f = 0; f < program.flows.size(); ++f) evaluate_flow(program, f, out);
 }
 
 void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
@@ -209,14 +192,15 @@ void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
 double expected_batch_pkts(uint32_t trigger_pkts, double arrivals) {
   if (trigger_pkts <= 1) return trigger_pkts;
   if (!(arrivals > 0)) return 1;
+  if (arrivals > kManyArrivals) return trigger_pkts;
   // sum over k = 0..q-1 of P(1 + N > k) = 1 + sum over j = 0..q-2 of P(N > j).
   double batch = 1;
-  double log_term = -arrivals;  // log P(N = j)
-  double at_most = 0;
-  for (uint32_t j = 0; j + 2 <= trigger_pkts; ++j) {
-    at_most += std::exp(log_term);
-    batch += std::max(0.0, 1 - at_most);
-    log_term += std::log(arrivals / (j + 1));
+  double term = std::exp(-arrivals);  // P(N = j)
+  double more = 1 - term;             // P(N > j)
+  for (uint32_t j = 0; j + 2 <= trigger_pkts && more > kNoChance; ++j) {
+    batch += more;
+    term *= arrivals / (j + 1);
+    more -= term;
   }
   return batch;
 }

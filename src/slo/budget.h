@@ -7,6 +7,8 @@
 // to the arriving batch is the same thing where arriving batches are never cut.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -82,13 +84,22 @@ struct Evaluation {
   std::vector<double> with_next_ns;  // by module: what follows of a firing, up to the next buffers
   std::vector<double> delay_ns;      // by flow
   std::vector<double> mixing_ns;     // by flow: what fills count less than their sum
+  std::vector<double> firing_variance;  // by module: of its firings, per packet polled
+  std::vector<double> fill_variance;    // by module: where in the batch, how regularly the rest comes
 };
 
 // Variance over mean of the number of firings, at so many packets a batch.
-[[nodiscard]] double irregularity_of(const Program& program, const ProgramModule& module,
-                                     double batch_pkts);
+[[nodiscard]] inline double irregularity_of(const Program& program, const ProgramModule& module,
+                                            double batch_pkts) {
+  if (!program.counts_firings) return 1;
+  const double per_batch = 1 / batch_pkts;
+  const double in_run = program.tasks[module.task].run_pkts * module.share * per_batch;
+  return std::min(1.0, std::max(0.0, 1 - in_run) + per_batch);
+}
 // Batch that a module executes with this trigger.
-[[nodiscard]] double batch_pkts(const ProgramModule& module, double trigger_pkts);
+[[nodiscard]] inline double batch_pkts(const ProgramModule& module, double trigger_pkts) {
+  return trigger_pkts > 0 ? trigger_pkts : module.arriving_pkts;
+}
 // What a packet saves when its batch is collected: of its share of the batch's costs.
 [[nodiscard]] double gain_of_holding_ns(const Program& program, const ProgramModule& module,
                                         double batch_pkts);
@@ -100,14 +111,25 @@ struct Evaluation {
 [[nodiscard]] double next_up(const ProgramModule& module, double trigger_pkts);
 [[nodiscard]] double next_down(const ProgramModule& module, double trigger_pkts);
 // Rate at which packets reach a module, at a task's time per packet.
-[[nodiscard]] double rate_of(const Program& program, const ProgramModule& module,
-                             double task_pkt_ns);
+[[nodiscard]] inline double rate_of(const Program& program, const ProgramModule& module,
+                                    double task_pkt_ns) {
+  const ProgramTask& task = program.tasks[module.task];
+  if (!task.is_saturated) return module.share * task.rate_pkts_per_ns;
+  return task_pkt_ns > 0 ? module.share / task_pkt_ns : 0;
+}
 // Longest (share) that a packet waits for the trigger; 0 while bypassed.
-[[nodiscard]] double fill_ns(const Program& program, const ProgramModule& module,
-                             double trigger_pkts, double rate_pkts_per_ns);
+[[nodiscard]] inline double fill_ns(const Program& program, const ProgramModule& module,
+                                    double trigger_pkts, double rate_pkts_per_ns) {
+  if (!is_holding(module, trigger_pkts) || rate_pkts_per_ns <= 0) return 0;
+  const double sure_pkts = module.sure_pkts > 0 ? module.sure_pkts : module.arriving_pkts;
+  return program.fill_share * (trigger_pkts - sure_pkts) / rate_pkts_per_ns;
+}
 // That of the smallest trigger that holds: what bypassing saves at once.
-[[nodiscard]] double least_fill_ns(const Program& program, const ProgramModule& module,
-                                   double rate_pkts_per_ns);
+[[nodiscard]] inline double least_fill_ns(const Program& program, const ProgramModule& module,
+                                          double rate_pkts_per_ns) {
+  if (module.sure_pkts <= 0 || rate_pkts_per_ns <= 0) return 0;
+  return program.fill_share * (module.arriving_pkts - module.sure_pkts) / rate_pkts_per_ns;
+}
 
 // What the fills of a flow's path add to the percentile of its delay.
 struct FillSum {
@@ -117,14 +139,29 @@ struct FillSum {
   double sum_ns = 0;
   double variance = 0;  // turnaround's included
 
-  [[nodiscard]] double delay_ns() const;
+  [[nodiscard]] double delay_ns() const {
+    // A packet's place in a batch is uniform, so it waits for half of the fill in the mean.
+    if (!mixes || sum_ns <= 0) return sum_ns;
+    const double over_ns = std::sqrt(std::max(0.0, variance)) - spread_ns;
+    return std::min(sum_ns, sum_ns / 2 + sigmas * std::max(0.0, over_ns));
+  }
   // A fill of a batch of so many packets joins, or leaves with sign -1.
-  void add(double fill_ns, double trigger_pkts, double sign = 1);
+  void add(double fill_ns, double trigger_pkts, double sign = 1) {
+    if (fill_ns <= 0) return;
+    sum_ns += sign * fill_ns;
+    variance += sign * variance_of(fill_ns, trigger_pkts);
+  }
+  // A packet's place in the batch, and how regularly the rest of it comes.
+  [[nodiscard]] static double variance_of(double fill_ns, double trigger_pkts) {
+    return fill_ns * fill_ns * (1.0 / 12 + 0.5 / trigger_pkts);
+  }
 };
 [[nodiscard]] FillSum fills_of(const Program& program, const Evaluation& at,
-                               const ProgramFlow& flow, const std::vector<double>& triggers_pkts);
+                               const ProgramFlow& flow);
 // Allocates only when `out` has never been used for as large a program.
 void evaluate(const Program& program, const std::vector<double>& triggers_pkts, Evaluation& out);
+// The flows' part of it alone, where nothing but their holding_ns has changed since.
+void evaluate_delays(const Program& program, Evaluation& out);
 
 // First derivatives at a point, such that, to first order and with the tasks' rates as they are
 // there,

@@ -10,7 +10,8 @@ constexpr uint32_t kFirstRounds = 3;  // of triggers and arrivals that follow fr
 constexpr uint32_t kLaterRounds = 2;  // the next period goes on
 constexpr double kKeepWithin = 0.01;  // of the best load: what is in force stays
 constexpr double kNoise = 0.05;       // of a budget, and of a task's time per packet
-constexpr uint32_t kMostStepsUnsolved = 8;
+constexpr uint32_t kFewStepsUnsolved = 8;    // after triggers have moved
+constexpr uint32_t kMostStepsUnsolved = 128;  // twice as many each time that they do not
 constexpr double kFarBehind = 0.05;   // of a load
 constexpr uint32_t kOuterEvery = 32;  // solves
 constexpr double kIdleLoad = 0.85;    // without buffers: above, they are worth having
@@ -43,7 +44,8 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       cares_(model.tasks.size()),
       times_(model.tasks.size()),
       flows_(model.flows.size()),
-      heads_(view_.segments().size()) {
+      heads_(view_.segments().size()),
+      most_unsolved_(kFewStepsUnsolved) {
   solver_.prepare(view_.program());
   outer_solver_.prepare(view_.program());
   overload_solver_.prepare(view_.program());
@@ -84,14 +86,14 @@ bool Optimal::is_any_late(const Snapshot& snapshot) const {
 // it would not be put into force.
 bool Optimal::is_still_solved() {
   const Program& program = view_.program();
-  if (!has_decided_ || is_rising_ || steps_since_solved_ >= kMostStepsUnsolved ||
+  if (!has_decided_ || is_rising_ || steps_since_solved_ >= most_unsolved_ ||
       solved_delay_ns_.empty() || std::ranges::find(is_left_out_, true) != is_left_out_.end() ||
       !std::ranges::equal(chosen_, view_.current())) {
     return false;
   }
   evaluate(program, view_.current(), model_now_);
   reserve_for_ages(view_, model_now_, bound_ns_, care_ns_, is_backlogged_, chosen_);
-  evaluate(program, view_.current(), model_now_);
+  evaluate_delays(program, model_now_);
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     if (std::abs(model_now_.task_pkt_ns[t] - solved_pkt_ns_[t]) > kNoise * solved_pkt_ns_[t]) {
       return false;
@@ -101,8 +103,11 @@ bool Optimal::is_still_solved() {
     const double budget_ns = program.flows[f].budget_ns;
     if (budget_ns == kNoBudgetNs && solved_budget_ns_[f] == kNoBudgetNs) continue;
     const double most_ns = kNoise * solved_budget_ns_[f];
+    // Of few packets the rate, and with it what filling takes, is known less well.
+    const auto pkts = static_cast<double>(std::max<uint64_t>(1, without_held_up_[f].pkts));
+    const double chance_ns = solved_budget_ns_[f] / std::sqrt(pkts);
     if (!(std::abs(budget_ns - solved_budget_ns_[f]) <= most_ns) ||
-        std::abs(model_now_.delay_ns[f] - solved_delay_ns_[f]) > most_ns ||
+        std::abs(model_now_.delay_ns[f] - solved_delay_ns_[f]) > most_ns + chance_ns ||
         model_now_.delay_ns[f] > budget_ns + settings_.tolerance / 2 * slo_ns_[f]) {
       return false;
     }
@@ -157,7 +162,6 @@ void Optimal::try_without_nested() {
   view_.predict_arrivals(chosen_);
   solve_with(outer_solver_, kLaterRounds);
   view_.allow_nested(true);
-  as_real_.assign(chosen_.begin(), chosen_.end());
   evaluate(view_.program(), as_real_, model_chosen_);
   const auto misses = [](const Solution& solution) {
     return std::ranges::count(solution.is_infeasible, true);
@@ -175,6 +179,7 @@ void Optimal::try_without_nested() {
   evaluate(view_.program(), as_real_, model_chosen_);
   scale_bias(model_chosen_);
   reserve_for_ages(view_, model_chosen_, bound_ns_, care_ns_, is_backlogged_, chosen_);
+  evaluate_delays(view_.program(), model_chosen_);
 }
 
 void Optimal::solve() {
@@ -191,6 +196,8 @@ void Optimal::solve() {
   if (view_.has_nested() && may_do_without_nested()) try_without_nested();
   is_left_out_ = solution_.is_infeasible;
   keep_what_fits();
+  const bool stays = std::ranges::equal(chosen_, view_.current());
+  most_unsolved_ = stays ? std::min(2 * most_unsolved_, kMostStepsUnsolved) : kFewStepsUnsolved;
   solved_delay_ns_ = model_chosen_.delay_ns;
   solved_pkt_ns_ = model_chosen_.task_pkt_ns;
   solved_budget_ns_.resize(flows_.size());
@@ -204,8 +211,6 @@ void Optimal::solve() {
 // it passes is set anew.
 void Optimal::keep_what_fits() {
   const Program& program = view_.program();
-  as_real_.assign(chosen_.begin(), chosen_.end());
-  evaluate(program, as_real_, model_chosen_);
   if (!has_decided_ || std::ranges::find(is_left_out_, true) != is_left_out_.end()) return;
   const auto is_within = [&](size_t f) {
     const double margin_ns = settings_.tolerance / 2 * slo_ns_[f];
@@ -226,7 +231,7 @@ void Optimal::keep_what_fits() {
       mixed[h] = chosen_[h];
     }
   }
-  evaluate(program, mixed, model_now_);
+  if (mixed != view_.current()) evaluate(program, mixed, model_now_);
   for (size_t f = 0; f < flows_.size(); ++f) {
     if (!is_within(f)) return;
   }

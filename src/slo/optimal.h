@@ -164,6 +164,7 @@ class Optimal final : public Controller {
   // optimal_verdict.cc
   void judge(const Snapshot& snapshot, Decision& decision);
   void judge_flow(const exec::FlowPeriod& period, uint32_t flow);
+  void set_feedback();
   [[nodiscard]] double pps_per_us(uint32_t flow) const;
   [[nodiscard]] std::string hint_of(uint32_t flow) const;
   void explain_heads();
@@ -191,6 +192,7 @@ class Optimal final : public Controller {
   std::vector<double> bound_ns_;  // what age limits keep, by flow; 0 = nothing
   std::vector<double> as_real_;
   std::vector<double> mixed_;
+  std::vector<double> feedback_;    // by task: of a shorter time of a packet, on itself
   std::vector<double> seen_scale_;  // by task
   std::vector<exec::FlowPeriod> without_held_up_;
   Evaluation model_now_;  // at the triggers in force during the period
@@ -221,9 +223,11 @@ class Optimal final : public Controller {
   std::vector<double> solved_delay_ns_;
   std::vector<double> solved_pkt_ns_;  // by task
   uint32_t steps_since_solved_ = 0;
+  uint32_t most_unsolved_;
   double outer_load_ = 0;  // with outer buffers alone, when that was tried last
   uint32_t solves_without_outer_ = 0;
   uint32_t steps_ = 0;
+  uint32_t next_probe_ = 0;  // step at which one may be looked for again
   static constexpr uint32_t kGapsCount = 50;  // periods after one
   uint32_t since_gap_ = kGapsCount;
   bool is_rising_ = false;  // more was chosen than one step puts into force

@@ -17,6 +17,7 @@ constexpr double kLateABatch = 8;        // of them in a batch
 constexpr double kRetreat = 0.85;        // of what is held, after a period that was late
 constexpr double kRetreatAtRisk = 0.95;  // and after one that was not, by luck
 constexpr double kWorthProbing = 0.01;   // of the load
+constexpr uint32_t kProbeEvery = 8;      // steps, after one that found nothing
 
 bool is_late(const exec::FlowPeriod& period, double percentile) {
   if (period.slo_ns == 0 || period.pkts == 0) return false;
@@ -129,8 +130,12 @@ const std::vector<double>& Optimal::go_from_measured(double share) {
 // The fastest triggers, raised as far as a part of what measured delays leave: whatever the model
 // thinks of these delays, by its slopes more would fit.
 bool Optimal::probe() {
+  if (steps_ < next_probe_) return false;
   const std::vector<double>& raised = go_from_measured(guard_.probe_share());
-  if (model_now_.load > (1 - kWorthProbing) * model_chosen_.load) return false;
+  if (model_now_.load > (1 - kWorthProbing) * model_chosen_.load) {
+    next_probe_ = steps_ + kProbeEvery;
+    return false;
+  }
   moved_.assign(raised.begin(), raised.end());
   guard_.probe(moved_, rate_at(view_.program(), model_now_));
   choose(moved_);

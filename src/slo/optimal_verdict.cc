@@ -19,8 +19,25 @@ std::string microseconds(double ns) {
 
 }  // namespace
 
-// The highest rate of the flow's busiest task is 1 / C; a ns of budget lowers C by price / rate. At
-// saturation a lower C makes fills shorter, which frees more of the budgets: a geometric series.
+// At saturation a shorter time of a packet makes fills shorter, which frees more of the budgets: by
+// so much of what was saved, at the prices of all flows.
+void Optimal::set_feedback() {
+  const Program& program = view_.program();
+  feedback_.assign(program.tasks.size(), 0);
+  for (uint32_t f = 0; f < solution_.prices.size(); ++f) {
+    if (solution_.prices[f] <= 0) continue;
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      const uint32_t t = program.modules[v].task;
+      const double load = model_chosen_.task_pkt_ns[t] * program.tasks[t].rate_pkts_per_ns;
+      if (!program.tasks[t].is_saturated || load <= 0) continue;
+      feedback_[t] += solution_.prices[f] * model_chosen_.fill_ns[v] / load;
+    }
+  }
+}
+
+// The highest rate of the flow's busiest task is 1 / C; a ns of budget lowers C by price / rate,
+// and by what follows from that: a geometric series.
 double Optimal::pps_per_us(uint32_t f) const {
   const Program& program = view_.program();
   const ProgramFlow& flow = program.flows[f];
@@ -31,17 +48,7 @@ double Optimal::pps_per_us(uint32_t f) const {
     const double pkt_ns = model_chosen_.task_pkt_ns[t];
     if (task.rate_pkts_per_ns <= 0 || pkt_ns <= 0) continue;
     const double price = solution_.prices[f] / task.rate_pkts_per_ns;
-    double feedback = 0;
-    for (uint32_t g = 0; task.is_saturated && g < program.flows.size(); ++g) {
-      const ProgramFlow& other = program.flows[g];
-      double fill_ns = 0;
-      for (uint32_t j = other.modules_begin; j < other.modules_end; ++j) {
-        const uint32_t v = program.flow_modules[j];
-        if (program.modules[v].task == t) fill_ns += model_chosen_.fill_ns[v];
-      }
-      feedback += solution_.prices[g] / task.rate_pkts_per_ns * fill_ns / pkt_ns;
-    }
-    const double gain = price / std::max(0.05, 1 - feedback);
+    const double gain = price / std::max(0.05, 1 - feedback_[t]);
     best = std::max(best, gain / (pkt_ns * pkt_ns) * kPpsPerUs);
   }
   return best;
@@ -181,6 +188,7 @@ void Optimal::predict(Decision& decision) {
 }
 
 void Optimal::judge(const Snapshot& snapshot, Decision& decision) {
+  set_feedback();
   decision.flows.reserve(flows_.size());
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     judge_flow(snapshot.flows[f], f);

@@ -15,6 +15,7 @@ constexpr double kLeastDeviation = 0.03;  // relative; smaller ones are chance w
 constexpr double kManyEvents = 1000;      // counts below fluctuate by more than the margin
 constexpr double kStep = 0.5;             // of a smoothed value towards the measured one
 constexpr double kSlowStep = 0.2;
+constexpr double kChanceSigmas = 3;  // of one count
 constexpr double kSigmasAt99 = 2.326;
 constexpr double kLeastScale = 0.5;
 constexpr double kMostScale = 3;
@@ -56,9 +57,9 @@ struct Parts {
 };
 }  // namespace
 
-void Smoothed::follow(double measured, double events) {
+void Smoothed::follow(double measured, double events, double sigmas) {
   if (!std::isfinite(measured)) return;
-  const double chance = std::max(kLeastDeviation, 3 / std::sqrt(std::max(1.0, events)));
+  const double chance = std::max(kLeastDeviation, sigmas / std::sqrt(std::max(1.0, events)));
   const bool is_chance = is_known && std::abs(measured - value) <= chance * std::abs(value);
   const double step = events < kManyEvents ? kSlowStep : kStep;
   value += (is_chance ? step : 1) * (measured - value);
@@ -85,6 +86,8 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
   program_.sigmas = sigmas_of(settings.percentile);
   age_sigmas_ = std::min(kSigmasAt99, sigmas_of(1 - kOftener * (1 - settings.percentile)));
   program_.fill_share = settings.percentile >= 0.9 ? 1 : std::max(0.5, settings.percentile);
+  const auto n_heads = static_cast<double>(std::max<size_t>(1, segments_.size()));
+  chance_sigmas_ = std::sqrt(kChanceSigmas * kChanceSigmas + 2 * std::log(n_heads));
   program_.hold_ns = settings.hold_ns_per_pkt;
   program_.release_ns = settings.hold_ns_per_batch;
   program_.counts_firings = true;
@@ -150,7 +153,8 @@ void OptimalView::aggregate(const Snapshot& snapshot, uint32_t head) {
   sum.cost_per_batch_ns = 0;
   sum.cost_per_pkt_ns = 0;
   // Members come in the order of a walk from the head: the part of each is known before it is used.
-  std::vector<std::pair<double, double>> parts(members.size(), {0, 0});  // of batches, of packets
+  std::vector<std::pair<double, double>>& parts = parts_;
+  parts.assign(members.size(), {0, 0});
   parts[0] = {1, 1};
   for (size_t i = 0; i < members.size(); ++i) {
     const uint32_t m = members[i];
@@ -183,10 +187,11 @@ void OptimalView::update_head(const Snapshot& snapshot, uint32_t h) {
   head.batches = static_cast<double>(period.batches);
   head.pkts = static_cast<double>(period.pkts);
   head.executed_pkts = head.batches > 0 ? head.pkts / head.batches : 1;
-  head.share.follow(ratio(arrived, static_cast<double>(snapshot.tasks[task].in_pkts)), arrived);
+  const auto in_pkts = static_cast<double>(snapshot.tasks[task].in_pkts);
+  head.share.follow(ratio(arrived, in_pkts), arrived, chance_sigmas_);
   if (period.arrived_batches > 0) {
     const auto n = static_cast<double>(period.arrived_batches);
-    head.arriving.follow(std::clamp(arrived / n, 1.0, limit), n);
+    head.arriving.follow(std::clamp(arrived / n, 1.0, limit), n, chance_sigmas_);
   }
   current_[h] = std::min(period.trigger_pkts, model_.batch_limit_pkts);
   aggregate(snapshot, h);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "slo/budget.h"
@@ -16,7 +17,8 @@ namespace batchplane::slo {
 struct Smoothed {
   double value = 0;
   bool is_known = false;
-  void follow(double measured, double events);
+  // Chance: so many standard deviations.
+  void follow(double measured, double events, double sigmas = 3);
 };
 
 class OptimalView {
@@ -121,9 +123,11 @@ class OptimalView {
   std::vector<double> current_;
   std::vector<double> least_service_ns_;
   std::vector<double> arriving_now_;
+  std::vector<std::pair<double, double>> parts_;  // of a segment: of batches, of packets
   bool has_seen_traffic_ = false;
   bool is_folded_ = false;
   double age_sigmas_ = 0;
+  double chance_sigmas_ = 3;  // the more counts, the farther chance takes one of them
   Program program_;
 };
 

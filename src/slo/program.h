@@ -95,6 +95,7 @@ class Solver {
   void round_down(const Program& program);
   bool bypass_unpaid(const Program& program);
   [[nodiscard]] double loss_of_holding(const Program& program, uint32_t module) const;
+  [[nodiscard]] bool may_hold_twice(const Program& program) const;
   bool bypass_outpriced(const Program& program);
   void drop_dear(const Program& program);
   void keep_point();
@@ -161,6 +162,7 @@ class Solver {
   std::vector<double> matrix_;  // of the Newton step
   std::vector<double> step_;
   std::vector<uint32_t> active_;
+  std::vector<uint32_t> row_of_;  // by flow: its row of the matrix, or none
   std::vector<double> backup_;
   // A relaxed point with the triggers that were made of it.
   struct Point {

@@ -14,6 +14,7 @@ constexpr uint32_t kMostSteps = 60;   // of one price
 constexpr uint32_t kMostSweeps = 60;  // over a group
 constexpr double kSteady = 1e-3;      // relative change of prices in a sweep
 constexpr uint32_t kMostHalvings = 6;
+constexpr uint32_t kNone = ~0U;
 
 // Sums of these are different for different sets, as good as surely.
 uint64_t mixed_bits(uint64_t number) {
@@ -117,6 +118,8 @@ bool Solver::newton(const Program& program, const Group& group) {
   }
   const size_t n = active_.size();
   if (n < 2) return false;
+  row_of_.assign(program.flows.size(), kNone);
+  for (uint32_t r = 0; r < n; ++r) row_of_[active_[r]] = r;
   matrix_.assign(n * n, 0);
   for (size_t r = 0; r < n; ++r) {
     double slope = 0;
@@ -130,9 +133,7 @@ bool Solver::newton(const Program& program, const Group& group) {
       const double k = slopes_.delay_slope[v];
       const double entry = k * k * q * q * q / (2 * weight_[v]);
       for (uint32_t j = module_flows_begin_[v]; j < module_flows_begin_[v + 1]; ++j) {
-        const auto at = std::ranges::lower_bound(active_, module_flows_[j]);
-        if (at == active_.end() || *at != module_flows_[j]) continue;
-        const auto c = static_cast<size_t>(at - active_.begin());
+        const uint32_t c = row_of_[module_flows_[j]];
         if (c <= r) matrix_[r * n + c] += entry;
       }
     }

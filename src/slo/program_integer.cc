@@ -82,11 +82,22 @@ bool Solver::bypass_outpriced(const Program& program) {
   return any;
 }
 
+// Whether any flow may be held at several modules.
+bool Solver::may_hold_twice(const Program& program) const {
+  return std::ranges::any_of(program.flows, [&](const ProgramFlow& flow) {
+    uint32_t held = 0;
+    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+      held += is_free_[program.flow_modules[i]];
+    }
+    return held > 1;
+  });
+}
+
 // Without what was outpriced, as long as that helps: what it held is shared by others.
 void Solver::drop_dear(const Program& program) {
   if (std::ranges::find(is_out_, uint8_t{1}) != is_out_.end()) return;
-  evaluate(program, triggers_, trial_);
-  double best = trial_.load;
+  if (!may_hold_twice(program)) return;
+  double best = trial_.load;  // the repaired triggers'
   keep_point();
   for (uint32_t i = 0; i < kMostDrops && bypass_outpriced(program); ++i) {
     relax(program);
@@ -153,7 +164,7 @@ void Solver::set_rooms(const Program& program) {
       turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
     }
     first_hold_ns_[f] = is_held ? 0 : std::max(0.0, flow.holding_ns - turnaround_ns);
-    fills_[f] = program.mixes_fills ? fills_of(program, at_, flow, triggers_) : FillSum{};
+    fills_[f] = program.mixes_fills ? fills_of(program, at_, flow) : FillSum{};
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       double& room_ns = task_room_ns_[program.flow_tasks[i]];
       room_ns = std::min(room_ns, room_ns_[f]);
