@@ -96,9 +96,7 @@ struct Operation {
   double run_variance = 0;  // of the work of one run
 };
 
-exec::ModuleCost cost_of(uint32_t module) {
-  return {20.0 + 4 * (module % 7), 2.0 + module % 3};
-}
+exec::ModuleCost cost_of(uint32_t module) { return {20.0 + 4 * (module % 7), 2.0 + module % 3}; }
 
 Operation operate(const Scene& scene, const std::vector<uint32_t>& triggers) {
   Operation out;
@@ -125,8 +123,8 @@ void set_flows(const Scene& scene, const std::vector<uint32_t>& triggers,
   const auto in_pkts = static_cast<double>(out.tasks[0].in_pkts);
   const double interval_ns = static_cast<double>(out.period_ns) / in_pkts;
   const double runs = scene.is_saturated ? 1 + kRingPkts / scene.run_pkts : 2;
-  const double turnaround_ns = runs * scene.run_pkts * operation.pkt_ns +
-                               1.645 * std::sqrt(runs * operation.run_variance);
+  const double turnaround_ns =
+      runs * scene.run_pkts * operation.pkt_ns + 1.645 * std::sqrt(runs * operation.run_variance);
   for (size_t f = 0; f < scene.model.flows.size(); ++f) {
     double fills_ns = 0;
     for (const uint32_t m : scene.model.flows[f].path) {
@@ -149,8 +147,7 @@ slo::Snapshot make_snapshot(const Scene& scene, const std::vector<uint32_t>& tri
   out.tasks.resize(1);
   out.tasks[0] = {.in_pkts = static_cast<uint64_t>(in_pkts),
                   .runs = static_cast<uint64_t>(in_pkts / scene.run_pkts)};
-  out.tasks[0].busy_ns =
-      static_cast<uint64_t>(std::min(period_ns, in_pkts * operation.pkt_ns));
+  out.tasks[0].busy_ns = static_cast<uint64_t>(std::min(period_ns, in_pkts * operation.pkt_ns));
   out.tasks[0].idle_ns = out.period_ns - out.tasks[0].busy_ns;
   out.tasks[0].run_p99_ns = static_cast<uint64_t>(scene.run_pkts * operation.pkt_ns +
                                                   2.326 * std::sqrt(operation.run_variance));
@@ -215,8 +212,9 @@ Times measure(const Scene& scene, uint32_t n_steps) {
   }
   // Of all branches, or of their groups.
   const auto n_holding = std::ranges::count_if(triggers, [](uint32_t t) { return t > 0; });
-  if (n_holding < std::min(scene.n_groups == 1 ? scene.n_branches : scene.n_groups,
-                           scene.n_branches / 2)) throw std::runtime_error("hardly any trigger was set");
+  if (n_holding <
+      std::min(scene.n_groups == 1 ? scene.n_branches : scene.n_groups, scene.n_branches / 2))
+    throw std::runtime_error("hardly any trigger was set");
   return times;
 }
 

@@ -85,7 +85,7 @@ struct Evaluation {
   std::vector<double> delay_ns;      // by flow
   std::vector<double> mixing_ns;     // by flow: what fills count less than their sum
   std::vector<double> firing_variance;  // by module: of its firings, per packet polled
-  std::vector<double> fill_variance;    // by module: where in the batch, how regularly the rest comes
+  std::vector<double> fill_variance;  // by module: where in the batch, how regularly the rest comes
 };
 
 // Variance over mean of the number of firings, at so many packets a batch.

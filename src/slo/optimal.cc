@@ -6,15 +6,15 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr uint32_t kFirstRounds = 3;  // of triggers and arrivals that follow from them
-constexpr uint32_t kLaterRounds = 2;  // the next period goes on
-constexpr double kKeepWithin = 0.01;  // of the best load: what is in force stays
-constexpr double kNoise = 0.05;       // of a budget, and of a task's time per packet
-constexpr uint32_t kFewStepsUnsolved = 8;    // after triggers have moved
+constexpr uint32_t kFirstRounds = 3;          // of triggers and arrivals that follow from them
+constexpr uint32_t kLaterRounds = 2;          // the next period goes on
+constexpr double kKeepWithin = 0.01;          // of the best load: what is in force stays
+constexpr double kNoise = 0.05;               // of a budget, and of a task's time per packet
+constexpr uint32_t kFewStepsUnsolved = 8;     // after triggers have moved
 constexpr uint32_t kMostStepsUnsolved = 128;  // twice as many each time that they do not
-constexpr double kFarBehind = 0.05;   // of a load
-constexpr uint32_t kOuterEvery = 32;  // solves
-constexpr double kIdleLoad = 0.85;    // without buffers: above, they are worth having
+constexpr double kFarBehind = 0.05;           // of a load
+constexpr uint32_t kOuterEvery = 32;          // solves
+constexpr double kIdleLoad = 0.85;            // without buffers: above, they are worth having
 constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a change
 constexpr double kLimitHigher = 0.05;
 constexpr uint32_t kMostLulls = 50;     // periods of two loads at once: then they are the load

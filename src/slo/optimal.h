@@ -227,7 +227,7 @@ class Optimal final : public Controller {
   double outer_load_ = 0;  // with outer buffers alone, when that was tried last
   uint32_t solves_without_outer_ = 0;
   uint32_t steps_ = 0;
-  uint32_t next_probe_ = 0;  // step at which one may be looked for again
+  uint32_t next_probe_ = 0;                   // step at which one may be looked for again
   static constexpr uint32_t kGapsCount = 50;  // periods after one
   uint32_t since_gap_ = kGapsCount;
   bool is_rising_ = false;  // more was chosen than one step puts into force
