@@ -291,7 +291,8 @@ void Optimal::limit_ages() {
   for (size_t f = 0; f < unbounded_.size(); ++f) unbounded_[f] = unbounded_[f] || is_backlogged_[f];
   age_limits(view_, model_chosen_, bound_ns_, unbounded_, chosen_, limits_ns_);
   // What was measured was measured with its limits.
-  if (guard_.choice() == RateGuard::Choice::kMeasured) limits_ns_ = guard_.best()->limits_ns;
+  const bool is_measured = guard_.choice() == RateGuard::Choice::kMeasured;
+  if (is_measured && guard_.best() != nullptr) limits_ns_ = guard_.best()->limits_ns;
 }
 
 void Optimal::change(const Snapshot& snapshot, Decision& decision) {
@@ -361,7 +362,9 @@ Decision Optimal::step(const Snapshot& snapshot) {
   }
   if (!look_without(snapshot)) {
     solve();
-    if (!carry_first()) {
+    if (carry_first()) {
+      guard_.set_aside();
+    } else {
       raise_gently();
       bypass_where_idle();
       guard_rate();

@@ -60,19 +60,22 @@ class Optimal final : public Controller {
     uint32_t quiet = 0;         // periods of the last try
     bool is_saturated = false;  // now
   };
+  static constexpr uint32_t kCalmPeriods = 3;
   // Of a task, when more came than it carried.
   struct Overload {
+    [[nodiscard]] bool is_disturbed() const { return calm < kCalmPeriods; }
     double most_load = 1.15;  // that is planned for
     uint32_t load_left = 0;   // periods until more is
     uint32_t load_patience = 0;
-    bool is_full = false;       // the input never was empty
-    double load = 0;            // planned, where what comes is known
-    double other_pkt_ns = 0;    // then, of a packet's time: what its segments do not explain
-    bool is_carrying = false;   // what comes comes before promises
-    bool is_known = false;      // what comes, since it was carried
-    bool is_disturbed = false;  // holes, or a slow machine
-    uint32_t backlogged = 0;    // periods in a row
-    uint32_t out = 0;           // periods in a row in which promises could not be kept
+    bool is_full = false;          // the input never was empty
+    double load = 0;               // planned, where what comes is known
+    double other_pkt_ns = 0;       // then, of a packet's time: what its segments do not explain
+    bool is_carrying = false;      // what comes comes before promises
+    bool is_known = false;         // what comes, since it was carried
+    uint32_t calm = kCalmPeriods;  // periods since a hole, or a slow machine
+    uint32_t hopeless_left = 0;    // until stretching is tried again, after it gained nothing
+    uint32_t backlogged = 0;       // periods in a row
+    uint32_t out = 0;              // periods in a row in which promises could not be kept
     uint32_t tries = 0;
     uint32_t left = 0;  // periods until the next one
     uint32_t patience = 0;
@@ -133,14 +136,19 @@ class Optimal final : public Controller {
   // optimal_overload.cc
   void note_overload(const Snapshot& snapshot);
   static void plan_less(Overload& overload);
+  static void forget_failures(Overload& overload);
   bool must_carry(uint32_t task);
   bool carry_first();
   void leave_time_for_queues();
+  [[nodiscard]] double planned_load(uint32_t task) const;
+  bool plans_too_much();
   bool stretch_budgets();
+  bool is_worth_stretching(double load_before);
   void solve_stretched(double more);
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
   [[nodiscard]] bool is_any_late(const Snapshot& snapshot) const;
+  [[nodiscard]] bool is_late(const exec::FlowPeriod& period) const;
   void note_gaps(const Snapshot& snapshot);
   [[nodiscard]] bool is_disturbed() const { return since_gap_ < kGapsCount; }
   [[nodiscard]] bool is_still_solved();
@@ -206,6 +214,7 @@ class Optimal final : public Controller {
   std::vector<Care> cares_;          // by task
   std::vector<TaskTime> times_;      // by task
   std::vector<uint32_t> before_pkts_;
+  std::vector<uint32_t> unstretched_;
   static constexpr size_t kHoldingKept = 3;
   std::array<double, kHoldingKept> holding_seen_ns_{};  // what changes told of holding's costs
   uint32_t n_holding_seen_ = 0;

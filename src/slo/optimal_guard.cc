@@ -190,6 +190,13 @@ void RateGuard::decide(Choice choice, const std::vector<uint32_t>& triggers_pkts
                find(decided_) == points_.size();
 }
 
+void RateGuard::set_aside() {
+  choice_ = Choice::kSolved;
+  decided_.clear();
+  predicted_ = 0;
+  is_trying_ = false;
+}
+
 // Rates that differ by less than this may be the same; none where they hardly vary.
 double RateGuard::chance_of_rates() const { return std::max(0.0, kNoiseFactor * noise_ - kBetter); }
 

@@ -49,6 +49,8 @@ class RateGuard {
   // How much of what measured delays leave is tried: less after each probe that failed.
   [[nodiscard]] double probe_share() const { return probe_share_; }
   void probe(const std::vector<uint32_t>& triggers_pkts, double predicted);
+  // What is put into force next is none of this guard's: nothing is to be learnt from it.
+  void set_aside();
 
   // Whether the last period was fast but late, or too close to it: then a little less is better
   // than the fastest point, if that is so much slower.

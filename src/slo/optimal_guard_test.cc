@@ -193,5 +193,20 @@ TEST(RateGuard, SeesChanceInWhatPeriodsShow) {
   }
 }
 
+// Where an overload decides instead, nothing of an earlier choice holds: its point may be gone.
+TEST(RateGuard, LeavesNothingOfAChoiceThatWasSetAside) {
+  RateGuard guard;
+  observe(guard, kBypassed, period_of(kRate));
+  ASSERT_TRUE(guard.accepts(kLarge, 1.3 * kRate, false));
+  observe(guard, kLarge, period_of(0.9 * kRate));
+  ASSERT_FALSE(guard.accepts(kLarge, 1.3 * kRate, false));
+  ASSERT_EQ(guard.choice(), RateGuard::Choice::kMeasured);
+  guard.set_aside();
+  EXPECT_EQ(guard.choice(), RateGuard::Choice::kSolved);
+  // Nor is a rate judged by what was predicted for other triggers.
+  observe(guard, kBypassed, period_of(0.2 * kRate));
+  EXPECT_EQ(guard.periods_left(), 3U) << "of the try that failed before";
+}
+
 }  // namespace
 }  // namespace batchplane::slo

@@ -19,18 +19,20 @@ constexpr double kRetreatAtRisk = 0.95;  // and after one that was not, by luck
 constexpr double kWorthProbing = 0.01;   // of the load
 constexpr uint32_t kProbeEvery = 8;      // steps, after one that found nothing
 
-bool is_late(const exec::FlowPeriod& period, double percentile) {
+}  // namespace
+
+// Whether more were late than the percentile allows.
+bool Optimal::is_late(const exec::FlowPeriod& period) const {
   if (period.slo_ns == 0 || period.pkts == 0) return false;
   const auto pkts = static_cast<double>(period.pkts);
-  if (percentile > 0) {
-    const double allowed = (1 - percentile) * pkts;
+  if (settings_.percentile > 0) {
+    const double allowed = (1 - settings_.percentile) * pkts;
     // Of few packets one batch that is late says little.
     const double chance = allowed < kFewAllowed ? std::sqrt(kLateABatch * allowed) : 0;
     return static_cast<double>(period.late_pkts) > allowed + chance;
   }
   return static_cast<double>(period.delay_sum_ns) > static_cast<double>(period.slo_ns) * pkts;
 }
-}  // namespace
 
 // What the period's triggers carried, and whether within all promises.
 void Optimal::observe_rate(const Snapshot& snapshot) {
@@ -64,7 +66,7 @@ void Optimal::observe_rate(const Snapshot& snapshot) {
   }
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const exec::FlowPeriod& period = without_held_up_[f];
-    seen.is_kept &= !is_late(period, settings_.percentile);
+    seen.is_kept &= !is_late(period);
     const double allowed = (1 - settings_.percentile) * static_cast<double>(period.pkts);
     const bool is_counted =
         period.slo_ns > 0 && allowed >= kCountedAllowed && settings_.percentile > 0;

@@ -9,7 +9,7 @@
 namespace batchplane::slo {
 namespace {
 // By the model, whose costs may be a tenth too high: beyond, a plan is not even tried.
-constexpr double kMostLoad = 1.15;
+constexpr double kMostLoad = 1.15;  // Overload::most_load as it begins
 constexpr double kLeastMostLoad = 0.8;
 constexpr double kDoubtful = 0.85;  // below, a plan did not fail for its load
 constexpr double kAtRisk = 0.7;     // beyond, a queue may come up any time
@@ -23,7 +23,9 @@ constexpr uint32_t kDisturbedFor = 3;   // periods of a backlog that a disturbed
 constexpr uint32_t kTries = 4;          // periods
 constexpr uint32_t kLeastTryWait = 50;  // periods, after tries that failed
 constexpr uint32_t kMostTryWait = 5000;
-constexpr uint32_t kLeastLoadWait = 300;  // periods until a load that was too much is tried
+constexpr uint32_t kLeastLoadWait = 300;   // periods until a load that was too much is tried
+constexpr double kWorthStretching = 0.02;  // of the load
+constexpr uint32_t kHopelessWait = 16;     // periods
 constexpr double kStretches[] = {1.1, 1.2, 1.35, 1.5, 2, 3, 5};  // of the SLOs
 }  // namespace
 
@@ -33,12 +35,16 @@ void Optimal::note_overload(const Snapshot& snapshot) {
   for (uint32_t t = 0; t < overloads_.size(); ++t) {
     Overload& overload = overloads_[t];
     const exec::TaskPeriod& period = snapshot.tasks[t];
-    if (period.in_pkts == 0) continue;
+    if (period.in_pkts == 0) {
+      overload.backlogged = overload.out = 0;
+      continue;
+    }
     overload.is_full = view_.is_input_full(snapshot, t);
-    overload.is_disturbed = period.gaps > 0 || view_.is_slow(t);
+    const bool is_disturbed_now = period.gaps > 0 || view_.is_slow(t);
+    overload.calm = is_disturbed_now ? 0 : std::min(overload.calm + 1, kCalmPeriods);
     if (overload.is_known && overload.is_full) {
       overload.is_known = false;
-      if (!overload.is_disturbed && overload.load > kDoubtful) plan_less(overload);
+      if (!overload.is_disturbed() && overload.load > kDoubtful) plan_less(overload);
     } else if (overload.is_carrying && !overload.is_full) {
       overload.is_known = true;
       overload.tries = overload.left = overload.patience = 0;
@@ -57,6 +63,14 @@ void Optimal::plan_less(Overload& overload) {
   overload.load_left = overload.load_patience;
 }
 
+// Other promises are kept or missed by other plans.
+void Optimal::forget_failures(Overload& overload) {
+  overload.most_load = kMostLoad;
+  overload.load_left = overload.load_patience = 0;
+  overload.tries = overload.left = overload.patience = 0;
+  overload.hopeless_left = 0;
+}
+
 // Whether a task's flows are freed of their promises, since none of its triggers would keep them,
 // or all that leaves is late anyway.
 bool Optimal::must_carry(uint32_t t) {
@@ -66,18 +80,25 @@ bool Optimal::must_carry(uint32_t t) {
   bool any_backlogged = false;
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     if (!passes(f, t)) continue;
-    any_out |= is_left_out_[f] && model_chosen_.delay_ns[f] < kHopeless * slo_ns_[f];
+    if (flows_[f].has_other_slo) forget_failures(overload);
+    // What is kept all the same needs no help.
+    any_out |= is_left_out_[f] && is_late(without_held_up_[f]) &&
+               model_chosen_.delay_ns[f] < kHopeless * slo_ns_[f];
     any_backlogged |= is_backlogged_[f];
   }
-  if (!program.tasks[t].is_saturated || !overload.is_full) return false;
+  if (!program.tasks[t].is_saturated) overload.out = 0;
+  if (!program.tasks[t].is_saturated || !overload.is_full) {
+    overload.backlogged = 0;
+    return false;
+  }
   overload.backlogged = any_backlogged ? overload.backlogged + 1 : 0;
   // What a hole or a slow moment left waiting is gone soon.
-  if (any_backlogged) return !overload.is_disturbed || overload.backlogged > kDisturbedFor;
+  if (any_backlogged) return !overload.is_disturbed() || overload.backlogged > kDisturbedFor;
   if (!any_out) {
     overload.tries = overload.out = 0;
     return false;
   }
-  overload.out += overload.is_disturbed ? 1 : kOutUndisturbed;
+  overload.out += overload.is_disturbed() ? 1 : kOutUndisturbed;
   if (overload.out < kOutBefore) return false;
   if (overload.left > 0) {
     --overload.left;
@@ -108,7 +129,11 @@ bool Optimal::carry_first() {
   bool any = false;
   for (uint32_t t = 0; t < overloads_.size(); ++t) {
     const ProgramTask& task = program.tasks[t];
-    if (overloads_[t].is_full) overloads_[t].other_pkt_ns = task.other_run_ns / task.run_pkts;
+    const double other_pkt_ns = task.other_run_ns / task.run_pkts;
+    const bool is_unknown = overloads_[t].other_pkt_ns <= 0;
+    if (overloads_[t].is_full && (is_unknown || !overloads_[t].is_disturbed())) {
+      overloads_[t].other_pkt_ns = other_pkt_ns;
+    }
     overloads_[t].is_carrying = must_carry(t);
     if (!overloads_[t].is_carrying) continue;
     any = true;
@@ -118,6 +143,7 @@ bool Optimal::carry_first() {
   }
   if (!any) return stretch_budgets();
   solve_stretched(0);
+  plans_too_much();
   return true;
 }
 
@@ -145,36 +171,71 @@ void Optimal::solve_stretched(double more) {
   solved_delay_ns_.clear();  // of another problem
 }
 
+// Runs get longer as the load grows, and what each costs is shared by more packets.
+double Optimal::planned_load(uint32_t t) const {
+  const ProgramTask& task = view_.program().tasks[t];
+  const double spared_ns =
+      std::max(0.0, task.other_run_ns / task.run_pkts - overloads_[t].other_pkt_ns);
+  return (model_chosen_.task_pkt_ns[t] - spared_ns) * task.rate_pkts_per_ns;
+}
+
+// Of tasks of which is known what comes; their loads are noted.
+bool Optimal::plans_too_much() {
+  bool any = false;
+  for (uint32_t t = 0; t < overloads_.size(); ++t) {
+    Overload& overload = overloads_[t];
+    if (!overload.is_known) continue;
+    overload.load = planned_load(t);
+    any |= overload.load > overload.most_load;
+  }
+  return any;
+}
+
 // Where what comes is known to be more than the promises allow to carry, all are late by the least
 // that carries it: what is not carried waits outside, and makes everything late by ever more.
 bool Optimal::stretch_budgets() {
   const Program& program = view_.program();
+  if (!plans_too_much()) return false;
+  bool any = false;
   for (uint32_t t = 0; t < overloads_.size(); ++t) {
     Overload& overload = overloads_[t];
-    const ProgramTask& task = program.tasks[t];
-    // Runs get longer as the load grows, and what each costs is shared by more packets.
-    const double spared_ns =
-        std::max(0.0, task.other_run_ns / task.run_pkts - overload.other_pkt_ns);
-    const auto load = [&] {
-      return (model_chosen_.task_pkt_ns[t] - spared_ns) * task.rate_pkts_per_ns;
-    };
-    if (!overload.is_known) continue;
-    overload.load = load();
-    if (overload.load <= overload.most_load) continue;
-    for (uint32_t f = 0; f < flows_.size(); ++f) is_freed_[f] = passes(f, t);
-    double more = 0;
-    for (const double stretch : kStretches) {
-      more = stretch - 1;
-      solve_stretched(more);
-      if (load() <= overload.most_load) break;
+    if (!overload.is_known || overload.load <= overload.most_load) continue;
+    if (overload.hopeless_left > 0) {
+      --overload.hopeless_left;
+      continue;
     }
-    overload.load = load();
-    for (uint32_t f = 0; f < flows_.size(); ++f) {
-      const bool is_over = model_chosen_.delay_ns[f] > program.flows[f].budget_ns;
-      is_freed_[f] = is_freed_[f] && slo_ns_[f] > 0 && is_over;
-      if (is_freed_[f]) bound_ns_[f] += more * slo_ns_[f];
+    any = true;
+    for (uint32_t f = 0; f < flows_.size(); ++f) is_freed_[f] = is_freed_[f] || passes(f, t);
+  }
+  if (!any) return false;
+  unstretched_ = chosen_;
+  const double load_before = model_chosen_.load;
+  double more = 0;
+  for (const double stretch : kStretches) {
+    more = stretch - 1;
+    solve_stretched(more);
+    if (!plans_too_much()) break;
+  }
+  if (plans_too_much() && !is_worth_stretching(load_before)) return false;
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const bool is_over = model_chosen_.delay_ns[f] > program.flows[f].budget_ns;
+    is_freed_[f] = is_freed_[f] && slo_ns_[f] > 0 && is_over;
+    if (is_freed_[f]) bound_ns_[f] += more * slo_ns_[f];
+  }
+  return true;
+}
+
+// Where not even the longest budgets carry what comes, they must carry more at least: else all
+// would be late for nothing. What was solved comes back then.
+bool Optimal::is_worth_stretching(double load_before) {
+  if (model_chosen_.load <= (1 - kWorthStretching) * load_before) return true;
+  choose(unstretched_);
+  plans_too_much();
+  is_freed_.assign(flows_.size(), false);
+  for (Overload& overload : overloads_) {
+    if (overload.is_known && overload.load > overload.most_load) {
+      overload.hopeless_left = kHopelessWait;
     }
-    return true;
   }
   return false;
 }

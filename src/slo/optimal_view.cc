@@ -312,7 +312,10 @@ void OptimalView::judge_speed(const Snapshot& snapshot, uint32_t t) {
   const auto in_pkts = static_cast<double>(period.in_pkts);
   const double busy_ns = time_at_work_ns(period);
   task.is_slow = false;
-  if (!task.is_saturated || in_pkts < kManyEvents) {
+  // Runs of a core that takes all that comes are shorter, and what they share of a packet larger.
+  const bool was_known = std::exchange(task.was_rate_known, task.is_rate_known);
+  if (was_known != task.is_rate_known) task.has_usual = false;
+  if (!(task.is_saturated || task.is_rate_known) || in_pkts < kManyEvents) {
     task.has_usual = false;
     return;
   }

@@ -101,6 +101,7 @@ class OptimalView {
     bool is_slow = false;
     bool is_saturated = false;
     bool is_rate_known = false;
+    bool was_rate_known = false;
   };
 
   void lay_out_flows();
