@@ -270,10 +270,26 @@ def edit_module(
         with _told_as_input():  # what is refused is a line of the file
             if file.suffix != ".json":
                 return _bulk_answer(client.bulk_file_told(module, verb, file))
-            items = json.loads(file.read_text())
+            items = _json_of(file)
             if not isinstance(items, list):
                 raise BadInput(Problem("a table in JSON is a list", str(file)))
             return _bulk_answer(client.bulk_told(module, verb, items))
+
+
+def _json_of(file: Path) -> Any:
+    """What the file holds; BadInput with the line where it is no JSON."""
+    try:
+        return json.loads(file.read_text(), parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise BadInput(
+            Problem(f"this is no JSON: {error.msg}", f"{file}:{error.lineno}")
+        ) from error
+    except ValueError as error:  # bytes that are no text, words that are no numbers
+        raise BadInput(Problem(f"this is no JSON: {error}", str(file))) from error
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no number")
 
 
 def _bulk_answer(told: dict[str, Any]) -> dict[str, Any]:

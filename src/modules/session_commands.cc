@@ -61,6 +61,10 @@ List merged_rules(const Value& now, const Value& changes, const std::string& whe
     const auto at =
         std::ranges::find_if(rules, [&](const Value& rule) { return rule["id"] == change["id"]; });
     if (change.has("remove")) {
+      if (!change["remove"].is_bool() || !change["remove"].as_bool()) {
+        throw ConfigError("\"remove\" can only be true", where + ".remove",
+                          "leave the key away to keep the rule");
+      }
       if (at == rules.end()) throw ConfigError("there is no such rule to remove", where);
       rules.erase(at);
     } else if (at == rules.end()) {

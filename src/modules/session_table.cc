@@ -382,6 +382,7 @@ std::vector<Ended> SessionTable::commit(std::vector<Session> sessions,
     throw ConfigError("there would be more than " + std::to_string(kMaxSlots / 2) + " rules", where,
                       "no more fit into one table");
   }
+  check_quotas_of(sessions, where);
   Edit edit;
   // All old keys go before any new one comes: sessions may exchange addresses.
   for (const uint64_t seid : leaving) {

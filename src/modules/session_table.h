@@ -217,6 +217,7 @@ class SessionTable {
     std::vector<uint32_t> freed_meters;
     std::vector<uint32_t> freed_peers6;
     std::vector<std::pair<uint32_t, Watch>> watches;
+    std::map<uint32_t, Used> read;  // by rule that comes under a usage rule: counted until then
     std::vector<std::pair<uint32_t, WatchedRule>> watched;
     std::vector<std::pair<uint32_t, uint16_t>> hold_pkts;  // by the session's number
     std::vector<uint32_t> freed_watched;
@@ -235,6 +236,7 @@ class SessionTable {
                             const std::string& where);
   void check_keys_of(const std::vector<Session>& sessions, const std::set<uint64_t>& leaving,
                      const std::string& where) const;
+  void check_quotas_of(const std::vector<Session>& sessions, const std::string& where) const;
   void release(const Session& session, Edit& edit);
   [[nodiscard]] LayoutSink sink_for(const Session& session, Edit& edit);
   [[nodiscard]] uint32_t take_slot(bool is_uplink);
@@ -251,7 +253,8 @@ class SessionTable {
   [[nodiscard]] Used carried(uint32_t place) const;
   void carry(uint32_t place, const Used& used) const;
   [[nodiscard]] Urr& urr_of(const Move& move) const;
-  void settle_joined(const Edit& edit);
+  void settle_joined(Edit& edit);
+  [[nodiscard]] Used counted_until(uint32_t rule, const Edit& edit) const;
   void settle_left(const Edit& edit);
   [[nodiscard]] std::vector<Ended> end_all(const Edit& edit);
   void collect();

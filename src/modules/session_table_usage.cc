@@ -4,6 +4,7 @@
 // end.
 #include <algorithm>
 
+#include "base/error.h"
 #include "modules/session_table.h"
 
 namespace batchplane::session {
@@ -28,6 +29,21 @@ std::set<uint32_t> rules_under(const Session& session, uint32_t urr) {
     rules.insert(pdr.slot << 1 | (pdr.is_uplink ? 1U : 0U));
   }
   return rules;
+}
+
+// Places that are freed by the same change count as well: they come free only after it.
+void SessionTable::check_quotas_of(const std::vector<Session>& sessions,
+                                   const std::string& where) const {
+  uint64_t n = body_->n_quota_places - body_->free_quota_places.size();
+  for (const Session& session : sessions) {
+    for (const Urr& urr : session.urrs) {
+      n += static_cast<uint64_t>(std::ranges::count_if(
+          urr.quotas, [](const Grant& grant) { return grant.given.has_value(); }));
+    }
+  }
+  if (n < kMaxSlots) return;
+  throw ConfigError("there would be more than " + std::to_string(kMaxSlots) + " quotas", where,
+                    "no more fit into one table");
 }
 
 // A quota that is not granted anew goes on with what is left. A new volume takes its place: what
@@ -135,9 +151,9 @@ Urr& SessionTable::urr_of(const Move& move) const {
 
 // Before workers see the change. What a rule has counted so far is not the usage rule's, or it is,
 // but counts for none of its reports except the last.
-void SessionTable::settle_joined(const Edit& edit) {
+void SessionTable::settle_joined(Edit& edit) {
   for (const Move& move : edit.joined) {
-    const Used used = counted(move.rule);
+    const Used used = edit.read.try_emplace(move.rule, counted(move.rule)).first->second;
     Used negative;
     negative.take_off(used);
     if (move.place != kNone) carry(move.place, negative);
@@ -149,10 +165,17 @@ void SessionTable::settle_joined(const Edit& edit) {
   }
 }
 
+// What a rule has counted for a usage rule that it leaves. Where it came under another one by the
+// same change, what that began from: else both would tell what it counts meanwhile.
+Used SessionTable::counted_until(uint32_t rule, const Edit& edit) const {
+  const auto at = edit.read.find(rule);
+  return at != edit.read.end() ? at->second : counted(rule);
+}
+
 // Once no worker has the old rules any more. What a rule has counted stays when it goes.
 void SessionTable::settle_left(const Edit& edit) {
   for (const Move& move : edit.left_over) {
-    const Used used = counted(move.rule);
+    const Used used = counted_until(move.rule, edit);
     if (move.place != kNone) {
       carry(move.place, used);
     } else {
@@ -179,7 +202,7 @@ std::vector<Ended> SessionTable::end_all(const Edit& edit) {
     }
     for (const auto& [urr, rules] : ending.urrs) {
       Used used = urr.untold;
-      for (const uint32_t rule : rules) used.add(counted(rule));
+      for (const uint32_t rule : rules) used.add(counted_until(rule, edit));
       const bool is_watched = urr.place != kNone;
       if (is_watched) used.add(carried(urr.place));
       const uint64_t since_ns = is_watched ? body_->usages[urr.place].since_ns.value() : 0;

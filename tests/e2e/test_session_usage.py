@@ -90,6 +90,29 @@ def test_what_was_used_is_told_when_a_session_goes(gateway: Commands, tmp_path: 
     assert [report["trigger"] for report in reports(gateway, 2)] == ["termination"]
 
 
+@pytest.mark.parametrize("urr", [{}, {"volume_bytes": 10**15}], ids=["counted", "watched"])
+def test_a_packet_is_told_under_one_usage_rule_only(gateway: Commands, urr: dict[str, Any]) -> None:
+    """Detection rules change hands under load: nothing between two readings is in both."""
+    with gateway.client("mgw") as client:
+        listed = client.module("decap", "list", {"seid": 1, "rules": True})
+        session = listed["sessions"][0]["session"]
+        client.module("decap", "delete", {"seid": 1})
+        before = client.module("decap", "reports", {"limit": 1})["latest"]
+        session["urrs"] = [{"id": 1, **urr}, {"id": 2, **urr}]
+        for pdr in session["pdrs"]:
+            pdr["urrs"] = [1]
+        client.module("decap", "add", session)
+        wait_until(lambda: row(gateway)["down_pkts"] > 0, "traffic")
+        for i in range(100):
+            pdrs = [{"id": pdr["id"], "urrs": [2 - i % 2]} for pdr in session["pdrs"]]
+            client.module("decap", "modify", {"seid": 1, "pdrs": pdrs})
+        ended = client.module("decap", "delete", {"seid": 1})["ended"][0]
+        asked = {"seid": 1, "after": before, "limit": 4096}
+        told = client.module("decap", "reports", asked)["reports"]
+    assert {report["urr"] for report in told} == {1, 2}
+    assert used_bytes(told) == sum(pdr["bytes"] for pdr in ended["pdrs"])
+
+
 @pytest.mark.parametrize(
     ("urr", "wanted"),
     [
@@ -114,6 +137,32 @@ def test_a_bad_quota_is_refused_by_line_and_key(
     assert told.code == 2, told
     assert f"{bad}:2" in told.err and "urrs[0]" in told.err and wanted in told.err, told.err
     assert len(told.lines) == 1, told.err
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('[\n{"seid": 9,,}]', "bad.json:2: this is no JSON"),
+        ('[{"seid": NaN}]', "bad.json: this is no JSON: NaN is no number"),
+        (b"[\xff]", "bad.json: this is no JSON"),
+    ],
+    ids=["syntax", "NaN", "bytes"],
+)
+def test_a_file_that_is_no_json_is_named(
+    gateway: Commands, tmp_path: Path, text: str | bytes, wanted: str
+) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_bytes(text if isinstance(text, bytes) else text.encode())
+    told = gateway.run("set", "decap", "add", "--file", str(bad))
+    assert told.code == 2 and wanted in told.err and len(told.lines) == 1, told
+
+
+def test_only_true_removes_a_rule(gateway: Commands, tmp_path: Path) -> None:
+    change = tmp_path / "change.json"
+    change.write_text(json.dumps([{"seid": 1, "urrs": [{"id": 1, "remove": False}]}]))
+    told = gateway.run("set", "decap", "modify", "--file", str(change))
+    assert told.code == 2 and '"remove" can only be true' in told.err, told
+    assert row(gateway)["urrs"][0]["id"] == 1
 
 
 def test_the_schema_has_the_keys_that_the_daemon_knows(gateway: Commands, tmp_path: Path) -> None:
