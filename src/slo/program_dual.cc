@@ -14,7 +14,7 @@ constexpr uint32_t kMostSteps = 60;   // of one price
 constexpr uint32_t kMostSweeps = 60;  // over a group
 constexpr double kSteady = 1e-3;      // relative change of prices in a sweep
 constexpr uint32_t kMostHalvings = 6;
-constexpr uint32_t kNone = ~0U;
+constexpr uint32_t kNoRow = ~0U;
 
 // Sums of these are different for different sets, as good as surely.
 uint64_t mixed_bits(uint64_t number) {
@@ -118,7 +118,7 @@ bool Solver::newton(const Program& program, const Group& group) {
   }
   const size_t n = active_.size();
   if (n < 2) return false;
-  row_of_.assign(program.flows.size(), kNone);
+  row_of_.assign(program.flows.size(), kNoRow);
   for (uint32_t r = 0; r < n; ++r) row_of_[active_[r]] = r;
   matrix_.assign(n * n, 0);
   for (size_t r = 0; r < n; ++r) {
