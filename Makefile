@@ -25,7 +25,7 @@ help: ## this list
 run: ## a gateway under full load, each flow promised SLO=30us: three controllers in turn (SIM=1: simulated beside it; PIPELINE=l2l3 DURATION_S=10 ARGS='nexthops=64': runs that one instead)
 	@tools/install_packages.sh run
 	@tools/make_venv.sh
-	@tools/build.sh run batchplaned $(if $(SIM),native)
+	@tools/build.sh run batchplaned native
 ifeq ($(PIPELINE),)
 	@exec $(VENV)/batchplane compare gateway saturate=true --slo '*=$(SLO)' $(if $(SIM),--simulate $(or $(COSTS),kept)) $(ARGS)
 else
@@ -63,7 +63,7 @@ golden-update: ## write the golden cases anew from their models; look at the dif
 	@tools/install_packages.sh run
 	@tools/make_venv.sh
 	@$(VENV)/python tests/golden/make.py
-	@git --no-pager diff --stat -- tests/golden
+	@git --no-pager diff --stat -- 'src/modules/*/golden'
 
 fmt: ## format C++ and Python in place
 	@tools/install_packages.sh test

@@ -34,15 +34,16 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
 from batchplane import Machine, Simulation  # noqa: E402
-from batchplane.actions import RunOptions, change, start_document  # noqa: E402
-from batchplane.canonical import Document  # noqa: E402
-from batchplane.client import Client  # noqa: E402
-from batchplane.consoles import errors  # noqa: E402
-from batchplane.control import ControlOptions  # noqa: E402
-from batchplane.daemon import StartOptions, find_program, stop_daemon  # noqa: E402
-from batchplane.kinds import load_kinds  # noqa: E402
-from batchplane.load import load_pipeline, parse_overrides  # noqa: E402
-from batchplane.profiler import ProfileOptions, profile_pipeline  # noqa: E402
+from batchplane.base.consoles import errors  # noqa: E402
+from batchplane.commands.change import change  # noqa: E402
+from batchplane.commands.start import RunOptions, start_document  # noqa: E402
+from batchplane.control.options import ControlOptions  # noqa: E402
+from batchplane.daemon.client import Client  # noqa: E402
+from batchplane.daemon.process import StartOptions, find_program, stop_daemon  # noqa: E402
+from batchplane.lang.canonical import Document  # noqa: E402
+from batchplane.lang.kinds import load_kinds  # noqa: E402
+from batchplane.lang.load import load_pipeline, parse_overrides  # noqa: E402
+from batchplane.profile.measure import ProfileOptions, profile_pipeline  # noqa: E402
 
 # Name -> pipeline, its parameters, the trigger of its buffers. Saturated ones show the rate; the
 # others, at a load that leaves the worker idle at times, the delays.

@@ -25,14 +25,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from batchplane.actions import RunOptions, change, start_document  # noqa: E402
-from batchplane.client import Client  # noqa: E402
-from batchplane.consoles import errors  # noqa: E402
-from batchplane.control import ControlOptions  # noqa: E402
-from batchplane.daemon import Daemon, StartOptions, find_program, stop_daemon  # noqa: E402
-from batchplane.kinds import load_kinds  # noqa: E402
-from batchplane.load import load_pipeline, parse_overrides  # noqa: E402
-from batchplane.units import parse_duration_ns, short_duration, short_rate  # noqa: E402
+from batchplane.base.consoles import errors  # noqa: E402
+from batchplane.base.units import parse_duration_ns, short_duration, short_rate  # noqa: E402
+from batchplane.commands.change import change  # noqa: E402
+from batchplane.commands.start import RunOptions, start_document  # noqa: E402
+from batchplane.control.options import ControlOptions  # noqa: E402
+from batchplane.daemon.client import Client  # noqa: E402
+from batchplane.daemon.process import Daemon, StartOptions, find_program, stop_daemon  # noqa: E402
+from batchplane.lang.kinds import load_kinds  # noqa: E402
+from batchplane.lang.load import load_pipeline, parse_overrides  # noqa: E402
 
 PERIOD_S = 0.01
 SETTLE_S = 0.5

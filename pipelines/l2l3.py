@@ -5,8 +5,8 @@ batchplane run pipelines/l2l3.py nexthops=64 trigger=16
 """
 
 from batchplane import Module, Pipeline
-from batchplane.expression import ip, mac
-from batchplane.pipeline import Options
+from batchplane.lang.expression import ip, mac
+from batchplane.lang.pipeline import Options
 
 
 def build(

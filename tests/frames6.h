@@ -63,7 +63,8 @@ inline Bytes make_icmp6(Frame6Spec spec, const Bytes& message) {
   if (bytes < 4) return frame;
   uint8_t* icmp = ip + net::kIpv6Bytes;
   net::store16(icmp + 2, 0);
-  const uint32_t sum = net::checksum_add(icmp, bytes, net::pseudo_sum6(ip, bytes, 58));
+  const uint32_t sum =
+      net::checksum_add(icmp, bytes, net::pseudo_sum(header_at<net::Ipv6>(ip), bytes, 58));
   net::store16(icmp + 2, net::checksum_finish(sum));
   return frame;
 }
@@ -72,7 +73,7 @@ inline Bytes make_icmp6(Frame6Spec spec, const Bytes& message) {
 inline uint16_t icmp6_sum(const Bytes& frame) {
   const uint8_t* ip = &frame[net::kEthBytes];
   const uint32_t bytes = net::load16(ip + net::kIp6PayloadLength);
-  const uint32_t sum = net::pseudo_sum6(ip, bytes, 58);
+  const uint32_t sum = net::pseudo_sum(header_at<net::Ipv6>(ip), bytes, 58);
   return net::checksum_finish(net::checksum_add(ip + net::kIpv6Bytes, bytes, sum));
 }
 

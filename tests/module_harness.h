@@ -80,7 +80,7 @@ class ModuleHarness {
         pool_("harness" + std::to_string(next_pool()), kPoolPkts, data_bytes),
         module_(make_module(params)),
         meter_(1) {
-    gates_used_ = info_.shape == Shape::kSplitter ? module_->gates_used(connected_gates) : 1;
+    n_gates_ = info_.shape == Shape::kSplitter ? module_->link(connected_gates) : 1;
     ctx_->pool = &pool_;
     ctx_->meter = &meter_;
     ctx_->now_ns = 1'000'000;
@@ -97,7 +97,7 @@ class ModuleHarness {
   [[nodiscard]] const ModuleInfo& info() const { return info_; }
   [[nodiscard]] Context& ctx() { return *ctx_; }
   [[nodiscard]] PacketPool& pool() { return pool_; }
-  [[nodiscard]] uint32_t gates_used() const { return gates_used_; }
+  [[nodiscard]] uint32_t n_gates() const { return n_gates_; }
   void set_now_ns(uint64_t now_ns) { ctx_->now_ns = now_ns; }
   // Template for the metadata of the packets made from here on.
   [[nodiscard]] PacketMeta& meta() { return meta_; }
@@ -161,7 +161,7 @@ class ModuleHarness {
     return module;
   }
   Output output_of(Packet* pkt, uint32_t gate) {
-    if (gate >= gates_used_) throw std::runtime_error("gate " + std::to_string(gate) + " of none");
+    if (gate >= n_gates_) throw std::runtime_error("gate " + std::to_string(gate) + " of none");
     return {gate, Bytes(pkt->data(), pkt->data() + pkt->len_bytes()), pkt->meta()};
   }
   Outcome collect(Batch& batch) {
@@ -203,7 +203,7 @@ class ModuleHarness {
   std::unique_ptr<Context> ctx_ = std::make_unique<Context>();
   exec::FlowMeter meter_;
   PacketMeta meta_{.in_interface = kNoInterface};
-  uint32_t gates_used_ = 1;
+  uint32_t n_gates_ = 1;
 };
 
 // Plain frames for tests: Ethernet and IPv4 with correct lengths and header checksum.

@@ -16,7 +16,7 @@ build_one() {
   command -v ccache >/dev/null && launcher=(ccache)
   mkdir -p "$folder"
   # shellcheck disable=SC2086  # flags are words
-  find src/base src/exec src/report src/spec src/slo src/sim -name '*.cc' ! -name '*_test.cc' |
+  find src/base src/exec src/telemetry src/spec src/slo src/sim -name '*.cc' ! -name '*_test.cc' |
     sort | xargs -P "${JOBS:-2}" -I{} bash -c \
     '"${@:4}" '"$kFlags"' '"$level"' -c "$1" -o "$2/$(echo "$1" | tr / _).o"' \
     _ {} "$folder" "" ${launcher[@]+"${launcher[@]}"} "$compiler"

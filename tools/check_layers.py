@@ -5,29 +5,62 @@
 usage: check_layers.py [ROOT]     prints one line per breach; exit code 1 when there is one
 """
 
-import ast
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import check_literals
+import python_layers
 
 # Folder under src/ -> folders that it may include besides itself. What is shared goes down, not
 # sideways: modules, ports and traffic never include each other.
 MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),
     "exec": {"base"},
-    "report": {"base", "exec"},
+    "telemetry": {"base", "exec", "slo"},
     "spec": {"base", "exec"},
     "slo": {"base", "exec"},
-    "sim": {"base", "exec", "report", "spec", "slo"},
+    "egress": {"base"},  # the egress scheduler will live here
+    "offload": {"base", "exec", "core"},  # and devices that batches are handed to
+    "sim": {"base", "exec", "telemetry", "spec", "slo"},
     "core": {"base", "exec", "spec"},
     "modules": {"base", "exec", "spec", "core"},
     "ports": {"base", "exec", "spec", "core"},
     "traffic": {"base", "exec", "spec", "core"},
     "profile": {"base", "exec", "spec", "core", "ports", "traffic"},
     "app": {
-        *("base", "exec", "report", "spec", "slo"),
+        *("base", "exec", "telemetry", "spec", "slo"),
         *("core", "modules", "ports", "traffic", "profile"),
+    },
+}
+
+# Rooms of a folder -> rooms beside them that they may include. What stands in the folder itself
+# puts the rooms together (tests over all of them, the list of controllers); no room includes it.
+ROOMS: dict[str, dict[str, set[str]]] = {
+    "modules": {
+        "headers": set(),
+        "common": {"headers"},
+        "basic": {"headers", "common"},
+        "l2": {"headers", "common"},
+        "policy": {"headers", "common"},
+        "acl": {"headers", "common"},
+        "balance": {"headers", "common"},
+        "tap": {"headers", "common"},
+        "nat": {"headers", "common"},
+        "route": {"headers", "common"},
+        "icmp": {"headers", "common", "route"},
+        "neighbour": {"headers", "common", "route", "icmp"},
+        "ip": {"headers", "common", "route", "neighbour"},
+        "session": {"headers", "common", "nat"},
+        "tunnel": {"headers", "common", "icmp", "session"},
+    },
+    "slo": {
+        "model": set(),
+        "solver": {"model"},
+        "papers": {"model"},
+        "optimal": {"model", "solver"},
+        "cores": {"model", "solver"},
     },
 }
 
@@ -35,22 +68,22 @@ MAY_INCLUDE: dict[str, set[str]] = {
 RESTRICTED: list[tuple[str, str, str]] = [
     (
         r"rte_.*",
-        r"core/(packet|thread)[a-z_]*\.(h|cc)|[a-z]+/[a-z0-9_]*dpdk[a-z0-9_]*\.(h|cc)|app/.*",
+        r"core/(packet|thread)[a-z_]*\.(h|cc)|[a-z/]+/[a-z0-9_]*dpdk[a-z0-9_]*\.(h|cc)|app/.*",
         "DPDK belongs in core/packet* and thread*, in files with dpdk in their name, and in app",
     ),
     (r"nlohmann/.*", r"app/.*", "JSON stays in app"),
     (r"CLI/.*", r"app/.*", "the command line stays in app"),
     (
         r"pcap.*",
-        r"ports/.*|traffic/.*|app/.*|modules/[a-z_]*pcap[a-z_]*\.(h|cc)",
+        r"ports/.*|traffic/.*|app/.*|modules/tap/[a-z_]*pcap[a-z_]*\.(h|cc)",
         "libpcap belongs in ports, traffic, app and modules named after it",
     ),
     (
         r"sys/(socket|un)\.h",
-        r"ports/.*|traffic/.*|app/.*|modules/kernel_tap\.cc",
+        r"ports/.*|traffic/.*|app/.*|modules/tap/kernel_tap\.cc",
         "sockets belong in ports and app",
     ),
-    (r"Python\.h|nanobind/.*", r"$^", "Python is met in python/batchplane/native*.cc only"),
+    (r"Python\.h|nanobind/.*", r"$^", "Python is met in python/batchplane/native only"),
     (r"gtest/.*|gmock/.*", r".*_test(_util)?\.(h|cc)", "GoogleTest is for tests"),
     (r"benchmark/.*", r".*_bench\.cc", "google-benchmark is for benchmarks"),
 ]
@@ -63,14 +96,7 @@ STANDARD = re.compile(
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]')
 REGISTERS = re.compile(r"\bRegister<")
-IS_TEST = re.compile(r"_(test|bench)\.cc$|_test_util\.(h|cc)$")
-# Python modules that would bring the engine into the client's process.
-ENGINE_IMPORTS = {"ctypes", "cffi", "_cffi_backend"}
-# The extension for Python: simulator and controllers, and what they stand on; never the engine.
-EXTENSION_FILES = re.compile(r"python/batchplane/native[a-z_]*\.(h|cc)")
-EXTENSION_INCLUDES = {"base", "exec", "spec", "report", "slo", "sim"}
-EXTENSION_NAME = "_native"
-EXTENSION_LOADER = "python/batchplane/native.py"
+IS_TEST = re.compile(r"_(test|bench|cases)\.cc$|_test_util\.(h|cc)$")
 
 
 def includes_of(path: Path) -> Iterator[tuple[int, bool, str]]:
@@ -80,13 +106,44 @@ def includes_of(path: Path) -> Iterator[tuple[int, bool, str]]:
             yield number, match[1] == "<", match[2]
 
 
-def check_project_include(folder: str, name: str, is_test: bool) -> str | None:
+def check_room(folder: str, room: str, name: str) -> str | None:
+    """The breach in including `name` of the same folder from its `room`, or None."""
+    rooms = ROOMS.get(folder)
+    target = name.split("/")[1] if name.count("/") > 1 else ""
+    if rooms is None or room in ("", target):
+        return None
+    names = ", ".join(sorted(rooms.get(room, set()))) or "none of the others"
+    if target in rooms.get(room, set()):
+        return None
+    return f'"{name}": {folder}/{room} may include {names}; see ROOMS in tools/check_layers.py'
+
+
+def check_room_table() -> Iterator[str]:
+    """Yields rooms that lead back to themselves, or that are named but not in the table."""
+    for folder, rooms in ROOMS.items():
+        for room, below in rooms.items():
+            seen: set[str] = set()
+            todo = list(below)
+            while todo:
+                name = todo.pop()
+                if name not in rooms:
+                    yield f"tools/check_layers.py:1: {folder}/{room} may include {name}, no room"
+                elif name not in seen:
+                    seen.add(name)
+                    todo += rooms[name]
+            if room in seen:
+                yield f"tools/check_layers.py:1: {folder}/{room} leads back to itself"
+
+
+def check_project_include(folder: str, room: str, name: str, is_test: bool) -> str | None:
     """The breach in including the project's own header `name`, or None."""
     target = name.split("/")[0]
     if "/" not in name:
         return None if is_test else f'"{name}": write the path from src/, as "{folder}/{name}"'
     if target not in MAY_INCLUDE:
         return None if is_test else f'"{name}" is no header of src/; use <...> for system headers'
+    if target == folder and not is_test and (breach := check_room(folder, room, name)):
+        return breach
     # A test may set up what its subject meets at run time, but app stays on top.
     allowed = set(MAY_INCLUDE) - {"app"} if is_test and folder != "base" else MAY_INCLUDE[folder]
     if target == folder or target in allowed:
@@ -113,76 +170,44 @@ def check_source(root: Path, path: Path) -> Iterator[str]:
     if folder not in MAY_INCLUDE:
         yield f"src/{relative}:1: folder {folder} is not in the table of tools/check_layers.py"
         return
+    room = relative.split("/")[1] if relative.count("/") > 1 else ""
+    if room and room not in ROOMS.get(folder, {}):
+        yield f"src/{relative}:1: room {folder}/{room} is not in ROOMS of tools/check_layers.py"
+        return
     is_test = IS_TEST.search(relative) is not None
     for line, is_system, name in includes_of(path):
         if is_system:
             breach = check_system_include(relative, name, is_test)
         else:
-            breach = check_project_include(folder, name, is_test)
+            breach = check_project_include(folder, room, name, is_test)
         if breach is not None:
             yield f"src/{relative}:{line}: {breach}"
 
 
 def check_module_files(root: Path) -> Iterator[str]:
     """Yields files of src/modules that are neither a module nor part of a helper with a header."""
-    for path in sorted((root / "src" / "modules").glob("*.cc")):
+    for path in sorted((root / "src" / "modules").rglob("*.cc")):
         if IS_TEST.search(path.name) or REGISTERS.search(path.read_text(encoding="utf-8")):
             continue
         if not any(name.startswith("modules/") for _, _, name in includes_of(path)):
             yield (
-                f"src/modules/{path.name}:1: registers no module kind and includes no header of "
-                "src/modules; add its Register<...> line, or the header that it is a part of"
+                f"{path.relative_to(root).as_posix()}:1: registers no module kind and "
+                "includes no header of src/modules; add its Register<...> line, or the header "
+                "that it is a part of"
             )
-
-
-def check_extension(root: Path) -> Iterator[str]:
-    """Yields breaches of the C++ files below python/."""
-    for path in sorted((root / "python").rglob("*")):
-        if path.suffix not in {".h", ".cc", ".inl"}:
-            continue
-        relative = path.relative_to(root).as_posix()
-        if not EXTENSION_FILES.fullmatch(relative):
-            yield f"{relative}:1: C++ for Python stands in python/batchplane/native*.cc"
-            continue
-        for line, is_system, name in includes_of(path):
-            target = name.split("/")[0]
-            if is_system and not name.startswith("nanobind/") and not STANDARD.fullmatch(name):
-                yield f"{relative}:{line}: <{name}>: the extension needs C++ and nanobind only"
-            elif not is_system and "/" in name and target not in EXTENSION_INCLUDES:
-                allowed = ", ".join(sorted(EXTENSION_INCLUDES))
-                yield f'{relative}:{line}: "{name}": the extension may include {allowed}'
-
-
-def check_python(root: Path) -> Iterator[str]:
-    """Yields imports with which Python would load code past the extension and its loader."""
-    for path in sorted((root / "python").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names: list[str] = []
-            line = getattr(node, "lineno", 0)
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module is not None:
-                names = [node.module]
-            for name in names:
-                relative = path.relative_to(root).as_posix()
-                if name.split(".")[0] in ENGINE_IMPORTS:
-                    yield (
-                        f"{relative}:{line}: {name}: Python talks to the daemon and loads the "
-                        "extension, never the engine"
-                    )
-                elif name.split(".")[-1] == EXTENSION_NAME and relative != EXTENSION_LOADER:
-                    yield f"{relative}:{line}: {name}: ask native.py for the extension"
 
 
 def check_tree(root: Path) -> list[str]:
     """All breaches under `root`, in a stable order."""
-    breaches: list[str] = []
+    breaches: list[str] = list(check_room_table())
     for path in sorted((root / "src").rglob("*")):
         if path.suffix in {".h", ".cc", ".inl"}:
             breaches += check_source(root, path)
     breaches += check_module_files(root)
-    breaches += check_extension(root)
-    breaches += check_python(root)
+    breaches += check_literals.bare_offsets(root)
+    breaches += check_literals.named_kinds(root)
+    breaches += python_layers.check_extension(root, INCLUDE, STANDARD)
+    breaches += python_layers.check_packages(root)
     return breaches
 
 

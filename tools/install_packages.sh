@@ -8,12 +8,14 @@ set -euo pipefail
 
 # libdpdk-dev brings the run-time drivers along: net_tap, net_af_packet, net_pcap, net_null, and the
 # ring and stack mempools. libnuma, libbpf and the other libraries come through its dependencies.
+# The last line of `run` is for hosts in network namespaces (`batchplane demo`).
 packages_of_set() {
   case "$1" in
     run) echo g++ cmake ninja-build ccache lld pkg-config libdpdk-dev libpcap-dev \
-              nlohmann-json3-dev libcli11-dev python3-venv python3-dev ;;
-    test) echo git libgtest-dev libbenchmark-dev clang-format-16 clang-tidy-16 iproute2 \
-               iputils-ping ethtool curl iperf3 nftables traceroute tcpdump util-linux ;;
+              nlohmann-json3-dev libcli11-dev python3-venv python3-dev \
+              iproute2 iputils-ping ethtool curl util-linux ;;
+    test) echo git libgtest-dev libbenchmark-dev clang-format-16 clang-tidy-16 \
+               iperf3 nftables traceroute tcpdump ;;
     fuzz) echo clang-16 libclang-rt-16-dev ;;
     *) echo "install_packages.sh: no package set '$1': use run, test or fuzz" >&2; exit 2 ;;
   esac

@@ -4,7 +4,7 @@
 #
 # usage: lint.sh fmt | all | format | tidy | ruff | mypy | layers | sizes | shell
 # Environment: CLANG_TIDY_ALL=1 every C++ file, not only changed ones; CLANG_TIDY_BASE=commit to compare
-# with; CLANG_TIDY_MAX_FILES (30) bounds the routine run; JOBS.
+# with; CLANG_TIDY_SECONDS (100): no file is begun later in a routine run; JOBS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -36,65 +36,48 @@ format_in_place() {
   "$kRuff" check --quiet --fix . || true
 }
 
-# The commit to compare with: the branch point, or the last commit when we are on the main line.
-base_commit() {
-  local candidate
-  if [[ -n ${CLANG_TIDY_BASE:-} ]]; then
-    git rev-parse --verify "$CLANG_TIDY_BASE"
-    return
+# Files to look at: all that the build compiles, or those of tools/tidy_files.py.
+tidy_files() {
+  if [[ ${CLANG_TIDY_ALL:-0} == 1 ]]; then
+    # The other packet backend has no command line to go by.
+    files_like 'src/*.cc' | while read -r file; do
+      ! grep -q "$file\"" build/compile_commands.json || echo "$file"
+    done
+  else
+    # By name hash, so that different commits begin with different files.
+    python3 tools/tidy_files.py build/compile_commands.json |
+      while read -r file; do echo "$(git hash-object "$file" 2>/dev/null) $file"; done | sort | sed 's/^[^ ]* //'
   fi
-  for candidate in origin/HEAD origin/main main; do
-    if git rev-parse -q --verify "$candidate^{commit}" >/dev/null &&
-      [[ $(git merge-base HEAD "$candidate" 2>/dev/null) != "$(git rev-parse HEAD)" ]] &&
-      git merge-base HEAD "$candidate" 2>/dev/null; then
-      return
-    fi
-  done
-  git rev-parse -q --verify 'HEAD~1^{commit}'
 }
 
-# Prints the files to look at: sources, or for a changed header the sources that include it directly.
-tidy_files() {
-  local base changed header
-  if [[ ${CLANG_TIDY_ALL:-0} == 1 ]] || ! base=$(base_commit 2>/dev/null); then
-    files_like 'src/*.cc'
-    return
+# One file, unless the time for all of them has passed.
+tidy_one() {
+  if [[ $2 != 0 ]] && ((EPOCHSECONDS > $2)); then
+    echo "clang-tidy: no time for $1"
+  else
+    "$kClangTidy" -p build --quiet "$1" 2>&1 || echo "clang-tidy: failed"
   fi
-  changed=$({ git diff --name-only --diff-filter=d "$base" -- src; git ls-files -o --exclude-standard src; } | sort -u)
-  {
-    grep '\.cc$' <<<"$changed" || true
-    grep -E '\.(h|inl)$' <<<"$changed" | while read -r header; do
-      grep -rlF "\"${header#src/}\"" src --include='*.cc' | head -2
-    done || true
-  } | sort -u
 }
 
 run_tidy() {
-  local most=${CLANG_TIDY_MAX_FILES:-30} all=() chosen=()
+  local until=0 files log
   tools/build.sh release build.ninja
-  # Only what this configuration compiles: the other packet backend has no command line to go by.
-  mapfile -t all < <(tidy_files | while read -r file; do
-    grep -q "$file\"" build/compile_commands.json && echo "$file"
-  done)
-  if [[ ${#all[@]} == 0 ]]; then
-    echo "clang-tidy: good: no changed C++ file"
-    return 0
+  mapfile -t files < <(tidy_files)
+  if [[ ${#files[@]} == 0 ]]; then
+    echo "clang-tidy: no C++ file found to look at"
+    return 1
   fi
-  chosen=("${all[@]}")
-  if [[ ${CLANG_TIDY_ALL:-0} != 1 && ${#all[@]} -gt $most ]]; then
-    # Spread over the list by name hash, so that different commits look at different files.
-    mapfile -t chosen < <(printf '%s\n' "${all[@]}" |
-      while read -r file; do echo "$(git hash-object "$file") $file"; done | sort |
-      head -n "$most" | cut -d' ' -f2)
-    echo "clang-tidy: NOT RUN on $((${#all[@]} - most)) of ${#all[@]} changed files (limit $most); CLANG_TIDY_ALL=1 looks at all"
-  fi
-  # xargs fails when any of them does; the noise about headers of others is left out.
-  printf '%s\n' "${chosen[@]}" |
-    { xargs -n 1 -P "${JOBS:-$(nproc)}" "$kClangTidy" -p build --quiet 2>&1 || echo "clang-tidy: failed"; } |
-    awk '/^clang-tidy: failed$/ { bad = 1 }
-         !/^[0-9]+ warnings? |^Suppressed |^Use -header-filter|^$/ { print }
-         END { exit bad }' || return 1
-  echo "clang-tidy: good: ${#chosen[@]} files"
+  [[ ${CLANG_TIDY_ALL:-0} == 1 ]] || until=$((EPOCHSECONDS + ${CLANG_TIDY_SECONDS:-100}))
+  log=$(mktemp)
+  printf '%s\n' "${files[@]}" | xargs -P "${JOBS:-$(nproc)}" -I '{}' "$0" tidy-one '{}' "$until" >"$log"
+  # The noise about headers of others is left out.
+  awk '/^clang-tidy: failed$/ { bad = 1 }
+       /^clang-tidy: no time for / { left++; next }
+       !/^[0-9]+ warnings? |^Suppressed |^Use -header-filter|^$/ { print }
+       END { if (left) print "clang-tidy: NOT RUN on " left " files, for lack of time; CLANG_TIDY_ALL=1 looks at all"
+             exit bad }' "$log" || { rm "$log"; return 1; }
+  echo "clang-tidy: good: $((${#files[@]} - $(grep -c '^clang-tidy: no time' "$log" || true))) of ${#files[@]} files"
+  rm "$log"
 }
 
 run_shell_check() {
@@ -119,6 +102,7 @@ main() {
     fmt) format_in_place ;;
     format) check_format ;;
     tidy) run_tidy ;;
+    tidy-one) tidy_one "$2" "$3" ;;
     ruff) run_ruff ;;
     mypy) run_mypy ;;
     layers) python3 tools/check_layers.py ;;

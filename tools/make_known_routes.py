@@ -3,7 +3,7 @@
 """make_known_routes.py - asks the daemon's program for the ways that only its modules know.
 
 usage: PYTHONPATH=python .venv/bin/python tools/make_known_routes.py
-Writes python/batchplane/known_routes.json, which serves simulations where the program is not built.
+Writes python/batchplane/routes/known.json, which serves simulations where the program is not built.
 A test compares it with what the program says; write it anew when tables or hashes have changed.
 """
 
@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from batchplane.daemon import find_program
-from batchplane.known_routes import FILE, key_of, packed
-from batchplane.load import load_pipeline
-from batchplane.routes import probe_routes
+from batchplane.daemon.process import find_program
+from batchplane.lang.load import load_pipeline
+from batchplane.routes.known import FILE, key_of, packed
+from batchplane.routes.resolve import probe_routes
 
 # What is usually asked for; what else there is needs the program.
 VARIANTS: tuple[tuple[str, dict[str, str]], ...] = (

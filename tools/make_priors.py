@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from batchplane.cost_file import LOOP_KEYS
-from batchplane.profiler import ProfileOptions, profile_kinds
+from batchplane.costs.file import LOOP_KEYS
+from batchplane.profile.measure import ProfileOptions, profile_kinds
 
-TARGET = Path(__file__).resolve().parent.parent / "python" / "batchplane" / "cost_priors.json"
+TARGET = Path(__file__).resolve().parent.parent / "python" / "batchplane" / "costs" / "priors.json"
 
 
 def rounded(value: float) -> float:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """make_wide_priors.py - built-in costs for batches of up to 256: the priors, with what caches add.
 
-usage: make_wide_priors.py PROFILE.json... > python/batchplane/cost_wide.json
+usage: make_wide_priors.py PROFILE.json... > python/batchplane/costs/wide.json
 Profiles are made with batches of 256 (`batchplane profile --pipeline gateway --param batch=256`).
 Of them only the shape is taken: time per packet at n over that at 32, smoothed, from 32 on.
 """
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PRIORS = ROOT / "python" / "batchplane" / "cost_priors.json"
+PRIORS = ROOT / "python" / "batchplane" / "costs" / "priors.json"
 FROM_PKTS, MOST_PKTS = 32, 256
 WINDOW = 24  # sizes on each side that a mean is taken over
 

@@ -7,17 +7,17 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 main() {
-  local folder=$1 seconds=$2 target name is_bad=0 found=0
+  local folder=$1 seconds=$2 target name corpus is_bad=0 found=0
   for target in "$folder"/tests/fuzz/fuzz_*; do
     [[ -f $target && -x $target ]] || continue
     found=1
     name=$(basename "$target")
+    corpus=tests/fuzz/corpus/${name#fuzz_}
     mkdir -p "$folder/corpus/$name" "$folder/crashes"
     echo "fuzz: $name for $seconds s"
     # The second folder, the corpus in the tree, is only read.
     "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
-      -artifact_prefix="$folder/crashes/$name-" "$folder/corpus/$name" \
-      $([[ -d tests/fuzz/corpus/$name ]] && echo "tests/fuzz/corpus/$name") || is_bad=1
+      -artifact_prefix="$folder/crashes/$name-" "$folder/corpus/$name" "$corpus" || is_bad=1
   done
   if [[ $found == 0 ]]; then
     echo "fuzz: no target in $folder/tests/fuzz" >&2

@@ -21,24 +21,6 @@ double median_of(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-Line fit_line(std::span<const double> x, std::span<const double> y) {
-  const auto n = static_cast<double>(x.size());
-  const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n;
-  const double mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
-  double xx = 0;
-  double xy = 0;
-  double yy = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    xx += (x[i] - mean_x) * (x[i] - mean_x);
-    xy += (x[i] - mean_x) * (y[i] - mean_y);
-    yy += (y[i] - mean_y) * (y[i] - mean_y);
-  }
-  const double slope = xy / xx;
-  // A flat line through equal values explains all there is to explain.
-  const double r_squared = yy > 0 ? xy * xy / (xx * yy) : 1.0;
-  return {mean_y - slope * mean_x, slope, r_squared};
-}
-
 std::vector<Interval> bootstrap(uint32_t n_trials, uint32_t resamples, const FiguresOf& figures) {
   std::vector<uint32_t> trials(n_trials);
   std::iota(trials.begin(), trials.end(), 0U);

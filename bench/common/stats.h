@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stats.h - percentiles, straight-line fits and bootstrap intervals of what trials measured.
+// stats.h - percentiles and bootstrap intervals of what trials measured.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,6 @@ struct Interval {
 // The value below which a share p of `values` lies, by nearest rank. At least one value.
 [[nodiscard]] double percentile(std::vector<double> values, double p);
 [[nodiscard]] double median_of(std::vector<double> values);
-
-struct Line {
-  double at_zero = 0;
-  double slope = 0;
-  double r_squared = 0;
-  [[nodiscard]] double at(double x) const { return at_zero + slope * x; }
-};
-// Least squares; at least two different x.
-[[nodiscard]] Line fit_line(std::span<const double> x, std::span<const double> y);
 
 // Figures computed from trials chosen by index. Called once with all trials in order for the
 // figures themselves, then with resamples (of whole trials, so that what ran together stays

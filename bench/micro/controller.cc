@@ -12,9 +12,9 @@
 #include "base/rng.h"
 #include "common/environment.h"
 #include "common/report.h"
-#include "slo/budget.h"
-#include "slo/controller.h"
-#include "slo/model.h"
+#include "slo/controllers.h"
+#include "slo/model/budget.h"
+#include "slo/model/model.h"
 
 namespace {
 
@@ -96,7 +96,7 @@ struct Operation {
   double run_variance = 0;  // of the work of one run
 };
 
-exec::ModuleCost cost_of(uint32_t module) { return {20.0 + 4 * (module % 7), 2.0 + module % 3}; }
+batchplane::CostLaw cost_of(uint32_t module) { return {20.0 + 4 * (module % 7), 2.0 + module % 3}; }
 
 Operation operate(const Scene& scene, const std::vector<uint32_t>& triggers) {
   Operation out;
@@ -107,8 +107,7 @@ Operation operate(const Scene& scene, const std::vector<uint32_t>& triggers) {
         m == 0 ? scene.run_pkts
                : slo::branch_batch_pkts(out.executed_pkts[before], share / scene.share[before]);
     const double executed = std::max<double>(triggers[m], arriving);
-    const exec::ModuleCost cost = cost_of(m);
-    const double service_ns = cost.cost_per_batch_ns + cost.cost_per_pkt_ns * executed;
+    const double service_ns = cost_of(m).ns(executed);
     out.arriving_pkts.push_back(arriving);
     out.executed_pkts.push_back(executed);
     out.pkt_ns += share * (service_ns / executed + (triggers[m] > 0 ? kHoldNs : 0));

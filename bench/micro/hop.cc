@@ -33,14 +33,13 @@ batchplane::PipelineSpec chain_of(uint32_t n_nulls, uint32_t batch_pkts) {
 bench::Interval slope_of(const std::vector<bench::Result>& results) {
   const auto n_trials = static_cast<uint32_t>(results.front().ns_per_pkt.size());
   return bench::bootstrap(n_trials, kResamples, [&](const std::vector<uint32_t>& trials) {
-    std::vector<double> x(kLengths.begin(), kLengths.end());
-    std::vector<double> y;
-    for (const bench::Result& result : results) {
+    std::vector<batchplane::CostLaw::Point> points;
+    for (size_t i = 0; i < results.size(); ++i) {
       std::vector<double> times;
-      for (const uint32_t t : trials) times.push_back(result.ns_per_pkt[t]);
-      y.push_back(bench::percentile(std::move(times), 0.1));
+      for (const uint32_t t : trials) times.push_back(results[i].ns_per_pkt[t]);
+      points.push_back({kLengths[i], bench::percentile(std::move(times), 0.1)});
     }
-    return std::vector<double>{bench::fit_line(x, y).slope};
+    return std::vector<double>{batchplane::fit_line(points).line.cost_per_pkt_ns};
   })[0];
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/cost_law_value.h"
 #include "common/environment.h"
 
 namespace bench {
@@ -44,34 +45,22 @@ nlohmann::json short_params(const Dict& params) {
   return all;
 }
 
-nlohmann::json interval_json(const Interval& interval) {
-  return {{"value", interval.median}, {"low", interval.low}, {"high", interval.high}};
+nlohmann::json entry_of(const ModuleCase& one, const batchplane::profile::ModuleProfile& p) {
+  nlohmann::json entry = to_json(Value(batchplane::cost_law_value(p.law)));
+  entry.update({{"kind", one.kind},
+                {"configuration", one.label},
+                {"configuration_hash", configuration_hash(one.kind, one.params)},
+                {"params", short_params(one.params)},
+                {"cost_per_batch_95_ns", {p.per_batch_ns.low, p.per_batch_ns.high}},
+                {"cost_per_pkt_95_ns", {p.per_pkt_ns.low, p.per_pkt_ns.high}},
+                {"r_squared", p.fit.r_squared},
+                {"small_error_ratio", p.fit.small_error_ratio},
+                {"left_out_error_ratio", p.fit.left_out_error_ratio},
+                {"note", one.note}});
+  return entry;
 }
 
 }  // namespace
-
-Line fit_cost_law(const std::vector<double>& batch_pkts, const std::vector<double>& ns) {
-  Line line = fit_line(batch_pkts, ns);
-  if (line.at_zero >= 0 && line.slope >= 0) return line;
-  double xx = 0;
-  double xy = 0;
-  double sum_y = 0;
-  for (size_t i = 0; i < ns.size(); ++i) {
-    xx += batch_pkts[i] * batch_pkts[i];
-    xy += batch_pkts[i] * ns[i];
-    sum_y += ns[i];
-  }
-  const double mean_y = sum_y / static_cast<double>(ns.size());
-  line = line.slope < 0 ? Line{std::max(mean_y, 0.0), 0} : Line{0, std::max(xy / xx, 0.0)};
-  double left = 0;
-  double spread = 0;
-  for (size_t i = 0; i < ns.size(); ++i) {
-    left += (ns[i] - line.at(batch_pkts[i])) * (ns[i] - line.at(batch_pkts[i]));
-    spread += (ns[i] - mean_y) * (ns[i] - mean_y);
-  }
-  line.r_squared = spread > 0 ? std::max(1 - left / spread, 0.0) : 1.0;
-  return line;
-}
 
 std::string configuration_hash(const std::string& kind, const Dict& params) {
   uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
@@ -83,26 +72,13 @@ std::string configuration_hash(const std::string& kind, const Dict& params) {
   return text;
 }
 
-std::string cost_table_json(const std::vector<CostRow>& rows, const std::string& lookup_path) {
+std::string cost_table_json(const std::vector<ModuleCase>& cases,
+                            const std::vector<batchplane::profile::ModuleProfile>& profiles,
+                            const std::string& lookup_path) {
   nlohmann::json modules = nlohmann::json::array();
-  for (const CostRow& row : rows) {
-    nlohmann::json points = nlohmann::json::array();
-    for (const auto& [batch_pkts, ns] : row.points) {
-      points.push_back({{"batch_pkts", batch_pkts}, {"ns", ns}});
-    }
-    modules.push_back({{"module", row.kind},
-                       {"configuration", row.label},
-                       {"configuration_hash", configuration_hash(row.kind, row.params)},
-                       {"params", short_params(row.params)},
-                       {"batch_pkts", {row.least_pkts, row.most_pkts}},
-                       {"cost_per_batch_ns", interval_json(row.per_batch_ns)},
-                       {"cost_per_pkt_ns", interval_json(row.per_pkt_ns)},
-                       {"r_squared", row.r_squared},
-                       {"points", points},
-                       {"note", row.note}});
-  }
+  for (size_t i = 0; i < cases.size(); ++i) modules.push_back(entry_of(cases[i], profiles[i]));
   const nlohmann::json table = {
-      {"version", 1}, {"cpu", cpu_model()}, {"lookup_path", lookup_path}, {"modules", modules}};
+      {"version", 2}, {"cpu", cpu_model()}, {"lookup_path", lookup_path}, {"modules", modules}};
   return table.dump(1) + "\n";
 }
 

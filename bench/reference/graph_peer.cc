@@ -15,8 +15,8 @@
 #include "base/flat_table.h"
 #include "base/net.h"
 #include "core/packet_pool.h"
-#include "modules/fib.h"
-#include "modules/ipv4_header.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/route/fib.h"
 #include "reference/graph_peer.h"
 #include "traffic/template.h"
 
@@ -120,7 +120,7 @@ uint16_t lookup_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n
   bool is_whole = true;
   for (uint16_t i = 0; i < n; ++i) {
     is_whole &= has_ipv4_header(objects[i]);
-    addresses[i] = net::load32(packet_of(objects[i])->data() + net::kEthBytes + net::kIpDst);
+    addresses[i] = header_in<net::Ipv4>(*packet_of(objects[i]), net::kEthBytes).dst;
   }
   if (!is_whole) ++g_bad_pkts;
   g_tables->fib.lookup(addresses, hops, n);
@@ -138,8 +138,8 @@ uint16_t lookup_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n
 
 uint16_t ttl_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n) {
   for (uint16_t i = 0; i < n; ++i) {
-    uint8_t* ip = packet_of(objects[i])->data() + net::kEthBytes;
-    if (!has_ipv4_header(objects[i]) || ip[net::kIpTtl] <= 1) [[unlikely]] {
+    auto& ip = header_in<net::Ipv4>(*packet_of(objects[i]), net::kEthBytes);
+    if (!has_ipv4_header(objects[i]) || ip.ttl <= 1) [[unlikely]] {
       ++g_bad_pkts;
       continue;
     }
@@ -164,13 +164,12 @@ uint16_t mac_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n) {
 
 uint16_t checksum_run(rte_graph* graph, rte_node* node, void** objects, uint16_t n) {
   for (uint16_t i = 0; i < n; ++i) {
-    uint8_t* ip = packet_of(objects[i])->data() + net::kEthBytes;
-    if (!has_ipv4_header(objects[i]) || ip[0] != 0x45) [[unlikely]] {
+    auto& ip = header_in<net::Ipv4>(*packet_of(objects[i]), net::kEthBytes);
+    if (!has_ipv4_header(objects[i]) || ip.version_ihl != net::Ipv4::kPlain) [[unlikely]] {
       ++g_bad_pkts;
       continue;
     }
-    const auto sum = static_cast<uint16_t>(~fold16(sum_header20_but_checksum(ip)));
-    std::memcpy(ip + net::kIpChecksum, &sum, 2);
+    ip.checksum.set_raw(static_cast<uint16_t>(~fold16(sum_header20_but_checksum(ip))));
   }
   move_all(graph, node, objects, n);
   return n;

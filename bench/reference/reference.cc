@@ -8,8 +8,8 @@
 #include "base/flat_table.h"
 #include "base/net.h"
 #include "core/packet_pool.h"
-#include "modules/fib.h"
-#include "modules/ipv4_header.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/route/fib.h"
 #include "traffic/template.h"
 
 namespace bench {
@@ -87,8 +87,9 @@ struct Reference::State {
       is_plain &= type == net::be16(net::kTypeIpv4);
       is_plain &= macs.find({mac & 0xffff'ffff'ffffULL}) == 0;
       is_plain &= pkts[i]->len_bytes() >= net::kEthBytes + net::kIpv4Bytes;
-      is_plain &= data[net::kEthBytes] == 0x45 && data[net::kEthBytes + net::kIpTtl] > 1;
-      addresses[i] = net::load32(data + net::kEthBytes + net::kIpDst);
+      const auto& ip = header_at<net::Ipv4>(data + net::kEthBytes);
+      is_plain &= ip.version_ihl == net::Ipv4::kPlain && ip.ttl > 1;
+      addresses[i] = ip.dst;
     }
     if (!is_plain) __builtin_trap();
     fib.lookup(addresses, next_hops, kBurst);
@@ -96,11 +97,10 @@ struct Reference::State {
 
   static void finish(Packet* pkt, const std::array<uint8_t, 12>& macs12) {
     uint8_t* data = pkt->data();
-    uint8_t* ip = data + net::kEthBytes;
+    auto& ip = header_at<net::Ipv4>(data + net::kEthBytes);
     lower_ttl(ip, false);
     std::memcpy(data, macs12.data(), 12);
-    const auto sum = static_cast<uint16_t>(~fold16(sum_header20_but_checksum(ip)));
-    std::memcpy(ip + net::kIpChecksum, &sum, 2);
+    ip.checksum.set_raw(static_cast<uint16_t>(~fold16(sum_header20_but_checksum(ip))));
   }
 
   uint32_t n_next_hops;

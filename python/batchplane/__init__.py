@@ -4,26 +4,36 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .client import Client, DaemonError
-from .daemon import StartOptions, find_daemon, list_daemons, start_daemon, stop_daemon
-from .load import load_pipeline
-from .pipeline import Gate, Module, Options, Pipeline
-from .problems import BadInput, BatchplaneError, Problem, RunFailed
+from .base.problems import BadInput, BatchplaneError, Problem, RunFailed
+from .base.version import __version__
 
 if TYPE_CHECKING:
-    from .sim_result import Result
-    from .sim_spec import Machine
-    from .simulation import Simulation
+    from .daemon.client import Client, DaemonError
+    from .daemon.process import StartOptions, find_daemon, list_daemons, start_daemon, stop_daemon
+    from .lang.load import load_pipeline
+    from .lang.pipeline import Gate, Module, Options, Pipeline
+    from .sim.result import Result
+    from .sim.simulation import Simulation
+    from .sim.spec import Machine
 
-__version__ = "0.1.0"
-
-# Loaded when first asked for: commands that talk to a daemon start without them.
-_LAZY = {"Machine": "sim_spec", "Result": "sim_result", "Simulation": "simulation"}
+# Loaded when first asked for: a command starts with what it needs alone.
+_LAZY = {
+    "daemon.client": ("Client", "DaemonError"),
+    "daemon.process": (
+        "StartOptions", "find_daemon", "list_daemons", "start_daemon", "stop_daemon",
+    ),
+    "lang.load": ("load_pipeline",),
+    "lang.pipeline": ("Gate", "Module", "Options", "Pipeline"),
+    "sim.result": ("Result",),
+    "sim.simulation": ("Simulation",),
+    "sim.spec": ("Machine",),
+}  # fmt: skip
+_HOMES = {name: home for home, names in _LAZY.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    if name in _HOMES:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -42,6 +52,7 @@ __all__ = [
     "RunFailed",
     "Simulation",
     "StartOptions",
+    "__version__",
     "find_daemon",
     "list_daemons",
     "load_pipeline",

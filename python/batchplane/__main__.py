@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """__main__.py - `python -m batchplane`."""
 
-from .cli import main
+from .cli.app import main
 
 main()

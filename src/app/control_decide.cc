@@ -5,7 +5,7 @@
 
 #include "app/control_loop.h"
 #include "base/clock.h"
-#include "slo/full.h"
+#include "slo/papers/full.h"
 
 namespace batchplane::app {
 namespace {

@@ -7,7 +7,7 @@
 #include "app/fork_test_util.h"
 #include "app/json_value.h"
 #include "engine_rig.h"
-#include "report/telemetry.h"
+#include "telemetry/telemetry.h"
 
 namespace batchplane::app {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/control_tap.h"
 #include "exec/control.h"
 #include "exec/flow_meter.h"
-#include "slo/controller.h"
+#include "slo/model/controller.h"
 
 namespace batchplane::app {
 

@@ -5,14 +5,15 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "slo/model.h"
-#include "slo/settings.h"
+#include "slo/controllers.h"
+#include "slo/model/model.h"
+#include "slo/model/settings.h"
 
 namespace batchplane::app {
 namespace {
 
 // A module that nobody has profiled: the estimate soon replaces it by what sampled runs say.
-constexpr exec::ModuleCost kUnknownCost{40, 10};
+constexpr CostLaw::Line kUnknownCost{40, 10};
 
 exec::ControlModel model_of(const Engine& engine) {
   exec::ControlModel model = engine.control_model();
@@ -35,27 +36,48 @@ uint64_t ring_pkts_of(const PipelineSpec& spec) {
   return most == 0 ? kDefaultPkts : most;
 }
 
+slo::Settings settings_for(const ControlChoice& choice, const PipelineSpec& spec,
+                           bool is_idle_hold) {
+  slo::Settings base;
+  base.stranding_limit_ns = spec.engine.stranding_limit_ns;
+  base.ring_pkts = ring_pkts_of(spec);
+  base.releases_when_idle = !is_idle_hold;
+  return slo::settings_from(choice.settings, base);
+}
+
+void check_name(const ControlChoice& choice, const exec::ControlModel& model,
+                const slo::Settings& settings) {
+  if (choice.name == kNoController) return;
+  try {
+    (void)slo::make_controller(choice.name, model, settings);
+  } catch (const ConfigError& error) {
+    throw ConfigError(error.what(), "controller", error.fix() + ", or " + kNoController);
+  }
+}
+
 }  // namespace
 
 ControlLoop::ControlLoop(Engine& engine) : engine_(engine) { make_model(); }
 
 slo::Settings ControlLoop::settings_of(const ControlChoice& choice) const {
-  slo::Settings base;
-  base.stranding_limit_ns = engine_.graph().spec.engine.stranding_limit_ns;
-  base.ring_pkts = ring_pkts_of(engine_.graph().spec);
-  base.releases_when_idle = !engine_.workers().front()->options().is_idle_hold;
-  return slo::settings_from(choice.settings, base);
+  return settings_for(choice, engine_.graph().spec,
+                      engine_.workers().front()->options().is_idle_hold);
 }
 
 void ControlLoop::check(const ControlChoice& choice) const {
   const slo::Settings settings = settings_of(choice);
   if (choice.name == kRemoteController) return check_seat(choice.client);
-  if (choice.name == kNoController) return;
-  try {
-    (void)slo::make_controller(choice.name, model_, settings);
-  } catch (const ConfigError& error) {
-    throw ConfigError(error.what(), "controller", error.fix() + ", or " + kNoController);
+  check_name(choice, model_, settings);
+}
+
+void ControlLoop::check(const ControlChoice& choice, const Graph& graph) {
+  if (choice.name == kRemoteController) {
+    throw ConfigError("a program that decides cannot stand in a pipeline", "controller",
+                      "start without it, then batchplane control FILE.py");
   }
+  exec::ControlModel model = ControlTap(graph, {}).model();
+  slo::mark_controlled(model);
+  check_name(choice, model, settings_for(choice, graph.spec, graph.spec.engine.is_idle_hold));
 }
 
 void ControlLoop::make_model() {
@@ -71,10 +93,10 @@ void ControlLoop::make_controller() {
 
 // What is known best of each module: what was estimated before, else a profile, else nothing much.
 void ControlLoop::make_estimator() {
-  std::vector<exec::ModuleCost> costs;
+  std::vector<CostLaw> costs;
   for (const exec::ControlModule& module : model_.modules) {
     const auto it = priors_.find(module.name);
-    costs.push_back(it == priors_.end() ? kUnknownCost : it->second);
+    costs.push_back(it == priors_.end() ? CostLaw(kUnknownCost) : it->second);
   }
   estimator_ = std::make_unique<slo::CostEstimator>(costs);
 }
@@ -177,7 +199,7 @@ void ControlLoop::step_once(const ControlTap::Gaps& generators) {
   const uint64_t begin_ns = clock.now_ns();
   period_ = engine_.period(settings_.percentile);
   log_.note_period(period_, model_, settings_, engine_.period_gaps());
-  history_.note(period_, engine_.period_gaps(), generators);
+  history_.note(model_, period_, engine_.period_gaps(), generators);
   log_.note_control_ns(engine_.control_ns(), period_.period_ns);
   estimator_->update(period_);
   const uint64_t counted_ns = clock.now_ns();

@@ -16,8 +16,8 @@
 #include "app/period_history.h"
 #include "base/value.h"
 #include "core/engine.h"
-#include "slo/controller.h"
-#include "slo/cost_estimate.h"
+#include "slo/controllers.h"
+#include "slo/model/cost_estimate.h"
 
 namespace batchplane::app {
 
@@ -29,13 +29,21 @@ inline constexpr uint64_t kMostPeriodNs = 1'000'000'000;
 struct ControlChoice {
   std::string name = kNoController;
   uint64_t period_ns = 10'000'000;
-  Value settings;                                 // as given; null = defaults
-  std::map<std::string, exec::ModuleCost> costs;  // profiled, by module; may be empty
-  std::string costs_origin;                       // in words
-  std::string label;                              // remote: what decides, as its user calls it
-  uint64_t answer_limit_ns = 1'000'000'000;       // remote: a later answer is told
-  uint64_t client = 0;                            // remote: the connection that will decide
+  Value settings;                            // as given; null = defaults
+  std::map<std::string, CostLaw> costs;      // profiled, by module; may be empty
+  std::string costs_file;                    // what the user took them from; empty: not given
+  std::string costs_origin;                  // in words
+  std::string label;                         // remote: what decides, as its user calls it
+  uint64_t answer_limit_ns = 1'000'000'000;  // remote: a later answer is told
+  uint64_t client = 0;                       // remote: the connection that will decide
 };
+
+// What a pipeline's `controller` asks for. Throws ConfigErrors; whether there is such a controller
+// is for ControlLoop::check to say.
+ControlChoice choice_from(const Value& controller);
+// The form that choice_from reads, without costs; null where no controller is on, or one that
+// only its program can bring back.
+Value saved_choice(const ControlChoice& choice);
 
 // Serialised by the caller, like the engine. Nothing here knows of threads or of wall-clock time
 // but for measuring its own steps.
@@ -48,6 +56,8 @@ class ControlLoop {
 
   // Throws ConfigError when this choice cannot be; changes nothing.
   void check(const ControlChoice& choice) const;
+  // The same for a graph that does not run.
+  static void check(const ControlChoice& choice, const Graph& graph);
   // From the next step on. What the controller before had set as age limits goes back to what the
   // pipeline says; with `none` triggers do too.
   void choose(ControlChoice choice);
@@ -72,6 +82,8 @@ class ControlLoop {
   // `flows` is what `show flows` tells: percentiles are taken from there.
   [[nodiscard]] Value show_slo(const Value& flows) const;
   [[nodiscard]] Value show_control() const;
+  // What each module is believed to cost, as costs files have it; none before a controller was on.
+  [[nodiscard]] Value show_costs() const;
   // The last periods one by one; none without a controller.
   [[nodiscard]] Value show_periods() const;
   // Of one flow or module, or (empty) of all. Throws ConfigError for an unknown name.
@@ -100,8 +112,8 @@ class ControlLoop {
   void restore(bool with_triggers);
   void begin();
   void step_once(const ControlTap::Gaps& generators);
-  [[nodiscard]] Value flow_row(uint32_t flow) const;
-  [[nodiscard]] Value module_row(uint32_t module) const;
+  [[nodiscard]] Value flow_row(uint32_t flow, const slo::Explanation& explained) const;
+  [[nodiscard]] Value module_row(uint32_t module, const slo::Explanation& explained) const;
   [[nodiscard]] std::string why_no_buffer(uint32_t module) const;
   [[nodiscard]] Value drifting() const;
 
@@ -111,7 +123,7 @@ class ControlLoop {
   slo::Settings settings_;
   std::unique_ptr<slo::Controller> controller_;  // into model_
   std::unique_ptr<slo::CostEstimator> estimator_;
-  std::map<std::string, exec::ModuleCost> priors_;
+  std::map<std::string, CostLaw> priors_;
   std::map<std::string, Original> originals_;  // before any controller
   std::set<std::string> touched_;              // modules that a controller has changed
   exec::PeriodSnapshot period_;

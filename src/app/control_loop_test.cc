@@ -8,7 +8,7 @@
 #include "app/fork_test_util.h"
 #include "app/json_value.h"
 #include "engine_rig.h"
-#include "report/telemetry.h"
+#include "telemetry/telemetry.h"
 
 namespace batchplane::app {
 namespace {
@@ -38,7 +38,7 @@ struct Rig {
     return engine.engine().graph().at(name).node->queue->age_limit_ns;
   }
   Value flows() {
-    return report::flows_value(engine.balanced(), engine.engine().graph().flow_paths);
+    return telemetry::flows_value(engine.balanced(), engine.engine().graph().flow_paths);
   }
   Value slo(size_t flow) { return control.show_slo(flows()).as_list().at(flow); }
 
@@ -59,6 +59,24 @@ TEST(ControlLoop, OptimalFillsBatchesWhereTheSloAllowsIt) {
   EXPECT_EQ(row["periods"].as_int(), 10);
   EXPECT_EQ(row["violated_periods"].as_int(), 0);
   EXPECT_GT(row["headroom_ns"].as_double(), 0);
+}
+
+TEST(ControlLoop, PacketsFromAQueueCameInOnce) {
+  PipelineSpec spec;
+  spec.workers = {{"w0", -1}, {"w1", -1}};
+  spec.modules = {{"in", "source", {{"limit_pkts", 320}}, 0, 0, "w0"},
+                  {"q", "queue", {}, 0, 0, "w1"},
+                  {"out", "sink", {}}};
+  spec.edges = {{"in", "0", "q"}, {"q", "0", "out"}};
+  spec.flows = {{"all", {"in", "q", "out"}, 1'000'000}};
+  EngineRig engine(spec);
+  ControlLoop control(engine.engine());
+  control.choose({.name = "null"});
+  engine.loop(40);
+  control.step();
+  const Value periods = control.show_periods()["periods"];
+  EXPECT_EQ(periods.as_list().back()["in_pkts"].as_int(), 320);
+  EXPECT_EQ(engine.balanced().balance.sent_pkts, 320U);
 }
 
 TEST(ControlLoop, TheSameCountsGiveTheSameDecisions) {
@@ -174,7 +192,7 @@ TEST(ControlLoop, AnUnknownControllerChangesNothingAndNamesThose) {
 TEST(ControlLoop, ExplainsFlowsModulesAndDecisions) {
   Rig rig(1'000'000);
   EXPECT_THROW((void)rig.control.explain(""), ConfigError) << "no controller is on";
-  for (const char* name : {"optimal", "full", "max"}) {
+  for (const char* name : {"optimal", "full", "max", "onoff", "feasdir", "null"}) {
     rig.control.choose(choice_of(name));
     rig.periods(6);
     const Value flow = rig.control.explain("f0");
@@ -182,6 +200,13 @@ TEST(ControlLoop, ExplainsFlowsModulesAndDecisions) {
     const Value row = flow["flows"].as_list()[0];
     for (const char* term : {"turnaround_ns", "fill_ns", "service_ns", "slack_ns"}) {
       EXPECT_TRUE(row[term].is_number()) << name << " " << term;
+    }
+    for (const char* term : {"flow", "state", "slo_ns", "measured_ns", "bias_ns", "hint"}) {
+      EXPECT_TRUE(row.has(term)) << name << " " << term;
+    }
+    const Value all = rig.control.explain("");
+    for (const Value& told : all["modules"].as_list()) {
+      EXPECT_NE(told["why"].as_string(), "") << name << " " << told["module"].as_string();
     }
     const Value module = rig.control.explain("a1");
     ASSERT_EQ(module["modules"].as_list().size(), 1U);

@@ -96,7 +96,12 @@ Value model_value(const exec::ControlModel& model) {
                          {"inputs", numbers(task.inputs)},
                          {"modules", numbers(task.modules)}});
   }
+  List inputs;
+  for (const exec::ControlInput& input : model.inputs) {
+    inputs.push_back(Dict{{"module", input.module}, {"task", input.task}});
+  }
   return Dict{{"batch_limit_pkts", model.batch_limit_pkts},
+              {"inputs", std::move(inputs)},
               {"modules", std::move(modules)},
               {"edges", std::move(edges)},
               {"flows", std::move(flows)},
@@ -119,10 +124,17 @@ Value period_value(const exec::PeriodSnapshot& period) {
   BATCHPLANE_TASK_FIELDS(X)
 #undef X
   // NOLINTEND(cppcoreguidelines-macro-usage)
+  Dict inputs;
+// NOLINTBEGIN(cppcoreguidelines-macro-usage)
+#define X(name, type) \
+  inputs[#name] = column(period.inputs, [](const auto& row) { return row.name; });
+  BATCHPLANE_INPUT_FIELDS(X)
+#undef X
+  // NOLINTEND(cppcoreguidelines-macro-usage)
   modules["cost_per_batch_ns"] =
-      column(period.modules, [](const auto& row) { return row.cost.cost_per_batch_ns; });
+      column(period.modules, [](const auto& row) { return row.cost.line().cost_per_batch_ns; });
   modules["cost_per_pkt_ns"] =
-      column(period.modules, [](const auto& row) { return row.cost.cost_per_pkt_ns; });
+      column(period.modules, [](const auto& row) { return row.cost.line().cost_per_pkt_ns; });
   for (uint32_t c = 0; c < exec::kCauses; ++c) {
     const std::string cause = exec::kCauseNames[c];
     modules[cause + "_firings"] =
@@ -132,11 +144,9 @@ Value period_value(const exec::PeriodSnapshot& period) {
     modules[cause + "_wait_ns"] =
         column(period.modules, [c](const auto& row) { return row.causes[c].wait_ns; });
   }
-  return Dict{{"now_ns", period.now_ns},
-              {"period_ns", period.period_ns},
-              {"modules", std::move(modules)},
-              {"flows", std::move(flows)},
-              {"tasks", std::move(tasks)}};
+  return Dict{{"now_ns", period.now_ns},       {"period_ns", period.period_ns},
+              {"modules", std::move(modules)}, {"flows", std::move(flows)},
+              {"tasks", std::move(tasks)},     {"inputs", std::move(inputs)}};
 }
 
 std::vector<exec::BufferChange> changes_from(const Value& changes,

@@ -5,8 +5,10 @@
 #include <cmath>
 
 #include "app/control_loop.h"
+#include "base/cost_law_value.h"
 #include "base/nearest_word.h"
-#include "slo/model.h"
+#include "slo/model/model.h"
+#include "telemetry/explanation.h"
 
 namespace batchplane::app {
 namespace {
@@ -134,6 +136,17 @@ Value ControlLoop::show_slo(const Value& flows) const {
   return rows;
 }
 
+Value ControlLoop::show_costs() const {
+  List rows;
+  for (uint32_t m = 0; estimator_ != nullptr && m < model_.modules.size(); ++m) {
+    Dict row = cost_law_value(estimator_->of(m).cost());
+    row["module"] = model_.modules[m].name;
+    row["drift_ratio"] = estimator_->of(m).drift_ratio();
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 Value ControlLoop::show_periods() const { return history_.value(model_, settings_.percentile); }
 
 Value ControlLoop::drifting() const {
@@ -144,8 +157,8 @@ Value ControlLoop::drifting() const {
     if (drift < kDriftRatio && drift > 1 / kDriftRatio) continue;
     rows.push_back(Dict{{"module", model_.modules[m].name},
                         {"drift_ratio", drift},
-                        {"cost_per_batch_ns", estimate.cost().cost_per_batch_ns},
-                        {"cost_per_pkt_ns", estimate.cost().cost_per_pkt_ns}});
+                        {"cost_per_batch_ns", estimate.cost().line().cost_per_batch_ns},
+                        {"cost_per_pkt_ns", estimate.cost().line().cost_per_pkt_ns}});
   }
   return rows;
 }
@@ -177,25 +190,16 @@ Value ControlLoop::show_control() const {
               {"events", log_.events_value()}};
 }
 
-// The controller's own row where it has one.
-Value ControlLoop::flow_row(uint32_t f) const {
-  const std::string& name = model_.flows[f].name;
-  const Value own = controller_->explain();
-  const Value& row = row_of(own["flows"], "flow", name);
-  if (!row.is_null()) return row;
-  const exec::FlowVerdict verdict =
-      f < decision_.flows.size() ? decision_.flows[f] : exec::FlowVerdict{};
-  const uint64_t measured_ns = f < period_.flows.size() ? period_.flows[f].delay_ns : 0;
-  return Dict{{"flow", name},
-              {"state", exec::kFlowStateNames[static_cast<size_t>(verdict.state)]},
-              {"slo_ns", engine_.graph().spec.flows[f].delay_slo_ns},
-              {"measured_ns", measured_ns},
-              {"turnaround_ns", verdict.turnaround_ns},
-              {"fill_ns", verdict.fill_ns},
-              {"service_ns", verdict.service_ns},
-              {"slack_ns", verdict.slack_ns},
-              {"multiplier_pps_per_us", verdict.multiplier_pps_per_us},
-              {"hint", verdict.hint}};
+// What the controller says, and what is known of a flow where it says nothing: a program outside.
+Value ControlLoop::flow_row(uint32_t f, const slo::Explanation& explained) const {
+  if (f < explained.flows.size()) {
+    return telemetry::flow_value(explained.flows[f], model_.flows[f], model_);
+  }
+  slo::FlowExplanation told;
+  if (f < decision_.flows.size()) told.state = decision_.flows[f].state;
+  if (f < period_.flows.size()) told.measured_ns = static_cast<double>(period_.flows[f].delay_ns);
+  told.slo_ns = static_cast<double>(engine_.graph().spec.flows[f].delay_slo_ns);
+  return telemetry::flow_value(told, model_.flows[f], model_);
 }
 
 std::string ControlLoop::why_no_buffer(uint32_t m) const {
@@ -209,15 +213,16 @@ std::string ControlLoop::why_no_buffer(uint32_t m) const {
   return "batches arrive here as they were polled";
 }
 
-Value ControlLoop::module_row(uint32_t m) const {
+Value ControlLoop::module_row(uint32_t m, const slo::Explanation& explained) const {
   const exec::ControlModule& module = model_.modules[m];
-  const Value own = controller_->explain();
-  Dict row;
-  if (const Value& own_row = row_of(own["modules"], "module", module.name); !own_row.is_null()) {
-    row = own_row.as_dict();
+  const auto own = std::ranges::find(explained.modules, m, &slo::ModuleExplanation::module);
+  slo::ModuleExplanation told{.module = m};
+  if (own != explained.modules.end()) {
+    told = *own;
   } else {
-    row = {{"module", module.name}, {"why", module.is_controlled ? "" : why_no_buffer(m)}};
+    told.why = module.is_controlled ? "as the program says" : why_no_buffer(m);
   }
+  Dict row = telemetry::module_value(told, model_).as_dict();
   if (const std::string reason = log_.last_reason(module.name); !reason.empty()) {
     row["last_reason"] = reason;
   }
@@ -226,8 +231,8 @@ Value ControlLoop::module_row(uint32_t m) const {
   row["trigger_pkts"] = period.trigger_pkts;
   row["age_limit_ns"] = period.age_limit_ns;
   row["held_pkts"] = period.held_pkts;
-  row["cost_per_batch_ns"] = period.cost.cost_per_batch_ns;
-  row["cost_per_pkt_ns"] = period.cost.cost_per_pkt_ns;
+  row["cost_per_batch_ns"] = period.cost.line().cost_per_batch_ns;
+  row["cost_per_pkt_ns"] = period.cost.line().cost_per_pkt_ns;
   row["batch_mean_pkts"] = ratio(period.pkts, period.batches);
   row["arrived_mean_pkts"] = ratio(period.arrived_pkts, period.arrived_batches);
   for (const exec::BufferChange& change : decision_.changes) {  // after what the period counted
@@ -249,32 +254,33 @@ Value ControlLoop::explain(const std::string& name) const {
     throw ConfigError("no controller is on, so that triggers are what somebody set", "controller",
                       "set controller=optimal");
   }
+  const slo::Explanation explained = controller_->explain();
   List flows;
   List modules;
   std::vector<std::string> related;
   for (uint32_t f = 0; f < model_.flows.size(); ++f) {
     if (!name.empty() && model_.flows[f].name != name) continue;
-    flows.push_back(flow_row(f));
+    flows.push_back(flow_row(f, explained));
     if (name.empty()) continue;
     for (const uint32_t m : model_.flows[f].path) {
       related.push_back(model_.modules[m].name);
-      if (model_.modules[m].is_controlled) modules.push_back(module_row(m));
+      if (model_.modules[m].is_controlled) modules.push_back(module_row(m, explained));
     }
   }
   for (uint32_t m = 0; m < model_.modules.size(); ++m) {
     const bool is_meant =
         name.empty() ? model_.modules[m].is_controlled : model_.modules[m].name == name;
     if (!is_meant) continue;
-    modules.push_back(module_row(m));
+    modules.push_back(module_row(m, explained));
     if (!name.empty()) related.push_back(name);
   }
   Dict out{{"controller", choice_.name},
            {"flows", std::move(flows)},
            {"modules", std::move(modules)},
            {"decisions", log_.decisions_value(related)}};
-  const Value own = controller_->explain();
+  Dict own = telemetry::explanation_value(explained, model_).as_dict();
   for (const char* part : {"measured", "overload"}) {
-    if (own.has(part)) out[part] = own[part];
+    if (own.contains(part)) out[part] = std::move(own[part]);
   }
   return out;
 }

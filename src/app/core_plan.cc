@@ -56,6 +56,7 @@ CorePlan plan_cores(const std::string& cores_option) {
   plan.cores = allowed_cores();
   if (!cores_option.empty()) plan.cores = parse_cores(cores_option, plan.cores);
   plan.control_core = plan.cores.front();
+  plan.generator_core = plan.control_core;
   return plan;
 }
 
@@ -68,6 +69,9 @@ void assign_workers(PipelineSpec& spec, CorePlan& plan) {
     worker.core = free.empty() ? plan.cores.back() : free.back();
     if (!free.empty()) free.pop_back();
   }
+  for (const GeneratorSpec& generator : spec.generators) std::erase(free, generator.core);
+  std::erase(free, plan.control_core);
+  plan.generator_core = free.empty() ? plan.control_core : free.back();
   plan.is_worker_apart = std::ranges::none_of(
       spec.workers, [&](const WorkerSpec& worker) { return worker.core == plan.control_core; });
 }

@@ -44,14 +44,28 @@ std::shared_ptr<Port> running_port(const PortSpec& port, const Running& running)
   return it == running.env->ports.end() ? nullptr : it->second;
 }
 
-// Ports that live in memory only are made for a check too: they cost nothing and say more.
-bool is_harmless(const std::string& kind) { return kind == "ring" || kind == "null"; }
+// Such ports are made for a check too: they cost nothing and say more.
+bool is_memory(const std::string& kind) {
+  const PortKindInfo* const info = find_port_kind(kind);
+  return info != nullptr && info->is_memory;
+}
+bool takes_generators(const std::string& kind) {
+  const PortKindInfo* const info = find_port_kind(kind);
+  return info == nullptr || info->takes_generators;
+}
+std::string kinds_for_generators() {
+  std::string names;
+  for (const PortKindInfo& info : port_kinds()) {
+    if (info.takes_generators) names += (names.empty() ? "" : " or ") + info.kind;
+  }
+  return names;
+}
 
 std::shared_ptr<Port> make_one(const PortSpec& port, PortsAre ports_are, Environment& env,
                                const std::string& where, std::vector<ConfigError>& errors) {
   const std::vector<ConfigError> mistakes = check_port_params(port.kind, port.params, where);
   errors.insert(errors.end(), mistakes.begin(), mistakes.end());
-  if (!mistakes.empty() || (ports_are != PortsAre::kReal && !is_harmless(port.kind))) {
+  if (!mistakes.empty() || (ports_are != PortsAre::kReal && !is_memory(port.kind))) {
     return std::make_shared<PlannedPort>();
   }
   try {
@@ -131,9 +145,9 @@ void check_generators(const PipelineSpec& spec, const Environment& env,
     if (port == spec.ports.end()) {
       const auto found = errors_of([&] { (void)env.port(generator.port); });
       for (const ConfigError& e : found) errors.emplace_back(e.what(), where, e.fix());
-    } else if (port->kind != "ring") {
+    } else if (!takes_generators(port->kind)) {
       errors.emplace_back("port '" + port->name + "' is of kind " + port->kind, where,
-                          "a generator feeds a port of kind ring");
+                          "a generator feeds a port of kind " + kinds_for_generators());
     } else if (const auto [it, is_first] = feeders.emplace(generator.port, generator.name);
                !is_first) {
       errors.emplace_back(

@@ -42,7 +42,8 @@ std::unique_ptr<GeneratorSet::Entry> GeneratorSet::make(const GeneratorSpec& spe
   Args args(traffic::generator_params(), spec.params, where_of(spec.name), errors);
   if (!errors.empty()) throw errors.front();
   args.set_name(spec.name);
-  entry->generator = std::make_unique<traffic::Generator>(args, entry->port->ring(), pool);
+  entry->generator = std::make_unique<traffic::Generator>(args, entry->port->ring(), pool,
+                                                          entry->port->producer_counts());
   entry->port->claim(spec.name);
   return entry;
 }

@@ -2,6 +2,7 @@
 // json_value.cc - builds a Value from parser events, and writes one out.
 #include "app/json_value.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -104,7 +105,17 @@ class Builder {
   std::vector<Frame> stack_;
 };
 
+bool is_plain(char c) { return c >= 0x20 && c != '"' && c != '\\'; }
+
+// Names and keys, of which an answer has thousands, are plain: the library would build a tree and a
+// writer for each.
 void append_string(std::string& out, const std::string& text) {
+  if (std::ranges::all_of(text, is_plain)) {
+    out += '"';
+    out += text;
+    out += '"';
+    return;
+  }
   out += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -38,6 +39,14 @@ TEST(JsonValue, WritesNumbersThatAreNotFiniteAsNull) {
 
 TEST(JsonValue, ReplacesBytesThatAreNoUtf8) {
   EXPECT_EQ(to_json(std::string("a\xff")), "\"a\xEF\xBF\xBD\"");
+}
+
+TEST(JsonValue, WritesEachCharacterAsTheLibraryDoes) {
+  for (int c = 0; c < 0x80; ++c) {
+    const std::string text = std::string("a") + static_cast<char>(c) + "b";
+    EXPECT_EQ(to_json(text), nlohmann::json(text).dump()) << "character " << c;
+  }
+  EXPECT_EQ(to_json(std::string()), "\"\"");
 }
 
 TEST(JsonValue, RefusesDeepNesting) {

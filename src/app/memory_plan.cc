@@ -6,10 +6,9 @@
 #include <map>
 #include <string>
 
+#include "base/net_headers.h"
 #include "core/engine.h"
-#include "modules/acl_book.h"
-#include "modules/route_syntax.h"
-#include "traffic/tunnel_frame.h"
+#include "traffic/flow_spec.h"
 
 namespace batchplane::app {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 constexpr uint64_t kMegabyte = 1 << 20;
 constexpr uint64_t kBaseBytes = 96 * kMegabyte;
 constexpr uint32_t kUsualDataBytes = 2048;
-constexpr uint32_t kEthernetAndTags = 14 + 8;
+constexpr uint32_t kEthernetAndTags = net::kEthBytes + 2 * net::kVlanTagBytes;
 // Descriptors, per-thread caches and what modules hold, for each module and port.
 constexpr uint64_t kPktsPerPort = 8192;
 constexpr uint64_t kPktsPerModule = 1024;
@@ -25,79 +24,34 @@ constexpr uint64_t kPktOverheadBytes = 512;  // descriptor, headroom, the pool's
 // A table that runs, and one that an apply fills beside it when the file declares another.
 constexpr uint64_t kTableCopies = 2;
 
-// Frames are declared as size_bytes at any depth of a source's parameters.
-uint64_t largest_size(const Value& value) {
-  uint64_t most = 0;
-  if (value.is_list()) {
-    for (const Value& element : value.as_list()) most = std::max(most, largest_size(element));
-  } else if (value.is_dict()) {
-    for (const auto& [key, element] : value.as_dict()) {
-      const bool is_size = key == "size_bytes" && element.is_int() && element.as_int() > 0;
-      most =
-          std::max(most, is_size ? static_cast<uint64_t>(element.as_int()) : largest_size(element));
-    }
-    if (value.has("tunnel")) most += traffic::kMostTunnelBytes;
-  } else if (value.is_string()) {
-    most = value.as_string().size() / 2;  // raw_hex: two digits a byte
-  }
-  return most;
-}
-
-// The first fragment's buffer takes the whole packet.
-uint64_t datagram_bytes(const Dict& params) {
-  constexpr uint64_t kDefaultBytes = 4096;
-  const auto given = params.find("max_datagram_bytes");
-  const bool is_given = given != params.end() && given->second.is_int();
-  const int64_t bytes = is_given ? given->second.as_int() : kDefaultBytes;
-  return static_cast<uint64_t>(std::max<int64_t>(bytes, 0)) + kEthernetAndTags;
-}
-
 uint64_t declared_bytes(const PipelineSpec& spec) {
   uint64_t most = kUsualDataBytes;
   for (const InterfaceSpec& interface : spec.interfaces) {
     most = std::max<uint64_t>(most, interface.mtu_bytes + kEthernetAndTags);
   }
   for (const ModuleSpec& module : spec.modules) {
-    if (module.kind == "source") most = std::max(most, largest_size(module.params));
-    if (module.kind == "reassembly") most = std::max(most, datagram_bytes(module.params));
+    const ModuleInfo* const info = find_module_kind(module.kind);
+    if (info == nullptr || !info->frame_bytes) continue;
+    most = std::max(most, info->frame_bytes(module.params));
   }
   for (const GeneratorSpec& generator : spec.generators) {
-    most = std::max(most, largest_size(generator.params));
+    most = std::max(most, traffic::longest_frame_bytes(generator.params));
   }
   return std::min<uint64_t>(most, kMaxFrameBytes);
-}
-
-// Lookups that name one table share it; the one that declares its sizes is hardly ever the smaller.
-void add_table(std::map<std::string, uint64_t>& bytes_of, const Dict& params,
-               const std::string& own_name, bool is_ipv6 = false) {
-  const auto given = params.find("table");
-  const bool is_named =
-      given != params.end() && given->second.is_string() && !given->second.as_string().empty();
-  const std::string table = is_named ? given->second.as_string() : own_name;
-  uint64_t& bytes = bytes_of[(is_ipv6 ? "6 " : "4 ") + table];
-  bytes = std::max(bytes,
-                   is_ipv6 ? route6_table_memory_bytes(params) : route_table_memory_bytes(params));
 }
 
 uint64_t table_bytes(const PipelineSpec& spec) {
   std::map<std::string, uint64_t> bytes_of;
   for (const ModuleSpec& module : spec.modules) {
-    if (module.kind == "ipv4_lookup") add_table(bytes_of, module.params, module.name);
-    if (module.kind == "ipv6_lookup") add_table(bytes_of, module.params, module.name, true);
-    const auto vrfs = module.params.find("vrfs");
-    if (module.kind != "vrf_lookup" || vrfs == module.params.end()) continue;
-    if (!vrfs->second.is_list()) continue;
-    const List& list = vrfs->second.as_list();
-    for (size_t i = 0; i < list.size(); ++i) {
-      if (!list[i].is_dict()) continue;
-      add_table(bytes_of, list[i].as_dict(), module.name + ".vrfs[" + std::to_string(i) + "]");
+    const ModuleInfo* const info = find_module_kind(module.kind);
+    if (info == nullptr || !info->tables) continue;
+    for (const TableMemory& table : info->tables(module.name, module.params)) {
+      uint64_t& bytes = bytes_of[table.table];
+      bytes = std::max(bytes, table.bytes);
     }
   }
   uint64_t sum = 0;
   for (const auto& [name, bytes] : bytes_of) sum += bytes;
-  for (const ModuleSpec& module : spec.modules) {
-    if (module.kind == "acl") sum += acl_memory_bytes(module.params);
-  }
   return sum;
 }
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "modules/route_syntax.h"
+#include "modules/route/route_syntax.h"
 
 namespace batchplane::app {
 namespace {
@@ -15,6 +15,10 @@ ModuleSpec module_of(const std::string& name, const std::string& kind, Dict para
   spec.kind = kind;
   spec.params = std::move(params);
   return spec;
+}
+
+uint64_t table_bytes(const Dict& params) {
+  return route_table_memory<Ipv4Family>("", params).front().bytes;
 }
 
 // The second module decides: all else stays the same.
@@ -29,14 +33,14 @@ uint64_t estimate_with(ModuleSpec second) {
 TEST(MemoryPlan, ATableThatTwoLookupsNameCountsOnce) {
   const uint64_t with_none = estimate_with(module_of("other", "null"));
   EXPECT_EQ(estimate_with(module_of("other", "ipv4_lookup", {{"table", "main"}})), with_none);
-  const uint64_t own_mb = 2 * route_table_memory_bytes({}) >> 20;
+  const uint64_t own_mb = 2 * table_bytes({}) >> 20;
   EXPECT_NEAR(static_cast<double>(estimate_with(module_of("other", "ipv4_lookup"))),
               static_cast<double>(with_none + own_mb), 1.0);
 }
 
 TEST(MemoryPlan, EachVrfOfALookupHasATable) {
   const uint64_t with_none = estimate_with(module_of("other", "null"));
-  const uint64_t own_mb = 2 * route_table_memory_bytes({}) >> 20;
+  const uint64_t own_mb = 2 * table_bytes({}) >> 20;
   const Dict named{{"vrf", 2}, {"table", "main"}};
   EXPECT_NEAR(static_cast<double>(estimate_with(module_of(
                   "other", "vrf_lookup",
@@ -45,8 +49,7 @@ TEST(MemoryPlan, EachVrfOfALookupHasATable) {
 }
 
 TEST(MemoryPlan, HasRoomForAnotherTableBesideTheOneThatRuns) {
-  const uint64_t table_mb =
-      route_table_memory_bytes({{"synthetic", Dict{{"count", 1'000'000}}}}) >> 20;
+  const uint64_t table_mb = table_bytes({{"synthetic", Dict{{"count", 1'000'000}}}}) >> 20;
   EXPECT_GE(estimate_with(module_of("other", "null")), 2 * table_mb);
 }
 

@@ -46,6 +46,15 @@ const char* shape_name(Shape shape) {
   return kNames[static_cast<uint32_t>(shape)];
 }
 
+const char* state_name(StateOf state) {
+  static constexpr const char* kNames[] = {"none", "shared", "sharded", "one_owner"};
+  return kNames[static_cast<uint32_t>(state)];
+}
+const char* feed_name(Feed feed) {
+  static constexpr const char* kNames[] = {"none", "port", "queue", "itself"};
+  return kNames[static_cast<uint32_t>(feed)];
+}
+
 Value kind_value(const ModuleInfo& info) {
   List drops;
   for (const DropReason* reason : info.drops) {
@@ -54,6 +63,8 @@ Value kind_value(const ModuleInfo& info) {
   return Dict{{"kind", info.kind},
               {"help", info.help},
               {"shape", shape_name(info.shape)},
+              {"state", state_name(info.state.value_or(StateOf::kNone))},
+              {"feed", feed_name(info.feed)},
               {"is_egress", info.is_egress},
               {"params", params_value(info.params)},
               {"gate_names", List(info.gate_names.begin(), info.gate_names.end())},
@@ -72,6 +83,8 @@ Value schema_value() {
     ports.emplace_back(Dict{{"kind", info.kind},
                             {"help", info.help},
                             {"params", params_value(info.params)},
+                            {"is_memory", info.is_memory},
+                            {"takes_generators", info.takes_generators},
                             {"notes", info.notes}});
   }
   List reasons;

@@ -5,8 +5,8 @@
 
 namespace batchplane::app {
 
-void PeriodHistory::note(const exec::PeriodSnapshot& period, const ControlTap::Gaps& gaps,
-                         const ControlTap::Gaps& generators) {
+void PeriodHistory::note(const exec::ControlModel& model, const exec::PeriodSnapshot& period,
+                         const ControlTap::Gaps& gaps, const ControlTap::Gaps& generators) {
   Period kept{
       .now_ns = period.now_ns,
       .period_ns = period.period_ns,
@@ -15,11 +15,10 @@ void PeriodHistory::note(const exec::PeriodSnapshot& period, const ControlTap::G
       // Less than before: one has been taken away, with its part of the sum.
       .generator_gap_ns = generators.ns - std::min(generators.ns, last_generators_.ns),
       .generator_gaps = generators.count - std::min(generators.count, last_generators_.count),
-      .in_pkts = 0,
+      .in_pkts = exec::entered_pkts(model, period),
       .modules = {},
       .flows = {}};
   last_generators_ = generators;
-  for (const exec::TaskPeriod& task : period.tasks) kept.in_pkts += task.in_pkts;
   kept.modules.reserve(period.modules.size());
   for (const exec::ModulePeriod& module : period.modules) {
     kept.modules.push_back({module.batches, module.pkts});

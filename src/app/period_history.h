@@ -18,8 +18,8 @@ class PeriodHistory {
   static constexpr size_t kKept = 1000;
 
   // `generators`: how often and how long they have been held up since they were started.
-  void note(const exec::PeriodSnapshot& period, const ControlTap::Gaps& gaps,
-            const ControlTap::Gaps& generators);
+  void note(const exec::ControlModel& model, const exec::PeriodSnapshot& period,
+            const ControlTap::Gaps& gaps, const ControlTap::Gaps& generators);
   void clear() { periods_.clear(); }
 
   // {"modules": names, "flows": names, "percentile", "periods": [{"now_ns", "period_ns", "gap_ns",

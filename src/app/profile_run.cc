@@ -11,6 +11,7 @@
 #include "app/json_value.h"
 #include "app/memory_plan.h"
 #include "base/clock.h"
+#include "base/cost_law_value.h"
 #include "core/thread.h"
 #include "core/worker.h"
 #include "profile/whole.h"
@@ -50,32 +51,6 @@ Value strings(const std::vector<std::string>& all) {
   List list;
   for (const std::string& one : all) list.emplace_back(one);
   return list;
-}
-
-Value numbers(const std::vector<double>& all) {
-  List list;
-  for (const double one : all) list.emplace_back(one);
-  return list;
-}
-
-Value module_value(const profile::ModuleProfile& p, const std::string& kind,
-                   const std::string& note, uint32_t batch_limit_pkts) {
-  Dict value{{"name", p.name},
-             {"kind", kind},
-             {"members", strings(p.members)},
-             {"cost_per_batch_ns", p.law.per_batch_ns},
-             {"cost_per_pkt_ns", p.law.per_pkt_ns},
-             {"cost_per_batch_95_ns", list_of(p.per_batch_ns.low, p.per_batch_ns.high)},
-             {"cost_per_pkt_95_ns", list_of(p.per_pkt_ns.low, p.per_pkt_ns.high)},
-             {"r_squared", p.law.r_squared},
-             {"batchiness", p.law.batchiness(batch_limit_pkts)},
-             {"table_ns", numbers(p.table_ns)},
-             {"measured_up_to_pkts", p.most_measured_pkts},
-             {"rounds", p.rounds}};
-  if (!p.reason.empty()) value["reason"] = p.reason;
-  const std::string both = p.note.empty() || note.empty() ? p.note + note : p.note + "; " + note;
-  if (!both.empty()) value["note"] = both;
-  return value;
 }
 
 Value loop_value(const profile::LoopCosts& costs) {
@@ -120,8 +95,8 @@ Value modules_value(const std::vector<profile::ModuleProfile>& profiles, const P
   for (const profile::ModuleProfile& p : profiles) {
     const auto note = notes.find(p.name);
     modules.push_back(
-        module_value(p, std::ranges::find(spec.modules, p.name, &ModuleSpec::name)->kind,
-                     note == notes.end() ? "" : note->second, spec.engine.batch_pkts));
+        profile_value(p, std::ranges::find(spec.modules, p.name, &ModuleSpec::name)->kind,
+                      note == notes.end() ? "" : note->second, spec.engine.batch_pkts));
   }
   return modules;
 }
@@ -130,8 +105,7 @@ Value check_value(const profile::WholeCheck& check) {
   List points;
   for (const profile::WholePoint& point : check.points) {
     double alone_ns = 0;
-    for (const profile::Parts& laws : point.laws_ns_per_pkt)
-      alone_ns += laws.batch_ns + laws.pkt_ns;
+    for (const CostLaw::Line& part : point.parts) alone_ns += part.ns(1);
     points.emplace_back(Dict{{"from_other_core", point.is_far},
                              {"trigger_pkts", point.trigger_pkts},
                              {"measured_ns_per_pkt", point.measured_ns_per_pkt},
@@ -149,15 +123,9 @@ Value check_value(const profile::WholeCheck& check) {
 }
 
 void apply_factors(const profile::Factors& factors, profile::ModuleProfile& p) {
-  const profile::CostLaw alone = p.law;
-  p.law.per_batch_ns *= factors.batch;
-  p.law.per_pkt_ns *= factors.pkt;
+  p.law = p.law.scaled(factors.batch, factors.pkt);
   for (double* ns : {&p.per_batch_ns.low, &p.per_batch_ns.high}) *ns *= factors.batch;
   for (double* ns : {&p.per_pkt_ns.low, &p.per_pkt_ns.high}) *ns *= factors.pkt;
-  for (size_t i = 0; i < p.table_ns.size(); ++i) {
-    const double pkt_ns = std::min(p.table_ns[i], alone.per_pkt_ns * static_cast<double>(i + 1));
-    p.table_ns[i] = factors.batch * (p.table_ns[i] - pkt_ns) + factors.pkt * pkt_ns;
-  }
 }
 
 // Costs as they are in the company of the others.
@@ -222,6 +190,26 @@ Measured measure(Graph& graph, PacketPool& pool, PacketPool& far_pool,
 }
 
 }  // namespace
+
+Value profile_value(const profile::ModuleProfile& p, const std::string& kind,
+                    const std::string& note, uint32_t batch_limit_pkts) {
+  Dict value{{"name", p.name},
+             {"kind", kind},
+             {"members", strings(p.members)},
+             {"cost_per_batch_95_ns", list_of(p.per_batch_ns.low, p.per_batch_ns.high)},
+             {"cost_per_pkt_95_ns", list_of(p.per_pkt_ns.low, p.per_pkt_ns.high)},
+             {"r_squared", p.fit.r_squared},
+             {"small_error_ratio", p.fit.small_error_ratio},
+             {"left_out_error_ratio", p.fit.left_out_error_ratio},
+             {"batchiness", CostLaw(p.law.line()).batchiness(batch_limit_pkts)},
+             {"measured_up_to_pkts", p.most_measured_pkts},
+             {"rounds", p.rounds}};
+  value.merge(cost_law_value(p.law));
+  if (!p.reason.empty()) value["reason"] = p.reason;
+  const std::string both = p.note.empty() || note.empty() ? p.note + note : p.note + "; " + note;
+  if (!both.empty()) value["note"] = both;
+  return value;
+}
 
 ProfileRequest profile_request_from(const Value& value, const PipelineSpec& spec) {
   ProfileRequest request;

@@ -21,6 +21,10 @@ struct ProfileRequest {
 };
 ProfileRequest profile_request_from(const Value& value, const PipelineSpec& spec);
 
+// An entry of a costs file.
+Value profile_value(const profile::ModuleProfile& p, const std::string& kind,
+                    const std::string& note, uint32_t batch_limit_pkts);
+
 // Measures on the worker's core; progress goes to stderr. Throws ConfigErrors.
 Value run_profile(Startup& startup, const std::string& request_path);
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "app/json_value.h"
+#include "base/cost_law_value.h"
 
 namespace batchplane::app {
 namespace {
@@ -60,6 +61,19 @@ TEST(ProfileRequestTest, MistakesAreNamed) {
   EXPECT_NE(error_of(R"({"passes": 0})").find("passes"), std::string::npos);
   EXPECT_NE(error_of(R"({"time_ms": 3})").find("unknown key 'time_ms'"), std::string::npos);
   EXPECT_NE(error_of("[]"), "");
+}
+
+// What was measured goes through the text of a file and is the same law again.
+TEST(ProfileEntryTest, ARoundTripKeepsTables) {
+  profile::ModuleProfile measured{.name = "acl_0", .kind = "acl", .members = {"acl_0", "acl_1"}};
+  std::vector<CostLaw::Point> stairs;
+  for (uint32_t n = 1; n <= 32; ++n) stairs.push_back({n, 50.1 + 80.3 * ((n + 7) / 8)});
+  for (const CostLaw& law : {CostLaw(stairs), CostLaw({{1, 0.1}, {3, 7e-3}, {256, 1e5 / 3}}),
+                             CostLaw(stairs).scaled(1.37, 0.91)}) {
+    measured.law = law;
+    const Value entry = profile_value(measured, "acl", "", 32);
+    EXPECT_EQ(cost_law_from(parse_json(to_json(entry), "entry"), "entry"), law);
+  }
 }
 
 }  // namespace

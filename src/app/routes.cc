@@ -49,7 +49,8 @@ class RouteFinder {
  public:
   RouteFinder(Graph& graph, PacketPool& pool) : graph_(graph), pool_(pool), walk_(graph, pool) {
     for (const ModuleSpec& module : graph.spec.modules) {
-      if (module.kind == "port_in" || module.kind == "source") entries_[module.name] = at(module);
+      const Feed feed = find_module_kind(module.kind)->feed;
+      if (feed == Feed::kPort || feed == Feed::kItself) entries_[module.name] = at(module);
     }
     for (const GeneratorSpec& generator : graph.spec.generators) {
       if (const auto entry = reader_of(generator.port)) {
@@ -68,9 +69,10 @@ class RouteFinder {
                                         generator.params, "generators." + generator.name);
     }
     for (const ModuleSpec& module : graph_.spec.modules) {
-      if (module.kind != "source") continue;
-      routes[module.name] = of_flows(module.name, find_module_kind(module.kind)->params,
-                                     module.params, "modules." + module.name);
+      const ModuleInfo& info = *find_module_kind(module.kind);
+      if (info.feed != Feed::kItself) continue;
+      routes[module.name] =
+          of_flows(module.name, info.params, module.params, "modules." + module.name);
     }
     return routes;
   }
@@ -123,7 +125,8 @@ class RouteFinder {
 
   [[nodiscard]] std::optional<Entry> reader_of(const std::string& port) const {
     for (const ModuleSpec& module : graph_.spec.modules) {
-      if (module.kind == "port_in" && text_param(module, "port") == port) return at(module);
+      const bool is_of_port = find_module_kind(module.kind)->feed == Feed::kPort;
+      if (is_of_port && text_param(module, "port") == port) return at(module);
     }
     return std::nullopt;
   }

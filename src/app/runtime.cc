@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "core/thread.h"
-#include "report/telemetry.h"
 #include "spec/config_json.h"
+#include "telemetry/telemetry.h"
 
 namespace batchplane::app {
 namespace {
@@ -63,6 +63,7 @@ Value Runtime::save() {
   const std::scoped_lock lock(locks_.tables, locks_.engine);
   PipelineSpec spec = parts_.engine->current_spec();
   spec.generators = parts_.generators->saved();
+  spec.controller = saved_choice(control_.choice());
   return spec_to_value(spec);
 }
 
@@ -142,11 +143,11 @@ Value Runtime::final_report() {
   Dict pool{{"size_pkts", parts_.engine->pool()->size_pkts()},
             {"free_pkts", parts_.engine->pool()->available_pkts()}};
   return Dict{{"ran_ns", uptime_ns()},
-              {"balance", report::balance_value(now->balance)},
-              {"runtime", report::runtime_value(*now, TscClock::instance().cycles_per_ns())},
-              {"flows", report::flows_value(*now, graph.flow_paths)},
-              {"drops", report::drops_value(*now, drop_reasons())},
-              {"slo", control_.show_slo(report::flows_value(*now, graph.flow_paths))},
+              {"balance", telemetry::balance_value(now->balance)},
+              {"runtime", telemetry::runtime_value(*now, TscClock::instance().cycles_per_ns())},
+              {"flows", telemetry::flows_value(*now, graph.flow_paths)},
+              {"drops", telemetry::drops_value(*now, drop_reasons())},
+              {"slo", control_.show_slo(telemetry::flows_value(*now, graph.flow_paths))},
               {"control", control_.show_control()},
               {"generators", parts_.generators->show()},
               {"pool", std::move(pool)}};

@@ -58,6 +58,8 @@ class Runtime {
   Value decide(uint64_t client, const Value& args);
   void client_gone(uint64_t client);
   void set(const Value& args, uint64_t client = 0);
+  // What the pipeline says of a controller; null: nothing.
+  void begin_control(const Value& controller);
   // Throws ConfigError with the nearest name when there is none of this name.
   void require_module(const std::string& module);
   Value command(const std::string& module, const std::string& verb, const Value& args);
@@ -82,6 +84,7 @@ class Runtime {
   // wait.
   [[nodiscard]] std::unique_lock<std::mutex> end_traces();
   // The caller holds locks_.engine.
+  void choose(ControlChoice choice);
   std::shared_ptr<const Snapshot> snapshot(bool with_fine);
   Value show_snapshot(const std::string& what, const Snapshot& now);
   Value show_ports();
@@ -104,7 +107,9 @@ class Runtime {
 
 // A pipeline checked without running it: mistakes, and {"pool_pkts", "memory_mb", "workers", ..}.
 // `running` may lend ports.
+// Where there are none, `built` gets the graph.
 Value check_pipeline(const PipelineSpec& spec, const PipelineSpec* running_spec,
-                     const Environment* running_env, std::vector<ConfigError>& errors);
+                     const Environment* running_env, std::vector<ConfigError>& errors,
+                     std::unique_ptr<Graph>* built = nullptr);
 
 }  // namespace batchplane::app

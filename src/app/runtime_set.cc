@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/runtime.h"
+#include "base/cost_law_value.h"
 #include "core/args.h"
 #include "spec/field_reader.h"
 
@@ -39,38 +40,37 @@ void read_generator(FieldReader& fields, const Value& args, Edits& edits) {
   for (const char* key : {"rate_pps", "flow", "weights", "is_on", "is_saturating"}) fields.any(key);
 }
 
-exec::ModuleCost read_cost(const std::string& module, const Value& given) {
-  constexpr double kMostCostNs = 1e9;
-  exec::ModuleCost cost;
-  const std::pair<const char*, double*> fields[] = {{"cost_per_batch_ns", &cost.cost_per_batch_ns},
-                                                    {"cost_per_pkt_ns", &cost.cost_per_pkt_ns}};
-  for (const auto& [name, target] : fields) {
-    const Value& value = given[name];
-    *target = value.is_number() ? value.as_double() : -1;
-    if (!(*target >= 0 && *target <= kMostCostNs)) {
-      throw ConfigError("this is no cost", "costs." + module + "." + name, "0 to 1e9 ns");
-    }
+// A law, or the name of the module whose law it shares.
+std::map<std::string, CostLaw> read_costs(const Value& costs) {
+  std::map<std::string, CostLaw> laws;
+  for (const auto& [module, given] : costs.as_dict()) {
+    if (!given.is_string()) laws[module] = cost_law_from(given, "costs." + module);
   }
-  return cost;
+  for (const auto& [module, given] : costs.as_dict()) {
+    if (!given.is_string()) continue;
+    const auto shared = laws.find(given.as_string());
+    if (shared == laws.end()) {
+      throw ConfigError("no cost is given for '" + given.as_string() + "'", "costs." + module,
+                        "name a module that has one here");
+    }
+    laws[module] = shared->second;
+  }
+  return laws;
 }
 
-void read_controller(FieldReader& fields, Edits& edits) {
+ControlChoice read_choice(FieldReader& fields) {
   ControlChoice choice;
   choice.name = fields.required_string("name");
   choice.period_ns = fields.integer("period_ns", choice.period_ns, kLeastPeriodNs, kMostPeriodNs);
   choice.settings = fields.any("settings");
   choice.costs_origin = fields.string("costs_origin");
+  choice.costs_file = fields.string("costs_file");
   choice.label = fields.string("label");
   choice.answer_limit_ns =
       fields.integer("answer_limit_ns", choice.answer_limit_ns, kLeastPeriodNs, kMostNs);
   if (choice.name == kRemoteController && choice.label.empty()) choice.label = choice.name;
-  const Value& costs = fields.any("costs");
-  if (costs.is_dict()) {
-    for (const auto& [module, given] : costs.as_dict()) {
-      choice.costs[module] = read_cost(module, given);
-    }
-  }
-  edits.controllers.push_back(std::move(choice));
+  if (const Value& costs = fields.any("costs"); costs.is_dict()) choice.costs = read_costs(costs);
+  return choice;
 }
 
 void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Edits& edits) {
@@ -102,7 +102,7 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
     if (!fields.has("delay_slo_ns")) fields.mistake("delay_slo_ns", "it is missing", "0: none");
     edits.slos.push_back({flow, fields.integer("delay_slo_ns", 0, 0, kMostNs)});
   } else if (what == "controller") {
-    read_controller(fields, edits);
+    edits.controllers.push_back(read_choice(fields));
   } else if (what == "generator") {
     read_generator(fields, args, edits);
   } else if (what == "port") {
@@ -153,6 +153,38 @@ void check_flows(const PipelineSpec& spec, const std::vector<SloEdit>& slos) {
 
 }  // namespace
 
+ControlChoice choice_from(const Value& controller) {
+  std::vector<ConfigError> errors;
+  const SourceMap nowhere;
+  Mistakes mistakes{errors, nowhere};
+  FieldReader fields(controller, "controller", mistakes);
+  ControlChoice choice = read_choice(fields);
+  fields.finish();
+  if (!errors.empty()) throw ConfigErrors(std::move(errors));
+  return choice;
+}
+
+Value saved_choice(const ControlChoice& choice) {
+  if (choice.name == kNoController || choice.name == kRemoteController) return {};
+  Dict saved{{"name", choice.name}, {"period_ns", choice.period_ns}};
+  if (choice.settings.is_dict()) saved["settings"] = choice.settings;
+  if (!choice.costs_file.empty()) saved["costs_file"] = choice.costs_file;
+  return saved;
+}
+
+void Runtime::choose(ControlChoice choice) {
+  control_.choose(std::move(choice));
+  if (control_thread_ == nullptr) return;
+  control_thread_->set_period(control_.is_on() ? control_.choice().period_ns : 0);
+  control_thread_->kick();
+}
+
+void Runtime::begin_control(const Value& controller) {
+  if (controller.is_null()) return;
+  const std::lock_guard lock(locks_.engine);
+  choose(choice_from(controller));
+}
+
 void Runtime::set(const Value& args, uint64_t client) {
   Edits edits = read_edits(args);
   for (ControlChoice& choice : edits.controllers) choice.client = client;
@@ -181,15 +213,11 @@ void Runtime::set(const Value& args, uint64_t client) {
     engine.set_slo(edit.flow, edit.delay_slo_ns);
     control_.slo_changed(edit.flow);
   }
-  for (ControlChoice& choice : edits.controllers) control_.choose(std::move(choice));
+  for (ControlChoice& choice : edits.controllers) choose(std::move(choice));
   for (const NamedEdit& edit : edits.generators) parts_.generators->set(edit.name, edit.fields);
   parts_.cache.forget();
-  if (control_thread_ == nullptr) return;
-  if (!edits.controllers.empty()) {
-    control_thread_->set_period(control_.is_on() ? control_.choice().period_ns : 0);
-  }
   // Who changes a promise need not wait for the end of the period.
-  if (!edits.slos.empty() || !edits.controllers.empty()) control_thread_->kick();
+  if (control_thread_ != nullptr && !edits.slos.empty()) control_thread_->kick();
 }
 
 }  // namespace batchplane::app

@@ -6,14 +6,14 @@
 
 #include "base/clock.h"
 #include "core/args.h"
-#include "report/telemetry.h"
+#include "telemetry/telemetry.h"
 
 namespace batchplane::app {
 namespace {
 
 const std::vector<std::string> kSubjects{"runtime", "buffers", "flows",      "drops", "ports",
                                          "tables",  "graph",   "generators", "slo",   "control",
-                                         "model",   "periods", "all"};
+                                         "model",   "periods", "costs",      "all"};
 
 Value port_value(const std::string& name, const std::string& kind, const Port& port) {
   const PortStats stats = port.stats();
@@ -43,8 +43,8 @@ std::string gate_text(const Instance& from, uint32_t gate) {
   return std::to_string(gate);
 }
 
-report::GraphFacts facts_of(const Graph& graph) {
-  report::GraphFacts facts;
+telemetry::GraphFacts facts_of(const Graph& graph) {
+  telemetry::GraphFacts facts;
   for (const LinkedEdge& edge : graph.edges) {
     const Instance& from = graph.instances[edge.from];
     facts.edges.push_back({edge.from, gate_text(from, edge.gate), edge.to, edge.gate == kDropGate,
@@ -90,14 +90,14 @@ Value Runtime::list_table(const std::string& module, const Value& filter) {
 Value Runtime::show_snapshot(const std::string& what, const Snapshot& now) {
   const Graph& graph = parts_.engine->graph();
   if (what == "runtime") {
-    return report::runtime_value(now, TscClock::instance().cycles_per_ns());
+    return telemetry::runtime_value(now, TscClock::instance().cycles_per_ns());
   }
   if (what == "buffers") {
-    return report::buffers_value(now, parts_.cache.worst_firings_per_run());
+    return telemetry::buffers_value(now, parts_.cache.worst_firings_per_run());
   }
-  if (what == "flows") return report::flows_value(now, graph.flow_paths);
-  if (what == "drops") return report::drops_value(now, drop_reasons());
-  return report::graph_value(now, facts_of(graph));
+  if (what == "flows") return telemetry::flows_value(now, graph.flow_paths);
+  if (what == "drops") return telemetry::drops_value(now, drop_reasons());
+  return telemetry::graph_value(now, facts_of(graph));
 }
 
 Value Runtime::show_all() {
@@ -128,6 +128,7 @@ Value Runtime::show(const std::string& what, const Value& args) {
   if (what == "slo") return show_slo();
   if (what == "control") return control_.show_control();
   if (what == "periods") return control_.show_periods();
+  if (what == "costs") return Dict{{"costs", control_.show_costs()}};
   if (what == "model") return model_value(control_.model());
   if (std::ranges::find(kSubjects, what) != kSubjects.end()) {
     return show_snapshot(what, *snapshot(what == "flows"));

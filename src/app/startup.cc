@@ -151,14 +151,14 @@ Dict facts_of(const Startup& s) {
           {"control_core", s.cores.control_core},
           {"generator_core", has_generators
                                  ? Value(generators.front().core >= 0 ? generators.front().core
-                                                                      : s.cores.control_core)
+                                                                      : s.cores.generator_core)
                                  : Value()},
           {"workers", std::move(workers)}};
 }
 
 void start_traffic(Startup& s) {
   s.engine->start();
-  s.generators = std::make_unique<GeneratorSet>(s.cores.control_core);
+  s.generators = std::make_unique<GeneratorSet>(s.cores.generator_core);
   s.generators->add(s.spec.generators, *s.engine->graph().env, *s.engine->pool());
 }
 
@@ -167,6 +167,7 @@ void make_runtime(Startup& s) {
   s.runtime = std::make_unique<Runtime>(
       Runtime::Parts{s.options.name, s.cores, std::move(facts), s.quiescence, std::move(s.engine),
                      std::move(s.generators), SnapshotCache(), true});
+  s.runtime->begin_control(s.spec.controller);
 }
 
 struct Step {
@@ -232,10 +233,9 @@ Value check_file(Startup& startup, std::vector<ConfigError>& errors) {
 }
 
 Value route_file(Startup& startup) {
-  for (const Step& step : kPlanning) step.run(startup);
+  read_pipeline(startup);
   const std::string& path = startup.options.frames_path;
   const Value frames = path.empty() ? Value() : parse_json(read_file(path), path);
-  start_backend(startup);
   return find_routes(startup.spec, frames);
 }
 

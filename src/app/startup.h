@@ -44,7 +44,7 @@ struct Startup {
 void start_up(Startup& startup);
 // The steps up to those that open devices; then checks. Returns the plan.
 Value check_file(Startup& startup, std::vector<ConfigError>& errors);
-// The same steps; then the routes of the pipeline's traffic.
+// The routes of the pipeline's traffic; the packet backend stays off, tables take plain memory.
 Value route_file(Startup& startup);
 
 // The first steps alone: what the pipeline says, its cores, its memory; then the packet backend.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // telemetry_test.cc - cost fits, percentiles and the cache of snapshots.
-#include "report/telemetry.h"
+#include "telemetry/telemetry.h"
 
 #include <gtest/gtest.h>
 
@@ -10,44 +10,23 @@
 namespace batchplane::app {
 namespace {
 
-using report::fit_cost;
-using report::percentile_ns;
+using telemetry::percentile_ns;
+using telemetry::sampled_cost;
 
-void add_sample(exec::CostSamples& samples, uint64_t pkts, uint64_t cycles) {
-  samples.batches += 1;
-  samples.pkts += pkts;
-  samples.pkts_squared += pkts * pkts;
-  samples.cycles += cycles;
-  samples.cycles_pkts += cycles * pkts;
+TEST(SampledCost, FindsBothCostsOfALaw) {
+  CostSamples samples;
+  for (uint64_t n = 1; n <= 32; ++n) samples.add(n, 100 + 7 * n);
+  const auto law = sampled_cost(samples, 2.0);
+  ASSERT_TRUE(law.has_value());
+  EXPECT_NEAR(law->cost_per_batch_ns, 50.0, 1e-6);
+  EXPECT_NEAR(law->cost_per_pkt_ns, 3.5, 1e-6);
 }
 
-TEST(FitCost, FindsBothCostsOfALaw) {
-  exec::CostSamples samples;
-  for (uint64_t n = 1; n <= 32; ++n) add_sample(samples, n, 100 + 7 * n);
-  const auto fit = fit_cost(samples, 2.0);
-  ASSERT_TRUE(fit.has_value());
-  EXPECT_NEAR(fit->per_batch_ns, 50.0, 1e-6);
-  EXPECT_NEAR(fit->per_pkt_ns, 3.5, 1e-6);
-}
-
-TEST(FitCost, SaysNothingWhenOneSizeIsAllThereIs) {
-  exec::CostSamples samples;
-  for (int i = 0; i < 100; ++i) add_sample(samples, 32, 300);
-  EXPECT_FALSE(fit_cost(samples, 2.0).has_value());
-  EXPECT_FALSE(fit_cost({}, 2.0).has_value());
-}
-
-TEST(FitCost, NeverGivesANegativeCost) {
-  exec::CostSamples falling;
-  exec::CostSamples steep;
-  for (uint64_t n = 1; n <= 32; ++n) {
-    add_sample(falling, n, 1000 - 10 * n);
-    add_sample(steep, n, n * n * 10);
-  }
-  EXPECT_EQ(fit_cost(falling, 1.0)->per_pkt_ns, 0.0);
-  EXPECT_GT(fit_cost(falling, 1.0)->per_batch_ns, 0.0);
-  EXPECT_EQ(fit_cost(steep, 1.0)->per_batch_ns, 0.0);
-  EXPECT_GT(fit_cost(steep, 1.0)->per_pkt_ns, 0.0);
+TEST(SampledCost, SaysNothingWhenOneSizeIsAllThereIs) {
+  CostSamples samples;
+  for (int i = 0; i < 100; ++i) samples.add(32, 300);
+  EXPECT_FALSE(sampled_cost(samples, 2.0).has_value());
+  EXPECT_FALSE(sampled_cost({}, 2.0).has_value());
 }
 
 TEST(Percentile, NeedsTenPacketsBeyondIt) {

@@ -6,6 +6,7 @@
 // the producer dirties the line with the packet's data and a quarter of a ring line, nothing else.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "base/spsc_ring.h"
@@ -41,5 +42,11 @@ inline void offer_line(const void* line) {
 }
 
 using BurstRing = SpscRing<BurstSlot>;
+
+// What the producer tells of packets that are not in the ring. One writer, the producer.
+struct ProducerCounts {
+  std::atomic<uint64_t> lost_pkts{0};     // given up: too late when there was room again
+  std::atomic<uint64_t> backlog_pkts{0};  // due, and waiting for room
+};
 
 }  // namespace batchplane

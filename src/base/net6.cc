@@ -97,9 +97,4 @@ std::string format_prefix6(const Prefix6& prefix) {
   return format_ipv6(prefix.address) + "/" + std::to_string(prefix.length);
 }
 
-uint32_t pseudo_sum6(const uint8_t* ip, uint32_t upper_bytes, uint8_t protocol) {
-  const uint32_t rest = (upper_bytes >> 16) + (upper_bytes & 0xffff) + protocol;
-  return checksum_add(ip + kIp6Src, 32, rest);
-}
-
 }  // namespace batchplane::net

@@ -14,7 +14,7 @@
 namespace batchplane::net {
 
 inline constexpr uint32_t kIpv6Bytes = 40;
-inline constexpr uint32_t kLeastMtu6Bytes = 1280;  // RFC 8200: every link carries as much
+inline constexpr uint32_t kMinMtu6Bytes = 1280;  // RFC 8200: every link carries as much
 
 // Byte offsets within an IPv6 header.
 inline constexpr uint32_t kIp6PayloadLength = 4;
@@ -108,9 +108,5 @@ std::optional<Prefix6> parse_interface_address6(const std::string& text);  // ad
 // The one text that RFC 5952 gives an address.
 std::string format_ipv6(const Address6& address);
 std::string format_prefix6(const Prefix6& prefix);
-
-// Sum over the pseudo-header of an IPv6 header's addresses (RFC 8200, 8.1); continue it with
-// checksum_add over the upper-layer packet.
-uint32_t pseudo_sum6(const uint8_t* ip, uint32_t upper_bytes, uint8_t protocol);
 
 }  // namespace batchplane::net

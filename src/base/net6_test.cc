@@ -38,7 +38,9 @@ TEST(Net6, RandomAddressesComeBack) {
     char theirs[INET6_ADDRSTRLEN];
     inet_ntop(AF_INET6, bytes, theirs, sizeof theirs);
     // The C library writes ::a.b.c.d for compatible addresses, which RFC 5952 does not ask for.
-    if (std::string(theirs).find('.') == std::string::npos) ASSERT_EQ(text, theirs);
+    if (std::string(theirs).find('.') == std::string::npos) {
+      ASSERT_EQ(text, theirs);
+    }
     uint8_t back[16];
     store_address6(back, address);
     ASSERT_EQ(std::memcmp(back, bytes, 16), 0);

@@ -10,6 +10,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "base/ring_fill.h"
+
 namespace batchplane {
 
 // Owner of produce/free_slots: the producer. Owner of consume/peek: the consumer. size(): any
@@ -51,7 +53,7 @@ class SpscRing {
   template <class Read>
   uint32_t consume(uint32_t max, Read&& read) {
     const uint64_t head = head_.load(std::memory_order_relaxed);
-    if (seen_tail_ - head < max) seen_tail_ = tail_.load(std::memory_order_acquire);
+    if (seen_tail_ - head < max) look_at_tail(head);
     const auto k = static_cast<uint32_t>(std::min<uint64_t>(max, seen_tail_ - head));
     const Slot* const slots = slots_.get();
     for (uint32_t i = 0; i < k; ++i) read(i, slots[(head + i) & mask_]);
@@ -66,7 +68,7 @@ class SpscRing {
   template <class Look>
   void peek(uint32_t max, Look&& look) {
     const uint64_t head = head_.load(std::memory_order_relaxed);
-    if (seen_tail_ - head < max) seen_tail_ = tail_.load(std::memory_order_acquire);
+    if (seen_tail_ - head < max) look_at_tail(head);
     const auto k = static_cast<uint32_t>(std::min<uint64_t>(max, seen_tail_ - head));
     const Slot* const slots = slots_.get();
     for (uint32_t i = 0; i < k; i += kSlotsPerLine) __builtin_prefetch(&slots[(head + i) & mask_]);
@@ -74,6 +76,12 @@ class SpscRing {
   }
 
   [[nodiscard]] uint32_t capacity() const { return capacity_; }
+  // How full the consumer has found it, whenever it read the producer's index. Consumer.
+  [[nodiscard]] const RingFill& fill() const { return fill_; }
+  void begin_fill_period() { fill_.begin_period(); }
+  // Slots ever filled, and ever emptied: exact for the one who does it.
+  [[nodiscard]] uint64_t produced() const { return tail_.load(std::memory_order_acquire); }
+  [[nodiscard]] uint64_t consumed() const { return head_.load(std::memory_order_acquire); }
   // Head first: a tail read later is never behind it. May be off by what moves meanwhile.
   [[nodiscard]] uint32_t size() const {
     const uint64_t head = head_.load(std::memory_order_acquire);
@@ -82,6 +90,11 @@ class SpscRing {
   }
 
  private:
+  void look_at_tail(uint64_t head) {
+    seen_tail_ = tail_.load(std::memory_order_acquire);
+    fill_.look(seen_tail_ - head);
+  }
+
   static constexpr uint32_t kSlotsPerLine = std::max<uint32_t>(64 / sizeof(Slot), 1);
 
   struct FreeSlots {
@@ -95,6 +108,7 @@ class SpscRing {
   uint64_t seen_head_ = 0;
   alignas(128) std::atomic<uint64_t> head_{0};
   uint64_t seen_tail_ = 0;
+  RingFill fill_;
 };
 
 }  // namespace batchplane

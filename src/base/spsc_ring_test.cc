@@ -101,6 +101,26 @@ TEST(SpscRing, TwoThreadsKeepOrderAndLoseNothing) {
   }
 }
 
+TEST(SpscRing, TellsHowFullItWasFound) {
+  SpscRing<uint64_t> ring(64);
+  uint64_t slots[64] = {};
+  EXPECT_EQ(ring.dequeue(slots, 8), 0U);
+  EXPECT_EQ(ring.fill().looks, 0U) << "an empty ring is no look";
+  ring.enqueue(slots, 40);
+  EXPECT_EQ(ring.dequeue(slots, 8), 8U);
+  EXPECT_EQ(ring.dequeue(slots, 8), 8U);  // known from the look before
+  EXPECT_EQ(ring.fill().looks, 1U);
+  EXPECT_EQ(ring.fill().mean_pkts(), 40.0);
+  ring.enqueue(slots, 10);
+  EXPECT_EQ(ring.dequeue(slots, 32), 32U);  // knows of 24, looks, and sees 34
+  EXPECT_EQ(ring.fill().looks, 2U);
+  EXPECT_EQ(ring.fill().mean_pkts(), 37.0);
+  ring.begin_fill_period();
+  EXPECT_EQ(ring.dequeue(slots, 32), 2U);
+  EXPECT_EQ(ring.fill().period_max_pkts, 2U);
+  EXPECT_EQ(ring.fill().max_pkts(), 40U);
+}
+
 TEST(BurstSlot, KeepsPointerLengthAndTime) {
   int target = 0;
   const BurstSlot slot = BurstSlot::make(&target, 9728, 123456789012345ULL);

@@ -18,7 +18,7 @@ ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Wor
     Task* const task = graph.tasks[t].get();
     if (task == nullptr) continue;
     number[t] = static_cast<uint32_t>(tasks_.size());
-    TaskTap tap{task, 0, {}, {}};
+    TaskTap tap{task, 0, {}, {}, inputs_.size()};
     for (const auto& worker : workers) {
       if (worker->options().name == task->worker) tap.worker = worker->options().index;
     }
@@ -28,6 +28,8 @@ ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Wor
     }
     for (const TaskInput& input : task->inputs) {
       tap.inputs.push_back(graph.index.at(input.module->name()));
+      model_.inputs.push_back({tap.inputs.back(), number[t]});
+      inputs_.push_back({input.module, {}, {}});
     }
     model_.tasks.push_back({tap.worker, tap.inputs, tap.modules});
     if (task->unit_plan != nullptr) model_.tasks.back().scheduling = task->unit_plan->how;
@@ -60,10 +62,27 @@ ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Wor
     each->tasks.resize(model_.tasks.size());
   }
   period_.flows.resize(model_.flows.size());
+  period_.inputs.resize(model_.inputs.size());
 }
 
 uint32_t ControlTap::worker_of(uint32_t module) const {
   return tasks_[model_.modules[module].task].worker;
+}
+
+void ControlTap::begin_rings() {
+  for (const TaskTap& tap : tasks_) {
+    for (size_t i = 0; i < tap.inputs.size(); ++i) {
+      inputs_[tap.first_input + i].now = {
+          tap.task->inputs[i].pkts, tap.task->inputs[i].module->ring_counts(), {}};
+    }
+  }
+}
+
+void ControlTap::begin_arrivals() {
+  for (InputTap& input : inputs_) {
+    input.now.arrivals = input.module->arrival_counts();
+    input.book.begin(input.now);
+  }
 }
 
 void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskPeriod& out) {
@@ -77,6 +96,10 @@ void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskP
     const TaskInput& input = tap.task->inputs[i];
     out.in_pkts += input.pkts;
     out.runs += input.batches;
+    InputTap& demand = inputs_[tap.first_input + i];
+    demand.now.taken_pkts = input.pkts;
+    demand.now.ring = input.module->ring_counts();
+    input.module->begin_fill_period();
     if (input.is_queue) continue;
     now_.modules[tap.inputs[i]].batches = input.batches;
     now_.modules[tap.inputs[i]].pkts = input.pkts;
@@ -116,7 +139,7 @@ exec::PeriodSnapshot& ControlTap::close() {
   period_.period_ns = now_.now_ns - last_.now_ns;
   for (size_t m = 0; m < now_.modules.size(); ++m) {
     period_.modules[m] = exec::period_between(last_.modules[m], now_.modules[m]);
-    exec::CostSamples& samples = period_.modules[m].samples;
+    CostSamples& samples = period_.modules[m].samples;
     samples.cycles = as_ns(samples.cycles);
     samples.cycles_pkts = as_ns(samples.cycles_pkts);
   }
@@ -138,6 +161,10 @@ exec::PeriodSnapshot& ControlTap::close() {
     task.run_max_ns = worker.now.percentile_ns(worker.last, 1);
     task.gaps = worker.now_gaps.count - worker.last_gaps.count;
     task.gap_ns = worker.now_gaps.ns - worker.last_gaps.ns;
+  }
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    inputs_[i].now.arrivals = inputs_[i].module->arrival_counts();
+    period_.inputs[i] = inputs_[i].book.close(inputs_[i].now);
   }
   period_gaps_ = {};
   for (WorkerTap& worker : workers_) {

@@ -23,6 +23,10 @@ class ControlTap {
   [[nodiscard]] Task* task_of(uint32_t module) const { return task_of_[module]; }
   [[nodiscard]] uint32_t worker_of(uint32_t module) const;
 
+  // Where demand begins to count. While no worker polls, and then on the control thread: devices
+  // may take their time to tell.
+  void begin_rings();
+  void begin_arrivals();
   // On the worker, between two runs: counters as they are, since the start.
   void copy(Worker& worker);
   // After the copies of all workers: what lies between them and those before; flows are the
@@ -42,6 +46,12 @@ class ControlTap {
     uint32_t worker;
     std::vector<uint32_t> modules;  // by rank
     std::vector<uint32_t> inputs;
+    size_t first_input;  // in inputs_
+  };
+  struct InputTap {
+    const Module* module;
+    exec::InputCounts now;
+    exec::DemandBook book;
   };
   struct WorkerTap {
     exec::LoopTimes now;
@@ -53,6 +63,7 @@ class ControlTap {
 
   exec::ControlModel model_;
   std::vector<TaskTap> tasks_;
+  std::vector<InputTap> inputs_;  // of all tasks, in their order
   std::vector<Task*> task_of_;
   std::vector<WorkerTap> workers_;
   std::vector<uint64_t> control_ns_;

@@ -15,7 +15,8 @@ class DeadEnd final : public Module {
 };
 
 ModuleInfo make_info() {
-  ModuleInfo info{.kind = "dead_end", .help = "Drops what unconnected gates send."};
+  ModuleInfo info{
+      .kind = "dead_end", .state = StateOf::kNone, .help = "Drops what unconnected gates send."};
   info.shape = Shape::kTerminal;
   info.drops = {&kUnconnectedGate};
   info.run = &run_plain<DeadEnd>;

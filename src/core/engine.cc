@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/capture_order.h"
+
 namespace batchplane {
 namespace {
 // Per-worker caches of the pool, the burst in hand, free lists, and generators' bursts.
@@ -23,6 +25,9 @@ Engine::Engine(std::unique_ptr<Graph> graph, std::unique_ptr<PacketPool> pool,
   for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->context().meter = meters[i];
   deal_tasks(*graph_, meters);
   tap_ = std::make_unique<ControlTap>(*graph_, workers_);
+  tap_->begin_rings();
+  tap_->begin_arrivals();
+  capture_order_ = capture_order(*graph_, workers_);
 }
 
 Engine::~Engine() { stop(false); }

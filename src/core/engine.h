@@ -37,10 +37,17 @@ struct TraceResult {
 };
 
 // Names of modules: what an apply would do to each.
+// Between what runs, live edits of buffers included, and another pipeline: names of modules.
 struct Difference {
+  struct Move {
+    std::string module;
+    std::string from;  // worker
+    std::string to;
+  };
   std::vector<std::string> added;
   std::vector<std::string> removed;
   std::vector<std::string> changed;  // same name and kind, other parameters: state is carried over
+  std::vector<Move> moved;           // to another worker, with their state; may have changed, too
   std::vector<std::string> kept;
 };
 
@@ -114,7 +121,7 @@ class Engine {
   // name and kind are carried over, what other buffers held is dropped with a reason. Throws
   // ConfigError, with nothing changed, when the new graph needs other workers or a larger pool.
   void apply(std::unique_ptr<Graph> next);
-  [[nodiscard]] Difference difference(const PipelineSpec& next) const;
+  [[nodiscard]] Difference difference(const Graph& next) const;
 
   // The pipeline as it runs: live edits of triggers, limits, SLOs and tables included.
   [[nodiscard]] PipelineSpec current_spec() const;
@@ -129,6 +136,7 @@ class Engine {
   void deal_tasks(Graph& graph, const std::vector<exec::FlowMeter*>& meters);
   std::vector<std::unique_ptr<exec::FlowMeter>> make_meters(const Graph& graph) const;
   void capture(Worker& worker, Snapshot& out);
+  void close_queues(Snapshot& out) const;
   void capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) const;
   void collect_flows();
   void check_apply(const Graph& next) const;
@@ -146,6 +154,13 @@ class Engine {
   std::vector<std::unique_ptr<exec::FlowMeter>> meters_;  // per worker
   exec::FlowBook flow_book_{0};                           // of the graph's flows
   std::unique_ptr<ControlTap> tap_;                       // into the graph's tasks
+  std::vector<uint32_t> capture_order_;                   // of workers
+  // Of each queue, by instance: counted where it is filled, and where it is polled.
+  struct HandOver {
+    uint64_t put_pkts = 0;
+    uint64_t taken_pkts = 0;
+  };
+  std::vector<HandOver> hand_overs_;
   uint64_t previous_ns_ = 0;
   bool is_running_ = false;
   uint8_t trace_session_ = 0;

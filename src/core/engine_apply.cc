@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // engine_apply.cc - replaces the graph of running workers between two runs.
 #include <algorithm>
+#include <optional>
 
+#include "core/capture_order.h"
 #include "core/engine.h"
 
 namespace batchplane {
@@ -79,32 +81,70 @@ CoreExecutor* executor_of(Graph& graph, const ExecNode* node) {
   return nullptr;
 }
 
+std::string worker_of(const Graph& graph, const Instance& instance) {
+  const Task* const task = graph.tasks[instance.task].get();
+  return task == nullptr ? "" : task->worker;
+}
+
+// Of a queue, who polls it; "" of modules that nobody polls.
+std::string poller_of(const Graph& graph, const Instance& instance) {
+  for (const auto& task : graph.tasks) {
+    if (task == nullptr) continue;
+    const bool polls = std::ranges::any_of(task->inputs, [&](const TaskInput& input) {
+      return input.module == instance.module.get();
+    });
+    if (polls) return task->worker;
+  }
+  return "";
+}
+
+std::optional<Difference::Move> move_of(const std::string& module, const Graph& from,
+                                        const Graph& to) {
+  const Instance& before = from.instances[from.index.at(module)];
+  const Instance& after = to.instances[to.index.at(module)];
+  for (const auto& who : {worker_of, poller_of}) {
+    Difference::Move move{module, who(from, before), who(to, after)};
+    if (move.from != move.to) return move;
+  }
+  return std::nullopt;
+}
+
+bool has_same_buffer(const ModuleSpec& a, const ModuleSpec& b) {
+  return a.trigger_pkts == b.trigger_pkts && a.age_limit_ns == b.age_limit_ns &&
+         a.weight == b.weight && a.queue_pkts == b.queue_pkts;
+}
+
 }  // namespace
 
-Difference Engine::difference(const PipelineSpec& next) const {
+Difference Engine::difference(const Graph& next) const {
   Difference result;
-  std::map<std::string, const ModuleSpec*> old_specs;
-  for (const ModuleSpec& module : graph_->spec.modules) old_specs[module.name] = &module;
-  for (const ModuleSpec& module : next.modules) {
-    const auto it = old_specs.find(module.name);
-    if (it == old_specs.end()) {
+  const PipelineSpec running = current_spec();
+  std::map<std::string, size_t> old_modules;
+  for (size_t m = 0; m < running.modules.size(); ++m) old_modules[running.modules[m].name] = m;
+  for (const ModuleSpec& module : next.spec.modules) {
+    const auto it = old_modules.find(module.name);
+    if (it == old_modules.end()) {
       result.added.push_back(module.name);
       continue;
     }
-    const ModuleSpec& old_spec = *it->second;
+    const ModuleSpec& old_spec = running.modules[it->second];
+    // Parameters as they were given: those that run have every default and all table entries.
+    const Dict& old_params = graph_->spec.modules[it->second].params;
+    old_modules.erase(it);
     if (old_spec.kind != module.kind) {
       result.removed.push_back(module.name);
       result.added.push_back(module.name);
-    } else if (old_spec.params != module.params || old_spec.trigger_pkts != module.trigger_pkts ||
-               old_spec.age_limit_ns != module.age_limit_ns || old_spec.weight != module.weight ||
-               old_spec.queue_pkts != module.queue_pkts) {
+      continue;
+    }
+    const std::optional<Difference::Move> move = move_of(module.name, *graph_, next);
+    if (move) result.moved.push_back(*move);
+    if (old_params != module.params || !has_same_buffer(old_spec, module)) {
       result.changed.push_back(module.name);
-    } else {
+    } else if (!move) {
       result.kept.push_back(module.name);
     }
-    old_specs.erase(it);
   }
-  for (const auto& [name, spec] : old_specs) result.removed.push_back(name);
+  for (const auto& [name, m] : old_modules) result.removed.push_back(name);
   return result;
 }
 
@@ -192,6 +232,7 @@ void Engine::apply(std::unique_ptr<Graph> next) {
     return pair.next_instance->node == nullptr ? 0 : pair.next_instance->node->rank;
   });
   const CountedNodes counted = counted_nodes(*next, pairs);
+  auto tap = std::make_unique<ControlTap>(*next, workers_);
   run_on_all([&] {
     for (const auto& worker : workers_) {
       for (Task* task : worker->tasks()) task->executor->read_clock();
@@ -220,12 +261,15 @@ void Engine::apply(std::unique_ptr<Graph> next) {
       workers_[i]->set_tasks(std::move(dealt[i]), raw[i]);
       workers_[i]->set_idle_hold(next->spec.engine.is_idle_hold);
     }
+    tap->begin_rings();
   });
   retire(*graph_, *next);
   std::swap(meters_, meters);
   collect_old_flows(meters, *next);
   graph_ = std::move(next);
-  tap_ = std::make_unique<ControlTap>(*graph_, workers_);
+  tap_ = std::move(tap);
+  tap_->begin_arrivals();
+  capture_order_ = capture_order(*graph_, workers_);
 }
 
 // Books what the replaced graph had counted and what it still holds. No worker touches it any more.
@@ -235,7 +279,6 @@ void Engine::retire(Graph& old_graph, Graph& next) {
     if (task == nullptr) continue;
     for (const TaskInput& input : task->inputs) {
       if (input.counts_as_in) retired_in_pkts_ += input.pkts;
-      if (input.is_queue) continue;
       exec::NodeTotals& before = retired_inputs_[input.module->name()];
       before.batches += input.batches;
       before.pkts += input.pkts;
@@ -277,8 +320,8 @@ void Engine::collect_old_flows(std::vector<std::unique_ptr<exec::FlowMeter>>& ol
   for (uint32_t f = 0; f < graph_->flow_names.size(); ++f) {
     const auto it = std::ranges::find(next.flow_names, graph_->flow_names[f]);
     const bool goes_on = it != next.flow_names.end();
-    const auto to =
-        static_cast<uint32_t>(goes_on ? it - next.flow_names.begin() : next.flow_names.size() - 1);
+    const auto same = goes_on ? it : next.flow_names.end() - 1;
+    const auto to = static_cast<uint32_t>(same - next.flow_names.begin());
     book.go_on(to, flow_book_, f, goes_on);
   }
   flow_book_ = std::move(book);

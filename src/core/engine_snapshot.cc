@@ -2,11 +2,25 @@
 // engine_snapshot.cc - copies the workers' counters between two runs and adds them up.
 #include <algorithm>
 
+#include "core/capture_order.h"
 #include "core/engine.h"
 #include "core/work_refresh.h"
 #include "exec/capture.h"
 
 namespace batchplane {
+namespace {
+
+// Position of a task's first input among those of all tasks.
+size_t first_input(const Graph& graph, const Task& task) {
+  size_t n = 0;
+  for (const auto& each : graph.tasks) {
+    if (each.get() == &task) break;
+    if (each != nullptr) n += each->inputs.size();
+  }
+  return n;
+}
+
+}  // namespace
 
 void Engine::capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) const {
   const ExecNode& node = task.nodes[rank];
@@ -30,13 +44,19 @@ void Engine::capture(Worker& worker, Snapshot& out) {
     mine.worst_firings_per_run = std::max(mine.worst_firings_per_run, stats.worst_firings_per_run);
     stats.worst_firings_per_run = 0;
     out.balance.dropped_pkts += stats.dropped_pkts;
+    size_t at = first_input(*graph_, *task);
     for (const TaskInput& input : task->inputs) {
       if (input.counts_as_in) out.balance.in_pkts += input.pkts;
-      if (input.is_queue) continue;
-      ModuleSnapshot& module = out.modules[graph_->index.at(input.module->name())];
+      const uint32_t i = graph_->index.find(input.module->name())->second;
+      hand_overs_[i].taken_pkts = input.module->taken_pkts();
       const auto before = retired_inputs_.find(input.module->name());
       const exec::NodeTotals earlier =
           before == retired_inputs_.end() ? exec::NodeTotals{} : before->second;
+      exec::InputCounts& demand = out.inputs[at++].counts;
+      demand.taken_pkts = earlier.pkts + input.pkts;
+      demand.ring = input.module->ring_counts();
+      if (input.is_queue) continue;
+      ModuleSnapshot& module = out.modules[i];
       module.batches = earlier.batches + input.batches;
       module.pkts = earlier.pkts + input.pkts;
       exec::capture_unit(executor, exec::UnitSchedule::kInput, module.unit);
@@ -44,6 +64,11 @@ void Engine::capture(Worker& worker, Snapshot& out) {
     for (uint32_t rank = 0; rank + 1 < task->nodes.size(); ++rank) {
       const uint32_t i = graph_->index.find(task->node_names[rank])->second;
       capture_node(*task, rank, out.modules[i]);
+      const Instance& instance = graph_->instances[i];
+      if (is_hand_over(instance)) {
+        hand_overs_[i].put_pkts = instance.module->put_pkts();
+        out.modules[i].kept_pkts = 0;  // until its other end has been read
+      }
       out.balance.held_pkts += out.modules[i].held_pkts + out.modules[i].kept_pkts;
     }
     const uint64_t* dead_end_drops = task->nodes.back().drops;
@@ -55,6 +80,21 @@ void Engine::capture(Worker& worker, Snapshot& out) {
   worker.meter()->switch_epoch();
   out.balance.originated_pkts += mine.originated_pkts;
   out.balance.sent_pkts += sent;
+}
+
+// What was put in and not yet taken, each as its worker counted it: so packets that move while
+// workers are read are neither missed nor counted twice.
+void Engine::close_queues(Snapshot& out) const {
+  for (size_t i = 0; i < hand_overs_.size(); ++i) {
+    if (!is_hand_over(graph_->instances[i])) continue;
+    const auto [put, taken] = hand_overs_[i];
+    if (put < taken) {
+      out.balance.ahead_pkts += taken - put;
+    } else {
+      out.modules[i].kept_pkts = put - taken;
+      out.balance.held_pkts += put - taken;
+    }
+  }
 }
 
 void Engine::collect_flows() {
@@ -80,14 +120,28 @@ Snapshot Engine::snapshot(bool with_fine_histograms) {
     made.core = worker->options().core;
     out.workers.push_back(std::move(made));
   }
+  for (const auto& task : graph_->tasks) {
+    if (task == nullptr) continue;
+    for (const TaskInput& input : task->inputs) out.inputs.push_back({input.module->name(), {}});
+  }
   out.flows.resize(graph_->flow_names.size());
   out.other_drops.resize(drop_reasons().size());
   out.balance.in_pkts = retired_in_pkts_;
   out.balance.sent_pkts = retired_sent_pkts_;
   out.balance.dropped_pkts = retired_dropped_pkts_;
-  for (const auto& worker : workers_) {
-    worker->execute([&] { capture(*worker, out); });
+  hand_overs_.assign(graph_->instances.size(), {});
+  for (const uint32_t w : capture_order_) {
+    Worker& worker = *workers_[w];
+    worker.execute([&] { capture(worker, out); });
   }
+  size_t at = 0;
+  for (const auto& task : graph_->tasks) {
+    if (task == nullptr) continue;
+    for (const TaskInput& input : task->inputs) {
+      out.inputs[at++].counts.arrivals = input.module->arrival_counts();
+    }
+  }
+  close_queues(out);
   for (auto& [key, pkts] : retired_drops_) {
     const auto it = graph_->index.find(key.first);
     const bool is_present = it != graph_->index.end();

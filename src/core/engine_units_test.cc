@@ -66,7 +66,9 @@ TEST(EngineUnits, EveryPacketIsAccountedFor) {
       rig.loop(37);
       const Snapshot now = rig.balanced();
       for (const ModuleSnapshot& module : now.modules) {
-        if (module.unit.queue_pkts != 0) EXPECT_LE(module.held_pkts, 64U) << module.name;
+        if (module.unit.queue_pkts != 0) {
+          EXPECT_LE(module.held_pkts, 64U) << module.name;
+        }
       }
     }
     rig.engine().stop(true);

@@ -27,7 +27,7 @@ struct Instance {
   std::string name;
   const ModuleInfo* info = nullptr;
   std::unique_ptr<Module> module;
-  uint32_t task = 0;         // the task it runs in; a queue: the one that it feeds
+  uint32_t task = 0;         // the task it runs in; a queue: the one that fills it
   ExecNode* node = nullptr;  // null for pure inputs; a queue: where it is filled
 };
 

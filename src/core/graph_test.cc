@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ports/ring_port.h"
+
 namespace batchplane {
 namespace {
 
@@ -129,6 +131,46 @@ TEST(BuildGraph, ChecksWorkers) {
   spec.modules[1].worker = "";
   spec.modules[0].worker = "w0";
   EXPECT_EQ(lines(spec), "") << "the one worker that there is without any declared";
+}
+
+std::string lines_with_ports(const PipelineSpec& spec) {
+  auto env = std::make_unique<Environment>();
+  for (const char* name : {"p", "q"}) env->ports[name] = std::make_shared<RingPort>(64, false);
+  try {
+    build_graph(spec, std::move(env));
+  } catch (const ConfigErrors& mistakes) {
+    std::string all;
+    for (const ConfigError& mistake : mistakes.errors) all += mistake.line() + "\n";
+    return all;
+  }
+  return "";
+}
+
+// Two inputs and two ends, a worker each.
+PipelineSpec two_tasks(const char* in, const char* in2, const char* out, const char* out2) {
+  PipelineSpec spec;
+  spec.workers = {{"w0", -1}, {"w1", -1}};
+  spec.modules = {{"in", "port_in", {{"port", in}}},
+                  {"out", "port_out", {{"port", out}}},
+                  {"in2", "port_in", {{"port", in2}}},
+                  {"out2", "port_out", {{"port", out2}}}};
+  spec.modules[0].worker = "w0";
+  spec.modules[2].worker = "w1";
+  spec.edges = {{"in", "0", "out"}, {"in2", "0", "out2"}};
+  return spec;
+}
+
+TEST(BuildGraph, GivesEachEndOfAPortToOneWorker) {
+  EXPECT_EQ(lines_with_ports(two_tasks("p", "q", "q", "p")), "");
+  EXPECT_EQ(lines_with_ports(two_tasks("p", "p", "p", "q")),
+            "modules.in2: port 'p' is polled by 'in' on worker w0 and by 'in2' on worker w1 (one "
+            "worker polls a port: put both on one, or hand packets on by a queue)\n");
+  EXPECT_EQ(lines_with_ports(two_tasks("p", "q", "p", "p")),
+            "modules.out2: port 'p' is sent into by 'out' on worker w0 and by 'out2' on worker w1 "
+            "(one worker sends into a port: put both on one, or join them by a queue)\n");
+  PipelineSpec spec = two_tasks("p", "p", "p", "p");
+  spec.modules[2].worker = "w0";
+  EXPECT_EQ(lines_with_ports(spec), "") << "one thread has them all";
 }
 
 // in -> s -> {a, b} -> out

@@ -3,10 +3,10 @@
 //
 // A module class is `final`, derives from Module and has exactly one of these members; the shape
 // follows from it:
-//   void process(Context&, Batch&) noexcept;    in-place: edits the batch, which moves on by
-//   pointer void classify(Context&, Batch&) noexcept;   splitter: fills ctx.gates[i] for each
-//   packet i void consume(Context&, Batch&) noexcept;    terminal: takes the packets (frees, sends)
-//   uint32_t poll(Context&, Packet** pkts, uint32_t max) noexcept;   input: fills up to max packets
+//   void process(Context&, Batch&) noexcept     in-place: edits the batch, which moves on by pointer
+//   void classify(Context&, Batch&) noexcept    splitter: fills ctx.gates[i] for each packet i
+//   void consume(Context&, Batch&) noexcept     terminal: takes the packets (frees, sends)
+//   uint32_t poll(Context&, Packet** pkts, uint32_t max) noexcept   input: fills up to max packets
 // A class with consume and poll is a queue: terminal of one task and input of another.
 //
 // Fate of a packet: it stays in the batch, or ctx.drop(batch, i, kReason), or ctx.keep(batch, i).
@@ -20,6 +20,7 @@
 #include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,11 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Gates this instance may write to ctx.gates: 0..gates_used()-1. The engine links each to a
-  // module or, when nothing is connected, to a dead end (drop reason unconnected_gate).
-  // In-place: 1. `connected` = highest gate connected in the pipeline + 1.
-  [[nodiscard]] virtual uint32_t gates_used(uint32_t connected) const { return connected; }
+  // Told once, before it runs: gates 0..connected-1 are connected in the pipeline (some of them may
+  // not be). Returns how many it has, all of which it may write to ctx.gates: the engine links each
+  // to a module or, when nothing is connected, to a dead end (drop reason unconnected_gate).
+  // In-place: 1.
+  virtual uint32_t link(uint32_t connected) { return connected; }
 
   // Live commands ("add", "delete", "replace", ...) on tables; throws ConfigError. `args` was not
   // checked. Unknown commands throw.
@@ -65,6 +67,10 @@ class Module {
   // Packets kept inside (ctx.keep), and the most there can ever be; sizes pool and queues.
   [[nodiscard]] virtual uint64_t held_pkts() const { return 0; }
   [[nodiscard]] virtual uint32_t max_held_pkts() const { return 0; }
+  // A queue to another task: packets ever put in (on the worker that fills it) and ever taken out
+  // (on the one that polls it); their difference is what it holds.
+  [[nodiscard]] virtual uint64_t put_pkts() const { return 0; }
+  [[nodiscard]] virtual uint64_t taken_pkts() const { return 0; }
   // Whether it may emit packets of its own making; sizes queues.
   [[nodiscard]] virtual bool may_emit() const { return max_held_pkts() != 0; }
   // Terminals that can be full: how many packets they would take now from `worker`. The worker asks
@@ -81,6 +87,18 @@ class Module {
   // At the end, or when an older graph is given up: hand out what is kept, for the engine to count.
   // Worker or, when no worker runs any more, control thread.
   virtual void give_up_held(const std::function<void(Packet*)>& take) { (void)take; }
+
+  // The ends of ports that it works on. Each end belongs to one worker.
+  struct PortEnds {
+    const Port* polled = nullptr;
+    const Port* sent_into = nullptr;
+  };
+  [[nodiscard]] virtual PortEnds port_ends() const { return {}; }
+  // Inputs: what waits to be polled (the polling worker, between two runs), and what has come
+  // without being taken (any thread).
+  [[nodiscard]] virtual exec::RingCounts ring_counts() const noexcept { return {}; }
+  virtual void begin_fill_period() noexcept {}  // the highest fill is told anew from here on
+  [[nodiscard]] virtual exec::ArrivalCounts arrival_counts() const { return {}; }
 
   [[nodiscard]] const std::string& name() const { return *name_; }
   void set_name(const std::string& name) { *name_ = name; }
@@ -105,9 +123,34 @@ enum class Shape : uint8_t { kInPlace, kSplitter, kTerminal, kInput, kQueue };
 
 using ExecNode = exec::Node<struct CoreTraits>;
 
+// What packets leave behind in a module, and so what several workers that share its work must heed.
+enum class StateOf : uint8_t {
+  kNone,      // nothing but counts: each worker may have a module of its own
+  kShared,    // tables that any number of workers read; the control side edits them
+  kSharded,   // of flows or hosts: each worker may have a part, when all of a flow comes to one
+  kOneOwner,  // an end of a port, one rate for all, a file: one worker alone
+};
+
+// Where an input's packets come from.
+enum class Feed : uint8_t { kNone, kPort, kQueue, kItself };
+
+// Modules that name the same table have it together; the largest declaration counts.
+struct TableMemory {
+  std::string table;
+  uint64_t bytes = 0;
+};
+
+// A file or device, and the kind, without parameters, that takes a module's place where nothing may
+// be opened.
+struct Opens {
+  std::string what;
+  std::string stand_in;
+};
+
 struct ModuleInfo {
   std::string kind;
-  std::string help;  // one sentence
+  std::optional<StateOf> state = std::nullopt;  // every kind says which
+  std::string help = "";                        // one sentence
   std::vector<ParamSpec> params = {};
   std::vector<std::string> gate_names = {};  // gates with a meaning; else they are numbers
   uint32_t first_named_gate = 0;             // number of gate_names[0]; the others follow it
@@ -116,6 +159,17 @@ struct ModuleInfo {
   std::string notes = "";  // what else a user should know (formats, live commands)
   // Packets leave as they came: whoever only asks where they go may leave the module out.
   bool is_passive = false;
+
+  // What others must know of a kind, for whom it is one of many.
+  Feed feed = Feed::kNone;   // inputs only
+  bool is_for_ipv6 = false;  // such packets are what it is measured with
+  // The longest frame that it brings or puts together, in bytes.
+  std::function<uint64_t(const Dict& params)> frame_bytes = nullptr;
+  // The tables that a module called `name` would fill.
+  std::function<std::vector<TableMemory>(const std::string& name, const Dict& params)> tables =
+      nullptr;
+  // What of the machine it would open, where that is more than memory.
+  std::function<std::optional<Opens>(const Dict& params)> opens = nullptr;
 
   // Filled by Register.
   Shape shape = Shape::kInPlace;
@@ -150,14 +204,14 @@ concept HasPoll = requires(T m, Context& c, Packet** p, uint32_t n) {
   { m.poll(c, p, n) } noexcept -> std::same_as<uint32_t>;
 };
 
-// Books the packets of an egress node that `consume` did not drop. Defined in core/egress.h.
+// Books the packets of an egress node that `consume` did not drop. Defined in core/module_run.h.
 template <class T>
 void run_egress(void* module, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept;
 template <class T>
 void run_plain(void* module, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept;
 
-// const Register<Ttl> kTtl{{.kind = "ttl", .help = "...", .params = {...}, .drops =
-// {&kTtlExpired}}};
+// const Register<Ttl> kTtl{
+//     {.kind = "ttl", .state = StateOf::kNone, .help = "...", .params = {...}, .drops = {&kTtlExpired}}};
 template <class T>
 struct Register {
   explicit Register(ModuleInfo info) {
@@ -168,6 +222,7 @@ struct Register {
     if constexpr (HasClassify<T>) info.shape = Shape::kSplitter;
     if constexpr (HasConsume<T>) info.shape = HasPoll<T> ? Shape::kQueue : Shape::kTerminal;
     if constexpr (kShapes == 0) info.shape = Shape::kInput;
+    if constexpr (HasPoll<T> && HasConsume<T>) info.feed = Feed::kQueue;
     info.make = [](const Args& args) { return std::make_unique<T>(args); };
     if constexpr (kShapes == 1) info.run = info.is_egress ? &run_egress<T> : &run_plain<T>;
     if constexpr (HasPoll<T>) {

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "base/net_headers.h"
+
 #if BATCHPLANE_DPDK
 #include <rte_mbuf.h>
 #endif
@@ -132,6 +134,12 @@ class Packet {
 };
 
 #endif
+
+// The caller has seen that the packet is long enough.
+template <HeaderView Header>
+[[nodiscard]] inline Header& header_in(Packet& pkt, uint32_t offset_bytes) {
+  return header_at<Header>(pkt.data() + offset_bytes);
+}
 
 [[nodiscard]] inline uint64_t task_entry_ns(Packet& pkt) {
   const PacketMeta& meta = pkt.meta();

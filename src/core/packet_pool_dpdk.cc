@@ -4,7 +4,9 @@
 #include <rte_mbuf_pool_ops.h>
 
 #include "base/error.h"
+#include "core/eal_state_dpdk.h"
 #include "core/packet_pool.h"
+#include "core/plain_mempool_dpdk.h"
 
 namespace batchplane {
 
@@ -41,6 +43,10 @@ rte_mempool* make_pool(const std::string& name, uint32_t n_pkts, uint32_t cache_
 
 PacketPool::PacketPool(const std::string& name, uint32_t n_pkts, uint32_t data_bytes)
     : n_pkts_(n_pkts), data_bytes_(data_bytes) {
+  if (!has_eal()) {
+    pool_ = make_plain_mempool(n_pkts, kHeadroomBytes + data_bytes);
+    return;
+  }
   const uint32_t cache = n_pkts >= 4 * kCachePkts ? kCachePkts : 0;
   pool_ = make_pool(name, n_pkts, cache, kHeadroomBytes + data_bytes);
   if (pool_ == nullptr) {
@@ -50,7 +56,7 @@ PacketPool::PacketPool(const std::string& name, uint32_t n_pkts, uint32_t data_b
   }
 }
 
-PacketPool::~PacketPool() { rte_mempool_free(pool_); }
+PacketPool::~PacketPool() { has_eal() ? rte_mempool_free(pool_) : free_plain_mempool(pool_); }
 
 uint32_t PacketPool::available_pkts() const { return rte_mempool_avail_count(pool_); }
 

@@ -8,6 +8,7 @@
 #include "base/net.h"
 #include "base/value.h"
 #include "core/packet.h"
+#include "exec/demand.h"
 
 namespace batchplane {
 
@@ -45,6 +46,11 @@ class Port {
   virtual void push() noexcept {}
 
   [[nodiscard]] virtual PortStats stats() const = 0;  // any thread
+  // What waits to be polled, and how full that was found. The polling thread, between two polls.
+  [[nodiscard]] virtual exec::RingCounts ring_counts() const noexcept { return {}; }
+  virtual void begin_fill_period() noexcept {}  // the highest fill is told anew from here on
+  // What is due, and waits for room in front of the port. Any thread.
+  [[nodiscard]] virtual uint64_t backlog_pkts() const { return 0; }
   [[nodiscard]] virtual net::Mac mac() const { return {}; }
   [[nodiscard]] virtual uint32_t mtu_bytes() const { return 1500; }
   [[nodiscard]] virtual bool is_up() const { return true; }  // control thread

@@ -41,7 +41,7 @@ class Patience {
 bool pin_this_thread(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(core, &set);
+  CPU_SET(static_cast<size_t>(core), &set);
   return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
 }
 

@@ -102,4 +102,28 @@ class Arrivals {
   uint64_t due_ns_ = kNeverNs;
 };
 
+// Counts the arrivals of a schedule that are due and have not been taken: on a copy that runs
+// ahead, so that the schedule stays where it is. Costs nothing while nothing waits.
+template <class Random>
+class DueCount {
+ public:
+  // Goes on to now_ns, by `max_steps` arrivals at most.
+  void look(const Arrivals<Random>& schedule, uint64_t now_ns, uint64_t max_steps = ~0ULL) {
+    if (ahead_ == 0) scout_ = schedule;
+    for (; max_steps != 0 && scout_.due_ns() <= now_ns; --max_steps) {
+      scout_.advance();
+      ++ahead_;
+    }
+  }
+  // The schedule has advanced by one.
+  void note_taken() { ahead_ -= ahead_ != 0; }
+  // The schedule has become another one.
+  void reset() { ahead_ = 0; }
+  [[nodiscard]] uint64_t due() const { return ahead_; }
+
+ private:
+  Arrivals<Random> scout_{{}, Random(0)};
+  uint64_t ahead_ = 0;
+};
+
 }  // namespace batchplane::exec

@@ -107,11 +107,7 @@ inline ModulePeriod period_between(const ModulePeriod& before, const ModulePerio
   }
   period.turns -= before.turns;
   period.charged -= before.charged;
-  period.samples.batches -= before.samples.batches;
-  period.samples.pkts -= before.samples.pkts;
-  period.samples.pkts_squared -= before.samples.pkts_squared;
-  period.samples.cycles -= before.samples.cycles;
-  period.samples.cycles_pkts -= before.samples.cycles_pkts;
+  period.samples = now.samples.since(before.samples);
   if (period.trigger_pkts == 0 && period.arrived_batches == 0) {
     period.arrived_batches = period.batches;
     period.arrived_pkts = period.pkts;

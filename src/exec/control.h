@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/cost_law.h"
 #include "exec/delay_histogram.h"
+#include "exec/demand.h"
 #include "exec/node.h"
 #include "exec/scheduling.h"
 
@@ -44,18 +46,19 @@ struct ControlTask {
   Scheduling scheduling = {};
 };
 
+// A module that is polled, by the task that polls it.
+struct ControlInput {
+  uint32_t module = 0;
+  uint32_t task = 0;
+};
+
 struct ControlModel {
   uint32_t batch_limit_pkts = kDefaultBatchPkts;  // B
   std::vector<ControlModule> modules;             // in the order of the pipeline file
   std::vector<ControlEdge> edges;                 // a queue's edges lead into another task
   std::vector<ControlFlow> flows;                 // declared ones, in order
   std::vector<ControlTask> tasks;
-};
-
-// The cost law as it is believed now: time of a batch of n = cost_per_batch + cost_per_pkt * n.
-struct ModuleCost {
-  double cost_per_batch_ns = 0;
-  double cost_per_pkt_ns = 0;
+  std::vector<ControlInput> inputs;  // of all tasks, in their order
 };
 
 // Counts of one period, differences since the one before.
@@ -68,7 +71,7 @@ struct ModulePeriod {
   uint64_t late_releases = 0;
   CauseCount causes[kCauses];
   CostSamples samples;  // sampled executions; `cycles` are nanoseconds here
-  ModuleCost cost;      // estimate in force
+  CostLaw cost;         // as it is believed now
   uint32_t trigger_pkts = 0;
   uint32_t held_pkts = 0;  // at the end of the period
   uint64_t age_limit_ns = 0;
@@ -111,7 +114,17 @@ struct PeriodSnapshot {
   std::vector<ModulePeriod> modules;
   std::vector<FlowPeriod> flows;
   std::vector<TaskPeriod> tasks;
+  std::vector<InputPeriod> inputs;  // as ControlModel has them
 };
+
+// Packets that inputs brought into the pipeline: what a queue brings into a task was there before.
+inline uint64_t entered_pkts(const ControlModel& model, const PeriodSnapshot& period) {
+  uint64_t pkts = 0;
+  for (size_t m = 0; m < model.modules.size(); ++m) {
+    if (!model.modules[m].has_buffer) pkts += period.modules[m].pkts;
+  }
+  return pkts;
+}
 
 // One buffer's new setting. `reason` is static text: "push", "recover", "pull", "descend", ...
 struct BufferChange {

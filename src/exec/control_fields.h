@@ -37,4 +37,13 @@
   X(run_max_ns, uint64_t)         \
   X(firings, uint64_t)            \
   X(worst_firings_per_run, uint32_t)
+#define BATCHPLANE_INPUT_FIELDS(X) \
+  X(offered_pkts, uint64_t)        \
+  X(taken_pkts, uint64_t)          \
+  X(lost_pkts, uint64_t)           \
+  X(waiting_pkts, uint64_t)        \
+  X(backlog_pkts, uint64_t)        \
+  X(ring_pkts, uint64_t)           \
+  X(fill_max_pkts, uint64_t)       \
+  X(fill_mean_pkts, double)
 // NOLINTEND(cppcoreguidelines-macro-usage)

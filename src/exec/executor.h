@@ -26,6 +26,7 @@
 #include <memory>
 #include <span>
 
+#include "exec/chains.h"
 #include "exec/context.h"
 #include "exec/deadline_order.h"
 #include "exec/flow_meter.h"
@@ -47,6 +48,9 @@ struct ExecutorStats {
   uint64_t work_ns = 0;                // what the cost law says was spent
   uint32_t worst_firings_per_run = 0;  // since the last epoch
 };
+
+// A release that starts later than this after its deadline is counted as late (docs/age-limits.md).
+inline constexpr uint64_t kLateReleaseNs = 20'000;
 
 template <class Traits, RunOrder Order = typename Traits::Order>
 class Executor {
@@ -82,28 +86,9 @@ class Executor {
       read_clock();
   }
 
-  // One run: the batch enters at `first` and is carried on until nothing but held packets is left.
-  // Instrumented runs report each step to Traits.
+  // Runs (executor_chains.inl, executor_fates.inl). The batch enters at `first` and is carried on
+  // until nothing but held packets is left. Instrumented runs report each step to Traits.
   void run(Node& first, Batch batch, bool is_instrumented);
-  // While on, every run and every release is instrumented.
-  void set_tracing(bool is_on) { is_tracing_ = is_on; }
-  // The same for one loop: what leaves by age, idleness or change is sampled like what a run
-  // carries.
-  void set_sampling(bool is_on) { is_sampling_ = is_on; }
-  // Takes the costs that sampled runs measured into the estimate of when the clock is due.
-  void refresh_work_estimates(double ns_per_cycle);
-  // The same for one node whose own costs are known; last node first, since a chain's head carries
-  // the sum.
-  void set_work_estimate(Node& node, double per_batch_ns, double per_pkt_ns);
-
-  // Fires every buffer whose age limit has passed, earliest deadline first. One comparison when
-  // none has.
-  void check_ages() {
-    if (ctx_.now_ns >= next_release_ns_) [[unlikely]]
-      units_ == nullptr ? fire_expired() : wake_units();
-  }
-  // No input: fires the buffer that holds the oldest packet. False when nothing is held.
-  bool release_oldest();
   // Runs whatever is ready (after changes or emissions outside a run).
   void drain() { is_instrumented() ? drain_ready<true>() : drain_ready<false>(); }
   // Emits what a module queued in the context outside a run (timers) and carries it on.
@@ -111,20 +96,39 @@ class Executor {
     if (ctx_.n_fates != 0) settle_fates(node);
     drain();
   }
+  // While on, every run and every release is instrumented.
+  void set_tracing(bool is_on) { is_tracing_ = is_on; }
+  // The same for one loop: what leaves by age, idleness or change is sampled like what a run
+  // carries.
+  void set_sampling(bool is_on) { is_sampling_ = is_on; }
 
-  // q in 0..B. Held packets above the new trigger leave at the next loop (settle_changes).
-  // `release_at` staggers the first release: 1..q, used only while nothing is held.
+  // Buffers (executor_buffers.inl). q in 0..B. Held packets above the new trigger leave at the next
+  // loop (settle_changes). `release_at` staggers the first release: 1..q, used only while nothing
+  // is held.
   void set_trigger(Node& node, uint32_t trigger_pkts, uint32_t release_at_pkts);
-  void set_age_limit(Node& node, uint64_t age_limit_ns);
   // Fires what lowered triggers left behind: all of it at q = 0, floor(k/q) batches of q otherwise.
   void settle_changes();
   // Whether the next loop has something to settle.
   [[nodiscard]] bool has_changes() const { return any_changed_; }
   // Moves held packets of the same module of an older graph in here, oldest first.
   void adopt_held(Node& node, Queue& old_queue);
+  // Whether any buffer is switched on (or still holds): only then do entry bounds matter.
+  [[nodiscard]] bool has_buffers() const { return !buffered_.empty(); }
+  [[nodiscard]] uint64_t held_pkts() const;
 
-  // Explicit scheduling (executor_units.inl): what arrives at a unit waits there for its turn.
-  // Before the first run, with the plan that the queues were laid out by.
+  // Ages (executor_age.inl). Fires every buffer whose age limit has passed, earliest deadline
+  // first. One comparison when none has.
+  void check_ages() {
+    if (ctx_.now_ns >= next_release_ns_) [[unlikely]]
+      units_ == nullptr ? fire_expired() : wake_units();
+  }
+  void set_age_limit(Node& node, uint64_t age_limit_ns);
+  [[nodiscard]] uint64_t next_release_ns() const { return next_release_ns_; }
+  // No input: fires the buffer that holds the oldest packet. False when nothing is held.
+  bool release_oldest();
+
+  // Units (executor_units.inl): explicit scheduling, what arrives at a unit waits there for its
+  // turn. Before the first run, with the plan that the queues were laid out by.
   void schedule(const UnitPlan& plan);
   [[nodiscard]] bool is_scheduled() const { return units_ != nullptr; }
   // Other tasks run on the worker between two turns: each turn then ends with a clock reading.
@@ -152,6 +156,7 @@ class Executor {
   // A unit becomes ready once in so long, whatever its queue holds; 0 = no such rule.
   void set_pace(const Node& node, uint64_t pace_ns);
   [[nodiscard]] const UnitQueues<Handle>* units() const { return units_.get(); }
+
   // Run order by deadline (executor_deadline.inl), where Order offers it. Before the first run,
   // with queues that have room for the backlog.
   void run_by_deadline(const DeadlineRules& rules) {
@@ -165,53 +170,75 @@ class Executor {
   // Nothing was polled: goes on with what waits for its turn. False when nothing does.
   bool resume();
 
-  // Executions of a node and the packets in them. What entered at its queue is counted there; what
-  // came by pointer is what the predecessor had, less what that took out.
-  [[nodiscard]] NodeTotals totals(const Node& node) const;
-  // Makes totals(node) return `wanted` now; after those of its predecessors.
-  void set_totals(Node& node, NodeTotals wanted);
-  [[nodiscard]] uint64_t held_pkts() const;
-  // Whether any buffer is switched on (or still holds): only then do entry bounds matter.
-  [[nodiscard]] bool has_buffers() const { return !buffered_.empty(); }
-  [[nodiscard]] uint64_t next_release_ns() const { return next_release_ns_; }
+  // Counts. See Chains.
+  [[nodiscard]] NodeTotals totals(const Node& node) const { return Chains<Traits>::totals(node); }
+  void set_totals(Node& node, NodeTotals wanted) { Chains<Traits>::set_totals(node, wanted); }
   [[nodiscard]] ExecutorStats& stats() { return stats_; }
-  // What the cost law says was spent until now, the part since the last reading of the clock too.
-  [[nodiscard]] uint64_t work_so_far_ns() const { return stats_.work_ns + work_16ths_ns_ / 16; }
   [[nodiscard]] std::span<Node> nodes() { return nodes_; }
-  void set_run_allowance_ns(uint64_t ns) { run_allowance_ns_ = ns; }
+
+  // Work by the cost law (executor_work.inl). Takes the costs that sampled runs measured into the
+  // estimate of when the clock is due.
+  void refresh_work_estimates(double ns_per_cycle);
+  // The same for one node whose own costs are known; last node first, since a chain's head carries
+  // the sum.
+  void set_work_estimate(Node& node, const CostLaw::Line& cost);
+  // What was spent until now, the part since the last reading of the clock too.
+  [[nodiscard]] uint64_t work_so_far_ns() const { return stats_.work_ns + work_16ths_ns_ / 16; }
 
  private:
+  // executor_chains.inl
   template <bool kInstrumented>
-  void run_chain(Queue& first, Handle* pkts, uint32_t n_pkts, uint64_t entry_bound_ns);
+  void enter(Node& first, Batch& batch);
   template <bool kInstrumented>
   void drain_ready();
   template <bool kInstrumented>
-  Queue* scatter(Node& node, Handle* pkts, uint32_t n, uint64_t entry_bound_ns);
-  Node& node_at(const Queue& head, const Step* step);
-  uint32_t settle_step(Node& node, Handle* pkts, uint32_t n_pkts);
+  void run_chain(Queue& first, Handle* pkts, uint32_t n_pkts, uint64_t entry_bound_ns);
   template <bool kInstrumented>
-  void append(Queue& queue, const Batch& batch);
+  Queue* scatter(Node& node, Handle* pkts, uint32_t n, uint64_t entry_bound_ns);
   template <bool kInstrumented>
   void deliver(Queue& queue, uint64_t entry_bound_ns);
+  template <bool kInstrumented>
+  void append(Queue& queue, const Batch& batch);
+  [[nodiscard]] bool is_instrumented() const { return is_tracing_ || is_sampling_; }
+  void mark_ready(const Queue& queue) {
+    if constexpr (MayRunByDeadline<Order>) {
+      if (ready_.is_by_deadline()) return mark_by_deadline(queue);
+    }
+    ready_.mark(queue.rank);
+  }
+
+  // executor_fates.inl
+  uint32_t settle_step(Node& node, Handle* pkts, uint32_t n_pkts);
+  void settle_fates(Node& node);
+  void push_one(Node& from, Queue& queue, Handle pkt);
+  void cross(Node& node, uint32_t gate, Handle pkt);
+  void apply_path_ops(Node& node, Handle* pkts, uint32_t n_pkts);
+
+  // executor_buffers.inl
   template <bool kInstrumented>
   void arrived(Queue& queue, uint64_t entry_bound_ns);
   template <bool kInstrumented>
   void run_ready(Node& node);
   template <bool kInstrumented>
-  void enter(Node& first, Batch& batch);
-  [[nodiscard]] bool is_instrumented() const { return is_tracing_ || is_sampling_; }
+  void fire(Node& node, uint32_t n_pkts, uint32_t offset_pkts, Cause cause);
   void fire_any(Node& node, uint32_t n_pkts, uint32_t offset_pkts, Cause cause) {
     is_instrumented() ? fire<true>(node, n_pkts, offset_pkts, cause)
                       : fire<false>(node, n_pkts, offset_pkts, cause);
   }
-  template <bool kInstrumented>
-  void fire(Node& node, uint32_t n_pkts, uint32_t offset_pkts, Cause cause);
+  void fire_whole(Node& node, Cause cause);
   void keep_rest(Queue& queue, uint32_t fired_pkts);
-  void settle_fates(Node& node);
-  void apply_path_ops(Node& node, Handle* pkts, uint32_t n_pkts);
-  void cross(Node& node, uint32_t gate, Handle pkt);
-  void push_one(Node& from, Queue& queue, Handle pkt);
+  void prefetch_held(const Queue& queue, uint32_t n_pkts) const;
+  void list_buffer(Node& node);
+  void unlist_buffer(Node& node);
+
+  // executor_age.inl
   void fire_expired();
+  uint64_t oldest_entry_ns(const Queue& queue) const;
+  static void note_release(Queue& queue, uint64_t late_ns) {
+    if (late_ns > kLateReleaseNs) ++queue.late_releases;
+  }
+
+  // executor_deadline.inl
   static uint64_t work_ns_of(const Queue& queue, uint32_t n_pkts);
   [[nodiscard]] uint32_t next_batch_pkts(const Queue& queue) const;
   // A branch that would run at once, but is heavy: it takes its turn.
@@ -221,19 +248,14 @@ class Executor {
     }
     return false;
   }
-  void mark_ready(const Queue& queue) {
-    if constexpr (MayRunByDeadline<Order>) {
-      if (ready_.is_by_deadline()) return mark_by_deadline(queue);
-    }
-    ready_.mark(queue.rank);
-  }
   void mark_by_deadline(const Queue& queue);
   template <bool kInstrumented>
   void drain_by_deadline();
   template <bool kInstrumented>
   void run_next(Node& node);
   void mark_expired();
-  void fire_whole(Node& node, Cause cause);
+
+  // executor_units.inl
   template <bool kInstrumented>
   void drain_followers();
   uint32_t fire_unit(uint32_t unit, Cause cause);
@@ -243,16 +265,9 @@ class Executor {
   void wake_units();
   bool release_unit();
   void set_unit_trigger(uint32_t unit, uint32_t trigger_pkts);
-  uint64_t oldest_entry_ns(const Queue& queue) const;
-  void prefetch_held(const Queue& queue, uint32_t n_pkts) const;
-  void lay_out_steps();
-  void link_direct(Node& node);
-  void measure_chain(Node& node);
-  void list_buffer(Node& node);
-  void unlist_buffer(Node& node);
 
   std::span<Node> nodes_;
-  std::vector<Step> steps_;
+  Chains<Traits> chains_;
   Context& ctx_;
   Clock& clock_;
   FlowMeter& meter_;
@@ -264,7 +279,6 @@ class Executor {
   bool is_sampling_ = false;
   bool may_run_heavy_ = false;           // by deadline: in this loop, after its poll
   uint64_t next_release_ns_ = kNeverNs;  // lower bound over all buffers
-  uint64_t run_allowance_ns_ = 20'000;
   uint32_t firings_ = 0;
   ExecutorStats stats_;
   std::unique_ptr<UnitQueues<Handle>> units_;  // explicit scheduling only
@@ -273,6 +287,9 @@ class Executor {
 }  // namespace batchplane::exec
 
 #include "exec/executor_age.inl"
+#include "exec/executor_buffers.inl"
+#include "exec/executor_chains.inl"
 #include "exec/executor_deadline.inl"
-#include "exec/executor_run.inl"
+#include "exec/executor_fates.inl"
 #include "exec/executor_units.inl"
+#include "exec/executor_work.inl"

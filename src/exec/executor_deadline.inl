@@ -77,7 +77,7 @@ void Executor<Traits, Order>::run_next(Node& node) {
     next_release_ns_ = std::min(next_release_ns_, due_ns);
     return;
   }
-  if (ctx_.now_ns - due_ns > run_allowance_ns_) ++queue.late_releases;
+  note_release(queue, ctx_.now_ns - due_ns);
   fire_whole(node, Cause::kAge);
 }
 

@@ -75,7 +75,7 @@ uint32_t Executor<Traits, Order>::fire_unit(uint32_t u, Cause cause) {
   const uint32_t most = unit.trigger_pkts != 0 ? unit.trigger_pkts : ctx_.batch_limit_pkts;
   const uint32_t n_pkts = std::min(queue.size_pkts, most);
   if (schedule.is_expired(u)) {
-    if (ctx_.now_ns - schedule.deadline_ns(u) > run_allowance_ns_) ++queue.late_releases;
+    note_release(queue, ctx_.now_ns - schedule.deadline_ns(u));
     schedule.unexpire(u);
   }
   if (unit.pace_ns != 0) {

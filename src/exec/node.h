@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "base/cost_fit.h"
 #include "exec/batch.h"
 
 namespace batchplane::exec {
@@ -36,8 +37,8 @@ enum class After : uint8_t {
 
 // The fractional buffer: a node's own input queue, and the head of the chain that begins here.
 // Owner: the worker that runs the task. Packets [0, size) are held in arrival order. The capacity
-// is fixed at load such that append never overflows: B of the input + B-1 held here and at every
-// ancestor
+// is fixed at load such that append never overflows:
+// B of the input + B-1 held here and at every ancestor
 // + what modules may emit of their own.
 template <class Handle>
 struct alignas(64) Queue {
@@ -72,15 +73,6 @@ struct alignas(64) Queue {
 
   // As it was set: a unit's queue holds packets with trigger 0, too.
   [[nodiscard]] uint32_t wanted_trigger_pkts() const { return is_untriggered ? 0 : trigger_pkts; }
-};
-
-// What sampled executions left behind: enough for a least-squares fit of the cost law.
-struct CostSamples {
-  uint64_t batches = 0;
-  uint64_t pkts = 0;
-  uint64_t pkts_squared = 0;
-  uint64_t cycles = 0;
-  uint64_t cycles_pkts = 0;  // sum of cycles * batch size
 };
 
 // Executions and packets of a node; see Executor::totals.

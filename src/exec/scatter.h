@@ -73,6 +73,22 @@ __attribute__((target("avx512f,avx512bw,avx512vl"))) inline uint64_t scatter_avx
   return touched;
 }
 
+// Whether the CPU can, it pays, and order is kept: vector code takes gate after gate, and with one
+// queue behind two gates packets would overtake each other.
+template <class Node>
+bool may_scatter_by_vector(const Node& node) {
+  const bool has_avx512 = __builtin_cpu_supports("avx512f") != 0 &&
+                          __builtin_cpu_supports("avx512bw") != 0 &&
+                          __builtin_cpu_supports("avx512vl") != 0;
+  if (!has_avx512 || node.n_gates > kVectorGates) return false;
+  for (uint32_t a = 0; a < node.n_gates; ++a) {
+    for (uint32_t b = 0; b < a; ++b) {
+      if (node.targets[a] == node.targets[b]) return false;
+    }
+  }
+  return true;
+}
+
 // Any number of gates: each touched gate once, in order of first packet, into `list` (n entries).
 template <class Handle>
 inline uint32_t scatter_wide(const Handle* pkts, const GateIndex* gates, uint32_t n,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/demand.h"
 #include "exec/flow_meter.h"
 #include "exec/node.h"
 
@@ -95,11 +96,20 @@ struct Balance {
   uint64_t sent_pkts = 0;        // left by an egress module
   uint64_t dropped_pkts = 0;     // with a reason
   uint64_t held_pkts = 0;        // in buffers, modules and queues
-  // in + originated == sent + dropped + held. Always, for one worker; with several, the workers are
-  // read one after the other and packets between them may be counted twice or not at all.
+  // Workers are read one after the other, each between two of its runs, those that take packets
+  // before those that hand them over. Where they do so in a circle, so many were counted by the
+  // taker that the giver did not yet count; else 0.
+  uint64_t ahead_pkts = 0;
+  // Always, whatever the number of workers.
   [[nodiscard]] bool is_exact() const {
-    return in_pkts + originated_pkts == sent_pkts + dropped_pkts + held_pkts;
+    return in_pkts + originated_pkts + ahead_pkts == sent_pkts + dropped_pkts + held_pkts;
   }
+};
+
+// A module that is polled.
+struct InputSnapshot {
+  std::string module;
+  InputCounts counts;
 };
 
 struct Snapshot {
@@ -108,6 +118,7 @@ struct Snapshot {
   std::vector<ModuleSnapshot> modules;  // in the order of the pipeline file
   std::vector<WorkerSnapshot> workers;
   std::vector<FlowSnapshot> flows;  // declared, then "other"
+  std::vector<InputSnapshot> inputs;
   Balance balance;
   // By reason index: dropped at gates that lead nowhere, and by modules that an apply has removed.
   // With the drops of `modules` they add up to balance.dropped_pkts.

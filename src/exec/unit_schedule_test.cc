@@ -134,7 +134,9 @@ TEST(UnitSchedule, AnEmptyInputIsPassedOverAndGainsNothing) {
   schedule.activate(1);
   for (int i = 0; i < 50; ++i) {
     const uint32_t first = schedule.pick(true);
-    if (first == UnitSchedule::kInput) ASSERT_EQ(schedule.pick(false), 1U);
+    if (first == UnitSchedule::kInput) {
+      ASSERT_EQ(schedule.pick(false), 1U);
+    }
     schedule.charge(1, 100);
   }
   int turns_of_input = 0;

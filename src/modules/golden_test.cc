@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// golden_test.cc - runs every case under tests/golden through its module and compares bytes.
+// golden_test.cc - runs every case in src/modules/<family>/golden through its module and compares
+// bytes.
 //
 // The format, and how to add cases: tests/golden/make.py.
 #include <gtest/gtest.h>
@@ -9,7 +10,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "cases/cases.h"
 #include "module_harness.h"
 
 namespace batchplane {
@@ -18,7 +21,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-const fs::path kGolden = "tests/golden";
+const fs::path kModules = "src/modules";
 
 Value to_value(const json& j, const std::string& tmp) {
   switch (j.type()) {
@@ -164,7 +167,7 @@ class Golden : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(Golden, OutcomeIsAsTheModelSays) {
-  const fs::path folder = kGolden / GetParam();
+  const fs::path folder = GetParam();
   std::ifstream file(folder / "case.json");
   const json description = json::parse(file);
   Environment env = environment_of(description);
@@ -185,26 +188,42 @@ TEST_P(Golden, OutcomeIsAsTheModelSays) {
   EXPECT_EQ(harness.leaked_pkts(), 0U);
 }
 
-std::vector<std::string> cases() {
-  std::vector<std::string> names;
-  if (!fs::is_directory(kGolden)) return names;
-  for (const auto& entry : fs::directory_iterator(kGolden)) {
-    if (fs::exists(entry.path() / "case.json")) names.push_back(entry.path().filename());
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  if (!fs::is_directory(folder)) return found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) found.push_back(entry.path());
   }
-  std::ranges::sort(names);
-  return names;
+  return found;
+}
+
+std::vector<std::string> case_folders() {
+  std::vector<std::string> found;
+  for (const fs::path& family : folders_in(kModules)) {
+    for (const fs::path& folder : folders_in(family / "golden")) {
+      if (fs::exists(folder / "case.json")) found.push_back(folder);
+    }
+  }
+  std::ranges::sort(found);
+  return found;
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
+  std::string name = fs::path(info.param).filename();
   std::ranges::replace(name, '.', '_');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(cases()), test_name);
+INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(case_folders()), test_name);
 
-TEST(GoldenFolder, IsThere) {
-  EXPECT_GE(cases().size(), 15U) << "run the tests from the source tree";
+TEST(GoldenCases, EveryKindHasOneOrSaysWhyNot) {
+  std::set<std::string> covered;
+  for (const std::string& folder : case_folders()) {
+    std::ifstream file(fs::path(folder) / "case.json");
+    covered.insert(json::parse(file).at("kind").get<std::string>());
+  }
+  ASSERT_FALSE(covered.empty()) << "run the tests from the source tree";
+  EXPECT_EQ(cases::faults_of(cases::Need::kGolden, covered), std::vector<std::string>{});
 }
 
 }  // namespace

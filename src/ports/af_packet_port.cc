@@ -153,7 +153,7 @@ uint32_t AfPacketPort::ready_frames(uint32_t max) const noexcept {
 bool AfPacketPort::receive(const tpacket2_hdr* frame, Packet& pkt) const noexcept {
   const uint32_t len_bytes = frame->tp_snaplen;
   const bool is_tagged = (frame->tp_status & TP_STATUS_VLAN_VALID) != 0;
-  const uint32_t whole_bytes = len_bytes + (is_tagged ? 4 : 0);
+  const uint32_t whole_bytes = len_bytes + (is_tagged ? net::kVlanTagBytes : 0);
   if (len_bytes != frame->tp_len || len_bytes < net::kEthBytes || whole_bytes > pool_->data_bytes())
       [[unlikely]] {
     return false;
@@ -166,15 +166,38 @@ bool AfPacketPort::receive(const tpacket2_hdr* frame, Packet& pkt) const noexcep
     return true;
   }
   const bool has_type = (frame->tp_status & TP_STATUS_VLAN_TPID_VALID) != 0;
-  std::memcpy(to, from, 12);
-  net::store16(to + 12, has_type ? frame->tp_vlan_tpid : net::kTypeVlan);
-  net::store16(to + 14, frame->tp_vlan_tci);
-  std::memcpy(to + 16, from + 12, len_bytes - 12);
+  std::memcpy(to, from, net::kMacPairBytes);
+  header_in<net::VlanTag>(pkt, net::kMacPairBytes) = {
+      .type = has_type ? frame->tp_vlan_tpid : net::kTypeVlan, .control = frame->tp_vlan_tci};
+  std::memcpy(to + net::kMacPairBytes + net::kVlanTagBytes, from + net::kMacPairBytes,
+              len_bytes - net::kMacPairBytes);
   return true;
+}
+
+// The kernel fills the ring in order, so that ready frames end at one place.
+uint32_t AfPacketPort::waiting_frames() const noexcept {
+  uint32_t ready = 0;
+  uint32_t end = rx_.n_frames;
+  while (ready < end) {
+    const uint32_t middle = (ready + end) / 2;
+    const uint32_t at = (rx_.at + middle) % rx_.n_frames;
+    if ((status_of(rx_.frame(at)) & TP_STATUS_USER) != 0) {
+      ready = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return ready;
+}
+
+exec::RingCounts AfPacketPort::ring_counts() const noexcept {
+  return {waiting_frames(), rx_.n_frames, fill_};
 }
 
 uint32_t AfPacketPort::rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) noexcept {
   const uint32_t n = ready_frames(max);
+  // Less than asked for is all that there is; more is counted only then.
+  fill_.look(n < max ? n : waiting_frames());
   if (n == 0) return 0;
   // Frames stay in the ring while the pool is empty; the kernel counts what does not fit any more.
   if (!pool_->alloc_bulk(pkts, n)) [[unlikely]] {
@@ -216,7 +239,8 @@ bool AfPacketPort::is_too_long(Packet& pkt) const noexcept {
   const uint32_t len_bytes = pkt.len_bytes();
   if (len_bytes > tx_.frame_bytes - kTxDataAt) return true;
   if (len_bytes <= most_bytes) return false;
-  return len_bytes > most_bytes + 4 || net::load16(pkt.data() + 12) != net::kTypeVlan;
+  return len_bytes > most_bytes + net::kVlanTagBytes ||
+         header_in<net::Ethernet>(pkt, 0).type != net::kTypeVlan;
 }
 
 uint32_t AfPacketPort::tx_burst(Packet** pkts, uint32_t n) noexcept {
@@ -263,10 +287,10 @@ PortStats AfPacketPort::stats() const {
   tpacket_stats kernel{};
   socklen_t kernel_bytes = sizeof kernel;
   if (getsockopt(fd_, SOL_PACKET, PACKET_STATISTICS, &kernel, &kernel_bytes) == 0) {
-    rx_missed_pkts_ += kernel.tp_drops;
+    rx_missed_pkts_.fetch_add(kernel.tp_drops, std::memory_order_relaxed);
   }
   PortStats stats = counters_.stats();
-  stats.rx_missed_pkts = rx_missed_pkts_;
+  stats.rx_missed_pkts = rx_missed_pkts_.load(std::memory_order_relaxed);
   return stats;
 }
 

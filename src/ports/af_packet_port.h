@@ -45,6 +45,8 @@ class AfPacketPort final : public Port {
   void push() noexcept override;
 
   [[nodiscard]] PortStats stats() const override;
+  [[nodiscard]] exec::RingCounts ring_counts() const noexcept override;
+  void begin_fill_period() noexcept override { fill_.begin_period(); }
   [[nodiscard]] net::Mac mac() const override { return mac_; }
   [[nodiscard]] uint32_t mtu_bytes() const override { return mtu_bytes_; }
   [[nodiscard]] uint32_t max_frame_bytes() const override;
@@ -56,6 +58,7 @@ class AfPacketPort final : public Port {
   void set_option(int option, const void* value, uint32_t value_bytes, const std::string& what);
   [[noreturn]] void fail(const std::string& what, const std::string& fix) const;
   [[nodiscard]] uint32_t ready_frames(uint32_t max) const noexcept;
+  [[nodiscard]] uint32_t waiting_frames() const noexcept;
   bool receive(const tpacket2_hdr* frame, Packet& pkt) const noexcept;
   [[nodiscard]] bool is_too_long(Packet& pkt) const noexcept;
   void tell_kernel() noexcept;
@@ -74,13 +77,15 @@ class AfPacketPort final : public Port {
   size_t mapped_bytes_ = 0;
   PacketPool* pool_ = nullptr;
   FrameRing rx_;
+  RingFill fill_;  // of rx_, at each poll
   alignas(64) FrameRing tx_;
   bool has_sent_ = false;  // since the last push
   PortCounters counters_;
   Counter rx_starved_polls_;
-  Counter tx_busy_;                      // the kernel put a send off
-  Counter tx_too_long_pkts_;             // freed: the kernel would not send them
-  mutable uint64_t rx_missed_pkts_ = 0;  // control thread: reading the kernel's count clears it
+  Counter tx_busy_;           // the kernel put a send off
+  Counter tx_too_long_pkts_;  // freed: the kernel would not send them
+  // Reading the kernel's count clears it, and more than one thread reads.
+  mutable std::atomic<uint64_t> rx_missed_pkts_ = 0;
 };
 
 }  // namespace batchplane::ports

@@ -26,6 +26,8 @@ class DpdkPort final : public Port {
   void push() noexcept override;
 
   [[nodiscard]] PortStats stats() const override;
+  [[nodiscard]] exec::RingCounts ring_counts() const noexcept override;
+  void begin_fill_period() noexcept override { fill_.begin_period(); }
   [[nodiscard]] net::Mac mac() const override { return mac_; }
   [[nodiscard]] uint32_t mtu_bytes() const override { return mtu_bytes_; }
   [[nodiscard]] uint32_t max_frame_bytes() const override {
@@ -37,6 +39,7 @@ class DpdkPort final : public Port {
 
  private:
   void configure(uint32_t wanted_mtu_bytes);
+  [[nodiscard]] uint32_t waiting_pkts() const noexcept;
   [[noreturn]] void fail(const std::string& what, int status, const std::string& fix) const;
   // An interface that was removed and made again under its name is another one.
   [[nodiscard]] bool is_there() const;
@@ -52,6 +55,7 @@ class DpdkPort final : public Port {
   uint32_t mtu_bytes_ = 1500;
   std::string driver_;
   uint64_t last_poll_ns_ = 0;
+  RingFill fill_;          // of the receive queue, at each poll
   bool has_sent_ = false;  // since the last push
   Counter rx_bursts_;
   Counter rx_wait_ns_;

@@ -18,12 +18,11 @@ constexpr uint16_t kTypeQinq = 0x88a8;
 
 // Puts a tag that was taken out on the way in back behind the addresses. False without headroom.
 bool insert_tag(Packet& pkt, uint16_t type, uint16_t tci) {
-  if (pkt.headroom_bytes() < 4) return false;
-  pkt.push_front(4);
+  if (pkt.headroom_bytes() < net::kVlanTagBytes) return false;
+  pkt.push_front(net::kVlanTagBytes);
   uint8_t* data = pkt.data();
-  std::memmove(data, data + 4, 12);
-  net::store16(data + 12, type);
-  net::store16(data + 14, tci);
+  std::memmove(data, data + net::kVlanTagBytes, net::kMacPairBytes);
+  header_in<net::VlanTag>(pkt, net::kMacPairBytes) = {.type = type, .control = tci};
   return true;
 }
 
@@ -127,11 +126,23 @@ void DpdkPort::start(PacketPool& pool) {
   if (is_promiscuous_) rte_eth_promiscuous_enable(port_);
 }
 
+// 0 where the driver cannot tell.
+uint32_t DpdkPort::waiting_pkts() const noexcept {
+  const int n = rte_eth_rx_queue_count(port_, 0);
+  return n < 0 ? 0 : static_cast<uint32_t>(n);
+}
+
+exec::RingCounts DpdkPort::ring_counts() const noexcept {
+  return {waiting_pkts(), rx_slots_, fill_};
+}
+
 uint32_t DpdkPort::rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) noexcept {
   auto** mbufs = reinterpret_cast<rte_mbuf**>(pkts);
   const uint32_t n = rte_eth_rx_burst(port_, 0, mbufs, static_cast<uint16_t>(max));
   const uint64_t gap_ns = now_ns - std::min(now_ns, last_poll_ns_);
   last_poll_ns_ = now_ns;
+  // Less than asked for is all that there was; what is left is counted only then.
+  fill_.look(n < max ? n : n + waiting_pkts());
   if (n == 0) return 0;
   rx_bursts_.add(1);
   rx_wait_ns_.add(gap_ns / 2);

@@ -48,7 +48,8 @@ std::string lcores() {
   sched_getaffinity(0, sizeof(allowed), &allowed);
   std::string cpus;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &allowed)) cpus += (cpus.empty() ? "" : ",") + std::to_string(cpu);
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    cpus.append(cpus.empty() ? "" : ",").append(std::to_string(cpu));
   }
   std::string argument = "--lcores=0@(";
   argument += cpus;

@@ -35,6 +35,7 @@ class NullPort final : public Port {
 PortKindInfo null_port_kind() {
   return {.kind = "null",
           .help = "Nothing arrives here; what is sent is counted and freed.",
+          .is_memory = true,
           .make = [](const Args& args) -> std::shared_ptr<Port> {
             return std::make_shared<NullPort>(args.name());
           }};

@@ -29,6 +29,16 @@ class PortIn final : public Module {
     return n;
   }
 
+  [[nodiscard]] PortEnds port_ends() const override { return {.polled = port_.get()}; }
+  [[nodiscard]] exec::RingCounts ring_counts() const noexcept override {
+    return port_->ring_counts();
+  }
+  void begin_fill_period() noexcept override { port_->begin_fill_period(); }
+  [[nodiscard]] exec::ArrivalCounts arrival_counts() const override {
+    const PortStats stats = port_->stats();
+    return {stats.rx_missed_pkts + stats.rx_refused_pkts, port_->backlog_pkts()};
+  }
+
  private:
   const std::shared_ptr<Port> port_;
   uint16_t in_interface_ = kNoInterface;
@@ -36,6 +46,7 @@ class PortIn final : public Module {
 
 const Register<PortIn> kPortIn{{
     .kind = "port_in",
+    .state = StateOf::kOneOwner,
     .help = "Brings packets from a port into the pipeline.",
     .params = {{.name = "port", .type = ParamType::kString, .help = "name of the port"},
                {.name = "interface",
@@ -43,6 +54,7 @@ const Register<PortIn> kPortIn{{
                 .default_value = "",
                 .help = "interface that the packets come in on; empty = none"}},
     .notes = "One port_in per port: a port is polled by one worker.",
+    .feed = Feed::kPort,
 }};
 
 }  // namespace

@@ -15,11 +15,6 @@ std::vector<PortKindInfo> collect() {
   return all;
 }
 
-const PortKindInfo* find_kind(const std::string& kind) {
-  const auto it = std::ranges::find(port_kinds(), kind, &PortKindInfo::kind);
-  return it == port_kinds().end() ? nullptr : &*it;
-}
-
 ConfigError unknown_kind(const std::string& kind, const std::string& where) {
   std::vector<std::string> known;
   std::string all;
@@ -39,10 +34,15 @@ const std::vector<PortKindInfo>& port_kinds() {
   return kKinds;
 }
 
+const PortKindInfo* find_port_kind(const std::string& kind) {
+  const auto it = std::ranges::find(port_kinds(), kind, &PortKindInfo::kind);
+  return it == port_kinds().end() ? nullptr : &*it;
+}
+
 std::vector<ConfigError> check_port_params(const std::string& kind, const Dict& params,
                                            const std::string& where) {
   std::vector<ConfigError> errors;
-  const PortKindInfo* info = find_kind(kind);
+  const PortKindInfo* info = find_port_kind(kind);
   if (info == nullptr) {
     errors.push_back(unknown_kind(kind, where));
   } else {
@@ -55,7 +55,7 @@ std::shared_ptr<Port> make_port(const std::string& kind, const Dict& params,
                                 const std::string& name, Environment& env,
                                 const std::string& where) {
   const std::string here = where.empty() ? "ports." + name : where;
-  const PortKindInfo* info = find_kind(kind);
+  const PortKindInfo* info = find_port_kind(kind);
   if (info == nullptr) throw unknown_kind(kind, here);
   std::vector<ConfigError> errors;
   Args args(info->params, params, here, errors);

@@ -18,9 +18,13 @@ struct PortKindInfo {
   std::string help;  // one sentence
   std::vector<ParamSpec> params = {};
   std::string notes = "";
+  bool is_memory = false;         // it opens nothing outside this process
+  bool takes_generators = false;  // they fill it
   std::function<std::shared_ptr<Port>(const Args&)> make = nullptr;
 };
 
+// nullptr when unknown.
+const PortKindInfo* find_port_kind(const std::string& kind);
 // By name. What this build does not have (DPDK ports without DPDK) is not in it.
 const std::vector<PortKindInfo>& port_kinds();
 

@@ -41,6 +41,7 @@ class PortOut final : public Module {
     for (uint32_t k = sent; k < n; ++k) ctx.drop(batch, slot[k], kTxFull);
   }
 
+  [[nodiscard]] PortEnds port_ends() const override { return {.sent_into = port_.get()}; }
   [[nodiscard]] uint64_t housekeep_interval_ns() const override {
     return port_->wants_push() ? kPushIntervalNs : 0;
   }
@@ -54,8 +55,10 @@ class PortOut final : public Module {
     const uint32_t len = pkt.len_bytes();
     if (len < net::kEthBytes) [[unlikely]]
       return 0;
-    const bool is_tagged = net::load16(pkt.data() + 12) == net::kTypeVlan && len >= 18;
-    return len - (is_tagged ? 18 : 14);
+    constexpr uint32_t kTaggedBytes = net::kEthBytes + net::kVlanTagBytes;
+    const bool is_tagged =
+        header_in<net::Ethernet>(pkt, 0).type == net::kTypeVlan && len >= kTaggedBytes;
+    return len - (is_tagged ? kTaggedBytes : net::kEthBytes);
   }
 
   const std::shared_ptr<Port> port_;
@@ -65,6 +68,7 @@ class PortOut final : public Module {
 
 const Register<PortOut> kPortOut{{
     .kind = "port_out",
+    .state = StateOf::kOneOwner,
     .help = "Sends packets out of a port; flows end here.",
     .params = {{.name = "port", .type = ParamType::kString, .help = "name of the port"},
                {.name = "interface",

@@ -4,6 +4,7 @@
 // in: 1   out: 1   drops: queue_full   state: packets in its rings, carried over by apply
 // One ring per producing worker, so that no ring ever has two producers.
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <vector>
 
@@ -21,6 +22,18 @@ const DropReason kQueueFull{"queue_full", "the queue of the next module or task 
 
 using Ring = SpscRing<Packet*>;
 
+// One writer, on a line of its own.
+class alignas(64) Lost {
+ public:
+  void add(uint64_t n) {
+    pkts_.store(pkts_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint64_t get() const { return pkts_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> pkts_{0};
+};
+
 class Queue final : public Module {
  public:
   explicit Queue(const Args& args)
@@ -34,6 +47,7 @@ class Queue final : public Module {
     for (uint32_t w = 0; w < args.env().n_workers; ++w) {
       rings_.push_back(std::make_unique<Ring>(size_pkts_));
     }
+    lost_ = std::vector<Lost>(args.env().n_workers);
   }
   ~Queue() override {
     give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
@@ -48,7 +62,11 @@ class Queue final : public Module {
     }
     Ring& ring = *rings_[ctx.worker_index];
     const uint32_t n = batch.size_pkts;
-    for (uint32_t i = ring.enqueue(batch.pkts, n); i < n; ++i) ctx.drop(batch, i, kQueueFull);
+    const uint32_t taken = ring.enqueue(batch.pkts, n);
+    if (taken == n) [[likely]]
+      return;
+    for (uint32_t i = taken; i < n; ++i) ctx.drop(batch, i, kQueueFull);
+    lost_[ctx.worker_index].add(n - taken);
   }
 
   // Rings take turns, so that no producer starves another.
@@ -70,6 +88,9 @@ class Queue final : public Module {
   // Both sides are stopped between two runs, so one thread may work on both ends here.
   void adopt(Module& old_module) noexcept override {
     auto& old = static_cast<Queue&>(old_module);
+    for (size_t w = 0; w < std::min(lost_.size(), old.lost_.size()); ++w) {
+      lost_[w].add(old.lost_[w].get());
+    }
     const size_t n = std::min(rings_.size(), old.rings_.size());
     for (size_t w = 0; w < n; ++w) {
       if (rings_[w]->capacity() == old.rings_[w]->capacity()) {
@@ -88,8 +109,34 @@ class Queue final : public Module {
     for (const auto& ring : rings_) held += ring->size();
     return held;
   }
+  [[nodiscard]] uint64_t put_pkts() const override {
+    uint64_t put = 0;
+    for (const auto& ring : rings_) put += ring->produced();
+    return put;
+  }
+  [[nodiscard]] uint64_t taken_pkts() const override {
+    uint64_t taken = 0;
+    for (const auto& ring : rings_) taken += ring->consumed();
+    return taken;
+  }
   [[nodiscard]] uint32_t max_held_pkts() const override {
     return size_pkts_ * static_cast<uint32_t>(rings_.size());
+  }
+  [[nodiscard]] exec::RingCounts ring_counts() const noexcept override {
+    exec::RingCounts all{.ring_pkts = max_held_pkts()};
+    for (const auto& ring : rings_) {
+      all.waiting_pkts += ring->size();
+      all.fill.add(ring->fill());
+    }
+    return all;
+  }
+  void begin_fill_period() noexcept override {
+    for (const auto& ring : rings_) ring->begin_fill_period();
+  }
+  [[nodiscard]] exec::ArrivalCounts arrival_counts() const override {
+    exec::ArrivalCounts all;
+    for (const Lost& lost : lost_) all.lost_pkts += lost.get();
+    return all;
   }
   [[nodiscard]] bool may_emit() const override { return false; }
   [[nodiscard]] bool wants_backpressure() const override { return has_backpressure_; }
@@ -113,11 +160,13 @@ class Queue final : public Module {
   const uint32_t size_pkts_;
   const bool has_backpressure_;
   std::vector<std::unique_ptr<Ring>> rings_;  // by producing worker
+  std::vector<Lost> lost_;                    // likewise: for want of room
   uint32_t next_ring_ = 0;
 };
 
 const Register<Queue> kQueue{{
     .kind = "queue",
+    .state = StateOf::kOneOwner,
     .help = "Hands packets to a task on another worker, without ever blocking.",
     .params = {{.name = "size_pkts",
                 .unit = "pkts",

@@ -33,6 +33,26 @@ TEST(Queue, KeepsOrderAndTimesAndDropsWhenFull) {
   rig.free(out);
 }
 
+TEST(Queue, TellsWhatCameToIt) {
+  PortRig rig;
+  auto queue = rig.module("queue", {{"size_pkts", 8}});
+  std::vector<Packet*> pkts;
+  for (int i = 0; i < 11; ++i) pkts.push_back(rig.make(60));
+  EXPECT_EQ(rig.consume(*queue, "queue", pkts).size(), 3U);
+  EXPECT_EQ(queue->arrival_counts().lost_pkts, 3U);
+  EXPECT_EQ(queue->ring_counts().waiting_pkts, 8U);
+  EXPECT_EQ(queue->ring_counts().ring_pkts, 8U);
+  const auto out = rig.poll(*queue, "queue", 6);
+  EXPECT_EQ(queue->ring_counts().waiting_pkts, 2U);
+  EXPECT_EQ(queue->ring_counts().fill.max_pkts(), 8U);
+  rig.free(out);
+  // What replaces it goes on counting.
+  auto next = rig.module("queue", {{"size_pkts", 16}});
+  next->adopt(*queue);
+  EXPECT_EQ(next->arrival_counts().lost_pkts, 3U);
+  EXPECT_EQ(next->ring_counts().waiting_pkts, 2U);
+}
+
 TEST(Queue, TaskEntryTimeSaturates) {
   PortRig rig;
   auto queue = rig.module("queue", {});

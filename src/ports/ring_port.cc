@@ -78,6 +78,21 @@ Value RingPort::show() const {
               {"fed_by", is_looped_ ? "itself" : producer_}};
 }
 
+PortStats RingPort::stats() const {
+  PortStats stats = counters_.stats();
+  stats.rx_missed_pkts = producer_counts_.lost_pkts.load(std::memory_order_relaxed);
+  return stats;
+}
+
+uint64_t RingPort::backlog_pkts() const {
+  return producer_counts_.backlog_pkts.load(std::memory_order_relaxed);
+}
+
+void RingPort::release() {
+  producer_counts_.backlog_pkts.store(0, std::memory_order_relaxed);
+  producer_.clear();
+}
+
 void RingPort::claim(const std::string& producer) {
   if (is_looped_ || !producer_.empty()) {
     throw ConfigError(
@@ -105,6 +120,8 @@ PortKindInfo ring_port_kind() {
                   .help = "nowhere: packets sent are counted and freed; itself: they come in again",
                   .choices = {"nowhere", "itself"}}},
       .notes = "A packet that comes in again keeps the time at which it first entered.",
+      .is_memory = true,
+      .takes_generators = true,
       .make = [](const Args& args) -> std::shared_ptr<Port> {
         return std::make_shared<RingPort>(args.u32("size_pkts"),
                                           args.string("sends_to") == "itself", args.name());

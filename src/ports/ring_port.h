@@ -18,7 +18,12 @@ class RingPort final : public Port {
   uint32_t rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) noexcept override;
   uint32_t tx_burst(Packet** pkts, uint32_t n) noexcept override;
 
-  [[nodiscard]] PortStats stats() const override { return counters_.stats(); }
+  [[nodiscard]] PortStats stats() const override;
+  [[nodiscard]] exec::RingCounts ring_counts() const noexcept override {
+    return {ring_.size(), ring_.capacity(), ring_.fill()};
+  }
+  void begin_fill_period() noexcept override { ring_.begin_fill_period(); }
+  [[nodiscard]] uint64_t backlog_pkts() const override;
   [[nodiscard]] uint64_t held_pkts() const override { return ring_.size(); }
   [[nodiscard]] uint64_t most_held_pkts() const override { return ring_.capacity(); }
   [[nodiscard]] net::Mac mac() const override { return mac_; }
@@ -26,15 +31,18 @@ class RingPort final : public Port {
 
   // Where a generator puts packets. It claims the ring first: there can be one producer only.
   [[nodiscard]] BurstRing& ring() { return ring_; }
+  // Where it tells what is not in the ring.
+  [[nodiscard]] ProducerCounts& producer_counts() { return producer_counts_; }
   // Throws ConfigError naming the present producer.
   void claim(const std::string& producer);
-  void release() { producer_.clear(); }
+  void release();
 
  private:
   BurstRing ring_;
   const bool is_looped_;
   const net::Mac mac_;
   std::string producer_;
+  ProducerCounts producer_counts_;
   ports::PortCounters counters_;
 };
 

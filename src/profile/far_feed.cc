@@ -114,17 +114,15 @@ GeneratorCosts FarFeed::costs() const {
   if (!trip_ns_.empty()) costs.store = percentile(trip_ns_, 0.5) / kHalvesOfTrip;
   for (const Feeder& feeder : feeders_) {
     if (!feeder.look_ns.empty()) costs.look = percentile(feeder.look_ns, 0.5);
-    std::vector<double> pkts;
-    std::vector<double> ns;
-    for (size_t n = 1; n < feeder.burst_ns.size(); ++n) {
+    std::vector<CostLaw::Point> points;
+    for (uint32_t n = 1; n < feeder.burst_ns.size(); ++n) {
       if (feeder.burst_ns[n].size() < kLeastTimes) continue;
-      pkts.push_back(static_cast<double>(n));
-      ns.push_back(percentile(feeder.burst_ns[n], 0.5));
+      points.push_back({n, percentile(feeder.burst_ns[n], 0.5)});
     }
-    if (pkts.empty()) continue;
-    const CostLaw law = fit_law(pkts, ns);
-    costs.per_burst = law.per_batch_ns;
-    costs.per_pkt = law.per_pkt_ns;
+    if (points.empty()) continue;
+    const CostLaw::Line line = fit_line(points).line;
+    costs.per_burst = line.cost_per_batch_ns;
+    costs.per_pkt = line.cost_per_pkt_ns;
   }
   return costs;
 }

@@ -20,20 +20,13 @@ constexpr double kHighTail = 0.975;
 constexpr double kFlatShare = 0.1;
 constexpr double kFlatNs = 5;
 
-double mean_of(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
+// Lines that leave less out stand without a reason.
+constexpr double kGoodRSquared = 0.99;
+constexpr double kGoodError = 0.1;
 
-double explained(const CostLaw& law, std::span<const double> pkts, std::span<const double> ns) {
-  const double mean = mean_of(ns);
-  double left = 0;
-  double spread = 0;
-  for (size_t i = 0; i < ns.size(); ++i) {
-    left += (ns[i] - law.at(pkts[i])) * (ns[i] - law.at(pkts[i]));
-    spread += (ns[i] - mean) * (ns[i] - mean);
-  }
-  // Equal values are explained by any line through them.
-  return spread > 0 ? std::max(1 - left / spread, 0.0) : 1.0;
+bool is_good(const CostFit& fit) {
+  return fit.r_squared > kGoodRSquared && fit.small_error_ratio <= kGoodError &&
+         fit.left_out_error_ratio <= kGoodError;
 }
 
 std::string text(const char* format, double a, double b = 0, double c = 0) {
@@ -42,68 +35,43 @@ std::string text(const char* format, double a, double b = 0, double c = 0) {
   return line;
 }
 
+// Of few or skewed rounds the figure itself may lie outside of what resampling gives.
+Interval interval(const std::vector<double>& draws, double value) {
+  return {std::min(percentile(draws, kLowTail), value),
+          std::max(percentile(draws, kHighTail), value)};
+}
+
 }  // namespace
 
-double CostLaw::batchiness(uint32_t batch_limit_pkts) const {
-  const double of_one = at(1) * batch_limit_pkts;
-  return of_one > 0 ? at(batch_limit_pkts) / of_one : 1.0;
-}
-
-CostLaw fit_law(std::span<const double> pkts, std::span<const double> ns) {
-  const double mean_x = mean_of(pkts);
-  const double mean_y = mean_of(ns);
-  double xx = 0;
-  double xy = 0;
-  double at_origin_xx = 0;
-  double at_origin_xy = 0;
-  for (size_t i = 0; i < pkts.size(); ++i) {
-    xx += (pkts[i] - mean_x) * (pkts[i] - mean_x);
-    xy += (pkts[i] - mean_x) * (ns[i] - mean_y);
-    at_origin_xx += pkts[i] * pkts[i];
-    at_origin_xy += pkts[i] * ns[i];
-  }
-  CostLaw law;
-  law.per_pkt_ns = xx > 0 ? xy / xx : 0;
-  law.per_batch_ns = mean_y - law.per_pkt_ns * mean_x;
-  if (law.per_pkt_ns < 0) {
-    law = {.per_batch_ns = std::max(mean_y, 0.0), .is_clamped = true};
-  } else if (law.per_batch_ns < 0) {
-    law = {.per_pkt_ns = std::max(at_origin_xy / at_origin_xx, 0.0), .is_clamped = true};
-  }
-  law.r_squared = explained(law, pkts, ns);
-  return law;
-}
-
-std::string reason_of(const CostLaw& law, std::span<const double> pkts, std::span<const double> ns,
-                      double noise_ns) {
+std::string reason_of(const CostFit& fit, std::span<const CostLaw::Point> points, double noise_ns) {
+  const CostLaw::Line& line = fit.line;
   std::string clamped;
-  if (law.is_clamped) {
-    clamped = law.per_pkt_ns > 0 ? "a negative cost per batch was set to 0; "
-                                 : "a negative cost per packet was set to 0; ";
+  if (fit.is_clamped) {
+    clamped = line.cost_per_pkt_ns > 0 ? "a negative cost per batch was set to 0; "
+                                       : "a negative cost per packet was set to 0; ";
   }
-  if (law.r_squared > kGoodRSquared && clamped.empty()) return "";
-  const double growth_ns = law.per_pkt_ns * (pkts.back() - pkts.front());
-  double worst_ns = 0;
-  double worst_pkts = pkts.front();
-  for (size_t i = 0; i < ns.size(); ++i) {
-    if (std::abs(ns[i] - law.at(pkts[i])) <= worst_ns) continue;
-    worst_ns = std::abs(ns[i] - law.at(pkts[i]));
-    worst_pkts = pkts[i];
-  }
-  if (law.r_squared > kGoodRSquared) return clamped + "the line fits all the same";
-  if (growth_ns <= std::max(kFlatShare * law.at(pkts.back()), kFlatNs)) {
+  if (is_good(fit)) return clamped.empty() ? "" : clamped + "the line fits all the same";
+  const CostLaw law(line);
+  const auto error_of = [&](const CostLaw::Point& point) {
+    return law.error_ratio(std::span(&point, 1));
+  };
+  const CostLaw::Point& worst = *std::ranges::max_element(points, {}, error_of);
+  const double growth_ns =
+      line.cost_per_pkt_ns * (points.back().size_pkts - points.front().size_pkts);
+  const double worst_ns = std::abs(law.ns(worst.size_pkts) - worst.ns);
+  if (growth_ns <= std::max(kFlatShare * law.ns(points.back().size_pkts), kFlatNs)) {
     return clamped + text(
                          "the time hardly depends on the batch size: it grows by %.1f ns from %g "
                          "packet to %g",
-                         growth_ns, pkts.front(), pkts.back());
+                         growth_ns, points.front().size_pkts, points.back().size_pkts);
   }
   if (worst_ns <= 3 * noise_ns) {
     return clamped + text("the machine was not quiet: times are uncertain by %.1f ns", noise_ns);
   }
   return clamped + text(
-                       "the time does not grow in a straight line: %.1f ns off at %g packets, "
-                       "where the table holds",
-                       worst_ns, worst_pkts);
+                       "the time does not grow in a straight line: %.1f ns or %.0f %% off at %g "
+                       "packets, where the table holds",
+                       worst_ns, 100 * error_of(worst), worst.size_pkts);
 }
 
 double percentile(std::vector<double> values, double p) {
@@ -128,33 +96,37 @@ std::vector<double> Rounds::times_of(std::span<const uint32_t> rounds) const {
   return times;
 }
 
-Fitted fit_rounds(std::span<const double> pkts, const Rounds& rounds) {
+Interval interval_of(const std::vector<CostLaw::Line>& resampled, double value,
+                     const std::function<double(const CostLaw::Line&)>& figure_of) {
+  std::vector<double> draws;
+  for (const CostLaw::Line& line : resampled) draws.push_back(figure_of(line));
+  return interval(draws, value);
+}
+
+Fitted fit_rounds(std::span<const uint32_t> sizes_pkts, const Rounds& rounds) {
+  const auto points_of = [&](const std::vector<double>& times) {
+    std::vector<CostLaw::Point> points;
+    for (size_t s = 0; s < times.size(); ++s) {
+      points.push_back({sizes_pkts[s], std::max(times[s], 0.0)});
+    }
+    return points;
+  };
   Fitted fitted;
-  fitted.ns = rounds.times();
-  fitted.law = fit_law(pkts, fitted.ns);
+  const std::vector<double> ns = rounds.times();
+  fitted.fit = fit_line(points_of(ns));
+  fitted.law = CostLaw(points_of(ns), fitted.fit.line);
   const auto n_rounds = static_cast<uint32_t>(rounds.count());
   std::vector<uint32_t> chosen(n_rounds);
-  std::vector<double> per_batch;
-  std::vector<double> per_pkt;
-  std::vector<std::vector<double>> of_size(fitted.ns.size());
+  std::vector<std::vector<double>> of_size(ns.size());
   Rng rng(1);
   for (uint32_t i = 0; i < kResamples; ++i) {
     for (uint32_t& round : chosen) round = rng.below(n_rounds);
     const std::vector<double> times = rounds.times_of(chosen);
-    const CostLaw law = fit_law(pkts, times);
-    per_batch.push_back(law.per_batch_ns);
-    per_pkt.push_back(law.per_pkt_ns);
+    fitted.resampled.push_back(fit_line(points_of(times)).line);
     for (size_t s = 0; s < times.size(); ++s) of_size[s].push_back(times[s]);
   }
-  // Of few or skewed rounds the figure itself may lie outside of what resampling gives.
-  const auto interval = [](const std::vector<double>& draws, double value) {
-    return Interval{std::min(percentile(draws, kLowTail), value),
-                    std::max(percentile(draws, kHighTail), value)};
-  };
-  fitted.per_batch_ns = interval(per_batch, fitted.law.per_batch_ns);
-  fitted.per_pkt_ns = interval(per_pkt, fitted.law.per_pkt_ns);
   for (size_t s = 0; s < of_size.size(); ++s) {
-    const Interval i = interval(of_size[s], fitted.ns[s]);
+    const Interval i = interval(of_size[s], ns[s]);
     fitted.noise_ns += (i.high - i.low) / 2 / static_cast<double>(of_size.size());
   }
   return fitted;

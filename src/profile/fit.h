@@ -1,43 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fit.h - from times of batches to the cost law: least squares, bounds that a cost must keep, and
-// intervals from resampled rounds.
+// fit.h - from rounds of times to a cost law: the time of each size when nothing gets in the way,
+// and intervals from resampled rounds.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
-namespace batchplane::profile {
+#include "base/cost_fit.h"
 
-// A law with this or a higher share of the variance explained stands without a reason.
-inline constexpr double kGoodRSquared = 0.99;
+namespace batchplane::profile {
 
 struct Interval {
   double low = 0;
   double high = 0;
 };
 
-// Time of a batch of n packets = per_batch_ns + per_pkt_ns * n. Neither is ever negative.
-struct CostLaw {
-  double per_batch_ns = 0;
-  double per_pkt_ns = 0;
-  double r_squared = 0;
-  bool is_clamped = false;  // the straight line had a negative slope or a negative value at 0
-
-  [[nodiscard]] double at(double n_pkts) const { return per_batch_ns + per_pkt_ns * n_pkts; }
-  // A full batch against as many batches of one: (a + B b) / (B (a + b)); small = batching pays.
-  [[nodiscard]] double batchiness(uint32_t batch_limit_pkts) const;
-};
-
-// Least squares over the points (pkts[i], ns[i]); at least one. A negative slope becomes 0 at the
-// mean, a negative value at 0 becomes a line through the origin.
-[[nodiscard]] CostLaw fit_law(std::span<const double> pkts, std::span<const double> ns);
-
-// Why a law explains less than it should; empty when it explains enough. `noise_ns`: how far the
-// times themselves are uncertain.
-[[nodiscard]] std::string reason_of(const CostLaw& law, std::span<const double> pkts,
-                                    std::span<const double> ns, double noise_ns);
+// What is wrong with a line through these points; empty when it says all that there is. `noise_ns`:
+// how far the times themselves are uncertain.
+[[nodiscard]] std::string reason_of(const CostFit& fit, std::span<const CostLaw::Point> points,
+                                    double noise_ns);
 
 // By nearest rank; at least one value.
 [[nodiscard]] double percentile(std::vector<double> values, double p);
@@ -59,14 +43,17 @@ class Rounds {
 };
 
 struct Fitted {
-  CostLaw law;
-  Interval per_batch_ns;  // 95 %
-  Interval per_pkt_ns;
-  std::vector<double> ns;  // by size
-  double noise_ns = 0;     // mean half width of the times' own 95 % intervals
+  CostLaw law;  // the time of each size, and the line
+  CostFit fit;
+  std::vector<CostLaw::Line> resampled;  // lines of rounds drawn anew
+  double noise_ns = 0;                   // mean half width of the times' own 95 % intervals
 };
 
-// The law of `pkts` sizes, with 95 % intervals from resampled rounds (seeded).
-[[nodiscard]] Fitted fit_rounds(std::span<const double> pkts, const Rounds& rounds);
+// Of a figure of resampled lines: 95 % of them, and the figure itself.
+[[nodiscard]] Interval interval_of(const std::vector<CostLaw::Line>& resampled, double value,
+                                   const std::function<double(const CostLaw::Line&)>& figure_of);
+
+// The law of these sizes; what may be drawn is seeded.
+[[nodiscard]] Fitted fit_rounds(std::span<const uint32_t> sizes_pkts, const Rounds& rounds);
 
 }  // namespace batchplane::profile

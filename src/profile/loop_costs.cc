@@ -18,6 +18,8 @@ namespace {
 constexpr double kQuiet = 0.1;
 constexpr uint32_t kMostRounds = 400;
 constexpr uint32_t kLeastRounds = 20;
+// Differences of times that are ten times as long: what is shorter is lost in them.
+constexpr double kNoiseNs = 10;
 
 // Contenders run in turn, round after round; the figure of each is its 10th percentile.
 class InTurn {
@@ -161,28 +163,25 @@ struct LoopMeter::State {
   }
 
   void set_ring(LoopCosts& costs) const {
-    std::vector<double> pkts;
-    std::vector<double> ns;
+    std::vector<CostLaw::Point> points;
     for (uint32_t n = 1; n <= most; n *= 2) {
-      pkts.push_back(n);
-      ns.push_back(at_least_0(in_turn[label("take", n)]));
+      points.push_back({n, at_least_0(in_turn[label("take", n)])});
     }
-    const CostLaw law = fit_law(pkts, ns);
-    costs.ring_take_per_batch = law.per_batch_ns;
-    costs.ring_take_per_pkt = law.per_pkt_ns;
+    const CostLaw::Line line = fit_line(points).line;
+    costs.ring_take_per_batch = line.cost_per_batch_ns;
+    costs.ring_take_per_pkt = line.cost_per_pkt_ns;
   }
 
   // What a loop takes beside its input and its sink.
   void set_poll(LoopCosts& costs) {
-    std::vector<double> pkts;
-    std::vector<double> ns;
+    std::vector<CostLaw::Point> points;
     for (uint32_t n = 1; n <= most; n *= 2) {
-      pkts.push_back(n);
-      ns.push_back(at_least_0(in_turn[label("plain", n)] - laws["in"].at(n) - laws["sink"].at(n)));
+      points.push_back(
+          {n, at_least_0(in_turn[label("plain", n)] - laws["in"].ns(n) - laws["sink"].ns(n))});
     }
-    const CostLaw law = fit_law(pkts, ns);
-    costs.poll_per_batch = law.per_batch_ns;
-    costs.poll_per_pkt = law.per_pkt_ns;
+    const CostLaw::Line line = fit_line(points, kNoiseNs).line;
+    costs.poll_per_batch = line.cost_per_batch_ns;
+    costs.poll_per_pkt = line.cost_per_pkt_ns;
   }
 
   // The split takes packets in turn: n packets go to min(n, gates) sinks in equal batches. What is
@@ -193,8 +192,8 @@ struct LoopMeter::State {
     for (const uint32_t g : kGates) {
       for (uint32_t n = most / 4; n <= most; n *= 2) {
         const double branches = std::min(n, g);
-        const double sinks_ns = branches * laws["sink"].at(n / branches);
-        const double y = in_turn[label("split", g, n)] - laws["in"].at(n) - laws["split"].at(n) -
+        const double sinks_ns = branches * laws["sink"].ns(n / branches);
+        const double y = in_turn[label("split", g, n)] - laws["in"].ns(n) - laws["split"].ns(n) -
                          sinks_ns - costs.poll_per_batch - costs.poll_per_pkt * n;
         const double more = branches - 1;
         bb += more * more;
@@ -221,19 +220,18 @@ struct LoopMeter::State {
 
   // A batch of B through a buffer that fires B/q times, against one that is bypassed.
   void set_buffer(LoopCosts& costs) {
-    std::vector<double> firings;
-    std::vector<double> ns;
+    std::vector<CostLaw::Point> points;  // by firings
     const double n = most;
-    const double bypassed = in_turn[label("buffer", 0)] - laws["merge"].at(n) - laws["sink"].at(n);
+    const double bypassed = in_turn[label("buffer", 0)] - laws["merge"].ns(n) - laws["sink"].ns(n);
     for (uint32_t q = 2; q <= most; q *= 2) {
-      const double fired = n / q;
-      firings.push_back(fired);
-      ns.push_back(at_least_0(in_turn[label("buffer", q)] - bypassed -
-                              fired * (laws["merge"].at(q) + laws["sink"].at(q))));
+      const uint32_t fired = most / q;
+      points.push_back({fired, at_least_0(in_turn[label("buffer", q)] - bypassed -
+                                          fired * (laws["merge"].ns(q) + laws["sink"].ns(q)))});
     }
-    const CostLaw law = fit_law(firings, ns);
-    costs.firing = law.per_pkt_ns;
-    costs.buffered_per_pkt = law.per_batch_ns / n;
+    std::ranges::reverse(points);
+    const CostLaw::Line line = fit_line(points, kNoiseNs).line;
+    costs.firing = line.cost_per_pkt_ns;
+    costs.buffered_per_pkt = line.cost_per_batch_ns / n;
   }
 
   PacketPool& pool;

@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kMostBatches = 16;
 
 RingPort* ring_of(const Graph& graph, const Instance& instance) {
-  if (instance.info->kind != "port_in") return nullptr;
+  if (instance.info->feed != Feed::kPort) return nullptr;
   const auto spec = std::ranges::find(graph.spec.modules, instance.name, &ModuleSpec::name);
   return dynamic_cast<RingPort*>(graph.env->port(spec->params.at("port").as_string()).get());
 }
@@ -45,7 +45,7 @@ ModuleRig::ModuleRig(Stage& stage, const std::vector<Member>& members, std::func
   for (const Member& member : members) {
     // The executor's own pointer: a node calls with it.
     void* const module = member.instance->node == nullptr ? nullptr : member.instance->node->module;
-    turns_.push_back({module, &member.arrived->pkts});
+    turns_.push_back({module, &member.arrived->pkts, member.vary});
     if (is_polled_) break;  // an input has a port of its own
   }
 }
@@ -93,6 +93,7 @@ void ModuleRig::restore(uint32_t at, uint32_t n_pkts, uint32_t turn) {
   for (uint32_t i = at; i < at + n_pkts; ++i) {
     if (hot_[i] == nullptr) stage_.take(&hot_[i], 1);
     write_image((*from.images)[from.next_image], *hot_[i]);
+    if (from.vary) from.vary(*hot_[i]);
     if (++from.next_image == from.images->size()) from.next_image = 0;
     work_[i] = hot_[i];
   }

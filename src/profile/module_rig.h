@@ -22,7 +22,8 @@ namespace batchplane::profile {
 // A module and the packets that arrive at it.
 struct Member {
   const Instance* instance;
-  const Arrived* arrived;  // has packets
+  const Arrived* arrived;                       // has packets
+  std::function<void(Packet&)> vary = nullptr;  // of each packet when it was restored, untimed
 };
 
 class ModuleRig {
@@ -60,6 +61,7 @@ class ModuleRig {
   struct Turn {
     void* module = nullptr;
     const std::vector<PacketImage>* images = nullptr;
+    std::function<void(Packet&)> vary = nullptr;
     size_t next_image = 0;
   };
 

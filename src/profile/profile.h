@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "core/graph.h"
-#include "core/packet_pool.h"
-#include "profile/fit.h"
+#include "profile/module_timer.h"
 
 namespace batchplane::profile {
 
@@ -23,20 +22,6 @@ struct Options {
   uint32_t passes = 4;  // over all modules: a slow spell of the machine does not take all of one
   // Called before each timed part, to leave the caches as the module meets them; or nothing.
   std::function<void()> stir = nullptr;
-};
-
-struct ModuleProfile {
-  std::string name;  // of the group the first that traffic reaches
-  std::string kind;
-  std::vector<std::string> members;  // of the group, itself among them
-  CostLaw law;
-  Interval per_batch_ns;
-  Interval per_pkt_ns;
-  std::vector<double> table_ns;     // [n-1] = time of a batch of n, 1..B
-  uint32_t most_measured_pkts = 0;  // above it the table follows the law
-  uint32_t rounds = 0;
-  std::string reason;  // why R^2 is low, or a cost was clamped; empty when neither is so
-  std::string note;    // what else must be known: measured on stand-ins, say
 };
 
 // Owner: one thread, pinned and registered with the packet backend by the caller. `graph` is not

@@ -131,17 +131,48 @@ TEST_F(ProfileTest, EveryShapeOfModuleIsMeasured) {
     const std::vector<ModuleProfile> all = meter.results();
     ASSERT_EQ(all.size(), graph_->spec.modules.size());
     for (const ModuleProfile& p : all) {
-      EXPECT_EQ(p.table_ns.size(), 32U) << p.name;
+      EXPECT_EQ(p.law.points().size(), 32U) << p.name;
       EXPECT_EQ(p.most_measured_pkts, 32U) << p.name;
-      EXPECT_GE(p.law.per_batch_ns, 0) << p.name;
-      EXPECT_GE(p.law.per_pkt_ns, 0) << p.name;
-      EXPECT_GT(p.law.at(32), 0) << p.name;
+      EXPECT_GT(p.law.ns(32), 0) << p.name;
       EXPECT_LE(p.per_pkt_ns.low, p.per_pkt_ns.high) << p.name;
       EXPECT_EQ(p.members, std::vector<std::string>{p.name});
       EXPECT_EQ(p.note.empty(), p.name != "lonely") << p.name << ": " << p.note;
     }
   }
   EXPECT_EQ(pool_.available_pkts(), pool_.size_pkts());
+}
+
+TEST_F(ProfileTest, EachPacketIsVariedAfterItWasRestored) {
+  {
+    Stage stage(*graph_, pool_);
+    Traffic traffic(*graph_, pool_);
+    const std::vector<Arrived> arrived = walk(stage, traffic, 64);
+    uint32_t varied = 0;
+    const auto vary = [&](Packet& pkt) {
+      EXPECT_EQ(pkt.mark(), 0U) << "as it arrived";
+      pkt.set_mark(++varied);
+    };
+    ModuleRig rig(stage, {{&graph_->at("mac"), &at(arrived, "mac"), vary}});
+    EXPECT_TRUE(rig.run(8).has_value());
+    EXPECT_EQ(varied, 8 * rig.batches_of(8));
+    EXPECT_TRUE(rig.run(8).has_value());
+    EXPECT_EQ(varied, 16 * rig.batches_of(8));
+  }
+  EXPECT_EQ(pool_.available_pkts(), pool_.size_pkts());
+}
+
+TEST_F(ProfileTest, SizesMayBeFew) {
+  Stage stage(*graph_, pool_);
+  Traffic traffic(*graph_, pool_);
+  const std::vector<Arrived> arrived = walk(stage, traffic, 64);
+  ModuleTimer timer(stage, {{&graph_->at("mac"), &at(arrived, "mac")}}, {1, 4, 32}, nullptr);
+  Rng rng(1);
+  timer.measure(0.1, 12, rng);
+  const ModuleProfile profile = timer.result();
+  ASSERT_EQ(profile.law.points().size(), 3U);
+  EXPECT_EQ(profile.law.points()[1].size_pkts, 4U);
+  EXPECT_EQ(profile.most_measured_pkts, 32U);
+  EXPECT_EQ(profile.rounds, 12U);
 }
 
 TEST_F(ProfileTest, OfAGroupTheOneWithTrafficIsMeasured) {

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 
-#include "base/net.h"
+#include "base/net_headers.h"
 #include "traffic/template.h"
 
 namespace batchplane::profile {
 namespace {
 
 constexpr uint32_t kFlows = 64;
-constexpr uint32_t kIp6Bytes = 40;
-constexpr uint32_t kUdpBytes = 8;
 constexpr net::Mac kRouterMac{0x02, 0x77, 0x0b, 0x00, 0x00, 0x01};
 constexpr net::Mac kHostMac{0x02, 0, 0, 0, 0xff, 0x01};
 constexpr uint32_t kNearNet = 10U << 24;
@@ -35,31 +33,28 @@ PacketImage ipv4_image(const traffic::FlowSpec& flow) {
           .meta = {.in_interface = kNoInterface}};
 }
 
+// From 2001:db8:1::10 to 2001:db8:2:i::1.
 PacketImage ipv6_image(uint32_t i) {
-  PacketImage image{.bytes = std::vector<uint8_t>(net::kEthBytes + kIp6Bytes + kUdpBytes),
-                    .meta = {.in_interface = kNoInterface}};
-  uint8_t* const frame = image.bytes.data();
-  std::ranges::copy(kRouterMac, frame);
-  std::ranges::copy(kHostMac, frame + 6);
-  net::store16(frame + 12, net::kTypeIpv6);
-  uint8_t* const ip = frame + net::kEthBytes;
-  ip[0] = 0x60;
-  net::store16(ip + 4, kUdpBytes);
-  ip[6] = net::kProtoUdp;
-  ip[7] = 64;                        // hop limit
-  net::store32(ip + 8, 0x20010db8);  // source 2001:db8:1::10
-  net::store16(ip + 12, 1);
-  ip[23] = 0x10;
-  net::store32(ip + 24, 0x20010db8);  // destination 2001:db8:2:i::1
-  net::store16(ip + 28, 2);
-  net::store16(ip + 30, static_cast<uint16_t>(i));
-  ip[39] = 1;
-  uint8_t* const udp = ip + kIp6Bytes;
-  net::store16(udp, static_cast<uint16_t>(10'000 + i));
-  net::store16(udp + 2, 2000);
-  net::store16(udp + 4, kUdpBytes);
-  net::store16(udp + 6, 0xffff);
-  return image;
+  struct Frame {
+    net::Ethernet eth;
+    net::Ipv6 ip;
+    net::Udp udp;
+  };
+  constexpr uint64_t kDocumentationNet = 0x20010db8ULL << 32;
+  const Frame frame{
+      .eth = {.dst = kRouterMac, .src = kHostMac, .type = net::kTypeIpv6},
+      .ip = {.version_class_flow = net::Ipv6::kPlain,
+             .payload_length = sizeof(net::Udp),
+             .next_header = net::kProtoUdp,
+             .hop_limit = 64,
+             .src = net::Address6{.high = kDocumentationNet | 1U << 16, .low = 0x10},
+             .dst = net::Address6{.high = kDocumentationNet | 2U << 16 | i, .low = 1}},
+      .udp = {.src_port = static_cast<uint16_t>(10'000 + i),
+              .dst_port = 2000,
+              .length = sizeof(net::Udp),
+              .checksum = 0xffff}};
+  return {.bytes = {bytes_of(frame), bytes_of(frame) + sizeof frame},
+          .meta = {.in_interface = kNoInterface}};
 }
 
 const Interface* interface_of(const Graph& graph, const std::string& input) {
@@ -92,12 +87,11 @@ std::vector<PacketImage> stand_in_for_input(const Graph& graph, const std::strin
 }
 
 std::vector<PacketImage> stand_in_pkts(const Instance& instance) {
-  const std::string& kind = instance.info->kind;
-  const bool is_ipv6 = kind.find('6') != std::string::npos || kind == "hop_limit";
   std::vector<PacketImage> images;
   for (uint32_t i = 0; i < kFlows; ++i) {
-    images.push_back(is_ipv6 ? ipv6_image(i)
-                             : ipv4_image(flow_to(i, kRouterMac, kNearNet, kFarNet)));
+    images.push_back(instance.info->is_for_ipv6
+                         ? ipv6_image(i)
+                         : ipv4_image(flow_to(i, kRouterMac, kNearNet, kFarNet)));
   }
   return images;
 }

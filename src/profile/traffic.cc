@@ -19,7 +19,8 @@ std::unique_ptr<traffic::Generator> generator_of(const GeneratorSpec& spec, Ring
   Args args(traffic::generator_params(), spec.params, "generators." + spec.name, errors);
   if (!errors.empty()) throw errors.front();
   args.set_name(spec.name);
-  auto generator = std::make_unique<traffic::Generator>(args, ring.ring(), pool);
+  auto generator =
+      std::make_unique<traffic::Generator>(args, ring.ring(), pool, ring.producer_counts());
   generator->set_on(true);
   return generator;
 }

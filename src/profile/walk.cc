@@ -85,7 +85,7 @@ class Walker {
   std::string port_of(const std::string& name) const {
     const auto& modules = stage_.graph().spec.modules;
     const auto spec = std::ranges::find(modules, name, &ModuleSpec::name);
-    if (spec == modules.end() || spec->kind != "port_in") return "";
+    if (spec == modules.end() || find_module_kind(spec->kind)->feed != Feed::kPort) return "";
     return spec->params.at("port").as_string();
   }
 
@@ -180,7 +180,7 @@ class Walker {
       if (task == nullptr) continue;
       for (const TaskInput& input : task->inputs) {
         const uint32_t own = index_of(input.module);
-        if (stage_.graph().instances[own].info->kind == "source") continue;
+        if (stage_.graph().instances[own].info->feed == Feed::kItself) continue;
         while (poll(input, arrived_[own].pkts) != 0) {
         }
       }

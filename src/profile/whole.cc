@@ -93,7 +93,7 @@ struct WholeMeter::State {
     worker.set_tasks(tasks, &meter);
     for (const GeneratorSpec& generator : g.spec.generators) ports.push_back(generator.port);
     has_source = std::ranges::any_of(
-        g.spec.modules, [](const ModuleSpec& module) { return module.kind == "source"; });
+        g.instances, [](const Instance& instance) { return instance.info->feed == Feed::kItself; });
     const bool can_buffer = set_triggers(0) != 0;
     const uint32_t most = g.spec.engine.batch_pkts;
     for (const uint32_t trigger_pkts : {0U, most}) {
@@ -146,20 +146,18 @@ struct WholeMeter::State {
   }
 
   // By instance; nothing of those that are inputs.
-  [[nodiscard]] std::vector<exec::CostSamples> samples() const {
-    std::vector<exec::CostSamples> all;
+  [[nodiscard]] std::vector<CostSamples> samples() const {
+    std::vector<CostSamples> all;
     for (const Instance& instance : graph.instances) {
-      all.push_back(instance.node == nullptr ? exec::CostSamples{} : instance.node->cost);
+      all.push_back(instance.node == nullptr ? CostSamples{} : instance.node->cost);
     }
     return all;
   }
-  void add_samples(const std::vector<exec::CostSamples>& before) {
-    const std::vector<exec::CostSamples> after = samples();
+  void add_samples(const std::vector<CostSamples>& before) {
+    const std::vector<CostSamples> after = samples();
     sampled.resize(after.size());
     for (size_t i = 0; i < after.size(); ++i) {
-      sampled[i].batches += after[i].batches - before[i].batches;
-      sampled[i].pkts += after[i].pkts - before[i].pkts;
-      sampled[i].cycles += after[i].cycles - before[i].cycles;
+      sampled[i] += after[i].since(before[i]);
     }
   }
   [[nodiscard]] double sampled_per_batch_ns(const WholeCheck& check,
@@ -177,7 +175,7 @@ struct WholeMeter::State {
   std::vector<std::string> ports;
   bool has_source = false;
   std::vector<Way> ways;
-  std::vector<exec::CostSamples> sampled;  // by instance, of packets of this core
+  std::vector<CostSamples> sampled;  // by instance, of packets of this core
 };
 
 // False when it says nothing.
@@ -211,7 +209,7 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
     found += worker.loop_once() != 0 ? 1 : 0;
   }
   const WholeCounts before = counts_of(graph, worker);
-  const std::vector<exec::CostSamples> samples_before = samples();
+  const std::vector<CostSamples> samples_before = samples();
   const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
   const uint64_t last_ns = end_ns + kMostStartNs;
   for (uint32_t round = 0; round < kMostRounds;) {
@@ -238,11 +236,10 @@ double WholeMeter::State::sampled_per_batch_ns(const WholeCheck& check,
     const auto n = static_cast<double>(sampled[i].batches);
     if (n <= 0) continue;
     const std::string& name = graph.instances[i].name;
-    const CostLaw& law = profiles.at(name)->law;
     const Factors& factors = check.factors[behind.contains(name) ? kBehind : kBefore];
+    const CostLaw law = profiles.at(name)->law.scaled(factors.batch, factors.pkt);
     more_ns += static_cast<double>(sampled[i].cycles) / TscClock::instance().cycles_per_ns();
-    more_ns -= factors.batch * law.per_batch_ns * n;
-    more_ns -= factors.pkt * law.per_pkt_ns * static_cast<double>(sampled[i].pkts);
+    more_ns -= law.line().work_ns(n, static_cast<double>(sampled[i].pkts));
     batches += n;
   }
   return batches > 0 ? std::max(0.0, more_ns / batches) : 0;
@@ -337,8 +334,8 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
     const auto parts = parts_of(way.counts, scattered(way.counts, s.bypassed(way).counts), s.graph,
                                 behind, profiles, loop);
     for (int stretch = 0; stretch < kStretches; ++stretch) {
-      point.laws_ns_per_pkt[stretch] = {parts[stretch].batch_ns / pkts,
-                                        parts[stretch].pkt_ns / pkts};
+      point.parts[stretch] = {parts[stretch].cost_per_batch_ns / pkts,
+                              parts[stretch].cost_per_pkt_ns / pkts};
     }
     check.points.push_back(point);
   }

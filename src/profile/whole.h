@@ -15,12 +15,6 @@
 
 namespace batchplane::profile {
 
-// Of a time, what is paid per batch and what is paid per packet.
-struct Parts {
-  double batch_ns = 0;
-  double pkt_ns = 0;
-};
-
 // Up to the first splitter and behind it: one piece of code on whole batches, and many on what is
 // left of them.
 enum Stretch : uint8_t { kBefore, kBehind, kStretches };
@@ -30,7 +24,7 @@ struct WholePoint {
   bool is_far = false;        // fed from another core
   uint32_t trigger_pkts = 0;  // of every buffer behind a splitter
   double measured_ns_per_pkt = 0;
-  Parts laws_ns_per_pkt[kStretches];  // by the laws of the parts
+  CostLaw::Line parts[kStretches];  // by the laws of the parts, a packet's share of each cost
   double pkts_per_loop = 0;
   double weight = 1;
 };
@@ -53,8 +47,7 @@ struct WholeCheck {
   [[nodiscard]] double at(const WholePoint& point) const {
     double near_ns = 0;
     for (int s = 0; s < kStretches; ++s) {
-      near_ns += factors[s].batch * point.laws_ns_per_pkt[s].batch_ns +
-                 factors[s].pkt * point.laws_ns_per_pkt[s].pkt_ns;
+      near_ns += point.parts[s].work_ns(factors[s].batch, factors[s].pkt);
     }
     if (!point.is_far) return near_ns;
     return near_ns + far.at(point.pkts_per_loop) / point.pkts_per_loop;

@@ -15,18 +15,6 @@ void add_to(Ran& sum, const Ran& before, const Ran& after) {
   sum.pkts += after.pkts - before.pkts;
 }
 
-// Between two sizes of the table in proportion.
-double time_at(const ModuleProfile& profile, double pkts) {
-  const auto below = static_cast<size_t>(std::floor(pkts));
-  if (below < 1 || below >= profile.table_ns.size()) {
-    return pkts >= 1 && !profile.table_ns.empty() && below == profile.table_ns.size()
-               ? profile.table_ns.back()
-               : profile.law.at(pkts);
-  }
-  const double share = pkts - static_cast<double>(below);
-  return profile.table_ns[below - 1] * (1 - share) + profile.table_ns[below] * share;
-}
-
 Ran ran(uint64_t batches, uint64_t pkts) {
   return {static_cast<double>(batches), static_cast<double>(pkts)};
 }
@@ -167,32 +155,34 @@ std::set<std::string> behind_splitters(const PipelineSpec& spec) {
   return behind;
 }
 
-std::array<Parts, kStretches> parts_of(const WholeCounts& counts, const Ran& scatters,
-                                       const Graph& graph, const std::set<std::string>& behind,
-                                       const ProfileOfModule& profiles, const LoopCosts& loop) {
-  std::array<Parts, kStretches> parts;
+std::array<CostLaw::Line, kStretches> parts_of(const WholeCounts& counts, const Ran& scatters,
+                                               const Graph& graph,
+                                               const std::set<std::string>& behind,
+                                               const ProfileOfModule& profiles,
+                                               const LoopCosts& loop) {
+  std::array<CostLaw::Line, kStretches> parts;
   // Booking a delay was measured as a part of the poll.
   const double booking_ns = std::min(loop.egress_per_pkt, loop.poll_per_pkt);
-  parts[kBefore] = {.batch_ns = loop.poll_per_batch * counts.polls.batches +
-                                loop.ring_take_per_batch * counts.takes.batches +
-                                loop.scatter_per_branch * scatters.batches,
-                    .pkt_ns = (loop.poll_per_pkt - booking_ns) * counts.polls.pkts +
-                              loop.ring_take_per_pkt * counts.takes.pkts +
-                              loop.scatter_per_pkt * scatters.pkts};
+  parts[kBefore] = {.cost_per_batch_ns = loop.poll_per_batch * counts.polls.batches +
+                                         loop.ring_take_per_batch * counts.takes.batches +
+                                         loop.scatter_per_branch * scatters.batches,
+                    .cost_per_pkt_ns = (loop.poll_per_pkt - booking_ns) * counts.polls.pkts +
+                                       loop.ring_take_per_pkt * counts.takes.pkts +
+                                       loop.scatter_per_pkt * scatters.pkts};
   const Stretch last = behind.empty() ? kBefore : kBehind;
-  parts[last].batch_ns += loop.firing * counts.firings.batches;
-  parts[last].pkt_ns +=
+  parts[last].cost_per_batch_ns += loop.firing * counts.firings.batches;
+  parts[last].cost_per_pkt_ns +=
       loop.buffered_per_pkt * counts.firings.pkts + booking_ns * counts.polls.pkts;
   for (size_t m = 0; m < counts.modules.size(); ++m) {
     const Ran& ran = counts.modules[m];
     if (ran.batches <= 0) continue;
     const std::string& name = graph.instances[m].name;
-    const ModuleProfile& profile = *profiles.at(name);
-    const double whole_ns = ran.batches * time_at(profile, ran.pkts / ran.batches);
-    const double pkt_ns = std::min(whole_ns, profile.law.per_pkt_ns * ran.pkts);
-    Parts& mine = parts[behind.contains(name) ? kBehind : kBefore];
-    mine.pkt_ns += pkt_ns;
-    mine.batch_ns += whole_ns - pkt_ns;
+    const CostLaw& law = profiles.at(name)->law;
+    const double whole_ns = ran.batches * law.ns(ran.pkts / ran.batches);
+    const double pkt_ns = std::min(whole_ns, law.line().cost_per_pkt_ns * ran.pkts);
+    CostLaw::Line& mine = parts[behind.contains(name) ? kBehind : kBefore];
+    mine.cost_per_pkt_ns += pkt_ns;
+    mine.cost_per_batch_ns += whole_ns - pkt_ns;
   }
   return parts;
 }

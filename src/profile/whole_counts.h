@@ -45,7 +45,7 @@ using ProfileOfModule = std::map<std::string, const ModuleProfile*>;
 [[nodiscard]] WholeCounts::Ran scattered(const WholeCounts& counts, const WholeCounts& bypassed);
 [[nodiscard]] WholeCounts counts_of(const Graph& graph, const Worker& worker);
 // Of both stretches; `behind`: the modules of the second one.
-[[nodiscard]] std::array<Parts, kStretches> parts_of(
+[[nodiscard]] std::array<CostLaw::Line, kStretches> parts_of(
     const WholeCounts& counts, const WholeCounts::Ran& scatters, const Graph& graph,
     const std::set<std::string>& behind, const ProfileOfModule& profiles, const LoopCosts& loop);
 // Names of modules that get what is left of batches that were split.

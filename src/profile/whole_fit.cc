@@ -26,8 +26,8 @@ using Unknowns = std::array<double, kUnknowns>;
 Unknowns shares_of(const WholePoint& point) {
   Unknowns x{};
   for (int s = 0; s < kStretches; ++s) {
-    x[2 * s] = point.laws_ns_per_pkt[s].batch_ns;
-    x[2 * s + 1] = point.laws_ns_per_pkt[s].pkt_ns;
+    x[2 * s] = point.parts[s].cost_per_batch_ns;
+    x[2 * s + 1] = point.parts[s].cost_per_pkt_ns;
   }
   if (!point.is_far || point.pkts_per_loop <= 0) return x;
   x[kFactors] = 1 / point.pkts_per_loop;

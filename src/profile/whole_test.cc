@@ -16,7 +16,7 @@ WholePoint point_of(bool is_far, uint32_t trigger_pkts, double batch_ns, double 
                    .trigger_pkts = trigger_pkts,
                    .measured_ns_per_pkt = 1.8 * batch_ns + 0.9 * pkt_ns + (is_far ? 15 : 0),
                    .pkts_per_loop = 32};
-  point.laws_ns_per_pkt[kBefore] = {batch_ns, pkt_ns};
+  point.parts[kBefore] = {batch_ns, pkt_ns};
   return point;
 }
 
@@ -40,12 +40,11 @@ TEST(WholeFitTest, WhatIsBehindSplittersSuffersByItself) {
     for (const uint32_t trigger_pkts : {0U, 32U}) {
       WholePoint point{.trigger_pkts = trigger_pkts, .pkts_per_loop = poll_pkts};
       const double branch_pkts = trigger_pkts != 0 ? 32 : std::max(1.0, poll_pkts / 16);
-      const Parts before{150 / poll_pkts, 15};
-      const Parts behind{90 / branch_pkts, 20};
-      point.laws_ns_per_pkt[kBefore] = before;
-      point.laws_ns_per_pkt[kBehind] = behind;
-      point.measured_ns_per_pkt =
-          before.batch_ns + 1.1 * before.pkt_ns + 2.2 * behind.batch_ns + 1.1 * behind.pkt_ns;
+      const CostLaw::Line before{150 / poll_pkts, 15};
+      const CostLaw::Line behind{90 / branch_pkts, 20};
+      point.parts[kBefore] = before;
+      point.parts[kBehind] = behind;
+      point.measured_ns_per_pkt = before.work_ns(1, 1.1) + behind.work_ns(2.2, 1.1);
       check.points.push_back(point);
     }
   }
@@ -116,8 +115,8 @@ TEST(WholeFitTest, WhatWasNotSeenStaysAsItIs) {
 
 TEST(WholeFitTest, FactorsHaveBounds) {
   WholeCheck check;
-  check.points = {{.measured_ns_per_pkt = 1000, .laws_ns_per_pkt = {{1, 1}}},
-                  {.measured_ns_per_pkt = 10, .laws_ns_per_pkt = {{0.1, 900}}}};
+  check.points = {{.measured_ns_per_pkt = 1000, .parts = {{1, 1}}},
+                  {.measured_ns_per_pkt = 10, .parts = {{0.1, 900}}}};
   fit_whole(check);
   for (const Factors& factors : check.factors) {
     for (const double factor : {factors.batch, factors.pkt}) {

@@ -6,6 +6,7 @@
 
 #include "sim/sim_test_util.h"
 #include "sim/simulation.h"
+#include "slo/controllers.h"
 
 namespace batchplane::sim {
 namespace {
@@ -35,8 +36,8 @@ struct Controlled {
   static double load_of(const exec::PeriodSnapshot& period) {
     double busy_ns = 0;
     for (const exec::ModulePeriod& module : period.modules) {
-      busy_ns += module.cost.cost_per_batch_ns * static_cast<double>(module.batches) +
-                 module.cost.cost_per_pkt_ns * static_cast<double>(module.pkts);
+      busy_ns += module.cost.line().work_ns(static_cast<double>(module.batches),
+                                            static_cast<double>(module.pkts));
     }
     return busy_ns / static_cast<double>(period.period_ns);
   }

@@ -10,7 +10,7 @@
 
 #include "sim/sim_test_util.h"
 #include "sim/simulation.h"
-#include "slo/controller.h"
+#include "slo/controllers.h"
 
 namespace batchplane::sim {
 

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "sim/sim_test_util.h"
 #include "sim/simulation.h"
+#include "slo/controllers.h"
 
 namespace batchplane::sim {
 namespace {
@@ -24,7 +25,7 @@ Spec random_tree(Rng& rng, std::vector<double>& weights) {
   for (uint32_t i = 0; i < n; ++i) {
     weights.push_back(1 + static_cast<double>(rng.below(4)));
     const double batch_ns = draw(rng, 100, 2000);
-    maker.spec().costs["leaf_" + std::to_string(i)] = {{batch_ns, draw(rng, 5, 60)}, {}};
+    maker.spec().costs["leaf_" + std::to_string(i)] = {batch_ns, draw(rng, 5, 60)};
     work_ns += batch_ns / n / 3;
   }
   for (uint32_t i = 0; i < n; ++i) maker.source().flows[i].weight = weights[i];

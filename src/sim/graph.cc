@@ -9,7 +9,7 @@
 #include "base/nearest_word.h"
 #include "exec/depth.h"
 #include "sim/graph_build.h"
-#include "slo/model.h"
+#include "slo/model/model.h"
 
 namespace batchplane::sim {
 namespace {
@@ -126,7 +126,7 @@ void set_costs(GraphBuild& build) {
   for (const auto& module : build.graph.modules) {
     const auto it = build.spec.costs.find(module->name);
     if (it != build.spec.costs.end()) {
-      module->set_cost(it->second.law, it->second.table_ns);
+      module->set_cost(it->second, build.spec.pipeline.engine.batch_pkts);
     } else if (module->role != Role::kInput) {
       missing += (missing.empty() ? "" : ", ") + module->name + " (" + module->kind + ")";
     }
@@ -212,8 +212,8 @@ uint32_t Graph::at(const std::string& name) const {
                     near.empty() ? "" : "did you mean '" + near + "'?");
 }
 
-report::GraphFacts Graph::facts() const {
-  report::GraphFacts facts;
+telemetry::GraphFacts Graph::facts() const {
+  telemetry::GraphFacts facts;
   for (const Edge& edge : edges) {
     facts.edges.push_back({edge.from, edge.text, edge.to, edge.gate == exec::kDropGate,
                            modules[edge.from]->role == Role::kInput});

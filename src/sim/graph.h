@@ -11,11 +11,11 @@
 #include "exec/executor.h"
 #include "exec/path_automaton.h"
 #include "exec/task_layout.h"
-#include "report/telemetry.h"
 #include "sim/module.h"
 #include "sim/queue.h"
 #include "sim/source.h"
 #include "sim/spec.h"
+#include "telemetry/telemetry.h"
 
 namespace batchplane::sim {
 
@@ -76,8 +76,12 @@ struct Graph {
   exec::ControlModel model;
 
   [[nodiscard]] uint32_t at(const std::string& name) const;  // throws ConfigError
-  [[nodiscard]] report::GraphFacts facts() const;
+  [[nodiscard]] telemetry::GraphFacts facts() const;
 };
+
+// Packets that would take this gate of a splitter go to its siblings in turn, and so on wherever
+// they come to without a way of their own. Not back again.
+void merge_branch(Graph& graph, uint32_t module, uint32_t gate);
 
 // Throws ConfigError: costs missing, unknown names, cycles, flows that no route leads on or that
 // can never leave.

@@ -24,7 +24,7 @@ struct GraphBuild {
 // graph_routes.cc: the gate that each traffic flow takes at each module; that it takes one wherever
 // it comes, and leaves at last.
 void set_routes(GraphBuild& build);
-// graph_tasks.cc: declared paths as gates crossed.
+// graph_flows.cc: declared paths as gates crossed.
 void resolve_flows(GraphBuild& build);
 // graph_tasks.cc: nodes, queues, targets, path operations, inputs.
 void make_tasks(GraphBuild& build);

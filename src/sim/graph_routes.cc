@@ -169,4 +169,14 @@ void set_routes(GraphBuild& build) {
   }
 }
 
+void merge_branch(Graph& graph, uint32_t module, uint32_t gate) {
+  for (const Edge& edge : graph.edges) {
+    Module& from = *graph.modules[edge.from];
+    const bool is_merged = edge.from == module && edge.gate == gate;
+    if (from.role == Role::kPass || edge.gate == exec::kDropGate || is_merged) continue;
+    from.siblings.push_back(static_cast<uint16_t>(edge.gate));
+  }
+  graph.modules[module]->merged_gate = static_cast<uint16_t>(gate);
+}
+
 }  // namespace batchplane::sim

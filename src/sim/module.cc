@@ -17,8 +17,7 @@ double normal(Rng& rng) {
 }
 
 void charge(Context& ctx, const Module& module, uint32_t n_pkts) {
-  uint64_t ticks = module.table_ticks != nullptr ? module.table_ticks[n_pkts]
-                                                 : module.batch_ticks + module.pkt_ticks * n_pkts;
+  uint64_t ticks = module.ticks_of(n_pkts);
   if (ctx.noise_sigma != 0) [[unlikely]] {
     const double factor = 1 + ctx.noise_sigma * normal(ctx.noise);
     ticks = static_cast<uint64_t>(static_cast<double>(ticks) * std::max(factor, 0.1));
@@ -54,15 +53,35 @@ void charge_scatter(Context& ctx, Module& module, uint32_t n_pkts) {
   }
 }
 
+// Packets of a merged branch, here and where they come to without a way of their own.
+void merge_gates(Context& ctx, Module& module, uint32_t n_pkts) {
+  for (uint32_t i = 0; i < n_pkts; ++i) {
+    uint16_t& gate = ctx.gates[i];
+    if (gate != module.merged_gate && gate < module.n_gates) continue;
+    if (gate == Module::kDropMark) continue;
+    gate = module.siblings[module.sibling_turn];
+    module.sibling_turn =
+        module.sibling_turn + 1 < module.siblings.size() ? module.sibling_turn + 1 : 0;
+  }
+}
+
+// After a splitter's gates are known.
+void finish_split(Context& ctx, Module& module, uint32_t n_pkts) {
+  if (!module.siblings.empty()) [[unlikely]]
+    merge_gates(ctx, module, n_pkts);
+  charge_scatter(ctx, module, n_pkts);
+}
+
 void run_route(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   Module& module = *static_cast<Module*>(self);
   charge(ctx, module, n_pkts);
   const uint16_t* const gates = module.gate_of_flow;
   for (uint32_t i = 0; i < n_pkts; ++i) ctx.gates[i] = gates[pkts[i]->flow];
   if (module.may_drop) [[unlikely]] {
+    if (!module.siblings.empty()) merge_gates(ctx, module, n_pkts);
     drop_ended(ctx, module, pkts, n_pkts);
   } else {
-    charge_scatter(ctx, module, n_pkts);
+    finish_split(ctx, module, n_pkts);
   }
 }
 
@@ -73,7 +92,7 @@ void run_in_turn(void* self, Context& ctx, Packet** /*pkts*/, uint32_t n_pkts) n
     ctx.gates[i] = module.turn;
     module.turn = static_cast<uint16_t>(module.turn + 1 == module.n_gates ? 0 : module.turn + 1);
   }
-  charge_scatter(ctx, module, n_pkts);
+  finish_split(ctx, module, n_pkts);
 }
 
 void run_random(void* self, Context& ctx, Packet** /*pkts*/, uint32_t n_pkts) noexcept {
@@ -86,7 +105,7 @@ void run_random(void* self, Context& ctx, Packet** /*pkts*/, uint32_t n_pkts) no
   } else {
     for (uint32_t i = 0; i < n_pkts; ++i) ctx.gates[i] = module.weights->pick(module.rng.next());
   }
-  charge_scatter(ctx, module, n_pkts);
+  finish_split(ctx, module, n_pkts);
 }
 
 // The same notes as the engine takes: one record where a batch is of one flow and entry time.
@@ -146,13 +165,15 @@ void run_queue(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcep
 
 }  // namespace
 
-void Module::set_cost(const exec::ModuleCost& next, const std::vector<double>& table_ns) {
+void Module::set_cost(const CostLaw& next, uint32_t batch_limit_pkts) {
   cost = next;
-  batch_ticks = to_ticks(next.cost_per_batch_ns);
-  pkt_ticks = to_ticks(next.cost_per_pkt_ns);
+  batch_ticks = to_ticks(next.line().cost_per_batch_ns);
+  pkt_ticks = to_ticks(next.line().cost_per_pkt_ns);
   table.clear();
-  if (!table_ns.empty()) table.push_back(0);
-  for (const double ns : table_ns) table.push_back(to_ticks(ns));
+  if (next.is_table()) table.push_back(0);
+  for (uint32_t n = 1; next.is_table() && n <= batch_limit_pkts; ++n) {
+    table.push_back(to_ticks(next.ns(n)));
+  }
   table_ticks = table.empty() ? nullptr : table.data();
 }
 
@@ -192,79 +213,6 @@ const std::vector<exec::DropReasonInfo>& drop_reasons() {
        "give the congested module a larger weight, or send less"},
   };
   return kInfos;
-}
-
-uint16_t Traits::overflow_reason() noexcept { return kOverflow; }
-uint16_t Traits::queue_full_reason() noexcept { return kQueueFull; }
-uint16_t Traits::early_drop_reason() noexcept { return kEarlyDrop; }
-
-void Traits::free(Context& ctx, Node& /*node*/, Packet* pkt, uint16_t /*reason*/) noexcept {
-  if (pkt->trace_id != kUntraced) {
-    PacketRecord& record = ctx.recorder->packets[pkt->trace_id];
-    record.exit_ns = ctx.clock.ticks >> kTicksPerNsLog2;
-    record.is_dropped = true;
-  }
-  ctx.pool->put(pkt);
-}
-
-// The release began before the firing was paid for; what that took counts as age too.
-static void note_ages(Context& ctx, const Traits::Node& node, const exec::Batch<Packet*>& batch) {
-  const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
-  ReleaseAges& ages = ctx.recorder->ages[static_cast<const Module*>(node.module)->index];
-  ages.releases += 1;
-  ages.pkts += batch.size_pkts;
-  for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-    // What was too old before it could be polled counts as due when it was.
-    const uint64_t polled_ns = batch.pkts[i]->polled_ns;
-    const uint64_t since_ns = std::max(batch.pkts[i]->task_entry_ns,
-                                       polled_ns - std::min(polled_ns, node.queue->age_limit_ns));
-    ages.worst_ns = std::max(ages.worst_ns, now_ns - std::min(now_ns, since_ns));
-  }
-}
-
-void Traits::before_run(Context& ctx, Node& node, const exec::Batch<Packet*>& batch) noexcept {
-  if (ctx.recorder == nullptr || !ctx.recorder->is_on()) return;
-  const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
-  if (!ctx.recorder->ages.empty() && ctx.cause != exec::kNoCause) note_ages(ctx, node, batch);
-  if (!ctx.recorder->has_packets()) return;
-  for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-    const uint32_t id = batch.pkts[i]->trace_id;
-    if (id == kUntraced) continue;
-    const Module& module = *static_cast<const Module*>(node.module);
-    ctx.recorder->add_hop({id, module.index, 0, now_ns, now_ns, batch.size_pkts});
-  }
-}
-
-void Traits::on_run(Context& ctx, Node& node, const exec::Batch<Packet*>& batch) noexcept {
-  const uint64_t ticks = ctx.clock.ticks - ctx.chain_start_ticks;
-  const uint64_t start_ns = ctx.chain_start_ticks >> kTicksPerNsLog2;
-  const uint64_t end_ns = ctx.clock.ticks >> kTicksPerNsLog2;
-  ctx.chain_start_ticks = ctx.clock.ticks;
-  const uint64_t n = batch.size_pkts;
-  node.cost.batches += 1;
-  node.cost.pkts += n;
-  node.cost.pkts_squared += n * n;
-  node.cost.cycles += ticks;
-  node.cost.cycles_pkts += ticks * n;
-  Recorder* const recorder = ctx.recorder;
-  if (recorder != nullptr && recorder->is_on()) {
-    const Module& module = *static_cast<const Module*>(node.module);
-    recorder->add_execution({start_ns, end_ns, module.index, batch.size_pkts, ctx.cause});
-    for (size_t i = recorder->hops.size(); i-- > 0;) {
-      Hop& hop = recorder->hops[i];
-      if (hop.module != module.index || hop.start_ns != start_ns) break;
-      hop.end_ns = end_ns;
-    }
-  }
-  ctx.cause = exec::kNoCause;
-}
-
-void Traits::on_hold(Context& ctx, Node& /*node*/, Packet* const* pkts, uint32_t n) noexcept {
-  if (ctx.recorder == nullptr || !ctx.recorder->is_on()) return;
-  for (uint32_t i = 0; i < n; ++i) {
-    if (pkts[i]->trace_id == kUntraced) continue;
-    ctx.recorder->note_arrival(pkts[i]->trace_id, ctx.clock.ticks >> kTicksPerNsLog2);
-  }
 }
 
 }  // namespace batchplane::sim

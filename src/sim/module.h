@@ -46,18 +46,27 @@ struct Module {
   Queue* queue = nullptr;
   Rng rng{1};
 
+  static constexpr uint16_t kDropMark = 0xffff;
+
   std::unique_ptr<AliasTable> weights;  // kRandom with weights
   std::vector<uint64_t> table;
   std::vector<uint16_t> gates;
   std::vector<uint64_t> stamps;  // per gate: the last batch that took it
   uint64_t stamp = 0;
+  // Where another branch is merged into these: the gates that take its packets in turn.
+  std::vector<uint16_t> siblings;
+  uint32_t sibling_turn = 0;
+  uint16_t merged_gate = kDropMark;
   std::string name;
   std::string kind;
   uint32_t index = 0;  // in the pipeline
-  exec::ModuleCost cost;
+  CostLaw cost;
 
-  static constexpr uint16_t kDropMark = 0xffff;
-  void set_cost(const exec::ModuleCost& next, const std::vector<double>& table_ns);
+  void set_cost(const CostLaw& next, uint32_t batch_limit_pkts);
+  // Of a batch; not empty, within the limit.
+  [[nodiscard]] uint64_t ticks_of(uint32_t n_pkts) const {
+    return table_ticks != nullptr ? table_ticks[n_pkts] : batch_ticks + pkt_ticks * n_pkts;
+  }
 };
 
 using RunFunction = exec::Node<Traits>::Run;

@@ -5,6 +5,7 @@
 
 #include "sim/sim_test_util.h"
 #include "sim/simulation.h"
+#include "slo/controllers.h"
 
 namespace batchplane::sim {
 namespace {
@@ -75,7 +76,9 @@ TEST(OptimalEvents, WhatALooserSloAllowsIsUsed) {
     for (int i = 0; i < 8; ++i) loop.simulation.set_slo("flow_" + std::to_string(i), slo_ns);
     loop.settle();
     EXPECT_EQ(loop.step(), 0U);
-    if (slo_ns == 20'000) EXPECT_GT(loop.busy(), 1.02 * busy);
+    if (slo_ns == 20'000) {
+      EXPECT_GT(loop.busy(), 1.02 * busy);
+    }
   }
   EXPECT_NEAR(loop.busy(), busy, 0.015 * busy);
 }
@@ -100,7 +103,7 @@ TEST(OptimalEvents, CostsThatDoubleAreFollowed) {
   loop.settle();
   const double busy = loop.busy();
   for (int i = 0; i < 8; ++i) {
-    loop.simulation.set_cost("leaf_" + std::to_string(i), {{600, 40}, {}});
+    loop.simulation.set_cost("leaf_" + std::to_string(i), {600, 40});
   }
   loop.step();  // triggers are still those for the old costs
   loop.step();

@@ -5,6 +5,7 @@
 
 #include "sim/sim_test_util.h"
 #include "sim/simulation.h"
+#include "slo/controllers.h"
 
 namespace batchplane::sim {
 namespace {
@@ -47,7 +48,7 @@ std::vector<Period> control(const Spec& spec, const std::string& name, uint32_t 
 // The cheap tight flow of robot_control beside fifteen that cost 4000 ns a batch.
 Spec robots() {
   SpecMaker maker = make_tree(16, 4000, 0);
-  maker.spec().costs["leaf_0"] = {{0.4, 0.4}, {}};
+  maker.spec().costs["leaf_0"] = {0.4, 0.4};
   for (FlowSpec& flow : maker.spec().pipeline.flows) flow.delay_slo_ns = 100'000'000;
   maker.spec().pipeline.flows[0].delay_slo_ns = 35'000;
   maker.source().order = exec::Order::kRandom;
@@ -120,9 +121,13 @@ TEST(OptimalScenario, IdleReleaseBuffersOnlyWhenTheLoadNeedsThem) {
     for (size_t i = 5; i < optimal.size(); ++i) {
       EXPECT_EQ(optimal[i].violated, 0U) << i;
       EXPECT_GE(optimal[i].mpps, rate_pps / 1e6 * 0.98) << i;
-      if (rate_pps < 10e6) EXPECT_LE(optimal[i].busy, 1.02 * null.back().busy) << i;
+      if (rate_pps < 10e6) {
+        EXPECT_LE(optimal[i].busy, 1.02 * null.back().busy) << i;
+      }
     }
-    if (rate_pps > 10e6) EXPECT_LT(null.back().mpps, 36);
+    if (rate_pps > 10e6) {
+      EXPECT_LT(null.back().mpps, 36);
+    }
   }
 }
 

@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "base/nearest_word.h"
-#include "sim/composition.h"
-#include "slo/optimal_view.h"
+#include "sim/simulation.h"
+#include "slo/controllers.h"
+#include "slo/optimal/optimal_view.h"
 
 namespace batchplane::sim {
 namespace {
 
-constexpr uint32_t kPolls = 700;  // of each input in a composed period
+constexpr uint32_t kPolls = 700;  // of each input in a period
 constexpr uint32_t kLastPolls = 3000;
 constexpr uint32_t kLeastSteps = 12;  // biases settle by a third a period
 constexpr uint32_t kMostSteps = 40;
@@ -19,32 +20,35 @@ constexpr uint32_t kQuietSteps = 4;  // without another trigger: it rests
 class Planning {
  public:
   Planning(const Spec& spec, const PlanRequest& request)
-      : spec_(spec), request_(request), composition_(spec), model_(composition_.model()) {
+      : spec_(spec), request_(request), simulation_(spec), model_(simulation_.model()) {
     settings_ = request.settings;
     settings_.releases_when_idle = !spec.pipeline.engine.is_idle_hold;
+    simulation_.set_percentile(settings_.percentile);
+    simulation_.saturate();
     if (request.merged) {
-      composition_.merge_branch(composition_.graph().at(request.merged->first),
-                                request.merged->second);
+      simulation_.merge_branch(simulation_.graph().at(request.merged->first),
+                               request.merged->second);
     }
     read_slos();
+    for (uint32_t f = 0; f < slo_ns_.size(); ++f)
+      simulation_.set_slo(model_.flows[f].name, slo_ns_[f]);
   }
 
   Value run() {
     const auto controller = slo::make_controller(request_.controller, model_, settings_);
-    composition_.set_slos(slo_ns_);
     for (uint32_t quiet = 0; steps_ < kMostSteps; ++steps_) {
-      period_ = composition_.period(kPolls, settings_.percentile);
+      run_period(kPolls);
       decision_ = controller->step(period_);
       quiet = apply() ? 0 : quiet + 1;
       is_settled_ = quiet >= kQuietSteps && steps_ >= kLeastSteps;
       if (is_settled_) break;
     }
-    period_ = composition_.period(kLastPolls, settings_.percentile);
+    run_period(kLastPolls);
     slo::OptimalView view(model_, settings_);
     view.update(period_);
     slo::evaluate(view.program(), view.current(), at_);
     const double rate_pps =
-        static_cast<double>(composition_.in_pkts()) * 1e9 / static_cast<double>(period_.period_ns);
+        static_cast<double>(in_pkts_) * 1e9 / static_cast<double>(period_.period_ns);
     return Dict{{"controller", request_.controller},
                 {"rate_pps", rate_pps},
                 {"model_pps", decision_.predicted_pps},
@@ -73,25 +77,35 @@ class Planning {
     }
   }
 
+  void run_period(uint32_t polls) {
+    simulation_.run_rounds(polls);
+    period_ = simulation_.period();
+    in_pkts_ = 0;
+    for (uint32_t m = 0; m < model_.modules.size(); ++m) {
+      if (model_.modules[m].has_buffer) continue;
+      in_pkts_ += period_.modules[m].pkts;
+      period_.modules[m].cost = simulation_.graph().modules[m]->cost;
+    }
+  }
+
   // True when a trigger changed.
   bool apply() {
-    bool any = false;
-    for (const exec::BufferChange& change : decision_.changes) {
-      const exec::ModulePeriod& now = period_.modules[change.module];
-      any |= now.trigger_pkts != change.trigger_pkts;
-      const bool keeps_age = change.age_limit_ns == exec::kKeepAge;
-      composition_.set_buffer(change.module, change.trigger_pkts,
-                              keeps_age ? now.age_limit_ns : change.age_limit_ns);
-    }
-    return any;
+    simulation_.apply(decision_);
+    return std::ranges::any_of(decision_.changes, [&](const exec::BufferChange& change) {
+      return period_.modules[change.module].trigger_pkts != change.trigger_pkts;
+    });
   }
 
   List workers_value() const {
     List rows;
-    for (size_t w = 0; w < composition_.busy_ns().size(); ++w) {
-      rows.push_back(
-          Dict{{"name", composition_.graph().worker_names[w]},
-               {"load", composition_.busy_ns()[w] / static_cast<double>(period_.period_ns)}});
+    for (uint32_t w = 0; w < simulation_.graph().worker_names.size(); ++w) {
+      const auto task = std::ranges::find(model_.tasks, w, &exec::ControlTask::worker);
+      const uint64_t busy_ns =
+          task == model_.tasks.end()
+              ? 0
+              : period_.tasks[static_cast<size_t>(task - model_.tasks.begin())].busy_ns;
+      rows.push_back(Dict{{"name", simulation_.graph().worker_names[w]},
+                          {"load", share_of(busy_ns, period_.period_ns)}});
     }
     return rows;
   }
@@ -100,7 +114,7 @@ class Planning {
     List rows;
     for (size_t t = 0; t < model_.tasks.size(); ++t) {
       const slo::ProgramTask& task = view.program().tasks[t];
-      rows.push_back(Dict{{"worker", composition_.graph().worker_names[model_.tasks[t].worker]},
+      rows.push_back(Dict{{"worker", simulation_.graph().worker_names[model_.tasks[t].worker]},
                           {"run_pkts", task.run_pkts},
                           {"other_run_ns", task.other_run_ns},
                           {"is_saturated", task.is_saturated},
@@ -133,7 +147,7 @@ class Planning {
                {"least_ns", view.least_service_ns(f)},
                {"measured_ns", period_.flows[f].delay_ns},
                {"late_share", share_of(period_.flows[f].late_pkts, period_.flows[f].pkts)},
-               {"share", share_of(period_.flows[f].pkts, composition_.in_pkts())}};
+               {"share", share_of(period_.flows[f].pkts, in_pkts_)}};
       if (f < decision_.flows.size()) {
         const exec::FlowVerdict& verdict = decision_.flows[f];
         row["state"] = exec::kFlowStateNames[static_cast<uint32_t>(verdict.state)];
@@ -169,34 +183,32 @@ class Planning {
     return share_of(sum.aged, sum.all);
   }
 
-  List modules_value(const slo::OptimalView& view, const Value& explained) const {
-    std::map<std::string, const Value*> reasons;
-    if (explained.has("modules")) {
-      for (const Value& row : explained["modules"].as_list()) {
-        reasons[row["module"].as_string()] = &row;
-      }
-    }
+  List modules_value(const slo::OptimalView& view, const slo::Explanation& explained) const {
+    const uint64_t stranding_limit_ns = spec_.pipeline.engine.stranding_limit_ns;
     List rows;
     for (uint32_t m = 0; m < model_.modules.size(); ++m) {
       const exec::ModulePeriod& period = period_.modules[m];
-      Dict row{{"module", model_.modules[m].name},
-               {"kind", composition_.graph().modules[m]->kind},
-               {"is_controlled", model_.modules[m].is_controlled},
-               {"share", share_of(period.pkts, composition_.in_pkts())},
-               {"batch_pkts", share_of(period.pkts, period.batches)},
-               {"arriving_pkts", share_of(period.arrived_pkts, period.arrived_batches)},
-               {"trigger_pkts", period.trigger_pkts},
-               {"age_limit_ns", period.age_limit_ns},
-               {"aged_share", aged_share(period)}};
+      Dict row{
+          {"module", model_.modules[m].name},
+          {"kind", simulation_.graph().modules[m]->kind},
+          {"is_controlled", model_.modules[m].is_controlled},
+          {"share", share_of(period.pkts, in_pkts_)},
+          {"batch_pkts", share_of(period.pkts, period.batches)},
+          {"arriving_pkts", share_of(period.arrived_pkts, period.arrived_batches)},
+          {"trigger_pkts", period.trigger_pkts},
+          {"age_limit_ns", period.age_limit_ns == stranding_limit_ns ? 0 : period.age_limit_ns},
+          {"aged_share", aged_share(period)}};
       const uint32_t head = view.head_of(m);
       if (head != slo::OptimalView::kNoHead) {
         row["cost_per_batch_ns"] = view.program().modules[head].cost_per_batch_ns;
         row["cost_per_pkt_ns"] = view.program().modules[head].cost_per_pkt_ns;
       }
-      if (const auto it = reasons.find(model_.modules[m].name); it != reasons.end()) {
-        row["why"] = (*it->second)["why"];
-        row["binding_flow"] = (*it->second)["binding_flow"];
-        row["multiplier_pps_per_us"] = (*it->second)["multiplier_pps_per_us"];
+      const auto own = std::ranges::find(explained.modules, m, &slo::ModuleExplanation::module);
+      if (own != explained.modules.end()) {
+        const bool is_bound = own->binding_flow != slo::ModuleExplanation::kNoFlow;
+        row["why"] = own->why;
+        row["binding_flow"] = is_bound ? Value(model_.flows[own->binding_flow].name) : Value();
+        row["multiplier_pps_per_us"] = own->multiplier_pps_per_us;
       }
       rows.emplace_back(std::move(row));
     }
@@ -206,12 +218,13 @@ class Planning {
   const Spec& spec_;
   const PlanRequest& request_;
   slo::Settings settings_;
-  Composition composition_;
+  Simulation simulation_;
   const exec::ControlModel& model_;
   std::vector<uint64_t> slo_ns_;  // by flow
   exec::PeriodSnapshot period_;
   exec::Decision decision_;
   slo::Evaluation at_;
+  uint64_t in_pkts_ = 0;  // in that period
   uint32_t steps_ = 0;
   bool is_settled_ = false;
 };

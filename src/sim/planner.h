@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// planner.h - what a pipeline will carry, before it runs: a controller steps over periods that were
-// composed instead of measured, until it rests.
+// planner.h - what a pipeline will carry, before it runs: a controller steps over periods of a
+// saturated simulation until it rests.
 //
 // With `optimal` triggers, rates and multipliers are those of its program; docs/model.md says what
-// a composed period leaves out.
+// such a period leaves out.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 #include "base/value.h"
 #include "sim/spec.h"
-#include "slo/controller.h"
+#include "slo/model/controller.h"
 
 namespace batchplane::sim {
 

@@ -3,33 +3,51 @@
 // in.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 
+#include "exec/demand.h"
 #include "sim/packet.h"
 
 namespace batchplane::sim {
 
-// A worker whose clock is behind its producer's sees only what was there at its own time.
+// A worker whose clock is behind its producer's sees only what was there at its own time, unless
+// each has a time of its own.
 class Queue {
  public:
   explicit Queue(uint32_t size_pkts) : size_pkts_(size_pkts) {}
+
+  // For plans: workers' clocks have nothing to do with each other. Packets do not wait here, there
+  // is room for all, and they are as old where they come to as they were where they left.
+  void join_clocks() {
+    joins_clocks_ = true;
+    size_pkts_ = ~0U;
+  }
 
   [[nodiscard]] uint32_t room_pkts() const {
     return size_pkts_ - static_cast<uint32_t>(slots_.size());
   }
   // False when full.
   bool put(Packet* pkt, uint64_t now_ns) {
-    if (room_pkts() == 0) return false;
+    if (room_pkts() == 0) {
+      ++lost_pkts_;
+      return false;
+    }
     slots_.push_back({pkt, now_ns});
     return true;
   }
   uint32_t take(Packet** pkts, uint32_t most, uint64_t now_ns) {
+    // The engine's queue asks for a burst, and peeks at the one after it.
+    if (seen_pkts_ < most) look(now_ns);
     uint32_t n = 0;
-    while (n < most && !slots_.empty() && slots_.front().since_ns <= now_ns) {
+    while (n < most && n < seen_pkts_) {
+      if (joins_clocks_) move_clock(slots_.front(), now_ns);
       pkts[n++] = slots_.front().pkt;
       slots_.pop_front();
     }
+    seen_pkts_ -= n;
+    if (n != 0 && seen_pkts_ < most) look(now_ns);
     return n;
   }
   // When the next packet can be seen; kNeverNs while empty.
@@ -37,14 +55,35 @@ class Queue {
     return slots_.empty() ? ~0ULL : slots_.front().since_ns;
   }
   [[nodiscard]] uint64_t held_pkts() const { return slots_.size(); }
+  [[nodiscard]] exec::InputCounts counts(uint64_t taken_pkts) const {
+    return {taken_pkts, {slots_.size(), size_pkts_, fill_}, {lost_pkts_, 0}};
+  }
+  void begin_fill_period() { fill_.begin_period(); }
 
  private:
   struct Slot {
     Packet* pkt;
     uint64_t since_ns;
   };
+  void look(uint64_t now_ns) {
+    const auto is_seen = [&](const Slot& slot) { return joins_clocks_ || slot.since_ns <= now_ns; };
+    while (seen_pkts_ < slots_.size() && is_seen(slots_[seen_pkts_])) ++seen_pkts_;
+    fill_.look(seen_pkts_);
+  }
+  static void move_clock(const Slot& slot, uint64_t now_ns) {
+    const auto moved_ns = [&](uint64_t then_ns) {
+      return now_ns - std::min(now_ns, slot.since_ns - std::min(slot.since_ns, then_ns));
+    };
+    slot.pkt->entry_ns = moved_ns(slot.pkt->entry_ns);
+    slot.pkt->task_entry_ns = moved_ns(slot.pkt->task_entry_ns);
+  }
+
   uint32_t size_pkts_;
+  bool joins_clocks_ = false;
   std::deque<Slot> slots_;
+  uint32_t seen_pkts_ = 0;  // by its consumer, when it looked last
+  uint64_t lost_pkts_ = 0;
+  RingFill fill_;
 };
 
 }  // namespace batchplane::sim

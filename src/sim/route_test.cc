@@ -106,8 +106,7 @@ TEST(Recorder, TheWayOfAPacketAddsUp) {
       EXPECT_GE(hop.arrive_ns, at_ns);  // the gap is turnaround
       EXPECT_GE(hop.start_ns, hop.arrive_ns);
       filled_ns += hop.start_ns - hop.arrive_ns;
-      const exec::ModuleCost& cost = sim.graph().modules[hop.module]->cost;
-      const double service_ns = cost.cost_per_batch_ns + cost.cost_per_pkt_ns * hop.batch_pkts;
+      const double service_ns = sim.graph().modules[hop.module]->cost.ns(hop.batch_pkts);
       EXPECT_NEAR(static_cast<double>(hop.end_ns - hop.start_ns), service_ns, 1);
       at_ns = hop.end_ns;
     }
@@ -210,7 +209,7 @@ TEST(Edits, CostSloAndRateActWhileItRuns) {
   Simulation sim(maker.spec());
   sim.run_until(10'000'000);
   EXPECT_EQ(sim.period().flows[0].late_pkts, 0U);
-  sim.set_cost("out", {{900, 0}, {}});
+  sim.set_cost("out", {900, 0});
   sim.run_until(20'000'000);
   const exec::FlowPeriod late = sim.period().flows[0];
   EXPECT_EQ(late.late_pkts, late.pkts);

@@ -35,7 +35,7 @@ class SpecMaker {
     made.trigger_pkts = trigger_pkts;
     made.age_limit_ns = age_limit_ns;
     spec_.pipeline.modules.push_back(made);
-    spec_.costs[name] = {{per_batch_ns, per_pkt_ns}, {}};
+    spec_.costs[name] = {per_batch_ns, per_pkt_ns};
     return *this;
   }
   SpecMaker& edge(const std::string& from, const std::string& to, const std::string& gate = "0") {

@@ -11,52 +11,11 @@
 
 #include "exec/capture.h"
 #include "exec/flow_book.h"
-#include "exec/loop_times.h"
-#include "exec/task_loop.h"
 #include "sim/graph.h"
-#include "slo/controller.h"
+#include "sim/worker.h"
+#include "slo/model/controller.h"
 
 namespace batchplane::sim {
-
-// One simulated core. Its clock runs ahead of those of others by one loop at most.
-// How many whole steps a time takes. A step keeps its length for long: its reciprocal is kept,
-// since a division takes as long as the rest of a jump.
-class StepCount {
- public:
-  [[nodiscard]] uint64_t in(uint64_t ticks, uint64_t step_ticks) {
-    if (step_ticks != step_ticks_) [[unlikely]] {
-      step_ticks_ = step_ticks;
-      per_tick_ = 1.0 / static_cast<double>(step_ticks);
-    }
-    // Beyond this rounding could miss by more than one.
-    if (ticks >= 1ULL << 50) [[unlikely]]
-      return (ticks - 1) / step_ticks + 1;
-    auto steps = static_cast<uint64_t>(static_cast<double>(ticks) * per_tick_);
-    steps -= static_cast<uint64_t>(steps * step_ticks > ticks);
-    return steps + static_cast<uint64_t>(steps * step_ticks < ticks);
-  }
-
- private:
-  uint64_t step_ticks_ = 0;
-  double per_tick_ = 0;
-};
-
-struct Worker {
-  Context ctx;
-  std::vector<Task*> tasks;
-  exec::SampleTurn sample;
-  exec::WorkerStats stats;
-  std::unique_ptr<exec::FlowMeter> meter;
-  exec::LoopTimes loop_times;
-  exec::LoopTimes period_loop_times;  // as of the last period
-  uint64_t period_gaps = 0;           // so, too
-  uint64_t period_gap_ns = 0;
-  uint64_t idle_polls = 0;
-  uint64_t last_loop_ns = 0;
-  bool was_busy = false;
-  StepCount idle_steps;
-  Stalls stalls;
-};
 
 // Not thread-safe. Times are virtual nanoseconds since the start.
 class Simulation {
@@ -70,6 +29,17 @@ class Simulation {
   void run_until(uint64_t until_ns);
   // Lets what is inside leave, after the generators were switched off: at the end, once.
   void drain();
+
+  // For plans (simulation_rounds.cc), instead of run_until. Before the first round: inputs are
+  // never empty from now on, and nothing but work takes time. The busiest source of a task fills
+  // every poll, the others bring what comes meanwhile.
+  void saturate();
+  // So many polls of every source; what went into rings is polled by the tasks behind before
+  // anything else comes. Each worker's clock is its own; the time that has passed is that of the
+  // one that had most to do.
+  void run_rounds(uint32_t rounds);
+  // See sim::merge_branch.
+  void merge_branch(uint32_t module, uint32_t gate);
 
   // What the daemon tells: the same type, the same JSON. Closes the flows' epoch.
   exec::Snapshot snapshot(bool with_fine);
@@ -88,7 +58,7 @@ class Simulation {
   // Live edits, as the daemon takes them. All throw ConfigError and change nothing when they cannot
   // be made.
   void set_slo(const std::string& flow, uint64_t slo_ns);
-  void set_cost(const std::string& module, const ModuleCosts& costs);
+  void set_cost(const std::string& module, const CostLaw& cost);
   void set_idle_hold(bool is_hold) { is_idle_hold_ = is_hold; }
   [[nodiscard]] bool is_idle_hold() const { return is_idle_hold_; }
   [[nodiscard]] Source& source(const std::string& name);
@@ -116,6 +86,8 @@ class Simulation {
   void skip_idle(Worker& worker, uint64_t until_ns);
   [[nodiscard]] uint64_t next_event_ns(const Worker& worker) const;
   void take_stalls(Worker& worker);
+  bool poll_next(Task& task);
+  bool poll_queues();
   void collect_flows();
   void capture_modules(exec::Snapshot& out) const;
   void capture_workers(exec::Snapshot& out);
@@ -124,6 +96,7 @@ class Simulation {
   void set_budgets();
   [[nodiscard]] Executor& executor_of(uint32_t module, Node*& node);
   exec::PeriodSnapshot cumulative() const;
+  [[nodiscard]] exec::InputCounts demand_of(const TaskInput& input) const;
 
   Spec spec_;
   PacketPool pool_;
@@ -131,8 +104,9 @@ class Simulation {
   std::unique_ptr<Graph> graph_;
   std::vector<std::unique_ptr<Worker>> workers_;
   exec::FlowBook flows_;
-  std::vector<uint64_t> slo_ns_;  // per declared flow
-  exec::PeriodSnapshot last_;     // cumulative counters at the last period
+  std::vector<uint64_t> slo_ns_;          // per declared flow
+  exec::PeriodSnapshot last_;             // cumulative counters at the last period
+  std::vector<exec::DemandBook> demand_;  // of all tasks' inputs
   uint64_t now_ns_ = 0;
   uint64_t previous_ns_ = 0;
   bool is_idle_hold_ = false;

@@ -21,6 +21,12 @@ uint64_t Simulation::held_pkts() const {
   return held;
 }
 
+exec::InputCounts Simulation::demand_of(const TaskInput& input) const {
+  if (input.queue != nullptr) return input.queue->counts(input.pkts);
+  if (input.source != nullptr) return input.source->demand(input.pkts, now_ns_);
+  return {input.pkts, {}, {}};
+}
+
 void Simulation::capture_modules(exec::Snapshot& out) const {
   for (const auto& module : graph_->modules) {
     exec::ModuleSnapshot made;
@@ -41,6 +47,7 @@ void Simulation::capture_modules(exec::Snapshot& out) const {
       module.worker = worker;
     }
     for (const TaskInput& input : task->inputs) {
+      out.inputs.push_back({input.module->name, demand_of(input)});
       if (input.queue != nullptr) continue;
       exec::ModuleSnapshot& module = out.modules[input.module->index];
       module.worker = worker;
@@ -98,16 +105,16 @@ Value Simulation::show(const std::string& what) {
     return all;
   }
   const exec::Snapshot now = snapshot(what == "flows");
-  if (what == "runtime") return report::runtime_value(now, static_cast<double>(kTicksPerNs));
+  if (what == "runtime") return telemetry::runtime_value(now, static_cast<double>(kTicksPerNs));
   if (what == "buffers") {
     uint32_t worst = 0;
     for (const exec::WorkerSnapshot& w : now.workers)
       worst = std::max(worst, w.worst_firings_per_run);
-    return report::buffers_value(now, worst);
+    return telemetry::buffers_value(now, worst);
   }
-  if (what == "flows") return report::flows_value(now, graph_->flow_paths);
-  if (what == "drops") return report::drops_value(now, drop_reasons());
-  if (what == "graph") return report::graph_value(now, graph_->facts());
+  if (what == "flows") return telemetry::flows_value(now, graph_->flow_paths);
+  if (what == "drops") return telemetry::drops_value(now, drop_reasons());
+  if (what == "graph") return telemetry::graph_value(now, graph_->facts());
   throw ConfigError("there is nothing called '" + what + "' to show", "what",
                     "runtime, buffers, flows, drops, graph, generators");
 }
@@ -149,7 +156,7 @@ exec::PeriodSnapshot Simulation::period() {
   period.period_ns = now.now_ns - last_.now_ns;
   for (size_t m = 0; m < now.modules.size(); ++m) {
     period.modules[m] = exec::period_between(last_.modules[m], now.modules[m]);
-    exec::CostSamples& samples = period.modules[m].samples;
+    CostSamples& samples = period.modules[m].samples;
     samples.cycles >>= kTicksPerNsLog2;
     samples.cycles_pkts >>= kTicksPerNsLog2;
     if (period.modules[m].samples.batches == 0) samples = {};
@@ -171,6 +178,14 @@ exec::PeriodSnapshot Simulation::period() {
     task.run_max_ns = worker.loop_times.percentile_ns(worker.period_loop_times, 1);
     task.gaps = worker.stats.gaps - worker.period_gaps;
     task.gap_ns = worker.stats.gap_ns - worker.period_gap_ns;
+  }
+  size_t at = 0;
+  for (const auto& task : graph_->tasks) {
+    for (const TaskInput& input : task->inputs) {
+      period.inputs.push_back(demand_[at++].close(demand_of(input)));
+      if (input.queue != nullptr) input.queue->begin_fill_period();
+      if (input.source != nullptr) input.source->begin_fill_period();
+    }
   }
   for (const auto& worker : workers_) {
     worker->period_loop_times = worker->loop_times;

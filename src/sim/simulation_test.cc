@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "sim/sim_test_util.h"
-#include "slo/controller.h"
+#include "slo/controllers.h"
 
 namespace batchplane::sim {
 namespace {

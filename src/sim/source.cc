@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "base/error.h"
 #include "sim/clock.h"
@@ -97,6 +98,34 @@ void Source::set_saturating(bool is_saturating, uint64_t now_ns) {
   spec_.is_saturating = is_saturating;
   is_started_ = false;
   ready_ticks_ = std::max(ready_ticks_, now_ns << kTicksPerNsLog2);
+}
+
+void Source::fill_always(double poll_pkts, uint32_t most_pkts) {
+  is_always_full_ = true;
+  spec_.is_on = true;
+  spec_.drops_when_full = false;
+  left_pkts_ = ~0ULL;
+  pkt_ticks_ = burst_ticks_ = look_ticks_ = store_ticks_ = 0;
+  stalls_ = {};
+  if (poll_pkts >= most_pkts) return;
+  // What a poll leaves is what came since the one before, and no more.
+  poll_pkts_ = poll_pkts;
+  spec_.ring_pkts = std::min(spec_.ring_pkts, static_cast<uint32_t>(std::ceil(poll_pkts)));
+}
+
+double Source::offered_pps() const {
+  if (spec_.is_saturating) return 0;
+  if (is_trace()) {
+    const auto span_ns = static_cast<double>(std::max<uint64_t>(1, spec_.trace.time_ns.back()));
+    return static_cast<double>(spec_.trace.time_ns.size()) * 1e9 / span_ns;
+  }
+  bool any_shares = false;
+  double rate_pps = 0;
+  for (const TrafficFlow& flow : spec_.flows) {
+    rate_pps += flow.rate_pps;
+    any_shares |= flow.rate_pps <= 0;
+  }
+  return any_shares ? rate_pps + spec_.rate_pps : rate_pps;
 }
 
 Value Source::show() const {

@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "base/value.h"
 #include "exec/arrivals.h"
+#include "exec/demand.h"
 #include "exec/turns.h"
 #include "sim/packet.h"
 #include "sim/recorder.h"
@@ -77,9 +78,6 @@ class Source {
   uint32_t poll(Packet** pkts, uint32_t most, uint64_t now_ns);
   // What the last poll took is out of the ring at now_ns; the next poll is later.
   void note_room(uint64_t now_ns);
-  // The flow of the next packet in the schedule's order, whenever it is due; a trace begins again
-  // at its end. For those who ask what follows what, and never when: not together with poll().
-  uint32_t draw_flow();
   // When the next packet can be polled; kNeverNs when none will come. As of the last poll.
   [[nodiscard]] uint64_t next_ns();
 
@@ -89,16 +87,25 @@ class Source {
   void set_weights(const std::vector<double>& weights);
   void set_on(bool is_on, uint64_t now_ns);
   void set_saturating(bool is_saturating, uint64_t now_ns);
+  // For plans, before the first poll: what is next in the schedule is in the ring as soon as there
+  // is room, whenever it would be due, and whatever making it takes. Less than `most_pkts`: a poll
+  // brings so many in the mean.
+  void fill_always(double poll_pkts, uint32_t most_pkts);
+  // What it offers by its schedule; 0 = it saturates.
+  [[nodiscard]] double offered_pps() const;
 
   [[nodiscard]] const SourceSpec& spec() const { return spec_; }
   [[nodiscard]] uint32_t first_flow() const { return first_flow_; }
   [[nodiscard]] uint64_t held_pkts() const { return n_ring_; }
   // Of a trace that is replayed at its times: what has not come yet, or waits for room.
   [[nodiscard]] uint64_t unreplayed_pkts() const {
-    if (!is_trace() || spec_.is_saturating) return 0;
+    if (!is_trace() || is_endless()) return 0;
     return std::min<uint64_t>(spec_.trace.time_ns.size() - trace_at_, left_pkts_);
   }
   [[nodiscard]] const std::vector<TrafficFlowCounts>& counts() const { return counts_; }
+  // What has come until now_ns, of which the task took taken_pkts.
+  [[nodiscard]] exec::InputCounts demand(uint64_t taken_pkts, uint64_t now_ns);
+  void begin_fill_period() { fill_.begin_period(); }
   [[nodiscard]] Value show() const;
 
  private:
@@ -106,6 +113,7 @@ class Source {
     exec::Turns turns;
     exec::Arrivals<Rng> arrivals;
     uint32_t first_flow;  // what turn 0 stands for
+    exec::DueCount<Rng> due = {};
     uint32_t train_flow = 0;
     uint32_t train_left_pkts = 0;
   };
@@ -119,6 +127,8 @@ class Source {
   void take_stalls(uint64_t now_ns);
   void fill(uint64_t now_ns);
   [[nodiscard]] uint64_t look_from(uint64_t ticks) const;
+  void look(uint64_t now_ns);
+  [[nodiscard]] uint64_t due_pkts(uint64_t now_ns);
   void put_at_once(uint64_t look_ticks, uint64_t now_ns);
   void put_burst(uint64_t look_ticks);
   void put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t since_ns);
@@ -128,6 +138,11 @@ class Source {
   void sift_down(size_t i);
   void rebuild_heap();
   [[nodiscard]] bool is_trace() const { return !spec_.trace.time_ns.empty(); }
+  // There is always another packet, and only room is waited for.
+  [[nodiscard]] bool is_endless() const { return spec_.is_saturating || is_always_full_; }
+  // Schedules say what follows what, and not when.
+  [[nodiscard]] bool keeps_order() const { return is_trace() || !spec_.is_saturating; }
+  uint32_t take_share(uint32_t most);
 
   SourceSpec spec_;
   uint32_t first_flow_;
@@ -140,6 +155,8 @@ class Source {
   uint32_t ring_mask_ = 0;
   uint32_t ring_head_ = 0;
   uint32_t n_ring_ = 0;
+  uint32_t n_seen_ = 0;  // of them, by the worker, when it looked last
+  RingFill fill_;
   uint64_t left_pkts_;
   uint64_t ready_ticks_ = 0;  // the generator's core is free again, and has seen the last room
   bool was_full_ = false;
@@ -151,6 +168,9 @@ class Source {
   size_t trace_at_ = 0;
   Stalls stalls_;
   uint64_t due_ns_ = 0;  // when the schedule's next packet is due, once it is started
+  bool is_always_full_ = false;
+  double poll_pkts_ = 0;    // that a poll brings in the mean; 0 = all that are there
+  double credit_pkts_ = 0;  // of them: what polls before have not brought
 };
 
 }  // namespace batchplane::sim

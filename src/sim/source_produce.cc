@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// source_produce.cc - what the generator puts into the ring, and what a poll takes out.
+// source_produce.cc - what the generator puts into the ring, and when.
 #include <algorithm>
 
 #include "sim/clock.h"
@@ -8,6 +8,7 @@
 namespace batchplane::sim {
 
 void Source::rebuild_heap() {
+  for (Stream& stream : streams_) stream.due.reset();
   heap_.clear();
   for (uint32_t i = 0; i < streams_.size(); ++i) heap_.push_back(i);
   for (size_t i = heap_.size(); i-- > 0;) sift_down(i);
@@ -57,24 +58,12 @@ uint32_t Source::take_flow(uint32_t& size_bytes) {
   }
   if (--stream.train_left_pkts == 0) {
     stream.arrivals.advance();
+    stream.due.note_taken();
     if (heap_.size() != 1) sift_down(0);
     note_due();
   }
   size_bytes = spec_.flows[flow].size_bytes;
   return flow;
-}
-
-uint32_t Source::draw_flow() {
-  if (!is_started_) start(0);
-  uint32_t flow = 0;
-  if (spec_.is_saturating && !is_trace()) {
-    Stream& stream = streams_.front();
-    stream.turns.each_next(1, [&](uint32_t, uint32_t turn) { flow = stream.first_flow + turn; });
-    return flow;
-  }
-  if (is_trace() && trace_at_ == spec_.trace.flow.size()) trace_at_ = 0;
-  uint32_t size_bytes = 0;
-  return take_flow(size_bytes);
 }
 
 void Source::put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t since_ns) {
@@ -122,15 +111,15 @@ void Source::take_stalls(uint64_t now_ns) {
 
 void Source::fill(uint64_t now_ns) {
   while (left_pkts_ != 0) {
-    const uint64_t due = spec_.is_saturating ? 0 : due_ns_;
+    const uint64_t due = is_endless() ? 0 : due_ns_;
     if (due > now_ns) return;
     const uint64_t look_ticks = look_from(due << kTicksPerNsLog2);
-    if (n_ring_ == spec_.ring_pkts && !(spec_.drops_when_full && !spec_.is_saturating)) {
+    if (n_ring_ == spec_.ring_pkts && !(spec_.drops_when_full && !is_endless())) {
       was_full_ = true;
       return;
     }
     if (look_ticks >> kTicksPerNsLog2 > now_ns) return;
-    if (spec_.is_saturating) {
+    if (is_endless()) {
       put_at_once(look_ticks, now_ns);
     } else {
       put_burst(look_ticks);
@@ -163,12 +152,12 @@ void Source::put_at_once(uint64_t look_ticks, uint64_t now_ns) {
     const uint64_t since_ticks = is_together ? ready_ticks_ + store_ticks_ : entry_ticks;
     put(flow, size_bytes, entry_ticks >> kTicksPerNsLog2, since_ticks >> kTicksPerNsLog2);
   };
-  if (is_trace()) {
-    // Its order counts and not its times; what has ended begins anew.
+  if (keeps_order()) {
+    // What has ended begins anew.
     for (uint32_t i = 0; i < n; ++i) {
       uint32_t size_bytes = 0;
       const uint32_t flow = take_flow(size_bytes);
-      if (trace_at_ == spec_.trace.time_ns.size()) trace_at_ = 0;
+      if (is_trace() && trace_at_ == spec_.trace.time_ns.size()) trace_at_ = 0;
       put_one(i, flow, size_bytes);
     }
     return;
@@ -208,34 +197,6 @@ void Source::put_burst(uint64_t look_ticks) {
   for (uint32_t i = n_ring_ - n; i < n_ring_; ++i) {
     ring_[(ring_head_ + i) & ring_mask_].since_ns = since_ns;
   }
-}
-
-uint32_t Source::poll(Packet** pkts, uint32_t most, uint64_t now_ns) {
-  produce(now_ns);
-  uint32_t n = 0;
-  while (n < most && n_ring_ != 0 && ring_[ring_head_].since_ns <= now_ns) {
-    Packet* const pkt = ring_[ring_head_].pkt;
-    pkts[n++] = pkt;
-    ring_head_ = (ring_head_ + 1) & ring_mask_;
-    --n_ring_;
-    if (pkt->trace_id != kUntraced) [[unlikely]]
-      recorder_.packets[pkt->trace_id].poll_ns = now_ns;
-  }
-  return n;
-}
-
-// What waited for room is put there now.
-void Source::note_room(uint64_t now_ns) {
-  if (was_full_ && !spec_.is_inline) produce(now_ns);
-}
-
-uint64_t Source::next_ns() {
-  if (n_ring_ != 0) return ring_[ring_head_].since_ns;
-  if (!spec_.is_on || left_pkts_ == 0) return exec::kNeverNs;
-  if (!is_started_) return 0;
-  const uint64_t due = spec_.is_saturating ? 0 : due_ns_;
-  if (due == exec::kNeverNs) return due;
-  return (look_from(due << kTicksPerNsLog2) + kTicksPerNs - 1) >> kTicksPerNsLog2;
 }
 
 }  // namespace batchplane::sim

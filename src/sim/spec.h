@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cost_law.h"
 #include "base/error.h"
 #include "base/far_cost.h"
 #include "base/value.h"
@@ -16,11 +17,6 @@
 #include "spec/pipeline_spec.h"
 
 namespace batchplane::sim {
-
-struct ModuleCosts {
-  exec::ModuleCost law;
-  std::vector<double> table_ns;  // of batches of 1, 2, ...; instead of the law where given
-};
 
 // What a loop costs beside the modules; see sim::LoopCosts.
 struct LoopSpec {
@@ -44,7 +40,7 @@ inline constexpr const char* kDropGateText = "drop";
 
 struct Spec {
   PipelineSpec pipeline;
-  std::map<std::string, ModuleCosts> costs;  // by module
+  std::map<std::string, CostLaw> costs;  // by module
   LoopSpec loop;
   std::vector<SourceSpec> sources;
   std::vector<std::vector<FlowRoute>> routes;  // [source][flow]

@@ -57,7 +57,7 @@ TEST(Spec, WhatIsGivenIsRead) {
   part["stalls"] = Dict{{"rate_per_s", 25}, {"lengths_ns", List{100, 200}}};
   const Spec spec =
       parse_spec(pipeline(part, {{"rate_pps", 5e5}, {"arrivals", "poisson"}, {"order", "random"}}));
-  EXPECT_EQ(spec.costs.at("work").law.cost_per_pkt_ns, 1.5);
+  EXPECT_EQ(spec.costs.at("work").line().cost_per_pkt_ns, 1.5);
   EXPECT_EQ(spec.loop.poll_ns, 20);
   EXPECT_EQ(spec.loop.egress_pkt_ns, 0.5);
   ASSERT_EQ(spec.sources.size(), 1U);
@@ -87,10 +87,12 @@ TEST(Spec, CostsThatMakeNoSense) {
   expect_refused(pipeline(part), "simulation.costs.work", "cost_per_pkt_ns", "0 to");
   bad["work"] = Dict{{"table_ns", List{1, 2, 3}}};
   part["costs"] = bad;
-  expect_refused(pipeline(part), "simulation.costs.work.table_ns", "3 batch sizes of 4", "measure");
+  expect_refused(pipeline(part), "simulation.costs.work.table_ns", "ends at batches of 3 of 4",
+                 "measure");
   bad["work"] = Dict{{"table_ns", List{1, 2, -3, 4}}};
   part["costs"] = bad;
-  expect_refused(pipeline(part), "simulation.costs.work.table_ns", "negative", "measure");
+  expect_refused(pipeline(part), "simulation.costs.work.table_ns", "time 3 of the table is -3",
+                 "0 to");
   bad = costs();
   bad["wrok"] = Dict{};
   part["costs"] = bad;

@@ -54,8 +54,8 @@ ModuleSpec& spec_of(SpecMaker& maker, const std::string& name) {
 SpecMaker overloaded_tree(double rate_pps, double leaf_0_ns, double leaf_1_ns,
                           const exec::Scheduling& how) {
   SpecMaker maker = make_tree(2, 0, 0);
-  maker.spec().costs["leaf_0"] = {{1000, leaf_0_ns}, {}};
-  maker.spec().costs["leaf_1"] = {{1000, leaf_1_ns}, {}};
+  maker.spec().costs["leaf_0"] = {1000, leaf_0_ns};
+  maker.spec().costs["leaf_1"] = {1000, leaf_1_ns};
   maker.source().rate_pps = rate_pps;
   maker.source().arrivals = exec::ArrivalKind::kPoisson;
   maker.spec().pipeline.engine.execution = how;
@@ -121,7 +121,7 @@ TEST(Units, BackpressureLosesNothingInsideTheTask) {
     // Units behind units.
     for (uint32_t i = 0; i < 6; i += 2) spec_of(maker, "mac_" + std::to_string(i)).weight = 1;
     spec_of(maker, "lookup").weight = 3;
-    maker.spec().costs["mac_2"] = {{3000, 200}, {}};
+    maker.spec().costs["mac_2"] = {3000, 200};
     Simulation sim(maker.spec());
     uint64_t sent = 0;
     for (uint64_t t = kMs; t < 20 * kMs; t += kMs) {
@@ -200,7 +200,7 @@ TEST(Units, BackpressureNeverEndsInADeadlock) {
 TEST(Units, OthersKeepTheirShareBesideOneThatTakesAHundredTimesItsProfile) {
   for (const uint64_t age_limit_ns : {0U, 50'000U}) {
     SpecMaker maker = make_tree(4, 2000, 500);
-    maker.spec().costs["leaf_0"] = {{200'000, 50'000}, {}};
+    maker.spec().costs["leaf_0"] = {200'000, 50'000};
     maker.source().rate_pps = 20e6;
     maker.spec().pipeline.engine.execution = wfq();
     maker.spec().pipeline.engine.execution.queue_pkts = 2048;
@@ -325,7 +325,7 @@ TEST(Units, EarlyDropKeepsCongestedChainsFromCostingMoreThanTheirEntry) {
     maker.source().rate_pps = 6e6;
     maker.spec().pipeline.engine.execution = wfq(backpressure);
     spec_of(maker, "sum_0").weight = 1;  // the bottleneck of chain 0, two units deep
-    maker.spec().costs["sum_0"] = {{500, 2000}, {}};
+    maker.spec().costs["sum_0"] = {500, 2000};
     auto sim = std::make_unique<Simulation>(maker.spec());
     sim->run_until(50 * kMs);
     expect_sound(*sim, sim->snapshot(false));

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// controller.cc - from a name as written to a controller.
-#include "slo/controller.h"
+// controllers.cc - from a name as written to a controller.
+#include "slo/controllers.h"
 
 #include <charconv>
 
 #include "base/error.h"
-#include "slo/feasdir.h"
-#include "slo/fixed.h"
-#include "slo/full.h"
-#include "slo/nfvnice.h"
-#include "slo/onoff.h"
-#include "slo/optimal.h"
-#include "slo/wfq.h"
-#include "slo/without_weights.h"
+#include "slo/model/without_weights.h"
+#include "slo/optimal/optimal.h"
+#include "slo/optimal/wfq.h"
+#include "slo/papers/feasdir.h"
+#include "slo/papers/fixed.h"
+#include "slo/papers/full.h"
+#include "slo/papers/nfvnice.h"
+#include "slo/papers/onoff.h"
 
 namespace batchplane::slo {
 namespace {
@@ -25,9 +25,12 @@ struct Entry {
 
 // One line a controller, by name.
 constexpr Entry kControllers[] = {
-    {"null", [](const Model& model, const Settings&) { return make_fixed("null", model, 0); }},
-    {"max", [](const Model& model,
-               const Settings&) { return make_fixed("max", model, model.batch_limit_pkts); }},
+    {"null", [](const Model& model,
+                const Settings& settings) { return make_fixed("null", model, settings, 0); }},
+    {"max",
+     [](const Model& model, const Settings& settings) {
+       return make_fixed("max", model, settings, model.batch_limit_pkts);
+     }},
     {"onoff", make_onoff},
     {"feasdir", make_feasdir},
     {"full", [](const Model& model,
@@ -88,7 +91,7 @@ std::unique_ptr<Controller> make_controller(const std::string& text, const Model
             std::to_string(model.batch_limit_pkts),
         "controller", "fixed(0) to fixed(" + std::to_string(model.batch_limit_pkts) + ")");
   }
-  return without_weights(make_fixed(text, model, trigger_pkts), model);
+  return without_weights(make_fixed(text, model, settings, trigger_pkts), model);
 }
 
 }  // namespace batchplane::slo

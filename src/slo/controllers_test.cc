@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// controller_test.cc - names, the controllers that look at nothing, and where buffers may pay.
-#include "slo/controller.h"
+// controllers_test.cc - names, the controllers that look at nothing, and where buffers may pay.
+#include "slo/controllers.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "slo/model.h"
+#include "slo/model/model.h"
+#include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
 namespace {
@@ -73,6 +74,38 @@ TEST(MakeController, SaysWhichNamesThereAre) {
     }
   }
   EXPECT_THROW(make_controller("fixed(33)", model, {}), ConfigError);
+}
+
+TEST(MakeController, AllExplainThemselvesInTheSameTerms) {
+  std::vector<std::string> names = controller_names();
+  std::ranges::replace(names, std::string("fixed(k)"), std::string("fixed(8)"));
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    Plant plant = tree_plant(2);
+    plant.slo_ns = {60'000, 0};
+    if (name == "nfvnice" || name == "wfq") {
+      plant.model.tasks[0].scheduling.mode = exec::Execution::kWeightedFair;
+      for (auto& module : plant.model.modules) module.is_unit = module.is_controlled;
+    }
+    const auto controller = make_controller(name, plant.model, {});
+    for (int i = 0; i < 3; ++i) (void)controller->step(plant.period());
+    const Explanation told = controller->explain();
+    ASSERT_EQ(told.flows.size(), plant.model.flows.size());
+    for (const FlowExplanation& flow : told.flows) {
+      EXPECT_GT(flow.service_ns, 0);
+      if (flow.slo_ns == 0) continue;
+      EXPECT_FALSE(flow.modules.empty());
+      EXPECT_NEAR(
+          flow.slo_ns,
+          flow.turnaround_ns + flow.bias_ns + flow.fill_ns + flow.service_ns + flow.slack_ns, 1);
+    }
+    ASSERT_FALSE(told.modules.empty());
+    for (const ModuleExplanation& module : told.modules) {
+      EXPECT_NE(module.why, "");
+      EXPECT_GT(module.cost_per_batch_ns, 0);
+      EXPECT_GT(module.arriving_pkts, 0);
+    }
+  }
 }
 
 }  // namespace

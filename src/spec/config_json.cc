@@ -192,6 +192,20 @@ GeneratorSpec read_generator(const Value& value, const std::string& key, Mistake
   return generator;
 }
 
+// Which controllers and settings there are is for others to say.
+Value read_controller(const Value& value, Mistakes& mistakes) {
+  if (value.is_null()) return {};
+  FieldReader fields(value, "controller", mistakes);
+  fields.required_string("name");
+  fields.integer("period_ns", 0, 1, kMostNs);
+  fields.dict("settings");
+  fields.dict("costs");
+  fields.string("costs_origin");
+  fields.string("costs_file");
+  fields.finish();
+  return value;
+}
+
 // Elements of a list section, read one by one.
 template <class T, class Read>
 std::vector<T> read_list(FieldReader& fields, const std::string& name, Mistakes& mistakes,
@@ -307,6 +321,7 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
   spec.edges = read_list<EdgeSpec>(fields, "edges", mistakes, read_edge);
   spec.flows = read_list<FlowSpec>(fields, "flows", mistakes, read_flow);
   spec.generators = read_list<GeneratorSpec>(fields, "generators", mistakes, read_generator);
+  spec.controller = read_controller(fields.any("controller"), mistakes);
   fields.finish();
   refuse_short_queues(spec, mistakes);
   refuse_two_orders(spec, mistakes);

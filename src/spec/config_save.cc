@@ -89,7 +89,7 @@ Value spec_to_value(const PipelineSpec& spec) {
   }
   Dict source_map;
   for (const auto& [key, line] : spec.source_map) source_map[key] = line;
-  return Dict{
+  Dict pipeline{
       {"version", kPipelineVersion},
       {"name", spec.name},
       {"engine", engine_value(spec.engine)},
@@ -117,6 +117,8 @@ Value spec_to_value(const PipelineSpec& spec) {
                                               {"params", generator.params}};
                                 })},
       {"source_map", std::move(source_map)}};
+  if (!spec.controller.is_null()) pipeline["controller"] = spec.controller;
+  return pipeline;
 }
 
 }  // namespace batchplane

@@ -86,6 +86,9 @@ struct PipelineSpec {
   std::vector<EdgeSpec> edges;
   std::vector<FlowSpec> flows;
   std::vector<GeneratorSpec> generators;
+  // Who decides triggers from the start on: name, period_ns, settings, costs, costs_origin,
+  // costs_file. Null: nobody.
+  Value controller;
   std::map<std::string, std::string> source_map;  // dotted key -> file:line
 
   // How tasks of a worker execute; the first one's where it is named so or not at all.

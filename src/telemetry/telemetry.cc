@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // telemetry.cc - workers, modules, buffers and drops as plain values.
-#include "report/telemetry.h"
+#include "telemetry/telemetry.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace batchplane::report {
+namespace batchplane::telemetry {
 namespace {
 
 using exec::Balance;
@@ -43,8 +43,8 @@ Value worker_value(const WorkerSnapshot& worker) {
 }
 
 Value module_value(const ModuleSnapshot& module, double cycles_per_ns) {
-  const exec::CostSamples& cost = module.cost;
-  const std::optional<CostFit> fit = fit_cost(cost, cycles_per_ns);
+  const CostSamples& cost = module.cost;
+  const std::optional<CostLaw::Line> law = sampled_cost(cost, cycles_per_ns);
   const double sampled_ns = static_cast<double>(cost.cycles) / cycles_per_ns;
   return Dict{
       {"name", module.name},
@@ -56,8 +56,8 @@ Value module_value(const ModuleSnapshot& module, double cycles_per_ns) {
        optional_value(module.batches != 0,
                       static_cast<double>(module.pkts) / static_cast<double>(module.batches))},
       {"ns_per_pkt", optional_value(cost.pkts != 0, sampled_ns / static_cast<double>(cost.pkts))},
-      {"cost_per_batch_ns", optional_value(fit.has_value(), fit ? fit->per_batch_ns : 0)},
-      {"cost_per_pkt_ns", optional_value(fit.has_value(), fit ? fit->per_pkt_ns : 0)},
+      {"cost_per_batch_ns", optional_value(law.has_value(), law ? law->cost_per_batch_ns : 0)},
+      {"cost_per_pkt_ns", optional_value(law.has_value(), law ? law->cost_per_pkt_ns : 0)},
       {"sampled", Dict{{"batches", cost.batches}, {"pkts", cost.pkts}, {"ns", sampled_ns}}},
       {"kept_pkts", module.kept_pkts},
       {"dropped_pkts", dropped_by(module)}};
@@ -95,39 +95,39 @@ Value buffer_value(const ModuleSnapshot& module) {
   return told;
 }
 
+Value input_value(const exec::InputSnapshot& input) {
+  const exec::InputCounts& counts = input.counts;
+  return Dict{{"module", input.module},
+              {"offered_pkts", counts.offered_pkts()},
+              {"taken_pkts", counts.taken_pkts},
+              {"lost_pkts", counts.arrivals.lost_pkts},
+              {"waiting_pkts", counts.ring.waiting_pkts},
+              {"backlog_pkts", counts.arrivals.backlog_pkts},
+              {"ring_pkts", counts.ring.ring_pkts},
+              {"fill_mean_pkts", counts.ring.fill.mean_pkts()},
+              {"fill_max_pkts", counts.ring.fill.max_pkts()}};
+}
+
 }  // namespace
 
-std::optional<CostFit> fit_cost(const exec::CostSamples& samples, double cycles_per_ns) {
+std::optional<CostLaw::Line> sampled_cost(const CostSamples& samples, double cycles_per_ns) {
   if (samples.batches < kLeastSamples) return std::nullopt;
-  const auto n = static_cast<double>(samples.batches);
-  const auto sum = static_cast<double>(samples.pkts);
-  const auto squares = static_cast<double>(samples.pkts_squared);
-  const auto cycles = static_cast<double>(samples.cycles);
-  const auto products = static_cast<double>(samples.cycles_pkts);
-  const double mean = sum / n;
-  const double variance = squares / n - mean * mean;
-  if (mean <= 0 || variance < kLeastSpread * kLeastSpread * mean * mean) return std::nullopt;
-  double per_pkt = (products / n - cycles / n * mean) / variance;
-  double per_batch = cycles / n - per_pkt * mean;
-  // Neither cost can be negative: the other one then explains all.
-  if (per_batch < 0) {
-    per_batch = 0;
-    per_pkt = products / squares;
-  } else if (per_pkt < 0) {
-    per_pkt = 0;
-    per_batch = cycles / n;
-  }
-  return CostFit{per_batch / cycles_per_ns, per_pkt / cycles_per_ns};
+  const CostSums sums(samples, 1 / cycles_per_ns);
+  if (sums.variation() < kLeastSpread) return std::nullopt;
+  return fit_line(sums, {}, 0);
 }
 
 Value balance_value(const Balance& balance) {
-  const uint64_t in = balance.in_pkts + balance.originated_pkts;
+  const uint64_t in = balance.in_pkts + balance.originated_pkts + balance.ahead_pkts;
   const uint64_t known = balance.sent_pkts + balance.dropped_pkts + balance.held_pkts;
-  return Dict{
-      {"in_pkts", balance.in_pkts},     {"originated_pkts", balance.originated_pkts},
-      {"sent_pkts", balance.sent_pkts}, {"dropped_pkts", balance.dropped_pkts},
-      {"held_pkts", balance.held_pkts}, {"in_flight_pkts", static_cast<int64_t>(in - known)},
-      {"is_exact", balance.is_exact()}};
+  return Dict{{"in_pkts", balance.in_pkts},
+              {"originated_pkts", balance.originated_pkts},
+              {"sent_pkts", balance.sent_pkts},
+              {"dropped_pkts", balance.dropped_pkts},
+              {"held_pkts", balance.held_pkts},
+              {"ahead_pkts", balance.ahead_pkts},
+              {"in_flight_pkts", static_cast<int64_t>(in - known)},
+              {"is_exact", balance.is_exact()}};
 }
 
 Value runtime_value(const Snapshot& snapshot, double cycles_per_ns) {
@@ -137,10 +137,13 @@ Value runtime_value(const Snapshot& snapshot, double cycles_per_ns) {
   for (const ModuleSnapshot& module : snapshot.modules) {
     modules.push_back(module_value(module, cycles_per_ns));
   }
+  List inputs;
+  for (const exec::InputSnapshot& input : snapshot.inputs) inputs.push_back(input_value(input));
   return Dict{{"now_ns", snapshot.now_ns},
               {"epoch_ns", snapshot.now_ns - std::min(snapshot.now_ns, snapshot.previous_ns)},
               {"workers", std::move(workers)},
               {"balance", balance_value(snapshot.balance)},
+              {"inputs", std::move(inputs)},
               {"modules", std::move(modules)}};
 }
 
@@ -175,4 +178,4 @@ Value drops_value(const Snapshot& snapshot, const std::vector<exec::DropReasonIn
   return drops;
 }
 
-}  // namespace batchplane::report
+}  // namespace batchplane::telemetry

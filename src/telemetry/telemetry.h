@@ -10,7 +10,7 @@
 #include "base/value.h"
 #include "exec/snapshot.h"
 
-namespace batchplane::report {
+namespace batchplane::telemetry {
 
 using exec::Snapshot;
 
@@ -26,15 +26,10 @@ struct GraphFacts {
   std::vector<Edge> edges;
 };
 
-// The cost law time = per_batch + per_pkt * batch size, fitted to sampled runs.
-struct CostFit {
-  double per_batch_ns = 0;
-  double per_pkt_ns = 0;
-};
-
-// Nothing when the sampled batch sizes hardly differed: one size does not tell the two costs apart.
-[[nodiscard]] std::optional<CostFit> fit_cost(const exec::CostSamples& samples,
-                                              double cycles_per_ns);
+// The cost law that sampled runs tell. Nothing when their batch sizes hardly differed: one size
+// does not tell the two costs apart.
+[[nodiscard]] std::optional<CostLaw::Line> sampled_cost(const CostSamples& samples,
+                                                        double cycles_per_ns);
 
 // The delay that at most a share 1 - p of the packets exceeded, rounded up to the end of its
 // bucket; nothing with fewer than 10 / (1 - p) packets.
@@ -50,4 +45,4 @@ Value flows_value(const Snapshot& snapshot, const std::vector<std::vector<std::s
 Value drops_value(const Snapshot& snapshot, const std::vector<exec::DropReasonInfo>& reasons);
 Value graph_value(const Snapshot& snapshot, const GraphFacts& facts);
 
-}  // namespace batchplane::report
+}  // namespace batchplane::telemetry

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/telemetry.h"
+#include "telemetry/telemetry.h"
 
-namespace batchplane::report {
+namespace batchplane::telemetry {
 namespace {
 
 struct Percentile {
@@ -95,4 +95,4 @@ Value graph_value(const Snapshot& snapshot, const GraphFacts& facts) {
   return Dict{{"nodes", std::move(nodes)}, {"edges", std::move(edges)}};
 }
 
-}  // namespace batchplane::report
+}  // namespace batchplane::telemetry

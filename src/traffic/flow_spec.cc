@@ -5,6 +5,23 @@
 namespace batchplane::traffic {
 namespace {
 
+uint64_t longest_in(const Value& value) {
+  uint64_t most = 0;
+  if (value.is_list()) {
+    for (const Value& element : value.as_list()) most = std::max(most, longest_in(element));
+  } else if (value.is_dict()) {
+    for (const auto& [key, element] : value.as_dict()) {
+      const bool is_size = key == "size_bytes" && element.is_int() && element.as_int() > 0;
+      most =
+          std::max(most, is_size ? static_cast<uint64_t>(element.as_int()) : longest_in(element));
+    }
+    if (value.has("tunnel")) most += kMostTunnelBytes;
+  } else if (value.is_string()) {
+    most = value.as_string().size() / 2;  // raw_hex: two digits a byte
+  }
+  return most;
+}
+
 [[noreturn]] void refuse(const std::string& message, const std::string& where,
                          const std::string& fix) {
   throw ConfigError(message, where, fix);
@@ -124,6 +141,8 @@ void append_flows(const Args& flow, const Args& all, std::vector<FlowSpec>& flow
 }
 
 }  // namespace
+
+uint64_t longest_frame_bytes(const Dict& params) { return longest_in(Value(params)); }
 
 std::vector<uint8_t> parse_frame_hex(const std::string& text, const std::string& where) {
   std::vector<uint8_t> bytes;

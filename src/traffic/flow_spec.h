@@ -49,6 +49,9 @@ struct FlowSpec {
 const std::vector<ParamSpec>& flow_params();
 // `own` and the parameters that say what traffic to make: flows, size_bytes, imix, order, seed.
 std::vector<ParamSpec> with_traffic_params(std::vector<ParamSpec> own);
+// The longest frame that such parameters ask for, unchecked as they are: sizes and raw frames at any
+// depth.
+uint64_t longest_frame_bytes(const Dict& params);
 // The flows of `args` (declared by with_traffic_params), `count` expanded. Throws ConfigError.
 std::vector<FlowSpec> parse_flows(const Args& args);
 

@@ -13,6 +13,8 @@ namespace {
 
 // Refusals handled in one step; more stay due for the next.
 constexpr uint32_t kMaxRefusals = 4096;
+// Arrivals that one step looks ahead, to count those that wait; more are counted in the next.
+constexpr uint32_t kMaxLooks = 4096;
 // The thread gives its core away this often even when it always has something to do.
 constexpr uint32_t kBurstsPerYield = 32;
 // A burst takes a microsecond, and what a yield takes beyond this is somebody else's. A ring of 64
@@ -55,14 +57,17 @@ uint32_t Generator::run_burst(uint64_t now_ns) noexcept {
   if (!is_on_.load(std::memory_order_relaxed) || left_pkts_ == 0) {
     is_started_ = false;
     late_ns_.store(0, std::memory_order_relaxed);
+    forget_backlog();
     return 0;
   }
   if (!is_started_ && !is_saturating) {
     for (const auto& stream : streams_) stream->arrivals.start(now_ns);
   }
+  if (is_saturating && is_started_) forget_backlog();
   is_started_ = !is_saturating;  // a schedule begins anew after a phase without one
   if (!is_saturating && next_stream().arrivals.due_ns() > now_ns) {
     late_ns_.store(0, std::memory_order_relaxed);
+    told_.backlog_pkts.store(0, std::memory_order_relaxed);
     return 0;
   }
   auto room =
@@ -78,6 +83,7 @@ uint32_t Generator::run_burst(uint64_t now_ns) noexcept {
   if (left_pkts_ != ~0ULL) left_pkts_ -= n;
   if (!is_saturating) {
     if (max_late_ns_ != 0) refuse_late(now_ns);
+    note_backlog(now_ns, n < kBurstPkts);
     const uint64_t due_ns = next_stream().arrivals.due_ns();
     late_ns_.store(now_ns - std::min(due_ns, now_ns), std::memory_order_relaxed);
   }
@@ -111,7 +117,28 @@ void Generator::refuse_late(uint64_t now_ns) {
     if (due_ns > now_ns || now_ns - due_ns <= max_late_ns_) return;
     const TemplateSet::Frame& frame = take_frame(stream);
     bump(counts_[stream.first_flow + frame.flow].refused_pkts, 1);
+    bump(told_.lost_pkts, 1);
   }
+}
+
+// A short burst that leaves something due had no room. What a full one leaves comes at once.
+void Generator::note_backlog(uint64_t now_ns, bool was_short) {
+  uint64_t pkts = 0;
+  for (const auto& stream : streams_) {
+    if (was_short && stream->arrivals.due_ns() <= now_ns) {
+      stream->due.look(stream->arrivals, now_ns, kMaxLooks);
+    }
+    const uint64_t arrivals = stream->due.due();
+    if (arrivals == 0) continue;
+    pkts += arrivals * train_pkts_;
+    if (stream->train_left_pkts != 0) pkts -= train_pkts_ - stream->train_left_pkts;
+  }
+  told_.backlog_pkts.store(std::min(pkts, left_pkts_), std::memory_order_relaxed);
+}
+
+void Generator::forget_backlog() {
+  for (const auto& stream : streams_) stream->due.reset();
+  told_.backlog_pkts.store(0, std::memory_order_relaxed);
 }
 
 Generator::Stream& Generator::next_stream() {
@@ -128,7 +155,10 @@ const TemplateSet::Frame& Generator::take_frame(Stream& stream) {
         1, [&](uint32_t, const TemplateSet::Frame& frame) { stream.train = &frame; });
     stream.train_left_pkts = train_pkts_;
   }
-  if (--stream.train_left_pkts == 0) stream.arrivals.advance();
+  if (--stream.train_left_pkts == 0) {
+    stream.arrivals.advance();
+    stream.due.note_taken();
+  }
   return *stream.train;
 }
 
@@ -164,6 +194,7 @@ void Generator::take_changes(uint64_t now_ns) {
   for (const auto& stream : streams_) {
     const double per_s = stream->rate_pps.load(std::memory_order_relaxed) / train_pkts_;
     stream->arrivals.set_rate(per_s, now_ns);
+    stream->due.reset();
   }
   const std::lock_guard lock(weights_mutex_);
   if (are_weights_new_) streams_.front()->frames.set_weights(weights_);

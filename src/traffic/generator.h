@@ -47,8 +47,9 @@ class Generator {
  public:
   static constexpr uint32_t kBurstPkts = exec::kGeneratorBurstPkts;
 
-  // `ring` and `pool` outlive the generator. Throws ConfigError.
-  Generator(const Args& args, BurstRing& ring, PacketPool& pool);
+  // `ring`, `pool` and `told`, where it says what does not get into the ring, outlive the
+  // generator. Throws ConfigError.
+  Generator(const Args& args, BurstRing& ring, PacketPool& pool, ProducerCounts& told);
   ~Generator();
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
@@ -90,6 +91,7 @@ class Generator {
     exec::Arrivals<Rng> arrivals;
     uint32_t first_flow;  // what the frames call flow 0
     std::atomic<double> rate_pps;
+    exec::DueCount<Rng> due;
     const TemplateSet::Frame* train = nullptr;  // frame of the arrival under way
     uint32_t train_left_pkts = 0;
   };
@@ -103,6 +105,8 @@ class Generator {
   uint32_t fill_saturating(BurstSlot* slots, uint32_t room, uint64_t now_ns);
   uint32_t fill_due(BurstSlot* slots, uint32_t room, uint64_t now_ns);
   void refuse_late(uint64_t now_ns);
+  void note_backlog(uint64_t now_ns, bool was_short);
+  void forget_backlog();
   // The stream whose packet is due first.
   Stream& next_stream();
   // The frame of the next packet of `stream`, and one step on in its schedule.
@@ -112,6 +116,7 @@ class Generator {
 
   BurstRing& ring_;
   PacketPool& pool_;
+  ProducerCounts& told_;
   std::vector<FlowSpec> flows_;
   std::vector<std::unique_ptr<Stream>> streams_;  // [0] is shared by flows without own rate
   std::unique_ptr<FlowCounts[]> counts_;

@@ -75,9 +75,10 @@ const std::vector<ParamSpec>& generator_params() {
   return kParams;
 }
 
-Generator::Generator(const Args& args, BurstRing& ring, PacketPool& pool)
+Generator::Generator(const Args& args, BurstRing& ring, PacketPool& pool, ProducerCounts& told)
     : ring_(ring),
       pool_(pool),
+      told_(told),
       flows_(parse_flows(args)),
       counts_(std::make_unique<FlowCounts[]>(flows_.size())),
       train_pkts_(args.u32("burst_pkts")),

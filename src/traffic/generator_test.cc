@@ -13,7 +13,7 @@ namespace {
 
 struct Rig {
   explicit Rig(const Dict& params, uint32_t ring_pkts = 1024)
-      : ring(ring_pkts), generator(make_args(generator_params(), params), ring, pool) {}
+      : ring(ring_pkts), generator(make_args(generator_params(), params), ring, pool, told) {}
 
   // Takes everything out of the ring.
   std::vector<BurstSlot> drain() {
@@ -44,6 +44,7 @@ struct Rig {
 
   PacketPool pool{unique_name(), 2048};
   BurstRing ring;
+  ProducerCounts told;
   Generator generator;
 };
 
@@ -54,6 +55,41 @@ TEST(Generator, ConstantRateGivesExactDueTimes) {
   for (size_t i = 0; i < slots.size(); ++i) EXPECT_EQ(slots[i].entry_ns, 1000 + 1000 * i);
   EXPECT_EQ(rig.generator.stats().sent_pkts, slots.size());
   EXPECT_GE(rig.pool.available_pkts() + 2 * Generator::kBurstPkts, 2048U);
+}
+
+// Another generator of the same seed, whose ring is never full, tells what was due.
+TEST(Generator, CountsWhatWaitsForRoomExactly) {
+  for (const char* arrivals : {"constant", "poisson", "on_off"}) {
+    const Dict params = {{"rate_pps", 3e6}, {"arrivals", arrivals}, {"burst_pkts", 3}};
+    Rig slow(params, 4);
+    Rig fast(params);
+    uint64_t due = 0;
+    uint64_t most = 0;
+    for (uint64_t now_ns = 1000; now_ns < 400'000; now_ns += 1700) {
+      while (fast.generator.run_burst(now_ns) != 0) due += fast.drain().size();
+      while (slow.generator.run_burst(now_ns) != 0) {
+      }
+      const GeneratorStats stats = slow.generator.stats();
+      const uint64_t backlog = slow.told.backlog_pkts.load();
+      ASSERT_EQ(stats.sent_pkts + stats.refused_pkts + backlog, due) << arrivals << now_ns;
+      most = std::max(most, backlog);
+      // Half of what comes, and all of it from 300 us on.
+      if (now_ns % 3400 < 1700 || now_ns > 300'000) (void)slow.drain();
+    }
+    EXPECT_GT(most, 50U) << arrivals;
+  }
+}
+
+TEST(Generator, TellsWhatItGaveUp) {
+  Rig rig({{"rate_pps", 1e6}, {"max_late_ns", 10'000}}, 4);
+  for (uint64_t now_ns = 0; now_ns <= 100'000; now_ns += 1000)
+    (void)rig.generator.run_burst(now_ns);
+  EXPECT_EQ(rig.told.lost_pkts.load(), rig.generator.stats().refused_pkts);
+  EXPECT_GT(rig.told.lost_pkts.load(), 80U);
+  EXPECT_LE(rig.told.backlog_pkts.load(), 11U);
+  rig.generator.set_on(false);
+  (void)rig.generator.run_burst(101'000);
+  EXPECT_EQ(rig.told.backlog_pkts.load(), 0U);
 }
 
 TEST(Generator, AFullRingDelaysPacketsButNotTheirDueTimes) {

@@ -83,6 +83,7 @@ class Source final : public Module {
 
 const Register<Source> kSource{{
     .kind = "source",
+    .state = StateOf::kOneOwner,
     .help = "Makes packets in the worker itself, as many as the engine takes.",
     .params = traffic::with_traffic_params({
         {.name = "burst_pkts",
@@ -104,6 +105,8 @@ const Register<Source> kSource{{
     .notes =
         "Live commands: on, off. starved_polls counts polls for which the pool had no packets, "
         "or only packets smaller than the frames.",
+    .feed = Feed::kItself,
+    .frame_bytes = [](const Dict& params) { return traffic::longest_frame_bytes(params); },
 }};
 
 }  // namespace

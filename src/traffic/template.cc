@@ -7,61 +7,59 @@
 #include <new>
 #include <numeric>
 
+#include "base/net_headers.h"
+
 namespace batchplane::traffic {
 namespace {
 
-constexpr uint32_t kUdpBytes = 8;
-constexpr uint32_t kTcpBytes = 20;
-
-uint32_t write_ethernet(const FlowSpec& flow, uint8_t* p) {
-  std::copy(flow.dst_mac.begin(), flow.dst_mac.end(), p);
-  std::copy(flow.src_mac.begin(), flow.src_mac.end(), p + 6);
-  if (flow.vlan == kNoVlan) {
-    net::store16(p + 12, net::kTypeIpv4);
-    return net::kEthBytes;
-  }
-  net::store16(p + 12, net::kTypeVlan);
-  net::store16(p + 14, static_cast<uint16_t>(flow.vlan));
-  net::store16(p + 16, net::kTypeIpv4);
-  return net::kEthBytes + 4;
+uint32_t write_ethernet(const FlowSpec& flow, uint8_t* frame) {
+  auto& eth = header_at<net::Ethernet>(frame);
+  eth = {.dst = flow.dst_mac, .src = flow.src_mac, .type = net::kTypeIpv4};
+  if (flow.vlan == kNoVlan) return net::kEthBytes;
+  eth.type = net::kTypeVlan;
+  header_at<net::VlanTag>(frame + net::kMacPairBytes).control = static_cast<uint16_t>(flow.vlan);
+  header_at<net::Be16>(frame + net::kEthBytes + sizeof(net::Be16)) = net::kTypeIpv4;
+  return net::kEthBytes + net::kVlanTagBytes;
 }
 
-void write_ipv4(const FlowSpec& flow, uint8_t* ip, uint32_t ip_bytes) {
-  ip[0] = 0x45;
-  net::store16(ip + net::kIpTotalLength, static_cast<uint16_t>(ip_bytes));
-  ip[net::kIpTtl] = flow.ttl;
-  ip[net::kIpProto] = flow.proto;
-  net::store32(ip + net::kIpSrc, flow.src_ip);
-  net::store32(ip + net::kIpDst, flow.dst_ip);
-  net::store16(ip + net::kIpChecksum, net::checksum_finish(net::checksum_add(ip, net::kIpv4Bytes)));
+void write_ipv4(const FlowSpec& flow, net::Ipv4& ip, uint32_t ip_bytes) {
+  ip = {.version_ihl = net::Ipv4::kPlain,
+        .total_length = static_cast<uint16_t>(ip_bytes),
+        .ttl = flow.ttl,
+        .protocol = flow.proto,
+        .src = flow.src_ip,
+        .dst = flow.dst_ip};
+  ip.checksum = net::checksum_finish(net::checksum_add(bytes_of(ip), sizeof ip));
 }
 
 uint16_t l4_checksum(const FlowSpec& flow, const uint8_t* l4, uint32_t l4_bytes) {
-  uint8_t pseudo[12];
-  net::store32(pseudo, flow.src_ip);
-  net::store32(pseudo + 4, flow.dst_ip);
-  pseudo[8] = 0;
-  pseudo[9] = flow.proto;
-  net::store16(pseudo + 10, static_cast<uint16_t>(l4_bytes));
-  const uint16_t sum = net::checksum_finish(
-      net::checksum_add(l4, l4_bytes, net::checksum_add(pseudo, sizeof(pseudo))));
+  const net::PseudoHeader4 pseudo{.src = flow.src_ip,
+                                  .dst = flow.dst_ip,
+                                  .protocol = flow.proto,
+                                  .length = static_cast<uint16_t>(l4_bytes)};
+  const uint32_t seed = net::checksum_add(bytes_of(pseudo), sizeof pseudo);
+  const uint16_t sum = net::checksum_finish(net::checksum_add(l4, l4_bytes, seed));
   return flow.proto == net::kProtoUdp && sum == 0 ? 0xffff : sum;
 }
 
 void write_l4(const FlowSpec& flow, uint8_t* l4, uint32_t l4_bytes) {
   const bool is_udp = flow.proto == net::kProtoUdp;
-  const uint32_t header_bytes = is_udp ? kUdpBytes : kTcpBytes;
-  net::store16(l4, flow.src_port);
-  net::store16(l4 + 2, flow.dst_port);
-  if (is_udp) {
-    net::store16(l4 + 4, static_cast<uint16_t>(l4_bytes));
-  } else {
-    l4[12] = (kTcpBytes / 4) << 4;
-    l4[13] = 0x10;  // ACK
-    net::store16(l4 + 14, 0xffff);
-  }
+  const uint32_t header_bytes = is_udp ? net::kUdpBytes : net::kTcpBytes;
   for (uint32_t i = header_bytes; i < l4_bytes; ++i) l4[i] = static_cast<uint8_t>(i - header_bytes);
-  if (flow.has_l4_checksum) net::store16(l4 + (is_udp ? 6 : 16), l4_checksum(flow, l4, l4_bytes));
+  if (is_udp) {
+    header_at<net::Udp>(l4) = {.src_port = flow.src_port,
+                               .dst_port = flow.dst_port,
+                               .length = static_cast<uint16_t>(l4_bytes)};
+  } else {
+    header_at<net::Tcp>(l4) = {.src_port = flow.src_port,
+                               .dst_port = flow.dst_port,
+                               .data_offset = net::Tcp::kPlain,
+                               .flags = net::Tcp::kAck,
+                               .window = 0xffff};
+  }
+  if (!flow.has_l4_checksum) return;
+  const uint16_t sum = l4_checksum(flow, l4, l4_bytes);
+  (is_udp ? header_at<net::Udp>(l4).checksum : header_at<net::Tcp>(l4).checksum) = sum;
 }
 
 uint64_t round_up_64(uint64_t n) { return (n + 63) & ~63ULL; }
@@ -78,7 +76,7 @@ std::vector<uint8_t> build_frame(const FlowSpec& flow, uint32_t wire_bytes) {
   const uint32_t l3 = write_ethernet(flow, frame.data());
   const auto ip_bytes = static_cast<uint32_t>(frame.size()) - l3;
   write_l4(flow, frame.data() + l3 + net::kIpv4Bytes, ip_bytes - net::kIpv4Bytes);
-  write_ipv4(flow, frame.data() + l3, ip_bytes);
+  write_ipv4(flow, header_at<net::Ipv4>(frame.data() + l3), ip_bytes);
   if (flow.tunnel.kind != TunnelSpec::Kind::kNone) return put_into_tunnel(frame, l3, flow.tunnel);
   return frame;
 }

@@ -2,36 +2,35 @@
 // tunnel_frame.cc - outer headers of generated packets.
 #include "traffic/tunnel_frame.h"
 
+#include "base/tunnel_headers.h"
+
 namespace batchplane::traffic {
 namespace {
 
-constexpr uint16_t kGtpuPort = 2152;
-constexpr uint16_t kVxlanPort = 4789;
-constexpr uint32_t kUdpBytes = 8;
-
-void put16(std::vector<uint8_t>& out, uint32_t x) {
-  out.push_back(static_cast<uint8_t>(x >> 8));
-  out.push_back(static_cast<uint8_t>(x));
-}
-void put32(std::vector<uint8_t>& out, uint32_t x) {
-  put16(out, x >> 16);
-  put16(out, x & 0xffff);
+template <HeaderView Header>
+void append(std::vector<uint8_t>& out, const Header& header) {
+  out.insert(out.end(), bytes_of(header), bytes_of(header) + sizeof header);
 }
 
 std::vector<uint8_t> tunnel_header(const TunnelSpec& tunnel, uint32_t payload_bytes) {
   std::vector<uint8_t> out;
   if (tunnel.kind == TunnelSpec::Kind::kVxlan) {
-    put32(out, 0x08000000);
-    put32(out, tunnel.id << 8);
+    append(out, net::Vxlan{.flags = net::Vxlan::kHasVni,
+                           .vni_word = tunnel.id << net::Vxlan::kVniShift});
     return out;
   }
   const bool has_qfi = tunnel.qfi >= 0;
-  put16(out, has_qfi ? 0x34ff : 0x30ff);
-  put16(out, payload_bytes + (has_qfi ? 8 : 0));
-  put32(out, tunnel.id);
+  const uint32_t extra_bytes = has_qfi ? sizeof(net::GtpuOptions) + sizeof(net::GtpuPduSession) : 0;
+  const uint8_t flags = net::Gtpu::kPlain | (has_qfi ? net::Gtpu::kHasExtension : 0);
+  append(out, net::Gtpu{.flags = flags,
+                        .type = net::Gtpu::kPacket,
+                        .length = static_cast<uint16_t>(payload_bytes + extra_bytes),
+                        .teid = tunnel.id});
   if (!has_qfi) return out;
-  put32(out, 0x85);  // no numbers; next: PDU session container
-  put32(out, 0x01100000 | static_cast<uint32_t>(tunnel.qfi) << 8);
+  append(out, net::GtpuOptions{.next_extension = net::GtpuPduSession::kExtension});
+  append(out, net::GtpuPduSession{.length = 1,
+                                  .pdu_type = net::GtpuPduSession::kUplink,
+                                  .qfi = static_cast<uint8_t>(tunnel.qfi)});
   return out;
 }
 
@@ -43,21 +42,21 @@ std::vector<uint8_t> put_into_tunnel(const std::vector<uint8_t>& frame, uint32_t
   const uint32_t from = is_gtpu ? l3_bytes : 0;
   const std::vector<uint8_t> header =
       tunnel_header(tunnel, static_cast<uint32_t>(frame.size()) - from);
-  const auto udp_bytes = static_cast<uint32_t>(kUdpBytes + header.size() + frame.size() - from);
+  const auto udp_bytes =
+      static_cast<uint32_t>(net::kUdpBytes + header.size() + frame.size() - from);
+  net::Ipv4 ip{.version_ihl = net::Ipv4::kPlain,
+               .total_length = static_cast<uint16_t>(net::kIpv4Bytes + udp_bytes),
+               .fragment = net::Ipv4::kDontFragment,
+               .ttl = 64,
+               .protocol = net::kProtoUdp,
+               .src = tunnel.src_ip,
+               .dst = tunnel.dst_ip};
+  ip.checksum = net::checksum_finish(net::checksum_add(bytes_of(ip), sizeof ip));
+  const uint16_t port = is_gtpu ? net::Gtpu::kPort : net::Vxlan::kPort;
   std::vector<uint8_t> out(frame.begin(), frame.begin() + l3_bytes);
-  const size_t ip_at = out.size();
-  put32(out, 0x45000000 | (net::kIpv4Bytes + udp_bytes));
-  put32(out, 0x00004000);  // not to be fragmented
-  put32(out, 64U << 24 | uint32_t{net::kProtoUdp} << 16);
-  put32(out, tunnel.src_ip);
-  put32(out, tunnel.dst_ip);
-  uint8_t* const ip = &out[ip_at];
-  net::store16(ip + net::kIpChecksum, net::checksum_finish(net::checksum_add(ip, net::kIpv4Bytes)));
-  const uint16_t port = is_gtpu ? kGtpuPort : kVxlanPort;
-  put16(out, port);
-  put16(out, port);
-  put16(out, udp_bytes);
-  put16(out, 0);
+  append(out, ip);
+  append(out,
+         net::Udp{.src_port = port, .dst_port = port, .length = static_cast<uint16_t>(udp_bytes)});
   out.insert(out.end(), header.begin(), header.end());
   out.insert(out.end(), frame.begin() + from, frame.end());
   return out;

@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// frames.h - the packets that modules are measured with: 64 bytes on the wire, 60 in the buffer.
-#pragma once
+#include "cases/frames.h"
 
-#include <cstdint>
-#include <vector>
+#include <cstring>
 
-#include "base/net.h"
 #include "traffic/template.h"
 
-namespace bench {
+namespace batchplane::cases {
 
-inline constexpr uint8_t kFrameTtl = 254;
-inline constexpr batchplane::net::Mac kRouterMac{0x11, 0x77, 0x0b, 0x00, 0x01, 0x01};
-
-// Of a neighbour on the first interface of the rig.
-inline constexpr uint32_t kSourceAddress = (10U << 24) + 9;
-
-// Destination of flow i: each in a /24 of its own.
-inline uint32_t flow_address(uint32_t i) { return (20U << 24) + (i << 8) + 1; }
-
-inline batchplane::net::Mac host_mac(uint32_t i) {
-  return {0x02, 0, 0, 0, static_cast<uint8_t>(i >> 8), static_cast<uint8_t>(i)};
-}
-
-inline std::vector<uint8_t> udp_frame(const batchplane::net::Mac& dst_mac, uint32_t dst_ip) {
-  batchplane::traffic::FlowSpec flow;
+std::vector<uint8_t> udp_frame(const net::Mac& dst_mac, uint32_t dst_ip) {
+  traffic::FlowSpec flow;
   flow.dst_mac = dst_mac;
   flow.src_mac = {0x02, 0, 0, 0, 0xff, 0x01};
   flow.src_ip = kSourceAddress;
@@ -32,12 +16,10 @@ inline std::vector<uint8_t> udp_frame(const batchplane::net::Mac& dst_mac, uint3
   flow.src_port = 1000;
   flow.dst_port = 2000;
   flow.ttl = kFrameTtl;
-  return batchplane::traffic::build_frame(flow, batchplane::traffic::kMinFrameBytes);
+  return traffic::build_frame(flow, traffic::kMinFrameBytes);
 }
 
-// An echo request from a neighbour to an own address of the rig.
-inline std::vector<uint8_t> ping_frame(uint32_t i) {
-  namespace net = batchplane::net;
+std::vector<uint8_t> ping_frame(uint32_t i) {
   std::vector<uint8_t> frame = udp_frame(kRouterMac, (10U << 24) + 1);
   uint8_t* ip = &frame[net::kEthBytes];
   ip[net::kIpProto] = net::kProtoIcmp;
@@ -54,4 +36,30 @@ inline std::vector<uint8_t> ping_frame(uint32_t i) {
   return frame;
 }
 
-}  // namespace bench
+net::Address6 flow_address6(uint32_t i) { return {0x2400000000000000ULL + (uint64_t{i} << 24), 1}; }
+
+std::vector<uint8_t> udp6_frame(const net::Address6& dst) {
+  std::vector<uint8_t> frame = udp_frame(kRouterMac, flow_address(0));
+  net::store16(&frame[12], net::kTypeIpv6);
+  uint8_t* ip = &frame[net::kEthBytes];
+  std::memset(ip, 0, frame.size() - net::kEthBytes);
+  ip[0] = 0x60;
+  net::store16(ip + net::kIp6PayloadLength,
+               static_cast<uint16_t>(frame.size() - net::kEthBytes - net::kIpv6Bytes));
+  ip[net::kIp6NextHeader] = net::kProtoUdp;
+  ip[net::kIp6HopLimit] = kFrameTtl;
+  net::store_address6(ip + net::kIp6Src, {0x20010db800000000ULL, 9});
+  net::store_address6(ip + net::kIp6Dst, dst);
+  return frame;
+}
+
+std::vector<uint8_t> tagged_frame(uint32_t flow, uint32_t vid) {
+  std::vector<uint8_t> frame = udp_frame(kRouterMac, flow_address(flow));
+  const size_t size = frame.size();
+  const uint8_t tag[] = {0x81, 0, static_cast<uint8_t>(vid >> 8), static_cast<uint8_t>(vid)};
+  frame.insert(frame.begin() + 12, tag, tag + 4);
+  frame.resize(size);
+  return frame;
+}
+
+}  // namespace batchplane::cases

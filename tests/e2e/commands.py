@@ -16,7 +16,7 @@ from typing import Any
 from lab import Namespace, clean_environment
 from waiting import wait_until
 
-from batchplane.client import Client
+from batchplane.daemon.client import Client
 
 TREE = Path(__file__).resolve().parents[2]
 

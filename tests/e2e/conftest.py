@@ -12,8 +12,8 @@ from commands import Commands
 from lab import Lab, missing, two_hosts
 from load import LOAD
 
-from batchplane.daemon import find_program
-from batchplane.problems import RunFailed
+from batchplane.base.problems import RunFailed
+from batchplane.daemon.process import find_program
 
 
 @pytest.fixture(scope="session")

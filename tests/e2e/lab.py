@@ -9,7 +9,7 @@ from pathlib import Path
 
 from waiting import wait_until
 
-from batchplane.netns import Hosts, Namespace, clean_environment, missing_for_hosts
+from batchplane.demo.netns import Hosts, Namespace, clean_environment, missing_for_hosts
 
 __all__ = ["Lab", "Namespace", "clean_environment", "missing", "two_hosts", "wait_listening"]
 

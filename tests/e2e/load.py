@@ -6,10 +6,10 @@ from __future__ import annotations
 from commands import Commands, assert_balanced
 from waiting import wait_until
 
-from batchplane.client import Client
-from batchplane.daemon import find_program
-from batchplane.kinds import load_kinds
-from batchplane.load import load_pipeline, parse_overrides
+from batchplane.daemon.client import Client
+from batchplane.daemon.process import find_program
+from batchplane.lang.kinds import load_kinds
+from batchplane.lang.load import load_pipeline, parse_overrides
 
 LOAD = ["rate_pps=200000", "nexthops=4"]
 

@@ -201,3 +201,31 @@ def test_settings_are_checked_before_anything_changes(batchplane: Commands) -> N
         assert wanted in done.err and "Traceback" not in done.err, (words, done.err)
     assert batchplane.good("save") == before
     batchplane.stop("l2l3")
+
+
+def test_each_end_of_a_port_has_one_worker(batchplane: Commands, folder: Path) -> None:
+    """Two workers at one end of a ring would read packets twice: `check` and `apply` refuse it."""
+    text = """
+workers: [{name: a}, {name: b}]
+ports: {p: {kind: ring}, q: {kind: ring}}
+modules:
+  one: {kind: port_in, port: p, worker: a}
+  end_one: {kind: sink}
+  two: {kind: port_in, port: q, worker: b}
+  end_two: {kind: sink}
+connect: [one -> end_one, two -> end_two]
+"""
+    good, bad = folder / "good.yaml", folder / "bad.yaml"
+    good.write_text(f"name: owners{text}")
+    bad.write_text(f"name: owners{text}".replace("port: q", "port: p"))
+    told = "port 'p' is polled by 'one' on worker a and by 'two' on worker b"
+    done = batchplane.run("check", str(bad))
+    assert done.code == 2
+    assert told in done.out + done.err
+    assert f"{bad}:7: modules.two" in done.out, "with its line"
+    batchplane.good("check", str(good))
+    batchplane.good("start", str(good))
+    done = batchplane.run("apply", str(bad))
+    assert done.code == 2
+    assert told in done.out + done.err
+    batchplane.stop("owners")

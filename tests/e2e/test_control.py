@@ -92,12 +92,13 @@ def test_switching_under_load_loses_nothing(gateway: Commands) -> None:
 
 
 def test_a_new_promise_is_acted_on_and_counted_anew(gateway: Commands) -> None:
+    # One nanosecond: less than the modules take by themselves, however fast the CPU.
     wait_for_steps(gateway, 10)
-    gateway.good("set", "slo", "flow_0_0", "100ns")
+    gateway.good("set", "slo", "flow_0_0", "1ns")
     steps = control_of(gateway)["steps"]
     wait_for_steps(gateway, steps + 3)
     row = gateway.json("show", "slo")[0]
-    assert row["slo_ns"] == 100
+    assert row["slo_ns"] == 1
     assert row["state"] == "inherent", row
     assert "take" in row["hint"], row
     assert row["late_pkts"] == row["pkts"] > 0
@@ -160,4 +161,19 @@ def test_costs_of_a_file_are_taken(batchplane: Commands, folder: Path) -> None:
     file.write_text(json.dumps({"version": 2, "label": "given", "modules": entries}))
     batchplane.good("start", "gateway", *LOAD, "--controller", "full", "--costs", str(file))
     assert str(file) in control_of(batchplane)["costs"]
+    batchplane.stop("gateway")
+
+
+def test_demand_beyond_a_core_is_told(batchplane: Commands) -> None:
+    """A generator asks for far more than any core carries: that is seen, and not taken for less."""
+    batchplane.good("start", "gateway", *LOAD[:3], "rate_pps=200000000", "--controller", "null")
+    wait_for_steps(batchplane, 5)
+    runtime = batchplane.json("show", "runtime")
+    rows = {row["module"]: row for row in runtime["inputs"]}
+    (row,) = rows.values()
+    assert row["backlog_pkts"] > row["taken_pkts"] > 0, "most of it waits for room"
+    assert row["offered_pkts"] == sum(
+        row[key] for key in ("taken_pkts", "lost_pkts", "waiting_pkts", "backlog_pkts")
+    )
+    assert 0 < row["fill_mean_pkts"] <= row["fill_max_pkts"] <= row["ring_pkts"] == 64
     batchplane.stop("gateway")

@@ -13,7 +13,7 @@ from frames import HOSTILE, send_and_capture
 from lab import Lab, wait_listening
 from waiting import wait_until
 
-from batchplane.client import Client
+from batchplane.daemon.client import Client
 
 A, B, OWN_A, OWN_B = "10.0.1.2", "10.0.2.2", "10.0.1.1", "10.0.2.1"
 

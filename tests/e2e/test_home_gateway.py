@@ -22,7 +22,7 @@ import pytest
 from commands import Commands
 from lab import Lab, wait_listening
 
-from batchplane.demo import (
+from batchplane.demo.demos import (
     HOME,
     INSIDE,
     INSIDE6,

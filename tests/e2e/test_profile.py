@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from commands import Commands
 
-from batchplane.cost_file import LOOP_KEYS
-from batchplane.costs import EXACT, load_costs, resolve
-from batchplane.load import load_pipeline
+from batchplane.costs.costs import EXACT, load_costs, resolve
+from batchplane.costs.file import LOOP_KEYS
+from batchplane.lang.load import load_pipeline
+from batchplane.profile.measure import ProfileOptions, profile_kinds
+from batchplane.profile.setups import measured_in, setups
 
 # One batch of 32 through the slowest module here, on a machine ten times slower than usual.
 MOST_NS = 20_000
@@ -48,6 +50,9 @@ def test_every_module_has_a_plausible_cost(l2l3: dict[str, Any]) -> None:
         assert low <= module["cost_per_pkt_ns"] <= high
         assert 0 < module["batchiness"] <= 1
         assert module["r_squared"] > 0.99 or module["reason"]
+        errors = module["small_error_ratio"], module["left_out_error_ratio"]
+        assert min(errors) >= 0
+        assert max(errors) <= 0.1 or module["reason"]
         of_32 = module["cost_per_batch_ns"] + 32 * module["cost_per_pkt_ns"]
         assert 1 < of_32 < MOST_NS, module["name"]
     assert set(l2l3["loop"]) == set(LOOP_KEYS)
@@ -77,7 +82,9 @@ def test_the_file_serves_its_pipeline(l2l3: dict[str, Any], tmp_path: Path) -> N
     pipeline = load_pipeline("l2l3").pipeline
     found = resolve(pipeline, costs)
     assert set(found.modules) == set(pipeline["modules"])
-    assert {cost.source for cost in found.modules.values()} == {EXACT}
+    assert set(found.sources.values()) == {EXACT}
+    tables = {module["name"]: tuple(module["table_ns"]) for module in l2l3["modules"]}
+    assert {entry.name: entry.law.table_ns for entry in costs.entries} == tables
     assert found.warnings == ()
 
 
@@ -90,6 +97,13 @@ def test_kinds_without_a_pipeline(batchplane: Commands) -> None:
     document = batchplane.json("profile", "split", "napt", "--quick")
     assert {module["kind"] for module in document["modules"]} == {"split", "napt"}
     assert all("note" not in module for module in document["modules"]), "traffic reaches them"
+
+
+def test_traffic_reaches_every_kind_in_its_setup() -> None:
+    document = profile_kinds(options=ProfileOptions(ms_per_module=1.0, passes=1))
+    measured = {kind for setup in setups() for kind in measured_in(setup)}
+    assert {module["kind"] for module in document["modules"]} == measured
+    assert [module for module in document["modules"] if "note" in module] == []
 
 
 def test_devices_are_left_alone(batchplane: Commands) -> None:

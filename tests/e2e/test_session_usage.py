@@ -12,7 +12,7 @@ import pytest
 from commands import Commands
 from waiting import wait_until
 
-from batchplane.session_schema import session_schema
+from batchplane.lang.session_schema import session_schema
 
 QUOTA = 1_000_000
 MOST_PKT_BYTES = 100  # the generator's packets are short
@@ -49,9 +49,20 @@ def row(gateway: Commands) -> dict[str, Any]:
 
 
 def test_a_quota_ends_and_a_new_one_opens_the_way(gateway: Commands, tmp_path: Path) -> None:
-    modify(gateway, tmp_path, {"quota_bytes": QUOTA})
+    # Granted with the session: what passes while a first grant is on its way to the workers is
+    # used without being taken of it.
+    with gateway.client("mgw") as client:
+        session = client.module("decap", "list", {"seid": 1, "rules": True})["sessions"][0][
+            "session"
+        ]
+        session["urrs"] = [{"id": 1, "quota_bytes": QUOTA}]
+        for pdr in session["pdrs"]:
+            pdr["urrs"] = [1]
+        client.module("decap", "delete", {"seid": 1})
+        before = len(reports(gateway))
+        client.module("decap", "add", session)
     for grant in (1, 2):
-        wait_until(lambda n=grant: len(reports(gateway)) == n, "the quota is used up")
+        wait_until(lambda n=before + grant: len(reports(gateway)) == n, "the quota is used up")
         report = reports(gateway)[-1]
         assert (report["trigger"], report["used_up"]) == ("quota", ["quota_bytes"])
         # Both directions together, to the packet.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // driver.cc - runs one fuzz target without a fuzzer: its corpus, then mutations of it from a seed.
 //
-// usage: replay_X FOLDER [--runs N] [--packets N] [--seed N]    or: replay_X FILE...
+// usage: replay_X FOLDER [--golden FOLDER] [--runs N] [--packets N] [--seed N]
+//    or: replay_X FILE...
 // Mutations go on until both bounds are reached; with BATCHPLANE_LONG=1 both are 50 times higher.
+// --golden: frames of the golden cases below that folder are seeds, too, so that what reaches a
+// module in its golden case reaches it here.
 // An input that ends the process is written to fuzz-failure-X.bin in the current folder.
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,6 +18,7 @@
 #include <vector>
 
 #include "fuzz.h"
+#include "golden_inputs.h"
 #include "mutator.h"
 #include "ports/eal.h"
 
@@ -34,6 +38,7 @@ constexpr uint32_t kEalMemoryMb = 1024;
 
 struct Options {
   std::vector<std::string> paths;
+  std::string golden;
   uint64_t runs = 10'000;
   uint64_t packets = 0;
   uint64_t seed = 1;
@@ -77,6 +82,8 @@ Options parse(int argc, char** argv) {
       options.packets = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--seed" && has_value) {
       options.seed = std::strtoull(argv[++i], nullptr, 10);
+    } else if (word == "--golden" && has_value) {
+      options.golden = argv[++i];
     } else {
       options.paths.push_back(word);
     }
@@ -118,10 +125,17 @@ void run_one(const Bytes& input) {
 
 int run(const Options& options) {
   bool is_folder = false;
-  const std::vector<Bytes> corpus = read_corpus(options.paths, is_folder);
+  std::vector<Bytes> corpus = read_corpus(options.paths, is_folder);
   if (corpus.empty()) {
-    std::fprintf(stderr, "usage: replay FOLDER [--runs N] [--packets N] [--seed N], or FILE...\n");
+    std::fprintf(
+        stderr,
+        "usage: replay FOLDER [--golden FOLDER] [--runs N] [--packets N] [--seed N], or FILE...\n");
     return 2;
+  }
+  if (!options.golden.empty()) {
+    const std::vector<Bytes> more = golden_inputs(options.golden);
+    if (more.empty()) fail("no golden case below " + options.golden);
+    corpus.insert(corpus.end(), more.begin(), more.end());
   }
   for (const Bytes& input : corpus) run_one(input);
   uint64_t runs = 0;

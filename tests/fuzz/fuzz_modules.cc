@@ -3,19 +3,14 @@
 //
 // Modules keep their state between inputs, as in a pipeline that runs. With heap packets under
 // AddressSanitizer every byte outside a packet's data is poisoned.
-#include <unistd.h>
-
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <set>
 
-#include "app/json_value.h"
-#include "core/environment.h"
+#include "cases/cases.h"
 #include "core/module.h"
 #include "frames.h"
-#include "module_cases.h"
-#include "ports/port_kinds.h"
+#include "fuzz/world.h"
 
 namespace batchplane::fuzz {
 namespace {
@@ -23,49 +18,35 @@ namespace {
 constexpr uint32_t kPoolPkts = 1024;
 constexpr uint64_t kCheckPoolEvery = BATCHPLANE_DPDK ? 512 : 1;  // DPDK walks its caches for it
 
-std::string tap_path() {
-  const auto name = "batchplane_fuzz_" + std::to_string(getpid()) + ".pcap";
-  return (std::filesystem::temp_directory_path() / name).string();
-}
-
-std::unique_ptr<Environment> make_environment() {
-  auto env = std::make_unique<Environment>();
-  env->ports["null"] = make_port("null", {}, "null", *env);
-  const auto add = [&](const char* name, uint16_t index, const char* address,
-                       const char* address6) {
-    env->interfaces.push_back({.name = name,
-                               .port = "null",
-                               .index = index,
-                               .mac = {2, 0, 0, 0, 0, static_cast<uint8_t>(index + 1)},
-                               .addresses = {*net::parse_interface_address(address)},
-                               .addresses6 = {*net::parse_interface_address6(address6)}});
-    Interface& added = env->interfaces.back();
-    added.addresses6.push_back({net::link_local_of(added.mac), 64});
-  };
-  add("lan", 0, "10.0.1.1/24", "2001:db8:1::1/64");
-  add("wan", 1, "10.0.2.1/24", "2001:db8:2::1/64");
-  return env;
-}
-
 class Subject {
  public:
-  Subject(const ModuleCase& from, Environment& env)
-      : info_(*find_module_kind(from.kind)), name_(std::string(from.kind) + " " + from.params) {
-    std::string params = from.params;
-    if (const size_t at = params.find("@TAP"); at != std::string::npos)
-      params.replace(at, 4, tap_path());
+  Subject(const cases::FuzzCase& from, Environment& env, const std::filesystem::path& folder)
+      : info_(*find_module_kind(from.kind)),
+        name_(std::string(from.kind) + " " + from.params),
+        edit_(from.edit),
+        loop_(*env.port(kLoopPort)) {
     std::vector<ConfigError> errors;
-    Args args(info_.params, app::parse_json(params, name_).as_dict(), name_, errors);
+    Args args(info_.params, params_of(from, folder), name_, errors);
     if (!errors.empty()) fail(errors.front().line());
     args.set_name(from.kind);
     args.set_env(&env);
     module_ = info_.make(args);
     module_->set_name(from.kind);
-    gates_ = info_.shape == Shape::kSplitter ? module_->gates_used(from.connected_gates) : 1;
+    gates_ = info_.shape == Shape::kSplitter ? module_->link(from.connected_gates) : 1;
+  }
+
+  // Live edits, as a control thread makes them; what the tables refuse is refused.
+  void edit(uint32_t which, uint32_t id) {
+    if (edit_ == nullptr || which == 0) return;
+    try {
+      edit_(*module_, which, id);
+    } catch (const ConfigError&) {
+    }
   }
 
   // All that went in comes out once, or is held.
   void run(Context& ctx, Packet** pkts, uint32_t n) {
+    if (info_.shape == Shape::kInput) return poll(ctx, pkts, n);
     Batch batch{pkts, n, ctx.now_ns};
     n_seen_ = 0;
     const uint64_t held_before = module_->held_pkts();
@@ -105,8 +86,7 @@ class Subject {
     ctx.flush_free();
   }
 
-  [[nodiscard]] const ModuleInfo& info() const { return info_; }
-  [[nodiscard]] Module& module() { return *module_; }
+  [[nodiscard]] uint64_t held_pkts() const { return module_->held_pkts(); }
 
  private:
   void leave(Context& ctx, Packet* pkt, uint32_t gate) {
@@ -118,6 +98,18 @@ class Subject {
     seen_[n_seen_++] = pkt;
     ctx.free(pkt);
   }
+  // An input: the frames lie in the port from which it may take them.
+  void poll(Context& ctx, Packet** pkts, uint32_t n) {
+    for (uint32_t i = loop_.tx_burst(pkts, n); i < n; ++i) ctx.free(pkts[i]);
+    Packet* polled[kMostFrames];
+    const uint32_t n_polled = info_.poll(*module_, ctx, polled, kMostFrames);
+    if (n_polled > kMostFrames) fail(name_ + ": more packets than it was asked for");
+    ctx.free(polled, n_polled);
+    while (const uint32_t n_left = loop_.rx_burst(polled, kMostFrames, ctx.now_ns)) {
+      ctx.free(polled, n_left);
+    }
+    ctx.flush_free();
+  }
   void take_back(Context& ctx) {
     Packet* pkts[kMostFrames];
     while (const uint32_t n = info_.poll(*module_, ctx, pkts, kMostFrames)) ctx.free(pkts, n);
@@ -125,56 +117,13 @@ class Subject {
 
   const ModuleInfo& info_;
   std::string name_;
+  void (*edit_)(Module&, uint32_t, uint32_t);
+  Port& loop_;
   std::unique_ptr<Module> module_;
   uint32_t gates_ = 1;
   Packet* seen_[kPoolPkts];
   uint32_t n_seen_ = 0;
 };
-
-// Live edits, as a control thread makes them; what the tables refuse is refused.
-void edit(Module& module, const std::string& kind, uint32_t which, uint32_t id) {
-  const std::string net24 = "10." + std::to_string(id % 16) + "." + std::to_string(id) + ".0/24";
-  const Dict values{{"values", List{"0x0800", net::format_ipv4(0x0a000000 + id), id}},
-                    {"gate", id % 3}};
-  const std::string mac = net::format_mac({2, 0, 0, 0, 0, static_cast<uint8_t>(id)});
-  const Dict host{{"interface", id % 2 != 0 ? "lan" : "wan"},
-                  {"address", net::format_ipv4(0x0a000100 + id)}};
-  try {
-    if (kind == "ipv4_lookup" && which == 1) {
-      module.command("add", Dict{{"prefix", net24}, {"gate", id % 2}});
-    } else if (kind == "ipv4_lookup" && which == 2) {
-      module.command("delete", Dict{{"prefix", net24}});
-    } else if (kind == "ipv4_lookup" && which == 3) {
-      module.command("next_hop",
-                     Dict{{"id", 1 + id % 4}, {"via", net::format_ipv4(0x0a000200 + id)}});
-    } else if (kind == "exact_match" && which == 4) {
-      module.command("add", values);
-    } else if (kind == "l2_table" && which == 5) {
-      module.command("add", Dict{{"mac", mac}, {"gate", id % 2}});
-    } else if (kind == "neighbour" && which == 6) {
-      Dict with_mac = host;
-      with_mac["mac"] = mac;
-      module.command("add", with_mac);
-    } else if (kind == "neighbour" && which == 7) {
-      module.command("delete", host);
-    } else if (kind == "session_downlink" && which < 4) {
-      const Dict pdr{{"id", id % 3}, {"source", "core"}, {"far", 0}};
-      module.command("add", Dict{{"seid", 1 + id % 5},
-                                 {"ue", net::format_ipv4(0x0a000100 + id)},
-                                 {"pdrs", List{pdr}},
-                                 {"fars", List{Dict{{"id", 0}}}}});
-    } else if (kind == "session_downlink" && which >= 4) {
-      module.command("delete", Dict{{"seid", 3 + id % 3}});
-    } else if (kind == "load_balancer" && which < 5) {
-      const std::string name(1, static_cast<char>('a' + id % 3));
-      module.command("add", Dict{{"service", "all"}, {"name", name}, {"gate", id % 3}});
-    } else if (kind == "load_balancer" && which >= 5) {
-      const std::string name(1, static_cast<char>('a' + id % 3));
-      module.command("delete", Dict{{"service", "all"}, {"name", name}});
-    }
-  } catch (const ConfigError&) {
-  }
-}
 
 class Bench {
  public:
@@ -182,23 +131,19 @@ class Bench {
     ctx_->pool = &pool_;
     ctx_->meter = &meter_;
     ctx_->batch_limit_pkts = kMostFrames;
-    std::set<std::string> covered(std::begin(kNotFuzzed), std::end(kNotFuzzed));
-    for (const ModuleCase& one : module_cases()) {
-      subjects_.push_back(std::make_unique<Subject>(one, *env_));
+    std::set<std::string> covered;
+    for (const cases::FuzzCase& one : cases::fuzz_cases()) {
       covered.insert(one.kind);
+      if (one.needs_kernel) continue;
+      subjects_.push_back(std::make_unique<Subject>(one, *env_, folder_.path()));
     }
-    for (const ModuleInfo* info : all_module_kinds()) {
-      if (!covered.contains(info->kind))
-        fail("module kind '" + info->kind + "' has no case in module_cases.h");
-    }
+    for (const std::string& fault : cases::faults_of(cases::Need::kFuzz, covered)) fail(fault);
   }
-  ~Bench() { std::filesystem::remove(tap_path()); }
 
   void run(const Frames& frames) {
     ctx_->now_ns += frames.step_ns;
     for (const auto& subject : subjects_) {
-      if (frames.edit != 0)
-        edit(subject->module(), subject->info().kind, frames.edit, frames.meta.next_hop);
+      subject->edit(frames.edit, frames.meta.next_hop);
       Packet* pkts[kMostFrames];
       const uint32_t n = fill(frames, pkts);
       if (n != 0) subject->run(*ctx_, pkts, n);
@@ -226,10 +171,11 @@ class Bench {
   }
   void check_pool() {
     uint64_t held = 0;
-    for (const auto& subject : subjects_) held += subject->module().held_pkts();
+    for (const auto& subject : subjects_) held += subject->held_pkts();
     if (pool_.available_pkts() + held != kPoolPkts) fail("packets have leaked or were freed twice");
   }
 
+  TempFolder folder_;
   std::unique_ptr<Environment> env_;
   PacketPool pool_;
   exec::FlowMeter meter_;

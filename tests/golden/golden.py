@@ -10,7 +10,7 @@ from typing import Any
 
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_Timestamp
 from scapy.layers.inet6 import IPv6
-from scapy.layers.l2 import ARP, Dot1Q, Ether
+from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Packet, Raw
 
 Fate = tuple[Any, ...]
@@ -36,7 +36,10 @@ CASES: dict[str, Callable[[], Case]] = {}
 
 def case(kind: str, variant: str = "") -> Callable[[Callable[[], Case]], Callable[[], Case]]:
     def register(make: Callable[[], Case]) -> Callable[[], Case]:
-        CASES[f"{kind}.{variant}" if variant else kind] = make
+        name = f"{kind}.{variant}" if variant else kind
+        if name in CASES:
+            raise ValueError(f"two golden cases are called {name}: give one a variant")
+        CASES[name] = make
         return make
 
     return register
@@ -89,3 +92,18 @@ def noise(n: int, seed: int) -> list[bytes]:
 
 def all_sorts(seed: int = 1) -> list[bytes]:
     return good_ipv4() + other_protocols() + truncated() + noise(40, seed)
+
+
+def same(frame: bytes) -> Fate:
+    return ("out", 0, frame)
+
+
+def tagged() -> list[bytes]:
+    ip = IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=7, dport=8) / Raw(b"t" * 30)
+    frames = [wire(ether() / Dot1Q(vlan=v, prio=v % 8) / ip) for v in (0, 1, 5, 100, 4094, 4095)]
+    pairs = [(5, 6), (5, 7), (100, 1), (7, 7)]
+    frames += [wire(ether() / Dot1AD(vlan=a) / Dot1Q(vlan=b, prio=3) / ip) for a, b in pairs]
+    frames += [wire(ether() / Dot1Q(vlan=5) / Dot1Q(vlan=6) / ip)]
+    frames += [wire(ether() / Dot1AD(vlan=5) / Dot1AD(vlan=6) / Dot1Q(vlan=7) / ip)]
+    frames += [frames[2][:n] for n in range(12, 24)] + [frames[6][:n] for n in range(12, 28)]
+    return frames

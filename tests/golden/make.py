@@ -4,7 +4,7 @@
     python tests/golden/make.py            writes all cases
     python tests/golden/make.py --check    writes nothing; exits 1 when a file would change
 
-A case is one folder, tests/golden/<kind> or tests/golden/<kind>.<variant>:
+A case is one folder, src/modules/<family>/golden/<kind> or .../<kind>.<variant>:
 
     case.json     {"kind", "params", "input": "in.pcap", "outputs": {"<gate>": "out_<gate>.pcap"},
                    "drops": {"<reason>": packets}, "consumed_pkts": packets (terminal modules)}
@@ -22,9 +22,10 @@ A case is one folder, tests/golden/<kind> or tests/golden/<kind>.<variant>:
 
 The test src/modules/golden_test.cc runs every folder; nothing needs to be registered there.
 
-To add cases, write tests/golden/cases_<topic>.py with functions `@case("kind")` or
-`@case("kind", variant="name")` that return a Case. Its model maps one input frame to what becomes
-of it: ("out", gate, bytes), ("drop", reason), ("keep",) or ("consume",). A list of fates also tells
+To add cases, write <name>_golden.py beside the module with functions `@case("kind")` or
+`@case("kind", variant="name")` that return a Case; it is found by its name, may import what lies in
+tests/golden and other such files, and nothing else has to be edited. Its model maps one input frame
+to what becomes of it: ("out", gate, bytes), ("drop", reason), ("keep",) or ("consume",). A list of fates also tells
 what the module sends besides: ("emit", gate, bytes), ahead of what stays in the batch. With
 Case.metas the model gets the packet's metadata as a second argument. Models use scapy or plain
 arithmetic and know nothing of the C++ code: they are the second opinion.
@@ -43,7 +44,7 @@ from pathlib import Path
 from golden import CASES, Case, Fate
 from scapy.utils import PcapWriter
 
-HERE = Path(__file__).resolve().parent
+MODULES = Path(__file__).resolve().parents[2] / "src" / "modules"
 
 
 def pcap_bytes(frames: list[bytes]) -> bytes:
@@ -118,15 +119,37 @@ def files_of(case: Case) -> dict[str, bytes]:
     return files
 
 
+def load_cases() -> None:
+    """Fills CASES from the files beside the modules."""
+    paths = sorted(MODULES.glob("*/*_golden.py"))
+    stems = [path.stem for path in paths]
+    for path in paths:
+        if stems.count(path.stem) > 1:
+            raise SystemExit(f"{path.relative_to(MODULES)}: another family has a {path.name}, too")
+    sys.path += sorted({str(path.parent) for path in paths})
+    for path in paths:
+        importlib.import_module(path.stem)
+
+
+def folders_without_case() -> list[Path]:
+    """What a case that is gone, or has a new name, has left behind."""
+    known = {folder_of(name) for name in CASES}
+    return sorted(path for path in MODULES.glob("*/golden/*") if path not in known)
+
+
+def folder_of(name: str) -> Path:
+    """Beside the file in which the case stands."""
+    return Path(CASES[name].__code__.co_filename).parent / "golden" / name
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing, report differences")
     args = parser.parse_args()
-    for path in sorted(HERE.glob("cases_*.py")):
-        importlib.import_module(path.stem)
+    load_cases()
     n_changed = 0
     for folder_name, make in sorted(CASES.items()):
-        folder = HERE / folder_name
+        folder = folder_of(folder_name)
         files = files_of(make())
         on_disk = {p.name: p.read_bytes() for p in folder.glob("*") if p.is_file()}
         changed = [name for name, data in files.items() if on_disk.get(name) != data]
@@ -136,13 +159,16 @@ def main() -> int:
         n_changed += len(changed) + len(stale)
         if args.check:
             continue
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for name in changed:
             (folder / name).write_bytes(files[name])
         for name in stale:
             (folder / name).unlink()
+    left = folders_without_case()
+    for folder in left:
+        print(f"no case: {folder.relative_to(MODULES)}: remove it, or give it back its case")
     print(f"{len(CASES)} golden cases, {n_changed} files {'differ' if args.check else 'updated'}")
-    return 1 if args.check and n_changed else 0
+    return 1 if left or (args.check and n_changed) else 0
 
 
 if __name__ == "__main__":

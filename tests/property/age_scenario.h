@@ -185,8 +185,7 @@ class AllowanceBound {
 
  private:
   [[nodiscard]] double run_ns(uint32_t module, double batches, double pkts) const {
-    const exec::ModuleCost& cost = graph_.modules[module]->cost;
-    return cost.cost_per_batch_ns * batches + cost.cost_per_pkt_ns * pkts;
+    return graph_.modules[module]->cost.line().work_ns(batches, pkts);
   }
   [[nodiscard]] bool is_edge(uint32_t from, uint32_t to) const {
     return std::ranges::any_of(graph_.edges,

@@ -165,7 +165,9 @@ class Trial {
     uint64_t drops = sum_of(snapshot.other_drops);
     for (const ModuleSnapshot& module : snapshot.modules) {
       drops += sum_of(module.drops);
-      if (!has_drop_gate(module.name)) EXPECT_EQ(sum_of(module.handed_on), 0U) << module.name;
+      if (!has_drop_gate(module.name)) {
+        EXPECT_EQ(sum_of(module.handed_on), 0U) << module.name;
+      }
     }
     EXPECT_EQ(drops, snapshot.balance.dropped_pkts);
   }

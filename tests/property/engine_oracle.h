@@ -51,7 +51,6 @@ class Oracle {
   };
 
   void set_now(uint64_t now_ns) { now_ns_ = now_ns; }
-  void set_allowance(uint64_t ns) { allowance_ns_ = ns; }
   void set_trigger(uint32_t i, uint32_t q, uint32_t release_at) {
     Buffer& buffer = buffers_[i];
     if (q == buffer.trigger) return;
@@ -126,7 +125,8 @@ class Oracle {
         due_ns = deadline_ns;
       }
       if (due < 0) return;
-      if (now_ns_ - due_ns > allowance_ns_) ++buffers_[static_cast<uint32_t>(due)].late_releases;
+      if (now_ns_ - due_ns > exec::kLateReleaseNs)
+        ++buffers_[static_cast<uint32_t>(due)].late_releases;
       release_all(static_cast<uint32_t>(due), exec::Cause::kAge);
       take_turns();
     }
@@ -270,7 +270,6 @@ class Oracle {
   std::vector<Buffer> buffers_;
   std::set<uint32_t> ready_;
   uint64_t now_ns_ = 0;
-  uint64_t allowance_ns_ = 20'000;
   Log log_;
 };
 

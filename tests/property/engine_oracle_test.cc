@@ -75,9 +75,6 @@ class Duel {
  public:
   explicit Duel(uint64_t seed)
       : rng_(seed ^ 0xd0e1), plan_(random_plan(seed)), world_(plan_), oracle_(plan_) {
-    const uint64_t allowance_ns = rng_.below(4) * 3 * kTickNs;
-    world_.executor().set_run_allowance_ns(allowance_ns);
-    oracle_.set_allowance(allowance_ns);
     is_idle_hold_ = rng_.below(2) == 0;
   }
 

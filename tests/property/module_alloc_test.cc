@@ -1,61 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // module_alloc_test.cc - no kind of module allocates on the data path, whatever frames it sees.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <set>
 
 #include "alloc_count.h"
-#include "app/json_value.h"
+#include "cases/cases.h"
 #include "frames6.h"
-#include "fuzz/module_cases.h"
+#include "fuzz/world.h"
 #include "module_harness.h"
-#include "ports/port_kinds.h"
 
 namespace batchplane::property {
 namespace {
 
-// Kinds that no frames are fuzzed through: what they do is poll.
-const fuzz::ModuleCase kPollCases[] = {
-    {"source", R"({"flows": [{"count": 40}], "imix": true, "order": "random"})"},
-    {"port_in", R"({"port": "loop"})"},
-    {"local_tap", R"({"name": "bpnoalloc"})"},
-    {"test_hold", "{}"},
-};
-
-std::string tap_path() {
-  const auto name = "batchplane_no_alloc_" + std::to_string(getpid()) + ".pcap";
-  return (std::filesystem::temp_directory_path() / name).string();
-}
-
-Dict params_of(const fuzz::ModuleCase& one) {
-  std::string text = one.params;
-  if (const size_t at = text.find("@TAP"); at != std::string::npos) text.replace(at, 4, tap_path());
-  return app::parse_json(text, one.kind).as_dict();
-}
-
-std::unique_ptr<Environment> make_environment() {
-  auto env = std::make_unique<Environment>();
-  env->ports["null"] = make_port("null", {}, "null", *env);
-  env->ports["loop"] =
-      make_port("ring", {{"size_pkts", 256}, {"sends_to", "itself"}}, "loop", *env);
-  const auto add = [&](const char* name, uint16_t index, const char* address,
-                       const char* address6) {
-    env->interfaces.push_back({.name = name,
-                               .port = "null",
-                               .index = index,
-                               .mac = {2, 0, 0, 0, 0, static_cast<uint8_t>(index + 1)},
-                               .addresses = {*net::parse_interface_address(address)},
-                               .addresses6 = {*net::parse_interface_address6(address6)}});
-    Interface& added = env->interfaces.back();
-    added.addresses6.push_back({net::link_local_of(added.mac), 64});
-  };
-  add("lan", 0, "10.0.1.1/24", "2001:db8:1::1/64");
-  add("wan", 1, "10.0.2.1/24", "2001:db8:2::1/64");
-  return env;
-}
+// Of another test in this program.
+const cases::FuzzCase kTestCase{"test_hold", "{}"};
 
 // IPv6 of several kinds, and fragments that want to be put together.
 void add_more_frames(std::vector<Bytes>& all) {
@@ -160,44 +120,42 @@ uint64_t allocations_of_round(ModuleHarness& harness, const std::vector<Bytes>& 
   return allocations;
 }
 
-void expect_none(const fuzz::ModuleCase& one, Environment& env) {
-  const auto harness =
-      std::make_unique<ModuleHarness>(one.kind, params_of(one), one.connected_gates, &env);
+void expect_none(const cases::FuzzCase& one, Environment& env,
+                 const std::filesystem::path& folder) {
+  const auto harness = std::make_unique<ModuleHarness>(one.kind, fuzz::params_of(one, folder),
+                                                       one.connected_gates, &env);
   const std::vector<Bytes> all = frames();
-  const bool is_port_in = std::string(one.kind) == "port_in";
+  const auto loop = env.port(fuzz::kLoopPort);
   for (uint32_t round = 0; round < 200; ++round) {
-    if (is_port_in) {
+    if (harness->info().shape == Shape::kInput) {
       for (const Bytes& frame : all) {
         Packet* pkt = harness->make_packet(frame);
-        if (env.ports["loop"]->tx_burst(&pkt, 1) == 0) harness->ctx().free(pkt);
+        if (loop->tx_burst(&pkt, 1) == 0) harness->ctx().free(pkt);
       }
     }
     ASSERT_EQ(allocations_of_round(*harness, all, round), 0U)
         << one.kind << " " << one.params << ", round " << round;
+    Packet* left = nullptr;
+    while (loop->rx_burst(&left, 1, harness->ctx().now_ns) != 0) harness->ctx().free(left);
   }
 }
 
 TEST(Modules, NoKindAllocatesOnTheDataPath) {
+  const fuzz::TempFolder folder;
   std::set<std::string> covered;
-  const auto check = [&](const fuzz::ModuleCase& one) {
+  std::vector<cases::FuzzCase> all = cases::fuzz_cases();
+  all.push_back(kTestCase);
+  for (const cases::FuzzCase& one : all) {
     covered.insert(one.kind);
-    const auto env = make_environment();
+    const auto env = fuzz::make_environment();
     try {
-      expect_none(one, *env);
+      expect_none(one, *env, folder.path());
     } catch (const ConfigError& mistake) {
-      // A TAP can be had with CAP_NET_ADMIN only.
-      if (std::string(one.kind) != "local_tap") FAIL() << one.kind << ": " << mistake.line();
+      if (!one.needs_kernel) FAIL() << one.kind << ": " << mistake.line();
       std::printf("not run: %s\n", mistake.line().c_str());
     }
-  };
-  for (const fuzz::ModuleCase& one : fuzz::module_cases()) check(one);
-  for (const fuzz::ModuleCase& one : kPollCases) check(one);
-  std::filesystem::remove(tap_path());
-  for (const ModuleInfo* info : all_module_kinds()) {
-    if (info->kind.starts_with("stand_in_")) continue;  // of another test in this program
-    EXPECT_TRUE(covered.contains(info->kind))
-        << "module kind '" << info->kind << "' has no case in fuzz/module_cases.h";
   }
+  EXPECT_EQ(cases::faults_of(cases::Need::kFuzz, covered), std::vector<std::string>{});
 }
 
 TEST(AllocationsHere, CountsWhatThisThreadAllocates) {

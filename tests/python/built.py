@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from batchplane.daemon import find_program
-from batchplane.native import extension_path
-from batchplane.problems import RunFailed
+from batchplane.base.problems import RunFailed
+from batchplane.daemon.process import find_program
+from batchplane.native.loader import extension_path
 
 
 def _has_daemon() -> bool:
@@ -21,6 +21,9 @@ def _has_daemon() -> bool:
 needs_extension = pytest.mark.skipif(
     extension_path() is None,
     reason="NOT RUN: the extension is not built: tools/build.sh run native",
+)
+needs_daemon = pytest.mark.skipif(
+    not _has_daemon(), reason="NOT RUN: the daemon is not built: tools/build.sh run batchplaned"
 )
 # The daemon says which way each generator's packets take.
 needs_daemon_and_extension = pytest.mark.skipif(

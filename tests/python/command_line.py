@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from batchplane.cli import main
+from batchplane.cli.app import main
 
 
 def run_command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from batchplane.canonical import Document, canonicalise
-from batchplane.expand import expand
-from batchplane.kinds import Kinds, parse_kinds
-from batchplane.yaml_loader import load_yaml
+from batchplane.lang.canonical import Document, canonicalise
+from batchplane.lang.expand import expand
+from batchplane.lang.kinds import Kinds, parse_kinds
+from batchplane.lang.yaml_loader import load_yaml
 
 FAKE = Path(__file__).with_name("fake_batchplaned.py")
 

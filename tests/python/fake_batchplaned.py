@@ -190,6 +190,7 @@ def snapshot(pipeline, started_ns):
         "drops": [],
         "tables": [],
         "generators": [],
+        "control": {"controller": pipeline.get("controller", {}).get("name", "none")},
         "ports": [
             {"name": name, "kind": port["kind"], "is_up": True, "stats": {}}
             for name, port in pipeline.get("ports", {}).items()
@@ -242,7 +243,9 @@ def answer(request, pipeline, name, started_ns):
                 "added": sorted(new - old),
                 "removed": sorted(old - new),
                 "changed": [],
+                "moved": [],
                 "kept": sorted(old & new),
+                "controller": None,
             },
             "applied": not args["dry_run"],
         }

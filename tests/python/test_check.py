@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from conftest import load
 
-from batchplane.check import check_all, check_document, daemon_problem, raise_errors
-from batchplane.kinds import Kinds, parse_kinds
-from batchplane.problems import BadInput, RunFailed, edit_distance, nearest
+from batchplane.base.problems import BadInput, RunFailed, edit_distance, nearest
+from batchplane.lang.check import check_all, check_document, daemon_problem, raise_errors
+from batchplane.lang.kinds import Kinds, parse_kinds
 
 GOOD = """\
 modules:

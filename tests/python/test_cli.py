@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from batchplane.cli import main
-from batchplane.daemon import find_daemon, list_daemons, stop_daemon
+from batchplane.cli.app import HOMES, main, make_app
+from batchplane.daemon.process import find_daemon, list_daemons, stop_daemon
 
 PIPELINE = """\
 name: demo
@@ -353,3 +354,18 @@ def test_completion_knows_pipelines_and_daemons(call: Caller, file: str) -> None
             },
         )
         assert wanted in done.stdout.split(), done
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_each_command_is_found_in_its_module(home: str) -> None:
+    """The table says of each module the commands that it has, in their order."""
+    command: Any = typer.main.get_command(make_app([home]))
+    assert tuple(command.commands) == HOMES[home]
+
+
+def test_what_asks_a_daemon_does_not_load_the_language() -> None:
+    """A command starts with what it needs alone."""
+    asked = "import sys; from batchplane.cli.app import make_app; make_app(['daemons', 'show']); "
+    told = "print([name for name in sys.modules if name.startswith('batchplane.lang.schema')])"
+    done = subprocess.run([sys.executable, "-c", asked + told], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr

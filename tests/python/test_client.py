@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from batchplane.client import AnswerTimeout, Client, ConnectionLost, DaemonError
-from batchplane.problems import RunFailed
+from batchplane.base.problems import RunFailed
+from batchplane.daemon.client import AnswerTimeout, Client, ConnectionLost, DaemonError
 
 Serve = Callable[[Callable[[int, bytes], list[bytes] | None]], Any]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_mission.py - controllers compared: what is counted of each, and what is said of them."""
+"""test_compare.py - controllers compared: what is counted of each, and what is said of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from batchplane.mission_rows import Row, row_between
-from batchplane.mission_view import Stage, closing_lines, final_table, live_view, plain_line
+from batchplane.compare.rows import Row, row_between
+from batchplane.compare.view import Stage, closing_lines, final_table, live_view, plain_line
 
 MS = 1_000_000
 

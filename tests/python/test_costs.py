@@ -9,21 +9,29 @@ from typing import Any
 
 import pytest
 
-from batchplane import cost_keys, costs
-from batchplane.cost_cache import cache_folder, cache_path, cached_costs, keep_costs, kept_costs
-from batchplane.cost_file import LOOP_KEYS, VERSION
-from batchplane.cost_keys import cpu_name, groups_of, params_key, pipeline_key
-from batchplane.costs import (
+from batchplane.base.problems import BadInput
+from batchplane.costs import costs
+from batchplane.costs import keys as cost_keys
+from batchplane.costs.cache import cache_folder, cache_path, cached_costs, keep_costs, kept_costs
+from batchplane.costs.costs import (
     COMPUTED,
     EXACT,
+    PAPER,
+    PRIOR,
     SAME_KIND,
     SAME_NAME,
     SAME_PARAMS,
+    WIDE,
     costs_from,
     load_costs,
     resolve,
 )
-from batchplane.problems import BadInput
+from batchplane.costs.file import LOOP_KEYS, VERSION
+from batchplane.costs.keys import cpu_name, groups_of, params_key, pipeline_key
+from batchplane.lang.kinds import Kinds
+from batchplane.lang.load import load_pipeline
+
+PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
 
 CPU = "Some CPU (family 6 model 1)"
 
@@ -31,7 +39,7 @@ CPU = "Some CPU (family 6 model 1)"
 @pytest.fixture(autouse=True)
 def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "cpu_name", lambda: CPU)
-    monkeypatch.setattr("batchplane.cost_cache.cpu_name", lambda: CPU)
+    monkeypatch.setattr("batchplane.costs.cache.cpu_name", lambda: CPU)
 
 
 def entry(name: str, kind: str, **more: Any) -> dict[str, Any]:
@@ -85,8 +93,9 @@ def test_the_module_itself_with_its_table() -> None:
     file = costs_from(document(entry("ttl_0", "ttl", table_ns=[11.0, 15.0])))
     found = resolve(pipeline(ttl_0="ttl"), file)
     cost = found.modules["ttl_0"]
-    assert (cost.source, cost.at(1), cost.at(2)) == (EXACT, 11.0, 15.0)
-    assert cost.at(10) == 30.0, "beyond the table the law holds"
+    assert (found.sources["ttl_0"], cost.at(1), cost.at(2)) == (EXACT, 11.0, 15.0)
+    assert cost.at(1.5) == 13.0
+    assert cost.at(10) == 15.0 + 8 * 2.0, "beyond the table it goes on as the line rises"
     assert found.label == "measured"
     assert found.warnings == ()
     assert found.loop["firing_ns"] == 1.0
@@ -94,7 +103,7 @@ def test_the_module_itself_with_its_table() -> None:
 
 def test_members_share_a_measurement() -> None:
     file = costs_from(document(entry("a", "ttl", members=["a", "b"])))
-    assert resolve(pipeline(b="ttl"), file).modules["b"].source == EXACT
+    assert resolve(pipeline(b="ttl"), file).sources["b"] == EXACT
 
 
 def test_same_parameters_before_same_name_before_same_kind() -> None:
@@ -106,10 +115,10 @@ def test_same_parameters_before_same_name_before_same_kind() -> None:
         )
     )
     found = resolve(pipeline(acl_0=("acl", large), acl_1=("acl", {}), other=("acl", {})), file)
-    assert found.modules["acl_0"].source == SAME_PARAMS
+    assert found.sources["acl_0"] == SAME_PARAMS
     assert found.modules["acl_0"].cost_per_pkt_ns == 9.0
-    assert found.modules["acl_1"].source == SAME_NAME
-    assert found.modules["other"].source == SAME_KIND
+    assert found.sources["acl_1"] == SAME_NAME
+    assert found.sources["other"] == SAME_KIND
     assert "acl_1, other" in found.warnings[0].line()
 
 
@@ -131,7 +140,8 @@ def test_cost_modules_are_computed() -> None:
     params = {"cost_per_batch_cycles": 1000, "cost_per_pkt_ns": 3, "cost_per_pkt_cycles": 5}
     found = resolve(pipeline(leaf=("cost", params)), costs_from(document()))
     cost = found.modules["leaf"]
-    assert (cost.cost_per_batch_ns, cost.cost_per_pkt_ns, cost.source) == (400.0, 5.0, COMPUTED)
+    assert (cost.cost_per_batch_ns, cost.cost_per_pkt_ns) == (400.0, 5.0)
+    assert found.sources["leaf"] == COMPUTED
 
 
 def test_missing_costs_name_every_module_and_the_command() -> None:
@@ -240,6 +250,23 @@ def test_the_built_in_costs_cover_the_pipelines() -> None:
     assert "built-in" in found.warnings[0].line()
 
 
+@pytest.mark.parametrize("name", [PRIOR, PAPER, WIDE])
+@pytest.mark.parametrize("file", sorted(path.name for path in PIPELINES.iterdir()))
+def test_every_pipeline_has_its_built_in_costs(file: str, name: str) -> None:
+    document = load_pipeline(str(PIPELINES / file), {}, Kinds())
+    assert set(resolve(document.pipeline, load_costs(name)).modules) == set(
+        document.pipeline["modules"]
+    )
+
+
+def test_the_papers_costs_say_where_they_come_from() -> None:
+    document = json.loads((Path(costs.__file__).parent / "paper.json").read_text())
+    kinds = [entry["kind"] for entry in document["modules"]]
+    assert len(kinds) == len(set(kinds)) and document["notes"]
+    small = {entry["kind"] for entry in document["modules"] if "as ttl" in entry.get("note", "")}
+    assert "queue" in small
+
+
 # --- what decides a cost -------------------------------------------------------------------------
 
 
@@ -307,7 +334,7 @@ def test_what_cannot_be_used_counts_as_none(
     keep_costs(mine, document(entry("a", "ttl"), cpu="Old CPU"), env)
     assert cached_costs(mine, env) is None
     keep_costs(mine, document(entry("a", "ttl")), env)
-    monkeypatch.setattr("batchplane.cost_cache.cpu_name", lambda: "Other CPU")
+    monkeypatch.setattr("batchplane.costs.cache.cpu_name", lambda: "Other CPU")
     assert cached_costs(mine, env) is None
     assert cache_path(mine, CPU, env) != cache_path(mine, "Other CPU", env)
 
@@ -326,7 +353,7 @@ def test_why_a_profile_is_of_no_use_is_told(
     assert kept_costs(mine, env).reason == "is of another machine (Old CPU)"
     keep_costs(mine, document(entry("a", "ttl")), env)
     assert kept_costs(mine, env).costs is not None and kept_costs(mine, env).reason == ""
-    monkeypatch.setattr("batchplane.cost_cache.cpu_name", lambda: "Other CPU")
+    monkeypatch.setattr("batchplane.costs.cache.cpu_name", lambda: "Other CPU")
     assert kept_costs(mine, env).reason == f"is of another machine ({CPU})"
     path.rename(path.with_name(path.name.replace(f"-v{VERSION}.", "-v0.")))
     assert kept_costs(mine, env).reason == "is of another version"

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from conftest import process_gone
 
-from batchplane.client import Client
-from batchplane.daemon import (
+from batchplane.base.problems import BadInput, RunFailed
+from batchplane.daemon.client import Client
+from batchplane.daemon.process import (
     StartOptions,
     _wait_until_ready,
     find_daemon,
@@ -28,7 +29,6 @@ from batchplane.daemon import (
     stop_daemon,
     wait_gone,
 )
-from batchplane.problems import BadInput, RunFailed
 
 PIPELINE: dict[str, Any] = {
     "version": 1,
@@ -142,7 +142,7 @@ def test_a_daemon_that_is_never_ready_is_ended(
 
 def test_the_daemon_outlives_a_killed_client(started: Path) -> None:
     code = (
-        "import sys, os, signal\nfrom batchplane.daemon import start_daemon, StartOptions\n"
+        "import sys, os, signal\nfrom batchplane.daemon.process import start_daemon, StartOptions\n"
         f"d = start_daemon({PIPELINE!r}, StartOptions())\nprint(d.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -185,6 +185,6 @@ def test_the_last_words_are_heard(environment: Path, monkeypatch: pytest.MonkeyP
             file.write("demo.yaml:3: modules.x: no memory\n")
         return True
 
-    monkeypatch.setattr("batchplane.daemon.wait_gone", gone_with_a_word)
+    monkeypatch.setattr("batchplane.daemon.process.wait_gone", gone_with_a_word)
     with pytest.raises(BadInput, match="no memory"):
         _wait_until_ready(process, environment / "demo.sock", 5)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from batchplane.doctor import Finding, Machine, examine, run_command
+from batchplane.commands.doctor import Finding, Machine, examine, run_command
 
 FLAGS = "fpu avx avx2 bmi1 bmi2 f16c fma abm movbe avx512f avx512bw avx512dq avx512vl"
 GOOD = {

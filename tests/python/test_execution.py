@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from conftest import load
 
-from batchplane.check import check_document
-from batchplane.kinds import Kinds
-from batchplane.problems import BadInput
-from batchplane.settings import parse_settings
-from batchplane.sim_edits import edits_of_sets
+from batchplane.base.problems import BadInput
+from batchplane.changes.settings import parse_settings
+from batchplane.lang.check import check_document
+from batchplane.lang.kinds import Kinds
+from batchplane.sim.edits import edits_of_sets
 
 PIPELINE = """\
 engine:

@@ -8,7 +8,7 @@ from conftest import load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchplane.problems import BadInput
+from batchplane.base.problems import BadInput
 
 TWO_BRANCHES = """\
 name: demo
@@ -232,7 +232,7 @@ def test_every_mistake_is_told() -> None:
 
 
 def test_expansion_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchplane.expand.MAX_VALUES", 5000)
+    monkeypatch.setattr("batchplane.lang.expand.MAX_VALUES", 5000)
     loops = "    repeat:\n      - {as: j, count: 1000000, connect: [x -> y]}\n"
     with pytest.raises(BadInput, match="expands to more than"):
         load(f"modules: {{a: {{kind: ttl}}}}\nrepeat:\n  - as: i\n    count: 1000000\n{loops}")

@@ -15,7 +15,9 @@ import pytest
 from command_line import run_command
 from rich.console import Console
 
-from batchplane.cli import main
+from batchplane.base.interrupts import Interrupted
+from batchplane.base.problems import RunFailed
+from batchplane.cli.app import main
 from batchplane.experiments import command as command_module
 from batchplane.experiments import modes as modes_module
 from batchplane.experiments import store as store_module
@@ -31,9 +33,7 @@ from batchplane.experiments.four_by_eight import settled, step_rows, time_line
 from batchplane.experiments.modes import choose_modes
 from batchplane.experiments.plans import run_plan
 from batchplane.experiments.store import Runner, Store, make_bar
-from batchplane.interrupts import Interrupted
-from batchplane.native import extension_path
-from batchplane.problems import RunFailed
+from batchplane.native.loader import extension_path
 
 pytestmark = pytest.mark.skipif(
     extension_path() is None,

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from batchplane.base.problems import BadInput
 from batchplane.experiments import fig1, fig3, module_profile, rates, slo_curve, table1
 from batchplane.experiments.case import Case
 from batchplane.experiments.experiment import Experiment, Outcome, Setup
 from batchplane.experiments.rates_claims import ROBOT_FULL_PPS
-from batchplane.native import extension_path
-from batchplane.problems import BadInput
+from batchplane.native.loader import extension_path
 
 Answer = Callable[[Case], dict[str, Any]]
 

@@ -17,7 +17,7 @@ from batchplane.experiments.case import Case
 from batchplane.experiments.command import disturbed_line
 from batchplane.experiments.daemon_periods import PeriodWatch, kept_promises
 from batchplane.experiments.store import Runner, Store, make_bar
-from batchplane.sim_prepare import Inputs
+from batchplane.sim.prepare import Inputs
 
 
 def promise(flow: str, **more: Any) -> dict[str, Any]:

@@ -14,7 +14,9 @@ import pytest
 from built import needs_extension
 from rich.console import Console
 
-from batchplane.costs import load_costs
+from batchplane.base.problems import BadInput, RunFailed
+from batchplane.changes.scenario import parse_scenario
+from batchplane.costs.costs import load_costs
 from batchplane.experiments import batch_size, fig8b, fig9c, modes, table2, table2_configs
 from batchplane.experiments.case import Case
 from batchplane.experiments.catalogue import EXPERIMENTS
@@ -23,9 +25,7 @@ from batchplane.experiments.modes import choose_modes
 from batchplane.experiments.replay import columns_of, with_trace
 from batchplane.experiments.store import Runner, Store, make_bar
 from batchplane.experiments.table2_configs import CONFIGS, WFQ, Config, promises
-from batchplane.load import load_pipeline
-from batchplane.problems import BadInput, RunFailed
-from batchplane.scenario import parse_scenario
+from batchplane.lang.load import load_pipeline
 
 QUICK = Setup(is_quick=True)
 
@@ -124,16 +124,14 @@ def test_wide_costs_are_the_priors_up_to_32_and_then_what_caches_make() -> None:
     assert set(prior) == set(wide)
     rising = 0
     for kind, entry in wide.items():
-        law = prior[kind]
-        assert entry.cost_per_batch_ns == law.cost_per_batch_ns
-        if entry.table_ns is None:
+        line, law = prior[kind].law, entry.law
+        assert law.cost_per_batch_ns == line.cost_per_batch_ns
+        if law.table_ns is None:
             continue
-        assert len(entry.table_ns) == 256
-        at_32 = law.cost_per_batch_ns + 32 * law.cost_per_pkt_ns
-        assert entry.table_ns[31] == pytest.approx(at_32, abs=0.1)
-        line = law.cost_per_batch_ns + 256 * law.cost_per_pkt_ns
-        assert 0.7 * line < entry.table_ns[255] < 1.5 * line
-        rising += entry.table_ns[255] > 1.03 * line
+        assert len(law.table_ns) == 256
+        assert law.at(32) == pytest.approx(line.at(32), abs=0.1)
+        assert 0.7 * line.at(256) < law.at(256) < 1.5 * line.at(256)
+        rising += law.at(256) > 1.03 * line.at(256)
     assert rising > 5
 
 

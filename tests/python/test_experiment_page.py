@@ -15,15 +15,15 @@ import pytest
 from built import needs_extension
 from rich.console import Console
 
-from batchplane import whole_file
+from batchplane.base import whole_file
+from batchplane.base.problems import BadInput
+from batchplane.base.whole_file import write_whole
 from batchplane.experiments import command as command_module
 from batchplane.experiments.command import ExperimentOptions, run_experiments
 from batchplane.experiments.experiment import Experiment, Outcome, Setup, shown
 from batchplane.experiments.page import Section, page_text
 from batchplane.experiments.page_facts import Made, facts_of
 from batchplane.experiments.verdict import Verdict
-from batchplane.problems import BadInput
-from batchplane.whole_file import write_whole
 
 
 def quiet() -> Console:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchplane.expression import ExpressionError, evaluate
+from batchplane.lang.expression import ExpressionError, evaluate
 
 
 @pytest.mark.parametrize(

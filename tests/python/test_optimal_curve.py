@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 from random_pipelines import random_pipeline
 
-from batchplane.native import extension_path, make_simulation
+from batchplane.native.loader import extension_path, make_simulation
 
 pytestmark = pytest.mark.skipif(
     extension_path() is None,

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from built import needs_daemon_and_extension
 
-from batchplane.native import make_simulation
-from batchplane.sim_prepare import prepare
+from batchplane.native.loader import make_simulation
+from batchplane.sim.prepare import prepare
 
 pytestmark = needs_daemon_and_extension
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchplane import Options, Pipeline
-from batchplane.load import find_pipeline, load_pipeline, parse_overrides, pipeline_names
-from batchplane.problems import BadInput
-from batchplane.yaml_writer import to_yaml
+from batchplane.base.problems import BadInput
+from batchplane.lang.load import find_pipeline, load_pipeline, parse_overrides, pipeline_names
+from batchplane.lang.yaml_writer import to_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -104,7 +104,7 @@ _JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(["x", "y", "a_b"]), _JSON, max_size=3))
 def test_any_parameters_survive_saving(params: dict[str, Any]) -> None:
     def has_duration(value: Any) -> bool:
-        from batchplane.units import parse_duration_ns
+        from batchplane.base.units import parse_duration_ns
 
         if isinstance(value, dict):
             return any(map(has_duration, value.values()))

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from random_pipelines import random_pipeline
 
-from batchplane.canonical import Document
-from batchplane.cli import main
-from batchplane.native import extension_path
-from batchplane.plan_branches import branches_of
-from batchplane.plan_knobs import Knobs, knob_inputs, train_of_flows
-from batchplane.planning import Planner, cores_for
-from batchplane.sim_prepare import Inputs
+from batchplane.cli.app import main
+from batchplane.lang.canonical import Document
+from batchplane.native.loader import extension_path
+from batchplane.plan.branches import branches_of
+from batchplane.plan.knobs import Knobs, knob_inputs, train_of_flows
+from batchplane.plan.planning import Planner, cores_for
+from batchplane.sim.prepare import Inputs
 
 pytestmark = pytest.mark.skipif(
     extension_path() is None,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_startup_profile.py - when a pipeline is measured before it starts, and what is said of it."""
+"""test_profile_at_start.py - when a pipeline is measured before it starts, and what is said of it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from batchplane import startup_profile
-from batchplane.cost_cache import cached_costs, keep_costs
-from batchplane.cost_file import VERSION
-from batchplane.cost_keys import cpu_name
-from batchplane.problems import RunFailed
-from batchplane.startup_profile import ensure_profile, needs_costs
+from batchplane.base.problems import RunFailed
+from batchplane.costs.cache import cached_costs, keep_costs
+from batchplane.costs.file import VERSION
+from batchplane.costs.keys import cpu_name
+from batchplane.profile import at_start as startup_profile
+from batchplane.profile.at_start import ensure_profile, needs_costs
 
 PIPELINE: dict[str, Any] = {
     "name": "small",
@@ -60,7 +60,7 @@ def test_a_pipeline_is_measured_once(tmp_path: Path, measured: list[str]) -> Non
     )
     assert last.startswith("measured in 0.") and str(tmp_path) in last
     kept = cached_costs(PIPELINE, env)
-    assert kept is not None and kept.entries[0].cost_per_batch_ns == 7
+    assert kept is not None and kept.entries[0].law.cost_per_batch_ns == 7
     assert said(env) == [] and measured == ["small"]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import convex_oracle
 import pytest
 
-from batchplane.native import extension_path, load_native
+from batchplane.native.loader import extension_path, load_native
 
 pytestmark = pytest.mark.skipif(
     extension_path() is None, reason="NOT RUN: tools/build.sh run native has not been run"

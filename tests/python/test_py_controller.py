@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from batchplane.controller_file import is_controller_file, load_controller
-from batchplane.problems import BadInput
-from batchplane.py_controller import MOST_HANGS, GuardedController, Nonsense, plain_decision
+from batchplane.base.problems import BadInput
+from batchplane.control.file import is_controller_file, load_controller
+from batchplane.control.python import MOST_HANGS, GuardedController, Nonsense, plain_decision
 
 MODEL: dict[str, Any] = {
     "batch_limit_pkts": 32,

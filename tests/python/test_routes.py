@@ -2,21 +2,22 @@
 """test_routes.py - the way of each traffic flow: asked of the built program, or from declared flows."""
 
 import json
+import resource
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from batchplane import routes
-from batchplane.canonical import Document
-from batchplane.daemon import find_program
-from batchplane.declared_routes import traffic_flow_names
-from batchplane.load import load_pipeline
-from batchplane.pcap_file import write_pcap
-from batchplane.problems import BadInput, RunFailed
-from batchplane.routes import Probe, probe_routes, resolve_routes, trace_routes
-from batchplane.trace_flows import parse_rules
-from batchplane.traces import read_trace
+from batchplane.base.problems import BadInput, RunFailed
+from batchplane.daemon.process import find_program
+from batchplane.lang.canonical import Document
+from batchplane.lang.load import load_pipeline
+from batchplane.routes import resolve as routes
+from batchplane.routes.declared import traffic_flow_names
+from batchplane.routes.resolve import Probe, probe_routes, resolve_routes, trace_routes
+from batchplane.traces.flows import parse_rules
+from batchplane.traces.pcap_file import write_pcap
+from batchplane.traces.trace import read_trace
 
 PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
 WITH_TRAFFIC = (
@@ -154,6 +155,27 @@ def test_it_needs_no_root_no_cores_and_no_socket(program: Path, tmp_path: Path) 
     # Its interfaces need not exist.
     assert json.loads(done.stdout)["routes"] == {}
     assert not (tmp_path / "never made").exists()
+
+
+@pytest.mark.parametrize("name", ["edge_router", "mobile_gateway", "router6"])
+def test_it_needs_hardly_any_memory(name: str, program: Path, tmp_path: Path) -> None:
+    # DPDK's environment alone would not start: packets and tables take what they need.
+    limit_bytes = 160 << 20
+    overrides = {"fib_size": "1000", "flows": "64"} if name == "edge_router" else {}
+    document = load_pipeline(str(PIPELINES / f"{name}.yaml"), overrides)
+    path = tmp_path / "pipeline.json"
+    path.write_text(json.dumps(document.pipeline))
+    done = subprocess.run(
+        [program, "--routes", path],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes)),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    routes = json.loads(done.stdout)["routes"]
+    assert routes == probe_routes(document, program).routes
 
 
 def test_the_flows_of_a_trace_take_their_routes(program: Path, tmp_path: Path) -> None:

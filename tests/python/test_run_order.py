@@ -10,13 +10,13 @@ import pytest
 from test_experiment_beside import different, play
 
 from batchplane import Simulation
-from batchplane.check import daemon_check
+from batchplane.base.problems import BadInput
 from batchplane.experiments import run_order
 from batchplane.experiments.case import Case
 from batchplane.experiments.experiment import Setup
-from batchplane.load import load_pipeline
-from batchplane.native import extension_path
-from batchplane.problems import BadInput
+from batchplane.lang.check import daemon_check
+from batchplane.lang.load import load_pipeline
+from batchplane.native.loader import extension_path
 
 needs_simulator = pytest.mark.skipif(extension_path() is None, reason="the simulator is not built")
 

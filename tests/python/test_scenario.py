@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from conftest import load
 
-from batchplane.problems import BadInput
-from batchplane.scenario import parse_scenario
-from batchplane.scenario_events import Action, CostChange, resolve_scenario
-from batchplane.scenario_play import new_cost, warnings_for_daemon
-from batchplane.sim_edits import edits_of_action
+from batchplane.base.problems import BadInput
+from batchplane.changes.events import Action, CostChange, resolve_scenario
+from batchplane.changes.play import new_cost, warnings_for_daemon
+from batchplane.changes.scenario import parse_scenario
+from batchplane.sim.edits import edits_of_action
 
 PIPELINE = """\
 name: two

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from batchplane.scheduling_advice import advice
+from batchplane.control.advice import advice
 
 
 def pipeline(execution: Any = None, *workers: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from batchplane.kinds import Kinds
-from batchplane.schema import editor_schema
+from batchplane.lang.kinds import Kinds
+from batchplane.lang.schema import editor_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 _TYPES: dict[str, Any] = {
@@ -88,7 +88,7 @@ def plain_yaml(text: str) -> Any:
 
 
 def _restored(value: Any) -> Any:
-    from batchplane.yaml_loader import resolve_plain
+    from batchplane.lang.yaml_loader import resolve_plain
 
     if isinstance(value, dict):
         return {str(_restored(key)): _restored(item) for key, item in value.items()}

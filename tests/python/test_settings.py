@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from batchplane.problems import BadInput
-from batchplane.settings import parse_arguments, parse_settings
+from batchplane.base.problems import BadInput
+from batchplane.changes.arguments import parse_arguments
+from batchplane.changes.settings import parse_settings
 
 NAMES = {
     "module": ["in", "ttl_0", "ttl_1"],

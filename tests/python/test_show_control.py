@@ -12,10 +12,10 @@ import pytest
 from control_rows import CONTROL, EXPLAIN, SLO
 from rich.console import Console, RenderableType
 
-from batchplane.control import SAMPLED, ControlOptions, as_started, with_costs
-from batchplane.problems import BadInput
-from batchplane.settings import parse_settings
-from batchplane.show_control import render_control, render_explain, render_slo, slo_lines
+from batchplane.base.problems import BadInput
+from batchplane.changes.settings import parse_settings
+from batchplane.control.options import SAMPLED, ControlOptions, as_started, with_costs
+from batchplane.show.control import render_control, render_explain, render_slo, slo_lines
 
 NAMES = {"module": ["controller", "ttl"], "flow": ["voice"], "generator": [], "port": []}
 PIPELINE: dict[str, Any] = {"name": "small", "modules": {"ttl": {"kind": "ttl", "params": {}}}}

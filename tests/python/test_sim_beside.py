@@ -10,8 +10,8 @@ from typing import Any, cast
 from rich.console import Console
 from snapshots import snapshot
 
-from batchplane.sim_beside import pairs, render_pairs
-from batchplane.sim_result import Result
+from batchplane.commands.beside import pairs, render_pairs
+from batchplane.sim.result import Result
 
 
 def twin(n_branches: int = 5) -> Result:

@@ -12,19 +12,19 @@ import pytest
 from built import needs_daemon_and_extension, needs_extension
 from conftest import load
 
-from batchplane.controller_names import split_controllers
-from batchplane.daemon import find_program
-from batchplane.problems import BadInput
-from batchplane.sim_command import parse_duration_word
-from batchplane.sim_spec import (
+from batchplane.base.problems import BadInput
+from batchplane.commands.simulate import parse_duration_word
+from batchplane.control.names import split_controllers
+from batchplane.daemon.process import find_program
+from batchplane.sim.simulation import Simulation
+from batchplane.sim.spec import (
     Machine,
     check_costs,
     checked_machine,
     load_machine,
     with_profiled_loop,
 )
-from batchplane.sim_traffic import load_traffic, parse_traffic, with_traffic
-from batchplane.simulation import Simulation
+from batchplane.sim.traffic import load_traffic, parse_traffic, with_traffic
 
 PIPELINE = """\
 name: one

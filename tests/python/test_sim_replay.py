@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from built import needs_extension
 
-from batchplane.native import make_simulation
-from batchplane.pcap_file import write_pcap
-from batchplane.problems import BadInput
-from batchplane.sim_prepare import prepare
-from batchplane.simulation import Simulation
+from batchplane.base.problems import BadInput
+from batchplane.native.loader import make_simulation
+from batchplane.sim.prepare import prepare
+from batchplane.sim.simulation import Simulation
+from batchplane.traces.pcap_file import write_pcap
 
 pytestmark = needs_extension
 PIPELINE = """\

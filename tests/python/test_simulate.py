@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 import batchplane
-from batchplane.cli import main
-from batchplane.daemon import find_program
-from batchplane.native import extension_path
-from batchplane.problems import BadInput
-from batchplane.simulation import Simulation
+from batchplane.base.problems import BadInput
+from batchplane.cli.app import main
+from batchplane.daemon.process import find_program
+from batchplane.native.loader import extension_path
+from batchplane.show.rates import compute_rates
+from batchplane.sim.simulation import Simulation
 
 pytestmark = pytest.mark.skipif(
     extension_path() is None,
@@ -196,6 +197,63 @@ def test_where_the_time_of_a_packet_went(file: str) -> None:
     assert (parts == gone["exit_ns"] - gone["entry_ns"]).all()
     assert gone["fill_ns"].max() >= 6000  # the first of four waits for three more, 2 us apart
     assert set(hops["module"].unique()) <= set(result.modules.index)
+
+
+TWO_GENERATORS = """\
+name: pair
+ports: {left: {kind: ring}, right: {kind: ring}}
+generators:
+  - {name: slow, port: left, rate_pps: 100000, flows: [{name: a}, {name: b}]}
+  - {name: fast, port: right, rate_pps: 300000, flows: [{name: a}]}
+modules:
+  in_left: {kind: port_in, port: left}
+  in_right: {kind: port_in, port: right}
+  out_left: {kind: sink}
+  out_right: {kind: sink}
+connect:
+  - in_left -> out_left
+  - in_right -> out_right
+flows:
+  - {name: left, path: [in_left, out_left]}
+  - {name: right, path: [in_right, out_right]}
+"""
+
+
+def test_flows_of_the_same_name_are_told_apart_by_their_generator(tmp_path: Path) -> None:
+    pair = tmp_path / "pair.yaml"
+    pair.write_text(TWO_GENERATORS)
+    packets = Simulation(pair, costs="prior").run("1ms", record_packets=1000).packets
+    assert packets is not None
+    counted = packets.groupby(["flow", "traffic_flow"], observed=True).size().to_dict()
+    assert set(counted) == {("left", "slow.a"), ("left", "slow.b"), ("right", "fast.a")}
+    assert 290 <= counted["right", "fast.a"] <= 310
+    pair.write_text(TWO_GENERATORS.replace("[{name: a}]", "[{name: c}]"))
+    packets = Simulation(pair, costs="prior").run("1ms", record_packets=1000).packets
+    assert packets is not None and set(packets["traffic_flow"]) == {"a", "b", "c"}
+
+
+CUT = """\
+name: cut
+workers: [{name: w0}, {name: w1}]
+ports: {link: {kind: ring}}
+generators: [{name: load, port: link, rate_pps: 1000000}]
+modules:
+  in: {kind: port_in, port: link, worker: w0}
+  q: {kind: queue, worker: w1}
+  out: {kind: sink}
+connect: [in -> q -> out]
+flows: [{name: all, path: [in, q, out]}]
+"""
+
+
+def test_packets_from_a_queue_come_in_once(tmp_path: Path) -> None:
+    file = tmp_path / "cut.yaml"
+    file.write_text(CUT)
+    result = Simulation(file, costs="prior").run("10ms", period="2ms")
+    periods = result.periods
+    assert periods["in_pps"].tolist()[1:] == pytest.approx([1e6] * 4, rel=0.01)
+    assert periods["out_pps"].tolist()[1:] == pytest.approx([1e6] * 4, rel=0.01)
+    assert compute_rates(result.first, result.last).in_pps == pytest.approx(1e6, rel=0.01)
 
 
 def test_a_scenario_step_by_step(file: str, tmp_path: Path) -> None:

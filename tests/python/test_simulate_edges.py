@@ -13,9 +13,9 @@ import pytest
 from built import needs_daemon_and_extension
 from command_line import run_command
 
-from batchplane.problems import BadInput, BatchplaneError, Problem, RunFailed
-from batchplane.py_controller import GuardedController, Nonsense, plain_decision
-from batchplane.simulation import Simulation
+from batchplane.base.problems import BadInput, BatchplaneError, Problem, RunFailed
+from batchplane.control.python import GuardedController, Nonsense, plain_decision
+from batchplane.sim.simulation import Simulation
 
 pytestmark = needs_daemon_and_extension
 

@@ -17,12 +17,11 @@ from command_line import run_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchplane import trace_write
-from batchplane.pcap_file import read_packets, write_pcap
-from batchplane.problems import BadInput
-from batchplane.trace_cut import Group, count_destinations, cut, group_of, routes_text
-from batchplane.trace_make import TraceMaker, new_train_share
-from batchplane.trace_model import (
+from batchplane.base.problems import BadInput
+from batchplane.traces import write as trace_write
+from batchplane.traces.cut import Group, count_destinations, cut, group_of, routes_text
+from batchplane.traces.make import TraceMaker, new_train_share
+from batchplane.traces.model import (
     TraceModel,
     checked,
     destination_addresses,
@@ -35,9 +34,10 @@ from batchplane.trace_model import (
     tail_index,
     zipf_shares,
 )
-from batchplane.trace_stats import TraceStats, tail_index_of, trace_stats, zipf_of
-from batchplane.trace_write import write_trace
-from batchplane.traces import read_trace
+from batchplane.traces.pcap_file import read_packets, write_pcap
+from batchplane.traces.stats import TraceStats, tail_index_of, trace_stats, zipf_of
+from batchplane.traces.trace import read_trace
+from batchplane.traces.write import write_trace
 
 MODEL = TraceModel(packets=200_000)
 

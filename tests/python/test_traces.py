@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchplane import traces
-from batchplane.pcap_file import read_packets, write_pcap, write_pcapng
-from batchplane.problems import BadInput
-from batchplane.trace_flows import five_tuple_of, flow_bytes, parse_rules
-from batchplane.traces import TraceReader, read_trace
+from batchplane.base.problems import BadInput
+from batchplane.traces import trace as traces
+from batchplane.traces.flows import five_tuple_of, flow_bytes, parse_rules
+from batchplane.traces.pcap_file import read_packets, write_pcap, write_pcapng
+from batchplane.traces.trace import TraceReader, read_trace
 
 T0 = 1_700_000_000_000_000_000
 

@@ -10,12 +10,7 @@ import pytest
 from rich.console import Console, RenderableType
 from snapshots import HELLO, snapshot
 
-from batchplane.graph_text import graph_dot
-from batchplane.rates import compute_rates, family, in_order_of_the_way
-from batchplane.report import render_report, render_trace, report_json
-from batchplane.show_sessions import render_ended
-from batchplane.show_tables import WHAT, render_show
-from batchplane.units import (
+from batchplane.base.units import (
     duration_text,
     parse_duration_ns,
     parse_scaled,
@@ -23,7 +18,12 @@ from batchplane.units import (
     short_duration,
     short_rate,
 )
-from batchplane.view import facts_line, plain_line, render_live
+from batchplane.show.graph import graph_dot
+from batchplane.show.rates import compute_rates, family, in_order_of_the_way
+from batchplane.show.report import render_report, render_trace, report_json
+from batchplane.show.sessions import render_ended
+from batchplane.show.tables import WHAT, render_show
+from batchplane.show.view import facts_line, plain_line, render_live
 
 
 def text_of(renderable: RenderableType, width: int = 130) -> list[str]:

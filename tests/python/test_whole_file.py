@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from batchplane.problems import BadInput
-from batchplane.whole_file import write_whole
+from batchplane.base.problems import BadInput
+from batchplane.base.whole_file import write_whole
 
 
 def test_a_pipe_is_written_into_and_stays(tmp_path: Path) -> None:

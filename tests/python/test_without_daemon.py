@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from built import needs_daemon_and_extension, needs_extension
 
-from batchplane import known_routes
-from batchplane.canonical import Document
-from batchplane.daemon import find_program
-from batchplane.load import load_pipeline
-from batchplane.pcap_file import write_pcap
-from batchplane.problems import BadInput
-from batchplane.routes import probe_routes, resolve_routes, trace_routes
-from batchplane.simulation import Simulation
-from batchplane.traces import read_trace
+from batchplane.base.problems import BadInput
+from batchplane.daemon.process import find_program
+from batchplane.lang.canonical import Document
+from batchplane.lang.load import load_pipeline
+from batchplane.routes import known as known_routes
+from batchplane.routes.resolve import probe_routes, resolve_routes, trace_routes
+from batchplane.sim.simulation import Simulation
+from batchplane.traces.pcap_file import write_pcap
+from batchplane.traces.trace import read_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 PIPELINES = sorted(path.stem for path in (ROOT / "pipelines").glob("*.yaml"))

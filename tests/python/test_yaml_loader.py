@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchplane.problems import BadInput
-from batchplane.yaml_loader import ListNode, MapNode, ScalarNode, load_yaml, resolve_plain
+from batchplane.base.problems import BadInput
+from batchplane.lang.yaml_loader import ListNode, MapNode, ScalarNode, load_yaml, resolve_plain
 
 
 def leaf(tree: MapNode, *path: str | int) -> ScalarNode:

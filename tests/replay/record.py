@@ -25,7 +25,7 @@ from commands import Commands  # noqa: E402
 from lab import Lab, wait_listening  # noqa: E402
 from test_home_gateway import SERVICES, World  # noqa: E402
 
-from batchplane.demo import INTERNET, INTERNET6, OUTSIDE, home_hosts  # noqa: E402
+from batchplane.demo.demos import INTERNET, INTERNET6, OUTSIDE, home_hosts  # noqa: E402
 
 UDP_PORT = 9999
 _RECORDER = r"""

@@ -21,7 +21,7 @@ sys.path.append(str(HERE.parent / "e2e"))
 from commands import Commands  # noqa: E402
 from waiting import wait_until  # noqa: E402
 
-from batchplane.daemon import find_program  # noqa: E402
+from batchplane.daemon.process import find_program  # noqa: E402
 
 TRAFFIC = ("dns", "ftp", "http", "ping", "udp")
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from typing import Any
 
 from rich.console import Console
 
@@ -21,3 +23,8 @@ def errors() -> Console:
     return Console(
         stderr=True, highlight=False, width=None if sys.stderr.isatty() else _PLAIN_WIDTH
     )
+
+
+def print_json(data: Any, is_one_line: bool = False) -> None:
+    """JSON on standard output, as programs want it."""
+    print(json.dumps(data, indent=None if is_one_line else 2), flush=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scenario_events.py - a scenario against a pipeline: patterns become names, events become actions.
+"""events.py - a scenario against a pipeline: patterns become names, events become actions.
 
 Everything is resolved before the run begins, so that a wrong name ends it before the first packet.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .problems import BadInput, Problem, suggestion
+from ..base.problems import BadInput, Problem, suggestion
 from .scenario import Event, Scenario
 from .settings import parse_settings
 from .traffic_state import GeneratorState, generator_states

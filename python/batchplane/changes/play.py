@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scenario_play.py - carries out the actions of a scenario on a running daemon, at their times."""
+"""play.py - carries out the actions of a scenario on a running daemon, at their times."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .client import Client
-from .daemon import Daemon
-from .problems import BatchplaneError
-from .scenario_events import Action, CostChange
-from .units import short_duration
+from ..base.problems import BatchplaneError
+from ..base.units import short_duration
+from ..daemon.client import Client
+from ..daemon.process import Daemon
+from .events import Action, CostChange
 
 Tell = Callable[[str], None]
 

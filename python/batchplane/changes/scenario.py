@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .canonical import in_words
-from .expand import Expanded, expand
-from .problems import BadInput, Problem, suggestion
-from .units import parse_duration_ns
-from .yaml_loader import load_yaml
+from ..base.problems import BadInput, Problem, suggestion
+from ..base.units import parse_duration_ns
+from ..lang.canonical import in_words
+from ..lang.expand import Expanded, expand
+from ..lang.yaml_loader import load_yaml
 
 ACTIONS = ("set", "stop", "start", "stall", "cost", "table")
 _DURATIONS = ("at", "for", "per_batch", "per_pkt", "holds_up")

@@ -7,11 +7,11 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any
 
-from .client import Client
-from .control import controller_set, is_control_word
-from .problems import BadInput, Problem, suggestion
-from .units import parse_duration_ns, parse_scaled
-from .yaml_loader import resolve_plain
+from ..base.problems import BadInput, Problem, suggestion
+from ..base.units import parse_duration_ns, parse_scaled
+from ..control.options import controller_set, is_control_word
+from ..daemon.client import Client
+from ..lang.yaml_loader import resolve_plain
 
 FORMS = """  MODULE.trigger=PKTS            packets that a buffer collects; 0 = none
   MODULE.age_limit=50us          the longest that it holds one; none = the stranding limit
@@ -146,20 +146,3 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
 
 def _bad(word: str, message: str, fix: str = "") -> BadInput:
     return BadInput(Problem(message, "command line", word, fix))
-
-
-def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
-    """KEY=VALUE words as the arguments of a module's command; a dotted key nests."""
-    result: dict[str, Any] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key:
-            raise _bad(
-                word, f"'{word}' is not KEY=VALUE", "for example prefix=10.0.0.0/8 next_hop=1"
-            )
-        duration_ns = parse_duration_ns(value)
-        if duration_ns is not None:
-            result[key if key.endswith("_ns") else f"{key}_ns"] = duration_ns
-        else:
-            result[key] = resolve_plain(value)
-    return result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cli_compare.py - the words of `batchplane compare`."""
+"""compare.py - the words of `batchplane compare`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from .actions import RunOptions
-from .cli_words import PipelineArg
-from .consoles import errors, out
-from .control import ControlOptions
-from .daemon import StartOptions
+from ..base.consoles import errors, out
+from ..commands.start import RunOptions
+from ..control.options import ControlOptions
+from ..daemon.process import StartOptions
+from .words import PipelineArg
 
+app = typer.Typer()
 EPILOG = "For example: compare gateway saturate=true --slo '*=40us' --controllers null,full,optimal"
 
 Params = Annotated[
@@ -42,6 +43,7 @@ Cores = Annotated[str | None, typer.Option(help="cores to use, such as 0,1")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
 
 
+@app.command("compare", epilog=EPILOG)
 def compare_command(
     pipeline: PipelineArg,
     params: Params = None,
@@ -57,10 +59,11 @@ def compare_command(
     as_json: Json = False,
 ) -> None:
     """Run one controller after the other on the same load, and tell what each makes of it."""
-    from .controller_names import split_controllers
-    from .mission import MissionOptions, compare
+    from ..compare.compare import compare
+    from ..compare.options import CompareOptions
+    from ..control.names import split_controllers
 
-    options = MissionOptions(
+    options = CompareOptions(
         RunOptions(
             StartOptions(None, cores),
             sets=tuple(sets or ()),

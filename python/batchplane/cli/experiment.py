@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cli_experiment.py - the words of `batchplane experiment`."""
+"""experiment.py - the words of `batchplane experiment`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from .consoles import errors, out
+from ..base.consoles import errors, out
 
+app = typer.Typer()
 EPILOG = (
     "Finished runs are kept in the output folder and used again as long as nothing that they "
     "depend on changes; docs/fidelity.md tells what the results mean."
@@ -49,6 +50,7 @@ Report = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
 
 
+@app.command("experiment", epilog=EPILOG)
 def experiment_command(
     names: Names,
     is_measured: IsMeasured = None,
@@ -62,7 +64,7 @@ def experiment_command(
 ) -> None:
     """Make the papers' tables and figures again, with a verdict on each of their claims."""
     # Loaded here: other commands do without numpy.
-    from .experiments.command import ExperimentOptions, list_experiments, run_experiments
+    from ..experiments.command import ExperimentOptions, list_experiments, run_experiments
 
     if names == ["list"]:
         list_experiments(as_json, out())

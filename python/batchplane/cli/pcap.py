@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cli_pcap.py - the words of `batchplane pcap`: captures made up, described, cut into routes."""
+"""pcap.py - the words of `batchplane pcap`: captures made up, described, cut into routes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Annotated
 
 import typer
 
-from .consoles import errors, out
-from .problems import BadInput, Problem
-from .units import parse_duration_ns, parse_scaled
+from ..base.consoles import errors, out
+from ..base.problems import BadInput, Problem
+from ..base.units import parse_duration_ns, parse_scaled
 
-app = typer.Typer(
+pcap = typer.Typer(
     help="Captures: make one like a backbone's, describe any, cut one into routes.",
     no_args_is_help=True,
 )
+app = typer.Typer()
+app.add_typer(pcap, name="pcap")
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
 FileOut = Annotated[Path, typer.Argument(metavar="FILE.pcap")]
 
@@ -36,7 +38,7 @@ def _seconds(text: str, key: str) -> float:
     return ns / 1e9
 
 
-@app.command()
+@pcap.command()
 def make(
     file: FileOut,
     packets: Annotated[str, typer.Option("--packets", "-n", help="how many; 130M make 10 GB")] = (
@@ -57,8 +59,8 @@ def make(
     # Loaded here: other commands do without numpy.
     from rich.progress import Progress
 
-    from .trace_model import TraceModel
-    from .trace_write import write_trace
+    from ..traces.model import TraceModel
+    from ..traces.write import write_trace
 
     seconds = _seconds(session_time, "--session-time")
     model = TraceModel(
@@ -83,11 +85,11 @@ def make(
     )  # fmt: skip
 
 
-@app.command()
+@pcap.command()
 def stats(file: FileOut, as_json: Json = False) -> None:
     """Describe a capture: sizes, flows, destinations, bursts."""
-    from .trace_stats import trace_stats
-    from .trace_text import stats_table
+    from ..traces.stats import trace_stats
+    from ..traces.text import stats_table
 
     found = trace_stats(file)
     if as_json:
@@ -96,7 +98,7 @@ def stats(file: FileOut, as_json: Json = False) -> None:
     out().print(stats_table(found))
 
 
-@app.command()
+@pcap.command()
 def cut(
     file: FileOut,
     groups: Annotated[int, typer.Option("--groups", "-n", min=1, max=4096, help="how many")],
@@ -106,10 +108,10 @@ def cut(
     as_json: Json = False,
 ) -> None:
     """Cut a capture's destinations into groups of prefixes with about as many packets each."""
-    from .trace_cut import count_destinations, routes_text
-    from .trace_cut import cut as cut_counts
-    from .trace_text import groups_table
-    from .whole_file import write_whole
+    from ..base.whole_file import write_whole
+    from ..traces.cut import count_destinations, routes_text
+    from ..traces.cut import cut as cut_counts
+    from ..traces.text import groups_table
 
     found = cut_counts(count_destinations(file), groups)
     if routes is not None:

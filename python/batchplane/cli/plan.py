@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cli_plan.py - the words of `batchplane plan`."""
+"""plan.py - the words of `batchplane plan`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from .actions import completions
-from .consoles import errors, out
-from .settings import parse_arguments
+from ..base.consoles import errors, out
+from ..changes.arguments import parse_arguments
+from .words import completions
 
+app = typer.Typer()
 EPILOG = (
     "For example: plan gateway nexthops=64 --slo 80us --rate 5M; without a pipeline: plan "
     "--branches 16 --batchiness 0.3 --burst 1.1 --slo 100us. docs/planning.md says how it is known."
@@ -79,6 +80,7 @@ Plot = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
 
 
+@app.command("plan", epilog=EPILOG)
 def plan_command(
     pipeline: Pipeline = None,
     params: Params = None,
@@ -95,8 +97,8 @@ def plan_command(
     as_json: Json = False,
 ) -> None:
     """Say what one core will carry at given SLOs, and what would change it: nothing is run."""
-    from .plan_command import PlanOptions, plan
-    from .plan_knobs import Knobs
+    from ..commands.plan import PlanOptions, plan
+    from ..plan.knobs import Knobs
 
     options = PlanOptions(
         traffic,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cli_simulate.py - the words of `batchplane simulate`."""
+"""simulate.py - the words of `batchplane simulate`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from .cli_words import PipelineArg
-from .consoles import errors, out
-from .settings import parse_arguments
+from ..base.consoles import errors, out
+from ..changes.arguments import parse_arguments
+from .words import PipelineArg
 
+app = typer.Typer()
 EPILOG = (
     "A traffic file is `generators:` of a pipeline file, or a capture (.pcap); a machine file is "
     "JSON, see docs/simulator.md; scenarios: docs/scenarios.md."
@@ -31,12 +32,19 @@ Duration = Annotated[
     ),
 ]
 Controller = Annotated[
-    str, typer.Option("--controller", "-c", help="none, null, max, fixed(8)... or FILE.py")
+    str | None,
+    typer.Option(
+        "--controller",
+        "-c",
+        help="none, null, max, fixed(8)... or FILE.py (default: the pipeline's, or none)",
+    ),
 ]
 Compare = Annotated[
     str | None, typer.Option(metavar="NAMES", help="further controllers, such as max,null")
 ]
-Period = Annotated[str, typer.Option(metavar="TIME", help="of control")]
+Period = Annotated[
+    str | None, typer.Option(metavar="TIME", help="of control (default: the pipeline's, or 10ms)")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -76,13 +84,14 @@ JsonFile = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
 
 
+@app.command("simulate", epilog=EPILOG)
 def simulate_command(
     pipeline: PipelineArg,
     params: Params = None,
     duration: Duration = None,
-    controller: Controller = "none",
+    controller: Controller = None,
     compare: Compare = None,
-    period: Period = "10ms",
+    period: Period = None,
     settings: Settings = None,
     costs: Costs = None,
     traffic: Traffic = None,
@@ -100,9 +109,10 @@ def simulate_command(
 ) -> None:
     """Run a pipeline in virtual time, with exact delays: no daemon, no DPDK, no root."""
     # Loaded here: other commands do without numpy.
-    from .controller_names import split_controllers
-    from .sim_command import SimulateOptions, simulate
+    from ..commands.simulate import SimulateOptions, simulate
+    from ..control.names import split_controllers
 
+    first = [None] if controller is None else split_controllers(controller)
     options = SimulateOptions(
         traffic,
         costs,
@@ -112,7 +122,7 @@ def simulate_command(
         tuple(sets or ()),
         duration,
         period,
-        tuple(dict.fromkeys(split_controllers(f"{controller},{compare or ''}"))),
+        tuple(dict.fromkeys([*first, *split_controllers(compare or "")])),
         parse_arguments(settings or []),
         seeds,
         jobs,

@@ -1,26 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sim_beside.py - a measured run and a simulated one of the same pipeline, side by side."""
+"""beside.py - a measured run and a simulated one of the same pipeline, side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from .canonical import Document
-from .plain_table import plain_table
-from .py_controller import NO_CONTROLLER
-from .rates import FlowRow, ModuleRow, Rates, Snapshot, compute_rates
-from .sim_cases import Case, run_cases
-from .sim_prepare import prepare
-from .sim_result import Result
-from .units import short_duration, short_rate, three_digits
-
-if TYPE_CHECKING:
-    from .actions import RunOptions
+from ..base.plain_table import plain_table
+from ..base.units import short_duration, short_rate, three_digits
+from ..control.python import NO_CONTROLLER
+from ..lang.canonical import Document
+from ..show.rates import FlowRow, ModuleRow, Rates, Snapshot, compute_rates
+from ..sim.cases import Case, run_cases
+from ..sim.prepare import prepare
+from ..sim.result import Result
+from .start import RunOptions
 
 Number = float | None
 # Virtual time of a steady pipeline; a scenario is simulated whole.

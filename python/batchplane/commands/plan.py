@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plan_command.py - what `batchplane plan` does: reads, plans, prints, draws."""
+"""plan.py - what `batchplane plan` does: reads, plans, prints, draws."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from .canonical import Document
-from .cost_cache import cache_path, kept_costs
-from .load import parse_overrides
-from .native import load_native
-from .plan_knobs import Knobs, knob_inputs
-from .plan_text import missed_lines, render_plan
-from .planning import Planner, Report
-from .problems import BadInput, Problem
-from .scenario_events import pipeline_names
-from .settings import parse_settings
-from .sim_edits import edits_of_sets
-from .sim_prepare import Inputs, known_kinds, load_document, prepare
-from .traffic_state import generator_states
-from .units import parse_scaled
+from ..base.problems import BadInput, Problem
+from ..base.units import parse_scaled
+from ..changes.events import pipeline_names
+from ..changes.settings import parse_settings
+from ..changes.traffic_state import generator_states
+from ..costs.cache import cache_path, kept_costs
+from ..lang.canonical import Document
+from ..lang.load import parse_overrides
+from ..native.loader import load_native
+from ..plan.knobs import Knobs, knob_inputs
+from ..plan.planning import Planner, Report
+from ..plan.text import missed_lines, render_plan
+from ..sim.edits import edits_of_sets
+from ..sim.prepare import Inputs, known_kinds, load_document, prepare
 
 _MOST_LINES = 8  # of SLOs that cannot be kept
 _PLOT_SUFFIXES = (".png", ".pdf", ".svg")
@@ -56,8 +56,8 @@ def plan(
     with errors.status("planning", spinner="dots"):
         report = make_report(name, overrides, options)
     if options.plot is not None:
-        from .plan_plot import draw_plan
-        from .plot_base import save
+        from ..plan.plot import draw_plan
+        from ..plots.base import save
 
         save(draw_plan(report), options.plot)
     if options.as_json:

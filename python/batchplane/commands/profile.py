@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""profile_action.py - what `batchplane profile` does."""
+"""profile.py - what `batchplane profile` does."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .actions import load_checked, print_json
-from .problems import BadInput, Problem
-from .profile_report import check_plot_path, plot_profile, render_profile
-from .profiler import ProfileOptions, profile_kinds, profile_pipeline
+from ..base.consoles import print_json
+from ..base.problems import BadInput, Problem
+from ..daemon.checked import load_checked
+from ..profile.measure import ProfileOptions, profile_kinds, profile_pipeline
+from ..profile.report import check_plot_path, plot_profile, render_profile
 
 
 @dataclass(frozen=True)

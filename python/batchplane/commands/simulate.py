@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sim_command.py - what `batchplane simulate` does: reads, runs all cases, prints, writes files."""
+"""simulate.py - what `batchplane simulate` does: reads, runs all cases, prints, writes files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from .interrupts import Interrupted, interruptible
-from .load import parse_overrides
-from .problems import BadInput, Problem, RunFailed
-from .py_controller import NO_CONTROLLER
-from .report import render_report
-from .scheduling_advice import advice
-from .sim_cases import Case, comparison_rows, comparison_table, run_cases
-from .sim_prepare import Inputs, duration_ns, prepare
-from .sim_result import Result
-from .sim_spec import load_machine
-from .units import short_rate, three_digits
+from ..base.interrupts import Interrupted, interruptible
+from ..base.problems import BadInput, Problem, RunFailed
+from ..base.units import short_rate, three_digits
+from ..control.advice import advice
+from ..control.python import NO_CONTROLLER
+from ..lang.load import parse_overrides
+from ..show.report import render_report
+from ..sim.cases import Case, comparison_rows, comparison_table, run_cases
+from ..sim.prepare import Inputs, duration_ns, prepare
+from ..sim.result import Result
+from ..sim.spec import load_machine
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_PERIOD_NS = 10_000_000
 TRACE_SUFFIXES = (".csv", ".parquet")
 # Enough for figures, little enough to be no burden.
 _PLOT_PACKETS = 50_000
@@ -44,8 +45,8 @@ class SimulateOptions:
     scenario: Path | None = None
     sets: tuple[str, ...] = ()
     duration: str | None = None
-    period: str = "10ms"
-    controllers: tuple[str, ...] = (NO_CONTROLLER,)
+    period: str | None = None  # None: of the pipeline's controller, or 10 ms
+    controllers: tuple[str | None, ...] = (None,)  # None: the pipeline's, or none
     settings: dict[str, Any] = field(default_factory=dict)
     seeds: int = 1
     jobs: int | None = None
@@ -81,12 +82,13 @@ def simulate(
     )
     for problem in inputs.warnings:
         errors.print(Text.assemble(("warning: ", "yellow"), problem), soft_wrap=True)
-    for controller in options.controllers:
+    cases = _cases(options, inputs.document.pipeline.get("controller", {}))
+    for controller in dict.fromkeys(case.controller for case in cases):
         if line := advice(controller, inputs.document.pipeline):
             errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
     with interruptible():
         try:
-            results = run_cases(inputs, _cases(options), options.jobs, errors)
+            results = run_cases(inputs, cases, options.jobs, errors)
         except Interrupted:
             return 130
     if options.as_json:
@@ -97,10 +99,15 @@ def simulate(
     return 1 if _tell_what_went_wrong(results, errors) else 0
 
 
-def _cases(options: SimulateOptions) -> list[Case]:
+def _cases(options: SimulateOptions, own: Mapping[str, Any]) -> list[Case]:
+    """One a controller and seed; `own` is what the pipeline says of its controller."""
     duration = options.duration
     length_ns = None if duration is None else parse_duration_word(duration, "--duration")
-    period_ns = parse_duration_word(options.period, "--period")
+    period_ns = int(own.get("period_ns", _PERIOD_NS))
+    if options.period is not None:
+        period_ns = parse_duration_word(options.period, "--period")
+    settings = {**own.get("settings", {}), **options.settings}
+    controllers = [name or own.get("name", NO_CONTROLLER) for name in options.controllers]
     packets = max(
         options.trace_packets if options.trace else 0, _PLOT_PACKETS if options.plot else 0
     )
@@ -110,11 +117,11 @@ def _cases(options: SimulateOptions) -> list[Case]:
             seed,
             length_ns,
             period_ns,
-            options.settings,
+            settings,
             packets,
             _PLOT_FIRINGS if options.plot else 0,
         )
-        for controller in options.controllers
+        for controller in dict.fromkeys(controllers)
         for seed in range(1, options.seeds + 1)
     ]
 
@@ -188,7 +195,7 @@ def _write_files(results: Sequence[Result], options: SimulateOptions, errors: Co
         write_trace(frame, options.trace)
         errors.print(f"{len(frame)} packets in {options.trace}", style="dim")
     if options.plot is not None:
-        from .sim_plots import write_comparison, write_plots
+        from ..plots.files import write_comparison, write_plots
 
         written = [path for result in results for path in write_plots(result, options.plot)]
         rows = comparison_rows(results)

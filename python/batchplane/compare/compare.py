@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mission.py - one pipeline under one load with one controller after the other: what each of them
+"""compare.py - one pipeline under one load with one controller after the other: what each of them
 makes of a promise."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from .actions import RunOptions, load_checked, print_json, start_document
-from .client import Client
-from .control import with_costs
-from .daemon import stop_daemon
-from .interrupts import Interrupted, interruptible
-from .mission_rows import Row, row_between
-from .mission_view import Stage, closing_lines, final_table, live_view, plain_line
-from .problems import BadInput, Problem
-from .rates import Snapshot
-from .settings import parse_settings, running_names
-from .view import facts_line
+from ..base.consoles import print_json
+from ..base.interrupts import Interrupted, interruptible
+from ..base.problems import BadInput, Problem
+from ..changes.settings import parse_settings, running_names
+from ..commands.start import start_document
+from ..control.options import with_costs
+from ..daemon.checked import load_checked
+from ..daemon.client import Client
+from ..daemon.process import stop_daemon
+from ..show.rates import Snapshot
+from ..show.view import facts_line
+from .options import CompareOptions
+from .rows import Row, row_between
+from .view import Stage, closing_lines, final_table, live_view, plain_line
 
 # Until a new controller has settled; what happens before is not counted.
 _SETTLE_S = 0.5
@@ -31,19 +34,8 @@ _REFRESH_S = 0.25
 _PLAIN_S = 1.0
 
 
-@dataclass(frozen=True)
-class MissionOptions:
-    """Which controllers, each for how long; the rest as for `run`."""
-
-    run: RunOptions
-    controllers: tuple[str, ...] = ("null", "max", "optimal")
-    each_s: float = 5.0
-    as_json: bool = False
-    simulate: str | None = None
-
-
 def compare(
-    name: str, overrides: Sequence[str], options: MissionOptions, out: Console, errors: Console
+    name: str, overrides: Sequence[str], options: CompareOptions, out: Console, errors: Console
 ) -> int:
     """Runs all controllers and prints what came of them. Returns the exit code."""
     _check(options)
@@ -55,7 +47,7 @@ def compare(
         try:
             with Client(daemon.socket) as client:
                 errors.print(Text(facts_line(client.hello())), soft_wrap=True, style="dim")
-                rows = _Mission(client, options, document.pipeline, out).run()
+                rows = _Comparison(client, options, document.pipeline, out).run()
         except Interrupted:
             stop_daemon(daemon)
             return 130
@@ -77,7 +69,7 @@ def compare(
             out.print(line, soft_wrap=True)
     if options.simulate is not None:
         # Loaded here: only this needs numpy and the extension.
-        from .mission_sim import render_beside, simulate_rows
+        from .simulated import render_beside, simulate_rows
 
         twins, origin = simulate_rows(document, options, errors)
         data["simulated"] = [twin.as_json() for twin in twins]
@@ -88,7 +80,7 @@ def compare(
     return 0 if balance.get("is_exact", True) else 1
 
 
-def _check(options: MissionOptions) -> None:
+def _check(options: CompareOptions) -> None:
     problems = []
     if not options.controllers:
         problems.append(Problem("no controller is given", "command line", "--controllers"))
@@ -100,11 +92,11 @@ def _check(options: MissionOptions) -> None:
         raise BadInput(problems)
 
 
-class _Mission:
+class _Comparison:
     """The controllers in turn on one daemon, and what is shown meanwhile."""
 
     def __init__(
-        self, client: Client, options: MissionOptions, pipeline: dict[str, Any], out: Console
+        self, client: Client, options: CompareOptions, pipeline: dict[str, Any], out: Console
     ):
         self._client = client
         self._options = options

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mission_rows.py - what one controller made of a load: from two snapshots of a daemon."""
+"""rows.py - what one controller made of a load: from two snapshots of a daemon."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .rates import Snapshot
+from ..show.rates import Snapshot
 
 # Of the time: from here on the machine's interruptions are said.
 _HELD_UP_TOLD = 0.02

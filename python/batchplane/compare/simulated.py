@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mission_sim.py - the same comparison of controllers in virtual time, beside what was measured."""
+"""simulated.py - the same comparison of controllers in virtual time, beside what was measured."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from .canonical import Document
-from .cost_cache import cache_path, kept_costs
-from .costs import PRIOR
-from .mission_rows import Row
-from .plain_table import plain_table
-from .sim_cases import Case, comparison_rows, run_cases
-from .sim_prepare import duration_ns, prepare
-from .sim_result import Result
-from .units import short_duration, short_rate, three_digits
-
-if TYPE_CHECKING:
-    from .mission import MissionOptions
+from ..base.plain_table import plain_table
+from ..base.units import short_duration, short_rate, three_digits
+from ..costs.cache import cache_path, kept_costs
+from ..costs.costs import PRIOR
+from ..lang.canonical import Document
+from ..sim.cases import Case, comparison_rows, run_cases
+from ..sim.prepare import duration_ns, prepare
+from ..sim.result import Result
+from .options import CompareOptions
+from .rows import Row
 
 KEPT = "kept"
 _LENGTH_NS = 500_000_000
@@ -42,7 +40,7 @@ class Twin:
 
 
 def simulate_rows(
-    document: Document, options: MissionOptions, errors: Console
+    document: Document, options: CompareOptions, errors: Console
 ) -> tuple[list[Twin], str]:
     """Each controller for some virtual time, and where the costs come from."""
     costs = options.simulate

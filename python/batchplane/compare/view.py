@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mission_view.py - the comparison of controllers on the screen: bars while it runs, a table at the
+"""view.py - the comparison of controllers on the screen: bars while it runs, a table at the
 end."""
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .mission_rows import Row
-from .plain_table import plain_table
-from .units import short_duration, short_rate, three_digits
+from ..base.plain_table import plain_table
+from ..base.units import short_duration, short_rate, three_digits
+from .rows import Row
 
 _PARTS = " ▏▎▍▌▋▊▉█"
 _SLO_AT = 0.7  # of the bar: what lies beyond is late

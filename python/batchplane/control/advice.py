@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scheduling_advice.py - what a controller of explicit scheduling misses in a pipeline."""
+"""advice.py - what a controller of explicit scheduling misses in a pipeline."""
 
 from __future__ import annotations
 

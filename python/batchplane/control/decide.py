@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""control_daemon.py - a controller in Python decides for a running daemon: period after period it
+"""decide.py - a controller in Python decides for a running daemon: period after period it
 is handed what was counted, and answers over the socket."""
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from .client import Client, ConnectionLost, DaemonError
-from .control import as_started, controller_set, with_costs
-from .controller_file import load_controller
-from .daemon import Daemon
-from .interrupts import Interrupted, interruptible
-from .problems import BadInput, BatchplaneError, Problem, RunFailed
-from .py_controller import ControllerFault, GuardedController
+from ..base.interrupts import Interrupted, interruptible
+from ..base.problems import BadInput, BatchplaneError, Problem, RunFailed
+from ..daemon.client import Client, ConnectionLost, DaemonError
+from ..daemon.process import Daemon
+from .file import load_controller
+from .options import REMOTE, as_started, controller_set, with_costs
+from .python import ControllerFault, GuardedController
 
-REMOTE = "remote"
 # How long the daemon waits for a decision before it tells, beyond the controller's own limit.
 _SLACK_S = 1.0
 _START_S = 20.0
@@ -42,12 +41,15 @@ class ControlRequest:
     words: tuple[str, ...] = ()  # controller.period=5ms and others
 
 
+_BROKEN = {"cost_per_batch_ns", "cost_per_pkt_ns", "fill_mean_pkts"}  # columns of no whole numbers
+
+
 def as_snapshot(period: Mapping[str, Any]) -> dict[str, Any]:
     """A period as the simulator hands it out: columns are arrays."""
     snapshot = dict(period)
-    for section in ("modules", "flows", "tasks"):
+    for section in ("modules", "flows", "tasks", "inputs"):
         snapshot[section] = {
-            name: np.asarray(values, dtype=np.float64 if name.startswith("cost_") else np.uint64)
+            name: np.asarray(values, dtype=np.float64 if name in _BROKEN else np.uint64)
             for name, values in period[section].items()
         }
     return snapshot

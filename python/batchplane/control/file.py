@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""controller_file.py - from FILE.py or FILE.py:NAME to a controller."""
+"""file.py - from FILE.py or FILE.py:NAME to a controller."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .interrupts import Interrupted
-from .problems import BadInput, Problem, suggestion
-from .py_controller import Controller, told_error
+from ..base.interrupts import Interrupted
+from ..base.problems import BadInput, Problem, suggestion
+from .python import Controller, told_error
 
 _MAKER = "make_controller"
 

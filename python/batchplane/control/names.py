@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""controller_names.py - lists of controllers as people write them."""
+"""names.py - lists of controllers as people write them."""
 
 from __future__ import annotations
 

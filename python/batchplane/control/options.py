@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""control.py - a controller for a running daemon: its name, period, settings, and what it is told
+"""options.py - a controller for a running daemon: its name, period, settings, and what it is told
 of costs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .controller_file import is_controller_file
-from .cost_cache import cached_costs
-from .costs import PRIOR, load_costs, resolve
-from .problems import BadInput, Problem
-from .units import parse_duration_ns
+from ..base.problems import BadInput, Problem
+from ..base.units import parse_duration_ns
+from ..costs.cache import cached_costs
+from ..costs.costs import BUILT_IN, PRIOR, load_costs, resolve
+from ..costs.law import CostLaw
+from .file import is_controller_file
 
 LEAST_PERIOD_NS, MOST_PERIOD_NS = 1_000_000, 1_000_000_000
 NO_CONTROLLER = "none"
+REMOTE = "remote"  # a program that has connected decides
 SAMPLED = "sampled runs"
 
 
@@ -121,9 +123,11 @@ def with_costs(change: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str,
         return {key: value for key, value in change.items() if key != "costs"}
     name = change.get("costs")
     if name is not None:
-        file = load_costs(PRIOR if name == PRIOR else Path(name))
+        file = load_costs(name)
         found = resolve(pipeline, file)
         origin = f"{name}, {found.label}"
+        # Saved with the controller, to be found from any folder.
+        change = {**change, "costs_file": name if name in BUILT_IN else str(Path(name).resolve())}
     else:
         kept = cached_costs(pipeline)
         origin = "the profile kept for this pipeline" if kept else "built-in"
@@ -131,14 +135,44 @@ def with_costs(change: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str,
             found = resolve(pipeline, kept or load_costs(PRIOR))
         except BadInput:  # a kind that nobody has measured
             return {**change, "costs": {}, "costs_origin": SAMPLED}
-    costs = {
-        module: {
-            "cost_per_batch_ns": cost.cost_per_batch_ns,
-            "cost_per_pkt_ns": cost.cost_per_pkt_ns,
-        }
-        for module, cost in found.modules.items()
-    }
+    batch_pkts = pipeline.get("engine", {}).get("batch_pkts", 32)
+    costs: dict[str, Any] = {}
+    first: dict[CostLaw, str] = {}
+    for module, law in found.modules.items():
+        # Modules that share a law name the first: requests have a limit.
+        alike = first.setdefault(law, module)
+        costs[module] = law.up_to(batch_pkts).as_json() if alike == module else alike
     return {**change, "costs": costs, "costs_origin": origin}
+
+
+def controlled(
+    pipeline: Mapping[str, Any], wanted: ControlOptions
+) -> tuple[dict[str, Any], ControlOptions]:
+    """The pipeline as its daemon gets it, and what of `wanted` remains to be set.
+
+    A controller of the pipeline's own gets its costs; another one that is wanted takes its place.
+    """
+    given = pipeline.get("controller")
+    rest = {key: value for key, value in pipeline.items() if key != "controller"}
+    if given is None or wanted.controller is not None:
+        return rest, wanted
+    period = {} if wanted.period is None else {"period_ns": _period_ns("--period", wanted.period)}
+    own = {**given, **period}
+    if wanted.costs is not None:
+        own = {**own, "costs_file": wanted.costs}
+        own.pop("costs", None)
+    rest["controller"] = with_own_costs(own, pipeline)
+    return rest, replace(wanted, period=None, costs=None)
+
+
+def with_own_costs(controller: Mapping[str, Any], pipeline: Mapping[str, Any]) -> dict[str, Any]:
+    """A pipeline's `controller` with the costs of each module, where they are not in there."""
+    if "costs" in controller:
+        return dict(controller)
+    asked = {"name": controller["name"]}
+    if "costs_file" in controller:
+        asked["costs"] = controller["costs_file"]
+    return {**controller, **with_costs(asked, pipeline)}
 
 
 def as_started(socket: Path, saved: Mapping[str, Any]) -> Mapping[str, Any]:

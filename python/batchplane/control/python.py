@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""py_controller.py - controllers written in Python: what they may answer, and how they may fail.
+"""python.py - controllers written in Python: what they may answer, and how they may fail.
 
 A controller is an object with `step(period)`. It answers None (nothing changes), a mapping from
 modules to triggers, or a decision as the extension has it. Whatever goes wrong in it is noted with
@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .interrupts import Interrupted
-from .problems import BadInput, Problem, suggestion
+from ..base.interrupts import Interrupted
+from ..base.problems import BadInput, Problem, suggestion
+from ..base.units import short_duration
 from .step_limit import StepTimeout, limited
-from .units import short_duration
 
 MOST_AGE_NS = 10**15
 STEP_LIMIT_S = 5.0

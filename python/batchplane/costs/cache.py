@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cost_cache.py - profiles kept between runs: one file per pipeline and CPU."""
+"""cache.py - profiles kept between runs: one file per pipeline and CPU."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import __version__
-from .cost_file import VERSION
-from .cost_keys import cpu_name, pipeline_key
+from ..base.problems import BadInput
+from ..base.version import __version__
 from .costs import CostsFile, load_costs
-from .problems import BadInput
+from .file import VERSION
+from .keys import cpu_name, pipeline_key
 
 
 def cache_folder(env: Mapping[str, str] = os.environ) -> Path:

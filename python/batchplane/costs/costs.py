@@ -13,20 +13,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .cost_file import Entry, parse_document
-from .cost_keys import cpu_name, params_key
-from .problems import BadInput, Problem
+from ..base.problems import BadInput, Problem
+from .file import Entry, parse_document
+from .keys import cpu_name, params_key
+from .law import CostLaw
 
 PRIOR = "prior"
 PAPER = "paper"
 WIDE = "wide"
-_PRIORS = Path(__file__).with_name("cost_priors.json")
+_PRIORS = Path(__file__).with_name("priors.json")
 # Files that have a name instead of a path: built-in guesses, the same for batches of up to 256 with
 # what caches add, and what the papers publish.
-_BUILT_IN = {
+BUILT_IN = {
     PRIOR: _PRIORS,
-    WIDE: Path(__file__).with_name("cost_wide.json"),
-    PAPER: Path(__file__).with_name("cost_paper.json"),
+    WIDE: Path(__file__).with_name("wide.json"),
+    PAPER: Path(__file__).with_name("paper.json"),
 }
 
 # How well an entry fits a module; the best one that there is counts.
@@ -35,33 +36,6 @@ SAME_PARAMS = "a module of the same kind and parameters"
 SAME_NAME = "the module with other parameters"
 SAME_KIND = "a module of the same kind"
 COMPUTED = "its own parameters"
-
-
-@dataclass(frozen=True)
-class ModuleCost:
-    """Time of a batch of n packets = cost_per_batch_ns + cost_per_pkt_ns * n, or by the table."""
-
-    cost_per_batch_ns: float
-    cost_per_pkt_ns: float
-    table_ns: tuple[float, ...] | None = None  # [n - 1]: time of a batch of n
-    source: str = EXACT
-
-    def at(self, n_pkts: int) -> float:
-        """Time of a batch of n packets in ns."""
-        if self.table_ns is not None and 1 <= n_pkts <= len(self.table_ns):
-            return self.table_ns[n_pkts - 1]
-        return self.cost_per_batch_ns + self.cost_per_pkt_ns * n_pkts
-
-    def as_json(self) -> dict[str, Any]:
-        """Keys as in the costs file."""
-        entry: dict[str, Any] = {
-            "cost_per_batch_ns": self.cost_per_batch_ns,
-            "cost_per_pkt_ns": self.cost_per_pkt_ns,
-            "source": self.source,
-        }
-        if self.table_ns is not None:
-            entry["table_ns"] = list(self.table_ns)
-        return entry
 
 
 @dataclass(frozen=True)
@@ -81,7 +55,8 @@ class CostsFile:
 class Costs:
     """The costs of one pipeline: of each module, and of the engine around them (`loop`, in ns)."""
 
-    modules: dict[str, ModuleCost]
+    modules: dict[str, CostLaw]
+    sources: dict[str, str]  # of each module: how well what was found fits it
     loop: dict[str, float]
     label: str
     cpu: str = ""
@@ -94,14 +69,17 @@ class Costs:
             "label": self.label,
             "cpu": self.cpu,
             "date": self.date,
-            "modules": {name: cost.as_json() for name, cost in self.modules.items()},
+            "modules": {
+                name: {**law.as_json(), "source": self.sources[name]}
+                for name, law in self.modules.items()
+            },
             "loop": self.loop,
         }
 
 
 def load_costs(name: str | Path) -> CostsFile:
     """Reads a costs file, or one of the built-in ones (`prior`, `paper`). Raises BadInput."""
-    path = _BUILT_IN.get(str(name), Path(name))
+    path = BUILT_IN.get(str(name), Path(name))
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -138,7 +116,7 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
     """
     name = shown_as or str(pipeline.get("name", "PIPELINE"))
     by_name = {member: entry for entry in file.entries for member in entry.members}
-    costs: dict[str, ModuleCost] = {}
+    found: dict[str, tuple[CostLaw, str]] = {}
     problems: list[Problem] = []
     for module, spec in pipeline.get("modules", {}).items():
         kind = str(spec["kind"])
@@ -157,19 +135,21 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
                 )
             )
         else:
-            costs[module] = cost
+            found[module] = cost
     if problems:
         raise BadInput(problems)
-    warnings = tuple(_warnings(file, costs, name))
-    return Costs(costs, dict(file.loop), file.label, file.cpu, file.date, warnings)
+    laws = {module: law for module, (law, _) in found.items()}
+    sources = {module: source for module, (_, source) in found.items()}
+    warnings = tuple(_warnings(file, sources, name))
+    return Costs(laws, sources, dict(file.loop), file.label, file.cpu, file.date, warnings)
 
 
-def _computed(params: Mapping[str, Any], cycles_per_ns: float) -> ModuleCost:
+def _computed(params: Mapping[str, Any], cycles_per_ns: float) -> tuple[CostLaw, str]:
     def ns(which: str) -> float:
         cycles = float(params.get(f"{which}_cycles", 0))
         return float(params.get(f"{which}_ns", 0)) + cycles / cycles_per_ns
 
-    return ModuleCost(ns("cost_per_batch"), ns("cost_per_pkt"), None, COMPUTED)
+    return CostLaw(ns("cost_per_batch"), ns("cost_per_pkt")), COMPUTED
 
 
 def _found(
@@ -178,37 +158,33 @@ def _found(
     params: Mapping[str, Any],
     by_name: Mapping[str, Entry],
     entries: tuple[Entry, ...],
-) -> ModuleCost | None:
+) -> tuple[CostLaw, str] | None:
     key = params_key(kind, params)
     named = by_name.get(module)
     if named is not None and named.kind == kind and named.params_key in ("", key):
-        return _cost_of(named, EXACT)
+        return named.law, EXACT
     same = [entry for entry in entries if entry.params_key == key]
     if same:
-        return _cost_of(_middle(same), SAME_PARAMS)
+        return _middle(same).law, SAME_PARAMS
     if named is not None and named.kind == kind:
-        return _cost_of(named, SAME_NAME)
+        return named.law, SAME_NAME
     of_kind = [entry for entry in entries if entry.kind == kind]
-    return _cost_of(_middle(of_kind), SAME_KIND) if of_kind else None
+    return (_middle(of_kind).law, SAME_KIND) if of_kind else None
 
 
 def _middle(entries: list[Entry]) -> Entry:
     """The entry of middle cost at full batches: one of several must be taken."""
-    ordered = sorted(entries, key=lambda e: (e.cost_per_batch_ns + 32 * e.cost_per_pkt_ns, e.name))
+    ordered = sorted(entries, key=lambda e: (e.law.at(32), e.name))
     return ordered[len(ordered) // 2]
 
 
-def _cost_of(entry: Entry, source: str) -> ModuleCost:
-    return ModuleCost(entry.cost_per_batch_ns, entry.cost_per_pkt_ns, entry.table_ns, source)
-
-
-def _warnings(file: CostsFile, costs: Mapping[str, ModuleCost], pipeline: str) -> list[Problem]:
+def _warnings(file: CostsFile, sources: Mapping[str, str], pipeline: str) -> list[Problem]:
     warnings = []
     if file.label == PRIOR:
         warnings.append("these are built-in costs, measured elsewhere on other tables")
     elif file.cpu and file.cpu != cpu_name():
         warnings.append(f"measured on another machine: {file.cpu}, this one is {cpu_name()}")
-    guessed = [name for name, cost in costs.items() if cost.source in (SAME_NAME, SAME_KIND)]
+    guessed = [name for name, source in sources.items() if source in (SAME_NAME, SAME_KIND)]
     if guessed and file.label != PRIOR:
         shown = ", ".join(guessed[:4]) + (f" and {len(guessed) - 4} more" if guessed[4:] else "")
         warnings.append(f"the file has no cost for these parameters of {shown}: taken from others")

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cost_file.py - the form of a costs file, and everything that can be wrong with one."""
+"""file.py - the form of a costs file, and everything that can be wrong with one."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
-from .problems import Problem
+from ..base.problems import Problem
+from .law import CostLaw, law_from
 
 VERSION = 2
 LABELS = ("measured", "prior", "given")
@@ -36,6 +38,7 @@ LOOP_KEYS = (
 )
 # Files from before them are read as if they were 0.
 _LATER_LOOP_KEYS = ("far_early_per_pkt_ns", "sampled_per_batch_ns", "generator_store_ns")
+_LINE_KEYS = ("cost_per_batch_ns", "cost_per_pkt_ns")
 _AGAIN = "batchplane profile --pipeline PIPELINE --out costs.json"
 
 
@@ -45,9 +48,7 @@ class Entry:
 
     name: str
     kind: str
-    cost_per_batch_ns: float
-    cost_per_pkt_ns: float
-    table_ns: tuple[float, ...] | None = None
+    law: CostLaw
     members: tuple[str, ...] = ()
     params_key: str = ""  # empty: not known
 
@@ -140,33 +141,42 @@ def _parse_head(document: Mapping[str, Any], reader: _Reader) -> Head:
 
 def _parse_entry(given: Any, key: str, reader: _Reader) -> Entry | None:
     if not isinstance(given, dict) or not isinstance(given.get("kind"), str):
-        reader.note(key, "expected kind, cost_per_batch_ns and cost_per_pkt_ns")
+        reader.note(key, "expected kind, and cost_per_batch_ns and cost_per_pkt_ns or table_ns")
         return None
     name = str(given.get("name", ""))
     shown = f"{key} ({name or given['kind']})"
-    per_batch_ns = reader.time_ns(given, "cost_per_batch_ns", shown)
-    per_pkt_ns = reader.time_ns(given, "cost_per_pkt_ns", shown)
-    table: tuple[float, ...] | None = None
-    if given.get("table_ns") is not None:
-        if not isinstance(given["table_ns"], list) or not given["table_ns"]:
-            reader.note(
-                f"{shown}.table_ns", "expected a list of times in ns, for 1, 2, ... packets"
-            )
-        else:
-            table = tuple(
-                reader.checked_ns(value, f"{shown}.table_ns[{i}]")
-                for i, value in enumerate(given["table_ns"])
-            )
+    law = _parse_law(given, shown, reader)
     members = given.get("members") or ([name] if name else [])
     if not isinstance(members, list) or not all(isinstance(m, str) for m in members):
         reader.note(f"{shown}.members", "expected names of modules")
         members = []
-    return Entry(
-        name,
-        given["kind"],
-        per_batch_ns,
-        per_pkt_ns,
-        table,
-        tuple(members),
-        str(given.get("params_key", "")),
-    )
+    return Entry(name, given["kind"], law, tuple(members), str(given.get("params_key", "")))
+
+
+def _parse_law(given: Mapping[str, Any], shown: str, reader: _Reader) -> CostLaw:
+    n_before = len(reader.problems)
+    checked: dict[str, Any] = {}
+    table = given.get("table_ns")
+    if table is None or any(key in given for key in _LINE_KEYS):
+        checked = {key: reader.time_ns(given, key, shown) for key in _LINE_KEYS}
+    if table is not None:
+        checked["table_ns"] = table
+        _check_table(table, given.get("table_pkts"), shown, reader)
+    if given.get("table_pkts") is not None:
+        checked["table_pkts"] = given["table_pkts"]
+    return law_from(checked) if len(reader.problems) == n_before else CostLaw(0.0, 0.0)
+
+
+def _check_table(table: Any, sizes: Any, shown: str, reader: _Reader) -> None:
+    if not isinstance(table, list) or not table:
+        reader.note(f"{shown}.table_ns", "expected a list of times in ns, for 1, 2, ... packets")
+        return
+    for i, value in enumerate(table):
+        reader.checked_ns(value, f"{shown}.table_ns[{i}]")
+    if sizes is None:
+        return
+    is_whole = isinstance(sizes, list) and all(type(size) is int for size in sizes)
+    if not is_whole or len(sizes) != len(table):
+        reader.note(f"{shown}.table_pkts", f"expected the {len(table)} batch sizes of table_ns")
+    elif sizes[0] < 1 or any(b <= a for a, b in pairwise(sizes)):
+        reader.note(f"{shown}.table_pkts", "batch sizes ascend, from 1 packet on")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""cost_keys.py - what decides a cost: kind and parameters, without names and addresses."""
+"""keys.py - what decides a cost: kind and parameters, without names and addresses."""
 
 from __future__ import annotations
 

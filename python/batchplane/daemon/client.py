@@ -7,13 +7,12 @@ import contextlib
 import json
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .check import daemon_problem
-from .problems import BatchplaneError, Problem, RunFailed
+from ..base.problems import BadInput, BatchplaneError, Problem, RunFailed
 
 VERSION = 1
 MAX_LINE_BYTES = 1 << 20
@@ -116,6 +115,9 @@ class Client:
                 f"its log may tell why: {self._path.with_suffix('.log')}",
             ) from error
         if not answer.get("ok"):
+            # Loaded here: it brings the whole language along.
+            from ..lang.check import daemon_problem
+
             raise DaemonError(cmd, [daemon_problem(error) for error in answer.get("errors", [])])
         return answer.get("result")
 
@@ -257,3 +259,12 @@ def _pieces(items: Iterable[Any]) -> Iterable[list[Any]]:
         size_bytes += length
     if piece:
         yield piece
+
+
+@contextlib.contextmanager
+def told_as_input() -> Iterator[None]:
+    """What the daemon refuses here was asked for wrongly: names, ranges."""
+    try:
+        yield
+    except DaemonError as error:
+        raise BadInput(error.problems) from error

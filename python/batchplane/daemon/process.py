@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""daemon.py - starts, finds and stops daemons; each has a socket, a state file and a log."""
+"""process.py - starts, finds and stops daemons; each has a socket, a state file and a log."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..base.problems import BadInput, BatchplaneError, Problem, RunFailed, suggestion
 from .client import Client, ConnectionLost
-from .problems import BadInput, BatchplaneError, Problem, RunFailed, suggestion
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 # DPDK's own lines in the log, such as "EAL: ..." and "LPM: ...": ours tell the same in plain words.
@@ -64,7 +64,7 @@ def find_program(env: Mapping[str, str] = os.environ) -> Path:
         raise RunFailed(
             f"BATCHPLANE_DAEMON={given} is no program", "unset it, or build it: make build"
         )
-    built = Path(__file__).resolve().parents[2] / "build" / "batchplaned"
+    built = Path(__file__).resolve().parents[3] / "build" / "batchplaned"
     if os.access(built, os.X_OK):
         return built
     found = shutil.which("batchplaned")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""demo.py - pipelines between Linux hosts in namespaces: set up, shown at work, cleaned up."""
+"""demos.py - pipelines between Linux hosts in namespaces: set up, shown at work, cleaned up."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from ..base.problems import RunFailed
 from .netns import CommandFailed, Hosts, Namespace, clean_environment, missing_for_hosts
-from .problems import RunFailed
 
 HOME, INSIDE = "192.168.1.10", "192.168.1.1"
 INTERNET, OUTSIDE = "203.0.113.9", "203.0.113.1"
 HOME6, INSIDE6 = "2001:db8:1::10", "2001:db8:1::1"
 INTERNET6, OUTSIDE6 = "2001:db8:2::9", "2001:db8:2::1"
+TOOLS = ("ping", "curl")
 _FILE_MB = 64
 _PORT = 8080
 
@@ -55,7 +56,7 @@ def home_gateway(out: Console) -> None:
 
     Raises RunFailed where no namespaces can be made, and when what is shown does not work.
     """
-    reason = missing_for_hosts()
+    reason = missing_for_hosts(TOOLS)
     if reason is not None:
         raise RunFailed(
             f"the demonstration needs network namespaces: {reason}",

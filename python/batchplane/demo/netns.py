@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 _UNSHARE = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--kill-child"]
-_TOOLS = ("ip", "ethtool", "nsenter", "unshare")
+TOOLS = ("ip", "ethtool", "nsenter", "unshare")
 
 
-def missing_for_hosts() -> str | None:
-    """Why no hosts can be made here, or None."""
-    for tool in _TOOLS:
+def missing_for_hosts(tools: Sequence[str] = ()) -> str | None:
+    """Why no hosts can be made here that have these tools too, or None."""
+    for tool in (*TOOLS, *tools):
         if shutil.which(tool) is None:
             return f"{tool} is not installed (make install-packages)"
     tried = subprocess.run([*_UNSHARE, "true"], capture_output=True, text=True, check=False)

@@ -11,9 +11,9 @@ import itertools
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from ..costs import PRIOR, WIDE
-from ..plot_base import COLOURS
-from ..units import short_duration, short_rate
+from ..base.units import short_duration, short_rate
+from ..costs.costs import PRIOR, WIDE
+from ..plots.base import COLOURS
 from .case import NO_LIMIT, Case
 from .experiment import BOTH, Experiment, Outcome, Results, Row, Setup, shown
 from .table2 import part

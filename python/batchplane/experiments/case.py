@@ -11,25 +11,25 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..cost_keys import cpu_name
-from ..daemon import find_program
-from ..native import extension_path
-from ..problems import RunFailed
-from ..scenario import parse_scenario
-from ..scenario_events import Action, pipeline_names, resolve_scenario
-from ..settings import parse_settings
-from ..sim_edits import edits_of_sets
-from ..sim_prepare import Inputs, prepare
+from ..base.problems import RunFailed
+from ..changes.events import Action, pipeline_names, resolve_scenario
+from ..changes.scenario import parse_scenario
+from ..changes.settings import parse_settings
+from ..costs.keys import cpu_name
+from ..daemon.process import find_program
+from ..native.loader import extension_path
+from ..sim.edits import edits_of_sets
+from ..sim.prepare import Inputs, prepare
 
 # A change in one of these may change results that were kept.
 _RESULT_CODE = (
-    "simulation.py",
-    "sim_result.py",
-    "sim_edits.py",
-    "sim_cases.py",
-    "trace_cut.py",
-    "trace_make.py",
-    "trace_model.py",
+    "sim/simulation.py",
+    "sim/result.py",
+    "sim/edits.py",
+    "sim/cases.py",
+    "traces/cut.py",
+    "traces/make.py",
+    "traces/model.py",
     "experiments/case.py",
     "experiments/measure.py",
     "experiments/replay.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..problems import BadInput, Problem, suggestion
+from ..base.problems import BadInput, Problem, suggestion
 from . import (
     batch_size,
     fairness,

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..costs import load_costs
-from ..interrupts import Interrupted, interruptible
-from ..plain_table import plain_table
-from ..problems import BadInput, Problem
+from ..base.interrupts import Interrupted, interruptible
+from ..base.plain_table import plain_table
+from ..base.problems import BadInput, Problem
+from ..costs.costs import load_costs
 from .catalogue import ALL, EXPERIMENTS, find
 from .experiment import Outcome
 from .fidelity import Done, write_fidelity

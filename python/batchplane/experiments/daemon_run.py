@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..actions import change
-from ..client import Client
-from ..cost_keys import cpu_name
-from ..daemon import StartOptions, start_daemon, stop_daemon
-from ..native import make_simulation
-from ..scenario_events import Action
-from ..sim_prepare import Inputs
+from ..changes.events import Action
+from ..commands.change import change
+from ..costs.keys import cpu_name
+from ..daemon.client import Client
+from ..daemon.process import StartOptions, start_daemon, stop_daemon
+from ..native.loader import make_simulation
+from ..sim.prepare import Inputs
 from .case import Case
 from .daemon_periods import PeriodWatch, kept_promises
 from .measure import ENDS

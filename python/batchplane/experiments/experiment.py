@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cost_keys import cpu_name
+from ..costs.keys import cpu_name
 from .case import Case
 from .verdict import Verdict
 

@@ -13,8 +13,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..pipeline import Module, Options, Pipeline
-from ..units import short_duration, short_rate
+from ..base.units import short_duration, short_rate
+from ..lang.pipeline import Module, Options, Pipeline
 from .case import Case
 from .experiment import Experiment, Outcome, Results, Row, Setup, shown
 from .fairness_claims import claims

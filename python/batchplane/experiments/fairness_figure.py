@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..plot_base import COLOURS
+from ..plots.base import COLOURS
 from .experiment import Row, Setup
 
 if TYPE_CHECKING:

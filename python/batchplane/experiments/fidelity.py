@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..whole_file import write_whole
+from ..base.whole_file import write_whole
 from .catalogue_text import command_line
 from .experiment import Experiment, Outcome, Setup
 

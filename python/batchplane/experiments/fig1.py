@@ -11,9 +11,9 @@ import json
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from ..pipeline import Options, Pipeline
-from ..plot_base import COLOURS
-from ..units import short_rate
+from ..base.units import short_rate
+from ..lang.pipeline import Options, Pipeline
+from ..plots.base import COLOURS
 from .case import Case
 from .experiment import MEASURED, SIMULATED, Experiment, Outcome, Results, Row, Setup, shown
 from .module_profile import KINDS, modules_of, time_ns

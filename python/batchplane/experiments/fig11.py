@@ -11,7 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..units import short_duration, short_rate
+from ..base.units import short_duration, short_rate
 from .case import Case
 from .experiment import BOTH, Experiment, Outcome, Results, Row, Setup, shown
 from .fig11_claims import claims

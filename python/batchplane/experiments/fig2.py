@@ -10,8 +10,8 @@ import json
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from ..pipeline import Options, Pipeline
-from ..plot_base import COLOURS
+from ..lang.pipeline import Options, Pipeline
+from ..plots.base import COLOURS
 from .case import Case
 from .experiment import Experiment, Outcome, Results, Row, Setup, shown
 from .verdict import Verdict, close_to

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from ..plot_base import COLOURS
+from ..plots.base import COLOURS
 from .case import Case
 from .experiment import MEASURED, SIMULATED, Experiment, Outcome, Results, Row, Setup, shown
 from .module_profile import KINDS, batchiness, modules_of

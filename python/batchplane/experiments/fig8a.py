@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from ..units import short_rate
+from ..base.units import short_rate
 from .case import NO_LIMIT, Case
 from .experiment import Experiment, Outcome, Results, Row, Setup, shown
 from .speedup import nowhere_slower, over_null

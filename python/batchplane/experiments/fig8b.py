@@ -12,10 +12,10 @@ from collections.abc import Generator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ..expression import ip
-from ..pipeline import Options, Pipeline
-from ..plot_base import COLOURS
-from ..units import short_rate
+from ..base.units import short_rate
+from ..lang.expression import ip
+from ..lang.pipeline import Options, Pipeline
+from ..plots.base import COLOURS
 from .case import NO_LIMIT, Case
 from .experiment import Experiment, Outcome, Results, Row, Setup, shown
 from .speedup import nowhere_slower, over_null

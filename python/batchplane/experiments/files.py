@@ -8,7 +8,7 @@ import io
 import json
 from pathlib import Path
 
-from ..whole_file import write_whole
+from ..base.whole_file import write_whole
 from .experiment import Experiment, Outcome, Setup
 
 _FIX = "finished runs are kept; --out DIR elsewhere"

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..plot_base import COLOURS
-from ..units import short_duration, short_rate
+from ..base.units import short_duration, short_rate
+from ..plots.base import COLOURS
 from .case import NO_LIMIT, Case
 from .experiment import Row, Setup, shown
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..sim_cases import with_seed
-from ..sim_prepare import Inputs
-from ..sim_result import Result
-from ..simulation import Simulation
+from ..sim.cases import with_seed
+from ..sim.prepare import Inputs
+from ..sim.result import Result
+from ..sim.simulation import Simulation
 from .case import Case
 from .replay import with_trace
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..daemon import find_program
-from ..load import has_pipeline
-from ..problems import BadInput, Problem, RunFailed
+from ..base.problems import BadInput, Problem, RunFailed
+from ..daemon.process import find_program
+from ..lang.load import has_pipeline
 from .catalogue import ALL
 from .experiment import MEASURED, SIMULATED, Experiment, Setup
 

@@ -11,9 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..costs import ModuleCost, load_costs
-from ..problems import BadInput, Problem
-from ..profiler import ProfileOptions, profile_kinds
+from ..base.problems import BadInput, Problem
+from ..costs.costs import load_costs
+from ..costs.law import CostLaw
+from ..profile.measure import ProfileOptions, profile_kinds
 from .experiment import Setup
 
 # The papers' modules under our names; Bypass is `cost`, which takes 10,000 cycles a batch.
@@ -56,14 +57,13 @@ def modules_of(setup: Setup) -> list[Json]:
 
 def _given(costs: str) -> list[Json]:
     """Of each kind the line that the costs have, and the times that follow."""
-    by_kind: dict[str, Json] = {"cost": _entry("cost", ModuleCost(_BYPASS_NS, 0.0))}
+    by_kind: dict[str, Json] = {"cost": _entry("cost", CostLaw(_BYPASS_NS, 0.0))}
     for entry in load_costs(costs).entries:
-        cost = ModuleCost(entry.cost_per_batch_ns, entry.cost_per_pkt_ns, entry.table_ns)
-        by_kind.setdefault(entry.kind, _entry(entry.kind, cost))
+        by_kind.setdefault(entry.kind, _entry(entry.kind, entry.law))
     return [by_kind[kind] for kind in KINDS if kind in by_kind]
 
 
-def _entry(kind: str, cost: ModuleCost) -> Json:
+def _entry(kind: str, cost: CostLaw) -> Json:
     return {
         "kind": kind,
         "cost_per_batch_ns": cost.cost_per_batch_ns,
@@ -86,9 +86,9 @@ def _profile(costs: str, is_quick: bool) -> Json:
 
 def known_kinds() -> list[str]:
     """Those of KINDS that the profiler has a set-up for."""
-    from ..profile_setups import setups
+    from ..profile.setups import measured_in, setups
 
-    known = {str(m["kind"]) for pipeline in setups() for m in pipeline["modules"].values()}
+    known = {kind for pipeline in setups() for kind in measured_in(pipeline)}
     return [kind for kind in KINDS if kind in known]
 
 

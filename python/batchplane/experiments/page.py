@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from ..whole_file import write_whole
+from ..base.whole_file import write_whole
 from .catalogue_text import command_line
 from .experiment import Experiment, Outcome, Setup
 from .page_facts import Made, facts_of

@@ -12,9 +12,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import __version__
-from ..cost_keys import cpu_name
-from ..sim_cases import available_cores
+from ..base.version import __version__
+from ..costs.keys import cpu_name
+from ..sim.cases import available_cores
 
 _PACKAGES = ("numpy", "pandas", "matplotlib")
 

@@ -12,8 +12,8 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..cost_keys import cpu_name
-from ..units import short_duration, short_rate
+from ..base.units import short_duration, short_rate
+from ..costs.keys import cpu_name
 from .case import Case
 from .experiment import MEASURED, SIMULATED, Experiment, Outcome, Results, Row, Setup, shown
 from .rates_claims import claims

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..plot_base import COLOURS
-from ..units import short_duration
+from ..base.units import short_duration
+from ..plots.base import COLOURS
 from .experiment import Row, Setup
 
 if TYPE_CHECKING:

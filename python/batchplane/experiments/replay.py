@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..problems import BadInput, Problem
-from ..trace_cut import cut, group_of
-from ..trace_make import TraceMaker
-from ..trace_model import TraceModel
+from ..base.problems import BadInput, Problem
+from ..traces.cut import cut, group_of
+from ..traces.make import TraceMaker
+from ..traces.model import TraceModel
 
 # Turns of `bursts` that are written down; they repeat.
 _LEAST_PACKETS = 1024

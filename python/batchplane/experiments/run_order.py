@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..units import short_duration, short_rate
+from ..base.units import short_duration, short_rate
 from .case import NO_LIMIT, Case
 from .experiment import Experiment, Outcome, Results, Row, Setup, shown
 from .verdict import Verdict, at_least, at_most, percent, times
@@ -193,7 +193,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
     """A panel a pipeline, a line an order."""
     from matplotlib.figure import Figure
 
-    from ..plot_base import COLOURS
+    from ..plots.base import COLOURS
 
     labels = list(dict.fromkeys(row["pipeline"] for row in rows))
     figure = Figure(figsize=(4.2 * len(labels), 4.2), layout="constrained")

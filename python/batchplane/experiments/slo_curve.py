@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from ..plot_base import COLOURS
-from ..units import short_duration, short_rate
+from ..base.units import short_duration, short_rate
+from ..plots.base import COLOURS
 from .case import Case
 from .experiment import BOTH, Experiment, Outcome, Results, Row, Setup, shown
 from .table2 import part, stage_case

@@ -24,10 +24,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from ..problems import BatchplaneError, RunFailed
-from ..sim_cases import available_cores
-from ..sim_prepare import Inputs
-from ..whole_file import write_whole
+from ..base.problems import BatchplaneError, RunFailed
+from ..base.whole_file import write_whole
+from ..sim.cases import available_cores
+from ..sim.prepare import Inputs
 from .case import Case, digest, inputs_of
 from .daemon_run import run_on_daemon
 from .measure import run_case

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from ..units import short_duration
+from ..base.units import short_duration
 from .case import Case
 from .experiment import Experiment, Outcome, Results, Row, Setup, shown
 from .four_by_eight import draw_series, make_case

@@ -15,9 +15,9 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..native import NativeSimulation, make_simulation
-from ..plot_base import COLOURS
-from ..units import short_duration
+from ..base.units import short_duration
+from ..native.loader import NativeSimulation, make_simulation
+from ..plots.base import COLOURS
 from .case import NO_LIMIT, Case, inputs_of
 from .experiment import BOTH, Experiment, Outcome, Results, Row, Setup, shown
 from .verdict import Verdict, at_most, in_range, percent

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from ..units import short_duration, short_rate
+from ..base.units import short_duration, short_rate
 from .case import NO_LIMIT, Case
 from .experiment import BOTH, Experiment, Outcome, Results, Row, Setup, shown
 from .table2_claims import claims

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..load import has_pipeline
-from ..schema import EngineModel
+from ..lang.load import has_pipeline
+from ..lang.schema import EngineModel
 from .experiment import Setup
 
 # The papers' stand-in for NFVnice: weighted fair over modules, without a controller. And NFVnice as

@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from ..base.problems import Problem, suggestion
+from ..base.units import parse_duration_ns
 from .expand import LISTS, MAPS, Expanded, Path, dotted
 from .kinds import Kinds
-from .problems import Problem, suggestion
 from .schema import (
+    ControllerModel,
     EngineModel,
     FlowModel,
     GeneratorModel,
@@ -22,13 +24,12 @@ from .schema import (
     PortModel,
     WorkerModel,
 )
-from .units import parse_duration_ns
 
 VERSION = 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _HOP = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?::([A-Za-z_]\w*|\d{1,6}))?")
 _BY_NAME = re.compile(r"(?:generators|simulation\.traffic)\.([^.\[\]]+)(?:\.(.+))?")
-_TOP_KEYS = ("name", "version", "params", "engine", "repeat", *MAPS, *LISTS)
+_TOP_KEYS = ("name", "version", "params", "engine", "controller", "repeat", *MAPS, *LISTS)
 _DURATION_KEYS = ("age_limit", "delay_slo", "stranding_limit", "queueing_time_threshold")
 
 M = TypeVar("M", bound=BaseModel)
@@ -116,6 +117,7 @@ class _Canonicaliser:
         for section in (*MAPS, *LISTS):
             self._place(section, (section,))
         self._engine()
+        self._controller()
         self._ports()
         self._modules()
         self._list("workers", WorkerModel)
@@ -136,6 +138,25 @@ class _Canonicaliser:
             self._out["engine"] = model.model_dump(exclude_unset=True, exclude_none=True)
             for key in self._out["engine"]:
                 self._place(f"engine.{key}", ("engine", key))
+
+    def _controller(self) -> None:
+        given = self._in.data.get("controller")
+        if given is None:
+            return
+        path: Path = ("controller",)
+        self._place("controller", path)
+        if isinstance(given, str):
+            given = {"name": given}
+        model = self._validated(ControllerModel, given, path)
+        if model is None:
+            return
+        if model.name.partition(":")[0].endswith(".py"):
+            message = f"'{model.name}' decides in a process of its own"
+            self._problem(path, message, f"leave it out, and run with --controller {model.name}")
+            return
+        self._out["controller"] = model.model_dump(exclude_unset=True, exclude_none=True)
+        for key in self._out["controller"]:
+            self._place(f"controller.{key}", (*path, key))
 
     def _ports(self) -> None:
         for name, entry in self._named("ports"):
@@ -279,8 +300,9 @@ class _Canonicaliser:
             return key, _nested_durations(value)
         duration_ns = parse_duration_ns(value)
         is_plain_number = isinstance(value, int) and not isinstance(value, bool)
+        is_period = path[0] == "controller" and key == "period"
         if is_plain_number and (
-            key in _DURATION_KEYS or (f"{key}_ns" in params and key not in params)
+            key in _DURATION_KEYS or is_period or (f"{key}_ns" in params and key not in params)
         ):
             self._problem((*path, key), f"'{key}' needs a unit", f"for example {key}: {value}us")
             return f"{key}_ns", value

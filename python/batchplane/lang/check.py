@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..base.problems import BadInput, Problem, RunFailed, suggestion
 from .canonical import Document, user_key
 from .check_graph import check_graph
 from .check_params import check_module, check_params
 from .kinds import Kinds
-from .problems import BadInput, Problem, RunFailed, suggestion
 
 
 def check_document(document: Document, kinds: Kinds) -> list[Problem]:

@@ -7,9 +7,9 @@ import itertools
 from collections import defaultdict
 from typing import Any
 
+from ..base.problems import Problem, suggestion
 from .canonical import Document, parse_hop
 from .kinds import Kinds, ModuleKind
-from .problems import Problem, suggestion
 
 Edge = tuple[int, str, int | str, str]  # index, from, gate, to
 

@@ -7,9 +7,9 @@ import ipaddress
 import re
 from typing import Any
 
+from ..base.problems import Problem, suggestion
 from .canonical import Document
 from .kinds import Kinds, ModuleKind, ParamSpec
-from .problems import Problem, suggestion
 
 _RESERVED = ("trigger", "age_limit", "worker", "kind")
 _EXPECTED = {

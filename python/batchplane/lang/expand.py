@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.problems import BadInput, Problem, suggestion
 from .expression import ExpressionError, Scalar, evaluate
-from .problems import BadInput, Problem, suggestion
 from .yaml_loader import ListNode, MapNode, Node, ScalarNode, resolve_plain
 
 Path = tuple[str | int, ...]

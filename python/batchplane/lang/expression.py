@@ -13,7 +13,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 
-from .problems import suggestion
+from ..base.problems import suggestion
 
 Scalar = int | str | float | bool | None
 

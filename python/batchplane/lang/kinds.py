@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .problems import RunFailed
+from ..base.problems import RunFailed
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..base.problems import BadInput, Problem, suggestion
 from .canonical import Document, canonicalise
 from .expand import expand
 from .kinds import Kinds
 from .pipeline import Pipeline
-from .problems import BadInput, Problem, suggestion
 from .yaml_loader import load_yaml, resolve_plain
 
 SUFFIXES = (".yaml", ".yml", ".py", ".json")
@@ -24,7 +24,7 @@ SUFFIXES = (".yaml", ".yml", ".py", ".json")
 def pipeline_folders() -> list[Path]:
     """Where names without a path are looked up."""
     here = Path(__file__).resolve()
-    return [Path("pipelines"), here.parents[2] / "pipelines", here.parent / "pipelines"]
+    return [Path("pipelines"), here.parents[3] / "pipelines", here.parents[1] / "pipelines"]
 
 
 def pipeline_names() -> list[str]:

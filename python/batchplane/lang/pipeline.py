@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.problems import BadInput, Problem
+from ..base.units import parse_duration_ns
 from .canonical import VERSION, module_json
-from .problems import BadInput, Problem
-from .units import parse_duration_ns
 
 Duration = str | int | None  # '50us', or nanoseconds
 
@@ -94,6 +94,7 @@ class Pipeline:
             "flows": [],
             "generators": [],
         }
+        self._controller: dict[str, Any] = {}
         self._places: dict[str, str] = {}
 
     def module(
@@ -174,6 +175,26 @@ class Pipeline:
             "edges", {"from": leaving.module.name, "gate": leaving.gate, "to": entered.name}
         )
 
+    def controller(
+        self,
+        name: str,
+        *,
+        period: Duration = None,
+        costs_file: str | None = None,
+        **settings: float,
+    ) -> None:
+        """Who sets triggers and age limits from the start on."""
+        self._place("controller")
+        known = {
+            "period_ns": _ns(period),
+            "settings": settings or None,
+            "costs_file": costs_file,
+        }
+        self._controller = {
+            "name": name,
+            **{key: value for key, value in known.items() if value is not None},
+        }
+
     def flow(
         self, name: str, path: Sequence[Module | Gate | str], *, delay_slo: Duration = None
     ) -> None:
@@ -189,6 +210,8 @@ class Pipeline:
         engine = self.options.to_json()
         if engine:
             result["engine"] = engine
+        if self._controller:
+            result["controller"] = self._controller
         if self._ports:
             result["ports"] = self._ports
         result["modules"] = self._modules

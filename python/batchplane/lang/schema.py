@@ -170,6 +170,21 @@ class GeneratorModel(_WithParams):
     core: Core | None = None
 
 
+class ControllerModel(_Strict):
+    """Who sets triggers and age limits from the start on; a name alone will do."""
+
+    name: str = Field(description="optimal, full, max, null, fixed(k), ...; none = nobody")
+    period_ns: int = Field(
+        default=10_000_000, ge=1_000_000, le=1_000_000_000, description="how often it decides"
+    )
+    settings: dict[str, int | float] = Field(
+        default_factory=dict, description="as in `set controller.NAME=VALUE`"
+    )
+    costs_file: str | None = Field(
+        default=None, description="costs that it begins with: a file, or prior, paper, wide"
+    )
+
+
 class PipelineModel(_Strict):
     """A whole pipeline after expansion."""
 
@@ -182,6 +197,12 @@ class PipelineModel(_Strict):
     connect: list[str] = Field(default_factory=list)
     flows: list[FlowModel] = Field(default_factory=list)
     generators: list[GeneratorModel] = Field(default_factory=list)
+    controller: ControllerModel | None = None
+
+    @field_validator("controller", mode="before")
+    @classmethod
+    def _short(cls, value: object) -> object:
+        return {"name": value} if isinstance(value, str) else value
 
 
 # --- JSON schema for editors ---------------------------------------------------------------------

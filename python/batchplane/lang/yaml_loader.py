@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import yaml
 
+from ..base.problems import BadInput, Problem
 from .expression import Scalar as ScalarValue
-from .problems import BadInput, Problem
 
 # An ${expression} may stand inside {flow: style}, where YAML gives braces a meaning: it is hidden
 # behind private-use characters while YAML reads the text.

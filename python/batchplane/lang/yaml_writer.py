@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from .units import duration_text, parse_duration_ns
+from ..base.units import duration_text, parse_duration_ns
 from .yaml_loader import resolve_plain
 
 _LINE_LENGTH = 100
@@ -19,6 +19,13 @@ def to_yaml(pipeline: dict[str, Any]) -> str:
     lines = [f"name: {_flow(pipeline.get('name', 'pipeline'))}"]
     if pipeline.get("engine"):
         lines.append(f"engine: {_flow(_durations(pipeline['engine'], is_own=True))}")
+    if pipeline.get("controller"):
+        kept = {
+            key: value
+            for key, value in pipeline["controller"].items()
+            if key not in ("costs", "costs_origin")
+        }
+        lines.append(f"controller: {_flow(_durations(kept, is_own=True))}")
     for section in ("workers", "interfaces"):
         lines += _list(section, pipeline.get(section, []))
     lines += _map(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""native.py - finds and loads the extension `_native`: the simulator and the controllers in C++.
+"""loader.py - finds and loads the extension `_native`: the simulator and the controllers in C++.
 
 A wheel brings it along; in a source tree `tools/build.sh run native` puts it into build/python.
 """
@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from .problems import BadInput, Problem, RunFailed
+from ..base.problems import BadInput, Problem, RunFailed
 
 _NAME = "batchplane._native"
 
@@ -75,8 +75,8 @@ def extension_path(env: Mapping[str, str] = os.environ) -> Path | None:
     given = env.get("BATCHPLANE_NATIVE")
     if given:
         return Path(given)
-    here = Path(__file__).resolve().parent
-    for folder in (here, here.parents[1] / "build" / "python"):
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package, package.parents[1] / "build" / "python"):
         for suffix in importlib.machinery.EXTENSION_SUFFIXES:
             candidate = folder / f"_native{suffix}"
             if candidate.is_file():
@@ -129,7 +129,7 @@ def make_planner(spec: dict[str, Any]) -> NativePlanner:
 
 def config_problems(error: Exception, spec: dict[str, Any]) -> list[Problem]:
     """The mistakes that the extension found, at their places in the pipeline file."""
-    from .canonical import Document, user_key
+    from ..lang.canonical import Document, user_key
 
     document = Document(spec, file=str(spec.get("name", "")))
     problems = []

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// native.cc - the simulator and the controllers for Python: `batchplane._native`.
+// module.cc - the simulator and the controllers for Python: `batchplane._native`.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/cost_law_value.h"
 #include "base/error.h"
-#include "native_plan.h"
-#include "native_program.h"
-#include "native_values.h"
-#include "report/telemetry.h"
+#include "plan.h"
+#include "program.h"
 #include "sim/simulation.h"
-#include "slo/settings.h"
+#include "slo/controllers.h"
+#include "slo/model/settings.h"
+#include "telemetry/explanation.h"
+#include "telemetry/telemetry.h"
+#include "values.h"
 
 namespace batchplane::native {
 namespace {
@@ -35,7 +38,7 @@ class PySimulation {
   nb::object show(const std::string& what) {
     if (what != "flows") return to_python(simulation_.show(what));
     const exec::Snapshot now = simulation_.snapshot(true);
-    const nb::object rows = to_python(report::flows_value(now, simulation_.graph().flow_paths));
+    const nb::object rows = to_python(telemetry::flows_value(now, simulation_.graph().flow_paths));
     for (size_t f = 0; f < now.flows.size(); ++f) {
       rows[f]["fine_buckets"] = now.flows[f].fine_buckets;
     }
@@ -57,7 +60,8 @@ class PySimulation {
     return {period_to_python(period), decision_to_python(decision)};
   }
   nb::object explain() {
-    return to_python(controller_ == nullptr ? Value(Dict{}) : controller_->explain());
+    if (controller_ == nullptr) return nb::dict();
+    return to_python(telemetry::explanation_value(controller_->explain(), simulation_.model()));
   }
   nb::dict period() { return period_to_python(simulation_.period()); }
   void apply(nb::dict decision) { simulation_.apply(decision_from_python(decision)); }
@@ -120,13 +124,7 @@ class PySimulation {
   }
 
   void edit_cost(const std::string& module, const Value& cost) {
-    sim::ModuleCosts costs;
-    costs.law.cost_per_batch_ns = cost["cost_per_batch_ns"].as_double();
-    costs.law.cost_per_pkt_ns = cost["cost_per_pkt_ns"].as_double();
-    if (cost.has("table_ns")) {
-      for (const Value& ns : cost["table_ns"].as_list()) costs.table_ns.push_back(ns.as_double());
-    }
-    simulation_.set_cost(module, costs);
+    simulation_.set_cost(module, cost_law_from(cost, "costs." + module));
   }
 
   void edit_source(const std::string& name, const Value& fields) {
@@ -182,6 +180,10 @@ NB_MODULE(_native, m) {
       },
       config_error.ptr());
   m.def("controller_names", &slo::controller_names);
+  // A cost law as costs files have it, with its line where that is left out.
+  m.def("whole_cost", [](const nb::dict& given) {
+    return to_python(Value(cost_law_value(cost_law_from(to_value(given), "cost"))));
+  });
   add_plan(m);
   add_program_functions(m);
   nb::class_<PySimulation>(m, "Simulation")

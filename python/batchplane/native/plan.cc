@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "native_plan.h"
+#include "plan.h"
 
 #include <nanobind/stl/string.h>
 
-#include "native_values.h"
 #include "sim/planner.h"
-#include "slo/settings.h"
+#include "slo/model/settings.h"
+#include "values.h"
 
 namespace batchplane::native {
 namespace {

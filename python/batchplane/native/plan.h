@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// native_plan.h - plans for Python.
+// plan.h - plans for Python.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "native_program.h"
+#include "program.h"
 
 #include <nanobind/stl/vector.h>
 
 #include "base/error.h"
 #include "base/value.h"
-#include "native_values.h"
-#include "slo/program.h"
+#include "slo/solver/program.h"
+#include "values.h"
 
 namespace batchplane::native {
 namespace {

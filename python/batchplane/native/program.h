@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// native_program.h - the model's program and its solver as functions of plain arrays, so that
+// program.h - the model's program and its solver as functions of plain arrays, so that
 // another solver can be set beside ours.
 #pragma once
 

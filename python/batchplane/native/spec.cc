@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// native_spec.cc - a simulation's specification, with the columns of its traces past plain values:
+// spec.cc - a simulation's specification, with the columns of its traces past plain values:
 // those take 64 bytes a number, and a capture has millions.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include "base/error.h"
-#include "native_values.h"
+#include "values.h"
 
 namespace batchplane::native {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "native_values.h"
+#include "values.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -127,7 +127,15 @@ nb::dict model_to_python(const exec::ControlModel& model) {
     made["modules"] = numbers(task.modules);
     tasks.append(made);
   }
+  nb::list inputs;
+  for (const exec::ControlInput& input : model.inputs) {
+    nb::dict made;
+    made["module"] = input.module;
+    made["task"] = input.task;
+    inputs.append(made);
+  }
   nb::dict out;
+  out["inputs"] = inputs;
   out["batch_limit_pkts"] = model.batch_limit_pkts;
   out["modules"] = modules;
   out["edges"] = edges;
@@ -152,10 +160,15 @@ nb::dict period_to_python(const exec::PeriodSnapshot& period) {
   tasks[#name] = field<type>(period.tasks, [](const auto& row) { return row.name; });
   BATCHPLANE_TASK_FIELDS(X)
 #undef X
-  modules["cost_per_batch_ns"] =
-      field<double>(period.modules, [](const auto& row) { return row.cost.cost_per_batch_ns; });
-  modules["cost_per_pkt_ns"] =
-      field<double>(period.modules, [](const auto& row) { return row.cost.cost_per_pkt_ns; });
+  nb::dict inputs;
+#define X(name, type) \
+  inputs[#name] = field<type>(period.inputs, [](const auto& row) { return row.name; });
+  BATCHPLANE_INPUT_FIELDS(X)
+#undef X
+  modules["cost_per_batch_ns"] = field<double>(
+      period.modules, [](const auto& row) { return row.cost.line().cost_per_batch_ns; });
+  modules["cost_per_pkt_ns"] = field<double>(
+      period.modules, [](const auto& row) { return row.cost.line().cost_per_pkt_ns; });
   for (uint32_t c = 0; c < exec::kCauses; ++c) {
     const std::string cause = exec::kCauseNames[c];
     modules[nb::cast(cause + "_firings")] =
@@ -171,6 +184,7 @@ nb::dict period_to_python(const exec::PeriodSnapshot& period) {
   out["modules"] = modules;
   out["flows"] = flows;
   out["tasks"] = tasks;
+  out["inputs"] = inputs;
   return out;
 }
 
@@ -194,11 +208,18 @@ exec::PeriodSnapshot period_from_python(nb::handle object) {
               [](auto& row, nb::handle v) { row.name = static_cast<type>(whole(v)); });
   BATCHPLANE_TASK_FIELDS(X)
 #undef X
+  if (given.contains("inputs")) {
+#define X(name, type)                                \
+  read_column(given["inputs"], #name, period.inputs, \
+              [](auto& row, nb::handle v) { row.name = nb::cast<type>(v); });
+    BATCHPLANE_INPUT_FIELDS(X)
+#undef X
+  }
   read_column(given["modules"], "cost_per_batch_ns", period.modules, [](auto& row, nb::handle v) {
-    row.cost.cost_per_batch_ns = nb::cast<double>(nb::float_(v));
+    row.cost = {nb::cast<double>(nb::float_(v)), row.cost.line().cost_per_pkt_ns};
   });
   read_column(given["modules"], "cost_per_pkt_ns", period.modules, [](auto& row, nb::handle v) {
-    row.cost.cost_per_pkt_ns = nb::cast<double>(nb::float_(v));
+    row.cost = {row.cost.line().cost_per_batch_ns, nb::cast<double>(nb::float_(v))};
   });
   return period;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// native_values.h - between Python objects and the project's plain values and periods.
+// values.h - between Python objects and the project's plain values and periods.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plan_branches.py - which branches a pipeline could do with one less of."""
+"""branches.py - which branches a pipeline could do with one less of."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plan_knobs.py - a pipeline made of what matters most to batching, where nothing else is known:
+"""knobs.py - a pipeline made of what matters most to batching, where nothing else is known:
 branches, batchiness and burstiness.
 """
 
@@ -9,11 +9,11 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from .canonical import Document
-from .costs import PRIOR, load_costs, resolve
-from .problems import BadInput, Problem
-from .sim_prepare import Inputs, duration_ns
-from .sim_spec import Machine, build_spec, with_profiled_loop
+from ..base.problems import BadInput, Problem
+from ..costs.costs import PRIOR, load_costs, resolve
+from ..lang.canonical import Document
+from ..sim.prepare import Inputs, duration_ns
+from ..sim.spec import Machine, build_spec, with_profiled_loop
 
 DEFAULT_BATCHINESS = 0.3  # the papers' network functions lie around 0.2 to 0.3
 DEFAULT_WORK_NS = 500
@@ -70,13 +70,7 @@ def knob_inputs(knobs: Knobs) -> tuple[Inputs, dict[str, Any]]:
     work_ns = DEFAULT_WORK_NS if knobs.work is None else duration_ns(knobs.work, "--work")
     document = Document(_pipeline(branches, batchiness, work_ns), file="--branches")
     found = resolve(document.pipeline, load_costs(PRIOR))
-    costs = {
-        name: {
-            "cost_per_batch_ns": cost.cost_per_batch_ns,
-            "cost_per_pkt_ns": cost.cost_per_pkt_ns,
-        }
-        for name, cost in found.modules.items()
-    }
+    costs = {name: law.as_json() for name, law in found.modules.items()}
     routes = {
         "load": [
             {"name": f"flow_{i}", "gates": {"split": i} if branches > 1 else {}}

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .native import NativePlanner, make_planner
-from .plan_branches import Branch, branches_of
-from .sim_prepare import Inputs
+from ..native.loader import NativePlanner, make_planner
+from ..sim.prepare import Inputs
+from .branches import Branch, branches_of
 
 OPTIMAL = "optimal"
 BASELINES = ("null", "max")
@@ -112,7 +112,7 @@ class Report:
 
 
 def is_late(flow: PlanRow, percentile: float, slo_ns: float) -> bool:
-    """Whether a flow is later than may be, in the composed periods of its plan."""
+    """Whether a flow is later than may be, in the periods of its plan."""
     if percentile <= 0 or slo_ns != flow["slo_ns"]:
         return bool(flow["measured_ns"] > slo_ns)
     return bool(flow["late_share"] > max(1 - percentile, 1e-9))

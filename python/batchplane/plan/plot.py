@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plan_plot.py - the picture of a plan: rate against SLO, with what is asked for marked."""
+"""plot.py - the picture of a plan: rate against SLO, with what is asked for marked."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..base.units import short_duration, short_rate
+from ..plots.base import COLOURS
 from .planning import PlanRow, Report, keeps, missed_flows
-from .plot_base import COLOURS
-from .units import short_duration, short_rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plan_text.py - a plan in words and tables."""
+"""text.py - a plan in words and tables."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from .plain_table import plain_table
+from ..base.plain_table import plain_table
+from ..base.units import short_duration, short_rate, three_digits
+from ..show.rates import family
 from .planning import PlanRow, Report, keeps, missed_flows
-from .rates import family
-from .units import short_duration, short_rate, three_digits
 
 _MOST_FLOWS = 8
 _MOST_GROUPS = 16

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plot_base.py - what figures share: sizes, colours, titles, and how they are saved.
+"""base.py - what figures share: sizes, colours, titles, and how they are saved.
 
 Every figure says where it comes from, `simulated` or `measured`. matplotlib is loaded when needed.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .problems import RunFailed
-from .sim_result import Result
+from ..base.problems import RunFailed
+from ..sim.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plot_control.py - batch sizes, and triggers, rate and delay over time."""
+"""control.py - batch sizes, and triggers, rate and delay over time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .plot_base import COLOURS, MOST_BARS, MOST_LINES, figure_of
-from .rates import buffer_list, family
-from .sim_result import Result
+from ..show.rates import buffer_list, family
+from ..sim.result import Result
+from .base import COLOURS, MOST_BARS, MOST_LINES, figure_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plot_delays.py - delays of flows against their SLOs: the distribution, and its tail."""
+"""delays.py - delays of flows against their SLOs: the distribution, and its tail."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .plot_base import COLOURS, FAR, MOST_LINES, NS_PER_US, figure_of, left_packets
-from .sim_result import Result
-from .units import short_duration
+from ..base.units import short_duration
+from ..sim.result import Result
+from .base import COLOURS, FAR, MOST_LINES, NS_PER_US, figure_of, left_packets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

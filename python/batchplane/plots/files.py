@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sim_plots.py - figures of simulated runs as files: one set a run, and one of all controllers."""
+"""files.py - figures of simulated runs as files: one set a run, and one of all controllers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .plot_base import FAR, save
-from .plot_control import batch_figure, trigger_figure
-from .plot_delays import delay_figure
-from .plot_time import time_figure
-from .sim_result import Result
+from ..sim.result import Result
+from .base import FAR, save
+from .control import batch_figure, trigger_figure
+from .delays import delay_figure
+from .time import time_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

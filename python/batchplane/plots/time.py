@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plot_time.py - where the packets' time went: ring, turnaround, fill, service."""
+"""time.py - where the packets' time went: ring, turnaround, fill, service."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .plot_base import MOST_BARS, NS_PER_US, figure_of, left_packets
-from .sim_result import Result
+from ..sim.result import Result
+from .base import MOST_BARS, NS_PER_US, figure_of, left_packets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""startup_profile.py - what a controller has to know of costs before traffic flows: the profile
+"""at_start.py - what a controller has to know of costs before traffic flows: the profile
 that is kept, or one that is measured now."""
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from .cost_cache import keep_costs, kept_costs
-from .cost_keys import groups_of
-from .problems import BatchplaneError
-from .profiler import ProfileOptions, profile_pipeline
+from ..base.problems import BatchplaneError
+from ..costs.cache import keep_costs, kept_costs
+from ..costs.keys import groups_of
+from .measure import ProfileOptions, profile_pipeline
 
 # Enough to begin with: sampled runs correct it.
 _MS_PER_MODULE = 60.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""profiler.py - measures what modules cost: runs the daemon's profiler, makes a costs document."""
+"""measure.py - measures what modules cost: runs the daemon's profiler, makes a costs document."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .cost_keys import cpu_name, groups_of, params_key
-from .daemon import find_program
-from .problems import BadInput, Problem, RunFailed, suggestion
-from .profile_setups import setups
+from ..base.problems import BadInput, Problem, RunFailed, suggestion
+from ..costs.keys import cpu_name, groups_of, params_key
+from ..daemon.process import find_program
+from .setups import kinds_without, measured_in, setups
 
 Progress = Callable[[int, int], None]  # done, of how many
 
@@ -53,25 +53,15 @@ def profile_kinds(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """The costs document of module kinds in the built-in set-ups; all kinds that these have."""
-    pipelines = setups()
-    known = {kind for pipeline in pipelines for kind in _kinds_of(pipeline)}
-    unknown = [kind for kind in kinds if kind not in known]
-    if unknown:
-        raise BadInput(
-            [
-                Problem(
-                    f"there is no set-up of '{kind}'", "command line", fix=suggestion(kind, known)
-                )
-                for kind in unknown
-            ]
-        )
-    wanted = set(kinds) or known
-    chosen = [pipeline for pipeline in pipelines if wanted & _kinds_of(pipeline)]
+    of_kind = {kind: pipeline for pipeline in setups() for kind in measured_in(pipeline)}
+    unknown = [kind for kind in kinds if kind not in of_kind]
+    if unknown or not of_kind:
+        raise BadInput([_unknown_kind(kind, of_kind) for kind in unknown] or [_NO_SETUPS])
+    wanted = set(kinds) or set(of_kind)
+    chosen = [pipeline for pipeline in setups() if wanted.intersection(measured_in(pipeline))]
     documents = []
     for i, pipeline in enumerate(chosen):
-        groups = [
-            [name] for name, module in pipeline["modules"].items() if module["kind"] in wanted
-        ]
+        groups = [[kind] for kind in measured_in(pipeline) if kind in wanted]
         part = _run(
             pipeline, groups, options or ProfileOptions(), _part(progress, i, len(chosen)), i == 0
         )
@@ -79,16 +69,21 @@ def profile_kinds(
     merged = documents[0]
     merged["pipeline"] = ""
     merged.pop("check", None)
-    taken = {module["kind"] for module in merged["modules"]}
     for document in documents[1:]:
-        fresh = [module for module in document["modules"] if module["kind"] not in taken]
-        merged["modules"] += fresh
-        taken |= {module["kind"] for module in fresh}
+        merged["modules"] += document["modules"]
     return merged
 
 
-def _kinds_of(pipeline: Mapping[str, Any]) -> set[str]:
-    return {str(module["kind"]) for module in pipeline["modules"].values()}
+_NO_SETUPS = Problem(
+    "there are no set-ups of module kinds here", fix="run it in the source tree, or give --pipeline"
+)
+
+
+def _unknown_kind(kind: str, known: Mapping[str, Any]) -> Problem:
+    why = kinds_without().get(kind)
+    if why is not None:
+        return Problem(f"'{kind}' is not measured: {why}", "command line")
+    return Problem(f"there is no set-up of '{kind}'", "command line", fix=suggestion(kind, known))
 
 
 def _part(progress: Progress | None, part: int, parts: int) -> Progress | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""profile_report.py - what was measured, as a table and as figures."""
+"""report.py - what was measured, as a table and as figures."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from .plain_table import plain_table
-from .problems import BadInput, Problem
+from ..base.plain_table import plain_table
+from ..base.problems import BadInput, Problem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _GOOD_R_SQUARED = 0.99
+_GOOD_ERROR = 0.1  # of the line, relative
 _MOST_CURVES = 12  # more cannot be told apart
 _MOST_SPREAD = 8
 _SUFFIXES = (".png", ".pdf", ".svg")
@@ -54,7 +55,17 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
         )
     )
     table = plain_table(
-        "<module", "<kind", "ns/batch", "+-", "ns/pkt", "+-", "R2", "batchiness", "<"
+        "<module",
+        "<kind",
+        "ns/batch",
+        "+-",
+        "ns/pkt",
+        "+-",
+        "R2",
+        "off at 1-4",
+        "left out",
+        "batchiness",
+        "<",
     )
     for module in document["modules"]:
         more = len(module.get("members", ())) - 1
@@ -68,6 +79,8 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
             f"{module['cost_per_pkt_ns']:.2f}",
             f"{_half_width(module['cost_per_pkt_95_ns']):.2f}",
             Text(f"{r_squared:.4f}", "" if r_squared > _GOOD_R_SQUARED else "yellow"),
+            _error(module, "small_error_ratio"),
+            _error(module, "left_out_error_ratio"),
             f"{module['batchiness']:.2f}",
             Text("; ".join(str(module[key]) for key in ("reason", "note") if module.get(key))),
         )
@@ -80,6 +93,14 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
         out.print(loop)
     if document.get("check"):
         _render_check(document["check"], out)
+
+
+def _error(module: Mapping[str, Any], key: str) -> Text:
+    """How far the line is off; files of earlier daemons do not say."""
+    if key not in module:
+        return Text("")
+    ratio = float(module[key])
+    return Text(f"{ratio:.0%}", "" if ratio <= _GOOD_ERROR else "yellow")
 
 
 def _render_check(check: Mapping[str, Any], out: Console) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""declared_routes.py - routes from declared flows alone, where there is no program to ask."""
+"""declared.py - routes from declared flows alone, where there is no program to ask."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .canonical import Document, parse_hop
-from .expression import ExpressionError, evaluate
-from .known_routes import known_params
-from .problems import BadInput, Problem, suggestion
+from ..base.problems import BadInput, Problem, suggestion
+from ..lang.canonical import Document, parse_hop
+from ..lang.expression import ExpressionError, evaluate
+from .known import known_params
 
 # In the `flow:` of an entry that stands for several: an expression of i, which counts them.
 _OF_COUNT = re.compile(r"\{([^{}]*)\}")

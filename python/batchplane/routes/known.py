@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""known_routes.py - ways that no declared flow tells, for where the daemon's program is not there.
+"""known.py - ways that no declared flow tells, for where the daemon's program is not there.
 
 Tables that are made up, and packets dealt by a hash, spread the flows of some pipelines over their
-gates in a way that only the real modules know. known_routes.json has what they chose for those
+gates in a way that only the real modules know. known.json has what they chose for those
 that come with the project, by the content that decides: tools/make_known_routes.py writes it.
 """
 
@@ -16,9 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .canonical import Document
+from ..lang.canonical import Document
 
-FILE = Path(__file__).with_name("known_routes.json")
+FILE = Path(__file__).with_name("known.json")
 _DIGITS = string.digits + string.ascii_letters  # one for each different way
 # Of a traffic flow: what changes when it is sent, not where it goes.
 _NO_MATTER = ("weight", "rate_pps", "flow")

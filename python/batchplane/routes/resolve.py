@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""routes.py - which gate each splitter chooses for each traffic flow, for the simulator.
+"""resolve.py - which gate each splitter chooses for each traffic flow, for the simulator.
 
 The daemon's program knows it exactly: it sends a packet of each flow through the real modules.
 Without the program it is what was found when the project was built, or what declared flows tell,
@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .canonical import Document
-from .check import daemon_problem
-from .daemon import find_program
-from .declared_routes import DeclaredRoutes, followed_flows, traffic_flow_names
-from .known_routes import known_gates
-from .problems import BadInput, Problem, RunFailed, suggestion
-from .traces import Trace
+from ..base.problems import BadInput, Problem, RunFailed, suggestion
+from ..daemon.process import find_program
+from ..lang.canonical import Document
+from ..lang.check import daemon_problem
+from ..traces.trace import Trace
+from .declared import DeclaredRoutes, followed_flows, traffic_flow_names
+from .known import known_gates
 
 # Large route tables take a minute to build.
 _TIMEOUT_S = 600

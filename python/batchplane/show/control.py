@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""show_control.py - promises and how they are kept, what the controller does, and why."""
+"""control.py - promises and how they are kept, what the controller does, and why."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from .plain_table import plain_table
-from .units import short_count, short_duration, short_rate, three_digits
+from ..base.plain_table import plain_table
+from ..base.units import short_count, short_duration, short_rate, three_digits
 
 _STATE_STYLES = {"met": "green", "violating": "red", "infeasible": "red", "inherent": "red"}
 _MOST_FLOWS_REPORTED = 16

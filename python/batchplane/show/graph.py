@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""graph_text.py - the running graph as a tree of text and as Graphviz."""
+"""graph.py - the running graph as a tree of text and as Graphviz."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.tree import Tree
 
-from .units import short_count
+from ..base.units import short_count
 
 
 def graph_tree(data: dict[str, Any]) -> RenderableType:

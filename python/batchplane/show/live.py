@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from .client import Client
-from .interrupts import Interrupted
+from ..base.interrupts import Interrupted
+from ..daemon.client import Client
 from .rates import Snapshot
 from .view import plain_line, render_live
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""show_nat.py - what `show nat` asks the NAT modules of a daemon, and how it prints it."""
+"""nat.py - what `show nat` asks the NAT modules of a daemon, and how it prints it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from .client import Client
-from .plain_table import listed
-from .problems import RunFailed
+from ..base.plain_table import listed
+from ..base.problems import RunFailed
+from ..daemon.client import Client
 
 _KIND = "napt"
 _DEFAULT_LIMIT = 40

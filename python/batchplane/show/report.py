@@ -8,9 +8,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ..base.units import short_count, short_duration, short_rate, three_digits
+from .control import slo_lines
 from .rates import Rates, Snapshot, compute_rates
-from .show_control import slo_lines
-from .units import short_count, short_duration, short_rate, three_digits
 from .view import flow_table, module_table
 
 MEASURED = "measured"
@@ -118,7 +118,7 @@ def _headline(rates: Rates, hello: dict[str, Any]) -> Text:
 
 
 def _balance_line(balance: dict[str, Any]) -> Text:
-    came = balance.get("in_pkts", 0) + balance.get("originated_pkts", 0)
+    came = sum(balance.get(f"{way}_pkts", 0) for way in ("in", "originated", "ahead"))
     ways = ("sent", "dropped", "held")
     text = Text(f"{came} packets = {' + '.join(_share(balance, way) for way in ways)}")
     if balance.get("in_flight_pkts"):

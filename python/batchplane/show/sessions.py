@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""show_sessions.py - what `show sessions` asks of a mobile gateway, and how it prints it.
+"""sessions.py - what `show sessions` asks of a mobile gateway, and how it prints it.
 
 Beside the sessions: what is left of their quotas, and the latest reports, of usage rules and of
 what waits for users. And what commands answer that take sessions or rules away.
@@ -12,9 +12,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from .client import Client
-from .plain_table import listed
-from .problems import RunFailed
+from ..base.plain_table import listed
+from ..base.problems import RunFailed
+from ..daemon.client import Client
 
 _KINDS = (
     "gtpu_decap", "session_downlink", "session_hold", "session_enforce", "gtpu_encap",

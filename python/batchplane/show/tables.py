@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""show_tables.py - what `batchplane show` prints: exact counts since the start, as tables."""
+"""tables.py - what `batchplane show` prints: exact counts since the start, as tables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from .graph_text import graph_tree
-from .plain_table import plain_table
+from ..base.plain_table import plain_table
+from ..base.units import short_duration, short_rate, three_digits
+from .control import render_control, render_slo
+from .graph import graph_tree
+from .nat import render_nat
 from .rates import CAUSES, PERCENTILES, buffer_list, is_buffer_used
-from .show_control import render_control, render_slo
-from .show_nat import render_nat
-from .show_sessions import render_sessions
-from .units import short_duration, short_rate, three_digits
+from .sessions import render_sessions
 
 WHAT = (
     "runtime", "buffers", "flows", "drops", "ports", "tables", "nat", "sessions", "graph",
@@ -40,6 +40,31 @@ def _number(value: Any) -> str:
     return three_digits(value) if isinstance(value, float) else str(value)
 
 
+def _inputs(rows: list[dict[str, Any]]) -> RenderableType:
+    inputs = plain_table(
+        "<input", "offered", "taken", "lost", "waiting", "backlog", "ring", "mean fill", "highest"
+    )
+    for row in rows:
+        inputs.add_row(
+            row["module"],
+            *[
+                _number(row[key])
+                for key in (
+                    "offered_pkts",
+                    "taken_pkts",
+                    "lost_pkts",
+                    "waiting_pkts",
+                    "backlog_pkts",
+                )
+            ],
+            *[
+                _number(row[key]) if row["ring_pkts"] else "-"
+                for key in ("ring_pkts", "fill_mean_pkts", "fill_max_pkts")
+            ],
+        )
+    return inputs
+
+
 def _runtime(data: dict[str, Any]) -> RenderableType:
     balance = data["balance"]
     exact = (
@@ -48,8 +73,9 @@ def _runtime(data: dict[str, Any]) -> RenderableType:
         else Text("does not sum up", "red")
     )
     came = balance["in_pkts"] + balance.get("originated_pkts", 0)
+    ahead = f" + {balance['ahead_pkts']} ahead" if balance.get("ahead_pkts") else ""
     line = Text.assemble(
-        f"{came} in = {balance['sent_pkts']} sent + {balance['dropped_pkts']} dropped + "
+        f"{came} in{ahead} = {balance['sent_pkts']} sent + {balance['dropped_pkts']} dropped + "
         f"{balance['held_pkts']} held + {balance.get('in_flight_pkts', 0)} in flight: ",
         exact,
     )
@@ -95,7 +121,9 @@ def _runtime(data: dict[str, Any]) -> RenderableType:
                 )
             ],
         )
-    return Group(line, Text(""), workers, Text(""), modules)
+    return Group(
+        line, Text(""), workers, Text(""), _inputs(data.get("inputs", [])), Text(""), modules
+    )
 
 
 def _buffers(data: Any) -> RenderableType:

@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..base.units import short_count, short_duration, short_rate, three_digits
 from .rates import CAUSES, PERCENTILES, Rates, Snapshot, compute_rates
-from .units import short_count, short_duration, short_rate, three_digits
 
 _MAX_DROP_ROWS = 6
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sim_cases.py - many simulated runs at once, over processes, with one progress bar."""
+"""cases.py - many simulated runs at once, over processes, with one progress bar."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from .controller_file import is_controller_file, load_controller
-from .plain_table import plain_table
-from .problems import RunFailed
-from .rates import buffer_list
-from .sim_prepare import Inputs
-from .sim_result import Result
+from ..base.plain_table import plain_table
+from ..base.problems import RunFailed
+from ..base.units import short_duration, short_rate
+from ..control.file import is_controller_file, load_controller
+from ..show.rates import buffer_list
+from .prepare import Inputs
+from .result import Result
 from .simulation import Simulation
-from .units import short_duration, short_rate
 
 _REPORT_EVERY_S = 0.1
 # Streams of one generator take neighbouring seeds.

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sim_edits.py - settings and scenario actions as the changes that the extension's edit() takes."""
+"""edits.py - settings and scenario actions as the changes that the extension's edit() takes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from .problems import BadInput, Problem
-from .scenario_events import Action
-from .scenario_play import new_cost
+from ..base.problems import BadInput, Problem
+from ..changes.events import Action
+from ..changes.play import new_cost
+from ..costs.law import law_from
 
 _GENERATOR_KEYS = ("rate_pps", "is_on", "weights", "is_saturating")
 
@@ -60,10 +61,11 @@ def edits_of_action(action: Action, spec: dict[str, Any]) -> tuple[list[dict[str
         first = spec["simulation"]["costs"]
         costs: dict[str, dict[str, Any]] = {}
         for module, change in action.costs.items():
-            costs[module] = dict(new_cost(first.get(module, {}), change))
-            table = first.get(module, {}).get("table_ns")
-            if table and change.times is not None:
-                costs[module]["table_ns"] = [value * change.times for value in table]
+            began = first.get(module, {})
+            if change.times is not None and began.get("table_ns"):
+                costs[module] = law_from(began).scaled(change.times).as_json()
+            else:
+                costs[module] = dict(new_cost(began, change))
         edits.append({"costs": costs})
     if action.stall_ns:
         edits.append({"stall_ns": dict(action.stall_ns)})

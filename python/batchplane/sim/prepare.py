@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sim_prepare.py - reads and checks all that a simulation needs, before anything is simulated."""
+"""prepare.py - reads and checks all that a simulation needs, before anything is simulated."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from .canonical import Document
-from .check import check_document, raise_errors
-from .costs import PRIOR, load_costs, resolve
-from .daemon import find_program
-from .declared_routes import followed_flows
-from .kinds import Kinds, load_kinds
-from .load import load_pipeline
-from .pipeline import Pipeline
-from .problems import BadInput, Problem, RunFailed, suggestion
-from .routes import resolve_routes, trace_routes
-from .scenario import Scenario, load_scenario
-from .scenario_events import Action, pipeline_names, resolve_scenario
-from .settings import parse_settings
-from .sim_edits import edits_of_sets
-from .sim_spec import Machine, build_spec, check_costs, checked_machine, with_profiled_loop
-from .sim_traffic import Traffic, load_traffic, with_traffic
-from .traces import Trace, read_trace
-from .traffic_state import generator_states
-from .units import parse_duration_ns
+from ..base.problems import BadInput, Problem, RunFailed, suggestion
+from ..base.units import parse_duration_ns
+from ..changes.events import Action, pipeline_names, resolve_scenario
+from ..changes.scenario import Scenario, load_scenario
+from ..changes.settings import parse_settings
+from ..changes.traffic_state import generator_states
+from ..costs.costs import PRIOR, load_costs, resolve
+from ..daemon.process import find_program
+from ..lang.canonical import Document
+from ..lang.check import check_document, raise_errors
+from ..lang.kinds import Kinds, load_kinds
+from ..lang.load import load_pipeline
+from ..lang.pipeline import Pipeline
+from ..routes.declared import followed_flows
+from ..routes.resolve import resolve_routes, trace_routes
+from ..traces.trace import Trace, read_trace
+from .edits import edits_of_sets
+from .spec import Machine, build_spec, check_costs, checked_machine, with_profiled_loop
+from .traffic import Traffic, load_traffic, with_traffic
 
 # Behind a capture's last packet: until the generator has seen it, and the worker's poll.
 _LAST_LOOK_NS = 10_000
@@ -194,7 +194,7 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
     origin = f"costs: {found.label}" if found.label == PRIOR else f"costs: {name}, {found.label}"
     where = f", {found.cpu}" if found.cpu else ""
     return {
-        "modules": {module: cost.as_json() for module, cost in found.modules.items()},
+        "modules": found.as_json()["modules"],
         "loop": found.loop,
         # What nobody asked for by name is no reason to warn: the origin says it.
         "warnings": [] if costs is None else told,

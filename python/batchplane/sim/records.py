@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sim_records.py - single packets, hops and firings of a simulation, with names for numbers."""
+"""records.py - single packets, hops and firings of a simulation, with names for numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .rates import CAUSES
+from ..show.rates import CAUSES
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sim_replay.py - how long captures are replayed: until all of them is in, or until the run ends.
+"""replay.py - how long captures are replayed: until all of them is in, or until the run ends.
 
 A capture that comes faster than the worker takes it lasts longer than its own times say.
 """
 
 from __future__ import annotations
 
-from .native import NativeSimulation
+from ..native.loader import NativeSimulation
 
 # Beyond the captures' own end it is looked so often whether all is in.
 _HOP_NS = 10_000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sim_result.py - what a simulated run gives: frames of pandas, and the report that runs have.
+"""result.py - what a simulated run gives: frames of pandas, and the report that runs have.
 
 Frames (times in ns, rates in packets a second):
 - `flows`, `modules`: one row each, over the whole run;
@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .py_controller import ControllerFault
-from .rates import PERCENTILES, Snapshot, buffer_list, compute_rates
-from .report import report_json
-from .sim_records import named_frame
+from ..control.python import ControllerFault
+from ..show.rates import PERCENTILES, Snapshot, buffer_list, compute_rates
+from ..show.report import report_json
+from .records import named_frame
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -51,6 +51,8 @@ class PeriodLog:
     def __init__(self, model: Mapping[str, Any]):
         self._modules = [str(entry["name"]) for entry in model["modules"]]
         self._flows = [str(entry["name"]) for entry in model["flows"]]
+        # Of what brings packets in; a queue between tasks has a buffer, and is none of them.
+        self._entries = [i for i, row in enumerate(model["modules"]) if not row["has_buffer"]]
         self._periods: list[Mapping[str, Any]] = []
         self._states: list[list[str]] = []
         self._reasons: list[dict[int, str]] = []
@@ -72,14 +74,18 @@ class PeriodLog:
 
         rows = []
         for period, reasons in zip(self._periods, self._reasons, strict=True):
-            tasks, flows = period["tasks"], period["flows"]
+            tasks, flows, inputs = period["tasks"], period["flows"], period["inputs"]
+            modules = period["modules"]
             seconds = max(int(period["period_ns"]), 1) / 1e9
             busy_ns = np.asarray(tasks["busy_ns"], dtype=float)
             rows.append(
                 {
                     "time_ns": int(period["now_ns"]),
                     "period_ns": int(period["period_ns"]),
-                    "in_pps": float(np.sum(tasks["in_pkts"])) / seconds,
+                    "offered_pps": float(np.sum(inputs["offered_pkts"])) / seconds,
+                    "lost_pps": float(np.sum(inputs["lost_pkts"])) / seconds,
+                    "ring_fill_max_pkts": int(np.max(inputs["fill_max_pkts"], initial=0)),
+                    "in_pps": float(np.sum(modules["pkts"][self._entries])) / seconds,
                     "out_pps": float(np.sum(flows["pkts"])) / seconds,
                     "busy_ratio": float(busy_ns.max(initial=0.0)) / seconds / 1e9,
                     "run_max_ns": int(np.max(tasks["run_max_ns"], initial=0)),
@@ -271,11 +277,16 @@ class Result:
         return named_frame(what, self.recorded, self.model, self._traffic_flows())
 
     def _traffic_flows(self) -> list[str]:
-        return [
-            str(flow["name"])
+        """Names in the order of their numbers; with the generator's where two have the same."""
+        pairs = [
+            (str(generator["name"]), str(flow["name"]))
             for generator in self.last.get("generators", [])
             for flow in generator.get("flows", [])
         ]
+        names = [flow for _, flow in pairs]
+        if len(set(names)) == len(names):
+            return names
+        return [f"{generator}.{flow}" for generator, flow in pairs]
 
     @property
     def packets(self) -> DataFrame | None:

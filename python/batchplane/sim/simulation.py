@@ -19,26 +19,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .canonical import Document
-from .native import NativeSimulation, make_simulation
-from .pipeline import Pipeline
-from .problems import BadInput, Problem
-from .py_controller import (
+from ..base.problems import BadInput, Problem
+from ..changes.events import pipeline_names
+from ..changes.scenario import Scenario
+from ..changes.settings import parse_settings
+from ..control.python import (
     NO_CONTROLLER,
     Controller,
     GuardedController,
     Hold,
     plain_decision,
 )
-from .scenario import Scenario
-from .scenario_events import pipeline_names
-from .settings import parse_settings
-from .sim_edits import edits_of_action, edits_of_sets
-from .sim_prepare import Inputs, duration_ns, prepare
-from .sim_replay import Replay
-from .sim_result import PeriodLog, Result
-from .sim_spec import Machine
-from .sim_traffic import Traffic
+from ..lang.canonical import Document
+from ..lang.pipeline import Pipeline
+from ..native.loader import NativeSimulation, make_simulation
+from .edits import edits_of_action, edits_of_sets
+from .prepare import Inputs, duration_ns, prepare
+from .replay import Replay
+from .result import PeriodLog, Result
+from .spec import Machine
+from .traffic import Traffic
 
 SHOWN = ("runtime", "buffers", "flows", "drops", "graph", "generators")
 # What is still inside when the generators stop is given this long, beyond the stranding limit.

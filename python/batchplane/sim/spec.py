@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sim_spec.py - what the simulator is given: a pipeline with costs, routes and a machine."""
+"""spec.py - what the simulator is given: a pipeline with costs, routes and a machine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from .canonical import Document
-from .problems import BadInput, Problem, suggestion
-from .traffic_state import generator_states
+from ..base.problems import BadInput, Problem, suggestion
+from ..changes.traffic_state import generator_states
+from ..lang.canonical import Document
 
 LOOP_KEYS = (
     "poll_ns",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sim_traffic.py - traffic for a simulation: of the pipeline's generators, or from a file instead.
+"""traffic.py - traffic for a simulation: of the pipeline's generators, or from a file instead.
 
 A traffic file has the section `generators:` of a pipeline file; an entry with the name of one of
 the pipeline's generators changes it, another one needs a port. `trace: FILE` replays a capture. A
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .canonical import Document, canonicalise
-from .expand import Expanded, expand
-from .kinds import Kinds
-from .problems import BadInput, Problem, suggestion
-from .yaml_loader import load_yaml
+from ..base.problems import BadInput, Problem, suggestion
+from ..lang.canonical import Document, canonicalise
+from ..lang.expand import Expanded, expand
+from ..lang.kinds import Kinds
+from ..lang.yaml_loader import load_yaml
 
 TRACE_SUFFIXES = (".pcap", ".pcapng")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""trace_cut.py - cuts destinations into groups of prefixes that carry about as many packets each.
+"""cut.py - cuts destinations into groups of prefixes that carry about as many packets each.
 
 Greedily, over the binary trie of the addresses. The share that is wanted is what is left of packets
 over what is left of groups. Of the top-most subtrees that carry no more than it the deepest is
@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.problems import BadInput, Problem
 from .pcap_file import read_packets
-from .problems import BadInput, Problem
 
 _BITS = 32
 _IPV4 = b"\x08\x00"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""trace_flows.py - which flow a recorded frame belongs to, and rules that join flows by name."""
+"""flows.py - which flow a recorded frame belongs to, and rules that join flows by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .problems import BadInput, Problem, suggestion
+from ..base.problems import BadInput, Problem, suggestion
 
 _TAGS = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
 _PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""trace_make.py - a made-up trace in chunks: time, size and session of each packet.
+"""make.py - a made-up trace in chunks: time, size and session of each packet.
 
 A chunk is a stretch of the sessions' own time in which about CHUNK_PKTS packets fall due. A session
 spreads its packets evenly over its life; within a chunk they are put into trains such that the mean
@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from .trace_model import (
+from .model import (
     TraceModel,
     checked,
     destination_addresses,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""trace_model.py - what a made-up trace of a backbone link is like, and the laws behind it.
+"""model.py - what a made-up trace of a backbone link is like, and the laws behind it.
 
 Sessions arrive at random, last some seconds and send an amount of bytes that is heavy-tailed: most
 are of a packet or two, few of them carry most of the bytes. Each goes to a destination of a fixed
@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from .problems import BadInput, Problem
+from ..base.problems import BadInput, Problem
 
 LEAST_BYTES, MOST_BYTES = 64, 1518  # on the wire, checksum included
 # Share of packets, and between which sizes they lie evenly: acknowledgements, full frames, others.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from .problems import BadInput, Problem
+from ..base.problems import BadInput, Problem
 
 ETHERNET = 1
 _MAGIC_US, _MAGIC_NS = 0xA1B2C3D4, 0xA1B23C4D

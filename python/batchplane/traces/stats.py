@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""trace_stats.py - what a capture is like: sizes, flows, destinations, bursts. Read as a stream."""
+"""stats.py - what a capture is like: sizes, flows, destinations, bursts. Read as a stream."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.problems import BadInput, Problem
+from .flows import flow_bytes
 from .pcap_file import read_packets
-from .problems import BadInput, Problem
-from .trace_flows import flow_bytes
-from .traces import FCS_BYTES
+from .trace import FCS_BYTES
 
 # Memory is bounded by the flows; a capture of a minute on a backbone has some two million.
 MOST_FLOWS = 1 << 22

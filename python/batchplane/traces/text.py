@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""trace_text.py - a capture's statistics and groups as tables."""
+"""text.py - a capture's statistics and groups as tables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from .plain_table import plain_table
-from .trace_cut import Group
-from .trace_stats import TraceStats
-from .units import short_count, short_rate
+from ..base.plain_table import plain_table
+from ..base.units import short_count, short_rate
+from .cut import Group
+from .stats import TraceStats
 
 
 def stats_table(stats: TraceStats) -> Table:

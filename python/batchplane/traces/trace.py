@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""traces.py - recorded traffic as (time, size, flow), in chunks of numpy arrays.
+"""trace.py - recorded traffic as (time, size, flow), in chunks of numpy arrays.
 
 A flow is what shares addresses, protocol and ports (fragments: addresses and protocol), destination
 MAC address and VLAN tags, since those choose ways too; numbered as they come first. Rules of the
@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.problems import BadInput, Problem
+from .flows import Rule, five_tuple_of, flow_bytes
 from .pcap_file import RawPacket, read_packets
-from .problems import BadInput, Problem
-from .trace_flows import Rule, five_tuple_of, flow_bytes
 
 FCS_BYTES = 4  # sizes are those of the wire; captures are without the frame's checksum
 CHUNK_PKTS = 1 << 16

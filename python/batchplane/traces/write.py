@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""trace_write.py - writes a made-up trace as a capture: frames of IPv4 with TCP or UDP.
+"""write.py - writes a made-up trace as a capture: frames of IPv4 with TCP or UDP.
 
 As in published captures only the start of each frame is kept; the record says how long it was.
 """
@@ -14,11 +14,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.problems import BadInput, Problem
+from .make import MadeChunk, TraceMaker
+from .model import TraceModel
 from .pcap_file import ETHERNET
-from .problems import BadInput, Problem
-from .trace_make import MadeChunk, TraceMaker
-from .trace_model import TraceModel
-from .traces import FCS_BYTES
+from .trace import FCS_BYTES
 
 SNAP_BYTES = 60  # the shortest frame without its checksum: headers are whole
 _RECORD_BYTES = 16 + SNAP_BYTES

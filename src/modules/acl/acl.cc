@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "core/module.h"
-#include "modules/acl_counts.h"
-#include "modules/acl_tables.h"
-#include "modules/rule_table.h"
-#include "modules/shared_reasons.h"
+#include "modules/acl/acl_counts.h"
+#include "modules/acl/acl_tables.h"
+#include "modules/common/rule_table.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -42,7 +42,7 @@ class Acl final : public Module {
         counts_(live_.current().shared_slots()),
         n_shadowed_(book_.count_shadowed()) {}
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     const uint32_t highest = std::max(book_.highest_gate(), gate_of(default_action_));
     return n_gates_ = std::max(connected, highest + 1);
   }
@@ -185,7 +185,7 @@ class Acl final : public Module {
   LiveTable<AclTables> live_;
   AclCounts counts_;
   uint32_t n_shadowed_;
-  mutable uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
+  uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
 };
 
 std::vector<ParamSpec> acl_params() {
@@ -225,6 +225,7 @@ std::vector<ParamSpec> acl_params() {
 
 const Register<Acl> kAcl{{
     .kind = "acl",
+    .state = StateOf::kShared,
     .help = "Permits, denies, marks packets or sends them to gates by rules on their IP headers.",
     .params = acl_params(),
     .gate_names = {"permit"},
@@ -241,6 +242,7 @@ const Register<Acl> kAcl{{
         "or what it "
         "matches}, replace {rules, rules_file or synthetic}, list {offset, limit}. An apply that "
         "declares the same rules leaves live edits in force.",
+    .tables = &acl_memory,
 }};
 
 }  // namespace

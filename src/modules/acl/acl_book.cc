@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // acl_book.cc - checks and edits access lists, wholly or not at all.
-#include "modules/acl_book.h"
+#include "modules/acl/acl_book.h"
 
 #include <algorithm>
 #include <fstream>
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text_file.h"
-#include "modules/acl_classifier.h"
+#include "modules/acl/acl_classifier.h"
 
 namespace batchplane {
 namespace {
@@ -173,7 +173,7 @@ AclBook edit_acl_book(const AclBook& book, const std::string& verb, const Value&
   return next;
 }
 
-uint64_t acl_memory_bytes(const Dict& params) {
+std::vector<TableMemory> acl_memory(const std::string& module, const Dict& params) {
   int64_t n_rules = 0;
   if (const auto it = params.find("rules"); it != params.end() && it->second.is_list()) {
     n_rules += static_cast<int64_t>(it->second.as_list().size());
@@ -186,8 +186,8 @@ uint64_t acl_memory_bytes(const Dict& params) {
     std::ifstream in = try_open_text_file(it->second.as_string());
     for (std::string line; std::getline(in, line);) ++n_rules;
   }
-  return AclClassifier::memory_bytes(
-      static_cast<uint32_t>(std::clamp<int64_t>(n_rules, 0, kMaxAclRules)));
+  return {{"acl " + module, AclClassifier::memory_bytes(static_cast<uint32_t>(
+                                std::clamp<int64_t>(n_rules, 0, kMaxAclRules)))}};
 }
 
 }  // namespace batchplane

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "core/args.h"
-#include "modules/acl_rule.h"
+#include "core/module.h"
+#include "modules/acl/acl_rule.h"
 
 namespace batchplane {
 
@@ -41,7 +42,7 @@ AclBook make_acl_book(const AclSource& source, const AclAction& file_action,
 AclBook edit_acl_book(const AclBook& book, const std::string& verb, const Value& args,
                       const AclAction& file_action);
 
-// Memory of EAL for a list with these parameters of the module, on the high side.
-uint64_t acl_memory_bytes(const Dict& params);
+// Memory of EAL for the list of a module with these parameters, on the high side.
+std::vector<TableMemory> acl_memory(const std::string& module, const Dict& params);
 
 }  // namespace batchplane

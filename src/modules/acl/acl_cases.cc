@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cases_acl.cc - access lists of 100 to 10,000 rules, with packets drawn from the rules.
-#include "base/net.h"
-#include "modules/acl_rule.h"
-#include "modules/case_tools.h"
-#include "modules/cases.h"
+// acl_cases.cc - with what access lists are fuzzed, and measured: with 100 to 10,000 rules, and
+// packets drawn from them.
+#include "cases/case_tools.h"
+#include "modules/acl/acl_rule.h"
 
-namespace bench {
+namespace batchplane::cases {
 namespace {
-
-using batchplane::AclMatch;
-using batchplane::AclRule;
 
 // A packet that the rule matches; others ahead of it may match it too.
 std::vector<uint8_t> frame_of(const AclMatch& match, uint32_t i) {
@@ -28,23 +24,23 @@ std::vector<uint8_t> frame_of(const AclMatch& match, uint32_t i) {
   return frame;
 }
 
-void add_random(std::vector<ModuleCase>& all, uint32_t count, double per_batch_ns,
+void add_random(std::vector<CostCase>& all, uint32_t count, double per_batch_ns,
                 double per_pkt_ns) {
   // Everything is permitted: the bench wants its packets back.
   std::vector<AclRule> rules =
-      batchplane::make_synthetic_acl(Dict{{"style", "random"}, {"count", count}}, "bench");
+      make_synthetic_acl(Dict{{"style", "random"}, {"count", count}}, "bench");
   List list;
   for (AclRule& rule : rules) {
     rule.action = {};
-    list.emplace_back(batchplane::format_acl_rule(rule));
+    list.emplace_back(format_acl_rule(rule));
   }
-  ModuleCase c = plain("acl, " + text_of(count) + " rules", "acl", {{"rules", std::move(list)}});
+  CostCase c = plain("acl, " + text_of(count) + " rules", "acl", {{"rules", std::move(list)}});
   c.frame = [rules = std::move(rules)](uint32_t i) {
     return frame_of(rules[i * 7919 % rules.size()].match, i);
   };
   c.check = [](Packet&, uint32_t gate, uint32_t) { return expect_gate(gate, 0); };
   if (count == 1000) {
-    ModuleCase mixed = c;
+    CostCase mixed = c;
     mixed.label += ", one packet in 16 ICMP";
     mixed.params["default_action"] = "permit";
     mixed.frame = [frame = c.frame](uint32_t i) {
@@ -53,7 +49,7 @@ void add_random(std::vector<ModuleCase>& all, uint32_t count, double per_batch_n
       return bytes;
     };
     all.push_back(std::move(mixed));
-    ModuleCase scattered = c;
+    CostCase scattered = c;
     scattered.label += ", random destinations";
     scattered.params["default_action"] = "permit";
     scattered.feed = Feed::kRandom;
@@ -63,7 +59,7 @@ void add_random(std::vector<ModuleCase>& all, uint32_t count, double per_batch_n
     scattered.params["lookup"] = "tries";
     all.push_back(std::move(scattered));
   }
-  ModuleCase tries = c;
+  CostCase tries = c;
   tries.label += ", tries";
   tries.params["lookup"] = "tries";
   all.push_back(with_target(std::move(c), per_batch_ns, per_pkt_ns));
@@ -85,7 +81,7 @@ std::vector<uint8_t> ipv6_frame(uint32_t i) {
   return frame;
 }
 
-void add_ipv6(std::vector<ModuleCase>& all) {
+void add_ipv6(std::vector<CostCase>& all) {
   List list;
   for (uint32_t i = 0; i < 100; ++i) {
     list.emplace_back(Dict{{"dst", "2001:db8:" + text_of(i / 10) + text_of(i % 10) + "::/48"},
@@ -93,16 +89,16 @@ void add_ipv6(std::vector<ModuleCase>& all) {
                            {"proto", "udp"},
                            {"action", "permit"}});
   }
-  ModuleCase c = plain("acl, 100 rules of IPv6", "acl",
-                       {{"rules", std::move(list)}, {"default_action", "permit"}});
+  CostCase c = plain("acl, 100 rules of IPv6", "acl",
+                     {{"rules", std::move(list)}, {"default_action", "permit"}});
   c.frame = ipv6_frame;
   c.check = [](Packet&, uint32_t gate, uint32_t) { return expect_gate(gate, 0); };
   all.push_back(std::move(c));
 }
 
-void add_acls(std::vector<ModuleCase>& all) {
-  ModuleCase paper = plain("acl, 100 rules of the papers", "acl",
-                           {{"synthetic", Dict{{"style", "paper"}, {"count", 100}}}});
+void add_acls(std::vector<CostCase>& all) {
+  CostCase paper = plain("acl, 100 rules of the papers", "acl",
+                         {{"synthetic", Dict{{"style", "paper"}, {"count", 100}}}});
   paper.check = [](Packet&, uint32_t gate, uint32_t) { return expect_gate(gate, 0); };
   all.push_back(with_target(std::move(paper), 40, 12));
   add_random(all, 100, 40, 12);
@@ -111,7 +107,19 @@ void add_acls(std::vector<ModuleCase>& all) {
   add_ipv6(all);
 }
 
-const AddCases kAdded{add_acls};
+const AddCases kCases{
+    {.fuzz = {{"acl",
+               R"({"rules": [{"src": "10.0.0.0/8", "dst_ports": "1-1000", "action": "mark 3"},
+                             {"proto": "tcp", "tcp_flags": "syn,!ack", "action": "gate 1"},
+                             {"src": "fd00::/8", "dst_ports": 53, "action": "gate 2"},
+                             {"proto": "icmpv6", "action": "deny"}],
+                   "default_action": "gate 1", "other": "deny"})",
+               3},
+              {"acl", R"({"synthetic": {"style": "paper", "count": 100}})"},
+              {"acl",
+               R"({"rules": [{"dst": "fd00::/16", "action": "permit"}],
+                   "default_action": "permit"})"}},
+     .cost = add_acls}};
 
 }  // namespace
-}  // namespace bench
+}  // namespace batchplane::cases

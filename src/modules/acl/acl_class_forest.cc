@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // acl_class_forest.cc - cuts the space of destinations in halves until each part is easy.
-#include "modules/acl_class_forest.h"
+#include "modules/acl/acl_class_forest.h"
 
 #include <algorithm>
 
-#include "base/net.h"
+#include "base/net_headers.h"
 
 namespace batchplane {
 namespace {
@@ -53,7 +53,7 @@ std::unique_ptr<AclClassForest> AclClassForest::make(bool reads_ports,
 void AclClassForest::classify(const uint8_t* const* headers, uint32_t* ids,
                               uint32_t n) const noexcept {
   for (uint32_t i = 0; i < n; ++i) {
-    const uint32_t half = net::load16(headers[i] + net::kIpDst);
+    const uint32_t half = header_at<net::Ipv4>(headers[i]).dst >> 16;
     ranges_[range_of_[half]]->classify(headers + i, ids + i, 1);
   }
 }

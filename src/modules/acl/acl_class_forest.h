@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "modules/acl_class_tables.h"
+#include "modules/acl/acl_class_tables.h"
 
 namespace batchplane {
 

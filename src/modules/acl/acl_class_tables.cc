@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // acl_class_tables.cc - the look-up through tables of classes, and how they are built.
-#include "modules/acl_class_tables.h"
+#include "modules/acl/acl_class_tables.h"
 
 #include <algorithm>
 #include <bit>
 #include <optional>
 #include <unordered_map>
 
-#include "base/net.h"
-#include "modules/ipv4_header.h"
+#include "base/net_headers.h"
+#include "modules/headers/ipv4_header.h"
 
 namespace batchplane {
 
@@ -17,7 +17,6 @@ namespace {
 constexpr uint32_t kMostClasses = 0xffff;
 constexpr uint64_t kMostCells = 3 << 20;      // 6 MB, of which traffic touches little
 constexpr uint64_t kMostSteps = 100'000'000;  // words that the build goes through: tens of ms
-constexpr uint32_t kTcpFlagsAt = 13;
 
 // The sets of rules that classes stand for, each once.
 class RuleSets {
@@ -245,19 +244,19 @@ void AclClassTables::classify_as(const uint8_t* const* headers, uint32_t* ids,
     return cells[pair.at + a * pair.width + b];
   };
   for (uint32_t i = 0; i < n; ++i) {
-    const uint8_t* ip = headers[i];
-    const uint32_t s = net::load32(ip + net::kIpSrc);
-    const uint32_t d = net::load32(ip + net::kIpDst);
+    const auto& ip = header_at<net::Ipv4>(headers[i]);
+    const uint32_t s = ip.src;
+    const uint32_t d = ip.dst;
     const uint32_t from =
         in(src, cells[at[kSrcHigh] + (s >> 16)], cells[at[kSrcLow] + (s & 0xffff)]);
     const uint32_t to = in(dst, cells[at[kDstHigh] + (d >> 16)], cells[at[kDstLow] + (d & 0xffff)]);
-    uint32_t transport = cells[at[kProto] + ip[net::kIpProto]];
+    uint32_t transport = cells[at[kProto] + ip.protocol];
     if constexpr (kReadsFlags) {
-      const uint8_t flags = ip[net::kIpv4Bytes + kTcpFlagsAt];
+      const uint8_t flags = behind<net::Tcp>(ip).flags;
       transport = in(proto_and_flags, transport, cells[at[kFlags] + flags]);
     }
     if constexpr (kReadsPorts) {
-      const uint32_t ports = net::load32(ip + net::kIpv4Bytes);
+      const auto& ports = behind<net::Be32>(ip);  // in one load
       transport = in(with_dst_port, transport, cells[at[kDstPort] + (ports & 0xffff)]);
       transport = in(with_src_port, transport, cells[at[kSrcPort] + (ports >> 16)]);
     }

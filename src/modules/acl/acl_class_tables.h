@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "modules/acl_classifier.h"
+#include "modules/acl/acl_classifier.h"
 
 namespace batchplane {
 

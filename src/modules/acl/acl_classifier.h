@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "modules/acl_rule.h"
+#include "modules/acl/acl_rule.h"
 
 namespace batchplane {
 

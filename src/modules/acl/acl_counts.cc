@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // acl_counts.cc - finds the rules that two lists have in common, and carries their counts over.
-#include "modules/acl_counts.h"
+#include "modules/acl/acl_counts.h"
 
 #include <map>
 

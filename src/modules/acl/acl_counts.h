@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "modules/acl_tables.h"
+#include "modules/acl/acl_tables.h"
 
 namespace batchplane {
 

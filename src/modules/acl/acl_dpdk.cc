@@ -12,8 +12,10 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/net6.h"
-#include "modules/acl_classifier.h"
+#include "base/net_headers.h"
+#include "core/eal_state_dpdk.h"
+#include "modules/acl/acl_classifier.h"
+#include "modules/acl/acl_linear.h"
 
 namespace batchplane {
 namespace {
@@ -32,9 +34,11 @@ struct Offsets {
 
 Offsets offsets_of(AclFamily headers) {
   if (headers == AclFamily::kIpv6) {
-    return {net::kIp6NextHeader, net::kIp6Src, net::kIp6Dst, net::kIpv6Bytes, 4};
+    using net::Ipv6;
+    return {offsetof(Ipv6, next_header), offsetof(Ipv6, src), offsetof(Ipv6, dst), sizeof(Ipv6), 4};
   }
-  return {net::kIpProto, net::kIpSrc, net::kIpDst, net::kIpv4Bytes, 1};
+  using net::Ipv4;
+  return {offsetof(Ipv4, protocol), offsetof(Ipv4, src), offsetof(Ipv4, dst), sizeof(Ipv4), 1};
 }
 
 // What the fields of a rule are, in the order of the layout.
@@ -154,7 +158,8 @@ constexpr Search kSearches[] = {{RTE_ACL_CLASSIFY_AVX512X32, "avx512x32"},
 }  // namespace
 
 struct AclClassifier::Impl {
-  rte_acl_ctx* ctx = nullptr;
+  rte_acl_ctx* ctx = nullptr;  // or, where the environment was not started:
+  std::unique_ptr<AclLinear> plain;
   const char* search = "scalar";
   ~Impl() { rte_acl_free(ctx); }
 };
@@ -168,6 +173,11 @@ uint64_t AclClassifier::memory_bytes(uint32_t n_rules) {
 AclClassifier::AclClassifier(AclFamily headers, bool reads_ports,
                              const std::vector<AclEntry>& entries)
     : impl_(std::make_unique<Impl>()) {
+  if (!has_eal()) {
+    impl_->plain = std::make_unique<AclLinear>(headers, reads_ports, entries);
+    impl_->search = "linear";
+    return;
+  }
   static std::atomic<uint32_t> serial{0};
   const std::string name = "acl_" + std::to_string(serial.fetch_add(1));
   const Layout layout(headers, reads_ports, entries);
@@ -197,6 +207,8 @@ AclClassifier::~AclClassifier() = default;
 
 void AclClassifier::classify(const uint8_t* const* headers, uint32_t* ids,
                              uint32_t n) const noexcept {
+  if (impl_->ctx == nullptr) [[unlikely]]
+    return impl_->plain->classify(headers, ids, n);
   rte_acl_classify(impl_->ctx, const_cast<const uint8_t**>(headers), ids, n, 1);
 }
 

@@ -34,12 +34,15 @@ struct AclNeeds {
 };
 
 inline constexpr uint32_t kAclRoomBytes = 64;
+inline constexpr uint32_t kAclTcpBytes = offsetof(net::Tcp, flags) + sizeof(net::Tcp::flags);
 
 // Bytes of transport header without which a packet is too short: 0 for protocols without ports.
 inline uint32_t acl_transport_bytes(uint32_t proto) {
   constexpr uint64_t kUdpAndDccp = 1ULL << 17 | 1ULL << 33;
-  if (proto == 6) return 14;
-  return (proto < 64 && (kUdpAndDccp >> proto & 1) != 0) || proto == 132 || proto == 136 ? 4 : 0;
+  if (proto == net::kProtoTcp) return kAclTcpBytes;
+  const bool has_ports =
+      (proto < 64 && (kUdpAndDccp >> proto & 1) != 0) || proto == 132 || proto == 136;
+  return has_ports ? sizeof(net::Ports) : 0;
 }
 
 // `room`: kAclRoomBytes that stay as long as the key, for headers that have to be copied.

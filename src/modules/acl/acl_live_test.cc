@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/live_table.h"
-#include "modules/acl_test_util.h"
+#include "modules/acl/acl_test_util.h"
 
 namespace batchplane {
 namespace {

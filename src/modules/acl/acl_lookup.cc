@@ -2,20 +2,18 @@
 // acl_lookup.cc - a batch's way through the classifiers: plain IPv4 in one sweep, the rest apart.
 #include <cstring>
 
-#include "base/net.h"
-#include "modules/acl_tables.h"
-#include "modules/ipv4_header.h"
+#include "base/net_headers.h"
+#include "modules/acl/acl_tables.h"
+#include "modules/headers/ipv4_header.h"
 
 namespace batchplane {
 namespace {
-
-constexpr uint8_t kPlainHeader = 0x45;  // version 4, no options
 
 // The common case in one sweep: IPv4 without options, and with ports where rules ask for them. The
 // headers are read where they lie. False when some packet is otherwise.
 template <bool kNeedsPorts>
 bool gather(Batch& batch, uint32_t needed_bytes, const uint8_t** headers) noexcept {
-  const uint32_t least_bytes = net::kIpv4Bytes + needed_bytes;
+  const uint32_t min_bytes = net::kIpv4Bytes + needed_bytes;
   constexpr uint16_t kOffsetBits = 0xff1f;  // of the fragment field, as it lies in memory
   const uint32_t n = batch.size_pkts;
   bool is_plain = true;
@@ -23,22 +21,20 @@ bool gather(Batch& batch, uint32_t needed_bytes, const uint8_t** headers) noexce
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
     const uint32_t len_bytes = pkt.len_bytes();
-    const uint8_t* ip = pkt.data() + l3;
-    headers[i] = ip;
-    if (len_bytes < l3 + least_bytes) [[unlikely]]
+    const auto& ip = header_in<net::Ipv4>(pkt, l3);
+    headers[i] = bytes_of(ip);
+    if (len_bytes < l3 + min_bytes) [[unlikely]]
       return false;
-    const uint32_t first = load32_raw(ip);
+    const uint32_t first = load32_raw(bytes_of(ip));
     const uint32_t total_bytes = net::be16(static_cast<uint16_t>(first >> 16));
     const bool is_type_good =
-        (l3 != net::kEthBytes) | (net::load16(pkt.data() + 12) == net::kTypeIpv4);
+        (l3 != net::kEthBytes) | (header_in<net::Ethernet>(pkt, 0).type == net::kTypeIpv4);
     bool is_good =
-        is_type_good & ((first & 0xff) == kPlainHeader) & (total_bytes <= len_bytes - l3);
+        is_type_good & ((first & 0xff) == net::Ipv4::kPlain) & (total_bytes <= len_bytes - l3);
     if constexpr (kNeedsPorts) {
-      uint16_t fragment;
-      std::memcpy(&fragment, ip + net::kIpFragment, 2);
-      const uint32_t proto = load32_raw(ip + net::kIpTtl) >> 8 & 0xff;
-      const uint32_t transport_bytes = proto == net::kProtoTcp ? 14 : 4;
-      is_good &= (fragment & kOffsetBits) == 0;
+      const uint32_t proto = ip.ttl_word_raw() >> 8 & 0xff;
+      const uint32_t transport_bytes = proto == net::kProtoTcp ? kAclTcpBytes : kAclPortsBytes;
+      is_good &= (ip.fragment.raw() & kOffsetBits) == 0;
       is_good &= (proto == net::kProtoTcp) | (proto == net::kProtoUdp);
       is_good &= total_bytes >= net::kIpv4Bytes + transport_bytes;
     } else {

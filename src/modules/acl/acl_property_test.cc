@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 #include "module_harness.h"
-#include "modules/acl_rule.h"
+#include "modules/acl/acl_rule.h"
 
 namespace batchplane {
 namespace {

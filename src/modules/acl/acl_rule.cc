@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // acl_rule.cc - access rules from and to plain values.
-#include "modules/acl_rule.h"
+#include "modules/acl/acl_rule.h"
 
 #include <algorithm>
 #include <sstream>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/net.h"
 #include "core/args.h"
-#include "modules/acl_syntax.h"
+#include "modules/acl/acl_syntax.h"
 
 namespace batchplane {
 namespace {

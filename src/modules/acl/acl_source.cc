@@ -9,8 +9,8 @@
 #include "base/net.h"
 #include "base/rng.h"
 #include "base/text_file.h"
-#include "modules/acl_rule.h"
-#include "modules/acl_syntax.h"
+#include "modules/acl/acl_rule.h"
+#include "modules/acl/acl_syntax.h"
 
 namespace batchplane {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // acl_syntax.cc - prefixes, numbers and port ranges of access rules.
-#include "modules/acl_syntax.h"
+#include "modules/acl/acl_syntax.h"
 
 #include <arpa/inet.h>
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "modules/acl_rule.h"
+#include "modules/acl/acl_rule.h"
 
 namespace batchplane {
 

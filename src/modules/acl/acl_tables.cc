@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // acl_tables.cc - builds the classifiers that an access list needs, and no others.
-#include "modules/acl_tables.h"
+#include "modules/acl/acl_tables.h"
 
 #include <algorithm>
 

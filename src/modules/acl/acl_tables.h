@@ -9,12 +9,12 @@
 
 #include "core/context.h"
 #include "core/drop_reason.h"
-#include "modules/acl_book.h"
-#include "modules/acl_class_forest.h"
-#include "modules/acl_class_tables.h"
-#include "modules/acl_classifier.h"
-#include "modules/acl_header.h"
-#include "modules/tally.h"
+#include "modules/acl/acl_book.h"
+#include "modules/acl/acl_class_forest.h"
+#include "modules/acl/acl_class_tables.h"
+#include "modules/acl/acl_classifier.h"
+#include "modules/acl/acl_header.h"
+#include "modules/common/tally.h"
 
 namespace batchplane {
 

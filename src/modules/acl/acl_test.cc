@@ -2,7 +2,7 @@
 // acl_test.cc - actions, fields and orders of access rules, odd packets, and bad input.
 #include <gtest/gtest.h>
 
-#include "modules/acl_test_util.h"
+#include "modules/acl/acl_test_util.h"
 
 namespace batchplane {
 namespace {
@@ -38,7 +38,7 @@ TEST(Acl, TheFirstMatchDecides) {
                         with_rules({rule("deny", {{"dst", "10.0.0.2"}, {"dst_ports", 53}}),
                                     rule("gate 2", {{"src", "10.0.0.0/8"}, {"dst_ports", "50-60"}}),
                                     rule("mark 7", {{"proto", "udp"}, {"src_ports", 1000}})}));
-  EXPECT_EQ(harness.gates_used(), 3U);
+  EXPECT_EQ(harness.n_gates(), 3U);
   Packet* marked = harness.make_packet(make_frame({.port_dst = 99}));
   const Outcome outcome =
       harness.run_packets({harness.make_packet(make_frame({.port_dst = 53})),

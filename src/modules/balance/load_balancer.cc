@@ -8,12 +8,12 @@
 
 #include "core/live_table.h"
 #include "core/module.h"
-#include "modules/load_balancer_book.h"
-#include "modules/load_balancer_flows.h"
-#include "modules/maglev.h"
-#include "modules/rule_table.h"
-#include "modules/shared_reasons.h"
-#include "modules/tally.h"
+#include "modules/balance/load_balancer_book.h"
+#include "modules/balance/load_balancer_flows.h"
+#include "modules/balance/maglev.h"
+#include "modules/common/rule_table.h"
+#include "modules/common/tally.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -39,7 +39,7 @@ class LoadBalancer final : public Module {
     publish();
   }
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     const auto other = static_cast<uint32_t>(std::max<int64_t>(other_gate_, 0));
     return n_gates_ = std::max({connected, book_.highest_gate() + 1, other + 1});
   }
@@ -116,11 +116,11 @@ class LoadBalancer final : public Module {
     const BackendAction* const actions = table.actions();
     Tally* const counters = counters_.get();
     uint16_t numbers[exec::kMaxBatchPkts];
-    uint32_t least = ~0U;
+    uint32_t min_number = ~0U;
     for (uint32_t i = 0; i < n; ++i) {
       const uint16_t number = *slots[i];
       numbers[i] = number;
-      least = std::min<uint32_t>(least, number);
+      min_number = std::min<uint32_t>(min_number, number);
       ctx.gates[i] = actions[number].gate;
       counters[number].add(1);
     }
@@ -128,9 +128,7 @@ class LoadBalancer final : public Module {
       for (uint32_t i = 0; i < n; ++i) {
         const BackendAction& action = actions[numbers[i]];
         if (!action.has_mac) continue;
-        uint8_t* data = batch[i]->data();
-        std::memcpy(data, &action.mac_low, 4);
-        std::memcpy(data + 4, &action.mac_high, 2);
+        header_in<net::Ethernet>(*batch[i], 0).dst = action.mac;
       }
     }
     if (table.has_tunnels()) {
@@ -139,7 +137,7 @@ class LoadBalancer final : public Module {
         if (action.has_tunnel) batch[i]->meta().tunnel_id = action.tunnel_id;
       }
     }
-    if (least < kFirstBackend) [[unlikely]]
+    if (min_number < kFirstBackend) [[unlikely]]
       settle(ctx, batch, numbers);
   }
 
@@ -199,11 +197,12 @@ class LoadBalancer final : public Module {
   LoadBalancerBook book_;
   std::unique_ptr<Tally[]> counters_;  // by backend number
   LiveTable<LoadBalancerTable> live_;
-  mutable uint32_t n_gates_ = 1;  // as linked; live backends may name no other gate
+  uint32_t n_gates_ = 1;  // as linked; live backends may name no other gate
 };
 
 const Register<LoadBalancer> kLoadBalancer{{
     .kind = "load_balancer",
+    .state = StateOf::kSharded,
     .help =
         "Sends each flow to one of its service's backends; few flows move when backends change.",
     .params = {{.name = "services",

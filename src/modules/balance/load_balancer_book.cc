@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // load_balancer_book.cc - changes of services and backends, checked wholly before they are made.
-#include "modules/load_balancer_book.h"
+#include "modules/balance/load_balancer_book.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "modules/maglev.h"
+#include "modules/balance/maglev.h"
 
 namespace batchplane {
 

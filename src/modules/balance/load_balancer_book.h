@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/value.h"
-#include "modules/load_balancer_table.h"
+#include "modules/balance/load_balancer_table.h"
 
 namespace batchplane {
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cases_load_balancer.cc - flows dealt to 64 backends: of one service, of many, with what is
-// written into the packet, and what belongs to no service.
-#include "modules/case_tools.h"
-#include "modules/cases.h"
+// load_balancer_cases.cc - with what load balancers are fuzzed, and measured: flows dealt to 64
+// backends, of one service, of many, with what is written into the packet, and of no service.
+#include "cases/case_tools.h"
 
-namespace bench {
+namespace batchplane::cases {
 namespace {
 
 constexpr uint32_t kBackends = 64;
@@ -31,8 +30,8 @@ Dict service(uint32_t i, uint32_t port, List list) {
 }
 
 // Each packet of a flow of its own, to one of `n_services`.
-ModuleCase balanced(const std::string& label, uint32_t n_services, List services) {
-  ModuleCase c = plain(label, "load_balancer", {{"services", std::move(services)}});
+CostCase balanced(const std::string& label, uint32_t n_services, List services) {
+  CostCase c = plain(label, "load_balancer", {{"services", std::move(services)}});
   c.gates = kGates;
   c.frame = [n_services](uint32_t i) {
     std::vector<uint8_t> frame = udp_frame(kRouterMac, kFirstVip + i % n_services);
@@ -48,13 +47,13 @@ ModuleCase balanced(const std::string& label, uint32_t n_services, List services
 constexpr uint32_t kPort = 2000;  // to which the frames go
 
 // 12 ns per packet in batches of 32, what the batch costs included.
-ModuleCase with_bound(ModuleCase c) { return with_target(std::move(c), 12, 11.625); }
+CostCase with_bound(CostCase c) { return with_target(std::move(c), 12, 11.625); }
 
-void add(std::vector<ModuleCase>& all) {
+void add_costs(std::vector<CostCase>& all) {
   all.push_back(with_bound(balanced("load_balancer, 64 backends", 1,
                                     {service(0, kPort, backends(kBackends, false, false))})));
-  ModuleCase direct = balanced("load_balancer, 64 backends, MAC written", 1,
-                               {service(0, kPort, backends(kBackends, true, false))});
+  CostCase direct = balanced("load_balancer, 64 backends, MAC written", 1,
+                             {service(0, kPort, backends(kBackends, true, false))});
   direct.check = [](Packet& pkt, uint32_t gate, uint32_t) {
     return expect_gate(gate, pkt.data()[5] % kGates);
   };
@@ -67,14 +66,38 @@ void add(std::vector<ModuleCase>& all) {
   all.push_back(balanced("load_balancer, 64 backends, any port", 1,
                          {service(0, 0, backends(kBackends, false, false)),
                           service(1, kPort, backends(1, false, false))}));
-  ModuleCase other = balanced("load_balancer, no service, to other_gate", 1,
-                              {service(1, kPort, backends(kBackends, false, false))});
+  CostCase other = balanced("load_balancer, no service, to other_gate", 1,
+                            {service(1, kPort, backends(kBackends, false, false))});
   other.params["other_gate"] = 15;
   other.check = [](Packet&, uint32_t gate, uint32_t) { return expect_gate(gate, 15); };
   all.push_back(std::move(other));
 }
 
-const AddCases kAdded{&add};
+void edit(Module& module, uint32_t which, uint32_t id) {
+  Dict backend{{"service", "all"}, {"name", std::string(1, static_cast<char>('a' + id % 3))}};
+  if (which >= 5) return (void)module.command("delete", backend);
+  backend["gate"] = id % 3;
+  module.command("add", backend);
+}
+
+// The frames of the corpus are for these services.
+const AddCases kCases{
+    {.fuzz = {{"load_balancer", R"({"table_slots": 251, "services": [
+                   {"name": "web", "address": "10.0.1.2", "proto": "tcp", "port": 80,
+                    "backends": [{"name": "a", "gate": 0, "weight": 3}, {"name": "b", "gate": 1}]},
+                   {"name": "udp", "address": "10.0.1.2", "proto": "udp",
+                    "backends": [{"name": "a", "gate": 2, "mac": "02:00:00:00:00:09"}]},
+                   {"name": "all", "address": "10.0.2.1",
+                    "backends": [{"name": "a", "gate": 1, "tunnel_id": 9}, {"name": "b", "gate": 2}]},
+                   {"name": "none", "address": "10.0.0.2"},
+                   {"name": "six", "address": "fd00::2", "backends": [{"name": "a", "gate": 1}]}]})",
+               3, edit},
+              {"load_balancer", R"({"table_slots": 7, "other_gate": 0, "services": [
+                   {"name": "all", "address": "10.9.0.1", "backends": [{"name": "a", "gate": 1}]},
+                   {"name": "six", "address": "2001:db8::1", "proto": "tcp", "port": 443,
+                    "backends": [{"name": "a", "gate": 1}, {"name": "b", "gate": 0}]}]})",
+               2, edit}},
+     .cost = add_costs}};
 
 }  // namespace
-}  // namespace bench
+}  // namespace batchplane::cases

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // load_balancer_flows.cc - which service a packet is for, and the hash of its flow: plain packets
 // in bulk, the others one by one.
-#include "modules/load_balancer_flows.h"
+#include "modules/balance/load_balancer_flows.h"
 
 #include <algorithm>
 
-#include "modules/flow_key.h"
+#include "modules/headers/flow_key.h"
 
 namespace batchplane {
 namespace {
@@ -20,37 +20,36 @@ uint32_t upper_half(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 Found find_ipv4(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
   const uint32_t l3 = l3_offset_of(pkt);
   if (pkt.len_bytes() < l3 + net::kIpv4Bytes) return {LoadBalancerTable::kTooShort, 0};
-  const uint8_t* ip = pkt.data() + l3;
-  const uint32_t header_bytes = header_bytes_of(ip);
-  const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
-  const uint8_t proto = ip[net::kIpProto];
-  const bool is_first = (net::load16(ip + net::kIpFragment) & 0x1fff) == 0;
-  const bool needs_port = is_first && (proto == net::kProtoTcp || proto == net::kProtoUdp);
+  const auto& ip = header_in<net::Ipv4>(pkt, l3);
+  const uint32_t header_bytes = ip.header_bytes();
+  const uint32_t total_bytes = ip.total_length;
+  const uint8_t proto = ip.protocol;
+  const bool needs_port =
+      !ip.is_later_fragment() && (proto == net::kProtoTcp || proto == net::kProtoUdp);
   if (header_bytes < net::kIpv4Bytes || total_bytes > pkt.len_bytes() - l3 ||
-      total_bytes < header_bytes + (needs_port ? 4 : 0)) {
+      total_bytes < header_bytes + (needs_port ? sizeof(net::Ports) : 0)) {
     return {LoadBalancerTable::kTooShort, 0};
   }
-  const uint32_t port = needs_port ? load32_raw(ip + header_bytes) >> 16 : 0;
-  return {table.find(service_key4(load32_raw(ip + net::kIpDst), proto, port)),
-          upper_half(hash_flow(pkt, seed))};
+  const uint32_t port = needs_port ? behind<net::Ports>(ip, header_bytes).dst.raw() : 0;
+  return {table.find(service_key4(ip.dst.raw(), proto, port)), upper_half(hash_flow(pkt, seed))};
 }
 
 Found find_ipv6(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
   const uint32_t l3 = l3_offset_of(pkt);
   if (pkt.len_bytes() < l3 + net::kIpv6Bytes) return {LoadBalancerTable::kTooShort, 0};
-  const uint8_t* ip = pkt.data() + l3;
-  const uint32_t total_bytes = net::kIpv6Bytes + net::load16(ip + 4);
+  const auto& ip = header_in<net::Ipv6>(pkt, l3);
+  const uint32_t total_bytes = net::kIpv6Bytes + ip.payload_length;
   if (total_bytes > pkt.len_bytes() - l3) return {LoadBalancerTable::kTooShort, 0};
   const Extensions6 chain = walk_extensions6<TransportExtensions>(ip, total_bytes);
   const uint8_t proto = chain.protocol;
   const bool needs_port =
       chain.is_first_fragment && (proto == net::kProtoTcp || proto == net::kProtoUdp);
   if (chain.end == Extensions6::End::kTruncated ||
-      total_bytes < chain.offset_bytes + (needs_port ? 4 : 0)) {
+      total_bytes < chain.offset_bytes + (needs_port ? sizeof(net::Ports) : 0)) {
     return {LoadBalancerTable::kTooShort, 0};
   }
-  const uint32_t port = needs_port ? load32_raw(ip + chain.offset_bytes) >> 16 : 0;
-  return {table.find(service_key6(ip + 24, proto, port)),
+  const uint32_t port = needs_port ? behind<net::Ports>(ip, chain.offset_bytes).dst.raw() : 0;
+  return {table.find(service_key6(bytes_of(ip.dst), proto, port)),
           upper_half(hash_flow6(ip, total_bytes, seed))};
 }
 
@@ -60,8 +59,8 @@ Found find_ipv6(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
   if (pkt.len_bytes() < net::kEthBytes || pkt.len_bytes() <= l3) {
     return {LoadBalancerTable::kTooShort, 0};
   }
-  const uint32_t version = pkt.data()[l3] >> 4;
-  const uint32_t type = net::load16(pkt.data() + 12);
+  const uint32_t version = net::ip_version(pkt.data() + l3);
+  const uint32_t type = header_in<net::Ethernet>(pkt, 0).type;
   // Behind tags only the version tells what the packet is.
   const bool is_tagged = l3 != net::kEthBytes;
   if (version == 4 && (is_tagged || type == net::kTypeIpv4)) return find_ipv4(table, pkt, seed);
@@ -72,8 +71,7 @@ Found find_ipv6(const LoadBalancerTable& table, Packet& pkt, uint64_t seed) {
 // Keys and hashes of plain packets, in one pass; the others are noted in `odd`, with a key that
 // no service has.
 uint32_t gather(uint64_t seed, Batch& batch, Key4* keys, uint32_t* hashes, uint16_t* odd) noexcept {
-  constexpr uint32_t kLeastBytes = net::kIpv4Bytes + 4;
-  constexpr uint32_t kPlainHeader = 0x45;        // version 4, no options
+  constexpr uint32_t kMinBytes = net::kIpv4Bytes + sizeof(net::Ports);
   constexpr uint32_t kFragmentBitsRaw = 0xff3f;  // offset and more-fragments, as they lie in memory
   Packet* const* const pkts = batch.pkts;
   const uint32_t n = batch.size_pkts;
@@ -81,29 +79,30 @@ uint32_t gather(uint64_t seed, Batch& batch, Key4* keys, uint32_t* hashes, uint1
   for (uint32_t i = 0; i < n; ++i) {
     Packet& pkt = *pkts[i];
     const uint32_t l3 = l3_offset_of(pkt);
-    const uint8_t* ip = pkt.data() + l3;
+    const auto& ip = header_in<net::Ipv4>(pkt, l3);
     const uint32_t len_bytes = pkt.len_bytes();
     keys[i] = {0};
     hashes[i] = 0;
     odd[n_odd] = static_cast<uint16_t>(i);
-    if (len_bytes < std::max(l3, net::kEthBytes) + kLeastBytes) [[unlikely]] {
+    if (len_bytes < std::max(l3, net::kEthBytes) + kMinBytes) [[unlikely]] {
       ++n_odd;
       continue;
     }
-    const uint32_t first = load32_raw(ip);
-    const uint32_t proto = load32_raw(ip + net::kIpTtl) >> 8 & 0xff;
+    const uint32_t first = load32_raw(bytes_of(ip));
+    const uint32_t proto = ip.ttl_word_raw() >> 8 & 0xff;
     const uint32_t total_bytes = net::be16(static_cast<uint16_t>(first >> 16));
-    const bool is_ipv4 = (l3 != net::kEthBytes) | (net::load16(pkt.data() + 12) == net::kTypeIpv4);
-    const bool has_good_lengths = (total_bytes >= kLeastBytes) & (total_bytes <= len_bytes - l3);
-    const bool is_whole = (load32_raw(ip + 4) >> 16 & kFragmentBitsRaw) == 0;
-    const bool is_plain = ((first & 0xff) == kPlainHeader) & is_ipv4 & has_good_lengths & is_whole &
-                          ((proto == net::kProtoTcp) | (proto == net::kProtoUdp));
+    const bool is_ipv4 =
+        (l3 != net::kEthBytes) | (header_in<net::Ethernet>(pkt, 0).type == net::kTypeIpv4);
+    const bool has_good_lengths = (total_bytes >= kMinBytes) & (total_bytes <= len_bytes - l3);
+    const bool is_whole = (ip.fragment.raw() & kFragmentBitsRaw) == 0;
+    const bool is_plain = ((first & 0xff) == net::Ipv4::kPlain) & is_ipv4 & has_good_lengths &
+                          is_whole & ((proto == net::kProtoTcp) | (proto == net::kProtoUdp));
     if (!is_plain) [[unlikely]] {
       ++n_odd;
       continue;
     }
-    const uint32_t ports = load32_raw(ip + net::kIpv4Bytes);
-    keys[i] = service_key4(load32_raw(ip + net::kIpDst), proto, ports >> 16);
+    const uint32_t ports = behind<net::Ports>(ip).raw();
+    keys[i] = service_key4(ip.dst.raw(), proto, ports >> 16);
     hashes[i] = upper_half(hash_flow4(ip, proto, ports, seed));
   }
   return n_odd;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/context.h"
-#include "modules/load_balancer_table.h"
+#include "modules/balance/load_balancer_table.h"
 
 namespace batchplane {
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "core/args.h"
-#include "modules/load_balancer_book.h"
-#include "modules/rule_table.h"
+#include "modules/balance/load_balancer_book.h"
+#include "modules/common/rule_table.h"
 
 namespace batchplane {
 namespace {
@@ -102,7 +102,8 @@ Backend parse_backend(const Value& value, const std::string& where, uint32_t n_g
     if (!parsed) {
       throw ConfigError("expected a MAC address", where + ".mac", "such as 02:00:00:00:00:01");
     }
-    backend.action.set_mac(*parsed);
+    backend.action.mac = *parsed;
+    backend.action.has_mac = true;
   }
   backend.action.has_tunnel = value.has("tunnel_id");
   backend.action.tunnel_id =
@@ -141,7 +142,7 @@ Service parse_service(const Value& value, const std::string& where, uint32_t n_g
 
 Value Backend::value() const {
   Dict dict{{"name", name}, {"weight", weight}, {"gate", uint32_t{action.gate}}};
-  if (action.has_mac) dict["mac"] = net::format_mac(action.mac());
+  if (action.has_mac) dict["mac"] = net::format_mac(action.mac);
   if (action.has_tunnel) dict["tunnel_id"] = action.tunnel_id;
   return dict;
 }

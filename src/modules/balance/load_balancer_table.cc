@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // load_balancer_table.cc - finds the service of a packet: exact, then of any port, then of any
 // protocol.
-#include "modules/load_balancer_table.h"
+#include "modules/balance/load_balancer_table.h"
 
 #include <algorithm>
 

@@ -30,23 +30,11 @@ inline constexpr uint32_t kBackendNumbers = kFirstBackend + 2 * kMaxBackends;
 // What becomes of a packet for a backend. A quarter of a cache line.
 struct BackendAction {
   exec::GateIndex gate = 0;
-  uint16_t mac_high = 0;  // as the bytes lie in memory
-  uint32_t mac_low = 0;
+  net::Mac mac{};
   uint32_t tunnel_id = 0;
   bool has_mac = false;
   bool has_tunnel = false;
 
-  void set_mac(const net::Mac& mac) {
-    std::memcpy(&mac_low, mac.data(), 4);
-    std::memcpy(&mac_high, mac.data() + 4, 2);
-    has_mac = true;
-  }
-  [[nodiscard]] net::Mac mac() const {
-    net::Mac mac;
-    std::memcpy(mac.data(), &mac_low, 4);
-    std::memcpy(mac.data() + 4, &mac_high, 2);
-    return mac;
-  }
   bool operator==(const BackendAction&) const = default;
 };
 static_assert(sizeof(BackendAction) == 16);

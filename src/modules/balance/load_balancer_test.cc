@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 #include "module_harness.h"
-#include "modules/flow_key.h"
+#include "modules/headers/flow_key.h"
 
 namespace batchplane {
 namespace {
@@ -70,7 +70,7 @@ Bytes ipv6_frame(const std::vector<uint8_t>& extensions, uint8_t first_proto, ui
 
 TEST(LoadBalancer, FlowsStayAndSpreadEvenly) {
   ModuleHarness harness("load_balancer", web(5));
-  EXPECT_EQ(harness.gates_used(), 5U);
+  EXPECT_EQ(harness.n_gates(), 5U);
   std::map<uint32_t, uint32_t> n_flows;
   for (uint16_t chunk = 0; chunk < 40; ++chunk) {
     std::vector<Bytes> frames;
@@ -137,7 +137,7 @@ TEST(LoadBalancer, OtherPacketsTakeTheirGate) {
   Dict params = web(2);
   params["other_gate"] = 5;
   ModuleHarness harness("load_balancer", params);
-  EXPECT_EQ(harness.gates_used(), 6U);
+  EXPECT_EQ(harness.n_gates(), 6U);
   Bytes arp = make_frame();
   net::store16(&arp[12], net::kTypeArp);
   const Outcome outcome = harness.run({arp, to_vip(1, 81), Bytes(5), ipv6_frame({}, 6, 1, 80)});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // maglev.cc - fills the table: every backend in turn takes the free slot that it likes best.
-#include "modules/maglev.h"
+#include "modules/balance/maglev.h"
 
 #include <algorithm>
 

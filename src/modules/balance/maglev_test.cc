@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // maglev_test.cc - shares as weighted, few slots moved by a change, and the order of no influence.
-#include "modules/maglev.h"
+#include "modules/balance/maglev.h"
 
 #include <gtest/gtest.h>
 

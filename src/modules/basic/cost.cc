@@ -77,6 +77,7 @@ class Cost final : public Module {
 
 const Register<Cost> kCost{{
     .kind = "cost",
+    .state = StateOf::kNone,
     .help = "Keeps the core busy for cost_per_batch + cost_per_pkt x packets.",
     .params = {{.name = "cost_per_batch_ns",
                 .type = ParamType::kFloat,

@@ -3,7 +3,7 @@
 //
 // in: 1   out: 1   drops: none   state: the counts
 #include "core/module.h"
-#include "modules/tally.h"
+#include "modules/common/tally.h"
 
 namespace batchplane {
 namespace {
@@ -80,6 +80,7 @@ class Counter final : public Module {
 
 const Register<Counter> kCounter{{
     .kind = "counter",
+    .state = StateOf::kNone,
     .help = "Counts packets and bytes.",
     .params = {{.name = "by_size",
                 .type = ParamType::kBool,

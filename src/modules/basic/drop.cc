@@ -21,6 +21,7 @@ class Drop final : public Module {
 
 const Register<Drop> kDrop{{
     .kind = "drop",
+    .state = StateOf::kNone,
     .help = "Drops every packet, with the reason `discarded`.",
     .drops = {&kDiscarded},
 }};

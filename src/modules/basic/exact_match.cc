@@ -4,9 +4,9 @@
 // in: 1   out: up to 4096 gates   drops: no_match, too_short   state: the rules, editable live
 #include <cstring>
 
-#include "modules/match_fields.h"
-#include "modules/rule_table.h"
-#include "modules/shared_reasons.h"
+#include "modules/common/match_fields.h"
+#include "modules/common/rule_table.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -144,7 +144,7 @@ class ExactMatch final : public Module {
     table_->apply(all);
   }
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     return n_gates_ = gates_for(connected, book_.highest_gate(), default_gate_);
   }
 
@@ -172,11 +172,12 @@ class ExactMatch final : public Module {
   const uint32_t default_gate_;
   const std::unique_ptr<GateTable> table_;
   RuleBook<WideKey> book_;
-  mutable uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
+  uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
 };
 
 const Register<ExactMatch> kExactMatch{{
     .kind = "exact_match",
+    .state = StateOf::kShared,
     .help = "Sends each packet to the gate of the rule whose values its fields have.",
     .params = {{.name = "fields",
                 .type = ParamType::kList,

@@ -29,7 +29,7 @@ FrameSpec to_port(uint16_t port) {
 
 TEST(ExactMatch, ThreeFields) {
   ModuleHarness harness("exact_match", three_fields());
-  EXPECT_EQ(harness.gates_used(), 3U);
+  EXPECT_EQ(harness.n_gates(), 3U);
   const Outcome outcome =
       harness.run({make_frame(to_port(443)), make_frame(to_port(80)), make_frame(to_port(81))});
   EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{2, 1}));
@@ -41,7 +41,7 @@ TEST(ExactMatch, DefaultGateTakesTheRest) {
   Dict params = three_fields();
   params["default_gate"] = 5;
   ModuleHarness harness("exact_match", params);
-  EXPECT_EQ(harness.gates_used(), 6U);
+  EXPECT_EQ(harness.n_gates(), 6U);
   EXPECT_EQ(harness.run({make_frame(to_port(81))}).gates(), (std::vector<uint32_t>{5}));
 }
 

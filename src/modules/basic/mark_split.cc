@@ -3,8 +3,8 @@
 //
 // in: 1   out: by mark   drops: no_match   state: none
 #include "core/module.h"
-#include "modules/rule_table.h"
-#include "modules/shared_reasons.h"
+#include "modules/common/rule_table.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -14,7 +14,7 @@ class MarkSplit final : public Module {
   explicit MarkSplit(const Args& args)
       : first_(args.u32("first")), default_gate_(default_gate_of(args)) {}
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     return n_gates_ = gates_for(connected, 0, default_gate_);
   }
 
@@ -32,11 +32,12 @@ class MarkSplit final : public Module {
  private:
   const uint32_t first_;
   const uint32_t default_gate_;
-  mutable uint32_t n_gates_ = 1;
+  uint32_t n_gates_ = 1;
 };
 
 const Register<MarkSplit> kMarkSplit{{
     .kind = "mark_split",
+    .state = StateOf::kNone,
     .help = "Sends each packet to the gate that its mark names.",
     .params = {{.name = "first",
                 .type = ParamType::kInt,

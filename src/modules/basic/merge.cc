@@ -18,6 +18,7 @@ class Merge final : public Module {
 
 const Register<Merge> kMerge{{
     .kind = "merge",
+    .state = StateOf::kNone,
     .help = "Joins any number of branches into one; batches of one run are joined up to the limit.",
     .notes =
         "Any module may have several inputs; merge is for graphs that need a named meeting point.",

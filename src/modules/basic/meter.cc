@@ -3,7 +3,7 @@
 //
 // in: 1   out: 1   drops: none   state: totals and the last window
 #include "core/module.h"
-#include "modules/tally.h"
+#include "modules/common/tally.h"
 
 namespace batchplane {
 namespace {
@@ -91,6 +91,7 @@ class Meter final : public Module {
 
 const Register<Meter> kMeter{{
     .kind = "meter",
+    .state = StateOf::kNone,
     .help = "Measures the packet and bit rate of what passes, and the longest gap.",
     .params = {{.name = "window_ns",
                 .type = ParamType::kInt,

@@ -16,6 +16,7 @@ class Null final : public Module {
 
 const Register<Null> kNull{{
     .kind = "null",
+    .state = StateOf::kNone,
     .help = "Passes packets on untouched; measures the engine's own cost per hop.",
 }};
 

@@ -3,8 +3,8 @@
 //
 // in: 1   out: 1   drops: none   state: the values, editable live
 #include "core/module.h"
-#include "modules/item_syntax.h"
-#include "modules/live_value.h"
+#include "modules/common/item_syntax.h"
+#include "modules/common/live_value.h"
 
 namespace batchplane {
 namespace {
@@ -80,6 +80,7 @@ class SetMeta final : public Module {
 
 const Register<SetMeta> kSetMeta{{
     .kind = "set_meta",
+    .state = StateOf::kNone,
     .help = "Notes a VRF, a mark or a tunnel with every packet, for the modules behind it.",
     .params = note_params(),
     .notes = "Behind a port_in it gives all packets of an interface their VRF. Live command: set "

@@ -16,6 +16,7 @@ class Sink final : public Module {
 
 const Register<Sink> kSink{{
     .kind = "sink",
+    .state = StateOf::kNone,
     .help = "Counts every packet as sent and frees it; flows end here.",
     .is_egress = true,
     .notes = "Packets that should count as lost go to `drop` instead.",

@@ -7,8 +7,8 @@
 #include "base/rng.h"
 #include "core/live_table.h"
 #include "core/module.h"
-#include "modules/flow_key.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/flow_key.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -54,9 +54,7 @@ class Split final : public Module {
         live_(std::make_unique<AliasTable>(weights_), std::make_unique<AliasTable>(weights_),
               args.env().quiescence) {}
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
-    return std::max(connected, n_gates_);
-  }
+  uint32_t link(uint32_t connected) override { return std::max(connected, n_gates_); }
 
   void classify(Context& ctx, Batch& batch) noexcept {
     switch (mode_) {
@@ -169,6 +167,7 @@ class Split final : public Module {
 
 const Register<Split> kSplit{{
     .kind = "split",
+    .state = StateOf::kNone,
     .help = "Spreads packets over gates: in turn, at random, by weight, or by flow.",
     .params = {{.name = "mode",
                 .type = ParamType::kString,

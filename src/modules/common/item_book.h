@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "modules/item_syntax.h"
+#include "modules/common/item_syntax.h"
 
 namespace batchplane {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // match_fields.cc - checks and packs the fields of exact-match rules.
-#include "modules/match_fields.h"
+#include "modules/common/match_fields.h"
 
 #include <algorithm>
 #include <charconv>

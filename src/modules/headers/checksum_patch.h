@@ -4,19 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
-#include "base/net.h"
+#include "base/net_headers.h"
 
 namespace batchplane {
-
-inline uint16_t load16_raw(const uint8_t* p) {
-  uint16_t x;
-  std::memcpy(&x, p, 2);
-  return x;
-}
-inline void store16_raw(uint8_t* p, uint16_t x) { std::memcpy(p, &x, 2); }
-inline void store32_raw(uint8_t* p, uint32_t x) { std::memcpy(p, &x, 4); }
 
 inline uint32_t fold32(uint32_t sum) {
   sum = (sum & 0xffff) + (sum >> 16);
@@ -42,11 +33,11 @@ inline uint16_t mended_udp(uint16_t checksum, uint32_t growth) {
   return result == 0 ? uint16_t{0xffff} : result;
 }
 
-// The checksum at `p` follows a word of what it sums; both words in host order.
-inline void mend_checksum(uint8_t* p, uint32_t before, uint32_t after) {
+// The checksum follows a word of what it sums; both words in host order.
+inline void mend_checksum(net::Be16& checksum, uint32_t before, uint32_t after) {
   const uint32_t growth =
       fold32(growth16(static_cast<uint16_t>(before), static_cast<uint16_t>(after)));
-  net::store16(p, mended(net::load16(p), growth));
+  checksum = mended(checksum, growth);
 }
 
 }  // namespace batchplane

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/drop_reason.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane::frame {
 

@@ -5,23 +5,11 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 
-#include "base/net.h"
+#include "base/net_headers.h"
 #include "core/packet.h"
 
 namespace batchplane {
-
-inline uint64_t load64_raw(const uint8_t* p) {
-  uint64_t x;
-  std::memcpy(&x, p, 8);
-  return x;
-}
-inline uint32_t load32_raw(const uint8_t* p) {
-  uint32_t x;
-  std::memcpy(&x, p, 4);
-  return x;
-}
 
 // One's-complement sums do not depend on the byte order, so words may be added as they lie in
 // memory and the result stored the same way; nor on the width of the words, as long as carries come
@@ -38,39 +26,62 @@ inline uint32_t fold16(uint64_t sum) {
   return (sum32 + std::rotl(sum32, 16)) >> 16;
 }
 
-// Sum of a header of 20 bytes without the checksum field, which is bytes 10 and 11; not folded.
+// Sum of a header without options and without the checksum field; not folded.
 // No load takes in the TTL and what lies beside it: one stored just before would delay it.
-inline uint64_t sum_header20_but_checksum(const uint8_t* ip) {
-  uint16_t ttl_and_proto;
-  std::memcpy(&ttl_and_proto, ip + net::kIpTtl, 2);
-  return add_with_carry(add_with_carry(load64_raw(ip), load64_raw(ip + 12)), ttl_and_proto);
+inline uint64_t sum_header20_but_checksum(const net::Ipv4& ip) {
+  return add_with_carry(add_with_carry(ip.front_raw(), ip.addresses_raw()), ip.ttl_protocol_raw());
 }
 
-inline uint64_t sum_header20(const uint8_t* ip) {
-  uint16_t checksum;
-  std::memcpy(&checksum, ip + net::kIpChecksum, 2);
-  return add_with_carry(sum_header20_but_checksum(ip), checksum);
+inline uint64_t sum_header20(const net::Ipv4& ip) {
+  return add_with_carry(sum_header20_but_checksum(ip), ip.checksum.raw());
 }
 
 // Sum of the options behind the first 20 bytes; header_bytes is a multiple of 4.
-inline uint64_t sum_options(const uint8_t* ip, uint32_t header_bytes) {
+inline uint64_t sum_options(const net::Ipv4& ip, uint32_t header_bytes) {
   uint64_t sum = 0;
-  for (uint32_t at = net::kIpv4Bytes; at < header_bytes; at += 4) sum += load32_raw(ip + at);
+  for (uint32_t at = net::kIpv4Bytes; at < header_bytes; at += 4) {
+    sum += load32_raw(bytes_of(ip) + at);
+  }
   return sum;
+}
+
+// Makes the checksum right, whatever the header's length.
+inline void write_checksum(net::Ipv4& ip, uint32_t header_bytes = net::kIpv4Bytes) {
+  ip.checksum = 0;
+  ip.checksum = net::checksum_finish(net::checksum_add(bytes_of(ip), header_bytes));
 }
 
 // Lowers a TTL above 0 by one. TTL, protocol and checksum are read and written as one word.
 // RFC 1624: the 16-bit word of TTL and protocol falls by 0x0100, so the checksum rises by it, which
 // is 1 in memory order. From 0xfffe on the carry comes back in; that gives 0 for what has two
 // forms.
-inline void lower_ttl(uint8_t* ip, bool is_checksum_mended) {
-  uint32_t word = load32_raw(ip + net::kIpTtl);
+inline void lower_ttl(net::Ipv4& ip, bool is_checksum_mended) {
+  uint32_t word = ip.ttl_word_raw();
   if (is_checksum_mended) word += word >= 0xfffe0000U ? 0x20000U : 0x10000U;
-  word -= 1;
-  std::memcpy(ip + net::kIpTtl, &word, 4);
+  ip.set_ttl_word_raw(word - 1);
 }
 
-inline uint32_t header_bytes_of(const uint8_t* ip) { return (ip[0] & 15U) * 4; }
+// The length that an IP header tells, itself included, whichever it is.
+inline uint32_t told_bytes_of(const uint8_t* ip) {
+  return net::ip_version(ip) == 4 ? uint32_t{header_at<net::Ipv4>(ip).total_length}
+                                  : net::kIpv6Bytes + header_at<net::Ipv6>(ip).payload_length;
+}
+
+// Both versions have the traffic class in their first two bytes: version 4 in the low half, version
+// 6 four bits further up.
+inline const net::Be16& class_word_of(const uint8_t* ip) { return header_at<net::Be16>(ip); }
+inline net::Be16& class_word_of(uint8_t* ip) { return header_at<net::Be16>(ip); }
+
+// Of an IP header, whichever it is: the octet that has the DSCP and the congestion bits.
+inline uint32_t traffic_class_of(const uint8_t* ip) {
+  return net::ip_version(ip) == 4 ? header_at<net::Ipv4>(ip).tos
+                                  : header_at<net::Ipv6>(ip).traffic_class();
+}
+
+// What a frame says that its network header is: the two bytes before it, with tags or without.
+inline const net::Be16& type_before(Packet& pkt, uint32_t l3) {
+  return header_in<net::Be16>(pkt, l3 - sizeof(net::Be16));
+}
 
 inline uint32_t l3_offset_of(Packet& pkt) { return pkt.meta().l3_offset_bytes; }
 

@@ -4,9 +4,37 @@
 
 #include <cstdint>
 
-#include "base/net6.h"
+#include "base/net_headers.h"
 
 namespace batchplane {
+
+namespace net {
+
+// What all extension headers begin with; the length counts 8 bytes each, without the first 8, and of
+// an authentication header 4 each.
+struct [[gnu::may_alias]] Extension6 {
+  uint8_t next_header;
+  uint8_t length;
+};
+
+struct [[gnu::may_alias]] Routing6 {
+  uint8_t next_header;
+  uint8_t length;
+  uint8_t type;
+  uint8_t segments_left;
+};
+
+struct [[gnu::may_alias]] Fragment6 {
+  uint8_t next_header;
+  uint8_t reserved;
+  Be16 place;  // the offset in bytes, two reserved bits, more fragments
+  Be32 id;
+
+  [[nodiscard]] bool is_fragment() const { return (place & 0xfff9) != 0; }
+  [[nodiscard]] bool is_first() const { return place >> 3 == 0; }
+};
+
+}  // namespace net
 
 // No honest packet has more; each costs a read of a place that is only known from the one before.
 inline constexpr uint32_t kMaxExtensionHeaders = 8;
@@ -38,33 +66,34 @@ struct Extensions6 {
   uint32_t offset_bytes = net::kIpv6Bytes;  // from the IPv6 header, to what `protocol` names
 };
 
-inline uint32_t extension_bytes6(uint8_t kind, const uint8_t* header) {
-  if (kind == net::kNextFragment) return 8;
-  return kind == net::kNextAuthentication ? (header[1] + 2U) * 4 : (header[1] + 1U) * 8;
+inline uint32_t extension_bytes6(uint8_t kind, const net::Extension6& header) {
+  if (kind == net::kNextFragment) return sizeof(net::Fragment6);
+  return kind == net::kNextAuthentication ? (header.length + 2U) * 4 : (header.length + 1U) * 8;
 }
 
 // Out of line, so that it costs nothing where there are none.
 template <typename Kinds>
-[[gnu::noinline]] Extensions6 walk_chain6(const uint8_t* ip, uint32_t len_bytes) {
-  Extensions6 found{.protocol = ip[net::kIp6NextHeader]};
+[[gnu::noinline]] Extensions6 walk_chain6(const net::Ipv6& ip, uint32_t len_bytes) {
+  Extensions6 found{.protocol = ip.next_header};
   while (Kinds::has(found.protocol)) {
     const uint8_t kind = found.protocol;
-    const uint8_t* header = ip + found.offset_bytes;
+    const auto& header = behind<net::Extension6>(ip, found.offset_bytes);
     const uint32_t left_bytes = len_bytes - found.offset_bytes;
     if (found.n_headers == kMaxExtensionHeaders) {
       return found.end = Extensions6::End::kTooMany, found;
     }
     if (left_bytes < 8) return found.end = Extensions6::End::kTruncated, found;
-    found.protocol = header[0];
+    found.protocol = header.next_header;
     found.has_late_hop_by_hop |= kind == net::kNextHopByHop && found.n_headers != 0;
     const uint32_t bytes = extension_bytes6(kind, header);
     if (bytes > left_bytes) return found.end = Extensions6::End::kTruncated, found;
-    found.has_segments_left |= kind == net::kNextRouting && header[3] != 0;
+    found.has_segments_left |= kind == net::kNextRouting &&
+                               behind<net::Routing6>(ip, found.offset_bytes).segments_left != 0;
     if (kind == net::kNextFragment) {
-      const uint32_t place = net::load16(header + 2);
+      const auto& fragment = behind<net::Fragment6>(ip, found.offset_bytes);
       found.fragment_bytes = found.offset_bytes;
-      found.is_fragment |= (place & 0xfff9) != 0;
-      found.is_first_fragment = place >> 3 == 0;
+      found.is_fragment |= fragment.is_fragment();
+      found.is_first_fragment = fragment.is_first();
     }
     ++found.n_headers;
     found.offset_bytes += bytes;
@@ -75,8 +104,8 @@ template <typename Kinds>
 
 // `ip` has `len_bytes` bytes, 40 at least.
 template <typename Kinds>
-inline Extensions6 walk_extensions6(const uint8_t* ip, uint32_t len_bytes) {
-  const uint8_t protocol = ip[net::kIp6NextHeader];
+inline Extensions6 walk_extensions6(const net::Ipv6& ip, uint32_t len_bytes) {
+  const uint8_t protocol = ip.next_header;
   if (!Kinds::has(protocol)) [[likely]]
     return {.protocol = protocol};
   return walk_chain6<Kinds>(ip, len_bytes);
@@ -94,7 +123,7 @@ struct UpperLayer6 {
 };
 
 // Strict, as a router that keeps broken chains from others; no padding within `len_bytes`.
-inline UpperLayer6 upper_layer6(const uint8_t* ip, uint32_t len_bytes) {
+inline UpperLayer6 upper_layer6(const net::Ipv6& ip, uint32_t len_bytes) {
   using Fault = UpperLayer6::Fault;
   const Extensions6 chain = walk_extensions6<AllExtensions>(ip, len_bytes);
   UpperLayer6 found{.protocol = chain.protocol,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ipv6_header_test.cc - chains of extension headers: whole, cut short, too long, fragmented.
-#include "modules/ipv6_header.h"
+#include "modules/headers/ipv6_header.h"
 
 #include <gtest/gtest.h>
 
@@ -32,10 +32,11 @@ Bytes header_of(uint8_t next, uint8_t length = 0, uint8_t third = 0, uint8_t fou
 }
 template <typename Kinds = AllExtensions>
 Extensions6 walk(const Bytes& packet) {
-  return walk_extensions6<Kinds>(packet.data(), static_cast<uint32_t>(packet.size()));
+  return walk_extensions6<Kinds>(header_at<net::Ipv6>(packet.data()),
+                                 static_cast<uint32_t>(packet.size()));
 }
 UpperLayer6 strictly(const Bytes& packet) {
-  return upper_layer6(packet.data(), static_cast<uint32_t>(packet.size()));
+  return upper_layer6(header_at<net::Ipv6>(packet.data()), static_cast<uint32_t>(packet.size()));
 }
 
 TEST(Ipv6Header, NoneToPassOver) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // l4_header.cc - finds the transport header behind the extension headers of IPv6.
-#include "modules/l4_header.h"
+#include "modules/headers/l4_header.h"
 
-#include "modules/ipv6_header.h"
+#include "modules/headers/ipv6_header.h"
 
 namespace batchplane::l4 {
 
-Place find_v6(const uint8_t* ip, uint32_t room_bytes) noexcept {
-  if (ip[0] >> 4 != 6) return {.find = Find::kBadVersion};
+Place find_v6(const uint8_t* header, uint32_t room_bytes) noexcept {
+  if (net::ip_version(header) != 6) return {.find = Find::kBadVersion};
   if (room_bytes < net::kIpv6Bytes) return {.find = Find::kTooShort};
-  const uint32_t end = net::kIpv6Bytes + net::load16(ip + net::kIp6PayloadLength);
+  const auto& ip = header_at<net::Ipv6>(header);
+  const uint32_t end = net::kIpv6Bytes + ip.payload_length;
   if (end > room_bytes) return {.find = Find::kBadTotalLength};
   const Extensions6 chain = walk_extensions6<TransportExtensions>(ip, end);
   // The last address is not the one in the header: no sum could be made here.

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-#include "base/net6.h"
+#include "base/net_headers.h"
 #include "core/drop_reason.h"
-#include "modules/ipv4_header.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane::l4 {
 
@@ -55,38 +55,39 @@ inline const DropReason kBadL4Checksum{
 }
 
 // IPv6 with its extension headers; `room_bytes`: from the IP header to the packet's end.
-[[nodiscard]] Place find_v6(const uint8_t* ip, uint32_t room_bytes) noexcept;
+[[nodiscard]] Place find_v6(const uint8_t* header, uint32_t room_bytes) noexcept;
 
-[[nodiscard]] inline Place find(const uint8_t* ip, uint32_t room_bytes) noexcept {
+[[nodiscard]] inline Place find(const uint8_t* header, uint32_t room_bytes) noexcept {
   if (room_bytes < net::kIpv4Bytes) [[unlikely]]
     return {.find = Find::kTooShort};
-  if (ip[0] >> 4 != 4) [[unlikely]]
-    return find_v6(ip, room_bytes);
-  const uint32_t header_bytes = header_bytes_of(ip);
-  const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+  if (net::ip_version(header) != 4) [[unlikely]]
+    return find_v6(header, room_bytes);
+  const auto& ip = header_at<net::Ipv4>(header);
+  const uint32_t header_bytes = ip.header_bytes();
+  const uint32_t total_bytes = ip.total_length;
   if (header_bytes < net::kIpv4Bytes || header_bytes > room_bytes) [[unlikely]]
     return {.find = Find::kBadHeaderLength};
   if (total_bytes < header_bytes || total_bytes > room_bytes) [[unlikely]]
     return {.find = Find::kBadTotalLength};
-  const uint32_t fragment = net::load16(ip + net::kIpFragment) & 0x3fff;
-  return {.find = fragment == 0 ? Find::kWhole : Find::kFragment,
-          .proto = ip[net::kIpProto],
+  return {.find = ip.is_fragment() ? Find::kFragment : Find::kWhole,
+          .proto = ip.protocol,
           .is_v6 = false,
-          .has_header = (fragment & 0x1fff) == 0,
+          .has_header = !ip.is_later_fragment(),
           .offset_bytes = header_bytes,
           .len_bytes = total_bytes - header_bytes};
 }
 
 // The common case alone: a whole IPv4 packet without options. Anything else gives protocol 0.
-[[nodiscard]] inline Place find_plain(const uint8_t* ip, uint32_t room_bytes) noexcept {
+[[nodiscard]] inline Place find_plain(const uint8_t* header, uint32_t room_bytes) noexcept {
   Place place;
-  if (room_bytes < net::kIpv4Bytes || ip[0] != 0x45) return place;
-  const uint32_t len_bytes = net::load16(ip + net::kIpTotalLength) - net::kIpv4Bytes;
+  const auto& ip = header_at<net::Ipv4>(header);
+  if (room_bytes < net::kIpv4Bytes || ip.version_ihl != net::Ipv4::kPlain) return place;
+  const uint32_t len_bytes = ip.total_length - net::kIpv4Bytes;
   // A total length below the header's wraps.
   if (len_bytes > room_bytes - net::kIpv4Bytes) return place;
-  if ((net::load16(ip + net::kIpFragment) & 0x3fff) != 0) return place;
+  if (ip.is_fragment()) return place;
   place.find = Find::kWhole;
-  place.proto = ip[net::kIpProto];
+  place.proto = ip.protocol;
   place.has_header = true;
   place.offset_bytes = net::kIpv4Bytes;
   place.len_bytes = len_bytes;
@@ -96,13 +97,14 @@ inline const DropReason kBadL4Checksum{
 // Where the checksum field is; 0 for protocols that have none here. UDP-Lite, SCTP and DCCP sum in
 // other ways.
 [[nodiscard]] inline uint32_t checksum_offset(const Place& place) {
-  if (place.proto == net::kProtoUdp) return 6;
-  if (place.proto == net::kProtoTcp) return 16;
-  return place.proto == (place.is_v6 ? net::kProtoIcmp6 : net::kProtoIcmp) ? 2 : 0;
+  if (place.proto == net::kProtoUdp) return offsetof(net::Udp, checksum);
+  if (place.proto == net::kProtoTcp) return offsetof(net::Tcp, checksum);
+  const bool is_icmp = place.proto == (place.is_v6 ? net::kProtoIcmp6 : net::kProtoIcmp);
+  return is_icmp ? offsetof(net::Icmp, checksum) : 0;
 }
-// The least length of such a header.
-[[nodiscard]] inline uint32_t least_bytes(uint8_t proto) {
-  return proto == net::kProtoTcp ? 20 : 8;
+// The length of such a header without options.
+[[nodiscard]] inline uint32_t min_bytes(uint8_t proto) {
+  return proto == net::kProtoTcp ? net::kTcpBytes : net::kUdpBytes;
 }
 
 // Sum of n bytes as they lie in memory; not folded.
@@ -120,9 +122,7 @@ inline const DropReason kBadL4Checksum{
     at += 4;
   }
   if ((n_bytes & 2) != 0) {
-    uint16_t word;
-    std::memcpy(&word, p + at, 2);
-    high += word;
+    high += load16_raw(p + at);
     at += 2;
   }
   if ((n_bytes & 1) != 0) low += p[at];
@@ -130,13 +130,17 @@ inline const DropReason kBadL4Checksum{
 }
 
 // What the checksum takes in of the IP header; `len_bytes` is that of the transport's own field.
-[[nodiscard]] inline uint64_t sum_pseudo_header(const uint8_t* ip, const Place& place,
+[[nodiscard]] inline uint64_t sum_pseudo_header(const uint8_t* header, const Place& place,
                                                 uint32_t len_bytes) noexcept {
   const uint64_t rest = net::be16(static_cast<uint16_t>(len_bytes)) + (uint64_t{place.proto} << 8);
-  if (place.is_v6) return rest + sum_bytes(ip + 8, 32);
+  if (place.is_v6) {
+    const auto& ip = header_at<net::Ipv6>(header);
+    return rest + sum_bytes(bytes_of(ip.src), sizeof ip.src + sizeof ip.dst);
+  }
   // ICMP over IPv4 sums itself alone.
   if (place.proto == net::kProtoIcmp) return 0;
-  return rest + load32_raw(ip + net::kIpSrc) + load32_raw(ip + net::kIpDst);
+  const auto& ip = header_at<net::Ipv4>(header);
+  return rest + ip.src.raw() + ip.dst.raw();
 }
 
 }  // namespace batchplane::l4

@@ -3,23 +3,34 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
-#include "base/net.h"
+#include "base/net_headers.h"
 #include "core/args.h"
 #include "core/packet.h"
 
 namespace batchplane::vlan {
 
-inline constexpr uint32_t kTagBytes = 4;
-inline constexpr uint32_t kTypeOffset = 12;  // of a frame's first type, behind the addresses
+inline constexpr uint32_t kTagBytes = net::kVlanTagBytes;
 inline constexpr uint16_t kCustomerTag = 0x8100;
 inline constexpr uint16_t kServiceTag = 0x88a8;
-inline constexpr uint32_t kMostTags = 8;
+inline constexpr uint32_t kMaxTags = 8;
 inline constexpr uint32_t kVidMask = 0xfff;
 inline constexpr uint32_t kMaxVid = 4094;  // 4095 is reserved
-// A frame of this length has all that an 8-byte load of its first tag and what follows takes in.
-inline constexpr uint32_t kFastBytes = kTypeOffset + 8;
+
+// The first tag of a frame, if it has one, and what follows it, as they lie in memory.
+struct FirstTag {
+  // A frame of this length has all that the load takes in.
+  static constexpr uint32_t kFrameBytes = net::kMacPairBytes + sizeof(uint64_t);
+
+  uint64_t word;
+
+  explicit FirstTag(const uint8_t* frame) : word(load64_raw(frame + net::kMacPairBytes)) {}
+  [[nodiscard]] uint32_t type_raw() const { return word & 0xffff; }
+  [[nodiscard]] uint32_t vid() const {
+    return net::be16(static_cast<uint16_t>(word >> 16)) & kVidMask;
+  }
+  [[nodiscard]] uint32_t next_type_raw() const { return word >> 32 & 0xffff; }
+};
 
 // A type as it lies in memory, read on a little-endian machine.
 inline bool is_tag_raw(uint32_t type) { return type == 0x0081 || type == 0xa888; }
@@ -30,13 +41,20 @@ struct TagCount {
   bool is_cut = false;  // the frame ends inside the tags, or before its type
 };
 
-// Counts up to one more than `most`.
-inline TagCount count_tags(const uint8_t* data, uint32_t len_bytes, uint32_t most) {
+// Tag `i` of a frame, or what follows the last one: then its `type` alone need be there.
+inline const net::VlanTag& tag_at(const uint8_t* frame, uint32_t i) {
+  return header_at<net::VlanTag>(frame + net::kMacPairBytes + i * kTagBytes);
+}
+inline net::VlanTag& tag_at(uint8_t* frame, uint32_t i) {
+  return header_at<net::VlanTag>(frame + net::kMacPairBytes + i * kTagBytes);
+}
+
+// Counts up to one more than `max_tags`.
+inline TagCount count_tags(const uint8_t* frame, uint32_t len_bytes, uint32_t max_tags) {
   TagCount tags;
-  for (uint32_t at = kTypeOffset;; at += kTagBytes) {
-    tags.is_cut = len_bytes < at + 2;
-    if (tags.is_cut || tags.n > most || !is_tag(net::load16(data + at))) return tags;
-    ++tags.n;
+  for (;; ++tags.n) {
+    tags.is_cut = len_bytes < net::kEthBytes + tags.n * kTagBytes;
+    if (tags.is_cut || tags.n > max_tags || !is_tag(tag_at(frame, tags.n).type)) return tags;
   }
 }
 
@@ -51,12 +69,7 @@ inline void move_headers(PacketMeta& meta, uint32_t l3_offset_bytes, int32_t mov
 // The addresses are copied `bytes` towards the front or the back; the tags between are the
 // caller's.
 inline void move_addresses(const uint8_t* from, uint8_t* to) {
-  uint64_t front;
-  uint32_t back;
-  std::memcpy(&front, from, 8);
-  std::memcpy(&back, from + 8, 4);
-  std::memcpy(to, &front, 8);
-  std::memcpy(to + 8, &back, 4);
+  header_at<net::Ethernet>(to).set_macs(header_at<net::Ethernet>(from).macs());
 }
 
 inline void pop_tags(Packet& pkt, uint32_t n_tags) {
@@ -72,7 +85,7 @@ inline ParamSpec max_tags_spec() {
           .default_value = 2,
           .help = "frames with more tags than this are dropped",
           .min = 1,
-          .max = kMostTags};
+          .max = kMaxTags};
 }
 
 }  // namespace batchplane::vlan

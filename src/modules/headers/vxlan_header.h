@@ -4,16 +4,14 @@
 
 #include <cstdint>
 
-#include "modules/flow_key.h"
+#include "base/tunnel_headers.h"
+#include "modules/headers/flow_key.h"
 
 namespace batchplane::vxlan {
 
-inline constexpr uint32_t kUdpBytes = 8;
-inline constexpr uint32_t kVxlanBytes = 8;
-inline constexpr uint32_t kOuterBytes = net::kEthBytes + net::kIpv4Bytes + kUdpBytes + kVxlanBytes;
-inline constexpr uint16_t kPort = 4789;
+inline constexpr uint32_t kOuterBytes =
+    net::kEthBytes + net::kIpv4Bytes + net::kUdpBytes + sizeof(net::Vxlan);
 inline constexpr uint32_t kMaxVni = 0xffffff;
-inline constexpr uint8_t kHasVni = 0x08;  // of the flags
 inline constexpr uint32_t kFirstSourcePort = 49152;
 inline constexpr uint32_t kSourcePortBits = 14;
 
@@ -26,12 +24,14 @@ inline constexpr uint32_t kEcnEct0 = 2;
 inline constexpr uint16_t kIpv4Raw = 0x0008;  // types as they lie in memory
 inline constexpr uint16_t kIpv6Raw = 0xdd86;
 
-inline uint64_t hash_ipv6(const uint8_t* ip, uint32_t room_bytes, uint64_t seed) {
-  uint64_t rest = uint64_t{ip[6]} << 32;
-  const bool has_ports = ip[6] == net::kProtoTcp || ip[6] == net::kProtoUdp;
-  if (has_ports && room_bytes >= net::kIpv6Bytes + 4) rest |= load32_raw(ip + net::kIpv6Bytes);
-  const uint64_t src = mix_words(load64_raw(ip + 8), load64_raw(ip + 16), seed);
-  return mix_words(src ^ load64_raw(ip + 24), load64_raw(ip + 32), rest);
+inline uint64_t hash_ipv6(const net::Ipv6& ip, uint32_t room_bytes, uint64_t seed) {
+  uint64_t rest = uint64_t{ip.next_header} << 32;
+  const bool has_ports = ip.next_header == net::kProtoTcp || ip.next_header == net::kProtoUdp;
+  if (has_ports && room_bytes >= net::kIpv6Bytes + sizeof(net::Ports)) {
+    rest |= behind<net::Ports>(ip).raw();
+  }
+  const uint64_t src = mix_words(ip.src.high_raw(), ip.src.low_raw(), seed);
+  return mix_words(src ^ ip.dst.high_raw(), ip.dst.low_raw(), rest);
 }
 
 }  // namespace batchplane::vxlan

@@ -3,8 +3,8 @@
 //
 // in: 1   out: 1   drops: bad_checksum, bad_version, bad_header_length, too_short   state: none
 #include "core/module.h"
-#include "modules/ipv4_header.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -15,8 +15,6 @@ Mode mode_of(const std::string& name) {
   if (name == "full") return Mode::kFull;
   return name == "check" ? Mode::kCheck : Mode::kIncremental;
 }
-
-constexpr uint8_t kPlainHeader = 0x45;  // version 4, no options
 
 class Checksum final : public Module {
  public:
@@ -44,7 +42,7 @@ class Checksum final : public Module {
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *pkts[i];
       const uint32_t l3 = l3_offset_of(pkt);
-      uint8_t* ip = pkt.data() + l3;
+      auto& ip = header_in<net::Ipv4>(pkt, l3);
       if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
         ctx.drop(batch, i, reason::kTooShort);
         continue;
@@ -52,16 +50,15 @@ class Checksum final : public Module {
       uint64_t sum = 0;
       if constexpr (kMode == Mode::kFull) sum = sum_header20_but_checksum(ip);
       if constexpr (kMode == Mode::kCheck) sum = sum_header20(ip);
-      if (ip[0] != kPlainHeader) [[unlikely]] {
+      if (ip.version_ihl != net::Ipv4::kPlain) [[unlikely]] {
         if (const DropReason* reason = fault_of(ip, pkt.len_bytes() - l3); reason != nullptr) {
           ctx.drop(batch, i, *reason);
           continue;
         }
-        sum = add_with_carry(sum, sum_options(ip, header_bytes_of(ip)));
+        sum = add_with_carry(sum, sum_options(ip, ip.header_bytes()));
       }
       if constexpr (kMode == Mode::kFull) {
-        const auto checksum = static_cast<uint16_t>(~fold16(sum));
-        std::memcpy(ip + net::kIpChecksum, &checksum, 2);
+        ip.checksum.set_raw(static_cast<uint16_t>(~fold16(sum)));
       } else if constexpr (kMode == Mode::kIncremental) {
         lower_ttl_by(ip, ttl_steps);
       } else if (fold16(sum) != 0xffff) [[unlikely]] {
@@ -70,9 +67,9 @@ class Checksum final : public Module {
     }
   }
 
-  static const DropReason* fault_of(const uint8_t* ip, uint32_t room_bytes) {
-    if (ip[0] >> 4 != 4) return &reason::kBadVersion;
-    const uint32_t header_bytes = header_bytes_of(ip);
+  static const DropReason* fault_of(const net::Ipv4& ip, uint32_t room_bytes) {
+    if (ip.version() != 4) return &reason::kBadVersion;
+    const uint32_t header_bytes = ip.header_bytes();
     return header_bytes < net::kIpv4Bytes || header_bytes > room_bytes ? &reason::kBadHeaderLength
                                                                        : nullptr;
   }
@@ -80,12 +77,9 @@ class Checksum final : public Module {
   // RFC 1624: the word of TTL and protocol fell by steps * 0x0100, so the checksum rises by it,
   // which is `steps` in memory order. 0xffff becomes 0, the same value in the form that a full sum
   // has.
-  static void lower_ttl_by(uint8_t* ip, uint32_t steps) {
-    uint16_t checksum;
-    std::memcpy(&checksum, ip + net::kIpChecksum, 2);
-    const uint32_t sum = checksum + steps;
-    checksum = static_cast<uint16_t>(sum + (sum >= 0xffff ? 1 : 0));
-    std::memcpy(ip + net::kIpChecksum, &checksum, 2);
+  static void lower_ttl_by(net::Ipv4& ip, uint32_t steps) {
+    const uint32_t sum = ip.checksum.raw() + steps;
+    ip.checksum.set_raw(static_cast<uint16_t>(sum + (sum >= 0xffff ? 1 : 0)));
   }
 
   const Mode mode_;
@@ -94,6 +88,7 @@ class Checksum final : public Module {
 
 const Register<Checksum> kChecksum{{
     .kind = "checksum",
+    .state = StateOf::kNone,
     .help = "Writes or verifies the IPv4 header checksum.",
     .params =
         {{.name = "mode",

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "core/module.h"
-#include "modules/ipv4_header.h"
-#include "modules/neighbour_reasons.h"
-#include "modules/route_commands.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/neighbour/neighbour_reasons.h"
+#include "modules/route/route_commands.h"
 
 namespace batchplane {
 namespace {
@@ -20,10 +20,10 @@ const DropReason kNoRoom{"fragment_no_room",
                          "a packet was not cut, since no packets or no room for its parts was left",
                          "raise pool_pkts; or look for a flood of long packets"};
 
-constexpr uint16_t kDontFragment = 0x4000;
-constexpr uint16_t kMoreFragments = 0x2000;
-constexpr uint16_t kOffset = 0x1fff;
-constexpr uint32_t kMostHeaderBytes = 60;
+constexpr uint16_t kDontFragment = net::Ipv4::kDontFragment;
+constexpr uint16_t kMoreFragments = net::Ipv4::kMoreFragments;
+constexpr uint16_t kOffset = net::Ipv4::kFragmentOffset;
+constexpr uint32_t kMaxHeaderBytes = 60;
 constexpr uint32_t kMinMtuBytes = 68;  // RFC 791: what every link must carry
 // Of the longest packet at the smallest MTU: 8 bytes a part.
 constexpr uint32_t kMaxParts = 256;
@@ -49,16 +49,15 @@ uint32_t later_header(const uint8_t* ip, uint32_t header_bytes, uint8_t* later) 
     from += bytes;
   }
   while (at % 4 != 0) later[at++] = kEnd;
-  later[0] = static_cast<uint8_t>(0x40 | at / 4);
+  header_at<net::Ipv4>(later).version_ihl = static_cast<uint8_t>(0x40 | at / 4);
   return at;
 }
 
-void finish_header(uint8_t* ip, uint32_t payload_bytes, uint32_t fragment) {
-  const uint32_t header_bytes = header_bytes_of(ip);
-  net::store16(ip + net::kIpTotalLength, static_cast<uint16_t>(header_bytes + payload_bytes));
-  net::store16(ip + net::kIpFragment, static_cast<uint16_t>(fragment));
-  net::store16(ip + net::kIpChecksum, 0);
-  net::store16(ip + net::kIpChecksum, net::checksum_finish(net::checksum_add(ip, header_bytes)));
+void finish_header(net::Ipv4& ip, uint32_t payload_bytes, uint32_t fragment) {
+  const uint32_t header_bytes = ip.header_bytes();
+  ip.total_length = static_cast<uint16_t>(header_bytes + payload_bytes);
+  ip.fragment = static_cast<uint16_t>(fragment);
+  write_checksum(ip, header_bytes);
 }
 
 class Fragment final : public Module {
@@ -89,8 +88,7 @@ class Fragment final : public Module {
         ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
-      const uint8_t* ip = pkt.data() + l3;
-      const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+      const uint32_t total_bytes = header_in<net::Ipv4>(pkt, l3).total_length;
       if (total_bytes > mtu_of(pkt)) [[unlikely]]
         cut(ctx, batch, i, l3, total_bytes);
     }
@@ -113,10 +111,11 @@ class Fragment final : public Module {
 
   void cut(Context& ctx, Batch& batch, uint32_t i, uint32_t l3, uint32_t total_bytes) noexcept {
     Packet& pkt = *batch[i];
-    uint8_t* ip = pkt.data() + l3;
-    const uint32_t header_bytes = header_bytes_of(ip);
+    const auto& original = header_in<net::Ipv4>(pkt, l3);
+    const uint8_t* const ip = bytes_of(original);
+    const uint32_t header_bytes = original.header_bytes();
     const uint32_t mtu_bytes = mtu_of(pkt);
-    const uint32_t fragment = net::load16(ip + net::kIpFragment);
+    const uint32_t fragment = original.fragment;
     if (header_bytes < net::kIpv4Bytes || total_bytes > pkt.len_bytes() - l3 ||
         header_bytes > total_bytes) {
       ctx.drop(batch, i, reason::kTooShort);
@@ -141,7 +140,7 @@ class Fragment final : public Module {
     ctx.originated_pkts += n_new;
     ++cut_pkts_;
     fragments_ += n_new + 1;
-    std::array<uint8_t, kMostHeaderBytes> later;
+    std::array<uint8_t, kMaxHeaderBytes> later;
     const uint32_t later_bytes = later_header(ip, header_bytes, later.data());
     for (uint32_t part = 0; part < n_new; ++part) {
       const uint8_t* header = part == 0 ? ip : later.data();
@@ -152,7 +151,7 @@ class Fragment final : public Module {
       std::memcpy(out.data(), pkt.data(), l3);
       std::memcpy(out.data() + l3, header, own_bytes);
       std::memcpy(out.data() + l3 + own_bytes, ip + header_bytes + part * first_bytes, first_bytes);
-      finish_header(out.data() + l3, first_bytes,
+      finish_header(header_in<net::Ipv4>(out, l3), first_bytes,
                     fragment_word(fragment, part * first_bytes, true));
       if (part != 0) out.meta().l4_offset_bytes = 0;
       ctx.emit(0, parts[part]);
@@ -177,7 +176,8 @@ class Fragment final : public Module {
     pkt.pull_front(shift_bytes);
     pkt.set_len_bytes(l3 + later_bytes + rest_bytes);
     std::memcpy(pkt.data() + l3, later, later_bytes);
-    finish_header(pkt.data() + l3, rest_bytes, fragment_word(fragment, done_bytes, false));
+    finish_header(header_in<net::Ipv4>(pkt, l3), rest_bytes,
+                  fragment_word(fragment, done_bytes, false));
     pkt.meta().l4_offset_bytes = 0;
   }
 
@@ -191,6 +191,7 @@ class Fragment final : public Module {
 
 const Register<Fragment> kFragment{{
     .kind = "fragment",
+    .state = StateOf::kNone,
     .help = "Cuts IPv4 packets that are longer than the MTU of their way out.",
     .params = {{.name = "table",
                 .type = ParamType::kString,

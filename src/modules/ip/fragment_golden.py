@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Golden cases of cutting packets and of putting them together, by scapy's own fragment()."""
+"""Golden cases of what cuts packets and puts them together."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 #include "module_harness.h"
-#include "modules/route_commands.h"
+#include "modules/route/route_commands.h"
 
 namespace batchplane {
 namespace {
@@ -31,7 +31,9 @@ Bytes joined(const std::vector<Bytes>& parts, uint32_t mtu_bytes, uint32_t first
     EXPECT_LE(total, mtu_bytes);
     EXPECT_EQ(net::checksum_finish(net::checksum_add(ip, header_bytes)), 0);
     EXPECT_EQ((net::load16(ip + 6) & 0x1fffU) * 8, first_offset * 8 + payload.size());
-    if (i + 1 < parts.size()) EXPECT_NE(net::load16(ip + 6) & 0x2000, 0);
+    if (i + 1 < parts.size()) {
+      EXPECT_NE(net::load16(ip + 6) & 0x2000, 0);
+    }
     payload.insert(payload.end(), ip + header_bytes, ip + total);
   }
   return payload;
@@ -45,7 +47,9 @@ TEST(Fragment, CutsAtAnyMtuAndLosesNothing) {
       const std::vector<Bytes> parts = fragment.run({whole}).at(0);
       ASSERT_EQ(joined(parts, static_cast<uint32_t>(mtu)), Bytes(whole.begin() + 34, whole.end()));
       ASSERT_EQ(net::load16(&parts.back()[20]) & 0x2000, 0);
-      if (len - 14 <= static_cast<uint32_t>(mtu)) EXPECT_EQ(parts, std::vector<Bytes>{whole});
+      if (len - 14 <= static_cast<uint32_t>(mtu)) {
+        EXPECT_EQ(parts, std::vector<Bytes>{whole});
+      }
     }
     EXPECT_EQ(fragment.leaked_pkts(), 0U);
   }

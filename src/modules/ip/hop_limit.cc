@@ -3,9 +3,8 @@
 //
 // in: 1   out: 1   drops: too_short, hop_limit_expired (send it to an icmp6_error module with
 // on_drop)   state: none
-#include "base/net6.h"
 #include "core/module.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -27,21 +26,23 @@ class HopLimit final : public Module {
         ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
-      uint8_t* hop_limit = pkt.data() + l3 + net::kIp6HopLimit;
-      const uint8_t left = *hop_limit;
+      auto& ip = header_in<net::Ipv6>(pkt, l3);
+      const uint8_t left = ip.hop_limit;
       if (left <= 1) [[unlikely]] {
         ctx.drop(batch, i, kExpired);
         continue;
       }
-      *hop_limit = static_cast<uint8_t>(left - 1);
+      ip.hop_limit = static_cast<uint8_t>(left - 1);
     }
   }
 };
 
 const Register<HopLimit> kHopLimit{{
     .kind = "hop_limit",
+    .state = StateOf::kNone,
     .help = "Decrements the IPv6 hop limit; drops packets whose hop limit ends here.",
     .drops = {&reason::kTooShort, &kExpired},
+    .is_for_ipv6 = true,
 }};
 
 }  // namespace

@@ -3,14 +3,13 @@
 //
 // in: 1   out: 1   drops: one per kind of fault   state: none
 #include "core/module.h"
-#include "modules/ipv4_header.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
 
-constexpr uint32_t kGroups = 224;       // first octet of multicast; reserved and broadcast above
-constexpr uint8_t kPlainHeader = 0x45;  // version 4, no options
+constexpr uint32_t kGroups = 224;  // first octet of multicast; reserved and broadcast above
 
 const DropReason kGroupDestination{"group_destination",
                                    "the packet is for a multicast, reserved or broadcast address",
@@ -22,30 +21,30 @@ class Ipv4Check final : public Module {
       : l3_offset_bytes_(static_cast<uint8_t>(args.u32("l3_offset_bytes"))),
         is_checksum_checked_(args.flag("check_checksum")),
         drops_martians_(args.flag("drop_martians")),
-        least_group_octet_(args.flag("drop_groups") ? kGroups : 256) {}
+        min_group_octet_(args.flag("drop_groups") ? kGroups : 256) {}
 
   void process(Context& ctx, Batch& batch) noexcept {
     // Bytes that are stored may alias anything: what the loop needs is held in locals.
     const uint32_t l3 = l3_offset_bytes_;
     const bool is_checksum_checked = is_checksum_checked_;
     const bool drops_martians = drops_martians_;
-    const uint32_t least_group_octet = least_group_octet_;
+    const uint32_t min_group_octet = min_group_octet_;
     Packet* const* const pkts = batch.pkts;
     const uint32_t n = batch.size_pkts;
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *pkts[i];
       const uint32_t len_bytes = pkt.len_bytes();
-      const uint8_t* ip = pkt.data() + l3;
+      const auto& ip = header_in<net::Ipv4>(pkt, l3);
       if (len_bytes < l3 + net::kIpv4Bytes) [[unlikely]] {
         ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
       PacketMeta& meta = pkt.meta();
       meta.l3_offset_bytes = static_cast<uint8_t>(l3);
-      meta.l4_offset_bytes = static_cast<uint8_t>(l3 + header_bytes_of(ip));
+      meta.l4_offset_bytes = static_cast<uint8_t>(l3 + ip.header_bytes());
       const bool is_good =
           is_plain_and_good(ip, len_bytes - l3, is_checksum_checked, drops_martians) &
-          (ip[net::kIpDst] < least_group_octet);
+          (first_octet(ip.dst) < min_group_octet);
       if (!is_good) [[unlikely]]
         judge(ctx, batch, i);
     }
@@ -53,15 +52,15 @@ class Ipv4Check final : public Module {
 
  private:
   // The common case with one branch at its end; anything else is looked at again by judge().
-  static bool is_plain_and_good(const uint8_t* ip, uint32_t room_bytes, bool is_checksum_checked,
+  static bool is_plain_and_good(const net::Ipv4& ip, uint32_t room_bytes, bool is_checksum_checked,
                                 bool drops_martians) {
-    const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+    const uint32_t total_bytes = ip.total_length;
     const bool is_sum_good = fold16(sum_header20(ip)) == 0xffff;
     const bool is_length_good = (total_bytes >= net::kIpv4Bytes) & (total_bytes <= room_bytes);
-    const bool is_from_martian = is_martian_source(ip[net::kIpSrc]);
-    const bool is_martian = is_from_martian | is_martian_destination(ip[net::kIpDst]);
-    return (ip[0] == kPlainHeader) & is_length_good & (is_sum_good | !is_checksum_checked) &
-           !(is_martian & drops_martians);
+    const bool is_from_martian = is_martian_source(first_octet(ip.src));
+    const bool is_martian = is_from_martian | is_martian_destination(first_octet(ip.dst));
+    return (ip.version_ihl == net::Ipv4::kPlain) & is_length_good &
+           (is_sum_good | !is_checksum_checked) & !(is_martian & drops_martians);
   }
 
   void judge(Context& ctx, Batch& batch, uint32_t i) const {
@@ -70,37 +69,39 @@ class Ipv4Check final : public Module {
   }
 
   [[nodiscard]] const DropReason* fault_of(Packet& pkt) const {
-    const uint8_t* ip = pkt.data() + l3_offset_bytes_;
+    const auto& ip = header_in<net::Ipv4>(pkt, l3_offset_bytes_);
     const uint32_t room_bytes = pkt.len_bytes() - l3_offset_bytes_;
-    const uint32_t header_bytes = header_bytes_of(ip);
-    const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
-    if (ip[0] >> 4 != 4) return &reason::kBadVersion;
+    const uint32_t header_bytes = ip.header_bytes();
+    const uint32_t total_bytes = ip.total_length;
+    if (ip.version() != 4) return &reason::kBadVersion;
     if (header_bytes < net::kIpv4Bytes || header_bytes > room_bytes)
       return &reason::kBadHeaderLength;
     if (total_bytes < header_bytes || total_bytes > room_bytes) return &reason::kBadTotalLength;
     const uint64_t sum = add_with_carry(sum_header20(ip), sum_options(ip, header_bytes));
     if (is_checksum_checked_ && fold16(sum) != 0xffff) return &reason::kBadIpv4Checksum;
-    if (ip[net::kIpDst] >= least_group_octet_) return &kGroupDestination;
+    if (first_octet(ip.dst) >= min_group_octet_) return &kGroupDestination;
     if (!drops_martians_) return nullptr;
-    if (is_martian_source(ip[net::kIpSrc])) return &reason::kMartianSource;
-    if (is_martian_destination(ip[net::kIpDst])) return &reason::kMartianDestination;
+    if (is_martian_source(first_octet(ip.src))) return &reason::kMartianSource;
+    if (is_martian_destination(first_octet(ip.dst))) return &reason::kMartianDestination;
     return nullptr;
   }
 
-  // By the first octet. 224 and above: multicast, reserved and the limited broadcast.
+  static uint8_t first_octet(const net::Be32& address) { return address.raw() & 0xff; }
+  // 224 and above: multicast, reserved and the limited broadcast.
   static bool is_martian_source(uint8_t octet) {
-    return is_martian_destination(octet) | (octet >= 224);
+    return is_martian_destination(octet) | (octet >= kGroups);
   }
   static bool is_martian_destination(uint8_t octet) { return (octet == 0) | (octet == 127); }
 
   const uint8_t l3_offset_bytes_;
   const bool is_checksum_checked_;
   const bool drops_martians_;
-  const uint32_t least_group_octet_;  // 256: groups pass
+  const uint32_t min_group_octet_;  // 256: groups pass
 };
 
 const Register<Ipv4Check> kIpv4Check{{
     .kind = "ipv4_check",
+    .state = StateOf::kNone,
     .help = "Drops malformed IPv4 packets and notes where the headers of the others lie.",
     .params = {{.name = "l3_offset_bytes",
                 .type = ParamType::kInt,

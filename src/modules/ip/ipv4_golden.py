@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from golden import Case, Fate, all_sorts, case, ether, good_ipv4, other_protocols, truncated, wire
+from golden import Case, Fate, all_sorts, case, ether, good_ipv4, wire
 from scapy.layers.inet import IP, UDP
-from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 from scapy.utils import checksum
 
@@ -97,49 +96,3 @@ def checksum_incremental() -> Case:
         lowered,
         lambda frame: ("out", 0, with_right_sum(frame)),
     )
-
-
-@case("ttl")
-def ttl() -> Case:
-    ips = [IP(src="10.0.0.1", dst="10.0.0.2", ttl=t) for t in (0, 1, 2, 255)]
-    ending = [wire(ether() / ip / UDP()) for ip in ips]
-
-    def model(frame: bytes) -> Fate:
-        if len(frame) < 34:
-            return ("drop", "too_short")
-        if frame[22] <= 1:
-            return ("drop", "ttl_expired")
-        packet = Ether(frame)
-        packet[IP].ttl -= 1
-        del packet[IP].chksum
-        return ("out", 0, bytes(packet))
-
-    short = [frame for frame in truncated() if len(frame) < 34]
-    return Case("ttl", {}, good_ipv4() + ending + short, model)
-
-
-@case("exact_match")
-def exact_match() -> Case:
-    fields = [
-        {"offset": 12, "size_bytes": 2},
-        {"offset": 23, "size_bytes": 1},
-        {"offset": 30, "size_bytes": 4, "mask": "0xffffff00"},
-        {"offset": 36, "size_bytes": 2},
-    ]
-    rules = {
-        (0x0800, 17, "192.168.1.0", 53): 0,
-        (0x0800, 6, "192.168.1.0", 443): 2,
-        (0x0800, 17, "10.2.2.0", 9): 1,
-    }
-
-    def model(frame: bytes) -> Fate:
-        if len(frame) < 38:
-            return ("drop", "too_short")
-        network = ".".join(str(b) for b in frame[30:33]) + ".0"
-        ether_type, port = (int.from_bytes(frame[at : at + 2], "big") for at in (12, 36))
-        gate = rules.get((ether_type, frame[23], network, port))
-        return ("drop", "no_match") if gate is None else ("out", gate, frame)
-
-    listed = [{"values": list(values), "gate": gate} for values, gate in rules.items()]
-    frames = all_sorts() + other_protocols()
-    return Case("exact_match", {"fields": fields, "rules": listed}, frames, model)

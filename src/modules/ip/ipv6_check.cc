@@ -4,8 +4,8 @@
 //
 // in: 1   out: 1   drops: one per kind of fault   state: none
 #include "core/module.h"
-#include "modules/ipv6_header.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/ipv6_header.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -38,7 +38,7 @@ class Ipv6Check final : public Module {
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *pkts[i];
       const uint32_t len_bytes = pkt.len_bytes();
-      const uint8_t* ip = pkt.data() + l3;
+      const auto& ip = header_in<net::Ipv6>(pkt, l3);
       if (len_bytes < l3 + net::kIpv6Bytes) [[unlikely]] {
         ctx.drop(batch, i, reason::kTooShort);
         continue;
@@ -54,16 +54,16 @@ class Ipv6Check final : public Module {
  private:
   // The common case with one branch at its end: no padding, TCP, UDP or ICMPv6 without extension
   // headers, between global unicast addresses. Anything else is looked at again by judge().
-  static bool is_plain_and_good(const uint8_t* ip, uint32_t room_bytes, bool drops_martians) {
-    const uint32_t total_bytes = net::kIpv6Bytes + net::load16(ip + net::kIp6PayloadLength);
-    const uint8_t next = ip[net::kIp6NextHeader];
+  static bool is_plain_and_good(const net::Ipv6& ip, uint32_t room_bytes, bool drops_martians) {
+    const uint32_t total_bytes = net::kIpv6Bytes + ip.payload_length;
+    const uint8_t next = ip.next_header;
     const bool is_plain_next =
         (next == net::kProtoTcp) | (next == net::kProtoUdp) | (next == net::kProtoIcmp6);
     // The first byte of a martian is 0 or 255, that of others hardly ever.
-    const bool may_be_martian = (static_cast<uint8_t>(ip[net::kIp6Src] + 1) <= 1) |
-                                (static_cast<uint8_t>(ip[net::kIp6Dst] + 1) <= 1);
-    return (ip[0] >> 4 == 6) & (total_bytes == room_bytes) & (ip[net::kIp6HopLimit] != 0) &
-           is_plain_next & !(may_be_martian & drops_martians);
+    const bool may_be_martian = (static_cast<uint8_t>(ip.src.first_octet() + 1) <= 1) |
+                                (static_cast<uint8_t>(ip.dst.first_octet() + 1) <= 1);
+    return (ip.version() == 6) & (total_bytes == room_bytes) & (ip.hop_limit != 0) & is_plain_next &
+           !(may_be_martian & drops_martians);
   }
 
   void judge(Context& ctx, Batch& batch, uint32_t i) const {
@@ -73,17 +73,17 @@ class Ipv6Check final : public Module {
 
   [[nodiscard]] const DropReason* fault_of(Packet& pkt) const {
     const uint32_t l3 = l3_offset_bytes_;
-    const uint8_t* ip = pkt.data() + l3;
-    const uint32_t total_bytes = net::kIpv6Bytes + net::load16(ip + net::kIp6PayloadLength);
-    if (ip[0] >> 4 != 6) return &reason::kBadVersion;
+    const auto& ip = header_in<net::Ipv6>(pkt, l3);
+    const uint32_t total_bytes = net::kIpv6Bytes + ip.payload_length;
+    if (ip.version() != 6) return &reason::kBadVersion;
     if (total_bytes > pkt.len_bytes() - l3) return &kBadPayloadLength;
-    if (ip[net::kIp6HopLimit] == 0) return &kHopLimitZero;
+    if (ip.hop_limit == 0) return &kHopLimitZero;
     const UpperLayer6 upper = upper_layer6(ip, total_bytes);
     if (upper.fault == UpperLayer6::Fault::kTooMany) return &kTooManyExtensions;
     if (upper.fault != UpperLayer6::Fault::kNone) return &kBadExtension;
     if (drops_martians_) {
-      const net::Address6 src = net::load_address6(ip + net::kIp6Src);
-      const net::Address6 dst = net::load_address6(ip + net::kIp6Dst);
+      const net::Address6 src = ip.src;
+      const net::Address6 dst = ip.dst;
       if (is_martian_source(src, dst)) return &reason::kMartianSource;
       if (is_martian_destination(dst)) return &reason::kMartianDestination;
     }
@@ -110,6 +110,7 @@ class Ipv6Check final : public Module {
 
 const Register<Ipv6Check> kIpv6Check{{
     .kind = "ipv6_check",
+    .state = StateOf::kNone,
     .help = "Drops malformed IPv6 packets and notes where the headers of the others lie.",
     .params = {{.name = "l3_offset_bytes",
                 .type = ParamType::kInt,
@@ -130,6 +131,7 @@ const Register<Ipv6Check> kIpv6Check{{
         "followed to the upper-layer header, up to 8 of them; in later fragments, and behind "
         "more than 255 bytes, its place stays unknown. From :: only what goes to a group of "
         "the link passes: duplicate address detection needs it.",
+    .is_for_ipv6 = true,
 }};
 
 }  // namespace

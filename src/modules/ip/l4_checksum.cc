@@ -5,13 +5,11 @@
 // drops: bad_l4_checksum, bad_l4_length, too_short, bad_version, bad_header_length,
 // bad_total_length
 #include "core/module.h"
-#include "modules/l4_header.h"
-#include "modules/tally.h"
+#include "modules/common/tally.h"
+#include "modules/headers/l4_header.h"
 
 namespace batchplane {
 namespace {
-
-constexpr uint32_t kUdpLength = 4;
 
 class L4Checksum final : public Module {
  public:
@@ -89,15 +87,15 @@ class L4Checksum final : public Module {
   const DropReason* sum_one(uint8_t* ip, const l4::Place place, uint32_t at) noexcept {
     uint8_t* const l4 = ip + place.offset_bytes;
     uint32_t len_bytes = place.len_bytes;
-    if (len_bytes < l4::least_bytes(place.proto)) [[unlikely]]
+    if (len_bytes < l4::min_bytes(place.proto)) [[unlikely]]
       return &l4::kBadL4Length;
-    uint16_t checksum;
-    std::memcpy(&checksum, l4 + at, 2);
+    auto& field = header_at<net::Be16>(l4 + at);
+    const uint16_t checksum = field.raw();
     const bool is_udp = place.proto == net::kProtoUdp;
     if (is_udp) {
       // What stands behind the UDP length, within the IP packet, is not covered.
-      const uint32_t own_bytes = net::load16(l4 + kUdpLength);
-      if (own_bytes < 8 || own_bytes > len_bytes) [[unlikely]]
+      const uint32_t own_bytes = header_at<net::Udp>(l4).length;
+      if (own_bytes < net::kUdpBytes || own_bytes > len_bytes) [[unlikely]]
         return &l4::kBadL4Length;
       len_bytes = own_bytes;
       if (checksum == 0 && !(kUpdates && (fills_zero_udp_ || place.is_v6))) {
@@ -114,7 +112,7 @@ class L4Checksum final : public Module {
       // sum.
       auto next = static_cast<uint16_t>(~fold16(sum + (0xffffU ^ checksum)));
       if (next == 0 && is_udp) next = 0xffff;
-      std::memcpy(l4 + at, &next, 2);
+      field.set_raw(next);
       return nullptr;
     }
   }
@@ -129,6 +127,7 @@ class L4Checksum final : public Module {
 
 const Register<L4Checksum> kL4Checksum{{
     .kind = "l4_checksum",
+    .state = StateOf::kNone,
     .help = "Verifies the checksum of TCP, UDP, ICMP and ICMPv6, or computes it anew.",
     .params = {{.name = "mode",
                 .type = ParamType::kString,

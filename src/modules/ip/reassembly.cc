@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "core/module.h"
-#include "modules/ipv4_header.h"
-#include "modules/reassembly_table.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/ip/reassembly_table.h"
 
 namespace batchplane {
 namespace {
@@ -37,11 +37,6 @@ const DropReason kTimeout{"reassembly_timeout", "the other fragments of the pack
 const DropReason kFull{"reassembly_full", "older fragments made room for newer ones",
                        "look for a flood of fragments; or raise max_datagrams and max_hold_pkts"};
 
-constexpr uint32_t kMoreFragments = 0x2000;
-constexpr uint32_t kOffset = 0x1fff;
-constexpr uint16_t kDontFragment = 0x4000;
-constexpr uint32_t kLeastTcpBytes = 20;
-constexpr uint32_t kLeastOtherBytes = 8;
 constexpr uint64_t kTickNs = 100'000'000;
 constexpr uint32_t kMaxEnds = 16;  // packets that make room for one; bounds the time of a flood
 
@@ -62,9 +57,8 @@ class Reassembly final : public Module {
         ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
-      const uint32_t fragment = net::load16(pkt.data() + l3 + net::kIpFragment);
-      if ((fragment & (kMoreFragments | kOffset)) != 0) [[unlikely]]
-        take(ctx, batch, i, l3, fragment);
+      if (header_in<net::Ipv4>(pkt, l3).is_fragment()) [[unlikely]]
+        take(ctx, batch, i, l3);
     }
   }
 
@@ -105,18 +99,19 @@ class Reassembly final : public Module {
 
  private:
   // Settles the fate of packet i, which is a fragment.
-  void take(Context& ctx, Batch& batch, uint32_t i, uint32_t l3, uint32_t fragment) noexcept {
+  void take(Context& ctx, Batch& batch, uint32_t i, uint32_t l3) noexcept {
     Packet& pkt = *batch[i];
-    const uint8_t* ip = pkt.data() + l3;
-    const uint32_t header_bytes = header_bytes_of(ip);
-    const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+    const auto& ip = header_in<net::Ipv4>(pkt, l3);
+    const uint32_t header_bytes = ip.header_bytes();
+    const uint32_t total_bytes = ip.total_length;
     if (header_bytes < net::kIpv4Bytes || total_bytes < header_bytes ||
         total_bytes > pkt.len_bytes() - l3) {
       ctx.drop(batch, i, reason::kTooShort);
       return;
     }
-    const bool is_last = (fragment & kMoreFragments) == 0;
-    const FragmentPart part{&pkt, (fragment & kOffset) * 8, total_bytes - header_bytes};
+    const bool is_last = (ip.fragment & net::Ipv4::kMoreFragments) == 0;
+    const FragmentPart part{&pkt, (ip.fragment & net::Ipv4::kFragmentOffset) * 8U,
+                            total_bytes - header_bytes};
     if (const DropReason* fault = fault_of(ip, header_bytes, part, is_last)) {
       ctx.drop(batch, i, *fault);
       return;
@@ -162,25 +157,21 @@ class Reassembly final : public Module {
     complete(ctx, batch, i, index);
   }
 
-  [[nodiscard]] const DropReason* fault_of(const uint8_t* ip, uint32_t header_bytes,
+  [[nodiscard]] const DropReason* fault_of(const net::Ipv4& ip, uint32_t header_bytes,
                                            const FragmentPart& part, bool is_last) const {
     if (part.bytes == 0 || (!is_last && part.bytes % 8 != 0)) return &kMalformed;
     if (header_bytes + part.offset_bytes + part.bytes > max_datagram_bytes_) return &kTooLong;
-    const bool is_tcp = ip[net::kIpProto] == net::kProtoTcp;
-    const uint32_t least_bytes = is_tcp ? kLeastTcpBytes : kLeastOtherBytes;
-    const bool is_header_hidden = part.offset_bytes == 0
-                                      ? part.bytes < least_bytes
-                                      : is_tcp && part.offset_bytes < least_bytes;
+    const bool is_tcp = ip.protocol == net::kProtoTcp;
+    const uint32_t min_bytes = is_tcp ? net::kTcpBytes : net::kUdpBytes;
+    const bool is_header_hidden =
+        part.offset_bytes == 0 ? part.bytes < min_bytes : is_tcp && part.offset_bytes < min_bytes;
     return is_header_hidden ? &kTiny : nullptr;
   }
 
   // The entry of the fragment's packet, with room for one more; older packets go where it is full.
-  uint32_t entry_for(Context& ctx, Packet& pkt, const uint8_t* ip) noexcept {
-    const DatagramKey key{.src = net::load32(ip + net::kIpSrc),
-                          .dst = net::load32(ip + net::kIpDst),
-                          .id = net::load16(ip + 4),
-                          .vrf = pkt.meta().vrf,
-                          .protocol = ip[net::kIpProto]};
+  uint32_t entry_for(Context& ctx, Packet& pkt, const net::Ipv4& ip) noexcept {
+    const DatagramKey key{
+        .src = ip.src, .dst = ip.dst, .id = ip.id, .vrf = pkt.meta().vrf, .protocol = ip.protocol};
     uint32_t index = table_->find(key);
     // A late fragment does not continue a packet whose time is over.
     if (index != ReassemblyTable::kNone && (*table_)[index].deadline_ns <= ctx.now_ns) {
@@ -245,7 +236,8 @@ class Reassembly final : public Module {
   static bool join(const Datagram& datagram) noexcept {
     Packet& whole = *datagram.parts[0].pkt;
     const uint32_t l3 = l3_offset_of(whole);
-    const uint32_t header_bytes = header_bytes_of(whole.data() + l3);
+    auto& ip = header_in<net::Ipv4>(whole, l3);
+    const uint32_t header_bytes = ip.header_bytes();
     const uint32_t first_end = l3 + header_bytes + datagram.parts[0].bytes;
     const uint32_t len_bytes = l3 + header_bytes + datagram.total_bytes;
     if (len_bytes > whole.len_bytes() && len_bytes - whole.len_bytes() > whole.tailroom_bytes()) {
@@ -255,17 +247,13 @@ class Reassembly final : public Module {
     uint8_t* to = whole.data() + first_end;
     for (uint32_t k = 1; k < datagram.n_parts; ++k) {
       Packet& pkt = *datagram.parts[k].pkt;
-      const uint8_t* from = pkt.data() + l3_offset_of(pkt);
-      std::memcpy(to, from + header_bytes_of(from), datagram.parts[k].bytes);
+      const auto& from = header_in<net::Ipv4>(pkt, l3_offset_of(pkt));
+      std::memcpy(to, bytes_of(from) + from.header_bytes(), datagram.parts[k].bytes);
       to += datagram.parts[k].bytes;
     }
-    uint8_t* ip = whole.data() + l3;
-    const auto flags = static_cast<uint16_t>(net::load16(ip + net::kIpFragment) & kDontFragment);
-    net::store16(ip + net::kIpTotalLength,
-                 static_cast<uint16_t>(header_bytes + datagram.total_bytes));
-    net::store16(ip + net::kIpFragment, flags);
-    net::store16(ip + net::kIpChecksum, 0);
-    net::store16(ip + net::kIpChecksum, net::checksum_finish(net::checksum_add(ip, header_bytes)));
+    ip.total_length = static_cast<uint16_t>(header_bytes + datagram.total_bytes);
+    ip.fragment = ip.fragment & net::Ipv4::kDontFragment;
+    write_checksum(ip, header_bytes);
     whole.meta().l4_offset_bytes = static_cast<uint8_t>(l3 + header_bytes);
     return true;
   }
@@ -276,8 +264,19 @@ class Reassembly final : public Module {
   uint64_t reassembled_ = 0;
 };
 
+constexpr int64_t kDefaultDatagramBytes = 4096;
+
+uint64_t datagram_frame_bytes(const Dict& params) {
+  const auto given = params.find("max_datagram_bytes");
+  const bool is_given = given != params.end() && given->second.is_int();
+  const int64_t bytes = is_given ? given->second.as_int() : kDefaultDatagramBytes;
+  return static_cast<uint64_t>(std::max<int64_t>(bytes, 0)) + net::kEthBytes +
+         2 * net::kVlanTagBytes;
+}
+
 const Register<Reassembly> kReassembly{{
     .kind = "reassembly",
+    .state = StateOf::kSharded,
     .help = "Puts IPv4 fragments together again; whole packets pass.",
     .params = {{.name = "max_datagrams",
                 .type = ParamType::kInt,
@@ -296,7 +295,7 @@ const Register<Reassembly> kReassembly{{
                {.name = "max_datagram_bytes",
                 .type = ParamType::kInt,
                 .unit = "bytes",
-                .default_value = 4096,
+                .default_value = kDefaultDatagramBytes,
                 .help = "longest packet that is put together; packet buffers are made as large",
                 .min = 576,
                 .max = 9680},
@@ -313,6 +312,8 @@ const Register<Reassembly> kReassembly{{
              "balancer. Overlapping fragments end their packet, and what still comes of it until "
              "timeout_ns; exact copies are dropped alone. The whole packet goes on when the last "
              "fragment has come, in the first fragment's frame.",
+    // The first fragment's buffer takes the whole packet.
+    .frame_bytes = &datagram_frame_bytes,
 }};
 
 }  // namespace

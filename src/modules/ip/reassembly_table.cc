@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // reassembly_table.cc - chained hash table, an age list through it, and parts kept in order.
-#include "modules/reassembly_table.h"
+#include "modules/ip/reassembly_table.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "modules/flow_key.h"
+#include "modules/headers/flow_key.h"
 
 namespace batchplane {
 

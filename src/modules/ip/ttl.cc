@@ -3,10 +3,9 @@
 //
 // in: 1   out: 1   drops: too_short, ttl_expired (send it to an icmp_error module with on_drop)
 // state: none
-#include "base/net.h"
 #include "core/module.h"
-#include "modules/ipv4_header.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -27,12 +26,12 @@ class Ttl final : public Module {
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *pkts[i];
       const uint32_t l3 = l3_offset_of(pkt);
-      uint8_t* ip = pkt.data() + l3;
+      auto& ip = header_in<net::Ipv4>(pkt, l3);
       if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
         ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
-      if (ip[net::kIpTtl] <= 1) [[unlikely]] {
+      if (ip.ttl <= 1) [[unlikely]] {
         ctx.drop(batch, i, kTtlExpired);
         continue;
       }
@@ -46,6 +45,7 @@ class Ttl final : public Module {
 
 const Register<Ttl> kTtl{{
     .kind = "ttl",
+    .state = StateOf::kNone,
     .help = "Decrements the IPv4 TTL; drops packets whose TTL ends here.",
     .params = {{.name = "mend_checksum",
                 .type = ParamType::kBool,

@@ -4,18 +4,14 @@
 // in: 1   out: up to 4096 gates   drops: no_match, too_short   state: the rules, editable live
 #include <immintrin.h>
 
-#include <cstring>
-
-#include "base/net.h"
-#include "modules/match_fields.h"
-#include "modules/rule_table.h"
-#include "modules/shared_reasons.h"
+#include "modules/common/match_fields.h"
+#include "modules/common/rule_table.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
 
 constexpr uint32_t kMaxTypes = 32;
-constexpr uint32_t kTypeOffset = 12;
 constexpr GateIndex kDropGate = 0xffff;  // never linked: gates stay below kMaxRuleGates
 
 struct TypeRules {
@@ -49,7 +45,7 @@ class EtherType final : public Module {
     apply();
   }
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     return n_gates_ = gates_for(connected, book_.highest_gate(), default_gate_);
   }
 
@@ -94,7 +90,7 @@ class EtherType final : public Module {
   static uint16_t type_in(Packet& pkt) {
     uint16_t type = 0;
     if (pkt.len_bytes() >= net::kEthBytes) [[likely]]
-      std::memcpy(&type, pkt.data() + kTypeOffset, 2);
+      type = header_in<net::Ethernet>(pkt, 0).type.raw();
     return type;
   }
 
@@ -157,11 +153,12 @@ class EtherType final : public Module {
   const uint32_t default_gate_;
   RuleBook<uint16_t> book_;
   LiveTable<TypeRules> live_;
-  mutable uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
+  uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
 };
 
 const Register<EtherType> kEtherType{{
     .kind = "ether_type",
+    .state = StateOf::kNone,
     .help = "Sends each frame to the gate of its EtherType.",
     .params =
         {{.name = "rules",

@@ -2,12 +2,9 @@
 // l2_table.cc - sends frames to gates by their destination MAC address.
 //
 // in: 1   out: up to 4096 gates   drops: unknown_mac, too_short   state: the entries, editable live
-#include <cstring>
-
-#include "base/net.h"
-#include "modules/match_fields.h"
-#include "modules/rule_table.h"
-#include "modules/shared_reasons.h"
+#include "modules/common/match_fields.h"
+#include "modules/common/rule_table.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -39,7 +36,7 @@ class L2Table final : public Module {
     apply(all);
   }
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     return n_gates_ = gates_for(connected, book_.highest_gate(), default_gate_);
   }
 
@@ -51,7 +48,7 @@ class L2Table final : public Module {
       uint64_t bits = 0;
       // An Ethernet header has 14 bytes, so the load of 8 stays inside.
       if (batch[i]->len_bytes() >= net::kEthBytes) [[likely]]
-        std::memcpy(&bits, batch[i]->data(), 8);
+        bits = header_in<net::Ethernet>(*batch[i], 0).front_raw();
       keys[i] = {bits & kMacMask};
       differs |= keys[i][0] ^ keys[0][0];
     }
@@ -116,11 +113,12 @@ class L2Table final : public Module {
   const uint32_t default_gate_;
   RuleBook<Table::Key> book_;
   LiveTable<Table> live_;
-  mutable uint32_t n_gates_ = 1;  // as linked; live entries may name no other gate
+  uint32_t n_gates_ = 1;  // as linked; live entries may name no other gate
 };
 
 const Register<L2Table> kL2Table{{
     .kind = "l2_table",
+    .state = StateOf::kShared,
     .help = "Sends each frame to the gate of its destination MAC address.",
     .params = {{.name = "entries",
                 .type = ParamType::kList,

@@ -1,58 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Golden cases of modules that look at the frame, or at nothing."""
+"""Golden cases of modules that look at the Ethernet header."""
 
 from __future__ import annotations
 
-import itertools
-
-from golden import DST, SRC, Case, Fate, all_sorts, case, ether, good_ipv4, other_protocols, wire
+from golden import DST, SRC, Case, Fate, all_sorts, case, ether, wire
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.utils import mac2str
-
-
-def same(frame: bytes) -> Fate:
-    return ("out", 0, frame)
-
-
-@case("null")
-def null() -> Case:
-    return Case("null", {}, all_sorts(), same)
-
-
-@case("merge")
-def merge() -> Case:
-    return Case("merge", {}, all_sorts(), same)
-
-
-@case("counter")
-def counter() -> Case:
-    return Case("counter", {"by_size": True}, all_sorts(), same)
-
-
-@case("meter")
-def meter() -> Case:
-    return Case("meter", {}, all_sorts(), same)
-
-
-@case("cost")
-def cost() -> Case:
-    return Case("cost", {"cost_per_batch_ns": 100, "cost_per_pkt_ns": 2}, all_sorts(), same)
-
-
-@case("pcap_tap")
-def pcap_tap() -> Case:
-    return Case("pcap_tap", {"path": "${TMP}/tap.pcapng", "snaplen_bytes": 60}, all_sorts(), same)
-
-
-@case("sink")
-def sink() -> Case:
-    return Case("sink", {}, all_sorts(), lambda _: ("consume",))
-
-
-@case("drop")
-def drop() -> Case:
-    return Case("drop", {}, all_sorts(), lambda _: ("drop", "discarded"))
 
 
 @case("mac_rewrite")
@@ -111,16 +65,3 @@ def ether_type() -> Case:
 
     params = {"rules": [{"ether_type": name, "gate": gate} for name, _, gate in rules]}
     return Case("ether_type", params, all_sorts(), model)
-
-
-@case("split")
-def split() -> Case:
-    turn = itertools.cycle(range(3))
-    frames = good_ipv4() + other_protocols()
-    return Case("split", {"gates": 3}, frames, lambda frame: ("out", next(turn), frame))
-
-
-@case("split", "weighted")
-def split_weighted() -> Case:
-    params = {"mode": "weighted", "gates": 3, "weights": [0, 5, 0]}
-    return Case("split", params, all_sorts(), lambda frame: ("out", 1, frame))

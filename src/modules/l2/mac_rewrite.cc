@@ -2,18 +2,14 @@
 // mac_rewrite.cc - sets the destination and source MAC addresses of every frame.
 //
 // in: 1   out: 1   drops: too_short   state: the two addresses, editable live
-#include <cstring>
-
-#include "base/net.h"
 #include "core/module.h"
-#include "modules/live_value.h"
-#include "modules/shared_reasons.h"
+#include "modules/common/live_value.h"
+#include "modules/headers/shared_reasons.h"
 
 namespace batchplane {
 namespace {
 
-// Both addresses as they lie at the front of a frame: 8 bytes and 4; `keep` has ones where the
-// frame's own bits stay.
+// `keep` has ones where the frame's own bits stay.
 struct Rewrite {
   uint64_t set_front = 0;
   uint64_t keep_front = ~0ULL;
@@ -22,17 +18,6 @@ struct Rewrite {
 
   // Nothing is kept: no need to read the frame.
   [[nodiscard]] bool is_whole() const { return (keep_front | keep_back) == 0; }
-
-  void set(uint32_t offset, const net::Mac& mac) {
-    uint8_t bytes[12];
-    uint8_t keep[12];
-    std::memcpy(bytes, &set_front, 8), std::memcpy(bytes + 8, &set_back, 4);
-    std::memcpy(keep, &keep_front, 8), std::memcpy(keep + 8, &keep_back, 4);
-    std::memcpy(bytes + offset, mac.data(), mac.size());
-    std::memset(keep + offset, 0, mac.size());
-    std::memcpy(&set_front, bytes, 8), std::memcpy(&set_back, bytes + 8, 4);
-    std::memcpy(&keep_front, keep, 8), std::memcpy(&keep_back, keep + 8, 4);
-  }
 };
 
 class MacRewrite final : public Module {
@@ -47,23 +32,18 @@ class MacRewrite final : public Module {
     const bool is_whole = rewrite.is_whole();
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
-      uint8_t* data = pkt.data();
+      auto& eth = header_in<net::Ethernet>(pkt, 0);
       if (pkt.len_bytes() < net::kEthBytes) [[unlikely]] {
         ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
-      uint64_t front = 0;
-      uint32_t back = 0;
+      net::MacPair macs{0, 0};
       if (!is_whole) {
-        std::memcpy(&front, data, 8);
-        std::memcpy(&back, data + 8, 4);
-        front &= rewrite.keep_front;
-        back &= rewrite.keep_back;
+        macs = eth.macs();
+        macs.front &= rewrite.keep_front;
+        macs.back &= rewrite.keep_back;
       }
-      front |= rewrite.set_front;
-      back |= rewrite.set_back;
-      std::memcpy(data, &front, 8);
-      std::memcpy(data + 8, &back, 4);
+      eth.set_macs({macs.front | rewrite.set_front, macs.back | rewrite.set_back});
     }
   }
 
@@ -98,10 +78,16 @@ class MacRewrite final : public Module {
 
  private:
   static Rewrite rewrite_of(const std::string& dst, const std::string& src) {
-    Rewrite rewrite;
-    if (const auto mac = net::parse_mac(dst)) rewrite.set(0, *mac);
-    if (const auto mac = net::parse_mac(src)) rewrite.set(6, *mac);
-    return rewrite;
+    constexpr net::Mac kNone{};
+    constexpr net::Mac kAll{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    const auto new_dst = net::parse_mac(dst);
+    const auto new_src = net::parse_mac(src);
+    const net::Ethernet set{.dst = new_dst.value_or(kNone), .src = new_src.value_or(kNone)};
+    const net::Ethernet keep{.dst = new_dst ? kNone : kAll, .src = new_src ? kNone : kAll};
+    return {.set_front = set.macs().front,
+            .keep_front = keep.macs().front,
+            .set_back = set.macs().back,
+            .keep_back = keep.macs().back};
   }
 
   LiveValue<Rewrite> live_;
@@ -111,6 +97,7 @@ class MacRewrite final : public Module {
 
 const Register<MacRewrite> kMacRewrite{{
     .kind = "mac_rewrite",
+    .state = StateOf::kNone,
     .help = "Sets the destination and source MAC addresses of every frame.",
     .params = {{.name = "dst",
                 .type = ParamType::kMac,

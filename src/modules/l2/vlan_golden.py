@@ -1,29 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Golden cases of VLAN tags, VRFs, and what copies packets or notes something with them."""
+"""Golden cases of VLAN tags."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cases_routing import DESTINATIONS, lookup_model
-from golden import Case, Fate, all_sorts, case, ether, good_ipv4, wire
-from router_world import to
-from scapy.layers.inet import IP, UDP
-from scapy.layers.l2 import Dot1AD, Dot1Q
-from scapy.packet import Raw
+from golden import Case, Fate, all_sorts, case, tagged
 
 TPIDS = (0x8100, 0x88A8)
-
-
-def tagged() -> list[bytes]:
-    ip = IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=7, dport=8) / Raw(b"t" * 30)
-    frames = [wire(ether() / Dot1Q(vlan=v, prio=v % 8) / ip) for v in (0, 1, 5, 100, 4094, 4095)]
-    pairs = [(5, 6), (5, 7), (100, 1), (7, 7)]
-    frames += [wire(ether() / Dot1AD(vlan=a) / Dot1Q(vlan=b, prio=3) / ip) for a, b in pairs]
-    frames += [wire(ether() / Dot1Q(vlan=5) / Dot1Q(vlan=6) / ip)]
-    frames += [wire(ether() / Dot1AD(vlan=5) / Dot1AD(vlan=6) / Dot1Q(vlan=7) / ip)]
-    frames += [frames[2][:n] for n in range(12, 24)] + [frames[6][:n] for n in range(12, 28)]
-    return frames
 
 
 def tags_of(frame: bytes) -> list[bytes] | None:
@@ -143,52 +127,3 @@ def vlan_split() -> Case:
 def vlan_split_pop() -> Case:
     params = {"rules": RULES, "pop": True, "default_gate": 4}
     return Case("vlan_split", params, all_sorts(46) + tagged(), split_model(True, 4))
-
-
-@case("set_meta")
-def set_meta() -> Case:
-    params = {"vrf": 3, "mark": 9, "tunnel_id": 4}
-    return Case("set_meta", params, all_sorts(47), lambda frame: ("out", 0, frame))
-
-
-@case("vrf_lookup")
-def vrf_lookup() -> Case:
-    tables: dict[int, dict[str, int | str]] = {
-        1: {"10.0.0.0/8": 1, "10.1.0.0/16": 2, "172.16.0.0/12": "route_drop"},
-        40000: {"0.0.0.0/0": 0, "10.1.1.128/25": 3},
-    }
-    vrfs = []
-    for number, table in tables.items():
-        routes = [
-            {"prefix": prefix, "drop": True} if isinstance(gate, str) else
-            {"prefix": prefix, "gate": gate}
-            for prefix, gate in table.items()
-        ]  # fmt: skip
-        vrfs.append({"vrf": number, "routes": routes})
-    frames = [to(dst) for dst in DESTINATIONS] * 3 + all_sorts(48)
-    order = (1, 1, 1, 40000, 40000, 2, 0, 40000, 1)
-    metas = [{"vrf": order[i % len(order)]} for i in range(len(frames))]
-    models = {number: lookup_model(table) for number, table in tables.items()}
-
-    def model(frame: bytes, meta: dict[str, Any]) -> Fate:
-        found = models.get(meta["vrf"])
-        return found(frame) if found else ("drop", "unknown_vrf")
-
-    return Case("vrf_lookup", {"vrfs": vrfs}, frames, model, {"connected_gates": 4}, metas)
-
-
-@case("mirror")
-def mirror() -> Case:
-    n_seen = 0
-
-    def model(frame: bytes) -> list[Fate]:
-        nonlocal n_seen
-        n_seen += 1
-        fates: list[Fate] = [("out", 0, frame)]
-        if n_seen % 3 == 1:
-            fates.append(("emit", 1, frame[:50]))
-        return fates
-
-    params = {"sample_one_in": 3, "snap_bytes": 50}
-    frames = good_ipv4() + all_sorts(49) + tagged()
-    return Case("mirror", params, frames, model, {"connected_gates": 2})

@@ -3,9 +3,9 @@
 //
 // in: 1   out: 1   drops: too_short, too_many_tags, not_tagged   state: none
 #include "core/module.h"
-#include "modules/frame_reasons.h"
-#include "modules/ipv4_header.h"
-#include "modules/vlan_header.h"
+#include "modules/headers/frame_reasons.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/headers/vlan_header.h"
 
 namespace batchplane {
 namespace {
@@ -23,12 +23,12 @@ class VlanPop final : public Module {
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *pkts[i];
       uint8_t* const data = pkt.data();
-      if (pkt.len_bytes() < vlan::kFastBytes) [[unlikely]] {
+      if (pkt.len_bytes() < vlan::FirstTag::kFrameBytes) [[unlikely]] {
         pop_slowly(ctx, batch, i);
         continue;
       }
-      const uint64_t word = load64_raw(data + vlan::kTypeOffset);
-      if (!vlan::is_tag_raw(word & 0xffff) || vlan::is_tag_raw(word >> 32 & 0xffff)) [[unlikely]] {
+      const vlan::FirstTag tag(data);
+      if (!vlan::is_tag_raw(tag.type_raw()) || vlan::is_tag_raw(tag.next_type_raw())) [[unlikely]] {
         pop_slowly(ctx, batch, i);
         continue;
       }
@@ -61,6 +61,7 @@ class VlanPop final : public Module {
 
 const Register<VlanPop> kVlanPop{{
     .kind = "vlan_pop",
+    .state = StateOf::kNone,
     .help = "Takes the outer VLAN tag off, or all of them.",
     .params = {{.name = "tags",
                 .type = ParamType::kString,

@@ -4,10 +4,10 @@
 // in: 1   out: 1   drops: too_short, too_many_tags, no_headroom, frame_too_long
 // state: the tag, editable live
 #include "core/module.h"
-#include "modules/frame_reasons.h"
-#include "modules/item_syntax.h"
-#include "modules/live_value.h"
-#include "modules/vlan_header.h"
+#include "modules/common/item_syntax.h"
+#include "modules/common/live_value.h"
+#include "modules/headers/frame_reasons.h"
+#include "modules/headers/vlan_header.h"
 
 namespace batchplane {
 namespace {
@@ -15,9 +15,10 @@ namespace {
 constexpr uint32_t kTaggedBytes = net::kEthBytes + vlan::kTagBytes;
 constexpr uint32_t kPcpShift = 13;
 constexpr uint32_t kDeiShift = 12;
+constexpr uint32_t kPcpRaw = 0xe00000;  // of a tag as it lies in the frame
 
 struct Tag {
-  uint32_t word = 0;  // type and tag as they lie in the frame
+  uint32_t word = 0;  // as it lies in the frame
   bool takes_pcp = false;
 };
 
@@ -80,16 +81,14 @@ class VlanPush final : public Module {
         continue;
       }
       uint8_t* const data = pkt.data();
-      uint16_t type;
-      std::memcpy(&type, data + vlan::kTypeOffset, 2);
       uint32_t word = tag.word;
       uint32_t l3 = kTaggedBytes;
-      if (vlan::is_tag_raw(type)) [[unlikely]] {
+      if (vlan::is_tag_raw(header_at<net::Ethernet>(data).type.raw())) [[unlikely]] {
         if (!add_to_tags(ctx, batch, i, tag.takes_pcp, word, l3)) continue;
       }
       pkt.push_front(vlan::kTagBytes);
       vlan::move_addresses(data, data - vlan::kTagBytes);
-      std::memcpy(data + vlan::kTypeOffset - vlan::kTagBytes, &word, 4);
+      vlan::tag_at(data - vlan::kTagBytes, 0).set_raw(word);
       vlan::move_headers(pkt.meta(), l3, vlan::kTagBytes);
     }
   }
@@ -114,7 +113,7 @@ class VlanPush final : public Module {
       return false;
     }
     l3 += tags.n * vlan::kTagBytes;
-    if (takes_pcp) word |= (data[net::kEthBytes] & 0xe0U) << 16;
+    if (takes_pcp) word |= (vlan::tag_at(data, 0).raw() & kPcpRaw);
     return true;
   }
 
@@ -125,6 +124,7 @@ class VlanPush final : public Module {
 
 const Register<VlanPush> kVlanPush{{
     .kind = "vlan_push",
+    .state = StateOf::kNone,
     .help = "Puts a VLAN tag in front of those that a frame has.",
     .params = joined(tag_params(), {vlan::max_tags_spec()}),
     .drops = {&reason::kTooShort, &frame::kTooManyTags, &frame::kNoHeadroom, &frame::kFrameTooLong},

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // vlan_rules.cc - reads VLAN rules, edits them, and lays them out for look-ups.
-#include "modules/vlan_rules.h"
+#include "modules/l2/vlan_rules.h"
 
 #include <algorithm>
 
-#include "modules/item_syntax.h"
-#include "modules/rule_table.h"
-#include "modules/vlan_header.h"
+#include "modules/common/item_syntax.h"
+#include "modules/common/rule_table.h"
+#include "modules/headers/vlan_header.h"
 
 namespace batchplane {
 namespace {

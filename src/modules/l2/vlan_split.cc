@@ -4,12 +4,12 @@
 //
 // in: 1   out: up to 4096 gates   drops: no_match, not_tagged, too_many_tags, too_short
 // state: the rules, editable live
-#include "modules/frame_reasons.h"
-#include "modules/ipv4_header.h"
-#include "modules/rule_table.h"
-#include "modules/shared_reasons.h"
-#include "modules/vlan_header.h"
-#include "modules/vlan_rules.h"
+#include "modules/common/rule_table.h"
+#include "modules/headers/frame_reasons.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/headers/vlan_header.h"
+#include "modules/l2/vlan_rules.h"
 
 namespace batchplane {
 namespace {
@@ -27,7 +27,7 @@ class VlanSplit final : public Module {
     apply();
   }
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     const uint32_t highest =
         std::max(rules_.highest_gate(), untagged_gate_ == kNoDefaultGate ? 0 : untagged_gate_);
     return n_gates_ = gates_for(connected, highest, default_gate_);
@@ -62,13 +62,13 @@ class VlanSplit final : public Module {
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *pkts[i];
       uint8_t* const data = pkt.data();
-      if (pkt.len_bytes() < vlan::kFastBytes) [[unlikely]] {
+      if (pkt.len_bytes() < vlan::FirstTag::kFrameBytes) [[unlikely]] {
         judge(table, ctx, batch, i);
         continue;
       }
-      const uint64_t word = load64_raw(data + vlan::kTypeOffset);
-      const uint32_t entry = outer[net::be16(static_cast<uint16_t>(word >> 16)) & vlan::kVidMask];
-      if (!vlan::is_tag_raw(word & 0xffff) || vlan::is_tag_raw(word >> 32 & 0xffff) ||
+      const vlan::FirstTag tag(data);
+      const uint32_t entry = outer[tag.vid()];
+      if (!vlan::is_tag_raw(tag.type_raw()) || vlan::is_tag_raw(tag.next_type_raw()) ||
           (entry & VlanEntry::kIsRule) == 0) [[unlikely]] {
         judge(table, ctx, batch, i);
         continue;
@@ -100,11 +100,11 @@ class VlanSplit final : public Module {
       ctx.gates[i] = static_cast<GateIndex>(untagged_gate_);
       return;
     }
-    const uint32_t vid = net::load16(data + net::kEthBytes) & vlan::kVidMask;
+    const uint32_t vid = vlan::tag_at(data, 0).control & vlan::kVidMask;
     uint32_t entry = table.outer[vid];
     uint32_t n_matched = 1;
     if ((entry & VlanEntry::kHasInner) != 0 && tags.n > 1) {
-      const uint32_t inner = net::load16(data + net::kEthBytes + vlan::kTagBytes) & vlan::kVidMask;
+      const uint32_t inner = vlan::tag_at(data, 1).control & vlan::kVidMask;
       const uint32_t found = table.inner.find(VlanTable::inner_key(vid, inner));
       if (found != FlatTable<1>::kMissing) {
         entry = found;
@@ -143,11 +143,12 @@ class VlanSplit final : public Module {
   const uint32_t max_tags_;
   VlanRules rules_;
   LiveTable<VlanTable> live_;
-  mutable uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
+  uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
 };
 
 const Register<VlanSplit> kVlanSplit{{
     .kind = "vlan_split",
+    .state = StateOf::kNone,
     .help = "Sends each frame to the gate of its VLAN, or of its outer and inner VLAN.",
     .params = {{.name = "rules",
                 .type = ParamType::kList,

@@ -8,8 +8,8 @@
 #include <random>
 
 #include "core/module.h"
-#include "modules/napt_commands.h"
-#include "modules/napt_reasons.h"
+#include "modules/nat/napt_commands.h"
+#include "modules/nat/napt_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -47,7 +47,7 @@ class Napt final : public Module {
   }
   [[nodiscard]] uint64_t housekeep_interval_ns() const override { return kTickNs; }
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     const uint32_t least = translator_.config().is_unmapped_local ? 3 : 2;
     return std::max(connected, least);
   }
@@ -188,6 +188,7 @@ class Napt final : public Module {
 
 const Register<Napt> kNapt{{
     .kind = "napt",
+    .state = StateOf::kSharded,
     .help = "Translates addresses and ports of many inside hosts to a few external addresses.",
     .params = nat::napt_params(),
     .gate_names = {"outside", "inside", "local"},

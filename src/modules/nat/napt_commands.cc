@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // napt_commands.cc - lists, filters and counts connections.
-#include "modules/napt_commands.h"
+#include "modules/nat/napt_commands.h"
 
 #include <algorithm>
 #include <optional>

@@ -10,7 +10,7 @@
 
 #include "base/value.h"
 #include "core/args.h"
-#include "modules/napt_translate.h"
+#include "modules/nat/napt_translate.h"
 
 namespace batchplane::nat {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "modules/napt_index.h"
-#include "modules/napt_session.h"
+#include "modules/nat/napt_index.h"
+#include "modules/nat/napt_session.h"
 
 namespace batchplane::nat {
 
@@ -25,9 +25,8 @@ class NaptFragments {
   NaptFragments(uint32_t max_packets, uint64_t seed)
       : places_(std::bit_ceil(std::max(max_packets, kWays))), seed_(seed) {}
 
-  static NaptKey key_of(const uint8_t* ip) {
-    return {load64_raw(ip + net::kIpSrc),
-            uint64_t{ip[net::kIpProto]} << 16 | load16_raw(ip + kIpId)};
+  static NaptKey key_of(const net::Ipv4& ip) {
+    return {ip.addresses_raw(), uint64_t{ip.protocol} << 16 | ip.id.raw()};
   }
 
   // nullptr when it is not there, or from before `limit` ticks.
@@ -58,7 +57,6 @@ class NaptFragments {
 
  private:
   static constexpr uint32_t kWays = 4;
-  static constexpr uint32_t kIpId = 4;
 
   [[nodiscard]] const NaptFragment* set_of(const NaptKey& key) const {
     const uint64_t hash = mix_words(key.ends, key.rest, seed_);

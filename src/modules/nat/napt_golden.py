@@ -1,168 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Golden cases of the address translators: scapy computes every checksum anew."""
+"""Golden case of napt."""
 
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network
-from typing import Any
 
 from golden import Case, Fate, case, ether, noise, truncated, wire
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPerror, IPOption_Timestamp, TCPerror, UDPerror
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
-
-SERVER = "8.8.8.8"
-OTHER = "9.9.9.9"
-ROUTER = "77.0.0.1"
-ERRORS = (3, 4, 11, 12)
-
-
-def fault(frame: bytes) -> str:
-    """What is wrong with the IPv4 header at byte 14, or nothing."""
-    ip = frame[14:]
-    if len(ip) < 20:
-        return "too_short"
-    if ip[0] >> 4 != 4:
-        return "bad_version"
-    header = (ip[0] & 15) * 4
-    if header < 20 or header > len(ip):
-        return "bad_header_length"
-    total = int.from_bytes(ip[2:4], "big")
-    return "bad_total_length" if total < header or total > len(ip) else ""
-
-
-def offset_of(ip: bytes) -> int:
-    return int.from_bytes(ip[6:8], "big") & 0x1FFF
-
-
-def is_cut_short(ip: bytes) -> bool:
-    """Whether a packet that has its transport header ends before the checksum in it."""
-    room = int.from_bytes(ip[2:4], "big") - (ip[0] & 15) * 4
-    return offset_of(ip) == 0 and room < {6: 18, 17: 8, 1: 4}.get(ip[9], 0)
-
-
-def renewed(packet: Packet) -> Packet:
-    """With all checksums to be computed anew, those of a quoted packet as well."""
-    layer: Packet | None = packet
-    while layer:
-        is_without = isinstance(layer, (UDP, UDPerror)) and layer.chksum == 0
-        if hasattr(layer, "chksum") and not is_without:
-            del layer.chksum
-        layer = layer.payload if layer.payload else None
-    return packet
-
-
-def renewed_first_fragment(before: Packet, after: Packet) -> Packet:
-    """The transport checksum covers fragments that are not there: corrected by RFC 1624."""
-
-    def words(packet: Packet) -> list[int]:
-        ends = IPv4Address(packet[IP].src).packed + IPv4Address(packet[IP].dst).packed
-        ends += packet[UDP].sport.to_bytes(2, "big") + packet[UDP].dport.to_bytes(2, "big")
-        return [int.from_bytes(ends[i : i + 2], "big") for i in range(0, len(ends), 2)]
-
-    if before[UDP].chksum:
-        total = 0xFFFF - before[UDP].chksum
-        total += sum(0xFFFF - word for word in words(before)) + sum(words(after))
-        while total > 0xFFFF:
-            total = (total & 0xFFFF) + (total >> 16)
-        after[UDP].chksum = 0xFFFF - total or 0xFFFF
-    del after[IP].chksum
-    return after
-
-
-# --- static pairs
-
-
-def exchanged(address: str, pairs: list[tuple[str, str]]) -> str:
-    for before, after in pairs:
-        network, target = IPv4Network(before), IPv4Network(after)
-        if IPv4Address(address) in network:
-            host = int(IPv4Address(address)) - int(network.network_address)
-            return str(IPv4Address(int(target.network_address) + host))
-    return address
-
-
-def static_model(sources: list[tuple[str, str]], destinations: list[tuple[str, str]]) -> Any:
-    def model(frame: bytes) -> Fate:
-        wrong = fault(frame)
-        if wrong:
-            return ("drop", wrong)
-        if is_cut_short(frame[14:]):
-            return ("drop", "too_short")
-        before = Ether(frame)
-        after = Ether(frame)
-        ip = after[IP]
-        ip.src, ip.dst = exchanged(ip.src, sources), exchanged(ip.dst, destinations)
-        if IPerror in after and after[ICMP].type in ERRORS:
-            quote = after[IPerror]
-            quote.src = exchanged(quote.src, destinations)
-            quote.dst = exchanged(quote.dst, sources)
-        if bytes(after) == bytes(before):
-            return ("out", 0, frame)
-        if offset_of(frame[14:]) or ip.flags.MF:
-            del ip.chksum
-            return ("out", 0, bytes(after))
-        return ("out", 0, bytes(renewed(after)))
-
-    return model
-
-
-def quoted(packet: Packet, **error: Any) -> bytes:
-    """An ICMP error about a packet, with all of it, so that scapy can do its sums."""
-    return wire(
-        ether() / IP(src=error["src"], dst=error["dst"]) / ICMP(type=error["type"]) / packet
-    )
-
-
-def static_frames() -> list[bytes]:
-    frames = []
-    for i in range(6):
-        ends = {"src": f"10.0.{i % 3}.{i + 1}", "dst": f"20.0.{i % 2}.{i + 9}", "id": i}
-        frames.append(wire(ether() / IP(**ends) / UDP(sport=i + 1, dport=53) / Raw(b"q" * i * 9)))
-        frames.append(wire(ether() / IP(**ends) / TCP(sport=i + 1, dport=80, flags="PA") / b"data"))
-        frames.append(wire(ether() / IP(**ends) / ICMP(id=i) / b"ping"))
-        frames.append(wire(ether() / IP(**ends, proto=99) / Raw(b"x" * 30)))
-        frames.append(wire(ether() / IP(**ends) / UDP(chksum=0) / b"no sum"))
-        options = [IPOption_Timestamp(flg=0, timestamp=7)]
-        frames.append(wire(ether() / IP(**ends, options=options) / UDP(dport=9) / b"options"))
-        frames.append(wire(ether() / IP(**ends, frag=10, proto=17) / Raw(b"later part")))
-    for kind in (3, 11, 12):
-        for packet in (UDP(sport=5, dport=53) / b"abc", TCP(sport=5, dport=80) / b"abc"):
-            heard = IP(src="20.0.0.9", dst="10.0.0.1") / packet
-            frames.append(quoted(heard, src="10.0.0.1", dst="20.0.0.9", type=kind))
-            frames.append(quoted(heard, src="1.2.3.4", dst="20.0.1.7", type=kind))
-            sent = IP(src="20.0.0.9", dst="7.7.7.7") / packet
-            frames.append(quoted(sent, src="7.7.7.7", dst="20.0.0.9", type=kind))
-    return frames + truncated() + [frame for frame in noise(40, 3) if len(frame) < 34]
-
-
-def static_case(variant: str, pairs: list[dict[str, str]]) -> Case:
-    sources = [(p["inside"], p["outside"]) for p in pairs if p["direction"] != "destination"]
-    targets = [(p["outside"], p["inside"]) for p in pairs if p["direction"] != "source"]
-    del variant
-    return Case("static_nat", {"pairs": pairs}, static_frames(), static_model(sources, targets))
-
-
-@case("static_nat")
-def static_nat() -> Case:
-    return static_case(
-        "", [{"inside": "10.0.0.0/24", "outside": "30.0.0.0/24", "direction": "source"}]
-    )
-
-
-@case("static_nat", "both")
-def static_nat_both() -> Case:
-    pairs = [
-        {"inside": "10.0.0.0/24", "outside": "30.0.0.0/24", "direction": "source"},
-        {"inside": "10.0.1.0/24", "outside": "20.0.1.0/24", "direction": "both"},
-        {"inside": "192.168.0.0/25", "outside": "20.0.0.0/25", "direction": "destination"},
-    ]
-    return static_case("both", pairs)
+from translation import (
+    ERRORS,
+    OTHER,
+    ROUTER,
+    SERVER,
+    fault,
+    quoted,
+    renewed,
+    renewed_first_fragment,
+)
 
 
 # --- stateful translation
-
-
 class Translator:
     """One external address, mappings by (protocol, inside end), ports preserved; anybody may
     answer. The traffic never asks for a port that is taken, which would be chosen at random."""

@@ -16,7 +16,7 @@
 #include <memory>
 #include <new>
 
-#include "modules/flow_key.h"
+#include "modules/headers/flow_key.h"
 
 namespace batchplane::nat {
 

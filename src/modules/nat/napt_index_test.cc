@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // napt_index_test.cc - the index agrees with a plain map, also when buckets overflow.
-#include "modules/napt_index.h"
+#include "modules/nat/napt_index.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // napt_params.cc - the parameters of a napt module, with the RFCs' times as defaults.
 #include "base/error.h"
-#include "modules/napt_commands.h"
+#include "modules/nat/napt_commands.h"
 
 namespace batchplane::nat {
 namespace {

@@ -3,7 +3,7 @@
 // of the table.
 #include <utility>
 
-#include "modules/napt_table.h"
+#include "modules/nat/napt_table.h"
 
 namespace batchplane::nat {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // napt_ports.cc - bitmaps of ports with a summary above them, and the set of external addresses.
-#include "modules/napt_ports.h"
+#include "modules/nat/napt_ports.h"
 
 #include <bit>
 #include <utility>
 
 #include "base/net.h"
-#include "modules/flow_key.h"
+#include "modules/headers/flow_key.h"
 
 namespace batchplane::nat {
 

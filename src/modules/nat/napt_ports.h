@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "modules/tally.h"
+#include "modules/common/tally.h"
 
 namespace batchplane::nat {
 

@@ -2,7 +2,7 @@
 // napt_reasons.h - why packets end at a napt module, besides faulty headers.
 #pragma once
 
-#include "modules/nat_reasons.h"
+#include "modules/nat/nat_reasons.h"
 
 namespace batchplane::nat {
 

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "modules/nat_rewrite.h"
+#include "modules/nat/nat_rewrite.h"
 
 namespace batchplane::nat {
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // napt_slow.cc - packets one by one: the first of a connection, ICMP, fragments, hairpins, and what
 // is faulty.
-#include "modules/napt_reasons.h"
-#include "modules/napt_translate.h"
+#include "modules/nat/napt_reasons.h"
+#include "modules/nat/napt_translate.h"
 
 namespace batchplane::nat {
 namespace {
 
-constexpr uint32_t kTcpFlags = 13;
 constexpr uint8_t kRst = 4;
 constexpr uint8_t kSyn = 2;
 
@@ -18,14 +17,24 @@ bool is_icmp_request(uint8_t type) { return type == 8 || type == 13 || type == 1
 // Of a packet, or of a quote that has its ports.
 NaptKey key_of(const PacketView& view) {
   if (view.proto == net::kProtoIcmp) {
-    const uint16_t id = load16_raw(view.l4 + kIcmpId);
+    const uint16_t id = view.icmp().query.id.raw();
     return make_key(view.src(), view.dst(), id, id, view.proto);
   }
-  return make_key(view.src(), view.dst(), load16_raw(view.l4), load16_raw(view.l4 + 2), view.proto);
+  const net::Ports& ports = view.ports();
+  return make_key(view.src(), view.dst(), ports.src.raw(), ports.dst.raw(), view.proto);
 }
 
 // Up to the checksum, so that it can be mended.
-uint32_t least_l4_bytes(uint8_t proto) { return proto == net::kProtoTcp ? kTcpChecksum + 2 : 8; }
+uint32_t min_l4_bytes(uint8_t proto) {
+  constexpr uint32_t kTcpBytes = offsetof(net::Tcp, checksum) + kChecksumBytes;
+  return proto == net::kProtoTcp ? kTcpBytes : net::kUdpBytes;
+}
+
+// Up to the ports, or what stands for them.
+uint32_t bytes_with_ports(uint8_t proto) {
+  constexpr uint32_t kIcmpBytes = offsetof(net::Icmp, query) + sizeof(net::Be16);
+  return proto == net::kProtoIcmp ? kIcmpBytes : sizeof(net::Ports);
+}
 
 bool is_translated(uint8_t proto) {
   return proto == net::kProtoTcp || proto == net::kProtoUdp || proto == net::kProtoIcmp;
@@ -52,21 +61,21 @@ void NaptTranslator::take_care(Context& ctx, Batch& batch, uint32_t i, uint32_t 
   Packet& pkt = *batch[i];
   const uint32_t l3 = l3_offset_of(pkt);
   PacketView view;
-  const Fault fault =
-      view_packet(pkt.data() + l3, pkt.len_bytes() < l3 ? 0 : pkt.len_bytes() - l3, view);
+  const Fault fault = view_packet(header_in<net::Ipv4>(pkt, l3),
+                                  pkt.len_bytes() < l3 ? 0 : pkt.len_bytes() - l3, view);
   if (fault != Fault::kNone) {
     ctx.drop(batch, i, reason_of(fault));
     return;
   }
-  const uint16_t fragment = net::load16(view.ip + net::kIpFragment);
+  const uint16_t fragment = view.ip->fragment;
   NaptFate fate;
-  if ((fragment & kFragmentOffsetBits) != 0) {
+  if ((fragment & net::Ipv4::kFragmentOffset) != 0) {
     fate = follow_first(view, now);
   } else {
-    NaptFragment first{.key = NaptFragments::key_of(view.ip), .since = now};
+    NaptFragment first{.key = NaptFragments::key_of(*view.ip), .since = now};
     fate = translate(view, now);
-    if ((fragment & kMoreFragments) != 0 && fate.reason == nullptr) {
-      first.new_ends = load64_raw(view.ip + net::kIpSrc);
+    if ((fragment & net::Ipv4::kMoreFragments) != 0 && fate.reason == nullptr) {
+      first.new_ends = view.ip->addresses_raw();
       first.first_bytes = static_cast<uint16_t>(view.l4_bytes);
       first.gate = fate.gate;
       fragments_->remember(first);
@@ -82,9 +91,9 @@ NaptFate NaptTranslator::translate(const PacketView& view, uint32_t now) noexcep
     if (is_ours && config_.is_unmapped_local) return {kGateLocal};
     return {0, &kUnsupportedProtocol};
   }
-  if (!view.has_bytes(least_l4_bytes(view.proto))) return {0, &reason::kTooShort};
-  if (view.proto == net::kProtoIcmp && !is_icmp_query(view.l4[0])) {
-    if (is_icmp_error(view.l4[0])) return translate_error(view, now);
+  if (!view.has_bytes(min_l4_bytes(view.proto))) return {0, &reason::kTooShort};
+  if (view.proto == net::kProtoIcmp && !is_icmp_query(view.icmp().type)) {
+    if (is_icmp_error(view.icmp().type)) return translate_error(view, now);
     const bool is_ours = table_->pool().index_of(view.dst()) != kNoExternal;
     if (is_ours && config_.is_unmapped_local) return {kGateLocal};
     return {0, &kIcmpUnsupported};
@@ -98,7 +107,7 @@ NaptFate NaptTranslator::translate(const PacketView& view, uint32_t now) noexcep
 NaptFate NaptTranslator::translate_ends(const PacketView& view, const NaptKey& key,
                                         uint32_t now) noexcept {
   NaptFate fate;
-  const uint8_t flags = view.proto == net::kProtoTcp ? view.l4[kTcpFlags] : 0;
+  const uint8_t flags = view.proto == net::kProtoTcp ? view.tcp().flags : 0;
   uint32_t found = table_->find(key, now);
   if (found == 0 && is_forged(key)) return {0, &kOwnSource};
   if (found == 0) found = open(view, key, now, fate);
@@ -134,9 +143,9 @@ NaptFate NaptTranslator::unmapped() const noexcept {
 
 // A reset or a reply has nothing to open.
 bool NaptTranslator::may_open(const PacketView& view) const noexcept {
-  if (view.proto == net::kProtoIcmp) return is_icmp_request(view.l4[0]);
+  if (view.proto == net::kProtoIcmp) return is_icmp_request(view.icmp().type);
   if (view.proto != net::kProtoTcp) return true;
-  const uint8_t flags = view.l4[kTcpFlags];
+  const uint8_t flags = view.tcp().flags;
   return (flags & kRst) == 0 && (config_.is_tcp_loose || (flags & kSyn) != 0);
 }
 
@@ -185,8 +194,8 @@ NaptFate NaptTranslator::translate_error(const PacketView& view, uint32_t now) n
   PacketView quote;
   if (!view_quote(view, quote)) return {0, &reason::kTooShort};
   const bool has_ports = is_translated(quote.proto) &&
-                         quote.has_bytes(quote.proto == net::kProtoIcmp ? kIcmpId + 2 : 4) &&
-                         (quote.proto != net::kProtoIcmp || is_icmp_query(quote.l4[0]));
+                         quote.has_bytes(bytes_with_ports(quote.proto)) &&
+                         (quote.proto != net::kProtoIcmp || is_icmp_query(quote.icmp().type));
   const uint32_t found = has_ports ? table_->find(key_of(quote).reversed(), now) : 0;
   if (found == 0) {
     if (table_->pool().index_of(view.dst()) != kNoExternal) return unmapped();
@@ -219,10 +228,9 @@ NaptFate NaptTranslator::translate_quote(const PacketView& view, const PacketVie
 
 NaptFate NaptTranslator::follow_first(const PacketView& view, uint32_t now) noexcept {
   const NaptFragment* first =
-      fragments_->find(NaptFragments::key_of(view.ip), now, config_.fragment_limit);
+      fragments_->find(NaptFragments::key_of(*view.ip), now, config_.fragment_limit);
   if (first == nullptr) return {0, &kFragmentUnknown};
-  const uint32_t offset_bytes =
-      (net::load16(view.ip + net::kIpFragment) & kFragmentOffsetBits) * 8U;
+  const uint32_t offset_bytes = (view.ip->fragment & net::Ipv4::kFragmentOffset) * 8U;
   if (offset_bytes < first->first_bytes) return {0, &kFragmentOverlap};
   rewrite_end(view, End::kSrc, static_cast<uint32_t>(first->new_ends), false, 0);
   rewrite_end(view, End::kDst, static_cast<uint32_t>(first->new_ends >> 32), false, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // napt_table.cc - opens, finds and closes connections.
-#include "modules/napt_table.h"
+#include "modules/nat/napt_table.h"
 
 #include <utility>
 

@@ -9,10 +9,10 @@
 
 #include <functional>
 
-#include "modules/napt_index.h"
-#include "modules/napt_ports.h"
-#include "modules/napt_session.h"
-#include "modules/napt_timers.h"
+#include "modules/nat/napt_index.h"
+#include "modules/nat/napt_ports.h"
+#include "modules/nat/napt_session.h"
+#include "modules/nat/napt_timers.h"
 
 namespace batchplane::nat {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // napt_timers.cc - moves connections between states, and along the wheel.
-#include "modules/napt_timers.h"
+#include "modules/nat/napt_timers.h"
 
 #include <algorithm>
 

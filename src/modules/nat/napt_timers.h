@@ -8,9 +8,9 @@
 
 #include <array>
 
-#include "modules/napt_index.h"
-#include "modules/napt_session.h"
-#include "modules/tally.h"
+#include "modules/common/tally.h"
+#include "modules/nat/napt_index.h"
+#include "modules/nat/napt_session.h"
 
 namespace batchplane::nat {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // napt_translate.cc - batches: plain TCP and UDP packets of known connections, looked up in bulk.
-#include "modules/napt_translate.h"
+#include "modules/nat/napt_translate.h"
 
 #include <algorithm>
 
@@ -8,37 +8,36 @@ namespace batchplane::nat {
 namespace {
 
 constexpr uint32_t kChunkPkts = 32;
-constexpr uint32_t kLeastBulk = 4;  // below, the processor overlaps as much by itself
-constexpr uint32_t kTcpFlags = 13;
-constexpr uint8_t kTcpNotable = 7;  // FIN, SYN, RST
+constexpr uint32_t kMinBulkPkts = 4;  // below, the processor overlaps as much by itself
+constexpr uint8_t kTcpNotable = 7;    // FIN, SYN, RST
 
 // The key of an unfragmented TCP or UDP packet without options, all of whose headers are there;
 // else a key that no connection has.
 NaptKey plain_key(Packet& pkt) {
   const uint32_t l3 = l3_offset_of(pkt);
-  const uint8_t* ip = pkt.data() + l3;
+  const auto& ip = header_in<net::Ipv4>(pkt, l3);
   const uint32_t sum_at = plain_checksum_at(ip, pkt.len_bytes(), l3);
   if (sum_at == 0) [[unlikely]]
     return {};
   const uint64_t proto = sum_at == kPlainTcpChecksum ? net::kProtoTcp : net::kProtoUdp;
-  return {load64_raw(ip + net::kIpSrc), proto << 32 | load32_raw(ip + net::kIpv4Bytes)};
+  return {ip.addresses_raw(), proto << 32 | behind<net::Ports>(ip).raw()};
 }
 
 // Writes what the other key of the connection says, and mends the checksums by what that changes.
-inline void rewrite_plain(uint8_t* ip, const NaptSession& session, uint32_t direction,
+inline void rewrite_plain(net::Ipv4& ip, const NaptSession& session, uint32_t direction,
                           bool is_tcp) {
   const NaptKey& other = session.wire[direction ^ 1];
   const uint64_t ends = std::rotl(other.ends, 32);
   const uint32_t ports = std::rotl(static_cast<uint32_t>(other.rest), 16);
-  std::memcpy(ip + net::kIpSrc, &ends, 8);
-  store32_raw(ip + net::kIpv4Bytes, ports);
+  ip.set_addresses_raw(ends);
+  behind<net::Ports>(ip).set_raw(ports);
   const uint32_t flip = direction == kIn ? 0xffff : 0;
-  uint8_t* sum = ip + (is_tcp ? kPlainTcpChecksum : kPlainUdpChecksum);
-  const uint16_t ip_sum = load16_raw(ip + net::kIpChecksum);
-  const uint16_t l4_sum = load16_raw(sum);
+  auto& checksum = behind<net::Be16>(ip, is_tcp ? kPlainTcpChecksum : kPlainUdpChecksum);
+  const uint16_t ip_sum = ip.checksum.raw();
+  const uint16_t l4_sum = checksum.raw();
   const uint32_t growth = session.growth_l4 ^ flip;
-  store16_raw(ip + net::kIpChecksum, mended(ip_sum, session.growth_ip ^ flip));
-  store16_raw(sum, is_tcp ? mended(l4_sum, growth) : mended_udp(l4_sum, growth));
+  ip.checksum.set_raw(mended(ip_sum, session.growth_ip ^ flip));
+  checksum.set_raw(is_tcp ? mended(l4_sum, growth) : mended_udp(l4_sum, growth));
 }
 
 }  // namespace
@@ -58,9 +57,9 @@ inline void NaptTranslator::settle(Context& ctx, Batch& batch, uint32_t i, const
     return;
   }
   Packet& pkt = *batch.pkts[i];
-  uint8_t* ip = pkt.data() + l3_offset_of(pkt);
+  auto& ip = header_in<net::Ipv4>(pkt, l3_offset_of(pkt));
   const bool is_tcp = key.proto() == net::kProtoTcp;
-  const uint8_t flags = is_tcp ? ip[net::kIpv4Bytes + kTcpFlags] & kTcpNotable : 0;
+  const uint8_t flags = is_tcp ? behind<net::Tcp>(ip).flags & kTcpNotable : 0;
   if (flags != 0 || ((rule.quiet & session.seen) >> direction & 1) == 0) [[unlikely]] {
     timers.track(found >> 1, direction, flags, now);
   } else if (idle != 0 && (rule.refresh >> direction & 1) != 0) {
@@ -74,7 +73,7 @@ void NaptTranslator::classify(Context& ctx, Batch& batch) noexcept {
   const uint32_t now = tick_of(ctx.now_ns);
   const uint32_t n = batch.size_pkts;
   const NaptIndex& index = table_->index();
-  if (n < kLeastBulk) {
+  if (n < kMinBulkPkts) {
     for (uint32_t i = 0; i < n; ++i) {
       const NaptKey key = plain_key(*batch.pkts[i]);
       settle(ctx, batch, i, key, index.candidate(table_->hash(key)), now);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/context.h"
-#include "modules/napt_fragments.h"
-#include "modules/napt_table.h"
+#include "modules/nat/napt_fragments.h"
+#include "modules/nat/napt_table.h"
 
 namespace batchplane::nat {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "core/drop_reason.h"
-#include "modules/nat_rewrite.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/nat/nat_rewrite.h"
 
 namespace batchplane::nat {
 

@@ -4,11 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
-#include "base/net.h"
-#include "modules/checksum_patch.h"
-#include "modules/ipv4_header.h"
+#include "base/net_headers.h"
+#include "modules/headers/checksum_patch.h"
+#include "modules/headers/ipv4_header.h"
 
 namespace batchplane::nat {
 
@@ -16,31 +15,25 @@ inline constexpr uint8_t kIcmpUnreachable = 3;
 inline constexpr uint8_t kIcmpSourceQuench = 4;
 inline constexpr uint8_t kIcmpTimeExceeded = 11;
 inline constexpr uint8_t kIcmpParameterProblem = 12;
-inline constexpr uint32_t kIcmpHeaderBytes = 8;
-inline constexpr uint32_t kIcmpChecksum = 2;
-inline constexpr uint32_t kIcmpId = 4;
-inline constexpr uint32_t kTcpChecksum = 16;
-inline constexpr uint32_t kUdpChecksum = 6;
-inline constexpr uint16_t kFragmentOffsetBits = 0x1fff;
-inline constexpr uint16_t kMoreFragments = 0x2000;
 
 // Offsets from the IPv4 header on when it has no options.
-inline constexpr uint32_t kPlainTcpChecksum = net::kIpv4Bytes + kTcpChecksum;
-inline constexpr uint32_t kPlainUdpChecksum = net::kIpv4Bytes + kUdpChecksum;
+inline constexpr uint32_t kPlainTcpChecksum = net::kIpv4Bytes + offsetof(net::Tcp, checksum);
+inline constexpr uint32_t kPlainUdpChecksum = net::kIpv4Bytes + offsetof(net::Udp, checksum);
+inline constexpr uint32_t kChecksumBytes = sizeof(net::Be16);
 
 // Where the transport checksum of an unfragmented TCP or UDP packet without options lies, all of
 // whose headers are there; 0 for anything else.
-inline uint32_t plain_checksum_at(const uint8_t* ip, uint32_t len_bytes, uint32_t l3_bytes) {
-  if (len_bytes < l3_bytes + kPlainUdpChecksum + 2) [[unlikely]]
+inline uint32_t plain_checksum_at(const net::Ipv4& ip, uint32_t len_bytes, uint32_t l3_bytes) {
+  if (len_bytes < l3_bytes + kPlainUdpChecksum + kChecksumBytes) [[unlikely]]
     return 0;
-  const uint64_t front = load64_raw(ip);
-  const uint32_t proto = load32_raw(ip + net::kIpTtl) >> 8 & 0xff;
+  const uint64_t front = ip.front_raw();
+  const uint32_t proto = ip.ttl_word_raw() >> 8 & 0xff;
   const uint32_t total_bytes = net::be16(static_cast<uint16_t>(front >> 16));
   const uint32_t at = proto == net::kProtoTcp ? kPlainTcpChecksum : kPlainUdpChecksum;
   // Version 4 and no options; neither an offset nor more fragments to come, in memory order.
-  const bool is_odd = (front & 0xff3f'0000'0000'00ffULL) != 0x45;
+  const bool is_odd = (front & 0xff3f'0000'0000'00ffULL) != net::Ipv4::kPlain;
   const bool is_other = proto != net::kProtoTcp && proto != net::kProtoUdp;
-  const bool is_cut = total_bytes > len_bytes - l3_bytes || total_bytes < at + 2;
+  const bool is_cut = total_bytes > len_bytes - l3_bytes || total_bytes < at + kChecksumBytes;
   return (is_odd | is_other | is_cut) ? 0 : at;
 }
 
@@ -51,51 +44,55 @@ inline bool is_icmp_error(uint8_t type) {
 
 // An IPv4 header and what of the transport header is there; bounds were checked.
 struct PacketView {
-  uint8_t* ip = nullptr;
+  net::Ipv4* ip = nullptr;
   uint8_t* l4 = nullptr;
   uint32_t l4_bytes = 0;  // of the packet; 0 in a fragment that is not the first
   uint8_t proto = 0;
 
   [[nodiscard]] bool has_bytes(uint32_t n) const { return l4_bytes >= n; }
-  [[nodiscard]] uint32_t src() const { return load32_raw(ip + net::kIpSrc); }
-  [[nodiscard]] uint32_t dst() const { return load32_raw(ip + net::kIpDst); }
+  [[nodiscard]] uint32_t src() const { return ip->src.raw(); }
+  [[nodiscard]] uint32_t dst() const { return ip->dst.raw(); }
+  [[nodiscard]] net::Ports& ports() const { return header_at<net::Ports>(l4); }
+  [[nodiscard]] net::Tcp& tcp() const { return header_at<net::Tcp>(l4); }
+  [[nodiscard]] net::Icmp& icmp() const { return header_at<net::Icmp>(l4); }
 };
 
 enum class Fault : uint8_t { kNone, kTooShort, kVersion, kHeaderLength, kTotalLength };
 
 // Judges the header of a packet of `room_bytes` from its IPv4 header on.
-inline Fault view_packet(uint8_t* ip, uint32_t room_bytes, PacketView& view) {
+inline Fault view_packet(net::Ipv4& ip, uint32_t room_bytes, PacketView& view) {
   if (room_bytes < net::kIpv4Bytes) return Fault::kTooShort;
-  if (ip[0] >> 4 != 4) return Fault::kVersion;
-  const uint32_t header_bytes = header_bytes_of(ip);
+  if (ip.version() != 4) return Fault::kVersion;
+  const uint32_t header_bytes = ip.header_bytes();
   if (header_bytes < net::kIpv4Bytes || header_bytes > room_bytes) return Fault::kHeaderLength;
-  const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+  const uint32_t total_bytes = ip.total_length;
   if (total_bytes < header_bytes || total_bytes > room_bytes) return Fault::kTotalLength;
-  const bool is_later = (net::load16(ip + net::kIpFragment) & kFragmentOffsetBits) != 0;
-  view = {ip, ip + header_bytes, is_later ? 0 : total_bytes - header_bytes, ip[net::kIpProto]};
+  view = {&ip, bytes_of(ip) + header_bytes, ip.is_later_fragment() ? 0 : total_bytes - header_bytes,
+          ip.protocol};
   return Fault::kNone;
 }
 
 // The packet that an ICMP error quotes: its front, cut anywhere behind the header.
 inline bool view_quote(const PacketView& error, PacketView& quote) {
-  if (error.l4_bytes < kIcmpHeaderBytes + net::kIpv4Bytes) return false;
-  uint8_t* ip = error.l4 + kIcmpHeaderBytes;
-  const uint32_t room_bytes = error.l4_bytes - kIcmpHeaderBytes;
-  const uint32_t header_bytes = header_bytes_of(ip);
-  if (ip[0] >> 4 != 4 || header_bytes < net::kIpv4Bytes || header_bytes > room_bytes) return false;
-  const uint32_t total_bytes = net::load16(ip + net::kIpTotalLength);
+  if (error.l4_bytes < net::kIcmpBytes + net::kIpv4Bytes) return false;
+  auto& ip = behind<net::Ipv4>(error.icmp());
+  const uint32_t room_bytes = error.l4_bytes - net::kIcmpBytes;
+  const uint32_t header_bytes = ip.header_bytes();
+  if (ip.version() != 4 || header_bytes < net::kIpv4Bytes || header_bytes > room_bytes)
+    return false;
+  const uint32_t total_bytes = ip.total_length;
   if (total_bytes < header_bytes) return false;
   const uint32_t end = total_bytes < room_bytes ? total_bytes : room_bytes;
-  const bool is_later = (net::load16(ip + net::kIpFragment) & kFragmentOffsetBits) != 0;
-  quote = {ip, ip + header_bytes, is_later ? 0 : end - header_bytes, ip[net::kIpProto]};
+  quote = {&ip, bytes_of(ip) + header_bytes, ip.is_later_fragment() ? 0 : end - header_bytes,
+           ip.protocol};
   return true;
 }
 
 // Where the checksum of the transport header lies; 0 when this protocol has none that we know.
 inline uint32_t checksum_offset(uint8_t proto) {
-  if (proto == net::kProtoTcp) return kTcpChecksum;
-  if (proto == net::kProtoUdp) return kUdpChecksum;
-  return proto == net::kProtoIcmp ? kIcmpChecksum : 0;
+  if (proto == net::kProtoTcp) return offsetof(net::Tcp, checksum);
+  if (proto == net::kProtoUdp) return offsetof(net::Udp, checksum);
+  return proto == net::kProtoIcmp ? offsetof(net::Icmp, checksum) : 0;
 }
 
 enum class End : uint8_t { kSrc, kDst };
@@ -105,29 +102,32 @@ enum class End : uint8_t { kSrc, kDst };
 // how much the sum over all bytes grew, for the ICMP error around them.
 inline uint32_t rewrite_end(const PacketView& view, End end, uint32_t address_raw, bool set_port,
                             uint16_t port_raw) {
-  uint8_t* address = view.ip + (end == End::kSrc ? net::kIpSrc : net::kIpDst);
-  const uint32_t by_address = fold32(growth32(load32_raw(address), address_raw));
-  store32_raw(address, address_raw);
-  const uint16_t ip_sum = load16_raw(view.ip + net::kIpChecksum);
+  net::Be32& address = end == End::kSrc ? view.ip->src : view.ip->dst;
+  const uint32_t by_address = fold32(growth32(address.raw(), address_raw));
+  address.set_raw(address_raw);
+  const uint16_t ip_sum = view.ip->checksum.raw();
   const uint16_t new_ip_sum = mended(ip_sum, by_address);
-  store16_raw(view.ip + net::kIpChecksum, new_ip_sum);
+  view.ip->checksum.set_raw(new_ip_sum);
   uint32_t growth = by_address + growth16(ip_sum, new_ip_sum);
   const bool is_icmp = view.proto == net::kProtoIcmp;
   uint32_t by_all = is_icmp ? 0 : by_address;
   if (set_port) {
-    uint8_t* port = view.l4 + (is_icmp ? kIcmpId : end == End::kSrc ? 0 : 2);
-    const uint32_t by_port = growth16(load16_raw(port), port_raw);
-    store16_raw(port, port_raw);
+    net::Be16& port = is_icmp            ? view.icmp().query.id
+                      : end == End::kSrc ? view.ports().src
+                                         : view.ports().dst;
+    const uint32_t by_port = growth16(port.raw(), port_raw);
+    port.set_raw(port_raw);
     by_all += by_port;
     growth += by_port;
   }
   const uint32_t at = checksum_offset(view.proto);
-  if (at != 0 && by_all != 0 && view.has_bytes(at + 2)) {
-    const uint16_t sum = load16_raw(view.l4 + at);
+  if (at != 0 && by_all != 0 && view.has_bytes(at + kChecksumBytes)) {
+    auto& checksum = header_at<net::Be16>(view.l4 + at);
+    const uint16_t sum = checksum.raw();
     by_all = fold32(by_all);
     const uint16_t new_sum =
         view.proto == net::kProtoUdp ? mended_udp(sum, by_all) : mended(sum, by_all);
-    store16_raw(view.l4 + at, new_sum);
+    checksum.set_raw(new_sum);
     growth += growth16(sum, new_sum);
   }
   return fold32(growth);
@@ -137,8 +137,8 @@ inline uint32_t rewrite_end(const PacketView& view, End end, uint32_t address_ra
 inline void rewrite_quote(const PacketView& error, const PacketView& quote, End end,
                           uint32_t address_raw, bool set_port, uint16_t port_raw) {
   const uint32_t growth = rewrite_end(quote, end, address_raw, set_port, port_raw);
-  uint8_t* sum = error.l4 + kIcmpChecksum;
-  store16_raw(sum, mended(load16_raw(sum), growth));
+  net::Be16& checksum = error.icmp().checksum;
+  checksum.set_raw(mended(checksum.raw(), growth));
 }
 
 }  // namespace batchplane::nat

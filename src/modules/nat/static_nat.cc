@@ -7,9 +7,9 @@
 
 #include "core/live_table.h"
 #include "core/module.h"
-#include "modules/nat_reasons.h"
-#include "modules/nat_rewrite.h"
-#include "modules/static_nat_rules.h"
+#include "modules/nat/nat_reasons.h"
+#include "modules/nat/nat_rewrite.h"
+#include "modules/nat/static_nat_rules.h"
 
 namespace batchplane {
 namespace {
@@ -22,18 +22,19 @@ using nat::StaticPair;
 using nat::StaticRules;
 
 // Anything but an unfragmented TCP or UDP packet without options.
-const DropReason* translate_slowly(const StaticRules& rules, uint8_t* ip,
+const DropReason* translate_slowly(const StaticRules& rules, net::Ipv4& ip,
                                    uint32_t room_bytes) noexcept {
   PacketView view;
   const nat::Fault fault = view_packet(ip, room_bytes, view);
   if (fault != nat::Fault::kNone) return &nat::reason_of(fault);
-  const bool is_later = (net::load16(ip + net::kIpFragment) & nat::kFragmentOffsetBits) != 0;
+  const bool is_later = ip.is_later_fragment();
   const uint32_t checksum_at = nat::checksum_offset(view.proto);
   // A first fragment that ends before the checksum could not be mended.
-  if (!is_later && checksum_at != 0 && !view.has_bytes(checksum_at + 2)) return &reason::kTooShort;
+  if (!is_later && checksum_at != 0 && !view.has_bytes(checksum_at + nat::kChecksumBytes))
+    return &reason::kTooShort;
   PacketView quote;
   const bool has_quote = view.proto == net::kProtoIcmp && !is_later &&
-                         nat::is_icmp_error(view.l4[0]) && view_quote(view, quote);
+                         nat::is_icmp_error(view.icmp().type) && view_quote(view, quote);
   if (const uint32_t flip = rules.source.of(view.src()).flip; flip != 0)
     rewrite_end(view, End::kSrc, view.src() ^ flip, false, 0);
   if (const uint32_t flip = rules.destination.of(view.dst()).flip; flip != 0)
@@ -114,25 +115,26 @@ class StaticNat final : public Module {
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *pkts[i];
       const uint32_t l3 = l3_offset_of(pkt);
-      uint8_t* ip = pkt.data() + l3;
+      auto& ip = header_in<net::Ipv4>(pkt, l3);
       const uint32_t sum_at = nat::plain_checksum_at(ip, pkt.len_bytes(), l3);
       if (sum_at == 0) [[unlikely]] {
         take_care(ctx, batch, i, rules);
         continue;
       }
-      const uint64_t ends = load64_raw(ip + net::kIpSrc);
+      const uint64_t ends = ip.addresses_raw();
       const Change src = change_src(static_cast<uint32_t>(ends));
       const Change dst = change_dst(static_cast<uint32_t>(ends >> 32));
       if ((src.flip | dst.flip) == 0) continue;
       const uint64_t new_ends = ends ^ (uint64_t{dst.flip} << 32 | src.flip);
       const uint32_t both = src.growth + dst.growth;
       const uint32_t growth = (both & 0xffff) + (both >> 16);
-      const uint16_t ip_sum = load16_raw(ip + net::kIpChecksum);
-      const uint16_t l4_sum = load16_raw(ip + sum_at);
-      std::memcpy(ip + net::kIpSrc, &new_ends, 8);
-      store16_raw(ip + net::kIpChecksum, mended(ip_sum, growth));
-      store16_raw(ip + sum_at, sum_at == nat::kPlainTcpChecksum ? mended(l4_sum, growth)
-                                                                : mended_udp(l4_sum, growth));
+      auto& l4_checksum = behind<net::Be16>(ip, sum_at);
+      const uint16_t ip_sum = ip.checksum.raw();
+      const uint16_t l4_sum = l4_checksum.raw();
+      ip.set_addresses_raw(new_ends);
+      ip.checksum.set_raw(mended(ip_sum, growth));
+      l4_checksum.set_raw(sum_at == nat::kPlainTcpChecksum ? mended(l4_sum, growth)
+                                                           : mended_udp(l4_sum, growth));
     }
   }
   static std::unique_ptr<StaticRules> checked(const std::vector<StaticPair>& pairs,
@@ -151,7 +153,7 @@ class StaticNat final : public Module {
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
     const uint32_t room_bytes = pkt.len_bytes() < l3 ? 0 : pkt.len_bytes() - l3;
-    const DropReason* reason = translate_slowly(rules, pkt.data() + l3, room_bytes);
+    const DropReason* reason = translate_slowly(rules, header_in<net::Ipv4>(pkt, l3), room_bytes);
     if (reason != nullptr) ctx.drop(batch, i, *reason);
   }
   [[nodiscard]] List list() const {
@@ -167,6 +169,7 @@ class StaticNat final : public Module {
 
 const Register<StaticNat> kStaticNat{{
     .kind = "static_nat",
+    .state = StateOf::kShared,
     .help = "Exchanges inside and outside address prefixes one to one; mends all checksums.",
     .params = {{.name = "pairs",
                 .type = ParamType::kList,

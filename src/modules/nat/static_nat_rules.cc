@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // static_nat_rules.cc - parses, checks and sorts pairs of prefixes.
-#include "modules/static_nat_rules.h"
+#include "modules/nat/static_nat_rules.h"
 
 #include <algorithm>
 #include <utility>

@@ -9,7 +9,7 @@
 
 #include "base/net.h"
 #include "base/value.h"
-#include "modules/nat_rewrite.h"
+#include "modules/nat/nat_rewrite.h"
 
 namespace batchplane::nat {
 

@@ -2,7 +2,7 @@
 // neighbour6_reasons.h - why packets end at a neighbour6 module, besides those of neighbour.
 #pragma once
 
-#include "modules/neighbour_reasons.h"
+#include "modules/neighbour/neighbour_reasons.h"
 
 namespace batchplane::neighbour {
 

@@ -1,29 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // neighbour6_resolver.cc - what discovery messages do: they are answered, learnt from, or dropped.
-#include "modules/neighbour6_resolver.h"
+#include "modules/neighbour/neighbour6_resolver.h"
 
-#include "modules/icmp6.h"
-#include "modules/neighbour6_reasons.h"
+#include "modules/icmp/icmp6.h"
+#include "modules/neighbour/neighbour6_reasons.h"
 
 namespace batchplane {
-namespace {
-
-net::Mac mac_at(const uint8_t* p) {
-  net::Mac mac;
-  std::memcpy(mac.data(), p, 6);
-  return mac;
-}
-
-}  // namespace
 
 bool Neighbour6Resolver::is_for_us(Packet& pkt, uint32_t l3) const noexcept {
-  const uint8_t* ip = pkt.data() + l3;
-  if (ip[net::kIp6NextHeader] != net::kProtoIcmp6) [[likely]]
+  const auto& ip = header_in<net::Ipv6>(pkt, l3);
+  if (ip.next_header != net::kProtoIcmp6) [[likely]]
     return false;
-  if (pkt.len_bytes() <= l3 + net::kIpv6Bytes || !icmp6::is_discovery(ip[net::kIpv6Bytes])) {
+  if (pkt.len_bytes() <= l3 + net::kIpv6Bytes || !icmp6::is_discovery(behind<net::Icmp>(ip).type)) {
     return false;
   }
-  const net::Address6 dst = net::load_address6(ip + net::kIp6Dst);
+  const net::Address6 dst = ip.dst;
   const uint16_t interface = pkt.meta().in_interface;
   return dst.is_multicast() ||
          (interface < interfaces_.size() && own_address(interface, dst) != nullptr);
@@ -31,32 +22,30 @@ bool Neighbour6Resolver::is_for_us(Packet& pkt, uint32_t l3) const noexcept {
 
 void Neighbour6Resolver::handle(Context& ctx, Batch& batch, uint32_t i, uint32_t l3) noexcept {
   Packet& pkt = *batch[i];
-  const uint8_t* ip = pkt.data() + l3;
+  const auto& ip = header_in<net::Ipv6>(pkt, l3);
   const uint16_t interface = pkt.meta().in_interface;
   if (interface >= interfaces_.size()) {
     ctx.drop(batch, i, neighbour::kNoInterface);
     return;
   }
-  const uint32_t payload_bytes = net::load16(ip + net::kIp6PayloadLength);
+  const uint32_t payload_bytes = ip.payload_length;
   if (pkt.len_bytes() - l3 - net::kIpv6Bytes < payload_bytes) {
     ctx.drop(batch, i, neighbour::kNdMalformed);
     return;
   }
   const icmp6::Discovery found = icmp6::read_discovery(ip);
-  const bool is_mac_bad =
-      found.mac != nullptr &&
-      ((found.mac[0] & 1) != 0 || (net::load32(found.mac) | net::load16(found.mac + 4)) == 0);
+  const bool is_mac_bad = found.mac != nullptr && !arp::is_unicast(*found.mac);
   if (!found.is_valid || is_mac_bad) {
     ctx.drop(batch, i, neighbour::kNdMalformed);
     return;
   }
-  switch (ip[net::kIpv6Bytes]) {
+  switch (behind<net::Icmp>(ip).type) {
     case icmp6::kSolicitation:
       return handle_solicitation(ctx, batch, i, l3, found.mac);
     case icmp6::kAdvertisement:
       return handle_advertisement(ctx, batch, i, l3, found.mac);
     case icmp6::kRouterSolicitation:
-      handle_router_solicitation(ctx, interface, ip, found.mac);
+      handle_router_solicitation(ctx, interface, ip.src, found.mac);
       break;
     default:  // routers take no advice from routers
       break;
@@ -65,13 +54,13 @@ void Neighbour6Resolver::handle(Context& ctx, Batch& batch, uint32_t i, uint32_t
 }
 
 void Neighbour6Resolver::handle_solicitation(Context& ctx, Batch& batch, uint32_t i, uint32_t l3,
-                                             const uint8_t* option_mac) noexcept {
+                                             const net::Mac* option_mac) noexcept {
   Packet& pkt = *batch[i];
-  const uint8_t* ip = pkt.data() + l3;
+  const auto& ip = header_in<net::Ipv6>(pkt, l3);
   const uint16_t interface = pkt.meta().in_interface;
-  const net::Address6 sender = net::load_address6(ip + net::kIp6Src);
-  const net::Address6 dst = net::load_address6(ip + net::kIp6Dst);
-  const net::Address6 target = net::load_address6(ip + net::kIpv6Bytes + icmp6::kTarget);
+  const net::Address6 sender = ip.src;
+  const net::Address6 dst = ip.dst;
+  const net::Address6 target = behind<net::NdNeighbour>(ip).target;
   const bool is_probe = sender.is_unspecified();  // for a duplicate of the sender's address-to-be
   const bool is_to_group = (dst & net::mask6(104)) == net::solicited_node_group({});
   if (target.is_multicast() || (is_probe && (!is_to_group || option_mac != nullptr))) {
@@ -79,7 +68,7 @@ void Neighbour6Resolver::handle_solicitation(Context& ctx, Batch& batch, uint32_
     return;
   }
   if (!is_probe && own_address(interface, sender) != nullptr) {
-    const bool is_echo = option_mac != nullptr && mac_at(option_mac) == interfaces_[interface].mac;
+    const bool is_echo = option_mac != nullptr && *option_mac == interfaces_[interface].mac;
     ctx.drop(batch, i, is_echo ? neighbour::kNdDone : neighbour::kNdConflict);
     return;
   }
@@ -89,13 +78,13 @@ void Neighbour6Resolver::handle_solicitation(Context& ctx, Batch& batch, uint32_
   }
   net::Mac receiver = net::group_mac(net::kAllNodes);
   if (option_mac != nullptr) {
-    receiver = mac_at(option_mac);
+    receiver = *option_mac;
     learn(ctx, interface, sender, receiver, true);
   } else if (!is_probe) {
     // Who asks again knows our MAC and may leave out its own: the frame came from it.
     const uint32_t known = table_->find(interface, sender);
     if (l3 >= net::kEthBytes) {
-      receiver = mac_at(pkt.data() + l3 - net::kEthBytes + 6);
+      receiver = header_in<net::Ethernet>(pkt, l3 - net::kEthBytes).src;
     } else if (known != kNoNeighbour && (*table_)[known].has_mac()) {
       receiver = (*table_)[known].mac;
     }
@@ -125,29 +114,30 @@ void Neighbour6Resolver::handle_solicitation(Context& ctx, Batch& batch, uint32_
 }
 
 void Neighbour6Resolver::handle_advertisement(Context& ctx, Batch& batch, uint32_t i, uint32_t l3,
-                                              const uint8_t* option_mac) noexcept {
+                                              const net::Mac* option_mac) noexcept {
   Packet& pkt = *batch[i];
-  const uint8_t* ip = pkt.data() + l3;
+  const auto& ip = header_in<net::Ipv6>(pkt, l3);
+  const auto& message = behind<net::NdNeighbour>(ip);
   const uint16_t interface = pkt.meta().in_interface;
-  const uint8_t flags = ip[net::kIpv6Bytes + 4];
-  const net::Address6 target = net::load_address6(ip + net::kIpv6Bytes + icmp6::kTarget);
-  const bool is_to_group = net::load_address6(ip + net::kIp6Dst).is_multicast();
+  const uint8_t flags = message.flags;
+  const net::Address6 target = message.target;
+  const bool is_to_group = net::Address6(ip.dst).is_multicast();
   const DropReason* reason = &neighbour::kNdDone;
   const uint32_t index = table_->find(interface, target);
   if (target.is_multicast() || (is_to_group && (flags & icmp6::kIsSolicited) != 0)) {
     reason = &neighbour::kNdMalformed;
   } else if (own_address(interface, target) != nullptr) {
-    const bool is_echo = option_mac != nullptr && mac_at(option_mac) == interfaces_[interface].mac;
+    const bool is_echo = option_mac != nullptr && *option_mac == interfaces_[interface].mac;
     if (!is_echo) reason = &neighbour::kNdConflict;
   } else if (index != kNoNeighbour && (*table_)[index].state != NeighbourState::kStatic) {
     const Neighbour& entry = (*table_)[index];
     const bool is_new = !entry.has_mac();
-    const bool is_same = option_mac == nullptr || mac_at(option_mac) == entry.mac;
+    const bool is_same = option_mac == nullptr || *option_mac == entry.mac;
     // RFC 4861, 7.2.5: without the override flag another MAC is not believed.
     if (is_new && option_mac != nullptr) {
-      resolve(ctx, index, mac_at(option_mac), NeighbourState::kReachable);
+      resolve(ctx, index, *option_mac, NeighbourState::kReachable);
     } else if (!is_new && !is_same && (flags & icmp6::kOverrides) != 0) {
-      resolve(ctx, index, mac_at(option_mac), NeighbourState::kReachable);
+      resolve(ctx, index, *option_mac, NeighbourState::kReachable);
     } else if (!is_new && is_same && (flags & icmp6::kIsSolicited) != 0) {
       resolve(ctx, index, net::Mac(entry.mac), NeighbourState::kReachable);
     }
@@ -156,11 +146,10 @@ void Neighbour6Resolver::handle_advertisement(Context& ctx, Batch& batch, uint32
 }
 
 void Neighbour6Resolver::handle_router_solicitation(Context& ctx, uint16_t interface,
-                                                    const uint8_t* ip,
-                                                    const uint8_t* option_mac) noexcept {
-  const net::Address6 sender = net::load_address6(ip + net::kIp6Src);
+                                                    const net::Address6& sender,
+                                                    const net::Mac* option_mac) noexcept {
   if (option_mac != nullptr && own_address(interface, sender) == nullptr) {
-    learn(ctx, interface, sender, mac_at(option_mac), true);
+    learn(ctx, interface, sender, *option_mac, true);
   }
   advertiser_.solicited(ctx.now_ns, interface);
 }

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "modules/neighbour_keeper.h"
-#include "modules/router_advertiser.h"
+#include "modules/neighbour/neighbour_keeper.h"
+#include "modules/neighbour/router_advertiser.h"
 
 namespace batchplane {
 
@@ -30,11 +30,11 @@ class Neighbour6Resolver final : public NeighbourKeeper<Ipv6Family> {
                const net::Address6& address) noexcept override;
   // Each settles the fate of packet i, whose message was found valid.
   void handle_solicitation(Context& ctx, Batch& batch, uint32_t i, uint32_t l3,
-                           const uint8_t* option_mac) noexcept;
+                           const net::Mac* option_mac) noexcept;
   void handle_advertisement(Context& ctx, Batch& batch, uint32_t i, uint32_t l3,
-                            const uint8_t* option_mac) noexcept;
-  void handle_router_solicitation(Context& ctx, uint16_t interface, const uint8_t* ip,
-                                  const uint8_t* option_mac) noexcept;
+                            const net::Mac* option_mac) noexcept;
+  void handle_router_solicitation(Context& ctx, uint16_t interface, const net::Address6& sender,
+                                  const net::Mac* option_mac) noexcept;
   // Tells the links about our addresses, so that hosts forget whoever had them before.
   void announce(Context& ctx) noexcept;
 

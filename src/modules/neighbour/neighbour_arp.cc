@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // neighbour_arp.cc - what ARP messages do: they are answered, learnt from, or dropped.
-#include "modules/neighbour_reasons.h"
-#include "modules/neighbour_resolver.h"
+#include "modules/neighbour/neighbour_reasons.h"
+#include "modules/neighbour/neighbour_resolver.h"
 
 namespace batchplane {
 namespace {
@@ -12,7 +12,7 @@ constexpr net::Mac kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 void NeighbourResolver::handle_arp(Context& ctx, Batch& batch, uint32_t i, uint32_t l3) noexcept {
   Packet& pkt = *batch[i];
-  uint8_t* message = pkt.data() + l3;
+  auto& message = header_in<net::Arp>(pkt, l3);
   const uint16_t interface = pkt.meta().in_interface;
   if (interface >= interfaces_.size()) {
     ctx.drop(batch, i, neighbour::kNoInterface);
@@ -22,17 +22,16 @@ void NeighbourResolver::handle_arp(Context& ctx, Batch& batch, uint32_t i, uint3
     ctx.drop(batch, i, neighbour::kArpMalformed);
     return;
   }
-  const uint32_t sender = net::load32(message + arp::kSenderIp);
-  const uint32_t target = net::load32(message + arp::kTargetIp);
-  net::Mac mac;
-  std::memcpy(mac.data(), message + arp::kSenderMac, 6);
+  const uint32_t sender = message.sender_ip;
+  const uint32_t target = message.target_ip;
+  const net::Mac mac = message.sender_mac;
   if (sender != 0 && own_address(interface, sender) != nullptr) {
     ctx.drop(batch, i,
              mac == interfaces_[interface].mac ? neighbour::kArpDone : neighbour::kArpConflict);
     return;
   }
   const bool is_for_us = own_address(interface, target) != nullptr;
-  const bool is_request = net::load16(message + arp::kOperation) == arp::kRequest;
+  const bool is_request = message.operation == arp::kRequest;
   // Others are learnt only when they talk to us; who is known already may always correct himself.
   learn(ctx, interface, sender, mac, is_for_us && is_request);
   if (!is_request || !is_for_us) {

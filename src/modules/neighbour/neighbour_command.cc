@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // neighbour_command.cc - parses, queues and remembers edits of the neighbour table.
-#include "modules/neighbour_command.h"
+#include "modules/neighbour/neighbour_command.h"
 
 #include <algorithm>
 #include <bit>

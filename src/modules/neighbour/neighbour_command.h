@@ -12,8 +12,8 @@
 
 #include "base/value.h"
 #include "core/environment.h"
-#include "modules/neighbour_table.h"
-#include "modules/route_family.h"
+#include "modules/neighbour/neighbour_table.h"
+#include "modules/route/route_family.h"
 
 namespace batchplane {
 

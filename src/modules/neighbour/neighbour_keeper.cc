@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // neighbour_keeper.cc - asks for MACs, lets packets wait for them, ages what was learnt.
-#include "modules/neighbour_keeper.h"
+#include "modules/neighbour/neighbour_keeper.h"
 
 #include <algorithm>
 
-#include "modules/neighbour_reasons.h"
+#include "modules/neighbour/neighbour_reasons.h"
 
 namespace batchplane {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "core/context.h"
 #include "core/environment.h"
-#include "modules/arp.h"
-#include "modules/neighbour_command.h"
-#include "modules/neighbour_table.h"
+#include "modules/headers/arp.h"
+#include "modules/neighbour/neighbour_command.h"
+#include "modules/neighbour/neighbour_table.h"
 
 namespace batchplane {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "modules/neighbour_keeper.h"
+#include "modules/neighbour/neighbour_keeper.h"
 
 namespace batchplane {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // neighbour_table.cc - chained hash table and packet lists over arrays that never grow.
-#include "modules/neighbour_table.h"
+#include "modules/neighbour/neighbour_table.h"
 
 #include <bit>
 #include <utility>

@@ -6,8 +6,8 @@
 
 #include "base/rng.h"
 #include "module_harness.h"
-#include "modules/arp.h"
-#include "modules/route_commands.h"
+#include "modules/headers/arp.h"
+#include "modules/route/route_commands.h"
 
 namespace batchplane {
 namespace {
@@ -33,11 +33,17 @@ std::unique_ptr<Environment> router_environment() {
   return env;
 }
 
+const net::Arp& arp_of(const Bytes& frame) {
+  return header_at<net::Arp>(frame.data() + net::kEthBytes);
+}
+uint16_t type_of(const Bytes& frame) { return header_at<net::Ethernet>(frame.data()).type; }
+
 Bytes arp_frame(uint16_t operation, const net::Mac& sender_mac, const std::string& sender,
                 const std::string& target, const net::Mac& dst = kBroadcast) {
   Bytes frame(arp::kFrameBytes);
   arp::write_eth(frame.data(), dst, sender_mac, net::kTypeArp);
-  arp::write_message(&frame[14], operation, sender_mac, ip(sender), {}, ip(target));
+  arp::write_message(header_at<net::Arp>(frame.data() + net::kEthBytes), operation, sender_mac,
+                     ip(sender), {}, ip(target));
   return frame;
 }
 
@@ -112,11 +118,11 @@ TEST_F(NeighbourTest, AsksHoldsAndSendsInOrderOnceAnswered) {
   ASSERT_EQ(request.size(), 60U);
   EXPECT_TRUE(std::equal(kBroadcast.begin(), kBroadcast.end(), request.begin()));
   EXPECT_TRUE(std::equal(kLan.begin(), kLan.end(), request.begin() + 6));
-  EXPECT_EQ(net::load16(&request[12]), net::kTypeArp);
-  EXPECT_TRUE(arp::is_valid(&request[14], 28));
-  EXPECT_EQ(net::load16(&request[14 + arp::kOperation]), arp::kRequest);
-  EXPECT_EQ(net::load32(&request[14 + arp::kSenderIp]), ip("10.0.0.1"));
-  EXPECT_EQ(net::load32(&request[14 + arp::kTargetIp]), ip("10.0.0.7"));
+  EXPECT_EQ(type_of(request), net::kTypeArp);
+  EXPECT_TRUE(arp::is_valid(arp_of(request), net::kArpBytes));
+  EXPECT_EQ(arp_of(request).operation, arp::kRequest);
+  EXPECT_EQ(arp_of(request).sender_ip, ip("10.0.0.1"));
+  EXPECT_EQ(arp_of(request).target_ip, ip("10.0.0.7"));
   EXPECT_EQ(send("10.0.0.7", kOnLan, 61).emitted.size(), 0U);  // asked already
   EXPECT_EQ(harness_->module().held_pkts(), 2U);
 
@@ -128,15 +134,14 @@ TEST_F(NeighbourTest, AsksHoldsAndSendsInOrderOnceAnswered) {
   for (const Bytes& frame : outcome.at(0)) {
     EXPECT_TRUE(std::equal(kHost.begin(), kHost.end(), frame.begin()));
     EXPECT_TRUE(std::equal(kLan.begin(), kLan.end(), frame.begin() + 6));
-    EXPECT_EQ(net::load16(&frame[12]), net::kTypeIpv4);
+    EXPECT_EQ(type_of(frame), net::kTypeIpv4);
   }
   EXPECT_EQ(harness_->module().held_pkts(), 0U);
   EXPECT_EQ(send("10.0.0.7").outputs.at(0).gate, 0U);
 }
 
 TEST_F(NeighbourTest, GatewayAndFixedMacAreUsed) {
-  EXPECT_EQ(net::load32(&send("8.8.8.8", kViaWan).at(1).at(0)[14 + arp::kTargetIp]),
-            ip("10.1.0.254"));
+  EXPECT_EQ(arp_of(send("8.8.8.8", kViaWan).at(1).at(0)).target_ip, ip("10.1.0.254"));
   const Outcome outcome = send("9.9.9.9", kFixed);
   ASSERT_EQ(outcome.gates(), std::vector<uint32_t>{1});
   EXPECT_TRUE(std::equal(kHost.begin(), kHost.end(), outcome.outputs[0].bytes.begin()));
@@ -149,11 +154,11 @@ TEST_F(NeighbourTest, AnswersRequestsForItsAddressesAndLearnsTheAsker) {
   const Bytes& reply = outcome.outputs[0].bytes;
   EXPECT_TRUE(std::equal(kHost.begin(), kHost.end(), reply.begin()));
   EXPECT_TRUE(std::equal(kLan.begin(), kLan.end(), reply.begin() + 6));
-  EXPECT_EQ(net::load16(&reply[14 + arp::kOperation]), arp::kReply);
-  EXPECT_TRUE(std::equal(kLan.begin(), kLan.end(), reply.begin() + 14 + arp::kSenderMac));
-  EXPECT_EQ(net::load32(&reply[14 + arp::kSenderIp]), ip("10.0.0.1"));
-  EXPECT_TRUE(std::equal(kHost.begin(), kHost.end(), reply.begin() + 14 + arp::kTargetMac));
-  EXPECT_EQ(net::load32(&reply[14 + arp::kTargetIp]), ip("10.0.0.7"));
+  EXPECT_EQ(arp_of(reply).operation, arp::kReply);
+  EXPECT_EQ(arp_of(reply).sender_mac, kLan);
+  EXPECT_EQ(arp_of(reply).sender_ip, ip("10.0.0.1"));
+  EXPECT_EQ(arp_of(reply).target_mac, kHost);
+  EXPECT_EQ(arp_of(reply).target_ip, ip("10.0.0.7"));
   EXPECT_EQ(send("10.0.0.7").outputs.size(), 1U);
 }
 
@@ -333,8 +338,8 @@ TEST_F(NeighbourTest, AnnouncesItsAddressesOnce) {
   const Outcome outcome = wait(kSecond);
   ASSERT_EQ(outcome.emitted.size(), 2U);
   const Bytes frame = outcome.at(1).at(0);
-  EXPECT_EQ(net::load32(&frame[14 + arp::kSenderIp]), ip("10.1.0.1"));
-  EXPECT_EQ(net::load32(&frame[14 + arp::kTargetIp]), ip("10.1.0.1"));
+  EXPECT_EQ(arp_of(frame).sender_ip, ip("10.1.0.1"));
+  EXPECT_EQ(arp_of(frame).target_ip, ip("10.1.0.1"));
 }
 
 TEST_F(NeighbourTest, NewGraphTakesOverNeighboursAndHeldPackets) {

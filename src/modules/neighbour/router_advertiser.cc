@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // router_advertiser.cc - parses what is to be advertised, makes the messages once, and times them.
-#include "modules/router_advertiser.h"
+#include "modules/neighbour/router_advertiser.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "modules/icmp6.h"
+#include "modules/icmp/icmp6.h"
 
 namespace batchplane {
 namespace {
 
 // RFC 4861, 10.
-constexpr uint64_t kLeastGapNs = 3'000'000'000;
+constexpr uint64_t kMinGapNs = 3'000'000'000;
 constexpr uint64_t kInitialIntervalNs = 16'000'000'000;
 constexpr uint32_t kInitialSent = 3;
 
-constexpr uint32_t kFixedBytes = 16;
-constexpr uint32_t kMtuOptionBytes = 8;
-constexpr uint32_t kPrefixOptionBytes = 32;
-constexpr uint8_t kMtuOption = 5;
-constexpr uint8_t kPrefixOption = 3;
-constexpr uint8_t kDnsOption = 25;  // RFC 8106
-constexpr uint8_t kOnLink = 0x80;
-constexpr uint8_t kAutonomous = 0x40;
 constexpr uint8_t kHopLimit = 64;
 
 uint32_t seconds_in(const Value& value, const std::string& where, uint32_t otherwise,
@@ -33,6 +25,8 @@ uint32_t seconds_in(const Value& value, const std::string& where, uint32_t other
   }
   return static_cast<uint32_t>(value.as_int());
 }
+
+uint8_t units_of(size_t bytes) { return static_cast<uint8_t>(bytes / net::NdOption::kUnitBytes); }
 
 List list_of(const Value& value) {
   if (value.is_null()) return {};
@@ -93,56 +87,52 @@ Advertisement parse(const std::vector<Interface>& interfaces, const Value& value
   return found;
 }
 
-void write_prefix(uint8_t* p, const net::Prefix6& prefix, const Advertisement& from) {
-  std::memset(p, 0, kPrefixOptionBytes);
-  p[0] = kPrefixOption;
-  p[1] = kPrefixOptionBytes / 8;
-  p[2] = prefix.length;
+net::NdPrefixOption prefix_option(const net::Prefix6& prefix, const Advertisement& from) {
+  using Option = net::NdPrefixOption;
   // RFC 4862, 5.5.3: hosts on Ethernet make addresses of prefixes of 64 bits only.
-  p[3] = prefix.length == 64 ? kOnLink | kAutonomous : kOnLink;
-  net::store32(p + 4, from.valid_lifetime_s);
-  net::store32(p + 8, from.preferred_lifetime_s);
-  net::store_address6(p + 16, prefix.address);
+  const uint8_t flags =
+      prefix.length == 64 ? Option::kOnLink | Option::kAutonomous : Option::kOnLink;
+  return {.type = Option::kType,
+          .length = units_of(sizeof(Option)),
+          .prefix_bits = prefix.length,
+          .flags = flags,
+          .valid_lifetime_s = from.valid_lifetime_s,
+          .preferred_lifetime_s = from.preferred_lifetime_s,
+          .prefix = prefix.address};
 }
 
 std::vector<uint8_t> frame_of(const Interface& interface, const Advertisement& from) {
   const auto n_dns = static_cast<uint32_t>(from.dns_servers.size());
-  const uint32_t dns_bytes = n_dns == 0 ? 0 : 8 + 16 * n_dns;
-  const uint32_t bytes = kFixedBytes + icmp6::kMacOptionBytes + kMtuOptionBytes +
-                         kPrefixOptionBytes * static_cast<uint32_t>(from.prefixes.size()) +
-                         dns_bytes;
+  const uint32_t dns_bytes = n_dns == 0 ? 0 : sizeof(net::NdDnsOption) + sizeof(net::Be128) * n_dns;
+  const auto bytes = static_cast<uint32_t>(
+      sizeof(net::NdRouterAdvertisement) + sizeof(net::NdMacOption) + sizeof(net::NdMtuOption) +
+      sizeof(net::NdPrefixOption) * from.prefixes.size() + dns_bytes);
   std::vector<uint8_t> frame(net::kEthBytes + net::kIpv6Bytes + bytes);
   net::Address6 source = net::link_local_of(interface.mac);
   for (const net::Prefix6& own : interface.addresses6) {
     if (own.address.is_link_local()) source = own.address;
   }
   arp::write_eth(frame.data(), net::group_mac(net::kAllNodes), interface.mac, net::kTypeIpv6);
-  uint8_t* ip = &frame[net::kEthBytes];
+  auto& ip = header_at<net::Ipv6>(&frame[net::kEthBytes]);
   icmp6::write_ip(ip, source, net::kAllNodes, bytes, icmp6::kOnLinkHopLimit);
-  uint8_t* message = ip + net::kIpv6Bytes;
-  message[0] = icmp6::kRouterAdvertisement;
-  message[4] = kHopLimit;
-  net::store16(message + 6, from.router_lifetime_s);
-  uint8_t* option = message + kFixedBytes;
-  icmp6::write_mac_option(option, icmp6::kSourceMac, interface.mac);
-  option += icmp6::kMacOptionBytes;
-  option[0] = kMtuOption;
-  option[1] = 1;
-  net::store32(option + 4, interface.mtu_bytes);
-  option += kMtuOptionBytes;
-  for (const net::Prefix6& prefix : from.prefixes) {
-    write_prefix(option, prefix, from);
-    option += kPrefixOptionBytes;
-  }
+  auto& message = behind<net::NdRouterAdvertisement>(ip);
+  message = {.type = icmp6::kRouterAdvertisement,
+             .hop_limit = kHopLimit,
+             .router_lifetime_s = from.router_lifetime_s};
+  auto& mac = behind<net::NdMacOption>(message);
+  icmp6::write_mac_option(mac, icmp6::kSourceMac, interface.mac);
+  auto& mtu = behind<net::NdMtuOption>(mac);
+  mtu = {.type = net::NdMtuOption::kType, .length = 1, .mtu = interface.mtu_bytes};
+  auto* prefix_at = &behind<net::NdPrefixOption>(mtu);
+  for (const net::Prefix6& prefix : from.prefixes) *prefix_at++ = prefix_option(prefix, from);
   if (n_dns != 0) {
-    option[0] = kDnsOption;
-    option[1] = static_cast<uint8_t>(dns_bytes / 8);
-    net::store32(option + 4, from.router_lifetime_s);
-    for (uint32_t i = 0; i < n_dns; ++i) {
-      net::store_address6(option + 8 + 16 * i, from.dns_servers[i]);
-    }
+    auto& dns = header_at<net::NdDnsOption>(bytes_of(*prefix_at));
+    dns = {.type = net::NdDnsOption::kType,
+           .length = units_of(dns_bytes),
+           .lifetime_s = from.router_lifetime_s};
+    std::ranges::copy(from.dns_servers, &behind<net::Be128>(dns));
   }
-  icmp6::write_checksum(ip, message, bytes);
+  icmp6::write_checksum(ip, bytes);
   return frame;
 }
 
@@ -166,7 +156,7 @@ void RouterAdvertiser::solicited(uint64_t now_ns, uint16_t interface) noexcept {
   for (Link& link : links_) {
     if (link.interface != interface) continue;
     // RFC 4861, 6.2.6: hosts that ask at once share an answer, and floods get no more than one.
-    const uint64_t earliest_ns = link.n_sent == 0 ? now_ns : link.last_ns + kLeastGapNs;
+    const uint64_t earliest_ns = link.n_sent == 0 ? now_ns : link.last_ns + kMinGapNs;
     const uint64_t delayed_ns = now_ns + rng_.below(500) * 1'000'000ULL;
     link.due_ns = std::min(link.due_ns, std::max(earliest_ns, delayed_ns));
   }

@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "core/live_table.h"
 #include "core/module.h"
-#include "modules/dscp_field.h"
-#include "modules/shared_reasons.h"
-#include "modules/tally.h"
+#include "modules/common/tally.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/policy/dscp_field.h"
 
 namespace batchplane {
 namespace {
@@ -109,6 +109,7 @@ class Dscp final : public Module {
 
 const Register<Dscp> kDscp{{
     .kind = "dscp",
+    .state = StateOf::kNone,
     .help = "Sets the DSCP of IPv4 and IPv6 packets and mends the IPv4 header checksum.",
     .params = {{.name = "to",
                 .type = ParamType::kString,

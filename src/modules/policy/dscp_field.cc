@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // dscp_field.cc - names of DSCP values.
-#include "modules/dscp_field.h"
+#include "modules/policy/dscp_field.h"
 
 #include <charconv>
 

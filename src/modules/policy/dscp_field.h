@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <string>
 
-#include "base/net6.h"
 #include "base/value.h"
 #include "core/packet.h"
-#include "modules/checksum_patch.h"
-#include "modules/ipv4_header.h"
+#include "modules/headers/checksum_patch.h"
+#include "modules/headers/ipv4_header.h"
 
 namespace batchplane {
 
@@ -24,10 +23,9 @@ inline IpKind ip_kind_of(Packet& pkt) {
   const uint32_t l3 = l3_offset_of(pkt);
   const uint32_t len_bytes = pkt.len_bytes();
   if (len_bytes <= l3) return IpKind::kTooShort;
-  const uint8_t* data = pkt.data();
-  const uint32_t version = data[l3] >> 4;
+  const uint32_t version = net::ip_version(pkt.data() + l3);
   const bool has_type = l3 == net::kEthBytes;
-  const uint32_t type = has_type ? net::load16(data + 12) : 0;
+  const uint32_t type = has_type ? uint32_t{header_in<net::Ethernet>(pkt, 0).type} : 0;
   if (version == 4 && (!has_type || type == net::kTypeIpv4)) {
     return len_bytes < l3 + net::kIpv4Bytes ? IpKind::kTooShort : IpKind::kIpv4;
   }
@@ -38,19 +36,20 @@ inline IpKind ip_kind_of(Packet& pkt) {
 }
 
 inline uint32_t dscp_of(const uint8_t* ip, IpKind kind) {
-  return net::load16(ip) >> (kind == IpKind::kIpv4 ? 2 : 6) & (kDscpValues - 1);
+  return class_word_of(ip) >> (kind == IpKind::kIpv4 ? 2 : 6) & (kDscpValues - 1);
 }
 
 // ECN stays. The checksum of an IPv4 header follows its first word.
 inline void set_dscp(uint8_t* ip, IpKind kind, uint32_t dscp) {
-  const uint32_t before = net::load16(ip);
+  net::Be16& word = class_word_of(ip);
+  const uint32_t before = word;
   if (kind == IpKind::kIpv6) {
-    net::store16(ip, static_cast<uint16_t>((before & 0xf03fU) | dscp << 6));
+    word = static_cast<uint16_t>((before & 0xf03fU) | dscp << 6);
     return;
   }
   const uint32_t after = (before & 0xff03U) | dscp << 2;
-  net::store16(ip, static_cast<uint16_t>(after));
-  mend_checksum(ip + net::kIpChecksum, before, after);
+  word = static_cast<uint16_t>(after);
+  mend_checksum(header_at<net::Ipv4>(ip).checksum, before, after);
 }
 
 // 46, "46", "ef", "af11" to "af43", "cs0" to "cs7", "be", "va", "le". Throws ConfigError.

@@ -4,9 +4,9 @@
 // in: 1   out: up to 4096 gates   drops: no_match, too_short   state: the rules, editable live
 #include <array>
 
-#include "modules/dscp_field.h"
-#include "modules/rule_table.h"
-#include "modules/shared_reasons.h"
+#include "modules/common/rule_table.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/policy/dscp_field.h"
 
 namespace batchplane {
 namespace {
@@ -30,7 +30,7 @@ class DscpSplit final : public Module {
     apply();
   }
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     return n_gates_ = gates_for(connected, book_.highest_gate(), default_gate_);
   }
 
@@ -82,11 +82,12 @@ class DscpSplit final : public Module {
   const uint32_t default_gate_;
   RuleBook<uint8_t> book_;
   LiveTable<DscpGates> live_;
-  mutable uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
+  uint32_t n_gates_ = 1;  // as linked; live rules may name no other gate
 };
 
 const Register<DscpSplit> kDscpSplit{{
     .kind = "dscp_split",
+    .state = StateOf::kNone,
     .help = "Sends each IPv4 or IPv6 packet to the gate of its DSCP.",
     .params = {{.name = "rules",
                 .type = ParamType::kList,

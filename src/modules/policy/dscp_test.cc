@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "module_harness.h"
-#include "modules/dscp_field.h"
+#include "modules/policy/dscp_field.h"
 
 namespace batchplane {
 namespace {

@@ -6,10 +6,10 @@
 #include "base/error.h"
 #include "core/live_table.h"
 #include "core/module.h"
-#include "modules/flow_key.h"
-#include "modules/policer_config.h"
-#include "modules/shared_reasons.h"
-#include "modules/tally.h"
+#include "modules/common/tally.h"
+#include "modules/headers/flow_key.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/policy/policer_config.h"
 
 namespace batchplane {
 namespace {
@@ -143,12 +143,14 @@ class Policer final : public Module {
   // IPv6 flows by addresses and protocol; the rest as hash_flow has it.
   static uint64_t hash_any_flow(Packet& pkt) noexcept {
     if (ip_kind_of(pkt) != IpKind::kIpv6) return hash_flow(pkt, 0);
-    const uint8_t* ip = pkt.data() + l3_offset_of(pkt);
-    const bool has_ports = (ip[6] == net::kProtoTcp || ip[6] == net::kProtoUdp) &&
-                           pkt.len_bytes() >= l3_offset_of(pkt) + 44;
-    const uint64_t ports = has_ports ? load32_raw(ip + 40) : 0;
-    const uint64_t src = mix_words(load64_raw(ip + 8), load64_raw(ip + 16), ports << 8 | ip[6]);
-    return mix_words(load64_raw(ip + 24), load64_raw(ip + 32), src);
+    const uint32_t l3 = l3_offset_of(pkt);
+    const auto& ip = header_in<net::Ipv6>(pkt, l3);
+    const bool has_ports = (ip.next_header == net::kProtoTcp || ip.next_header == net::kProtoUdp) &&
+                           pkt.len_bytes() >= l3 + net::kIpv6Bytes + sizeof(net::Ports);
+    const uint64_t ports = has_ports ? behind<net::Ports>(ip).raw() : 0;
+    const uint64_t src =
+        mix_words(ip.src.high_raw(), ip.src.low_raw(), ports << 8 | ip.next_header);
+    return mix_words(ip.dst.high_raw(), ip.dst.low_raw(), src);
   }
 
   static void read_colours(const PolicerConfig& config, Batch& batch, uint8_t* colours) noexcept {
@@ -235,6 +237,7 @@ std::vector<ParamSpec> policer_params() {
 
 const Register<Policer> kPolicer{{
     .kind = "policer",
+    .state = StateOf::kOneOwner,
     .help = "Colours packets green, yellow or red by the rate at which they come, and acts by it.",
     .params = policer_params(),
     .drops = {&kGreenDropped, &kYellowDropped, &kRedDropped, &reason::kTooShort},

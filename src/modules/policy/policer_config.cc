@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // policer_config.cc - rates, bursts, actions and colours of a policer.
-#include "modules/policer_config.h"
+#include "modules/policy/policer_config.h"
 
 #include "base/error.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/args.h"
-#include "modules/dscp_field.h"
-#include "modules/policer_meter.h"
+#include "modules/policy/dscp_field.h"
+#include "modules/policy/policer_meter.h"
 
 namespace batchplane {
 

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "modules/policer_meter.h"
+#include "modules/policy/policer_meter.h"
 
 namespace batchplane {
 namespace {

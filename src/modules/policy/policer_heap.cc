@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "modules/policer_meter.h"
+#include "modules/policy/policer_meter.h"
 
 namespace batchplane {
 namespace {

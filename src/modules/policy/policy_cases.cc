@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cases_policy.cc - policers and DSCP modules.
-#include "modules/case_tools.h"
-#include "modules/cases.h"
+// policy_cases.cc - with what policers and DSCP modules are fuzzed and measured.
+#include "cases/case_tools.h"
 
-namespace bench {
+namespace batchplane::cases {
 namespace {
 
 constexpr uint32_t kTosOffset = net::kEthBytes + 1;
 
-void add_policy(std::vector<ModuleCase>& all) {
+void add_costs(std::vector<CostCase>& all) {
   const Dict rates{{"cir_bps", 1'000'000'000'000}, {"cbs_bytes", 1'000'000'000}};
   const auto policer = [&](const std::string& label, Dict params) {
     params.insert(rates.begin(), rates.end());
@@ -18,24 +17,33 @@ void add_policy(std::vector<ModuleCase>& all) {
   policer("policer, single rate", {});
   policer("policer, two rates", {{"mode", "trtcm"}, {"pbs_bytes", 1'000'000'000}});
   policer("policer, single rate per flow", {{"per", "flow"}});
-  ModuleCase mark = plain("dscp, set", "dscp", {{"to", "ef"}});
-  mark.feed = Feed::kFrames;
+  CostCase mark = plain("dscp, set", "dscp", {{"to", "ef"}});
   mark.check = [](Packet& pkt, uint32_t, uint32_t) {
     const std::string wrong = expect_byte(pkt, kTosOffset, 46 << 2);
     return wrong.empty() ? expect_good_sum(pkt) : wrong;
   };
   all.push_back(std::move(mark));
-  ModuleCase kept = plain("dscp, as it is", "dscp", {{"to", "be"}});
+  CostCase kept = plain("dscp, as it is", "dscp", {{"to", "be"}});
   kept.check = [](Packet& pkt, uint32_t, uint32_t) { return expect_byte(pkt, kTosOffset, 0); };
   all.push_back(std::move(kept));
-  ModuleCase split =
+  CostCase split =
       plain("dscp_split", "dscp_split", {{"rules", List{Dict{{"dscp", "be"}, {"gate", 1}}}}});
   split.gates = 2;
   split.check = [](Packet&, uint32_t gate, uint32_t) { return expect_gate(gate, 1); };
   all.push_back(std::move(split));
 }
 
-const AddCases kAdded{add_policy};
+const AddCases kCases{
+    {.fuzz = {{"policer",
+               R"({"cir_bps": 1000000, "cbs_bytes": 3000, "ebs_bytes": 3000, "per": "flow",
+                   "colour_aware": true, "yellow_action": "dscp af12"})"},
+              {"policer",
+               R"({"mode": "trtcm", "cir_bps": 100000000, "pir_bps": 1000000000, "per": "vrf",
+                   "meters": 7, "yellow_action": "drop", "red_action": "dscp 1"})"},
+              {"dscp", R"({"to": "ef", "map": [{"from": "cs1", "to": "le"}]})"},
+              {"dscp_split", R"({"rules": [{"dscp": "ef", "gate": 1}, {"dscp": 0, "gate": 0}]})",
+               2}},
+     .cost = add_costs}};
 
 }  // namespace
-}  // namespace bench
+}  // namespace batchplane::cases

@@ -5,11 +5,11 @@
 // state: the fields, editable live
 #include "core/live_table.h"
 #include "core/module.h"
-#include "modules/checksum_patch.h"
-#include "modules/item_syntax.h"
-#include "modules/l4_header.h"
-#include "modules/rewrite_fields.h"
-#include "modules/tally.h"
+#include "modules/common/item_syntax.h"
+#include "modules/common/tally.h"
+#include "modules/headers/checksum_patch.h"
+#include "modules/headers/l4_header.h"
+#include "modules/policy/rewrite_fields.h"
 
 namespace batchplane {
 namespace {
@@ -131,7 +131,7 @@ class Rewrite final : public Module {
       // What lies behind the field is outside its mask and stored as it was.
       before = load64_raw(p);
       after = (before & ~field.mask) | field.value;
-      std::memcpy(p, &after, 8);
+      store_raw(p, after);
     } else {
       before = rewrite::load_bytes(p, size);
       after = (before & ~field.mask) | field.value;
@@ -152,42 +152,45 @@ class Rewrite final : public Module {
     const auto l4_from = static_cast<int32_t>(place.offset_bytes);
     uint64_t summed = 0;  // by the transport's checksum
     if (from_l3 < l4_from && place.is_v6) {
-      summed = within(8, net::kIpv6Bytes);
+      summed = within(offsetof(net::Ipv6, src), net::kIpv6Bytes);
     } else if (from_l3 < l4_from) {
       const uint64_t header =
-          within(0, place.offset_bytes) & ~within(net::kIpChecksum, net::kIpChecksum + 2);
+          within(0, place.offset_bytes) &
+          ~within(offsetof(net::Ipv4, checksum), offsetof(net::Ipv4, ttl) + sizeof(uint32_t));
       changes.l3 += rewrite::change_of(before, after, header, is_odd);
-      if (place.proto != net::kProtoIcmp) summed = within(net::kIpSrc, net::kIpv4Bytes);
+      if (place.proto != net::kProtoIcmp)
+        summed = within(offsetof(net::Ipv4, src), net::kIpv4Bytes);
     }
     if (place.has_header && from_l3 + static_cast<int32_t>(size) > l4_from) {
       uint32_t len_bytes = place.len_bytes;
-      if (place.proto == net::kProtoUdp && len_bytes >= 8) {
-        len_bytes =
-            std::min<uint32_t>(len_bytes, net::load16(at.data + at.l3 + place.offset_bytes + 4));
+      if (place.proto == net::kProtoUdp && len_bytes >= net::kUdpBytes) {
+        const auto& udp = header_at<net::Udp>(at.data + at.l3 + place.offset_bytes);
+        len_bytes = std::min<uint32_t>(len_bytes, udp.length);
       }
       const uint32_t sum_at = place.offset_bytes + l4::checksum_offset(place);
-      summed |=
-          within(place.offset_bytes, place.offset_bytes + len_bytes) & ~within(sum_at, sum_at + 2);
+      summed |= within(place.offset_bytes, place.offset_bytes + len_bytes) &
+                ~within(sum_at, sum_at + sizeof(net::Be16));
     }
     changes.l4 += rewrite::change_of(before, after, summed, is_odd);
   }
 
   static void mend(const Layout& at, const Changes& changes) noexcept {
     uint8_t* const ip = at.data + at.l3;
-    if (!at.place.is_v6 && changes.l3 != 0) mend_at(ip + net::kIpChecksum, changes.l3);
+    if (!at.place.is_v6 && changes.l3 != 0) mend_at(header_at<net::Ipv4>(ip).checksum, changes.l3);
     const uint32_t offset = l4::checksum_offset(at.place);
-    if (changes.l4 == 0 || offset == 0 || !at.place.has_header || at.place.len_bytes < offset + 2) {
+    if (changes.l4 == 0 || offset == 0 || !at.place.has_header ||
+        at.place.len_bytes < offset + sizeof(net::Be16)) {
       return;
     }
-    uint8_t* const p = ip + at.place.offset_bytes + offset;
+    auto& checksum = header_at<net::Be16>(ip + at.place.offset_bytes + offset);
     const bool is_udp = at.place.proto == net::kProtoUdp;
-    if (is_udp && net::load16(p) == 0) return;  // its sender chose none
-    mend_at(p, changes.l4);
-    if (is_udp && net::load16(p) == 0) net::store16(p, 0xffff);
+    if (is_udp && checksum == 0) return;  // its sender chose none
+    mend_at(checksum, changes.l4);
+    if (is_udp && checksum == 0) checksum = 0xffff;
   }
 
-  static void mend_at(uint8_t* p, uint64_t change) noexcept {
-    store16_raw(p, mended(load16_raw(p), fold16(change)));
+  static void mend_at(net::Be16& checksum, uint64_t change) noexcept {
+    checksum.set_raw(mended(checksum.raw(), fold16(change)));
   }
 
   List fields_;
@@ -198,6 +201,7 @@ class Rewrite final : public Module {
 
 const Register<Rewrite> kRewrite{{
     .kind = "rewrite",
+    .state = StateOf::kNone,
     .help = "Sets fields anywhere in a packet and mends the checksums that cover them.",
     .params = {{.name = "fields",
                 .type = ParamType::kList,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // rewrite_fields.cc - reads the fields of a rewrite.
-#include "modules/rewrite_fields.h"
+#include "modules/policy/rewrite_fields.h"
 
-#include "modules/item_syntax.h"
-#include "modules/match_fields.h"
+#include "modules/common/item_syntax.h"
+#include "modules/common/match_fields.h"
 
 namespace batchplane::rewrite {
 namespace {

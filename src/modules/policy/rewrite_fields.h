@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/value.h"
-#include "modules/ipv4_header.h"
+#include "modules/headers/ipv4_header.h"
 
 namespace batchplane::rewrite {
 

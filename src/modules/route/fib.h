@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fib.h - longest-prefix match of IPv4 addresses, in bulk; one instance, no locking.
 //
-// With DPDK a thin cover over rte_fib (DIR-24-8), without it a plain 16-8-8 trie.
+// With DPDK a thin cover over rte_fib (DIR-24-8), without it a hash map a length.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class Fib {
   void lookup(const uint32_t* addresses, uint64_t* ids, uint32_t n) const noexcept;
 
   [[nodiscard]] const FibConfig& config() const { return config_; }
-  // "avx512" or "scalar".
+  // "avx512", "scalar" or "plain".
   [[nodiscard]] const char* lookup_path() const;
   // Memory that one instance takes; with DPDK it comes from EAL's.
   [[nodiscard]] static uint64_t memory_bytes(const FibConfig& config);

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fib6.h - longest-prefix match of IPv6 addresses, in bulk; one instance, no locking.
 //
-// With DPDK a cover over rte_fib6 (a trie of strides 24-8-8-..), without it a plain trie of bytes.
+// With DPDK a cover over rte_fib6 (a trie of strides 24-8-8-..), without it a hash map a length.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
 #include "base/net6.h"
-#include "modules/fib.h"
+#include "modules/route/fib.h"
 
 namespace batchplane {
 
 // FibConfig's max_tbl8 counts blocks of 256 entries here; each prefix longer than 24 may take one
 // for every 8 bits that it is longer, and shares them with those that begin as it does.
-[[nodiscard]] uint32_t default_blocks6(const FibConfig& config);
-
+//
 // lookup(): any thread while nobody edits. Everything else: one thread at a time.
 class Fib6 {
  public:
@@ -38,7 +37,7 @@ class Fib6 {
   void lookup(const Bytes* addresses, uint64_t* ids, uint32_t n) const noexcept;
 
   [[nodiscard]] const FibConfig& config() const { return config_; }
-  // "avx512" or "scalar".
+  // "avx512", "scalar" or "plain".
   [[nodiscard]] const char* lookup_path() const;
   // Memory that one instance takes; with DPDK it comes from EAL's.
   [[nodiscard]] static uint64_t memory_bytes(const FibConfig& config);

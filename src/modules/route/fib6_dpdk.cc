@@ -12,7 +12,9 @@
 #include <string>
 
 #include "base/error.h"
-#include "modules/fib6.h"
+#include "core/eal_state_dpdk.h"
+#include "modules/route/fib6.h"
+#include "modules/route/prefix_map.h"
 
 namespace batchplane {
 namespace {
@@ -29,6 +31,13 @@ struct FreeFib {
   void operator()(rte_fib6* fib) const { rte_fib6_free(fib); }
 };
 using FibPointer = std::unique_ptr<rte_fib6, FreeFib>;
+
+uint32_t default_blocks6(const FibConfig& config) {
+  // What three levels of longer prefixes take, which is more than tables of /32 to /48 share.
+  const uint64_t usual = std::max<uint64_t>(uint64_t{config.max_prefixes} * 3, 4096);
+  const uint64_t wanted = config.max_tbl8 != 0 ? config.max_tbl8 : usual;
+  return static_cast<uint32_t>(std::min<uint64_t>(wanted, config.max_id()));
+}
 
 FibPointer make_fib(const FibConfig& config) {
   static std::atomic<uint32_t> serial{0};
@@ -71,15 +80,9 @@ int add_to(rte_fib6* fib, const Key& key, uint64_t id, uint64_t miss_id) {
 
 }  // namespace
 
-uint32_t default_blocks6(const FibConfig& config) {
-  // What three levels of longer prefixes take, which is more than tables of /32 to /48 share.
-  const uint64_t usual = std::max<uint64_t>(uint64_t{config.max_prefixes} * 3, 4096);
-  const uint64_t wanted = config.max_tbl8 != 0 ? config.max_tbl8 : usual;
-  return static_cast<uint32_t>(std::min<uint64_t>(wanted, config.max_id()));
-}
-
 struct Fib6::Impl {
-  FibPointer fib;
+  FibPointer fib;  // or, where the environment was not started:
+  PrefixMap<net::Prefix6> plain;
   bool is_avx512 = false;
 
   void take(FibPointer next) {
@@ -116,6 +119,7 @@ uint64_t Fib6::memory_bytes(const FibConfig& config) {
 }
 
 Fib6::Fib6(const FibConfig& config) : config_(config), impl_(std::make_unique<Impl>()) {
+  if (!has_eal()) return;
   FibPointer fib = make_fib(config);
   if (fib == nullptr) {
     throw ConfigError("no memory for a table of " + std::to_string(config.max_prefixes) +
@@ -129,6 +133,7 @@ Fib6::Fib6(const FibConfig& config) : config_(config), impl_(std::make_unique<Im
 Fib6::~Fib6() = default;
 
 void Fib6::set(const net::Prefix6& prefix, uint32_t id) {
+  if (impl_->fib == nullptr) return impl_->plain.set(config_, prefix, id);
   const Key key(prefix);
   const int error = add_to(impl_->fib.get(), key, id, config_.miss_id);
   if (error == 0) return;
@@ -150,14 +155,24 @@ void Fib6::set(const net::Prefix6& prefix, uint32_t id) {
 }
 
 bool Fib6::erase(const net::Prefix6& prefix) {
+  if (impl_->fib == nullptr) return impl_->plain.erase(prefix);
   const Key key(prefix);
   return rte_fib6_delete(impl_->fib.get(), key.bytes, key.length) == 0;
 }
 
 void Fib6::lookup(const Bytes* addresses, uint64_t* ids, uint32_t n) const noexcept {
+  if (impl_->fib == nullptr) [[unlikely]] {
+    for (uint32_t i = 0; i < n; ++i) {
+      ids[i] = impl_->plain.find(net::load_address6(addresses[i]), config_.miss_id);
+    }
+    return;
+  }
   rte_fib6_lookup_bulk(impl_->fib.get(), const_cast<Bytes*>(addresses), ids, static_cast<int>(n));
 }
 
-const char* Fib6::lookup_path() const { return impl_->is_avx512 ? "avx512" : "scalar"; }
+const char* Fib6::lookup_path() const {
+  if (impl_->fib == nullptr) return "plain";
+  return impl_->is_avx512 ? "avx512" : "scalar";
+}
 
 }  // namespace batchplane

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fib6_test.cc - longest-prefix match of IPv6 against a naive search, under random edits.
-#include "modules/fib6.h"
+#include "modules/route/fib6.h"
 
 #include <gtest/gtest.h>
 

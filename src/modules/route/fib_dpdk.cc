@@ -12,7 +12,9 @@
 #include <string>
 
 #include "base/error.h"
-#include "modules/fib.h"
+#include "core/eal_state_dpdk.h"
+#include "modules/route/fib.h"
+#include "modules/route/prefix_map.h"
 
 namespace batchplane {
 namespace {
@@ -29,7 +31,8 @@ std::string megabytes(uint64_t bytes) { return std::to_string((bytes + (1 << 20)
 }  // namespace
 
 struct Fib::Impl {
-  rte_fib* fib = nullptr;
+  rte_fib* fib = nullptr;  // or, where the environment was not started:
+  PrefixMap<net::Prefix4> plain;
   bool is_avx512 = false;
   ~Impl() { rte_fib_free(fib); }
 };
@@ -44,6 +47,7 @@ uint64_t Fib::memory_bytes(const FibConfig& config) {
 }
 
 Fib::Fib(const FibConfig& config) : config_(config), impl_(std::make_unique<Impl>()) {
+  if (!has_eal()) return;
   static std::atomic<uint32_t> serial{0};
   const std::string name = "fib_" + std::to_string(serial.fetch_add(1));
   rte_fib_conf conf{};
@@ -66,6 +70,7 @@ Fib::Fib(const FibConfig& config) : config_(config), impl_(std::make_unique<Impl
 Fib::~Fib() = default;
 
 void Fib::set(net::Prefix4 prefix, uint32_t id) {
+  if (impl_->fib == nullptr) return impl_->plain.set(config_, prefix, id);
   // rte_fib (22.11) does not count the tbl8 of a new prefix whose id equals that of the covering
   // one, but uncounts it at deletion: the count wraps and the table is "full". A first id that no
   // covering prefix has gets it counted.
@@ -88,13 +93,21 @@ void Fib::set(net::Prefix4 prefix, uint32_t id) {
 }
 
 bool Fib::erase(net::Prefix4 prefix) {
+  if (impl_->fib == nullptr) return impl_->plain.erase(prefix);
   return rte_fib_delete(impl_->fib, prefix.address, prefix.length) == 0;
 }
 
 void Fib::lookup(const uint32_t* addresses, uint64_t* ids, uint32_t n) const noexcept {
+  if (impl_->fib == nullptr) [[unlikely]] {
+    for (uint32_t i = 0; i < n; ++i) ids[i] = impl_->plain.find(addresses[i], config_.miss_id);
+    return;
+  }
   rte_fib_lookup_bulk(impl_->fib, const_cast<uint32_t*>(addresses), ids, static_cast<int>(n));
 }
 
-const char* Fib::lookup_path() const { return impl_->is_avx512 ? "avx512" : "scalar"; }
+const char* Fib::lookup_path() const {
+  if (impl_->fib == nullptr) return "plain";
+  return impl_->is_avx512 ? "avx512" : "scalar";
+}
 
 }  // namespace batchplane

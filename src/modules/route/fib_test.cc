@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fib_test.cc - longest-prefix match against a naive search, under random edits.
-#include "modules/fib.h"
+#include "modules/route/fib.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "module_harness.h"
-#include "modules/route_commands.h"
+#include "modules/route/route_commands.h"
 
 namespace batchplane {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "frames6.h"
-#include "modules/route_commands.h"
+#include "modules/route/route_commands.h"
 
 namespace batchplane {
 namespace {

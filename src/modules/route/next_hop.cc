@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // next_hop.cc - next-hop entries: replaced by pointer, freed when no worker can see them any more.
-#include "modules/next_hop.h"
+#include "modules/route/next_hop.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // route_commands.cc - edits and lists a route table live.
-#include "modules/route_commands.h"
+#include "modules/route/route_commands.h"
 
 #include "base/error.h"
 

@@ -10,8 +10,8 @@
 
 #include "core/args.h"
 #include "core/environment.h"
-#include "modules/route_syntax.h"
-#include "modules/route_table.h"
+#include "modules/route/route_syntax.h"
+#include "modules/route/route_table.h"
 
 namespace batchplane {
 

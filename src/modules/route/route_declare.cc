@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "modules/route_commands.h"
+#include "modules/route/route_commands.h"
 
 namespace batchplane {
 namespace {

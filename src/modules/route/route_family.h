@@ -8,9 +8,9 @@
 
 #include "base/net6.h"
 #include "core/environment.h"
-#include "modules/fib.h"
-#include "modules/fib6.h"
-#include "modules/next_hop.h"
+#include "modules/route/fib.h"
+#include "modules/route/fib6.h"
+#include "modules/route/next_hop.h"
 
 namespace batchplane {
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text_file.h"
-#include "modules/route_syntax.h"
+#include "modules/route/route_syntax.h"
 
 namespace batchplane {
 namespace {
@@ -239,18 +239,22 @@ RouteTableSize route_table_size(const Dict& params) {
 template RouteTableSize route_table_size<Ipv4Family>(const Dict&);
 template RouteTableSize route_table_size<Ipv6Family>(const Dict&);
 
-namespace {
 template <class Family>
-uint64_t memory_bytes(const Dict& params) {
+std::vector<TableMemory> route_table_memory(const std::string& module, const Dict& params) {
+  const auto given = params.find("table");
+  const bool is_named =
+      given != params.end() && given->second.is_string() && !given->second.as_string().empty();
   const RouteTableSize size = route_table_size<Family>(params);
-  return 2 * Family::Fib::memory_bytes({.max_prefixes = size.max_prefixes,
-                                        .max_tbl8 = size.max_long_blocks,
-                                        .next_hop_bytes = size.next_hop_bytes,
-                                        .miss_id = size.max_next_hops});
+  const uint64_t bytes = 2 * Family::Fib::memory_bytes({.max_prefixes = size.max_prefixes,
+                                                        .max_tbl8 = size.max_long_blocks,
+                                                        .next_hop_bytes = size.next_hop_bytes,
+                                                        .miss_id = size.max_next_hops});
+  // Tables of the two versions are not the same one, whatever they are called.
+  return {
+      {Family::kName + std::string(" ") + (is_named ? given->second.as_string() : module), bytes}};
 }
-}  // namespace
 
-uint64_t route_table_memory_bytes(const Dict& params) { return memory_bytes<Ipv4Family>(params); }
-uint64_t route6_table_memory_bytes(const Dict& params) { return memory_bytes<Ipv6Family>(params); }
+template std::vector<TableMemory> route_table_memory<Ipv4Family>(const std::string&, const Dict&);
+template std::vector<TableMemory> route_table_memory<Ipv6Family>(const std::string&, const Dict&);
 
 }  // namespace batchplane

@@ -2,37 +2,72 @@
 // route_lookup.h - from packets to routes and on to gates: what lookup modules do with one table.
 #pragma once
 
-#include "base/net.h"
+#include <cstring>
+
 #include "core/context.h"
-#include "modules/flow_key.h"
-#include "modules/route_table.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/flow_key.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/route/route_table.h"
 
 namespace batchplane::route_lookup {
 
-// Destinations in host order; false when some packet is too short to have one.
-inline bool gather(Batch& batch, uint32_t* addresses) noexcept {
+// How destinations lie where a FIB wants them, and how a group's hop is chosen.
+template <class Family>
+struct Destination;
+
+template <>
+struct Destination<Ipv4Family> {
+  using Header = net::Ipv4;
+  using Key = uint32_t;  // host order
+
+  static void clear(Key& key) noexcept { key = 0; }
+  static void read(const Header& ip, Key& key) noexcept { key = ip.dst; }
+  static uint64_t hash(Packet& pkt, uint32_t /*l3*/, uint64_t seed) noexcept {
+    return hash_flow(pkt, seed);
+  }
+};
+
+template <>
+struct Destination<Ipv6Family> {
+  using Header = net::Ipv6;
+  using Key = Fib6::Bytes;  // as they lie in the packet
+
+  static void clear(Key& key) noexcept { std::memset(key, 0, sizeof key); }
+  static void read(const Header& ip, Key& key) noexcept {
+    std::memcpy(key, bytes_of(ip.dst), sizeof key);
+  }
+  static uint64_t hash(Packet& pkt, uint32_t l3, uint64_t seed) noexcept {
+    return hash_flow6(header_in<net::Ipv6>(pkt, l3), pkt.len_bytes() - l3, seed);
+  }
+};
+
+// False when some packet is too short to have a destination.
+template <class Family>
+bool gather(Batch& batch, typename Destination<Family>::Key* keys) noexcept {
+  using To = Destination<Family>;
+  using Header = typename To::Header;
   const uint32_t n = batch.size_pkts;
   if (n == 0) __builtin_unreachable();  // else g++ warns of addresses that nobody wrote
   bool is_complete = true;
   for (uint32_t i = 0; i < n; ++i) {
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
-    addresses[i] = 0;
-    if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]] {
+    To::clear(keys[i]);
+    if (pkt.len_bytes() < l3 + sizeof(Header)) [[unlikely]] {
       is_complete = false;
       continue;
     }
-    addresses[i] = net::load32(pkt.data() + l3 + net::kIpDst);
+    To::read(header_in<Header>(pkt, l3), keys[i]);
   }
   return is_complete;
 }
 
 // Gates and next hops of n packets from `first` on; returns all flags seen.
-inline ForwardWord forward(Batch& batch, GateIndex* gates, uint32_t first, uint32_t n,
-                           const RouteTable& table, const uint32_t* addresses,
-                           uint64_t* ids) noexcept {
-  table.fib().lookup(addresses + first, ids + first, n);
+template <class Family>
+ForwardWord forward(Batch& batch, GateIndex* gates, uint32_t first, uint32_t n,
+                    const RouteTableOf<Family>& table,
+                    const typename Destination<Family>::Key* keys, uint64_t* ids) noexcept {
+  table.fib().lookup(keys + first, ids + first, n);
   const NextHops& hops = table.hops();
   ForwardWord seen = 0;
   for (uint32_t i = first; i < first + n; ++i) {
@@ -45,20 +80,22 @@ inline ForwardWord forward(Batch& batch, GateIndex* gates, uint32_t first, uint3
 }
 
 // The same packets again, where some are short, have no route, or a group's.
-[[gnu::noinline]] inline void settle_special(Context& ctx, Batch& batch, uint32_t first, uint32_t n,
-                                             const NextHops& hops, const uint64_t* ids,
-                                             uint32_t flow_seed) noexcept {
+template <class Family>
+[[gnu::noinline]] void settle_special(Context& ctx, Batch& batch, uint32_t first, uint32_t n,
+                                      const NextHops& hops, const uint64_t* ids,
+                                      uint32_t flow_seed) noexcept {
+  using To = Destination<Family>;
   for (uint32_t i = first; i < first + n; ++i) {
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
-    if (pkt.len_bytes() < l3 + net::kIpv4Bytes) {
+    if (pkt.len_bytes() < l3 + sizeof(typename To::Header)) {
       ctx.drop(batch, i, reason::kTooShort);
       continue;
     }
     ForwardWord word = hops.forward(ids[i]);
     if ((word & kForwardGroup) != 0) {
       const NextHop* group = hops.at(static_cast<uint32_t>(word >> 32));
-      const uint64_t hash = hash_flow(pkt, flow_seed) >> 32;
+      const uint64_t hash = To::hash(pkt, l3, flow_seed) >> 32;
       // The entry may just have become something else; then the word read next is the newer one.
       word = group != nullptr && !group->buckets.empty()
                  ? hops.forward(group->buckets[hash & (group->buckets.size() - 1)])

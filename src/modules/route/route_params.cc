@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // route_params.cc - parameters and notes of lookup modules, as `modules` prints them.
-#include "modules/route_commands.h"
+#include "modules/route/route_commands.h"
 
 namespace batchplane {
 

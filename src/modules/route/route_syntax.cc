@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // route_syntax.cc - parses and prints routes and next hops; every mistake names its place and its
 // remedy.
-#include "modules/route_syntax.h"
+#include "modules/route/route_syntax.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -9,7 +9,8 @@
 
 #include "core/args.h"
 #include "core/environment.h"
-#include "modules/route_table.h"
+#include "core/module.h"
+#include "modules/route/route_table.h"
 
 namespace batchplane {
 
@@ -74,8 +75,10 @@ std::vector<Route6> RouteSyntaxOf<Ipv6Family>::interface_routes() const;
 // Sizes from a lookup module's parameters: what is not given follows from the routes.
 template <class Family>
 [[nodiscard]] RouteTableSize route_table_size(const Dict& params);
-// Bytes of EAL memory that a lookup module with these parameters takes for its table.
-[[nodiscard]] uint64_t route_table_memory_bytes(const Dict& params);
-[[nodiscard]] uint64_t route6_table_memory_bytes(const Dict& params);
+// The table of a lookup module with these parameters, and the memory that it takes: its own, or one
+// that several have together.
+template <class Family>
+[[nodiscard]] std::vector<TableMemory> route_table_memory(const std::string& module,
+                                                          const Dict& params);
 
 }  // namespace batchplane

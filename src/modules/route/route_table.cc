@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // route_table.cc - routes are staged by prefix, compared with what is there, and written in one
 // step.
-#include "modules/route_table.h"
+#include "modules/route/route_table.h"
 
 #include <algorithm>
 #include <iterator>

@@ -19,8 +19,8 @@
 
 #include "base/value.h"
 #include "core/live_table.h"
-#include "modules/next_hop.h"
-#include "modules/route_family.h"
+#include "modules/route/next_hop.h"
+#include "modules/route/route_family.h"
 
 namespace batchplane {
 

@@ -7,9 +7,9 @@
 
 #include "base/net.h"
 #include "core/module.h"
-#include "modules/item_syntax.h"
-#include "modules/route_commands.h"
-#include "modules/route_lookup.h"
+#include "modules/common/item_syntax.h"
+#include "modules/route/route_commands.h"
+#include "modules/route/route_lookup.h"
 
 namespace batchplane {
 namespace {
@@ -46,7 +46,8 @@ class VrfLookup final : public Module {
     const uint32_t n = batch.size_pkts;
     alignas(64) uint32_t addresses[exec::kMaxBatchPkts];
     alignas(64) uint64_t ids[exec::kMaxBatchPkts];
-    const ForwardWord shortness = route_lookup::gather(batch, addresses) ? 0 : kForwardSpecial;
+    const ForwardWord shortness =
+        route_lookup::gather<Ipv4Family>(batch, addresses) ? 0 : kForwardSpecial;
     RouteTable* const* const tables = tables_.data();
     const uint32_t n_tables = static_cast<uint32_t>(tables_.size());
     for (uint32_t first = 0; first < n;) {
@@ -59,17 +60,17 @@ class VrfLookup final : public Module {
         continue;
       }
       const ForwardWord seen =
-          shortness |
-          route_lookup::forward(batch, ctx.gates, first, end - first, *table, addresses, ids);
+          shortness | route_lookup::forward<Ipv4Family>(batch, ctx.gates, first, end - first,
+                                                        *table, addresses, ids);
       if ((seen & kForwardSpecial) != 0) [[unlikely]] {
-        route_lookup::settle_special(ctx, batch, first, end - first, table->hops(), ids,
-                                     flow_seed_);
+        route_lookup::settle_special<Ipv4Family>(ctx, batch, first, end - first, table->hops(), ids,
+                                                 flow_seed_);
       }
       first = end;
     }
   }
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     uint32_t n = connected;
     for (const auto& [id, vrf] : vrfs_) {
       vrf.commands->finish_table();
@@ -165,8 +166,23 @@ std::vector<ParamSpec> params() {
   return specs;
 }
 
+std::vector<TableMemory> tables_of_vrfs(const std::string& name, const Dict& params) {
+  std::vector<TableMemory> tables;
+  const auto vrfs = params.find("vrfs");
+  if (vrfs == params.end() || !vrfs->second.is_list()) return tables;
+  const List& list = vrfs->second.as_list();
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].is_dict()) continue;
+    const std::string own_name = name + ".vrfs[" + std::to_string(i) + "]";
+    std::ranges::move(route_table_memory<Ipv4Family>(own_name, list[i].as_dict()),
+                      std::back_inserter(tables));
+  }
+  return tables;
+}
+
 const Register<VrfLookup> kVrfLookup{{
     .kind = "vrf_lookup",
+    .state = StateOf::kShared,
     .help = "Longest-prefix match on the IPv4 destination in the table of the packet's VRF.",
     .params = params(),
     .gate_names = {"forward", "local"},
@@ -174,6 +190,7 @@ const Register<VrfLookup> kVrfLookup{{
     .notes = "All tables share the gates; next-hop ids are each table's own. Live commands name "
              "their VRF: add {vrf, prefix, gate}. " +
              route_notes<Ipv4Family>(),
+    .tables = &tables_of_vrfs,
 }};
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 #include "base/net6.h"
 #include "base/value.h"
-#include "modules/session_rules.h"
+#include "modules/session/session_rules.h"
 
 namespace batchplane::session {
 

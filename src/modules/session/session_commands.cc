@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_commands.cc - declares, edits and lists sessions.
-#include "modules/session_commands.h"
+#include "modules/session/session_commands.h"
 
 #include <algorithm>
 #include <filesystem>
 
 #include "core/environment.h"
-#include "modules/item_syntax.h"
-#include "modules/session_rows.h"
+#include "modules/common/item_syntax.h"
+#include "modules/session/session_rows.h"
 
 namespace batchplane::session {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/args.h"
-#include "modules/session_table.h"
+#include "modules/session/session_table.h"
 
 namespace batchplane::session {
 

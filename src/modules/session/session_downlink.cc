@@ -5,12 +5,12 @@
 // in: 1   out: gate 0, or by bearer, group or both   drops: unknown_ue, no_pdr, too_short,
 // bad_version, no_match   state: sessions, shared, editable live
 #include "core/module.h"
-#include "modules/ipv6_header.h"
-#include "modules/item_syntax.h"
-#include "modules/session_commands.h"
-#include "modules/session_gates.h"
-#include "modules/session_reasons.h"
-#include "modules/shared_reasons.h"
+#include "modules/common/item_syntax.h"
+#include "modules/headers/ipv6_header.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/session/session_commands.h"
+#include "modules/session/session_gates.h"
+#include "modules/session/session_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -23,9 +23,7 @@ class SessionDownlink final : public Module {
  public:
   explicit SessionDownlink(const Args& args) : commands_(args), gates_(args) {}
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
-    return n_gates_ = gates_.gates_used(connected);
-  }
+  uint32_t link(uint32_t connected) override { return n_gates_ = connected; }
 
   void classify(Context& ctx, Batch& batch) noexcept {
     const session::SessionTable& table = commands_.table();
@@ -37,9 +35,10 @@ class SessionDownlink final : public Module {
       Packet& pkt = *batch[i];
       const uint32_t l3 = l3_offset_of(pkt);
       ctx.gates[i] = 0;
-      const bool is_v4 = pkt.len_bytes() >= l3 + net::kIpv4Bytes && pkt.data()[l3] >> 4 == 4;
+      const bool is_v4 =
+          pkt.len_bytes() >= l3 + net::kIpv4Bytes && net::ip_version(pkt.data() + l3) == 4;
       // No user has the address 0; IPv6 and faults are looked at below.
-      keys[i] = is_v4 ? load32_raw(pkt.data() + l3 + net::kIpDst) : 0;
+      keys[i] = is_v4 ? header_in<net::Ipv4>(pkt, l3).dst.raw() : 0;
     }
     tables.by_ue.find_bulk(keys, n, users);
     const bool needs_heads = gates_.needs_heads();
@@ -85,19 +84,19 @@ class SessionDownlink final : public Module {
                                               const RuleTables& tables, uint32_t l3) noexcept {
     Packet& pkt = *batch[i];
     const uint32_t len_bytes = pkt.len_bytes();
-    const uint8_t* const ip = pkt.data() + l3;
     if (len_bytes < l3 + net::kIpv4Bytes) {
       ctx.drop(batch, i, reason::kTooShort);
       return kNone;
     }
-    if (ip[0] >> 4 == 6) {
+    const uint32_t version = net::ip_version(pkt.data() + l3);
+    if (version == 6) {
       if (len_bytes < l3 + net::kIpv6Bytes) {
         ctx.drop(batch, i, reason::kTooShort);
         return kNone;
       }
-      const uint32_t head = tables.by_ue6.find({load64_raw(ip + 24)});
+      const uint32_t head = tables.by_ue6.find({header_in<net::Ipv6>(pkt, l3).dst.high_raw()});
       if (head != kNone) return head;
-    } else if (ip[0] >> 4 != 4) {
+    } else if (version != 4) {
       ctx.drop(batch, i, reason::kBadVersion);
       return kNone;
     }
@@ -107,11 +106,12 @@ class SessionDownlink final : public Module {
 
   session::SessionCommands commands_;
   const session::SessionGates gates_;
-  mutable uint32_t n_gates_ = 1;
+  uint32_t n_gates_ = 1;
 };
 
 const Register<SessionDownlink> kSessionDownlink{{
     .kind = "session_downlink",
+    .state = StateOf::kShared,
     .help = "Finds the mobile user and bearer that a downlink packet goes to.",
     .params = joined(session::session_params(), {session::gate_by_spec(), session::bearers_spec()}),
     .drops = {&session::kUnknownUe, &session::kNoPdr, &reason::kNoMatch, &reason::kTooShort,

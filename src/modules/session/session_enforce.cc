@@ -3,18 +3,18 @@
 // it within the rates (QER) and quotas (URR), and what was used (URR).
 //
 // in: 1   out: 1   drops: session_gone, far_drop, far_buffer, qer_gate, qer_rate, urr_quota,
-// too_short
+//   too_short
 // state: sessions, shared, editable live; counts and meters
 #include <algorithm>
 #include <memory>
 
 #include "base/prefetch.h"
 #include "core/module.h"
-#include "modules/ipv4_header.h"
-#include "modules/session_commands.h"
-#include "modules/session_reasons.h"
-#include "modules/session_watch.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/session/session_commands.h"
+#include "modules/session/session_reasons.h"
+#include "modules/session/session_watch.h"
 
 namespace batchplane {
 namespace {
@@ -28,10 +28,7 @@ using session::SessionTable;
 // Bytes of the IP packet, without what pads its frame.
 inline uint32_t ip_bytes_of(Packet& pkt, uint32_t l3) {
   const uint32_t room_bytes = pkt.len_bytes() - l3;
-  const uint8_t* const ip = pkt.data() + l3;
-  const uint32_t told_bytes =
-      ip[0] >> 4 == 4 ? net::load16(ip + net::kIpTotalLength) : 40U + net::load16(ip + 4);
-  return std::min(room_bytes, told_bytes);
+  return std::min(room_bytes, told_bytes_of(pkt.data() + l3));
 }
 
 // A meter is the time at which what passed so far is paid for, at its rate. It may be later than
@@ -183,6 +180,7 @@ class SessionEnforce final : public Module {
 
 const Register<SessionEnforce> kSessionEnforce{{
     .kind = "session_enforce",
+    .state = StateOf::kSharded,
     .help = "Enforces rates, gates and quotas of a mobile user's bearers, counts what they use.",
     .params = session::session_params(),
     .drops = {&session::kSessionGone, &session::kFarDrop, &session::kFarBuffer, &session::kQerGate,

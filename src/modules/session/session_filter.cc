@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/net.h"
-#include "modules/session.h"
+#include "modules/session/session.h"
 
 namespace batchplane::session {
 namespace {
@@ -95,11 +95,12 @@ std::string format_end(uint32_t address, uint32_t mask, uint16_t low, uint16_t h
   if (mask != 0) {
     text = net::format_ipv4(net::be32(address));
     const auto length = static_cast<uint32_t>(__builtin_popcount(mask));
-    if (length != 32) text += "/" + std::to_string(length);
+    if (length != 32) text.append("/").append(std::to_string(length));
   }
   if (low == 0 && high == 0xffff) return text;
-  text += " " + std::to_string(low);
-  return low == high ? text : text + "-" + std::to_string(high);
+  text.append(" ").append(std::to_string(low));
+  if (low != high) text.append("-").append(std::to_string(high));
+  return text;
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/json_line.h"
 #include "base/text_file.h"
-#include "modules/item_syntax.h"
-#include "modules/session.h"
+#include "modules/common/item_syntax.h"
+#include "modules/session/session.h"
 
 namespace batchplane::session {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/module.h"
-#include "modules/session_rules.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/session/session_rules.h"
 
 namespace batchplane::session {
 
@@ -16,8 +16,6 @@ class SessionGates {
 
   explicit SessionGates(const Args& args)
       : by_(by_of(args.string("by"))), bearers_(args.u32("bearers")) {}
-
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const { return connected; }
 
   [[nodiscard]] bool needs_heads() const { return by_ != By::kNothing; }
 

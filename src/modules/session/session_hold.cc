@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "core/module.h"
-#include "modules/item_syntax.h"
-#include "modules/session_commands.h"
-#include "modules/session_queue.h"
+#include "modules/common/item_syntax.h"
+#include "modules/session/session_commands.h"
+#include "modules/session/session_queue.h"
 
 namespace batchplane {
 namespace {
@@ -176,6 +176,7 @@ std::vector<ParamSpec> hold_params() {
 
 const Register<SessionHold> kSessionHold{{
     .kind = "session_hold",
+    .state = StateOf::kSharded,
     .help = "Holds packets for mobile users whose forwarding action is to buffer.",
     .params = joined(session::session_params(), hold_params()),
     .drops = {&kHoldFull},

@@ -8,9 +8,9 @@
 
 #include "base/rng.h"
 #include "engine_rig.h"
-#include "modules/session_queue.h"
-#include "modules/session_rules.h"
-#include "modules/session_test_util.h"
+#include "modules/session/session_queue.h"
+#include "modules/session/session_rules.h"
+#include "modules/session/session_test_util.h"
 
 namespace batchplane {
 namespace {

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "base/prefetch.h"
-#include "modules/napt_index.h"
+#include "modules/nat/napt_index.h"
 
 namespace batchplane::session {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_index_test.cc - the index of tunnels and users against std::map, key by key and in bulk.
-#include "modules/session_index.h"
+#include "modules/session/session_index.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "base/rng.h"
-#include "modules/session_rules.h"
+#include "modules/session/session_rules.h"
 
 namespace batchplane::session {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_layout.cc - orders rules by precedence, resolves what they refer to, and gives meters to
 // those that share them.
-#include "modules/session_layout.h"
+#include "modules/session/session_layout.h"
 
 #include <algorithm>
 #include <map>

@@ -6,7 +6,7 @@
 #include <deque>
 #include <functional>
 
-#include "modules/session.h"
+#include "modules/session/session.h"
 
 namespace batchplane::session {
 
@@ -24,7 +24,7 @@ struct LayoutSink {
   std::function<uint32_t(const MeterRate&)> add_meter;
   std::function<uint32_t(const Peer6&)> add_peer6;
   std::function<uint32_t(const Quota&)> add_quota;
-  std::function<void(uint32_t slot, Rule)> set_rule;
+  std::function<void(uint32_t slot, const Rule&)> set_rule;
   std::function<void(uint32_t teid, uint32_t head)> set_teid;
   std::function<void(uint32_t head)> set_users;  // what leads to the user's downlink rules
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_queue.cc - linked lists in arrays, and buckets of queues by the sessions' numbers.
-#include "modules/session_queue.h"
+#include "modules/session/session_queue.h"
 
 #include <algorithm>
 #include <bit>

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/packet.h"
-#include "modules/session_rules.h"
-#include "modules/tally.h"
+#include "modules/common/tally.h"
+#include "modules/session/session_rules.h"
 
 namespace batchplane::session {
 

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "modules/tally.h"
+#include "modules/common/tally.h"
 
 namespace batchplane::session {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_quota_test.cc - no packet passes beyond a quota, whoever shares it, and a new one opens
 // the way again.
-#include "modules/session_quota.h"
+#include "modules/session/session_quota.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "base/rng.h"
-#include "modules/session.h"
-#include "modules/session_usage_test_util.h"
+#include "modules/session/session.h"
+#include "modules/session/session_usage_test_util.h"
 
 namespace batchplane {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/spsc_ring.h"
-#include "modules/session_rules.h"
+#include "modules/session/session_rules.h"
 
 namespace batchplane::session {
 

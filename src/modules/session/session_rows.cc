@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_rows.cc - sessions, reports and what ended, as the answers of commands tell them.
-#include "modules/session_rows.h"
+#include "modules/session/session_rows.h"
 
-#include "modules/session_watch.h"
+#include "modules/session/session_watch.h"
 
 namespace batchplane::session {
 namespace {

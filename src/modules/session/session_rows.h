@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/value.h"
-#include "modules/session_table.h"
+#include "modules/session/session_table.h"
 
 namespace batchplane::session {
 

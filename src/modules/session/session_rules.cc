@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_rules.cc - traffic filters, where a user has more than one bearer.
-#include "modules/session_rules.h"
+#include "modules/session/session_rules.h"
 
-#include "modules/flow_key.h"
-#include "modules/l4_header.h"
+#include "modules/headers/flow_key.h"
+#include "modules/headers/l4_header.h"
 
 namespace batchplane::session {
 namespace {
@@ -26,16 +26,17 @@ Ends ends_of(const uint8_t* ip, uint32_t room_bytes, bool is_uplink) noexcept {
     place = l4::find(ip, room_bytes);
   ends.is_v6 = place.is_v6;
   ends.proto = place.proto;
-  const uint8_t* l4 = ip + place.offset_bytes;
-  if (place.has_header && has_ports(place.proto) && place.len_bytes >= 4 &&
-      place.offset_bytes + 4 <= room_bytes) {
+  const auto& ports = header_at<net::Ports>(ip + place.offset_bytes);
+  if (place.has_header && has_ports(place.proto) && place.len_bytes >= sizeof ports &&
+      place.offset_bytes + sizeof ports <= room_bytes) {
     ends.has_ports = true;
-    ends.remote_port = net::load16(is_uplink ? l4 + 2 : l4);
-    ends.local_port = net::load16(is_uplink ? l4 : l4 + 2);
+    ends.remote_port = is_uplink ? ports.dst : ports.src;
+    ends.local_port = is_uplink ? ports.src : ports.dst;
   }
-  if (ip[0] >> 4 != 4) return ends;
-  ends.remote = load32_raw(ip + (is_uplink ? net::kIpDst : net::kIpSrc));
-  ends.local = load32_raw(ip + (is_uplink ? net::kIpSrc : net::kIpDst));
+  if (net::ip_version(ip) != 4) return ends;
+  const auto& ip4 = header_at<net::Ipv4>(ip);
+  ends.remote = is_uplink ? ip4.dst.raw() : ip4.src.raw();
+  ends.local = is_uplink ? ip4.src.raw() : ip4.dst.raw();
   return ends;
 }
 

@@ -16,10 +16,10 @@
 
 #include "base/flat_table.h"
 #include "base/prefetch.h"
-#include "modules/napt_index.h"
-#include "modules/session_index.h"
-#include "modules/session_quota.h"
-#include "modules/tally.h"
+#include "modules/common/tally.h"
+#include "modules/nat/napt_index.h"
+#include "modules/session/session_index.h"
+#include "modules/session/session_quota.h"
 
 namespace batchplane::session {
 

@@ -5,10 +5,10 @@
 // in: 1   out: by bearer, group or flow   drops: session_gone, no_match
 // state: sessions, shared, editable live
 #include "core/module.h"
-#include "modules/item_syntax.h"
-#include "modules/session_commands.h"
-#include "modules/session_gates.h"
-#include "modules/session_reasons.h"
+#include "modules/common/item_syntax.h"
+#include "modules/session/session_commands.h"
+#include "modules/session/session_gates.h"
+#include "modules/session/session_reasons.h"
 
 namespace batchplane {
 namespace {
@@ -19,9 +19,7 @@ class SessionSplit final : public Module {
     commands_.table().note_asking_heads();
   }
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
-    return n_gates_ = gates_.gates_used(connected);
-  }
+  uint32_t link(uint32_t connected) override { return n_gates_ = connected; }
 
   void classify(Context& ctx, Batch& batch) noexcept {
     const session::RuleTables& tables = commands_.table().rules();
@@ -47,11 +45,12 @@ class SessionSplit final : public Module {
  private:
   session::SessionCommands commands_;
   const session::SessionGates gates_;
-  mutable uint32_t n_gates_ = 1;
+  uint32_t n_gates_ = 1;
 };
 
 const Register<SessionSplit> kSessionSplit{{
     .kind = "session_split",
+    .state = StateOf::kShared,
     .help = "Sends packets of mobile users on by bearer, group or flow.",
     .params = joined(session::session_params(),
                      {session::gate_by_spec("bearer"), session::bearers_spec()}),

@@ -2,8 +2,8 @@
 // session_syntax.cc - sessions as values: what files, parameters and live commands say.
 #include <algorithm>
 
-#include "modules/item_syntax.h"
-#include "modules/session.h"
+#include "modules/common/item_syntax.h"
+#include "modules/session/session.h"
 
 namespace batchplane::session {
 namespace {

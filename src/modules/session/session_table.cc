@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_table.cc - checks and books changes of sessions, and publishes them in one step.
-#include "modules/session_table.h"
+#include "modules/session/session_table.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "modules/session_layout.h"
+#include "modules/session/session_layout.h"
 
 namespace batchplane::session {
 namespace {
@@ -257,9 +257,9 @@ LayoutSink SessionTable::sink_for(const Session& session, Edit& edit) {
                 return at;
               },
           .set_rule =
-              [this, &edit](uint32_t slot, Rule rule) {
-                rule.generation = body_->generations[slot];
+              [this, &edit](uint32_t slot, const Rule& rule) {
                 edit.rules.emplace_back(slot, rule);
+                edit.rules.back().second.generation = body_->generations[slot];
               },
           .set_teid =
               [this, &edit, seid = session.seid](uint32_t teid, uint32_t head) {

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "core/live_table.h"
-#include "modules/session.h"
-#include "modules/session_layout.h"
-#include "modules/session_reports.h"
+#include "modules/session/session.h"
+#include "modules/session/session_layout.h"
+#include "modules/session/session_reports.h"
 
 namespace batchplane::session {
 
@@ -150,15 +150,15 @@ class SessionTable {
         : live(std::make_unique<RuleTables>(), std::make_unique<RuleTables>(), quiescence) {}
 
     LiveTable<RuleTables> live;
-    mutable PagedArray<PdrState> states;
-    mutable PagedArray<Tally> dropped;  // apart from the states: hardly ever asked for
-    mutable PagedArray<Tally> meters;
-    mutable PagedArray<UsageState> usages;
-    mutable PagedArray<QuotaState> quota_states;
+    PagedArray<PdrState> states;
+    PagedArray<Tally> dropped;  // apart from the states: hardly ever asked for
+    PagedArray<Tally> meters;
+    PagedArray<UsageState> usages;
+    PagedArray<QuotaState> quota_states;
     struct alignas(64) Looked {
       Tally ns;
     };
-    mutable Looked looked;  // in a line of its own: what workers read often lies around it
+    Looked looked;  // in a line of its own: what workers read often lies around it
     Sessions sessions;
     std::set<uint64_t> deleted;
     std::unordered_map<uint32_t, uint64_t> seid_of_teid;

@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "base/rng.h"
-#include "modules/session_table.h"
-#include "modules/session_test_util.h"
+#include "modules/session/session_table.h"
+#include "modules/session/session_test_util.h"
 
 namespace batchplane {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "modules/session_table.h"
+#include "modules/session/session_table.h"
 
 namespace batchplane::session {
 namespace {

@@ -3,7 +3,7 @@
 // with thresholds or quotas, and what workers have sent.
 #include <algorithm>
 
-#include "modules/session_table.h"
+#include "modules/session/session_table.h"
 
 namespace batchplane::session {
 

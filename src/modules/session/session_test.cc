@@ -4,10 +4,10 @@
 
 #include <set>
 
-#include "modules/session.h"
-#include "modules/session_layout.h"
-#include "modules/session_rules.h"
-#include "modules/session_test_util.h"
+#include "modules/session/session.h"
+#include "modules/session/session_layout.h"
+#include "modules/session/session_rules.h"
+#include "modules/session/session_test_util.h"
 
 namespace batchplane {
 namespace {

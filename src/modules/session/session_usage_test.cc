@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "core/live_table.h"
-#include "modules/session_usage_test_util.h"
+#include "modules/session/session_usage_test_util.h"
 
 namespace batchplane {
 namespace {

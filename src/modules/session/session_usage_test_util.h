@@ -3,8 +3,8 @@
 // rules' marks, and what is told of their use.
 #pragma once
 
-#include "modules/session_rules.h"
-#include "modules/session_test_util.h"
+#include "modules/session/session_rules.h"
+#include "modules/session/session_test_util.h"
 
 namespace batchplane {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // session_watch.cc - adds up what rules have counted, compares it with thresholds, and looks
 // whether quotas are used up.
-#include "modules/session_watch.h"
+#include "modules/session/session_watch.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "modules/session_table.h"
+#include "modules/session/session_table.h"
 
 namespace batchplane::session {
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
-#include "modules/session_rules.h"
-#include "modules/session_test_util.h"
+#include "modules/session/session_rules.h"
+#include "modules/session/session_test_util.h"
 
 namespace batchplane {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // kernel_tap.cc - opens and sets up a TAP interface, and carries frames between it and two rings.
-#include "modules/kernel_tap.h"
+#include "modules/tap/kernel_tap.h"
 
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -17,7 +17,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "modules/arp.h"
+#include "modules/headers/arp.h"
 
 namespace batchplane {
 namespace {
@@ -158,7 +158,8 @@ bool KernelTap::read_some() {
     if (n <= 0) break;
     any = true;
     const auto len = static_cast<uint32_t>(n);
-    const uint16_t type = len >= net::kEthBytes ? net::load16(buffer + 12) : 0;
+    const uint16_t type =
+        len >= net::kEthBytes ? uint16_t{header_at<net::Ethernet>(buffer).type} : 0;
     if (type == net::kTypeIpv4) {
       from_kernel_.produce(1, [&](uint32_t, Frame& frame) {
         frame.len_bytes = len;
@@ -174,14 +175,12 @@ bool KernelTap::read_some() {
 
 // Every address but the asker's own is behind the router.
 bool KernelTap::answer_arp(uint8_t* frame, uint32_t len_bytes) {
-  uint8_t* message = frame + net::kEthBytes;
+  auto& message = header_at<net::Arp>(frame + net::kEthBytes);
   if (!arp::is_valid(message, len_bytes - net::kEthBytes)) return false;
-  const uint32_t sender = net::load32(message + arp::kSenderIp);
-  const uint32_t target = net::load32(message + arp::kTargetIp);
-  if (net::load16(message + arp::kOperation) != arp::kRequest || sender == target || sender == 0)
-    return false;
-  net::Mac asker;
-  std::memcpy(asker.data(), message + arp::kSenderMac, 6);
+  const uint32_t sender = message.sender_ip;
+  const uint32_t target = message.target_ip;
+  if (message.operation != arp::kRequest || sender == target || sender == 0) return false;
+  const net::Mac asker = message.sender_mac;
   arp::write_eth(frame, asker, peer_mac(), net::kTypeArp);
   arp::write_message(message, arp::kReply, peer_mac(), target, asker, sender);
   if (::write(fd_, frame, len_bytes) < 0) return false;

@@ -8,9 +8,9 @@
 #include <algorithm>
 
 #include "core/module.h"
-#include "modules/arp.h"
-#include "modules/kernel_tap.h"
-#include "modules/shared_reasons.h"
+#include "modules/headers/arp.h"
+#include "modules/headers/shared_reasons.h"
+#include "modules/tap/kernel_tap.h"
 
 namespace batchplane {
 namespace {
@@ -105,6 +105,7 @@ class LocalTap final : public Module {
 
 const Register<LocalTap> kLocalTap{{
     .kind = "local_tap",
+    .state = StateOf::kOneOwner,
     .help = "Joins the router to the kernel by a TAP interface: packets to the host, and from it.",
     .params = {{.name = "name",
                 .type = ParamType::kString,
@@ -133,6 +134,9 @@ const Register<LocalTap> kLocalTap{{
              "requests are answered for every address, so `ip route add default dev bp0` sends all "
              "through the "
              "router. Needs CAP_NET_ADMIN.",
+    .opens = [](const Dict&) -> std::optional<Opens> {
+      return Opens{.what = "a device of the kernel", .stand_in = "queue"};
+    },
 }};
 
 }  // namespace

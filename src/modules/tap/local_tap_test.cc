@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "module_harness.h"
-#include "modules/kernel_tap.h"
+#include "modules/tap/kernel_tap.h"
 
 namespace batchplane {
 namespace {

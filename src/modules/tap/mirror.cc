@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "core/module.h"
-#include "modules/item_syntax.h"
-#include "modules/live_value.h"
-#include "modules/tally.h"
+#include "modules/common/item_syntax.h"
+#include "modules/common/live_value.h"
+#include "modules/common/tally.h"
 
 namespace batchplane {
 namespace {
@@ -54,9 +54,7 @@ class Mirror final : public Module {
       : live_(sampling_of(args), args.env().quiescence),
         values_(values_of(sampling_params(), args)) {}
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
-    return std::max(connected, kCopyGate + 1U);
-  }
+  uint32_t link(uint32_t connected) override { return std::max(connected, kCopyGate + 1U); }
   [[nodiscard]] bool may_emit() const override { return true; }
 
   void classify(Context& ctx, Batch& batch) noexcept {
@@ -138,6 +136,7 @@ class Mirror final : public Module {
 
 const Register<Mirror> kMirror{{
     .kind = "mirror",
+    .state = StateOf::kNone,
     .help = "Copies packets, or one in so many, to a second gate.",
     .params = sampling_params(),
     .gate_names = {"forward", "copy"},

@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "core/module.h"
-#include "modules/tally.h"
-#include "modules/tap_writer.h"
+#include "modules/common/tally.h"
+#include "modules/tap/tap_writer.h"
 
 namespace batchplane {
 namespace {
@@ -122,6 +122,7 @@ class PcapTap final : public Module {
 
 const Register<PcapTap> kPcapTap{{
     .kind = "pcap_tap",
+    .state = StateOf::kOneOwner,
     .help = "Copies passing packets to a capture file, with nanosecond times.",
     .params = {{.name = "path",
                 .type = ParamType::kString,
@@ -162,6 +163,11 @@ const Register<PcapTap> kPcapTap{{
         "Never slows or loses traffic: copies that find no room count as missed_pkts. The file is "
         "made when the first packet comes. Live commands: set {is_on, sample_one_in}, flush.",
     .is_passive = true,
+    .opens = [](const Dict& params) -> std::optional<Opens> {
+      const auto path = params.find("path");
+      if (path == params.end() || path->second == Value("/dev/null")) return std::nullopt;
+      return Opens{.what = "its capture file", .stand_in = "null"};
+    },
 }};
 
 }  // namespace

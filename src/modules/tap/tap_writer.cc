@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // tap_writer.cc - the capture file formats and the thread that writes them.
-#include "modules/tap_writer.h"
+#include "modules/tap/tap_writer.h"
 
 #include <cerrno>
 #include <chrono>

@@ -8,15 +8,14 @@
 // bad_header_length, bad_total_length
 #include <optional>
 
-#include "base/net6.h"
 #include "base/prefetch.h"
 #include "core/module.h"
-#include "modules/gtpu_reply.h"
-#include "modules/icmp_rate.h"
-#include "modules/item_syntax.h"
-#include "modules/session_commands.h"
-#include "modules/session_reasons.h"
-#include "modules/tunnel_ecn.h"
+#include "modules/common/item_syntax.h"
+#include "modules/icmp/icmp_rate.h"
+#include "modules/session/session_commands.h"
+#include "modules/session/session_reasons.h"
+#include "modules/tunnel/gtpu_reply.h"
+#include "modules/tunnel/tunnel_ecn.h"
 
 namespace batchplane {
 namespace {
@@ -69,7 +68,7 @@ class GtpuDecap final : public Module {
         takes_any_(args.flag("any_teid")),
         budget_(args) {}
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     n_connected_ = connected;
     return kInner6Gate + 1;
   }
@@ -155,31 +154,30 @@ class GtpuDecap final : public Module {
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
     const uint32_t len_bytes = pkt.len_bytes();
-    const uint8_t* const ip = pkt.data() + l3;
+    const auto& ip = header_in<net::Ipv4>(pkt, l3);
     ctx.gates[i] = kInnerGate;
-    constexpr uint32_t kLeastBytes = net::kIpv4Bytes + gtpu::kUdpBytes + gtpu::kHeaderBytes;
-    if (len_bytes < l3 + kLeastBytes) [[unlikely]]
+    constexpr uint32_t kOuterBytes = net::kIpv4Bytes + net::kUdpBytes + gtpu::kHeaderBytes;
+    if (len_bytes < l3 + kOuterBytes) [[unlikely]]
       return read_rest(ctx, batch, i, found);
-    const uint8_t* const udp = ip + net::kIpv4Bytes;
-    const uint8_t* const gtp = udp + gtpu::kUdpBytes;
-    const uint32_t l4_bytes = net::load16(ip + net::kIpTotalLength) - net::kIpv4Bytes;
-    const uint32_t udp_bytes = net::load16(udp + 4);
-    const uint32_t payload_bytes = net::load16(gtp + 2);
-    const bool is_usual = ip[0] == 0x45 && ip[net::kIpProto] == net::kProtoUdp &&
-                          (net::load16(ip + net::kIpFragment) & 0x3fff) == 0 &&
-                          net::load16(udp + 2) == gtpu::kPort && net::load16(udp + 6) == 0 &&
-                          net::load16(gtp) == (gtpu::kVersion1 << 8 | gtpu::kGpdu);
+    const auto& udp = behind<net::Udp>(ip);
+    const auto& gtp = behind<net::Gtpu>(udp);
+    const uint32_t l4_bytes = ip.total_length - net::kIpv4Bytes;
+    const uint32_t udp_bytes = udp.length;
+    const uint32_t payload_bytes = gtp.length;
+    const bool is_usual = ip.version_ihl == net::Ipv4::kPlain && ip.protocol == net::kProtoUdp &&
+                          !ip.is_fragment() && udp.dst_port == gtpu::kPort && udp.checksum == 0 &&
+                          gtp.flags == gtpu::kVersion1 && gtp.type == gtpu::kGpdu;
     const bool is_whole = l4_bytes <= len_bytes - l3 - net::kIpv4Bytes && udp_bytes <= l4_bytes &&
-                          payload_bytes + gtpu::kUdpBytes + gtpu::kHeaderBytes <= udp_bytes;
+                          payload_bytes + net::kUdpBytes + gtpu::kHeaderBytes <= udp_bytes;
     if (!is_usual || !is_whole || has_local()) [[unlikely]]
       return read_rest(ctx, batch, i, found);
     // The inner addresses lie in the next line, which nobody has read yet.
-    prefetch_for_read(gtp + gtpu::kHeaderBytes + net::kIpv4Bytes);
-    found.teids[i] = net::load32(gtp + 4);
-    found.payload_offset_bytes[i] = l3 + kLeastBytes;
+    prefetch_for_read(bytes_of(behind<net::Ipv4>(gtp)) + net::kIpv4Bytes);
+    found.teids[i] = gtp.teid;
+    found.payload_offset_bytes[i] = l3 + kOuterBytes;
     found.payload_bytes[i] = payload_bytes;
     found.qfis[i] = session::kAnyQfi;
-    found.ecns[i] = ip[1] & vxlan::kEcnMask;
+    found.ecns[i] = ip.tos & vxlan::kEcnMask;
   }
 
   [[gnu::noinline]] void read_rest(Context& ctx, Batch& batch, uint32_t i, Found& found) noexcept {
@@ -190,16 +188,15 @@ class GtpuDecap final : public Module {
     if (pkt.len_bytes() < l3) return ctx.drop(batch, i, reason::kTooShort);
     const uint8_t* const ip = pkt.data() + l3;
     const l4::Place place = l4::find(ip, pkt.len_bytes() - l3);
-    const uint8_t* const udp = ip + place.offset_bytes;
+    const auto& udp = header_at<net::Udp>(ip + place.offset_bytes);
     if (place.find != l4::Find::kWhole || place.proto != net::kProtoUdp ||
-        place.len_bytes < gtpu::kUdpBytes || net::load16(udp + 2) != gtpu::kPort ||
-        !is_local(ip, place)) {
+        place.len_bytes < net::kUdpBytes || udp.dst_port != gtpu::kPort || !is_local(ip, place)) {
       return pass_or_drop(ctx, batch, i, place.find);
     }
-    const uint32_t udp_bytes = net::load16(udp + 4);
-    if (udp_bytes < gtpu::kUdpBytes || udp_bytes > place.len_bytes)
+    const uint32_t udp_bytes = udp.length;
+    if (udp_bytes < net::kUdpBytes || udp_bytes > place.len_bytes)
       return ctx.drop(batch, i, gtpu::kBadGtpu);
-    const Message message = gtpu::read(udp + gtpu::kUdpBytes, udp_bytes - gtpu::kUdpBytes);
+    const Message message = gtpu::read(behind<net::Gtpu>(udp), udp_bytes - net::kUdpBytes);
     if (message.fault != nullptr) return ctx.drop(batch, i, *message.fault);
     if (verifies_sum_ && !is_sum_good(ip, place, udp, udp_bytes))
       return ctx.drop(batch, i, l4::kBadL4Checksum);
@@ -207,10 +204,10 @@ class GtpuDecap final : public Module {
       return answer(ctx, batch, i, {l3, ip, place}, message);
     found.teids[i] = message.teid;
     found.payload_offset_bytes[i] =
-        l3 + place.offset_bytes + gtpu::kUdpBytes + message.payload_offset_bytes;
+        l3 + place.offset_bytes + net::kUdpBytes + message.payload_offset_bytes;
     found.payload_bytes[i] = message.payload_bytes;
     found.qfis[i] = message.qfi;
-    found.ecns[i] = (place.is_v6 ? net::load16(ip) >> 4 : ip[1]) & vxlan::kEcnMask;
+    found.ecns[i] = traffic_class_of(ip) & vxlan::kEcnMask;
   }
 
   void finish(Context& ctx, Batch& batch, uint32_t i, const RuleTables& tables,
@@ -224,8 +221,8 @@ class GtpuDecap final : public Module {
     }
     uint8_t* const inner = pkt.data() + found.payload_offset_bytes[i];
     const uint32_t inner_bytes = found.payload_bytes[i];
-    const bool is_v4 = inner_bytes >= net::kIpv4Bytes && inner[0] >> 4 == 4;
-    if (!is_v4 && !(inner_bytes >= net::kIpv6Bytes && inner[0] >> 4 == 6)) [[unlikely]] {
+    const bool is_v4 = inner_bytes >= net::kIpv4Bytes && net::ip_version(inner) == 4;
+    if (!is_v4 && !(inner_bytes >= net::kIpv6Bytes && net::ip_version(inner) == 6)) [[unlikely]] {
       ctx.drop(batch, i, kInner);
       return;
     }
@@ -235,7 +232,7 @@ class GtpuDecap final : public Module {
       ctx.gates[i] = kInner6Gate;
     }
     if (session::is_whole(tunnel.mark) && is_v4) [[likely]] {
-      if (load32_raw(inner + net::kIpSrc) != tunnel.ue_raw) [[unlikely]] {
+      if (header_at<net::Ipv4>(inner).src.raw() != tunnel.ue_raw) [[unlikely]] {
         ctx.drop(batch, i, session::kUeSource);
         return;
       }
@@ -264,17 +261,16 @@ class GtpuDecap final : public Module {
   // has none here, and what stands for that in a rule is no address either.
   static bool is_own_source(const Rule& rule, const uint8_t* inner, bool is_v4) noexcept {
     if ((rule.ue_raw | rule.ue6_raw) == 0) return true;
-    if (is_v4) return rule.ue_raw != 0 && load32_raw(inner + net::kIpSrc) == rule.ue_raw;
-    return rule.ue6_raw != 0 && load64_raw(inner + net::kIp6Src) == rule.ue6_raw;
+    if (is_v4) return rule.ue_raw != 0 && header_at<net::Ipv4>(inner).src.raw() == rule.ue_raw;
+    return rule.ue6_raw != 0 && header_at<net::Ipv6>(inner).src.high_raw() == rule.ue6_raw;
   }
 
   // The outer frame's addresses go in front of the inner packet, so that it is a frame again.
   static void unwrap(Packet& pkt, uint32_t offset_bytes, uint32_t inner_bytes,
                      bool is_v4) noexcept {
-    uint8_t* const frame = pkt.data();
-    uint8_t* const eth = frame + offset_bytes - net::kEthBytes;
-    std::memcpy(eth, frame, 12);  // at least 50 bytes lie between
-    net::store16(eth + 12, is_v4 ? net::kTypeIpv4 : net::kTypeIpv6);
+    auto& eth = header_in<net::Ethernet>(pkt, offset_bytes - net::kEthBytes);
+    eth.set_macs(header_in<net::Ethernet>(pkt, 0).macs());
+    eth.type = is_v4 ? net::kTypeIpv4 : net::kTypeIpv6;
     pkt.pull_front(offset_bytes - net::kEthBytes);
     pkt.set_len_bytes(net::kEthBytes + inner_bytes);
     pkt.meta().l3_offset_bytes = net::kEthBytes;
@@ -284,15 +280,15 @@ class GtpuDecap final : public Module {
   [[nodiscard]] bool has_local() const noexcept { return local_raw_ != 0 || local6_.has_value(); }
   [[nodiscard]] bool is_local(const uint8_t* ip, const l4::Place& place) const noexcept {
     if (!has_local()) return true;
-    if (place.is_v6) return local6_ && net::load_address6(ip + net::kIp6Dst) == *local6_;
-    return local_raw_ != 0 && load32_raw(ip + net::kIpDst) == local_raw_;
+    if (place.is_v6) return local6_ && net::Address6(header_at<net::Ipv6>(ip).dst) == *local6_;
+    return local_raw_ != 0 && header_at<net::Ipv4>(ip).dst.raw() == local_raw_;
   }
   // Over IPv6 there has to be one (RFC 8200, 8.1).
-  static bool is_sum_good(const uint8_t* ip, const l4::Place& place, const uint8_t* udp,
+  static bool is_sum_good(const uint8_t* ip, const l4::Place& place, const net::Udp& udp,
                           uint32_t udp_bytes) noexcept {
-    if (net::load16(udp + 6) == 0) return !place.is_v6;
-    return fold16(l4::sum_bytes(udp, udp_bytes) + l4::sum_pseudo_header(ip, place, udp_bytes)) ==
-           0xffff;
+    if (udp.checksum == 0) return !place.is_v6;
+    return fold16(l4::sum_bytes(bytes_of(udp), udp_bytes) +
+                  l4::sum_pseudo_header(ip, place, udp_bytes)) == 0xffff;
   }
 
   void pass_or_drop(Context& ctx, Batch& batch, uint32_t i, l4::Find find) const noexcept {
@@ -369,7 +365,7 @@ class GtpuDecap final : public Module {
   Tally errors_received_;
   Tally extensions_sent_;
   Tally held_back_;
-  mutable uint32_t n_connected_ = 1;
+  uint32_t n_connected_ = 1;
 };
 
 std::vector<ParamSpec> decap_params() {
@@ -396,6 +392,7 @@ std::vector<ParamSpec> decap_params() {
 
 const Register<GtpuDecap> kGtpuDecap{{
     .kind = "gtpu_decap",
+    .state = StateOf::kShared,
     .help = "Takes users' packets out of GTP-U tunnels and finds their session's rule.",
     .params = joined(session::session_params(), decap_params()),
     .gate_names = {"inner", "reply", "other", "signalling", "inner6"},

@@ -8,13 +8,13 @@
 // number
 #include "base/prefetch.h"
 #include "core/module.h"
-#include "modules/flow_key.h"
-#include "modules/frame_reasons.h"
-#include "modules/gtpu_header.h"
-#include "modules/gtpu_outer6.h"
-#include "modules/item_syntax.h"
-#include "modules/session_commands.h"
-#include "modules/session_reasons.h"
+#include "modules/common/item_syntax.h"
+#include "modules/headers/flow_key.h"
+#include "modules/headers/frame_reasons.h"
+#include "modules/session/session_commands.h"
+#include "modules/session/session_reasons.h"
+#include "modules/tunnel/gtpu_header.h"
+#include "modules/tunnel/gtpu_outer6.h"
 
 namespace batchplane {
 namespace {
@@ -27,7 +27,12 @@ const DropReason kNoTunnel{"no_tunnel", "the packet's forwarding action creates 
 const DropReason kNoLocal6{"no_local6", "the tunnel's peer has an IPv6 address, this end none",
                            "give the module local6, or the far a peer with an IPv4 address"};
 
-constexpr uint32_t kOuterBytes = net::kEthBytes + net::kIpv4Bytes + gtpu::kUdpBytes;
+struct [[gnu::may_alias]] OuterHeaders {
+  net::Ethernet eth;
+  net::Ipv4 ip;
+  net::Udp udp;
+};
+constexpr uint32_t kOuterBytes = sizeof(OuterHeaders);
 constexpr uint32_t kNearBytes = 32;  // in front of a packet; less than its headroom
 constexpr uint32_t kFirstFlowPort = 49152;
 constexpr uint32_t kFlowPortBits = 14;
@@ -93,37 +98,36 @@ class GtpuEncap final : public Module {
     const uint32_t l3 = l3_offset_of(pkt);
     const uint32_t room_bytes = pkt.len_bytes() - l3;
     uint8_t* const inner = pkt.data() + l3;
-    if (pkt.len_bytes() < l3 + net::kIpv4Bytes || inner[0] >> 4 != 4) return false;
-    const uint32_t ip_bytes = net::load16(inner + net::kIpTotalLength);
+    if (pkt.len_bytes() < l3 + net::kIpv4Bytes || net::ip_version(inner) != 4) return false;
+    const uint32_t ip_bytes = header_at<net::Ipv4>(inner).total_length;
     const bool is_usual = (rule.flags & (Rule::kHasTunnel | Rule::kPeer6)) == Rule::kHasTunnel &&
                           rule.qfi == session::kAnyQfi && ip_bytes <= room_bytes &&
                           ip_bytes >= net::kIpv4Bytes && ip_bytes <= kMaxFrameBytes - kPlainBytes &&
                           pkt.headroom_bytes() + l3 >= kPlainBytes;
     if (!is_usual) return false;
-    const uint32_t tos = inner[1];
-    uint8_t* const out = inner - kPlainBytes;
+    const uint32_t tos = header_at<net::Ipv4>(inner).tos;
+    auto& out = header_at<OuterHeaders>(inner - kPlainBytes);
     if (l3 <= kPlainBytes) {
       pkt.push_front(kPlainBytes - l3);
     } else {
       pkt.pull_front(l3 - kPlainBytes);
     }
     pkt.set_len_bytes(kPlainBytes + ip_bytes);
-    const uint32_t udp_bytes = gtpu::kUdpBytes + gtpu::kHeaderBytes + ip_bytes;
+    const uint32_t udp_bytes = net::kUdpBytes + gtpu::kHeaderBytes + ip_bytes;
     const uint16_t total_raw = net::be16(static_cast<uint16_t>(net::kIpv4Bytes + udp_bytes));
     const uint64_t sum = uint64_t{sum_} + total_raw + (tos << 8) + rule.peer_raw;
     const auto checksum = static_cast<uint16_t>(~fold16(sum));
-    std::memcpy(out, header_, kOuterBytes);
-    uint8_t* const ip = out + net::kEthBytes;
-    ip[1] = static_cast<uint8_t>(tos);
-    std::memcpy(ip + net::kIpTotalLength, &total_raw, 2);
-    std::memcpy(ip + net::kIpChecksum, &checksum, 2);
-    std::memcpy(ip + net::kIpDst, &rule.peer_raw, 4);
-    uint8_t* const udp = ip + net::kIpv4Bytes;
-    net::store16(udp + 4, static_cast<uint16_t>(udp_bytes));
-    constexpr uint16_t kFlagsRaw = gtpu::kVersion1 | gtpu::kGpdu << 8;
-    std::memcpy(udp + gtpu::kUdpBytes, &kFlagsRaw, 2);
-    net::store16(udp + gtpu::kUdpBytes + 2, static_cast<uint16_t>(ip_bytes));
-    std::memcpy(udp + gtpu::kUdpBytes + 4, &rule.peer_teid_raw, 4);
+    out = header_;
+    out.ip.tos = static_cast<uint8_t>(tos);
+    out.ip.total_length.set_raw(total_raw);
+    out.ip.checksum.set_raw(checksum);
+    out.ip.dst.set_raw(rule.peer_raw);
+    out.udp.length = static_cast<uint16_t>(udp_bytes);
+    auto& gtp = behind<net::Gtpu>(out);
+    gtp.flags = gtpu::kVersion1;
+    gtp.type = gtpu::kGpdu;
+    gtp.length = static_cast<uint16_t>(ip_bytes);
+    gtp.teid.set_raw(rule.peer_teid_raw);
     pkt.meta().l3_offset_bytes = net::kEthBytes;
     pkt.meta().l4_offset_bytes = net::kEthBytes + net::kIpv4Bytes;
     return true;
@@ -139,7 +143,7 @@ class GtpuEncap final : public Module {
       return refuse(ctx, batch, i, rule);
     if (rule->is(Rule::kPeer6)) return encap6(ctx, batch, i, tables, *rule);
     uint8_t* const inner = pkt.data() + l3;
-    const uint32_t ip_bytes = ip_bytes_of(inner);
+    const uint32_t ip_bytes = told_bytes_of(inner);
     const bool has_options = style.has_sequence || rule->qfi != session::kAnyQfi;
     const uint32_t gtpu_bytes = gtpu_bytes_of(style, *rule);
     // What is before the inner packet makes room, too.
@@ -151,8 +155,8 @@ class GtpuEncap final : public Module {
     }
     const uint32_t flow_port = style.source_port != 0 ? 0 : flow_port_of(pkt);
     make_room(pkt, l3, outer_bytes, ip_bytes);
-    uint8_t* const out = inner - outer_bytes;
-    if (has_options) write_options(out + kOuterBytes, style, *rule);
+    auto& out = header_at<OuterHeaders>(inner - outer_bytes);
+    if (has_options) write_options(behind<net::Gtpu>(out), style, *rule);
     write(out, *rule, inner, ip_bytes, gtpu_bytes, style, flow_port);
     pkt.meta().l3_offset_bytes = net::kEthBytes;
     pkt.meta().l4_offset_bytes = net::kEthBytes + net::kIpv4Bytes;
@@ -172,27 +176,20 @@ class GtpuEncap final : public Module {
     if (!local || *local == 0) {
       throw ConfigError("expected an IPv4 address", args.where() + ".local", "such as 192.0.2.1");
     }
-    std::memcpy(header_, mac_of(args, "dst_mac").data(), 6);
-    std::memcpy(header_ + 6, mac_of(args, "src_mac").data(), 6);
-    outer6_.set_macs(header_);
-    net::store16(header_ + 12, net::kTypeIpv4);
-    uint8_t* const ip = header_ + net::kEthBytes;
-    ip[0] = 0x45;
-    ip[1] = static_cast<uint8_t>(style_.dscp < 0 ? 0 : style_.dscp << 2);
-    if (style_.sets_df) net::store16(ip + net::kIpFragment, 0x4000);
-    ip[net::kIpTtl] = style_.ttl;
-    ip[net::kIpProto] = net::kProtoUdp;
-    net::store32(ip + net::kIpSrc, *local);
-    sum_ = fold16(sum_header20(ip));
-    uint8_t* const udp = ip + net::kIpv4Bytes;
-    net::store16(udp, style_.source_port);
-    net::store16(udp + 2, gtpu::kPort);
+    header_ = {.eth = {.dst = mac_of(args, "dst_mac"),
+                       .src = mac_of(args, "src_mac"),
+                       .type = net::kTypeIpv4},
+               .ip = {.version_ihl = net::Ipv4::kPlain,
+                      .tos = static_cast<uint8_t>(style_.dscp < 0 ? 0 : style_.dscp << 2),
+                      .fragment = style_.sets_df ? net::Ipv4::kDontFragment : uint16_t{0},
+                      .ttl = style_.ttl,
+                      .protocol = net::kProtoUdp,
+                      .src = *local},
+               .udp = {.src_port = style_.source_port, .dst_port = gtpu::kPort}};
+    outer6_.set_macs(header_.eth);
+    sum_ = fold16(sum_header20(header_.ip));
   }
 
-  static uint32_t ip_bytes_of(const uint8_t* inner) noexcept {
-    return inner[0] >> 4 == 4 ? net::load16(inner + net::kIpTotalLength)
-                              : net::kIpv6Bytes + net::load16(inner + 4);
-  }
   // What is before the inner packet goes.
   static void make_room(Packet& pkt, uint32_t l3, uint32_t outer_bytes,
                         uint32_t ip_bytes) noexcept {
@@ -211,7 +208,7 @@ class GtpuEncap final : public Module {
 
   static const DropReason* fault_of(Packet& pkt, const uint8_t* inner, uint32_t ip_bytes,
                                     uint32_t room_bytes, uint32_t outer_bytes) noexcept {
-    if (inner[0] >> 4 != 4 && inner[0] >> 4 != 6) return &reason::kBadVersion;
+    if (net::ip_version(inner) != 4 && net::ip_version(inner) != 6) return &reason::kBadVersion;
     if (ip_bytes > room_bytes || ip_bytes < net::kIpv4Bytes) return &reason::kBadTotalLength;
     if (ip_bytes > kMaxFrameBytes - outer_bytes) return &frame::kFrameTooLong;
     if (pkt.headroom_bytes() + l3_offset_of(pkt) < outer_bytes) return &frame::kNoHeadroom;
@@ -222,54 +219,47 @@ class GtpuEncap final : public Module {
     return static_cast<uint32_t>(kFirstFlowPort + (hash_flow(pkt, 0) >> (64 - kFlowPortBits)));
   }
 
-  void write(uint8_t* out, const Rule& rule, const uint8_t* inner, uint32_t ip_bytes,
+  void write(OuterHeaders& out, const Rule& rule, const uint8_t* inner, uint32_t ip_bytes,
              uint32_t gtpu_bytes, const Style& style, uint32_t flow_port) noexcept {
-    std::memcpy(out, header_, kOuterBytes);
-    uint8_t* const ip = out + net::kEthBytes;
-    const uint32_t udp_bytes = gtpu::kUdpBytes + gtpu_bytes + ip_bytes;
+    out = header_;
+    const uint32_t udp_bytes = net::kUdpBytes + gtpu_bytes + ip_bytes;
     const uint16_t total_raw = net::be16(static_cast<uint16_t>(net::kIpv4Bytes + udp_bytes));
-    const uint32_t tos = tos_of(inner) & (style.dscp < 0 ? 0xffU : 3U);
+    const uint32_t tos = traffic_class_of(inner) & (style.dscp < 0 ? 0xffU : 3U);
     uint64_t sum = uint64_t{sum_} + total_raw + (tos << 8) + rule.peer_raw;
-    ip[1] = static_cast<uint8_t>(ip[1] | tos);
-    std::memcpy(ip + net::kIpTotalLength, &total_raw, 2);
-    std::memcpy(ip + net::kIpDst, &rule.peer_raw, 4);
+    out.ip.tos = static_cast<uint8_t>(out.ip.tos | tos);
+    out.ip.total_length.set_raw(total_raw);
+    out.ip.dst.set_raw(rule.peer_raw);
     if (!style.sets_df) {
-      std::memcpy(ip + 4, &next_id_, 2);
+      out.ip.id.set_raw(next_id_);
       sum += next_id_++;
     }
-    const auto checksum = static_cast<uint16_t>(~fold16(sum));
-    std::memcpy(ip + net::kIpChecksum, &checksum, 2);
-    uint8_t* const udp = ip + net::kIpv4Bytes;
-    if (style.source_port == 0) net::store16(udp, static_cast<uint16_t>(flow_port));
-    net::store16(udp + 4, static_cast<uint16_t>(udp_bytes));
-    write_gtpu(udp + gtpu::kUdpBytes, rule, ip_bytes, gtpu_bytes, style);
+    out.ip.checksum.set_raw(static_cast<uint16_t>(~fold16(sum)));
+    if (style.source_port == 0) out.udp.src_port = static_cast<uint16_t>(flow_port);
+    out.udp.length = static_cast<uint16_t>(udp_bytes);
+    write_gtpu(behind<net::Gtpu>(out), rule, ip_bytes, gtpu_bytes, style);
   }
 
-  static uint32_t tos_of(const uint8_t* inner) noexcept {
-    return inner[0] >> 4 == 4 ? inner[1] : net::load16(inner) >> 4 & 0xffU;
-  }
-
-  static void write_gtpu(uint8_t* gtp, const Rule& rule, uint32_t ip_bytes, uint32_t gtpu_bytes,
+  static void write_gtpu(net::Gtpu& gtp, const Rule& rule, uint32_t ip_bytes, uint32_t gtpu_bytes,
                          const Style& style) noexcept {
     const bool has_qfi = rule.qfi != session::kAnyQfi;
-    gtp[0] = static_cast<uint8_t>(gtpu::kVersion1 | (has_qfi ? gtpu::kHasExtension : 0) |
-                                  (style.has_sequence ? gtpu::kHasSequence : 0));
-    gtp[1] = gtpu::kGpdu;
-    net::store16(gtp + 2, static_cast<uint16_t>(gtpu_bytes - gtpu::kHeaderBytes + ip_bytes));
-    std::memcpy(gtp + 4, &rule.peer_teid_raw, 4);
+    gtp.flags = static_cast<uint8_t>(gtpu::kVersion1 | (has_qfi ? gtpu::kHasExtension : 0) |
+                                     (style.has_sequence ? gtpu::kHasSequence : 0));
+    gtp.type = gtpu::kGpdu;
+    gtp.length = static_cast<uint16_t>(gtpu_bytes - gtpu::kHeaderBytes + ip_bytes);
+    gtp.teid.set_raw(rule.peer_teid_raw);
   }
 
-  // PDU session container: its length in words, PDU type, flow, and no further extension.
-  void write_options(uint8_t* gtp, const Style& style, const Rule& rule) noexcept {
-    uint8_t* const options = gtp + gtpu::kHeaderBytes;
-    std::memset(options, 0, gtpu::kOptionBytes);
-    if (style.has_sequence) net::store16(options, sequence_++);
+  void write_options(net::Gtpu& gtp, const Style& style, const Rule& rule) noexcept {
+    auto& options = behind<net::GtpuOptions>(gtp);
+    options = {};
+    if (style.has_sequence) options.sequence = sequence_++;
     if (rule.qfi == session::kAnyQfi) return;
-    options[3] = gtpu::kPduSessionContainer;
-    options[4] = 1;
-    options[5] = style.is_uplink ? 0x10 : 0;
-    options[6] = rule.qfi;
-    options[7] = 0;
+    options.next_extension = gtpu::kPduSessionContainer;
+    behind<net::GtpuPduSession>(options) = {
+        .length = 1,
+        .pdu_type = style.is_uplink ? gtpu::kUplinkPdu : gtpu::kDownlinkPdu,
+        .qfi = rule.qfi,
+        .next_extension = 0};
   }
 
   // Over IPv6, whose UDP checksum takes in all that the tunnel carries.
@@ -279,7 +269,7 @@ class GtpuEncap final : public Module {
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
     uint8_t* const inner = pkt.data() + l3;
-    const uint32_t ip_bytes = ip_bytes_of(inner);
+    const uint32_t ip_bytes = told_bytes_of(inner);
     const uint32_t gtpu_bytes = gtpu_bytes_of(style_, rule);
     const uint32_t outer_bytes = gtpu::kOuter6Bytes + gtpu_bytes;
     if (const DropReason* reason =
@@ -288,11 +278,11 @@ class GtpuEncap final : public Module {
       return ctx.drop(batch, i, *reason);
     }
     const uint32_t port = style_.source_port != 0 ? style_.source_port : flow_port_of(pkt);
-    const uint32_t tos = tos_of(inner);
+    const uint32_t tos = traffic_class_of(inner);
     make_room(pkt, l3, outer_bytes, ip_bytes);
-    uint8_t* const out = inner - outer_bytes;
-    uint8_t* const gtp = out + gtpu::kOuter6Bytes;
-    const uint32_t udp_bytes = gtpu::kUdpBytes + gtpu_bytes + ip_bytes;
+    auto& out = header_at<gtpu::OuterHeaders6>(inner - outer_bytes);
+    auto& gtp = behind<net::Gtpu>(out);
+    const uint32_t udp_bytes = net::kUdpBytes + gtpu_bytes + ip_bytes;
     const uint32_t dscp = static_cast<uint32_t>(style_.dscp) << 2;
     outer6_.write(out, tables.peers6[rule.peer_raw].data(),
                   style_.dscp < 0 ? tos : dscp | (tos & 3U), port, udp_bytes);
@@ -312,7 +302,7 @@ class GtpuEncap final : public Module {
   session::SessionCommands commands_;
   const Style style_;
   gtpu::Outer6 outer6_;
-  uint8_t header_[kOuterBytes] = {};
+  OuterHeaders header_ = {};
   uint32_t sum_ = 0;  // of the IPv4 header so far, as it lies in memory
   uint16_t sequence_ = 0;
   uint16_t next_id_ = 1;
@@ -370,6 +360,7 @@ std::vector<ParamSpec> encap_params() {
 
 const Register<GtpuEncap> kGtpuEncap{{
     .kind = "gtpu_encap",
+    .state = StateOf::kShared,
     .help = "Puts users' packets into the GTP-U tunnel of their session's rule, over IPv4 or IPv6.",
     .params = joined(session::session_params(), encap_params()),
     .drops = {&session::kSessionGone, &kNoTunnel, &kNoLocal6, &frame::kNoHeadroom,

@@ -1,13 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Golden cases of the mobile gateway: GTP-U as scapy has it, and sessions in PFCP's terms."""
+"""Golden cases of GTP-U as scapy has it."""
 
 from __future__ import annotations
 
 import copy
 from typing import Any
 
-from cases_l4 import place_of, right_sum
 from golden import Case, Fate, all_sorts, case, ether, wire
+from mobile_world import (
+    GATEWAY,
+    GATEWAY6,
+    GNB,
+    GNB6,
+    MARKS,
+    PDRS,
+    SERVER,
+    SESSIONS,
+    UE,
+    marks_for,
+    slot_of,
+    users,
+)
 from scapy.contrib.gtp import (
     IE_TEIDI,
     GTP_U_Header,
@@ -19,83 +32,13 @@ from scapy.contrib.gtp import (
     IE_GSNAddress,
     IE_Recovery,
 )
-from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
+from transports import place_of, right_sum
 
-GATEWAY, GNB = "192.0.2.1", "192.0.2.2"
-GATEWAY6, GNB6 = "2001:db8::1", "2001:db8:ffff::2"
-UE, UE6, SERVER = "10.45.0.2", "2001:db8:45:2::/64", "198.51.100.7"
 NONE = "00:00:00:00:00:00"
-
-# User 1 has a bearer of his own for RTP and SIP, user 2 one tunnel for two QoS flows, user 3 no
-# address: whatever comes out of his tunnel is taken.
-SESSIONS: list[dict[str, Any]] = [
-    {
-        "seid": 1,
-        "ue": UE,
-        "ue6": UE6,
-        "group": 1,
-        "pdrs": [
-            {"id": 1, "source": "access", "teid": 0x101, "far": 1},
-            {"id": 2, "source": "core", "precedence": 200, "far": 2, "qers": [1]},
-            {
-                "id": 3,
-                "source": "core",
-                "precedence": 10,
-                "bearer": 1,
-                "far": 3,
-                "filters": [
-                    "permit out udp from 198.51.100.0/24 5000-5010 to assigned",
-                    "permit out 6 from any 5060 to assigned 1000-2000",
-                ],
-            },
-            {"id": 4, "source": "access", "teid": 0x102, "far": 1, "bearer": 1},
-        ],
-        "fars": [
-            {"id": 1},
-            {"id": 2, "teid": 0xA001, "peer": GNB},
-            {"id": 3, "teid": 0xA002, "peer": "192.0.2.3"},
-        ],
-        "qers": [{"id": 1, "qfi": 9}],
-    },
-    {
-        "seid": 2,
-        "ue": "10.45.0.3",
-        "group": 2,
-        "pdrs": [
-            {"id": 1, "source": "access", "teid": 0x201, "qfi": 5, "far": 1, "bearer": 1},
-            {"id": 2, "source": "access", "teid": 0x201, "qfi": 6, "far": 1, "precedence": 9},
-            {
-                "id": 3,
-                "source": "core",
-                "far": 1,
-                "filters": ["permit out ip from 198.51.100.7 to any"],
-            },
-        ],
-        "fars": [{"id": 1}],
-    },
-    {
-        "seid": 3,
-        "pdrs": [{"id": 1, "source": "access", "teid": 0x301, "far": 1}],
-        "fars": [{"id": 1, "action": "drop"}],
-    },
-]
-PDRS = [(s, p) for s in SESSIONS for p in s["pdrs"]]
-
-
-def first_marks() -> list[int]:
-    """Uplink rules have slots from 0 on, downlink ones from 64 on; a new slot is of generation 1."""
-    taken = {"access": 0, "core": 64}
-    marks = []
-    for _, pdr in PDRS:
-        marks.append(1 << 24 | taken[pdr["source"]])
-        taken[pdr["source"]] += 1
-    return marks
-
-
-MARKS = first_marks()
 
 
 def inner(src: str = UE, **more: Any) -> Packet:
@@ -368,96 +311,6 @@ def gtpu_decap_local6() -> Case:
     return Case("gtpu_decap", params, frames, decap_model(GATEWAY6), {"connected_gates": 5})
 
 
-def users() -> list[bytes]:
-    """What is for the users: by rule, with all that a packet may be."""
-    frames = []
-    for dst in (UE, "10.45.0.3", "10.45.0.4"):
-        for src in (SERVER, "203.0.113.1"):
-            for sport in (4999, 5000, 5010, 5011, 5060):
-                ends = IP(src=src, dst=dst, tos=sport % 7)
-                frames.append(wire(ether() / ends / UDP(sport=sport, dport=1500) / Raw(b"x" * 30)))
-                frames.append(wire(ether() / ends / TCP(sport=sport, dport=2000)))
-            frames.append(wire(ether() / IP(src=src, dst=dst) / TCP(sport=5060, dport=2001)))
-            frames.append(wire(ether() / IP(src=src, dst=dst) / ICMP()))
-            frames.append(wire(ether() / IP(src=src, dst=dst, frag=9, proto=17) / Raw(b"part" * 9)))
-    for dst in ("2001:db8:45:2::77", "2001:db8:45:3::77"):
-        frames.append(
-            wire(ether() / IPv6(src="2001:db8::5", dst=dst) / TCP(sport=5060, dport=1500))
-        )
-        frames.append(wire(ether() / IPv6(src="2001:db8::5", dst=dst) / UDP(sport=5000, dport=1)))
-    return frames
-
-
-def downlink_slot(frame: bytes) -> int | str:
-    if len(frame) < 34:
-        return "too_short"
-    if frame[14] >> 4 == 6 and len(frame) < 54:
-        return "too_short"
-    if frame[14] >> 4 == 6:
-        if frame[38:46] != bytes.fromhex("20010db800450002"):
-            return "unknown_ue"
-        # The only filter for IPv6 is the one without addresses.
-        _, _, proto, start, _ = place_of(frame)
-        ports = frame[14 + start : 18 + start]
-        sport, dport = int.from_bytes(ports[:2], "big"), int.from_bytes(ports[2:], "big")
-        return 2 if proto == 6 and sport == 5060 and 1000 <= dport <= 2000 else 1
-    if frame[14] >> 4 != 4:
-        return "bad_version"
-    dst = ".".join(str(b) for b in frame[30:34])
-    if dst == "10.45.0.3":
-        return 6 if frame[26:30] == bytes([198, 51, 100, 7]) else "no_pdr"
-    if dst != UE:
-        return "unknown_ue"
-    kind, _, proto, start, end = place_of(frame)
-    if kind != "whole" or proto not in (6, 17) or end - start < 4:
-        return 1
-    sport = int.from_bytes(frame[14 + start : 16 + start], "big")
-    dport = int.from_bytes(frame[16 + start : 18 + start], "big")
-    is_rtp = proto == 17 and frame[26:29] == bytes([198, 51, 100]) and 5000 <= sport <= 5010
-    is_sip = proto == 6 and sport == 5060 and 1000 <= dport <= 2000
-    return 2 if is_rtp or is_sip else 1
-
-
-@case("session_downlink")
-def session_downlink() -> Case:
-    def model(frame: bytes) -> Fate:
-        slot = downlink_slot(frame)
-        if isinstance(slot, str):
-            return ("drop", slot)
-        return ("out", PDRS[slot][1].get("bearer", 0), frame)
-
-    params = {"sessions": SESSIONS, "by": "bearer"}
-    return Case("session_downlink", params, users() + all_sorts(62), model, {"connected_gates": 2})
-
-
-def marks_for(frames: list[bytes]) -> list[dict[str, Any]]:
-    """Rules in turn; then one that is of an older generation, none, and one that never was."""
-    order = [*MARKS, 2 << 24, 0, 1 << 24 | 4000, 0xFFFFFFFF]
-    return [{"mark": order[i % len(order)]} for i in range(len(frames))]
-
-
-def slot_of(meta: dict[str, Any]) -> int | None:
-    return MARKS.index(meta["mark"]) if meta["mark"] in MARKS else None
-
-
-@case("session_split")
-def session_split() -> Case:
-    frames = users() + all_sorts(63)
-
-    def model(frame: bytes, meta: dict[str, Any]) -> Fate:
-        slot = slot_of(meta)
-        if slot is None:
-            return ("drop", "session_gone")
-        session, pdr = PDRS[slot]
-        is_up = pdr["source"] == "access"
-        gate = 2 * (session.get("group", 0) * 2 + pdr.get("bearer", 0)) + is_up
-        return ("out", gate, frame) if gate < 10 else ("drop", "no_match")
-
-    params = {"sessions": SESSIONS, "by": "flow", "bearers": 2}
-    setting = {"connected_gates": 10}
-    return Case("session_split", params, frames, model, setting, marks_for(frames))
-
-
 def encap_model(sequence: bool, sessions: list[dict[str, Any]] = SESSIONS) -> Any:
     pdrs = [(s, p) for s in sessions for p in s["pdrs"]]
     numbers = iter(range(1 << 16))
@@ -512,18 +365,6 @@ def gtpu_encap_sequence() -> Case:
         "sessions": SESSIONS, "local": GATEWAY, "sequence": True, "src_mac": "02:00:00:00:00:0c"
     }  # fmt: skip
     return Case("gtpu_encap", params, frames, encap_model(True), {}, marks_for(frames))
-
-
-@case("mark_split")
-def mark_split() -> Case:
-    frames = all_sorts(67)
-    metas = [{"mark": (0, 4, 5, 6, 7, 8, 1 << 31)[i % 7]} for i in range(len(frames))]
-
-    def model(frame: bytes, meta: dict[str, Any]) -> Fate:
-        gate = meta["mark"] - 5
-        return ("out", gate, frame) if 0 <= gate < 3 else ("drop", "no_match")
-
-    return Case("mark_split", {"first": 5}, frames, model, {"connected_gates": 3}, metas)
 
 
 def over_ipv6() -> list[dict[str, Any]]:

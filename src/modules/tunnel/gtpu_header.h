@@ -5,21 +5,20 @@
 
 #include <cstdint>
 
-#include "base/net.h"
+#include "base/tunnel_headers.h"
 #include "core/drop_reason.h"
-#include "modules/session_rules.h"
+#include "modules/session/session_rules.h"
 
 namespace batchplane::gtpu {
 
-inline constexpr uint16_t kPort = 2152;
-inline constexpr uint32_t kUdpBytes = 8;
-inline constexpr uint32_t kHeaderBytes = 8;
-inline constexpr uint32_t kOptionBytes = 4;  // sequence number, N-PDU number, next extension
-inline constexpr uint32_t kMostExtensions = 8;
+inline constexpr uint16_t kPort = net::Gtpu::kPort;
+inline constexpr uint32_t kHeaderBytes = sizeof(net::Gtpu);
+inline constexpr uint32_t kOptionBytes = sizeof(net::GtpuOptions);
+inline constexpr uint32_t kMaxExtensions = 8;
 
 // First byte.
-inline constexpr uint8_t kVersion1 = 0x30;  // with the protocol type of GTP
-inline constexpr uint8_t kHasExtension = 4;
+inline constexpr uint8_t kVersion1 = net::Gtpu::kPlain;
+inline constexpr uint8_t kHasExtension = net::Gtpu::kHasExtension;
 inline constexpr uint8_t kHasSequence = 2;
 inline constexpr uint8_t kHasOptions = 7;  // any of E, S, PN
 
@@ -28,9 +27,11 @@ inline constexpr uint8_t kEchoResponse = 2;
 inline constexpr uint8_t kErrorIndication = 26;
 inline constexpr uint8_t kSupportedExtensions = 31;
 inline constexpr uint8_t kEndMarker = 254;
-inline constexpr uint8_t kGpdu = 255;
+inline constexpr uint8_t kGpdu = net::Gtpu::kPacket;
 
-inline constexpr uint8_t kPduSessionContainer = 0x85;  // TS 38.415
+inline constexpr uint8_t kPduSessionContainer = net::GtpuPduSession::kExtension;
+inline constexpr uint8_t kDownlinkPdu = 0;
+inline constexpr uint8_t kUplinkPdu = net::GtpuPduSession::kUplink;
 inline constexpr uint8_t kUdpPortExtension = 0x40;
 // TS 29.281, 5.2.1: the receiver has to understand extensions with this bit.
 inline constexpr uint8_t kMustBeKnown = 0x80;
@@ -55,24 +56,24 @@ struct Message {
 };
 
 // Options and extensions; `end_bytes` is where the message ends, from `gtp`.
-[[nodiscard]] Message read_options(const uint8_t* gtp, uint32_t end_bytes,
+[[nodiscard]] Message read_options(const net::Gtpu& gtp, uint32_t end_bytes,
                                    Message message) noexcept;
 
 // `room_bytes` are there. What follows the message is left out.
-[[nodiscard]] inline Message read(const uint8_t* gtp, uint32_t room_bytes) noexcept {
+[[nodiscard]] inline Message read(const net::Gtpu& gtp, uint32_t room_bytes) noexcept {
   Message message;
   if (room_bytes < kHeaderBytes) [[unlikely]] {
     message.fault = &kBadGtpu;
     return message;
   }
-  const uint32_t flags = gtp[0];
-  const uint32_t end_bytes = kHeaderBytes + net::load16(gtp + 2);
+  const uint32_t flags = gtp.flags;
+  const uint32_t end_bytes = kHeaderBytes + gtp.length;
   if ((flags & 0xf0) != kVersion1 || end_bytes > room_bytes) [[unlikely]] {
     message.fault = (flags & 0xf0) != kVersion1 ? &kGtpuVersion : &kBadGtpu;
     return message;
   }
-  message.type = gtp[1];
-  message.teid = net::load32(gtp + 4);
+  message.type = gtp.type;
+  message.teid = gtp.teid;
   message.payload_offset_bytes = kHeaderBytes;
   message.payload_bytes = end_bytes - kHeaderBytes;
   if ((flags & kHasOptions) == 0) [[likely]]

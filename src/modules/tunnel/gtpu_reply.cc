@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gtpu_reply.cc - writes path management messages of TS 29.281, 7.2 and 7.3, over IPv4 and IPv6.
-#include "modules/gtpu_reply.h"
+#include "modules/tunnel/gtpu_reply.h"
 
-#include "base/net6.h"
+#include <utility>
 
 namespace batchplane::gtpu {
 namespace {
@@ -13,7 +13,13 @@ constexpr uint8_t kRecovery = 14;
 constexpr uint8_t kTeidData = 16;
 constexpr uint8_t kPeerAddress = 133;
 constexpr uint8_t kExtensionList = 141;
-constexpr uint32_t kMostMessageBytes = 64;
+constexpr uint32_t kMaxMessageBytes = 64;
+
+// The source's; the destination's address follows it.
+template <typename Byte>
+Byte* addresses_of(Byte* ip, bool is_v6) {
+  return is_v6 ? bytes_of(header_at<net::Ipv6>(ip).src) : bytes_of(header_at<net::Ipv4>(ip).src);
+}
 
 // Everything a reply needs of the asker, copied: the reply may be written over it.
 struct Ends {
@@ -24,18 +30,21 @@ struct Ends {
   uint16_t dst_port = 0;
 
   explicit Ends(const Asker& asker) : is_v6(asker.place.is_v6) {
-    const uint8_t* const udp = asker.ip + asker.place.offset_bytes;
-    std::memcpy(src, asker.ip + (is_v6 ? 8 : net::kIpSrc), address_bytes());
-    std::memcpy(dst, asker.ip + (is_v6 ? 24 : net::kIpDst), address_bytes());
-    src_port = net::load16(udp);
-    dst_port = net::load16(udp + 2);
+    const auto& udp = header_at<net::Udp>(asker.ip + asker.place.offset_bytes);
+    const uint8_t* const addresses = addresses_of(asker.ip, is_v6);
+    std::memcpy(src, addresses, address_bytes());
+    std::memcpy(dst, addresses + address_bytes(), address_bytes());
+    src_port = udp.src_port;
+    dst_port = udp.dst_port;
   }
-  [[nodiscard]] uint32_t address_bytes() const { return is_v6 ? 16 : 4; }
+  [[nodiscard]] uint32_t address_bytes() const {
+    return is_v6 ? sizeof(net::Be128) : sizeof(net::Be32);
+  }
   [[nodiscard]] uint32_t ip_bytes() const { return is_v6 ? net::kIpv6Bytes : net::kIpv4Bytes; }
 };
 
 struct Payload {
-  uint8_t bytes[kMostMessageBytes] = {};
+  uint8_t bytes[kMaxMessageBytes] = {};
   uint32_t n_bytes = 0;
 
   void put8(uint8_t x) { bytes[n_bytes++] = x; }
@@ -49,69 +58,63 @@ struct Payload {
   }
   // Messages about a path have the tunnel 0 and a sequence number.
   void begin(uint8_t type, uint8_t flags, uint16_t sequence, uint8_t extension) {
-    put8(kVersion1 | flags);
-    put8(type);
-    put16(0);  // length, see end()
-    put32(0);
-    put16(sequence);
-    put8(0);
-    put8(extension);
+    auto& gtp = header_at<net::Gtpu>(bytes);
+    gtp = {.flags = static_cast<uint8_t>(kVersion1 | flags), .type = type};
+    behind<net::GtpuOptions>(gtp) = {.sequence = sequence, .next_extension = extension};
+    n_bytes = kHeaderBytes + kOptionBytes;
   }
-  void end() { net::store16(bytes + 2, static_cast<uint16_t>(n_bytes - kHeaderBytes)); }
+  void end() { header_at<net::Gtpu>(bytes).length = static_cast<uint16_t>(n_bytes - kHeaderBytes); }
 };
 
 void write_ip(uint8_t* ip, const Ends& ends, uint32_t udp_bytes) {
-  const uint32_t n = ends.address_bytes();
-  std::memset(ip, 0, ends.ip_bytes());
   if (ends.is_v6) {
-    ip[0] = 0x60;
-    net::store16(ip + net::kIp6PayloadLength, static_cast<uint16_t>(udp_bytes));
-    ip[6] = net::kProtoUdp;
-    ip[7] = kTtl;
-  } else {
-    ip[0] = 0x45;
-    net::store16(ip + net::kIpTotalLength, static_cast<uint16_t>(net::kIpv4Bytes + udp_bytes));
-    net::store16(ip + net::kIpFragment, 0x4000);
-    ip[net::kIpTtl] = kTtl;
-    ip[net::kIpProto] = net::kProtoUdp;
+    header_at<net::Ipv6>(ip) = {.version_class_flow = net::Ipv6::kPlain,
+                                .payload_length = static_cast<uint16_t>(udp_bytes),
+                                .next_header = net::kProtoUdp,
+                                .hop_limit = kTtl,
+                                .src = header_at<net::Be128>(ends.dst),
+                                .dst = header_at<net::Be128>(ends.src)};
+    return;
   }
-  std::memcpy(ip + (ends.is_v6 ? 8 : net::kIpSrc), ends.dst, n);
-  std::memcpy(ip + (ends.is_v6 ? 24 : net::kIpDst), ends.src, n);
-  if (ends.is_v6) return;
-  net::store16(ip + net::kIpChecksum, net::checksum_finish(net::checksum_add(ip, net::kIpv4Bytes)));
+  auto& ip4 = header_at<net::Ipv4>(ip);
+  ip4 = {.version_ihl = net::Ipv4::kPlain,
+         .total_length = static_cast<uint16_t>(net::kIpv4Bytes + udp_bytes),
+         .fragment = net::Ipv4::kDontFragment,
+         .ttl = kTtl,
+         .protocol = net::kProtoUdp,
+         .src = header_at<net::Be32>(ends.dst),
+         .dst = header_at<net::Be32>(ends.src)};
+  write_checksum(ip4);
 }
 
 // `frame` holds the l3_bytes before the IP header, turned round already.
 void write(uint8_t* ip, const Ends& ends, const Payload& payload, uint16_t to_port) {
-  const uint32_t udp_bytes = kUdpBytes + payload.n_bytes;
+  const uint32_t udp_bytes = net::kUdpBytes + payload.n_bytes;
   write_ip(ip, ends, udp_bytes);
-  uint8_t* const udp = ip + ends.ip_bytes();
-  net::store16(udp, kPort);
-  net::store16(udp + 2, to_port);
-  net::store16(udp + 4, static_cast<uint16_t>(udp_bytes));
-  net::store16(udp + 6, 0);
-  std::memcpy(udp + kUdpBytes, payload.bytes, payload.n_bytes);
-  const uint32_t n = ends.address_bytes();
-  const uint32_t addresses =
-      net::checksum_add(ip + (ends.is_v6 ? 8 : net::kIpSrc), 2 * n, net::kProtoUdp + udp_bytes);
-  const uint16_t sum = net::checksum_finish(net::checksum_add(udp, udp_bytes, addresses));
-  net::store16(udp + 6, sum == 0 ? 0xffff : sum);
+  auto& udp = header_at<net::Udp>(ip + ends.ip_bytes());
+  udp = {.src_port = kPort,
+         .dst_port = to_port,
+         .length = static_cast<uint16_t>(udp_bytes),
+         .checksum = 0};
+  std::memcpy(bytes_of(behind<net::Gtpu>(udp)), payload.bytes, payload.n_bytes);
+  const uint32_t addresses = net::checksum_add(
+      addresses_of(ip, ends.is_v6), 2 * ends.address_bytes(), net::kProtoUdp + udp_bytes);
+  const uint16_t sum = net::checksum_finish(net::checksum_add(bytes_of(udp), udp_bytes, addresses));
+  udp.checksum = sum == 0 ? 0xffff : sum;
 }
 
-void turn_round(uint8_t* frame) {
-  uint8_t mac[6];
-  std::memcpy(mac, frame, 6);
-  std::memcpy(frame, frame + 6, 6);
-  std::memcpy(frame + 6, mac, 6);
+void turn_round(Packet& pkt) {
+  auto& eth = header_in<net::Ethernet>(pkt, 0);
+  std::swap(eth.dst, eth.src);
 }
 
 Packet* make(Context& ctx, Packet& pkt, const Asker& asker, const Payload& payload) {
   const Ends ends(asker);
   Packet* const reply =
-      ctx.originate(asker.l3_bytes + ends.ip_bytes() + kUdpBytes + payload.n_bytes);
+      ctx.originate(asker.l3_bytes + ends.ip_bytes() + net::kUdpBytes + payload.n_bytes);
   if (reply == nullptr) return nullptr;
   std::memcpy(reply->data(), pkt.data(), asker.l3_bytes);
-  turn_round(reply->data());
+  turn_round(*reply);
   write(reply->data() + asker.l3_bytes, ends, payload, kPort);
   PacketMeta& meta = reply->meta();
   meta.l3_offset_bytes = static_cast<uint8_t>(asker.l3_bytes);
@@ -125,13 +128,14 @@ Packet* make(Context& ctx, Packet& pkt, const Asker& asker, const Payload& paylo
 bool may_answer(const Asker& asker) noexcept {
   if (asker.l3_bytes < net::kEthBytes) return false;
   if (asker.place.is_v6) {
-    const uint8_t* const src = asker.ip + 8;
-    uint32_t any = 0;
-    for (uint32_t i = 0; i < 15; ++i) any |= src[i];
-    return any != 0 && src[0] != 0xff && asker.ip[24] != 0xff;
+    const auto& ip = header_at<net::Ipv6>(asker.ip);
+    const net::Address6 src = ip.src;
+    const bool is_host = (src.high | src.low >> 8) != 0;
+    return is_host && !src.is_multicast() && !net::Address6(ip.dst).is_multicast();
   }
-  const uint8_t top = asker.ip[net::kIpSrc];
-  return top != 0 && top != 127 && top < 224 && asker.ip[net::kIpDst] < 224;
+  const auto& ip = header_at<net::Ipv4>(asker.ip);
+  const uint32_t top = ip.src >> 24;
+  return top != 0 && top != 127 && top < 224 && ip.dst >> 24 < 224;
 }
 
 bool turn_into_echo_response(Packet& pkt, const Asker& asker, const Message& message) noexcept {
@@ -141,11 +145,11 @@ bool turn_into_echo_response(Packet& pkt, const Asker& asker, const Message& mes
   payload.put8(kRecovery);
   payload.put8(0);
   payload.end();
-  const uint32_t len_bytes = asker.l3_bytes + ends.ip_bytes() + kUdpBytes + payload.n_bytes;
+  const uint32_t len_bytes = asker.l3_bytes + ends.ip_bytes() + net::kUdpBytes + payload.n_bytes;
   if (len_bytes > pkt.len_bytes() && len_bytes - pkt.len_bytes() > pkt.tailroom_bytes())
     return false;
   pkt.set_len_bytes(len_bytes);
-  turn_round(pkt.data());
+  turn_round(pkt);
   write(pkt.data() + asker.l3_bytes, ends, payload, ends.src_port);
   pkt.meta().l4_offset_bytes = 0;
   return true;

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "core/context.h"
-#include "modules/gtpu_header.h"
-#include "modules/l4_header.h"
+#include "modules/headers/l4_header.h"
+#include "modules/tunnel/gtpu_header.h"
 
 namespace batchplane::gtpu {
 

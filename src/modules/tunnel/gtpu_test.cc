@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
-#include "modules/session_test_util.h"
+#include "modules/session/session_test_util.h"
 
 namespace batchplane {
 namespace {

@@ -3,8 +3,8 @@
 // 4.2).
 #pragma once
 
-#include "modules/checksum_patch.h"
-#include "modules/vxlan_header.h"
+#include "modules/headers/checksum_patch.h"
+#include "modules/headers/vxlan_header.h"
 
 namespace batchplane {
 
@@ -17,20 +17,20 @@ inline const DropReason kEcnMismatch{
 [[gnu::noinline]] inline bool carry_ecn(Packet& pkt, uint32_t outer) noexcept {
   const uint32_t l3 = l3_offset_of(pkt);
   if (pkt.len_bytes() < l3 + net::kIpv4Bytes) return true;
-  uint8_t* const ip = pkt.data() + l3;
-  const uint16_t type = net::load16(ip - 2);
+  const uint16_t type = type_before(pkt, l3);
   if (type != net::kTypeIpv4 && type != net::kTypeIpv6) return true;
   const uint32_t shift = type == net::kTypeIpv4 ? 0 : 4;
-  const uint32_t before = net::load16(ip);
+  net::Be16& front = class_word_of(pkt.data() + l3);
+  const uint32_t before = front;
   const uint32_t inner = before >> shift & vxlan::kEcnMask;
   if (outer == vxlan::kEcnCe && inner == 0) return false;
   const bool is_raised = (outer == vxlan::kEcnCe && inner != vxlan::kEcnCe) ||
                          (outer == vxlan::kEcnEct1 && inner == vxlan::kEcnEct0);
   if (!is_raised) return true;
   const uint32_t after = (before & ~(vxlan::kEcnMask << shift)) | outer << shift;
-  net::store16(ip, static_cast<uint16_t>(after));
+  front = static_cast<uint16_t>(after);
   if (type != net::kTypeIpv4) return true;
-  mend_checksum(ip + net::kIpChecksum, before, after);
+  mend_checksum(header_in<net::Ipv4>(pkt, l3).checksum, before, after);
   return true;
 }
 

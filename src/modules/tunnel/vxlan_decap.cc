@@ -4,12 +4,12 @@
 // in: 1   out: up to 4096 gates   state: the VNIs, editable live
 // drops: unknown_vni, unknown_remote, not_vxlan, bad_vxlan, bad_l4_checksum, ecn_mismatch,
 // too_short, bad_version, bad_header_length, bad_total_length
-#include "modules/item_book.h"
-#include "modules/l4_header.h"
-#include "modules/rule_table.h"
-#include "modules/tunnel_ecn.h"
-#include "modules/vlan_header.h"
-#include "modules/vxlan_header.h"
+#include "modules/common/item_book.h"
+#include "modules/common/rule_table.h"
+#include "modules/headers/l4_header.h"
+#include "modules/headers/vlan_header.h"
+#include "modules/headers/vxlan_header.h"
+#include "modules/tunnel/tunnel_ecn.h"
 
 namespace batchplane {
 namespace {
@@ -70,7 +70,7 @@ class VxlanDecap final : public Module {
     apply();
   }
 
-  [[nodiscard]] uint32_t gates_used(uint32_t connected) const override {
+  uint32_t link(uint32_t connected) override {
     uint32_t highest = 0;
     for (const auto& [id, vni] : book_.items()) highest = std::max(highest, vni.gate);
     return n_gates_ = gates_for(connected, highest, other_gate_);
@@ -90,21 +90,22 @@ class VxlanDecap final : public Module {
         ctx.drop(batch, i, reason::kTooShort);
         continue;
       }
-      uint8_t* const ip = pkt.data() + l3;
-      l4::Place place = l4::find_plain(ip, pkt.len_bytes() - l3);
+      const uint8_t* const header = pkt.data() + l3;
+      l4::Place place = l4::find_plain(header, pkt.len_bytes() - l3);
       if (place.proto != net::kProtoUdp) [[unlikely]]
-        place = l4::find(ip, pkt.len_bytes() - l3);
-      const uint8_t* const udp = ip + place.offset_bytes;
+        place = l4::find(header, pkt.len_bytes() - l3);
+      const auto& ip = header_at<net::Ipv4>(header);
+      const auto& udp = header_at<net::Udp>(header + place.offset_bytes);
       if (place.find != l4::Find::kWhole || place.proto != net::kProtoUdp || place.is_v6 ||
-          place.len_bytes < vxlan::kUdpBytes || net::load16(udp + 2) != port_) [[unlikely]] {
+          place.len_bytes < net::kUdpBytes || udp.dst_port != port_) [[unlikely]] {
         pass_or_drop(ctx, batch, i, place.find);
         continue;
       }
-      if (const DropReason* reason = fault_of(ip, place, udp); reason != nullptr) [[unlikely]] {
+      if (const DropReason* reason = fault_of(header, place, udp); reason != nullptr) [[unlikely]] {
         ctx.drop(batch, i, *reason);
         continue;
       }
-      const uint64_t key = net::load32(udp + vxlan::kUdpBytes + 4) >> 8;
+      const uint64_t key = behind<net::Vxlan>(udp).vni_word >> net::Vxlan::kVniShift;
       if (key != last_vni) {
         const uint32_t found = table.index.find({key});
         vni = found == FlatTable<1>::kMissing ? nullptr : &table.vnis[found];
@@ -114,13 +115,13 @@ class VxlanDecap final : public Module {
         ctx.drop(batch, i, kUnknownVni);
         continue;
       }
-      if (vni->remote != 0 && vni->remote != net::load32(ip + net::kIpSrc)) [[unlikely]] {
+      if (vni->remote != 0 && vni->remote != ip.src) [[unlikely]] {
         ctx.drop(batch, i, kUnknownRemote);
         continue;
       }
-      const uint32_t inner_bytes = net::load16(udp + 4) - vxlan::kUdpBytes - vxlan::kVxlanBytes;
-      const uint32_t ecn = ip[1] & vxlan::kEcnMask;
-      unwrap(pkt, l3 + place.offset_bytes + vxlan::kUdpBytes + vxlan::kVxlanBytes, inner_bytes);
+      const uint32_t inner_bytes = udp.length - kOwnBytes;
+      const uint32_t ecn = ip.tos & vxlan::kEcnMask;
+      unwrap(pkt, l3 + place.offset_bytes + kOwnBytes, inner_bytes);
       note(pkt.meta(), *vni);
       ctx.gates[i] = static_cast<GateIndex>(vni->gate);
       if (ecn != 0 && !carry_ecn(pkt, ecn)) [[unlikely]]
@@ -144,16 +145,17 @@ class VxlanDecap final : public Module {
   [[nodiscard]] Dict saved_params() const override { return {{"vnis", book_.list()}}; }
 
  private:
+  static constexpr uint32_t kOwnBytes = net::kUdpBytes + sizeof(net::Vxlan);
+
   // A packet of the tunnel's port that cannot be one: why, or nullptr.
   [[nodiscard]] const DropReason* fault_of(const uint8_t* ip, const l4::Place& place,
-                                           const uint8_t* udp) const noexcept {
-    constexpr uint32_t kLeast = vxlan::kUdpBytes + vxlan::kVxlanBytes + net::kEthBytes;
-    const uint32_t udp_bytes = net::load16(udp + 4);
-    if (udp_bytes < kLeast || udp_bytes > place.len_bytes) return &kBadVxlan;
-    if ((udp[vxlan::kUdpBytes] & vxlan::kHasVni) == 0) return &kBadVxlan;
-    if (net::load16(udp + 6) == 0 || !verifies_sum_) return nullptr;
+                                           const net::Udp& udp) const noexcept {
+    const uint32_t udp_bytes = udp.length;
+    if (udp_bytes < kOwnBytes + net::kEthBytes || udp_bytes > place.len_bytes) return &kBadVxlan;
+    if ((behind<net::Vxlan>(udp).flags & net::Vxlan::kHasVni) == 0) return &kBadVxlan;
+    if (udp.checksum == 0 || !verifies_sum_) return nullptr;
     const uint64_t sum =
-        l4::sum_bytes(udp, udp_bytes) + l4::sum_pseudo_header(ip, place, udp_bytes);
+        l4::sum_bytes(bytes_of(udp), udp_bytes) + l4::sum_pseudo_header(ip, place, udp_bytes);
     return fold16(sum) == 0xffff ? nullptr : &l4::kBadL4Checksum;
   }
 
@@ -169,9 +171,9 @@ class VxlanDecap final : public Module {
     pkt.set_len_bytes(inner_bytes);
     const uint8_t* const data = pkt.data();
     uint32_t l3 = net::kEthBytes;
-    if (vlan::is_tag(net::load16(data + vlan::kTypeOffset))) [[unlikely]] {
-      const uint32_t n_tags = vlan::count_tags(data, inner_bytes, vlan::kMostTags).n;
-      l3 += std::min(n_tags, vlan::kMostTags) * vlan::kTagBytes;
+    if (vlan::is_tag(header_at<net::Ethernet>(data).type)) [[unlikely]] {
+      const uint32_t n_tags = vlan::count_tags(data, inner_bytes, vlan::kMaxTags).n;
+      l3 += std::min(n_tags, vlan::kMaxTags) * vlan::kTagBytes;
     }
     pkt.meta().l3_offset_bytes = static_cast<uint8_t>(l3);
     pkt.meta().l4_offset_bytes = 0;
@@ -197,11 +199,12 @@ class VxlanDecap final : public Module {
   const uint32_t other_gate_;
   ItemBook<Vni> book_;
   LiveTable<VniTable> live_;
-  mutable uint32_t n_gates_ = 1;  // as linked; live entries may name no other gate
+  uint32_t n_gates_ = 1;  // as linked; live entries may name no other gate
 };
 
 const Register<VxlanDecap> kVxlanDecap{{
     .kind = "vxlan_decap",
+    .state = StateOf::kShared,
     .help = "Takes frames out of VXLAN tunnels and sends them on by their VNI.",
     .params =
         {{.name = "vnis",
@@ -213,7 +216,7 @@ const Register<VxlanDecap> kVxlanDecap{{
               "packets from other addresses are dropped"},
          {.name = "udp_port",
           .type = ParamType::kInt,
-          .default_value = vxlan::kPort,
+          .default_value = net::Vxlan::kPort,
           .help = "destination port of tunnelled packets",
           .min = 1,
           .max = 65535},

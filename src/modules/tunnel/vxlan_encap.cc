@@ -5,14 +5,15 @@
 // state: the tunnels, editable live
 #include "core/live_table.h"
 #include "core/module.h"
-#include "modules/frame_reasons.h"
-#include "modules/ipv4_header.h"
-#include "modules/vxlan_tunnels.h"
+#include "modules/headers/frame_reasons.h"
+#include "modules/headers/ipv4_header.h"
+#include "modules/tunnel/vxlan_tunnels.h"
 
 namespace batchplane {
 namespace {
 
 using vxlan::OuterHeader;
+using vxlan::OuterHeaders;
 
 const DropReason kUnknownTunnel{"unknown_tunnel", "no tunnel has the packet's number",
                                 "add the tunnel, or look at the module that set the number"};
@@ -43,15 +44,16 @@ inline Inner read_inner(Packet& pkt, const uint8_t* data, uint32_t len_bytes) {
   const uint32_t l3 = l3_offset_of(pkt);
   if (l3 < net::kEthBytes || len_bytes < l3 + net::kIpv4Bytes) [[unlikely]]
     return {.hash = hash_flow(pkt, 0)};
-  uint16_t type;
-  std::memcpy(&type, data + l3 - 2, 2);
-  const uint8_t* const ip = data + l3;
-  if (type == vxlan::kIpv4Raw) [[likely]]
-    return {hash_flow(pkt, 0), ip[1], ip[net::kIpTtl]};
+  const uint16_t type = type_before(pkt, l3).raw();
+  if (type == vxlan::kIpv4Raw) [[likely]] {
+    const auto& ip = header_at<net::Ipv4>(data + l3);
+    return {hash_flow(pkt, 0), ip.tos, ip.ttl};
+  }
   if (type != vxlan::kIpv6Raw || len_bytes < l3 + net::kIpv6Bytes) {
     return {.hash = hash_flow(pkt, 0)};
   }
-  return {vxlan::hash_ipv6(ip, len_bytes - l3, 0), net::load16(ip) >> 4 & 0xffU, ip[7]};
+  const auto& ip = header_at<net::Ipv6>(data + l3);
+  return {vxlan::hash_ipv6(ip, len_bytes - l3, 0), ip.traffic_class(), ip.hop_limit};
 }
 
 class VxlanEncap final : public Module {
@@ -121,7 +123,8 @@ class VxlanEncap final : public Module {
       uint8_t* const data = pkt.data();
       const Inner inner = read_inner(pkt, data, len_bytes);
       pkt.push_front(vxlan::kOuterBytes);
-      write(data - vxlan::kOuterBytes, *tunnel, inner, len_bytes, style, next_id);
+      write(header_at<OuterHeaders>(data - vxlan::kOuterBytes), *tunnel, inner, len_bytes, style,
+            next_id);
       if (!style.sets_df) ++next_id;
       PacketMeta& meta = pkt.meta();
       meta.l3_offset_bytes = net::kEthBytes;
@@ -138,31 +141,29 @@ class VxlanEncap final : public Module {
     return pkt.mark();
   }
 
-  static void write(uint8_t* out, const OuterHeader& tunnel, const Inner& inner, uint32_t len_bytes,
-                    const vxlan::OuterStyle& style, uint16_t id) {
-    std::memcpy(out, tunnel.bytes, vxlan::kOuterBytes);
-    uint8_t* const ip = out + net::kEthBytes;
+  static void write(OuterHeaders& out, const OuterHeader& tunnel, const Inner& inner,
+                    uint32_t len_bytes, const vxlan::OuterStyle& style, uint16_t id) {
+    out = tunnel.headers;
+    net::Ipv4& ip = out.ip;
     const uint32_t ip_bytes = len_bytes + vxlan::kOuterBytes - net::kEthBytes;
     const uint32_t taken = (style.dscp < 0 ? 0xfcU : 0U) | (style.copies_ecn ? 3U : 0U);
     const uint32_t tos = inner.tos & taken;
     const uint16_t ip_bytes_raw = net::be16(static_cast<uint16_t>(ip_bytes));
     uint32_t sum = tunnel.sum + ip_bytes_raw + (tos << 8);
-    ip[1] = static_cast<uint8_t>(tunnel.bytes[net::kEthBytes + 1] | tos);
-    std::memcpy(ip + net::kIpTotalLength, &ip_bytes_raw, 2);
+    ip.tos = static_cast<uint8_t>(tunnel.headers.ip.tos | tos);
+    ip.total_length.set_raw(ip_bytes_raw);
     if (style.ttl == 0) {
-      ip[net::kIpTtl] = static_cast<uint8_t>(inner.ttl);
+      ip.ttl = static_cast<uint8_t>(inner.ttl);
       sum += inner.ttl;
     }
     if (!style.sets_df) {
-      std::memcpy(ip + 4, &id, 2);
+      ip.id.set_raw(id);
       sum += id;
     }
-    const auto checksum = static_cast<uint16_t>(~fold16(sum));
-    std::memcpy(ip + net::kIpChecksum, &checksum, 2);
-    uint8_t* const udp = ip + net::kIpv4Bytes;
-    net::store16(udp, static_cast<uint16_t>(vxlan::kFirstSourcePort +
-                                            (inner.hash >> (64 - vxlan::kSourcePortBits))));
-    net::store16(udp + 4, static_cast<uint16_t>(ip_bytes - net::kIpv4Bytes));
+    ip.checksum.set_raw(static_cast<uint16_t>(~fold16(sum)));
+    out.udp.src_port = static_cast<uint16_t>(vxlan::kFirstSourcePort +
+                                             (inner.hash >> (64 - vxlan::kSourcePortBits)));
+    out.udp.length = static_cast<uint16_t>(ip_bytes - net::kIpv4Bytes);
   }
 
   [[gnu::noinline]] static void refuse(Context& ctx, Batch& batch, uint32_t i,
@@ -224,7 +225,7 @@ std::vector<ParamSpec> params() {
        .help = "forbid that routers on the way fragment the outer packet"},
       {.name = "udp_port",
        .type = ParamType::kInt,
-       .default_value = vxlan::kPort,
+       .default_value = net::Vxlan::kPort,
        .help = "outer destination port",
        .min = 1,
        .max = 65535},
@@ -233,6 +234,7 @@ std::vector<ParamSpec> params() {
 
 const Register<VxlanEncap> kVxlanEncap{{
     .kind = "vxlan_encap",
+    .state = StateOf::kShared,
     .help = "Puts frames into VXLAN tunnels over IPv4.",
     .params = params(),
     .drops = {&kUnknownTunnel, &frame::kNoHeadroom, &frame::kFrameTooLong, &reason::kTooShort},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // vxlan_tunnels.cc - reads tunnels and lays out their headers.
-#include "modules/vxlan_tunnels.h"
+#include "modules/tunnel/vxlan_tunnels.h"
 
-#include "modules/ipv4_header.h"
+#include "modules/headers/ipv4_header.h"
 
 namespace batchplane::vxlan {
 namespace {
@@ -49,24 +49,18 @@ Dict format(const Tunnel& tunnel) {
 
 OuterHeader header_of(const Tunnel& tunnel, const OuterStyle& style) {
   OuterHeader header;
-  uint8_t* const eth = header.bytes;
-  std::memcpy(eth, tunnel.dst_mac.data(), 6);
-  std::memcpy(eth + 6, tunnel.src_mac.data(), 6);
-  net::store16(eth + 12, net::kTypeIpv4);
-  uint8_t* const ip = eth + net::kEthBytes;
-  ip[0] = 0x45;
-  ip[1] = static_cast<uint8_t>(style.dscp < 0 ? 0 : style.dscp << 2);
-  if (style.sets_df) net::store16(ip + net::kIpFragment, 0x4000);
-  ip[net::kIpTtl] = style.ttl;
-  ip[net::kIpProto] = net::kProtoUdp;
-  net::store32(ip + net::kIpSrc, tunnel.local);
-  net::store32(ip + net::kIpDst, tunnel.remote);
-  header.sum = static_cast<uint16_t>(fold16(sum_header20(ip)));
-  uint8_t* const udp = ip + net::kIpv4Bytes;
-  net::store16(udp + 2, style.udp_port);
-  uint8_t* const own = udp + kUdpBytes;
-  own[0] = kHasVni;
-  net::store32(own + 4, tunnel.vni << 8);
+  header.headers = {
+      .eth = {.dst = tunnel.dst_mac, .src = tunnel.src_mac, .type = net::kTypeIpv4},
+      .ip = {.version_ihl = net::Ipv4::kPlain,
+             .tos = static_cast<uint8_t>(style.dscp < 0 ? 0 : style.dscp << 2),
+             .fragment = style.sets_df ? net::Ipv4::kDontFragment : uint16_t{0},
+             .ttl = style.ttl,
+             .protocol = net::kProtoUdp,
+             .src = tunnel.local,
+             .dst = tunnel.remote},
+      .udp = {.dst_port = style.udp_port},
+      .vxlan = {.flags = net::Vxlan::kHasVni, .vni_word = tunnel.vni << net::Vxlan::kVniShift}};
+  header.sum = static_cast<uint16_t>(fold16(sum_header20(header.headers.ip)));
   header.vrf = tunnel.vrf;
   return header;
 }

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "base/flat_table.h"
-#include "base/net.h"
 #include "core/args.h"
-#include "modules/item_book.h"
-#include "modules/vxlan_header.h"
+#include "modules/common/item_book.h"
+#include "modules/headers/vxlan_header.h"
 
 namespace batchplane::vxlan {
 
@@ -27,12 +26,20 @@ struct OuterStyle {
   int32_t dscp = -1;  // -1 = of the inner packet
   bool copies_ecn = true;
   bool sets_df = true;
-  uint16_t udp_port = kPort;
+  uint16_t udp_port = net::Vxlan::kPort;
 };
+
+struct [[gnu::may_alias]] OuterHeaders {
+  net::Ethernet eth;
+  net::Ipv4 ip;
+  net::Udp udp;
+  net::Vxlan vxlan;
+};
+static_assert(sizeof(OuterHeaders) == kOuterBytes);
 
 // Outer headers but for lengths, traffic class, checksum and source port; one line.
 struct alignas(64) OuterHeader {
-  uint8_t bytes[kOuterBytes] = {};
+  OuterHeaders headers = {};
   uint16_t sum = 0;  // of the IPv4 header so far, as it lies in memory
   int32_t vrf = -1;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/budget.h"
+#include "slo/model/budget.h"
 
 #include <algorithm>
 #include <cmath>

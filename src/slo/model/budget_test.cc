@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // budget_test.cc - the model's equations against finite differences and known values.
-#include "slo/budget.h"
+#include "slo/model/budget.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "slo/program_test_util.h"
+#include "slo/solver/program_test_util.h"
 
 namespace batchplane::slo {
 namespace {

@@ -6,12 +6,10 @@
 // daemon, in the simulator and in a test.
 #pragma once
 
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "base/value.h"
 #include "exec/control.h"
+#include "slo/model/explanation.h"
 
 namespace batchplane::slo {
 
@@ -38,21 +36,20 @@ struct Settings {
   double hold_ns_per_batch = 6.5;    // and each batch that a buffer lets go
 };
 
+// Controllers reckon with two numbers a module. This is the one place where the shape of a law that
+// is a table is left behind.
+inline const CostLaw::Line& cost_line(const exec::ModulePeriod& module) {
+  return module.cost.line();
+}
+
 class Controller {
  public:
   virtual ~Controller() = default;
   [[nodiscard]] virtual const std::string& name() const = 0;
   // One period: what to change. Called on the control thread or in virtual time.
   virtual Decision step(const Snapshot& snapshot) = 0;
-  // What it thinks, for `explain`: free-form, plain values.
-  [[nodiscard]] virtual Value explain() const { return Dict{}; }
+  // Why the last decision is what it is.
+  [[nodiscard]] virtual Explanation explain() const = 0;
 };
-
-// "null", "max", "fixed(8)", "onoff", "feasdir", "full", "full+age", "optimal",
-// "nfvnice", "wfq". The model outlives
-// the controller. Throws ConfigError that lists the names.
-std::unique_ptr<Controller> make_controller(const std::string& text, const Model& model,
-                                            const Settings& settings);
-std::vector<std::string> controller_names();
 
 }  // namespace batchplane::slo

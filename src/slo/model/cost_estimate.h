@@ -5,19 +5,21 @@
 
 #include <vector>
 
+#include "base/cost_fit.h"
 #include "exec/control.h"
 
 namespace batchplane::slo {
 
-// One module: sums of its samples, older ones weigh less, and a line fitted through them.
+// One module: sums of its samples, older ones weigh less, and the line fitted through them, to
+// which the profile is bent.
 class ModuleCostEstimate {
  public:
-  explicit ModuleCostEstimate(const exec::ModuleCost& prior);
+  explicit ModuleCostEstimate(CostLaw prior);
 
   // The samples of one period; a period without any changes nothing.
-  void add(const exec::CostSamples& samples);
+  void add(const CostSamples& samples);
 
-  [[nodiscard]] const exec::ModuleCost& cost() const { return cost_; }
+  [[nodiscard]] const CostLaw& cost() const { return cost_; }
   // Estimated over profiled time of the batches that come now: 2 = twice as slow as profiled. 1 as
   // long as nothing was sampled, or when the profile says that the module costs nothing.
   [[nodiscard]] double drift_ratio() const;
@@ -26,22 +28,17 @@ class ModuleCostEstimate {
   // With the mean square of the distance of this period's sizes from the mean of all.
   void fit(double period_spread);
 
-  exec::ModuleCost prior_;
-  exec::ModuleCost shape_;  // how the two costs relate where batch sizes do not tell
-  exec::ModuleCost cost_;
-  // Weighted sums over sampled batches of size n and time t: of 1, n, n^2, t, t * n.
-  double batches_ = 0;
-  double pkts_ = 0;
-  double pkts_squared_ = 0;
-  double time_ns_ = 0;
-  double time_pkts_ns_ = 0;
+  CostLaw prior_;
+  CostLaw::Line shape_;  // how the two costs relate where batch sizes do not tell
+  CostLaw cost_;         // a profiled table keeps its shape
+  CostSums sums_;
   bool has_samples_ = false;
 };
 
 class CostEstimator {
  public:
   // One prior for each module of the model, in its order.
-  explicit CostEstimator(const std::vector<exec::ModuleCost>& priors);
+  explicit CostEstimator(const std::vector<CostLaw>& priors);
 
   // Takes the samples of a period and puts the new estimates into it.
   void update(exec::PeriodSnapshot& snapshot);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/flow_delay.h"
+#include "slo/model/flow_delay.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // flow_delay_test.cc - percentiles from buckets, and verdicts by late packets.
-#include "slo/flow_delay.h"
+#include "slo/model/flow_delay.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/model.h"
+#include "slo/model/model.h"
 
 #include <algorithm>
 #include <set>

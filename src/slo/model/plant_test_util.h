@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "slo/controller.h"
-#include "slo/model.h"
+#include "slo/model/controller.h"
+#include "slo/model/model.h"
 
 namespace batchplane::slo {
 
@@ -55,10 +55,10 @@ inline Model two_level_model() {
 
 // Counts of a module in 100 ms; its buffer holds `trigger_pkts`.
 inline exec::ModulePeriod module_period(double rate_pps, double arriving_pkts,
-                                        uint32_t trigger_pkts, exec::ModuleCost cost) {
+                                        uint32_t trigger_pkts, CostLaw cost) {
   exec::ModulePeriod period;
   period.trigger_pkts = trigger_pkts;
-  period.cost = cost;
+  period.cost = std::move(cost);
   const double pkts = rate_pps * 0.1;
   period.pkts = static_cast<uint64_t>(std::llround(pkts));
   period.arrived_pkts = period.pkts;
@@ -89,9 +89,9 @@ inline Snapshot even_tree_period(const Model& model, uint64_t slo_ns, double del
   const auto n = static_cast<double>(model.flows.size());
   for (const exec::ControlModule& module : model.modules) {
     const bool is_branch = module.is_controlled || module.is_egress;
-    snapshot.modules.push_back(module_period(
-        is_branch ? 1e6 : n * 1e6, is_branch ? 5 : 5 * n, module.is_controlled ? trigger_pkts : 0,
-        module.is_controlled ? exec::ModuleCost{1000, 50} : exec::ModuleCost{}));
+    snapshot.modules.push_back(module_period(is_branch ? 1e6 : n * 1e6, is_branch ? 5 : 5 * n,
+                                             module.is_controlled ? trigger_pkts : 0,
+                                             module.is_controlled ? CostLaw{1000, 50} : CostLaw{}));
   }
   for (size_t f = 0; f < model.flows.size(); ++f) {
     snapshot.flows.push_back(flow_period(slo_ns, delay_ns));
@@ -109,7 +109,7 @@ struct Plant {
   }
 
   Model model;
-  std::vector<exec::ModuleCost> costs;
+  std::vector<CostLaw> costs;
   std::vector<double> flow_pps;
   std::vector<uint64_t> slo_ns;
   std::vector<uint32_t> triggers;
@@ -148,7 +148,7 @@ struct Plant {
     double sum_ns = turnaround_ns;
     for (const uint32_t m : model.flows[flow].path) {
       if (triggers[m] > 0) sum_ns += triggers[m] / rates[m] * 1e9;
-      sum_ns += costs[m].cost_per_batch_ns + costs[m].cost_per_pkt_ns * batches[m];
+      sum_ns += costs[m].ns(batches[m]);
     }
     return sum_ns;
   }
@@ -158,7 +158,7 @@ struct Plant {
     const std::vector<double> batches = batches_pkts();
     double sum = 0;
     for (uint32_t m = 0; m < model.modules.size(); ++m) {
-      sum += rates[m] * 1e-9 * (costs[m].cost_per_batch_ns / batches[m] + costs[m].cost_per_pkt_ns);
+      sum += rates[m] * 1e-9 * costs[m].line().work_ns(1 / batches[m], 1);
     }
     return sum;
   }
@@ -189,5 +189,14 @@ struct Plant {
     return !decision.changes.empty();
   }
 };
+
+// Branches of which each has a cost per batch that pays for a buffer.
+inline Plant tree_plant(uint32_t n_branches) {
+  Plant plant(tree_model(n_branches));
+  for (uint32_t m = 0; m < plant.model.modules.size(); ++m) {
+    if (plant.model.modules[m].is_controlled) plant.costs[m] = {1000, 50};
+  }
+  return plant;
+}
 
 }  // namespace batchplane::slo

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "slo/controller.h"
-#include "slo/model.h"
+#include "slo/model/controller.h"
+#include "slo/model/model.h"
 
 namespace batchplane::slo {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/settings.h"
+#include "slo/model/settings.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/value.h"
-#include "slo/controller.h"
+#include "slo/model/controller.h"
 
 namespace batchplane::slo {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/weights.h"
+#include "slo/model/weights.h"
 
 #include <algorithm>
 #include <cmath>
@@ -50,8 +50,8 @@ double segment_work_ns(const Snapshot& snapshot, const Segment& segment) {
   double work_ns = 0;
   for (const uint32_t m : segment.members) {
     const exec::ModulePeriod& module = snapshot.modules[m];
-    work_ns += module.cost.cost_per_batch_ns * static_cast<double>(module.batches) +
-               module.cost.cost_per_pkt_ns * static_cast<double>(module.pkts);
+    work_ns += cost_line(module).work_ns(static_cast<double>(module.batches),
+                                         static_cast<double>(module.pkts));
   }
   return work_ns;
 }

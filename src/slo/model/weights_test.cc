@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // weights_test.cc - the controllers that set weights: what they are in proportion to, and that they
 // settle.
-#include "slo/weights.h"
+#include "slo/model/weights.h"
+#include "slo/controllers.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "slo/plant_test_util.h"
+#include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
 namespace {
@@ -98,7 +99,9 @@ TEST(Nfvnice, SettlesAndEndsWhatATriggerLeft) {
   snapshot.modules[2].trigger_pkts = 16;
   for (const exec::BufferChange& change : controller->step(snapshot).changes) {
     snapshot.modules[change.module].weight = change.weight;
-    if (change.module == 2) EXPECT_EQ(change.trigger_pkts, 0U);
+    if (change.module == 2) {
+      EXPECT_EQ(change.trigger_pkts, 0U);
+    }
   }
   snapshot.modules[2].trigger_pkts = 0;
   EXPECT_TRUE(controller->step(snapshot).changes.empty());

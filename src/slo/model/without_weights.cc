@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/without_weights.h"
+#include "slo/model/without_weights.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "slo/weights.h"
+#include "slo/model/weights.h"
 
 namespace batchplane::slo {
 namespace {
@@ -15,7 +15,7 @@ class WithoutWeights final : public Controller {
       : controller_(std::move(controller)), model_(model) {}
 
   [[nodiscard]] const std::string& name() const override { return controller_->name(); }
-  [[nodiscard]] Value explain() const override { return controller_->explain(); }
+  [[nodiscard]] Explanation explain() const override { return controller_->explain(); }
 
   Decision step(const Snapshot& snapshot) override {
     Decision decision = controller_->step(snapshot);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/optimal.h"
+#include "slo/optimal/optimal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -330,14 +330,7 @@ void Optimal::remember(const Snapshot& snapshot, const Decision& decision) {
   }
   has_decided_ = true;
   ++steps_;
-  if (decision.changes.empty()) return;
-  std::vector<PastChange>& past = past_[n_decisions_++ % kDecisionsKept];
-  past.clear();
-  for (const exec::BufferChange& change : decision.changes) {
-    past.push_back({snapshot.now_ns, view_.head_of(change.module),
-                    snapshot.modules[change.module].trigger_pkts, change.trigger_pkts,
-                    change.reason});
-  }
+  has_changed_ |= !decision.changes.empty();
 }
 
 Decision Optimal::step(const Snapshot& snapshot) {

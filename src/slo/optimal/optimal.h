@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "slo/controller.h"
-#include "slo/optimal_age.h"
-#include "slo/optimal_guard.h"
-#include "slo/optimal_view.h"
-#include "slo/program.h"
+#include "slo/model/controller.h"
+#include "slo/optimal/optimal_age.h"
+#include "slo/optimal/optimal_guard.h"
+#include "slo/optimal/optimal_view.h"
+#include "slo/solver/program.h"
 
 namespace batchplane::slo {
 
@@ -23,7 +23,7 @@ class Optimal final : public Controller {
   Optimal(const Model& model, const Settings& settings);
   [[nodiscard]] const std::string& name() const override { return name_; }
   Decision step(const Snapshot& snapshot) override;
-  [[nodiscard]] Value explain() const override;
+  [[nodiscard]] Explanation explain() const override;
   [[nodiscard]] const OptimalView& view() const { return view_; }
   // Triggers of the last step, by head.
   [[nodiscard]] const std::vector<uint32_t>& chosen() const { return chosen_; }
@@ -90,20 +90,12 @@ class Optimal final : public Controller {
     uint32_t binding_flow = ~0U;
     double price = 0;  // packets per second that one more microsecond here would buy
   };
-  struct PastChange {
-    uint64_t now_ns = 0;
-    uint32_t head = 0;
-    uint32_t from_pkts = 0;
-    uint32_t to_pkts = 0;
-    const char* reason = "";
-  };
   // Time of a packet in a saturated task, and what was expected to become of it.
   struct TaskTime {
     double measured_ns = 0;  // of the last period; 0: none that says something
     double change_ns = 0;    // expected by the last decision
     double holds = 0;        // of each packet, that this decision adds
   };
-  static constexpr size_t kDecisionsKept = 10;
 
   // optimal_feedback.cc
   void evaluate_seen();
@@ -178,11 +170,9 @@ class Optimal final : public Controller {
   void explain_heads();
   void predict(Decision& decision);
   // optimal_explain.cc
-  [[nodiscard]] Value explain_flow(uint32_t flow) const;
-  [[nodiscard]] Value explain_module(uint32_t head) const;
-  [[nodiscard]] Value explain_past() const;
-  [[nodiscard]] Value explain_guard() const;
-  [[nodiscard]] Value explain_overload() const;
+  [[nodiscard]] FlowExplanation explain_flow(uint32_t flow) const;
+  [[nodiscard]] ModuleExplanation explain_module(uint32_t head) const;
+  [[nodiscard]] MeasuredExplanation explain_guard() const;
 
   std::string name_ = "optimal";
   const Model& model_;
@@ -243,8 +233,7 @@ class Optimal final : public Controller {
   uint32_t lulls_ = 0;      // periods in a row that were left out
   bool has_decided_ = false;
   bool was_settled_ = false;  // the last step changed no trigger
-  std::array<std::vector<PastChange>, kDecisionsKept> past_;
-  size_t n_decisions_ = 0;
+  bool has_changed_ = false;
 };
 
 }  // namespace batchplane::slo

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/optimal_age.h"
+#include "slo/optimal/optimal_age.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "slo/optimal_view.h"
+#include "slo/optimal/optimal_view.h"
 
 namespace batchplane::slo {
 

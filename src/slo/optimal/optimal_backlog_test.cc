@@ -2,8 +2,8 @@
 // optimal_backlog_test.cc - what packets that waited outside must not teach.
 #include <gtest/gtest.h>
 
-#include "slo/optimal.h"
-#include "slo/ring_plant_test_util.h"
+#include "slo/model/ring_plant_test_util.h"
+#include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
 namespace {

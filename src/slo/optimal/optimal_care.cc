@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "slo/optimal.h"
+#include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
 namespace {

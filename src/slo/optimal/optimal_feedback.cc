@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "slo/optimal.h"
+#include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/optimal_guard.h"
+#include "slo/optimal/optimal_guard.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // optimal_guard_test.cc - what was measured against what is solved: periods made by hand.
-#include "slo/optimal_guard.h"
+#include "slo/optimal/optimal_guard.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "slo/optimal.h"
+#include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
 namespace {
@@ -107,7 +107,7 @@ void Optimal::bypass_all() {
 // holding: it waits for one that does, so that its first decision will tell what holding costs.
 bool Optimal::waits_for_whole_period(const Snapshot& snapshot) {
   const bool holds_any = std::ranges::any_of(view_.current(), [](double pkts) { return pkts > 0; });
-  if (n_decisions_ > 0 || holds_any || looks_ >= kMostLooks) return false;
+  if (has_changed_ || holds_any || looks_ >= kMostLooks) return false;
   for (uint32_t t = 0; t < times_.size(); ++t) {
     const auto pkts = static_cast<double>(snapshot.tasks[t].in_pkts);
     const bool is_unknown = pkts >= kEnoughPkts && times_[t].measured_ns <= 0;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "slo/optimal.h"
+#include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
 namespace {
@@ -58,7 +58,7 @@ void Optimal::observe_rate(const Snapshot& snapshot) {
   if (latches) weights_ns_.clear();
   size_t m = 0;
   for (const exec::ModulePeriod& module : snapshot.modules) {
-    const double cost_ns = module.cost.cost_per_batch_ns + module.cost.cost_per_pkt_ns;
+    const double cost_ns = cost_line(module).ns(1);
     if (latches) weights_ns_.push_back(cost_ns);
     const double share = static_cast<double>(module.pkts) / std::max(1.0, in_pkts);
     seen.work_ns += share * weights_ns_[m++];

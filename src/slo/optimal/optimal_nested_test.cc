@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "base/rng.h"
-#include "slo/optimal.h"
-#include "slo/program_test_util.h"
+#include "slo/optimal/optimal.h"
+#include "slo/solver/program_test_util.h"
 
 namespace batchplane::slo {
 namespace {
@@ -49,13 +49,12 @@ Snapshot period_of(const Model& model, Rng& rng, double slo_factor) {
   out.flows.resize(model.flows.size());
   exec::TaskPeriod task{.in_pkts = 16'000, .runs = 1000};
   double work_ns = 0;
-  const auto add = [&](uint32_t m, uint64_t batches, uint64_t pkts, exec::ModuleCost cost) {
+  const auto add = [&](uint32_t m, uint64_t batches, uint64_t pkts, const CostLaw& cost) {
     exec::ModulePeriod& module = out.modules[m];
     module.batches = module.arrived_batches = batches;
     module.pkts = module.arrived_pkts = pkts;
     module.cost = cost;
-    work_ns += static_cast<double>(batches) * cost.cost_per_batch_ns +
-               static_cast<double>(pkts) * cost.cost_per_pkt_ns;
+    work_ns += cost.line().work_ns(static_cast<double>(batches), static_cast<double>(pkts));
   };
   add(0, 1000, 16'000, {});
   add(1, 1000, 16'000, {20, 5});
@@ -172,12 +171,12 @@ TEST(OptimalNested, OuterBuffersAnswerForWhatComesBehind) {
     view.allow_nested(false);
     view.predict_arrivals(triggers);
     EXPECT_GT(view.program().modules[outer].cost_per_batch_ns,
-              snapshot.modules[2].cost.cost_per_batch_ns);
+              snapshot.modules[2].cost.line().cost_per_batch_ns);
     evaluate(view.program(), real, folded);
     EXPECT_NEAR(folded.load, whole.load, 1e-3 * whole.load) << q;
     view.allow_nested(true);
     EXPECT_DOUBLE_EQ(view.program().modules[outer].cost_per_batch_ns,
-                     snapshot.modules[2].cost.cost_per_batch_ns);
+                     snapshot.modules[2].cost.line().cost_per_batch_ns);
   }
 }
 

@@ -4,7 +4,7 @@
 // is, runs are short, and promises may be kept that could not be at saturation.
 #include <algorithm>
 
-#include "slo/optimal.h"
+#include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
 namespace {

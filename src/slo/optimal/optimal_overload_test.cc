@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "slo/optimal.h"
-#include "slo/ring_plant_test_util.h"
+#include "slo/model/ring_plant_test_util.h"
+#include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
 namespace {
@@ -71,10 +71,7 @@ class Rig {
     return sum / static_cast<double>(optimal_.chosen().size());
   }
   [[nodiscard]] bool is_carrying() const {
-    const Value explained = optimal_.explain();
-    return std::ranges::any_of(explained["overload"].as_list(), [](const Value& task) {
-      return task["in_force"].as_string() == "what comes is carried first";
-    });
+    return std::ranges::any_of(optimal_.explain().overload, &OverloadExplanation::is_carrying);
   }
   RingPlant& plant() { return plant_; }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "slo/optimal.h"
+#include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
 namespace {

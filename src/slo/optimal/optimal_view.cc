@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/optimal_view.h"
+#include "slo/optimal/optimal_view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -159,9 +159,9 @@ void OptimalView::aggregate(const Snapshot& snapshot, uint32_t head) {
   for (size_t i = 0; i < members.size(); ++i) {
     const uint32_t m = members[i];
     const auto [batches, pkts] = parts[i];
-    const exec::ModuleCost& cost = snapshot.modules[m].cost;
-    sum.cost_per_batch_ns += batches * std::max(0.0, cost.cost_per_batch_ns);
-    sum.cost_per_pkt_ns += pkts * std::max(0.0, cost.cost_per_pkt_ns);
+    const CostLaw::Line& cost = cost_line(snapshot.modules[m]);
+    sum.cost_per_batch_ns += batches * cost.cost_per_batch_ns;
+    sum.cost_per_pkt_ns += pkts * cost.cost_per_pkt_ns;
     double out_pkts = 0;
     for (const uint32_t to : next_[m]) out_pkts += static_cast<double>(snapshot.modules[to].pkts);
     for (const uint32_t to : next_[m]) {
@@ -365,8 +365,7 @@ void OptimalView::update_flows(const Snapshot& snapshot) {
   for (size_t f = 0; f < model_.flows.size(); ++f) {
     double least_ns = 0;
     for (const uint32_t m : model_.flows[f].path) {
-      const exec::ModuleCost& cost = snapshot.modules[m].cost;
-      least_ns += std::max(0.0, cost.cost_per_batch_ns) + std::max(0.0, cost.cost_per_pkt_ns);
+      least_ns += cost_line(snapshot.modules[m]).ns(1);
     }
     least_service_ns_[f] = least_ns;
     const auto slo_ns = static_cast<double>(snapshot.flows[f].slo_ns);

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "slo/budget.h"
-#include "slo/controller.h"
-#include "slo/model.h"
+#include "slo/model/budget.h"
+#include "slo/model/controller.h"
+#include "slo/model/model.h"
 
 namespace batchplane::slo {
 

@@ -2,12 +2,12 @@
 // wfq.cc - the optimum over batch sizes q (optimal.h) read as one over batch rates y = rho / q. A
 // unit gets a turn at pace 1 / y, when its queue holds the batch intended, and a weight in
 // proportion to what these turns need.
-#include "slo/wfq.h"
+#include "slo/optimal/wfq.h"
 
 #include <cmath>
 
-#include "slo/optimal.h"
-#include "slo/weights.h"
+#include "slo/model/weights.h"
+#include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
 namespace {
@@ -52,11 +52,7 @@ class Wfq final : public Controller {
     return decision;
   }
 
-  [[nodiscard]] Value explain() const override {
-    Dict told = optimal_.explain().as_dict();
-    told["controller"] = name_;
-    return told;
-  }
+  [[nodiscard]] Explanation explain() const override { return optimal_.explain(); }
 
  private:
   [[nodiscard]] const ProgramModule& program_of(uint32_t s) const {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "slo/controller.h"
+#include "slo/model/controller.h"
 
 namespace batchplane::slo {
 

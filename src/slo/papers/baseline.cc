@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/baseline.h"
+#include "slo/papers/baseline.h"
 
 #include <cmath>
 
-#include "slo/verdict.h"
+#include "slo/papers/verdict.h"
 
 namespace batchplane::slo {
 namespace {
@@ -25,6 +25,7 @@ Decision Baseline::step(const Snapshot& snapshot) {
   for (uint32_t s = 0; s < state_.segments.size(); ++s) add_change(snapshot, s, decision);
   verdicts_ = judge(topology_, settings_, snapshot, state_);
   decision.flows = verdicts_;
+  snapshot_ = snapshot;
   is_first_step_ = false;
   return decision;
 }
@@ -52,33 +53,9 @@ bool Baseline::is_age_new(const Snapshot& snapshot, uint32_t s, uint64_t age_ns)
   return is_other_age(resolved(age_ns), resolved(snapshot.modules[module].age_limit_ns));
 }
 
-Value Baseline::explain() const {
-  List flows;
-  for (size_t f = 0; f < verdicts_.size(); ++f) {
-    const exec::FlowVerdict& verdict = verdicts_[f];
-    flows.emplace_back(Dict{{"name", topology_.model.flows[f].name},
-                            {"state", exec::kFlowStateNames[static_cast<size_t>(verdict.state)]},
-                            {"delay_ns", state_.flows[f].delay_ns},
-                            {"slack_ns", verdict.slack_ns},
-                            {"turnaround_ns", verdict.turnaround_ns},
-                            {"fill_ns", verdict.fill_ns},
-                            {"service_ns", verdict.service_ns},
-                            {"hint", verdict.hint}});
-  }
-  List modules;
-  for (size_t s = 0; s < state_.segments.size(); ++s) {
-    const SegmentPeriod& segment = state_.segments[s];
-    modules.emplace_back(Dict{{"name", topology_.model.modules[topology_.segments[s].head].name},
-                              {"trigger_pkts", segment.trigger_pkts},
-                              {"arriving_pkts", segment.arriving_pkts},
-                              {"rate_pps", segment.rate_pkts_per_ns * 1e9},
-                              {"delay_per_pkt_ns", segment.delay_per_pkt_ns},
-                              {"cost_per_batch_ns", segment.cost_per_batch_ns},
-                              {"cost_per_pkt_ns", segment.cost_per_pkt_ns},
-                              {"is_controllable", segment.is_controllable},
-                              {"reason", segment.reason}});
-  }
-  return Dict{{"controller", name_}, {"flows", std::move(flows)}, {"modules", std::move(modules)}};
+Explanation Baseline::explain() const {
+  if (is_first_step_) return {};
+  return explain_period(topology_, settings_, snapshot_, state_, verdicts_, "");
 }
 
 }  // namespace batchplane::slo

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "slo/period_state.h"
+#include "slo/papers/period_state.h"
 
 namespace batchplane::slo {
 
@@ -15,8 +15,7 @@ class Baseline : public Controller {
 
   [[nodiscard]] const std::string& name() const final { return name_; }
   Decision step(const Snapshot& snapshot) final;
-  // Flows with delay, slack and state; modules with what their triggers were decided from.
-  [[nodiscard]] Value explain() const final;
+  [[nodiscard]] Explanation explain() const final;
 
  protected:
   [[nodiscard]] const Topology& topology() const { return topology_; }
@@ -38,6 +37,7 @@ class Baseline : public Controller {
   std::string name_;
   Settings settings_;
   Topology topology_;
+  Snapshot snapshot_;  // of the last step
   PeriodState state_;
   std::vector<exec::FlowVerdict> verdicts_;
   bool is_first_step_ = true;

@@ -8,7 +8,8 @@
 #include <random>
 #include <set>
 
-#include "slo/plant_test_util.h"
+#include "slo/controllers.h"
+#include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
 namespace {

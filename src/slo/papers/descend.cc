@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/descend.h"
+#include "slo/papers/descend.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "slo/projection.h"
+#include "slo/papers/projection.h"
 
 namespace batchplane::slo {
 namespace {

@@ -3,7 +3,7 @@
 // shrink along the load's gradient, projected onto what tight flows leave free.
 #pragma once
 
-#include "slo/period_state.h"
+#include "slo/papers/period_state.h"
 
 namespace batchplane::slo {
 

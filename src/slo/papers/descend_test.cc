@@ -2,11 +2,11 @@
 // descend_test.cc - the gradient step, against numbers worked out by hand.
 //
 // In an even tree each packet more in a trigger costs a flow 1050 ns, and the least trigger is 9.
-#include "slo/descend.h"
+#include "slo/papers/descend.h"
 
 #include <gtest/gtest.h>
 
-#include "slo/plant_test_util.h"
+#include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
 namespace {

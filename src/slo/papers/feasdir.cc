@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/feasdir.h"
+#include "slo/papers/feasdir.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "slo/baseline.h"
+#include "slo/papers/baseline.h"
 
 namespace batchplane::slo {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "slo/controller.h"
+#include "slo/model/controller.h"
 
 namespace batchplane::slo {
 

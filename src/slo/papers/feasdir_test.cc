@@ -2,11 +2,12 @@
 // feasdir_test.cc - one module a period along its own gradient.
 //
 // In an even tree each packet more in a trigger costs a flow 1050 ns, and the least trigger is 9.
-#include "slo/feasdir.h"
+#include "slo/papers/feasdir.h"
+#include "slo/controllers.h"
 
 #include <gtest/gtest.h>
 
-#include "slo/plant_test_util.h"
+#include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
 namespace {

@@ -5,11 +5,12 @@
 #include <memory>
 #include <string>
 
-#include "slo/controller.h"
+#include "slo/model/controller.h"
 
 namespace batchplane::slo {
 
 // trigger_pkts in 0..B.
-std::unique_ptr<Controller> make_fixed(std::string name, const Model& model, uint32_t trigger_pkts);
+std::unique_ptr<Controller> make_fixed(std::string name, const Model& model,
+                                       const Settings& settings, uint32_t trigger_pkts);
 
 }  // namespace batchplane::slo

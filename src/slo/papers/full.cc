@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/full.h"
+#include "slo/papers/full.h"
 
 #include <algorithm>
 
-#include "slo/baseline.h"
-#include "slo/phases.h"
-#include "slo/verdict.h"
+#include "slo/papers/baseline.h"
+#include "slo/papers/phases.h"
+#include "slo/papers/verdict.h"
 
 namespace batchplane::slo {
 namespace {

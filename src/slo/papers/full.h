@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "slo/controller.h"
-#include "slo/descend.h"
+#include "slo/model/controller.h"
+#include "slo/papers/descend.h"
 
 namespace batchplane::slo {
 

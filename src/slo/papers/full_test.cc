@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // full_test.cc - the projected-gradient controller over many periods, on a plant that follows the
 // cost law.
-#include "slo/full.h"
+#include "slo/papers/full.h"
+#include "slo/controllers.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "slo/plant_test_util.h"
+#include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
 namespace {
-
-Plant tree_plant(uint32_t n_branches) {
-  Plant plant(tree_model(n_branches));
-  for (uint32_t m = 0; m < plant.model.modules.size(); ++m) {
-    if (plant.model.modules[m].is_controlled) plant.costs[m] = {1000, 50};
-  }
-  return plant;
-}
 
 std::vector<uint32_t> controlled_triggers(const Plant& plant) {
   std::vector<uint32_t> triggers;
@@ -235,13 +228,13 @@ TEST(Full, ExplainsWhatItSaw) {
   plant.slo_ns = {60'000, 0};
   const auto controller = make_controller("full", plant.model, {});
   controller->step(plant.period());
-  const Value explained = controller->explain();
-  EXPECT_EQ(explained["controller"].as_string(), "full");
-  EXPECT_EQ(explained["flows"].as_list().at(0)["state"].as_string(), "met");
-  EXPECT_EQ(explained["flows"].as_list().at(1)["state"].as_string(), "no_slo");
-  EXPECT_EQ(explained["modules"].as_list().at(0)["name"].as_string(), "nf_0");
-  EXPECT_EQ(explained["modules"].as_list().at(0)["reason"].as_string(), "pull");
-  EXPECT_EQ(explained["modules"].as_list().at(0)["trigger_pkts"].as_int(), 12);
+  const Explanation explained = controller->explain();
+  EXPECT_EQ(explained.flows.at(0).state, exec::FlowState::kMet);
+  EXPECT_EQ(explained.flows.at(1).state, exec::FlowState::kNoSlo);
+  EXPECT_EQ(plant.model.modules[explained.modules.at(0).module].name, "nf_0");
+  EXPECT_EQ(explained.modules.at(0).why, "pull");
+  EXPECT_EQ(explained.modules.at(0).trigger_pkts, 12U);
+  EXPECT_EQ(explained.modules.at(0).binding_flow, 0U);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/nfvnice.h"
+#include "slo/papers/nfvnice.h"
 
-#include "slo/weights.h"
+#include "slo/model/weights.h"
+#include "slo/papers/onlooker.h"
 
 namespace batchplane::slo {
 namespace {
@@ -11,16 +12,18 @@ constexpr double kNewest = 0.5;
 
 class Nfvnice final : public Controller {
  public:
-  explicit Nfvnice(const Model& model)
+  Nfvnice(const Model& model, const Settings& settings)
       : model_(model),
         segments_(segments_of(model)),
         tasks_(scheduled_tasks(model, segments_, name_)),
         demand_(segments_.size(), -1),
-        input_demand_(model.tasks.size(), -1) {}
+        input_demand_(model.tasks.size(), -1),
+        onlooker_(model, settings) {}
 
   [[nodiscard]] const std::string& name() const override { return name_; }
 
   Decision step(const Snapshot& snapshot) override {
+    onlooker_.see(snapshot);
     Decision decision;
     for (const ScheduledTask& task : tasks_) {
       std::vector<double> demands;
@@ -35,13 +38,8 @@ class Nfvnice final : public Controller {
     return decision;
   }
 
-  [[nodiscard]] Value explain() const override {
-    List modules;
-    for (size_t s = 0; s < segments_.size(); ++s) {
-      modules.emplace_back(Dict{{"name", model_.modules[segments_[s].head].name},
-                                {"demand_ns_per_period", demand_[s] < 0 ? 0 : demand_[s]}});
-    }
-    return Dict{{"controller", name_}, {"modules", std::move(modules)}};
+  [[nodiscard]] Explanation explain() const override {
+    return onlooker_.explain("no triggers: weights by demand");
   }
 
  private:
@@ -53,7 +51,7 @@ class Nfvnice final : public Controller {
   // served in.
   double update(const Snapshot& snapshot, uint32_t s) {
     const exec::ModulePeriod& head = snapshot.modules[segments_[s].head];
-    double per_pkt_ns = head.cost.cost_per_batch_ns + head.cost.cost_per_pkt_ns;
+    double per_pkt_ns = cost_line(head).ns(1);
     if (head.pkts != 0) {
       per_pkt_ns = segment_work_ns(snapshot, segments_[s]) / static_cast<double>(head.pkts);
     }
@@ -77,12 +75,13 @@ class Nfvnice final : public Controller {
   std::vector<ScheduledTask> tasks_;
   std::vector<double> demand_;        // by segment, ns a period; negative = not known yet
   std::vector<double> input_demand_;  // by task
+  Onlooker onlooker_;
 };
 
 }  // namespace
 
-std::unique_ptr<Controller> make_nfvnice(const Model& model, const Settings& /*settings*/) {
-  return std::make_unique<Nfvnice>(model);
+std::unique_ptr<Controller> make_nfvnice(const Model& model, const Settings& settings) {
+  return std::make_unique<Nfvnice>(model, settings);
 }
 
 }  // namespace batchplane::slo

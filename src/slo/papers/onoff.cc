@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/onoff.h"
+#include "slo/papers/onoff.h"
 
-#include "slo/baseline.h"
-#include "slo/phases.h"
+#include "slo/papers/baseline.h"
+#include "slo/papers/phases.h"
 
 namespace batchplane::slo {
 namespace {

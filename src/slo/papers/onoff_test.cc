@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // onoff_test.cc - buffers bypassed or full, nothing between.
-#include "slo/onoff.h"
+#include "slo/papers/onoff.h"
+#include "slo/controllers.h"
 
 #include <gtest/gtest.h>
 
-#include "slo/plant_test_util.h"
+#include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
 namespace {

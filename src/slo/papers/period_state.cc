@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/period_state.h"
+#include "slo/papers/period_state.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "slo/flow_delay.h"
+#include "slo/model/flow_delay.h"
 
 namespace batchplane::slo {
 namespace {
@@ -12,8 +12,6 @@ namespace {
 constexpr double kLeastRate = 1e-9;  // one packet a second, in packets per ns
 // A buffer that is in use stays so up to this much above the bound: estimates move a little.
 constexpr double kBoundHysteresis = 1.1;
-
-double sane(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
 
 const exec::ModulePeriod& module_of(const Snapshot& snapshot, uint32_t module) {
   static const exec::ModulePeriod kNothing;
@@ -63,8 +61,8 @@ void add_member_costs(const Topology& topology, const Snapshot& snapshot, uint32
     const exec::ModulePeriod& module = module_of(snapshot, member);
     const double share = head_pkts > 0 ? std::min(1.0, reached_pkts(module) / head_pkts) : 1.0;
     if (share <= 0) continue;
-    segment.cost_per_batch_ns += sane(module.cost.cost_per_batch_ns);
-    segment.cost_per_pkt_ns += share * sane(module.cost.cost_per_pkt_ns);
+    segment.cost_per_batch_ns += cost_line(module).cost_per_batch_ns;
+    segment.cost_per_pkt_ns += share * cost_line(module).cost_per_pkt_ns;
   }
 }
 

@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "slo/controller.h"
-#include "slo/model.h"
+#include "slo/model/controller.h"
+#include "slo/model/model.h"
 
 namespace batchplane::slo {
 

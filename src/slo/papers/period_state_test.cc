@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // period_state_test.cc - costs of whole segments, rates, sensitivities, slack; and periods in which
 // half of it is missing.
-#include "slo/period_state.h"
+#include "slo/papers/period_state.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "slo/plant_test_util.h"
+#include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
 namespace {

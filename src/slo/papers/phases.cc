@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/phases.h"
+#include "slo/papers/phases.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 // it decides; later ones leave that alone.
 #pragma once
 
-#include "slo/period_state.h"
+#include "slo/papers/period_state.h"
 
 namespace batchplane::slo {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // projection.cc - an orthonormal basis of the rows by Gram-Schmidt with pivoting; what is left of a
 // row after the basis before it tells whether it depends on them.
-#include "slo/projection.h"
+#include "slo/papers/projection.h"
 
 #include <algorithm>
 #include <cmath>
@@ -46,11 +46,11 @@ std::vector<Row> basis_of(std::vector<Row> rest) {
   std::vector<double> lengths;
   for (const Row& row : rest) lengths.push_back(length_of(row));
   while (!rest.empty()) {
-    const auto longest = std::ranges::max_element(lengths) - lengths.begin();
+    const auto longest = static_cast<size_t>(std::ranges::max_element(lengths) - lengths.begin());
     if (lengths[longest] <= kDependent) break;
     for (double& value : rest[longest]) value /= lengths[longest];
     basis.push_back(std::move(rest[longest]));
-    if (static_cast<size_t>(longest) + 1 < rest.size()) rest[longest] = std::move(rest.back());
+    if (longest + 1 < rest.size()) rest[longest] = std::move(rest.back());
     lengths[longest] = lengths.back();
     rest.pop_back();
     lengths.pop_back();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // projection_test.cc - directions and multipliers, also where constraints repeat or depend on each
 // other.
-#include "slo/projection.h"
+#include "slo/papers/projection.h"
 
 #include <gtest/gtest.h>
 

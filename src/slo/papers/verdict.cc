@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/verdict.h"
+#include "slo/papers/verdict.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "slo/flow_delay.h"
+#include "slo/model/flow_delay.h"
 
 namespace batchplane::slo {
 namespace {
@@ -12,12 +11,9 @@ namespace {
 using exec::FlowState;
 using exec::FlowVerdict;
 
-double sane(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
-
 double service_at(const Snapshot& snapshot, uint32_t module, double batch_pkts) {
   if (module >= snapshot.modules.size()) return 0;
-  const exec::ModuleCost& cost = snapshot.modules[module].cost;
-  return sane(cost.cost_per_batch_ns) + sane(cost.cost_per_pkt_ns) * batch_pkts;
+  return cost_line(snapshot.modules[module]).ns(batch_pkts);
 }
 
 // What no controller can go below: each module runs once, for one packet.
@@ -78,6 +74,81 @@ double turnaround_ns(const Topology& topology, const Snapshot& snapshot, uint32_
     sum_ns += static_cast<double>(snapshot.tasks[task].run_p99_ns);
   }
   return sum_ns;
+}
+
+namespace {
+
+// The flow with the least headroom through a segment.
+uint32_t binding_flow(const Topology& topology, const PeriodState& state, uint32_t s) {
+  uint32_t found = ModuleExplanation::kNoFlow;
+  double least_ns = kNoLimit;
+  for (const uint32_t f : topology.flows_through[s]) {
+    if (!state.flows[f].has_slo() || state.flows[f].headroom_ns() >= least_ns) continue;
+    least_ns = state.flows[f].headroom_ns();
+    found = f;
+  }
+  return found;
+}
+
+std::string why(const SegmentPeriod& segment, const char* rest) {
+  if (segment.reason[0] != '\0') return segment.reason;
+  if (segment.rate_pkts_per_ns <= 0) return "no traffic";
+  if (*rest != '\0') return rest;
+  if (!segment.is_controllable) return "bypassed: what it costs, it costs by the packet";
+  return segment.trigger_pkts == 0 ? "bypassed: no flow has room for a buffer of use"
+                                   : "kept: no phase asks for another trigger";
+}
+
+FlowExplanation explain_flow(const Topology& topology, const Settings& settings,
+                             const PeriodState& state, const FlowVerdict& verdict, uint32_t f) {
+  const FlowNow& now = state.flows[f];
+  FlowExplanation told{.state = verdict.state,
+                       .slo_ns = now.has_slo() ? now.slo_ns : 0,
+                       .measured_ns = now.delay_ns,
+                       .turnaround_ns = verdict.turnaround_ns,
+                       .fill_ns = verdict.fill_ns,
+                       .service_ns = verdict.service_ns,
+                       .slack_ns = verdict.slack_ns,
+                       .multiplier_pps_per_us = verdict.multiplier_pps_per_us,
+                       .hint = verdict.hint};
+  // What was measured beyond its terms, so that they add up to the SLO.
+  told.bias_ns = now.delay_ns - told.turnaround_ns - told.fill_ns - told.service_ns;
+  told.margin_ns = told.slo_ns * settings.tolerance;
+  for (const uint32_t s : topology.segments_on[f]) {
+    const SegmentPeriod& segment = state.segments[s];
+    const double batch_pkts = std::max<double>(segment.trigger_pkts, segment.arriving_pkts);
+    told.modules.push_back(
+        {topology.segments[s].head, segment.trigger_pkts,
+         segment.rate_pkts_per_ns > 0 ? segment.trigger_pkts / segment.rate_pkts_per_ns : 0,
+         segment.cost_per_batch_ns + segment.cost_per_pkt_ns * batch_pkts});
+  }
+  return told;
+}
+
+}  // namespace
+
+Explanation explain_period(const Topology& topology, const Settings& settings,
+                           const Snapshot& snapshot, const PeriodState& state,
+                           const std::vector<FlowVerdict>& verdicts, const char* rest) {
+  Explanation told;
+  for (uint32_t f = 0; f < state.flows.size(); ++f) {
+    told.flows.push_back(explain_flow(topology, settings, state, verdicts[f], f));
+  }
+  for (uint32_t s = 0; s < state.segments.size(); ++s) {
+    const SegmentPeriod& segment = state.segments[s];
+    const uint32_t module = topology.segments[s].head;
+    told.modules.push_back({.module = module,
+                            .trigger_pkts = segment.trigger_pkts,
+                            .age_limit_ns = module < snapshot.modules.size()
+                                                ? snapshot.modules[module].age_limit_ns
+                                                : 0,
+                            .arriving_pkts = segment.arriving_pkts,
+                            .cost_per_batch_ns = segment.cost_per_batch_ns,
+                            .cost_per_pkt_ns = segment.cost_per_pkt_ns,
+                            .why = why(segment, rest),
+                            .binding_flow = binding_flow(topology, state, s)});
+  }
+  return told;
 }
 
 std::vector<FlowVerdict> judge(const Topology& topology, const Settings& settings,

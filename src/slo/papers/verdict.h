@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "slo/period_state.h"
+#include "slo/papers/period_state.h"
 
 namespace batchplane::slo {
 
@@ -15,6 +15,12 @@ double service_ns(const Snapshot& snapshot, const std::vector<uint32_t>& path);
 double fill_ns(const Topology& topology, const PeriodState& state, uint32_t flow);
 // Sum over a flow's tasks of the time from one poll to the next (99th percentile).
 double turnaround_ns(const Topology& topology, const Snapshot& snapshot, uint32_t flow);
+
+// Flows with delay, slack and state; modules with what their triggers were decided from. `rest` is
+// why a module is as it is where no phase gave a reason.
+Explanation explain_period(const Topology& topology, const Settings& settings,
+                           const Snapshot& snapshot, const PeriodState& state,
+                           const std::vector<exec::FlowVerdict>& verdicts, const char* rest);
 
 std::vector<exec::FlowVerdict> judge(const Topology& topology, const Settings& settings,
                                      const Snapshot& snapshot, const PeriodState& state);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/program.h"
+#include "slo/solver/program.h"
 
 #include <algorithm>
 #include <cmath>

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "slo/budget.h"
+#include "slo/model/budget.h"
 
 namespace batchplane::slo {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/rng.h"
-#include "slo/program.h"
-#include "slo/program_test_util.h"
+#include "slo/solver/program.h"
+#include "slo/solver/program_test_util.h"
 
 namespace batchplane::slo {
 namespace {

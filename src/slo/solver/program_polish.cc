@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "slo/program.h"
+#include "slo/solver/program.h"
 
 namespace batchplane::slo {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // program_test.cc - the solver against every vector of integers, closed forms and its own promises.
-#include "slo/program.h"
+#include "slo/solver/program.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "base/rng.h"
-#include "slo/program_test_util.h"
+#include "slo/solver/program_test_util.h"
 
 namespace batchplane::slo {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "slo/budget.h"
+#include "slo/model/budget.h"
 
 namespace batchplane::slo {
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "slo/program_test_util.h"
+#include "slo/solver/program_test_util.h"
 
 namespace batchplane::slo {
 namespace {

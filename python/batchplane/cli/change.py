@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""change.py - the words of `set`, `apply` and `save`, and what they print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ..base.consoles import errors, out, print_json
+from ..base.problems import BadInput, Problem
+from ..changes.settings import FORMS
+from ..commands import change as changes
+from ..daemon.process import find_daemon
+from ..show.sessions import render_ended
+from ..show.tables import render_show
+from .words import Json, Name, Overrides, PipelineArg
+
+app = typer.Typer()
+
+
+@app.command("set", epilog=f"Settings, all in one step:\n\n{FORMS.replace(chr(10), chr(10) * 2)}")
+def set_command(
+    words: Annotated[list[str], typer.Argument(metavar="SETTING... | MODULE VERB [KEY=VALUE]...")],
+    name: Name = None,
+    as_json: Json = False,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="a whole table for VERB")
+    ] = None,
+) -> None:
+    """Change triggers, age limits, promises, rates and tables while traffic flows."""
+    daemon = find_daemon(name)
+    if len(words) == 3 and words[0] == "slo" and "=" not in "".join(words):
+        words = [f"{words[1]}.slo={words[2]}"]
+    if "=" in words[0]:
+        _changed(changes.change(daemon, words), as_json, out())
+        return
+    if len(words) < 2 or "=" in words[1]:
+        raise BadInput(
+            Problem(
+                f"'{words[0]}' is no setting",
+                "command line",
+                "set",
+                f"{words[0]}.trigger=8, or {words[0]} add KEY=VALUE",
+            )
+        )
+    _answered(changes.edit_module(daemon, words[0], words[1], words[2:], file), as_json, out())
+
+
+@app.command()
+def apply(
+    pipeline: PipelineArg,
+    params: Overrides = None,
+    name: Name = None,
+    is_dry_run: Annotated[bool, typer.Option("--dry-run", help="only tell the difference")] = False,
+    as_json: Json = False,
+) -> None:
+    """Change a running daemon to another pipeline: in one step, or not at all."""
+    console = out()
+    answer = changes.apply_file(
+        find_daemon(name),
+        pipeline,
+        params or [],
+        is_dry_run,
+        lambda change: None if as_json else difference(change, console),
+        errors(),
+    )
+    _applied(answer, is_dry_run, as_json, console)
+
+
+@app.command()
+def save(
+    file: Annotated[
+        Path | None, typer.Argument(help="x.yaml or x.json (default: print YAML)")
+    ] = None,
+    name: Name = None,
+) -> None:
+    """Save the running pipeline, live changes included, as a file that starts it again."""
+    text = changes.save_running(find_daemon(name), file, errors())
+    if file is None:
+        sys.stdout.write(text)
+    else:
+        out().print(f"saved to {file}")
+
+
+def difference(change: dict[str, Any], out: Console) -> None:
+    """What apply would change."""
+    styles = (("added", "+", "green"), ("removed", "-", "red"), ("changed", "~", "yellow"))
+    for key, sign, style in styles:
+        for entry in change.get(key, []):
+            out.print(
+                Text(
+                    f"{sign} {entry if isinstance(entry, str) else entry.get('name', entry)}", style
+                )
+            )
+    for (start, end), names in _moves(change).items():
+        told = f"{', '.join(names[:4])}{', ...' if names[4:] else ''}"
+        line = f"> {len(names)} moved from {start} to {end} with their state: {told}"
+        out.print(Text(line, "cyan"), soft_wrap=True)
+    if controller := change.get("controller"):
+        out.print(Text(f"~ controller: {controller['from']} -> {controller['to']}", "yellow"))
+    out.print(Text(f"{len(change.get('kept', []))} kept with their state", "dim"))
+
+
+def _changed(sets: Sequence[dict[str, Any]], as_json: bool, out: Console) -> None:
+    """Settings were applied."""
+    if as_json:
+        print_json(list(sets))
+        return
+    for entry in sets[:20]:
+        target = next((entry[key] for key in ("module", "flow", "name") if key in entry), "")
+        rest = ", ".join(
+            f"{key} {value}"
+            for key, value in entry.items()
+            if key not in ("what", "module", "flow", "name")
+        )
+        rest = rest or "done"
+        out.print(
+            Text.assemble(("set ", "green"), f"{entry['what']} {target}: {rest}".replace(" :", ":"))
+        )
+    if len(sets) > 20:
+        out.print(f"and {len(sets) - 20} more, all in one step")
+
+
+def _answered(answer: Any, as_json: bool, out: Console) -> None:
+    """A module answered its own command."""
+    if as_json:
+        print_json(answer)
+    elif answer in (None, {}, [], True):
+        out.print(Text("done", "green"))
+    elif isinstance(answer, dict) and answer.get("ended"):
+        out.print(render_ended(answer["ended"]))
+    else:
+        out.print(render_show("tables", answer))
+
+
+def _moves(change: dict[str, Any]) -> dict[tuple[str, str], list[str]]:
+    """Names of the modules that go from one worker to another, by the two."""
+    moves: dict[tuple[str, str], list[str]] = {}
+    for move in change.get("moved", []):
+        moves.setdefault((move["from"], move["to"]), []).append(move["module"])
+    return moves
+
+
+def _applied(answer: dict[str, Any], is_dry_run: bool, as_json: bool, out: Console) -> None:
+    """The result of apply."""
+    if as_json:
+        print_json(answer)
+    elif is_dry_run:
+        out.print("nothing was changed (--dry-run)")
+    else:
+        out.print(Text("applied", "green") if answer.get("applied") else "nothing to change")

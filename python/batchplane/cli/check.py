@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""check.py - the words of `check`, and what it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ..base.consoles import out, print_json
+from ..base.problems import Problem
+from ..commands.check import check_pipeline
+from ..lang.canonical import Document
+from .words import Json, Overrides, PipelineArg
+
+app = typer.Typer()
+
+
+@app.command()
+def check(pipeline: PipelineArg, params: Overrides = None, as_json: Json = False) -> None:
+    """Find every mistake in a pipeline at once, without running it."""
+    problems, plan, document = check_pipeline(pipeline, params or [])
+    _checked(problems, plan, document, as_json, out())
+    if any(not problem.is_warning for problem in problems):
+        raise typer.Exit(2)
+
+
+def _checked(
+    problems: Sequence[Problem],
+    plan: dict[str, Any],
+    document: Document,
+    as_json: bool,
+    out: Console,
+) -> None:
+    """The result of a check."""
+    errors = [problem for problem in problems if not problem.is_warning]
+    if as_json:
+        print_json(
+            {"ok": not errors, "errors": [problem.as_json() for problem in problems], "plan": plan}
+        )
+        return
+    for problem in problems:
+        style, word = ("yellow", "warning: ") if problem.is_warning else ("bold red", "error: ")
+        out.print(Text.assemble((word, style), problem.line()), soft_wrap=True)
+    pipeline = document.pipeline
+    size = (
+        f"{len(pipeline.get('modules', {}))} modules, {len(pipeline.get('edges', []))} edges, "
+        f"{len(pipeline.get('flows', []))} flows"
+    )
+    if errors:
+        word = "mistake" if len(errors) == 1 else "mistakes"
+        out.print(Text(f"{document.file}: {len(errors)} {word}", "bold"))
+        return
+    out.print(Text.assemble((f"{document.file} is good", "green"), f": {size}"))
+    facts = [
+        f"{key.replace('_', ' ')} {value}"
+        for key, value in plan.items()
+        if isinstance(value, (int, str))
+    ]
+    if facts:
+        out.print(Text(", ".join(facts), "dim"))

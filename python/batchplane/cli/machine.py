@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""machine.py - the words of `demo` and `doctor`: what this machine can show, and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ..base.consoles import out, print_json
+from ..base.problems import BadInput, Problem, suggestion
+from ..commands.doctor import Finding, examine
+from ..demo.demos import DEMOS
+from .words import Json, completions
+
+app = typer.Typer()
+
+
+@app.command()
+def demo(
+    what: Annotated[
+        str, typer.Argument(autocompletion=completions("demos"), help="home-gateway")
+    ] = "home-gateway",
+) -> None:
+    """Show a pipeline at work between Linux hosts in network namespaces; leaves nothing behind."""
+    if what not in DEMOS:
+        raise BadInput(
+            Problem(
+                f"there is no demonstration '{what}'",
+                "command line",
+                "demo",
+                suggestion(what, DEMOS),
+            )
+        )
+    DEMOS[what](out())
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Look at this machine: what slows the engine, and the command that mends it."""
+    _examined(examine(), as_json, out())
+
+
+def _examined(findings: Sequence[Finding], as_json: bool, out: Console) -> None:
+    """What doctor found."""
+    if as_json:
+        print_json([finding.as_json() for finding in findings])
+        return
+    width = max(len(finding.topic) for finding in findings)
+    for finding in findings:
+        word, style = ("ok  ", "green") if finding.is_ok else ("warn", "yellow")
+        out.print(
+            Text.assemble(
+                (word, style), "  ", (f"{finding.topic:<{width}}", "bold"), f"  {finding.message}"
+            ),
+            soft_wrap=True,
+        )
+        if not finding.is_ok:
+            out.print(Text(f"{'':<{width + 8}}{finding.remedy}", "cyan"), soft_wrap=True)
+    warnings = sum(not finding.is_ok for finding in findings)
+    out.print(
+        Text(
+            "everything is as it should be"
+            if not warnings
+            else f"{warnings} of {len(findings)} could be better",
+            "dim",
+        )
+    )

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""words.py - words that several commands take, and how a shell completes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+
+def completions(kind: str) -> Callable[[str], list[str]]:
+    """Words for the shell: names of daemons, pipelines, module kinds or things to show."""
+
+    def complete(incomplete: str) -> list[str]:
+        try:
+            return [word for word in _words(kind) if word.startswith(incomplete)]
+        except Exception:  # a shell's completion never prints errors
+            return []
+
+    return complete
+
+
+def _words(kind: str) -> list[str]:
+    # Loaded here: what parses a command's words does without.
+    from ..daemon.process import find_program, list_daemons
+    from ..demo.demos import DEMOS
+    from ..lang.kinds import load_kinds
+    from ..lang.load import pipeline_names
+    from ..show.tables import WHAT
+
+    if kind == "show":
+        return list(WHAT)
+    if kind == "demos":
+        return sorted(DEMOS)
+    if kind == "daemons":
+        return [daemon.name for daemon in list_daemons()]
+    if kind == "modules":
+        return sorted(load_kinds(find_program()).modules)
+    return pipeline_names()
+
+
+PipelineArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="PIPELINE",
+        autocompletion=completions("pipelines"),
+        help="a file, or a name in pipelines/",
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="the pipeline's params, such as nexthops=64"),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        "-n",
+        autocompletion=completions("daemons"),
+        help="which daemon; not needed when one runs",
+    ),
+]
+NewName = Annotated[
+    str | None, typer.Option("--name", "-n", help="the daemon's name (default: the pipeline's)")
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="SETTING",
+        help="a live setting, such as ttl.trigger=8; see `set --help`",
+    ),
+]
+Cores = Annotated[str | None, typer.Option(help="cores to use, such as 0,1; workers take the last")]
+Memory = Annotated[
+    int | None, typer.Option("--memory-mb", min=16, help="packet memory (default: computed)")
+]
+Duration = Annotated[
+    float | None,
+    typer.Option("--duration", "-d", min=0.1, metavar="SECONDS", help="default: until Ctrl-C"),
+]
+Interval = Annotated[
+    float, typer.Option("--interval", "-i", min=0.05, metavar="SECONDS", help="between updates")
+]
+ControllerName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="who sets triggers: optimal, full, max, null, fixed(k), FILE.py, ..."
+    ),
+]
+ControlPeriod = Annotated[
+    str | None, typer.Option("--period", metavar="TIME", help="of the controller (default 10ms)")
+]
+Slos = Annotated[
+    list[str] | None,
+    typer.Option("--slo", metavar="FLOW=TIME", help="a promised delay; patterns: '*=80us'"),
+]
+ControlCosts = Annotated[
+    str | None,
+    typer.Option(
+        "--costs", metavar="FILE", help="a profile for the controller (default: the kept)"
+    ),
+]
+NoProfile = Annotated[
+    bool,
+    typer.Option("--no-profile", help="no measuring at the start: built-in costs do"),
+]

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""change.py - what `batchplane set`, `apply` and `save` do with a running daemon."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from ..base import consoles
+from ..base.problems import BadInput, Problem, RunFailed
+from ..changes.arguments import parse_arguments
+from ..changes.settings import parse_settings, running_names
+from ..control.advice import advice
+from ..control.options import REMOTE, as_started, with_costs, with_own_costs
+from ..daemon.client import Client, told_as_input
+from ..daemon.process import Daemon
+
+
+def change(
+    daemon: Daemon,
+    words: Sequence[str],
+    pipeline: Mapping[str, Any] | None = None,
+    errors: Console | None = None,
+) -> list[dict[str, Any]]:
+    """Applies settings to a running daemon in one step; what was changed."""
+    advices = []
+    with Client(daemon.socket) as client:
+        sets = parse_settings(words, running_names(client))
+        told = []
+        for change in sets:
+            if change["what"] == "controller":
+                running = pipeline or as_started(daemon.socket, client.save())
+                advices.append(advice(change["name"], running))
+                change = with_costs(change, running)
+            told.append(change)
+        with told_as_input():
+            client.set(told)
+    for line in filter(None, advices):
+        (errors or consoles.errors()).print(
+            Text.assemble(("warning: ", "yellow"), line), soft_wrap=True
+        )
+    return sets
+
+
+def edit_module(
+    daemon: Daemon, module: str, verb: str, words: Sequence[str], file: Path | None
+) -> Any:
+    """A module's own command, such as a table edit, or a bulk one from a file."""
+    with Client(daemon.socket) as client:
+        if file is None:
+            return client.module(module, verb, parse_arguments(words))
+        if not file.is_file():
+            raise BadInput(Problem("there is no such file", str(file)))
+        with told_as_input():  # what is refused is a line of the file
+            if file.suffix != ".json":
+                return _bulk_answer(client.bulk_file_told(module, verb, file))
+            items = _json_of(file)
+            if not isinstance(items, list):
+                raise BadInput(Problem("a table in JSON is a list", str(file)))
+            return _bulk_answer(client.bulk_told(module, verb, items))
+
+
+def _json_of(file: Path) -> Any:
+    """What the file holds; BadInput with the line where it is no JSON."""
+    try:
+        return json.loads(file.read_text(), parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise BadInput(
+            Problem(f"this is no JSON: {error.msg}", f"{file}:{error.lineno}")
+        ) from error
+    except ValueError as error:  # bytes that are no text, words that are no numbers
+        raise BadInput(Problem(f"this is no JSON: {error}", str(file))) from error
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no number")
+
+
+def _bulk_answer(told: dict[str, Any]) -> dict[str, Any]:
+    """How many, and what ended with it."""
+    answer = told.get("answer")
+    ended = answer.get("ended") if isinstance(answer, dict) else None
+    return {"count": told["count"], **({"ended": ended} if ended else {})}
+
+
+def apply_file(
+    daemon: Daemon,
+    name: str,
+    overrides: Sequence[str],
+    is_dry_run: bool,
+    tell: Callable[[dict[str, Any]], None],
+    errors: Console,
+) -> dict[str, Any]:
+    """Tells the difference first, then changes to the new pipeline in one step, or not at all."""
+    from ..daemon.checked import load_checked  # the language: other changes do without
+
+    pipeline = load_checked(name, overrides, errors).pipeline
+    if "controller" in pipeline:
+        own = with_own_costs(pipeline["controller"], pipeline)
+        pipeline = {**pipeline, "controller": own}
+    with Client(daemon.socket) as client:
+        answer = client.apply(pipeline, dry_run=True)
+        tell(answer["difference"])
+        return answer if is_dry_run else client.apply(pipeline)
+
+
+def save_running(daemon: Daemon, file: Path | None, errors: Console) -> str:
+    """The running pipeline as YAML (JSON for x.json); written when a file is given."""
+    from ..lang.yaml_writer import to_yaml  # the language: other changes do without
+
+    with Client(daemon.socket) as client:
+        pipeline = client.save()
+        control = client.show("control")
+    if control["controller"] == REMOTE:
+        line = f"{control['label']} decides in a process of its own and is not in what is saved"
+        errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
+    text = (
+        json.dumps(pipeline, indent=2) + "\n"
+        if file and file.suffix == ".json"
+        else to_yaml(pipeline)
+    )
+    if file is not None:
+        try:
+            file.write_text(text)
+        except OSError as error:
+            raise RunFailed(f"{file} cannot be written: {error.strerror}") from error
+    return text

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""show.py - what `batchplane show`, `explain`, `attach` and `trace` ask of a running daemon."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from ..base.consoles import print_json
+from ..base.interrupts import Interrupted, interruptible
+from ..base.problems import BadInput, Problem, suggestion
+from ..changes.arguments import parse_arguments
+from ..daemon.client import Client, told_as_input
+from ..daemon.process import Daemon
+from ..show.graph import graph_dot
+from ..show.live import WatchOptions, watch
+from ..show.nat import collect_nat
+from ..show.sessions import collect_sessions
+from ..show.tables import WHAT, render_show
+from ..show.view import facts_line
+
+
+@dataclass(frozen=True)
+class ShowOptions:
+    """What to show, of what, and how."""
+
+    what: str = "runtime"
+    items: tuple[str, ...] = ()
+    as_json: bool = False
+    is_dot: bool = False
+    watch_s: float | None = None
+
+
+# Made of several answers; further words are filters.
+_COLLECTED = {"nat": collect_nat, "sessions": collect_sessions}
+
+
+def show_running(daemon: Daemon, options: ShowOptions, out: Console) -> None:
+    """Prints one answer of `show`, or with watch_s one after another until Ctrl-C."""
+    if options.what not in WHAT:
+        raise BadInput(
+            Problem(
+                f"'{options.what}' cannot be shown",
+                "command line",
+                "show",
+                suggestion(options.what, WHAT),
+            )
+        )
+    args = _item_args(options)
+    with Client(daemon.socket) as client, interruptible():
+        try:
+            while True:
+                if options.what in _COLLECTED:
+                    data = _COLLECTED[options.what](client, args)
+                else:
+                    data = client.show(options.what, **args)
+                if options.watch_s is not None and out.is_terminal:
+                    out.clear()
+                _print_show(data, options, out, daemon.pipeline)
+                if options.watch_s is None:
+                    return
+                time.sleep(options.watch_s)
+        except Interrupted:
+            return
+
+
+def _item_args(options: ShowOptions) -> dict[str, Any]:
+    if options.what in _COLLECTED:
+        return parse_arguments(options.items)
+    if not options.items:
+        return {}
+    key = {"tables": "module", "ports": "port"}.get(options.what)
+    if key is None or len(options.items) > 1:
+        raise BadInput(
+            Problem(
+                f"show {options.what} takes no {' '.join(options.items)}",
+                "command line",
+                "show",
+                "show tables MODULE, show ports PORT, show nat and show sessions KEY=VALUE... do",
+            )
+        )
+    return {key: options.items[0]}
+
+
+def _print_show(data: Any, options: ShowOptions, out: Console, name: str) -> None:
+    if options.is_dot:
+        print(graph_dot(data, name))
+    elif options.as_json:
+        print_json(data, is_one_line=options.watch_s is not None)
+    else:
+        out.print(render_show(options.what, data))
+
+
+def explain(daemon: Daemon, name: str | None) -> dict[str, Any]:
+    """Why triggers are what they are: of a flow, a module, or all."""
+    with Client(daemon.socket) as client, told_as_input():
+        answer: dict[str, Any] = client.request("explain", name=name or "")
+    return answer
+
+
+def attach(daemon: Daemon, options: WatchOptions, out: Console, errors: Console) -> None:
+    """The live view on a running daemon; it goes on afterwards."""
+    with Client(daemon.socket) as client, interruptible():
+        errors.print(Text(facts_line(client.hello())), soft_wrap=True, style="dim")
+        watch(client, out, options)
+
+
+def trace(daemon: Daemon, count: int, expression: str, timeout_s: float) -> list[dict[str, Any]]:
+    """Follows packets of a running daemon."""
+    with Client(daemon.socket) as client:
+        return client.trace(count, expression, int(timeout_s * 1e9))

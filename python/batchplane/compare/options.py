@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""options.py - what is compared, for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..commands.start import RunOptions
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """Which controllers, each for how long; the rest as for `run`."""
+
+    run: RunOptions
+    controllers: tuple[str, ...] = ("null", "max", "optimal")
+    each_s: float = 5.0
+    as_json: bool = False
+    simulate: str | None = None

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pipeline language: files to canonical JSON, checked."""

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// cost_law_test.cc - cost laws as lines and as tables: between sizes, beyond them, added, scaled,
+// bent, and their hulls against every chord that there is.
+#include "base/cost_law.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/rng.h"
+
+namespace batchplane {
+namespace {
+
+using Line = CostLaw::Line;
+using Point = CostLaw::Point;
+
+// Work in units of eight packets, as a vector engine or a device does it.
+std::vector<Point> stairs() {
+  std::vector<Point> points;
+  for (uint32_t n = 1; n <= 32; ++n) points.push_back({n, 50.0 + 80 * ((n + 7) / 8)});
+  return points;
+}
+
+TEST(CostLawTest, ALineIsTwoNumbers) {
+  const CostLaw law(100, 7);
+  EXPECT_FALSE(law.is_table());
+  EXPECT_EQ(law.ns(1), 107);
+  EXPECT_EQ(law.ns(2.5), 117.5);
+  EXPECT_EQ(law.line(), (Line{100, 7}));
+  EXPECT_EQ(CostLaw().ns(32), 0);
+}
+
+TEST(CostLawTest, NonsenseCountsAsNothing) {
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(CostLaw(std::nan(""), -3), CostLaw());
+  EXPECT_EQ(CostLaw(inf, 4), CostLaw(0, 4));
+  const CostLaw law({{1, -5}, {2, std::nan("")}, {3, 6}}, {1, 1});
+  EXPECT_EQ(law.ns(1), 0);
+  EXPECT_EQ(law.ns(2), 0);
+  EXPECT_EQ(law.ns(3), 6);
+}
+
+TEST(CostLawTest, ATableHoldsAtItsSizesAndInProportionBetweenThem) {
+  const CostLaw law({{1, 20}, {2, 25}, {8, 85}, {32, 100}}, {15, 4});
+  EXPECT_TRUE(law.is_table());
+  EXPECT_EQ(law.ns(1), 20);
+  EXPECT_EQ(law.ns(8), 85);
+  EXPECT_EQ(law.ns(32), 100);
+  EXPECT_DOUBLE_EQ(law.ns(1.5), 22.5);
+  EXPECT_DOUBLE_EQ(law.ns(5), 55);
+  EXPECT_DOUBLE_EQ(law.ns(26), 96.25);
+  EXPECT_EQ(law.line(), (Line{15, 4})) << "as given";
+}
+
+TEST(CostLawTest, OutsideOfTheTableItGoesOnAsTheLineRises) {
+  const CostLaw law({{4, 50}, {16, 90}}, {30, 3});
+  EXPECT_DOUBLE_EQ(law.ns(20), 90 + 3 * 4);
+  EXPECT_DOUBLE_EQ(law.ns(256), 90 + 3 * 240);
+  EXPECT_DOUBLE_EQ(law.ns(2), 50 - 3 * 2);
+  EXPECT_EQ(CostLaw({{100, 50}}, {0, 3}).ns(1), 0) << "never negative";
+}
+
+TEST(CostLawTest, StairsStayStairs) {
+  const CostLaw law(stairs());
+  EXPECT_EQ(law.ns(8), 130);
+  EXPECT_EQ(law.ns(9), 210);
+  EXPECT_EQ(law.ns(16), 210);
+  EXPECT_DOUBLE_EQ(law.ns(8.5), 170);
+  // The line has about their mean rise: 80 ns in 8 packets.
+  EXPECT_NEAR(law.line().cost_per_pkt_ns, 10, 1.5);
+  EXPECT_GT(law.line().cost_per_batch_ns, 50);
+}
+
+TEST(CostLawTest, ScalingKnowsWhatIsPaidPerBatch) {
+  const CostLaw law({{1, 30}, {4, 42}}, {26, 4});
+  const CostLaw twice = law.scaled(2);
+  EXPECT_EQ(twice.line(), (Line{52, 8}));
+  EXPECT_EQ(twice.ns(4), 84);
+  const CostLaw apart = law.scaled(3, 0.5);
+  EXPECT_EQ(apart.line(), (Line{78, 2}));
+  EXPECT_DOUBLE_EQ(apart.ns(4), 3 * (42 - 16) + 0.5 * 16);
+  // What the line says is paid per packet is never more than there is.
+  EXPECT_DOUBLE_EQ(CostLaw({{8, 10}}, {0, 4}).scaled(3, 0.5).ns(8), 5);
+}
+
+TEST(CostLawTest, LawsAddUp) {
+  const CostLaw sum = CostLaw(10, 2) + CostLaw({{1, 20}, {4, 50}}, {10, 10});
+  EXPECT_EQ(sum.line(), (Line{20, 12}));
+  EXPECT_EQ(sum.ns(1), 32);
+  EXPECT_EQ(sum.ns(4), 68);
+  const CostLaw both = CostLaw({{2, 4}}, {0, 2}) + CostLaw({{1, 20}, {4, 50}}, {10, 10});
+  EXPECT_EQ(both.points().size(), 3U);
+  for (const double n : {1.0, 2.0, 3.0, 4.0, 6.0}) {
+    EXPECT_DOUBLE_EQ(both.ns(n), 2 * n + CostLaw({{1, 20}, {4, 50}}, {10, 10}).ns(n)) << n;
+  }
+  EXPECT_EQ(CostLaw(1, 2) + CostLaw(3, 4), CostLaw(4, 6));
+}
+
+TEST(CostLawTest, BentToAnotherLineTheShapeStays) {
+  const CostLaw law(stairs(), {60, 12});
+  const Line next{180, 6};
+  const CostLaw bent = law.bent_to(next, 9);
+  EXPECT_EQ(bent.line(), next);
+  EXPECT_DOUBLE_EQ(bent.ns(9), next.ns(9)) << "as measured";
+  for (const Point& point : law.points()) {
+    const double n = point.size_pkts;
+    const double was = law.ns(n) / law.ns(9) / (law.line().ns(n) / law.line().ns(9));
+    EXPECT_DOUBLE_EQ(bent.ns(n) / bent.ns(9) / (next.ns(n) / next.ns(9)), was) << n;
+  }
+  EXPECT_EQ(CostLaw(1, 2).bent_to({3, 4}, 5), CostLaw(3, 4));
+  EXPECT_EQ(CostLaw({{1, 5}}, {}).bent_to({3, 4}, 5), CostLaw(3, 4)) << "a line of nothing";
+}
+
+// Batches of one size that take what the table says, which the line does not know, change nothing.
+TEST(CostLawTest, WhatTheTableKnewDoesNotBendIt) {
+  const CostLaw law(stairs(), {60, 12});
+  const double seen = law.ns(9) / law.line().ns(9);
+  const CostLaw bent = law.bent_to({60 * seen, 12 * seen}, 9);
+  for (const Point& point : law.points()) {
+    EXPECT_DOUBLE_EQ(bent.ns(point.size_pkts), point.ns) << point.size_pkts;
+  }
+}
+
+// By definition: no mean of two sizes of the table is below the hull, and each of its corners is a
+// point of the table.
+TEST(CostLawTest, TheHullIsBelowEveryChordAndTouchesTheTable) {
+  Rng rng(4);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Point> points;
+    for (uint32_t n = 1 + rng.below(3); n <= 40; n += 1 + rng.below(3)) {
+      points.push_back({n, 10 + 200 * rng.uniform() + 5 * n});
+    }
+    const CostLaw law(points, {100, 5});
+    const CostLaw hull = law.lower_hull();
+    for (const Point& corner : hull.points()) EXPECT_EQ(corner.ns, law.ns(corner.size_pkts));
+    for (size_t i = 0; i < points.size(); ++i) {
+      double best_ns = points[i].ns;
+      for (size_t a = 0; a < i; ++a) {
+        for (size_t b = i + 1; b < points.size(); ++b) {
+          best_ns = std::min(best_ns, CostLaw({points[a], points[b]}, {}).ns(points[i].size_pkts));
+        }
+      }
+      ASSERT_NEAR(hull.ns(points[i].size_pkts), best_ns, 1e-9);
+    }
+  }
+}
+
+TEST(CostLawTest, TheHullOfStairsHasTheirEdges) {
+  const CostLaw hull = CostLaw(stairs()).lower_hull();
+  EXPECT_EQ(std::vector<Point>(hull.points().begin(), hull.points().end()),
+            (std::vector<Point>{{1, 130}, {8, 130}, {32, 370}}));
+  EXPECT_EQ(CostLaw(3, 4).lower_hull(), CostLaw(3, 4));
+}
+
+TEST(CostLawTest, BatchinessComparesAFullBatchWithSingles) {
+  EXPECT_DOUBLE_EQ(CostLaw(30, 10).batchiness(32), (30.0 + 320) / (32 * 40.0));
+  EXPECT_DOUBLE_EQ(CostLaw(0, 7).batchiness(32), 1.0);
+  EXPECT_DOUBLE_EQ(CostLaw(7, 0).batchiness(32), 1.0 / 32);
+  EXPECT_DOUBLE_EQ(CostLaw().batchiness(32), 1.0);
+  EXPECT_DOUBLE_EQ(CostLaw(stairs()).batchiness(32), 370.0 / (32 * 130));
+}
+
+TEST(CostLawTest, ErrorsAreRelativeToWhatWasMeasured) {
+  const CostLaw law(10, 1);
+  EXPECT_DOUBLE_EQ(law.error_ratio({}), 0);
+  const std::vector<Point> measured{{1, 22}, {2, 12}, {10, 16}};
+  EXPECT_DOUBLE_EQ(law.error_ratio(measured), 0.5);
+  EXPECT_DOUBLE_EQ(law.error_ratio(std::span(measured).subspan(2)), 0.25);
+  EXPECT_DOUBLE_EQ(law.error_ratio(std::vector<Point>{{1, 0}}, 22), 0.5);
+}
+
+TEST(CostLawTest, PointsAreTimesOfOneTwoAndMorePackets) {
+  EXPECT_EQ(points_of(std::vector<double>{5, 7}), (std::vector<Point>{{1, 5}, {2, 7}}));
+  EXPECT_TRUE(points_of({}).empty());
+}
+
+}  // namespace
+}  // namespace batchplane

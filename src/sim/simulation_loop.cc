@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// simulation_loop.cc - how virtual time goes on: the worker that is behind loops as the engine's
+// do, and jumps over loops in which nothing can happen.
+#include <algorithm>
+
+#include "sim/simulation.h"
+
+namespace batchplane::sim {
+
+// Whether packets have left since the clock was read last.
+static bool has_unbooked(const exec::FlowMeter& meter) {
+  return meter.is_nearly_full(exec::FlowMeter::kLogEntries);
+}
+
+uint32_t Task::open_inputs(const Context& ctx) const {
+  const bool has_room = std::ranges::all_of(backpressuring, [&](const Queue* queue) {
+    return queue->room_pkts() >= ctx.batch_limit_pkts;
+  });
+  return has_room ? static_cast<uint32_t>(inputs.size()) : 0;
+}
+
+uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
+  TaskInput& input = inputs[i];
+  Packet* pkts[exec::kMaxBatchPkts + 8];
+  uint32_t n = 0;
+  if (input.source != nullptr) {
+    n = input.source->poll(pkts, ctx.batch_limit_pkts, ctx.now_ns);
+  } else if (input.queue != nullptr) {
+    // What releases of this very loop have put there is there by now, whatever the last reading
+    // says.
+    n = input.queue->take(pkts, ctx.batch_limit_pkts, ctx.clock.ticks >> kTicksPerNsLog2);
+  }
+  if (n == 0) return 0;
+  input.batches += 1;
+  input.pkts += n;
+  ++polls;
+  if (input.entry_state != exec::PathOp::kKeep) {
+    for (uint32_t p = 0; p < n; ++p) pkts[p]->path_state = input.entry_state;
+  }
+  const bool is_far = input.source != nullptr && !input.source->spec().is_inline;
+  ctx.clock.ticks += ctx.loop.poll + (is_far ? ctx.loop.far_poll : 0) + ctx.loop.poll_pkt * n +
+                     input.module->ticks_of(n);
+  if (is_far) {
+    // The ring has room when its packets have been taken in, not when the poll begins; their data
+    // comes over later, as modules touch it.
+    input.source->note_room(ctx.clock.ticks >> kTicksPerNsLog2);
+    ctx.clock.ticks += ctx.loop.far_pkt * n + ctx.loop.far_early_pkt * std::min(n, kFarEarlyPkts);
+  }
+  for (uint32_t p = 0; p < n; ++p) pkts[p]->polled_ns = ctx.now_ns;
+  uint64_t bound_ns = 0;
+  if (executor->has_buffers()) {
+    bound_ns = pkts[0]->task_entry_ns;
+    for (uint32_t p = 1; p < n; ++p) bound_ns = std::min(bound_ns, pkts[p]->task_entry_ns);
+  }
+  executor->run(*input.first, {pkts, n, bound_ns}, is_sampled);
+  return n;
+}
+
+void Simulation::take_stalls(Worker& worker) {
+  while ((worker.ctx.clock.ticks >> kTicksPerNsLog2) >= worker.stalls.next_ns()) {
+    const uint64_t length_ns = worker.stalls.take();
+    worker.ctx.clock.ticks += length_ns << kTicksPerNsLog2;
+    worker.stats.gaps += 1;
+    worker.stats.gap_ns += length_ns;
+    worker.stats.gap_max_ns = std::max(worker.stats.gap_max_ns, length_ns);
+  }
+}
+
+// As the engine's worker loops, with the time that an empty poll takes.
+uint32_t Simulation::loop_once(Worker& worker) {
+  take_stalls(worker);
+  Context& ctx = worker.ctx;
+  uint32_t polled = 0;
+  const uint64_t ticks = ctx.clock.ticks;
+  uint64_t first_began_ns = 0;
+  for (Task* task : worker.tasks) {
+    uint64_t began_ns = 0;
+    polled += exec::loop_task(*task, ctx, is_idle_hold_, worker.sample, began_ns);
+    if (task == worker.tasks.front()) first_began_ns = began_ns;
+  }
+  // Nothing was due either, if only the clock was read and nothing left: modules may cost nothing,
+  // and what left through them still waits for a reading that ends its delay.
+  const bool is_idle = ctx.clock.ticks == ticks + ctx.clock.read_ticks * worker.tasks.size() &&
+                       !has_unbooked(*worker.meter);
+  if (polled == 0) {
+    ctx.clock.ticks += ctx.loop.empty_poll;
+    ++worker.idle_polls;
+  }
+  ++worker.stats.loops;
+  note_loop(worker, first_began_ns);
+  worker.was_busy = polled != 0 || !is_idle;
+  return polled;
+}
+
+// A loop that began then ends the one before it.
+void Simulation::note_loop(Worker& worker, uint64_t began_ns) {
+  const uint64_t elapsed_ns = began_ns - worker.last_loop_ns;
+  worker.last_loop_ns = began_ns;
+  if (worker.was_busy) {
+    worker.stats.busy_ns += elapsed_ns;
+    worker.loop_times.note(elapsed_ns);
+  } else {
+    worker.stats.idle_ns += elapsed_ns;
+  }
+}
+
+// When something can happen to an idle worker, as far as it depends on itself.
+uint64_t Simulation::next_event_ns(const Worker& worker) const {
+  uint64_t next_ns = worker.stalls.next_ns();
+  for (const Task* task : worker.tasks) {
+    next_ns = std::min(next_ns, task->executor->next_release_ns());
+    const Executor& executor = *task->executor;
+    if (executor.has_changes() || executor.has_ready_units() || executor.has_ready()) return 0;
+    if (!is_idle_hold_ && task->executor->held_pkts() != 0) return 0;
+    for (const TaskInput& input : task->inputs) {
+      if (input.source != nullptr) next_ns = std::min(next_ns, input.source->next_ns());
+      if (input.queue != nullptr) next_ns = std::min(next_ns, input.queue->next_ns());
+    }
+  }
+  return next_ns;
+}
+
+// Jumps over loops in which nothing can happen, to where the last of them would have ended.
+void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
+  uint64_t target_ns = std::min(next_event_ns(worker), until_ns);
+  for (const auto& other : workers_) {
+    if (other.get() == &worker) continue;
+    // An idle one puts nothing into a queue before it has got something itself.
+    uint64_t other_ns = other->ctx.clock.ticks >> kTicksPerNsLog2;
+    if (!other->was_busy) other_ns = std::max(other_ns, next_event_ns(*other));
+    target_ns = std::min(target_ns, other_ns);
+  }
+  // Each task reads the clock; who reads it last in a loop may be the one that finds something.
+  const uint64_t read = worker.ctx.clock.read_ticks * worker.tasks.size();
+  const uint64_t step = worker.ctx.loop.empty_poll + read;
+  const uint64_t first_read = worker.ctx.clock.ticks + read;
+  const uint64_t target_ticks = target_ns << kTicksPerNsLog2;
+  if (target_ticks <= first_read) return;
+  uint64_t skipped = worker.idle_steps.in(target_ticks - first_read, step);
+  // What explicit scheduling remembers of idle turns settles in the second one: that one runs.
+  if (skipped != 0 && std::ranges::any_of(worker.tasks, [](const Task* task) {
+        return task->executor->is_scheduled();
+      })) {
+    --skipped;
+  }
+  if (skipped == 0) return;
+  if (worker.was_busy) {
+    note_idle_loop(worker);
+    --skipped;
+  }
+  if (skipped == 0) return;
+  worker.ctx.clock.ticks += skipped * step;
+  // The last of them began one step before.
+  note_loop(worker,
+            (worker.ctx.clock.ticks - step + worker.ctx.clock.read_ticks) >> kTicksPerNsLog2);
+  worker.sample.skip(skipped);
+  worker.stats.loops += skipped;
+  worker.idle_polls += skipped;
+  for (Task* task : worker.tasks) task->executor->stats().clock_reads += skipped;
+}
+
+// What a loop that finds nothing leaves behind. The first one after a busy one reads the time at
+// which packets of that have left.
+void Simulation::note_idle_loop(Worker& worker) {
+  for (Task* task : worker.tasks) {
+    const uint64_t began_ns = task->executor->read_clock();
+    task->executor->note_idle_turn(began_ns);
+    if (task == worker.tasks.front()) note_loop(worker, began_ns);
+  }
+  worker.was_busy = false;
+  worker.ctx.clock.ticks += worker.ctx.loop.empty_poll;
+  worker.sample.skip(1);
+  ++worker.stats.loops;
+  ++worker.idle_polls;
+}
+
+void Simulation::run_until(uint64_t until_ns) {
+  const uint64_t until_ticks = until_ns << kTicksPerNsLog2;
+  for (;;) {
+    Worker* first = workers_.front().get();
+    for (const auto& worker : workers_) {
+      if (worker->ctx.clock.ticks < first->ctx.clock.ticks) first = worker.get();
+    }
+    if (first->ctx.clock.ticks >= until_ticks) break;
+    // After a full batch there is most likely another one.
+    const bool is_full = loop_once(*first) >= first->ctx.batch_limit_pkts;
+    if (skips_idle_ && !is_full) skip_idle(*first, until_ns);
+  }
+  now_ns_ = std::max(now_ns_, until_ns);
+}
+
+}  // namespace batchplane::sim

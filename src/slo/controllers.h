@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// controllers.h - which controllers there are, and how one is made from its name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "slo/model/controller.h"
+
+namespace batchplane::slo {
+
+// "null", "max", "fixed(8)", "onoff", "feasdir", "full", "full+age", "optimal", "nfvnice", "wfq".
+// The model outlives the controller. Throws ConfigError that lists the names.
+std::unique_ptr<Controller> make_controller(const std::string& text, const Model& model,
+                                            const Settings& settings);
+std::vector<std::string> controller_names();
+
+}  // namespace batchplane::slo

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// explanation.h - why each trigger is what it is and where each flow's budget goes, in the same
+// terms whoever controls.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/control.h"
+
+namespace batchplane::slo {
+
+// Of one flow: slo = turnaround + bias + fill + service + slack. Terms that a controller does not
+// know are 0.
+struct FlowExplanation {
+  // One buffer on its path.
+  struct Part {
+    uint32_t module = 0;
+    uint32_t trigger_pkts = 0;
+    double fill_ns = 0;
+    double service_ns = 0;
+  };
+  exec::FlowState state = exec::FlowState::kNoSlo;
+  double slo_ns = 0;  // 0 = none
+  double measured_ns = 0;
+  double margin_ns = 0;  // that is kept free
+  double turnaround_ns = 0;
+  double bias_ns = 0;  // measured beyond the model
+  double fill_ns = 0;
+  double service_ns = 0;
+  double care_ns = 0;     // kept back since packets were late
+  double reserve_ns = 0;  // and for slow moments of the machine
+  double slack_ns = 0;
+  double multiplier_pps_per_us = 0;
+  std::vector<Part> modules;
+  std::string hint;
+};
+
+// Of one module where a buffer may pay.
+struct ModuleExplanation {
+  static constexpr uint32_t kNoFlow = ~0U;
+  uint32_t module = 0;
+  uint32_t trigger_pkts = 0;
+  uint64_t age_limit_ns = 0;
+  double arriving_pkts = 0;
+  double cost_per_batch_ns = 0;  // of all that runs on its batches
+  double cost_per_pkt_ns = 0;
+  double hold_ns = 0;
+  std::string why;
+  uint32_t binding_flow = kNoFlow;
+  double multiplier_pps_per_us = 0;
+};
+
+// What was measured at saturation, and which of it decides.
+struct MeasuredExplanation {
+  const char* in_force = "";
+  double best_pps = 0;
+  double bypassed_pps = 0;
+  uint64_t periods_to_next_try = 0;
+};
+
+// A task to which more came than it carried at some time.
+struct OverloadExplanation {
+  uint32_t task = 0;
+  bool is_carrying = false;  // what comes is carried first
+  double rate_pps = 0;
+  double load_ratio = 0;
+  double most_load_ratio = 0;
+};
+
+struct Explanation {
+  std::vector<FlowExplanation> flows;      // of the model, in order; empty before the first step
+  std::vector<ModuleExplanation> modules;  // controlled ones
+  std::optional<MeasuredExplanation> measured;
+  std::vector<OverloadExplanation> overload;
+};
+
+}  // namespace batchplane::slo

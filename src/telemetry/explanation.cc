@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "telemetry/explanation.h"
+
+namespace batchplane::telemetry {
+
+Value flow_value(const slo::FlowExplanation& flow, const exec::ControlFlow& of,
+                 const exec::ControlModel& model) {
+  List parts;
+  for (const slo::FlowExplanation::Part& part : flow.modules) {
+    parts.push_back(Dict{{"module", model.modules[part.module].name},
+                         {"trigger_pkts", part.trigger_pkts},
+                         {"fill_ns", part.fill_ns},
+                         {"service_ns", part.service_ns}});
+  }
+  return Dict{{"flow", of.name},
+              {"state", exec::kFlowStateNames[static_cast<size_t>(flow.state)]},
+              {"slo_ns", flow.slo_ns},
+              {"margin_ns", flow.margin_ns},
+              {"measured_ns", flow.measured_ns},
+              {"turnaround_ns", flow.turnaround_ns},
+              {"bias_ns", flow.bias_ns},
+              {"fill_ns", flow.fill_ns},
+              {"service_ns", flow.service_ns},
+              {"care_ns", flow.care_ns},
+              {"reserve_ns", flow.reserve_ns},
+              {"slack_ns", flow.slack_ns},
+              {"multiplier_pps_per_us", flow.multiplier_pps_per_us},
+              {"modules", std::move(parts)},
+              {"hint", flow.hint}};
+}
+
+Value module_value(const slo::ModuleExplanation& module, const exec::ControlModel& model) {
+  const bool is_bound = module.binding_flow != slo::ModuleExplanation::kNoFlow;
+  return Dict{{"module", model.modules[module.module].name},
+              {"trigger_pkts", module.trigger_pkts},
+              {"age_limit_ns", module.age_limit_ns},
+              {"arriving_pkts", module.arriving_pkts},
+              {"cost_per_batch_ns", module.cost_per_batch_ns},
+              {"cost_per_pkt_ns", module.cost_per_pkt_ns},
+              {"hold_ns", module.hold_ns},
+              {"why", module.why},
+              {"binding_flow", is_bound ? Value(model.flows[module.binding_flow].name) : Value()},
+              {"multiplier_pps_per_us", module.multiplier_pps_per_us}};
+}
+
+Value explanation_value(const slo::Explanation& explained, const exec::ControlModel& model) {
+  List flows;
+  List modules;
+  List overload;
+  for (size_t f = 0; f < explained.flows.size(); ++f) {
+    flows.push_back(flow_value(explained.flows[f], model.flows[f], model));
+  }
+  for (const slo::ModuleExplanation& module : explained.modules) {
+    modules.push_back(module_value(module, model));
+  }
+  for (const slo::OverloadExplanation& task : explained.overload) {
+    overload.push_back(Dict{{"task", task.task},
+                            {"in_force", task.is_carrying ? "what comes is carried first"
+                                                          : "promises at the rate that comes"},
+                            {"rate_pps", task.rate_pps},
+                            {"load_ratio", task.load_ratio},
+                            {"most_load_ratio", task.most_load_ratio}});
+  }
+  Dict out{{"flows", std::move(flows)},
+           {"modules", std::move(modules)},
+           {"overload", std::move(overload)}};
+  if (explained.measured.has_value()) {
+    out["measured"] = Dict{{"in_force", explained.measured->in_force},
+                           {"best_pps", explained.measured->best_pps},
+                           {"bypassed_pps", explained.measured->bypassed_pps},
+                           {"periods_to_next_try", explained.measured->periods_to_next_try}};
+  }
+  return out;
+}
+
+}  // namespace batchplane::telemetry

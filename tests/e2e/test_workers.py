@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_workers.py - two workers that hand packets to each other: every snapshot sums up, packets
+come in once, and apply tells what moved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from commands import Commands, assert_balanced
+
+# in -> front -> q -> back -> out, cut at the queue.
+CUT = """\
+name: cut
+workers: [{{name: w0}}, {{name: w1}}]
+modules:
+  in: {{kind: source, burst_pkts: 16, worker: {front}}}
+  front: {{kind: counter}}
+  q: {{kind: queue, size_pkts: 512, worker: {back}}}
+  back: {{kind: counter}}
+  out: {{kind: sink}}
+connect: [in -> front -> q -> back -> out]
+flows: [{{name: all, path: [in, front, q, back, out]}}]
+"""
+
+
+def cut(folder: Path, name: str, front: str, back: str) -> str:
+    file = folder / f"{name}.yaml"
+    file.write_text(CUT.format(front=front, back=back))
+    return str(file)
+
+
+def test_apply_tells_which_modules_moved(batchplane: Commands, folder: Path) -> None:
+    batchplane.good("start", cut(folder, "cut", "w0", "w1"))
+    told = batchplane.good("apply", cut(folder, "swapped", "w1", "w0")).splitlines()
+    assert told == [
+        "> 2 moved from w1 to w0 with their state: back, out",
+        "> 3 moved from w0 to w1 with their state: front, in, q",
+        "0 kept with their state",
+        "applied",
+    ]
+    workers = {row["name"]: row["worker"] for row in batchplane.json("show", "runtime")["modules"]}
+    assert (workers["front"], workers["back"]) == ("w1", "w0")
+    assert_balanced(batchplane.stop("cut")["balance"])
+
+
+def test_every_snapshot_sums_up_while_workers_hand_on(batchplane: Commands, folder: Path) -> None:
+    batchplane.good("start", cut(folder, "cut", "w0", "w1"))
+    with batchplane.client("cut") as client:
+        for _ in range(300):
+            balance = client.show("runtime")["balance"]
+            assert_balanced(balance)
+            assert balance["ahead_pkts"] == balance["in_flight_pkts"] == 0
+    assert_balanced(batchplane.stop("cut")["balance"])
+
+
+def test_a_report_counts_packets_of_a_queue_once(batchplane: Commands, folder: Path) -> None:
+    done = batchplane.run("run", cut(folder, "cut", "w0", "w1"), "-d", "0.5", "--json")
+    assert done.code == 0, done.err
+    data = json.loads(done.out)
+    went_pps = data["out_pps"] + data["dropped_pps"]
+    assert 0.9 < data["in_pps"] / went_pps < 1.1, data
