@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TRIALS = {"l2l3": 200, "hop": 200, "modules": 24}
 NAMES = list(TRIALS)
 # Fewer give no interval of 95 %, whatever the values.
-LEAST_ROUNDS = 6
+MIN_ROUNDS = 6
 
 
 def build_commit(ref: str, folder: Path) -> Path:
@@ -96,8 +96,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="part of a figure's name")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="of this tree")
     args = parser.parse_args()
-    if args.rounds < LEAST_ROUNDS:
-        sys.exit(f"compare.py: at least {LEAST_ROUNDS} rounds are needed for an interval")
+    if args.rounds < MIN_ROUNDS:
+        sys.exit(f"compare.py: at least {MIN_ROUNDS} rounds are needed for an interval")
     is_slower = False
     with tempfile.TemporaryDirectory(prefix="bench_compare_") as name:
         folder = Path(name)

@@ -39,7 +39,7 @@ LOADS = (0.3, 0.6, 0.8, 0.9, 0.95)
 SLOS = (0.5, 0.8, 1.2, 2.0)
 FIXED = ("null", "fixed(4)", "fixed(8)", "fixed(16)", "fixed(24)", "max")
 WARMUP, PERIODS = 30, 30
-MOST_VIOLATED = 0.005  # of periods
+MAX_VIOLATED = 0.005  # of periods
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Point:
     @property
     def is_missed(self) -> bool:
         """Whether fixed triggers keep promises that `optimal` does not."""
-        return self.violated > max(MOST_VIOLATED, self.best_violated)
+        return self.violated > max(MAX_VIOLATED, self.best_violated)
 
 
 def measured(pipeline: str, controller: str, slo_ns: int, **params: Any) -> dict[str, Any]:

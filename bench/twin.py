@@ -70,12 +70,12 @@ SETTLE_PERIODS = 2
 # A calm period: so much of it may be taken from the worker, and from the generators, which share
 # their core with the control thread.
 WORKER_SHARE, GENERATOR_SHARE = 0.025, 0.05
-LEAST_CALM = 5
+MIN_CALM = 5
 # Profiles before and after a run may differ by so much; so many tries for each run asked for.
-STEADY, MOST_TRIES = 0.08, 3
+STEADY, MAX_TRIES = 0.08, 3
 FAST = 1.1  # a period may take so much more a packet than the fastest tenth
 POLL_PKTS = 32
-LEAST_HOLE_NS, HOLE_LENGTHS = 2_000, 20
+MIN_HOLE_NS, HOLE_LENGTHS = 2_000, 20
 
 Values = dict[str, dict[str, float]]  # quantity -> module or flow -> value
 
@@ -150,12 +150,12 @@ def measured(
                 time.sleep(seconds)
                 history = client.show("periods")
                 calm = fast_periods(calm_periods(history["periods"]))
-                if len(calm) < LEAST_CALM:  # another time as long, once
+                if len(calm) < MIN_CALM:  # another time as long, once
                     time.sleep(seconds)
                     history = client.show("periods")
                     calm = fast_periods(calm_periods(history["periods"]))
                 calm_share.append(len(calm) / max(len(history["periods"]), 1))
-                if len(calm) < LEAST_CALM:
+                if len(calm) < MIN_CALM:
                     return None
                 stalls = stalls_of(calm)
                 values |= batches_and_rates(history, calm)
@@ -188,11 +188,11 @@ def are_alike(before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 
 def lengths_around(mean_ns: float) -> tuple[int, ...]:
-    """Of holes of this mean length that none is told of below LEAST_HOLE_NS: many short ones and
+    """Of holes of this mean length that none is told of below MIN_HOLE_NS: many short ones and
     few long ones, as quantiles of an exponential distribution beyond that."""
-    beyond_ns = max(mean_ns - LEAST_HOLE_NS, 0.0)
+    beyond_ns = max(mean_ns - MIN_HOLE_NS, 0.0)
     shares = [(i + 0.5) / HOLE_LENGTHS for i in range(HOLE_LENGTHS)]
-    return tuple(round(LEAST_HOLE_NS - beyond_ns * math.log(1 - share)) for share in shares)
+    return tuple(round(MIN_HOLE_NS - beyond_ns * math.log(1 - share)) for share in shares)
 
 
 def stalls_of(calm: Sequence[dict[str, Any]]) -> Machine:
@@ -269,7 +269,7 @@ def measure(case: str, costs: Path, runs: int, seconds: float) -> dict[str, Any]
     good = []
     tries = 0
     after = profile_of(document)
-    while len(good) < runs and tries < runs * MOST_TRIES:
+    while len(good) < runs and tries < runs * MAX_TRIES:
         tries += 1
         before = after
         run = measured(document, trigger, seconds)
@@ -308,7 +308,7 @@ def show(row: dict[str, Any]) -> str:
         return f"{value:+6.1%}{mark}"
 
     if not row["runs"]:
-        return f"{row['case']:26} the machine was never calm for {LEAST_CALM} periods"
+        return f"{row['case']:26} the machine was never calm for {MIN_CALM} periods"
     rates = f"{row['measured_pps'] / 1e6:6.2f} {row['simulated_pps'] / 1e6:6.2f}"
     runs = f"{row['runs']}/{row['of_runs']} {row['calm_share']:4.0%}"
     return f"{row['case']:26} {rates} {' '.join(share(name) for name in REPORTED)}  {runs}"

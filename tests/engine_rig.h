@@ -26,7 +26,7 @@ class EngineRig {
                      uint32_t data_bytes = 2048) {
     static std::atomic<uint32_t> next_pool{0};
     auto graph = build(spec);
-    const auto n_pkts = static_cast<uint32_t>(Engine::least_pool_pkts(*graph)) + spare_pkts;
+    const auto n_pkts = static_cast<uint32_t>(Engine::min_pool_pkts(*graph)) + spare_pkts;
     auto pool =
         std::make_unique<PacketPool>("rig" + std::to_string(next_pool++), n_pkts, data_bytes);
     engine_ = std::make_unique<Engine>(std::move(graph), std::move(pool), quiescence_);

@@ -16,13 +16,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PRIORS = ROOT / "python" / "batchplane" / "costs" / "priors.json"
-FROM_PKTS, MOST_PKTS = 32, 256
+FROM_PKTS, MAX_PKTS = 32, 256
 WINDOW = 24  # sizes on each side that a mean is taken over
 
 
 def per_pkt_ns(table_ns: list[float], n: int) -> float:
     """Of batches of about n."""
-    near = range(max(FROM_PKTS, n - WINDOW), min(MOST_PKTS, n + WINDOW) + 1)
+    near = range(max(FROM_PKTS, n - WINDOW), min(MAX_PKTS, n + WINDOW) + 1)
     return statistics.median(table_ns[k - 1] / k for k in near)
 
 
@@ -32,12 +32,12 @@ def shapes(profiles: list[Path]) -> dict[str, list[float]]:
     for path in profiles:
         for entry in json.loads(path.read_text())["modules"]:
             table = entry["table_ns"]
-            if len(table) < MOST_PKTS or entry["cost_per_pkt_ns"] < 1:
+            if len(table) < MAX_PKTS or entry["cost_per_pkt_ns"] < 1:
                 continue
             # What a batch takes by itself falls with n; only what packets take is of interest.
             own = [t - entry["cost_per_batch_ns"] for t in table]
             base = per_pkt_ns(own, FROM_PKTS)
-            factors = [per_pkt_ns(own, n) / base for n in range(FROM_PKTS, MOST_PKTS + 1)]
+            factors = [per_pkt_ns(own, n) / base for n in range(FROM_PKTS, MAX_PKTS + 1)]
             found.setdefault(entry["kind"], []).append([1.0] * (FROM_PKTS - 1) + factors)
     return {
         kind: [statistics.fmean(at) for at in zip(*many, strict=True)]
@@ -58,7 +58,7 @@ def main() -> None:
         if per_pkt < 1:  # a line: nothing of it is the packets'
             table = []
         entries.append({**entry, **({"table_ns": table} if table else {})})
-    document |= {"batch_pkts": MOST_PKTS, "modules": entries}
+    document |= {"batch_pkts": MAX_PKTS, "modules": entries}
     print(json.dumps(document, separators=(",", ":")))
 
 

@@ -11,16 +11,18 @@ readonly kRoutine="format ruff mypy layers sizes shell
   build-release ctest-release golden pytest-python pytest-e2e
   build-asan-heap ctest-asan-heap build-tsan-heap ctest-tsan-heap tidy"
 readonly kLongOnly="build-asan-dpdk ctest-asan-dpdk determinism"
-# Each build compiles the engine anew, so that a sanitizer builds the tests that it is for: that of addresses
-# those of packets, their memory and what comes from outside (fuzz: the application's parsers, too), not those of
-# controllers, simulator and reports, which have no memory of their own making; that of threads those with
-# threads; and the DPDK memory those that differ from the heap's. All of all: test-long.
+# Each test is built and run once: the sanitizer of addresses has those of packets, their memory and what
+# comes from outside, the release build the controllers, simulator, reports and the daemon, and the
+# sanitizer of threads once more what threads share, built without the families of modules; the DPDK
+# memory those that differ from the heap's. Everything in every build: test-long.
 declare -rA kTests=(
-  [release]=""
+  [release]="slo sim telemetry profile app"
   [asan-heap]="base exec core modules ports traffic property fuzz"
   [asan-dpdk]="core modules ports traffic"
-  [tsan-heap]="core ports traffic app"
+  [tsan-heap]="core ports traffic"
 )
+# While daemons and people in tests wait, processors stand idle.
+readonly kBuiltBeside="asan-heap tsan-heap"
 readonly kLogs=build/test-logs
 # Hundreds of commands start an interpreter each: what they load is compiled once.
 export PYTHONPYCACHEPREFIX=$PWD/build/pycache
@@ -46,7 +48,7 @@ run_ctest() {
   export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
   export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1"
   [[ $1 == tsan-heap ]] && wrap=(without_aslr)
-  if [[ -n ${kTests[$1]} && ${BATCHPLANE_LONG:-0} != 1 ]]; then
+  if [[ ${BATCHPLANE_LONG:-0} != 1 ]]; then
     names=${kTests[$1]/fuzz/fuzz_.*}
     chosen=(-R "^(${names// /|})\$")
   fi
@@ -98,16 +100,44 @@ build_without_warnings() {
   fi
 }
 
-run_build() {
-  local names=() name
-  if [[ -z ${kTests[$1]} || ${BATCHPLANE_LONG:-0} == 1 ]]; then
-    build_without_warnings "$1" all
+targets_of() {
+  local name
+  if [[ ${BATCHPLANE_LONG:-0} == 1 ]]; then
+    echo all
     return
   fi
+  [[ $1 == release ]] && printf 'batchplaned native '
   for name in ${kTests[$1]}; do
-    if [[ $name == fuzz ]]; then names+=(fuzz_replays); else names+=("test_$name"); fi
+    if [[ $name == fuzz ]]; then printf 'fuzz_replays '; else printf 'test_%s ' "$name"; fi
   done
-  build_without_warnings "$1" "${names[@]}"
+}
+
+run_build() {
+  local targets
+  read -ra targets <<<"$(targets_of "$1")"
+  build_without_warnings "$1" "${targets[@]}"
+}
+
+beside=""
+
+# With a priority that takes nothing from tests. What it has not done yet, or cannot do, the step itself does.
+begin_builds_beside() {
+  local commands="" name
+  for name in $kBuiltBeside; do
+    [[ " $* " == *" build-$name "* ]] && commands+="tools/build.sh $name $(targets_of "$name"); "
+  done
+  [[ -n $commands ]] || return 0
+  setsid chrt --idle 0 bash -c "$commands" >"$kLogs/built-beside.log" 2>&1 </dev/null &
+  beside=$!
+}
+
+end_builds_beside() {
+  [[ -n $beside ]] || return 0
+  kill -- "-$beside" 2>/dev/null || true
+  wait "$beside" 2>/dev/null || true
+  # Compilers end a moment after what started them; two in one folder would meet.
+  while pgrep --session "$beside" >/dev/null; do sleep 0.1; done
+  beside=""
 }
 
 run_step() {
@@ -171,8 +201,12 @@ main() {
     *) steps="$*" ;;
   esac
   mkdir -p "$kLogs"
+  trap end_builds_beside EXIT
   for name in $steps; do
+    # shellcheck disable=SC2086
+    [[ $name == pytest-e2e ]] && begin_builds_beside $steps
     step "$name"
+    end_builds_beside
   done
   echo
   printf '%s\n' "${summary[@]}"

@@ -36,7 +36,7 @@ EngineBench::EngineBench(const batchplane::PipelineSpec& spec, const std::string
   auto env = std::make_unique<batchplane::Environment>();
   env->quiescence = quiescence.get();
   auto graph = batchplane::build_graph(spec, std::move(env));
-  const uint64_t pkts = std::max<uint64_t>(batchplane::Engine::least_pool_pkts(*graph), 4096);
+  const uint64_t pkts = std::max<uint64_t>(batchplane::Engine::min_pool_pkts(*graph), 4096);
   auto pool = std::make_unique<batchplane::PacketPool>(pool_name, static_cast<uint32_t>(pkts));
   engine_ = std::make_unique<batchplane::Engine>(std::move(graph), std::move(pool), quiescence);
 }

@@ -38,7 +38,7 @@ constexpr uint32_t kMaxPrefixes = 600'000;
 constexpr uint32_t kFlowOffset = 32;  // the octet of the destination that tells flows apart
 constexpr double kTargetUs = 10;
 // For each trial: a swap that the kernel interrupts tells nothing.
-constexpr uint32_t kMostTries = 3;
+constexpr uint32_t kMaxTries = 3;
 constexpr std::chrono::milliseconds kAfterwards{5};  // loops behind the swap belong to it
 
 uint64_t now_ns() { return TscClock::instance().now_ns(); }
@@ -132,7 +132,7 @@ void measure(bench::Report& report, bench::TimedLoop& loops, Module& module,
   std::vector<double> quiet_us;
   std::vector<double> rate;
   uint64_t preempted = 0;
-  for (uint32_t turn = 0; turn < kMostTries * trials && worker_us.size() < trials; ++turn) {
+  for (uint32_t turn = 0; turn < kMaxTries * trials && worker_us.size() < trials; ++turn) {
     loops.cut();
     const uint64_t start_ns = now_ns();
     module.command("replace", tables[(turn + 1) % tables.size()]);

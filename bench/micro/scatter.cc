@@ -20,7 +20,7 @@ using Queue = batchplane::exec::Queue<Handle>;
 namespace exec = batchplane::exec;
 
 constexpr uint32_t kMemoryMb = 64;
-constexpr uint32_t kMostGates = 256;
+constexpr uint32_t kMaxGates = 256;
 constexpr uint32_t kPatterns = 64;  // more than the branch predictor learns by heart
 constexpr uint32_t kSlack = 64;
 
@@ -29,7 +29,7 @@ class Lanes {
  public:
   Lanes(uint32_t n_gates, uint32_t batch_pkts) : n_gates_(n_gates), batch_pkts_(batch_pkts) {
     batchplane::Rng rng(n_gates * 1000 + batch_pkts);
-    slots_.resize(size_t{kMostGates} * (exec::kMaxBatchPkts + kSlack));
+    slots_.resize(size_t{kMaxGates} * (exec::kMaxBatchPkts + kSlack));
     queues_ = std::make_unique<Queue[]>(n_gates);
     for (uint32_t g = 0; g < n_gates; ++g) {
       queues_[g].pkts = &slots_[size_t{g} * (exec::kMaxBatchPkts + kSlack)];

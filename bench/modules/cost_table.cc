@@ -14,7 +14,7 @@ using batchplane::Value;
 
 namespace {
 
-constexpr size_t kMostParamBytes = 4096;
+constexpr size_t kMaxParamBytes = 4096;
 
 nlohmann::json to_json(const Value& value) {
   if (value.is_bool()) return value.as_bool();
@@ -39,7 +39,7 @@ nlohmann::json short_params(const Dict& params) {
   nlohmann::json all = nlohmann::json::object();
   for (const auto& [key, value] : params) {
     nlohmann::json item = to_json(value);
-    const bool is_long = value.is_list() && item.dump().size() > kMostParamBytes;
+    const bool is_long = value.is_list() && item.dump().size() > kMaxParamBytes;
     all[key] = is_long ? nlohmann::json(std::to_string(value.as_list().size()) + " entries") : item;
   }
   return all;

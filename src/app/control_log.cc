@@ -230,11 +230,11 @@ std::string ControlLog::last_reason(const std::string& module) const {
 
 // The busiest worker's; commands of clients count too.
 double ControlLog::worker_ratio() const {
-  uint64_t most_ns = 0;
+  uint64_t max_ns = 0;
   for (size_t w = 0; w < first_control_ns_.size(); ++w) {
-    most_ns = std::max(most_ns, last_control_ns_[w] - first_control_ns_[w]);
+    max_ns = std::max(max_ns, last_control_ns_[w] - first_control_ns_[w]);
   }
-  return elapsed_ns_ == 0 ? 0 : static_cast<double>(most_ns) / static_cast<double>(elapsed_ns_);
+  return elapsed_ns_ == 0 ? 0 : static_cast<double>(max_ns) / static_cast<double>(elapsed_ns_);
 }
 
 }  // namespace batchplane::app

@@ -10,7 +10,7 @@
 namespace batchplane::app {
 namespace {
 
-constexpr int64_t kMostAgeNs = 1'000'000'000'000'000;
+constexpr int64_t kMaxAgeNs = 1'000'000'000'000'000;
 
 Value numbers(const std::vector<uint32_t>& values) { return List(values.begin(), values.end()); }
 
@@ -66,7 +66,7 @@ exec::BufferChange change_from(const Value& given, const exec::ControlModel& mod
   const Value& age = given["age_limit_ns"];
   change.age_limit_ns =
       age.is_null() ? exec::kKeepAge
-                    : static_cast<uint64_t>(whole(age, 0, kMostAgeNs, where + ".age_limit_ns"));
+                    : static_cast<uint64_t>(whole(age, 0, kMaxAgeNs, where + ".age_limit_ns"));
   change.reason = "program";
   return change;
 }

@@ -37,13 +37,13 @@ const char* state_of(uint64_t slo_ns, uint64_t pkts, uint64_t late_pkts, double 
 
 // Percentiles of few packets are left out.
 Value last_value(const exec::FlowPeriod& last) {
-  constexpr uint64_t kLeastForP50 = 20;
-  constexpr uint64_t kLeastForP99 = 1000;
+  constexpr uint64_t kMinForP50 = 20;
+  constexpr uint64_t kMinForP99 = 1000;
   if (last.pkts == 0) return {};
   return Dict{{"pkts", last.pkts},
               {"late_pkts", last.late_pkts},
-              {"p50_ns", last.pkts >= kLeastForP50 ? Value(last.p50_ns) : Value()},
-              {"p99_ns", last.pkts >= kLeastForP99 ? Value(last.p99_ns) : Value()},
+              {"p50_ns", last.pkts >= kMinForP50 ? Value(last.p50_ns) : Value()},
+              {"p99_ns", last.pkts >= kMinForP99 ? Value(last.p99_ns) : Value()},
               {"delay_max_ns", last.delay_max_ns}};
 }
 

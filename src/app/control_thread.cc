@@ -48,7 +48,7 @@ void ControlThread::work() {
       has_changed_ = false;
       due = last + std::chrono::nanoseconds(period_ns_);
     }
-    const Clock::time_point wake = is_kicked_ ? std::min(due, last + kLeastWait) : due;
+    const Clock::time_point wake = is_kicked_ ? std::min(due, last + kMinWait) : due;
     if (Clock::now() < wake) {
       const bool was_kicked = is_kicked_;
       something_.wait_until(lock, wake,
@@ -63,7 +63,7 @@ void ControlThread::work() {
     // Periods that were missed are not made up for: their counts are in the one just read.
     last = Clock::now();
     const std::chrono::nanoseconds period(period_ns_);
-    due = was_due ? std::max<Clock::time_point>(due + period, last + kLeastWait) : last + period;
+    due = was_due ? std::max<Clock::time_point>(due + period, last + kMinWait) : last + period;
   }
 }
 

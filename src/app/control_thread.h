@@ -17,7 +17,7 @@ namespace batchplane::app {
 class ControlThread {
  public:
   // After a step the next one waits at least this long: a period without packets tells nothing.
-  static constexpr std::chrono::milliseconds kLeastWait{1};
+  static constexpr std::chrono::milliseconds kMinWait{1};
 
   ControlThread(Lane::Around around, std::function<void()> step);
   ~ControlThread();

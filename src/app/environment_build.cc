@@ -27,7 +27,7 @@ class PlannedPort final : public Port {
   [[nodiscard]] net::Mac mac() const override { return mac_; }
   [[nodiscard]] PortStats stats() const override { return {}; }
   // Without the device its descriptors are not known; this many is usual.
-  [[nodiscard]] uint64_t most_held_pkts() const override { return 4096; }
+  [[nodiscard]] uint64_t max_held_pkts() const override { return 4096; }
 
  private:
   net::Mac mac_;

@@ -10,7 +10,7 @@ namespace batchplane::app {
 
 class LineBuffer {
  public:
-  explicit LineBuffer(size_t most_bytes) : most_bytes_(most_bytes) {}
+  explicit LineBuffer(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   void append(std::string_view bytes) { bytes_ += bytes; }
 
@@ -31,13 +31,13 @@ class LineBuffer {
   }
   // The line under way can never become a legal one.
   [[nodiscard]] bool is_too_long() const {
-    return bytes_.size() > most_bytes_ && bytes_.find('\n') > most_bytes_;
+    return bytes_.size() > max_bytes_ && bytes_.find('\n') > max_bytes_;
   }
   [[nodiscard]] bool has_line() const { return bytes_.find('\n') != std::string::npos; }
   [[nodiscard]] size_t size_bytes() const { return bytes_.size(); }
 
  private:
-  size_t most_bytes_;
+  size_t max_bytes_;
   std::string bytes_;
   size_t scanned_ = 0;
 };

@@ -86,7 +86,7 @@ uint64_t memory_mb_estimate(const PipelineSpec& spec) {
 }
 
 uint32_t pool_pkts_for(const Graph& graph) {
-  const uint64_t least = Engine::least_pool_pkts(graph);
+  const uint64_t least = Engine::min_pool_pkts(graph);
   const uint32_t asked = graph.spec.engine.pool_pkts;
   if (asked == 0)
     return static_cast<uint32_t>(std::min<uint64_t>(least + spare_pkts(least), 1U << 30));

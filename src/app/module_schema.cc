@@ -90,7 +90,7 @@ Value schema_value() {
   List reasons;
   for (const DropReasonInfo& info : drop_reasons()) reasons.push_back(reason_value(info));
   return Dict{{"version", kPipelineVersion},
-              {"most_batch_pkts", exec::kMaxBatchPkts},
+              {"max_batch_pkts", exec::kMaxBatchPkts},
               {"modules", std::move(modules)},
               {"ports", std::move(ports)},
               {"generator", Dict{{"params", params_value(traffic::generator_params())}}},

@@ -20,9 +20,9 @@
 namespace batchplane::app {
 namespace {
 
-constexpr double kMostMsPerModule = 60'000;
+constexpr double kMaxMsPerModule = 60'000;
 constexpr double kLoopMs = 1'500;
-constexpr double kLeastLoopMs = 100;
+constexpr double kMinLoopMs = 100;
 constexpr double kWholeShare = 12;       // the same for the pipeline as a whole
 constexpr double kLoopShare = 5;         // of the time that a module gets
 constexpr uint32_t kProfilePkts = 8192;  // beside what the pipeline needs: packets under test
@@ -170,7 +170,7 @@ Measured measure(Graph& graph, PacketPool& pool, PacketPool& far_pool,
   profile::ModuleMeter meter(graph, pool, options);
   std::unique_ptr<profile::LoopMeter> loop;
   if (request.has_loop) {
-    const double ms = std::clamp(options.ms_per_module * kLoopShare, kLeastLoopMs, kLoopMs);
+    const double ms = std::clamp(options.ms_per_module * kLoopShare, kMinLoopMs, kLoopMs);
     loop = std::make_unique<profile::LoopMeter>(pool, graph.spec.engine.batch_pkts, passes,
                                                 ms / passes);
   }
@@ -202,7 +202,7 @@ Value profile_value(const profile::ModuleProfile& p, const std::string& kind,
              {"small_error_ratio", p.fit.small_error_ratio},
              {"left_out_error_ratio", p.fit.left_out_error_ratio},
              {"batchiness", CostLaw(p.law.line()).batchiness(batch_limit_pkts)},
-             {"measured_up_to_pkts", p.most_measured_pkts},
+             {"measured_up_to_pkts", p.max_measured_pkts},
              {"rounds", p.rounds}};
   value.merge(cost_law_value(p.law));
   if (!p.reason.empty()) value["reason"] = p.reason;
@@ -223,7 +223,7 @@ ProfileRequest profile_request_from(const Value& value, const PipelineSpec& spec
     } else if (key == "ms_per_module") {
       request.options.ms_per_module = given.as_double();
       if (!(request.options.ms_per_module > 0 &&
-            request.options.ms_per_module <= kMostMsPerModule)) {
+            request.options.ms_per_module <= kMaxMsPerModule)) {
         throw ConfigError("a time is out of range", key, "1 to 60000 ms");
       }
     } else if (key == "passes") {

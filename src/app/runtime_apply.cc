@@ -37,7 +37,7 @@ Value plan_value(const Graph& graph, uint32_t pool_pkts, uint32_t data_bytes) {
   uint64_t tasks = 0;
   for (const auto& task : graph.tasks) tasks += task != nullptr ? 1 : 0;
   return Dict{{"pool_pkts", pool_pkts},
-              {"least_pool_pkts", Engine::least_pool_pkts(graph)},
+              {"min_pool_pkts", Engine::min_pool_pkts(graph)},
               {"packet_bytes", data_bytes},
               {"memory_mb", memory_mb_estimate(graph.spec)},
               {"tasks", tasks},

@@ -10,7 +10,7 @@
 namespace batchplane::app {
 namespace {
 
-constexpr uint64_t kMostNs = 1'000'000'000'000'000;
+constexpr uint64_t kMaxNs = 1'000'000'000'000'000;
 const std::vector<std::string> kTargets{"trigger",   "age_limit", "weight",     "idle", "slo",
                                         "generator", "port",      "controller", "many"};
 
@@ -61,13 +61,13 @@ std::map<std::string, CostLaw> read_costs(const Value& costs) {
 ControlChoice read_choice(FieldReader& fields) {
   ControlChoice choice;
   choice.name = fields.required_string("name");
-  choice.period_ns = fields.integer("period_ns", choice.period_ns, kLeastPeriodNs, kMostPeriodNs);
+  choice.period_ns = fields.integer("period_ns", choice.period_ns, kMinPeriodNs, kMaxPeriodNs);
   choice.settings = fields.any("settings");
   choice.costs_origin = fields.string("costs_origin");
   choice.costs_file = fields.string("costs_file");
   choice.label = fields.string("label");
   choice.answer_limit_ns =
-      fields.integer("answer_limit_ns", choice.answer_limit_ns, kLeastPeriodNs, kMostNs);
+      fields.integer("answer_limit_ns", choice.answer_limit_ns, kMinPeriodNs, kMaxNs);
   if (choice.name == kRemoteController && choice.label.empty()) choice.label = choice.name;
   if (const Value& costs = fields.any("costs"); costs.is_dict()) choice.costs = read_costs(costs);
   return choice;
@@ -86,12 +86,12 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
     const std::string module = fields.required_string("module");
     if (!fields.has("age_limit_ns"))
       fields.mistake("age_limit_ns", "it is missing", "null: the stranding limit");
-    edits.ages.push_back({module, fields.integer("age_limit_ns", 0, 1, kMostNs)});
+    edits.ages.push_back({module, fields.integer("age_limit_ns", 0, 1, kMaxNs)});
   } else if (what == "weight") {
     const std::string module = fields.required_string("module");
     if (!fields.has("weight")) fields.mistake("weight", "it is missing");
     edits.weights.push_back(
-        {module, static_cast<uint32_t>(fields.integer("weight", 1, 1, exec::kMostWeight))});
+        {module, static_cast<uint32_t>(fields.integer("weight", 1, 1, exec::kMaxWeight))});
   } else if (what == "idle") {
     const std::string mode = fields.required_string("mode");
     if (mode != "release" && mode != "hold")
@@ -100,7 +100,7 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
   } else if (what == "slo") {
     const std::string flow = fields.required_string("flow");
     if (!fields.has("delay_slo_ns")) fields.mistake("delay_slo_ns", "it is missing", "0: none");
-    edits.slos.push_back({flow, fields.integer("delay_slo_ns", 0, 0, kMostNs)});
+    edits.slos.push_back({flow, fields.integer("delay_slo_ns", 0, 0, kMaxNs)});
   } else if (what == "controller") {
     edits.controllers.push_back(read_choice(fields));
   } else if (what == "generator") {

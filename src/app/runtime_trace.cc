@@ -11,7 +11,7 @@
 namespace batchplane::app {
 namespace {
 
-constexpr uint64_t kMostTraceNs = 60'000'000'000;
+constexpr uint64_t kMaxTraceNs = 60'000'000'000;
 
 using Accepts = std::function<bool(const uint8_t*, uint32_t)>;
 
@@ -108,9 +108,9 @@ Value Runtime::trace(const Value& args) {
   const SourceMap nowhere;
   Mistakes mistakes{errors, nowhere};
   FieldReader fields(args, "", mistakes);
-  const auto count = static_cast<uint32_t>(fields.integer("count", 1, 1, Tracer::kMostPkts));
+  const auto count = static_cast<uint32_t>(fields.integer("count", 1, 1, Tracer::kMaxPkts));
   const std::string expression = fields.string("filter");
-  const uint64_t timeout_ns = fields.integer("timeout_ns", 2'000'000'000, 1, kMostTraceNs);
+  const uint64_t timeout_ns = fields.integer("timeout_ns", 2'000'000'000, 1, kMaxTraceNs);
   fields.finish();
   if (!errors.empty()) throw ConfigErrors(std::move(errors));
   const Accepts accepts = make_filter(expression);

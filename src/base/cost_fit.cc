@@ -15,7 +15,7 @@ using Point = CostLaw::Point;
 
 // Relative error up to which squares count.
 constexpr double kUsualError = 0.05;
-constexpr int kMostRounds = 200;
+constexpr int kMaxRounds = 200;
 constexpr double kSettled = 1e-12;
 constexpr uint32_t kSmallPkts = 4;
 constexpr size_t kFolds = 4;
@@ -31,23 +31,23 @@ Line least_squares(const CostSums& sums, Bound bound) {
   return {sums.mean_ns() - slope_ns * sums.mean_pkts(), slope_ns};
 }
 
-double relative_error(const Line& line, const Point& point, double least_ns) {
-  return std::abs(line.ns(point.size_pkts) - point.ns) / std::max(point.ns, least_ns);
+double relative_error(const Line& line, const Point& point, double min_ns) {
+  return std::abs(line.ns(point.size_pkts) - point.ns) / std::max(point.ns, min_ns);
 }
 
 // Huber's loss of the relative errors, by weighing again and again.
-Line settle(std::span<const Point> points, double least_ns, Bound bound) {
+Line settle(std::span<const Point> points, double min_ns, Bound bound) {
   Line line;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMaxRounds; ++round) {
     CostSums sums;
     for (const Point& point : points) {
-      const double unit_ns = std::max(point.ns, least_ns);
-      const double error = round == 0 ? 0 : relative_error(line, point, least_ns);
+      const double unit_ns = std::max(point.ns, min_ns);
+      const double error = round == 0 ? 0 : relative_error(line, point, min_ns);
       const double trust = error > kUsualError ? kUsualError / error : 1;
       sums.add(point.size_pkts, point.ns, trust / (unit_ns * unit_ns));
     }
     const Line next = least_squares(sums, bound);
-    const double scale_ns = std::max(sums.mean_ns(), least_ns);
+    const double scale_ns = std::max(sums.mean_ns(), min_ns);
     const double moved_ns =
         std::abs(next.ns(0) - line.ns(0)) +
         std::abs(next.cost_per_pkt_ns - line.cost_per_pkt_ns) * sums.mean_pkts();
@@ -57,15 +57,15 @@ Line settle(std::span<const Point> points, double least_ns, Bound bound) {
   return line;
 }
 
-Line bounded(std::span<const Point> points, double least_ns, bool& is_clamped) {
-  const Line line = settle(points, least_ns, Bound::kNone);
+Line bounded(std::span<const Point> points, double min_ns, bool& is_clamped) {
+  const Line line = settle(points, min_ns, Bound::kNone);
   // What a rounding error leaves below 0 is none.
   const double zero_ns = 1e-9 * (std::abs(line.cost_per_batch_ns) + std::abs(line.cost_per_pkt_ns));
   const Bound bound = line.cost_per_pkt_ns < 0     ? Bound::kNoPktCost
                       : line.cost_per_batch_ns < 0 ? Bound::kNoBatchCost
                                                    : Bound::kNone;
   is_clamped = std::min(line.cost_per_batch_ns, line.cost_per_pkt_ns) < -zero_ns;
-  return bound == Bound::kNone ? line : settle(points, least_ns, bound);
+  return bound == Bound::kNone ? line : settle(points, min_ns, bound);
 }
 
 double explained(const Line& line, std::span<const Point> points) {
@@ -81,7 +81,7 @@ double explained(const Line& line, std::span<const Point> points) {
   return spread > 0 ? std::max(1 - left / spread, 0.0) : 1.0;
 }
 
-double left_out_error(std::span<const Point> points, double least_ns) {
+double left_out_error(std::span<const Point> points, double min_ns) {
   double sum = 0;
   size_t n = 0;
   for (size_t fold = 0; fold < kFolds; ++fold) {
@@ -91,9 +91,9 @@ double left_out_error(std::span<const Point> points, double least_ns) {
     }
     if (shown.size() < 2) continue;
     bool is_clamped = false;
-    const Line line = bounded(shown, least_ns, is_clamped);
+    const Line line = bounded(shown, min_ns, is_clamped);
     for (size_t i = fold; i < points.size(); i += kFolds, ++n) {
-      sum += relative_error(line, points[i], least_ns);
+      sum += relative_error(line, points[i], min_ns);
     }
   }
   return n == 0 ? 0 : sum / static_cast<double>(n);
@@ -170,16 +170,16 @@ Line fit_line(const CostSums& sums, const Line& shape, double even_variation) {
   return {std::max(0.0, time_ns - slope_ns * size_pkts), slope_ns};
 }
 
-CostFit fit_line(std::span<const Point> points, double least_ns) {
+CostFit fit_line(std::span<const Point> points, double min_ns) {
   CostFit fit;
-  fit.line = bounded(points, least_ns, fit.is_clamped);
+  fit.line = bounded(points, min_ns, fit.is_clamped);
   fit.r_squared = explained(fit.line, points);
   for (const Point& point : points) {
     if (point.size_pkts > kSmallPkts) break;
     fit.small_error_ratio =
-        std::max(fit.small_error_ratio, relative_error(fit.line, point, least_ns));
+        std::max(fit.small_error_ratio, relative_error(fit.line, point, min_ns));
   }
-  fit.left_out_error_ratio = left_out_error(points, least_ns);
+  fit.left_out_error_ratio = left_out_error(points, min_ns);
   return fit;
 }
 

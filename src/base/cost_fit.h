@@ -71,8 +71,8 @@ struct CostFit {
 };
 
 // The line of least relative errors; large errors count by themselves, not by their squares, so
-// that a few sizes which do not fit move nothing. One point at least. Times below `least_ns` weigh
+// that a few sizes which do not fit move nothing. One point at least. Times below `min_ns` weigh
 // as that much: below it they are noise.
-[[nodiscard]] CostFit fit_line(std::span<const CostLaw::Point> points, double least_ns = 1);
+[[nodiscard]] CostFit fit_line(std::span<const CostLaw::Point> points, double min_ns = 1);
 
 }  // namespace batchplane

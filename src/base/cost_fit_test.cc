@@ -16,9 +16,9 @@ namespace {
 using Line = CostLaw::Line;
 using Point = CostLaw::Point;
 
-std::vector<Point> times(const std::function<double(double)>& ns_of, uint32_t most_pkts = 32) {
+std::vector<Point> times(const std::function<double(double)>& ns_of, uint32_t max_pkts = 32) {
   std::vector<Point> points;
-  for (uint32_t n = 1; n <= most_pkts; ++n) points.push_back({n, ns_of(n)});
+  for (uint32_t n = 1; n <= max_pkts; ++n) points.push_back({n, ns_of(n)});
   return points;
 }
 
@@ -33,7 +33,7 @@ double loss(const Line& line, const std::vector<Point>& points) {
 }
 
 // The least value of a convex function.
-double least_of(double low, double high, const std::function<double(double)>& value_of) {
+double min_of(double low, double high, const std::function<double(double)>& value_of) {
   for (int i = 0; i < 100; ++i) {
     const double third = (high - low) / 3;
     if (value_of(low + third) < value_of(high - third)) {
@@ -48,10 +48,10 @@ double least_of(double low, double high, const std::function<double(double)>& va
 // The least loss, by a search that knows nothing of lines: it is convex in both costs together, so
 // also in one of them with the best of the other.
 double least_loss(const std::vector<Point>& points) {
-  double most_ns = 0;
-  for (const Point& point : points) most_ns = std::max(most_ns, point.ns);
-  return least_of(0, most_ns, [&](double pkt_ns) {
-    return least_of(0, most_ns, [&](double batch_ns) { return loss({batch_ns, pkt_ns}, points); });
+  double max_ns = 0;
+  for (const Point& point : points) max_ns = std::max(max_ns, point.ns);
+  return min_of(0, max_ns, [&](double pkt_ns) {
+    return min_of(0, max_ns, [&](double batch_ns) { return loss({batch_ns, pkt_ns}, points); });
   });
 }
 

@@ -106,11 +106,11 @@ double CostLaw::batchiness(uint32_t batch_limit_pkts) const {
   return singles_ns > 0 ? ns(batch_limit_pkts) / singles_ns : 1.0;
 }
 
-double CostLaw::error_ratio(std::span<const Point> measured, double least_ns) const {
+double CostLaw::error_ratio(std::span<const Point> measured, double min_ns) const {
   double worst = 0;
   for (const Point& point : measured) {
     const double error_ns = std::abs(ns(point.size_pkts) - point.ns);
-    worst = std::max(worst, error_ns / std::max(point.ns, least_ns));
+    worst = std::max(worst, error_ns / std::max(point.ns, min_ns));
   }
   return worst;
 }

@@ -63,9 +63,9 @@ class CostLaw {
 
   // A full batch against as many batches of one; small = batching pays, 1 = it is all the same.
   [[nodiscard]] double batchiness(uint32_t batch_limit_pkts) const;
-  // The largest error at these sizes, over what was measured there; times below `least_ns` count as
+  // The largest error at these sizes, over what was measured there; times below `min_ns` count as
   // that much.
-  [[nodiscard]] double error_ratio(std::span<const Point> measured, double least_ns = 1) const;
+  [[nodiscard]] double error_ratio(std::span<const Point> measured, double min_ns = 1) const;
 
   bool operator==(const CostLaw&) const = default;
 

@@ -6,12 +6,12 @@
 namespace batchplane {
 namespace {
 
-constexpr double kMostNs = 1e9;
-constexpr int64_t kMostPkts = 1 << 24;
+constexpr double kMaxNs = 1e9;
+constexpr int64_t kMaxPkts = 1 << 24;
 
 double time_from(const Value& value, const std::string& what, const std::string& where) {
   const double ns = value.is_number() ? value.as_double() : -1;
-  if (ns >= 0 && ns <= kMostNs) return ns;
+  if (ns >= 0 && ns <= kMaxNs) return ns;
   const std::string given = value.is_number() ? std::to_string(ns) : value.type_name();
   throw ConfigError(what + " is " + given, where, "give a time from 0 to 1000000000 ns");
 }
@@ -36,7 +36,7 @@ std::vector<CostLaw::Point> points_from(const Value& value, const std::string& w
   int64_t before = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const int64_t size = sizes[i].as_int();
-    if (size <= before || size > kMostPkts) {
+    if (size <= before || size > kMaxPkts) {
       throw ConfigError("size " + std::to_string(size) + " comes after " + std::to_string(before),
                         where + ".table_pkts", "let sizes ascend, from 1 packet on");
     }

@@ -14,7 +14,7 @@ constexpr uint32_t kCallsPerRound = 100;
 
 // The least time of one call over many rounds: what it takes when nothing gets in the way.
 template <class Call>
-double least_ns(Call call) {
+double min_ns(Call call) {
   const TscClock& clock = TscClock::instance();
   double least = 1e18;
   for (uint32_t round = 0; round < kRounds; ++round) {
@@ -31,11 +31,11 @@ double least_ns(Call call) {
 CostSpin::CostSpin() {
   constexpr double kFewSteps = 16;
   constexpr double kManySteps = 256;
-  const double few_ns = least_ns([] { steps(kFewSteps); });
-  const double many_ns = least_ns([] { steps(kManySteps); });
+  const double few_ns = min_ns([] { steps(kFewSteps); });
+  const double many_ns = min_ns([] { steps(kManySteps); });
   steps_per_ns_ = (kManySteps - kFewSteps) / (many_ns - few_ns);
   overhead_ns_ = std::max(0.0, few_ns - kFewSteps / steps_per_ns_);
-  clock_read_ns_ = least_ns([] { static_cast<void>(TscClock::cycles()); });
+  clock_read_ns_ = min_ns([] { static_cast<void>(TscClock::cycles()); });
 }
 
 const CostSpin& CostSpin::instance() {

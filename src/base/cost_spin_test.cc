@@ -12,7 +12,7 @@ namespace batchplane {
 namespace {
 
 // The least of many averages: other programs on the machine only ever add to it.
-double least_ns_of(double ns) {
+double min_ns_of(double ns) {
   const CostSpin& spin = CostSpin::instance();
   double least = 1e18;
   for (int round = 0; round < 60; ++round) {
@@ -29,12 +29,12 @@ TEST(CostSpin, TakesTheTimeAskedFor) {
   // Wide bounds: a shared machine may change its speed between calibration and here. From
   // kCheckedNs on the clock corrects that.
   for (const double ns : {30.0, 60.0, 120.0}) {
-    EXPECT_GT(least_ns_of(ns), 0.5 * ns);
-    EXPECT_LT(least_ns_of(ns), 2.0 * ns);
+    EXPECT_GT(min_ns_of(ns), 0.5 * ns);
+    EXPECT_LT(min_ns_of(ns), 2.0 * ns);
   }
   for (const double ns : {300.0, 1000.0, 5000.0}) {
-    EXPECT_GT(least_ns_of(ns), 0.85 * ns);
-    EXPECT_LT(least_ns_of(ns), 1.15 * ns);
+    EXPECT_GT(min_ns_of(ns), 0.85 * ns);
+    EXPECT_LT(min_ns_of(ns), 1.15 * ns);
   }
 }
 

@@ -26,7 +26,7 @@ class FlatTable {
   static constexpr uint32_t kMissing = ~0U;  // never a value
   static constexpr uint32_t kMaxBulk = 256;
 
-  FlatTable() : slots_(kLeastSlots) {}
+  FlatTable() : slots_(kMinSlots) {}
 
   [[nodiscard]] uint32_t size() const { return n_keys_; }
   [[nodiscard]] size_t size_bytes() const { return slots_.size() * sizeof(Slot); }
@@ -100,14 +100,14 @@ class FlatTable {
     Key key{};
     uint32_t value = kMissing;
   };
-  static constexpr uint32_t kLeastSlots = 16;
+  static constexpr uint32_t kMinSlots = 16;
   static constexpr uint32_t kSparseSlots = 4096;  // up to here a quarter full
   static constexpr size_t kNearBytes = 32U
                                        << 10;  // beyond, slots are likely not in the first cache
   static constexpr size_t kNearSlots = kNearBytes / sizeof(Slot);
 
   static size_t wanted_slots(uint32_t n_keys) {
-    size_t wanted = kLeastSlots;
+    size_t wanted = kMinSlots;
     while (wanted < 2 * static_cast<size_t>(n_keys) ||
            (wanted < kSparseSlots && wanted < 4 * static_cast<size_t>(n_keys))) {
       wanted *= 2;
@@ -160,7 +160,7 @@ class FlatTable {
   }
 
   std::vector<Slot> slots_;
-  uint32_t mask_ = kLeastSlots - 1;
+  uint32_t mask_ = kMinSlots - 1;
   uint32_t n_keys_ = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace batchplane {
 namespace {
 
-constexpr uint32_t kMostNested = 16;
+constexpr uint32_t kMaxNested = 16;
 
 class Reader {
  public:
@@ -47,7 +47,7 @@ class Reader {
   }
 
   Value any(uint32_t depth) {
-    if (depth == kMostNested) fail("the nesting is too deep", "16 levels are read");
+    if (depth == kMaxNested) fail("the nesting is too deep", "16 levels are read");
     skip_space();
     switch (peek()) {
       case '{':

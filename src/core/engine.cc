@@ -32,9 +32,9 @@ Engine::Engine(std::unique_ptr<Graph> graph, std::unique_ptr<PacketPool> pool,
 
 Engine::~Engine() { stop(false); }
 
-uint64_t Engine::least_pool_pkts(const Graph& graph) {
+uint64_t Engine::min_pool_pkts(const Graph& graph) {
   uint64_t rings = 0;
-  for (const auto& [name, port] : graph.env->ports) rings += port->most_held_pkts();
+  for (const auto& [name, port] : graph.env->ports) rings += port->max_held_pkts();
   const size_t workers = std::max<size_t>(1, graph.spec.workers.size());
   return graph.max_held_pkts() + rings + workers * kPktsPerThread +
          graph.spec.generators.size() * kGeneratorPkts;
@@ -120,7 +120,7 @@ void Engine::set_slo(const std::string& flow, uint64_t delay_slo_ns) {
 TraceResult Engine::trace(uint32_t n_pkts, std::function<bool(const uint8_t*, uint32_t)> accepts,
                           uint64_t timeout_ns) {
   const auto n_workers = static_cast<uint32_t>(workers_.size());
-  if (n_pkts < 1 || n_pkts > Tracer::kMostPkts) {
+  if (n_pkts < 1 || n_pkts > Tracer::kMaxPkts) {
     throw ConfigError("cannot trace " + std::to_string(n_pkts) + " packets at once", "",
                       "1 to 127");
   }
@@ -144,7 +144,7 @@ TraceResult Engine::trace(uint32_t n_pkts, std::function<bool(const uint8_t*, ui
   uint32_t next_id = 1;
   for (uint32_t i = 0; i < n_workers; ++i) {
     const uint32_t mine =
-        takes_in(workers_[i]) && next_id + share <= Tracer::kMostPkts + 1 ? share : 0;
+        takes_in(workers_[i]) && next_id + share <= Tracer::kMaxPkts + 1 ? share : 0;
     const auto first_id = static_cast<uint8_t>(trace_session_ + next_id);
     tracers.push_back(std::make_unique<Tracer>(first_id, mine, n_pkts, accepts, queues, ended));
     next_id += mine;

@@ -55,14 +55,14 @@ struct Difference {
 // between two runs.
 class Engine {
  public:
-  // Takes the graph; the pool must be at least least_pool_pkts(). Nothing runs yet.
+  // Takes the graph; the pool must be at least min_pool_pkts(). Nothing runs yet.
   // `quiescence` is the domain that the graph's live tables were made with.
   Engine(std::unique_ptr<Graph> graph, std::unique_ptr<PacketPool> pool,
          std::shared_ptr<Quiescence> quiescence);
   ~Engine();
 
   // Packets that buffers, modules, rings and bursts of this graph can hold at once.
-  [[nodiscard]] static uint64_t least_pool_pkts(const Graph& graph);
+  [[nodiscard]] static uint64_t min_pool_pkts(const Graph& graph);
 
   void start();
   // Stops the workers. With `is_draining` inputs are polled until empty and what is held is

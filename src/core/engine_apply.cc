@@ -163,7 +163,7 @@ void Engine::check_apply(const Graph& next) const {
     throw ConfigError("the batch size differs from the one that runs", b.where("engine.batch_pkts"),
                       "stop, then start with the new file");
   }
-  const uint64_t needed = least_pool_pkts(next);
+  const uint64_t needed = min_pool_pkts(next);
   if (pool_ != nullptr && needed > pool_->size_pkts()) {
     throw ConfigError("the pool of " + std::to_string(pool_->size_pkts()) +
                           " packets is too small: this pipeline can hold " + std::to_string(needed),

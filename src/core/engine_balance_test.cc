@@ -31,12 +31,12 @@ PipelineSpec row(const std::vector<std::string>& pollers, const std::string& fir
 // Snapshots while workers run, until enough of them saw packets move.
 uint64_t watch(EngineRig& rig) {
   constexpr int kSnapshots = 30;
-  uint64_t most_ahead_pkts = 0;
+  uint64_t max_ahead_pkts = 0;
   uint64_t sent_pkts = 0;
   rig.engine().start();
   for (int moved = 0; moved < kSnapshots;) {
     const Snapshot now = rig.balanced();
-    most_ahead_pkts = std::max(most_ahead_pkts, now.balance.ahead_pkts);
+    max_ahead_pkts = std::max(max_ahead_pkts, now.balance.ahead_pkts);
     moved += now.balance.sent_pkts > sent_pkts ? 1 : 0;
     sent_pkts = now.balance.sent_pkts;
     if (testing::Test::HasFailure()) break;
@@ -44,7 +44,7 @@ uint64_t watch(EngineRig& rig) {
   rig.engine().stop(true);
   const Snapshot end = rig.balanced();
   EXPECT_EQ(end.balance.ahead_pkts, 0U);
-  return most_ahead_pkts;
+  return max_ahead_pkts;
 }
 
 TEST(Balance, HoldsWhileWorkersHandOn) {

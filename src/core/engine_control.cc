@@ -67,9 +67,9 @@ void Engine::check_weights(const std::vector<WeightEdit>& edits) const {
 
 void Engine::check_weight(uint32_t module, uint32_t weight) const {
   const std::string& name = graph_->instances[module].name;
-  if (weight > exec::kMostWeight) {
+  if (weight > exec::kMaxWeight) {
     throw ConfigError("weight " + std::to_string(weight) + " is out of range", name,
-                      "1 to " + std::to_string(exec::kMostWeight));
+                      "1 to " + std::to_string(exec::kMaxWeight));
   }
   if (weight == 0 || unit_task_of(module) != nullptr) return;
   throw ConfigError("'" + name + "' is no scheduling unit", name,

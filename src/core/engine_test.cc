@@ -43,7 +43,7 @@ struct Rig {
   explicit Rig(const PipelineSpec& spec) {
     static std::atomic<uint32_t> next{0};
     auto graph = build(spec, quiescence);
-    const auto n_pkts = static_cast<uint32_t>(Engine::least_pool_pkts(*graph)) + 4096;
+    const auto n_pkts = static_cast<uint32_t>(Engine::min_pool_pkts(*graph)) + 4096;
     auto pool = std::make_unique<PacketPool>("engine_test" + std::to_string(next++), n_pkts);
     engine = std::make_unique<Engine>(std::move(graph), std::move(pool), quiescence);
     engine->workers()[0]->use_virtual_clock(&now_ns);

@@ -77,8 +77,8 @@ void order_nodes(GraphBuild& build) {
       if (graph.instances[i].info->shape != Shape::kInput) order.push_back(i);
     }
     std::ranges::stable_sort(order, {}, [&](uint32_t i) { return build.depth[i]; });
-    constexpr size_t kMostNodes = 60'000;
-    if (order.size() > kMostNodes) {
+    constexpr size_t kMaxNodes = 60'000;
+    if (order.size() > kMaxNodes) {
       build.errors.emplace_back("a task has more than 60,000 modules", "modules",
                                 "split it by queues");
     }

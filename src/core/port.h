@@ -59,7 +59,7 @@ class Port {
   // Packets that it holds (rings): for the balance in = out + drops + held.
   [[nodiscard]] virtual uint64_t held_pkts() const { return 0; }
   // The most it can hold (rings, descriptors), for the size of the pool.
-  [[nodiscard]] virtual uint64_t most_held_pkts() const { return 0; }
+  [[nodiscard]] virtual uint64_t max_held_pkts() const { return 0; }
   [[nodiscard]] virtual Value show() const { return Dict{}; }  // kind-specific facts
   virtual Value command(const std::string& verb, const Value& args);
 };

@@ -29,7 +29,7 @@ struct TraceEvent {
 // `is_done` or after the worker let go of it. The worker neither allocates nor locks.
 class Tracer {
  public:
-  static constexpr uint32_t kMostPkts =
+  static constexpr uint32_t kMaxPkts =
       127;  // ids of one session differ from the last one's in the top bit
   static constexpr uint32_t kEventsPerPkt = 256;
   static constexpr uint32_t kSnapBytes = 128;

@@ -13,10 +13,10 @@
 namespace batchplane {
 namespace {
 // Shorter holes drown in cache misses and timer ticks.
-constexpr uint64_t kLeastGapNs = 20'000;
+constexpr uint64_t kMinGapNs = 20'000;
 // Packets that queues send round in a circle would keep a stop waiting for ever; they count as
 // held.
-constexpr uint32_t kMostDrainRounds = 100'000;
+constexpr uint32_t kMaxDrainRounds = 100'000;
 
 // A worker answers within a run. One that does not was held up by the machine: then whoever waits,
 // perhaps at real-time priority, leaves the core to others.
@@ -160,7 +160,7 @@ uint32_t Worker::loop_once() {
   elapsed_ns -= std::min(elapsed_ns, control_in_loop_ns_);
   control_in_loop_ns_ = 0;
   uint64_t gap_ns = 0;
-  if (elapsed_ns > kLeastGapNs) [[unlikely]]
+  if (elapsed_ns > kMinGapNs) [[unlikely]]
     gap_ns = note_gap(elapsed_ns, work - last_work_ns_);
   if (previous_polled_ != 0) {
     stats_.busy_ns += elapsed_ns;
@@ -181,7 +181,7 @@ uint32_t Worker::loop_once() {
 // What the cost law explains (doubled: it is an estimate) is no gap.
 uint64_t Worker::note_gap(uint64_t elapsed_ns, uint64_t worked_ns) {
   const uint64_t explained_ns = 2 * worked_ns;
-  if (elapsed_ns <= explained_ns + kLeastGapNs) return 0;
+  if (elapsed_ns <= explained_ns + kMinGapNs) return 0;
   const uint64_t length_ns = elapsed_ns - explained_ns;
   stats_.recent_gaps[stats_.gaps % stats_.recent_gaps.size()] = {last_loop_ns_, length_ns};
   ++stats_.gaps;
@@ -200,12 +200,12 @@ void Worker::thread_main() {
   ctx_->flush_free();
 }
 
-void Worker::drain(uint32_t most_loops) {
+void Worker::drain(uint32_t max_loops) {
   const PacketThread registered;
-  for (uint32_t i = 0; i < most_loops && loop_once() != 0; ++i) {
+  for (uint32_t i = 0; i < max_loops && loop_once() != 0; ++i) {
   }
   bool any = true;
-  for (uint32_t round = 0; any && round < kMostDrainRounds; ++round) {
+  for (uint32_t round = 0; any && round < kMaxDrainRounds; ++round) {
     any = false;
     for (Task* task : tasks_) {
       ctx_->task_index = task->index;

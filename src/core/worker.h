@@ -58,9 +58,9 @@ class Worker {
 
   // One loop over all tasks, for tests and for the thread. Returns the packets polled.
   uint32_t loop_once();
-  // After stop(): polls inputs until they are empty (at most `most_loops`), then releases what is
+  // After stop(): polls inputs until they are empty (at most `max_loops`), then releases what is
   // held.
-  void drain(uint32_t most_loops);
+  void drain(uint32_t max_loops);
 
   void set_idle_hold(bool is_hold) { options_.is_idle_hold = is_hold; }  // via execute()
   void use_virtual_clock(const uint64_t* now_ns) { clock_.virtual_ns = now_ns; }

@@ -20,7 +20,7 @@ void capture_unit(const Executor<Traits>& executor, uint32_t u, UnitSnapshot& ou
   out.is_unit = true;
   out.weight = schedule.weight(u);
   out.queue_pkts = unit.queue_pkts;
-  out.most_held_pkts = unit.counts.most_pkts;
+  out.max_held_pkts = unit.counts.max_pkts;
   out.pace_ns = unit.pace_ns;
   out.turns = schedule.turns(u);
   out.charged = schedule.charged(u);

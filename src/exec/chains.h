@@ -35,7 +35,7 @@ class Chains {
     if (before == nullptr) return;
     const bool was_linked = before->after == After::kDirect;
     const bool is_linked =
-        queue.is_direct && !before->has_path_ops && node.chain_position % Node::kMostSteps != 0;
+        queue.is_direct && !before->has_path_ops && node.chain_position % Node::kMaxSteps != 0;
     if (was_linked == is_linked) return;
     const NodeTotals sum = totals(node);
     before->after = is_linked ? After::kDirect : After::kEnqueue;

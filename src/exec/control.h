@@ -133,7 +133,7 @@ struct BufferChange {
   uint64_t age_limit_ns = 0;  // kKeepAge: as it is
   const char* reason = "";
   // Explicit scheduling. On an input: the weight of polling.
-  uint32_t weight = 0;           // 1..kMostWeight; 0 = as it is
+  uint32_t weight = 0;           // 1..kMaxWeight; 0 = as it is
   uint64_t pace_ns = kKeepPace;  // a turn that often whatever is held; 0 = no such rule
   static constexpr uint64_t kKeepPace = ~0ULL;
 };

@@ -182,9 +182,9 @@ void Executor<Traits, Order>::adopt_held(Node& node, Queue& old_queue) {
   // The queue of a unit may have held more than there is room for now, here or further on: the rest
   // stays behind.
   const uint32_t unit = unit_of(node);
-  const uint32_t most_pkts = unit != 0 ? units_->units[unit].queue_pkts : ctx_.batch_limit_pkts - 1;
+  const uint32_t max_pkts = unit != 0 ? units_->units[unit].queue_pkts : ctx_.batch_limit_pkts - 1;
   const uint32_t n_pkts =
-      std::min(old_queue.size_pkts, most_pkts - std::min(most_pkts, queue.size_pkts));
+      std::min(old_queue.size_pkts, max_pkts - std::min(max_pkts, queue.size_pkts));
   if (n_pkts == 0) return;
   std::memcpy(queue.pkts + queue.size_pkts, old_queue.pkts, n_pkts * sizeof(Handle));
   queue.size_pkts += n_pkts;

@@ -5,7 +5,7 @@
 namespace batchplane::exec {
 
 // A stall of the machine is not the unit's doing: no turn is charged more.
-inline constexpr uint64_t kMostChargedNs = 10'000'000;
+inline constexpr uint64_t kMaxChargedNs = 10'000'000;
 
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::schedule(const UnitPlan& plan) {
@@ -23,7 +23,7 @@ void Executor<Traits, Order>::settle_charge(uint64_t now_ns) {
   const uint64_t took_ns = now_ns - units_->turn_began_ns;
   const bool by_count = units_->how.by == ScheduleBy::kCount;
   units_->schedule.charge(units_->charged_unit,
-                          by_count ? 1 : std::clamp<uint64_t>(took_ns, 1, kMostChargedNs));
+                          by_count ? 1 : std::clamp<uint64_t>(took_ns, 1, kMaxChargedNs));
   units_->charged_unit = UnitSchedule::kNobody;
 }
 
@@ -131,7 +131,7 @@ void Executor<Traits, Order>::unit_arrived(uint32_t u) {
   } else if (queue.size_pkts > unit.queue_pkts && how != Backpressure::kOn) {
     drop_tail(queue, unit.queue_pkts, Traits::queue_full_reason());
   }
-  unit.counts.most_pkts = std::max(unit.counts.most_pkts, queue.size_pkts);
+  unit.counts.max_pkts = std::max(unit.counts.max_pkts, queue.size_pkts);
   if (queue.size_pkts > unit.high_pkts) {
     units_->update_congested(u, queue.size_pkts, ctx_.now_ns, ctx_.batch_limit_pkts);
   } else {

@@ -8,12 +8,12 @@ namespace batchplane::exec {
 // Where batch sizes do not vary, all is booked per packet. The head of a chain carries the sum.
 template <class Traits, RunOrder Order>
 void Executor<Traits, Order>::refresh_work_estimates(double ns_per_cycle) {
-  constexpr uint64_t kLeastSamples = 16;
+  constexpr uint64_t kMinSamples = 16;
   constexpr double kEvenVariation = 0.1;
   constexpr CostLaw::Line kByPkt{0, 1};
   for (size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
-    if (node.cost.batches < kLeastSamples) continue;
+    if (node.cost.batches < kMinSamples) continue;
     set_work_estimate(node, fit_line(CostSums(node.cost, ns_per_cycle), kByPkt, kEvenVariation));
   }
 }

@@ -98,7 +98,7 @@ struct Node {
     Run run;
     void* module;
   };
-  static constexpr uint32_t kMostSteps = 250;  // of one chain
+  static constexpr uint32_t kMaxSteps = 250;  // of one chain
 
   Run run = nullptr;
   void* module = nullptr;
@@ -116,9 +116,8 @@ struct Node {
   Node* sole_predecessor = nullptr;  // in-place node whose only successor this is; none when that
                                      // emits: emitted packets queue up here, no batch may pass them
   uint16_t n_inputs = 0;
-  uint32_t chain_position =
-      0;                      // in the longest chain that could be; links are cut every kMostSteps
-  uint64_t* drops = nullptr;  // per reason: the packet ended here
+  uint32_t chain_position = 0;  // in the longest chain that could be; links are cut every kMaxSteps
+  uint64_t* drops = nullptr;    // per reason: the packet ended here
   uint64_t* handed_on = nullptr;  // per reason: the drop gate took it on; nodes with a drop target
   uint64_t dropped_pkts = 0;      // the sum of both
   CostSamples cost;

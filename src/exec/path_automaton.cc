@@ -40,10 +40,10 @@ PathAutomaton::PathAutomaton(uint32_t n_nodes, const std::vector<PathEdge>& edge
 }
 
 PathAutomaton::State PathAutomaton::intern(FlowSet set) {
-  constexpr size_t kMostStates = 65'000;
+  constexpr size_t kMaxStates = 65'000;
   const auto it = index_.find(set);
   if (it != index_.end()) return it->second;
-  if (sets_.size() >= kMostStates) {
+  if (sets_.size() >= kMaxStates) {
     throw ConfigError("the flows need more than 65,000 path states", "flows",
                       "declare fewer flows that merge, or split the pipeline");
   }

@@ -23,9 +23,9 @@ concept RunOrder = requires(T order, uint32_t rank) {
 // mark is three stores, pop three bit scans.
 class DepthOrder {
  public:
-  static constexpr uint32_t kMostNodes = 1U << 18;
+  static constexpr uint32_t kMaxNodes = 1U << 18;
 
-  // n_nodes <= kMostNodes.
+  // n_nodes <= kMaxNodes.
   explicit DepthOrder(uint32_t n_nodes) : words_(n_nodes / 64 + 1), blocks_(n_nodes / 4096 + 1) {}
 
   void mark(uint32_t rank) noexcept {

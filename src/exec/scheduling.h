@@ -19,9 +19,9 @@ inline constexpr const char* kExecutionNames[] = {"run_to_completion", "wfq"};
 inline constexpr const char* kScheduleByNames[] = {"cycles", "count"};
 inline constexpr const char* kBackpressureNames[] = {"off", "on", "early_drop"};
 
-inline constexpr uint32_t kMostWeight = 1024;
+inline constexpr uint32_t kMaxWeight = 1024;
 // A turn moves what it leaves in the queue: longer ones would cost more than the batch saves.
-inline constexpr uint32_t kMostQueuePkts = 4096;
+inline constexpr uint32_t kMaxQueuePkts = 4096;
 
 struct Scheduling {
   Execution mode = Execution::kRunToCompletion;
@@ -40,8 +40,8 @@ struct Scheduling {
 
 // Two batches at least: a unit that waits for a batch has room for one more.
 [[nodiscard]] inline uint32_t queue_pkts_of(uint32_t wanted_pkts, uint32_t batch_limit_pkts) {
-  const uint32_t least_pkts = 2 * batch_limit_pkts;
-  return wanted_pkts < least_pkts ? least_pkts : wanted_pkts;
+  const uint32_t min_pkts = 2 * batch_limit_pkts;
+  return wanted_pkts < min_pkts ? min_pkts : wanted_pkts;
 }
 
 }  // namespace batchplane::exec

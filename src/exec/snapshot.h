@@ -42,8 +42,8 @@ struct DropReasonInfo {
 struct UnitSnapshot {
   bool is_unit = false;
   uint32_t weight = 0;
-  uint32_t queue_pkts = 0;      // 0: the input
-  uint32_t most_held_pkts = 0;  // since the start
+  uint32_t queue_pkts = 0;     // 0: the input
+  uint32_t max_held_pkts = 0;  // since the start
   uint64_t pace_ns = 0;
   uint64_t turns = 0;
   uint64_t charged = 0;    // nanoseconds, or turns

@@ -17,7 +17,7 @@ namespace batchplane::exec {
 // What `show` tells of a unit; cumulative.
 struct UnitCounts {
   uint64_t congested = 0;  // times that the queue rose above its high watermark
-  uint32_t most_pkts = 0;  // that it has ever held after a turn
+  uint32_t max_pkts = 0;   // that it has ever held after a turn
 };
 
 // Owner: one worker; nothing is allocated after construction.

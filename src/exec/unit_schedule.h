@@ -29,9 +29,9 @@ class UnitSchedule {
     activate(kInput);
   }
 
-  // 1..kMostWeight.
+  // 1..kMaxWeight.
   void set_weight(uint32_t unit, uint32_t weight) {
-    assert(weight >= 1 && weight <= kMostWeight);
+    assert(weight >= 1 && weight <= kMaxWeight);
     units_[unit].weight = weight;
     units_[unit].stride = (kOne + weight / 2) / weight;
   }

@@ -71,7 +71,7 @@ TEST(UnitSchedule, SharesFollowWeights) {
     UnitSchedule schedule(n);
     std::vector<uint64_t> cost(n, 0);
     for (uint32_t u = 1; u < n; ++u) {
-      schedule.set_weight(u, 1 + rng.below(kMostWeight));
+      schedule.set_weight(u, 1 + rng.below(kMaxWeight));
       schedule.activate(u);
       cost[u] = 1 + rng.below(rng.below(2) == 0 ? 100 : 100'000);
     }

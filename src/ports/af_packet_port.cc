@@ -235,11 +235,11 @@ void AfPacketPort::tell_kernel() noexcept {
 
 // The kernel passes over such frames without a word. Only 802.1Q tags come on top of its MTU.
 bool AfPacketPort::is_too_long(Packet& pkt) const noexcept {
-  const uint32_t most_bytes = net::kEthBytes + kernel_mtu_bytes_.load(std::memory_order_relaxed);
+  const uint32_t max_bytes = net::kEthBytes + kernel_mtu_bytes_.load(std::memory_order_relaxed);
   const uint32_t len_bytes = pkt.len_bytes();
   if (len_bytes > tx_.frame_bytes - kTxDataAt) return true;
-  if (len_bytes <= most_bytes) return false;
-  return len_bytes > most_bytes + net::kVlanTagBytes ||
+  if (len_bytes <= max_bytes) return false;
+  return len_bytes > max_bytes + net::kVlanTagBytes ||
          header_in<net::Ethernet>(pkt, 0).type != net::kTypeVlan;
 }
 

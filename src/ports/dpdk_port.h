@@ -34,7 +34,7 @@ class DpdkPort final : public Port {
     return std::max(2048U, mtu_bytes_ + kFrameOverheadBytes);
   }
   [[nodiscard]] bool is_up() const override;
-  [[nodiscard]] uint64_t most_held_pkts() const override { return rx_slots_ + tx_slots_; }
+  [[nodiscard]] uint64_t max_held_pkts() const override { return rx_slots_ + tx_slots_; }
   [[nodiscard]] Value show() const override;
 
  private:

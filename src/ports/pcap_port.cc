@@ -99,7 +99,7 @@ class PcapPort final : public Port {
   [[nodiscard]] uint32_t max_frame_bytes() const override {
     return std::max(2048U, recording_.longest_bytes);
   }
-  [[nodiscard]] uint64_t most_held_pkts() const override {
+  [[nodiscard]] uint64_t max_held_pkts() const override {
     return writer_ == nullptr ? 0 : writer_->capacity_pkts();
   }
   [[nodiscard]] bool is_exhausted() const override {

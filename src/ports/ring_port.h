@@ -25,7 +25,7 @@ class RingPort final : public Port {
   void begin_fill_period() noexcept override { ring_.begin_fill_period(); }
   [[nodiscard]] uint64_t backlog_pkts() const override;
   [[nodiscard]] uint64_t held_pkts() const override { return ring_.size(); }
-  [[nodiscard]] uint64_t most_held_pkts() const override { return ring_.capacity(); }
+  [[nodiscard]] uint64_t max_held_pkts() const override { return ring_.capacity(); }
   [[nodiscard]] net::Mac mac() const override { return mac_; }
   [[nodiscard]] Value show() const override;
 

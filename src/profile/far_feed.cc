@@ -12,17 +12,17 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr size_t kMostTimes = 1U << 14;
-constexpr size_t kLeastTimes = 20;
+constexpr size_t kMaxTimes = 1U << 14;
+constexpr size_t kMinTimes = 20;
 constexpr uint32_t kTrips = 1000;
 constexpr uint32_t kOver = ~0U;
-constexpr uint64_t kMostTripsNs = 20'000'000;  // both had to share a core, or did not get theirs
+constexpr uint64_t kMaxTripsNs = 20'000'000;  // both had to share a core, or did not get theirs
 // Each way has two halves alike: the writer takes the line from the reader's cache, and the reader
 // gets it back. The second one is the reader's own time, and among what its polls take.
 constexpr double kHalvesOfTrip = 4;
 
 void note(std::vector<double>& times, double ns) {
-  if (times.size() < kMostTimes) times.push_back(ns);
+  if (times.size() < kMaxTimes) times.push_back(ns);
 }
 
 }  // namespace
@@ -35,9 +35,9 @@ FarFeed::FarFeed(const Graph& graph, PacketPool& pool, int core) : core_(core) {
     auto generator = generator_of(spec, *ring, pool);
     feeders_.push_back({std::move(ring), std::move(generator), {}, {}});
     Feeder& feeder = feeders_.back();
-    feeder.look_ns.reserve(kMostTimes);
+    feeder.look_ns.reserve(kMaxTimes);
     feeder.burst_ns.resize(traffic::Generator::kBurstPkts + 1);
-    for (std::vector<double>& times : feeder.burst_ns) times.reserve(kMostTimes);
+    for (std::vector<double>& times : feeder.burst_ns) times.reserve(kMaxTimes);
   }
 }
 
@@ -76,7 +76,7 @@ void FarFeed::time_line() {
     }
   });
   const TscClock& clock = TscClock::instance();
-  const uint64_t end_ns = clock.now_ns() + kMostTripsNs;
+  const uint64_t end_ns = clock.now_ns() + kMaxTripsNs;
   for (uint32_t turn = 1; turn < 2 * kTrips; turn += 2) {
     if (line.load(std::memory_order_acquire) == kOver || clock.now_ns() > end_ns) break;
     const uint64_t begin_ns = clock.now_ns();
@@ -116,7 +116,7 @@ GeneratorCosts FarFeed::costs() const {
     if (!feeder.look_ns.empty()) costs.look = percentile(feeder.look_ns, 0.5);
     std::vector<CostLaw::Point> points;
     for (uint32_t n = 1; n < feeder.burst_ns.size(); ++n) {
-      if (feeder.burst_ns[n].size() < kLeastTimes) continue;
+      if (feeder.burst_ns[n].size() < kMinTimes) continue;
       points.push_back({n, percentile(feeder.burst_ns[n], 0.5)});
     }
     if (points.empty()) continue;

@@ -16,8 +16,8 @@ namespace batchplane::profile {
 namespace {
 
 constexpr double kQuiet = 0.1;
-constexpr uint32_t kMostRounds = 400;
-constexpr uint32_t kLeastRounds = 20;
+constexpr uint32_t kMaxRounds = 400;
+constexpr uint32_t kMinRounds = 20;
 // Differences of times that are ten times as long: what is shorter is lost in them.
 constexpr double kNoiseNs = 10;
 
@@ -27,11 +27,11 @@ class InTurn {
   void add(const std::string& name, std::function<double()> run) {
     contenders_.push_back({name, std::move(run), {}});
   }
-  void run(double budget_ms, uint32_t most_rounds) {
+  void run(double budget_ms, uint32_t max_rounds) {
     const TscClock& clock = TscClock::instance();
     const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
-    for (uint32_t round = 0; round < most_rounds; ++round) {
-      if (round >= kLeastRounds && clock.now_ns() >= end_ns) break;
+    for (uint32_t round = 0; round < max_rounds; ++round) {
+      if (round >= kMinRounds && clock.now_ns() >= end_ns) break;
       for (Contender& c : contenders_) c.ns.push_back(c.run());
     }
   }
@@ -255,7 +255,7 @@ LoopMeter::~LoopMeter() = default;
 void LoopMeter::pass() {
   State& s = *state_;
   s.modules.pass();
-  s.in_turn.run(s.ms_per_pass / 2, std::max(kMostRounds / s.passes, kLeastRounds));
+  s.in_turn.run(s.ms_per_pass / 2, std::max(kMaxRounds / s.passes, kMinRounds));
 }
 
 LoopCosts LoopMeter::result() const {

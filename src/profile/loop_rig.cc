@@ -8,7 +8,7 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr uint32_t kMostLoops = 16;
+constexpr uint32_t kMaxLoops = 16;
 constexpr uint32_t kEmptyLoops = 32;
 constexpr uint64_t kEntrySpacingNs = 100;
 
@@ -72,7 +72,7 @@ LoopRig::~LoopRig() { worker_->drain(kRingPkts); }
 
 // Packets enter one after the other, as a generator's do: metering cannot take them together.
 void LoopRig::fill() {
-  const uint32_t n = std::min(kRingPkts / what_.batch_pkts, kMostLoops) * what_.batch_pkts;
+  const uint32_t n = std::min(kRingPkts / what_.batch_pkts, kMaxLoops) * what_.batch_pkts;
   const uint64_t now_ns = worker_->clock().now_ns();
   for (uint32_t i = 0; i < n; ++i) {
     Packet* pkt = nullptr;
@@ -86,7 +86,7 @@ void LoopRig::fill() {
 
 double LoopRig::run() {
   fill();
-  const uint32_t n_loops = std::min(kRingPkts / what_.batch_pkts, kMostLoops);
+  const uint32_t n_loops = std::min(kRingPkts / what_.batch_pkts, kMaxLoops);
   const uint64_t begin = begin_cycles();
   for (uint32_t i = 0; i < n_loops; ++i) (void)worker_->loop_once();
   const auto cycles = static_cast<double>(end_cycles() - begin);

@@ -8,7 +8,7 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr uint32_t kMostBatches = 16;
+constexpr uint32_t kMaxBatches = 16;
 
 RingPort* ring_of(const Graph& graph, const Instance& instance) {
   if (instance.info->feed != Feed::kPort) return nullptr;
@@ -66,7 +66,7 @@ uint32_t ModuleRig::batches_of(uint32_t n_pkts) const {
   if (instance_.info->shape == Shape::kQueue) {
     most = std::min(most, std::max(instance_.module->max_held_pkts(), 1U));
   }
-  return std::clamp(most / n_pkts, 1U, kMostBatches);
+  return std::clamp(most / n_pkts, 1U, kMaxBatches);
 }
 
 void ModuleRig::warm_up(uint32_t n_pkts) {
@@ -100,7 +100,7 @@ void ModuleRig::restore(uint32_t at, uint32_t n_pkts, uint32_t turn) {
 }
 
 uint64_t ModuleRig::run_batches(uint32_t n_pkts, uint32_t n_batches) {
-  void* modules[kMostBatches];
+  void* modules[kMaxBatches];
   for (uint32_t b = 0; b < n_batches; ++b) {
     modules[b] = turns_[next_turn_].module;
     restore(b * n_pkts, n_pkts, next_turn_);

@@ -9,7 +9,7 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr uint32_t kLeastRounds = 12;
+constexpr uint32_t kMinRounds = 12;
 
 double ns_of(double cycles) { return cycles / TscClock::instance().cycles_per_ns(); }
 
@@ -28,13 +28,13 @@ ModuleTimer::ModuleTimer(Stage& stage, const std::vector<Member>& members,
   std::iota(order_.begin(), order_.end(), 0U);
 }
 
-void ModuleTimer::measure(double budget_ms, uint32_t most_rounds, Rng& rng) {
+void ModuleTimer::measure(double budget_ms, uint32_t max_rounds, Rng& rng) {
   if (sizes_pkts_.empty()) return;
   const TscClock& clock = TscClock::instance();
   const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
   rig_.warm_up(sizes_pkts_.back());
-  for (uint32_t round = 0; round < std::max(most_rounds, kLeastRounds); ++round) {
-    if (round >= kLeastRounds && clock.now_ns() >= end_ns) break;
+  for (uint32_t round = 0; round < std::max(max_rounds, kMinRounds); ++round) {
+    if (round >= kMinRounds && clock.now_ns() >= end_ns) break;
     for (size_t i = order_.size(); i > 1; --i) {
       std::swap(order_[i - 1], order_[rng.below(static_cast<uint32_t>(i))]);
     }
@@ -57,7 +57,7 @@ ModuleProfile ModuleTimer::result() const {
       interval_of(fitted.resampled, line.cost_per_batch_ns, &CostLaw::Line::cost_per_batch_ns);
   profile.per_pkt_ns =
       interval_of(fitted.resampled, line.cost_per_pkt_ns, &CostLaw::Line::cost_per_pkt_ns);
-  profile.most_measured_pkts = sizes_pkts_.back();
+  profile.max_measured_pkts = sizes_pkts_.back();
   profile.reason = reason_of(fitted.fit, fitted.law.points(), fitted.noise_ns);
   std::vector<CostLaw::Point> points(fitted.law.points().begin(), fitted.law.points().end());
   for (const uint32_t n : left_out_pkts_) points.push_back({n, fitted.law.ns(n)});

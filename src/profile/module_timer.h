@@ -22,7 +22,7 @@ struct ModuleProfile {
   std::vector<CostLaw::Line> resampled;  // see Fitted; as the module is alone
   Interval per_batch_ns;                 // 95 %
   Interval per_pkt_ns;
-  uint32_t most_measured_pkts = 0;  // above it the table goes on as the line rises
+  uint32_t max_measured_pkts = 0;  // above it the table goes on as the line rises
   uint32_t rounds = 0;
   std::string reason;  // what the line does not tell; empty when it tells all
   std::string note;    // what else must be known: measured on stand-ins, say
@@ -37,7 +37,7 @@ class ModuleTimer {
               std::function<void()> stir);
 
   // Rounds until the time is up, each with every size once in another order; a few at least.
-  void measure(double budget_ms, uint32_t most_rounds, Rng& rng);
+  void measure(double budget_ms, uint32_t max_rounds, Rng& rng);
   // Name, kind, members and note are for the caller to say.
   [[nodiscard]] ModuleProfile result() const;
 

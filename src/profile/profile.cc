@@ -11,7 +11,7 @@ namespace batchplane::profile {
 namespace {
 
 constexpr uint32_t kSamplePkts = 4096;
-constexpr uint32_t kMostRounds = 400;  // over all passes
+constexpr uint32_t kMaxRounds = 400;  // over all passes
 constexpr uint32_t kStandInRingPkts = 4096;
 
 std::vector<uint32_t> all_sizes(uint32_t batch_limit_pkts) {
@@ -79,7 +79,7 @@ void ModuleMeter::pass(const std::function<void(uint32_t module)>& before) {
   State& s = *state_;
   for (uint32_t m = 0; m < n_modules(); ++m) {
     if (before) before(m);
-    s.timers[m]->measure(s.options.ms_per_module / s.options.passes, kMostRounds / s.options.passes,
+    s.timers[m]->measure(s.options.ms_per_module / s.options.passes, kMaxRounds / s.options.passes,
                          s.rng);
   }
 }

@@ -132,7 +132,7 @@ TEST_F(ProfileTest, EveryShapeOfModuleIsMeasured) {
     ASSERT_EQ(all.size(), graph_->spec.modules.size());
     for (const ModuleProfile& p : all) {
       EXPECT_EQ(p.law.points().size(), 32U) << p.name;
-      EXPECT_EQ(p.most_measured_pkts, 32U) << p.name;
+      EXPECT_EQ(p.max_measured_pkts, 32U) << p.name;
       EXPECT_GT(p.law.ns(32), 0) << p.name;
       EXPECT_LE(p.per_pkt_ns.low, p.per_pkt_ns.high) << p.name;
       EXPECT_EQ(p.members, std::vector<std::string>{p.name});
@@ -171,7 +171,7 @@ TEST_F(ProfileTest, SizesMayBeFew) {
   const ModuleProfile profile = timer.result();
   ASSERT_EQ(profile.law.points().size(), 3U);
   EXPECT_EQ(profile.law.points()[1].size_pkts, 4U);
-  EXPECT_EQ(profile.most_measured_pkts, 32U);
+  EXPECT_EQ(profile.max_measured_pkts, 32U);
   EXPECT_EQ(profile.rounds, 12U);
 }
 

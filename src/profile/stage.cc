@@ -9,7 +9,7 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr size_t kMostGonePkts = 16384;
+constexpr size_t kMaxGonePkts = 16384;
 constexpr uint64_t kFirstTimerBudgetNs = 1'000'000'000;
 
 }  // namespace
@@ -44,7 +44,7 @@ Stage::Stage(Graph& graph, PacketPool& pool)
       pool_(pool),
       meter_(static_cast<uint32_t>(graph.flow_names.size())),
       ctx_(std::make_unique<Context>()) {
-  gone_.reserve(kMostGonePkts);
+  gone_.reserve(kMaxGonePkts);
   ctx_->pool = &pool;
   ctx_->meter = &meter_;
   ctx_->now_ns = TscClock::instance().now_ns();

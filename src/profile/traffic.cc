@@ -9,7 +9,7 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr uint32_t kMostSteps = 64;
+constexpr uint32_t kMaxSteps = 64;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ Traffic::~Traffic() = default;
 bool Traffic::feed(const std::string& port) {
   const auto feeder = std::ranges::find(feeders_, port, &Feeder::port);
   if (feeder == feeders_.end()) return false;
-  for (uint32_t step = 0; step < kMostSteps; ++step) {
+  for (uint32_t step = 0; step < kMaxSteps; ++step) {
     if (feeder->generator->run_burst(feeder->now_ns) != 0) return true;
     if (feeder->ring->ring().free_slots() == 0) return true;
     feeder->now_ns += feeder->step_ns;

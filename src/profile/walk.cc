@@ -11,7 +11,7 @@ namespace batchplane::profile {
 namespace {
 
 constexpr uint32_t kBatchPkts = 32;
-constexpr uint32_t kMostFeeds = 4096;
+constexpr uint32_t kMaxFeeds = 4096;
 
 // The executor's way of crossing a gate, without its queues.
 void cross(const ExecNode& node, uint32_t gate, PacketImage& image) {
@@ -26,10 +26,10 @@ void cross(const ExecNode& node, uint32_t gate, PacketImage& image) {
 
 class Walker {
  public:
-  Walker(Stage& stage, Traffic& traffic, uint32_t most_pkts)
+  Walker(Stage& stage, Traffic& traffic, uint32_t max_pkts)
       : stage_(stage),
         traffic_(traffic),
-        most_pkts_(most_pkts),
+        max_pkts_(max_pkts),
         arrived_(stage.graph().instances.size()) {
     for (uint32_t i = 0; i < arrived_.size(); ++i) {
       if (const ExecNode* node = stage.graph().instances[i].node) of_node_[node] = i;
@@ -63,7 +63,7 @@ class Walker {
     return static_cast<uint32_t>(found - all.begin());
   }
 
-  // Packets of one input until its own instance has seen most_pkts, or nothing more comes.
+  // Packets of one input until its own instance has seen max_pkts, or nothing more comes.
   void bring_in(const TaskInput& input) {
     const uint32_t own = index_of(input.module);
     const std::string& name = stage_.graph().instances[own].name;
@@ -75,7 +75,7 @@ class Walker {
       carry_on();
       return;
     }
-    for (uint32_t i = 0; i < kMostFeeds && seen.size() < most_pkts_; ++i) {
+    for (uint32_t i = 0; i < kMaxFeeds && seen.size() < max_pkts_; ++i) {
       if (!port.empty() && i != 0 && !traffic_.feed(port)) break;
       if (poll(input, seen) == 0) break;
       carry_on();
@@ -105,7 +105,7 @@ class Walker {
   void enter(const TaskInput& input, std::vector<PacketImage>& seen,
              std::vector<PacketImage> images) {
     for (PacketImage& image : images) {
-      if (!input.is_queue && seen.size() < most_pkts_) seen.push_back(image);
+      if (!input.is_queue && seen.size() < max_pkts_) seen.push_back(image);
       if (input.entry_state != exec::PathOp::kKeep) image.meta.path_state = input.entry_state;
     }
     pending_.push_back({of_node_.at(input.first), std::move(images)});
@@ -124,7 +124,7 @@ class Walker {
     Arrived& arrived = arrived_[index];
     const Instance& instance = stage_.graph().instances[index];
     // Full: enough is known, and what goes round and round ends here.
-    if (arrived.pkts.size() >= most_pkts_) return;
+    if (arrived.pkts.size() >= max_pkts_) return;
     arrived.pkts.insert(arrived.pkts.end(), images.begin(), images.end());
     for (size_t done = 0; done < images.size(); done += kBatchPkts) {
       const auto n = static_cast<uint32_t>(std::min<size_t>(kBatchPkts, images.size() - done));
@@ -194,7 +194,7 @@ class Walker {
 
   Stage& stage_;
   Traffic& traffic_;
-  uint32_t most_pkts_;
+  uint32_t max_pkts_;
   std::vector<Arrived> arrived_;
   std::map<const ExecNode*, uint32_t> of_node_;
   std::deque<Pending> pending_;
@@ -202,8 +202,8 @@ class Walker {
 
 }  // namespace
 
-std::vector<Arrived> walk(Stage& stage, Traffic& traffic, uint32_t most_pkts) {
-  return Walker(stage, traffic, most_pkts).run();
+std::vector<Arrived> walk(Stage& stage, Traffic& traffic, uint32_t max_pkts) {
+  return Walker(stage, traffic, max_pkts).run();
 }
 
 }  // namespace batchplane::profile

@@ -40,8 +40,8 @@ class Traffic {
   std::vector<Feeder> feeders_;
 };
 
-// What arrives at each instance of the graph, up to `most_pkts`; in the order of the instances.
+// What arrives at each instance of the graph, up to `max_pkts`; in the order of the instances.
 // Module state (connections, neighbours) is left as the traffic made it.
-[[nodiscard]] std::vector<Arrived> walk(Stage& stage, Traffic& traffic, uint32_t most_pkts);
+[[nodiscard]] std::vector<Arrived> walk(Stage& stage, Traffic& traffic, uint32_t max_pkts);
 
 }  // namespace batchplane::profile

@@ -12,24 +12,24 @@ namespace {
 
 constexpr double kStretchNs = 1e6;  // long enough for all branches to have had their turn
 constexpr double kFast = 0.1;
-constexpr double kMostOfFast = 1.1;
+constexpr double kMaxOfFast = 1.1;
 constexpr double kPaces[] = {1e6, 4e6, 8e6};  // pps
-constexpr double kMostOfNear = 20;
+constexpr double kMaxOfNear = 20;
 // Polls that release a buffer take many times as long as others: of those, only what is longer than
 // nearly all of them by so much is the machine's.
 constexpr double kTail = 0.99;
-constexpr double kMostOfTail = 2;
+constexpr double kMaxOfTail = 2;
 // Of the error at full load from the other core, where the rate is at stake, beside that of any
 // other way.
 constexpr double kFullWeight = 12;
-constexpr size_t kMostPolls = 1U << 18;
-constexpr uint32_t kLeastRounds = 20;
-constexpr uint32_t kMostRounds = 2000;
+constexpr size_t kMaxPolls = 1U << 18;
+constexpr uint32_t kMinRounds = 20;
+constexpr uint32_t kMaxRounds = 2000;
 constexpr uint32_t kLoopsPerRound = 2;     // as many batches as the ring holds
 constexpr uint32_t kFarLoopsPerRound = 8;  // it is filled meanwhile: reading the clock weighs less
 constexpr uint32_t kSmallPollPkts = 4;     // as at loads that leave the worker time
-constexpr uint32_t kMostFeeds = 64;
-constexpr uint64_t kMostStartNs = 50'000'000;  // for a thread to start, or a core to be had
+constexpr uint32_t kMaxFeeds = 64;
+constexpr uint64_t kMaxStartNs = 50'000'000;  // for a thread to start, or a core to be had
 constexpr uint64_t kNoAgeNs = 1ULL << 60;
 constexpr uint32_t kSettlingLoops = 64;  // until buffers and rings are as full as they stay
 
@@ -58,7 +58,7 @@ Timed undisturbed(const std::vector<Timed>& all) {
   if (stretches.size() > 1) stretches.pop_back();  // too short to say something
   std::vector<double> per_pkt;
   for (const Timed& stretch : stretches) per_pkt.push_back(stretch.per_pkt());
-  const double most = kMostOfFast * percentile(per_pkt, kFast);
+  const double most = kMaxOfFast * percentile(per_pkt, kFast);
   Timed sum;
   for (const Timed& stretch : stretches) {
     if (stretch.per_pkt() <= most) sum.add(stretch);
@@ -107,13 +107,13 @@ struct WholeMeter::State {
       }
     }
   }
-  ~State() { worker.drain(kMostFeeds); }
+  ~State() { worker.drain(kMaxFeeds); }
 
   void feed() {
     for (const std::string& port : ports) {
       const auto ring = std::dynamic_pointer_cast<RingPort>(graph.env->port(port));
       if (ring == nullptr) continue;
-      for (uint32_t i = 0; i < kMostFeeds && ring->ring().free_slots() != 0; ++i) {
+      for (uint32_t i = 0; i < kMaxFeeds && ring->ring().free_slots() != 0; ++i) {
         if (!traffic.feed(port)) break;
       }
     }
@@ -203,7 +203,7 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
   const uint32_t batch_pkts = graph.spec.engine.batch_pkts;
   if (way.poll_pkts != 0) worker.context().batch_limit_pkts = way.poll_pkts;
   if (way.is_far) far.start(0);
-  const uint64_t give_up_ns = clock.now_ns() + kMostStartNs;
+  const uint64_t give_up_ns = clock.now_ns() + kMaxStartNs;
   for (uint32_t found = 0; found < kSettlingLoops && clock.now_ns() < give_up_ns;) {
     if (!way.is_far) feed();
     found += worker.loop_once() != 0 ? 1 : 0;
@@ -211,10 +211,10 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
   const WholeCounts before = counts_of(graph, worker);
   const std::vector<CostSamples> samples_before = samples();
   const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
-  const uint64_t last_ns = end_ns + kMostStartNs;
-  for (uint32_t round = 0; round < kMostRounds;) {
+  const uint64_t last_ns = end_ns + kMaxStartNs;
+  for (uint32_t round = 0; round < kMaxRounds;) {
     const uint64_t now_ns = clock.now_ns();
-    if (now_ns >= last_ns || (round >= kLeastRounds && now_ns >= end_ns)) break;
+    if (now_ns >= last_ns || (round >= kMinRounds && now_ns >= end_ns)) break;
     if (!way.is_far) feed();
     round += measure_round(way) ? 1 : 0;
   }
@@ -222,7 +222,7 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
   if (!way.is_far) add_samples(samples_before);
   if (way.is_far) far.stop();
   worker.context().batch_limit_pkts = batch_pkts;
-  worker.drain(kMostFeeds);
+  worker.drain(kMaxFeeds);
   (void)set_triggers(0);
 }
 
@@ -267,7 +267,7 @@ void WholeMeter::State::pace(Way& way, double budget_ms) {
   far.start(way.rate_pps);
   const WholeCounts before = counts_of(graph, worker);
   const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
-  while (clock.now_ns() < end_ns && ns.size() < kMostPolls) {
+  while (clock.now_ns() < end_ns && ns.size() < kMaxPolls) {
     const uint64_t empty_begin = begin_cycles();
     const uint64_t empty = end_cycles() - empty_begin;
     const uint64_t begin = begin_cycles();
@@ -280,12 +280,12 @@ void WholeMeter::State::pace(Way& way, double budget_ms) {
   far.stop();
   way.counts.add(before, counts_of(graph, worker));
   worker.set_idle_hold(false);
-  worker.drain(kMostFeeds);
+  worker.drain(kMaxFeeds);
   (void)set_triggers(0);
   if (ns.empty()) return;
-  const double most_ns = kMostOfTail * percentile(ns, kTail);
+  const double max_ns = kMaxOfTail * percentile(ns, kTail);
   for (size_t i = 0; i < ns.size(); ++i) {
-    if (ns[i] > most_ns) continue;
+    if (ns[i] > max_ns) continue;
     way.timed.push_back({ns[i], static_cast<double>(polled[i]), 1});
   }
 }
@@ -323,7 +323,7 @@ std::optional<WholeCheck> WholeMeter::result(const std::vector<ModuleProfile>& m
     const double measured_ns = kept.per_pkt();
     // Beyond all lines that could come over: generator or worker did not have its core.
     if (way.is_far && !check.points.empty() &&
-        measured_ns > kMostOfNear * check.points.front().measured_ns_per_pkt) {
+        measured_ns > kMaxOfNear * check.points.front().measured_ns_per_pkt) {
       continue;
     }
     WholePoint point{.is_far = way.is_far,

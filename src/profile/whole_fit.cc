@@ -15,8 +15,8 @@ namespace {
 constexpr double kBelief = 0.002;
 constexpr double kAlike = 0.004;
 constexpr int kRounds = 20'000;  // of descent, some ms: unknowns much alike take their time
-constexpr double kMostFactor = 3;
-constexpr double kLeastFactor = 1 / kMostFactor;
+constexpr double kMaxFactor = 3;
+constexpr double kMinFactor = 1 / kMaxFactor;
 
 constexpr int kFactors = 2 * kStretches;  // batch and packet of each stretch
 constexpr int kUnknowns = kFactors + 3;   // and the way from the other core
@@ -69,8 +69,8 @@ struct Equations {
         double left = right[a];
         for (int b = 0; b < kUnknowns; ++b) left -= b == a ? 0 : square[a][b] * x[b];
         const bool is_factor = a < kFactors;
-        x[a] = std::clamp(left / square[a][a], is_factor ? kLeastFactor : 0,
-                          is_factor ? kMostFactor : std::numeric_limits<double>::max());
+        x[a] = std::clamp(left / square[a][a], is_factor ? kMinFactor : 0,
+                          is_factor ? kMaxFactor : std::numeric_limits<double>::max());
       }
     }
     return x;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint32_t kPolls = 700;  // of each input in a period
 constexpr uint32_t kLastPolls = 3000;
-constexpr uint32_t kLeastSteps = 12;  // biases settle by a third a period
-constexpr uint32_t kMostSteps = 40;
+constexpr uint32_t kMinSteps = 12;  // biases settle by a third a period
+constexpr uint32_t kMaxSteps = 40;
 constexpr uint32_t kQuietSteps = 4;  // without another trigger: it rests
 
 class Planning {
@@ -36,11 +36,11 @@ class Planning {
 
   Value run() {
     const auto controller = slo::make_controller(request_.controller, model_, settings_);
-    for (uint32_t quiet = 0; steps_ < kMostSteps; ++steps_) {
+    for (uint32_t quiet = 0; steps_ < kMaxSteps; ++steps_) {
       run_period(kPolls);
       decision_ = controller->step(period_);
       quiet = apply() ? 0 : quiet + 1;
-      is_settled_ = quiet >= kQuietSteps && steps_ >= kLeastSteps;
+      is_settled_ = quiet >= kQuietSteps && steps_ >= kMinSteps;
       if (is_settled_) break;
     }
     run_period(kLastPolls);
@@ -144,7 +144,7 @@ class Planning {
                {"turnaround_ns", turnaround_ns},
                {"fill_ns", fill_ns},
                {"service_ns", service_ns},
-               {"least_ns", view.least_service_ns(f)},
+               {"min_ns", view.min_service_ns(f)},
                {"measured_ns", period_.flows[f].delay_ns},
                {"late_share", share_of(period_.flows[f].late_pkts, period_.flows[f].pkts)},
                {"share", share_of(period_.flows[f].pkts, in_pkts_)}};

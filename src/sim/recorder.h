@@ -48,21 +48,21 @@ struct ReleaseAges {
 // Owner: one simulation. Records stop when they reach their limits.
 class Recorder {
  public:
-  void limit(uint64_t most_packets, uint64_t most_executions) {
-    most_packets_ = most_packets;
-    most_executions_ = most_executions;
+  void limit(uint64_t max_packets, uint64_t max_executions) {
+    max_packets_ = max_packets;
+    max_executions_ = max_executions;
   }
-  [[nodiscard]] bool wants_packets() const { return packets.size() < most_packets_; }
+  [[nodiscard]] bool wants_packets() const { return packets.size() < max_packets_; }
   [[nodiscard]] bool has_packets() const { return !packets.empty(); }
   [[nodiscard]] bool is_on() const {
-    return most_packets_ != 0 || most_executions_ != 0 || !ages.empty();
+    return max_packets_ != 0 || max_executions_ != 0 || !ages.empty();
   }
 
   // Ages at release from now on, of modules 0 .. n_modules - 1.
   void watch_ages(size_t n_modules) { ages.assign(n_modules, {}); }
 
   void add_execution(const Execution& execution) {
-    if (executions.size() < most_executions_) executions.push_back(execution);
+    if (executions.size() < max_executions_) executions.push_back(execution);
   }
   // The number of a new packet, or kUntraced when there are enough.
   uint32_t add_packet(const PacketRecord& record) {
@@ -85,8 +85,8 @@ class Recorder {
   std::vector<ReleaseAges> ages;  // per module; empty while they are not watched
 
  private:
-  uint64_t most_packets_ = 0;
-  uint64_t most_executions_ = 0;
+  uint64_t max_packets_ = 0;
+  uint64_t max_executions_ = 0;
   std::vector<uint64_t> arrived_;  // per packet: in the queue where it waits, or kNeverNs
 };
 

@@ -33,9 +33,9 @@ Executor& Simulation::executor_of(uint32_t module, Node*& node) {
 void Simulation::apply(const exec::Decision& decision) {
   Node* node = nullptr;
   for (const exec::BufferChange& change : decision.changes) {
-    if (change.weight > exec::kMostWeight) {
+    if (change.weight > exec::kMaxWeight) {
       throw ConfigError("weight " + std::to_string(change.weight) + " is out of range", "decision",
-                        "1 to " + std::to_string(exec::kMostWeight));
+                        "1 to " + std::to_string(exec::kMaxWeight));
     }
     if (change.module >= graph_->modules.size()) {
       throw ConfigError("a change names module " + std::to_string(change.module) + " of " +

@@ -6,8 +6,8 @@
 
 namespace batchplane::sim {
 namespace {
-constexpr uint32_t kMostLoops = 1'000'000;
-constexpr uint32_t kMostRounds = 100'000;
+constexpr uint32_t kMaxLoops = 1'000'000;
+constexpr uint32_t kMaxRounds = 100'000;
 }  // namespace
 
 // Buffers do not wait for their limits any more, and queues between tasks are emptied after them.
@@ -20,11 +20,11 @@ void Simulation::drain() {
     now_ns_ = std::max(now_ns_, ticks >> kTicksPerNsLog2);
   };
   for (const auto& worker : workers_) {
-    for (uint32_t i = 0; i < kMostLoops && loop_once(*worker) != 0; ++i) {
+    for (uint32_t i = 0; i < kMaxLoops && loop_once(*worker) != 0; ++i) {
     }
   }
   bool any = true;
-  for (uint32_t round = 0; any && round < kMostRounds; ++round) {
+  for (uint32_t round = 0; any && round < kMaxRounds; ++round) {
     any = false;
     meet();
     for (const auto& worker : workers_) {

@@ -9,7 +9,7 @@ namespace batchplane::sim {
 namespace {
 
 // Turns of units that may pass until the input's comes; a task may hold its input back for ever.
-constexpr uint32_t kMostTurns = 1000;
+constexpr uint32_t kMaxTurns = 1000;
 
 uint32_t sources_of(const Task& task) {
   return static_cast<uint32_t>(std::ranges::count_if(
@@ -17,17 +17,17 @@ uint32_t sources_of(const Task& task) {
 }
 
 void fill_inputs(Task& task, uint32_t batch_pkts) {
-  double most_pps = 0;
+  double max_pps = 0;
   bool any_saturates = false;
   for (const TaskInput& input : task.inputs) {
     if (input.source == nullptr) continue;
     any_saturates |= input.source->spec().is_saturating;
-    most_pps = std::max(most_pps, input.source->offered_pps());
+    max_pps = std::max(max_pps, input.source->offered_pps());
   }
   for (const TaskInput& input : task.inputs) {
     if (input.source == nullptr) continue;
-    const bool is_full = any_saturates || most_pps <= 0;
-    const double part = is_full ? 1 : input.source->offered_pps() / most_pps;
+    const bool is_full = any_saturates || max_pps <= 0;
+    const double part = is_full ? 1 : input.source->offered_pps() / max_pps;
     input.source->fill_always(part * batch_pkts, batch_pkts);
   }
 }
@@ -48,7 +48,7 @@ void Simulation::merge_branch(uint32_t module, uint32_t gate) {
 bool Simulation::poll_next(Task& task) {
   Worker& worker = *workers_[task.worker];
   const uint64_t polls_before = task.polls;
-  for (uint32_t turn = 0; turn < kMostTurns && task.polls == polls_before; ++turn) {
+  for (uint32_t turn = 0; turn < kMaxTurns && task.polls == polls_before; ++turn) {
     const uint64_t before_ns = worker.ctx.clock.ticks >> kTicksPerNsLog2;
     uint64_t began_ns = 0;
     exec::loop_task(task, worker.ctx, true, worker.sample, began_ns);

@@ -88,9 +88,9 @@ class Source {
   void set_on(bool is_on, uint64_t now_ns);
   void set_saturating(bool is_saturating, uint64_t now_ns);
   // For plans, before the first poll: what is next in the schedule is in the ring as soon as there
-  // is room, whenever it would be due, and whatever making it takes. Less than `most_pkts`: a poll
+  // is room, whenever it would be due, and whatever making it takes. Less than `max_pkts`: a poll
   // brings so many in the mean.
-  void fill_always(double poll_pkts, uint32_t most_pkts);
+  void fill_always(double poll_pkts, uint32_t max_pkts);
   // What it offers by its schedule; 0 = it saturates.
   [[nodiscard]] double offered_pps() const;
 

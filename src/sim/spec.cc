@@ -15,7 +15,7 @@
 namespace batchplane::sim {
 namespace {
 
-constexpr double kMostCostNs = 1e9;
+constexpr double kMaxCostNs = 1e9;
 
 void read_costs(const Value& costs, Spec& spec) {
   if (costs.is_null()) return;
@@ -53,7 +53,7 @@ void read_loop(const Value& loop, LoopSpec& out) {
       {"clock_read_ns", &out.clock_read_ns},
   };
   for (const auto& [name, target] : fields) {
-    *target = number(loop, name, *target, "simulation.loop", kMostCostNs);
+    *target = number(loop, name, *target, "simulation.loop", kMaxCostNs);
   }
   // Time has to pass in an idle loop.
   out.empty_poll_ns = std::max(out.empty_poll_ns, 1.0);

@@ -11,7 +11,7 @@
 namespace batchplane::sim {
 namespace {
 
-constexpr double kMostStallNs = 60e9;
+constexpr double kMaxStallNs = 60e9;
 
 // The parameters of a generator, as the daemon takes them; flows as the routes list them.
 SourceSpec read_source(const std::string& name, const std::string& port, const Value& params,
@@ -126,7 +126,7 @@ StallSpec read_stalls(const Value& simulation, const std::string& key) {
   spec.rate_per_s = number(stalls, "rate_per_s", 0, where, 1e6);
   if (!stalls["lengths_ns"].is_null()) {
     for (const Value& length : stalls["lengths_ns"].as_list()) {
-      if (!(length.as_double() >= 0 && length.as_double() <= kMostStallNs)) {
+      if (!(length.as_double() >= 0 && length.as_double() <= kMaxStallNs)) {
         throw ConfigError("a stall is negative or above a minute", where + ".lengths_ns",
                           "give nanoseconds");
       }

@@ -42,7 +42,7 @@ void expect_sound(Simulation& sim, const exec::Snapshot& now) {
   for (const auto& module : now.modules) {
     if (module.unit.queue_pkts == 0) continue;
     EXPECT_LE(module.held_pkts, module.unit.queue_pkts) << module.name;
-    EXPECT_LE(module.unit.most_held_pkts, module.unit.queue_pkts) << module.name;
+    EXPECT_LE(module.unit.max_held_pkts, module.unit.queue_pkts) << module.name;
   }
 }
 
@@ -108,7 +108,7 @@ TEST(Units, WithoutBackpressureWhatDoesNotFitIsDroppedWithAReason) {
   expect_sound(sim, now);
   EXPECT_GT(drops_of(now, kQueueFull), 1000U);
   EXPECT_EQ(drops_of(now, kQueueFull), now.balance.dropped_pkts);
-  EXPECT_EQ(module_of(now, "leaf_0").unit.most_held_pkts, 64U);
+  EXPECT_EQ(module_of(now, "leaf_0").unit.max_held_pkts, 64U);
 }
 
 TEST(Units, BackpressureLosesNothingInsideTheTask) {
@@ -179,7 +179,7 @@ TEST(Units, BackpressureNeverEndsInADeadlock) {
     maker.spec().pipeline.engine.is_idle_hold = true;
     for (ModuleSpec& module : maker.spec().pipeline.modules) {
       if (module.kind == "port_in" || rng.below(2) == 0) continue;
-      module.weight = 1 + rng.below(exec::kMostWeight);
+      module.weight = 1 + rng.below(exec::kMaxWeight);
       module.trigger_pkts = rng.below(33);
     }
     Simulation sim(maker.spec());

@@ -12,7 +12,7 @@
 namespace batchplane {
 namespace {
 
-constexpr uint64_t kMostNs = 1'000'000'000'000'000;  // eleven days
+constexpr uint64_t kMaxNs = 1'000'000'000'000'000;  // eleven days
 constexpr uint32_t kMaxWorkers = 64;
 
 std::string element(const std::string& list, size_t i) {
@@ -50,14 +50,14 @@ exec::Scheduling read_execution(const Value& value, const std::string& key,
   const auto number = [&](const char* name, uint32_t before, uint64_t least, uint64_t most) {
     return static_cast<uint32_t>(fields.integer(name, before, least, most));
   };
-  how.queue_pkts = number("queue_pkts", fallback.queue_pkts, 0, exec::kMostQueuePkts);
+  how.queue_pkts = number("queue_pkts", fallback.queue_pkts, 0, exec::kMaxQueuePkts);
   how.high_watermark_percent =
       number("high_watermark_percent", fallback.high_watermark_percent, 1, 100);
   how.low_watermark_percent =
       number("low_watermark_percent", fallback.low_watermark_percent, 0, 100);
   how.queueing_time_threshold_ns =
-      fields.integer("queueing_time_threshold_ns", fallback.queueing_time_threshold_ns, 0, kMostNs);
-  how.input_weight = number("input_weight", fallback.input_weight, 1, exec::kMostWeight);
+      fields.integer("queueing_time_threshold_ns", fallback.queueing_time_threshold_ns, 0, kMaxNs);
+  how.input_weight = number("input_weight", fallback.input_weight, 1, exec::kMaxWeight);
   if (how.low_watermark_percent > how.high_watermark_percent) {
     fields.mistake("low_watermark_percent", "the low watermark is above the high one",
                    "give one below high_watermark_percent");
@@ -79,7 +79,7 @@ EngineSpec read_engine(const Value& value, Mistakes& mistakes) {
   }
   engine.is_idle_hold = idle == "hold";
   engine.stranding_limit_ns =
-      fields.integer("stranding_limit_ns", engine.stranding_limit_ns, 1, kMostNs);
+      fields.integer("stranding_limit_ns", engine.stranding_limit_ns, 1, kMaxNs);
   engine.sample_one_run_in = static_cast<uint32_t>(
       fields.integer("sample_one_run_in", engine.sample_one_run_in, 1, 1U << 30));
   const std::string order = fields.string("run_order", "depth");
@@ -104,11 +104,11 @@ ModuleSpec read_module(const std::string& name, const Value& value, Mistakes& mi
   module.params = params_of(fields);
   module.trigger_pkts =
       static_cast<uint32_t>(fields.integer("trigger_pkts", 0, 0, exec::kMaxBatchPkts));
-  module.age_limit_ns = fields.integer("age_limit_ns", 0, 1, kMostNs);
+  module.age_limit_ns = fields.integer("age_limit_ns", 0, 1, kMaxNs);
   module.worker = fields.string("worker");
-  module.weight = static_cast<uint32_t>(fields.integer("weight", 0, 1, exec::kMostWeight));
+  module.weight = static_cast<uint32_t>(fields.integer("weight", 0, 1, exec::kMaxWeight));
   module.queue_pkts =
-      static_cast<uint32_t>(fields.integer("queue_pkts", 0, 1, exec::kMostQueuePkts));
+      static_cast<uint32_t>(fields.integer("queue_pkts", 0, 1, exec::kMaxQueuePkts));
   fields.finish();
   return module;
 }
@@ -140,7 +140,7 @@ FlowSpec read_flow(const Value& value, const std::string& key, Mistakes& mistake
     fields.mistake("name", "'other' is the flow of packets on undeclared paths", "rename it");
   }
   flow.path = fields.strings("path");
-  flow.delay_slo_ns = fields.integer("delay_slo_ns", 0, 0, kMostNs);
+  flow.delay_slo_ns = fields.integer("delay_slo_ns", 0, 0, kMaxNs);
   fields.finish();
   return flow;
 }
@@ -197,7 +197,7 @@ Value read_controller(const Value& value, Mistakes& mistakes) {
   if (value.is_null()) return {};
   FieldReader fields(value, "controller", mistakes);
   fields.required_string("name");
-  fields.integer("period_ns", 0, 1, kMostNs);
+  fields.integer("period_ns", 0, 1, kMaxNs);
   fields.dict("settings");
   fields.dict("costs");
   fields.string("costs_origin");
@@ -267,13 +267,13 @@ void refuse_bad_source_map(FieldReader& fields) {
 
 // A unit that waits for a batch has room for one more.
 void refuse_short_queues(const PipelineSpec& spec, Mistakes& mistakes) {
-  const uint32_t least_pkts = 2 * spec.engine.batch_pkts;
+  const uint32_t min_pkts = 2 * spec.engine.batch_pkts;
   const auto check = [&](uint32_t queue_pkts, const std::string& key) {
-    if (queue_pkts == 0 || queue_pkts >= least_pkts) return;
+    if (queue_pkts == 0 || queue_pkts >= min_pkts) return;
     mistakes.add(
         key + ".queue_pkts",
         "a queue of " + std::to_string(queue_pkts) + " packets has no room for two batches",
-        std::to_string(least_pkts) + " at least (engine.batch_pkts is " +
+        std::to_string(min_pkts) + " at least (engine.batch_pkts is " +
             std::to_string(spec.engine.batch_pkts) + ")");
   };
   check(spec.engine.execution.queue_pkts, "engine.execution");

@@ -59,7 +59,7 @@ Value explanation_value(const slo::Explanation& explained, const exec::ControlMo
                                                           : "promises at the rate that comes"},
                             {"rate_pps", task.rate_pps},
                             {"load_ratio", task.load_ratio},
-                            {"most_load_ratio", task.most_load_ratio}});
+                            {"max_load_ratio", task.max_load_ratio}});
   }
   Dict out{{"flows", std::move(flows)},
            {"modules", std::move(modules)},

@@ -14,8 +14,8 @@ using exec::WorkerSnapshot;
 using exec::WorkerStats;
 
 // Spread of the sampled batch sizes, relative to their mean, from which on both costs are told.
-constexpr double kLeastSpread = 0.05;
-constexpr uint64_t kLeastSamples = 16;
+constexpr double kMinSpread = 0.05;
+constexpr uint64_t kMinSamples = 16;
 
 Value optional_value(bool is_known, double number) { return is_known ? Value(number) : Value(); }
 
@@ -68,7 +68,7 @@ Dict unit_value(const exec::UnitSnapshot& unit) {
   if (!unit.is_unit) return {};
   return Dict{{"weight", unit.weight},
               {"queue_pkts", unit.queue_pkts == 0 ? Value() : Value(unit.queue_pkts)},
-              {"most_held_pkts", unit.most_held_pkts},
+              {"max_held_pkts", unit.max_held_pkts},
               {"pace_ns", unit.pace_ns == 0 ? Value() : Value(unit.pace_ns)},
               {"turns", unit.turns},
               {"charged", unit.charged},
@@ -111,9 +111,9 @@ Value input_value(const exec::InputSnapshot& input) {
 }  // namespace
 
 std::optional<CostLaw::Line> sampled_cost(const CostSamples& samples, double cycles_per_ns) {
-  if (samples.batches < kLeastSamples) return std::nullopt;
+  if (samples.batches < kMinSamples) return std::nullopt;
   const CostSums sums(samples, 1 / cycles_per_ns);
-  if (sums.variation() < kLeastSpread) return std::nullopt;
+  if (sums.variation() < kMinSpread) return std::nullopt;
   return fit_line(sums, {}, 0);
 }
 

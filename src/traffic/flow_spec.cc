@@ -15,7 +15,7 @@ uint64_t longest_in(const Value& value) {
       most =
           std::max(most, is_size ? static_cast<uint64_t>(element.as_int()) : longest_in(element));
     }
-    if (value.has("tunnel")) most += kMostTunnelBytes;
+    if (value.has("tunnel")) most += kMaxTunnelBytes;
   } else if (value.is_string()) {
     most = value.as_string().size() / 2;  // raw_hex: two digits a byte
   }
@@ -110,7 +110,7 @@ FlowSpec parse_base(const Args& flow, const Args& all) {
   spec.tunnel = parse_tunnel(flow);
   for (const SizeShare& size : spec.sizes) {
     if (spec.tunnel.kind != TunnelSpec::Kind::kNone)
-      checked_size(size.wire_bytes + kMostTunnelBytes, flow.where() + ".tunnel");
+      checked_size(size.wire_bytes + kMaxTunnelBytes, flow.where() + ".tunnel");
   }
   if (!flow.string("raw_hex").empty()) {
     spec.raw = parse_frame_hex(flow.string("raw_hex"), flow.where() + ".raw_hex");

@@ -87,8 +87,8 @@ TemplateSet::TemplateSet(const std::vector<FlowSpec>& flows, Order order, uint64
   for (const FlowSpec& flow : flows) {
     for (const SizeShare& size : flow.sizes) {
       const bool is_tunnelled = flow.tunnel.kind != TunnelSpec::Kind::kNone;
-      const uint64_t most_bytes = size.wire_bytes + (is_tunnelled ? kMostTunnelBytes : 0);
-      arena_bytes += round_up_64(flow.raw.empty() ? most_bytes : flow.raw.size());
+      const uint64_t max_bytes = size.wire_bytes + (is_tunnelled ? kMaxTunnelBytes : 0);
+      arena_bytes += round_up_64(flow.raw.empty() ? max_bytes : flow.raw.size());
     }
   }
   if (arena_bytes > kMaxArenaBytes) {

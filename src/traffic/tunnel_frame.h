@@ -19,7 +19,7 @@ struct TunnelSpec {
   uint32_t dst_ip = 0;
 };
 
-inline constexpr uint32_t kMostTunnelBytes = 58;  // that a tunnel adds
+inline constexpr uint32_t kMaxTunnelBytes = 58;  // that a tunnel adds
 
 // `frame`, an Ethernet frame of `l3_bytes` and an IP packet, in the tunnel; in GTP-U without its
 // Ethernet header and without what pads it.

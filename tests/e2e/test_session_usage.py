@@ -15,7 +15,7 @@ from waiting import wait_until
 from batchplane.lang.session_schema import session_schema
 
 QUOTA = 1_000_000
-MOST_PKT_BYTES = 100  # the generator's packets are short
+MAX_PKT_BYTES = 100  # the generator's packets are short
 
 
 @pytest.fixture
@@ -66,9 +66,9 @@ def test_a_quota_ends_and_a_new_one_opens_the_way(gateway: Commands, tmp_path: P
         report = reports(gateway)[-1]
         assert (report["trigger"], report["used_up"]) == ("quota", ["quota_bytes"])
         # Both directions together, to the packet.
-        assert QUOTA - MOST_PKT_BYTES < used_bytes([report]) <= QUOTA, report
+        assert QUOTA - MAX_PKT_BYTES < used_bytes([report]) <= QUOTA, report
         urr = row(gateway)["urrs"][0]
-        assert urr["is_used_up"] and urr["quota_left_bytes"] < MOST_PKT_BYTES
+        assert urr["is_used_up"] and urr["quota_left_bytes"] < MAX_PKT_BYTES
         first = row(gateway)
         wait_until(
             lambda was=first: row(gateway)["down_dropped_pkts"] > was["down_dropped_pkts"],

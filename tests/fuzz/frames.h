@@ -19,7 +19,7 @@
 
 namespace batchplane::fuzz {
 
-inline constexpr uint32_t kMostFrames = 8;
+inline constexpr uint32_t kMaxFrames = 8;
 inline constexpr uint32_t kMostFrameBytes = 2048;
 inline constexpr uint32_t kMaxNextHops = 64;
 
@@ -45,7 +45,7 @@ inline Frames cut_frames(const uint8_t* data, size_t size) {
   if (knows >> 7 != 0) frames.mark = 1U << 24 | id % 8;
   frames.meta.next_hop = id % kMaxNextHops;
   frames.meta.drop_reason = static_cast<uint16_t>(id % drop_reasons().size());
-  while (!in.is_empty() && frames.all.size() < kMostFrames) {
+  while (!in.is_empty() && frames.all.size() < kMaxFrames) {
     const uint32_t len_bytes = in.u16() % (kMostFrameBytes + 1);
     frames.all.push_back(in.take(len_bytes));
   }

@@ -101,18 +101,18 @@ class Subject {
   // An input: the frames lie in the port from which it may take them.
   void poll(Context& ctx, Packet** pkts, uint32_t n) {
     for (uint32_t i = loop_.tx_burst(pkts, n); i < n; ++i) ctx.free(pkts[i]);
-    Packet* polled[kMostFrames];
-    const uint32_t n_polled = info_.poll(*module_, ctx, polled, kMostFrames);
-    if (n_polled > kMostFrames) fail(name_ + ": more packets than it was asked for");
+    Packet* polled[kMaxFrames];
+    const uint32_t n_polled = info_.poll(*module_, ctx, polled, kMaxFrames);
+    if (n_polled > kMaxFrames) fail(name_ + ": more packets than it was asked for");
     ctx.free(polled, n_polled);
-    while (const uint32_t n_left = loop_.rx_burst(polled, kMostFrames, ctx.now_ns)) {
+    while (const uint32_t n_left = loop_.rx_burst(polled, kMaxFrames, ctx.now_ns)) {
       ctx.free(polled, n_left);
     }
     ctx.flush_free();
   }
   void take_back(Context& ctx) {
-    Packet* pkts[kMostFrames];
-    while (const uint32_t n = info_.poll(*module_, ctx, pkts, kMostFrames)) ctx.free(pkts, n);
+    Packet* pkts[kMaxFrames];
+    while (const uint32_t n = info_.poll(*module_, ctx, pkts, kMaxFrames)) ctx.free(pkts, n);
   }
 
   const ModuleInfo& info_;
@@ -130,7 +130,7 @@ class Bench {
   Bench() : env_(make_environment()), pool_("fuzz_modules", kPoolPkts, kMostFrameBytes), meter_(1) {
     ctx_->pool = &pool_;
     ctx_->meter = &meter_;
-    ctx_->batch_limit_pkts = kMostFrames;
+    ctx_->batch_limit_pkts = kMaxFrames;
     std::set<std::string> covered;
     for (const cases::FuzzCase& one : cases::fuzz_cases()) {
       covered.insert(one.kind);
@@ -144,7 +144,7 @@ class Bench {
     ctx_->now_ns += frames.step_ns;
     for (const auto& subject : subjects_) {
       subject->edit(frames.edit, frames.meta.next_hop);
-      Packet* pkts[kMostFrames];
+      Packet* pkts[kMaxFrames];
       const uint32_t n = fill(frames, pkts);
       if (n != 0) subject->run(*ctx_, pkts, n);
       subject->run(*ctx_, pkts, 0);

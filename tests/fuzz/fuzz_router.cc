@@ -111,7 +111,7 @@ class Router {
                                  .addresses = {*net::parse_interface_address(address)}});
     }
     auto graph = build_graph(spec, std::move(env));
-    const auto n_pkts = static_cast<uint32_t>(Engine::least_pool_pkts(*graph)) + 64;
+    const auto n_pkts = static_cast<uint32_t>(Engine::min_pool_pkts(*graph)) + 64;
     auto pool = std::make_unique<PacketPool>("fuzz_router", n_pkts, kMostFrameBytes);
     pool_ = pool.get();
     engine_ = std::make_unique<Engine>(std::move(graph), std::move(pool), quiescence_);

@@ -36,7 +36,7 @@ inline std::vector<Bytes> frames_of_capture(const std::filesystem::path& path) {
 inline Bytes input_of(const std::vector<Bytes>& frames, size_t first, size_t step) {
   // A time step of 2^20 ns; the network header at 14; no next hop.
   Bytes input{20, 1, 0, 0};
-  for (size_t n = 0, i = first; n < kMostFrames && i < frames.size(); ++n, i += step) {
+  for (size_t n = 0, i = first; n < kMaxFrames && i < frames.size(); ++n, i += step) {
     const size_t n_bytes = std::min<size_t>(frames[i].size(), kMostFrameBytes);
     input.push_back(static_cast<uint8_t>(n_bytes >> 8));
     input.push_back(static_cast<uint8_t>(n_bytes));
@@ -56,9 +56,9 @@ inline std::vector<Bytes> golden_inputs(const std::filesystem::path& modules) {
   std::vector<Bytes> inputs;
   for (const auto& capture : captures) {
     const std::vector<Bytes> frames = frames_of_capture(capture);
-    const size_t step = std::max<size_t>(frames.size() / (kInputsOfCase * kMostFrames), 1);
+    const size_t step = std::max<size_t>(frames.size() / (kInputsOfCase * kMaxFrames), 1);
     for (size_t i = 0; i < kInputsOfCase; ++i) {
-      inputs.push_back(input_of(frames, i * kMostFrames * step, step));
+      inputs.push_back(input_of(frames, i * kMaxFrames * step, step));
     }
   }
   return inputs;

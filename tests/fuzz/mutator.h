@@ -13,7 +13,7 @@ using Bytes = std::vector<uint8_t>;
 
 class Mutator {
  public:
-  static constexpr size_t kMostBytes = 1 << 16;
+  static constexpr size_t kMaxBytes = 1 << 16;
 
   Mutator(const std::vector<Bytes>& corpus, uint64_t seed) : corpus_(corpus), random_(seed) {}
 
@@ -28,7 +28,7 @@ class Mutator {
         change_length();
       }
     }
-    input_.resize(std::min(input_.size(), kMostBytes));
+    input_.resize(std::min(input_.size(), kMaxBytes));
     return input_;
   }
 

@@ -45,9 +45,9 @@ def case(kind: str, variant: str = "") -> Callable[[Callable[[], Case]], Callabl
     return register
 
 
-def wire(packet: Packet, least_bytes: int = 60) -> bytes:
+def wire(packet: Packet, min_bytes: int = 60) -> bytes:
     """The frame as it comes off a cable: padded, without check sequence."""
-    return bytes(packet).ljust(least_bytes, b"\0")
+    return bytes(packet).ljust(min_bytes, b"\0")
 
 
 def ether(dst: str = DST, src: str = SRC) -> Packet:

@@ -18,9 +18,9 @@ namespace {
 // without their rules.
 class Hold final : public Module {
  public:
-  static constexpr uint32_t kMostPkts = 40;
+  static constexpr uint32_t kMaxPkts = 40;
 
-  explicit Hold(const Args& /*args*/) { kept_.reserve(kMostPkts); }
+  explicit Hold(const Args& /*args*/) { kept_.reserve(kMaxPkts); }
   ~Hold() override {
     for (Packet* pkt : kept_) PacketPool::free_bulk(&pkt, 1);
   }
@@ -28,7 +28,7 @@ class Hold final : public Module {
   void process(Context& ctx, Batch& batch) noexcept {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       ++n_seen_;
-      if (n_seen_ % 3 == 0 && kept_.size() < kMostPkts) {
+      if (n_seen_ % 3 == 0 && kept_.size() < kMaxPkts) {
         kept_.push_back(ctx.keep(batch, i));
       } else if (n_seen_ % 7 == 0) {
         if (Packet* made = ctx.originate(60)) ctx.emit(0, made);
@@ -49,7 +49,7 @@ class Hold final : public Module {
   }
   void adopt(Module& old) noexcept override { std::swap(kept_, static_cast<Hold&>(old).kept_); }
   [[nodiscard]] uint64_t held_pkts() const override { return kept_.size(); }
-  [[nodiscard]] uint32_t max_held_pkts() const override { return kMostPkts; }
+  [[nodiscard]] uint32_t max_held_pkts() const override { return kMaxPkts; }
   void give_up_held(const std::function<void(Packet*)>& take) override {
     for (Packet* pkt : kept_) take(pkt);
     kept_.clear();

@@ -201,7 +201,7 @@ class Scenario {
       if (rng_.below(2) == 0) module.trigger_pkts = rng_.below(pipeline_.engine.batch_pkts + 1);
       if (rng_.below(2) == 0) module.age_limit_ns = 1 + rng_.below(30'000);
       if (pipeline_.engine.execution.is_weighted_fair() && rng_.below(3) == 0) {
-        module.weight = 1 + rng_.below(exec::kMostWeight);
+        module.weight = 1 + rng_.below(exec::kMaxWeight);
         module.queue_pkts = 1 + rng_.below(400);
       }
     }
@@ -289,7 +289,7 @@ void add_unit_changes(Scenario& scenario, const exec::ControlModel& model,
                       exec::Decision& decision) {
   for (exec::BufferChange& change : decision.changes) {
     if (!model.modules[change.module].is_unit) continue;
-    if (scenario.rng_.below(2) == 0) change.weight = 1 + scenario.rng_.below(exec::kMostWeight);
+    if (scenario.rng_.below(2) == 0) change.weight = 1 + scenario.rng_.below(exec::kMaxWeight);
     if (scenario.rng_.below(2) == 0) change.pace_ns = scenario.rng_.below(20'000);
   }
   if (scenario.rng_.below(2) != 0) return;

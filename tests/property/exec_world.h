@@ -123,14 +123,14 @@ struct WorldTraits {
 class World {
  public:
   using Executor = exec::Executor<WorldTraits>;
-  static constexpr uint32_t kMostPkts = 1U << 15;
+  static constexpr uint32_t kMaxPkts = 1U << 15;
   static constexpr uint32_t kQueuePkts = 4096;
 
   explicit World(const Plan& plan) : plan_(plan), meter_(1) {
     const auto n = static_cast<uint32_t>(plan_.nodes.size());
-    pkts_.reserve(kMostPkts);
-    for (auto* log : {&log_.left, &log_.dropped}) log->reserve(kMostPkts);
-    log_.firings.reserve(4 * kMostPkts);
+    pkts_.reserve(kMaxPkts);
+    for (auto* log : {&log_.left, &log_.dropped}) log->reserve(kMaxPkts);
+    log_.firings.reserve(4 * kMaxPkts);
     nodes_.resize(n);
     modules_.resize(n);
     for (uint32_t i = 0; i < n; ++i) {

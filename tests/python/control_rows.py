@@ -78,6 +78,6 @@ EXPLAIN: dict[str, Any] = {
     "measured": {"in_force": "as solved", "best_pps": 15.2e6, "bypassed_pps": 9.5e6,
                  "periods_to_next_try": 0},
     "overload": [{"task": 1, "in_force": "promises at the rate that comes", "rate_pps": 7.34e6,
-                  "load_ratio": 0.87, "most_load_ratio": 1.15}],
+                  "load_ratio": 0.87, "max_load_ratio": 1.15}],
     "decisions": CONTROL["decisions"],
 }  # fmt: skip

@@ -44,9 +44,9 @@ def holdable(program: Program) -> list[int]:
         v
         for v, module in enumerate(program["modules"])
         if module["share"] > 0
-        and module["most_pkts"] > module["arriving_pkts"]
+        and module["max_pkts"] > module["arriving_pkts"]
         and module["cost_per_batch_ns"]
-        * (1 / module["arriving_pkts"] - 1 / max(1, module["most_pkts"]))
+        * (1 / module["arriving_pkts"] - 1 / max(1, module["max_pkts"]))
         > program["hold_ns"]
     ]
 
@@ -247,7 +247,7 @@ def solve(program: Program, held: set[int] | None = None) -> Best | None:
     for v, module in enumerate(program["modules"]):
         low = math.log(module["arriving_pkts"])
         cones.at_most({v: -1}, -low)
-        cones.at_most({v: 1}, math.log(module["most_pkts"]) if v in held else low)
+        cones.at_most({v: 1}, math.log(module["max_pkts"]) if v in held else low)
     _add_tasks(cones, program, held, pkt_log, spread_log)
     rows = [
         _add_flow(cones, program, f, held, pkt_log, spread_log)

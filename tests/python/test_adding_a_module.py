@@ -22,7 +22,7 @@ TREE = Path(__file__).resolve().parents[2]
 FAMILY = Path("src/modules/ip")
 PARTS = (".cc", "_test.cc", "_cases.cc", "_golden.py", "_profile.yaml")
 MODEL, NEW = "ttl", "lifetime"
-COPIED = ("src", "tests", "bench", "tools", "pipelines", "python", "CMakeLists.txt", "CMakePresets.json", "pyproject.toml")  # fmt: skip
+COPIED = ("src", "cmake", "tests", "bench", "tools", "pipelines", "python", "CMakeLists.txt", "CMakePresets.json", "pyproject.toml")  # fmt: skip
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.so", "e2e", "corpus", ".*_cache")
 
 

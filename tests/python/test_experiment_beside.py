@@ -173,7 +173,7 @@ def test_rates_beside_the_original() -> None:
     outcome = play(rates.EXPERIMENT, Setup(is_quick=True, is_measured=True), answer)
     by = {(row["pipeline"], row["slo"], row["controller"]): row for row in outcome.rows}
     ours = by["L2L3(16)", "the original's", "optimal"]
-    assert (ours["rate_pps"], ours["rate_least_pps"], ours["rate_most_pps"]) == (22e6, 21e6, 27e6)
+    assert (ours["rate_pps"], ours["rate_min_pps"], ours["rate_max_pps"]) == (22e6, 21e6, 27e6)
     assert ours["ratio"] == pytest.approx(22 / 7.0), "their full, on this kind of CPU"
     assert by["L2L3(16)", "the original's", "null"]["ratio"] == pytest.approx(22 / 5.6)
     assert "flow_*.slo=79000ns" in slos["L2L3(16)/optimal at the original's"]

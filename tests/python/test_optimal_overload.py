@@ -23,8 +23,8 @@ pytestmark = needs_daemon_and_extension
 PERIOD_NS = 10_000_000
 PERIODS, SETTLED = 120, 20
 ALLOWED = 0.05  # of packets late
-MOST_VIOLATED = 0.01  # of periods
-MOST_LATE = 2.5  # SLOs, where they cannot be kept; a backlog makes hundreds of them
+MAX_VIOLATED = 0.01  # of periods
+MAX_LATE = 2.5  # SLOs, where they cannot be kept; a backlog makes hundreds of them
 
 PIPELINES: dict[str, tuple[str, dict[str, str]]] = {
     "tree of 4": ("tree", {"leaves": "4"}),
@@ -108,7 +108,7 @@ def test_promises_that_fixed_triggers_keep_are_kept(
     assert run(name, load, slo, fixed)[1] == 0
     carried, violated, _ = run(name, load, slo, "optimal")
     assert carried == pytest.approx(1, abs=0.005)
-    assert violated <= MOST_VIOLATED
+    assert violated <= MAX_VIOLATED
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_what_comes_is_carried_where_no_triggers_keep_the_promises(name: str, lo
     carried, violated, last = run(name, load, 0.5, "optimal")
     assert violated == 1, "or this case belongs to the test above"
     assert carried == pytest.approx(1, abs=0.01)
-    assert last < MOST_LATE
+    assert last < MAX_LATE

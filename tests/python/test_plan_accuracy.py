@@ -27,12 +27,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 WITHIN = 0.05
-MOST_WRONG = 0.01  # of pipelines that plans are sure of
+MAX_WRONG = 0.01  # of pipelines that plans are sure of
 # `optimal` may come to rest at more than one point of a pipeline, and the length of its periods
 # decides at which. The others are looked for only where the first is not the plan's.
 PERIODS_PKTS = (20_000, 30_000, 50_000, 10_000)
 PERIOD_PKTS = PERIODS_PKTS[0]
-MOST_ELSEWHERE = 0.04  # of pipelines
+MAX_ELSEWHERE = 0.04  # of pipelines
 PERIODS = 50  # of them the second half counts
 FEW, MANY = 15, 200
 BASELINE_WITHIN = 0.03
@@ -113,9 +113,9 @@ def assert_close(checked: list[Checked]) -> None:
         if one.is_certain and abs(one.error) > WITHIN
     ]
     # Controllers keep room for chance, and find by trying what no model says.
-    assert len(wrong) <= MOST_WRONG * len(checked), wrong
+    assert len(wrong) <= MAX_WRONG * len(checked), wrong
     elsewhere = [one.seed for one in checked if one.is_elsewhere]
-    assert len(elsewhere) <= max(1, MOST_ELSEWHERE * len(checked)), elsewhere
+    assert len(elsewhere) <= max(1, MAX_ELSEWHERE * len(checked)), elsewhere
     within = sum(abs(one.error) <= WITHIN for one in checked)
     assert within >= 0.95 * len(checked), f"{within} of {len(checked)}"
 

@@ -32,10 +32,10 @@ def log_uniform(rng: random.Random, low: float, high: float) -> float:
     return low * (high / low) ** rng.random()
 
 
-def random_program(seed: int, is_saturated: bool, most_tasks: int) -> dict[str, Any]:
+def random_program(seed: int, is_saturated: bool, max_tasks: int) -> dict[str, Any]:
     """1 to 8 modules, 1 to 6 flows; budgets lie between hopeless and loose."""
     rng = random.Random(seed)
-    n, n_tasks = rng.randint(1, 8), rng.randint(1, most_tasks)
+    n, n_tasks = rng.randint(1, 8), rng.randint(1, max_tasks)
     most = rng.choice([8, 16, 32])
     modules = [
         {
@@ -44,7 +44,7 @@ def random_program(seed: int, is_saturated: bool, most_tasks: int) -> dict[str, 
             "cost_per_pkt_ns": log_uniform(rng, 1, 200),
             "share": 0.05 + 0.95 * rng.random(),
             "arriving_pkts": 1 + math.floor(30 * rng.random()) / 10,
-            "most_pkts": most,
+            "max_pkts": most,
         }
         for v in range(max(n, n_tasks))
     ]
@@ -136,11 +136,11 @@ def compare(program: dict[str, Any], where: str) -> str:
     return "same" if is_priced else "other prices"
 
 
-def check(n_programs: int, is_saturated: bool, most_tasks: int, seed: int) -> None:
+def check(n_programs: int, is_saturated: bool, max_tasks: int, seed: int) -> None:
     cases = Counter(
         compare(
-            random_program(seed + i, is_saturated, most_tasks),
-            f"seed {seed + i}, saturated {is_saturated}, up to {most_tasks} tasks",
+            random_program(seed + i, is_saturated, max_tasks),
+            f"seed {seed + i}, saturated {is_saturated}, up to {max_tasks} tasks",
         )
         for i in range(n_programs)
     )
@@ -156,15 +156,15 @@ def check(n_programs: int, is_saturated: bool, most_tasks: int, seed: int) -> No
 KINDS = [(False, 1), (False, 2), (True, 1), (True, 2)]
 
 
-@pytest.mark.parametrize(("is_saturated", "most_tasks"), KINDS)
-def test_the_relaxed_problem_is_solved(is_saturated: bool, most_tasks: int) -> None:
-    check(FEW, is_saturated, most_tasks, 0)
+@pytest.mark.parametrize(("is_saturated", "max_tasks"), KINDS)
+def test_the_relaxed_problem_is_solved(is_saturated: bool, max_tasks: int) -> None:
+    check(FEW, is_saturated, max_tasks, 0)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("is_saturated", "most_tasks"), KINDS)
-def test_thousands_of_relaxed_problems_are_solved(is_saturated: bool, most_tasks: int) -> None:
-    check(MANY, is_saturated, most_tasks, 1_000_000)
+@pytest.mark.parametrize(("is_saturated", "max_tasks"), KINDS)
+def test_thousands_of_relaxed_problems_are_solved(is_saturated: bool, max_tasks: int) -> None:
+    check(MANY, is_saturated, max_tasks, 1_000_000)
 
 
 @pytest.mark.parametrize("is_saturated", [False, True])

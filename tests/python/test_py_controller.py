@@ -13,7 +13,7 @@ import pytest
 
 from batchplane.base.problems import BadInput
 from batchplane.control.file import is_controller_file, load_controller
-from batchplane.control.python import MOST_HANGS, GuardedController, Nonsense, plain_decision
+from batchplane.control.python import MAX_HANGS, GuardedController, Nonsense, plain_decision
 
 MODEL: dict[str, Any] = {
     "batch_limit_pkts": 32,
@@ -141,7 +141,7 @@ def test_a_controller_that_goes_on_hanging_is_asked_no_more() -> None:
     sleeper = Sleeper(*range(1, 100))
     guard = GuardedController(sleeper, MODEL, limit_s=0.02)
     assert [guard.decide({}, i) for i in range(6)] == [None] * 6
-    assert guard.is_given_up and sleeper.periods == MOST_HANGS == len(guard.faults)
+    assert guard.is_given_up and sleeper.periods == MAX_HANGS == len(guard.faults)
     assert "not asked any more" in guard.faults[-1].message
 
 

@@ -97,10 +97,10 @@ def test_a_daemon_refuses_what_only_a_simulation_does(tmp_path: Path) -> None:
 def answer(case: Case, gain: float) -> dict[str, Any]:
     """Delay grows with the load; by deadline `gain` times slower."""
     trigger = int(case.params["trigger"])
-    most_pps = 1e6 * (trigger + 1)
-    wanted_pps = float(case.params.get("rate_pps", most_pps))
-    rate_pps = min(wanted_pps, most_pps)
-    delay_ns = 1_000_000 if wanted_pps > most_pps else 5_000 + rate_pps / 1e3
+    max_pps = 1e6 * (trigger + 1)
+    wanted_pps = float(case.params.get("rate_pps", max_pps))
+    rate_pps = min(wanted_pps, max_pps)
+    delay_ns = 1_000_000 if wanted_pps > max_pps else 5_000 + rate_pps / 1e3
     if case.run_order == "deadline":
         delay_ns /= gain
     n = case.warmup_periods + case.periods

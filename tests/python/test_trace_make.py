@@ -146,7 +146,7 @@ def test_a_made_capture_is_as_wanted(stats: TraceStats) -> None:
 
 @pytest.mark.parametrize("burstiness", [1.1, 1.5, 4.0])
 def test_burstiness_follows_the_model(burstiness: float) -> None:
-    model = TraceModel(packets=100_000, burstiness=burstiness, session_mean_s=0.2, session_most_s=2)
+    model = TraceModel(packets=100_000, burstiness=burstiness, session_mean_s=0.2, session_max_s=2)
     session = np.concatenate([chunk.session for chunk in TraceMaker(model)])
     runs = 1 + (session[1:] != session[:-1]).sum()
     assert len(session) / runs == pytest.approx(burstiness, rel=0.02)
@@ -154,7 +154,7 @@ def test_burstiness_follows_the_model(burstiness: float) -> None:
 
 def test_sessions_come_and_go_in_the_steady_state() -> None:
     # Short ones, so that whole lives lie within the trace.
-    model = TraceModel(packets=600_000, session_mean_s=0.02, session_most_s=0.2, seed=4)
+    model = TraceModel(packets=600_000, session_mean_s=0.02, session_max_s=0.2, seed=4)
     chunks = list(TraceMaker(model))
     session = np.concatenate([chunk.session for chunk in chunks])
     alive = [len(np.unique(chunk.session)) for chunk in chunks[:-1]]
@@ -196,9 +196,7 @@ def test_frames_are_what_others_understand(capture: Path) -> None:
 
 
 def test_memory_does_not_grow_with_the_length() -> None:
-    maker = iter(
-        TraceMaker(replace(MODEL, packets=10**11, session_mean_s=0.02, session_most_s=0.2))
-    )
+    maker = iter(TraceMaker(replace(MODEL, packets=10**11, session_mean_s=0.02, session_max_s=0.2)))
     sizes = [len(next(maker).time_ns) for _ in range(12)]
     assert max(sizes) < 2 * (1 << 16)
 
@@ -241,7 +239,7 @@ def test_stats_of_a_small_capture(tmp_path: Path) -> None:
     found = trace_stats(path)
     assert (found.packets, found.flows, found.destinations) == (6, 2, 2)
     assert (found.duration_s, found.rate_pps, found.size_64_share) == (5.0, 1.0, 1.0)
-    assert found.burstiness == 2.0 and found.flow_most_pkts == 5
+    assert found.burstiness == 2.0 and found.flow_max_pkts == 5
     assert found.destination_top_share == pytest.approx(5 / 6)
     assert found.zipf is None and found.flow_tail_index is None
 

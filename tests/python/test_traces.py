@@ -250,6 +250,6 @@ def test_bad_rules_are_told_all_at_once() -> None:
 
 def test_too_many_flows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pcap(tmp_path / "t.pcap", PACKETS)
-    monkeypatch.setattr(traces, "MOST_FLOWS", 2)
+    monkeypatch.setattr(traces, "MAX_FLOWS", 2)
     with pytest.raises(BadInput, match="packet 4 is of more than 2 different flows"):
         read_trace(tmp_path / "t.pcap")

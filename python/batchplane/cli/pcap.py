@@ -71,7 +71,7 @@ def make(
         burstiness=burstiness,
         session_mean_bytes=_number(session_bytes, "--session-bytes"),
         session_mean_s=seconds,
-        session_most_s=60 / 5.4 * seconds,
+        session_max_s=60 / 5.4 * seconds,
         dst_mac=dst_mac,
         seed=seed,
     )

@@ -22,7 +22,7 @@ from .start import RunOptions
 
 Number = float | None
 # Virtual time of a steady pipeline; a scenario is simulated whole.
-_MOST_NS = 2_000_000_000
+_MAX_NS = 2_000_000_000
 _PERIOD_NS = 10_000_000
 
 
@@ -134,7 +134,7 @@ def simulate_beside(
     for warning in inputs.warnings:
         errors.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
     measured_ns = round(measured_s * 1e9)
-    length_ns = measured_ns if options.scenario is not None else min(measured_ns, _MOST_NS)
+    length_ns = measured_ns if options.scenario is not None else min(measured_ns, _MAX_NS)
     case = Case(NO_CONTROLLER, 1, length_ns, _PERIOD_NS)
     (result,) = run_cases(inputs, [case], 1, errors)
     return Beside(result, inputs.origin)

@@ -27,7 +27,7 @@ from ..plan.text import missed_lines, render_plan
 from ..sim.edits import edits_of_sets
 from ..sim.prepare import Inputs, known_kinds, load_document, prepare
 
-_MOST_LINES = 8  # of SLOs that cannot be kept
+_MAX_LINES = 8  # of SLOs that cannot be kept
 _PLOT_SUFFIXES = (".png", ".pdf", ".svg")
 
 
@@ -68,7 +68,7 @@ def plan(
         out.print(render_plan(report))
         if options.plot is not None:
             errors.print(f"rate against SLO is in {options.plot}", style="dim")
-    for line in missed_lines(report)[:_MOST_LINES]:
+    for line in missed_lines(report)[:_MAX_LINES]:
         errors.print(Text.assemble(("error: ", "bold red"), line), soft_wrap=True)
     return 2 if report.missed else 0
 

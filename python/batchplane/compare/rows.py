@@ -12,7 +12,7 @@ from ..show.rates import Snapshot
 # Of the time: from here on the machine's interruptions are said.
 _HELD_UP_TOLD = 0.02
 # With fewer undisturbed periods than this share, or this many, all of them count.
-_LEAST_SHARE, _LEAST_PERIODS = 0.05, 10
+_MIN_SHARE, _MIN_PERIODS = 0.05, 10
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def row_between(
     promised = [row for row in last["slo"] if row["slo_ns"] and row.get("undisturbed")]
     periods = max((row["counted"]["periods"] for row in promised), default=0)
     quiet = max((row["undisturbed"]["periods"] for row in promised), default=0)
-    is_undisturbed = quiet >= max(_LEAST_PERIODS, _LEAST_SHARE * periods)
+    is_undisturbed = quiet >= max(_MIN_PERIODS, _MIN_SHARE * periods)
     which = "undisturbed" if is_undisturbed else "counted"
     worst = max(promised, key=lambda row: _share(row, which), default=None)
     found = worst[which] if worst else {}

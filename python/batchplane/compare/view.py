@@ -18,9 +18,9 @@ from .rows import Row
 
 _PARTS = " ▏▎▍▌▋▊▉█"
 _SLO_AT = 0.7  # of the bar: what lies beyond is late
-_LEAST_BAR, _MOST_BAR = 12, 32
+_MIN_BAR, _MAX_BAR = 12, 32
 _PLAIN_WIDTH = 90
-_MOST_HELD_UP = 0.2  # of the time, by the machine: beyond, figures say little
+_MAX_HELD_UP = 0.2  # of the time, by the machine: beyond, figures say little
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Stage:
 
 def live_view(stage: Stage, rows: Sequence[Row], width: int = _PLAIN_WIDTH) -> RenderableType:
     """Everything so far; the last row is of the controller at work."""
-    bar = min(max((width - 50) // 2, _LEAST_BAR), _MOST_BAR)
+    bar = min(max((width - 50) // 2, _MIN_BAR), _MAX_BAR)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for head, justify in (
         ("", "left"), ("rate", "left"), ("", "right"), ("p95 of the worst flow", "left"),
         ("", "right"), ("batch", "right"),
     ):  # fmt: skip
         table.add_column(head, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    most_pps = max((row.rate_pps for row in rows), default=1.0) or 1.0
+    max_pps = max((row.rate_pps for row in rows), default=1.0) or 1.0
     for number, controller in enumerate(stage.controllers):
         if number >= len(rows):
             table.add_row(Text(f"  {controller}", "dim"))
@@ -53,7 +53,7 @@ def live_view(stage: Stage, rows: Sequence[Row], width: int = _PLAIN_WIDTH) -> R
         shows_delay = row.of_slo is not None and (stage.is_counted or not is_now)
         table.add_row(
             Text(f"{'>' if is_now else ' '} {controller}", "bold" if is_now else ""),
-            _bar(row.rate_pps / most_pps, bar, "cyan"),
+            _bar(row.rate_pps / max_pps, bar, "cyan"),
             Text(short_rate(row.rate_pps), "bold"),
             _delay_bar(row.of_slo or 0.0, bar) if shows_delay else Text("settling", "dim"),
             _delay_text(row) if shows_delay else Text(""),
@@ -174,7 +174,7 @@ def _disturbance(rows: Sequence[Row]) -> Text:
     )
     if all(row.is_undisturbed for row in rows):
         told += "of the periods without"
-    elif held_up < _MOST_HELD_UP:
+    elif held_up < _MAX_HELD_UP:
         told += "include it"
     else:
         told += "include it; that is too much for the table to say a lot"

@@ -29,7 +29,7 @@ from .python import ControllerFault, GuardedController
 _SLACK_S = 1.0
 _START_S = 20.0
 _END_S = 2.0
-_MOST_TOLD = 10
+_MAX_TOLD = 10
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class Driver:
 
     def _tell(self, line: str) -> None:
         self._n_told += 1
-        if self._n_told <= _MOST_TOLD:
-            more = " (further ones are counted: show control)" if self._n_told == _MOST_TOLD else ""
+        if self._n_told <= _MAX_TOLD:
+            more = " (further ones are counted: show control)" if self._n_told == _MAX_TOLD else ""
             self._errors.print(Text(line + more, "yellow"), soft_wrap=True)
 
 

@@ -17,7 +17,7 @@ from ..costs.costs import BUILT_IN, PRIOR, load_costs, resolve
 from ..costs.law import CostLaw
 from .file import is_controller_file
 
-LEAST_PERIOD_NS, MOST_PERIOD_NS = 1_000_000, 1_000_000_000
+MIN_PERIOD_NS, MAX_PERIOD_NS = 1_000_000, 1_000_000_000
 NO_CONTROLLER = "none"
 REMOTE = "remote"  # a program that has connected decides
 SAMPLED = "sampled runs"
@@ -111,7 +111,7 @@ def controller_set(words: Sequence[str]) -> dict[str, Any]:
 
 def _period_ns(word: str, value: str) -> int:
     period_ns = parse_duration_ns(value)
-    if period_ns is None or not LEAST_PERIOD_NS <= period_ns <= MOST_PERIOD_NS:
+    if period_ns is None or not MIN_PERIOD_NS <= period_ns <= MAX_PERIOD_NS:
         raise _bad(word, f"'{value}' is no control period", "1ms to 1s")
     return period_ns
 

@@ -19,10 +19,10 @@ from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import short_duration
 from .step_limit import StepTimeout, limited
 
-MOST_AGE_NS = 10**15
+MAX_AGE_NS = 10**15
 STEP_LIMIT_S = 5.0
 # A controller that hangs so often in a row would hang for ever.
-MOST_HANGS = 3
+MAX_HANGS = 3
 _DECISION_KEYS = ("changes", "flows", "predicted_load", "predicted_pps")
 
 
@@ -133,7 +133,7 @@ def _plain_change(change: Any, model: Mapping[str, Any], names: Sequence[str]) -
     }
     if change.get("age_limit_ns") is not None:
         what = f"the age limit of '{label}'"
-        plain["age_limit_ns"] = _whole(change["age_limit_ns"], what, MOST_AGE_NS)
+        plain["age_limit_ns"] = _whole(change["age_limit_ns"], what, MAX_AGE_NS)
     return plain
 
 
@@ -199,7 +199,7 @@ class GuardedController:
     @property
     def is_given_up(self) -> bool:
         """It hung too often: it is not asked any more."""
-        return self._n_hangs >= MOST_HANGS
+        return self._n_hangs >= MAX_HANGS
 
     def decide(self, period: Any, now_ns: int) -> dict[str, Any] | None:
         """The decision to apply, or None when it failed: then what is in force stays."""
@@ -213,7 +213,7 @@ class GuardedController:
             self._n_hangs += 1
             message = f"step() did not return within {self._limit_s:g} s"
             if self.is_given_up:
-                message += f", {MOST_HANGS} times in a row: it is not asked any more"
+                message += f", {MAX_HANGS} times in a row: it is not asked any more"
             self.faults.append(ControllerFault(number, now_ns, message, traceback.format_exc()))
             return None
         except (KeyboardInterrupt, Interrupted):

@@ -14,7 +14,7 @@ from .law import CostLaw, law_from
 
 VERSION = 2
 LABELS = ("measured", "prior", "given")
-MOST_NS = 1e9  # a module that takes a second per batch is a mistake
+MAX_NS = 1e9  # a module that takes a second per batch is a mistake
 LOOP_KEYS = (
     "clock_read_ns",
     "empty_poll_ns",
@@ -82,7 +82,7 @@ class _Reader:
             self.note(key, f"expected a time in ns, not {value!r}", "0 to 1e9")
         elif value < 0:
             self.note(key, f"a cost of {value:g} ns is negative", _AGAIN)
-        elif value > MOST_NS:
+        elif value > MAX_NS:
             self.note(key, f"a cost of {value:g} ns is more than a second", "times are in ns")
         else:
             return float(value)

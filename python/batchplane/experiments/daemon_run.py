@@ -28,7 +28,7 @@ from .measure import ENDS
 _SETTLE_S = 0.2  # the first packets, and the controller's first look at costs
 # A saturated worker with less to do than this was kept from its input by other programs.
 _LEAST_BUSY = 0.95
-_MOST_ATTEMPTS = 2
+_MAX_ATTEMPTS = 2
 
 Json = dict[str, Any]
 
@@ -37,7 +37,7 @@ def run_on_daemon(inputs: Inputs, case: Case) -> Json:
     """The case's result; of a run that other programs disturbed the best of the attempts."""
     least_busy = _LEAST_BUSY if case.params.get("saturate") is True else 0.0
     best: Json = {}
-    for attempt in range(_MOST_ATTEMPTS):
+    for attempt in range(_MAX_ATTEMPTS):
         found = _run_once(inputs, case)
         found["is_disturbed"] = found["busy_ratio"] < least_busy or found["stalled_ratio"] == 1.0
         if not best or found["busy_ratio"] > best["busy_ratio"]:

@@ -23,7 +23,7 @@ PUBLISHED = {
     "acl": (195.8, 33.1),
     "static_nat": (43.5, 21.0),
 }
-_LEAST_R_SQUARED = 0.96
+_MIN_R_SQUARED = 0.96
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
@@ -67,7 +67,7 @@ def claims(rows: list[Row]) -> list[Verdict]:
         return f"{value:.3f}"
 
     return [
-        at_least("service time is linear in the batch size: R^2", fits, _LEAST_R_SQUARED, digits),
+        at_least("service time is linear in the batch size: R^2", fits, _MIN_R_SQUARED, digits),
         in_range(
             "batchiness is 0.2 to 0.3", {row["module"]: row["batchiness"] for row in papers},
             0.2, 0.3, digits, is_more_better=False,

@@ -20,7 +20,7 @@ from ..traces.make import TraceMaker
 from ..traces.model import TraceModel
 
 # Turns of `bursts` that are written down; they repeat.
-_LEAST_PACKETS = 1024
+_MIN_PACKETS = 1024
 Columns = dict[str, list[int]]
 
 
@@ -44,7 +44,7 @@ def columns_of(trace: Mapping[str, Any], seed: int) -> Columns:
 
 def _bursts(n_flows: int, burst: int) -> Columns:
     turn = [flow for flow in range(n_flows) for _ in range(burst)]
-    flow = turn * (1 + _LEAST_PACKETS // len(turn))
+    flow = turn * (1 + _MIN_PACKETS // len(turn))
     return {"time_ns": list(range(len(flow))), "flow": flow}
 
 

@@ -28,7 +28,7 @@ SATURATED = 1.0
 _QUICK_LOADS = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, SATURATED)
 _LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, SATURATED)
 _WARMUP = 10
-_MOST_VIOLATED = 0.005
+_MAX_VIOLATED = 0.005
 _QUICK_POINTS, _POINTS = 8, 16
 
 
@@ -71,7 +71,7 @@ class Run:
     def keeps(self, slo_ns: float) -> bool:
         """Whether the tight flow's p95 lies below in all but a few periods."""
         late = sum(p95_ns > slo_ns for p95_ns in self.p95_ns)
-        return late <= _MOST_VIOLATED * len(self.p95_ns)
+        return late <= _MAX_VIOLATED * len(self.p95_ns)
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
@@ -132,10 +132,10 @@ def table_rows(label: str, runs: Sequence[Run], setup: Setup) -> list[Row]:
     rows = [_row(label, None, both)]
     n = _QUICK_POINTS if setup.is_quick else _POINTS
     keeping = [min(r.middle_p95_ns for r in runs if r.order == o) for o in ORDERS]
-    least_ns = 1.05 * min(keeping)
-    most_ns = 1.1 * max(run.middle_p95_ns for run in both.values())
+    min_ns = 1.05 * min(keeping)
+    max_ns = 1.1 * max(run.middle_p95_ns for run in both.values())
     for i in range(n):
-        slo_ns = least_ns * (most_ns / least_ns) ** (i / (n - 1))
+        slo_ns = min_ns * (max_ns / min_ns) ** (i / (n - 1))
         rows.append(_row(label, slo_ns, {o: best(runs, o, slo_ns) for o in ORDERS}))
     return rows
 

@@ -12,7 +12,7 @@ DIFFERENT = "different"
 
 Text = Callable[[float], str]
 # So many names tell where to look; the table has all.
-_MOST_NAMES = 4
+_MAX_NAMES = 4
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _extreme(values: dict[str, float], is_largest: bool) -> str:
 
 
 def _names(names: list[str]) -> str:
-    shown = names if len(names) <= _MOST_NAMES + 1 else names[:_MOST_NAMES]
+    shown = names if len(names) <= _MAX_NAMES + 1 else names[:_MAX_NAMES]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 

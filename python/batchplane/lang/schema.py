@@ -26,8 +26,8 @@ class _WithParams(BaseModel):
         return dict(self.model_extra or {})
 
 
-MOST_WEIGHT = 1024
-MOST_QUEUE_PKTS = 4096
+MAX_WEIGHT = 1024
+MAX_QUEUE_PKTS = 4096
 
 
 class ExecutionModel(_Strict):
@@ -47,7 +47,7 @@ class ExecutionModel(_Strict):
         description="what a full queue does to those before it",
     )
     queue_pkts: int = Field(
-        default=0, ge=0, le=MOST_QUEUE_PKTS, description="of each unit; 0 = two batches"
+        default=0, ge=0, le=MAX_QUEUE_PKTS, description="of each unit; 0 = two batches"
     )
     high_watermark_percent: int = Field(
         default=80, ge=1, le=100, description="of a queue: from here on those before it wait"
@@ -58,7 +58,7 @@ class ExecutionModel(_Strict):
     queueing_time_threshold_ns: Ns = Field(
         default=0, description="and for how long the head of the queue has to have waited, too"
     )
-    input_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="of polling")
+    input_weight: int = Field(default=1, ge=1, le=MAX_WEIGHT, description="of polling")
 
     @field_validator("backpressure", mode="before")
     @classmethod
@@ -147,10 +147,10 @@ class ModuleModel(_WithParams):
     )
     worker: str | None = Field(default=None, description="inputs only: the worker that polls it")
     weight: int | None = Field(
-        default=None, ge=1, le=MOST_WEIGHT, description="its share of the core under wfq"
+        default=None, ge=1, le=MAX_WEIGHT, description="its share of the core under wfq"
     )
     queue_pkts: int | None = Field(
-        default=None, ge=1, le=MOST_QUEUE_PKTS, description="its queue under wfq"
+        default=None, ge=1, le=MAX_QUEUE_PKTS, description="its queue under wfq"
     )
 
 

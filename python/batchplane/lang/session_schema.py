@@ -20,7 +20,7 @@ class SchemaOf(StrEnum):
     SESSIONS = "sessions"
 
 
-MOST_RULES = 255  # of each kind
+MAX_RULES = 255  # of each kind
 
 Id = Annotated[int, Field(ge=0, le=0xFFFFFFFF)]
 Teid = Annotated[int, Field(ge=1, le=0xFFFFFFFF)]
@@ -42,7 +42,7 @@ class PdrModel(_Rule):
     teid: Teid = Field(default=1, description="uplink: the tunnel endpoint at the gateway")
     qfi: Qfi = Field(default=0, description="uplink: of the packets; none: each")
     filters: list[str] = Field(
-        default_factory=list, max_length=MOST_RULES, description="flow descriptions"
+        default_factory=list, max_length=MAX_RULES, description="flow descriptions"
     )
     far: Id
     qers: list[Id] = Field(default_factory=list, max_length=2)
@@ -99,10 +99,10 @@ class SessionModel(_Rule):
     ue: str = Field(default="", description="the user's IPv4 address")
     ue6: str = Field(default="", description="the /64 of his IPv6 addresses")
     group: int = Field(default=0, ge=0, le=4095)
-    pdrs: list[PdrModel] = Field(min_length=1, max_length=MOST_RULES)
-    fars: list[FarModel] = Field(default_factory=list, max_length=MOST_RULES)
-    qers: list[QerModel] = Field(default_factory=list, max_length=MOST_RULES)
-    urrs: list[UrrModel] = Field(default_factory=list, max_length=MOST_RULES)
+    pdrs: list[PdrModel] = Field(min_length=1, max_length=MAX_RULES)
+    fars: list[FarModel] = Field(default_factory=list, max_length=MAX_RULES)
+    qers: list[QerModel] = Field(default_factory=list, max_length=MAX_RULES)
+    urrs: list[UrrModel] = Field(default_factory=list, max_length=MAX_RULES)
     bar: BarModel = Field(default_factory=BarModel)
 
 

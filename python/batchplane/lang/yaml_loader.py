@@ -48,9 +48,7 @@ class MapNode:
 Node = ScalarNode | ListNode | MapNode
 
 
-def load_yaml(
-    text: str, file: str, what: str = "a pipeline", least_key: str = "modules"
-) -> MapNode:
+def load_yaml(text: str, file: str, what: str = "a pipeline", min_key: str = "modules") -> MapNode:
     """The file's top mapping. Raises BadInput with the line of each mistake."""
     if "\ue000" in text or "\ue001" in text:
         raise BadInput(Problem("the file holds characters of the private use area", file))
@@ -79,12 +77,10 @@ def load_yaml(
         message = str(error).splitlines()[0] if str(error) else "nested too deeply"
         raise BadInput(Problem(f"this is not YAML: {message}", file)) from error
     if root is None:
-        raise BadInput(
-            Problem("the file is empty", file, fix=f"{what} needs at least {least_key}:")
-        )
+        raise BadInput(Problem("the file is empty", file, fix=f"{what} needs at least {min_key}:"))
     tree = _Converter(file, templates).node(root, 0)
     if not isinstance(tree, MapNode):
-        raise BadInput(Problem(f"{what} is a mapping", f"{file}:1", fix=f"start with {least_key}:"))
+        raise BadInput(Problem(f"{what} is a mapping", f"{file}:1", fix=f"start with {min_key}:"))
     return tree
 
 

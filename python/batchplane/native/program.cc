@@ -41,7 +41,7 @@ slo::ProgramModule module_of(const Value& row, size_t n_tasks) {
   module.share = number(row, "share", 0);
   module.arriving_pkts = number(row, "arriving_pkts", module.arriving_pkts);
   module.sure_pkts = number(row, "sure_pkts", module.sure_pkts);
-  module.most_pkts = static_cast<uint32_t>(number(row, "most_pkts", 0));
+  module.max_pkts = static_cast<uint32_t>(number(row, "max_pkts", 0));
   module.task = row.has("task") ? index(row["task"], n_tasks, "task") : 0;
   return module;
 }

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-MOST_BRANCHES = 4
+MAX_BRANCHES = 4
 
 
 @dataclass(frozen=True)
@@ -51,4 +51,4 @@ def branches_of(spec: Mapping[str, Any], plan: Mapping[str, Any]) -> list[Branch
     for branch in found:
         # Splitters that are alike gain alike.
         kept.setdefault((branch.siblings, round(share[branch.splitter], 2)), branch)
-    return list(kept.values())[:MOST_BRANCHES]
+    return list(kept.values())[:MAX_BRANCHES]

@@ -21,7 +21,7 @@ BASELINES = ("null", "max")
 # Parts of the SLOs asked for at which the plan is made again.
 NEAR_FACTORS = (0.5, 0.8, 1.25, 2.0)
 CURVE_FACTORS = tuple(2 ** (i / 3) for i in range(-7, 8))
-_MOST_FACTOR = 1024.0
+_MAX_FACTOR = 1024.0
 _SEARCH_STEPS = 7
 _INHERENT = "inherent"
 # When more of the batches than this leave by age, little moves the rate a lot.
@@ -62,7 +62,7 @@ class Report:
     near: list[tuple[float, PlanRow]] = field(default_factory=list)  # by factor of the SLOs
     branches: list[tuple[Branch, PlanRow]] = field(default_factory=list)
     cores: Cores | None = None
-    least_factor: float | None = None  # of the SLOs, where these cannot be kept
+    min_factor: float | None = None  # of the SLOs, where these cannot be kept
     curve: list[tuple[float, PlanRow]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     assumed: dict[str, Any] = field(default_factory=dict)  # what was given in place of a pipeline
@@ -101,7 +101,7 @@ class Report:
                 for plan in self.baselines
             ],
             "other_slos": points(self.near),
-            "least_slo_factor": self.least_factor,
+            "min_slo_factor": self.min_factor,
             "one_branch_less": [
                 {**branch.as_json(), "rate_pps": plan["rate_pps"]} for branch, plan in self.branches
             ],
@@ -197,18 +197,18 @@ class Planner:
                 for factor in sorted({*CURVE_FACTORS, *known})
             ]
         if report.missed:
-            report.least_factor = self._least_factor(slo_ns)
+            report.min_factor = self._min_factor(slo_ns)
         if offered_pps is not None and not report.missed:
             report.cores = cores_for(offered_pps, plan["rate_pps"], len(plan["workers"]))
         report.warnings += _doubts(report)
         return report
 
-    def _least_factor(self, slo_ns: Mapping[str, int]) -> float | None:
+    def _min_factor(self, slo_ns: Mapping[str, int]) -> float | None:
         """By what all SLOs have to be multiplied at least so that all are kept at full load."""
         low, high = 1.0, 2.0
         while missed_flows(self.scaled(slo_ns, high), self.percentile):
             low, high = high, 2 * high
-            if high > _MOST_FACTOR:
+            if high > _MAX_FACTOR:
                 return None
         for _ in range(_SEARCH_STEPS):
             middle = math.sqrt(low * high)

@@ -14,8 +14,8 @@ from ..base.units import short_duration, short_rate, three_digits
 from ..show.rates import family
 from .planning import PlanRow, Report, keeps, missed_flows
 
-_MOST_FLOWS = 8
-_MOST_GROUPS = 16
+_MAX_FLOWS = 8
+_MAX_GROUPS = 16
 _WORTH_TELLING = 0.01
 
 
@@ -44,10 +44,10 @@ def _missed_line(report: Report, members: list[PlanRow]) -> str:
     worst = max(members, key=lambda row: row["measured_ns"])
     who = f"{_names([row['flow'] for row in members])}: an SLO of {short_duration(worst['slo_ns'])}"
     if worst["is_inherent"]:
-        least = short_duration(max(row["least_ns"] for row in members))
+        least = short_duration(max(row["min_ns"] for row in members))
         return (
             f"{who} is below the inherent delay: service by its modules alone takes {least} for "
-            f"one packet (cheaper modules, or an SLO of {_least_slo(report, worst)})"
+            f"one packet (cheaper modules, or an SLO of {_min_slo(report, worst)})"
         )
     terms = {
         "turnaround, which is waiting for work of others": worst["turnaround_ns"],
@@ -58,14 +58,14 @@ def _missed_line(report: Report, members: list[PlanRow]) -> str:
     return (
         f"{who} cannot be kept at full load: {short_duration(worst['measured_ns'])} is what it "
         f"takes, most of it {most} (cheaper modules, less load, or an SLO of "
-        f"{_least_slo(report, worst)})"
+        f"{_min_slo(report, worst)})"
     )
 
 
-def _least_slo(report: Report, row: PlanRow) -> str:
-    if report.least_factor is None:
+def _min_slo(report: Report, row: PlanRow) -> str:
+    if report.min_factor is None:
         return "much more"
-    told = short_duration(report.least_factor * row["slo_ns"])
+    told = short_duration(report.min_factor * row["slo_ns"])
     is_one = len({ns for ns in report.slo_ns.values() if ns}) == 1
     return told if is_one else f"{told}, all others as many times as long"
 
@@ -156,7 +156,7 @@ def _flows(report: Report) -> RenderableType:
     for row in rows:
         row["is_missed"] = row["flow"] in missed
     groups = list(_groups(rows, ("flow",), ("slo_ns", "is_missed")))
-    for members in groups[:_MOST_FLOWS]:
+    for members in groups[:_MAX_FLOWS]:
         worst = max(members, key=lambda row: row["measured_ns"])
         price = sum(row.get("multiplier_pps_per_us") or 0 for row in members)
         table.add_row(
@@ -170,8 +170,8 @@ def _flows(report: Report) -> RenderableType:
             short_rate(price) if price else "",
             Text("cannot be kept", "red") if worst["is_missed"] else "",
         )
-    if len(groups) > _MOST_FLOWS:
-        table.add_row(Text(f"and {len(groups) - _MOST_FLOWS} more", "dim"))
+    if len(groups) > _MAX_FLOWS:
+        table.add_row(Text(f"and {len(groups) - _MAX_FLOWS} more", "dim"))
     return table
 
 
@@ -211,7 +211,7 @@ def _modules(report: Report) -> RenderableType:
     for row in rows:
         row["reason"] = _why(row)
     groups = list(_groups(rows, ("module",), ("reason",)))
-    for members in groups[:_MOST_GROUPS]:
+    for members in groups[:_MAX_GROUPS]:
         triggers = [row["trigger_pkts"] for row in members]
         is_held = max(triggers) > 0
         table.add_row(
@@ -224,8 +224,8 @@ def _modules(report: Report) -> RenderableType:
             _range(_batchiness(row) for row in members),
             Text(members[0]["reason"], "" if is_held else "dim"),
         )
-    if len(groups) > _MOST_GROUPS:
-        table.add_row(Text(f"and {len(groups) - _MOST_GROUPS} more", "dim"))
+    if len(groups) > _MAX_GROUPS:
+        table.add_row(Text(f"and {len(groups) - _MAX_GROUPS} more", "dim"))
     if not rows:
         return Text(
             "no module has a buffer: nothing splits the traffic, so batches arrive whole", "dim"

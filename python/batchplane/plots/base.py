@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5500", "#555555")
-MOST_LINES = len(COLOURS)
-MOST_BARS = 24
+MAX_LINES = len(COLOURS)
+MAX_BARS = 24
 NS_PER_US = 1e3
 # A value so many times the others would press them into a corner.
 FAR = 10.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..show.rates import buffer_list, family
 from ..sim.result import Result
-from .base import COLOURS, MOST_BARS, MOST_LINES, figure_of
+from .base import COLOURS, MAX_BARS, MAX_LINES, figure_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ def _shown_modules(result: Result) -> DataFrame:
     named = controlled or {str(row["module"]) for row in buffer_list(result.last)}
     frame = result.modules
     frame = frame.loc[[name for name in frame.index if name in named]]
-    busiest = frame[frame["pkts"] > 0].nlargest(MOST_BARS, "pkts", keep="first")
+    busiest = frame[frame["pkts"] > 0].nlargest(MAX_BARS, "pkts", keep="first")
     return frame.loc[[name for name in frame.index if name in busiest.index]]
 
 
@@ -92,7 +92,7 @@ def trigger_figure(result: Result) -> Figure | None:
         index="time_ns", columns="module", values="trigger_pkts", observed=True
     )
     for i, (label, members) in enumerate(_families([n for n in controlled if n in wide])):
-        colour = COLOURS[i % MOST_LINES]
+        colour = COLOURS[i % MAX_LINES]
         chosen = wide[members]
         at_ms = [time_ns / 1e6 for time_ns in wide.index]
         top.step(at_ms, chosen.mean(axis=1), where="pre", color=colour, label=label)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.units import short_duration
 from ..sim.result import Result
-from .base import COLOURS, FAR, MOST_LINES, NS_PER_US, figure_of, left_packets
+from .base import COLOURS, FAR, MAX_LINES, NS_PER_US, figure_of, left_packets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,7 +90,7 @@ def delay_figure(result: Result) -> Figure | None:
     for i, curve in reversed(list(enumerate(curves))):
         style: dict[str, Any] = (
             {"color": COLOURS[i], "linewidth": 1.6, "label": curve.name, "zorder": 3}
-            if i < MOST_LINES
+            if i < MAX_LINES
             else {"color": "#bbbbbb", "linewidth": 0.8}
         )
         within = [1 - share for share in curve.shares]
@@ -124,6 +124,6 @@ def delay_figure(result: Result) -> Figure | None:
     tail.set_yscale("log")
     handles, labels = whole.get_legend_handles_labels()
     n = len(curves)
-    title = None if n <= MOST_LINES else f"tightest {MOST_LINES} of {n} flows"
+    title = None if n <= MAX_LINES else f"tightest {MAX_LINES} of {n} flows"
     whole.legend(handles[::-1], labels[::-1], fontsize=8, loc="lower right", title=title)
     return figure

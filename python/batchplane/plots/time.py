@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..sim.result import Result
-from .base import MOST_BARS, NS_PER_US, figure_of, left_packets
+from .base import MAX_BARS, NS_PER_US, figure_of, left_packets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ def time_figure(result: Result) -> Figure | None:
     figure, (by_flow, by_band) = figure_of(result, "where each packet's time went", 2)
     columns = [column for column, _, _ in PARTS]
     means = packets.groupby("flow", observed=True)[[*columns, "delay_ns"]].mean()
-    _stacked(by_flow, means.nlargest(MOST_BARS, "delay_ns"), f"mean of {len(packets)} packets")
+    _stacked(by_flow, means.nlargest(MAX_BARS, "delay_ns"), f"mean of {len(packets)} packets")
     ranks = packets["delay_ns"].rank(pct=True, method="first")
     bands = {}
     for low, high, label in _BANDS:

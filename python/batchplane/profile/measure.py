@@ -135,8 +135,8 @@ def _run(
         command = [str(find_program()), "--profile", "--profile-request", str(files[0])]
         if options.cores:
             command += ["--cores", options.cores]
-        most_s = _START_S + 5 + len(groups) * options.ms_per_module / 1e3 * 2
-        _call([*command, str(files[1])], files[2], most_s, progress)
+        max_s = _START_S + 5 + len(groups) * options.ms_per_module / 1e3 * 2
+        _call([*command, str(files[1])], files[2], max_s, progress)
         try:
             document: dict[str, Any] = json.loads(files[2].read_text(encoding="utf-8"))
         except ValueError as error:
@@ -147,14 +147,14 @@ def _run(
     return document
 
 
-def _call(command: list[str], out: Path, most_s: float, progress: Progress | None) -> None:
+def _call(command: list[str], out: Path, max_s: float, progress: Progress | None) -> None:
     """Runs the profiler; lines `progress I/N` on its stderr are told, others kept for errors."""
     told: list[str] = []
     try:
         with (
             out.open("wb") as stdout,
             subprocess.Popen(
-                ["timeout", f"{most_s:.0f}", *command],
+                ["timeout", f"{max_s:.0f}", *command],
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
@@ -178,7 +178,7 @@ def _call(command: list[str], out: Path, most_s: float, progress: Progress | Non
     if code == 2:
         raise BadInput([Problem(line) for line in told] or [Problem("the profiler refused it")])
     if code != 0:
-        how = f"took longer than {most_s:.0f} s" if code == 124 else f"ended with code {code}"
+        how = f"took longer than {max_s:.0f} s" if code == 124 else f"ended with code {code}"
         raise RunFailed(f"the profiler {how}: {told[-1] if told else 'it said nothing'}")
 
 

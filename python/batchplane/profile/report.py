@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _GOOD_R_SQUARED = 0.99
 _GOOD_ERROR = 0.1  # of the line, relative
-_MOST_CURVES = 12  # more cannot be told apart
-_MOST_SPREAD = 8
+_MAX_CURVES = 12  # more cannot be told apart
+_MAX_SPREAD = 8
 _SUFFIXES = (".png", ".pdf", ".svg")
 
 _LOOP_WORDS = {
@@ -159,14 +159,14 @@ def plot_profile(document: Mapping[str, Any], path: Path) -> None:
     figure = Figure(figsize=(11, 4.6), layout="constrained")
     rates, times = figure.subplots(1, 2)
     shown = sorted(document["modules"], key=_time_of_full, reverse=True)
-    chosen = _spread(shown, _MOST_CURVES)
+    chosen = _spread(shown, _MAX_CURVES)
     for i, module in enumerate(chosen):
         _draw(module, f"C{i % 10}", "o" if i < 10 else "s", rates, times)
     _dress(rates, "rate, Mpps", "rate against batch size")
     _dress(times, "service time of a batch, ns", "service time against batch size")
     # The law is a straight line on even axes; one module of another order would flatten the rest.
     full = [_time_of_full(module) for module in chosen]
-    if full and full[0] <= _MOST_SPREAD * full[len(full) // 2]:
+    if full and full[0] <= _MAX_SPREAD * full[len(full) // 2]:
         times.set_yscale("linear")
     rates.set_xscale("log", base=2)
     left_out = len(shown) - len(chosen)

@@ -27,7 +27,7 @@ from .known import known_gates
 
 # Large route tables take a minute to build.
 _TIMEOUT_S = 600
-_MOST_CACHED = 16
+_MAX_CACHED = 16
 
 Gate = int | str  # a number, "drop", or (without the daemon's program) a gate's name
 Route = dict[str, Any]  # {"name": traffic flow, "gates": {splitter: Gate}}
@@ -192,7 +192,7 @@ def probe_routes(
         raise RunFailed(f"{program} is not there", "build it: make build") from error
     key = hashlib.sha256(f"{program} {stat.st_mtime_ns} {text}".encode()).hexdigest()
     if key not in _cache:
-        while len(_cache) >= _MOST_CACHED:
+        while len(_cache) >= _MAX_CACHED:
             _cache.pop(next(iter(_cache)))
         _cache[key] = _ask(document, program, frames)
     return _cache[key]

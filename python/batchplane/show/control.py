@@ -12,8 +12,8 @@ from ..base.plain_table import plain_table
 from ..base.units import short_count, short_duration, short_rate, three_digits
 
 _STATE_STYLES = {"met": "green", "violating": "red", "infeasible": "red", "inherent": "red"}
-_MOST_FLOWS_REPORTED = 16
-_MOST_DRIFTING = 6
+_MAX_FLOWS_REPORTED = 16
+_MAX_DRIFTING = 6
 
 
 def signed_duration(ns: float | None) -> str:
@@ -111,15 +111,15 @@ def render_control(data: dict[str, Any]) -> RenderableType:
             )
         )
     drifting = data.get("drifting", [])
-    for row in drifting[:_MOST_DRIFTING]:
+    for row in drifting[:_MAX_DRIFTING]:
         lines.append(
             Text(
                 f"{row['module']} takes {three_digits(row['drift_ratio'])} times what was profiled",
                 "yellow",
             )
         )
-    if len(drifting) > _MOST_DRIFTING:
-        lines.append(Text(f"and {len(drifting) - _MOST_DRIFTING} more modules", "yellow"))
+    if len(drifting) > _MAX_DRIFTING:
+        lines.append(Text(f"and {len(drifting) - _MAX_DRIFTING} more modules", "yellow"))
     for event in data.get("events", []):
         lines.append(_event(event))
     return Group(*lines, _decisions(data.get("decisions", [])))
@@ -153,7 +153,7 @@ def _event(event: dict[str, Any]) -> Text:
     return Text(f"event: {event['message']}{at}", "red")
 
 
-def _decisions(decisions: list[dict[str, Any]], most_changes: int = 6) -> RenderableType:
+def _decisions(decisions: list[dict[str, Any]], max_changes: int = 6) -> RenderableType:
     if not decisions:
         return Text("no decision has changed anything yet", "dim")
     last_ns = decisions[-1]["now_ns"]
@@ -161,7 +161,7 @@ def _decisions(decisions: list[dict[str, Any]], most_changes: int = 6) -> Render
     for decision in decisions:
         ago = short_duration(last_ns - decision["now_ns"]) if decision["now_ns"] != last_ns else ""
         changes = decision["changes"]
-        for change in changes[:most_changes]:
+        for change in changes[:max_changes]:
             is_same = change["from_age_ns"] == change["to_age_ns"]
             age = "" if is_same else short_duration(change["to_age_ns"] or None)
             trigger = f"{change['from_pkts']} -> {change['to_pkts']}"
@@ -169,8 +169,8 @@ def _decisions(decisions: list[dict[str, Any]], most_changes: int = 6) -> Render
                 trigger = str(change["to_pkts"])
             table.add_row(ago or "last", change["module"], trigger, age, change["reason"])
             ago = " "
-        if len(changes) > most_changes:
-            table.add_row("", Text(f"and {len(changes) - most_changes} more", "dim"), "", "", "")
+        if len(changes) > max_changes:
+            table.add_row("", Text(f"and {len(changes) - max_changes} more", "dim"), "", "", "")
     return Group(Text("last decisions that changed something", "bold"), table)
 
 
@@ -287,7 +287,7 @@ def slo_lines(report: dict[str, Any]) -> list[RenderableType]:
         )
     ]
     promised = [row for row in rows if row["slo_ns"]]
-    for row in promised[:_MOST_FLOWS_REPORTED]:
+    for row in promised[:_MAX_FLOWS_REPORTED]:
         late = row.get("late_ratio") or 0.0
         text = Text.assemble(
             f"{row['flow']}: SLO {short_duration(row['slo_ns'])} ",
@@ -302,6 +302,6 @@ def slo_lines(report: dict[str, Any]) -> list[RenderableType]:
         told.append(text)
         if row.get("hint"):
             told.append(Text(f"  {row['hint']}", "yellow"))
-    if len(promised) > _MOST_FLOWS_REPORTED:
-        told.append(Text(f"and {len(promised) - _MOST_FLOWS_REPORTED} more flows", "dim"))
+    if len(promised) > _MAX_FLOWS_REPORTED:
+        told.append(Text(f"and {len(promised) - _MAX_FLOWS_REPORTED} more flows", "dim"))
     return told + [_event(event) for event in control.get("events", [])]

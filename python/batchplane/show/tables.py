@@ -175,7 +175,7 @@ def _units(rows: list[dict[str, Any]]) -> RenderableType:
             str(row["turns"]),
             _number(pkts / row["turns"] if row["turns"] and room else None),
             str(row["held_pkts"]) if room else "input",
-            str(row["most_held_pkts"]) if room else "-",
+            str(row["max_held_pkts"]) if room else "-",
             str(room) if room else "-",
             short_duration(row.get("pace_ns")),
             str(row["congested"]) if room else "-",

@@ -65,7 +65,7 @@ _STALLS = (
     ("generator_stall_rate_per_s", "generator_stall_lengths_ns"),
 )
 # Times above are no costs of a loop or a packet but mistakes of a unit.
-_MOST_NS = 1e9
+_MAX_NS = 1e9
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def check_costs(costs: dict[str, dict[str, Any]], document: Document) -> None:
 
 def _is_time(value: Any) -> bool:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and 0 <= value <= _MOST_NS
+    return is_number and math.isfinite(value) and 0 <= value <= _MAX_NS
 
 
 def build_spec(

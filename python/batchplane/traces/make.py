@@ -31,8 +31,8 @@ from .model import (
 CHUNK_PKTS = 1 << 16
 _WIRE_EXTRA_BYTES = 20  # preamble and gap
 _LINK_BPS = 10e9
-_MOST_SESSION_SHARE = 0.1  # of the packets, by one session: it lasts longer rather
-_MOST_LINK_SHARE = 0.8  # a faster link where packets would fill more than this
+_MAX_SESSION_SHARE = 0.1  # of the packets, by one session: it lasts longer rather
+_MAX_LINK_SHARE = 0.8  # a faster link where packets would fill more than this
 
 
 @dataclass
@@ -111,11 +111,11 @@ class TraceMaker:
         ids = np.arange(self._next_id, self._next_id + n, dtype=np.int64)
         self._next_id += n
         packets = draw_session_packets(self.model, rng, n)
-        least_s = packets / (_MOST_SESSION_SHARE * self.model.rate_pps)
+        min_s = packets / (_MAX_SESSION_SHARE * self.model.rate_pps)
         return Sessions(
             ids,
             starts_s,
-            np.maximum(draw_durations_s(self.model, rng, n), least_s),
+            np.maximum(draw_durations_s(self.model, rng, n), min_s),
             packets,
             np.zeros(n, np.int64),
             rng.random(n),
@@ -130,8 +130,8 @@ class TraceMaker:
     def _before(self) -> Sessions:
         """Sessions that began before the trace and still send: it starts in the steady state."""
         alive = self._draw(np.empty(0))
-        step_s = max(self.model.session_mean_s / 4, self.model.session_most_s / 64)
-        steps = math.ceil(self.model.session_most_s / step_s)
+        step_s = max(self.model.session_mean_s / 4, self.model.session_max_s / 64)
+        steps = math.ceil(self.model.session_max_s / step_s)
         for i in range(steps):
             came = self._arrivals(-(i + 1) * step_s, -i * step_s)
             came.sent = np.minimum(
@@ -165,7 +165,7 @@ class TraceMaker:
         length_ns = n / self.model.rate_pps * 1e9
         wire_ns = (sizes + _WIRE_EXTRA_BYTES) * 8e9 / _LINK_BPS
         mean_ns = (mean_packet_bytes() + _WIRE_EXTRA_BYTES) * 8e9 / _LINK_BPS
-        wire_ns *= min(1.0, _MOST_LINK_SHARE * 1e9 / self.model.rate_pps / mean_ns)
+        wire_ns *= min(1.0, _MAX_LINK_SHARE * 1e9 / self.model.rate_pps / mean_ns)
         is_new = np.ones(n, bool)
         is_new[1:] = session[1:] != session[:-1]
         idle = self._rng.exponential(size=n) * is_new

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..base.problems import BadInput, Problem
 
-LEAST_BYTES, MOST_BYTES = 64, 1518  # on the wire, checksum included
+MIN_BYTES, MAX_BYTES = 64, 1518  # on the wire, checksum included
 # Share of packets, and between which sizes they lie evenly: acknowledgements, full frames, others.
 SIZE_MIX = ((0.45, 64, 64), (0.15, 65, 1517), (0.40, 1518, 1518))
 
@@ -31,10 +31,10 @@ class TraceModel:
     destinations: int = 65_536
     zipf: float = 0.9  # share of the destination of rank r: proportional to r^-zipf
     session_mean_bytes: float = 18_000.0
-    session_least_bytes: float = 64.0
-    session_most_bytes: float = 0.8e9
+    session_min_bytes: float = 64.0
+    session_max_bytes: float = 0.8e9
     session_mean_s: float = 5.4
-    session_most_s: float = 60.0
+    session_max_s: float = 60.0
     burstiness: float = 1.13  # mean number of packets of one flow in a row
     tcp_share: float = 0.85
     dst_mac: str = "02:77:0b:00:00:01"  # of pipelines/l2l3.yaml and gateway.yaml
@@ -49,10 +49,10 @@ def checked(model: TraceModel) -> TraceModel:
         "rate_pps": (1.0, 1e9),
         "destinations": (1, 1 << 22),
         "zipf": (0.0, 3.0),
-        "session_least_bytes": (64.0, 1e9),
-        "session_most_bytes": (64.0, 1e13),
+        "session_min_bytes": (64.0, 1e9),
+        "session_max_bytes": (64.0, 1e13),
         "session_mean_s": (1e-6, 1e6),
-        "session_most_s": (1e-6, 1e6),
+        "session_max_s": (1e-6, 1e6),
         "burstiness": (1.0, 1000.0),
         "tcp_share": (0.0, 1.0),
         "seed": (0, 1 << 62),
@@ -61,14 +61,14 @@ def checked(model: TraceModel) -> TraceModel:
         value = float(getattr(model, key))
         if not least <= value <= most:  # not a number neither
             problems.append(Problem(f"{value:g} is not in {least:g} to {most:g}", "trace", key))
-    least_b, mean_b, most_b = (
-        model.session_least_bytes, model.session_mean_bytes, model.session_most_bytes,
+    min_b, mean_b, max_b = (
+        model.session_min_bytes, model.session_mean_bytes, model.session_max_bytes,
     )  # fmt: skip
-    if not least_b < mean_b < most_b:
-        message = f"a mean of {mean_b:g} bytes is not between {least_b:g} and {most_b:g}"
+    if not min_b < mean_b < max_b:
+        message = f"a mean of {mean_b:g} bytes is not between {min_b:g} and {max_b:g}"
         problems.append(Problem(message, "trace", "session_mean_bytes"))
-    if not model.session_mean_s < model.session_most_s:
-        message = f"a mean of {model.session_mean_s:g} s is not below {model.session_most_s:g} s"
+    if not model.session_mean_s < model.session_max_s:
+        message = f"a mean of {model.session_mean_s:g} s is not below {model.session_max_s:g} s"
         problems.append(Problem(message, "trace", "session_mean_s"))
     if problems:
         raise BadInput(problems)
@@ -118,7 +118,7 @@ def tail_index(least: float, mean: float, most: float) -> float:
 
 def draw_session_packets(model: TraceModel, rng: np.random.Generator, n: int) -> NDArray[np.int64]:
     """How many packets each session sends: one at least."""
-    least, most = model.session_least_bytes, model.session_most_bytes
+    least, most = model.session_min_bytes, model.session_max_bytes
     alpha = tail_index(least, model.session_mean_bytes, most)
     tail = 1 - rng.random(n) * (1 - (least / most) ** alpha)
     n_bytes = least * tail ** (-1 / alpha)
@@ -128,7 +128,7 @@ def draw_session_packets(model: TraceModel, rng: np.random.Generator, n: int) ->
 @lru_cache(maxsize=16)
 def mean_session_packets(model: TraceModel) -> float:
     """The mean of the above: of the rounded-up quotient, by the law's own tail."""
-    least, most = model.session_least_bytes, model.session_most_bytes
+    least, most = model.session_min_bytes, model.session_max_bytes
     alpha = tail_index(least, model.session_mean_bytes, most)
     unit = mean_packet_bytes()
     n_most = math.ceil(most / unit)
@@ -144,8 +144,8 @@ def mean_session_packets(model: TraceModel) -> float:
 
 def draw_durations_s(model: TraceModel, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
     """Exponential, cut, with the mean that is wanted."""
-    scale = _duration_scale(model.session_mean_s, model.session_most_s)
-    cut = -math.expm1(-model.session_most_s / scale)
+    scale = _duration_scale(model.session_mean_s, model.session_max_s)
+    cut = -math.expm1(-model.session_max_s / scale)
     return -scale * np.log1p(-rng.random(n) * cut)
 
 

@@ -16,8 +16,8 @@ _MAGIC_US, _MAGIC_NS = 0xA1B2C3D4, 0xA1B23C4D
 _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 2, 3, 6
 _BYTE_ORDER = 0x1A2B3C4D
 # No link has longer frames, and no tool writes longer blocks: beyond, the file is damaged.
-_MOST_FRAME_BYTES = 1 << 18
-_MOST_BLOCK_BYTES = 1 << 24
+_MAX_FRAME_BYTES = 1 << 18
+_MAX_BLOCK_BYTES = 1 << 24
 _READ_BYTES = 1 << 20
 
 
@@ -99,7 +99,7 @@ def _require_ethernet(file: _File, link: int) -> None:
 
 
 def _require_possible(file: _File, number: int, kept_bytes: int, len_bytes: int) -> None:
-    if kept_bytes > _MOST_FRAME_BYTES or len_bytes > _MOST_FRAME_BYTES:
+    if kept_bytes > _MAX_FRAME_BYTES or len_bytes > _MAX_FRAME_BYTES:
         raise file.bad(
             f"packet {number} claims {max(kept_bytes, len_bytes)} bytes: the file is damaged"
         )
@@ -151,7 +151,7 @@ def _read_pcapng(file: _File) -> Iterator[RawPacket]:
 
 
 def _body(file: _File, order: str, block_bytes: int, number: int) -> bytes:
-    if block_bytes < 12 or block_bytes % 4 or block_bytes > _MOST_BLOCK_BYTES:
+    if block_bytes < 12 or block_bytes % 4 or block_bytes > _MAX_BLOCK_BYTES:
         raise file.bad(f"a block behind packet {number} claims {block_bytes} bytes: damaged")
     body = file.take(block_bytes - 8, f"a block, behind packet {number}")
     if struct.unpack(order + "I", body[-4:])[0] != block_bytes:
@@ -164,7 +164,7 @@ def _read_section(file: _File, head: bytes) -> _Section:
     for order in "<>":
         if struct.unpack(order + "I", magic)[0] == _BYTE_ORDER:
             (block_bytes,) = struct.unpack(order + "I", head[4:])
-            if 28 <= block_bytes <= _MOST_BLOCK_BYTES and block_bytes % 4 == 0:
+            if 28 <= block_bytes <= _MAX_BLOCK_BYTES and block_bytes % 4 == 0:
                 file.take(block_bytes - 12, "its header")
                 return _Section(order)
     raise file.bad("the header of a section is damaged")

@@ -16,10 +16,10 @@ from .pcap_file import read_packets
 from .trace import FCS_BYTES
 
 # Memory is bounded by the flows; a capture of a minute on a backbone has some two million.
-MOST_FLOWS = 1 << 22
+MAX_FLOWS = 1 << 22
 _TOP_SHARE = 0.01
-_LEAST_OF_TAIL = 32  # packets of a flow from which on the tail is looked at
-_LEAST_OF_RANK = 10  # flows to a destination, below which ranks are noise
+_MIN_OF_TAIL = 32  # packets of a flow from which on the tail is looked at
+_MIN_OF_RANK = 10  # flows to a destination, below which ranks are noise
 _IPV4 = b"\x08\x00"
 
 
@@ -38,7 +38,7 @@ class TraceStats:
     flows: int
     flow_mean_pkts: float
     flow_median_pkts: float
-    flow_most_pkts: int
+    flow_max_pkts: int
     flow_top_share: float  # packets of the 1 % of flows that have most
     flow_tail_index: float | None  # of a power law through flows of 32 packets and more
     burstiness: float  # mean number of packets of a flow in a row
@@ -73,8 +73,8 @@ def trace_stats(path: Path | str) -> TraceStats:
             before = key
         flow = flows.get(key)
         if flow is None:
-            if len(flows) == MOST_FLOWS:
-                message = f"packet {n} is of more than {MOST_FLOWS:,} different flows"
+            if len(flows) == MAX_FLOWS:
+                message = f"packet {n} is of more than {MAX_FLOWS:,} different flows"
                 raise BadInput(Problem(message, str(path), fix="cut it: editcap -r IN OUT 1-N"))
             flows[key] = [1, _destination(packet.frame)]
         else:
@@ -116,7 +116,7 @@ def _summary(
         flows=len(packets),
         flow_mean_pkts=n / len(packets),
         flow_median_pkts=float(np.median(packets)),
-        flow_most_pkts=int(packets[0]),
+        flow_max_pkts=int(packets[0]),
         flow_top_share=float(packets[:top].sum()) / n,
         flow_tail_index=tail_index_of(packets),
         burstiness=n / runs,
@@ -126,7 +126,7 @@ def _summary(
     )
 
 
-def tail_index_of(packets: Any, least: int = _LEAST_OF_TAIL) -> float | None:
+def tail_index_of(packets: Any, least: int = _MIN_OF_TAIL) -> float | None:
     """Hill's estimate over flows of so many packets and more; None of fewer than 20 flows."""
     tail = packets[packets >= least].astype(float)
     if len(tail) < 20 or tail.max() == least:
@@ -138,7 +138,7 @@ def tail_index_of(packets: Any, least: int = _LEAST_OF_TAIL) -> float | None:
 def zipf_of(counts: Any) -> float | None:
     """Slope of logarithms of count over rank; ranks count alike on their logarithm."""
     ordered = np.sort(counts)[::-1]
-    ordered = ordered[ordered >= _LEAST_OF_RANK]
+    ordered = ordered[ordered >= _MIN_OF_RANK]
     if len(ordered) < 10:
         return None
     ranks = np.unique(np.geomspace(1, len(ordered), 40).astype(int))

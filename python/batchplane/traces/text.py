@@ -28,7 +28,7 @@ def stats_table(stats: TraceStats) -> Table:
         ("of 1500 bytes and more", f"{stats.size_full_share:.1%}"),
         ("flows", short_count(stats.flows)),
         ("packets of a flow", f"{stats.flow_mean_pkts:.1f} mean, {stats.flow_median_pkts:g} "
-         f"median, {short_count(stats.flow_most_pkts)} most"),
+         f"median, {short_count(stats.flow_max_pkts)} most"),
         ("packets of the top 1 % of flows", f"{stats.flow_top_share:.1%}"),
         ("tail index of flows", maybe(stats.flow_tail_index)),
         ("packets of a flow in a row", f"{stats.burstiness:.3f} mean"),

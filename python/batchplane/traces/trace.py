@@ -21,7 +21,7 @@ from .pcap_file import RawPacket, read_packets
 
 FCS_BYTES = 4  # sizes are those of the wire; captures are without the frame's checksum
 CHUNK_PKTS = 1 << 16
-MOST_FLOWS = 1 << 20
+MAX_FLOWS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ class TraceReader:
                 f"packet {packet.number} ({five_tuple}) belongs to no traffic flow",
                 "add a rule for it; one without any prefix takes all that is left",
             )
-        if len(self.names) == MOST_FLOWS:
+        if len(self.names) == MAX_FLOWS:
             raise self._bad(
-                f"packet {packet.number} is of more than {MOST_FLOWS:,} different flows",
+                f"packet {packet.number} is of more than {MAX_FLOWS:,} different flows",
                 "join them by rules",
             )
         self.names.append(str(five_tuple))

@@ -10,9 +10,9 @@ namespace batchplane {
 namespace {
 
 constexpr uint32_t kHalf = 1 << 16;
-constexpr uint32_t kMostRanges = 64;
+constexpr uint32_t kMaxRanges = 64;
 constexpr size_t kEasyRules = 1200;
-constexpr uint64_t kMostBytes = 64 << 20;
+constexpr uint64_t kMaxBytes = 64 << 20;
 
 bool reaches(const AclMatch& match, uint32_t first, uint32_t last) {
   const uint32_t address = net::load32(match.dst.bytes.data());
@@ -32,9 +32,9 @@ bool AclClassForest::cut(bool reads_ports, uint32_t first, uint32_t last,
     return cut(reads_ports, first, middle, inside) && cut(reads_ports, middle + 1, last, inside);
   }
   auto tables = AclClassTables::make(reads_ports, inside);
-  if (tables == nullptr || ranges_.size() == kMostRanges) return false;
+  if (tables == nullptr || ranges_.size() == kMaxRanges) return false;
   n_bytes_ += tables->size_bytes();
-  if (n_bytes_ > kMostBytes) return false;
+  if (n_bytes_ > kMaxBytes) return false;
   std::fill(range_of_.begin() + first, range_of_.begin() + last + 1,
             static_cast<uint8_t>(ranges_.size()));
   ranges_.push_back(std::move(tables));

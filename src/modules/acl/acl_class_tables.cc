@@ -14,9 +14,9 @@ namespace batchplane {
 
 namespace {
 
-constexpr uint32_t kMostClasses = 0xffff;
-constexpr uint64_t kMostCells = 3 << 20;      // 6 MB, of which traffic touches little
-constexpr uint64_t kMostSteps = 100'000'000;  // words that the build goes through: tens of ms
+constexpr uint32_t kMaxClasses = 0xffff;
+constexpr uint64_t kMaxCells = 3 << 20;      // 6 MB, of which traffic touches little
+constexpr uint64_t kMaxSteps = 100'000'000;  // words that the build goes through: tens of ms
 
 // The sets of rules that classes stand for, each once.
 class RuleSets {
@@ -35,7 +35,7 @@ class RuleSets {
       if (std::equal(words, words + n_words_, set(it->second))) return it->second;
     }
     const uint32_t number = size();
-    if (number == kMostClasses) return std::nullopt;
+    if (number == kMaxClasses) return std::nullopt;
     words_.insert(words_.end(), words, words + n_words_);
     numbers_.emplace(hash, static_cast<uint16_t>(number));
     return static_cast<uint16_t>(number);
@@ -106,14 +106,14 @@ class AclClassBuilder {
  private:
   std::vector<uint16_t>& cells() { return tables_.cells_; }
   uint32_t room(uint64_t n_cells) {
-    is_too_large_ = is_too_large_ || cells().size() + n_cells > kMostCells;
+    is_too_large_ = is_too_large_ || cells().size() + n_cells > kMaxCells;
     const auto at = static_cast<uint32_t>(cells().size());
     if (!is_too_large_) cells().resize(cells().size() + n_cells);
     return at;
   }
   void count_steps(uint64_t n) {
     n_steps_ += n * n_words_;
-    is_too_large_ = is_too_large_ || n_steps_ > kMostSteps;
+    is_too_large_ = is_too_large_ || n_steps_ > kMaxSteps;
   }
   uint16_t number_of(RuleSets& sets, const uint64_t* words) {
     const auto number = sets.number_of(words);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint32_t kTcpFlagsWord = 12;  // data offset, flags, window
 constexpr uint32_t kFlagsShift = 16;
-constexpr uint32_t kMostFields = 12;  // protocol, 8 address words, 2 ports, flags
+constexpr uint32_t kMaxFields = 12;  // protocol, 8 address words, 2 ports, flags
 
 struct Offsets {
   uint32_t proto;
@@ -141,7 +141,7 @@ class Layout {
   }
 
   rte_acl_config config_{.num_categories = 1};
-  Slot slots_[kMostFields] = {};
+  Slot slots_[kMaxFields] = {};
   uint8_t input_ = 0;
 };
 
@@ -165,9 +165,9 @@ struct AclClassifier::Impl {
 };
 
 uint64_t AclClassifier::memory_bytes(uint32_t n_rules) {
-  constexpr uint64_t kLeastBytes = 256 << 10;
+  constexpr uint64_t kMinBytes = 256 << 10;
   constexpr uint64_t kRuleBytes = 8 << 10;
-  return kLeastBytes + n_rules * kRuleBytes;
+  return kMinBytes + n_rules * kRuleBytes;
 }
 
 AclClassifier::AclClassifier(AclFamily headers, bool reads_ports,

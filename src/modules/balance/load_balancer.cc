@@ -23,7 +23,7 @@ const DropReason kNoService{"no_service", "no service has the packet's address, 
 const DropReason kNoBackend{"no_backend", "the packet's service has no backend",
                             "add a backend, or delete the service"};
 
-constexpr uint32_t kMostSlots = 1'048'573;  // the greatest prime below 2^20
+constexpr uint32_t kMaxSlots = 1'048'573;  // the greatest prime below 2^20
 
 class LoadBalancer final : public Module {
  public:
@@ -216,7 +216,7 @@ const Register<LoadBalancer> kLoadBalancer{{
                 .default_value = 65537,
                 .help = "of each service, a prime; shares are even within about backends / slots",
                 .min = 3,
-                .max = kMostSlots},
+                .max = kMaxSlots},
                {.name = "flow_seed",
                 .type = ParamType::kInt,
                 .default_value = 1,

@@ -25,7 +25,7 @@ Moved moved_between(const Slots& before, const Slots& after, uint32_t n_slots) {
   int64_t least = 0;
   for (const int64_t slots : gain) least += std::max<int64_t>(slots, 0);
   moved.share = static_cast<double>(moved.slots) / n_slots;
-  moved.least_share = static_cast<double>(least) / n_slots;
+  moved.min_share = static_cast<double>(least) / n_slots;
   return moved;
 }
 
@@ -168,7 +168,7 @@ Value LoadBalancerBook::exchange(Service& service, std::vector<Backend> next) {
               {"backends", static_cast<int64_t>(service.backends.size())},
               {"moved_slots", moved.slots},
               {"moved_share", moved.share},
-              {"least_share", moved.least_share}};
+              {"min_share", moved.min_share}};
 }
 
 void LoadBalancerBook::fill_slots(Service& service) const {

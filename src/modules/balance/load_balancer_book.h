@@ -53,7 +53,7 @@ void check_keys(const Value& value, const std::vector<std::string>& allowed,
 struct Moved {
   uint32_t slots = 0;
   double share = 0;
-  double least_share = 0;
+  double min_share = 0;
 };
 [[nodiscard]] Moved moved_between(const Slots& before, const Slots& after, uint32_t n_slots);
 

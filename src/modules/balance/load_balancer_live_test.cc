@@ -59,9 +59,9 @@ TEST(LoadBalancerLive, AddingMovesHardlyMoreThanTheLeast) {
   const std::vector<Bytes> frames = flows(250);
   const std::vector<uint32_t> before = harness.run(frames).gates();
   const Value answer = harness.command("add", change("new", 20));
-  EXPECT_NEAR(answer["least_share"].as_double(), 1.0 / 11, 0.001);
-  EXPECT_GE(answer["moved_share"].as_double(), answer["least_share"].as_double());
-  EXPECT_LE(answer["moved_share"].as_double(), answer["least_share"].as_double() + 0.01);
+  EXPECT_NEAR(answer["min_share"].as_double(), 1.0 / 11, 0.001);
+  EXPECT_GE(answer["moved_share"].as_double(), answer["min_share"].as_double());
+  EXPECT_LE(answer["moved_share"].as_double(), answer["min_share"].as_double() + 0.01);
   EXPECT_EQ(answer["backends"].as_int(), 11);
   const std::vector<uint32_t> after = harness.run(frames).gates();
   uint32_t n_moved = 0;
@@ -81,7 +81,7 @@ TEST(LoadBalancerLive, ABackendThatIsThereIsChanged) {
   EXPECT_EQ(gate["backends"].as_int(), 4);
   EXPECT_FALSE(harness.run(flows(100)).at(9).empty());
   const Value weight = harness.command("add", change("b2", 9, 3));
-  EXPECT_NEAR(weight["least_share"].as_double(), 0.25, 0.001);  // from a quarter to a half
+  EXPECT_NEAR(weight["min_share"].as_double(), 0.25, 0.001);  // from a quarter to a half
   EXPECT_LE(weight["moved_share"].as_double(), 0.45);
   EXPECT_NEAR(harness.command("list")["backends"].as_list()[2]["share"].as_double(), 0.5, 0.001);
 }

@@ -12,9 +12,9 @@
 namespace batchplane {
 namespace {
 
-constexpr int64_t kMostWeight = 1000;
-constexpr int64_t kMostTunnelId = 0xffff'ffff;
-constexpr size_t kMostNameBytes = 63;
+constexpr int64_t kMaxWeight = 1000;
+constexpr int64_t kMaxTunnelId = 0xffff'ffff;
+constexpr size_t kMaxNameBytes = 63;
 
 int64_t int_in(const Value& value, const std::string& key, int64_t least, int64_t most,
                const std::string& where) {
@@ -82,8 +82,8 @@ void check_keys(const Value& value, const std::vector<std::string>& allowed,
 
 const std::string& name_in(const Value& args, const std::string& key, const std::string& where) {
   const Value& name = args[key];
-  if (!name.is_string() || name.as_string().empty() || name.as_string().size() > kMostNameBytes) {
-    throw ConfigError("expected a name of 1 to " + std::to_string(kMostNameBytes) + " bytes",
+  if (!name.is_string() || name.as_string().empty() || name.as_string().size() > kMaxNameBytes) {
+    throw ConfigError("expected a name of 1 to " + std::to_string(kMaxNameBytes) + " bytes",
                       where + "." + key, "the command list shows the names that there are");
   }
   return name.as_string();
@@ -93,7 +93,7 @@ Backend parse_backend(const Value& value, const std::string& where, uint32_t n_g
   check_keys(value, kBackendKeys, where);
   Backend backend;
   backend.name = name_in(value, "name", where);
-  backend.weight = static_cast<uint32_t>(int_or(value, "weight", 1, 1, kMostWeight, where));
+  backend.weight = static_cast<uint32_t>(int_or(value, "weight", 1, 1, kMaxWeight, where));
   backend.action.gate =
       static_cast<exec::GateIndex>(int_in(value, "gate", 0, int64_t{n_gates} - 1, where));
   if (value.has("mac")) {
@@ -107,7 +107,7 @@ Backend parse_backend(const Value& value, const std::string& where, uint32_t n_g
   }
   backend.action.has_tunnel = value.has("tunnel_id");
   backend.action.tunnel_id =
-      static_cast<uint32_t>(int_or(value, "tunnel_id", 0, 0, kMostTunnelId, where));
+      static_cast<uint32_t>(int_or(value, "tunnel_id", 0, 0, kMaxTunnelId, where));
   return backend;
 }
 

@@ -64,14 +64,14 @@ bool is_prime(uint32_t n) {
 std::vector<uint16_t> maglev_slots(const std::vector<MaglevBackend>& backends, uint32_t n_slots) {
   if (backends.empty()) return {};
   std::vector<Walk> walks = walks_of(backends, n_slots);
-  const uint32_t most_weight = std::ranges::max(backends, {}, &MaglevBackend::weight).weight;
+  const uint32_t max_weight = std::ranges::max(backends, {}, &MaglevBackend::weight).weight;
   std::vector<uint16_t> slots(n_slots, kFree);
-  // The heaviest takes a slot every round, the others one in most_weight / weight rounds.
+  // The heaviest takes a slot every round, the others one in max_weight / weight rounds.
   for (uint32_t n_taken = 0; n_taken < n_slots;) {
     for (Walk& walk : walks) {
       walk.credit += walk.weight;
-      if (walk.credit < most_weight) continue;
-      walk.credit -= most_weight;
+      if (walk.credit < max_weight) continue;
+      walk.credit -= max_weight;
       walk.take_free(slots);
       if (++n_taken == n_slots) break;
     }

@@ -101,7 +101,7 @@ TEST(Maglev, RemovalMovesLittleMoreThanTheShareOfTheRemoved) {
   }
 }
 
-TEST(Maglev, AChangeOfWeightMovesAFewTimesTheLeast) {
+TEST(Maglev, AChangeOfWeightMovesAFewTimesTheMin) {
   std::vector<MaglevBackend> backends = numbered(20);
   for (MaglevBackend& backend : backends) backend.weight = 10;
   const std::vector<std::string> before = names_of(backends);

@@ -9,7 +9,7 @@ namespace batchplane {
 namespace {
 
 // Least time of one call on n packets, over many.
-double least_ns(ModuleHarness& harness, uint32_t n) {
+double min_ns(ModuleHarness& harness, uint32_t n) {
   std::vector<Packet*> pkts;
   for (uint32_t i = 0; i < n; ++i) pkts.push_back(harness.make_packet(make_frame()));
   double least = 1e18;
@@ -26,21 +26,21 @@ double least_ns(ModuleHarness& harness, uint32_t n) {
 
 TEST(Cost, FollowsTheCostLaw) {
   ModuleHarness harness("cost", {{"cost_per_batch_ns", 2000}, {"cost_per_pkt_ns", 100.0}});
-  EXPECT_NEAR(least_ns(harness, 1), 2100, 0.15 * 2100);
-  EXPECT_NEAR(least_ns(harness, 32), 5200, 0.15 * 5200);
+  EXPECT_NEAR(min_ns(harness, 1), 2100, 0.15 * 2100);
+  EXPECT_NEAR(min_ns(harness, 32), 5200, 0.15 * 5200);
 }
 
 TEST(Cost, CyclesAreAdded) {
   const double cycles = 1000 * TscClock::instance().cycles_per_ns();
   ModuleHarness harness("cost", {{"cost_per_batch_ns", 500}, {"cost_per_batch_cycles", cycles}});
-  EXPECT_NEAR(least_ns(harness, 4), 1500, 0.15 * 1500);
+  EXPECT_NEAR(min_ns(harness, 4), 1500, 0.15 * 1500);
   EXPECT_NEAR(harness.module().show()["cost_per_batch_ns"].as_double(), 1500, 1e-6);
 }
 
 TEST(Cost, LiveChangeAndSavedForm) {
   ModuleHarness harness("cost", {{"cost_per_batch_cycles", 1000}});
   harness.command("set", Dict{{"cost_per_batch_ns", 3000}, {"cost_per_pkt_ns", 0}});
-  EXPECT_NEAR(least_ns(harness, 8), 3000, 0.15 * 3000);
+  EXPECT_NEAR(min_ns(harness, 8), 3000, 0.15 * 3000);
   ModuleHarness again("cost", harness.module().saved_params());
   EXPECT_EQ(again.module().show(), harness.module().show());
   EXPECT_THROW(harness.command("set", Dict{{"cost_per_pkt_ns", -1}}), ConfigError);

@@ -91,7 +91,7 @@ class GateTableOf final : public GateTable {
 
   static Key extract_careful(const MatchLayout& layout, Packet& pkt) {
     Key key{};
-    if (pkt.len_bytes() < layout.least_len_bytes()) return key;
+    if (pkt.len_bytes() < layout.min_len_bytes()) return key;
     for (const MatchField& field : layout.fields()) {
       uint64_t bits = 0;
       std::memcpy(&bits, pkt.data() + field.offset_bytes, field.size_bytes);
@@ -106,14 +106,14 @@ class GateTableOf final : public GateTable {
       const uint32_t gate = gates[i] == Table::kMissing ? default_gate : gates[i];
       ctx.gates[i] = static_cast<GateIndex>(gate);
       if (gate == kNoDefaultGate) [[unlikely]] {
-        const bool is_short = batch[i]->len_bytes() < layout.least_len_bytes();
+        const bool is_short = batch[i]->len_bytes() < layout.min_len_bytes();
         ctx.drop(batch, i, is_short ? reason::kTooShort : reason::kNoMatch);
       }
     }
-    if (shortest >= layout.least_len_bytes()) [[likely]]
+    if (shortest >= layout.min_len_bytes()) [[likely]]
       return;
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-      if (batch[i] == nullptr || batch[i]->len_bytes() >= layout.least_len_bytes()) continue;
+      if (batch[i] == nullptr || batch[i]->len_bytes() >= layout.min_len_bytes()) continue;
       ctx.drop(batch, i, reason::kTooShort);
     }
   }

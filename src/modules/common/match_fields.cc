@@ -83,7 +83,7 @@ MatchLayout::MatchLayout(const List& fields, const std::string& where) {
                                        : parse_field_value(mask, field.size_bytes, at + ".mask"),
                         field.size_bytes);
     fast_len_bytes_ = std::max(fast_len_bytes_, field.offset_bytes + 8);
-    least_len_bytes_ = std::max(least_len_bytes_, field.offset_bytes + field.size_bytes);
+    min_len_bytes_ = std::max(min_len_bytes_, field.offset_bytes + field.size_bytes);
     fields_.push_back(field);
   }
   assign_words();

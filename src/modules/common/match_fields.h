@@ -38,7 +38,7 @@ class MatchLayout {
   // Packets of at least this length take the fast path: each field is read by one 8-byte load.
   [[nodiscard]] uint32_t fast_len_bytes() const { return fast_len_bytes_; }
   // Packets shorter than this lack a field.
-  [[nodiscard]] uint32_t least_len_bytes() const { return least_len_bytes_; }
+  [[nodiscard]] uint32_t min_len_bytes() const { return min_len_bytes_; }
 
   // The key of a rule's `values`, one per field; throws ConfigError.
   [[nodiscard]] WideKey key_of(const List& values, const std::string& where) const;
@@ -49,7 +49,7 @@ class MatchLayout {
   std::vector<MatchField> fields_;
   uint32_t n_words_ = 1;
   uint32_t fast_len_bytes_ = 0;
-  uint32_t least_len_bytes_ = 0;
+  uint32_t min_len_bytes_ = 0;
 };
 
 // A number (12, "0x0c"), a MAC or an IPv4 address as up to 8 bytes in network order; throws

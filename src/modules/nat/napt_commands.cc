@@ -11,7 +11,7 @@ namespace batchplane::nat {
 namespace {
 
 constexpr uint32_t kUsualLimit = 100;
-constexpr uint32_t kMostListed = 100'000;
+constexpr uint32_t kMaxListed = 100'000;
 constexpr const char* kProtocols[] = {"tcp", "udp", "icmp"};  // as PortSpace
 
 struct Filter {
@@ -60,10 +60,10 @@ Filter parse_filter(const Value& args) {
     } else if (key == "remote") {
       filter.remote = address_of(value, where);
     } else if (key == "limit" && value.is_int() && value.as_int() >= 0 &&
-               value.as_int() <= kMostListed) {
+               value.as_int() <= kMaxListed) {
       filter.limit = static_cast<uint32_t>(value.as_int());
     } else if (key == "limit") {
-      throw ConfigError("expected a number up to " + std::to_string(kMostListed), where);
+      throw ConfigError("expected a number up to " + std::to_string(kMaxListed), where);
     } else {
       throw ConfigError("unknown key '" + key + "'", "list",
                         "use protocol, state, inside, outside, remote, limit");

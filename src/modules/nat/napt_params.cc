@@ -6,7 +6,7 @@
 namespace batchplane::nat {
 namespace {
 
-constexpr double kMostNs = 86'400e9;
+constexpr double kMaxNs = 86'400e9;
 
 ParamSpec time_param(const char* name, int64_t default_ns, const char* help) {
   return {.name = name,
@@ -15,7 +15,7 @@ ParamSpec time_param(const char* name, int64_t default_ns, const char* help) {
           .default_value = default_ns,
           .help = help,
           .min = 1e9,
-          .max = kMostNs};
+          .max = kMaxNs};
 }
 ParamSpec count_param(const char* name, const char* unit, int64_t default_value, double min,
                       double max, const char* help) {

@@ -19,12 +19,12 @@ STATICS = {(LAN, "10.0.0.5"): "02:00:00:00:00:05", (WAN, "192.168.1.1"): "02:00:
 class Neighbours:
     """ARP as RFC 826 has it, with a bounded number of waiting packets."""
 
-    def __init__(self, hold: int, hold_in_total: int, most_unresolved: int) -> None:
+    def __init__(self, hold: int, hold_in_total: int, max_unresolved: int) -> None:
         self.macs: dict[tuple[int, str], str] = dict(STATICS)
         self.waiting: dict[tuple[int, str], list[bytes]] = {}
         self.hold = hold
         self.hold_in_total = hold_in_total
-        self.most_unresolved = most_unresolved
+        self.max_unresolved = max_unresolved
 
     def __call__(self, frame: bytes, meta: Meta) -> Fate | list[Fate]:
         l3 = meta.get("l3_offset_bytes", 14)
@@ -58,7 +58,7 @@ class Neighbours:
             return ("drop", "neighbour_unreachable")
         fates: list[Fate] = []
         if key not in self.waiting:
-            if len(self.waiting) >= self.most_unresolved:
+            if len(self.waiting) >= self.max_unresolved:
                 return ("drop", "neighbour_table_full")
             self.waiting[key] = []
             fates.append(("emit", key[0], self.request(*key)))
@@ -213,7 +213,7 @@ NEIGHBOUR_SETTING: dict[str, Any] = {
 def neighbour() -> Case:
     traffic = [*forwarded_traffic(), *arp_traffic()]
     frames, metas = [frame for frame, _ in traffic], [meta for _, meta in traffic]
-    model = Neighbours(hold=3, hold_in_total=8, most_unresolved=1024)
+    model = Neighbours(hold=3, hold_in_total=8, max_unresolved=1024)
     return Case("neighbour", NEIGHBOUR_PARAMS, frames, model, NEIGHBOUR_SETTING, metas)
 
 
@@ -221,6 +221,6 @@ def neighbour() -> Case:
 def neighbour_small_table() -> Case:
     frames = [to(f"10.0.0.{i}") for i in (100, 101, 102, 100, 5, 103, 101)]
     params = {**NEIGHBOUR_PARAMS, "max_neighbours": 8}
-    model = Neighbours(hold=3, hold_in_total=8, most_unresolved=2)
+    model = Neighbours(hold=3, hold_in_total=8, max_unresolved=2)
     metas = [{"next_hop": 1} for _ in frames]
     return Case("neighbour", params, frames, model, NEIGHBOUR_SETTING, metas)

@@ -20,8 +20,8 @@ struct TokenStep {
 // The shortest step of 2 us or more that gives the rate to 1 in 4000.
 inline TokenStep token_step(uint64_t bytes_per_s) {
   constexpr uint64_t kSecondNs = 1'000'000'000;
-  constexpr uint64_t kLeastPeriodNs = 2000;
-  const uint64_t bytes = (bytes_per_s * kLeastPeriodNs + kSecondNs - 1) / kSecondNs;
+  constexpr uint64_t kMinPeriodNs = 2000;
+  const uint64_t bytes = (bytes_per_s * kMinPeriodNs + kSecondNs - 1) / kSecondNs;
   return {bytes, (bytes * kSecondNs + bytes_per_s / 2) / bytes_per_s};
 }
 

@@ -14,7 +14,7 @@ namespace {
 // 64 buckets a member keep the error of a weight below 1 %; fixed while the group has up to 16
 // members, so that flows stay where they are when one comes or goes.
 constexpr uint32_t kBucketsPerMember = 64;
-constexpr uint32_t kLeastBuckets = 1024;
+constexpr uint32_t kMinBuckets = 1024;
 constexpr uint32_t kMaxMembers = 256;
 
 ForwardWord word_of(uint32_t id, const NextHop* hop) {
@@ -32,7 +32,7 @@ std::string text(uint32_t id) { return "next hop " + std::to_string(id); }
 std::vector<uint32_t> spread_buckets(const std::vector<NextHop::Member>& members,
                                      const std::vector<uint32_t>& old) {
   const auto n = static_cast<uint32_t>(members.size());
-  const uint32_t n_buckets = std::max(std::bit_ceil(n * kBucketsPerMember), kLeastBuckets);
+  const uint32_t n_buckets = std::max(std::bit_ceil(n * kBucketsPerMember), kMinBuckets);
   uint64_t weight_sum = 0;
   for (const auto& member : members) weight_sum += member.weight;
   // Quotas by cumulative rounding: they sum up to n_buckets exactly.

@@ -63,7 +63,7 @@ struct Grant {
 };
 inline constexpr std::array<const char*, kQuotaKinds> kQuotaKeys = {"quota_bytes", "up_quota_bytes",
                                                                     "down_quota_bytes", "quota_ns"};
-inline constexpr int64_t kMostQuota = 1'000'000'000'000'000'000;
+inline constexpr int64_t kMaxQuota = 1'000'000'000'000'000'000;
 
 // Usage reporting rule: what its PDRs have counted, together. Thresholds of 0 set none; what is
 // used up to a report counts for it, and the next one begins at 0.

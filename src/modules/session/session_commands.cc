@@ -12,7 +12,7 @@
 namespace batchplane::session {
 namespace {
 
-constexpr int64_t kMostListed = 100'000;
+constexpr int64_t kMaxListed = 100'000;
 constexpr const char* kDeclaring[] = {"sessions", "file", "synthetic", "deleted_sessions"};
 
 // Changes when the file was written again.
@@ -218,7 +218,7 @@ Value SessionCommands::modify(const Value& args) {
 
 Value SessionCommands::list(const Value& args) const {
   if (!args.is_null()) check_keys(args, {"seid", "ue", "limit", "rules"}, "list");
-  const int64_t limit = int_under(args, "limit", 0, kMostListed, 100, "list");
+  const int64_t limit = int_under(args, "limit", 0, kMaxListed, 100, "list");
   const int64_t seid = int_under(args, "seid", 0, INT64_MAX, 0, "list");
   const std::string ue = args["ue"].is_string() ? args["ue"].as_string() : "";
   List rows;
@@ -244,7 +244,7 @@ Value SessionCommands::reports(const Value& args) const {
   if (!args.is_null()) check_keys(args, {"after", "seid", "limit"}, "reports");
   const auto after = static_cast<uint64_t>(int_under(args, "after", 0, INT64_MAX, 0, "reports"));
   const auto seid = static_cast<uint64_t>(int_under(args, "seid", 0, INT64_MAX, 0, "reports"));
-  const auto limit = static_cast<size_t>(int_under(args, "limit", 0, kMostListed, 100, "reports"));
+  const auto limit = static_cast<size_t>(int_under(args, "limit", 0, kMaxListed, 100, "reports"));
   const ReportBook& book = table_->collected_reports();
   List rows;
   for (const ReportBook::Entry& entry : book.entries) {

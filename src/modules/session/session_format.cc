@@ -10,8 +10,8 @@
 namespace batchplane::session {
 namespace {
 
-constexpr int64_t kMost32 = 0xffffffff;
-constexpr int64_t kMostSynthetic = 4'000'000;
+constexpr int64_t kMax32 = 0xffffffff;
+constexpr int64_t kMaxSynthetic = 4'000'000;
 
 List ids(const std::vector<uint32_t>& given) { return {given.begin(), given.end()}; }
 
@@ -85,7 +85,7 @@ Urr synthetic_urr(const Value& params, const std::string& where) {
   Urr urr{.id = 1};
   if (params.has("quota_bytes")) {
     urr.quotas[0].given =
-        static_cast<uint64_t>(int_under(params, "quota_bytes", 0, kMostQuota, 0, where));
+        static_cast<uint64_t>(int_under(params, "quota_bytes", 0, kMaxQuota, 0, where));
   }
   return urr;
 }
@@ -113,13 +113,13 @@ std::vector<Session> make_synthetic_sessions(const Dict& params, const std::stri
              {"count", "bearers", "groups", "ue", "teid", "peer_teid", "peer", "peers", "mbr_bps",
               "qfi", "quota_bytes"},
              where);
-  const int64_t n = int_under(given, "count", 0, kMostSynthetic, 0, where);
+  const int64_t n = int_under(given, "count", 0, kMaxSynthetic, 0, where);
   const int64_t bearers = int_under(given, "bearers", 1, 64, 1, where);
   const int64_t groups = int_under(given, "groups", 1, 4096, 4096, where);
   const int64_t peers = int_under(given, "peers", 1, 65536, 1, where);
-  const int64_t teid = int_under(given, "teid", 1, kMost32 - kMostSynthetic * 64, 1, where);
+  const int64_t teid = int_under(given, "teid", 1, kMax32 - kMaxSynthetic * 64, 1, where);
   const int64_t peer_teid =
-      int_under(given, "peer_teid", 1, kMost32 - kMostSynthetic * 64, teid, where);
+      int_under(given, "peer_teid", 1, kMax32 - kMaxSynthetic * 64, teid, where);
   const auto mbr =
       static_cast<uint64_t>(int_under(given, "mbr_bps", 1000, 1'000'000'000'000, 0, where));
   const Urr urr = synthetic_urr(given, where);

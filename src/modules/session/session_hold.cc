@@ -26,7 +26,7 @@ const DropReason kHoldFull{"session_hold_full",
 
 constexpr uint64_t kTickNs = 100'000;
 // Packets looked at in one go, and what looking at one takes.
-constexpr uint64_t kMostLooks = 512;
+constexpr uint64_t kMaxLooks = 512;
 constexpr uint64_t kLookNs = 50;
 
 class SessionHold final : public Module {
@@ -44,7 +44,7 @@ class SessionHold final : public Module {
     const RuleTables& tables = commands_.table().rules();
     const uint32_t n = batch.size_pkts;
     if (queues_->n_held() != 0) [[unlikely]]
-      let_go(ctx, tables, kMostLooks);
+      let_go(ctx, tables, kMaxLooks);
     tables.prefetch_heads(batch);
     for (uint32_t i = 0; i < n; ++i) {
       const session::RuleHead* const rule = tables.find_head(batch[i]->mark());
@@ -57,12 +57,12 @@ class SessionHold final : public Module {
   }
 
   void housekeep(Context& ctx, uint64_t budget_ns) noexcept override {
-    const uint64_t looks = std::clamp<uint64_t>(budget_ns / kLookNs, 32, kMostLooks);
+    const uint64_t looks = std::clamp<uint64_t>(budget_ns / kLookNs, 32, kMaxLooks);
     if (queues_->n_held() != 0) let_go(ctx, commands_.table().rules(), looks);
   }
   [[nodiscard]] uint64_t housekeep_interval_ns() const override { return kTickNs; }
   [[nodiscard]] uint64_t held_pkts() const override { return queues_->n_held(); }
-  [[nodiscard]] uint32_t max_held_pkts() const override { return queues_->most_pkts(); }
+  [[nodiscard]] uint32_t max_held_pkts() const override { return queues_->max_pkts(); }
   void give_up_held(const std::function<void(Packet*)>& take) override { queues_->give_up(take); }
 
   // Packets stay where their marks mean the same, and where there is room for as many.
@@ -73,7 +73,7 @@ class SessionHold final : public Module {
     take(held_, other.held_);
     take(released_, other.released_);
     take(full_, other.full_);
-    if (queues_->most_pkts() == other.queues_->most_pkts()) std::swap(queues_, other.queues_);
+    if (queues_->max_pkts() == other.queues_->max_pkts()) std::swap(queues_, other.queues_);
   }
 
   Value command(const std::string& verb, const Value& args) override {
@@ -82,7 +82,7 @@ class SessionHold final : public Module {
   [[nodiscard]] Value show() const override {
     Dict shown = commands_.show();
     shown["held_pkts"] = queues_->n_held();
-    shown["max_hold_pkts"] = queues_->most_pkts();
+    shown["max_hold_pkts"] = queues_->max_pkts();
     shown["held_ever"] = held_.value();
     shown["released"] = released_.value();
     shown["full"] = full_.value();
@@ -93,14 +93,14 @@ class SessionHold final : public Module {
  private:
   // Packets whose rule does not buffer any more leave, oldest first, a part of all queues at a
   // time. Until all were looked at, and while a call has no room for more, is_behind_.
-  void let_go(Context& ctx, const RuleTables& tables, uint64_t most_looks) noexcept {
+  void let_go(Context& ctx, const RuleTables& tables, uint64_t max_looks) noexcept {
     if (tables.version != seen_version_) {
       seen_version_ = tables.version;
       left_ = queues_->n_queues();
       is_behind_ = true;
     }
     left_ = std::min(left_, queues_->n_queues());
-    for (uint64_t looks = 0; left_ != 0 && looks < most_looks;) {
+    for (uint64_t looks = 0; left_ != 0 && looks < max_looks;) {
       const uint32_t queue = queues_->active(left_ - 1);
       looks += queues_->size_pkts(queue);
       if (!sift(ctx, tables, queue)) return;
@@ -128,8 +128,8 @@ class SessionHold final : public Module {
       if (queue == kNone || !queues_->holds_rule(queue, slot)) return;
     }
     const uint32_t own_pkts = tables.hold_pkts[rule.session];
-    const uint32_t most_pkts = own_pkts != 0 ? own_pkts : session_pkts_;
-    if (queues_->is_full() || (queue != kNone && queues_->size_pkts(queue) >= most_pkts)) {
+    const uint32_t max_pkts = own_pkts != 0 ? own_pkts : session_pkts_;
+    if (queues_->is_full() || (queue != kNone && queues_->size_pkts(queue) >= max_pkts)) {
       full_.add(1);
       ctx.drop(batch, i, kHoldFull);
       return;

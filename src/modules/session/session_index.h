@@ -22,7 +22,7 @@ class SessionIndex {
  public:
   static constexpr uint32_t kMissing = ~0U;
 
-  SessionIndex() : slots_(std::make_unique<nat::BigArray<Slot>>(kLeastSlots)) {}
+  SessionIndex() : slots_(std::make_unique<nat::BigArray<Slot>>(kMinSlots)) {}
 
   [[nodiscard]] size_t size_bytes() const { return slots_->size_bytes(); }
 
@@ -53,14 +53,14 @@ class SessionIndex {
   }
 
   [[nodiscard]] Value find(uint32_t key) const { return probe(key, home_of(key)); }
-  // n <= kMostBulk.
-  static constexpr uint32_t kMostBulk = 256;
+  // n <= kMaxBulk.
+  static constexpr uint32_t kMaxBulk = 256;
   void find_bulk(const uint32_t* keys, uint32_t n, Value* values) const {
     if (slots_->size_bytes() <= kNearBytes) {
       for (uint32_t i = 0; i < n; ++i) values[i] = find(keys[i]);
       return;
     }
-    uint32_t homes[kMostBulk];
+    uint32_t homes[kMaxBulk];
     for (uint32_t i = 0; i < n; ++i) {
       homes[i] = home_of(keys[i]);
       prefetch_for_read(&at(homes[i]));
@@ -73,7 +73,7 @@ class SessionIndex {
     uint32_t key = 0;
     Value value{};
   };
-  static constexpr uint32_t kLeastSlots = 64;
+  static constexpr uint32_t kMinSlots = 64;
   static constexpr size_t kNearBytes = 32U << 10;  // beyond, the first cache will not have them
 
   [[nodiscard]] Slot& at(uint32_t i) { return (*slots_)[i]; }
@@ -112,7 +112,7 @@ class SessionIndex {
   }
 
   std::unique_ptr<nat::BigArray<Slot>> slots_;
-  uint32_t mask_ = kLeastSlots - 1;
+  uint32_t mask_ = kMinSlots - 1;
   uint32_t n_keys_ = 0;
 };
 

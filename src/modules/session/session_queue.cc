@@ -7,12 +7,12 @@
 
 namespace batchplane::session {
 
-SessionQueues::SessionQueues(uint32_t most_pkts)
-    : entries_(most_pkts),
-      queues_(most_pkts),
-      buckets_(std::bit_ceil(std::max(most_pkts, 1U)), kNone) {
-  active_.reserve(most_pkts);
-  for (uint32_t i = most_pkts; i > 0; --i) {
+SessionQueues::SessionQueues(uint32_t max_pkts)
+    : entries_(max_pkts),
+      queues_(max_pkts),
+      buckets_(std::bit_ceil(std::max(max_pkts, 1U)), kNone) {
+  active_.reserve(max_pkts);
+  for (uint32_t i = max_pkts; i > 0; --i) {
     entries_[i - 1].next = free_entry_;
     queues_[i - 1].next_in_bucket = free_queue_;
     free_entry_ = free_queue_ = i - 1;

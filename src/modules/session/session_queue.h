@@ -16,9 +16,9 @@ namespace batchplane::session {
 // Owner: one worker. n_held(): any thread.
 class SessionQueues {
  public:
-  explicit SessionQueues(uint32_t most_pkts);
+  explicit SessionQueues(uint32_t max_pkts);
 
-  [[nodiscard]] uint32_t most_pkts() const { return static_cast<uint32_t>(entries_.size()); }
+  [[nodiscard]] uint32_t max_pkts() const { return static_cast<uint32_t>(entries_.size()); }
   [[nodiscard]] uint32_t n_held() const { return static_cast<uint32_t>(n_held_.value()); }
   [[nodiscard]] uint32_t n_queues() const { return static_cast<uint32_t>(active_.size()); }
   [[nodiscard]] bool is_full() const { return free_entry_ == kNone; }

@@ -44,7 +44,7 @@ class ReportRing {
 
 // The latest reports, numbered from 1 on. Control thread.
 struct ReportBook {
-  static constexpr size_t kMostKept = 4096;
+  static constexpr size_t kMaxKept = 4096;
 
   struct Entry {
     uint64_t number = 0;
@@ -54,15 +54,15 @@ struct ReportBook {
   };
   std::deque<Entry> entries;
   uint64_t n_ever = 0;
-  size_t most_kept = kMostKept;
+  size_t max_kept = kMaxKept;
   std::vector<std::shared_ptr<ReportRing>> rings;
 
   void add(const Report& report, uint64_t seid, uint32_t pdr) {
     entries.push_back({++n_ever, seid, pdr, report});
-    while (entries.size() > most_kept) entries.pop_front();
+    while (entries.size() > max_kept) entries.pop_front();
   }
   // So many come at once, of rules that go: nobody could ask for them in between.
-  void expect(size_t n) { most_kept = std::max(n, kMostKept); }
+  void expect(size_t n) { max_kept = std::max(n, kMaxKept); }
 };
 
 }  // namespace batchplane::session

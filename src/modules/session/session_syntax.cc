@@ -8,33 +8,33 @@
 namespace batchplane::session {
 namespace {
 
-constexpr int64_t kMost32 = 0xffffffff;
-constexpr int64_t kMostBps = 1'000'000'000'000;
+constexpr int64_t kMax32 = 0xffffffff;
+constexpr int64_t kMaxBps = 1'000'000'000'000;
 constexpr uint64_t kUsualBurstNs = 20'000'000;
-constexpr size_t kMostRules = 255;  // of each kind, per session
-constexpr int64_t kMostThreshold = 1'000'000'000'000'000'000;
-constexpr int64_t kLeastTimeNs = 1'000'000;
-constexpr int64_t kMostHoldPkts = 65535;
+constexpr size_t kMaxRules = 255;  // of each kind, per session
+constexpr int64_t kMaxThreshold = 1'000'000'000'000'000'000;
+constexpr int64_t kMinTimeNs = 1'000'000;
+constexpr int64_t kMaxHoldPkts = 65535;
 
 const List& list_under(const Value& value, const char* key, const std::string& where) {
   static const List kEmpty;
   if (!value.has(key)) return kEmpty;
   if (!value[key].is_list()) throw ConfigError("expected a list", where + "." + key);
-  if (value[key].as_list().size() > kMostRules) {
-    throw ConfigError("more than " + std::to_string(kMostRules) + " entries", where + "." + key);
+  if (value[key].as_list().size() > kMaxRules) {
+    throw ConfigError("more than " + std::to_string(kMaxRules) + " entries", where + "." + key);
   }
   return value[key].as_list();
 }
 
 uint32_t id_under(const Value& value, const char* key, const std::string& where) {
-  return static_cast<uint32_t>(int_value(value[key], 0, kMost32, where + "." + key));
+  return static_cast<uint32_t>(int_value(value[key], 0, kMax32, where + "." + key));
 }
 
 std::vector<uint32_t> ids_under(const Value& value, const char* key, size_t most,
                                 const std::string& where) {
   std::vector<uint32_t> ids;
   for (const Value& id : list_under(value, key, where)) {
-    ids.push_back(static_cast<uint32_t>(int_value(id, 0, kMost32, where + "." + key)));
+    ids.push_back(static_cast<uint32_t>(int_value(id, 0, kMax32, where + "." + key)));
   }
   if (ids.size() > most) {
     throw ConfigError("at most " + std::to_string(most) + " of them can be given",
@@ -68,12 +68,12 @@ Pdr parse_pdr(const Value& value, const std::string& where) {
       .is_uplink = word_under(value, "source", "access", "core", false, where),
       .match_qfi = qfi_under(value, where),
       .bearer = static_cast<uint16_t>(int_under(value, "bearer", 0, 4095, 0, where)),
-      .precedence = static_cast<uint32_t>(int_under(value, "precedence", 0, kMost32, 255, where)),
+      .precedence = static_cast<uint32_t>(int_under(value, "precedence", 0, kMax32, 255, where)),
       .far = id_under(value, "far", where),
       .qers = ids_under(value, "qers", 2, where),
       .urrs = ids_under(value, "urrs", 8, where)};
   if (pdr.is_uplink) {
-    pdr.teid = static_cast<uint32_t>(int_value(value["teid"], 1, kMost32, where + ".teid"));
+    pdr.teid = static_cast<uint32_t>(int_value(value["teid"], 1, kMax32, where + ".teid"));
   } else if (value.has("teid") || value.has("qfi")) {
     throw ConfigError("a downlink rule has no tunnel endpoint and no QFI", where,
                       "the far's teid is that of the way to the user, the qer's qfi its mark");
@@ -109,7 +109,7 @@ Far parse_far(const Value& value, const std::string& where) {
           .is_notifying = flag_under(value, "notify", true, where),
           .has_tunnel = value.has("teid") || value.has("peer")};
   if (!far.has_tunnel) return far;
-  far.teid = static_cast<uint32_t>(int_value(value["teid"], 1, kMost32, where + ".teid"));
+  far.teid = static_cast<uint32_t>(int_value(value["teid"], 1, kMax32, where + ".teid"));
   const std::string text = value["peer"].is_string() ? value["peer"].as_string() : "";
   const auto peer = net::parse_ipv4(text);
   const auto peer6 = net::parse_ipv6(text);
@@ -134,9 +134,9 @@ Qer parse_qer(const Value& value, const std::string& where) {
       .qfi = qfi_under(value, where),
       .is_open_up = word_under(value, "gate_up", "open", "closed", true, where),
       .is_open_down = word_under(value, "gate_down", "open", "closed", true, where),
-      .mbr_up_bps = static_cast<uint64_t>(int_under(value, "mbr_up_bps", 1000, kMostBps, 0, where)),
+      .mbr_up_bps = static_cast<uint64_t>(int_under(value, "mbr_up_bps", 1000, kMaxBps, 0, where)),
       .mbr_down_bps =
-          static_cast<uint64_t>(int_under(value, "mbr_down_bps", 1000, kMostBps, 0, where)),
+          static_cast<uint64_t>(int_under(value, "mbr_down_bps", 1000, kMaxBps, 0, where)),
       .burst_ns = static_cast<uint64_t>(
           int_under(value, "burst_ns", 1000, 10'000'000'000, kUsualBurstNs, where))};
 }
@@ -147,7 +147,7 @@ Urr parse_urr(const Value& value, const std::string& where) {
               kQuotaKeys[1], kQuotaKeys[2], kQuotaKeys[3]},
              where);
   const auto threshold = [&](const char* key, int64_t least) {
-    const auto given = int_under(value, key, 0, kMostThreshold, 0, where);
+    const auto given = int_under(value, key, 0, kMaxThreshold, 0, where);
     if (given != 0 && given < least) {
       throw ConfigError("expected at least " + std::to_string(least), where + "." + key,
                         "0 sets no threshold");
@@ -158,11 +158,11 @@ Urr parse_urr(const Value& value, const std::string& where) {
           .volume_bytes = threshold("volume_bytes", 1),
           .up_bytes = threshold("up_bytes", 1),
           .down_bytes = threshold("down_bytes", 1),
-          .time_ns = threshold("time_ns", kLeastTimeNs)};
+          .time_ns = threshold("time_ns", kMinTimeNs)};
   for (size_t i = 0; i < kQuotaKinds; ++i) {
     if (!value.has(kQuotaKeys[i])) continue;
     urr.quotas[i].given =
-        static_cast<uint64_t>(int_under(value, kQuotaKeys[i], 0, kMostQuota, 0, where));
+        static_cast<uint64_t>(int_under(value, kQuotaKeys[i], 0, kMaxQuota, 0, where));
   }
   return urr;
 }
@@ -258,7 +258,7 @@ Session parse_session(const Value& value, const std::string& where) {
   if (value.has("bar")) {
     check_keys(value["bar"], {"hold_pkts"}, where + ".bar");
     session.hold_pkts = static_cast<uint16_t>(
-        int_under(value["bar"], "hold_pkts", 1, kMostHoldPkts, 0, where + ".bar"));
+        int_under(value["bar"], "hold_pkts", 1, kMaxHoldPkts, 0, where + ".bar"));
   }
   if (session.pdrs.empty()) {
     throw ConfigError("a session without rules", where + ".pdrs",

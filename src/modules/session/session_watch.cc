@@ -9,7 +9,7 @@ namespace batchplane::session {
 namespace {
 
 constexpr uint64_t kLookNs = 200;  // one, with counts that are in no cache
-constexpr uint64_t kMostLooks = 128;
+constexpr uint64_t kMaxLooks = 128;
 
 // Counts come and go with rules while workers count: for a moment it may seem less than nothing.
 uint64_t rest_of(uint64_t counted, const Tally& carried, const Tally& reported) noexcept {
@@ -63,8 +63,7 @@ void UsageWatcher::look(const SessionTable& table, uint64_t now_ns, uint64_t bud
   table.note_look(now_ns);
   const RuleTables& tables = table.rules();
   const auto n = static_cast<uint32_t>(tables.watches.size());
-  const auto looks =
-      std::min<uint64_t>(n, std::clamp<uint64_t>(budget_ns / kLookNs, 8, kMostLooks));
+  const auto looks = std::min<uint64_t>(n, std::clamp<uint64_t>(budget_ns / kLookNs, 8, kMaxLooks));
   for (uint64_t i = 0; i < looks; ++i) {
     next_ = next_ + 1 >= n ? 0 : next_ + 1;
     if (tables.watches[next_].session != kNone) look_at(table, tables, next_, now_ns);

@@ -17,7 +17,7 @@ double gain_of_holding_ns(const Program& program, const ProgramModule& module, d
 
 double next_up(const ProgramModule& module, double trigger_pkts) {
   const double next = std::max(trigger_pkts, std::floor(module.arriving_pkts)) + 1;
-  return next <= module.most_pkts ? next : 0;
+  return next <= module.max_pkts ? next : 0;
 }
 
 double next_down(const ProgramModule& module, double trigger_pkts) {

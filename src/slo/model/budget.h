@@ -26,7 +26,7 @@ struct ProgramModule {
   double share = 0;              // g: packets here per packet that the task polls
   double arriving_pkts = 1;      // a: mean batch that reaches the buffer
   uint32_t task = 0;
-  uint32_t most_pkts = 0;  // no trigger above; 0 = stays bypassed
+  uint32_t max_pkts = 0;  // no trigger above; 0 = stays bypassed
   // s: of the packets that arrive with a batch's first one, so many are sure to be in its batch.
   // 1: triggers cut arriving batches anywhere; 0: nowhere (s = a).
   double sure_pkts = 0;
@@ -125,8 +125,8 @@ struct Evaluation {
   return program.fill_share * (trigger_pkts - sure_pkts) / rate_pkts_per_ns;
 }
 // That of the smallest trigger that holds: what bypassing saves at once.
-[[nodiscard]] inline double least_fill_ns(const Program& program, const ProgramModule& module,
-                                          double rate_pkts_per_ns) {
+[[nodiscard]] inline double min_fill_ns(const Program& program, const ProgramModule& module,
+                                        double rate_pkts_per_ns) {
   if (module.sure_pkts <= 0 || rate_pkts_per_ns <= 0) return 0;
   return program.fill_share * (module.arriving_pkts - module.sure_pkts) / rate_pkts_per_ns;
 }

@@ -57,7 +57,7 @@ TEST(Budget, RateAtSaturationIsTheInverseOfWorkPerPacket) {
                       .cost_per_pkt_ns = 5,
                       .share = 0.5,
                       .arriving_pkts = 16,
-                      .most_pkts = 32}};
+                      .max_pkts = 32}};
   add_flow(program, kNoBudgetNs, {0});
   Evaluation at;
   evaluate(program, {32}, at);
@@ -127,16 +127,16 @@ TEST(Budget, CutBunchesFillForLongerAndHoldingHasAFloor) {
                       .cost_per_pkt_ns = 10,
                       .share = 1,
                       .arriving_pkts = 8,
-                      .most_pkts = 32}};
+                      .max_pkts = 32}};
   add_flow(program, 1e6, {0});
   Evaluation at;
   evaluate(program, {24}, at);
   EXPECT_DOUBLE_EQ(at.fill_ns[0], 16'000);
-  EXPECT_DOUBLE_EQ(least_fill_ns(program, program.modules[0], 1e-3), 0);
+  EXPECT_DOUBLE_EQ(min_fill_ns(program, program.modules[0], 1e-3), 0);
   program.modules[0].sure_pkts = 1;
   evaluate(program, {24}, at);
   EXPECT_DOUBLE_EQ(at.fill_ns[0], 23'000);
-  EXPECT_DOUBLE_EQ(least_fill_ns(program, program.modules[0], 1e-3), 7'000);
+  EXPECT_DOUBLE_EQ(min_fill_ns(program, program.modules[0], 1e-3), 7'000);
   program.flows[0].holding_ns = 50'000;
   evaluate(program, {24}, at);
   EXPECT_DOUBLE_EQ(at.delay_ns[0], 50'000 + 23'000 + at.service_ns[0]);

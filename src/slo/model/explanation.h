@@ -67,7 +67,7 @@ struct OverloadExplanation {
   bool is_carrying = false;  // what comes is carried first
   double rate_pps = 0;
   double load_ratio = 0;
-  double most_load_ratio = 0;
+  double max_load_ratio = 0;
 };
 
 struct Explanation {

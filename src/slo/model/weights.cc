@@ -40,7 +40,7 @@ std::vector<uint32_t> weights_of(const std::vector<double>& demands) {
   const double most = demands.empty() ? 0 : *std::ranges::max_element(demands);
   std::vector<uint32_t> weights;
   for (const double demand : demands) {
-    const double scaled = most > 0 ? std::round(exec::kMostWeight * demand / most) : 1;
+    const double scaled = most > 0 ? std::round(exec::kMaxWeight * demand / most) : 1;
     weights.push_back(std::max(1U, static_cast<uint32_t>(scaled)));
   }
   return weights;

@@ -21,7 +21,7 @@ struct ScheduledTask {
 std::vector<ScheduledTask> scheduled_tasks(const Model& model, const std::vector<Segment>& segments,
                                            const std::string& name);
 
-// Weights in proportion to `demands`, the largest kMostWeight, none below 1.
+// Weights in proportion to `demands`, the largest kMaxWeight, none below 1.
 std::vector<uint32_t> weights_of(const std::vector<double>& demands);
 
 // What a segment's modules cost during the period, by the cost law: ns.

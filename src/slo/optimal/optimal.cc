@@ -6,19 +6,19 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr uint32_t kFirstRounds = 3;          // of triggers and arrivals that follow from them
-constexpr uint32_t kLaterRounds = 2;          // the next period goes on
-constexpr double kKeepWithin = 0.01;          // of the best load: what is in force stays
-constexpr double kNoise = 0.05;               // of a budget, and of a task's time per packet
-constexpr uint32_t kFewStepsUnsolved = 8;     // after triggers have moved
-constexpr uint32_t kMostStepsUnsolved = 128;  // twice as many each time that they do not
-constexpr double kFarBehind = 0.05;           // of a load
-constexpr uint32_t kOuterEvery = 32;          // solves
-constexpr double kIdleLoad = 0.85;            // without buffers: above, they are worth having
+constexpr uint32_t kFirstRounds = 3;         // of triggers and arrivals that follow from them
+constexpr uint32_t kLaterRounds = 2;         // the next period goes on
+constexpr double kKeepWithin = 0.01;         // of the best load: what is in force stays
+constexpr double kNoise = 0.05;              // of a budget, and of a task's time per packet
+constexpr uint32_t kFewStepsUnsolved = 8;    // after triggers have moved
+constexpr uint32_t kMaxStepsUnsolved = 128;  // twice as many each time that they do not
+constexpr double kFarBehind = 0.05;          // of a load
+constexpr uint32_t kOuterEvery = 32;         // solves
+constexpr double kIdleLoad = 0.85;           // without buffers: above, they are worth having
 constexpr double kLimitLower = 0.01;  // relative change of an age limit that is worth a change
 constexpr double kLimitHigher = 0.05;
-constexpr uint32_t kMostLulls = 50;     // periods of two loads at once: then they are the load
-constexpr uint32_t kLeastRaise = 2;     // packets a step, of a trigger at saturation
+constexpr uint32_t kMaxLulls = 50;      // periods of two loads at once: then they are the load
+constexpr uint32_t kMinRaise = 2;       // packets a step, of a trigger at saturation
 constexpr uint32_t kRaiseFraction = 8;  // and one in so many of it
 constexpr double kFewLate = 8;          // packets: what one batch may be
 }  // namespace
@@ -45,7 +45,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       times_(model.tasks.size()),
       flows_(model.flows.size()),
       heads_(view_.segments().size()),
-      most_unsolved_(kFewStepsUnsolved) {
+      max_unsolved_(kFewStepsUnsolved) {
   solver_.prepare(view_.program());
   outer_solver_.prepare(view_.program());
   overload_solver_.prepare(view_.program());
@@ -65,7 +65,7 @@ bool Optimal::is_lull(const Snapshot& snapshot) {
     leaves_out = snapshot.modules[view_.segments()[h].head].trigger_pkts == chosen_[h];
   }
   if (!leaves_out) lulls_ = 0;
-  return leaves_out && !(any && ++lulls_ > kMostLulls);
+  return leaves_out && !(any && ++lulls_ > kMaxLulls);
 }
 
 void Optimal::note_gaps(const Snapshot& snapshot) {
@@ -86,7 +86,7 @@ bool Optimal::is_any_late(const Snapshot& snapshot) const {
 // it would not be put into force.
 bool Optimal::is_still_solved() {
   const Program& program = view_.program();
-  if (!has_decided_ || is_rising_ || steps_since_solved_ >= most_unsolved_ ||
+  if (!has_decided_ || is_rising_ || steps_since_solved_ >= max_unsolved_ ||
       solved_delay_ns_.empty() || std::ranges::find(is_left_out_, true) != is_left_out_.end() ||
       !std::ranges::equal(chosen_, view_.current())) {
     return false;
@@ -102,19 +102,19 @@ bool Optimal::is_still_solved() {
   for (size_t f = 0; f < flows_.size(); ++f) {
     const double budget_ns = program.flows[f].budget_ns;
     if (budget_ns == kNoBudgetNs && solved_budget_ns_[f] == kNoBudgetNs) continue;
-    const double most_ns = kNoise * solved_budget_ns_[f];
+    const double max_ns = kNoise * solved_budget_ns_[f];
     // Of few packets the rate, and with it what filling takes, is known less well.
     const auto pkts = static_cast<double>(std::max<uint64_t>(1, without_held_up_[f].pkts));
     const double chance_ns = solved_budget_ns_[f] / std::sqrt(pkts);
-    if (!(std::abs(budget_ns - solved_budget_ns_[f]) <= most_ns) ||
-        std::abs(model_now_.delay_ns[f] - solved_delay_ns_[f]) > most_ns + chance_ns ||
+    if (!(std::abs(budget_ns - solved_budget_ns_[f]) <= max_ns) ||
+        std::abs(model_now_.delay_ns[f] - solved_delay_ns_[f]) > max_ns + chance_ns ||
         model_now_.delay_ns[f] > budget_ns + settings_.tolerance / 2 * slo_ns_[f]) {
       return false;
     }
   }
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     const ProgramModule& module = program.modules[h];
-    if (chosen_[h] > module.most_pkts) return false;
+    if (chosen_[h] > module.max_pkts) return false;
     if (chosen_[h] > 0 && !is_holding(module, chosen_[h])) return false;
   }
   return true;
@@ -157,7 +157,7 @@ void Optimal::try_without_nested() {
   const double load = model_chosen_.load;
   view_.allow_nested(false);
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
-    if (view_.program().modules[h].most_pkts == 0) chosen_[h] = 0;
+    if (view_.program().modules[h].max_pkts == 0) chosen_[h] = 0;
   }
   view_.predict_arrivals(chosen_);
   solve_with(outer_solver_, kLaterRounds);
@@ -197,7 +197,7 @@ void Optimal::solve() {
   is_left_out_ = solution_.is_infeasible;
   keep_what_fits();
   const bool stays = std::ranges::equal(chosen_, view_.current());
-  most_unsolved_ = stays ? std::min(2 * most_unsolved_, kMostStepsUnsolved) : kFewStepsUnsolved;
+  max_unsolved_ = stays ? std::min(2 * max_unsolved_, kMaxStepsUnsolved) : kFewStepsUnsolved;
   solved_delay_ns_ = model_chosen_.delay_ns;
   solved_pkt_ns_ = model_chosen_.task_pkt_ns;
   solved_budget_ns_.resize(flows_.size());
@@ -222,7 +222,7 @@ void Optimal::keep_what_fits() {
   for (uint32_t h = 0; h < mixed.size(); ++h) {
     const ProgramModule& module = program.modules[h];
     const bool cuts = mixed[h] > 0 && !is_holding(module, mixed[h]);
-    if (cuts || mixed[h] > module.most_pkts) mixed[h] = chosen_[h];
+    if (cuts || mixed[h] > module.max_pkts) mixed[h] = chosen_[h];
   }
   for (size_t f = 0; f < flows_.size(); ++f) {
     if (is_within(f)) continue;
@@ -253,7 +253,7 @@ void Optimal::raise_gently() {
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     const auto current = static_cast<uint32_t>(view_.current()[h]);
     if (current == 0 || !program.tasks[program.modules[h].task].is_saturated) continue;
-    const uint32_t gently = current + std::max(kLeastRaise, current / kRaiseFraction);
+    const uint32_t gently = current + std::max(kMinRaise, current / kRaiseFraction);
     const uint32_t most = std::max(gently, heads_[h].kept_pkts);
     if (chosen_[h] <= most) continue;
     chosen_[h] = most;

@@ -64,8 +64,8 @@ class Optimal final : public Controller {
   // Of a task, when more came than it carried.
   struct Overload {
     [[nodiscard]] bool is_disturbed() const { return calm < kCalmPeriods; }
-    double most_load = 1.15;  // that is planned for
-    uint32_t load_left = 0;   // periods until more is
+    double max_load = 1.15;  // that is planned for
+    uint32_t load_left = 0;  // periods until more is
     uint32_t load_patience = 0;
     bool is_full = false;          // the input never was empty
     double load = 0;               // planned, where what comes is known
@@ -222,7 +222,7 @@ class Optimal final : public Controller {
   std::vector<double> solved_delay_ns_;
   std::vector<double> solved_pkt_ns_;  // by task
   uint32_t steps_since_solved_ = 0;
-  uint32_t most_unsolved_;
+  uint32_t max_unsolved_;
   double outer_load_ = 0;  // with outer buffers alone, when that was tried last
   uint32_t solves_without_outer_ = 0;
   uint32_t steps_ = 0;

@@ -10,9 +10,9 @@ namespace {
 constexpr double kClockNs = 1000;
 constexpr double kSigmasAt99 = 2.326;
 // A limit of 0 would be the engine's own.
-constexpr double kLeastLimitNs = 1;
+constexpr double kMinLimitNs = 1;
 constexpr double kFillSigmas = 2;
-constexpr double kLeastAged = 0.1;  // share of releases that is reckoned with
+constexpr double kMinAged = 0.1;  // share of releases that is reckoned with
 
 // So long a run is with these triggers, so many standard deviations above the mean. Not with those
 // in force: the way there may lead through longer runs, and limits that reckon with them would
@@ -40,7 +40,7 @@ double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t 
     const double rate = rate_of(program, module, at.task_pkt_ns[task]);
     // A buffer is emptied once while q packets arrive, so it expires at most that often, and only
     // where age limits come before triggers.
-    const double often = std::max(kLeastAged, program.tasks[task].aged_share);
+    const double often = std::max(kMinAged, program.tasks[task].aged_share);
     const double in_run = often * std::min(1.0, run_ns * rate / triggers_pkts[v]);
     together_ns += in_run * at.service_ns[v];
     heaviest_ns = std::max(heaviest_ns, (1 - in_run) * at.service_ns[v]);
@@ -61,15 +61,15 @@ void reserve_for_ages(OptimalView& view, const Evaluation& at, const std::vector
     flow.holding_ns = 0;
     if (bound_ns[f] == 0 || is_unbounded[f] || flow.budget_ns == kNoBudgetNs) continue;
     double turnaround_ns = 0;
-    double most_ns = -kNoBudgetNs;  // of an allowance in the place of its task's turnaround
+    double max_ns = -kNoBudgetNs;  // of an allowance in the place of its task's turnaround
     for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
       const uint32_t t = program.flow_tasks[i];
       turnaround_ns += at.turnaround_ns[t];
       // Below saturation arrivals are irregular, and limits that cut some batches are worth it.
       if (!program.tasks[t].is_saturated) continue;
-      most_ns = std::max(most_ns, allowance_ns[t] - at.turnaround_ns[t]);
+      max_ns = std::max(max_ns, allowance_ns[t] - at.turnaround_ns[t]);
     }
-    const double limited_ns = turnaround_ns + most_ns + flow.budget_ns - bound_ns[f];
+    const double limited_ns = turnaround_ns + max_ns + flow.budget_ns - bound_ns[f];
     flow.holding_ns = std::max({0.0, limited_ns, care_ns[f] > 0 ? turnaround_ns + care_ns[f] : 0});
   }
 }
@@ -146,7 +146,7 @@ void age_limits(const OptimalView& view, const Evaluation& at, const std::vector
   for (size_t v = 0; v < limits.size(); ++v) {
     limits_ns[v] = limits[v] == kNoBudgetNs
                        ? exec::kStrandingAge
-                       : static_cast<uint64_t>(std::max(kLeastLimitNs, limits[v]));
+                       : static_cast<uint64_t>(std::max(kMinLimitNs, limits[v]));
   }
 }
 

@@ -9,18 +9,18 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kEnoughAllowed = 10;  // late packets that a period may have
-constexpr double kMostOfFew = 1.5;
+constexpr double kMaxOfFew = 1.5;
 constexpr double kLateSigmas = 3;         // of the number of late packets
 constexpr double kLateTogether = 8;       // of them in a batch
 constexpr double kReserveShare = 0.9;     // of the late packets that the target allows
 constexpr double kIrregularShare = 0.25;  // the same below saturation
-constexpr double kMostReserve = 0.15;     // of the SLO
+constexpr double kMaxReserve = 0.15;      // of the SLO
 constexpr double kReserveDecay = 0.95;    // a period
 constexpr double kCareStep = 0.02;        // of the SLO, when as many are late as may be
-constexpr double kMostCare = 0.3;         // of the SLO
-constexpr uint32_t kLeastPatience = 20;   // periods
-constexpr uint32_t kMostPatience = 5000;
-constexpr double kMostSlowCare = 0.3;    // of the SLO
+constexpr double kMaxCare = 0.3;          // of the SLO
+constexpr uint32_t kMinPatience = 20;     // periods
+constexpr uint32_t kMaxPatience = 5000;
+constexpr double kMaxSlowCare = 0.3;     // of the SLO
 constexpr double kSlowViolated = 0.004;  // of periods
 constexpr double kStepShare = 0.3;       // of what one of them says of what they ask for
 }  // namespace
@@ -48,7 +48,7 @@ void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_s
   // batches.
   if (allowed * pkts < kEnoughAllowed) {
     const double seen = was_for_slo ? late / std::max(1.0, allowed * pkts) : 0;
-    flows_[f].lateness = std::min(seen, kMostOfFew);
+    flows_[f].lateness = std::min(seen, kMaxOfFew);
   }
   const bool counts = !is_slow(f);
   if (counts && late > (is_saturated(f) ? kReserveShare : kIrregularShare) * allowed * pkts) {
@@ -57,7 +57,7 @@ void Optimal::reserve(const exec::FlowPeriod& period, uint32_t f, bool was_for_s
   } else {
     reserve_ns *= kReserveDecay;
   }
-  reserve_ns = std::min(reserve_ns, kMostReserve * slo_ns);
+  reserve_ns = std::min(reserve_ns, kMaxReserve * slo_ns);
   bound_ns_[f] = bound_of(f);
 }
 
@@ -82,17 +82,17 @@ bool Optimal::is_slow(uint32_t f) const {
 void Optimal::take_care_of(uint32_t t, double lateness) {
   Care& care = cares_[t];
   if (lateness > 1) {
-    care.share = std::min(care.share + kCareStep * lateness * lateness, kMostCare);
+    care.share = std::min(care.share + kCareStep * lateness * lateness, kMaxCare);
     const bool is_failed_try = care.left == 0;  // late again at once is none
     care.left = care.patience;
-    if (is_failed_try) care.patience = std::min(4 * care.patience, kMostPatience);
+    if (is_failed_try) care.patience = std::min(4 * care.patience, kMaxPatience);
     care.quiet = 0;
   } else if (care.left > 0) {
     --care.left;
   } else {
     care.share *= kReserveDecay;
     if (++care.quiet >= care.patience) {
-      care.patience = std::max(care.patience / 4, kLeastPatience);
+      care.patience = std::max(care.patience / 4, kMinPatience);
       care.quiet = 0;
     }
   }
@@ -107,7 +107,7 @@ void Optimal::allow_for_slow(uint32_t t, double lateness, double over) {
   care.slow_share = std::max(0.0, care.slow_share - kSlowViolated * care.slow_step);
   if (!view_.is_slow(t) || lateness <= 1 || over <= 0) return;
   care.slow_step += (care.slow_step > 0 ? kStepShare : 1) * (over - care.slow_step);
-  care.slow_share = std::min(care.slow_share + over, kMostSlowCare);
+  care.slow_share = std::min(care.slow_share + over, kMaxSlowCare);
 }
 
 // What a slow moment made smaller may come back at once: to what kept the promises before it.
@@ -139,11 +139,11 @@ void Optimal::take_care() {
     const bool is_new = task.is_saturated != care.is_saturated;
     care.is_saturated = task.is_saturated;
     if (is_other) {
-      care = {.patience = kLeastPatience, .is_saturated = task.is_saturated};
-      note_kept(t, kMostOfFew);
+      care = {.patience = kMinPatience, .is_saturated = task.is_saturated};
+      note_kept(t, kMaxOfFew);
     } else if (is_new || !task.is_saturated) {
       // What was learnt at saturation holds when it comes back, but for no longer than at first.
-      care.patience = care.left = kLeastPatience;
+      care.patience = care.left = kMinPatience;
     } else {
       if (!view_.is_slow(t)) {
         take_care_of(t, lateness);
@@ -154,7 +154,7 @@ void Optimal::take_care() {
     if (!task.is_saturated) continue;
     for (uint32_t f = 0; f < flows_.size(); ++f) {
       if (bound_ns_[f] <= 0 || !passes(f, t)) continue;
-      const double share = std::min(care.share + care.slow_share, kMostCare);
+      const double share = std::min(care.share + care.slow_share, kMaxCare);
       care_ns_[f] = std::max(care_ns_[f], share * flows_[f].slo_ns);
     }
   }

@@ -76,7 +76,7 @@ Explanation Optimal::explain() const {
                              .is_carrying = overload.is_carrying,
                              .rate_pps = view_.program().tasks[t].rate_pkts_per_ns * 1e9,
                              .load_ratio = overload.load,
-                             .most_load_ratio = overload.most_load});
+                             .max_load_ratio = overload.max_load});
   }
   return told;
 }

@@ -10,15 +10,15 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kBiasShare = 0.3;  // of what one period says
-constexpr double kMostBias = 0.25;  // of the SLO
+constexpr double kMaxBias = 0.25;   // of the SLO
 constexpr double kFullShare = 0.8;  // of releases: below, limits hide how long filling takes
 constexpr double kCapBelow = 0.5;   // share of full releases
 constexpr double kUncapAbove = 0.9;
-constexpr uint64_t kLeastReleases = 16;   // of a buffer, for its causes to say anything
+constexpr uint64_t kMinReleases = 16;     // of a buffer, for its causes to say anything
 constexpr double kRateMoved = 0.2;        // a cap was for another rate
-constexpr double kMostExplained = 1.5;    // of what bias answers already
+constexpr double kMaxExplained = 1.5;     // of what bias answers already
 constexpr uint32_t kFirstSteps = 3;       // of a controller: it converges
-constexpr double kLeastHole = 0.05;       // of the SLO, on average: shorter ones delay nothing
+constexpr double kMinHole = 0.05;         // of the SLO, on average: shorter ones delay nothing
 constexpr double kForgetInBacklog = 0.9;  // of what late packets taught, a period
 constexpr double kOutsideFactor = 2;      // measured over modelled delay: more is waiting outside
 
@@ -66,7 +66,7 @@ void Optimal::leave_out_held_up(const Snapshot& snapshot) {
     for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
       const exec::TaskPeriod& task = snapshot.tasks[program.flow_tasks[i]];
       const auto gaps = static_cast<double>(task.gaps);
-      if (static_cast<double>(task.gap_ns) < kLeastHole * static_cast<double>(period.slo_ns) * gaps)
+      if (static_cast<double>(task.gap_ns) < kMinHole * static_cast<double>(period.slo_ns) * gaps)
         continue;
       double inside = 2.0 * static_cast<double>(settings_.ring_pkts) *
                       static_cast<double>(period.pkts) /
@@ -104,7 +104,7 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
       std::swap(flow.bias, flow.other_bias);
     }
     if (slo_ns != flow.slo_ns)
-      flow.bias.ns = std::clamp(flow.bias.ns, -kMostBias * slo_ns, kMostBias * slo_ns);
+      flow.bias.ns = std::clamp(flow.bias.ns, -kMaxBias * slo_ns, kMaxBias * slo_ns);
     const bool was_for_slo = has_decided_ && slo_ns == flow.slo_ns;
     flow.slo_ns = slo_ns_[f] = slo_ns;
     flow.has_other_slo = !was_for_slo;
@@ -160,11 +160,11 @@ void Optimal::learn_bias(const Snapshot& snapshot, uint32_t f) {
   // Too many late packets leave no time for smoothing; what is then known of the model is no
   // reason for care as well.
   const bool is_late = error_ns > flow.bias.ns && flow.lateness > 1;
-  if (is_late) flow.lateness = std::min(flow.lateness, kMostExplained);
+  if (is_late) flow.lateness = std::min(flow.lateness, kMaxExplained);
   flow.bias.ns += (is_first || is_late ? 1 : kBiasShare) * (error_ns - flow.bias.ns);
   flow.bias.is_known = true;
   flow.bias.is_of_held |= all > 0;
-  flow.bias.ns = std::clamp(flow.bias.ns, -kMostBias * flow.slo_ns, kMostBias * flow.slo_ns);
+  flow.bias.ns = std::clamp(flow.bias.ns, -kMaxBias * flow.slo_ns, kMaxBias * flow.slo_ns);
 }
 
 // Nothing confirms any more what costs rate, and too low a rate is what keeps a backlog.
@@ -231,7 +231,7 @@ void Optimal::cap_unreached(const Snapshot& snapshot) {
     const bool is_saturated = program.tasks[program.modules[h].task].is_saturated;
     if (!is_steady || is_saturated) head.cap_pkts = limit;
     head.rate = rate;
-    if (is_steady && !is_saturated && was_settled_ && releases >= kLeastReleases) {
+    if (is_steady && !is_saturated && was_settled_ && releases >= kMinReleases) {
       const double share = static_cast<double>(full.firings) / static_cast<double>(releases);
       if (share < kCapBelow) {
         const double mean =
@@ -241,7 +241,7 @@ void Optimal::cap_unreached(const Snapshot& snapshot) {
         head.cap_pkts = std::min(limit, head.cap_pkts + std::max(1U, head.cap_pkts / 4));
       }
     }
-    program.modules[h].most_pkts = std::min(program.modules[h].most_pkts, head.cap_pkts);
+    program.modules[h].max_pkts = std::min(program.modules[h].max_pkts, head.cap_pkts);
   }
 }
 

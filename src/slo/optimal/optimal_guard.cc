@@ -6,24 +6,24 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr size_t kMostPoints = 8;
+constexpr size_t kMaxPoints = 8;
 constexpr double kWorse = 0.01;     // of a rate: what is slower by this is left
 constexpr double kBetter = 0.01;    // and what is to be tried must promise so much more
 constexpr double kRateShare = 0.3;  // of what one period says of a point
 constexpr double kLateShare = 0.05;
 constexpr double kMostlyKept = 0.6;
-constexpr double kLeastSigmas = 1;
+constexpr double kMinSigmas = 1;
 constexpr double kSigmasAPeriod = 0.25;
-constexpr double kMostSigmas = 2.5;
+constexpr double kMaxSigmas = 2.5;
 constexpr double kPeriodsBefore = 3;  // that what is known of late packets in general counts for
 constexpr uint32_t kSlowGrowth = 2;
 constexpr uint32_t kLateGrowth = 8;
 constexpr double kOtherWork = 0.05;
-constexpr uint32_t kMostLeftOut = 50;  // periods below saturation
-constexpr uint32_t kLeastWait = 4;     // periods between tries, after one that failed
-constexpr uint32_t kMostWait = 5000;
-constexpr double kLeastProbeShare = 0.1;
-constexpr double kMostTrust = 1.1;
+constexpr uint32_t kMaxLeftOut = 50;  // periods below saturation
+constexpr uint32_t kMinWait = 4;      // periods between tries, after one that failed
+constexpr uint32_t kMaxWait = 5000;
+constexpr double kMinProbeShare = 0.1;
+constexpr double kMaxTrust = 1.1;
 constexpr double kTrustReturn = 0.02;  // a period, of what it lost
 constexpr double kNoiseShare = 0.1;    // of what one period says of it
 constexpr double kNoiseFactor = 2;     // mean deviations
@@ -43,10 +43,10 @@ size_t RateGuard::find(const std::vector<uint32_t>& triggers_pkts) const {
 
 void RateGuard::forget() {
   points_.clear();
-  patience_ = kLeastWait;
+  patience_ = kMinWait;
   left_ = 0;
   trust_ = 1;
-  probe_share_ = kMostProbeShare;
+  probe_share_ = kMaxProbeShare;
   is_trying_ = false;
   choice_ = Choice::kSolved;
 }
@@ -68,12 +68,12 @@ void RateGuard::judge_try(const Period& period, double best_before) {
   const bool is_better = period.rate >= (1 + kBetter) * best_before;
   const bool is_worse = is_late_ || period.rate < (1 - kWorse) * best_before;
   if (!is_late_ && is_better) {
-    patience_ = std::max(kLeastWait, patience_ / 2);
-    probe_share_ = kMostProbeShare;
+    patience_ = std::max(kMinWait, patience_ / 2);
+    probe_share_ = kMaxProbeShare;
   } else if (is_trying_ && is_worse) {
     left_ = patience_;
-    patience_ = std::min((is_late_ ? kLateGrowth : kSlowGrowth) * patience_, kMostWait);
-    if (choice_ == Choice::kProbe) probe_share_ = std::max(kLeastProbeShare, probe_share_ / 2);
+    patience_ = std::min((is_late_ ? kLateGrowth : kSlowGrowth) * patience_, kMaxWait);
+    if (choice_ == Choice::kProbe) probe_share_ = std::max(kMinProbeShare, probe_share_ / 2);
   }
   is_trying_ = false;
 }
@@ -82,7 +82,7 @@ void RateGuard::judge_try(const Period& period, double best_before) {
 // What single periods show of chance counts beside what is known of late packets in general.
 bool RateGuard::is_safe(const OperatingPoint& point) const {
   const double n = point.periods;
-  const double sigmas = std::min(kMostSigmas, kLeastSigmas + kSigmasAPeriod * (n - 1));
+  const double sigmas = std::min(kMaxSigmas, kMinSigmas + kSigmasAPeriod * (n - 1));
   for (size_t f = 0; f < chance_.size(); ++f) {
     const double mean = point.late_mean[f];
     const double before = chance_[f] * mean;
@@ -140,7 +140,7 @@ void RateGuard::record(const Period& period, const std::vector<uint64_t>& limits
   // One late period without buffers is the machine's; with many of them it is no choice.
   const bool stays = is_bypassed(point.triggers_pkts) && point.kept_mean > kMostlyKept;
   if (is_late_ && !stays) points_.erase(points_.begin() + static_cast<ptrdiff_t>(at));
-  if (points_.size() > kMostPoints) drop_slowest();
+  if (points_.size() > kMaxPoints) drop_slowest();
 }
 
 // Other traffic makes all of it worthless. Costs are learnt from the batches in force, so that they
@@ -165,12 +165,12 @@ void RateGuard::observe(const Period& period, const std::vector<uint32_t>& trigg
   is_kept_ = period.is_kept;
   is_late_ = false;
   is_left_out_ = !period.is_comparable || period.is_excused || period.has_other_slos;
-  if (!period.is_comparable && ++left_out_ > kMostLeftOut) forget();
+  if (!period.is_comparable && ++left_out_ > kMaxLeftOut) forget();
   if (is_left_out_) return;
   left_out_ = 0;
   forget_others(period);
   if (seen_ == decided_ && predicted_ > 0) {
-    trust_ = std::min(kMostTrust, period.rate / predicted_);
+    trust_ = std::min(kMaxTrust, period.rate / predicted_);
   }
   // What was wrong once is tried again in the end.
   trust_ += kTrustReturn * (1 - trust_);
@@ -206,8 +206,8 @@ bool RateGuard::accepts(const std::vector<uint32_t>& triggers_pkts, double predi
   const size_t at = find(triggers_pkts);
   bool is_accepted = is_first || is_left_out_ || fastest == nullptr;
   if (!is_accepted && at < points_.size()) {
-    const double most_lost = triggers_pkts == seen_ ? kWorse : kBetter;
-    is_accepted = points_[at].rate >= (1 - most_lost - chance_of_rates()) * fastest->rate;
+    const double max_lost = triggers_pkts == seen_ ? kWorse : kBetter;
+    is_accepted = points_[at].rate >= (1 - max_lost - chance_of_rates()) * fastest->rate;
   } else if (!is_accepted) {
     // What was only at risk is followed by what is solved after it, not by a fall.
     is_accepted = (left_ == 0 || (is_late_ && is_kept_)) &&

@@ -65,7 +65,7 @@ class RateGuard {
   [[nodiscard]] double bypassed_rate() const;
 
  private:
-  static constexpr double kMostProbeShare = 0.5;
+  static constexpr double kMaxProbeShare = 0.5;
   void forget();
   void forget_others(const Period& period);
   void follow_speed(double factor);
@@ -85,7 +85,7 @@ class RateGuard {
   double trust_ = 1;               // measured over predicted rate
   double work_ns_ = 0;
   double costs_ns_ = 0;
-  double probe_share_ = kMostProbeShare;
+  double probe_share_ = kMaxProbeShare;
   std::vector<double> chance_;
   bool is_kept_ = false;
   bool is_late_ = false;      // in the last period, or would be by chance

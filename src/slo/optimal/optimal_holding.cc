@@ -8,14 +8,14 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kMostIdleTime = 0.04;   // of the time: beyond, a packet's time is not the task's
-constexpr double kMostGone = 0.05;       // of the period, to the machine: beyond, it says little
-constexpr double kEnoughPkts = 2000;     // of a period
-constexpr double kLeastHolds = 0.5;      // of a packet: changes of fewer say little
-constexpr double kMostHoldShare = 0.25;  // of a packet's time
-constexpr uint32_t kMostLooks = 2;       // periods
-constexpr double kMostlyFull = 0.5;      // of releases
-constexpr double kForgetting = 0.01;     // a period
+constexpr double kMaxIdleTime = 0.04;   // of the time: beyond, a packet's time is not the task's
+constexpr double kMaxGone = 0.05;       // of the period, to the machine: beyond, it says little
+constexpr double kEnoughPkts = 2000;    // of a period
+constexpr double kMinHolds = 0.5;       // of a packet: changes of fewer say little
+constexpr double kMaxHoldShare = 0.25;  // of a packet's time
+constexpr uint32_t kMaxLooks = 2;       // periods
+constexpr double kMostlyFull = 0.5;     // of releases
+constexpr double kForgetting = 0.01;    // a period
 }  // namespace
 
 // The middle one of the last three; less of two: what a slow moment made of one is not believed.
@@ -54,16 +54,16 @@ void Optimal::learn_holding(const Snapshot& snapshot) {
     const auto idle = static_cast<double>(period.idle_ns);
     const auto pkts = static_cast<double>(period.in_pkts);
     const bool says_something = pkts >= kEnoughPkts && busy > 0 && !view_.is_slow(t) &&
-                                idle <= kMostIdleTime * (busy + idle) &&
-                                gap <= kMostGone * static_cast<double>(snapshot.period_ns);
+                                idle <= kMaxIdleTime * (busy + idle) &&
+                                gap <= kMaxGone * static_cast<double>(snapshot.period_ns);
     const double before_ns = time.measured_ns;
     time.measured_ns = says_something ? busy / pkts : 0;
-    if (!says_something || before_ns <= 0 || std::abs(time.holds) < kLeastHolds) continue;
+    if (!says_something || before_ns <= 0 || std::abs(time.holds) < kMinHolds) continue;
     if (!fills_batches(snapshot, t)) continue;
     const double error_ns = time.measured_ns - before_ns - time.change_ns;
     const double hold_ns = view_.program().hold_ns + error_ns / time.holds;
-    const double most_ns = kMostHoldShare * time.measured_ns;
-    holding_seen_ns_[n_holding_seen_++ % kHoldingKept] = std::clamp(hold_ns, 0.0, most_ns);
+    const double max_ns = kMaxHoldShare * time.measured_ns;
+    holding_seen_ns_[n_holding_seen_++ % kHoldingKept] = std::clamp(hold_ns, 0.0, max_ns);
     view_.set_hold_ns(usual_holding_ns());
   }
 }
@@ -78,7 +78,7 @@ void Optimal::expect_holding() {
     times_[module.task].holds -= module.share * (is_holding(module, view_.current()[h]) ? 1 : 0);
   }
   const bool any = std::ranges::any_of(
-      times_, [](const TaskTime& time) { return std::abs(time.holds) >= kLeastHolds; });
+      times_, [](const TaskTime& time) { return std::abs(time.holds) >= kMinHolds; });
   if (!any) return;
   // Each side with the batches that arrive with it.
   if (view_.has_nested()) {
@@ -107,7 +107,7 @@ void Optimal::bypass_all() {
 // holding: it waits for one that does, so that its first decision will tell what holding costs.
 bool Optimal::waits_for_whole_period(const Snapshot& snapshot) {
   const bool holds_any = std::ranges::any_of(view_.current(), [](double pkts) { return pkts > 0; });
-  if (has_changed_ || holds_any || looks_ >= kMostLooks) return false;
+  if (has_changed_ || holds_any || looks_ >= kMaxLooks) return false;
   for (uint32_t t = 0; t < times_.size(); ++t) {
     const auto pkts = static_cast<double>(snapshot.tasks[t].in_pkts);
     const bool is_unknown = pkts >= kEnoughPkts && times_[t].measured_ns <= 0;

@@ -9,7 +9,7 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kMostIdleShare = 0.04;  // share of time: beyond, the rate is not made by triggers
+constexpr double kMaxIdleShare = 0.04;   // share of time: beyond, the rate is not made by triggers
 constexpr uint32_t kFreeSteps = 3;       // of a controller: it converges
 constexpr double kFewAllowed = 10;       // late packets of a period
 constexpr double kCountedAllowed = 25;   // for chance to be known
@@ -78,7 +78,7 @@ void Optimal::observe_rate(const Snapshot& snapshot) {
     seen.is_excused |= flows_[f].is_excused;
   }
   for (uint32_t t = 0; t < snapshot.tasks.size(); ++t) seen.is_excused |= view_.is_slow(t);
-  seen.is_comparable &= any_saturated && idle_ns <= kMostIdleShare * (busy_ns + idle_ns);
+  seen.is_comparable &= any_saturated && idle_ns <= kMaxIdleShare * (busy_ns + idle_ns);
   in_force_.resize(heads_.size());
   in_force_ns_.resize(heads_.size());
   for (uint32_t h = 0; h < heads_.size(); ++h) {

@@ -9,8 +9,8 @@
 namespace batchplane::slo {
 namespace {
 // By the model, whose costs may be a tenth too high: beyond, a plan is not even tried.
-constexpr double kMostLoad = 1.15;  // Overload::most_load as it begins
-constexpr double kLeastMostLoad = 0.8;
+constexpr double kMaxLoad = 1.15;  // Overload::max_load as it begins
+constexpr double kMinMaxLoad = 0.8;
 constexpr double kDoubtful = 0.85;  // below, a plan did not fail for its load
 constexpr double kAtRisk = 0.7;     // beyond, a queue may come up any time
 constexpr double kLowered = 0.97;   // of a load that was too much
@@ -19,11 +19,11 @@ constexpr double kHopeless = 2;     // of the SLO: so far from it short runs do 
 // Until a try: periods in a row that promises cannot be kept, those without holes for ten.
 constexpr uint32_t kOutBefore = 50;
 constexpr uint32_t kOutUndisturbed = 10;
-constexpr uint32_t kDisturbedFor = 3;   // periods of a backlog that a disturbed machine explains
-constexpr uint32_t kTries = 4;          // periods
-constexpr uint32_t kLeastTryWait = 50;  // periods, after tries that failed
-constexpr uint32_t kMostTryWait = 5000;
-constexpr uint32_t kLeastLoadWait = 300;   // periods until a load that was too much is tried
+constexpr uint32_t kDisturbedFor = 3;  // periods of a backlog that a disturbed machine explains
+constexpr uint32_t kTries = 4;         // periods
+constexpr uint32_t kMinTryWait = 50;   // periods, after tries that failed
+constexpr uint32_t kMaxTryWait = 5000;
+constexpr uint32_t kMinLoadWait = 300;     // periods until a load that was too much is tried
 constexpr double kWorthStretching = 0.02;  // of the load
 constexpr uint32_t kHopelessWait = 16;     // periods
 constexpr double kStretches[] = {1.1, 1.2, 1.35, 1.5, 2, 3, 5};  // of the SLOs
@@ -48,8 +48,8 @@ void Optimal::note_overload(const Snapshot& snapshot) {
     } else if (overload.is_carrying && !overload.is_full) {
       overload.is_known = true;
       overload.tries = overload.left = overload.patience = 0;
-    } else if (overload.is_known && overload.most_load < kMostLoad && --overload.load_left == 0) {
-      overload.most_load += kRaised;
+    } else if (overload.is_known && overload.max_load < kMaxLoad && --overload.load_left == 0) {
+      overload.max_load += kRaised;
       overload.load_left = overload.load_patience;
     }
     view_.take_rate_as_known(t, overload.is_known);
@@ -57,15 +57,15 @@ void Optimal::note_overload(const Snapshot& snapshot) {
 }
 
 void Optimal::plan_less(Overload& overload) {
-  const double less = std::min(overload.most_load, kLowered * overload.load);
-  overload.most_load = std::max(kLeastMostLoad, less);
-  overload.load_patience = std::clamp(2 * overload.load_patience, kLeastLoadWait, kMostTryWait);
+  const double less = std::min(overload.max_load, kLowered * overload.load);
+  overload.max_load = std::max(kMinMaxLoad, less);
+  overload.load_patience = std::clamp(2 * overload.load_patience, kMinLoadWait, kMaxTryWait);
   overload.load_left = overload.load_patience;
 }
 
 // Other promises are kept or missed by other plans.
 void Optimal::forget_failures(Overload& overload) {
-  overload.most_load = kMostLoad;
+  overload.max_load = kMaxLoad;
   overload.load_left = overload.load_patience = 0;
   overload.tries = overload.left = overload.patience = 0;
   overload.hopeless_left = 0;
@@ -107,8 +107,7 @@ bool Optimal::must_carry(uint32_t t) {
   if (++overload.tries <= kTries) return true;
   // More comes than the core can carry at all, or as much as it takes.
   overload.tries = 0;
-  overload.left = overload.patience =
-      std::clamp(2 * overload.patience, kLeastTryWait, kMostTryWait);
+  overload.left = overload.patience = std::clamp(2 * overload.patience, kMinTryWait, kMaxTryWait);
   return false;
 }
 
@@ -186,7 +185,7 @@ bool Optimal::plans_too_much() {
     Overload& overload = overloads_[t];
     if (!overload.is_known) continue;
     overload.load = planned_load(t);
-    any |= overload.load > overload.most_load;
+    any |= overload.load > overload.max_load;
   }
   return any;
 }
@@ -199,7 +198,7 @@ bool Optimal::stretch_budgets() {
   bool any = false;
   for (uint32_t t = 0; t < overloads_.size(); ++t) {
     Overload& overload = overloads_[t];
-    if (!overload.is_known || overload.load <= overload.most_load) continue;
+    if (!overload.is_known || overload.load <= overload.max_load) continue;
     if (overload.hopeless_left > 0) {
       --overload.hopeless_left;
       continue;
@@ -233,7 +232,7 @@ bool Optimal::is_worth_stretching(double load_before) {
   plans_too_much();
   is_freed_.assign(flows_.size(), false);
   for (Overload& overload : overloads_) {
-    if (overload.is_known && overload.load > overload.most_load) {
+    if (overload.is_known && overload.load > overload.max_load) {
       overload.hopeless_left = kHopelessWait;
     }
   }

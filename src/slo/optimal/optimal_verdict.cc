@@ -56,9 +56,9 @@ double Optimal::pps_per_us(uint32_t f) const {
 
 std::string Optimal::hint_of(uint32_t f) const {
   const exec::FlowVerdict& verdict = flows_[f].verdict;
-  const double least_ns = view_.least_service_ns(f);
+  const double min_ns = view_.min_service_ns(f);
   if (verdict.state == exec::FlowState::kInherent) {
-    return "its modules alone take " + microseconds(least_ns) +
+    return "its modules alone take " + microseconds(min_ns) +
            " for one packet: cheaper modules, another device, or an SLO above that";
   }
   if (verdict.turnaround_ns >= verdict.fill_ns + verdict.service_ns) {
@@ -115,7 +115,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
                            : static_cast<double>(period.delay_sum_ns) > slo_ns_[f] * pkts;
   verdict.state = period.pkts > 0 && is_late ? exec::FlowState::kViolating : exec::FlowState::kMet;
   if (is_left_out_[f] || is_freed_[f]) verdict.state = exec::FlowState::kInfeasible;
-  if (view_.least_service_ns(f) > slo_ns_[f]) verdict.state = exec::FlowState::kInherent;
+  if (view_.min_service_ns(f) > slo_ns_[f]) verdict.state = exec::FlowState::kInherent;
   if (verdict.state == exec::FlowState::kInfeasible ||
       verdict.state == exec::FlowState::kInherent) {
     verdict.hint = hint_of(f);

@@ -10,16 +10,16 @@ namespace {
 constexpr double kSaturatedIdle = 0.02;    // idle share below which a task counts as saturated
 constexpr double kUnsaturatedIdle = 0.04;  // and above which it no longer does
 constexpr double kLullRun = 0.5;           // of a saturated run: busy as ever, in between
-constexpr double kFullRun = 0.95;         // of B: runs this large mean that the input never empties
-constexpr double kLeastDeviation = 0.03;  // relative; smaller ones are chance whatever the count
-constexpr double kManyEvents = 1000;      // counts below fluctuate by more than the margin
-constexpr double kStep = 0.5;             // of a smoothed value towards the measured one
+constexpr double kFullRun = 0.95;       // of B: runs this large mean that the input never empties
+constexpr double kMinDeviation = 0.03;  // relative; smaller ones are chance whatever the count
+constexpr double kManyEvents = 1000;    // counts below fluctuate by more than the margin
+constexpr double kStep = 0.5;           // of a smoothed value towards the measured one
 constexpr double kSlowStep = 0.2;
 constexpr double kChanceSigmas = 3;  // of one count
 constexpr double kSigmasAt99 = 2.326;
-constexpr double kLeastScale = 0.5;
-constexpr double kMostScale = 3;
-constexpr double kMostAged = 0.2;    // share of releases
+constexpr double kMinScale = 0.5;
+constexpr double kMaxScale = 3;
+constexpr double kMaxAged = 0.2;     // share of releases
 constexpr double kMoved = 0.1;       // of an arriving batch
 constexpr double kSlow = 1.08;       // time of a packet over the usual one
 constexpr double kSameHolds = 0.25;  // of a packet
@@ -59,7 +59,7 @@ struct Parts {
 
 void Smoothed::follow(double measured, double events, double sigmas) {
   if (!std::isfinite(measured)) return;
-  const double chance = std::max(kLeastDeviation, sigmas / std::sqrt(std::max(1.0, events)));
+  const double chance = std::max(kMinDeviation, sigmas / std::sqrt(std::max(1.0, events)));
   const bool is_chance = is_known && std::abs(measured - value) <= chance * std::abs(value);
   const double step = events < kManyEvents ? kSlowStep : kStep;
   value += (is_chance ? step : 1) * (measured - value);
@@ -75,7 +75,7 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
       heads_(segments_.size()),
       tasks_(model.tasks.size()),
       current_(segments_.size(), 0),
-      least_service_ns_(model.flows.size(), 0),
+      min_service_ns_(model.flows.size(), 0),
       arriving_now_(segments_.size(), 1) {
   for (const exec::ControlEdge& edge : model.edges) {
     std::vector<uint32_t>& to = next_[edge.from];
@@ -200,7 +200,7 @@ void OptimalView::update_head(const Snapshot& snapshot, uint32_t h) {
   head.cost_per_pkt_ns = module.cost_per_pkt_ns;
   module.share = arrived > 0 ? head.share.value : 0;
   module.arriving_pkts = head.arriving.is_known ? head.arriving.value : 1;
-  module.most_pkts = arrived > 0 ? model_.batch_limit_pkts : 0;
+  module.max_pkts = arrived > 0 ? model_.batch_limit_pkts : 0;
   arriving_now_[h] = module.arriving_pkts;
 }
 
@@ -277,8 +277,8 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t, bool is_lull
   out.aged_share = task.aged.is_known ? task.aged.value : 0;
   if (period.run_p99_ns > 0 && spread_ns > 0) {
     const double measured_ns = static_cast<double>(period.run_p99_ns) - run_ns;
-    const double scale = std::clamp(measured_ns / spread_ns, kLeastScale, kMostScale);
-    const bool is_clumped = aged > kMostAged * releases;
+    const double scale = std::clamp(measured_ns / spread_ns, kMinScale, kMaxScale);
+    const bool is_clumped = aged > kMaxAged * releases;
     // Without releases runs are alike; with them they are not, whatever was seen before.
     if (releases <= 0 && task.is_saturated) {
       task.scale = {};
@@ -363,11 +363,11 @@ bool OptimalView::is_lull(const Snapshot& snapshot) const {
 
 void OptimalView::update_flows(const Snapshot& snapshot) {
   for (size_t f = 0; f < model_.flows.size(); ++f) {
-    double least_ns = 0;
+    double min_ns = 0;
     for (const uint32_t m : model_.flows[f].path) {
-      least_ns += cost_line(snapshot.modules[m]).ns(1);
+      min_ns += cost_line(snapshot.modules[m]).ns(1);
     }
-    least_service_ns_[f] = least_ns;
+    min_service_ns_[f] = min_ns;
     const auto slo_ns = static_cast<double>(snapshot.flows[f].slo_ns);
     program_.flows[f].budget_ns = slo_ns > 0
                                       ? slo_ns * (1 - settings_.tolerance) -
@@ -402,9 +402,9 @@ bool OptimalView::has_nested() const {
 void OptimalView::allow_nested(bool is_allowed) {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     if (heads_[h].before.empty()) continue;
-    uint32_t& most_pkts = program_.modules[h].most_pkts;
-    if (!is_allowed) heads_[h].most_pkts = std::exchange(most_pkts, 0);
-    if (is_allowed) most_pkts = heads_[h].most_pkts;
+    uint32_t& max_pkts = program_.modules[h].max_pkts;
+    if (!is_allowed) heads_[h].max_pkts = std::exchange(max_pkts, 0);
+    if (is_allowed) max_pkts = heads_[h].max_pkts;
   }
   is_folded_ = !is_allowed;
   if (is_allowed) unfold();
@@ -438,7 +438,7 @@ void OptimalView::fold_into(uint32_t h, uint32_t b, double weight, uint32_t trig
   ProgramModule& before = program_.modules[b];
   const double part = std::min(1.0, module.share / before.share);
   const double alone = before.arriving_pkts;
-  const double collected = trigger_pkts > 0 ? trigger_pkts : before.most_pkts;
+  const double collected = trigger_pkts > 0 ? trigger_pkts : before.max_pkts;
   if (collected <= alone) return;
   Parts now;
   Parts without;

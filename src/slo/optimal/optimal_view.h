@@ -52,7 +52,7 @@ class OptimalView {
   // Triggers in force during the period, by head.
   [[nodiscard]] const std::vector<double>& current() const { return current_; }
   // What a single packet's own modules cost, however it is served.
-  [[nodiscard]] double least_service_ns(uint32_t flow) const { return least_service_ns_[flow]; }
+  [[nodiscard]] double min_service_ns(uint32_t flow) const { return min_service_ns_[flow]; }
   // How far beyond a mean run age limits reckon with at saturation, in standard deviations.
   [[nodiscard]] double age_sigmas() const { return age_sigmas_; }
   // Measured over modelled spread of the period's runs; as the program has it where that is
@@ -75,7 +75,7 @@ class OptimalView {
     Smoothed share;
     Smoothed arriving;             // at the triggers in force
     std::vector<uint32_t> before;  // heads whose batches, or parts of them, arrive here
-    uint32_t most_pkts = 0;        // that it may hold
+    uint32_t max_pkts = 0;         // that it may hold
     double executed_pkts = 1;      // mean batch
     double batches = 0;
     double pkts = 0;
@@ -122,7 +122,7 @@ class OptimalView {
   std::vector<Head> heads_;
   std::vector<Task> tasks_;
   std::vector<double> current_;
-  std::vector<double> least_service_ns_;
+  std::vector<double> min_service_ns_;
   std::vector<double> arriving_now_;
   std::vector<std::pair<double, double>> parts_;  // of a segment: of batches, of packets
   bool has_seen_traffic_ = false;

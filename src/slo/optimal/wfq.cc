@@ -15,7 +15,7 @@ namespace {
 // Of a pace: smaller changes are not worth a command to the worker.
 constexpr double kPaceDeadBand = 0.05;
 // Fewer tell little of where packets go.
-constexpr uint64_t kLeastPkts = 1000;
+constexpr uint64_t kMinPkts = 1000;
 
 class Wfq final : public Controller {
  public:
@@ -64,7 +64,7 @@ class Wfq final : public Controller {
     for (uint32_t s = 0; s < segments_.size(); ++s) {
       const exec::ModulePeriod& head = snapshot.modules[segments_[s].head];
       const uint64_t polled = snapshot.tasks[model_.modules[segments_[s].head].task].in_pkts;
-      if (polled < kLeastPkts) continue;
+      if (polled < kMinPkts) continue;
       const double share = static_cast<double>(head.arrived_pkts) / static_cast<double>(polled);
       shares_[s] = shares_[s] < 0 ? share : 0.5 * (shares_[s] + share);
     }

@@ -141,7 +141,7 @@ class Descent {
   // 1 or -1: the change would leave the upper or the lower bound.
   [[nodiscard]] double leaves_bound(size_t column, double change) const {
     if (change > 0 && trigger(column) >= topology_.model.batch_limit_pkts) return 1;
-    if (change < 0 && trigger(column) <= segment(column).least_pkts) return -1;
+    if (change < 0 && trigger(column) <= segment(column).min_pkts) return -1;
     return 0;
   }
 
@@ -185,7 +185,7 @@ class Descent {
     }
     for (size_t i = 0; i < free_.size(); ++i) {
       const double up = topology_.model.batch_limit_pkts - trigger(i);
-      const double down = std::max(0.0, trigger(i) - segment(i).least_pkts);
+      const double down = std::max(0.0, trigger(i) - segment(i).min_pkts);
       if (std::abs(direction[i]) <= kNegligible * length_of(direction)) continue;
       step = std::min(step, direction[i] > 0 ? up / direction[i] : down / -direction[i]);
     }

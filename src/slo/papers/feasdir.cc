@@ -38,7 +38,7 @@ class FeasDir final : public Baseline {
       if (!is_almost_full) insert(state, s);
     } else if (is_almost_full) {
       state.set_trigger(s, 0, "push");
-    } else if (segment.trigger_pkts <= segment.least_pkts && worst_excess(state, s) > 0) {
+    } else if (segment.trigger_pkts <= segment.min_pkts && worst_excess(state, s) > 0) {
       state.set_trigger_and_slack(topology(), s, 0, "recover");
     } else {
       follow_gradient(snapshot, state, s);
@@ -47,7 +47,7 @@ class FeasDir final : public Baseline {
 
   void insert(PeriodState& state, uint32_t s) {
     const SegmentPeriod& segment = state.segments[s];
-    const uint32_t target_pkts = std::min(segment.least_pkts, most_pkts(state, s));
+    const uint32_t target_pkts = std::min(segment.min_pkts, max_pkts(state, s));
     if (target_pkts <= segment.arriving_pkts) return;
     if (target_pkts * segment.delay_per_pkt_ns >= state.headroom_ns(topology(), s)) return;
     state.set_trigger_and_slack(topology(), s, target_pkts, "pull");
@@ -66,7 +66,7 @@ class FeasDir final : public Baseline {
   }
 
   // A buffer must not fill more slowly than the next ones in use behind it.
-  [[nodiscard]] uint32_t most_pkts(const PeriodState& state, uint32_t s) const {
+  [[nodiscard]] uint32_t max_pkts(const PeriodState& state, uint32_t s) const {
     double most = topology().model.batch_limit_pkts;
     std::vector<uint32_t> ahead = topology().next[s];
     for (size_t i = 0; i < ahead.size(); ++i) {
@@ -119,8 +119,8 @@ class FeasDir final : public Baseline {
   void follow_gradient(const Snapshot& snapshot, PeriodState& state, uint32_t s) {
     const SegmentPeriod& segment = state.segments[s];
     const double trigger = segment.trigger_pkts;
-    double up = std::max(0.0, most_pkts(state, s) - trigger);
-    double down = std::max(0.0, trigger - segment.least_pkts);
+    double up = std::max(0.0, max_pkts(state, s) - trigger);
+    double down = std::max(0.0, trigger - segment.min_pkts);
     double wanted_up = 0;
     double wanted_down = 0;
     for (uint32_t f = 0; f < state.flows.size(); ++f) {
@@ -150,7 +150,7 @@ class FeasDir final : public Baseline {
 
   void move(PeriodState& state, uint32_t s, double trigger_pkts, const char* reason) {
     const auto pkts = static_cast<uint32_t>(std::clamp<double>(
-        trigger_pkts, state.segments[s].least_pkts > 0 ? 1 : 0, topology().model.batch_limit_pkts));
+        trigger_pkts, state.segments[s].min_pkts > 0 ? 1 : 0, topology().model.batch_limit_pkts));
     if (pkts != state.segments[s].trigger_pkts) {
       state.set_trigger_and_slack(topology(), s, pkts, reason);
     }

@@ -46,35 +46,35 @@ class Full final : public Baseline {
     }
     push(topology(), settings(), state);
     recover(topology(), state);
-    pull(topology(), settings(), PullTo::kLeast, state);
+    pull(topology(), settings(), PullTo::kMin, state);
     descend(topology(), settings(), options_.descend, state);
   }
 
   [[nodiscard]] bool chooses_ages() const override { return options_.has_age_limits; }
 
   // The tightest budget of the flows through a segment.
-  [[nodiscard]] double least_budget_ns(const PeriodState& state, uint32_t segment) const {
-    double least_ns = kNoLimit;
+  [[nodiscard]] double min_budget_ns(const PeriodState& state, uint32_t segment) const {
+    double min_ns = kNoLimit;
     for (const uint32_t f : topology().flows_through[segment]) {
       if (state.flows[f].has_slo()) {
-        least_ns = std::min(least_ns, task_budget_ns(topology(), state, f));
+        min_ns = std::min(min_ns, task_budget_ns(topology(), state, f));
       }
     }
-    return least_ns;
+    return min_ns;
   }
 
   // What may be due together with a segment's release and go first: buffers of its task whose flows
   // are as tight.
   [[nodiscard]] double expiring_together_ns(const PeriodState& state, uint32_t segment) const {
     const Model& model = topology().model;
-    const double mine_ns = least_budget_ns(state, segment);
+    const double mine_ns = min_budget_ns(state, segment);
     double sum_ns = 0;
     for (uint32_t s = 0; s < topology().segments.size(); ++s) {
       const SegmentPeriod& other = state.segments[s];
       const bool is_near = model.modules[topology().segments[s].head].task ==
                            model.modules[topology().segments[segment].head].task;
       if (s == segment || !is_near || other.trigger_pkts == 0) continue;
-      if (least_budget_ns(state, s) > mine_ns) continue;
+      if (min_budget_ns(state, s) > mine_ns) continue;
       sum_ns += other.cost_per_batch_ns + other.cost_per_pkt_ns * other.trigger_pkts;
     }
     return sum_ns;
@@ -90,15 +90,15 @@ class Full final : public Baseline {
     const uint32_t task = model.modules[head].task;
     const double run_ns =
         task < snapshot.tasks.size() ? static_cast<double>(snapshot.tasks[task].run_p99_ns) : 0.0;
-    double least_ns = kNoLimit;
+    double min_ns = kNoLimit;
     for (const uint32_t f : topology().flows_through[segment]) {
       if (!state.flows[f].has_slo()) continue;
-      least_ns = std::min(least_ns, task_budget_ns(topology(), state, f) -
-                                        service_behind_ns(model, snapshot, f, head) - run_ns);
+      min_ns = std::min(min_ns, task_budget_ns(topology(), state, f) -
+                                    service_behind_ns(model, snapshot, f, head) - run_ns);
     }
-    least_ns -= expiring_together_ns(state, segment);
-    if (least_ns >= static_cast<double>(settings().stranding_limit_ns)) return exec::kStrandingAge;
-    return static_cast<uint64_t>(std::max(1.0, least_ns));
+    min_ns -= expiring_together_ns(state, segment);
+    if (min_ns >= static_cast<double>(settings().stranding_limit_ns)) return exec::kStrandingAge;
+    return static_cast<uint64_t>(std::max(1.0, min_ns));
   }
 
   FullOptions options_;

@@ -68,18 +68,18 @@ TEST(Full, ReachesTheOptimumOfASingleFlow) {
   for (int i = 0; i < 30; ++i) plant.step(*controller);
 
   Plant best = plant;
-  double least_load = 1e9;
+  double min_load = 1e9;
   for (uint32_t q1 = 5; q1 <= 32; ++q1) {
     for (uint32_t q2 = q1 / 4 + 1; q2 <= 32; ++q2) {
       Plant tried = plant;
       tried.triggers[1] = q1;
       tried.triggers[2] = q2;
-      if (tried.delay_ns(0) > 0.95 * 24'000 || tried.load() >= least_load) continue;
-      least_load = tried.load();
+      if (tried.delay_ns(0) > 0.95 * 24'000 || tried.load() >= min_load) continue;
+      min_load = tried.load();
       best = tried;
     }
   }
-  EXPECT_LE(plant.load(), 1.01 * least_load);
+  EXPECT_LE(plant.load(), 1.01 * min_load);
   EXPECT_LE(plant.delay_ns(0), 24'000);
   EXPECT_NEAR(static_cast<double>(plant.triggers[1]) / plant.triggers[2], 2.79, 0.45);
   EXPECT_EQ(plant.triggers[4], 32U);

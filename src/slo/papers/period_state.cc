@@ -9,7 +9,7 @@
 namespace batchplane::slo {
 namespace {
 
-constexpr double kLeastRate = 1e-9;  // one packet a second, in packets per ns
+constexpr double kMinRate = 1e-9;  // one packet a second, in packets per ns
 // A buffer that is in use stays so up to this much above the bound: estimates move a little.
 constexpr double kBoundHysteresis = 1.1;
 
@@ -99,12 +99,12 @@ void measure_buffer(const Topology& topology, const Settings& settings, const Sn
   if (snapshot.period_ns > 0) {
     segment.rate_pkts_per_ns = reached_pkts(head) / static_cast<double>(snapshot.period_ns);
   }
-  if (segment.rate_pkts_per_ns <= kLeastRate) segment.rate_pkts_per_ns = 0;
+  if (segment.rate_pkts_per_ns <= kMinRate) segment.rate_pkts_per_ns = 0;
   segment.arriving_pkts = head.arrived_batches > 0
                               ? mean_batch(head.arrived_pkts, head.arrived_batches)
                               : mean_batch(head.pkts, head.batches);
   const double least = std::floor(segment.arriving_pkts) + settings.pull_pkts;
-  segment.least_pkts = static_cast<uint32_t>(std::clamp<double>(least, 0, limit_pkts));
+  segment.min_pkts = static_cast<uint32_t>(std::clamp<double>(least, 0, limit_pkts));
 }
 
 void measure_delays(const Snapshot& snapshot, const exec::ModulePeriod& head,
@@ -156,11 +156,11 @@ Topology::Topology(const Model& of) : model(of), segments(segments_of(of)) {
 }
 
 double PeriodState::headroom_ns(const Topology& topology, uint32_t segment) const {
-  double least_ns = kNoLimit;
+  double min_ns = kNoLimit;
   for (const uint32_t f : topology.flows_through[segment]) {
-    least_ns = std::min(least_ns, flows[f].headroom_ns());
+    min_ns = std::min(min_ns, flows[f].headroom_ns());
   }
-  return least_ns;
+  return min_ns;
 }
 
 bool PeriodState::has_frozen_flow(const Topology& topology, uint32_t segment) const {

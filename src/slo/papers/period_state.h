@@ -35,7 +35,7 @@ struct SegmentPeriod {
   double arriving_pkts = 0;       // mean batch that reaches the buffer
   double delay_per_pkt_ns = 0;    // of each packet more in the trigger: 1 / rate + cost_per_pkt
   double delay_ns = 0;            // time between executions + service at the present trigger
-  uint32_t least_pkts = 0;        // smallest trigger worth buffering for
+  uint32_t min_pkts = 0;          // smallest trigger worth buffering for
   uint32_t trigger_pkts = 0;      // as decided so far
   uint32_t old_trigger_pkts = 0;  // as found
   bool is_controllable = false;   // costs by the batch outweigh costs by the packet

@@ -38,7 +38,7 @@ TEST(Measure, TakesRateBatchAndSensitivityFromTheCounts) {
   EXPECT_DOUBLE_EQ(segment.arriving_pkts, 5);
   EXPECT_DOUBLE_EQ(segment.delay_per_pkt_ns, 1050);
   EXPECT_DOUBLE_EQ(segment.delay_ns, 10'000 + 1000 + 500);
-  EXPECT_EQ(segment.least_pkts, 9U);  // floor(5) + 4
+  EXPECT_EQ(segment.min_pkts, 9U);  // floor(5) + 4
   EXPECT_EQ(segment.trigger_pkts, 10U);
   EXPECT_TRUE(segment.is_controllable);
   EXPECT_DOUBLE_EQ(state.flows[1].slack_ns, 20'000);

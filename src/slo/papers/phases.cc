@@ -47,7 +47,7 @@ void recover(const Topology& topology, PeriodState& state) {
       if (!may_shrink(segment)) continue;
       const double missing_pkts = std::floor(-flow.slack_ns / segment.delay_per_pkt_ns) + 1;
       const double spare_pkts =
-          static_cast<double>(segment.trigger_pkts) - static_cast<double>(segment.least_pkts);
+          static_cast<double>(segment.trigger_pkts) - static_cast<double>(segment.min_pkts);
       const uint32_t rest_pkts = missing_pkts < spare_pkts
                                      ? segment.trigger_pkts - static_cast<uint32_t>(missing_pkts)
                                      : 0;
@@ -74,7 +74,7 @@ void pull(const Topology& topology, const Settings& settings, PullTo to, PeriodS
     if (is_almost_full(topology, settings, segment)) continue;
     if (state.has_frozen_flow(topology, s)) continue;
     const uint32_t wanted_pkts =
-        to == PullTo::kFull ? topology.model.batch_limit_pkts : segment.least_pkts;
+        to == PullTo::kFull ? topology.model.batch_limit_pkts : segment.min_pkts;
     if (wanted_pkts * segment.delay_per_pkt_ns >= state.headroom_ns(topology, s)) continue;
     state.set_trigger_and_slack(topology, s, wanted_pkts, "pull");
   }

@@ -19,7 +19,7 @@ void recover_by_bypass(const Topology& topology, PeriodState& state);
 
 // Bypassed buffers are put in where every flow through them has the headroom: at their least size,
 // or at full batches.
-enum class PullTo : uint8_t { kLeast, kFull };
+enum class PullTo : uint8_t { kMin, kFull };
 void pull(const Topology& topology, const Settings& settings, PullTo to, PeriodState& state);
 
 }  // namespace batchplane::slo

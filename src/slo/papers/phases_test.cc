@@ -143,7 +143,7 @@ TEST(Pull, InsertsTheLeastSizeWhereItFits) {
   Case c(tree_model(2), 85'500, 0);
   c.snapshot.flows[1] = flow_period(kSloNs, 85'600);
   c.measure_again();
-  pull(c.topology, c.settings, PullTo::kLeast, c.state);
+  pull(c.topology, c.settings, PullTo::kMin, c.state);
   EXPECT_EQ(c.trigger(0), 9U);
   EXPECT_STREQ(c.state.segments[0].reason, "pull");
   EXPECT_TRUE(c.state.segments[0].is_frozen);
@@ -157,7 +157,7 @@ TEST(Pull, SharesTheHeadroomOfAFlow) {
   const Topology topology(levels.plant.model);
   // Batches of 4 reach the first level, of 1 the second: 8 * 260 = 2080 and 5 * 1010 = 5050 ns.
   PeriodState state = levels.state_at(topology, 95'000 - 7000);
-  pull(topology, {}, PullTo::kLeast, state);
+  pull(topology, {}, PullTo::kMin, state);
   EXPECT_EQ(state.segments[0].trigger_pkts, 8U);
   EXPECT_EQ(state.segments[1].trigger_pkts, 0U);  // flow 0 has 4920 ns left
   EXPECT_EQ(state.segments[2].trigger_pkts, 5U);
@@ -169,7 +169,7 @@ TEST(Pull, NotForFlowsInRecoveryNotForFullBatchesNotWithoutTraffic) {
   c.snapshot.modules[4] = module_period(1e6, 23, 0, {1000, 50});
   c.measure_again();
   c.state.flows[2].is_frozen = true;
-  pull(c.topology, c.settings, PullTo::kLeast, c.state);
+  pull(c.topology, c.settings, PullTo::kMin, c.state);
   for (uint32_t s = 0; s < 3; ++s) EXPECT_EQ(c.trigger(s), 0U);
 }
 
@@ -184,7 +184,7 @@ TEST(Pull, NeverAboveTheBatchSize) {
   Model model = tree_model(2);
   model.batch_limit_pkts = 8;
   Case c(std::move(model), 50'000, 0);
-  pull(c.topology, c.settings, PullTo::kLeast, c.state);
+  pull(c.topology, c.settings, PullTo::kMin, c.state);
   EXPECT_EQ(c.trigger(0), 8U);
 }
 

@@ -17,7 +17,7 @@ double service_at(const Snapshot& snapshot, uint32_t module, double batch_pkts) 
 }
 
 // What no controller can go below: each module runs once, for one packet.
-double least_service_ns(const Snapshot& snapshot, const std::vector<uint32_t>& path) {
+double min_service_ns(const Snapshot& snapshot, const std::vector<uint32_t>& path) {
   double sum_ns = 0;
   for (const uint32_t module : path) sum_ns += service_at(snapshot, module, 1);
   return sum_ns;
@@ -31,8 +31,8 @@ bool has_buffers(const Topology& topology, const PeriodState& state, uint32_t fl
 
 void judge_broken(const Topology& topology, const Snapshot& snapshot, const PeriodState& state,
                   uint32_t flow, FlowVerdict& verdict) {
-  const double least_ns = least_service_ns(snapshot, topology.model.flows[flow].path);
-  if (least_ns > state.flows[flow].slo_ns) {
+  const double min_ns = min_service_ns(snapshot, topology.model.flows[flow].path);
+  if (min_ns > state.flows[flow].slo_ns) {
     verdict.state = FlowState::kInherent;
     verdict.hint = "its modules alone take longer: loosen the SLO or shorten the path";
   } else if (has_buffers(topology, state, flow)) {
@@ -81,10 +81,10 @@ namespace {
 // The flow with the least headroom through a segment.
 uint32_t binding_flow(const Topology& topology, const PeriodState& state, uint32_t s) {
   uint32_t found = ModuleExplanation::kNoFlow;
-  double least_ns = kNoLimit;
+  double min_ns = kNoLimit;
   for (const uint32_t f : topology.flows_through[s]) {
-    if (!state.flows[f].has_slo() || state.flows[f].headroom_ns() >= least_ns) continue;
-    least_ns = state.flows[f].headroom_ns();
+    if (!state.flows[f].has_slo() || state.flows[f].headroom_ns() >= min_ns) continue;
+    min_ns = state.flows[f].headroom_ns();
     found = f;
   }
   return found;

@@ -8,13 +8,13 @@
 namespace batchplane::slo {
 namespace {
 constexpr uint32_t kManyIterates = 1000;  // when time does not matter
-constexpr uint32_t kMostExclusions = 4;
+constexpr uint32_t kMaxExclusions = 4;
 constexpr uint32_t kUndamped = 6;
 constexpr double kSteadyEmphasis = 10;  // times what triggers may move
-constexpr double kLeastPart = 0.02;
+constexpr double kMinPart = 0.02;
 constexpr double kPenaltyGrowth = 10;
-constexpr double kMostPenalty = 1e6;  // of what a budget is worth on average
-constexpr double kMostFeedback = 0.95;
+constexpr double kMaxPenalty = 1e6;  // of what a budget is worth on average
+constexpr double kMaxFeedback = 0.95;
 }  // namespace
 
 void Solver::prepare(const Program& program) {
@@ -77,8 +77,8 @@ void Solver::choose_free(const Program& program) {
   for (size_t v = 0; v < program.modules.size(); ++v) {
     const ProgramModule& module = program.modules[v];
     const double a = module.arriving_pkts;
-    const double gain_ns = gain_of_holding_ns(program, module, std::max(1U, module.most_pkts));
-    is_free_[v] = is_pinned_[v] == 0 && module.share > 0 && module.most_pkts > a &&
+    const double gain_ns = gain_of_holding_ns(program, module, std::max(1U, module.max_pkts));
+    is_free_[v] = is_pinned_[v] == 0 && module.share > 0 && module.max_pkts > a &&
                   rate_of(program, module, 1) > 0 && gain_ns > 0;
   }
 }
@@ -105,7 +105,7 @@ void Solver::set_feedback(const Program& program) {
   }
   price_unit_ = 1;
   for (size_t t = 0; t < program.tasks.size(); ++t) {
-    feedback_[t] = std::min(feedback_[t], kMostFeedback);
+    feedback_[t] = std::min(feedback_[t], kMaxFeedback);
     price_unit_ = std::min(price_unit_, (1 - feedback_[t]) / (1 + penalty_feedback_[t]));
   }
 }
@@ -123,12 +123,12 @@ void Solver::set_weights(const Program& program) {
 
 // What is left of a flow's budget for delay_slope * q of its modules that may hold, and what that
 // is at least.
-double Solver::room_of(const Program& program, uint32_t f, double& least_ns) const {
+double Solver::room_of(const Program& program, uint32_t f, double& min_ns) const {
   const ProgramFlow& flow = program.flows[f];
   double turnaround_ns = 0;
   double room_ns = flow.budget_ns + at_.mixing_ns[f];
   bool may_hold = false;
-  least_ns = 0;
+  min_ns = 0;
   for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
     turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
   }
@@ -139,9 +139,9 @@ double Solver::room_of(const Program& program, uint32_t f, double& least_ns) con
     if (is_free_[v] == 0) continue;
     may_hold = true;
     const double slope_ns = slopes_.delay_slope[v] * module.arriving_pkts;
-    room_ns += slope_ns - least_fill_ns(program, module,
-                                        rate_of(program, module, at_.task_pkt_ns[module.task]));
-    least_ns += slope_ns;
+    room_ns += slope_ns -
+               min_fill_ns(program, module, rate_of(program, module, at_.task_pkt_ns[module.task]));
+    min_ns += slope_ns;
   }
   return room_ns - (may_hold ? std::max(turnaround_ns, flow.holding_ns) : turnaround_ns);
 }
@@ -150,19 +150,19 @@ double Solver::room_of(const Program& program, uint32_t f, double& least_ns) con
 // that delays it most. False: there is none.
 bool Solver::bypass_dearest(const Program& program, uint32_t f) {
   const ProgramFlow& flow = program.flows[f];
-  double most_ns = -1;
+  double max_ns = -1;
   uint32_t dearest = 0;
   for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
     const uint32_t v = program.flow_modules[i];
     const ProgramModule& module = program.modules[v];
     if (is_free_[v] == 0) continue;
     const double delay_ns =
-        least_fill_ns(program, module, rate_of(program, module, at_.task_pkt_ns[module.task]));
-    if (delay_ns <= most_ns) continue;
-    most_ns = delay_ns;
+        min_fill_ns(program, module, rate_of(program, module, at_.task_pkt_ns[module.task]));
+    if (delay_ns <= max_ns) continue;
+    max_ns = delay_ns;
     dearest = v;
   }
-  if (most_ns < 0 || (most_ns == 0 && flow.holding_ns == 0)) return false;
+  if (max_ns < 0 || (max_ns == 0 && flow.holding_ns == 0)) return false;
   is_free_[dearest] = 0;
   return true;
 }
@@ -173,14 +173,14 @@ void Solver::set_budgets(const Program& program) {
     is_short_[f] = 0;
     room_ns_[f] = kNoBudgetNs;
     if (is_out_[f] != 0 || program.flows[f].budget_ns == kNoBudgetNs) continue;
-    double least_ns = 0;
-    room_ns_[f] = room_of(program, f, least_ns);
-    while (room_ns_[f] < least_ns && bypass_dearest(program, f)) {
-      room_ns_[f] = room_of(program, f, least_ns);
+    double min_ns = 0;
+    room_ns_[f] = room_of(program, f, min_ns);
+    while (room_ns_[f] < min_ns && bypass_dearest(program, f)) {
+      room_ns_[f] = room_of(program, f, min_ns);
     }
     // Once it pays a penalty, only a point that keeps its budget ends that.
     const bool is_late = penalty_[f] > 0 && at_.delay_ns[f] > program.flows[f].budget_ns;
-    is_short_[f] = room_ns_[f] < least_ns || is_late;
+    is_short_[f] = room_ns_[f] < min_ns || is_late;
     any_short_ |= is_short_[f] != 0;
   }
 }
@@ -191,7 +191,7 @@ void Solver::set_penalties(const Program& program) {
   for (size_t f = 0; f < program.flows.size(); ++f) {
     if (is_short_[f] == 0) continue;
     const double least = at_.load / std::max(1.0, program.flows[f].budget_ns);
-    penalty_[f] = std::min(kPenaltyGrowth * std::max(penalty_[f], least), kMostPenalty * least);
+    penalty_[f] = std::min(kPenaltyGrowth * std::max(penalty_[f], least), kMaxPenalty * least);
   }
 }
 
@@ -199,7 +199,7 @@ void Solver::set_penalties(const Program& program) {
 bool Solver::penalties_are_final(const Program& program) const {
   for (size_t f = 0; f < penalty_.size(); ++f) {
     const double least = at_.load / std::max(1.0, program.flows[f].budget_ns);
-    if (penalty_[f] > 0 && penalty_[f] < kMostPenalty * least * 0.5) return false;
+    if (penalty_[f] > 0 && penalty_[f] < kMaxPenalty * least * 0.5) return false;
   }
   return true;
 }
@@ -253,8 +253,8 @@ bool Solver::iterate(const Program& program, bool is_last) {
 void Solver::relax(const Program& program) {
   part_ = 0.5;
   double last_change = kNoBudgetNs;
-  for (uint32_t i = 0; i < most_iterates_; ++i) {
-    if (iterate(program, i + 1 == most_iterates_)) return;
+  for (uint32_t i = 0; i < max_iterates_; ++i) {
+    if (iterate(program, i + 1 == max_iterates_)) return;
     double change = 0;
     for (size_t v = 0; v < size_.size(); ++v) {
       change += std::abs(size_[v] - last_size_[v]) / last_size_[v];
@@ -262,7 +262,7 @@ void Solver::relax(const Program& program) {
     if (any_short_) {
       part_ = 0.5;
     } else if (i >= kUndamped) {
-      if (change > 0.9 * last_change) part_ = std::max(kLeastPart, 0.7 * part_);
+      if (change > 0.9 * last_change) part_ = std::max(kMinPart, 0.7 * part_);
       for (size_t v = 0; v < size_.size(); ++v) {
         size_[v] = last_size_[v] + part_ * (size_[v] - last_size_[v]);
       }
@@ -278,7 +278,7 @@ bool Solver::relax_all(const Program& program, bool is_warm) {
     for (size_t v = 0; v < size_.size(); ++v) {
       const ProgramModule& module = program.modules[v];
       const double a = module.arriving_pkts;
-      size_[v] = is_free_[v] != 0 ? std::clamp<double>(size_[v], a, module.most_pkts) : a;
+      size_[v] = is_free_[v] != 0 ? std::clamp<double>(size_[v], a, module.max_pkts) : a;
     }
   };
   if (is_warm) {
@@ -289,7 +289,7 @@ bool Solver::relax_all(const Program& program, bool is_warm) {
   // Turnaround is least with large triggers, unless single firings are heavy: then with none.
   for (const bool is_from_most : {true, false}) {
     for (size_t v = 0; v < size_.size(); ++v) {
-      size_[v] = is_from_most ? program.modules[v].most_pkts : 0;
+      size_[v] = is_from_most ? program.modules[v].max_pkts : 0;
     }
     choose_free(program);
     clamp_to_bounds();
@@ -317,9 +317,9 @@ double Solver::excess_ns(const Program& program) const {
 
 // Relaxed problem, then integers, twice: what does not pay as an integer gives its budget back.
 void Solver::solve_round(const Program& program) {
-  for (uint32_t round = 0; round <= kMostExclusions; ++round) {
+  for (uint32_t round = 0; round <= kMaxExclusions; ++round) {
     choose_free(program);
-    if (!relax_all(program, has_point_ && round == 0) && round < kMostExclusions) {
+    if (!relax_all(program, has_point_ && round == 0) && round < kMaxExclusions) {
       exclude_short(program);
       continue;
     }
@@ -383,11 +383,11 @@ Relaxation Solver::relaxed(const Program& program, double settled) {
   forget();
   start(program);
   settled_ = settled;
-  most_iterates_ = kManyIterates;
+  max_iterates_ = kManyIterates;
   choose_free(program);
   relax_all(program, false);
   settled_ = kSettled;
-  most_iterates_ = kMostIterates;
+  max_iterates_ = kMaxIterates;
   Relaxation result{.batches_pkts = size_, .prices = price_};
   result.is_short.assign(is_short_.begin(), is_short_.end());
   evaluate(program, size_, result.model);

@@ -52,7 +52,7 @@ class Solver {
 
  private:
   static constexpr double kSettled = 5e-3;  // relative change of a trigger between iterates
-  static constexpr uint32_t kMostIterates = 40;
+  static constexpr uint32_t kMaxIterates = 40;
   // Flows that share modules, directly or through others.
   struct Group {
     uint32_t begin = 0;  // into group_flows_
@@ -70,7 +70,7 @@ class Solver {
   void set_penalties(const Program& program);
   [[nodiscard]] bool penalties_are_final(const Program& program) const;
   void set_budgets(const Program& program);
-  double room_of(const Program& program, uint32_t flow, double& least_ns) const;
+  double room_of(const Program& program, uint32_t flow, double& min_ns) const;
   bool bypass_dearest(const Program& program, uint32_t flow);
   bool update_emphasis(const Program& program);
   void exclude_short(const Program& program);
@@ -181,7 +181,7 @@ class Solver {
   std::vector<double> before_move_;
   std::vector<double> descended_;
   double settled_ = kSettled;
-  uint32_t most_iterates_ = kMostIterates;
+  uint32_t max_iterates_ = kMaxIterates;
   bool has_point_ = false;
   bool any_short_ = false;
   bool is_rescue_ = false;

@@ -9,11 +9,11 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kTight = 1e-5;       // of the room: close enough to the budget
-constexpr uint32_t kMostSteps = 60;   // of one price
-constexpr uint32_t kMostSweeps = 60;  // over a group
-constexpr double kSteady = 1e-3;      // relative change of prices in a sweep
-constexpr uint32_t kMostHalvings = 6;
+constexpr double kTight = 1e-5;      // of the room: close enough to the budget
+constexpr uint32_t kMaxSteps = 60;   // of one price
+constexpr uint32_t kMaxSweeps = 60;  // over a group
+constexpr double kSteady = 1e-3;     // relative change of prices in a sweep
+constexpr uint32_t kMaxHalvings = 6;
 constexpr uint32_t kNoRow = ~0U;
 
 // Sums of these are different for different sets, as good as surely.
@@ -41,8 +41,8 @@ double Solver::used_ns(const Program& program, uint32_t f, double price_change,
     const ProgramModule& module = program.modules[v];
     const double k = slopes_.delay_slope[v];
     const double q = size_at(v, std::max(0.0, module_price_[v] + price_change));
-    used += k * std::clamp<double>(q, module.arriving_pkts, module.most_pkts);
-    if (q > module.arriving_pkts && q < module.most_pkts) {
+    used += k * std::clamp<double>(q, module.arriving_pkts, module.max_pkts);
+    if (q > module.arriving_pkts && q < module.max_pkts) {
       slope -= k * k * q * q * q / (2 * weight_[v]);
     }
   }
@@ -74,7 +74,7 @@ double Solver::step_price(const Program& program, uint32_t f) {
     high = std::max(high, weight_[v] / (slopes_.delay_slope[v] * a * a));
   }
   double price = old > 0 && old < high ? old : high / 64;
-  for (uint32_t i = 0; i < kMostSteps; ++i) {
+  for (uint32_t i = 0; i < kMaxSteps; ++i) {
     const double miss_ns = used_ns(program, f, price - old, slope) - room_ns_[f];
     if (std::abs(miss_ns) <= kTight * std::abs(room_ns_[f])) break;
     (miss_ns > 0 ? low : high) = price;
@@ -102,7 +102,7 @@ double Solver::dual_value(const Program& program, const Group& group) const {
       const ProgramModule& module = program.modules[v];
       const double per_pkt = slopes_.delay_slope[v] * module_price_[v] + own_price_[v];
       const double q =
-          std::clamp<double>(size_at(v, module_price_[v]), module.arriving_pkts, module.most_pkts);
+          std::clamp<double>(size_at(v, module_price_[v]), module.arriving_pkts, module.max_pkts);
       value += weight_[v] / q + per_pkt * q;
     }
   }
@@ -129,7 +129,7 @@ bool Solver::newton(const Program& program, const Group& group) {
       const uint32_t v = program.flow_modules[i];
       const ProgramModule& module = program.modules[v];
       const double q = is_free_[v] != 0 ? size_at(v, module_price_[v]) : 0;
-      if (!(q > module.arriving_pkts && q < module.most_pkts)) continue;
+      if (!(q > module.arriving_pkts && q < module.max_pkts)) continue;
       const double k = slopes_.delay_slope[v];
       const double entry = k * k * q * q * q / (2 * weight_[v]);
       for (uint32_t j = module_flows_begin_[v]; j < module_flows_begin_[v + 1]; ++j) {
@@ -161,7 +161,7 @@ bool Solver::newton(const Program& program, const Group& group) {
     step_[r] /= matrix_[r * n + r];
   }
   const double before = dual_value(program, group);
-  for (uint32_t halving = 0; halving < kMostHalvings; ++halving) {
+  for (uint32_t halving = 0; halving < kMaxHalvings; ++halving) {
     for (size_t r = 0; r < n; ++r) {
       const double old = price_[active_[r]];
       const double change = std::max(-old, step_[r]);
@@ -211,7 +211,7 @@ void Solver::solve_group(const Program& program, const Group& group) {
   }
   const bool is_single = flows == 1;
   if (!is_single) newton(program, group);  // from the prices of the last problem
-  for (uint32_t sweep = 0; sweep < kMostSweeps; ++sweep) {
+  for (uint32_t sweep = 0; sweep < kMaxSweeps; ++sweep) {
     double change = 0;
     for (uint32_t i = group.begin; i < group.end; ++i) {
       const uint32_t f = group_flows_[i];
@@ -240,7 +240,7 @@ void Solver::solve_dual(const Program& program) {
     size_[v] = module.arriving_pkts;
     if (is_free_[v] == 0) continue;
     size_[v] = std::clamp<double>(size_at(v, std::max(0.0, module_price_[v])), module.arriving_pkts,
-                                  module.most_pkts);
+                                  module.max_pkts);
   }
 }
 

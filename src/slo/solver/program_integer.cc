@@ -11,7 +11,7 @@ namespace {
 constexpr double kRounding = 1e-6;     // sizes this close below an integer are that integer
 constexpr double kBudgetSlack = 1e-9;  // relative: what arithmetic may lose
 constexpr uint32_t kMixedRounds = 2;
-constexpr uint32_t kMostDrops = 4;
+constexpr uint32_t kMaxDrops = 4;
 constexpr uint32_t kNone = ~0U;
 }  // namespace
 
@@ -49,7 +49,7 @@ double Solver::loss_of_holding(const Program& program, uint32_t v) const {
   const double a = module.arriving_pkts;
   const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
   const double delay_ns =
-      least_fill_ns(program, module, rate) + slopes_.delay_slope[v] * (size_[v] - a);
+      min_fill_ns(program, module, rate) + slopes_.delay_slope[v] * (size_[v] - a);
   return module_price_[v] * delay_ns - weight_[v] * (1 / a - 1 / size_[v]);
 }
 
@@ -99,7 +99,7 @@ void Solver::drop_dear(const Program& program) {
   if (!may_hold_twice(program)) return;
   double best = trial_.load;  // the repaired triggers'
   keep_point();
-  for (uint32_t i = 0; i < kMostDrops && bypass_outpriced(program); ++i) {
+  for (uint32_t i = 0; i < kMaxDrops && bypass_outpriced(program); ++i) {
     relax(program);
     if (any_short_) break;
     round_down(program);
@@ -200,13 +200,13 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   }
   const double batch = batch_pkts(module, old);
   const double slope = slopes_.delay_slope[v];
-  const double least_ns =
+  const double min_ns =
       old > 0
           ? 0
-          : least_fill_ns(program, module, rate_of(program, module, at_.task_pkt_ns[module.task]));
+          : min_fill_ns(program, module, rate_of(program, module, at_.task_pkt_ns[module.task]));
   double to = next;
   if (old == 0) {
-    const double most = std::min<double>(batch + (room_ns - least_ns) / slope, module.most_pkts);
+    const double most = std::min<double>(batch + (room_ns - min_ns) / slope, module.max_pkts);
     to = std::max(next, std::floor(most * (1 - kRounding)));
   }
   // Fewer firings, heavier ones: what that does to every packet of the task.
@@ -226,7 +226,7 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
     raise.gain -=
         module.share * task.rate_pkts_per_ns * (program.hold_ns + program.release_ns / batch);
   }
-  raise.gain /= least_ns + slope * (to - batch);
+  raise.gain /= min_ns + slope * (to - batch);
   raise.to = to;
   return raise;
 }
@@ -265,10 +265,10 @@ void Solver::take_room(const Program& program, uint32_t v, const Raise& raise) {
 
 // Raises whatever buys most per ns of budget, until nothing fits. False: nothing did.
 bool Solver::raise_once(const Program& program) {
-  const auto most_raises = static_cast<uint32_t>(4 * triggers_.size());
+  const auto max_raises = static_cast<uint32_t>(4 * triggers_.size());
   set_rooms(program);
   for (uint32_t v = 0; v < triggers_.size(); ++v) raises_[v] = raise_of(program, v);
-  for (uint32_t i = 0; i < most_raises; ++i) {
+  for (uint32_t i = 0; i < max_raises; ++i) {
     uint32_t chosen = 0;
     for (uint32_t v = 1; v < triggers_.size(); ++v) {
       if (raises_[v].gain > raises_[chosen].gain) chosen = v;
@@ -295,14 +295,14 @@ void Solver::raise_greedily(const Program& program) {
 size_t Solver::cheapest_to_lower(const Program& program, uint32_t f) const {
   const ProgramFlow& flow = program.flows[f];
   size_t chosen = triggers_.size();
-  double least_cost = kNoBudgetNs;
+  double min_cost = kNoBudgetNs;
   const auto consider = [&](uint32_t v, double path_ns) {
     if (triggers_[v] == 0 || is_pinned_[v] != 0) return;
     const double q2 = triggers_[v] * triggers_[v];
     const double gain_ns =
         path_ns + std::max(0.0, slopes_.turnaround_slope[v] - slopes_.turnaround_weight[v] / q2);
-    if (gain_ns <= 0 || slopes_.load_weight[v] / (q2 * gain_ns) >= least_cost) return;
-    least_cost = slopes_.load_weight[v] / (q2 * gain_ns);
+    if (gain_ns <= 0 || slopes_.load_weight[v] / (q2 * gain_ns) >= min_cost) return;
+    min_cost = slopes_.load_weight[v] / (q2 * gain_ns);
     chosen = v;
   };
   for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {

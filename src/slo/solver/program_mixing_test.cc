@@ -108,9 +108,9 @@ struct Tally {
 };
 
 // Random programs whose fills mix, with bunches that are cut and a price of being held at all.
-Program mixing_program(uint64_t seed, uint32_t n_modules, uint32_t most_pkts) {
+Program mixing_program(uint64_t seed, uint32_t n_modules, uint32_t max_pkts) {
   Rng rng(seed);
-  Program program = random_program_of(rng, true, n_modules, most_pkts);
+  Program program = random_program_of(rng, true, n_modules, max_pkts);
   program.sigmas = 1.645;
   program.mixes_fills = true;
   program.tasks[0].spread_scale = 0.5 + 2.5 * rng.uniform();
@@ -120,11 +120,11 @@ Program mixing_program(uint64_t seed, uint32_t n_modules, uint32_t most_pkts) {
   return program;
 }
 
-Tally compare(uint64_t seed, uint32_t instances, uint32_t n_modules, uint32_t most_pkts,
-              double most_ratio) {
+Tally compare(uint64_t seed, uint32_t instances, uint32_t n_modules, uint32_t max_pkts,
+              double max_ratio) {
   Tally tally;
   for (uint64_t i = seed; i < seed + instances; ++i) {
-    const Program program = mixing_program(i, n_modules, most_pkts);
+    const Program program = mixing_program(i, n_modules, max_pkts);
     Solver solver;
     solver.prepare(program);
     const Solution& solution = solver.solve(program);
@@ -141,7 +141,7 @@ Tally compare(uint64_t seed, uint32_t instances, uint32_t n_modules, uint32_t mo
     for (size_t f = 0; f < program.flows.size(); ++f) {
       EXPECT_LE(solution.model.delay_ns[f], program.flows[f].budget_ns * (1 + 1e-8)) << i;
     }
-    EXPECT_LE(solution.model.load, most_ratio * best.load) << "seed " << i;
+    EXPECT_LE(solution.model.load, max_ratio * best.load) << "seed " << i;
     tally.apart += solution.model.load > 1.01 * best.load ? 1 : 0;
   }
   return tally;

@@ -8,12 +8,12 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kLeastGain = 1e-7;   // relative, of a move worth making
-constexpr size_t kMostPolished = 4;   // modules that move
-constexpr size_t kMostRescued = 8;    // modules that move by themselves, so that all flows fit
-constexpr size_t kMostBeside = 12;    // and all of them: each move is judged by all
-constexpr uint32_t kMostRounds = 64;  // one move each
-constexpr int kFarthest = 3;          // packets that a partner moves at most
+constexpr double kMinGain = 1e-7;    // relative, of a move worth making
+constexpr size_t kMaxPolished = 4;   // modules that move
+constexpr size_t kMaxRescued = 8;    // modules that move by themselves, so that all flows fit
+constexpr size_t kMaxBeside = 12;    // and all of them: each move is judged by all
+constexpr uint32_t kMaxRounds = 64;  // one move each
+constexpr int kFarthest = 3;         // packets that a partner moves at most
 constexpr double kSteps[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 256};
 }  // namespace
 
@@ -27,7 +27,7 @@ bool Solver::improves(const Program& program, Score& best) {
     const double over_ns = trial_.delay_ns[f] - program.flows[f].budget_ns;
     if (over_ns > 1e-9 * program.flows[f].budget_ns) excess_ns += over_ns;
   }
-  const double least = 1 - kLeastGain;
+  const double least = 1 - kMinGain;
   const bool is_better = excess_ns < best.excess_ns * least ||
                          (excess_ns <= best.excess_ns && trial_.load < best.load * least);
   if (is_better) best = {excess_ns, trial_.load};
@@ -77,7 +77,7 @@ bool Solver::moves_one(const Program& program, Score& best) {
     const double old = triggers_[v];
     const double size = batch_pkts(module, old);
     for (const double step : kSteps) {
-      const double up = std::min<double>(std::floor(size) + step, module.most_pkts);
+      const double up = std::min<double>(std::floor(size) + step, module.max_pkts);
       const double down = is_holding(module, size - step) ? size - step : 0;
       for (const double move : {up, down}) {
         if (move == old || (move == 0 && old == 0) || !(move == 0 || is_holding(module, move))) {
@@ -85,7 +85,7 @@ bool Solver::moves_one(const Program& program, Score& best) {
         }
         triggers_[v] = move;
         if (improves(program, best)) return true;
-        if (active_.size() > kMostPolished) {
+        if (active_.size() > kMaxPolished) {
           triggers_ = before_move_;
           continue;
         }
@@ -99,7 +99,7 @@ bool Solver::moves_one(const Program& program, Score& best) {
 }
 
 void Solver::descend(const Program& program, Score& best) {
-  for (uint32_t round = 0; round < kMostRounds && moves_one(program, best); ++round) {
+  for (uint32_t round = 0; round < kMaxRounds && moves_one(program, best); ++round) {
   }
 }
 
@@ -113,8 +113,8 @@ bool Solver::polish(const Program& program, bool is_rescue) {
       active_.push_back(v);
     }
   }
-  if (active_.empty() || active_.size() > (is_rescue ? kMostRescued : kMostPolished)) return false;
-  if (program.modules.size() > kMostBeside) return false;
+  if (active_.empty() || active_.size() > (is_rescue ? kMaxRescued : kMaxPolished)) return false;
+  if (program.modules.size() > kMaxBeside) return false;
   is_rescue_ = is_rescue;
   const Score none{kNoBudgetNs, kNoBudgetNs};
   backup_ = triggers_;

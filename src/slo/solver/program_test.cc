@@ -208,7 +208,7 @@ TEST(Program, LargeProgramsKeepTheirPromises) {
       EXPECT_LE(cold.model.delay_ns[f], program.flows[f].budget_ns * (1 + 1e-8)) << seed;
     }
     for (size_t v = 0; v < program.modules.size(); ++v) {
-      EXPECT_LE(cold.triggers_pkts[v], program.modules[v].most_pkts);
+      EXPECT_LE(cold.triggers_pkts[v], program.modules[v].max_pkts);
       EXPECT_TRUE(cold.triggers_pkts[v] == 0 ||
                   is_holding(program.modules[v], cold.triggers_pkts[v]));
     }
@@ -221,7 +221,7 @@ TEST(Program, LargeProgramsKeepTheirPromises) {
 TEST(Program, WithoutTrafficOrFlowsEverythingIsBypassed) {
   Program program;
   program.tasks = {{}};
-  program.modules = {{.cost_per_batch_ns = 100, .share = 0, .most_pkts = 32}, {}};
+  program.modules = {{.cost_per_batch_ns = 100, .share = 0, .max_pkts = 32}, {}};
   add_flow(program, -5, {0, 1});
   Solver solver;
   solver.prepare(program);

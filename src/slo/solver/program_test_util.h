@@ -38,12 +38,12 @@ inline double log_uniform(Rng& rng, double low, double high) {
 // One task, so many modules, 1 to 4 flows that pass some of them. Budgets lie between hopeless and
 // loose.
 inline Program random_program_of(Rng& rng, bool is_saturated, uint32_t n_modules,
-                                 uint32_t most_pkts) {
+                                 uint32_t max_pkts) {
   Program program;
   program.sigmas = rng.below(4) == 0 ? 0 : 1.645;
   program.hold_ns = rng.below(3) == 0 ? 0 : 3 * rng.uniform();
   ProgramTask task{.is_saturated = is_saturated};
-  task.run_pkts = is_saturated ? most_pkts : 1 + (most_pkts - 1) * rng.uniform();
+  task.run_pkts = is_saturated ? max_pkts : 1 + (max_pkts - 1) * rng.uniform();
   task.other_run_ns = log_uniform(rng, 20, 1000);
   task.runs_waited = is_saturated ? 3 : 2;
   double work_ns = task.other_run_ns / task.run_pkts;
@@ -52,16 +52,16 @@ inline Program random_program_of(Rng& rng, bool is_saturated, uint32_t n_modules
                          .cost_per_pkt_ns = log_uniform(rng, 1, 200)};
     module.share = 0.05 + 0.95 * rng.uniform();
     module.arriving_pkts = 1 + std::floor(30 * rng.uniform()) / 10;
-    module.most_pkts = most_pkts;
+    module.max_pkts = max_pkts;
     work_ns +=
-        module.share * (module.cost_per_batch_ns / (0.5 * most_pkts) + module.cost_per_pkt_ns);
+        module.share * (module.cost_per_batch_ns / (0.5 * max_pkts) + module.cost_per_pkt_ns);
     program.modules.push_back(module);
   }
   task.rate_pkts_per_ns = (is_saturated ? 1 : 0.1 + 0.8 * rng.uniform()) / work_ns;
   program.tasks.push_back(task);
   // What all triggers of half the largest would need, as a measure for budgets.
   Evaluation half;
-  evaluate(program, std::vector<double>(n_modules, 1 + 0.5 * most_pkts), half);
+  evaluate(program, std::vector<double>(n_modules, 1 + 0.5 * max_pkts), half);
   const uint32_t n_flows = 1 + rng.below(4);
   for (uint32_t f = 0; f < n_flows; ++f) {
     std::vector<uint32_t> path;
@@ -126,7 +126,7 @@ inline Best brute_force(const Program& program) {
     for (; v < q.size(); ++v) {
       const ProgramModule& module = program.modules[v];
       q[v] = std::max(q[v], std::floor(module.arriving_pkts)) + 1;
-      if (q[v] <= module.most_pkts && module.share > 0) break;
+      if (q[v] <= module.max_pkts && module.share > 0) break;
       q[v] = 0;
     }
     if (v == q.size()) return best;

@@ -11,7 +11,7 @@
 namespace batchplane::slo {
 namespace {
 
-constexpr double kMostPkts = 32;
+constexpr double kMaxPkts = 32;
 
 // (8) to (10), over rates of execution: load, delay of each flow, bounds.
 struct Explicit {
@@ -40,7 +40,7 @@ struct Explicit {
   }
   [[nodiscard]] bool is_within_bounds() const {
     for (uint32_t v = 0; v < executions.size(); ++v) {
-      if (executions[v] < rate(v) / kMostPkts || executions[v] > rate(v)) return false;
+      if (executions[v] < rate(v) / kMaxPkts || executions[v] > rate(v)) return false;
     }
     return true;
   }
@@ -53,8 +53,7 @@ Program papers_program(Rng& rng) {
   const uint32_t n = 1 + rng.below(6);
   for (uint32_t v = 0; v < n; ++v) {
     program.modules.push_back({log_uniform(rng, 10, 4000), log_uniform(rng, 1, 200),
-                               0.05 + 0.95 * rng.uniform(), 1, 0,
-                               static_cast<uint32_t>(kMostPkts)});
+                               0.05 + 0.95 * rng.uniform(), 1, 0, static_cast<uint32_t>(kMaxPkts)});
   }
   for (uint32_t f = 0; f < 3; ++f) {
     std::vector<uint32_t> path;
@@ -84,7 +83,7 @@ TEST(TwoModels, AllowTheSameAndCostTheSame) {
     bool fits_ours = true;
     bool fits_theirs = theirs.is_within_bounds();
     for (size_t v = 0; v < triggers.size(); ++v) {
-      fits_ours &= triggers[v] >= 1 && triggers[v] <= program.modules[v].most_pkts;
+      fits_ours &= triggers[v] >= 1 && triggers[v] <= program.modules[v].max_pkts;
     }
     for (size_t f = 0; f < program.flows.size(); ++f) {
       const ProgramFlow& flow = program.flows[f];
