@@ -35,8 +35,8 @@ std::unique_ptr<Environment> make_environment() {
     interface.addresses6 = {{{0x20010db800000000ULL + i, 1}, 64},
                             {net::link_local_of(interface.mac), 64}};
   }
-  env->ports["p0"] = make_port("null", {}, "p0", *env);
-  env->ports["link"] = make_port("ring", {}, "link", *env);
+  env->ports["p0"] = make_port({"p0", "null", {}}, *env);
+  env->ports["link"] = make_port({"link", "ring", {}}, *env);
   return env;
 }
 

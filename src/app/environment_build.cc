@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// environment_build.cc - makes or takes over ports, resolves interfaces, checks what generators
-// name.
+// environment_build.cc - makes or takes over ports, resolves interfaces.
 #include "app/environment_build.h"
 
 #include <algorithm>
-#include <map>
 
 #include "app/messages.h"
-#include "core/args.h"
+#include "core/module.h"
 #include "ports/port_kinds.h"
+#include "spec/check.h"
 #include "traffic/generator.h"
 
 namespace batchplane::app {
@@ -49,27 +48,14 @@ bool is_memory(const std::string& kind) {
   const PortKindInfo* const info = find_port_kind(kind);
   return info != nullptr && info->is_memory;
 }
-bool takes_generators(const std::string& kind) {
-  const PortKindInfo* const info = find_port_kind(kind);
-  return info == nullptr || info->takes_generators;
-}
-std::string kinds_for_generators() {
-  std::string names;
-  for (const PortKindInfo& info : port_kinds()) {
-    if (info.takes_generators) names += (names.empty() ? "" : " or ") + info.kind;
-  }
-  return names;
-}
 
 std::shared_ptr<Port> make_one(const PortSpec& port, PortsAre ports_are, Environment& env,
                                const std::string& where, std::vector<ConfigError>& errors) {
-  const std::vector<ConfigError> mistakes = check_port_params(port.kind, port.params, where);
-  errors.insert(errors.end(), mistakes.begin(), mistakes.end());
-  if (!mistakes.empty() || (ports_are != PortsAre::kReal && !is_memory(port.kind))) {
+  if (ports_are != PortsAre::kReal && !is_memory(port.kind)) {
     return std::make_shared<PlannedPort>();
   }
   try {
-    auto made = make_port(port.kind, port.params, port.name, env, where);
+    auto made = make_port(port, env, where);
     // A ring that nobody empties would be full soon.
     if (ports_are == PortsAre::kAbsent) return std::make_shared<PlannedPort>(made->mac());
     return made;
@@ -115,14 +101,8 @@ void add_interfaces(const PipelineSpec& spec, Environment& env, std::vector<Conf
   for (size_t i = 0; i < spec.interfaces.size(); ++i) {
     const InterfaceSpec& given = spec.interfaces[i];
     const std::string where = spec.where("interfaces[" + std::to_string(i) + "]");
-    const Port* port = nullptr;
-    if (!given.port.empty()) {
-      try {
-        port = env.port(given.port).get();
-      } catch (const ConfigError& e) {
-        errors.emplace_back(e.what(), where, e.fix());
-      }
-    }
+    const auto known = env.ports.find(given.port);
+    const Port* const port = known == env.ports.end() ? nullptr : known->second.get();
     Interface interface;
     interface.name = given.name;
     interface.port = given.port;
@@ -134,44 +114,38 @@ void add_interfaces(const PipelineSpec& spec, Environment& env, std::vector<Conf
   }
 }
 
-void check_generators(const PipelineSpec& spec, const Environment& env,
-                      std::vector<ConfigError>& errors) {
-  std::map<std::string, std::string> feeders;
-  for (size_t i = 0; i < spec.generators.size(); ++i) {
-    const GeneratorSpec& generator = spec.generators[i];
-    const std::string where = spec.where("generators[" + std::to_string(i) + "]");
-    const Args args(traffic::generator_params(), generator.params, where, errors);
-    const auto port = std::ranges::find(spec.ports, generator.port, &PortSpec::name);
-    if (port == spec.ports.end()) {
-      const auto found = errors_of([&] { (void)env.port(generator.port); });
-      for (const ConfigError& e : found) errors.emplace_back(e.what(), where, e.fix());
-    } else if (!takes_generators(port->kind)) {
-      errors.emplace_back("port '" + port->name + "' is of kind " + port->kind, where,
-                          "a generator feeds a port of kind " + kinds_for_generators());
-    } else if (const auto [it, is_first] = feeders.emplace(generator.port, generator.name);
-               !is_first) {
-      errors.emplace_back(
-          "port '" + port->name + "' is fed by generator '" + it->second + "' already", where,
-          "give each generator a ring port of its own");
-    }
-  }
+}  // namespace
+
+Kinds program_kinds() {
+  Kinds kinds = module_kind_facts();
+  kinds.ports = port_kind_facts();
+  kinds.generator = traffic::generator_params();
+  return kinds;
 }
 
-}  // namespace
+List warnings_value(const PipelineSpec& spec) {
+  return errors_value(warnings_of(spec, module_kind_facts()), spec.source_map);
+}
 
 std::unique_ptr<Environment> build_environment(const PipelineSpec& spec, PortsAre ports_are,
                                                const Running& running,
                                                std::vector<ConfigError>& errors) {
   auto env = std::make_unique<Environment>();
   env->batch_limit_pkts = spec.engine.batch_pkts;
+  const Kinds kinds = program_kinds();
+  Mistakes mistakes{errors, spec.source_map};
   for (const PortSpec& port : spec.ports) {
-    const std::string where = spec.where("ports." + port.name);
+    const size_t n_known = errors.size();
+    check_port(port, kinds, mistakes);
     std::shared_ptr<Port> made = running_port(port, running);
-    if (made == nullptr) made = make_one(port, ports_are, *env, where, errors);
+    if (errors.size() != n_known) made = std::make_shared<PlannedPort>();
+    if (made == nullptr) {
+      made = make_one(port, ports_are, *env, spec.where("ports." + port.name), errors);
+    }
     env->ports[port.name] = std::move(made);
   }
+  check_port_users(spec, kinds, mistakes);
   add_interfaces(spec, *env, errors);
-  check_generators(spec, *env, errors);
   return env;
 }
 

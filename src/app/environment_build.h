@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "core/environment.h"
+#include "spec/kinds.h"
 #include "spec/pipeline_spec.h"
 
 namespace batchplane::app {
@@ -22,6 +23,12 @@ enum class PortsAre : uint8_t {
   kPlanned,  // described only: to check a pipeline without opening devices
   kAbsent,   // none at all: nothing comes in, and what is sent is gone
 };
+
+// What the rules of pipelines ask of the kinds that this program has.
+Kinds program_kinds();
+
+// What is allowed and hardly meant, as `check` tells it.
+List warnings_value(const PipelineSpec& spec);
 
 // Notes every mistake in ports, interfaces and generators; the environment is complete when there
 // is none. Ports of the same name, kind and parameters as those that run are taken over.

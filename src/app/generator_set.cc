@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/nearest_word.h"
 #include "core/args.h"
 #include "core/worker.h"
 

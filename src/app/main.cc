@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "app/daemon.h"
+#include "app/environment_build.h"
 #include "app/json_value.h"
 #include "app/messages.h"
 #include "app/module_schema.h"
@@ -41,6 +42,7 @@ int check(const DaemonOptions& options) {
   errors.insert(errors.end(), thrown.begin(), thrown.end());
   std::printf("%s\n", to_json(Dict{{"ok", errors.empty()},
                                    {"errors", errors_value(errors, startup.spec.source_map)},
+                                   {"warnings", warnings_value(startup.spec)},
                                    {"plan", plan}})
                           .c_str());
   return errors.empty() ? kGood : kBadInput;

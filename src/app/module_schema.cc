@@ -41,11 +41,6 @@ Value reason_value(const DropReasonInfo& info) {
   return Dict{{"name", info.name}, {"meaning", info.meaning}, {"remedy", info.remedy}};
 }
 
-const char* shape_name(Shape shape) {
-  static constexpr const char* kNames[] = {"in_place", "splitter", "terminal", "input", "queue"};
-  return kNames[static_cast<uint32_t>(shape)];
-}
-
 const char* state_name(StateOf state) {
   static constexpr const char* kNames[] = {"none", "shared", "sharded", "one_owner"};
   return kNames[static_cast<uint32_t>(state)];
@@ -62,7 +57,7 @@ Value kind_value(const ModuleInfo& info) {
   }
   return Dict{{"kind", info.kind},
               {"help", info.help},
-              {"shape", shape_name(info.shape)},
+              {"shape", kShapeNames[static_cast<uint32_t>(info.shape)]},
               {"state", state_name(info.state.value_or(StateOf::kNone))},
               {"feed", feed_name(info.feed)},
               {"is_egress", info.is_egress},

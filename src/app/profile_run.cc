@@ -12,6 +12,7 @@
 #include "app/memory_plan.h"
 #include "base/clock.h"
 #include "base/cost_law_value.h"
+#include "base/nearest_word.h"
 #include "core/thread.h"
 #include "core/worker.h"
 #include "profile/whole.h"

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "app/environment_build.h"
 #include "app/json_value.h"
 #include "app/messages.h"
+#include "base/nearest_word.h"
 #include "core/args.h"
 #include "core/thread.h"
 #include "spec/config_json.h"
@@ -51,7 +53,8 @@ Value run_check(Context& context) {
   // Mistakes are what was asked for: the request itself is good.
   List errors = errors_value(context.errors, spec.source_map);
   context.errors.clear();
-  return Dict{{"errors", std::move(errors)}, {"plan", std::move(plan)}};
+  return Dict{
+      {"errors", std::move(errors)}, {"warnings", warnings_value(spec)}, {"plan", std::move(plan)}};
 }
 
 Value run_apply(Context& context) {

@@ -9,6 +9,7 @@
 #include "app/environment_build.h"
 #include "app/memory_plan.h"
 #include "app/route_walk.h"
+#include "base/nearest_word.h"
 #include "core/live_table.h"
 #include "traffic/generator.h"
 #include "traffic/template.h"

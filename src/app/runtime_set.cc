@@ -4,6 +4,7 @@
 
 #include "app/runtime.h"
 #include "base/cost_law_value.h"
+#include "base/nearest_word.h"
 #include "core/args.h"
 #include "spec/field_reader.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/nearest_word.h"
 #include "core/args.h"
 #include "telemetry/telemetry.h"
 

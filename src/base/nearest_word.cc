@@ -2,22 +2,36 @@
 #include "base/nearest_word.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 
 namespace batchplane {
 namespace {
 
-uint32_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<uint32_t> row(b.size() + 1);
-  for (uint32_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (uint32_t i = 1; i <= a.size(); ++i) {
-    uint32_t diagonal = row[0];
-    row[0] = i;
-    for (uint32_t j = 1; j <= b.size(); ++j) {
-      const uint32_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+constexpr size_t kFewWords = 12;
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+// Single-letter edits from a to b; a swap of neighbours is one.
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> before;
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    std::vector<size_t> current{i};
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitute = row[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      size_t cost = std::min({row[j] + 1, current[j - 1] + 1, substitute});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        cost = std::min(cost, before[j - 2] + 1);
+      }
+      current.push_back(cost);
     }
+    before = std::move(row);
+    row = std::move(current);
   }
   return row[b.size()];
 }
@@ -26,15 +40,28 @@ uint32_t edit_distance(const std::string& a, const std::string& b) {
 
 std::string nearest_word(const std::string& word, const std::vector<std::string>& allowed) {
   std::string best;
-  uint32_t best_distance = static_cast<uint32_t>(word.size() / 2) + 1;
+  size_t best_distance = word.size() / 3 + 2;
   for (const std::string& candidate : allowed) {
-    const uint32_t distance = edit_distance(word, candidate);
+    size_t distance = edit_distance(lower(word), lower(candidate));
+    const bool is_cut = candidate.starts_with(word) || word.starts_with(candidate);
+    if (word.size() >= 3 && is_cut) distance = std::min<size_t>(distance, 1);
     if (distance < best_distance) {
       best = candidate;
       best_distance = distance;
     }
   }
   return best;
+}
+
+std::string did_you_mean(const std::string& word, std::vector<std::string> allowed,
+                         const std::string& otherwise) {
+  std::ranges::sort(allowed);
+  const std::string near = nearest_word(word, allowed);
+  if (!near.empty()) return "did you mean '" + near + "'?";
+  if (!otherwise.empty() || allowed.empty() || allowed.size() > kFewWords) return otherwise;
+  std::string list;
+  for (const std::string& each : allowed) list += (list.empty() ? "" : ", ") + each;
+  return "one of: " + list;
 }
 
 }  // namespace batchplane

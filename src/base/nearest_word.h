@@ -11,4 +11,8 @@ namespace batchplane {
 [[nodiscard]] std::string nearest_word(const std::string& word,
                                        const std::vector<std::string>& allowed);
 
+// How to mend it: "did you mean 'x'?", else `otherwise`, else the allowed words where they are few.
+[[nodiscard]] std::string did_you_mean(const std::string& word, std::vector<std::string> allowed,
+                                       const std::string& otherwise = "");
+
 }  // namespace batchplane

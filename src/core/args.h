@@ -7,44 +7,21 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/nearest_word.h"
 #include "base/value.h"
+#include "spec/params.h"
 
 namespace batchplane {
 
 class Environment;
-
-enum class ParamType : uint8_t {
-  kBool,
-  kInt,
-  kFloat,
-  kString,
-  kMac,
-  kIpv4,
-  kIpv4Prefix,
-  kList,
-  kDict,
-};
-[[nodiscard]] const char* param_type_name(ParamType type);
-
-// One parameter of a module: what `batchplane modules NAME` prints and what Args checks.
-struct ParamSpec {
-  std::string name;
-  ParamType type = ParamType::kInt;
-  std::string unit = "";     // ns, pkts, bytes, pps, ... or empty
-  Value default_value = {};  // null = required
-  std::string help = "";
-  double min = -9.2e18;  // numbers; for strings and lists: least length
-  double max = 9.2e18;
-  std::vector<std::string> choices = {};  // strings: the allowed ones, if any
-};
 
 // The checked parameters of one module instance. Unknown keys, wrong types and values out of range
 // were refused before the module's constructor ran (all at once), so get_* never fails on a
 // declared name; a constructor throws ConfigError for what only it can judge.
 class Args {
  public:
-  // Checks `given` against `specs`; appends every mistake to `errors` (where = `where`.key).
+  // Of what check_params() found good.
+  Args(const std::vector<ParamSpec>& specs, const Dict& given, std::string where);
+  // Checks `given` first; appends every mistake to `errors`.
   Args(const std::vector<ParamSpec>& specs, const Dict& given, std::string where,
        std::vector<ConfigError>& errors);
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/nearest_word.h"
 #include "core/drop_reason.h"
 
 namespace batchplane {
@@ -59,26 +60,29 @@ TEST(Args, DefaultsFillWhatIsNotGiven) {
 TEST(Args, EveryMistakeHasItsText) {
   const std::pair<Dict, std::string> cases[] = {
       {{}, "modules.m: 'count' is missing (add count: how many)"},
-      {{{"count", "3"}}, "modules.m.count: expected an integer, found a string (how many)"},
-      {{{"count", 10}}, "modules.m.count: 10 is out of range 1 .. 9 pkts (how many)"},
-      {{{"count", 0}}, "modules.m.count: 0 is out of range 1 .. 9 pkts (how many)"},
-      {{{"count", 3}, {"flag", 1}}, "modules.m.flag: expected true or false, found an integer (H)"},
-      {{{"count", 3}, {"share", "a"}}, "modules.m.share: expected a number, found a string (H)"},
-      {{{"count", 3}, {"share", 1.5}}, "modules.m.share: 1.5 is out of range 0 .. 1 (H)"},
-      {{{"count", 3}, {"mode", "z"}}, "modules.m.mode: 'z' is not one of x, y (H)"},
-      {{{"count", 3}, {"mode", 4}}, "modules.m.mode: expected string, found an integer (H)"},
-      {{{"count", 3}, {"mac", "02:00"}}, "modules.m.mac: '02:00' is no MAC address (H)"},
-      {{{"count", 3}, {"ip", "10.0.0"}}, "modules.m.ip: '10.0.0' is no IPv4 address (H)"},
+      {{{"count", "3"}}, "modules.m.params.count: expected an integer, found '3' (how many)"},
+      {{{"count", 10}}, "modules.m.params.count: 10 is out of range 1 .. 9 pkts (how many)"},
+      {{{"count", 0}}, "modules.m.params.count: 0 is out of range 1 .. 9 pkts (how many)"},
+      {{{"count", 3}, {"flag", 1}}, "modules.m.params.flag: expected true or false, found '1' (H)"},
+      {{{"count", 3}, {"share", "a"}}, "modules.m.params.share: expected a number, found 'a' (H)"},
+      {{{"count", 3}, {"share", 1.5}}, "modules.m.params.share: 1.5 is out of range 0 .. 1 (H)"},
+      {{{"count", 3}, {"mode", "z"}}, "modules.m.params.mode: 'z' is not one of x, y (H)"},
+      {{{"count", 3}, {"mode", 4}}, "modules.m.params.mode: expected string, found '4' (H)"},
+      {{{"count", 3}, {"mac", "02:00"}}, "modules.m.params.mac: '02:00' is no MAC address (H)"},
+      {{{"count", 3}, {"ip", "10.0.0"}}, "modules.m.params.ip: '10.0.0' is no IPv4 address (H)"},
       {{{"count", 3}, {"net", "10.0.0.1/8"}},
-       "modules.m.net: '10.0.0.1/8' is no IPv4 prefix such as 10.0.0.0/8 (host bits must be zero) "
+       "modules.m.params.net: '10.0.0.1/8' is no IPv4 prefix such as 10.0.0.0/8 (host bits must be "
+       "zero) "
        "(H)"},
-      {{{"count", 3}, {"list", 1}}, "modules.m.list: expected a list, found an integer (H)"},
-      {{{"count", 3}, {"dict", 1}}, "modules.m.dict: expected a mapping, found an integer (H)"},
-      {{{"count", 3}, {"pair", List{1}}}, "modules.m.pair: needs at least 2 elements (H)"},
-      {{{"count", 3}, {"word", ""}}, "modules.m.word: must not be empty (H)"},
+      {{{"count", 3}, {"list", 1}}, "modules.m.params.list: expected a list, found '1' (H)"},
+      {{{"count", 3}, {"dict", 1}}, "modules.m.params.dict: expected a mapping, found '1' (H)"},
+      {{{"count", 3}, {"pair", List{1}}}, "modules.m.params.pair: needs at least 2 elements (H)"},
+      {{{"count", 3}, {"word", ""}}, "modules.m.params.word: must not be empty (H)"},
       {{{"count", 3}, {"cuont", 1}},
-       "modules.m: unknown parameter 'cuont' (did you mean 'count'?)"},
-      {{{"count", 3}, {"zzzzzzzz", 1}}, "modules.m: unknown parameter 'zzzzzzzz'"},
+       "modules.m.params.cuont: unknown parameter 'cuont' (did you mean 'count'?)"},
+      {{{"count", 3}, {"zzzzzzzz", 1}},
+       "modules.m.params.zzzzzzzz: unknown parameter 'zzzzzzzz' (one of: count, dict, flag, ip, "
+       "list, mac, mode, net, pair, share, word)"},
   };
   for (const auto& [given, line] : cases)
     EXPECT_EQ(mistakes(given), std::vector<std::string>{line});

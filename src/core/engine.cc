@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/nearest_word.h"
 #include "core/capture_order.h"
 
 namespace batchplane {

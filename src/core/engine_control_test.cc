@@ -21,7 +21,7 @@ PipelineSpec fork() {
                   {"out", "sink", {}}};
   spec.edges = {
       {"in", "0", "s"}, {"s", "0", "a0"}, {"s", "1", "a1"}, {"a0", "0", "out"}, {"a1", "0", "out"}};
-  spec.flows = {{"f0", {"in", "a0", "out"}, 10'000}, {"f1", {"in", "a1", "out"}, 0}};
+  spec.flows = {{"f0", {"in", "s", "a0", "out"}, 10'000}, {"f1", {"in", "s", "a1", "out"}, 0}};
   return spec;
 }
 

@@ -27,7 +27,7 @@ PipelineSpec fan(uint32_t trigger_pkts, uint64_t limit_pkts) {
     spec.modules.push_back({name, "counter", {}, trigger_pkts});
     spec.edges.push_back({"s", std::to_string(i), name});
     spec.edges.push_back({name, "0", "m"});
-    spec.flows.push_back({"f" + std::to_string(i), {"in", name, "out"}, 1000});
+    spec.flows.push_back({"f" + std::to_string(i), {"in", "s", name, "m", "out"}, 1000});
   }
   return spec;
 }
@@ -157,8 +157,8 @@ TEST(Engine, ApplyKeepsHeldPacketsCountsAndFlows) {
   const Snapshot before = rig.balanced();
   ASSERT_GT(before.balance.held_pkts, 0U);
   PipelineSpec next = fan(32, 64);
-  next.flows = {{"g", {"in", "a2", "out"}, 0},
-                {"f0", {"in", "a0", "out"}, 0}};  // another automaton
+  next.flows = {{"g", {"in", "s", "a2", "m", "tail", "out"}, 0},
+                {"f0", {"in", "s", "a0", "m", "tail", "out"}, 0}};  // another automaton
   next.modules.push_back({"tail", "null", {}});
   next.edges[1] = {"m", "0", "tail"};
   next.edges.push_back({"tail", "0", "out"});

@@ -49,7 +49,7 @@ PipelineSpec fan(const exec::Scheduling& how, uint64_t limit_pkts) {
     spec.modules.push_back({name, "counter", {}});
     spec.edges.push_back({"s", std::to_string(i), name});
     spec.edges.push_back({name, "0", "m"});
-    spec.flows.push_back({"f" + std::to_string(i), {"in", name, "out"}, 1000});
+    spec.flows.push_back({"f" + std::to_string(i), {"in", "s", name, "m", "out"}, 1000});
   }
   return spec;
 }

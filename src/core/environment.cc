@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/environment.h"
 
+#include "base/nearest_word.h"
 #include "core/args.h"
 
 namespace batchplane {

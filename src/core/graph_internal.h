@@ -21,10 +21,8 @@ struct GraphBuild {
   std::vector<bool> is_unit = {};  // per instance: where tasks are scheduled explicitly
 };
 
-// graph_order.cc: depth of each node; notes cycles and what no input reaches.
+// graph_order.cc: depth of each node, and the order within each task.
 void order_nodes(GraphBuild& build);
-// graph_flows.cc: declared paths to gates crossed; notes paths that do not exist or are ambiguous.
-void resolve_flows(GraphBuild& build);
 // graph_tasks.cc: nodes, queues, targets, path operations. No errors left to find but memory.
 void make_tasks(GraphBuild& build);
 

@@ -206,13 +206,6 @@ void make_tasks(GraphBuild& build) {
   graph.paths = std::make_unique<PathAutomaton>(static_cast<uint32_t>(graph.instances.size()),
                                                 edges, entries, build.flows);
   const PathAutomaton& paths = *graph.paths;
-  for (const auto& [a, b] : paths.indistinct()) {
-    build.errors.emplace_back(
-        "flows '" + graph.flow_names[a] + "' and '" + graph.flow_names[b] + "' have the same path",
-        graph.spec.where("flows[" + std::to_string(b) + "]"),
-        "flows are told apart by their paths: join them, or split them by a module");
-  }
-  if (!build.errors.empty()) throw ConfigErrors(std::move(build.errors));
   for (uint32_t t = 0; t < build.members.size(); ++t) {
     if (build.order[t].empty()) {
       graph.tasks.push_back(nullptr);  // an input alone, whose packets go to another task

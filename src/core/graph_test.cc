@@ -37,9 +37,9 @@ TEST(BuildGraph, TakesAPlainPipeline) { EXPECT_EQ(lines(small()), ""); }
 TEST(BuildGraph, NamesUnknownKindsAndWhatWasMeant) {
   PipelineSpec spec = small();
   spec.modules[1].kind = "nul";
-  expect_mistake(spec, "modules.a: unknown kind 'nul' (did you mean 'null'?)");
+  expect_mistake(spec, "modules.a.kind: unknown kind 'nul' (did you mean 'null'?)");
   spec.modules[1].kind = "zzzzzzzzzz";
-  expect_mistake(spec, "unknown kind 'zzzzzzzzzz' (batchplane modules lists them)");
+  expect_mistake(spec, "unknown kind 'zzzzzzzzzz' (`batchplane modules` lists the kinds)");
 }
 
 TEST(BuildGraph, ReportsAllMistakesAtOnceWithTheirPlaces) {
@@ -48,7 +48,7 @@ TEST(BuildGraph, ReportsAllMistakesAtOnceWithTheirPlaces) {
   spec.modules[1].params = {{"colour", 3}};
   spec.modules[2].kind = "zink";
   spec.modules.push_back({"in", "source", {}});
-  expect_mistake(spec, "modules.a (x.yaml:7): unknown parameter 'colour'");
+  expect_mistake(spec, "modules.a.params.colour (x.yaml:7): unknown parameter 'colour'");
   expect_mistake(spec, "unknown kind 'zink' (did you mean 'sink'?)");
   expect_mistake(spec, "there are two modules of this name");
 }
@@ -56,10 +56,10 @@ TEST(BuildGraph, ReportsAllMistakesAtOnceWithTheirPlaces) {
 TEST(BuildGraph, ChecksTriggersAndBatchSize) {
   PipelineSpec spec = small();
   spec.modules[1].trigger_pkts = 33;
-  expect_mistake(spec, "trigger 33 is larger than the batch size 32 (0 (no buffer) to 32)");
+  expect_mistake(spec, "trigger 33 is more than a batch (at most engine.batch_pkts = 32)");
   spec = small();
   spec.modules[0].trigger_pkts = 4;
-  expect_mistake(spec, "an input has no buffer in front of it (remove 'trigger')");
+  expect_mistake(spec, "a source has no buffer (set the trigger at a module after it)");
   spec = small();
   for (const uint32_t batch_pkts : {0U, 257U}) {
     spec.engine.batch_pkts = batch_pkts;
@@ -71,15 +71,19 @@ TEST(BuildGraph, ChecksTriggersAndBatchSize) {
 TEST(BuildGraph, ChecksEdges) {
   PipelineSpec spec = small();
   spec.edges.push_back({"a", "0", "out"});
-  expect_mistake(spec, "edges[2]: gate 0 of 'a' is connected twice");
+  expect_mistake(spec, "edges[2]: 'a' is joined to 'out' twice (remove one)");
+  spec.modules.push_back({"out2", "sink", {}});
+  spec.edges[2] = {"a", "0", "out2"};
+  expect_mistake(spec, "gate 0 of 'a' leads to both 'out' and 'out2'");
+  spec.modules.pop_back();
   spec.edges[2] = {"a", "1", "out"};
-  expect_mistake(spec, "'a' (null) has only gate 0");
+  expect_mistake(spec, "'a' (null) has no gate 1 (it has gate 0: a -> ...)");
   spec.edges[2] = {"a", "left", "out"};
   expect_mistake(spec, "'a' (null) has no gate 'left'");
   spec.edges[2] = {"b", "0", "out"};
-  expect_mistake(spec, "no module 'b'");
+  expect_mistake(spec, "there is no module 'b'");
   spec.edges[2] = {"out", "0", "a"};
-  expect_mistake(spec, "'out' (sink) is an end: nothing can follow");
+  expect_mistake(spec, "'out' (sink) ends the path: nothing comes after it");
   spec.edges[2] = {"a", "drop", "in"};
   expect_mistake(spec, "'in' (source) is an input: nothing can lead to it");
   spec.edges[2] = {"in", "drop", "out"};
@@ -94,14 +98,15 @@ TEST(BuildGraph, ChecksEdges) {
 TEST(BuildGraph, FindsDeadWaysCyclesAndWhatNothingReaches) {
   PipelineSpec spec = small();
   spec.edges.pop_back();
-  expect_mistake(spec, "'a' (null) leads nowhere");
+  expect_mistake(spec, "nothing comes after 'a': its packets are dropped");
   spec = small();
   spec.edges[1] = {"a", "0", "b"};
   spec.modules.push_back({"b", "split", {{"gates", 2}}});
   spec.edges.push_back({"b", "0", "out"});
   spec.edges.push_back({"b", "1", "a"});
   expect_mistake(spec,
-                 "a, out, b lie on or behind a cycle (put a module of kind queue into the loop)");
+                 "edges[3]: the graph has a cycle: a -> b -> a (tasks are acyclic; put a queue "
+                 "module into the loop)");
   spec = small();
   spec.modules.push_back({"lost", "null", {}});
   spec.edges.push_back({"lost", "0", "out"});
@@ -110,14 +115,15 @@ TEST(BuildGraph, FindsDeadWaysCyclesAndWhatNothingReaches) {
   spec.modules.push_back({"x", "null", {}});
   spec.modules.push_back({"y", "sink", {}});
   spec.edges.push_back({"x", "0", "y"});
-  expect_mistake(spec, "no input leads to x, y");
+  expect_mistake(spec, "no packet can reach 'x'");
+  expect_mistake(spec, "no packet can reach 'y'");
 }
 
 TEST(BuildGraph, ChecksWorkers) {
   PipelineSpec spec = small();
   spec.workers = {{"w0", -1}, {"w1", -1}};
   spec.modules[0].worker = "w7";
-  expect_mistake(spec, "modules.in: no worker 'w7'");
+  expect_mistake(spec, "modules.in.worker: there is no worker 'w7'");
   spec.modules[0].worker = "w0";
   spec.modules.push_back({"in2", "source", {}});
   spec.modules.back().worker = "w1";
@@ -126,8 +132,8 @@ TEST(BuildGraph, ChecksWorkers) {
   spec = small();
   spec.modules[1].worker = "w0";
   expect_mistake(spec,
-                 "modules.a: 'worker' stands on inputs only (give it to the port_in, source "
-                 "or queue where the task begins)");
+                 "modules.a.worker: 'a' is no input, so it has no worker of its own (write "
+                 "worker: at the input or queue before it)");
   spec.modules[1].worker = "";
   spec.modules[0].worker = "w0";
   EXPECT_EQ(lines(spec), "") << "the one worker that there is without any declared";
@@ -186,9 +192,9 @@ PipelineSpec diamond() {
   return spec;
 }
 
-TEST(BuildGraph, CompletesPathsThatHaveOneWayOnly) {
+TEST(BuildGraph, FollowsPaths) {
   PipelineSpec spec = diamond();
-  spec.flows = {{"f", {"in", "a", "out"}, 0}, {"g", {"in", "s:1", "out"}, 0}};
+  spec.flows = {{"f", {"in", "s", "a", "out"}, 0}, {"g", {"in", "s:1", "b", "out"}, 0}};
   const auto graph = build_graph(spec, std::make_unique<Environment>());
   EXPECT_EQ(graph->flow_paths[0], (std::vector<std::string>{"in", "s", "a", "out"}));
   EXPECT_EQ(graph->flow_paths[1], (std::vector<std::string>{"in", "s", "b", "out"}));
@@ -201,7 +207,7 @@ TEST(BuildGraph, PathsLeaveByDropGatesOnlyWhenNamed) {
   spec.modules.push_back({"alarm", "sink", {}});
   spec.edges.push_back({"a", "drop", "alarm"});
   spec.flows.push_back({.name = "lost", .path = {"in", "a", "alarm"}});
-  expect_mistake(spec, "no way leads from 'a' to 'alarm'");
+  expect_mistake(spec, "flow 'lost': 'a' does not lead to 'alarm'");
   spec.flows[0].path = {"in", "a:drop", "alarm"};
   EXPECT_EQ(lines(spec), "");
 }
@@ -213,18 +219,21 @@ TEST(BuildGraph, ChecksPaths) {
     spec.flows = {{"f", path, 0}};
     expect_mistake(spec, part);
   };
-  expect_path_mistake({"in", "out"}, "flows[0]: more than one way leads from 'in' to 'out'");
-  expect_path_mistake({"in", "b", "a", "out"}, "no way leads from 'b' to 'a'");
-  expect_path_mistake({"in", "aa", "out"}, "no module 'aa' (in the path)");
-  expect_path_mistake({"in"}, "flow 'f' needs a path of at least two modules");
+  expect_path_mistake({"in", "out"}, "flows[0].path: flow 'f': 'in' does not lead to 'out'");
+  expect_path_mistake({"in", "s:1", "a", "out"}, "gate 1 of 's' does not lead to 'a' (write s:0)");
+  expect_path_mistake({"in", "aa", "out"}, "flow 'f': there is no module 'aa'");
+  expect_path_mistake({"in"}, "flow 'f': a path has two modules at least");
   expect_path_mistake({"s", "a", "out"}, "begins at 's', which is no input");
-  expect_path_mistake({"in", "a"}, "ends at 'a', where no packet leaves");
-  spec.flows = {{"f", {"in", "a", "out"}, 0}, {"g", {"in", "s", "a", "out"}, 0}};
-  expect_mistake(spec, "flows 'f' and 'g' have the same path");
-  spec.flows[1].name = "f";
-  expect_mistake(spec, "the flow name 'f' is taken");
+  expect_path_mistake({"in", "s", "a"}, "ends at 'a', where no packet leaves");
+  spec.edges[2].to = "a";
+  expect_path_mistake({"in", "s", "a", "out"}, "several gates of 's' lead to 'a' (say which: s:0)");
+  spec = diamond();
+  spec.flows = {{"f", {"in", "s", "a", "out"}, 0}, {"g", {"in", "s:0", "a", "out"}, 0}};
+  expect_mistake(spec, "flow 'g' has the same path as 'f'");
+  spec.flows[1] = {"f", {"in", "s", "b", "out"}, 0};
+  expect_mistake(spec, "the flow name 'f' is used twice");
   spec.flows[1].name = "other";
-  expect_mistake(spec, "the flow name 'other' is taken");
+  expect_mistake(spec, "the name 'other' is taken by packets outside all flows");
 }
 
 TEST(Stagger, SpreadsFirstReleasesOverTheTrigger) {

@@ -35,4 +35,13 @@ std::vector<const ModuleInfo*> all_module_kinds() {
   return all;
 }
 
+Kinds module_kind_facts() {
+  Kinds facts;
+  for (const auto& [kind, info] : kinds()) {
+    facts.modules[kind] = {info.shape, info.params, info.gate_names, info.first_named_gate,
+                           info.is_egress};
+  }
+  return facts;
+}
+
 }  // namespace batchplane

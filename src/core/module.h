@@ -27,6 +27,7 @@
 #include "core/args.h"
 #include "core/context.h"
 #include "core/environment.h"
+#include "spec/kinds.h"
 
 namespace batchplane {
 
@@ -119,8 +120,6 @@ class Module {
   uint16_t static_flow_ = 0;
 };
 
-enum class Shape : uint8_t { kInPlace, kSplitter, kTerminal, kInput, kQueue };
-
 using ExecNode = exec::Node<struct CoreTraits>;
 
 // What packets leave behind in a module, and so what several workers that share its work must heed.
@@ -185,6 +184,8 @@ struct ModuleInfo {
 // All module kinds of this program, by name. nullptr when unknown.
 const ModuleInfo* find_module_kind(const std::string& kind);
 std::vector<const ModuleInfo*> all_module_kinds();
+// What the rules of pipelines ask of them; of ports they know nothing.
+Kinds module_kind_facts();
 void register_module_kind(ModuleInfo info);
 
 template <class T>

@@ -23,7 +23,7 @@ std::string temp_file(const std::string& name) {
 TEST(DpdkPort, NullDeviceMovesPackets) {
   PortRig rig(4096);
   {
-    auto port = make_port("dpdk", {{"devargs", "net_null0,size=100"}}, "p0", rig.env);
+    auto port = make_port({"p0", "dpdk", {{"devargs", "net_null0,size=100"}}}, rig.env);
     port->start(rig.pool);
     EXPECT_TRUE(port->is_up());
     Packet* pkts[32];
@@ -40,7 +40,7 @@ TEST(DpdkPort, NullDeviceMovesPackets) {
   }
   EXPECT_EQ(rig.pool.available_pkts(), 4096U);
   // The device is free again.
-  EXPECT_NO_THROW(make_port("dpdk", {{"devargs", "net_null0"}}, "p0", rig.env));
+  EXPECT_NO_THROW(make_port({"p0", "dpdk", {{"devargs", "net_null0"}}}, rig.env));
 }
 
 TEST(DpdkPort, PcapDeviceKeepsBytes) {
@@ -58,8 +58,8 @@ TEST(DpdkPort, PcapDeviceKeepsBytes) {
   }
   {
     PortRig rig(4096);
-    auto port = make_port("dpdk", {{"devargs", "net_pcap0,rx_pcap=" + in + ",tx_pcap=" + out}},
-                          "p0", rig.env);
+    auto port = make_port(
+        {"p0", "dpdk", {{"devargs", "net_pcap0,rx_pcap=" + in + ",tx_pcap=" + out}}}, rig.env);
     port->start(rig.pool);
     Packet* pkts[8];
     ASSERT_EQ(port->rx_burst(pkts, 8, 9), 3U);
@@ -76,7 +76,7 @@ TEST(DpdkPort, PcapDeviceKeepsBytes) {
 TEST(DpdkPort, StrippedTagsAndSegmentsAreMadeWhole) {
   PortRig rig(4096);
   // A ring device gives out the very buffers that were sent into it, marks and all.
-  auto port = make_port("dpdk", {{"devargs", "net_ring0"}}, "p0", rig.env);
+  auto port = make_port({"p0", "dpdk", {{"devargs", "net_ring0"}}}, rig.env);
   port->start(rig.pool);
   Packet* tagged = rig.make(60, 5);
   tagged->data()[12] = 0x08;
@@ -103,7 +103,7 @@ TEST(DpdkPort, StrippedTagsAndSegmentsAreMadeWhole) {
 TEST(DpdkPort, ErrorsNameTheRemedy) {
   Environment env;
   const auto error = [&](const std::string& devargs) {
-    return error_of([&] { make_port("dpdk", {{"devargs", devargs}}, "p0", env, "ports.p0"); });
+    return error_of([&] { make_port({"p0", "dpdk", {{"devargs", devargs}}}, env, "ports.p0"); });
   };
   EXPECT_NE(error("net_nothing0").find("ports.p0"), std::string::npos);
   if (geteuid() == 0) {
@@ -111,7 +111,7 @@ TEST(DpdkPort, ErrorsNameTheRemedy) {
     EXPECT_NE(error("net_af_packet0").find("iface="), std::string::npos);
   }
   PortRig rig(4096);
-  auto first = make_port("dpdk", {{"devargs", "net_null1"}}, "p0", rig.env);
+  auto first = make_port({"p0", "dpdk", {{"devargs", "net_null1"}}}, rig.env);
   EXPECT_NE(error("net_null1").find("in use already"), std::string::npos);
   PortRig small(4096, 256);
   EXPECT_NE(error_of([&] { first->start(small.pool); }).find("too small"), std::string::npos);

@@ -38,7 +38,7 @@ class PcapTest : public testing::Test {
     return path(name);
   }
   std::shared_ptr<Port> make(PortRig& rig, const Dict& params) {
-    auto port = make_port("pcap", params, "p0", rig.env);
+    auto port = make_port({"p0", "pcap", params}, rig.env);
     port->start(rig.pool);
     return port;
   }
@@ -173,10 +173,12 @@ TEST_F(PcapTest, BadFilesAreRefusedWithWords) {
   pcap_close(dead);
   EXPECT_NE(error_of([&] { read_pcap(path("raw.pcap"), "x"); }).find("RAW"), std::string::npos);
   Environment env;
-  EXPECT_NE(error_of([&] { make_port("pcap", {}, "p0", env); }).find("neither read nor write"),
+  EXPECT_NE(error_of([&] {
+              make_port({"p0", "pcap", {}}, env);
+            }).find("neither read nor write"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
-              make_port("pcap", {{"write", "/none/x.pcap"}}, "p0", env);
+              make_port({"p0", "pcap", {{"write", "/none/x.pcap"}}}, env);
             }).find("cannot write"),
             std::string::npos);
 }

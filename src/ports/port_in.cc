@@ -48,7 +48,7 @@ const Register<PortIn> kPortIn{{
     .kind = "port_in",
     .state = StateOf::kOneOwner,
     .help = "Brings packets from a port into the pipeline.",
-    .params = {{.name = "port", .type = ParamType::kString, .help = "name of the port"},
+    .params = {{.name = "port", .type = ParamType::kPort, .help = "name of the port"},
                {.name = "interface",
                 .type = ParamType::kString,
                 .default_value = "",

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "spec/check.h"
+
 namespace batchplane {
 namespace {
 
@@ -13,18 +15,6 @@ std::vector<PortKindInfo> collect() {
   for (PortKindInfo& info : ports::dpdk_port_kinds()) all.push_back(std::move(info));
   std::ranges::sort(all, {}, &PortKindInfo::kind);
   return all;
-}
-
-ConfigError unknown_kind(const std::string& kind, const std::string& where) {
-  std::vector<std::string> known;
-  std::string all;
-  for (const PortKindInfo& info : port_kinds()) {
-    known.push_back(info.kind);
-    all += (all.empty() ? "" : ", ") + info.kind;
-  }
-  const std::string near = nearest_word(kind, known);
-  return ConfigError("unknown kind '" + kind + "' of port", where,
-                     near.empty() ? "choose one of " + all : "did you mean '" + near + "'?");
 }
 
 }  // namespace
@@ -39,29 +29,24 @@ const PortKindInfo* find_port_kind(const std::string& kind) {
   return it == port_kinds().end() ? nullptr : &*it;
 }
 
-std::vector<ConfigError> check_port_params(const std::string& kind, const Dict& params,
-                                           const std::string& where) {
-  std::vector<ConfigError> errors;
-  const PortKindInfo* info = find_port_kind(kind);
-  if (info == nullptr) {
-    errors.push_back(unknown_kind(kind, where));
-  } else {
-    const Args args(info->params, params, where, errors);
+std::map<std::string, PortKindFacts> port_kind_facts() {
+  std::map<std::string, PortKindFacts> facts;
+  for (const PortKindInfo& info : port_kinds()) {
+    facts[info.kind] = {info.params, info.takes_generators};
   }
-  return errors;
+  return facts;
 }
 
-std::shared_ptr<Port> make_port(const std::string& kind, const Dict& params,
-                                const std::string& name, Environment& env,
-                                const std::string& where) {
-  const std::string here = where.empty() ? "ports." + name : where;
-  const PortKindInfo* info = find_port_kind(kind);
-  if (info == nullptr) throw unknown_kind(kind, here);
+std::shared_ptr<Port> make_port(const PortSpec& port, Environment& env, const std::string& where) {
   std::vector<ConfigError> errors;
-  Args args(info->params, params, here, errors);
+  const SourceMap no_places;
+  Mistakes mistakes{errors, no_places};
+  check_port(port, {.ports = port_kind_facts()}, mistakes);
   if (!errors.empty()) throw errors.front();
+  const PortKindInfo* info = find_port_kind(port.kind);
+  Args args(info->params, port.params, where.empty() ? "ports." + port.name : where);
   args.set_env(&env);
-  args.set_name(name);
+  args.set_name(port.name);
   return info->make(args);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "core/args.h"
 #include "core/environment.h"
 #include "core/port.h"
+#include "spec/kinds.h"
+#include "spec/pipeline_spec.h"
 
 namespace batchplane {
 
@@ -28,14 +31,13 @@ const PortKindInfo* find_port_kind(const std::string& kind);
 // By name. What this build does not have (DPDK ports without DPDK) is not in it.
 const std::vector<PortKindInfo>& port_kinds();
 
+// What the rules of pipelines ask of them, by kind.
+std::map<std::string, PortKindFacts> port_kind_facts();
+
 // A port as the pipeline describes it, not started yet. `where`: the place for messages. Throws
-// ConfigErrors' first; check_port_params() finds all.
-std::shared_ptr<Port> make_port(const std::string& kind, const Dict& params,
-                                const std::string& name, Environment& env,
+// ConfigError.
+std::shared_ptr<Port> make_port(const PortSpec& port, Environment& env,
                                 const std::string& where = "");
-// Every mistake in kind and parameters, without making the port.
-std::vector<ConfigError> check_port_params(const std::string& kind, const Dict& params,
-                                           const std::string& where);
 
 namespace ports {
 PortKindInfo ring_port_kind();

@@ -70,7 +70,7 @@ const Register<PortOut> kPortOut{{
     .kind = "port_out",
     .state = StateOf::kOneOwner,
     .help = "Sends packets out of a port; flows end here.",
-    .params = {{.name = "port", .type = ParamType::kString, .help = "name of the port"},
+    .params = {{.name = "port", .type = ParamType::kPort, .help = "name of the port"},
                {.name = "interface",
                 .type = ParamType::kString,
                 .default_value = "",

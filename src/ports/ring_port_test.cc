@@ -82,13 +82,14 @@ TEST(RingPort, GivesBackWhatItHoldsAndHasOneProducer) {
 
 TEST(PortKinds, MistakesAreNamed) {
   Environment env;
-  EXPECT_NE(error_of([&] { make_port("rnig", {}, "p0", env); }).find("did you mean 'ring'"),
+  EXPECT_NE(error_of([&] {
+              make_port({"p0", "rnig", {}}, env);
+            }).find("did you mean 'ring'"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
-              make_port("ring", {{"size", 3}}, "p0", env);
+              make_port({"p0", "ring", {{"size", 3}}}, env);
             }).find("ports.p0"),
             std::string::npos);
-  EXPECT_EQ(check_port_params("ring", {{"a", 1}, {"b", 2}}, "x").size(), 2U);
   for (const PortKindInfo& info : port_kinds()) EXPECT_FALSE(info.help.empty()) << info.kind;
 }
 
@@ -153,7 +154,7 @@ TEST(PortOut, PushesDevicesThatMayLeaveFramesLying) {
 
 TEST(NullPort, TakesEverythingAndGivesNothing) {
   PortRig rig;
-  auto port = make_port("null", {}, "p0", rig.env);
+  auto port = make_port({"p0", "null", {}}, rig.env);
   rig.env.ports["p0"] = port;
   auto module = rig.module("port_out", {{"port", "p0"}});
   EXPECT_TRUE(rig.consume(*module, "port_out", {rig.make(60), rig.make(1500)}).empty());

@@ -43,7 +43,7 @@ PipelineSpec small_spec() {
                 {"split", "1", "queue"},    {"ttl", "0", "mac"},      {"ttl", "drop", "dropped"},
                 {"mac", "0", "out"},        {"queue", "0", "behind"}, {"behind", "0", "out_2"},
                 {"check", "drop", "lonely"}};
-  spec.flows = {{"one", {"in", "out"}, 0}};
+  spec.flows = {{"one", {"in", "check", "split", "ttl", "mac", "out"}, 0}};
   // In turn: the split sends the first and third of each four, one of them with a TTL of 1, to ttl.
   const List flows{Dict{{"ttl", 1}, {"dst_ip", "20.0.1.1"}},
                    Dict{{"count", 3}, {"dst_ip", "20.0.0.1"}, {"dst_ip_step", 1}}};
@@ -56,7 +56,7 @@ class ProfileTest : public testing::Test {
   ProfileTest() {
     auto env = std::make_unique<Environment>();
     for (const PortSpec& port : spec_.ports) {
-      env->ports[port.name] = make_port(port.kind, port.params, port.name, *env);
+      env->ports[port.name] = make_port(port, *env);
     }
     graph_ = build_graph(spec_, std::move(env));
   }

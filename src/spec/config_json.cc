@@ -3,6 +3,7 @@
 #include "spec/config_json.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/nearest_word.h"
@@ -136,9 +137,6 @@ FlowSpec read_flow(const Value& value, const std::string& key, Mistakes& mistake
   FieldReader fields(value, key, mistakes);
   FlowSpec flow;
   flow.name = fields.required_string("name");
-  if (flow.name == "other") {
-    fields.mistake("name", "'other' is the flow of packets on undeclared paths", "rename it");
-  }
   flow.path = fields.strings("path");
   flow.delay_slo_ns = fields.integer("delay_slo_ns", 0, 0, kMaxNs);
   fields.finish();
@@ -234,7 +232,8 @@ void refuse_doubles(const std::vector<T>& all, const std::string& list, Mistakes
   std::set<std::string> seen;
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].name.empty() || seen.insert(all[i].name).second) continue;
-    mistakes.add(element(list, i), "there are two of the name '" + all[i].name + "'", "rename one");
+    mistakes.add(element(list, i), "the name '" + all[i].name + "' is used twice",
+                 "names are unique");
   }
 }
 
@@ -262,6 +261,20 @@ void refuse_bad_source_map(FieldReader& fields) {
   if (map == nullptr) return;
   for (const auto& [key, value] : *map) {
     if (!value.is_string()) fields.mistake("source_map", "'" + key + "' leads to no string");
+  }
+}
+
+void refuse_shared_cores(const PipelineSpec& spec, Mistakes& mistakes) {
+  std::map<int, std::string> owners;
+  for (size_t i = 0; i < spec.workers.size(); ++i) {
+    const WorkerSpec& worker = spec.workers[i];
+    if (worker.core < 0) continue;
+    const auto [owner, is_first] = owners.emplace(worker.core, worker.name);
+    if (is_first) continue;
+    mistakes.add(
+        element("workers", i),
+        "core " + std::to_string(worker.core) + " is already used by '" + owner->second + "'",
+        "each worker has a core of its own");
   }
 }
 
@@ -323,11 +336,11 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
   spec.generators = read_list<GeneratorSpec>(fields, "generators", mistakes, read_generator);
   spec.controller = read_controller(fields.any("controller"), mistakes);
   fields.finish();
+  refuse_shared_cores(spec, mistakes);
   refuse_short_queues(spec, mistakes);
   refuse_two_orders(spec, mistakes);
   refuse_doubles(spec.workers, "workers", mistakes);
   refuse_doubles(spec.interfaces, "interfaces", mistakes);
-  refuse_doubles(spec.flows, "flows", mistakes);
   refuse_doubles(spec.generators, "generators", mistakes);
   if (spec.workers.size() > kMaxWorkers) {
     mistakes.add("workers", "more than " + std::to_string(kMaxWorkers) + " workers");

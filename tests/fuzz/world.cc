@@ -30,9 +30,9 @@ void add_interface(Environment& env, const char* name, const char* address, cons
 
 std::unique_ptr<Environment> make_environment() {
   auto env = std::make_unique<Environment>();
-  env->ports["null"] = make_port("null", {}, "null", *env);
+  env->ports["null"] = make_port({"null", "null", {}}, *env);
   env->ports[kLoopPort] =
-      make_port("ring", {{"size_pkts", 256}, {"sends_to", "itself"}}, kLoopPort, *env);
+      make_port({kLoopPort, "ring", {{"size_pkts", 256}, {"sends_to", "itself"}}}, *env);
   add_interface(*env, "lan", "10.0.1.1/24", "2001:db8:1::1/64");
   add_interface(*env, "wan", "10.0.2.1/24", "2001:db8:2::1/64");
   return env;

@@ -36,7 +36,7 @@ KINDS = {
             "kind": "port_in",
             "shape": "input",
             "help": "Takes packets from a port.",
-            "params": [{"name": "port", "type": "string", "help": "name of the port"}],
+            "params": [{"name": "port", "type": "port", "help": "name of the port"}],
         },
         {"kind": "queue", "shape": "queue", "help": "Joins two tasks.", "params": []},
         {

@@ -8,8 +8,9 @@ import pytest
 from conftest import load
 
 from batchplane.base.problems import BadInput, RunFailed, edit_distance, nearest
-from batchplane.lang.check import check_all, check_document, daemon_problem, raise_errors
+from batchplane.lang.check import check_all, daemon_problem, raise_errors
 from batchplane.lang.kinds import Kinds, parse_kinds
+from batchplane.native.check import check_document
 
 GOOD = """\
 modules:
@@ -52,7 +53,7 @@ def test_a_good_pipeline_has_no_problems(kinds: Kinds) -> None:
         (
             "{kind: sink}",
             "{kind: sink, colour: red}",
-            "p.yaml:4: modules.out.colour: unknown parameter 'colour' (sink has no parameters)",
+            "p.yaml:4: modules.out.colour: unknown parameter 'colour' (it has no parameters)",
         ),
         (
             "{kind: ttl}",
@@ -92,7 +93,7 @@ def test_a_good_pipeline_has_no_problems(kinds: Kinds) -> None:
         (
             "{kind: source}",
             "{kind: source, worker: w9}",
-            "p.yaml:2: modules.in.worker: there is no worker 'w9' (add it under workers:)",
+            "p.yaml:2: modules.in.worker: there is no worker 'w9' (did you mean 'w0'?)",
         ),
         (
             "in -> ttl -> out",
@@ -143,7 +144,7 @@ def test_a_good_pipeline_has_no_problems(kinds: Kinds) -> None:
         (
             "path: [in, ttl, out]",
             "path: [in, ttl]",
-            "p.yaml:8: flows[0].path: flow 'f' ends at 'ttl', which is no egress (end at a port_out or sink)",
+            "p.yaml:8: flows[0].path: flow 'f' ends at 'ttl', where no packet leaves (end at a port_out or sink)",
         ),
         (
             "path: [in, ttl, out]",
@@ -158,7 +159,7 @@ def test_a_good_pipeline_has_no_problems(kinds: Kinds) -> None:
         (
             "path: [in, ttl, out]",
             "path: [in, 't t', out]",
-            "p.yaml:8: flows[0].path: flow 'f': 't t' is no step of a path (NAME, or NAME:GATE)",
+            "p.yaml:8: flows[0].path: flow 'f': there is no module 't t' (did you mean 'ttl'?)",
         ),
         (
             "{name: f,",
@@ -287,7 +288,7 @@ def test_ambiguous_paths_name_a_gate(kinds: Kinds) -> None:
         "-> out", "-> out\n  - ttl:1 -> out", 1
     )
     assert found(text, kinds) == [
-        "p.yaml:9: flows[0].path: flow 'f': several gates of 'ttl' lead to 'out' (say which: ttl:0)"
+        "p.yaml:9: flows[0].path: flow 'f': several gates of 'ttl' lead to 'out' (say which: ttl:forward)"
     ]
     assert found(text.replace("[in, ttl,", "[in, 'ttl:1',"), kinds) == []
 
@@ -295,7 +296,7 @@ def test_ambiguous_paths_name_a_gate(kinds: Kinds) -> None:
 def test_same_path_twice(kinds: Kinds) -> None:
     text = f"{GOOD}  - {{name: g, path: [in, ttl, out]}}\n"
     assert found(text, kinds) == [
-        "p.yaml:9: flows[1]: flow 'g' has the same path as 'f' (remove one)"
+        "p.yaml:9: flows[1]: flow 'g' has the same path as 'f' (flows are told apart by their paths: join them, or remove one)"
     ]
 
 
@@ -360,7 +361,7 @@ def test_without_a_daemon_structure_is_still_checked() -> None:
 
 
 def test_the_daemon_has_the_last_word(kinds: Kinds, program: Path) -> None:
-    problems, plan = check_all(load(f"engine: {{pool_pkts: 1}}\n{GOOD}"), kinds, program)
+    problems, plan = check_all(load(f"engine: {{pool_pkts: 1}}\n{GOOD}"), program)
     assert [problem.line() for problem in problems] == [
         "p.yaml:1: engine.pool_pkts: a pool of 1 is too small (at least 64)"
     ]
@@ -372,7 +373,7 @@ def test_a_broken_daemon_is_an_error_of_its_own(kinds: Kinds, tmp_path: Path) ->
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
     with pytest.raises(RunFailed, match="--check failed"):
-        check_all(load(GOOD), kinds, broken)
+        check_all(load(GOOD), broken)
 
 
 def test_daemon_errors_keep_their_place() -> None:

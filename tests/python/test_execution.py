@@ -10,8 +10,8 @@ from conftest import load
 
 from batchplane.base.problems import BadInput
 from batchplane.changes.settings import parse_settings
-from batchplane.lang.check import check_document
 from batchplane.lang.kinds import Kinds
+from batchplane.native.check import check_document
 from batchplane.sim.edits import edits_of_sets
 
 PIPELINE = """\

@@ -11,9 +11,9 @@ from built import needs_daemon
 
 from batchplane.base.problems import BadInput
 from batchplane.daemon.process import find_program
-from batchplane.lang.check import check_document
 from batchplane.lang.kinds import load_kinds
 from batchplane.lang.load import load_pipeline
+from batchplane.native.check import check_document
 from batchplane.profile import setups
 from batchplane.profile.measure import profile_kinds
 

@@ -20,7 +20,7 @@ def load_checked(name: str, overrides: Sequence[str], errors: Console) -> Docume
     program = find_program()
     kinds = load_kinds(program)
     document = load_pipeline(name, parse_overrides(overrides), kinds)
-    problems, _ = check_all(document, kinds, program)
+    problems, _ = check_all(document, program)
     raise_errors(problems)
     for problem in problems:
         errors.print(Text.assemble(("warning: ", "yellow"), problem.line()), soft_wrap=True)

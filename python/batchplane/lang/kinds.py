@@ -59,6 +59,7 @@ class Kinds:
     modules: dict[str, ModuleKind] = field(default_factory=dict)
     ports: dict[str, ModuleKind] = field(default_factory=dict)
     generator: ModuleKind | None = None
+    schema: dict[str, Any] = field(default_factory=dict)  # as the daemon says it
 
 
 def parse_kinds(text: str) -> Kinds:
@@ -73,6 +74,7 @@ def parse_kinds(text: str) -> Kinds:
         {str(entry["kind"]): _parse_kind(entry) for entry in entries},
         {str(entry["kind"]): _parse_kind(entry) for entry in whole.get("ports", [])},
         _parse_kind({"kind": "generator", **generator}) if generator else None,
+        whole,
     )
 
 

@@ -19,10 +19,11 @@ from ..changes.traffic_state import generator_states
 from ..costs.costs import PRIOR, load_costs, resolve
 from ..daemon.process import find_program
 from ..lang.canonical import Document
-from ..lang.check import check_document, raise_errors
+from ..lang.check import raise_errors
 from ..lang.kinds import Kinds, load_kinds
 from ..lang.load import load_pipeline
 from ..lang.pipeline import Pipeline
+from ..native.check import check_document
 from ..routes.declared import followed_flows
 from ..routes.resolve import resolve_routes, trace_routes
 from ..traces.trace import Trace, read_trace

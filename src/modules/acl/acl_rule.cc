@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/nearest_word.h"
 #include "base/net.h"
 #include "core/args.h"
 #include "modules/acl/acl_syntax.h"

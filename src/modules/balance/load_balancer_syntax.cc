@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/nearest_word.h"
 #include "core/args.h"
 #include "modules/balance/load_balancer_book.h"
 #include "modules/common/rule_table.h"

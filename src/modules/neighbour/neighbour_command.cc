@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/nearest_word.h"
 #include "core/args.h"
 
 namespace batchplane {

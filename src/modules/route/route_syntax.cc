@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "base/error.h"
+#include "base/nearest_word.h"
 
 namespace batchplane {
 namespace {

@@ -1,0 +1,21 @@
+# SPDX - License - Identifier : BSD - 3 - Clause
+"""check.py - the rules of pipelines without a daemon: before a simulation, in microseconds."""
+
+from __future__ import annotations
+
+from ..base.problems import Problem
+from ..lang.canonical import Document
+from ..lang.check import in_file_order
+from ..lang.kinds import Kinds
+from .loader import load_native
+
+
+def check_document(document: Document, kinds: Kinds) -> list[Problem]:
+    """All problems but those that modules see only when they are made, in the order of the file."""
+    problems = list(document.problems)
+    if not document.broken_modules:
+        pipeline = {key: value for key, value in document.pipeline.items() if key != "source_map"}
+        errors, warnings = load_native().check_pipeline(pipeline, kinds.schema)
+        for found, is_warning in ((errors, False), (warnings, True)):
+            problems += [document.problem(*entry, is_warning) for entry in found]
+    return in_file_order(problems)

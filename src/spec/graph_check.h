@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// graph_check.h - what the steps of check_graph hand to each other.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "spec/check.h"
+
+namespace batchplane {
+
+struct GraphCheck {
+  const PipelineSpec& spec;
+  Mistakes& mistakes;
+  LinkedSpec linked = {};
+  std::map<std::string, uint32_t> index = {};
+  std::vector<const KindFacts*> kinds = {};         // by module; nullptr: not known
+  std::vector<std::vector<SpecEdge>> leaving = {};  // by module: its edges with two known ends
+  // An end of an edge is wrong: what seems to be missing elsewhere follows from that.
+  bool is_torn = false;
+  bool knows_all_kinds = true;
+
+  [[nodiscard]] const std::string& name(uint32_t module) const { return spec.modules[module].name; }
+  [[nodiscard]] std::string told(uint32_t module) const {
+    return "'" + name(module) + "' (" + spec.modules[module].kind + ")";
+  }
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const ModuleSpec& module : spec.modules) all.push_back(module.name);
+    return all;
+  }
+  // As people write it.
+  [[nodiscard]] std::string gate_text(const SpecEdge& edge) const;
+};
+
+// The number that `text` means as a gate of a module; nothing where it means none.
+[[nodiscard]] std::optional<uint32_t> gate_number(const KindFacts* kind, const std::string& text);
+
+// check_reach.cc: open ends, cycles, what no packet reaches.
+void check_reach(GraphCheck& graph);
+// check_flows.cc: names and paths.
+void check_flows(GraphCheck& graph);
+
+}  // namespace batchplane

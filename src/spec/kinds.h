@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// kinds.h - what the rules of a pipeline ask of a kind of module or port.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spec/params.h"
+
+namespace batchplane {
+
+enum class Shape : uint8_t { kInPlace, kSplitter, kTerminal, kInput, kQueue };
+inline constexpr const char* kShapeNames[] = {"in_place", "splitter", "terminal", "input", "queue"};
+
+struct KindFacts {
+  Shape shape = Shape::kInPlace;
+  std::vector<ParamSpec> params = {};
+  std::vector<std::string> gate_names = {};  // gates with a meaning; else they are numbers
+  uint32_t first_named_gate = 0;             // number of gate_names[0]; the others follow it
+  bool is_egress = false;                    // flows end here
+
+  [[nodiscard]] bool has_outputs() const { return shape != Shape::kTerminal; }
+  [[nodiscard]] bool has_inputs() const { return shape != Shape::kInput; }
+  [[nodiscard]] bool begins_task() const {
+    return shape == Shape::kInput || shape == Shape::kQueue;
+  }
+};
+
+struct PortKindFacts {
+  std::vector<ParamSpec> params = {};
+  bool takes_generators = false;
+};
+
+// The kinds that a program has. What is empty is not known, and not checked.
+struct Kinds {
+  std::map<std::string, KindFacts> modules = {};
+  std::map<std::string, PortKindFacts> ports = {};
+  std::optional<std::vector<ParamSpec>> generator = std::nullopt;
+};
+
+// Of what `batchplaned --modules` prints. Throws ConfigError where it is nothing of the kind.
+[[nodiscard]] Kinds kinds_from_value(const Value& schema);
+
+}  // namespace batchplane
