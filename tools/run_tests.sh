@@ -16,7 +16,7 @@ readonly kLongOnly="build-asan-dpdk ctest-asan-dpdk determinism"
 # sanitizer of threads once more what threads share, built without the families of modules; the DPDK
 # memory those that differ from the heap's. Everything in every build: test-long.
 declare -rA kTests=(
-  [release]="slo sim telemetry profile app"
+  [release]="slo sim profile app"
   [asan-heap]="base exec core modules ports traffic property fuzz"
   [asan-dpdk]="core modules ports traffic"
   [tsan-heap]="core ports traffic"

@@ -19,7 +19,7 @@ inline PipelineSpec fork(uint64_t slo_ns) {
                   {"out", "sink", {}}};
   spec.edges = {
       {"in", "0", "s"}, {"s", "0", "a0"}, {"s", "1", "a1"}, {"a0", "0", "out"}, {"a1", "0", "out"}};
-  spec.flows = {{"f0", {"in", "a0", "out"}, slo_ns}, {"f1", {"in", "a1", "out"}, slo_ns}};
+  spec.flows = {{"f0", {"in", "s", "a0", "out"}, slo_ns}, {"f1", {"in", "s", "a1", "out"}, slo_ns}};
   return spec;
 }
 

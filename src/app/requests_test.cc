@@ -258,7 +258,7 @@ TEST_F(RequestsTest, CheckNamesMistakesWithTheirLines) {
   bad.replace(bad.find(R"("kind": "ttl")"), 13, R"("kind": "tll")");
   const Value checked = result("check", R"({"pipeline":)" + to_json(parse_json(bad, "bad")) + "}");
   ASSERT_FALSE(checked["errors"].as_list().empty());
-  EXPECT_EQ(checked["errors"].as_list()[0]["where"].as_string(), "modules.ttl (small.yaml:4)");
+  EXPECT_EQ(checked["errors"].as_list()[0]["where"].as_string(), "modules.ttl.kind (small.yaml:4)");
 }
 
 TEST_F(RequestsTest, ApplySwapsTheGraphAndKeepsTheCounts) {

@@ -148,7 +148,7 @@ TEST(EngineControl, FlowsGoOnOverAnApplyAndTheModelIsTheNewOne) {
   next.modules.push_back({"more", "counter", {}});
   next.edges.back() = {"a1", "0", "more"};
   next.edges.push_back({"more", "0", "out"});
-  next.flows[1] = {"g", {"in", "a1", "more", "out"}, 0};
+  next.flows[1] = {"g", {"in", "s", "a1", "more", "out"}, 0};
   rig.engine().apply(rig.build(next));
   EXPECT_EQ(rig.engine().control_model().modules.size(), 6U);
   (void)rig.engine().period(0.95);

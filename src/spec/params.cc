@@ -26,10 +26,13 @@ std::string too_short(const ParamSpec& spec, size_t length, const char* unit) {
 // As the writer sees it.
 std::string told(const Value& value) {
   if (value.is_bool()) return value.as_bool() ? "true" : "false";
-  if (value.is_string()) return "'" + value.as_string() + "'";
-  if (value.is_int()) return "'" + std::to_string(value.as_int()) + "'";
-  if (value.is_number()) return "'" + plain(value.as_double()) + "'";
-  return value.is_list() ? "a list" : "a mapping";
+  if (value.is_list()) return "a list";
+  if (value.is_dict()) return "a mapping";
+  std::string text = "'";
+  if (value.is_string()) text += value.as_string();
+  if (value.is_int()) text += std::to_string(value.as_int());
+  if (!value.is_int() && value.is_number()) text += plain(value.as_double());
+  return text += "'";
 }
 
 std::string unfit_number(const ParamSpec& spec, double x) {

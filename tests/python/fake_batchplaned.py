@@ -5,6 +5,7 @@
 Behaviour by environment: FAKE_FAIL=refuse|crash|mute makes the start go wrong.
 """
 
+import importlib.util
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+from pathlib import Path
 
 KINDS = {
     "modules": [
@@ -310,9 +312,21 @@ def serve(path, pipeline, name):
         threading.Thread(target=serve_one, args=more, daemon=True).start()
 
 
+def rules():
+    """The extension: it has the rules that the real daemon has."""
+    build = Path(__file__).resolve().parents[2] / "build" / "python"
+    (path,) = build.glob(f"_native.cpython-{sys.version_info.major}{sys.version_info.minor}-*.so")
+    spec = importlib.util.spec_from_file_location("batchplane._native", path)
+    native = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(native)
+    return native
+
+
 def check(file):
     pipeline = json.load(open(file))
-    errors = []
+    plain = {key: value for key, value in pipeline.items() if key != "source_map"}
+    found, _ = rules().check_pipeline(plain, KINDS)
+    errors = [{"where": where, "message": words, "fix": fix} for where, words, fix in found]
     if pipeline.get("engine", {}).get("pool_pkts") == 1:
         errors.append(
             {

@@ -158,8 +158,8 @@ def test_a_good_pipeline_has_no_problems(kinds: Kinds) -> None:
         ),
         (
             "path: [in, ttl, out]",
-            "path: [in, 't t', out]",
-            "p.yaml:8: flows[0].path: flow 'f': there is no module 't t' (did you mean 'ttl'?)",
+            "path: [in, 'ttl x', out]",
+            "p.yaml:8: flows[0].path: flow 'f': there is no module 'ttl x' (did you mean 'ttl'?)",
         ),
         (
             "{name: f,",

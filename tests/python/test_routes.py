@@ -228,7 +228,7 @@ def test_mistakes_in_the_pipeline_are_told_with_their_place(program: Path, tmp_p
     )
     with pytest.raises(BadInput) as error:
         probe_routes(load_pipeline(str(file)), program)
-    assert error.value.lines()[0].startswith(f"{file}:3: modules.out: unknown kind 'sinc'")
+    assert error.value.lines()[0].startswith(f"{file}:3: modules.out.kind: unknown kind 'sinc'")
 
 
 def test_a_program_that_fails_is_told(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 // check.cc - mistakes of a canonical pipeline, as (key, message, fix).
 #include "check.h"
 
+#include <nanobind/stl/string.h>
+
 #include "spec/check.h"
 #include "spec/config_json.h"
 #include "values.h"

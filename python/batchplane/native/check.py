@@ -1,4 +1,4 @@
-# SPDX - License - Identifier : BSD - 3 - Clause
+# SPDX-License-Identifier: BSD-3-Clause
 """check.py - the rules of pipelines without a daemon: before a simulation, in microseconds."""
 
 from __future__ import annotations
