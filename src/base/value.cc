@@ -14,9 +14,14 @@ const Value kNull;
 
 Value::Value() noexcept = default;
 Value::Value(const Value& other) = default;
-Value::Value(Value&& other) noexcept = default;
+Value::Value(Value&& other) noexcept : data_(std::exchange(other.data_, std::monostate())) {}
+Value::Value(List l) : data_(std::make_shared<const List>(std::move(l))) {}
+Value::Value(Dict d) : data_(std::make_shared<const Dict>(std::move(d))) {}
 Value& Value::operator=(const Value& other) = default;
-Value& Value::operator=(Value&& other) noexcept = default;
+Value& Value::operator=(Value&& other) noexcept {
+  data_ = std::exchange(other.data_, std::monostate());
+  return *this;
+}
 Value::~Value() = default;
 
 bool Value::as_bool() const {
@@ -42,23 +47,29 @@ const std::string& Value::as_string() const {
 
 const List& Value::as_list() const {
   if (!is_list()) wrong_type("a list", *this);
-  return std::get<List>(data_);
+  return *std::get<SharedList>(data_);
 }
 
 const Dict& Value::as_dict() const {
   if (!is_dict()) wrong_type("a mapping", *this);
-  return std::get<Dict>(data_);
+  return *std::get<SharedDict>(data_);
 }
 
 const Value& Value::operator[](const std::string& key) const {
   if (!is_dict()) return kNull;
-  const Dict& dict = std::get<Dict>(data_);
+  const Dict& dict = *std::get<SharedDict>(data_);
   const auto it = dict.find(key);
   return it == dict.end() ? kNull : it->second;
 }
 
 bool Value::has(const std::string& key) const {
-  return is_dict() && std::get<Dict>(data_).contains(key);
+  return is_dict() && std::get<SharedDict>(data_)->contains(key);
+}
+
+bool Value::operator==(const Value& other) const {
+  if (is_list() && other.is_list()) return as_list() == other.as_list();
+  if (is_dict() && other.is_dict()) return as_dict() == other.as_dict();
+  return data_ == other.data_;
 }
 
 const char* Value::type_name() const {

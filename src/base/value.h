@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,7 +17,8 @@ class Value;
 using List = std::vector<Value>;
 using Dict = std::map<std::string, Value>;
 
-// Immutable by convention once built; copies are deep.
+// Never changes once built, so copies share what lies below: a tree that is put together from others copies
+// none of them.
 class Value {
  public:
   // Copy, move and destruction stand in value.cc: inlined, the variant's make g++ 12 warn of values
@@ -35,8 +37,8 @@ class Value {
   Value(double d) : data_(d) {}                          // NOLINT(google-explicit-constructor)
   Value(const char* s) : data_(std::string(s)) {}        // NOLINT(google-explicit-constructor)
   Value(std::string s) : data_(std::move(s)) {}          // NOLINT(google-explicit-constructor)
-  Value(List l) : data_(std::move(l)) {}                 // NOLINT(google-explicit-constructor)
-  Value(Dict d) : data_(std::move(d)) {}                 // NOLINT(google-explicit-constructor)
+  Value(List l);                                         // NOLINT(google-explicit-constructor)
+  Value(Dict d);                                         // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::monostate>(data_); }
   [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
@@ -44,8 +46,8 @@ class Value {
   [[nodiscard]] bool is_double() const { return std::holds_alternative<double>(data_); }
   [[nodiscard]] bool is_number() const { return is_int() || is_double(); }
   [[nodiscard]] bool is_string() const { return std::holds_alternative<std::string>(data_); }
-  [[nodiscard]] bool is_list() const { return std::holds_alternative<List>(data_); }
-  [[nodiscard]] bool is_dict() const { return std::holds_alternative<Dict>(data_); }
+  [[nodiscard]] bool is_list() const { return std::holds_alternative<SharedList>(data_); }
+  [[nodiscard]] bool is_dict() const { return std::holds_alternative<SharedDict>(data_); }
 
   // Each accessor throws ConfigError when the value is of another type; `as_double` takes integers
   // too.
@@ -61,10 +63,13 @@ class Value {
   [[nodiscard]] bool has(const std::string& key) const;
 
   [[nodiscard]] const char* type_name() const;
-  bool operator==(const Value& other) const { return data_ == other.data_; }
+  bool operator==(const Value& other) const;
 
  private:
-  std::variant<std::monostate, bool, int64_t, double, std::string, List, Dict> data_;
+  using SharedList = std::shared_ptr<const List>;
+  using SharedDict = std::shared_ptr<const Dict>;
+
+  std::variant<std::monostate, bool, int64_t, double, std::string, SharedList, SharedDict> data_;
 };
 
 }  // namespace batchplane

@@ -17,5 +17,5 @@ def check_document(document: Document, kinds: Kinds) -> list[Problem]:
         pipeline = {key: value for key, value in document.pipeline.items() if key != "source_map"}
         errors, warnings = load_native().check_pipeline(pipeline, kinds.schema)
         for found, is_warning in ((errors, False), (warnings, True)):
-            problems += [document.problem(*entry, is_warning) for entry in found]
+            problems += [document.problem(key, words, fix, is_warning) for key, words, fix in found]
     return in_file_order(problems)
