@@ -40,14 +40,15 @@ size_t edit_distance(const std::string& a, const std::string& b) {
 
 std::string nearest_word(const std::string& word, const std::vector<std::string>& allowed) {
   std::string best;
-  size_t best_distance = word.size() / 3 + 2;
+  // A word cut short, or with more behind it, is as near as one letter; among such the nearer one.
+  std::pair<size_t, size_t> best_distance{word.size() / 3 + 2, 0};
   for (const std::string& candidate : allowed) {
-    size_t distance = edit_distance(lower(word), lower(candidate));
+    const size_t edits = edit_distance(lower(word), lower(candidate));
     const bool is_cut = candidate.starts_with(word) || word.starts_with(candidate);
-    if (word.size() >= 3 && is_cut) distance = std::min<size_t>(distance, 1);
-    if (distance < best_distance) {
+    const size_t near = word.size() >= 3 && is_cut ? std::min<size_t>(edits, 1) : edits;
+    if (std::pair(near, edits) < best_distance) {
       best = candidate;
-      best_distance = distance;
+      best_distance = {near, edits};
     }
   }
   return best;

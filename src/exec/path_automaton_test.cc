@@ -117,7 +117,7 @@ class PathOps : public testing::Test {
     return spec;
   }
   static FlowSpec flow(const char* name, const char* branch, const char* end) {
-    return {name, {"in", branch, "m", "t", end}, 0};
+    return {name, {"in", "s", branch, "m", "t", end}, 0};
   }
   static std::unique_ptr<Graph> build(const PipelineSpec& spec) {
     return build_graph(spec, std::make_unique<Environment>());
@@ -163,7 +163,7 @@ TEST_F(PathOps, AStaticEndKnowsItsFlow) {
   PipelineSpec declared = spec();
   declared.edges[4] = {"b", "0", "y"};  // a alone leads to m
   declared.edges[7] = {"t", "1", "x"};
-  declared.flows = {{"a", {"in", "a", "m", "t:0", "x"}, 0}, {"b", {"in", "b", "y"}, 0}};
+  declared.flows = {{"a", {"in", "s", "a", "m", "t:0", "x"}, 0}, {"b", {"in", "s", "b", "y"}, 0}};
   const auto graph = build(declared);
   ASSERT_TRUE(graph->at("y").module->has_static_flow());
   EXPECT_EQ(graph->at("y").module->static_flow(), 1U);
