@@ -221,7 +221,9 @@ def test_every_mistake_is_one_line(folder: Path) -> None:
     bad["source_map"] = {"modules.ttl": "x.yaml:7"}
     code, log = Daemon(folder, bad).finish()
     assert code == 2
-    assert "x.yaml:7: modules.ttl.kind: unknown kind 'tll' (did you mean 'ttl'?)" in log.splitlines()
+    assert (
+        "x.yaml:7: modules.ttl.kind: unknown kind 'tll' (did you mean 'ttl'?)" in log.splitlines()
+    )
     assert any("no module 'ouy'" in line for line in log.splitlines())
 
 
