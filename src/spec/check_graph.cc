@@ -121,15 +121,15 @@ void take_edge(GraphCheck& graph, size_t i) {
   // Names of a kind that is not known get a number each, behind all that can be written.
   const uint32_t unknown_gate = exec::kDropGate + 1 + static_cast<uint32_t>(i);
   const uint32_t gate = gate_number(graph.kinds[from], edge.gate).value_or(unknown_gate);
-  for (const SpecEdge& other : graph.leaving[from]) {
-    if (other.gate != gate) continue;
-    if (other.to == to) {
+  const auto [known, is_new] = graph.next.try_emplace({from, gate}, to);
+  if (!is_new) {
+    if (known->second == to) {
       graph.mistakes.add(key, "'" + edge.from + "' is joined to '" + edge.to + "' twice",
                          "remove one");
     } else {
       graph.mistakes.add(key,
                          "gate " + edge.gate + " of '" + edge.from + "' leads to both '" +
-                             graph.name(other.to) + "' and '" + edge.to + "'",
+                             graph.name(known->second) + "' and '" + edge.to + "'",
                          "a packet goes one way: use another gate");
     }
     return;
@@ -173,8 +173,8 @@ LinkedSpec check_graph(const PipelineSpec& spec, const Kinds& kinds, Mistakes& m
 void check_pipeline(const PipelineSpec& spec, const Kinds& kinds, Mistakes& mistakes) {
   for (const PortSpec& port : spec.ports) check_port(port, kinds, mistakes);
   check_port_users(spec, kinds, mistakes);
-  for (const ModuleSpec& module : spec.modules)
-    check_module(module, kinds, port_names(spec), mistakes);
+  const std::vector<std::string> ports = port_names(spec);
+  for (const ModuleSpec& module : spec.modules) check_module(module, kinds, ports, mistakes);
   check_graph(spec, kinds, mistakes);
 }
 

@@ -35,11 +35,12 @@ std::string kinds_for_generators(const Kinds& kinds) {
   return names;
 }
 
-void check_generator(const PipelineSpec& spec, size_t i, const Kinds& kinds, Mistakes& mistakes) {
+void check_generator(const PipelineSpec& spec, size_t i, const Kinds& kinds,
+                     const std::vector<std::string>& ports, Mistakes& mistakes) {
   const GeneratorSpec& generator = spec.generators[i];
   const std::string key = numbered("generators", i);
   if (kinds.generator) check_params(*kinds.generator, generator.params, key, {}, mistakes);
-  check_port_name(port_names(spec), generator.port, key, mistakes);
+  check_port_name(ports, generator.port, key, mistakes);
   const auto port = std::ranges::find(spec.ports, generator.port, &PortSpec::name);
   if (port == spec.ports.end()) return;
   const auto kind = kinds.ports.find(port->kind);
@@ -71,11 +72,13 @@ void check_port(const PortSpec& port, const Kinds& kinds, Mistakes& mistakes) {
 }
 
 void check_port_users(const PipelineSpec& spec, const Kinds& kinds, Mistakes& mistakes) {
+  const std::vector<std::string> ports = port_names(spec);
   for (size_t i = 0; i < spec.interfaces.size(); ++i) {
     const std::string& port = spec.interfaces[i].port;
-    if (!port.empty()) check_port_name(port_names(spec), port, numbered("interfaces", i), mistakes);
+    if (!port.empty()) check_port_name(ports, port, numbered("interfaces", i), mistakes);
   }
-  for (size_t i = 0; i < spec.generators.size(); ++i) check_generator(spec, i, kinds, mistakes);
+  for (size_t i = 0; i < spec.generators.size(); ++i)
+    check_generator(spec, i, kinds, ports, mistakes);
 }
 
 void check_module(const ModuleSpec& module, const Kinds& kinds,

@@ -19,6 +19,7 @@ struct GraphCheck {
   std::map<std::string, uint32_t> index = {};
   std::vector<const KindFacts*> kinds = {};         // by module; nullptr: not known
   std::vector<std::vector<SpecEdge>> leaving = {};  // by module: its edges with two known ends
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> next = {};  // by module and gate
   // An end of an edge is wrong: what seems to be missing elsewhere follows from that.
   bool is_torn = false;
   bool knows_all_kinds = true;

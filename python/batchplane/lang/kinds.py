@@ -37,19 +37,7 @@ class ModuleKind:
     params: dict[str, ParamSpec] = field(default_factory=dict)
     gate_names: tuple[str, ...] = ()
     drops: tuple[dict[str, str], ...] = ()
-    is_egress: bool = False
     notes: str = ""
-    first_named_gate: int = 0
-
-    @property
-    def is_input(self) -> bool:
-        """Tasks may begin here."""
-        return self.shape in ("input", "queue")
-
-    @property
-    def is_terminal(self) -> bool:
-        """Nothing of the same task comes after it."""
-        return self.shape in ("terminal", "queue")
 
 
 @dataclass(frozen=True)
@@ -91,9 +79,7 @@ def _parse_kind(entry: dict[str, Any]) -> ModuleKind:
             drop if isinstance(drop, dict) else {"name": str(drop)}
             for drop in entry.get("drops", ())
         ),
-        is_egress=bool(entry.get("is_egress", False)),
         notes=str(entry.get("notes", "")),
-        first_named_gate=int(entry.get("first_named_gate", 0)),
     )
 
 
