@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 VERSION = 1
 # A change counts when its interval lies beyond this on one side.
-NOTICEABLE = 0.02
+NOTICEABLE = 0.01
 RESAMPLES = 2000
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """run.py - runs all benchmarks, prints one table with intervals and verdicts, and writes JSON.
 
-usage: run.py [--quick] [--only NAME,...] [--build DIR] [--out DIR]
+usage: run.py [--quick | --smoke] [--only NAME,...] [--build DIR] [--out DIR]
 Writes OUT/bench.json (everything), OUT/cost_table.json (costs of modules, for simulator and
 controller) and OUT/<name>.json each. Exit code 1 when a benchmark fails; a missed target is no
 failure.
@@ -22,6 +22,8 @@ import figures
 
 ROOT = Path(__file__).resolve().parent.parent
 BUSY_LOAD = 1.5
+FEWEST_TRIALS = "3"
+FEWEST_BATCHES = "5"
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,14 @@ class Benchmark:
     shows: str
     quick_trials: int
     seconds: int  # about, for the line that announces it
+    smoke_only: str = ""  # --smoke: the cases that show that the program works; empty: all
 
 
 BENCHMARKS = [
     Benchmark("l2l3", "the L2/L3 router against a hand-inlined loop and rte_graph", 300, 20),
     Benchmark("gateway", "the gateway pipelines, unbuffered and with triggers of 32", 60, 20),
     Benchmark("hop", "the engine's hop to a module that does nothing", 100, 12),
-    Benchmark("modules", "every module by batch size, and the cost table", 40, 60),
+    Benchmark("modules", "every module by batch size, and the cost table", 40, 60, "ttl"),
     Benchmark("scatter", "dealing a batch out to gates", 40, 12),
     Benchmark("buffering", "fractional buffers", 100, 25),
     Benchmark("handover", "from the generator's core to the worker's", 40, 15),
@@ -46,7 +49,9 @@ BENCHMARKS = [
     Benchmark("tables", "route changes under load", 3, 15),
     Benchmark("simulator", "how fast virtual time runs", 40, 10),
     Benchmark("controller", "one step of the optimal controller", 40, 10),
-    Benchmark("live_replace", "what replacing large tables costs a worker under load", 3, 60),
+    Benchmark(
+        "live_replace", "what replacing large tables costs a worker under load", 3, 60, "1 access"
+    ),
 ]
 
 
@@ -70,7 +75,17 @@ def commit() -> str:
     return run.stdout.strip() if run.returncode == 0 else "unknown"
 
 
-def run_one(benchmark: Benchmark, build: Path, out: Path, is_quick: bool) -> figures.Json | None:
+def options_of(benchmark: Benchmark, effort: str) -> list[str]:
+    """What a program is told of how much it shall do: `full`, `quick` or `smoke`."""
+    if effort == "quick":
+        return ["--trials", str(benchmark.quick_trials)]
+    if effort == "smoke":
+        only = ["--only", benchmark.smoke_only] if benchmark.smoke_only else []
+        return ["--trials", FEWEST_TRIALS, "--batches", FEWEST_BATCHES, *only]
+    return []
+
+
+def run_one(benchmark: Benchmark, build: Path, out: Path, effort: str) -> figures.Json | None:
     """Runs one program with its own lines on the terminal; None when it failed."""
     program = build / "bench" / f"bench_{benchmark.name}"
     if not program.exists():
@@ -78,9 +93,7 @@ def run_one(benchmark: Benchmark, build: Path, out: Path, is_quick: bool) -> fig
         return None
     path = out / f"{benchmark.name}.json"
     path.unlink(missing_ok=True)
-    command = [str(program), "--json", str(path)]
-    if is_quick:
-        command += ["--trials", str(benchmark.quick_trials)]
+    command = [str(program), "--json", str(path), *options_of(benchmark, effort)]
     print(f"\n== {benchmark.name}: {benchmark.shows} (about {benchmark.seconds} s)", flush=True)
     if subprocess.run(command, cwd=ROOT).returncode != 0 or not path.exists():
         print(f"run.py: {benchmark.name} failed", flush=True)
@@ -112,10 +125,21 @@ def print_table(results: dict[str, figures.Json], merged: figures.Json) -> None:
     print(f"targets: {counts or 'none measured'} (open: the interval includes the target)")
 
 
+def effort_of(args: argparse.Namespace) -> str:
+    """By the flags given."""
+    return "smoke" if args.smoke else "quick" if args.quick else "full"
+
+
 def main() -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(description="Run the benchmarks and print one table.")
-    parser.add_argument("--quick", action="store_true", help="fewer trials: about a minute")
+    effort = parser.add_mutually_exclusive_group()
+    effort.add_argument("--quick", action="store_true", help="fewer trials: about a minute")
+    effort.add_argument(
+        "--smoke",
+        action="store_true",
+        help="only see that each one works: its figures mean nothing",
+    )
     parser.add_argument("--only", default="", help="names, comma-separated")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="build folder")
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "out", help="where JSON goes")
@@ -123,18 +147,18 @@ def main() -> int:
     benchmarks = chosen(args.only)
     args.out.mkdir(parents=True, exist_ok=True)
     load = os.getloadavg()[0]
-    if load > BUSY_LOAD:
+    if load > BUSY_LOAD and not args.smoke:
         print(f"run.py: the machine is busy (load {load:.1f}): times will come out too long")
     head: figures.Json = {
         "commit": commit(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "load_before": round(load, 1),
-        "quick": args.quick,
+        "effort": effort_of(args),
     }
     results = {}
     failed = []
     for benchmark in benchmarks:
-        result = run_one(benchmark, args.build, args.out, args.quick)
+        result = run_one(benchmark, args.build, args.out, effort_of(args))
         if result is None:
             failed.append(benchmark.name)
         else:

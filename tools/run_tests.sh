@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly kRoutine="format ruff mypy layers sizes shell
-  build-release ctest-release golden pytest-python pytest-e2e
+  build-release ctest-release bench-smoke golden pytest-python pytest-e2e
   build-asan-heap ctest-asan-heap build-tsan-heap ctest-tsan-heap tidy"
 readonly kLongOnly="build-asan-dpdk ctest-asan-dpdk determinism"
 # Each test is built and run once: the sanitizer of addresses has those of packets, their memory and what
@@ -106,7 +106,7 @@ targets_of() {
     echo all
     return
   fi
-  [[ $1 == release ]] && printf 'batchplaned native '
+  [[ $1 == release ]] && printf 'batchplaned native benchmarks '
   for name in ${kTests[$1]}; do
     if [[ $name == fuzz ]]; then printf 'fuzz_replays '; else printf 'test_%s ' "$name"; fi
   done
@@ -146,6 +146,8 @@ run_step() {
     ctest-*) run_ctest "${1#ctest-}" ;;
     # The cases themselves run in ctest; this compares the files with the models that made them.
     golden) .venv/bin/python tests/golden/make.py --check && echo "golden cases: good" ;;
+    # That each still runs, and finds its own work right; how fast is asked by make bench.
+    bench-smoke) .venv/bin/python bench/run.py --smoke --out build/bench-smoke && echo "benchmarks: good" ;;
     determinism) tools/check_determinism.sh ;;
     pytest-python) run_pytest_python ;;
     pytest-e2e) run_pytest_e2e ;;

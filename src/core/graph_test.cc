@@ -192,6 +192,24 @@ PipelineSpec diamond() {
   return spec;
 }
 
+TEST(BuildGraph, CompletesPathsThatHaveOneWayOnly) {
+  PipelineSpec spec = diamond();
+  spec.flows = {{"f", {"in", "a", "out"}, 0}, {"g", {"in", "s:1", "out"}, 0}};
+  const auto graph = build_graph(spec, std::make_unique<Environment>());
+  EXPECT_EQ(graph->flow_paths[0], (std::vector<std::string>{"in", "s", "a", "out"}));
+  EXPECT_EQ(graph->flow_paths[1], (std::vector<std::string>{"in", "s", "b", "out"}));
+}
+
+// Otherwise no text could mean the edge from s to out.
+TEST(BuildGraph, DirectEdgesWinOverWaysThroughOtherModules) {
+  PipelineSpec spec = diamond();
+  spec.modules[1].params["gates"] = 3;
+  spec.edges.push_back({"s", "2", "out"});
+  spec.flows = {{"f", {"in", "s", "out"}, 0}};
+  const auto graph = build_graph(spec, std::make_unique<Environment>());
+  EXPECT_EQ(graph->flow_paths[0], (std::vector<std::string>{"in", "s", "out"}));
+}
+
 TEST(BuildGraph, FollowsPaths) {
   PipelineSpec spec = diamond();
   spec.flows = {{"f", {"in", "s", "a", "out"}, 0}, {"g", {"in", "s:1", "b", "out"}, 0}};
@@ -219,7 +237,10 @@ TEST(BuildGraph, ChecksPaths) {
     spec.flows = {{"f", path, 0}};
     expect_mistake(spec, part);
   };
-  expect_path_mistake({"in", "out"}, "flows[0].path: flow 'f': 'in' does not lead to 'out'");
+  expect_path_mistake({"in", "out"},
+                      "flows[0].path: flow 'f': more than one way leads from 'in' to 'out' (name a "
+                      "module between them: 'a' or 'b')");
+  expect_path_mistake({"in", "s", "b", "a", "out"}, "'b' does not lead to 'a' ('b' leads to out)");
   expect_path_mistake({"in", "s:1", "a", "out"}, "gate 1 of 's' does not lead to 'a' (write s:0)");
   expect_path_mistake({"in", "aa", "out"}, "flow 'f': there is no module 'aa'");
   expect_path_mistake({"in"}, "flow 'f': a path has two modules at least");

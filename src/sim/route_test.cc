@@ -178,8 +178,8 @@ TEST(BadInput, NamesThatNobodyDeclared) {
   spec.pipeline.modules[0].worker = "w7";
   expect_refused(spec, "modules.in", "no worker 'w7'", "workers");
   spec = make_tree(2, 1, 1).spec();
-  spec.pipeline.flows[1].path = {"in", "leaf_1"};
-  expect_refused(spec, "", "no edge leads from 'in' to 'leaf_1'", "every module");
+  spec.pipeline.flows[1].path = {"leaf_0", "leaf_1"};
+  expect_refused(spec, "flows[1]", "no way leads from 'leaf_0' to 'leaf_1'", "every module");
   spec.pipeline.flows[1].path = spec.pipeline.flows[0].path;
   expect_refused(spec, "flows[1]", "same path", "join them");
 }

@@ -4,6 +4,7 @@
 
 #include "base/nearest_word.h"
 #include "spec/graph_check.h"
+#include "spec/way.h"
 
 namespace batchplane {
 namespace {
@@ -24,12 +25,14 @@ class PathCheck {
   // Nothing after noting what is wrong, or where an end of an edge is unknown.
   std::optional<SpecPath> run() {
     if (!read_steps() || !has_good_ends()) return std::nullopt;
-    SpecPath path;
-    for (const Step& step : steps_) path.modules.push_back(step.module);
+    SpecPath path{{steps_.front().module}, {}};
     for (size_t s = 0; s + 1 < steps_.size(); ++s) {
-      const auto gate = gate_of(steps_[s], steps_[s + 1].module);
-      if (!gate) return std::nullopt;
-      path.gates.push_back(*gate);
+      const auto edges = edges_between(steps_[s], steps_[s + 1].module);
+      if (edges.empty()) return std::nullopt;
+      for (const SpecEdge& edge : edges) {
+        path.modules.push_back(edge.to);
+        path.gates.push_back(edge.gate);
+      }
     }
     return path;
   }
@@ -80,32 +83,56 @@ class PathCheck {
     return begins && ends;
   }
 
-  // Drop gates are never taken unless named: a flow's path is where its packets are meant to go.
-  std::optional<uint32_t> gate_of(const Step& step, uint32_t to) {
-    std::vector<SpecEdge> ways;
-    for (const SpecEdge& edge : graph_.leaving[step.module]) {
-      const bool is_drop = edge.gate == exec::kDropGate;
-      if (edge.to == to && (!is_drop || step.gate == "drop")) ways.push_back(edge);
+  // Empty after noting why, or where an end of an edge is unknown.
+  std::vector<SpecEdge> edges_between(const Step& step, uint32_t to) {
+    Way way = way_between(graph_.leaving, first_edges(step), to);
+    if (way.choices.empty() && !way.edges.empty()) return std::move(way.edges);
+    if (!way.choices.empty()) {
+      tell_choices(step, to, way.choices);
+    } else if (!graph_.is_torn) {
+      tell_no_way(step, to);
     }
-    const std::string& from = graph_.name(step.module);
-    if (ways.empty()) {
-      if (!graph_.is_torn) tell_ways_on(step.module, to);
-      return std::nullopt;
-    }
-    if (step.gate.empty()) {
-      if (ways.size() == 1) return ways.front().gate;
-      note("several gates of '" + from + "' lead to '" + graph_.name(to) + "'",
-           "say which: " + from + ":" + graph_.gate_text(ways.front()));
-      return std::nullopt;
-    }
+    return {};
+  }
+
+  std::vector<SpecEdge> first_edges(const Step& step) {
     const auto number = gate_number(graph_.kinds[step.module], step.gate);
-    if (!number && graph_.kinds[step.module] == nullptr) return std::nullopt;
-    const auto way = std::ranges::find_if(
-        ways, [&](const SpecEdge& edge) { return number && edge.gate == *number; });
-    if (way != ways.end()) return way->gate;
+    std::vector<SpecEdge> first;
+    std::ranges::copy_if(
+        graph_.leaving[step.module], std::back_inserter(first), [&](const SpecEdge& edge) {
+          return step.gate.empty() ? edge.gate != exec::kDropGate : number && edge.gate == *number;
+        });
+    return first;
+  }
+
+  void tell_choices(const Step& step, uint32_t to, const std::vector<SpecEdge>& choices) {
+    const std::string& at = graph_.name(choices.front().from);
+    const std::string& name = graph_.name(to);
+    if (choices[0].to == choices[1].to) {
+      note("several gates of '" + at + "' lead to '" + graph_.name(choices[0].to) + "'",
+           "say which: " + at + ":" + graph_.gate_text(choices.front()));
+      return;
+    }
+    note("more than one way leads from '" + graph_.name(step.module) + "' to '" + name + "'",
+         "name a module between them: '" + graph_.name(choices[0].to) + "' or '" +
+             graph_.name(choices[1].to) + "'");
+  }
+
+  void tell_no_way(const Step& step, uint32_t to) {
+    if (step.gate.empty()) {
+      tell_ways_on(step.module, to);
+      return;
+    }
+    if (graph_.kinds[step.module] == nullptr && !gate_number(nullptr, step.gate)) return;
+    const std::string& from = graph_.name(step.module);
+    const Way other = way_between(graph_.leaving, first_edges({step.module, ""}), to);
+    if (other.edges.empty() && other.choices.empty()) {
+      tell_ways_on(step.module, to);
+      return;
+    }
+    const SpecEdge& edge = other.edges.empty() ? other.choices.front() : other.edges.front();
     note("gate " + step.gate + " of '" + from + "' does not lead to '" + graph_.name(to) + "'",
-         "write " + from + ":" + graph_.gate_text(ways.front()));
-    return std::nullopt;
+         "write " + from + ":" + graph_.gate_text(edge));
   }
 
   void tell_ways_on(uint32_t module, uint32_t to) {

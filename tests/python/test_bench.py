@@ -3,6 +3,7 @@
 
 import argparse
 import importlib.util
+import json
 import random
 import sys
 from pathlib import Path
@@ -255,3 +256,31 @@ def test_users_are_at_least_two_numbers(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         sessions.users_of(text)
     assert sessions.users_of("100000,8") == [8, 100_000]
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_a_smoke_run_fails_where_a_program_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exit_code: int
+) -> None:
+    program = tmp_path / "bench" / "bench_hop"
+    program.parent.mkdir()
+    document = json.dumps(result(figure("one hop", 3.0)))
+    program.write_text(f"#!/bin/sh\n[ $1 = --json ] && echo '{document}' >$2\nexit {exit_code}\n")
+    program.chmod(0o755)
+    command = [
+        "run.py",
+        "--smoke",
+        "--only",
+        "hop",
+        "--build",
+        str(tmp_path),
+        "--out",
+        str(tmp_path),
+    ]
+    monkeypatch.setattr(sys, "argv", command)
+    assert run.main() == exit_code
+
+
+def test_a_smoke_run_asks_for_the_fewest_trials() -> None:
+    options = run.options_of(run.BENCHMARKS[0], "smoke")
+    assert options == ["--trials", "3", "--batches", "5"]
