@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from multiprocessing import Pool
 from typing import Any
 
-from batchplane.experiments.case import Case, inputs_of
-from batchplane.experiments.measure import run_case
+from batchplane.experiments.common.case import Case, inputs_of
+from batchplane.experiments.common.measure import run_case
 
 PIPELINES: dict[str, tuple[str, dict[str, Any]]] = {
     "tree(4)": ("tree", {"leaves": 4}),

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 namespace batchplane {
 

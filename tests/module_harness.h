@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/environment.h"
-#include "core/module.h"
-#include "core/packet_pool.h"
+#include "core/module/environment.h"
+#include "core/module/kind.h"
+#include "core/packet/packet_pool.h"
 
 namespace batchplane {
 

@@ -32,7 +32,7 @@ NAMED_KINDS = (
     re.compile(r"\bmodule_spec\(\"\w+\", \"\w+\""),
 )
 MAY_NAME_KINDS = {
-    "src/core/dead_end.cc": "a kind of the engine's own",
+    "src/core/module/dead_end.cc": "a kind of the engine's own",
     "src/profile/loop_costs.cc": "makes the small pipelines by which the engine itself is timed",
     "src/profile/loop_rig.cc": "the same",
     # Pipelines are simulated where the program that declares the kinds was never built.
@@ -69,4 +69,4 @@ def named_kinds(root: Path) -> Iterator[str]:
     """Lines that ask for a kind by its name instead of by what it declares."""
     for file, number in lines_with(root, KNOW_NO_KINDS, NAMED_KINDS):
         if file not in MAY_NAME_KINDS:
-            yield f"{file}:{number}: a kind by its name: ask for what it declares in core/module.h"
+            yield f"{file}:{number}: a kind by its name: ask what it declares (core/module/kind.h)"

@@ -17,7 +17,7 @@ readonly kLongOnly="build-asan-dpdk ctest-asan-dpdk determinism"
 # memory those that differ from the heap's. Everything in every build: test-long.
 declare -rA kTests=(
   [release]="slo sim profile app"
-  [asan-heap]="base exec core modules ports traffic property fuzz"
+  [asan-heap]="base exec telemetry spec core modules ports traffic property fuzz"
   [asan-dpdk]="core modules ports traffic"
   [tsan-heap]="core ports traffic"
 )

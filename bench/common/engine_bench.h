@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/trials.h"
-#include "core/engine.h"
+#include "core/engine/engine.h"
 #include "spec/pipeline_spec.h"
 
 namespace bench {

@@ -11,8 +11,8 @@
 #include <fstream>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/worker.h"
+#include "core/engine/worker.h"
+#include "core/graph/graph.h"
 
 namespace bench {
 namespace {

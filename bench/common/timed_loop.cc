@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "common/stats.h"
-#include "core/thread.h"
+#include "core/engine/thread.h"
 
 namespace bench {
 namespace {

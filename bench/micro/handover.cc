@@ -19,7 +19,7 @@
 #include "base/net.h"
 #include "common/environment.h"
 #include "common/report.h"
-#include "core/context.h"
+#include "core/module/context.h"
 #include "ports/ring_take.h"
 #include "traffic/template.h"
 

@@ -19,6 +19,7 @@
 #include "common/environment.h"
 #include "common/report.h"
 #include "common/timed_loop.h"
+#include "core/module/register.h"
 
 namespace {
 

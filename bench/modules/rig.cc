@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "modules/rig.h"
+#include "core/module/kind.h"
 
 #include <algorithm>
 #include <cstring>

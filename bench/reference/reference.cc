@@ -7,7 +7,7 @@
 
 #include "base/flat_table.h"
 #include "base/net.h"
-#include "core/packet_pool.h"
+#include "core/packet/packet_pool.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/route/fib.h"
 #include "traffic/template.h"

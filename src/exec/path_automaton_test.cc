@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 namespace batchplane::exec {
 namespace {

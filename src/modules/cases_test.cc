@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/module.h"
+#include "core/module/kind.h"
 
 namespace batchplane::cases {
 namespace {

@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/packet_pool.h"
+#include "core/packet/packet_pool.h"
 #include "exec/batch.h"
 #include "ports/kernel_interface.h"
 #include "ports/port_kinds.h"

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/args.h"
+#include "core/module/args.h"
 #include "ports/port_counters.h"
 
 namespace batchplane::ports {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/args.h"
+#include "core/module/args.h"
 #include "ports/dpdk_device.h"
 #include "ports/port_counters.h"
 

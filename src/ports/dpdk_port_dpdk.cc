@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/packet_pool.h"
+#include "core/packet/packet_pool.h"
 #include "exec/batch.h"
 #include "ports/dpdk_port.h"
 #include "ports/kernel_interface.h"

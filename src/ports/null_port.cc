@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // null_port.cc - a port at which nothing arrives and everything sent is freed.
-#include "core/packet_pool.h"
+#include "core/packet/packet_pool.h"
 #include "ports/port_counters.h"
 #include "ports/port_kinds.h"
 

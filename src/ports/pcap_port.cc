@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/packet_pool.h"
+#include "core/packet/packet_pool.h"
 #include "exec/batch.h"
 #include "ports/pcap_reader.h"
 #include "ports/pcap_writer.h"

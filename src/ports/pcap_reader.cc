@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/net.h"
-#include "core/packet.h"
+#include "core/packet/packet.h"
 
 namespace batchplane::ports {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "core/packet_pool.h"
-#include "core/thread.h"
+#include "core/engine/thread.h"
+#include "core/packet/packet_pool.h"
 
 namespace batchplane::ports {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/spsc_ring.h"
-#include "core/packet.h"
+#include "core/packet/packet.h"
 
 namespace batchplane::ports {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/port.h"
+#include "core/packet/port.h"
 
 namespace batchplane::ports {
 

@@ -2,7 +2,7 @@
 // port_in.cc - brings packets from a port into the pipeline.
 //
 // in: 0   out: 1   drops: none (what a port cannot take is in its rx_refused_pkts)   state: none
-#include "core/module.h"
+#include "core/module/register.h"
 
 namespace batchplane {
 namespace {

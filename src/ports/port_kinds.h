@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/args.h"
-#include "core/environment.h"
-#include "core/port.h"
+#include "core/module/args.h"
+#include "core/module/environment.h"
+#include "core/packet/port.h"
 #include "spec/kinds.h"
 #include "spec/pipeline_spec.h"
 

@@ -3,7 +3,7 @@
 //
 // in: 1   out: none   drops: tx_full, mtu_exceeded   state: none
 #include "base/net.h"
-#include "core/module.h"
+#include "core/module/register.h"
 
 namespace batchplane {
 namespace {

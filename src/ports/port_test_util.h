@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/module.h"
+#include "core/module/kind.h"
 #include "ports/port_kinds.h"
 
 namespace batchplane::ports {

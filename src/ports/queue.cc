@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/spsc_ring.h"
-#include "core/module.h"
-#include "core/packet_pool.h"
+#include "core/module/register.h"
+#include "core/packet/packet_pool.h"
 #include "ports/ring_take.h"
 
 namespace batchplane {

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "core/module/kind.h"
 #include "ports/port_test_util.h"
 
 namespace batchplane::ports {

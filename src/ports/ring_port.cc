@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "core/packet_pool.h"
+#include "core/packet/packet_pool.h"
 #include "ports/port_kinds.h"
 
 namespace batchplane {

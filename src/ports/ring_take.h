@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/burst_ring.h"
-#include "core/packet.h"
+#include "core/packet/packet.h"
 
 namespace batchplane::ports {
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/packet_pool.h"
+#include "core/graph/graph.h"
+#include "core/packet/packet_pool.h"
 #include "ports/ring_port.h"
 #include "traffic/generator.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "base/far_cost.h"
-#include "core/packet_pool.h"
+#include "core/packet/packet_pool.h"
 
 namespace batchplane::profile {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/worker.h"
+#include "core/engine/worker.h"
 #include "profile/stage.h"
 
 namespace batchplane::profile {

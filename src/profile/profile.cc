@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/rng.h"
+#include "core/module/kind.h"
 #include "ports/port_kinds.h"
 
 namespace batchplane::profile {

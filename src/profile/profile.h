@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "profile/module_timer.h"
 
 namespace batchplane::profile {

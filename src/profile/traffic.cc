@@ -3,7 +3,7 @@
 // their own time.
 #include <algorithm>
 
-#include "core/args.h"
+#include "core/module/args.h"
 #include "profile/walk.h"
 
 namespace batchplane::profile {

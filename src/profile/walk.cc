@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 
+#include "core/module/kind.h"
 #include "profile/stand_in.h"
 
 namespace batchplane::profile {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/worker.h"
+#include "core/engine/worker.h"
 #include "profile/far_feed.h"
 #include "profile/loop_costs.h"
 #include "profile/profile.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/worker.h"
+#include "core/engine/worker.h"
 #include "profile/loop_costs.h"
 #include "profile/profile.h"
 #include "profile/whole.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/net.h"
-#include "core/args.h"
+#include "core/module/args.h"
 #include "traffic/tunnel_frame.h"
 
 namespace batchplane::traffic {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "core/thread.h"
+#include "core/engine/thread.h"
 
 namespace batchplane::traffic {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/burst_ring.h"
-#include "core/packet_pool.h"
+#include "core/packet/packet_pool.h"
 #include "exec/arrivals.h"
 #include "traffic/template.h"
 

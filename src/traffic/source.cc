@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "core/module.h"
+#include "core/module/register.h"
 #include "traffic/template.h"
 
 namespace batchplane {

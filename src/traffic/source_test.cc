@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "core/module.h"
+#include "core/module/kind.h"
 #include "traffic/template.h"
 #include "traffic/traffic_test_util.h"
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/packet.h"
+#include "core/packet/packet.h"
 #include "exec/turns.h"
 #include "traffic/flow_spec.h"
 

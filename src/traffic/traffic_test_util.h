@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/args.h"
+#include "core/module/args.h"
 
 namespace batchplane::traffic {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cases/cases.h"
+#include "core/module/kind.h"
 
 #include <algorithm>
 

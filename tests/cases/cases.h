@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cases/cost_case.h"
-#include "core/module.h"
+#include "core/module/module.h"
 
 namespace batchplane::cases {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/cost_law.h"
-#include "core/module.h"
+#include "core/module/module.h"
 
 namespace batchplane::cases {
 

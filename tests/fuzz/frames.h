@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "core/drop_reason.h"
-#include "core/packet.h"
+#include "core/module/drop_reason.h"
+#include "core/packet/packet.h"
 #include "fuzz.h"
 
 namespace batchplane::fuzz {

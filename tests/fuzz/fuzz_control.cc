@@ -6,10 +6,10 @@
 
 #include <memory>
 
-#include "app/environment_build.h"
-#include "app/json_value.h"
-#include "app/memory_plan.h"
-#include "app/requests.h"
+#include "app/plan/environment_build.h"
+#include "app/plan/memory_plan.h"
+#include "app/runtime/requests.h"
+#include "app/wire/json_value.h"
 #include "fuzz.h"
 #include "spec/config_json.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "cases/cases.h"
-#include "core/module.h"
+#include "core/module/kind.h"
 #include "frames.h"
 #include "fuzz/world.h"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "core/packet.h"
+#include "core/packet/packet.h"
 #include "fuzz.h"
 #include "ports/pcap_reader.h"
 

@@ -2,9 +2,9 @@
 // fuzz_pipeline.cc - text as a pipeline file: it is refused with a reason, or means what it says.
 #include <string_view>
 
-#include "app/json_value.h"
-#include "app/messages.h"
-#include "app/runtime.h"
+#include "app/runtime/runtime.h"
+#include "app/wire/json_value.h"
+#include "app/wire/messages.h"
 #include "fuzz.h"
 #include "spec/config_json.h"
 

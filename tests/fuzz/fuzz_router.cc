@@ -4,8 +4,8 @@
 #include <cstring>
 #include <memory>
 
-#include "app/json_value.h"
-#include "core/engine.h"
+#include "app/wire/json_value.h"
+#include "core/engine/engine.h"
 #include "frames.h"
 #include "spec/config_json.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "app/json_value.h"
+#include "app/wire/json_value.h"
 #include "base/net6.h"
 #include "ports/port_kinds.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cases/cases.h"
-#include "core/environment.h"
+#include "core/module/environment.h"
 
 namespace batchplane::fuzz {
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/module/register.h"
 #include "engine_rig.h"
 #include "random_graph.h"
 

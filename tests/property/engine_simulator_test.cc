@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "core/module/register.h"
 #include "engine_rig.h"
 #include "sim/simulation.h"
 

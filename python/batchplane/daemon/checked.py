@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ..daemon.process import find_program
 from ..lang.canonical import Document
 from ..lang.check import check_all, raise_errors
 from ..lang.kinds import load_kinds
 from ..lang.load import load_pipeline, parse_overrides
+from .process import find_program
 
 
 def load_checked(name: str, overrides: Sequence[str], errors: Console) -> Document:

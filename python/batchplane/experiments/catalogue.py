@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base.problems import BadInput, Problem, suggestion
-from . import (
-    batch_size,
+from .batchy import (
     fairness,
     fig1,
     fig2,
@@ -18,14 +17,11 @@ from . import (
     fig9b,
     fig9c,
     fig11,
-    rates,
-    run_order,
-    slo_curve,
-    stranding,
     table1,
     table2,
 )
-from .experiment import Experiment
+from .beyond import batch_size, rates, run_order, slo_curve, stranding
+from .common.experiment import Experiment
 
 ALL = "all"
 EXPERIMENTS: dict[str, Experiment] = {

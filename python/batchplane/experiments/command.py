@@ -19,15 +19,15 @@ from ..base.plain_table import plain_table
 from ..base.problems import BadInput, Problem
 from ..costs.costs import load_costs
 from .catalogue import ALL, EXPERIMENTS, find
-from .experiment import Outcome
-from .fidelity import Done, write_fidelity
-from .files import write_outcome
+from .common.experiment import Outcome
+from .common.fidelity import Done, write_fidelity
+from .common.files import write_outcome
+from .common.page import Section, write_page
+from .common.page_facts import Made
+from .common.plans import run_plans
+from .common.store import Runner, Store, make_bar
+from .common.verdict import DIFFERENT, Verdict
 from .modes import choose_modes
-from .page import Section, write_page
-from .page_facts import Made
-from .plans import run_plans
-from .store import Runner, Store, make_bar
-from .verdict import DIFFERENT, Verdict
 
 _STYLES = {"same": "green", "better": "green", "different": "yellow"}
 

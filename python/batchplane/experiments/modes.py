@@ -13,7 +13,7 @@ from ..base.problems import BadInput, Problem, RunFailed
 from ..daemon.process import find_program
 from ..lang.load import has_pipeline
 from .catalogue import ALL
-from .experiment import MEASURED, SIMULATED, Experiment, Setup
+from .common.experiment import MEASURED, SIMULATED, Experiment, Setup
 
 GIVEN = "paper"  # costs that no daemon here has
 Chosen = tuple[Experiment, Setup]

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/acl/acl_counts.h"
 #include "modules/acl/acl_tables.h"
 #include "modules/common/rule_table.h"

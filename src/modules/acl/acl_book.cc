@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text_file.h"
+#include "core/module/kind.h"
 #include "modules/acl/acl_classifier.h"
 
 namespace batchplane {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/args.h"
-#include "core/module.h"
+#include "core/module/args.h"
+#include "core/module/kind.h"
 #include "modules/acl/acl_rule.h"
 
 namespace batchplane {

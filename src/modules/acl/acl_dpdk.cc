@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/net_headers.h"
-#include "core/eal_state_dpdk.h"
+#include "core/packet/eal_state_dpdk.h"
 #include "modules/acl/acl_classifier.h"
 #include "modules/acl/acl_linear.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/packet.h"
+#include "core/packet/packet.h"
 
 namespace batchplane {
 

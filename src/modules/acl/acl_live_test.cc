@@ -5,7 +5,7 @@
 #include <atomic>
 #include <thread>
 
-#include "core/live_table.h"
+#include "core/module/live_table.h"
 #include "modules/acl/acl_test_util.h"
 
 namespace batchplane {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/nearest_word.h"
 #include "base/net.h"
-#include "core/args.h"
+#include "core/module/args.h"
 #include "modules/acl/acl_syntax.h"
 
 namespace batchplane {

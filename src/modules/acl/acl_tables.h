@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/context.h"
-#include "core/drop_reason.h"
+#include "core/module/context.h"
+#include "core/module/drop_reason.h"
 #include "modules/acl/acl_book.h"
 #include "modules/acl/acl_class_forest.h"
 #include "modules/acl/acl_class_tables.h"

@@ -6,8 +6,8 @@
 // state: services and backends (editable live), packets per backend
 #include <algorithm>
 
-#include "core/live_table.h"
-#include "core/module.h"
+#include "core/module/live_table.h"
+#include "core/module/register.h"
 #include "modules/balance/load_balancer_book.h"
 #include "modules/balance/load_balancer_flows.h"
 #include "modules/balance/maglev.h"

@@ -2,7 +2,7 @@
 // load_balancer_flows.h - from a batch of packets to the slots of their flows.
 #pragma once
 
-#include "core/context.h"
+#include "core/module/context.h"
 #include "modules/balance/load_balancer_table.h"
 
 namespace batchplane {

@@ -7,7 +7,7 @@
 #include <map>
 #include <thread>
 
-#include "core/live_table.h"
+#include "core/module/live_table.h"
 #include "module_harness.h"
 
 namespace batchplane {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/nearest_word.h"
-#include "core/args.h"
+#include "core/module/args.h"
 #include "modules/balance/load_balancer_book.h"
 #include "modules/common/rule_table.h"
 

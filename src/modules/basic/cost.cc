@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/cost_spin.h"
-#include "core/module.h"
+#include "core/module/register.h"
 
 namespace batchplane {
 namespace {

@@ -2,7 +2,7 @@
 // counter.cc - counts packets and bytes, by frame size.
 //
 // in: 1   out: 1   drops: none   state: the counts
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/tally.h"
 
 namespace batchplane {

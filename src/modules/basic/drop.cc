@@ -2,7 +2,7 @@
 // drop.cc - ends packets on purpose, counted as drops.
 //
 // in: any   out: none   drops: discarded   state: none
-#include "core/module.h"
+#include "core/module/register.h"
 
 namespace batchplane {
 namespace {

@@ -4,6 +4,7 @@
 // in: 1   out: up to 4096 gates   drops: no_match, too_short   state: the rules, editable live
 #include <cstring>
 
+#include "core/module/register.h"
 #include "modules/common/match_fields.h"
 #include "modules/common/rule_table.h"
 #include "modules/headers/shared_reasons.h"

@@ -2,7 +2,7 @@
 // mark_split.cc - sends each packet to the gate that its mark names.
 //
 // in: 1   out: by mark   drops: no_match   state: none
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/rule_table.h"
 #include "modules/headers/shared_reasons.h"
 

@@ -2,7 +2,7 @@
 // merge.cc - a named point where several branches become one.
 //
 // in: any   out: 1   drops: none   state: none
-#include "core/module.h"
+#include "core/module/register.h"
 
 namespace batchplane {
 namespace {

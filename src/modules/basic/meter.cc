@@ -2,7 +2,7 @@
 // meter.cc - measures the rate of what passes, over windows of the worker's own clock.
 //
 // in: 1   out: 1   drops: none   state: totals and the last window
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/tally.h"
 
 namespace batchplane {

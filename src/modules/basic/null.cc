@@ -2,7 +2,7 @@
 // null.cc - does nothing to its packets: what is left is the cost of the engine's hop.
 //
 // in: 1   out: 1   drops: none   state: none
-#include "core/module.h"
+#include "core/module/register.h"
 
 namespace batchplane {
 namespace {

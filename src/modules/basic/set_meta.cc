@@ -2,7 +2,7 @@
 // set_meta.cc - notes a VRF, a mark or a tunnel with every packet, for the modules behind it.
 //
 // in: 1   out: 1   drops: none   state: the values, editable live
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/item_syntax.h"
 #include "modules/common/live_value.h"
 

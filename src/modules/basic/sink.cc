@@ -2,7 +2,7 @@
 // sink.cc - takes every packet as sent and frees it: the egress of pipelines that need no port.
 //
 // in: 1   out: none   drops: none   state: none (the engine counts packets and delays of flows)
-#include "core/module.h"
+#include "core/module/register.h"
 
 namespace batchplane {
 namespace {

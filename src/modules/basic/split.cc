@@ -5,8 +5,8 @@
 // (editable)
 #include "base/alias_table.h"
 #include "base/rng.h"
-#include "core/live_table.h"
-#include "core/module.h"
+#include "core/module/live_table.h"
+#include "core/module/register.h"
 #include "modules/headers/flow_key.h"
 #include "modules/headers/shared_reasons.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/value.h"
-#include "core/args.h"
+#include "core/module/args.h"
 
 namespace batchplane {
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "core/live_table.h"
+#include "core/module/live_table.h"
 
 namespace batchplane {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/value.h"
-#include "core/packet.h"
+#include "core/packet/packet.h"
 
 namespace batchplane {
 

@@ -15,8 +15,8 @@
 #include "base/error.h"
 #include "base/flat_table.h"
 #include "base/value.h"
-#include "core/live_table.h"
-#include "core/module.h"
+#include "core/module/live_table.h"
+#include "core/module/module.h"
 
 namespace batchplane {
 

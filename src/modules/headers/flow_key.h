@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/net_headers.h"
-#include "core/packet.h"
+#include "core/packet/packet.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/headers/ipv6_header.h"
 

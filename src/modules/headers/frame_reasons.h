@@ -2,7 +2,7 @@
 // frame_reasons.h - why packets end at modules that add, take off or read outer headers.
 #pragma once
 
-#include "core/drop_reason.h"
+#include "core/module/drop_reason.h"
 #include "modules/headers/shared_reasons.h"
 
 namespace batchplane::frame {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/net_headers.h"
-#include "core/packet.h"
+#include "core/packet/packet.h"
 
 namespace batchplane {
 

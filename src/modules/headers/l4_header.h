@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/net_headers.h"
-#include "core/drop_reason.h"
+#include "core/module/drop_reason.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/headers/shared_reasons.h"
 

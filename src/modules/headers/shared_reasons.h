@@ -2,7 +2,7 @@
 // shared_reasons.h - why packets end at modules of more than one family: one name, one text.
 #pragma once
 
-#include "core/drop_reason.h"
+#include "core/module/drop_reason.h"
 
 namespace batchplane::reason {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "base/net_headers.h"
-#include "core/args.h"
-#include "core/packet.h"
+#include "core/module/args.h"
+#include "core/packet/packet.h"
 
 namespace batchplane::vlan {
 

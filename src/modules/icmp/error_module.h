@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/module.h"
+#include "core/module/module.h"
 #include "modules/headers/shared_reasons.h"
 #include "modules/icmp/icmp_rate.h"
 #include "modules/route/route_commands.h"

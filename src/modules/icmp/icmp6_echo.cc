@@ -3,7 +3,7 @@
 // neighbour discovery's.
 //
 // in: 1   out: reply (0), other (1), neighbour (2)   drops: bad_icmp_checksum   state: none
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/headers/ipv6_header.h"
 #include "modules/headers/shared_reasons.h"
 #include "modules/icmp/icmp6.h"

@@ -6,6 +6,7 @@
 // drops: icmp_rate_limited, icmp_not_due   state: a token bucket; owner: the worker
 #include <algorithm>
 
+#include "core/module/register.h"
 #include "modules/headers/ipv6_header.h"
 #include "modules/icmp/error_module.h"
 #include "modules/icmp/icmp6.h"

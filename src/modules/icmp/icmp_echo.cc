@@ -4,7 +4,7 @@
 // in: 1   out: reply (0), other (1)   drops: bad_icmp_checksum   state: none
 #include <utility>
 
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/headers/shared_reasons.h"
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "core/drop_reason.h"
-#include "core/module.h"
+#include "core/module/drop_reason.h"
+#include "core/module/module.h"
 
 namespace batchplane::icmp {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/environment.h"
+#include "core/module/environment.h"
 
 namespace batchplane {
 

@@ -2,7 +2,7 @@
 // checksum.cc - writes or verifies the IPv4 header checksum.
 //
 // in: 1   out: 1   drops: bad_checksum, bad_version, bad_header_length, too_short   state: none
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/headers/shared_reasons.h"
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <string>
 
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/headers/shared_reasons.h"
 #include "modules/neighbour/neighbour_reasons.h"

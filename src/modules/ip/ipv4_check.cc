@@ -2,7 +2,7 @@
 // ipv4_check.cc - lets only well-formed IPv4 packets pass and notes where their headers lie.
 //
 // in: 1   out: 1   drops: one per kind of fault   state: none
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/headers/shared_reasons.h"
 

@@ -3,7 +3,7 @@
 // headers lie.
 //
 // in: 1   out: 1   drops: one per kind of fault   state: none
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/headers/ipv6_header.h"
 #include "modules/headers/shared_reasons.h"
 

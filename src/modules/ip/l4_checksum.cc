@@ -4,7 +4,7 @@
 // in: 1   out: 1   state: counters
 // drops: bad_l4_checksum, bad_l4_length, too_short, bad_version, bad_header_length,
 // bad_total_length
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/tally.h"
 #include "modules/headers/l4_header.h"
 

@@ -6,7 +6,7 @@
 // fragments are here; owner: the worker
 #include <algorithm>
 
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/headers/shared_reasons.h"
 #include "modules/ip/reassembly_table.h"

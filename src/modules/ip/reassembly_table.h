@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/context.h"
+#include "core/module/context.h"
 
 namespace batchplane {
 

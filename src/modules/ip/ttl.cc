@@ -3,7 +3,7 @@
 //
 // in: 1   out: 1   drops: too_short, ttl_expired (send it to an icmp_error module with on_drop)
 // state: none
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/headers/shared_reasons.h"
 

@@ -2,6 +2,7 @@
 // l2_table.cc - sends frames to gates by their destination MAC address.
 //
 // in: 1   out: up to 4096 gates   drops: unknown_mac, too_short   state: the entries, editable live
+#include "core/module/register.h"
 #include "modules/common/match_fields.h"
 #include "modules/common/rule_table.h"
 #include "modules/headers/shared_reasons.h"

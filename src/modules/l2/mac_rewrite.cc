@@ -2,7 +2,7 @@
 // mac_rewrite.cc - sets the destination and source MAC addresses of every frame.
 //
 // in: 1   out: 1   drops: too_short   state: the two addresses, editable live
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/live_value.h"
 #include "modules/headers/shared_reasons.h"
 

@@ -2,7 +2,7 @@
 // vlan_pop.cc - takes the outer VLAN tag off, or all of them.
 //
 // in: 1   out: 1   drops: too_short, too_many_tags, not_tagged   state: none
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/headers/frame_reasons.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/headers/vlan_header.h"

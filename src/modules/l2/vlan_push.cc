@@ -3,7 +3,7 @@
 //
 // in: 1   out: 1   drops: too_short, too_many_tags, no_headroom, frame_too_long
 // state: the tag, editable live
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/item_syntax.h"
 #include "modules/common/live_value.h"
 #include "modules/headers/frame_reasons.h"

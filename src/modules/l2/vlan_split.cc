@@ -4,6 +4,7 @@
 //
 // in: 1   out: up to 4096 gates   drops: no_match, not_tagged, too_many_tags, too_short
 // state: the rules, editable live
+#include "core/module/register.h"
 #include "modules/common/rule_table.h"
 #include "modules/headers/frame_reasons.h"
 #include "modules/headers/ipv4_header.h"

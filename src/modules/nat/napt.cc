@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/nat/napt_commands.h"
 #include "modules/nat/napt_reasons.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/value.h"
-#include "core/args.h"
+#include "core/module/args.h"
 #include "modules/nat/napt_translate.h"
 
 namespace batchplane::nat {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/context.h"
+#include "core/module/context.h"
 #include "modules/nat/napt_fragments.h"
 #include "modules/nat/napt_table.h"
 

@@ -2,7 +2,7 @@
 // nat_reasons.h - why packets end at modules that translate addresses.
 #pragma once
 
-#include "core/drop_reason.h"
+#include "core/module/drop_reason.h"
 #include "modules/headers/shared_reasons.h"
 #include "modules/nat/nat_rewrite.h"
 

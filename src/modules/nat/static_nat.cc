@@ -5,8 +5,8 @@
 // state: the pairs, editable live
 #include <algorithm>
 
-#include "core/live_table.h"
-#include "core/module.h"
+#include "core/module/live_table.h"
+#include "core/module/register.h"
 #include "modules/nat/nat_reasons.h"
 #include "modules/nat/nat_rewrite.h"
 #include "modules/nat/static_nat_rules.h"

@@ -5,6 +5,7 @@
 // in: 1 (ARP frames, and IPv4 after its lookup)   out: gate = interface index
 // drops: neighbour_reasons.h   state: neighbours and the packets that wait for them; owner: the
 // worker
+#include "core/module/register.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/neighbour/neighbour_module.h"
 #include "modules/neighbour/neighbour_resolver.h"

@@ -5,6 +5,7 @@
 // in: 1 (discovery messages to us, and IPv6 after its lookup)   out: gate = interface index
 // drops: neighbour_reasons.h, neighbour6_reasons.h   state: neighbours and the packets that wait
 // for them; owner: the worker
+#include "core/module/register.h"
 #include "modules/neighbour/neighbour6_reasons.h"
 #include "modules/neighbour/neighbour6_resolver.h"
 #include "modules/neighbour/neighbour_module.h"

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/nearest_word.h"
-#include "core/args.h"
+#include "core/module/args.h"
 
 namespace batchplane {
 

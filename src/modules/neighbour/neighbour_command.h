@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/value.h"
-#include "core/environment.h"
+#include "core/module/environment.h"
 #include "modules/neighbour/neighbour_table.h"
 #include "modules/route/route_family.h"
 

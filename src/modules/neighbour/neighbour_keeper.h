@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/context.h"
-#include "core/environment.h"
+#include "core/module/context.h"
+#include "core/module/environment.h"
 #include "modules/headers/arp.h"
 #include "modules/neighbour/neighbour_command.h"
 #include "modules/neighbour/neighbour_table.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/module.h"
+#include "core/module/module.h"
 #include "modules/neighbour/neighbour_command.h"
 #include "modules/neighbour/neighbour_keeper.h"
 #include "modules/neighbour/neighbour_reasons.h"

@@ -2,7 +2,7 @@
 // neighbour_reasons.h - why packets end at a neighbour module.
 #pragma once
 
-#include "core/drop_reason.h"
+#include "core/module/drop_reason.h"
 #include "modules/headers/shared_reasons.h"
 
 namespace batchplane::neighbour {

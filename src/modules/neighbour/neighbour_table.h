@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/net6.h"
-#include "core/packet.h"
+#include "core/packet/packet.h"
 
 namespace batchplane {
 

@@ -7,8 +7,8 @@
 
 #include "base/rng.h"
 #include "base/value.h"
-#include "core/context.h"
-#include "core/environment.h"
+#include "core/module/context.h"
+#include "core/module/environment.h"
 
 namespace batchplane {
 

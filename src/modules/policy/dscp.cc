@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "core/live_table.h"
-#include "core/module.h"
+#include "core/module/live_table.h"
+#include "core/module/register.h"
 #include "modules/common/tally.h"
 #include "modules/headers/shared_reasons.h"
 #include "modules/policy/dscp_field.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/value.h"
-#include "core/packet.h"
+#include "core/packet/packet.h"
 #include "modules/headers/checksum_patch.h"
 #include "modules/headers/ipv4_header.h"
 

@@ -4,8 +4,8 @@
 // in: 1   out: 1   drops: policer_green, policer_yellow, policer_red, too_short
 // state: token buckets, one pair per meter; rates and actions, editable live
 #include "base/error.h"
-#include "core/live_table.h"
-#include "core/module.h"
+#include "core/module/live_table.h"
+#include "core/module/register.h"
 #include "modules/common/tally.h"
 #include "modules/headers/flow_key.h"
 #include "modules/headers/shared_reasons.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/args.h"
+#include "core/module/args.h"
 #include "modules/policy/dscp_field.h"
 #include "modules/policy/policer_meter.h"
 

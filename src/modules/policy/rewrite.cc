@@ -3,8 +3,8 @@
 //
 // in: 1   out: 1   drops: too_short, bad_version, bad_header_length, bad_total_length
 // state: the fields, editable live
-#include "core/live_table.h"
-#include "core/module.h"
+#include "core/module/live_table.h"
+#include "core/module/register.h"
 #include "modules/common/item_syntax.h"
 #include "modules/common/tally.h"
 #include "modules/headers/checksum_patch.h"

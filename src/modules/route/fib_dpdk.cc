@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "core/eal_state_dpdk.h"
+#include "core/packet/eal_state_dpdk.h"
 #include "modules/route/fib.h"
 #include "modules/route/prefix_map.h"
 

@@ -4,6 +4,7 @@
 //
 // in: 1   out: by route   drops: no_route, route_drop, too_short   thread-safe: table edits while
 // workers look up
+#include "core/module/register.h"
 #include "modules/route/lookup_module.h"
 
 namespace batchplane {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/module.h"
+#include "core/module/module.h"
 #include "modules/route/route_commands.h"
 #include "modules/route/route_lookup.h"
 #include "modules/route/route_syntax.h"

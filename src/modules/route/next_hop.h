@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/net6.h"
-#include "core/live_table.h"
-#include "core/packet.h"
+#include "core/module/live_table.h"
+#include "core/packet/packet.h"
 
 namespace batchplane {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/args.h"
-#include "core/environment.h"
+#include "core/module/args.h"
+#include "core/module/environment.h"
 #include "modules/route/route_syntax.h"
 #include "modules/route/route_table.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/net6.h"
-#include "core/environment.h"
+#include "core/module/environment.h"
 #include "modules/route/fib.h"
 #include "modules/route/fib6.h"
 #include "modules/route/next_hop.h"

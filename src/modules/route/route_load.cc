@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text_file.h"
+#include "core/module/kind.h"
 #include "modules/route/route_syntax.h"
 
 namespace batchplane {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "core/context.h"
+#include "core/module/context.h"
 #include "modules/headers/flow_key.h"
 #include "modules/headers/shared_reasons.h"
 #include "modules/route/route_table.h"

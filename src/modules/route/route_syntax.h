@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/args.h"
-#include "core/environment.h"
-#include "core/module.h"
+#include "core/module/args.h"
+#include "core/module/environment.h"
+#include "core/module/kind.h"
 #include "modules/route/route_table.h"
 
 namespace batchplane {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/value.h"
-#include "core/live_table.h"
+#include "core/module/live_table.h"
 #include "modules/route/next_hop.h"
 #include "modules/route/route_family.h"
 

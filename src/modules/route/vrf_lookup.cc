@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/net.h"
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/item_syntax.h"
 #include "modules/route/route_commands.h"
 #include "modules/route/route_lookup.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/environment.h"
+#include "core/module/environment.h"
 #include "modules/common/item_syntax.h"
 #include "modules/session/session_rows.h"
 

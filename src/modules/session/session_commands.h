@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/args.h"
+#include "core/module/args.h"
 #include "modules/session/session_table.h"
 
 namespace batchplane::session {

@@ -4,7 +4,7 @@
 //
 // in: 1   out: gate 0, or by bearer, group or both   drops: unknown_ue, no_pdr, too_short,
 // bad_version, no_match   state: sessions, shared, editable live
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/item_syntax.h"
 #include "modules/headers/ipv6_header.h"
 #include "modules/headers/shared_reasons.h"

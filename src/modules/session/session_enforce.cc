@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "base/prefetch.h"
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/headers/shared_reasons.h"
 #include "modules/session/session_commands.h"

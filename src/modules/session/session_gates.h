@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/module.h"
+#include "core/module/module.h"
 #include "modules/headers/shared_reasons.h"
 #include "modules/session/session_rules.h"
 

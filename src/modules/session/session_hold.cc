@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/item_syntax.h"
 #include "modules/session/session_commands.h"
 #include "modules/session/session_queue.h"

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/rng.h"
+#include "core/module/register.h"
 #include "engine_rig.h"
 #include "modules/session/session_queue.h"
 #include "modules/session/session_rules.h"

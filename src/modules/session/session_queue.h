@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/packet.h"
+#include "core/packet/packet.h"
 #include "modules/common/tally.h"
 #include "modules/session/session_rules.h"
 

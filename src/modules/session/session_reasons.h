@@ -2,7 +2,7 @@
 // session_reasons.h - why packets of mobile users end.
 #pragma once
 
-#include "core/drop_reason.h"
+#include "core/module/drop_reason.h"
 
 namespace batchplane::session {
 

@@ -4,7 +4,7 @@
 //
 // in: 1   out: by bearer, group or flow   drops: session_gone, no_match
 // state: sessions, shared, editable live
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/item_syntax.h"
 #include "modules/session/session_commands.h"
 #include "modules/session/session_gates.h"

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/live_table.h"
+#include "core/module/live_table.h"
 #include "modules/session/session.h"
 #include "modules/session/session_layout.h"
 #include "modules/session/session_reports.h"

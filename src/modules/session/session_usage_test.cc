@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/rng.h"
-#include "core/live_table.h"
+#include "core/module/live_table.h"
 #include "modules/session/session_usage_test_util.h"
 
 namespace batchplane {

@@ -7,7 +7,7 @@
 // crosses threads.
 #include <algorithm>
 
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/headers/arp.h"
 #include "modules/headers/shared_reasons.h"
 #include "modules/tap/kernel_tap.h"

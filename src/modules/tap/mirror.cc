@@ -4,7 +4,7 @@
 // in: 1   out: forward, copy   drops: none   state: sampling, editable live; counters
 #include <algorithm>
 
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/item_syntax.h"
 #include "modules/common/live_value.h"
 #include "modules/common/tally.h"

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/tally.h"
 #include "modules/tap/tap_writer.h"
 

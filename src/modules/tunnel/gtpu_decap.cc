@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "base/prefetch.h"
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/item_syntax.h"
 #include "modules/icmp/icmp_rate.h"
 #include "modules/session/session_commands.h"

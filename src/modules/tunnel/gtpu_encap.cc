@@ -7,7 +7,7 @@
 // too_short, bad_total_length, bad_version   state: sessions, shared, editable live; sequence
 // number
 #include "base/prefetch.h"
-#include "core/module.h"
+#include "core/module/register.h"
 #include "modules/common/item_syntax.h"
 #include "modules/headers/flow_key.h"
 #include "modules/headers/frame_reasons.h"

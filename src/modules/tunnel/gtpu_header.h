@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/tunnel_headers.h"
-#include "core/drop_reason.h"
+#include "core/module/drop_reason.h"
 #include "modules/session/session_rules.h"
 
 namespace batchplane::gtpu {

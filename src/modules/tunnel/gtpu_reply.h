@@ -3,7 +3,7 @@
 // and which extension headers it knows.
 #pragma once
 
-#include "core/context.h"
+#include "core/module/context.h"
 #include "modules/headers/l4_header.h"
 #include "modules/tunnel/gtpu_header.h"
 

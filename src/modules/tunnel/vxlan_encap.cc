@@ -3,8 +3,8 @@
 //
 // in: 1   out: 1   drops: unknown_tunnel, no_headroom, frame_too_long, too_short
 // state: the tunnels, editable live
-#include "core/live_table.h"
-#include "core/module.h"
+#include "core/module/live_table.h"
+#include "core/module/register.h"
 #include "modules/headers/frame_reasons.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/tunnel/vxlan_tunnels.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/flat_table.h"
-#include "core/args.h"
+#include "core/module/args.h"
 #include "modules/common/item_book.h"
 #include "modules/headers/vxlan_header.h"
 

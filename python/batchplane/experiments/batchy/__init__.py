@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""the single-core paper's figures and tables."""

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/control/control_log.h"
+
+#include <algorithm>
+
+namespace batchplane::app {
+
+void StepTimes::note(uint64_t ns) {
+  if (ns_.size() < kKept) {
+    ns_.push_back(ns);
+    return;
+  }
+  ns_[next_] = ns;
+  next_ = (next_ + 1) % kKept;
+}
+
+Value StepTimes::value() const {
+  if (ns_.empty()) return {};
+  std::vector<uint64_t> sorted = ns_;
+  std::ranges::sort(sorted);
+  const size_t last = sorted.size() - 1;
+  return Dict{
+      {"median", sorted[last / 2]}, {"p99", sorted[(last * 99 + 50) / 100]}, {"max", sorted[last]}};
+}
+
+namespace {
+
+// The period as it would have been counted without so many of its late packets. A mean is that of
+// the others, if those that are left out took the longest delay that there was.
+exec::FlowPeriod without(const exec::FlowPeriod& period, double inside_pkts) {
+  exec::FlowPeriod rest = period;
+  const auto left_out = std::min(period.late_pkts, static_cast<uint64_t>(inside_pkts));
+  rest.pkts -= left_out;
+  rest.late_pkts -= left_out;
+  rest.delay_sum_ns -= std::min(rest.delay_sum_ns, left_out * period.delay_max_ns);
+  return rest;
+}
+
+// What one hole in a worker's time may catch of a flow: its share of a full ring, that of what
+// comes until the ring has drained, and what its buffers hold.
+double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel& model, size_t flow,
+                   uint64_t ring_pkts) {
+  uint64_t all_pkts = 0;
+  for (const exec::FlowPeriod& each : period.flows) all_pkts += each.pkts;
+  double pkts = 0;
+  if (all_pkts != 0) {
+    pkts = 2.0 * static_cast<double>(ring_pkts) * static_cast<double>(period.flows[flow].pkts) /
+           static_cast<double>(all_pkts);
+  }
+  for (const uint32_t m : model.flows[flow].path) pkts += period.modules[m].trigger_pkts;
+  return pkts;
+}
+
+}  // namespace
+
+bool is_violated(const exec::FlowPeriod& period, double percentile) {
+  if (period.slo_ns == 0 || period.pkts == 0) return false;
+  const auto pkts = static_cast<double>(period.pkts);
+  if (percentile <= 0) {
+    return static_cast<double>(period.delay_sum_ns) > static_cast<double>(period.slo_ns) * pkts;
+  }
+  return static_cast<double>(period.late_pkts) > (1 - std::min(percentile, 1.0)) * pkts;
+}
+
+void CountedDelays::add(const exec::FlowPeriod& period) {
+  ++periods;
+  pkts += period.pkts;
+  late_pkts += period.late_pkts;
+  delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
+  for (uint32_t b = 0; b < exec::SloBuckets::kCount; ++b) slo_buckets[b] += period.slo_buckets[b];
+}
+
+// Packets of a bucket are taken as spread evenly over it.
+Value CountedDelays::percentile_ns(double p, uint64_t slo_ns) const {
+  using Buckets = exec::SloBuckets;
+  constexpr double kRounding = 1e-6;
+  if (static_cast<double>(pkts) < 10 / (1 - p) - kRounding) return {};
+  const auto whole_ns = static_cast<double>(slo_ns == 0 ? exec::FlowMeter::kNoSloScaleNs : slo_ns);
+  double left = p * static_cast<double>(pkts);
+  for (uint32_t b = 0; b + 1 < Buckets::kCount; ++b) {
+    const auto here = static_cast<double>(slo_buckets[b]);
+    if (left > here || here == 0) {
+      left -= here;
+      continue;
+    }
+    const double low = Buckets::lower_ratio(b);
+    const double at = low + left / here * (Buckets::lower_ratio(b + 1) - low);
+    return std::min(at * whole_ns, static_cast<double>(delay_max_ns));
+  }
+  return delay_max_ns;
+}
+
+Kept FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,
+                     double inside_pkts) {
+  constexpr uint64_t kStallsPerSlo = 20;
+  last = period;
+  if (is_between) {  // some of its packets were judged by the old promise
+    is_between = false;
+    return Kept::kNotJudged;
+  }
+  if (period.pkts == 0) return Kept::kNotJudged;
+  pkts += period.pkts;
+  late_pkts += period.late_pkts;
+  delay_max_ns = std::max(delay_max_ns, period.delay_max_ns);
+  ++periods;
+  all.add(period);
+  const bool is_stalled = stall_ns * kStallsPerSlo > period.slo_ns;
+  if (!is_stalled) quiet.add(period);
+  if (!is_violated(period, percentile)) return Kept::kYes;
+  ++violated_periods;
+  if (is_stalled && !is_violated(without(period, inside_pkts), percentile)) {
+    ++stalled_periods;
+    return Kept::kNo;
+  }
+  const double slo_ns = static_cast<double>(period.slo_ns);
+  excess_ratio_sum += std::max(0.0, static_cast<double>(period.delay_ns) / slo_ns - 1);
+  return Kept::kNo;
+}
+
+void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) {
+  flows.assign(n_flows, {});
+  count_times = {};
+  any_flow = {};
+  controller_times = {};
+  apply_times = {};
+  total_times = {};
+  steps = 0;
+  failed_steps = 0;
+  first_control_ns_ = control_ns;
+  last_control_ns_ = control_ns;
+  elapsed_ns_ = 0;
+}
+
+void ControlLog::note_period(const exec::PeriodSnapshot& period, const exec::ControlModel& model,
+                             const slo::Settings& settings, const ControlTap::Gaps& gaps) {
+  constexpr uint64_t kQuietPart = 40;  // half of what p95 leaves
+  const auto count = static_cast<double>(gaps.count + last_gaps_.count);
+  const uint64_t hole_ns = std::max(gaps.ns, last_gaps_.ns);
+  const bool is_quiet = hole_ns * kQuietPart < period.period_ns;
+  bool is_late = false;
+  for (size_t f = 0; f < flows.size(); ++f) {
+    const Kept kept = flows[f].add(period.flows[f], settings.percentile, hole_ns,
+                                   count * inside_pkts(period, model, f, settings.ring_pkts));
+    is_late |= kept == Kept::kNo;
+    if (kept == Kept::kNotJudged || !is_quiet) continue;
+    ++flows[f].quiet_periods;
+    flows[f].delay_sum_ns += period.flows[f].delay_ns;
+  }
+  ++any_flow.periods;
+  any_flow.violated_periods += is_late ? 1 : 0;
+  any_flow.quiet_periods += is_quiet ? 1 : 0;
+  any_flow.violated_quiet_periods += is_quiet && is_late ? 1 : 0;
+  last_gaps_ = gaps;
+}
+
+void ControlLog::note_control_ns(const std::vector<uint64_t>& control_ns, uint64_t period_ns) {
+  last_control_ns_ = control_ns;
+  elapsed_ns_ += period_ns;
+}
+
+void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
+                               const exec::PeriodSnapshot& period, const exec::Decision& decision) {
+  if (decision.changes.empty()) return;
+  KeptDecision kept{now_ns, {}};
+  for (const exec::BufferChange& change : decision.changes) {
+    const std::string& name = model.modules[change.module].name;
+    const exec::ModulePeriod& before = period.modules[change.module];
+    const bool keeps_age = change.age_limit_ns == exec::kKeepAge;
+    const bool keeps_trigger = change.trigger_pkts == exec::kKeepTrigger;
+    kept.changes.push_back({name, before.trigger_pkts,
+                            keeps_trigger ? before.trigger_pkts : change.trigger_pkts,
+                            before.age_limit_ns,
+                            keeps_age ? before.age_limit_ns : change.age_limit_ns, change.reason});
+    const auto it = std::ranges::find(reasons_, name, &std::pair<std::string, std::string>::first);
+    if (it != reasons_.end()) {
+      it->second = change.reason;
+    } else {
+      reasons_.emplace_back(name, change.reason);
+    }
+  }
+  decisions_.push_back(std::move(kept));
+  if (decisions_.size() > kDecisionsKept) decisions_.pop_front();
+}
+
+// The same mistake in every period is one event that is counted.
+void ControlLog::note_event(uint64_t now_ns, const std::string& message, uint64_t period) {
+  if (!events_.empty() && events_.back().message == message) {
+    events_.back().now_ns = now_ns;
+    events_.back().period = period;
+    ++events_.back().times;
+    return;
+  }
+  events_.push_back({now_ns, period, 1, message});
+  if (events_.size() > kEventsKept) events_.pop_front();
+}
+
+Value ControlLog::decisions_value(const std::vector<std::string>& modules) const {
+  List all;
+  for (const KeptDecision& kept : decisions_) {
+    List changes;
+    for (const Change& change : kept.changes) {
+      if (!modules.empty() && std::ranges::find(modules, change.module) == modules.end()) continue;
+      changes.push_back(Dict{{"module", change.module},
+                             {"from_pkts", change.from_pkts},
+                             {"to_pkts", change.to_pkts},
+                             {"from_age_ns", change.from_age_ns},
+                             {"to_age_ns", change.to_age_ns},
+                             {"reason", change.reason}});
+    }
+    if (!changes.empty()) all.push_back(Dict{{"now_ns", kept.now_ns}, {"changes", changes}});
+  }
+  return all;
+}
+
+Value ControlLog::events_value() const {
+  List all;
+  for (const Event& event : events_) {
+    all.push_back(Dict{{"now_ns", event.now_ns},
+                       {"period", event.period},
+                       {"times", event.times},
+                       {"message", event.message}});
+  }
+  return all;
+}
+
+std::string ControlLog::last_reason(const std::string& module) const {
+  const auto it = std::ranges::find(reasons_, module, &std::pair<std::string, std::string>::first);
+  return it == reasons_.end() ? "" : it->second;
+}
+
+// The busiest worker's; commands of clients count too.
+double ControlLog::worker_ratio() const {
+  uint64_t max_ns = 0;
+  for (size_t w = 0; w < first_control_ns_.size(); ++w) {
+    max_ns = std::max(max_ns, last_control_ns_[w] - first_control_ns_[w]);
+  }
+  return elapsed_ns_ == 0 ? 0 : static_cast<double>(max_ns) / static_cast<double>(elapsed_ns_);
+}
+
+}  // namespace batchplane::app

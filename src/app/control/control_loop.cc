@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// control_loop.cc - choosing controllers and stepping them.
+#include "app/control/control_loop.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "slo/controllers.h"
+#include "slo/model/model.h"
+#include "slo/model/settings.h"
+
+namespace batchplane::app {
+namespace {
+
+// A module that nobody has profiled: the estimate soon replaces it by what sampled runs say.
+constexpr CostLaw::Line kUnknownCost{40, 10};
+
+exec::ControlModel model_of(const Engine& engine) {
+  exec::ControlModel model = engine.control_model();
+  slo::mark_controlled(model);
+  return model;
+}
+
+// The largest ring that generators fill: what a packet may find before it.
+uint64_t ring_pkts_of(const PipelineSpec& spec) {
+  constexpr uint64_t kDefaultPkts = 64;
+  uint64_t most = 0;
+  for (const GeneratorSpec& generator : spec.generators) {
+    for (const PortSpec& port : spec.ports) {
+      if (port.name != generator.port) continue;
+      const auto size = port.params.find("size_pkts");
+      const bool is_given = size != port.params.end() && size->second.is_int();
+      most = std::max(most, is_given ? static_cast<uint64_t>(size->second.as_int()) : kDefaultPkts);
+    }
+  }
+  return most == 0 ? kDefaultPkts : most;
+}
+
+slo::Settings settings_for(const ControlChoice& choice, const PipelineSpec& spec,
+                           bool is_idle_hold) {
+  slo::Settings base;
+  base.stranding_limit_ns = spec.engine.stranding_limit_ns;
+  base.ring_pkts = ring_pkts_of(spec);
+  base.releases_when_idle = !is_idle_hold;
+  return slo::settings_from(choice.settings, base);
+}
+
+void check_name(const ControlChoice& choice, const exec::ControlModel& model,
+                const slo::Settings& settings) {
+  if (choice.name == kNoController) return;
+  try {
+    (void)slo::make_controller(choice.name, model, settings);
+  } catch (const ConfigError& error) {
+    throw ConfigError(error.what(), "controller", error.fix() + ", or " + kNoController);
+  }
+}
+
+}  // namespace
+
+ControlLoop::ControlLoop(Engine& engine) : engine_(engine) { make_model(); }
+
+slo::Settings ControlLoop::settings_of(const ControlChoice& choice) const {
+  return settings_for(choice, engine_.graph().spec,
+                      engine_.workers().front()->options().is_idle_hold);
+}
+
+void ControlLoop::check(const ControlChoice& choice) const {
+  const slo::Settings settings = settings_of(choice);
+  if (choice.name == kRemoteController) return check_seat(choice.client);
+  check_name(choice, model_, settings);
+}
+
+void ControlLoop::check(const ControlChoice& choice, const Graph& graph) {
+  if (choice.name == kRemoteController) {
+    throw ConfigError("a program that decides cannot stand in a pipeline", "controller",
+                      "start without it, then batchplane control FILE.py");
+  }
+  exec::ControlModel model = ControlTap(graph, {}).model();
+  slo::mark_controlled(model);
+  check_name(choice, model, settings_for(choice, graph.spec, graph.spec.engine.is_idle_hold));
+}
+
+void ControlLoop::make_model() {
+  controller_ = nullptr;
+  model_ = model_of(engine_);
+}
+
+void ControlLoop::make_controller() {
+  settings_ = settings_of(choice_);
+  controller_ = is_remote() ? make_guard() : slo::make_controller(choice_.name, model_, settings_);
+  own_ages_.clear();
+}
+
+// What is known best of each module: what was estimated before, else a profile, else nothing much.
+void ControlLoop::make_estimator() {
+  std::vector<CostLaw> costs;
+  for (const exec::ControlModule& module : model_.modules) {
+    const auto it = priors_.find(module.name);
+    costs.push_back(it == priors_.end() ? CostLaw(kUnknownCost) : it->second);
+  }
+  estimator_ = std::make_unique<slo::CostEstimator>(costs);
+}
+
+void ControlLoop::remember_originals() {
+  originals_.clear();
+  touched_.clear();
+  const uint64_t stranding_ns = engine_.graph().spec.engine.stranding_limit_ns;
+  for (const Instance& instance : engine_.graph().instances) {
+    if (instance.node == nullptr) continue;
+    const uint64_t age_ns = instance.node->queue->age_limit_ns;
+    originals_[instance.name] = {instance.node->queue->wanted_trigger_pkts(),
+                                 age_ns == stranding_ns ? exec::kStrandingAge : age_ns,
+                                 engine_.weight_of(instance)};
+  }
+}
+
+void ControlLoop::restore(bool with_triggers) {
+  std::vector<exec::BufferChange> changes;
+  for (uint32_t m = 0; m < model_.modules.size(); ++m) {
+    const std::string& name = model_.modules[m].name;
+    const auto it = originals_.find(name);
+    if (!touched_.contains(name) || it == originals_.end()) continue;
+    changes.push_back({m, with_triggers ? it->second.trigger_pkts : exec::kKeepTrigger,
+                       it->second.age_limit_ns, "switch"});
+    if (!model_.modules[m].is_unit) continue;
+    changes.back().pace_ns = 0;
+    if (with_triggers) changes.back().weight = it->second.weight;
+  }
+  engine_.change_buffers(changes);
+  if (with_triggers) touched_.clear();
+}
+
+// Counts of what was before belong to nobody.
+void ControlLoop::begin() {
+  (void)engine_.period(settings_.percentile);
+  log_.begin(model_.flows.size(), engine_.control_ns());
+  history_.clear();
+  decision_ = {};
+  period_ = {};
+}
+
+void ControlLoop::choose(ControlChoice choice) {
+  check(choice);
+  const bool was_on = is_on();
+  if (!was_on) remember_originals();
+  if (was_on) restore(choice.name == kNoController);
+  for (const auto& [name, cost] : choice.costs) priors_[name] = cost;
+  const bool has_costs = !choice.costs.empty();
+  if (choice.costs_origin.empty()) choice.costs_origin = choice_.costs_origin;
+  choice.costs.clear();  // priors_ has them
+  choice_ = std::move(choice);
+  controller_ = nullptr;
+  seat_ = {.client = choice_.client, .active_ns = TscClock::instance().now_ns()};
+  if (choice_.name == kNoController) return;
+  make_controller();
+  if (estimator_ == nullptr || has_costs) make_estimator();
+  begin();
+}
+
+void ControlLoop::graph_changed() {
+  for (uint32_t m = 0; estimator_ != nullptr && m < model_.modules.size(); ++m) {
+    priors_[model_.modules[m].name] = estimator_->of(m).cost();
+  }
+  estimator_ = nullptr;
+  ++graph_number_;
+  first_of_graph_ = number_ + 1;
+  make_model();
+  if (choice_.name == kNoController) return;
+  remember_originals();
+  make_controller();
+  make_estimator();
+  begin();
+}
+
+void ControlLoop::slo_changed(const std::string& flow) {
+  for (size_t f = 0; f < log_.flows.size(); ++f) {
+    if (model_.flows[f].name != flow) continue;
+    log_.flows[f] = {};
+    log_.flows[f].is_between = true;
+  }
+}
+
+void ControlLoop::step(const ControlTap::Gaps& generators) {
+  if (!is_on()) return;
+  ++log_.steps;
+  ++number_;
+  try {
+    step_once(generators);
+  } catch (const std::exception& error) {
+    ++log_.failed_steps;
+    log_.note_event(period_.now_ns,
+                    std::string(error.what()) + ": the last good decision stays in force", number_);
+  }
+  watch_program(TscClock::instance().now_ns());
+}
+
+void ControlLoop::step_once(const ControlTap::Gaps& generators) {
+  const TscClock& clock = TscClock::instance();
+  const uint64_t begin_ns = clock.now_ns();
+  period_ = engine_.period(settings_.percentile);
+  log_.note_period(period_, model_, settings_, engine_.period_gaps());
+  history_.note(model_, period_, engine_.period_gaps(), generators);
+  log_.note_control_ns(engine_.control_ns(), period_.period_ns);
+  estimator_->update(period_);
+  const uint64_t counted_ns = clock.now_ns();
+  exec::Decision decision = controller_->step(period_);
+  if (is_remote()) keep_own_ages(decision);
+  const uint64_t decided_ns = clock.now_ns();
+  engine_.change_buffers(decision.changes);
+  last_step_ns_ = clock.now_ns();
+  log_.count_times.note(counted_ns - begin_ns);
+  // A program's own time runs from when it was handed a period to when it has decided.
+  if (!is_remote()) log_.controller_times.note(decided_ns - counted_ns);
+  if (!decision.changes.empty()) log_.apply_times.note(last_step_ns_ - decided_ns);
+  log_.total_times.note(last_step_ns_ - begin_ns);
+  for (const exec::BufferChange& change : decision.changes) {
+    touched_.insert(model_.modules[change.module].name);
+  }
+  log_.note_decision(period_.now_ns, model_, period_, decision);
+  decision_ = std::move(decision);
+}
+
+}  // namespace batchplane::app

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// control_show.cc - what a control loop tells: promises and how they are kept, and why each trigger
+// is what it is.
+#include <algorithm>
+#include <cmath>
+
+#include "app/control/control_loop.h"
+#include "base/cost_law_value.h"
+#include "base/nearest_word.h"
+#include "slo/model/model.h"
+#include "telemetry/explanation.h"
+
+namespace batchplane::app {
+namespace {
+
+// A module is said to have drifted from here on, up or down.
+constexpr double kDriftRatio = 1.5;
+
+const Value& row_of(const Value& rows, const char* key, const std::string& name) {
+  static const Value kNone;
+  if (!rows.is_list()) return kNone;
+  for (const Value& row : rows.as_list()) {
+    if (row[key].is_string() && row[key].as_string() == name) return row;
+  }
+  return kNone;
+}
+
+Value ratio(uint64_t part, uint64_t whole) {
+  return whole == 0 ? Value() : Value(static_cast<double>(part) / static_cast<double>(whole));
+}
+
+const char* state_of(uint64_t slo_ns, uint64_t pkts, uint64_t late_pkts, double percentile) {
+  if (slo_ns == 0) return "no_slo";
+  const double allowed = (1 - percentile) * static_cast<double>(pkts);
+  return static_cast<double>(late_pkts) > allowed ? "violating" : "met";
+}
+
+// Percentiles of few packets are left out.
+Value last_value(const exec::FlowPeriod& last) {
+  constexpr uint64_t kMinForP50 = 20;
+  constexpr uint64_t kMinForP99 = 1000;
+  if (last.pkts == 0) return {};
+  return Dict{{"pkts", last.pkts},
+              {"late_pkts", last.late_pkts},
+              {"p50_ns", last.pkts >= kMinForP50 ? Value(last.p50_ns) : Value()},
+              {"p99_ns", last.pkts >= kMinForP99 ? Value(last.p99_ns) : Value()},
+              {"delay_max_ns", last.delay_max_ns}};
+}
+
+Value counted_value(const CountedDelays& counted, uint64_t violated_periods, uint64_t slo_ns) {
+  return Dict{{"periods", counted.periods},
+              {"violated_periods", violated_periods},
+              {"pkts", counted.pkts},
+              {"late_pkts", counted.late_pkts},
+              {"p50_ns", counted.percentile_ns(0.5, slo_ns)},
+              {"p95_ns", counted.percentile_ns(0.95, slo_ns)},
+              {"p99_ns", counted.percentile_ns(0.99, slo_ns)},
+              {"delay_max_ns", counted.delay_max_ns}};
+}
+
+std::vector<std::string> names_of(const exec::ControlModel& model) {
+  std::vector<std::string> names;
+  for (const exec::ControlFlow& flow : model.flows) names.push_back(flow.name);
+  for (const exec::ControlModule& module : model.modules) names.push_back(module.name);
+  return names;
+}
+
+}  // namespace
+
+// With a controller everything counts since it was chosen, or since the promise was changed;
+// without one, since the start.
+Value ControlLoop::show_slo(const Value& flows) const {
+  List rows;
+  for (uint32_t f = 0; f < model_.flows.size(); ++f) {
+    const Value& shown = row_of(flows, "name", model_.flows[f].name);
+    const uint64_t slo_ns = engine_.graph().spec.flows[f].delay_slo_ns;
+    Dict row{{"flow", model_.flows[f].name},
+             {"slo_ns", slo_ns},
+             {"percentile", settings_.percentile},
+             {"p50_ns", shown["percentiles_ns"]["p50"]},
+             {"p99_ns", shown["percentiles_ns"]["p99"]}};
+    if (is_on() && f < log_.flows.size()) {
+      const FlowRecord& record = log_.flows[f];
+      row["pkts"] = record.pkts;
+      row["late_pkts"] = record.late_pkts;
+      row["late_ratio"] = ratio(record.late_pkts, record.pkts);
+      row["delay_max_ns"] = record.delay_max_ns;
+      row["p50_ns"] = record.all.percentile_ns(0.5, slo_ns);
+      row["p99_ns"] = record.all.percentile_ns(0.99, slo_ns);
+      row["periods"] = record.periods;
+      row["violated_periods"] = record.violated_periods;
+      row["stalled_periods"] = record.stalled_periods;
+      const uint64_t unexcused = record.violated_periods - record.stalled_periods;
+      row["excess_ratio"] = unexcused == 0
+                                ? Value()
+                                : Value(record.excess_ratio_sum / static_cast<double>(unexcused));
+      row["last"] = last_value(record.last);
+      const uint64_t violated = record.violated_periods;
+      row["counted"] = counted_value(record.all, violated, slo_ns);
+      row["undisturbed"] = counted_value(record.quiet, violated - record.stalled_periods, slo_ns);
+      row["quiet_periods"] = record.quiet_periods;
+      row["period_delay_mean_ns"] = record.quiet_periods == 0
+                                        ? Value()
+                                        : Value(ratio(record.delay_sum_ns, record.quiet_periods));
+      const bool has_delay = record.last.pkts != 0;
+      row["delay_ns"] = has_delay ? Value(record.last.delay_ns) : Value();
+      row["headroom_ns"] =
+          has_delay && slo_ns != 0
+              ? Value(static_cast<double>(slo_ns) - static_cast<double>(record.last.delay_ns))
+              : Value();
+      const exec::FlowVerdict verdict =
+          f < decision_.flows.size() ? decision_.flows[f] : exec::FlowVerdict{};
+      const bool is_judged = f < decision_.flows.size();
+      row["state"] = is_judged ? exec::kFlowStateNames[static_cast<size_t>(verdict.state)]
+                               : state_of(slo_ns, record.last.pkts, record.last.late_pkts,
+                                          settings_.percentile);
+      row["hint"] = verdict.hint;
+    } else {
+      const auto count = [&](const char* key) {
+        return shown[key].is_int() ? static_cast<uint64_t>(shown[key].as_int()) : 0;
+      };
+      row["pkts"] = count("pkts");
+      row["late_pkts"] = count("late_pkts");
+      row["late_ratio"] = ratio(count("late_pkts"), count("pkts"));
+      row["delay_max_ns"] = count("delay_max_ns");
+      row["state"] = state_of(slo_ns, count("pkts"), count("late_pkts"), settings_.percentile);
+      row["hint"] = "";
+      for (const char* key : {"periods", "violated_periods", "stalled_periods", "excess_ratio",
+                              "delay_ns", "headroom_ns", "last", "counted", "undisturbed",
+                              "quiet_periods", "period_delay_mean_ns"}) {
+        row[key] = Value();
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Value ControlLoop::show_costs() const {
+  List rows;
+  for (uint32_t m = 0; estimator_ != nullptr && m < model_.modules.size(); ++m) {
+    Dict row = cost_law_value(estimator_->of(m).cost());
+    row["module"] = model_.modules[m].name;
+    row["drift_ratio"] = estimator_->of(m).drift_ratio();
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Value ControlLoop::show_periods() const { return history_.value(model_, settings_.percentile); }
+
+Value ControlLoop::drifting() const {
+  List rows;
+  for (uint32_t m = 0; estimator_ != nullptr && m < model_.modules.size(); ++m) {
+    const slo::ModuleCostEstimate& estimate = estimator_->of(m);
+    const double drift = estimate.drift_ratio();
+    if (drift < kDriftRatio && drift > 1 / kDriftRatio) continue;
+    rows.push_back(Dict{{"module", model_.modules[m].name},
+                        {"drift_ratio", drift},
+                        {"cost_per_batch_ns", estimate.cost().line().cost_per_batch_ns},
+                        {"cost_per_pkt_ns", estimate.cost().line().cost_per_pkt_ns}});
+  }
+  return rows;
+}
+
+Value ControlLoop::show_control() const {
+  if (!is_on()) return Dict{{"controller", kNoController}};
+  return Dict{{"controller", choice_.name},
+              {"label", choice_.label.empty() ? choice_.name : choice_.label},
+              {"has_program", is_remote() ? Value(seat_.client != 0) : Value()},
+              {"period_ns", choice_.period_ns},
+              {"percentile", settings_.percentile},
+              {"tolerance", settings_.tolerance},
+              {"costs", choice_.costs_origin},
+              {"steps", log_.steps},
+              {"failed_steps", log_.failed_steps},
+              {"count_ns", log_.count_times.value()},
+              {"controller_ns", log_.controller_times.value()},
+              {"apply_ns", log_.apply_times.value()},
+              {"step_ns", log_.total_times.value()},
+              {"any_flow", Dict{{"periods", log_.any_flow.periods},
+                                {"violated_periods", log_.any_flow.violated_periods},
+                                {"quiet_periods", log_.any_flow.quiet_periods},
+                                {"violated_quiet_periods", log_.any_flow.violated_quiet_periods}}},
+              {"worker_ratio", log_.worker_ratio()},
+              {"predicted_load", decision_.predicted_load},
+              {"predicted_pps", decision_.predicted_pps},
+              {"drifting", drifting()},
+              {"decisions", log_.decisions_value({})},
+              {"events", log_.events_value()}};
+}
+
+// What the controller says, and what is known of a flow where it says nothing: a program outside.
+Value ControlLoop::flow_row(uint32_t f, const slo::Explanation& explained) const {
+  if (f < explained.flows.size()) {
+    return telemetry::flow_value(explained.flows[f], model_.flows[f], model_);
+  }
+  slo::FlowExplanation told;
+  if (f < decision_.flows.size()) told.state = decision_.flows[f].state;
+  if (f < period_.flows.size()) told.measured_ns = static_cast<double>(period_.flows[f].delay_ns);
+  told.slo_ns = static_cast<double>(engine_.graph().spec.flows[f].delay_slo_ns);
+  return telemetry::flow_value(told, model_.flows[f], model_);
+}
+
+std::string ControlLoop::why_no_buffer(uint32_t m) const {
+  const exec::ControlModule& module = model_.modules[m];
+  if (!module.has_buffer) return "an input: it has no buffer";
+  if (module.is_egress) return "packets leave here: larger batches would gain nothing";
+  for (const slo::Segment& segment : slo::segments_of(model_)) {
+    if (std::ranges::find(segment.members, m) == segment.members.end()) continue;
+    return "shares the batches of " + model_.modules[segment.head].name;
+  }
+  return "batches arrive here as they were polled";
+}
+
+Value ControlLoop::module_row(uint32_t m, const slo::Explanation& explained) const {
+  const exec::ControlModule& module = model_.modules[m];
+  const auto own = std::ranges::find(explained.modules, m, &slo::ModuleExplanation::module);
+  slo::ModuleExplanation told{.module = m};
+  if (own != explained.modules.end()) {
+    told = *own;
+  } else {
+    told.why = module.is_controlled ? "as the program says" : why_no_buffer(m);
+  }
+  Dict row = telemetry::module_value(told, model_).as_dict();
+  if (const std::string reason = log_.last_reason(module.name); !reason.empty()) {
+    row["last_reason"] = reason;
+  }
+  if (period_.modules.size() <= m) return row;
+  const exec::ModulePeriod& period = period_.modules[m];
+  row["trigger_pkts"] = period.trigger_pkts;
+  row["age_limit_ns"] = period.age_limit_ns;
+  row["held_pkts"] = period.held_pkts;
+  row["cost_per_batch_ns"] = period.cost.line().cost_per_batch_ns;
+  row["cost_per_pkt_ns"] = period.cost.line().cost_per_pkt_ns;
+  row["batch_mean_pkts"] = ratio(period.pkts, period.batches);
+  row["arrived_mean_pkts"] = ratio(period.arrived_pkts, period.arrived_batches);
+  for (const exec::BufferChange& change : decision_.changes) {  // after what the period counted
+    if (change.module != m || change.trigger_pkts == exec::kKeepTrigger) continue;
+    row["trigger_pkts"] = change.trigger_pkts;
+  }
+  return row;
+}
+
+Value ControlLoop::explain(const std::string& name) const {
+  const std::vector<std::string> names = names_of(model_);
+  if (!name.empty() && std::ranges::find(names, name) == names.end()) {
+    const std::string near = nearest_word(name, names);
+    throw ConfigError(
+        "there is no flow or module '" + name + "'", "name",
+        near.empty() ? "show slo and show graph list them" : "did you mean '" + near + "'?");
+  }
+  if (!is_on()) {
+    throw ConfigError("no controller is on, so that triggers are what somebody set", "controller",
+                      "set controller=optimal");
+  }
+  const slo::Explanation explained = controller_->explain();
+  List flows;
+  List modules;
+  std::vector<std::string> related;
+  for (uint32_t f = 0; f < model_.flows.size(); ++f) {
+    if (!name.empty() && model_.flows[f].name != name) continue;
+    flows.push_back(flow_row(f, explained));
+    if (name.empty()) continue;
+    for (const uint32_t m : model_.flows[f].path) {
+      related.push_back(model_.modules[m].name);
+      if (model_.modules[m].is_controlled) modules.push_back(module_row(m, explained));
+    }
+  }
+  for (uint32_t m = 0; m < model_.modules.size(); ++m) {
+    const bool is_meant =
+        name.empty() ? model_.modules[m].is_controlled : model_.modules[m].name == name;
+    if (!is_meant) continue;
+    modules.push_back(module_row(m, explained));
+    if (!name.empty()) related.push_back(name);
+  }
+  Dict out{{"controller", choice_.name},
+           {"flows", std::move(flows)},
+           {"modules", std::move(modules)},
+           {"decisions", log_.decisions_value(related)}};
+  Dict own = telemetry::explanation_value(explained, model_).as_dict();
+  for (const char* part : {"measured", "overload"}) {
+    if (own.contains(part)) out[part] = std::move(own[part]);
+  }
+  return out;
+}
+
+}  // namespace batchplane::app

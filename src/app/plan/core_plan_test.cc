@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// core_plan_test.cc - who gets which core, by how many there are.
+#include "app/plan/core_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace batchplane::app {
+namespace {
+
+CorePlan dealt(std::vector<int> cores, PipelineSpec& spec) {
+  CorePlan plan{.cores = std::move(cores)};
+  plan.control_core = plan.cores.front();
+  assign_workers(spec, plan);
+  return plan;
+}
+
+TEST(CorePlan, GeneratorsLeaveTheControlCoreWhenAnotherIsFree) {
+  PipelineSpec spec;
+  const CorePlan four = dealt({0, 1, 2, 3}, spec);
+  EXPECT_EQ(spec.workers.at(0).core, 3);
+  EXPECT_EQ(four.generator_core, 2);
+  EXPECT_EQ(four.control_core, 0);
+  EXPECT_TRUE(four.is_worker_apart);
+
+  spec = {};
+  EXPECT_EQ(dealt({4, 6}, spec).generator_core, 4) << "two cores: with control";
+  EXPECT_EQ(spec.workers.at(0).core, 6);
+
+  spec = {};
+  const CorePlan one = dealt({5}, spec);
+  EXPECT_EQ(one.generator_core, 5);
+  EXPECT_FALSE(one.is_worker_apart);
+}
+
+TEST(CorePlan, CoresThatAreNamedAreTaken) {
+  PipelineSpec spec;
+  spec.workers = {{"a", 1}, {"b", -1}};
+  spec.generators.resize(1);
+  spec.generators[0].core = 2;
+  const CorePlan plan = dealt({0, 1, 2, 3}, spec);
+  EXPECT_EQ(spec.workers[1].core, 3);
+  EXPECT_EQ(plan.generator_core, 0) << "1 and 3 have workers, 2 a generator of its own";
+}
+
+}  // namespace
+}  // namespace batchplane::app

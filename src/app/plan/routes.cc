@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// routes.cc - finds what sends traffic into the pipeline, and makes a packet of each of its flows.
+#include "app/plan/routes.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "app/plan/environment_build.h"
+#include "app/plan/memory_plan.h"
+#include "app/plan/route_walk.h"
+#include "base/nearest_word.h"
+#include "core/module/kind.h"
+#include "core/module/live_table.h"
+#include "traffic/generator.h"
+#include "traffic/template.h"
+
+namespace batchplane::app {
+namespace {
+
+struct Entry {
+  uint32_t instance = 0;
+  uint16_t in_interface = kNoInterface;
+};
+
+const std::string& text_param(const ModuleSpec& module, const std::string& name) {
+  static const std::string kNone;
+  const auto it = module.params.find(name);
+  return it == module.params.end() ? kNone : it->second.as_string();
+}
+
+Value way_value(const Way& way) {
+  Dict value{{"path", List(way.path.begin(), way.path.end())}, {"end", way.path.back()}};
+  if (!way.flow.empty()) value["flow"] = way.flow;
+  if (!way.drop_reason.empty()) value["drop_reason"] = way.drop_reason;
+  if (way.is_kept) value["kept_by"] = way.path.back();
+  return value;
+}
+
+Value route_value(const std::string& name, const Route& route) {
+  Dict gates;
+  for (const auto& [module, gate] : route.gates) {
+    gates[module] = gate == kDropGate ? Value("drop") : Value(gate);
+  }
+  List ways;
+  for (const Way& way : route.ways) ways.push_back(way_value(way));
+  return Dict{{"name", name}, {"gates", std::move(gates)}, {"ways", std::move(ways)}};
+}
+
+class RouteFinder {
+ public:
+  RouteFinder(Graph& graph, PacketPool& pool) : graph_(graph), pool_(pool), walk_(graph, pool) {
+    for (const ModuleSpec& module : graph.spec.modules) {
+      const Feed feed = find_module_kind(module.kind)->feed;
+      if (feed == Feed::kPort || feed == Feed::kItself) entries_[module.name] = at(module);
+    }
+    for (const GeneratorSpec& generator : graph.spec.generators) {
+      if (const auto entry = reader_of(generator.port)) {
+        entries_[generator.name] = *entry;
+      } else {
+        unread_.push_back("no module takes in what generator '" + generator.name +
+                          "' sends: no port_in reads port '" + generator.port + "'");
+      }
+    }
+  }
+
+  Dict routes() {
+    Dict routes;
+    for (const GeneratorSpec& generator : graph_.spec.generators) {
+      routes[generator.name] = of_flows(generator.name, traffic::generator_params(),
+                                        generator.params, "generators." + generator.name);
+    }
+    for (const ModuleSpec& module : graph_.spec.modules) {
+      const ModuleInfo& info = *find_module_kind(module.kind);
+      if (info.feed != Feed::kItself) continue;
+      routes[module.name] =
+          of_flows(module.name, info.params, module.params, "modules." + module.name);
+    }
+    return routes;
+  }
+
+  Dict of_frames(const Value& frames) {
+    Dict routes;
+    for (const auto& [name, list] : frames.as_dict()) {
+      const auto entry = entries_.find(name);
+      if (entry == entries_.end()) {
+        std::vector<std::string> names;
+        for (const auto& [known, at] : entries_) names.push_back(known);
+        const std::string near = nearest_word(name, names);
+        throw ConfigError("nothing called '" + name + "' brings packets in", "frames." + name,
+                          near.empty() ? "name a generator, a source or a port_in"
+                                       : "did you mean '" + near + "'?");
+      }
+      List found;
+      for (const Value& hex : list.as_list()) {
+        const std::string number = std::to_string(found.size());
+        const std::string where = "frames." + name + "[" + number + "]";
+        found.push_back(route_of(name, entry->second, "frame " + number,
+                                 traffic::parse_frame_hex(hex.as_string(), where), where));
+      }
+      routes[name] = std::move(found);
+    }
+    return routes;
+  }
+
+  [[nodiscard]] Dict free() const {
+    Dict free;
+    for (const auto& [name, weights] : walk_.free()) {
+      free[name] = Dict{{"weights", List(weights.begin(), weights.end())}};
+    }
+    return free;
+  }
+
+  [[nodiscard]] List warnings() const {
+    List lines(unread_.begin(), unread_.end());
+    for (const std::string& line : walk_.warnings()) lines.emplace_back(line);
+    return lines;
+  }
+
+ private:
+  [[nodiscard]] Entry at(const ModuleSpec& module) const {
+    Entry entry{graph_.index.at(module.name), kNoInterface};
+    const std::string& interface = text_param(module, "interface");
+    if (!interface.empty()) entry.in_interface = graph_.env->interface(interface).index;
+    return entry;
+  }
+
+  [[nodiscard]] std::optional<Entry> reader_of(const std::string& port) const {
+    for (const ModuleSpec& module : graph_.spec.modules) {
+      const bool is_of_port = find_module_kind(module.kind)->feed == Feed::kPort;
+      if (is_of_port && text_param(module, "port") == port) return at(module);
+    }
+    return std::nullopt;
+  }
+
+  // One packet of each flow, of its first size: the size decides about no gate but by the MTU.
+  List of_flows(const std::string& name, const std::vector<ParamSpec>& specs, const Dict& params,
+                const std::string& where) {
+    std::vector<ConfigError> errors;
+    const Args args(specs, params, where, errors);
+    if (!errors.empty()) throw ConfigErrors(std::move(errors));
+    const auto entry = entries_.find(name);
+    List routes;
+    for (const traffic::FlowSpec& flow : traffic::parse_flows(args)) {
+      if (entry == entries_.end()) {
+        routes.push_back(route_value(flow.name, {}));
+        continue;
+      }
+      const uint32_t wire_bytes =
+          flow.sizes.empty() ? traffic::kMinFrameBytes : flow.sizes.front().wire_bytes;
+      routes.push_back(
+          route_of(name, entry->second, flow.name, traffic::build_frame(flow, wire_bytes), where));
+    }
+    return routes;
+  }
+
+  Value route_of(const std::string& source, const Entry& entry, const std::string& name,
+                 const std::vector<uint8_t>& frame, const std::string& where) {
+    if (frame.size() > pool_.data_bytes()) {
+      throw ConfigError("a frame of " + std::to_string(frame.size()) +
+                            " bytes does not fit packets of " + std::to_string(pool_.data_bytes()),
+                        where, "raise mtu_bytes of an interface, or shorten the frame");
+    }
+    const Route route = walk_.walk(entry.instance, entry.in_interface, frame, source + ": " + name);
+    return route_value(name, route);
+  }
+
+  Graph& graph_;
+  PacketPool& pool_;
+  RouteWalk walk_;
+  std::map<std::string, Entry> entries_;  // generators and input modules
+  std::vector<std::string> unread_;
+};
+
+}  // namespace
+
+Value find_routes(const PipelineSpec& spec, const Value& frames) {
+  std::vector<ConfigError> errors;
+  Quiescence quiescence;
+  auto env = build_environment(spec, PortsAre::kAbsent, {}, errors);
+  if (!errors.empty()) throw ConfigErrors(std::move(errors));
+  env->is_offline = true;
+  env->quiescence = &quiescence;
+  // Packets that a module still holds go back to the pool when the graph goes.
+  PacketPool pool("routes", RouteWalk::kPoolPkts, data_bytes_needed(spec, *env));
+  const auto graph = build_graph(spec, std::move(env));
+  RouteFinder finder(*graph, pool);
+  Dict found{{"routes", finder.routes()}};
+  if (!frames.is_null()) {
+    if (!frames["frames"].is_dict()) {
+      throw ConfigError("no frames are given", "frames", "{\"frames\": {GENERATOR: [hex, ..]}}");
+    }
+    found["frames"] = finder.of_frames(frames["frames"]);
+  }
+  found["free"] = finder.free();
+  found["warnings"] = finder.warnings();
+  return found;
+}
+
+}  // namespace batchplane::app

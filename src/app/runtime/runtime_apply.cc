@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// runtime_apply.cc - checks a pipeline, and swaps it in for the one that runs.
+#include <algorithm>
+
+#include "app/plan/environment_build.h"
+#include "app/plan/memory_plan.h"
+#include "app/runtime/runtime.h"
+#include "app/wire/messages.h"
+
+namespace batchplane::app {
+namespace {
+
+List names_value(const std::vector<std::string>& names) { return {names.begin(), names.end()}; }
+
+List moves_value(const std::vector<Difference::Move>& moves) {
+  List list;
+  for (const Difference::Move& move : moves) {
+    list.emplace_back(Dict{{"module", move.module}, {"from", move.from}, {"to", move.to}});
+  }
+  return list;
+}
+
+Dict difference_value(const Difference& difference) {
+  return Dict{{"added", names_value(difference.added)},
+              {"removed", names_value(difference.removed)},
+              {"changed", names_value(difference.changed)},
+              {"moved", moves_value(difference.moved)},
+              {"kept", names_value(difference.kept)}};
+}
+
+Value plan_value(const Graph& graph, uint32_t pool_pkts, uint32_t data_bytes) {
+  List workers;
+  for (const WorkerSpec& worker : graph.spec.workers) {
+    workers.emplace_back(
+        Dict{{"name", worker.name}, {"core", worker.core < 0 ? Value() : Value(worker.core)}});
+  }
+  uint64_t tasks = 0;
+  for (const auto& task : graph.tasks) tasks += task != nullptr ? 1 : 0;
+  return Dict{{"pool_pkts", pool_pkts},
+              {"min_pool_pkts", Engine::min_pool_pkts(graph)},
+              {"packet_bytes", data_bytes},
+              {"memory_mb", memory_mb_estimate(graph.spec)},
+              {"tasks", tasks},
+              {"workers", std::move(workers)}};
+}
+
+// Keys as the pipeline has them.
+void check_controller(const PipelineSpec& spec, const Graph& graph) {
+  if (spec.controller.is_null()) return;
+  const ControlChoice choice = choice_from(spec.controller);
+  try {
+    ControlLoop::check(choice, graph);
+  } catch (const ConfigError& error) {
+    const bool is_setting = error.where().starts_with("settings");
+    throw ConfigError(error.what(), is_setting ? "controller." + error.where() : "controller",
+                      error.fix());
+  }
+}
+
+// What says of a controller that another one is chosen, or null.
+Value control_difference(const Value& running, const Value& wanted) {
+  if (wanted.is_null() || saved_choice(choice_from(wanted)) == running) return {};
+  const Value name = running.is_null() ? Value(kNoController) : running["name"];
+  return Dict{{"from", name}, {"to", wanted["name"]}};
+}
+
+void append(std::vector<ConfigError>& to, std::vector<ConfigError> from) {
+  for (ConfigError& error : from) to.push_back(std::move(error));
+}
+
+}  // namespace
+
+// Builds everything, tables included, in an environment of its own, and throws it away.
+Value check_pipeline(const PipelineSpec& spec, const PipelineSpec* running_spec,
+                     const Environment* running_env, std::vector<ConfigError>& errors,
+                     std::unique_ptr<Graph>* built) {
+  auto env = build_environment(spec, PortsAre::kPlanned, {running_spec, running_env}, errors);
+  env->is_check = true;
+  Value plan;
+  append(errors, errors_of([&] {
+           // The data bytes are asked for before the environment is given away.
+           const uint32_t data_bytes = data_bytes_needed(spec, *env);
+           auto graph = build_graph(spec, std::move(env));
+           plan = plan_value(*graph, pool_pkts_for(*graph), data_bytes);
+           check_controller(spec, *graph);
+           if (built != nullptr) *built = std::move(graph);
+         }));
+  return plan;
+}
+
+Value Runtime::check(const PipelineSpec& next, std::vector<ConfigError>& errors) {
+  PipelineSpec spec = next;
+  CorePlan cores = parts_.cores;
+  assign_workers(spec, cores);
+  return check_pipeline(spec, nullptr, nullptr, errors);
+}
+
+// A graph that shares tables with the running one may edit them while it is built. So the whole is
+// first built apart: what could go wrong goes wrong there, where nothing is touched.
+Value Runtime::apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError>& errors) {
+  std::unique_lock<std::mutex> trace_lock;
+  if (!is_dry_run) trace_lock = end_traces();
+  const std::lock_guard tables_lock(locks_.tables);
+  Engine& engine = *parts_.engine;
+  PipelineSpec current;
+  {
+    const std::lock_guard lock(locks_.engine);
+    current = engine.current_spec();
+  }
+  if (next.workers.empty()) next.workers = current.workers;
+  for (WorkerSpec& worker : next.workers) {
+    const auto known = std::ranges::find(current.workers, worker.name, &WorkerSpec::name);
+    if (worker.core < 0 && known != current.workers.end()) worker.core = known->core;
+  }
+  Dict result{{"applied", false}};
+  {
+    std::unique_ptr<Graph> planned;
+    check_pipeline(next, &current, engine.graph().env.get(), errors, &planned);
+    if (!errors.empty()) return result;
+    const std::lock_guard lock(locks_.engine);
+    Dict difference = difference_value(engine.difference(*planned));
+    difference["controller"] = control_difference(saved_choice(control_.choice()), next.controller);
+    result["difference"] = std::move(difference);
+  }
+  if (is_dry_run) return result;
+  append(errors, errors_of([&] {
+           std::vector<ConfigError> mistakes;
+           auto env = build_environment(next, PortsAre::kReal, {&current, engine.graph().env.get()},
+                                        mistakes);
+           if (!mistakes.empty()) throw ConfigErrors(std::move(mistakes));
+           for (const auto& [name, port] : env->ports) {
+             const auto& running = engine.graph().env->ports;
+             const auto it = running.find(name);
+             if (it == running.end() || it->second != port) port->start(*engine.pool());
+           }
+           env->quiescence = engine.quiescence().get();
+           env->carry_over(*engine.graph().env);
+           auto graph = build_graph(next, std::move(env));
+           const std::lock_guard lock(locks_.engine);
+           parts_.generators->keep_only(next.generators, *graph->env);
+           engine.apply(std::move(graph));
+           control_.graph_changed();
+           parts_.cache.forget();
+           parts_.generators->add(next.generators, *engine.graph().env, *engine.pool());
+           if (!result["difference"]["controller"].is_null()) choose(choice_from(next.controller));
+           result["applied"] = true;
+         }));
+  return result;
+}
+
+}  // namespace batchplane::app

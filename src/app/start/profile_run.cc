@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/start/profile_run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <set>
+
+#include "app/plan/environment_build.h"
+#include "app/plan/memory_plan.h"
+#include "app/wire/json_value.h"
+#include "base/clock.h"
+#include "base/cost_law_value.h"
+#include "base/nearest_word.h"
+#include "core/engine/thread.h"
+#include "core/engine/worker.h"
+#include "profile/whole.h"
+#include "profile/whole_counts.h"
+
+namespace batchplane::app {
+namespace {
+
+constexpr double kMaxMsPerModule = 60'000;
+constexpr double kLoopMs = 1'500;
+constexpr double kMinLoopMs = 100;
+constexpr double kWholeShare = 12;       // the same for the pipeline as a whole
+constexpr double kLoopShare = 5;         // of the time that a module gets
+constexpr uint32_t kProfilePkts = 8192;  // beside what the pipeline needs: packets under test
+constexpr uint64_t kProfileMemoryMb = 128;
+
+std::vector<std::string> group_from(const Value& value, const PipelineSpec& spec,
+                                    const std::string& where) {
+  std::vector<std::string> names;
+  std::vector<std::string> known;
+  for (const ModuleSpec& module : spec.modules) known.push_back(module.name);
+  for (const Value& name : value.as_list()) {
+    if (std::ranges::find(known, name.as_string()) == known.end()) {
+      const std::string near = nearest_word(name.as_string(), known);
+      throw ConfigError("there is no module '" + name.as_string() + "'", where,
+                        near.empty() ? "" : "did you mean '" + near + "'?");
+    }
+    names.push_back(name.as_string());
+  }
+  if (names.empty()) throw ConfigError("a group is empty", where, "name a module");
+  return names;
+}
+
+Value list_of(double low, double high) { return List{low, high}; }
+
+Value strings(const std::vector<std::string>& all) {
+  List list;
+  for (const std::string& one : all) list.emplace_back(one);
+  return list;
+}
+
+Value loop_value(const profile::LoopCosts& costs) {
+  return Dict{{"clock_read_ns", costs.clock_read},
+              {"empty_poll_ns", costs.empty_poll},
+              {"poll_per_batch_ns", costs.poll_per_batch},
+              {"poll_per_pkt_ns", costs.poll_per_pkt},
+              {"scatter_per_branch_ns", costs.scatter_per_branch},
+              {"scatter_per_pkt_ns", costs.scatter_per_pkt},
+              {"firing_ns", costs.firing},
+              {"buffered_per_pkt_ns", costs.buffered_per_pkt},
+              {"ring_take_per_batch_ns", costs.ring_take_per_batch},
+              {"ring_take_per_pkt_ns", costs.ring_take_per_pkt},
+              {"egress_per_pkt_ns", costs.egress_per_pkt},
+              {"far_per_batch_ns", costs.far.per_batch},
+              {"far_per_pkt_ns", costs.far.per_pkt},
+              {"far_early_per_pkt_ns", costs.far.early_per_pkt},
+              {"sampled_per_batch_ns", costs.sampled_per_batch},
+              {"generator_look_ns", costs.generator_look},
+              {"generator_per_burst_ns", costs.generator_per_burst},
+              {"generator_per_pkt_ns", costs.generator_per_pkt},
+              {"generator_store_ns", costs.generator_store}};
+}
+
+std::string now_text() {
+  const time_t now = time(nullptr);
+  tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+void say_progress(uint32_t pass, uint32_t module, uint32_t n_modules, uint32_t n_passes) {
+  std::fprintf(stderr, "progress %u/%u\n", pass * n_modules + module, n_passes * n_modules);
+}
+
+// Kinds as the pipeline has them, whatever stood for them.
+Value modules_value(const std::vector<profile::ModuleProfile>& profiles, const PipelineSpec& spec,
+                    const std::map<std::string, std::string>& notes) {
+  List modules;
+  for (const profile::ModuleProfile& p : profiles) {
+    const auto note = notes.find(p.name);
+    modules.push_back(
+        profile_value(p, std::ranges::find(spec.modules, p.name, &ModuleSpec::name)->kind,
+                      note == notes.end() ? "" : note->second, spec.engine.batch_pkts));
+  }
+  return modules;
+}
+
+Value check_value(const profile::WholeCheck& check) {
+  List points;
+  for (const profile::WholePoint& point : check.points) {
+    double alone_ns = 0;
+    for (const CostLaw::Line& part : point.parts) alone_ns += part.ns(1);
+    points.emplace_back(Dict{{"from_other_core", point.is_far},
+                             {"trigger_pkts", point.trigger_pkts},
+                             {"measured_ns_per_pkt", point.measured_ns_per_pkt},
+                             {"alone_ns_per_pkt", alone_ns},
+                             {"law_ns_per_pkt", check.at(point)},
+                             {"pkts_per_loop", point.pkts_per_loop}});
+  }
+  const profile::Factors& before = check.factors[profile::kBefore];
+  const profile::Factors& behind = check.factors[profile::kBehind];
+  return Dict{{"batch_factor", before.batch},
+              {"pkt_factor", before.pkt},
+              {"behind_batch_factor", behind.batch},
+              {"behind_pkt_factor", behind.pkt},
+              {"points", std::move(points)}};
+}
+
+void apply_factors(const profile::Factors& factors, profile::ModuleProfile& p) {
+  p.law = p.law.scaled(factors.batch, factors.pkt);
+  for (double* ns : {&p.per_batch_ns.low, &p.per_batch_ns.high}) *ns *= factors.batch;
+  for (double* ns : {&p.per_pkt_ns.low, &p.per_pkt_ns.high}) *ns *= factors.pkt;
+}
+
+// Costs as they are in the company of the others.
+void apply_check(const profile::WholeCheck& check, const PipelineSpec& spec,
+                 std::vector<profile::ModuleProfile>& modules, profile::LoopCosts& loop) {
+  const std::set<std::string> names = profile::behind_splitters(spec);
+  const profile::Factors& before = check.factors[profile::kBefore];
+  const profile::Factors& behind = names.empty() ? before : check.factors[profile::kBehind];
+  for (profile::ModuleProfile& p : modules) {
+    const bool is_behind = !p.members.empty() && names.contains(p.members.front());
+    apply_factors(is_behind ? behind : before, p);
+  }
+  for (double* ns : {&loop.poll_per_batch, &loop.scatter_per_branch, &loop.ring_take_per_batch}) {
+    *ns *= before.batch;
+  }
+  const double booking_ns = std::min(loop.egress_per_pkt, loop.poll_per_pkt);
+  loop.poll_per_pkt = before.pkt * (loop.poll_per_pkt - booking_ns) + behind.pkt * booking_ns;
+  for (double* ns : {&loop.scatter_per_pkt, &loop.ring_take_per_pkt}) *ns *= before.pkt;
+  loop.firing *= behind.batch;
+  for (double* ns : {&loop.buffered_per_pkt, &loop.egress_per_pkt}) *ns *= behind.pkt;
+  loop.far = check.far;
+  loop.sampled_per_batch = check.sampled_per_batch_ns;
+  loop.generator_look = check.generator.look;
+  loop.generator_per_burst = check.generator.per_burst;
+  loop.generator_per_pkt = check.generator.per_pkt;
+  loop.generator_store = check.generator.store;
+}
+
+struct Measured {
+  std::vector<profile::ModuleProfile> modules;
+  std::optional<profile::LoopCosts> loop;
+  std::optional<profile::WholeCheck> check;
+};
+
+// Modules, engine and the whole in turn, so that a slow spell of the machine falls on all alike.
+Measured measure(Graph& graph, PacketPool& pool, PacketPool& far_pool,
+                 const ProfileRequest& request, int generator_core) {
+  profile::Options options = request.options;
+  const uint32_t passes = options.passes;
+  profile::WholeMeter whole(graph, pool, far_pool, generator_core);
+  if (whole.has_traffic()) options.stir = [&whole] { whole.stir(); };
+  profile::ModuleMeter meter(graph, pool, options);
+  std::unique_ptr<profile::LoopMeter> loop;
+  if (request.has_loop) {
+    const double ms = std::clamp(options.ms_per_module * kLoopShare, kMinLoopMs, kLoopMs);
+    loop = std::make_unique<profile::LoopMeter>(pool, graph.spec.engine.batch_pkts, passes,
+                                                ms / passes);
+  }
+  for (uint32_t pass = 0; pass < passes; ++pass) {
+    meter.pass([&](uint32_t module) { say_progress(pass, module, meter.n_modules(), passes); });
+    if (loop == nullptr) continue;
+    loop->pass();
+    if (!whole.has_traffic()) continue;
+    whole.pass(kWholeShare * options.ms_per_module / passes);
+  }
+  Measured measured{.modules = meter.results()};
+  if (loop == nullptr) return measured;
+  measured.loop = loop->result();
+  measured.check = whole.result(measured.modules, *measured.loop);
+  if (measured.check) apply_check(*measured.check, graph.spec, measured.modules, *measured.loop);
+  return measured;
+}
+
+}  // namespace
+
+Value profile_value(const profile::ModuleProfile& p, const std::string& kind,
+                    const std::string& note, uint32_t batch_limit_pkts) {
+  Dict value{{"name", p.name},
+             {"kind", kind},
+             {"members", strings(p.members)},
+             {"cost_per_batch_95_ns", list_of(p.per_batch_ns.low, p.per_batch_ns.high)},
+             {"cost_per_pkt_95_ns", list_of(p.per_pkt_ns.low, p.per_pkt_ns.high)},
+             {"r_squared", p.fit.r_squared},
+             {"small_error_ratio", p.fit.small_error_ratio},
+             {"left_out_error_ratio", p.fit.left_out_error_ratio},
+             {"batchiness", CostLaw(p.law.line()).batchiness(batch_limit_pkts)},
+             {"measured_up_to_pkts", p.max_measured_pkts},
+             {"rounds", p.rounds}};
+  value.merge(cost_law_value(p.law));
+  if (!p.reason.empty()) value["reason"] = p.reason;
+  const std::string both = p.note.empty() || note.empty() ? p.note + note : p.note + "; " + note;
+  if (!both.empty()) value["note"] = both;
+  return value;
+}
+
+ProfileRequest profile_request_from(const Value& value, const PipelineSpec& spec) {
+  ProfileRequest request;
+  for (const auto& [key, given] : value.as_dict()) {
+    if (key == "groups") {
+      size_t i = 0;
+      for (const Value& group : given.as_list()) {
+        request.options.groups.push_back(
+            group_from(group, spec, "groups[" + std::to_string(i++) + "]"));
+      }
+    } else if (key == "ms_per_module") {
+      request.options.ms_per_module = given.as_double();
+      if (!(request.options.ms_per_module > 0 &&
+            request.options.ms_per_module <= kMaxMsPerModule)) {
+        throw ConfigError("a time is out of range", key, "1 to 60000 ms");
+      }
+    } else if (key == "passes") {
+      if (given.as_int() < 1 || given.as_int() > 100) {
+        throw ConfigError("out of range", key, "1 to 100");
+      }
+      request.options.passes = static_cast<uint32_t>(given.as_int());
+    } else if (key == "loop") {
+      request.has_loop = given.as_bool();
+    } else {
+      throw ConfigError("unknown key '" + key + "'", "profile request",
+                        "groups, ms_per_module, passes, loop");
+    }
+  }
+  return request;
+}
+
+Value run_profile(Startup& startup, const std::string& request_path) {
+  startup.extra_memory_mb = kProfileMemoryMb;
+  plan(startup);
+  ProfileRequest request;
+  if (!request_path.empty()) {
+    request = profile_request_from(parse_json(read_file(request_path), request_path), startup.spec);
+  }
+  start_packets(startup);
+  std::map<std::string, std::string> notes;
+  const PipelineSpec spec = profile::measurable(startup.spec, notes);
+  std::vector<ConfigError> errors;
+  Quiescence quiescence;
+  std::unique_ptr<PacketPool> far_pool;
+  std::unique_ptr<PacketPool> pool;  // before the graph, whose rings give packets back at the end
+  auto env = build_environment(spec, PortsAre::kReal, {}, errors);
+  if (!errors.empty()) throw ConfigErrors(std::move(errors));
+  env->quiescence = &quiescence;
+  const auto graph = build_graph(spec, std::move(env));
+  pool = std::make_unique<PacketPool>("profile", pool_pkts_for(*graph) + kProfilePkts,
+                                      data_bytes_needed(spec, *graph->env));
+  far_pool = std::make_unique<PacketPool>("profile_far", pool_pkts_for(*graph),
+                                          data_bytes_needed(spec, *graph->env));
+  const int core = spec.workers.front().core;
+  pin_this_thread(core);
+  [[maybe_unused]] const PacketThread registered;
+  const Measured measured = measure(*graph, *pool, *far_pool, request, startup.cores.control_core);
+  Dict result{{"version", kProfileVersion},
+              {"label", "measured"},
+              {"pipeline", spec.name},
+              {"cpu", cpu_model()},
+              {"core", core},
+              {"date", now_text()},
+              {"daemon", kDaemonVersion},
+              {"cycles_per_ns", TscClock::instance().cycles_per_ns()},
+              {"batch_pkts", spec.engine.batch_pkts},
+              {"modules", modules_value(measured.modules, startup.spec, notes)}};
+  if (measured.loop) result["loop"] = loop_value(*measured.loop);
+  if (measured.check) result["check"] = check_value(*measured.check);
+  return result;
+}
+
+}  // namespace batchplane::app

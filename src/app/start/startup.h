@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// startup.h - from a pipeline file to a running pipeline, as an ordered table of steps.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/plan/core_plan.h"
+#include "app/runtime/runtime.h"
+#include "ports/eal.h"
+
+namespace batchplane::app {
+
+struct DaemonOptions {
+  std::string name;
+  std::string socket_path;
+  std::string pipeline_path;
+  std::string cores;
+  std::string frames_path;  // routes: packets to look for besides the generators'
+  uint64_t memory_mb = 0;   // 0 = computed
+  double duration_s = 0;    // 0 = until told to stop
+};
+
+// What the steps hand on to each other.
+struct Startup {
+  DaemonOptions options;
+  PipelineSpec spec = {};
+  CorePlan cores = {};
+  uint64_t memory_mb = 0;
+  uint64_t extra_memory_mb = 0;  // beside what the pipeline needs
+  ports::EalFacts eal = {};
+  std::shared_ptr<Quiescence> quiescence = {};
+  // Before what holds its packets, so that it goes last.
+  std::unique_ptr<PacketPool> pool = {};
+  std::unique_ptr<Environment> env = {};
+  std::unique_ptr<Graph> graph = {};
+  std::unique_ptr<Engine> engine = {};
+  std::unique_ptr<GeneratorSet> generators = {};
+  std::unique_ptr<Runtime> runtime = {};
+};
+
+// Does all steps; throws ConfigErrors with every mistake of the step that failed.
+void start_up(Startup& startup);
+// The steps up to those that open devices; then checks. Returns the plan.
+Value check_file(Startup& startup, std::vector<ConfigError>& errors);
+// The routes of the pipeline's traffic; the packet backend stays off, tables take plain memory.
+Value route_file(Startup& startup);
+
+// The first steps alone: what the pipeline says, its cores, its memory; then the packet backend.
+void plan(Startup& startup);
+void start_packets(Startup& startup);
+// As /proc/cpuinfo names it.
+std::string cpu_model();
+
+// Reads a whole file; throws ConfigError.
+std::string read_file(const std::string& path);
+
+}  // namespace batchplane::app

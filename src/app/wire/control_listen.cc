@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// control_listen.cc - makes the socket file: its folder, its rights, and what an earlier daemon
+// left.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "app/wire/control_socket.h"
+#include "base/error.h"
+
+namespace batchplane::app {
+namespace {
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what, const std::string& fix) {
+  throw ConfigError(what, path, fix);
+}
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    refuse(path, "the path is too long for a socket", "set BATCHPLANE_RUN_DIR to a shorter one");
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+void make_folder(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty() || std::filesystem::exists(folder)) return;
+  std::error_code error;
+  std::filesystem::create_directories(folder.parent_path(), error);
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    refuse(folder.string(), std::string("the folder cannot be made: ") + std::strerror(errno),
+           "set BATCHPLANE_RUN_DIR to one of yours");
+  }
+}
+
+// Somebody listens: that daemon lives. Nobody: what is there is a leftover. False when nothing is
+// there.
+bool is_leftover(const std::string& path, const sockaddr_un& address) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return false;
+  if (!S_ISSOCK(info.st_mode)) refuse(path, "there is a file that is no socket", "remove it");
+  const Fd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int result =
+      connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  if (result == 0 || errno == EAGAIN || errno == EINPROGRESS) {
+    refuse(path, "a daemon is running at this socket already", "stop it, or choose another --name");
+  }
+  if (errno != ECONNREFUSED) {
+    refuse(path, std::string("the socket that is there cannot be asked: ") + std::strerror(errno),
+           "remove it, or choose another --name");
+  }
+  return true;
+}
+
+}  // namespace
+
+void ControlSocket::require_free(const std::string& path) {
+  (void)is_leftover(path, address_of(path));
+}
+
+void ControlSocket::listen_on(const std::string& path) {
+  const sockaddr_un address = address_of(path);
+  make_folder(path);
+  // Two daemons of one name that start at the same moment: the lock lets one look and bind at a
+  // time.
+  const Fd lock(open(std::filesystem::path(path).parent_path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (lock.get() >= 0) flock(lock.get(), LOCK_EX);
+  if (is_leftover(path, address)) unlink(path.c_str());
+  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // The rights hold from the first moment on: nobody slips in between bind and chmod.
+  const mode_t mask = umask(0177);
+  const int bound = bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int bind_error = errno;
+  umask(mask);
+  if (bound != 0) {
+    refuse(path, std::string("the socket cannot be made: ") + std::strerror(bind_error),
+           "set BATCHPLANE_RUN_DIR to a folder of yours");
+  }
+  path_ = path;
+  if (listen(fd.get(), 16) != 0) {
+    refuse(path, std::string("the socket cannot be listened on: ") + std::strerror(errno), "");
+  }
+  listener_ = std::move(fd);
+}
+
+}  // namespace batchplane::app

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// control_socket.h - the daemon's UNIX socket: clients, their lines and the answers to them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "app/wire/line_buffer.h"
+
+namespace batchplane::app {
+
+// Owner of a file descriptor.
+class Fd {
+ public:
+  explicit Fd(int fd = -1) : fd_(fd) {}
+  ~Fd();
+  Fd(Fd&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Fd& operator=(Fd&& other) noexcept;
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// poll_once() and what it calls: one thread. answer(): any thread. Nothing blocks: a client that
+// does not read keeps its own answers waiting, and is cut off when it has not read for a while.
+class ControlSocket {
+ public:
+  static constexpr size_t kMaxRequestBytes = 1U << 20;
+  static constexpr size_t kMaxAnswerBytes = 64U << 20;
+  static constexpr size_t kMaxClients = 64;
+  static constexpr uint64_t kStuckNs = 30'000'000'000;
+
+  using ClientId = uint64_t;
+  // Called for one line at a time of each client; the next one comes after answer().
+  using OnLine = std::function<void(ClientId, std::string)>;
+
+  // Called when a client has left, by itself or because it was cut off.
+  using OnGone = std::function<void(ClientId)>;
+
+  explicit ControlSocket(
+      OnLine on_line, OnGone on_gone = [](ClientId) {});
+  ~ControlSocket();
+  ControlSocket(const ControlSocket&) = delete;
+  ControlSocket& operator=(const ControlSocket&) = delete;
+
+  // Makes the folder (0700) when it is missing and the socket (0600) in it. A socket that nobody
+  // listens on any more is replaced; throws ConfigError when somebody does.
+  void listen_on(const std::string& path);
+  // Throws what listen_on() would when a daemon lives at `path`, and touches nothing.
+  static void require_free(const std::string& path);
+  // Takes over a connection that is already open; for tests.
+  ClientId adopt(Fd fd);
+
+  // One round: accepts, reads, hands out lines, writes. Waits at most timeout_ms for something to
+  // do; `extra_fd` (or -1) ends the wait too, and true is returned when it is readable.
+  bool poll_once(int timeout_ms, int extra_fd);
+  // Answers the line that the client waits for; its newline is added.
+  void answer(ClientId client, std::string line);
+  // Writes what is left to write for at most timeout_ms; accepts and reads nothing any more.
+  void flush(int timeout_ms);
+
+  [[nodiscard]] size_t n_clients() const { return clients_.size(); }
+
+ private:
+  struct Client {
+    Fd fd;
+    LineBuffer in{kMaxRequestBytes};
+    std::string out;
+    size_t sent_bytes = 0;
+    uint64_t progress_ns = 0;
+    bool is_busy = false;     // a line is being answered
+    bool is_closing = false;  // ends when `out` is written
+    bool is_ended = false;    // said that it sends no more
+  };
+
+  void accept_clients();
+  [[nodiscard]] bool is_allowed(int fd) const;
+  void read_from(ClientId id, Client& client);
+  void hand_out(ClientId id, Client& client);
+  void write_to(Client& client);
+  void collect_answers();
+  void turn_away(Client& client, const std::string& message, const std::string& fix);
+  void remove_gone(uint64_t now_ns);
+
+  OnLine on_line_;
+  OnGone on_gone_;
+  std::string path_;
+  Fd listener_;
+  Fd wake_;
+  std::map<ClientId, Client> clients_;
+  ClientId last_id_ = 0;
+  uint64_t no_accept_until_ns_ = 0;
+  std::mutex answers_mutex_;
+  std::vector<std::pair<ClientId, std::string>> answers_;  // guarded by answers_mutex_
+};
+
+}  // namespace batchplane::app

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/engine/control_tap.h"
+
+#include <algorithm>
+
+#include "core/engine/work_refresh.h"
+#include "exec/capture.h"
+
+namespace batchplane {
+
+ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Worker>>& workers)
+    : task_of_(graph.instances.size(), nullptr),
+      workers_(workers.size()),
+      control_ns_(workers.size(), 0) {
+  model_.batch_limit_pkts = graph.spec.engine.batch_pkts;
+  std::vector<uint32_t> number(graph.tasks.size(), 0);  // without the empty ones
+  for (size_t t = 0; t < graph.tasks.size(); ++t) {
+    Task* const task = graph.tasks[t].get();
+    if (task == nullptr) continue;
+    number[t] = static_cast<uint32_t>(tasks_.size());
+    TaskTap tap{task, 0, {}, {}, inputs_.size()};
+    for (const auto& worker : workers) {
+      if (worker->options().name == task->worker) tap.worker = worker->options().index;
+    }
+    for (size_t rank = 0; rank + 1 < task->nodes.size(); ++rank) {  // the last is the dead end
+      tap.modules.push_back(graph.index.at(task->node_names[rank]));
+      task_of_[tap.modules.back()] = task;
+    }
+    for (const TaskInput& input : task->inputs) {
+      tap.inputs.push_back(graph.index.at(input.module->name()));
+      model_.inputs.push_back({tap.inputs.back(), number[t]});
+      inputs_.push_back({input.module, {}, {}});
+    }
+    model_.tasks.push_back({tap.worker, tap.inputs, tap.modules});
+    if (task->unit_plan != nullptr) model_.tasks.back().scheduling = task->unit_plan->how;
+    tasks_.push_back(std::move(tap));
+  }
+  for (const Instance& instance : graph.instances) {
+    model_.modules.push_back({.name = instance.name,
+                              .task = number[instance.task],
+                              .has_buffer = instance.node != nullptr,
+                              .is_egress = instance.info->is_egress});
+  }
+  // A queue feeds one task and is filled, buffer and all, in another.
+  for (uint32_t t = 0; t < tasks_.size(); ++t) {
+    for (const uint32_t m : tasks_[t].modules) model_.modules[m].task = t;
+    const Task& task = *tasks_[t].task;
+    if (task.unit_plan == nullptr) continue;
+    for (size_t u = 1; u < task.unit_plan->units.size(); ++u) {
+      model_.modules[tasks_[t].modules[task.unit_plan->units[u].rank]].is_unit = true;
+    }
+  }
+  for (const LinkedEdge& edge : graph.edges)
+    model_.edges.push_back({edge.from, edge.gate, edge.to});
+  for (size_t f = 0; f < graph.flow_paths.size(); ++f) {
+    exec::ControlFlow flow{graph.flow_names[f], {}};
+    for (const std::string& name : graph.flow_paths[f]) flow.path.push_back(graph.index.at(name));
+    model_.flows.push_back(std::move(flow));
+  }
+  for (exec::PeriodSnapshot* each : {&now_, &last_, &period_}) {
+    each->modules.resize(model_.modules.size());
+    each->tasks.resize(model_.tasks.size());
+  }
+  period_.flows.resize(model_.flows.size());
+  period_.inputs.resize(model_.inputs.size());
+}
+
+uint32_t ControlTap::worker_of(uint32_t module) const {
+  return tasks_[model_.modules[module].task].worker;
+}
+
+void ControlTap::begin_rings() {
+  for (const TaskTap& tap : tasks_) {
+    for (size_t i = 0; i < tap.inputs.size(); ++i) {
+      inputs_[tap.first_input + i].now = {
+          tap.task->inputs[i].pkts, tap.task->inputs[i].module->ring_counts(), {}};
+    }
+  }
+}
+
+void ControlTap::begin_arrivals() {
+  for (InputTap& input : inputs_) {
+    input.now.arrivals = input.module->arrival_counts();
+    input.book.begin(input.now);
+  }
+}
+
+void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskPeriod& out) {
+  CoreExecutor& executor = *tap.task->executor;
+  for (uint32_t rank = 0; rank < tap.modules.size(); ++rank) {
+    exec::capture_period(executor, tap.task->nodes[rank], now_.modules[tap.modules[rank]]);
+  }
+  out.in_pkts = 0;
+  out.runs = 0;
+  for (size_t i = 0; i < tap.inputs.size(); ++i) {
+    const TaskInput& input = tap.task->inputs[i];
+    out.in_pkts += input.pkts;
+    out.runs += input.batches;
+    InputTap& demand = inputs_[tap.first_input + i];
+    demand.now.taken_pkts = input.pkts;
+    demand.now.ring = input.module->ring_counts();
+    input.module->begin_fill_period();
+    if (input.is_queue) continue;
+    now_.modules[tap.inputs[i]].batches = input.batches;
+    now_.modules[tap.inputs[i]].pkts = input.pkts;
+    exec::capture_unit(executor, exec::UnitSchedule::kInput, now_.modules[tap.inputs[i]]);
+  }
+  out.idle_polls = worker.idle_loops();
+  out.busy_ns = worker.stats().busy_ns;
+  out.idle_ns = worker.stats().idle_ns;
+  out.worst_firings_per_run = executor.stats().worst_firings_per_run;
+}
+
+void ControlTap::copy(Worker& worker) {
+  const uint32_t index = worker.options().index;
+  // Without clients nobody takes snapshots: then estimates of work follow from here.
+  const bool must_refresh = is_work_refresh_due(period_.now_ns - period_.period_ns, period_.now_ns);
+  for (size_t t = 0; t < tasks_.size(); ++t) {
+    if (tasks_[t].worker != index) continue;
+    CoreExecutor& executor = *tasks_[t].task->executor;
+    now_.now_ns = std::max(now_.now_ns, executor.read_clock());
+    if (must_refresh) {
+      executor.refresh_work_estimates(1.0 / TscClock::instance().cycles_per_ns());
+    }
+    copy_task(tasks_[t], worker, now_.tasks[t]);
+  }
+  workers_[index].now = worker.loop_times();
+  workers_[index].now_gaps = {worker.stats().gap_ns, worker.stats().gaps};
+  control_ns_[index] = worker.stats().control_ns;
+  worker.meter()->switch_epoch();
+}
+
+exec::PeriodSnapshot& ControlTap::close() {
+  const double ns_per_cycle = 1.0 / TscClock::instance().cycles_per_ns();
+  const auto as_ns = [&](uint64_t cycles) {
+    return static_cast<uint64_t>(static_cast<double>(cycles) * ns_per_cycle);
+  };
+  period_.now_ns = now_.now_ns;
+  period_.period_ns = now_.now_ns - last_.now_ns;
+  for (size_t m = 0; m < now_.modules.size(); ++m) {
+    period_.modules[m] = exec::period_between(last_.modules[m], now_.modules[m]);
+    CostSamples& samples = period_.modules[m].samples;
+    samples.cycles = as_ns(samples.cycles);
+    samples.cycles_pkts = as_ns(samples.cycles_pkts);
+  }
+  for (size_t t = 0; t < now_.tasks.size(); ++t) {
+    exec::TaskPeriod& task = period_.tasks[t];
+    const exec::TaskPeriod& before = last_.tasks[t];
+    task = now_.tasks[t];
+    task.in_pkts -= before.in_pkts;
+    task.runs -= before.runs;
+    task.idle_polls -= before.idle_polls;
+    task.busy_ns -= before.busy_ns;
+    task.idle_ns -= before.idle_ns;
+    task.firings = 0;
+    for (const uint32_t m : tasks_[t].modules) {
+      for (const exec::CauseCount& cause : period_.modules[m].causes) task.firings += cause.firings;
+    }
+    const WorkerTap& worker = workers_[tasks_[t].worker];
+    task.run_p99_ns = worker.now.percentile_ns(worker.last, 0.99);
+    task.run_max_ns = worker.now.percentile_ns(worker.last, 1);
+    task.gaps = worker.now_gaps.count - worker.last_gaps.count;
+    task.gap_ns = worker.now_gaps.ns - worker.last_gaps.ns;
+  }
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    inputs_[i].now.arrivals = inputs_[i].module->arrival_counts();
+    period_.inputs[i] = inputs_[i].book.close(inputs_[i].now);
+  }
+  period_gaps_ = {};
+  for (WorkerTap& worker : workers_) {
+    worker.last = worker.now;
+    const Gaps gaps{worker.now_gaps.ns - worker.last_gaps.ns,
+                    worker.now_gaps.count - worker.last_gaps.count};
+    if (gaps.ns > period_gaps_.ns) period_gaps_ = gaps;
+    worker.last_gaps = worker.now_gaps;
+  }
+  last_ = now_;
+  return period_;
+}
+
+}  // namespace batchplane

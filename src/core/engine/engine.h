@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// engine.h - workers, graph and packet pool of one pipeline, and everything that can be changed
+// while it runs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/engine/control_tap.h"
+#include "core/engine/thread.h"
+#include "core/engine/worker.h"
+#include "core/graph/graph.h"
+#include "core/graph/trace.h"
+#include "exec/flow_book.h"
+#include "exec/snapshot.h"
+
+namespace batchplane {
+
+using exec::Balance;
+using exec::FlowSnapshot;
+using exec::ModuleSnapshot;
+using exec::Snapshot;
+using exec::WorkerSnapshot;
+
+struct TraceResult {
+  struct Event {
+    std::string module;
+    TraceEvent event;
+  };
+  struct Traced {
+    Tracer::Captured packet;
+    std::vector<Event> events;
+  };
+  std::vector<Traced> packets;
+};
+
+// Names of modules: what an apply would do to each.
+// Between what runs, live edits of buffers included, and another pipeline: names of modules.
+struct Difference {
+  struct Move {
+    std::string module;
+    std::string from;  // worker
+    std::string to;
+  };
+  std::vector<std::string> added;
+  std::vector<std::string> removed;
+  std::vector<std::string> changed;  // same name and kind, other parameters: state is carried over
+  std::vector<Move> moved;           // to another worker, with their state; may have changed, too
+  std::vector<std::string> kept;
+};
+
+// All members run on the control thread (one at a time); the workers are reached through commands
+// between two runs.
+class Engine {
+ public:
+  // Takes the graph; the pool must be at least min_pool_pkts(). Nothing runs yet.
+  // `quiescence` is the domain that the graph's live tables were made with.
+  Engine(std::unique_ptr<Graph> graph, std::unique_ptr<PacketPool> pool,
+         std::shared_ptr<Quiescence> quiescence);
+  ~Engine();
+
+  // Packets that buffers, modules, rings and bursts of this graph can hold at once.
+  [[nodiscard]] static uint64_t min_pool_pkts(const Graph& graph);
+
+  void start();
+  // Stops the workers. With `is_draining` inputs are polled until empty and what is held is
+  // released first, so that nothing but what modules cannot send stays.
+  void stop(bool is_draining);
+  [[nodiscard]] bool is_running() const { return is_running_; }
+
+  // Counts of all workers at one moment each; closes the flows' epoch. Costs a worker one copy of
+  // its counters between two runs.
+  Snapshot snapshot(bool with_fine_histograms);
+
+  // What controllers are told of the graph; where buffers pay is theirs to mark. Until the next
+  // apply.
+  [[nodiscard]] const exec::ControlModel& control_model() const { return tap_->model(); }
+  // Counts since the last call; the `percentile` of each flow's delay (0 = mean, 1 = largest).
+  // Costs a worker one copy of numbers between two runs. Costs of modules are left at zero.
+  const exec::PeriodSnapshot& period(double percentile);
+  // Time of each worker that commands took, as of the last period().
+  [[nodiscard]] const std::vector<uint64_t>& control_ns() const { return tap_->control_ns(); }
+
+  // Holes in the time of the worker that had most of them, in the last period().
+  [[nodiscard]] const ControlTap::Gaps& period_gaps() const { return tap_->period_gaps(); }
+
+  struct TriggerEdit {
+    std::string module;
+    uint32_t trigger_pkts = 0;
+  };
+  struct AgeEdit {
+    std::string module;
+    uint64_t age_limit_ns = 0;
+  };
+  struct WeightEdit {
+    std::string module;  // a unit, or the input of a task that is scheduled explicitly
+    uint32_t weight = 0;
+  };
+  // Of a unit; 0 where the module is none.
+  [[nodiscard]] uint32_t weight_of(const Instance& instance) const;
+  // All or none. Throws ConfigError, as check_weights() does without changing anything.
+  void check_weights(const std::vector<WeightEdit>& edits) const;
+  void set_weights(const std::vector<WeightEdit>& edits);
+  // One step: all or, when any is wrong, none (ConfigError).
+  void set_buffers(const std::vector<TriggerEdit>& triggers, const std::vector<AgeEdit>& ages);
+  // The same by position in control_model(): what controllers decide.
+  void change_buffers(const std::vector<exec::BufferChange>& changes);
+  void set_idle_hold(bool is_hold);
+  void set_slo(const std::string& flow, uint64_t delay_slo_ns);
+
+  // Follows up to n packets that `accepts` takes (empty: any); returns when all have left or after
+  // timeout_ns of the wall clock.
+  TraceResult trace(uint32_t n_pkts, std::function<bool(const uint8_t*, uint32_t)> accepts,
+                    uint64_t timeout_ns);
+  // Ends a trace under way at once; one that begins later runs. Any thread.
+  void cancel_trace() { is_trace_cancelled_.store(true, std::memory_order_relaxed); }
+
+  // Swaps in a graph between two runs of all workers: state and held packets of modules of the same
+  // name and kind are carried over, what other buffers held is dropped with a reason. Throws
+  // ConfigError, with nothing changed, when the new graph needs other workers or a larger pool.
+  void apply(std::unique_ptr<Graph> next);
+  [[nodiscard]] Difference difference(const Graph& next) const;
+
+  // The pipeline as it runs: live edits of triggers, limits, SLOs and tables included.
+  [[nodiscard]] PipelineSpec current_spec() const;
+
+  [[nodiscard]] Graph& graph() { return *graph_; }
+  [[nodiscard]] PacketPool* pool() { return pool_.get(); }
+  [[nodiscard]] const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
+  [[nodiscard]] const std::shared_ptr<Quiescence>& quiescence() { return quiescence_; }
+
+ private:
+  void make_workers();
+  void deal_tasks(Graph& graph, const std::vector<exec::FlowMeter*>& meters);
+  std::vector<std::unique_ptr<exec::FlowMeter>> make_meters(const Graph& graph) const;
+  void capture(Worker& worker, Snapshot& out);
+  void close_queues(Snapshot& out) const;
+  void capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) const;
+  void collect_flows();
+  void check_apply(const Graph& next) const;
+  void check_weight(uint32_t module, uint32_t weight) const;
+  [[nodiscard]] Task* unit_task_of(uint32_t module) const;
+  void run_on_all(const std::function<void()>& fn);
+  void retire(Graph& old_graph, Graph& next);
+  void collect_old_flows(std::vector<std::unique_ptr<exec::FlowMeter>>& old_meters,
+                         const Graph& next);
+
+  std::shared_ptr<Quiescence> quiescence_;
+  std::unique_ptr<PacketPool> pool_;
+  std::unique_ptr<Graph> graph_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<exec::FlowMeter>> meters_;  // per worker
+  exec::FlowBook flow_book_{0};                           // of the graph's flows
+  std::unique_ptr<ControlTap> tap_;                       // into the graph's tasks
+  std::vector<uint32_t> capture_order_;                   // of workers
+  // Of each queue, by instance: counted where it is filled, and where it is polled.
+  struct HandOver {
+    uint64_t put_pkts = 0;
+    uint64_t taken_pkts = 0;
+  };
+  std::vector<HandOver> hand_overs_;
+  uint64_t previous_ns_ = 0;
+  bool is_running_ = false;
+  uint8_t trace_session_ = 0;
+  std::atomic<bool> is_trace_cancelled_{false};
+  // What graphs that were replaced had counted and no module of the present one goes on with.
+  uint64_t retired_in_pkts_ = 0;
+  uint64_t retired_sent_pkts_ = 0;
+  std::map<std::string, exec::NodeTotals> retired_inputs_;
+  uint64_t retired_dropped_pkts_ = 0;
+  std::map<std::pair<std::string, uint32_t>, uint64_t> retired_drops_;  // (module, reason)
+};
+
+}  // namespace batchplane

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// engine_balance_test.cc - the balance of running workers that hand packets to each other holds in
+// every snapshot.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/engine/capture_order.h"
+#include "engine_rig.h"
+
+namespace batchplane {
+namespace {
+
+// in -> q0 -> q1 -> .. -> out: the input on the first worker, what is polled from queue i on the
+// worker that `pollers` says.
+PipelineSpec row(const std::vector<std::string>& pollers, const std::string& first = "w0") {
+  PipelineSpec spec;
+  spec.workers = {{"w0", -1}, {"w1", -1}, {"w2", -1}};
+  spec.modules = {{"in", "source", {}, 0, 0, first}, {"out", "sink", {}}};
+  std::string before = "in";
+  for (size_t i = 0; i < pollers.size(); ++i) {
+    const std::string name = "q" + std::to_string(i);
+    spec.modules.push_back({name, "queue", {{"size_pkts", 256}}, 0, 0, pollers[i]});
+    spec.edges.push_back({before, "0", name});
+    before = name;
+  }
+  spec.edges.push_back({before, "0", "out"});
+  return spec;
+}
+
+// Snapshots while workers run, until enough of them saw packets move.
+uint64_t watch(EngineRig& rig) {
+  constexpr int kSnapshots = 30;
+  uint64_t max_ahead_pkts = 0;
+  uint64_t sent_pkts = 0;
+  rig.engine().start();
+  for (int moved = 0; moved < kSnapshots;) {
+    const Snapshot now = rig.balanced();
+    max_ahead_pkts = std::max(max_ahead_pkts, now.balance.ahead_pkts);
+    moved += now.balance.sent_pkts > sent_pkts ? 1 : 0;
+    sent_pkts = now.balance.sent_pkts;
+    if (testing::Test::HasFailure()) break;
+  }
+  rig.engine().stop(true);
+  const Snapshot end = rig.balanced();
+  EXPECT_EQ(end.balance.ahead_pkts, 0U);
+  return max_ahead_pkts;
+}
+
+TEST(Balance, HoldsWhileWorkersHandOn) {
+  EngineRig rig(row({"w1", "w2"}));
+  EXPECT_EQ(watch(rig), 0U) << "takers are read first: nothing is seen ahead of its giver";
+}
+
+TEST(Balance, HoldsWhereTheFirstWorkerIsTheLastToBeNamed) {
+  EngineRig rig(row({"w1", "w0"}, "w2"));
+  EXPECT_EQ(watch(rig), 0U);
+}
+
+TEST(Balance, HoldsWhereWorkersHandToEachOtherInACircle) {
+  EngineRig rig(row({"w1", "w0", "w2", "w1"}));
+  watch(rig);
+}
+
+TEST(Balance, HoldsOverAnApplyThatSwapsTheWorkers) {
+  EngineRig rig(row({"w1", "w2"}));
+  rig.engine().start();
+  for (int i = 0; i < 6; ++i) {
+    rig.engine().apply(rig.build(row(
+        i % 2 == 0 ? std::vector<std::string>{"w0", "w2"} : std::vector<std::string>{"w1", "w2"},
+        i % 2 == 0 ? "w1" : "w0")));
+    for (int k = 0; k < 4; ++k) EXPECT_EQ(rig.balanced().balance.ahead_pkts, 0U);
+  }
+  rig.engine().stop(true);
+  rig.balanced();
+}
+
+TEST(CaptureOrder, TakersComeBeforeThoseThatHandToThem) {
+  const auto order_of = [](const PipelineSpec& spec) {
+    EngineRig rig(spec);
+    return capture_order(rig.engine().graph(), rig.engine().workers());
+  };
+  using Order = std::vector<uint32_t>;
+  EXPECT_EQ(order_of(row({"w1", "w2"})), (Order{2, 1, 0}));
+  EXPECT_EQ(order_of(row({"w1", "w0"}, "w2")), (Order{0, 1, 2}));
+  EXPECT_EQ(order_of(row({})), (Order{0, 1, 2}));
+  Order circle = order_of(row({"w1", "w0", "w2", "w1"}));
+  std::ranges::sort(circle);
+  EXPECT_EQ(circle, (Order{0, 1, 2}));
+}
+
+}  // namespace
+}  // namespace batchplane

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/engine/worker.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "core/engine/thread.h"
+
+namespace batchplane {
+namespace {
+// Shorter holes drown in cache misses and timer ticks.
+constexpr uint64_t kMinGapNs = 20'000;
+// Packets that queues send round in a circle would keep a stop waiting for ever; they count as
+// held.
+constexpr uint32_t kMaxDrainRounds = 100'000;
+
+// A worker answers within a run. One that does not was held up by the machine: then whoever waits,
+// perhaps at real-time priority, leaves the core to others.
+class Patience {
+ public:
+  void wait() {
+    if (tries_ < kYields) {
+      ++tries_;
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kSleep);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kYields = 200;  // about 100 us
+  static constexpr std::chrono::microseconds kSleep{50};
+  uint32_t tries_ = 0;
+};
+}  // namespace
+
+bool pin_this_thread(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<size_t>(core), &set);
+  return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+}
+
+uint32_t measure_clock_cost_cycles() {
+  uint64_t least = ~0ULL;
+  for (int i = 0; i < 1000; ++i) {
+    const uint64_t before = TscClock::cycles();
+    const uint64_t after = TscClock::cycles();
+    least = std::min(least, after - before);
+  }
+  return static_cast<uint32_t>(least);
+}
+
+Worker::Worker(Options options, PacketPool* pool, Quiescence* quiescence)
+    : options_(std::move(options)),
+      quiescence_(quiescence),
+      ctx_(std::make_unique<Context>()),
+      sample_{options_.sample_one_run_in, options_.sample_one_run_in} {
+  ctx_->batch_limit_pkts = options_.batch_limit_pkts;
+  ctx_->pool = pool;
+  ctx_->worker_index = options_.index;
+  ctx_->clock_cost_cycles = measure_clock_cost_cycles();
+}
+
+Worker::~Worker() { stop(); }
+
+void Worker::set_tasks(std::vector<Task*> tasks, exec::FlowMeter* meter) {
+  ctx_->meter = meter;
+  tasks_ = std::move(tasks);
+  for (Task* task : tasks_) task->executor->set_shares_worker(tasks_.size() > 1);
+}
+
+void Worker::start() {
+  if (is_running_) return;
+  must_stop_.store(false, std::memory_order_relaxed);
+  std::atomic<int> state{0};
+  thread_ = std::thread([this, &state] {
+    if (options_.core >= 0 && !pin_this_thread(options_.core)) {
+      state.store(2, std::memory_order_release);
+      return;
+    }
+    const PacketThread registered;
+    if (quiescence_ != nullptr) quiescence_->set_online(options_.index, true);
+    state.store(1, std::memory_order_release);
+    thread_main();
+    if (quiescence_ != nullptr) quiescence_->set_online(options_.index, false);
+  });
+  while (state.load(std::memory_order_acquire) == 0) std::this_thread::yield();
+  if (state.load(std::memory_order_acquire) == 2) {
+    thread_.join();
+    throw ConfigError("core " + std::to_string(options_.core) + " cannot be had",
+                      "workers." + options_.name, "choose one that `taskset -p $$` lists");
+  }
+  is_running_ = true;
+}
+
+void Worker::stop() {
+  if (!is_running_) return;
+  must_stop_.store(true, std::memory_order_release);
+  thread_.join();
+  is_running_ = false;
+}
+
+void Worker::post(Ticket& ticket) {
+  if (!is_running_) {
+    ticket.fn();
+    ticket.is_done.store(true, std::memory_order_release);
+    return;
+  }
+  Ticket* expected = nullptr;
+  Patience patience;
+  while (!pending_.compare_exchange_weak(expected, &ticket, std::memory_order_acq_rel)) {
+    expected = nullptr;
+    patience.wait();
+  }
+}
+
+void Worker::execute(const std::function<void()>& fn) {
+  Ticket ticket{fn};
+  post(ticket);
+  Patience patience;
+  while (!ticket.is_done.load(std::memory_order_acquire)) patience.wait();
+}
+
+void Worker::obey() {
+  Ticket* ticket = pending_.load(std::memory_order_acquire);
+  const uint64_t begin_ns = clock_.now_ns();
+  ticket->fn();
+  control_in_loop_ns_ = clock_.now_ns() - begin_ns;
+  stats_.control_ns += control_in_loop_ns_;
+  pending_.store(nullptr, std::memory_order_relaxed);
+  ticket->is_done.store(true, std::memory_order_release);
+}
+
+uint64_t Worker::work_ns() const {
+  uint64_t sum = 0;
+  for (const Task* task : tasks_) sum += task->executor->work_so_far_ns();
+  return sum;
+}
+
+uint32_t Worker::loop_once() {
+  uint32_t polled = 0;
+  // The loop that ends now, at the reading of the clock with which the next one begins: its time
+  // and its work are compared, not those of two loops.
+  const uint64_t work = work_ns();
+  const uint64_t begin_ns = last_loop_ns_;
+  for (Task* task : tasks_) {
+    ctx_->task_index = task->index;
+    uint64_t began_ns = 0;
+    polled += exec::loop_task(*task, *ctx_, options_.is_idle_hold, sample_, began_ns);
+    // Not what the clock says now: it may have been read again within the run.
+    if (task == tasks_.front()) last_loop_ns_ = began_ns;
+  }
+  ++stats_.loops;
+  uint64_t elapsed_ns = begin_ns == 0 ? 0 : last_loop_ns_ - begin_ns;
+  elapsed_ns -= std::min(elapsed_ns, control_in_loop_ns_);
+  control_in_loop_ns_ = 0;
+  uint64_t gap_ns = 0;
+  if (elapsed_ns > kMinGapNs) [[unlikely]]
+    gap_ns = note_gap(elapsed_ns, work - last_work_ns_);
+  if (previous_polled_ != 0) {
+    stats_.busy_ns += elapsed_ns;
+    // What the machine took away is no turnaround that triggers could change.
+    loop_times_.note(elapsed_ns - gap_ns);
+  } else {
+    stats_.idle_ns += elapsed_ns;
+    ++idle_loops_;
+  }
+  last_work_ns_ = work;
+  previous_polled_ = polled;
+  if (quiescence_ != nullptr) quiescence_->pass(options_.index);
+  if (pending_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+    obey();
+  return polled;
+}
+
+// What the cost law explains (doubled: it is an estimate) is no gap.
+uint64_t Worker::note_gap(uint64_t elapsed_ns, uint64_t worked_ns) {
+  const uint64_t explained_ns = 2 * worked_ns;
+  if (elapsed_ns <= explained_ns + kMinGapNs) return 0;
+  const uint64_t length_ns = elapsed_ns - explained_ns;
+  stats_.recent_gaps[stats_.gaps % stats_.recent_gaps.size()] = {last_loop_ns_, length_ns};
+  ++stats_.gaps;
+  stats_.gap_ns += length_ns;
+  stats_.gap_max_ns = std::max(stats_.gap_max_ns, length_ns);
+  return length_ns;
+}
+
+void Worker::thread_main() {
+  last_loop_ns_ = 0;
+  while (!must_stop_.load(std::memory_order_relaxed)) {
+    if (loop_once() == 0) _mm_pause();
+  }
+  // A command that came with the stop must not wait for ever.
+  if (pending_.load(std::memory_order_acquire) != nullptr) obey();
+  ctx_->flush_free();
+}
+
+void Worker::drain(uint32_t max_loops) {
+  const PacketThread registered;
+  for (uint32_t i = 0; i < max_loops && loop_once() != 0; ++i) {
+  }
+  bool any = true;
+  for (uint32_t round = 0; any && round < kMaxDrainRounds; ++round) {
+    any = false;
+    for (Task* task : tasks_) {
+      ctx_->task_index = task->index;
+      any |= task->flush_held(*ctx_);
+      any |= task->poll_queues(*ctx_);
+    }
+  }
+}
+
+}  // namespace batchplane

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// worker.h - one core: polls its tasks' inputs, runs batches to completion, obeys commands between
+// runs.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/graph/task.h"
+#include "core/module/live_table.h"
+#include "exec/loop_times.h"
+#include "exec/snapshot.h"
+#include "exec/task_loop.h"
+
+namespace batchplane {
+
+using exec::LoopGap;
+using exec::WorkerStats;
+
+// Owner of everything inside while running: its thread. execute() hands in work from outside.
+class Worker {
+ public:
+  struct Options {
+    std::string name = "w0";
+    uint16_t index = 0;
+    int core = -1;  // -1 = wherever the kernel puts it
+    uint32_t batch_limit_pkts = exec::kDefaultBatchPkts;
+    uint32_t sample_one_run_in = 256;
+    bool is_idle_hold = false;
+  };
+
+  Worker(Options options, PacketPool* pool, Quiescence* quiescence);
+  ~Worker();
+
+  // Before start(), or inside execute(). The tasks are owned by the graph.
+  void set_tasks(std::vector<Task*> tasks, exec::FlowMeter* meter);
+
+  // Starts the thread; throws ConfigError when the core cannot be had.
+  void start();
+  // Ends the thread after the current run. What is held stays held: see drain().
+  void stop();
+  [[nodiscard]] bool is_running() const { return is_running_; }
+
+  // Control thread: runs `fn` on the worker between two runs and returns when it is done (or at
+  // once, here, when the worker does not run). fn must be short and must not allocate or block.
+  void execute(const std::function<void()>& fn);
+  // The same without waiting: done() of the ticket tells. Used to bring all workers together.
+  struct Ticket {
+    std::function<void()> fn;
+    std::atomic<bool> is_done{false};
+  };
+  void post(Ticket& ticket);
+
+  // One loop over all tasks, for tests and for the thread. Returns the packets polled.
+  uint32_t loop_once();
+  // After stop(): polls inputs until they are empty (at most `max_loops`), then releases what is
+  // held.
+  void drain(uint32_t max_loops);
+
+  void set_idle_hold(bool is_hold) { options_.is_idle_hold = is_hold; }  // via execute()
+  void use_virtual_clock(const uint64_t* now_ns) { clock_.virtual_ns = now_ns; }
+
+  [[nodiscard]] const Options& options() const { return options_; }
+  [[nodiscard]] Context& context() { return *ctx_; }
+  [[nodiscard]] CoreTraits::Clock& clock() { return clock_; }
+  [[nodiscard]] const std::vector<Task*>& tasks() const { return tasks_; }
+  [[nodiscard]] const WorkerStats& stats() const { return stats_; }
+  // Of busy loops, commands not among them; and how many loops found nothing. Via execute().
+  [[nodiscard]] const exec::LoopTimes& loop_times() const { return loop_times_; }
+  [[nodiscard]] uint64_t idle_loops() const { return idle_loops_; }
+  [[nodiscard]] exec::FlowMeter* meter() { return ctx_->meter; }
+
+ private:
+  void thread_main();
+  void obey();
+  // The length of the hole, 0 when there is none.
+  uint64_t note_gap(uint64_t elapsed_ns, uint64_t worked_ns);
+  [[nodiscard]] uint64_t work_ns() const;
+
+  Options options_;
+  Quiescence* quiescence_;
+  std::unique_ptr<Context> ctx_;
+  CoreTraits::Clock clock_;
+  std::vector<Task*> tasks_;
+  WorkerStats stats_;
+  exec::LoopTimes loop_times_;
+  uint64_t idle_loops_ = 0;
+  exec::SampleTurn sample_;
+  uint64_t last_loop_ns_ = 0;
+  uint32_t previous_polled_ = 0;
+  uint64_t control_in_loop_ns_ =
+      0;  // command after the last loop: part of neither regime, and no gap
+  uint64_t last_work_ns_ = 0;
+  std::thread thread_;
+  bool is_running_ = false;
+  std::atomic<bool> must_stop_{false};
+  std::atomic<Ticket*> pending_{nullptr};
+};
+
+// Pins the calling thread; false when the core cannot be had.
+bool pin_this_thread(int core);
+// Cost of one clock reading in cycles: the least of many.
+uint32_t measure_clock_cost_cycles();
+
+}  // namespace batchplane

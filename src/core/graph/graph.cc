@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// graph.cc - makes the instances, links their gates, finds tasks and worker of each.
+#include "core/graph/graph.h"
+
+#include <algorithm>
+
+#include "base/nearest_word.h"
+#include "core/graph/graph_internal.h"
+#include "core/module/kind.h"
+#include "exec/depth.h"
+#include "spec/check.h"
+
+namespace batchplane {
+namespace {
+
+// Constructors say what only they can judge.
+void make_instances(GraphBuild& build, const Kinds& kinds, Mistakes& mistakes) {
+  const PipelineSpec& spec = build.graph.spec;
+  std::vector<std::string> ports;
+  for (const auto& [name, port] : build.graph.env->ports) ports.push_back(name);
+  for (const ModuleSpec& module : spec.modules) {
+    const size_t n_known = build.errors.size();
+    check_module(module, kinds, ports, mistakes);
+    if (build.errors.size() != n_known || build.graph.index.contains(module.name)) continue;
+    const std::string where = spec.where("modules." + module.name);
+    const ModuleInfo* info = find_module_kind(module.kind);
+    Args args(info->params, module.params, where);
+    args.set_env(build.graph.env.get());
+    args.set_name(module.name);
+    Instance instance{module.name, info, nullptr};
+    try {
+      instance.module = info->make(args);
+      instance.module->set_name(module.name);
+    } catch (const ConfigError& e) {
+      build.errors.emplace_back(e.what(), e.where().empty() ? where : e.where(), e.fix());
+    }
+    build.graph.index[module.name] = static_cast<uint32_t>(build.graph.instances.size());
+    build.graph.instances.push_back(std::move(instance));
+  }
+}
+
+// Union of instances joined by edges; a queue belongs to the side that fills it, and what follows
+// it to the other.
+void find_tasks(GraphBuild& build) {
+  const auto n = static_cast<uint32_t>(build.graph.instances.size());
+  std::vector<std::pair<uint32_t, uint32_t>> joined;
+  for (const LinkedEdge& edge : build.graph.edges) {
+    if (build.graph.instances[edge.from].info->shape == Shape::kQueue && edge.gate != kDropGate)
+      continue;
+    joined.emplace_back(edge.from, edge.to);
+  }
+  const std::vector<uint32_t> groups = exec::groups_of(n, joined);
+  for (uint32_t i = 0; i < n; ++i) {
+    if (groups[i] == build.members.size()) build.members.emplace_back();
+    build.members[groups[i]].push_back(i);
+    build.graph.instances[i].task = groups[i];
+  }
+  build.inputs.resize(build.members.size());
+  for (const LinkedEdge& edge : build.graph.edges) {
+    const Instance& from = build.graph.instances[edge.from];
+    const Shape shape = from.info->shape;
+    const bool begins_task = shape == Shape::kInput || shape == Shape::kQueue;
+    if (!begins_task || edge.gate == kDropGate) continue;
+    build.inputs[build.graph.instances[edge.to].task].emplace_back(edge.from, edge.to);
+  }
+}
+
+void find_workers(GraphBuild& build) {
+  const PipelineSpec& spec = build.graph.spec;
+  const std::string first = spec.workers.empty() ? "w0" : spec.workers.front().name;
+  for (uint32_t t = 0; t < build.members.size(); ++t) {
+    std::string chosen;
+    for (const auto& [input, to] : build.inputs[t]) {
+      const ModuleSpec& module = spec.modules[input];
+      if (module.worker.empty()) continue;
+      if (!chosen.empty() && chosen != module.worker) {
+        build.errors.emplace_back(
+            "inputs of one task are given to workers '" + chosen + "' and '" + module.worker + "'",
+            spec.where("modules." + module.name), "put a queue between them, or use one worker");
+      }
+      chosen = module.worker;
+    }
+    build.worker_of_task.push_back(chosen.empty() ? first : chosen);
+  }
+}
+
+// Paths as gates crossed, by the automaton that follows packets.
+void take_flows(GraphBuild& build, const std::vector<SpecPath>& paths) {
+  Graph& graph = build.graph;
+  for (size_t f = 0; f < paths.size(); ++f) {
+    const SpecPath& path = paths[f];
+    PathAutomaton::Flow flow{path.modules.front(), path.modules.back(), {}};
+    std::vector<std::string> names;
+    for (size_t i = 0; i < path.modules.size(); ++i) {
+      names.push_back(graph.instances[path.modules[i]].name);
+      if (i < path.gates.size()) flow.gates.emplace(path.modules[i], path.gates[i]);
+    }
+    build.flows.push_back(std::move(flow));
+    graph.flow_paths.push_back(std::move(names));
+    graph.flow_names.push_back(graph.spec.flows[f].name);
+  }
+  graph.flow_names.emplace_back("other");
+}
+
+void throw_errors(GraphBuild& build) {
+  if (!build.errors.empty()) throw ConfigErrors(std::move(build.errors));
+}
+
+}  // namespace
+
+uint64_t Graph::max_held_pkts() const {
+  uint64_t held = 0;
+  for (const Instance& instance : instances) {
+    held += instance.module->max_held_pkts();
+    if (instance.node != nullptr) held += spec.engine.batch_pkts - 1;
+  }
+  for (const auto& task : tasks) {
+    if (task == nullptr || task->unit_plan == nullptr) continue;
+    for (const exec::UnitPlan::Unit& unit : task->unit_plan->units) held += unit.queue_pkts;
+  }
+  return held;
+}
+
+const Instance& Graph::at(const std::string& name) const {
+  const auto it = index.find(name);
+  if (it != index.end()) return instances[it->second];
+  std::vector<std::string> names;
+  for (const auto& [known, i] : index) names.push_back(known);
+  const std::string near = nearest_word(name, names);
+  throw ConfigError("no module '" + name + "'", "",
+                    near.empty() ? "" : "did you mean '" + near + "'?");
+}
+
+std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::unique_ptr<Environment> env) {
+  auto graph = std::make_unique<Graph>();
+  graph->spec = spec;
+  graph->env = std::move(env);
+  graph->env->batch_limit_pkts = spec.engine.batch_pkts;
+  graph->env->n_workers = static_cast<uint32_t>(std::max<size_t>(1, spec.workers.size()));
+  GraphBuild build{*graph};
+  if (spec.engine.batch_pkts < 1 || spec.engine.batch_pkts > exec::kMaxBatchPkts) {
+    build.errors.emplace_back(
+        "batch size " + std::to_string(spec.engine.batch_pkts) + " is out of range",
+        spec.where("engine.batch_pkts"), "1 to 256");
+  }
+  if (spec.engine.runs_by_deadline) {
+    build.errors.emplace_back(
+        "a daemon runs what is ready by depth; by deadline only simulations do",
+        spec.where("engine.run_order"), "depth, or batchplane simulate");
+  }
+  const Kinds kinds = module_kind_facts();
+  Mistakes mistakes{build.errors, graph->spec.source_map};
+  make_instances(build, kinds, mistakes);
+  const LinkedSpec linked = check_graph(spec, kinds, mistakes);
+  throw_errors(build);
+  for (const SpecEdge& edge : linked.edges) {
+    graph->edges.push_back({edge.from, edge.gate, edge.to});
+  }
+  find_tasks(build);
+  find_workers(build);
+  order_nodes(build);
+  take_flows(build, linked.flows);
+  throw_errors(build);
+  make_tasks(build);
+  return graph;
+}
+
+}  // namespace batchplane

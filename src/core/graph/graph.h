@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// graph.h - from a pipeline as data to tasks that run: modules, edges, ranks, queues, flow paths.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph/task.h"
+#include "core/module/environment.h"
+#include "core/module/kind.h"
+#include "exec/path_automaton.h"
+#include "exec/task_layout.h"
+#include "spec/pipeline_spec.h"
+
+namespace batchplane {
+
+// Every mistake that was found; thrown once by build_graph.
+struct ConfigErrors : std::runtime_error {
+  explicit ConfigErrors(std::vector<ConfigError> all)
+      : std::runtime_error(all.empty() ? "" : all.front().line()), errors(std::move(all)) {}
+  std::vector<ConfigError> errors;
+};
+
+// One module instance and where it runs.
+struct Instance {
+  std::string name;
+  const ModuleInfo* info = nullptr;
+  std::unique_ptr<Module> module;
+  uint32_t task = 0;         // the task it runs in; a queue: the one that fills it
+  ExecNode* node = nullptr;  // null for pure inputs; a queue: where it is filled
+};
+
+using exec::PathAutomaton;
+using exec::PathEdge;
+
+struct LinkedEdge {
+  uint32_t from;  // instance
+  uint32_t gate;  // kDropGate for the drop gate
+  uint32_t to;
+};
+using exec::kDropGate;
+
+// Immutable after build, but for what the workers count. Control thread.
+struct Graph {
+  PipelineSpec spec;
+  std::unique_ptr<Environment> env;
+  std::vector<Instance> instances;
+  std::map<std::string, uint32_t> index;  // name -> instance
+  std::vector<LinkedEdge> edges;
+  std::vector<std::unique_ptr<Task>> tasks;
+  std::unique_ptr<PathAutomaton> paths;
+  std::vector<std::vector<std::string>> flow_paths;  // each flow's full path, module names
+  std::vector<std::string> flow_names;               // declared ones, then "other"
+
+  // Packets that buffers and modules can hold at most, for the size of the pool.
+  [[nodiscard]] uint64_t max_held_pkts() const;
+  [[nodiscard]] const Instance& at(const std::string& name) const;  // throws ConfigError
+};
+
+// Builds everything, or throws ConfigErrors with all mistakes. `env` has ports and interfaces.
+std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::unique_ptr<Environment> env);
+
+using exec::stagger;
+
+}  // namespace batchplane

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/graph/task.h"
+
+#include <algorithm>
+
+#include "core/graph/trace.h"
+
+namespace batchplane {
+namespace {
+// A timer call may take this long: below the delay that anyone promises, above a cache miss.
+constexpr uint64_t kHousekeepBudgetNs = 2'000;
+
+const DropReason kHeldAtStop{"held_at_stop",
+                             "a module still held the packet when the engine stopped",
+                             "nothing to mend: the packet waited for something that did not come"};
+}  // namespace
+
+void Task::attach(Context& ctx, CoreTraits::Clock& clock, exec::FlowMeter& meter) {
+  executor = std::make_unique<CoreExecutor>(std::span(nodes), ctx, clock, meter);
+  if (unit_plan != nullptr) executor->schedule(*unit_plan);
+}
+
+uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
+  TaskInput& input = inputs[i];
+  Packet* pkts[exec::kMaxBatchPkts + 8];
+  const uint32_t n = input.poll(*input.module, ctx, pkts, ctx.batch_limit_pkts);
+  if (n == 0) return 0;
+  input.batches += 1;
+  input.pkts += n;
+  if (input.entry_state != exec::PathOp::kKeep) {
+    for (uint32_t p = 0; p < n; ++p) pkts[p]->meta().path_state = input.entry_state;
+  }
+  // Bursts arrive in order of entry, but a lower bound must hold for any input.
+  uint64_t bound_ns = 0;
+  if (executor->has_buffers()) {
+    bound_ns = task_entry_ns(*pkts[0]);
+    for (uint32_t p = 1; p < n; ++p) bound_ns = std::min(bound_ns, task_entry_ns(*pkts[p]));
+  }
+  if (ctx.tracer != nullptr && !input.is_queue) [[unlikely]]
+    ctx.tracer->tag(pkts, n, ctx.now_ns);
+  executor->run(*input.first, Batch{pkts, n, bound_ns}, is_sampled);
+  ctx.flush_free();
+  return n;
+}
+
+void Task::run_housekeepers(Context& ctx) {
+  for (Housekeeper& keeper : housekeepers) {
+    if (ctx.now_ns < keeper.due_ns) continue;
+    keeper.due_ns = ctx.now_ns + keeper.interval_ns;
+    keeper.module->housekeep(ctx, kHousekeepBudgetNs);
+    executor->settle_module(*keeper.node);
+  }
+}
+
+uint32_t Task::open_inputs(const Context& ctx) const {
+  const bool has_room = std::ranges::all_of(backpressuring, [&](const Module* module) {
+    return module->room_pkts(ctx.worker_index) >= ctx.batch_limit_pkts;
+  });
+  return has_room ? static_cast<uint32_t>(inputs.size()) : 0;
+}
+
+bool Task::flush_held(Context& ctx) {
+  executor->read_clock();
+  bool any = false;
+  while (executor->release_oldest()) any = true;
+  for (Housekeeper& keeper : housekeepers) {
+    keeper.module->give_up_held([&](Packet* pkt) {
+      ctx.free(pkt);
+      keeper.node->drops[kHeldAtStop.index()] += 1;
+      keeper.node->dropped_pkts += 1;
+      executor->stats().dropped_pkts += 1;
+      any = true;
+    });
+  }
+  ctx.flush_free();
+  executor->read_clock();
+  return any;
+}
+
+bool Task::poll_queues(Context& ctx) {
+  bool any = false;
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    any |= inputs[i].is_queue && poll_one(i, ctx, false) != 0;
+  }
+  return any;
+}
+
+uint64_t Task::held_pkts() const {
+  uint64_t held = executor == nullptr ? 0 : executor->held_pkts();
+  for (const ExecNode& node : nodes) held += static_cast<const Module*>(node.module)->held_pkts();
+  return held;
+}
+
+}  // namespace batchplane

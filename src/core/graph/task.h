@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// task.h - a connected part of the pipeline that one worker runs to completion: inputs, nodes,
+// executor.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/module/module.h"
+#include "core/module/traits.h"
+#include "exec/executor.h"
+#include "exec/task_layout.h"
+
+namespace batchplane {
+
+using CoreExecutor = exec::Executor<CoreTraits>;
+using CoreQueue = exec::Queue<Packet*>;
+
+struct TaskInput {
+  Module* module = nullptr;
+  uint32_t (*poll)(Module&, Context&, Packet**, uint32_t) noexcept = nullptr;
+  ExecNode* first = nullptr;
+  uint16_t entry_state = exec::PathOp::kKeep;  // written into packets when first needs it
+  bool is_queue = false;                       // another task fills it
+  bool counts_as_in = true;                    // its packets come from outside of the pipeline
+  uint64_t batches = 0;
+  uint64_t pkts = 0;
+};
+
+struct Housekeeper {
+  Module* module = nullptr;
+  ExecNode* node = nullptr;
+  uint64_t interval_ns = 0;
+  uint64_t due_ns = 0;
+};
+
+// Owner: the worker that runs it; built and destroyed by the control thread while no worker does.
+class Task : public exec::TaskStorage<CoreTraits> {
+ public:
+  std::string worker;  // name
+  uint16_t index = 0;  // in the graph
+  std::vector<TaskInput> inputs;
+  std::vector<std::string> node_names;  // of nodes, by rank
+  std::vector<Housekeeper> housekeepers;
+  std::vector<const Module*> backpressuring;  // terminals that may hold back the inputs
+  std::unique_ptr<CoreExecutor> executor;     // made by attach()
+
+  std::unique_ptr<Module> dead_end;
+
+  // Ties the task to its worker's context. Before the first run.
+  void attach(Context& ctx, CoreTraits::Clock& clock, exec::FlowMeter& meter);
+  // Carries what is held to the end (at stop): no input is polled. False when nothing was held.
+  bool flush_held(Context& ctx);
+  // Runs one batch of each input that is a queue. False when all were empty.
+  bool poll_queues(Context& ctx);
+  // Packets in buffers and in modules (queue modules count for the task that reads them).
+  [[nodiscard]] uint64_t held_pkts() const;
+
+  // What exec::loop_task asks for.
+  uint32_t next_input = 0;
+  void housekeep(Context& ctx) {
+    if (!housekeepers.empty()) [[unlikely]]
+      run_housekeepers(ctx);
+  }
+  [[nodiscard]] uint32_t open_inputs(const Context& ctx) const;
+  uint32_t poll_one(uint32_t input, Context& ctx, bool is_sampled);
+  void flush(Context& ctx) { ctx.flush_free(); }
+
+ private:
+  void run_housekeepers(Context& ctx);
+};
+
+}  // namespace batchplane

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// live_table.cc - waits for the workers without asking them for a memory barrier in each loop.
+#include "core/module/live_table.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace batchplane {
+namespace {
+
+bool has_membarrier() {
+  static const bool is_registered =
+      syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  return is_registered;
+}
+
+// A worker counts a loop by a plain store, which the processor may still hold back while the next
+// run already reads tables. Counts taken after this call are true: each worker has passed a full
+// barrier, or, where the kernel offers none, far more time than a store buffer takes to drain.
+void settle_stores() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (has_membarrier() && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+    return;
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+}  // namespace
+
+void Quiescence::wait() const {
+  settle_stores();
+  for (const Slot& slot : slots_) {
+    if (!slot.online.load(std::memory_order_seq_cst)) continue;
+    const uint64_t before = slot.loops.load(std::memory_order_acquire);
+    while (slot.online.load(std::memory_order_acquire) &&
+           slot.loops.load(std::memory_order_acquire) == before) {
+      std::this_thread::yield();
+    }
+  }
+}
+
+}  // namespace batchplane

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// module.h - what a network function is: one class, one file, one registration line.
+//
+// A module class is `final`, derives from Module and has exactly one of these members; the shape
+// follows from it:
+//   void process(Context&, Batch&) noexcept     in-place: edits the batch, which moves on by pointer
+//   void classify(Context&, Batch&) noexcept    splitter: fills ctx.gates[i] for each packet i
+//   void consume(Context&, Batch&) noexcept     terminal: takes the packets (frees, sends)
+//   uint32_t poll(Context&, Packet** pkts, uint32_t max) noexcept   input: fills up to max packets
+// A class with consume and poll is a queue: terminal of one task and input of another.
+//
+// Fate of a packet: it stays in the batch, or ctx.drop(batch, i, kReason), or ctx.keep(batch, i).
+// New or kept packets leave with ctx.emit(gate, pkt). Packets removed in this call must not be
+// touched again (their slot is null). process/classify/consume see batch.size_pkts in 1..B.
+//
+// On the data path: no throw, no allocation, no lock, no log, no system call, no clock
+// (ctx.now_ns).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/module/context.h"
+#include "core/module/environment.h"
+
+namespace batchplane {
+
+// Control-side interface of every module. All of it runs on the control thread unless said
+// otherwise.
+class Module {
+ public:
+  virtual ~Module() = default;
+  Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // Told once, before it runs: gates 0..connected-1 are connected in the pipeline (some of them may
+  // not be). Returns how many it has, all of which it may write to ctx.gates: the engine links each
+  // to a module or, when nothing is connected, to a dead end (drop reason unconnected_gate).
+  // In-place: 1.
+  virtual uint32_t link(uint32_t connected) { return connected; }
+
+  // Live commands ("add", "delete", "replace", ...) on tables; throws ConfigError. `args` was not
+  // checked. Unknown commands throw.
+  virtual Value command(const std::string& verb, const Value& args);
+  // Splitters whose choice does not depend on the packet: each gate's share of the packets. Empty:
+  // what is in the packet decides.
+  [[nodiscard]] virtual std::vector<double> blind_weights() const { return {}; }
+  // State worth showing (table sizes, counters); a dict.
+  [[nodiscard]] virtual Value show() const { return Dict{}; }
+  // Parameters as they are now, live edits included, in the form the constructor takes; merged over
+  // the original ones by `save`.
+  [[nodiscard]] virtual Dict saved_params() const { return {}; }
+
+  // Copies what may take long (live routes, say) from the same-named module of the running graph.
+  // Control thread, before adopt(); `old` still works. `old` is of the same class.
+  virtual void inherit(Module& old) { (void)old; }
+  // Takes over the state of the same-named module of the graph that this one replaces. Runs on the
+  // worker between two runs: O(1) moves only. `old` is of the same class.
+  virtual void adopt(Module& old) noexcept { (void)old; }
+
+  // Packets kept inside (ctx.keep), and the most there can ever be; sizes pool and queues.
+  [[nodiscard]] virtual uint64_t held_pkts() const { return 0; }
+  [[nodiscard]] virtual uint32_t max_held_pkts() const { return 0; }
+  // A queue to another task: packets ever put in (on the worker that fills it) and ever taken out
+  // (on the one that polls it); their difference is what it holds.
+  [[nodiscard]] virtual uint64_t put_pkts() const { return 0; }
+  [[nodiscard]] virtual uint64_t taken_pkts() const { return 0; }
+  // Whether it may emit packets of its own making; sizes queues.
+  [[nodiscard]] virtual bool may_emit() const { return max_held_pkts() != 0; }
+  // Terminals that can be full: how many packets they would take now from `worker`. The worker asks
+  // before it polls the task's inputs, and polls nothing while there is no room for a batch.
+  // Worker.
+  [[nodiscard]] virtual bool wants_backpressure() const { return false; }
+  [[nodiscard]] virtual uint32_t room_pkts(uint32_t worker) const noexcept {
+    return (void)worker, ~0U;
+  }
+  // Timers. Worker, between runs, about every housekeep_interval_ns(); may emit() and drop_owned().
+  // 0 = never called. Budget is the time it may take.
+  [[nodiscard]] virtual uint64_t housekeep_interval_ns() const { return 0; }
+  virtual void housekeep(Context& ctx, uint64_t budget_ns) noexcept { (void)ctx, (void)budget_ns; }
+  // At the end, or when an older graph is given up: hand out what is kept, for the engine to count.
+  // Worker or, when no worker runs any more, control thread.
+  virtual void give_up_held(const std::function<void(Packet*)>& take) { (void)take; }
+
+  // The ends of ports that it works on. Each end belongs to one worker.
+  struct PortEnds {
+    const Port* polled = nullptr;
+    const Port* sent_into = nullptr;
+  };
+  [[nodiscard]] virtual PortEnds port_ends() const { return {}; }
+  // Inputs: what waits to be polled (the polling worker, between two runs), and what has come
+  // without being taken (any thread).
+  [[nodiscard]] virtual exec::RingCounts ring_counts() const noexcept { return {}; }
+  virtual void begin_fill_period() noexcept {}  // the highest fill is told anew from here on
+  [[nodiscard]] virtual exec::ArrivalCounts arrival_counts() const { return {}; }
+
+  [[nodiscard]] const std::string& name() const { return *name_; }
+  void set_name(const std::string& name) { *name_ = name; }
+
+  // Egress modules: which flow a packet that leaves here belongs to. Set by the graph builder.
+  void set_flows(uint16_t static_flow, const uint16_t* flow_of_state) {
+    static_flow_ = static_flow;
+    flow_of_state_ = flow_of_state;
+  }
+  [[nodiscard]] bool has_static_flow() const { return flow_of_state_ == nullptr; }
+  [[nodiscard]] uint16_t static_flow() const { return static_flow_; }
+  [[nodiscard]] uint16_t flow_of(uint16_t path_state) const { return flow_of_state_[path_state]; }
+
+ private:
+  // Kept small: with hundreds of modules what each run touches decides whether all stay in L1.
+  std::unique_ptr<std::string> name_ = std::make_unique<std::string>();
+  const uint16_t* flow_of_state_ = nullptr;
+  uint16_t static_flow_ = 0;
+};
+
+}  // namespace batchplane

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// packet_pool.h - where packets come from and go back to, in bulk, last in first out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/packet/packet.h"
+
+#if BATCHPLANE_DPDK
+#include <rte_mempool.h>
+#else
+#include <mutex>
+#endif
+
+namespace batchplane {
+
+// Made on the control thread; alloc and free from any thread registered with the backend.
+class PacketPool {
+ public:
+  // n_pkts packets with room for `data_bytes` after the headroom. Throws ConfigError when memory is
+  // short, naming how much was asked for.
+  PacketPool(const std::string& name, uint32_t n_pkts, uint32_t data_bytes = 2048);
+  ~PacketPool();
+  PacketPool(const PacketPool&) = delete;
+  PacketPool& operator=(const PacketPool&) = delete;
+
+  // All n or none. The packets come with undefined data and metadata: reset() each.
+  [[nodiscard]] bool alloc_bulk(Packet** pkts, uint32_t n) noexcept;
+  // Packets of any pool, in one or few calls to it.
+  static void free_bulk(Packet** pkts, uint32_t n) noexcept;
+
+  [[nodiscard]] uint32_t size_pkts() const { return n_pkts_; }
+  [[nodiscard]] uint32_t data_bytes() const { return data_bytes_; }
+  // Exact only while nobody allocates. Slow on DPDK: walks the caches.
+  [[nodiscard]] uint32_t available_pkts() const;
+
+#if BATCHPLANE_DPDK
+  [[nodiscard]] rte_mempool* mempool() { return pool_; }
+#endif
+
+ private:
+  uint32_t n_pkts_;
+  uint32_t data_bytes_;
+#if BATCHPLANE_DPDK
+  rte_mempool* pool_;
+#else
+  void give_back(Packet** pkts, uint32_t n) noexcept;
+  std::mutex mutex_;  // this backend is for tests: correctness under sanitizers before speed
+  std::vector<std::unique_ptr<Packet> > packets_;
+  std::vector<std::unique_ptr<uint8_t[]> > buffers_;
+  std::vector<Packet*> free_;
+#endif
+};
+
+#if BATCHPLANE_DPDK
+inline bool PacketPool::alloc_bulk(Packet** pkts, uint32_t n) noexcept {
+  return rte_mempool_get_bulk(pool_, reinterpret_cast<void**>(pkts), n) == 0;
+}
+
+inline void PacketPool::free_bulk(Packet** pkts, uint32_t n) noexcept {
+  uint32_t start = 0;
+  while (start < n) {
+    rte_mempool* pool = pkts[start]->mbuf()->pool;
+    uint32_t end = start + 1;
+    while (end < n && pkts[end]->mbuf()->pool == pool) ++end;
+    rte_mempool_put_bulk(pool, reinterpret_cast<void**>(pkts + start), end - start);
+    start = end;
+  }
+}
+#endif
+
+}  // namespace batchplane

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_mbuf_pool_ops.h>
+
+#include "base/error.h"
+#include "core/packet/eal_state_dpdk.h"
+#include "core/packet/packet_pool.h"
+#include "core/packet/plain_mempool_dpdk.h"
+
+namespace batchplane {
+
+namespace {
+// Big enough that a burst-sized alloc/free rarely reaches the shared ring.
+constexpr uint32_t kCachePkts = RTE_MEMPOOL_CACHE_MAX_SIZE;
+
+// On 4 KB pages a default pool puts one packet into each page, for devices that need contiguous
+// bus addresses: all packets then fall into the same few sets of the L1 cache. No device reads this
+// memory without hugepages, so packets may be laid end to end.
+uint32_t layout_flags() { return rte_eal_has_hugepages() != 0 ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG; }
+
+rte_mempool* make_pool(const std::string& name, uint32_t n_pkts, uint32_t cache_pkts,
+                       uint32_t room_bytes) {
+  rte_mempool* pool = rte_mempool_create_empty(
+      name.c_str(), n_pkts, static_cast<uint32_t>(sizeof(rte_mbuf)) + room_bytes, cache_pkts,
+      sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, layout_flags());
+  if (pool == nullptr) return nullptr;
+  rte_pktmbuf_pool_private sizes{};
+  sizes.mbuf_data_room_size = static_cast<uint16_t>(room_bytes);
+  // Last in first out, where that driver is there: a ring takes all packets of the pool in turn,
+  // and more of them than are under way do not fit into the second cache.
+  const bool has_ops = rte_mempool_set_ops_byname(pool, "stack", nullptr) == 0 ||
+                       rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), nullptr) == 0;
+  rte_pktmbuf_pool_init(pool, &sizes);
+  if (!has_ops || rte_mempool_populate_default(pool) < 0) {
+    rte_mempool_free(pool);
+    return nullptr;
+  }
+  rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
+  return pool;
+}
+}  // namespace
+
+PacketPool::PacketPool(const std::string& name, uint32_t n_pkts, uint32_t data_bytes)
+    : n_pkts_(n_pkts), data_bytes_(data_bytes) {
+  if (!has_eal()) {
+    pool_ = make_plain_mempool(n_pkts, kHeadroomBytes + data_bytes);
+    return;
+  }
+  const uint32_t cache = n_pkts >= 4 * kCachePkts ? kCachePkts : 0;
+  pool_ = make_pool(name, n_pkts, cache, kHeadroomBytes + data_bytes);
+  if (pool_ == nullptr) {
+    throw ConfigError("cannot make a pool of " + std::to_string(n_pkts) + " packets of " +
+                          std::to_string(data_bytes) + " bytes: " + rte_strerror(rte_errno),
+                      "engine.pool_pkts", "give the daemon more memory, or make the pool smaller");
+  }
+}
+
+PacketPool::~PacketPool() { has_eal() ? rte_mempool_free(pool_) : free_plain_mempool(pool_); }
+
+uint32_t PacketPool::available_pkts() const { return rte_mempool_avail_count(pool_); }
+
+}  // namespace batchplane

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_bench.py - fits, verdicts, merging and the table of the benchmark scripts."""
+
+import argparse
+import importlib.util
+import json
+import random
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+TREE = Path(__file__).resolve().parents[3]
+
+
+def load_script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, TREE / "bench" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+figures = load_script("figures")
+run = load_script("run")
+violations = load_script("violations")
+sessions = load_script("sessions")
+Interval = figures.Interval
+
+
+def figure(label: str, value: float, unit: str = "ns per packet", **more: Any) -> dict[str, Any]:
+    return {
+        "label": label,
+        "unit": unit,
+        "value": value,
+        "low": value * 0.9,
+        "high": value * 1.1,
+        **more,
+    }
+
+
+def result(*all_figures: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"version": 1, "cpu": "some CPU", "figures": list(all_figures), **more}
+
+
+def test_a_line_is_found_again() -> None:
+    x = [1.0, 2.0, 8.0, 32.0]
+    at_zero, slope, r_squared = figures.fit_line(x, [10 + 2.5 * n for n in x])
+    assert at_zero == pytest.approx(10)
+    assert slope == pytest.approx(2.5)
+    assert r_squared == pytest.approx(1)
+
+
+def test_noise_lowers_r_squared() -> None:
+    draw = random.Random(7)
+    x = [float(n) for n in range(1, 33)]
+    _, slope, r_squared = figures.fit_line(x, [3 * n + draw.uniform(-20, 20) for n in x])
+    assert slope == pytest.approx(3, abs=0.6)
+    assert 0.5 < r_squared < 0.99
+
+
+@pytest.mark.parametrize(("x", "y"), [([1.0, 1.0], [2.0, 3.0]), ([1.0, 2.0], [1.0])])
+def test_what_is_no_line_is_refused(x: list[float], y: list[float]) -> None:
+    with pytest.raises(ValueError, match="a line needs"):
+        figures.fit_line(x, y)
+
+
+def test_the_interval_holds_the_median_and_ignores_a_stall() -> None:
+    values = [1.0 + 0.001 * i for i in range(40)] + [50.0]
+    interval = figures.median_interval(values)
+    assert interval.low <= interval.value <= interval.high
+    assert interval.high < 1.05
+    assert figures.median_interval(values) == interval
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.03, 1.08, "slower"),
+        (1.01, 1.08, "same"),  # may be no more than 1 %
+        (0.99, 1.01, "same"),
+        (0.90, 0.99, "same"),
+        (0.90, 0.97, "faster"),
+        (0.50, 2.00, "same"),
+    ],
+)
+def test_verdict_of_a_change(low: float, high: float, verdict: str) -> None:
+    assert figures.change_verdict(Interval((low + high) / 2, low, high)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_at_most", "verdict"),
+    [
+        (12.0, True, "good"),
+        (10.5, True, "open"),
+        (8.0, True, "missed"),
+        (8.0, False, "good"),
+        (10.5, False, "open"),
+        (12.0, False, "missed"),
+        (11.0, True, "good"),  # the bound itself is allowed
+    ],
+)
+def test_verdict_against_a_target(limit: float, is_at_most: bool, verdict: str) -> None:
+    assert figures.target_verdict(Interval(10.0, 9.0, 11.0), limit, is_at_most) == verdict
+
+
+def test_merging_counts_verdicts_and_keeps_every_result() -> None:
+    hop = result(figure("a", 1, verdict="good"), figure("b", 2, verdict="missed"))
+    tables = result(figure("c", 3, verdict="good"), figure("d", 4))
+    merged = figures.merge({"hop": hop, "tables": tables}, {"commit": "abc"})
+    assert merged["verdicts"] == {"good": 2, "missed": 1}
+    assert merged["cpu"] == "some CPU"
+    assert merged["commit"] == "abc"
+    assert merged["benchmarks"] == {"hop": hop, "tables": tables}
+
+
+def test_merging_refuses_another_version_and_shows_other_cpus() -> None:
+    old = {**result(), "version": 0}
+    with pytest.raises(ValueError, match="hop wrote version 0, not 1"):
+        figures.merge({"hop": old}, {})
+    merged = figures.merge({"a": result(), "b": {**result(), "cpu": "another"}}, {})
+    assert merged["cpu"] == ["another", "some CPU"]
+
+
+def test_the_hop_becomes_part_of_the_cost_table() -> None:
+    hop = result(
+        figure("hop to a null module at batch 32", 0.25),
+        figure("hop to a null module at batch 1", 1.5),
+    )
+    modules = result(cost_table={"version": 1, "modules": []})
+    table = figures.cost_table(modules, hop)
+    law = table["engine_hop"]
+    assert law["cost_per_batch_ns"] + law["cost_per_pkt_ns"] == pytest.approx(1.5)
+    assert law["cost_per_batch_ns"] + 32 * law["cost_per_pkt_ns"] == pytest.approx(8)
+    assert "engine_hop" not in figures.cost_table(modules, None)
+    assert "engine_hop" not in figures.cost_table(modules, result())
+    assert "engine_hop" not in modules["cost_table"]
+
+
+def test_comparison_pairs_the_rounds() -> None:
+    # The machine gets slower from round to round, both sides alike; the new tree takes 10 % more.
+    rounds = []
+    for i in range(12):
+        speed = 1 + 0.1 * i
+        old = result(figure("x", 10 * speed), figure("y", 4 * speed), figure("gone", 1))
+        new = result(figure("x", 11 * speed), figure("y", 4 * speed), figure("added", 1))
+        rounds.append((old, new))
+    rows = {
+        label: (ratio.value, verdict) for label, ratio, verdict in figures.compare_rounds(rounds)
+    }
+    assert rows["x"] == (pytest.approx(1.1), "slower")
+    assert rows["y"] == (pytest.approx(1.0), "same")
+    assert set(rows) == {"x", "y"}
+
+
+def test_only_times_are_compared() -> None:
+    mixed = result(
+        figure("time", 5),
+        figure("rate", 9, unit="Mpps"),
+        figure("m: cost per batch", 3, unit="ns"),
+    )
+    assert figures.times_of(mixed) == {"time": 5}
+
+
+def test_the_table_shows_targets_and_lines_up() -> None:
+    rows = [
+        figures.figure_row(
+            "hop", figure("short", 0.25, target=0.5, is_at_most=True, verdict="good")
+        ),
+        figures.figure_row("l2l3", figure("a much longer label", 123.4)),
+    ]
+    lines = figures.table(rows)
+    assert "<= 0.5" in lines[2] and lines[2].endswith("good")
+    assert "0.250" in lines[2] and "[0.225, 0.275]" in lines[2]
+    assert lines[3].index("a much") == lines[2].index("short")
+    assert "<=" not in lines[3]
+
+
+def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [b.name for b in run.chosen("tables,hop")] == ["hop", "tables"]
+    assert run.chosen("") == run.BENCHMARKS
+    with pytest.raises(SystemExit, match="there is no benchmark 'hops'; choose from l2l3, "):
+        run.chosen("hops")
+
+
+def test_every_benchmark_program_is_run() -> None:
+    sources = {
+        p.stem for folder in ("micro", "macro") for p in (TREE / "bench" / folder).glob("*.cc")
+    }
+    assert {b.name for b in run.BENCHMARKS} == sources
+
+
+def test_a_missing_program_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.run_one(run.BENCHMARKS[0], tmp_path, tmp_path, True) is None
+    assert "bench_l2l3 is missing" in capsys.readouterr().out
+
+
+def promise(flow: str, periods: int, violated: int, stalled: int) -> dict[str, Any]:
+    return {
+        "flow": flow, "slo_ns": 40_000, "periods": periods, "violated_periods": violated,
+        "stalled_periods": stalled, "excess_ratio": 0.04 if violated > stalled else None,
+        "late_ratio": 0.01,
+    }  # fmt: skip
+
+
+def test_violated_periods_with_and_without_stalls() -> None:
+    rows = [promise("a", 2000, 30, 20), promise("b", 2000, 12, 0), {"flow": "none", "slo_ns": 0}]
+    flows = violations.counted(rows)
+    assert [flow["flow"] for flow in flows] == ["a", "b"]
+    assert flows[0]["violated_ratio"] == 0.015
+    assert flows[0]["unstalled_ratio"] == pytest.approx(10 / 1980)
+    assert violations.worst(flows)["flow"] == "b", "by what no stall excuses"
+
+
+def test_the_verdict_on_violations() -> None:
+    row = {"case": "gateway(16)", "controller": "optimal", "slo_ns": 40_000, "rate_pps": 9e6,
+           "held_up_ratio": 0.03}  # fmt: skip
+    good = violations.show({**row, "flows": violations.counted([promise("a", 2000, 30, 20)])})
+    bad = violations.show({**row, "flows": violations.counted([promise("a", 2000, 31, 20)])})
+    assert "0.51%" in good and "0.56%" in bad
+    few = violations.show({**row, "flows": violations.counted([promise("a", 2000, 9, 0)])})
+    assert few.endswith("reached") and bad.endswith("missed") and "4.0%" in bad
+
+
+def runtime(now_ns: int, sent: int, gaps_ns: int, idle_ns: int) -> dict[str, Any]:
+    worker = {"gaps": {"sum_ns": gaps_ns}, "regimes_ns": {"idle": idle_ns}}
+    return {"now_ns": now_ns, "balance": {"sent_pkts": sent}, "workers": [worker]}
+
+
+def test_a_stretch_leaves_out_what_the_machine_took() -> None:
+    first = runtime(1_000, 10, 50, 100)
+    assert sessions.stretch(first, runtime(11_000, 60, 1_050, 2_100)) == (180, 140)
+    assert sessions.stretch(first, runtime(11_000, 10, 50, 100)) is None, "nothing was sent"
+    assert sessions.stretch(first, runtime(11_000, 60, 20_000, 100)) is None, "all of it was taken"
+
+
+def test_many_users_are_told_beside_few() -> None:
+    found = {
+        (n, name): sessions.summary([(ns - 1, ns - 3), (ns, ns - 2), (ns + 9, ns)])
+        for n, ns in ((8, 100.0), (1000, 149.0), (100_000, 160.0))
+        for name in sessions.CONTROLLERS
+    }
+    assert found[8, "null"] == {"ns_per_pkt": 100, "busy_ns_per_pkt": 98, "stretches": 3}
+    told = sessions.lines(found, [8, 1000, 100_000])
+    assert len(told) == 3 * len(sessions.CONTROLLERS)
+    assert told[0].split() == ["null", "8", "100.0", "1.00", "98.0", "1.00"]
+    assert told[1].endswith("reached") and " 1.49 " in told[1]
+    assert told[2].endswith("missed") and " 1.60 " in told[2]
+
+
+@pytest.mark.parametrize("text", ["8", "8,many", "0,8", "8,2000000"])
+def test_users_are_at_least_two_numbers(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        sessions.users_of(text)
+    assert sessions.users_of("100000,8") == [8, 100_000]
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_a_smoke_run_fails_where_a_program_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exit_code: int
+) -> None:
+    program = tmp_path / "bench" / "bench_hop"
+    program.parent.mkdir()
+    document = json.dumps(result(figure("one hop", 3.0)))
+    program.write_text(f"#!/bin/sh\n[ $1 = --json ] && echo '{document}' >$2\nexit {exit_code}\n")
+    program.chmod(0o755)
+    command = [
+        "run.py",
+        "--smoke",
+        "--only",
+        "hop",
+        "--build",
+        str(tmp_path),
+        "--out",
+        str(tmp_path),
+    ]
+    monkeypatch.setattr(sys, "argv", command)
+    assert run.main() == exit_code
+
+
+def test_a_smoke_run_asks_for_the_fewest_trials() -> None:
+    options = run.options_of(run.BENCHMARKS[0], "smoke")
+    assert options == ["--trials", "3", "--batches", "5"]

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_tidy_files.py - clang-tidy always has something to look at, and what changed comes first."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[3] / "tools" / "tidy_files.py"
+
+
+class Repository:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self.git("init", "-q", "-b", "main")
+        self.commit(
+            **{
+                "src/a.h": "",
+                "src/b.h": '#include "a.h"\n',
+                "src/uses_b.cc": '#include "b.h"\n',
+                "src/alone.cc": "",
+            }
+        )
+
+    def git(self, *words: str) -> None:
+        named = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+        subprocess.run(["git", *named, *words], cwd=self.folder, check=True, capture_output=True)
+
+    def commit(self, **files: str) -> None:
+        for name, text in files.items():
+            (self.folder / name).parent.mkdir(exist_ok=True)
+            (self.folder / name).write_text(text, encoding="utf-8")
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "x")
+
+    def chosen(self, *words: str, folder: Path | None = None) -> list[str]:
+        environment = {k: v for k, v in os.environ.items() if k != "CLANG_TIDY_BASE"}
+        done = subprocess.run(
+            [sys.executable, TOOL, *words],
+            cwd=folder or self.folder, env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return done.stdout.split()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "tree")
+
+
+def test_a_fresh_clone_whose_last_commits_changed_no_code(
+    repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit(**{"src/alone.cc": "int x;\n"})
+    repository.commit(README="words")
+    repository.commit(README="more words")
+    repository.git("clone", "-q", str(repository.folder), str(tmp_path / "clone"))
+    assert repository.chosen(folder=tmp_path / "clone") == ["src/alone.cc"]
+
+
+def test_a_clone_of_one_commit_has_all(repository: Repository, tmp_path: Path) -> None:
+    url = f"file://{repository.folder}"
+    repository.git("clone", "-q", "--depth", "1", url, str(tmp_path / "clone"))
+    assert repository.chosen(folder=tmp_path / "clone") == ["src/alone.cc", "src/uses_b.cc"]
+
+
+def test_a_branch_has_its_own_changes(repository: Repository) -> None:
+    repository.commit(**{"src/alone.cc": "int x;\n"})
+    repository.git("checkout", "-q", "-b", "mine")
+    repository.commit(**{"src/uses_b.cc": '#include "b.h"\nint y;\n'})
+    repository.commit(README="words")
+    assert repository.chosen() == ["src/uses_b.cc"]
+
+
+def test_a_header_comes_by_who_includes_it(repository: Repository) -> None:
+    repository.git("checkout", "-q", "-b", "mine")
+    repository.commit(**{"src/a.h": "int z();\n"})
+    assert repository.chosen() == ["src/uses_b.cc"]
+
+
+def test_what_is_not_compiled_is_left_out(repository: Repository) -> None:
+    repository.git("checkout", "-q", "-b", "mine")
+    repository.commit(**{"src/x_heap.cc": "", "src/alone.cc": "int x;\n"})
+    commands = [{"file": str(repository.folder / "src/alone.cc")}]
+    (repository.folder / "commands.json").write_text(json.dumps(commands), encoding="utf-8")
+    assert repository.chosen("commands.json") == ["src/alone.cc"]
