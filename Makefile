@@ -88,4 +88,4 @@ install-packages: ## every Debian package that any target needs
 	@echo "packages: all there"
 
 clean: ## remove what was built (not .venv)
-	rm -rf build build-asan-heap build-asan-dpdk build-tsan-heap build-fuzz
+	rm -rf build build-tidy build-asan-heap build-asan-dpdk build-tsan-heap build-fuzz

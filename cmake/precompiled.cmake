@@ -49,7 +49,8 @@ if(TARGET bp_fuzz)
 endif()
 
 # Wants rte_vect.h as C, which rte_mbuf.h includes as C++.
-set_source_files_properties(src/ports/eal_dpdk.cc PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+set_source_files_properties(src/ports/eal_dpdk.cc PROPERTIES
+  SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 
 if(BATCHPLANE_SANITIZE)
   # One for all: GoogleTest's target defines what a header built with it wants everywhere.

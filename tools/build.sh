@@ -16,7 +16,6 @@ folder_of_preset() {
 
 main() {
   local preset=$1 folder stamp
-  local -a quiet=()
   shift
   folder=$(folder_of_preset "$preset")
   # One cache serves every clone: paths are stored relative to the tree.
@@ -38,15 +37,10 @@ main() {
     grep -q '^BATCHPLANE_NANOBIND:INTERNAL=$' "$folder/CMakeCache.txt"; then
     cmake -S . -B "$folder" --log-level=WARNING >&2
   fi
-  # Only a terminal gets the count of what is compiled; elsewhere one line says that it takes a while.
-  if [[ ! -t 2 ]]; then
-    quiet+=(--quiet)
-    ninja -C "$folder" -n "$@" 2>/dev/null | grep -q 'no work to do' ||
-      echo "build: compiling $* in $folder" >&2
-  fi
-  ninja -C "$folder" -j "${JOBS:-$(nproc)}" "${quiet[@]}" "$@" >&2
-  # Clang's tools go by this file, and g++'s precompiled header is none for them.
-  if grep -q 'cmake_pch' "$folder/compile_commands.json"; then
+  NINJA_STATUS=$(tools/build_progress.py --status) \
+    ninja -C "$folder" -j "${JOBS:-$(nproc)}" "$@" 2>&1 | tools/build_progress.py >&2
+  # clang-tidy goes by this file, and g++'s precompiled header is none for it.
+  if [[ $preset == tidy ]]; then
     sed -i -E 's/ -fpch-preprocess//; s/ -Winvalid-pch( -include [^ ]*cmake_pch\.hxx)?//g' "$folder/compile_commands.json"
   fi
 }

@@ -41,11 +41,11 @@ tidy_files() {
   if [[ ${CLANG_TIDY_ALL:-0} == 1 ]]; then
     # The other packet backend has no command line to go by.
     files_like 'src/*.cc' | while read -r file; do
-      ! grep -q "$file\"" build/compile_commands.json || echo "$file"
+      ! grep -q "$file\"" build-tidy/compile_commands.json || echo "$file"
     done
   else
     # By name hash, so that different commits begin with different files.
-    python3 tools/tidy_files.py build/compile_commands.json |
+    python3 tools/tidy_files.py build-tidy/compile_commands.json |
       while read -r file; do echo "$(git hash-object "$file" 2>/dev/null) $file"; done | sort | sed 's/^[^ ]* //'
   fi
 }
@@ -55,13 +55,13 @@ tidy_one() {
   if [[ $2 != 0 ]] && ((EPOCHSECONDS > $2)); then
     echo "clang-tidy: no time for $1"
   else
-    "$kClangTidy" -p build --quiet "$1" 2>&1 || echo "clang-tidy: failed"
+    "$kClangTidy" -p build-tidy --quiet "$1" 2>&1 || echo "clang-tidy: failed"
   fi
 }
 
 run_tidy() {
   local until=0 files log
-  tools/build.sh release build.ninja
+  tools/build.sh tidy build.ninja
   mapfile -t files < <(tidy_files)
   if [[ ${#files[@]} == 0 ]]; then
     echo "clang-tidy: no C++ file found to look at"

@@ -11,15 +11,15 @@ readonly kRoutine="format ruff mypy layers sizes shell
   build-release ctest-release bench-smoke golden pytest-python pytest-e2e
   build-asan-heap ctest-asan-heap build-tsan-heap ctest-tsan-heap tidy"
 readonly kLongOnly="build-asan-dpdk ctest-asan-dpdk determinism"
-# Each test is built and run once: the sanitizer of addresses has those of packets, their memory and what
-# comes from outside, the release build the controllers, simulator, reports and the daemon, and the
-# sanitizer of threads once more what threads share, built without the families of modules; the DPDK
-# memory those that differ from the heap's. Everything in every build: test-long.
+# The sanitizer of addresses has the tests of packets, their memory and what comes from outside, on plain
+# heap memory; the release build those again on DPDK's memory and devices, and the controllers, simulator,
+# reports and the daemon; the sanitizer of threads once more what threads share, control threads and
+# sockets included. Everything in every build: test-long.
 declare -rA kTests=(
-  [release]="slo sim profile app"
+  [release]="slo sim profile app core modules ports traffic"
   [asan-heap]="base exec telemetry spec core modules ports traffic property fuzz"
   [asan-dpdk]="core modules ports traffic"
-  [tsan-heap]="core ports traffic"
+  [tsan-heap]="core ports traffic app"
 )
 # While daemons and people in tests wait, processors stand idle.
 readonly kBuiltBeside="asan-heap tsan-heap"

@@ -41,6 +41,9 @@ inline constexpr uint16_t kTypeVlan = 0x8100;
 inline constexpr uint16_t kTypeIpv6 = 0x86dd;
 
 inline constexpr uint8_t kProtoIcmp = 1;
+inline constexpr uint8_t kTcpFin = 1;
+inline constexpr uint8_t kTcpSyn = 2;
+inline constexpr uint8_t kTcpRst = 4;
 inline constexpr uint8_t kProtoTcp = 6;
 inline constexpr uint8_t kProtoUdp = 17;
 

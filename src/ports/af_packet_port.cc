@@ -21,7 +21,7 @@
 namespace batchplane::ports {
 namespace {
 
-constexpr uint32_t kFrameOverheadBytes = 14 + 2 * 4;  // Ethernet and two tags
+constexpr uint32_t kTaggedHeaderBytes = 14 + 2 * 4;  // Ethernet and two tags
 // Where the data of a frame to be sent begins.
 constexpr uint32_t kTxDataAt = TPACKET2_HDRLEN - sizeof(sockaddr_ll);
 // The kernel's own headers in front of received data, and room for a tag that it puts back.
@@ -36,7 +36,7 @@ void set_status(tpacket2_hdr* frame, uint32_t status) {
 
 uint32_t frame_bytes_for(uint32_t mtu_bytes) {
   uint32_t bytes = 2048;
-  while (bytes < mtu_bytes + kFrameOverheadBytes + kRxDataAt) bytes *= 2;
+  while (bytes < mtu_bytes + kTaggedHeaderBytes + kRxDataAt) bytes *= 2;
   return bytes;
 }
 
@@ -59,7 +59,7 @@ AfPacketPort::AfPacketPort(const Args& args)
     kernel_mtu_bytes_ = interface_mtu_bytes(interface_);
     const uint32_t wanted = args.u32("mtu_bytes");
     mtu_bytes_ = wanted != 0 ? wanted : kernel_mtu_bytes_.load();
-    mtu_bytes_ = std::min(mtu_bytes_, kMaxFrameBytes - kFrameOverheadBytes);
+    mtu_bytes_ = std::min(mtu_bytes_, kMaxFrameBytes - kTaggedHeaderBytes);
     open_rings(args.u32("rx_slots"), args.u32("tx_slots"));
   } catch (...) {
     close(fd_);
@@ -295,7 +295,7 @@ PortStats AfPacketPort::stats() const {
 }
 
 uint32_t AfPacketPort::max_frame_bytes() const {
-  return std::max(2048U, mtu_bytes_ + kFrameOverheadBytes);
+  return std::max(2048U, mtu_bytes_ + kTaggedHeaderBytes);
 }
 
 bool AfPacketPort::is_there() const { return interface_index(interface_) == index_; }

@@ -15,9 +15,9 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr double kQuiet = 0.1;
-constexpr uint32_t kMaxRounds = 400;
-constexpr uint32_t kMinRounds = 20;
+constexpr double kQuietLoop = 0.1;
+constexpr uint32_t kMaxLoopRounds = 400;
+constexpr uint32_t kMinLoopRounds = 20;
 // Differences of times that are ten times as long: what is shorter is lost in them.
 constexpr double kNoiseNs = 10;
 
@@ -31,13 +31,13 @@ class InTurn {
     const TscClock& clock = TscClock::instance();
     const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
     for (uint32_t round = 0; round < max_rounds; ++round) {
-      if (round >= kMinRounds && clock.now_ns() >= end_ns) break;
+      if (round >= kMinLoopRounds && clock.now_ns() >= end_ns) break;
       for (Contender& c : contenders_) c.ns.push_back(c.run());
     }
   }
   [[nodiscard]] double operator[](const std::string& name) const {
     const auto c = std::ranges::find(contenders_, name, &Contender::name);
-    return percentile(c->ns, kQuiet);
+    return percentile(c->ns, kQuietLoop);
   }
 
  private:
@@ -255,7 +255,7 @@ LoopMeter::~LoopMeter() = default;
 void LoopMeter::pass() {
   State& s = *state_;
   s.modules.pass();
-  s.in_turn.run(s.ms_per_pass / 2, std::max(kMaxRounds / s.passes, kMinRounds));
+  s.in_turn.run(s.ms_per_pass / 2, std::max(kMaxLoopRounds / s.passes, kMinLoopRounds));
 }
 
 LoopCosts LoopMeter::result() const {

@@ -9,7 +9,7 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr uint32_t kMinRounds = 12;
+constexpr uint32_t kMinTimerRounds = 12;
 
 double ns_of(double cycles) { return cycles / TscClock::instance().cycles_per_ns(); }
 
@@ -33,8 +33,8 @@ void ModuleTimer::measure(double budget_ms, uint32_t max_rounds, Rng& rng) {
   const TscClock& clock = TscClock::instance();
   const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
   rig_.warm_up(sizes_pkts_.back());
-  for (uint32_t round = 0; round < std::max(max_rounds, kMinRounds); ++round) {
-    if (round >= kMinRounds && clock.now_ns() >= end_ns) break;
+  for (uint32_t round = 0; round < std::max(max_rounds, kMinTimerRounds); ++round) {
+    if (round >= kMinTimerRounds && clock.now_ns() >= end_ns) break;
     for (size_t i = order_.size(); i > 1; --i) {
       std::swap(order_[i - 1], order_[rng.below(static_cast<uint32_t>(i))]);
     }

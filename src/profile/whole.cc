@@ -23,12 +23,12 @@ constexpr double kMaxOfTail = 2;
 // other way.
 constexpr double kFullWeight = 12;
 constexpr size_t kMaxPolls = 1U << 18;
-constexpr uint32_t kMinRounds = 20;
-constexpr uint32_t kMaxRounds = 2000;
+constexpr uint32_t kMinWholeRounds = 20;
+constexpr uint32_t kMaxWholeRounds = 2000;
 constexpr uint32_t kLoopsPerRound = 2;     // as many batches as the ring holds
 constexpr uint32_t kFarLoopsPerRound = 8;  // it is filled meanwhile: reading the clock weighs less
 constexpr uint32_t kSmallPollPkts = 4;     // as at loads that leave the worker time
-constexpr uint32_t kMaxFeeds = 64;
+constexpr uint32_t kMaxDrains = 64;
 constexpr uint64_t kMaxStartNs = 50'000'000;  // for a thread to start, or a core to be had
 constexpr uint64_t kNoAgeNs = 1ULL << 60;
 constexpr uint32_t kSettlingLoops = 64;  // until buffers and rings are as full as they stay
@@ -107,13 +107,13 @@ struct WholeMeter::State {
       }
     }
   }
-  ~State() { worker.drain(kMaxFeeds); }
+  ~State() { worker.drain(kMaxDrains); }
 
   void feed() {
     for (const std::string& port : ports) {
       const auto ring = std::dynamic_pointer_cast<RingPort>(graph.env->port(port));
       if (ring == nullptr) continue;
-      for (uint32_t i = 0; i < kMaxFeeds && ring->ring().free_slots() != 0; ++i) {
+      for (uint32_t i = 0; i < kMaxDrains && ring->ring().free_slots() != 0; ++i) {
         if (!traffic.feed(port)) break;
       }
     }
@@ -212,9 +212,9 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
   const std::vector<CostSamples> samples_before = samples();
   const uint64_t end_ns = clock.now_ns() + static_cast<uint64_t>(budget_ms * 1e6);
   const uint64_t last_ns = end_ns + kMaxStartNs;
-  for (uint32_t round = 0; round < kMaxRounds;) {
+  for (uint32_t round = 0; round < kMaxWholeRounds;) {
     const uint64_t now_ns = clock.now_ns();
-    if (now_ns >= last_ns || (round >= kMinRounds && now_ns >= end_ns)) break;
+    if (now_ns >= last_ns || (round >= kMinWholeRounds && now_ns >= end_ns)) break;
     if (!way.is_far) feed();
     round += measure_round(way) ? 1 : 0;
   }
@@ -222,7 +222,7 @@ void WholeMeter::State::measure(Way& way, double budget_ms) {
   if (!way.is_far) add_samples(samples_before);
   if (way.is_far) far.stop();
   worker.context().batch_limit_pkts = batch_pkts;
-  worker.drain(kMaxFeeds);
+  worker.drain(kMaxDrains);
   (void)set_triggers(0);
 }
 
@@ -280,7 +280,7 @@ void WholeMeter::State::pace(Way& way, double budget_ms) {
   far.stop();
   way.counts.add(before, counts_of(graph, worker));
   worker.set_idle_hold(false);
-  worker.drain(kMaxFeeds);
+  worker.drain(kMaxDrains);
   (void)set_triggers(0);
   if (ns.empty()) return;
   const double max_ns = kMaxOfTail * percentile(ns, kTail);

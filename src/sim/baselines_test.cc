@@ -9,7 +9,7 @@
 #include "slo/controllers.h"
 
 namespace batchplane::sim {
-namespace {
+namespace baselines_test {
 
 constexpr uint64_t kPeriodNs = 10'000'000;
 
@@ -120,5 +120,5 @@ TEST(OnOffSimulated, IsFullOrBypassed) {
   }
 }
 
-}  // namespace
+}  // namespace baselines_test
 }  // namespace batchplane::sim

@@ -15,7 +15,7 @@
 #include "sim/simulation.h"
 
 namespace batchplane::sim {
-namespace {
+namespace closed_forms_test {
 
 constexpr double kPollNs = 0.125;  // of an empty poll: what continuous time is taken for
 
@@ -312,5 +312,5 @@ TEST(ClosedForms, SaturationRateOfATreeWithoutBuffers) {
   EXPECT_NEAR(static_cast<double>(pkts) / 100e6, 32 / batch_ns, 0.01 * 32 / batch_ns);
 }
 
-}  // namespace
+}  // namespace closed_forms_test
 }  // namespace batchplane::sim

@@ -8,7 +8,7 @@
 #include "sim/digest_test_util.h"
 
 namespace batchplane::sim {
-namespace {
+namespace digest_test {
 
 TEST(Determinism, EveryBuildGivesTheSameBytes) {
   constexpr uint64_t kDigests[] = {0x2bc2f189f6594cdf, 0xfc341861eca7356c, 0x12abd0b10032bd2f,
@@ -30,5 +30,5 @@ TEST(Determinism, AnotherSeedGivesOtherBytes) {
   EXPECT_NE(digest, digest_of(spec, "max"));
 }
 
-}  // namespace
+}  // namespace digest_test
 }  // namespace batchplane::sim

@@ -11,7 +11,7 @@
 #include "slo/controllers.h"
 
 namespace batchplane::sim {
-namespace {
+namespace feasible_step_test {
 
 constexpr uint64_t kPeriodNs = 20'000'000;
 constexpr double kMargin = 0.05;
@@ -100,5 +100,5 @@ INSTANTIATE_TEST_SUITE_P(All, FeasibleStep,
                            return name;
                          });
 
-}  // namespace
+}  // namespace feasible_step_test
 }  // namespace batchplane::sim

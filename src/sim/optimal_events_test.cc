@@ -8,7 +8,7 @@
 #include "slo/controllers.h"
 
 namespace batchplane::sim {
-namespace {
+namespace optimal_events_test {
 
 constexpr uint64_t kPeriodNs = 10'000'000;
 
@@ -188,5 +188,5 @@ TEST(OptimalEvents, MergesAndTreesStartKeepAndGain) {
   }
 }
 
-}  // namespace
+}  // namespace optimal_events_test
 }  // namespace batchplane::sim

@@ -8,7 +8,7 @@
 #include "slo/controllers.h"
 
 namespace batchplane::sim {
-namespace {
+namespace optimal_scenario_test {
 
 constexpr uint64_t kPeriodNs = 10'000'000;
 
@@ -131,5 +131,5 @@ TEST(OptimalScenario, IdleReleaseBuffersOnlyWhenTheLoadNeedsThem) {
   }
 }
 
-}  // namespace
+}  // namespace optimal_scenario_test
 }  // namespace batchplane::sim

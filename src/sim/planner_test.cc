@@ -7,7 +7,7 @@
 #include "sim/sim_test_util.h"
 
 namespace batchplane::sim {
-namespace {
+namespace planner_test {
 
 Spec planned_gateway() {
   SpecMaker maker = make_gateway(16, 0);
@@ -62,5 +62,5 @@ TEST(Plan, KnowsItsFlowsAndControllers) {
   EXPECT_THROW(plan(spec, {.merged = {{"nowhere", 0}}}), ConfigError);
 }
 
-}  // namespace
+}  // namespace planner_test
 }  // namespace batchplane::sim

@@ -9,7 +9,7 @@
 #include "sim/simulation.h"
 
 namespace batchplane::sim {
-namespace {
+namespace rounds_test {
 
 std::unique_ptr<Simulation> saturated(const Spec& spec) {
   auto simulation = std::make_unique<Simulation>(spec);
@@ -199,5 +199,5 @@ TEST(Rounds, CountAsASaturatedRunDoes) {
   }
 }
 
-}  // namespace
+}  // namespace rounds_test
 }  // namespace batchplane::sim

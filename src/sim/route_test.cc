@@ -9,7 +9,7 @@
 #include "sim/simulation.h"
 
 namespace batchplane::sim {
-namespace {
+namespace route_test {
 
 // What building says: where, message and fix, so that a test can look for words of each.
 ConfigError refusal(const Spec& spec) {
@@ -222,5 +222,5 @@ TEST(Edits, CostSloAndRateActWhileItRuns) {
   EXPECT_NEAR(static_cast<double>(met.pkts), 2000, 2);
 }
 
-}  // namespace
+}  // namespace route_test
 }  // namespace batchplane::sim

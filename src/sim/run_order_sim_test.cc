@@ -11,7 +11,7 @@
 #include "sim/simulation.h"
 
 namespace batchplane::sim {
-namespace {
+namespace run_order_sim_test {
 
 constexpr double kHeavyNs = 10'000;
 
@@ -198,5 +198,5 @@ TEST(RunOrder, ByDeadlineTheSameRunsGiveTheSameResult) {
   EXPECT_EQ(sum[0], sum[1]);
 }
 
-}  // namespace
+}  // namespace run_order_sim_test
 }  // namespace batchplane::sim

@@ -13,7 +13,7 @@
 #include "slo/controllers.h"
 
 namespace batchplane::sim {
-namespace {
+namespace simulation_test {
 
 constexpr uint64_t kMs = 1'000'000;
 
@@ -298,5 +298,5 @@ TEST(Simulation, ControllersOfTheEngineDecideHere) {
   EXPECT_EQ(leaf.pkts, leaf.batches * 8);
 }
 
-}  // namespace
+}  // namespace simulation_test
 }  // namespace batchplane::sim

@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 namespace batchplane::sim {
-namespace {
+namespace source_test {
 
 struct Rig {
   explicit Rig(SourceSpec spec) : source(std::move(spec), 0, pool, recorder) {}
@@ -313,5 +313,5 @@ TEST(Source, WeightsThatMakeNoSenseAreRefused) {
   EXPECT_NO_THROW(rig.source.set_weights({2}));
 }
 
-}  // namespace
+}  // namespace source_test
 }  // namespace batchplane::sim

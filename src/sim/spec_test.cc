@@ -8,7 +8,7 @@
 #include "sim/simulation.h"
 
 namespace batchplane::sim {
-namespace {
+namespace spec_test {
 
 Dict costs() {
   return Dict{{"work", Dict{{"cost_per_batch_ns", 40}, {"cost_per_pkt_ns", 1.5}}},
@@ -153,5 +153,5 @@ TEST(Spec, TracesBesideThePlainValuesAreCheckedAlike) {
   EXPECT_THROW(parsed({.time_ns = {5, 6}, .flow = {0}, .size_bytes = {64, 64}}), ConfigError);
 }
 
-}  // namespace
+}  // namespace spec_test
 }  // namespace batchplane::sim

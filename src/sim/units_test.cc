@@ -9,7 +9,7 @@
 #include "sim/simulation.h"
 
 namespace batchplane::sim {
-namespace {
+namespace units_test {
 
 using exec::Backpressure;
 constexpr uint64_t kMs = 1'000'000;
@@ -379,5 +379,5 @@ TEST(Units, TheSameSeedGivesTheSameRun) {
   EXPECT_EQ(run(), run());
 }
 
-}  // namespace
+}  // namespace units_test
 }  // namespace batchplane::sim

@@ -10,7 +10,7 @@
 #include "telemetry/telemetry.h"
 
 namespace batchplane::app {
-namespace {
+namespace control_decide_test {
 
 constexpr uint64_t kMe = 7;
 constexpr uint64_t kOther = 8;
@@ -216,5 +216,5 @@ TEST(ControlDecide, AnotherControllerOrGraphEndsWhatWasHandedOut) {
   EXPECT_THROW(rig.decide(R"({"number":2,"changes":[]})"), ConfigError);
 }
 
-}  // namespace
+}  // namespace control_decide_test
 }  // namespace batchplane::app

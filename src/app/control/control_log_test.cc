@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace batchplane::app {
-namespace {
+namespace control_log_test {
 
 constexpr uint64_t kSloNs = 40'000;
 constexpr double kP95 = 0.95;
@@ -79,5 +79,5 @@ TEST(ControlLog, TheSameEventIsCounted) {
   EXPECT_EQ(events.as_list()[0]["period"].as_int(), 5);
 }
 
-}  // namespace
+}  // namespace control_log_test
 }  // namespace batchplane::app

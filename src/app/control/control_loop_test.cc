@@ -11,7 +11,7 @@
 #include "telemetry/telemetry.h"
 
 namespace batchplane::app {
-namespace {
+namespace control_loop_test {
 
 constexpr int kLoopsAPeriod = 200;
 
@@ -239,5 +239,5 @@ TEST(ControlLoop, AnotherGraphIsControlledOn) {
   rig.engine.balanced();
 }
 
-}  // namespace
+}  // namespace control_loop_test
 }  // namespace batchplane::app

@@ -3,16 +3,12 @@
 #include "app/runtime/bulk.h"
 
 namespace batchplane::app {
-namespace {
-
 std::string text_of(const Value& args, const char* key) {
   if (!args[key].is_string() || args[key].as_string().empty()) {
     throw ConfigError("'" + std::string(key) + "' is missing", key);
   }
   return args[key].as_string();
 }
-
-}  // namespace
 
 Value BulkEdits::run(const Value& args, Runtime& runtime) {
   const std::string phase = text_of(args, "phase");

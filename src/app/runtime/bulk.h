@@ -11,6 +11,9 @@
 
 namespace batchplane::app {
 
+// The text `key` of a request; throws ConfigError where there is none.
+std::string text_of(const Value& args, const char* key);
+
 // Any thread. Edits that nobody commits are forgotten: those of a client when it goes is not known
 // here, so the oldest make room for new ones.
 class BulkEdits {

@@ -32,11 +32,6 @@ struct Command {
   Value (*run)(Context&);
 };
 
-std::string text_of(const Value& args, const char* key) {
-  if (!args[key].is_string()) throw ConfigError("'" + std::string(key) + "' is missing", key);
-  return args[key].as_string();
-}
-
 PipelineSpec pipeline_of(Context& context) {
   if (!context.args["pipeline"].is_dict()) {
     throw ConfigError("'pipeline' is missing", "pipeline", "canonical JSON of a pipeline");

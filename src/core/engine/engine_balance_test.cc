@@ -9,7 +9,7 @@
 #include "engine_rig.h"
 
 namespace batchplane {
-namespace {
+namespace engine_balance_test {
 
 // in -> q0 -> q1 -> .. -> out: the input on the first worker, what is polled from queue i on the
 // worker that `pollers` says.
@@ -89,5 +89,5 @@ TEST(CaptureOrder, TakersComeBeforeThoseThatHandToThem) {
   EXPECT_EQ(circle, (Order{0, 1, 2}));
 }
 
-}  // namespace
+}  // namespace engine_balance_test
 }  // namespace batchplane

@@ -8,7 +8,7 @@
 #include "engine_rig.h"
 
 namespace batchplane {
-namespace {
+namespace engine_control_test {
 
 // in -> s -> {a0, a1} -> out: 16 packets a loop to each side.
 PipelineSpec fork() {
@@ -160,5 +160,5 @@ TEST(EngineControl, FlowsGoOnOverAnApplyAndTheModelIsTheNewOne) {
   EXPECT_EQ(after.flows.back().total.pkts, 5U * 16) << "what no flow goes on with is `other`";
 }
 
-}  // namespace
+}  // namespace engine_control_test
 }  // namespace batchplane

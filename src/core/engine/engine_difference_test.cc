@@ -5,7 +5,7 @@
 #include "engine_rig.h"
 
 namespace batchplane {
-namespace {
+namespace engine_difference_test {
 
 // in -> front -> q -> back -> out, cut at the queue: the first half on `front`, the other on
 // `back`.
@@ -60,5 +60,5 @@ TEST(Difference, BuffersAreComparedWithWhatRuns) {
   EXPECT_EQ(other.removed, Names{"back"});
 }
 
-}  // namespace
+}  // namespace engine_difference_test
 }  // namespace batchplane

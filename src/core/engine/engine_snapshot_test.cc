@@ -8,7 +8,7 @@
 #include "engine_rig.h"
 
 namespace batchplane {
-namespace {
+namespace engine_snapshot_test {
 
 // in -> s -> {a, b} -> out; b may be missing, its gate then leads nowhere.
 PipelineSpec fork(bool has_b) {
@@ -117,5 +117,5 @@ TEST(Engine, StopCarriesPacketsThroughAllQueuesWhateverWorkersTheyJoin) {
   EXPECT_EQ(end.balance.held_pkts, 0U);
 }
 
-}  // namespace
+}  // namespace engine_snapshot_test
 }  // namespace batchplane

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 
 namespace batchplane {
-namespace {
+namespace engine_test {
 
 // in -> s -> a0..a3 -> m -> out; a0 to a3 buffered. `limit` packets, in bursts of 32.
 PipelineSpec fan(uint32_t trigger_pkts, uint64_t limit_pkts) {
@@ -272,5 +272,5 @@ TEST(Quiescence, ReadersNeverSeeAHalfMadeTable) {
   EXPECT_EQ(torn.load(), 0U);
 }
 
-}  // namespace
+}  // namespace engine_test
 }  // namespace batchplane

@@ -8,7 +8,7 @@
 #include "engine_rig.h"
 
 namespace batchplane {
-namespace {
+namespace engine_units_test {
 
 // Turns the virtual clock by what it is said to cost.
 class Spend final : public Module {
@@ -199,5 +199,5 @@ TEST(EngineUnits, AHeldBatchLeavesAtItsAgeLimit) {
   EXPECT_EQ(module_of(now, "a0").causes[static_cast<size_t>(exec::Cause::kAge)].firings, 1U);
 }
 
-}  // namespace
+}  // namespace engine_units_test
 }  // namespace batchplane

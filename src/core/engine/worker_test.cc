@@ -8,7 +8,7 @@
 #include "engine_rig.h"
 
 namespace batchplane {
-namespace {
+namespace worker_test {
 
 PipelineSpec line(uint64_t limit_pkts) {
   PipelineSpec spec;
@@ -129,5 +129,5 @@ TEST(Worker, SaysWhichCoreCannotBeHad) {
   EXPECT_FALSE(worker.is_running());
 }
 
-}  // namespace
+}  // namespace worker_test
 }  // namespace batchplane

@@ -107,7 +107,7 @@ void add_acls(std::vector<CostCase>& all) {
   add_ipv6(all);
 }
 
-const AddCases kCases{
+const AddCases kAclCases{
     {.fuzz = {{"acl",
                R"({"rules": [{"src": "10.0.0.0/8", "dst_ports": "1-1000", "action": "mark 3"},
                              {"proto": "tcp", "tcp_flags": "syn,!ack", "action": "gate 1"},

@@ -49,7 +49,7 @@ constexpr uint32_t kPort = 2000;  // to which the frames go
 // 12 ns per packet in batches of 32, what the batch costs included.
 CostCase with_bound(CostCase c) { return with_target(std::move(c), 12, 11.625); }
 
-void add_costs(std::vector<CostCase>& all) {
+void add_load_balancer_costs(std::vector<CostCase>& all) {
   all.push_back(with_bound(balanced("load_balancer, 64 backends", 1,
                                     {service(0, kPort, backends(kBackends, false, false))})));
   CostCase direct = balanced("load_balancer, 64 backends, MAC written", 1,
@@ -81,7 +81,7 @@ void edit(Module& module, uint32_t which, uint32_t id) {
 }
 
 // The frames of the corpus are for these services.
-const AddCases kCases{
+const AddCases kLoadBalancerCases{
     {.fuzz = {{"load_balancer", R"({"table_slots": 251, "services": [
                    {"name": "web", "address": "10.0.1.2", "proto": "tcp", "port": 80,
                     "backends": [{"name": "a", "gate": 0, "weight": 3}, {"name": "b", "gate": 1}]},
@@ -97,7 +97,7 @@ const AddCases kCases{
                    {"name": "six", "address": "2001:db8::1", "proto": "tcp", "port": 443,
                     "backends": [{"name": "a", "gate": 1}, {"name": "b", "gate": 0}]}]})",
                2, edit}},
-     .cost = add_costs}};
+     .cost = add_load_balancer_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

@@ -11,7 +11,7 @@
 #include "module_harness.h"
 
 namespace batchplane {
-namespace {
+namespace load_balancer_live_test {
 
 constexpr uint32_t kVip = 0xc000020a;  // 192.0.2.10
 constexpr uint32_t kGates = 32;
@@ -330,5 +330,5 @@ TEST(LoadBalancerLive, AsManyBackendsAsFit) {
   EXPECT_EQ(next.run(flows(250)).outputs.size(), 250U);
 }
 
-}  // namespace
+}  // namespace load_balancer_live_test
 }  // namespace batchplane

@@ -10,7 +10,7 @@
 #include "modules/headers/flow_key.h"
 
 namespace batchplane {
-namespace {
+namespace load_balancer_test {
 
 constexpr uint32_t kVip = 0xc000020a;  // 192.0.2.10
 
@@ -324,5 +324,5 @@ TEST(LoadBalancer, FlowHashOfIpv6KeepsDirectionsAndSeedsApart) {
   EXPECT_EQ(hash(one, 1), hash(other_mac, 1));
 }
 
-}  // namespace
+}  // namespace load_balancer_test
 }  // namespace batchplane

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 
 namespace batchplane {
-namespace {
+namespace maglev_test {
 
 constexpr uint32_t kSlots = 65537;
 
@@ -181,5 +181,5 @@ TEST(Maglev, Primes) {
   EXPECT_FALSE(is_prime(1021 * 1021));
 }
 
-}  // namespace
+}  // namespace maglev_test
 }  // namespace batchplane

@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_basic_costs(std::vector<CostCase>& all) {
   all.push_back(plain("null", "null"));
   all.back().note = "what calling a module takes";
   all.push_back(plain("merge", "merge"));
@@ -34,17 +34,17 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(std::move(drop));
 }
 
-const AddCases kCases{{.fuzz = {{"null", "{}"},
-                                {"merge", "{}"},
-                                {"counter", R"({"by_size": true})"},
-                                {"meter", R"({"window_ns": 1000000})"},
-                                {"cost", R"({"cost_per_pkt_ns": 0})"},
-                                {"set_meta", R"({"vrf": 1, "mark": 7, "tunnel_id": 9})"},
-                                {"mark_split", R"({"first": 16777216})", 4},
-                                {"mark_split", R"({"default_gate": 1})", 2},
-                                {"sink", "{}"},
-                                {"drop", "{}"}},
-                       .cost = add_costs}};
+const AddCases kBasicCases{{.fuzz = {{"null", "{}"},
+                                     {"merge", "{}"},
+                                     {"counter", R"({"by_size": true})"},
+                                     {"meter", R"({"window_ns": 1000000})"},
+                                     {"cost", R"({"cost_per_pkt_ns": 0})"},
+                                     {"set_meta", R"({"vrf": 1, "mark": 7, "tunnel_id": 9})"},
+                                     {"mark_split", R"({"first": 16777216})", 4},
+                                     {"mark_split", R"({"default_gate": 1})", 2},
+                                     {"sink", "{}"},
+                                     {"drop", "{}"}},
+                            .cost = add_basic_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kRules = 1000;
 
-void add_costs(std::vector<CostCase>& all) {
+void add_exact_match_costs(std::vector<CostCase>& all) {
   List rules;
   for (uint32_t i = 0; i < kRules; ++i) {
     rules.push_back(Dict{
@@ -33,7 +33,7 @@ void edit(Module& module, uint32_t which, uint32_t id) {
                              {"gate", id % 3}});
 }
 
-const AddCases kCases{
+const AddCases kExactMatchCases{
     {.fuzz = {{"exact_match",
                R"({"fields": [{"offset": 12, "size_bytes": 2}, {"offset": 26, "size_bytes": 4},
                               {"offset": 36, "size_bytes": 2, "mask": "0xfff0"}],
@@ -41,7 +41,7 @@ const AddCases kCases{
                3, edit},
               {"exact_match",
                R"({"fields": [{"offset": 2000, "size_bytes": 8}], "default_gate": 0})", 1, edit}},
-     .cost = add_costs}};
+     .cost = add_exact_match_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

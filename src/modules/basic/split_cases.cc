@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_split_costs(std::vector<CostCase>& all) {
   for (const std::string mode : {"round_robin", "random", "hash", "weighted"}) {
     Dict params{{"mode", mode}, {"gates", kGates}};
     if (mode == "weighted") params["weights"] = List(kGates, 1.0);
@@ -18,12 +18,12 @@ void add_costs(std::vector<CostCase>& all) {
   }
 }
 
-const AddCases kCases{
+const AddCases kSplitCases{
     {.fuzz = {{"split", R"({"mode": "hash", "gates": 5})", 5},
               {"split", R"({"mode": "weighted", "gates": 2, "weights": [1, 3]})", 2},
               {"split", R"({"mode": "round_robin", "gates": 3})", 3},
               {"split", R"({"mode": "random", "gates": 3})", 3}},
-     .cost = add_costs}};
+     .cost = add_split_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

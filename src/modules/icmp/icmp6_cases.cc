@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_icmp6_costs(std::vector<CostCase>& all) {
   CostCase error = plain6("icmp6_error, time exceeded", "icmp6_error",
                           {{"errors_per_s", 10'000'000}, {"burst", 1'000'000}});
   error.drop_reason = "hop_limit_expired";
@@ -24,11 +24,11 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(std::move(echo));
 }
 
-const AddCases kCases{
+const AddCases kIcmp6Cases{
     {.fuzz = {{"icmp6_echo", "{}", 3},
               {"icmp6_error", R"({"table": "main", "errors_per_s": 10000000, "burst": 1000})"},
               {"icmp6_error", R"({"errors_per_s": 1000, "burst": 1})"}},
-     .cost = add_costs}};
+     .cost = add_icmp6_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

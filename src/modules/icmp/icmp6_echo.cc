@@ -13,10 +13,10 @@
 namespace batchplane {
 namespace {
 
-constexpr GateIndex kReplyGate = 0;
-constexpr GateIndex kOtherGate = 1;
+constexpr GateIndex kReply6Gate = 0;
+constexpr GateIndex kOther6Gate = 1;
 constexpr GateIndex kNeighbourGate = 2;
-constexpr uint8_t kHopLimit = 64;
+constexpr uint8_t kEchoHopLimit = 64;
 
 class Icmp6Echo final : public Module {
  public:
@@ -26,7 +26,7 @@ class Icmp6Echo final : public Module {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
       const uint32_t l3 = pkt.meta().l3_offset_bytes;
-      ctx.gates[i] = kOtherGate;
+      ctx.gates[i] = kOther6Gate;
       const uint32_t len_bytes = pkt.len_bytes();
       if (len_bytes < l3 + net::kIpv6Bytes + net::kIcmpBytes) continue;
       auto& ip = header_in<net::Ipv6>(pkt, l3);
@@ -48,12 +48,12 @@ class Icmp6Echo final : public Module {
         ctx.drop(batch, i, reason::kBadIcmpChecksum);
         continue;
       }
-      ip.hop_limit = kHopLimit;
+      ip.hop_limit = kEchoHopLimit;
       ip.src = own;
       ip.dst = sender;
       message.type = icmp6::kEchoReply;
       icmp6::write_checksum(ip, icmp_bytes);
-      ctx.gates[i] = kReplyGate;
+      ctx.gates[i] = kReply6Gate;
     }
   }
 

@@ -15,8 +15,8 @@
 namespace batchplane {
 namespace {
 
-constexpr uint32_t kErrorBytes = net::kIpv6Bytes + net::kIcmpBytes;
-constexpr uint32_t kFrontBytes = net::kEthBytes + kErrorBytes;
+constexpr uint32_t kError6Bytes = net::kIpv6Bytes + net::kIcmpBytes;
+constexpr uint32_t kFrontBytes = net::kEthBytes + kError6Bytes;
 constexpr uint8_t kHopLimit = 64;
 
 class Icmp6Error final : public ErrorModule<Ipv6Family, Icmp6Error> {
@@ -69,7 +69,7 @@ class Icmp6Error final : public ErrorModule<Ipv6Family, Icmp6Error> {
     const auto& quoted = header_in<net::Ipv6>(pkt, pkt.meta().l3_offset_bytes);
     const net::Address6 receiver = quoted.src;
     const uint32_t quoted_bytes = std::min<uint32_t>(net::kIpv6Bytes + quoted.payload_length,
-                                                     net::kMinMtu6Bytes - kErrorBytes);
+                                                     net::kMinMtu6Bytes - kError6Bytes);
     quote(pkt, kFrontBytes, net::kIpv6Bytes, quoted_bytes);
     auto& eth = header_in<net::Ethernet>(pkt, 0);
     eth = {.type = net::kTypeIpv6};

@@ -8,7 +8,7 @@
 #include "modules/route/route_commands.h"
 
 namespace batchplane {
-namespace {
+namespace icmp6_test {
 
 uint16_t reason_index(const std::string& name) {
   const auto& all = drop_reasons();
@@ -217,5 +217,5 @@ TEST_F(Icmp6EchoTest, DropsWrongChecksums) {
   EXPECT_EQ(echo_.run({wrong}).dropped_for("bad_icmp_checksum"), 1U);
 }
 
-}  // namespace
+}  // namespace icmp6_test
 }  // namespace batchplane

@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_icmp_costs(std::vector<CostCase>& all) {
   CostCase error = plain("icmp_error, time exceeded", "icmp_error",
                          {{"errors_per_s", 10'000'000}, {"burst", 1'000'000}});
   error.drop_reason = "ttl_expired";
@@ -25,11 +25,11 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(std::move(echo));
 }
 
-const AddCases kCases{
+const AddCases kIcmpCases{
     {.fuzz = {{"icmp_echo", "{}", 2},
               {"icmp_error", R"({"table": "main", "errors_per_s": 10000000, "burst": 1000})"},
               {"icmp_error", R"({"errors_per_s": 1000, "burst": 1})"}},
-     .cost = add_costs}};
+     .cost = add_icmp_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

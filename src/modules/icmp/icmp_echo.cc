@@ -15,7 +15,7 @@ constexpr GateIndex kReplyGate = 0;
 constexpr GateIndex kOtherGate = 1;
 constexpr uint8_t kEchoRequest = 8;
 constexpr uint8_t kEchoReply = 0;
-constexpr uint8_t kTtl = 64;
+constexpr uint8_t kEchoTtl = 64;
 
 class IcmpEcho final : public Module {
  public:
@@ -71,7 +71,7 @@ class IcmpEcho final : public Module {
 
   static void answer(net::Ipv4& ip, net::Icmp& icmp) noexcept {
     std::swap(ip.src, ip.dst);
-    ip.ttl = kTtl;
+    ip.ttl = kEchoTtl;
     write_checksum(ip);
     icmp.type = kEchoReply;
     // RFC 1624: type and code fell by 0x0800, so the checksum rises by it.

@@ -8,7 +8,7 @@
 #include "modules/route/route_commands.h"
 
 namespace batchplane {
-namespace {
+namespace icmp_test {
 
 uint32_t ip(const char* text) { return *net::parse_ipv4(text); }
 
@@ -275,5 +275,5 @@ TEST(IcmpEcho, DropsWrongChecksums) {
   EXPECT_EQ(outcome.gates(), std::vector<uint32_t>{0});
 }
 
-}  // namespace
+}  // namespace icmp_test
 }  // namespace batchplane

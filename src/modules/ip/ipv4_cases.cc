@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_ipv4_costs(std::vector<CostCase>& all) {
   all.push_back(with_target(plain("checksum full", "checksum"), 5, 1.5));
   all.back().check = [](Packet& pkt, uint32_t, uint32_t) { return expect_good_sum(pkt); };
   all.push_back(
@@ -26,13 +26,13 @@ void add_costs(std::vector<CostCase>& all) {
   };
 }
 
-const AddCases kCases{
+const AddCases kIpv4Cases{
     {.fuzz = {{"checksum", R"({"mode": "full"})"},
               {"checksum", R"({"mode": "incremental", "ttl_steps": 1})"},
               {"checksum", R"({"mode": "check"})"},
               {"ipv4_check", "{}"},
               {"ipv4_check", R"({"l3_offset_bytes": 18, "drop_martians": false})"}},
-     .cost = add_costs}};
+     .cost = add_ipv4_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_ipv6_costs(std::vector<CostCase>& all) {
   all.push_back(plain6("ipv6_check", "ipv6_check"));
   all.back().check = [](Packet& pkt, uint32_t, uint32_t) -> std::string {
     return pkt.meta().l4_offset_bytes == 54 ? "" : "the upper header was not noted";
@@ -16,11 +16,11 @@ void add_costs(std::vector<CostCase>& all) {
   };
 }
 
-const AddCases kCases{
+const AddCases kIpv6Cases{
     {.fuzz = {{"ipv6_check", "{}"},
               {"ipv6_check", R"({"l3_offset_bytes": 18, "drop_martians": false})"},
               {"hop_limit", "{}"}},
-     .cost = add_costs}};
+     .cost = add_ipv6_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

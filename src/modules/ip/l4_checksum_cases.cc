@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_l4_checksum_costs(std::vector<CostCase>& all) {
   CostCase update =
       plain("l4_checksum update", "l4_checksum", {{"mode", "update"}, {"fill_zero_udp", true}});
   update.check = [](Packet& pkt, uint32_t, uint32_t) -> std::string {
@@ -20,10 +20,11 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(plain("l4_checksum check", "l4_checksum"));
 }
 
-const AddCases kCases{{.fuzz = {{"l4_checksum", "{}"},
-                                {"l4_checksum", R"({"mode": "update", "fill_zero_udp": true})"},
-                                {"l4_checksum", R"({"allow_zero_udp6": true})"}},
-                       .cost = add_costs}};
+const AddCases kL4ChecksumCases{
+    {.fuzz = {{"l4_checksum", "{}"},
+              {"l4_checksum", R"({"mode": "update", "fill_zero_udp": true})"},
+              {"l4_checksum", R"({"allow_zero_udp6": true})"}},
+     .cost = add_l4_checksum_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

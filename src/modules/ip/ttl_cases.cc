@@ -9,7 +9,7 @@ std::string expect_lower_ttl(Packet& pkt) {
   return expect_byte(pkt, net::kEthBytes + net::kIpTtl, kFrameTtl - 1);
 }
 
-void add_costs(std::vector<CostCase>& all) {
+void add_ttl_costs(std::vector<CostCase>& all) {
   CostCase mended = plain("ttl", "ttl");
   mended.check = [](Packet& pkt, uint32_t, uint32_t) {
     const std::string wrong = expect_lower_ttl(pkt);
@@ -21,8 +21,8 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(with_target(std::move(left), 4, 1));
 }
 
-const AddCases kCases{
-    {.fuzz = {{"ttl", "{}"}, {"ttl", R"({"mend_checksum": false})"}}, .cost = add_costs}};
+const AddCases kTtlCases{
+    {.fuzz = {{"ttl", "{}"}, {"ttl", R"({"mend_checksum": false})"}}, .cost = add_ttl_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

@@ -41,7 +41,7 @@ void add_ether_type(std::vector<CostCase>& all) {
   all.push_back(std::move(types));
 }
 
-void add_costs(std::vector<CostCase>& all) {
+void add_mac_costs(std::vector<CostCase>& all) {
   all.push_back(plain("mac_rewrite", "mac_rewrite",
                       {{"src", "aa:bb:bb:aa:ff:dc"}, {"dst", "ee:dd:dd:aa:01:ff"}}));
   all.back().check = [](Packet& pkt, uint32_t, uint32_t) { return expect_byte(pkt, 0, 0xee); };
@@ -53,7 +53,7 @@ void edit_l2_table(Module& module, uint32_t which, uint32_t id) {
   if (which == 5) module.command("add", Dict{{"mac", numbered_mac(id)}, {"gate", id % 2}});
 }
 
-const AddCases kCases{
+const AddCases kMacCases{
     {.fuzz = {{"mac_rewrite", R"({"dst": "02:00:00:00:00:09", "src": "02:00:00:00:00:08"})"},
               {"ether_type",
                R"({"rules": [{"ether_type": "ipv4", "gate": 0}, {"ether_type": "arp", "gate": 1},
@@ -66,7 +66,7 @@ const AddCases kCases{
                edit_l2_table},
               {"l2_table", R"({"entries": [{"mac": "02:00:00:00:00:02", "gate": 1}]})", 2,
                edit_l2_table}},
-     .cost = add_costs}};
+     .cost = add_mac_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

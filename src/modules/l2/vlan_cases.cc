@@ -10,7 +10,7 @@ std::string expect_ipv4_at(Packet& pkt, uint32_t l3) {
   return expect_byte(pkt, l3, 0x45);
 }
 
-void add_costs(std::vector<CostCase>& all) {
+void add_vlan_costs(std::vector<CostCase>& all) {
   CostCase push = plain("vlan_push", "vlan_push", {{"vid", 100}});
   push.check = [](Packet& pkt, uint32_t, uint32_t) { return expect_ipv4_at(pkt, 18); };
   all.push_back(std::move(push));
@@ -36,7 +36,7 @@ void add_costs(std::vector<CostCase>& all) {
   }
 }
 
-const AddCases kCases{
+const AddCases kVlanCases{
     {.fuzz = {{"vlan_push", R"({"vid": 100, "pcp": -1, "tpid": "0x88a8"})"},
               {"vlan_push", R"({"vid": 0, "pcp": 7, "dei": true, "max_tags": 8})"},
               {"vlan_pop", "{}"},
@@ -47,7 +47,7 @@ const AddCases kCases{
                    "pop": true, "untagged_gate": 0, "default_gate": 2})",
                3},
               {"vlan_split", R"({"rules": [{"vid": 5, "gate": 1}], "max_tags": 1})", 2}},
-     .cost = add_costs}};
+     .cost = add_vlan_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

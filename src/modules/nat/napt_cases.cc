@@ -24,7 +24,7 @@ CostCase napt(const std::string& label, uint32_t flows, const char* externals) {
   return one;
 }
 
-void add_costs(std::vector<CostCase>& all) {
+void add_napt_costs(std::vector<CostCase>& all) {
   CostCase few = with_target(napt("napt, 16 connections", kFew, "30.0.0.1"), 15, 9);
   few.check = [](Packet& pkt, uint32_t gate, uint32_t) {
     const std::string wrong = expect_gate(gate, 0);
@@ -53,7 +53,7 @@ void add_costs(std::vector<CostCase>& all) {
   }
 }
 
-const AddCases kCases{
+const AddCases kNaptCases{
     {.fuzz = {{"napt",
                R"({"external": ["10.0.2.0/24", "10.0.0.2"], "unmapped": "local",
                    "max_connections": 16, "max_fragments": 4, "when_full": "evict_transitory",
@@ -67,7 +67,7 @@ const AddCases kCases{
                R"({"external": ["10.0.2.7"], "max_connections": 64, "port_min": 1000,
                    "port_max": 1010, "when_full": "evict_transitory", "tcp_loose": false})",
                2}},
-     .cost = add_costs}};
+     .cost = add_napt_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

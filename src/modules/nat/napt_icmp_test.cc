@@ -4,7 +4,7 @@
 #include "napt_test_rig.h"
 
 namespace batchplane {
-namespace {
+namespace napt_icmp_test {
 
 using namespace nattest;  // NOLINT: helpers of these tests
 
@@ -259,5 +259,5 @@ TEST(NaptFaults, EveryPrefixOfAPacketIsSafe) {
   EXPECT_EQ(rig.harness().leaked_pkts(), 0U);
 }
 
-}  // namespace
+}  // namespace napt_icmp_test
 }  // namespace batchplane

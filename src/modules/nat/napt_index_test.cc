@@ -9,7 +9,7 @@
 #include "base/rng.h"
 
 namespace batchplane::nat {
-namespace {
+namespace napt_index_test {
 
 void compare(uint32_t max_keys, uint32_t n_home_buckets, uint32_t n_steps) {
   Rng rng(max_keys + n_home_buckets);
@@ -49,5 +49,5 @@ TEST(NaptIndex, AgreesWithAPlainMap) { compare(5000, 0, 100'000); }
 TEST(NaptIndex, AgreesWhenFull) { compare(16, 0, 20'000); }
 TEST(NaptIndex, AgreesWhenAllKeysHaveFewHomes) { compare(200, 2, 50'000); }
 
-}  // namespace
+}  // namespace napt_index_test
 }  // namespace batchplane::nat

@@ -5,7 +5,7 @@
 #include "napt_test_rig.h"
 
 namespace batchplane {
-namespace {
+namespace napt_limits_test {
 
 using namespace nattest;  // NOLINT: helpers of these tests
 
@@ -213,5 +213,5 @@ TEST(NaptApply, AddressesThatTheNewFileLacksGetNothingNew) {
   EXPECT_EQ(next.out(udp(kB, kServer)).ip, ip4(198, 51, 100, 7));
 }
 
-}  // namespace
+}  // namespace napt_limits_test
 }  // namespace batchplane

@@ -8,7 +8,7 @@
 #include "napt_test_rig.h"
 
 namespace batchplane {
-namespace {
+namespace napt_live_test {
 
 using namespace nattest;  // NOLINT: helpers of these tests
 
@@ -62,5 +62,5 @@ TEST(NaptLive, ListsAreWholeWhileConnectionsComeAndGo) {
   EXPECT_EQ(rig.harness().leaked_pkts(), 0U);
 }
 
-}  // namespace
+}  // namespace napt_live_test
 }  // namespace batchplane

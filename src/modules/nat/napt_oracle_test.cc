@@ -9,7 +9,7 @@
 #include "napt_test_rig.h"
 
 namespace batchplane {
-namespace {
+namespace napt_oracle_test {
 
 using namespace nattest;  // NOLINT: helpers of these tests
 
@@ -215,5 +215,5 @@ TEST(NaptOracle, AddressAndPortDependentFiltering) {
     compare(Model::Filtering::kAddressAndPort, "address_and_port_dependent", seed);
 }
 
-}  // namespace
+}  // namespace napt_oracle_test
 }  // namespace batchplane

@@ -7,9 +7,6 @@
 namespace batchplane::nat {
 namespace {
 
-constexpr uint8_t kRst = 4;
-constexpr uint8_t kSyn = 2;
-
 // Queries carry an id: echo, timestamp, information, address mask; requests and replies.
 bool is_icmp_query(uint8_t type) { return type == 0 || type == 8 || (type >= 13 && type <= 18); }
 bool is_icmp_request(uint8_t type) { return type == 8 || type == 13 || type == 15 || type == 17; }
@@ -146,7 +143,7 @@ bool NaptTranslator::may_open(const PacketView& view) const noexcept {
   if (view.proto == net::kProtoIcmp) return is_icmp_request(view.icmp().type);
   if (view.proto != net::kProtoTcp) return true;
   const uint8_t flags = view.tcp().flags;
-  return (flags & kRst) == 0 && (config_.is_tcp_loose || (flags & kSyn) != 0);
+  return (flags & net::kTcpRst) == 0 && (config_.is_tcp_loose || (flags & net::kTcpSyn) != 0);
 }
 
 uint32_t NaptTranslator::open(const PacketView& view, const NaptKey& key, uint32_t now,

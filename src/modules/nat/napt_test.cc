@@ -3,7 +3,7 @@
 #include "napt_test_rig.h"
 
 namespace batchplane {
-namespace {
+namespace napt_test {
 
 using namespace nattest;  // NOLINT: helpers of these tests
 
@@ -273,5 +273,5 @@ TEST(Napt, ABatchIsTranslatedPacketByPacketInOrder) {
     EXPECT_EQ(outcome.outputs[i].bytes, outcome.outputs[i - 7U].bytes);
 }
 
-}  // namespace
+}  // namespace napt_test
 }  // namespace batchplane

@@ -4,13 +4,9 @@
 
 #include <algorithm>
 
-namespace batchplane::nat {
-namespace {
-constexpr uint8_t kFin = 1;
-constexpr uint8_t kSyn = 2;
-constexpr uint8_t kRst = 4;
-}  // namespace
+#include "base/net.h"
 
+namespace batchplane::nat {
 NaptTimers::NaptTimers(BigArray<NaptSession>& sessions, const NaptStateRules& rules)
     : sessions_(sessions), rules_(rules) {
   // No packet has this key: what finds nothing finds the anchor.
@@ -109,11 +105,11 @@ void NaptTimers::track_tcp(uint32_t index, uint32_t direction, uint8_t tcp_flags
   NaptSession& session = sessions_[index];
   const auto bit = static_cast<uint8_t>(kSeenOut << direction);
   const auto other = static_cast<uint8_t>(kSeenOut << (direction ^ 1));
-  if ((tcp_flags & kRst) != 0) {
+  if ((tcp_flags & net::kTcpRst) != 0) {
     change(index, NaptState::kTcpClosing, now);
     return;
   }
-  if ((tcp_flags & kSyn) != 0) {
+  if ((tcp_flags & net::kTcpSyn) != 0) {
     // The same ends begin anew.
     const bool is_new = session.state == NaptState::kTcpClosing;
     const uint8_t before = is_new ? session.seen & kStaysForever : session.seen;
@@ -124,7 +120,7 @@ void NaptTimers::track_tcp(uint32_t index, uint32_t direction, uint8_t tcp_flags
   put(session.seen, static_cast<uint8_t>(session.seen | bit));
   if (session.state == NaptState::kTcpOpening && (session.seen & other) != 0)
     change(index, NaptState::kTcpOpen, now);
-  if ((tcp_flags & kFin) != 0) {
+  if ((tcp_flags & net::kTcpFin) != 0) {
     put(session.seen, static_cast<uint8_t>(session.seen | kSeenFinOut << direction));
     if ((session.seen & kSeenFin) == kSeenFin) change(index, NaptState::kTcpClosing, now);
   }

@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_static_nat_costs(std::vector<CostCase>& all) {
   const Dict pair{{"inside", "10.64.0.0/24"}, {"outside", "20.0.0.0/24"}};
   CostCase one =
       with_target(plain("static_nat, 1 pair", "static_nat", {{"pairs", List{pair}}}), 8, 4);
@@ -26,7 +26,7 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(one);
 }
 
-const AddCases kCases{
+const AddCases kStaticNatCases{
     {.fuzz = {{"static_nat", R"({"pairs": [{"inside": "10.0.0.0/16", "outside": "20.0.0.0/16"}]})"},
               {"static_nat",
                R"({"direction": "both",
@@ -34,7 +34,7 @@ const AddCases kCases{
                              {"inside": "10.9.0.0/16", "outside": "10.1.0.0/16"},
                              {"inside": "0.0.0.0/8", "outside": "77.0.0.0/8"},
                              {"inside": "192.168.0.0/16", "outside": "10.2.0.0/16"}]})"}},
-     .cost = add_costs}};
+     .cost = add_static_nat_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

@@ -6,7 +6,7 @@
 #include "nat_test_util.h"
 
 namespace batchplane {
-namespace {
+namespace static_nat_test {
 
 using namespace nattest;  // NOLINT: helpers of these tests
 
@@ -164,5 +164,5 @@ TEST(StaticNat, BadPairsAreRefusedAndNothingChanges) {
                ConfigError);
 }
 
-}  // namespace
+}  // namespace static_nat_test
 }  // namespace batchplane

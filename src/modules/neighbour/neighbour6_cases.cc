@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_neighbour6_costs(std::vector<CostCase>& all) {
   const List neighbours{
       Dict{{"interface", "if2"}, {"address", "2001:db8:0:2::9"}, {"mac", "02:00:00:00:02:09"}}};
   CostCase resolved = plain6("neighbour6, resolved", "neighbour6",
@@ -22,7 +22,7 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(std::move(resolved));
 }
 
-const AddCases kCases{
+const AddCases kNeighbour6Cases{
     {.fuzz = {{"neighbour6",
                R"({"table": "main", "hold_pkts": 4, "max_hold_pkts": 32, "max_neighbours": 64,
                    "retry_ns": 1000000, "reachable_ns": 1000000000,
@@ -32,7 +32,7 @@ const AddCases kCases{
                    "neighbours": [{"interface": "wan", "address": "2001:db8:2::2",
                                    "mac": "02:00:00:00:02:02"}]})",
                2}},
-     .cost = add_costs}};
+     .cost = add_neighbour6_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

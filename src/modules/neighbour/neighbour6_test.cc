@@ -8,7 +8,7 @@
 #include "modules/route/route_commands.h"
 
 namespace batchplane {
-namespace {
+namespace neighbour6_test {
 
 constexpr net::Mac kHostMac{2, 0, 0, 0, 0, 0x99};
 constexpr net::Mac kLanMac{2, 0, 0, 0, 0, 0x0a};
@@ -369,5 +369,5 @@ TEST_F(Neighbour6Test, GarbageIsNeverReadBeyondItsEnd) {
   EXPECT_EQ(module_->leaked_pkts(), 0U);
 }
 
-}  // namespace
+}  // namespace neighbour6_test
 }  // namespace batchplane

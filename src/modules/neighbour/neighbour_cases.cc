@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_neighbour_costs(std::vector<CostCase>& all) {
   const List neighbours{
       Dict{{"interface", "if2"}, {"address", "10.0.2.9"}, {"mac", "02:00:00:00:02:09"}}};
   CostCase resolved =
@@ -29,14 +29,14 @@ void edit(Module& module, uint32_t which, uint32_t id) {
   module.command("add", host);
 }
 
-const AddCases kCases{
+const AddCases kNeighbourCases{
     {.fuzz = {{"neighbour",
                R"({"table": "main", "hold_pkts": 4, "max_hold_pkts": 32, "max_neighbours": 64,
                    "retry_ns": 1000000, "reachable_ns": 1000000000,
                    "neighbours": [{"interface": "wan", "address": "10.0.2.2",
                                    "mac": "02:00:00:00:02:02"}]})",
                2, edit}},
-     .cost = add_costs}};
+     .cost = add_neighbour_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

@@ -10,7 +10,7 @@
 #include "modules/route/route_commands.h"
 
 namespace batchplane {
-namespace {
+namespace neighbour_test {
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kSecond = 1'000'000'000;
@@ -459,5 +459,5 @@ TEST_F(NeighbourTest, ListMayBeReadWhileTheWorkerLearns) {
   EXPECT_EQ(torn, 0U);
 }
 
-}  // namespace
+}  // namespace neighbour_test
 }  // namespace batchplane

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kTosOffset = net::kEthBytes + 1;
 
-void add_costs(std::vector<CostCase>& all) {
+void add_policy_costs(std::vector<CostCase>& all) {
   const Dict rates{{"cir_bps", 1'000'000'000'000}, {"cbs_bytes", 1'000'000'000}};
   const auto policer = [&](const std::string& label, Dict params) {
     params.insert(rates.begin(), rates.end());
@@ -33,7 +33,7 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(std::move(split));
 }
 
-const AddCases kCases{
+const AddCases kPolicyCases{
     {.fuzz = {{"policer",
                R"({"cir_bps": 1000000, "cbs_bytes": 3000, "ebs_bytes": 3000, "per": "flow",
                    "colour_aware": true, "yellow_action": "dscp af12"})"},
@@ -43,7 +43,7 @@ const AddCases kCases{
               {"dscp", R"({"to": "ef", "map": [{"from": "cs1", "to": "le"}]})"},
               {"dscp_split", R"({"rules": [{"dscp": "ef", "gate": 1}, {"dscp": 0, "gate": 0}]})",
                2}},
-     .cost = add_costs}};
+     .cost = add_policy_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

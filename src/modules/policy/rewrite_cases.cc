@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_rewrite_costs(std::vector<CostCase>& all) {
   const auto field = [](const char* base, int offset, int size, const char* value) {
     return Dict{{"base", base}, {"offset", offset}, {"size_bytes", size}, {"value", value}};
   };
@@ -24,7 +24,7 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(std::move(mended));
 }
 
-const AddCases kCases{
+const AddCases kRewriteCases{
     {.fuzz =
          {{"rewrite",
            R"({"fields": [{"base": "l3", "offset": 12, "size_bytes": 8, "value": 1},
@@ -36,7 +36,7 @@ const AddCases kCases{
            R"({"fields": [{"offset": 40, "size_bytes": 8, "value": 9}], "mend_checksums": true})"},
           {"rewrite",
            R"({"fields": [{"offset": 3, "size_bytes": 1, "value": 9}], "mend_checksums": false})"}},
-     .cost = add_costs}};
+     .cost = add_rewrite_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

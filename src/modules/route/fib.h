@@ -6,10 +6,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/net.h"
 
 namespace batchplane {
+
+// Rounded up, for messages.
+inline std::string megabytes(uint64_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20);
+}
 
 struct FibConfig {
   uint32_t max_prefixes = 16384;

@@ -22,10 +22,8 @@ namespace {
 constexpr uint64_t kRootEntries = 1ULL << 24;
 constexpr uint64_t kBlockEntries = 256;
 // A RIB node in its mempool: 64 bytes after a header of one line, and its share of the pool's ring.
-constexpr uint64_t kRibNodeBytes = 64 + 64 + 8 + 8;
-constexpr uint64_t kNodesPerPrefix = 2;
-
-std::string megabytes(uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20); }
+constexpr uint64_t kRib6NodeBytes = 64 + 64 + 8 + 8;
+constexpr uint64_t kNodesPerPrefix6 = 2;
 
 struct FreeFib {
   void operator()(rte_fib6* fib) const { rte_fib6_free(fib); }
@@ -115,7 +113,7 @@ struct Fib6::Impl {
 
 uint64_t Fib6::memory_bytes(const FibConfig& config) {
   return (kRootEntries + default_blocks6(config) * kBlockEntries) * config.next_hop_bytes +
-         uint64_t{config.max_prefixes} * kNodesPerPrefix * kRibNodeBytes + (1 << 20);
+         uint64_t{config.max_prefixes} * kNodesPerPrefix6 * kRib6NodeBytes + (1 << 20);
 }
 
 Fib6::Fib6(const FibConfig& config) : config_(config), impl_(std::make_unique<Impl>()) {

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 
 namespace batchplane {
-namespace {
+namespace fib6_test {
 
 using net::Address6;
 using net::Prefix6;
@@ -142,5 +142,5 @@ TEST(Fib6, OutOfBlocksRefusesAndLeavesNothingBehind) {
 }
 #endif
 
-}  // namespace
+}  // namespace fib6_test
 }  // namespace batchplane

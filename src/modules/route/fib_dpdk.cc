@@ -26,8 +26,6 @@ constexpr uint64_t kTbl8Entries = 256;
 constexpr uint64_t kRibNodeBytes = 64 + 64 + 8 + 8;
 constexpr uint64_t kNodesPerPrefix = 2;
 
-std::string megabytes(uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20); }
-
 }  // namespace
 
 struct Fib::Impl {

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 
 namespace batchplane {
-namespace {
+namespace fib_test {
 
 using net::Prefix4;
 
@@ -167,5 +167,5 @@ TEST(FibMemory, TableTooLargeSaysHowMuchItNeeds) {
 }
 #endif
 
-}  // namespace
+}  // namespace fib_test
 }  // namespace batchplane

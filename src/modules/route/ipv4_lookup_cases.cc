@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kRoutes = 500;
 
-void add_costs(std::vector<CostCase>& all) {
+void add_ipv4_lookup_costs(std::vector<CostCase>& all) {
   CostCase few =
       plain("ipv4_lookup, 500 routes", "ipv4_lookup", {{"routes", flow_routes(kRoutes)}});
   few.gates = kGates;
@@ -37,7 +37,7 @@ void edit(Module& module, uint32_t which, uint32_t id) {
   }
 }
 
-const AddCases kCases{
+const AddCases kIpv4LookupCases{
     {.fuzz = {{"ipv4_lookup",
                R"({"table": "main", "interfaces": true, "max_next_hops": 64, "max_prefixes": 4096,
                    "next_hops": [{"id": 1, "via": "10.0.2.2"}, {"id": 2, "via": "10.0.2.3"},
@@ -51,7 +51,7 @@ const AddCases kCases{
               {"ipv4_lookup",
                R"({"routes": [{"prefix": "10.0.0.0/8", "gate": 1}], "max_prefixes": 1024})", 2,
                edit}},
-     .cost = add_costs}};
+     .cost = add_ipv4_lookup_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

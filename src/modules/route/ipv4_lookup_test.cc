@@ -12,7 +12,7 @@
 #include "modules/route/route_commands.h"
 
 namespace batchplane {
-namespace {
+namespace ipv4_lookup_test {
 
 Bytes to(const std::string& address, uint16_t port = 2000) {
   return make_frame({.ip_dst = *net::parse_ipv4(address), .port_dst = port});
@@ -507,5 +507,5 @@ TEST(RouteTable, EditsWhileAWorkerLooksUp) {
   EXPECT_EQ(wrong.load(), 0U);
 }
 
-}  // namespace
+}  // namespace ipv4_lookup_test
 }  // namespace batchplane

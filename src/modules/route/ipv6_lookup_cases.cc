@@ -41,7 +41,7 @@ void add_many(std::vector<CostCase>& all) {
   all.push_back(std::move(many));
 }
 
-void add_costs(std::vector<CostCase>& all) {
+void add_ipv6_lookup_costs(std::vector<CostCase>& all) {
   add_many(all);
   List few;
   for (uint32_t i = 0; i < 500; ++i) {
@@ -54,7 +54,7 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(std::move(small));
 }
 
-const AddCases kCases{
+const AddCases kIpv6LookupCases{
     {.fuzz = {{"ipv6_lookup",
                R"({"table": "main", "interfaces": true, "max_next_hops": 64, "max_prefixes": 256,
                    "next_hops": [{"id": 1, "via": "2001:db8:2::2"}, {"id": 2, "via": "fe80::2%wan"},
@@ -66,7 +66,7 @@ const AddCases kCases{
                               {"prefix": "2b00::/16", "drop": true},
                               {"prefix": "2c00::/33", "gate": 2}]})",
                3}},
-     .cost = add_costs}};
+     .cost = add_ipv6_lookup_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

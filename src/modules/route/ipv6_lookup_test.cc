@@ -11,7 +11,7 @@
 #include "modules/route/route_commands.h"
 
 namespace batchplane {
-namespace {
+namespace ipv6_lookup_test {
 
 Bytes to(const std::string& dst, uint16_t port = 1000) {
   return make_frame6({.ip_dst = dst, .port_src = port});
@@ -194,5 +194,5 @@ TEST(Ipv6Lookup, AgreesWithASearchOfAllRoutes) {
   }
 }
 
-}  // namespace
+}  // namespace ipv6_lookup_test
 }  // namespace batchplane

@@ -9,7 +9,7 @@
 #include "base/rng.h"
 
 namespace batchplane {
-namespace {
+namespace prefix_map_test {
 
 constexpr uint32_t kMiss = 999;
 const FibConfig kConfig{.max_prefixes = 4096, .miss_id = kMiss};
@@ -77,5 +77,5 @@ TYPED_TEST(PrefixMapTest, AFullMapRefusesWithTheRemedyAndKeepsWorking) {
   EXPECT_EQ(map.find({}, kMiss), 4U);
 }
 
-}  // namespace
+}  // namespace prefix_map_test
 }  // namespace batchplane

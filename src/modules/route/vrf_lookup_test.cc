@@ -7,7 +7,7 @@
 #include "module_harness.h"
 
 namespace batchplane {
-namespace {
+namespace vrf_lookup_test {
 
 Dict route(const std::string& prefix, int gate) { return {{"prefix", prefix}, {"gate", gate}}; }
 Dict vrf(int id, List routes) { return {{"vrf", id}, {"routes", std::move(routes)}}; }
@@ -153,5 +153,5 @@ TEST(VrfLookup, AgreesWithALookupForEachVrf) {
   }
 }
 
-}  // namespace
+}  // namespace vrf_lookup_test
 }  // namespace batchplane

@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_session_costs(std::vector<CostCase>& all) {
   for (const uint32_t users : {8U, 100'000U}) {
     all.push_back(of_users("session_downlink", users, deal_downlink));
     CostCase split = of_users("session_split", users, deal_marked);
@@ -56,14 +56,14 @@ constexpr const char* kUsers = R"({"table": "users", "by": "bearer", "sessions":
               {"id": 2, "action": "drop"}],
      "qers": [{"id": 1, "gate_up": "closed"}]}]})";
 
-const AddCases kCases{
+const AddCases kSessionCases{
     {.fuzz = {{"session_downlink", kUsers, 2, edit},
               {"session_downlink", R"({"table": "nobody"})", 1, edit},
               {"session_split", R"({"table": "users", "by": "flow", "bearers": 2})", 4},
               {"session_split", R"({"table": "users", "by": "group"})", 2},
               {"session_hold", R"({"table": "users", "hold_pkts": 50, "session_pkts": 20})"},
               {"session_enforce", R"({"table": "users"})"}},
-     .cost = add_costs}};
+     .cost = add_session_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

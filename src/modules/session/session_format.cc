@@ -10,7 +10,7 @@
 namespace batchplane::session {
 namespace {
 
-constexpr int64_t kMax32 = 0xffffffff;
+constexpr int64_t kMaxTeid = 0xffffffff;
 constexpr int64_t kMaxSynthetic = 4'000'000;
 
 List ids(const std::vector<uint32_t>& given) { return {given.begin(), given.end()}; }
@@ -117,9 +117,9 @@ std::vector<Session> make_synthetic_sessions(const Dict& params, const std::stri
   const int64_t bearers = int_under(given, "bearers", 1, 64, 1, where);
   const int64_t groups = int_under(given, "groups", 1, 4096, 4096, where);
   const int64_t peers = int_under(given, "peers", 1, 65536, 1, where);
-  const int64_t teid = int_under(given, "teid", 1, kMax32 - kMaxSynthetic * 64, 1, where);
+  const int64_t teid = int_under(given, "teid", 1, kMaxTeid - kMaxSynthetic * 64, 1, where);
   const int64_t peer_teid =
-      int_under(given, "peer_teid", 1, kMax32 - kMaxSynthetic * 64, teid, where);
+      int_under(given, "peer_teid", 1, kMaxTeid - kMaxSynthetic * 64, teid, where);
   const auto mbr =
       static_cast<uint64_t>(int_under(given, "mbr_bps", 1000, 1'000'000'000'000, 0, where));
   const Urr urr = synthetic_urr(given, where);

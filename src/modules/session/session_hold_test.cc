@@ -14,7 +14,7 @@
 #include "modules/session/session_test_util.h"
 
 namespace batchplane {
-namespace {
+namespace session_hold_test {
 
 using session::SessionQueues;
 
@@ -354,5 +354,5 @@ TEST(SessionHold, BooksAreRightAndOrderIsKeptWhileActionsChange) {
   rig.expect_pool_whole(rig.balanced());
 }
 
-}  // namespace
+}  // namespace session_hold_test
 }  // namespace batchplane

@@ -10,7 +10,7 @@
 #include "modules/session/session_rules.h"
 
 namespace batchplane::session {
-namespace {
+namespace session_index_test {
 
 template <class Value>
 void agrees_with_a_map(uint32_t n_keys, Value (*make)(uint32_t)) {
@@ -62,5 +62,5 @@ TEST(SessionIndex, KeepsWhatBelongsToAKey) {
   EXPECT_EQ(index.find(2).mark, 2U);
 }
 
-}  // namespace
+}  // namespace session_index_test
 }  // namespace batchplane::session

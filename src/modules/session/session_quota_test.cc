@@ -15,7 +15,7 @@
 #include "modules/session/session_usage_test_util.h"
 
 namespace batchplane {
-namespace {
+namespace session_quota_test {
 
 using session::Quota;
 using session::QuotaKind;
@@ -306,5 +306,5 @@ TEST(SessionQuota, WorkersShareItWithoutALockAndToTheByte) {
   }
 }
 
-}  // namespace
+}  // namespace session_quota_test
 }  // namespace batchplane

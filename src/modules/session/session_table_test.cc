@@ -12,7 +12,7 @@
 #include "modules/session/session_test_util.h"
 
 namespace batchplane {
-namespace {
+namespace session_table_test {
 
 class TextFile {
  public:
@@ -211,5 +211,5 @@ TEST(SessionTable, HoldsAHundredThousandUsers) {
   EXPECT_EQ(harness.module().show()["rules"].as_int(), 400'000);
 }
 
-}  // namespace
+}  // namespace session_table_test
 }  // namespace batchplane

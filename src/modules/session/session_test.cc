@@ -10,7 +10,7 @@
 #include "modules/session/session_test_util.h"
 
 namespace batchplane {
-namespace {
+namespace session_test {
 
 using session::format_flow_description;
 using session::format_session;
@@ -299,5 +299,5 @@ TEST(SessionRules, DirectionsLieApartAndNoSlotIsTwoRules) {
   EXPECT_EQ(session::kRunSlots * sizeof(session::PdrState) % kLineBytes, 0U);
 }
 
-}  // namespace
+}  // namespace session_test
 }  // namespace batchplane

@@ -14,7 +14,7 @@
 #include "modules/session/session_usage_test_util.h"
 
 namespace batchplane {
-namespace {
+namespace session_usage_test {
 
 Value delete_it(UsageRig& rig) { return rig.enforce.command("delete", Dict{{"seid", 1}}); }
 
@@ -248,5 +248,5 @@ TEST(SessionUsage, NothingIsLostWhileAWorkerCounts) {
   EXPECT_EQ(told_bytes, passed_bytes.load());
 }
 
-}  // namespace
+}  // namespace session_usage_test
 }  // namespace batchplane

@@ -7,7 +7,7 @@
 #include "modules/session/session_test_util.h"
 
 namespace batchplane {
-namespace {
+namespace session_watch_test {
 
 constexpr uint64_t kMs = 1'000'000;
 // Slots of test_session()'s rules, each of the first generation.
@@ -195,5 +195,5 @@ TEST(SessionWatch, MistakesAreRefused) {
   }
 }
 
-}  // namespace
+}  // namespace session_watch_test
 }  // namespace batchplane

@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_tap_costs(std::vector<CostCase>& all) {
   all.push_back(plain("pcap_tap off", "pcap_tap", {{"path", "/dev/null"}, {"is_on", false}}));
   all.push_back(
       plain("pcap_tap 1 in 1000", "pcap_tap", {{"path", "/dev/null"}, {"sample_one_in", 1000}}));
@@ -18,13 +18,13 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(std::move(sampled));
 }
 
-const AddCases kCases{
+const AddCases kTapCases{
     {.fuzz = {{"pcap_tap",
                R"({"path": "${TMP}/tap.pcap", "ring_bytes": 65536, "max_file_bytes": 65536})"},
               {"mirror", "{}", 2},
               {"mirror", R"({"sample_one_in": 3, "snap_bytes": 20})", 2},
               {.kind = "local_tap", .params = R"({"name": "bpcases"})", .needs_kernel = true}},
-     .cost = add_costs,
+     .cost = add_tap_costs,
      .without = {{"local_tap", Need::kCost, "its cost is that of the kernel's side"},
                  {"local_tap", Need::kGolden, "its packets go to the kernel and come from it"}}}};
 

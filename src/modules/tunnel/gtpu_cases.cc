@@ -5,7 +5,7 @@
 namespace batchplane::cases {
 namespace {
 
-void add_costs(std::vector<CostCase>& all) {
+void add_gtpu_costs(std::vector<CostCase>& all) {
   for (const uint32_t users : {8U, 100'000U}) {
     CostCase decap = of_users("gtpu_decap", users, deal_uplink, true);
     decap.gates = 4;
@@ -24,7 +24,7 @@ void add_costs(std::vector<CostCase>& all) {
 }
 
 // The users are those of session_cases.cc.
-const AddCases kCases{
+const AddCases kGtpuCases{
     {.fuzz = {{"gtpu_decap", R"({"table": "users", "errors_per_s": 1000000, "burst": 100})", 5},
               {"gtpu_decap",
                R"({"any_teid": true, "verify_udp_checksum": false, "local": "10.0.1.1"})", 1},
@@ -32,7 +32,7 @@ const AddCases kCases{
               {"gtpu_encap",
                R"({"table": "users", "local": "10.0.2.1", "local6": "2001:db8:2::1",
                    "sequence": true, "source_port": 0, "df": false})"}},
-     .cost = add_costs}};
+     .cost = add_gtpu_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

@@ -23,7 +23,7 @@ namespace {
 using gtpu::Asker;
 using gtpu::Message;
 using session::kNone;
-using session::Rule;
+using SessionRule = session::Rule;
 using session::RuleTables;
 
 constexpr GateIndex kInnerGate = 0;
@@ -244,7 +244,7 @@ class GtpuDecap final : public Module {
         ctx.drop(batch, i, session::kNoPdr);
         return;
       }
-      const Rule& rule = tables.rules[slot];
+      const SessionRule& rule = tables.rules[slot];
       if (!is_own_source(rule, inner, is_v4)) [[unlikely]] {
         ctx.drop(batch, i, session::kUeSource);
         return;
@@ -259,7 +259,7 @@ class GtpuDecap final : public Module {
 
   // A session without addresses takes any source; one with an address of the other version alone
   // has none here, and what stands for that in a rule is no address either.
-  static bool is_own_source(const Rule& rule, const uint8_t* inner, bool is_v4) noexcept {
+  static bool is_own_source(const SessionRule& rule, const uint8_t* inner, bool is_v4) noexcept {
     if ((rule.ue_raw | rule.ue6_raw) == 0) return true;
     if (is_v4) return rule.ue_raw != 0 && header_at<net::Ipv4>(inner).src.raw() == rule.ue_raw;
     return rule.ue6_raw != 0 && header_at<net::Ipv6>(inner).src.high_raw() == rule.ue6_raw;

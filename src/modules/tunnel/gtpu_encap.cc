@@ -19,7 +19,7 @@
 namespace batchplane {
 namespace {
 
-using session::Rule;
+using SessionRule = session::Rule;
 using session::RuleTables;
 
 const DropReason kNoTunnel{"no_tunnel", "the packet's forwarding action creates no outer header",
@@ -27,12 +27,12 @@ const DropReason kNoTunnel{"no_tunnel", "the packet's forwarding action creates 
 const DropReason kNoLocal6{"no_local6", "the tunnel's peer has an IPv6 address, this end none",
                            "give the module local6, or the far a peer with an IPv4 address"};
 
-struct [[gnu::may_alias]] OuterHeaders {
+struct [[gnu::may_alias]] OuterHeaders4 {
   net::Ethernet eth;
   net::Ipv4 ip;
   net::Udp udp;
 };
-constexpr uint32_t kOuterBytes = sizeof(OuterHeaders);
+constexpr uint32_t kOuterBytes = sizeof(OuterHeaders4);
 constexpr uint32_t kNearBytes = 32;  // in front of a packet; less than its headroom
 constexpr uint32_t kFirstFlowPort = 49152;
 constexpr uint32_t kFlowPortBits = 14;
@@ -74,7 +74,7 @@ class GtpuEncap final : public Module {
     // The line in front of the packet, where the outer header begins: nobody has used it yet.
     for (uint32_t i = 0; i < n; ++i) prefetch_for_read(batch[i]->data() - kNearBytes);
     for (uint32_t i = 0; i < n; ++i) {
-      const Rule* const rule = tables.find(batch[i]->mark());
+      const SessionRule* const rule = tables.find(batch[i]->mark());
       if (!is_plain || rule == nullptr || !encap_plain(*batch[i], *rule)) [[unlikely]]
         encap(ctx, batch, i, tables, rule);
     }
@@ -94,19 +94,19 @@ class GtpuEncap final : public Module {
   static constexpr uint32_t kPlainBytes = kOuterBytes + gtpu::kHeaderBytes;
 
   // What most packets get: IPv4 around IPv4, no option anywhere. False: nothing was done.
-  [[nodiscard]] bool encap_plain(Packet& pkt, const Rule& rule) const noexcept {
+  [[nodiscard]] bool encap_plain(Packet& pkt, const SessionRule& rule) const noexcept {
     const uint32_t l3 = l3_offset_of(pkt);
     const uint32_t room_bytes = pkt.len_bytes() - l3;
     uint8_t* const inner = pkt.data() + l3;
     if (pkt.len_bytes() < l3 + net::kIpv4Bytes || net::ip_version(inner) != 4) return false;
     const uint32_t ip_bytes = header_at<net::Ipv4>(inner).total_length;
-    const bool is_usual = (rule.flags & (Rule::kHasTunnel | Rule::kPeer6)) == Rule::kHasTunnel &&
-                          rule.qfi == session::kAnyQfi && ip_bytes <= room_bytes &&
-                          ip_bytes >= net::kIpv4Bytes && ip_bytes <= kMaxFrameBytes - kPlainBytes &&
-                          pkt.headroom_bytes() + l3 >= kPlainBytes;
+    const bool is_usual =
+        (rule.flags & (SessionRule::kHasTunnel | SessionRule::kPeer6)) == SessionRule::kHasTunnel &&
+        rule.qfi == session::kAnyQfi && ip_bytes <= room_bytes && ip_bytes >= net::kIpv4Bytes &&
+        ip_bytes <= kMaxFrameBytes - kPlainBytes && pkt.headroom_bytes() + l3 >= kPlainBytes;
     if (!is_usual) return false;
     const uint32_t tos = header_at<net::Ipv4>(inner).tos;
-    auto& out = header_at<OuterHeaders>(inner - kPlainBytes);
+    auto& out = header_at<OuterHeaders4>(inner - kPlainBytes);
     if (l3 <= kPlainBytes) {
       pkt.push_front(kPlainBytes - l3);
     } else {
@@ -135,13 +135,14 @@ class GtpuEncap final : public Module {
 
   // Everything else; rule: of the packet, nullptr when it is gone.
   [[gnu::noinline]] void encap(Context& ctx, Batch& batch, uint32_t i, const RuleTables& tables,
-                               const Rule* rule) noexcept {
+                               const SessionRule* rule) noexcept {
     Packet& pkt = *batch[i];
     const Style& style = style_;
     const uint32_t l3 = l3_offset_of(pkt);
-    if (rule == nullptr || !rule->is(Rule::kHasTunnel) || pkt.len_bytes() < l3 + net::kIpv4Bytes)
+    if (rule == nullptr || !rule->is(SessionRule::kHasTunnel) ||
+        pkt.len_bytes() < l3 + net::kIpv4Bytes)
       return refuse(ctx, batch, i, rule);
-    if (rule->is(Rule::kPeer6)) return encap6(ctx, batch, i, tables, *rule);
+    if (rule->is(SessionRule::kPeer6)) return encap6(ctx, batch, i, tables, *rule);
     uint8_t* const inner = pkt.data() + l3;
     const uint32_t ip_bytes = told_bytes_of(inner);
     const bool has_options = style.has_sequence || rule->qfi != session::kAnyQfi;
@@ -155,7 +156,7 @@ class GtpuEncap final : public Module {
     }
     const uint32_t flow_port = style.source_port != 0 ? 0 : flow_port_of(pkt);
     make_room(pkt, l3, outer_bytes, ip_bytes);
-    auto& out = header_at<OuterHeaders>(inner - outer_bytes);
+    auto& out = header_at<OuterHeaders4>(inner - outer_bytes);
     if (has_options) write_options(behind<net::Gtpu>(out), style, *rule);
     write(out, *rule, inner, ip_bytes, gtpu_bytes, style, flow_port);
     pkt.meta().l3_offset_bytes = net::kEthBytes;
@@ -201,7 +202,7 @@ class GtpuEncap final : public Module {
     pkt.set_len_bytes(outer_bytes + ip_bytes);
   }
 
-  static uint32_t gtpu_bytes_of(const Style& style, const Rule& rule) noexcept {
+  static uint32_t gtpu_bytes_of(const Style& style, const SessionRule& rule) noexcept {
     if (rule.qfi != session::kAnyQfi) return gtpu::kHeaderBytes + gtpu::kOptionBytes + 4;
     return gtpu::kHeaderBytes + (style.has_sequence ? gtpu::kOptionBytes : 0);
   }
@@ -219,7 +220,7 @@ class GtpuEncap final : public Module {
     return static_cast<uint32_t>(kFirstFlowPort + (hash_flow(pkt, 0) >> (64 - kFlowPortBits)));
   }
 
-  void write(OuterHeaders& out, const Rule& rule, const uint8_t* inner, uint32_t ip_bytes,
+  void write(OuterHeaders4& out, const SessionRule& rule, const uint8_t* inner, uint32_t ip_bytes,
              uint32_t gtpu_bytes, const Style& style, uint32_t flow_port) noexcept {
     out = header_;
     const uint32_t udp_bytes = net::kUdpBytes + gtpu_bytes + ip_bytes;
@@ -239,8 +240,8 @@ class GtpuEncap final : public Module {
     write_gtpu(behind<net::Gtpu>(out), rule, ip_bytes, gtpu_bytes, style);
   }
 
-  static void write_gtpu(net::Gtpu& gtp, const Rule& rule, uint32_t ip_bytes, uint32_t gtpu_bytes,
-                         const Style& style) noexcept {
+  static void write_gtpu(net::Gtpu& gtp, const SessionRule& rule, uint32_t ip_bytes,
+                         uint32_t gtpu_bytes, const Style& style) noexcept {
     const bool has_qfi = rule.qfi != session::kAnyQfi;
     gtp.flags = static_cast<uint8_t>(gtpu::kVersion1 | (has_qfi ? gtpu::kHasExtension : 0) |
                                      (style.has_sequence ? gtpu::kHasSequence : 0));
@@ -249,7 +250,7 @@ class GtpuEncap final : public Module {
     gtp.teid.set_raw(rule.peer_teid_raw);
   }
 
-  void write_options(net::Gtpu& gtp, const Style& style, const Rule& rule) noexcept {
+  void write_options(net::Gtpu& gtp, const Style& style, const SessionRule& rule) noexcept {
     auto& options = behind<net::GtpuOptions>(gtp);
     options = {};
     if (style.has_sequence) options.sequence = sequence_++;
@@ -264,7 +265,7 @@ class GtpuEncap final : public Module {
 
   // Over IPv6, whose UDP checksum takes in all that the tunnel carries.
   [[gnu::noinline]] void encap6(Context& ctx, Batch& batch, uint32_t i, const RuleTables& tables,
-                                const Rule& rule) noexcept {
+                                const SessionRule& rule) noexcept {
     if (!outer6_.is_there()) return ctx.drop(batch, i, kNoLocal6);
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
@@ -294,15 +295,15 @@ class GtpuEncap final : public Module {
   }
 
   [[gnu::noinline]] static void refuse(Context& ctx, Batch& batch, uint32_t i,
-                                       const Rule* rule) noexcept {
+                                       const SessionRule* rule) noexcept {
     if (rule == nullptr) return ctx.drop(batch, i, session::kSessionGone);
-    ctx.drop(batch, i, rule->is(Rule::kHasTunnel) ? reason::kTooShort : kNoTunnel);
+    ctx.drop(batch, i, rule->is(SessionRule::kHasTunnel) ? reason::kTooShort : kNoTunnel);
   }
 
   session::SessionCommands commands_;
   const Style style_;
   gtpu::Outer6 outer6_;
-  OuterHeaders header_ = {};
+  OuterHeaders4 header_ = {};
   uint32_t sum_ = 0;  // of the IPv4 header so far, as it lies in memory
   uint16_t sequence_ = 0;
   uint16_t next_id_ = 1;

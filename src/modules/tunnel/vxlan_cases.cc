@@ -53,7 +53,7 @@ std::vector<uint8_t> vxlan_frame(uint32_t flow) {
   return frame;
 }
 
-void add_costs(std::vector<CostCase>& all) {
+void add_vxlan_costs(std::vector<CostCase>& all) {
   add_encap(all);
   CostCase decap =
       plain("vxlan_decap", "vxlan_decap", {{"vnis", List{Dict{{"vni", 0}, {"gate", 1}}}}});
@@ -65,7 +65,7 @@ void add_costs(std::vector<CostCase>& all) {
   all.push_back(std::move(decap));
 }
 
-const AddCases kCases{
+const AddCases kVxlanCases{
     {.fuzz = {{"vxlan_encap",
                R"({"tunnels": [{"id": 0, "vni": 77, "remote": "192.0.2.2", "local": "192.0.2.1",
                                 "vrf": 2}], "ttl": 0, "df": false})"},
@@ -78,7 +78,7 @@ const AddCases kCases{
                R"({"vnis": [{"vni": 1}], "udp_port": 53, "verify_udp_checksum": false,
                    "other_gate": 1})",
                2}},
-     .cost = add_costs}};
+     .cost = add_vxlan_costs}};
 
 }  // namespace
 }  // namespace batchplane::cases

@@ -8,7 +8,6 @@ namespace batchplane::slo {
 namespace {
 // Delays are booked against the next reading of the clock.
 constexpr double kClockNs = 1000;
-constexpr double kSigmasAt99 = 2.326;
 // A limit of 0 would be the engine's own.
 constexpr double kMinLimitNs = 1;
 constexpr double kFillSigmas = 2;

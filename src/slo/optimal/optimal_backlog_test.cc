@@ -6,7 +6,7 @@
 #include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
-namespace {
+namespace optimal_backlog_test {
 
 constexpr double kPeriodNs = 10e6;
 constexpr uint64_t kSloNs = 20'000;
@@ -67,5 +67,5 @@ TEST_F(Backlog, LastsNoLongerThanWhatItConfirms) {
   EXPECT_GT(trigger_pkts(), 0.9 * before);
 }
 
-}  // namespace
+}  // namespace optimal_backlog_test
 }  // namespace batchplane::slo

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace batchplane::slo {
-namespace {
+namespace optimal_guard_test {
 
 using Triggers = std::vector<uint32_t>;
 const Triggers kBypassed = {0, 0};
@@ -208,5 +208,5 @@ TEST(RateGuard, LeavesNothingOfAChoiceThatWasSetAside) {
   EXPECT_EQ(guard.periods_left(), 3U) << "of the try that failed before";
 }
 
-}  // namespace
+}  // namespace optimal_guard_test
 }  // namespace batchplane::slo

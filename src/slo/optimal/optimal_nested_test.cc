@@ -11,7 +11,7 @@
 #include "slo/solver/program_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace optimal_nested_test {
 
 constexpr uint32_t kBatch = 16;
 constexpr uint32_t kLeaves = 2;
@@ -180,5 +180,5 @@ TEST(OptimalNested, OuterBuffersAnswerForWhatComesBehind) {
   }
 }
 
-}  // namespace
+}  // namespace optimal_nested_test
 }  // namespace batchplane::slo

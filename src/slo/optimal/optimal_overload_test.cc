@@ -8,7 +8,7 @@
 #include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
-namespace {
+namespace optimal_overload_test {
 
 constexpr double kPeriodNs = 10e6;
 constexpr uint64_t kHoleNs = 3'000'000;
@@ -131,5 +131,5 @@ TEST(Overload, ASlowMomentLeavesNothingBehind) {
   }
 }
 
-}  // namespace
+}  // namespace optimal_overload_test
 }  // namespace batchplane::slo

@@ -12,7 +12,7 @@
 #include "slo/solver/program_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace optimal_test {
 
 constexpr double kPeriodNs = 10e6;
 
@@ -336,5 +336,5 @@ TEST(OptimalView, TellsASlowMachineFromOtherTriggers) {
   EXPECT_FALSE(view.is_slow(0));
 }
 
-}  // namespace
+}  // namespace optimal_test
 }  // namespace batchplane::slo

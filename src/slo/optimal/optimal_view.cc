@@ -16,7 +16,6 @@ constexpr double kManyEvents = 1000;    // counts below fluctuate by more than t
 constexpr double kStep = 0.5;           // of a smoothed value towards the measured one
 constexpr double kSlowStep = 0.2;
 constexpr double kChanceSigmas = 3;  // of one count
-constexpr double kSigmasAt99 = 2.326;
 constexpr double kMinScale = 0.5;
 constexpr double kMaxScale = 3;
 constexpr double kMaxAged = 0.2;     // share of releases

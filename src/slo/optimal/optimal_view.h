@@ -13,6 +13,8 @@
 
 namespace batchplane::slo {
 
+inline constexpr double kSigmasAt99 = 2.326;  // of a normal distribution, one-sided
+
 // A value that follows counts: at once when they differ by more than chance, else slowly.
 struct Smoothed {
   double value = 0;

@@ -12,7 +12,7 @@
 #include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace baselines_property_test {
 
 class Draw {
  public:
@@ -155,5 +155,5 @@ TEST_P(Baselines, AreFunctionsOfWhatTheySaw) {
 INSTANTIATE_TEST_SUITE_P(All, Baselines,
                          testing::Values("onoff", "feasdir", "full", "full+age", "full(original)"));
 
-}  // namespace
+}  // namespace baselines_property_test
 }  // namespace batchplane::slo

@@ -9,7 +9,7 @@
 #include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace descend_test {
 
 constexpr uint64_t kSloNs = 100'000;
 
@@ -157,5 +157,5 @@ TEST(Descend, ManyBoundsDoNotHoldItBack) {
   EXPECT_EQ(triggers_after(model, snapshot), Triggers(16, 32));
 }
 
-}  // namespace
+}  // namespace descend_test
 }  // namespace batchplane::slo

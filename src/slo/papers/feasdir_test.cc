@@ -10,7 +10,7 @@
 #include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace feasdir_test {
 
 constexpr uint64_t kSloNs = 100'000;
 
@@ -94,5 +94,5 @@ TEST(FeasDir, NeverFillsMoreSlowlyThanTheBufferBehind) {
   EXPECT_EQ(decision.changes[0].trigger_pkts, 24U);
 }
 
-}  // namespace
+}  // namespace feasdir_test
 }  // namespace batchplane::slo

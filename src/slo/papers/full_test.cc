@@ -11,7 +11,7 @@
 #include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace full_test {
 
 std::vector<uint32_t> controlled_triggers(const Plant& plant) {
   std::vector<uint32_t> triggers;
@@ -237,5 +237,5 @@ TEST(Full, ExplainsWhatItSaw) {
   EXPECT_EQ(explained.modules.at(0).binding_flow, 0U);
 }
 
-}  // namespace
+}  // namespace full_test
 }  // namespace batchplane::slo

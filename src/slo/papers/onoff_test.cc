@@ -8,7 +8,7 @@
 #include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace onoff_test {
 
 // A full buffer costs a flow 32 * 1050 = 33.6 us; 5 % of the SLO stay free.
 TEST(OnOff, FillsWhereAFullBufferFits) {
@@ -46,5 +46,5 @@ TEST(OnOff, NeverEndsBetween) {
   EXPECT_EQ(plant.triggers[8], 32U);
 }
 
-}  // namespace
+}  // namespace onoff_test
 }  // namespace batchplane::slo

@@ -10,7 +10,7 @@
 #include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace period_state_test {
 
 PeriodState measured(const Topology& topology, const Snapshot& snapshot,
                      const MeasureOptions& options = {}) {
@@ -107,5 +107,5 @@ TEST(Measure, NothingMeasuredIsZeroNotNonsense) {
   }
 }
 
-}  // namespace
+}  // namespace period_state_test
 }  // namespace batchplane::slo

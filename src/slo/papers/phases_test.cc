@@ -9,7 +9,7 @@
 #include "slo/model/plant_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace phases_test {
 
 constexpr uint64_t kSloNs = 100'000;
 
@@ -188,5 +188,5 @@ TEST(Pull, NeverAboveTheBatchSize) {
   EXPECT_EQ(c.trigger(0), 8U);
 }
 
-}  // namespace
+}  // namespace phases_test
 }  // namespace batchplane::slo

@@ -8,7 +8,7 @@
 #include <random>
 
 namespace batchplane::slo {
-namespace {
+namespace projection_test {
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
@@ -80,5 +80,5 @@ TEST(Project, HoldsForRandomRows) {
   }
 }
 
-}  // namespace
+}  // namespace projection_test
 }  // namespace batchplane::slo

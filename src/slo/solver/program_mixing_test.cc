@@ -12,7 +12,7 @@
 #include "slo/solver/program_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace program_mixing_test {
 
 // One saturated task, two modules on one path.
 Program two_in_a_row() {
@@ -253,5 +253,5 @@ TEST(DropDear, ATryThatIsGivenUpLeavesNoPricesBehind) {
   RecordProperty("wrong", static_cast<int>(wrong));
 }
 
-}  // namespace
+}  // namespace program_mixing_test
 }  // namespace batchplane::slo

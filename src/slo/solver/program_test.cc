@@ -12,7 +12,7 @@
 #include "slo/solver/program_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace program_test {
 
 struct Tally {
   uint32_t feasible = 0;
@@ -232,5 +232,5 @@ TEST(Program, WithoutTrafficOrFlowsEverythingIsBypassed) {
   EXPECT_TRUE(solver.solve(nothing).triggers_pkts.empty());
 }
 
-}  // namespace
+}  // namespace program_test
 }  // namespace batchplane::slo

@@ -9,7 +9,7 @@
 #include "slo/solver/program_test_util.h"
 
 namespace batchplane::slo {
-namespace {
+namespace two_models_test {
 
 constexpr double kMaxPkts = 32;
 
@@ -103,5 +103,5 @@ TEST(TwoModels, AllowTheSameAndCostTheSame) {
   EXPECT_GT(n_infeasible, 300U);
 }
 
-}  // namespace
+}  // namespace two_models_test
 }  // namespace batchplane::slo

@@ -131,7 +131,7 @@ class forgotten:  # noqa: N801 - reads as a word
 def units(tree: Path) -> Iterator[dict[str, set[str]]]:
     """Which targets a file of the new module is compiled for."""
     build = tree / "build-configured"
-    run(tree, "cmake", "-S", ".", "-B", build, "-G", "Ninja", "-DBATCHPLANE_DPDK=OFF", "-DBATCHPLANE_BENCH=OFF")  # fmt: skip
+    run(tree, "cmake", "-S", ".", "-B", build, "-G", "Ninja", "-DBATCHPLANE_DPDK=OFF", "-DBATCHPLANE_BENCH=OFF", "-DBATCHPLANE_UNITY=OFF")  # fmt: skip
     found: dict[str, set[str]] = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         if Path(entry["file"]).name.startswith(NEW):
