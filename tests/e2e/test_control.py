@@ -129,7 +129,7 @@ def test_another_graph_is_controlled_on(gateway: Commands, folder: Path) -> None
         (("set", "controller=max", "controller.costs=nowhere.json"), ("no such costs file",)),
         (("set", "controller.period=2ms"), ("no controller is named",)),
         (("set", "slo", "flow_0_9", "80us"), ("there is no flow 'flow_0_9'",)),
-        (("set", "slo", "flow_0_1", "80"), ("'80' is no duration",)),
+        (("set", "slo", "flow_0_1", "80"), ("'80' is not a duration",)),
         (("explain", "flow_0_11"), ("did you mean 'flow_0_1'",)),
     ],
 )

@@ -124,7 +124,7 @@ def parse_scenario(text: str, file: str) -> Scenario:
     if duration_ns is not None:
         parsed_ns = parse_duration_ns(duration_ns)
         if not parsed_ns:
-            message = f"'{duration_ns}' is no duration"
+            message = f"'{duration_ns}' is not a duration"
             problems.append(
                 Problem(message, expanded.where(("duration",)), "duration", "for example 2s")
             )
@@ -184,7 +184,7 @@ def _plain(entry: dict[str, Any], wrong: Any) -> dict[str, Any]:
         if key in _DURATIONS:
             duration_ns = 0 if value == 0 and type(value) is int else parse_duration_ns(value)
             if duration_ns is None:
-                wrong(f"'{value}' is no duration", key, "with a unit: 50us, 200ms, 1s")
+                wrong(f"'{value}' is not a duration", key, "with a unit: 50us, 200ms, 1s")
             else:
                 plain[key] = duration_ns
         elif key in ACTIONS and key != "table" and isinstance(value, str):

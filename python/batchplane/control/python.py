@@ -184,7 +184,7 @@ class GuardedController:
         if not callable(getattr(controller, "step", None)):
             raise BadInput(
                 Problem(
-                    f"{_told(controller)} is no controller",
+                    f"{_told(controller)} is not a controller",
                     fix="give a name such as 'fixed(8)', or an object with step(period)",
                 )
             )

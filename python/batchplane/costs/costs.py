@@ -89,7 +89,7 @@ def load_costs(name: str | Path) -> CostsFile:
     except (OSError, UnicodeDecodeError, ValueError) as error:
         line = getattr(error, "lineno", None)
         where = f"{name}:{line}" if line else str(name)
-        raise BadInput(Problem(f"this is no costs file: {error}", where)) from error
+        raise BadInput(Problem(f"this is not a costs file: {error}", where)) from error
     return costs_from(document, str(name))
 
 

@@ -93,7 +93,7 @@ def parse_document(document: Any, file: str) -> tuple[Head, list[Entry], list[Pr
     """Head, entries and every mistake of a costs file."""
     reader = _Reader(file)
     if not isinstance(document, dict) or not isinstance(document.get("modules"), list):
-        reader.note("", "this is no costs file: it needs version and a list of modules", _AGAIN)
+        reader.note("", "this is not a costs file: it needs version and a list of modules", _AGAIN)
         return Head(), [], reader.problems
     version = document.get("version")
     if version != VERSION:

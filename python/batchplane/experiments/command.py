@@ -89,7 +89,7 @@ def run_experiments(
         # Here signals do again what they did before: a second one does not end the line below.
         errors.print(
             f"interrupted: {store.made} runs are kept in {store.folder}; the same command "
-            "goes on from there"
+            "continues from there"
         )
         return 130
     warnings = [disturbed_line(runner)] if runner.disturbed else []
@@ -122,7 +122,7 @@ def _check(options: ExperimentOptions) -> None:
     """What can be seen to fail fails before the first run."""
     problems = []
     if options.out.exists() and not options.out.is_dir():
-        problems.append(Problem(f"'{options.out}' is no folder", "command line", "--out"))
+        problems.append(Problem(f"'{options.out}' is not a folder", "command line", "--out"))
     if options.write is not None and not options.write.absolute().parent.is_dir():
         message = f"there is no folder '{options.write.parent}'"
         problems.append(Problem(message, "command line", "--write"))

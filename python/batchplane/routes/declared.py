@@ -52,7 +52,7 @@ def followed_flows(
             followed.setdefault(source, {})[name] = flow
             if flow not in declared:
                 fix = suggestion(flow, sorted(declared), "declare it under flows:")
-                message = f"traffic flow '{name}' follows '{flow}', which is no declared flow"
+                message = f"traffic flow '{name}' follows '{flow}', which is not a declared flow"
                 problems.setdefault(f"{key} {text}", document.problem(key, message, fix))
     if problems:
         raise BadInput(list(problems.values()))
@@ -133,7 +133,9 @@ class DeclaredRoutes:
             hop = parse_hop(str(text))
             if hop is None or hop[0] not in self._modules:
                 raise BadInput(
-                    self._document.problem(key, f"'{text}' in the path is no module", "correct it")
+                    self._document.problem(
+                        key, f"'{text}' in the path is not a module", "correct it"
+                    )
                 )
             hops.append(hop)
         gates: dict[str, int | str] = {}

@@ -150,7 +150,7 @@ def test_names_that_are_not_there(event: str, line: str, pipeline: dict[str, Any
     ("event", "line"),
     [
         ("{set: idle=hold}", "s.yaml:2: events[0].at: it is missing"),
-        ("{at: 5, set: idle=hold}", "s.yaml:2: events[0].at: '5' is no duration (with a unit: 50us, 200ms, 1s)"),
+        ("{at: 5, set: idle=hold}", "s.yaml:2: events[0].at: '5' is not a duration (with a unit: 50us, 200ms, 1s)"),
         ("{at: 1s}", "s.yaml:2: events[0]: the event has no action (one of: set, stop, start, stall, cost, table)"),
         ("{at: 1s, stop: load, stall: w0}", "s.yaml:2: events[0]: the event has stop and stall: one action each (one of: set, stop, start, stall, cost, table)"),
         ("{at: 1s, set: idle=hold, for: 1s}", "s.yaml:2: events[0].for: 'for' does not go with set (one of: at, set)"),

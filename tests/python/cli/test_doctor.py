@@ -138,7 +138,7 @@ def test_offloads_are_seen_on_veth_only(tmp_path: Path) -> None:
     assert findings["offloads of veth0"] == Finding(
         "offloads of veth0",
         False,
-        "tx-checksum-ip-generic, rx-gro on: packets come with partial checksums or too large",
+        "tx-checksum-ip-generic, rx-gro on: packets arrive oversized or with partial checksums",
         "sudo ethtool -K veth0 tx off tso off gso off gro off",
     )
     assert "offloads of lo" not in findings

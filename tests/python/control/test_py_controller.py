@@ -102,7 +102,7 @@ def test_objects_that_are_no_controllers() -> None:
     with pytest.raises(BadInput) as refused:
         GuardedController(3, MODEL)  # type: ignore[arg-type]
     assert refused.value.lines() == [
-        "3 is no controller (give a name such as 'fixed(8)', or an object with step(period))"
+        "3 is not a controller (give a name such as 'fixed(8)', or an object with step(period))"
     ]
 
 

@@ -184,7 +184,7 @@ def test_traffic_files_go_before_what_the_program_finds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flow", "words"),
     [
-        ("to_2", "traffic flow 'y' follows 'to_2', which is no declared flow (did you mean 'to_0'?)"),
+        ("to_2", "traffic flow 'y' follows 'to_2', which is not a declared flow (did you mean 'to_0'?)"),
         ("'to_{j}'", "flow: 'to_{j}': unknown name 'j'"),
     ],
 )  # fmt: skip

@@ -81,7 +81,7 @@ def test_builder_refuses_doubles_and_bad_durations() -> None:
     p.module("a", "ttl")
     with pytest.raises(BadInput, match="'a' exists already"):
         p.module("a", "sink")
-    with pytest.raises(BadInput, match="'soon' is no duration"):
+    with pytest.raises(BadInput, match="'soon' is not a duration"):
         p.module("b", "ttl", age_limit="soon")
 
 

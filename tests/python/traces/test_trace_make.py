@@ -339,10 +339,10 @@ def test_the_command_makes_describes_and_cuts(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("make", "OUT", "-n", "many"), "--packets: 'many' is no number"),
-        (("make", "OUT", "--session-time", "5"), "--session-time: '5' is no duration"),
+        (("make", "OUT", "-n", "many"), "--packets: 'many' is not a number"),
+        (("make", "OUT", "--session-time", "5"), "--session-time: '5' is not a duration"),
         (("make", "OUT", "--burstiness", "0.5"), "burstiness: 0.5 is not in 1 to 1000"),
-        (("make", "OUT", "--dst-mac", "nonsense"), "'nonsense' is no MAC address"),
+        (("make", "OUT", "--dst-mac", "nonsense"), "'nonsense' is not a MAC address"),
         (("stats", "NONE"), "cannot be read: No such file"),
         (("cut", "NONE", "-n", "4"), "cannot be read: No such file"),
     ],
