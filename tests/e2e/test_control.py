@@ -124,7 +124,7 @@ def test_another_graph_is_controlled_on(gateway: Commands, folder: Path) -> None
             ("no controller 'optimall'", "feasdir", "fixed(k)", "none"),
         ),
         (("set", "controller=fixed(99)"), ("fixed(0) to fixed(32)",)),
-        (("set", "controller=max", "controller.period=2h"), ("no control period", "1ms to 1s")),
+        (("set", "controller=max", "controller.period=2h"), ("not a control period", "1ms to 1s")),
         (("set", "controller=max", "controller.tolerence=0.1"), ("did you mean 'tolerance'",)),
         (("set", "controller=max", "controller.costs=nowhere.json"), ("no such costs file",)),
         (("set", "controller.period=2ms"), ("no controller is named",)),

@@ -176,7 +176,7 @@ def test_a_process_that_dies_leaves_its_last_decision(gateway: Commands, folder:
         assert process.wait(20) == -signal.SIGKILL
     wait_until(lambda: "moody.py has gone" in messages(gateway), "its end is told")
     assert trigger_of(gateway, "acl_0_0") == 24
-    assert "no program decides" in gateway.good("show", "control")
+    assert "no program is connected" in gateway.good("show", "control")
     steps = control_of(gateway)["steps"]
     wait_until(lambda: control_of(gateway)["steps"] > steps + 3, "the daemon goes on")
     assert_all_is_well(gateway)
@@ -216,7 +216,7 @@ def test_another_controller_or_graph_in_between(gateway: Commands, folder: Path)
         (("control", "nowhere.py"), "there is no such file"),
         (("control", "{file}:Other"), "there is no 'Other'"),
         (("control", "{file}", "--limit", "soon"), "'soon' is not a time limit"),
-        (("control", "{file}", "--period", "5s"), "no control period"),
+        (("control", "{file}", "--period", "5s"), "not a control period"),
         (("set", "controller={file}"), "batchplane control"),
         (("start", "l2l3", "--controller", "{file}"), "batchplane control"),
     ],

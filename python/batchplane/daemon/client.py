@@ -154,7 +154,7 @@ class Client:
         except ValueError as error:
             raise RunFailed(
                 "the daemon's answer is not valid JSON",
-                "daemon and command line are of different versions: make build",
+                "daemon and command line have different versions: make build",
             ) from error
         if not isinstance(answer, dict):
             raise RunFailed("the daemon answered something unexpected")

@@ -254,7 +254,7 @@ def test_check(call: Caller, file: str) -> None:
         (
             ["show", "runtime", "--dot"],
             2,
-            "error: command line: show: --dot is for the graph (show graph --dot)",
+            "error: command line: show: --dot works only with `show graph` (show graph --dot)",
         ),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_good_machine(tmp_path: Path) -> None:
             {"proc/cpuinfo": f"flags\t: {FLAGS.replace('avx512bw', '')}\n"},
             "avx-512",
             "no avx512bw",
-            "none needed",
+            "no action needed",
         ),
         ({"sys/devices/system/cpu/online": "0"}, "cores", "1 core(s)", "give the machine 2 cores"),
         (
@@ -109,7 +109,7 @@ def test_a_good_machine(tmp_path: Path) -> None:
             "normal priority",
             "setcap",
         ),
-        ({"dev/net/tun": None}, "tun", "not there", "sudo modprobe tun"),
+        ({"dev/net/tun": None}, "tun", "is missing", "sudo modprobe tun"),
         ({"sys/module/vfio_pci/x": None}, "vfio", "not loaded", "sudo modprobe vfio-pci"),
         ({"sys/kernel/iommu_groups/0/x": None}, "vfio", "no IOMMU", "intel_iommu=on"),
         (
@@ -121,7 +121,7 @@ def test_a_good_machine(tmp_path: Path) -> None:
         (
             {"proc/sys/user/max_user_namespaces": "0"},
             "user namespaces",
-            "switched off",
+            "disabled",
             "sysctl -w",
         ),
     ],

@@ -116,7 +116,9 @@ def test_disturbance_is_said() -> None:
         text_of(line) for line in closing_lines(rough, {})
     )
     worse = [*ROWS[:2], row("optimal", 5e6, 36_000, held_up_ratio=0.6, is_undisturbed=False)]
-    assert "too much for reliable figures" in "".join(text_of(line) for line in closing_lines(worse, {}))
+    assert "too much for reliable figures" in "".join(
+        text_of(line) for line in closing_lines(worse, {})
+    )
 
 
 def test_bars_show_rate_and_delay_against_the_slo() -> None:

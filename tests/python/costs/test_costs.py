@@ -234,7 +234,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     broken.write_text("{\n]")
     with pytest.raises(BadInput, match=r"broken.json:2: this is not a costs file"):
         load_costs(broken)
-    assert "no costs file" in errors_of([1])[0]
+    assert "not a costs file" in errors_of([1])[0]
 
 
 # --- the built-in costs --------------------------------------------------------------------------

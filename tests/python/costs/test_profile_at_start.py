@@ -55,7 +55,7 @@ def said(env: dict[str, str]) -> list[str]:
 def test_a_pipeline_is_measured_once(tmp_path: Path, measured: list[str]) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     first, last = said(env)
-    assert first == ("there is no profile yet: profiling 2 module types (skip with --no-profile)")
+    assert first == ("no profile yet: profiling 2 module types (skip with --no-profile)")
     assert last.startswith("measured in 0.") and str(tmp_path) in last
     kept = cached_costs(PIPELINE, env)
     assert kept is not None and kept.entries[0].law.cost_per_batch_ns == 7
@@ -65,7 +65,7 @@ def test_a_pipeline_is_measured_once(tmp_path: Path, measured: list[str]) -> Non
 def test_a_profile_of_no_use_is_said_and_made_again(tmp_path: Path, measured: list[str]) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     keep_costs(PIPELINE, {**COSTS, "daemon": "0.0.1"}, env)
-    assert said(env)[0].startswith("the saved profile is from another version (0.0.1): meas")
+    assert said(env)[0].startswith("the saved profile is from another version (0.0.1): prof")
     assert said(env) == [] and measured == ["small"]
 
 

@@ -220,12 +220,12 @@ def test_one_mistake(kinds: Kinds, old: str, new: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("param", "message"),
     [
-        ("gateway: 10.0.0", "'10.0.0' is not an IPv4 address"),
+        ("gateway: 10.0.0", "'10.0.0' is no IPv4 address"),
         (
             "within: 10.0.0.1/8",
             "'10.0.0.1/8' is no IPv4 prefix such as 10.0.0.0/8 (host bits must be zero)",
         ),
-        ("mac: 02:00", "'02:00' is not a MAC address"),
+        ("mac: 02:00", "'02:00' is no MAC address"),
         ("mode: slow", "'slow' is not one of fast, small"),
         ("mode: 3", "expected string, found '3'"),
     ],

@@ -112,5 +112,5 @@ def test_ip_adds_or_refuses(base: int, step: int) -> None:
     if 0 <= base + step < 1 << 32:
         assert evaluate(text, {}) == str(ipaddress.IPv4Address(base + step))
     else:
-        with pytest.raises(ExpressionError, match="no IPv4 address"):
+        with pytest.raises(ExpressionError, match="not an IPv4 address"):
             evaluate(text, {})

@@ -196,7 +196,7 @@ def test_canonical_json_loads(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="p.json:2: this is not JSON"):
         load_pipeline(str(file))
     file.write_text("[]")
-    with pytest.raises(BadInput, match="no canonical pipeline"):
+    with pytest.raises(BadInput, match="not a canonical pipeline"):
         load_pipeline(str(file))
 
 

@@ -87,7 +87,7 @@ def test_says_rate_triggers_and_what_would_change_it(
     for words in (
         "no buffers", "full batches", "planned triggers", "f_* (4)", "nf_* (4)", "what if",
         "SLO 50.0 us", "one fewer branch behind l2: 3 for 4", "3.00 Mpps offered need",
-        "an estimate",
+        "An estimate",
     ):  # fmt: skip
         assert words in out, words
 
@@ -174,7 +174,7 @@ def test_an_slo_that_cannot_be_kept_is_told_with_its_term_and_a_way_out(
     code, out, err = run(monkeypatch, capsys, file, "--slo", "f_2=500ns")
     assert code == 2
     assert "no SLO binds" not in out and "buy nothing" not in out
-    assert "f_2: an SLO of 500 ns is below the inherent delay" in err and "service" in err
+    assert "f_2: an SLO of 500 ns is below the inherent delay" in err and "its modules alone" in err
     assert "Traceback" not in err
 
 
