@@ -56,7 +56,7 @@ def test_a_pipeline_is_measured_once(tmp_path: Path, measured: list[str]) -> Non
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     first, last = said(env)
     assert first == ("no profile yet: profiling 2 module types (skip with --no-profile)")
-    assert last.startswith("measured in 0.") and str(tmp_path) in last
+    assert last.startswith("profiled in 0.") and str(tmp_path) in last
     kept = cached_costs(PIPELINE, env)
     assert kept is not None and kept.entries[0].law.cost_per_batch_ns == 7
     assert said(env) == [] and measured == ["small"]
