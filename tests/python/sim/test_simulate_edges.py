@@ -82,7 +82,7 @@ def test_losses_at_a_full_ring_are_in_the_report(
     words = ("simulate", "simple", "rate_pps=40000000", *SHORT, "--machine", str(machine))
     assert run_command(monkeypatch, *words) == 0
     told = capsys.readouterr().out
-    found = re.search(r"load: (\d+) of (\d+) packets were lost (ring full)", told)
+    found = re.search(r"load: (\d+) of (\d+) packets were lost \(ring full\)", told)
     assert found is not None
     lost, offered = (int(word) for word in found.groups())
     assert offered == pytest.approx(200_000, rel=0.01)
