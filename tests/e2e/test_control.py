@@ -127,7 +127,7 @@ def test_another_graph_is_controlled_on(gateway: Commands, folder: Path) -> None
         (("set", "controller=max", "controller.period=2h"), ("not a control period", "1ms to 1s")),
         (("set", "controller=max", "controller.tolerence=0.1"), ("did you mean 'tolerance'",)),
         (("set", "controller=max", "controller.costs=nowhere.json"), ("no such costs file",)),
-        (("set", "controller.period=2ms"), ("no controller is named",)),
+        (("set", "controller.period=2ms"), ("no controller is given",)),
         (("set", "slo", "flow_0_9", "80us"), ("there is no flow 'flow_0_9'",)),
         (("set", "slo", "flow_0_1", "80"), ("'80' is not a duration",)),
         (("explain", "flow_0_11"), ("did you mean 'flow_0_1'",)),

@@ -165,7 +165,7 @@ def test_a_controller_that_hangs_for_good_gives_up(gateway: Commands, folder: Pa
     with deciding(gateway, file, "--limit", "50ms") as process:
         assert process.wait(30) == 1
         assert process.stderr is not None
-        assert "not asked any more" in process.stderr.read()
+        assert "not be called again" in process.stderr.read()
     assert trigger_of(gateway, "acl_0_0") == 24
     assert_all_is_well(gateway)
 

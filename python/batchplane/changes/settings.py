@@ -75,7 +75,7 @@ def _parse(word: str, names: dict[str, list[str]]) -> list[dict[str, Any]]:
         return [{"what": "idle", "mode": value}]
     pattern, dot, setting = left.rpartition(".")
     if not dot or not pattern:
-        raise _bad(word, f"'{left}' does not say of what", f"NAME.{left}={value}")
+        raise _bad(word, f"'{left}' needs a name", f"NAME.{left}={value}")
     group = _group(setting, pattern, names)
     if group == "port":
         return [

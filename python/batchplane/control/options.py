@@ -58,7 +58,7 @@ class ControlOptions:
         words = self.slo_words()
         for option, value in (("--period", self.period), ("--costs", self.costs)):
             if value is not None and self.controller is None:
-                raise _bad(option, "it is for a controller", "--controller optimal")
+                raise _bad(option, "it needs a controller", "--controller optimal")
         if self.is_program:
             return words
         if self.controller is not None:
@@ -101,7 +101,7 @@ def controller_set(words: Sequence[str]) -> dict[str, Any]:
             except ValueError as error:
                 raise _bad(word, f"'{value}' is not a number") from error
     if "name" not in change:
-        raise _bad(words[0], "no controller is named", "controller=optimal " + " ".join(words))
+        raise _bad(words[0], "no controller is given", "controller=optimal " + " ".join(words))
     if settings:
         change["settings"] = {
             name: int(value) if value.is_integer() else value for name, value in settings.items()

@@ -135,7 +135,9 @@ def _parse_head(document: Mapping[str, Any], reader: _Reader) -> Head:
     needed = [key for key in LOOP_KEYS if key not in _LATER_LOOP_KEYS]
     missing = [key for key in needed if loop and key not in loop]
     if missing:
-        reader.note("loop", f"missing: {', '.join(missing)}", "leave out all of loop, or none")
+        reader.note(
+            "loop", f"missing: {', '.join(missing)}", "give all keys of loop, or leave loop out"
+        )
     return head
 
 
@@ -179,4 +181,4 @@ def _check_table(table: Any, sizes: Any, shown: str, reader: _Reader) -> None:
     if not is_whole or len(sizes) != len(table):
         reader.note(f"{shown}.table_pkts", f"expected the {len(table)} batch sizes of table_ns")
     elif sizes[0] < 1 or any(b <= a for a, b in pairwise(sizes)):
-        reader.note(f"{shown}.table_pkts", "batch sizes ascend, from 1 packet on")
+        reader.note(f"{shown}.table_pkts", "batch sizes must ascend, from 1 packet on")

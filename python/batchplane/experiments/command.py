@@ -93,7 +93,7 @@ def run_experiments(
         )
         return 130
     warnings = [disturbed_line(runner)] if runner.disturbed else []
-    warnings += [f"{path} was damaged, and its run was made again" for path in store.broken]
+    warnings += [f"{path} was damaged; its run was repeated" for path in store.broken]
     for line in warnings:
         errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
     ordered = [sections[place] for place in sorted(sections)]

@@ -113,9 +113,9 @@ class DeclaredRoutes:
             return {}
         raise BadInput(
             Problem(
-                f"it is not known which way flow '{name}' of generator '{source}' takes",
+                f"the route of flow '{name}' of generator '{source}' is unknown",
                 self._document.where(f"generators.{source}.flows"),
-                fix="build the daemon's program (make build), or name the declared flow that it "
+                fix="build the daemon (make build), or name the declared flow that it "
                 f"follows: `flow: NAME` in the traffic file{self._variants()}",
             )
         )
@@ -123,7 +123,7 @@ class DeclaredRoutes:
     def _variants(self) -> str:
         """With which parameters the ways are known after all, where there are such."""
         known = known_params(str(self._document.pipeline.get("name", "")))
-        return f"; without it they are known with {known}" if known else ""
+        return f"; without it, routes are known with {known}" if known else ""
 
     def _of_path(self, index: int) -> dict[str, int | str]:
         flow = self._document.pipeline["flows"][index]

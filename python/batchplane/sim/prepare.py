@@ -124,7 +124,7 @@ def prepare(
     warnings: list[str] = [*known["warnings"]]
     if not generator_states(document.pipeline):
         warnings.append(
-            "the pipeline has no generator, so that nothing will happen (--traffic FILE gives some)"
+            "the pipeline has no generator, so nothing will happen (give --traffic FILE)"
         )
     routes = resolve_routes(document, assignments=followed, warn=warnings.append)
     routes |= {
@@ -188,7 +188,7 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
             raise BadInput(problems)
         return {"modules": costs, "loop": {}, "warnings": [], "origin": "costs as given"}
     if costs is not None and not isinstance(costs, (str, Path)):
-        raise BadInput(Problem(f"{costs!r} is neither costs nor a file of them", "costs"))
+        raise BadInput(Problem(f"{costs!r} is neither costs nor a costs file", "costs"))
     name = PRIOR if costs is None else costs
     found = resolve(pipeline, load_costs(name), document.file or str(pipeline.get("name", "")))
     told = [problem.line() for problem in found.warnings]

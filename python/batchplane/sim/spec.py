@@ -142,7 +142,9 @@ def load_machine(path: Path) -> Machine:
         line = getattr(error, "lineno", 1)
         raise BadInput(Problem(f"this is not JSON: {error}", f"{path}:{line}")) from error
     if not isinstance(data, dict):
-        raise BadInput(Problem("a machine is a mapping", str(path), fix='{"noise_sigma": 0.1}'))
+        raise BadInput(
+            Problem("a machine file must be a mapping", str(path), fix='{"noise_sigma": 0.1}')
+        )
     known = [entry.name for entry in fields(Machine)]
     unknown = [key for key in data if key not in known]
     if unknown:
@@ -191,10 +193,10 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
             problems.append(Problem(message, where, lengths, "for example [200000]"))
             continue
         if not all(_is_time(length) and length > 0 for length in plain[lengths]):
-            message = "lengths of stalls are positive times in ns"
+            message = "stall lengths must be positive times in ns"
             problems.append(Problem(message, where, lengths))
         if plain[rate] and not plain[lengths]:
-            message = "stalls come, but their lengths are missing"
+            message = "a stall rate is given, but stall lengths are missing"
             problems.append(Problem(message, where, lengths, "for example [200000]"))
     if problems:
         raise BadInput(problems)
@@ -212,7 +214,7 @@ def check_costs(costs: dict[str, dict[str, Any]], document: Document) -> None:
             continue
         if not isinstance(cost.get("table_ns") or (), (list, tuple)):
             message = f"the table_ns of '{name}' is {cost['table_ns']!r}, which is not a list"
-            problems.append(document.problem(f"modules.{name}", message, "a time a batch size"))
+            problems.append(document.problem(f"modules.{name}", message, "one time per batch size"))
             continue
         for key in ("cost_per_batch_ns", "cost_per_pkt_ns"):
             value = cost.get(key, 0.0)

@@ -57,7 +57,7 @@ def test_settings(word: str, sets: list[dict[str, Any]]) -> None:
             "ttl_0",
             "command line: ttl_0: 'ttl_0' is not a setting (NAME.SETTING=VALUE, such as ttl.trigger=8)",
         ),
-        ("trigger=8", "command line: trigger=8: 'trigger' does not say of what (NAME.trigger=8)"),
+        ("trigger=8", "command line: trigger=8: 'trigger' needs a name (NAME.trigger=8)"),
         ("idle=sleep", "command line: idle=sleep: idle is release or hold, not 'sleep'"),
         (
             "ttl_2.trigger=8",

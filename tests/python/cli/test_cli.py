@@ -107,7 +107,7 @@ def test_run_with_a_scenario(call: Caller, file: str, tmp_path: Path, environmen
     scenario.write_text(SCENARIO)
     out, err = call("run", file, "--scenario", str(scenario), "--quiet")
     lines = err.splitlines()
-    stall = f"warning: {scenario}:4: stall w0: nothing of this happens here"
+    stall = f"warning: {scenario}:4: stall w0: this has no effect here"
     assert lines[0].startswith(stall)
     assert "t=0 ns: set ttl.trigger=4" in lines
     assert "demo, measured: " in out

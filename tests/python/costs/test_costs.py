@@ -132,7 +132,7 @@ def test_of_several_of_a_kind_the_middle_one() -> None:
 
 def test_a_name_of_another_kind_is_no_match() -> None:
     file = costs_from(document(entry("x", "ttl")))
-    with pytest.raises(BadInput, match="no cost of module 'x'"):
+    with pytest.raises(BadInput, match="no cost for module 'x'"):
         resolve(pipeline(x="acl"), file)
 
 

@@ -218,7 +218,7 @@ def test_costs_that_are_missing_are_named_with_the_command_that_makes_them(
     costs.write_text(json.dumps({"version": 2, "label": "given", "modules": entries}))
     code, _, err = run(monkeypatch, capsys, file, "--costs", str(costs))
     assert code == 2
-    assert "there is no cost of module 'l2'" in err and "batchplane profile --pipeline" in err
+    assert "there is no cost for module 'l2'" in err and "batchplane profile --pipeline" in err
 
 
 def test_traffic_that_is_missing(

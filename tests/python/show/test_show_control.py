@@ -68,7 +68,7 @@ def test_options_become_the_same_words() -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["controller.period=5ms"], "no controller is named"),
+        (["controller.period=5ms"], "no controller is given"),
         (["controller=max", "controller.period=5"], "'5' is not a control period (1ms to 1s)"),
         (["controller=max", "controller.period=2s"], "'2s' is not a control period"),
         (["controller=max", "controller.tolerance=x"], "'x' is not a number"),

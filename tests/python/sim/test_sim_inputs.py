@@ -96,8 +96,8 @@ def test_machines_that_cannot_be() -> None:
         "m.json: loop.poll_ns: -1 is not a time in ns (0 to 1e9)",
         "m.json: generator_ns_per_pkt: nan is not 0 or more (0 to 1e9)",
         "m.json: overflow: 'explode' is unknown (wait, drop)",
-        "m.json: stall_lengths_ns: stalls come, but their lengths are missing (for example [200000])",
-        "m.json: generator_stall_lengths_ns: lengths of stalls are positive times in ns",
+        "m.json: stall_lengths_ns: a stall rate is given, but stall lengths are missing (for example [200000])",
+        "m.json: generator_stall_lengths_ns: stall lengths must be positive times in ns",
     ]
 
 
@@ -119,7 +119,7 @@ def test_machines_of_the_wrong_kind(tmp_path: Path) -> None:
     [
         ({"in": 1, "out": GOOD}, "costs: the cost of 'in' is 1, which is not a law"),
         ({"in": {"table_ns": 3}, "out": GOOD}, "p.yaml:5: modules.in: the table_ns of 'in' is 3, which is not a list"),
-        (5, "costs: 5 is neither costs nor a file of them"),
+        (5, "costs: 5 is neither costs nor a costs file"),
     ],
 )  # fmt: skip
 def test_costs_of_the_wrong_kind(costs: Any, line: str) -> None:
@@ -237,7 +237,7 @@ def test_traffic_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "a.pcap").write_bytes(b"")
     assert load_traffic(tmp_path / "a.pcap", pipeline).traces == {"load": tmp_path / "a.pcap"}
     without = {**pipeline, "generators": []}
-    with pytest.raises(BadInput, match="the pipeline has no generator, so it is not clear"):
+    with pytest.raises(BadInput, match="the pipeline has no generator, so it is unclear"):
         load_traffic(tmp_path / "a.pcap", without)
 
 

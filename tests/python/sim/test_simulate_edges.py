@@ -108,7 +108,7 @@ def test_an_event_that_cannot_be_is_passed_over(tmp_path: Path) -> None:
     )
     result = Simulation("simple", costs="prior", scenario=scenario).run("5ms")
     assert [text.split(":")[0] for text in result.events] == ["0.002 s"]
-    assert "99" in result.warnings[0] and "passed over" in result.warnings[0]
+    assert "99" in result.warnings[0] and "skipped" in result.warnings[0]
 
 
 MODEL: dict[str, Any] = {

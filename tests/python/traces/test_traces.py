@@ -128,7 +128,7 @@ def test_damaged_files_give_one_line(tmp_path: Path) -> None:
     write_pcap(path, PACKETS)
     good = path.read_bytes()
     assert told(path, b"") == "the file is empty"
-    assert told(path, good[:24]) == "there is no packet in it"
+    assert told(path, good[:24]) == "it contains no packets"
     assert told(path, good[:10]).startswith("the file ends in the middle of its header")
     assert told(path, good[:30]).startswith("the file ends in the middle of packet 1")
     assert told(path, good[:-1]).startswith("the file ends in the middle of packet 4")
