@@ -155,7 +155,7 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", help="names as in the table; all when none is given")
     parser.add_argument("--periods", type=int, default=2000)
     parser.add_argument("--controller", default="optimal")
-    parser.add_argument("--costs", help="a profile (default: kept, or measured now)")
+    parser.add_argument("--costs", help="module costs (default: the saved profile, or measure now)")
     parser.add_argument("--slo", help="of every flow, such as 60us")
     parser.add_argument("--slo-share", type=float, default=0.8)
     parser.add_argument("--out", type=Path)

@@ -17,7 +17,7 @@ packages_of_set() {
     test) echo git libgtest-dev libbenchmark-dev clang-format-16 clang-tidy-16 \
                iperf3 nftables traceroute tcpdump ;;
     fuzz) echo clang-16 libclang-rt-16-dev ;;
-    *) echo "install_packages.sh: no package set '$1': use run, test or fuzz" >&2; exit 2 ;;
+    *) echo "install_packages.sh: unknown package set '$1': use run, test or fuzz" >&2; exit 2 ;;
   esac
 }
 
@@ -67,7 +67,7 @@ main() {
     fi
   done
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    say "this is not a Debian system: nothing checked; needed here is what Debian 12 calls: ${wanted[*]}"
+    say "not a Debian system, so nothing was checked. Needed packages, by their Debian 12 names: ${wanted[*]}"
     return 0
   fi
   mapfile -t missing < <(missing_of "${wanted[@]}")
@@ -77,16 +77,16 @@ main() {
     return 1
   fi
   if ! prefix=$(root_prefix); then
-    say "missing, and only root may install: run  su -c 'apt-get update && apt-get install -y --no-install-recommends ${missing[*]}'"
+    say "packages are missing and only root can install them. Run:  su -c 'apt-get update && apt-get install -y --no-install-recommends ${missing[*]}'"
     return 1
   fi
-  say "installing through apt, with what they depend on: ${missing[*]}"
+  say "installing with apt, including dependencies: ${missing[*]}"
   run_apt "$prefix" update ||
-    say "apt-get update failed (above); going on with the package lists that are there"
+    say "apt-get update failed (see above); continuing with the existing package lists"
   run_apt "$prefix" -y install --no-install-recommends "${missing[@]}"
   mapfile -t missing < <(missing_of "${wanted[@]}")
   if [[ ${#missing[@]} != 0 ]]; then
-    say "still missing after apt-get: ${missing[*]}; look at its messages above"
+    say "still missing after apt-get: ${missing[*]}; see its messages above"
     return 1
   fi
   say "done"

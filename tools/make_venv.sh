@@ -27,12 +27,12 @@ main() {
     return 0
   fi
   if ! python=$(find_python); then
-    echo "python: no Python 3.11 or newer with venv and ensurepip found; install Debian's python3-venv" >&2
+    echo "python: needs Python 3.11 or newer with venv and ensurepip; install Debian's python3-venv" >&2
     return 1
   fi
   if [[ ! -x .venv/bin/python ]] || ! .venv/bin/python -m pip --version >/dev/null 2>&1 ||
     [[ $(head -1 .venv/.place 2>/dev/null) != "$PWD" ]]; then
-    echo "python: making .venv with $python" >&2
+    echo "python: creating .venv with $python" >&2
     "$python" -m venv --clear .venv
     pwd >.venv/.place
   fi

@@ -20,10 +20,10 @@ main() {
       -artifact_prefix="$folder/crashes/$name-" "$folder/corpus/$name" "$corpus" || is_bad=1
   done
   if [[ $found == 0 ]]; then
-    echo "fuzz: no target in $folder/tests/fuzz" >&2
+    echo "fuzz: no targets in $folder/tests/fuzz" >&2
     return 1
   fi
-  [[ $is_bad == 0 ]] || echo "fuzz: found something: see $folder/crashes" >&2
+  [[ $is_bad == 0 ]] || echo "fuzz: found a failure: see $folder/crashes" >&2
   return "$is_bad"
 }
 

@@ -161,7 +161,7 @@ COMMANDS = {
     "no_module": (["modules", "tll"], 2, "ttl"),
     "no_command": (["sohw"], 2, "sohw"),
     "no_duration": (["run", "l2l3", "--duration", "never"], 2, "--duration"),
-    "no_name": (["start", "simple", "--name", "../x"], 2, "is no name"),
+    "no_name": (["start", "simple", "--name", "../x"], 2, "is not a name"),
     "no_core": (["start", "simple", "--cores", "0,77"], 2, "77"),
 }
 

@@ -116,9 +116,9 @@ def test_devices_are_left_alone(batchplane: Commands) -> None:
     ("words", "expected"),
     [
         (("tll", "--pipeline", "l2l3"), "there is no module 'tll' (did you mean 'ttl"),
-        (("tll",), "there is no set-up of 'tll' (did you mean 'ttl'?)"),
+        (("tll",), "there is no test setup for 'tll' (did you mean 'ttl'?)"),
         (("--pipeline", "l2l4"), "there is no pipeline 'l2l4'"),
-        (("--plot", "x.doc"), "no such form of figure"),
+        (("--plot", "x.doc"), "unknown figure format"),
         (("--out", "/nowhere/x.json"), "the folder does not exist"),
         (("--param", "a=1"), "--param is for a pipeline"),
     ],

@@ -153,9 +153,9 @@ def test_a_bad_quota_is_refused_by_line_and_key(
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ('[\n{"seid": 9,,}]', "bad.json:2: this is no JSON"),
-        ('[{"seid": NaN}]', "bad.json: this is no JSON: NaN is no number"),
-        (b"[\xff]", "bad.json: this is no JSON"),
+        ('[\n{"seid": 9,,}]', "bad.json:2: this is not valid JSON"),
+        ('[{"seid": NaN}]', "bad.json: this is not valid JSON: NaN is not a number"),
+        (b"[\xff]", "bad.json: this is not valid JSON"),
     ],
     ids=["syntax", "NaN", "bytes"],
 )

@@ -126,7 +126,7 @@ def _table_action(
     file = None if model.file is None else folder / model.file
     if file is not None and not file.is_file():
         raise BadInput(
-            Problem(f"there is no file '{file}'", fix="it is looked for beside the scenario")
+            Problem(f"there is no file '{file}'", fix="the path is relative to the scenario")
         )
     stall_ns = dict.fromkeys(workers, model.holds_up) if model.holds_up else {}
     edit = TableEdit(module, verb, file, model.args or {})

@@ -23,13 +23,13 @@ def warnings_for_daemon(actions: Sequence[Action], kinds: dict[str, str]) -> lis
     for action in actions:
         if action.stall_ns and action.table is None:
             lines.append(
-                f"{action.where}: {action.text}: nothing of this happens here, only the simulator "
+                f"{action.where}: {action.text}: this has no effect here; only the simulator "
                 "can stop a worker at will"
             )
         others = [name for name in action.costs if kinds.get(name) != "cost"]
         if others:
             lines.append(
-                f"{action.where}: {action.text}: nothing of this happens here for "
+                f"{action.where}: {action.text}: this has no effect here for "
                 f"{', '.join(others[:3])}{' and more' if len(others) > 3 else ''}: only modules of "
                 "kind cost can change their cost"
             )

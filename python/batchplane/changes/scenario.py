@@ -36,28 +36,35 @@ class EventModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    at: int = Field(ge=0, le=_MAX_NS, description="when, from the start")
-    set: Words | None = Field(default=None, min_length=1, description="as for `batchplane set`")
+    at: int = Field(ge=0, le=_MAX_NS, description="time from the start")
+    set: Words | None = Field(
+        default=None, min_length=1, description="settings as for `batchplane set`"
+    )
     stop: Words | None = Field(
         default=None, min_length=1, description="GENERATOR or GENERATOR/TRAFFIC_FLOW"
     )
     start: Words | None = Field(default=None, min_length=1, description="the same, on again")
-    stall: Words | None = Field(default=None, min_length=1, description="workers that stand still")
+    stall: Words | None = Field(default=None, min_length=1, description="workers to stall")
     for_: int | None = Field(
-        default=None, alias="for", gt=0, le=_MAX_NS, description="how long they do"
+        default=None, alias="for", gt=0, le=_MAX_NS, description="for how long"
     )
-    cost: Words | None = Field(default=None, min_length=1, description="modules that cost else")
+    cost: Words | None = Field(default=None, min_length=1, description="modules whose cost changes")
     times: float | None = Field(
-        default=None, ge=0, le=1e6, allow_inf_nan=False, description="the first cost times this"
+        default=None, ge=0, le=1e6, allow_inf_nan=False, description="factor on the initial cost"
     )
-    per_batch: int | None = Field(default=None, ge=0, le=10**9, description="or: time per batch")
+    per_batch: int | None = Field(
+        default=None, ge=0, le=10**9, description="or a new time per batch"
+    )
     per_pkt: int | None = Field(default=None, ge=0, le=10**8, description="and per packet")
-    table: str | None = Field(default=None, description="a module whose table is edited")
-    verb: str | None = Field(default=None, description="what to do with it: add, replace, ...")
-    file: str | None = Field(default=None, description="a whole table, beside the scenario")
+    table: str | None = Field(default=None, description="module whose table to edit")
+    verb: str | None = Field(default=None, description="what to do: add, replace, ...")
+    file: str | None = Field(default=None, description="a whole table, relative to the scenario")
     args: dict[str, Any] | None = Field(default=None, description="or the verb's arguments")
     holds_up: int | None = Field(
-        default=None, ge=0, le=_MAX_NS, description="simulator only: time that it costs the worker"
+        default=None,
+        ge=0,
+        le=_MAX_NS,
+        description="simulator only: time that it holds up the workers",
     )
 
 
@@ -124,7 +131,7 @@ def parse_scenario(text: str, file: str) -> Scenario:
     if duration_ns is not None:
         parsed_ns = parse_duration_ns(duration_ns)
         if not parsed_ns:
-            message = f"'{duration_ns}' is no duration"
+            message = f"'{duration_ns}' is not a duration"
             problems.append(
                 Problem(message, expanded.where(("duration",)), "duration", "for example 2s")
             )
@@ -184,7 +191,7 @@ def _plain(entry: dict[str, Any], wrong: Any) -> dict[str, Any]:
         if key in _DURATIONS:
             duration_ns = 0 if value == 0 and type(value) is int else parse_duration_ns(value)
             if duration_ns is None:
-                wrong(f"'{value}' is no duration", key, "with a unit: 50us, 200ms, 1s")
+                wrong(f"'{value}' is not a duration", key, "with a unit: 50us, 200ms, 1s")
             else:
                 plain[key] = duration_ns
         elif key in ACTIONS and key != "table" and isinstance(value, str):
@@ -203,7 +210,7 @@ def _incomplete(event: EventModel) -> tuple[str, str]:
         is_set = event.per_batch is not None or event.per_pkt is not None
         if is_set == (event.times is not None):
             fix = "times: 2, or per_batch: 4us and per_pkt: 20ns"
-            return "the new cost is given by times, or by per_batch and per_pkt", fix
+            return "give the new cost as times, or as per_batch and per_pkt", fix
     if event.table is not None and event.verb is None:
         return "it is not said what to do with the table", "verb: replace, file: routes.txt"
     if event.table is not None and (event.file is None) == (event.args is None):

@@ -13,16 +13,17 @@ from ..control.options import controller_set, is_control_word
 from ..daemon.client import Client
 from ..lang.yaml_loader import resolve_plain
 
-FORMS = """  MODULE.trigger=PKTS            packets that a buffer collects; 0 = none
-  MODULE.age_limit=50us          the longest that it holds one; none = the stranding limit
-  MODULE.weight=8                its share of the core, 1 to 1024, where execution is wfq
-  FLOW.slo=1ms                   the promised delay
-  GENERATOR.rate=5M              packets a second; also .on, .saturate=true|false, .weights=3,1
-  PORT.SETTING=VALUE             what `show ports` lists for the port
-  controller=NAME                who sets triggers and age limits; none = nobody. With it also
+FORMS = """  MODULE.trigger=PKTS            packets that the buffer collects; 0 = no buffering
+  MODULE.age_limit=50us          longest time it holds a packet; none = the stranding limit
+  MODULE.weight=8                its share of the core, 1 to 1024, with wfq execution
+  FLOW.slo=1ms                   the delay SLO
+  GENERATOR.rate=5M              packets per second; also .on, .saturate=true|false,
+                                 .weights=3,1
+  PORT.SETTING=VALUE             a setting that `show ports` lists for the port
+  controller=NAME                controller for triggers and age limits, or none; also
                                  controller.period=10ms, .costs=FILE, .tolerance=0.05, ...
-  idle=release|hold              without input: release held packets, or hold them
-NAME may be a pattern: 'ttl_*.trigger=8'."""
+  idle=release|hold              when no input arrives: release held packets, or hold them
+NAME can be a pattern: 'ttl_*.trigger=8'."""
 
 MAX_WEIGHT = 1024
 _GENERATOR = ("rate", "on", "saturate", "weights")
@@ -67,14 +68,14 @@ def running_names(client: Client) -> dict[str, list[str]]:
 def _parse(word: str, names: dict[str, list[str]]) -> list[dict[str, Any]]:
     left, equals, value = word.partition("=")
     if not equals or not left or not value:
-        raise _bad(word, f"'{word}' is no setting", "NAME.SETTING=VALUE, such as ttl.trigger=8")
+        raise _bad(word, f"'{word}' is not a setting", "NAME.SETTING=VALUE, such as ttl.trigger=8")
     if left == "idle":
         if value not in ("release", "hold"):
             raise _bad(word, f"idle is release or hold, not '{value}'")
         return [{"what": "idle", "mode": value}]
     pattern, dot, setting = left.rpartition(".")
     if not dot or not pattern:
-        raise _bad(word, f"'{left}' does not say of what", f"NAME.{left}={value}")
+        raise _bad(word, f"'{left}' needs a name", f"NAME.{left}={value}")
     group = _group(setting, pattern, names)
     if group == "port":
         return [
@@ -114,24 +115,24 @@ def _matching(word: str, pattern: str, names: dict[str, list[str]], group: str) 
 def _change(word: str, setting: str, value: str) -> dict[str, Any]:
     if setting == "trigger":
         if not value.isdigit():
-            raise _bad(word, f"'{value}' is no number of packets", "for example ttl.trigger=8")
+            raise _bad(word, f"'{value}' is not a number of packets", "for example ttl.trigger=8")
         return {"what": "trigger", "trigger_pkts": int(value)}
     if setting == "weight":
         if not value.isdigit() or not 1 <= int(value) <= MAX_WEIGHT:
-            raise _bad(word, f"'{value}' is no weight", f"1 to {MAX_WEIGHT}")
+            raise _bad(word, f"'{value}' is not a weight", f"1 to {MAX_WEIGHT}")
         return {"what": "weight", "weight": int(value)}
     if setting in ("age_limit", "slo"):
         key = "age_limit_ns" if setting == "age_limit" else "delay_slo_ns"
         duration_ns = None if value == "none" else parse_duration_ns(value)
         if duration_ns is None and value != "none":
-            raise _bad(word, f"'{value}' is no duration", "with a unit: 50us, 1ms; or none")
+            raise _bad(word, f"'{value}' is not a duration", "with a unit: 50us, 1ms; or none")
         # No promise is 0; no age limit of its own is null.
         none = 0 if setting == "slo" else None
         return {"what": setting, key: none if duration_ns is None else duration_ns}
     if setting == "rate":
         rate_pps = parse_scaled(value)
         if rate_pps is None:
-            raise _bad(word, f"'{value}' is no rate", "packets a second: 5M, 250k, 1000")
+            raise _bad(word, f"'{value}' is not a rate", "packets per second: 5M, 250k, 1000")
         is_whole = rate_pps.is_integer()
         return {"what": "generator", "rate_pps": int(rate_pps) if is_whole else rate_pps}
     if setting in _FLAGS:
@@ -141,7 +142,7 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
     try:
         return {"what": "generator", "weights": [float(part) for part in value.split(",")]}
     except ValueError as error:
-        raise _bad(word, f"'{value}' are no weights", "for example 3,1,1") from error
+        raise _bad(word, f"'{value}' are not weights", "for example 3,1,1") from error
 
 
 def _bad(word: str, message: str, fix: str = "") -> BadInput:

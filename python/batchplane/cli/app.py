@@ -45,9 +45,8 @@ def make_app(homes: Sequence[str] = tuple(HOMES)) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
-        help="Run packet pipelines, watch them and change them while traffic flows.",
-        epilog="Exit codes: 0 good, 1 failed while running, 2 bad input. "
-        "--debug shows stack traces.",
+        help="Run packet pipelines, monitor them, and change them while traffic flows.",
+        epilog="Exit codes: 0 success, 1 runtime failure, 2 bad input. --debug shows stack traces.",
         # Without one, an only command would be taken for the whole program.
         callback=lambda: None,
     )
@@ -81,8 +80,6 @@ def main() -> None:
     except Exception as error:
         if is_debug:
             raise
-        message = (
-            f"{type(error).__name__}: {error} (this is a bug of batchplane; --debug shows where)"
-        )
+        message = f"{type(error).__name__}: {error} (a bug in batchplane; use --debug for a trace)"
         errors().print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
         sys.exit(1)

@@ -24,16 +24,19 @@ from .words import Json, Name, Overrides, PipelineArg
 app = typer.Typer()
 
 
-@app.command("set", epilog=f"Settings, all in one step:\n\n{FORMS.replace(chr(10), chr(10) * 2)}")
+@app.command(
+    "set",
+    epilog=f"Settings (all are applied in one step):\n\n{FORMS.replace(chr(10), chr(10) * 2)}",
+)
 def set_command(
     words: Annotated[list[str], typer.Argument(metavar="SETTING... | MODULE VERB [KEY=VALUE]...")],
     name: Name = None,
     as_json: Json = False,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="a whole table for VERB")
+        Path | None, typer.Option("--file", "-f", help="read a whole table for VERB from this file")
     ] = None,
 ) -> None:
-    """Change triggers, age limits, promises, rates and tables while traffic flows."""
+    """Change triggers, age limits, SLOs, rates and tables while traffic flows."""
     daemon = find_daemon(name)
     if len(words) == 3 and words[0] == "slo" and "=" not in "".join(words):
         words = [f"{words[1]}.slo={words[2]}"]
@@ -43,7 +46,7 @@ def set_command(
     if len(words) < 2 or "=" in words[1]:
         raise BadInput(
             Problem(
-                f"'{words[0]}' is no setting",
+                f"'{words[0]}' is not a setting",
                 "command line",
                 "set",
                 f"{words[0]}.trigger=8, or {words[0]} add KEY=VALUE",
@@ -57,10 +60,12 @@ def apply(
     pipeline: PipelineArg,
     params: Overrides = None,
     name: Name = None,
-    is_dry_run: Annotated[bool, typer.Option("--dry-run", help="only tell the difference")] = False,
+    is_dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="only show what would change")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Change a running daemon to another pipeline: in one step, or not at all."""
+    """Switch a running daemon to another pipeline, in one step or not at all."""
     console = out()
     answer = changes.apply_file(
         find_daemon(name),
@@ -76,11 +81,11 @@ def apply(
 @app.command()
 def save(
     file: Annotated[
-        Path | None, typer.Argument(help="x.yaml or x.json (default: print YAML)")
+        Path | None, typer.Argument(help="where to save: x.yaml or x.json (default: print YAML)")
     ] = None,
     name: Name = None,
 ) -> None:
-    """Save the running pipeline, live changes included, as a file that starts it again."""
+    """Save the running pipeline, with its live changes, to a file you can start again."""
     text = changes.save_running(find_daemon(name), file, errors())
     if file is None:
         sys.stdout.write(text)

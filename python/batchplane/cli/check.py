@@ -21,7 +21,7 @@ app = typer.Typer()
 
 @app.command()
 def check(pipeline: PipelineArg, params: Overrides = None, as_json: Json = False) -> None:
-    """Find every mistake in a pipeline at once, without running it."""
+    """Report every mistake in a pipeline without running it."""
     problems, plan, document = check_pipeline(pipeline, params or [])
     _checked(problems, plan, document, as_json, out())
     if any(not problem.is_warning for problem in problems):

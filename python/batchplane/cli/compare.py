@@ -14,30 +14,35 @@ from ..daemon.process import StartOptions
 from .words import PipelineArg
 
 app = typer.Typer()
-EPILOG = "For example: compare gateway saturate=true --slo '*=40us' --controllers null,full,optimal"
+EPILOG = "Example: compare gateway saturate=true --slo '*=40us' --controllers null,full,optimal"
 
 Params = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="the pipeline's params")
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="parameters of the pipeline")
 ]
-Controllers = Annotated[str, typer.Option(metavar="NAMES", help="in this order")]
+Controllers = Annotated[
+    str, typer.Option(metavar="NAMES", help="controllers to run, in this order")
+]
 Slos = Annotated[
     list[str] | None,
-    typer.Option("--slo", metavar="FLOW=TIME", help="a promised delay; patterns: '*=40us'"),
+    typer.Option("--slo", metavar="FLOW=TIME", help="delay SLO of a flow; patterns work: '*=40us'"),
 ]
 Each = Annotated[
-    float, typer.Option("--each", min=0.5, metavar="SECONDS", help="for each controller")
+    float,
+    typer.Option("--each", min=0.5, metavar="SECONDS", help="how long to run each controller"),
 ]
-Period = Annotated[str | None, typer.Option(metavar="TIME", help="of control (default 10ms)")]
+Period = Annotated[str | None, typer.Option(metavar="TIME", help="control period (default 10ms)")]
 Costs = Annotated[
-    str | None, typer.Option(metavar="FILE", help="a profile (default: kept, or measured now)")
+    str | None,
+    typer.Option(metavar="FILE", help="module costs (default: the saved profile, or measure now)"),
 ]
 Sets = Annotated[
-    list[str] | None, typer.Option("--set", "-s", metavar="SETTING", help="as for `set`")
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="SETTING", help="a live setting; see `set --help`"),
 ]
-NoProfile = Annotated[bool, typer.Option("--no-profile", help="no measuring at the start")]
+NoProfile = Annotated[bool, typer.Option("--no-profile", help="skip profiling at startup")]
 Simulate = Annotated[
     str | None,
-    typer.Option(metavar="COSTS", help="the same simulated: costs `kept`, `prior` or a file"),
+    typer.Option(metavar="COSTS", help="also simulate it, with costs `kept`, `prior` or a file"),
 ]
 Cores = Annotated[str | None, typer.Option(help="cores to use, such as 0,1")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
@@ -58,7 +63,7 @@ def compare_command(
     cores: Cores = None,
     as_json: Json = False,
 ) -> None:
-    """Run one controller after the other on the same load, and tell what each makes of it."""
+    """Run several controllers in turn on the same load, and compare the results."""
     from ..compare.compare import compare
     from ..compare.options import CompareOptions
     from ..control.names import split_controllers

@@ -24,22 +24,24 @@ def control(
     controller: Annotated[
         str,
         typer.Argument(
-            metavar="FILE.py[:NAME]", help="a class with step(period), or what makes one"
+            metavar="FILE.py[:NAME]", help="a class with step(period), or a factory for one"
         ),
     ],
     name: Name = None,
     period: ControlPeriod = None,
-    limit: Annotated[str, typer.Option(metavar="TIME", help="that a step may take")] = "1s",
+    limit: Annotated[str, typer.Option(metavar="TIME", help="time limit for one step")] = "1s",
     costs: ControlCosts = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="controller.SETTING=VALUE", help="further settings"),
+        typer.Option("--set", metavar="controller.SETTING=VALUE", help="more controller settings"),
     ] = None,
 ) -> None:
-    """Decide for a running daemon with a controller of your own, until Ctrl-C."""
+    """Control a running daemon with your own controller, until Ctrl-C."""
     limit_ns = parse_duration_ns(limit)
     if not limit_ns or limit_ns < 1_000_000:
-        raise BadInput(Problem(f"'{limit}' is no time limit", "command line", "--limit", "1ms on"))
+        raise BadInput(
+            Problem(f"'{limit}' is not a time limit", "command line", "--limit", "1ms or more")
+        )
     words = (*ControlOptions(controller, period, (), costs).program_words(), *(settings or ()))
     request = ControlRequest(controller, limit_ns / 1e9, words)
     raise typer.Exit(decide(find_daemon(name), request, errors()))

@@ -21,7 +21,7 @@ app = typer.Typer()
 
 @app.command("list")
 def list_command(as_json: Json = False) -> None:
-    """List the daemons that run."""
+    """List the running daemons."""
     _daemons(list_daemons(), as_json, out())
 
 
@@ -30,13 +30,14 @@ def stop(
     name: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completions("daemons"), help="which daemon; not needed when one runs"
+            autocompletion=completions("daemons"),
+            help="which daemon (optional if only one is running)",
         ),
     ] = None,
-    is_all: Annotated[bool, typer.Option("--all", help="every daemon of this user")] = False,
+    is_all: Annotated[bool, typer.Option("--all", help="stop all of your daemons")] = False,
     as_json: Json = False,
 ) -> None:
-    """Stop a daemon; tells whether every packet is accounted for."""
+    """Stop a daemon, and report whether all packets are accounted for."""
     daemons = list_daemons() if is_all else [find_daemon(name)]
     _stopped([(daemon, stop_daemon(daemon)) for daemon in daemons], as_json, out())
 
@@ -48,7 +49,7 @@ def _daemons(found: Sequence[Daemon], as_json: bool, out: Console) -> None:
     elif not found:
         out.print("no daemon is running")
     else:
-        table = plain_table("<name", "<pipeline", "pid", "up for", "<version")
+        table = plain_table("<name", "<pipeline", "pid", "uptime", "<version")
         for daemon in found:
             table.add_row(
                 daemon.name,
@@ -71,7 +72,7 @@ def _stopped(results: Sequence[tuple[Daemon, dict[str, Any]]], as_json: bool, ou
         if balance:
             text.append(f": {balance['sent_pkts']} sent, {balance['dropped_pkts']} dropped")
             if not balance.get("is_exact", True):
-                text.append("; packets do not sum up", "red")
+                text.append("; packet counts do not add up", "red")
         out.print(text)
     if not results:
         out.print("no daemon is running")

@@ -12,39 +12,49 @@ from ..base.consoles import errors, out
 
 app = typer.Typer()
 EPILOG = (
-    "Finished runs are kept in the output folder and used again as long as nothing that they "
-    "depend on changes; docs/fidelity.md tells what the results mean."
+    "Finished runs are kept in the output folder and reused until something they depend on "
+    "changes. docs/fidelity.md explains the results."
 )
 
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="list, all, or experiments")]
+Names = Annotated[
+    list[str], typer.Argument(metavar="NAME...", help="names of experiments, `all`, or `list`")
+]
 IsMeasured = Annotated[
     bool | None,
     typer.Option(
         "--measured/--simulated",
-        help="on a daemon, or in virtual time (default: each in its usual way, see `list`)",
+        help="run on a daemon, or in virtual time (default: depends on the experiment, see `list`)",
     ),
 ]
 IsFull = Annotated[
     bool,
-    typer.Option("--full/--quick", help="the papers' periods, for hours; or short ones (default)"),
+    typer.Option(
+        "--full/--quick", help="the papers' periods (takes hours), or short ones (default)"
+    ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="for data and figures")]
+Out = Annotated[
+    Path, typer.Option("--out", "-o", metavar="DIR", help="where to write data and figures")
+]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="processes (default: one a core)")
+    int | None,
+    typer.Option("--jobs", "-j", min=1, help="parallel processes (default: one per core)"),
 ]
 CostsOf = Annotated[
     str,
     typer.Option(
-        "--costs", metavar="FILE|prior|paper", help="of modules; paper: what the papers publish"
+        "--costs",
+        metavar="FILE|prior|paper",
+        help="module costs; paper: as published in the papers",
     ),
 ]
 Write = Annotated[
-    Path | None, typer.Option("--write", metavar="FILE.md", help="put the verdicts there")
+    Path | None, typer.Option("--write", metavar="FILE.md", help="write the verdicts to this page")
 ]
 Report = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE.html", help="one page with all of it (`all`: report.html beside the data)"
+        metavar="FILE.html",
+        help="write one page with everything (with `all`: report.html next to the data)",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
@@ -62,7 +72,7 @@ def experiment_command(
     report: Report = None,
     as_json: Json = False,
 ) -> None:
-    """Make the papers' tables and figures again, with a verdict on each of their claims."""
+    """Reproduce the papers' tables and figures, with a verdict on each claim."""
     # Loaded here: other commands do without numpy.
     from ..experiments.command import ExperimentOptions, list_experiments, run_experiments
 

@@ -25,7 +25,7 @@ def demo(
         str, typer.Argument(autocompletion=completions("demos"), help="home-gateway")
     ] = "home-gateway",
 ) -> None:
-    """Show a pipeline at work between Linux hosts in network namespaces; leaves nothing behind."""
+    """Demonstrate a pipeline between Linux hosts in network namespaces, then clean up."""
     if what not in DEMOS:
         raise BadInput(
             Problem(
@@ -40,7 +40,7 @@ def demo(
 
 @app.command()
 def doctor(as_json: Json = False) -> None:
-    """Look at this machine: what slows the engine, and the command that mends it."""
+    """Check this machine for what slows the engine down, and show the command that fixes it."""
     _examined(examine(), as_json, out())
 
 
@@ -63,9 +63,9 @@ def _examined(findings: Sequence[Finding], as_json: bool, out: Console) -> None:
     warnings = sum(not finding.is_ok for finding in findings)
     out.print(
         Text(
-            "everything is as it should be"
+            "no problems found"
             if not warnings
-            else f"{warnings} of {len(findings)} could be better",
+            else f"{warnings} of {len(findings)} checks found room for improvement",
             "dim",
         )
     )

@@ -27,11 +27,13 @@ app = typer.Typer()
 def modules(
     kind: Annotated[
         str | None,
-        typer.Argument(autocompletion=completions("modules"), help="a kind: all about it"),
+        typer.Argument(
+            autocompletion=completions("modules"), help="show everything about this kind"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the kinds of modules, or describe one: parameters, gates, drops."""
+    """List the module kinds, or describe one: parameters, gates, drop reasons."""
     kinds = load_kinds(find_program()).modules
     if kind is not None and kind not in kinds:
         raise BadInput(Problem(f"there is no module kind '{kind}'", fix=suggestion(kind, kinds)))
@@ -44,7 +46,7 @@ def schema(
         SchemaOf.PIPELINE
     ),
 ) -> None:
-    """Print the JSON schema of pipeline files, for editors; or that of mobile users' sessions."""
+    """Print the JSON schema of pipeline files (for editors) or of session files."""
     if what is SchemaOf.SESSIONS:
         print_json(session_schema())
         return
@@ -67,7 +69,9 @@ def _module_kinds(
         for kind in kinds.values():
             table.add_row(kind.kind, kind.shape.replace("_", "-"), kind.help)
         out.print(table)
-        out.print(Text("batchplane modules KIND tells parameters, gates and drops", "dim"))
+        out.print(
+            Text("run `batchplane modules KIND` for parameters, gates and drop reasons", "dim")
+        )
     else:
         _module_kind(kinds[name], out)
 
@@ -89,7 +93,7 @@ def _module_kind(kind: ModuleKind, out: Console) -> None:
             )
         )
     if kind.drops:
-        table = plain_table("<drops", "<meaning", "<remedy")
+        table = plain_table("<drop reason", "<meaning", "<remedy")
         for drop in kind.drops:
             table.add_row(
                 str(drop.get("name", drop.get("reason", ""))),
@@ -102,7 +106,7 @@ def _module_kind(kind: ModuleKind, out: Console) -> None:
     out.print(
         "",
         Text(
-            "every module also takes: trigger (packets), age_limit (50us); inputs take worker",
+            "every module also takes trigger (packets) and age_limit (50us); inputs take worker",
             "dim",
         ),
     )

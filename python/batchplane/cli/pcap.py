@@ -14,7 +14,7 @@ from ..base.problems import BadInput, Problem
 from ..base.units import parse_duration_ns, parse_scaled
 
 pcap = typer.Typer(
-    help="Captures: make one like a backbone's, describe any, cut one into routes.",
+    help="Captures: generate one like a backbone link's, describe any, split one into routes.",
     no_args_is_help=True,
 )
 app = typer.Typer()
@@ -26,7 +26,9 @@ FileOut = Annotated[Path, typer.Argument(metavar="FILE.pcap")]
 def _number(text: str, key: str) -> float:
     value = parse_scaled(text)
     if value is None:
-        raise BadInput(Problem(f"'{text}' is no number", "command line", key, "such as 500k, 2M"))
+        raise BadInput(
+            Problem(f"'{text}' is not a number", "command line", key, "such as 500k, 2M")
+        )
     return value
 
 
@@ -34,28 +36,30 @@ def _seconds(text: str, key: str) -> float:
     ns = parse_duration_ns(text)
     if ns is None:
         fix = "with a unit: 5s, 400ms"
-        raise BadInput(Problem(f"'{text}' is no duration", "command line", key, fix))
+        raise BadInput(Problem(f"'{text}' is not a duration", "command line", key, fix))
     return ns / 1e9
 
 
 @pcap.command()
 def make(
     file: FileOut,
-    packets: Annotated[str, typer.Option("--packets", "-n", help="how many; 130M make 10 GB")] = (
-        "1M"
-    ),
-    rate: Annotated[str, typer.Option(help="packets a second")] = "1M",
-    destinations: Annotated[str, typer.Option(help="different addresses")] = "65536",
-    zipf: Annotated[float, typer.Option(help="exponent of their shares by rank")] = 0.9,
-    burstiness: Annotated[float, typer.Option(help="mean packets of a flow in a row")] = 1.13,
-    session_bytes: Annotated[str, typer.Option(help="mean of a session")] = "18k",
-    session_time: Annotated[str, typer.Option(help="mean of a session")] = "5400ms",
-    dst_mac: Annotated[str, typer.Option(metavar="MAC", help="of all frames")] = (
-        "02:77:0b:00:00:01"
-    ),
-    seed: Annotated[int, typer.Option(help="the same one, the same bytes")] = 1,
+    packets: Annotated[
+        str, typer.Option("--packets", "-n", help="number of packets; 130M make 10 GB")
+    ] = ("1M"),
+    rate: Annotated[str, typer.Option(help="packets per second")] = "1M",
+    destinations: Annotated[str, typer.Option(help="number of destination addresses")] = "65536",
+    zipf: Annotated[float, typer.Option(help="Zipf exponent of the destinations' shares")] = 0.9,
+    burstiness: Annotated[
+        float, typer.Option(help="mean number of consecutive packets of a flow")
+    ] = 1.13,
+    session_bytes: Annotated[str, typer.Option(help="mean size of a session")] = "18k",
+    session_time: Annotated[str, typer.Option(help="mean duration of a session")] = "5400ms",
+    dst_mac: Annotated[
+        str, typer.Option(metavar="MAC", help="destination MAC address of all frames")
+    ] = ("02:77:0b:00:00:01"),
+    seed: Annotated[int, typer.Option(help="the same seed gives the same bytes")] = 1,
 ) -> None:
-    """Write a capture as of a backbone link: heavy-tailed sessions to Zipf's destinations."""
+    """Generate a capture like a backbone link's: heavy-tailed sessions, Zipf destinations."""
     # Loaded here: other commands do without numpy.
     from rich.progress import Progress
 
@@ -101,13 +105,16 @@ def stats(file: FileOut, as_json: Json = False) -> None:
 @pcap.command()
 def cut(
     file: FileOut,
-    groups: Annotated[int, typer.Option("--groups", "-n", min=1, max=4096, help="how many")],
+    groups: Annotated[
+        int, typer.Option("--groups", "-n", min=1, max=4096, help="number of groups")
+    ],
     routes: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write them there; gate i for group i")
+        Path | None,
+        typer.Option(metavar="FILE", help="write routes to this file; group i leaves by gate i"),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Cut a capture's destinations into groups of prefixes with about as many packets each."""
+    """Split a capture's destinations into groups of prefixes with similar packet counts."""
     from ..base.whole_file import write_whole
     from ..traces.cut import count_destinations, routes_text
     from ..traces.cut import cut as cut_counts
@@ -117,9 +124,7 @@ def cut(
     if routes is not None:
         write_whole(routes, routes_text(found, file.name))
     if len(found) < groups:
-        errors().print(
-            f"warning: there are destinations for {len(found)} groups only", style="yellow"
-        )
+        errors().print(f"warning: the destinations fill only {len(found)} groups", style="yellow")
     if as_json:
         rows = [{"gate": i, "prefix": g.prefix, "packets": g.packets} for i, g in enumerate(found)]
         print(json.dumps(rows, indent=2), flush=True)

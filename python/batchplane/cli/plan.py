@@ -14,8 +14,8 @@ from .words import completions
 
 app = typer.Typer()
 EPILOG = (
-    "For example: plan gateway nexthops=64 --slo 80us --rate 5M; without a pipeline: plan "
-    "--branches 16 --batchiness 0.3 --burst 1.1 --slo 100us. docs/planning.md says how it is known."
+    "Example: plan gateway nexthops=64 --slo 80us --rate 5M. Without a pipeline: plan "
+    "--branches 16 --batchiness 0.3 --burst 1.1 --slo 100us. docs/planning.md explains the method."
 )
 
 Pipeline = Annotated[
@@ -28,54 +28,61 @@ Pipeline = Annotated[
 ]
 Params = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="the pipeline's params"),
+    typer.Argument(metavar="[KEY=VALUE]...", help="parameters of the pipeline"),
 ]
 Traffic = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="generators or a capture, in place of the pipeline's own"),
+    typer.Option(
+        metavar="FILE", help="generators or a capture to use in place of the pipeline's own"
+    ),
 ]
 Slos = Annotated[
     list[str] | None,
     typer.Option(
-        "--slo", metavar="[FLOW=]TIME", help="a promised delay: 80us for all, 'a_*=80us' for some"
+        "--slo", metavar="[FLOW=]TIME", help="delay SLO: 80us for all flows, 'a_*=80us' for some"
     ),
 ]
 Costs = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|prior|paper",
-        help="of modules; made by `batchplane profile` (default: the kept ones, else prior)",
+        help="module costs from `batchplane profile` (default: the saved profile, else prior)",
     ),
 ]
 Rate = Annotated[
     str | None,
-    typer.Option("--rate", metavar="PPS", help="offered: how many cores would it need?"),
+    typer.Option("--rate", metavar="PPS", help="offered rate: how many cores does it need?"),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--control", metavar="KEY=VALUE", help="of the controller: percentile=0.99"),
+    typer.Option("--control", metavar="KEY=VALUE", help="a controller setting: percentile=0.99"),
 ]
 Branches = Annotated[
     int | None,
-    typer.Option("--branches", min=1, max=1024, help="instead of a pipeline: equal branches"),
+    typer.Option(
+        "--branches", min=1, max=1024, help="plan for this many equal branches, without a pipeline"
+    ),
 ]
 Batchiness = Annotated[
     float | None,
     typer.Option(
         "--batchiness", min=0.0, max=1.0,
-        help="part of a branch's work for one packet that every further one costs again (0.3)",
+        help="share of a branch's one-packet cost that each further packet adds (0.3)",
     ),
 ]  # fmt: skip
 Burst = Annotated[
     float | None,
-    typer.Option("--burst", min=1.0, max=256.0, help="packets in a row to one branch, mean (1)"),
+    typer.Option(
+        "--burst", min=1.0, max=256.0, help="mean number of consecutive packets for one branch (1)"
+    ),
 ]
 Work = Annotated[
     str | None,
-    typer.Option("--work", metavar="TIME", help="of a branch for a batch of one (500ns)"),
+    typer.Option("--work", metavar="TIME", help="cost of a one-packet batch in a branch (500ns)"),
 ]
 Plot = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="rate against SLO: .png, .pdf, .svg")
+    Path | None,
+    typer.Option("--plot", metavar="FILE", help="plot rate against SLO: .png, .pdf, .svg"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
 
@@ -96,7 +103,7 @@ def plan_command(
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
-    """Say what one core will carry at given SLOs, and what would change it: nothing is run."""
+    """Predict what one core will carry at given SLOs, and what would change it, without running."""
     from ..commands.plan import PlanOptions, plan
     from ..plan.knobs import Knobs
 

@@ -22,7 +22,7 @@ def profile(
         list[str] | None,
         typer.Argument(
             metavar="[MODULE...]",
-            help="modules or kinds of the pipeline; without one, kinds in small set-ups",
+            help="modules or kinds of the pipeline; without --pipeline, kinds in small test setups",
         ),
     ] = None,
     pipeline: Annotated[
@@ -31,26 +31,28 @@ def profile(
             "--pipeline",
             "-p",
             autocompletion=completions("pipelines"),
-            help="measure its modules, with its tables and traffic",
+            help="profile the modules of this pipeline, with its tables and traffic",
         ),
     ] = None,
     params: Annotated[
         list[str] | None,
-        typer.Option("--param", metavar="KEY=VALUE", help="a param of the pipeline; repeatable"),
+        typer.Option(
+            "--param", metavar="KEY=VALUE", help="a parameter of the pipeline; repeatable"
+        ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--out", "-o", help="write the costs there, as JSON")
+        Path | None, typer.Option("--out", "-o", help="write the costs to this JSON file")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="draw rate and service time: .png, .pdf, .svg")
+        Path | None, typer.Option("--plot", help="plot rate and service time: .png, .pdf, .svg")
     ] = None,
     is_quick: Annotated[
-        bool, typer.Option("--quick", help="15 ms a module instead of 300: less certain")
+        bool, typer.Option("--quick", help="15 ms per module instead of 300: less accurate")
     ] = False,
     cores: Cores = None,
     as_json: Json = False,
 ) -> None:
-    """Measure what modules cost per batch and per packet, and the engine around them."""
+    """Measure the cost of modules and of the engine, per batch and per packet."""
     run_profile(
         ProfileRequest(
             tuple(modules or ()),

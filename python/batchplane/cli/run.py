@@ -52,18 +52,20 @@ def run(
     is_unprofiled: NoProfile = False,
     interval: Interval = 1.0,
     scenario: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="events over time: docs/scenarios.md")
+        Path | None, typer.Option(metavar="FILE", help="timed events; see docs/scenarios.md")
     ] = None,
     simulate: Annotated[
         str | None,
         typer.Option(
-            metavar="COSTS", help="simulate the same beside it, with costs of a file or `prior`"
+            metavar="COSTS", help="also simulate the run, with costs from a file or `prior`"
         ),
     ] = None,
     as_json: Json = False,
-    is_quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the final report")] = False,
+    is_quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="print only the final report")
+    ] = False,
 ) -> None:
-    """Run a pipeline, show it live, and report at the end; leaves nothing running."""
+    """Run a pipeline with a live view, and print a report when it stops."""
     options = RunOptions(
         StartOptions(name, cores, memory_mb),
         WatchOptions(duration, interval, is_quiet or as_json),
@@ -92,7 +94,7 @@ def start(
     is_unprofiled: NoProfile = False,
     as_json: Json = False,
 ) -> None:
-    """Start a pipeline in the background; `attach` watches it, `stop` ends it."""
+    """Start a pipeline in the background: watch it with `attach`, end it with `stop`."""
     options = RunOptions(
         StartOptions(name, cores, memory_mb),
         sets=tuple(sets or ()),
@@ -109,5 +111,8 @@ def _started(daemon: Daemon, as_json: bool, out: Console) -> None:
         return
     out.print(Text.assemble(("started ", "green"), (daemon.name, "bold"), f" (pid {daemon.pid})"))
     out.print(
-        Text(f"watch: batchplane attach {daemon.name}   end: batchplane stop {daemon.name}", "dim")
+        Text(
+            f"watch it: batchplane attach {daemon.name}   stop it: batchplane stop {daemon.name}",
+            "dim",
+        )
     )

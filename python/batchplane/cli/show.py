@@ -34,22 +34,22 @@ def show(
         list[str] | None,
         typer.Argument(
             metavar="[MODULE | PORT | KEY=VALUE...]",
-            help="a module (tables), a port (ports), for nat: protocol, state, inside, outside, "
+            help="a module (tables) or a port (ports); for nat: protocol, state, inside, outside, "
             "remote, limit; for sessions: seid, ue, limit",
         ),
     ] = None,
     name: Name = None,
     as_json: Json = False,
-    is_dot: Annotated[bool, typer.Option("--dot", help="graph only: for Graphviz")] = False,
-    is_watched: Annotated[
-        bool, typer.Option("--watch", "-w", help="again and again until Ctrl-C")
-    ] = False,
+    is_dot: Annotated[bool, typer.Option("--dot", help="print the graph for Graphviz")] = False,
+    is_watched: Annotated[bool, typer.Option("--watch", "-w", help="repeat until Ctrl-C")] = False,
     interval: Interval = 1.0,
 ) -> None:
-    """Show exact counts of a running daemon."""
+    """Show exact counters of a running daemon."""
     if is_dot and what != "graph":
         raise BadInput(
-            Problem("--dot is for the graph", "command line", "show", "show graph --dot")
+            Problem(
+                "--dot works only with `show graph`", "command line", "show", "show graph --dot"
+            )
         )
     options = ShowOptions(
         what, tuple(items or ()), as_json, is_dot, interval if is_watched else None
@@ -65,7 +65,7 @@ def explain(
     name: Name = None,
     as_json: Json = False,
 ) -> None:
-    """Tell why each trigger is what it is, and where the delay of each flow goes."""
+    """Explain each trigger, and where the delay of each flow comes from."""
     answer = running.explain(find_daemon(name), what)
     if as_json:
         print_json(answer)
@@ -79,23 +79,23 @@ def attach(
     duration: Duration = None,
     interval: Interval = 1.0,
 ) -> None:
-    """Watch a running daemon live; Ctrl-C leaves it running."""
+    """Watch a running daemon live; it keeps running after Ctrl-C."""
     running.attach(find_daemon(name), WatchOptions(duration, interval), out(), errors())
 
 
 @app.command()
 def trace(
-    count: Annotated[int, typer.Argument(min=1, max=10_000, help="how many packets")] = 1,
+    count: Annotated[int, typer.Argument(min=1, max=10_000, help="number of packets")] = 1,
     expression: Annotated[
-        str, typer.Argument(metavar="[FILTER]", help="as for tcpdump: 'udp port 53'")
+        str, typer.Argument(metavar="[FILTER]", help="a tcpdump filter: 'udp port 53'")
     ] = "",
     name: Name = None,
     as_json: Json = False,
     timeout: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="to wait for them")
+        float, typer.Option(min=0.1, metavar="SECONDS", help="how long to wait for packets")
     ] = 2.0,
 ) -> None:
-    """Follow packets through the graph: path, waits in buffers, drop reason."""
+    """Trace packets through the graph: path, time in buffers, drop reason."""
     packets = running.trace(find_daemon(name), count, expression, timeout)
     if as_json:
         print_json({"packets": packets})

@@ -14,13 +14,13 @@ from .words import PipelineArg
 
 app = typer.Typer()
 EPILOG = (
-    "A traffic file is `generators:` of a pipeline file, or a capture (.pcap); a machine file is "
-    "JSON, see docs/simulator.md; scenarios: docs/scenarios.md."
+    "A traffic file holds the `generators:` of a pipeline file, or is a capture (.pcap). A machine "
+    "file is JSON: see docs/simulator.md. For scenarios, see docs/scenarios.md."
 )
 
 Params = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="the pipeline's params"),
+    typer.Argument(metavar="[KEY=VALUE]...", help="parameters of the pipeline"),
 ]
 Duration = Annotated[
     str | None,
@@ -28,7 +28,7 @@ Duration = Annotated[
         "--duration",
         "-d",
         metavar="TIME",
-        help="virtual time: 100ms, or seconds (default: the scenario's or the capture's, or 1s)",
+        help="virtual time: 100ms, or seconds (default: the scenario's or capture's, else 1s)",
     ),
 ]
 Controller = Annotated[
@@ -36,50 +36,54 @@ Controller = Annotated[
     typer.Option(
         "--controller",
         "-c",
-        help="none, null, max, fixed(8)... or FILE.py (default: the pipeline's, or none)",
+        help="none, null, max, fixed(8)... or FILE.py (default: the pipeline's, else none)",
     ),
 ]
 Compare = Annotated[
-    str | None, typer.Option(metavar="NAMES", help="further controllers, such as max,null")
+    str | None, typer.Option(metavar="NAMES", help="more controllers to run, such as max,null")
 ]
 Period = Annotated[
-    str | None, typer.Option(metavar="TIME", help="of control (default: the pipeline's, or 10ms)")
+    str | None,
+    typer.Option(metavar="TIME", help="control period (default: the pipeline's, else 10ms)"),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--control", metavar="KEY=VALUE", help="a setting of controllers: percentile=0.99"
-    ),
+    typer.Option("--control", metavar="KEY=VALUE", help="a controller setting: percentile=0.99"),
 ]
 Costs = Annotated[
     str | None,
-    typer.Option(metavar="FILE|prior|paper", help="of modules; made by `batchplane profile`"),
+    typer.Option(metavar="FILE|prior|paper", help="module costs from `batchplane profile`"),
 ]
 Traffic = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="in place of the generators' own")
+    Path | None,
+    typer.Option(metavar="FILE", help="traffic to use in place of the pipeline's generators"),
 ]
 MachineFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="costs of the loop, noise, stalls")
+    Path | None, typer.Option(metavar="FILE", help="machine model: loop costs, noise, stalls")
 ]
 RunOrder = Annotated[
     str | None,
-    typer.Option("--run-order", metavar="depth|deadline", help="of what is ready to run"),
+    typer.Option("--run-order", metavar="depth|deadline", help="order in which ready modules run"),
 ]
-ScenarioFile = Annotated[Path | None, typer.Option(metavar="FILE", help="events over time")]
+ScenarioFile = Annotated[Path | None, typer.Option(metavar="FILE", help="timed events")]
 Sets = Annotated[
-    list[str] | None, typer.Option("--set", "-s", metavar="SETTING", help="as for `set`")
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="SETTING", help="a live setting; see `set --help`"),
 ]
-Seeds = Annotated[int, typer.Option(min=1, max=10_000, help="runs of each controller")]
+Seeds = Annotated[int, typer.Option(min=1, max=10_000, help="number of runs per controller")]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="processes (default: one a core)")
+    int | None,
+    typer.Option("--jobs", "-j", min=1, help="parallel processes (default: one per core)"),
 ]
-Plot = Annotated[Path | None, typer.Option(metavar="DIR", help="write figures there")]
+Plot = Annotated[Path | None, typer.Option(metavar="DIR", help="write figures to this folder")]
 Trace = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="single packets, .csv or .parquet")
+    Path | None, typer.Option(metavar="FILE", help="write a packet trace, .csv or .parquet")
 ]
-TracePackets = Annotated[int, typer.Option(min=1, max=100_000_000, help="how many of them")]
+TracePackets = Annotated[
+    int, typer.Option(min=1, max=100_000_000, help="maximum number of packets in the trace")
+]
 JsonFile = Annotated[
-    Path | None, typer.Option("--json-file", metavar="FILE", help="JSON besides the text")
+    Path | None, typer.Option("--json-file", metavar="FILE", help="also write JSON to this file")
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
 
@@ -107,7 +111,7 @@ def simulate_command(
     json_file: JsonFile = None,
     as_json: Json = False,
 ) -> None:
-    """Run a pipeline in virtual time, with exact delays: no daemon, no DPDK, no root."""
+    """Simulate a pipeline in virtual time, with exact delays: no daemon, DPDK or root needed."""
     # Loaded here: other commands do without numpy.
     from ..commands.simulate import SimulateOptions, simulate
     from ..control.names import split_controllers

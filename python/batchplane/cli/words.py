@@ -50,7 +50,9 @@ PipelineArg = Annotated[
 ]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="the pipeline's params, such as nexthops=64"),
+    typer.Argument(
+        metavar="[KEY=VALUE]...", help="parameters of the pipeline, such as nexthops=64"
+    ),
 ]
 Name = Annotated[
     str | None,
@@ -58,11 +60,12 @@ Name = Annotated[
         "--name",
         "-n",
         autocompletion=completions("daemons"),
-        help="which daemon; not needed when one runs",
+        help="which daemon (optional if only one is running)",
     ),
 ]
 NewName = Annotated[
-    str | None, typer.Option("--name", "-n", help="the daemon's name (default: the pipeline's)")
+    str | None,
+    typer.Option("--name", "-n", help="name of the daemon (default: the pipeline's name)"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
 Sets = Annotated[
@@ -76,35 +79,45 @@ Sets = Annotated[
 ]
 Cores = Annotated[str | None, typer.Option(help="cores to use, such as 0,1; workers take the last")]
 Memory = Annotated[
-    int | None, typer.Option("--memory-mb", min=16, help="packet memory (default: computed)")
+    int | None, typer.Option("--memory-mb", min=16, help="packet memory in MB (default: computed)")
 ]
 Duration = Annotated[
     float | None,
-    typer.Option("--duration", "-d", min=0.1, metavar="SECONDS", help="default: until Ctrl-C"),
+    typer.Option(
+        "--duration",
+        "-d",
+        min=0.1,
+        metavar="SECONDS",
+        help="how long to run (default: until Ctrl-C)",
+    ),
 ]
 Interval = Annotated[
-    float, typer.Option("--interval", "-i", min=0.05, metavar="SECONDS", help="between updates")
+    float,
+    typer.Option("--interval", "-i", min=0.05, metavar="SECONDS", help="time between updates"),
 ]
 ControllerName = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="who sets triggers: optimal, full, max, null, fixed(k), FILE.py, ..."
+        metavar="NAME",
+        help="controller that sets the triggers: optimal, full, max, null, fixed(k), FILE.py, ...",
     ),
 ]
 ControlPeriod = Annotated[
-    str | None, typer.Option("--period", metavar="TIME", help="of the controller (default 10ms)")
+    str | None, typer.Option("--period", metavar="TIME", help="control period (default 10ms)")
 ]
 Slos = Annotated[
     list[str] | None,
-    typer.Option("--slo", metavar="FLOW=TIME", help="a promised delay; patterns: '*=80us'"),
+    typer.Option("--slo", metavar="FLOW=TIME", help="delay SLO of a flow; patterns work: '*=80us'"),
 ]
 ControlCosts = Annotated[
     str | None,
     typer.Option(
-        "--costs", metavar="FILE", help="a profile for the controller (default: the kept)"
+        "--costs",
+        metavar="FILE",
+        help="module costs for the controller (default: the saved profile)",
     ),
 ]
 NoProfile = Annotated[
     bool,
-    typer.Option("--no-profile", help="no measuring at the start: built-in costs do"),
+    typer.Option("--no-profile", help="skip profiling at startup and use built-in costs"),
 ]

@@ -115,7 +115,7 @@ def render_pairs(found: Sequence[Pair], origin: str) -> RenderableType:
             "-" if share is None else f"{share:+.1%}",
         )
         before = pair.subject
-    return Group(Text("\nmeasured beside simulated", "bold"), table, Text(origin, "dim"))
+    return Group(Text("\nmeasured vs simulated", "bold"), table, Text(origin, "dim"))
 
 
 @dataclass(frozen=True)

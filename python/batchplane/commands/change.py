@@ -61,7 +61,7 @@ def edit_module(
                 return _bulk_answer(client.bulk_file_told(module, verb, file))
             items = _json_of(file)
             if not isinstance(items, list):
-                raise BadInput(Problem("a table in JSON is a list", str(file)))
+                raise BadInput(Problem("a table in JSON must be a list", str(file)))
             return _bulk_answer(client.bulk_told(module, verb, items))
 
 
@@ -71,14 +71,14 @@ def _json_of(file: Path) -> Any:
         return json.loads(file.read_text(), parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise BadInput(
-            Problem(f"this is no JSON: {error.msg}", f"{file}:{error.lineno}")
+            Problem(f"this is not valid JSON: {error.msg}", f"{file}:{error.lineno}")
         ) from error
     except ValueError as error:  # bytes that are no text, words that are no numbers
-        raise BadInput(Problem(f"this is no JSON: {error}", str(file))) from error
+        raise BadInput(Problem(f"this is not valid JSON: {error}", str(file))) from error
 
 
 def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _bulk_answer(told: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def save_running(daemon: Daemon, file: Path | None, errors: Console) -> str:
         pipeline = client.save()
         control = client.show("control")
     if control["controller"] == REMOTE:
-        line = f"{control['label']} decides in a process of its own and is not in what is saved"
+        line = f"{control['label']} runs in its own process and is not part of the saved file"
         errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
     text = (
         json.dumps(pipeline, indent=2) + "\n"

@@ -22,7 +22,7 @@ def check_pipeline(
     try:
         program = find_program()
     except RunFailed as error:
-        message = f"{error.message}: kinds and parameters were not checked"
+        message = f"{error.message}: module kinds and parameters were not checked"
         missing = Problem(message, fix=error.fix, is_warning=True)
         document = load_pipeline(name, parse_overrides(overrides))
         return [*check_document(document, Kinds()), missing], {}, document

@@ -138,7 +138,7 @@ def _avx512(machine: Machine) -> list[Finding]:
                 "avx-512",
                 False,
                 f"no {missing[0]}: lookups and scatter take the AVX2 or scalar path",
-                "none needed; a processor with AVX-512 looks up faster",
+                "no action needed; lookups are faster with AVX-512",
             )
         ]
     return [Finding("avx-512", True, "AVX-512 F, BW, DQ, VL")]
@@ -174,7 +174,7 @@ def _isolation(machine: Machine) -> list[Finding]:
         Finding(
             "isolation",
             False,
-            "no core is isolated: other programs stall the worker, delays show it",
+            "no core is isolated: other programs can stall the worker and raise delays",
             f"add isolcpus={last} nohz_full={last} rcu_nocbs={last} to GRUB_CMDLINE_LINUX in "
             "/etc/default/grub, then update-grub and reboot",
         )
@@ -193,7 +193,7 @@ def _memory(machine: Machine) -> list[Finding]:
                 "memory",
                 False,
                 f"{free_mb} MB available: large route tables need more",
-                "ps aux --sort=-rss | head, and end what is not needed",
+                "ps aux --sort=-rss | head, and stop what you do not need",
             )
         ]
     return [Finding("memory", True, f"{free_mb} MB available")]
@@ -211,7 +211,7 @@ def _hugepages(machine: Machine) -> list[Finding]:
             Finding(
                 "hugepages",
                 False,
-                "none reserved: tables and packets take more TLB misses",
+                "none reserved: tables and packets cause more TLB misses",
                 "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
             )
         ]
@@ -229,7 +229,7 @@ def _hugepages(machine: Machine) -> list[Finding]:
 
 def _transparent(machine: Machine) -> list[Finding]:
     setting = re.search(r"\[(\w+)\]", machine.read("/sys/kernel/mm/transparent_hugepage/enabled"))
-    mode = setting[1] if setting else "not there"
+    mode = setting[1] if setting else "not available"
     if mode in ("always", "madvise"):
         return [
             Finding("transparent hugepages", True, f"{mode}: used when no hugepages are reserved")
@@ -263,7 +263,7 @@ def _dpdk(machine: Machine) -> list[Finding]:
             Finding(
                 "dpdk",
                 False,
-                f"DPDK {version}; it is built and tested with 22.11",
+                f"DPDK {version}; Batchplane is built and tested with 22.11",
                 "sudo apt-get install libdpdk-dev (Debian 12)",
             )
         ]
@@ -273,14 +273,14 @@ def _dpdk(machine: Machine) -> list[Finding]:
 def _permissions(machine: Machine) -> list[Finding]:
     if machine.can(_CAP_NET_ADMIN):
         who = "root" if machine.uid == 0 else "CAP_NET_ADMIN"
-        return [Finding("permissions", True, f"{who}: tap and af_packet ports can be used")]
+        return [Finding("permissions", True, f"{who}: tap and af_packet ports work")]
     return [
         Finding(
             "permissions",
             False,
-            "an ordinary user: generators, rings and pcap files work, "
+            "running as an ordinary user: generators, rings and pcap files work, "
             "tap and af_packet ports do not",
-            "sudo batchplane ..., or unshare -Urn for a network of your own",
+            "sudo batchplane ..., or unshare -Urn for your own network namespace",
         )
     ]
 
@@ -292,7 +292,7 @@ def _realtime(machine: Machine) -> list[Finding]:
         Finding(
             "real-time",
             False,
-            "the control thread runs at normal priority: its answers may lag under load",
+            "the control thread runs at normal priority: its replies may lag under load",
             "sudo setcap cap_sys_nice+ep build/batchplaned",
         )
     ]
@@ -300,10 +300,8 @@ def _realtime(machine: Machine) -> list[Finding]:
 
 def _tun(machine: Machine) -> list[Finding]:
     if not machine.has("/dev/net/tun"):
-        return [
-            Finding("tun", False, "/dev/net/tun is not there: no tap ports", "sudo modprobe tun")
-        ]
-    return [Finding("tun", True, "/dev/net/tun is there")]
+        return [Finding("tun", False, "/dev/net/tun is missing: no tap ports", "sudo modprobe tun")]
+    return [Finding("tun", True, "/dev/net/tun is available")]
 
 
 def _vfio(machine: Machine) -> list[Finding]:
@@ -324,8 +322,8 @@ def _vfio(machine: Machine) -> list[Finding]:
         Finding(
             "vfio",
             False,
-            "vfio-pci is not loaded: no network cards by PCI address",
-            "sudo modprobe vfio-pci (only for DPDK network cards)",
+            "vfio-pci is not loaded: no NICs by PCI address",
+            "sudo modprobe vfio-pci (only needed for DPDK NICs)",
         )
     ]
 
@@ -338,7 +336,7 @@ def _namespaces(machine: Machine) -> list[Finding]:
             Finding(
                 "user namespaces",
                 False,
-                "not for ordinary users: end-to-end tests need root",
+                "not allowed for ordinary users: end-to-end tests need root",
                 "sudo sysctl -w kernel.unprivileged_userns_clone=1",
             )
         ]
@@ -347,7 +345,7 @@ def _namespaces(machine: Machine) -> list[Finding]:
             Finding(
                 "user namespaces",
                 False,
-                "switched off: end-to-end tests cannot run",
+                "disabled: end-to-end tests cannot run",
                 "sudo sysctl -w user.max_user_namespaces=10000",
             )
         ]
@@ -371,7 +369,7 @@ def _offloads(machine: Machine) -> list[Finding]:
                 Finding(
                     f"offloads of {name}",
                     False,
-                    f"{', '.join(on)} on: packets come with partial checksums or too large",
+                    f"{', '.join(on)} on: packets arrive oversized or with partial checksums",
                     f"sudo ethtool -K {name} {_SHORT_OFFLOADS}",
                 )
             )

@@ -67,7 +67,7 @@ def plan(
             errors.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
         out.print(render_plan(report))
         if options.plot is not None:
-            errors.print(f"rate against SLO is in {options.plot}", style="dim")
+            errors.print(f"rate against SLO plotted in {options.plot}", style="dim")
     for line in missed_lines(report)[:_MAX_LINES]:
         errors.print(Text.assemble(("error: ", "bold red"), line), soft_wrap=True)
     return 2 if report.missed else 0
@@ -81,7 +81,7 @@ def make_report(name: str | None, overrides: Sequence[str], options: PlanOptions
     if name is None:
         if options.traffic is not None or options.costs is not None or overrides:
             given = "--traffic" if options.traffic else "--costs" if options.costs else overrides[0]
-            raise _bad(given, "it is for a pipeline, and here is none", "leave it out")
+            raise _bad(given, "it needs a pipeline, and none is given", "leave it out")
         inputs, assumed = knob_inputs(options.knobs)
     else:
         inputs = _inputs_of(name, overrides, options)
@@ -97,9 +97,9 @@ def make_report(name: str | None, overrides: Sequence[str], options: PlanOptions
     if not any(row["share"] > 0 for row in report.plan["flows"]):
         raise BadInput(
             Problem(
-                "no packet of the traffic comes to the end of any declared flow",
+                "no packet reaches the end of any declared flow",
                 inputs.document.file, "flows",
-                "batchplane simulate shows where they are dropped; --traffic FILE gives others",
+                "find the drops with batchplane simulate, or give other --traffic FILE",
             )
         )  # fmt: skip
     report.assumed = assumed
@@ -111,8 +111,8 @@ def _inputs_of(name: str, overrides: Sequence[str], options: PlanOptions) -> Inp
     if options.traffic is None and not generator_states(document.pipeline):
         raise BadInput(
             Problem(
-                "the pipeline has no generator, so that nothing is known of its traffic",
-                document.file, "generators", "--traffic FILE gives some: generators: or a capture",
+                "the pipeline has no generator, so its traffic is unknown",
+                document.file, "generators", "give --traffic FILE: generators or a capture",
             )
         )  # fmt: skip
     costs: str | Path | None = options.costs
@@ -122,7 +122,7 @@ def _inputs_of(name: str, overrides: Sequence[str], options: PlanOptions) -> Inp
     if costs is None:
         words = " ".join([name, *overrides])
         # What `run` would keep for this very pipeline.
-        origin = f"{inputs.origin}; batchplane run {words} --controller optimal keeps measured ones"
+        origin = f"{inputs.origin}; measure with: batchplane run {words} --controller optimal"
         inputs = Inputs(inputs.document, inputs.spec, warnings=inputs.warnings, origin=origin)
     return inputs
 
@@ -136,7 +136,7 @@ def _slos(document: Document, given: Sequence[str]) -> dict[str, int]:
     if not slo_ns:
         raise BadInput(
             Problem(
-                "the pipeline declares no flow, so that no delay can be promised",
+                "the pipeline declares no flow to give an SLO to",
                 document.file, "flows", "flows: [{name: a, path: [in, ..., out]}]",
             )
         )  # fmt: skip
@@ -147,7 +147,7 @@ def _slos(document: Document, given: Sequence[str]) -> dict[str, int]:
     for edit in edits_of_sets(parse_settings(words, pipeline_names(document.pipeline))):
         slo_ns.update(edit.get("slo_ns", {}))
     if not any(slo_ns.values()):
-        message = "no flow has an SLO, so that there is nothing to plan for"
+        message = "no flow has an SLO, so there is nothing to plan for"
         raise _bad("--slo", message, "--slo 100us")
     return slo_ns
 
@@ -157,7 +157,7 @@ def _offered(inputs: Inputs, options: PlanOptions) -> float | None:
     if options.rate is not None:
         rate_pps = parse_scaled(options.rate)
         if rate_pps is None or rate_pps <= 0:
-            raise _bad("--rate", f"'{options.rate}' is no rate", "packets a second: 5M, 250k")
+            raise _bad("--rate", f"'{options.rate}' is not a rate", "packets per second: 5M, 250k")
         return rate_pps
     pipeline = inputs.document.pipeline
     states = generator_states(pipeline)
@@ -180,7 +180,7 @@ def _check_plot(path: Path | None) -> None:
     if path is None:
         return
     if path.suffix not in _PLOT_SUFFIXES:
-        raise _bad("--plot", f"'{path}' is no figure", f"one of: {', '.join(_PLOT_SUFFIXES)}")
+        raise _bad("--plot", f"'{path}' is not a figure", f"one of: {', '.join(_PLOT_SUFFIXES)}")
     if not path.absolute().parent.is_dir():
         raise _bad("--plot", f"there is no folder '{path.parent}'", "make it first")
 

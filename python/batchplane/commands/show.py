@@ -80,7 +80,7 @@ def _item_args(options: ShowOptions) -> dict[str, Any]:
                 f"show {options.what} takes no {' '.join(options.items)}",
                 "command line",
                 "show",
-                "show tables MODULE, show ports PORT, show nat and show sessions KEY=VALUE... do",
+                "use show tables MODULE, show ports PORT, show nat or show sessions KEY=VALUE...",
             )
         )
     return {key: options.items[0]}

@@ -136,11 +136,11 @@ def _check_files(options: SimulateOptions) -> None:
         message = f"'{options.trace}' is neither .csv nor .parquet"
         problems.append(Problem(message, "command line", "--trace"))
     if options.plot is not None and options.plot.exists() and not options.plot.is_dir():
-        problems.append(Problem(f"'{options.plot}' is no folder", "command line", "--plot"))
+        problems.append(Problem(f"'{options.plot}' is not a folder", "command line", "--plot"))
     if not options.controllers:
         problems.append(Problem("no controller is given", "command line", "--controller"))
     if options.trace is not None and len(options.controllers) * options.seeds > 1:
-        message = "a trace is of one run, and here are several"
+        message = "a trace holds one run, but several are requested"
         problems.append(Problem(message, "command line", "--trace", "without --compare or --seeds"))
     if problems:
         raise BadInput(problems)
@@ -156,7 +156,7 @@ def _print(results: Sequence[Result], inputs: Inputs, out: Console) -> None:
         rows = comparison_rows(results)
         out.print(Text(f"\n{first.pipeline}, {first.label}:", style="bold"))
         out.print(comparison_table(rows))
-        out.print(Text(f"the report above is of {first.controller}, seed {first.seed}", "dim"))
+        out.print(Text(f"the report above is for {first.controller}, seed {first.seed}", "dim"))
     for event in first.events:
         out.print(Text(f"at {event}", "dim"))
     speed = sum(result.rate_pps * result.simulated_ns / 1e9 for result in results)
@@ -188,8 +188,8 @@ def _write_files(results: Sequence[Result], options: SimulateOptions, errors: Co
         frame = results[0].packets
         if frame is None or frame.empty:
             raise RunFailed(
-                f"no packet was recorded for {options.trace}",
-                "is there traffic, and does it arrive?",
+                f"no packets recorded in {options.trace}",
+                "check that there is traffic and that it arrives",
             )
         frame = frame.head(options.trace_packets)  # figures may have wanted more
         write_trace(frame, options.trace)
@@ -229,7 +229,7 @@ def _tell_what_went_wrong(results: Sequence[Result], errors: Console) -> bool:
         for fault in result.faults[:3]:
             errors.print(Text.assemble(("error: ", "bold red"), fault.line()), soft_wrap=True)
         if len(result.faults) > 3:
-            errors.print(f"and {len(result.faults) - 3} more faults of the controller")
+            errors.print(f"and {len(result.faults) - 3} more controller faults")
         if result.faults:
             errors.print(result.faults[0].trace, style="dim", soft_wrap=True)
         balance = result.report["balance"]

@@ -40,7 +40,7 @@ def start_pipeline(
     """Starts a daemon with a checked pipeline and applies the settings of --set."""
     if options.control.is_program:
         fix = f"batchplane start {name}, then batchplane control {options.control.controller}"
-        message = "a file of Python decides in a process of its own"
+        message = "a Python controller runs in its own process"
         raise BadInput(Problem(message, "command line", "--controller", fix))
     return start_document(load_checked(name, overrides, errors), options, errors)
 

@@ -86,7 +86,7 @@ def _check(options: CompareOptions) -> None:
         problems.append(Problem("no controller is given", "command line", "--controllers"))
     for controller in options.controllers:
         if controller.partition(":")[0].endswith(".py"):
-            message = f"'{controller}' decides in a process of its own"
+            message = f"'{controller}' runs in its own process"
             problems.append(Problem(message, "command line", "--controllers", "use `run`"))
     if problems:
         raise BadInput(problems)

@@ -87,4 +87,4 @@ def render_beside(rows: Sequence[Row], twins: Sequence[Twin], origin: str) -> Re
             short_duration(row.p95_ns),
             short_duration(twin.p95_ns),
         )
-    return Group(Text("\nmeasured beside simulated", "bold"), table, Text(origin, "dim"))
+    return Group(Text("\nmeasured vs simulated", "bold"), table, Text(origin, "dim"))

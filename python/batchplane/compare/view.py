@@ -69,16 +69,18 @@ def _title(stage: Stage, rows: Sequence[Row]) -> Text:
         (f"{min(stage.elapsed_s, stage.length_s):.0f} of {stage.length_s:.0f} s", "cyan"),
     )
     if rows and rows[-1].slo_ns:
-        promise = f"  each of {rows[-1].n_flows} flows is promised "
+        promise = f"  SLO of each of {rows[-1].n_flows} flows: "
         text.append(promise).append(short_duration(rows[-1].slo_ns), "bold")
     return text
 
 
 def _legend(rows: Sequence[Row]) -> Text:
-    text = Text("the mark in a bar is the SLO; a buffer collects packets before each module", "dim")
+    text = Text(
+        "the mark in each bar is the SLO; a buffer in front of each module collects packets", "dim"
+    )
     if rows and rows[-1].is_disturbed:
-        share = f"\nthe machine takes the worker away for {rows[-1].held_up_ratio:.0%} of the time"
-        text.append(f"{share}: that time is left out", "yellow")
+        share = f"\nthe machine held the worker up for {rows[-1].held_up_ratio:.0%} of the time"
+        text.append(f"{share}; this time is excluded", "yellow")
     return text
 
 
@@ -123,7 +125,7 @@ def final_table(rows: Sequence[Row]) -> RenderableType:
     base = rows[0]
     table = plain_table(
         "<controller", "rate", f"over {base.controller}", "batch", "p50", "p95", "SLO",
-        "<promise", "late", "violated",
+        "<SLO met", "late", "violated",
     )  # fmt: skip
     for row in rows:
         gain = row.rate_pps / base.rate_pps - 1 if base.rate_pps and row is not base else None
@@ -146,7 +148,7 @@ def _promise(row: Row) -> Text:
     if row.of_slo is None:
         return Text("none", "dim")
     if row.is_kept:
-        return Text("kept", "green")
+        return Text("yes", "green")
     return Text(f"{row.of_slo - 1:.0%} over", "red")
 
 
@@ -156,41 +158,41 @@ def closing_lines(rows: Sequence[Row], balance: dict[str, Any]) -> list[Text]:
     if any(row.is_disturbed for row in rows):
         lines.append(_disturbance(rows))
     lines.append(
-        Text("batch: packets in one, on average; p50, p95: of the flow that comes nearest to its "
-             "SLO, promised to 95 % of its packets; violated: control periods", "dim")
+        Text("batch: mean packets per batch; p50, p95: flow closest to its SLO, which covers "
+             "95 % of its packets; violated: control periods", "dim")
     )  # fmt: skip
     if balance.get("is_exact", False):
-        lines.append(Text("every packet is accounted for, over all changes of controller", "dim"))
+        lines.append(Text("all packets accounted for across controller changes", "dim"))
     else:
-        lines.append(Text("packets do not sum up", "bold red"))
+        lines.append(Text("packet counts do not add up", "bold red"))
     return lines
 
 
 def _disturbance(rows: Sequence[Row]) -> Text:
     held_up = max(row.held_up_ratio for row in rows)
     told = (
-        f"the machine took the worker away for up to {held_up:.0%} of the time: rates are of the "
-        "rest, delays "
+        f"the machine held the worker up for up to {held_up:.0%} of the time. Rates exclude it; "
+        "delays "
     )
     if all(row.is_undisturbed for row in rows):
-        told += "of the periods without"
+        told += "are from undisturbed periods only"
     elif held_up < _MAX_HELD_UP:
         told += "include it"
     else:
-        told += "include it; that is too much for the table to say a lot"
+        told += "include it, too much for reliable figures"
     return Text(told, "yellow")
 
 
 def _conclusion(rows: Sequence[Row]) -> Text:
     base, last = rows[0], rows[-1]
     ratio = last.rate_pps / base.rate_pps if base.rate_pps else 0.0
-    kept = {True: "keeps every promise", False: "misses its promise", None: "runs"}[last.is_kept]
+    kept = {True: "meets every SLO", False: "misses its SLO", None: "runs"}[last.is_kept]
     text = Text.assemble(
         (last.controller, "bold"), f" {kept} at ",
         (f"{ratio:.2f} times the rate of {base.controller}", "bold green" if ratio > 1 else "bold"),
     )  # fmt: skip
     for row in rows[1:-1]:
         share = last.rate_pps / row.rate_pps if row.rate_pps else 0.0
-        does = {True: "keeps it as well", False: "misses it", None: "runs"}[row.is_kept]
-        text.append(f"; {row.controller} {does}, {last.controller} has {share:.0%} of its rate")
+        does = {True: "meets it too", False: "misses it", None: "runs"}[row.is_kept]
+        text.append(f"; {row.controller} {does}, {last.controller} reaches {share:.0%} of its rate")
     return text

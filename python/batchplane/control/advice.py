@@ -21,8 +21,8 @@ def advice(controller: str | None, pipeline: Mapping[str, Any]) -> str:
     if not dropping:
         return ""
     return (
-        f"controller 'wfq' takes what is polled for what is carried, and full queues drop packets "
-        f"({', '.join(dropping)}: backpressure is off): beyond saturation give "
+        f"controller 'wfq' takes the polled rate for the carried one, but full queues drop packets "
+        f"({', '.join(dropping)}: backpressure is off). For loads beyond saturation, set "
         "'execution: {mode: wfq, backpressure: on}'"
     )
 

@@ -116,7 +116,11 @@ class Driver:
     def _tell(self, line: str) -> None:
         self._n_told += 1
         if self._n_told <= _MAX_TOLD:
-            more = " (further ones are counted: show control)" if self._n_told == _MAX_TOLD else ""
+            more = (
+                " (further ones are only counted; see `show control`)"
+                if self._n_told == _MAX_TOLD
+                else ""
+            )
             self._errors.print(Text(line + more, "yellow"), soft_wrap=True)
 
 
@@ -126,7 +130,7 @@ def control(daemon: Daemon, request: ControlRequest, errors: Console) -> int:
         driver = Driver(client, daemon.socket, request, errors)
         driver.choose()
         errors.print(Text(f"{request.controller} decides for {daemon.name}", "dim"), soft_wrap=True)
-        why = "stopped: its last decision stays in force"
+        why = "stopped: the last decision stays in force"
         try:
             number = 0
             while True:
@@ -137,7 +141,7 @@ def control(daemon: Daemon, request: ControlRequest, errors: Console) -> int:
             why = "the daemon has ended"
         except Interrupted:
             pass
-    errors.print(Text(f"{driver.steps} periods were decided; {why}", "dim"), soft_wrap=True)
+    errors.print(Text(f"decided {driver.steps} periods; {why}", "dim"), soft_wrap=True)
     return 0
 
 
@@ -170,13 +174,13 @@ def _wait_until_it_decides(daemon: Daemon, process: subprocess.Popen[str]) -> No
             if process.poll() is not None:
                 raise _start_failure(process)
             if time.monotonic() > deadline_s:
-                raise RunFailed(f"the controller did not begin within {_START_S:g} s")
+                raise RunFailed(f"the controller did not start within {_START_S:g} s")
             time.sleep(0.02)
 
 
 def _start_failure(process: subprocess.Popen[str]) -> BatchplaneError:
     told = [line.removeprefix("error: ") for line in (process.stderr or ()) if line.strip()]
-    lines = [line.strip() for line in told] or ["the controller ended and said nothing"]
+    lines = [line.strip() for line in told] or ["the controller ended without a message"]
     if process.returncode == 2:
         return BadInput([Problem(line) for line in lines])
     return RunFailed(lines[-1])

@@ -47,7 +47,9 @@ def load_controller(word: str | Path, model: Mapping[str, Any]) -> Controller:
         raise BadInput(Problem(told_error(error), where)) from error
     if not callable(getattr(made, "step", None)):
         fix = "def step(self, period): return {'acl_0_0': 8}"
-        raise BadInput(Problem(f"what {name or _MAKER} makes has no step()", str(path), fix=fix))
+        raise BadInput(
+            Problem(f"the object from {name or _MAKER} has no step()", str(path), fix=fix)
+        )
     return made
 
 
@@ -73,7 +75,7 @@ def _maker(path: Path, name: str, found: Mapping[str, Any]) -> Callable[..., Con
         raise BadInput(Problem(f"there are {len(own)} controllers", str(path), fix=fix))
     fix = f"def {_MAKER}(model): return MyController()"
     raise BadInput(
-        Problem("there is no class with step(), nor make_controller()", str(path), fix=fix)
+        Problem("found neither a class with step() nor make_controller()", str(path), fix=fix)
     )
 
 

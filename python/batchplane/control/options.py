@@ -49,7 +49,7 @@ class ControlOptions:
         for slo in self.slos:
             flow, _, promise = slo.partition("=")
             if not flow or not promise:
-                raise _bad("--slo", f"'{slo}' is no promise", "FLOW=80us")
+                raise _bad("--slo", f"'{slo}' is not a promise", "FLOW=80us")
             words.append(f"{flow}.slo={promise}")
         return words
 
@@ -58,7 +58,7 @@ class ControlOptions:
         words = self.slo_words()
         for option, value in (("--period", self.period), ("--costs", self.costs)):
             if value is not None and self.controller is None:
-                raise _bad(option, "it is for a controller", "--controller optimal")
+                raise _bad(option, "it needs a controller", "--controller optimal")
         if self.is_program:
             return words
         if self.controller is not None:
@@ -87,7 +87,7 @@ def controller_set(words: Sequence[str]) -> dict[str, Any]:
             if is_controller_file(value):
                 raise _bad(
                     word,
-                    "a file of Python decides in a process of its own",
+                    "a Python controller runs in its own process",
                     f"batchplane control {value}",
                 )
             change["name"] = value
@@ -99,9 +99,9 @@ def controller_set(words: Sequence[str]) -> dict[str, Any]:
             try:
                 settings[setting] = float(value)
             except ValueError as error:
-                raise _bad(word, f"'{value}' is no number") from error
+                raise _bad(word, f"'{value}' is not a number") from error
     if "name" not in change:
-        raise _bad(words[0], "no controller is named", "controller=optimal " + " ".join(words))
+        raise _bad(words[0], "no controller is given", "controller=optimal " + " ".join(words))
     if settings:
         change["settings"] = {
             name: int(value) if value.is_integer() else value for name, value in settings.items()
@@ -112,7 +112,7 @@ def controller_set(words: Sequence[str]) -> dict[str, Any]:
 def _period_ns(word: str, value: str) -> int:
     period_ns = parse_duration_ns(value)
     if period_ns is None or not MIN_PERIOD_NS <= period_ns <= MAX_PERIOD_NS:
-        raise _bad(word, f"'{value}' is no control period", "1ms to 1s")
+        raise _bad(word, f"'{value}' is not a control period", "1ms to 1s")
     return period_ns
 
 

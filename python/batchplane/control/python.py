@@ -95,7 +95,7 @@ def _check_rest(rest: Mapping[str, Any]) -> None:
     flows = rest.get("flows") or []
     is_list = isinstance(flows, Sequence) and not isinstance(flows, str)
     if not is_list or not all(isinstance(row, Mapping) for row in flows):
-        raise Nonsense(f"flows is {_told(flows)}, expected a list of {{state, ...}}, one a flow")
+        raise Nonsense(f"flows is {_told(flows)}, expected a list of {{state, ...}}, one per flow")
     for key in ("predicted_load", "predicted_pps"):
         value = rest.get(key, 0)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -164,7 +164,7 @@ def told_error(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:
-        return f"{type(error).__name__} (whose own text cannot be made)"
+        return f"{type(error).__name__} (whose message cannot be printed)"
 
 
 def told_trace() -> str:
@@ -172,7 +172,7 @@ def told_trace() -> str:
     try:
         return traceback.format_exc()
     except Exception:
-        return "its traceback cannot be told"
+        return "its traceback cannot be printed"
 
 
 class GuardedController:
@@ -184,7 +184,7 @@ class GuardedController:
         if not callable(getattr(controller, "step", None)):
             raise BadInput(
                 Problem(
-                    f"{_told(controller)} is no controller",
+                    f"{_told(controller)} is not a controller",
                     fix="give a name such as 'fixed(8)', or an object with step(period)",
                 )
             )
@@ -213,7 +213,7 @@ class GuardedController:
             self._n_hangs += 1
             message = f"step() did not return within {self._limit_s:g} s"
             if self.is_given_up:
-                message += f", {MAX_HANGS} times in a row: it is not asked any more"
+                message += f", {MAX_HANGS} times in a row: it will not be called again"
             self.faults.append(ControllerFault(number, now_ns, message, traceback.format_exc()))
             return None
         except (KeyboardInterrupt, Interrupted):

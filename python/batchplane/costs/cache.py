@@ -54,9 +54,9 @@ def kept_costs(pipeline: Mapping[str, Any], env: Mapping[str, str] = os.environ)
     except (BadInput, OSError, ValueError):
         return Kept(reason="cannot be read")
     if costs.cpu != cpu_name():
-        return Kept(reason=f"is of another machine ({costs.cpu or 'unknown'})")
+        return Kept(reason=f"is from another machine ({costs.cpu or 'unknown'})")
     if version != __version__:
-        return Kept(reason=f"is of another version ({version or 'unknown'})")
+        return Kept(reason=f"is from another version ({version or 'unknown'})")
     return Kept(costs)
 
 
@@ -71,8 +71,8 @@ def _reason_of_others(path: Path) -> str:
             cpu = load_costs(other).cpu
         except BadInput:
             continue
-        return f"is of another machine ({cpu or 'unknown'})"
-    return "is of another version" if others else ""
+        return f"is from another machine ({cpu or 'unknown'})"
+    return "is from another version" if others else ""
 
 
 def cached_costs(

@@ -89,7 +89,7 @@ def load_costs(name: str | Path) -> CostsFile:
     except (OSError, UnicodeDecodeError, ValueError) as error:
         line = getattr(error, "lineno", None)
         where = f"{name}:{line}" if line else str(name)
-        raise BadInput(Problem(f"this is no costs file: {error}", where)) from error
+        raise BadInput(Problem(f"this is not a costs file: {error}", where)) from error
     return costs_from(document, str(name))
 
 
@@ -128,7 +128,7 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
         if cost is None:
             problems.append(
                 Problem(
-                    f"there is no cost of module '{module}' (kind {kind})",
+                    f"there is no cost for module '{module}' (kind {kind})",
                     file.file,
                     f"modules.{module}",
                     _command(name),
@@ -181,13 +181,15 @@ def _middle(entries: list[Entry]) -> Entry:
 def _warnings(file: CostsFile, sources: Mapping[str, str], pipeline: str) -> list[Problem]:
     warnings = []
     if file.label == PRIOR:
-        warnings.append("these are built-in costs, measured elsewhere on other tables")
+        warnings.append("these are built-in costs, measured on another machine with other tables")
     elif file.cpu and file.cpu != cpu_name():
         warnings.append(f"measured on another machine: {file.cpu}, this one is {cpu_name()}")
     guessed = [name for name, source in sources.items() if source in (SAME_NAME, SAME_KIND)]
     if guessed and file.label != PRIOR:
         shown = ", ".join(guessed[:4]) + (f" and {len(guessed) - 4} more" if guessed[4:] else "")
-        warnings.append(f"the file has no cost for these parameters of {shown}: taken from others")
+        warnings.append(
+            f"the file has no cost for these parameters of {shown}: using those of others"
+        )
     return [
         Problem(message, file.file, fix=_command(pipeline), is_warning=True) for message in warnings
     ]

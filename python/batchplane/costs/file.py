@@ -93,7 +93,7 @@ def parse_document(document: Any, file: str) -> tuple[Head, list[Entry], list[Pr
     """Head, entries and every mistake of a costs file."""
     reader = _Reader(file)
     if not isinstance(document, dict) or not isinstance(document.get("modules"), list):
-        reader.note("", "this is no costs file: it needs version and a list of modules", _AGAIN)
+        reader.note("", "this is not a costs file: it needs version and a list of modules", _AGAIN)
         return Head(), [], reader.problems
     version = document.get("version")
     if version != VERSION:
@@ -135,7 +135,9 @@ def _parse_head(document: Mapping[str, Any], reader: _Reader) -> Head:
     needed = [key for key in LOOP_KEYS if key not in _LATER_LOOP_KEYS]
     missing = [key for key in needed if loop and key not in loop]
     if missing:
-        reader.note("loop", f"missing: {', '.join(missing)}", "leave out all of loop, or none")
+        reader.note(
+            "loop", f"missing: {', '.join(missing)}", "give all keys of loop, or leave loop out"
+        )
     return head
 
 
@@ -179,4 +181,4 @@ def _check_table(table: Any, sizes: Any, shown: str, reader: _Reader) -> None:
     if not is_whole or len(sizes) != len(table):
         reader.note(f"{shown}.table_pkts", f"expected the {len(table)} batch sizes of table_ns")
     elif sizes[0] < 1 or any(b <= a for a, b in pairwise(sizes)):
-        reader.note(f"{shown}.table_pkts", "batch sizes ascend, from 1 packet on")
+        reader.note(f"{shown}.table_pkts", "batch sizes must ascend, from 1 packet on")

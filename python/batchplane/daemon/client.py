@@ -107,12 +107,12 @@ class Client:
         except TimeoutError as error:
             raise AnswerTimeout(
                 f"the daemon did not answer '{cmd}' within {timeout_s or self._timeout_s:g} s",
-                f"its log may tell why: {self._path.with_suffix('.log')}",
+                f"check its log: {self._path.with_suffix('.log')}",
             ) from error
         except OSError as error:
             raise ConnectionLost(
                 f"the daemon went away during '{cmd}': {error.strerror or error}",
-                f"its log may tell why: {self._path.with_suffix('.log')}",
+                f"check its log: {self._path.with_suffix('.log')}",
             ) from error
         if not answer.get("ok"):
             # Loaded here: it brings the whole language along.
@@ -140,7 +140,7 @@ class Client:
             if not received:
                 raise ConnectionLost(
                     "the daemon closed the connection",
-                    f"its log may tell why: {self._path.with_suffix('.log')}",
+                    f"check its log: {self._path.with_suffix('.log')}",
                 )
             self._received += received
         line = bytes(self._received[:end])
@@ -153,8 +153,8 @@ class Client:
             answer = json.loads(line)
         except ValueError as error:
             raise RunFailed(
-                "the daemon answered something that is no JSON",
-                "daemon and command line are of different versions: make build",
+                "the daemon's answer is not valid JSON",
+                "daemon and command line have different versions: make build",
             ) from error
         if not isinstance(answer, dict):
             raise RunFailed("the daemon answered something unexpected")

@@ -62,7 +62,7 @@ def find_program(env: Mapping[str, str] = os.environ) -> Path:
         if os.access(given, os.X_OK):
             return Path(given)
         raise RunFailed(
-            f"BATCHPLANE_DAEMON={given} is no program", "unset it, or build it: make build"
+            f"BATCHPLANE_DAEMON={given} is not a program", "unset it, or build it: make build"
         )
     built = Path(__file__).resolve().parents[3] / "build" / "batchplaned"
     if os.access(built, os.X_OK):
@@ -213,7 +213,7 @@ def start_daemon(
     if not _NAME.fullmatch(name):
         raise BadInput(
             Problem(
-                f"'{name}' is no name for a daemon",
+                f"'{name}' is not a name for a daemon",
                 "command line",
                 "--name",
                 "letters, digits, _ . -",
@@ -288,7 +288,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], path: Path, timeout_s: f
             if time.monotonic() > deadline:
                 raise RunFailed(
                     f"the daemon was not ready within {timeout_s:g} s",
-                    f"its log may tell why: {log}",
+                    f"check its log: {log}",
                 )
     except BaseException:
         _end(process.pid, path)

@@ -59,7 +59,7 @@ def home_gateway(out: Console) -> None:
     reason = missing_for_hosts(TOOLS)
     if reason is not None:
         raise RunFailed(
-            f"the demonstration needs network namespaces: {reason}",
+            f"the demo needs network namespaces: {reason}",
             "run it as root, or: sysctl -w kernel.unprivileged_userns_clone=1",
         )
     with tempfile.TemporaryDirectory(prefix="bpd") as name:
@@ -69,8 +69,8 @@ def home_gateway(out: Console) -> None:
                 out.print(Text(_PICTURE, "bold"))
                 _show_at_work(out, hosts, gateway, folder)
         except CommandFailed as error:
-            raise RunFailed(f"the demonstration failed: {error}") from error
-    out.print("cleaned up: nothing is left running")
+            raise RunFailed(f"the demo failed: {error}") from error
+    out.print("cleaned up, nothing left running")
 
 
 def home_hosts(mtu_bytes: int = 1500) -> Hosts:
@@ -103,15 +103,15 @@ def _running(hosts: Hosts, folder: Path) -> Iterator[_Gateway]:
 def _show_at_work(out: Console, hosts: Hosts, gateway: _Gateway, folder: Path) -> None:
     home = hosts.hosts["home"]
     for title, command in (
-        ("a ping through it", ("ping", "-n", "-c", "3", "-i", "0.2", INTERNET)),
-        ("the same over IPv6", ("ping", "-n", "-c", "3", "-i", "0.2", INTERNET6)),
+        ("ping through the gateway", ("ping", "-n", "-c", "3", "-i", "0.2", INTERNET)),
+        ("ping over IPv6", ("ping", "-n", "-c", "3", "-i", "0.2", INTERNET6)),
     ):
         _step(out, title, command)
         out.print(home.run(*command).strip().splitlines()[-2])
     _download(out, hosts, folder)
     for title, words in (
-        ("the translations", ("show", "nat")),
-        ("what the gateway refused", ("show", "drops")),
+        ("NAT translations", ("show", "nat")),
+        ("packets the gateway dropped", ("show", "drops")),
     ):
         _step(out, title, ("batchplane", *words))
         out.print(gateway.say(*words).rstrip(), markup=False)
@@ -126,9 +126,9 @@ def _download(out: Console, hosts: Hosts, folder: Path) -> None:
             "python3", "-m", "http.server", str(_PORT), "--directory", str(folder), stderr=words
         )
     home = hosts.hosts["home"]
-    _wait_for(lambda: _answers(home), "the web server answers through the gateway")
+    _wait_for(lambda: _answers(home), "waiting for the web server to answer through the gateway")
     command = ("curl", "-sS", "--max-time", "120", "-o", str(copy), url)
-    _step(out, f"a download of {_FILE_MB} MB", command)
+    _step(out, f"download of {_FILE_MB} MB", command)
     started_s = time.monotonic()
     home.run(*command, timeout_s=130)
     taken_s = time.monotonic() - started_s
@@ -137,7 +137,7 @@ def _download(out: Console, hosts: Hosts, folder: Path) -> None:
         raise RunFailed("the downloaded file differs from the original")
     clients = {line.split()[0] for line in log.read_text().splitlines() if "GET" in line}
     out.print(
-        f"{_FILE_MB / taken_s:.0f} MB/s, byte for byte the same; "
+        f"{_FILE_MB / taken_s:.0f} MB/s, byte-identical; "
         f"the server saw {', '.join(sorted(clients))} instead of {HOME}"
     )
 
@@ -154,7 +154,7 @@ def _wait_for(condition: Callable[[], bool], what: str, timeout_s: float = 20) -
     deadline_s = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline_s:
-            raise RunFailed(f"not within {timeout_s:g} s: {what}")
+            raise RunFailed(f"timed out after {timeout_s:g} s {what}")
         time.sleep(0.05)
 
 

@@ -89,11 +89,11 @@ def run_experiments(
         # Here signals do again what they did before: a second one does not end the line below.
         errors.print(
             f"interrupted: {store.made} runs are kept in {store.folder}; the same command "
-            "goes on from there"
+            "continues from there"
         )
         return 130
     warnings = [disturbed_line(runner)] if runner.disturbed else []
-    warnings += [f"{path} was damaged, and its run was made again" for path in store.broken]
+    warnings += [f"{path} was damaged; its run was repeated" for path in store.broken]
     for line in warnings:
         errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
     ordered = [sections[place] for place in sorted(sections)]
@@ -122,7 +122,7 @@ def _check(options: ExperimentOptions) -> None:
     """What can be seen to fail fails before the first run."""
     problems = []
     if options.out.exists() and not options.out.is_dir():
-        problems.append(Problem(f"'{options.out}' is no folder", "command line", "--out"))
+        problems.append(Problem(f"'{options.out}' is not a folder", "command line", "--out"))
     if options.write is not None and not options.write.absolute().parent.is_dir():
         message = f"there is no folder '{options.write.parent}'"
         problems.append(Problem(message, "command line", "--write"))

@@ -151,7 +151,7 @@ class _Canonicaliser:
         if model is None:
             return
         if model.name.partition(":")[0].endswith(".py"):
-            message = f"'{model.name}' decides in a process of its own"
+            message = f"'{model.name}' runs in its own process"
             self._problem(path, message, f"leave it out, and run with --controller {model.name}")
             return
         self._out["controller"] = model.model_dump(exclude_unset=True, exclude_none=True)
@@ -216,7 +216,7 @@ class _Canonicaliser:
             hops = [parse_hop(part) for part in chain.split("->")]
             if len(hops) < 2 or any(hop is None for hop in hops):
                 self._problem(
-                    path, f"'{chain}' is no chain", "write a -> b, or a:1 -> b for gate 1 of a"
+                    path, f"'{chain}' is not a chain", "write a -> b, or a:1 -> b for gate 1 of a"
                 )
                 continue
             sound = [hop for hop in hops if hop is not None]
@@ -238,7 +238,7 @@ class _Canonicaliser:
             if not _NAME.fullmatch(name):
                 self._problem(
                     (section, name),
-                    f"'{name}' is no name",
+                    f"'{name}' is not a name",
                     "letters, digits, _ and -, at most 64, no digit first",
                 )
                 continue

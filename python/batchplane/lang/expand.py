@@ -84,7 +84,7 @@ class _Expander:
         name = str(key.value)
         if not _NAME.fullmatch(name):
             self._problem(
-                f"'{name}' is no name for a param",
+                f"'{name}' is not a name for a param",
                 key.line,
                 f"params.{name}",
                 "letters, digits and _",

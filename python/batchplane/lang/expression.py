@@ -162,16 +162,16 @@ def ip(base: Scalar, i: int) -> str:
     try:
         return str(ipaddress.IPv4Address(int(ipaddress.IPv4Address(str(base))) + i))
     except ValueError as error:
-        raise ExpressionError(f"ip({base}, {i}) is no IPv4 address") from error
+        raise ExpressionError(f"ip({base}, {i}) is not an IPv4 address") from error
 
 
 def mac(base: Scalar, i: int) -> str:
     """The MAC address `base` + i."""
     if not re.fullmatch(_MAC, str(base)):
-        raise ExpressionError(f"'{base}' is no MAC address such as 02:00:00:00:00:01")
+        raise ExpressionError(f"'{base}' is not a MAC address such as 02:00:00:00:00:01")
     number = int(str(base).replace(":", ""), 16) + i
     if not 0 <= number < 1 << 48:
-        raise ExpressionError(f"mac({base}, {i}) is no MAC address")
+        raise ExpressionError(f"mac({base}, {i}) is not a MAC address")
     digits = f"{number:012x}"
     return ":".join(digits[k : k + 2] for k in range(0, 12, 2))
 

@@ -112,5 +112,5 @@ def load_kinds(daemon: Path) -> Kinds:
     except (ValueError, KeyError, TypeError) as error:
         raise RunFailed(
             f"{daemon} --modules printed something unexpected: {error}",
-            "daemon and command line are of different versions: make build",
+            "daemon and command line have different versions: make build",
         ) from error

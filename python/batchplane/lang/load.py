@@ -105,7 +105,9 @@ def _load_json(text: str, path: Path, overrides: Mapping[str, str]) -> Document:
         raise BadInput(Problem(f"this is not JSON: {error}", f"{path}:{line}")) from error
     if not isinstance(pipeline, dict) or not isinstance(pipeline.get("modules"), dict):
         raise BadInput(
-            Problem("this is no canonical pipeline", str(path), fix="it needs version and modules")
+            Problem(
+                "this is not a canonical pipeline", str(path), fix="it needs version and modules"
+            )
         )
     if overrides:
         raise BadInput(

@@ -253,7 +253,9 @@ def _ns(duration: Duration) -> int | None:
         return duration
     ns = parse_duration_ns(duration)
     if ns is None:
-        raise BadInput(Problem(f"'{duration}' is no duration", _caller(), fix="for example '50us'"))
+        raise BadInput(
+            Problem(f"'{duration}' is not a duration", _caller(), fix="for example '50us'")
+        )
     return ns
 
 

@@ -38,9 +38,9 @@ class PdrModel(_Rule):
 
     id: int = Field(ge=0, le=0xFFFF)
     source: Literal["access", "core"] = Field(description="uplink (with teid), or downlink")
-    precedence: Id = Field(default=255, description="lower is asked first")
+    precedence: Id = Field(default=255, description="lower is checked first")
     teid: Teid = Field(default=1, description="uplink: the tunnel endpoint at the gateway")
-    qfi: Qfi = Field(default=0, description="uplink: of the packets; none: each")
+    qfi: Qfi = Field(default=0, description="uplink: QFI of the packets; none: any")
     filters: list[str] = Field(
         default_factory=list, max_length=MAX_RULES, description="flow descriptions"
     )
@@ -55,8 +55,8 @@ class FarModel(_Rule):
 
     id: Id
     action: Literal["forward", "drop", "buffer"] = "forward"
-    notify: bool = Field(default=True, description="the first packet that is held is reported")
-    teid: Teid = Field(default=1, description="of the tunnel that it creates")
+    notify: bool = Field(default=True, description="report the first packet that is held")
+    teid: Teid = Field(default=1, description="TEID of the tunnel that it creates")
     peer: str = Field(default="", description="IPv4 or IPv6 address of the tunnel's other end")
 
 
@@ -81,9 +81,9 @@ class UrrModel(_Rule):
     down_bytes: Threshold = Field(default=0, description="threshold")
     time_ns: Threshold = Field(default=0, description="threshold; 1 ms or more")
     quota_bytes: Threshold = Field(default=0, description="may pass, both directions")
-    up_quota_bytes: Threshold = Field(default=0, description="may pass uplink")
-    down_quota_bytes: Threshold = Field(default=0, description="may pass downlink")
-    quota_ns: Threshold = Field(default=0, description="from the first packet that passes on")
+    up_quota_bytes: Threshold = Field(default=0, description="uplink quota")
+    down_quota_bytes: Threshold = Field(default=0, description="downlink quota")
+    quota_ns: Threshold = Field(default=0, description="counted from the first packet that passes")
 
 
 class BarModel(_Rule):

@@ -95,7 +95,7 @@ def load_native() -> Any:
         )
     spec = importlib.util.spec_from_file_location(_NAME, path)
     if spec is None or spec.loader is None:
-        raise RunFailed(f"{path} is no extension of Python", "tools/build.sh run native")
+        raise RunFailed(f"{path} is not a Python extension", "tools/build.sh run native")
     try:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

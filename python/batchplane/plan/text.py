@@ -46,18 +46,18 @@ def _missed_line(report: Report, members: list[PlanRow]) -> str:
     if worst["is_inherent"]:
         least = short_duration(max(row["min_ns"] for row in members))
         return (
-            f"{who} is below the inherent delay: service by its modules alone takes {least} for "
+            f"{who} is below the inherent delay: its modules alone take {least} for "
             f"one packet (cheaper modules, or an SLO of {_min_slo(report, worst)})"
         )
     terms = {
-        "turnaround, which is waiting for work of others": worst["turnaround_ns"],
+        "turnaround (waiting for other work)": worst["turnaround_ns"],
         "filling": worst["fill_ns"],
         "service": worst["service_ns"],
     }
     most = max(terms, key=lambda name: terms[name])
     return (
-        f"{who} cannot be kept at full load: {short_duration(worst['measured_ns'])} is what it "
-        f"takes, most of it {most} (cheaper modules, less load, or an SLO of "
+        f"{who} cannot be met at full load: the delay is {short_duration(worst['measured_ns'])}, "
+        f"most of it {most} (cheaper modules, less load, or an SLO of "
         f"{_min_slo(report, worst)})"
     )
 
@@ -67,7 +67,7 @@ def _min_slo(report: Report, row: PlanRow) -> str:
         return "much more"
     told = short_duration(report.min_factor * row["slo_ns"])
     is_one = len({ns for ns in report.slo_ns.values() if ns}) == 1
-    return told if is_one else f"{told}, all others as many times as long"
+    return told if is_one else f"{told}, with all other SLOs raised by the same factor"
 
 
 def _headline(report: Report) -> Text:
@@ -80,15 +80,15 @@ def _headline(report: Report) -> Text:
         ", planned: ",
         f"{who} {'carries' if len(workers) == 1 else 'carry'} ",
         (short_rate(plan["rate_pps"]), "bold red" if report.missed else "bold green"),
-        f", {three_digits(1e9 / plan['rate_pps'])} ns for each packet",
+        f", {three_digits(1e9 / plan['rate_pps'])} ns per packet",
     )
     gain = plan["rate_pps"] / null["rate_pps"]
     if abs(gain - 1) > _WORTH_TELLING:
-        text.append(f", {three_digits(gain)} times as much as without buffers")
+        text.append(f", {three_digits(gain)} times the rate without buffers")
     else:
-        text.append(", as much as without buffers: none pays here")
+        text.append(", the same as without buffers: none pays off here")
     if report.missed:
-        text.append(f"; {len(report.missed)} of its SLOs cannot be kept", "red")
+        text.append(f"; {len(report.missed)} of its SLOs cannot be met", "red")
     if len(workers) > 1:
         loads = ", ".join(f"{row['name']} {row['load']:.0%}" for row in workers)
         text.append(f" (load: {loads})")
@@ -103,8 +103,8 @@ def _origin(report: Report) -> Text:
     guess = "" if assumed["is_work_given"] else ", assumed (--work TIME)"
     what = "one branch" if assumed["branches"] == 1 else f"{assumed['branches']} equal branches"
     return Text(
-        f"{what}, batchiness {assumed['batchiness']:g}, packets for "
-        f"one branch come {assumed['burst_pkts']:g} in a row; a branch takes {work} for one "
+        f"{what}, batchiness {assumed['batchiness']:g}, bursts of "
+        f"{assumed['burst_pkts']:g} packets per branch; a branch takes {work} for one "
         f"packet{guess}; {report.origin}",
         "dim",
     )
@@ -168,7 +168,7 @@ def _flows(report: Report) -> RenderableType:
             short_duration(worst["service_ns"]),
             f"{sum(row['share'] for row in members):.0%}",
             short_rate(price) if price else "",
-            Text("cannot be kept", "red") if worst["is_missed"] else "",
+            Text("cannot be met", "red") if worst["is_missed"] else "",
         )
     if len(groups) > _MAX_FLOWS:
         table.add_row(Text(f"and {len(groups) - _MAX_FLOWS} more", "dim"))
@@ -187,7 +187,7 @@ def _binding(report: Report) -> list[RenderableType]:
         if factor > 1 and gain > _WORTH_TELLING:
             told = (
                 "a microsecond more would buy nothing: where a buffer does not pay now it takes "
-                f"much more; SLOs {factor:g} times as long would buy {gain:.1%}"
+                f"much more; SLOs {factor:g} times as long would add {gain:.1%}"
             )
         return [Text(told, "cyan")]
     first = max(prices, key=lambda flow: prices[flow])
@@ -195,7 +195,7 @@ def _binding(report: Report) -> list[RenderableType]:
     who = first if n == 1 else f"{first} and {n - 1} more {'flow' if n == 2 else 'flows'}"
     return [
         Text(
-            f"what binds: {who}; one more microsecond for every flow would buy "
+            f"what binds: {who}; 1 us more for every flow would add "
             f"{short_rate(total)} ({total / report.plan['rate_pps']:.1%})",
             "cyan",
         )
@@ -242,9 +242,9 @@ def _why(row: PlanRow) -> str:
         }.get(why, why)
     else:
         told = {
-            "batches arrive large enough": "does not pay: holding costs more than it saves",
-            "no traffic": "no traffic comes here",
-        }.get(why, "does not pay: no SLO leaves time for it")
+            "batches arrive large enough": "does not pay off: holding costs more than it saves",
+            "no traffic": "no traffic arrives here",
+        }.get(why, "does not pay off: no SLO leaves time for it")
     return told
 
 
@@ -266,11 +266,11 @@ def _changes(report: Report) -> RenderableType:
 
     for factor, plan in report.near:
         n = len(missed_flows(plan, report.percentile))
-        note = f"  {n} {'SLO' if n == 1 else 'SLOs'} cannot be kept" if n else ""
+        note = f"  {n} {'SLO' if n == 1 else 'SLOs'} cannot be met" if n else ""
         add(_slo_words(report, factor), plan, note)
     for branch, plan in report.branches:
         add(
-            f"one branch less behind {branch.splitter}: {branch.siblings - 1} for "
+            f"one fewer branch behind {branch.splitter}: {branch.siblings - 1} for "
             f"{branch.siblings}",
             plan,
         )
@@ -292,8 +292,8 @@ def _cores(report: Report) -> Text:
     return Text.assemble(
         f"{short_rate(cores.offered_pps)} offered need ",
         (n, "bold"),
-        f", {each} {cores.load:.0%} of what it carries - an estimate: every core runs the whole "
-        "pipeline on its even share of the flows",
+        f", {each} {cores.load:.0%} of its capacity. An estimate: every core runs the whole "
+        "pipeline on an equal share of the flows",
     )
 
 

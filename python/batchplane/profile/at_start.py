@@ -43,18 +43,18 @@ def ensure_profile(
     kept = kept_costs(pipeline, env)
     if kept.costs is not None:
         return
-    why = f"the profile that is kept {kept.reason}" if kept.reason else "there is no profile yet"
+    why = f"the saved profile {kept.reason}" if kept.reason else "no profile yet"
     n_groups = len(groups_of(pipeline.get("modules", {})))
-    _say(errors, f"{why}: measuring {n_groups} kinds of modules (--no-profile: built-in costs)")
+    _say(errors, f"{why}: profiling {n_groups} module types (skip with --no-profile)")
     start_s = time.monotonic()
     try:
         document = _measured(pipeline, errors, cores)
         path = keep_costs(pipeline, document, env)
     except (BatchplaneError, OSError) as error:
         reason = error.lines()[0] if isinstance(error, BatchplaneError) else str(error)
-        _say(errors, f"not measured, built-in costs are used: {reason}", "yellow")
+        _say(errors, f"profiling failed, using built-in costs: {reason}", "yellow")
         return
-    _say(errors, f"measured in {time.monotonic() - start_s:.1f} s, kept as {path}")
+    _say(errors, f"profiled in {time.monotonic() - start_s:.1f} s, saved as {path}")
 
 
 def _measured(pipeline: Mapping[str, Any], errors: Console, cores: str | None) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def profile_kinds(
 
 
 _NO_SETUPS = Problem(
-    "there are no set-ups of module kinds here", fix="run it in the source tree, or give --pipeline"
+    "no module test setups found here", fix="run it in the source tree, or give --pipeline"
 )
 
 
@@ -83,7 +83,9 @@ def _unknown_kind(kind: str, known: Mapping[str, Any]) -> Problem:
     why = kinds_without().get(kind)
     if why is not None:
         return Problem(f"'{kind}' is not measured: {why}", "command line")
-    return Problem(f"there is no set-up of '{kind}'", "command line", fix=suggestion(kind, known))
+    return Problem(
+        f"there is no test setup for '{kind}'", "command line", fix=suggestion(kind, known)
+    )
 
 
 def _part(progress: Progress | None, part: int, parts: int) -> Progress | None:
@@ -142,7 +144,7 @@ def _run(
         except ValueError as error:
             raise RunFailed(
                 f"the profiler printed something unexpected: {error}",
-                "daemon and command line are of different versions: make build",
+                "daemon and command line have different versions: make build",
             ) from error
     return document
 
@@ -174,12 +176,12 @@ def _call(command: list[str], out: Path, max_s: float, progress: Progress | None
                 process.terminate()
                 raise
     except OSError as error:
-        raise RunFailed(f"the profiler does not start: {error}", "make build") from error
+        raise RunFailed(f"the profiler did not start: {error}", "make build") from error
     if code == 2:
-        raise BadInput([Problem(line) for line in told] or [Problem("the profiler refused it")])
+        raise BadInput([Problem(line) for line in told] or [Problem("the profiler rejected it")])
     if code != 0:
         how = f"took longer than {max_s:.0f} s" if code == 124 else f"ended with code {code}"
-        raise RunFailed(f"the profiler {how}: {told[-1] if told else 'it said nothing'}")
+        raise RunFailed(f"the profiler {how}: {told[-1] if told else 'it printed nothing'}")
 
 
 def _completed(document: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str, Any]:

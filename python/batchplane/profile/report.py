@@ -23,25 +23,25 @@ _MAX_SPREAD = 8
 _SUFFIXES = (".png", ".pdf", ".svg")
 
 _LOOP_WORDS = {
-    "clock_read_ns": "a reading of the clock",
-    "empty_poll_ns": "a poll that finds nothing",
-    "poll_per_batch_ns": "a poll that finds packets, beside its modules",
-    "poll_per_pkt_ns": "each packet of it, metering at egress included",
-    "scatter_per_branch_ns": "each branch that a batch is spread over",
-    "scatter_per_pkt_ns": "each packet spread",
-    "firing_ns": "a buffer that fires",
-    "buffered_per_pkt_ns": "each packet that goes through a buffer",
-    "ring_take_per_batch_ns": "a batch taken from a queue",
-    "ring_take_per_pkt_ns": "each packet of it",
-    "egress_per_pkt_ns": "the metering of a packet at egress by itself",
-    "far_per_batch_ns": "a poll of packets from another core, beside all this",
-    "far_per_pkt_ns": "each packet of it",
-    "far_early_per_pkt_ns": "and more for each of its first 8 packets",
-    "sampled_per_batch_ns": "what a sampled run takes longer for a module's batch",
-    "generator_look_ns": "a look of the generator at its schedule",
-    "generator_per_burst_ns": "a burst that it puts into the ring",
-    "generator_per_pkt_ns": "each packet that it makes",
-    "generator_store_ns": "from its last word of a burst until the worker can see it",
+    "clock_read_ns": "one clock reading",
+    "empty_poll_ns": "an empty poll",
+    "poll_per_batch_ns": "a poll with packets, without its modules",
+    "poll_per_pkt_ns": "per packet polled, including metering at egress",
+    "scatter_per_branch_ns": "per branch that a batch is split across",
+    "scatter_per_pkt_ns": "per packet split",
+    "firing_ns": "one buffer firing",
+    "buffered_per_pkt_ns": "per packet through a buffer",
+    "ring_take_per_batch_ns": "one batch taken from a queue",
+    "ring_take_per_pkt_ns": "per packet taken from a queue",
+    "egress_per_pkt_ns": "metering at egress alone, per packet",
+    "far_per_batch_ns": "extra cost of a poll of packets from another core",
+    "far_per_pkt_ns": "extra cost per packet from another core",
+    "far_early_per_pkt_ns": "further cost for each of the first 8 of them",
+    "sampled_per_batch_ns": "extra cost of a sampled run per module batch",
+    "generator_look_ns": "generator: one look at its schedule",
+    "generator_per_burst_ns": "generator: one burst put into the ring",
+    "generator_per_pkt_ns": "generator: per packet made",
+    "generator_store_ns": "generator: from the last word of a burst until the worker sees it",
 }
 
 
@@ -86,7 +86,7 @@ def render_profile(document: Mapping[str, Any], out: Console) -> None:
         )
     out.print(table)
     if document.get("loop"):
-        out.print(Text("\nthe engine around them", "bold"))
+        out.print(Text("\nengine costs", "bold"))
         loop = plain_table("<", "ns")
         for key, words in _LOOP_WORDS.items():
             loop.add_row(words, f"{document['loop'][key]:.1f}")
@@ -104,9 +104,9 @@ def _error(module: Mapping[str, Any], key: str) -> Text:
 
 
 def _render_check(check: Mapping[str, Any], out: Console) -> None:
-    out.print(Text("\nthe pipeline as a whole, ns a packet", "bold"))
+    out.print(Text("\nwhole pipeline, ns per packet", "bold"))
     table = plain_table(
-        "<packets from", "trigger", "a poll", "measured", "parts alone", "by these costs"
+        "<packets from", "trigger", "per poll", "measured", "sum of parts", "predicted"
     )
     for point in check["points"]:
         table.add_row(
@@ -119,9 +119,9 @@ def _render_check(check: Mapping[str, Any], out: Console) -> None:
         )
     out.print(table)
     out.print(
-        f"In company a batch costs {check['batch_factor']:.2f} and a packet "
-        f"{check['pkt_factor']:.2f} of what they cost alone{_behind(check)}: "
-        "the costs above have that in them.",
+        f"Inside the pipeline a batch costs {check['batch_factor']:.2f} and a packet "
+        f"{check['pkt_factor']:.2f} times the cost measured alone{_behind(check)}. "
+        "The costs above include this.",
         soft_wrap=True,
     )
 
@@ -141,9 +141,7 @@ def _half_width(interval: Sequence[float]) -> float:
 def check_plot_path(path: Path) -> None:
     """Before anything is measured: a figure that cannot be written is told at once."""
     if path.suffix not in _SUFFIXES:
-        raise BadInput(
-            Problem("no such form of figure", str(path), "--plot", f"end it in {_SUFFIXES}")
-        )
+        raise BadInput(Problem("unknown figure format", str(path), "--plot", f"use {_SUFFIXES}"))
     if not path.absolute().parent.is_dir():
         raise BadInput(Problem("the folder does not exist", str(path.parent), "--plot", "make it"))
 

@@ -52,7 +52,7 @@ def followed_flows(
             followed.setdefault(source, {})[name] = flow
             if flow not in declared:
                 fix = suggestion(flow, sorted(declared), "declare it under flows:")
-                message = f"traffic flow '{name}' follows '{flow}', which is no declared flow"
+                message = f"traffic flow '{name}' follows '{flow}', which is not a declared flow"
                 problems.setdefault(f"{key} {text}", document.problem(key, message, fix))
     if problems:
         raise BadInput(list(problems.values()))
@@ -113,9 +113,9 @@ class DeclaredRoutes:
             return {}
         raise BadInput(
             Problem(
-                f"it is not known which way flow '{name}' of generator '{source}' takes",
+                f"the route of flow '{name}' of generator '{source}' is unknown",
                 self._document.where(f"generators.{source}.flows"),
-                fix="build the daemon's program (make build), or name the declared flow that it "
+                fix="build the daemon (make build), or name the declared flow that it "
                 f"follows: `flow: NAME` in the traffic file{self._variants()}",
             )
         )
@@ -123,7 +123,7 @@ class DeclaredRoutes:
     def _variants(self) -> str:
         """With which parameters the ways are known after all, where there are such."""
         known = known_params(str(self._document.pipeline.get("name", "")))
-        return f"; without it they are known with {known}" if known else ""
+        return f"; without it, routes are known with {known}" if known else ""
 
     def _of_path(self, index: int) -> dict[str, int | str]:
         flow = self._document.pipeline["flows"][index]
@@ -133,7 +133,9 @@ class DeclaredRoutes:
             hop = parse_hop(str(text))
             if hop is None or hop[0] not in self._modules:
                 raise BadInput(
-                    self._document.problem(key, f"'{text}' in the path is no module", "correct it")
+                    self._document.problem(
+                        key, f"'{text}' in the path is not a module", "correct it"
+                    )
                 )
             hops.append(hop)
         gates: dict[str, int | str] = {}

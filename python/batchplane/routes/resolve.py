@@ -125,13 +125,13 @@ def trace_routes(
         if not DeclaredRoutes(document).is_blind(source):
             raise BadInput(
                 Problem(
-                    f"it is not known which ways the packets of the trace take behind '{source}'",
+                    f"the routes of the trace's packets behind '{source}' are unknown",
                     document.file,
-                    fix="build the daemon's program, which looks at them: make build",
+                    fix="build the daemon, which finds them: make build",
                 )
             )
         if warn is not None:
-            warn("the daemon's program is not built: no packet of the trace is seen to be dropped")
+            warn("the daemon is not built: drops of trace packets are not detected")
         return [_route(name, {}) for name in trace.names]
     frames = {source: [frame.hex() for frame in trace.first_frames]}
     found = probe_routes(document, program, frames).frames[source]

@@ -62,17 +62,17 @@ def render_slo(rows: list[dict[str, Any]]) -> RenderableType:
         if row.get("hint"):
             hints.append(Text(f"{row['flow']}: {row['hint']}", "yellow"))
     if not rows:
-        return Text("the pipeline declares no flow (flows: in its file)", "dim")
+        return Text("the pipeline declares no flows (add flows: to its file)", "dim")
     percentile = rows[0].get("percentile")
     told = []
     if percentile is not None:
         which = f"p{percentile * 100:g}" if percentile > 0 else "mean"
         is_controlled = any(row.get("periods") is not None for row in rows)
-        since = "the controller was chosen or the SLO changed" if is_controlled else "the start"
+        since = "the controller or the SLO was set" if is_controlled else "the start"
         told = [
             Text(
-                f"now: {which} of the last period, headroom: SLO less that; last: of the last "
-                f"period, all, packets and late: since {since}; held up: by the machine",
+                f"now: {which} of the last period; headroom: SLO minus now; last: last period; "
+                f"all, packets, late: since {since}; held up: by the machine",
                 "dim",
             )
         ]
@@ -92,7 +92,7 @@ def _times(value: dict[str, Any] | None) -> str:
 def render_control(data: dict[str, Any]) -> RenderableType:
     """`show control`: which controller, what it takes, its last decisions, what went wrong."""
     if data["controller"] == "none":
-        return Text("no controller is on (batchplane set controller=optimal)", "dim")
+        return Text("no controller is running (batchplane set controller=optimal)", "dim")
     lines: list[RenderableType] = [
         Text.assemble(
             (controller_name(data), "bold"),
@@ -102,11 +102,11 @@ def render_control(data: dict[str, Any]) -> RenderableType:
         _step_costs(data),
     ]
     if data.get("has_program") is False:
-        lines.append(Text("no program decides: what was decided last stays in force", "yellow"))
+        lines.append(Text("no program is connected: the last decision stays in force", "yellow"))
     if data.get("predicted_pps"):
         lines.append(
             Text(
-                f"by the model: load {data['predicted_load']:.0%}, at most "
+                f"model prediction: load {data['predicted_load']:.0%}, at most "
                 f"{short_rate(data['predicted_pps'])}"
             )
         )
@@ -114,7 +114,7 @@ def render_control(data: dict[str, Any]) -> RenderableType:
     for row in drifting[:_MAX_DRIFTING]:
         lines.append(
             Text(
-                f"{row['module']} takes {three_digits(row['drift_ratio'])} times what was profiled",
+                f"{row['module']} takes {three_digits(row['drift_ratio'])} times its profiled cost",
                 "yellow",
             )
         )
@@ -134,17 +134,15 @@ def _step_costs(data: dict[str, Any]) -> RenderableType:
     """What a step takes, part by part, and what it takes of the worker."""
     table = plain_table("<one step", "median", "p99", "longest")
     parts = (
-        ("reading counts", "count_ns"), ("the controller", "controller_ns"),
-        ("changing buffers", "apply_ns"), ("all of it", "step_ns"),
+        ("read counters", "count_ns"), ("run controller", "controller_ns"),
+        ("change buffers", "apply_ns"), ("total", "step_ns"),
     )  # fmt: skip
     for label, key in parts:
         times = data.get(key) or {}
         table.add_row(label, *[short_duration(times.get(k)) for k in ("median", "p99", "max")])
     failed = data.get("failed_steps", 0)
-    told = f"{data['steps']} steps" + (f", {failed} of them failed" if failed else "")
-    return Group(
-        Text(f"{told}; control takes {data['worker_ratio']:.2%} of a worker's time"), table
-    )
+    told = f"{data['steps']} steps" + (f", {failed} failed" if failed else "")
+    return Group(Text(f"{told}; control uses {data['worker_ratio']:.2%} of a worker's time"), table)
 
 
 def _event(event: dict[str, Any]) -> Text:
@@ -155,7 +153,7 @@ def _event(event: dict[str, Any]) -> Text:
 
 def _decisions(decisions: list[dict[str, Any]], max_changes: int = 6) -> RenderableType:
     if not decisions:
-        return Text("no decision has changed anything yet", "dim")
+        return Text("no decision has made a change yet", "dim")
     last_ns = decisions[-1]["now_ns"]
     table = plain_table("ago", "<module", "trigger", "age limit", "<why")
     for decision in decisions:
@@ -171,7 +169,7 @@ def _decisions(decisions: list[dict[str, Any]], max_changes: int = 6) -> Rendera
             ago = " "
         if len(changes) > max_changes:
             table.add_row("", Text(f"and {len(changes) - max_changes} more", "dim"), "", "", "")
-    return Group(Text("last decisions that changed something", "bold"), table)
+    return Group(Text("last decisions that made a change", "bold"), table)
 
 
 def render_explain(data: dict[str, Any]) -> RenderableType:
@@ -204,22 +202,22 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
         table.add_row("fill", short_duration(row["fill_ns"]), "")
         table.add_row("service", short_duration(row["service_ns"]), "")
     if row.get("bias_ns"):
-        beyond = "shorter than the model says" if row["bias_ns"] < 0 else "beyond the model"
+        beyond = "shorter than the model predicts" if row["bias_ns"] < 0 else "beyond the model"
         table.add_row("measured", signed_duration(row["bias_ns"]), beyond)
     if (row.get("care_ns") or 0) >= 1:
         kept_back = short_duration(row["care_ns"])
-        table.add_row("kept back", kept_back, "of the slack, after packets were late")
+        table.add_row("kept back", kept_back, "of the slack, because packets were late")
     if (row.get("reserve_ns") or 0) >= 1:
         earlier = short_duration(row["reserve_ns"])
-        table.add_row("limits earlier by", earlier, "after packets were late")
+        table.add_row("limits shortened by", earlier, "because packets were late")
     if slo_ns:
         margin = row.get("margin_ns")
-        told = f"{short_duration(margin)} of it are margin" if margin else ""
+        told = f"{short_duration(margin)} of it is margin" if margin else ""
         table.add_row("slack", signed_duration(row["slack_ns"]), told)
     lines: list[RenderableType] = [head, table]
     if row["multiplier_pps_per_us"]:
         gain = short_rate(row["multiplier_pps_per_us"])
-        lines.append(Text(f"one more microsecond would buy {gain}", "cyan"))
+        lines.append(Text(f"1 us more SLO would add {gain}", "cyan"))
     if row.get("hint"):
         lines.append(Text(str(row["hint"]), "yellow"))
     return lines
@@ -228,7 +226,7 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
 def _modules(rows: list[dict[str, Any]]) -> RenderableType:
     table = plain_table(
         "<module", "trigger", "age limit", "arriving", "batch", "ns = per batch", "+ per packet",
-        "1 us buys", "<why",
+        "1 us adds", "<why",
     )  # fmt: skip
     for row in rows:
         binding = f": {row['binding_flow']}" if row.get("binding_flow") else ""
@@ -258,13 +256,13 @@ def _holding(data: dict[str, Any]) -> list[RenderableType]:
     lines: list[RenderableType] = []
     hold_ns = max((row.get("hold_ns") or 0.0 for row in data["modules"]), default=0.0)
     if hold_ns:
-        lines.append(Text(f"holding a packet costs {three_digits(hold_ns)} ns, as measured"))
+        lines.append(Text(f"measured cost of holding a packet: {three_digits(hold_ns)} ns"))
     guard = data.get("measured") or {}
     if guard.get("best_pps"):
-        told = f"triggers in force: {guard['in_force']}; the fastest measured carried "
+        told = f"triggers in force: {guard['in_force']}; fastest measured: "
         told += short_rate(guard["best_pps"])
         if guard.get("bypassed_pps"):
-            told += f", everything bypassed {short_rate(guard['bypassed_pps'])}"
+            told += f", with all buffers bypassed: {short_rate(guard['bypassed_pps'])}"
         lines.append(Text(told))
     for task in data.get("overload") or []:
         told = f"task {task['task']} was overloaded: {task['in_force']}, "
@@ -296,7 +294,7 @@ def slo_lines(report: dict[str, Any]) -> list[RenderableType]:
             f"{row['violated_periods']} of {row['periods']} periods violated",
         )
         if row.get("stalled_periods"):
-            text.append(f", in {row['stalled_periods']} of them the machine held the worker up")
+            text.append(f", {row['stalled_periods']} of them while the machine held the worker up")
         if row.get("excess_ratio") is not None:
             text.append(f", the others by {row['excess_ratio']:.0%} on average")
         told.append(text)

@@ -24,9 +24,7 @@ def collect_nat(client: Client, filters: dict[str, Any]) -> list[dict[str, Any]]
     """
     modules = [row for row in client.show("tables") if row.get("kind") == _KIND]
     if not modules:
-        raise RunFailed(
-            "the running pipeline translates no addresses", f"a module of kind {_KIND} does"
-        )
+        raise RunFailed("the running pipeline has no NAT", f"add a {_KIND} module")
     wanted = {"limit": _DEFAULT_LIMIT, **filters}
     return [
         {

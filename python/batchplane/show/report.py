@@ -41,8 +41,8 @@ def render_report(
     for name, gap in gaps:
         parts.append(
             Text(
-                f"\n{name} was held up {gap['count']} times by the machine, at most "
-                f"{short_duration(gap['max_ns'])}: delays include it",
+                f"\n{name} was held up {gap['count']} times by the machine, for up to "
+                f"{short_duration(gap['max_ns'])}: delays include this time",
                 "dim",
             )
         )
@@ -62,7 +62,7 @@ def _refused_lines(first: Snapshot, last: Snapshot) -> list[RenderableType]:
             continue
         lines.append(
             Text(
-                f"\n{row['name']}: {refused} of {refused + sent} packets were lost at a full ring",
+                f"\n{row['name']}: {refused} of {refused + sent} packets were lost (ring full)",
                 "yellow",
             )
         )
@@ -125,7 +125,7 @@ def _balance_line(balance: dict[str, Any]) -> Text:
         text.append(f" + {balance['in_flight_pkts']} in flight")
     exact = balance.get("is_exact", True)
     text.append(
-        "  (every packet is accounted for)" if exact else "  (they do not sum up)",
+        "  (all packets accounted for)" if exact else "  (counts do not add up)",
         "green" if exact else "red",
     )
     return text
@@ -149,7 +149,7 @@ def _drop_lines(rates: Rates) -> list[RenderableType]:
 def render_trace(packets: list[dict[str, Any]]) -> RenderableType:
     """The path, waits and end of each traced packet."""
     if not packets:
-        return Text("no packet came by; is there traffic, and does the filter match it?", "yellow")
+        return Text("no packet seen. Is there traffic, and does the filter match it?", "yellow")
     lines: list[RenderableType] = []
     for packet in packets:
         lines.append(
@@ -185,4 +185,4 @@ def _event_text(event: dict[str, Any]) -> str:
     gate = event.get("gate")
     waited_ns = event.get("waited_ns")
     after = "" if waited_ns is None else f", after {short_duration(waited_ns)} in its buffer"
-    return f"runs{within}{after}" + (f", takes gate {gate}" if gate not in (None, 0) else "")
+    return f"runs{within}{after}" + (f", leaves by gate {gate}" if gate not in (None, 0) else "")

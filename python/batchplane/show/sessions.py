@@ -47,7 +47,7 @@ def collect_sessions(client: Client, filters: dict[str, Any]) -> list[dict[str, 
             params = node.get("params") or {}
             tables.setdefault(str(params.get("table", "sessions")), str(node["name"]))
     if not tables:
-        raise RunFailed("the running pipeline knows no sessions", f"a {_KINDS[0]} module does")
+        raise RunFailed("the running pipeline has no sessions", f"add a {_KINDS[0]} module")
     wanted = {"limit": _DEFAULT_LIMIT, **filters}
     return [
         {
@@ -117,9 +117,9 @@ def render_ended(ended: list[dict[str, Any]]) -> RenderableType:
             rows.append({**row, "dropped_pkts": pdr["dropped_pkts"]})
     n_deleted = sum(one["is_deleted"] for one in ended)
     what = f"{n_deleted} sessions ended" if n_deleted else "rules ended"
-    parts: list[RenderableType] = [Text(f"{what}; what URRs had used since their last report:")]
+    parts: list[RenderableType] = [Text(f"{what}; URR usage since the last report:")]
     headings = [name if "_" in name else f"<{name}" for name in _ENDED_COLUMNS]
     parts += listed(_ENDED_COLUMNS, headings, rows[:_DEFAULT_LIMIT], 0)
     if len(rows) > _DEFAULT_LIMIT:
-        parts.append(Text(f"{len(rows) - _DEFAULT_LIMIT} more rules; --json tells all", "dim"))
+        parts.append(Text(f"{len(rows) - _DEFAULT_LIMIT} more rules; --json shows all", "dim"))
     return Group(*parts)

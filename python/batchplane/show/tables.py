@@ -68,9 +68,7 @@ def _inputs(rows: list[dict[str, Any]]) -> RenderableType:
 def _runtime(data: dict[str, Any]) -> RenderableType:
     balance = data["balance"]
     exact = (
-        Text("sums up", "green")
-        if balance.get("is_exact", True)
-        else Text("does not sum up", "red")
+        Text("balanced", "green") if balance.get("is_exact", True) else Text("not balanced", "red")
     )
     came = balance["in_pkts"] + balance.get("originated_pkts", 0)
     ahead = f" + {balance['ahead_pkts']} ahead" if balance.get("ahead_pkts") else ""
@@ -149,20 +147,20 @@ def _buffers(data: Any) -> RenderableType:
         )
     parts: list[RenderableType] = [table] if used else []
     if len(used) < len(rows):
-        parts.append(Text(f"{len(rows) - len(used)} buffers with trigger 0 hold nothing", "dim"))
+        parts.append(Text(f"{len(rows) - len(used)} unused buffers (trigger 0)", "dim"))
     units = [row for row in rows if row.get("weight")]
     if units:
         parts += [Text("") if parts else Text("scheduled units", "dim"), _units(units)]
     worst = data.get("worst_firings_per_run") if isinstance(data, dict) else None
     if worst is not None:
-        parts.append(Text(f"most firings in one run: {worst}", "dim"))
+        parts.append(Text(f"maximum firings in one run: {worst}", "dim"))
     return Group(*parts)
 
 
 def _units(rows: list[dict[str, Any]]) -> RenderableType:
     """Whose turn it is, where a task is scheduled explicitly."""
     table = plain_table(
-        "<unit", "weight", "share", "turns", "pkts a turn", "held", "most", "queue", "pace",
+        "<unit", "weight", "share", "turns", "pkts/turn", "held", "most", "queue", "pace",
         "congested",
     )  # fmt: skip
     for row in rows:
@@ -203,7 +201,7 @@ def _flows(data: list[dict[str, Any]]) -> RenderableType:
 def _drops(data: list[dict[str, Any]]) -> RenderableType:
     rows = [row for row in data if row.get("pkts") or row.get("handed_on_pkts")]
     if not rows:
-        return Text("nothing was dropped", "green")
+        return Text("no packets dropped", "green")
     table = plain_table("<module", "<reason", "packets", "handed on", "<meaning", "<remedy")
     for row in sorted(rows, key=lambda row: -row["pkts"]):
         table.add_row(
@@ -293,7 +291,7 @@ def _short(value: Any) -> str:
 
 
 def _generators(data: list[dict[str, Any]]) -> RenderableType:
-    table = plain_table("<generator", "rate asked", "sent", "refused", "late")
+    table = plain_table("<generator", "target rate", "sent", "refused", "late")
     for row in data:
         table.add_row(
             row["name"],

@@ -99,7 +99,7 @@ def _totals(rates: Rates) -> Text:
             text.append(f"   {row['name']} refused ")
             text.append(short_rate(row["refused_pps"]), "yellow")
     if not rates.is_exact:
-        text.append("   packets do not sum up", "bold red")
+        text.append("   packet counts do not add up", "bold red")
     return text
 
 
@@ -186,7 +186,7 @@ def _buffer_table(rates: Rates) -> Table | None:
 def _drop_table(rates: Rates) -> Table | None:
     if not rates.drops:
         return None
-    table = _table("dropped by", "reason", "rate", "packets", "what it means")
+    table = _table("dropped by", "reason", "rate", "packets", "meaning")
     table.columns[-1].no_wrap = False
     for row in rates.drops[:_MAX_DROP_ROWS]:
         table.add_row(

@@ -163,7 +163,7 @@ def _run_parallel(inputs: Inputs, cases: Sequence[Case], jobs: int, show: Any) -
                     future.result()
         except BrokenProcessPool as error:
             raise RunFailed(
-                "a process of the simulation ended", "perhaps for lack of memory: try --jobs 1"
+                "a simulation process ended", "possibly out of memory: try --jobs 1"
             ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -71,7 +71,7 @@ def edits_of_action(action: Action, spec: dict[str, Any]) -> tuple[list[dict[str
         edits.append({"stall_ns": dict(action.stall_ns)})
     if action.table is not None:
         warnings.append(
-            f"{action.where}: {action.text}: simulated packets meet no tables, so that they take "
-            "the same ways as before"
+            f"{action.where}: {action.text}: simulated packets use no tables, so they keep "
+            "their routes"
         )
     return edits, warnings

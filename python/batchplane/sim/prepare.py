@@ -55,7 +55,7 @@ def duration_ns(value: str | int, what: str) -> int:
     """Nanoseconds of '10ms' or of a number of them. Raises BadInput."""
     ns = value if type(value) is int else parse_duration_ns(value)
     if ns is None or ns <= 0:
-        raise BadInput(Problem(f"'{value}' is no duration", what, fix="with a unit: 10ms, 1s"))
+        raise BadInput(Problem(f"'{value}' is not a duration", what, fix="with a unit: 10ms, 1s"))
     return ns
 
 
@@ -102,7 +102,7 @@ def prepare(
     """Reads and checks all that a simulation needs. Raises BadInput with every mistake."""
     if run_order not in (None, *RUN_ORDERS):
         fix = suggestion(str(run_order), RUN_ORDERS, ", ".join(RUN_ORDERS))
-        raise BadInput(Problem(f"'{run_order}' is no run order", "--run-order", fix=fix))
+        raise BadInput(Problem(f"'{run_order}' is not a run order", "--run-order", fix=fix))
     kinds = known_kinds()
     document = load_document(pipeline, overrides or {}, kinds)
     traces: dict[str, Trace] = {}
@@ -124,7 +124,7 @@ def prepare(
     warnings: list[str] = [*known["warnings"]]
     if not generator_states(document.pipeline):
         warnings.append(
-            "the pipeline has no generator, so that nothing will happen (--traffic FILE gives some)"
+            "the pipeline has no generator, so nothing will happen (give --traffic FILE)"
         )
     routes = resolve_routes(document, assignments=followed, warn=warnings.append)
     routes |= {
@@ -181,14 +181,14 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
             fix = "{'cost_per_batch_ns': 20, 'cost_per_pkt_ns': 5}"
             problems = [
                 Problem(
-                    f"the cost of '{name}' is {costs[name]!r}, which is no law", "costs", fix=fix
+                    f"the cost of '{name}' is {costs[name]!r}, which is not a law", "costs", fix=fix
                 )
                 for name in wrong
             ]
             raise BadInput(problems)
         return {"modules": costs, "loop": {}, "warnings": [], "origin": "costs as given"}
     if costs is not None and not isinstance(costs, (str, Path)):
-        raise BadInput(Problem(f"{costs!r} is neither costs nor a file of them", "costs"))
+        raise BadInput(Problem(f"{costs!r} is neither costs nor a costs file", "costs"))
     name = PRIOR if costs is None else costs
     found = resolve(pipeline, load_costs(name), document.file or str(pipeline.get("name", "")))
     told = [problem.line() for problem in found.warnings]

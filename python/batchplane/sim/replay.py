@@ -47,5 +47,5 @@ class Replay:
         left_pkts = self._native.unreplayed_pkts
         if not left_pkts:
             return []
-        why = "no room came for them" if self._is_until_used else "the run ended before"
+        why = "there was no room for them" if self._is_until_used else "the run ended first"
         return [f"{left_pkts} packets of the capture were not replayed: {why}"]

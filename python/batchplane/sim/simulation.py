@@ -144,7 +144,7 @@ class Simulation:
             except BadInput as error:
                 # As a daemon does: it says so, and the rest of the scenario goes on.
                 at = f"{action.at_ns / 1e9:g} s"
-                self.warnings += [f"{at}: {line}; passed over" for line in error.lines()]
+                self.warnings += [f"{at}: {line}; skipped" for line in error.lines()]
                 continue
             self.events.append(f"{action.at_ns / 1e9:g} s: {action.text}")
             self.warnings += warnings

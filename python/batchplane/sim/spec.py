@@ -142,7 +142,9 @@ def load_machine(path: Path) -> Machine:
         line = getattr(error, "lineno", 1)
         raise BadInput(Problem(f"this is not JSON: {error}", f"{path}:{line}")) from error
     if not isinstance(data, dict):
-        raise BadInput(Problem("a machine is a mapping", str(path), fix='{"noise_sigma": 0.1}'))
+        raise BadInput(
+            Problem("a machine file must be a mapping", str(path), fix='{"noise_sigma": 0.1}')
+        )
     known = [entry.name for entry in fields(Machine)]
     unknown = [key for key in data if key not in known]
     if unknown:
@@ -163,7 +165,7 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
     problems = []
     loop: Any = machine.loop
     if not isinstance(loop, Mapping):
-        message = f"the loop is {loop!r}, which is no mapping of costs"
+        message = f"the loop is {loop!r}, which is not a mapping of costs"
         problems.append(Problem(message, where, "loop", '{"poll_ns": 40}'))
         loop = {}
     for key, value in loop.items():
@@ -172,7 +174,7 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
             problems.append(Problem(f"unknown key '{key}'", where, f"loop.{key}", fix))
         elif not _is_time(value):
             problems.append(
-                Problem(f"{value!r} is no time in ns", where, f"loop.{key}", "0 to 1e9")
+                Problem(f"{value!r} is not a time in ns", where, f"loop.{key}", "0 to 1e9")
             )
     plain = {entry.name: getattr(machine, entry.name) for entry in fields(Machine)}
     optional = tuple(_GENERATOR.values())
@@ -187,14 +189,14 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
         )
     for rate, lengths in _STALLS:
         if not isinstance(plain[lengths], (list, tuple)):
-            message = f"{plain[lengths]!r} is no list of times in ns"
+            message = f"{plain[lengths]!r} is not a list of times in ns"
             problems.append(Problem(message, where, lengths, "for example [200000]"))
             continue
         if not all(_is_time(length) and length > 0 for length in plain[lengths]):
-            message = "lengths of stalls are positive times in ns"
+            message = "stall lengths must be positive times in ns"
             problems.append(Problem(message, where, lengths))
         if plain[rate] and not plain[lengths]:
-            message = "stalls come, but their lengths are missing"
+            message = "a stall rate is given, but stall lengths are missing"
             problems.append(Problem(message, where, lengths, "for example [200000]"))
     if problems:
         raise BadInput(problems)
@@ -211,23 +213,25 @@ def check_costs(costs: dict[str, dict[str, Any]], document: Document) -> None:
             problems.append(document.problem(f"modules.{name}", f"'{name}' has no cost", fix))
             continue
         if not isinstance(cost.get("table_ns") or (), (list, tuple)):
-            message = f"the table_ns of '{name}' is {cost['table_ns']!r}, which is no list"
-            problems.append(document.problem(f"modules.{name}", message, "a time a batch size"))
+            message = f"the table_ns of '{name}' is {cost['table_ns']!r}, which is not a list"
+            problems.append(document.problem(f"modules.{name}", message, "one time per batch size"))
             continue
         for key in ("cost_per_batch_ns", "cost_per_pkt_ns"):
             value = cost.get(key, 0.0)
             if not _is_time(value):
-                message = f"the {key} of '{name}' is {value!r}, which is no time"
+                message = f"the {key} of '{name}' is {value!r}, which is not a time"
                 problems.append(document.problem(f"modules.{name}", message, "0 to 1e9 ns"))
         for value in cost.get("table_ns") or ():
             if not _is_time(value):
-                message = f"the table_ns of '{name}' holds {value!r}, which is no time"
+                message = f"the table_ns of '{name}' holds {value!r}, which is not a time"
                 problems.append(document.problem(f"modules.{name}", message, "0 to 1e9 ns"))
                 break
     for name in costs:
         if name not in document.pipeline.get("modules", {}):
             fix = suggestion(name, document.pipeline.get("modules", {}))
-            problems.append(Problem(f"a cost is given for '{name}', which is no module", fix=fix))
+            problems.append(
+                Problem(f"a cost is given for '{name}', which is not a module", fix=fix)
+            )
     if problems:
         raise BadInput(problems)
 

@@ -46,7 +46,7 @@ def load_traffic(path: Path, pipeline: dict[str, Any], kinds: Kinds | None = Non
         which = f"{len(names)} generators" if names else "no generator"
         raise BadInput(
             Problem(
-                f"the pipeline has {which}, so it is not clear which one the capture stands for",
+                f"the pipeline has {which}, so it is unclear which one the capture replaces",
                 str(path),
                 fix="--traffic FILE.yaml with generators: [{name: ..., trace: FILE.pcap}]",
             )

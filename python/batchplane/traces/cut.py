@@ -45,7 +45,7 @@ def count_destinations(path: Path | str) -> dict[int, int]:
         dst = frame[at + 18 : at + 22]
         counts[dst] = counts.get(dst, 0) + 1
     if not counts:
-        raise BadInput(Problem("there is no packet of IPv4 in it", str(path)))
+        raise BadInput(Problem("it contains no IPv4 packets", str(path)))
     return {int.from_bytes(dst, "big"): n for dst, n in counts.items()}
 
 

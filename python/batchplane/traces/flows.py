@@ -95,7 +95,7 @@ def _parse_rule(entry: Mapping[str, Any], key: str, problems: list[Problem]) -> 
         try:
             values[name] = ipaddress.ip_network(str(entry[name]), strict=False)
         except ValueError:
-            bad(name, f"'{entry[name]}' is no prefix", "such as 10.0.0.0/8 or 2001:db8::/32")
+            bad(name, f"'{entry[name]}' is not a prefix", "such as 10.0.0.0/8 or 2001:db8::/32")
     protocol = entry.get("protocol")
     if isinstance(protocol, str) and protocol not in _NUMBERS:
         bad("protocol", f"unknown protocol '{protocol}'", suggestion(protocol, _NUMBERS))
@@ -107,7 +107,7 @@ def _parse_rule(entry: Mapping[str, Any], key: str, problems: list[Problem]) -> 
         if value is None or (isinstance(value, str) and name == "protocol"):
             continue
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-            bad(name, f"'{value}' is no number from 0 to {most}")
+            bad(name, f"'{value}' is not a number from 0 to {most}")
         values[name] = value
     return Rule(**values)
 

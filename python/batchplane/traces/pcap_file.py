@@ -93,7 +93,7 @@ def _read_pcap(file: _File, order: str, tick_ns: int) -> Iterator[RawPacket]:
 def _require_ethernet(file: _File, link: int) -> None:
     if link != ETHERNET:
         raise file.bad(
-            f"its link type is {link}, and only Ethernet (1) is understood",
+            f"its link type is {link}, but only Ethernet (1) is supported",
             "capture on an Ethernet interface, not on 'any'",
         )
 
@@ -193,7 +193,7 @@ def _read_enhanced(file: _File, section: _Section, body: bytes, number: int) -> 
     interface, high, low, kept_bytes, len_bytes = struct.unpack_from(section.order + "IIIII", body)
     _require_possible(file, number, kept_bytes, len_bytes)
     if interface >= len(section.clocks):
-        raise file.bad(f"packet {number} is of interface {interface}, which was not described")
+        raise file.bad(f"packet {number} refers to interface {interface}, which was not described")
     if len(body) < 20 + kept_bytes:
         raise file.bad(f"packet {number} is longer than its block: the file is damaged")
     time_ns = section.clocks[interface].ns(high << 32 | low)

@@ -80,7 +80,7 @@ def trace_stats(path: Path | str) -> TraceStats:
         else:
             flow[0] += 1
     if n == 0:
-        raise BadInput(Problem("there is no packet in it", str(path)))
+        raise BadInput(Problem("it contains no packets", str(path)))
     return _summary(flows, sizes, n, n_bytes, runs, (last_ns - first_ns) / 1e9)
 
 

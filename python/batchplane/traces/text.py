@@ -17,7 +17,7 @@ def stats_table(stats: TraceStats) -> Table:
     """Name and value."""
 
     def maybe(value: float | None) -> str:
-        return "too few to tell" if value is None else f"{value:.2f}"
+        return "too few" if value is None else f"{value:.2f}"
 
     rows = (
         ("packets", short_count(stats.packets)),
@@ -31,7 +31,7 @@ def stats_table(stats: TraceStats) -> Table:
          f"median, {short_count(stats.flow_max_pkts)} most"),
         ("packets of the top 1 % of flows", f"{stats.flow_top_share:.1%}"),
         ("tail index of flows", maybe(stats.flow_tail_index)),
-        ("packets of a flow in a row", f"{stats.burstiness:.3f} mean"),
+        ("consecutive packets of a flow", f"{stats.burstiness:.3f} mean"),
         ("destinations", short_count(stats.destinations)),
         ("packets to the first of them", f"{stats.destination_top_share:.1%}"),
         ("Zipf's exponent of destinations", maybe(stats.zipf)),

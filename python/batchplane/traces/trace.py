@@ -85,7 +85,7 @@ class TraceReader:
                 yield _chunk(times, sizes, flows)
                 times, sizes, flows = [], [], []
         if not known:
-            raise self._bad("there is no packet in it")
+            raise self._bad("it contains no packets")
         if times:
             yield _chunk(times, sizes, flows)
 
@@ -100,7 +100,7 @@ class TraceReader:
                     return flow
             raise self._bad(
                 f"packet {packet.number} ({five_tuple}) belongs to no traffic flow",
-                "add a rule for it; one without any prefix takes all that is left",
+                "add a rule for it; a rule without any prefix takes all remaining packets",
             )
         if len(self.names) == MAX_FLOWS:
             raise self._bad(

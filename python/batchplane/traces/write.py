@@ -64,7 +64,7 @@ def _mac(text: str) -> Bytes:
     except ValueError:
         values = []
     if len(values) != 6 or not all(0 <= value <= 255 for value in values):
-        raise BadInput(Problem(f"'{text}' is no MAC address", "trace", "dst_mac"))
+        raise BadInput(Problem(f"'{text}' is not a MAC address", "trace", "dst_mac"))
     return np.array(values, np.uint8)
 
 

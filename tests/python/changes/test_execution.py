@@ -89,5 +89,5 @@ def test_a_weight_set_live() -> None:
     assert sets == [{"what": "weight", "module": f"ttl_{i}", "weight": 8} for i in (0, 1)]
     assert edits_of_sets(sets) == [{"buffers": {"ttl_0": {"weight": 8}, "ttl_1": {"weight": 8}}}]
     for value in ("0", "1025", "-1", "half"):
-        with pytest.raises(BadInput, match="is no weight"):
+        with pytest.raises(BadInput, match="is not a weight"):
             parse_settings([f"ttl_0.weight={value}"], names)

@@ -139,7 +139,7 @@ def test_when_all_flows_stop_the_generator_does(pipeline: dict[str, Any]) -> Non
         ("{at: 1s, stop: load/xyz}", "s.yaml:2: there is no traffic flow 'xyz' (one of: a_0, a_1, a_2, b, own)"),
         ("{at: 1s, stall: w7, for: 1ms}", "s.yaml:2: there is no worker 'w7' (did you mean 'w0'?)"),
         ("{at: 1s, table: nope, verb: add, args: {a: 1}}", "s.yaml:2: there is no module 'nope' (one of: in, nf_0, nf_1, out, split)"),
-        ("{at: 1s, table: split, verb: add, file: no.txt}", "s.yaml:2: there is no file 'no.txt' (it is looked for beside the scenario)"),
+        ("{at: 1s, table: split, verb: add, file: no.txt}", "s.yaml:2: there is no file 'no.txt' (the path is relative to the scenario)"),
     ],
 )  # fmt: skip
 def test_names_that_are_not_there(event: str, line: str, pipeline: dict[str, Any]) -> None:
@@ -150,12 +150,12 @@ def test_names_that_are_not_there(event: str, line: str, pipeline: dict[str, Any
     ("event", "line"),
     [
         ("{set: idle=hold}", "s.yaml:2: events[0].at: it is missing"),
-        ("{at: 5, set: idle=hold}", "s.yaml:2: events[0].at: '5' is no duration (with a unit: 50us, 200ms, 1s)"),
+        ("{at: 5, set: idle=hold}", "s.yaml:2: events[0].at: '5' is not a duration (with a unit: 50us, 200ms, 1s)"),
         ("{at: 1s}", "s.yaml:2: events[0]: the event has no action (one of: set, stop, start, stall, cost, table)"),
         ("{at: 1s, stop: load, stall: w0}", "s.yaml:2: events[0]: the event has stop and stall: one action each (one of: set, stop, start, stall, cost, table)"),
         ("{at: 1s, set: idle=hold, for: 1s}", "s.yaml:2: events[0].for: 'for' does not go with set (one of: at, set)"),
         ("{at: 1s, stall: w0}", "s.yaml:2: events[0]: it is not said for how long ({at: 1s, stall: w0, for: 500us})"),
-        ("{at: 1s, cost: nf_0}", "s.yaml:2: events[0]: the new cost is given by times, or by per_batch and per_pkt (times: 2, or per_batch: 4us and per_pkt: 20ns)"),
+        ("{at: 1s, cost: nf_0}", "s.yaml:2: events[0]: give the new cost as times, or as per_batch and per_pkt (times: 2, or per_batch: 4us and per_pkt: 20ns)"),
         ("{at: 1s, cost: nf_0, times: -1}", "s.yaml:2: events[0].times: -1.0 is out of range: at least 0.0"),
         ("{at: 1s, cost: nf_0, times: .nan}", "s.yaml:2: events[0].times: expected a number, found '.nan'"),
         ("{at: 1s, table: split, args: {a: 1}}", "s.yaml:2: events[0]: it is not said what to do with the table (verb: replace, file: routes.txt)"),
@@ -205,7 +205,7 @@ def test_what_a_daemon_cannot_do_is_told(pipeline: dict[str, Any]) -> None:
     )
     kinds = {name: module["kind"] for name, module in pipeline["modules"].items()}
     stall, cost = warnings_for_daemon(actions, kinds)
-    assert stall.startswith("s.yaml:2: stall w0: nothing of this happens here")
+    assert stall.startswith("s.yaml:2: stall w0: this has no effect here")
     assert "for in, split, out: only modules of kind cost" in cost
 
 
@@ -253,4 +253,4 @@ def test_actions_as_changes_of_a_simulation(pipeline: dict[str, Any]) -> None:
     swap = one("{at: 1s, table: split, verb: add, args: {a: 1}, holds_up: 5us}", pipeline)
     edits, warnings = edits_of_action(swap, spec)
     assert edits == [{"stall_ns": {"w0": 5000}}]
-    assert len(warnings) == 1 and "meet no tables" in warnings[0]
+    assert len(warnings) == 1 and "use no tables" in warnings[0]

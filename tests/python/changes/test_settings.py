@@ -55,9 +55,9 @@ def test_settings(word: str, sets: list[dict[str, Any]]) -> None:
     [
         (
             "ttl_0",
-            "command line: ttl_0: 'ttl_0' is no setting (NAME.SETTING=VALUE, such as ttl.trigger=8)",
+            "command line: ttl_0: 'ttl_0' is not a setting (NAME.SETTING=VALUE, such as ttl.trigger=8)",
         ),
-        ("trigger=8", "command line: trigger=8: 'trigger' does not say of what (NAME.trigger=8)"),
+        ("trigger=8", "command line: trigger=8: 'trigger' needs a name (NAME.trigger=8)"),
         ("idle=sleep", "command line: idle=sleep: idle is release or hold, not 'sleep'"),
         (
             "ttl_2.trigger=8",
@@ -65,11 +65,11 @@ def test_settings(word: str, sets: list[dict[str, Any]]) -> None:
         ),
         (
             "ttl_0.trigger=x",
-            "command line: ttl_0.trigger=x: 'x' is no number of packets (for example ttl.trigger=8)",
+            "command line: ttl_0.trigger=x: 'x' is not a number of packets (for example ttl.trigger=8)",
         ),
         (
             "ttl_0.age_limit=5",
-            "command line: ttl_0.age_limit=5: '5' is no duration (with a unit: 50us, 1ms; or none)",
+            "command line: ttl_0.age_limit=5: '5' is not a duration (with a unit: 50us, 1ms; or none)",
         ),
         (
             "ttl_0.triger=8",
@@ -77,10 +77,10 @@ def test_settings(word: str, sets: list[dict[str, Any]]) -> None:
         ),
         (
             "load.rate=fast",
-            "command line: load.rate=fast: 'fast' is no rate (packets a second: 5M, 250k, 1000)",
+            "command line: load.rate=fast: 'fast' is not a rate (packets per second: 5M, 250k, 1000)",
         ),
         ("load.on=perhaps", "command line: load.on=perhaps: 'perhaps' is not true or false"),
-        ("load.weights=a", "command line: load.weights=a: 'a' are no weights (for example 3,1,1)"),
+        ("load.weights=a", "command line: load.weights=a: 'a' are not weights (for example 3,1,1)"),
     ],
 )
 def test_mistakes(word: str, line: str) -> None:

@@ -81,7 +81,7 @@ def test_run_reports_and_leaves_nothing(call: Caller, file: str, environment: Pa
     assert err.splitlines() == [
         "lookup scalar | memory: heap | w0 on core 1 | generator on core 0 | fake"
     ]
-    assert any("packets = " in line and "every packet is accounted for" in line for line in lines)
+    assert any("packets = " in line and "all packets accounted for" in line for line in lines)
     assert "\x1b" not in out + err
     assert list_daemons(environment) == []
 
@@ -107,7 +107,7 @@ def test_run_with_a_scenario(call: Caller, file: str, tmp_path: Path, environmen
     scenario.write_text(SCENARIO)
     out, err = call("run", file, "--scenario", str(scenario), "--quiet")
     lines = err.splitlines()
-    stall = f"warning: {scenario}:4: stall w0: nothing of this happens here"
+    stall = f"warning: {scenario}:4: stall w0: this has no effect here"
     assert lines[0].startswith(stall)
     assert "t=0 ns: set ttl.trigger=4" in lines
     assert "demo, measured: " in out
@@ -136,7 +136,7 @@ def test_interrupted_runs_report_and_stop(file: str, environment: Path, number: 
     process = run_in_background(file)
     process.send_signal(number)
     out, _ = process.communicate(timeout=20)
-    assert process.returncode == 0 and "every packet is accounted for" in out
+    assert process.returncode == 0 and "all packets accounted for" in out
     assert list_daemons(environment) == []
 
 
@@ -254,7 +254,7 @@ def test_check(call: Caller, file: str) -> None:
         (
             ["show", "runtime", "--dot"],
             2,
-            "error: command line: show: --dot is for the graph (show graph --dot)",
+            "error: command line: show: --dot works only with `show graph` (show graph --dot)",
         ),
     ],
 )
@@ -334,7 +334,7 @@ def read_terminal(words: list[str], until: str) -> str:
 
 def test_a_terminal_gets_the_live_view(file: str, environment: Path) -> None:
     shown = read_terminal(["run", file, "--interval", "0.1"], "ns/pkt")
-    assert "t=0s" not in shown and "\x1b[" in shown and "every packet is accounted for" in shown
+    assert "t=0s" not in shown and "\x1b[" in shown and "all packets accounted for" in shown
     assert list_daemons(environment) == []
 
 

@@ -69,7 +69,7 @@ def test_a_good_machine(tmp_path: Path) -> None:
             {"proc/cpuinfo": f"flags\t: {FLAGS.replace('avx512bw', '')}\n"},
             "avx-512",
             "no avx512bw",
-            "none needed",
+            "no action needed",
         ),
         ({"sys/devices/system/cpu/online": "0"}, "cores", "1 core(s)", "give the machine 2 cores"),
         (
@@ -109,7 +109,7 @@ def test_a_good_machine(tmp_path: Path) -> None:
             "normal priority",
             "setcap",
         ),
-        ({"dev/net/tun": None}, "tun", "not there", "sudo modprobe tun"),
+        ({"dev/net/tun": None}, "tun", "is missing", "sudo modprobe tun"),
         ({"sys/module/vfio_pci/x": None}, "vfio", "not loaded", "sudo modprobe vfio-pci"),
         ({"sys/kernel/iommu_groups/0/x": None}, "vfio", "no IOMMU", "intel_iommu=on"),
         (
@@ -121,7 +121,7 @@ def test_a_good_machine(tmp_path: Path) -> None:
         (
             {"proc/sys/user/max_user_namespaces": "0"},
             "user namespaces",
-            "switched off",
+            "disabled",
             "sysctl -w",
         ),
     ],
@@ -138,7 +138,7 @@ def test_offloads_are_seen_on_veth_only(tmp_path: Path) -> None:
     assert findings["offloads of veth0"] == Finding(
         "offloads of veth0",
         False,
-        "tx-checksum-ip-generic, rx-gro on: packets come with partial checksums or too large",
+        "tx-checksum-ip-generic, rx-gro on: packets arrive oversized or with partial checksums",
         "sudo ethtool -K veth0 tx off tso off gso off gro off",
     )
     assert "offloads of lo" not in findings

@@ -94,20 +94,18 @@ def test_the_table_tells_rate_gain_and_promise() -> None:
     }
     assert lines["null"][1:5] == ["4.00", "Mpps", "-", "9.00"]
     assert lines["max"][3] == "+50%" and "25% over" in " ".join(lines["max"])
-    assert lines["optimal"][3] == "+38%" and "kept" in lines["optimal"]
+    assert lines["optimal"][3] == "+38%" and "yes" in lines["optimal"]
 
 
 def test_the_conclusion_is_what_was_measured() -> None:
     told = text_of(closing_lines(ROWS, {"is_exact": True})[0])
-    assert told.startswith(
-        "optimal keeps every promise at 1.38 times the rate of null; max misses it"
-    )
+    assert told.startswith("optimal meets every SLO at 1.38 times the rate of null; max misses it")
     assert "92% of its rate" in told
     late = [*ROWS[:2], row("optimal", 3e6, 44_000)]
     told = text_of(closing_lines(late, {"is_exact": True})[0])
-    assert told.startswith("optimal misses its promise at 0.75 times the rate of null")
+    assert told.startswith("optimal misses its SLO at 0.75 times the rate of null")
     lines = [text_of(line) for line in closing_lines(late, {"is_exact": False})]
-    assert any("do not sum up" in line for line in lines)
+    assert any("do not add up" in line for line in lines)
 
 
 def test_disturbance_is_said() -> None:
@@ -118,13 +116,15 @@ def test_disturbance_is_said() -> None:
         text_of(line) for line in closing_lines(rough, {})
     )
     worse = [*ROWS[:2], row("optimal", 5e6, 36_000, held_up_ratio=0.6, is_undisturbed=False)]
-    assert "too much for the table" in "".join(text_of(line) for line in closing_lines(worse, {}))
+    assert "too much for reliable figures" in "".join(
+        text_of(line) for line in closing_lines(worse, {})
+    )
 
 
 def test_bars_show_rate_and_delay_against_the_slo() -> None:
     stage = Stage("gateway", ("null", "max", "optimal"), 7.0, 16.5, is_counted=True)
     lines = text_of(live_view(stage, ROWS[:2], 120)).splitlines()
-    assert "7 of 16 s" in lines[0] and "each of 16 flows is promised 40.0 us" in lines[0]
+    assert "7 of 16 s" in lines[0] and "SLO of each of 16 flows: 40.0 us" in lines[0]
     null, top, waiting = (
         next(x for x in lines if name in x) for name in ("null", "> max", "optimal")
     )

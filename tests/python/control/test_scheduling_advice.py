@@ -22,7 +22,7 @@ ON = {"mode": "wfq", "backpressure": "on"}
 @pytest.mark.parametrize("execution", ["wfq", {"mode": "wfq"}, OFF, {**OFF, "queue_pkts": 128}])
 def test_queues_that_drop_are_told(execution: Any) -> None:
     line = advice("wfq", pipeline(execution))
-    assert line.startswith("controller 'wfq' takes what is polled")
+    assert line.startswith("controller 'wfq' takes the polled rate")
     assert "(engine: backpressure is off)" in line
     assert line.endswith("'execution: {mode: wfq, backpressure: on}'")
 

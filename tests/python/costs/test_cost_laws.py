@@ -134,8 +134,8 @@ def test_no_line_has_less_relative_error() -> None:
     ("change", "expected"),
     [
         ({"table_pkts": [1, 2]}, "table_pkts: expected the 4 batch sizes of table_ns"),
-        ({"table_pkts": [1, 2, 2, 8]}, "table_pkts: batch sizes ascend, from 1 packet on"),
-        ({"table_pkts": [0, 1, 2, 3]}, "batch sizes ascend"),
+        ({"table_pkts": [1, 2, 2, 8]}, "table_pkts: batch sizes must ascend, from 1 packet on"),
+        ({"table_pkts": [0, 1, 2, 3]}, "batch sizes must ascend"),
         ({"table_pkts": "x"}, "expected the 4 batch sizes"),
         ({"cost_per_pkt_ns": None}, "expected a time in ns, not None"),
     ],

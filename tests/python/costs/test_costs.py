@@ -132,7 +132,7 @@ def test_of_several_of_a_kind_the_middle_one() -> None:
 
 def test_a_name_of_another_kind_is_no_match() -> None:
     file = costs_from(document(entry("x", "ttl")))
-    with pytest.raises(BadInput, match="no cost of module 'x'"):
+    with pytest.raises(BadInput, match="no cost for module 'x'"):
         resolve(pipeline(x="acl"), file)
 
 
@@ -220,7 +220,7 @@ def test_every_mistake_at_once() -> None:
         ({"loop": []}, "expected the engine's own costs"),
         ({"loop": {**dict.fromkeys(LOOP_KEYS, 1.0), "warp_ns": 1}}, "loop.warp_ns: unknown cost"),
         ({"loop": dict.fromkeys(LOOP_KEYS, -1.0)}, "is negative"),
-        ({"modules": {}}, "this is no costs file"),
+        ({"modules": {}}, "this is not a costs file"),
     ],
 )
 def test_bad_heads(change: dict[str, Any], expected: str) -> None:
@@ -232,9 +232,9 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         load_costs(tmp_path / "none.json")
     broken = tmp_path / "broken.json"
     broken.write_text("{\n]")
-    with pytest.raises(BadInput, match=r"broken.json:2: this is no costs file"):
+    with pytest.raises(BadInput, match=r"broken.json:2: this is not a costs file"):
         load_costs(broken)
-    assert "no costs file" in errors_of([1])[0]
+    assert "not a costs file" in errors_of([1])[0]
 
 
 # --- the built-in costs --------------------------------------------------------------------------
@@ -346,17 +346,17 @@ def test_why_a_profile_is_of_no_use_is_told(
     mine = pipeline(a="ttl")
     assert kept_costs(mine, env).reason == ""
     path = keep_costs(mine, {**document(entry("a", "ttl")), "daemon": "0.0.9"}, env)
-    assert kept_costs(mine, env).reason == "is of another version (0.0.9)"
+    assert kept_costs(mine, env).reason == "is from another version (0.0.9)"
     path.write_text("{")
     assert kept_costs(mine, env).reason == "cannot be read"
     keep_costs(mine, document(entry("a", "ttl"), cpu="Old CPU"), env)
-    assert kept_costs(mine, env).reason == "is of another machine (Old CPU)"
+    assert kept_costs(mine, env).reason == "is from another machine (Old CPU)"
     keep_costs(mine, document(entry("a", "ttl")), env)
     assert kept_costs(mine, env).costs is not None and kept_costs(mine, env).reason == ""
     monkeypatch.setattr("batchplane.costs.cache.cpu_name", lambda: "Other CPU")
-    assert kept_costs(mine, env).reason == f"is of another machine ({CPU})"
+    assert kept_costs(mine, env).reason == f"is from another machine ({CPU})"
     path.rename(path.with_name(path.name.replace(f"-v{VERSION}.", "-v0.")))
-    assert kept_costs(mine, env).reason == "is of another version"
+    assert kept_costs(mine, env).reason == "is from another version"
 
 
 def test_the_folder_follows_the_standard(tmp_path: Path) -> None:

@@ -55,10 +55,8 @@ def said(env: dict[str, str]) -> list[str]:
 def test_a_pipeline_is_measured_once(tmp_path: Path, measured: list[str]) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     first, last = said(env)
-    assert first == (
-        "there is no profile yet: measuring 2 kinds of modules (--no-profile: built-in costs)"
-    )
-    assert last.startswith("measured in 0.") and str(tmp_path) in last
+    assert first == ("no profile yet: profiling 2 module types (skip with --no-profile)")
+    assert last.startswith("profiled in 0.") and str(tmp_path) in last
     kept = cached_costs(PIPELINE, env)
     assert kept is not None and kept.entries[0].law.cost_per_batch_ns == 7
     assert said(env) == [] and measured == ["small"]
@@ -67,7 +65,7 @@ def test_a_pipeline_is_measured_once(tmp_path: Path, measured: list[str]) -> Non
 def test_a_profile_of_no_use_is_said_and_made_again(tmp_path: Path, measured: list[str]) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     keep_costs(PIPELINE, {**COSTS, "daemon": "0.0.1"}, env)
-    assert said(env)[0].startswith("the profile that is kept is of another version (0.0.1): meas")
+    assert said(env)[0].startswith("the saved profile is from another version (0.0.1): prof")
     assert said(env) == [] and measured == ["small"]
 
 
@@ -79,7 +77,7 @@ def test_what_cannot_be_measured_does_not_stop_the_start(
 
     monkeypatch.setattr(startup_profile, "profile_pipeline", refuse)
     lines = said({"XDG_CACHE_HOME": str(tmp_path)})
-    assert lines[1] == "not measured, built-in costs are used: the profiler ended with code 1"
+    assert lines[1] == "profiling failed, using built-in costs: the profiler ended with code 1"
 
 
 def test_only_who_decides_by_costs_needs_them() -> None:

@@ -78,7 +78,7 @@ def test_a_name_is_taken_once(started: Path) -> None:
 @pytest.mark.parametrize("name", ["a/b", "", ".hidden", "x" * 80])
 def test_bad_names(environment: Path, name: str) -> None:
     if name:
-        with pytest.raises(BadInput, match="is no name for a daemon"):
+        with pytest.raises(BadInput, match="is not a name for a daemon"):
             start_daemon(PIPELINE, StartOptions(name=name))
     assert list(environment.iterdir()) == []
 
@@ -158,7 +158,7 @@ def test_the_daemon_outlives_a_killed_client(started: Path) -> None:
 
 def test_program_is_found(environment: Path, tmp_path: Path) -> None:
     assert find_program().name == "batchplaned"
-    with pytest.raises(RunFailed, match="is no program"):
+    with pytest.raises(RunFailed, match="is not a program"):
         find_program({"BATCHPLANE_DAEMON": str(tmp_path / "missing")})
 
 

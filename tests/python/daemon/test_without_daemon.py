@@ -125,8 +125,8 @@ def test_what_is_not_known_is_said_with_what_is(no_daemon: None) -> None:
     with pytest.raises(BadInput) as refused:
         resolve_routes(load_pipeline("load_balancer", {"servers": "5"}))
     (line,) = refused.value.lines()
-    assert "it is not known which way flow 'web_0' of generator 'load' takes" in line
-    assert "`flow: NAME` in the traffic file; without it they are known with" in line
+    assert "the route of flow 'web_0' of generator 'load' is unknown" in line
+    assert "`flow: NAME` in the traffic file; without it, routes are known with" in line
     assert "all as it has them" in line and "servers=8" in line
 
 
@@ -184,7 +184,7 @@ def test_traffic_files_go_before_what_the_program_finds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flow", "words"),
     [
-        ("to_2", "traffic flow 'y' follows 'to_2', which is no declared flow (did you mean 'to_0'?)"),
+        ("to_2", "traffic flow 'y' follows 'to_2', which is not a declared flow (did you mean 'to_0'?)"),
         ("'to_{j}'", "flow: 'to_{j}': unknown name 'j'"),
     ],
 )  # fmt: skip
@@ -205,8 +205,6 @@ def test_captures_need_the_program_only_where_something_chooses(
     warned: list[str] = []
     (route,) = trace_routes(load_pipeline("simple"), "load", trace, warn=warned.append)
     assert route["gates"] == {}
-    assert warned == [
-        "the daemon's program is not built: no packet of the trace is seen to be dropped"
-    ]
-    with pytest.raises(BadInput, match="it is not known which ways the packets of the trace take"):
+    assert warned == ["the daemon is not built: drops of trace packets are not detected"]
+    with pytest.raises(BadInput, match="the routes of the trace.s packets behind"):
         trace_routes(load_pipeline("gateway"), "load", trace)

@@ -334,7 +334,7 @@ def test_measuring_needs_a_daemon(
 ) -> None:
     words = ("fig9a", "--measured", "--out", str(tmp_path / "out"))
     assert command(monkeypatch, *words) == 1
-    assert "is no program (unset it, or build it: make build)" in capsys.readouterr().err
+    assert "is not a program (unset it, or build it: make build)" in capsys.readouterr().err
 
 
 def test_a_file_is_no_folder(
@@ -342,7 +342,7 @@ def test_a_file_is_no_folder(
 ) -> None:
     (tmp_path / "out").write_text("")
     assert command(monkeypatch, "fig2", "--out", str(tmp_path / "out")) == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def test_the_list_names_all(

@@ -165,7 +165,7 @@ def test_a_damaged_result_is_told_and_made_again(
     errors = quiet()
     assert run_experiments(["fig2"], options, quiet(), errors) == 0
     for path in kept[:2]:
-        assert f"{path} was damaged, and its run was made again" in told(errors)
+        assert f"{path} was damaged; its run was repeated" in told(errors)
     assert "2 runs, 6 kept" in told(errors)
     page = (tmp_path / "page.html").read_text()
     assert "was damaged" in page and "2 runs, 6 kept from before" in page

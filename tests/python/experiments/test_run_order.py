@@ -74,7 +74,7 @@ def test_every_packet_leaves_at_the_end() -> None:
 
 
 def test_an_unknown_run_order_is_told() -> None:
-    with pytest.raises(BadInput, match="no run order"):
+    with pytest.raises(BadInput, match="not a run order"):
         robot("edf")
 
 

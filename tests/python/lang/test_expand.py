@@ -176,12 +176,12 @@ def test_params_may_use_earlier_params() -> None:
         ("modules: {a: {kind: ttl, age_limit: soon}}\n", None),
         (
             "modules: {a b: {kind: ttl}}\n",
-            "p.yaml:1: modules.a b: 'a b' is no name (letters, digits, _ and -, "
+            "p.yaml:1: modules.a b: 'a b' is not a name (letters, digits, _ and -, "
             "at most 64, no digit first)",
         ),
         (
             "modules: {a: {kind: ttl}}\nconnect: [a - b]\n",
-            "p.yaml:2: connect[0]: 'a - b' is no chain (write a -> b, or a:1 -> b for gate 1 of a)",
+            "p.yaml:2: connect[0]: 'a - b' is not a chain (write a -> b, or a:1 -> b for gate 1 of a)",
         ),
         (
             "modules: {a: {kind: ttl}}\nconnect: [a -> a:2]\n",

@@ -52,10 +52,10 @@ def test_values(text: str, value: object) -> None:
         ("1 // 0", "division by zero", ""),
         ("label * 2", "'lan' is not an integer", "integers only"),
         ("flag + 1", "'True' is not an integer", "integers only"),
-        ("ip(300.0.0.1, 1)", "is no IPv4 address", ""),
-        ("ip(255.255.255.255, 1)", "is no IPv4 address", ""),
-        ("mac(ff:ff:ff:ff:ff:ff, 1)", "is no MAC address", ""),
-        ("mac(12, 1)", "is no MAC address", ""),
+        ("ip(300.0.0.1, 1)", "is not an IPv4 address", ""),
+        ("ip(255.255.255.255, 1)", "is not an IPv4 address", ""),
+        ("mac(ff:ff:ff:ff:ff:ff, 1)", "is not a MAC address", ""),
+        ("mac(12, 1)", "is not a MAC address", ""),
         ("ip(10.0.0.1)", "takes two values", ""),
         ("9223372036854775807 + 1", "does not fit 64 bits", ""),
         ("99999999999999999999", "does not fit 64 bits", ""),
@@ -112,5 +112,5 @@ def test_ip_adds_or_refuses(base: int, step: int) -> None:
     if 0 <= base + step < 1 << 32:
         assert evaluate(text, {}) == str(ipaddress.IPv4Address(base + step))
     else:
-        with pytest.raises(ExpressionError, match="no IPv4 address"):
+        with pytest.raises(ExpressionError, match="not an IPv4 address"):
             evaluate(text, {})

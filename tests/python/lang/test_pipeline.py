@@ -81,7 +81,7 @@ def test_builder_refuses_doubles_and_bad_durations() -> None:
     p.module("a", "ttl")
     with pytest.raises(BadInput, match="'a' exists already"):
         p.module("a", "sink")
-    with pytest.raises(BadInput, match="'soon' is no duration"):
+    with pytest.raises(BadInput, match="'soon' is not a duration"):
         p.module("b", "ttl", age_limit="soon")
 
 
@@ -196,7 +196,7 @@ def test_canonical_json_loads(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="p.json:2: this is not JSON"):
         load_pipeline(str(file))
     file.write_text("[]")
-    with pytest.raises(BadInput, match="no canonical pipeline"):
+    with pytest.raises(BadInput, match="not a canonical pipeline"):
         load_pipeline(str(file))
 
 

@@ -105,7 +105,7 @@ def test_words_of_the_command_line_come_first(tmp_path: Path) -> None:
     assert rest.words() == []
     pipeline, rest = controlled(pipeline_of(tmp_path, FULL), ControlOptions(controller="max"))
     assert "controller" not in pipeline and rest.words() == ["controller=max"]
-    with pytest.raises(BadInput, match="it is for a controller"):
+    with pytest.raises(BadInput, match="it needs a controller"):
         plain = {key: value for key, value in pipeline.items() if key != "controller"}
         controlled(plain, wanted)[1].words()
 

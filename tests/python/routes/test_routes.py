@@ -301,8 +301,8 @@ def test_what_is_not_known_says_what_to_do(tmp_path: Path, no_program: None) -> 
     with pytest.raises(BadInput) as error:
         resolve_routes(declared(tmp_path, text))
     assert str(error.value).endswith(
-        "declared.yaml:11: it is not known which way flow 'aside' of generator 'load' takes (build the "
-        "daemon's program (make build), or name the declared flow that it follows: `flow: NAME` in "
+        "declared.yaml:11: the route of flow 'aside' of generator 'load' is unknown (build the "
+        "daemon (make build), or name the declared flow that it follows: `flow: NAME` in "
         "the traffic file)"
     )
     with pytest.raises(BadInput) as error:

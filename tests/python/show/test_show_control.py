@@ -68,10 +68,10 @@ def test_options_become_the_same_words() -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["controller.period=5ms"], "no controller is named"),
-        (["controller=max", "controller.period=5"], "'5' is no control period (1ms to 1s)"),
-        (["controller=max", "controller.period=2s"], "'2s' is no control period"),
-        (["controller=max", "controller.tolerance=x"], "'x' is no number"),
+        (["controller.period=5ms"], "no controller is given"),
+        (["controller=max", "controller.period=5"], "'5' is not a control period (1ms to 1s)"),
+        (["controller=max", "controller.period=2s"], "'2s' is not a control period"),
+        (["controller=max", "controller.tolerance=x"], "'x' is not a number"),
     ],
 )
 def test_bad_words(words: list[str], line: str) -> None:
@@ -130,7 +130,7 @@ def test_promises_are_shown() -> None:
     assert "500 (0.25%)" in voice, "late packets"
     assert "video: its modules alone take 6.0 us" in text
     assert "p95 of the last period" in text
-    assert "since the controller was chosen or the SLO changed" in text
+    assert "since the controller or the SLO was set" in text
     uncontrolled = [{**row, "periods": None, "violated_periods": None} for row in SLO]
     assert "since the start" in text_of(render_slo(uncontrolled))
 
@@ -139,26 +139,26 @@ def test_the_controller_is_shown() -> None:
     text = text_of(render_control(CONTROL))
     for told in (
         "optimal every 10.0 ms, p95 of delays, costs: built-in",
-        "200 steps, 1 of them failed; control takes 0.12% of a worker's time",
+        "200 steps, 1 failed; control uses 0.12% of a worker's time",
         "load 42%, at most 7.50 Mpps",
-        "acl takes 2.10 times what was profiled",
+        "acl takes 2.10 times its profiled cost",
         "trigger 99 is out of range (4 times, last in period 198)",
         "0 -> 12",
     ):
         assert told in text, text
     rows = {line.split("  ")[0]: line.split()[-6:] for line in text.splitlines()}
-    assert rows["reading counts"] == ["32.0", "us", "70.0", "us", "99.0", "us"]
-    assert rows["the controller"] == ["21.0", "us", "48.0", "us", "90.0", "us"]
-    assert rows["changing buffers"] == ["7.10", "us", "12.0", "us", "13.0", "us"]
-    assert rows["all of it"] == ["60.0", "us", "150", "us", "400", "us"]
-    assert "no controller is on" in text_of(render_control({"controller": "none"}))
+    assert rows["read counters"] == ["32.0", "us", "70.0", "us", "99.0", "us"]
+    assert rows["run controller"] == ["21.0", "us", "48.0", "us", "90.0", "us"]
+    assert rows["change buffers"] == ["7.10", "us", "12.0", "us", "13.0", "us"]
+    assert rows["total"] == ["60.0", "us", "150", "us", "400", "us"]
+    assert "no controller is running" in text_of(render_control({"controller": "none"}))
 
 
 def test_a_program_is_called_as_its_user_calls_it() -> None:
     data = {**CONTROL, "controller": "remote", "label": "mine.py", "has_program": False}
     text = text_of(render_control(data))
     assert "mine.py every 10.0 ms" in text
-    assert "no program decides" in text
+    assert "no program is connected" in text
     assert "no program" not in text_of(render_control({**data, "has_program": True}))
 
 
@@ -166,16 +166,16 @@ def test_an_explanation_has_every_term() -> None:
     text = text_of(render_explain(EXPLAIN))
     for told in (
         "ring and turnaround",
-        "-1.00 us  shorter than the model says",
+        "-1.00 us  shorter than the model predicts",
         "ttl: fill",
         "for 12 packets",
         "slack",
-        "one more microsecond would buy 12.5 kpps",
+        "1 us more SLO would add 12.5 kpps",
         "a flow's budget: voice",
-        "3.20 us  of the slack, after packets were late",
-        "limits earlier by",
-        "holding a packet costs 1.50 ns",
-        "as solved; the fastest measured carried 15.2 Mpps, everything bypassed 9.50 Mpps",
+        "3.20 us  of the slack, because packets were late",
+        "limits shortened by",
+        "measured cost of holding a packet: 1.50 ns",
+        "as solved; fastest measured: 15.2 Mpps, with all buffers bypassed: 9.50 Mpps",
         "task 1 was overloaded: promises at the rate that comes, 7.34 Mpps",
     ):
         assert told in text, text
@@ -185,6 +185,6 @@ def test_the_last_report_tells_of_each_promise() -> None:
     report = {"slo": SLO, "control": CONTROL}
     text = "\n".join(text_of(line) for line in slo_lines(report))
     assert "voice: SLO 80.0 us met, 0.25% of 200 k packets late, 3 of 200 periods" in text, text
-    assert "in 2 of them the machine held the worker up" in text
+    assert "2 of them while the machine held the worker up" in text
     assert "bulk" not in text, "nothing was promised to it"
     assert slo_lines({}) == [] and slo_lines({"control": {"controller": "none"}, "slo": SLO}) == []

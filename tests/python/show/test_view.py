@@ -48,7 +48,7 @@ def test_live_view() -> None:
         "buffer    trigger  age limit  held    wait  full/s  age/s  idle/s  change/s  late",
         "ttl_* x5       16    50.0 us    10  500 ns  62.5 k      5       0         0     0",
         "",
-        "dropped by  reason            rate  packets  what it means",
+        "dropped by  reason            rate  packets                         meaning",
         "ttl_* x5    ttl_expired  2.00 kpps     4000  the TTL ended; look for a loop",
     ]
 
@@ -113,9 +113,9 @@ def test_plain_line() -> None:
 def test_lost_packets_are_shown() -> None:
     now = snapshot(2)
     now["runtime"]["balance"]["is_exact"] = False
-    assert "packets do not sum up" in text_of(render_live(snapshot(1), now, HELLO, 2.0))[1]
+    assert "packet counts do not add up" in text_of(render_live(snapshot(1), now, HELLO, 2.0))[1]
     assert any(
-        "do not sum up" in line for line in text_of(render_report(snapshot(1), now, HELLO, {}))
+        "do not add up" in line for line in text_of(render_report(snapshot(1), now, HELLO, {}))
     )
 
 
@@ -123,10 +123,10 @@ def test_report() -> None:
     lines = text_of(render_report(snapshot(0), snapshot(10), HELLO, {}))
     assert lines[1:3] == [
         "demo, measured: 10.0 s, 1.00 Mpps in, 998 kpps out, 620 ns of worker time per packet",
-        "10000000 packets = 9979991 sent + 20000 dropped + 9 held  (every packet is accounted for)",
+        "10000000 packets = 9979991 sent + 20000 dropped + 9 held  (all packets accounted for)",
     ]
     assert "20.0 k dropped by ttl_*: ttl_expired - the TTL ended; look for a loop" in lines
-    assert lines[-1].startswith("w0 was held up 2 times by the machine, at most 130 us")
+    assert lines[-1].startswith("w0 was held up 2 times by the machine, for up to 130 us")
 
 
 def test_report_for_programs() -> None:
@@ -205,7 +205,7 @@ def test_what_a_command_ended_is_told_by_rule() -> None:
     assert shown[0].startswith("1 sessions ended")
     assert shown[2].split() == ["9", "urr", "1", "8", "2", "80", "3", "120"]
     assert shown[3].split() == ["9", "pdr", "0", "3", "120", "5"]
-    assert shown[-1] == "11 more rules; --json tells all"
+    assert shown[-1] == "11 more rules; --json shows all"
     only_rules = [{**ended[0], "is_deleted": False}]
     assert text_of(render_ended(only_rules))[0].startswith("rules ended")
 
@@ -233,7 +233,7 @@ def test_every_show_renders(what: str) -> None:
 
 def test_show_tables() -> None:
     runtime = text_of(render_show("runtime", snapshot(2)["runtime"]))
-    assert runtime[0] == "2000000 in = 1995991 sent + 4000 dropped + 9 held + 0 in flight: sums up"
+    assert runtime[0] == "2000000 in = 1995991 sent + 4000 dropped + 9 held + 0 in flight: balanced"
     buffers = text_of(render_show("buffers", snapshot(2)["buffers"]))
     assert buffers[1].split() == [
         "ttl_0",
@@ -250,15 +250,13 @@ def test_show_tables() -> None:
         "ns",
         "0",
     ]
-    assert buffers[-1] == "most firings in one run: 3"
+    assert buffers[-1] == "maximum firings in one run: 3"
     idle = [
         {**row, "trigger_pkts": 0, "held_pkts": 0, "causes": {}}
         for row in snapshot(2, 2)["buffers"]["buffers"]
     ]
-    assert text_of(render_show("buffers", {"buffers": idle})) == [
-        "2 buffers with trigger 0 hold nothing"
-    ]
-    assert text_of(render_show("drops", [])) == ["nothing was dropped"]
+    assert text_of(render_show("buffers", {"buffers": idle})) == ["2 unused buffers (trigger 0)"]
+    assert text_of(render_show("drops", [])) == ["no packets dropped"]
     assert (
         text_of(render_show("tables", snapshot(2)["tables"]))[1]
         == "lookup  ipv4_lookup  routes=500, path=avx512"
@@ -316,13 +314,13 @@ def test_trace() -> None:
     assert text_of(render_trace(packets)) == [
         "packet 7  UDP",
         "       +0 ns  in                   runs in a batch of 32",
-        "       +0 ns  lookup               runs in a batch of 32, takes gate 3",
+        "       +0 ns  lookup               runs in a batch of 32, leaves by gate 3",
         "     +200 ns  ttl                  waits in the buffer",
         "    +8.00 us  ttl                  buffer fires in a batch of 5: age",
         "    +8.10 us  ttl                  dropped: ttl_expired",
         "",
     ]
-    assert "no packet came by" in text_of(render_trace([]))[0]
+    assert "no packet seen" in text_of(render_trace([]))[0]
 
 
 def test_units() -> None:

@@ -93,11 +93,11 @@ def test_machines_that_cannot_be() -> None:
         checked_machine(machine, "m.json")
     assert lines_of(refused) == [
         "m.json: loop.pol_ns: unknown key 'pol_ns' (did you mean 'poll_ns'?)",
-        "m.json: loop.poll_ns: -1 is no time in ns (0 to 1e9)",
+        "m.json: loop.poll_ns: -1 is not a time in ns (0 to 1e9)",
         "m.json: generator_ns_per_pkt: nan is not 0 or more (0 to 1e9)",
         "m.json: overflow: 'explode' is unknown (wait, drop)",
-        "m.json: stall_lengths_ns: stalls come, but their lengths are missing (for example [200000])",
-        "m.json: generator_stall_lengths_ns: lengths of stalls are positive times in ns",
+        "m.json: stall_lengths_ns: a stall rate is given, but stall lengths are missing (for example [200000])",
+        "m.json: generator_stall_lengths_ns: stall lengths must be positive times in ns",
     ]
 
 
@@ -107,19 +107,19 @@ def test_machines_of_the_wrong_kind(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as refused:
         load_machine(path)
     assert lines_of(refused) == [
-        f'{path}: loop: the loop is 3, which is no mapping of costs ({{"poll_ns": 40}})',
+        f'{path}: loop: the loop is 3, which is not a mapping of costs ({{"poll_ns": 40}})',
         f"{path}: noise_sigma: 'much' is not 0 or more (0 to 1e9)",
         f"{path}: overflow: '[]' is unknown (wait, drop)",
-        f"{path}: stall_lengths_ns: 7 is no list of times in ns (for example [200000])",
+        f"{path}: stall_lengths_ns: 7 is not a list of times in ns (for example [200000])",
     ]
 
 
 @pytest.mark.parametrize(
     ("costs", "line"),
     [
-        ({"in": 1, "out": GOOD}, "costs: the cost of 'in' is 1, which is no law"),
-        ({"in": {"table_ns": 3}, "out": GOOD}, "p.yaml:5: modules.in: the table_ns of 'in' is 3, which is no list"),
-        (5, "costs: 5 is neither costs nor a file of them"),
+        ({"in": 1, "out": GOOD}, "costs: the cost of 'in' is 1, which is not a law"),
+        ({"in": {"table_ns": 3}, "out": GOOD}, "p.yaml:5: modules.in: the table_ns of 'in' is 3, which is not a list"),
+        (5, "costs: 5 is neither costs nor a costs file"),
     ],
 )  # fmt: skip
 def test_costs_of_the_wrong_kind(costs: Any, line: str) -> None:
@@ -132,11 +132,11 @@ def test_costs_of_the_wrong_kind(costs: Any, line: str) -> None:
     ("costs", "line"),
     [
         ({"in": GOOD}, "p.yaml:6: modules.out: 'out' has no cost (batchplane profile --pipeline p.yaml --out costs.json)"),
-        ({"in": GOOD, "out": {**GOOD, "cost_per_pkt_ns": -1.0}}, "p.yaml:6: modules.out: the cost_per_pkt_ns of 'out' is -1.0, which is no time (0 to 1e9 ns)"),
-        ({"in": GOOD, "out": {**GOOD, "cost_per_batch_ns": 1e12}}, "p.yaml:6: modules.out: the cost_per_batch_ns of 'out' is 1000000000000.0, which is no time (0 to 1e9 ns)"),
-        ({"in": GOOD, "out": {**GOOD, "cost_per_batch_ns": float("inf")}}, "p.yaml:6: modules.out: the cost_per_batch_ns of 'out' is inf, which is no time (0 to 1e9 ns)"),
-        ({"in": GOOD, "out": {**GOOD, "table_ns": [1.0, "x"]}}, "p.yaml:6: modules.out: the table_ns of 'out' holds 'x', which is no time (0 to 1e9 ns)"),
-        ({"in": GOOD, "out": GOOD, "ou": GOOD}, "a cost is given for 'ou', which is no module (did you mean 'out'?)"),
+        ({"in": GOOD, "out": {**GOOD, "cost_per_pkt_ns": -1.0}}, "p.yaml:6: modules.out: the cost_per_pkt_ns of 'out' is -1.0, which is not a time (0 to 1e9 ns)"),
+        ({"in": GOOD, "out": {**GOOD, "cost_per_batch_ns": 1e12}}, "p.yaml:6: modules.out: the cost_per_batch_ns of 'out' is 1000000000000.0, which is not a time (0 to 1e9 ns)"),
+        ({"in": GOOD, "out": {**GOOD, "cost_per_batch_ns": float("inf")}}, "p.yaml:6: modules.out: the cost_per_batch_ns of 'out' is inf, which is not a time (0 to 1e9 ns)"),
+        ({"in": GOOD, "out": {**GOOD, "table_ns": [1.0, "x"]}}, "p.yaml:6: modules.out: the table_ns of 'out' holds 'x', which is not a time (0 to 1e9 ns)"),
+        ({"in": GOOD, "out": GOOD, "ou": GOOD}, "a cost is given for 'ou', which is not a module (did you mean 'out'?)"),
     ],
 )  # fmt: skip
 def test_costs_that_cannot_be(costs: dict[str, Any], line: str) -> None:
@@ -237,7 +237,7 @@ def test_traffic_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "a.pcap").write_bytes(b"")
     assert load_traffic(tmp_path / "a.pcap", pipeline).traces == {"load": tmp_path / "a.pcap"}
     without = {**pipeline, "generators": []}
-    with pytest.raises(BadInput, match="the pipeline has no generator, so it is not clear"):
+    with pytest.raises(BadInput, match="the pipeline has no generator, so it is unclear"):
         load_traffic(tmp_path / "a.pcap", without)
 
 
@@ -247,5 +247,5 @@ def test_words_of_the_command_line() -> None:
     assert parse_duration_word("0.5", "-d") == 500_000_000
     assert parse_duration_word("20ms", "-d") == 20_000_000
     for word in ("long", "-1", "nan", "0"):
-        with pytest.raises(BadInput, match="is no duration"):
+        with pytest.raises(BadInput, match="is not a duration"):
             parse_duration_word(word, "-d")

@@ -84,7 +84,7 @@ def test_what_a_duration_cuts_off_is_counted(file: str, tmp_path: Path) -> None:
         taken = in_pkts(simulation, duration=duration)
         assert taken < 20_000
         assert simulation.warnings == [
-            f"{20_000 - taken} packets of the capture were not replayed: the run ended before"
+            f"{20_000 - taken} packets of the capture were not replayed: the run ended first"
         ]
 
 
@@ -95,7 +95,7 @@ def test_a_generator_that_is_off_replays_nothing_and_the_run_ends(
     # It was on at time 0, when the first one was due.
     assert in_pkts(simulation) == 1
     assert simulation.warnings == [
-        "99 packets of the capture were not replayed: no room came for them"
+        "99 packets of the capture were not replayed: there was no room for them"
     ]
 
 

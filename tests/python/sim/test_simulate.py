@@ -319,7 +319,9 @@ def test_mistakes_are_told_before_anything_runs(file: str, tmp_path: Path) -> No
         f"{file}:11: modules.nf_1: 'nf_1' has no cost (batchplane profile --pipeline {file} "
         "--out costs.json)"
     ]
-    assert "which is no time" in lines(costs={**COSTS, "l2": {**NOTHING, "cost_per_pkt_ns": -1}})[0]
+    assert (
+        "which is not a time" in lines(costs={**COSTS, "l2": {**NOTHING, "cost_per_pkt_ns": -1}})[0]
+    )
     assert lines(sets=["nf_2.trigger=3"]) == [
         "command line: nf_2.trigger=3: there is no module 'nf_2' (did you mean 'nf_0'?)"
     ]
@@ -335,7 +337,7 @@ def test_unknown_controllers_are_told_with_the_known(file: str) -> None:
         sim.run("10ms", controller="maximum")
     with pytest.raises(BadInput, match="larger than the batch size 32"):
         sim.run("10ms", controller="fixed(33)")
-    with pytest.raises(BadInput, match="'soon' is no duration"):
+    with pytest.raises(BadInput, match="'soon' is not a duration"):
         sim.run("soon")
 
 
@@ -359,7 +361,7 @@ def test_the_report_says_simulated(
     out, _ = call(monkeypatch, capfd, file, "trigger=4", "--costs", costs, "-d", "20ms")
     lines = out.splitlines()
     assert lines[1].startswith("two, simulated: 20.0 ms, 1.00 Mpps in, 1.00 Mpps out")
-    assert "(every packet is accounted for)" in lines[2]
+    assert "(all packets accounted for)" in lines[2]
     assert any(line.startswith("nf_0") and " 4.0 " in line for line in lines)
     assert "measured" not in out.replace(", given", "")
 
@@ -475,11 +477,11 @@ def test_a_controller_from_a_file_that_fails_ends_with_1(
     [
         (("--trace", "x.txt"), "error: command line: --trace: 'x.txt' is neither .csv nor .parquet"),
         (("--trace", "/no/where/x.csv"), "error: command line: --trace: there is no folder '/no/where'"),
-        (("--trace", "x.csv", "--seeds", "2"), "error: command line: --trace: a trace is of one run, and here are several (without --compare or --seeds)"),
+        (("--trace", "x.csv", "--seeds", "2"), "error: command line: --trace: a trace holds one run, but several are requested (without --compare or --seeds)"),
         (("--controller", ""), "error: command line: --controller: no controller is given"),
         (("--scenario", "no.yaml"), "error: no.yaml: there is no such file"),
         (("--machine", "no.json"), "error: no.json: cannot be read: [Errno 2] No such file or directory: 'no.json'"),
-        (("--duration", "long"), "error: --duration: 'long' is no duration (with a unit: 10ms, 1s)"),
+        (("--duration", "long"), "error: --duration: 'long' is not a duration (with a unit: 10ms, 1s)"),
     ],
 )  # fmt: skip
 def test_wrong_words(

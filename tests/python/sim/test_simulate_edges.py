@@ -82,7 +82,7 @@ def test_losses_at_a_full_ring_are_in_the_report(
     words = ("simulate", "simple", "rate_pps=40000000", *SHORT, "--machine", str(machine))
     assert run_command(monkeypatch, *words) == 0
     told = capsys.readouterr().out
-    found = re.search(r"load: (\d+) of (\d+) packets were lost at a full ring", told)
+    found = re.search(r"load: (\d+) of (\d+) packets were lost \(ring full\)", told)
     assert found is not None
     lost, offered = (int(word) for word in found.groups())
     assert offered == pytest.approx(200_000, rel=0.01)
@@ -108,7 +108,7 @@ def test_an_event_that_cannot_be_is_passed_over(tmp_path: Path) -> None:
     )
     result = Simulation("simple", costs="prior", scenario=scenario).run("5ms")
     assert [text.split(":")[0] for text in result.events] == ["0.002 s"]
-    assert "99" in result.warnings[0] and "passed over" in result.warnings[0]
+    assert "99" in result.warnings[0] and "skipped" in result.warnings[0]
 
 
 MODEL: dict[str, Any] = {

@@ -253,7 +253,7 @@ def test_captures_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
     assert sum(count_destinations(path).values()) == 2  # its order does not matter there
     whole = path.read_bytes()
     for n_bytes, message in (
-        (0, "empty"), (24, "no packet"), (30, "middle of packet 1"),
+        (0, "empty"), (24, "no IPv4 packet"), (30, "middle of packet 1"),
         (len(whole) - 1, "middle of packet 2"),
     ):  # fmt: skip
         path.write_bytes(whole[:n_bytes])
@@ -329,7 +329,7 @@ def test_the_command_makes_describes_and_cuts(
     assert command(monkeypatch, "stats", path, "--json") == 0
     assert json.loads(capsys.readouterr().out)["packets"] == 20_000
     assert command(monkeypatch, "stats", path) == 0
-    assert "packets of a flow in a row" in capsys.readouterr().out
+    assert "consecutive packets of a flow" in capsys.readouterr().out
     assert command(monkeypatch, "cut", path, "-n", "8", "--routes", str(routes), "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert len(rows) == 8 == len(routes.read_text().splitlines()) - 1
@@ -339,10 +339,10 @@ def test_the_command_makes_describes_and_cuts(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("make", "OUT", "-n", "many"), "--packets: 'many' is no number"),
-        (("make", "OUT", "--session-time", "5"), "--session-time: '5' is no duration"),
+        (("make", "OUT", "-n", "many"), "--packets: 'many' is not a number"),
+        (("make", "OUT", "--session-time", "5"), "--session-time: '5' is not a duration"),
         (("make", "OUT", "--burstiness", "0.5"), "burstiness: 0.5 is not in 1 to 1000"),
-        (("make", "OUT", "--dst-mac", "nonsense"), "'nonsense' is no MAC address"),
+        (("make", "OUT", "--dst-mac", "nonsense"), "'nonsense' is not a MAC address"),
         (("stats", "NONE"), "cannot be read: No such file"),
         (("cut", "NONE", "-n", "4"), "cannot be read: No such file"),
     ],

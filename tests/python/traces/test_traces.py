@@ -128,7 +128,7 @@ def test_damaged_files_give_one_line(tmp_path: Path) -> None:
     write_pcap(path, PACKETS)
     good = path.read_bytes()
     assert told(path, b"") == "the file is empty"
-    assert told(path, good[:24]) == "there is no packet in it"
+    assert told(path, good[:24]) == "it contains no packets"
     assert told(path, good[:10]).startswith("the file ends in the middle of its header")
     assert told(path, good[:30]).startswith("the file ends in the middle of packet 1")
     assert told(path, good[:-1]).startswith("the file ends in the middle of packet 4")
@@ -242,9 +242,9 @@ def test_bad_rules_are_told_all_at_once() -> None:
     assert error.value.lines() == [
         "rules[0].sorc: unknown key 'sorc' (did you mean 'src'?)",
         "rules[1].name: a rule needs the name of a traffic flow",
-        "rules[1].src: '10.0.0.0/99' is no prefix (such as 10.0.0.0/8 or 2001:db8::/32)",
+        "rules[1].src: '10.0.0.0/99' is not a prefix (such as 10.0.0.0/8 or 2001:db8::/32)",
         "rules[1].protocol: unknown protocol 'tpc' (did you mean 'tcp'?)",
-        "rules[1].vlan: '5000' is no number from 0 to 4095",
+        "rules[1].vlan: '5000' is not a number from 0 to 4095",
     ]
 
 
