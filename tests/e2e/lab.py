@@ -11,7 +11,15 @@ from waiting import wait_until
 
 from batchplane.demo.netns import Hosts, Namespace, clean_environment, missing_for_hosts
 
-__all__ = ["Lab", "Namespace", "clean_environment", "missing", "two_hosts", "wait_listening"]
+__all__ = [
+    "Lab",
+    "Namespace",
+    "clean_environment",
+    "missing",
+    "ping",
+    "two_hosts",
+    "wait_listening",
+]
 
 Lab = Hosts
 
@@ -46,3 +54,8 @@ def wait_listening(host: Namespace, port: int, kind: str = "tcp", timeout_s: flo
         return any(line.split()[1].endswith(wanted) for line in lines)
 
     wait_until(is_listening, f"something listens on {kind} port {port}", timeout_s)
+
+
+def ping(lab: Lab, host: str, *words: str) -> str:
+    """Output of ping, good or not."""
+    return lab.hosts[host].run("ping", "-n", *words, is_good=False)
