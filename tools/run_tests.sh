@@ -5,7 +5,7 @@
 # usage: run_tests.sh routine | long | STEP...     steps: the words in kRoutine and kLongOnly below
 # A failed step does not stop the rest; the exit code is 1 when any failed. Logs: build/test-logs/.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly kRoutine="format ruff mypy layers sizes shell
   build-release ctest-release bench-smoke golden pytest-python pytest-e2e
@@ -85,7 +85,7 @@ run_pytest_e2e() {
   [[ ${BATCHPLANE_LONG:-0} == 1 ]] || marks=(-m "not long")
   unshare -Urnm true 2>/dev/null || [[ $(id -u) == 0 ]] ||
     echo "NOT RUN: tests that need network namespaces: this user may not make any (kernel.unprivileged_userns_clone)"
-  .venv/bin/python -m pytest -q -rsf "${marks[@]}" tests/e2e
+  tools/pytest_twice.sh tests/e2e "$kLogs/pytest-e2e" "${marks[@]}"
 }
 
 # The compiler's cache tells a warning again, but does not fail by it. Instrumented code makes the
@@ -156,12 +156,12 @@ run_step() {
   esac
 }
 
-# The last line by which the runner itself says how it went, and what it says was not run.
+# The last line by which the runner itself says how it went, and what it says was not run or is unsteady.
 closing_lines() {
   local line
   line=$(grep -E '% tests passed|[0-9]+ (passed|failed|error)|: good|^Success|^Found |^sizes:|^layers:|No tests were found' "$1" | tail -n 1 || true)
   echo "${line:-$(tail -n 1 "$1")}"
-  grep -E '^SKIPPED|NOT RUN|\*\*\*Skipped|\(Disabled\)' "$1" | sort | uniq -c | sed 's/^ */    /' || true
+  grep -E '^SKIPPED|^UNSTEADY|NOT RUN|\*\*\*Skipped|\(Disabled\)' "$1" | sort | uniq -c | sed 's/^ */    /' || true
 }
 
 step() {
@@ -220,4 +220,5 @@ main() {
   return $((n_failed != 0))
 }
 
-main "$@"
+# Tests source this file for its functions.
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then main "$@"; fi

@@ -3,22 +3,37 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from command_server import CommandServer
 from lab import Namespace, clean_environment
 from waiting import wait_until
 
 from batchplane.daemon.client import Client
 
 TREE = Path(__file__).resolve().parents[2]
+
+# Commands that have been run from nothing: that each loads what it needs was seen then.
+_started_alone: set[str] = set()
+
+
+@cache
+def _server() -> CommandServer:
+    """Runs commands from the second of a kind on."""
+    server = CommandServer()
+    atexit.register(server.close)
+    return server
 
 
 @dataclass
@@ -56,10 +71,14 @@ class Commands:
 
     def run(self, *words: str, timeout_s: float = 60) -> Done:
         """Runs a command to its end."""
+        if words[0] in _started_alone:
+            space_pid = self.space.pid if self.space else None
+            return Done(*_server().run(words, self.environment, TREE, space_pid, timeout_s))
         done = subprocess.run(
             self.words(words), capture_output=True, text=True, timeout=timeout_s,
             env=self.environment, cwd=TREE, check=False,
         )  # fmt: skip
+        _started_alone.add(words[0])
         return Done(done.returncode, done.stdout, done.stderr)
 
     def good(self, *words: str, timeout_s: float = 60) -> str:
@@ -103,7 +122,7 @@ class Commands:
         )
 
     def stop(self, name: str) -> dict[str, Any]:
-        """Stops a daemon; its report, in which every packet is accounted for."""
+        """Stops a daemon; its report, in which all packets accounted for."""
         pid = self.pid(name)
         answer = self.json("stop", name)
         report = answer[0] if isinstance(answer, list) else answer
@@ -116,6 +135,18 @@ class Commands:
         """Whatever a failed test has left."""
         for pid in self.pids():
             os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def running(commands: Commands, name: str, *words: str) -> Iterator[Commands]:
+    """`batchplane start WORDS`; at the end it is stopped, every packet accounted for, none is left."""
+    try:
+        commands.good("start", *words)
+        yield commands
+        commands.stop(name)
+        assert commands.pids() == [], "the test left a daemon running"
+    finally:
+        commands.kill_all()
 
 
 def is_running(pid: int) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import Commands
+from commands import Commands, running
 from lab import Lab, missing, two_hosts
 from load import LOAD
 
@@ -40,6 +40,13 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.fixture(scope="module")
+def shared_folder() -> Iterator[Path]:
+    """The same for a daemon of all tests of a file that leave it as it was."""
+    with tempfile.TemporaryDirectory(prefix="bpe") as name:
+        yield Path(name)
+
+
 @pytest.fixture
 def batchplane(program: Path, folder: Path) -> Iterator[Commands]:
     """The command line; daemons that a test leaves are ended, and the test fails for it."""
@@ -57,17 +64,25 @@ def lab(program: Path, can_have_labs: None) -> Iterator[Lab]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def shared_lab(program: Path, can_have_labs: None) -> Iterator[Lab]:
+    """The same for all tests of a file that only talk through it."""
+    with two_hosts() as made:
+        yield made
+
+
 @pytest.fixture
 def router(lab: Lab, folder: Path) -> Iterator[Commands]:
-    """pipelines/router.yaml between the two hosts; stopped at the end, every packet accounted for."""
-    commands = Commands(folder, lab.router)
-    commands.good("start", "router")
-    yield commands
-    try:
-        if commands.pids():
-            commands.stop("router")
-    finally:
-        commands.kill_all()
+    """pipelines/router.yaml between the two hosts."""
+    with running(Commands(folder, lab.router), "router", "router") as commands:
+        yield commands
+
+
+@pytest.fixture(scope="module")
+def shared_router(shared_lab: Lab, shared_folder: Path) -> Iterator[Commands]:
+    """The router of all tests of a file that only send traffic through it."""
+    with running(Commands(shared_folder, shared_lab.router), "router", "router") as commands:
+        yield commands
 
 
 @pytest.fixture

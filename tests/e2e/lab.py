@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +14,16 @@ from waiting import wait_until
 
 from batchplane.demo.netns import Hosts, Namespace, clean_environment, missing_for_hosts
 
-__all__ = ["Lab", "Namespace", "clean_environment", "missing", "two_hosts", "wait_listening"]
+__all__ = [
+    "Lab",
+    "Namespace",
+    "clean_environment",
+    "missing",
+    "ping",
+    "steady_pings",
+    "two_hosts",
+    "wait_listening",
+]
 
 Lab = Hosts
 
@@ -46,3 +58,29 @@ def wait_listening(host: Namespace, port: int, kind: str = "tcp", timeout_s: flo
         return any(line.split()[1].endswith(wanted) for line in lines)
 
     wait_until(is_listening, f"something listens on {kind} port {port}", timeout_s)
+
+
+def ping(lab: Lab, host: str, *words: str) -> str:
+    """Output of ping, good or not."""
+    return lab.hosts[host].run("ping", "-n", *words, is_good=False)
+
+
+@contextlib.contextmanager
+def steady_pings(lab: Lab, address: str, interval_s: float = 0.005) -> Iterator[None]:
+    """Pings from a while something happens, and for a while after it: not one of them is lost."""
+    with tempfile.NamedTemporaryFile() as told:
+
+        def answered() -> list[int]:
+            text = Path(told.name).read_text()
+            return [int(number) for number in re.findall(r"icmp_seq=(\d+) ttl", text)]
+
+        process = lab.hosts["a"].start("ping", "-n", "-i", str(interval_s), address, stdout=told)
+        wait_until(lambda: len(answered()) >= 20, "pings are answered")
+        yield
+        # Those sent while it happened are answered before those after it, or never.
+        last = max(answered()) + 50
+        wait_until(lambda: max(answered()) > last, "pings are answered after it")
+        process.send_signal(signal.SIGINT)
+        process.wait(10)
+        numbers = answered()
+        assert numbers == list(range(1, len(numbers) + 1)), "a ping was lost"

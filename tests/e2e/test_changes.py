@@ -4,41 +4,24 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from commands import TREE, Commands, assert_balanced
-from lab import Lab
+from lab import Lab, steady_pings
 from waiting import wait_until
 
 B = "10.0.2.2"
 
 
-def steady_pings(lab: Lab, count: int = 400) -> subprocess.Popen[str]:
-    """Pings from a to b, 200 a second, begun once both neighbours are known."""
-    first = lab.hosts["a"].run("ping", "-n", "-c", "1", "-W", "5", B, is_good=False)
-    assert "1 received" in first, first
-    return lab.hosts["a"].start(
-        "ping", "-n", "-q", "-i", "0.005", "-c", str(count), B, stdout=-1, text=True
-    )
-
-
-def received(pings: subprocess.Popen[str], count: int = 400) -> None:
-    """Not one of them was lost."""
-    told, _ = pings.communicate(timeout=60)
-    assert f"{count} received" in told, told
-
-
 def test_routes_change_under_traffic(lab: Lab, router: Commands) -> None:
     """Two thousand edits of other routes lose no ping; deleting the one in use stops them at once."""
-    pings = steady_pings(lab)
-    with router.client("router") as client:
+    assert "1 received" in ping_once(lab, "a", B)
+    with steady_pings(lab, B), router.client("router") as client:
         for i in range(1000):
             prefix = f"172.16.{i % 250}.0/24"
             client.module("lookup", "add", {"prefix": prefix, "via": B})
             client.module("lookup", "delete", {"prefix": prefix})
-    received(pings)
     assert "1 received" in ping_once(lab, "a", B)
     router.good("set", "lookup", "add", f"prefix={B}/32", "drop=true")
     assert "0 received" in ping_once(lab, "a", B)
@@ -57,12 +40,12 @@ def test_a_next_hop_changes_under_traffic(lab: Lab, router: Commands) -> None:
     router.good("set", "lookup", "next_hop", "id=5", f"via={B}")
     router.good("set", "lookup", "add", "prefix=198.51.100.0/24", "next_hop=5")
     assert "1 received" in ping_once(lab, "a", "198.51.100.7")
-    pings = steady_pings(lab)
-    router.good("set", "lookup", "next_hop", "id=5", "drop=true")
-    assert "0 received" in ping_once(lab, "a", "198.51.100.7")
-    router.good("set", "lookup", "next_hop", "id=5", f"via={B}")
-    assert "1 received" in ping_once(lab, "a", "198.51.100.7")
-    received(pings)
+    assert "1 received" in ping_once(lab, "a", B)
+    with steady_pings(lab, B):
+        router.good("set", "lookup", "next_hop", "id=5", "drop=true")
+        assert "0 received" in ping_once(lab, "a", "198.51.100.7")
+        router.good("set", "lookup", "next_hop", "id=5", f"via={B}")
+        assert "1 received" in ping_once(lab, "a", "198.51.100.7")
 
 
 def test_apply_under_traffic_loses_nothing(lab: Lab, router: Commands, folder: Path) -> None:
@@ -74,13 +57,13 @@ def test_apply_under_traffic_loses_nothing(lab: Lab, router: Commands, folder: P
     )
     counted = counted.replace("ttl -> neighbour", "ttl -> seen -> neighbour")
     longer.write_text(counted.replace("ttl, neighbour, out", "ttl, seen, neighbour, out"))
-    pings = steady_pings(lab, 1500)
-    told = router.good("apply", str(longer))
-    assert "seen" in told, told
-    for _ in range(2):
-        router.good("apply", "router")
-        router.good("apply", str(longer))
-    received(pings, 1500)
+    assert "1 received" in ping_once(lab, "a", B)
+    with steady_pings(lab, B):
+        told = router.good("apply", str(longer))
+        assert "seen" in told, told
+        for _ in range(2):
+            router.good("apply", "router")
+            router.good("apply", str(longer))
     runtime = router.json("show", "runtime")
     assert_balanced(runtime["balance"])
     assert {module["name"]: module["pkts"] for module in runtime["modules"]}["seen"] > 0

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from commands import Commands
+from controlled import LOAD, control_of
 from load import in_pkts
 from waiting import wait_until
 
-LOAD = ("nexthops=4", "fib_size=100", "acl_size=10", "saturate=true")
 CONTROLLERS = ("max", "full", "optimal", "onoff", "feasdir", "full+age", "fixed(8)", "null")
 
 
@@ -21,12 +21,6 @@ def gateway(batchplane: Commands) -> Commands:
     """A gateway under full load, and the controller `optimal` on it."""
     batchplane.good("start", "gateway", *LOAD, "--controller", "optimal", "--slo", "*=2ms")
     return batchplane
-
-
-def control_of(commands: Commands) -> dict[str, Any]:
-    with commands.client("gateway") as client:
-        answer: dict[str, Any] = client.show("control")
-    return answer
 
 
 def wait_for_steps(commands: Commands, count: int) -> None:
@@ -48,7 +42,14 @@ def test_a_run_tells_how_promises_were_kept(batchplane: Commands) -> None:
 def test_triggers_and_budgets_are_explained(gateway: Commands) -> None:
     """What is chosen depends on the machine of the day; that it is told, and why, does not."""
     wait_for_steps(gateway, 20)
-    told = gateway.json("explain")
+
+    def explained() -> Any:
+        """What is told of a period in which packets came: a busy machine has others, too."""
+        told = gateway.json("explain")
+        acls = [row for row in told["modules"] if row["module"].startswith("acl")]
+        return told if all(row["arrived_mean_pkts"] is not None for row in acls) else None
+
+    told = wait_until(explained, "packets arrived in the latest period")
     assert [row["flow"] for row in told["flows"]] == [f"flow_0_{i}" for i in range(4)]
     acls = [row for row in told["modules"] if row["module"].startswith("acl")]
     assert len(acls) == 4
@@ -114,35 +115,6 @@ def test_another_graph_is_controlled_on(gateway: Commands, folder: Path) -> None
     assert control_of(gateway)["events"] == []
     report = gateway.stop("gateway")
     assert report["balance"]["is_exact"] is True
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (
-            ("set", "controller=optimall"),
-            ("no controller 'optimall'", "feasdir", "fixed(k)", "none"),
-        ),
-        (("set", "controller=fixed(99)"), ("fixed(0) to fixed(32)",)),
-        (("set", "controller=max", "controller.period=2h"), ("not a control period", "1ms to 1s")),
-        (("set", "controller=max", "controller.tolerence=0.1"), ("did you mean 'tolerance'",)),
-        (("set", "controller=max", "controller.costs=nowhere.json"), ("no such costs file",)),
-        (("set", "controller.period=2ms"), ("no controller is given",)),
-        (("set", "slo", "flow_0_9", "80us"), ("there is no flow 'flow_0_9'",)),
-        (("set", "slo", "flow_0_1", "80"), ("'80' is not a duration",)),
-        (("explain", "flow_0_11"), ("did you mean 'flow_0_1'",)),
-    ],
-)
-def test_mistakes_change_nothing(
-    gateway: Commands, words: tuple[str, ...], told: tuple[str, ...]
-) -> None:
-    done = gateway.run(*words)
-    assert done.code == 2, done.err
-    assert len(done.lines) == 1, done.err
-    for text in told:
-        assert text in done.err, done.err
-    assert control_of(gateway)["controller"] == "optimal"
-    gateway.stop("gateway")
 
 
 def test_a_bad_controller_starts_nothing(batchplane: Commands) -> None:

@@ -153,7 +153,7 @@ def test_throughput(world: World, direction: str) -> None:
     world.lab.hosts["server"].start("iperf3", "-s", "-1")
     wait_listening(world.lab.hosts["server"], 5201)
     reverse = ["-R"] if direction == "down" else []
-    told = world.user("iperf3", "-c", SERVER, "-t", "2", "-J", *reverse)
+    told = world.user("iperf3", "-c", SERVER, "-t", "1", "-J", *reverse)
     rate_bps = json.loads(told)["end"]["sum_received"]["bits_per_second"]
     # What the base station in Python makes of it, not the gateway.
     assert rate_bps > 2e6, rate_bps

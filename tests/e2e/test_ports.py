@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 from commands import Commands
-from lab import Lab
+from lab import Lab, steady_pings
 from waiting import wait_until
 
 THREE = """
@@ -62,18 +62,14 @@ def test_a_port_that_vanishes_is_shown_and_others_go_on(lab: Lab, folder: Path) 
             )
             assert "2 received" in told, told
         lab.hosts["a"].start("ping", "-n", "-q", "-i", "0.002", "10.0.3.2")
-        steady = lab.hosts["a"].start(
-            "ping", "-n", "-q", "-i", "0.01", "-c", "300", "10.0.2.2", stdout=-1, text=True
-        )
-        lab.router.run("ip", "link", "delete", "dmz0")
-        ports = wait_until(
-            lambda: {p["name"]: p for p in commands.json("show", "ports") if not p["is_up"]},
-            "show ports tells that a port is down",
-        )
-        assert set(ports) == {"dmz"}
-        assert "down" in commands.good("show", "ports")
-        told, _ = steady.communicate(timeout=60)
-        assert "300 received" in told, told
+        with steady_pings(lab, "10.0.2.2"):
+            lab.router.run("ip", "link", "delete", "dmz0")
+            ports = wait_until(
+                lambda: {p["name"]: p for p in commands.json("show", "ports") if not p["is_up"]},
+                "show ports tells that a port is down",
+            )
+            assert set(ports) == {"dmz"}
+            assert "down" in commands.good("show", "ports")
     finally:
         report = commands.stop("three")
     assert report["balance"]["held_pkts"] == 0

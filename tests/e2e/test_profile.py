@@ -24,17 +24,24 @@ from batchplane.profile.setups import measured_in, setups
 MAX_NS = 20_000
 
 
-@pytest.fixture
-def l2l3(batchplane: Commands, tmp_path: Path) -> dict[str, Any]:
-    """The costs of l2l3, measured quickly, and figures beside them."""
-    out, plot = tmp_path / "costs.json", tmp_path / "costs.png"
-    text = batchplane.good(
+@pytest.fixture(scope="module")
+def costs_file(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The costs of l2l3, measured quickly, and figures beside them; once for all who read them."""
+    folder = tmp_path_factory.mktemp("costs")
+    out, plot = folder / "costs.json", folder / "costs.png"
+    text = Commands(folder).good(
         "profile", "--pipeline", "l2l3", "--quick", "--out", str(out), "--plot", str(plot)
     )
     assert "lookup_0" in text
     assert "ttl_0_0 and 15 more" in text
     assert plot.read_bytes().startswith(b"\x89PNG")
-    document: dict[str, Any] = json.loads(out.read_text())
+    return out
+
+
+@pytest.fixture
+def l2l3(costs_file: Path) -> dict[str, Any]:
+    """What the file says."""
+    document: dict[str, Any] = json.loads(costs_file.read_text())
     return document
 
 
@@ -77,8 +84,8 @@ def test_the_whole_is_measured_on_its_own_core_and_from_another(l2l3: dict[str, 
         assert l2l3["loop"]["generator_look_ns"] > 0
 
 
-def test_the_file_serves_its_pipeline(l2l3: dict[str, Any], tmp_path: Path) -> None:
-    costs = load_costs(tmp_path / "costs.json")
+def test_the_file_serves_its_pipeline(l2l3: dict[str, Any], costs_file: Path) -> None:
+    costs = load_costs(costs_file)
     pipeline = load_pipeline("l2l3").pipeline
     found = resolve(pipeline, costs)
     assert set(found.modules) == set(pipeline["modules"])

@@ -11,32 +11,13 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commands import Commands
+from controlled import LOAD, STEADY, control_of, written
 from load import in_pkts
 from waiting import wait_until
 
-LOAD = ("nexthops=4", "fib_size=100", "acl_size=10", "saturate=true")
-# The same twenty lines as in docs/simulator.md.
-STEADY = '''
-class Steady:
-    """Half a batch for every buffer whose batches arrive smaller than that."""
-
-    def __init__(self, model):
-        self.model = model
-
-    def step(self, period):
-        arrived = period["modules"]
-        answer = {}
-        for i, module in enumerate(self.model["modules"]):
-            batches = arrived["arrived_batches"][i]
-            if module["is_controlled"] and batches:
-                mean_pkts = arrived["arrived_pkts"][i] / batches
-                answer[module["name"]] = 0 if mean_pkts >= 16 else 16
-        return answer
-'''
 # Good until the fifth period.
 MOODY = """
 import os, time
@@ -61,12 +42,6 @@ def gateway(batchplane: Commands) -> Commands:
     return batchplane
 
 
-def control_of(commands: Commands) -> dict[str, Any]:
-    with commands.client("gateway") as client:
-        answer: dict[str, Any] = client.show("control")
-    return answer
-
-
 def trigger_of(commands: Commands, module: str) -> int:
     with commands.client("gateway") as client:
         rows = client.show("buffers")["buffers"]
@@ -75,12 +50,6 @@ def trigger_of(commands: Commands, module: str) -> int:
 
 def messages(commands: Commands) -> str:
     return "\n".join(event["message"] for event in control_of(commands).get("events", []))
-
-
-def written(folder: Path, name: str, text: str) -> str:
-    path = folder / name
-    path.write_text(text)
-    return str(path)
 
 
 @contextmanager
@@ -208,28 +177,6 @@ def test_another_controller_or_graph_in_between(gateway: Commands, folder: Path)
         assert process.wait(20) == 0
         assert process.stderr is not None and "controller is max" in process.stderr.read()
     assert_all_is_well(gateway)
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("control", "nowhere.py"), "there is no such file"),
-        (("control", "{file}:Other"), "there is no 'Other'"),
-        (("control", "{file}", "--limit", "soon"), "'soon' is not a time limit"),
-        (("control", "{file}", "--period", "5s"), "not a control period"),
-        (("set", "controller={file}"), "batchplane control"),
-        (("start", "l2l3", "--controller", "{file}"), "batchplane control"),
-    ],
-)
-def test_mistakes_change_nothing(
-    gateway: Commands, folder: Path, words: tuple[str, ...], told: str
-) -> None:
-    file = written(folder, "steady.py", STEADY)
-    done = gateway.run(*(word.format(file=file) for word in words))
-    assert done.code == 2 and told in done.err, done.err
-    assert len(done.lines) == 1, done.err
-    assert control_of(gateway) == {"controller": "none"}
-    gateway.stop("gateway")
 
 
 def test_a_bad_file_starts_nothing(batchplane: Commands, folder: Path) -> None:

@@ -22,8 +22,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "e2e"), str(HERE.parents[1] / "python")]
 
 from commands import Commands  # noqa: E402
+from home_world import SERVICES, World  # noqa: E402
 from lab import Lab, wait_listening  # noqa: E402
-from test_home_gateway import SERVICES, World  # noqa: E402
 
 from batchplane.demo.demos import INTERNET, INTERNET6, OUTSIDE, home_hosts  # noqa: E402
 

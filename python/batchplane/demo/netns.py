@@ -72,6 +72,10 @@ class Namespace:
             )
         return done.stdout + ("" if is_good else done.stderr)
 
+    def script(self, *lines: str) -> str:
+        """Runs commands of a shell here, up to the first that fails; entering takes longest."""
+        return self.run("sh", "-ec", "\n".join(lines))
+
     def start(self, *command: str, **options: Any) -> subprocess.Popen[Any]:
         """Starts a command that ends with the namespace at the latest."""
         options.setdefault("stdout", subprocess.DEVNULL)
@@ -93,6 +97,12 @@ class Namespace:
             for pipe in (process.stdout, process.stderr):
                 if pipe is not None:
                     pipe.close()
+
+
+def _up(device: str) -> tuple[str, str]:
+    """Commands; checksums and segments must be whole on the wire: the router is no network card."""
+    off = f"ethtool -K {device} tx off tso off gso off gro off"
+    return off, f"ip link set {device} up"
 
 
 class Hosts:
@@ -126,19 +136,14 @@ class Hosts:
         self.hosts[name] = host
         if not self._has_ipv6:
             self._disable_ipv6(host)
-        self.router.run(
-            "ip", "link", "add", "dev", router_end, "mtu", str(mtu_bytes),
-            "type", "veth", "peer", "name", "eth0", "netns", str(host.pid), "mtu", str(mtu_bytes),
-        )  # fmt: skip
-        for space, device in ((self.router, router_end), (host, "eth0")):
-            # Checksums and segments must be whole on the wire: the router is no network card.
-            space.run(
-                "ethtool", "-K", device, "tx", "off", "tso", "off", "gso", "off", "gro", "off"
-            )
-            space.run("ip", "link", "set", device, "up")
-        host.run("ip", "link", "set", "lo", "up")
-        host.run("ip", "address", "add", address, "dev", "eth0")
-        host.run("ip", "route", "add", "default", "via", gateway)
+        ends = f"mtu {mtu_bytes} type veth peer name eth0 netns {host.pid} mtu {mtu_bytes}"
+        self.router.script(f"ip link add dev {router_end} {ends}", *_up(router_end))
+        host.script(
+            *_up("eth0"),
+            "ip link set lo up",
+            f"ip address add {address} dev eth0",
+            f"ip route add default via {gateway}",
+        )
         return host
 
     def _disable_ipv6(self, space: Namespace) -> None:

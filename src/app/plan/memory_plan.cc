@@ -9,6 +9,7 @@
 #include "base/net_headers.h"
 #include "core/engine/engine.h"
 #include "core/module/kind.h"
+#include "spec/params.h"
 #include "traffic/flow_spec.h"
 
 namespace batchplane::app {
@@ -41,11 +42,20 @@ uint64_t declared_bytes(const PipelineSpec& spec) {
   return std::min<uint64_t>(most, kMaxFrameBytes);
 }
 
+// A size out of its range is refused when the graph is built: no memory is taken for it before.
+bool are_params_good(const ModuleInfo& info, const ModuleSpec& module) {
+  std::vector<ConfigError> errors;
+  const SourceMap no_places;
+  Mistakes mistakes{errors, no_places};
+  check_params(info.params, module.params, module.name, {}, mistakes);
+  return errors.empty();
+}
+
 uint64_t table_bytes(const PipelineSpec& spec) {
   std::map<std::string, uint64_t> bytes_of;
   for (const ModuleSpec& module : spec.modules) {
     const ModuleInfo* const info = find_module_kind(module.kind);
-    if (info == nullptr || !info->tables) continue;
+    if (info == nullptr || !info->tables || !are_params_good(*info, module)) continue;
     for (const TableMemory& table : info->tables(module.name, module.params)) {
       uint64_t& bytes = bytes_of[table.table];
       bytes = std::max(bytes, table.bytes);

@@ -48,6 +48,13 @@ TEST(MemoryPlan, EachVrfOfALookupHasATable) {
               static_cast<double>(with_none + 2 * own_mb), 1.0);
 }
 
+TEST(MemoryPlan, ATableThatWillBeRefusedTakesNone) {
+  const uint64_t with_none = estimate_with(module_of("other", "null"));
+  for (const Dict& params : {Dict{{"max_prefixes", 99'000'000}}, Dict{{"max_prefixes", "many"}}}) {
+    EXPECT_EQ(estimate_with(module_of("other", "ipv4_lookup", params)), with_none);
+  }
+}
+
 TEST(MemoryPlan, HasRoomForAnotherTableBesideTheOneThatRuns) {
   const uint64_t table_mb = table_bytes({{"synthetic", Dict{{"count", 1'000'000}}}}) >> 20;
   EXPECT_GE(estimate_with(module_of("other", "null")), 2 * table_mb);
