@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ..base.limits import EVENT_NS
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import parse_duration_ns
 from ..lang.canonical import in_words
@@ -26,7 +27,6 @@ _OPTIONS = {
     "cost": ("times", "per_batch", "per_pkt"),
     "table": ("verb", "file", "args", "holds_up"),
 }
-_MAX_NS = 10**15
 
 Words = list[str]
 
@@ -36,7 +36,7 @@ class EventModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    at: int = Field(ge=0, le=_MAX_NS, description="when, from the start")
+    at: int = Field(ge=0, le=EVENT_NS.most, description="when, from the start")
     set: Words | None = Field(default=None, min_length=1, description="as for `batchplane set`")
     stop: Words | None = Field(
         default=None, min_length=1, description="GENERATOR or GENERATOR/TRAFFIC_FLOW"
@@ -44,7 +44,7 @@ class EventModel(BaseModel):
     start: Words | None = Field(default=None, min_length=1, description="the same, on again")
     stall: Words | None = Field(default=None, min_length=1, description="workers that stand still")
     for_: int | None = Field(
-        default=None, alias="for", gt=0, le=_MAX_NS, description="how long they do"
+        default=None, alias="for", gt=0, le=EVENT_NS.most, description="how long they do"
     )
     cost: Words | None = Field(default=None, min_length=1, description="modules that cost else")
     times: float | None = Field(
@@ -57,7 +57,10 @@ class EventModel(BaseModel):
     file: str | None = Field(default=None, description="a whole table, beside the scenario")
     args: dict[str, Any] | None = Field(default=None, description="or the verb's arguments")
     holds_up: int | None = Field(
-        default=None, ge=0, le=_MAX_NS, description="simulator only: time that it costs the worker"
+        default=None,
+        ge=0,
+        le=EVENT_NS.most,
+        description="simulator only: time that it costs the worker",
     )
 
 
@@ -67,7 +70,7 @@ class ScenarioModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str = ""
-    duration: int | None = Field(default=None, gt=0, le=_MAX_NS)
+    duration: int | None = Field(default=None, gt=0, le=EVENT_NS.most)
     events: list[EventModel] = Field(default_factory=list)
 
 

@@ -7,6 +7,7 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any
 
+from ..base.limits import WEIGHT
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import parse_duration_ns, parse_scaled
 from ..control.options import controller_set, is_control_word
@@ -24,7 +25,6 @@ FORMS = """  MODULE.trigger=PKTS            packets that a buffer collects; 0 = 
   idle=release|hold              without input: release held packets, or hold them
 NAME may be a pattern: 'ttl_*.trigger=8'."""
 
-MAX_WEIGHT = 1024
 _GENERATOR = ("rate", "on", "saturate", "weights")
 _FLAGS = {"on": "is_on", "saturate": "is_saturating"}
 
@@ -117,8 +117,8 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
             raise _bad(word, f"'{value}' is no number of packets", "for example ttl.trigger=8")
         return {"what": "trigger", "trigger_pkts": int(value)}
     if setting == "weight":
-        if not value.isdigit() or not 1 <= int(value) <= MAX_WEIGHT:
-            raise _bad(word, f"'{value}' is no weight", f"1 to {MAX_WEIGHT}")
+        if not value.isdigit() or not WEIGHT.least <= int(value) <= WEIGHT.most:
+            raise _bad(word, f"'{value}' is no weight", f"{WEIGHT.least} to {WEIGHT.most}")
         return {"what": "weight", "weight": int(value)}
     if setting in ("age_limit", "slo"):
         key = "age_limit_ns" if setting == "age_limit" else "delay_slo_ns"
