@@ -70,14 +70,23 @@ run_tidy() {
   [[ ${CLANG_TIDY_ALL:-0} == 1 ]] || until=$((EPOCHSECONDS + ${CLANG_TIDY_SECONDS:-100}))
   log=$(mktemp)
   printf '%s\n' "${files[@]}" | xargs -P "${JOBS:-$(nproc)}" -I '{}' "$0" tidy-one '{}' "$until" >"$log"
-  # The noise about headers of others is left out.
-  awk '/^clang-tidy: failed$/ { bad = 1 }
+  told_tidy "$log" "${#files[@]}" || { rm "$log"; return 1; }
+  rm "$log"
+}
+
+# What was found, without the noise about headers of others; and how many files of $2 were not reached.
+told_tidy() {
+  awk -v all="$2" -v seconds="${CLANG_TIDY_SECONDS:-100}" '
+       /^clang-tidy: failed$/ { bad = 1; next }
        /^clang-tidy: no time for / { left++; next }
        !/^[0-9]+ warnings? |^Suppressed |^Use -header-filter|^$/ { print }
-       END { if (left) print "clang-tidy: NOT RUN on " left " files, for lack of time; CLANG_TIDY_ALL=1 looks at all"
-             exit bad }' "$log" || { rm "$log"; return 1; }
-  echo "clang-tidy: good: $((${#files[@]} - $(grep -c '^clang-tidy: no time' "$log" || true))) of ${#files[@]} files"
-  rm "$log"
+       END {
+         files = all - left " of " all " changed files"
+         if (ENVIRON["CLANG_TIDY_ALL"] == 1) files = all " files, all that are compiled"
+         if (left) files = files "; " left " not reached in " seconds " s, CLANG_TIDY_ALL=1 looks at all"
+         print "clang-tidy: " (bad ? "FAILED" : "good") " (" files ")"
+         exit bad
+       }' "$1"
 }
 
 run_shell_check() {
@@ -103,6 +112,7 @@ main() {
     format) check_format ;;
     tidy) run_tidy ;;
     tidy-one) tidy_one "$2" "$3" ;;
+    tidy-told) told_tidy "$2" "$3" ;;
     ruff) run_ruff ;;
     mypy) run_mypy ;;
     layers) python3 tools/check_layers.py ;;

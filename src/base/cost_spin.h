@@ -9,23 +9,42 @@
 
 #include <x86intrin.h>
 
+#include <algorithm>
 #include <cstdint>
+
+#include "base/clock.h"
 
 namespace batchplane {
 
-class CostSpin {
+// `Core` has the clock, cycles() and cycles_per_ns(), and the work, steps(n): tests have one whose
+// time is counted, as a real one's is decided by what else the machine does.
+template <class Core>
+class CostSpinOn {
  public:
   static constexpr double kCheckedNs = 250;
 
   // Calibrated on first use (a few milliseconds). Control thread.
-  static const CostSpin& instance();
+  static const CostSpinOn& instance() {
+    static const CostSpinOn spin;
+    return spin;
+  }
+
+  CostSpinOn() {
+    constexpr int64_t kFewSteps = 16;
+    constexpr int64_t kManySteps = 256;
+    const double few_ns = min_ns([] { Core::steps(kFewSteps); });
+    const double many_ns = min_ns([] { Core::steps(kManySteps); });
+    steps_per_ns_ = (kManySteps - kFewSteps) / (many_ns - few_ns);
+    overhead_ns_ = std::max(0.0, few_ns - kFewSteps / steps_per_ns_);
+    clock_read_ns_ = min_ns([] { static_cast<void>(Core::cycles()); });
+  }
 
   // Returns after about `ns`, calls and fences included. Any thread.
   void spin(double ns) const noexcept {
     if (ns >= kCheckedNs) {
       spin_checked(ns);
     } else {
-      steps((ns - overhead_ns_) * steps_per_ns_);
+      spin_unchecked(ns);
     }
   }
 
@@ -33,10 +52,51 @@ class CostSpin {
   [[nodiscard]] double steps_per_ns() const { return steps_per_ns_; }
 
  private:
-  CostSpin();
+  // The least time of one call over many rounds: what it takes when nothing gets in the way.
+  template <class Call>
+  static double min_ns(Call call) {
+    constexpr uint32_t kRounds = 40;
+    constexpr uint32_t kCallsPerRound = 100;
+    double least = 1e18;
+    for (uint32_t round = 0; round < kRounds; ++round) {
+      const uint64_t start = Core::cycles();
+      for (uint32_t i = 0; i < kCallsPerRound; ++i) call();
+      const auto cycles = static_cast<double>(Core::cycles() - start);
+      least = std::min(least, cycles / Core::cycles_per_ns() / kCallsPerRound);
+    }
+    return least;
+  }
 
-  static void steps(double wanted) noexcept {
-    auto n = static_cast<int64_t>(wanted + 0.5);
+  void spin_unchecked(double ns) const noexcept {
+    Core::steps(static_cast<int64_t>((ns - overhead_ns_) * steps_per_ns_ + 0.5));
+  }
+
+  // Each pass spins for most of what is left, so a wrong estimate of the core's speed shrinks with
+  // it.
+  [[gnu::noinline]] void spin_checked(double ns) const noexcept {
+    constexpr double kShare = 0.8;
+    constexpr uint32_t kMaxPasses = 6;
+    const double cycles_per_ns = Core::cycles_per_ns();
+    const uint64_t start = Core::cycles();
+    double left_ns = ns - clock_read_ns_;
+    for (uint32_t pass = 0; pass < kMaxPasses && left_ns > kCheckedNs / 4; ++pass) {
+      spin_unchecked(left_ns * kShare);
+      const auto spent = static_cast<double>(Core::cycles() - start);
+      left_ns = ns - clock_read_ns_ - spent / cycles_per_ns;
+    }
+    if (left_ns > overhead_ns_) spin_unchecked(left_ns);
+  }
+
+  double overhead_ns_ = 0;
+  double steps_per_ns_ = 1;
+  double clock_read_ns_ = 0;
+};
+
+// The core that calls.
+struct OwnCore {
+  static uint64_t cycles() { return TscClock::cycles(); }
+  static double cycles_per_ns() { return TscClock::instance().cycles_per_ns(); }
+  static void steps(int64_t n) noexcept {
     uint64_t x = 1;
     _mm_lfence();
     for (; n > 0; --n) {
@@ -46,12 +106,8 @@ class CostSpin {
     asm volatile("" : : "r"(x));
     _mm_lfence();
   }
-
-  void spin_checked(double ns) const noexcept;
-
-  double overhead_ns_ = 0;
-  double steps_per_ns_ = 1;
-  double clock_read_ns_ = 0;
 };
+
+using CostSpin = CostSpinOn<OwnCore>;
 
 }  // namespace batchplane

@@ -13,7 +13,6 @@
 namespace batchplane {
 namespace {
 
-constexpr uint64_t kMaxNs = 1'000'000'000'000'000;  // eleven days
 constexpr uint32_t kMaxWorkers = 64;
 
 std::string element(const std::string& list, size_t i) {
@@ -48,17 +47,15 @@ exec::Scheduling read_execution(const Value& value, const std::string& key,
   how.by = choice(fields, "schedule_by", exec::kScheduleByNames, fallback.by);
   how.backpressure =
       choice(fields, "backpressure", exec::kBackpressureNames, fallback.backpressure);
-  const auto number = [&](const char* name, uint32_t before, uint64_t least, uint64_t most) {
-    return static_cast<uint32_t>(fields.integer(name, before, least, most));
-  };
-  how.queue_pkts = number("queue_pkts", fallback.queue_pkts, 0, exec::kMaxQueuePkts);
-  how.high_watermark_percent =
-      number("high_watermark_percent", fallback.high_watermark_percent, 1, 100);
-  how.low_watermark_percent =
-      number("low_watermark_percent", fallback.low_watermark_percent, 0, 100);
+  how.queue_pkts = fields.integer32("queue_pkts", fallback.queue_pkts, limits::kTaskQueuePkts);
+  how.high_watermark_percent = fields.integer32(
+      "high_watermark_percent", fallback.high_watermark_percent, limits::kHighWatermarkPercent);
+  how.low_watermark_percent = fields.integer32(
+      "low_watermark_percent", fallback.low_watermark_percent, limits::kLowWatermarkPercent);
   how.queueing_time_threshold_ns =
-      fields.integer("queueing_time_threshold_ns", fallback.queueing_time_threshold_ns, 0, kMaxNs);
-  how.input_weight = number("input_weight", fallback.input_weight, 1, exec::kMaxWeight);
+      fields.integer("queueing_time_threshold_ns", fallback.queueing_time_threshold_ns,
+                     limits::kQueueingTimeThresholdNs);
+  how.input_weight = fields.integer32("input_weight", fallback.input_weight, limits::kWeight);
   if (how.low_watermark_percent > how.high_watermark_percent) {
     fields.mistake("low_watermark_percent", "the low watermark is above the high one",
                    "give one below high_watermark_percent");
@@ -71,25 +68,24 @@ EngineSpec read_engine(const Value& value, Mistakes& mistakes) {
   EngineSpec engine;
   if (value.is_null()) return engine;
   FieldReader fields(value, "engine", mistakes);
-  engine.batch_pkts = static_cast<uint32_t>(
-      fields.integer("batch_pkts", engine.batch_pkts, 1, exec::kMaxBatchPkts));
-  engine.pool_pkts = static_cast<uint32_t>(fields.integer("pool_pkts", 0, 0, 1U << 30));
+  engine.batch_pkts = fields.integer32("batch_pkts", engine.batch_pkts, limits::kBatchPkts);
+  engine.pool_pkts = fields.integer32("pool_pkts", 0, limits::kPoolPkts);
   const std::string idle = fields.string("idle", "release");
   if (idle != "release" && idle != "hold") {
     fields.mistake("idle", "'" + idle + "' is no idle mode", "release or hold");
   }
   engine.is_idle_hold = idle == "hold";
   engine.stranding_limit_ns =
-      fields.integer("stranding_limit_ns", engine.stranding_limit_ns, 1, kMaxNs);
-  engine.sample_one_run_in = static_cast<uint32_t>(
-      fields.integer("sample_one_run_in", engine.sample_one_run_in, 1, 1U << 30));
+      fields.integer("stranding_limit_ns", engine.stranding_limit_ns, limits::kStrandingLimitNs);
+  engine.sample_one_run_in =
+      fields.integer32("sample_one_run_in", engine.sample_one_run_in, limits::kSampleOneRunIn);
   const std::string order = fields.string("run_order", "depth");
   if (order != "depth" && order != "deadline") {
     fields.mistake("run_order", "'" + order + "' is no run order", "depth or deadline");
   }
   engine.runs_by_deadline = order == "deadline";
-  engine.heavy_ns = fields.integer("heavy_ns", engine.heavy_ns, 1, 65'535);
-  engine.seed = fields.integer("seed", engine.seed, 0, INT64_MAX);
+  engine.heavy_ns = fields.integer("heavy_ns", engine.heavy_ns, limits::kHeavyNs);
+  engine.seed = fields.integer("seed", engine.seed, limits::kSeed);
   engine.execution =
       read_execution(fields.any("execution"), "engine.execution", engine.execution, mistakes);
   fields.finish();
@@ -103,13 +99,11 @@ ModuleSpec read_module(const std::string& name, const Value& value, Mistakes& mi
   if (name.empty()) fields.mistake("", "a module has an empty name");
   module.kind = fields.required_string("kind");
   module.params = params_of(fields);
-  module.trigger_pkts =
-      static_cast<uint32_t>(fields.integer("trigger_pkts", 0, 0, exec::kMaxBatchPkts));
-  module.age_limit_ns = fields.integer("age_limit_ns", 0, 1, kMaxNs);
+  module.trigger_pkts = fields.integer32("trigger_pkts", 0, limits::kTriggerPkts);
+  module.age_limit_ns = fields.integer("age_limit_ns", 0, limits::kAgeLimitNs);
   module.worker = fields.string("worker");
-  module.weight = static_cast<uint32_t>(fields.integer("weight", 0, 1, exec::kMaxWeight));
-  module.queue_pkts =
-      static_cast<uint32_t>(fields.integer("queue_pkts", 0, 1, exec::kMaxQueuePkts));
+  module.weight = fields.integer32("weight", 0, limits::kWeight);
+  module.queue_pkts = fields.integer32("queue_pkts", 0, limits::kQueuePkts);
   fields.finish();
   return module;
 }
@@ -138,7 +132,7 @@ FlowSpec read_flow(const Value& value, const std::string& key, Mistakes& mistake
   FlowSpec flow;
   flow.name = fields.required_string("name");
   flow.path = fields.strings("path");
-  flow.delay_slo_ns = fields.integer("delay_slo_ns", 0, 0, kMaxNs);
+  flow.delay_slo_ns = fields.integer("delay_slo_ns", 0, limits::kDelaySloNs);
   fields.finish();
   return flow;
 }
@@ -159,7 +153,7 @@ InterfaceSpec read_interface(const Value& value, const std::string& key, Mistake
   interface.name = fields.required_string("name");
   interface.port = fields.string("port");
   interface.mac = fields.string("mac");
-  interface.mtu_bytes = static_cast<uint32_t>(fields.integer("mtu_bytes", 1500, 68, 9710));
+  interface.mtu_bytes = fields.integer32("mtu_bytes", 1500, limits::kMtuBytes);
   interface.addresses = fields.strings("addresses");
   fields.finish();
   return interface;
@@ -195,7 +189,7 @@ Value read_controller(const Value& value, Mistakes& mistakes) {
   if (value.is_null()) return {};
   FieldReader fields(value, "controller", mistakes);
   fields.required_string("name");
-  fields.integer("period_ns", 0, 1, kMaxNs);
+  fields.integer("period_ns", 0, limits::kPeriodNs);
   fields.dict("settings");
   fields.dict("costs");
   fields.string("costs_origin");

@@ -86,8 +86,10 @@ uint64_t FieldReader::integer(const std::string& name, uint64_t fallback, uint64
 int FieldReader::core(const std::string& name) {
   const Value& value = read(name);
   if (value.is_null()) return -1;
-  if (!value.is_int() || value.as_int() < -1 || value.as_int() > 1023) {
-    mistake(name, "expected a core number", "0 to 1023, or leave it out");
+  if (!value.is_int() || value.as_int() < -1 ||
+      value.as_int() > static_cast<int64_t>(limits::kCore.most)) {
+    mistake(name, "expected a core number",
+            "0 to " + std::to_string(limits::kCore.most) + ", or leave it out");
     return -1;
   }
   return static_cast<int>(value.as_int());

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/value.h"
+#include "spec/limits.h"
 
 namespace batchplane {
 
@@ -30,6 +31,12 @@ class FieldReader {
   std::string string(const std::string& name, const std::string& fallback = "");
   std::string required_string(const std::string& name);
   uint64_t integer(const std::string& name, uint64_t fallback, uint64_t least, uint64_t most);
+  uint64_t integer(const std::string& name, uint64_t fallback, const limits::Limit& limit) {
+    return integer(name, fallback, limit.least, limit.most);
+  }
+  uint32_t integer32(const std::string& name, uint32_t fallback, const limits::Limit& limit) {
+    return static_cast<uint32_t>(integer(name, fallback, limit));
+  }
   // A number, -1 when missing or null.
   int core(const std::string& name);
   // Null when missing or not of that type.

@@ -21,7 +21,7 @@ from batchplane.profile.measure import ProfileOptions, profile_kinds
 from batchplane.profile.setups import measured_in, setups
 
 # One batch of 32 through the slowest module here, on a machine ten times slower than usual.
-MAX_NS = 20_000
+MAX_NS = 1_000_000  # more is a mistake in the unit, not a slow machine
 
 
 @pytest.fixture(scope="module")

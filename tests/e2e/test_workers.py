@@ -59,4 +59,5 @@ def test_a_report_counts_packets_of_a_queue_once(batchplane: Commands, folder: P
     assert done.code == 0, done.err
     data = json.loads(done.out)
     went_pps = data["out_pps"] + data["dropped_pps"]
-    assert 0.9 < data["in_pps"] / went_pps < 1.1, data
+    # Counted twice would be a factor of two; what is on its way at either end is far less.
+    assert 0.6 < data["in_pps"] / went_pps < 1.6, data

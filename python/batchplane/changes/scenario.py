@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ..base.limits import EVENT_NS
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import parse_duration_ns
 from ..lang.canonical import in_words
@@ -26,7 +27,6 @@ _OPTIONS = {
     "cost": ("times", "per_batch", "per_pkt"),
     "table": ("verb", "file", "args", "holds_up"),
 }
-_MAX_NS = 10**15
 
 Words = list[str]
 
@@ -36,7 +36,7 @@ class EventModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    at: int = Field(ge=0, le=_MAX_NS, description="time from the start")
+    at: int = Field(ge=0, le=EVENT_NS.most, description="time from the start")
     set: Words | None = Field(
         default=None, min_length=1, description="settings as for `batchplane set`"
     )
@@ -46,7 +46,7 @@ class EventModel(BaseModel):
     start: Words | None = Field(default=None, min_length=1, description="the same, on again")
     stall: Words | None = Field(default=None, min_length=1, description="workers to stall")
     for_: int | None = Field(
-        default=None, alias="for", gt=0, le=_MAX_NS, description="for how long"
+        default=None, alias="for", gt=0, le=EVENT_NS.most, description="for how long"
     )
     cost: Words | None = Field(default=None, min_length=1, description="modules whose cost changes")
     times: float | None = Field(
@@ -63,7 +63,7 @@ class EventModel(BaseModel):
     holds_up: int | None = Field(
         default=None,
         ge=0,
-        le=_MAX_NS,
+        le=EVENT_NS.most,
         description="simulator only: time that it holds up the workers",
     )
 
@@ -74,7 +74,7 @@ class ScenarioModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str = ""
-    duration: int | None = Field(default=None, gt=0, le=_MAX_NS)
+    duration: int | None = Field(default=None, gt=0, le=EVENT_NS.most)
     events: list[EventModel] = Field(default_factory=list)
 
 

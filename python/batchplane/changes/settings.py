@@ -7,6 +7,7 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any
 
+from ..base.limits import WEIGHT
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import parse_duration_ns, parse_scaled
 from ..control.options import controller_set, is_control_word
@@ -25,7 +26,6 @@ FORMS = """  MODULE.trigger=PKTS            packets that the buffer collects; 0 
   idle=release|hold              when no input arrives: release held packets, or hold them
 NAME can be a pattern: 'ttl_*.trigger=8'."""
 
-MAX_WEIGHT = 1024
 _GENERATOR = ("rate", "on", "saturate", "weights")
 _FLAGS = {"on": "is_on", "saturate": "is_saturating"}
 
@@ -118,8 +118,8 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
             raise _bad(word, f"'{value}' is not a number of packets", "for example ttl.trigger=8")
         return {"what": "trigger", "trigger_pkts": int(value)}
     if setting == "weight":
-        if not value.isdigit() or not 1 <= int(value) <= MAX_WEIGHT:
-            raise _bad(word, f"'{value}' is not a weight", f"1 to {MAX_WEIGHT}")
+        if not value.isdigit() or not WEIGHT.least <= int(value) <= WEIGHT.most:
+            raise _bad(word, f"'{value}' is not a weight", f"{WEIGHT.least} to {WEIGHT.most}")
         return {"what": "weight", "weight": int(value)}
     if setting in ("age_limit", "slo"):
         key = "age_limit_ns" if setting == "age_limit" else "delay_slo_ns"

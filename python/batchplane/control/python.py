@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..base.interrupts import Interrupted
+from ..base.limits import AGE_LIMIT_NS
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import short_duration
 from .step_limit import StepTimeout, limited
 
-MAX_AGE_NS = 10**15
 STEP_LIMIT_S = 5.0
 # A controller that hangs so often in a row would hang for ever.
 MAX_HANGS = 3
@@ -133,7 +133,7 @@ def _plain_change(change: Any, model: Mapping[str, Any], names: Sequence[str]) -
     }
     if change.get("age_limit_ns") is not None:
         what = f"the age limit of '{label}'"
-        plain["age_limit_ns"] = _whole(change["age_limit_ns"], what, MAX_AGE_NS)
+        plain["age_limit_ns"] = _whole(change["age_limit_ns"], what, AGE_LIMIT_NS.most)
     return plain
 
 

@@ -7,11 +7,18 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
+from ..base import limits
 from .kinds import Kinds, ModuleKind, ParamSpec
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=64)]
-Ns = Annotated[int, Field(ge=0, le=1 << 62)]
-Core = Annotated[int, Field(ge=0, le=4095)]
+
+
+def within(limit: limits.Limit) -> Any:
+    """What a field of that limit is annotated with."""
+    return Field(ge=limit.least, le=limit.most)
+
+
+Core = Annotated[int, within(limits.CORE)]
 
 
 class _Strict(BaseModel):
@@ -24,10 +31,6 @@ class _WithParams(BaseModel):
     def params(self) -> dict[str, Any]:
         """The keys that are not reserved."""
         return dict(self.model_extra or {})
-
-
-MAX_WEIGHT = 1024
-MAX_QUEUE_PKTS = 4096
 
 
 class ExecutionModel(_Strict):
@@ -46,19 +49,19 @@ class ExecutionModel(_Strict):
         pattern="^(off|on|early_drop)$",
         description="what a full queue does to those before it",
     )
-    queue_pkts: int = Field(
-        default=0, ge=0, le=MAX_QUEUE_PKTS, description="of each unit; 0 = two batches"
+    queue_pkts: Annotated[int, within(limits.TASK_QUEUE_PKTS)] = Field(
+        default=0, description="of each unit; 0 = two batches"
     )
-    high_watermark_percent: int = Field(
-        default=80, ge=1, le=100, description="of a queue: from here on those before it wait"
+    high_watermark_percent: Annotated[int, within(limits.HIGH_WATERMARK_PERCENT)] = Field(
+        default=80, description="of a queue: from here on those before it wait"
     )
-    low_watermark_percent: int = Field(
-        default=60, ge=0, le=100, description="until it has fallen to this"
+    low_watermark_percent: Annotated[int, within(limits.LOW_WATERMARK_PERCENT)] = Field(
+        default=60, description="until it has fallen to this"
     )
-    queueing_time_threshold_ns: Ns = Field(
+    queueing_time_threshold_ns: Annotated[int, within(limits.QUEUEING_TIME_THRESHOLD_NS)] = Field(
         default=0, description="and for how long the head of the queue has to have waited, too"
     )
-    input_weight: int = Field(default=1, ge=1, le=MAX_WEIGHT, description="of polling")
+    input_weight: Annotated[int, within(limits.WEIGHT)] = Field(default=1, description="of polling")
 
     @field_validator("backpressure", mode="before")
     @classmethod
@@ -70,29 +73,33 @@ class ExecutionModel(_Strict):
 class EngineModel(_Strict):
     """Settings of the engine."""
 
-    batch_pkts: int = Field(default=32, ge=1, le=256, description="most packets in a batch")
-    pool_pkts: int = Field(default=0, ge=0, description="packets in the pool; 0 = computed")
+    batch_pkts: Annotated[int, within(limits.BATCH_PKTS)] = Field(
+        default=32, description="most packets in a batch"
+    )
+    pool_pkts: Annotated[int, within(limits.POOL_PKTS)] = Field(
+        default=0, description="packets in the pool; 0 = computed"
+    )
     idle: str = Field(
         default="release",
         pattern="^(release|hold)$",
         description="without input: release held packets, or hold them",
     )
-    stranding_limit_ns: Ns = Field(
+    stranding_limit_ns: Annotated[int, within(limits.STRANDING_LIMIT_NS)] = Field(
         default=1_000_000_000, description="no packet is held for longer"
     )
-    sample_one_run_in: int = Field(default=256, ge=1, description="one run in so many is timed")
+    sample_one_run_in: Annotated[int, within(limits.SAMPLE_ONE_RUN_IN)] = Field(
+        default=256, description="one run in so many is timed"
+    )
     run_order: str = Field(
         default="depth",
         pattern="^(depth|deadline)$",
         description="of what is ready; deadline: in the simulator only",
     )
-    heavy_ns: int = Field(
+    heavy_ns: Annotated[int, within(limits.HEAVY_NS)] = Field(
         default=1000,
-        ge=1,
-        le=65_535,
         description="run order deadline: the input is polled before a batch of this length",
     )
-    seed: int = Field(default=1, ge=0, description="of everything random")
+    seed: Annotated[int, within(limits.SEED)] = Field(default=1, description="of everything random")
     execution: ExecutionModel | None = Field(default=None, description="of all tasks")
 
     @field_validator("execution", mode="before")
@@ -128,7 +135,7 @@ class InterfaceModel(_Strict):
     name: Name
     port: str | None = None
     mac: str | None = Field(default=None, pattern="^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$")
-    mtu_bytes: int = Field(default=1500, ge=68, le=9710)
+    mtu_bytes: Annotated[int, within(limits.MTU_BYTES)] = 1500
     addresses: list[str] = Field(default_factory=list)
 
 
@@ -136,21 +143,19 @@ class ModuleModel(_WithParams):
     """A module; other keys are its parameters."""
 
     kind: str
-    trigger_pkts: int = Field(
+    trigger_pkts: Annotated[int, within(limits.TRIGGER_PKTS)] = Field(
         default=0,
-        ge=0,
-        le=256,
         description="packets that its buffer collects before it runs; 0 = none",
     )
-    age_limit_ns: Ns | None = Field(
+    age_limit_ns: Annotated[int, within(limits.AGE_LIMIT_NS)] | None = Field(
         default=None, description="the longest that its buffer holds a packet"
     )
     worker: str | None = Field(default=None, description="inputs only: the worker that polls it")
-    weight: int | None = Field(
-        default=None, ge=1, le=MAX_WEIGHT, description="its share of the core under wfq"
+    weight: Annotated[int, within(limits.WEIGHT)] | None = Field(
+        default=None, description="its share of the core under wfq"
     )
-    queue_pkts: int | None = Field(
-        default=None, ge=1, le=MAX_QUEUE_PKTS, description="its queue under wfq"
+    queue_pkts: Annotated[int, within(limits.QUEUE_PKTS)] | None = Field(
+        default=None, description="its queue under wfq"
     )
 
 
@@ -159,7 +164,9 @@ class FlowModel(_Strict):
 
     name: Name
     path: list[str] = Field(min_length=1)
-    delay_slo_ns: Ns | None = Field(default=None, description="the delay that is promised")
+    delay_slo_ns: Annotated[int, within(limits.DELAY_SLO_NS)] | None = Field(
+        default=None, description="the delay that is promised"
+    )
 
 
 class GeneratorModel(_WithParams):
@@ -174,8 +181,8 @@ class ControllerModel(_Strict):
     """Who sets triggers and age limits from the start on; a name alone will do."""
 
     name: str = Field(description="optimal, full, max, null, fixed(k), ...; none = nobody")
-    period_ns: int = Field(
-        default=10_000_000, ge=1_000_000, le=1_000_000_000, description="how often it decides"
+    period_ns: Annotated[int, within(limits.PERIOD_NS)] = Field(
+        default=10_000_000, description="how often it decides"
     )
     settings: dict[str, int | float] = Field(
         default_factory=dict, description="as in `set controller.NAME=VALUE`"

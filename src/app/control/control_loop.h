@@ -22,8 +22,6 @@
 namespace batchplane::app {
 
 inline constexpr const char* kNoController = "none";
-inline constexpr uint64_t kMinPeriodNs = 1'000'000;
-inline constexpr uint64_t kMaxPeriodNs = 1'000'000'000;
 
 // What a user asks for.
 struct ControlChoice {

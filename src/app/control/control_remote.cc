@@ -6,11 +6,12 @@
 #include "base/error.h"
 #include "base/nearest_word.h"
 #include "exec/control_fields.h"
+#include "spec/limits.h"
 
 namespace batchplane::app {
 namespace {
 
-constexpr int64_t kMaxAgeNs = 1'000'000'000'000'000;
+constexpr auto kMaxAgeNs = static_cast<int64_t>(limits::kAgeLimitNs.most);
 
 Value numbers(const std::vector<uint32_t>& values) { return List(values.begin(), values.end()); }
 

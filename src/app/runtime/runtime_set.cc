@@ -11,7 +11,6 @@
 namespace batchplane::app {
 namespace {
 
-constexpr uint64_t kMaxNs = 1'000'000'000'000'000;
 const std::vector<std::string> kTargets{"trigger",   "age_limit", "weight",     "idle", "slo",
                                         "generator", "port",      "controller", "many"};
 
@@ -62,13 +61,13 @@ std::map<std::string, CostLaw> read_costs(const Value& costs) {
 ControlChoice read_choice(FieldReader& fields) {
   ControlChoice choice;
   choice.name = fields.required_string("name");
-  choice.period_ns = fields.integer("period_ns", choice.period_ns, kMinPeriodNs, kMaxPeriodNs);
+  choice.period_ns = fields.integer("period_ns", choice.period_ns, limits::kPeriodNs);
   choice.settings = fields.any("settings");
   choice.costs_origin = fields.string("costs_origin");
   choice.costs_file = fields.string("costs_file");
   choice.label = fields.string("label");
-  choice.answer_limit_ns =
-      fields.integer("answer_limit_ns", choice.answer_limit_ns, kMinPeriodNs, kMaxNs);
+  choice.answer_limit_ns = fields.integer("answer_limit_ns", choice.answer_limit_ns,
+                                          limits::kPeriodNs.least, limits::kAgeLimitNs.most);
   if (choice.name == kRemoteController && choice.label.empty()) choice.label = choice.name;
   if (const Value& costs = fields.any("costs"); costs.is_dict()) choice.costs = read_costs(costs);
   return choice;
@@ -80,19 +79,17 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
   if (what == "trigger") {
     const std::string module = fields.required_string("module");
     if (!fields.has("trigger_pkts")) fields.mistake("trigger_pkts", "it is missing");
-    const auto pkts =
-        static_cast<uint32_t>(fields.integer("trigger_pkts", 0, 0, exec::kMaxBatchPkts));
+    const uint32_t pkts = fields.integer32("trigger_pkts", 0, limits::kTriggerPkts);
     edits.triggers.push_back({module, pkts});
   } else if (what == "age_limit") {
     const std::string module = fields.required_string("module");
     if (!fields.has("age_limit_ns"))
       fields.mistake("age_limit_ns", "it is missing", "null: the stranding limit");
-    edits.ages.push_back({module, fields.integer("age_limit_ns", 0, 1, kMaxNs)});
+    edits.ages.push_back({module, fields.integer("age_limit_ns", 0, limits::kAgeLimitNs)});
   } else if (what == "weight") {
     const std::string module = fields.required_string("module");
     if (!fields.has("weight")) fields.mistake("weight", "it is missing");
-    edits.weights.push_back(
-        {module, static_cast<uint32_t>(fields.integer("weight", 1, 1, exec::kMaxWeight))});
+    edits.weights.push_back({module, fields.integer32("weight", 1, limits::kWeight)});
   } else if (what == "idle") {
     const std::string mode = fields.required_string("mode");
     if (mode != "release" && mode != "hold")
@@ -101,7 +98,7 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
   } else if (what == "slo") {
     const std::string flow = fields.required_string("flow");
     if (!fields.has("delay_slo_ns")) fields.mistake("delay_slo_ns", "it is missing", "0: none");
-    edits.slos.push_back({flow, fields.integer("delay_slo_ns", 0, 0, kMaxNs)});
+    edits.slos.push_back({flow, fields.integer("delay_slo_ns", 0, limits::kDelaySloNs)});
   } else if (what == "controller") {
     edits.controllers.push_back(read_choice(fields));
   } else if (what == "generator") {

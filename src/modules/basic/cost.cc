@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/cost_spin.h"
 #include "core/module/register.h"
+#include "modules/basic/cost_times.h"
 
 namespace batchplane {
 namespace {
@@ -24,8 +25,9 @@ class Cost final : public Module {
                          ns_of(args.number("cost_per_pkt_cycles"))) {}
 
   void process(Context& /*ctx*/, Batch& batch) noexcept {
-    const double busy_ns = cost_per_batch_ns_.load(std::memory_order_relaxed) +
-                           cost_per_pkt_ns_.load(std::memory_order_relaxed) * batch.size_pkts;
+    const CostTimes times{cost_per_batch_ns_.load(std::memory_order_relaxed),
+                          cost_per_pkt_ns_.load(std::memory_order_relaxed)};
+    const double busy_ns = times.busy_ns(batch.size_pkts);
     if (busy_ns > 0) spin_.spin(busy_ns);
   }
 

@@ -65,7 +65,8 @@ TEST(LocalTap, CarriesPacketsBothWays) {
     host.sin_addr.s_addr = htonl(0x0a090002);
     EXPECT_EQ(::sendto(fd, "back", 4, 0, reinterpret_cast<sockaddr*>(&host), sizeof host), 4);
     Packet* pkt = nullptr;
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    // Only for the case that it never comes.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     bool is_found = false;
     while (!is_found && std::chrono::steady_clock::now() < deadline) {
       if (tap.info().poll(tap.module(), tap.ctx(), &pkt, 1) == 0) {

@@ -313,7 +313,7 @@ def read_terminal(words: list[str], until: str) -> str:
             {**os.environ, "TERM": "xterm", "COLUMNS": "140", "LINES": "50"},
         )
     shown = b""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120  # only for the case that it never comes
     while until.encode() not in shown and time.monotonic() < deadline:
         if select.select([handle], [], [], 0.5)[0]:
             shown += os.read(handle, 1 << 16)

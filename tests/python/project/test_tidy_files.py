@@ -87,3 +87,37 @@ def test_what_is_not_compiled_is_left_out(repository: Repository) -> None:
     commands = [{"file": str(repository.folder / "src/alone.cc")}]
     (repository.folder / "commands.json").write_text(json.dumps(commands), encoding="utf-8")
     assert repository.chosen("commands.json") == ["src/alone.cc"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "n_files", "last", "code"),
+    [
+        ([], 3, "clang-tidy: good (3 of 3 changed files)", 0),
+        (
+            ["2 warnings generated.", *[f"clang-tidy: no time for src/{i}.cc" for i in range(28)]],
+            40,
+            "clang-tidy: good (12 of 40 changed files; 28 not reached in 100 s, "
+            "CLANG_TIDY_ALL=1 looks at all)",
+            0,
+        ),
+        (
+            ["src/a.cc:1:1: error: x", "clang-tidy: failed", "clang-tidy: no time for src/b.cc"],
+            2,
+            "clang-tidy: FAILED (1 of 2 changed files; 1 not reached in 100 s, "
+            "CLANG_TIDY_ALL=1 looks at all)",
+            1,
+        ),
+    ],
+)
+def test_the_last_line_tells_what_was_not_reached(
+    tmp_path: Path, lines: list[str], n_files: int, last: str, code: int
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("".join(f"{line}\n" for line in lines))
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("CLANG_TIDY")}
+    done = subprocess.run(
+        [TOOL.parent / "lint.sh", "tidy-told", log, str(n_files)],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (code, last)
+    assert ("error: x" in done.stdout) == bool(code)

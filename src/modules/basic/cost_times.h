@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// cost_times.h - what the cost module asks of its busy loop.
+#pragma once
+
+#include <cstdint>
+
+namespace batchplane {
+
+struct CostTimes {
+  double per_batch_ns = 0;
+  double per_pkt_ns = 0;
+
+  [[nodiscard]] double busy_ns(uint32_t pkts) const { return per_batch_ns + per_pkt_ns * pkts; }
+};
+
+}  // namespace batchplane

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// limits.h - the least and the most of each number in a pipeline. tools/make_limits.py writes the
+// same table for Python, so each line is: inline constexpr Limit kName{least, most};
+#pragma once
+
+#include <cstdint>
+
+#include "exec/batch.h"
+#include "exec/scheduling.h"
+
+namespace batchplane::limits {
+
+struct Limit {
+  uint64_t least;
+  uint64_t most;
+};
+
+inline constexpr Limit kBatchPkts{1, 256};
+inline constexpr Limit kPoolPkts{0, 1'073'741'824};
+inline constexpr Limit kSampleOneRunIn{1, 1'073'741'824};
+inline constexpr Limit kHeavyNs{1, 65'535};
+inline constexpr Limit kSeed{0, 9'223'372'036'854'775'807};
+inline constexpr Limit kTriggerPkts{0, 256};
+// Durations: eleven days at most. Nothing is held for no time, but a promise of 0 is none.
+inline constexpr Limit kStrandingLimitNs{1, 1'000'000'000'000'000};
+inline constexpr Limit kAgeLimitNs{1, 1'000'000'000'000'000};
+inline constexpr Limit kDelaySloNs{0, 1'000'000'000'000'000};
+inline constexpr Limit kQueueingTimeThresholdNs{0, 1'000'000'000'000'000};
+inline constexpr Limit kEventNs{0, 1'000'000'000'000'000};
+inline constexpr Limit kPeriodNs{1'000'000, 1'000'000'000};  // of a controller
+inline constexpr Limit kWeight{1, 1024};
+inline constexpr Limit kTaskQueuePkts{0, 4096};  // 0: two batches
+inline constexpr Limit kQueuePkts{1, 4096};
+inline constexpr Limit kHighWatermarkPercent{1, 100};
+inline constexpr Limit kLowWatermarkPercent{0, 100};
+inline constexpr Limit kMtuBytes{68, 9710};
+inline constexpr Limit kCore{0, 1023};
+
+static_assert(kBatchPkts.most == exec::kMaxBatchPkts && kTriggerPkts.most == exec::kMaxBatchPkts);
+static_assert(kWeight.most == exec::kMaxWeight);
+static_assert(kQueuePkts.most == exec::kMaxQueuePkts && kTaskQueuePkts.most == kQueuePkts.most);
+
+}  // namespace batchplane::limits
