@@ -104,7 +104,7 @@ def test_mistakes_are_told_with_their_place(batchplane: Commands, folder: Path, 
     assert done.code == 2, told
     for word in ["x.yaml:5", *wanted]:
         assert word in told, f"{word!r} is not in: {told}"
-    assert "Traceback" not in told and "bug of batchplane" not in told
+    assert "Traceback" not in told and "bug in batchplane" not in told
 
 
 def filter_lines() -> list[str]:

@@ -79,7 +79,7 @@ def test_broken_pipelines_are_refused_with_reasons(
     assert checked.code == 2, told
     for word in wanted:
         assert word in told, f"{word!r} is not in: {told}"
-    assert "Traceback" not in told and "bug of batchplane" not in told
+    assert "Traceback" not in told and "bug in batchplane" not in told
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_twenty_lines_drive_the_daemon(gateway: Commands, folder: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
     wait_until(lambda: "has gone" in messages(gateway), "the end is told")
-    assert trigger_of(gateway, "acl_0_3") == 16, "its last decision stays"
+    assert trigger_of(gateway, "acl_0_3") == 16, "the last decision stays"
     assert_all_is_well(gateway)
 
 
