@@ -29,7 +29,6 @@ class PortIn final : public Module {
     return n;
   }
 
-  [[nodiscard]] PortEnds port_ends() const override { return {.polled = port_.get()}; }
   [[nodiscard]] exec::RingCounts ring_counts() const noexcept override {
     return port_->ring_counts();
   }

@@ -41,7 +41,6 @@ class PortOut final : public Module {
     for (uint32_t k = sent; k < n; ++k) ctx.drop(batch, slot[k], kTxFull);
   }
 
-  [[nodiscard]] PortEnds port_ends() const override { return {.sent_into = port_.get()}; }
   [[nodiscard]] uint64_t housekeep_interval_ns() const override {
     return port_->wants_push() ? kPushIntervalNs : 0;
   }

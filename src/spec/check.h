@@ -28,7 +28,7 @@ struct LinkedSpec {
   std::vector<SpecPath> flows;
 };
 
-// Triggers, workers, edges, ends, cycles, reach, flows. The result is whole where nothing was noted
+// Triggers, workers and what they share, edges, ends, cycles, reach, flows. The result is whole where nothing was noted
 // and all kinds are known.
 LinkedSpec check_graph(const PipelineSpec& spec, const Kinds& kinds, Mistakes& mistakes);
 

@@ -166,6 +166,7 @@ LinkedSpec check_graph(const PipelineSpec& spec, const Kinds& kinds, Mistakes& m
   take_modules(graph, kinds);
   for (size_t i = 0; i < spec.edges.size(); ++i) take_edge(graph, i);
   check_reach(graph);
+  check_workers(graph);
   check_flows(graph);
   return std::move(graph.linked);
 }

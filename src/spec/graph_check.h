@@ -42,6 +42,8 @@ struct GraphCheck {
 
 // check_reach.cc: open ends, cycles, what no packet reaches.
 void check_reach(GraphCheck& graph);
+// check_workers.cc: tasks and ends of ports that two workers would have.
+void check_workers(GraphCheck& graph);
 // check_flows.cc: names and paths.
 void check_flows(GraphCheck& graph);
 

@@ -65,6 +65,7 @@ void find_tasks(GraphBuild& build) {
   }
 }
 
+// That inputs of one task agree, check_graph has seen to.
 void find_workers(GraphBuild& build) {
   const PipelineSpec& spec = build.graph.spec;
   const std::string first = spec.workers.empty() ? "w0" : spec.workers.front().name;
@@ -72,13 +73,7 @@ void find_workers(GraphBuild& build) {
     std::string chosen;
     for (const auto& [input, to] : build.inputs[t]) {
       const ModuleSpec& module = spec.modules[input];
-      if (module.worker.empty()) continue;
-      if (!chosen.empty() && chosen != module.worker) {
-        build.errors.emplace_back(
-            "inputs of one task are given to workers '" + chosen + "' and '" + module.worker + "'",
-            spec.where("modules." + module.name), "put a queue between them, or use one worker");
-      }
-      chosen = module.worker;
+      if (!module.worker.empty()) chosen = module.worker;
     }
     build.worker_of_task.push_back(chosen.empty() ? first : chosen);
   }

@@ -159,41 +159,6 @@ void find_units(GraphBuild& build) {
 
 }  // namespace
 
-// A ring or device has one consumer and one producer: with two, packets are read twice or lost, and
-// no count tells.
-static void check_port_owners(GraphBuild& build) {
-  struct Owner {
-    const Instance* instance;
-    const std::string* worker;
-  };
-  std::map<std::pair<const Port*, bool>, Owner> owners;
-  const Graph& graph = build.graph;
-  const auto name_of = [&](const Port* port) {
-    for (const auto& [name, each] : graph.env->ports) {
-      if (each.get() == port) return name;
-    }
-    return std::string();
-  };
-  for (const Instance& instance : graph.instances) {
-    const Module::PortEnds ends = instance.module->port_ends();
-    for (const bool is_polled : {true, false}) {
-      const Port* const port = is_polled ? ends.polled : ends.sent_into;
-      if (port == nullptr || graph.tasks[instance.task] == nullptr) continue;
-      const std::string& worker = graph.tasks[instance.task]->worker;
-      const auto [it, is_first] = owners.try_emplace({port, is_polled}, Owner{&instance, &worker});
-      if (is_first || *it->second.worker == worker) continue;
-      const std::string what = is_polled ? "polled by" : "sent into by";
-      build.errors.emplace_back(
-          "port '" + name_of(port) + "' is " + what + " '" + it->second.instance->name +
-              "' on worker " + *it->second.worker + " and by '" + instance.name + "' on worker " +
-              worker,
-          graph.spec.where("modules." + instance.name),
-          is_polled ? "one worker polls a port: put both on one, or hand packets on by a queue"
-                    : "one worker sends into a port: put both on one, or join them by a queue");
-    }
-  }
-}
-
 void make_tasks(GraphBuild& build) {
   find_units(build);
   Graph& graph = build.graph;
@@ -214,8 +179,6 @@ void make_tasks(GraphBuild& build) {
     graph.tasks.push_back(TaskMaker(build, paths, t).make());
     graph.tasks.back()->index = static_cast<uint16_t>(t);
   }
-  check_port_owners(build);
-  if (!build.errors.empty()) throw ConfigErrors(std::move(build.errors));
 }
 
 }  // namespace batchplane

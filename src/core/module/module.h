@@ -85,12 +85,6 @@ class Module {
   // Worker or, when no worker runs any more, control thread.
   virtual void give_up_held(const std::function<void(Packet*)>& take) { (void)take; }
 
-  // The ends of ports that it works on. Each end belongs to one worker.
-  struct PortEnds {
-    const Port* polled = nullptr;
-    const Port* sent_into = nullptr;
-  };
-  [[nodiscard]] virtual PortEnds port_ends() const { return {}; }
   // Inputs: what waits to be polled (the polling worker, between two runs), and what has come
   // without being taken (any thread).
   [[nodiscard]] virtual exec::RingCounts ring_counts() const noexcept { return {}; }

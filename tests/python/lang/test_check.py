@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """test_check.py - each mistake that check can find, with its line, its key and its remedy."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -401,3 +402,49 @@ def test_nearest_words() -> None:
     assert edit_distance("tlt", "ttl") == 1 and edit_distance("", "abc") == 3
     assert nearest("cheksum", ["checksum", "counter"]) == "checksum"
     assert nearest("zebra", ["ttl", "sink"]) == ""
+
+
+OWNERS = """\
+workers: [{name: a}, {name: b}]
+ports: {p: {kind: ring}, q: {kind: ring}}
+modules:
+  one: {kind: port_in, port: p, worker: a}
+  end_one: {kind: port_out, port: q}
+  two: {kind: port_in, port: q, worker: b}
+  end_two: {kind: port_out, port: p}
+connect: [one -> end_one, two -> end_two]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        (
+            "port: q, worker: b",
+            "port: p, worker: b",
+            "p.yaml:6: modules.two: port 'p' is polled by 'one' on worker a and by 'two' on worker b "
+            "(one worker polls a port: put both on one, or hand packets on by a queue)",
+        ),
+        (
+            "end_two: {kind: port_out, port: p}",
+            "end_two: {kind: port_out, port: q}",
+            "p.yaml:7: modules.end_two: port 'q' is sent into by 'end_one' on worker a and by "
+            "'end_two' on worker b (one worker sends into a port: put both on one, or join them by "
+            "a queue)",
+        ),
+        (
+            "two -> end_two",
+            "two -> end_one",
+            "p.yaml:6: modules.two: inputs of one task are given to workers 'a' and 'b' (put a queue "
+            "between them, or use one worker)",
+        ),
+    ],
+)
+def test_each_end_of_a_port_has_one_worker(kinds: Kinds, old: str, new: str, line: str) -> None:
+    """As the daemon says it when it builds the graph; no daemon is asked."""
+    schema = copy.deepcopy(kinds.schema)
+    entry = next(each for each in schema["modules"] if each["kind"] == "port_in")
+    schema["modules"].append({**entry, "kind": "port_out", "shape": "terminal", "is_egress": True})
+    known = parse_kinds(json.dumps(schema))
+    assert found(OWNERS, known) == []
+    assert line in found(OWNERS.replace(old, new), known)
