@@ -11,9 +11,9 @@
 namespace batchplane::sim {
 namespace {
 
-constexpr uint32_t kPolls = 700;  // of each input in a period
-constexpr uint32_t kLastPolls = 3000;
-constexpr uint32_t kMinSteps = 12;  // biases settle by a third a period
+constexpr uint32_t kPolls = 700;         // of each input in a period
+constexpr uint32_t kLastPolls = 12'000;  // ages and triggers may drift for 100'000 packets
+constexpr uint32_t kMinSteps = 12;       // biases settle by a third a period
 constexpr uint32_t kMaxSteps = 40;
 constexpr uint32_t kQuietSteps = 4;  // without another trigger: it rests
 

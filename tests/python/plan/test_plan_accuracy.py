@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plans against the simulator: random pipelines under SLOs from a third to twice of what full
-batches need, both under `optimal`.
+batches need. A plan is held against one long run under its triggers and age limits.
 """
 
 from __future__ import annotations
 
 import copy
 import random
+import statistics
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from batchplane.base.problems import RunFailed
 from batchplane.daemon.process import find_program
 from batchplane.native.loader import extension_path, make_planner, make_simulation
 from batchplane.plan.knobs import Knobs, knob_inputs, train_of_flows
-from batchplane.plan.planning import UNCERTAIN_AGED_SHARE, missed_flows
+from batchplane.plan.planning import missed_flows
 from batchplane.sim.prepare import prepare
 from batchplane.sim.spec import Machine
 
@@ -26,16 +27,18 @@ pytestmark = pytest.mark.skipif(
     reason="NOT RUN: the extension is not built: tools/build.sh run native",
 )
 
-WITHIN = 0.05
-MAX_WRONG = 0.01  # of pipelines that plans are sure of
-# `optimal` may come to rest at more than one point of a pipeline, and the length of its periods
-# decides at which. The others are looked for only where the first is not the plan's.
-PERIODS_PKTS = (20_000, 30_000, 50_000, 10_000)
-PERIOD_PKTS = PERIODS_PKTS[0]
-MAX_ELSEWHERE = 0.04  # of pipelines
+# What a plan says of its own triggers and age limits, against one long run under them.
+WITHIN = 0.01
+MEDIAN_WITHIN = 0.002
+MAX_WRONG = 0.005  # of pipelines: one in 200 may drift for longer than a plan looks
+LONG_PKTS = 2_000_000
+WARM_UP = 0.1  # of a long run, before what counts
+# `optimal` on its own way there may come to rest at another point of the same pipeline.
+THERE_WITHIN = 0.05
+MAX_ELSEWHERE = 0.05  # of pipelines
+PERIOD_PKTS = 22_400  # as long as the planner's own
 PERIODS = 50  # of them the second half counts
 FEW, MANY = 15, 200
-BASELINE_WITHIN = 0.03
 
 
 @dataclass(frozen=True)
@@ -44,17 +47,16 @@ class Checked:
 
     seed: int
     plan: dict[str, Any]
-    simulated_pps: float  # the nearest of the rates at which it rests
-    is_elsewhere: bool  # the first of them was another one
+    held_pps: float  # under what the plan sets
+    optimal_pps: float  # where `optimal` comes to rest
 
     @property
     def error(self) -> float:
-        return float(self.plan["rate_pps"]) / self.simulated_pps - 1
+        return float(self.plan["rate_pps"]) / self.held_pps - 1
 
     @property
-    def is_certain(self) -> bool:
-        """The plan says itself when a little moves the rate a lot."""
-        return bool(self.plan["aged_share"] <= UNCERTAIN_AGED_SHARE)
+    def error_there(self) -> float:
+        return float(self.plan["rate_pps"]) / self.optimal_pps - 1
 
 
 def slos_for(seed: int, full: dict[str, Any]) -> dict[str, int]:
@@ -87,6 +89,28 @@ def simulated_pps(
     return pkts * 1e9 / time_ns
 
 
+def held_pps(
+    spec: dict[str, Any], plan: dict[str, Any], slo_ns: dict[str, int], pkts: int = LONG_PKTS
+) -> float:
+    """The rate of one long saturated run under the triggers and age limits of the plan."""
+    spec = copy.deepcopy(spec)
+    for flow in spec["flows"]:
+        flow["delay_slo_ns"] = slo_ns.get(flow["name"], 0)
+    for row in plan["modules"]:
+        if not row["is_controlled"]:
+            continue
+        module = spec["modules"][row["module"]]
+        module["trigger_pkts"] = row["trigger_pkts"]
+        if row["age_limit_ns"]:
+            module["age_limit_ns"] = row["age_limit_ns"]
+    simulation = make_simulation(spec)
+    whole_ns = period_for(plan, pkts)
+    for end_ns in (int(WARM_UP * whole_ns), whole_ns):
+        simulation.run_until(end_ns)
+        period, _ = simulation.step()
+    return float(period["tasks"]["in_pkts"][0]) * 1e9 / float(period["period_ns"])
+
+
 def period_for(plan: dict[str, Any], pkts: int = PERIOD_PKTS) -> int:
     return int(pkts / plan["rate_pps"] * 1e9)
 
@@ -96,28 +120,22 @@ def check(seed: int) -> Checked:
     planner = make_planner(spec)
     slo_ns = slos_for(seed, planner.plan({"controller": "max"}))
     plan = planner.plan({"slo_ns": slo_ns})
-    checked = []
-    for pkts in PERIODS_PKTS:
-        rate = simulated_pps(spec, "optimal", slo_ns, period_for(plan, pkts), PERIODS)
-        checked.append(Checked(seed, plan, rate, is_elsewhere=bool(checked)))
-        if abs(checked[-1].error) <= WITHIN:
-            break
-    return min(checked, key=lambda one: abs(one.error))
+    held = held_pps(spec, plan, slo_ns)
+    there = simulated_pps(spec, "optimal", slo_ns, period_for(plan), PERIODS)
+    return Checked(seed, plan, held, there)
 
 
 def assert_close(checked: list[Checked]) -> None:
-    """All within 5 % but for those that call themselves uncertain, and 95 of 100 of all."""
-    wrong = [
-        f"seed {one.seed}: {one.error:+.1%}"
-        for one in checked
-        if one.is_certain and abs(one.error) > WITHIN
-    ]
-    # Controllers keep room for chance, and find by trying what no model says.
+    """Plans within 1 % of their long runs; hardly one where `optimal` does not come."""
+    wrong = [f"seed {one.seed}: {one.error:+.2%}" for one in checked if abs(one.error) > WITHIN]
     assert len(wrong) <= MAX_WRONG * len(checked), wrong
-    elsewhere = [one.seed for one in checked if one.is_elsewhere]
-    assert len(elsewhere) <= max(1, MAX_ELSEWHERE * len(checked)), elsewhere
-    within = sum(abs(one.error) <= WITHIN for one in checked)
-    assert within >= 0.95 * len(checked), f"{within} of {len(checked)}"
+    assert statistics.median(abs(one.error) for one in checked) <= MEDIAN_WITHIN
+    elsewhere = [
+        f"seed {one.seed}: {one.error_there:+.1%}"
+        for one in checked
+        if abs(one.error_there) > THERE_WITHIN
+    ]
+    assert len(elsewhere) <= MAX_ELSEWHERE * len(checked), elsewhere
 
 
 def test_some_random_pipelines() -> None:
@@ -128,18 +146,20 @@ def test_some_random_pipelines() -> None:
 def test_many_random_pipelines() -> None:
     checked = [check(seed) for seed in range(MANY)]
     errors = sorted(abs(one.error) for one in checked)
-    certain = sorted(abs(one.error) for one in checked if one.is_certain)
+    there = sorted(abs(one.error_there) for one in checked)
     kept = sum(not missed_flows(one.plan) for one in checked)
     print(
         f"\n{MANY} pipelines: median {errors[MANY // 2]:.2%}, p90 {errors[int(0.9 * MANY)]:.2%}, "
-        f"largest {errors[-1]:.1%}; {sum(e <= WITHIN for e in errors)} within 5 %; "
-        f"{len(certain)} certain ones: largest {certain[-1]:.1%}; SLOs kept in {kept}; "
-        f"{sum(one.is_elsewhere for one in checked)} rest elsewhere with other periods"
+        f"largest {errors[-1]:.2%}; where optimal comes to rest: median {there[MANY // 2]:.2%}, "
+        f"p90 {there[int(0.9 * MANY)]:.2%}, largest {there[-1]:.1%}; SLOs kept in {kept}"
     )
     for one in checked:
-        if abs(one.error) > WITHIN / 2:
+        if abs(one.error) > WITHIN / 2 or abs(one.error_there) > THERE_WITHIN:
             aged = one.plan["aged_share"]
-            print(f"seed {one.seed}: {one.error:+.1%}, {aged:.0%} of the batches leave by age")
+            print(
+                f"seed {one.seed}: {one.error:+.2%}, optimal {one.error_there:+.1%}, "
+                f"{aged:.0%} of the batches leave by age"
+            )
     assert_close(checked)
 
 
@@ -197,7 +217,7 @@ def test_knobs_with_trains() -> None:
         generator_look_ns=0.0, generator_burst_ns=0.0,
     )  # fmt: skip
     rate = simulated_pps(spec, "optimal", slo_ns, period_ns, periods)
-    assert plan["rate_pps"] == pytest.approx(rate, rel=WITHIN)
+    assert plan["rate_pps"] == pytest.approx(rate, rel=THERE_WITHIN)
 
 
 @pytest.mark.parametrize("controller", ["null", "max"])
@@ -205,5 +225,5 @@ def test_rates_of_baselines(controller: str) -> None:
     for seed in range(8):
         spec = random_pipeline(seed)
         plan = make_planner(spec).plan({"controller": controller})
-        rate = simulated_pps(spec, controller, {}, period_for(plan), 10)
-        assert plan["rate_pps"] == pytest.approx(rate, rel=BASELINE_WITHIN), seed
+        rate = simulated_pps(spec, controller, {}, period_for(plan, 100_000), 4)
+        assert plan["rate_pps"] == pytest.approx(rate, rel=WITHIN), seed
