@@ -9,7 +9,7 @@
 #include "spec/way.h"
 
 namespace batchplane {
-namespace {
+namespace check_flows_test {
 
 Kinds kinds() {
   Kinds known;
@@ -177,5 +177,5 @@ TEST(WayBetween, EndsInACycle) {
   EXPECT_FALSE(way.choices.empty());
 }
 
-}  // namespace
+}  // namespace check_flows_test
 }  // namespace batchplane

@@ -5,7 +5,7 @@
 #include "spec/check.h"
 
 namespace batchplane {
-namespace {
+namespace check_workers_test {
 
 Kinds kinds() {
   const std::vector<ParamSpec> port{{.name = "port", .type = ParamType::kPort}};
@@ -74,5 +74,5 @@ TEST(CheckWorkers, InputsOfOneTaskAgree) {
             "between them, or use one worker)\n");
 }
 
-}  // namespace
+}  // namespace check_workers_test
 }  // namespace batchplane
