@@ -16,7 +16,6 @@ bool gather(Batch& batch, uint32_t needed_bytes, const uint8_t** headers) noexce
   const uint32_t min_bytes = net::kIpv4Bytes + needed_bytes;
   constexpr uint16_t kOffsetBits = 0xff1f;  // of the fragment field, as it lies in memory
   const uint32_t n = batch.size_pkts;
-  bool is_plain = true;
   for (uint32_t i = 0; i < n; ++i) {
     Packet& pkt = *batch[i];
     const uint32_t l3 = l3_offset_of(pkt);
@@ -40,9 +39,10 @@ bool gather(Batch& batch, uint32_t needed_bytes, const uint8_t** headers) noexce
     } else {
       is_good &= total_bytes >= net::kIpv4Bytes;
     }
-    is_plain &= is_good;
+    if (!is_good) [[unlikely]]
+      return false;
   }
-  return is_plain;
+  return true;
 }
 
 // Packets are sorted by the question that they ask; each question is asked once.

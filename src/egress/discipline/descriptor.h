@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// descriptor.h - what a scheduler knows of a packet: 16 bytes, so that it never reads the packet.
+#pragma once
+
+#include <cstdint>
+
+namespace batchplane::egress {
+
+inline constexpr uint32_t kMaxPktBytes = 65'535;
+inline constexpr uint32_t kMaxFlows = 1U << 24;
+// Entry times are kept in steps of 16 ns and wrap after 68 s: waits beyond that are told too short.
+inline constexpr uint32_t kTickShift = 4;
+
+struct Descriptor {
+  // A length is never 0, so a word of 0 says that there is no packet.
+  uint64_t handle_and_len = 0;
+  uint32_t flow = 0;
+  uint32_t entry_ticks = 0;
+
+  // `handle` is the owner's: a pointer of user space, or a number below 2^48.
+  static Descriptor of(uint64_t handle, uint32_t len_bytes, uint32_t flow, uint64_t entry_ns) {
+    return {handle << 16 | len_bytes, flow, static_cast<uint32_t>(entry_ns >> kTickShift)};
+  }
+  [[nodiscard]] uint64_t handle() const { return handle_and_len >> 16; }
+  [[nodiscard]] uint32_t len_bytes() const { return handle_and_len & 0xffff; }
+  [[nodiscard]] uint64_t waited_ns(uint64_t now_ns) const {
+    const auto now_ticks = static_cast<uint32_t>(now_ns >> kTickShift);
+    return static_cast<uint64_t>(now_ticks - entry_ticks) << kTickShift;
+  }
+};
+static_assert(sizeof(Descriptor) == 16);
+
+}  // namespace batchplane::egress

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// discipline.h - what a packet scheduler is: flows with weights go in, the next packet comes out.
+//
+// A discipline has one owner (the arbiter), knows no clock and does no I/O. It allocates when it is
+// made and when flows are configured, never while packets pass.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "egress/discipline/descriptor.h"
+
+namespace batchplane::egress {
+
+inline constexpr uint32_t kMaxWeight = 65'536;
+// Virtual time advances by 2^40 / sum per byte: up to here that is right to 0.02 %.
+inline constexpr uint64_t kMaxWeightSum = 1ULL << 28;
+// Shorter packets are scheduled as they are; a flow's longest packet is taken to have this at least.
+inline constexpr uint32_t kMinLmaxBytes = 64;
+
+struct FlowParams {
+  uint32_t weight = 1;               // share of the link; with `prio` the level, highest first
+  uint32_t lmax_bytes = 1518;        // its longest packet
+  uint32_t limit_pkts = 1U << 30;    // its queue
+
+  bool operator==(const FlowParams&) const = default;
+};
+
+enum class Enqueued : uint8_t { kYes, kFull, kTooLong, kNoFlow };
+enum class Configured : uint8_t { kYes, kBadFlow, kBadWeight, kBadLmax, kWeightSum };
+
+// One line each: what is wrong and what would fix it. Empty for kYes.
+inline const char* message_of(Configured configured) {
+  switch (configured) {
+    case Configured::kYes: return "";
+    case Configured::kBadFlow: return "flow number beyond the capacity";
+    case Configured::kBadWeight: return "the weight must be 1 to 65536";
+    case Configured::kBadLmax: return "lmax_bytes must be 1 to 65535";
+    case Configured::kWeightSum: return "the weights add up to more than 268435456: scale them down";
+  }
+  return "";
+}
+
+// The first packets of which queues are handed out when a flow is removed.
+using TakeDescriptor = std::function<void(const Descriptor&)>;
+
+struct Capacity {
+  uint32_t flows = 0;  // numbers 0..flows-1
+  uint32_t pkts = 0;   // of all flows together
+  bool operator==(const Capacity&) const = default;
+};
+
+template <class D>
+concept Discipline = std::constructible_from<D, Capacity> &&
+                     requires(D d, const D c, uint32_t flow, const Descriptor& pkt, Descriptor& out,
+                              const FlowParams& params, const TakeDescriptor& take) {
+                       // Adds a flow or changes one, backlogged or in service too.
+                       { d.configure(flow, params) } -> std::same_as<Configured>;
+                       // Its packets, oldest first; then the flow is unknown.
+                       { d.remove(flow, take) };
+                       { d.prefetch(flow) } noexcept;
+                       // Unless kYes the caller keeps the packet.
+                       { d.enqueue(pkt) } noexcept -> std::same_as<Enqueued>;
+                       { d.dequeue(out) } noexcept -> std::same_as<bool>;
+                       { c.backlog_pkts() } noexcept -> std::same_as<uint32_t>;
+                       { c.backlog_pkts(flow) } noexcept -> std::same_as<uint32_t>;
+                     };
+
+}  // namespace batchplane::egress

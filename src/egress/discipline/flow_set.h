@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// flow_set.h - the flows of a discipline: a FIFO of packets each, out of one store of nodes.
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <cstdint>
+#include <vector>
+
+#include "egress/discipline/discipline.h"
+
+namespace batchplane::egress {
+
+inline constexpr uint32_t kNone = ~0U;
+
+// The packet that goes next lies in the flow itself: serving a flow with one packet touches one line.
+struct FlowQueue {
+  Descriptor head;
+  uint32_t first_node = kNone;  // of those behind the head
+  uint32_t last_node = kNone;
+  uint32_t backlog_pkts = 0;
+  uint32_t limit_pkts = 0;
+};
+
+// `Extra` is what the discipline keeps of a flow. With 32 bytes of it a flow is one cache line.
+template <class Extra>
+class FlowSet {
+ public:
+  struct alignas(64) Flow : FlowQueue, Extra {};
+
+  explicit FlowSet(Capacity capacity)
+      : flows_(capacity.flows), params_(capacity.flows, FlowParams{.weight = 0}),
+        nodes_(capacity.pkts) {
+    for (uint32_t n = 0; n < capacity.pkts; ++n) nodes_[n].next = n + 1 < capacity.pkts ? n + 1 : kNone;
+    free_node_ = capacity.pkts == 0 ? kNone : 0;
+  }
+
+  Flow& operator[](uint32_t flow) { return flows_[flow]; }
+  const Flow& operator[](uint32_t flow) const { return flows_[flow]; }
+  [[nodiscard]] const FlowParams& params(uint32_t flow) const { return params_[flow]; }
+  [[nodiscard]] bool has(uint32_t flow) const {
+    return flow < flows_.size() && params_[flow].weight != 0;
+  }
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(flows_.size()); }
+  [[nodiscard]] uint64_t weight_sum() const { return weight_sum_; }
+  [[nodiscard]] uint32_t backlog_pkts() const { return backlog_pkts_; }
+  void prefetch(uint32_t flow) const {
+    if (flow < flows_.size()) __builtin_prefetch(&flows_[flow], 1);
+  }
+
+  // Whether a flow may have these; nothing changes.
+  [[nodiscard]] Configured check(uint32_t flow, const FlowParams& params) const {
+    if (flow >= flows_.size()) return Configured::kBadFlow;
+    if (params.weight == 0 || params.weight > kMaxWeight) return Configured::kBadWeight;
+    if (params.lmax_bytes == 0 || params.lmax_bytes > kMaxPktBytes) return Configured::kBadLmax;
+    const uint64_t others = weight_sum_ - params_[flow].weight;
+    return others + params.weight > kMaxWeightSum ? Configured::kWeightSum : Configured::kYes;
+  }
+  void set_params(uint32_t flow, const FlowParams& params) {
+    weight_sum_ += params.weight;
+    weight_sum_ -= params_[flow].weight;
+    params_[flow] = params;
+    flows_[flow].limit_pkts = params.limit_pkts;
+  }
+  void forget(uint32_t flow) { set_params(flow, {.weight = 0, .limit_pkts = 0}); }
+
+  // Puts a packet at the end of its flow. `lmax_bytes` is the flow's as the discipline keeps it.
+  Enqueued push(const Descriptor& pkt) noexcept {
+    Flow& flow = flows_[pkt.flow];
+    if (flow.backlog_pkts >= flow.limit_pkts || backlog_pkts_ == nodes_.size()) [[unlikely]]
+      return Enqueued::kFull;
+    ++backlog_pkts_;
+    if (flow.backlog_pkts++ == 0) {
+      flow.head = pkt;
+      return Enqueued::kYes;
+    }
+    const uint32_t at = free_node_;
+    Node& node = nodes_[at];
+    free_node_ = node.next;
+    node = {pkt.handle_and_len, pkt.entry_ticks, kNone};
+    if (flow.first_node == kNone) {
+      flow.first_node = at;
+    } else {
+      nodes_[flow.last_node].next = at;
+    }
+    flow.last_node = at;
+    return Enqueued::kYes;
+  }
+
+  // Takes the head of a backlogged flow; the packet behind it becomes the head.
+  Descriptor pop(Flow& flow) noexcept {
+    const Descriptor pkt = flow.head;
+    --backlog_pkts_;
+    if (--flow.backlog_pkts == 0) return pkt;
+    const uint32_t at = flow.first_node;
+    Node& node = nodes_[at];
+    flow.head.handle_and_len = node.handle_and_len;
+    flow.head.entry_ticks = node.entry_ticks;
+    flow.first_node = node.next;
+    node.next = free_node_;
+    free_node_ = at;
+    return pkt;
+  }
+  // The node that the next pop() of a flow reads.
+  void prefetch_node(const Flow& flow) const noexcept {
+    if (flow.backlog_pkts > 1) __builtin_prefetch(&nodes_[flow.first_node], 1);
+  }
+
+ private:
+  struct Node {
+    uint64_t handle_and_len;
+    uint32_t entry_ticks;
+    uint32_t next;
+  };
+
+  std::vector<Flow> flows_;
+  std::vector<FlowParams> params_;  // weight 0: no such flow
+  std::vector<Node> nodes_;
+  uint32_t free_node_ = kNone;
+  uint32_t backlog_pkts_ = 0;
+  uint64_t weight_sum_ = 0;
+};
+
+}  // namespace batchplane::egress

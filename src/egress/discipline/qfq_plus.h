@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// qfq_plus.h - QFQ+: aggregates of equal flows in QFQ's order, round robin within each.
+//
+// Most packets are served without touching QFQ's groups, for a bound that is one longest packet of
+// the flow worse. (P. Valente: Reducing the execution time of fair-queueing packet schedulers.)
+// Here an aggregate counts with its *backlogged* flows only, so one of eight flows that has packets
+// gets one share and not eight.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "egress/discipline/qfq_groups.h"
+#include "egress/discipline/scheduled.h"
+
+namespace batchplane::egress {
+
+struct QfqPlusFlow {
+  uint32_t next = kNone;  // backlogged flows of its aggregate
+  uint32_t before = kNone;
+  uint32_t credit_bytes = 0;
+  uint32_t aggregate = kNone;
+  uint16_t lmax_bytes = 0;
+};
+
+class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
+ public:
+  static constexpr uint32_t kMaxFlowsOfAggregate = 8;
+
+  explicit QfqPlus(Capacity capacity, uint64_t virtual_time = 0)
+      : Scheduled(capacity), groups_(virtual_time), aggregates_(capacity.flows) {
+    for (Aggregate& aggregate : aggregates_.all) aggregate.finish = virtual_time;
+    for (uint32_t id = capacity.flows; id-- > 0;) unused_.push_back(id);
+  }
+
+  bool dequeue(Descriptor& out) noexcept {
+    for (;;) {
+      if (in_service_ == kNone) {
+        in_service_ = groups_.first();
+        if (in_service_ == QfqTimes::kNobody) return false;
+        groups_.erase_first(aggregates_, in_service_);
+        groups_.prefetch_first(aggregates_);
+        has_served_ = false;
+      }
+      Aggregate& aggregate = aggregates_[in_service_];
+      const uint32_t at = turn_of(aggregate);
+      const uint64_t cost = flows_[at].head.len_bytes() * aggregate.inverse_share;
+      // A packet from before its flow's lmax was lowered may not fit at all.
+      if (!has_served_ || !is_later(aggregate.start + cost, aggregate.finish)) {
+        has_served_ = true;
+        serve(aggregate, at, cost, out);
+        return true;
+      }
+      aggregate.finish = aggregate.start + aggregate.longest;
+      groups_.insert(aggregates_, in_service_);
+      in_service_ = kNone;
+    }
+  }
+
+ private:
+  friend Scheduled<QfqPlus, QfqPlusFlow>;
+
+  struct alignas(64) Aggregate : QfqTimes {
+    FlowRing<Flows> backlogged;
+    uint16_t n_flows = 0;
+    uint16_t n_backlogged = 0;
+    uint64_t longest = 0;        // of one packet of one flow, in virtual time
+    uint64_t inverse_share = 0;  // of the weights of the backlogged flows
+  };
+  struct Aggregates {
+    explicit Aggregates(uint32_t n) : all(n) {}
+    Aggregate& operator[](uint32_t id) { return all[id]; }
+    void prefetch(uint32_t id) const { __builtin_prefetch(&all[id], 1); }
+    std::vector<Aggregate> all;
+  };
+  using Likeness = std::pair<uint32_t, uint32_t>;  // weight, lmax_bytes
+
+  // The flow whose turn it is; deficit round robin by the longest packet.
+  uint32_t turn_of(Aggregate& aggregate) noexcept {
+    uint32_t at = aggregate.backlogged.first();
+    while (flows_[at].head.len_bytes() > flows_[at].credit_bytes) {
+      const uint32_t lmax_bytes = flows_[at].lmax_bytes;
+      flows_[at].credit_bytes += std::max(lmax_bytes, flows_[at].head.len_bytes());
+      aggregate.backlogged.rotate(flows_);
+      at = aggregate.backlogged.first();
+    }
+    return at;
+  }
+  void serve(Aggregate& aggregate, uint32_t at, uint64_t cost, Descriptor& out) noexcept {
+    auto& flow = flows_[at];
+    out = flows_.pop(flow);
+    out.flow = at;
+    flow.credit_bytes -= out.len_bytes();
+    aggregate.start += cost;
+    groups_.advance(out.len_bytes());
+    if (flow.backlog_pkts != 0) return;
+    drop_from_ring(aggregate, at);
+    if (aggregate.n_backlogged != 0) return;
+    aggregate.finish = aggregate.start;
+    in_service_ = kNone;
+  }
+  void share_out(Aggregate& aggregate, int32_t change) noexcept {
+    aggregate.n_backlogged = static_cast<uint16_t>(aggregate.n_backlogged + change);
+    const uint64_t n = aggregate.n_backlogged;
+    if (n != 0) aggregate.inverse_share = (aggregate.inverse_weight + n / 2) / n;
+  }
+  void drop_from_ring(Aggregate& aggregate, uint32_t flow) noexcept {
+    aggregate.backlogged.erase(flows_, flow);
+    share_out(aggregate, -1);
+  }
+
+  void fit(uint32_t flow) {
+    fit_lmax(flow);
+    if (flows_[flow].aggregate != kNone) give_up(flow);
+    const FlowParams& params = flows_.params(flow);
+    groups_.set_weight_sum(flows_.weight_sum());
+    if (params.weight != 0) take_up(flow, {params.weight, params.lmax_bytes});
+  }
+  void take_up(uint32_t flow, const Likeness& likeness) {
+    std::vector<uint32_t>& with_room = with_room_[likeness];
+    if (with_room.empty()) {
+      with_room.push_back(unused_.back());
+      unused_.pop_back();
+      Aggregate& made = aggregates_[with_room.back()];
+      made.inverse_weight = inverse_of_weight(likeness.first);
+      made.longest = std::max(likeness.second, kMinLmaxBytes) * made.inverse_weight;
+      made.group = QfqGroups<Aggregates>::group_of(made.longest);
+    }
+    flows_[flow].aggregate = with_room.back();
+    if (++aggregates_[with_room.back()].n_flows == kMaxFlowsOfAggregate) with_room.pop_back();
+    likeness_.resize(flows_.size());
+    likeness_[flow] = likeness;
+  }
+  void give_up(uint32_t flow) {
+    const uint32_t id = std::exchange(flows_[flow].aggregate, kNone);
+    std::vector<uint32_t>& with_room = with_room_[likeness_[flow]];
+    Aggregate& aggregate = aggregates_[id];
+    if (aggregate.n_flows-- == kMaxFlowsOfAggregate) with_room.push_back(id);
+    if (aggregate.n_flows != 0) return;
+    std::erase(with_room, id);
+    if (with_room.empty()) with_room_.erase(likeness_[flow]);
+    unused_.push_back(id);
+  }
+
+  void join(uint32_t at) noexcept {
+    auto& flow = flows_[at];
+    flow.credit_bytes = flow.lmax_bytes;
+    Aggregate& aggregate = aggregates_[flow.aggregate];
+    aggregate.backlogged.append(flows_, at);
+    share_out(aggregate, 1);
+    if (aggregate.n_backlogged != 1) return;
+    aggregate.start = groups_.start_of_idle(aggregate);
+    aggregate.finish = aggregate.start + aggregate.longest;
+    groups_.insert(aggregates_, flow.aggregate);
+  }
+  void leave(uint32_t at) noexcept {
+    const uint32_t id = flows_[at].aggregate;
+    Aggregate& aggregate = aggregates_[id];
+    drop_from_ring(aggregate, at);
+    if (aggregate.n_backlogged != 0) return;
+    if (in_service_ == id) {
+      in_service_ = kNone;
+    } else {
+      groups_.erase(aggregates_, id);
+    }
+    aggregate.finish = aggregate.start;
+  }
+
+  QfqGroups<Aggregates> groups_;
+  Aggregates aggregates_;
+  uint32_t in_service_ = kNone;  // not in the groups
+  bool has_served_ = false;      // the aggregate in service
+  std::map<Likeness, std::vector<uint32_t>> with_room_;
+  std::vector<Likeness> likeness_;  // by flow
+  std::vector<uint32_t> unused_;
+};
+static_assert(Discipline<QfqPlus>);
+
+}  // namespace batchplane::egress
