@@ -21,11 +21,11 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "telemetry": {"base", "exec", "slo"},
     "spec": {"base", "exec"},
     "slo": {"base", "exec"},
-    "egress": {"base"},  # the egress scheduler will live here
+    "egress": {"base"},
     "offload": {"base", "exec", "core"},  # and devices that batches are handed to
     "sim": {"base", "exec", "telemetry", "spec", "slo"},
     "core": {"base", "exec", "spec"},
-    "modules": {"base", "exec", "spec", "core"},
+    "modules": {"base", "exec", "egress", "spec", "core"},
     "ports": {"base", "exec", "spec", "core"},
     "traffic": {"base", "exec", "spec", "core"},
     "profile": {"base", "exec", "spec", "core", "ports", "traffic"},

@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lang": {"base"},
     "native": {"base", "lang"},
     "costs": {"base", "native"},
+    "egress": {"base", "native"},
     "daemon": {"base", "lang"},
     "profile": {"base", "lang", "daemon", "costs"},
     "show": {"base", "daemon"},
@@ -44,7 +45,7 @@ MAY_IMPORT["cli"] = _ALL | {"commands", "compare", "experiments"}
 ENGINE_IMPORTS = {"ctypes", "cffi", "_cffi_backend"}
 # The extension for Python: simulator and controllers, and what they stand on; never the engine.
 EXTENSION_FILES = re.compile(rf"{FOLDER}/native/[a-z_]+\.(h|cc)")
-EXTENSION_INCLUDES = {"base", "exec", "spec", "telemetry", "slo", "sim"}
+EXTENSION_INCLUDES = {"base", "exec", "egress", "spec", "telemetry", "slo", "sim"}
 EXTENSION_NAME = "_native"
 EXTENSION_LOADER = f"{FOLDER}/native/loader.py"
 

@@ -26,6 +26,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "plan": ("plan",),
     "experiment": ("experiment",),
     "pcap": ("pcap",),
+    "egress": ("egress",),
     "daemons": ("list", "stop"),
     "check": ("check",),
     "modules": ("modules", "schema"),

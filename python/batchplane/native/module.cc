@@ -8,6 +8,7 @@
 #include "base/cost_law_value.h"
 #include "base/error.h"
 #include "check.h"
+#include "egress.h"
 #include "plan.h"
 #include "program.h"
 #include "sim/simulation.h"
@@ -186,6 +187,7 @@ NB_MODULE(_native, m) {
     return to_python(Value(cost_law_value(cost_law_from(to_value(given), "cost"))));
   });
   add_check(m);
+  add_egress(m);
   add_plan(m);
   add_program_functions(m);
   nb::class_<PySimulation>(m, "Simulation")

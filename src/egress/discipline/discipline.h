@@ -21,9 +21,9 @@ inline constexpr uint64_t kMaxWeightSum = 1ULL << 28;
 inline constexpr uint32_t kMinLmaxBytes = 64;
 
 struct FlowParams {
-  uint32_t weight = 1;               // share of the link; with `prio` the level, highest first
-  uint32_t lmax_bytes = 1518;        // its longest packet
-  uint32_t limit_pkts = 1U << 30;    // its queue
+  uint32_t weight = 1;             // share of the link; with `prio` the level, highest first
+  uint32_t lmax_bytes = 1518;      // its longest packet
+  uint32_t limit_pkts = 1U << 30;  // its queue
 
   bool operator==(const FlowParams&) const = default;
 };
@@ -34,11 +34,16 @@ enum class Configured : uint8_t { kYes, kBadFlow, kBadWeight, kBadLmax, kWeightS
 // One line each: what is wrong and what would fix it. Empty for kYes.
 inline const char* message_of(Configured configured) {
   switch (configured) {
-    case Configured::kYes: return "";
-    case Configured::kBadFlow: return "flow number beyond the capacity";
-    case Configured::kBadWeight: return "the weight must be 1 to 65536";
-    case Configured::kBadLmax: return "lmax_bytes must be 1 to 65535";
-    case Configured::kWeightSum: return "the weights add up to more than 268435456: scale them down";
+    case Configured::kYes:
+      return "";
+    case Configured::kBadFlow:
+      return "flow number beyond the capacity";
+    case Configured::kBadWeight:
+      return "the weight must be 1 to 65536";
+    case Configured::kBadLmax:
+      return "lmax_bytes must be 1 to 65535";
+    case Configured::kWeightSum:
+      return "the weights add up to more than 268435456: scale them down";
   }
   return "";
 }

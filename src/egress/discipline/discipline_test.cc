@@ -88,10 +88,15 @@ struct Edits {
   void step() {
     const auto flow = static_cast<uint32_t>(rng.below(kFlows));
     switch (rng.below(40)) {
-      case 0: remove(flow); break;
+      case 0:
+        remove(flow);
+        break;
       case 1:
-      case 2: configure(flow); break;
-      default: rng.below(100) < load ? enqueue() : dequeue();
+      case 2:
+        configure(flow);
+        break;
+      default:
+        rng.below(100) < load ? enqueue() : dequeue();
     }
     ASSERT_EQ(discipline.backlog_pkts(), model.total_);
     ASSERT_EQ(discipline.backlog_pkts(flow), model.queues_[flow].size());

@@ -14,7 +14,7 @@
 
 namespace batchplane::egress {
 
-inline constexpr std::array<std::string_view, 6> kDisciplineNames{"fifo",    "prio", "drr",
+inline constexpr std::array<std::string_view, 6> kDisciplineNames{"fifo",      "prio", "drr",
                                                                   "wf2q_plus", "qfq",  "qfq_plus"};
 
 // Calls `use.operator()<D>()` for the discipline of that name; false when there is none.

@@ -36,8 +36,10 @@ template <class D>
 class ComingAndGoing {
  public:
   ComingAndGoing(const std::vector<TestFlow>& flows, uint64_t seed)
-      : flows_(flows), discipline_(make_discipline<D>(flows, 64 * static_cast<uint32_t>(flows.size()))),
-        meter_(flows), rng_(seed) {}
+      : flows_(flows),
+        discipline_(make_discipline<D>(flows, 64 * static_cast<uint32_t>(flows.size()))),
+        meter_(flows),
+        rng_(seed) {}
 
   void run(uint64_t n_pkts) {
     for (uint64_t k = 0; k < n_pkts; ++k) {
@@ -124,9 +126,7 @@ uint32_t longest_wait_pkts_of_one_who_was_idle() {
   for (uint32_t idle_pkts = 1000; idle_pkts < 60'000; idle_pkts += 501) {
     D discipline = make_discipline<D>({{.weight = 1}, {.weight = 1}}, 16);
     Descriptor pkt;
-    const auto put = [&](uint32_t flow) {
-      discipline.enqueue(Descriptor::of(1, 1500, flow, 0));
-    };
+    const auto put = [&](uint32_t flow) { discipline.enqueue(Descriptor::of(1, 1500, flow, 0)); };
     put(1);
     discipline.dequeue(pkt);
     put(0);

@@ -27,11 +27,14 @@ template <class Extra>
 class FlowSet {
  public:
   struct alignas(64) Flow : FlowQueue, Extra {};
+  static_assert(sizeof(Flow) == 64);
 
   explicit FlowSet(Capacity capacity)
-      : flows_(capacity.flows), params_(capacity.flows, FlowParams{.weight = 0}),
+      : flows_(capacity.flows),
+        params_(capacity.flows, FlowParams{.weight = 0}),
         nodes_(capacity.pkts) {
-    for (uint32_t n = 0; n < capacity.pkts; ++n) nodes_[n].next = n + 1 < capacity.pkts ? n + 1 : kNone;
+    for (uint32_t n = 0; n < capacity.pkts; ++n)
+      nodes_[n].next = n + 1 < capacity.pkts ? n + 1 : kNone;
     free_node_ = capacity.pkts == 0 ? kNone : 0;
   }
 

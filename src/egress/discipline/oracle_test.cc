@@ -73,7 +73,8 @@ class SlowWf2qPlus : SlowClock {
     now_ = std::max(now_, *earliest_start);
     std::optional<Time> next;
     for (const SlowFlow& flow : flows_) {
-      if (!flow.lens.empty() && flow.start <= now_) next = std::min(next.value_or(flow.finish), flow.finish);
+      if (!flow.lens.empty() && flow.start <= now_)
+        next = std::min(next.value_or(flow.finish), flow.finish);
     }
     return next;
   }
@@ -90,7 +91,7 @@ class SlowQfq : SlowClock {
   explicit SlowQfq(const std::vector<TestFlow>& flows) : SlowClock(flows) {
     for (const SlowFlow& flow : flows_) {
       const Time longest = std::max(flow.given.lmax_bytes, kMinLmaxBytes) * flow.inverse_weight;
-      uint32_t shift = QfqGroups<FlowSet<QfqFlow>>::kMinShift;
+      uint32_t shift = QfqGroups<FlowSet<QfqTimes>>::kMinShift;
       while ((Time{1} << shift) < longest) ++shift;
       shift_.push_back(shift);
     }

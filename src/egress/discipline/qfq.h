@@ -7,11 +7,7 @@
 
 namespace batchplane::egress {
 
-struct QfqFlow : QfqTimes {
-  uint16_t lmax_bytes = 0;
-};
-
-class Qfq : public Scheduled<Qfq, QfqFlow> {
+class Qfq : public Scheduled<Qfq, QfqTimes> {
  public:
   explicit Qfq(Capacity capacity, uint64_t virtual_time = 0)
       : Scheduled(capacity), groups_(virtual_time) {
@@ -37,7 +33,7 @@ class Qfq : public Scheduled<Qfq, QfqFlow> {
   }
 
  private:
-  friend Scheduled<Qfq, QfqFlow>;
+  friend Scheduled<Qfq, QfqTimes>;
 
   void fit(uint32_t at) {
     fit_lmax(at);
@@ -45,9 +41,9 @@ class Qfq : public Scheduled<Qfq, QfqFlow> {
     const FlowParams& params = flows_.params(at);
     groups_.set_weight_sum(flows_.weight_sum());
     if (params.weight == 0) return;
-    flow.inverse_weight = inverse_of_weight(params.weight);
+    const uint64_t inverse = inverse_of_weight(params.weight);
     const uint32_t lmax_bytes = std::max(params.lmax_bytes, kMinLmaxBytes);
-    flow.group = QfqGroups<Flows>::group_of(lmax_bytes * inverse_of_weight(params.weight));
+    flow.set_rate(inverse, QfqGroups<Flows>::group_of(lmax_bytes * inverse));
   }
   void join(uint32_t at) noexcept {
     auto& flow = flows_[at];

@@ -24,10 +24,16 @@ struct QfqTimes {
 
   uint64_t start = 0;
   uint64_t finish = 0;
-  uint64_t inverse_weight : 56 = 0;
-  uint64_t group : 8 = 0;
-  uint32_t next = kNobody;  // in its slot
+  uint64_t inverse_weight : 42 = 0;
+  uint64_t group : 6 = 0;
+  uint64_t lmax_bytes : 16 = 0;  // here, so that a flow is one cache line
+  uint32_t next = kNobody;       // in its slot
   uint32_t before = kNobody;
+
+  void set_rate(uint64_t inverse, uint32_t group_index) {
+    inverse_weight = inverse & ((1ULL << 42) - 1);
+    group = group_index & 63;
+  }
 };
 
 // `Table` maps a number to an object that derives from QfqTimes. Owner: one discipline.

@@ -124,9 +124,9 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
       with_room.push_back(unused_.back());
       unused_.pop_back();
       Aggregate& made = aggregates_[with_room.back()];
-      made.inverse_weight = inverse_of_weight(likeness.first);
-      made.longest = std::max(likeness.second, kMinLmaxBytes) * made.inverse_weight;
-      made.group = QfqGroups<Aggregates>::group_of(made.longest);
+      const uint64_t inverse = inverse_of_weight(likeness.first);
+      made.longest = std::max(likeness.second, kMinLmaxBytes) * inverse;
+      made.set_rate(inverse, QfqGroups<Aggregates>::group_of(made.longest));
     }
     flows_[flow].aggregate = with_room.back();
     if (++aggregates_[with_room.back()].n_flows == kMaxFlowsOfAggregate) with_room.pop_back();

@@ -24,7 +24,9 @@ class Wf2qPlus : public Scheduled<Wf2qPlus, Wf2qFlow> {
  public:
   // `virtual_time` is where it starts, for tests of wrapping.
   explicit Wf2qPlus(Capacity capacity, uint64_t virtual_time = 0)
-      : Scheduled(capacity), virtual_time_(virtual_time), eligible_(capacity.flows),
+      : Scheduled(capacity),
+        virtual_time_(virtual_time),
+        eligible_(capacity.flows),
         waiting_(capacity.flows) {
     for (uint32_t flow = 0; flow < capacity.flows; ++flow) flows_[flow].finish = virtual_time;
   }

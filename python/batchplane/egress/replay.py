@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""replay.py - arrivals from a file through a packet scheduler and a link, departures into another.
+
+    FLOWS.csv       flow,weight,lmax_bytes      (optional: limit_pkts)
+    ARRIVALS.csv    ns,flow,bytes
+    DEPARTURES.csv  release_ns,flow,bytes       in the order of release
+
+A flow's name is any text. The release is when the first bit of a packet goes onto the link.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..base.problems import BadInput, Problem, suggestion
+from ..base.whole_file import write_whole
+from ..native.loader import load_native
+
+MAX_WEIGHT = 65_536
+MAX_PKT_BYTES = 65_535
+_NO_LIMIT_PKTS = 1 << 30
+_MAX_NS = 10**18
+
+
+@dataclass
+class Flows:
+    """Who sends, by number."""
+
+    names: list[str] = field(default_factory=list)
+    weight: list[int] = field(default_factory=list)
+    lmax_bytes: list[int] = field(default_factory=list)
+    limit_pkts: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Arrivals:
+    """Packets in the order of their times."""
+
+    ns: list[int] = field(default_factory=list)
+    flow: list[int] = field(default_factory=list)
+    len_bytes: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of it."""
+
+    release_ns: list[int]
+    flow: list[int]
+    len_bytes: list[int]
+    refused: list[int]  # arrivals, by index
+
+
+def _rows(
+    path: Path, columns: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Place and fields of each row; the header says which column is which."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "no UTF-8 text"
+        raise BadInput(Problem(f"cannot be read: {reason}", str(path))) from error
+    reader = csv.reader(io.StringIO(text))
+    header = [name.strip() for name in next(reader, [])]
+    missing = [name for name in columns if name not in header]
+    if missing:
+        wanted = ",".join(columns)
+        raise BadInput(
+            Problem(f"column '{missing[0]}' is missing", f"{path}:1", fix=f"begin with: {wanted}")
+        )
+    known = {*columns, *optional}
+    for name in header:
+        if name not in known:
+            fix = suggestion(name, known)
+            raise BadInput(Problem(f"unknown column '{name}'", f"{path}:1", fix=fix))
+    for row in reader:
+        if not row:
+            continue
+        where = f"{path}:{reader.line_num}"
+        if len(row) != len(header):
+            message = f"{len(row)} fields where the header has {len(header)}"
+            raise BadInput(Problem(message, where))
+        yield where, dict(zip(header, (text.strip() for text in row), strict=True))
+
+
+def _whole(row: dict[str, str], key: str, where: str, least: int, most: int) -> int:
+    text = row[key]
+    if not text.isascii() or not text.isdigit() or len(text) > 19:
+        raise BadInput(Problem(f"'{text}' is not a whole number", where, key))
+    value = int(text)
+    if not least <= value <= most:
+        raise BadInput(Problem(f"{value} is out of range", where, key, f"{least} to {most}"))
+    return value
+
+
+def read_flows(path: Path) -> Flows:
+    """FLOWS.csv. Raises BadInput."""
+    flows = Flows()
+    seen: dict[str, str] = {}
+    for where, row in _rows(path, ("flow", "weight", "lmax_bytes"), ("limit_pkts",)):
+        name = row["flow"]
+        if name in seen:
+            raise BadInput(Problem(f"'{name}' is there twice", where, "flow", f"see {seen[name]}"))
+        seen[name] = where
+        flows.names.append(name)
+        flows.weight.append(_whole(row, "weight", where, 1, MAX_WEIGHT))
+        flows.lmax_bytes.append(_whole(row, "lmax_bytes", where, 1, MAX_PKT_BYTES))
+        limit = row.get("limit_pkts", "")
+        flows.limit_pkts.append(
+            _whole(row, "limit_pkts", where, 1, _NO_LIMIT_PKTS) if limit else _NO_LIMIT_PKTS
+        )
+    if not flows.names:
+        raise BadInput(Problem("there is no flow", str(path), fix="one line each"))
+    return flows
+
+
+def read_arrivals(path: Path, flows: Flows) -> Arrivals:
+    """ARRIVALS.csv, whose flows are those given. Raises BadInput."""
+    number = {name: k for k, name in enumerate(flows.names)}
+    arrivals = Arrivals()
+    before = 0
+    for where, row in _rows(path, ("ns", "flow", "bytes")):
+        ns = _whole(row, "ns", where, 0, _MAX_NS)
+        if ns < before:
+            raise BadInput(Problem(f"{ns} is before {before}", where, "ns", "sort by time"))
+        before = ns
+        name = row["flow"]
+        if name not in number:
+            fix = suggestion(name, flows.names, "add it to the flows")
+            raise BadInput(Problem(f"there is no flow '{name}'", where, "flow", fix))
+        arrivals.ns.append(ns)
+        arrivals.flow.append(number[name])
+        arrivals.len_bytes.append(_whole(row, "bytes", where, 1, MAX_PKT_BYTES))
+    return arrivals
+
+
+def replay(
+    discipline: str, flows: Flows, arrivals: Arrivals, rate_bps: int, overhead_bytes: int = 0
+) -> Replayed:
+    """Plays arrivals through a scheduler. Raises BadInput."""
+    native = load_native()
+    try:
+        return Replayed(
+            *native.egress_replay(
+                discipline,
+                [flows.weight, flows.lmax_bytes, flows.limit_pkts],
+                [arrivals.ns, arrivals.flow, arrivals.len_bytes],
+                rate_bps,
+                overhead_bytes,
+            )
+        )
+    except native.ConfigError as error:
+        raise BadInput([Problem(str(text)) for text in error.args]) from error
+
+
+def disciplines() -> list[str]:
+    """Their names."""
+    return list(load_native().EGRESS_DISCIPLINES)
+
+
+def rate_range_bps() -> tuple[int, int]:
+    """The least and the highest rate of a link."""
+    native = load_native()
+    return native.EGRESS_MIN_RATE_BPS, native.EGRESS_MAX_RATE_BPS
+
+
+def write_departures(
+    path: Path, flows: Flows, result: Replayed, write: Callable[[Path, str], None] = write_whole
+) -> None:
+    """DEPARTURES.csv."""
+    lines = ["release_ns,flow,bytes"]
+    quoted = [_quoted(name) for name in flows.names]
+    for ns, flow, len_bytes in zip(result.release_ns, result.flow, result.len_bytes, strict=True):
+        lines.append(f"{ns},{quoted[flow]},{len_bytes}")
+    write(path, "\n".join(lines) + "\n")
+
+
+def _quoted(name: str) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow([name])
+    return text.getvalue()

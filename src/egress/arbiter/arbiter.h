@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// arbiter.h - one round of a scheduler: take all that clients have put, then release at link rate.
+//
+// Taking everything first is what makes weights hold when the scheduler, and not the link, is the
+// bottleneck: there is a backlog to choose from (PSPAT). Time is an argument: the engine, the
+// simulator and tests run the same code.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "egress/arbiter/link.h"
+#include "egress/discipline/discipline.h"
+
+namespace batchplane::egress {
+
+struct ArbiterCounts {
+  uint64_t taken_pkts = 0;
+  uint64_t released_pkts = 0;
+  uint64_t released_bytes = 0;
+  std::array<uint64_t, 4> refused_pkts{};  // by Enqueued
+};
+
+// Owner: one thread at a time.
+template <Discipline D>
+class Arbiter {
+ public:
+  Arbiter(D discipline, Link link) : discipline_(std::move(discipline)), link_(link) {}
+
+  D& discipline() { return discipline_; }
+  [[nodiscard]] const D& discipline() const { return discipline_; }
+  Link& link() { return link_; }
+  [[nodiscard]] const Link& link() const { return link_; }
+  [[nodiscard]] const ArbiterCounts& counts() const { return counts_; }
+
+  // Takes what a mailbox holds, but no more than it can hold: a client that goes on putting does not
+  // keep the arbiter. refuse(pkt, why) takes over what the discipline does not want. Returns how many
+  // packets were taken.
+  template <class Mailbox, class Refuse>
+  uint32_t take_from(Mailbox& mailbox, Refuse&& refuse) {
+    uint32_t taken = 0;
+    Descriptor pkts[kAtOnce];
+    while (taken < mailbox.capacity_pkts()) {
+      const uint32_t n = mailbox.take(pkts, kAtOnce);
+      if (n == 0) break;
+      put_in(pkts, n, refuse);
+      taken += n;
+    }
+    if (taken != 0) mailbox.clear();
+    return taken;
+  }
+  // The same for packets that come without a mailbox.
+  template <class Refuse>
+  void put_in(const Descriptor* pkts, uint32_t n, Refuse&& refuse) {
+    for (uint32_t i = 0; i < n; ++i) discipline_.prefetch(pkts[i].flow);
+    for (uint32_t i = 0; i < n; ++i) {
+      const Enqueued done = discipline_.enqueue(pkts[i]);
+      if (done == Enqueued::kYes) [[likely]]
+        continue;
+      ++counts_.refused_pkts[static_cast<size_t>(done)];
+      refuse(pkts[i], done);
+    }
+    counts_.taken_pkts += n;
+  }
+
+  // deliver(pkt) for what the link has room for until now, `limit_pkts` at most. Returns how many.
+  template <class Deliver>
+  uint32_t release(uint64_t now_ns, uint32_t limit_pkts, Deliver&& deliver) {
+    // Nothing waited since the last round, so what came since begins now and no earlier.
+    if (is_idle_) link_.idle_until(now_ns);
+    uint32_t n = 0;
+    Descriptor pkt;
+    while (n < limit_pkts && link_.is_free(now_ns) && discipline_.dequeue(pkt)) {
+      const uint32_t len_bytes = pkt.len_bytes();
+      link_.carry(len_bytes);
+      counts_.released_bytes += len_bytes;
+      deliver(pkt);
+      ++n;
+    }
+    counts_.released_pkts += n;
+    is_idle_ = discipline_.backlog_pkts() == 0;
+    return n;
+  }
+
+ private:
+  static constexpr uint32_t kAtOnce = 32;
+
+  D discipline_;
+  Link link_;
+  ArbiterCounts counts_;
+  bool is_idle_ = true;
+};
+
+}  // namespace batchplane::egress

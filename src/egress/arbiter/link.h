@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// link.h - when a link of a given rate is free: a leaky bucket that saves up nothing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace batchplane::egress {
+
+// Times are kept in units of 2^-28 ns, so that a byte lasts 2^38 of them at 8 kbit/s (the least) and
+// 5.4 million at 400 Gbit/s: the rate is right to 10^-7 over the whole range.
+class Link {
+ public:
+  static constexpr uint64_t kMinRateBps = 8'000;
+  static constexpr uint64_t kMaxRateBps = 10'000'000'000'000;
+
+  // `rate_bps` 0: no limit. `overhead_bytes` go with each packet: 24 on Ethernet for preamble, start,
+  // checksum and gap (the lengths of packets here have no checksum).
+  explicit Link(uint64_t rate_bps = 0, uint32_t overhead_bytes = 0)
+      : overhead_bytes_(overhead_bytes) {
+    set_rate_bps(rate_bps);
+  }
+
+  // What is under way keeps the time that it was given.
+  void set_rate_bps(uint64_t rate_bps) {
+    rate_bps_ = rate_bps == 0 ? 0 : std::clamp(rate_bps, kMinRateBps, kMaxRateBps);
+    if (rate_bps_ == 0) {
+      units_per_byte_ = 0;
+      return;
+    }
+    constexpr auto kByte = static_cast<unsigned __int128>(8'000'000'000ULL) << kShift;
+    units_per_byte_ = static_cast<uint64_t>((kByte + rate_bps_ / 2) / rate_bps_);
+  }
+  [[nodiscard]] uint64_t rate_bps() const { return rate_bps_; }
+
+  [[nodiscard]] bool is_free(uint64_t now_ns) const {
+    return free_at_ns_ < now_ns || (free_at_ns_ == now_ns && part_ == 0);
+  }
+  // The time from which is_free() holds.
+  [[nodiscard]] uint64_t free_at_ns() const { return free_at_ns_ + (part_ != 0 ? 1 : 0); }
+
+  // A packet begins when the link is free, or now when nothing was there before: a link that was idle
+  // has no credit for that time.
+  void carry(uint32_t len_bytes) {
+    const uint64_t units = part_ + (len_bytes + overhead_bytes_) * units_per_byte_;
+    free_at_ns_ += units >> kShift;
+    part_ = units & ((1ULL << kShift) - 1);
+  }
+  void idle_until(uint64_t now_ns) {
+    if (!is_free(now_ns)) return;
+    free_at_ns_ = now_ns;
+    part_ = 0;
+  }
+
+ private:
+  static constexpr uint32_t kShift = 28;
+
+  uint64_t rate_bps_ = 0;
+  uint64_t units_per_byte_ = 0;
+  uint64_t free_at_ns_ = 0;
+  uint64_t part_ = 0;  // of a nanosecond
+  uint32_t overhead_bytes_;
+};
+
+}  // namespace batchplane::egress
