@@ -44,6 +44,7 @@ BENCHMARKS = [
     Benchmark("modules", "every module by batch size, and the cost table", 40, 60, "ttl"),
     Benchmark("scatter", "dealing a batch out to gates", 40, 12),
     Benchmark("buffering", "fractional buffers", 100, 25),
+    Benchmark("egress", "packet schedulers by number of flows", 20, 15, "32 flows"),
     Benchmark("handover", "from the generator's core to the worker's", 40, 15),
     Benchmark("statistics", "reading all statistics 100 times a second", 5, 65),
     Benchmark("tables", "route changes under load", 3, 15),

@@ -104,7 +104,11 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
   void share_out(Aggregate& aggregate, int32_t change) noexcept {
     aggregate.n_backlogged = static_cast<uint16_t>(aggregate.n_backlogged + change);
     const uint64_t n = aggregate.n_backlogged;
-    if (n != 0) aggregate.inverse_share = (aggregate.inverse_weight + n / 2) / n;
+    if (n > 1) {
+      aggregate.inverse_share = (aggregate.inverse_weight + n / 2) / n;
+    } else {
+      aggregate.inverse_share = aggregate.inverse_weight;
+    }
   }
   void drop_from_ring(Aggregate& aggregate, uint32_t flow) noexcept {
     aggregate.backlogged.erase(flows_, flow);

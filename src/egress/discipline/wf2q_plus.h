@@ -14,7 +14,6 @@ struct Wf2qFlow {
   uint64_t start = 0;
   uint64_t finish = 0;
   uint64_t inverse_weight = 0;
-  uint32_t at = 0;  // place in the heap that it is in
   uint16_t lmax_bytes = 0;
   bool is_eligible = false;
 };
@@ -36,7 +35,7 @@ class Wf2qPlus : public Scheduled<Wf2qPlus, Wf2qFlow> {
     if (eligible_.is_empty()) virtual_time_ = later_of(virtual_time_, waiting_.first_time());
     while (!waiting_.is_empty() && !is_later(waiting_.first_time(), virtual_time_)) {
       const uint32_t flow = waiting_.first();
-      waiting_.erase(flows_, 0);
+      waiting_.erase(flow);
       put(flow);
     }
     const uint32_t at = eligible_.first();
@@ -46,15 +45,15 @@ class Wf2qPlus : public Scheduled<Wf2qPlus, Wf2qFlow> {
     virtual_time_ += out.len_bytes() * inverse_sum_;
     flow.start = flow.finish;
     if (flow.backlog_pkts == 0) {
-      eligible_.erase(flows_, flow.at);
+      eligible_.erase(at);
       return true;
     }
     flow.finish = flow.start + flow.head.len_bytes() * flow.inverse_weight;
     if (is_later(flow.start, virtual_time_)) {
-      eligible_.erase(flows_, flow.at);
+      eligible_.erase(at);
       put(at);
     } else {
-      eligible_.replace(flows_, flow.at, flow.finish);
+      eligible_.replace(at, flow.finish);
     }
     return true;
   }
@@ -79,23 +78,23 @@ class Wf2qPlus : public Scheduled<Wf2qPlus, Wf2qFlow> {
   // What was not served is not charged.
   void leave(uint32_t at) noexcept {
     auto& flow = flows_[at];
-    (flow.is_eligible ? eligible_ : waiting_).erase(flows_, flow.at);
+    (flow.is_eligible ? eligible_ : waiting_).erase(at);
     flow.finish = flow.start;
   }
   void put(uint32_t at) noexcept {
     auto& flow = flows_[at];
     flow.is_eligible = !is_later(flow.start, virtual_time_);
     if (flow.is_eligible) {
-      eligible_.insert(flows_, at, flow.finish);
+      eligible_.insert(at, flow.finish);
     } else {
-      waiting_.insert(flows_, at, flow.start);
+      waiting_.insert(at, flow.start);
     }
   }
 
   uint64_t virtual_time_;
   uint64_t inverse_sum_ = 0;
-  TimedHeap<Flows> eligible_;  // by finish
-  TimedHeap<Flows> waiting_;   // by start
+  TimedHeap eligible_;  // by finish
+  TimedHeap waiting_;   // by start
 };
 static_assert(Discipline<Wf2qPlus>);
 
