@@ -6,6 +6,7 @@
 // simulator and tests run the same code.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -34,15 +35,14 @@ class Arbiter {
   [[nodiscard]] const Link& link() const { return link_; }
   [[nodiscard]] const ArbiterCounts& counts() const { return counts_; }
 
-  // Takes what a mailbox holds, but no more than it can hold: a client that goes on putting does not
-  // keep the arbiter. refuse(pkt, why) takes over what the discipline does not want. Returns how many
-  // packets were taken.
+  // Takes what a mailbox holds, up to a limit: a client that goes on putting does not keep the arbiter.
+  // refuse(pkt, why) takes over what the discipline does not want. Returns how many were taken.
   template <class Mailbox, class Refuse>
-  uint32_t take_from(Mailbox& mailbox, Refuse&& refuse) {
+  uint32_t take_from(Mailbox& mailbox, uint32_t limit_pkts, Refuse&& refuse) {
     uint32_t taken = 0;
     Descriptor pkts[kAtOnce];
-    while (taken < mailbox.capacity_pkts()) {
-      const uint32_t n = mailbox.take(pkts, kAtOnce);
+    while (taken < limit_pkts) {
+      const uint32_t n = mailbox.take(pkts, std::min(kAtOnce, limit_pkts - taken));
       if (n == 0) break;
       put_in(pkts, n, refuse);
       taken += n;

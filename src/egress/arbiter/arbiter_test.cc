@@ -201,7 +201,7 @@ TEST(Arbiter, SharesByWeightWhenItIsTheBottleneck) {
     for (uint32_t k = 0; k < 90; ++k) {
       put += mailbox.put(Descriptor::of(1, 1000, k % 3, 0)) ? 1 : 0;
     }
-    arbiter.take_from(mailbox, [&](const Descriptor&, Enqueued why) {
+    arbiter.take_from(mailbox, 1024, [&](const Descriptor&, Enqueued why) {
       EXPECT_EQ(why, Enqueued::kFull);
       ++refused;
     });

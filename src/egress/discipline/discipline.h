@@ -2,7 +2,7 @@
 // discipline.h - what a packet scheduler is: flows with weights go in, the next packet comes out.
 //
 // A discipline has one owner (the arbiter), knows no clock and does no I/O. It allocates when it is
-// made and when flows are configured, never while packets pass.
+// made, never later: flows are added, changed and removed while packets pass.
 #pragma once
 
 #include <concepts>

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -30,8 +29,13 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
   static constexpr uint32_t kMaxFlowsOfAggregate = 8;
 
   explicit QfqPlus(Capacity capacity, uint64_t virtual_time = 0)
-      : Scheduled(capacity), groups_(virtual_time), aggregates_(capacity.flows) {
+      : Scheduled(capacity),
+        groups_(virtual_time),
+        aggregates_(capacity.flows),
+        likeness_(capacity.flows) {
+    kinds_.reserve(capacity.flows + 1);
     for (Aggregate& aggregate : aggregates_.all) aggregate.finish = virtual_time;
+    unused_.reserve(capacity.flows);
     for (uint32_t id = capacity.flows; id-- > 0;) unused_.push_back(id);
   }
 
@@ -68,6 +72,8 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
     uint16_t n_backlogged = 0;
     uint64_t longest = 0;        // of one packet of one flow, in virtual time
     uint64_t inverse_share = 0;  // of the weights of the backlogged flows
+    uint32_t next_with_room = kNone;  // of its kind
+    uint32_t before_with_room = kNone;
   };
   struct Aggregates {
     explicit Aggregates(uint32_t n) : all(n) {}
@@ -75,7 +81,11 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
     void prefetch(uint32_t id) const { __builtin_prefetch(&all[id], 1); }
     std::vector<Aggregate> all;
   };
-  using Likeness = std::pair<uint32_t, uint32_t>;  // weight, lmax_bytes
+  // Flows of one weight and lmax_bytes, and an aggregate of them that has room.
+  struct Kind {
+    uint64_t likeness = 0;  // weight << 32 | lmax_bytes
+    uint32_t with_room = kNone;
+  };
 
   // The flow whose turn it is; deficit round robin by the longest packet.
   uint32_t turn_of(Aggregate& aggregate) noexcept {
@@ -120,32 +130,61 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
     if (flows_[flow].aggregate != kNone) give_up(flow);
     const FlowParams& params = flows_.params(flow);
     groups_.set_weight_sum(flows_.weight_sum());
-    if (params.weight != 0) take_up(flow, {params.weight, params.lmax_bytes});
+    if (params.weight != 0) {
+      take_up(flow, uint64_t{params.weight} << 32 | params.lmax_bytes);
+    }
   }
-  void take_up(uint32_t flow, const Likeness& likeness) {
-    std::vector<uint32_t>& with_room = with_room_[likeness];
-    if (with_room.empty()) {
-      with_room.push_back(unused_.back());
+  void take_up(uint32_t flow, uint64_t likeness) {
+    Kind& kind = *kind_of(likeness);
+    if (kind.with_room == kNone) {
+      kind.with_room = unused_.back();
       unused_.pop_back();
-      Aggregate& made = aggregates_[with_room.back()];
-      const uint64_t inverse = inverse_of_weight(likeness.first);
-      made.longest = std::max(likeness.second, kMinLmaxBytes) * inverse;
+      Aggregate& made = aggregates_[kind.with_room];
+      made.next_with_room = made.before_with_room = kNone;
+      const uint64_t inverse = inverse_of_weight(likeness >> 32);
+      const auto lmax_bytes = static_cast<uint32_t>(likeness);
+      made.longest = std::max(lmax_bytes, kMinLmaxBytes) * inverse;
       made.set_rate(inverse, QfqGroups<Aggregates>::group_of(made.longest));
     }
-    flows_[flow].aggregate = with_room.back();
-    if (++aggregates_[with_room.back()].n_flows == kMaxFlowsOfAggregate) with_room.pop_back();
-    likeness_.resize(flows_.size());
+    const uint32_t id = kind.with_room;
+    flows_[flow].aggregate = id;
     likeness_[flow] = likeness;
+    if (++aggregates_[id].n_flows == kMaxFlowsOfAggregate) unlink_room(kind, id);
   }
   void give_up(uint32_t flow) {
     const uint32_t id = std::exchange(flows_[flow].aggregate, kNone);
-    std::vector<uint32_t>& with_room = with_room_[likeness_[flow]];
+    const auto at = kind_of(likeness_[flow]);
     Aggregate& aggregate = aggregates_[id];
-    if (aggregate.n_flows-- == kMaxFlowsOfAggregate) with_room.push_back(id);
+    if (aggregate.n_flows-- == kMaxFlowsOfAggregate) link_room(*at, id);
     if (aggregate.n_flows != 0) return;
-    std::erase(with_room, id);
-    if (with_room.empty()) with_room_.erase(likeness_[flow]);
+    unlink_room(*at, id);
     unused_.push_back(id);
+    if (at->with_room == kNone) kinds_.erase(at);
+  }
+
+  // Found, or made in its place.
+  std::vector<Kind>::iterator kind_of(uint64_t likeness) {
+    const auto at = std::ranges::lower_bound(kinds_, likeness, {}, &Kind::likeness);
+    if (at != kinds_.end() && at->likeness == likeness) return at;
+    return kinds_.insert(at, {likeness, kNone});
+  }
+  void link_room(Kind& kind, uint32_t id) {
+    Aggregate& aggregate = aggregates_[id];
+    aggregate.before_with_room = kNone;
+    aggregate.next_with_room = kind.with_room;
+    if (kind.with_room != kNone) aggregates_[kind.with_room].before_with_room = id;
+    kind.with_room = id;
+  }
+  void unlink_room(Kind& kind, uint32_t id) {
+    const Aggregate& aggregate = aggregates_[id];
+    if (aggregate.before_with_room == kNone) {
+      kind.with_room = aggregate.next_with_room;
+    } else {
+      aggregates_[aggregate.before_with_room].next_with_room = aggregate.next_with_room;
+    }
+    if (aggregate.next_with_room != kNone) {
+      aggregates_[aggregate.next_with_room].before_with_room = aggregate.before_with_room;
+    }
   }
 
   void join(uint32_t at) noexcept {
@@ -176,9 +215,10 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
   Aggregates aggregates_;
   uint32_t in_service_ = kNone;  // not in the groups
   bool has_served_ = false;      // the aggregate in service
-  std::map<Likeness, std::vector<uint32_t>> with_room_;
-  std::vector<Likeness> likeness_;  // by flow
-  std::vector<uint32_t> unused_;
+  // All three have room for every flow: changes under load allocate nothing.
+  std::vector<Kind> kinds_;         // by likeness
+  std::vector<uint64_t> likeness_;  // by flow
+  std::vector<uint32_t> unused_;    // aggregates
 };
 static_assert(Discipline<QfqPlus>);
 
