@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// egress_cases.cc - with what the egress scheduler is fuzzed and measured.
+#include "cases/case_tools.h"
+
+namespace batchplane::cases {
+namespace {
+
+void add_egress_costs(std::vector<CostCase>& all) {
+  CostCase filling = plain("egress, filling a mailbox", "egress");
+  filling.check = [](Packet& pkt, uint32_t, uint32_t) -> std::string {
+    return pkt.len_bytes() == 60 ? "" : "not the packet that went in";
+  };
+  all.push_back(std::move(filling));
+}
+
+const AddCases kEgressCases{
+    {.fuzz = {{"egress", R"({"flow_by": "dscp", "limit_pkts": 4, "queue_pkts": 8,
+                             "flows": [{"flow": 46, "weight": 9}]})"}},
+     .cost = add_egress_costs,
+     .without = {{"egress", Need::kGolden, "it moves packets as they are from workers to a port"}}}};
+
+}  // namespace
+}  // namespace batchplane::cases

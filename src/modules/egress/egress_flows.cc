@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "modules/egress/egress_flows.h"
+
+#include "modules/common/item_syntax.h"
+
+namespace batchplane {
+
+egress::FlowParams default_egress_flow(const Args& args) {
+  return {.weight = 1, .lmax_bytes = args.u32("lmax_bytes"), .limit_pkts = args.u32("limit_pkts")};
+}
+
+std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
+                                                          const egress::FlowParams& otherwise,
+                                                          uint32_t max_flows,
+                                                          const std::string& where) {
+  check_keys(item, {"flow", "weight", "lmax_bytes", "limit_pkts"}, where);
+  if (!item.has("flow")) throw ConfigError("'flow' is missing", where, "its number");
+  const int64_t flow = int_value(item["flow"], 0, int64_t{max_flows} - 1, where + ".flow");
+  const auto under = [&](const char* key, int64_t most, uint32_t missing) {
+    return static_cast<uint32_t>(int_under(item, key, 1, most, missing, where));
+  };
+  return {static_cast<uint32_t>(flow),
+          {.weight = under("weight", egress::kMaxWeight, otherwise.weight),
+           .lmax_bytes = under("lmax_bytes", egress::kMaxPktBytes, otherwise.lmax_bytes),
+           .limit_pkts = under("limit_pkts", 1 << 20, otherwise.limit_pkts)}};
+}
+
+EgressFlows parse_egress_flows(const Args& args) {
+  const egress::FlowParams otherwise = default_egress_flow(args);
+  EgressFlows flows{{0, otherwise}};
+  std::map<uint32_t, size_t> seen;
+  uint64_t weight_sum = 0;
+  const List& list = args.list("flows");
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string where = args.where() + ".flows[" + std::to_string(i) + "]";
+    const auto [flow, params] =
+        parse_egress_flow(list[i], otherwise, args.u32("max_flows"), where);
+    if (const auto [first, is_new] = seen.emplace(flow, i); !is_new) {
+      throw ConfigError("flow " + std::to_string(flow) + " is there twice", where,
+                        "see flows[" + std::to_string(first->second) + "]");
+    }
+    flows[flow] = params;
+    weight_sum += params.weight;
+  }
+  if (weight_sum + 1 > egress::kMaxWeightSum) {
+    throw ConfigError(message_of(egress::Configured::kWeightSum), args.where() + ".flows");
+  }
+  return flows;
+}
+
+Value egress_flow_value(uint32_t flow, const egress::FlowParams& params) {
+  return Dict{{"flow", flow},
+              {"weight", params.weight},
+              {"lmax_bytes", params.lmax_bytes},
+              {"limit_pkts", params.limit_pkts}};
+}
+
+}  // namespace batchplane

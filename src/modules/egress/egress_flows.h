@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// egress_flows.h - the flows of an egress scheduler as users write them.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "base/value.h"
+#include "core/module/args.h"
+#include "egress/discipline/discipline.h"
+
+namespace batchplane {
+
+inline constexpr uint32_t kMaxEgressFlows = 1U << 20;
+
+// Number -> what the flow may use.
+using EgressFlows = std::map<uint32_t, egress::FlowParams>;
+
+// What a flow has that says nothing else.
+egress::FlowParams default_egress_flow(const Args& args);
+// One entry {flow, weight, lmax_bytes, limit_pkts} over what is given. Throws ConfigError.
+std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
+                                                          const egress::FlowParams& otherwise,
+                                                          uint32_t max_flows,
+                                                          const std::string& where);
+// The whole list; flow 0 is always there.
+EgressFlows parse_egress_flows(const Args& args);
+Value egress_flow_value(uint32_t flow, const egress::FlowParams& params);
+
+}  // namespace batchplane

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "modules/egress/egress_scheduler.h"
+
+#include "egress/arbiter/arbiter.h"
+#include "egress/discipline/disciplines.h"
+
+namespace batchplane {
+namespace {
+
+Packet* packet_of(const egress::Descriptor& pkt) {
+  return reinterpret_cast<Packet*>(pkt.handle());  // NOLINT(performance-no-int-to-ptr)
+}
+
+template <egress::Discipline D>
+class SchedulerOf final : public EgressScheduler {
+ public:
+  explicit SchedulerOf(const EgressSettings& settings)
+      : arbiter_(D(settings.capacity), egress::Link(settings.rate_bps, settings.overhead_bytes)) {}
+
+  egress::Configured configure(uint32_t flow, const egress::FlowParams& params) override {
+    return arbiter_.discipline().configure(flow, params);
+  }
+  void remove(uint32_t flow, const std::function<void(Packet*)>& take) override {
+    arbiter_.discipline().remove(flow,
+                                 [&](const egress::Descriptor& pkt) { take(packet_of(pkt)); });
+  }
+  void set_rate_bps(uint64_t rate_bps) override { arbiter_.link().set_rate_bps(rate_bps); }
+
+  void take(egress::BatchMailbox& mailbox, EgressRefusals& refusals) noexcept override {
+    arbiter_.take_from(mailbox, EgressRefusals::kMax - refusals.n,
+                       [&](const egress::Descriptor& pkt, egress::Enqueued why) {
+                         refusals.all[refusals.n++] = {packet_of(pkt), pkt.flow, why};
+                       });
+  }
+  uint32_t release(uint64_t now_ns, Packet** pkts, uint32_t max,
+                   EgressFlowCount* counts) noexcept override {
+    uint32_t n = 0;
+    return arbiter_.release(now_ns, max, [&](const egress::Descriptor& pkt) {
+      pkts[n] = packet_of(pkt);
+      pkts[n++]->prefetch_meta();
+      EgressFlowCount& count = counts[pkt.flow];
+      bump(count.pkts, 1);
+      bump(count.bytes, pkt.len_bytes());
+      count.backlog_pkts.store(arbiter_.discipline().backlog_pkts(pkt.flow),
+                               std::memory_order_relaxed);
+    });
+  }
+  bool put(const egress::Descriptor& pkt) noexcept override {
+    return arbiter_.discipline().enqueue(pkt) == egress::Enqueued::kYes;
+  }
+  bool drain(egress::Descriptor& pkt) noexcept override {
+    return arbiter_.discipline().dequeue(pkt);
+  }
+
+  [[nodiscard]] uint32_t backlog_pkts() const noexcept override {
+    return arbiter_.discipline().backlog_pkts();
+  }
+  [[nodiscard]] uint32_t backlog_pkts(uint32_t flow) const noexcept override {
+    return arbiter_.discipline().backlog_pkts(flow);
+  }
+
+ private:
+  egress::Arbiter<D> arbiter_;
+};
+
+}  // namespace
+
+std::unique_ptr<EgressScheduler> make_egress_scheduler(const EgressSettings& settings) {
+  std::unique_ptr<EgressScheduler> made;
+  egress::with_discipline(settings.discipline, [&]<egress::Discipline D>() {
+    made = std::make_unique<SchedulerOf<D>>(settings);
+  });
+  return made;
+}
+
+}  // namespace batchplane

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// egress_scheduler.h - an arbiter of any discipline behind one interface: one call per batch, not per
+// packet.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/packet/packet.h"
+#include "egress/arbiter/batch_mailbox.h"
+#include "egress/arbiter/link.h"
+#include "egress/discipline/discipline.h"
+
+namespace batchplane {
+
+// What has become of a flow's packets. One writer, the polling worker.
+struct EgressFlowCount {
+  std::atomic<uint64_t> pkts{0};
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<uint64_t> refused_pkts{0};
+  std::atomic<uint32_t> backlog_pkts{0};
+};
+inline void bump(std::atomic<uint64_t>& count, uint64_t n) {
+  count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+
+// Packets that the discipline did not want, for the caller to drop.
+struct EgressRefusals {
+  static constexpr uint32_t kMax = 256;
+  struct One {
+    Packet* pkt;
+    uint32_t flow;
+    egress::Enqueued why;
+  };
+  uint32_t n = 0;
+  One all[kMax];
+};
+
+// Owner: the worker that polls; before the start and after the end the control thread.
+class EgressScheduler {
+ public:
+  virtual ~EgressScheduler() = default;
+
+  virtual egress::Configured configure(uint32_t flow, const egress::FlowParams& params) = 0;
+  virtual void remove(uint32_t flow, const std::function<void(Packet*)>& take) = 0;
+  virtual void set_rate_bps(uint64_t rate_bps) = 0;
+
+  // Takes packets of one mailbox, as long as all of them could be refused.
+  virtual void take(egress::BatchMailbox& mailbox, EgressRefusals& refusals) noexcept = 0;
+  // What the link has room for until now, `max` at most.
+  virtual uint32_t release(uint64_t now_ns, Packet** pkts, uint32_t max,
+                           EgressFlowCount* counts) noexcept = 0;
+  // Puts in a packet without a mailbox; false when it is refused.
+  virtual bool put(const egress::Descriptor& pkt) noexcept = 0;
+  // The next packet whatever the link does; nullptr when there is none.
+  virtual bool drain(egress::Descriptor& pkt) noexcept = 0;
+
+  [[nodiscard]] virtual uint32_t backlog_pkts() const noexcept = 0;
+  [[nodiscard]] virtual uint32_t backlog_pkts(uint32_t flow) const noexcept = 0;
+};
+
+struct EgressSettings {
+  std::string discipline;
+  egress::Capacity capacity;
+  uint64_t rate_bps = 0;
+  uint32_t overhead_bytes = 0;
+
+  bool operator==(const EgressSettings&) const = default;
+};
+
+// nullptr for an unknown discipline.
+std::unique_ptr<EgressScheduler> make_egress_scheduler(const EgressSettings& settings);
+
+}  // namespace batchplane
