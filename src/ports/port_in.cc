@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // port_in.cc - brings packets from a port into the pipeline.
 //
-// in: 0   out: 1   drops: none (what a port cannot take is in its rx_refused_pkts)   state: none
+// in: 0   out: 1   drops: not_our_mac, unicast_in_group_frame (what a port cannot take is in its
+// rx_refused_pkts)   state: none
 #include "core/module/register.h"
+#include "ports/frame_filter.h"
 
 namespace batchplane {
 namespace {
@@ -19,14 +21,16 @@ class PortIn final : public Module {
                         args.where(), "name an interface of that port, or leave it out");
     }
     in_interface_ = found.index;
+    if (!args.flag("any_mac")) filter_ = ports::FrameFilter(args.env().interfaces, found);
   }
 
   uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
     const uint32_t n = port_->rx_burst(pkts, max, ctx.now_ns);
-    if (in_interface_ != kNoInterface) {
-      for (uint32_t i = 0; i < n; ++i) pkts[i]->meta().in_interface = in_interface_;
-    }
-    return n;
+    if (in_interface_ == kNoInterface) return n;
+    for (uint32_t i = 0; i < n; ++i) pkts[i]->meta().in_interface = in_interface_;
+    if (!filter_.is_on() || filter_.all_plain(pkts, n)) [[likely]]
+      return n;
+    return refuse(ctx, pkts, n);
   }
 
   [[nodiscard]] exec::RingCounts ring_counts() const noexcept override {
@@ -39,7 +43,22 @@ class PortIn final : public Module {
   }
 
  private:
+  // Frames that are not for us go; how many are left, in order.
+  [[gnu::noinline]] uint32_t refuse(Context& ctx, Packet** pkts, uint32_t n) const noexcept {
+    uint32_t n_kept = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      const DropReason* const reason = filter_.refusal_of(*pkts[i]);
+      if (reason == nullptr) {
+        pkts[n_kept++] = pkts[i];
+      } else {
+        ctx.drop_owned(pkts[i], *reason);
+      }
+    }
+    return n_kept;
+  }
+
   const std::shared_ptr<Port> port_;
+  ports::FrameFilter filter_;
   uint16_t in_interface_ = kNoInterface;
 };
 
@@ -51,8 +70,17 @@ const Register<PortIn> kPortIn{{
                {.name = "interface",
                 .type = ParamType::kString,
                 .default_value = "",
-                .help = "interface that the packets come in on; empty = none"}},
-    .notes = "One port_in per port: a port is polled by one worker.",
+                .help = "interface that the packets come in on; empty = none"},
+               {.name = "any_mac",
+                .type = ParamType::kBool,
+                .default_value = false,
+                .help = "take frames for other hosts and groups too, as a bridge does"}},
+    .drops = {&ports::kNotOurMac, &ports::kUnicastInGroup},
+    .notes = "One port_in per port: a port is polled by one worker. With an interface it takes "
+             "frames to the MACs of the port's interfaces, broadcasts, and those to all hosts, all "
+             "routers and the solicited-node groups of own IPv6 addresses; the rest is dropped for "
+             "not_our_mac. Interfaces without a MAC (rings, recordings) take every frame, and so "
+             "does a port_in that names none.",
     .feed = Feed::kPort,
 }};
 

@@ -103,6 +103,7 @@ void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskP
     if (input.is_queue) continue;
     now_.modules[tap.inputs[i]].batches = input.batches;
     now_.modules[tap.inputs[i]].pkts = input.pkts;
+    now_.modules[tap.inputs[i]].dropped_pkts = input.dropped_pkts;
     exec::capture_unit(executor, exec::UnitSchedule::kInput, now_.modules[tap.inputs[i]]);
   }
   out.idle_polls = worker.idle_loops();

@@ -282,6 +282,9 @@ void Engine::retire(Graph& old_graph, Graph& next) {
       exec::NodeTotals& before = retired_inputs_[input.module->name()];
       before.batches += input.batches;
       before.pkts += input.pkts;
+      for (size_t r = 0; r < input.drops.size(); ++r) {
+        retired_drops_[{input.module->name(), static_cast<uint32_t>(r)}] += input.drops[r];
+      }
     }
     uint64_t& dropped = retired_dropped_pkts_;
     dropped += task->executor->stats().dropped_pkts;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/engine/capture_order.h"
+#include "core/module/register.h"
 #include "engine_rig.h"
 
 namespace batchplane {
@@ -73,6 +74,58 @@ TEST(Balance, HoldsOverAnApplyThatSwapsTheWorkers) {
   }
   rig.engine().stop(true);
   rig.balanced();
+}
+
+const DropReason kEverySecond{"every_second", "a test", "none"};
+
+// Drops every second packet that it polls.
+class PickyInput final : public Module {
+ public:
+  explicit PickyInput(const Args& /*args*/) {}
+  uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < std::min(max, 7U); ++i) {
+      Packet* pkt = nullptr;
+      if (!ctx.pool->alloc_bulk(&pkt, 1)) break;
+      pkt->reset(60);
+      pkt->meta() = PacketMeta{.entry_ns = ctx.now_ns};
+      if (++polled_pkts_ % 2 == 0) {
+        ctx.drop_owned(pkt, kEverySecond);
+      } else {
+        pkts[n++] = pkt;
+      }
+    }
+    return n;
+  }
+
+ private:
+  uint64_t polled_pkts_ = 0;
+};
+const Register<PickyInput> kPickyInput{
+    {.kind = "picky_input", .state = StateOf::kNone, .help = "Test.", .drops = {&kEverySecond}}};
+
+TEST(Balance, CountsWhatAnInputDrops) {
+  PipelineSpec spec;
+  spec.workers = {{"w0", -1}};
+  spec.modules = {{"in", "picky_input", {}}, {"out", "sink", {}}};
+  spec.edges = {{"in", "0", "out"}};
+  EngineRig rig(spec);
+  const auto dropped = [](const Snapshot& now) {
+    return now.modules[0].drops[kEverySecond.index()];
+  };
+  rig.loop(100);
+  const Snapshot before = rig.balanced();
+  EXPECT_EQ(before.balance.in_pkts, 700U);
+  EXPECT_EQ(before.balance.dropped_pkts, 350U);
+  EXPECT_EQ(before.modules[0].pkts, 700U);
+  EXPECT_EQ(dropped(before), 350U);
+  rig.expect_pool_whole(before);
+  rig.engine().apply(rig.build(spec));
+  rig.loop(100);
+  const Snapshot after = rig.balanced();
+  EXPECT_EQ(after.balance.dropped_pkts, 700U);
+  EXPECT_EQ(dropped(after), 700U);
+  rig.expect_pool_whole(after);
 }
 
 TEST(CaptureOrder, TakersComeBeforeThoseThatHandToThem) {

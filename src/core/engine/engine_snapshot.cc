@@ -59,6 +59,7 @@ void Engine::capture(Worker& worker, Snapshot& out) {
       ModuleSnapshot& module = out.modules[i];
       module.batches = earlier.batches + input.batches;
       module.pkts = earlier.pkts + input.pkts;
+      for (size_t r = 0; r < input.drops.size(); ++r) module.drops[r] = input.drops[r];
       exec::capture_unit(executor, exec::UnitSchedule::kInput, module.unit);
     }
     for (uint32_t rank = 0; rank + 1 < task->nodes.size(); ++rank) {

@@ -24,9 +24,14 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   TaskInput& input = inputs[i];
   Packet* pkts[exec::kMaxBatchPkts + 8];
   const uint32_t n = input.poll(*input.module, ctx, pkts, ctx.batch_limit_pkts);
-  if (n == 0) return 0;
+  const uint32_t n_polled = n + ctx.n_dropped;
+  if (n_polled == 0) return 0;
   input.batches += 1;
-  input.pkts += n;
+  input.pkts += n_polled;
+  if (n_polled != n) [[unlikely]] {
+    settle_refused(input, ctx);
+    if (n == 0) return n_polled;
+  }
   if (input.entry_state != exec::PathOp::kKeep) {
     for (uint32_t p = 0; p < n; ++p) pkts[p]->meta().path_state = input.entry_state;
   }
@@ -40,7 +45,20 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
     ctx.tracer->tag(pkts, n, ctx.now_ns);
   executor->run(*input.first, Batch{pkts, n, bound_ns}, is_sampled);
   ctx.flush_free();
-  return n;
+  return n_polled;
+}
+
+// What the input drops of what it polls, before any module sees it.
+void Task::settle_refused(TaskInput& input, Context& ctx) {
+  for (uint32_t i = 0; i < ctx.n_dropped; ++i) {
+    input.drops[ctx.dropped[i].reason] += 1;
+    ctx.free(ctx.dropped[i].pkt);
+  }
+  input.dropped_pkts += ctx.n_dropped;
+  executor->stats().dropped_pkts += ctx.n_dropped;
+  ctx.n_dropped = 0;
+  ctx.n_fates = 0;
+  ctx.flush_free();
 }
 
 void Task::run_housekeepers(Context& ctx) {

@@ -25,7 +25,9 @@ struct TaskInput {
   bool is_queue = false;                       // another task fills it
   bool counts_as_in = true;                    // its packets come from outside of the pipeline
   uint64_t batches = 0;
-  uint64_t pkts = 0;
+  uint64_t pkts = 0;            // polled, what it dropped at once among them
+  uint64_t dropped_pkts = 0;    // all reasons
+  std::vector<uint64_t> drops;  // by reason; empty where the kind of module has none
 };
 
 struct Housekeeper {
@@ -68,6 +70,7 @@ class Task : public exec::TaskStorage<CoreTraits> {
   void flush(Context& ctx) { ctx.flush_free(); }
 
  private:
+  void settle_refused(TaskInput& input, Context& ctx);
   void run_housekeepers(Context& ctx);
 };
 

@@ -9,6 +9,8 @@
 //   uint32_t poll(Context&, Packet** pkts, uint32_t max) noexcept   input: fills up to max packets
 // A class with consume and poll is a queue: terminal of one task and input of another.
 //
+// An input drops what it polled with ctx.drop_owned(pkt, kReason), and leaves it out of its count.
+//
 // Fate of a packet: it stays in the batch, or ctx.drop(batch, i, kReason), or ctx.keep(batch, i).
 // New or kept packets leave with ctx.emit(gate, pkt). Packets removed in this call must not be
 // touched again (their slot is null). process/classify/consume see batch.size_pkts in 1..B.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// frame_filter.h - which frames of a link are for the router: those to its own MACs, and to the
+// groups that a router joins.
+//
+// A link may carry what others say to each other: a hub, a switch that does not know them yet, a
+// promiscuous port. Who forwards that too sends it twice.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/module/drop_reason.h"
+#include "core/module/environment.h"
+#include "core/packet/packet.h"
+
+namespace batchplane::ports {
+
+inline const DropReason kNotOurMac{
+    "not_our_mac", "the frame is for another host of the link, or for a group that no router joins",
+    "nothing to mend on a link that floods; any_mac: true takes such frames too"};
+inline const DropReason kUnicastInGroup{
+    "unicast_in_group_frame",
+    "a frame to all hosts holds a packet for one of them, which is not this one",
+    "nothing to mend: each router of the link would send the packet on; look at its sender"};
+
+class FrameFilter {
+ public:
+  FrameFilter() = default;
+  // For a port that carries `interface`, and perhaps others: VLANs.
+  FrameFilter(const std::vector<Interface>& interfaces, const Interface& interface);
+
+  // Ports without a MAC, such as rings and recordings, have nothing to compare with.
+  [[nodiscard]] bool is_on() const { return own_ != 0; }
+
+  // Whether all are to the one MAC that nearly all are for. One comparison for the batch.
+  [[nodiscard]] bool all_plain(Packet* const* pkts, uint32_t n) const noexcept {
+    uint64_t differs = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      if (pkts[i]->len_bytes() < sizeof(uint64_t)) [[unlikely]]
+        return false;
+      differs |= load64_raw(pkts[i]->data()) ^ own_;
+    }
+    return (differs & kMacMask) == 0;
+  }
+  // Why a frame is not for us; nullptr when it is. Frames too short to tell are left to others.
+  [[nodiscard]] const DropReason* refusal_of(Packet& pkt) const noexcept;
+
+ private:
+  static constexpr uint64_t kMacMask = 0xffff'ffff'ffff;  // of 8 bytes as they lie in a frame
+
+  static uint64_t word_of(const net::Mac& mac);
+  [[nodiscard]] bool names_one_other_host(Packet& pkt) const noexcept;
+
+  uint64_t own_ = 0;
+  std::vector<uint64_t> macs_;       // sorted: own ones, broadcast, joined groups
+  std::vector<uint32_t> addresses_;  // sorted: own ones, and the broadcasts of their subnets
+};
+
+}  // namespace batchplane::ports
