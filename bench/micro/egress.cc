@@ -106,9 +106,8 @@ int run(const bench::Options& options) {
       if (!report.wants(label)) continue;
       std::vector<bench::Contender> contenders;
       for (const std::string_view name : {"drr", "qfq_plus", "qfq", "wf2q_plus"}) {
-        with_discipline(name, [&]<Discipline D>() {
-          contenders.push_back(contender<D>(name, flows, load));
-        });
+        with_discipline(
+            name, [&]<Discipline D>() { contenders.push_back(contender<D>(name, flows, load)); });
       }
       const auto results = bench::run_interleaved(contenders, options.trials, options.batches);
       report.rows(label, results);

@@ -66,7 +66,7 @@ void capture_node(const Executor<Traits>& executor, const Node<Traits>& node, Mo
   out.cost = node.cost;
   if (const uint32_t u = executor.unit_of(node); u != 0) capture_unit(executor, u, out.unit);
   for (size_t r = 0; r < out.drops.size(); ++r) {
-    out.drops[r] = node.drops[r];
+    out.drops[r] += node.drops[r];
     out.handed_on[r] = node.handed_on[r];
   }
 }

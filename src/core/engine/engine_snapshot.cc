@@ -55,11 +55,11 @@ void Engine::capture(Worker& worker, Snapshot& out) {
       exec::InputCounts& demand = out.inputs[at++].counts;
       demand.taken_pkts = earlier.pkts + input.pkts;
       demand.ring = input.module->ring_counts();
-      if (input.is_queue) continue;
       ModuleSnapshot& module = out.modules[i];
+      for (size_t r = 0; r < input.drops.size(); ++r) module.drops[r] += input.drops[r];
+      if (input.is_queue) continue;
       module.batches = earlier.batches + input.batches;
       module.pkts = earlier.pkts + input.pkts;
-      for (size_t r = 0; r < input.drops.size(); ++r) module.drops[r] = input.drops[r];
       exec::capture_unit(executor, exec::UnitSchedule::kInput, module.unit);
     }
     for (uint32_t rank = 0; rank + 1 < task->nodes.size(); ++rank) {

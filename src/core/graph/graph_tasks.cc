@@ -118,7 +118,7 @@ class TaskMaker {
       }
       made.is_queue = instance.info->shape == Shape::kQueue;
       made.counts_as_in = !made.is_queue || instance.info->is_egress;
-      if (!made.is_queue && !instance.info->drops.empty()) made.drops.resize(drop_reasons().size());
+      if (!instance.info->drops.empty()) made.drops.resize(drop_reasons().size());
       task_->inputs.push_back(made);
       if (instance.info->shape == Shape::kInput) instance.task = t_;
     }

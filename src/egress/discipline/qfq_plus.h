@@ -70,8 +70,8 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
     FlowRing<Flows> backlogged;
     uint16_t n_flows = 0;
     uint16_t n_backlogged = 0;
-    uint64_t longest = 0;        // of one packet of one flow, in virtual time
-    uint64_t inverse_share = 0;  // of the weights of the backlogged flows
+    uint64_t longest = 0;             // of one packet of one flow, in virtual time
+    uint64_t inverse_share = 0;       // of the weights of the backlogged flows
     uint32_t next_with_room = kNone;  // of its kind
     uint32_t before_with_room = kNone;
   };

@@ -20,13 +20,16 @@
 namespace batchplane {
 namespace {
 
-const DropReason kMailboxFull{"mailbox_full", "the scheduler did not keep up with this worker",
-                              "enlarge mailbox_pkts, or give the scheduler's task a core of its own"};
+const DropReason kMailboxFull{
+    "mailbox_full", "the scheduler did not keep up with this worker",
+    "enlarge mailbox_pkts, or give the scheduler's task a core of its own"};
 const DropReason kEgressFull{"egress_full", "the egress queue of the packet's flow is full",
                              "the flow sends more than its share: raise its weight or limit_pkts"};
-const DropReason kEgressTooLong{"egress_too_long", "the packet is longer than its egress flow may send",
+const DropReason kEgressTooLong{"egress_too_long",
+                                "the packet is longer than its egress flow may send",
                                 "raise lmax_bytes of the flow"};
-const DropReason kEgressNoFlow{"egress_no_flow", "the egress flow was removed while the packet was on its way",
+const DropReason kEgressNoFlow{"egress_no_flow",
+                               "the egress flow was removed while the packet was on its way",
                                "nothing to mend, unless it goes on"};
 
 enum class FlowBy : uint8_t { kMark, kDscp, kVrf, kInterface };
@@ -91,11 +94,16 @@ class Egress final : public Module {
       pkts[i] = egress::Descriptor::of(reinterpret_cast<uint64_t>(&pkt), pkt.len_bytes(),
                                        flow_of_packet(pkt), ctx.now_ns);
     }
+    if (ctx.worker_index == polling_worker_.load(std::memory_order_relaxed)) {
+      put_inline(ctx, batch, pkts);
+      return;
+    }
     const uint32_t taken = mailboxes_[ctx.worker_index]->put(pkts, n);
     for (uint32_t i = taken; i < n; ++i) ctx.drop(batch, i, kMailboxFull);
   }
 
   uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
+    polling_worker_.store(ctx.worker_index, std::memory_order_relaxed);
     apply_edits();
     EgressRefusals refusals;
     for (size_t k = 0; k < mailboxes_.size() && refusals.n < EgressRefusals::kMax; ++k) {
@@ -122,7 +130,9 @@ class Egress final : public Module {
     egress::Descriptor pkt;
     while (scheduler_->backlog_pkts() < settings_.capacity.pkts && old.drain(pkt)) {
       if (pkt.flow >= is_known_.size() || !is_known_[pkt.flow].load()) pkt.flow = 0;
-      if (!scheduler_->put(pkt)) {
+      EgressRefusals refusals;
+      scheduler_->put(&pkt, 1, refusals);
+      if (refusals.n != 0) {
         old.lost_ = pkt;
         old.has_lost_ = true;
         break;
@@ -132,12 +142,14 @@ class Egress final : public Module {
   }
   void give_up_held(const std::function<void(Packet*)>& take) override {
     egress::Descriptor pkt;
-    while (drain(pkt)) take(reinterpret_cast<Packet*>(pkt.handle()));  // NOLINT(performance-no-int-to-ptr)
+    while (drain(pkt))
+      take(reinterpret_cast<Packet*>(pkt.handle()));  // NOLINT(performance-no-int-to-ptr)
   }
 
   [[nodiscard]] uint64_t held_pkts() const override { return put_pkts() - taken_pkts(); }
   [[nodiscard]] uint64_t put_pkts() const override {
-    uint64_t put = moved_in_pkts_.load(std::memory_order_acquire);
+    uint64_t put = inline_pkts_.load(std::memory_order_acquire) +
+                   moved_in_pkts_.load(std::memory_order_acquire);
     for (const auto& mailbox : mailboxes_) put += mailbox->put_pkts();
     return put;
   }
@@ -188,22 +200,45 @@ class Egress final : public Module {
   [[nodiscard]] uint32_t flow_of_packet(Packet& pkt) const noexcept {
     uint32_t flow = 0;
     switch (flow_by_) {
-      case FlowBy::kMark: flow = pkt.mark(); break;
-      case FlowBy::kDscp: flow = dscp_flow_of(pkt); break;
-      case FlowBy::kVrf: flow = pkt.meta().vrf; break;
-      case FlowBy::kInterface: flow = pkt.meta().in_interface; break;
+      case FlowBy::kMark:
+        flow = pkt.mark();
+        break;
+      case FlowBy::kDscp:
+        flow = dscp_flow_of(pkt);
+        break;
+      case FlowBy::kVrf:
+        flow = pkt.meta().vrf;
+        break;
+      case FlowBy::kInterface:
+        flow = pkt.meta().in_interface;
+        break;
     }
     if (flow >= is_known_.size()) return 0;
     return is_known_[flow].load(std::memory_order_relaxed) ? flow : 0;
   }
 
+  static const DropReason& reason_of(egress::Enqueued why) noexcept {
+    if (why == egress::Enqueued::kTooLong) return kEgressTooLong;
+    return why == egress::Enqueued::kNoFlow ? kEgressNoFlow : kEgressFull;
+  }
   void refuse(Context& ctx, const EgressRefusals::One& one) noexcept {
     bump(counts_[one.flow].refused_pkts, 1);
-    switch (one.why) {
-      case egress::Enqueued::kTooLong: ctx.drop_owned(one.pkt, kEgressTooLong); break;
-      case egress::Enqueued::kNoFlow: ctx.drop_owned(one.pkt, kEgressNoFlow); break;
-      default: ctx.drop_owned(one.pkt, kEgressFull);
+    ctx.drop_owned(one.pkt, reason_of(one.why));
+  }
+  // The worker that schedules needs no mailbox for its own packets.
+  void put_inline(Context& ctx, Batch& batch, const egress::Descriptor* pkts) noexcept {
+    const uint32_t n = batch.size_pkts;
+    EgressRefusals refusals;
+    scheduler_->put(pkts, n, refusals);
+    uint32_t next = 0;  // refusals come in the order of the batch
+    for (uint32_t i = 0; next < refusals.n; ++i) {
+      const EgressRefusals::One& one = refusals.all[next];
+      if (batch[i] != one.pkt) continue;
+      bump(counts_[one.flow].refused_pkts, 1);
+      ctx.drop(batch, i, reason_of(one.why));
+      ++next;
     }
+    bump(inline_pkts_, n - refusals.n);
   }
 
   // Whatever is inside, oldest first within each place.
@@ -222,6 +257,7 @@ class Egress final : public Module {
     std::swap(counts_, old.counts_);
     bump(taken_pkts_, old.taken_pkts_.exchange(0));
     bump(moved_in_pkts_, old.moved_in_pkts_.exchange(0));
+    bump(inline_pkts_, old.inline_pkts_.exchange(0));
     if (settings_.rate_bps != old.settings_.rate_bps) scheduler_->set_rate_bps(settings_.rate_bps);
     for (const auto& [flow, params] : old.flows_) {
       if (!flows_.contains(flow)) leaving_.push_back(flow);
@@ -233,9 +269,15 @@ class Egress final : public Module {
     Edit edit;
     while (edits_.dequeue(&edit, 1) == 1) {
       switch (edit.kind) {
-        case Edit::Kind::kConfigure: scheduler_->configure(edit.flow, edit.params); break;
-        case Edit::Kind::kRemove: leaving_.push_back(edit.flow); break;
-        case Edit::Kind::kRate: scheduler_->set_rate_bps(edit.rate_bps); break;
+        case Edit::Kind::kConfigure:
+          scheduler_->configure(edit.flow, edit.params);
+          break;
+        case Edit::Kind::kRemove:
+          leaving_.push_back(edit.flow);
+          break;
+        case Edit::Kind::kRate:
+          scheduler_->set_rate_bps(edit.rate_bps);
+          break;
       }
     }
     if (leaving_.empty()) [[likely]]
@@ -303,11 +345,13 @@ class Egress final : public Module {
   std::unique_ptr<EgressScheduler> scheduler_;
   std::vector<std::unique_ptr<egress::BatchMailbox>> mailboxes_;  // by worker that puts in
   std::vector<std::atomic<bool>> is_known_;                       // by flow
-  std::vector<EgressFlowCount> counts_;                                 // by flow
+  std::vector<EgressFlowCount> counts_;                           // by flow
   SpscRing<Edit> edits_;
   std::vector<uint32_t> leaving_;  // flows, until their queues are empty
   std::atomic<uint64_t> taken_pkts_{0};
+  std::atomic<uint64_t> inline_pkts_{0};    // put in by the worker that polls
   std::atomic<uint64_t> moved_in_pkts_{0};  // by adopt
+  std::atomic<uint32_t> polling_worker_{~0U};
   size_t next_mailbox_ = 0;
   egress::Descriptor lost_;  // what a change of scheduler had no room for
   bool has_lost_ = false;
@@ -368,9 +412,10 @@ const Register<Egress> kEgress{{
                 .max = kMaxEgressFlows},
                count("mailbox_pkts", 1024, 1 << 20, "what each worker may have handed over")},
     .drops = {&kMailboxFull, &kEgressFull, &kEgressTooLong, &kEgressNoFlow},
-    .notes = "A task begins here: set `worker` to the core that schedules, and let port_out follow. Any "
-             "number of workers may send into it; each has a mailbox, so none waits for another. With "
-             "`prio` a weight is a level, 1 to 64, and 64 goes first. Live: add, replace, delete flows; "
+    .notes = "A task begins here: set `worker` to the core that schedules, and let port_out "
+             "follow. Several "
+             "workers send into it through a `queue` each, with the same `worker`. With `prio` a "
+             "weight is a level, 1 to 64, and 64 goes first. Live: add, replace, delete flows; "
              "set rate_bps. A deleted flow's packets still go out.",
 }};
 

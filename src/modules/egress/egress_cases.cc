@@ -17,7 +17,8 @@ const AddCases kEgressCases{
     {.fuzz = {{"egress", R"({"flow_by": "dscp", "limit_pkts": 4, "queue_pkts": 8,
                              "flows": [{"flow": 46, "weight": 9}]})"}},
      .cost = add_egress_costs,
-     .without = {{"egress", Need::kGolden, "it moves packets as they are from workers to a port"}}}};
+     .without = {
+         {"egress", Need::kGolden, "it moves packets as they are from workers to a port"}}}};
 
 }  // namespace
 }  // namespace batchplane::cases

@@ -33,8 +33,7 @@ EgressFlows parse_egress_flows(const Args& args) {
   const List& list = args.list("flows");
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string where = args.where() + ".flows[" + std::to_string(i) + "]";
-    const auto [flow, params] =
-        parse_egress_flow(list[i], otherwise, args.u32("max_flows"), where);
+    const auto [flow, params] = parse_egress_flow(list[i], otherwise, args.u32("max_flows"), where);
     if (const auto [first, is_new] = seen.emplace(flow, i); !is_new) {
       throw ConfigError("flow " + std::to_string(flow) + " is there twice", where,
                         "see flows[" + std::to_string(first->second) + "]");

@@ -27,10 +27,10 @@ class SchedulerOf final : public EgressScheduler {
   void set_rate_bps(uint64_t rate_bps) override { arbiter_.link().set_rate_bps(rate_bps); }
 
   void take(egress::BatchMailbox& mailbox, EgressRefusals& refusals) noexcept override {
-    arbiter_.take_from(mailbox, EgressRefusals::kMax - refusals.n,
-                       [&](const egress::Descriptor& pkt, egress::Enqueued why) {
-                         refusals.all[refusals.n++] = {packet_of(pkt), pkt.flow, why};
-                       });
+    arbiter_.take_from(mailbox, EgressRefusals::kMax - refusals.n, note_in(refusals));
+  }
+  void put(const egress::Descriptor* pkts, uint32_t n, EgressRefusals& refusals) noexcept override {
+    arbiter_.put_in(pkts, n, note_in(refusals));
   }
   uint32_t release(uint64_t now_ns, Packet** pkts, uint32_t max,
                    EgressFlowCount* counts) noexcept override {
@@ -45,9 +45,6 @@ class SchedulerOf final : public EgressScheduler {
                                std::memory_order_relaxed);
     });
   }
-  bool put(const egress::Descriptor& pkt) noexcept override {
-    return arbiter_.discipline().enqueue(pkt) == egress::Enqueued::kYes;
-  }
   bool drain(egress::Descriptor& pkt) noexcept override {
     return arbiter_.discipline().dequeue(pkt);
   }
@@ -60,6 +57,12 @@ class SchedulerOf final : public EgressScheduler {
   }
 
  private:
+  static auto note_in(EgressRefusals& refusals) {
+    return [&refusals](const egress::Descriptor& pkt, egress::Enqueued why) {
+      refusals.all[refusals.n++] = {packet_of(pkt), pkt.flow, why};
+    };
+  }
+
   egress::Arbiter<D> arbiter_;
 };
 

@@ -52,8 +52,9 @@ class EgressScheduler {
   // What the link has room for until now, `max` at most.
   virtual uint32_t release(uint64_t now_ns, Packet** pkts, uint32_t max,
                            EgressFlowCount* counts) noexcept = 0;
-  // Puts in a packet without a mailbox; false when it is refused.
-  virtual bool put(const egress::Descriptor& pkt) noexcept = 0;
+  // Puts in packets without a mailbox.
+  virtual void put(const egress::Descriptor* pkts, uint32_t n,
+                   EgressRefusals& refusals) noexcept = 0;
   // The next packet whatever the link does; nullptr when there is none.
   virtual bool drain(egress::Descriptor& pkt) noexcept = 0;
 

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gtest/gtest.h>
+
+#include "engine_rig.h"
+
+namespace batchplane {
+namespace {
+
+constexpr uint32_t kFlows = 3;
+
+std::string nth(const std::string& name, uint32_t i) { return name + std::to_string(i); }
+
+// Each flow from a source of its own, on workers 0 and 1, through a queue; the scheduler on worker 2.
+PipelineSpec three_senders(Dict egress, uint32_t n_workers = 3) {
+  PipelineSpec spec;
+  for (uint32_t w = 0; w < n_workers; ++w) spec.workers.push_back({nth("w", w), -1});
+  const auto add = [&](const std::string& name, const std::string& kind, Dict params,
+                       uint32_t worker) {
+    spec.modules.push_back({name, kind, std::move(params)});
+    spec.modules.back().worker = nth("w", std::min(worker, n_workers - 1));
+  };
+  add("egress", "egress", std::move(egress), 2);
+  spec.modules.push_back({"out", "sink", {}});
+  spec.edges.push_back({"egress", "0", "out"});
+  for (uint32_t f = 0; f < kFlows; ++f) {
+    add(nth("in", f), "source", {{"size_bytes", 1004}}, f % 2);
+    spec.modules.push_back({nth("mark", f), "set_meta", {{"mark", f}}});
+    spec.edges.push_back({nth("in", f), "0", nth("mark", f)});
+    add(nth("mailbox", f), "queue", {}, 2);
+    spec.edges.push_back({nth("mark", f), "0", nth("mailbox", f)});
+    spec.edges.push_back({nth("mailbox", f), "0", "egress"});
+    spec.flows.push_back(
+        {nth("flow", f), {nth("in", f), nth("mark", f), nth("mailbox", f), "egress", "out"}, 0});
+  }
+  return spec;
+}
+
+Dict eight_to_one(const std::string& discipline) {
+  List flows{Dict{{"flow", 0}, {"weight", 8}}, Dict{{"flow", 1}}, Dict{{"flow", 2}}};
+  return {{"discipline", discipline}, {"flows", flows}, {"rate_bps", 8'000'000'000}};
+}
+
+// Packets released by flow.
+std::vector<uint64_t> released(EngineRig& rig) {
+  std::vector<uint64_t> all;
+  const Value shown = rig.engine().graph().at("egress").module->show();
+  for (const Value& flow : shown["flows"].as_list()) {
+    all.push_back(static_cast<uint64_t>(flow["released_pkts"].as_int()));
+  }
+  return all;
+}
+
+TEST(Egress, GivesEachFlowItsShareOfTheLink) {
+  for (const char* discipline : {"drr", "wf2q_plus", "qfq", "qfq_plus"}) {
+    EngineRig rig(three_senders(eight_to_one(discipline)), 65'536);
+    rig.loop(20'000, 1000);
+    const std::vector<uint64_t> before = released(rig);
+    const uint64_t from_ns = rig.now_ns;
+    rig.loop(100'000, 1000);
+    const std::vector<uint64_t> after = released(rig);
+    // 1000 bytes at a byte per nanosecond.
+    const double total = static_cast<double>(rig.now_ns - from_ns) / 1000;
+    EXPECT_NEAR(static_cast<double>(after[0] - before[0]) / total, 0.8, 0.005) << discipline;
+    EXPECT_NEAR(static_cast<double>(after[1] - before[1]) / total, 0.1, 0.005) << discipline;
+    EXPECT_NEAR(static_cast<double>(after[2] - before[2]) / total, 0.1, 0.005) << discipline;
+    const Snapshot snapshot = rig.balanced();
+    EXPECT_GT(snapshot.balance.dropped_pkts, 0U);
+    rig.expect_pool_whole(snapshot);
+  }
+}
+
+TEST(Egress, FifoGivesWhatIsSent) {
+  EngineRig rig(three_senders(eight_to_one("fifo")), 65'536);
+  rig.loop(100'000, 1000);
+  const std::vector<uint64_t> all = released(rig);
+  EXPECT_GT(all[1], all[0] / 3);
+  rig.balanced();
+}
+
+TEST(Egress, WorksOnTheOnlyWorker) {
+  EngineRig rig(three_senders(eight_to_one("qfq_plus"), 1), 65'536);
+  rig.loop(50'000, 1000);
+  const std::vector<uint64_t> all = released(rig);
+  EXPECT_NEAR(static_cast<double>(all[0]), 8 * static_cast<double>(all[1]), 2000);
+  rig.expect_pool_whole(rig.balanced());
+}
+
+TEST(Egress, IsAccountedForAtEveryMoment) {
+  EngineRig rig(three_senders(eight_to_one("qfq")), 65'536);
+  for (uint32_t k = 0; k < 300; ++k) {
+    rig.loop(7, 1000);
+    rig.balanced();
+  }
+}
+
+TEST(Egress, ChangesWeightsAndRateWhileBacklogged) {
+  EngineRig rig(three_senders(eight_to_one("qfq_plus")), 65'536);
+  rig.loop(20'000, 1000);
+  Module& egress = *rig.engine().graph().at("egress").module;
+  egress.command("replace", Dict{{"flow", 0}, {"weight", 1}});
+  egress.command("set", Dict{{"rate_bps", 4'000'000'000}});
+  rig.loop(100, 1000);
+  const std::vector<uint64_t> before = released(rig);
+  rig.loop(90'000, 1000);
+  const std::vector<uint64_t> after = released(rig);
+  for (uint32_t f = 0; f < kFlows; ++f) {
+    EXPECT_NEAR(static_cast<double>(after[f] - before[f]), 15'000, 100) << f;
+  }
+  rig.balanced();
+}
+
+TEST(Egress, LetsADeletedFlowsPacketsOut) {
+  EngineRig rig(three_senders(eight_to_one("qfq_plus")), 65'536);
+  rig.loop(20'000, 1000);
+  Module& egress = *rig.engine().graph().at("egress").module;
+  egress.command("delete", Dict{{"flow", 2}});
+  rig.loop(100'000, 1000);
+  const Snapshot snapshot = rig.balanced();
+  rig.expect_pool_whole(snapshot);
+  // Its packets belong to flow 0 now, and its number can be used again.
+  egress.command("add", Dict{{"flow", 2}, {"weight", 5}});
+  rig.loop(1000, 1000);
+  rig.balanced();
+  EXPECT_THROW(egress.command("add", Dict{{"flow", 2}}), ConfigError);
+  EXPECT_THROW(egress.command("delete", Dict{{"flow", 0}}), ConfigError);
+  EXPECT_THROW(egress.command("replace", Dict{{"flow", 9}}), ConfigError);
+  EXPECT_THROW(egress.command("replace", Dict{{"flow", 1}, {"weight", 0}}), ConfigError);
+}
+
+TEST(Egress, CarriesEverythingOverAnApply) {
+  EngineRig rig(three_senders(eight_to_one("qfq_plus")), 131'072);
+  rig.loop(20'000, 1000);
+  // The same kind: what it holds stays where it is, in its order.
+  rig.engine().apply(rig.build(three_senders(eight_to_one("qfq_plus"))));
+  rig.loop(100, 1000);
+  rig.expect_pool_whole(rig.balanced());
+  // Another discipline, and less room: what does not fit is counted.
+  Dict smaller = eight_to_one("drr");
+  smaller["queue_pkts"] = 100;
+  rig.engine().apply(rig.build(three_senders(smaller)));
+  rig.loop(100, 1000);
+  rig.expect_pool_whole(rig.balanced());
+  rig.loop(20'000, 1000);
+  rig.expect_pool_whole(rig.balanced());
+}
+
+TEST(Egress, SaysWhatIsWrongWithItsFlows) {
+  const auto mistake_of = [](List flows) {
+    try {
+      EngineRig rig(three_senders({{"flows", std::move(flows)}}));
+    } catch (const ConfigErrors& errors) {
+      return errors.errors.front().line();
+    }
+    return std::string();
+  };
+  EXPECT_NE(mistake_of({Dict{{"flow", 1}}, Dict{{"flow", 1}}}).find("there twice"),
+            std::string::npos);
+  EXPECT_NE(mistake_of({Dict{{"flow", 5000}}}).find("0 to 1023"), std::string::npos);
+  EXPECT_NE(mistake_of({Dict{{"flow", 1}, {"weight", 0}}}).find("weight"), std::string::npos);
+  EXPECT_NE(mistake_of({Dict{{"weight", 1}}}).find("'flow' is missing"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace batchplane
