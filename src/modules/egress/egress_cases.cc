@@ -14,7 +14,7 @@ void add_egress_costs(std::vector<CostCase>& all) {
 }
 
 const AddCases kEgressCases{
-    {.fuzz = {{"egress", R"({"flow_by": "dscp", "limit_pkts": 4, "queue_pkts": 8,
+    {.fuzz = {{"egress", R"({"flow_by": "dscp", "limit_pkts": 4, "total_limit_pkts": 8,
                              "flows": [{"flow": 46, "weight": 9}]})"}},
      .cost = add_egress_costs,
      .without = {

@@ -136,7 +136,7 @@ TEST(Egress, CarriesEverythingOverAnApply) {
   rig.expect_pool_whole(rig.balanced());
   // Another discipline, and less room: what does not fit is counted.
   Dict smaller = eight_to_one("drr");
-  smaller["queue_pkts"] = 100;
+  smaller["total_limit_pkts"] = 100;
   rig.engine().apply(rig.build(three_senders(smaller)));
   rig.loop(100, 1000);
   rig.expect_pool_whole(rig.balanced());
