@@ -9,23 +9,20 @@ namespace batchplane::egress {
 struct DrrFlow {
   uint32_t next = kNone;
   uint32_t before = kNone;
-  uint32_t quantum_bytes = 0;
+  uint32_t weight = 0;
   uint32_t credit_bytes = 0;
   uint16_t lmax_bytes = 0;
 };
 
 class Drr : public Scheduled<Drr, DrrFlow> {
  public:
-  // Of weight 1. No less than a packet, so that a turn always serves one.
-  static constexpr uint32_t kQuantumBytes = 1500;
-
   explicit Drr(Capacity capacity) : Scheduled(capacity) {}
 
   bool dequeue(Descriptor& out) noexcept {
     if (ring_.is_empty()) return false;
     uint32_t at = ring_.first();
     while (flows_[at].head.len_bytes() > flows_[at].credit_bytes) {
-      flows_[at].credit_bytes += flows_[at].quantum_bytes;
+      flows_[at].credit_bytes += quantum_bytes(flows_[at]);
       ring_.rotate(flows_);
       at = ring_.first();
     }
@@ -46,15 +43,22 @@ class Drr : public Scheduled<Drr, DrrFlow> {
   }
   void fit(uint32_t flow) {
     fit_lmax(flow);
-    flows_[flow].quantum_bytes = flows_.params(flow).weight * kQuantumBytes;
+    flows_[flow].weight = flows_.params(flow).weight;
+    quantum_bytes_ = std::max(quantum_bytes_, flows_.params(flow).lmax_bytes);
   }
   void join(uint32_t flow) noexcept {
-    flows_[flow].credit_bytes = flows_[flow].quantum_bytes;
+    flows_[flow].credit_bytes = quantum_bytes(flows_[flow]);
     ring_.append(flows_, flow);
   }
   void leave(uint32_t flow) noexcept { ring_.erase(flows_, flow); }
 
+  [[nodiscard]] uint32_t quantum_bytes(const DrrFlow& flow) const noexcept {
+    return flow.weight * quantum_bytes_;
+  }
+
   FlowRing<Flows> ring_;
+  // Of weight 1: the longest packet of any flow, so that a turn always serves one and waits are short.
+  uint32_t quantum_bytes_ = 0;
 };
 static_assert(Discipline<Drr>);
 
