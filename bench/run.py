@@ -43,6 +43,7 @@ BENCHMARKS = [
     Benchmark("hop", "the engine's hop to a module that does nothing", 100, 12),
     Benchmark("modules", "every module by batch size, and the cost table", 40, 60, "ttl"),
     Benchmark("scatter", "dealing a batch out to gates", 40, 12),
+    Benchmark("mac_check", "seeing whether frames are for the interface", 100, 5),
     Benchmark("buffering", "fractional buffers", 100, 25),
     Benchmark("egress", "packet schedulers by number of flows", 20, 15, "32 flows"),
     Benchmark("handover", "from the generator's core to the worker's", 40, 15),

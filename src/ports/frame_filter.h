@@ -29,7 +29,7 @@ class FrameFilter {
   // For a port that carries `interface`, and perhaps others: VLANs.
   FrameFilter(const std::vector<Interface>& interfaces, const Interface& interface);
 
-  // Ports without a MAC, such as rings and recordings, have nothing to compare with.
+  // Ports without a MAC, such as recordings, have nothing to compare with.
   [[nodiscard]] bool is_on() const { return own_ != 0; }
 
   // Whether all are to the one MAC that nearly all are for. One comparison for the batch.

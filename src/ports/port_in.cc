@@ -79,8 +79,8 @@ const Register<PortIn> kPortIn{{
     .notes = "One port_in per port: a port is polled by one worker. With an interface it takes "
              "frames to the MACs of the port's interfaces, broadcasts, and those to all hosts, all "
              "routers and the solicited-node groups of own IPv6 addresses; the rest is dropped for "
-             "not_our_mac. Interfaces without a MAC (rings, recordings) take every frame, and so "
-             "does a port_in that names none.",
+             "not_our_mac. Interfaces without a MAC (recordings) take every frame, and so does a "
+             "port_in that names none.",
     .feed = Feed::kPort,
 }};
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import raw_frames as raw
 from commands import Commands
 from lab import Lab, wait_listening
 from waiting import wait_until
@@ -310,6 +311,49 @@ def test_what_ends_behind_the_look_up_is_in_nobodys_usage(world: World) -> None:
     wait_until(lambda: world.row()["down_pkts"] >= 1, "it comes back to the user")
     row = world.row()
     assert (row["up_pkts"], row["down_pkts"], row["down_bytes"]) == (3, 1, 40)
+
+
+def dropped(world: World, reason: str) -> int:
+    """Packets that ended for the reason, or were handed on to where errors are made."""
+    rows = [row for row in world.commands.json("show", "drops") if row["reason"] == reason]
+    return sum(int(row["pkts"]) + int(row["handed_on_pkts"]) for row in rows)
+
+
+def test_tunnels_come_from_the_radio_side_only(world: World) -> None:
+    """Who guesses a tunnel's number in the core sends as nobody."""
+    for address in (GATEWAY, CORE):
+        world.server("python3", "-S", "-c", SEND, address, gpdu(ipv4()))
+    wait_until(lambda: dropped(world, "closed_interface") == 1, "the RAN's address is closed")
+    wait_until(lambda: dropped(world, "discarded") == 1, "the core's takes no tunnels")
+    assert world.row()["up_pkts"] == 0
+    world.user("python3", "-S", "-c", SEND, GATEWAY, gpdu(ipv4()))
+    wait_until(lambda: world.row()["up_pkts"] == 1, "from the station it is taken")
+
+
+def test_users_and_hosts_of_the_core_do_not_reach_the_ran(world: World) -> None:
+    world.user("python3", "-S", "-c", SEND, GATEWAY, *(gpdu(ipv4(to)) for to in (STATION, GATEWAY)))
+    wait_until(lambda: dropped(world, "closed_interface") == 2, "users do not")
+    assert world.row()["up_pkts"] == 0
+    world.server("python3", "-S", "-c", SEND, STATION, "00")
+    wait_until(lambda: dropped(world, "closed_interface") == 3, "nor does the core")
+
+
+def test_nothing_passes_from_the_ran_untunnelled(world: World) -> None:
+    world.user("python3", "-S", "-c", SEND, SERVER, "00")
+    wait_until(lambda: dropped(world, "closed_interface") == 1, "not to the core")
+    world.user("python3", "-S", "-c", SEND, USER, "00")
+    wait_until(lambda: dropped(world, "discarded") == 1, "not to users")
+    assert world.row()["down_pkts"] == 0
+
+
+def test_users_addresses_do_not_come_from_the_core(world: World) -> None:
+    ports = {port["name"]: port["mac"] for port in world.commands.json("show", "ports")}
+    for source in (USER, STATION, GATEWAY, "10.45.7.7"):
+        packet = raw.ipv4(source, USER, raw.UDP, raw.udp(b"forged"))
+        frame = raw.ether(ports["core"], "02:00:00:00:00:07", raw.IPV4, packet)
+        raw.send(world.lab.hosts["server"], [frame])
+    wait_until(lambda: dropped(world, "reverse_path") == 4, "their sources are forged")
+    assert world.row()["down_pkts"] == 0
 
 
 def test_a_bad_file_is_refused_by_line(world: World) -> None:

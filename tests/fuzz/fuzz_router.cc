@@ -16,7 +16,7 @@ constexpr const char* kPipeline = R"({
   "version": 1, "name": "fuzz",
   "modules": {
     "in_lan": {"kind": "port_in", "params": {"port": "lan", "interface": "lan"}},
-    "in_wan": {"kind": "port_in", "params": {"port": "wan", "interface": "wan"}},
+    "in_wan": {"kind": "port_in", "params": {"port": "wan", "interface": "wan", "any_mac": true}},
     "type": {"kind": "ether_type", "params": {"rules": [{"ether_type": "ipv4", "gate": 0},
                                                         {"ether_type": "arp", "gate": 1}]}},
     "check": {"kind": "ipv4_check"},

@@ -78,6 +78,13 @@ inline void pop_tags(Packet& pkt, uint32_t n_tags) {
   pkt.pull_front(n_tags * kTagBytes);
 }
 
+// IEEE 802.1Q: a tag of VLAN 0 has a priority only; the frame is untagged.
+inline bool has_priority_tag(Packet& pkt) {
+  if (pkt.len_bytes() < net::kEthBytes + kTagBytes) return false;
+  const net::VlanTag& tag = tag_at(pkt.data(), 0);
+  return is_tag(tag.type) && (tag.control & kVidMask) == 0;
+}
+
 inline ParamSpec max_tags_spec() {
   return {.name = "max_tags",
           .type = ParamType::kInt,

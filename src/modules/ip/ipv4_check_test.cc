@@ -73,6 +73,27 @@ TEST(Ipv4Check, GroupsAreDroppedWhereThatIsAsked) {
   EXPECT_EQ(outcome.at(0).size(), 1U);
 }
 
+TEST(Ipv4Check, SourceRoutesAreRefused) {
+  const auto with = [](const Bytes& options) {
+    Bytes frame = make_frame({.len_bytes = 74, .options_bytes = 12});
+    std::ranges::copy(options, frame.begin() + net::kEthBytes + net::kIpv4Bytes);
+    mend_ipv4_checksum(frame);
+    return frame;
+  };
+  ModuleHarness check("ipv4_check");
+  for (const Bytes& refused : {Bytes{131, 7, 4, 10, 0, 0, 9}, Bytes{137, 7, 4, 10, 0, 0, 9},
+                               Bytes{1, 1, 131, 3, 4}, Bytes{7, 7, 4, 0, 0, 0, 0, 137, 3, 4}}) {
+    EXPECT_EQ(check.run({with(refused)}).dropped_for("source_route"), 1U);
+  }
+  // Behind the end, in another option's data, and cut short.
+  for (const Bytes& passes : {Bytes{0, 131, 7, 4}, Bytes{7, 7, 131, 137, 131, 137, 131},
+                              Bytes{7, 0, 131, 7}, Bytes{148, 4, 0, 0}, Bytes{7, 255, 131}}) {
+    EXPECT_EQ(check.run({with(passes)}).outputs.size(), 1U);
+  }
+  ModuleHarness lax("ipv4_check", {{"drop_martians", false}, {"check_checksum", false}});
+  EXPECT_EQ(lax.run({with({131, 7, 4, 10, 0, 0, 9})}).dropped_for("source_route"), 1U);
+}
+
 TEST(Ipv4Check, TruncationsNeverPass) {
   ModuleHarness harness("ipv4_check");
   std::vector<Bytes> frames;

@@ -4,7 +4,14 @@
 from __future__ import annotations
 
 from golden import Case, Fate, all_sorts, case, ether, good_ipv4, wire
-from scapy.layers.inet import IP, UDP
+from scapy.layers.inet import (
+    IP,
+    UDP,
+    IPOption_LSRR,
+    IPOption_NOP,
+    IPOption_RR,
+    IPOption_SSRR,
+)
 from scapy.packet import Raw
 from scapy.utils import checksum
 
@@ -49,6 +56,28 @@ def is_sum_right(frame: bytes) -> bool:
     return checksum(frame[14 : 14 + (frame[14] & 15) * 4]) == 0
 
 
+def has_source_route(options: bytes) -> bool:
+    while options and options[0] != 0:
+        if options[0] in (131, 137):
+            return True
+        if options[0] != 1 and (len(options) < 2 or options[1] < 2):
+            return False
+        options = options[1 if options[0] == 1 else options[1] :]
+    return False
+
+
+def source_routed() -> list[bytes]:
+    routed = []
+    for options in (
+        [IPOption_LSRR(routers=["10.0.0.9"])],
+        [IPOption_SSRR(routers=["10.0.0.9"])],
+        [IPOption_NOP(), IPOption_RR(routers=["131.137.131.137"])],
+    ):
+        ip = IP(src="10.0.0.1", dst="10.0.0.2", options=options)
+        routed.append(wire(ether() / ip / UDP()))
+    return routed
+
+
 @case("ipv4_check")
 def ipv4_check() -> Case:
     def model(frame: bytes) -> Fate:
@@ -60,13 +89,15 @@ def ipv4_check() -> Case:
             return ("drop", "bad_total_length")
         if not is_sum_right(frame):
             return ("drop", "bad_checksum")
+        if has_source_route(frame[34 : 14 + (frame[14] & 15) * 4]):
+            return ("drop", "source_route")
         if frame[26] in (0, 127) or frame[26] >= 224:
             return ("drop", "martian_source")
         if frame[30] in (0, 127):
             return ("drop", "martian_destination")
         return ("out", 0, frame)
 
-    return Case("ipv4_check", {}, all_sorts() + faulty_ipv4(), model)
+    return Case("ipv4_check", {}, all_sorts() + faulty_ipv4() + source_routed(), model)
 
 
 @case("checksum")

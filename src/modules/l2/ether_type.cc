@@ -8,6 +8,7 @@
 #include "modules/common/match_fields.h"
 #include "modules/common/rule_table.h"
 #include "modules/headers/shared_reasons.h"
+#include "modules/headers/vlan_header.h"
 
 namespace batchplane {
 namespace {
@@ -98,13 +99,17 @@ class EtherType final : public Module {
   // The same for a batch of one type, as most are: reading back what was just written in smaller
   // pieces would stall for longer than all this takes.
   bool assign_all(uint16_t type, uint32_t n, GateIndex* gates) const {
+    const GateIndex gate = gate_of(type);
+    fill_gates(gates, gate, n);
+    return gate == kDropGate;
+  }
+  [[nodiscard]] GateIndex gate_of(uint16_t type) const {
     const TypeRules& rules = live_.read();
     uint32_t gate = default_gate_ == kNoDefaultGate ? kDropGate : default_gate_;
     for (uint32_t r = 0; r < rules.n; ++r) {
       if (rules.types[r] == type) gate = rules.gates[r];
     }
-    fill_gates(gates, static_cast<GateIndex>(gate), n);
-    return gate == kDropGate;
+    return static_cast<GateIndex>(gate);
   }
 
   // gates[i] = gate of types[i] for 16 packets at a time; true when one of them has none. Both
@@ -132,8 +137,14 @@ class EtherType final : public Module {
     return n_dropped != 0;
   }
 
-  static void drop_marked(Context& ctx, Batch& batch) {
+  // Where no rule takes tagged frames, a tag that has a priority only is taken off: but for that
+  // the frame has none.
+  void drop_marked(Context& ctx, Batch& batch) const {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      if (ctx.gates[i] == kDropGate && vlan::has_priority_tag(*batch[i])) {
+        vlan::pop_tags(*batch[i], 1);
+        ctx.gates[i] = gate_of(type_in(*batch[i]));
+      }
       if (batch[i]->len_bytes() < net::kEthBytes) {
         ctx.drop(batch, i, reason::kTooShort);
       } else if (ctx.gates[i] == kDropGate) {
@@ -171,8 +182,9 @@ const Register<EtherType> kEtherType{{
          default_gate_spec()},
     .drops = {&reason::kNoMatch, &reason::kTooShort},
     .notes =
-        "Looks at bytes 12 and 13: of a tagged frame that is the tag's type. Live commands: add "
-        "{ether_type, gate}, delete {ether_type}, replace {rules}, list.",
+        "Looks at bytes 12 and 13: of a tagged frame that is the tag's type. Where neither a rule nor "
+        "default_gate takes tagged frames, tags of VLAN 0 (priority tags) are taken off first. Live "
+        "commands: add {ether_type, gate}, delete {ether_type}, replace {rules}, list.",
 }};
 
 }  // namespace

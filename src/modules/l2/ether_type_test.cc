@@ -49,6 +49,27 @@ TEST(EtherType, ShortFramesAreDroppedDespiteADefault) {
   EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{0, 0, 0}));
 }
 
+// A tag of VLAN 0 has a priority and nothing else (IEEE 802.1Q).
+TEST(EtherType, APriorityTagIsNoTag) {
+  const auto with_tag = [](uint16_t control) {
+    Bytes frame = make_frame();
+    const uint8_t tag[] = {0x81, 0, static_cast<uint8_t>(control >> 8),
+                           static_cast<uint8_t>(control)};
+    frame.insert(frame.begin() + 12, tag, tag + 4);
+    return frame;
+  };
+  ModuleHarness harness("ether_type", three_rules());
+  const Outcome outcome =
+      harness.run({make_frame(), with_tag(0xa000), with_tag(0), with_tag(7), frame_of(0x0806)});
+  EXPECT_EQ(outcome.at(0), (std::vector<Bytes>{make_frame(), make_frame(), make_frame()}));
+  EXPECT_EQ(outcome.at(2).size(), 1U);
+  EXPECT_EQ(outcome.dropped_for("no_match"), 1U);
+  EXPECT_EQ(outcome.outputs[1].meta.l3_offset_bytes, 14);
+  // Who asks for tagged frames gets them as they are.
+  ModuleHarness tags("ether_type", {{"rules", List{rule("vlan", 0)}}});
+  EXPECT_EQ(tags.run({with_tag(0xa000)}).at(0), std::vector<Bytes>{with_tag(0xa000)});
+}
+
 TEST(EtherType, LiveEdits) {
   ModuleHarness harness("ether_type", three_rules());
   harness.command("add", rule("vlan", 1));

@@ -8,6 +8,7 @@ from typing import Any
 from golden import Case, Fate, all_sorts, case, tagged
 
 TPIDS = (0x8100, 0x88A8)
+TPID_BYTES = [tpid.to_bytes(2, "big") for tpid in TPIDS]
 
 
 def tags_of(frame: bytes) -> list[bytes] | None:
@@ -97,6 +98,9 @@ def split_model(pops: bool, default: int | None) -> Any:
     rules = {(r["vid"], r.get("inner_vid")): r["gate"] for r in RULES}
 
     def model(frame: bytes) -> Fate:
+        # A tag with a priority and no VLAN is none.
+        while len(frame) >= 18 and frame[12:14] in TPID_BYTES and frame[14] & 15 == frame[15] == 0:
+            frame = frame[:12] + frame[16:]
         fault = depth_fault(frame, 2)
         tags = tags_of(frame) or []
         if not fault and not tags:

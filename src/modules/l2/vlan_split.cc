@@ -87,10 +87,14 @@ class VlanSplit final : public Module {
     }
   }
 
-  // Frames with no tag or several, without a rule of their VLAN, or too short.
+  // Frames with no tag or several, without a rule of their VLAN, or too short. A tag that has a
+  // priority only is taken off: but for that the frame has none.
   [[gnu::noinline]] void judge(const VlanTable& table, Context& ctx, Batch& batch,
                                uint32_t i) const noexcept {
     Packet& pkt = *batch[i];
+    while (table.outer[0] == 0 && vlan::has_priority_tag(pkt)) {
+      vlan::pop_tags(pkt, 1);
+    }
     const uint8_t* const data = pkt.data();
     const vlan::TagCount tags = vlan::count_tags(data, pkt.len_bytes(), max_tags_);
     ctx.gates[i] = 0;
@@ -170,7 +174,8 @@ const Register<VlanSplit> kVlanSplit{{
                vlan::max_tags_spec()},
     .drops = {&reason::kNoMatch, &frame::kNotTagged, &frame::kTooManyTags, &reason::kTooShort},
     .notes = "A rule with inner_vid wins over one of the outer VLAN alone. The network header's "
-             "place is noted. Live commands: add {vid, inner_vid, gate, vrf} (changes a rule that "
+             "place is noted. Tags of VLAN 0 (priority tags) are taken off, and the frame is one "
+             "without them, unless a rule names VLAN 0. Live commands: add {vid, inner_vid, gate, vrf} (changes a rule that "
              "is there), delete {vid, inner_vid}, replace {rules}, list; add and delete take "
              "{items: [...]} for many.",
 }};

@@ -180,6 +180,21 @@ TEST(VlanSplit, DefaultAndUntaggedGatesLeaveFramesAlone) {
   EXPECT_EQ(outcome.dropped_for("too_short"), 1U);
 }
 
+TEST(VlanSplit, APriorityTagIsNoTag) {
+  const Dict rules{{"rules", List{Dict{{"vid", 5}, {"gate", 0}}}}, {"untagged_gate", 1}};
+  ModuleHarness split("vlan_split", rules, 2);
+  const Outcome outcome =
+      split.run({vlan(0xe000), vlan(0), qinq(0, 5), tagged({{0x8100, 0}, {0x8100, 0}}), vlan(9)});
+  EXPECT_EQ(outcome.at(1), std::vector<Bytes>(3, make_frame()));
+  EXPECT_EQ(outcome.at(0), std::vector<Bytes>{vlan(5)});
+  EXPECT_EQ(outcome.dropped_for("no_match"), 1U);
+  for (const Output& output : outcome.outputs) {
+    EXPECT_EQ(output.meta.l3_offset_bytes, output.gate == 1 ? 14 : 18);
+  }
+  ModuleHarness without("vlan_split", {{"rules", rules.at("rules")}});
+  EXPECT_EQ(without.run({vlan(0x2000)}).dropped_for("not_tagged"), 1U);
+}
+
 TEST(VlanSplit, LiveEditsAreWholeOrNothing) {
   ModuleHarness split("vlan_split", {{"rules", List{rule(10, 0)}}}, 3);
   split.command("add", Dict{{"items", List{rule(11, 1), rule(12, 4, 2), rule(10, 1)}}});

@@ -56,12 +56,24 @@ class Neighbour6Module final : public NeighbourModuleOf<Ipv6Family, Neighbour6Re
       ctx.drop(batch, i, neighbour::kMtuExceeded);
       return;
     }
-    if (net::Address6(ip.src).is_link_local() && interface != meta.in_interface &&
-        (meta.flags & kMetaOriginated) == 0) [[unlikely]] {
+    const bool is_of_link =
+        net::Address6(ip.src).is_link_local() || net::Address6(ip.dst).is_link_local();
+    if (is_of_link && (meta.flags & kMetaOriginated) == 0 && !is_from_us(ip)) [[unlikely]] {
       ctx.drop(batch, i, neighbour::kBeyondScope);
       return;
     }
     send(ctx, batch, i, l3, interface, *hop, ip.dst);
+  }
+
+  // Answers go out as the packets that they answer.
+  [[nodiscard]] bool is_from_us(const net::Ipv6& ip) const noexcept {
+    const net::Address6 src = ip.src;
+    for (const Interface& interface : resolver().interfaces()) {
+      for (const net::Prefix6& own : interface.addresses6) {
+        if (own.address == src) return true;
+      }
+    }
+    return false;
   }
 };
 
@@ -92,7 +104,7 @@ const Register<Neighbour6Module> kNeighbour6{{
         "Gate N leads to the port of interface N (in the order of the pipeline's interfaces). Send "
         "it the discovery messages to the router (gate `neighbour` of an icmp6_echo) and the IPv6 "
         "packets of an ipv6_lookup of the same table. Packets longer than the interface's MTU are "
-        "dropped for mtu_exceeded, those from link-local addresses to other links for "
+        "dropped for mtu_exceeded, those of others from or to link-local addresses for "
         "beyond_scope. With advertise hosts configure addresses by themselves; prefix and dns are "
         "one text or a list of them. Live commands: add {interface, address, mac} (static), delete "
         "{interface, address}, list. At an apply the new file decides about the entries that files "

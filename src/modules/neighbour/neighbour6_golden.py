@@ -106,7 +106,8 @@ def neighbour6() -> Case:
         interface = 0 if hop["interface"] == "lan" else 1
         if packet[IPv6].plen + 40 > INTERFACES[interface].get("mtu_bytes", 1500):
             return ("drop", "mtu_exceeded")
-        if packet[IPv6].src.startswith("fe80") and interface != meta["in_interface"]:
+        is_of_link = "fe80" in (packet[IPv6].src[:4], packet[IPv6].dst[:4])
+        if is_of_link and packet[IPv6].src not in (LAN_LINK, WAN_LINK):
             return ("drop", "beyond_scope")
         neighbour = (interface, hop.get("via", packet[IPv6].dst))
         mac = hop.get("mac") or known.get(neighbour)

@@ -16,7 +16,7 @@ inline const DropReason kNdConflict{
 inline const DropReason kNdDone{
     "nd_done", "a neighbour discovery message that did its work (not a loss)", "none needed"};
 inline const DropReason kBeyondScope{"beyond_scope",
-                                     "a packet from a link-local address would leave that link",
+                                     "a packet from or to a link-local address is not sent on",
                                      "give the sender a global address; on_drop sends unreachable"};
 
 }  // namespace batchplane::neighbour

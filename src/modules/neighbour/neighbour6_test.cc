@@ -200,7 +200,9 @@ TEST_F(Neighbour6Test, GatewaysFixedMacsAndTheLinkOfArrival) {
   EXPECT_EQ(net::load_address6(&gateway.emitted[0].bytes[22]), ip6("fe80::ff:fe00:b"));
   EXPECT_EQ(send("2a00::1", 2).at(0).at(0)[1], 9);
   EXPECT_EQ(send("2a00::1", 7).dropped_for("no_interface"), 1U);
-  const Outcome link = send("fe80::99", 3);
+  module_->meta().next_hop = 3;
+  const Outcome link =
+      module_->run({make_frame6({.ip_src = "fe80::ff:fe00:a", .ip_dst = "fe80::99"})});
   ASSERT_EQ(link.emitted.size(), 1U);
   EXPECT_EQ(link.emitted[0].gate, 0U);
 }
@@ -212,6 +214,10 @@ TEST_F(Neighbour6Test, DropsWhatCannotGo) {
   EXPECT_EQ(fate(make_frame6({.ip_dst = "ff0e::1"})), "neighbour_unreachable");
   module_->meta().next_hop = 1;
   EXPECT_EQ(fate(make_frame6({.ip_src = "fe80::9", .ip_dst = "2a00::1"})), "beyond_scope");
+  module_->meta().next_hop = 3;
+  EXPECT_EQ(fate(make_frame6({.ip_src = "fe80::9", .ip_dst = "2001:db8:a::9"})), "beyond_scope");
+  EXPECT_EQ(fate(make_frame6({.ip_src = "2001:db8:a::9", .ip_dst = "fe80::7"})), "beyond_scope");
+  module_->meta().next_hop = 0;
   for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(send("2001:db8:a::77").kept_pkts, 1U);
   EXPECT_EQ(send("2001:db8:a::77").dropped_for("neighbour_hold_full"), 1U);
   make_module({{"max_neighbours", 4}});

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from golden import Case, Fate, all_sorts, case, ether, wire
-from router_world import INTERFACES, to
+from router_world import INTERFACES, LAN, WAN, to
 from scapy.layers.inet import IP, UDP, fragment
 from scapy.layers.l2 import Dot1Q
 from scapy.packet import Raw
@@ -47,13 +47,14 @@ WINNERS: dict[str, int | str] = {
     "192.168.1.3/32": 1,
     "9.9.9.9/32": 1,
     "255.255.255.255/32": 1,
+    "224.0.0.0/4": 1,
 }
 DESTINATIONS = [
     *("10.9.9.9", "10.1.0.1", "10.1.1.127", "10.1.1.128", "10.1.1.200", "10.1.1.255", "10.2.0.0"),
     *("20.1.2.3", "30.1.1.1", "31.1.1.1", "40.1.1.1", "50.0.0.1", "172.16.0.1", "172.31.255.255"),
     *("172.32.0.0", "10.0.0.1", "10.0.0.2", "10.0.0.255", "10.0.0.0", "192.168.1.1", "9.9.9.9"),
     *("192.168.1.2", "192.168.1.3", "192.168.1.4", "255.255.255.255", "11.0.0.0", "9.255.255.255"),
-    *("9.9.9.8", "0.0.0.0", "255.255.255.254"),
+    *("9.9.9.8", "0.0.0.0", "255.255.255.254", "224.0.0.251", "239.255.255.250", "240.0.0.1"),
 ]
 
 
@@ -92,6 +93,65 @@ def ipv4_lookup() -> Case:
     }
     setting = {"connected_gates": 6, "interfaces": INTERFACES}
     return Case("ipv4_lookup", params, lookup_frames(), lookup_model(WINNERS), setting)
+
+
+SOURCES = [
+    *("10.0.0.50", "10.0.0.1", "10.0.0.255", "192.168.1.1", "192.168.1.2", "9.9.9.9", "10.9.0.1"),
+    *("30.0.0.1", "172.16.0.1", "11.0.0.1", "8.8.8.8", "224.0.0.1"),
+]
+
+
+# By which interface the way back leads; None: by none.
+def way_back(address: IPv4Address) -> int | None:
+    ways = {"10.0.0.0/24": LAN, "192.168.1.0/30": WAN, "30.0.0.0/8": WAN, "10.9.0.0/16": LAN}
+    own_ones = {"10.0.0.1", "10.0.0.255", "192.168.1.2", "192.168.1.3", "9.9.9.9"}
+    if str(address) in own_ones:
+        return None
+    return next((way for net, way in ways.items() if address in IPv4Network(net)), None)
+
+
+def source_case(mode: str, closed: list[str]) -> Case:
+    routes = [
+        {"prefix": "30.0.0.0/8", "via": "192.168.1.1"},
+        {"prefix": "10.9.0.0/16", "via": "10.0.0.9"},
+        {"prefix": "172.16.0.0/12", "drop": True},
+    ]
+    traffic = [
+        (to(dst, src), {"in_interface": interface})
+        for src in SOURCES
+        for dst in ("10.0.0.60", "30.0.0.9", "10.0.0.1", "9.9.9.9", "11.1.1.1")
+        for interface in (LAN, WAN)
+    ]
+
+    def model(frame: bytes, meta: dict[str, Any]) -> Fate:
+        src, dst = IPv4Address(frame[26:30]), IPv4Address(frame[30:34])
+        if dst == IPv4Address("11.1.1.1"):
+            return ("drop", "no_route")
+        back = way_back(src)
+        if mode != "off" and (back is None or (mode == "strict" and back != meta["in_interface"])):
+            return ("drop", "reverse_path")
+        is_own = str(dst) in ("10.0.0.1", "9.9.9.9")
+        out = (LAN if str(dst) == "10.0.0.1" else WAN) if is_own else way_back(dst)
+        if out == WAN and "wan" in closed:
+            return ("drop", "closed_interface")
+        return ("out", 1 if is_own else 0, frame)
+
+    params = {"interfaces": True, "routes": routes, "reverse_path": mode}
+    if closed:
+        params["closed_interfaces"] = closed
+    frames, metas = [frame for frame, _ in traffic], [meta for _, meta in traffic]
+    setting = {"connected_gates": 2, "interfaces": INTERFACES}
+    return Case("ipv4_lookup", params, frames, model, setting, metas)
+
+
+@case("ipv4_lookup", "strict")
+def ipv4_lookup_strict() -> Case:
+    return source_case("strict", [])
+
+
+@case("ipv4_lookup", "loose")
+def ipv4_lookup_loose() -> Case:
+    return source_case("loose", ["wan"])
 
 
 @case("ipv4_lookup", "default")

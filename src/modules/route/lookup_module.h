@@ -7,6 +7,7 @@
 
 #include "core/module/module.h"
 #include "modules/route/route_commands.h"
+#include "modules/route/route_guard.h"
 #include "modules/route/route_lookup.h"
 #include "modules/route/route_syntax.h"
 
@@ -16,7 +17,10 @@ template <class Family>
 class LookupModule final : public Module {
  public:
   explicit LookupModule(const Args& args)
-      : commands_(args), table_(&commands_.table()), flow_seed_(args.u32("flow_seed")) {}
+      : commands_(args),
+        table_(&commands_.table()),
+        guard_(args),
+        flow_seed_(args.u32("flow_seed")) {}
   ~LookupModule() override { table_->forget_module(this); }
 
   void classify(Context& ctx, Batch& batch) noexcept {
@@ -27,6 +31,7 @@ class LookupModule final : public Module {
     seen |= route_lookup::forward<Family>(batch, ctx.gates, 0, n, *table_, keys, ids);
     if ((seen & kForwardSpecial) != 0) [[unlikely]]
       route_lookup::settle_special<Family>(ctx, batch, 0, n, table_->hops(), ids, flow_seed_);
+    if (guard_.is_on()) guard_.apply(ctx, batch, *table_);
   }
 
   uint32_t link(uint32_t connected) override {
@@ -47,7 +52,15 @@ class LookupModule final : public Module {
  private:
   RouteCommandsOf<Family> commands_;
   RouteTableOf<Family>* table_;
+  const RouteGuardOf<Family> guard_;
   const uint32_t flow_seed_;
 };
+
+template <class Family>
+std::vector<ParamSpec> lookup_params() {
+  std::vector<ParamSpec> specs = route_params<Family>();
+  add_guard_params(specs);
+  return specs;
+}
 
 }  // namespace batchplane

@@ -22,6 +22,7 @@ struct Destination<Ipv4Family> {
 
   static void clear(Key& key) noexcept { key = 0; }
   static void read(const Header& ip, Key& key) noexcept { key = ip.dst; }
+  static void read_source(const Header& ip, Key& key) noexcept { key = ip.src; }
   static uint64_t hash(Packet& pkt, uint32_t /*l3*/, uint64_t seed) noexcept {
     return hash_flow(pkt, seed);
   }
@@ -35,6 +36,9 @@ struct Destination<Ipv6Family> {
   static void clear(Key& key) noexcept { std::memset(key, 0, sizeof key); }
   static void read(const Header& ip, Key& key) noexcept {
     std::memcpy(key, bytes_of(ip.dst), sizeof key);
+  }
+  static void read_source(const Header& ip, Key& key) noexcept {
+    std::memcpy(key, bytes_of(ip.src), sizeof key);
   }
   static uint64_t hash(Packet& pkt, uint32_t l3, uint64_t seed) noexcept {
     return hash_flow6(header_in<net::Ipv6>(pkt, l3), pkt.len_bytes() - l3, seed);

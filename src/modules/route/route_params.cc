@@ -92,7 +92,8 @@ std::string route_notes() {
          "With interfaces: true own addresses and " +
          std::string(Family::kBits == 128 ? "all groups (ff00::/8) go to gate 1 (local), and "
                                             "fe80::/10 back to the interface of arrival"
-                                          : "broadcasts go to gate 1 (local)") +
+                                          : "broadcasts and groups (224.0.0.0/4) go to gate 1 "
+                                            "(local)") +
          ". Lowest metric wins, "
          "then local, connected, user, static. Live commands: add {route} or {routes: [..]} or "
          "{file}, "
