@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import runpy
 import sys
 import traceback
@@ -11,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..base.json_file import parse_json
 from ..base.problems import BadInput, Problem, suggestion
 from .canonical import Document, canonicalise
 from .expand import expand
@@ -98,11 +98,7 @@ def load_pipeline(
 
 
 def _load_json(text: str, path: Path, overrides: Mapping[str, str]) -> Document:
-    try:
-        pipeline = json.loads(text)
-    except ValueError as error:
-        line = getattr(error, "lineno", 1)
-        raise BadInput(Problem(f"this is not JSON: {error}", f"{path}:{line}")) from error
+    pipeline = parse_json(text, str(path), "JSON")
     if not isinstance(pipeline, dict) or not isinstance(pipeline.get("modules"), dict):
         raise BadInput(
             Problem(
