@@ -141,8 +141,8 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
 
 def _computed(params: Mapping[str, Any], cycles_per_ns: float) -> tuple[CostLaw, str]:
     def ns(which: str) -> float:
-        cycles = float(params.get(f"{which}_cycles", 0))
-        return float(params.get(f"{which}_ns", 0)) + cycles / cycles_per_ns
+        cycles = float(params.get(f"{which}_cycles") or 0)
+        return float(params.get(f"{which}_ns") or 0) + cycles / cycles_per_ns
 
     return CostLaw(ns("cost_per_batch"), ns("cost_per_pkt")), COMPUTED
 

@@ -12,7 +12,7 @@ from ..base.limits import RATE_PPS, TRAFFIC_FLOWS
 from ..base.problems import Problem
 from .canonical import Document
 
-_MAX_WEIGHT = 1_000_000
+MAX_TRAFFIC_WEIGHT = 1_000_000
 _MAX_FRAME_BYTES = 9732  # with its checksum: kMaxWireBytes of src/traffic
 
 
@@ -66,7 +66,7 @@ def _flow(flow: dict[str, Any], key: str) -> Iterator[tuple[str, str, str]]:
     for text in ("name", "flow"):
         if not isinstance(flow.get(text, ""), str):
             yield f"{key}.{text}", f"expected text, found {_told(flow[text])}", ""
-    yield from _number(flow, "weight", key, _MAX_WEIGHT)
+    yield from _number(flow, "weight", key, MAX_TRAFFIC_WEIGHT)
     yield from _number(flow, "rate_pps", key, RATE_PPS.most)
     yield from _sizes(flow, key)
 
@@ -83,7 +83,7 @@ def _sizes(given: dict[str, Any], key: str) -> Iterator[tuple[str, str, str]]:
         return
     for i, share in enumerate(mix):
         here = f"{key}.size_mix[{i}]"
-        yield from _number(share, "weight", here, _MAX_WEIGHT)
+        yield from _number(share, "weight", here, MAX_TRAFFIC_WEIGHT)
         if not _is_whole(share.get("size_bytes", 64), 0, _MAX_FRAME_BYTES):
             fix = f"an integer from 0 to {_MAX_FRAME_BYTES}"
             yield f"{here}.size_bytes", f"size_bytes is {_told(share['size_bytes'])}", fix
