@@ -187,6 +187,35 @@ TEST_F(SocketFile, IsOpenToItsOwnerOnly) {
   EXPECT_EQ(mode_of(folder_ + "/run"), 0700U);
 }
 
+TEST_F(SocketFile, LiesInAFolderThatNobodyElseWritesInto) {
+  const std::string run = folder_ + "/run";
+  ASSERT_EQ(mkdir(run.c_str(), 0700), 0);
+  const auto is_taken = [&](const std::string& path) {
+    ControlSocket server([](ControlSocket::ClientId, const std::string&) {});
+    try {
+      server.listen_on(path);
+    } catch (const ConfigError&) {
+      return false;
+    }
+    return true;
+  };
+  for (const mode_t mode : {0770, 0707, 0777}) {
+    ASSERT_EQ(chmod(run.c_str(), mode), 0);
+    EXPECT_FALSE(is_taken(path_)) << mode;
+  }
+  ASSERT_EQ(chmod(run.c_str(), 01777), 0);
+  EXPECT_TRUE(is_taken(path_));
+  ASSERT_EQ(chmod(run.c_str(), 0755), 0);
+  EXPECT_TRUE(is_taken(path_));
+  const std::string link = folder_ + "/link";
+  ASSERT_EQ(symlink(run.c_str(), link.c_str()), 0);
+  EXPECT_FALSE(is_taken(link + "/a.sock"));
+  unlink(link.c_str());
+  if (geteuid() != 0) GTEST_SKIP() << "NOT RUN: folders of another user can be made by root only";
+  ASSERT_EQ(chown(run.c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(is_taken(path_));
+}
+
 TEST_F(SocketFile, IsNotTakenFromADaemonThatLives) {
   ControlSocket first([](ControlSocket::ClientId, const std::string&) {});
   first.listen_on(path_);
