@@ -13,6 +13,7 @@ from typing import Any
 from ..base.json_file import parse_json
 from ..base.problems import BadInput, Problem, suggestion
 from .canonical import Document, canonicalise
+from .canonical_shape import canonical_shape
 from .expand import expand
 from .kinds import Kinds
 from .pipeline import Pipeline
@@ -115,7 +116,7 @@ def _load_json(text: str, path: Path, overrides: Mapping[str, str]) -> Document:
                 "a canonical pipeline has no params", str(path), fix="override them in the YAML"
             )
         )
-    return Document(pipeline, file=str(path))
+    return Document(canonical_shape(pipeline, str(path)), file=str(path))
 
 
 def _load_python(path: Path, overrides: Mapping[str, str]) -> Document:

@@ -86,10 +86,12 @@ def _pipelines() -> list[Path]:
 
 
 def _canonical(folder: Path) -> list[Path]:
-    return [
-        _written(folder, f"{name}.json", json.dumps(load_pipeline(name).pipeline))
-        for name in ("tree", "simple", "router")
-    ]
+    """One with the lines of its keys, which are most of it; the others without."""
+    found = [_written(folder, "whole.json", json.dumps(load_pipeline("tree").pipeline))]
+    for name in ("tree", "simple", "router"):
+        bare = {**load_pipeline(name).pipeline, "source_map": {}}
+        found.append(_written(folder, f"{name}.json", json.dumps(bare)))
+    return found
 
 
 def _captures() -> list[Path]:
