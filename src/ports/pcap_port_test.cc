@@ -157,6 +157,19 @@ TEST_F(PcapTest, CutAndUnfitPacketsAreCounted) {
   rig.free({pkts[0], pkts[1]});
 }
 
+TEST_F(PcapTest, ARecordingIsForItsOwnerOnlyAndFollowsNoLink) {
+  std::ofstream(path("victim")) << "precious";
+  std::filesystem::create_symlink(path("victim"), path("link.pcap"));
+  Environment env;
+  EXPECT_NE(error_of([&] {
+              make_port({"p0", "pcap", {{"write", path("link.pcap")}}}, env);
+            }).find("it is a link"),
+            std::string::npos);
+  EXPECT_EQ(std::filesystem::file_size(path("victim")), 8U);
+  make_port({"p0", "pcap", {{"write", path("mine.pcap")}}}, env);
+  EXPECT_EQ(static_cast<unsigned>(std::filesystem::status(path("mine.pcap")).permissions()), 0600U);
+}
+
 TEST_F(PcapTest, BadFilesAreRefusedWithWords) {
   EXPECT_NE(error_of([&] { read_pcap(path("none.pcap"), "x"); }).find("No such file"),
             std::string::npos);

@@ -3,13 +3,13 @@
 #include "ports/pcap_writer.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <ctime>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/own_file.h"
 #include "core/engine/thread.h"
 #include "core/packet/packet_pool.h"
 
@@ -33,9 +33,10 @@ uint64_t wall_ns() {
 
 PcapFile::PcapFile(const std::string& path, const std::string& where)
     : is_pcapng_(path.ends_with(".pcapng")) {
-  file_ = std::fopen(path.c_str(), "wb");
+  std::string why_not;
+  file_ = create_own_stream(path, why_not);
   if (file_ == nullptr) {
-    throw ConfigError("cannot write " + path + ": " + std::strerror(errno), where,
+    throw ConfigError("cannot write " + path + ": " + why_not, where,
                       "give a path in a folder that this user may write to");
   }
   std::setvbuf(file_, nullptr, _IOFBF, 1 << 20);

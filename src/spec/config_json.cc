@@ -231,6 +231,13 @@ void refuse_doubles(const std::vector<T>& all, const std::string& list, Mistakes
   }
 }
 
+// What is checked afterwards takes time and memory for each.
+void refuse_more(size_t count, uint64_t most, const std::string& section, Mistakes& mistakes) {
+  if (count <= most) return;
+  mistakes.add(section, "more than " + std::to_string(most) + " " + section,
+               "there are " + std::to_string(count));
+}
+
 void read_version(FieldReader& fields) {
   const Value& version = fields.any("version");
   if (version.is_int() && version.as_int() == kPipelineVersion) return;
@@ -336,9 +343,10 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
   refuse_doubles(spec.workers, "workers", mistakes);
   refuse_doubles(spec.interfaces, "interfaces", mistakes);
   refuse_doubles(spec.generators, "generators", mistakes);
-  if (spec.workers.size() > kMaxWorkers) {
-    mistakes.add("workers", "more than " + std::to_string(kMaxWorkers) + " workers");
-  }
+  refuse_more(spec.workers.size(), kMaxWorkers, "workers", mistakes);
+  refuse_more(spec.modules.size(), limits::kModules.most, "modules", mistakes);
+  refuse_more(spec.edges.size(), limits::kEdges.most, "edges", mistakes);
+  refuse_more(spec.flows.size(), limits::kFlows.most, "flows", mistakes);
   return spec;
 }
 

@@ -35,6 +35,12 @@ inline constexpr Limit kHighWatermarkPercent{1, 100};
 inline constexpr Limit kLowWatermarkPercent{0, 100};
 inline constexpr Limit kMtuBytes{68, 9710};
 inline constexpr Limit kCore{0, 1023};
+// A module that chooses has 4096 gates, each with a few modules behind it.
+inline constexpr Limit kModules{1, 32'768};
+inline constexpr Limit kEdges{0, 131'072};
+inline constexpr Limit kFlows{0, 32'768};  // declared
+inline constexpr Limit kTrafficFlows{1, 1'048'576};  // of a generator
+inline constexpr Limit kRatePps{0, 1'000'000'000};
 
 static_assert(kBatchPkts.most == exec::kMaxBatchPkts && kTriggerPkts.most == exec::kMaxBatchPkts);
 static_assert(kWeight.most == exec::kMaxWeight);

@@ -40,6 +40,16 @@ def test_killed_clients_leave_the_daemon_alone(loaded: Commands, words: list[str
     loaded.good("set", "ttl_0_0.trigger=4")
 
 
+def test_idle_clients_do_not_lock_out_those_who_ask(loaded: Commands) -> None:
+    path = str(loaded.folder / "l2l3.sock")
+    with contextlib.ExitStack() as stack:
+        for _ in range(80):
+            idle = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            idle.connect(path)
+        assert loaded.json("show", "runtime")["balance"]["is_exact"]
+        loaded.stop("l2l3")
+
+
 def test_a_killed_run_leaves_its_daemon_to_stop(batchplane: Commands) -> None:
     process = batchplane.popen("run", "l2l3", *LOAD)
     wait_until(lambda: list(batchplane.folder.glob("l2l3.sock")), "the daemon is there")

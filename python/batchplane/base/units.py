@@ -9,18 +9,27 @@ _NS_PER = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s)")
 _SCALE = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _SCALED = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)(?:pps)?")
+# Longer ones are told as this: limits refuse it like them, and it fits 64 bits.
+LONGEST_NS = (1 << 63) - 1
+_MOST_SCALED = 1e18
 
 
 def parse_duration_ns(text: object) -> int | None:
     """Nanoseconds of '50us', '1.5 ms', '2s'; None when it is no duration."""
     match = _DURATION.fullmatch(text.strip()) if isinstance(text, str) else None
-    return round(float(match[1]) * _NS_PER[match[2]]) if match else None
+    if match is None:
+        return None
+    ns = float(match[1]) * _NS_PER[match[2]]
+    return round(ns) if ns < LONGEST_NS else LONGEST_NS
 
 
 def parse_scaled(text: str) -> float | None:
     """The number of '5M', '10k', '250', '1.5Mpps'; None when it is none."""
     match = _SCALED.fullmatch(text.strip())
-    return float(match[1]) * _SCALE[match[2]] if match else None
+    if match is None:
+        return None
+    value = float(match[1]) * _SCALE[match[2]]
+    return value if value <= _MOST_SCALED else None
 
 
 def duration_text(ns: int) -> str:

@@ -188,7 +188,9 @@ def _plain(entry: dict[str, Any], wrong: Any) -> dict[str, Any]:
     """Durations in ns, single words as lists, as the model has them."""
     plain: dict[str, Any] = {}
     for key, value in entry.items():
-        if key in _DURATIONS:
+        if value is None:
+            wrong("nothing is given", key)
+        elif key in _DURATIONS:
             duration_ns = 0 if value == 0 and type(value) is int else parse_duration_ns(value)
             if duration_ns is None:
                 wrong(f"'{value}' is not a duration", key, "with a unit: 50us, 200ms, 1s")

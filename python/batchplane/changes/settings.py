@@ -7,11 +7,12 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any
 
-from ..base.limits import WEIGHT
+from ..base.limits import AGE_LIMIT_NS, DELAY_SLO_NS, RATE_PPS, TRIGGER_PKTS, WEIGHT, Limit
 from ..base.problems import BadInput, Problem, suggestion
-from ..base.units import parse_duration_ns, parse_scaled
+from ..base.units import duration_text, parse_duration_ns, parse_scaled
 from ..control.options import controller_set, is_control_word
 from ..daemon.client import Client
+from ..lang.traffic import MAX_TRAFFIC_WEIGHT
 from ..lang.yaml_loader import resolve_plain
 
 FORMS = """  MODULE.trigger=PKTS            packets that the buffer collects; 0 = no buffering
@@ -116,7 +117,7 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
     if setting == "trigger":
         if not value.isdigit():
             raise _bad(word, f"'{value}' is not a number of packets", "for example ttl.trigger=8")
-        return {"what": "trigger", "trigger_pkts": int(value)}
+        return {"what": "trigger", "trigger_pkts": _within(word, value, int(value), TRIGGER_PKTS)}
     if setting == "weight":
         if not value.isdigit() or not WEIGHT.least <= int(value) <= WEIGHT.most:
             raise _bad(word, f"'{value}' is not a weight", f"{WEIGHT.least} to {WEIGHT.most}")
@@ -126,6 +127,8 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
         duration_ns = None if value == "none" else parse_duration_ns(value)
         if duration_ns is None and value != "none":
             raise _bad(word, f"'{value}' is not a duration", "with a unit: 50us, 1ms; or none")
+        if duration_ns is not None:
+            _within(word, value, duration_ns, AGE_LIMIT_NS if setting == "age_limit" else DELAY_SLO_NS)
         # No promise is 0; no age limit of its own is null.
         none = 0 if setting == "slo" else None
         return {"what": setting, key: none if duration_ns is None else duration_ns}
@@ -133,6 +136,7 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
         rate_pps = parse_scaled(value)
         if rate_pps is None:
             raise _bad(word, f"'{value}' is not a rate", "packets per second: 5M, 250k, 1000")
+        _within(word, value, rate_pps, RATE_PPS)
         is_whole = rate_pps.is_integer()
         return {"what": "generator", "rate_pps": int(rate_pps) if is_whole else rate_pps}
     if setting in _FLAGS:
@@ -140,9 +144,21 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
             raise _bad(word, f"'{value}' is not true or false")
         return {"what": "generator", _FLAGS[setting]: value in ("true", "on")}
     try:
-        return {"what": "generator", "weights": [float(part) for part in value.split(",")]}
+        weights = [float(part) for part in value.split(",")]
     except ValueError as error:
         raise _bad(word, f"'{value}' are not weights", "for example 3,1,1") from error
+    if not all(0 <= weight <= MAX_TRAFFIC_WEIGHT for weight in weights):
+        raise _bad(word, f"'{value}' is out of range", f"weights from 0 to {MAX_TRAFFIC_WEIGHT}")
+    return {"what": "generator", "weights": weights}
+
+
+def _within(word: str, text: str, value: Any, limit: Limit) -> Any:
+    """The value, when it is within the limit. Raises BadInput."""
+    if not limit.least <= value <= limit.most:
+        is_time = word.partition("=")[0].endswith((".age_limit", ".slo"))
+        least, most = (duration_text(n) if is_time else str(n) for n in limit)
+        raise _bad(word, f"'{text[:40]}' is out of range", f"{least} to {most}")
+    return value
 
 
 def _bad(word: str, message: str, fix: str = "") -> BadInput:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..base import consoles
+from ..base.json_file import read_json
 from ..base.problems import BadInput, Problem, RunFailed
 from ..changes.arguments import parse_arguments
 from ..changes.settings import parse_settings, running_names
@@ -59,26 +60,10 @@ def edit_module(
         with told_as_input():  # what is refused is a line of the file
             if file.suffix != ".json":
                 return _bulk_answer(client.bulk_file_told(module, verb, file))
-            items = _json_of(file)
+            items = read_json(file)
             if not isinstance(items, list):
                 raise BadInput(Problem("a table in JSON must be a list", str(file)))
             return _bulk_answer(client.bulk_told(module, verb, items))
-
-
-def _json_of(file: Path) -> Any:
-    """What the file holds; BadInput with the line where it is no JSON."""
-    try:
-        return json.loads(file.read_text(), parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        raise BadInput(
-            Problem(f"this is not valid JSON: {error.msg}", f"{file}:{error.lineno}")
-        ) from error
-    except ValueError as error:  # bytes that are no text, words that are no numbers
-        raise BadInput(Problem(f"this is not valid JSON: {error}", str(file))) from error
-
-
-def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is not a number")
 
 
 def _bulk_answer(told: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ..base.interrupts import Interrupted, interruptible
+from ..base.limits import EVENT_NS, PERIOD_NS, Limit
 from ..base.problems import BadInput, Problem, RunFailed
-from ..base.units import short_rate, three_digits
+from ..base.units import duration_text, short_rate, three_digits
 from ..control.advice import advice
 from ..control.python import NO_CONTROLLER
 from ..lang.load import parse_overrides
@@ -57,12 +58,17 @@ class SimulateOptions:
     as_json: bool = False
 
 
-def parse_duration_word(word: str, option: str) -> int:
-    """'100ms', or a number of seconds as `run` takes it. Raises BadInput."""
+def parse_duration_word(word: str, option: str, limit: Limit = EVENT_NS) -> int:
+    """'100ms', or a number of seconds as `run` takes it, within the limit. Raises BadInput."""
     try:
-        return duration_ns(round(float(word) * 1e9), option)
+        ns = duration_ns(round(float(word) * 1e9), option)
     except (ValueError, OverflowError):
-        return duration_ns(word, option)
+        ns = duration_ns(word, option)
+    if not limit.least <= ns <= limit.most:
+        least, most = (duration_text(bound) for bound in limit)
+        message = f"'{word}' is out of range"
+        raise BadInput(Problem(message, "command line", option, f"{least} to {most}"))
+    return ns
 
 
 def simulate(
@@ -105,7 +111,7 @@ def _cases(options: SimulateOptions, own: Mapping[str, Any]) -> list[Case]:
     length_ns = None if duration is None else parse_duration_word(duration, "--duration")
     period_ns = int(own.get("period_ns", _PERIOD_NS))
     if options.period is not None:
-        period_ns = parse_duration_word(options.period, "--period")
+        period_ns = parse_duration_word(options.period, "--period", PERIOD_NS)
     settings = {**own.get("settings", {}), **options.settings}
     controllers = [name or own.get("name", NO_CONTROLLER) for name in options.controllers]
     packets = max(

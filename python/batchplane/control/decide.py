@@ -149,7 +149,7 @@ def control(daemon: Daemon, request: ControlRequest, errors: Console) -> int:
 def deciding(daemon: Daemon, request: ControlRequest, errors: Console) -> Iterator[None]:
     """The controller decides meanwhile, in a process of its own: whatever it does, this one goes
     on."""
-    command = [sys.executable, "-m", "batchplane", "control", request.controller]
+    command = [sys.executable, "-P", "-m", "batchplane", "control", request.controller]
     command += ["--name", daemon.name, "--limit", f"{request.limit_s:g}s"]
     command += [word for setting in request.words for word in ("--set", setting)]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

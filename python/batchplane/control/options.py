@@ -15,6 +15,7 @@ from ..base.units import parse_duration_ns
 from ..costs.cache import cached_costs
 from ..costs.costs import BUILT_IN, PRIOR, load_costs, resolve
 from ..costs.law import CostLaw
+from ..daemon.run_folder import read_own
 from .file import is_controller_file
 
 MIN_PERIOD_NS, MAX_PERIOD_NS = 1_000_000, 1_000_000_000
@@ -179,7 +180,7 @@ def as_started(socket: Path, saved: Mapping[str, Any]) -> Mapping[str, Any]:
     """The pipeline as the daemon was started with it, if that is what runs: profiles are kept of
     that one. What a daemon saves has every default and every entry that its tables have now."""
     try:
-        given = json.loads(socket.with_suffix(".pipeline").read_text(encoding="utf-8"))
+        given = json.loads(read_own(socket.with_suffix(".pipeline")))
         is_same = _kinds(given) == _kinds(saved)
     except (OSError, ValueError, KeyError, TypeError):
         return saved

@@ -7,12 +7,12 @@ costs.modules["ttl_0_0"].at(32)                          # ns of a batch of 32 p
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..base.json_file import read_json
 from ..base.problems import BadInput, Problem
 from .file import Entry, parse_document
 from .keys import cpu_name, params_key
@@ -80,16 +80,11 @@ class Costs:
 def load_costs(name: str | Path) -> CostsFile:
     """Reads a costs file, or one of the built-in ones (`prior`, `paper`). Raises BadInput."""
     path = BUILT_IN.get(str(name), Path(name))
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    if not path.exists():
         raise BadInput(
             Problem("there is no such costs file", str(name), fix=_command("PIPELINE", str(name)))
-        ) from error
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        where = f"{name}:{line}" if line else str(name)
-        raise BadInput(Problem(f"this is not a costs file: {error}", where)) from error
+        )
+    document = read_json(path, "a costs file")
     return costs_from(document, str(name))
 
 
@@ -146,8 +141,8 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
 
 def _computed(params: Mapping[str, Any], cycles_per_ns: float) -> tuple[CostLaw, str]:
     def ns(which: str) -> float:
-        cycles = float(params.get(f"{which}_cycles", 0))
-        return float(params.get(f"{which}_ns", 0)) + cycles / cycles_per_ns
+        cycles = float(params.get(f"{which}_cycles") or 0)
+        return float(params.get(f"{which}_ns") or 0) + cycles / cycles_per_ns
 
     return CostLaw(ns("cost_per_batch"), ns("cost_per_pkt")), COMPUTED
 

@@ -11,7 +11,6 @@ import re
 import select
 import shutil
 import signal
-import stat
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from typing import Any
 
 from ..base.problems import BadInput, BatchplaneError, Problem, RunFailed, suggestion
 from .client import Client, ConnectionLost
+from .run_folder import create_own, is_own_socket, open_lock, read_own, remove_own, run_dir
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 # DPDK's own lines in the log, such as "EAL: ..." and "LPM: ...": ours tell the same in plain words.
@@ -73,33 +73,6 @@ def find_program(env: Mapping[str, str] = os.environ) -> Path:
     raise RunFailed("batchplaned is not built", "make build, or set BATCHPLANE_DAEMON=PATH")
 
 
-def run_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """The folder of sockets, made with mode 0700 if missing."""
-    uid = os.geteuid()
-    choices = [Path(f"/tmp/batchplane-{uid}")]
-    if uid == 0:
-        choices.insert(0, Path("/run/batchplane"))
-    if env.get("XDG_RUNTIME_DIR"):
-        choices.insert(0, Path(env["XDG_RUNTIME_DIR"]) / "batchplane")
-    if env.get("BATCHPLANE_RUN_DIR"):
-        choices = [Path(env["BATCHPLANE_RUN_DIR"])]
-    reasons = []
-    for folder in choices:
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            owner = folder.stat()
-        except OSError as error:
-            reasons.append(f"{folder}: {error.strerror}")
-            continue
-        if owner.st_uid != uid or not os.access(folder, os.W_OK):
-            reasons.append(f"{folder} belongs to another user")
-            continue
-        return folder
-    raise RunFailed(
-        f"no folder for sockets: {'; '.join(reasons)}", "set BATCHPLANE_RUN_DIR to one of yours"
-    )
-
-
 # --- find ----------------------------------------------------------------------------------------
 
 
@@ -108,7 +81,7 @@ def list_daemons(folder: Path | None = None) -> list[Daemon]:
     folder = folder or run_dir()
     found = []
     for path in sorted(folder.glob("*.sock")):
-        daemon = _ask(path)
+        daemon = _ask(path) if is_own_socket(path) else None
         if daemon is not None:
             found.append(daemon)
     return found
@@ -116,45 +89,40 @@ def list_daemons(folder: Path | None = None) -> list[Daemon]:
 
 def _ask(path: Path) -> Daemon | None:
     name, state = path.stem, read_state(path)
+    pid = state["pid"] if type(state.get("pid")) is int else 0
     try:
         with Client(path, timeout_s=2) as client:
             hello = client.hello()
-    except ConnectionLost:
-        if not is_alive(int(state.get("pid", 0))):
-            remove_files(path)
-        return None
-    except BatchplaneError:
         return Daemon(
             name,
-            int(state.get("pid", 0)),
+            int(hello["pid"]),
             path,
-            str(state.get("pipeline", "?")),
-            0,
-            "does not answer",
+            str(hello.get("pipeline", "")),
+            int(hello["uptime_ns"]),
+            str(hello.get("daemon", "")),
         )
-    return Daemon(
-        name,
-        int(hello["pid"]),
-        path,
-        str(hello.get("pipeline", "")),
-        int(hello["uptime_ns"]),
-        str(hello.get("daemon", "")),
-    )
+    except ConnectionLost:
+        if not is_alive(pid):
+            remove_files(path)
+        return None
+    except (BatchplaneError, AttributeError, KeyError, TypeError, ValueError):
+        # Mute, or no daemon of ours: the others are listed all the same.
+        return Daemon(name, pid, path, str(state.get("pipeline", "?")), 0, "does not answer")
 
 
 def read_state(path: Path) -> dict[str, Any]:
     """What the daemon wrote beside its socket."""
     try:
-        state = json.loads(path.with_suffix(".json").read_text())
+        state = json.loads(read_own(path.with_suffix(".json")))
         return state if isinstance(state, dict) else {}
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
 
 
 def remove_files(path: Path) -> None:
     """Removes the socket of a dead daemon and what belongs to it, but not its log."""
     for leftover in (path, path.with_suffix(".json"), path.with_suffix(".pipeline")):
-        leftover.unlink(missing_ok=True)
+        remove_own(leftover)
 
 
 def is_alive(pid: int) -> bool:
@@ -163,7 +131,7 @@ def is_alive(pid: int) -> bool:
         os.kill(pid, 0) if pid > 0 else None
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return pid > 0 and state[:1] != ["Z"]
-    except (OSError, ValueError):
+    except (OSError, ValueError, OverflowError):
         return False
 
 
@@ -225,7 +193,7 @@ def start_daemon(
             f"{path} is too long for a socket", "set BATCHPLANE_RUN_DIR to a shorter one"
         )
     with _only_one(folder / f"{name}.lock", name):
-        if path.exists() and _ask(path) is not None:
+        if is_own_socket(path) and _ask(path) is not None:
             raise RunFailed(
                 f"a daemon called '{name}' is already running",
                 f"batchplane stop {name}, or choose --name",
@@ -258,8 +226,8 @@ def _spawn(
         command += ["--cores", options.cores]
     if options.duration_s is not None:
         command += ["--duration-s", f"{options.duration_s:g}"]
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-    log = os.open(path.with_suffix(".log"), flags, 0o600)
+    log = create_own(path.with_suffix(".log"))
+    fcntl.fcntl(log, fcntl.F_SETFL, fcntl.fcntl(log, fcntl.F_GETFL) | os.O_APPEND)
     try:
         return subprocess.Popen(
             [*command, str(file)],
@@ -297,7 +265,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], path: Path, timeout_s: f
 
 def _log_lines(log: Path) -> list[str]:
     try:
-        return log.read_text(errors="replace").splitlines()
+        return read_own(log).decode(errors="replace").splitlines()
     except OSError:
         return []
 
@@ -315,7 +283,7 @@ def _start_failure(code: int, lines: list[str], log: Path) -> BatchplaneError:
 @contextlib.contextmanager
 def _only_one(lock: Path, name: str) -> Iterator[None]:
     """Two starts of one name never run side by side."""
-    handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = open_lock(lock)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -330,8 +298,7 @@ def _only_one(lock: Path, name: str) -> Iterator[None]:
 
 
 def _write_private(path: Path, text: str) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, stat.S_IRUSR | stat.S_IWUSR)
-    with os.fdopen(handle, "w") as file:
+    with os.fdopen(create_own(path), "w") as file:
         file.write(text)
 
 

@@ -43,7 +43,7 @@ class _Gateway:
     def say(self, *words: str) -> str:
         """Runs `batchplane WORDS` there; its output."""
         done = subprocess.run(
-            [*self._space.enter(), sys.executable, "-m", "batchplane", *words],
+            [*self._space.enter(), sys.executable, "-P", "-m", "batchplane", *words],
             capture_output=True, text=True, env=self._environment, timeout=120, check=False,
         )  # fmt: skip
         if done.returncode != 0:

@@ -52,7 +52,8 @@ class Document:
         while key:
             if key in places:
                 return places[key]
-            key = re.sub(r"(\.|^)[^.\[\]]+$|\[\d+\]$", "", key)
+            # Shorter each time, whatever a key that somebody made up is written with.
+            key = key[: max(key.rfind("."), key.rfind("["), 0)]
         return self.file
 
     def _by_number(self, key: str) -> str:

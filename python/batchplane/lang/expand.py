@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.limits import EDGES, FLOWS, MODULES
 from ..base.problems import BadInput, Problem, suggestion
 from .expression import ExpressionError, Scalar, evaluate
 from .yaml_loader import ListNode, MapNode, Node, ScalarNode, resolve_plain
@@ -19,6 +20,9 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 MAPS = ("modules", "ports")
 LISTS = ("connect", "flows", "interfaces", "workers", "generators")
 MAX_VALUES = 1_000_000
+MAX_PROBLEMS = 500
+# What the program refuses anyhow is not made up first.
+_MOST = {"modules": MODULES.most, "connect": EDGES.most, "flows": FLOWS.most}
 
 # Stands for a value that could not be made; its mistake is already noted.
 _BROKEN = object()
@@ -173,6 +177,14 @@ class _Expander:
         value = self._value(node, scope, path, key.line)
         if value is not _BROKEN:
             target[name] = value
+            self._refuse_more(section, len(target), key.line)
+
+    def _refuse_more(self, section: str, count: int, line: int) -> None:
+        most = _MOST.get(section, MAX_VALUES)
+        if count > most:
+            message = f"{section} are more than {most}"
+            where = f"{self._out.file}:{line}"
+            raise BadInput(Problem(message, where, section, "lower the counts of repeat"))
 
     def _extend(
         self, target: list[Any], node: ListNode, scope: dict[str, Scalar], path: Path
@@ -184,6 +196,8 @@ class _Expander:
             value = self._value(item, scope, (*path, len(target)), item.line)
             if value is not _BROKEN:
                 target.append(value)
+                if len(path) == 1:
+                    self._refuse_more(str(path[0]), len(target), item.line)
 
     def _extend_repeated(
         self, target: list[Any], item: Node, scope: dict[str, Scalar], path: Path
@@ -259,20 +273,13 @@ class _Expander:
                 "an integer from 0 to 1000000",
             )
             return []
+        self._note_values(count, entries["count"].line)
         return [{**scope, name: i} for i in range(count)]
 
     # --- values ---------------------------------------------------------------------------------
 
     def _value(self, node: Node, scope: dict[str, Scalar], path: Path, line: int) -> Any:
-        self._count += 1
-        if self._count > MAX_VALUES:
-            raise BadInput(
-                Problem(
-                    f"the pipeline expands to more than {MAX_VALUES} values",
-                    f"{self._out.file}:{line}",
-                    fix="lower the counts of repeat",
-                )
-            )
+        self._note_values(1, line)
         self._out.lines[path] = line
         if isinstance(node, ScalarNode):
             return self._scalar(node, scope, path)
@@ -293,6 +300,18 @@ class _Expander:
                 result[str(name)] = value
         return result
 
+    def _note_values(self, count: int, line: int) -> None:
+        """Turns of a repeat count, too: one with nothing in it would never end."""
+        self._count += count
+        if self._count > MAX_VALUES:
+            raise BadInput(
+                Problem(
+                    f"the pipeline expands to more than {MAX_VALUES} values",
+                    f"{self._out.file}:{line}",
+                    fix="lower the counts of repeat",
+                )
+            )
+
     def _scalar(self, node: ScalarNode, scope: dict[str, Scalar], path: Path) -> Any:
         if not node.is_template:
             return node.value
@@ -310,6 +329,8 @@ class _Expander:
         problem = Problem(message, f"{self._out.file}:{line}", key, fix)
         if problem not in self._out.problems:
             self._out.problems.append(problem)
+        if len(self._out.problems) > MAX_PROBLEMS:
+            raise BadInput(self._out.problems)
 
 
 def _text(value: Scalar) -> str:

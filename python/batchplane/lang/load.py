@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import runpy
 import sys
 import traceback
@@ -11,30 +10,35 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..base.json_file import parse_json
 from ..base.problems import BadInput, Problem, suggestion
 from .canonical import Document, canonicalise
+from .canonical_shape import canonical_shape
 from .expand import expand
 from .kinds import Kinds
 from .pipeline import Pipeline
 from .yaml_loader import load_yaml, resolve_plain
 
 SUFFIXES = (".yaml", ".yml", ".py", ".json")
+# What a name may mean in the current folder, which may be anybody's: no code.
+_DATA_SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def pipeline_folders() -> list[Path]:
-    """Where names without a path are looked up."""
+def pipeline_folders() -> list[tuple[Path, tuple[str, ...]]]:
+    """Where names without a path are looked up, and files of which kinds."""
     here = Path(__file__).resolve()
-    return [Path("pipelines"), here.parents[3] / "pipelines", here.parents[1] / "pipelines"]
+    shipped = (here.parents[3] / "pipelines", here.parents[1] / "pipelines")
+    return [(Path("pipelines"), _DATA_SUFFIXES), *((folder, SUFFIXES) for folder in shipped)]
 
 
 def pipeline_names() -> list[str]:
     """The pipelines that can be run by name."""
     found = {
         path.stem
-        for folder in pipeline_folders()
+        for folder, suffixes in pipeline_folders()
         if folder.is_dir()
         for path in folder.iterdir()
-        if path.suffix in SUFFIXES
+        if path.suffix in suffixes
     }
     return sorted(found)
 
@@ -47,14 +51,15 @@ def find_pipeline(name: str) -> Path:
             return path
         names = pipeline_names()
         raise BadInput(Problem("there is no such file", name, fix=suggestion(path.stem, names)))
-    for folder in pipeline_folders():
-        for suffix in SUFFIXES:
+    for folder, suffixes in pipeline_folders():
+        for suffix in suffixes:
             candidate = folder / f"{name}{suffix}"
             if candidate.is_file():
                 return _shown(candidate)
-    raise BadInput(
-        Problem(f"there is no pipeline '{name}'", fix=suggestion(name, pipeline_names()))
-    )
+    code = Path("pipelines") / f"{name}.py"
+    fix = f"code runs by its path only: {code}" if code.is_file() else ""
+    fix = fix or suggestion(name, pipeline_names())
+    raise BadInput(Problem(f"there is no pipeline '{name}'", fix=fix))
 
 
 def has_pipeline(name: str) -> bool:
@@ -98,11 +103,7 @@ def load_pipeline(
 
 
 def _load_json(text: str, path: Path, overrides: Mapping[str, str]) -> Document:
-    try:
-        pipeline = json.loads(text)
-    except ValueError as error:
-        line = getattr(error, "lineno", 1)
-        raise BadInput(Problem(f"this is not JSON: {error}", f"{path}:{line}")) from error
+    pipeline = parse_json(text, str(path), "JSON")
     if not isinstance(pipeline, dict) or not isinstance(pipeline.get("modules"), dict):
         raise BadInput(
             Problem(
@@ -115,7 +116,7 @@ def _load_json(text: str, path: Path, overrides: Mapping[str, str]) -> Document:
                 "a canonical pipeline has no params", str(path), fix="override them in the YAML"
             )
         )
-    return Document(pipeline, file=str(path))
+    return Document(canonical_shape(pipeline, str(path)), file=str(path))
 
 
 def _load_python(path: Path, overrides: Mapping[str, str]) -> Document:

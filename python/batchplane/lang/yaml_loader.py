@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 import yaml
 
 from ..base.problems import BadInput, Problem
+from .expression import MAX_ABS
 from .expression import Scalar as ScalarValue
 
 # An ${expression} may stand inside {flow: style}, where YAML gives braces a meaning: it is hidden
@@ -101,6 +103,13 @@ def resolve_plain(text: str) -> ScalarValue:
     return text
 
 
+def fits(value: ScalarValue) -> bool:
+    """Whether it is no number that what reads pipelines cannot hold."""
+    if isinstance(value, int):
+        return -MAX_ABS <= value < MAX_ABS
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 class _Converter:
     def __init__(self, file: str, templates: list[str]):
         self._file = file
@@ -152,7 +161,11 @@ class _Converter:
         if _HIDDEN.search(text):
             return ScalarNode(_restore(text, self._templates), line, is_template=True)
         is_plain = isinstance(node, yaml.ScalarNode) and not node.style
-        return ScalarNode(resolve_plain(text) if is_plain else text, line)
+        value = resolve_plain(text) if is_plain else text
+        if not fits(value):
+            message = f"the number {text[:40]} does not fit 64 bits"
+            raise BadInput(Problem(message, f"{self._file}:{line}", fix="give a smaller one"))
+        return ScalarNode(value, line)
 
 
 def _restore(text: str, templates: list[str]) -> str:

@@ -7,12 +7,13 @@ from ..base.problems import Problem
 from ..lang.canonical import Document
 from ..lang.check import in_file_order
 from ..lang.kinds import Kinds
+from ..lang.traffic import traffic_problems
 from .loader import load_native
 
 
 def check_document(document: Document, kinds: Kinds) -> list[Problem]:
     """All problems but those that modules see only when they are made, in the order of the file."""
-    problems = list(document.problems)
+    problems = [*document.problems, *traffic_problems(document)]
     if not document.broken_modules:
         pipeline = {key: value for key, value in document.pipeline.items() if key != "source_map"}
         errors, warnings = load_native().check_pipeline(pipeline, kinds.schema)

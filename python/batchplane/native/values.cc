@@ -52,7 +52,12 @@ void read_column(nb::handle section, const char* name, std::vector<Row>& rows, S
 Value to_value(nb::handle object) {
   if (object.is_none()) return {};
   if (nb::isinstance<nb::bool_>(object)) return nb::cast<bool>(object);
-  if (nb::isinstance<nb::int_>(object)) return nb::cast<int64_t>(object);
+  if (nb::isinstance<nb::int_>(object)) {
+    // What does not fit is refused by its limit, as a number that is far too large.
+    int64_t whole = 0;
+    if (nb::try_cast(object, whole)) return whole;
+    return PyObject_RichCompareBool(object.ptr(), nb::int_(0).ptr(), Py_LT) == 1 ? -1e300 : 1e300;
+  }
   if (nb::isinstance<nb::float_>(object)) return nb::cast<double>(object);
   if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
   if (nb::isinstance<nb::dict>(object)) {

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from ..base.plain_table import plain_table
 from ..base.problems import RunFailed
+from ..base.processes import safe_paths
 from ..base.units import short_duration, short_rate
 from ..control.file import is_controller_file, load_controller
 from ..show.rates import buffer_list
@@ -139,6 +140,7 @@ def _run_numbered(inputs: Inputs, case: Case, number: int) -> Result:
     return run_case(inputs, case, lambda share: _queue.put((number, share)))
 
 
+@safe_paths()
 def _run_parallel(inputs: Inputs, cases: Sequence[Case], jobs: int, show: Any) -> list[Result]:
     # Not fork: threads of the progress bar and of libraries would be copied while they hold locks.
     context = multiprocessing.get_context("spawn")

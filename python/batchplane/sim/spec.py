@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from ..base.json_file import read_json
 from ..base.problems import BadInput, Problem, suggestion
 from ..changes.traffic_state import generator_states
 from ..lang.canonical import Document
@@ -134,13 +134,7 @@ def with_profiled_loop(machine: Machine, loop: Mapping[str, float]) -> Machine:
 
 def load_machine(path: Path) -> Machine:
     """A machine from a JSON file with the fields of Machine. Raises BadInput."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(Problem(f"cannot be read: {error}", str(path))) from error
-    except ValueError as error:
-        line = getattr(error, "lineno", 1)
-        raise BadInput(Problem(f"this is not JSON: {error}", f"{path}:{line}")) from error
+    data = read_json(path, "JSON")
     if not isinstance(data, dict):
         raise BadInput(
             Problem("a machine file must be a mapping", str(path), fix='{"noise_sigma": 0.1}')

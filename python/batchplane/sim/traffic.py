@@ -101,6 +101,8 @@ def _complete(
 ) -> None:
     """Adds the port of a generator that the pipeline has; takes the trace out."""
     name = entry.get("name")
+    if not isinstance(name, str):
+        return  # refused as a part of the pipeline
     where = expanded.where(("generators", i))
     if name in known:
         entry.setdefault("port", known[name]["port"])

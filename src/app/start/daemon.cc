@@ -7,14 +7,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 
 #include "app/runtime/requests.h"
 #include "app/wire/control_socket.h"
 #include "app/wire/json_value.h"
 #include "app/wire/messages.h"
+#include "base/own_file.h"
 
 namespace batchplane::app {
 namespace {
@@ -46,9 +49,13 @@ class StateFile {
                                           {"started_s", static_cast<int64_t>(time(nullptr))},
                                           {"version", kDaemonVersion},
                                           {"pipeline", pipeline}});
-    const Fd fd(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (fd.get() < 0 || write(fd.get(), text.data(), text.size()) < 0) {
-      log_line("the state file " + path_ + " cannot be written");
+    // What another one left, a link included, goes away and is not written into.
+    unlink(path_.c_str());
+    std::string why_not;
+    const Fd fd(create_own_file(path_, why_not));
+    if (fd.get() >= 0 && write(fd.get(), text.data(), text.size()) < 0) why_not = strerror(errno);
+    if (!why_not.empty()) {
+      log_line("the state file " + path_ + " cannot be written: " + why_not);
     }
   }
   ~StateFile() { unlink(path_.c_str()); }

@@ -43,6 +43,26 @@ void make_folder(const std::string& path) {
   }
 }
 
+// Where others may make and take away files, a name means what they want. In a folder with the sticky bit
+// they cannot touch ours.
+void require_own_folder(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  const std::string fix = "set BATCHPLANE_RUN_DIR to a folder of yours, with mode 0700";
+  struct stat info {};
+  if (lstat(folder.c_str(), &info) != 0) {
+    refuse(folder.string(), std::string("the folder cannot be used: ") + std::strerror(errno), fix);
+  }
+  if (!S_ISDIR(info.st_mode)) refuse(folder.string(), "it is no folder, or a link to one", fix);
+  if (info.st_uid != geteuid() && info.st_uid != 0) {
+    refuse(folder.string(), "the folder belongs to another user", fix);
+  }
+  const bool is_writable = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  if (is_writable && (info.st_mode & S_ISVTX) == 0) {
+    refuse(folder.string(), "others may write into the folder", fix);
+  }
+}
+
 // Somebody listens: that daemon lives. Nobody: what is there is a leftover. False when nothing is
 // there.
 bool is_leftover(const std::string& path, const sockaddr_un& address) {
@@ -71,6 +91,7 @@ void ControlSocket::require_free(const std::string& path) {
 void ControlSocket::listen_on(const std::string& path) {
   const sockaddr_un address = address_of(path);
   make_folder(path);
+  require_own_folder(path);
   // Two daemons of one name that start at the same moment: the lock lets one look and bind at a
   // time.
   const Fd lock(open(std::filesystem::path(path).parent_path().c_str(), O_RDONLY | O_CLOEXEC));

@@ -49,7 +49,21 @@ ControlSocket::ClientId ControlSocket::adopt(Fd fd) {
   Client& client = clients_[id];
   client.fd = std::move(fd);
   client.progress_ns = steady_ns();
+  client.asked = ++n_asked_;
   return id;
+}
+
+bool ControlSocket::make_room() {
+  auto idlest = clients_.end();
+  for (auto it = clients_.begin(); it != clients_.end(); ++it) {
+    const Client& client = it->second;
+    if (client.is_busy || client.is_closing || !client.out.empty()) continue;
+    if (idlest == clients_.end() || client.asked < idlest->second.asked) idlest = it;
+  }
+  if (idlest == clients_.end()) return false;
+  turn_away(idlest->second, "there are too many clients, and this one asked nothing for longest",
+            "connect again");
+  return true;
 }
 
 bool ControlSocket::is_allowed(int fd) const {
@@ -69,11 +83,12 @@ void ControlSocket::accept_clients() {
     }
     const bool is_allowed_peer = is_allowed(fd.get());
     const bool is_full = clients_.size() >= kMaxClients;
+    const bool has_room = !is_full || (is_allowed_peer && make_room());
     Client& client = clients_[adopt(std::move(fd))];
     if (!is_allowed_peer) {
       log_line("a client of another user was refused");
       turn_away(client, "this daemon belongs to another user", "run as that user or as root");
-    } else if (is_full) {
+    } else if (!has_room) {
       turn_away(client, "there are too many clients", "close one");
     }
   }
@@ -101,6 +116,7 @@ void ControlSocket::read_from(ClientId id, Client& client) {
     client.is_ended = true;
     return;
   }
+  client.asked = ++n_asked_;
   client.in.append({bytes, static_cast<size_t>(n)});
   hand_out(id, client);
 }

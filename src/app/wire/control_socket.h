@@ -33,6 +33,7 @@ class ControlSocket {
  public:
   static constexpr size_t kMaxRequestBytes = 1U << 20;
   static constexpr size_t kMaxAnswerBytes = 64U << 20;
+  // One more takes the place of the client that has asked nothing for the longest time.
   static constexpr size_t kMaxClients = 64;
   static constexpr uint64_t kStuckNs = 30'000'000'000;
 
@@ -74,6 +75,7 @@ class ControlSocket {
     std::string out;
     size_t sent_bytes = 0;
     uint64_t progress_ns = 0;
+    uint64_t asked = 0;  // when it last sent something: higher is later
     bool is_busy = false;     // a line is being answered
     bool is_closing = false;  // ends when `out` is written
     bool is_ended = false;    // said that it sends no more
@@ -85,6 +87,8 @@ class ControlSocket {
   void hand_out(ClientId id, Client& client);
   void write_to(Client& client);
   void collect_answers();
+  // False when all of them wait for an answer, or have not read theirs.
+  bool make_room();
   void turn_away(Client& client, const std::string& message, const std::string& fix);
   void remove_gone(uint64_t now_ns);
 
@@ -95,6 +99,7 @@ class ControlSocket {
   Fd wake_;
   std::map<ClientId, Client> clients_;
   ClientId last_id_ = 0;
+  uint64_t n_asked_ = 0;
   uint64_t no_accept_until_ns_ = 0;
   std::mutex answers_mutex_;
   std::vector<std::pair<ClientId, std::string>> answers_;  // guarded by answers_mutex_

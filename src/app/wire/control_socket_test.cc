@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -186,11 +187,82 @@ TEST_F(SocketFile, IsOpenToItsOwnerOnly) {
   EXPECT_EQ(mode_of(folder_ + "/run"), 0700U);
 }
 
+TEST_F(SocketFile, LiesInAFolderThatNobodyElseWritesInto) {
+  const std::string run = folder_ + "/run";
+  ASSERT_EQ(mkdir(run.c_str(), 0700), 0);
+  const auto is_taken = [&](const std::string& path) {
+    ControlSocket server([](ControlSocket::ClientId, const std::string&) {});
+    try {
+      server.listen_on(path);
+    } catch (const ConfigError&) {
+      return false;
+    }
+    return true;
+  };
+  for (const mode_t mode : {0770, 0707, 0777}) {
+    ASSERT_EQ(chmod(run.c_str(), mode), 0);
+    EXPECT_FALSE(is_taken(path_)) << mode;
+  }
+  ASSERT_EQ(chmod(run.c_str(), 01777), 0);
+  EXPECT_TRUE(is_taken(path_));
+  ASSERT_EQ(chmod(run.c_str(), 0755), 0);
+  EXPECT_TRUE(is_taken(path_));
+  const std::string link = folder_ + "/link";
+  ASSERT_EQ(symlink(run.c_str(), link.c_str()), 0);
+  EXPECT_FALSE(is_taken(link + "/a.sock"));
+  unlink(link.c_str());
+  if (geteuid() != 0) GTEST_SKIP() << "NOT RUN: folders of another user can be made by root only";
+  ASSERT_EQ(chown(run.c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(is_taken(path_));
+}
+
 TEST_F(SocketFile, IsNotTakenFromADaemonThatLives) {
   ControlSocket first([](ControlSocket::ClientId, const std::string&) {});
   first.listen_on(path_);
   ControlSocket second([](ControlSocket::ClientId, const std::string&) {});
   EXPECT_THROW(second.listen_on(path_), ConfigError);
+}
+
+TEST_F(SocketFile, OneMoreClientTakesThePlaceOfTheOneThatAskedNothingForLongest) {
+  std::vector<std::string> lines;
+  ControlSocket server(
+      [&](ControlSocket::ClientId, std::string line) { lines.push_back(std::move(line)); });
+  server.listen_on(path_);
+  const auto turn = [&] {
+    for (int i = 0; i < 3; ++i) server.poll_once(0, -1);
+  };
+  std::vector<Fd> clients;
+  const auto connect_one = [&] {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path_.copy(address.sun_path, sizeof address.sun_path - 1);
+    clients.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    EXPECT_EQ(connect(clients.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    turn();
+  };
+  const auto ask = [&](size_t client, const std::string& line) {
+    ASSERT_EQ(send(clients[client].get(), line.data(), line.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(line.size()));
+    turn();
+  };
+  const auto is_open = [&](size_t client) {
+    char bytes[4096];
+    while (true) {
+      const ssize_t n = recv(clients[client].get(), bytes, sizeof bytes, MSG_DONTWAIT);
+      if (n <= 0) return n < 0 && errno == EAGAIN;
+    }
+  };
+  for (size_t i = 0; i < ControlSocket::kMaxClients; ++i) connect_one();
+  ask(0, "waits for its answer\n");
+  ask(1, "half a request");
+  connect_one();
+  ask(ControlSocket::kMaxClients, "stop\n");
+  EXPECT_EQ(lines.back(), "stop");
+  EXPECT_EQ(server.n_clients(), ControlSocket::kMaxClients);
+  EXPECT_TRUE(is_open(0));
+  EXPECT_TRUE(is_open(1));
+  EXPECT_FALSE(is_open(2));
+  EXPECT_TRUE(is_open(3));
 }
 
 TEST_F(SocketFile, OfADeadDaemonIsReplaced) {

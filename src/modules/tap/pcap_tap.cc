@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/own_file.h"
 #include "core/module/register.h"
 #include "modules/common/tally.h"
 #include "modules/tap/tap_writer.h"
@@ -28,6 +29,9 @@ TapFile file_of(const Args& args) {
   if (path.empty() || std::filesystem::is_directory(path)) {
     throw ConfigError("'" + path.string() + "' is no file name", args.where() + ".path",
                       "name a file ending in .pcap or .pcapng");
+  }
+  if (const std::string why = why_no_own_file(path.string()); !why.empty()) {
+    throw ConfigError("cannot write '" + path.string() + "': " + why, args.where() + ".path");
   }
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
     throw ConfigError("cannot write into '" + folder.string() + "'", args.where() + ".path",

@@ -124,6 +124,17 @@ TEST_F(PcapTap, RefusesPathsThatCannotBe) {
   EXPECT_THROW(ModuleHarness("pcap_tap", Dict{}), ConfigError);
 }
 
+TEST_F(PcapTap, IsForItsOwnerOnlyAndFollowsNoLink) {
+  {
+    ModuleHarness harness("pcap_tap", {{"path", path("g.pcap")}});
+    harness.run({make_frame()});
+  }
+  const auto mode = std::filesystem::status(path("g.pcap")).permissions();
+  EXPECT_EQ(static_cast<unsigned>(mode), 0600U);
+  std::filesystem::create_symlink(path("g.pcap"), path("link.pcap"));
+  EXPECT_THROW(ModuleHarness("pcap_tap", {{"path", path("link.pcap")}}), ConfigError);
+}
+
 TEST_F(PcapTap, SameFileGoesOnAfterAdoption) {
   auto old = std::make_unique<ModuleHarness>("pcap_tap", Dict{{"path", path("f.pcap")}});
   old->run({make_frame()});

@@ -2,9 +2,10 @@
 // tap_writer.cc - the capture file formats and the thread that writes them.
 #include "modules/tap/tap_writer.h"
 
-#include <cerrno>
 #include <chrono>
 #include <cstring>
+
+#include "base/own_file.h"
 
 namespace batchplane {
 namespace {
@@ -123,8 +124,9 @@ void TapWriter::drain() {
 }
 
 void TapWriter::open() {
-  out_ = std::fopen(file_.path.c_str(), "wb");
-  if (out_ == nullptr) return fail("cannot open");
+  std::string why_not;
+  out_ = create_own_stream(file_.path, why_not);
+  if (out_ == nullptr) return fail("cannot open: " + why_not);
   if (is_pcapng()) {
     const SectionBlock section;
     InterfaceBlock interface;
@@ -179,8 +181,7 @@ void TapWriter::fail(const std::string& what) {
   if (is_failed_) return;
   is_failed_ = true;
   const std::lock_guard lock(mutex_);
-  error_ = file_.path + ": " + what +
-           (errno != 0 && out_ == nullptr ? std::string(": ") + std::strerror(errno) : "");
+  error_ = file_.path + ": " + what;
 }
 
 }  // namespace batchplane

@@ -25,6 +25,7 @@ from rich.progress import (
 )
 
 from ...base.problems import BatchplaneError, RunFailed
+from ...base.processes import safe_paths
 from ...base.whole_file import write_whole
 from ...sim.cases import available_cores
 from ...sim.prepare import Inputs
@@ -179,7 +180,10 @@ def _run_one(inputs: Inputs, case: Case) -> tuple[Json, float] | list[str]:
 def _run_parallel(missing: list[tuple[str, Case, Inputs]], jobs: int) -> Any:
     # Not fork: threads of the progress bar and of libraries would be copied while they hold locks.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_enter) as pool:
+    with (
+        safe_paths(),
+        ProcessPoolExecutor(jobs, mp_context=context, initializer=_enter) as pool,
+    ):
         try:
             futures: dict[Future[tuple[Json, float] | list[str]], tuple[str, Case]] = {
                 pool.submit(_run_one, inputs, case): (key, case) for key, case, inputs in missing

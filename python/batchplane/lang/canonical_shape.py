@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""canonical_shape.py - a canonical pipeline that somebody wrote: sections and entries are what everything
+that reads them takes them for. Their values are checked with those of any pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base.problems import BadInput, Problem
+
+_MAPPINGS = ("modules", "ports")
+_LISTS = ("edges", "flows", "generators", "workers", "interfaces")
+_PLACES = "source_map"
+
+
+def canonical_shape(given: dict[str, Any], file: str) -> dict[str, Any]:
+    """The same with nulls left out, as if they had not been written. Raises BadInput."""
+    problems: list[Problem] = []
+    pipeline = _without_nulls(given)
+    for section in (*_MAPPINGS, *_LISTS):
+        if section not in pipeline:
+            continue
+        kind, found = (dict, "a mapping") if section in _MAPPINGS else (list, "a list")
+        entries = pipeline[section]
+        if not isinstance(entries, kind):
+            problems.append(Problem(f"{section} is {found}", file, section))
+        elif section in _MAPPINGS:
+            named = {name: _entry(entry, f"{section}.{name}", file, problems) for name, entry in entries.items()}
+            pipeline[section] = named
+        else:
+            pipeline[section] = [
+                _entry(entry, f"{section}[{i}]", file, problems) for i, entry in enumerate(entries)
+            ]
+    places = pipeline.get(_PLACES, {})
+    if not isinstance(places, dict) or not all(isinstance(v, str) for v in places.values()):
+        problems.append(Problem(f"{_PLACES} says by text where each key stands", file, _PLACES, "leave it out"))
+    if problems:
+        raise BadInput(problems)
+    pipeline.setdefault("name", "pipeline")
+    for edge in pipeline.get("edges", []):
+        edge.setdefault("gate", 0)
+    return pipeline
+
+
+def _entry(given: Any, key: str, file: str, problems: list[Problem]) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        problems.append(Problem("expected a mapping", file, key))
+        return {}
+    entry = _without_nulls(given)
+    if not isinstance(entry.get("params", {}), dict):
+        problems.append(Problem("expected a mapping", file, f"{key}.params"))
+    return entry
+
+
+def _without_nulls(given: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in given.items() if value is not None}
