@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""PSPAT's experiments in virtual time: what they claim holds, and their loads are what they say."""
+
+from __future__ import annotations
+
+import pytest
+
+from batchplane.experiments.common.experiment import Outcome, Setup
+from batchplane.experiments.pspat import latency, shares
+from batchplane.experiments.pspat.watched import Watched, latencies_pkts, percentile
+
+
+def _outcome(module) -> Outcome:
+    plan = module.plan(Setup(is_quick=True))
+    assert next(plan) == []
+    with pytest.raises(StopIteration) as end:
+        plan.send({})
+    return end.value.value
+
+
+@pytest.mark.parametrize("module", [latency, shares])
+def test_claims_hold(module) -> None:
+    outcome = _outcome(module)
+    assert outcome.rows
+    assert [v.claim for v in outcome.verdicts if v.verdict == "different"] == []
+    assert outcome.draw().axes
+
+
+def test_without_a_scheduler_a_flow_waits_for_the_queues_of_all_others() -> None:
+    load = Watched(50, 32)
+    waits = latencies_pkts("fifo", load, 2000)
+    assert len(waits) == 2000
+    # Three packets of each of 32 others, and the watched one's own.
+    assert 90 <= percentile(waits, 0.5) <= 150
+
+
+def test_a_flow_beyond_its_share_is_not_protected() -> None:
+    over = latencies_pkts("qfq", Watched(50, 32, part_of_share=1.2), 2000)
+    within = latencies_pkts("qfq", Watched(50, 32, part_of_share=0.5), 2000)
+    assert over[-1] > 20 * within[-1]
