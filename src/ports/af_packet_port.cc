@@ -56,11 +56,12 @@ AfPacketPort::AfPacketPort(const Args& args)
     require_interface(interface_, where_);
     index_ = interface_index(interface_);
     mac_ = interface_mac(interface_);
-    kernel_mtu_bytes_ = interface_mtu_bytes(interface_);
+    const uint32_t kernel_mtu_bytes = interface_mtu_bytes(interface_);
     const uint32_t wanted = args.u32("mtu_bytes");
-    mtu_bytes_ = wanted != 0 ? wanted : kernel_mtu_bytes_.load();
+    mtu_bytes_ = wanted != 0 ? wanted : kernel_mtu_bytes;
     mtu_bytes_ = std::min(mtu_bytes_, kMaxFrameBytes - kTaggedHeaderBytes);
     open_rings(args.u32("rx_slots"), args.u32("tx_slots"));
+    look_at_mtu();
   } catch (...) {
     close(fd_);
     throw;
@@ -68,6 +69,7 @@ AfPacketPort::AfPacketPort(const Args& args)
 }
 
 AfPacketPort::~AfPacketPort() {
+  if (watch_ != nullptr) watch_->remove(this);
   if (mapped_ != nullptr) munmap(mapped_, mapped_bytes_);
   close(fd_);
 }
@@ -120,18 +122,28 @@ void AfPacketPort::start(PacketPool& pool) {
   // Not every kernel knows it; without it others' outgoing frames come in too.
   const int yes = 1;
   (void)setsockopt(fd_, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
-  // A frame that the kernel cannot send is passed over instead of blocking those behind it.
-  (void)setsockopt(fd_, SOL_PACKET, PACKET_LOSS, &yes, sizeof yes);
+  // So that what the ring holds finds room; without the right to it, as much as anybody may have.
+  const auto buffer_bytes = static_cast<int>(
+      std::min<uint64_t>(uint64_t{tx_.n_frames} * tx_.frame_bytes * 2, 64 << 20));
+  if (setsockopt(fd_, SOL_SOCKET, SO_SNDBUFFORCE, &buffer_bytes, sizeof buffer_bytes) != 0) {
+    (void)setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof buffer_bytes);
+  }
+  bind_to(index_.load());
+  watch_ = LinkWatch::instance();
+  watch_->add(this, [this] { follow(); });
+}
+
+void AfPacketPort::bind_to(uint32_t index) const {
   if (is_promiscuous_) {
     packet_mreq membership{};
-    membership.mr_ifindex = static_cast<int>(index_);
+    membership.mr_ifindex = static_cast<int>(index);
     membership.mr_type = PACKET_MR_PROMISC;
     (void)setsockopt(fd_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership, sizeof membership);
   }
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_protocol = htons(ETH_P_ALL);
-  address.sll_ifindex = static_cast<int>(index_);
+  address.sll_ifindex = static_cast<int>(index);
   if (bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     fail("interface '" + interface_ + "' cannot be used", "look whether it is still there");
   }
@@ -229,58 +241,76 @@ uint32_t AfPacketPort::rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) no
   return kept;
 }
 
-void AfPacketPort::tell_kernel() noexcept {
-  if (send(fd_, nullptr, 0, MSG_DONTWAIT) < 0) tx_busy_.add(1);
+// Copies packets into free slots; how many there were. Only memory that the kernel's ring cannot hold
+// ends it early.
+uint32_t AfPacketPort::fill_slots(Packet** pkts, uint32_t n) noexcept {
+  uint32_t filled = 0;
+  for (; filled < n; ++filled) {
+    tpacket2_hdr* frame = tx_.current();
+    if ((status_of(frame) & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING)) != 0) break;
+    const uint32_t len_bytes = pkts[filled]->len_bytes();
+    if (len_bytes > tx_.frame_bytes - kTxDataAt) [[unlikely]]
+      break;
+    std::memcpy(reinterpret_cast<uint8_t*>(frame) + kTxDataAt, pkts[filled]->data(), len_bytes);
+    frame->tp_len = len_bytes;
+    set_status(frame, TP_STATUS_SEND_REQUEST);
+    tx_.advance();
+  }
+  return filled;
 }
 
-// The kernel passes over such frames without a word. Only 802.1Q tags come on top of its MTU.
-bool AfPacketPort::is_too_long(Packet& pkt) const noexcept {
-  const uint32_t max_bytes = net::kEthBytes + kernel_mtu_bytes_.load(std::memory_order_relaxed);
-  const uint32_t len_bytes = pkt.len_bytes();
-  if (len_bytes > tx_.frame_bytes - kTxDataAt) return true;
-  if (len_bytes <= max_bytes) return false;
-  return len_bytes > max_bytes + net::kVlanTagBytes ||
-         header_in<net::Ethernet>(pkt, 0).type != net::kTypeVlan;
+// The kernel works within this call and stops at the first frame that it does not take: the link is
+// down, memory is short, the frame is too long. That one and those behind it are taken back, so nothing
+// lies here that goes out later, and nothing blocks the way. How many went.
+uint32_t AfPacketPort::let_kernel_send(uint32_t first, uint32_t n) noexcept {
+  const bool is_done = send(fd_, nullptr, 0, MSG_DONTWAIT) >= 0;
+  if (!is_done) tx_busy_.add(1);
+  if (!is_done && errno == EMSGSIZE) look_at_mtu();
+  constexpr uint32_t kNotTaken = TP_STATUS_SEND_REQUEST | TP_STATUS_WRONG_FORMAT;
+  uint32_t sent = 0;
+  uint32_t at = first;
+  for (; sent < n && (status_of(tx_.frame(at)) & kNotTaken) == 0; ++sent) {
+    at = at + 1 == tx_.n_frames ? 0 : at + 1;
+  }
+  for (uint32_t k = sent, back = at; k < n; ++k) {
+    set_status(tx_.frame(back), TP_STATUS_AVAILABLE);
+    back = back + 1 == tx_.n_frames ? 0 : back + 1;
+  }
+  tx_.at = at;
+  return sent;
 }
 
 uint32_t AfPacketPort::tx_burst(Packet** pkts, uint32_t n) noexcept {
   if (n == 0) return 0;
-  uint32_t taken = 0;
-  uint64_t n_too_long = 0;
-  uint64_t bytes = 0;
-  for (; taken < n; ++taken) {
-    tpacket2_hdr* frame = tx_.current();
-    const uint32_t status = status_of(frame);
-    if ((status & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING)) != 0) break;
-    if (is_too_long(*pkts[taken])) [[unlikely]] {
-      ++n_too_long;
-      continue;
-    }
-    const uint32_t len_bytes = pkts[taken]->len_bytes();
-    std::memcpy(reinterpret_cast<uint8_t*>(frame) + kTxDataAt, pkts[taken]->data(), len_bytes);
-    frame->tp_len = len_bytes;
-    set_status(frame, TP_STATUS_SEND_REQUEST);
-    tx_.advance();
-    bytes += len_bytes;
-  }
-  tell_kernel();
-  has_sent_ = true;
-  counters_.tx_pkts.add(taken - n_too_long);
-  counters_.tx_bytes.add(bytes);
-  tx_too_long_pkts_.add(n_too_long);
-  counters_.tx_refused_pkts.add(n - taken);
-  if (taken != 0) PacketPool::free_bulk(pkts, taken);
-  return taken;
+  const uint32_t first = tx_.at;
+  const uint32_t filled = fill_slots(pkts, n);
+  const uint32_t sent = filled == 0 ? 0 : let_kernel_send(first, filled);
+  counters_.tx_refused_pkts.add(n - sent);
+  if (sent == 0) return 0;
+  counters_.tx_pkts.add(sent);
+  counters_.tx_bytes.add(sum_len_bytes(pkts, sent));
+  PacketPool::free_bulk(pkts, sent);
+  return sent;
 }
 
-// What the kernel put off lies in the ring until it is told again.
-void AfPacketPort::push() noexcept {
-  if (!has_sent_) return;
-  has_sent_ = false;
-  const uint32_t last = tx_.at == 0 ? tx_.n_frames - 1 : tx_.at - 1;
-  if ((status_of(tx_.frame(last)) & TP_STATUS_SEND_REQUEST) == 0) return;
-  tell_kernel();
-  has_sent_ = true;
+// The interface's, or what a slot of the ring can hold.
+void AfPacketPort::look_at_mtu() noexcept {
+  const uint32_t room_bytes = tx_.frame_bytes - kTxDataAt - net::kEthBytes - net::kVlanTagBytes;
+  set_tx_mtu_bytes(std::min(interface_mtu_bytes(interface_), room_bytes));
+}
+
+void AfPacketPort::follow() {
+  const uint32_t index = interface_index(interface_);
+  if (index == 0) return;
+  look_at_mtu();
+  if (index == index_.load()) return;
+  try {
+    bind_to(index);
+    index_.store(index);
+    rebinds_.add(1);
+  } catch (const ConfigError&) {
+    // Gone again; the next change tells.
+  }
 }
 
 PortStats AfPacketPort::stats() const {
@@ -298,15 +328,9 @@ uint32_t AfPacketPort::max_frame_bytes() const {
   return std::max(2048U, mtu_bytes_ + kTaggedHeaderBytes);
 }
 
-bool AfPacketPort::is_there() const { return interface_index(interface_) == index_; }
+bool AfPacketPort::is_there() const { return interface_index(interface_) == index_.load(); }
 
-// Asked now and then; a changed MTU is seen with it.
-bool AfPacketPort::is_up() const {
-  if (!is_there()) return false;
-  const uint32_t kernel_mtu_bytes = interface_mtu_bytes(interface_);
-  if (kernel_mtu_bytes != 0) kernel_mtu_bytes_.store(kernel_mtu_bytes, std::memory_order_relaxed);
-  return is_interface_running(interface_);
-}
+bool AfPacketPort::is_up() const { return is_there() && is_interface_running(interface_); }
 
 Value AfPacketPort::show() const {
   return Dict{{"interface", interface_},
@@ -314,7 +338,7 @@ Value AfPacketPort::show() const {
               {"promiscuous", is_promiscuous_},
               {"rx_starved_polls", rx_starved_polls_.get()},
               {"tx_busy", tx_busy_.get()},
-              {"tx_too_long_pkts", tx_too_long_pkts_.get()},
+              {"rebinds", rebinds_.get()},
               {"offloads", offload_facts(interface_)}};
 }
 

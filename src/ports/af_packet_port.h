@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/module/args.h"
+#include "ports/link_watch.h"
 #include "ports/port_counters.h"
 
 namespace batchplane::ports {
@@ -41,8 +42,6 @@ class AfPacketPort final : public Port {
   void start(PacketPool& pool) override;
   uint32_t rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) noexcept override;
   uint32_t tx_burst(Packet** pkts, uint32_t n) noexcept override;
-  [[nodiscard]] bool wants_push() const override { return true; }
-  void push() noexcept override;
 
   [[nodiscard]] PortStats stats() const override;
   [[nodiscard]] exec::RingCounts ring_counts() const noexcept override;
@@ -60,17 +59,20 @@ class AfPacketPort final : public Port {
   [[nodiscard]] uint32_t ready_frames(uint32_t max) const noexcept;
   [[nodiscard]] uint32_t waiting_frames() const noexcept;
   bool receive(const tpacket2_hdr* frame, Packet& pkt) const noexcept;
-  [[nodiscard]] bool is_too_long(Packet& pkt) const noexcept;
-  void tell_kernel() noexcept;
+  uint32_t fill_slots(Packet** pkts, uint32_t n) noexcept;
+  uint32_t let_kernel_send(uint32_t first, uint32_t n) noexcept;
+  void bind_to(uint32_t index) const;
+  void look_at_mtu() noexcept;
+  // After any change of any link: the MTU as it is now, and an interface that was made again.
+  void follow();
   // An interface that was removed and made again under its name is another one.
   [[nodiscard]] bool is_there() const;
 
   const std::string interface_;
   const std::string where_;
   const bool is_promiscuous_;
-  uint32_t index_ = 0;
+  std::atomic<uint32_t> index_ = 0;
   uint32_t mtu_bytes_ = 0;
-  mutable std::atomic<uint32_t> kernel_mtu_bytes_ = 0;
   net::Mac mac_{};
   int fd_ = -1;
   void* mapped_ = nullptr;
@@ -79,13 +81,13 @@ class AfPacketPort final : public Port {
   FrameRing rx_;
   RingFill fill_;  // of rx_, at each poll
   alignas(64) FrameRing tx_;
-  bool has_sent_ = false;  // since the last push
   PortCounters counters_;
   Counter rx_starved_polls_;
-  Counter tx_busy_;           // the kernel put a send off
-  Counter tx_too_long_pkts_;  // freed: the kernel would not send them
+  Counter tx_busy_;  // sends that the kernel did not finish
+  Counter rebinds_;  // to an interface that was made again
   // Reading the kernel's count clears it, and more than one thread reads.
   mutable std::atomic<uint64_t> rx_missed_pkts_ = 0;
+  std::shared_ptr<LinkWatch> watch_;
 };
 
 }  // namespace batchplane::ports

@@ -2,6 +2,8 @@
 // port_out.cc - sends packets out of a port; flows end here.
 //
 // in: 1   out: none   drops: tx_full, mtu_exceeded   state: none
+#include <algorithm>
+
 #include "base/net.h"
 #include "core/module/register.h"
 
@@ -9,7 +11,8 @@ namespace batchplane {
 namespace {
 
 const DropReason kTxFull{"tx_full", "the port did not take the packet",
-                         "the link is slower than the traffic: give it more, or set tx_retries"};
+                         "the link is down, or slower than the traffic: look at show ports, give it "
+                         "more, or set tx_retries"};
 const DropReason kMtuExceeded{"mtu_exceeded", "the packet is longer than the interface's MTU",
                               "raise mtu_bytes, or send fragmentation needed with on_drop"};
 
@@ -26,19 +29,27 @@ class PortOut final : public Module {
     Packet* pkts[exec::kMaxBatchPkts];
     uint32_t slot[exec::kMaxBatchPkts];
     uint32_t n = 0;
+    const uint32_t mtu_bytes = std::min(mtu_bytes_, port_->tx_mtu_bytes());
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-      if (l3_bytes(*batch[i]) > mtu_bytes_) [[unlikely]] {
+      if (l3_bytes(*batch[i]) > mtu_bytes) [[unlikely]] {
         ctx.drop(batch, i, kMtuExceeded);
         continue;
       }
       pkts[n] = batch[i];
       slot[n++] = i;
     }
-    uint32_t sent = port_->tx_burst(pkts, n);
-    for (uint32_t k = 0; k < tx_retries_ && sent < n; ++k) {
-      sent += port_->tx_burst(pkts + sent, n - sent);
+    uint32_t done = port_->tx_burst(pkts, n);
+    uint32_t tries_left = tx_retries_;
+    while (done < n) {
+      // The MTU may have become smaller just now: the packet in the way ends, the others go on.
+      if (l3_bytes(*pkts[done]) > port_->tx_mtu_bytes()) {
+        ctx.drop(batch, slot[done++], kMtuExceeded);
+      } else if (tries_left-- == 0) {
+        break;
+      }
+      done += port_->tx_burst(pkts + done, n - done);
     }
-    for (uint32_t k = sent; k < n; ++k) ctx.drop(batch, slot[k], kTxFull);
+    for (uint32_t k = done; k < n; ++k) ctx.drop(batch, slot[k], kTxFull);
   }
 
   [[nodiscard]] uint64_t housekeep_interval_ns() const override {

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from commands import Commands
 from lab import Lab, steady_pings
-from waiting import wait_until
+from waiting import is_soon, wait_until
 
 THREE = """
 name: three
@@ -159,34 +161,105 @@ for size, type in ((60, "88b5"), (1515, "88b5"), (1518, "81000007"), (1519, "810
 """
 
 
-def test_frames_that_the_kernel_would_not_send_are_counted(lab: Lab, folder: Path) -> None:
-    """They are not counted as sent, and those behind them go out."""
+_FRAMES = """
+import socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+for size in map(int, sys.argv[1].split(",")):
+    s.send((bytes.fromhex("0200000000bb0200000000aa88b5") + bytes(size))[:size])
+"""
+
+
+class Bridge:
+    """What comes in on lan0 goes out on wan0, whatever it is."""
+
+    def __init__(self, lab: Lab, commands: Commands) -> None:
+        self.lab, self.commands = lab, commands
+        self._counters = Path(f"/proc/{lab.hosts['b'].pid}/net/dev")
+
+    def arrived(self) -> int:
+        """Frames that host b's interface has received."""
+        return int(self._counters.read_text().split("eth0:")[1].split()[1])
+
+    def send(self, *sizes: int) -> None:
+        """Host a sends frames of these sizes."""
+        self.lab.hosts["a"].python(_FRAMES, ",".join(map(str, sizes)))
+
+    def counted(self) -> tuple[int, dict[str, int]]:
+        """Packets sent, and dropped by reason."""
+        stats = self.commands.json("show", "stats")
+        drops = {row["reason"]: row["pkts"] for row in self.commands.json("show", "drops")}
+        return stats["balance"]["sent_pkts"], drops
+
+
+@pytest.fixture
+def bridge(lab: Lab, folder: Path) -> Iterator[Bridge]:
+    """All links carry 9000 bytes but the last."""
     for space, device in ((lab.router, "lan0"), (lab.hosts["a"], "eth0")):
         space.run("ip", "link", "set", device, "mtu", "9000")
     commands = Commands(folder, lab.router)
     pipeline = folder / "bridge.yaml"
     pipeline.write_text(BRIDGE)
     commands.good("start", str(pipeline))
-    received = Path(f"/proc/{lab.hosts['b'].pid}/net/dev")
-
-    def arrived() -> int:
-        return int(received.read_text().split("eth0:")[1].split()[1])
-
     try:
-        before = arrived()
-        lab.hosts["a"].python(_LONG_AND_SHORT)
-        right = wait_until(
-            lambda: next(
-                (
-                    port
-                    for port in commands.json("show", "ports")
-                    if port["name"] == "right" and port["facts"]["tx_too_long_pkts"] == 3
-                ),
-                None,
-            ),
-            "long frames are counted",
-        )
-        wait_until(lambda: arrived() == before + 3, "the others arrive")
-        assert right["stats"]["tx_pkts"] == 3, right
+        yield Bridge(lab, commands)
     finally:
         commands.stop("bridge")
+
+
+def test_frames_that_the_kernel_would_not_send_are_dropped(bridge: Bridge) -> None:
+    """They are not counted as sent, and those behind them go out."""
+    before = bridge.arrived()
+    bridge.lab.hosts["a"].python(_LONG_AND_SHORT)
+    wait_until(lambda: bridge.arrived() == before + 3, "the others arrive")
+    wait_until(lambda: bridge.counted() == (3, {"mtu_exceeded": 3}), "each is counted once")
+
+
+def test_an_mtu_that_changes_is_followed(bridge: Bridge) -> None:
+    """Down: longer packets end and block nobody. Up: they pass, without anybody asking."""
+    lab = bridge.lab
+    before = bridge.arrived()
+    lab.router.run("ip", "link", "set", "wan0", "mtu", "1000")
+    bridge.send(*[1200, 60] * 100)
+    wait_until(lambda: bridge.arrived() >= before + 100, "short ones arrive")
+    wait_until(lambda: bridge.counted() == (100, {"mtu_exceeded": 100}), "each is counted once")
+    lab.router.run("ip", "link", "set", "wan0", "mtu", "1500")
+
+    def passes() -> bool:
+        now = bridge.arrived()
+        bridge.send(1200)
+        return is_soon(lambda: bridge.arrived() > now, 1)
+
+    wait_until(passes, "long ones pass again")
+
+
+def test_nothing_is_sent_while_a_link_is_down_nor_later(bridge: Bridge) -> None:
+    lab = bridge.lab
+    lab.router.run("ip", "link", "set", "wan0", "down")
+    bridge.send(*[60] * 600)
+    wait_until(lambda: bridge.counted() == (0, {"tx_full": 600}), "all are counted as dropped")
+    before = bridge.arrived()
+    lab.router.run("ip", "link", "set", "wan0", "up")
+
+    def passes() -> bool:
+        bridge.send(60)
+        return is_soon(lambda: bridge.arrived() > before, 1)
+
+    wait_until(passes, "new ones pass")
+    sent, _ = bridge.counted()
+    assert bridge.arrived() - before <= sent < 100  # none of the 600
+
+
+def test_an_interface_that_is_made_again_is_used_again(bridge: Bridge) -> None:
+    lab = bridge.lab
+    lab.router.run("ip", "link", "delete", "wan0")
+    lab.connect("b", "wan0")
+
+    def passes() -> bool:
+        before = bridge.arrived()
+        bridge.send(60)
+        return is_soon(lambda: bridge.arrived() > before, 1)
+
+    wait_until(passes, "frames pass again")
+    ports = {port["name"]: port for port in bridge.commands.json("show", "ports")}
+    assert ports["right"]["facts"]["rebinds"] == 1

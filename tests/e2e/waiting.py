@@ -20,3 +20,13 @@ def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 60.0) -
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout_s:g} s: {what} (last: {answer!r})")
         time.sleep(0.02)
+
+
+def is_soon(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether the answer is true before the time is up."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True

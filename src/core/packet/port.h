@@ -2,6 +2,7 @@
 // port.h - where packets enter and leave the process.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -54,6 +55,10 @@ class Port {
   [[nodiscard]] virtual net::Mac mac() const { return {}; }
   [[nodiscard]] virtual uint32_t mtu_bytes() const { return 1500; }
   [[nodiscard]] virtual bool is_up() const { return true; }  // control thread
+  // The longest IP packet that it sends now. Any thread; may change at any time.
+  [[nodiscard]] uint32_t tx_mtu_bytes() const {
+    return tx_mtu_bytes_.load(std::memory_order_relaxed);
+  }
   // True when rx_burst will never return anything again (replay that ran once).
   [[nodiscard]] virtual bool is_exhausted() const { return false; }
   // Packets that it holds (rings): for the balance in = out + drops + held.
@@ -62,6 +67,15 @@ class Port {
   [[nodiscard]] virtual uint64_t max_held_pkts() const { return 0; }
   [[nodiscard]] virtual Value show() const { return Dict{}; }  // kind-specific facts
   virtual Value command(const std::string& verb, const Value& args);
+
+ protected:
+  // 0: not known, so as it was.
+  void set_tx_mtu_bytes(uint32_t mtu_bytes) {
+    if (mtu_bytes != 0) tx_mtu_bytes_.store(mtu_bytes, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<uint32_t> tx_mtu_bytes_{~0U};
 };
 
 }  // namespace batchplane
