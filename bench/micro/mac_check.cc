@@ -67,9 +67,11 @@ struct Entry {
 bench::Contender contender_of(const std::string& name, Entry& entry) {
   return {.name = name,
           .run = [&entry](uint32_t n) { return entry.run(n); },
-          .verify = [&entry] {
-            return entry.run(1) == kBatchPkts ? std::string() : std::string("frames are missing");
-          }};
+          .verify =
+              [&entry] {
+                return entry.run(1) == kBatchPkts ? std::string()
+                                                  : std::string("frames are missing");
+              }};
 }
 
 int run(const bench::Options& options) {
@@ -81,9 +83,9 @@ int run(const bench::Options& options) {
   env.interfaces = {{.name = "lan", .port = "p", .index = 0, .mac = kMac}};
   Entry checked(env, false);
   Entry any(env, true);
-  const auto results = bench::run_interleaved(
-      {contender_of("checked", checked), contender_of("any_mac", any)}, options.trials,
-      options.batches);
+  const auto results =
+      bench::run_interleaved({contender_of("checked", checked), contender_of("any_mac", any)},
+                             options.trials, options.batches);
   report.rows("port_in, batch 32", results);
   std::vector<double> more;
   for (size_t t = 0; t < results[0].ns_per_pkt.size(); ++t) {

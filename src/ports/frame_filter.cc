@@ -62,7 +62,7 @@ const DropReason* FrameFilter::refusal_of(Packet& pkt) const noexcept {
   const uint64_t mac = load64_raw(pkt.data()) & kMacMask;
   if (mac == own_) return nullptr;
   if (!std::ranges::binary_search(macs_, mac)) return &kNotOurMac;
-  const bool is_group = (pkt.data()[0] & 1) != 0;
+  const bool is_group = (header_in<net::Ethernet>(pkt, 0).dst[0] & 1) != 0;
   return is_group && names_one_other_host(pkt) ? &kUnicastInGroup : nullptr;
 }
 

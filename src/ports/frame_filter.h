@@ -32,13 +32,20 @@ class FrameFilter {
   // Ports without a MAC, such as recordings, have nothing to compare with.
   [[nodiscard]] bool is_on() const { return own_ != 0; }
 
-  // Whether all are to the one MAC that nearly all are for. One comparison for the batch.
-  [[nodiscard]] bool all_plain(Packet* const* pkts, uint32_t n) const noexcept {
+  // Notes where they came in, and whether all are to the one MAC that nearly all are for: one pass,
+  // and one comparison for the batch.
+  [[nodiscard]] bool all_plain(Packet* const* pkts, uint32_t n,
+                               uint16_t in_interface) const noexcept {
+    const uint64_t own = own_;
     uint64_t differs = 0;
     for (uint32_t i = 0; i < n; ++i) {
-      if (pkts[i]->len_bytes() < sizeof(uint64_t)) [[unlikely]]
-        return false;
-      differs |= load64_raw(pkts[i]->data()) ^ own_;
+      Packet& pkt = *pkts[i];
+      pkt.meta().in_interface = in_interface;
+      if (pkt.len_bytes() < sizeof(uint64_t)) [[unlikely]] {
+        differs = kMacMask;
+        continue;
+      }
+      differs |= load64_raw(pkt.data()) ^ own;
     }
     return (differs & kMacMask) == 0;
   }

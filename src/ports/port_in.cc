@@ -26,11 +26,12 @@ class PortIn final : public Module {
 
   uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
     const uint32_t n = port_->rx_burst(pkts, max, ctx.now_ns);
+    if (filter_.is_on()) {
+      return filter_.all_plain(pkts, n, in_interface_) ? n : refuse(ctx, pkts, n);
+    }
     if (in_interface_ == kNoInterface) return n;
     for (uint32_t i = 0; i < n; ++i) pkts[i]->meta().in_interface = in_interface_;
-    if (!filter_.is_on() || filter_.all_plain(pkts, n)) [[likely]]
-      return n;
-    return refuse(ctx, pkts, n);
+    return n;
   }
 
   [[nodiscard]] exec::RingCounts ring_counts() const noexcept override {

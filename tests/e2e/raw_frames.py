@@ -56,7 +56,9 @@ def checksum(data: bytes) -> int:
 def ipv4(src: str, dst: str, protocol: int, body: bytes, options: bytes = b"") -> bytes:
     """A packet with a right header checksum."""
     ihl = 5 + len(options) // 4
-    head = bytearray(struct.pack("!BBHIBBH", 0x40 | ihl, 0, ihl * 4 + len(body), 0, 64, protocol, 0))
+    head = bytearray(
+        struct.pack("!BBHIBBH", 0x40 | ihl, 0, ihl * 4 + len(body), 0, 64, protocol, 0)
+    )
     head += socket.inet_aton(src) + socket.inet_aton(dst) + options
     struct.pack_into("!H", head, 10, checksum(bytes(head)))
     return bytes(head) + body

@@ -72,7 +72,8 @@ def test_what_two_other_hosts_say_is_not_sent_again(world: World) -> None:
     before = dropped(world, "not_our_mac")
     four = raw.ipv4(HOME, INTERNET, raw.UDP, raw.udp(BAD))
     seen = from_home(
-        world, [(NOBODY, raw.IPV4, four)] * 20 + [(NOBODY, raw.IPV6, raw.udp6(HOME6, INTERNET6, BAD))]
+        world,
+        [(NOBODY, raw.IPV4, four)] * 20 + [(NOBODY, raw.IPV6, raw.udp6(HOME6, INTERNET6, BAD))],
     )
     assert not [frame for frame in seen if BAD in frame]
     # Two hosts of the home: neither comes their packet twice.

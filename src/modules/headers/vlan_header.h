@@ -15,6 +15,8 @@ inline constexpr uint16_t kCustomerTag = 0x8100;
 inline constexpr uint16_t kServiceTag = 0x88a8;
 inline constexpr uint32_t kMaxTags = 8;
 inline constexpr uint32_t kVidMask = 0xfff;
+inline constexpr uint32_t kNoVid =
+    0;  // IEEE 802.1Q: the tag has a priority only, the frame is untagged
 inline constexpr uint32_t kMaxVid = 4094;  // 4095 is reserved
 
 // The first tag of a frame, if it has one, and what follows it, as they lie in memory.
@@ -78,11 +80,10 @@ inline void pop_tags(Packet& pkt, uint32_t n_tags) {
   pkt.pull_front(n_tags * kTagBytes);
 }
 
-// IEEE 802.1Q: a tag of VLAN 0 has a priority only; the frame is untagged.
 inline bool has_priority_tag(Packet& pkt) {
   if (pkt.len_bytes() < net::kEthBytes + kTagBytes) return false;
   const net::VlanTag& tag = tag_at(pkt.data(), 0);
-  return is_tag(tag.type) && (tag.control & kVidMask) == 0;
+  return is_tag(tag.type) && (tag.control & kVidMask) == kNoVid;
 }
 
 inline ParamSpec max_tags_spec() {

@@ -181,10 +181,11 @@ const Register<EtherType> kEtherType{{
               "mpls, qinq"},
          default_gate_spec()},
     .drops = {&reason::kNoMatch, &reason::kTooShort},
-    .notes =
-        "Looks at bytes 12 and 13: of a tagged frame that is the tag's type. Where neither a rule nor "
-        "default_gate takes tagged frames, tags of VLAN 0 (priority tags) are taken off first. Live "
-        "commands: add {ether_type, gate}, delete {ether_type}, replace {rules}, list.",
+    .notes = "Looks at bytes 12 and 13: of a tagged frame that is the tag's type. Where neither a "
+             "rule nor "
+             "default_gate takes tagged frames, tags of VLAN 0 (priority tags) are taken off "
+             "first. Live "
+             "commands: add {ether_type, gate}, delete {ether_type}, replace {rules}, list.",
 }};
 
 }  // namespace

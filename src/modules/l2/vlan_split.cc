@@ -92,7 +92,7 @@ class VlanSplit final : public Module {
   [[gnu::noinline]] void judge(const VlanTable& table, Context& ctx, Batch& batch,
                                uint32_t i) const noexcept {
     Packet& pkt = *batch[i];
-    while (table.outer[0] == 0 && vlan::has_priority_tag(pkt)) {
+    while (table.outer[vlan::kNoVid] == 0 && vlan::has_priority_tag(pkt)) {
       vlan::pop_tags(pkt, 1);
     }
     const uint8_t* const data = pkt.data();
@@ -175,7 +175,8 @@ const Register<VlanSplit> kVlanSplit{{
     .drops = {&reason::kNoMatch, &frame::kNotTagged, &frame::kTooManyTags, &reason::kTooShort},
     .notes = "A rule with inner_vid wins over one of the outer VLAN alone. The network header's "
              "place is noted. Tags of VLAN 0 (priority tags) are taken off, and the frame is one "
-             "without them, unless a rule names VLAN 0. Live commands: add {vid, inner_vid, gate, vrf} (changes a rule that "
+             "without them, unless a rule names VLAN 0. Live commands: add {vid, inner_vid, gate, "
+             "vrf} (changes a rule that "
              "is there), delete {vid, inner_vid}, replace {rules}, list; add and delete take "
              "{items: [...]} for many.",
 }};

@@ -50,7 +50,11 @@ const AddCases kIpv4LookupCases{
                3, edit},
               {"ipv4_lookup",
                R"({"routes": [{"prefix": "10.0.0.0/8", "gate": 1}], "max_prefixes": 1024})", 2,
-               edit}},
+               edit},
+              {"ipv4_lookup",
+               R"({"interfaces": true, "reverse_path": "strict", "closed_interfaces": ["wan"],
+                   "routes": [{"prefix": "10.9.0.0/16", "via": "10.0.2.2"}], "max_prefixes": 1024})",
+               2, edit}},
      .cost = add_ipv4_lookup_costs}};
 
 }  // namespace

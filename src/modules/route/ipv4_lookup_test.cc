@@ -185,10 +185,9 @@ TEST(Ipv4Lookup, InterfacesGiveConnectedAndLocalRoutes) {
                        {{"interfaces", true},
                         {"routes", List{Dict{{"prefix", "0.0.0.0/0"}, {"via", "192.168.1.1"}}}}},
                        2, env.get());
-  const Outcome outcome =
-      lookup.run({to("10.0.0.77"), to("10.0.0.1"), to("10.0.0.255"), to("255.255.255.255"),
-                  to("192.168.1.1"), to("192.168.1.3"), to("8.8.8.8"), to("224.0.0.251"),
-                  to("239.255.255.250")});
+  const Outcome outcome = lookup.run({to("10.0.0.77"), to("10.0.0.1"), to("10.0.0.255"),
+                                      to("255.255.255.255"), to("192.168.1.1"), to("192.168.1.3"),
+                                      to("8.8.8.8"), to("224.0.0.251"), to("239.255.255.250")});
   EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{0, 1, 1, 1, 0, 1, 0, 1, 1}));
   const NextHops& hops = shared_route_table(*env, "under_test")->hops();
   const NextHop* on_link = hops.at(outcome.outputs[0].meta.next_hop);

@@ -65,7 +65,11 @@ const AddCases kIpv6LookupCases{
                               {"prefix": "2a00::/16", "next_hop": 3},
                               {"prefix": "2b00::/16", "drop": true},
                               {"prefix": "2c00::/33", "gate": 2}]})",
-               3}},
+               3},
+              {"ipv6_lookup",
+               R"({"interfaces": true, "reverse_path": "strict", "closed_interfaces": ["wan"],
+                   "routes": [{"prefix": "2a00::/16", "via": "2001:db8:2::2"}], "max_prefixes": 256})",
+               2}},
      .cost = add_ipv6_lookup_costs}};
 
 }  // namespace

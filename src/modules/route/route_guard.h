@@ -24,8 +24,9 @@ inline void add_guard_params(std::vector<ParamSpec>& specs) {
   specs.push_back({.name = "reverse_path",
                    .type = ParamType::kString,
                    .default_value = "off",
-                   .help = "what a packet's source must be: reachable by the interface that it came "
-                           "in on (strict), reachable at all (loose), or anything (off)",
+                   .help =
+                       "what a packet's source must be: reachable by the interface that it came "
+                       "in on (strict), reachable at all (loose), or anything (off)",
                    .choices = {"off", "loose", "strict"}});
   specs.push_back({.name = "closed_interfaces",
                    .type = ParamType::kList,

@@ -116,8 +116,8 @@ TEST(ReversePath, EachPacketOfABatchIsJudgedByItself) {
   std::vector<Bytes> frames;
   for (uint32_t i = 0; i < 64; ++i) {
     // Every third is forged, every fifth has no header to look at.
-    Bytes frame = make_frame({.ip_src = i % 3 == 0 ? 0x08080808U : 0xc0a80105U,
-                              .ip_dst = 0x09090909});
+    Bytes frame =
+        make_frame({.ip_src = i % 3 == 0 ? 0x08080808U : 0xc0a80105U, .ip_dst = 0x09090909});
     if (i % 5 == 0) frame.resize(20);
     frames.push_back(std::move(frame));
   }

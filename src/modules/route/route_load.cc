@@ -158,9 +158,8 @@ std::vector<Route> RouteSyntaxOf<Ipv4Family>::interface_routes() const {
     return Route{{address, 32}, {.next_hop = local, .source = RouteSource::kLocal}};
   };
   // Groups are not forwarded: whoever listens to one here decides.
-  std::vector<Route> routes{
-      local_route(0xffffffff),
-      {{0xe0000000, 4}, {.next_hop = local, .source = RouteSource::kLocal}}};
+  std::vector<Route> routes{local_route(0xffffffff),
+                            {{0xe0000000, 4}, {.next_hop = local, .source = RouteSource::kLocal}}};
   for (const Interface& interface : interfaces_) {
     for (const net::Prefix4& own : interface.addresses) {
       const uint32_t mask = net::mask4(own.length);
