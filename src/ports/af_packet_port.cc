@@ -123,8 +123,8 @@ void AfPacketPort::start(PacketPool& pool) {
   const int yes = 1;
   (void)setsockopt(fd_, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
   // So that what the ring holds finds room; without the right to it, as much as anybody may have.
-  const auto buffer_bytes = static_cast<int>(
-      std::min<uint64_t>(uint64_t{tx_.n_frames} * tx_.frame_bytes * 2, 64 << 20));
+  const auto buffer_bytes =
+      static_cast<int>(std::min<uint64_t>(uint64_t{tx_.n_frames} * tx_.frame_bytes * 2, 64 << 20));
   if (setsockopt(fd_, SOL_SOCKET, SO_SNDBUFFORCE, &buffer_bytes, sizeof buffer_bytes) != 0) {
     (void)setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof buffer_bytes);
   }

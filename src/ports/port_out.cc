@@ -10,9 +10,10 @@
 namespace batchplane {
 namespace {
 
-const DropReason kTxFull{"tx_full", "the port did not take the packet",
-                         "the link is down, or slower than the traffic: look at show ports, give it "
-                         "more, or set tx_retries"};
+const DropReason kTxFull{
+    "tx_full", "the port did not take the packet",
+    "the link is down, or slower than the traffic: look at show ports, give it "
+    "more, or set tx_retries"};
 const DropReason kMtuExceeded{"mtu_exceeded", "the packet is longer than the interface's MTU",
                               "raise mtu_bytes, or send fragmentation needed with on_drop"};
 

@@ -187,9 +187,9 @@ class Bridge:
 
     def counted(self) -> tuple[int, dict[str, int]]:
         """Packets sent, and dropped by reason."""
-        stats = self.commands.json("show", "stats")
+        runtime = self.commands.json("show", "runtime")
         drops = {row["reason"]: row["pkts"] for row in self.commands.json("show", "drops")}
-        return stats["balance"]["sent_pkts"], drops
+        return runtime["balance"]["sent_pkts"], drops
 
 
 @pytest.fixture
@@ -253,7 +253,10 @@ def test_nothing_is_sent_while_a_link_is_down_nor_later(bridge: Bridge) -> None:
 def test_an_interface_that_is_made_again_is_used_again(bridge: Bridge) -> None:
     lab = bridge.lab
     lab.router.run("ip", "link", "delete", "wan0")
-    lab.connect("b", "wan0")
+    host = lab.hosts["b"]
+    lab.router.run(*["ip", "link", "add", "dev", "wan0", "type", "veth", "peer", "name", "eth0", "netns"], str(host.pid))
+    lab.router.run("ip", "link", "set", "wan0", "up")
+    host.run("ip", "link", "set", "eth0", "up")
 
     def passes() -> bool:
         before = bridge.arrived()

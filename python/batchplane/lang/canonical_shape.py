@@ -25,7 +25,10 @@ def canonical_shape(given: dict[str, Any], file: str) -> dict[str, Any]:
         if not isinstance(entries, kind):
             problems.append(Problem(f"{section} is {found}", file, section))
         elif section in _MAPPINGS:
-            named = {name: _entry(entry, f"{section}.{name}", file, problems) for name, entry in entries.items()}
+            named = {
+                name: _entry(entry, f"{section}.{name}", file, problems)
+                for name, entry in entries.items()
+            }
             pipeline[section] = named
         else:
             pipeline[section] = [
@@ -33,7 +36,9 @@ def canonical_shape(given: dict[str, Any], file: str) -> dict[str, Any]:
             ]
     places = pipeline.get(_PLACES, {})
     if not isinstance(places, dict) or not all(isinstance(v, str) for v in places.values()):
-        problems.append(Problem(f"{_PLACES} says by text where each key stands", file, _PLACES, "leave it out"))
+        problems.append(
+            Problem(f"{_PLACES} says by text where each key stands", file, _PLACES, "leave it out")
+        )
     if problems:
         raise BadInput(problems)
     pipeline.setdefault("name", "pipeline")
