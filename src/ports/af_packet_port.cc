@@ -15,6 +15,7 @@
 #include "core/packet/packet_pool.h"
 #include "exec/batch.h"
 #include "ports/kernel_interface.h"
+#include "ports/kernel_stamp.h"
 #include "ports/port_kinds.h"
 #include "ports/ring_take.h"
 
@@ -32,6 +33,10 @@ uint32_t status_of(const tpacket2_hdr* frame) {
 }
 void set_status(tpacket2_hdr* frame, uint32_t status) {
   std::atomic_ref(frame->tp_status).store(status, std::memory_order_release);
+}
+
+uint64_t stamp_ns_of(const tpacket2_hdr* frame) {
+  return uint64_t{frame->tp_sec} * 1'000'000'000 + frame->tp_nsec;
 }
 
 uint32_t frame_bytes_for(uint32_t mtu_bytes) {
@@ -216,7 +221,8 @@ uint32_t AfPacketPort::rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) no
     rx_starved_polls_.add(1);
     return 0;
   }
-  const PacketMeta meta = fresh_meta(now_ns);
+  PacketMeta meta = fresh_meta(now_ns);
+  const uint64_t real_ns = real_time_ns();
   uint32_t kept = 0;
   Packet* refused[exec::kMaxBatchPkts];
   uint32_t n_refused = 0;
@@ -224,6 +230,7 @@ uint32_t AfPacketPort::rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) no
     tpacket2_hdr* frame = rx_.current();
     Packet* pkt = pkts[i];
     if (receive(frame, *pkt)) [[likely]] {
+      meta.entry_ns = arrival_ns(now_ns, real_ns, stamp_ns_of(frame));
       pkt->meta() = meta;
       pkts[kept++] = pkt;
     } else {
@@ -366,7 +373,7 @@ PortKindInfo af_packet_port_kind() {
                      slots("rx_slots", "frames that the kernel may hold for us on the way in"),
                      slots("tx_slots", "frames that we may hold for the kernel on the way out")},
           .notes =
-              "Packets enter at the time of the poll that finds them. Frames are copied out of "
+              "Packets enter at the time at which the kernel had them. Frames are copied out of "
               "and into the kernel's rings; VLAN tags that it took out are put back with their "
               "type, and fragments arrive as they were sent.",
           .make = [](const Args& args) -> std::shared_ptr<Port> {

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -150,6 +151,8 @@ modules:
   out: {kind: port_out, port: right}
 connect:
   - in -> out
+flows:
+  - {name: through, path: [in, out], delay_slo: 100ms}
 """
 _LONG_AND_SHORT = """
 import socket
@@ -266,3 +269,22 @@ def test_an_interface_that_is_made_again_is_used_again(bridge: Bridge) -> None:
     wait_until(passes, "frames pass again")
     ports = {port["name"]: port for port in bridge.commands.json("show", "ports")}
     assert ports["right"]["facts"]["rebinds"] == 1
+
+
+def test_delay_starts_when_a_packet_comes(bridge: Bridge) -> None:
+    """The daemon stands still while packets come: the time in the kernel's ring counts."""
+    (daemon,) = bridge.commands.json("list")
+    pid = int(daemon["pid"])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        state = Path(f"/proc/{pid}/stat")
+        wait_until(lambda: state.read_text().rsplit(")", 1)[1].split()[0] == "T", "it stands")
+        before = bridge.arrived()
+        bridge.send(*[60] * 50)
+        time.sleep(0.2)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: bridge.arrived() == before + 50, "all arrive")
+    flows = {flow["name"]: flow for flow in bridge.commands.json("show", "flows")}
+    assert flows["through"]["late_pkts"] == 50
+    assert flows["through"]["delay_max_ns"] >= 200_000_000
