@@ -15,9 +15,9 @@ TEST(KernelStamp, IsTheTimeOfArrival) {
 }
 
 TEST(KernelStamp, MeansNowWhereTheClockWasSet) {
-  EXPECT_EQ(arrival_ns(kNow, kReal, kReal + 1), kNow);                    // back
-  EXPECT_EQ(arrival_ns(kNow, kReal, kReal - kMaxStampAgeNs - 1), kNow);   // forward
-  EXPECT_EQ(arrival_ns(kNow, kReal, 0), kNow);                            // no stamp
+  EXPECT_EQ(arrival_ns(kNow, kReal, kReal + 1), kNow);                   // back
+  EXPECT_EQ(arrival_ns(kNow, kReal, kReal - kMaxStampAgeNs - 1), kNow);  // forward
+  EXPECT_EQ(arrival_ns(kNow, kReal, 0), kNow);                           // no stamp
 }
 
 TEST(KernelStamp, IsNotBeforeTheClockBegan) {

@@ -2,11 +2,14 @@
 // pcap_port_test.cc - replay and recording of capture files, good, bad and cut.
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "ports/pcap_reader.h"
 #include "ports/pcap_writer.h"
@@ -45,6 +48,62 @@ class PcapTest : public testing::Test {
 
   std::filesystem::path folder_;
 };
+
+// A file that may not grow is a disk that is full.
+class SmallDisk {
+ public:
+  explicit SmallDisk(uint64_t bytes) {
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit small{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~SmallDisk() { end(); }
+  void end() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = SIG_DFL;
+};
+
+TEST_F(PcapTest, AFullDiskLeavesWholePacketsAndNothingIsTakenForIt) {
+  PortRig rig;
+  SmallDisk disk(32'768);
+  auto port = make(rig, {{"write", path("out.pcap")}});
+  uint64_t taken = 0;
+  const auto send = [&] {
+    Packet* pkts[32];
+    if (!rig.pool.alloc_bulk(pkts, 32)) return std::this_thread::yield();
+    for (Packet* pkt : pkts) pkt->reset(60);
+    const uint32_t n = port->tx_burst(pkts, 32);
+    PacketPool::free_bulk(pkts + n, 32 - n);
+    taken += n;
+    if (n == 0) std::this_thread::yield();
+  };
+  const auto fact = [&](const char* name) {
+    return static_cast<uint64_t>(port->show()[name].as_int());
+  };
+  while (fact("failed_pkts") == 0) send();
+  // While it fails the port takes nothing, so what is offered is dropped where it can be counted.
+  uint64_t refused = 0;
+  for (uint32_t k = 0; k < 1000; ++k) {
+    const uint64_t before = taken;
+    send();
+    refused += before == taken ? 1 : 0;
+  }
+  EXPECT_GT(refused, 0U);
+  disk.end();
+  const uint64_t written = fact("written_pkts");
+  while (fact("written_pkts") == written) send();
+  port.reset();
+  const PcapRecording recording = read_pcap(path("out.pcap"), "test");
+  EXPECT_EQ(recording.cut_pkts, 0U);
+  EXPECT_GT(recording.frames.size(), written);
+  for (const auto& frame : recording.frames) ASSERT_EQ(frame.len_bytes, 60U);
+}
 
 TEST_F(PcapTest, BothFormatsComeBackAsWrittenToTheNanosecond) {
   for (const char* name : {"a.pcap", "a.pcapng"}) {

@@ -2,7 +2,10 @@
 // pcap_writer.cc - the two file formats, and the thread that writes them.
 #include "ports/pcap_writer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <ctime>
@@ -20,6 +23,8 @@ constexpr uint32_t kLinkEthernet = 1;
 constexpr uint32_t kSnapBytes = 65535;
 constexpr uint64_t kNsPerS = 1'000'000'000;
 constexpr uint32_t kWriteBurstPkts = 64;
+constexpr std::chrono::milliseconds kPauseWhenIdle{1};
+constexpr std::chrono::milliseconds kPauseAfterFailure{100};
 
 uint32_t padded(uint32_t n) { return (n + 3) & ~3U; }
 
@@ -39,14 +44,41 @@ PcapFile::PcapFile(const std::string& path, const std::string& where)
     throw ConfigError("cannot write " + path + ": " + why_not, where,
                       "give a path in a folder that this user may write to");
   }
-  std::setvbuf(file_, nullptr, _IOFBF, 1 << 20);
+  std::setvbuf(file_, nullptr, _IONBF, 0);
+  block_.reserve(2 * kBlockBytes);
   write_header();
+  if (!flush()) {
+    std::fclose(file_);
+    throw ConfigError("cannot write " + path + ": " + std::strerror(errno), where,
+                      "make room on that disk, or give another path");
+  }
 }
 
-PcapFile::~PcapFile() { std::fclose(file_); }
+PcapFile::~PcapFile() {
+  flush();
+  std::fclose(file_);
+}
 
-bool PcapFile::put(const void* bytes, size_t n) { return std::fwrite(bytes, 1, n, file_) == n; }
-bool PcapFile::flush() { return std::fflush(file_) == 0; }
+void PcapFile::put(const void* bytes, size_t n) {
+  const auto* from = static_cast<const uint8_t*>(bytes);
+  block_.insert(block_.end(), from, from + n);
+}
+
+bool PcapFile::flush() {
+  if (block_.empty()) return true;
+  const bool is_whole = std::fwrite(block_.data(), 1, block_.size(), file_) == block_.size();
+  if (is_whole) {
+    whole_bytes_ += static_cast<int64_t>(block_.size());
+  } else {
+    std::clearerr(file_);
+    // A pipe keeps what it got.
+    if (ftruncate(fileno(file_), whole_bytes_) == 0) std::fseek(file_, 0, SEEK_END);
+    lost_pkts_ += block_pkts_;
+  }
+  block_.clear();
+  block_pkts_ = 0;
+  return is_whole;
+}
 
 void PcapFile::write_header() {
   if (!is_pcapng_) {
@@ -66,15 +98,22 @@ bool PcapFile::write(const uint8_t* data, uint32_t len_bytes, uint64_t at_ns) {
   if (!is_pcapng_) {
     const uint32_t header[4] = {static_cast<uint32_t>(at_ns / kNsPerS),
                                 static_cast<uint32_t>(at_ns % kNsPerS), len_bytes, len_bytes};
-    return put(header, sizeof(header)) && put(data, len_bytes);
+    put(header, sizeof(header));
+    put(data, len_bytes);
+    ++block_pkts_;
+    return block_.size() < kBlockBytes || flush();
   }
   const uint32_t block_bytes = 32 + padded(len_bytes);
   const uint32_t header[7] = {
       6,         block_bytes, 0, static_cast<uint32_t>(at_ns >> 32), static_cast<uint32_t>(at_ns),
       len_bytes, len_bytes};
   const uint32_t zero = 0;
-  return put(header, sizeof(header)) && put(data, len_bytes) &&
-         put(&zero, padded(len_bytes) - len_bytes) && put(&block_bytes, sizeof(block_bytes));
+  put(header, sizeof(header));
+  put(data, len_bytes);
+  put(&zero, padded(len_bytes) - len_bytes);
+  put(&block_bytes, sizeof(block_bytes));
+  ++block_pkts_;
+  return block_.size() < kBlockBytes || flush();
 }
 
 PcapWriterThread::PcapWriterThread(const std::string& path, uint32_t queue_pkts,
@@ -94,6 +133,7 @@ PcapWriterThread::~PcapWriterThread() {
 
 // One reading of the cycle counter a burst: a recording without true stamps would be of little use.
 uint32_t PcapWriterThread::offer(Packet** pkts, uint32_t n) noexcept {
+  if (is_failing_.load(std::memory_order_relaxed)) return 0;
   const uint64_t cycles = TscClock::cycles();
   return ring_.produce(n, [&](uint32_t i, Slot& slot) { slot = {pkts[i], cycles}; });
 }
@@ -101,13 +141,23 @@ uint32_t PcapWriterThread::offer(Packet** pkts, uint32_t n) noexcept {
 void PcapWriterThread::run() {
   [[maybe_unused]] const PacketThread registered;
   while (!must_stop_.load(std::memory_order_acquire)) {
-    if (write_some() != 0) continue;
-    file_.flush();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const bool is_idle = write_some() == 0;
+    const bool has_failed = (is_idle && !file_.flush()) || file_.lost_pkts() != failed_pkts();
+    if (!is_idle && !has_failed) continue;
+    note_written();
+    is_failing_.store(has_failed, std::memory_order_relaxed);
+    std::this_thread::sleep_for(has_failed ? kPauseAfterFailure : kPauseWhenIdle);
+    is_failing_.store(false, std::memory_order_relaxed);
   }
   while (write_some() != 0) {
   }
   file_.flush();
+  note_written();
+}
+
+void PcapWriterThread::note_written() {
+  failed_pkts_.store(file_.lost_pkts(), std::memory_order_relaxed);
+  written_pkts_.store(taken_pkts_ - file_.lost_pkts(), std::memory_order_relaxed);
 }
 
 uint32_t PcapWriterThread::write_some() {
@@ -115,16 +165,14 @@ uint32_t PcapWriterThread::write_some() {
   Packet* pkts[kWriteBurstPkts];
   const uint32_t n = ring_.dequeue(slots, kWriteBurstPkts);
   const TscClock& clock = TscClock::instance();
-  uint64_t failed = 0;
   for (uint32_t i = 0; i < n; ++i) {
     pkts[i] = slots[i].pkt;
     const uint64_t at_ns =
         base_wall_ns_ + clock.to_ns(slots[i].cycles - std::min(slots[i].cycles, base_cycles_));
-    failed += file_.write(pkts[i]->data(), pkts[i]->len_bytes(), at_ns) ? 0 : 1;
+    file_.write(pkts[i]->data(), pkts[i]->len_bytes(), at_ns);
   }
   if (n != 0) PacketPool::free_bulk(pkts, n);
-  written_pkts_.store(written_pkts() + n - failed, std::memory_order_relaxed);
-  failed_pkts_.store(failed_pkts() + failed, std::memory_order_relaxed);
+  taken_pkts_ += n;
   return n;
 }
 

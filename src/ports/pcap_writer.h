@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/spsc_ring.h"
 #include "core/packet/packet.h"
@@ -25,15 +26,24 @@ class PcapFile {
   PcapFile(const PcapFile&) = delete;
   PcapFile& operator=(const PcapFile&) = delete;
 
-  // at_ns: since 1970. False when the packet could not be written.
+  // at_ns: since 1970. False when it, or one before it, could not be written.
   bool write(const uint8_t* data, uint32_t len_bytes, uint64_t at_ns);
+  // Writes what is collected, all of it or nothing: a full disk leaves no half packet behind.
   bool flush();
+  // That could not be written.
+  [[nodiscard]] uint64_t lost_pkts() const { return lost_pkts_; }
 
  private:
-  bool put(const void* bytes, size_t n);
+  static constexpr size_t kBlockBytes = 65'536;
+
+  void put(const void* bytes, size_t n);
   void write_header();
 
   std::FILE* file_ = nullptr;
+  std::vector<uint8_t> block_;
+  uint64_t block_pkts_ = 0;
+  int64_t whole_bytes_ = 0;  // of the file, up to the end of its last whole packet
+  uint64_t lost_pkts_ = 0;
   bool is_pcapng_;
 };
 
@@ -45,7 +55,7 @@ class PcapWriterThread {
   // Writes out everything offered before.
   ~PcapWriterThread();
 
-  // Takes the first k packets and returns k. They are freed once written.
+  // Takes the first k packets and returns k; none while the disk is full. They are freed once written.
   uint32_t offer(Packet** pkts, uint32_t n) noexcept;
 
   [[nodiscard]] uint64_t written_pkts() const {
@@ -63,13 +73,16 @@ class PcapWriterThread {
   };
   void run();
   uint32_t write_some();
+  void note_written();
 
   PcapFile file_;
   SpscRing<Slot> ring_;
   uint64_t base_cycles_;
   uint64_t base_wall_ns_;
+  uint64_t taken_pkts_ = 0;  // out of the ring
   std::atomic<uint64_t> written_pkts_{0};
   std::atomic<uint64_t> failed_pkts_{0};
+  std::atomic<bool> is_failing_{false};  // the last write did; another is tried now and then
   std::atomic<bool> must_stop_{false};
   std::thread thread_;
 };

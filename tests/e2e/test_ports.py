@@ -257,7 +257,10 @@ def test_an_interface_that_is_made_again_is_used_again(bridge: Bridge) -> None:
     lab = bridge.lab
     lab.router.run("ip", "link", "delete", "wan0")
     host = lab.hosts["b"]
-    lab.router.run(*["ip", "link", "add", "dev", "wan0", "type", "veth", "peer", "name", "eth0", "netns"], str(host.pid))
+    lab.router.run(
+        *["ip", "link", "add", "dev", "wan0", "type", "veth", "peer", "name", "eth0", "netns"],
+        str(host.pid),
+    )
     lab.router.run("ip", "link", "set", "wan0", "up")
     host.run("ip", "link", "set", "eth0", "up")
 
