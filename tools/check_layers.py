@@ -44,6 +44,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "basic": {"headers", "common"},
         "l2": {"headers", "common"},
         "policy": {"headers", "common"},
+        "egress": {"headers", "common", "policy"},
         "acl": {"headers", "common"},
         "balance": {"headers", "common"},
         "tap": {"headers", "common"},
@@ -60,6 +61,10 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "module": {"packet"},
         "graph": {"packet", "module"},
         "engine": {"packet", "module", "graph"},
+    },
+    "egress": {
+        "discipline": set(),
+        "arbiter": {"discipline"},
     },
     "app": {
         "wire": set(),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// own_file_test.cc - files that are ours alone: no link is followed, nobody else reads them.
 #include "base/own_file.h"
 
 #include <gtest/gtest.h>

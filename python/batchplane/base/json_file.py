@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""json_file.py - reads JSON that people wrote: whatever is wrong with it is one line with a place."""
+"""json_file.py - reads JSON that people wrote: what is wrong with it is one line."""
 
 from __future__ import annotations
 

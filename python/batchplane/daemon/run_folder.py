@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""run_folder.py - the folder of sockets and what lies beside them: whose it is, and files that no link
-leads away from."""
+"""run_folder.py - the folder of sockets: whose it is, and files that no link leads away from."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""canonical_shape.py - a canonical pipeline that somebody wrote: sections and entries are what everything
-that reads them takes them for. Their values are checked with those of any pipeline."""
+"""canonical_shape.py - whether a canonical pipeline's sections and entries are what readers expect.
+
+Their values are checked with those of any pipeline."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def canonical_shape(given: dict[str, Any], file: str) -> dict[str, Any]:
         entries = pipeline[section]
         if not isinstance(entries, kind):
             problems.append(Problem(f"{section} is {found}", file, section))
-        elif section in _MAPPINGS:
+        elif isinstance(entries, dict):
             named = {
                 name: _entry(entry, f"{section}.{name}", file, problems)
                 for name, entry in entries.items()

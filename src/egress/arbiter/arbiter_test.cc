@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// arbiter_test.cc - link, mailboxes, client list and arbiter, between threads too.
 #include <gtest/gtest.h>
 
 #include <thread>

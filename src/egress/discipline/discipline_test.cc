@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// discipline_test.cc - what every packet scheduler does: keep each packet, and each flow's order.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// egress_test.cc - the scheduler within an engine: shares, live changes, every packet accounted for.
 #include <gtest/gtest.h>
 
 #include "engine_rig.h"

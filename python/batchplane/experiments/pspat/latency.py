@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""latency.py - `pspat_latency`: what a flow waits that keeps its share, by scheduler and by others."""
+"""latency.py - `pspat_latency`: what a flow that keeps its share waits, by scheduler."""
 
 from __future__ import annotations
 
