@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // port_out.cc - sends packets out of a port; flows end here.
 //
-// in: 1   out: none   drops: tx_full, mtu_exceeded   state: none
+// in: 1   out: none   drops: tx_full, mtu_exceeded   state: what waits for the port (when_full: wait)
 #include <algorithm>
+#include <array>
 
 #include "base/net.h"
 #include "core/module/register.h"
@@ -20,7 +21,9 @@ const DropReason kMtuExceeded{"mtu_exceeded", "the packet is longer than the int
 class PortOut final : public Module {
  public:
   explicit PortOut(const Args& args)
-      : port_(args.env().port(args.string("port"))), tx_retries_(args.u32("tx_retries")) {
+      : port_(args.env().port(args.string("port"))),
+        tx_retries_(args.u32("tx_retries")),
+        waits_(args.string("when_full") == "wait") {
     if (!args.string("interface").empty()) {
       mtu_bytes_ = args.env().interface(args.string("interface")).mtu_bytes;
     }
@@ -39,9 +42,10 @@ class PortOut final : public Module {
       pkts[n] = batch[i];
       slot[n++] = i;
     }
-    uint32_t done = port_->tx_burst(pkts, n);
+    // Nothing overtakes what waits.
+    uint32_t done = n_waiting_ == 0 ? port_->tx_burst(pkts, n) : 0;
     uint32_t tries_left = tx_retries_;
-    while (done < n) {
+    while (done < n && n_waiting_ == 0) {
       // The MTU may have become smaller just now: the packet in the way ends, the others go on.
       if (l3_bytes(*pkts[done]) > port_->tx_mtu_bytes()) {
         ctx.drop(batch, slot[done++], kMtuExceeded);
@@ -50,16 +54,68 @@ class PortOut final : public Module {
       }
       done += port_->tx_burst(pkts + done, n - done);
     }
-    for (uint32_t k = done; k < n; ++k) ctx.drop(batch, slot[k], kTxFull);
+    for (uint32_t k = done; k < n; ++k) {
+      if (waits_ && n_waiting_ < kMaxWaitingPkts) {
+        waiting_[n_waiting_++] = ctx.keep(batch, slot[k]);
+      } else {
+        ctx.drop(batch, slot[k], kTxFull);
+      }
+    }
   }
 
   [[nodiscard]] uint64_t housekeep_interval_ns() const override {
+    if (waits_) return kRetryIntervalNs;
     return port_->wants_push() ? kPushIntervalNs : 0;
   }
-  void housekeep(Context& /*ctx*/, uint64_t /*budget_ns*/) noexcept override { port_->push(); }
+  void housekeep(Context& ctx, uint64_t /*budget_ns*/) noexcept override {
+    if (n_waiting_ != 0) send_waiting(ctx);
+    port_->push();
+  }
+
+  // While packets wait, the task polls nothing: the backlog stays where it is scheduled.
+  [[nodiscard]] bool wants_backpressure() const override { return waits_; }
+  [[nodiscard]] uint32_t room_pkts(uint32_t /*worker*/) const noexcept override {
+    return n_waiting_ == 0 ? ~0U : 0;
+  }
+  [[nodiscard]] uint64_t held_pkts() const override { return n_waiting_; }
+  [[nodiscard]] uint32_t max_held_pkts() const override { return waits_ ? kMaxWaitingPkts : 0; }
+  [[nodiscard]] bool may_emit() const override { return false; }
+  void adopt(Module& old_module) noexcept override {
+    auto& old = static_cast<PortOut&>(old_module);
+    if (!waits_) return;
+    std::swap(waiting_, old.waiting_);
+    std::swap(n_waiting_, old.n_waiting_);
+  }
+  void give_up_held(const std::function<void(Packet*)>& take) override {
+    for (uint32_t i = 0; i < n_waiting_; ++i) take(waiting_[i]);
+    n_waiting_ = 0;
+  }
 
  private:
   static constexpr uint64_t kPushIntervalNs = 1'000'000;
+  static constexpr uint64_t kRetryIntervalNs = 1'000;
+  static constexpr uint32_t kMaxWaitingPkts = 2 * exec::kMaxBatchPkts;
+
+  // Flows end here after all: what the port takes is booked before it is given away.
+  void send_waiting(Context& ctx) noexcept {
+    const uint32_t n = std::min(n_waiting_, exec::kMaxBatchPkts);
+    if (ctx.meter->is_nearly_full(n)) ctx.meter->flush(ctx.now_ns);
+    EgressNotes notes;
+    for (uint32_t i = 0; i < n; ++i) {
+      notes.entry_ns[i] = waiting_[i]->meta().entry_ns;
+      notes.flow[i] = has_static_flow() ? static_flow() : flow_of(waiting_[i]->meta().path_state);
+    }
+    const uint32_t sent = port_->tx_burst(waiting_.data(), n);
+    for (uint32_t i = 0; i < sent; ++i) ctx.meter->record(notes.flow[i], 1, notes.entry_ns[i]);
+    std::copy(waiting_.begin() + sent, waiting_.begin() + n_waiting_, waiting_.begin());
+    n_waiting_ -= sent;
+    // The MTU may have become smaller meanwhile.
+    if (n_waiting_ != 0 && l3_bytes(*waiting_[0]) > port_->tx_mtu_bytes()) {
+      ctx.drop_owned(waiting_[0], kMtuExceeded);
+      std::copy(waiting_.begin() + 1, waiting_.begin() + n_waiting_, waiting_.begin());
+      --n_waiting_;
+    }
+  }
 
   // Length of what the Ethernet header carries. Padding of short frames counts, and never matters.
   static uint32_t l3_bytes(Packet& pkt) {
@@ -74,7 +130,10 @@ class PortOut final : public Module {
 
   const std::shared_ptr<Port> port_;
   const uint32_t tx_retries_;
+  const bool waits_;
   uint32_t mtu_bytes_ = ~0U;
+  uint32_t n_waiting_ = 0;
+  std::array<Packet*, kMaxWaitingPkts> waiting_;  // for the port, oldest first
 };
 
 const Register<PortOut> kPortOut{{
@@ -90,9 +149,17 @@ const Register<PortOut> kPortOut{{
                 .default_value = 0,
                 .help = "tries again so often for what the port did not take at once",
                 .min = 0,
-                .max = 1000}},
+                .max = 1000},
+               {.name = "when_full",
+                .type = ParamType::kString,
+                .default_value = "drop",
+                .help = "what the port does not take; wait: keep it, in order, and poll nothing until "
+                        "it has gone",
+                .choices = {"drop", "wait"}}},
     .drops = {&kTxFull, &kMtuExceeded},
     .is_egress = true,
+    .notes = "when_full: wait belongs behind an egress scheduler, or in a task of its own: a port that "
+             "takes nothing holds back all inputs of its task.",
 }};
 
 }  // namespace

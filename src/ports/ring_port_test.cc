@@ -152,6 +152,69 @@ TEST(PortOut, PushesDevicesThatMayLeaveFramesLying) {
   EXPECT_EQ(rig.module("port_out", {{"port", "p1"}})->housekeep_interval_ns(), 0U);
 }
 
+// Takes as many as it is told, and remembers whose they were.
+class SlowPort final : public Port {
+ public:
+  uint32_t rx_burst(Packet**, uint32_t, uint64_t) noexcept override { return 0; }
+  uint32_t tx_burst(Packet** pkts, uint32_t n) noexcept override {
+    n = std::min(n, room);
+    for (uint32_t i = 0; i < n; ++i) taken.push_back(pkts[i]->data()[0]);
+    PacketPool::free_bulk(pkts, n);
+    room -= n;
+    return n;
+  }
+  [[nodiscard]] PortStats stats() const override { return {}; }
+  uint32_t room = 0;
+  std::vector<uint8_t> taken;
+};
+
+TEST(PortOut, KeepsInOrderWhatThePortDoesNotTake) {
+  PortRig rig;
+  const auto slow = std::make_shared<SlowPort>();
+  rig.env.ports["p0"] = slow;
+  auto module = rig.module("port_out", {{"port", "p0"}, {"when_full", "wait"}});
+  EXPECT_TRUE(module->wants_backpressure());
+  EXPECT_GT(module->room_pkts(0), 256U);
+  slow->room = 2;
+  std::vector<Packet*> pkts;
+  for (uint8_t i = 0; i < 5; ++i) pkts.push_back(rig.make(60, i));
+  EXPECT_TRUE(rig.consume(*module, "port_out", pkts).empty());
+  EXPECT_EQ(module->held_pkts(), 3U);
+  EXPECT_EQ(module->room_pkts(0), 0U);
+  // There is room again, but what waits goes first.
+  slow->room = 1;
+  EXPECT_TRUE(rig.consume(*module, "port_out", {rig.make(60, 5)}).empty());
+  EXPECT_EQ(slow->room, 1U);
+  exec::FlowMeter meter(1);
+  rig.ctx->meter = &meter;
+  module->housekeep(*rig.ctx, 1000);
+  EXPECT_EQ(module->held_pkts(), 3U);
+  slow->room = 100;
+  module->housekeep(*rig.ctx, 1000);
+  EXPECT_EQ(slow->taken, (std::vector<uint8_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(module->held_pkts(), 0U);
+  EXPECT_GT(module->room_pkts(0), 256U);
+  meter.flush(0);
+  EXPECT_EQ(meter.sent_pkts(), 4U);
+  EXPECT_EQ(rig.pool.available_pkts(), 512U);
+}
+
+TEST(PortOut, DropsWhatItHasNoRoomToKeep) {
+  PortRig rig(1024);
+  rig.env.ports["p0"] = std::make_shared<SlowPort>();
+  auto module = rig.module("port_out", {{"port", "p0"}, {"when_full", "wait"}});
+  size_t dropped = 0;
+  for (uint32_t k = 0; k < 20; ++k) {
+    std::vector<Packet*> pkts;
+    for (uint32_t i = 0; i < 32; ++i) pkts.push_back(rig.make(60));
+    dropped += rig.consume(*module, "port_out", pkts).size();
+  }
+  EXPECT_EQ(module->held_pkts(), 512U);
+  EXPECT_EQ(dropped, 128U);
+  module->give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
+  EXPECT_EQ(rig.pool.available_pkts(), 1024U);
+}
+
 TEST(NullPort, TakesEverythingAndGivesNothing) {
   PortRig rig;
   auto port = make_port({"p0", "null", {}}, rig.env);
