@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // egress.cc - packet schedulers: ns per packet put in and taken out, 32 at a time, by number of flows.
 //
-// Saturated: every flow always has packets. Coming and going: a few packets are inside at any time,
-// so nearly each one finds its flow idle and leaves it so. Sizes: 64 bytes, or 64 and 1500 in turn.
+// Loads: see egress/arbiter/steady_load.h.
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/rng.h"
 #include "common/environment.h"
 #include "common/report.h"
+#include "egress/arbiter/steady_load.h"
 #include "egress/discipline/disciplines.h"
 
 namespace {
@@ -18,10 +17,6 @@ namespace {
 using namespace batchplane::egress;
 
 constexpr uint32_t kMemoryMb = 64;
-constexpr uint32_t kBatchPkts = 32;
-constexpr uint32_t kPktsOfFlow = 3;
-constexpr uint32_t kComing = 64;
-
 struct Load {
   const char* name;
   bool is_saturated;
@@ -42,59 +37,16 @@ std::optional<bench::Target> target_of(std::string_view discipline, uint32_t flo
   return {};
 }
 
-template <class D>
-class Scheduler {
- public:
-  Scheduler(uint32_t flows, Load load)
-      : flows_(flows), load_(load), rng_(flows), discipline_({flows, flows * kPktsOfFlow + 1024}) {
-    for (uint32_t f = 0; f < flows; ++f) {
-      discipline_.configure(f, {.weight = 1 + f % 64, .lmax_bytes = 1500});
-    }
-    const uint32_t inside = load.is_saturated ? flows * kPktsOfFlow : kComing;
-    for (uint32_t k = 0; k < inside; ++k) {
-      const uint32_t flow = load.is_saturated ? k % flows : rng_.below(flows);
-      discipline_.enqueue(Descriptor::of(1, size(), flow, 0));
-      ++inside_;
-    }
-  }
-
-  uint64_t run(uint32_t n_batches) {
-    Descriptor out[kBatchPkts];
-    for (uint32_t b = 0; b < n_batches; ++b) {
-      uint32_t n = 0;
-      while (n < kBatchPkts && discipline_.dequeue(out[n])) ++n;
-      for (uint32_t i = 0; i < n; ++i) {
-        const uint32_t flow = load_.is_saturated ? out[i].flow : rng_.below(flows_);
-        out[i] = Descriptor::of(1, size(), flow, 0);
-        discipline_.prefetch(flow);
-      }
-      for (uint32_t i = 0; i < n; ++i) discipline_.enqueue(out[i]);
-    }
-    return uint64_t{n_batches} * kBatchPkts;
-  }
-  // Nothing was lost or refused.
-  [[nodiscard]] std::string verify() {
-    run(10);
-    return discipline_.backlog_pkts() == inside_ ? "" : "packets were lost";
-  }
-
- private:
-  uint32_t size() { return load_.is_mixed && (n_made_++ & 1) != 0 ? 1500 : 64; }
-
-  uint32_t flows_;
-  Load load_;
-  uint32_t n_made_ = 0;
-  uint32_t inside_ = 0;
-  batchplane::Rng rng_;
-  D discipline_;
-};
-
-template <class D>
+template <Discipline D>
 bench::Contender contender(std::string_view name, uint32_t flows, Load load) {
-  auto scheduler = std::make_shared<Scheduler<D>>(flows, load);
+  auto scheduler = std::make_shared<SteadyLoad<D>>(
+      LoadShape{.flows = flows, .is_saturated = load.is_saturated, .is_mixed = load.is_mixed});
   return {.name = std::string(name),
           .run = [scheduler](uint32_t n) { return scheduler->run(n); },
-          .verify = [scheduler] { return scheduler->verify(); }};
+          .verify = [scheduler]() -> std::string {
+            scheduler->run(10);
+            return scheduler->is_whole() ? "" : "packets were lost";
+          }};
 }
 
 int run(const bench::Options& options) {

@@ -153,13 +153,15 @@ const Register<PortOut> kPortOut{{
                {.name = "when_full",
                 .type = ParamType::kString,
                 .default_value = "drop",
-                .help = "what the port does not take; wait: keep it, in order, and poll nothing until "
-                        "it has gone",
+                .help =
+                    "what the port does not take; wait: keep it, in order, and poll nothing until "
+                    "it has gone",
                 .choices = {"drop", "wait"}}},
     .drops = {&kTxFull, &kMtuExceeded},
     .is_egress = true,
-    .notes = "when_full: wait belongs behind an egress scheduler, or in a task of its own: a port that "
-             "takes nothing holds back all inputs of its task.",
+    .notes =
+        "when_full: wait belongs behind an egress scheduler, or in a task of its own: a port that "
+        "takes nothing holds back all inputs of its task.",
 }};
 
 }  // namespace

@@ -157,6 +157,16 @@ def replay(
         raise BadInput([Problem(str(text)) for text in error.args]) from error
 
 
+def costs_ns(
+    discipline: str, flows: int, is_saturated: bool, is_mixed: bool, trials: int
+) -> list[float]:
+    """Time to put in and take out a packet, trial by trial, on this core as it is."""
+    found: list[float] = load_native().egress_costs_ns(
+        discipline, flows, is_saturated, is_mixed, trials
+    )
+    return found
+
+
 def disciplines() -> list[str]:
     """Their names."""
     return list(load_native().EGRESS_DISCIPLINES)

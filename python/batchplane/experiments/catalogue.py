@@ -22,6 +22,7 @@ from .batchy import (
 )
 from .beyond import batch_size, rates, run_order, slo_curve, stranding
 from .common.experiment import Experiment
+from .pspat import algorithms as pspat_algorithms
 from .pspat import latency as pspat_latency
 from .pspat import shares as pspat_shares
 
@@ -30,7 +31,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
         fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, fig11, fairness,
-        slo_curve, stranding, run_order, batch_size, rates, pspat_latency, pspat_shares,
+        slo_curve, stranding, run_order, batch_size, rates,
+        pspat_algorithms, pspat_latency, pspat_shares,
     )
 }  # fmt: skip
 # The same under the name of its figure.

@@ -5,12 +5,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "egress/arbiter/link.h"
 #include "egress/arbiter/replay.h"
+#include "egress/arbiter/steady_load.h"
 #include "egress/discipline/disciplines.h"
 
 namespace batchplane::native {
@@ -48,11 +50,32 @@ nb::tuple replay(const std::string& discipline, const std::vector<Numbers>& flow
   return nb::make_tuple(release_ns, flow, bytes, result.refused);
 }
 
+// ns per packet put in and taken out: `trials` times the same number of packets.
+std::vector<double> costs_ns(const std::string& discipline, uint32_t flows, bool is_saturated,
+                             bool is_mixed, uint32_t trials) {
+  constexpr uint32_t kBatches = 1000;
+  std::vector<double> all;
+  egress::with_discipline(discipline, [&]<egress::Discipline D>() {
+    egress::SteadyLoad<D> load(
+        {.flows = flows, .is_saturated = is_saturated, .is_mixed = is_mixed});
+    load.run(kBatches);
+    for (uint32_t t = 0; t < trials; ++t) {
+      const auto from = std::chrono::steady_clock::now();
+      const uint64_t n = load.run(kBatches);
+      const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - from;
+      all.push_back(took.count() / static_cast<double>(n));
+    }
+  });
+  return all;
+}
+
 }  // namespace
 
 void add_egress(nb::module_& m) {
   m.def("egress_replay", &replay, nb::arg("discipline"), nb::arg("flows"), nb::arg("arrivals"),
         nb::arg("rate_bps"), nb::arg("overhead_bytes"));
+  m.def("egress_costs_ns", &costs_ns, nb::arg("discipline"), nb::arg("flows"),
+        nb::arg("is_saturated"), nb::arg("is_mixed"), nb::arg("trials"));
   std::vector<std::string> names(egress::kDisciplineNames.begin(), egress::kDisciplineNames.end());
   m.attr("EGRESS_DISCIPLINES") = names;
   m.attr("EGRESS_MIN_RATE_BPS") = egress::Link::kMinRateBps;

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from batchplane.egress.replay import costs_ns
 from batchplane.experiments.common.experiment import Outcome, Setup
-from batchplane.experiments.pspat import latency, shares
+from batchplane.experiments.pspat import algorithms, latency, shares
 from batchplane.experiments.pspat.watched import Watched, latencies_pkts, percentile
 
 
@@ -24,6 +25,24 @@ def test_claims_hold(module) -> None:
     assert outcome.rows
     assert [v.claim for v in outcome.verdicts if v.verdict == "different"] == []
     assert outcome.draw().axes
+
+
+def test_costs_are_held_against_the_slides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No figure of this machine decides here: costs are made up."""
+    made_up = {"drr": 19.0, "wf2q_plus": 90.0, "qfq": 60.0, "qfq_plus": 48.0}
+    monkeypatch.setattr(algorithms, "costs_ns", lambda name, *_: [made_up[name]] * 4)
+    outcome = _outcome(algorithms)
+    verdicts = [verdict.verdict for verdict in outcome.verdicts]
+    assert verdicts == ["same", "different", "same", "same", "same", "same"]
+    assert len(outcome.rows) == 4 * 4 * 4
+    assert len(outcome.draw().axes) == 4
+
+
+def test_costs_are_measured() -> None:
+    for name in algorithms.DISCIPLINES:
+        times = costs_ns(name, 32, False, True, 3)
+        assert len(times) == 3
+        assert min(times) > 0
 
 
 def test_without_a_scheduler_a_flow_waits_for_the_queues_of_all_others() -> None:
