@@ -87,6 +87,18 @@ def load_document(
     return document
 
 
+def _refuse_schedulers(document: Document) -> None:
+    """A simulation that passed packets on in order of arrival would say nothing of shares."""
+    for name, module in document.pipeline["modules"].items():
+        if module["kind"] == "egress":
+            raise BadInput(
+                Problem(
+                    "the simulator has no packet scheduler", document.where(f"modules.{name}"),
+                    f"modules.{name}", "run the pipeline, or simulate it without 'egress'",
+                )
+            )  # fmt: skip
+
+
 def prepare(
     pipeline: str | Path | Pipeline | Document | dict[str, Any],
     traffic: str | Path | Traffic | None = None,
@@ -105,6 +117,7 @@ def prepare(
         raise BadInput(Problem(f"'{run_order}' is not a run order", "--run-order", fix=fix))
     kinds = known_kinds()
     document = load_document(pipeline, overrides or {}, kinds)
+    _refuse_schedulers(document)
     traces: dict[str, Trace] = {}
     followed: dict[str, dict[str, str]] = {}
     if traffic is not None:

@@ -81,8 +81,8 @@ def claims(rows: list[Row], delay_growth: dict[str, float]) -> list[Verdict]:
         in_range(
             "QFQ+ costs 16 to 31 % less than QFQ", saved, 0.16, 0.31, lambda v: f"{v:.0%}"
         ).because(
-            "QFQ+ saves where equal flows have packets together; with one packet in a flow at a time, "
-            "or one flow of a kind, an aggregate serves a single packet and its upkeep comes on top."
+            "QFQ+ saves where equal flows have packets together. With one packet in a flow at a "
+            "time, or one flow of a kind, an aggregate serves one packet and is upkeep on top."
         )
     )
     constant = {name: delay_growth[name] for name in ("wf2q_plus", "qfq", "qfq_plus")}
