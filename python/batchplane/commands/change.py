@@ -54,7 +54,8 @@ def edit_module(
     """A module's own command, such as a table edit, or a bulk one from a file."""
     with Client(daemon.socket) as client:
         if file is None:
-            return client.module(module, verb, parse_arguments(words))
+            with told_as_input():
+                return client.module(module, verb, parse_arguments(words))
         if not file.is_file():
             raise BadInput(Problem("there is no such file", str(file)))
         with told_as_input():  # what is refused is a line of the file

@@ -163,7 +163,7 @@ class Egress final : public Module {
 
   // Live: {"add" | "replace" | "delete": flows}, {"set": {rate_bps}}, "list".
   Value command(const std::string& verb, const Value& args) override {
-    if (verb == "list") return Dict{{"flows", flow_list()}};
+    if (verb == "list") return show();
     if (verb == "set") {
       set_rate(args);
     } else if (verb == "add" || verb == "replace" || verb == "delete") {

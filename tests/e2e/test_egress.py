@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_egress.py - shares of a link on a running daemon, and changes while it is overloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import Commands
+from waiting import wait_until
+
+PKTS = 4000
+_ALL_FLOOD = ("gold_pps=60000", "silver_pps=60000", "flood_pps=60000")
+
+
+def _released(commands: Commands) -> list[int]:
+    flows = commands.json("show", "tables", "link")["flows"]
+    return [int(flow["released_pkts"]) for flow in flows]
+
+
+def _shares(commands: Commands) -> list[float]:
+    """Of the next packets that leave."""
+    before = _released(commands)
+    wait_until(lambda: sum(_released(commands)) >= sum(before) + PKTS, "packets leave")
+    sent = [now - then for now, then in zip(_released(commands), before, strict=True)]
+    return [each / sum(sent) for each in sent]
+
+
+@pytest.fixture
+def overloaded(folder: Path) -> Iterator[Commands]:
+    """Three subscribers, each sending five times what the link carries."""
+    commands = Commands(folder)
+    commands.good("start", "subscribers", *_ALL_FLOOD)
+    try:
+        yield commands
+    finally:
+        report = commands.stop("subscribers")
+    assert report["balance"]["is_exact"]
+
+
+def test_shares_follow_weights_and_their_changes(overloaded: Commands) -> None:
+    assert _shares(overloaded) == pytest.approx([0.8, 0.1, 0.1], abs=0.05)
+    overloaded.good("set", "link", "replace", "flow=0", "weight=1")
+    _shares(overloaded)  # what was under way
+    assert _shares(overloaded) == pytest.approx([1 / 3] * 3, abs=0.05)
+    overloaded.good("set", "link", "set", "rate_bps=200000000")
+    saved = overloaded.json("show", "tables", "link")
+    assert saved["rate_bps"] == 200_000_000
+
+
+def test_bad_changes_are_one_line(overloaded: Commands) -> None:
+    for words, told in (
+        (("replace", "flow=0", "weight=0"), "from 1 to 65536"),
+        (("replace", "flow=9"), "there is no such flow"),
+        (("delete", "flow=0"), "flow 0 takes what no other flow has"),
+        (("set", "rate_bps=-1"), "rate_bps"),
+    ):
+        done = overloaded.run("set", "link", *words)
+        assert done.code == 2, words
+        assert told in done.err
+        assert len(done.err.strip().splitlines()) == 1
