@@ -239,8 +239,9 @@ def test_an_mtu_that_changes_is_followed(bridge: Bridge) -> None:
 def test_nothing_is_sent_while_a_link_is_down_nor_later(bridge: Bridge) -> None:
     lab = bridge.lab
     lab.router.run("ip", "link", "set", "wan0", "down")
-    bridge.send(*[60] * 600)
-    wait_until(lambda: bridge.counted() == (0, {"tx_full": 600}), "all are counted as dropped")
+    # What the kernel's ring for us holds, whoever else has the CPU.
+    bridge.send(*[60] * 400)
+    wait_until(lambda: bridge.counted() == (0, {"tx_full": 400}), "all are counted as dropped")
     before = bridge.arrived()
     lab.router.run("ip", "link", "set", "wan0", "up")
 
@@ -250,7 +251,7 @@ def test_nothing_is_sent_while_a_link_is_down_nor_later(bridge: Bridge) -> None:
 
     wait_until(passes, "new ones pass")
     sent, _ = bridge.counted()
-    assert bridge.arrived() - before <= sent < 100  # none of the 600
+    assert bridge.arrived() - before <= sent < 100  # none of the 400
 
 
 def test_an_interface_that_is_made_again_is_used_again(bridge: Bridge) -> None:
