@@ -46,6 +46,14 @@ uint32_t dscp_flow_of(Packet& pkt) {
   return dscp_of(pkt.data() + l3_offset_of(pkt), kind);
 }
 
+uint64_t checked_rate(uint64_t rate_bps, const std::string& where) {
+  if (rate_bps != 0 && rate_bps < egress::Link::kMinRateBps) {
+    throw ConfigError("a link of " + std::to_string(rate_bps) + " bit/s is too slow", where,
+                      "at least " + std::to_string(egress::Link::kMinRateBps) + ", or 0 for none");
+  }
+  return rate_bps;
+}
+
 // What the control side wants of the scheduler; the polling worker does it between two rounds.
 struct Edit {
   enum class Kind : uint8_t { kConfigure, kRemove, kRate } kind = Kind::kConfigure;
@@ -63,7 +71,7 @@ class Egress final : public Module {
         otherwise_(default_egress_flow(args)),
         settings_{.discipline = args.string("discipline"),
                   .capacity = {args.u32("max_flows"), args.u32("total_limit_pkts")},
-                  .rate_bps = args.u64("rate_bps"),
+                  .rate_bps = checked_rate(args.u64("rate_bps"), args.where() + ".rate_bps"),
                   .overhead_bytes = args.u32("overhead_bytes")},
         scheduler_(make_egress_scheduler(settings_)),
         is_known_(settings_.capacity.flows),
@@ -301,6 +309,7 @@ class Egress final : public Module {
     check_keys(args, {"rate_bps"}, "set");
     const auto rate_bps = static_cast<uint64_t>(int_value(
         args["rate_bps"], 0, static_cast<int64_t>(egress::Link::kMaxRateBps), "set.rate_bps"));
+    checked_rate(rate_bps, "set.rate_bps");
     order({.kind = Edit::Kind::kRate, .rate_bps = rate_bps});
     settings_.rate_bps = rate_bps;
   }
@@ -399,7 +408,7 @@ const Register<Egress> kEgress{{
                 .help = "{flow, weight, lmax_bytes, limit_pkts}; others belong to flow 0"},
                {.name = "lmax_bytes",
                 .unit = "bytes",
-                .default_value = 1518,
+                .default_value = 1600,
                 .help = "longest packet of a flow that says nothing else",
                 .min = 64,
                 .max = egress::kMaxPktBytes},

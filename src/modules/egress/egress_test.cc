@@ -126,6 +126,7 @@ TEST(Egress, LetsADeletedFlowsPacketsOut) {
   EXPECT_THROW(egress.command("delete", Dict{{"flow", 0}}), ConfigError);
   EXPECT_THROW(egress.command("replace", Dict{{"flow", 9}}), ConfigError);
   EXPECT_THROW(egress.command("replace", Dict{{"flow", 1}, {"weight", 0}}), ConfigError);
+  EXPECT_THROW(egress.command("set", Dict{{"rate_bps", 7'999}}), ConfigError);
 }
 
 TEST(Egress, CarriesEverythingOverAnApply) {
