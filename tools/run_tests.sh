@@ -19,7 +19,7 @@ declare -rA kTests=(
   [release]="slo sim profile app core modules ports traffic"
   [asan-heap]="base exec telemetry spec core modules ports traffic property fuzz"
   [asan-dpdk]="core modules ports traffic"
-  [tsan-heap]="core ports traffic app"
+  [tsan-heap]="core egress ports traffic app"
 )
 # While daemons and people in tests wait, processors stand idle.
 readonly kBuiltBeside="asan-heap tsan-heap"

@@ -355,6 +355,7 @@ def test_the_list_names_all(
     assert list(runs) == [
         "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig8b", "fig9a", "fig9b", "fig9c",
         "fig11", "fairness", "slo_curve", "stranding", "run_order", "batch_size", "rates",
+        "pspat_algorithms", "pspat_latency", "pspat_shares",
     ]  # fmt: skip
     assert (runs["fig1"], runs["table2"]) == (["measured", "simulated"], ["simulated", "measured"])
 
@@ -366,7 +367,12 @@ def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
     every = list(EXPERIMENTS.values())
     chosen, left_out = choose_modes(every, ["all"], None, "prior", True)
     assert {e.name for e, setup in chosen if setup.is_measured} == set()
-    assert [line.partition(" ")[0] for line in left_out] == ["fig1", "fig3", "rates"]
+    assert [line.partition(" ")[0] for line in left_out] == [
+        "fig1",
+        "fig3",
+        "rates",
+        "pspat_algorithms",
+    ]
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(program))
     chosen, left_out = choose_modes(every, ["all"], None, "prior", True)
     assert ({e.name for e, s in chosen if s.is_measured}, left_out) == (

@@ -137,7 +137,7 @@ def test_module_or_helper_is_left_alone(tmp_path: Path) -> None:
         (
             "python/batchplane/native/module.cc",
             '"core/engine/engine.h"',
-            "the extension may include base, exec",
+            "the extension may include base, egress, exec",
         ),
         (
             "python/batchplane/native/module.cc",

@@ -30,6 +30,7 @@ WITH_TRAFFIC = (
     "mgw",
     "robot_control",
     "simple",
+    "subscribers",
     "tree",
     "vrf",
 )
