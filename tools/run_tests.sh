@@ -17,7 +17,7 @@ readonly kLongOnly="build-asan-dpdk ctest-asan-dpdk determinism"
 # sockets included. Everything in every build: test-long.
 declare -rA kTests=(
   [release]="slo sim profile app core modules ports traffic"
-  [asan-heap]="base exec telemetry spec core modules ports traffic property fuzz"
+  [asan-heap]="base exec egress telemetry spec core modules ports traffic property fuzz"
   [asan-dpdk]="core modules ports traffic"
   [tsan-heap]="core egress ports traffic app"
 )

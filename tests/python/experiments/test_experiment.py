@@ -376,19 +376,19 @@ def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(program))
     chosen, left_out = choose_modes(every, ["all"], None, "prior", True)
     assert ({e.name for e, s in chosen if s.is_measured}, left_out) == (
-        {"fig1", "fig3", "rates"}, [],
+        {"fig1", "fig3", "rates", "pspat_algorithms"}, [],
     )  # fmt: skip
     assert len(chosen) == len(every)
     chosen, left_out = choose_modes(every, ["all"], None, "paper", True)
-    assert len(chosen) == len(every) - 3 and left_out == []
+    assert len(chosen) == len(every) - 4 and left_out == []
     chosen, _ = choose_modes(every, ["all"], True, "prior", True)
     assert {e.name for e, _ in chosen} == {
         "fig1", "fig3", "table1", "table2", "fig9a", "fig9b", "fig9c", "fig11", "slo_curve",
-        "batch_size", "rates",
+        "batch_size", "rates", "pspat_algorithms",
     }  # fmt: skip
     chosen, _ = choose_modes(every, ["all"], False, "prior", True)
     assert not any(setup.is_measured for _, setup in chosen)
-    assert len(chosen) == len(every)
+    assert {e.name for e in every} - {e.name for e, _ in chosen} == {"pspat_algorithms"}
 
 
 def test_measured_and_simulated_results_lie_apart() -> None:
