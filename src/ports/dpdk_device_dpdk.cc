@@ -59,8 +59,7 @@ void require_tun(const std::string& where) {
 std::string remedy(const DeviceArgs& args) {
   if (args.driver == "net_tap") {
     return "it needs CAP_NET_ADMIN, and an interface name of at most 15 letters that is free: run "
-           "as "
-           "root";
+           "as root; a daemon that began without taps has given the right up: start it anew";
   }
   if (args.driver.empty()) {
     return "list devices with dpdk-devbind.py --status; a NIC needs hugepages and the vfio-pci "

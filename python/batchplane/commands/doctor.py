@@ -16,6 +16,13 @@ from typing import Any
 _V3 = ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
 _CAP_NET_ADMIN, _CAP_SYS_NICE = 12, 23
+# What a daemon keeps once its ports are up, where it had it, and why: kKept of src/app/start/privileges.cc.
+KEPT = {
+    "CAP_NET_RAW": "packet sockets, which a live change may add",
+    "CAP_NET_ADMIN": "taps, only where the pipeline has some at the start",
+    "CAP_SYS_NICE": "the control thread's priority, only where RLIMIT_RTPRIO cannot be raised",
+    "CAP_IPC_LOCK, CAP_SYS_ADMIN, CAP_SYS_RAWIO": "memory of NICs by PCI address, only with such",
+}
 _OFFLOADS = (
     "tx-checksum-ip-generic",
     "tx-checksum-ipv4",
@@ -98,6 +105,7 @@ def examine(machine: Machine | None = None) -> list[Finding]:
         _dpdk,
         _permissions,
         _realtime,
+        _kept,
         _tun,
         _vfio,
         _namespaces,
@@ -296,6 +304,13 @@ def _realtime(machine: Machine) -> list[Finding]:
             "sudo setcap cap_sys_nice+ep build/batchplaned",
         )
     ]
+
+
+def _kept(_machine: Machine) -> list[Finding]:
+    """What remains of the rights of root in a running daemon."""
+    reasons = "; ".join(f"{name}: {why}" for name, why in KEPT.items())
+    told = f"once its ports are up the daemon drops all capabilities but {reasons}"
+    return [Finding("kept rights", True, told)]
 
 
 def _tun(machine: Machine) -> list[Finding]:

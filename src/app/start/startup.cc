@@ -15,6 +15,7 @@
 #include "app/plan/environment_build.h"
 #include "app/plan/memory_plan.h"
 #include "app/plan/routes.h"
+#include "app/start/privileges.h"
 #include "app/wire/control_socket.h"
 #include "app/wire/json_value.h"
 #include "app/wire/messages.h"
@@ -65,20 +66,8 @@ void plan_memory(Startup& s) {
                                          : memory_mb_estimate(s.spec) + s.extra_memory_mb;
 }
 
-// Devices on the PCI bus that a port names, as in devargs "0000:01:00.0,...".
-std::vector<std::string> pci_devices(const PipelineSpec& spec) {
-  static const std::regex kAddress("([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\\.[0-7](,.*)?");
-  std::vector<std::string> devices;
-  for (const PortSpec& port : spec.ports) {
-    const auto devargs = port.params.find("devargs");
-    if (devargs == port.params.end() || !devargs->second.is_string()) continue;
-    const std::string& text = devargs->second.as_string();
-    if (text.size() < 256 && std::regex_match(text, kAddress)) devices.push_back(text);
-  }
-  return devices;
-}
-
 void start_backend(Startup& s) {
+  allow_control_priority();
   s.eal = ports::start_eal(
       {.memory_mb = static_cast<uint32_t>(std::min<uint64_t>(s.memory_mb, UINT32_MAX)),
        .pci_devices = pci_devices(s.spec)});
@@ -119,6 +108,12 @@ void start_ports(Startup& s) {
                       error.where().empty() ? s.spec.where("ports." + name) : error.where(),
                       error.fix());
   }
+}
+
+void give_up_rights(Startup& s) {
+  std::string names;
+  for (const std::string& name : drop_privileges(s.spec)) names += (names.empty() ? "" : ", ") + name;
+  log_line(names.empty() ? "keeps no capability" : "keeps " + names);
 }
 
 void make_engine(Startup& s) {
@@ -188,12 +183,25 @@ constexpr Step kBuilding[] = {
     {"build the graph", make_graph},
     {"make the packet pool", make_pool},
     {"start ports", start_ports},
+    {"give up what only a start needs", give_up_rights},
     {"make the engine", make_engine},
     {"start workers and generators", start_traffic},
     {"take over control", make_runtime},
 };
 
 }  // namespace
+
+std::vector<std::string> pci_devices(const PipelineSpec& spec) {
+  static const std::regex kAddress("([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\\.[0-7](,.*)?");
+  std::vector<std::string> devices;
+  for (const PortSpec& port : spec.ports) {
+    const auto devargs = port.params.find("devargs");
+    if (devargs == port.params.end() || !devargs->second.is_string()) continue;
+    const std::string& text = devargs->second.as_string();
+    if (text.size() < 256 && std::regex_match(text, kAddress)) devices.push_back(text);
+  }
+  return devices;
+}
 
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");

@@ -50,6 +50,8 @@ Value route_file(Startup& startup);
 // The first steps alone: what the pipeline says, its cores, its memory; then the packet backend.
 void plan(Startup& startup);
 void start_packets(Startup& startup);
+// Devices on the PCI bus that a port names, as in devargs "0000:01:00.0,...".
+std::vector<std::string> pci_devices(const PipelineSpec& spec);
 // As /proc/cpuinfo names it.
 std::string cpu_model();
 

@@ -92,7 +92,8 @@ KernelTap::KernelTap(const KernelTapConfig& config)
     throw ConfigError(
         "cannot make the TAP interface " + config.name + ": " + std::strerror(error), "",
         error == EBUSY ? "another process has it: choose another name"
-                       : "run as root, or with CAP_NET_ADMIN in this network namespace");
+                       : "run as root, or with CAP_NET_ADMIN in this network namespace; a daemon "
+                         "that began without taps has given it up: stop it, and start this one");
   }
   try {
     configure(config);

@@ -52,7 +52,7 @@ def examined(root: Path, change: dict[str, str | None], run: object = None) -> d
 def test_a_good_machine(tmp_path: Path) -> None:
     findings = examined(tmp_path, {})
     assert [finding.topic for finding in findings.values() if not finding.is_ok] == []
-    assert len(findings) == 14 and all(finding.remedy == "" for finding in findings.values())
+    assert len(findings) == 15 and all(finding.remedy == "" for finding in findings.values())
     assert findings["hugepages"].message == "512 of 2 MB"
 
 

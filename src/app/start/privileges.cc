@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// privileges.cc - capabilities belong to threads, and libraries have made some by now: each is interrupted by
+// a signal and gives up its own.
+#include "app/start/privileges.h"
+
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "app/start/startup.h"
+#include "base/error.h"
+
+namespace batchplane::app {
+namespace {
+
+bool has_pci_devices(const PipelineSpec& spec) { return !pci_devices(spec).empty(); }
+
+bool has_taps(const PipelineSpec& spec) {
+  return std::ranges::any_of(
+             spec.ports,
+             [](const PortSpec& port) { return port.kind == "tap" || port.kind == "dpdk"; }) ||
+         std::ranges::any_of(spec.modules,
+                             [](const ModuleSpec& module) { return module.kind == "local_tap"; });
+}
+
+bool is_always_needed(const PipelineSpec&) { return true; }
+
+bool may_have_priority() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_RTPRIO, &limit) == 0 &&
+         limit.rlim_cur >= static_cast<rlim_t>(sched_get_priority_min(SCHED_FIFO));
+}
+
+// In a user namespace the capability is there and gives no priority.
+bool needs_nice(const PipelineSpec&) {
+  if (may_have_priority()) return false;
+  sched_param param{};
+  const int policy = sched_getscheduler(0);
+  param.sched_priority = sched_get_priority_min(SCHED_FIFO);
+  if (sched_setscheduler(0, SCHED_FIFO, &param) != 0) return false;
+  param.sched_priority = 0;
+  sched_setscheduler(0, policy, &param);
+  return true;
+}
+
+struct KeptRight {
+  int capability;
+  const char* name;
+  bool (*is_needed)(const PipelineSpec& spec);
+};
+
+// python/batchplane/commands/doctor.py tells them, with the reasons.
+constexpr KeptRight kKept[] = {
+    {CAP_NET_RAW, "CAP_NET_RAW", is_always_needed},
+    {CAP_NET_ADMIN, "CAP_NET_ADMIN", has_taps},
+    {CAP_SYS_NICE, "CAP_SYS_NICE", needs_nice},
+    // Memory that a device reads and writes is pinned, and its physical addresses are looked up.
+    {CAP_IPC_LOCK, "CAP_IPC_LOCK", has_pci_devices},
+    {CAP_SYS_ADMIN, "CAP_SYS_ADMIN", has_pci_devices},
+    {CAP_SYS_RAWIO, "CAP_SYS_RAWIO", has_pci_devices},
+};
+
+// Read by the handler.
+uint64_t kept_mask = 0;                // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<uint32_t> n_done{0};       // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<bool> has_failed{false};   // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+uint64_t permitted_now() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2]{};
+  if (syscall(SYS_capget, &header, data) != 0) return 0;
+  return data[0].permitted | static_cast<uint64_t>(data[1].permitted) << 32;
+}
+
+// Of the calling thread. System calls alone: a signal's handler may make them.
+bool drop_here() {
+  for (int capability = 0; capability < 64; ++capability) {
+    if ((kept_mask >> capability & 1) != 0) continue;
+    // Not without CAP_SETPCAP; no_new_privs holds then all the same.
+    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 && errno == EINVAL) break;
+  }
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  const bool is_final = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+  const uint64_t mask = permitted_now() & kept_mask;
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2]{};
+  for (int i = 0; i < 2; ++i) {
+    data[i].effective = data[i].permitted = static_cast<uint32_t>(mask >> (32 * i));
+  }
+  return syscall(SYS_capset, &header, data) == 0 && is_final;
+}
+
+void on_signal(int) {
+  const int before = errno;
+  if (!drop_here()) has_failed.store(true);
+  n_done.fetch_add(1);
+  errno = before;
+}
+
+std::set<pid_t> all_threads() {
+  std::set<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    found.insert(static_cast<pid_t>(std::atol(entry.path().filename().c_str())));
+  }
+  return found;
+}
+
+bool wait_for(uint32_t wanted) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (n_done.load() < wanted) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// All other threads. One that was made meanwhile by one that had not given up yet is found in the next round.
+bool drop_elsewhere() {
+  std::set<pid_t> done{static_cast<pid_t>(syscall(SYS_gettid))};
+  while (true) {
+    bool is_new = false;
+    for (const pid_t thread : all_threads()) {
+      if (!done.insert(thread).second) continue;
+      is_new = true;
+      const uint32_t before = n_done.load();
+      if (syscall(SYS_tgkill, getpid(), thread, SIGRTMAX) != 0) continue;  // it has ended
+      if (!wait_for(before + 1)) return false;
+    }
+    if (!is_new) return true;
+  }
+}
+
+}  // namespace
+
+void allow_control_priority() {
+  const auto wanted = static_cast<rlim_t>(sched_get_priority_min(SCHED_FIFO));
+  rlimit limit{};
+  if (may_have_priority() || getrlimit(RLIMIT_RTPRIO, &limit) != 0) return;
+  limit = {wanted, std::max(limit.rlim_max, wanted)};
+  (void)setrlimit(RLIMIT_RTPRIO, &limit);  // where it may not, CAP_SYS_NICE is kept
+}
+
+std::vector<std::string> drop_privileges(const PipelineSpec& spec) {
+  uint64_t mask = 0;
+  for (const KeptRight& kept : kKept) {
+    if (kept.is_needed(spec)) mask |= 1ULL << kept.capability;
+  }
+  kept_mask = mask;
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGRTMAX, &action, &before);
+  const bool is_told = drop_elsewhere();
+  // Last: the others are asked while this thread still may do everything.
+  const bool is_dropped = drop_here();
+  if (!is_told || !is_dropped || has_failed.load()) {
+    throw ConfigError("a thread keeps capabilities that it does not need", "start",
+                      "look for what keeps it in /proc/PID/task");
+  }
+  sigaction(SIGRTMAX, &before, nullptr);
+  std::vector<std::string> names;
+  for (const KeptRight& kept : kKept) {
+    if ((permitted_now() >> kept.capability & 1) != 0) names.emplace_back(kept.name);
+  }
+  return names;
+}
+
+}  // namespace batchplane::app
