@@ -35,10 +35,12 @@ LinkWatch::LinkWatch()
       bind(netlink_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return;
   }
-  // Signals are for the threads that wait for them.
+  // Signals are for the threads that wait for them, but for the one by which each thread is asked to
+  // give up its rights (app/start/privileges.cc).
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  sigdelset(&all, SIGRTMAX);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   thread_ = std::thread([this] { run(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

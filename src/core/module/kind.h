@@ -62,6 +62,7 @@ struct ModuleInfo {
       nullptr;
   // What of the machine it would open, where that is more than memory.
   std::function<std::optional<Opens>(const Dict& params)> opens = nullptr;
+  bool makes_interfaces = false;  // of the kernel: that takes CAP_NET_ADMIN
 
   // Filled by Register.
   Shape shape = Shape::kInPlace;

@@ -137,6 +137,7 @@ const Register<LocalTap> kLocalTap{{
     .opens = [](const Dict&) -> std::optional<Opens> {
       return Opens{.what = "a device of the kernel", .stand_in = "queue"};
     },
+    .makes_interfaces = true,
 }};
 
 }  // namespace
