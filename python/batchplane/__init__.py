@@ -3,16 +3,16 @@
 
 import sys
 
-# `python -m batchplane` looks for every module in the current folder first: what lies there is no part of
-# this program. (So is argv while Python looks for what -m names.)
+# `python -m batchplane` looks for every module in the current folder first: what lies there is no
+# part of this program. (So is argv while Python looks for what -m names.)
 if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
     del sys.path[:1]
 
-from importlib import import_module  # noqa: E402
-from typing import TYPE_CHECKING, Any  # noqa: E402
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from .base.problems import BadInput, BatchplaneError, Problem, RunFailed  # noqa: E402
-from .base.version import __version__  # noqa: E402
+from .base.problems import BadInput, BatchplaneError, Problem, RunFailed
+from .base.version import __version__
 
 if TYPE_CHECKING:
     from .daemon.client import Client, DaemonError

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// own_file_test.cc - files that are written belong to who writes them, wherever a name leads.
 #include "base/own_file.h"
 
 #include <gtest/gtest.h>

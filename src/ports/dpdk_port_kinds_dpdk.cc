@@ -60,6 +60,7 @@ std::vector<PortKindInfo> dpdk_port_kinds() {
              .help = "for example net_af_packet0,iface=eth0, net_pcap0,rx_pcap=in.pcap, or a PCI "
                      "address"}}),
        .notes = kNotes,
+       .makes_interface = true,
        .make = [](const Args& args) { return make_device(args.string("devargs"), args); }},
       {.kind = "tap",
        .help = "A new network interface of the kernel, whose other end is the port.",
@@ -68,6 +69,7 @@ std::vector<PortKindInfo> dpdk_port_kinds() {
                                 .type = ParamType::kString,
                                 .help = "name of the interface to make, at most 15 letters"}}),
        .notes = kNotes,
+       .makes_interface = true,
        .make = [](const Args& args) { return make_device(tap_args(args), args); }},
   };
 }

@@ -23,6 +23,7 @@ struct PortKindInfo {
   std::string notes = "";
   bool is_memory = false;         // it opens nothing outside this process
   bool takes_generators = false;  // they fill it
+  bool makes_interface = false;   // of the kernel, or sets one up: it needs CAP_NET_ADMIN
   std::function<std::shared_ptr<Port>(const Args&)> make = nullptr;
 };
 

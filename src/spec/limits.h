@@ -38,7 +38,7 @@ inline constexpr Limit kCore{0, 1023};
 // A module that chooses has 4096 gates, each with a few modules behind it.
 inline constexpr Limit kModules{1, 32'768};
 inline constexpr Limit kEdges{0, 131'072};
-inline constexpr Limit kFlows{0, 32'768};  // declared
+inline constexpr Limit kFlows{0, 32'768};            // declared
 inline constexpr Limit kTrafficFlows{1, 1'048'576};  // of a generator
 inline constexpr Limit kRatePps{0, 1'000'000'000};
 

@@ -17,7 +17,9 @@ from batchplane.commands.doctor import KEPT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: it needs root")
 ADMIN, RAW, NICE = 1 << 12, 1 << 13, 1 << 23
-TWO = "\n".join(line for line in THREE.splitlines() if "dmz" not in line).replace("name: three", "name: two")
+TWO = "\n".join(line for line in THREE.splitlines() if "dmz" not in line).replace(
+    "name: three", "name: two"
+)
 TAP = """
 name: tapped
 ports: {{link: {{kind: tap, interface: {name}}}}}
@@ -66,7 +68,9 @@ def test_the_control_thread_has_its_priority_all_the_same(batchplane: Commands) 
         pytest.skip("NOT RUN: a worker apart from the control thread needs 2 cores")
     with running(batchplane, "l2l3", "l2l3", *LOAD):
         pid = batchplane.pid("l2l3")
-        policies = {os.sched_getscheduler(int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()}
+        policies = {
+            os.sched_getscheduler(int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()
+        }
         assert os.SCHED_FIFO | os.SCHED_RESET_ON_FORK in policies or os.SCHED_FIFO in policies
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""json_file.py - reads JSON that people wrote: whatever is wrong with it is one line with a place."""
+"""json_file.py - reads JSON that people wrote: whatever is wrong with it is a line with a place."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def read_json(path: Path, what: str = "valid JSON", missing: str = "") -> Any:
 def parse_json(text: str, file: str, what: str = "valid JSON") -> Any:
     """What the text says. Numbers fit 64 bits and are finite, as everything behind takes them."""
     try:
-        return json.loads(
-            text, parse_constant=_refused, parse_int=_integer, parse_float=_finite
-        )
+        return json.loads(text, parse_constant=_refused, parse_int=_integer, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise BadInput(Problem(f"this is not {what}: {error}", f"{file}:{error.lineno}")) from error
     except ValueError as error:

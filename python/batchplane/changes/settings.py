@@ -128,7 +128,9 @@ def _change(word: str, setting: str, value: str) -> dict[str, Any]:
         if duration_ns is None and value != "none":
             raise _bad(word, f"'{value}' is not a duration", "with a unit: 50us, 1ms; or none")
         if duration_ns is not None:
-            _within(word, value, duration_ns, AGE_LIMIT_NS if setting == "age_limit" else DELAY_SLO_NS)
+            _within(
+                word, value, duration_ns, AGE_LIMIT_NS if setting == "age_limit" else DELAY_SLO_NS
+            )
         # No promise is 0; no age limit of its own is null.
         none = 0 if setting == "slo" else None
         return {"what": setting, key: none if duration_ns is None else duration_ns}

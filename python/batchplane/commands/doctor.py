@@ -16,7 +16,8 @@ from typing import Any
 _V3 = ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
 _CAP_NET_ADMIN, _CAP_SYS_NICE = 12, 23
-# What a daemon keeps once its ports are up, where it had it, and why: kKept of src/app/start/privileges.cc.
+# What a daemon keeps once its ports are up, where it had it, and why: kKept in
+# src/app/start/privileges.cc.
 KEPT = {
     "CAP_NET_RAW": "packet sockets, which a live change may add",
     "CAP_NET_ADMIN": "taps, only where the pipeline has some at the start",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""run_folder.py - the folder of sockets and what lies beside them: whose it is, and files that no link
-leads away from."""
+"""run_folder.py - the folder of sockets and what lies beside them: whose it is, and files that
+no link leads away from."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def create_own(path: Path) -> int:
 def open_lock(path: Path) -> int:
     """A file to lock; what is there stays. Raises RunFailed."""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+        handle = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600
+        )
     except OSError as error:
         raise RunFailed(f"{path} cannot be locked: {error.strerror}", "remove it") from error
     return handle

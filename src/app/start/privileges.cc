@@ -22,18 +22,26 @@
 
 #include "app/start/startup.h"
 #include "base/error.h"
+#include "core/module/kind.h"
+#include "ports/port_kinds.h"
 
 namespace batchplane::app {
 namespace {
 
 bool has_pci_devices(const PipelineSpec& spec) { return !pci_devices(spec).empty(); }
 
-bool has_taps(const PipelineSpec& spec) {
-  return std::ranges::any_of(
-             spec.ports,
-             [](const PortSpec& port) { return port.kind == "tap" || port.kind == "dpdk"; }) ||
-         std::ranges::any_of(spec.modules,
-                             [](const ModuleSpec& module) { return module.kind == "local_tap"; });
+bool makes_interfaces(const PipelineSpec& spec) {
+  const auto is_port = [](const PortSpec& port) {
+    const PortKindInfo* const kind = find_port_kind(port.kind);
+    return kind != nullptr && kind->makes_interface;
+  };
+  const auto is_module = [](const ModuleSpec& module) {
+    const ModuleInfo* const kind = find_module_kind(module.kind);
+    if (kind == nullptr || kind->opens == nullptr) return false;
+    const std::optional<Opens> opened = kind->opens(module.params);
+    return opened && opened->makes_interface;
+  };
+  return std::ranges::any_of(spec.ports, is_port) || std::ranges::any_of(spec.modules, is_module);
 }
 
 bool is_always_needed(const PipelineSpec&) { return true; }
@@ -65,7 +73,7 @@ struct KeptRight {
 // python/batchplane/commands/doctor.py tells them, with the reasons.
 constexpr KeptRight kKept[] = {
     {CAP_NET_RAW, "CAP_NET_RAW", is_always_needed},
-    {CAP_NET_ADMIN, "CAP_NET_ADMIN", has_taps},
+    {CAP_NET_ADMIN, "CAP_NET_ADMIN", makes_interfaces},
     {CAP_SYS_NICE, "CAP_SYS_NICE", needs_nice},
     // Memory that a device reads and writes is pinned, and its physical addresses are looked up.
     {CAP_IPC_LOCK, "CAP_IPC_LOCK", has_pci_devices},
@@ -74,9 +82,9 @@ constexpr KeptRight kKept[] = {
 };
 
 // Read by the handler.
-uint64_t kept_mask = 0;                // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
-std::atomic<uint32_t> n_done{0};       // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
-std::atomic<bool> has_failed{false};   // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+uint64_t kept_mask = 0;               // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<uint32_t> n_done{0};      // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<bool> has_failed{false};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 uint64_t permitted_now() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};

@@ -112,7 +112,8 @@ void start_ports(Startup& s) {
 
 void give_up_rights(Startup& s) {
   std::string names;
-  for (const std::string& name : drop_privileges(s.spec)) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& name : drop_privileges(s.spec))
+    names += (names.empty() ? "" : ", ") + name;
   log_line(names.empty() ? "keeps no capability" : "keeps " + names);
 }
 

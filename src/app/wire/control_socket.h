@@ -75,7 +75,7 @@ class ControlSocket {
     std::string out;
     size_t sent_bytes = 0;
     uint64_t progress_ns = 0;
-    uint64_t asked = 0;  // when it last sent something: higher is later
+    uint64_t asked = 0;       // when it last sent something: higher is later
     bool is_busy = false;     // a line is being answered
     bool is_closing = false;  // ends when `out` is written
     bool is_ended = false;    // said that it sends no more

@@ -237,7 +237,8 @@ TEST_F(SocketFile, OneMoreClientTakesThePlaceOfTheOneThatAskedNothingForLongest)
     address.sun_family = AF_UNIX;
     path_.copy(address.sun_path, sizeof address.sun_path - 1);
     clients.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
-    EXPECT_EQ(connect(clients.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(connect(clients.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof address),
+              0);
     turn();
   };
   const auto ask = [&](size_t client, const std::string& line) {

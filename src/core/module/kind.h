@@ -37,6 +37,7 @@ struct TableMemory {
 struct Opens {
   std::string what;
   std::string stand_in;
+  bool makes_interface = false;  // of the kernel: it needs CAP_NET_ADMIN for that
 };
 
 struct ModuleInfo {

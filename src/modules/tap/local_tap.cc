@@ -135,7 +135,7 @@ const Register<LocalTap> kLocalTap{{
              "through the "
              "router. Needs CAP_NET_ADMIN.",
     .opens = [](const Dict&) -> std::optional<Opens> {
-      return Opens{.what = "a device of the kernel", .stand_in = "queue"};
+      return Opens{.what = "a device of the kernel", .stand_in = "queue", .makes_interface = true};
     },
 }};
 

@@ -46,7 +46,10 @@ def _ran(folder: Path) -> list[str]:
     ],
 )
 def test_commands_run_no_code_of_the_current_folder(trapped: Path, words: tuple[str, ...]) -> None:
-    for command in ([Path(sys.executable).with_name("batchplane")], [sys.executable, "-m", "batchplane"]):
+    for command in (
+        [Path(sys.executable).with_name("batchplane")],
+        [sys.executable, "-m", "batchplane"],
+    ):
         done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=300)
         assert (done.returncode, _ran(trapped)) == (0, []), done.stderr
 
@@ -55,6 +58,8 @@ def test_code_runs_by_its_path_only(trapped: Path) -> None:
     (trapped / "pipelines" / "mine.py").write_text(TRAP)
     assert find_pipeline("l2l3").suffix == ".yaml"
     assert "mine" not in pipeline_names()
-    with pytest.raises(BadInput, match=r"no pipeline 'mine' \(code runs by its path only: pipelines/mine.py\)"):
+    with pytest.raises(
+        BadInput, match=r"no pipeline 'mine' \(code runs by its path only: pipelines/mine.py\)"
+    ):
         find_pipeline("mine")
     assert find_pipeline("pipelines/mine.py") == Path("pipelines/mine.py")

@@ -43,7 +43,9 @@ def test_a_folder_that_others_write_into_is_refused(tmp_path: Path, mode: int) -
 def test_a_new_folder_is_for_its_owner_only(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        assert run_dir({"BATCHPLANE_RUN_DIR": str(tmp_path / "run")}).stat().st_mode & 0o777 == 0o700
+        assert (
+            run_dir({"BATCHPLANE_RUN_DIR": str(tmp_path / "run")}).stat().st_mode & 0o777 == 0o700
+        )
     finally:
         os.umask(before)
 
@@ -122,7 +124,9 @@ def test_odd_files_and_dead_daemons_are_in_nobodys_way(started: Path, tmp_path: 
     (started / "link.sock").symlink_to(started / "demo.sock")
     os.mkfifo(started / "pipe.sock")
     os.mkfifo(started / "pipe.json")
-    for i, state in enumerate(('{"pid": "x"}', '{"pid": 1e99}', '{"pid": 99999999999999}', "[" * 50000, "[]")):
+    for i, state in enumerate(
+        ('{"pid": "x"}', '{"pid": 1e99}', '{"pid": 99999999999999}', "[" * 50000, "[]")
+    ):
         (started / f"dead{i}.json").write_text(state)
         dead = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         dead.bind(str(started / f"dead{i}.sock"))

@@ -116,5 +116,9 @@ def _run(words: Sequence[str]) -> str:
         return traceback.format_exc()[-_TOLD:]
     said = out.getvalue() + err.getvalue()
     if code in (0, 2) and "a bug in batchplane" not in said and "Traceback" not in said:
-        return "" if code == 0 or err.getvalue().strip() or out.getvalue().strip() else "it said nothing"
+        return (
+            ""
+            if code == 0 or err.getvalue().strip() or out.getvalue().strip()
+            else "it said nothing"
+        )
     return f"exit code {code}: {err.getvalue()[-_TOLD:]}"

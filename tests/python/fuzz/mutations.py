@@ -86,7 +86,9 @@ def _line(text: str, rng: random.Random) -> str:
 
 def _insert(text: str, rng: random.Random) -> str:
     at = rng.randrange(len(text) + 1)
-    return text[:at] + rng.choice((*WORDS, ":", ",", "[", "]", "{", "}", "\t", "\n", "#")) + text[at:]
+    return (
+        text[:at] + rng.choice((*WORDS, ":", ",", "[", "]", "{", "}", "\t", "\n", "#")) + text[at:]
+    )
 
 
 def _cut(text: str, rng: random.Random) -> str:

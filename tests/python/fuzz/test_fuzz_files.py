@@ -95,7 +95,9 @@ def _canonical(folder: Path) -> list[Path]:
 
 
 def _captures() -> list[Path]:
-    return [path for path in sorted(TREE.glob("tests/fuzz/corpus/pcap/*.pcap*")) if path.stat().st_size]
+    return [
+        path for path in sorted(TREE.glob("tests/fuzz/corpus/pcap/*.pcap*")) if path.stat().st_size
+    ]
 
 
 def _formats(folder: Path) -> dict[str, Format]:

@@ -21,7 +21,9 @@ pytestmark = [
 
 
 def _readelf(file: Path, *words: str) -> str:
-    done = subprocess.run(["readelf", "-W", *words, file], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["readelf", "-W", *words, file], capture_output=True, text=True, check=True
+    )
     return done.stdout
 
 
