@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
                     FileCase{"ipv6_lookup", "replace", "file", kRoutes6},
                     FileCase{"acl", "replace", "rules_file", kRules},
                     FileCase{"session_downlink", "replace", "file", kSessions}),
-    [](const testing::TestParamInfo<FileCase>& info) { return std::string(info.param.kind); });
+    [](const testing::TestParamInfo<FileCase>& given) { return std::string(given.param.kind); });
 
 }  // namespace
 }  // namespace batchplane
