@@ -480,7 +480,7 @@ def test_a_controller_from_a_file_that_fails_ends_with_1(
         (("--trace", "x.csv", "--seeds", "2"), "error: command line: --trace: a trace holds one run, but several are requested (without --compare or --seeds)"),
         (("--controller", ""), "error: command line: --controller: no controller is given"),
         (("--scenario", "no.yaml"), "error: no.yaml: there is no such file"),
-        (("--machine", "no.json"), "error: no.json: cannot be read: [Errno 2] No such file or directory: 'no.json'"),
+        (("--machine", "no.json"), "error: no.json: there is no such file"),
         (("--duration", "long"), "error: --duration: 'long' is not a duration (with a unit: 10ms, 1s)"),
     ],
 )  # fmt: skip
