@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""canonical_shape.py - whether a canonical pipeline's sections and entries are what readers expect.
-
-Their values are checked with those of any pipeline."""
+"""canonical_shape.py - a canonical pipeline that somebody wrote: sections and entries are what
+everything that reads them takes them for. Values are checked with those of any pipeline."""
 
 from __future__ import annotations
 
@@ -21,20 +20,19 @@ def canonical_shape(given: dict[str, Any], file: str) -> dict[str, Any]:
     for section in (*_MAPPINGS, *_LISTS):
         if section not in pipeline:
             continue
-        kind, found = (dict, "a mapping") if section in _MAPPINGS else (list, "a list")
         entries = pipeline[section]
-        if not isinstance(entries, kind):
-            problems.append(Problem(f"{section} is {found}", file, section))
-        elif isinstance(entries, dict):
-            named = {
+        if section in _MAPPINGS and isinstance(entries, dict):
+            pipeline[section] = {
                 name: _entry(entry, f"{section}.{name}", file, problems)
                 for name, entry in entries.items()
             }
-            pipeline[section] = named
-        else:
+        elif section in _LISTS and isinstance(entries, list):
             pipeline[section] = [
                 _entry(entry, f"{section}[{i}]", file, problems) for i, entry in enumerate(entries)
             ]
+        else:
+            wanted = "a mapping" if section in _MAPPINGS else "a list"
+            problems.append(Problem(f"expected {wanted}", file, section))
     places = pipeline.get(_PLACES, {})
     if not isinstance(places, dict) or not all(isinstance(v, str) for v in places.values()):
         problems.append(
