@@ -267,7 +267,7 @@ def test_errors_are_one_line(
 
 def test_errors_of_a_running_daemon(call: Caller, file: str) -> None:
     call("start", file)
-    assert call("set", "ttl", "burn", code=1)[1] == (
+    assert call("set", "ttl", "burn", code=2)[1] == (
         "error: x.yaml:3: modules.ttl: module 'ttl' has no command 'burn' (try add)\n"
     )
     assert call("show", "runtme", code=2)[1] == (
