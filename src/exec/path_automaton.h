@@ -38,7 +38,12 @@ class PathAutomaton {
 
   // States that can reach a node; empty for one that nothing reaches.
   [[nodiscard]] const std::set<State>& states_at(uint32_t node) const { return at_[node]; }
-  [[nodiscard]] bool is_static(uint32_t node) const { return at_[node].size() <= 1; }
+  [[nodiscard]] bool is_static(uint32_t node) const {
+    return at_[node].size() <= 1 && !carries_.contains(node);
+  }
+  // Packets carry their state into this node even if it has one only: what comes after it cannot tell
+  // which of several such nodes they came by.
+  void carry_at(uint32_t node) { carries_.insert(node); }
   [[nodiscard]] State entry_state(uint32_t node) const { return entry_.at(node); }
   // State after crossing `gate` of `node` in state `from`.
   [[nodiscard]] State next(uint32_t node, uint32_t gate, State from) const;
@@ -57,6 +62,7 @@ class PathAutomaton {
   std::map<FlowSet, State> index_;
   std::vector<std::set<State>> at_;
   std::map<uint32_t, State> entry_;
+  std::set<uint32_t> carries_;
   std::map<std::tuple<uint32_t, uint32_t, State>, State> next_;
 };
 

@@ -100,11 +100,7 @@ class PortOut final : public Module {
   void send_waiting(Context& ctx) noexcept {
     const uint32_t n = std::min(n_waiting_, exec::kMaxBatchPkts);
     if (ctx.meter->is_nearly_full(n)) ctx.meter->flush(ctx.now_ns);
-    EgressNotes notes;
-    for (uint32_t i = 0; i < n; ++i) {
-      notes.entry_ns[i] = waiting_[i]->meta().entry_ns;
-      notes.flow[i] = has_static_flow() ? static_flow() : flow_of(waiting_[i]->meta().path_state);
-    }
+    const EgressNotes notes(*this, waiting_.data(), n);
     const uint32_t sent = port_->tx_burst(waiting_.data(), n);
     for (uint32_t i = 0; i < sent; ++i) ctx.meter->record(notes.flow[i], 1, notes.entry_ns[i]);
     std::copy(waiting_.begin() + sent, waiting_.begin() + n_waiting_, waiting_.begin());

@@ -2,10 +2,10 @@
 // queue.cc - joins two tasks: packets put in by one worker (or several) come out in another.
 //
 // in: 1   out: 1   drops: queue_full   state: packets in its rings, carried over by apply
-// One ring per producing worker, so that no ring ever has two producers.
+// One ring per worker that puts packets in, so that no ring ever has two producers.
 #include <algorithm>
 #include <atomic>
-#include <limits>
+#include <numeric>
 #include <vector>
 
 #include "base/spsc_ring.h"
@@ -44,22 +44,24 @@ class Queue final : public Module {
           args.where() + ".size_pkts",
           "with backpressure at least " + std::to_string(args.env().batch_limit_pkts));
     }
-    for (uint32_t w = 0; w < args.env().n_workers; ++w) {
-      rings_.push_back(std::make_unique<Ring>(size_pkts_));
-    }
-    lost_ = std::vector<Lost>(args.env().n_workers);
+    std::vector<uint32_t> all(args.env().n_workers);
+    std::iota(all.begin(), all.end(), 0U);
+    lost_ = std::vector<Lost>(all.size());
+    rings_.resize(all.size());
+    set_feeders(all);
   }
   ~Queue() override {
     give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
   }
 
+  void set_feeders(const std::vector<uint32_t>& workers) override {
+    feeders_ = workers;
+    for (std::unique_ptr<Ring>& ring : rings_) ring.reset();
+    for (const uint32_t w : feeders_) rings_[w] = std::make_unique<Ring>(size_pkts_);
+  }
+
   void consume(Context& ctx, Batch& batch) noexcept {
-    for (Packet* pkt : batch) {
-      PacketMeta& meta = pkt->meta();
-      const uint64_t waited_ns = ctx.now_ns - std::min(ctx.now_ns, meta.entry_ns);
-      meta.task_entry_delta_ns = static_cast<uint32_t>(
-          std::min<uint64_t>(waited_ns, std::numeric_limits<uint32_t>::max()));
-    }
+    for (Packet* pkt : batch) enter_task(*pkt, ctx.now_ns);
     Ring& ring = *rings_[ctx.worker_index];
     const uint32_t n = batch.size_pkts;
     const uint32_t taken = ring.enqueue(batch.pkts, n);
@@ -71,9 +73,9 @@ class Queue final : public Module {
 
   // Rings take turns, so that no producer starves another.
   uint32_t poll(Context& /*ctx*/, Packet** pkts, uint32_t max) noexcept {
-    const auto n_rings = static_cast<uint32_t>(rings_.size());
+    const auto n_rings = static_cast<uint32_t>(feeders_.size());
     for (uint32_t k = 0; k < n_rings; ++k) {
-      Ring& ring = *rings_[next_ring_];
+      Ring& ring = *rings_[feeders_[next_ring_]];
       if (++next_ring_ == n_rings) next_ring_ = 0;
       const uint32_t n = ring.dequeue(pkts, max);
       if (n == 0) continue;
@@ -91,47 +93,42 @@ class Queue final : public Module {
     for (size_t w = 0; w < std::min(lost_.size(), old.lost_.size()); ++w) {
       lost_[w].add(old.lost_[w].get());
     }
-    const size_t n = std::min(rings_.size(), old.rings_.size());
-    for (size_t w = 0; w < n; ++w) {
-      if (rings_[w]->capacity() == old.rings_[w]->capacity()) {
+    for (const uint32_t w : old.feeders_) {
+      const bool goes_on = w < rings_.size() && rings_[w] != nullptr;
+      if (goes_on && rings_[w]->capacity() == old.rings_[w]->capacity()) {
         std::swap(rings_[w], old.rings_[w]);
-        continue;
-      }
-      Packet* pkt = nullptr;
-      while (rings_[w]->free_slots() != 0 && old.rings_[w]->dequeue(&pkt, 1) == 1) {
-        rings_[w]->enqueue(&pkt, 1);
+      } else {
+        move_pkts(*old.rings_[w], *rings_[goes_on ? w : feeders_.front()]);
       }
     }
   }
 
   [[nodiscard]] uint64_t held_pkts() const override {
     uint64_t held = 0;
-    for (const auto& ring : rings_) held += ring->size();
+    for (const uint32_t w : feeders_) held += rings_[w]->size();
     return held;
   }
-  [[nodiscard]] uint64_t put_pkts() const override {
-    uint64_t put = 0;
-    for (const auto& ring : rings_) put += ring->produced();
-    return put;
+  [[nodiscard]] uint64_t put_pkts(uint32_t worker) const override {
+    return rings_[worker]->produced();
   }
   [[nodiscard]] uint64_t taken_pkts() const override {
     uint64_t taken = 0;
-    for (const auto& ring : rings_) taken += ring->consumed();
+    for (const uint32_t w : feeders_) taken += rings_[w]->consumed();
     return taken;
   }
   [[nodiscard]] uint32_t max_held_pkts() const override {
-    return size_pkts_ * static_cast<uint32_t>(rings_.size());
+    return size_pkts_ * static_cast<uint32_t>(feeders_.size());
   }
   [[nodiscard]] exec::RingCounts ring_counts() const noexcept override {
     exec::RingCounts all{.ring_pkts = max_held_pkts()};
-    for (const auto& ring : rings_) {
-      all.waiting_pkts += ring->size();
-      all.fill.add(ring->fill());
+    for (const uint32_t w : feeders_) {
+      all.waiting_pkts += rings_[w]->size();
+      all.fill.add(rings_[w]->fill());
     }
     return all;
   }
   void begin_fill_period() noexcept override {
-    for (const auto& ring : rings_) ring->begin_fill_period();
+    for (const uint32_t w : feeders_) rings_[w]->begin_fill_period();
   }
   [[nodiscard]] exec::ArrivalCounts arrival_counts() const override {
     exec::ArrivalCounts all;
@@ -145,23 +142,29 @@ class Queue final : public Module {
   }
   void give_up_held(const std::function<void(Packet*)>& take) override {
     Packet* pkt = nullptr;
-    for (const auto& ring : rings_) {
-      while (ring->dequeue(&pkt, 1) == 1) take(pkt);
+    for (const uint32_t w : feeders_) {
+      while (rings_[w]->dequeue(&pkt, 1) == 1) take(pkt);
     }
   }
 
   [[nodiscard]] Value show() const override {
     List fill;
-    for (const auto& ring : rings_) fill.emplace_back(ring->size());
-    return Dict{{"size_pkts", size_pkts_}, {"held_pkts", held_pkts()}, {"held_by_worker", fill}};
+    for (const uint32_t w : feeders_) fill.emplace_back(rings_[w]->size());
+    return Dict{{"size_pkts", size_pkts_}, {"held_pkts", held_pkts()}, {"held_by_feeder", fill}};
   }
 
  private:
+  static void move_pkts(Ring& from, Ring& to) noexcept {
+    Packet* pkt = nullptr;
+    while (to.free_slots() != 0 && from.dequeue(&pkt, 1) == 1) to.enqueue(&pkt, 1);
+  }
+
   const uint32_t size_pkts_;
   const bool has_backpressure_;
-  std::vector<std::unique_ptr<Ring>> rings_;  // by producing worker
-  std::vector<Lost> lost_;                    // likewise: for want of room
-  uint32_t next_ring_ = 0;
+  std::vector<std::unique_ptr<Ring>> rings_;  // by worker; of feeders only
+  std::vector<Lost> lost_;                    // by worker: for want of room
+  std::vector<uint32_t> feeders_;             // workers
+  uint32_t next_ring_ = 0;                    // of feeders
 };
 
 const Register<Queue> kQueue{{

@@ -115,8 +115,14 @@ void set_roles(GraphBuild& build) {
         throw ConfigError("'size_pkts' is " + std::to_string(size_pkts), "modules." + spec.name,
                           "give a number from 1 to 16777216");
       }
-      graph.queues.push_back(std::make_unique<Queue>(static_cast<uint32_t>(size_pkts)));
-      module.queue = graph.queues.back().get();
+      if (spec.door_of.empty()) {
+        graph.queues.push_back(std::make_unique<Queue>(static_cast<uint32_t>(size_pkts)));
+        module.queue = graph.queues.back().get();
+      } else {
+        module.queue =
+            graph.modules[graph.at(spec.door_of)]->queue;  // which comes before its doors
+      }
+      module.ring = module.queue->add_ring();
     }
   }
 }
@@ -124,7 +130,8 @@ void set_roles(GraphBuild& build) {
 void set_costs(GraphBuild& build) {
   std::string missing;
   for (const auto& module : build.graph.modules) {
-    const auto it = build.spec.costs.find(module->name);
+    const std::string& queue = build.spec.pipeline.modules[module->index].door_of;
+    const auto it = build.spec.costs.find(queue.empty() ? module->name : queue);
     if (it != build.spec.costs.end()) {
       module->set_cost(it->second, build.spec.pipeline.engine.batch_pkts);
     } else if (module->role != Role::kInput) {

@@ -40,8 +40,8 @@ struct Task : exec::TaskStorage<Traits> {
   uint32_t index = 0;
   uint32_t worker = 0;
   std::vector<TaskInput> inputs;
-  std::vector<const Queue*> backpressuring;  // ends that may hold back the inputs
-  std::vector<uint32_t> modules;             // by rank; the dead end is not among them
+  std::vector<const Module*> backpressuring;  // ends that may hold back the inputs
+  std::vector<uint32_t> modules;              // by rank; the dead end is not among them
   std::unique_ptr<Module> dead_end;
   std::unique_ptr<Executor> executor;
   uint32_t next_input = 0;

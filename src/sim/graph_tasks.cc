@@ -92,8 +92,12 @@ class TaskMaker {
     return plan;
   }
 
-  bool is_input_here(const Edge& edge) const {
+  [[nodiscard]] bool is_door(uint32_t module) const {
+    return !build_.spec.pipeline.modules[module].door_of.empty();
+  }
+  [[nodiscard]] bool is_input_here(const Edge& edge) const {
     const Role role = graph_.modules[edge.from]->role;
+    if (is_door(edge.from)) return false;
     return (role == Role::kInput || role == Role::kQueue) && edge.gate != exec::kDropGate &&
            build_.task_of[edge.to] == t_;
   }
@@ -104,7 +108,7 @@ class TaskMaker {
       const auto flag = params.find("backpressure");
       const Module& module = *graph_.modules[i];
       if (module.queue == nullptr || flag == params.end() || !flag->second.as_bool()) continue;
-      task_->backpressuring.push_back(module.queue);
+      task_->backpressuring.push_back(&module);
     }
     for (const Edge& edge : graph_.edges) {
       if (!is_input_here(edge)) continue;
@@ -118,7 +122,8 @@ class TaskMaker {
         }
       }
       const auto& states = graph_.paths->states_at(edge.from);
-      if (!graph_.paths->is_static(edge.to) && states.size() == 1) {
+      if (!graph_.paths->is_static(edge.to) && graph_.paths->is_static(edge.from) &&
+          states.size() == 1) {
         input.entry_state = graph_.paths->next(edge.from, edge.gate, *states.begin());
       }
       task_->inputs.push_back(input);
@@ -160,6 +165,12 @@ void make_tasks(GraphBuild& build) {
   }
   graph.paths = std::make_unique<exec::PathAutomaton>(static_cast<uint32_t>(graph.modules.size()),
                                                       edges, entries, build.flows);
+  for (uint32_t i = 0; i < graph.modules.size(); ++i) {
+    const std::string& queue = build.spec.pipeline.modules[i].door_of;
+    if (queue.empty()) continue;
+    graph.paths->carry_at(i);
+    graph.paths->carry_at(graph.at(queue));
+  }
   for (const auto& [a, b] : graph.paths->indistinct()) {
     throw ConfigError(
         "flows '" + graph.flow_names[a] + "' and '" + graph.flow_names[b] + "' have the same path",

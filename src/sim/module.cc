@@ -155,7 +155,7 @@ void run_queue(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcep
   for (uint32_t i = 0; i < n_pkts; ++i) {
     Packet* const pkt = pkts[i];
     pkt->task_entry_ns = std::max(ctx.now_ns, pkt->entry_ns);
-    if (!module.queue->put(pkt, now_ns)) {
+    if (!module.queue->put(module.ring, pkt, now_ns)) {
       ctx.drop(batch, i, kQueueFull);
     } else if (pkt->trace_id != kUntraced) {
       ctx.recorder->note_arrival(pkt->trace_id, now_ns);

@@ -6,17 +6,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "exec/demand.h"
 #include "sim/packet.h"
 
 namespace batchplane::sim {
 
-// A worker whose clock is behind its producer's sees only what was there at its own time, unless
-// each has a time of its own.
-class Queue {
+// The ring of one worker that puts packets in. A worker whose clock is behind its producer's sees only what
+// was there at its own time, unless each has a time of its own.
+class QueueRing {
  public:
-  explicit Queue(uint32_t size_pkts) : size_pkts_(size_pkts) {}
+  explicit QueueRing(uint32_t size_pkts) : size_pkts_(size_pkts) {}
 
   // For plans: workers' clocks have nothing to do with each other. Packets do not wait here, there
   // is room for all, and they are as old where they come to as they were where they left.
@@ -55,8 +56,11 @@ class Queue {
     return slots_.empty() ? ~0ULL : slots_.front().since_ns;
   }
   [[nodiscard]] uint64_t held_pkts() const { return slots_.size(); }
-  [[nodiscard]] exec::InputCounts counts(uint64_t taken_pkts) const {
-    return {taken_pkts, {slots_.size(), size_pkts_, fill_}, {lost_pkts_, 0}};
+  void add_to(exec::InputCounts& all) const {
+    all.ring.waiting_pkts += slots_.size();
+    all.ring.ring_pkts += size_pkts_;
+    all.ring.fill.add(fill_);
+    all.arrivals.lost_pkts += lost_pkts_;
   }
   void begin_fill_period() { fill_.begin_period(); }
 
@@ -84,6 +88,55 @@ class Queue {
   uint32_t seen_pkts_ = 0;  // by its consumer, when it looked last
   uint64_t lost_pkts_ = 0;
   RingFill fill_;
+};
+
+// A ring for each worker that puts packets in; they take turns, so that none starves another.
+class Queue {
+ public:
+  explicit Queue(uint32_t size_pkts) : size_pkts_(size_pkts) {}
+
+  // The number of a further ring.
+  uint32_t add_ring() {
+    rings_.emplace_back(size_pkts_);
+    return static_cast<uint32_t>(rings_.size() - 1);
+  }
+  void join_clocks() {
+    for (QueueRing& ring : rings_) ring.join_clocks();
+  }
+  [[nodiscard]] uint32_t room_pkts(uint32_t ring) const { return rings_[ring].room_pkts(); }
+  bool put(uint32_t ring, Packet* pkt, uint64_t now_ns) { return rings_[ring].put(pkt, now_ns); }
+  uint32_t take(Packet** pkts, uint32_t most, uint64_t now_ns) {
+    for (size_t k = 0; k < rings_.size(); ++k) {
+      QueueRing& ring = rings_[next_];
+      if (++next_ == rings_.size()) next_ = 0;
+      if (const uint32_t n = ring.take(pkts, most, now_ns); n != 0) return n;
+    }
+    return 0;
+  }
+  // When the next packet can be seen; kNeverNs while empty.
+  [[nodiscard]] uint64_t next_ns() const {
+    uint64_t next_ns = ~0ULL;
+    for (const QueueRing& ring : rings_) next_ns = std::min(next_ns, ring.next_ns());
+    return next_ns;
+  }
+  [[nodiscard]] uint64_t held_pkts() const {
+    uint64_t held = 0;
+    for (const QueueRing& ring : rings_) held += ring.held_pkts();
+    return held;
+  }
+  [[nodiscard]] exec::InputCounts counts(uint64_t taken_pkts) const {
+    exec::InputCounts all{.taken_pkts = taken_pkts};
+    for (const QueueRing& ring : rings_) ring.add_to(all);
+    return all;
+  }
+  void begin_fill_period() {
+    for (QueueRing& ring : rings_) ring.begin_fill_period();
+  }
+
+ private:
+  const uint32_t size_pkts_;
+  std::vector<QueueRing> rings_;
+  size_t next_ = 0;
 };
 
 }  // namespace batchplane::sim

@@ -13,8 +13,8 @@ static bool has_unbooked(const exec::FlowMeter& meter) {
 }
 
 uint32_t Task::open_inputs(const Context& ctx) const {
-  const bool has_room = std::ranges::all_of(backpressuring, [&](const Queue* queue) {
-    return queue->room_pkts() >= ctx.batch_limit_pkts;
+  const bool has_room = std::ranges::all_of(backpressuring, [&](const Module* module) {
+    return module->queue->room_pkts(module->ring) >= ctx.batch_limit_pkts;
   });
   return has_room ? static_cast<uint32_t>(inputs.size()) : 0;
 }

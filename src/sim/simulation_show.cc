@@ -35,7 +35,7 @@ void Simulation::capture_modules(exec::Snapshot& out) const {
     made.worker = graph_->worker_names[0];
     made.drops.resize(kReasons);
     made.handed_on.resize(kReasons);
-    if (module->queue != nullptr) made.kept_pkts = module->queue->held_pkts();
+    if (module->queue != nullptr && module->ring == 0) made.kept_pkts = module->queue->held_pkts();
     out.modules.push_back(std::move(made));
   }
   out.other_drops.resize(kReasons);

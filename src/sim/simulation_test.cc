@@ -11,6 +11,7 @@
 
 #include "sim/sim_test_util.h"
 #include "slo/controllers.h"
+#include "spec/doors.h"
 
 namespace batchplane::sim {
 namespace simulation_test {
@@ -184,6 +185,36 @@ TEST(Simulation, AFullQueueDropsWithItsReason) {
   EXPECT_LE(queue.kept_pkts, 32U);
   EXPECT_EQ(drop_reasons()[kQueueFull].name, "queue_full");
   expect_balanced(sim);
+}
+
+// Worker a fills the last queue itself with half of what comes; the other half comes by worker b.
+TEST(Simulation, AQueueTakesFromSeveralWorkersThroughDoors) {
+  SpecMaker maker;
+  maker.module("split", "l2_table", 5, 1).module("half", "queue", 1, 1);
+  maker.module("mid", "cost", 20, 5).module("q", "queue", 1, 1);
+  maker.module("last", "cost", 10, 2).module("out", "sink", 0, 0);
+  maker.chain({"in", "split"}).edge("split", "half", "0").edge("split", "q", "1");
+  maker.chain({"half", "mid", "q", "last", "out"});
+  maker.flow("far", {"in", "split", "half", "mid", "q", "last", "out"}, {{"split", "0"}});
+  maker.flow("near", {"in", "split", "q", "last", "out"}, {{"split", "1"}});
+  PipelineSpec& pipeline = maker.spec().pipeline;
+  pipeline.workers = {{"a", -1}, {"b", -1}, {"c", -1}};
+  pipeline.modules[2].worker = "b";
+  pipeline.modules[4].worker = "c";
+  add_doors(pipeline, simulated_kinds());
+  ASSERT_EQ(pipeline.modules.back().door_of, "q");
+  maker.source().rate_pps = 5e6;
+  Simulation sim(maker.spec());
+  for (uint64_t at_ns = kMs / 100; at_ns < 2 * kMs; at_ns += kMs / 100) {
+    sim.run_until(at_ns);
+    expect_balanced(sim);
+  }
+  const exec::Snapshot now = sim.snapshot(false);
+  // Each is known by the door that it came through, also where nothing tells them apart any more.
+  EXPECT_NEAR(static_cast<double>(now.flows[0].total.pkts), 5000, 200);
+  EXPECT_NEAR(static_cast<double>(now.flows[1].total.pkts), 5000, 200);
+  EXPECT_EQ(now.flows[2].total.pkts, 0U);
+  EXPECT_EQ(now.balance.dropped_pkts, 0U);
 }
 
 TEST(Simulation, AStallMovesItsWorkerAndNothingElse) {

@@ -11,6 +11,7 @@
 #include "sim/spec_fields.h"
 #include "sim/spec_read.h"
 #include "spec/config_json.h"
+#include "spec/doors.h"
 
 namespace batchplane::sim {
 namespace {
@@ -65,6 +66,12 @@ void read_loop(const Value& loop, LoopSpec& out) {
 
 }  // namespace
 
+Kinds simulated_kinds() {
+  Kinds kinds;
+  kinds.modules["queue"] = {.shape = Shape::kQueue};
+  return kinds;
+}
+
 Spec parse_spec(const Value& value, Traces traces) {
   Spec spec;
   Dict pipeline = value.as_dict();
@@ -73,6 +80,7 @@ Spec parse_spec(const Value& value, Traces traces) {
   std::vector<ConfigError> errors;
   spec.pipeline = spec_from_value(Value(std::move(pipeline)), errors);
   if (!errors.empty()) throw errors.front();
+  add_doors(spec.pipeline, simulated_kinds());
   read_costs(simulation["costs"], spec);
   read_loop(simulation["loop"], spec.loop);
   read_sources(simulation, std::move(traces), spec);

@@ -14,6 +14,7 @@
 #include "base/value.h"
 #include "exec/control.h"
 #include "sim/source.h"
+#include "spec/kinds.h"
 #include "spec/pipeline_spec.h"
 
 namespace batchplane::sim {
@@ -55,5 +56,8 @@ using Traces = std::map<std::string, TraceArrivals>;
 // The canonical JSON with a key `simulation`, as docs/simulator.md describes it. `traces` are those
 // that are not in there. Throws ConfigError for the first mistake.
 Spec parse_spec(const Value& value, Traces traces = {});
+
+// What the simulator knows of kinds of modules by their names; of others it knows only their edges.
+[[nodiscard]] Kinds simulated_kinds();
 
 }  // namespace batchplane::sim

@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "spec/doors.h"
+
 namespace batchplane {
 namespace {
 
@@ -80,7 +82,8 @@ List list_value(const std::vector<T>& all, Write write) {
 
 }  // namespace
 
-Value spec_to_value(const PipelineSpec& spec) {
+Value spec_to_value(const PipelineSpec& with_doors) {
+  const PipelineSpec spec = without_doors(with_doors);
   Dict modules;
   for (const ModuleSpec& module : spec.modules) modules[module.name] = module_value(module);
   Dict ports;

@@ -15,6 +15,11 @@ namespace batchplane {
 enum class Shape : uint8_t { kInPlace, kSplitter, kTerminal, kInput, kQueue };
 inline constexpr const char* kShapeNames[] = {"in_place", "splitter", "terminal", "input", "queue"};
 
+// Others of a queue's shape, a tap say, send packets away and bring in other ones.
+[[nodiscard]] constexpr bool joins_tasks(Shape shape, bool is_egress) {
+  return shape == Shape::kQueue && !is_egress;
+}
+
 struct KindFacts {
   Shape shape = Shape::kInPlace;
   std::vector<ParamSpec> params = {};
@@ -24,6 +29,7 @@ struct KindFacts {
 
   [[nodiscard]] bool has_outputs() const { return shape != Shape::kTerminal; }
   [[nodiscard]] bool has_inputs() const { return shape != Shape::kInput; }
+  [[nodiscard]] bool hands_over() const { return joins_tasks(shape, is_egress); }
   [[nodiscard]] bool begins_task() const {
     return shape == Shape::kInput || shape == Shape::kQueue;
   }

@@ -23,6 +23,7 @@ struct ModuleSpec {
   std::string worker;         // inputs only; empty = the first
   uint32_t weight = 0;        // explicit scheduling; 0 = not given
   uint32_t queue_pkts = 0;    // explicit scheduling; 0 = as the task says
+  std::string door_of;        // the queue of which this is another worker's way in (doors.h)
 };
 
 struct EdgeSpec {

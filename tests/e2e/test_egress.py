@@ -60,3 +60,43 @@ def test_bad_changes_are_one_line(overloaded: Commands) -> None:
         assert done.code == 2, words
         assert told in done.err
         assert len(done.err.strip().splitlines()) == 1
+
+
+_TWO_WORKERS = """
+name: two_workers
+workers: [{name: a}, {name: b}]
+modules:
+  in0: {kind: source, size_bytes: 1000}
+  in1: {kind: source, size_bytes: 1000, worker: b}
+  mark0: {kind: set_meta, mark: 0}
+  mark1: {kind: set_meta, mark: 1}
+  link: {kind: egress, rate_bps: 100000000, flows: [{flow: 0, weight: 8}, {flow: 1, weight: 2}]}
+  out: {kind: sink}
+connect:
+  - in0 -> mark0 -> link -> out
+  - in1 -> mark1 -> link
+flows:
+  - {name: heavy, path: [in0, link, out]}
+  - {name: light, path: [in1, link, out]}
+"""
+
+
+def test_two_workers_fill_one_scheduler(folder: Path) -> None:
+    pipeline = folder / "two_workers.yaml"
+    pipeline.write_text(_TWO_WORKERS)
+    commands = Commands(folder)
+    commands.good("check", str(pipeline))
+    commands.good("start", str(pipeline))
+    try:
+        assert _shares(commands) == pytest.approx([0.8, 0.2], abs=0.05)
+        assert "link@b" in commands.good("show", "buffers", "--json")
+        saved = commands.good("save")
+        assert "@" not in saved
+        again = folder / "again.yaml"
+        again.write_text(saved)
+        commands.good("apply", str(again))
+        assert _shares(commands) == pytest.approx([0.8, 0.2], abs=0.05)
+    finally:
+        report = commands.stop("two_workers")
+    assert report["balance"]["is_exact"]
+    assert {flow["name"] for flow in report["flows"]} >= {"heavy", "light"}

@@ -20,8 +20,6 @@ from ..base.problems import BadInput, Problem, suggestion
 from ..base.whole_file import write_whole
 from ..native.loader import load_native
 
-MAX_WEIGHT = 65_536
-MAX_PKT_BYTES = 65_535
 _NO_LIMIT_PKTS = 1 << 30
 _MAX_NS = 10**18
 
@@ -101,14 +99,15 @@ def read_flows(path: Path) -> Flows:
     """FLOWS.csv. Raises BadInput."""
     flows = Flows()
     seen: dict[str, str] = {}
+    native = load_native()
     for where, row in _rows(path, ("flow", "weight", "lmax_bytes"), ("limit_pkts",)):
         name = row["flow"]
         if name in seen:
             raise BadInput(Problem(f"'{name}' is there twice", where, "flow", f"see {seen[name]}"))
         seen[name] = where
         flows.names.append(name)
-        flows.weight.append(_whole(row, "weight", where, 1, MAX_WEIGHT))
-        flows.lmax_bytes.append(_whole(row, "lmax_bytes", where, 1, MAX_PKT_BYTES))
+        flows.weight.append(_whole(row, "weight", where, 1, native.EGRESS_MAX_WEIGHT))
+        flows.lmax_bytes.append(_whole(row, "lmax_bytes", where, 1, native.EGRESS_MAX_PKT_BYTES))
         limit = row.get("limit_pkts", "")
         flows.limit_pkts.append(
             _whole(row, "limit_pkts", where, 1, _NO_LIMIT_PKTS) if limit else _NO_LIMIT_PKTS
@@ -122,6 +121,7 @@ def read_arrivals(path: Path, flows: Flows) -> Arrivals:
     """ARRIVALS.csv, whose flows are those given. Raises BadInput."""
     number = {name: k for k, name in enumerate(flows.names)}
     arrivals = Arrivals()
+    max_pkt_bytes = load_native().EGRESS_MAX_PKT_BYTES
     before = 0
     for where, row in _rows(path, ("ns", "flow", "bytes")):
         ns = _whole(row, "ns", where, 0, _MAX_NS)
@@ -134,7 +134,7 @@ def read_arrivals(path: Path, flows: Flows) -> Arrivals:
             raise BadInput(Problem(f"there is no flow '{name}'", where, "flow", fix))
         arrivals.ns.append(ns)
         arrivals.flow.append(number[name])
-        arrivals.len_bytes.append(_whole(row, "bytes", where, 1, MAX_PKT_BYTES))
+        arrivals.len_bytes.append(_whole(row, "bytes", where, 1, max_pkt_bytes))
     return arrivals
 
 

@@ -6,6 +6,7 @@
 
 #include "spec/check.h"
 #include "spec/config_json.h"
+#include "spec/doors.h"
 #include "values.h"
 
 namespace batchplane::native {
@@ -22,7 +23,10 @@ nb::tuple check(const nb::dict& pipeline, const nb::dict& schema) {
   spec.source_map.clear();
   const Kinds kinds = kinds_from_value(to_value(schema));
   Mistakes mistakes{errors, spec.source_map};
-  if (errors.empty()) check_pipeline(spec, kinds, mistakes);
+  if (errors.empty()) {
+    add_doors(spec, kinds);
+    check_pipeline(spec, kinds, mistakes);
+  }
   nb::list noted;
   for (const ConfigError& error : errors) noted.append(told(error));
   nb::list warnings;

@@ -78,6 +78,8 @@ void add_egress(nb::module_& m) {
         nb::arg("is_saturated"), nb::arg("is_mixed"), nb::arg("trials"));
   std::vector<std::string> names(egress::kDisciplineNames.begin(), egress::kDisciplineNames.end());
   m.attr("EGRESS_DISCIPLINES") = names;
+  m.attr("EGRESS_MAX_WEIGHT") = egress::kMaxWeight;
+  m.attr("EGRESS_MAX_PKT_BYTES") = egress::kMaxPktBytes;
   m.attr("EGRESS_MIN_RATE_BPS") = egress::Link::kMinRateBps;
   m.attr("EGRESS_MAX_RATE_BPS") = egress::Link::kMaxRateBps;
 }

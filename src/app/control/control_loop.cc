@@ -94,8 +94,9 @@ void ControlLoop::make_controller() {
 // What is known best of each module: what was estimated before, else a profile, else nothing much.
 void ControlLoop::make_estimator() {
   std::vector<CostLaw> costs;
-  for (const exec::ControlModule& module : model_.modules) {
-    const auto it = priors_.find(module.name);
+  for (uint32_t m = 0; m < model_.modules.size(); ++m) {
+    auto it = priors_.find(model_.modules[m].name);
+    if (it == priors_.end()) it = priors_.find(engine_.graph().spec.modules[m].door_of);
     costs.push_back(it == priors_.end() ? CostLaw(kUnknownCost) : it->second);
   }
   estimator_ = std::make_unique<slo::CostEstimator>(costs);

@@ -157,12 +157,12 @@ RouteWalk::Outcome RouteWalk::pass(Packet* pkt, uint32_t at) {
   }
   Packet* slots[exec::kMaxBatchPkts + 8] = {pkt};  // vector loads may run past the last packet
   ctx_->gates[0] = 0;
-  here.info->run(here.module.get(), *ctx_, slots, 1);
+  here.info->run(here.works_on, *ctx_, slots, 1);
   Outcome outcome = settle(pkt, slots[0] != nullptr);
   if (outcome.fate == Fate::kDropped || outcome.fate == Fate::kKept) return outcome;
   if (is_end(*here.info)) return {.fate = Fate::kTaken};
   if (here.info->shape == Shape::kQueue) {
-    if (here.info->poll(*here.module, *ctx_, slots, 1) != 1) return {.fate = Fate::kKept};
+    if (here.info->poll(*here.works_on, *ctx_, slots, 1) != 1) return {.fate = Fate::kKept};
     return {.pkt = slots[0]};
   }
   if (here.info->shape == Shape::kSplitter && outcome.pkt == pkt && slots[0] != nullptr) {

@@ -10,7 +10,9 @@
 #include "base/nearest_word.h"
 #include "core/engine/thread.h"
 #include "core/module/args.h"
+#include "core/module/kind.h"
 #include "spec/config_json.h"
+#include "spec/doors.h"
 
 namespace batchplane::app {
 namespace {
@@ -38,6 +40,7 @@ PipelineSpec pipeline_of(Context& context) {
   }
   PipelineSpec spec = spec_from_value(context.args["pipeline"], context.errors);
   context.source_map = spec.source_map;
+  add_doors(spec, module_kind_facts());
   return spec;
 }
 

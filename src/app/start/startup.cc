@@ -19,8 +19,10 @@
 #include "app/wire/control_socket.h"
 #include "app/wire/json_value.h"
 #include "app/wire/messages.h"
+#include "core/module/kind.h"
 #include "ports/eal.h"
 #include "spec/config_json.h"
+#include "spec/doors.h"
 
 namespace batchplane::app {
 namespace {
@@ -30,6 +32,7 @@ void read_pipeline(Startup& s) {
   const std::string& path = s.options.pipeline_path;
   s.spec = spec_from_value(parse_json(read_file(path), path), errors);
   if (!errors.empty()) throw ConfigErrors(std::move(errors));
+  add_doors(s.spec, module_kind_facts());
 }
 
 // $BATCHPLANE_RUN_DIR, else the user's usual one.

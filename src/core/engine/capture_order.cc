@@ -2,6 +2,7 @@
 #include "core/engine/capture_order.h"
 
 #include <algorithm>
+#include <map>
 
 namespace batchplane {
 namespace {
@@ -17,9 +18,8 @@ void visit(uint32_t worker, const std::vector<std::vector<uint32_t>>& takers,
 
 }  // namespace
 
-// Others of that shape, a tap say, send packets away and bring in other ones.
 bool is_hand_over(const Instance& instance) {
-  return instance.info->shape == Shape::kQueue && !instance.info->is_egress;
+  return joins_tasks(instance.info->shape, instance.info->is_egress);
 }
 
 std::vector<uint32_t> capture_order(const Graph& graph,
@@ -30,13 +30,15 @@ std::vector<uint32_t> capture_order(const Graph& graph,
     return static_cast<uint32_t>(it - workers.begin());
   };
   std::vector<std::vector<uint32_t>> takers(workers.size());
+  std::map<const Module*, uint32_t> pollers;  // of queues: workers
   for (const auto& task : graph.tasks) {
     if (task == nullptr) continue;
-    for (const TaskInput& input : task->inputs) {
-      const Instance& instance = graph.at(input.module->name());
-      if (!is_hand_over(instance)) continue;
-      takers[worker_of(*graph.tasks[instance.task])].push_back(worker_of(*task));
-    }
+    for (const TaskInput& input : task->inputs) pollers[input.module] = worker_of(*task);
+  }
+  for (const Instance& instance : graph.instances) {
+    const auto poller = pollers.find(instance.works_on);
+    if (!is_hand_over(instance) || poller == pollers.end()) continue;
+    takers[worker_of(*graph.tasks[instance.task])].push_back(poller->second);
   }
   std::vector<bool> is_seen(workers.size(), false);
   std::vector<uint32_t> order;

@@ -67,7 +67,8 @@ void Engine::capture(Worker& worker, Snapshot& out) {
       capture_node(*task, rank, out.modules[i]);
       const Instance& instance = graph_->instances[i];
       if (is_hand_over(instance)) {
-        hand_overs_[i].put_pkts = instance.module->put_pkts();
+        const uint32_t queue = instance.is_door() ? instance.door_of : i;
+        hand_overs_[queue].put_pkts += instance.works_on->put_pkts(worker.options().index);
         out.modules[i].kept_pkts = 0;  // until its other end has been read
       }
       out.balance.held_pkts += out.modules[i].held_pkts + out.modules[i].kept_pkts;

@@ -13,6 +13,16 @@
 namespace batchplane {
 namespace {
 
+// What a queue has for each further worker that fills it: its node works on the queue itself.
+class Door final : public Module {
+ public:
+  explicit Door(std::string queue) : queue_(std::move(queue)) {}
+  [[nodiscard]] Value show() const override { return Dict{{"door_of", queue_}}; }
+
+ private:
+  const std::string queue_;
+};
+
 // Constructors say what only they can judge.
 void make_instances(GraphBuild& build, const Kinds& kinds, Mistakes& mistakes) {
   const PipelineSpec& spec = build.graph.spec;
@@ -29,7 +39,14 @@ void make_instances(GraphBuild& build, const Kinds& kinds, Mistakes& mistakes) {
     args.set_name(module.name);
     Instance instance{module.name, info, nullptr};
     try {
-      instance.module = info->make(args);
+      if (module.door_of.empty()) {
+        instance.module = info->make(args);
+        instance.works_on = instance.module.get();
+      } else {
+        instance.module = std::make_unique<Door>(module.door_of);
+        instance.door_of = build.graph.index.at(module.door_of);
+        instance.works_on = build.graph.instances[instance.door_of].module.get();
+      }
       instance.module->set_name(module.name);
     } catch (const ConfigError& e) {
       build.errors.emplace_back(e.what(), e.where().empty() ? where : e.where(), e.fix());
@@ -60,7 +77,7 @@ void find_tasks(GraphBuild& build) {
     const Instance& from = build.graph.instances[edge.from];
     const Shape shape = from.info->shape;
     const bool begins_task = shape == Shape::kInput || shape == Shape::kQueue;
-    if (!begins_task || edge.gate == kDropGate) continue;
+    if (!begins_task || edge.gate == kDropGate || from.is_door()) continue;
     build.inputs[build.graph.instances[edge.to].task].emplace_back(edge.from, edge.to);
   }
 }
@@ -76,6 +93,22 @@ void find_workers(GraphBuild& build) {
       if (!module.worker.empty()) chosen = module.worker;
     }
     build.worker_of_task.push_back(chosen.empty() ? first : chosen);
+  }
+}
+
+void tell_feeders(GraphBuild& build) {
+  const std::vector<WorkerSpec>& workers = build.graph.spec.workers;
+  std::map<uint32_t, std::vector<uint32_t>> feeders;  // by queue
+  for (uint32_t i = 0; i < build.graph.instances.size(); ++i) {
+    const Instance& instance = build.graph.instances[i];
+    if (instance.info->shape != Shape::kQueue) continue;
+    const auto worker =
+        std::ranges::find(workers, build.worker_of_task[instance.task], &WorkerSpec::name);
+    const auto index = workers.empty() ? 0 : static_cast<uint32_t>(worker - workers.begin());
+    feeders[instance.is_door() ? instance.door_of : i].push_back(index);
+  }
+  for (const auto& [queue, indices] : feeders) {
+    build.graph.instances[queue].module->set_feeders(indices);
   }
 }
 
@@ -153,6 +186,7 @@ std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::unique_ptr<Env
   }
   find_tasks(build);
   find_workers(build);
+  tell_feeders(build);
   order_nodes(build);
   take_flows(build, linked.flows);
   throw_errors(build);

@@ -30,6 +30,11 @@ struct Instance {
   std::unique_ptr<Module> module;
   uint32_t task = 0;         // the task it runs in; a queue: the one that fills it
   ExecNode* node = nullptr;  // null for pure inputs; a queue: where it is filled
+  // What its node works on: its own module, or that of the queue of which it is a door (spec/doors.h).
+  Module* works_on = nullptr;
+  uint32_t door_of = kNoDoor;  // instance
+  [[nodiscard]] bool is_door() const { return door_of != kNoDoor; }
+  static constexpr uint32_t kNoDoor = ~0U;
 };
 
 using exec::PathAutomaton;

@@ -84,9 +84,9 @@ class TaskMaker {
     }
     exec::TaskPlan<CoreTraits>::PlannedNode node{
         .run = instance.info->run,
-        .module = instance.module.get(),
-        .may_emit = instance.module->may_emit(),
-        .max_held_pkts = instance.module->max_held_pkts(),
+        .module = instance.works_on,
+        .may_emit = instance.works_on->may_emit(),
+        .max_held_pkts = instance.works_on->max_held_pkts(),
         .trigger_pkts = spec.trigger_pkts,
         .age_limit_ns =
             spec.age_limit_ns != 0 ? spec.age_limit_ns : graph_.spec.engine.stranding_limit_ns,
@@ -113,7 +113,7 @@ class TaskMaker {
       // A queue's packets bring the state that they had where they were put in, unless it was
       // static.
       const auto& states = paths_.states_at(input);
-      if (!paths_.is_static(first) && states.size() == 1) {
+      if (!paths_.is_static(first) && paths_.is_static(input) && states.size() == 1) {
         made.entry_state = paths_.next(input, 0, *states.begin());
       }
       made.is_queue = instance.info->shape == Shape::kQueue;
@@ -123,7 +123,7 @@ class TaskMaker {
       if (instance.info->shape == Shape::kInput) instance.task = t_;
     }
     for (const uint32_t i : build_.order[t_]) {
-      Module& module = *graph_.instances[i].module;
+      Module& module = *graph_.instances[i].works_on;
       if (module.wants_backpressure()) task_->backpressuring.push_back(&module);
       if (module.housekeep_interval_ns() == 0) continue;
       task_->housekeepers.push_back(
@@ -171,6 +171,11 @@ void make_tasks(GraphBuild& build) {
   }
   graph.paths = std::make_unique<PathAutomaton>(static_cast<uint32_t>(graph.instances.size()),
                                                 edges, entries, build.flows);
+  for (uint32_t i = 0; i < graph.instances.size(); ++i) {
+    if (!graph.instances[i].is_door()) continue;
+    graph.paths->carry_at(i);
+    graph.paths->carry_at(graph.instances[i].door_of);
+  }
   const PathAutomaton& paths = *graph.paths;
   for (uint32_t t = 0; t < build.members.size(); ++t) {
     if (build.order[t].empty()) {

@@ -66,9 +66,9 @@ class Module {
   // Packets kept inside (ctx.keep), and the most there can ever be; sizes pool and queues.
   [[nodiscard]] virtual uint64_t held_pkts() const { return 0; }
   [[nodiscard]] virtual uint32_t max_held_pkts() const { return 0; }
-  // A queue to another task: packets ever put in (on the worker that fills it) and ever taken out
-  // (on the one that polls it); their difference is what it holds.
-  [[nodiscard]] virtual uint64_t put_pkts() const { return 0; }
+  // A queue to another task: packets that a worker has ever put in (told on that worker), and packets
+  // ever taken out (on the one that polls it); the difference of their sums is what it holds.
+  [[nodiscard]] virtual uint64_t put_pkts(uint32_t worker) const { return (void)worker, 0; }
   [[nodiscard]] virtual uint64_t taken_pkts() const { return 0; }
   // Whether it may emit packets of its own making; sizes queues.
   [[nodiscard]] virtual bool may_emit() const { return max_held_pkts() != 0; }
@@ -86,6 +86,10 @@ class Module {
   // At the end, or when an older graph is given up: hand out what is kept, for the engine to count.
   // Worker or, when no worker runs any more, control thread.
   virtual void give_up_held(const std::function<void(Packet*)>& take) { (void)take; }
+
+  // Queues: which workers put packets in, by index; the others never will. Once, before the module runs
+  // and before anybody asks what it holds.
+  virtual void set_feeders(const std::vector<uint32_t>& workers) { (void)workers; }
 
   // Inputs: what waits to be polled (the polling worker, between two runs), and what has come
   // without being taken (any thread).

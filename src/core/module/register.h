@@ -42,6 +42,14 @@ inline void run_plain(void* module, Context& ctx, Packet** pkts, uint32_t n_pkts
 
 // One record per packet, for batches of mixed flows or entry times, or with drops in them.
 struct EgressNotes {
+  // Of packets about to leave at `self`.
+  EgressNotes(const Module& self, Packet* const* pkts, uint32_t n) {
+    for (uint32_t i = 0; i < n; ++i) {
+      const PacketMeta& meta = pkts[i]->meta();
+      entry_ns[i] = meta.entry_ns;
+      flow[i] = self.has_static_flow() ? self.static_flow() : self.flow_of(meta.path_state);
+    }
+  }
   uint64_t entry_ns[exec::kMaxBatchPkts];
   uint16_t flow[exec::kMaxBatchPkts];
 };
@@ -63,12 +71,7 @@ inline void run_egress(void* module, Context& ctx, Packet** pkts, uint32_t n) no
       meter.record(self.static_flow(), n - ctx.n_removed, entry_ns);
     return;
   }
-  EgressNotes notes;
-  for (uint32_t i = 0; i < n; ++i) {
-    notes.entry_ns[i] = pkts[i]->meta().entry_ns;
-    notes.flow[i] =
-        self.has_static_flow() ? self.static_flow() : self.flow_of(pkts[i]->meta().path_state);
-  }
+  const EgressNotes notes(self, pkts, n);
   run_plain<T>(module, ctx, pkts, n);
   for (uint32_t i = 0; i < n; ++i) {
     if (ctx.n_removed != 0 && pkts[i] == nullptr) continue;

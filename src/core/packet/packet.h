@@ -6,7 +6,9 @@
 // one contiguous segment of at most kMaxFrameBytes; ports see to that.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "base/net_headers.h"
 
@@ -144,6 +146,12 @@ template <HeaderView Header>
 [[nodiscard]] inline uint64_t task_entry_ns(Packet& pkt) {
   const PacketMeta& meta = pkt.meta();
   return meta.entry_ns + meta.task_entry_delta_ns;
+}
+inline void enter_task(Packet& pkt, uint64_t now_ns) {
+  PacketMeta& meta = pkt.meta();
+  const uint64_t waited_ns = now_ns - std::min(now_ns, meta.entry_ns);
+  meta.task_entry_delta_ns =
+      static_cast<uint32_t>(std::min<uint64_t>(waited_ns, std::numeric_limits<uint32_t>::max()));
 }
 
 }  // namespace batchplane

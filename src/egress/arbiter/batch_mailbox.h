@@ -18,7 +18,6 @@ class BatchMailbox {
   // Client. Returns how many there was room for.
   uint32_t put(const Descriptor* pkts, uint32_t n) noexcept { return ring_.enqueue(pkts, n); }
   bool put(const Descriptor& pkt) noexcept { return ring_.enqueue(&pkt, 1) == 1; }
-  [[nodiscard]] uint32_t room_pkts() noexcept { return ring_.free_slots(); }
 
   // Arbiter.
   uint32_t take(Descriptor* pkts, uint32_t max) noexcept { return ring_.dequeue(pkts, max); }
@@ -27,7 +26,6 @@ class BatchMailbox {
 
   [[nodiscard]] uint64_t taken_pkts() const { return ring_.consumed(); }
   [[nodiscard]] uint64_t put_pkts() const { return ring_.produced(); }
-  [[nodiscard]] const RingFill& fill() const { return ring_.fill(); }
 
  private:
   SpscRing<Descriptor> ring_;

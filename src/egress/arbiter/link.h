@@ -23,15 +23,14 @@ class Link {
 
   // What is under way keeps the time that it was given.
   void set_rate_bps(uint64_t rate_bps) {
-    rate_bps_ = rate_bps == 0 ? 0 : std::clamp(rate_bps, kMinRateBps, kMaxRateBps);
-    if (rate_bps_ == 0) {
+    if (rate_bps == 0) {
       units_per_byte_ = 0;
       return;
     }
+    rate_bps = std::clamp(rate_bps, kMinRateBps, kMaxRateBps);
     constexpr auto kByte = static_cast<unsigned __int128>(8'000'000'000ULL) << kShift;
-    units_per_byte_ = static_cast<uint64_t>((kByte + rate_bps_ / 2) / rate_bps_);
+    units_per_byte_ = static_cast<uint64_t>((kByte + rate_bps / 2) / rate_bps);
   }
-  [[nodiscard]] uint64_t rate_bps() const { return rate_bps_; }
 
   [[nodiscard]] bool is_free(uint64_t now_ns) const {
     return free_at_ns_ < now_ns || (free_at_ns_ == now_ns && part_ == 0);
@@ -55,7 +54,6 @@ class Link {
  private:
   static constexpr uint32_t kShift = 28;
 
-  uint64_t rate_bps_ = 0;
   uint64_t units_per_byte_ = 0;
   uint64_t free_at_ns_ = 0;
   uint64_t part_ = 0;  // of a nanosecond

@@ -43,12 +43,18 @@ inline const char* message_of(Configured configured) {
     case Configured::kBadLmax:
       return "lmax_bytes must be 1 to 65535";
     case Configured::kWeightSum:
-      return "the weights add up to more than 268435456: scale them down";
+      return "the weights add up to more than 134217728: scale them down";
   }
   return "";
 }
 
-// The first packets of which queues are handed out when a flow is removed.
+[[nodiscard]] inline Configured check_range(const FlowParams& params) {
+  if (params.weight == 0 || params.weight > kMaxWeight) return Configured::kBadWeight;
+  const bool has_good_lmax = params.lmax_bytes != 0 && params.lmax_bytes <= kMaxPktBytes;
+  return has_good_lmax ? Configured::kYes : Configured::kBadLmax;
+}
+
+// Gets the packets of a flow that is removed.
 using TakeDescriptor = std::function<void(const Descriptor&)>;
 
 struct Capacity {

@@ -15,8 +15,7 @@ class Fifo {
 
   Configured configure(uint32_t flow, const FlowParams& params) {
     if (flow >= flows_.size()) return Configured::kBadFlow;
-    if (params.weight == 0 || params.weight > kMaxWeight) return Configured::kBadWeight;
-    if (params.lmax_bytes == 0 || params.lmax_bytes > kMaxPktBytes) return Configured::kBadLmax;
+    if (const Configured range = check_range(params); range != Configured::kYes) return range;
     flows_[flow].params = params;
     flows_[flow].is_known = true;
     return Configured::kYes;

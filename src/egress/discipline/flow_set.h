@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cassert>
 #include <cstdint>
 #include <vector>
 
@@ -54,8 +53,7 @@ class FlowSet {
   // Whether a flow may have these; nothing changes.
   [[nodiscard]] Configured check(uint32_t flow, const FlowParams& params) const {
     if (flow >= flows_.size()) return Configured::kBadFlow;
-    if (params.weight == 0 || params.weight > kMaxWeight) return Configured::kBadWeight;
-    if (params.lmax_bytes == 0 || params.lmax_bytes > kMaxPktBytes) return Configured::kBadLmax;
+    if (const Configured range = check_range(params); range != Configured::kYes) return range;
     const uint64_t others = weight_sum_ - params_[flow].weight;
     return others + params.weight > kMaxWeightSum ? Configured::kWeightSum : Configured::kYes;
   }
@@ -67,7 +65,7 @@ class FlowSet {
   }
   void forget(uint32_t flow) { set_params(flow, {.weight = 0, .limit_pkts = 0}); }
 
-  // Puts a packet at the end of its flow. `lmax_bytes` is the flow's as the discipline keeps it.
+  // Puts a packet at the end of its flow.
   Enqueued push(const Descriptor& pkt) noexcept {
     Flow& flow = flows_[pkt.flow];
     if (flow.backlog_pkts >= flow.limit_pkts || backlog_pkts_ == nodes_.size()) [[unlikely]]
@@ -103,10 +101,6 @@ class FlowSet {
     node.next = free_node_;
     free_node_ = at;
     return pkt;
-  }
-  // The node that the next pop() of a flow reads.
-  void prefetch_node(const Flow& flow) const noexcept {
-    if (flow.backlog_pkts > 1) __builtin_prefetch(&nodes_[flow.first_node], 1);
   }
 
  private:

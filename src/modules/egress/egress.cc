@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress.cc - a packet scheduler between workers and a port: every worker has a mailbox, one task takes
-// from all of them and releases packets at link rate.
+// egress.cc - a packet scheduler between workers and a port: each worker that sends has a mailbox, one task
+// takes from all of them and releases packets at link rate.
 //
 // in: 1   out: 1   drops: mailbox_full, egress_full, egress_too_long, egress_no_flow   state: the
 // packets in mailboxes and queues, carried over by apply
 #include <atomic>
-#include <limits>
 #include <utility>
 #include <vector>
 
-#include "base/spsc_ring.h"
 #include "core/module/register.h"
 #include "core/packet/packet_pool.h"
+#include "egress/discipline/disciplines.h"
 #include "modules/common/item_syntax.h"
-#include "modules/egress/egress_flows.h"
-#include "modules/egress/egress_scheduler.h"
+#include "modules/egress/egress_book.h"
+#include "modules/egress/egress_mailboxes.h"
 #include "modules/policy/dscp_field.h"
 
 namespace batchplane {
@@ -54,40 +53,25 @@ uint64_t checked_rate(uint64_t rate_bps, const std::string& where) {
   return rate_bps;
 }
 
-// What the control side wants of the scheduler; the polling worker does it between two rounds.
-struct Edit {
-  enum class Kind : uint8_t { kConfigure, kRemove, kRate } kind = Kind::kConfigure;
-  uint32_t flow = 0;
-  egress::FlowParams params;
-  uint64_t rate_bps = 0;
-};
-
 class Egress final : public Module {
  public:
   explicit Egress(const Args& args)
       : flow_by_(flow_by_of(args.string("flow_by"))),
-        mailbox_pkts_(args.u32("mailbox_pkts")),
-        flows_(parse_egress_flows(args)),
-        otherwise_(default_egress_flow(args)),
         settings_{.discipline = args.string("discipline"),
                   .capacity = {args.u32("max_flows"), args.u32("total_limit_pkts")},
                   .rate_bps = checked_rate(args.u64("rate_bps"), args.where() + ".rate_bps"),
                   .overhead_bytes = args.u32("overhead_bytes")},
+        book_(args, settings_.capacity.flows),
+        mailboxes_(args.env().n_workers, args.u32("mailbox_pkts")),
         scheduler_(make_egress_scheduler(settings_)),
-        is_known_(settings_.capacity.flows),
-        counts_(settings_.capacity.flows),
-        edits_(kMaxEdits) {
-    leaving_.reserve(settings_.capacity.flows);
-    for (const auto& [flow, params] : flows_) {
-      scheduler_->configure(flow, params);
-      is_known_[flow].store(true, std::memory_order_relaxed);
-    }
-    for (uint32_t w = 0; w < args.env().n_workers; ++w) {
-      mailboxes_.push_back(std::make_unique<egress::BatchMailbox>(mailbox_pkts_));
-    }
+        counts_(settings_.capacity.flows) {
+    book_.configure_all(*scheduler_);
   }
   ~Egress() override {
     give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
+  }
+  void set_feeders(const std::vector<uint32_t>& workers) override {
+    mailboxes_.set_feeders(workers);
   }
 
   void consume(Context& ctx, Batch& batch) noexcept {
@@ -95,88 +79,83 @@ class Egress final : public Module {
     egress::Descriptor pkts[exec::kMaxBatchPkts];
     for (uint32_t i = 0; i < n; ++i) {
       Packet& pkt = *batch[i];
-      PacketMeta& meta = pkt.meta();
-      const uint64_t waited_ns = ctx.now_ns - std::min(ctx.now_ns, meta.entry_ns);
-      meta.task_entry_delta_ns = static_cast<uint32_t>(
-          std::min<uint64_t>(waited_ns, std::numeric_limits<uint32_t>::max()));
+      enter_task(pkt, ctx.now_ns);
       pkts[i] = egress::Descriptor::of(reinterpret_cast<uint64_t>(&pkt), pkt.len_bytes(),
-                                       flow_of_packet(pkt), ctx.now_ns);
+                                       book_.known(flow_number(pkt)), ctx.now_ns);
     }
     if (ctx.worker_index == polling_worker_.load(std::memory_order_relaxed)) {
-      put_inline(ctx, batch, pkts);
+      put_directly(ctx, batch, pkts);
       return;
     }
-    const uint32_t taken = mailboxes_[ctx.worker_index]->put(pkts, n);
+    const uint32_t taken = mailboxes_.put(ctx.worker_index, pkts, n);
     for (uint32_t i = taken; i < n; ++i) ctx.drop(batch, i, kMailboxFull);
   }
 
   uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
     polling_worker_.store(ctx.worker_index, std::memory_order_relaxed);
-    apply_edits();
+    book_.carry_out(*scheduler_);
     EgressRefusals refusals;
-    for (size_t k = 0; k < mailboxes_.size() && refusals.n < EgressRefusals::kMax; ++k) {
-      scheduler_->take(*mailboxes_[next_mailbox_], refusals);
-      if (++next_mailbox_ == mailboxes_.size()) next_mailbox_ = 0;
+    mailboxes_.take_all(*scheduler_, refusals);
+    for (uint32_t i = 0; i < refusals.n; ++i) {
+      const EgressRefusals::One& one = refusals.all[i];
+      bump(counts_[one.flow].refused_pkts, 1);
+      ctx.drop_owned(one.pkt, reason_of(one.why));
     }
-    for (uint32_t i = 0; i < refusals.n; ++i) refuse(ctx, refusals.all[i]);
     const uint32_t n = scheduler_->release(ctx.now_ns, pkts, max, counts_.data());
     bump(taken_pkts_, n + refusals.n);
     return n;
   }
 
-  // Both sides are stopped between two runs. A scheduler of the same kind and size goes on with all that
-  // it holds; into another one packets move one by one, and what does not fit is given up with the old.
+  void inherit(Module& old) override { given_back_.reserve(old.max_held_pkts()); }
+  // No worker runs. A scheduler of the same kind and size goes on with all that it holds; into another
+  // one packets move one by one, and what does not fit is given up with the old.
   void adopt(Module& old_module) noexcept override {
     auto& old = static_cast<Egress&>(old_module);
-    if (settings_.discipline == old.settings_.discipline &&
-        settings_.capacity == old.settings_.capacity &&
-        settings_.overhead_bytes == old.settings_.overhead_bytes &&
-        mailbox_pkts_ == old.mailbox_pkts_ && mailboxes_.size() == old.mailboxes_.size()) {
-      go_on_with(old);
-      return;
+    bump(taken_pkts_, mailboxes_.adopt(old.mailboxes_));
+    EgressSettings as_it_was = old.settings_;
+    as_it_was.rate_bps = settings_.rate_bps;
+    if (settings_ == as_it_was) {
+      std::swap(scheduler_, old.scheduler_);
+      std::swap(counts_, old.counts_);
+      scheduler_->set_rate_bps(settings_.rate_bps);
+      book_.take_over(*scheduler_, old.book_);
+      mailboxes_.note_moved(scheduler_->backlog_pkts());
     }
-    egress::Descriptor pkt;
-    while (scheduler_->backlog_pkts() < settings_.capacity.pkts && old.drain(pkt)) {
-      if (pkt.flow >= is_known_.size() || !is_known_[pkt.flow].load()) pkt.flow = 0;
-      EgressRefusals refusals;
-      scheduler_->put(&pkt, 1, refusals);
-      if (refusals.n != 0) {
-        old.lost_ = pkt;
-        old.has_lost_ = true;
-        break;
-      }
-      bump(moved_in_pkts_, 1);
-    }
+    move_from(old);
   }
   void give_up_held(const std::function<void(Packet*)>& take) override {
     egress::Descriptor pkt;
-    while (drain(pkt))
-      take(reinterpret_cast<Packet*>(pkt.handle()));  // NOLINT(performance-no-int-to-ptr)
+    while (next_held(pkt)) {
+      bump(taken_pkts_, 1);
+      take(packet_of(pkt));
+    }
+    for (const egress::Descriptor& refused : refused_) take(packet_of(refused));
+    refused_.clear();
   }
 
-  [[nodiscard]] uint64_t held_pkts() const override { return put_pkts() - taken_pkts(); }
-  [[nodiscard]] uint64_t put_pkts() const override {
-    uint64_t put = inline_pkts_.load(std::memory_order_acquire) +
-                   moved_in_pkts_.load(std::memory_order_acquire);
-    for (const auto& mailbox : mailboxes_) put += mailbox->put_pkts();
-    return put;
+  [[nodiscard]] uint64_t held_pkts() const override { return mailboxes_.put_pkts() - taken_pkts(); }
+  [[nodiscard]] uint64_t put_pkts(uint32_t worker) const override {
+    return mailboxes_.put_pkts(worker);
   }
   [[nodiscard]] uint64_t taken_pkts() const override {
     return taken_pkts_.load(std::memory_order_acquire);
   }
   [[nodiscard]] uint32_t max_held_pkts() const override {
-    return settings_.capacity.pkts + mailbox_pkts_ * static_cast<uint32_t>(mailboxes_.size());
+    return settings_.capacity.pkts + mailboxes_.capacity_pkts();
   }
   [[nodiscard]] bool may_emit() const override { return false; }
 
   // Live: {"add" | "replace" | "delete": flows}, {"set": {rate_bps}}, "list".
   Value command(const std::string& verb, const Value& args) override {
-    if (verb == "list") return show();
     if (verb == "set") {
       set_rate(args);
-    } else if (verb == "add" || verb == "replace" || verb == "delete") {
-      edit_flows(verb, items_under(args, "flows"));
-    } else {
+    } else if (verb == "add") {
+      book_.add(items_under(args, "flows"));
+    } else if (verb == "replace") {
+      book_.replace(items_under(args, "flows"));
+    } else if (verb == "delete") {
+      book_.remove(items_under(args, "flows"));
+    } else if (verb != "list") {
       return Module::command(verb, args);
     }
     return show();
@@ -184,7 +163,7 @@ class Egress final : public Module {
 
   [[nodiscard]] Value show() const override {
     List flows;
-    for (const auto& [flow, params] : flows_) {
+    for (const auto& [flow, params] : book_.flows()) {
       const EgressFlowCount& count = counts_[flow];
       flows.push_back(Dict{{"flow", flow},
                            {"weight", params.weight},
@@ -199,42 +178,28 @@ class Egress final : public Module {
                 {"flows", flows}};
   }
   [[nodiscard]] Dict saved_params() const override {
-    return {{"flows", flow_list()}, {"rate_bps", settings_.rate_bps}};
+    return {{"flows", book_.list()}, {"rate_bps", settings_.rate_bps}};
   }
 
  private:
-  static constexpr uint32_t kMaxEdits = 1024;
-
-  [[nodiscard]] uint32_t flow_of_packet(Packet& pkt) const noexcept {
-    uint32_t flow = 0;
+  [[nodiscard]] uint32_t flow_number(Packet& pkt) const noexcept {
     switch (flow_by_) {
-      case FlowBy::kMark:
-        flow = pkt.mark();
-        break;
       case FlowBy::kDscp:
-        flow = dscp_flow_of(pkt);
-        break;
+        return dscp_flow_of(pkt);
       case FlowBy::kVrf:
-        flow = pkt.meta().vrf;
-        break;
+        return pkt.meta().vrf;
       case FlowBy::kInterface:
-        flow = pkt.meta().in_interface;
-        break;
+        return pkt.meta().in_interface;
+      default:
+        return pkt.mark();
     }
-    if (flow >= is_known_.size()) return 0;
-    return is_known_[flow].load(std::memory_order_relaxed) ? flow : 0;
   }
-
   static const DropReason& reason_of(egress::Enqueued why) noexcept {
     if (why == egress::Enqueued::kTooLong) return kEgressTooLong;
     return why == egress::Enqueued::kNoFlow ? kEgressNoFlow : kEgressFull;
   }
-  void refuse(Context& ctx, const EgressRefusals::One& one) noexcept {
-    bump(counts_[one.flow].refused_pkts, 1);
-    ctx.drop_owned(one.pkt, reason_of(one.why));
-  }
   // The worker that schedules needs no mailbox for its own packets.
-  void put_inline(Context& ctx, Batch& batch, const egress::Descriptor* pkts) noexcept {
+  void put_directly(Context& ctx, Batch& batch, const egress::Descriptor* pkts) noexcept {
     const uint32_t n = batch.size_pkts;
     EgressRefusals refusals;
     scheduler_->put(pkts, n, refusals);
@@ -246,124 +211,47 @@ class Egress final : public Module {
       ctx.drop(batch, i, reason_of(one.why));
       ++next;
     }
-    bump(inline_pkts_, n - refusals.n);
+    mailboxes_.note_direct(ctx.worker_index, n - refusals.n);
   }
 
   // Whatever is inside, oldest first within each place.
-  bool drain(egress::Descriptor& pkt) noexcept {
-    bool has = std::exchange(has_lost_, false);
-    if (has) pkt = lost_;
-    has = has || scheduler_->drain(pkt);
-    for (size_t w = 0; w < mailboxes_.size() && !has; ++w) has = mailboxes_[w]->take(&pkt, 1) == 1;
-    if (has) bump(taken_pkts_, 1);
-    return has;
+  bool next_held(egress::Descriptor& pkt) noexcept {
+    return scheduler_->drain(pkt) || mailboxes_.take_one(pkt);
   }
-  // Flows that are not declared any more keep what they hold, and leave when it is gone.
-  void go_on_with(Egress& old) noexcept {
-    std::swap(scheduler_, old.scheduler_);
-    std::swap(mailboxes_, old.mailboxes_);
-    std::swap(counts_, old.counts_);
-    bump(taken_pkts_, old.taken_pkts_.exchange(0));
-    bump(moved_in_pkts_, old.moved_in_pkts_.exchange(0));
-    bump(inline_pkts_, old.inline_pkts_.exchange(0));
-    if (settings_.rate_bps != old.settings_.rate_bps) scheduler_->set_rate_bps(settings_.rate_bps);
-    for (const auto& [flow, params] : old.flows_) {
-      if (!flows_.contains(flow)) leaving_.push_back(flow);
-    }
-    for (const auto& [flow, params] : flows_) scheduler_->configure(flow, params);
-  }
-
-  void apply_edits() noexcept {
-    Edit edit;
-    while (edits_.dequeue(&edit, 1) == 1) {
-      switch (edit.kind) {
-        case Edit::Kind::kConfigure:
-          scheduler_->configure(edit.flow, edit.params);
-          break;
-        case Edit::Kind::kRemove:
-          leaving_.push_back(edit.flow);
-          break;
-        case Edit::Kind::kRate:
-          scheduler_->set_rate_bps(edit.rate_bps);
-          break;
+  void move_from(Egress& old) noexcept {
+    egress::Descriptor pkt;
+    while (scheduler_->backlog_pkts() < settings_.capacity.pkts && old.next_held(pkt)) {
+      pkt.flow = book_.known(pkt.flow);
+      EgressRefusals refusals;
+      scheduler_->put(&pkt, 1, refusals);
+      if (refusals.n == 0) {
+        mailboxes_.note_moved(1);
+      } else {
+        given_back_.push_back(pkt);
       }
     }
-    if (leaving_.empty()) [[likely]]
-      return;
-    const uint32_t flow = leaving_.back();
-    if (is_known_[flow].load(std::memory_order_relaxed)) {
-      leaving_.pop_back();  // added again meanwhile
-    } else if (scheduler_->backlog_pkts(flow) == 0) {
-      scheduler_->remove(flow, [](Packet*) {});
-      leaving_.pop_back();
-    } else {
-      std::swap(leaving_.front(), leaving_.back());
-    }
+    std::swap(old.refused_, given_back_);
   }
 
-  void order(const Edit& edit) {
-    if (edits_.enqueue(&edit, 1) == 1) return;
-    throw ConfigError("too many changes at once", "egress", "the scheduler's worker does not run");
-  }
   void set_rate(const Value& args) {
     check_keys(args, {"rate_bps"}, "set");
     const auto rate_bps = static_cast<uint64_t>(int_value(
         args["rate_bps"], 0, static_cast<int64_t>(egress::Link::kMaxRateBps), "set.rate_bps"));
-    checked_rate(rate_bps, "set.rate_bps");
-    order({.kind = Edit::Kind::kRate, .rate_bps = rate_bps});
+    book_.set_rate_bps(checked_rate(rate_bps, "set.rate_bps"));
     settings_.rate_bps = rate_bps;
-  }
-  void edit_flows(const std::string& verb, const List& items) {
-    for (size_t i = 0; i < items.size(); ++i) {
-      const std::string where = "flows[" + std::to_string(i) + "]";
-      const auto [flow, params] =
-          parse_egress_flow(items[i], otherwise_, settings_.capacity.flows, where);
-      if (verb == "delete") {
-        remove_flow(flow, where);
-        continue;
-      }
-      if ((verb == "add") == flows_.contains(flow)) {
-        throw ConfigError(verb == "add" ? "the flow exists" : "there is no such flow", where,
-                          verb == "add" ? "replace it" : "add it");
-      }
-      order({.flow = flow, .params = params});
-      flows_[flow] = params;
-      is_known_[flow].store(true, std::memory_order_relaxed);
-    }
-  }
-  void remove_flow(uint32_t flow, const std::string& where) {
-    if (flow == 0 || !flows_.contains(flow)) {
-      throw ConfigError(flow == 0 ? "flow 0 takes what no other flow has" : "there is no such flow",
-                        where, "delete another");
-    }
-    is_known_[flow].store(false, std::memory_order_relaxed);
-    flows_.erase(flow);
-    order({.kind = Edit::Kind::kRemove, .flow = flow});
-  }
-  [[nodiscard]] List flow_list() const {
-    List list;
-    for (const auto& [flow, params] : flows_) list.push_back(egress_flow_value(flow, params));
-    return list;
   }
 
   const FlowBy flow_by_;
-  const uint32_t mailbox_pkts_;
-  EgressFlows flows_;  // as the control side wants them
-  const egress::FlowParams otherwise_;
   EgressSettings settings_;
+  EgressBook book_;
+  EgressMailboxes mailboxes_;
   std::unique_ptr<EgressScheduler> scheduler_;
-  std::vector<std::unique_ptr<egress::BatchMailbox>> mailboxes_;  // by worker that puts in
-  std::vector<std::atomic<bool>> is_known_;                       // by flow
-  std::vector<EgressFlowCount> counts_;                           // by flow
-  SpscRing<Edit> edits_;
-  std::vector<uint32_t> leaving_;  // flows, until their queues are empty
+  std::vector<EgressFlowCount> counts_;  // by flow
   std::atomic<uint64_t> taken_pkts_{0};
-  std::atomic<uint64_t> inline_pkts_{0};    // put in by the worker that polls
-  std::atomic<uint64_t> moved_in_pkts_{0};  // by adopt
   std::atomic<uint32_t> polling_worker_{~0U};
-  size_t next_mailbox_ = 0;
-  egress::Descriptor lost_;  // what a change of scheduler had no room for
-  bool has_lost_ = false;
+  // What a scheduler with less room did not want, in an apply; and what it gives back to the old one.
+  std::vector<egress::Descriptor> refused_;
+  std::vector<egress::Descriptor> given_back_;
 };
 
 ParamSpec count(const char* name, uint32_t default_value, double max, const char* help) {
@@ -383,7 +271,7 @@ const Register<Egress> kEgress{{
                 .type = ParamType::kString,
                 .default_value = "qfq_plus",
                 .help = "which flow is next",
-                .choices = {"fifo", "prio", "drr", "wf2q_plus", "qfq", "qfq_plus"}},
+                .choices = {egress::kDisciplineNames.begin(), egress::kDisciplineNames.end()}},
                {.name = "rate_bps",
                 .type = ParamType::kInt,
                 .unit = "bps",
@@ -422,8 +310,7 @@ const Register<Egress> kEgress{{
                count("mailbox_pkts", 1024, 1 << 20, "what each worker may have handed over")},
     .drops = {&kMailboxFull, &kEgressFull, &kEgressTooLong, &kEgressNoFlow},
     .notes = "A task begins here: set `worker` to the core that schedules, and let port_out "
-             "follow. Several "
-             "workers send into it through a `queue` each, with the same `worker`. With `prio` a "
+             "follow. Any number of workers may send into it. With `prio` a "
              "weight is a level, 1 to 64, and 64 goes first. Live: add, replace, delete flows; "
              "set rate_bps. A deleted flow's packets still go out.",
 }};

@@ -41,7 +41,7 @@ EgressFlows parse_egress_flows(const Args& args) {
     flows[flow] = params;
     weight_sum += params.weight;
   }
-  if (weight_sum + 1 > egress::kMaxWeightSum) {
+  if (weight_sum + 1 > kMaxDeclaredWeightSum) {
     throw ConfigError(message_of(egress::Configured::kWeightSum), args.where() + ".flows");
   }
   return flows;

@@ -7,10 +7,6 @@
 namespace batchplane {
 namespace {
 
-Packet* packet_of(const egress::Descriptor& pkt) {
-  return reinterpret_cast<Packet*>(pkt.handle());  // NOLINT(performance-no-int-to-ptr)
-}
-
 template <egress::Discipline D>
 class SchedulerOf final : public EgressScheduler {
  public:
@@ -20,9 +16,8 @@ class SchedulerOf final : public EgressScheduler {
   egress::Configured configure(uint32_t flow, const egress::FlowParams& params) override {
     return arbiter_.discipline().configure(flow, params);
   }
-  void remove(uint32_t flow, const std::function<void(Packet*)>& take) override {
-    arbiter_.discipline().remove(flow,
-                                 [&](const egress::Descriptor& pkt) { take(packet_of(pkt)); });
+  void remove(uint32_t flow) override {
+    arbiter_.discipline().remove(flow, [](const egress::Descriptor&) {});
   }
   void set_rate_bps(uint64_t rate_bps) override { arbiter_.link().set_rate_bps(rate_bps); }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,6 +21,9 @@ struct EgressFlowCount {
   std::atomic<uint64_t> refused_pkts{0};
   std::atomic<uint32_t> backlog_pkts{0};
 };
+inline Packet* packet_of(const egress::Descriptor& pkt) {
+  return reinterpret_cast<Packet*>(pkt.handle());  // NOLINT(performance-no-int-to-ptr)
+}
 inline void bump(std::atomic<uint64_t>& count, uint64_t n) {
   count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
@@ -44,7 +46,7 @@ class EgressScheduler {
   virtual ~EgressScheduler() = default;
 
   virtual egress::Configured configure(uint32_t flow, const egress::FlowParams& params) = 0;
-  virtual void remove(uint32_t flow, const std::function<void(Packet*)>& take) = 0;
+  virtual void remove(uint32_t flow) = 0;  // which holds nothing
   virtual void set_rate_bps(uint64_t rate_bps) = 0;
 
   // Takes packets of one mailbox, as long as all of them could be refused.

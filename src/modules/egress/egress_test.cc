@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine_rig.h"
+#include "spec/doors.h"
 
 namespace batchplane {
 namespace {
@@ -33,6 +34,21 @@ PipelineSpec three_senders(Dict egress, uint32_t n_workers = 3) {
     spec.flows.push_back(
         {nth("flow", f), {nth("in", f), nth("mark", f), nth("mailbox", f), "egress", "out"}, 0});
   }
+  return spec;
+}
+
+// The same without queues: the scheduler has a door for each worker.
+PipelineSpec three_direct_senders(Dict egress, uint32_t n_workers = 3) {
+  PipelineSpec spec = three_senders(std::move(egress), n_workers);
+  std::erase_if(spec.modules, [](const ModuleSpec& module) { return module.kind == "queue"; });
+  std::erase_if(spec.edges, [](const EdgeSpec& edge) { return edge.from.starts_with("mailbox"); });
+  for (EdgeSpec& edge : spec.edges) {
+    if (edge.to.starts_with("mailbox")) edge.to = "egress";
+  }
+  for (FlowSpec& flow : spec.flows) {
+    std::erase_if(flow.path, [](const std::string& step) { return step.starts_with("mailbox"); });
+  }
+  add_doors(spec, module_kind_facts());
   return spec;
 }
 
@@ -92,6 +108,106 @@ TEST(Egress, IsAccountedForAtEveryMoment) {
     rig.loop(7, 1000);
     rig.balanced();
   }
+}
+
+TEST(Egress, TakesFromSeveralWorkersThroughDoors) {
+  EngineRig rig(three_direct_senders(eight_to_one("qfq")), 65'536);
+  const Graph& graph = rig.engine().graph();
+  EXPECT_EQ(graph.instances[graph.index.at("egress@w1")].door_of, graph.index.at("egress"));
+  EXPECT_EQ(graph.flow_paths[1], (std::vector<std::string>{"in1", "mark1", "egress@w1", "out"}));
+  for (uint32_t k = 0; k < 300; ++k) {
+    rig.loop(7, 1000);
+    rig.balanced();
+  }
+  rig.loop(100'000, 1000);
+  const std::vector<uint64_t> all = released(rig);
+  EXPECT_NEAR(static_cast<double>(all[0]), 8 * static_cast<double>(all[1]), 2000);
+  EXPECT_NEAR(static_cast<double>(all[2]), static_cast<double>(all[1]), 300);
+  // A flow's packets are known by the door that they came through.
+  const Snapshot snapshot = rig.balanced();
+  for (uint32_t f = 0; f < kFlows; ++f) EXPECT_EQ(snapshot.flows[f].total.pkts, all[f]) << f;
+  EXPECT_EQ(snapshot.flows[kFlows].total.pkts, 0U);
+  rig.expect_pool_whole(snapshot);
+}
+
+TEST(Egress, ADoorThatIsClosedByAnApplyLosesNothing) {
+  EngineRig rig(three_direct_senders(eight_to_one("drr")), 131'072);
+  rig.loop(50, 1000);
+  const uint64_t held = rig.balanced().balance.held_pkts;
+  EXPECT_GT(held, 0U);
+  const uint64_t dropped = rig.balanced().balance.dropped_pkts;
+  // All senders on one worker now, so one mailbox is no more.
+  PipelineSpec spec = three_direct_senders(eight_to_one("drr"), 3);
+  spec = without_doors(spec);
+  for (ModuleSpec& module : spec.modules) {
+    if (module.kind == "source") module.worker = "w0";
+  }
+  add_doors(spec, module_kind_facts());
+  EXPECT_EQ(
+      std::ranges::count_if(spec.modules, [](const auto& m) { return m.name == "egress@w1"; }), 0);
+  rig.engine().apply(rig.build(spec));
+  const Snapshot after = rig.balanced();
+  EXPECT_EQ(after.balance.held_pkts, held);
+  EXPECT_EQ(after.balance.dropped_pkts, dropped);
+  rig.loop(100, 1000);
+  rig.expect_pool_whole(rig.balanced());
+  // And back.
+  rig.engine().apply(rig.build(three_direct_senders(eight_to_one("drr"))));
+  rig.loop(20'000, 1000);
+  rig.expect_pool_whole(rig.balanced());
+}
+
+TEST(Egress, GivesUpWhatASmallerSchedulerRefuses) {
+  EngineRig rig(three_direct_senders(eight_to_one("qfq_plus")), 131'072);
+  rig.loop(20'000, 1000);
+  const Snapshot before = rig.balanced();
+  Dict shorter = eight_to_one("drr");
+  shorter["limit_pkts"] = 10;
+  rig.engine().apply(rig.build(three_direct_senders(shorter)));
+  const Snapshot after = rig.balanced();
+  EXPECT_LE(after.balance.held_pkts, 30U + 2 * 1024U);
+  EXPECT_EQ(after.balance.dropped_pkts - before.balance.dropped_pkts,
+            before.balance.held_pkts - after.balance.held_pkts);
+  rig.expect_pool_whole(after);
+}
+
+TEST(Egress, ChangesAllFlowsOfACommandOrNone) {
+  EngineRig rig(three_direct_senders(eight_to_one("qfq")), 65'536);
+  Module& egress = *rig.engine().graph().at("egress").module;
+  EXPECT_THROW(egress.command("add", List{Dict{{"flow", 7}}, Dict{{"flow", 2}}}), ConfigError);
+  EXPECT_THROW(egress.command("delete", List{Dict{{"flow", 2}}, Dict{{"flow", 9}}}), ConfigError);
+  EXPECT_THROW(egress.command("add", List{Dict{{"flow", 7}}, Dict{{"flow", 7}}}), ConfigError);
+  EXPECT_EQ(egress.show()["flows"].as_list().size(), 3U);
+  // A thousand at once, deleted and added again while they leave.
+  List many;
+  for (uint32_t f = 3; f < 1000; ++f) many.push_back(Dict{{"flow", f}});
+  for (uint32_t round = 0; round < 3; ++round) {
+    egress.command("add", many);
+    rig.loop(10, 1000);
+    egress.command("delete", many);
+    rig.loop(1, 1000);
+  }
+  rig.loop(2000, 1000);
+  EXPECT_EQ(egress.show()["flows"].as_list().size(), 3U);
+  rig.expect_pool_whole(rig.balanced());
+}
+
+TEST(Egress, RefusesMoreWeightThanItsSchedulerTakes) {
+  Dict params = eight_to_one("qfq");
+  params["max_flows"] = 4096;
+  EngineRig rig(three_direct_senders(params), 65'536);
+  Module& egress = *rig.engine().graph().at("egress").module;
+  List half;
+  List rest;
+  for (uint32_t f = 3; f < 1027; ++f) half.push_back(Dict{{"flow", f}, {"weight", 65'536}});
+  for (uint32_t f = 1027; f < 2051; ++f) rest.push_back(Dict{{"flow", f}, {"weight", 65'536}});
+  egress.command("add", half);
+  EXPECT_THROW(egress.command("add", rest), ConfigError);
+  EXPECT_THROW(egress.command("replace", List{Dict{{"flow", 1}, {"weight", 65'537}}}), ConfigError);
+  egress.command("replace", Dict{{"flow", 3}, {"weight", 1}});
+  egress.command("add", Dict{{"flow", 1027}, {"weight", 65'000}});
+  rig.loop(100, 1000);
+  rig.balanced();
 }
 
 TEST(Egress, ChangesWeightsAndRateWhileBacklogged) {
