@@ -175,6 +175,10 @@ void find_tasks(GraphBuild& build) {
 void find_workers(GraphBuild& build) {
   const PipelineSpec& pipeline = build.spec.pipeline;
   for (const WorkerSpec& worker : pipeline.workers) {
+    if (worker.is_shared) {
+      throw ConfigError("worker '" + worker.name + "' is shared: that is not simulated", "workers",
+                        "give it a core of its own");
+    }
     build.graph.worker_names.push_back(worker.name);
     build.graph.worker_cores.push_back(worker.core);
   }

@@ -169,6 +169,14 @@ WorkerSpec read_worker(const Value& value, const std::string& key, const exec::S
   if (!execution.is_null()) {
     worker.execution = read_execution(execution, key + ".execution", engine, mistakes);
   }
+  const Value& shared = fields.any("shared");
+  if (!shared.is_null() && !shared.is_bool()) {
+    mistakes.add(key + ".shared", "expected true or false");
+  }
+  worker.is_shared = shared.is_bool() && shared.as_bool();
+  if (worker.is_shared && worker.core >= 0) {
+    mistakes.add(key + ".core", "a shared worker has no core", "the other workers run its tasks");
+  }
   fields.finish();
   return worker;
 }
@@ -279,6 +287,14 @@ void refuse_shared_cores(const PipelineSpec& spec, Mistakes& mistakes) {
   }
 }
 
+void refuse_shared_only(const PipelineSpec& spec, Mistakes& mistakes) {
+  const bool has_thread =
+      std::ranges::any_of(spec.workers, [](const WorkerSpec& worker) { return !worker.is_shared; });
+  if (has_thread || spec.workers.empty()) return;
+  mistakes.add("workers", "all workers are shared, so none has a thread to run them",
+               "leave out `shared` at one of them");
+}
+
 // A unit that waits for a batch has room for one more.
 void refuse_short_queues(const PipelineSpec& spec, Mistakes& mistakes) {
   const uint32_t min_pkts = 2 * spec.engine.batch_pkts;
@@ -338,6 +354,7 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
   spec.controller = read_controller(fields.any("controller"), mistakes);
   fields.finish();
   refuse_shared_cores(spec, mistakes);
+  refuse_shared_only(spec, mistakes);
   refuse_short_queues(spec, mistakes);
   refuse_two_orders(spec, mistakes);
   refuse_doubles(spec.workers, "workers", mistakes);

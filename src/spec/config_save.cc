@@ -49,6 +49,7 @@ Dict engine_value(const EngineSpec& engine) {
 
 Dict worker_value(const WorkerSpec& worker) {
   Dict out{{"name", worker.name}, {"core", core_value(worker.core)}};
+  if (worker.is_shared) out["shared"] = true;
   if (worker.execution) out["execution"] = execution_value(*worker.execution);
   return out;
 }

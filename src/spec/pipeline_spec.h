@@ -56,6 +56,7 @@ struct WorkerSpec {
   std::string name;
   int core = -1;                              // -1 = not pinned
   std::optional<exec::Scheduling> execution;  // else the engine's
+  bool is_shared = false;                     // no thread: the other workers run its tasks in turns
 };
 
 struct GeneratorSpec {

@@ -153,9 +153,17 @@ class Pipeline:
         )
         return name
 
-    def worker(self, name: str, core: int) -> str:
-        """Adds a worker thread on a core and returns its name."""
-        self._append("workers", {"name": name, "core": core})
+    def worker(self, name: str, core: int | None = None, *, shared: bool = False) -> str:
+        """Adds a worker thread, on a core of your choice, and returns its name.
+
+        A shared worker has no thread: the others run its tasks in turns.
+        """
+        entry: dict[str, Any] = {"name": name}
+        if core is not None:
+            entry["core"] = core
+        if shared:
+            entry["shared"] = True
+        self._append("workers", entry)
         return name
 
     def generator(self, name: str, port: str, *, core: int | None = None, **params: Any) -> str:

@@ -113,6 +113,9 @@ class WorkerModel(_Strict):
 
     name: Name
     core: Core | None = None
+    shared: bool = Field(
+        default=False, description="no thread of its own: the other workers run its tasks in turns"
+    )
     execution: ExecutionModel | None = Field(
         default=None, description="of the tasks that it runs, instead of the engine's"
     )

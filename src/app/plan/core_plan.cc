@@ -65,7 +65,7 @@ void assign_workers(PipelineSpec& spec, CorePlan& plan) {
   std::vector<int> free = plan.cores;
   for (const WorkerSpec& worker : spec.workers) std::erase(free, worker.core);
   for (WorkerSpec& worker : spec.workers) {
-    if (worker.core >= 0) continue;
+    if (worker.core >= 0 || worker.is_shared) continue;
     worker.core = free.empty() ? plan.cores.back() : free.back();
     if (!free.empty()) free.pop_back();
   }

@@ -27,6 +27,11 @@ TEST(CorePlan, GeneratorsLeaveTheControlCoreWhenAnotherIsFree) {
   EXPECT_EQ(spec.workers.at(0).core, 6);
 
   spec = {};
+  spec.workers = {{"w0", -1}, {"schedule", -1, std::nullopt, true}};
+  EXPECT_EQ(dealt({4, 6}, spec).generator_core, 4);
+  EXPECT_EQ(spec.workers.at(1).core, -1) << "a shared worker has no thread";
+
+  spec = {};
   const CorePlan one = dealt({5}, spec);
   EXPECT_EQ(one.generator_core, 5);
   EXPECT_FALSE(one.is_worker_apart);

@@ -48,9 +48,16 @@ void Engine::make_workers() {
   for (uint16_t i = 0; i < specs.size(); ++i) {
     Worker::Options options{
         specs[i].name,      i, specs[i].core, engine.batch_pkts, engine.sample_one_run_in,
-        engine.is_idle_hold};
+        engine.is_idle_hold,  specs[i].is_shared};
     workers_.push_back(
         std::make_unique<Worker>(std::move(options), pool_.get(), quiescence_.get()));
+  }
+  std::vector<Worker*> shared;
+  for (const auto& worker : workers_) {
+    if (worker->options().is_shared) shared.push_back(worker.get());
+  }
+  for (const auto& worker : workers_) {
+    if (!worker->options().is_shared) worker->set_hosted(shared);
   }
 }
 

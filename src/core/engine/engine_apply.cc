@@ -153,7 +153,8 @@ void Engine::check_apply(const Graph& next) const {
   const PipelineSpec& b = next.spec;
   const bool same_workers =
       std::ranges::equal(a.workers, b.workers, [](const auto& x, const auto& y) {
-        return x.name == y.name && (x.core == y.core || y.core < 0);
+        return x.name == y.name && x.is_shared == y.is_shared &&
+               (x.core == y.core || y.core < 0);
       });
   if (!same_workers && !b.workers.empty()) {
     throw ConfigError("the workers differ from those that run", b.where("workers"),
@@ -172,17 +173,26 @@ void Engine::check_apply(const Graph& next) const {
 }
 
 // All workers stop between two runs, the last to arrive does the work, all go on: no thread that
-// could be preempted by them is waited for.
+// could be preempted by them is waited for. Shared ones have no thread, and are held meanwhile.
 void Engine::run_on_all(const std::function<void()>& fn) {
-  const auto n = static_cast<uint32_t>(workers_.size());
+  std::vector<std::unique_ptr<Worker::Hold>> holds;
+  std::vector<Worker*> threads;
+  for (const auto& worker : workers_) {
+    if (worker->options().is_shared) {
+      holds.push_back(std::make_unique<Worker::Hold>(*worker));
+    } else {
+      threads.push_back(worker.get());
+    }
+  }
+  const auto n = static_cast<uint32_t>(threads.size());
   if (!is_running_ || n == 1) {
-    workers_.front()->execute(fn);
+    threads.front()->execute(fn);
     return;
   }
   std::atomic<uint32_t> arrived{0};
   std::atomic<bool> is_done{false};
   std::vector<std::unique_ptr<Worker::Ticket>> tickets;
-  for (const auto& worker : workers_) {
+  for (Worker* worker : threads) {
     tickets.push_back(std::make_unique<Worker::Ticket>());
     tickets.back()->fn = [&] {
       if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == n) {

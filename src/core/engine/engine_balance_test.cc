@@ -8,6 +8,7 @@
 #include "core/engine/capture_order.h"
 #include "core/module/register.h"
 #include "engine_rig.h"
+#include "spec/doors.h"
 
 namespace batchplane {
 namespace engine_balance_test {
@@ -61,6 +62,39 @@ TEST(Balance, HoldsWhereTheFirstWorkerIsTheLastToBeNamed) {
 TEST(Balance, HoldsWhereWorkersHandToEachOtherInACircle) {
   EngineRig rig(row({"w1", "w0", "w2", "w1"}));
   watch(rig);
+}
+
+// Inputs on w0 and w1 into one queue that w2 polls.
+PipelineSpec joined(bool is_shared) {
+  PipelineSpec spec = row({"w2"});
+  spec.workers[2].is_shared = is_shared;
+  spec.modules.push_back({"in1", "source", {}, 0, 0, "w1"});
+  spec.edges.push_back({"in1", "0", "q0"});
+  add_doors(spec, module_kind_facts());
+  return spec;
+}
+
+TEST(Balance, HoldsWhereSeveralWorkersFillOneQueue) {
+  EngineRig rig(joined(false));
+  EXPECT_EQ(watch(rig), 0U);
+}
+
+TEST(Balance, HoldsWhereAWorkerIsRunByTheOthers) {
+  EngineRig rig(joined(true));
+  EXPECT_EQ(watch(rig), 0U);
+}
+
+TEST(Balance, HoldsOverAppliesThatShutAndOpenDoors) {
+  EngineRig rig(joined(true));
+  PipelineSpec shut = without_doors(joined(true));
+  shut.modules.back().worker = "w0";
+  rig.engine().start();
+  for (int i = 0; i < 6; ++i) {
+    rig.engine().apply(rig.build(i % 2 == 0 ? shut : joined(true)));
+    for (int k = 0; k < 4; ++k) EXPECT_EQ(rig.balanced().balance.ahead_pkts, 0U);
+  }
+  rig.engine().stop(true);
+  rig.balanced();
 }
 
 TEST(Balance, HoldsOverAnApplyThatSwapsTheWorkers) {

@@ -74,8 +74,24 @@ void Worker::set_tasks(std::vector<Task*> tasks, exec::FlowMeter* meter) {
   for (Task* task : tasks_) task->executor->set_shares_worker(tasks_.size() > 1);
 }
 
+Worker::Hold::Hold(Worker& worker) : worker_(worker) {
+  if (!worker.options_.is_shared || !worker.is_running_) return;
+  Patience patience;
+  while (!worker.try_take()) patience.wait();
+}
+
+Worker::Hold::~Hold() {
+  if (worker_.options_.is_shared && worker_.is_running_) worker_.release();
+}
+
 void Worker::start() {
   if (is_running_) return;
+  if (options_.is_shared) {
+    if (quiescence_ != nullptr) quiescence_->set_online(options_.index, true);
+    is_running_ = true;
+    release();
+    return;
+  }
   must_stop_.store(false, std::memory_order_relaxed);
   std::atomic<int> state{0};
   thread_ = std::thread([this, &state] {
@@ -100,6 +116,13 @@ void Worker::start() {
 
 void Worker::stop() {
   if (!is_running_) return;
+  if (options_.is_shared) {
+    Patience patience;
+    while (!try_take()) patience.wait();
+    if (quiescence_ != nullptr) quiescence_->set_online(options_.index, false);
+    is_running_ = false;
+    return;
+  }
   must_stop_.store(true, std::memory_order_release);
   thread_.join();
   is_running_ = false;
@@ -120,6 +143,11 @@ void Worker::post(Ticket& ticket) {
 }
 
 void Worker::execute(const std::function<void()>& fn) {
+  if (options_.is_shared) {
+    const Hold hold(*this);
+    fn();
+    return;
+  }
   Ticket ticket{fn};
   post(ticket);
   Patience patience;
@@ -161,7 +189,8 @@ uint32_t Worker::loop_once() {
   control_in_loop_ns_ = 0;
   uint64_t gap_ns = 0;
   if (elapsed_ns > kMinGapNs) [[unlikely]]
-    gap_ns = note_gap(elapsed_ns, work - last_work_ns_);
+    gap_ns = note_gap(elapsed_ns, work - last_work_ns_ + hosted_ns_);
+  hosted_ns_ = 0;
   if (previous_polled_ != 0) {
     stats_.busy_ns += elapsed_ns;
     // What the machine took away is no turnaround that triggers could change.
@@ -190,10 +219,22 @@ uint64_t Worker::note_gap(uint64_t elapsed_ns, uint64_t worked_ns) {
   return length_ns;
 }
 
+uint32_t Worker::run_hosted() {
+  uint32_t polled = 0;
+  for (Worker* shared : hosted_) {
+    if (!shared->try_take()) continue;
+    const uint64_t begin_ns = clock_.now_ns();
+    polled += shared->loop_once();
+    shared->release();
+    hosted_ns_ += clock_.now_ns() - begin_ns;
+  }
+  return polled;
+}
+
 void Worker::thread_main() {
   last_loop_ns_ = 0;
   while (!must_stop_.load(std::memory_order_relaxed)) {
-    if (loop_once() == 0) _mm_pause();
+    if (loop_once() + run_hosted() == 0) _mm_pause();
   }
   // A command that came with the stop must not wait for ever.
   if (pending_.load(std::memory_order_acquire) != nullptr) obey();

@@ -23,6 +23,9 @@ using exec::LoopGap;
 using exec::WorkerStats;
 
 // Owner of everything inside while running: its thread. execute() hands in work from outside.
+//
+// A shared worker has no thread: others run its loops between their own, one at a time. Nobody waits for
+// it; who finds it taken goes on. A thread that is preempted in there holds up its tasks and no others.
 class Worker {
  public:
   struct Options {
@@ -32,6 +35,7 @@ class Worker {
     uint32_t batch_limit_pkts = exec::kDefaultBatchPkts;
     uint32_t sample_one_run_in = 256;
     bool is_idle_hold = false;
+    bool is_shared = false;
   };
 
   Worker(Options options, PacketPool* pool, Quiescence* quiescence);
@@ -39,6 +43,9 @@ class Worker {
 
   // Before start(), or inside execute(). The tasks are owned by the graph.
   void set_tasks(std::vector<Task*> tasks, exec::FlowMeter* meter);
+
+  // Shared workers whose loops this one runs, too. Before start().
+  void set_hosted(std::vector<Worker*> shared) { hosted_ = std::move(shared); }
 
   // Starts the thread; throws ConfigError when the core cannot be had.
   void start();
@@ -56,8 +63,22 @@ class Worker {
   };
   void post(Ticket& ticket);
 
+  // A shared worker is held as long as this lives; others are not.
+  class Hold {
+   public:
+    explicit Hold(Worker& worker);
+    ~Hold();
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    Worker& worker_;
+  };
+
   // One loop over all tasks, for tests and for the thread. Returns the packets polled.
   uint32_t loop_once();
+  // A loop of each hosted worker that nobody else runs; its time is part of the next loop here.
+  uint32_t run_hosted();
   // After stop(): polls inputs until they are empty (at most `max_loops`), then releases what is
   // held.
   void drain(uint32_t max_loops);
@@ -77,6 +98,11 @@ class Worker {
 
  private:
   void thread_main();
+  bool try_take() {
+    return !is_taken_.load(std::memory_order_relaxed) &&
+           !is_taken_.exchange(true, std::memory_order_acquire);
+  }
+  void release() { is_taken_.store(false, std::memory_order_release); }
   void obey();
   // The length of the hole, 0 when there is none.
   uint64_t note_gap(uint64_t elapsed_ns, uint64_t worked_ns);
@@ -96,7 +122,10 @@ class Worker {
   uint64_t control_in_loop_ns_ =
       0;  // command after the last loop: part of neither regime, and no gap
   uint64_t last_work_ns_ = 0;
+  std::vector<Worker*> hosted_;
+  uint64_t hosted_ns_ = 0;  // loops of others, within this one's
   std::thread thread_;
+  std::atomic<bool> is_taken_{true};  // a shared worker: from stop to start by nobody
   bool is_running_ = false;
   std::atomic<bool> must_stop_{false};
   std::atomic<Ticket*> pending_{nullptr};

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/module/register.h"
 #include "engine_rig.h"
 
 namespace batchplane {
@@ -43,6 +44,46 @@ TEST(Worker, AHoleBeginsAbove20MicrosecondsOfIdleTime) {
   EXPECT_EQ(stats.recent_gaps[0].length_ns, 20'001U);
   EXPECT_EQ(stats.recent_gaps[1].length_ns, 70'000U);
   EXPECT_EQ(stats.recent_gaps[1].at_ns, rig.now_ns - 30'000) << "its end";
+}
+
+uint64_t* slow_clock_ns = nullptr;
+
+// Takes 90 us a poll, and finds nothing.
+class SlowInput final : public Module {
+ public:
+  explicit SlowInput(const Args& /*args*/) {}
+  uint32_t poll(Context& /*ctx*/, Packet** /*pkts*/, uint32_t /*max*/) noexcept {
+    *slow_clock_ns += 90'000;
+    return 0;
+  }
+};
+const Register<SlowInput> kSlowInput{
+    {.kind = "slow_input", .state = StateOf::kOneOwner, .help = "For tests."}};
+
+TEST(Worker, ALoopOfASharedWorkerIsNoHoleInItsHostsTime) {
+  PipelineSpec spec = line(0);
+  spec.workers = {{"w0", -1}, {"w1", -1, std::nullopt, true}};
+  spec.modules.push_back({"slow", "slow_input", {}, 0, 0, "w1"});
+  spec.modules.push_back({"end", "sink", {}});
+  spec.edges.push_back({"slow", "0", "end"});
+  EngineRig rig(spec);
+  slow_clock_ns = &rig.now_ns;
+  Worker& shared = rig.worker(1);
+  shared.start();  // has no thread
+  for (int i = 0; i < 10; ++i) {
+    rig.worker(0).loop_once();
+    rig.worker(0).run_hosted();
+  }
+  EXPECT_EQ(shared.stats().loops, 10U);
+  EXPECT_EQ(rig.worker(0).stats().gaps, 0U);
+  {
+    const Worker::Hold held(shared);
+    rig.worker(0).run_hosted();
+  }
+  EXPECT_EQ(shared.stats().loops, 10U) << "nobody runs what is held";
+  shared.stop();
+  rig.worker(0).run_hosted();
+  EXPECT_EQ(shared.stats().loops, 10U);
 }
 
 TEST(Worker, WorkThatTheCostLawKnowsExplainsItsTimeTwiceOver) {

@@ -2,6 +2,8 @@
 // egress_test.cc - the scheduler within an engine: shares, live changes, every packet accounted for.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "engine_rig.h"
 #include "spec/doors.h"
 
@@ -128,6 +130,29 @@ TEST(Egress, TakesFromSeveralWorkersThroughDoors) {
   for (uint32_t f = 0; f < kFlows; ++f) EXPECT_EQ(snapshot.flows[f].total.pkts, all[f]) << f;
   EXPECT_EQ(snapshot.flows[kFlows].total.pkts, 0U);
   rig.expect_pool_whole(snapshot);
+}
+
+// Threads of w0 and w1 send; whichever of them finds w2 free runs the scheduler and what follows it.
+TEST(Egress, IsRunByWhicheverWorkerHasTime) {
+  const uint64_t pkts_each = 30'000;
+  PipelineSpec spec = three_direct_senders({{"rate_bps", 0}, {"mailbox_pkts", 256}});
+  spec.workers[2].is_shared = true;
+  for (ModuleSpec& module : spec.modules) {
+    if (module.kind == "source") module.params["limit_pkts"] = pkts_each;
+  }
+  EngineRig rig(spec, 65'536);
+  rig.engine().start();
+  for (uint32_t round = 0; rig.balanced().balance.in_pkts < kFlows * pkts_each; ++round) {
+    if (round < 20) rig.engine().apply(rig.build(spec));
+    std::this_thread::yield();
+  }
+  rig.engine().stop(true);
+  const Snapshot end = rig.balanced();
+  EXPECT_EQ(end.balance.in_pkts, kFlows * pkts_each);
+  EXPECT_EQ(end.balance.held_pkts, 0U);
+  EXPECT_EQ(end.workers[2].stats.loops > 0, true);
+  EXPECT_GT(end.balance.sent_pkts, 0U);
+  rig.expect_pool_whole(end);
 }
 
 TEST(Egress, ADoorThatIsClosedByAnApplyLosesNothing) {
