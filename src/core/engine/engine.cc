@@ -46,9 +46,13 @@ void Engine::make_workers() {
   if (specs.empty()) specs.push_back({"w0", -1});
   const EngineSpec& engine = graph_->spec.engine;
   for (uint16_t i = 0; i < specs.size(); ++i) {
-    Worker::Options options{
-        specs[i].name,      i, specs[i].core, engine.batch_pkts, engine.sample_one_run_in,
-        engine.is_idle_hold,  specs[i].is_shared};
+    Worker::Options options{specs[i].name,
+                            i,
+                            specs[i].core,
+                            engine.batch_pkts,
+                            engine.sample_one_run_in,
+                            engine.is_idle_hold,
+                            specs[i].is_shared};
     workers_.push_back(
         std::make_unique<Worker>(std::move(options), pool_.get(), quiescence_.get()));
   }

@@ -153,8 +153,7 @@ void Engine::check_apply(const Graph& next) const {
   const PipelineSpec& b = next.spec;
   const bool same_workers =
       std::ranges::equal(a.workers, b.workers, [](const auto& x, const auto& y) {
-        return x.name == y.name && x.is_shared == y.is_shared &&
-               (x.core == y.core || y.core < 0);
+        return x.name == y.name && x.is_shared == y.is_shared && (x.core == y.core || y.core < 0);
       });
   if (!same_workers && !b.workers.empty()) {
     throw ConfigError("the workers differ from those that run", b.where("workers"),

@@ -117,6 +117,7 @@ class TaskMaker {
         made.entry_state = paths_.next(input, 0, *states.begin());
       }
       made.is_queue = instance.info->shape == Shape::kQueue;
+      made.absorbs = instance.module->absorbs();
       made.counts_as_in = !made.is_queue || instance.info->is_egress;
       if (!instance.info->drops.empty()) made.drops.resize(drop_reasons().size());
       task_->inputs.push_back(made);

@@ -70,11 +70,21 @@ void Task::run_housekeepers(Context& ctx) {
   }
 }
 
-uint32_t Task::open_inputs(const Context& ctx) const {
+uint32_t Task::open_inputs(Context& ctx) {
   const bool has_room = std::ranges::all_of(backpressuring, [&](const Module* module) {
     return module->room_pkts(ctx.worker_index) >= ctx.batch_limit_pkts;
   });
-  return has_room ? static_cast<uint32_t>(inputs.size()) : 0;
+  if (has_room) [[likely]]
+    return static_cast<uint32_t>(inputs.size());
+  for (TaskInput& input : inputs) {
+    if (!input.absorbs) continue;
+    Packet* none[1];
+    input.poll(*input.module, ctx, none, 0);
+    if (ctx.n_dropped == 0) continue;
+    input.pkts += ctx.n_dropped;
+    settle_refused(input, ctx);
+  }
+  return 0;
 }
 
 bool Task::flush_held(Context& ctx) {

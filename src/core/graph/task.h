@@ -23,6 +23,7 @@ struct TaskInput {
   ExecNode* first = nullptr;
   uint16_t entry_state = exec::PathOp::kKeep;  // written into packets when first needs it
   bool is_queue = false;                       // another task fills it
+  bool absorbs = false;                        // is polled for nothing while the task is held back
   bool counts_as_in = true;                    // its packets come from outside of the pipeline
   uint64_t batches = 0;
   uint64_t pkts = 0;            // polled, what it dropped at once among them
@@ -65,7 +66,7 @@ class Task : public exec::TaskStorage<CoreTraits> {
     if (!housekeepers.empty()) [[unlikely]]
       run_housekeepers(ctx);
   }
-  [[nodiscard]] uint32_t open_inputs(const Context& ctx) const;
+  [[nodiscard]] uint32_t open_inputs(Context& ctx);
   uint32_t poll_one(uint32_t input, Context& ctx, bool is_sampled);
   void flush(Context& ctx) { ctx.flush_free(); }
 

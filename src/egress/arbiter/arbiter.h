@@ -68,7 +68,11 @@ class Arbiter {
   template <class Deliver>
   uint32_t release(uint64_t now_ns, uint32_t limit_pkts, Deliver&& deliver) {
     // Nothing waited since the last round, so what came since begins now and no earlier.
-    if (is_idle_) link_.idle_until(now_ns);
+    if (is_idle_) {
+      link_.idle_until(now_ns);
+    } else {
+      link_.lag_until(now_ns);
+    }
     uint32_t n = 0;
     Descriptor pkt;
     while (n < limit_pkts && link_.is_free(now_ns) && discipline_.dequeue(pkt)) {

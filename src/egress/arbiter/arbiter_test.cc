@@ -214,6 +214,25 @@ TEST(Arbiter, SharesByWeightWhenItIsTheBottleneck) {
       put, released[0] + released[1] + released[2] + refused + arbiter.discipline().backlog_pkts());
 }
 
+TEST(Arbiter, SendsNoBurstAfterItWasHeldUp) {
+  Arbiter<Drr> arbiter(Drr({1, 100'000}), Link(8'000'000'000));  // a byte per nanosecond
+  arbiter.discipline().configure(0, {.lmax_bytes = 1000});
+  for (uint64_t k = 0; k < 100'000; ++k) {
+    const Descriptor pkt = Descriptor::of(k + 1, 1000, 0, 0);
+    arbiter.put_in(&pkt, 1, [](const Descriptor&, Enqueued) {});
+  }
+  const auto released_at = [&](uint64_t now_ns) {
+    return arbiter.release(now_ns, 100'000, [](const Descriptor&) {});
+  };
+  uint64_t now_ns = 1'000'000;
+  EXPECT_EQ(released_at(now_ns), 1U);
+  // Late rounds cost no rate.
+  for (uint32_t round = 0; round < 100; ++round) EXPECT_EQ(released_at(now_ns += 150'000), 150U);
+  // 10 ms in which nobody came are not made up for.
+  EXPECT_LE(released_at(now_ns += 10'000'000), Link::kMaxLagNs / 1000 + 1);
+  EXPECT_EQ(released_at(now_ns += 100'000), 100U);
+}
+
 TEST(Replay, ReleasesAtLinkRate) {
   const ReplayResult result =
       replay("fifo", {{}, {}}, {{0, 0, 1000}, {0, 1, 500}, {10'000, 0, 1000}, {10'000, 1, 64}},

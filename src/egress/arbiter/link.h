@@ -13,6 +13,8 @@ class Link {
  public:
   static constexpr uint64_t kMinRateBps = 8'000;
   static constexpr uint64_t kMaxRateBps = 10'000'000'000'000;
+  // A round of a busy worker takes less, and costs no rate; who was held up longer sends no burst after it.
+  static constexpr uint64_t kMaxLagNs = 200'000;
 
   // `rate_bps` 0: no limit. `overhead_bytes` go with each packet: 24 on Ethernet for preamble, start,
   // checksum and gap (the lengths of packets here have no checksum).
@@ -46,13 +48,20 @@ class Link {
     part_ = units & ((1ULL << kShift) - 1);
   }
   void idle_until(uint64_t now_ns) {
-    if (!is_free(now_ns)) return;
-    free_at_ns_ = now_ns;
-    part_ = 0;
+    if (is_free(now_ns)) begin_at(now_ns);
+  }
+  // The link had packets to carry and nobody who released them: that time is lost but for kMaxLagNs.
+  void lag_until(uint64_t now_ns) {
+    if (free_at_ns_ + kMaxLagNs < now_ns) begin_at(now_ns - kMaxLagNs);
   }
 
  private:
   static constexpr uint32_t kShift = 28;
+
+  void begin_at(uint64_t at_ns) {
+    free_at_ns_ = at_ns;
+    part_ = 0;
+  }
 
   uint64_t units_per_byte_ = 0;
   uint64_t free_at_ns_ = 0;

@@ -144,6 +144,8 @@ class Egress final : public Module {
     return settings_.capacity.pkts + mailboxes_.capacity_pkts();
   }
   [[nodiscard]] bool may_emit() const override { return false; }
+  // While the port takes nothing the backlog forms here, where weights count, and not in mailboxes.
+  [[nodiscard]] bool absorbs() const override { return true; }
 
   // Live: {"add" | "replace" | "delete": flows}, {"set": {rate_bps}}, "list".
   Value command(const std::string& verb, const Value& args) override {

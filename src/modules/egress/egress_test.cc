@@ -155,6 +155,37 @@ TEST(Egress, IsRunByWhicheverWorkerHasTime) {
   rig.expect_pool_whole(end);
 }
 
+// Behind the scheduler a queue to another worker, which takes nothing for a while.
+TEST(Egress, KeepsSharesWhileWhatFollowsIsFull) {
+  PipelineSpec spec = three_direct_senders(eight_to_one("qfq"));
+  spec.workers.push_back({"w3", -1});
+  spec.modules.push_back({"tx", "queue", {{"size_pkts", 64}, {"backpressure", true}}});
+  spec.modules.back().worker = "w3";
+  for (EdgeSpec& edge : spec.edges) {
+    if (edge.to == "out") edge.to = "tx";
+  }
+  spec.edges.push_back({"tx", "0", "out"});
+  for (ModuleSpec& module : spec.modules) {
+    if (module.kind == "egress") {
+      module.params["rate_bps"] = 0;
+      module.params["limit_pkts"] = 100;
+    }
+  }
+  EngineRig rig(spec, 65'536);
+  for (uint32_t k = 0; k < 2000; ++k) {
+    rig.now_ns += 1000;
+    for (size_t w = 0; w < 3; ++w) rig.worker(w).loop_once();
+    if (k % 10 == 0) rig.worker(3).loop_once();
+    if (k % 50 == 0) rig.balanced();
+  }
+  const Snapshot snapshot = rig.balanced();
+  const auto& drops = snapshot.modules[rig.engine().graph().index.at("egress@w1")].drops;
+  EXPECT_EQ(sum_of(drops), 0U) << "mailboxes are emptied all the time";
+  const std::vector<uint64_t> all = released(rig);
+  EXPECT_NEAR(static_cast<double>(all[0]), 8 * static_cast<double>(all[1]), 300);
+  rig.expect_pool_whole(snapshot);
+}
+
 TEST(Egress, ADoorThatIsClosedByAnApplyLosesNothing) {
   EngineRig rig(three_direct_senders(eight_to_one("drr")), 131'072);
   rig.loop(50, 1000);
