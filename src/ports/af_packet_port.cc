@@ -308,16 +308,29 @@ void AfPacketPort::look_at_mtu() noexcept {
 
 void AfPacketPort::follow() {
   const uint32_t index = interface_index(interface_);
-  if (index == 0) return;
+  if (index == 0) {
+    note_state("removed");
+    return;
+  }
   look_at_mtu();
-  if (index == index_.load()) return;
-  try {
-    bind_to(index);
+  if (index != index_.load()) {
+    try {
+      bind_to(index);
+    } catch (const ConfigError&) {
+      return;  // gone again; the next change tells
+    }
     index_.store(index);
     rebinds_.add(1);
-  } catch (const ConfigError&) {
-    // Gone again; the next change tells.
+    note_state("made again");
   }
+  note_state(is_interface_running(interface_) ? "up" : "down");
+}
+
+void AfPacketPort::note_state(const char* state) {
+  if (std::string_view(state_) == state) return;
+  const bool was_never_down = *state_ == 0 && std::string_view(state) == "up";
+  state_ = state;
+  if (!was_never_down) events_.note(interface_ + " is " + state);
 }
 
 PortStats AfPacketPort::stats() const {
@@ -340,13 +353,10 @@ bool AfPacketPort::is_there() const { return interface_index(interface_) == inde
 bool AfPacketPort::is_up() const { return is_there() && is_interface_running(interface_); }
 
 Value AfPacketPort::show() const {
-  return Dict{{"interface", interface_},
-              {"is_there", is_there()},
-              {"promiscuous", is_promiscuous_},
-              {"rx_starved_polls", rx_starved_polls_.get()},
-              {"tx_busy", tx_busy_.get()},
-              {"rebinds", rebinds_.get()},
-              {"offloads", offload_facts(interface_)}};
+  return Dict{{"interface", interface_},        {"is_there", is_there()},
+              {"promiscuous", is_promiscuous_}, {"rx_starved_polls", rx_starved_polls_.get()},
+              {"tx_busy", tx_busy_.get()},      {"rebinds", rebinds_.get()},
+              {"events", events_.list()},       {"offloads", offload_facts(interface_)}};
 }
 
 PortKindInfo af_packet_port_kind() {

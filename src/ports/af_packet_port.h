@@ -15,6 +15,7 @@
 #include "core/module/args.h"
 #include "ports/link_watch.h"
 #include "ports/port_counters.h"
+#include "ports/port_events.h"
 
 namespace batchplane::ports {
 
@@ -65,6 +66,7 @@ class AfPacketPort final : public Port {
   void look_at_mtu() noexcept;
   // After any change of any link: the MTU as it is now, and an interface that was made again.
   void follow();
+  void note_state(const char* state);
   // An interface that was removed and made again under its name is another one.
   [[nodiscard]] bool is_there() const;
 
@@ -85,6 +87,8 @@ class AfPacketPort final : public Port {
   Counter rx_starved_polls_;
   Counter tx_busy_;  // sends that the kernel did not finish
   Counter rebinds_;  // to an interface that was made again
+  PortEvents events_;
+  const char* state_ = "";  // as the last event told it; the watch's
   // Reading the kernel's count clears it, and more than one thread reads.
   mutable std::atomic<uint64_t> rx_missed_pkts_ = 0;
   std::shared_ptr<LinkWatch> watch_;

@@ -2,6 +2,8 @@
 // pcap_writer.cc - the two file formats, and the thread that writes them.
 #include "ports/pcap_writer.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +27,10 @@ constexpr uint64_t kNsPerS = 1'000'000'000;
 constexpr uint32_t kWriteBurstPkts = 64;
 constexpr std::chrono::milliseconds kPauseWhenIdle{1};
 constexpr std::chrono::milliseconds kPauseAfterFailure{100};
+
+// At 100 Gbit/s the thread comes round in time to find more.
+constexpr int64_t kLowRoomBytes = 16 << 20;
+constexpr int64_t kMinRoomBytes = 4096;
 
 uint32_t padded(uint32_t n) { return (n + 3) & ~3U; }
 
@@ -56,7 +62,31 @@ PcapFile::PcapFile(const std::string& path, const std::string& where)
 
 PcapFile::~PcapFile() {
   flush();
+  // Gives back what was set aside; a pipe has nothing.
+  if (reserved_bytes_ > whole_bytes_) (void)!ftruncate(fileno(file_), whole_bytes_);
   std::fclose(file_);
+}
+
+int64_t PcapFile::record_bytes(uint32_t len_bytes) const {
+  return is_pcapng_ ? 32 + padded(len_bytes) : 16 + len_bytes;
+}
+
+int64_t PcapFile::reserve(int64_t most_bytes) {
+  rlimit limit{};
+  int64_t largest_bytes = kNoLimit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < kNoLimit) {
+    largest_bytes = static_cast<int64_t>(limit.rlim_cur);
+  }
+  const int64_t from = std::max(reserved_bytes_, whole_bytes_);
+  for (int64_t n = std::min(most_bytes, largest_bytes - from); n > 0; n /= 2) {
+    if (fallocate(fileno(file_), FALLOC_FL_KEEP_SIZE, from, n) == 0) {
+      reserved_bytes_ = from + n;
+      return n;
+    }
+    if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG && errno != EINTR) return kNoLimit;
+    if (n < kMinRoomBytes) break;
+  }
+  return 0;
 }
 
 void PcapFile::put(const void* bytes, size_t n) {
@@ -123,6 +153,7 @@ PcapWriterThread::PcapWriterThread(const std::string& path, uint32_t queue_pkts,
       base_cycles_(TscClock::cycles()),
       base_wall_ns_(wall_ns()) {
   TscClock::instance();
+  find_room();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -134,13 +165,33 @@ PcapWriterThread::~PcapWriterThread() {
 // One reading of the cycle counter a burst: a recording without true stamps would be of little use.
 uint32_t PcapWriterThread::offer(Packet** pkts, uint32_t n) noexcept {
   if (is_failing_.load(std::memory_order_relaxed)) return 0;
+  const int64_t room_bytes = room_bytes_.load(std::memory_order_relaxed);
+  int64_t used_bytes = 0;
+  uint32_t fit = 0;
+  for (; fit < n; ++fit) {
+    const int64_t bytes = file_.record_bytes(pkts[fit]->len_bytes());
+    if (used_bytes + bytes > room_bytes) break;
+    used_bytes += bytes;
+  }
+  // Lengths first: whoever writes the packets frees them.
+  fit = std::min(fit, ring_.free_slots());
+  used_bytes = 0;
+  for (uint32_t i = 0; i < fit; ++i) used_bytes += file_.record_bytes(pkts[i]->len_bytes());
+  room_bytes_.fetch_sub(used_bytes, std::memory_order_relaxed);
   const uint64_t cycles = TscClock::cycles();
-  return ring_.produce(n, [&](uint32_t i, Slot& slot) { slot = {pkts[i], cycles}; });
+  return ring_.produce(fit, [&](uint32_t i, Slot& slot) { slot = {pkts[i], cycles}; });
+}
+
+void PcapWriterThread::find_room() {
+  const int64_t room_bytes = room_bytes_.load(std::memory_order_relaxed);
+  if (room_bytes >= kLowRoomBytes) return;
+  room_bytes_.fetch_add(file_.reserve(kLowRoomBytes), std::memory_order_relaxed);
 }
 
 void PcapWriterThread::run() {
   [[maybe_unused]] const PacketThread registered;
   while (!must_stop_.load(std::memory_order_acquire)) {
+    find_room();
     const bool is_idle = write_some() == 0;
     const bool has_failed = (is_idle && !file_.flush()) || file_.lost_pkts() != failed_pkts();
     if (!is_idle && !has_failed) continue;

@@ -32,6 +32,12 @@ class PcapFile {
   bool flush();
   // That could not be written.
   [[nodiscard]] uint64_t lost_pkts() const { return lost_pkts_; }
+  // What a packet takes in the file.
+  [[nodiscard]] int64_t record_bytes(uint32_t len_bytes) const;
+  // Sets aside room on the disk, `most_bytes` more at most, and returns how much; kNoLimit where the file
+  // system cannot tell. What has room is not lost later.
+  int64_t reserve(int64_t most_bytes);
+  static constexpr int64_t kNoLimit = int64_t{1} << 60;
 
  private:
   static constexpr size_t kBlockBytes = 65'536;
@@ -42,7 +48,8 @@ class PcapFile {
   std::FILE* file_ = nullptr;
   std::vector<uint8_t> block_;
   uint64_t block_pkts_ = 0;
-  int64_t whole_bytes_ = 0;  // of the file, up to the end of its last whole packet
+  int64_t reserved_bytes_ = 0;  // from the beginning of the file
+  int64_t whole_bytes_ = 0;     // of the file, up to the end of its last whole packet
   uint64_t lost_pkts_ = 0;
   bool is_pcapng_;
 };
@@ -74,6 +81,7 @@ class PcapWriterThread {
   void run();
   uint32_t write_some();
   void note_written();
+  void find_room();
 
   PcapFile file_;
   SpscRing<Slot> ring_;
@@ -82,6 +90,7 @@ class PcapWriterThread {
   uint64_t taken_pkts_ = 0;  // out of the ring
   std::atomic<uint64_t> written_pkts_{0};
   std::atomic<uint64_t> failed_pkts_{0};
+  std::atomic<int64_t> room_bytes_{0};   // on the disk, for packets not yet offered
   std::atomic<bool> is_failing_{false};  // the last write did; another is tried now and then
   std::atomic<bool> must_stop_{false};
   std::thread thread_;

@@ -273,6 +273,10 @@ def test_an_interface_that_is_made_again_is_used_again(bridge: Bridge) -> None:
     wait_until(passes, "frames pass again")
     ports = {port["name"]: port for port in bridge.commands.json("show", "ports")}
     assert ports["right"]["facts"]["rebinds"] == 1
+    told = [event["what"] for event in ports["right"]["facts"]["events"]]
+    assert {"wan0 is removed", "wan0 is made again"} <= set(told)
+    assert told[-1] == "wan0 is up"
+    assert "wan0 is made again" in bridge.commands.good("show", "ports")
 
 
 def test_delay_starts_when_a_packet_comes(bridge: Bridge) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -231,6 +232,9 @@ def _ports(data: list[dict[str, Any]]) -> RenderableType:
             *[_number(stats.get(f"{name}_pkts", 0)) for name in counts],
             ", ".join(f"{key}={value}" for key, value in facts.items() if _is_worth_a_word(value)),
         )
+        for event in facts.get("events", []):
+            at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event["at_s"]))
+            findings.append(Text(f"{row['name']}: {at} {event['what']}"))
         for fact in facts.values():
             if isinstance(fact, dict) and fact.get("finding"):
                 remedy = f" ({fact['remedy']})" if fact.get("remedy") else ""

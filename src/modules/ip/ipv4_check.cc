@@ -19,22 +19,29 @@ const DropReason kGroupDestination{"group_destination",
 const DropReason kSourceRoute{"source_route",
                               "an IPv4 option (LSRR, SSRR) says which way the packet is to take",
                               "look at the sender; no common program needs such options"};
+const DropReason kBadOption{"bad_option", "the length of an IPv4 option makes no sense",
+                            "look at the sender: the packet is malformed"};
 constexpr uint8_t kEndOfOptions = 0;
 constexpr uint8_t kNoOperation = 1;
 constexpr uint8_t kLooseSourceRoute = 131;
 constexpr uint8_t kStrictSourceRoute = 137;
 
-// Up to the end of the options, or where they make no sense.
-bool has_source_route(const net::Ipv4& ip, uint32_t header_bytes) {
+// What is wrong with the options: behind one whose length makes no sense anything may hide.
+const DropReason* option_fault(const net::Ipv4& ip, uint32_t header_bytes) {
   const uint8_t* const bytes = bytes_of(ip);
   for (uint32_t at = net::kIpv4Bytes; at < header_bytes;) {
     const uint8_t type = bytes[at];
-    if (type == kEndOfOptions) return false;
-    if (type == kLooseSourceRoute || type == kStrictSourceRoute) return true;
-    if (type != kNoOperation && (at + 1 == header_bytes || bytes[at + 1] < 2)) return false;
-    at += type == kNoOperation ? 1 : bytes[at + 1];
+    if (type == kEndOfOptions) return nullptr;
+    if (type == kLooseSourceRoute || type == kStrictSourceRoute) return &kSourceRoute;
+    if (type == kNoOperation) {
+      ++at;
+      continue;
+    }
+    const uint32_t left_bytes = header_bytes - at;
+    if (left_bytes < 2 || bytes[at + 1] < 2 || bytes[at + 1] > left_bytes) return &kBadOption;
+    at += bytes[at + 1];
   }
-  return false;
+  return nullptr;
 }
 
 class Ipv4Check final : public Module {
@@ -101,7 +108,7 @@ class Ipv4Check final : public Module {
     if (total_bytes < header_bytes || total_bytes > room_bytes) return &reason::kBadTotalLength;
     const uint64_t sum = add_with_carry(sum_header20(ip), sum_options(ip, header_bytes));
     if (is_checksum_checked_ && fold16(sum) != 0xffff) return &reason::kBadIpv4Checksum;
-    if (has_source_route(ip, header_bytes)) return &kSourceRoute;
+    if (const DropReason* fault = option_fault(ip, header_bytes)) return fault;
     if (first_octet(ip.dst) >= min_group_octet_) return &kGroupDestination;
     if (!drops_martians_) return nullptr;
     if (is_martian_source(first_octet(ip.src))) return &reason::kMartianSource;
@@ -147,7 +154,7 @@ const Register<Ipv4Check> kIpv4Check{{
                 .help = "drop packets to 224.0.0.0 and above: multicast, reserved, broadcast"}},
     .drops = {&reason::kTooShort, &reason::kBadVersion, &reason::kBadHeaderLength,
               &reason::kBadTotalLength, &reason::kBadIpv4Checksum, &reason::kMartianSource,
-              &reason::kMartianDestination, &kGroupDestination, &kSourceRoute},
+              &reason::kMartianDestination, &kGroupDestination, &kSourceRoute, &kBadOption},
     .notes =
         "Bytes behind the total length (Ethernet padding) stay in the frame. Options are allowed, "
         "but for source routes (LSRR, SSRR).",

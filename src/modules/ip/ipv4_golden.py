@@ -56,14 +56,17 @@ def is_sum_right(frame: bytes) -> bool:
     return checksum(frame[14 : 14 + (frame[14] & 15) * 4]) == 0
 
 
-def has_source_route(options: bytes) -> bool:
+def option_fault(options: bytes) -> str:
     while options and options[0] != 0:
         if options[0] in (131, 137):
-            return True
-        if options[0] != 1 and (len(options) < 2 or options[1] < 2):
-            return False
-        options = options[1 if options[0] == 1 else options[1] :]
-    return False
+            return "source_route"
+        if options[0] == 1:
+            options = options[1:]
+        elif len(options) < 2 or not 2 <= options[1] <= len(options):
+            return "bad_option"
+        else:
+            options = options[options[1] :]
+    return ""
 
 
 def source_routed() -> list[bytes]:
@@ -78,6 +81,25 @@ def source_routed() -> list[bytes]:
     return routed
 
 
+def badly_optioned() -> list[bytes]:
+    """Lengths of 0, of 1, beyond the header and missing; a source route behind each."""
+    frames = []
+    for options in (
+        "4400830304000000",
+        "4401830304000000",
+        "4409830304000000",
+        "0101010101010144",
+        "4404830300890304",
+    ):
+        ip = IP(src="10.0.0.1", dst="10.0.0.2", options=[IPOption_NOP()] * 8)
+        frame = bytearray(wire(ether() / ip / UDP()))
+        frame[34:42] = bytes.fromhex(options)
+        frame[24:26] = bytes(2)
+        frame[24:26] = checksum(bytes(frame[14:42])).to_bytes(2, "big")
+        frames.append(bytes(frame))
+    return frames
+
+
 @case("ipv4_check")
 def ipv4_check() -> Case:
     def model(frame: bytes) -> Fate:
@@ -89,15 +111,18 @@ def ipv4_check() -> Case:
             return ("drop", "bad_total_length")
         if not is_sum_right(frame):
             return ("drop", "bad_checksum")
-        if has_source_route(frame[34 : 14 + (frame[14] & 15) * 4]):
-            return ("drop", "source_route")
+        fault = option_fault(frame[34 : 14 + (frame[14] & 15) * 4])
+        if fault:
+            return ("drop", fault)
         if frame[26] in (0, 127) or frame[26] >= 224:
             return ("drop", "martian_source")
         if frame[30] in (0, 127):
             return ("drop", "martian_destination")
         return ("out", 0, frame)
 
-    return Case("ipv4_check", {}, all_sorts() + faulty_ipv4() + source_routed(), model)
+    return Case(
+        "ipv4_check", {}, all_sorts() + faulty_ipv4() + source_routed() + badly_optioned(), model
+    )
 
 
 @case("checksum")

@@ -31,7 +31,7 @@ class LookupModule final : public Module {
     seen |= route_lookup::forward<Family>(batch, ctx.gates, 0, n, *table_, keys, ids);
     if ((seen & kForwardSpecial) != 0) [[unlikely]]
       route_lookup::settle_special<Family>(ctx, batch, 0, n, table_->hops(), ids, flow_seed_);
-    if (guard_.is_on()) guard_.apply(ctx, batch, *table_);
+    if (guard_.is_on()) guard_.apply(ctx, batch, 0, n, *table_);
   }
 
   uint32_t link(uint32_t connected) override {

@@ -60,12 +60,13 @@ class RouteGuardOf {
 
   [[nodiscard]] bool is_on() const { return checks_source_ || !is_closed_.empty(); }
 
-  // Packets that the lookup has left in the batch, with its next hop in their metadata.
-  [[gnu::noinline]] void apply(Context& ctx, Batch& batch,
+  // n packets from `first` on, as far as the lookup in `table` has left them in the batch, with its next
+  // hop in their metadata.
+  [[gnu::noinline]] void apply(Context& ctx, Batch& batch, uint32_t first, uint32_t n,
                                const RouteTableOf<Family>& table) const noexcept {
-    if (checks_source_) check_sources(ctx, batch, table);
+    if (checks_source_) check_sources(ctx, batch, first, n, table);
     if (is_closed_.empty()) return;
-    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+    for (uint32_t i = first; i < first + n; ++i) {
       if (batch[i] != nullptr && leads_to_closed(*batch[i], table.hops())) {
         ctx.drop(batch, i, kClosedInterface);
       }
@@ -77,20 +78,21 @@ class RouteGuardOf {
   using Header = typename To::Header;
   using Address = typename Family::Address;
 
-  void check_sources(Context& ctx, Batch& batch, const RouteTableOf<Family>& table) const noexcept {
-    const uint32_t n = batch.size_pkts;
+  void check_sources(Context& ctx, Batch& batch, uint32_t first, uint32_t n,
+                     const RouteTableOf<Family>& table) const noexcept {
     if (n == 0) __builtin_unreachable();  // else g++ warns of addresses that nobody wrote
     alignas(64) typename To::Key keys[exec::kMaxBatchPkts];
     alignas(64) uint64_t ids[exec::kMaxBatchPkts];
     for (uint32_t i = 0; i < n; ++i) {
       To::clear(keys[i]);
-      if (batch[i] == nullptr) continue;
-      To::read_source(header_in<Header>(*batch[i], l3_offset_of(*batch[i])), keys[i]);
+      Packet* const pkt = batch[first + i];
+      if (pkt != nullptr) To::read_source(header_in<Header>(*pkt, l3_offset_of(*pkt)), keys[i]);
     }
     table.fib().lookup(keys, ids, n);
     for (uint32_t i = 0; i < n; ++i) {
-      if (batch[i] != nullptr && !is_source_good(*batch[i], table.hops(), ids[i])) {
-        ctx.drop(batch, i, kReversePath);
+      Packet* const pkt = batch[first + i];
+      if (pkt != nullptr && !is_source_good(*pkt, table.hops(), ids[i])) {
+        ctx.drop(batch, first + i, kReversePath);
       }
     }
   }

@@ -75,6 +75,36 @@ TEST(ReversePath, StrictTakesASourceOnlyWhereItLives) {
   EXPECT_EQ(home.fate(kWan, "2001:db8:2::1", "2001:db8:1::6"), "reverse_path");
 }
 
+// Each packet's source is looked up in the table of its own VRF.
+TEST(ReversePath, IsCheckedByVrf) {
+  Environment env = home();
+  const auto vrf = [](int id, const char* prefix) {
+    return Dict{{"vrf", id},
+                {"interfaces", true},
+                {"routes", List{Dict{{"prefix", "0.0.0.0/0"}, {"via", "203.0.113.9"}},
+                                Dict{{"prefix", prefix}, {"via", "192.168.1.9"}}}}};
+  };
+  ModuleHarness lookup(
+      "vrf_lookup",
+      {{"reverse_path", "strict"}, {"vrfs", List{vrf(1, "10.1.0.0/16"), vrf(2, "10.2.0.0/16")}}}, 3,
+      &env);
+  std::vector<Packet*> pkts;
+  for (const uint16_t id : {1, 2, 1}) {
+    for (const char* src : {"10.1.0.5", "10.2.0.5"}) {
+      pkts.push_back(lookup.make_packet(
+          make_frame({.ip_src = *net::parse_ipv4(src), .ip_dst = *net::parse_ipv4("8.8.8.8")})));
+      pkts.back()->meta().vrf = id;
+      pkts.back()->meta().in_interface = kLan;
+    }
+  }
+  const Outcome outcome = lookup.run_packets(pkts);
+  EXPECT_EQ(outcome.dropped_for("reverse_path"), 3U);
+  ASSERT_EQ(outcome.outputs.size(), 3U);
+  for (size_t k = 0; k < 3; ++k) {
+    EXPECT_EQ(outcome.outputs[k].meta.vrf, k == 1 ? 2 : 1);
+  }
+}
+
 TEST(ReversePath, NeighbourDiscoveryGoesOn) {
   Home home("strict");
   EXPECT_EQ(home.fate(kLan, "fe80::9", "fe80::1"), "1");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // vrf_lookup.cc - longest-prefix match in the table of each packet's VRF.
 //
-// in: 1   out: by route   drops: no_route, route_drop, unknown_vrf, too_short
+// in: 1   out: by route   drops: no_route, route_drop, unknown_vrf, too_short, reverse_path,
+// closed_interface
 // thread-safe: table edits while workers look up
 #include <algorithm>
 
@@ -9,6 +10,7 @@
 #include "core/module/register.h"
 #include "modules/common/item_syntax.h"
 #include "modules/route/route_commands.h"
+#include "modules/route/route_guard.h"
 #include "modules/route/route_lookup.h"
 
 namespace batchplane {
@@ -29,7 +31,7 @@ std::vector<ParamSpec> table_params() {
 
 class VrfLookup final : public Module {
  public:
-  explicit VrfLookup(const Args& args) : flow_seed_(args.u32("flow_seed")) {
+  explicit VrfLookup(const Args& args) : guard_(args), flow_seed_(args.u32("flow_seed")) {
     const List& list = args.list("vrfs");
     for (size_t i = 0; i < list.size(); ++i) {
       declare(list[i], args, args.where() + ".vrfs[" + std::to_string(i) + "]");
@@ -66,6 +68,7 @@ class VrfLookup final : public Module {
         route_lookup::settle_special<Ipv4Family>(ctx, batch, first, end - first, table->hops(), ids,
                                                  flow_seed_);
       }
+      if (guard_.is_on()) guard_.apply(ctx, batch, first, end - first, *table);
       first = end;
     }
   }
@@ -152,6 +155,7 @@ class VrfLookup final : public Module {
 
   std::map<uint16_t, Vrf> vrfs_;
   std::vector<RouteTable*> tables_;  // by VRF; null where there is none
+  const RouteGuardOf<Ipv4Family> guard_;
   const uint32_t flow_seed_;
 };
 
@@ -163,6 +167,7 @@ std::vector<ParamSpec> params() {
                "ipv4_lookup has; the table of VRF N is called NAME.vrfN unless `table` says else"}};
   std::ranges::copy_if(route_params<Ipv4Family>(), std::back_inserter(specs),
                        [](const ParamSpec& spec) { return spec.name == "flow_seed"; });
+  add_guard_params(specs);
   return specs;
 }
 
@@ -186,7 +191,8 @@ const Register<VrfLookup> kVrfLookup{{
     .help = "Longest-prefix match on the IPv4 destination in the table of the packet's VRF.",
     .params = params(),
     .gate_names = {"forward", "local"},
-    .drops = {&reason::kNoRoute, &reason::kRouteDrop, &kUnknownVrf, &reason::kTooShort},
+    .drops = {&reason::kNoRoute, &reason::kRouteDrop, &kUnknownVrf, &reason::kTooShort,
+              &kReversePath, &kClosedInterface},
     .notes = "All tables share the gates; next-hop ids are each table's own. Live commands name "
              "their VRF: add {vrf, prefix, gate}. " +
              route_notes<Ipv4Family>(),
