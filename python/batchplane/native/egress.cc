@@ -2,17 +2,22 @@
 // egress.cc - schedules of arrivals through a packet scheduler and a link, as columns.
 #include "egress.h"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "egress/arbiter/flat_out.h"
 #include "egress/arbiter/link.h"
 #include "egress/arbiter/replay.h"
 #include "egress/arbiter/steady_load.h"
+#include "egress/arbiter/virtual_arbiter.h"
 #include "egress/discipline/disciplines.h"
 
 namespace batchplane::native {
@@ -21,24 +26,32 @@ namespace {
 namespace nb = nanobind;
 using Numbers = std::vector<uint64_t>;
 
+std::vector<egress::Arrival> arrivals_of(const std::vector<Numbers>& columns) {
+  std::vector<egress::Arrival> arrivals(columns.at(0).size());
+  for (size_t k = 0; k < arrivals.size(); ++k) {
+    arrivals[k] = {.at_ns = columns[0][k],
+                   .flow = static_cast<uint32_t>(columns.at(1).at(k)),
+                   .len_bytes = static_cast<uint32_t>(columns.at(2).at(k))};
+  }
+  return arrivals;
+}
+
+std::vector<egress::FlowParams> flows_of(const std::vector<Numbers>& columns) {
+  std::vector<egress::FlowParams> flows(columns.at(0).size());
+  for (size_t f = 0; f < flows.size(); ++f) {
+    flows[f] = {.weight = static_cast<uint32_t>(columns[0][f]),
+                .lmax_bytes = static_cast<uint32_t>(columns.at(1).at(f)),
+                .limit_pkts = static_cast<uint32_t>(columns.at(2).at(f))};
+  }
+  return flows;
+}
+
 // flows: weight, lmax_bytes, limit_pkts by flow. arrivals: ns, flow, bytes. Returns departures
 // (release_ns, flow, bytes) and the indices of the arrivals that were refused.
 nb::tuple replay(const std::string& discipline, const std::vector<Numbers>& flows,
                  const std::vector<Numbers>& arrivals, uint64_t rate_bps, uint32_t overhead_bytes) {
-  std::vector<egress::FlowParams> params(flows.at(0).size());
-  for (size_t f = 0; f < params.size(); ++f) {
-    params[f] = {.weight = static_cast<uint32_t>(flows[0][f]),
-                 .lmax_bytes = static_cast<uint32_t>(flows.at(1).at(f)),
-                 .limit_pkts = static_cast<uint32_t>(flows.at(2).at(f))};
-  }
-  std::vector<egress::Arrival> given(arrivals.at(0).size());
-  for (size_t k = 0; k < given.size(); ++k) {
-    given[k] = {.at_ns = arrivals[0][k],
-                .flow = static_cast<uint32_t>(arrivals.at(1).at(k)),
-                .len_bytes = static_cast<uint32_t>(arrivals.at(2).at(k))};
-  }
   const egress::ReplayResult result =
-      egress::replay(discipline, params, given, rate_bps, overhead_bytes);
+      egress::replay(discipline, flows_of(flows), arrivals_of(arrivals), rate_bps, overhead_bytes);
   Numbers release_ns;
   Numbers flow;
   Numbers bytes;
@@ -69,6 +82,79 @@ std::vector<double> costs_ns(const std::string& discipline, uint32_t flows, bool
   return all;
 }
 
+// `settings`: those of VirtualSpec that are numbers, by name. Returns by arrival: fate (a number),
+// release_ns, done_ns.
+nb::tuple virtual_arbiter(const std::string& discipline, const std::vector<Numbers>& flows,
+                          const std::vector<uint32_t>& clients,
+                          const std::vector<Numbers>& arrivals,
+                          const std::map<std::string, uint64_t>& settings) {
+  egress::VirtualSpec spec{
+      .discipline = discipline, .flows = flows_of(flows), .client_of_flow = clients};
+  for (const auto& [name, value] : settings) {
+    const auto small = static_cast<uint32_t>(value);
+    if (name == "mailbox_pkts")
+      spec.mailbox_pkts = small;
+    else if (name == "round_ns")
+      spec.round_ns = value;
+    else if (name == "mailbox_ns")
+      spec.mailbox_ns = value;
+    else if (name == "take_pkt_ns")
+      spec.take_pkt_ns = value;
+    else if (name == "release_pkt_ns")
+      spec.release_pkt_ns = value;
+    else if (name == "release_pkts")
+      spec.release_pkts = small;
+    else if (name == "has_backpressure")
+      spec.has_backpressure = value != 0;
+    else if (name == "read_interval_ns")
+      spec.read_interval_ns = value;
+    else if (name == "rate_bps")
+      spec.rate_bps = value;
+    else if (name == "is_immediate")
+      spec.is_immediate = value != 0;
+    else if (name == "bus_pkt_ns")
+      spec.bus_pkt_ns = value;
+    else if (name == "bus_queues")
+      spec.bus_queues = small;
+    else if (name == "bus_ring_pkts")
+      spec.bus_ring_pkts = small;
+    else
+      throw std::invalid_argument("no setting '" + name + "'");
+  }
+  const egress::VirtualResult result = egress::run_virtual(spec, arrivals_of(arrivals));
+  std::vector<uint32_t> fates;
+  for (const egress::Fate fate : result.fates) fates.push_back(static_cast<uint32_t>(fate));
+  return nb::make_tuple(fates, result.release_ns, result.done_ns);
+}
+
+// Returns (million packets a second, packets by flow).
+nb::tuple flat_out(const std::string& way, const std::string& discipline, uint32_t flows,
+                   uint32_t first_weight, uint32_t clients, uint32_t at_once, uint32_t dispatchers,
+                   uint32_t dispatch_pkts, bool copies, uint64_t run_ns, int arbiter_cpu,
+                   const std::vector<int>& other_cpus) {
+  using Way = egress::FlatOutSpec::Way;
+  const std::map<std::string, Way> ways{
+      {"arbiter", Way::kArbiter}, {"lock", Way::kLock}, {"alone", Way::kAlone}};
+  const egress::FlatOutSpec spec{.way = ways.at(way),
+                                 .discipline = discipline,
+                                 .flows = flows,
+                                 .first_weight = first_weight,
+                                 .clients = clients,
+                                 .at_once = at_once,
+                                 .dispatchers = dispatchers,
+                                 .dispatch_pkts = dispatch_pkts,
+                                 .copies = copies,
+                                 .run_ns = run_ns,
+                                 .arbiter_cpu = arbiter_cpu,
+                                 .other_cpus = other_cpus};
+  egress::FlatOutResult result;
+  {
+    const nb::gil_scoped_release released;
+    result = egress::run_flat_out(spec);
+  }
+  return nb::make_tuple(result.mpps(), result.flow_pkts);
+}
+
 }  // namespace
 
 void add_egress(nb::module_& m) {
@@ -76,6 +162,12 @@ void add_egress(nb::module_& m) {
         nb::arg("rate_bps"), nb::arg("overhead_bytes"));
   m.def("egress_costs_ns", &costs_ns, nb::arg("discipline"), nb::arg("flows"),
         nb::arg("is_saturated"), nb::arg("is_mixed"), nb::arg("trials"));
+  m.def("egress_virtual", &virtual_arbiter, nb::arg("discipline"), nb::arg("flows"),
+        nb::arg("clients"), nb::arg("arrivals"), nb::arg("settings"));
+  m.def("egress_flat_out", &flat_out, nb::arg("way"), nb::arg("discipline"), nb::arg("flows"),
+        nb::arg("first_weight"), nb::arg("clients"), nb::arg("at_once"), nb::arg("dispatchers"),
+        nb::arg("dispatch_pkts"), nb::arg("copies"), nb::arg("run_ns"), nb::arg("arbiter_cpu"),
+        nb::arg("other_cpus"));
   std::vector<std::string> names(egress::kDisciplineNames.begin(), egress::kDisciplineNames.end());
   m.attr("EGRESS_DISCIPLINES") = names;
   m.attr("EGRESS_MAX_WEIGHT") = egress::kMaxWeight;

@@ -75,20 +75,28 @@ class Egress final : public Module {
   }
 
   void consume(Context& ctx, Batch& batch) noexcept {
-    const uint32_t n = batch.size_pkts;
     egress::Descriptor pkts[exec::kMaxBatchPkts];
-    for (uint32_t i = 0; i < n; ++i) {
+    uint32_t slots[exec::kMaxBatchPkts];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
+      const uint32_t flow = book_.known(flow_number(pkt));
+      if (scheduler_->is_full(flow)) [[unlikely]] {
+        counts_[flow].shed_pkts.fetch_add(1, std::memory_order_relaxed);
+        ctx.drop(batch, i, kEgressFull);
+        continue;
+      }
       enter_task(pkt, ctx.now_ns);
-      pkts[i] = egress::Descriptor::of(reinterpret_cast<uint64_t>(&pkt), pkt.len_bytes(),
-                                       book_.known(flow_number(pkt)), ctx.now_ns);
+      slots[n] = i;
+      pkts[n++] = egress::Descriptor::of(reinterpret_cast<uint64_t>(&pkt), pkt.len_bytes(), flow,
+                                         ctx.now_ns);
     }
     if (ctx.worker_index == polling_worker_.load(std::memory_order_relaxed)) {
-      put_directly(ctx, batch, pkts);
+      put_directly(ctx, batch, pkts, slots, n);
       return;
     }
     const uint32_t taken = mailboxes_.put(ctx.worker_index, pkts, n);
-    for (uint32_t i = taken; i < n; ++i) ctx.drop(batch, i, kMailboxFull);
+    for (uint32_t i = taken; i < n; ++i) ctx.drop(batch, slots[i], kMailboxFull);
   }
 
   uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
@@ -172,7 +180,7 @@ class Egress final : public Module {
                            {"backlog_pkts", count.backlog_pkts.load()},
                            {"released_pkts", count.pkts.load()},
                            {"released_bytes", count.bytes.load()},
-                           {"refused_pkts", count.refused_pkts.load()}});
+                           {"refused_pkts", count.refused_pkts.load() + count.shed_pkts.load()}});
     }
     return Dict{{"discipline", settings_.discipline},
                 {"rate_bps", settings_.rate_bps},
@@ -201,16 +209,16 @@ class Egress final : public Module {
     return why == egress::Enqueued::kNoFlow ? kEgressNoFlow : kEgressFull;
   }
   // The worker that schedules needs no mailbox for its own packets.
-  void put_directly(Context& ctx, Batch& batch, const egress::Descriptor* pkts) noexcept {
-    const uint32_t n = batch.size_pkts;
+  void put_directly(Context& ctx, Batch& batch, const egress::Descriptor* pkts,
+                    const uint32_t* slots, uint32_t n) noexcept {
     EgressRefusals refusals;
     scheduler_->put(pkts, n, refusals);
     uint32_t next = 0;  // refusals come in the order of the batch
     for (uint32_t i = 0; next < refusals.n; ++i) {
       const EgressRefusals::One& one = refusals.all[next];
-      if (batch[i] != one.pkt) continue;
+      if (packet_of(pkts[i]) != one.pkt) continue;
       bump(counts_[one.flow].refused_pkts, 1);
-      ctx.drop(batch, i, reason_of(one.why));
+      ctx.drop(batch, slots[i], reason_of(one.why));
       ++next;
     }
     mailboxes_.note_direct(ctx.worker_index, n - refusals.n);

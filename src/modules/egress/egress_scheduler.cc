@@ -11,7 +11,8 @@ template <egress::Discipline D>
 class SchedulerOf final : public EgressScheduler {
  public:
   explicit SchedulerOf(const EgressSettings& settings)
-      : arbiter_(D(settings.capacity), egress::Link(settings.rate_bps, settings.overhead_bytes)) {}
+      : arbiter_(D(settings.capacity), egress::Link(settings.rate_bps, settings.overhead_bytes)),
+        backpressure_(settings.capacity.flows) {}
 
   egress::Configured configure(uint32_t flow, const egress::FlowParams& params) override {
     return arbiter_.discipline().configure(flow, params);
@@ -36,9 +37,12 @@ class SchedulerOf final : public EgressScheduler {
       EgressFlowCount& count = counts[pkt.flow];
       bump(count.pkts, 1);
       bump(count.bytes, pkt.len_bytes());
-      count.backlog_pkts.store(arbiter_.discipline().backlog_pkts(pkt.flow),
-                               std::memory_order_relaxed);
+      count.backlog_pkts.store(backlog_pkts(pkt.flow), std::memory_order_relaxed);
+      backpressure_.note_released(pkt.flow, backlog_pkts(pkt.flow));
     });
+  }
+  [[nodiscard]] bool is_full(uint32_t flow) const noexcept override {
+    return backpressure_.is_full(flow);
   }
   bool drain(egress::Descriptor& pkt) noexcept override {
     return arbiter_.discipline().dequeue(pkt);
@@ -52,13 +56,17 @@ class SchedulerOf final : public EgressScheduler {
   }
 
  private:
-  static auto note_in(EgressRefusals& refusals) {
-    return [&refusals](const egress::Descriptor& pkt, egress::Enqueued why) {
+  auto note_in(EgressRefusals& refusals) {
+    return [this, &refusals](const egress::Descriptor& pkt, egress::Enqueued why) {
       refusals.all[refusals.n++] = {packet_of(pkt), pkt.flow, why};
+      if (why == egress::Enqueued::kFull) {
+        backpressure_.note_refused(pkt.flow, backlog_pkts(pkt.flow));
+      }
     };
   }
 
   egress::Arbiter<D> arbiter_;
+  egress::Backpressure backpressure_;
 };
 
 }  // namespace

@@ -8,14 +8,16 @@
 #include <string>
 
 #include "core/packet/packet.h"
+#include "egress/arbiter/backpressure.h"
 #include "egress/arbiter/batch_mailbox.h"
 #include "egress/arbiter/link.h"
 #include "egress/discipline/discipline.h"
 
 namespace batchplane {
 
-// What has become of a flow's packets. One writer, the polling worker.
+// What has become of a flow's packets. One writer, the polling worker, but for `shed_pkts`.
 struct EgressFlowCount {
+  std::atomic<uint64_t> shed_pkts{0};  // by workers that knew its queue to be full
   std::atomic<uint64_t> pkts{0};
   std::atomic<uint64_t> bytes{0};
   std::atomic<uint64_t> refused_pkts{0};
@@ -54,6 +56,8 @@ class EgressScheduler {
   // What the link has room for until now, `max` at most.
   virtual uint32_t release(uint64_t now_ns, Packet** pkts, uint32_t max,
                            EgressFlowCount* counts) noexcept = 0;
+  // Any worker: whether it may as well drop packets of this flow itself.
+  [[nodiscard]] virtual bool is_full(uint32_t flow) const noexcept = 0;
   // Puts in packets without a mailbox.
   virtual void put(const egress::Descriptor* pkts, uint32_t n,
                    EgressRefusals& refusals) noexcept = 0;

@@ -180,7 +180,11 @@ TEST(Egress, KeepsSharesWhileWhatFollowsIsFull) {
   }
   const Snapshot snapshot = rig.balanced();
   const auto& drops = snapshot.modules[rig.engine().graph().index.at("egress@w1")].drops;
-  EXPECT_EQ(sum_of(drops), 0U) << "mailboxes are emptied all the time";
+  for (size_t r = 0; r < drops.size(); ++r) {
+    if (drop_reasons()[r].name == "mailbox_full") {
+      EXPECT_EQ(drops[r], 0U) << "mailboxes are emptied all the time";
+    }
+  }
   const std::vector<uint64_t> all = released(rig);
   EXPECT_NEAR(static_cast<double>(all[0]), 8 * static_cast<double>(all[1]), 300);
   rig.expect_pool_whole(snapshot);

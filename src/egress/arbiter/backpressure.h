@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// backpressure.h - tells clients which flows have full queues, so that they drop those packets themselves.
+//
+// Without it an arbiter under a flood spends its time on taking packets that it then refuses, and a mailbox
+// full of them has no room for other flows of the same client.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace batchplane::egress {
+
+class Backpressure {
+ public:
+  explicit Backpressure(uint32_t flows) : is_full_(flows), full_at_pkts_(flows, 0) {}
+
+  // Any client. Changes rarely, so reading it costs no hand-over between cores.
+  [[nodiscard]] bool is_full(uint32_t flow) const noexcept {
+    return is_full_[flow].load(std::memory_order_relaxed);
+  }
+
+  // Arbiter: a flow's queue had no room; a packet of it has been released.
+  void note_refused(uint32_t flow, uint32_t backlog_pkts) noexcept {
+    if (is_full(flow)) return;
+    full_at_pkts_[flow] = backlog_pkts;
+    is_full_[flow].store(true, std::memory_order_relaxed);
+    ++n_full_;
+  }
+  void note_released(uint32_t flow, uint32_t backlog_pkts) noexcept {
+    if (n_full_ == 0 || !is_full(flow)) return;
+    // Room for what clients put in at once, so that they do not all come for one place.
+    const uint32_t room_pkts = std::min(kRoomPkts, full_at_pkts_[flow] / 4);
+    if (backlog_pkts + room_pkts > full_at_pkts_[flow]) return;
+    is_full_[flow].store(false, std::memory_order_relaxed);
+    --n_full_;
+  }
+
+ private:
+  static constexpr uint32_t kRoomPkts = 32;
+
+  std::vector<std::atomic<bool>> is_full_;
+  std::vector<uint32_t> full_at_pkts_;
+  uint32_t n_full_ = 0;
+};
+
+}  // namespace batchplane::egress
