@@ -23,8 +23,12 @@ from .batchy import (
 from .beyond import batch_size, rates, run_order, slo_curve, stranding
 from .common.experiment import Experiment
 from .pspat import algorithms as pspat_algorithms
+from .pspat import bus as pspat_bus
+from .pspat import dispatch as pspat_io
 from .pspat import latency as pspat_latency
+from .pspat import overload as pspat_overload
 from .pspat import shares as pspat_shares
+from .pspat import throughput as pspat_throughput
 
 ALL = "all"
 EXPERIMENTS: dict[str, Experiment] = {
@@ -32,7 +36,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     for module in (
         fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, fig11, fairness,
         slo_curve, stranding, run_order, batch_size, rates,
-        pspat_algorithms, pspat_latency, pspat_shares,
+        pspat_algorithms, pspat_latency, pspat_shares, pspat_throughput, pspat_io, pspat_overload,
+        pspat_bus,
     )
 }  # fmt: skip
 # The same under the name of its figure.

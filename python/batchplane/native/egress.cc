@@ -102,6 +102,8 @@ nb::tuple virtual_arbiter(const std::string& discipline, const std::vector<Numbe
       spec.take_pkt_ns = value;
     else if (name == "release_pkt_ns")
       spec.release_pkt_ns = value;
+    else if (name == "take_pkts")
+      spec.take_pkts = small;
     else if (name == "release_pkts")
       spec.release_pkts = small;
     else if (name == "has_backpressure")

@@ -21,7 +21,10 @@ class Backpressure {
     return is_full_[flow].load(std::memory_order_relaxed);
   }
 
-  // Arbiter: a flow's queue had no room; a packet of it has been released.
+  // Arbiter: begins a round. Equal flows get room at the same time; if all were told at once, taking what
+  // they then send would keep the arbiter from releasing.
+  void begin_round() noexcept { invited_left_pkts_ = kInvitedPkts; }
+  // A flow's queue had no room; a packet of it has been released.
   void note_refused(uint32_t flow, uint32_t backlog_pkts) noexcept {
     if (is_full(flow)) return;
     full_at_pkts_[flow] = backlog_pkts;
@@ -30,19 +33,21 @@ class Backpressure {
   }
   void note_released(uint32_t flow, uint32_t backlog_pkts) noexcept {
     if (n_full_ == 0 || !is_full(flow)) return;
-    // Room for what clients put in at once, so that they do not all come for one place.
     const uint32_t room_pkts = std::min(kRoomPkts, full_at_pkts_[flow] / 4);
-    if (backlog_pkts + room_pkts > full_at_pkts_[flow]) return;
+    if (backlog_pkts + room_pkts > full_at_pkts_[flow] || room_pkts > invited_left_pkts_) return;
+    invited_left_pkts_ -= room_pkts;
     is_full_[flow].store(false, std::memory_order_relaxed);
     --n_full_;
   }
 
  private:
   static constexpr uint32_t kRoomPkts = 32;
+  static constexpr uint32_t kInvitedPkts = 64;  // for which room is told in a round
 
   std::vector<std::atomic<bool>> is_full_;
   std::vector<uint32_t> full_at_pkts_;
   uint32_t n_full_ = 0;
+  uint32_t invited_left_pkts_ = 0;
 };
 
 }  // namespace batchplane::egress

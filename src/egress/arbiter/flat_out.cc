@@ -237,7 +237,7 @@ class Run {
       uint32_t done = 0;
       while (done < spec_.at_once && !must_stop_.load(std::memory_order_relaxed)) {
         const uint32_t n = mailbox.put(sender.pkts.data() + done, spec_.at_once - done);
-        if (n == 0 && spec_.clients > 1) std::this_thread::yield();
+        if (n == 0) std::this_thread::yield();
         done += n;
       }
       sent_[c] += done;

@@ -149,14 +149,14 @@ class VirtualRun {
   uint32_t round() {
     const uint64_t begin_ns = now_ns_;
     uint32_t n_pkts = 0;
+    backpressure_.begin_round();
     now_ns_ += spec_.round_ns;
     for (VirtualMailbox& mailbox : mailboxes_) {
       admit();
       if (now_ns_ < mailbox.next_read_ns) continue;
       now_ns_ += spec_.mailbox_ns;
-      const uint32_t n =
-          arbiter_.take_from(mailbox, spec_.mailbox_pkts,
-                             [&](const Descriptor& pkt, Enqueued why) { refuse(pkt, why); });
+      const uint32_t n = arbiter_.take_from(
+          mailbox, spec_.take_pkts, [&](const Descriptor& pkt, Enqueued why) { refuse(pkt, why); });
       now_ns_ += n * spec_.take_pkt_ns;
       n_pkts += n;
       mailbox.next_read_ns = now_ns_ + spec_.read_interval_ns;
@@ -171,6 +171,7 @@ class VirtualRun {
   // The oldest packet of all that wait for the lock.
   uint32_t one_at_once() {
     admit();
+    backpressure_.begin_round();
     VirtualMailbox* oldest = nullptr;
     for (VirtualMailbox& mailbox : mailboxes_) {
       if (mailbox.pkts.empty()) continue;
@@ -219,7 +220,7 @@ void check(const VirtualSpec& spec, const std::vector<Arrival>& arrivals) {
   };
   if (spec.client_of_flow.size() != spec.flows.size()) fail("each flow has a client", "clients");
   if (spec.mailbox_pkts == 0) fail("a mailbox holds something", "mailbox_pkts");
-  if (spec.release_pkts == 0) fail("a round releases something", "release_pkts");
+  if (spec.take_pkts == 0 || spec.release_pkts == 0) fail("a round does something", "release_pkts");
   if (spec.bus_queues == 0) fail("a bus has a queue", "bus_queues");
   for (size_t k = 0; k < arrivals.size(); ++k) {
     if (k != 0 && arrivals[k].at_ns < arrivals[k - 1].at_ns) {

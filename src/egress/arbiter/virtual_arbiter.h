@@ -22,7 +22,8 @@ struct VirtualSpec {
   uint64_t mailbox_ns = 3;
   uint64_t take_pkt_ns = 15;
   uint64_t release_pkt_ns = 15;
-  uint32_t release_pkts = 32;     // that a round releases at most
+  uint32_t take_pkts = 64;        // that a round takes from one mailbox at most
+  uint32_t release_pkts = 32;     // that it releases at most
   bool has_backpressure = true;   // clients drop packets of full queues themselves
   uint64_t read_interval_ns = 0;  // a mailbox is read at most so often
   uint64_t rate_bps = 0;          // of the link; 0: no limit

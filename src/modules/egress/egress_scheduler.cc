@@ -31,6 +31,7 @@ class SchedulerOf final : public EgressScheduler {
   uint32_t release(uint64_t now_ns, Packet** pkts, uint32_t max,
                    EgressFlowCount* counts) noexcept override {
     uint32_t n = 0;
+    backpressure_.begin_round();
     return arbiter_.release(now_ns, max, [&](const egress::Descriptor& pkt) {
       pkts[n] = packet_of(pkt);
       pkts[n++]->prefetch_meta();

@@ -355,9 +355,13 @@ def test_the_list_names_all(
     assert list(runs) == [
         "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig8b", "fig9a", "fig9b", "fig9c",
         "fig11", "fairness", "slo_curve", "stranding", "run_order", "batch_size", "rates",
-        "pspat_algorithms", "pspat_latency", "pspat_shares",
+        "pspat_algorithms", "pspat_latency", "pspat_shares", "pspat_throughput", "pspat_io",
+        "pspat_overload", "pspat_bus",
     ]  # fmt: skip
     assert (runs["fig1"], runs["table2"]) == (["measured", "simulated"], ["simulated", "measured"])
+
+
+PSPAT_MEASURED = {"pspat_algorithms", "pspat_throughput", "pspat_io"}
 
 
 def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
@@ -372,23 +376,25 @@ def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
         "fig3",
         "rates",
         "pspat_algorithms",
+        "pspat_throughput",
+        "pspat_io",
     ]
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(program))
     chosen, left_out = choose_modes(every, ["all"], None, "prior", True)
     assert ({e.name for e, s in chosen if s.is_measured}, left_out) == (
-        {"fig1", "fig3", "rates", "pspat_algorithms"}, [],
+        {"fig1", "fig3", "rates", *PSPAT_MEASURED}, [],
     )  # fmt: skip
     assert len(chosen) == len(every)
     chosen, left_out = choose_modes(every, ["all"], None, "paper", True)
-    assert len(chosen) == len(every) - 4 and left_out == []
+    assert len(chosen) == len(every) - 3 - len(PSPAT_MEASURED) and left_out == []
     chosen, _ = choose_modes(every, ["all"], True, "prior", True)
     assert {e.name for e, _ in chosen} == {
         "fig1", "fig3", "table1", "table2", "fig9a", "fig9b", "fig9c", "fig11", "slo_curve",
-        "batch_size", "rates", "pspat_algorithms",
+        "batch_size", "rates", *PSPAT_MEASURED,
     }  # fmt: skip
     chosen, _ = choose_modes(every, ["all"], False, "prior", True)
     assert not any(setup.is_measured for _, setup in chosen)
-    assert {e.name for e in every} - {e.name for e, _ in chosen} == {"pspat_algorithms"}
+    assert {e.name for e in every} - {e.name for e, _ in chosen} == PSPAT_MEASURED
 
 
 def test_measured_and_simulated_results_lie_apart() -> None:

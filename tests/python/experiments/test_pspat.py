@@ -6,8 +6,17 @@ from __future__ import annotations
 import pytest
 
 from batchplane.egress.replay import costs_ns
+from batchplane.egress.virtual import FlatOut, flat_out_mpps
 from batchplane.experiments.common.experiment import Outcome, Setup
-from batchplane.experiments.pspat import algorithms, latency, shares
+from batchplane.experiments.pspat import (
+    algorithms,
+    bus,
+    dispatch,
+    latency,
+    overload,
+    shares,
+    throughput,
+)
 from batchplane.experiments.pspat.watched import Watched, latencies_pkts, percentile
 
 
@@ -19,7 +28,7 @@ def _outcome(module) -> Outcome:
     return end.value.value
 
 
-@pytest.mark.parametrize("module", [latency, shares])
+@pytest.mark.parametrize("module", [latency, shares, bus])
 def test_claims_hold(module) -> None:
     outcome = _outcome(module)
     assert outcome.rows
@@ -57,3 +66,40 @@ def test_a_flow_beyond_its_share_is_not_protected() -> None:
     over = latencies_pkts("qfq", Watched(50, 32, part_of_share=1.2), 2000)
     within = latencies_pkts("qfq", Watched(50, 32, part_of_share=0.5), 2000)
     assert over[-1] > 20 * within[-1]
+
+
+def test_an_overloaded_scheduler_keeps_a_flow_that_keeps_its_share() -> None:
+    outcome = _outcome(overload)
+    verdicts = {verdict.claim: verdict.verdict for verdict in outcome.verdicts}
+    assert verdicts.pop("its p99 stays (10 %)") == "different"
+    assert set(verdicts.values()) == {"same"}
+    # Without weights the flow waits for all that the others have queued.
+    p99 = {(row["scheduler"], row["load"]): row["p99_us"] for row in outcome.rows}
+    assert p99["fifo", 2] > 20 * p99["qfq", 2]
+    assert outcome.draw().axes
+
+
+def test_rates_are_held_against_the_slides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No figure of this machine decides here: rates are made up."""
+
+    def made_up(what: FlatOut, _run_ms: int) -> float:
+        base = 36.0 if what.discipline == "drr" else 30.0
+        return base / (1 if what.way == "arbiter" else 1 + what.clients)
+
+    monkeypatch.setattr(throughput, "flat_out_mpps", made_up)
+    outcome = _outcome(throughput)
+    assert [verdict.verdict for verdict in outcome.verdicts] == ["same"] * 5
+    assert len(outcome.rows) == 4 * 5
+    assert outcome.draw().axes
+    monkeypatch.setattr(
+        dispatch, "flat_out_mpps", lambda what, _: 20.0 - what.dispatchers + what.dispatch_pkts / 10
+    )
+    outcome = _outcome(dispatch)
+    assert [v.verdict for v in outcome.verdicts] == ["same", "same", "same", "same"]
+    assert len(outcome.rows) == 2 * (1 + 2 * 5)
+    assert outcome.draw().axes
+
+
+@pytest.mark.parametrize("way", ["arbiter", "lock", "alone"])
+def test_rates_are_measured(way: str) -> None:
+    assert flat_out_mpps(FlatOut(way, "qfq", clients=2, dispatchers=way == "arbiter"), 2) > 0

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""throughput.py - `pspat_throughput`: clients flat out through a scheduler that nothing behind it holds back."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from ...egress.virtual import FlatOut, flat_out_mpps
+from ...plots.base import COLOURS
+from ..common.case import Case
+from ..common.experiment import MEASURED, Experiment, Outcome, Results, Row, Setup, shown
+from ..common.verdict import Verdict, at_least, at_most, in_range
+from .watched import percentile
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CLIENTS = (1, 2, 4, 8)
+WAYS = {
+    "arbiter, DRR": ("arbiter", "drr"),
+    "arbiter, QFQ": ("arbiter", "qfq"),
+    "one lock, DRR": ("lock", "drr"),
+    "one lock, QFQ": ("lock", "qfq"),
+}
+_NONE = "no scheduler"
+
+
+def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
+    """All ways in turn, trial by trial, so that a slow moment of the machine meets all."""
+    yield []
+    trials, run_ms = (3, 20) if setup.is_quick else (30, 50)
+    found: dict[tuple[str, int], list[float]] = {}
+    for _ in range(trials):
+        for clients in CLIENTS:
+            for name, (way, discipline) in {**WAYS, _NONE: ("alone", "fifo")}.items():
+                rate = flat_out_mpps(FlatOut(way, discipline, clients=clients), run_ms)
+                found.setdefault((name, clients), []).append(rate)
+    rows: list[Row] = [
+        {
+            "way": name,
+            "clients": clients,
+            "mpps": percentile(sorted(rates), 0.9),
+            "p50_mpps": percentile(sorted(rates), 0.5),
+        }
+        for (name, clients), rates in found.items()
+    ]
+    return Outcome(rows, COLUMNS, claims(rows), lambda: draw(rows, setup))
+
+
+def claims(rows: list[Row]) -> list[Verdict]:
+    """What the slides say, as far as this machine can tell."""
+    of = {(row["way"], row["clients"]): float(row["mpps"]) for row in rows}
+    mpps = lambda value: f"{value:.0f} Mpps"  # noqa: E731
+    times = lambda value: f"{value:.2f}x"  # noqa: E731
+
+    def over(way: str, base: str, clients: tuple[int, ...]) -> dict[str, float]:
+        return {f"{n} clients": of[way, n] / of[base, n] for n in clients}
+
+    def kept(way: str) -> dict[str, float]:
+        return {f"{n} clients": of[way, n] / of[way, 1] for n in CLIENTS[1:]}
+
+    return [
+        at_least("28 million decisions a second (QFQ)",
+                 {f"{n} clients": of["arbiter, QFQ", n] for n in CLIENTS}, 28, mpps),
+        in_range("DRR is marginally faster than QFQ", over("arbiter, DRR", "arbiter, QFQ", CLIENTS),
+                 1.0, 1.3, times).because(
+            "Here a decision of DRR costs half of QFQ's, and nothing else is in the way of it."
+        ),
+        at_least("the arbiter does not slow down with clients (QFQ, of one client)",
+                 kept("arbiter, QFQ"), 0.9, times),
+        at_most("a lock does (QFQ, of one client)", kept("one lock, QFQ"), 0.8, times),
+        at_least("with several clients the arbiter does twice as much as a lock (DRR)",
+                 over("arbiter, DRR", "one lock, DRR", CLIENTS[1:]), 2, times).because(
+            "Clients beyond the number of cores take turns on them, and who runs alone finds the lock "
+            "free: with more cores than two it would be contended all the time."
+        ),
+    ]  # fmt: skip
+
+
+def draw(rows: list[Row], setup: Setup) -> Figure:
+    """Rate over clients."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axis = figure.add_subplot()
+    figure.suptitle(f"32 flows, 60 bytes, handed over 32 at a time ({setup.origin})", fontsize=10)
+    for i, name in enumerate(WAYS):
+        mine = [row for row in rows if row["way"] == name]
+        axis.plot([r["clients"] for r in mine], [r["mpps"] for r in mine],
+                  "o-" if i < 2 else "s--", markersize=4, color=COLOURS[i], label=name)  # fmt: skip
+    axis.axhline(28, color="#444444", linewidth=0.8, label="PSPAT, 28 Mpps")
+    axis.set_xlabel("clients")
+    axis.set_ylabel("million packets a second")
+    axis.set_ylim(bottom=0)
+    axis.grid(True, color="#dddddd", linewidth=0.6)
+    axis.legend(fontsize=8)
+    return figure
+
+
+COLUMNS = (
+    ("way", "between clients and sink", shown),
+    ("clients", "clients", shown),
+    ("mpps", "Mpps, best tenth", lambda v: f"{v:.1f}"),
+    ("p50_mpps", "median", lambda v: f"{v:.1f}"),
+)
+
+EXPERIMENT = Experiment(
+    "pspat_throughput", "PSPAT: clients flat out", plan, "pspat_throughput", (),
+    "the scheduler has a core, all clients share the others; a lock's clients have all.",
+    runs=(MEASURED,),
+)  # fmt: skip
