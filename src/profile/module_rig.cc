@@ -42,6 +42,7 @@ ModuleRig::ModuleRig(Stage& stage, const std::vector<Member>& members, std::func
       ring_(ring_of(stage.graph(), instance_)),
       hot_(std::max(kHotPkts, exec::kMaxBatchPkts), nullptr),
       work_(hot_.size() + 8, nullptr) {
+  stage.ctx().worker_index = stage.graph().worker_index_of(instance_);
   for (const Member& member : members) {
     // The executor's own pointer: a node calls with it.
     void* const module = member.instance->node == nullptr ? nullptr : member.instance->node->module;

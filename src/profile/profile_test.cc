@@ -10,6 +10,7 @@
 #include "ports/port_kinds.h"
 #include "profile/loop_costs.h"
 #include "profile/walk.h"
+#include "spec/doors.h"
 
 namespace batchplane::profile {
 namespace {
@@ -140,6 +141,28 @@ TEST_F(ProfileTest, EveryShapeOfModuleIsMeasured) {
     }
   }
   EXPECT_EQ(pool_.available_pkts(), pool_.size_pkts());
+}
+
+// Worker 0 puts nothing into these queues.
+TEST(ProfileWorkersTest, QueuesThatOtherWorkersFillAreMeasured) {
+  PipelineSpec spec;
+  spec.workers = {{"w0", -1}, {"w1", -1}, {"w2", -1}};
+  spec.modules = {{"a", "source", {}, 0, 0, "w1"},
+                  {"b", "source", {}, 0, 0, "w2"},
+                  {"q", "queue", {}, 0, 0, "w0"},
+                  {"e", "egress", {}, 0, 0, "w0"},
+                  {"out", "sink", {}}};
+  spec.edges = {{"a", "0", "q"}, {"b", "0", "q"}, {"q", "0", "e"}, {"e", "0", "out"}};
+  add_doors(spec, module_kind_facts());
+  const std::unique_ptr<Graph> graph = build_graph(spec, std::make_unique<Environment>());
+  PacketPool pool("profile_workers", 65'536);
+  {
+    Options options{.groups = {}, .ms_per_module = 0.1, .passes = 1};
+    ModuleMeter meter(*graph, pool, options);
+    meter.pass([](uint32_t) {});
+    for (const ModuleProfile& p : meter.results()) EXPECT_GT(p.law.ns(32), 0) << p.name;
+  }
+  EXPECT_EQ(pool.available_pkts(), pool.size_pkts());
 }
 
 TEST_F(ProfileTest, EachPacketIsVariedAfterItWasRestored) {

@@ -144,6 +144,7 @@ class Walker {
     stage_.take(given, n);
     for (uint32_t i = 0; i < n; ++i) write_image(images[i], *given[i]);
     std::ranges::copy_n(given, n, pkts);
+    ctx.worker_index = stage_.graph().worker_index_of(instance);
     node.run(node.module, ctx, pkts, n);
     const bool is_end = node.after == exec::After::kEnd;
     std::map<uint32_t, std::vector<PacketImage>> behind;

@@ -55,6 +55,7 @@ void take_modules(GraphCheck& graph, const Kinds& kinds) {
     }
   }
   for (uint32_t m = 0; m < modules.size(); ++m) {
+    if (!modules[m].door_of.empty()) continue;
     check_trigger(graph, m);
     check_worker(graph, m);
   }
@@ -175,7 +176,10 @@ void check_pipeline(const PipelineSpec& spec, const Kinds& kinds, Mistakes& mist
   for (const PortSpec& port : spec.ports) check_port(port, kinds, mistakes);
   check_port_users(spec, kinds, mistakes);
   const std::vector<std::string> ports = port_names(spec);
-  for (const ModuleSpec& module : spec.modules) check_module(module, kinds, ports, mistakes);
+  for (const ModuleSpec& module : spec.modules) {
+    // A door has what its queue has, mistakes among it.
+    if (module.door_of.empty()) check_module(module, kinds, ports, mistakes);
+  }
   check_graph(spec, kinds, mistakes);
 }
 

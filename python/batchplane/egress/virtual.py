@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""virtual.py - an arbiter whose rounds take time, in virtual time; and clients that send flat out, measured."""
+"""virtual.py - an arbiter in virtual time, whose rounds take time; clients flat out, measured."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class FlatOut:
 
 
 def flat_out_mpps(what: FlatOut, run_ms: int) -> float:
-    """Million packets a second, measured here: an arbiter has the last core, the others all else."""
+    """Million packets a second, measured: an arbiter has the last core, the others all else."""
     cores = sorted(os.sched_getaffinity(0))
     others = (cores[:-1] or cores) if what.way == "arbiter" else cores
     rate, _ = load_native().egress_flat_out(

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "check.h"
 #include "egress.h"
+#include "flood.h"
 #include "plan.h"
 #include "program.h"
 #include "sim/simulation.h"
@@ -187,6 +188,7 @@ NB_MODULE(_native, m) {
     return to_python(Value(cost_law_value(cost_law_from(to_value(given), "cost"))));
   });
   add_check(m);
+  add_flood(m);
   add_egress(m);
   add_plan(m);
   add_program_functions(m);

@@ -157,6 +157,7 @@ RouteWalk::Outcome RouteWalk::pass(Packet* pkt, uint32_t at) {
   }
   Packet* slots[exec::kMaxBatchPkts + 8] = {pkt};  // vector loads may run past the last packet
   ctx_->gates[0] = 0;
+  ctx_->worker_index = graph_.worker_index_of(here);
   here.info->run(here.works_on, *ctx_, slots, 1);
   Outcome outcome = settle(pkt, slots[0] != nullptr);
   if (outcome.fate == Fate::kDropped || outcome.fate == Fate::kKept) return outcome;

@@ -6,7 +6,9 @@
 
 #include "app/wire/json_value.h"
 #include "app/wire/messages.h"
+#include "core/module/kind.h"
 #include "spec/config_json.h"
+#include "spec/doors.h"
 
 namespace batchplane::app {
 namespace {
@@ -56,6 +58,26 @@ TEST(Routes, EachFlowTakesTheGateThatItsAddressesChoose) {
   EXPECT_EQ(routes[2]["ways"].as_list().at(0)["end"], Value("lookup"));
   EXPECT_EQ(routes[2]["ways"].as_list().at(0)["drop_reason"], Value("no_route"));
   EXPECT_FALSE(routes[2]["ways"].as_list().at(0).has("flow"));
+}
+
+// A queue has a way in for each worker that fills it, and none for others.
+TEST(Routes, GoThroughQueuesThatOtherWorkersFill) {
+  PipelineSpec spec =
+      spec_of(R"("a": {"kind": "source", "params": {}, "worker": "w1"},
+                 "b": {"kind": "source", "params": {}, "worker": "w2"},
+                 "q": {"kind": "queue", "params": {}, "worker": "w0"}, "x": )" +
+                  std::string(kSink),
+              edge("a", "0", "q") + "," + edge("b", "0", "q") + "," + edge("q", "0", "x"),
+              R"(, "workers": [{"name": "w0"}, {"name": "w1"}, {"name": "w2"}],
+                 "flows": [{"name": "fa", "path": ["a", "q", "x"]},
+                           {"name": "fb", "path": ["b", "q", "x"]}])");
+  add_doors(spec, module_kind_facts());
+  const Value found = find_routes(spec, {});
+  for (const char* input : {"a", "b"}) {
+    const Value& way = found["routes"][input].as_list().at(0)["ways"].as_list().at(0);
+    EXPECT_EQ(way["flow"], Value(std::string("f") + input));
+    EXPECT_EQ(way["end"], Value("x"));
+  }
 }
 
 TEST(Routes, BehindABlindSplitEveryBranchIsFollowedAndMergedOnesOnce) {

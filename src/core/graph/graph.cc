@@ -30,7 +30,8 @@ void make_instances(GraphBuild& build, const Kinds& kinds, Mistakes& mistakes) {
   for (const auto& [name, port] : build.graph.env->ports) ports.push_back(name);
   for (const ModuleSpec& module : spec.modules) {
     const size_t n_known = build.errors.size();
-    check_module(module, kinds, ports, mistakes);
+    if (!module.door_of.empty() && !build.graph.index.contains(module.door_of)) continue;
+    if (module.door_of.empty()) check_module(module, kinds, ports, mistakes);
     if (build.errors.size() != n_known || build.graph.index.contains(module.name)) continue;
     const std::string where = spec.where("modules." + module.name);
     const ModuleInfo* info = find_module_kind(module.kind);
@@ -96,16 +97,19 @@ void find_workers(GraphBuild& build) {
   }
 }
 
+// Of a task before it is made.
+uint16_t worker_index(const PipelineSpec& spec, const std::string& name) {
+  const auto worker = std::ranges::find(spec.workers, name, &WorkerSpec::name);
+  return spec.workers.empty() ? 0 : static_cast<uint16_t>(worker - spec.workers.begin());
+}
+
 void tell_feeders(GraphBuild& build) {
-  const std::vector<WorkerSpec>& workers = build.graph.spec.workers;
   std::map<uint32_t, std::vector<uint32_t>> feeders;  // by queue
   for (uint32_t i = 0; i < build.graph.instances.size(); ++i) {
     const Instance& instance = build.graph.instances[i];
     if (instance.info->shape != Shape::kQueue) continue;
-    const auto worker =
-        std::ranges::find(workers, build.worker_of_task[instance.task], &WorkerSpec::name);
-    const auto index = workers.empty() ? 0 : static_cast<uint32_t>(worker - workers.begin());
-    feeders[instance.is_door() ? instance.door_of : i].push_back(index);
+    feeders[instance.is_door() ? instance.door_of : i].push_back(
+        worker_index(build.graph.spec, build.worker_of_task[instance.task]));
   }
   for (const auto& [queue, indices] : feeders) {
     build.graph.instances[queue].module->set_feeders(indices);
@@ -147,6 +151,11 @@ uint64_t Graph::max_held_pkts() const {
     for (const exec::UnitPlan::Unit& unit : task->unit_plan->units) held += unit.queue_pkts;
   }
   return held;
+}
+
+uint16_t Graph::worker_index_of(const Instance& instance) const {
+  const Task* const task = tasks[instance.task].get();
+  return task == nullptr ? 0 : worker_index(spec, task->worker);
 }
 
 const Instance& Graph::at(const std::string& name) const {

@@ -62,6 +62,8 @@ struct Graph {
   // Packets that buffers and modules can hold at most, for the size of the pool.
   [[nodiscard]] uint64_t max_held_pkts() const;
   [[nodiscard]] const Instance& at(const std::string& name) const;  // throws ConfigError
+  // The position of the worker that runs its node; a queue knows by it who puts packets in.
+  [[nodiscard]] uint16_t worker_index_of(const Instance& instance) const;
 };
 
 // Builds everything, or throws ConfigErrors with all mistakes. `env` has ports and interfaces.

@@ -229,23 +229,24 @@ class Run {
     }
   }
 
+  // Each client sends once at least, however short the time is.
   template <class Mailbox>
   void send_to(Mailbox& mailbox, uint32_t c) {
     Sender sender(spec_, c);
-    while (!must_stop_.load(std::memory_order_relaxed)) {
+    do {
       sender.make();
       uint32_t done = 0;
-      while (done < spec_.at_once && !must_stop_.load(std::memory_order_relaxed)) {
+      do {
         const uint32_t n = mailbox.put(sender.pkts.data() + done, spec_.at_once - done);
         if (n == 0) std::this_thread::yield();
         done += n;
-      }
+      } while (done < spec_.at_once && !must_stop_.load(std::memory_order_relaxed));
       sent_[c] += done;
-    }
+    } while (!must_stop_.load(std::memory_order_relaxed));
   }
   void send_locked(uint32_t c) {
     Sender sender(spec_, c);
-    while (!must_stop_.load(std::memory_order_relaxed)) {
+    do {
       sender.make();
       for (const Descriptor& pkt : sender.pkts) {
         lock_.lock();
@@ -255,15 +256,15 @@ class Run {
         lock_.unlock();
       }
       sent_[c] += sender.pkts.size();
-    }
+    } while (!must_stop_.load(std::memory_order_relaxed));
   }
   void send_alone(uint32_t c) {
     Sender sender(spec_, c);
-    while (!must_stop_.load(std::memory_order_relaxed)) {
+    do {
       sender.make();
       for (const Descriptor& pkt : sender.pkts) sinks_[1 + c]->take(pkt);
       sent_[c] += sender.pkts.size();
-    }
+    } while (!must_stop_.load(std::memory_order_relaxed));
   }
 
   FlatOutResult result() const {

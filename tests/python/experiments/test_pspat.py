@@ -12,6 +12,7 @@ from batchplane.experiments.pspat import (
     algorithms,
     bus,
     dispatch,
+    kernel,
     latency,
     overload,
     shares,
@@ -87,6 +88,7 @@ def test_rates_are_held_against_the_slides(monkeypatch: pytest.MonkeyPatch) -> N
         return base / (1 if what.way == "arbiter" else 1 + what.clients)
 
     monkeypatch.setattr(throughput, "flat_out_mpps", made_up)
+    monkeypatch.setattr(throughput.kernel, "missing", lambda: "not here")
     outcome = _outcome(throughput)
     assert [verdict.verdict for verdict in outcome.verdicts] == ["same"] * 5
     assert len(outcome.rows) == 4 * 5
@@ -103,3 +105,20 @@ def test_rates_are_held_against_the_slides(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("way", ["arbiter", "lock", "alone"])
 def test_rates_are_measured(way: str) -> None:
     assert flat_out_mpps(FlatOut(way, "qfq", clients=2, dispatchers=way == "arbiter"), 2) > 0
+
+
+def test_the_kernels_rates_are_held_against_the_slides() -> None:
+    rates = {"kernel, no qdisc": 1.5, "kernel, pfifo": 1.4, "kernel, HTB": 0.8}
+    rows = [{"way": w, "clients": n, "mpps": r} for w, r in rates.items() for n in (1, 2, 3)]
+    verdicts = throughput.kernel_claims(rows, [0.45, 0.3, 0.25])
+    assert [verdict.verdict for verdict in verdicts] == ["same"] * 3
+    verdicts = throughput.kernel_claims(rows, [0.8, 0.1, 0.1])
+    assert [verdict.verdict for verdict in verdicts] == ["same", "same", "different"]
+
+
+@pytest.mark.skipif(kernel.missing() is not None, reason=f"{kernel.missing()}")
+def test_the_kernel_is_measured() -> None:
+    rows, shares = throughput.measure_kernel(1, 5)
+    assert {row["way"] for row in rows} == {"kernel, no qdisc", "kernel, pfifo", "kernel, HTB"}
+    assert all(row["mpps"] > 0 for row in rows)
+    assert sum(shares) == pytest.approx(1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""bus.py - `pspat_bus`: a stage behind the scheduler that knows no weights, such as the bus of a NIC."""
+"""bus.py - `pspat_bus`: a stage behind the scheduler that knows no weights, as a NIC's bus."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dispatch.py - `pspat_io`: from the scheduler to where packets end, by itself or through dispatchers."""
+"""dispatch.py - `pspat_io`: from the scheduler to a sink, by itself or through dispatchers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
-    """The slides' 15 to 20 Mpps over netmap; what they leave to future work: separate dispatchers."""
+    """The slides' 15 to 20 Mpps over netmap, and what they leave to future work: dispatchers."""
     mpps = lambda value: f"{value:.0f} Mpps"  # noqa: E731
     times = lambda value: f"{value:.2f}x"  # noqa: E731
     own = {row["sink"]: float(row["mpps"]) for row in rows if row["dispatchers"] == 0}
@@ -66,15 +66,17 @@ def claims(rows: list[Row]) -> list[Verdict]:
         for sink, rate in by(n, 256).items()
     }
     large = {
-        f"{n} dispatchers, {s}": r / by(n, 1)[s] for n in (1, 2) for s, r in by(n, 256).items()
+        f"{n} dispatchers, {sink}": rate / by(n, 1)[sink]
+        for n in (1, 2)
+        for sink, rate in by(n, 256).items()
     }
     return [
         at_least("15 Mpps into the ring of a device", {"by the arbiter": own["copies into a ring"]},
                  15, mpps),
         at_least("as many through a dispatcher (256 at a time)", by(1, 256), 15, mpps),
         at_least("dispatchers take work off the arbiter (256 at a time)", gain, 1, times).because(
-            "With two cores the dispatchers share one with the client, and filling a ring costs the "
-            "arbiter less than handing on: dispatchers pay where sending takes system calls."
+            "With two cores the dispatchers share one with the client, and filling a ring costs "
+            "the arbiter less than handing on: dispatchers pay where sending takes system calls."
         ),
         at_least("handing over 256 at a time is worth it (against one)", large, 2, times),
     ]  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""overload.py - `pspat_overload`: the scheduler itself is the bottleneck. Who keeps its share then?"""
+"""overload.py - `pspat_overload`: the scheduler is the bottleneck. Who keeps its share then?"""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DISCIPLINES = ("fifo", "drr", "wf2q_plus", "qfq", "qfq_plus")
-# Each packet put in is followed at once by one taken out, so no backlog forms in the scheduler and weights
-# choose among nothing; packets wait for the lock, in order.
+# Each packet put in is followed at once by one taken out, so no backlog forms in the scheduler and
+# weights choose among nothing; packets wait for the lock, in order.
 LOCK = "one lock (as a qdisc)"
 # Of what the scheduler can do, sent by all others together.
 LOADS = (0.5, 1, 1.5, 2, 4)

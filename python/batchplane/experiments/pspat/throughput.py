@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""throughput.py - `pspat_throughput`: clients flat out through a scheduler that nothing behind it holds back."""
+"""throughput.py - `pspat_throughput`: clients flat out through a scheduler without a link."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ...plots.base import COLOURS
 from ..common.case import Case
 from ..common.experiment import MEASURED, Experiment, Outcome, Results, Row, Setup, shown
 from ..common.verdict import Verdict, at_least, at_most, in_range
+from . import kernel
 from .watched import percentile
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ WAYS = {
     "one lock, QFQ": ("lock", "qfq"),
 }
 _NONE = "no scheduler"
+KERNEL_SENDERS = (1, 2, 3)
+_KERNEL = {"kernel, no qdisc": "none", "kernel, pfifo": "pfifo", "kernel, HTB": "htb"}
+_HTB_GBPS = [8, 1, 1]
 
 
 def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
@@ -45,7 +49,57 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
         }
         for (name, clients), rates in found.items()
     ]
-    return Outcome(rows, COLUMNS, claims(rows), lambda: draw(rows, setup))
+    verdicts = claims(rows)
+    if kernel.missing() is None:
+        of_kernel, htb_shares = measure_kernel(trials, 10 * run_ms)
+        rows += of_kernel
+        verdicts += kernel_claims(of_kernel, htb_shares)
+    return Outcome(rows, COLUMNS, verdicts, lambda: draw(rows, setup))
+
+
+def measure_kernel(trials: int, run_ms: int) -> tuple[list[Row], list[float]]:
+    """Datagrams that left; and the shares of three senders in classes of 8 : 1 : 1."""
+    found: dict[tuple[str, int], list[float]] = {}
+    of_class = [0, 0, 0]
+    with kernel.veth_pair() as space:
+        for _ in range(max(1, trials // 6)):
+            for name, scheduler in _KERNEL.items():
+                kernel.use(space, scheduler, _HTB_GBPS)
+                for senders in KERNEL_SENDERS:
+                    before = kernel.sent_pkts(space)
+                    kernel.flood(space, senders, run_ms)
+                    rate = (kernel.sent_pkts(space) - before) / run_ms / 1e3
+                    found.setdefault((name, senders), []).append(rate)
+            counts = kernel.class_pkts(space, 3)
+            of_class = [a + b for a, b in zip(of_class, counts, strict=True)]
+    rows: list[Row] = [
+        {
+            "way": name,
+            "clients": senders,
+            "mpps": percentile(sorted(rates), 0.9),
+            "p50_mpps": percentile(sorted(rates), 0.5),
+        }
+        for (name, senders), rates in found.items()
+    ]
+    return rows, [pkts / sum(of_class) for pkts in of_class]
+
+
+def kernel_claims(rows: list[Row], htb_shares: list[float]) -> list[Verdict]:
+    """What the slides say of TC, which is the kernel's."""
+    of = {(row["way"], row["clients"]): float(row["mpps"]) for row in rows}
+    mpps = lambda value: f"{value:.2f} Mpps"  # noqa: E731
+    htb = {f"{n} senders": of["kernel, HTB", n] for n in KERNEL_SENDERS}
+    fall = {
+        f"{n} senders": of["kernel, HTB", n] / of["kernel, no qdisc", n] for n in KERNEL_SENDERS
+    }
+    return [
+        at_most("the kernel's scheduler carries 2 Mpps at most (HTB)", htb, 2, mpps),
+        at_most("it costs a third or more with several senders (HTB, of no qdisc)",
+                {name: part for name, part in fall.items() if name != "1 senders"}, 0.67,
+                lambda v: f"{v:.2f}x"),
+        at_most("weights of 8 : 1 : 1 have no effect in it (share of the first)",
+                {"HTB": htb_shares[0]}, 0.6, lambda v: f"{v:.2f}"),
+    ]  # fmt: skip
 
 
 def claims(rows: list[Row]) -> list[Verdict]:
@@ -72,8 +126,8 @@ def claims(rows: list[Row]) -> list[Verdict]:
         at_most("a lock does (QFQ, of one client)", kept("one lock, QFQ"), 0.8, times),
         at_least("with several clients the arbiter does twice as much as a lock (DRR)",
                  over("arbiter, DRR", "one lock, DRR", CLIENTS[1:]), 2, times).because(
-            "Clients beyond the number of cores take turns on them, and who runs alone finds the lock "
-            "free: with more cores than two it would be contended all the time."
+            "Clients beyond the number of cores take turns on them, and who runs alone finds the "
+            "lock free: with more cores than two it would be contended all the time."
         ),
     ]  # fmt: skip
 
@@ -84,7 +138,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axis = figure.add_subplot()
-    figure.suptitle(f"32 flows, 60 bytes, handed over 32 at a time ({setup.origin})", fontsize=10)
+    figure.suptitle(f"32 flows, 60 bytes, 32 handed over at a time\n({setup.origin})", fontsize=10)
     for i, name in enumerate(WAYS):
         mine = [row for row in rows if row["way"] == name]
         axis.plot([r["clients"] for r in mine], [r["mpps"] for r in mine],
@@ -107,6 +161,7 @@ COLUMNS = (
 
 EXPERIMENT = Experiment(
     "pspat_throughput", "PSPAT: clients flat out", plan, "pspat_throughput", (),
-    "the scheduler has a core, all clients share the others; a lock's clients have all.",
+    "an arbiter has a core, its clients share the others; a lock's clients have all; the kernel "
+    "sends over veth.",
     runs=(MEASURED,),
 )  # fmt: skip
