@@ -85,10 +85,15 @@ TEST(Ipv4Check, SourceRoutesAreRefused) {
                                Bytes{1, 1, 131, 3, 4}, Bytes{7, 7, 4, 0, 0, 0, 0, 137, 3, 4}}) {
     EXPECT_EQ(check.run({with(refused)}).dropped_for("source_route"), 1U);
   }
-  // Behind the end, in another option's data, and cut short.
-  for (const Bytes& passes : {Bytes{0, 131, 7, 4}, Bytes{7, 7, 131, 137, 131, 137, 131},
-                              Bytes{7, 0, 131, 7}, Bytes{148, 4, 0, 0}, Bytes{7, 255, 131}}) {
+  // Behind the end, and in another option's data.
+  for (const Bytes& passes :
+       {Bytes{0, 131, 7, 4}, Bytes{7, 7, 131, 137, 131, 137, 131}, Bytes{148, 4, 0, 0}}) {
     EXPECT_EQ(check.run({with(passes)}).outputs.size(), 1U);
+  }
+  // Behind lengths that make no sense anything may hide.
+  for (const Bytes& refused :
+       {Bytes{7, 0, 131, 7}, Bytes{7, 1, 131, 7}, Bytes{7, 13, 131}, Bytes{7, 255, 131}}) {
+    EXPECT_EQ(check.run({with(refused)}).dropped_for("bad_option"), 1U);
   }
   ModuleHarness lax("ipv4_check", {{"drop_martians", false}, {"check_checksum", false}});
   EXPECT_EQ(lax.run({with({131, 7, 4, 10, 0, 0, 9})}).dropped_for("source_route"), 1U);
