@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -79,11 +78,3 @@ def sent_pkts(space: Namespace) -> int:
     """By the interface, in all."""
     (link,) = json.loads(space.run("ip", "-s", "-j", "link", "show", "load0"))
     return int(link["stats64"]["tx"]["packets"])
-
-
-def class_pkts(space: Namespace, classes: int) -> list[int]:
-    """By each class of htb."""
-    shown = space.run("tc", "-s", "class", "show", "dev", "load0")
-    found = re.findall(r"class htb (1:\d+) .*?Sent \d+ bytes (\d+) pkt", shown, re.DOTALL)
-    by_name = {name: int(pkts) for name, pkts in found}
-    return [by_name[f"1:{10 + k}"] for k in range(classes)]

@@ -60,18 +60,18 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 def measure_kernel(trials: int, run_ms: int) -> tuple[list[Row], list[float]]:
     """Datagrams that left; and the shares of three senders in classes of 8 : 1 : 1."""
     found: dict[tuple[str, int], list[float]] = {}
-    of_class = [0, 0, 0]
+    of_class = [0] * len(_HTB_GBPS)
     with kernel.veth_pair() as space:
         for _ in range(max(1, trials // 6)):
             for name, scheduler in _KERNEL.items():
                 kernel.use(space, scheduler, _HTB_GBPS)
                 for senders in KERNEL_SENDERS:
                     before = kernel.sent_pkts(space)
-                    kernel.flood(space, senders, run_ms)
+                    taken = kernel.flood(space, senders, run_ms)
                     rate = (kernel.sent_pkts(space) - before) / run_ms / 1e3
                     found.setdefault((name, senders), []).append(rate)
-            counts = kernel.class_pkts(space, 3)
-            of_class = [a + b for a, b in zip(of_class, counts, strict=True)]
+                    if scheduler == "htb" and senders == len(of_class):
+                        of_class = [a + b for a, b in zip(of_class, taken, strict=True)]
     rows: list[Row] = [
         {
             "way": name,
