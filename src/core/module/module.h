@@ -75,12 +75,12 @@ class Module {
   // Terminals that can be full: how many packets they would take now from `worker`. The worker asks
   // before it polls the task's inputs, and polls nothing while there is no room for a batch.
   // Worker.
-  // Queues that take what was put in although they may hand nothing on are polled for 0 packets then.
-  [[nodiscard]] virtual bool absorbs() const { return false; }
   [[nodiscard]] virtual bool wants_backpressure() const { return false; }
   [[nodiscard]] virtual uint32_t room_pkts(uint32_t worker) const noexcept {
     return (void)worker, ~0U;
   }
+  // Queues that take what was put in even while the task behind them is held back: polled for 0 packets.
+  [[nodiscard]] virtual bool absorbs() const { return false; }
   // Timers. Worker, between runs, about every housekeep_interval_ns(); may emit() and drop_owned().
   // 0 = never called. Budget is the time it may take.
   [[nodiscard]] virtual uint64_t housekeep_interval_ns() const { return 0; }

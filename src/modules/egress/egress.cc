@@ -78,10 +78,11 @@ class Egress final : public Module {
     egress::Descriptor pkts[exec::kMaxBatchPkts];
     uint32_t slots[exec::kMaxBatchPkts];
     uint32_t n = 0;
+    const egress::Backpressure& backpressure = scheduler_->backpressure();
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
       const uint32_t flow = book_.known(flow_number(pkt));
-      if (scheduler_->is_full(flow)) [[unlikely]] {
+      if (backpressure.is_full(flow)) [[unlikely]] {
         counts_[flow].shed_pkts.fetch_add(1, std::memory_order_relaxed);
         ctx.drop(batch, i, kEgressFull);
         continue;

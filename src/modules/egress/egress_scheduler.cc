@@ -42,8 +42,8 @@ class SchedulerOf final : public EgressScheduler {
       backpressure_.note_released(pkt.flow, backlog_pkts(pkt.flow));
     });
   }
-  [[nodiscard]] bool is_full(uint32_t flow) const noexcept override {
-    return backpressure_.is_full(flow);
+  [[nodiscard]] const egress::Backpressure& backpressure() const noexcept override {
+    return backpressure_;
   }
   bool drain(egress::Descriptor& pkt) noexcept override {
     return arbiter_.discipline().dequeue(pkt);

@@ -56,8 +56,8 @@ class EgressScheduler {
   // What the link has room for until now, `max` at most.
   virtual uint32_t release(uint64_t now_ns, Packet** pkts, uint32_t max,
                            EgressFlowCount* counts) noexcept = 0;
-  // Any worker: whether it may as well drop packets of this flow itself.
-  [[nodiscard]] virtual bool is_full(uint32_t flow) const noexcept = 0;
+  // Any worker: whether it may as well drop packets of a flow itself.
+  [[nodiscard]] virtual const egress::Backpressure& backpressure() const noexcept = 0;
   // Puts in packets without a mailbox.
   virtual void put(const egress::Descriptor* pkts, uint32_t n,
                    EgressRefusals& refusals) noexcept = 0;
