@@ -105,6 +105,7 @@ class Subject {
     const uint32_t n_polled = info_.poll(*module_, ctx, polled, kMaxFrames);
     if (n_polled > kMaxFrames) fail(name_ + ": more packets than it was asked for");
     ctx.free(polled, n_polled);
+    free_dropped(ctx);
     while (const uint32_t n_left = loop_.rx_burst(polled, kMaxFrames, ctx.now_ns)) {
       ctx.free(polled, n_left);
     }
@@ -112,7 +113,19 @@ class Subject {
   }
   void take_back(Context& ctx) {
     Packet* pkts[kMaxFrames];
-    while (const uint32_t n = info_.poll(*module_, ctx, pkts, kMaxFrames)) ctx.free(pkts, n);
+    uint32_t n = 0;
+    do {
+      n = info_.poll(*module_, ctx, pkts, kMaxFrames);
+      ctx.free(pkts, n);
+      n += free_dropped(ctx);
+    } while (n != 0);
+  }
+  // What an input or queue has dropped of what it polled.
+  static uint32_t free_dropped(Context& ctx) {
+    const uint32_t n = ctx.n_dropped;
+    for (uint32_t i = 0; i < n; ++i) ctx.free(ctx.dropped[i].pkt);
+    ctx.n_dropped = ctx.n_fates = 0;
+    return n;
   }
 
   const ModuleInfo& info_;

@@ -32,6 +32,9 @@ def renamed(text: str, suffix: str) -> str:
         return re.sub(rf"\b{MODEL}\b", NEW, text)
     text = re.sub(rf'"{MODEL}(["_,])', rf'"{NEW}\1', text)  # the kind, a drop reason, a label
     text = re.sub(rf"\b{MODEL}(_\w+)?\.cc\b", rf"{NEW}\1.cc", text)
+    # Files of a folder are compiled as one, so constants and functions have names of their own, too.
+    text = re.sub(rf"\b(add|expect_lower)_{MODEL}", rf"\1_{NEW}", text)
+    text = re.sub(rf"\bk{MODEL.title()}(?=[A-Z]|\b)", f"k{NEW.title()}", text)
     return re.sub(rf"\b{MODEL.title()}\b", NEW.title(), text)
 
 
