@@ -215,7 +215,7 @@ class Egress final : public Module {
     EgressRefusals refusals;
     scheduler_->put(pkts, n, refusals);
     uint32_t next = 0;  // refusals come in the order of the batch
-    for (uint32_t i = 0; next < refusals.n; ++i) {
+    for (uint32_t i = 0; i < n && next < refusals.n; ++i) {
       const EgressRefusals::One& one = refusals.all[next];
       if (packet_of(pkts[i]) != one.pkt) continue;
       bump(counts_[one.flow].refused_pkts, 1);
