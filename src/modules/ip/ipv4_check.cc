@@ -72,9 +72,9 @@ class Ipv4Check final : public Module {
       meta.l3_offset_bytes = static_cast<uint8_t>(l3);
       meta.l4_offset_bytes = static_cast<uint8_t>(l3 + ip.header_bytes());
       const bool is_good =
-          is_plain_and_good(ip, len_bytes - l3, is_checksum_checked, drops_martians) &
-          (first_octet(ip.dst) < min_group_octet);
-      if (!is_good) [[unlikely]]
+          is_plain_and_good(ip, len_bytes - l3, is_checksum_checked, drops_martians);
+      const bool is_for_one = first_octet(ip.dst) < min_group_octet;
+      if (!(is_good & is_for_one)) [[unlikely]]
         judge(ctx, batch, i);
     }
   }
