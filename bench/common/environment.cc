@@ -11,7 +11,7 @@
 #include <fstream>
 #include <vector>
 
-#include "core/engine/worker.h"
+#include "base/pin_thread.h"
 #include "core/graph/graph.h"
 
 namespace bench {

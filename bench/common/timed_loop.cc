@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/pin_thread.h"
 #include "common/stats.h"
 #include "core/engine/thread.h"
 

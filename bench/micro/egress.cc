@@ -2,14 +2,13 @@
 // egress.cc - packet schedulers: ns per packet put in and taken out, 32 at a time, by number of flows.
 //
 // Loads: see egress/arbiter/steady_load.h.
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/environment.h"
 #include "common/report.h"
-#include "egress/arbiter/steady_load.h"
+#include "common/steady_contender.h"
 #include "egress/discipline/disciplines.h"
 
 namespace {
@@ -37,18 +36,6 @@ std::optional<bench::Target> target_of(std::string_view discipline, uint32_t flo
   return {};
 }
 
-template <Discipline D>
-bench::Contender contender(std::string_view name, uint32_t flows, Load load) {
-  auto scheduler = std::make_shared<SteadyLoad<D>>(
-      LoadShape{.flows = flows, .is_saturated = load.is_saturated, .is_mixed = load.is_mixed});
-  return {.name = std::string(name),
-          .run = [scheduler](uint32_t n) { return scheduler->run(n); },
-          .verify = [scheduler]() -> std::string {
-            scheduler->run(10);
-            return scheduler->is_whole() ? "" : "packets were lost";
-          }};
-}
-
 int run(const bench::Options& options) {
   bench::set_up(kMemoryMb, options.core);
   bench::Report report("egress", options);
@@ -56,10 +43,13 @@ int run(const bench::Options& options) {
     for (const Load& load : kLoads) {
       const std::string label = std::to_string(flows) + " flows, " + load.name;
       if (!report.wants(label)) continue;
+      const LoadShape shape{
+          .flows = flows, .is_saturated = load.is_saturated, .is_mixed = load.is_mixed};
       std::vector<bench::Contender> contenders;
       for (const std::string_view name : {"drr", "qfq_plus", "qfq", "wf2q_plus"}) {
-        with_discipline(
-            name, [&]<Discipline D>() { contenders.push_back(contender<D>(name, flows, load)); });
+        with_discipline(name, [&]<Discipline D>() {
+          contenders.push_back(bench::steady_contender<D>(name, shape));
+        });
       }
       const auto results = bench::run_interleaved(contenders, options.trials, options.batches);
       report.rows(label, results);

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/net.h"
+#include "base/pin_thread.h"
 #include "common/environment.h"
 #include "common/report.h"
 #include "core/module/context.h"
@@ -40,10 +41,7 @@ struct Trial {
 };
 
 void pin(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+  batchplane::pin_this_thread(cpu);
   if (rte_thread_register() != 0) std::abort();
 }
 

@@ -10,8 +10,8 @@
 
 #include "common/environment.h"
 #include "common/report.h"
+#include "common/steady_contender.h"
 #include "core/packet/packet_pool.h"
-#include "egress/arbiter/steady_load.h"
 #include "egress/discipline/disciplines.h"
 
 namespace {
@@ -30,14 +30,16 @@ class RteSchedLoad {
   explicit RteSchedLoad(uint32_t pipes)
       : pool_("rte_sched" + std::to_string(pipes), pipes * kPktsOfFlow + 1024, 256) {
     make_port(pipes);
-    std::vector<batchplane::Packet*> pkts(kBatchPkts);
     for (uint32_t k = 0; k < pipes * kPktsOfFlow; ++k) {
-      if (!pool_.alloc_bulk(pkts.data(), 1)) throw std::runtime_error("the pool is too small");
-      pkts[0]->reset(kPktBytes);
-      rte_mbuf* mbuf = pkts[0]->mbuf();
+      batchplane::Packet* pkt = nullptr;
+      if (!pool_.alloc_bulk(&pkt, 1)) throw std::runtime_error("the pool is too small");
+      pkt->reset(kPktBytes);
+      rte_mbuf* mbuf = pkt->mbuf();
       rte_sched_port_pkt_write(port_.get(), mbuf, 0, k % pipes, RTE_SCHED_TRAFFIC_CLASS_BE, 0,
                                RTE_COLOR_GREEN);
-      inside_pkts_ += static_cast<uint32_t>(rte_sched_port_enqueue(port_.get(), &mbuf, 1));
+      if (rte_sched_port_enqueue(port_.get(), &mbuf, 1) != 1) {
+        throw std::runtime_error("rte_sched refuses a packet");
+      }
     }
   }
 
@@ -55,7 +57,7 @@ class RteSchedLoad {
   }
   [[nodiscard]] std::string fault() {
     run(10);
-    if (inside_pkts_ == 0 || moved_pkts_ == 0) return "nothing moved";
+    if (moved_pkts_ == 0) return "nothing moved";
     return moved_pkts_ == back_pkts_ ? "" : "packets were lost";
   }
 
@@ -100,21 +102,9 @@ class RteSchedLoad {
   };
   batchplane::PacketPool pool_;
   std::unique_ptr<rte_sched_port, FreePort> port_;
-  uint32_t inside_pkts_ = 0;
   uint64_t moved_pkts_ = 0;
   uint64_t back_pkts_ = 0;
 };
-
-template <Discipline D>
-bench::Contender ours(std::string_view name, uint32_t flows) {
-  auto load = std::make_shared<SteadyLoad<D>>(LoadShape{.flows = flows});
-  return {.name = std::string(name),
-          .run = [load](uint32_t n) { return load->run(n); },
-          .verify = [load]() -> std::string {
-            load->run(10);
-            return load->is_whole() ? "" : "packets were lost";
-          }};
-}
 
 bench::Contender theirs(uint32_t flows) {
   auto load = std::make_shared<RteSchedLoad>(flows);
@@ -131,7 +121,9 @@ int run(const bench::Options& options) {
     if (!report.wants(label)) continue;
     std::vector<bench::Contender> contenders{theirs(flows)};
     for (const std::string_view name : {"drr", "qfq_plus", "qfq"}) {
-      with_discipline(name, [&]<Discipline D>() { contenders.push_back(ours<D>(name, flows)); });
+      with_discipline(name, [&]<Discipline D>() {
+        contenders.push_back(bench::steady_contender<D>(name, {.flows = flows}));
+      });
     }
     const auto results = bench::run_interleaved(contenders, options.trials, options.batches);
     report.rows(label, results);

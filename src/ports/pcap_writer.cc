@@ -166,6 +166,8 @@ PcapWriterThread::~PcapWriterThread() {
 uint32_t PcapWriterThread::offer(Packet** pkts, uint32_t n) noexcept {
   if (is_failing_.load(std::memory_order_relaxed)) return 0;
   const int64_t room_bytes = room_bytes_.load(std::memory_order_relaxed);
+  // Lengths first: whoever writes the packets frees them.
+  n = std::min(n, ring_.free_slots());
   int64_t used_bytes = 0;
   uint32_t fit = 0;
   for (; fit < n; ++fit) {
@@ -173,10 +175,6 @@ uint32_t PcapWriterThread::offer(Packet** pkts, uint32_t n) noexcept {
     if (used_bytes + bytes > room_bytes) break;
     used_bytes += bytes;
   }
-  // Lengths first: whoever writes the packets frees them.
-  fit = std::min(fit, ring_.free_slots());
-  used_bytes = 0;
-  for (uint32_t i = 0; i < fit; ++i) used_bytes += file_.record_bytes(pkts[i]->len_bytes());
   room_bytes_.fetch_sub(used_bytes, std::memory_order_relaxed);
   const uint64_t cycles = TscClock::cycles();
   return ring_.produce(fit, [&](uint32_t i, Slot& slot) { slot = {pkts[i], cycles}; });

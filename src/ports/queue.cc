@@ -2,13 +2,12 @@
 // queue.cc - joins two tasks: packets put in by one worker (or several) come out in another.
 //
 // in: 1   out: 1   drops: queue_full   state: packets in its rings, carried over by apply
-// One ring per worker that puts packets in, so that no ring ever has two producers.
 #include <algorithm>
 #include <atomic>
-#include <numeric>
 #include <vector>
 
 #include "base/spsc_ring.h"
+#include "core/module/feeder_rings.h"
 #include "core/module/register.h"
 #include "core/packet/packet_pool.h"
 #include "ports/ring_take.h"
@@ -37,32 +36,26 @@ class alignas(64) Lost {
 class Queue final : public Module {
  public:
   explicit Queue(const Args& args)
-      : size_pkts_(args.u32("size_pkts")), has_backpressure_(args.flag("backpressure")) {
+      : size_pkts_(args.u32("size_pkts")),
+        has_backpressure_(args.flag("backpressure")),
+        rings_(args.env().n_workers, size_pkts_),
+        lost_(args.env().n_workers) {
     if (has_backpressure_ && size_pkts_ < args.env().batch_limit_pkts) {
       throw ConfigError(
           "a queue of " + std::to_string(size_pkts_) + " packets never has room for a batch",
           args.where() + ".size_pkts",
           "with backpressure at least " + std::to_string(args.env().batch_limit_pkts));
     }
-    std::vector<uint32_t> all(args.env().n_workers);
-    std::iota(all.begin(), all.end(), 0U);
-    lost_ = std::vector<Lost>(all.size());
-    rings_.resize(all.size());
-    set_feeders(all);
   }
   ~Queue() override {
     give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
   }
 
-  void set_feeders(const std::vector<uint32_t>& workers) override {
-    feeders_ = workers;
-    for (std::unique_ptr<Ring>& ring : rings_) ring.reset();
-    for (const uint32_t w : feeders_) rings_[w] = std::make_unique<Ring>(size_pkts_);
-  }
+  void set_feeders(const std::vector<uint32_t>& workers) override { rings_.set_feeders(workers); }
 
   void consume(Context& ctx, Batch& batch) noexcept {
     for (Packet* pkt : batch) enter_task(*pkt, ctx.now_ns);
-    Ring& ring = *rings_[ctx.worker_index];
+    Ring& ring = rings_[ctx.worker_index];
     const uint32_t n = batch.size_pkts;
     const uint32_t taken = ring.enqueue(batch.pkts, n);
     if (taken == n) [[likely]]
@@ -71,12 +64,9 @@ class Queue final : public Module {
     lost_[ctx.worker_index].add(n - taken);
   }
 
-  // Rings take turns, so that no producer starves another.
   uint32_t poll(Context& /*ctx*/, Packet** pkts, uint32_t max) noexcept {
-    const auto n_rings = static_cast<uint32_t>(feeders_.size());
-    for (uint32_t k = 0; k < n_rings; ++k) {
-      Ring& ring = *rings_[feeders_[next_ring_]];
-      if (++next_ring_ == n_rings) next_ring_ = 0;
+    for (size_t k = 0; k < rings_.feeders().size(); ++k) {
+      Ring& ring = rings_.next();
       const uint32_t n = ring.dequeue(pkts, max);
       if (n == 0) continue;
       ring.peek(max, [](const Packet* pkt) {
@@ -93,42 +83,36 @@ class Queue final : public Module {
     for (size_t w = 0; w < std::min(lost_.size(), old.lost_.size()); ++w) {
       lost_[w].add(old.lost_[w].get());
     }
-    for (const uint32_t w : old.feeders_) {
-      const bool goes_on = w < rings_.size() && rings_[w] != nullptr;
-      if (goes_on && rings_[w]->capacity() == old.rings_[w]->capacity()) {
-        std::swap(rings_[w], old.rings_[w]);
-      } else {
-        move_pkts(*old.rings_[w], *rings_[goes_on ? w : feeders_.front()]);
-      }
+    for (const uint32_t w : old.rings_.feeders()) {
+      if (rings_.take_over(old.rings_, w)) continue;
+      move_pkts(old.rings_[w], rings_[rings_.has(w) ? w : rings_.feeders().front()]);
     }
   }
 
   [[nodiscard]] uint64_t held_pkts() const override {
     uint64_t held = 0;
-    for (const uint32_t w : feeders_) held += rings_[w]->size();
+    for (const uint32_t w : rings_.feeders()) held += rings_[w].size();
     return held;
   }
   [[nodiscard]] uint64_t put_pkts(uint32_t worker) const override {
-    return rings_[worker]->produced();
+    return rings_[worker].produced();
   }
   [[nodiscard]] uint64_t taken_pkts() const override {
     uint64_t taken = 0;
-    for (const uint32_t w : feeders_) taken += rings_[w]->consumed();
+    for (const uint32_t w : rings_.feeders()) taken += rings_[w].consumed();
     return taken;
   }
-  [[nodiscard]] uint32_t max_held_pkts() const override {
-    return size_pkts_ * static_cast<uint32_t>(feeders_.size());
-  }
+  [[nodiscard]] uint32_t max_held_pkts() const override { return rings_.max_pkts(); }
   [[nodiscard]] exec::RingCounts ring_counts() const noexcept override {
     exec::RingCounts all{.ring_pkts = max_held_pkts()};
-    for (const uint32_t w : feeders_) {
-      all.waiting_pkts += rings_[w]->size();
-      all.fill.add(rings_[w]->fill());
+    for (const uint32_t w : rings_.feeders()) {
+      all.waiting_pkts += rings_[w].size();
+      all.fill.add(rings_[w].fill());
     }
     return all;
   }
   void begin_fill_period() noexcept override {
-    for (const uint32_t w : feeders_) rings_[w]->begin_fill_period();
+    for (const uint32_t w : rings_.feeders()) rings_[w].begin_fill_period();
   }
   [[nodiscard]] exec::ArrivalCounts arrival_counts() const override {
     exec::ArrivalCounts all;
@@ -138,18 +122,18 @@ class Queue final : public Module {
   [[nodiscard]] bool may_emit() const override { return false; }
   [[nodiscard]] bool wants_backpressure() const override { return has_backpressure_; }
   [[nodiscard]] uint32_t room_pkts(uint32_t worker) const noexcept override {
-    return rings_[worker]->free_slots();
+    return rings_[worker].free_slots();
   }
   void give_up_held(const std::function<void(Packet*)>& take) override {
     Packet* pkt = nullptr;
-    for (const uint32_t w : feeders_) {
-      while (rings_[w]->dequeue(&pkt, 1) == 1) take(pkt);
+    for (const uint32_t w : rings_.feeders()) {
+      while (rings_[w].dequeue(&pkt, 1) == 1) take(pkt);
     }
   }
 
   [[nodiscard]] Value show() const override {
     List fill;
-    for (const uint32_t w : feeders_) fill.emplace_back(rings_[w]->size());
+    for (const uint32_t w : rings_.feeders()) fill.emplace_back(rings_[w].size());
     return Dict{{"size_pkts", size_pkts_}, {"held_pkts", held_pkts()}, {"held_by_feeder", fill}};
   }
 
@@ -161,10 +145,8 @@ class Queue final : public Module {
 
   const uint32_t size_pkts_;
   const bool has_backpressure_;
-  std::vector<std::unique_ptr<Ring>> rings_;  // by worker; of feeders only
-  std::vector<Lost> lost_;                    // by worker: for want of room
-  std::vector<uint32_t> feeders_;             // workers
-  uint32_t next_ring_ = 0;                    // of feeders
+  FeederRings<Ring> rings_;
+  std::vector<Lost> lost_;  // by worker: for want of room
 };
 
 const Register<Queue> kQueue{{

@@ -4,8 +4,8 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "base/pin_thread.h"
 #include "core/engine/thread.h"
-#include "core/engine/worker.h"
 #include "profile/fit.h"
 #include "profile/walk.h"
 

@@ -183,7 +183,7 @@ void find_workers(GraphBuild& build) {
     build.graph.worker_cores.push_back(worker.core);
   }
   if (build.graph.worker_names.empty()) {
-    build.graph.worker_names = {"w0"};
+    build.graph.worker_names = {pipeline.first_worker()};
     build.graph.worker_cores = {-1};
   }
   build.worker_of_task.assign(build.order.size(), 0);

@@ -31,7 +31,7 @@ void check_worker(GraphCheck& graph, uint32_t m) {
   const std::string key = "modules." + module.name + ".worker";
   std::vector<std::string> workers;
   for (const WorkerSpec& worker : graph.spec.workers) workers.push_back(worker.name);
-  if (workers.empty()) workers.emplace_back("w0");
+  if (workers.empty()) workers.push_back(graph.spec.first_worker());
   if (std::ranges::find(workers, module.worker) == workers.end()) {
     graph.mistakes.add(key, "there is no worker '" + module.worker + "'",
                        did_you_mean(module.worker, workers, "add it under workers:"));

@@ -33,7 +33,7 @@ std::vector<std::string> workers_of(GraphCheck& graph) {
     }
     worker = input.worker;
   }
-  const std::string first = graph.spec.workers.empty() ? "w0" : graph.spec.workers.front().name;
+  const std::string first = graph.spec.first_worker();
   std::vector<std::string> workers;
   for (const uint32_t task : tasks) workers.push_back(chosen[task].empty() ? first : chosen[task]);
   return workers;

@@ -68,11 +68,8 @@ class DoorMaker {
     const uint32_t from = index_.at(edge.from);
     const std::string& own = spec_.modules[from].worker;
     const std::string& of_task = worker_[task_[from]];
-    if (!own.empty() || is_hand_over(from)) return own.empty() ? first_worker() : own;
-    return of_task.empty() ? first_worker() : of_task;
-  }
-  [[nodiscard]] std::string first_worker() const {
-    return spec_.workers.empty() ? "w0" : spec_.workers.front().name;
+    if (!own.empty() || is_hand_over(from)) return own.empty() ? spec_.first_worker() : own;
+    return of_task.empty() ? spec_.first_worker() : of_task;
   }
 
   void divide(uint32_t m) {

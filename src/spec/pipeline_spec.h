@@ -93,6 +93,10 @@ struct PipelineSpec {
   Value controller;
   std::map<std::string, std::string> source_map;  // dotted key -> file:line
 
+  // Who has what names no worker.
+  [[nodiscard]] std::string first_worker() const {
+    return workers.empty() ? "w0" : workers.front().name;
+  }
   // How tasks of a worker execute; the first one's where it is named so or not at all.
   [[nodiscard]] const exec::Scheduling& scheduling_of(const std::string& worker) const {
     for (const WorkerSpec& spec : workers) {

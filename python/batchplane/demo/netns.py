@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-_UNSHARE = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--kill-child"]
+# Starts a command in namespaces of its own, without root.
+UNSHARE = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--kill-child"]
 TOOLS = ("ip", "ethtool", "nsenter", "unshare")
 
 
@@ -20,7 +21,7 @@ def missing_for_hosts(tools: Sequence[str] = ()) -> str | None:
     for tool in (*TOOLS, *tools):
         if shutil.which(tool) is None:
             return f"{tool} is not installed (make install-packages)"
-    tried = subprocess.run([*_UNSHARE, "true"], capture_output=True, text=True, check=False)
+    tried = subprocess.run([*UNSHARE, "true"], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         return f"network namespaces are not permitted here: {tried.stderr.strip()}"
     return None
@@ -113,7 +114,7 @@ class Hosts:
 
     def __init__(self, has_ipv6: bool = False) -> None:
         self._has_ipv6 = has_ipv6
-        self.router = Namespace(_UNSHARE)
+        self.router = Namespace(UNSHARE)
         self.hosts: dict[str, Namespace] = {}
         # Names of interfaces under /sys are those of the namespace that mounted it.
         self.router.run("mount", "-t", "sysfs", "sysfs", "/sys", is_good=False)

@@ -10,14 +10,12 @@ from ..base.problems import BadInput, Problem
 from ..native.loader import load_native
 from .replay import Arrivals, Flows
 
-SENT = 0  # of `fates`; the others say why a packet was lost
-
 
 @dataclass(frozen=True)
 class Passage:
     """What came of each arrival, in the order of arrivals."""
 
-    fates: list[int]
+    is_sent: list[bool]
     release_ns: list[int]  # by the scheduler
     done_ns: list[int]  # by the bus behind it
 
@@ -63,8 +61,8 @@ def flat_out_mpps(what: FlatOut, run_ms: int) -> float:
     """Million packets a second, measured: an arbiter has the last core, the others all else."""
     cores = sorted(os.sched_getaffinity(0))
     others = (cores[:-1] or cores) if what.way == "arbiter" else cores
-    rate, _ = load_native().egress_flat_out(
-        what.way, what.discipline, what.flows, 1, what.clients, what.at_once, what.dispatchers,
+    rate: float = load_native().egress_flat_out(
+        what.way, what.discipline, what.flows, what.clients, what.at_once, what.dispatchers,
         what.dispatch_pkts, what.copies, run_ms * 1_000_000, cores[-1], others,
     )  # fmt: skip
-    return float(rate)
+    return rate

@@ -82,65 +82,57 @@ std::vector<double> costs_ns(const std::string& discipline, uint32_t flows, bool
   return all;
 }
 
-// `settings`: those of VirtualSpec that are numbers, by name. Returns by arrival: fate (a number),
-// release_ns, done_ns.
+// Sets one of those that are numbers, by name.
+void set(egress::VirtualSpec& spec, const std::string& name, uint64_t value) {
+  using Spec = egress::VirtualSpec;
+  static const std::map<std::string, uint64_t Spec::*> kLong{
+      {"round_ns", &Spec::round_ns},       {"mailbox_ns", &Spec::mailbox_ns},
+      {"take_pkt_ns", &Spec::take_pkt_ns}, {"release_pkt_ns", &Spec::release_pkt_ns},
+      {"rate_bps", &Spec::rate_bps},       {"read_interval_ns", &Spec::read_interval_ns},
+      {"bus_pkt_ns", &Spec::bus_pkt_ns}};
+  static const std::map<std::string, uint32_t Spec::*> kShort{
+      {"mailbox_pkts", &Spec::mailbox_pkts},
+      {"take_pkts", &Spec::take_pkts},
+      {"release_pkts", &Spec::release_pkts},
+      {"bus_queues", &Spec::bus_queues},
+      {"bus_ring_pkts", &Spec::bus_ring_pkts}};
+  static const std::map<std::string, bool Spec::*> kFlags{
+      {"has_backpressure", &Spec::has_backpressure}, {"is_immediate", &Spec::is_immediate}};
+  if (const auto number = kLong.find(name); number != kLong.end()) {
+    spec.*number->second = value;
+  } else if (const auto small = kShort.find(name); small != kShort.end()) {
+    spec.*small->second = static_cast<uint32_t>(value);
+  } else if (const auto flag = kFlags.find(name); flag != kFlags.end()) {
+    spec.*flag->second = value != 0;
+  } else {
+    throw std::invalid_argument("no setting '" + name + "'");
+  }
+}
+
+// Returns by arrival: whether it was sent, release_ns, done_ns.
 nb::tuple virtual_arbiter(const std::string& discipline, const std::vector<Numbers>& flows,
                           const std::vector<uint32_t>& clients,
                           const std::vector<Numbers>& arrivals,
                           const std::map<std::string, uint64_t>& settings) {
   egress::VirtualSpec spec{
       .discipline = discipline, .flows = flows_of(flows), .client_of_flow = clients};
-  for (const auto& [name, value] : settings) {
-    const auto small = static_cast<uint32_t>(value);
-    if (name == "mailbox_pkts")
-      spec.mailbox_pkts = small;
-    else if (name == "round_ns")
-      spec.round_ns = value;
-    else if (name == "mailbox_ns")
-      spec.mailbox_ns = value;
-    else if (name == "take_pkt_ns")
-      spec.take_pkt_ns = value;
-    else if (name == "release_pkt_ns")
-      spec.release_pkt_ns = value;
-    else if (name == "take_pkts")
-      spec.take_pkts = small;
-    else if (name == "release_pkts")
-      spec.release_pkts = small;
-    else if (name == "has_backpressure")
-      spec.has_backpressure = value != 0;
-    else if (name == "read_interval_ns")
-      spec.read_interval_ns = value;
-    else if (name == "rate_bps")
-      spec.rate_bps = value;
-    else if (name == "is_immediate")
-      spec.is_immediate = value != 0;
-    else if (name == "bus_pkt_ns")
-      spec.bus_pkt_ns = value;
-    else if (name == "bus_queues")
-      spec.bus_queues = small;
-    else if (name == "bus_ring_pkts")
-      spec.bus_ring_pkts = small;
-    else
-      throw std::invalid_argument("no setting '" + name + "'");
-  }
+  for (const auto& [name, value] : settings) set(spec, name, value);
   const egress::VirtualResult result = egress::run_virtual(spec, arrivals_of(arrivals));
-  std::vector<uint32_t> fates;
-  for (const egress::Fate fate : result.fates) fates.push_back(static_cast<uint32_t>(fate));
-  return nb::make_tuple(fates, result.release_ns, result.done_ns);
+  std::vector<bool> is_sent;
+  for (const egress::Fate fate : result.fates) is_sent.push_back(fate == egress::Fate::kSent);
+  return nb::make_tuple(is_sent, result.release_ns, result.done_ns);
 }
 
-// Returns (million packets a second, packets by flow).
-nb::tuple flat_out(const std::string& way, const std::string& discipline, uint32_t flows,
-                   uint32_t first_weight, uint32_t clients, uint32_t at_once, uint32_t dispatchers,
-                   uint32_t dispatch_pkts, bool copies, uint64_t run_ns, int arbiter_cpu,
-                   const std::vector<int>& other_cpus) {
+// Million packets a second.
+double flat_out(const std::string& way, const std::string& discipline, uint32_t flows,
+                uint32_t clients, uint32_t at_once, uint32_t dispatchers, uint32_t dispatch_pkts,
+                bool copies, uint64_t run_ns, int arbiter_cpu, const std::vector<int>& other_cpus) {
   using Way = egress::FlatOutSpec::Way;
   const std::map<std::string, Way> ways{
       {"arbiter", Way::kArbiter}, {"lock", Way::kLock}, {"alone", Way::kAlone}};
   const egress::FlatOutSpec spec{.way = ways.at(way),
                                  .discipline = discipline,
                                  .flows = flows,
-                                 .first_weight = first_weight,
                                  .clients = clients,
                                  .at_once = at_once,
                                  .dispatchers = dispatchers,
@@ -149,12 +141,8 @@ nb::tuple flat_out(const std::string& way, const std::string& discipline, uint32
                                  .run_ns = run_ns,
                                  .arbiter_cpu = arbiter_cpu,
                                  .other_cpus = other_cpus};
-  egress::FlatOutResult result;
-  {
-    const nb::gil_scoped_release released;
-    result = egress::run_flat_out(spec);
-  }
-  return nb::make_tuple(result.mpps(), result.flow_pkts);
+  const nb::gil_scoped_release released;
+  return egress::run_flat_out(spec).mpps();
 }
 
 }  // namespace
@@ -167,9 +155,8 @@ void add_egress(nb::module_& m) {
   m.def("egress_virtual", &virtual_arbiter, nb::arg("discipline"), nb::arg("flows"),
         nb::arg("clients"), nb::arg("arrivals"), nb::arg("settings"));
   m.def("egress_flat_out", &flat_out, nb::arg("way"), nb::arg("discipline"), nb::arg("flows"),
-        nb::arg("first_weight"), nb::arg("clients"), nb::arg("at_once"), nb::arg("dispatchers"),
-        nb::arg("dispatch_pkts"), nb::arg("copies"), nb::arg("run_ns"), nb::arg("arbiter_cpu"),
-        nb::arg("other_cpus"));
+        nb::arg("clients"), nb::arg("at_once"), nb::arg("dispatchers"), nb::arg("dispatch_pkts"),
+        nb::arg("copies"), nb::arg("run_ns"), nb::arg("arbiter_cpu"), nb::arg("other_cpus"));
   std::vector<std::string> names(egress::kDisciplineNames.begin(), egress::kDisciplineNames.end());
   m.attr("EGRESS_DISCIPLINES") = names;
   m.attr("EGRESS_MAX_WEIGHT") = egress::kMaxWeight;

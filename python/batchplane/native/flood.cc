@@ -86,8 +86,7 @@ std::vector<uint64_t> udp_flood(const std::string& address, const std::vector<ui
 
 }  // namespace
 
-void add_flood(nanobind::module_& m) {
-  namespace nb = nanobind;
+void add_flood(nb::module_& m) {
   m.def("udp_flood", &udp_flood, nb::arg("address"), nb::arg("ports"), nb::arg("run_ns"));
 }
 

@@ -8,7 +8,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "core/engine/worker.h"
+#include "base/pin_thread.h"
 
 namespace batchplane::app {
 namespace {
@@ -61,7 +61,7 @@ CorePlan plan_cores(const std::string& cores_option) {
 }
 
 void assign_workers(PipelineSpec& spec, CorePlan& plan) {
-  if (spec.workers.empty()) spec.workers.push_back({"w0", -1});
+  if (spec.workers.empty()) spec.workers.push_back({spec.first_worker(), -1});
   std::vector<int> free = plan.cores;
   for (const WorkerSpec& worker : spec.workers) std::erase(free, worker.core);
   for (WorkerSpec& worker : spec.workers) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/nearest_word.h"
-#include "core/engine/worker.h"
+#include "base/pin_thread.h"
 #include "core/module/args.h"
 
 namespace batchplane::app {

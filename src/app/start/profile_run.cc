@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/cost_law_value.h"
 #include "base/nearest_word.h"
+#include "base/pin_thread.h"
 #include "core/engine/thread.h"
-#include "core/engine/worker.h"
 #include "profile/whole.h"
 #include "profile/whole_counts.h"
 

@@ -43,7 +43,7 @@ uint64_t Engine::min_pool_pkts(const Graph& graph) {
 
 void Engine::make_workers() {
   std::vector<WorkerSpec> specs = graph_->spec.workers;
-  if (specs.empty()) specs.push_back({"w0", -1});
+  if (specs.empty()) specs.push_back({graph_->spec.first_worker(), -1});
   const EngineSpec& engine = graph_->spec.engine;
   for (uint16_t i = 0; i < specs.size(); ++i) {
     Worker::Options options{specs[i].name,

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/engine/worker.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
+#include "base/pin_thread.h"
 #include "core/engine/thread.h"
 
 namespace batchplane {
@@ -37,13 +35,6 @@ class Patience {
   uint32_t tries_ = 0;
 };
 }  // namespace
-
-bool pin_this_thread(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<size_t>(core), &set);
-  return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
-}
 
 uint32_t measure_clock_cost_cycles() {
   uint64_t least = ~0ULL;
@@ -76,8 +67,12 @@ void Worker::set_tasks(std::vector<Task*> tasks, exec::FlowMeter* meter) {
 
 Worker::Hold::Hold(Worker& worker) : worker_(worker) {
   if (!worker.options_.is_shared || !worker.is_running_) return;
+  worker.take();
+}
+
+void Worker::take() {
   Patience patience;
-  while (!worker.try_take()) patience.wait();
+  while (!try_take()) patience.wait();
 }
 
 Worker::Hold::~Hold() {
@@ -117,8 +112,7 @@ void Worker::start() {
 void Worker::stop() {
   if (!is_running_) return;
   if (options_.is_shared) {
-    Patience patience;
-    while (!try_take()) patience.wait();
+    take();
     if (quiescence_ != nullptr) quiescence_->set_online(options_.index, false);
     is_running_ = false;
     return;

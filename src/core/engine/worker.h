@@ -102,6 +102,7 @@ class Worker {
     return !is_taken_.load(std::memory_order_relaxed) &&
            !is_taken_.exchange(true, std::memory_order_acquire);
   }
+  void take();
   void release() { is_taken_.store(false, std::memory_order_release); }
   void obey();
   // The length of the hole, 0 when there is none.
@@ -131,8 +132,6 @@ class Worker {
   std::atomic<Ticket*> pending_{nullptr};
 };
 
-// Pins the calling thread; false when the core cannot be had.
-bool pin_this_thread(int core);
 // Cost of one clock reading in cycles: the least of many.
 uint32_t measure_clock_cost_cycles();
 

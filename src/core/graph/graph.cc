@@ -86,7 +86,7 @@ void find_tasks(GraphBuild& build) {
 // That inputs of one task agree, check_graph has seen to.
 void find_workers(GraphBuild& build) {
   const PipelineSpec& spec = build.graph.spec;
-  const std::string first = spec.workers.empty() ? "w0" : spec.workers.front().name;
+  const std::string first = spec.first_worker();
   for (uint32_t t = 0; t < build.members.size(); ++t) {
     std::string chosen;
     for (const auto& [input, to] : build.inputs[t]) {

@@ -4,13 +4,16 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/pin_thread.h"
 #include "egress/arbiter/arbiter.h"
 #include "egress/arbiter/batch_mailbox.h"
 #include "egress/arbiter/slot_mailbox.h"
@@ -19,40 +22,35 @@
 namespace batchplane::egress {
 namespace {
 
+constexpr uint32_t kPktBytes = 60;
 constexpr uint32_t kMailboxPkts = 1024;
 constexpr uint32_t kTakePkts = 128;
 constexpr uint32_t kReleasePkts = 512;
 
 void pin(int cpu) {
-  if (cpu < 0) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<size_t>(cpu), &set);
-  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+  if (cpu >= 0) pin_this_thread(cpu);
 }
 
 // Where packets end. One thread's.
 class alignas(64) Sink {
  public:
-  Sink(uint32_t flows, bool copies) : flow_pkts_(flows) {
+  explicit Sink(bool copies) {
     if (!copies) return;
     ring_.resize(kSlots * kSlotBytes);
     packet_.resize(kSlotBytes, 1);
   }
   void take(const Descriptor& pkt) {
-    ++flow_pkts_[pkt.flow];
+    ++pkts_;
     if (ring_.empty()) return;
     std::memcpy(&ring_[at_ * kSlotBytes], packet_.data(), pkt.len_bytes());
     at_ = (at_ + 1) % kSlots;
   }
-  void add_to(std::vector<uint64_t>& flow_pkts) const {
-    for (size_t f = 0; f < flow_pkts.size(); ++f) flow_pkts[f] += flow_pkts_[f];
-  }
+  [[nodiscard]] uint64_t pkts() const { return pkts_; }
 
  private:
   static constexpr size_t kSlots = 1024;
   static constexpr size_t kSlotBytes = 2048;
-  std::vector<uint64_t> flow_pkts_;
+  uint64_t pkts_ = 0;
   std::vector<uint8_t> ring_;
   std::vector<uint8_t> packet_;
   size_t at_ = 0;
@@ -62,22 +60,19 @@ class alignas(64) Sink {
 class Sender {
  public:
   Sender(const FlatOutSpec& spec, uint32_t client)
-      : spec_(spec), pkts(spec.at_once), first_(client % spec.flows), flow_(first_) {}
-  void make() {
-    for (Descriptor& pkt : pkts) {
-      pkt = Descriptor::of(1, spec_.len_bytes, flow_, 0);
+      : spec_(spec), pkts_(spec.at_once), first_(client % spec.flows), flow_(first_) {}
+  const std::vector<Descriptor>& make() {
+    for (Descriptor& pkt : pkts_) {
+      pkt = Descriptor::of(1, kPktBytes, flow_, 0);
       flow_ += spec_.clients;
       if (flow_ >= spec_.flows) flow_ = first_;
     }
+    return pkts_;
   }
 
  private:
   const FlatOutSpec& spec_;
-
- public:
-  std::vector<Descriptor> pkts;
-
- private:
+  std::vector<Descriptor> pkts_;
   uint32_t first_;
   uint32_t flow_;
 };
@@ -104,12 +99,11 @@ class Run {
         arbiter_(D({spec.flows, 4 * kMailboxPkts + spec.clients * kMailboxPkts}), Link{}),
         sent_(spec.clients, 0) {
     for (uint32_t f = 0; f < spec.flows; ++f) {
-      const uint32_t weight = f == 0 ? spec.first_weight : 1;
-      arbiter_.discipline().configure(f, {.weight = weight, .lmax_bytes = spec.len_bytes});
+      arbiter_.discipline().configure(f, {.lmax_bytes = kPktBytes});
     }
     const uint32_t n_sinks = 1 + std::max(spec.clients, spec.dispatchers);
     for (uint32_t k = 0; k < n_sinks; ++k) {
-      sinks_.push_back(std::make_unique<Sink>(spec.flows, spec.copies));
+      sinks_.push_back(std::make_unique<Sink>(spec.copies));
     }
     for (uint32_t d = 0; d < spec.dispatchers; ++d) {
       to_send_.push_back(std::make_unique<BatchMailbox>(kMailboxPkts));
@@ -119,9 +113,9 @@ class Run {
 
   FlatOutResult run() {
     if (spec_.way == FlatOutSpec::Way::kLock) {
-      run_clients([this](uint32_t c) { send_locked(c); }, [] {});
+      run_clients([this](uint32_t c) { send_locked(c); }, sleep_a_while);
     } else if (spec_.way == FlatOutSpec::Way::kAlone) {
-      run_clients([this](uint32_t c) { send_alone(c); }, [] {});
+      run_clients([this](uint32_t c) { send_alone(c); }, sleep_a_while);
     } else if (spec_.at_once == 1) {
       run_arbiter<SlotMailbox>();
     } else {
@@ -131,6 +125,7 @@ class Run {
   }
 
  private:
+  static void sleep_a_while() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
   // Calls `round` on this thread until the time is over, then lets the clients end.
   template <class Client, class Round>
   void run_clients(const Client& client, const Round& round) {
@@ -143,12 +138,7 @@ class Run {
       });
     }
     const uint64_t start_ns = clock.now_ns();
-    while (clock.now_ns() - start_ns < spec_.run_ns) {
-      round();
-      if (spec_.way != FlatOutSpec::Way::kArbiter) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-    }
+    while (clock.now_ns() - start_ns < spec_.run_ns) round();
     took_ns_ = clock.now_ns() - start_ns;
     must_stop_.store(true, std::memory_order_relaxed);
     for (std::thread& thread : threads) thread.join();
@@ -167,7 +157,8 @@ class Run {
     for (uint32_t d = 0; d < spec_.dispatchers; ++d) {
       dispatchers.emplace_back([this, d] { dispatch(d); });
     }
-    pthread_getaffinity_np(pthread_self(), sizeof before_, &before_);
+    cpu_set_t before{};
+    pthread_getaffinity_np(pthread_self(), sizeof before, &before);
     pin(spec_.arbiter_cpu);
     const TscClock& clock = TscClock::instance();
     const auto round = [&] {
@@ -188,7 +179,7 @@ class Run {
     }
     is_over_.store(true, std::memory_order_release);
     for (std::thread& thread : dispatchers) thread.join();
-    pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);
+    pthread_setaffinity_np(pthread_self(), sizeof before, &before);
   }
 
   template <class Mailbox>
@@ -234,10 +225,10 @@ class Run {
   void send_to(Mailbox& mailbox, uint32_t c) {
     Sender sender(spec_, c);
     do {
-      sender.make();
+      const std::vector<Descriptor>& pkts = sender.make();
       uint32_t done = 0;
       do {
-        const uint32_t n = mailbox.put(sender.pkts.data() + done, spec_.at_once - done);
+        const uint32_t n = mailbox.put(pkts.data() + done, spec_.at_once - done);
         if (n == 0) std::this_thread::yield();
         done += n;
       } while (done < spec_.at_once && !must_stop_.load(std::memory_order_relaxed));
@@ -247,37 +238,30 @@ class Run {
   void send_locked(uint32_t c) {
     Sender sender(spec_, c);
     do {
-      sender.make();
-      for (const Descriptor& pkt : sender.pkts) {
+      for (const Descriptor& pkt : sender.make()) {
         lock_.lock();
         refused_pkts_ += arbiter_.discipline().enqueue(pkt) == Enqueued::kYes ? 0U : 1U;
         Descriptor out;
         if (arbiter_.discipline().dequeue(out)) sinks_[0]->take(out);
         lock_.unlock();
       }
-      sent_[c] += sender.pkts.size();
+      sent_[c] += spec_.at_once;
     } while (!must_stop_.load(std::memory_order_relaxed));
   }
   void send_alone(uint32_t c) {
     Sender sender(spec_, c);
     do {
-      sender.make();
-      for (const Descriptor& pkt : sender.pkts) sinks_[1 + c]->take(pkt);
-      sent_[c] += sender.pkts.size();
+      for (const Descriptor& pkt : sender.make()) sinks_[1 + c]->take(pkt);
+      sent_[c] += spec_.at_once;
     } while (!must_stop_.load(std::memory_order_relaxed));
   }
 
   FlatOutResult result() const {
-    FlatOutResult result{.took_ns = took_ns_, .refused_pkts = refused_pkts_};
-    result.flow_pkts.resize(spec_.flows);
-    for (const auto& sink : sinks_) sink->add_to(result.flow_pkts);
     uint64_t arrived = 0;
-    for (const uint64_t pkts : result.flow_pkts) arrived += pkts;
-    uint64_t sent = 0;
-    for (const uint64_t pkts : sent_) sent += pkts;
+    for (const auto& sink : sinks_) arrived += sink->pkts();
+    const uint64_t sent = std::accumulate(sent_.begin(), sent_.end(), uint64_t{0});
     if (arrived + refused_pkts_ != sent) throw std::runtime_error("packets were lost on the way");
-    result.released_pkts = counted_pkts_ != 0 ? counted_pkts_ : arrived;
-    return result;
+    return {.took_ns = took_ns_, .released_pkts = counted_pkts_ != 0 ? counted_pkts_ : arrived};
   }
 
   const FlatOutSpec& spec_;
@@ -289,7 +273,6 @@ class Run {
   SpinLock lock_;
   std::atomic<bool> must_stop_{false};
   std::atomic<bool> is_over_{false};
-  cpu_set_t before_{};
   uint64_t refused_pkts_ = 0;
   uint64_t counted_pkts_ = 0;  // released within the time
   uint64_t took_ns_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // flat_out.h - clients that send as fast as they can, through a scheduler, into a sink: how many packets a
-// second that makes, and who got how many of them.
+// second that makes.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,13 @@ struct FlatOutSpec {
   // lock, as a qdisc of Linux does. kAlone: each client sends by itself.
   enum class Way : uint8_t { kArbiter, kLock, kAlone } way = Way::kArbiter;
   std::string discipline = "qfq";
-  uint32_t flows = 32;  // of equal weight but for the first
-  uint32_t first_weight = 1;
-  uint32_t len_bytes = 60;
+  uint32_t flows = 32;          // of equal weight; packets of 60 bytes
   uint32_t clients = 1;         // client c sends flows c, c + clients, ..
   uint32_t at_once = 32;        // packets that a client hands over together; 1: by the slot mailbox
   uint32_t dispatchers = 0;     // threads that feed the sink; 0: whoever schedules does
   uint32_t dispatch_pkts = 32;  // that are handed to a dispatcher together
-  bool copies =
-      false;  // the sink copies each packet into a ring, as a NIC's driver would; else it counts
+  // the sink copies each packet into a ring, as a NIC's driver would; else it counts
+  bool copies = false;
   uint64_t run_ns = 100'000'000;
   int arbiter_cpu = -1;              // of the thread that schedules; -1: any
   std::vector<int> other_cpus = {};  // of clients and dispatchers, in turn
@@ -31,8 +29,6 @@ struct FlatOutSpec {
 struct FlatOutResult {
   uint64_t took_ns = 0;
   uint64_t released_pkts = 0;
-  uint64_t refused_pkts = 0;        // by the scheduler's queues
-  std::vector<uint64_t> flow_pkts;  // of those released, by flow
   [[nodiscard]] double mpps() const {
     return static_cast<double>(released_pkts) * 1e3 / static_cast<double>(took_ns);
   }

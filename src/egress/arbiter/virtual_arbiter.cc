@@ -78,7 +78,7 @@ class VirtualRun {
         arrivals_(arrivals),
         arbiter_(
             D({static_cast<uint32_t>(spec.flows.size()), static_cast<uint32_t>(arrivals.size())}),
-            Link(spec.rate_bps, spec.overhead_bytes)),
+            Link(spec.rate_bps)),
         bus_(spec, result_),
         backpressure_(static_cast<uint32_t>(spec.flows.size())) {
     for (uint32_t f = 0; f < spec.flows.size(); ++f) {

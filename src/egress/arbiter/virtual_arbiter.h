@@ -27,7 +27,6 @@ struct VirtualSpec {
   bool has_backpressure = true;   // clients drop packets of full queues themselves
   uint64_t read_interval_ns = 0;  // a mailbox is read at most so often
   uint64_t rate_bps = 0;          // of the link; 0: no limit
-  uint32_t overhead_bytes = 0;
   // As a qdisc under one lock: each packet is put in and the next one taken out at once. Packets wait for
   // the lock in their mailbox, first come first served.
   bool is_immediate = false;

@@ -131,10 +131,15 @@ std::vector<Arrival> flood(uint32_t n_pkts) {
   return arrivals;
 }
 
-TEST(VirtualArbiter, ABusServesItsRingsInTurnWhateverTheWeights) {
+VirtualSpec eight_to_one(uint64_t pkt_ns) {
   VirtualSpec spec = spec_of({8, 1, 1});
   for (FlowParams& flow : spec.flows) flow.limit_pkts = 100;
-  spec.take_pkt_ns = spec.release_pkt_ns = 1;
+  spec.take_pkt_ns = spec.release_pkt_ns = pkt_ns;
+  return spec;
+}
+
+TEST(VirtualArbiter, ABusServesItsRingsInTurnWhateverTheWeights) {
+  VirtualSpec spec = eight_to_one(1);
   spec.bus_pkt_ns = 100;
   spec.bus_queues = 3;
   spec.bus_ring_pkts = 32;
@@ -151,9 +156,7 @@ TEST(VirtualArbiter, ABusServesItsRingsInTurnWhateverTheWeights) {
 }
 
 TEST(VirtualArbiter, UnderOneLockNoBacklogFormsAndWeightsAreNothing) {
-  VirtualSpec spec = spec_of({8, 1, 1});
-  for (FlowParams& flow : spec.flows) flow.limit_pkts = 100;
-  spec.take_pkt_ns = spec.release_pkt_ns = 30;
+  VirtualSpec spec = eight_to_one(30);
   const std::vector<Arrival> arrivals = flood(300'000);
   const auto share = [&](bool is_immediate) {
     spec.is_immediate = is_immediate;
@@ -167,9 +170,7 @@ TEST(VirtualArbiter, UnderOneLockNoBacklogFormsAndWeightsAreNothing) {
 
 // Four times what the arbiter can do: without word of full queues it takes and refuses nearly all the time.
 TEST(VirtualArbiter, BackpressureKeepsAFloodFromTakingItsTime) {
-  VirtualSpec spec = spec_of({8, 1, 1});
-  for (FlowParams& flow : spec.flows) flow.limit_pkts = 100;
-  spec.take_pkt_ns = spec.release_pkt_ns = 30;
+  VirtualSpec spec = eight_to_one(30);
   const std::vector<Arrival> arrivals = flood(300'000);
   const auto sent = [&](bool has_backpressure) {
     spec.has_backpressure = has_backpressure;

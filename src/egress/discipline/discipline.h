@@ -43,7 +43,7 @@ inline const char* message_of(Configured configured) {
     case Configured::kBadLmax:
       return "lmax_bytes must be 1 to 65535";
     case Configured::kWeightSum:
-      return "the weights add up to more than 134217728: scale them down";
+      return "the weights add up to more than 268435456: scale them down";
   }
   return "";
 }

@@ -54,9 +54,7 @@ void EgressBook::edit(const List& items, bool must_exist) {
     weight_sum += params.weight;
     if (must_exist) weight_sum -= flows_.at(flow).weight;
   }
-  if (weight_sum > kMaxDeclaredWeightSum) {
-    throw ConfigError(message_of(egress::Configured::kWeightSum), "flows");
-  }
+  check_weight_sum(weight_sum, "flows");
   refuse_too_many(parsed.size());
   for (const auto& [flow, params] : parsed) {
     order({.flow = flow, .params = params});

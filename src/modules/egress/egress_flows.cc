@@ -5,6 +5,12 @@
 
 namespace batchplane {
 
+void check_weight_sum(uint64_t weight_sum, const std::string& where) {
+  if (weight_sum <= kMaxDeclaredWeightSum) return;
+  throw ConfigError("the weights add up to more than " + std::to_string(kMaxDeclaredWeightSum),
+                    where, "scale them down");
+}
+
 egress::FlowParams default_egress_flow(const Args& args) {
   return {.weight = 1, .lmax_bytes = args.u32("lmax_bytes"), .limit_pkts = args.u32("limit_pkts")};
 }
@@ -41,9 +47,7 @@ EgressFlows parse_egress_flows(const Args& args) {
     flows[flow] = params;
     weight_sum += params.weight;
   }
-  if (weight_sum + 1 > kMaxDeclaredWeightSum) {
-    throw ConfigError(message_of(egress::Configured::kWeightSum), args.where() + ".flows");
-  }
+  check_weight_sum(weight_sum + 1, args.where() + ".flows");
   return flows;
 }
 

@@ -15,6 +15,8 @@ inline constexpr uint32_t kMaxEgressFlows = 1U << 20;
 
 // Half of what a scheduler takes: deleted flows keep their weight until their packets are out.
 inline constexpr uint64_t kMaxDeclaredWeightSum = egress::kMaxWeightSum / 2;
+// Throws ConfigError beyond that.
+void check_weight_sum(uint64_t weight_sum, const std::string& where);
 
 // Number -> what the flow may use.
 using EgressFlows = std::map<uint32_t, egress::FlowParams>;

@@ -38,8 +38,9 @@ class SchedulerOf final : public EgressScheduler {
       EgressFlowCount& count = counts[pkt.flow];
       bump(count.pkts, 1);
       bump(count.bytes, pkt.len_bytes());
-      count.backlog_pkts.store(backlog_pkts(pkt.flow), std::memory_order_relaxed);
-      backpressure_.note_released(pkt.flow, backlog_pkts(pkt.flow));
+      const uint32_t left_pkts = backlog_pkts(pkt.flow);
+      count.backlog_pkts.store(left_pkts, std::memory_order_relaxed);
+      backpressure_.note_released(pkt.flow, left_pkts);
     });
   }
   [[nodiscard]] const egress::Backpressure& backpressure() const noexcept override {

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from ...egress.replay import Arrivals, Flows
-from ...egress.virtual import SENT, run_virtual
+from ...egress.virtual import run_virtual
 from ...plots.base import COLOURS
 from ..common.case import Case
 from ..common.experiment import Experiment, Outcome, Results, Row, Setup, shown
@@ -45,9 +45,7 @@ def _row(discipline: str, link: str, n_pkts: int, flow: int) -> Row:
     )  # fmt: skip
     end_ns = arrivals.ns[-1]
     done = [
-        k
-        for k in range(n_pkts)
-        if result.fates[k] == SENT and end_ns // 4 <= result.done_ns[k] <= end_ns
+        k for k in range(n_pkts) if result.is_sent[k] and end_ns // 4 <= result.done_ns[k] <= end_ns
     ]
     mine = [k for k in done if order[k] == flow]
     behind = sorted((result.done_ns[k] - result.release_ns[k]) / BUS_PKT_NS for k in mine)

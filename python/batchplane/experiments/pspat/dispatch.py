@@ -11,7 +11,7 @@ from ...plots.base import COLOURS
 from ..common.case import Case
 from ..common.experiment import MEASURED, Experiment, Outcome, Results, Row, Setup, shown
 from ..common.verdict import Verdict, at_least
-from .watched import percentile
+from .rates import RATE_COLUMNS, finish_rates, rate_cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,8 +39,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
             "sink": sink,
             "dispatchers": dispatchers,
             "batch_pkts": batch if dispatchers else 0,
-            "mpps": percentile(sorted(rates), 0.9),
-            "p50_mpps": percentile(sorted(rates), 0.5),
+            **rate_cells(rates),
         }
         for (sink, dispatchers, batch), rates in found.items()
     ]
@@ -97,11 +96,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
     (own,) = [row["mpps"] for row in mine if row["dispatchers"] == 0]
     axis.axhline(own, color="#444444", linewidth=0.8, label="the arbiter itself")
     axis.set_xscale("log", base=2)
-    axis.set_xlabel("packets handed to a dispatcher at a time")
-    axis.set_ylabel("million packets a second")
-    axis.set_ylim(bottom=0)
-    axis.grid(True, color="#dddddd", linewidth=0.6)
-    axis.legend(fontsize=8)
+    finish_rates(axis, "packets handed to a dispatcher at a time")
     return figure
 
 
@@ -109,8 +104,7 @@ COLUMNS = (
     ("sink", "the sink", shown),
     ("dispatchers", "dispatchers", shown),
     ("batch_pkts", "at a time", shown),
-    ("mpps", "Mpps, best tenth", lambda v: f"{v:.1f}"),
-    ("p50_mpps", "median", lambda v: f"{v:.1f}"),
+    *RATE_COLUMNS,
 )
 
 EXPERIMENT = Experiment(

@@ -8,13 +8,12 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ...demo.netns import Namespace, missing_for_hosts
+from ...demo.netns import UNSHARE, Namespace, missing_for_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FIRST_PORT = 9000
-_NEW = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--kill-child"]
 # The other end takes frames in and drops them: they are for another host's MAC.
 _PAIR = (
     "ip link add load0 type veth peer name load1",
@@ -38,7 +37,7 @@ def missing() -> str | None:
 @contextmanager
 def veth_pair() -> Iterator[Namespace]:
     """A namespace with a pair of interfaces whose far end drops all."""
-    space = Namespace(_NEW)
+    space = Namespace(UNSHARE)
     try:
         space.script(*_PAIR)
         yield space

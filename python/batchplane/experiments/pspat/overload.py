@@ -8,7 +8,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from ...egress.replay import Arrivals, Flows
-from ...egress.virtual import SENT, run_virtual
+from ...egress.virtual import run_virtual
 from ...plots.base import COLOURS
 from ..common.case import Case
 from ..common.experiment import Experiment, Outcome, Results, Row, Setup, shown
@@ -69,7 +69,7 @@ def _row(name: str, load: float, n_pkts: int) -> Row:
         k for k, flow in enumerate(arrivals.flow) if flow == 0 and arrivals.ns[k] >= start_ns
     ]
     delays = sorted(
-        float(result.release_ns[k] - arrivals.ns[k]) for k in watched if result.fates[k] == SENT
+        float(result.release_ns[k] - arrivals.ns[k]) for k in watched if result.is_sent[k]
     )
     return {
         "scheduler": name,

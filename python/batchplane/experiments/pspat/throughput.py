@@ -12,7 +12,7 @@ from ..common.case import Case
 from ..common.experiment import MEASURED, Experiment, Outcome, Results, Row, Setup, shown
 from ..common.verdict import Verdict, at_least, at_most, in_range
 from . import kernel
-from .watched import percentile
+from .rates import RATE_COLUMNS, finish_rates, rate_cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,12 +41,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
                 rate = flat_out_mpps(FlatOut(way, discipline, clients=clients), run_ms)
                 found.setdefault((name, clients), []).append(rate)
     rows: list[Row] = [
-        {
-            "way": name,
-            "clients": clients,
-            "mpps": percentile(sorted(rates), 0.9),
-            "p50_mpps": percentile(sorted(rates), 0.5),
-        }
+        {"way": name, "clients": clients, **rate_cells(rates)}
         for (name, clients), rates in found.items()
     ]
     verdicts = claims(rows)
@@ -73,12 +68,7 @@ def measure_kernel(trials: int, run_ms: int) -> tuple[list[Row], list[float]]:
                     if scheduler == "htb" and senders == len(of_class):
                         of_class = [a + b for a, b in zip(of_class, taken, strict=True)]
     rows: list[Row] = [
-        {
-            "way": name,
-            "clients": senders,
-            "mpps": percentile(sorted(rates), 0.9),
-            "p50_mpps": percentile(sorted(rates), 0.5),
-        }
+        {"way": name, "clients": senders, **rate_cells(rates)}
         for (name, senders), rates in found.items()
     ]
     return rows, [pkts / sum(of_class) for pkts in of_class]
@@ -144,19 +134,14 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
         axis.plot([r["clients"] for r in mine], [r["mpps"] for r in mine],
                   "o-" if i < 2 else "s--", markersize=4, color=COLOURS[i], label=name)  # fmt: skip
     axis.axhline(28, color="#444444", linewidth=0.8, label="PSPAT, 28 Mpps")
-    axis.set_xlabel("clients")
-    axis.set_ylabel("million packets a second")
-    axis.set_ylim(bottom=0)
-    axis.grid(True, color="#dddddd", linewidth=0.6)
-    axis.legend(fontsize=8)
+    finish_rates(axis, "clients")
     return figure
 
 
 COLUMNS = (
     ("way", "between clients and sink", shown),
     ("clients", "clients", shown),
-    ("mpps", "Mpps, best tenth", lambda v: f"{v:.1f}"),
-    ("p50_mpps", "median", lambda v: f"{v:.1f}"),
+    *RATE_COLUMNS,
 )
 
 EXPERIMENT = Experiment(
