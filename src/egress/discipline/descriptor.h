@@ -17,7 +17,7 @@ struct Descriptor {
   uint32_t flow = 0;
   uint32_t entry_ticks = 0;
 
-  // `handle` is the owner's: a pointer of user space, or a number below 2^48.
+  // `handle` is the owner's: a pointer of user space, or a number below 2^47.
   static Descriptor of(uint64_t handle, uint32_t len_bytes, uint32_t flow, uint64_t entry_ns) {
     return {handle << 16 | len_bytes, flow, static_cast<uint32_t>(entry_ns >> kTickShift)};
   }

@@ -7,16 +7,12 @@
 #include <vector>
 
 #include "egress/discipline/discipline.h"
+#include "egress/discipline/pkt_store.h"
 
 namespace batchplane::egress {
 
-inline constexpr uint32_t kNone = ~0U;
-
 // The packet that goes next lies in the flow itself: serving a flow with one packet touches one line.
-struct FlowQueue {
-  Descriptor head;
-  uint32_t first_node = kNone;  // of those behind the head
-  uint32_t last_node = kNone;
+struct FlowQueue : PktQueue {
   uint32_t backlog_pkts = 0;
   uint32_t limit_pkts = 0;
 };
@@ -31,11 +27,7 @@ class FlowSet {
   explicit FlowSet(Capacity capacity)
       : flows_(capacity.flows),
         params_(capacity.flows, FlowParams{.weight = 0}),
-        nodes_(capacity.pkts) {
-    for (uint32_t n = 0; n < capacity.pkts; ++n)
-      nodes_[n].next = n + 1 < capacity.pkts ? n + 1 : kNone;
-    free_node_ = capacity.pkts == 0 ? kNone : 0;
-  }
+        pkts_(capacity.pkts) {}
 
   Flow& operator[](uint32_t flow) { return flows_[flow]; }
   const Flow& operator[](uint32_t flow) const { return flows_[flow]; }
@@ -45,7 +37,7 @@ class FlowSet {
   }
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(flows_.size()); }
   [[nodiscard]] uint64_t weight_sum() const { return weight_sum_; }
-  [[nodiscard]] uint32_t backlog_pkts() const { return backlog_pkts_; }
+  [[nodiscard]] uint32_t backlog_pkts() const { return pkts_.size_pkts(); }
   void prefetch(uint32_t flow) const {
     if (flow < flows_.size()) __builtin_prefetch(&flows_[flow], 1);
   }
@@ -68,53 +60,23 @@ class FlowSet {
   // Puts a packet at the end of its flow.
   Enqueued push(const Descriptor& pkt) noexcept {
     Flow& flow = flows_[pkt.flow];
-    if (flow.backlog_pkts >= flow.limit_pkts || backlog_pkts_ == nodes_.size()) [[unlikely]]
+    if (flow.backlog_pkts >= flow.limit_pkts) [[unlikely]]
       return Enqueued::kFull;
-    ++backlog_pkts_;
-    if (flow.backlog_pkts++ == 0) {
-      flow.head = pkt;
-      return Enqueued::kYes;
-    }
-    const uint32_t at = free_node_;
-    Node& node = nodes_[at];
-    free_node_ = node.next;
-    node = {pkt.handle_and_len, pkt.entry_ticks, kNone};
-    if (flow.first_node == kNone) {
-      flow.first_node = at;
-    } else {
-      nodes_[flow.last_node].next = at;
-    }
-    flow.last_node = at;
+    if (!pkts_.push(flow, flow.backlog_pkts == 0, pkt)) [[unlikely]]
+      return Enqueued::kFull;
+    ++flow.backlog_pkts;
     return Enqueued::kYes;
   }
-
   // Takes the head of a backlogged flow; the packet behind it becomes the head.
   Descriptor pop(Flow& flow) noexcept {
-    const Descriptor pkt = flow.head;
-    --backlog_pkts_;
-    if (--flow.backlog_pkts == 0) return pkt;
-    const uint32_t at = flow.first_node;
-    Node& node = nodes_[at];
-    flow.head.handle_and_len = node.handle_and_len;
-    flow.head.entry_ticks = node.entry_ticks;
-    flow.first_node = node.next;
-    node.next = free_node_;
-    free_node_ = at;
-    return pkt;
+    --flow.backlog_pkts;
+    return pkts_.pop(flow);
   }
 
  private:
-  struct Node {
-    uint64_t handle_and_len;
-    uint32_t entry_ticks;
-    uint32_t next;
-  };
-
   std::vector<Flow> flows_;
   std::vector<FlowParams> params_;  // weight 0: no such flow
-  std::vector<Node> nodes_;
-  uint32_t free_node_ = kNone;
-  uint32_t backlog_pkts_ = 0;
+  PktStore pkts_;
   uint64_t weight_sum_ = 0;
 };
 

@@ -6,6 +6,7 @@
 // bad_version, no_match   state: sessions, shared, editable live
 #include "core/module/register.h"
 #include "modules/common/item_syntax.h"
+#include "modules/headers/ipv4_header.h"
 #include "modules/headers/ipv6_header.h"
 #include "modules/headers/shared_reasons.h"
 #include "modules/session/session_commands.h"

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/big_array.h"
 #include "base/prefetch.h"
-#include "modules/nat/napt_index.h"
 
 namespace batchplane::session {
 
@@ -22,7 +22,7 @@ class SessionIndex {
  public:
   static constexpr uint32_t kMissing = ~0U;
 
-  SessionIndex() : slots_(std::make_unique<nat::BigArray<Slot>>(kMinSlots)) {}
+  SessionIndex() : slots_(std::make_unique<BigArray<Slot>>(kMinSlots)) {}
 
   [[nodiscard]] size_t size_bytes() const { return slots_->size_bytes(); }
 
@@ -102,7 +102,7 @@ class SessionIndex {
   }
 
   void grow() {
-    auto old = std::make_unique<nat::BigArray<Slot>>(2 * slots_->size());
+    auto old = std::make_unique<BigArray<Slot>>(2 * slots_->size());
     old.swap(slots_);
     mask_ = static_cast<uint32_t>(slots_->size() - 1);
     for (size_t i = 0; i < old->size(); ++i) {
@@ -111,7 +111,7 @@ class SessionIndex {
     }
   }
 
-  std::unique_ptr<nat::BigArray<Slot>> slots_;
+  std::unique_ptr<BigArray<Slot>> slots_;
   uint32_t mask_ = kMinSlots - 1;
   uint32_t n_keys_ = 0;
 };

@@ -14,10 +14,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/big_array.h"
 #include "base/flat_table.h"
 #include "base/prefetch.h"
 #include "modules/common/tally.h"
-#include "modules/nat/napt_index.h"
 #include "modules/session/session_index.h"
 #include "modules/session/session_quota.h"
 
@@ -41,7 +41,7 @@ class PagedArray {
   [[nodiscard]] bool holds(uint32_t i) const { return i < size_; }
   void reserve(uint32_t n) {
     while (owned_.size() * kPageItems < n) {
-      owned_.push_back(std::make_unique<nat::BigArray<T>>(kPageItems));
+      owned_.push_back(std::make_unique<BigArray<T>>(kPageItems));
       pages_[owned_.size() - 1] = owned_.back()->data();
     }
     size_ = static_cast<uint32_t>(owned_.size() * kPageItems);
@@ -51,7 +51,7 @@ class PagedArray {
  private:
   std::array<T*, kMaxSlots / kPageItems> pages_{};
   uint32_t size_ = 0;
-  std::vector<std::unique_ptr<nat::BigArray<T>>> owned_;
+  std::vector<std::unique_ptr<BigArray<T>>> owned_;
 };
 
 // Of a meter: time that each byte takes at its rate. In 1/256 ns, per 1024 bytes; 0 = no limit.

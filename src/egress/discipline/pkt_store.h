@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// pkt_store.h - queues of packets out of one store of nodes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "egress/discipline/descriptor.h"
+
+namespace batchplane::egress {
+
+inline constexpr uint32_t kNone = ~0U;
+
+// The packet that goes next lies in the queue itself. Whether there is one its owner knows.
+struct PktQueue {
+  Descriptor head;
+  uint32_t first_node = kNone;  // of those behind the head
+  uint32_t last_node = kNone;
+};
+static_assert(sizeof(PktQueue) == 24);
+
+class PktStore {
+ public:
+  explicit PktStore(uint32_t pkts) : nodes_(pkts) {
+    for (uint32_t n = 0; n < pkts; ++n) nodes_[n].next = n + 1 < pkts ? n + 1 : kNone;
+    free_node_ = pkts == 0 ? kNone : 0;
+  }
+
+  // In all queues together.
+  [[nodiscard]] uint32_t size_pkts() const { return size_pkts_; }
+
+  // Puts a packet at the end; false when the store is full.
+  bool push(PktQueue& queue, bool is_empty, const Descriptor& pkt) noexcept {
+    if (size_pkts_ == nodes_.size()) [[unlikely]]
+      return false;
+    ++size_pkts_;
+    if (is_empty) {
+      queue.head = pkt;
+      return true;
+    }
+    const uint32_t at = free_node_;
+    Node& node = nodes_[at];
+    free_node_ = node.next;
+    node = {pkt.handle_and_len, pkt.entry_ticks, kNone};
+    if (queue.first_node == kNone) {
+      queue.first_node = at;
+    } else {
+      nodes_[queue.last_node].next = at;
+    }
+    queue.last_node = at;
+    return true;
+  }
+  // Takes the head of a queue that is not empty; the packet behind it becomes the head.
+  Descriptor pop(PktQueue& queue) noexcept {
+    const Descriptor pkt = queue.head;
+    --size_pkts_;
+    const uint32_t at = queue.first_node;
+    if (at == kNone) return pkt;
+    Node& node = nodes_[at];
+    queue.head.handle_and_len = node.handle_and_len;
+    queue.head.entry_ticks = node.entry_ticks;
+    queue.first_node = node.next;
+    node.next = free_node_;
+    free_node_ = at;
+    return pkt;
+  }
+
+ private:
+  struct Node {
+    uint64_t handle_and_len;
+    uint32_t entry_ticks;
+    uint32_t next;
+  };
+
+  std::vector<Node> nodes_;
+  uint32_t free_node_ = kNone;
+  uint32_t size_pkts_ = 0;
+};
+
+}  // namespace batchplane::egress
