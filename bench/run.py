@@ -46,6 +46,7 @@ BENCHMARKS = [
     Benchmark("mac_check", "seeing whether frames are for the interface", 100, 5),
     Benchmark("buffering", "fractional buffers", 100, 25),
     Benchmark("egress", "packet schedulers by number of flows", 20, 15, "32 flows"),
+    Benchmark("egress_tree", "a scheduler of subscribers and classes", 20, 15, "32 x 4"),
     Benchmark("egress_arbiter", "decisions a second of a whole arbiter", 10, 15, "32 flows"),
     Benchmark("rte_sched", "packet schedulers beside DPDK's", 30, 20, "32 flows"),
     Benchmark("handover", "from the generator's core to the worker's", 40, 15),

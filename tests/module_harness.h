@@ -32,6 +32,7 @@ struct Output {
   uint32_t gate = 0;  // in-place modules: 0
   Bytes bytes;
   PacketMeta meta{};
+  uint32_t mark = 0;
 };
 
 struct Dropped {
@@ -162,7 +163,7 @@ class ModuleHarness {
   }
   Output output_of(Packet* pkt, uint32_t gate) {
     if (gate >= n_gates_) throw std::runtime_error("gate " + std::to_string(gate) + " of none");
-    return {gate, Bytes(pkt->data(), pkt->data() + pkt->len_bytes()), pkt->meta()};
+    return {gate, Bytes(pkt->data(), pkt->data() + pkt->len_bytes()), pkt->meta(), pkt->mark()};
   }
   Outcome collect(Batch& batch) {
     Outcome outcome;

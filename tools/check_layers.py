@@ -44,7 +44,8 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "basic": {"headers", "common"},
         "l2": {"headers", "common"},
         "policy": {"headers", "common"},
-        "egress": {"headers", "common", "policy"},
+        "classify": {"headers", "common", "policy"},
+        "egress": {"headers", "common", "policy", "classify"},
         "acl": {"headers", "common"},
         "balance": {"headers", "common"},
         "tap": {"headers", "common"},
@@ -64,7 +65,9 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     },
     "egress": {
         "discipline": set(),
-        "arbiter": {"discipline"},
+        "arbiter": {"discipline", "aqm", "tree"},
+        "tree": {"discipline", "aqm"},
+        "aqm": {"discipline"},
     },
     "app": {
         "wire": set(),

@@ -6,6 +6,29 @@
 
 namespace batchplane::net {
 
+inline constexpr uint16_t kTypePppoe = 0x8864;  // a session
+
+// A session's header with the PPP protocol behind it (RFC 2516, RFC 1661).
+struct [[gnu::may_alias]] Pppoe {
+  static constexpr uint8_t kVersionAndType = 0x11;
+  static constexpr uint16_t kIpv4 = 0x0021;
+  static constexpr uint16_t kIpv6 = 0x0057;
+
+  uint8_t version_type;
+  uint8_t code;
+  Be16 session;
+  Be16 length;  // from the protocol on
+  Be16 protocol;
+
+  // The EtherType of what it carries; 0: neither IP version.
+  [[nodiscard]] uint16_t type() const {
+    if (version_type != kVersionAndType || code != 0) return 0;
+    if (protocol == kIpv4) return kTypeIpv4;
+    return protocol == kIpv6 ? kTypeIpv6 : uint16_t{0};
+  }
+};
+static_assert(sizeof(Pppoe) == 8);
+
 struct [[gnu::may_alias]] Gtpu {
   static constexpr uint16_t kPort = 2152;
   static constexpr uint8_t kPlain = 0x30;  // version 1, GTP, no options

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "egress/arbiter/link.h"
 #include "egress/discipline/discipline.h"
+#include "egress/discipline/link.h"
 
 namespace batchplane::egress {
 
@@ -20,11 +20,11 @@ struct ArbiterCounts {
   uint64_t taken_pkts = 0;
   uint64_t released_pkts = 0;
   uint64_t released_bytes = 0;
-  std::array<uint64_t, 4> refused_pkts{};  // by Enqueued
+  std::array<uint64_t, 5> refused_pkts{};  // by Enqueued
 };
 
 // Owner: one thread at a time.
-template <Discipline D>
+template <PacketOrder D>
 class Arbiter {
  public:
   Arbiter(D discipline, Link link) : discipline_(std::move(discipline)), link_(link) {}
@@ -54,6 +54,9 @@ class Arbiter {
   template <class Refuse>
   void put_in(const Descriptor* pkts, uint32_t n, Refuse&& refuse) {
     for (uint32_t i = 0; i < n; ++i) discipline_.prefetch(pkts[i].flow);
+    if constexpr (TimedOrder<D>) {
+      for (uint32_t i = 0; i < n; ++i) discipline_.prefetch_path(pkts[i].flow);
+    }
     for (uint32_t i = 0; i < n; ++i) {
       const Enqueued done = discipline_.enqueue(pkts[i]);
       if (done == Enqueued::kYes) [[likely]]
@@ -73,9 +76,15 @@ class Arbiter {
     } else {
       link_.lag_until(now_ns);
     }
+    if constexpr (TimedOrder<D>) discipline_.advance(now_ns);
     uint32_t n = 0;
     Descriptor pkt;
-    while (n < limit_pkts && link_.is_free(now_ns) && discipline_.dequeue(pkt)) {
+    bool has_run_dry = false;
+    while (n < limit_pkts && link_.is_free(now_ns)) {
+      if (!discipline_.dequeue(pkt)) {
+        has_run_dry = true;
+        break;
+      }
       const uint32_t len_bytes = pkt.len_bytes();
       link_.carry(len_bytes);
       counts_.released_bytes += len_bytes;
@@ -83,8 +92,23 @@ class Arbiter {
       ++n;
     }
     counts_.released_pkts += n;
-    is_idle_ = discipline_.backlog_pkts() == 0;
+    is_idle_ = has_run_dry || discipline_.backlog_pkts() == 0;
     return n;
+  }
+  // refuse(pkt, kShed) takes over what queues have dropped since the last call.
+  template <class Refuse>
+  void take_shed(Refuse&& refuse) {
+    if constexpr (TimedOrder<D>) {
+      auto& shed = discipline_.shed();
+      counts_.refused_pkts[static_cast<size_t>(Enqueued::kShed)] += shed.n;
+      for (uint32_t i = 0; i < shed.n; ++i) refuse(shed.all[i], Enqueued::kShed);
+      shed.n = 0;
+    }
+  }
+  // The next packet, whatever the link and rates say; false when there is none.
+  bool drain(Descriptor& pkt) noexcept {
+    if constexpr (TimedOrder<D>) return discipline_.drain(pkt);
+    return discipline_.dequeue(pkt);
   }
 
  private:

@@ -34,7 +34,7 @@ TEST(Link, KeepsItsRateOverEightDecades) {
 }
 
 TEST(Link, SavesUpNothingWhileIdle) {
-  Link link(8'000'000'000, 24);  // a byte per nanosecond
+  Link link(8'000'000'000, {.overhead_bytes = 24});  // a byte per nanosecond
   link.carry(76);
   EXPECT_FALSE(link.is_free(99));
   EXPECT_TRUE(link.is_free(100));

@@ -67,7 +67,10 @@ ReplayResult replay(const std::string& discipline, const std::vector<FlowParams>
                     uint32_t overhead_bytes) {
   ReplayResult result;
   const bool is_known = with_discipline(discipline, [&]<Discipline D>() {
-    result = Replay<D>(params, arrivals, Link(rate_bps, overhead_bytes)).run();
+    result =
+        Replay<D>(params, arrivals,
+                  Link(rate_bps, Framing{.overhead_bytes = static_cast<int32_t>(overhead_bytes)}))
+            .run();
   });
   if (!is_known) throw ConfigError("unknown discipline '" + discipline + "'", "discipline");
   return result;

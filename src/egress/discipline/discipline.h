@@ -28,7 +28,8 @@ struct FlowParams {
   bool operator==(const FlowParams&) const = default;
 };
 
-enum class Enqueued : uint8_t { kYes, kFull, kTooLong, kNoFlow };
+// kShed: taken, and dropped by its queue later, to keep delays short or to make room for others.
+enum class Enqueued : uint8_t { kYes, kFull, kTooLong, kNoFlow, kShed };
 enum class Configured : uint8_t { kYes, kBadFlow, kBadWeight, kBadLmax, kWeightSum };
 
 // One line each: what is wrong and what would fix it. Empty for kYes.
@@ -63,20 +64,36 @@ struct Capacity {
   bool operator==(const Capacity&) const = default;
 };
 
+// What an arbiter needs.
 template <class D>
-concept Discipline = std::constructible_from<D, Capacity> &&
-                     requires(D d, const D c, uint32_t flow, const Descriptor& pkt, Descriptor& out,
-                              const FlowParams& params, const TakeDescriptor& take) {
-                       // Adds a flow or changes one, backlogged or in service too.
-                       { d.configure(flow, params) } -> std::same_as<Configured>;
-                       // Its packets, oldest first; then the flow is unknown.
-                       { d.remove(flow, take) };
-                       { d.prefetch(flow) } noexcept;
-                       // Unless kYes the caller keeps the packet.
-                       { d.enqueue(pkt) } noexcept -> std::same_as<Enqueued>;
-                       { d.dequeue(out) } noexcept -> std::same_as<bool>;
-                       { c.backlog_pkts() } noexcept -> std::same_as<uint32_t>;
-                       { c.backlog_pkts(flow) } noexcept -> std::same_as<uint32_t>;
-                     };
+concept PacketOrder =
+    requires(D d, const D c, uint32_t flow, const Descriptor& pkt, Descriptor& out) {
+      { d.prefetch(flow) } noexcept;
+      // Unless kYes the caller keeps the packet.
+      { d.enqueue(pkt) } noexcept -> std::same_as<Enqueued>;
+      { d.dequeue(out) } noexcept -> std::same_as<bool>;
+      { c.backlog_pkts() } noexcept -> std::same_as<uint32_t>;
+      { c.backlog_pkts(flow) } noexcept -> std::same_as<uint32_t>;
+    };
+
+template <class D>
+concept Discipline =
+    PacketOrder<D> && std::constructible_from<D, Capacity> &&
+    requires(D d, uint32_t flow, const FlowParams& params, const TakeDescriptor& take) {
+      // Adds a flow or changes one, backlogged or in service too.
+      { d.configure(flow, params) } -> std::same_as<Configured>;
+      // Its packets, oldest first; then the flow is unknown.
+      { d.remove(flow, take) };
+    };
+
+// An order in which packets may have to wait although the link is free: it must know the time, and gives what
+// it holds back, too, when asked to.
+template <class D>
+concept TimedOrder =
+    PacketOrder<D> && requires(D d, uint64_t now_ns, uint32_t flow, Descriptor& out) {
+      { d.advance(now_ns) } noexcept;
+      { d.prefetch_path(flow) } noexcept;
+      { d.drain(out) } noexcept -> std::same_as<bool>;
+    };
 
 }  // namespace batchplane::egress

@@ -2,7 +2,7 @@
 // egress.cc - a packet scheduler between workers and a port: each worker that sends has a mailbox, one task
 // takes from all of them and releases packets at link rate.
 //
-// in: 1   out: 1   drops: mailbox_full, egress_full, egress_too_long, egress_no_flow   state: the
+// in: 1   out: 1   drops: mailbox_full, egress_full, egress_too_long, egress_no_flow, egress_shed   state: the
 // packets in mailboxes and queues, carried over by apply
 #include <atomic>
 #include <utility>
@@ -12,8 +12,10 @@
 #include "core/packet/packet_pool.h"
 #include "egress/discipline/disciplines.h"
 #include "modules/common/item_syntax.h"
+#include "modules/egress/connection.h"
 #include "modules/egress/egress_book.h"
 #include "modules/egress/egress_mailboxes.h"
+#include "modules/egress/egress_params.h"
 #include "modules/policy/dscp_field.h"
 
 namespace batchplane {
@@ -27,9 +29,15 @@ const DropReason kEgressFull{"egress_full", "the egress queue of the packet's fl
 const DropReason kEgressTooLong{"egress_too_long",
                                 "the packet is longer than its egress flow may send",
                                 "raise lmax_bytes of the flow"};
+const DropReason kEgressShed{
+    "egress_shed", "the packet's queue keeps delays short by dropping some",
+    "nothing to mend: its sender is to slow down; with ECN it would be told by a mark"};
 const DropReason kEgressNoFlow{"egress_no_flow",
                                "the egress flow was removed while the packet was on its way",
                                "nothing to mend, unless it goes on"};
+
+// What `show` lists.
+constexpr size_t kMaxShownFlows = 1000;
 
 enum class FlowBy : uint8_t { kMark, kDscp, kVrf, kInterface };
 
@@ -45,27 +53,16 @@ uint32_t dscp_flow_of(Packet& pkt) {
   return dscp_of(pkt.data() + l3_offset_of(pkt), kind);
 }
 
-uint64_t checked_rate(uint64_t rate_bps, const std::string& where) {
-  if (rate_bps != 0 && rate_bps < egress::Link::kMinRateBps) {
-    throw ConfigError("a link of " + std::to_string(rate_bps) + " bit/s is too slow", where,
-                      "at least " + std::to_string(egress::Link::kMinRateBps) + ", or 0 for none");
-  }
-  return rate_bps;
-}
-
 class Egress final : public Module {
  public:
   explicit Egress(const Args& args)
       : flow_by_(flow_by_of(args.string("flow_by"))),
-        settings_{.discipline = args.string("discipline"),
-                  .capacity = {args.u32("max_flows"), args.u32("total_limit_pkts")},
-                  .rate_bps = checked_rate(args.u64("rate_bps"), args.where() + ".rate_bps"),
-                  .overhead_bytes = args.u32("overhead_bytes")},
-        book_(args, settings_.capacity.flows),
+        settings_(egress_settings(args)),
+        book_(make_egress_book(args, settings_)),
         mailboxes_(args.env().n_workers, args.u32("mailbox_pkts")),
         scheduler_(make_egress_scheduler(settings_)),
         counts_(settings_.capacity.flows) {
-    book_.configure_all(*scheduler_);
+    book_->configure_all(*scheduler_);
   }
   ~Egress() override {
     give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
@@ -79,9 +76,10 @@ class Egress final : public Module {
     uint32_t slots[exec::kMaxBatchPkts];
     uint32_t n = 0;
     const egress::Backpressure& backpressure = scheduler_->backpressure();
+    const bool has_connections = book_->has_connections();
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
-      const uint32_t flow = book_.known(flow_number(pkt));
+      const uint32_t flow = book_->known(flow_number(pkt));
       if (backpressure.is_full(flow)) [[unlikely]] {
         counts_[flow].shed_pkts.fetch_add(1, std::memory_order_relaxed);
         ctx.drop(batch, i, kEgressFull);
@@ -89,7 +87,8 @@ class Egress final : public Module {
       }
       enter_task(pkt, ctx.now_ns);
       slots[n] = i;
-      pkts[n++] = egress::Descriptor::of(reinterpret_cast<uint64_t>(&pkt), pkt.len_bytes(), flow,
+      const uint32_t word = has_connections ? connection_word(pkt, flow) : flow;
+      pkts[n++] = egress::Descriptor::of(reinterpret_cast<uint64_t>(&pkt), pkt.len_bytes(), word,
                                          ctx.now_ns);
     }
     if (ctx.worker_index == polling_worker_.load(std::memory_order_relaxed)) {
@@ -102,32 +101,32 @@ class Egress final : public Module {
 
   uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
     polling_worker_.store(ctx.worker_index, std::memory_order_relaxed);
-    book_.carry_out(*scheduler_);
+    book_->carry_out(*scheduler_);
     EgressRefusals refusals;
     mailboxes_.take_all(*scheduler_, refusals);
-    for (uint32_t i = 0; i < refusals.n; ++i) {
-      const EgressRefusals::One& one = refusals.all[i];
-      bump(counts_[one.flow].refused_pkts, 1);
-      ctx.drop_owned(one.pkt, reason_of(one.why));
-    }
+    drop_all(ctx, refusals);
     const uint32_t n = scheduler_->release(ctx.now_ns, pkts, max, counts_.data());
-    bump(taken_pkts_, n + refusals.n);
+    bump(taken_pkts_, n);
+    scheduler_->take_shed(refusals);
+    drop_all(ctx, refusals);
     return n;
   }
 
-  void inherit(Module& old) override { given_back_.reserve(old.max_held_pkts()); }
+  void inherit(Module& old_module) override {
+    given_back_.reserve(old_module.max_held_pkts());
+    const auto& old = static_cast<const Egress&>(old_module);
+    if (is_of_one_make(old)) book_->inherit(*old.book_);
+  }
   // No worker runs. A scheduler of the same kind and size goes on with all that it holds; into another
   // one packets move one by one, and what does not fit is given up with the old.
   void adopt(Module& old_module) noexcept override {
     auto& old = static_cast<Egress&>(old_module);
     bump(taken_pkts_, mailboxes_.adopt(old.mailboxes_));
-    EgressSettings as_it_was = old.settings_;
-    as_it_was.rate_bps = settings_.rate_bps;
-    if (settings_ == as_it_was) {
+    if (is_of_one_make(old) && book_->can_take_over()) {
       std::swap(scheduler_, old.scheduler_);
       std::swap(counts_, old.counts_);
-      scheduler_->set_rate_bps(settings_.rate_bps);
-      book_.take_over(*scheduler_, old.book_);
+      scheduler_->edit({.kind = EgressEdit::Kind::kRate, .rate_bps = settings_.rate_bps});
+      book_->take_over(*scheduler_, *old.book_);
       mailboxes_.note_moved(scheduler_->backlog_pkts());
     }
     move_from(old);
@@ -161,11 +160,11 @@ class Egress final : public Module {
     if (verb == "set") {
       set_rate(args);
     } else if (verb == "add") {
-      book_.add(items_under(args, "flows"));
+      book_->add(args);
     } else if (verb == "replace") {
-      book_.replace(items_under(args, "flows"));
+      book_->replace(args);
     } else if (verb == "delete") {
-      book_.remove(items_under(args, "flows"));
+      book_->remove(args);
     } else if (verb != "list") {
       return Module::command(verb, args);
     }
@@ -174,25 +173,38 @@ class Egress final : public Module {
 
   [[nodiscard]] Value show() const override {
     List flows;
-    for (const auto& [flow, params] : book_.flows()) {
+    book_->each_flow([&](uint32_t flow, Dict said) {
+      if (flows.size() == kMaxShownFlows) return;
       const EgressFlowCount& count = counts_[flow];
-      flows.push_back(Dict{{"flow", flow},
-                           {"weight", params.weight},
-                           {"backlog_pkts", count.backlog_pkts.load()},
-                           {"released_pkts", count.pkts.load()},
-                           {"released_bytes", count.bytes.load()},
-                           {"refused_pkts", count.refused_pkts.load() + count.shed_pkts.load()}});
-    }
+      said["flow"] = flow;
+      said["backlog_pkts"] = count.backlog_pkts.load();
+      said["released_pkts"] = count.pkts.load();
+      said["released_bytes"] = count.bytes.load();
+      said["refused_pkts"] = count.refused_pkts.load() + count.shed_pkts.load();
+      if (const uint64_t marked = count.marked_pkts.load(); marked != 0) {
+        said["marked_pkts"] = marked;
+      }
+      flows.emplace_back(std::move(said));
+    });
     return Dict{{"discipline", settings_.discipline},
                 {"rate_bps", settings_.rate_bps},
                 {"held_pkts", held_pkts()},
+                {"n_flows", static_cast<uint64_t>(book_->n_flows())},
                 {"flows", flows}};
   }
   [[nodiscard]] Dict saved_params() const override {
-    return {{"flows", book_.list()}, {"rate_bps", settings_.rate_bps}};
+    Dict saved = book_->saved_params();
+    saved["rate_bps"] = settings_.rate_bps;
+    return saved;
   }
 
  private:
+  // A scheduler of the one can go on for the other.
+  [[nodiscard]] bool is_of_one_make(const Egress& old) const {
+    EgressSettings as_it_was = old.settings_;
+    as_it_was.rate_bps = settings_.rate_bps;
+    return settings_ == as_it_was;
+  }
   [[nodiscard]] uint32_t flow_number(Packet& pkt) const noexcept {
     switch (flow_by_) {
       case FlowBy::kDscp:
@@ -207,7 +219,17 @@ class Egress final : public Module {
   }
   static const DropReason& reason_of(egress::Enqueued why) noexcept {
     if (why == egress::Enqueued::kTooLong) return kEgressTooLong;
+    if (why == egress::Enqueued::kShed) return kEgressShed;
     return why == egress::Enqueued::kNoFlow ? kEgressNoFlow : kEgressFull;
+  }
+  void drop_all(Context& ctx, EgressRefusals& refusals) noexcept {
+    for (uint32_t i = 0; i < refusals.n; ++i) {
+      const EgressRefusals::One& one = refusals.all[i];
+      bump(counts_[one.flow].refused_pkts, 1);
+      ctx.drop_owned(one.pkt, reason_of(one.why));
+    }
+    bump(taken_pkts_, refusals.n);
+    refusals.n = 0;
   }
   // The worker that schedules needs no mailbox for its own packets.
   void put_directly(Context& ctx, Batch& batch, const egress::Descriptor* pkts,
@@ -232,7 +254,7 @@ class Egress final : public Module {
   void move_from(Egress& old) noexcept {
     egress::Descriptor pkt;
     while (scheduler_->backlog_pkts() < settings_.capacity.pkts && old.next_held(pkt)) {
-      pkt.flow = book_.known(pkt.flow);
+      pkt.flow = book_->known(pkt.flow & egress::kFlowMask);
       EgressRefusals refusals;
       scheduler_->put(&pkt, 1, refusals);
       if (refusals.n == 0) {
@@ -248,13 +270,13 @@ class Egress final : public Module {
     check_keys(args, {"rate_bps"}, "set");
     const auto rate_bps = static_cast<uint64_t>(int_value(
         args["rate_bps"], 0, static_cast<int64_t>(egress::Link::kMaxRateBps), "set.rate_bps"));
-    book_.set_rate_bps(checked_rate(rate_bps, "set.rate_bps"));
+    book_->set_rate_bps(checked_egress_rate(rate_bps, "set.rate_bps"));
     settings_.rate_bps = rate_bps;
   }
 
   const FlowBy flow_by_;
   EgressSettings settings_;
-  EgressBook book_;
+  std::unique_ptr<EgressBook> book_;
   EgressMailboxes mailboxes_;
   std::unique_ptr<EgressScheduler> scheduler_;
   std::vector<EgressFlowCount> counts_;  // by flow
@@ -265,61 +287,12 @@ class Egress final : public Module {
   std::vector<egress::Descriptor> given_back_;
 };
 
-ParamSpec count(const char* name, uint32_t default_value, double max, const char* help) {
-  return {.name = name,
-          .unit = "pkts",
-          .default_value = default_value,
-          .help = help,
-          .min = 1,
-          .max = max};
-}
-
 const Register<Egress> kEgress{{
     .kind = "egress",
     .state = StateOf::kOneOwner,
     .help = "Schedules what workers send: each flow gets its share of a link, whatever others do.",
-    .params = {{.name = "discipline",
-                .type = ParamType::kString,
-                .default_value = "qfq_plus",
-                .help = "which flow is next",
-                .choices = {egress::kDisciplineNames.begin(), egress::kDisciplineNames.end()}},
-               {.name = "rate_bps",
-                .type = ParamType::kInt,
-                .unit = "bps",
-                .default_value = 0,
-                .help = "rate at which packets are released; 0 = as fast as the port takes them",
-                .min = 0,
-                .max = static_cast<double>(egress::Link::kMaxRateBps)},
-               {.name = "overhead_bytes",
-                .unit = "bytes",
-                .default_value = 0,
-                .help = "what each packet takes on the link besides; 24 on Ethernet",
-                .min = 0,
-                .max = 1000},
-               {.name = "flow_by",
-                .type = ParamType::kString,
-                .default_value = "mark",
-                .help = "the number that says which flow a packet belongs to",
-                .choices = {"mark", "dscp", "vrf", "interface"}},
-               {.name = "flows",
-                .type = ParamType::kList,
-                .default_value = List{},
-                .help = "{flow, weight, lmax_bytes, limit_pkts}; others belong to flow 0"},
-               {.name = "lmax_bytes",
-                .unit = "bytes",
-                .default_value = 1600,
-                .help = "longest packet of a flow that says nothing else",
-                .min = 64,
-                .max = egress::kMaxPktBytes},
-               count("limit_pkts", 1000, 1 << 20, "queue of a flow that says nothing else"),
-               count("total_limit_pkts", 16384, 1 << 24, "queues of all flows together"),
-               {.name = "max_flows",
-                .default_value = 1024,
-                .help = "flows have numbers below this",
-                .min = 1,
-                .max = kMaxEgressFlows},
-               count("mailbox_pkts", 1024, 1 << 20, "what each worker may have handed over")},
-    .drops = {&kMailboxFull, &kEgressFull, &kEgressTooLong, &kEgressNoFlow},
+    .params = egress_params(),
+    .drops = {&kMailboxFull, &kEgressFull, &kEgressTooLong, &kEgressNoFlow, &kEgressShed},
     .notes = "A task begins here: set `worker` to the core that schedules, and let port_out "
              "follow. Any number of workers may send into it. With `prio` a "
              "weight is a level, 1 to 64, and 64 goes first. Live: add, replace, delete flows; "

@@ -1,63 +1,87 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// egress_book.h - the flows of an egress scheduler as users want them, and how changes of them reach the
-// worker that schedules.
+// egress_book.h - what users want of an egress scheduler, and how changes of it reach the worker that
+// schedules.
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/spsc_ring.h"
-#include "modules/egress/egress_flows.h"
+#include "core/module/args.h"
 #include "modules/egress/egress_scheduler.h"
 
 namespace batchplane {
 
 class EgressBook {
  public:
-  EgressBook(const Args& args, uint32_t max_flows);
+  virtual ~EgressBook() = default;
+  EgressBook(const EgressBook&) = delete;
+  EgressBook& operator=(const EgressBook&) = delete;
 
-  // Control thread. All of the items or none; throws ConfigError.
-  void add(const List& items) { edit(items, false); }
-  void replace(const List& items) { edit(items, true); }
-  void remove(const List& items);
+  // Control thread. All of what is given or nothing; throws ConfigError.
+  virtual void add(const Value& args) = 0;
+  virtual void replace(const Value& args) = 0;
+  virtual void remove(const Value& args) = 0;
   void set_rate_bps(uint64_t rate_bps);
-  [[nodiscard]] const EgressFlows& flows() const { return flows_; }
-  [[nodiscard]] List list() const;
+  // In order of flows, what was said of each.
+  virtual void each_flow(const std::function<void(uint32_t flow, Dict said)>& use) const = 0;
+  [[nodiscard]] virtual size_t n_flows() const = 0;
+  // The module's parameters as they are by now.
+  [[nodiscard]] virtual Dict saved_params() const = 0;
 
   // Any worker: flow 0 for numbers that no flow has.
   [[nodiscard]] uint32_t known(uint32_t flow) const noexcept {
     return flow < is_known_.size() && is_known_[flow].load(std::memory_order_relaxed) ? flow : 0;
   }
 
+  // Any worker: whether some queue wants to know the packets' connections.
+  [[nodiscard]] bool has_connections() const noexcept {
+    return has_connections_.load(std::memory_order_relaxed);
+  }
+
   // The worker that schedules, between two rounds.
   void carry_out(EgressScheduler& scheduler) noexcept;
-  // A scheduler that knows the flows of `old` goes on with those of this book.
-  void take_over(EgressScheduler& scheduler, const EgressBook& old) noexcept;
-  void configure_all(EgressScheduler& scheduler) const;
+  // Before the start: a new scheduler gets all.
+  virtual void configure_all(EgressScheduler& scheduler) const = 0;
+  // In an apply: makes ready for take_over(), then says whether that will do, then, while no worker runs, has
+  // the scheduler of an older book go on with what stands in this one.
+  virtual void inherit(const EgressBook& /*old*/) {}
+  [[nodiscard]] virtual bool can_take_over() const { return true; }
+  virtual void take_over(EgressScheduler& scheduler, const EgressBook& old) noexcept = 0;
+
+ protected:
+  // Flows have numbers below max_flows, other nodes from there on.
+  EgressBook(uint32_t max_flows, uint32_t n_numbers);
+
+  [[nodiscard]] uint32_t max_flows() const { return static_cast<uint32_t>(is_known_.size()); }
+  void refuse_too_many(size_t n_edits);
+  void order(const EgressEdit& edit) { edits_.enqueue(&edit, 1); }
+  void set_known(uint32_t flow, bool is_known) {
+    is_known_[flow].store(is_known, std::memory_order_relaxed);
+  }
+  void set_has_connections() { has_connections_.store(true, std::memory_order_relaxed); }
+  void leave(uint32_t number) noexcept;
+  void leave_like(const EgressBook& old) noexcept;
+  // It has left; its number may be used again.
+  virtual void has_left(uint32_t /*number*/) noexcept {}
 
  private:
-  struct Edit {
-    enum class Kind : uint8_t { kConfigure, kRemove, kRate } kind = Kind::kConfigure;
-    uint32_t flow = 0;
-    egress::FlowParams params;
-    uint64_t rate_bps = 0;
-  };
-  using Item = std::pair<uint32_t, egress::FlowParams>;
+  [[nodiscard]] bool is_there_again(uint32_t number) const noexcept {
+    return number < is_known_.size() && is_known_[number].load(std::memory_order_relaxed);
+  }
 
-  void edit(const List& items, bool must_exist);
-  [[nodiscard]] std::vector<Item> parse(const List& items, const char* verb) const;
-  void refuse_too_many(size_t n_edits);
-  void order(const Edit& edit) { edits_.enqueue(&edit, 1); }
-  void leave(uint32_t flow) noexcept;
-
-  EgressFlows flows_;
-  const egress::FlowParams otherwise_;
   std::vector<std::atomic<bool>> is_known_;  // by flow
-  SpscRing<Edit> edits_;
-  // Removed flows, until their queues are empty. Worker.
+  std::atomic<bool> has_connections_{false};
+  SpscRing<EgressEdit> edits_;
+  // Removed, until their queues are empty or their children gone. Worker.
   std::vector<uint32_t> leaving_;
-  std::vector<bool> is_leaving_;  // by flow
+  std::vector<bool> is_leaving_;  // by number
 };
+
+// By `discipline`.
+std::unique_ptr<EgressBook> make_egress_book(const Args& args, const EgressSettings& settings);
 
 }  // namespace batchplane

@@ -15,7 +15,12 @@ void add_egress_costs(std::vector<CostCase>& all) {
 
 const AddCases kEgressCases{
     {.fuzz = {{"egress", R"({"flow_by": "dscp", "limit_pkts": 4, "total_limit_pkts": 8,
-                             "flows": [{"flow": 46, "weight": 9}]})"}},
+                             "flows": [{"flow": 46, "weight": 9}]})"},
+              {"egress", R"({"discipline": "tree", "flow_by": "dscp", "limit_pkts": 4,
+                             "codel_target_us": 1, "codel_interval_us": 10, "rate_bps": 1000000000,
+                             "nodes": [{"node": "a", "ceil_bps": 100000000}],
+                             "flows": [{"flow": 0, "queue": "fq_codel"},
+                                       {"flow": 46, "parent": "a", "queue": "codel"}]})"}},
      .cost = add_egress_costs,
      .without = {
          {"egress", Need::kGolden, "it moves packets as they are from workers to a port"}}}};

@@ -3,24 +3,51 @@
 
 #include "egress/arbiter/arbiter.h"
 #include "egress/discipline/disciplines.h"
+#include "egress/tree/tree.h"
+#include "modules/egress/connection.h"
 
 namespace batchplane {
 namespace {
 
-template <egress::Discipline D>
+bool carry_out(const EgressEdit& edit, egress::Discipline auto& discipline) noexcept {
+  if (edit.kind != EgressEdit::Kind::kRemove) {
+    discipline.configure(edit.number, edit.flow);
+    return true;
+  }
+  if (discipline.backlog_pkts(edit.number) != 0) return false;
+  discipline.remove(edit.number, [](const egress::Descriptor&) {});
+  return true;
+}
+
+bool carry_out(const EgressEdit& edit, egress::Tree& tree) noexcept {
+  if (edit.kind != EgressEdit::Kind::kRemove) {
+    if (!tree.has(edit.number)) {
+      tree.add(edit.number, edit.parent, edit.node);
+    } else {
+      tree.change(edit.number, edit.node);
+      tree.move(edit.number, edit.parent);
+    }
+    return true;
+  }
+  if (tree.is_leaf(edit.number) && tree.backlog_pkts(edit.number) != 0) return false;
+  return tree.remove(edit.number, [](const egress::Descriptor&) {}) != egress::Edited::kHasChildren;
+}
+
+template <egress::PacketOrder D>
 class SchedulerOf final : public EgressScheduler {
  public:
-  explicit SchedulerOf(const EgressSettings& settings)
-      : arbiter_(D(settings.capacity), egress::Link(settings.rate_bps, settings.overhead_bytes)),
+  template <class Capacity>
+  SchedulerOf(const EgressSettings& settings, const Capacity& capacity)
+      : arbiter_(D(capacity), egress::Link(settings.rate_bps, settings.framing)),
         backpressure_(settings.capacity.flows) {}
 
-  egress::Configured configure(uint32_t flow, const egress::FlowParams& params) override {
-    return arbiter_.discipline().configure(flow, params);
+  bool edit(const EgressEdit& edit) noexcept override {
+    if (edit.kind == EgressEdit::Kind::kRate) {
+      arbiter_.link().set_rate_bps(edit.rate_bps);
+      return true;
+    }
+    return carry_out(edit, arbiter_.discipline());
   }
-  void remove(uint32_t flow) override {
-    arbiter_.discipline().remove(flow, [](const egress::Descriptor&) {});
-  }
-  void set_rate_bps(uint64_t rate_bps) override { arbiter_.link().set_rate_bps(rate_bps); }
 
   void take(egress::BatchMailbox& mailbox, EgressRefusals& refusals) noexcept override {
     arbiter_.take_from(mailbox, EgressRefusals::kMax - refusals.n, note_in(refusals));
@@ -35,20 +62,26 @@ class SchedulerOf final : public EgressScheduler {
     return arbiter_.release(now_ns, max, [&](const egress::Descriptor& pkt) {
       pkts[n] = packet_of(pkt);
       pkts[n++]->prefetch_meta();
-      EgressFlowCount& count = counts[pkt.flow];
+      const uint32_t flow = pkt.flow & egress::kFlowMask;
+      EgressFlowCount& count = counts[flow];
+      if ((pkt.flow & egress::kMarkBit) != 0) [[unlikely]] {
+        mark_congestion(*packet_of(pkt));
+        bump(count.marked_pkts, 1);
+      }
       bump(count.pkts, 1);
       bump(count.bytes, pkt.len_bytes());
-      const uint32_t left_pkts = backlog_pkts(pkt.flow);
+      const uint32_t left_pkts = backlog_pkts(flow);
       count.backlog_pkts.store(left_pkts, std::memory_order_relaxed);
-      backpressure_.note_released(pkt.flow, left_pkts);
+      backpressure_.note_released(flow, left_pkts);
     });
+  }
+  void take_shed(EgressRefusals& refusals) noexcept override {
+    arbiter_.take_shed(note_in(refusals));
   }
   [[nodiscard]] const egress::Backpressure& backpressure() const noexcept override {
     return backpressure_;
   }
-  bool drain(egress::Descriptor& pkt) noexcept override {
-    return arbiter_.discipline().dequeue(pkt);
-  }
+  bool drain(egress::Descriptor& pkt) noexcept override { return arbiter_.drain(pkt); }
 
   [[nodiscard]] uint32_t backlog_pkts() const noexcept override {
     return arbiter_.discipline().backlog_pkts();
@@ -60,10 +93,9 @@ class SchedulerOf final : public EgressScheduler {
  private:
   auto note_in(EgressRefusals& refusals) {
     return [this, &refusals](const egress::Descriptor& pkt, egress::Enqueued why) {
-      refusals.all[refusals.n++] = {packet_of(pkt), pkt.flow, why};
-      if (why == egress::Enqueued::kFull) {
-        backpressure_.note_refused(pkt.flow, backlog_pkts(pkt.flow));
-      }
+      const uint32_t flow = pkt.flow & egress::kFlowMask;
+      refusals.all[refusals.n++] = {packet_of(pkt), flow, why};
+      if (why == egress::Enqueued::kFull) backpressure_.note_refused(flow, backlog_pkts(flow));
     };
   }
 
@@ -75,8 +107,19 @@ class SchedulerOf final : public EgressScheduler {
 
 std::unique_ptr<EgressScheduler> make_egress_scheduler(const EgressSettings& settings) {
   std::unique_ptr<EgressScheduler> made;
+  if (settings.discipline == kTreeDiscipline) {
+    const egress::TreeCapacity capacity{.leaves = settings.capacity.flows,
+                                        .inner_nodes = settings.inner_nodes,
+                                        .shaped_leaves = settings.shaped_flows,
+                                        .pkts = settings.capacity.pkts,
+                                        .connections = settings.connections,
+                                        .codel = settings.codel,
+                                        .lmax_bytes = settings.lmax_bytes,
+                                        .framing = settings.framing};
+    return std::make_unique<SchedulerOf<egress::Tree>>(settings, capacity);
+  }
   egress::with_discipline(settings.discipline, [&]<egress::Discipline D>() {
-    made = std::make_unique<SchedulerOf<D>>(settings);
+    made = std::make_unique<SchedulerOf<D>>(settings, settings.capacity);
   });
   return made;
 }

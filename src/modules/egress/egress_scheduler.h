@@ -8,10 +8,13 @@
 #include <string>
 
 #include "core/packet/packet.h"
+#include "egress/aqm/codel.h"
 #include "egress/arbiter/backpressure.h"
 #include "egress/arbiter/batch_mailbox.h"
-#include "egress/arbiter/link.h"
 #include "egress/discipline/discipline.h"
+#include "egress/discipline/framing.h"
+#include "egress/discipline/link.h"
+#include "modules/egress/egress_edit.h"
 
 namespace batchplane {
 
@@ -21,6 +24,7 @@ struct EgressFlowCount {
   std::atomic<uint64_t> pkts{0};
   std::atomic<uint64_t> bytes{0};
   std::atomic<uint64_t> refused_pkts{0};
+  std::atomic<uint64_t> marked_pkts{0};  // instead of a drop
   std::atomic<uint32_t> backlog_pkts{0};
 };
 inline Packet* packet_of(const egress::Descriptor& pkt) {
@@ -47,15 +51,16 @@ class EgressScheduler {
  public:
   virtual ~EgressScheduler() = default;
 
-  virtual egress::Configured configure(uint32_t flow, const egress::FlowParams& params) = 0;
-  virtual void remove(uint32_t flow) = 0;  // which holds nothing
-  virtual void set_rate_bps(uint64_t rate_bps) = 0;
+  // What the book has checked. False: the flow or node that is to go has packets or children still.
+  virtual bool edit(const EgressEdit& edit) noexcept = 0;
 
   // Takes packets of one mailbox, as long as all of them could be refused.
   virtual void take(egress::BatchMailbox& mailbox, EgressRefusals& refusals) noexcept = 0;
   // What the link has room for until now, `max` at most.
   virtual uint32_t release(uint64_t now_ns, Packet** pkts, uint32_t max,
                            EgressFlowCount* counts) noexcept = 0;
+  // What queues have dropped since, for the caller to drop.
+  virtual void take_shed(EgressRefusals& refusals) noexcept = 0;
   // Any worker: whether it may as well drop packets of a flow itself.
   [[nodiscard]] virtual const egress::Backpressure& backpressure() const noexcept = 0;
   // Puts in packets without a mailbox.
@@ -68,11 +73,19 @@ class EgressScheduler {
   [[nodiscard]] virtual uint32_t backlog_pkts(uint32_t flow) const noexcept = 0;
 };
 
+inline constexpr const char* kTreeDiscipline = "tree";
+
 struct EgressSettings {
   std::string discipline;
   egress::Capacity capacity;
+  // Of a tree: inner nodes with the link, flows that may have rates, and the longest packet.
+  uint32_t inner_nodes = 1;
+  uint32_t shaped_flows = 0;
+  uint32_t lmax_bytes = 0;
+  uint32_t connections = 0;  // and those in queues with CoDel
+  egress::CodelParams codel;
   uint64_t rate_bps = 0;
-  uint32_t overhead_bytes = 0;
+  egress::Framing framing;
 
   bool operator==(const EgressSettings&) const = default;
 };

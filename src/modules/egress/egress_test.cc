@@ -4,69 +4,14 @@
 
 #include <thread>
 
-#include "engine_rig.h"
-#include "spec/doors.h"
+#include "modules/egress/egress_test_util.h"
 
 namespace batchplane {
-namespace {
-
-constexpr uint32_t kFlows = 3;
-
-std::string nth(const std::string& name, uint32_t i) { return name + std::to_string(i); }
-
-// Each flow from a source of its own, on workers 0 and 1, through a queue; the scheduler on worker 2.
-PipelineSpec three_senders(Dict egress, uint32_t n_workers = 3) {
-  PipelineSpec spec;
-  for (uint32_t w = 0; w < n_workers; ++w) spec.workers.push_back({nth("w", w), -1});
-  const auto add = [&](const std::string& name, const std::string& kind, Dict params,
-                       uint32_t worker) {
-    spec.modules.push_back({name, kind, std::move(params)});
-    spec.modules.back().worker = nth("w", std::min(worker, n_workers - 1));
-  };
-  add("egress", "egress", std::move(egress), 2);
-  spec.modules.push_back({"out", "sink", {}});
-  spec.edges.push_back({"egress", "0", "out"});
-  for (uint32_t f = 0; f < kFlows; ++f) {
-    add(nth("in", f), "source", {{"size_bytes", 1004}}, f % 2);
-    spec.modules.push_back({nth("mark", f), "set_meta", {{"mark", f}}});
-    spec.edges.push_back({nth("in", f), "0", nth("mark", f)});
-    add(nth("mailbox", f), "queue", {}, 2);
-    spec.edges.push_back({nth("mark", f), "0", nth("mailbox", f)});
-    spec.edges.push_back({nth("mailbox", f), "0", "egress"});
-    spec.flows.push_back(
-        {nth("flow", f), {nth("in", f), nth("mark", f), nth("mailbox", f), "egress", "out"}, 0});
-  }
-  return spec;
-}
-
-// The same without queues: the scheduler has a door for each worker.
-PipelineSpec three_direct_senders(Dict egress, uint32_t n_workers = 3) {
-  PipelineSpec spec = three_senders(std::move(egress), n_workers);
-  std::erase_if(spec.modules, [](const ModuleSpec& module) { return module.kind == "queue"; });
-  std::erase_if(spec.edges, [](const EdgeSpec& edge) { return edge.from.starts_with("mailbox"); });
-  for (EdgeSpec& edge : spec.edges) {
-    if (edge.to.starts_with("mailbox")) edge.to = "egress";
-  }
-  for (FlowSpec& flow : spec.flows) {
-    std::erase_if(flow.path, [](const std::string& step) { return step.starts_with("mailbox"); });
-  }
-  add_doors(spec, module_kind_facts());
-  return spec;
-}
+namespace egress_test {
 
 Dict eight_to_one(const std::string& discipline) {
   List flows{Dict{{"flow", 0}, {"weight", 8}}, Dict{{"flow", 1}}, Dict{{"flow", 2}}};
   return {{"discipline", discipline}, {"flows", flows}, {"rate_bps", 8'000'000'000}};
-}
-
-// Packets released by flow.
-std::vector<uint64_t> released(EngineRig& rig) {
-  std::vector<uint64_t> all;
-  const Value shown = rig.engine().graph().at("egress").module->show();
-  for (const Value& flow : shown["flows"].as_list()) {
-    all.push_back(static_cast<uint64_t>(flow["released_pkts"].as_int()));
-  }
-  return all;
 }
 
 TEST(Egress, GivesEachFlowItsShareOfTheLink) {
@@ -338,5 +283,5 @@ TEST(Egress, SaysWhatIsWrongWithItsFlows) {
   EXPECT_NE(mistake_of({Dict{{"weight", 1}}}).find("'flow' is missing"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace egress_test
 }  // namespace batchplane

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "egress/discipline/framing.h"
+
 namespace batchplane::egress {
 
 // Times are kept in units of 2^-28 ns, so that a byte lasts 2^38 of them at 8 kbit/s (the least) and
@@ -16,10 +18,8 @@ class Link {
   // A round of a busy worker takes less, and costs no rate; who was held up longer sends no burst after it.
   static constexpr uint64_t kMaxLagNs = 200'000;
 
-  // `rate_bps` 0: no limit. `overhead_bytes` go with each packet: 24 on Ethernet for preamble, start,
-  // checksum and gap (the lengths of packets here have no checksum).
-  explicit Link(uint64_t rate_bps = 0, uint32_t overhead_bytes = 0)
-      : overhead_bytes_(overhead_bytes) {
+  // `rate_bps` 0: no limit.
+  explicit Link(uint64_t rate_bps = 0, Framing framing = {}) : framing_(framing) {
     set_rate_bps(rate_bps);
   }
 
@@ -43,7 +43,8 @@ class Link {
   // A packet begins when the link is free, or now when nothing was there before: a link that was idle
   // has no credit for that time.
   void carry(uint32_t len_bytes) {
-    const uint64_t units = part_ + (len_bytes + overhead_bytes_) * units_per_byte_;
+    if (units_per_byte_ == 0) return;
+    const uint64_t units = part_ + framing_.wire_bytes(len_bytes) * units_per_byte_;
     free_at_ns_ += units >> kShift;
     part_ = units & ((1ULL << kShift) - 1);
   }
@@ -66,7 +67,7 @@ class Link {
   uint64_t units_per_byte_ = 0;
   uint64_t free_at_ns_ = 0;
   uint64_t part_ = 0;  // of a nanosecond
-  uint32_t overhead_bytes_;
+  Framing framing_;
 };
 
 }  // namespace batchplane::egress

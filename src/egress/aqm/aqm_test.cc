@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// aqm_test.cc - CoDel's times against its law, connections of one queue, and what senders of TCP's kind get.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <deque>
+#include <map>
+#include <queue>
+
+#include "base/rng.h"
+#include "egress/aqm/fq_codel.h"
+
+namespace batchplane::egress {
+namespace aqm_test {
+
+constexpr uint64_t kMs = 1'000'000;
+
+// A packet a millisecond, each of which has waited so long; the milliseconds in which one is dropped.
+std::vector<double> drops_ms(CodelState& state, uint64_t waited_ms, uint64_t from_ms,
+                             uint64_t until_ms) {
+  const Codel codel({}, 1500);
+  std::vector<double> drops;
+  for (uint64_t ms = from_ms; ms < until_ms; ++ms) {
+    const Verdict verdict = codel.judge(state, waited_ms * kMs, 0, 100'000, ms * kMs, false);
+    if (verdict == Verdict::kDrop) drops.push_back(static_cast<double>(ms));
+  }
+  return drops;
+}
+
+TEST(Codel, DropsAtTheTimesOfItsLaw) {
+  CodelState state;
+  const std::vector<double> drops = drops_ms(state, 20, 1000, 2000);
+  ASSERT_GT(drops.size(), 12U);
+  double want_ms = 1100;
+  for (size_t k = 0; k < drops.size(); ++k) {
+    EXPECT_NEAR(drops[k], want_ms, 2) << k;
+    want_ms += 100 / std::sqrt(static_cast<double>(k + 1));
+  }
+}
+
+TEST(Codel, LetsBurstsThrough) {
+  CodelState state;
+  // Late for 90 ms, then in time once, again and again.
+  for (uint64_t ms = 0; ms < 3000; ms += 91) {
+    EXPECT_TRUE(drops_ms(state, 20, ms, ms + 90).empty());
+    EXPECT_TRUE(drops_ms(state, 1, ms + 90, ms + 91).empty());
+  }
+  // And what is less than 5 ms late, or leaves less than a packet behind.
+  EXPECT_TRUE(drops_ms(state, 4, 3000, 9000).empty());
+  const Codel codel({}, 1500);
+  for (uint64_t ms = 9000; ms < 12'000; ++ms) {
+    EXPECT_EQ(codel.judge(state, 50 * kMs, 0, 1500, ms * kMs, false), Verdict::kSend);
+    EXPECT_EQ(codel.judge(state, 50 * kMs, 60 * kMs, 90'000, ms * kMs, false), Verdict::kSend);
+  }
+}
+
+TEST(Codel, GoesOnWhereItWasWhenItIsLateSoonAgain) {
+  CodelState state;
+  const size_t first = drops_ms(state, 20, 0, 1000).size();
+  drops_ms(state, 1, 1000, 1200);
+  const std::vector<double> again = drops_ms(state, 20, 1200, 1500);
+  ASSERT_GT(again.size(), 5U) << first;
+  EXPECT_LT(again[1] - again[0], 40) << "not a whole interval";
+  // Long after that it begins anew.
+  drops_ms(state, 1, 1500, 60'000);
+  const std::vector<double> anew = drops_ms(state, 20, 60'000, 60'400);
+  EXPECT_NEAR(anew.at(1) - anew.at(0), 100, 2);
+}
+
+TEST(Codel, MarksInsteadOfDropping) {
+  const Codel codel({}, 1500);
+  CodelState state;
+  uint32_t marks = 0;
+  for (uint64_t ms = 0; ms < 500; ++ms) {
+    const Verdict verdict = codel.judge(state, 20 * kMs, 0, 100'000, ms * kMs, true);
+    EXPECT_NE(verdict, Verdict::kDrop);
+    marks += verdict == Verdict::kMark ? 1 : 0;
+  }
+  EXPECT_GE(marks, 4U);
+}
+
+// Any packets in, any out: each comes out or is dropped once, in the order of its connection.
+TEST(FqCodel, LosesNothing) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    Rng rng(seed);
+    PktStore pkts(300);
+    FqCodel fq(12, {.target_ns = kMs, .interval_ns = 5 * kMs}, 1500);
+    std::map<uint32_t, FqLists> lists;
+    std::map<uint32_t, uint32_t> backlog;
+    std::map<uint64_t, std::deque<uint64_t>> want;
+    DropList drops;
+    uint64_t handle = 0;
+    const auto expect = [&](const Descriptor& pkt) {
+      auto& queue = want[uint64_t{pkt.flow & kFlowMask} << 8 | pkt.handle() % 128];
+      ASSERT_FALSE(queue.empty());
+      ASSERT_EQ(queue.front(), pkt.handle());
+      queue.pop_front();
+      --backlog[pkt.flow & kFlowMask];
+    };
+    for (uint64_t step = 0; step < 5000; ++step) {
+      const uint64_t now_ns = step * 300'000;
+      const uint32_t flow = rng.below(4);
+      for (uint32_t k = rng.below(4); k > 0; --k) {
+        const uint32_t hash = rng.below(rng.below(5) == 0 ? 128 : 3);
+        const uint64_t id = ++handle << 7 | hash;
+        const uint32_t word = flow_word(flow, hash, rng.below(2) == 0);
+        if (!fq.push(pkts, lists[flow], Descriptor::of(id, 64 + rng.below(1400), word, now_ns)))
+          continue;
+        want[uint64_t{flow} << 8 | hash].push_back(id);
+        ++backlog[flow];
+      }
+      const uint32_t from = rng.below(4);
+      if (rng.below(30) == 0 && backlog[from] > 1)
+        fq.shed(pkts, lists[from], drops, backlog[from] - 1);
+      for (uint32_t k = rng.below(4); k > 0 && backlog[from] > 0; --k) {
+        const Descriptor pkt = fq.pop(pkts, lists[from], now_ns, 0, drops);
+        for (uint32_t i = 0; i < drops.n; ++i) expect(drops.all[i]);
+        expect(pkt);
+        drops.n = 0;
+        if (testing::Test::HasFatalFailure()) return;
+      }
+      for (uint32_t i = 0; i < drops.n; ++i) expect(drops.all[i]);
+      drops.n = 0;
+      if (backlog[from] == 0) fq.clear(lists[from]);
+    }
+    for (auto& [flow, of_flow] : lists) {
+      while (backlog[flow] > 0) expect(fq.drain(pkts, of_flow));
+      fq.clear(of_flow);
+    }
+    ASSERT_EQ(pkts.size_pkts(), 0U);
+    // Nothing is kept of connections that are gone: there is room for twelve.
+    FqLists fresh;
+    for (uint32_t hash = 0; hash < 12; ++hash) {
+      ASSERT_TRUE(fq.push(pkts, fresh, Descriptor::of(1, 64, flow_word(9, hash, false), 0)));
+    }
+    ASSERT_FALSE(fq.push(pkts, fresh, Descriptor::of(1, 64, flow_word(9, 12, false), 0)));
+    ASSERT_EQ(pkts.size_pkts(), 12U);
+  }
+}
+
+// Four senders that open their windows until a packet is lost or marked, and one that sends a little, over a
+// line of 100 Mbit/s with 20 ms there and back.
+class Line {
+ public:
+  enum class Kind { kTailDrop, kCodel, kFqCodel };
+
+  Line(Kind kind, bool marks) : kind_(kind), marks_(marks) {}
+
+  void run(uint64_t until_ns) {
+    for (uint32_t s = 0; s < kSenders; ++s) schedule({s * kMs, s, Event::Kind::kStart});
+    schedule({0, kPing, Event::Kind::kPing});
+    while (!events_.empty() && events_.top().at_ns < until_ns) {
+      const Event event = events_.top();
+      events_.pop();
+      now_ns_ = event.at_ns;
+      handle(event);
+      transmit();
+    }
+  }
+  // After the first two seconds, in ms.
+  [[nodiscard]] double ping_p95_ms() {
+    std::ranges::sort(pings_ms_);
+    return pings_ms_[pings_ms_.size() * 95 / 100];
+  }
+  [[nodiscard]] double goodput(uint64_t until_ns) const {
+    return static_cast<double>(delivered_bytes_) * 8e9 / 1e8 /
+           static_cast<double>(until_ns - 2000 * kMs);
+  }
+
+ private:
+  static constexpr uint32_t kSenders = 4;
+  static constexpr uint32_t kPing = 4;
+  static constexpr uint64_t kRttNs = 20 * kMs;
+  static constexpr uint64_t kPktNs = 121'120;  // 1514 bytes
+  static constexpr uint32_t kTailDropBytes = 1'000'000;
+
+  struct Event {
+    enum class Kind : uint8_t { kStart, kAck, kLoss, kPing, kLineFree };
+    uint64_t at_ns;
+    uint32_t sender;
+    Kind kind;
+    bool operator>(const Event& other) const { return at_ns > other.at_ns; }
+  };
+  struct Sender {
+    double window = 10;
+    double threshold = 1e9;
+    uint32_t in_flight = 0;
+    uint64_t cut_at_ns = 0;
+  };
+
+  void schedule(const Event& event) { events_.push(event); }
+  void handle(const Event& event) {
+    Sender& sender = senders_[event.sender];
+    switch (event.kind) {
+      case Event::Kind::kStart:
+        break;
+      case Event::Kind::kPing:
+        put(kPing, 98);
+        schedule({now_ns_ + 10 * kMs, kPing, Event::Kind::kPing});
+        return;
+      case Event::Kind::kLineFree:
+        is_line_busy_ = false;
+        return;
+      case Event::Kind::kAck:
+        --sender.in_flight;
+        sender.window += sender.window < sender.threshold ? 1 : 1 / sender.window;
+        break;
+      case Event::Kind::kLoss:
+        --sender.in_flight;
+        cut(sender);
+        break;
+    }
+    while (sender.in_flight < static_cast<uint32_t>(sender.window)) {
+      ++sender.in_flight;
+      put(event.sender, 1514);
+    }
+  }
+  void cut(Sender& sender) {
+    if (now_ns_ < sender.cut_at_ns + kRttNs) return;
+    sender.cut_at_ns = now_ns_;
+    sender.window = sender.threshold = std::max(2.0, sender.window * 0.7);
+  }
+  void put(uint32_t sender, uint32_t len) {
+    const uint32_t hash = kind_ == Kind::kFqCodel ? sender : 0;
+    const Descriptor pkt =
+        Descriptor::of(sender, len, flow_word(0, hash, marks_ && sender != kPing), now_ns_);
+    const bool is_full = backlog_bytes_ + len > kTailDropBytes;
+    if (is_full || !fq_.push(pkts_, lists_, pkt)) {
+      if (sender != kPing) schedule({now_ns_ + kRttNs, sender, Event::Kind::kLoss});
+      return;
+    }
+    backlog_bytes_ += len;
+    ++backlog_pkts_;
+  }
+  void transmit() {
+    if (is_line_busy_ || backlog_pkts_ == 0) return;
+    DropList drops;
+    // A tail drop queue is one whose packets are never too late.
+    const uint64_t target_ns = kind_ == Kind::kTailDrop ? ~0ULL : 0;
+    const Descriptor pkt = fq_.pop(pkts_, lists_, now_ns_, target_ns, drops);
+    for (uint32_t i = 0; i < drops.n; ++i) leave(drops.all[i], Event::Kind::kLoss);
+    leave(pkt, (pkt.flow & kMarkBit) != 0 ? Event::Kind::kLoss : Event::Kind::kAck);
+    is_line_busy_ = true;
+    schedule({now_ns_ + kPktNs * pkt.len_bytes() / 1514, 0, Event::Kind::kLineFree});
+    if (now_ns_ < 2000 * kMs) return;
+    if (pkt.handle() == kPing)
+      pings_ms_.push_back(static_cast<double>(pkt.waited_ns(now_ns_)) / 1e6);
+    delivered_bytes_ += pkt.len_bytes();
+  }
+  void leave(const Descriptor& pkt, Event::Kind what) {
+    backlog_bytes_ -= pkt.len_bytes();
+    if (--backlog_pkts_ == 0) fq_.clear(lists_);
+    const auto sender = static_cast<uint32_t>(pkt.handle());
+    if (sender != kPing) schedule({now_ns_ + kRttNs, sender, what});
+  }
+
+  Kind kind_;
+  bool marks_;
+  PktStore pkts_{10'000};
+  FqCodel fq_{100, {}, 1514};
+  FqLists lists_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::array<Sender, kSenders + 1> senders_;
+  std::vector<double> pings_ms_;
+  uint64_t now_ns_ = 0;
+  uint64_t delivered_bytes_ = 0;
+  uint32_t backlog_bytes_ = 0;
+  uint32_t backlog_pkts_ = 0;
+  bool is_line_busy_ = false;
+};
+
+TEST(FqCodel, KeepsDelaysShortAndTheLineFull) {
+  const uint64_t until_ns = 20'000 * kMs;
+  Line tail(Line::Kind::kTailDrop, false);
+  tail.run(until_ns);
+  EXPECT_GT(tail.ping_p95_ms(), 60);
+  for (const bool marks : {false, true}) {
+    Line codel(Line::Kind::kCodel, marks);
+    codel.run(until_ns);
+    EXPECT_LT(codel.ping_p95_ms(), 15) << marks;
+    EXPECT_GT(codel.goodput(until_ns), 0.95) << marks;
+    Line fq(Line::Kind::kFqCodel, marks);
+    fq.run(until_ns);
+    EXPECT_LT(fq.ping_p95_ms(), 2) << marks;
+    EXPECT_GT(fq.goodput(until_ns), 0.95) << marks;
+  }
+}
+
+}  // namespace aqm_test
+}  // namespace batchplane::egress

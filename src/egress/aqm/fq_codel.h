@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// fq_codel.h - the queue of one flow of a scheduler, split by the connections in it (FQ-CoDel, RFC 8290): each
+// has a turn, new ones first, and CoDel keeps its delay short.
+//
+// Connections share a store: only those with packets take memory.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/big_array.h"
+#include "egress/aqm/codel.h"
+#include "egress/discipline/pkt_store.h"
+
+namespace batchplane::egress {
+
+// Descriptor::flow of packets for such queues: the flow, a hash of the connection, whether its sender takes
+// marks for drops. When it comes out: the flow, and in the place of the last whether it is to be marked.
+inline constexpr uint32_t kFlowBits = 24;
+inline constexpr uint32_t kFlowMask = (1U << kFlowBits) - 1;
+inline constexpr uint32_t kMarkBit = 1U << 31;
+inline constexpr uint32_t kConnections = 128;
+inline uint32_t flow_word(uint32_t flow, uint32_t hash, bool can_mark) {
+  return flow | hash % kConnections << kFlowBits | (can_mark ? kMarkBit : 0);
+}
+
+// What CoDel drops, for the owner to take over. While it is full, nothing more is dropped.
+struct DropList {
+  static constexpr uint32_t kMax = 64;
+  uint32_t n = 0;
+  Descriptor all[kMax];
+};
+
+// Of one flow: its connections by turn.
+struct FqLists {
+  uint32_t first_new = kNone;
+  uint32_t last_new = kNone;
+  uint32_t first_old = kNone;
+  uint32_t last_old = kNone;
+};
+
+class FqCodel {
+ public:
+  FqCodel(uint32_t connections, CodelParams params, uint32_t lmax_bytes)
+      : codel_(params, lmax_bytes),
+        quantum_bytes_(static_cast<int32_t>(lmax_bytes)),
+        all_(connections),
+        heads_(std::bit_ceil(std::max(connections, 1U)), kNone) {
+    for (uint32_t c = 0; c < connections; ++c) all_[c].next = c + 1 < connections ? c + 1 : kNone;
+    free_ = connections == 0 ? kNone : 0;
+  }
+
+  // Some time before push(), in turn.
+  void prefetch(uint32_t word) const noexcept {
+    __builtin_prefetch(&heads_[head_of(word & ~kMarkBit)]);
+  }
+  void prefetch_connection(uint32_t word) const noexcept {
+    const uint32_t at = heads_[head_of(word & ~kMarkBit)];
+    if (at != kNone) __builtin_prefetch(&all_[at], 1);
+  }
+  // False: there is no room.
+  bool push(PktStore& pkts, FqLists& lists, const Descriptor& pkt) noexcept {
+    const uint32_t key = pkt.flow & ~kMarkBit;
+    uint32_t at = find(key);
+    const bool is_new = at == kNone;
+    if (is_new && (at = take(key)) == kNone) return false;
+    Connection& connection = all_[at];
+    if (!pkts.push(connection.queue, connection.is_empty(), with_mark(pkt))) {
+      if (is_new) give_back(at);
+      return false;
+    }
+    connection.backlog_bytes += pkt.len_bytes();
+    if (!is_new) return true;
+    connection.credit_bytes = quantum_bytes_;
+    append(lists.first_new, lists.last_new, at);
+    return true;
+  }
+
+  // The next packet of lists that have any. What is dropped on the way there is added to `drops`.
+  Descriptor pop(PktStore& pkts, FqLists& lists, uint64_t now_ns, uint64_t target_ns,
+                 DropList& drops) noexcept {
+    for (;;) {
+      const bool is_new = lists.first_new != kNone;
+      const uint32_t at = is_new ? lists.first_new : lists.first_old;
+      Connection& connection = all_[at];
+      const bool is_empty = connection.is_empty();
+      if (!is_empty && connection.credit_bytes > 0) {
+        const Descriptor pkt = pop_of(pkts, connection, now_ns, target_ns, drops);
+        connection.credit_bytes -= static_cast<int32_t>(pkt.len_bytes());
+        return pkt;
+      }
+      (is_new ? lists.first_new : lists.first_old) = connection.next;
+      if (is_empty && !is_new) {
+        give_back(at);
+        continue;
+      }
+      // One that has become empty waits for its turn once more, lest it comes again as new.
+      if (!is_empty) connection.credit_bytes += quantum_bytes_;
+      append(lists.first_old, lists.last_old, at);
+    }
+  }
+  // Makes room at the cost of the connection with the longest queue: half of it, `most_pkts` at most, or what
+  // `drops` has room for.
+  void shed(PktStore& pkts, FqLists& lists, DropList& drops, uint32_t most_pkts) noexcept {
+    uint32_t longest = kNone;
+    for (const uint32_t first : {lists.first_new, lists.first_old}) {
+      for (uint32_t at = first; at != kNone; at = all_[at].next) {
+        const bool is_longer =
+            longest == kNone || all_[at].backlog_bytes > all_[longest].backlog_bytes;
+        if (is_longer) longest = at;
+      }
+    }
+    if (longest == kNone) return;
+    Connection& connection = all_[longest];
+    const uint32_t left_bytes = connection.backlog_bytes / 2;
+    for (; most_pkts > 0 && drops.n < DropList::kMax / 2; --most_pkts) {
+      if (connection.backlog_bytes <= left_bytes) return;
+      Descriptor pkt = take_head(pkts, connection);
+      pkt.flow &= kFlowMask;
+      drops.all[drops.n++] = pkt;
+    }
+  }
+
+  // A queue becomes the first connection of a flow that has none, and goes before all others until it is empty:
+  // so no packet overtakes another of its connection. False: there is no room.
+  bool take_over(FqLists& lists, uint32_t flow, const PktQueue& queue,
+                 uint32_t backlog_bytes) noexcept {
+    const uint32_t at = take(flow);
+    if (at == kNone) return false;
+    all_[at].queue = queue;
+    all_[at].backlog_bytes = backlog_bytes;
+    all_[at].credit_bytes = std::numeric_limits<int32_t>::max();
+    append(lists.first_new, lists.last_new, at);
+    return true;
+  }
+  // Without a judgement.
+  Descriptor drain(PktStore& pkts, FqLists& lists) noexcept {
+    for (uint32_t* first : {&lists.first_new, &lists.first_old}) {
+      while (*first != kNone) {
+        Connection& connection = all_[*first];
+        if (!connection.is_empty()) return take_head(pkts, connection);
+        const uint32_t at = *first;
+        *first = connection.next;
+        give_back(at);
+      }
+    }
+    return {};
+  }
+  // Lists of a flow that has no packets: connections that wait empty for a last turn go.
+  void clear(FqLists& lists) noexcept {
+    for (uint32_t* first : {&lists.first_new, &lists.first_old}) {
+      while (*first != kNone) {
+        const uint32_t at = *first;
+        *first = all_[at].next;
+        give_back(at);
+      }
+    }
+    lists = {};
+  }
+
+ private:
+  struct alignas(64) Connection {
+    PktQueue queue;
+    uint32_t key = 0;
+    uint32_t chain = kNone;  // of those with the same head
+    uint32_t next = kNone;
+    uint32_t backlog_bytes = 0;
+    int32_t credit_bytes = 0;
+    CodelState codel;
+
+    [[nodiscard]] bool is_empty() const { return backlog_bytes == 0; }
+  };
+  static_assert(sizeof(Connection) == 64);
+
+  // The highest bit of a handle, which no address of user space has.
+  static constexpr uint64_t kCanMark = 1ULL << 63;
+  static Descriptor with_mark(const Descriptor& pkt) {
+    Descriptor marked = pkt;
+    if ((pkt.flow & kMarkBit) != 0) marked.handle_and_len |= kCanMark;
+    return marked;
+  }
+
+  [[nodiscard]] uint32_t head_of(uint32_t key) const {
+    return key * 0x9e3779b1U >> 7 & static_cast<uint32_t>(heads_.size() - 1);
+  }
+  [[nodiscard]] uint32_t find(uint32_t key) const noexcept {
+    uint32_t at = heads_[head_of(key)];
+    while (at != kNone && all_[at].key != key) at = all_[at].chain;
+    return at;
+  }
+  uint32_t take(uint32_t key) noexcept {
+    const uint32_t at = free_;
+    if (at == kNone) return kNone;
+    free_ = all_[at].next;
+    uint32_t& head = heads_[head_of(key)];
+    all_[at] = Connection();
+    all_[at].key = key;
+    all_[at].chain = head;
+    head = at;
+    return at;
+  }
+  void give_back(uint32_t at) noexcept {
+    uint32_t* link = &heads_[head_of(all_[at].key)];
+    while (*link != at) link = &all_[*link].chain;
+    *link = all_[at].chain;
+    all_[at].next = free_;
+    free_ = at;
+  }
+  void append(uint32_t& first, uint32_t& last, uint32_t at) noexcept {
+    all_[at].next = kNone;
+    if (first == kNone) {
+      first = at;
+    } else {
+      all_[last].next = at;
+    }
+    last = at;
+  }
+
+  Descriptor take_head(PktStore& pkts, Connection& connection) noexcept {
+    Descriptor pkt = pkts.pop(connection.queue);
+    const bool can_mark = (pkt.handle_and_len & kCanMark) != 0;
+    pkt.handle_and_len &= ~kCanMark;
+    pkt.flow = (connection.key & kFlowMask) | (can_mark ? kMarkBit : 0);
+    connection.backlog_bytes -= pkt.len_bytes();
+    return pkt;
+  }
+  Descriptor pop_of(PktStore& pkts, Connection& connection, uint64_t now_ns, uint64_t target_ns,
+                    DropList& drops) noexcept {
+    for (;;) {
+      Descriptor pkt = take_head(pkts, connection);
+      const bool can_mark = (pkt.flow & kMarkBit) != 0;
+      pkt.flow &= ~kMarkBit;
+      if (drops.n == DropList::kMax) return pkt;
+      const Verdict verdict = codel_.judge(connection.codel, pkt.waited_ns(now_ns), target_ns,
+                                           connection.backlog_bytes, now_ns, can_mark);
+      if (verdict == Verdict::kMark) pkt.flow |= kMarkBit;
+      if (verdict != Verdict::kDrop) return pkt;
+      drops.all[drops.n++] = pkt;
+    }
+  }
+
+  Codel codel_;
+  int32_t quantum_bytes_;
+  BigArray<Connection> all_;
+  std::vector<uint32_t> heads_;
+  uint32_t free_ = kNone;
+};
+
+}  // namespace batchplane::egress

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// pace.h - a rate as a point in time: when all that was sent so far is paid for.
+//
+// A token bucket of `burst` that holds its tokens until now is the same as paid_at <= now + burst time;
+// nothing has to be added up as time passes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace batchplane::egress {
+
+inline constexpr uint64_t kMinPaceBps = 16'000;
+inline constexpr uint64_t kMaxPaceBps = 10'000'000'000'000;
+
+// Two of them and a place in the time wheel fill one cache line.
+#pragma pack(push, 4)
+
+// Times are kept in units of 2^-28 ns, as link.h does, for the same reason: the rate is right to 10^-7.
+class Pace {
+ public:
+  [[nodiscard]] bool is_set() const { return units_per_byte_ != 0; }
+  // 0: none. What is not paid for yet is paid for at the new rate.
+  void set_rate_bps(uint64_t rate_bps, uint64_t now_ns) {
+    const uint64_t before = units_per_byte_;
+    units_per_byte_ = 0;
+    if (rate_bps == 0) return;
+    constexpr auto kByte = static_cast<unsigned __int128>(8'000'000'000ULL) << kShift;
+    units_per_byte_ = static_cast<uint64_t>((kByte + rate_bps / 2) / rate_bps);
+    if (before == 0 || paid_at_ns_ <= now_ns) return;
+    const auto owed_ns = static_cast<unsigned __int128>(paid_at_ns_ - now_ns);
+    paid_at_ns_ = now_ns + static_cast<uint64_t>(owed_ns * units_per_byte_ / before);
+  }
+  [[nodiscard]] uint64_t time_of_ns(uint64_t bytes) const {
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(bytes) * units_per_byte_ >> kShift);
+  }
+
+  // What was sent before then counts as paid for: no credit from earlier.
+  void forget_before(uint64_t at_ns) {
+    if (paid_at_ns_ >= at_ns) return;
+    paid_at_ns_ = at_ns;
+    part_ = 0;
+  }
+  void charge(uint32_t bytes) {
+    const uint64_t units = part_ + bytes * units_per_byte_;
+    paid_at_ns_ += units >> kShift;
+    part_ = static_cast<uint32_t>(units & ((1ULL << kShift) - 1));
+  }
+  // The first nanosecond at which everything is paid for.
+  [[nodiscard]] uint64_t paid_at_ns() const { return paid_at_ns_ + (part_ != 0 ? 1 : 0); }
+
+ private:
+  static constexpr uint32_t kShift = 28;
+
+  uint64_t units_per_byte_ = 0;
+  uint64_t paid_at_ns_ = 0;
+  uint32_t part_ = 0;  // of a nanosecond
+};
+#pragma pack(pop)
+static_assert(sizeof(Pace) == 20);
+
+}  // namespace batchplane::egress

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// tree_node.h - how a tree lies in memory: a line for each node, one more for its rates, two for the children
+// of an inner node.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "base/big_array.h"
+#include "egress/aqm/fq_codel.h"
+#include "egress/discipline/pkt_store.h"
+#include "egress/tree/time_wheel.h"
+#include "egress/tree/tree_params.h"
+
+namespace batchplane::egress {
+
+// Where a node stands at its parent.
+enum class Place : uint8_t {
+  kOut,    // nothing to send, or nothing that may be sent now
+  kFresh,  // came in this round with bytes left of its quantum: goes first
+  kEven,   // has its turn in the next round of even number,
+  kOdd,    // or of odd number
+  kGreen,  // it, or something below it, has less than its minimum rate
+};
+inline Place turn_in(uint16_t round) { return (round & 1) != 0 ? Place::kOdd : Place::kEven; }
+
+struct alignas(64) TreeNode {
+  struct Leaf {
+    Leaf() : queue() {}
+    union {
+      PktQueue queue;
+      FqLists connections;
+    };
+    uint32_t backlog_bytes = 0;
+    uint32_t limit_bytes = 0;
+  };
+  // A bit of `active` for each priority: of children in any of the excess lists, and 8 higher of green ones.
+  struct Inner {
+    uint32_t n_children = 0;
+    uint16_t active = 0;
+    std::array<uint16_t, kPriorities> rounds{};
+  };
+
+  TreeNode() : leaf() {}
+  union {
+    Leaf leaf;
+    Inner inner;
+  };
+  uint32_t backlog_pkts = 0;
+  uint32_t next = kNone;
+  uint32_t before = kNone;
+  uint32_t parent = kNone;
+  uint32_t shaper = kNone;
+  int32_t credit_bytes = 0;
+  uint16_t weight = 0;
+  uint16_t round = 0;  // in which it last had a quantum
+  uint8_t priority = 0;
+  Place place = Place::kOut;
+  LeafQueue queue = LeafQueue::kFifo;
+  LeafQueue wanted_queue = LeafQueue::kFifo;  // once it is empty
+};
+static_assert(sizeof(TreeNode) == 64);
+
+inline constexpr uint16_t kGreenBits = 0xff00;
+inline uint16_t bit_of(Place place, uint8_t priority) {
+  return static_cast<uint16_t>(1U << (place == Place::kGreen ? priority + kPriorities : priority));
+}
+
+// The children of one priority: the first of each list. Lists are rings.
+struct ChildLists {
+  std::array<uint32_t, 4> first{kNone, kNone, kNone, kNone};  // by place, without kOut
+
+  uint32_t& of(Place place) { return first[static_cast<size_t>(place) - 1]; }
+  [[nodiscard]] bool has_excess() const { return (first[0] & first[1] & first[2]) != kNone; }
+};
+
+// The rates of a node that has any.
+struct alignas(64) Shaper {
+  enum class Waits : uint8_t { kNot, kForCeil, kForMin };
+
+  Pace ceil;
+  Pace min;
+  uint32_t burst_ns = 0;
+  WheelLink wheel;
+  uint32_t node = kNone;
+  Waits waits = Waits::kNot;
+
+  // From when on its ceiling lets a packet through.
+  [[nodiscard]] uint64_t ceil_due_ns() const {
+    const uint64_t paid_at_ns = ceil.paid_at_ns();
+    return paid_at_ns - std::min<uint64_t>(paid_at_ns, burst_ns);
+  }
+};
+static_assert(sizeof(Shaper) == 64);
+
+// What an inner node has besides its line.
+struct InnerData {
+  Shaper shaper;
+  std::array<ChildLists, kPriorities> children;
+};
+
+// Guaranteed bytes that nobody served for so long are forgotten, and so are those served ahead of time.
+inline constexpr uint64_t kMaxMinLagNs = 100'000'000;
+// A node that had nothing to send, or was at its ceiling, for longer than this was due nothing meanwhile.
+inline constexpr uint64_t kMaxIdleNs = 2'000'000;
+// A node that has had its minimum waits until a longest packet is due, or this long: it then sends some
+// packets in a row and does not change its place for each.
+inline constexpr uint64_t kMaxMinStepNs = 1'000'000;
+
+// What inner nodes have besides, by node - leaves; and the shapers of all: first those of inner nodes, then
+// those of leaves.
+class TreeRates {
+ public:
+  TreeRates(const TreeCapacity& capacity, uint32_t step_bytes)
+      : first_inner_(capacity.leaves),
+        step_bytes_(step_bytes),
+        inner_(capacity.inner_nodes),
+        leaves_(capacity.shaped_leaves) {}
+
+  InnerData& inner(uint32_t node) { return inner_[node - first_inner_]; }
+  Shaper& operator[](uint32_t shaper) {
+    return shaper < inner_.size() ? inner_[shaper].shaper : leaves_[shaper - inner_.size()];
+  }
+  const Shaper& operator[](uint32_t shaper) const {
+    return shaper < inner_.size() ? inner_[shaper].shaper : leaves_[shaper - inner_.size()];
+  }
+
+  void prefetch(uint32_t inner_node, uint8_t priority) const noexcept {
+    const InnerData& inner = inner_[inner_node - first_inner_];
+    __builtin_prefetch(&inner.shaper, 1);
+    __builtin_prefetch(&inner.children[priority], 1);
+  }
+
+  // Of a shaper that waits.
+  [[nodiscard]] uint64_t due_ns(uint32_t shaper) const {
+    const Shaper& at = (*this)[shaper];
+    if (at.waits == Shaper::Waits::kForCeil) return at.ceil_due_ns();
+    return at.min.paid_at_ns() + std::min(at.min.time_of_ns(step_bytes_), kMaxMinStepNs);
+  }
+
+ private:
+  uint32_t first_inner_;
+  uint32_t step_bytes_;
+  BigArray<InnerData> inner_;
+  BigArray<Shaper> leaves_;
+};
+
+}  // namespace batchplane::egress

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// tree_order.cc - which packet of a tree is next.
+#include <bit>
+#include <utility>
+
+#include "egress/tree/tree.h"
+#include "egress/tree/tree_places.inl"
+
+namespace batchplane::egress {
+
+void Tree::place_path(uint32_t at) noexcept {
+  while (at != root() && place(at)) at = nodes_[at].parent;
+}
+
+void Tree::take_off_path(uint32_t at) noexcept {
+  TreeNode& node = nodes_[at];
+  if (node.shaper != kNone) stop_waiting(node.shaper);
+  if (node.place == Place::kOut) return;
+  unlink(at);
+  place_path(node.parent);
+}
+
+void Tree::prefetch_path(uint32_t flow) const noexcept {
+  const uint32_t leaf = flow & kFlowMask;
+  if (!is_leaf(leaf)) return;
+  if (flow != leaf) connections_.prefetch_connection(flow);
+  if (nodes_[leaf].backlog_pkts != 0) return;
+  const uint32_t parent = nodes_[leaf].parent;
+  __builtin_prefetch(&nodes_[parent], 1);
+  rates_.prefetch(parent, nodes_[leaf].priority);
+}
+
+void Tree::advance(uint64_t now_ns) noexcept {
+  if (now_ns <= now_ns_) return;
+  now_ns_ = now_ns;
+  wheel_.advance(rates_, now_ns, [this](uint32_t id) {
+    rates_[id].waits = Shaper::Waits::kNot;
+    place_path(rates_[id].node);
+  });
+}
+
+Enqueued Tree::enqueue(const Descriptor& pkt) noexcept {
+  const uint32_t leaf = pkt.flow & kFlowMask;
+  if (!is_leaf(leaf)) [[unlikely]]
+    return Enqueued::kNoFlow;
+  if (pkt.len_bytes() > capacity_.lmax_bytes) [[unlikely]]
+    return Enqueued::kTooLong;
+  TreeNode& node = nodes_[leaf];
+  if (node.backlog_pkts == 0) {
+    if (node.queue != node.wanted_queue) [[unlikely]]
+      switch_empty(node);
+  } else if (node.leaf.backlog_bytes + pkt.len_bytes() > node.leaf.limit_bytes) [[unlikely]] {
+    if (!make_room(node, pkt.len_bytes())) return Enqueued::kFull;
+  }
+  if (!push(node, pkt)) [[unlikely]]
+    return Enqueued::kFull;
+  node.leaf.backlog_bytes += pkt.len_bytes();
+  if (node.backlog_pkts++ == 0) place_path(leaf);
+  return Enqueued::kYes;
+}
+
+inline bool Tree::push(TreeNode& node, const Descriptor& pkt) noexcept {
+  if (node.queue == LeafQueue::kFifo) [[likely]]
+    return pkts_.push(node.leaf.queue, node.backlog_pkts == 0, pkt);
+  Descriptor of = pkt;
+  if (node.queue == LeafQueue::kCodel) of.flow &= kFlowMask | kMarkBit;
+  return connections_.push(pkts_, node.leaf.connections, of);
+}
+
+// A queue with connections drops of the longest rather than what comes last. One packet at least stays.
+bool Tree::make_room(TreeNode& node, uint32_t len_bytes) noexcept {
+  if (node.queue == LeafQueue::kFifo) return false;
+  const uint32_t before = shed_.n;
+  connections_.shed(pkts_, node.leaf.connections, shed_, node.backlog_pkts - 1);
+  count_shed(node, before);
+  return node.leaf.backlog_bytes + len_bytes <= node.leaf.limit_bytes;
+}
+
+void Tree::count_shed(TreeNode& node, uint32_t n_before) noexcept {
+  for (uint32_t i = n_before; i < shed_.n; ++i) {
+    node.leaf.backlog_bytes -= shed_.all[i].len_bytes();
+    --node.backlog_pkts;
+  }
+}
+
+inline Descriptor Tree::pop(uint32_t leaf) noexcept {
+  TreeNode& node = nodes_[leaf];
+  if (node.queue != LeafQueue::kFifo) return pop_connection(node);
+  Descriptor pkt = pkts_.pop(node.leaf.queue);
+  pkt.flow = leaf;
+  node.leaf.backlog_bytes -= pkt.len_bytes();
+  --node.backlog_pkts;
+  return pkt;
+}
+
+Descriptor Tree::pop_connection(TreeNode& node) noexcept {
+  const uint32_t before = shed_.n;
+  // A slow line has one packet in its queue for longer than a target that is meant for fast ones.
+  const uint64_t target_ns =
+      node.shaper == kNone ? 0 : rates_[node.shaper].ceil.time_of_ns(unit_bytes_ * 3 / 2);
+  const Descriptor pkt = connections_.pop(pkts_, node.leaf.connections, now_ns_, target_ns, shed_);
+  count_shed(node, before);
+  node.leaf.backlog_bytes -= pkt.len_bytes();
+  if (--node.backlog_pkts == 0) connections_.clear(node.leaf.connections);
+  return pkt;
+}
+
+Descriptor Tree::drain_leaf(uint32_t leaf) noexcept {
+  TreeNode& node = nodes_[leaf];
+  if (node.queue == LeafQueue::kFifo) return pop(leaf);
+  Descriptor pkt = connections_.drain(pkts_, node.leaf.connections);
+  pkt.flow = leaf;
+  node.leaf.backlog_bytes -= pkt.len_bytes();
+  if (--node.backlog_pkts == 0) connections_.clear(node.leaf.connections);
+  return pkt;
+}
+
+void Tree::switch_empty(TreeNode& node) noexcept {
+  node.queue = node.wanted_queue;
+  if (node.queue == LeafQueue::kFifo) {
+    node.leaf.queue = PktQueue();
+  } else {
+    node.leaf.connections = FqLists();
+  }
+}
+
+inline uint32_t Tree::choose(uint32_t node) noexcept {
+  const auto band = static_cast<uint8_t>(std::bit_width(nodes_[node].inner.active) - 1);
+  if (band < kPriorities) return choose_excess(node, band);
+  return rates_.inner(node).children[band - kPriorities].of(Place::kGreen);
+}
+
+// The first that has something left of its quantum. One that comes to its turn in a new round gets one.
+inline uint32_t Tree::choose_excess(uint32_t node, uint8_t priority) noexcept {
+  ChildLists& lists = rates_.inner(node).children[priority];
+  if (lists.of(Place::kFresh) != kNone) return lists.of(Place::kFresh);
+  uint16_t& round = nodes_[node].inner.rounds[priority];
+  for (;;) {
+    if (lists.of(turn_in(round)) == kNone) ++round;
+    const uint32_t at = lists.of(turn_in(round));
+    TreeNode& child = nodes_[at];
+    if (child.round != round) {
+      child.round = round;
+      child.credit_bytes = std::min(child.credit_bytes, 0) + quantum_bytes(child);
+    }
+    if (child.credit_bytes > 0) [[likely]]
+      return at;
+    unlink(at);
+    append(at, turn_in(static_cast<uint16_t>(round + 1)));
+  }
+}
+
+inline void Tree::charge(Shaper& shaper, uint32_t wire_bytes, bool was_green) const noexcept {
+  if (shaper.ceil.is_set()) {
+    shaper.ceil.forget_before(now_ns_);
+    shaper.ceil.charge(wire_bytes);
+  }
+  if (!was_green || !shaper.min.is_set()) return;
+  if (shaper.min.paid_at_ns() > now_ns_ + kMaxMinLagNs) return;
+  shaper.min.forget_before(now_ns_ - std::min(now_ns_, kMaxMinLagNs));
+  shaper.min.charge(wire_bytes);
+}
+
+// A packet of this node, the first of its list, has been sent.
+inline void Tree::settle(uint32_t at, uint32_t wire_bytes) noexcept {
+  TreeNode& node = nodes_[at];
+  const bool was_green = node.place == Place::kGreen;
+  if (!was_green) node.credit_bytes -= static_cast<int32_t>(wire_bytes);
+  if (node.shaper != kNone) charge(rates_[node.shaper], wire_bytes, was_green);
+  place(at);
+  if (node.place == Place::kOut) return;
+  if (was_green) {
+    is_served_ = false;
+    if (node.place == Place::kGreen) siblings_of(node).of(Place::kGreen) = node.next;
+    return;
+  }
+  if (node.credit_bytes > 0 || node.place == Place::kGreen) [[likely]]
+    return;
+  unlink(at);
+  const uint16_t round = nodes_[node.parent].inner.rounds[node.priority];
+  append(at, turn_in(static_cast<uint16_t>(round + 1)));
+}
+
+inline uint32_t Tree::choose_leaf() noexcept {
+  uint32_t at = root();
+  do {
+    at = choose(at);
+  } while (is_inner(at));
+  return at;
+}
+
+bool Tree::dequeue(Descriptor& out) noexcept {
+  if (nodes_[root()].inner.active == 0) return false;
+  // While nobody has changed places, the leaf whose turn it was has it still.
+  uint32_t at = is_served_ ? served_ : choose_leaf();
+  served_ = at;
+  is_served_ = true;
+  out = pop(at);
+  const uint32_t wire_bytes = capacity_.framing.wire_bytes(out.len_bytes());
+  for (; at != root(); at = nodes_[at].parent) settle(at, wire_bytes);
+  return true;
+}
+
+bool Tree::drain(Descriptor& out) noexcept {
+  if (shed_.n != 0) {
+    out = shed_.all[--shed_.n];
+    return true;
+  }
+  if (backlog_pkts() == 0) return false;
+  while (nodes_[drained_].backlog_pkts == 0) {
+    drained_ = drained_ + 1 == nodes_.size() ? 0 : drained_ + 1;
+  }
+  out = drain_leaf(drained_);
+  if (nodes_[drained_].backlog_pkts == 0) place_path(drained_);
+  return true;
+}
+
+}  // namespace batchplane::egress

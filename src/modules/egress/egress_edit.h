@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// egress_edit.h - a change of an egress scheduler, on its way to the worker that schedules.
+#pragma once
+
+#include <cstdint>
+
+#include "egress/discipline/discipline.h"
+#include "egress/tree/tree_params.h"
+
+namespace batchplane {
+
+struct EgressEdit {
+  // kPlace: a node of a tree is added, changed or moved.
+  enum class Kind : uint8_t { kConfigure, kPlace, kRemove, kRate } kind = Kind::kConfigure;
+  uint32_t number = 0;  // of a flow or node
+  uint32_t parent = 0;
+  egress::FlowParams flow;
+  egress::NodeParams node;
+  uint64_t rate_bps = 0;
+};
+
+}  // namespace batchplane

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "modules/egress/flow_book.h"
+
+#include <set>
+
+#include "modules/common/item_syntax.h"
+
+namespace batchplane {
+namespace {
+
+std::string place(size_t i) { return "flows[" + std::to_string(i) + "]"; }
+
+}  // namespace
+
+FlowBook::FlowBook(const Args& args, uint32_t max_flows)
+    : EgressBook(max_flows, max_flows),
+      flows_(parse_egress_flows(args)),
+      otherwise_(default_egress_flow(args)) {
+  for (const auto& [flow, params] : flows_) set_known(flow, true);
+}
+
+std::vector<FlowBook::Item> FlowBook::parse(const List& items, const char* verb) const {
+  std::vector<Item> parsed;
+  std::set<uint32_t> seen;
+  for (size_t i = 0; i < items.size(); ++i) {
+    parsed.push_back(parse_egress_flow(items[i], otherwise_, max_flows(), place(i)));
+    if (!seen.insert(parsed.back().first).second) {
+      throw ConfigError("flow " + std::to_string(parsed.back().first) + " is there twice", place(i),
+                        std::string(verb) + " it once");
+    }
+  }
+  return parsed;
+}
+
+void FlowBook::edit(const Value& args, bool must_exist) {
+  const std::vector<Item> parsed =
+      parse(items_under(args, "flows"), must_exist ? "replace" : "add");
+  uint64_t weight_sum = 0;
+  for (const auto& [flow, params] : flows_) weight_sum += params.weight;
+  for (size_t i = 0; i < parsed.size(); ++i) {
+    const auto& [flow, params] = parsed[i];
+    if (must_exist != flows_.contains(flow)) {
+      throw ConfigError(must_exist ? "there is no such flow" : "the flow exists", place(i),
+                        must_exist ? "add it" : "replace it");
+    }
+    weight_sum += params.weight;
+    if (must_exist) weight_sum -= flows_.at(flow).weight;
+  }
+  check_weight_sum(weight_sum, "flows");
+  refuse_too_many(parsed.size());
+  for (const auto& [flow, params] : parsed) {
+    order({.number = flow, .flow = params});
+    flows_[flow] = params;
+    set_known(flow, true);
+  }
+}
+
+void FlowBook::remove(const Value& args) {
+  const std::vector<Item> parsed = parse(items_under(args, "flows"), "delete");
+  for (size_t i = 0; i < parsed.size(); ++i) {
+    const uint32_t flow = parsed[i].first;
+    if (flow != 0 && flows_.contains(flow)) continue;
+    throw ConfigError(flow == 0 ? "flow 0 takes what no other flow has" : "there is no such flow",
+                      place(i), "delete another");
+  }
+  refuse_too_many(parsed.size());
+  for (const auto& [flow, params] : parsed) {
+    set_known(flow, false);
+    flows_.erase(flow);
+    order({.kind = EgressEdit::Kind::kRemove, .number = flow});
+  }
+}
+
+void FlowBook::each_flow(const std::function<void(uint32_t flow, Dict said)>& use) const {
+  for (const auto& [flow, params] : flows_) use(flow, {{"weight", params.weight}});
+}
+
+Dict FlowBook::saved_params() const {
+  List list;
+  for (const auto& [flow, params] : flows_) list.push_back(egress_flow_value(flow, params));
+  return {{"flows", std::move(list)}};
+}
+
+void FlowBook::take_over(EgressScheduler& scheduler, const EgressBook& old) noexcept {
+  leave_like(old);
+  for (const auto& [flow, params] : static_cast<const FlowBook&>(old).flows_) {
+    if (!flows_.contains(flow)) leave(flow);
+  }
+  configure_all(scheduler);
+}
+
+void FlowBook::configure_all(EgressScheduler& scheduler) const {
+  for (const auto& [flow, params] : flows_) scheduler.edit({.number = flow, .flow = params});
+}
+
+}  // namespace batchplane

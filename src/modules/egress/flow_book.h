@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// flow_book.h - the flows of a scheduler in which all stand side by side.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "modules/egress/egress_book.h"
+#include "modules/egress/egress_flows.h"
+
+namespace batchplane {
+
+class FlowBook final : public EgressBook {
+ public:
+  FlowBook(const Args& args, uint32_t max_flows);
+
+  void add(const Value& args) override { edit(args, false); }
+  void replace(const Value& args) override { edit(args, true); }
+  void remove(const Value& args) override;
+  void each_flow(const std::function<void(uint32_t flow, Dict said)>& use) const override;
+  [[nodiscard]] size_t n_flows() const override { return flows_.size(); }
+  [[nodiscard]] Dict saved_params() const override;
+
+  void configure_all(EgressScheduler& scheduler) const override;
+  void take_over(EgressScheduler& scheduler, const EgressBook& old) noexcept override;
+
+ private:
+  using Item = std::pair<uint32_t, egress::FlowParams>;
+
+  void edit(const Value& args, bool must_exist);
+  [[nodiscard]] std::vector<Item> parse(const List& items, const char* verb) const;
+
+  EgressFlows flows_;
+  const egress::FlowParams otherwise_;
+};
+
+}  // namespace batchplane

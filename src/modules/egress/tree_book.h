@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// tree_book.h - the nodes of an egress tree, as declared and as changed since.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "modules/egress/egress_book.h"
+#include "modules/egress/tree_plan.h"
+
+namespace batchplane {
+
+class TreeBook final : public EgressBook {
+ public:
+  TreeBook(const Args& args, const EgressSettings& settings);
+
+  void add(const Value& args) override { edit(args, false); }
+  void replace(const Value& args) override { edit(args, true); }
+  void remove(const Value& args) override;
+  void each_flow(const std::function<void(uint32_t flow, Dict said)>& use) const override;
+  [[nodiscard]] size_t n_flows() const override { return plan_.n_flows(); }
+  [[nodiscard]] Dict saved_params() const override;
+
+  void inherit(const EgressBook& old) override;
+  [[nodiscard]] bool can_take_over() const override { return can_take_over_; }
+  void configure_all(EgressScheduler& scheduler) const override;
+  void take_over(EgressScheduler& scheduler, const EgressBook& old) noexcept override;
+
+ private:
+  struct Staged {
+    TreeItem item;
+    std::string where;
+    uint32_t number = 0;
+    uint32_t parent = 0;
+    uint32_t levels = 0;
+  };
+  using Before = std::pair<uint32_t, TreePlan::Node>;
+
+  void load(const Args& args);
+  void declare_inner(std::vector<Staged> staged);
+  void declare_flow(TreeItem item, const std::string& where);
+
+  void edit(const Value& args, bool must_exist);
+  [[nodiscard]] std::vector<Staged> parse(const Value& args) const;
+  void stage(std::vector<Staged>& staged, bool must_exist, std::vector<uint32_t>& taken);
+  void find_numbers(std::vector<Staged>& staged, bool must_exist, std::vector<uint32_t>& taken);
+  void find_parents(std::vector<Staged>& staged) const;
+  void check_rates(const std::vector<Staged>& staged) const;
+  void undo(std::vector<Before>& before);
+  void note_queue(const egress::NodeParams& params);
+  void has_left(uint32_t number) noexcept override;
+  [[nodiscard]] EgressEdit place_edit(uint32_t number) const;
+  [[nodiscard]] List list(bool flows) const;
+
+  const std::string file_;
+  const List declared_nodes_;
+  const List declared_flows_;
+  const bool may_overbook_;
+  const uint32_t shaped_flows_limit_;
+  const TreeDefaults otherwise_;
+  uint64_t link_bps_;
+  TreePlan plan_;
+  bool is_edited_ = false;
+  bool can_take_over_ = false;
+  SpscRing<uint32_t> free_numbers_;  // of inner nodes that have left
+};
+
+}  // namespace batchplane

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// tree_book_test.cc - a tree within an engine: rates by level, live changes, files, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "modules/egress/egress_test_util.h"
+
+namespace batchplane {
+namespace tree_book_test {
+
+using egress_test::kFlows;
+using egress_test::released;
+using egress_test::three_direct_senders;
+
+// Flows 0 and 1 below `home`, flow 2 beside it; a byte per nanosecond, packets of 1000 bytes.
+Dict home_and_other(Dict more = {}) {
+  Dict params{{"discipline", "tree"},
+              {"rate_bps", 8'000'000'000},
+              {"nodes", List{Dict{{"node", "home"}, {"ceil_bps", 4'000'000'000}}}},
+              {"flows", List{Dict{{"flow", 0}, {"parent", "home"}, {"weight", 3}},
+                             Dict{{"flow", 1}, {"parent", "home"}}, Dict{{"flow", 2}}}}};
+  for (auto& [key, value] : more) params[key] = value;
+  return params;
+}
+
+// Shares of the link in percent.
+std::vector<double> shares(EngineRig& rig, uint64_t loops = 60'000) {
+  const std::vector<uint64_t> before = released(rig);
+  const uint64_t from_ns = rig.now_ns;
+  rig.loop(loops, 1000);
+  const std::vector<uint64_t> after = released(rig);
+  std::vector<double> all;
+  for (size_t f = 0; f < after.size(); ++f) {
+    all.push_back(1e5 * static_cast<double>(after[f] - before[f]) /
+                  static_cast<double>(rig.now_ns - from_ns));
+  }
+  return all;
+}
+void expect_shares(EngineRig& rig, const std::vector<double>& want) {
+  const std::vector<double> got = shares(rig);
+  ASSERT_GE(got.size(), want.size());
+  for (size_t f = 0; f < want.size(); ++f) EXPECT_NEAR(got[f], want[f], 0.7) << "flow " << f;
+}
+Module& scheduler_of(EngineRig& rig) { return *rig.engine().graph().at("egress").module; }
+
+class TempFile {
+ public:
+  explicit TempFile(const std::string& text)
+      : path_((std::filesystem::temp_directory_path() / ("bp_tree_" + std::to_string(getpid())))
+                  .string()) {
+    std::ofstream(path_) << text;
+  }
+  ~TempFile() { std::filesystem::remove(path_); }
+  TempFile(const TempFile&) = delete;
+  TempFile& operator=(const TempFile&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string mistake_in(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const ConfigErrors& errors) {
+    return errors.errors.front().line();
+  } catch (const ConfigError& error) {
+    return error.line();
+  }
+  return "none";
+}
+void expect_mistake(const std::string& said, const std::string& part) {
+  EXPECT_NE(said.find(part), std::string::npos) << said;
+}
+
+TEST(EgressTree, SharesTheLinkByLevel) {
+  EngineRig rig(three_direct_senders(home_and_other()), 65'536);
+  rig.loop(10'000, 1000);
+  expect_shares(rig, {37.5, 12.5, 50});
+  rig.expect_pool_whole(rig.balanced());
+}
+
+TEST(EgressTree, ChangesWhileItIsFull) {
+  EngineRig rig(three_direct_senders(home_and_other()), 65'536);
+  rig.loop(10'000, 1000);
+  Module& egress = scheduler_of(rig);
+  egress.command("replace", Dict{{"node", "home"}, {"ceil_bps", 2'000'000'000}});
+  egress.command("replace", Dict{{"flow", 1}, {"parent", "home"}, {"min_rate_bps", 1'600'000'000}});
+  rig.loop(10'000, 1000);
+  expect_shares(rig, {3.75, 21.25, 75});
+  // A level more, and a flow that moves below it.
+  egress.command("add", Dict{{"nodes", List{Dict{{"node", "site"}, {"ceil_bps", 800'000'000}},
+                                            Dict{{"node", "room"}, {"parent", "site"}}}}});
+  egress.command("replace", Dict{{"flow", 2}, {"parent", "room"}});
+  rig.loop(10'000, 1000);
+  expect_shares(rig, {3.75, 21.25, 10});
+  // Nodes change places: one goes below what was below it.
+  egress.command("replace",
+                 Dict{{"nodes", List{Dict{{"node", "site"}, {"parent", "room"}},
+                                     Dict{{"node", "room"}, {"ceil_bps", 1'600'000'000}}}}});
+  rig.loop(10'000, 1000);
+  expect_shares(rig, {3.75, 21.25, 20});
+  egress.command("delete", Dict{{"node", "site"}});
+  egress.command("add", Dict{{"node", "site"}, {"parent", "home"}});
+  egress.command("delete", Dict{{"flow", 2}});
+  rig.loop(10'000, 1000);
+  egress.command("delete", Dict{{"node", "room"}});
+  rig.loop(100, 1000);
+  rig.expect_pool_whole(rig.balanced());
+}
+
+TEST(EgressTree, ChangesAllOfACommandOrNothing) {
+  EngineRig rig(three_direct_senders(home_and_other()), 65'536);
+  Module& egress = scheduler_of(rig);
+  const auto refused = [&](const std::string& verb, Value args, const std::string& part) {
+    const Dict before = egress.saved_params();
+    expect_mistake(mistake_in([&] { egress.command(verb, args); }), part);
+    EXPECT_EQ(Value(egress.saved_params()), Value(before)) << verb;
+  };
+  refused("add", List{Dict{{"node", "a"}}, Dict{{"node", "a"}}}, "'a' is there twice");
+  refused("add", List{Dict{{"node", "a"}}, Dict{{"node", "home"}}}, "'home' exists");
+  refused("add", List{Dict{{"node", "a"}, {"parent", "nowhere"}}}, "no node 'nowhere'");
+  refused("add", List{Dict{{"node", "a"}, {"parent", "b"}}, Dict{{"node", "b"}, {"parent", "a"}}},
+          "lies below itself");
+  refused("add", List{Dict{{"node", "a"}}, Dict{{"flow", 9}, {"min_rate_bps", 9'000'000'000}}},
+          "below the link add up to 9000000000");
+  refused("add", Dict{{"flow", 9}, {"parent", "home"}, {"min_rate_bps", 4'000'000'001}},
+          "below 'home' add up to 4000000001");
+  refused("add", Dict{{"flow", 9}, {"ceil_bps", 20'000}, {"min_rate_bps", 30'000}},
+          "ceiling is below");
+  refused("add", Dict{{"flow", 9}, {"weight", 0}}, "from 1 to 10000");
+  refused("add", Dict{{"flow", 2000}}, "from 0 to 1023");
+  refused("add", Dict{{"flow", 9}, {"queue", "red"}}, "unknown queue 'red'");
+  refused("add", Dict{{"node", "a"}, {"queue", "codel"}}, "holds no packets");
+  refused("add", Dict{{"flow", 9}, {"node", "a"}}, "either a flow or a node");
+  refused("add", Dict{{"flow", 9}, {"lmax_bytes", 5}}, "unknown key 'lmax_bytes'");
+  refused("replace", Dict{{"node", "a"}}, "no node 'a'");
+  refused("replace", Dict{{"node", "home"}, {"parent", "home"}}, "lies below itself");
+  refused("delete", Dict{{"node", "home"}}, "has something below it");
+  refused("delete", List{Dict{{"flow", 1}}, Dict{{"flow", 0}}}, "flow 0 takes");
+  // Afterwards it goes on as it was.
+  egress.command("add", Dict{{"node", "a"}, {"parent", "home"}});
+  rig.loop(10'000, 1000);
+  expect_shares(rig, {37.5, 12.5, 50});
+}
+
+TEST(EgressTree, MayBeOverbookedWhenToldSo) {
+  Dict params =
+      home_and_other({{"nodes", List{Dict{{"node", "home"}, {"min_rate_bps", 9'000'000'000}}}}});
+  expect_mistake(mistake_in([&] { EngineRig rig(three_direct_senders(params)); }),
+                 "overbook: true");
+  params["overbook"] = true;
+  EngineRig rig(three_direct_senders(params), 65'536);
+  rig.loop(1000, 1000);
+  rig.expect_pool_whole(rig.balanced());
+}
+
+TEST(EgressTree, CarriesEverythingOverAnApply) {
+  EngineRig rig(three_direct_senders(home_and_other()), 65'536);
+  rig.loop(10'000, 1000);
+  const Snapshot before = rig.balanced();
+  // Another tree: a node in between, one that is gone, the others renamed in another order.
+  const Dict other = home_and_other(
+      {{"nodes", List{Dict{{"node", "attic"}, {"parent", "roof"}, {"ceil_bps", 800'000'000}},
+                      Dict{{"node", "roof"}, {"parent", "home"}},
+                      Dict{{"node", "home"}, {"ceil_bps", 2'000'000'000}}}},
+       {"flows", List{Dict{{"flow", 0}, {"parent", "attic"}}, Dict{{"flow", 1}, {"parent", "home"}},
+                      Dict{{"flow", 2}}}}});
+  rig.engine().apply(rig.build(three_direct_senders(other)));
+  EXPECT_EQ(rig.balanced().balance.held_pkts, before.balance.held_pkts);
+  rig.loop(10'000, 1000);
+  expect_shares(rig, {10, 15, 75});
+  rig.engine().apply(rig.build(three_direct_senders(home_and_other())));
+  rig.loop(10'000, 1000);
+  expect_shares(rig, {37.5, 12.5, 50});
+  // Into a scheduler of another kind and back.
+  rig.engine().apply(rig.build(three_direct_senders({{"discipline", "drr"}})));
+  rig.loop(100, 1000);
+  rig.engine().apply(rig.build(three_direct_senders(home_and_other())));
+  rig.loop(10'000, 1000);
+  expect_shares(rig, {37.5, 12.5, 50});
+  rig.expect_pool_whole(rig.balanced());
+}
+
+uint64_t shed_pkts(EngineRig& rig, const Snapshot& snapshot) {
+  const auto& drops = snapshot.modules[rig.engine().graph().index.at("egress")].drops;
+  for (size_t r = 0; r < drops.size(); ++r) {
+    if (drop_reasons()[r].name == "egress_shed") return drops[r];
+  }
+  return 0;
+}
+
+// Its sender does not slow down, so more and more are dropped, and all are accounted for.
+TEST(EgressTree, KeepsDelaysShortWhereToldSo) {
+  for (const char* queue : {"codel", "fq_codel"}) {
+    const Dict flow2{{"flow", 2}, {"queue", queue}, {"limit_bytes", 100'000}};
+    EngineRig rig(three_direct_senders(home_and_other(
+                      {{"codel_target_us", 50},
+                       {"codel_interval_us", 500},
+                       {"flows", List{Dict{{"flow", 0}, {"parent", "home"}, {"weight", 3}},
+                                      Dict{{"flow", 1}, {"parent", "home"}}, flow2}}})),
+                  65'536);
+    rig.loop(10'000, 1000);
+    expect_shares(rig, {37.5, 12.5, 50});
+    EXPECT_GT(shed_pkts(rig, rig.balanced()), 100U) << queue;
+    // Into another kind of queue and back, with what it holds.
+    scheduler_of(rig).command("replace", Dict{{"flow", 2}});
+    rig.loop(100, 1000);
+    const uint64_t before = shed_pkts(rig, rig.balanced());
+    rig.loop(1000, 1000);
+    EXPECT_EQ(shed_pkts(rig, rig.balanced()), before);
+    scheduler_of(rig).command("replace", flow2);
+    rig.loop(10'000, 1000);
+    EXPECT_GT(shed_pkts(rig, rig.balanced()), before);
+    rig.engine().apply(rig.build(three_direct_senders({{"discipline", "drr"}})));
+    rig.loop(10, 1000);
+    rig.expect_pool_whole(rig.balanced());
+  }
+}
+
+TEST(EgressTree, ReadsAFile) {
+  const TempFile file(
+      "# the same tree\n"
+      "flow,parent,node,weight,ceil_bps\n"
+      "0,home,,3,\n"
+      "1, home ,,1,\n"
+      ",,home,,4000000000\r\n"
+      "\n"
+      "2,,,,\n");
+  const Dict params{
+      {"discipline", "tree"}, {"rate_bps", 8'000'000'000}, {"tree_file", file.path()}};
+  EngineRig rig(three_direct_senders(params), 65'536);
+  rig.loop(10'000, 1000);
+  expect_shares(rig, {37.5, 12.5, 50});
+  // Saved by its name as long as nothing has been changed.
+  EXPECT_EQ(scheduler_of(rig).saved_params().at("tree_file").as_string(), file.path());
+  scheduler_of(rig).command("replace", Dict{{"flow", 2}, {"weight", 2}});
+  const Dict saved = scheduler_of(rig).saved_params();
+  EXPECT_EQ(saved.at("tree_file").as_string(), "");
+  EXPECT_EQ(saved.at("flows").as_list().size(), 3U);
+  EXPECT_EQ(saved.at("nodes").as_list().size(), 1U);
+}
+
+TEST(EgressTree, SaysWhereAFileIsWrong) {
+  const auto mistake = [](const std::string& text) {
+    const TempFile file(text);
+    return mistake_in([&] {
+      const Dict params{{"discipline", "tree"}, {"tree_file", file.path()}};
+      EngineRig rig(three_direct_senders(params));
+    });
+  };
+  const std::string head = "flow,node,parent,weight,ceil_bps\n";
+  expect_mistake(mistake(head + "1,,,1,\n2,,,0,\n"), ":3: '0' under weight");
+  expect_mistake(mistake(head + "1,,,1\n"), ":2: 4 cells under 5 columns");
+  expect_mistake(mistake(head + "1,,nowhere,1,\n"), ":2: there is no node 'nowhere'");
+  expect_mistake(mistake(head + ",a,b,1,\n,b,a,1,\n"), ":2: node 'a' lies below itself");
+  expect_mistake(mistake(head + ",a,,1,\n,a,,1,\n"), ":3: node 'a' is there twice");
+  expect_mistake(mistake(head + "1,,,1,\n1,,,1,\n"), ":3: flow 1 is there twice");
+  expect_mistake(mistake(head + ",,,1,\n"), ":2: an entry is either");
+  expect_mistake(mistake(head + "1,,,1,100\n"), ":2: a rate must be");
+  expect_mistake(mistake(head + "1,,,1x,\n"), "'1x' under weight");
+  expect_mistake(mistake("flow,nod\n"), ":1: unknown column 'nod'");
+  expect_mistake(mistake("# nothing\n"), "no columns");
+  expect_mistake(mistake_in([] {
+                   EngineRig rig(three_direct_senders(
+                       {{"discipline", "tree"}, {"tree_file", "/nowhere.csv"}}));
+                 }),
+                 "cannot read '/nowhere.csv'");
+  expect_mistake(mistake_in([] {
+                   EngineRig rig(three_direct_senders({{"nodes", List{Dict{{"node", "a"}}}}}));
+                 }),
+                 "only a tree has nodes");
+}
+
+}  // namespace tree_book_test
+}  // namespace batchplane

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "modules/egress/tree_items.h"
+
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text_file.h"
+#include "modules/common/item_syntax.h"
+
+namespace batchplane {
+namespace {
+
+constexpr int64_t kMaxRate = egress::kMaxPaceBps;
+
+// What every entry may say in numbers.
+struct NumberKey {
+  const char* name;
+  int64_t least;
+  int64_t most;
+  void (*set)(egress::NodeParams& params, int64_t value);
+  int64_t (*get)(const egress::NodeParams& params);
+};
+
+template <auto Member>
+constexpr NumberKey number_key(const char* name, int64_t least, int64_t most) {
+  using Number = std::remove_reference_t<decltype(std::declval<egress::NodeParams>().*Member)>;
+  return {name, least, most,
+          [](egress::NodeParams& params, int64_t value) {
+            params.*Member = static_cast<Number>(value);
+          },
+          [](const egress::NodeParams& params) { return static_cast<int64_t>(params.*Member); }};
+}
+
+using Params = egress::NodeParams;
+constexpr std::array kNumberKeys{
+    number_key<&Params::min_rate_bps>("min_rate_bps", 0, kMaxRate),
+    number_key<&Params::ceil_bps>("ceil_bps", 0, kMaxRate),
+    number_key<&Params::burst_bytes>("burst_bytes", 0, 1 << 30),
+    number_key<&Params::weight>("weight", 1, egress::kMaxNodeWeight),
+    number_key<&Params::priority>("priority", 0, egress::kPriorities - 1),
+    number_key<&Params::limit_bytes>("limit_bytes", 1, 1 << 30),
+};
+
+constexpr const char* kColumns =
+    "node, flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, limit_bytes, queue";
+constexpr std::array<const char*, 3> kQueues{"fifo", "codel", "fq_codel"};  // by LeafQueue
+
+egress::LeafQueue queue_of(std::string_view name, const std::string& where) {
+  for (size_t q = 0; q < kQueues.size(); ++q) {
+    if (name == kQueues[q]) return static_cast<egress::LeafQueue>(q);
+  }
+  throw ConfigError("unknown queue '" + std::string(name) + "'", where, "fifo, codel or fq_codel");
+}
+
+void check_item(const TreeItem& item, const std::string& where) {
+  if (item.is_flow == !item.name.empty()) {
+    throw ConfigError("an entry is either a flow or a node", where,
+                      "give it `flow` with a number, or `node` with a name");
+  }
+  if (!item.is_flow && item.params.queue != egress::LeafQueue::kFifo) {
+    throw ConfigError("a node holds no packets", where, "give `queue` to flows");
+  }
+  const egress::Edited range = egress::check_range(item.params);
+  if (range != egress::Edited::kYes) throw ConfigError(message_of(range), where);
+}
+
+std::string text_under(const Value& item, const char* key, const std::string& where) {
+  if (!item.has(key)) return {};
+  if (!item[key].is_string()) {
+    throw ConfigError("expected a name", where + "." + key, "a string");
+  }
+  return item[key].as_string();
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  return text;
+}
+
+void split(std::string_view line, std::vector<std::string_view>& cells) {
+  cells.clear();
+  for (;;) {
+    const size_t comma = line.find(',');
+    cells.push_back(trimmed(line.substr(0, comma)));
+    if (comma == std::string_view::npos) return;
+    line.remove_prefix(comma + 1);
+  }
+}
+
+int64_t number_in(std::string_view cell, const char* column, int64_t least, int64_t most,
+                  const std::string& where) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  const bool is_whole = error == std::errc() && end == cell.data() + cell.size();
+  if (!is_whole || value < least || value > most) {
+    throw ConfigError("'" + std::string(cell) + "' under " + column + " is no such integer", where,
+                      "from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return value;
+}
+
+// Sets what a column of a row says.
+using Setter = std::function<void(TreeItem& item, std::string_view cell, const std::string& where)>;
+
+Setter setter_of(std::string_view column, uint32_t max_flows, const std::string& where) {
+  if (column == "node") return [](TreeItem& item, auto cell, const auto&) { item.name = cell; };
+  if (column == "parent") return [](TreeItem& item, auto cell, const auto&) { item.parent = cell; };
+  if (column == "flow") {
+    return [max_flows](TreeItem& item, auto cell, const auto& at) {
+      item.is_flow = true;
+      item.flow = static_cast<uint32_t>(number_in(cell, "flow", 0, int64_t{max_flows} - 1, at));
+    };
+  }
+  if (column == "queue") {
+    return
+        [](TreeItem& item, auto cell, const auto& at) { item.params.queue = queue_of(cell, at); };
+  }
+  for (const NumberKey& key : kNumberKeys) {
+    if (column != key.name) continue;
+    return [&key](TreeItem& item, auto cell, const auto& at) {
+      key.set(item.params, number_in(cell, key.name, key.least, key.most, at));
+    };
+  }
+  throw ConfigError("unknown column '" + std::string(column) + "'", where,
+                    std::string("known are ") + kColumns);
+}
+
+}  // namespace
+
+TreeItem parse_tree_item(const Value& item, const TreeDefaults& otherwise,
+                         const std::string& where) {
+  check_keys(item,
+             {"node", "flow", "parent", "min_rate_bps", "ceil_bps", "burst_bytes", "weight",
+              "priority", "limit_bytes", "queue"},
+             where);
+  TreeItem parsed{.is_flow = item.has("flow"),
+                  .name = text_under(item, "node", where),
+                  .parent = text_under(item, "parent", where),
+                  .params = otherwise.params};
+  if (parsed.is_flow) {
+    parsed.flow = static_cast<uint32_t>(
+        int_value(item["flow"], 0, int64_t{otherwise.max_flows} - 1, where + ".flow"));
+  }
+  for (const NumberKey& key : kNumberKeys) {
+    if (!item.has(key.name)) continue;
+    key.set(parsed.params, int_under(item, key.name, key.least, key.most, 0, where));
+  }
+  const std::string queue = text_under(item, "queue", where);
+  if (!queue.empty()) parsed.params.queue = queue_of(queue, where + ".queue");
+  check_item(parsed, where);
+  return parsed;
+}
+
+Dict tree_item_value(const TreeItem& item, const TreeDefaults& otherwise) {
+  Dict value;
+  if (item.is_flow) {
+    value["flow"] = item.flow;
+  } else {
+    value["node"] = item.name;
+  }
+  if (!item.parent.empty()) value["parent"] = item.parent;
+  for (const NumberKey& key : kNumberKeys) {
+    if (key.get(item.params) != key.get(otherwise.params)) value[key.name] = key.get(item.params);
+  }
+  if (item.params.queue != otherwise.params.queue) {
+    value["queue"] = kQueues[static_cast<size_t>(item.params.queue)];
+  }
+  return value;
+}
+
+void each_tree_row(const std::string& path, const TreeDefaults& otherwise, const std::string& where,
+                   const std::function<void(TreeItem item, const std::string& where)>& use) {
+  std::ifstream in = open_text_file(path, where);
+  std::vector<Setter> setters;
+  std::vector<std::string_view> cells;
+  std::string line;
+  for (size_t n = 1; std::getline(in, line); ++n) {
+    const std::string_view text = trimmed(line);
+    if (text.empty() || text.front() == '#') continue;
+    const std::string at = path + ":" + std::to_string(n);
+    split(text, cells);
+    if (setters.empty()) {
+      for (const std::string_view column : cells)
+        setters.push_back(setter_of(column, otherwise.max_flows, at));
+      continue;
+    }
+    if (cells.size() != setters.size()) {
+      throw ConfigError(std::to_string(cells.size()) + " cells under " +
+                            std::to_string(setters.size()) + " columns",
+                        at, "as many commas as in the first line");
+    }
+    TreeItem item{.params = otherwise.params};
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (!cells[i].empty()) setters[i](item, cells[i], at);
+    }
+    check_item(item, at);
+    use(std::move(item), at);
+  }
+  if (setters.empty()) throw ConfigError("no columns", path, std::string("known are ") + kColumns);
+}
+
+}  // namespace batchplane

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// tree_items.h - the nodes of an egress tree as users write them: in a pipeline, in a live command, in a file.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/value.h"
+#include "egress/tree/tree_params.h"
+
+namespace batchplane {
+
+// A leaf is a flow and has its number; an inner node has a name.
+struct TreeItem {
+  bool is_flow = false;
+  uint32_t flow = 0;
+  std::string name;
+  std::string parent;  // of an inner node; empty: the link
+  egress::NodeParams params;
+};
+
+struct TreeDefaults {
+  uint32_t max_flows = 0;  // flows have numbers below this
+  egress::NodeParams params;
+};
+
+// One entry {flow or node, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, limit_bytes, queue}.
+// Throws ConfigError.
+TreeItem parse_tree_item(const Value& item, const TreeDefaults& otherwise,
+                         const std::string& where);
+// What of it differs from what an entry that says nothing else has.
+Dict tree_item_value(const TreeItem& item, const TreeDefaults& otherwise);
+
+// Entries of a CSV file, whose first line names its columns, in any order: node, flow, parent, min_rate_bps,
+// ceil_bps, burst_bytes, weight, priority, limit_bytes, queue. A row with a flow is a leaf. An empty cell says
+// nothing; lines that begin with # are skipped. use(item, "FILE:LINE"). Throws ConfigError.
+void each_tree_row(const std::string& path, const TreeDefaults& otherwise, const std::string& where,
+                   const std::function<void(TreeItem item, const std::string& where)>& use);
+
+}  // namespace batchplane
