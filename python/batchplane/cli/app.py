@@ -27,6 +27,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "experiment": ("experiment",),
     "pcap": ("pcap",),
     "egress": ("egress",),
+    "libreqos": ("libreqos",),
     "daemons": ("list", "stop"),
     "check": ("check",),
     "modules": ("modules", "schema"),

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "egress/arbiter/flat_out.h"
-#include "egress/arbiter/link.h"
 #include "egress/arbiter/replay.h"
 #include "egress/arbiter/steady_load.h"
 #include "egress/arbiter/virtual_arbiter.h"
 #include "egress/discipline/disciplines.h"
+#include "egress/discipline/link.h"
 
 namespace batchplane::native {
 namespace {

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An ISP's LibreQoS files as egress trees."""
