@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 namespace batchplane::egress {
 namespace {
@@ -25,7 +26,7 @@ Tree::Tree(TreeCapacity capacity)
   for (uint32_t s = capacity.shaped_leaves; s-- > 0;) {
     unused_shapers_.push_back(capacity.inner_nodes + s);
   }
-  nodes_[root()].inner = {};
+  std::construct_at(&nodes_[root()].inner);
 }
 
 Edited Tree::add(uint32_t node, uint32_t parent, const NodeParams& params) {
@@ -36,7 +37,7 @@ Edited Tree::add(uint32_t node, uint32_t parent, const NodeParams& params) {
   nodes_[node] = TreeNode();
   if (const Edited checked = check_parent(node, parent); checked != Edited::kYes) return checked;
   if (is_inner(node)) {
-    nodes_[node].inner = {};
+    std::construct_at(&nodes_[node].inner);
     rates_.inner(node) = {};
   }
   join(node, parent);
@@ -124,7 +125,7 @@ void Tree::fit_queue(uint32_t node, LeafQueue queue) {
   }
   if (at.queue != LeafQueue::kFifo) {
     FqLists lists = leaf.connections;
-    leaf.queue = PktQueue();
+    std::construct_at(&leaf.queue);
     for (uint32_t i = 0; i < at.backlog_pkts; ++i) {
       pkts_.push(leaf.queue, i == 0, connections_.drain(pkts_, lists));
     }
@@ -137,7 +138,7 @@ void Tree::fit_queue(uint32_t node, LeafQueue queue) {
       !connections_.take_over(lists, node, leaf.queue, leaf.backlog_bytes)) {
     return;
   }
-  leaf.connections = lists;
+  std::construct_at(&leaf.connections, lists);
   at.queue = queue;
 }
 

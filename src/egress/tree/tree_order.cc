@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // tree_order.cc - which packet of a tree is next.
 #include <bit>
+#include <memory>
 #include <utility>
 
 #include "egress/tree/tree.h"
@@ -118,9 +119,9 @@ Descriptor Tree::drain_leaf(uint32_t leaf) noexcept {
 void Tree::switch_empty(TreeNode& node) noexcept {
   node.queue = node.wanted_queue;
   if (node.queue == LeafQueue::kFifo) {
-    node.leaf.queue = PktQueue();
+    std::construct_at(&node.leaf.queue);
   } else {
-    node.leaf.connections = FqLists();
+    std::construct_at(&node.leaf.connections);
   }
 }
 

@@ -174,7 +174,6 @@ class Egress final : public Module {
   [[nodiscard]] Value show() const override {
     List flows;
     book_->each_flow([&](uint32_t flow, Dict said) {
-      if (flows.size() == kMaxShownFlows) return;
       const EgressFlowCount& count = counts_[flow];
       said["flow"] = flow;
       said["backlog_pkts"] = count.backlog_pkts.load();
@@ -185,6 +184,7 @@ class Egress final : public Module {
         said["marked_pkts"] = marked;
       }
       flows.emplace_back(std::move(said));
+      return flows.size() < kMaxShownFlows;
     });
     return Dict{{"discipline", settings_.discipline},
                 {"rate_bps", settings_.rate_bps},

@@ -10,7 +10,7 @@
 namespace batchplane {
 namespace {
 
-constexpr uint32_t kMaxEditsAtOnce = 1U << 16;
+constexpr uint32_t kMaxEditsAtOnce = 1U << 15;
 
 }  // namespace
 

@@ -25,9 +25,9 @@ class EgressBook {
   virtual void add(const Value& args) = 0;
   virtual void replace(const Value& args) = 0;
   virtual void remove(const Value& args) = 0;
-  void set_rate_bps(uint64_t rate_bps);
-  // In order of flows, what was said of each.
-  virtual void each_flow(const std::function<void(uint32_t flow, Dict said)>& use) const = 0;
+  virtual void set_rate_bps(uint64_t rate_bps);
+  // In order of flows, what was said of each, until `use` returns false.
+  virtual void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const = 0;
   [[nodiscard]] virtual size_t n_flows() const = 0;
   // The module's parameters as they are by now.
   [[nodiscard]] virtual Dict saved_params() const = 0;
@@ -50,7 +50,7 @@ class EgressBook {
   // the scheduler of an older book go on with what stands in this one.
   virtual void inherit(const EgressBook& /*old*/) {}
   [[nodiscard]] virtual bool can_take_over() const { return true; }
-  virtual void take_over(EgressScheduler& scheduler, const EgressBook& old) noexcept = 0;
+  virtual void take_over(EgressScheduler& scheduler, EgressBook& old) noexcept = 0;
 
  protected:
   // Flows have numbers below max_flows, other nodes from there on.

@@ -11,7 +11,7 @@ namespace batchplane {
 namespace {
 
 // Of a tree: with rates of their own, and not of a node above.
-constexpr uint32_t kMaxShapedFlows = 1U << 16;
+constexpr uint32_t kMaxShapedFlows = 1U << 17;
 
 std::vector<std::string> discipline_names() {
   std::vector<std::string> names{egress::kDisciplineNames.begin(), egress::kDisciplineNames.end()};

@@ -71,8 +71,10 @@ void FlowBook::remove(const Value& args) {
   }
 }
 
-void FlowBook::each_flow(const std::function<void(uint32_t flow, Dict said)>& use) const {
-  for (const auto& [flow, params] : flows_) use(flow, {{"weight", params.weight}});
+void FlowBook::each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const {
+  for (const auto& [flow, params] : flows_) {
+    if (!use(flow, {{"weight", params.weight}})) return;
+  }
 }
 
 Dict FlowBook::saved_params() const {
@@ -81,7 +83,7 @@ Dict FlowBook::saved_params() const {
   return {{"flows", std::move(list)}};
 }
 
-void FlowBook::take_over(EgressScheduler& scheduler, const EgressBook& old) noexcept {
+void FlowBook::take_over(EgressScheduler& scheduler, EgressBook& old) noexcept {
   leave_like(old);
   for (const auto& [flow, params] : static_cast<const FlowBook&>(old).flows_) {
     if (!flows_.contains(flow)) leave(flow);

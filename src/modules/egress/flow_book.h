@@ -18,12 +18,12 @@ class FlowBook final : public EgressBook {
   void add(const Value& args) override { edit(args, false); }
   void replace(const Value& args) override { edit(args, true); }
   void remove(const Value& args) override;
-  void each_flow(const std::function<void(uint32_t flow, Dict said)>& use) const override;
+  void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const override;
   [[nodiscard]] size_t n_flows() const override { return flows_.size(); }
   [[nodiscard]] Dict saved_params() const override;
 
   void configure_all(EgressScheduler& scheduler) const override;
-  void take_over(EgressScheduler& scheduler, const EgressBook& old) noexcept override;
+  void take_over(EgressScheduler& scheduler, EgressBook& old) noexcept override;
 
  private:
   using Item = std::pair<uint32_t, egress::FlowParams>;

@@ -67,6 +67,7 @@ void TreeBook::load(const Args& args) {
     if (item.is_flow) declare_flow(std::move(item), where);
   });
   if (!plan_[0].exists) declare_flow({.is_flow = true, .params = otherwise_.params}, in_list);
+  check_shaped();
   if (may_overbook_) return;
   for (uint32_t n = plan_.link(); n < plan_.n_numbers(); ++n) {
     if (plan_[n].exists) plan_.check_minima(n, link_bps_, args.where());
@@ -157,14 +158,17 @@ void TreeBook::find_parents(std::vector<Staged>& staged) const {
   }
 }
 
-void TreeBook::check_rates(const std::vector<Staged>& staged) const {
-  if (plan_.n_shaped_flows() > shaped_flows_limit_) {
-    throw ConfigError(
-        "more than " + std::to_string(shaped_flows_limit_) + " flows would have rates of their own",
-        "flows", "give rates to the nodes above them, or apply the pipeline anew");
-  }
-  if (may_overbook_) return;
-  for (const Staged& one : staged) plan_.check_minima(one.number, link_bps_, one.where);
+void TreeBook::check_shaped() const {
+  if (plan_.n_shaped_flows() <= shaped_flows_limit_) return;
+  throw ConfigError(
+      "more than " + std::to_string(shaped_flows_limit_) + " flows would have rates of their own",
+      "flows", "give rates to nodes above them");
+}
+
+void TreeBook::set_rate_bps(uint64_t rate_bps) {
+  if (!may_overbook_) plan_.check_minima(plan_.link(), rate_bps, "set.rate_bps");
+  EgressBook::set_rate_bps(rate_bps);
+  link_bps_ = rate_bps;
 }
 
 void TreeBook::undo(std::vector<Before>& before) {
@@ -172,8 +176,7 @@ void TreeBook::undo(std::vector<Before>& before) {
 }
 
 void TreeBook::edit(const Value& args, bool must_exist) {
-  uint32_t number = 0;
-  while (free_numbers_.dequeue(&number, 1) == 1) plan_.give_back_number(number);
+  take_back_numbers(free_numbers_);
   std::vector<Staged> staged = parse(args);
   std::vector<uint32_t> taken;
   std::vector<Before> before;
@@ -183,7 +186,10 @@ void TreeBook::edit(const Value& args, bool must_exist) {
       before.emplace_back(one.number, plan_[one.number]);
       plan_.set(one.number, {true, one.parent, one.item.params});
     }
-    check_rates(staged);
+    check_shaped();
+    for (const Staged& one : staged) {
+      if (!may_overbook_) plan_.check_minima(one.number, link_bps_, one.where);
+    }
     refuse_too_many(staged.size());
   } catch (const ConfigError&) {
     undo(before);
@@ -238,17 +244,22 @@ void TreeBook::note_queue(const egress::NodeParams& params) {
   if (params.queue != egress::LeafQueue::kFifo) set_has_connections();
 }
 
+void TreeBook::take_back_numbers(SpscRing<uint32_t>& free_numbers) {
+  uint32_t number = 0;
+  while (free_numbers.dequeue(&number, 1) == 1) plan_.give_back_number(number);
+}
+
 void TreeBook::has_left(uint32_t number) noexcept {
   if (!plan_.is_flow(number)) free_numbers_.enqueue(&number, 1);
 }
 
-void TreeBook::each_flow(const std::function<void(uint32_t flow, Dict said)>& use) const {
+void TreeBook::each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const {
   for (uint32_t flow = 0; flow < plan_.max_flows(); ++flow) {
     if (!plan_[flow].exists) continue;
     Dict said = tree_item_value(plan_.item_of(flow), otherwise_);
     said.erase("flow");
     said["weight"] = plan_[flow].params.weight;
-    use(flow, std::move(said));
+    if (!use(flow, std::move(said))) return;
   }
 }
 
@@ -293,8 +304,9 @@ void TreeBook::inherit(const EgressBook& old) {
 }
 
 // Inner nodes go to the link first: on their way to new parents none of them lies below itself then.
-void TreeBook::take_over(EgressScheduler& scheduler, const EgressBook& old_book) noexcept {
-  const TreePlan& old = static_cast<const TreeBook&>(old_book).plan_;
+void TreeBook::take_over(EgressScheduler& scheduler, EgressBook& old_book) noexcept {
+  const TreePlan& old = static_cast<TreeBook&>(old_book).plan_;
+  take_back_numbers(static_cast<TreeBook&>(old_book).free_numbers_);
   leave_like(old_book);
   for (uint32_t n = 0; n < old.n_numbers(); ++n) {
     if (n == old.link() || !old[n].exists) continue;

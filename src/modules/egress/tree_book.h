@@ -18,14 +18,15 @@ class TreeBook final : public EgressBook {
   void add(const Value& args) override { edit(args, false); }
   void replace(const Value& args) override { edit(args, true); }
   void remove(const Value& args) override;
-  void each_flow(const std::function<void(uint32_t flow, Dict said)>& use) const override;
+  void set_rate_bps(uint64_t rate_bps) override;
+  void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const override;
   [[nodiscard]] size_t n_flows() const override { return plan_.n_flows(); }
   [[nodiscard]] Dict saved_params() const override;
 
   void inherit(const EgressBook& old) override;
   [[nodiscard]] bool can_take_over() const override { return can_take_over_; }
   void configure_all(EgressScheduler& scheduler) const override;
-  void take_over(EgressScheduler& scheduler, const EgressBook& old) noexcept override;
+  void take_over(EgressScheduler& scheduler, EgressBook& old) noexcept override;
 
  private:
   struct Staged {
@@ -46,9 +47,10 @@ class TreeBook final : public EgressBook {
   void stage(std::vector<Staged>& staged, bool must_exist, std::vector<uint32_t>& taken);
   void find_numbers(std::vector<Staged>& staged, bool must_exist, std::vector<uint32_t>& taken);
   void find_parents(std::vector<Staged>& staged) const;
-  void check_rates(const std::vector<Staged>& staged) const;
+  void check_shaped() const;
   void undo(std::vector<Before>& before);
   void note_queue(const egress::NodeParams& params);
+  void take_back_numbers(SpscRing<uint32_t>& free_numbers);
   void has_left(uint32_t number) noexcept override;
   [[nodiscard]] EgressEdit place_edit(uint32_t number) const;
   [[nodiscard]] List list(bool flows) const;

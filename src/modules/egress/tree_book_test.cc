@@ -140,6 +140,9 @@ TEST(EgressTree, ChangesAllOfACommandOrNothing) {
   refused("add", Dict{{"flow", 9}, {"lmax_bytes", 5}}, "unknown key 'lmax_bytes'");
   refused("replace", Dict{{"node", "a"}}, "no node 'a'");
   refused("replace", Dict{{"node", "home"}, {"parent", "home"}}, "lies below itself");
+  egress.command("replace", Dict{{"flow", 2}, {"min_rate_bps", 3'000'000'000}});
+  refused("set", Dict{{"rate_bps", 2'999'999'999}}, "below the link add up to 3000000000");
+  egress.command("replace", Dict{{"flow", 2}});
   refused("delete", Dict{{"node", "home"}}, "has something below it");
   refused("delete", List{Dict{{"flow", 1}}, Dict{{"flow", 0}}}, "flow 0 takes");
   // Afterwards it goes on as it was.
@@ -183,6 +186,27 @@ TEST(EgressTree, CarriesEverythingOverAnApply) {
   rig.engine().apply(rig.build(three_direct_senders(home_and_other())));
   rig.loop(10'000, 1000);
   expect_shares(rig, {37.5, 12.5, 50});
+  rig.expect_pool_whole(rig.balanced());
+}
+
+// As many inner nodes as there may be come and go, over applies, too.
+TEST(EgressTree, NumbersOfNodesAreUsedAgain) {
+  const Dict params = home_and_other({{"max_nodes", 3}});
+  EngineRig rig(three_direct_senders(params), 65'536);
+  for (int k = 0; k < 20; ++k) {
+    const std::string name = "n" + std::to_string(k);
+    scheduler_of(rig).command(
+        "add", List{Dict{{"node", name}}, Dict{{"node", name + "b"}, {"parent", name}}});
+    expect_mistake(mistake_in([&] {
+                     scheduler_of(rig).command("add", Dict{{"node", "more"}});
+                   }),
+                   "raise max_nodes");
+    rig.loop(10, 1000);
+    scheduler_of(rig).command("delete", List{Dict{{"node", name + "b"}}, Dict{{"node", name}}});
+    rig.loop(k % 2 == 0 ? 10 : 1, 1000);
+    if (k % 3 == 0) rig.engine().apply(rig.build(three_direct_senders(params)));
+    rig.loop(10, 1000);
+  }
   rig.expect_pool_whole(rig.balanced());
 }
 
