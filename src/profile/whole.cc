@@ -190,8 +190,8 @@ bool WholeMeter::State::measure_round(Way& way) {
   const uint64_t cycles = end_cycles() - begin;
   // A loop that waited for the generator says nothing of the worker.
   const uint64_t full = uint64_t{n_loops} * graph.spec.engine.batch_pkts;
-  if (pkts == 0 || (way.is_far && pkts < full)) return false;
-  const auto taken = static_cast<double>(cycles - std::min(cycles, empty));
+  if (pkts == 0 || (way.is_far && pkts < full) || cycles <= empty) return false;
+  const auto taken = static_cast<double>(cycles - empty);
   way.timed.push_back({taken / TscClock::instance().cycles_per_ns(), static_cast<double>(pkts),
                        static_cast<double>(n_loops)});
   return true;
@@ -273,8 +273,9 @@ void WholeMeter::State::pace(Way& way, double budget_ms) {
     const uint64_t begin = begin_cycles();
     const uint32_t n = worker.loop_once();
     const uint64_t cycles = end_cycles() - begin;
-    if (n == 0) continue;
-    ns.push_back(static_cast<double>(cycles - std::min(cycles, empty)) / clock.cycles_per_ns());
+    // Whoever was interrupted while it looked at the clock alone has measured nothing.
+    if (n == 0 || cycles <= empty) continue;
+    ns.push_back(static_cast<double>(cycles - empty) / clock.cycles_per_ns());
     polled.push_back(n);
   }
   far.stop();
