@@ -104,7 +104,7 @@ TEST(FqCodel, LosesNothing) {
         const uint32_t hash = rng.below(rng.below(5) == 0 ? 128 : 3);
         const uint64_t id = ++handle << 7 | hash;
         const uint32_t word = flow_word(flow, hash, rng.below(2) == 0);
-        if (!fq.push(pkts, lists[flow], Descriptor::of(id, 64 + rng.below(1400), word, now_ns)))
+        if (!fq.push(pkts, lists[flow], Descriptor::of(id, rng.below(1500), word, now_ns)))
           continue;
         want[uint64_t{flow} << 8 | hash].push_back(id);
         ++backlog[flow];

@@ -72,6 +72,7 @@ class FqCodel {
       if (is_new) give_back(at);
       return false;
     }
+    ++connection.backlog_pkts;
     connection.backlog_bytes += pkt.len_bytes();
     if (!is_new) return true;
     connection.credit_bytes = quantum_bytes_;
@@ -116,7 +117,7 @@ class FqCodel {
     if (longest == kNone) return;
     Connection& connection = all_[longest];
     const uint32_t left_bytes = connection.backlog_bytes / 2;
-    for (; most_pkts > 0 && drops.n < DropList::kMax / 2; --most_pkts) {
+    for (; most_pkts > 0 && !connection.is_empty() && drops.n < DropList::kMax / 2; --most_pkts) {
       if (connection.backlog_bytes <= left_bytes) return;
       Descriptor pkt = take_head(pkts, connection);
       pkt.flow &= kFlowMask;
@@ -126,11 +127,12 @@ class FqCodel {
 
   // A queue becomes the first connection of a flow that has none, and goes before all others until it is empty:
   // so no packet overtakes another of its connection. False: there is no room.
-  bool take_over(FqLists& lists, uint32_t flow, const PktQueue& queue,
+  bool take_over(FqLists& lists, uint32_t flow, const PktQueue& queue, uint32_t backlog_pkts,
                  uint32_t backlog_bytes) noexcept {
     const uint32_t at = take(flow);
     if (at == kNone) return false;
     all_[at].queue = queue;
+    all_[at].backlog_pkts = backlog_pkts;
     all_[at].backlog_bytes = backlog_bytes;
     all_[at].credit_bytes = std::numeric_limits<int32_t>::max();
     append(lists.first_new, lists.last_new, at);
@@ -167,11 +169,12 @@ class FqCodel {
     uint32_t key = 0;
     uint32_t chain = kNone;  // of those with the same head
     uint32_t next = kNone;
+    uint32_t backlog_pkts = 0;
     uint32_t backlog_bytes = 0;
     int32_t credit_bytes = 0;
     CodelState codel;
 
-    [[nodiscard]] bool is_empty() const { return backlog_bytes == 0; }
+    [[nodiscard]] bool is_empty() const { return backlog_pkts == 0; }
   };
   static_assert(sizeof(Connection) == 64);
 
@@ -224,6 +227,7 @@ class FqCodel {
     const bool can_mark = (pkt.handle_and_len & kCanMark) != 0;
     pkt.handle_and_len &= ~kCanMark;
     pkt.flow = (connection.key & kFlowMask) | (can_mark ? kMarkBit : 0);
+    --connection.backlog_pkts;
     connection.backlog_bytes -= pkt.len_bytes();
     return pkt;
   }

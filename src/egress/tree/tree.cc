@@ -135,7 +135,7 @@ void Tree::fit_queue(uint32_t node, LeafQueue queue) {
   FqLists lists;
   // Where no connection is free, the queue stays as it is until it is empty.
   if (queue == LeafQueue::kFifo ||
-      !connections_.take_over(lists, node, leaf.queue, leaf.backlog_bytes)) {
+      !connections_.take_over(lists, node, leaf.queue, at.backlog_pkts, leaf.backlog_bytes)) {
     return;
   }
   std::construct_at(&leaf.connections, lists);

@@ -84,7 +84,7 @@ class Edits {
       const uint32_t hash = rng_.below(3);
       const uint32_t word = flow_word(leaf, hash, rng_.below(2) == 0);
       const uint64_t handle = ++last_handle_ << 2 | hash;
-      if (tree_.enqueue(Descriptor::of(handle, 64 + rng_.below(1400), word, now_ns_)) ==
+      if (tree_.enqueue(Descriptor::of(handle, rng_.below(1500), word, now_ns_)) ==
           Enqueued::kYes) {
         queues_[leaf * 4 + hash].push_back(handle);
       }
