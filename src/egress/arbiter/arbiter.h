@@ -35,6 +35,10 @@ class Arbiter {
   [[nodiscard]] const Link& link() const { return link_; }
   [[nodiscard]] const ArbiterCounts& counts() const { return counts_; }
 
+  // What is taken and put in after that is taken at this time.
+  void begin_round(uint64_t now_ns) {
+    if constexpr (TimedOrder<D>) discipline_.advance(now_ns);
+  }
   // Takes what a mailbox holds, up to a limit: a client that goes on putting does not keep the arbiter.
   // refuse(pkt, why) takes over what the discipline does not want. Returns how many were taken.
   template <class Mailbox, class Refuse>
@@ -76,7 +80,7 @@ class Arbiter {
     } else {
       link_.lag_until(now_ns);
     }
-    if constexpr (TimedOrder<D>) discipline_.advance(now_ns);
+    begin_round(now_ns);
     uint32_t n = 0;
     Descriptor pkt;
     bool has_run_dry = false;
@@ -98,7 +102,7 @@ class Arbiter {
   // refuse(pkt, kShed) takes over what queues have dropped since the last call.
   template <class Refuse>
   void take_shed(Refuse&& refuse) {
-    if constexpr (TimedOrder<D>) {
+    if constexpr (requires(D d) { d.shed(); }) {
       auto& shed = discipline_.shed();
       counts_.refused_pkts[static_cast<size_t>(Enqueued::kShed)] += shed.n;
       for (uint32_t i = 0; i < shed.n; ++i) refuse(shed.all[i], Enqueued::kShed);

@@ -23,6 +23,12 @@ struct Descriptor {
   }
   [[nodiscard]] uint64_t handle() const { return handle_and_len >> 16; }
   [[nodiscard]] uint32_t len_bytes() const { return handle_and_len & 0xffff; }
+  // Before or after `now_ns`, by half a minute at most: other workers' clocks may be ahead.
+  [[nodiscard]] uint64_t entry_ns(uint64_t now_ns) const {
+    const auto now_ticks = static_cast<uint32_t>(now_ns >> kTickShift);
+    const int64_t ahead_ticks = static_cast<int32_t>(entry_ticks - now_ticks);
+    return ((now_ns >> kTickShift) + static_cast<uint64_t>(ahead_ticks)) << kTickShift;
+  }
   [[nodiscard]] uint64_t waited_ns(uint64_t now_ns) const {
     const auto now_ticks = static_cast<uint32_t>(now_ns >> kTickShift);
     return static_cast<uint64_t>(now_ticks - entry_ticks) << kTickShift;

@@ -24,6 +24,8 @@ struct FlowParams {
   uint32_t weight = 1;             // share of the link; with `prio` the level, highest first
   uint32_t lmax_bytes = 1518;      // its longest packet
   uint32_t limit_pkts = 1U << 30;  // its queue
+  uint32_t delay_us = 0;           // with `calendar`: when a packet leaves after it came,
+  uint32_t jitter_us = 0;          // and up to this later, at random
 
   bool operator==(const FlowParams&) const = default;
 };

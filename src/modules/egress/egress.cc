@@ -103,6 +103,7 @@ class Egress final : public Module {
     polling_worker_.store(ctx.worker_index, std::memory_order_relaxed);
     book_->carry_out(*scheduler_);
     EgressRefusals refusals;
+    scheduler_->begin_round(ctx.now_ns);
     mailboxes_.take_all(*scheduler_, refusals);
     drop_all(ctx, refusals);
     const uint32_t n = scheduler_->release(ctx.now_ns, pkts, max, counts_.data());

@@ -19,16 +19,22 @@ std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
                                                           const egress::FlowParams& otherwise,
                                                           uint32_t max_flows,
                                                           const std::string& where) {
-  check_keys(item, {"flow", "weight", "lmax_bytes", "limit_pkts"}, where);
+  check_keys(item, {"flow", "weight", "lmax_bytes", "limit_pkts", "delay_us", "jitter_us"}, where);
   if (!item.has("flow")) throw ConfigError("'flow' is missing", where, "its number");
   const int64_t flow = int_value(item["flow"], 0, int64_t{max_flows} - 1, where + ".flow");
   const auto under = [&](const char* key, int64_t most, uint32_t missing) {
     return static_cast<uint32_t>(int_under(item, key, 1, most, missing, where));
   };
+  // Entry times wrap after a minute.
+  const auto time = [&](const char* key) {
+    return static_cast<uint32_t>(int_under(item, key, 0, 10'000'000, 0, where));
+  };
   return {static_cast<uint32_t>(flow),
           {.weight = under("weight", egress::kMaxWeight, otherwise.weight),
            .lmax_bytes = under("lmax_bytes", egress::kMaxPktBytes, otherwise.lmax_bytes),
-           .limit_pkts = under("limit_pkts", 1 << 20, otherwise.limit_pkts)}};
+           .limit_pkts = under("limit_pkts", 1 << 20, otherwise.limit_pkts),
+           .delay_us = time("delay_us"),
+           .jitter_us = time("jitter_us")}};
 }
 
 EgressFlows parse_egress_flows(const Args& args) {
@@ -52,10 +58,13 @@ EgressFlows parse_egress_flows(const Args& args) {
 }
 
 Value egress_flow_value(uint32_t flow, const egress::FlowParams& params) {
-  return Dict{{"flow", flow},
-              {"weight", params.weight},
-              {"lmax_bytes", params.lmax_bytes},
-              {"limit_pkts", params.limit_pkts}};
+  Dict value{{"flow", flow},
+             {"weight", params.weight},
+             {"lmax_bytes", params.lmax_bytes},
+             {"limit_pkts", params.limit_pkts}};
+  if (params.delay_us != 0) value["delay_us"] = params.delay_us;
+  if (params.jitter_us != 0) value["jitter_us"] = params.jitter_us;
+  return value;
 }
 
 }  // namespace batchplane

@@ -16,6 +16,7 @@ constexpr uint32_t kMaxShapedFlows = 1U << 17;
 std::vector<std::string> discipline_names() {
   std::vector<std::string> names{egress::kDisciplineNames.begin(), egress::kDisciplineNames.end()};
   names.emplace_back(kTreeDiscipline);
+  names.emplace_back(kCalendarDiscipline);
   return names;
 }
 
@@ -75,7 +76,8 @@ std::vector<ParamSpec> flow_params() {
   return {{.name = "flows",
            .type = ParamType::kList,
            .default_value = List{},
-           .help = "{flow, weight, lmax_bytes, limit_pkts}; others belong to flow 0. In a tree "
+           .help = "{flow, weight, lmax_bytes, limit_pkts}; others belong to flow 0. With calendar "
+                   "{delay_us, jitter_us}, too; in a tree "
                    "{flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, "
                    "limit_bytes, queue}"},
           {.name = "lmax_bytes",

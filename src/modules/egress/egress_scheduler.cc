@@ -3,6 +3,7 @@
 
 #include "egress/arbiter/arbiter.h"
 #include "egress/discipline/disciplines.h"
+#include "egress/tree/calendar.h"
 #include "egress/tree/tree.h"
 #include "modules/egress/connection.h"
 
@@ -49,6 +50,7 @@ class SchedulerOf final : public EgressScheduler {
     return carry_out(edit, arbiter_.discipline());
   }
 
+  void begin_round(uint64_t now_ns) noexcept override { arbiter_.begin_round(now_ns); }
   void take(egress::BatchMailbox& mailbox, EgressRefusals& refusals) noexcept override {
     arbiter_.take_from(mailbox, EgressRefusals::kMax - refusals.n, note_in(refusals));
   }
@@ -117,6 +119,9 @@ std::unique_ptr<EgressScheduler> make_egress_scheduler(const EgressSettings& set
                                         .lmax_bytes = settings.lmax_bytes,
                                         .framing = settings.framing};
     return std::make_unique<SchedulerOf<egress::Tree>>(settings, capacity);
+  }
+  if (settings.discipline == kCalendarDiscipline) {
+    return std::make_unique<SchedulerOf<egress::Calendar>>(settings, settings.capacity);
   }
   egress::with_discipline(settings.discipline, [&]<egress::Discipline D>() {
     made = std::make_unique<SchedulerOf<D>>(settings, settings.capacity);

@@ -54,6 +54,8 @@ class EgressScheduler {
   // What the book has checked. False: the flow or node that is to go has packets or children still.
   virtual bool edit(const EgressEdit& edit) noexcept = 0;
 
+  // Before packets are taken: what time it is.
+  virtual void begin_round(uint64_t now_ns) noexcept = 0;
   // Takes packets of one mailbox, as long as all of them could be refused.
   virtual void take(egress::BatchMailbox& mailbox, EgressRefusals& refusals) noexcept = 0;
   // What the link has room for until now, `max` at most.
@@ -74,6 +76,7 @@ class EgressScheduler {
 };
 
 inline constexpr const char* kTreeDiscipline = "tree";
+inline constexpr const char* kCalendarDiscipline = "calendar";
 
 struct EgressSettings {
   std::string discipline;

@@ -33,6 +33,34 @@ TEST(Egress, GivesEachFlowItsShareOfTheLink) {
   }
 }
 
+// Delays are for the calendar alone; there each flow's packets stay so long, and nothing is lost.
+TEST(Egress, HoldsPacketsForTheTimeOfTheirFlow) {
+  Dict params = eight_to_one("calendar");
+  params["rate_bps"] = 0;
+  params["limit_pkts"] = 20'000;
+  params["total_limit_pkts"] = 50'000;
+  params["flows"] = List{Dict{{"flow", 0}, {"delay_us", 300}}, Dict{{"flow", 1}},
+                         Dict{{"flow", 2}, {"delay_us", 100}, {"jitter_us", 50}}};
+  EngineRig rig(three_direct_senders(params), 131'072);
+  rig.loop(90, 1000);
+  const std::vector<uint64_t> early = released(rig);
+  EXPECT_EQ(early[0], 0U);
+  EXPECT_GT(early[1], 1000U);
+  EXPECT_EQ(early[2], 0U);
+  rig.loop(100, 1000);
+  const std::vector<uint64_t> later = released(rig);
+  EXPECT_EQ(later[0], 0U);
+  EXPECT_GT(later[2], 500U);
+  rig.loop(150, 1000);
+  EXPECT_GT(released(rig)[0], 100U);
+  Module& egress = *rig.engine().graph().at("egress").module;
+  egress.command("replace", Dict{{"flow", 0}, {"limit_pkts", 20'000}});
+  rig.loop(20, 1000);
+  rig.engine().apply(rig.build(three_direct_senders(params)));
+  rig.loop(20, 1000);
+  rig.expect_pool_whole(rig.balanced());
+}
+
 TEST(Egress, FifoGivesWhatIsSent) {
   EngineRig rig(three_senders(eight_to_one("fifo")), 65'536);
   rig.loop(100'000, 1000);

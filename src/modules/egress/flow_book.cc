@@ -73,7 +73,10 @@ void FlowBook::remove(const Value& args) {
 
 void FlowBook::each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const {
   for (const auto& [flow, params] : flows_) {
-    if (!use(flow, {{"weight", params.weight}})) return;
+    Dict said{{"weight", params.weight}};
+    if (params.delay_us != 0) said["delay_us"] = params.delay_us;
+    if (params.jitter_us != 0) said["jitter_us"] = params.jitter_us;
+    if (!use(flow, std::move(said))) return;
   }
 }
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// calendar_test.cc - departures against a sorted list, and order within flows.
+#include "egress/tree/calendar.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <vector>
+
+namespace batchplane::egress {
+namespace calendar_test {
+
+struct Sent {
+  uint64_t handle;
+  uint64_t at_ns;
+};
+
+TEST(Calendar, ClocksMayBeAhead) {
+  Calendar calendar({1, 10});
+  calendar.configure(0, {.delay_us = 50});
+  calendar.advance(5'000'000'000);
+  calendar.enqueue(Descriptor::of(1, 60, 0, 5'000'008'000));
+  EXPECT_NEAR(static_cast<double>(calendar.next_ready_ns()), 5'000'058'000, 16);
+}
+
+// Looked at whenever it says that something may be due.
+std::vector<Sent> run_until(Calendar& calendar, uint64_t until_ns) {
+  std::vector<Sent> sent;
+  Descriptor pkt;
+  for (uint64_t now_ns = 0; now_ns < until_ns;) {
+    now_ns = std::min(calendar.next_ready_ns(), until_ns);
+    calendar.advance(now_ns);
+    while (calendar.dequeue(pkt)) sent.push_back({pkt.handle(), now_ns});
+  }
+  return sent;
+}
+
+TEST(Calendar, PacketsLeaveAfterTheirDelay) {
+  Calendar calendar({3, 1000});
+  const uint32_t delays_us[] = {20'000, 100, 7};
+  for (uint32_t f = 0; f < 3; ++f) calendar.configure(f, {.delay_us = delays_us[f]});
+  Rng rng(3);
+  std::map<uint64_t, uint64_t> due_ns;  // by handle
+  uint64_t now_ns = 1'000'000;
+  for (uint64_t handle = 1; handle <= 600; ++handle) {
+    now_ns += rng.below(20) * 16;
+    calendar.advance(now_ns);
+    const uint32_t flow = rng.below(3);
+    // Nothing is taken out meanwhile, so later packets of a flow wait in line.
+    ASSERT_EQ(calendar.enqueue(Descriptor::of(handle, 100, flow, now_ns)), Enqueued::kYes);
+    due_ns[handle] = now_ns + uint64_t{delays_us[flow]} * 1000;
+  }
+  const std::vector<Sent> sent = run_until(calendar, 100'000'000);
+  ASSERT_EQ(sent.size(), 600U);
+  for (const Sent& each : sent) {
+    // Times of entry are kept in steps of 16 ns.
+    EXPECT_GE(each.at_ns + 16, std::max(due_ns[each.handle], now_ns));
+    EXPECT_LE(each.at_ns, std::max(due_ns[each.handle], now_ns) + 16);
+  }
+}
+
+TEST(Calendar, JitterKeepsOrderAndBounds) {
+  Calendar calendar({1, 1000});
+  calendar.configure(0, {.delay_us = 1000, .jitter_us = 500});
+  for (uint64_t k = 0; k < 500; ++k) {
+    calendar.advance(1'000'000 + k * 1600);
+    calendar.enqueue(Descriptor::of(k + 1, 100, 0, 1'000'000 + k * 1600));
+  }
+  const std::vector<Sent> sent = run_until(calendar, 50'000'000);
+  ASSERT_EQ(sent.size(), 500U);
+  bool is_spread = false;
+  for (uint64_t k = 0; k < 500; ++k) {
+    ASSERT_EQ(sent[k].handle, k + 1);
+    const uint64_t waited_ns = sent[k].at_ns - (1'000'000 + k * 1600);
+    ASSERT_GE(waited_ns, 1'000'000U - 16);
+    ASSERT_LE(waited_ns, 1'500'000U + 16);
+    is_spread |= waited_ns > 1'100'000;
+  }
+  EXPECT_TRUE(is_spread);
+}
+
+TEST(Calendar, LosesNothingWhileFlowsChange) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    Rng rng(seed);
+    Calendar calendar({8, 200});
+    std::map<uint32_t, std::deque<uint64_t>> queues;
+    uint64_t handle = 0;
+    uint64_t now_ns = 0;
+    const auto expect = [&](const Descriptor& pkt) {
+      ASSERT_FALSE(queues[pkt.flow].empty());
+      ASSERT_EQ(queues[pkt.flow].front(), pkt.handle());
+      queues[pkt.flow].pop_front();
+    };
+    for (int k = 0; k < 5000; ++k) {
+      now_ns += rng.below(100'000);
+      calendar.advance(now_ns);
+      const uint32_t flow = rng.below(8);
+      Descriptor pkt;
+      switch (rng.below(6)) {
+        case 0:
+          calendar.configure(flow, {.weight = 1 + rng.below(3),
+                                    .delay_us = rng.below(3) * rng.below(9000),
+                                    .jitter_us = rng.below(2) * 300});
+          break;
+        case 1:
+          if (rng.below(8) == 0) calendar.remove(flow, expect);
+          break;
+        case 2:
+          if (rng.below(8) == 0 && calendar.drain(pkt)) expect(pkt);
+          break;
+        case 3:
+          if (calendar.dequeue(pkt)) expect(pkt);
+          break;
+        default:
+          if (calendar.enqueue(Descriptor::of(++handle, 60, flow, now_ns)) == Enqueued::kYes) {
+            queues[flow].push_back(handle);
+          }
+      }
+      if (testing::Test::HasFatalFailure()) FAIL() << "seed " << seed;
+    }
+    now_ns += 100'000'000;
+    calendar.advance(now_ns);
+    Descriptor pkt;
+    while (calendar.dequeue(pkt)) {
+      expect(pkt);
+      now_ns += 100'000'000;
+      calendar.advance(now_ns);
+    }
+    ASSERT_EQ(calendar.backlog_pkts(), 0U);
+    for (const auto& [flow, queue] : queues) ASSERT_TRUE(queue.empty());
+  }
+}
+
+}  // namespace calendar_test
+}  // namespace batchplane::egress
