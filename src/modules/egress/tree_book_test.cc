@@ -12,7 +12,6 @@
 namespace batchplane {
 namespace tree_book_test {
 
-using egress_test::kFlows;
 using egress_test::released;
 using egress_test::three_direct_senders;
 
