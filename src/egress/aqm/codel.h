@@ -19,9 +19,9 @@ struct CodelParams {
 // Of a queue, for which nothing is kept once it has been empty for a while.
 struct CodelState {
   uint32_t drop_next_ticks = 0;
-  uint32_t late_since_ticks = 0;  // plus an interval: when lateness counts
-  uint16_t count = 0;             // drops since it began to drop
-  uint16_t last_count = 0;        // at its begin
+  uint32_t late_since_ticks = 0;
+  uint16_t count = 0;       // drops since it began to drop
+  uint16_t last_count = 0;  // at its begin
   bool is_late = false;
   bool is_dropping = false;
 };

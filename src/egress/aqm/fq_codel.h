@@ -19,12 +19,11 @@ namespace batchplane::egress {
 
 // Descriptor::flow of packets for such queues: the flow, a hash of the connection, whether its sender takes
 // marks for drops. When it comes out: the flow, and in the place of the last whether it is to be marked.
-inline constexpr uint32_t kFlowBits = 24;
-inline constexpr uint32_t kFlowMask = (1U << kFlowBits) - 1;
+inline constexpr uint32_t kFlowMask = kMaxFlows - 1;
 inline constexpr uint32_t kMarkBit = 1U << 31;
-inline constexpr uint32_t kConnections = 128;
+inline constexpr uint32_t kConnections = kMarkBit / kMaxFlows;
 inline uint32_t flow_word(uint32_t flow, uint32_t hash, bool can_mark) {
-  return flow | hash % kConnections << kFlowBits | (can_mark ? kMarkBit : 0);
+  return flow | hash % kConnections * kMaxFlows | (can_mark ? kMarkBit : 0);
 }
 
 // What CoDel drops, for the owner to take over. While it is full, nothing more is dropped.

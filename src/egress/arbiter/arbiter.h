@@ -35,7 +35,7 @@ class Arbiter {
   [[nodiscard]] const Link& link() const { return link_; }
   [[nodiscard]] const ArbiterCounts& counts() const { return counts_; }
 
-  // What is taken and put in after that is taken at this time.
+  // For orders that must know the time: what is taken and released until the next call is so at this time.
   void begin_round(uint64_t now_ns) {
     if constexpr (TimedOrder<D>) discipline_.advance(now_ns);
   }
@@ -80,7 +80,6 @@ class Arbiter {
     } else {
       link_.lag_until(now_ns);
     }
-    begin_round(now_ns);
     uint32_t n = 0;
     Descriptor pkt;
     bool has_run_dry = false;

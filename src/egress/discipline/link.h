@@ -6,15 +6,15 @@
 #include <cstdint>
 
 #include "egress/discipline/framing.h"
+#include "egress/discipline/pace.h"
 
 namespace batchplane::egress {
 
-// Times are kept in units of 2^-28 ns, so that a byte lasts 2^38 of them at 8 kbit/s (the least) and
-// 5.4 million at 400 Gbit/s: the rate is right to 10^-7 over the whole range.
+// Not a Pace, though it counts as one does: in the arbiter's loop that costs a tenth of the rate.
 class Link {
  public:
   static constexpr uint64_t kMinRateBps = 8'000;
-  static constexpr uint64_t kMaxRateBps = 10'000'000'000'000;
+  static constexpr uint64_t kMaxRateBps = kMaxPaceBps;
   // A round of a busy worker takes less, and costs no rate; who was held up longer sends no burst after it.
   static constexpr uint64_t kMaxLagNs = 200'000;
 
@@ -29,9 +29,7 @@ class Link {
       units_per_byte_ = 0;
       return;
     }
-    rate_bps = std::clamp(rate_bps, kMinRateBps, kMaxRateBps);
-    constexpr auto kByte = static_cast<unsigned __int128>(8'000'000'000ULL) << kShift;
-    units_per_byte_ = static_cast<uint64_t>((kByte + rate_bps / 2) / rate_bps);
+    units_per_byte_ = time_units_per_byte(std::clamp(rate_bps, kMinRateBps, kMaxRateBps));
   }
 
   [[nodiscard]] bool is_free(uint64_t now_ns) const {
@@ -45,8 +43,8 @@ class Link {
   void carry(uint32_t len_bytes) {
     if (units_per_byte_ == 0) return;
     const uint64_t units = part_ + framing_.wire_bytes(len_bytes) * units_per_byte_;
-    free_at_ns_ += units >> kShift;
-    part_ = units & ((1ULL << kShift) - 1);
+    free_at_ns_ += units >> kTimeUnitShift;
+    part_ = units & ((1ULL << kTimeUnitShift) - 1);
   }
   void idle_until(uint64_t now_ns) {
     if (is_free(now_ns)) begin_at(now_ns);
@@ -57,8 +55,6 @@ class Link {
   }
 
  private:
-  static constexpr uint32_t kShift = 28;
-
   void begin_at(uint64_t at_ns) {
     free_at_ns_ = at_ns;
     part_ = 0;

@@ -7,13 +7,6 @@
 #include <memory>
 
 namespace batchplane::egress {
-namespace {
-
-bool has_rates(const NodeParams& params) {
-  return params.min_rate_bps != 0 || params.ceil_bps != 0;
-}
-
-}  // namespace
 
 Tree::Tree(TreeCapacity capacity)
     : capacity_(capacity),
@@ -33,7 +26,7 @@ Edited Tree::add(uint32_t node, uint32_t parent, const NodeParams& params) {
   if (node >= nodes_.size()) return Edited::kBadNode;
   if (has(node)) return Edited::kNodeExists;
   if (const Edited range = check_range(params); range != Edited::kYes) return range;
-  if (!is_inner(node) && has_rates(params) && unused_shapers_.empty()) return Edited::kNoShaper;
+  if (!is_inner(node) && params.has_rates() && unused_shapers_.empty()) return Edited::kNoShaper;
   nodes_[node] = TreeNode();
   if (const Edited checked = check_parent(node, parent); checked != Edited::kYes) return checked;
   if (is_inner(node)) {
@@ -49,7 +42,7 @@ Edited Tree::change(uint32_t node, const NodeParams& params) {
   if (node == root()) return Edited::kRoot;
   if (!has(node)) return Edited::kNoNode;
   if (const Edited range = check_range(params); range != Edited::kYes) return range;
-  const bool wants_shaper = has_rates(params) && nodes_[node].shaper == kNone;
+  const bool wants_shaper = params.has_rates() && nodes_[node].shaper == kNone;
   if (wants_shaper && !is_inner(node) && unused_shapers_.empty()) return Edited::kNoShaper;
   take_off_path(node);
   fit(node, params);
@@ -144,7 +137,7 @@ void Tree::fit_queue(uint32_t node, LeafQueue queue) {
 
 void Tree::fit_rates(uint32_t node, const NodeParams& params) {
   TreeNode& at = nodes_[node];
-  if (has_rates(params) && at.shaper == kNone) {
+  if (params.has_rates() && at.shaper == kNone) {
     if (is_inner(node)) {
       at.shaper = node - capacity_.leaves;
     } else {
@@ -163,7 +156,7 @@ void Tree::fit_rates(uint32_t node, const NodeParams& params) {
                                    : default_burst_bytes(params.ceil_bps, capacity_.lmax_bytes);
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   shaper.burst_ns = static_cast<uint32_t>(std::min(shaper.ceil.time_of_ns(burst_bytes), kMost));
-  if (has_rates(params)) return;
+  if (params.has_rates()) return;
   if (!is_inner(node)) unused_shapers_.push_back(at.shaper);
   at.shaper = kNone;
 }

@@ -45,7 +45,6 @@ class Tree {
   [[nodiscard]] bool is_leaf(uint32_t node) const {
     return node < capacity_.leaves && nodes_[node].parent != kNone;
   }
-  [[nodiscard]] uint32_t parent_of(uint32_t node) const { return nodes_[node].parent; }
 
   // Time never goes back. What enqueue() and dequeue() do, they do at the time of the last call.
   void advance(uint64_t now_ns) noexcept;

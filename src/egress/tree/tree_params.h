@@ -6,7 +6,7 @@
 
 #include "egress/aqm/codel.h"
 #include "egress/discipline/framing.h"
-#include "egress/tree/pace.h"
+#include "egress/discipline/pace.h"
 
 namespace batchplane::egress {
 
@@ -41,6 +41,7 @@ struct NodeParams {
   LeafQueue queue = LeafQueue::kFifo;
   uint32_t limit_bytes = 1U << 30;  // of a leaf's queue; one packet always fits
 
+  [[nodiscard]] bool has_rates() const { return min_rate_bps != 0 || ceil_bps != 0; }
   bool operator==(const NodeParams&) const = default;
 };
 

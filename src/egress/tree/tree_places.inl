@@ -79,7 +79,7 @@ inline Place Tree::wanted_with_rates(TreeNode& node) noexcept {
   if (node.place == Place::kOut) {
     shaper.min.forget_before(now_ns_ - std::min(now_ns_, kMaxIdleNs));
   }
-  if (shaper.min.paid_at_ns() <= now_ns_) return Place::kGreen;
+  if (shaper.min.is_paid(now_ns_)) return Place::kGreen;
   wait(shaper, node.shaper, Shaper::Waits::kForMin);
   return Place::kFresh;
 }

@@ -19,12 +19,7 @@ inline uint64_t hash_connection(Packet& pkt, const BridgedIp& place) {
   const uint8_t* ip = pkt.data() + place.offset_bytes;
   const uint32_t room_bytes = pkt.len_bytes() - place.offset_bytes;
   if (place.kind == IpKind::kIpv6) return hash_flow6(header_at<net::Ipv6>(ip), room_bytes, 0);
-  const auto& header = header_at<net::Ipv4>(ip);
-  const uint32_t proto = header.protocol;
-  const uint32_t l4 = header.header_bytes();
-  const bool has_them =
-      has_ports(proto) && !header.is_fragment() && room_bytes >= l4 + sizeof(net::Ports);
-  return hash_flow4(header, proto, has_them ? load32_raw(ip + l4) : 0, 0);
+  return hash_flow4(ip, room_bytes, 0);
 }
 
 // `flow` with what queues with CoDel want to know.

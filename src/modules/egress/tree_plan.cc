@@ -65,8 +65,7 @@ void TreePlan::attach(uint32_t number, bool is_attached) {
   };
   count(of(node.parent).n_children, true);
   count(n_flows_, is_flow(number));
-  const bool has_rates = node.params.min_rate_bps != 0 || node.params.ceil_bps != 0;
-  count(n_shaped_flows_, is_flow(number) && has_rates);
+  count(n_shaped_flows_, is_flow(number) && node.params.has_rates());
   const uint64_t bps = guaranteed_bps(number);
   change_guaranteed(node.parent, is_attached ? 0 : bps, is_attached ? bps : 0);
 }

@@ -56,6 +56,20 @@ inline uint64_t hash_flow6(const net::Ipv6& ip, uint32_t room_bytes, uint64_t se
   return mix_words(eth.front_raw(), eth.back_raw(), seed);
 }
 
+// Of a packet whose IPv4 header is there, with so many bytes from it on.
+inline uint64_t hash_flow4(const uint8_t* ip_begin, uint32_t room_bytes, uint64_t seed) {
+  const auto& ip = header_at<net::Ipv4>(ip_begin);
+  // One wide word, taken apart by shifts: single bytes end up on the stack, where each costs a
+  // stall.
+  const uint32_t proto = ip.ttl_word_raw() >> 8 & 0xff;
+  const uint32_t l4 = (load32_raw(bytes_of(ip)) & 15U) * 4;
+  uint32_t ports = 0;
+  if (has_ports(proto) && !ip.is_fragment() && room_bytes >= l4 + sizeof(net::Ports)) {
+    ports = load32_raw(ip_begin + l4);
+  }
+  return hash_flow4(ip, proto, ports, seed);
+}
+
 // IP: addresses, protocol and, of unfragmented TCP, UDP and SCTP, the ports (so that all fragments
 // of a packet stay together). Anything else: the Ethernet header. Needs 14 bytes.
 inline uint64_t hash_flow(Packet& pkt, uint64_t seed) {
@@ -66,16 +80,7 @@ inline uint64_t hash_flow(Packet& pkt, uint64_t seed) {
   if (!is_ip || len_bytes < l3 + net::kIpv4Bytes || net::ip_version(data + l3) != 4) {
     return hash_flow_but_ipv4(pkt, seed);
   }
-  const auto& ip = header_at<net::Ipv4>(data + l3);
-  // One wide word, taken apart by shifts: single bytes end up on the stack, where each costs a
-  // stall.
-  const uint32_t proto = ip.ttl_word_raw() >> 8 & 0xff;
-  const uint32_t l4 = l3 + (load32_raw(bytes_of(ip)) & 15U) * 4;
-  uint32_t ports = 0;
-  if (has_ports(proto) && !ip.is_fragment() && len_bytes >= l4 + sizeof(net::Ports)) {
-    ports = load32_raw(data + l4);
-  }
-  return hash_flow4(ip, proto, ports, seed);
+  return hash_flow4(data + l3, len_bytes - l3, seed);
 }
 
 }  // namespace batchplane

@@ -13,10 +13,16 @@ namespace batchplane::egress {
 inline constexpr uint64_t kMinPaceBps = 16'000;
 inline constexpr uint64_t kMaxPaceBps = 10'000'000'000'000;
 
+// Times are kept in units of 2^-28 ns, so that a byte lasts 2^38 of them at 8 kbit/s and 5.4 million at
+// 400 Gbit/s: the rate is right to 10^-7 over the whole range.
+inline constexpr uint32_t kTimeUnitShift = 28;
+inline uint64_t time_units_per_byte(uint64_t rate_bps) {
+  constexpr auto kByte = static_cast<unsigned __int128>(8'000'000'000ULL) << kTimeUnitShift;
+  return static_cast<uint64_t>((kByte + rate_bps / 2) / rate_bps);
+}
+
 // Two of them and a place in the time wheel fill one cache line.
 #pragma pack(push, 4)
-
-// Times are kept in units of 2^-28 ns, as link.h does, for the same reason: the rate is right to 10^-7.
 class Pace {
  public:
   [[nodiscard]] bool is_set() const { return units_per_byte_ != 0; }
@@ -25,14 +31,14 @@ class Pace {
     const uint64_t before = units_per_byte_;
     units_per_byte_ = 0;
     if (rate_bps == 0) return;
-    constexpr auto kByte = static_cast<unsigned __int128>(8'000'000'000ULL) << kShift;
-    units_per_byte_ = static_cast<uint64_t>((kByte + rate_bps / 2) / rate_bps);
+    units_per_byte_ = time_units_per_byte(rate_bps);
     if (before == 0 || paid_at_ns_ <= now_ns) return;
     const auto owed_ns = static_cast<unsigned __int128>(paid_at_ns_ - now_ns);
     paid_at_ns_ = now_ns + static_cast<uint64_t>(owed_ns * units_per_byte_ / before);
   }
   [[nodiscard]] uint64_t time_of_ns(uint64_t bytes) const {
-    return static_cast<uint64_t>(static_cast<unsigned __int128>(bytes) * units_per_byte_ >> kShift);
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(bytes) * units_per_byte_ >>
+                                 kTimeUnitShift);
   }
 
   // What was sent before then counts as paid for: no credit from earlier.
@@ -43,15 +49,16 @@ class Pace {
   }
   void charge(uint32_t bytes) {
     const uint64_t units = part_ + bytes * units_per_byte_;
-    paid_at_ns_ += units >> kShift;
-    part_ = static_cast<uint32_t>(units & ((1ULL << kShift) - 1));
+    paid_at_ns_ += units >> kTimeUnitShift;
+    part_ = static_cast<uint32_t>(units & ((1ULL << kTimeUnitShift) - 1));
   }
-  // The first nanosecond at which everything is paid for.
+  [[nodiscard]] bool is_paid(uint64_t now_ns) const {
+    return paid_at_ns_ < now_ns || (paid_at_ns_ == now_ns && part_ == 0);
+  }
+  // The first nanosecond at which is_paid() holds.
   [[nodiscard]] uint64_t paid_at_ns() const { return paid_at_ns_ + (part_ != 0 ? 1 : 0); }
 
  private:
-  static constexpr uint32_t kShift = 28;
-
   uint64_t units_per_byte_ = 0;
   uint64_t paid_at_ns_ = 0;
   uint32_t part_ = 0;  // of a nanosecond
