@@ -47,6 +47,7 @@ BENCHMARKS = [
     Benchmark("buffering", "fractional buffers", 100, 25),
     Benchmark("egress", "packet schedulers by number of flows", 20, 15, "32 flows"),
     Benchmark("egress_tree", "a scheduler of subscribers and classes", 20, 15, "32 x 4"),
+    Benchmark("egress_tree_file", "a large tree from a file, and changes of it", 3, 5),
     Benchmark("egress_arbiter", "decisions a second of a whole arbiter", 10, 15, "32 flows"),
     Benchmark("rte_sched", "packet schedulers beside DPDK's", 30, 20, "32 flows"),
     Benchmark("handover", "from the generator's core to the worker's", 40, 15),

@@ -21,6 +21,10 @@ double median_of(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+Interval spread(const std::vector<double>& values) {
+  return {median_of(values), percentile(values, 0), percentile(values, 1)};
+}
+
 std::vector<Interval> bootstrap(uint32_t n_trials, uint32_t resamples, const FiguresOf& figures) {
   std::vector<uint32_t> trials(n_trials);
   std::iota(trials.begin(), trials.end(), 0U);

@@ -20,6 +20,8 @@ struct Interval {
 // The value below which a share p of `values` lies, by nearest rank. At least one value.
 [[nodiscard]] double percentile(std::vector<double> values, double p);
 [[nodiscard]] double median_of(std::vector<double> values);
+// Median, least and most.
+[[nodiscard]] Interval spread(const std::vector<double>& values);
 
 // Figures computed from trials chosen by index. Called once with all trials in order for the
 // figures themselves, then with resamples (of whole trials, so that what ran together stays

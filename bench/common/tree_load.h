@@ -2,11 +2,10 @@
 // tree_load.h - a tree of subscribers with four classes each under a load that never changes, in virtual time.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "base/rng.h"
-#include "common/trials.h"
+#include "common/load_contender.h"
 #include "egress/tree/tree.h"
 
 namespace bench {
@@ -22,8 +21,8 @@ struct TreeShape {
   uint32_t subscribers = 32;
   TreeUse use = TreeUse::kShares;
   bool is_mixed = false;  // 64 and 1500 bytes in turn; else 64
-  bool has_connections =
-      false;  // eight in each leaf, which has FQ-CoDel, and an internet mix of sizes
+  // Eight in each leaf, which has FQ-CoDel; and 64, 576 and 1500 bytes as 8 : 3 : 1.
+  bool has_connections = false;
   uint32_t used_classes = 4;  // of 4
   uint32_t pkts_of_leaf = 3;  // in each, unless they come and go
 };
@@ -127,13 +126,7 @@ class TreeLoad {
 };
 
 inline Contender tree_contender(const std::string& name, const TreeShape& shape) {
-  auto load = std::make_shared<TreeLoad>(shape);
-  return {.name = name,
-          .run = [load](uint32_t n) { return load->run(n); },
-          .verify = [load]() -> std::string {
-            load->run(10);
-            return load->is_whole() ? "" : "packets were lost";
-          }};
+  return load_contender<TreeLoad>(name, shape);
 }
 
 }  // namespace bench

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "common/environment.h"
+#include "common/load_contender.h"
 #include "common/report.h"
-#include "common/steady_contender.h"
+#include "egress/arbiter/steady_load.h"
 #include "egress/discipline/disciplines.h"
 
 namespace {
@@ -48,7 +49,7 @@ int run(const bench::Options& options) {
       std::vector<bench::Contender> contenders;
       for (const std::string_view name : {"drr", "qfq_plus", "qfq", "wf2q_plus"}) {
         with_discipline(name, [&]<Discipline D>() {
-          contenders.push_back(bench::steady_contender<D>(name, shape));
+          contenders.push_back(bench::load_contender<SteadyLoad<D>>(name, shape));
         });
       }
       const auto results = bench::run_interleaved(contenders, options.trials, options.batches);

@@ -120,10 +120,6 @@ batchplane::PipelineSpec spec_of() {
   return b.spec;
 }
 
-bench::Interval spread(const std::vector<double>& values) {
-  return {bench::median_of(values), bench::percentile(values, 0), bench::percentile(values, 1)};
-}
-
 void measure(bench::Report& report, bench::TimedLoop& loops, Module& module,
              const std::string& what, const std::vector<Value>& tables, uint32_t trials) {
   if (!report.wants(what)) return;
@@ -157,13 +153,14 @@ void measure(bench::Report& report, bench::TimedLoop& loops, Module& module,
     report.note(what +
                 ": the kernel took the core away during every swap: no worker time is known");
   } else {
-    report.figure(what + ": worker time for it", "us", spread(worker_us), bench::Target{kTargetUs});
-    report.figure(what + ": longest extra delay at the swap", "us", spread(delay_us));
+    report.figure(what + ": worker time for it", "us", bench::spread(worker_us),
+                  bench::Target{kTargetUs});
+    report.figure(what + ": longest extra delay at the swap", "us", bench::spread(delay_us));
   }
-  report.figure(what + ": longest loop meanwhile", "us", spread(longest_us));
-  report.figure(what + ": longest loop at rest", "us", spread(quiet_us));
-  report.figure(what + ": rate meanwhile / at rest", "x", spread(rate));
-  report.figure(what + ": until all is in force", "s", spread(seconds));
+  report.figure(what + ": longest loop meanwhile", "us", bench::spread(longest_us));
+  report.figure(what + ": longest loop at rest", "us", bench::spread(quiet_us));
+  report.figure(what + ": rate meanwhile / at rest", "x", bench::spread(rate));
+  report.figure(what + ": until all is in force", "s", bench::spread(seconds));
   report.note(what + ": " + std::to_string(preempted) +
               " long loops in which the kernel took the core away are left out");
 }

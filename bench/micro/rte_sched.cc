@@ -11,9 +11,9 @@
 
 #include "common/environment.h"
 #include "common/report.h"
-#include "common/steady_contender.h"
 #include "common/tree_load.h"
 #include "core/packet/packet_pool.h"
+#include "egress/arbiter/steady_load.h"
 #include "egress/discipline/disciplines.h"
 
 namespace {
@@ -124,7 +124,7 @@ int run(const bench::Options& options) {
     std::vector<bench::Contender> contenders{theirs(flows)};
     for (const std::string_view name : {"drr", "qfq_plus", "qfq"}) {
       with_discipline(name, [&]<Discipline D>() {
-        contenders.push_back(bench::steady_contender<D>(name, {.flows = flows}));
+        contenders.push_back(bench::load_contender<SteadyLoad<D>>(name, LoadShape{.flows = flows}));
       });
     }
     contenders.push_back(bench::tree_contender(

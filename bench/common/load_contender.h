@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// steady_contender.h - a packet scheduler under a steady load, as a contender in a benchmark.
+// load_contender.h - a load that never changes as a contender in a benchmark: it runs batches, and tells
+// whether all packets are still there.
 #pragma once
 
 #include <memory>
@@ -7,13 +8,12 @@
 #include <string_view>
 
 #include "common/trials.h"
-#include "egress/arbiter/steady_load.h"
 
 namespace bench {
 
-template <batchplane::egress::Discipline D>
-Contender steady_contender(std::string_view name, const batchplane::egress::LoadShape& shape) {
-  auto load = std::make_shared<batchplane::egress::SteadyLoad<D>>(shape);
+template <class Load, class Shape>
+Contender load_contender(std::string_view name, const Shape& shape) {
+  auto load = std::make_shared<Load>(shape);
   return {.name = std::string(name),
           .run = [load](uint32_t n) { return load->run(n); },
           .verify = [load]() -> std::string {
