@@ -7,7 +7,7 @@ import contextlib
 import re
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from waiting import wait_until
@@ -34,13 +34,20 @@ def missing() -> str | None:
     return None if reason is None else f"NOT RUN: {reason}"
 
 
+# Name, the router's end, address and gateway of each: the set-up of pipelines/router.yaml.
+ROUTED = (
+    ("a", "lan0", "10.0.1.2/24", "10.0.1.1"),
+    ("b", "wan0", "10.0.2.2/24", "10.0.2.1"),
+)
+
+
 @contextlib.contextmanager
-def two_hosts() -> Iterator[Lab]:
-    """The set-up of pipelines/router.yaml: host a behind lan0, host b behind wan0."""
+def two_hosts(hosts: Sequence[tuple[str, str, str, str]] = ROUTED) -> Iterator[Lab]:
+    """A lab with these hosts."""
     lab = Lab()
     try:
-        lab.add_host("a", "lan0", "10.0.1.2/24", "10.0.1.1")
-        lab.add_host("b", "wan0", "10.0.2.2/24", "10.0.2.1")
+        for host in hosts:
+            lab.add_host(*host)
         yield lab
     finally:
         lab.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from commands import Commands, running
-from lab import Lab, ping, wait_listening
+from lab import Lab, ping, two_hosts, wait_listening
 from waiting import wait_until
 
 NETWORK = {"Site": {"downloadBandwidthMbps": 100, "uploadBandwidthMbps": 100}}
@@ -43,13 +43,10 @@ print(time.monotonic() - start)
 @pytest.fixture
 def bridged(program: Path, can_have_labs: None) -> Iterator[Lab]:
     """Alice behind lan0 and a server behind wan0, in one network."""
-    lab = Lab()
-    try:
-        lab.add_host("alice", "lan0", "100.64.0.2/24", "100.64.0.254")
-        lab.add_host("server", "wan0", "100.64.0.254/24", "100.64.0.2")
+    alice = ("alice", "lan0", "100.64.0.2/24", "100.64.0.254")
+    server = ("server", "wan0", "100.64.0.254/24", "100.64.0.2")
+    with two_hosts((alice, server)) as lab:
         yield lab
-    finally:
-        lab.close()
 
 
 def _flow(commands: Commands, direction: str, flow: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import typer
 
 from ..base.consoles import errors
 from ..base.problems import BadInput, Problem, suggestion
-from ..base.units import parse_scaled
+from .words import parse_link_rate
 
 app = typer.Typer()
 
@@ -43,7 +43,6 @@ def egress(
     # Loaded here: other commands do without the extension.
     from ..egress.replay import (
         disciplines,
-        rate_range_bps,
         read_arrivals,
         read_flows,
         replay,
@@ -56,14 +55,10 @@ def egress(
         raise BadInput(
             Problem(f"unknown discipline '{discipline}'", "command line", "--discipline", fix)
         )
-    least, most = rate_range_bps()
-    rate_bps = parse_scaled(rate)
-    if rate_bps is None or not least <= rate_bps <= most:
-        fix = f"{least} to {most} bit/s, such as 1G"
-        raise BadInput(Problem(f"'{rate}' is no rate", "command line", "--rate", fix))
+    rate_bps = parse_link_rate(rate, "--rate")
     flows = read_flows(flows_file)
     arrivals = read_arrivals(arrivals_file, flows)
-    result = replay(discipline, flows, arrivals, round(rate_bps), overhead_bytes)
+    result = replay(discipline, flows, arrivals, rate_bps, overhead_bytes)
     write_departures(out, flows, result)
     summary = {
         "arrivals_pkts": len(arrivals.ns),

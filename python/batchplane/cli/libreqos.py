@@ -9,18 +9,9 @@ from typing import Annotated
 import typer
 
 from ..base.consoles import errors
-from ..base.problems import BadInput, Problem
-from ..base.units import parse_scaled
+from .words import parse_link_rate
 
 app = typer.Typer()
-
-
-def _rate_bps(text: str, option: str) -> int:
-    rate = parse_scaled(text)
-    if rate is None or not (rate == 0 or 8_000 <= rate <= 1e13):
-        fix = "8000 to 10000000000000 bit/s, such as 1G; 0 for none"
-        raise BadInput(Problem(f"'{text}' is no rate", "command line", option, fix))
-    return round(rate)
 
 
 @app.command()
@@ -44,14 +35,17 @@ def libreqos(
     from ..egress.libreqos.network import read_network
     from ..egress.libreqos.shaper import Shaper, write_shaper
 
-    rates = {"download": _rate_bps(download, "--download"), "upload": _rate_bps(upload, "--upload")}
+    rates = {
+        "download": parse_link_rate(download, "--download", may_be_none=True),
+        "upload": parse_link_rate(upload, "--upload", may_be_none=True),
+    }
     link_bps = {direction: rate for direction, rate in rates.items() if rate}
     network = read_network(network_file)
     circuits, warnings = read_devices(devices_file, network)
     shaper = Shaper(network, circuits)
-    write_shaper(shaper, out, link_bps, {"access": access, "core": core})
+    overbooked = write_shaper(shaper, out, link_bps, {"access": access, "core": core})
     console = errors()
-    for warning in [*warnings, *shaper.overbooked(link_bps)]:
+    for warning in [*warnings, *overbooked]:
         console.print(f"warning: {warning.line()}", style="yellow", soft_wrap=True, markup=False)
     prefixes = sum(len(circuit.prefixes) for circuit in circuits)
     told = f"{len(network.places)} nodes, {len(circuits)} circuits, {prefixes} prefixes"

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from ..base.problems import BadInput, Problem
+from ..base.units import parse_scaled
+
 
 def completions(kind: str) -> Callable[[str], list[str]]:
     """Words for the shell: names of daemons, pipelines, module kinds or things to show."""
@@ -38,6 +41,21 @@ def _words(kind: str) -> list[str]:
     if kind == "modules":
         return sorted(load_kinds(find_program()).modules)
     return pipeline_names()
+
+
+def parse_link_rate(text: str, option: str, may_be_none: bool = False) -> int:
+    """A link's rate in bit/s, such as 1G; 0 for none where that may be. Raises BadInput."""
+    # Loaded here: most commands do without the extension.
+    from ..egress.replay import rate_range_bps
+
+    least, most = rate_range_bps()
+    rate_bps = parse_scaled(text)
+    if may_be_none and rate_bps == 0:
+        return 0
+    if rate_bps is None or not least <= rate_bps <= most:
+        fix = f"{least} to {most} bit/s, such as 1G" + ("; 0 for none" if may_be_none else "")
+        raise BadInput(Problem(f"'{text}' is no rate", "command line", option, fix))
+    return round(rate_bps)
 
 
 PipelineArg = Annotated[

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..base.problems import BadInput, Problem, suggestion
+from ..base.text_file import read_text
 from ..base.whole_file import write_whole
 from ..native.loader import load_native
 
@@ -57,12 +58,7 @@ def _rows(
     path: Path, columns: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Place and fields of each row; the header says which column is which."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "no UTF-8 text"
-        raise BadInput(Problem(f"cannot be read: {reason}", str(path))) from error
-    reader = csv.reader(io.StringIO(text))
+    reader = csv.reader(io.StringIO(read_text(path)))
     header = [name.strip() for name in next(reader, [])]
     missing = [name for name in columns if name not in header]
     if missing:

@@ -148,7 +148,7 @@ def test_bad_devices(
 @pytest.mark.parametrize(
     ("network", "said"),
     [
-        ("{", "network.json:1: no JSON"),
+        ("{", "network.json:1: this is not valid JSON"),
         ("[]", "expected an object of nodes"),
         ({"A": 5}, "A: expected an object"),
         ({"A": {"downloadBandwidthMbps": -1}}, "A.downloadBandwidthMbps: -1 is no rate"),

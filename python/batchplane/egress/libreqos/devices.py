@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...base.problems import BadInput, Problem
+from ...base.text_file import read_text
 from .network import DIRECTIONS, Network
 
 Prefix = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -139,13 +140,8 @@ class _Reader:
 
 def read_devices(path: Path, network: Network) -> tuple[list[Circuit], list[Problem]]:
     """The circuits of the file, in its order, and what is probably not meant. Raises BadInput."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "no UTF-8 text"
-        raise BadInput(Problem(f"cannot be read: {reason}", str(path))) from error
     reader = _Reader(network, path)
-    reader.read(text)
+    reader.read(read_text(path))
     if not reader.circuits:
         raise BadInput(Problem("there is no circuit", str(path), fix="one device a line"))
     return list(reader.circuits.values()), reader.warnings

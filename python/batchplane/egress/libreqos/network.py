@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...base.json_file import parse_json
 from ...base.problems import BadInput, Problem
+from ...base.text_file import read_text
 
 DIRECTIONS = ("download", "upload")
 
@@ -76,16 +77,6 @@ class _Reader:
 
 def read_network(path: Path) -> Network:
     """The file. Raises BadInput."""
-    try:
-        nodes = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise BadInput(Problem(f"cannot be read: {error.strerror}", str(path))) from error
-    except UnicodeDecodeError as error:
-        raise BadInput(Problem("cannot be read: no UTF-8 text", str(path))) from error
-    except json.JSONDecodeError as error:
-        raise BadInput(Problem(f"no JSON: {error.msg}", f"{path}:{error.lineno}")) from error
-    except RecursionError as error:
-        raise BadInput(Problem("nodes lie too deep", str(path))) from error
     reader = _Reader(str(path))
-    reader.read(nodes, "", {})
+    reader.read(parse_json(read_text(path), str(path)), "", {})
     return reader.network

@@ -84,13 +84,17 @@ def _overbooked(
 
 
 def pipeline_text(
-    shaper: Shaper, folder: Path, link_bps: dict[str, int], ports: dict[str, str]
+    shaper: Shaper,
+    folder: Path,
+    link_bps: dict[str, int],
+    ports: dict[str, str],
+    is_overbooked: bool,
 ) -> str:
     """A bridge between two interfaces that shapes both ways."""
     circuits, places = len(shaper.circuits), len(shaper.network.places)
     # Whole paths: a daemon may be started anywhere.
     prefixes = json.dumps(str((folder / "prefixes.csv").resolve()))
-    overbook = "true" if shaper.overbooked(link_bps) else "false"
+    overbook = "true" if is_overbooked else "false"
     lines = [
         "# SPDX-License-Identifier: BSD-3-Clause",
         "# shaper.yaml - a bridge that shapes the circuits of an ISP, both ways. Made from its",
@@ -127,10 +131,12 @@ def pipeline_text(
 
 def write_shaper(
     shaper: Shaper, folder: Path, link_bps: dict[str, int], ports: dict[str, str]
-) -> None:
-    """shaper.yaml, download.csv, upload.csv and prefixes.csv."""
-    folder.mkdir(parents=True, exist_ok=True)
+) -> list[Problem]:
+    """shaper.yaml, download.csv, upload.csv and prefixes.csv; returns what is overbooked."""
+    overbooked = shaper.overbooked(link_bps)
     for direction in DIRECTIONS:
         write_whole(folder / f"{direction}.csv", "\n".join(shaper.tree_rows(direction)) + "\n")
     write_whole(folder / "prefixes.csv", "\n".join(shaper.prefix_rows()) + "\n")
-    write_whole(folder / "shaper.yaml", pipeline_text(shaper, folder, link_bps, ports))
+    text = pipeline_text(shaper, folder, link_bps, ports, bool(overbooked))
+    write_whole(folder / "shaper.yaml", text)
+    return overbooked
