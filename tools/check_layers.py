@@ -81,7 +81,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "solver": {"model"},
         "papers": {"model"},
         "optimal": {"model", "solver"},
-        "cores": {"model", "solver"},
+        "cores": {"model", "solver", "optimal"},
     },
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // spsc_ring.h - a ring between one producing and one consuming thread; never blocks, exact
-// capacity.
+// capacity, which a credit may cut while packets move.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +25,7 @@ class SpscRing {
  public:
   explicit SpscRing(uint32_t capacity)
       : capacity_(std::max(capacity, 1U)),
+        credit_(capacity_),
         mask_(std::bit_ceil(capacity_) - 1),
         slots_(new(std::align_val_t{64}) Slot[mask_ + 1]()) {}
 
@@ -32,10 +33,8 @@ class SpscRing {
   template <class Write>
   uint32_t produce(uint32_t n, Write&& write) {
     const uint64_t tail = tail_.load(std::memory_order_relaxed);
-    if (capacity_ - static_cast<uint32_t>(tail - seen_head_) < n) {
-      seen_head_ = head_.load(std::memory_order_acquire);
-    }
-    const uint32_t k = std::min(n, capacity_ - static_cast<uint32_t>(tail - seen_head_));
+    if (room(tail) < n) seen_head_ = head_.load(std::memory_order_acquire);
+    const uint32_t k = std::min(n, room(tail));
     Slot* const slots = slots_.get();
     for (uint32_t i = 0; i < k; ++i) write(i, slots[(tail + i) & mask_]);
     tail_.store(tail + k, std::memory_order_release);
@@ -46,7 +45,7 @@ class SpscRing {
   }
   [[nodiscard]] uint32_t free_slots() {
     seen_head_ = head_.load(std::memory_order_acquire);
-    return capacity_ - static_cast<uint32_t>(tail_.load(std::memory_order_relaxed) - seen_head_);
+    return room(tail_.load(std::memory_order_relaxed));
   }
 
   // read(i, slot) for i in 0..k-1, where k = min(max, filled slots); returns k.
@@ -76,6 +75,11 @@ class SpscRing {
   }
 
   [[nodiscard]] uint32_t capacity() const { return capacity_; }
+  // So many slots may be filled, 1 to capacity; what is in there beyond stays. Any thread.
+  void set_credit(uint32_t slots) {
+    credit_.store(std::clamp(slots, 1U, capacity_), std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint32_t credit() const { return credit_.load(std::memory_order_relaxed); }
   // How full the consumer has found it, whenever it read the producer's index. Consumer.
   [[nodiscard]] const RingFill& fill() const { return fill_; }
   void begin_fill_period() { fill_.begin_period(); }
@@ -90,6 +94,11 @@ class SpscRing {
   }
 
  private:
+  [[nodiscard]] uint32_t room(uint64_t tail) const {
+    const auto filled = static_cast<uint32_t>(tail - seen_head_);
+    const uint32_t credit = credit_.load(std::memory_order_relaxed);
+    return credit - std::min(credit, filled);
+  }
   void look_at_tail(uint64_t head) {
     seen_tail_ = tail_.load(std::memory_order_acquire);
     fill_.look(seen_tail_ - head);
@@ -102,6 +111,7 @@ class SpscRing {
   };
 
   const uint32_t capacity_;
+  std::atomic<uint32_t> credit_;
   const uint32_t mask_;
   const std::unique_ptr<Slot[], FreeSlots> slots_;
   alignas(128) std::atomic<uint64_t> tail_{0};  // 128: neighbouring lines are fetched in pairs

@@ -13,6 +13,7 @@
 #include "base/cost_law.h"
 #include "exec/delay_histogram.h"
 #include "exec/demand.h"
+#include "exec/legs.h"
 #include "exec/node.h"
 #include "exec/scheduling.h"
 
@@ -50,6 +51,10 @@ struct ControlTask {
 struct ControlInput {
   uint32_t module = 0;
   uint32_t task = 0;
+  bool is_queue = false;     // filled by other tasks
+  uint32_t size_pkts = 0;    // of a queue: that each of its rings can hold
+  bool holds_back = false;   // of a queue: tasks that fill it do not poll while it is full
+  uint32_t window_pkts = 0;  // of a closed loop: packets inside at any time; 0: none
 };
 
 struct ControlModel {
@@ -59,6 +64,7 @@ struct ControlModel {
   std::vector<ControlFlow> flows;                 // declared ones, in order
   std::vector<ControlTask> tasks;
   std::vector<ControlInput> inputs;  // of all tasks, in their order
+  Legs legs;                         // of flows that cross several tasks
 };
 
 // Counts of one period, differences since the one before.
@@ -115,6 +121,7 @@ struct PeriodSnapshot {
   std::vector<FlowPeriod> flows;
   std::vector<TaskPeriod> tasks;
   std::vector<InputPeriod> inputs;  // as ControlModel has them
+  std::vector<FlowPeriod> legs;     // as ControlModel has them; their SLO is 0
 };
 
 // Packets that inputs brought into the pipeline: what a queue brings into a task was there before.
@@ -142,6 +149,12 @@ inline constexpr uint32_t kKeepTrigger = ~0U;  // the engine's own edits only
 // The engine's own stranding limit instead of one that a controller chose.
 inline constexpr uint64_t kStrandingAge = 0;
 
+// How many packets each feeder of a queue may have waiting there.
+struct CreditChange {
+  uint32_t module = 0;  // the queue
+  uint32_t credit_pkts = 0;
+};
+
 enum class FlowState : uint8_t {
   kNoSlo,
   kMet,
@@ -152,6 +165,13 @@ enum class FlowState : uint8_t {
 inline constexpr const char* kFlowStateNames[] = {"no_slo", "met", "violating", "infeasible",
                                                   "inherent"};
 
+// One task's part in a flow's delay budget, where a controller divides it.
+struct LegBudget {
+  double budget_ns = 0;
+  double measured_ns = 0;
+  double load_per_us = 0;  // busy share that one more microsecond of budget would save
+};
+
 // What a controller thinks of a flow; terms of its delay budget in ns.
 struct FlowVerdict {
   FlowState state = FlowState::kNoSlo;
@@ -161,10 +181,12 @@ struct FlowVerdict {
   double slack_ns = 0;       // negative: by how much it is missed
   double multiplier_pps_per_us = 0;  // packets a second that one more microsecond would buy
   std::string hint;                  // what would help, when it cannot be met
+  std::vector<LegBudget> legs;       // as Legs::of_flow; empty where nobody divides the budget
 };
 
 struct Decision {
   std::vector<BufferChange> changes;  // each module at most once; those not named stay as they are
+  std::vector<CreditChange> credits;  // each queue at most once
   std::vector<FlowVerdict> flows;     // empty, or one for each flow
   double predicted_load = 0;          // busy share of the busiest task, 0 = not said
   double predicted_pps = 0;           // highest rate by the model, 0 = not said

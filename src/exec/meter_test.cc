@@ -169,7 +169,7 @@ TEST(FlowMeter, EntryAfterTheReadingCountsAsNoDelay) {
 
 TEST(FlowMeter, SaysWhenTheNextBatchMightNotFit) {
   FlowMeter meter(1);
-  for (uint32_t i = 0; i + 32 < FlowMeter::kLogEntries; ++i) meter.record(0, 1, 0);
+  for (uint32_t i = 0; i + 64 < FlowMeter::kLogEntries; ++i) meter.record(0, 1, 0);
   EXPECT_FALSE(meter.is_nearly_full(32));
   meter.record(0, 1, 0);
   EXPECT_TRUE(meter.is_nearly_full(32));

@@ -102,7 +102,7 @@ class PortOut final : public Module {
     if (ctx.meter->is_nearly_full(n)) ctx.meter->flush(ctx.now_ns);
     const EgressNotes notes(*this, waiting_.data(), n);
     const uint32_t sent = port_->tx_burst(waiting_.data(), n);
-    for (uint32_t i = 0; i < sent; ++i) ctx.meter->record(notes.flow[i], 1, notes.entry_ns[i]);
+    for (uint32_t i = 0; i < sent; ++i) notes.record(*ctx.meter, i);
     std::copy(waiting_.begin() + sent, waiting_.begin() + n_waiting_, waiting_.begin());
     n_waiting_ -= sent;
     // The MTU may have become smaller meanwhile.

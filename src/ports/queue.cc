@@ -37,23 +37,33 @@ class Queue final : public Module {
  public:
   explicit Queue(const Args& args)
       : size_pkts_(args.u32("size_pkts")),
+        batch_limit_pkts_(args.env().batch_limit_pkts),
         has_backpressure_(args.flag("backpressure")),
         rings_(args.env().n_workers, size_pkts_),
-        lost_(args.env().n_workers) {
+        lost_(args.env().n_workers),
+        legs_(args.env().n_workers, exec::Leg::kNone) {
     if (has_backpressure_ && size_pkts_ < args.env().batch_limit_pkts) {
       throw ConfigError(
           "a queue of " + std::to_string(size_pkts_) + " packets never has room for a batch",
           args.where() + ".size_pkts",
           "with backpressure at least " + std::to_string(args.env().batch_limit_pkts));
     }
+    const uint32_t credit_pkts = args.u32("credit_pkts");
+    credit_pkts_ = credit_pkts == 0 ? size_pkts_ : credit_pkts;
+    check_credit(credit_pkts_, args.where() + ".credit_pkts");
   }
   ~Queue() override {
     give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
   }
 
-  void set_feeders(const std::vector<uint32_t>& workers) override { rings_.set_feeders(workers); }
+  void set_feeders(const std::vector<uint32_t>& workers) override {
+    rings_.set_feeders(workers);
+    put_credit_into_force();
+  }
+  void set_leg(uint32_t worker, uint32_t leg) override { legs_[worker] = leg; }
 
   void consume(Context& ctx, Batch& batch) noexcept {
+    end_leg(ctx, batch);
     for (Packet* pkt : batch) enter_task(*pkt, ctx.now_ns);
     Ring& ring = rings_[ctx.worker_index];
     const uint32_t n = batch.size_pkts;
@@ -84,7 +94,10 @@ class Queue final : public Module {
       lost_[w].add(old.lost_[w].get());
     }
     for (const uint32_t w : old.rings_.feeders()) {
-      if (rings_.take_over(old.rings_, w)) continue;
+      if (rings_.take_over(old.rings_, w)) {
+        rings_[w].set_credit(credit_pkts_);
+        continue;
+      }
       move_pkts(old.rings_[w], rings_[rings_.has(w) ? w : rings_.feeders().front()]);
     }
   }
@@ -134,19 +147,62 @@ class Queue final : public Module {
   [[nodiscard]] Value show() const override {
     List fill;
     for (const uint32_t w : rings_.feeders()) fill.emplace_back(rings_[w].size());
-    return Dict{{"size_pkts", size_pkts_}, {"held_pkts", held_pkts()}, {"held_by_feeder", fill}};
+    return Dict{{"size_pkts", size_pkts_},
+                {"credit_pkts", credit_pkts_},
+                {"held_pkts", held_pkts()},
+                {"held_by_feeder", fill}};
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    if (verb != "set") return Module::command(verb, args);
+    const Dict* const given = args.is_dict() ? &args.as_dict() : nullptr;
+    if (given == nullptr || given->size() != 1 || !given->contains("credit_pkts") ||
+        !given->at("credit_pkts").is_int()) {
+      throw ConfigError("expected {credit_pkts: packets}", "set", "such as {credit_pkts: 64}");
+    }
+    const int64_t credit_pkts = given->at("credit_pkts").as_int();
+    set_credit(static_cast<uint32_t>(std::clamp<int64_t>(credit_pkts, 0, 1LL << 30)));
+    return show();
+  }
+  [[nodiscard]] Dict saved_params() const override { return {{"credit_pkts", credit_pkts_}}; }
+  [[nodiscard]] uint32_t ring_pkts() const override { return size_pkts_; }
+  [[nodiscard]] uint32_t credit_pkts() const override { return credit_pkts_; }
+  void set_credit(uint32_t credit_pkts) override {
+    check_credit(credit_pkts, "credit_pkts");
+    credit_pkts_ = credit_pkts;
+    put_credit_into_force();
   }
 
  private:
+  void check_credit(uint32_t credit_pkts, const std::string& where) const {
+    const uint32_t least_pkts = has_backpressure_ ? batch_limit_pkts_ : 1;
+    if (credit_pkts >= least_pkts && credit_pkts <= size_pkts_) return;
+    throw ConfigError("a credit of " + std::to_string(credit_pkts) + " packets is out of range",
+                      where,
+                      std::to_string(least_pkts) + " to size_pkts, " + std::to_string(size_pkts_));
+  }
+  void put_credit_into_force() {
+    for (const uint32_t w : rings_.feeders()) rings_[w].set_credit(credit_pkts_);
+  }
+  void end_leg(Context& ctx, Batch& batch) const noexcept {
+    const uint32_t leg = legs_[ctx.worker_index];
+    if (leg == exec::Leg::kNone) return;
+    if (ctx.meter->is_nearly_full(batch.size_pkts)) [[unlikely]]
+      ctx.meter->flush(ctx.now_ns);
+    for (Packet* pkt : batch) ctx.meter->record_leg(leg, 1, task_entry_ns(*pkt));
+  }
   static void move_pkts(Ring& from, Ring& to) noexcept {
     Packet* pkt = nullptr;
     while (to.free_slots() != 0 && from.dequeue(&pkt, 1) == 1) to.enqueue(&pkt, 1);
   }
 
   const uint32_t size_pkts_;
+  const uint32_t batch_limit_pkts_;
   const bool has_backpressure_;
   FeederRings<Ring> rings_;
-  std::vector<Lost> lost_;  // by worker: for want of room
+  std::vector<Lost> lost_;      // by worker: for want of room
+  std::vector<uint32_t> legs_;  // by worker
+  uint32_t credit_pkts_ = 0;
 };
 
 const Register<Queue> kQueue{{
@@ -158,6 +214,12 @@ const Register<Queue> kQueue{{
                 .default_value = 1024,
                 .help = "packets that it holds for each worker that puts some in",
                 .min = 1,
+                .max = 1048576},
+               {.name = "credit_pkts",
+                .unit = "pkts",
+                .default_value = 0,
+                .help = "packets of them that may wait, live; 0: as many as it holds",
+                .min = 0,
                 .max = 1048576},
                {.name = "backpressure",
                 .type = ParamType::kBool,

@@ -116,7 +116,11 @@ void set_roles(GraphBuild& build) {
                           "give a number from 1 to 16777216");
       }
       if (spec.door_of.empty()) {
-        graph.queues.push_back(std::make_unique<Queue>(static_cast<uint32_t>(size_pkts)));
+        const auto credit = spec.params.find("credit_pkts");
+        int64_t credit_pkts = credit == spec.params.end() ? 0 : credit->second.as_int();
+        if (credit_pkts < 1 || credit_pkts > size_pkts) credit_pkts = size_pkts;
+        graph.queues.push_back(std::make_unique<Queue>(static_cast<uint32_t>(size_pkts),
+                                                       static_cast<uint32_t>(credit_pkts)));
         module.queue = graph.queues.back().get();
       } else {
         module.queue =

@@ -183,6 +183,30 @@ void make_tasks(GraphBuild& build) {
   }
 }
 
+namespace {
+
+bool is_backpressuring(const Graph& graph, uint32_t queue) {
+  return std::ranges::any_of(graph.tasks, [&](const auto& task) {
+    return std::ranges::any_of(task->backpressuring, [&](const Module* module) {
+      return module->queue == graph.modules[queue]->queue;
+    });
+  });
+}
+
+void find_legs(Graph& graph) {
+  std::vector<std::vector<uint32_t>> paths;
+  std::vector<uint32_t> task_of;
+  for (const exec::ControlFlow& flow : graph.model.flows) paths.push_back(flow.path);
+  for (const exec::ControlModule& module : graph.model.modules) task_of.push_back(module.task);
+  graph.model.legs = exec::find_legs(paths, task_of);
+  for (uint32_t l = 0; l < graph.model.legs.all.size(); ++l) {
+    Module& end = *graph.modules[graph.model.legs.all[l].ends_at];
+    if (end.role == Role::kQueue) end.leg = l;
+  }
+}
+
+}  // namespace
+
 void make_model(GraphBuild& build) {
   Graph& graph = build.graph;
   exec::ControlModel& model = graph.model;
@@ -194,7 +218,13 @@ void make_model(GraphBuild& build) {
     if (task->unit_plan != nullptr) made.scheduling = task->unit_plan->how;
     for (const TaskInput& input : task->inputs) {
       made.inputs.push_back(input.module->index);
-      model.inputs.push_back({input.module->index, static_cast<uint32_t>(model.tasks.size())});
+      model.inputs.push_back(
+          {.module = input.module->index,
+           .task = static_cast<uint32_t>(model.tasks.size()),
+           .is_queue = input.queue != nullptr,
+           .size_pkts = input.queue == nullptr ? 0 : input.queue->size_pkts(),
+           .holds_back = is_backpressuring(graph, input.module->index),
+           .window_pkts = input.source == nullptr ? 0 : input.source->spec().window_pkts});
     }
     model.tasks.push_back(std::move(made));
   }
@@ -218,6 +248,7 @@ void make_model(GraphBuild& build) {
     for (const std::string& name : graph.flow_paths[f]) flow.path.push_back(graph.at(name));
     model.flows.push_back(std::move(flow));
   }
+  find_legs(graph);
   slo::mark_controlled(model);
 }
 

@@ -108,6 +108,11 @@ void run_random(void* self, Context& ctx, Packet** /*pkts*/, uint32_t n_pkts) no
   finish_split(ctx, module, n_pkts);
 }
 
+void note_last_leg(exec::FlowMeter& meter, uint16_t flow, Packet* const* pkts, uint32_t n_pkts) {
+  const uint32_t leg = meter.last_leg_of(flow);
+  for (uint32_t i = 0; i < n_pkts; ++i) meter.record_leg(leg, 1, pkts[i]->task_entry_ns);
+}
+
 // The same notes as the engine takes: one record where a batch is of one flow and entry time.
 void run_egress(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   const Module& module = *static_cast<const Module*>(self);
@@ -126,12 +131,13 @@ void run_egress(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexce
       if (other.entry_ns != pkt->entry_ns || other.path_state != pkt->path_state) break;
     }
     meter.record(flow, n_same, pkt->entry_ns);
+    if (meter.has_legs()) note_last_leg(meter, flow, pkts + i, n_same);
     i += n_same;
   }
   for (uint32_t i = 0; i < n_pkts; ++i) {
     if (pkts[i]->trace_id != kUntraced) [[unlikely]]
       ctx.recorder->packets[pkts[i]->trace_id].exit_ns = ctx.clock.ticks >> kTicksPerNsLog2;
-    ctx.pool->put(pkts[i]);
+    ctx.end(pkts[i]);
   }
 }
 
@@ -152,8 +158,11 @@ void run_queue(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcep
   ctx.clock.ticks += ctx.loop.hop_pkt * n_pkts;
   const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
   exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
+  if (ctx.meter->is_nearly_full(n_pkts)) [[unlikely]]
+    ctx.meter->flush(ctx.now_ns);
   for (uint32_t i = 0; i < n_pkts; ++i) {
     Packet* const pkt = pkts[i];
+    ctx.meter->record_leg(module.leg, 1, pkt->task_entry_ns);
     pkt->task_entry_ns = std::max(ctx.now_ns, pkt->entry_ns);
     if (!module.queue->put(module.ring, pkt, now_ns)) {
       ctx.drop(batch, i, kQueueFull);

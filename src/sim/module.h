@@ -44,7 +44,8 @@ struct Module {
   uint16_t static_flow = 0;
   const uint16_t* flow_of_state = nullptr;
   Queue* queue = nullptr;
-  uint32_t ring = 0;  // of the queue: where packets are put in here
+  uint32_t ring = 0;                // of the queue: where packets are put in here
+  uint32_t leg = exec::Leg::kNone;  // that ends at the queue here
   Rng rng{1};
 
   static constexpr uint16_t kDropMark = 0xffff;

@@ -17,17 +17,22 @@ namespace batchplane::sim {
 // was there at its own time, unless each has a time of its own.
 class QueueRing {
  public:
-  explicit QueueRing(uint32_t size_pkts) : size_pkts_(size_pkts) {}
+  explicit QueueRing(uint32_t size_pkts, uint32_t credit_pkts)
+      : size_pkts_(size_pkts), credit_pkts_(credit_pkts) {}
 
   // For plans: workers' clocks have nothing to do with each other. Packets do not wait here, there
   // is room for all, and they are as old where they come to as they were where they left.
   void join_clocks() {
     joins_clocks_ = true;
     size_pkts_ = ~0U;
+    credit_pkts_ = ~0U;
   }
 
   [[nodiscard]] uint32_t room_pkts() const {
-    return size_pkts_ - static_cast<uint32_t>(slots_.size());
+    return credit_pkts_ - std::min(credit_pkts_, static_cast<uint32_t>(slots_.size()));
+  }
+  void set_credit(uint32_t credit_pkts) {
+    if (!joins_clocks_) credit_pkts_ = credit_pkts;
   }
   // False when full.
   bool put(Packet* pkt, uint64_t now_ns) {
@@ -83,6 +88,7 @@ class QueueRing {
   }
 
   uint32_t size_pkts_;
+  uint32_t credit_pkts_;  // of them
   bool joins_clocks_ = false;
   std::deque<Slot> slots_;
   uint32_t seen_pkts_ = 0;  // by its consumer, when it looked last
@@ -93,12 +99,19 @@ class QueueRing {
 // A ring for each worker that puts packets in; they take turns, so that none starves another.
 class Queue {
  public:
-  explicit Queue(uint32_t size_pkts) : size_pkts_(size_pkts) {}
+  Queue(uint32_t size_pkts, uint32_t credit_pkts)
+      : size_pkts_(size_pkts), credit_pkts_(credit_pkts) {}
 
   // The number of a further ring.
   uint32_t add_ring() {
-    rings_.emplace_back(size_pkts_);
+    rings_.emplace_back(size_pkts_, credit_pkts_);
     return static_cast<uint32_t>(rings_.size() - 1);
+  }
+  [[nodiscard]] uint32_t size_pkts() const { return size_pkts_; }
+  [[nodiscard]] uint32_t credit_pkts() const { return credit_pkts_; }
+  void set_credit(uint32_t credit_pkts) {
+    credit_pkts_ = credit_pkts;
+    for (QueueRing& ring : rings_) ring.set_credit(credit_pkts);
   }
   void join_clocks() {
     for (QueueRing& ring : rings_) ring.join_clocks();
@@ -135,6 +148,7 @@ class Queue {
 
  private:
   const uint32_t size_pkts_;
+  uint32_t credit_pkts_;
   std::vector<QueueRing> rings_;
   size_t next_ = 0;
 };

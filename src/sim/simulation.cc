@@ -10,11 +10,12 @@ namespace batchplane::sim {
 Simulation::Simulation(const Spec& spec)
     : spec_(spec),
       graph_(build_graph(spec, pool_, recorder_)),
-      flows_(static_cast<uint32_t>(graph_->flow_names.size())),
+      flows_(static_cast<uint32_t>(graph_->flow_names.size() + graph_->model.legs.all.size())),
       is_idle_hold_(spec.pipeline.engine.is_idle_hold) {
   // The sources have them.
   for (SourceSpec& source : spec_.sources) source.trace = {};
   for (const FlowSpec& flow : spec.pipeline.flows) slo_ns_.push_back(flow.delay_slo_ns);
+  find_closed_loops();
   make_workers();
   estimate_work();
   set_budgets();
@@ -23,6 +24,18 @@ Simulation::Simulation(const Spec& spec)
 }
 
 Simulation::~Simulation() = default;
+
+void Simulation::find_closed_loops() {
+  std::vector<Source*> of_flow;
+  bool any = false;
+  for (const auto& source : graph_->sources) {
+    const bool is_closed = source->spec().window_pkts != 0;
+    any |= is_closed;
+    of_flow.resize(of_flow.size() + source->spec().flows.size(),
+                   is_closed ? source.get() : nullptr);
+  }
+  if (any) closed_loops_ = std::move(of_flow);
+}
 
 void Simulation::make_workers() {
   const LoopSpec& loop = spec_.loop;
@@ -46,10 +59,11 @@ void Simulation::make_workers() {
                 .split_pkt = to_ticks(loop.split_pkt_ns),
                 .hop_pkt = to_ticks(loop.hop_pkt_ns),
                 .egress_pkt = to_ticks(loop.egress_pkt_ns)};
+    if (!closed_loops_.empty()) ctx.closed_loops = closed_loops_.data();
     ctx.noise_sigma = spec_.noise_sigma;
     ctx.noise = Rng(spec_.seed * 31 + w);
-    worker->meter =
-        std::make_unique<exec::FlowMeter>(static_cast<uint32_t>(graph_->flow_names.size()));
+    worker->meter = std::make_unique<exec::FlowMeter>(
+        static_cast<uint32_t>(graph_->flow_names.size()), graph_->model.legs);
     for (uint32_t f = 0; f < slo_ns_.size(); ++f) worker->meter->set_slo(f, slo_ns_[f]);
     ctx.meter = worker->meter.get();
     worker->sample = {engine.sample_one_run_in, engine.sample_one_run_in};

@@ -80,6 +80,7 @@ class Simulation {
 
  private:
   void make_workers();
+  void find_closed_loops();
   uint32_t loop_once(Worker& worker);  // returns the packets polled
   static void note_loop(Worker& worker, uint64_t began_ns);
   static void note_idle_loop(Worker& worker);
@@ -94,6 +95,7 @@ class Simulation {
   void estimate_work();
   [[nodiscard]] Task* task_polling(uint32_t module);
   void set_budgets();
+  void check_credits(const std::vector<exec::CreditChange>& credits) const;
   [[nodiscard]] Executor& executor_of(uint32_t module, Node*& node);
   exec::PeriodSnapshot cumulative() const;
   [[nodiscard]] exec::InputCounts demand_of(const TaskInput& input) const;
@@ -103,6 +105,7 @@ class Simulation {
   Recorder recorder_;
   std::unique_ptr<Graph> graph_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Source*> closed_loops_;  // by traffic flow; empty where no source is one
   exec::FlowBook flows_;
   std::vector<uint64_t> slo_ns_;          // per declared flow
   exec::PeriodSnapshot last_;             // cumulative counters at the last period

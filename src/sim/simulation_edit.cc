@@ -30,7 +30,24 @@ Executor& Simulation::executor_of(uint32_t module, Node*& node) {
                     "module", "name a module behind it");
 }
 
+void Simulation::check_credits(const std::vector<exec::CreditChange>& credits) const {
+  for (const exec::CreditChange& change : credits) {
+    const bool is_known = change.module < graph_->modules.size();
+    const Queue* const queue = is_known ? graph_->modules[change.module]->queue : nullptr;
+    if (queue == nullptr) {
+      throw ConfigError("module " + std::to_string(change.module) + " is no queue", "decision",
+                        "credits are of queues between tasks");
+    }
+    if (change.credit_pkts >= 1 && change.credit_pkts <= queue->size_pkts()) continue;
+    throw ConfigError(
+        "a credit of " + std::to_string(change.credit_pkts) + " packets is out of range",
+        graph_->modules[change.module]->name,
+        "1 to size_pkts, " + std::to_string(queue->size_pkts()));
+  }
+}
+
 void Simulation::apply(const exec::Decision& decision) {
+  check_credits(decision.credits);
   Node* node = nullptr;
   for (const exec::BufferChange& change : decision.changes) {
     if (change.weight > exec::kMaxWeight) {
@@ -86,6 +103,9 @@ void Simulation::apply(const exec::Decision& decision) {
                                       : change.age_limit_ns);
   }
   if (!decision.changes.empty()) estimate_work();
+  for (const exec::CreditChange& change : decision.credits) {
+    graph_->modules[change.module]->queue->set_credit(change.credit_pkts);
+  }
 }
 
 void Simulation::set_slo(const std::string& flow, uint64_t slo_ns) {

@@ -7,11 +7,6 @@
 
 namespace batchplane::sim {
 
-// Whether packets have left since the clock was read last.
-static bool has_unbooked(const exec::FlowMeter& meter) {
-  return meter.is_nearly_full(exec::FlowMeter::kLogEntries);
-}
-
 uint32_t Task::open_inputs(const Context& ctx) const {
   const bool has_room = std::ranges::all_of(backpressuring, [&](const Module* module) {
     return module->queue->room_pkts(module->ring) >= ctx.batch_limit_pkts;
@@ -81,7 +76,7 @@ uint32_t Simulation::loop_once(Worker& worker) {
   // Nothing was due either, if only the clock was read and nothing left: modules may cost nothing,
   // and what left through them still waits for a reading that ends its delay.
   const bool is_idle = ctx.clock.ticks == ticks + ctx.clock.read_ticks * worker.tasks.size() &&
-                       !has_unbooked(*worker.meter);
+                       !worker.meter->has_unbooked();
   if (polled == 0) {
     ctx.clock.ticks += ctx.loop.empty_poll;
     ++worker.idle_polls;

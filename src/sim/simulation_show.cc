@@ -195,6 +195,10 @@ exec::PeriodSnapshot Simulation::period() {
   for (uint32_t f = 0; f < slo_ns_.size(); ++f) {
     period.flows.push_back(flows_.take_period(f, slo_ns_[f], percentile_));
   }
+  const auto n_flows = static_cast<uint32_t>(graph_->flow_names.size());
+  for (uint32_t l = 0; l < graph_->model.legs.all.size(); ++l) {
+    period.legs.push_back(flows_.take_period(n_flows + l, 0, percentile_));
+  }
   last_ = std::move(now);
   return period;
 }

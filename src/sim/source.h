@@ -52,6 +52,9 @@ struct SourceSpec {
   bool drops_when_full = false;  // else packets wait for room, as the generator makes them wait
   uint64_t max_late_ns = 0;      // waiting for longer: refused; 0 = never
   uint64_t limit_pkts = ~0ULL;
+  // A closed loop: so many packets are inside, and each that leaves lets the next one in. The first
+  // ones enter one by one, at rate_pps, and none takes time to make. 0: none.
+  uint32_t window_pkts = 0;
   uint32_t ring_pkts = 64;
   bool is_inline = false;  // packets are made as the worker polls; ring_pkts is the batch then
   double pkt_ns = 0;       // what making one takes the generator's core
@@ -87,6 +90,8 @@ class Source {
   void set_weights(const std::vector<double>& weights);
   void set_on(bool is_on, uint64_t now_ns);
   void set_saturating(bool is_saturating, uint64_t now_ns);
+  // Of a closed loop: a packet of it has left the pipeline.
+  void note_left(uint64_t now_ns);
   // For plans, before the first poll: what is next in the schedule is in the ring as soon as there
   // is room, whenever it would be due, and whatever making it takes. Less than `max_pkts`: a poll
   // brings so many in the mean.
@@ -131,6 +136,7 @@ class Source {
   [[nodiscard]] uint64_t due_pkts(uint64_t now_ns);
   void put_at_once(uint64_t look_ticks, uint64_t now_ns);
   void put_burst(uint64_t look_ticks);
+  void put_returned(uint64_t now_ns);
   void put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t since_ns);
   void refuse(uint32_t flow) { ++counts_[flow].refused_pkts; }
   void note_due();
@@ -139,6 +145,7 @@ class Source {
   void rebuild_heap();
   [[nodiscard]] bool is_trace() const { return !spec_.trace.time_ns.empty(); }
   // There is always another packet, and only room is waited for.
+  [[nodiscard]] bool is_closed() const { return spec_.window_pkts != 0 && !is_always_full_; }
   [[nodiscard]] bool is_endless() const { return spec_.is_saturating || is_always_full_; }
   // Schedules say what follows what, and not when.
   [[nodiscard]] bool keeps_order() const { return is_trace() || !spec_.is_saturating; }
@@ -165,6 +172,7 @@ class Source {
   uint64_t burst_ticks_;
   uint64_t look_ticks_;
   uint64_t store_ticks_;
+  std::vector<uint64_t> returns_;  // of a closed loop: when the next packets enter, a heap
   size_t trace_at_ = 0;
   Stalls stalls_;
   uint64_t due_ns_ = 0;  // when the schedule's next packet is due, once it is started

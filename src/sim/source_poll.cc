@@ -82,6 +82,7 @@ uint64_t Source::next_ns() {
   if (n_ring_ != 0) return ring_[ring_head_].since_ns;
   if (!spec_.is_on || left_pkts_ == 0) return exec::kNeverNs;
   if (!is_started_) return 0;
+  if (is_closed()) return returns_.empty() ? exec::kNeverNs : returns_.front();
   const uint64_t due = is_endless() ? 0 : due_ns_;
   if (due == exec::kNeverNs) return due;
   return (look_from(due << kTicksPerNsLog2) + kTicksPerNs - 1) >> kTicksPerNsLog2;

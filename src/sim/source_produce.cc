@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // source_produce.cc - what the generator puts into the ring, and when.
 #include <algorithm>
+#include <functional>
 
 #include "sim/clock.h"
 #include "sim/source.h"
@@ -82,6 +83,9 @@ void Source::put(uint32_t flow, uint32_t size_bytes, uint64_t entry_ns, uint64_t
 }
 
 void Source::start(uint64_t now_ns) {
+  for (uint32_t i = 0; is_closed() && returns_.size() < spec_.window_pkts; ++i) {
+    note_left(now_ns + static_cast<uint64_t>(i * 1e9 / std::max(1.0, spec_.rate_pps)));
+  }
   for (Stream& stream : streams_) stream.arrivals.start(now_ns);
   rebuild_heap();
   is_started_ = true;
@@ -96,7 +100,27 @@ void Source::produce(uint64_t now_ns) {
   // Room came with the last poll, and not before.
   if (was_full_) ready_ticks_ = look_from(now_ns << kTicksPerNsLog2);
   was_full_ = false;
+  if (is_closed()) return put_returned(now_ns);
   fill(now_ns);
+}
+
+void Source::note_left(uint64_t now_ns) {
+  returns_.push_back(now_ns);
+  std::ranges::push_heap(returns_, std::greater<>());
+}
+
+void Source::put_returned(uint64_t now_ns) {
+  while (left_pkts_ != 0 && !returns_.empty() && returns_.front() <= now_ns &&
+         n_ring_ < spec_.ring_pkts) {
+    const uint64_t since_ns = returns_.front();
+    std::ranges::pop_heap(returns_, std::greater<>());
+    returns_.pop_back();
+    streams_.front().turns.each_next(1, [&](uint32_t, uint32_t turn) {
+      const uint32_t flow = streams_.front().first_flow + turn;
+      put(flow, spec_.flows[flow].size_bytes, since_ns, since_ns);
+    });
+    if (left_pkts_ != ~0ULL) --left_pkts_;
+  }
 }
 
 // A hole delays what is being made, and else the next look.

@@ -31,7 +31,8 @@ SourceSpec read_source(const std::string& name, const std::string& port, const V
   source.burst_pkts =
       static_cast<uint32_t>(std::max<uint64_t>(1, whole(params, "burst_pkts", 1, where)));
   source.seed = whole(params, "seed", 1, where);
-  source.is_saturating = flag(params, "saturate", false);
+  source.window_pkts = static_cast<uint32_t>(whole(params, "window_pkts", 0, where));
+  source.is_saturating = source.window_pkts != 0 || flag(params, "saturate", false);
   source.is_on = flag(params, "is_on", true);
   source.max_late_ns = whole(params, "max_late_ns", 0, where);
   const uint64_t limit = whole(params, "limit_pkts", 0, where);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sim/module.h"
+#include "sim/source.h"
 
 namespace batchplane::sim {
 namespace {
@@ -31,13 +32,18 @@ uint16_t Traits::overflow_reason() noexcept { return kOverflow; }
 uint16_t Traits::queue_full_reason() noexcept { return kQueueFull; }
 uint16_t Traits::early_drop_reason() noexcept { return kEarlyDrop; }
 
+void Context::note_left(const Packet& pkt) {
+  Source* const source = closed_loops[pkt.flow];
+  if (source != nullptr) source->note_left(clock.ticks >> kTicksPerNsLog2);
+}
+
 void Traits::free(Context& ctx, Node& /*node*/, Packet* pkt, uint16_t /*reason*/) noexcept {
   if (pkt->trace_id != kUntraced) {
     PacketRecord& record = ctx.recorder->packets[pkt->trace_id];
     record.exit_ns = ctx.clock.ticks >> kTicksPerNsLog2;
     record.is_dropped = true;
   }
-  ctx.pool->put(pkt);
+  ctx.end(pkt);
 }
 
 void Traits::before_run(Context& ctx, Node& node, const exec::Batch<Packet*>& batch) noexcept {

@@ -29,16 +29,29 @@ struct LoopCosts {
   uint64_t egress_pkt = 0;     // metered at an egress
 };
 
+class Source;
+
 struct Context : exec::Context<Packet*> {
   Clock clock;
   LoopCosts loop;
   PacketPool* pool = nullptr;
+  Source* const* closed_loops = nullptr;  // by traffic flow; null where there are none
   exec::FlowMeter* meter = nullptr;
   Recorder* recorder = nullptr;
   double noise_sigma = 0;  // of a factor on each execution's cost
   Rng noise{1};
   uint64_t chain_start_ticks = 0;  // instrumented runs
   uint8_t cause = exec::kNoCause;  // instrumented runs: why a buffer released what runs now
+
+  // The packet has left.
+  void end(Packet* pkt) {
+    if (closed_loops != nullptr) [[unlikely]]
+      note_left(*pkt);
+    pool->put(pkt);
+  }
+
+ private:
+  void note_left(const Packet& pkt);
 };
 
 struct Traits {

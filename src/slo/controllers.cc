@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "slo/cores/central.h"
 #include "slo/model/without_weights.h"
 #include "slo/optimal/optimal.h"
 #include "slo/optimal/wfq.h"
@@ -13,6 +14,7 @@
 #include "slo/papers/full.h"
 #include "slo/papers/nfvnice.h"
 #include "slo/papers/onoff.h"
+#include "slo/papers/primal.h"
 
 namespace batchplane::slo {
 namespace {
@@ -43,6 +45,19 @@ constexpr Entry kControllers[] = {
      [](const Model& model, const Settings& settings) {
        return make_full("full(original)", model, settings, FullOptions::original());
      }},
+    {"primal(static)",
+     [](const Model& model, const Settings& settings) {
+       return make_primal("primal(static)", model, settings, BudgetStep::kStatic);
+     }},
+    {"primal(fixstep)",
+     [](const Model& model, const Settings& settings) {
+       return make_primal("primal(fixstep)", model, settings, BudgetStep::kFixed);
+     }},
+    {"primal(diminishing)",
+     [](const Model& model, const Settings& settings) {
+       return make_primal("primal(diminishing)", model, settings, BudgetStep::kDiminishing);
+     }},
+    {"central", make_central},
     {"optimal", make_optimal},
     {"nfvnice", make_nfvnice, true},
     {"wfq", make_wfq, true},

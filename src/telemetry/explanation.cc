@@ -12,6 +12,16 @@ Value flow_value(const slo::FlowExplanation& flow, const exec::ControlFlow& of,
                          {"fill_ns", part.fill_ns},
                          {"service_ns", part.service_ns}});
   }
+  List legs;
+  const size_t f = static_cast<size_t>(&of - model.flows.data());
+  for (size_t i = 0; i < flow.legs.size() && f < model.legs.of_flow.size(); ++i) {
+    const exec::Leg& leg = model.legs.all[model.legs.of_flow[f][i]];
+    legs.push_back(Dict{{"task", leg.task},
+                        {"ends_at", model.modules[leg.ends_at].name},
+                        {"budget_ns", flow.legs[i].budget_ns},
+                        {"measured_ns", flow.legs[i].measured_ns},
+                        {"load_per_us", flow.legs[i].load_per_us}});
+  }
   return Dict{{"flow", of.name},
               {"state", exec::kFlowStateNames[static_cast<size_t>(flow.state)]},
               {"slo_ns", flow.slo_ns},
@@ -26,6 +36,7 @@ Value flow_value(const slo::FlowExplanation& flow, const exec::ControlFlow& of,
               {"slack_ns", flow.slack_ns},
               {"multiplier_pps_per_us", flow.multiplier_pps_per_us},
               {"modules", std::move(parts)},
+              {"legs", std::move(legs)},
               {"hint", flow.hint}};
 }
 

@@ -26,6 +26,13 @@ std::vector<ParamSpec> make_params() {
        .type = ParamType::kBool,
        .default_value = false,
        .help = "as fast as the ring takes them; rates do not count, weights do"},
+      {.name = "window_pkts",
+       .unit = "pkts",
+       .default_value = 0,
+       .help = "simulations only: a closed loop of so many packets, each of which enters when one "
+               "has left; 0 = none",
+       .min = 0,
+       .max = 65536},
       {.name = "arrivals",
        .type = ParamType::kString,
        .default_value = "constant",
@@ -85,6 +92,10 @@ Generator::Generator(const Args& args, BurstRing& ring, PacketPool& pool, Produc
       max_late_ns_(args.u64("max_late_ns")),
       left_pkts_(args.u64("limit_pkts") != 0 ? args.u64("limit_pkts") : ~0ULL),
       is_saturating_(args.flag("saturate")) {
+  if (args.u32("window_pkts") != 0) {
+    throw ConfigError("only a simulation can close the loop", args.where() + ".window_pkts",
+                      "batchplane simulate, or leave it out");
+  }
   set_on(args.flag("is_on"));
   const Order order = parse_order(args.string("order"));
   const uint64_t seed = args.u64("seed");

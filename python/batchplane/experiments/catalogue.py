@@ -22,6 +22,7 @@ from .batchy import (
 )
 from .beyond import batch_size, rates, run_order, slo_curve, stranding
 from .common.experiment import Experiment
+from .multicore import multi_fig5, multi_fig6, multi_table1
 from .pspat import algorithms as pspat_algorithms
 from .pspat import bus as pspat_bus
 from .pspat import dispatch as pspat_io
@@ -35,6 +36,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
         fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, fig11, fairness,
+        multi_table1, multi_fig5, multi_fig6,
         slo_curve, stranding, run_order, batch_size, rates,
         pspat_algorithms, pspat_latency, pspat_shares, pspat_throughput, pspat_io, pspat_overload,
         pspat_bus,

@@ -122,7 +122,17 @@ nb::dict model_to_python(const exec::ControlModel& model) {
     nb::dict made;
     made["name"] = flow.name;
     made["path"] = numbers(flow.path);
+    const size_t f = nb::len(flows);
+    made["legs"] =
+        numbers(f < model.legs.of_flow.size() ? model.legs.of_flow[f] : std::vector<uint32_t>());
     flows.append(made);
+  }
+  nb::list legs;
+  for (const exec::Leg& leg : model.legs.all) {
+    nb::dict made;
+    made["task"] = leg.task;
+    made["ends_at"] = leg.ends_at;
+    legs.append(made);
   }
   nb::list tasks;
   for (const exec::ControlTask& task : model.tasks) {
@@ -137,6 +147,7 @@ nb::dict model_to_python(const exec::ControlModel& model) {
     nb::dict made;
     made["module"] = input.module;
     made["task"] = input.task;
+    made["is_queue"] = input.is_queue;
     inputs.append(made);
   }
   nb::dict out;
@@ -146,6 +157,7 @@ nb::dict model_to_python(const exec::ControlModel& model) {
   out["edges"] = edges;
   out["flows"] = flows;
   out["tasks"] = tasks;
+  out["legs"] = legs;
   return out;
 }
 
@@ -164,6 +176,11 @@ nb::dict period_to_python(const exec::PeriodSnapshot& period) {
 #define X(name, type) \
   tasks[#name] = field<type>(period.tasks, [](const auto& row) { return row.name; });
   BATCHPLANE_TASK_FIELDS(X)
+#undef X
+  nb::dict legs;
+#define X(name, type) \
+  legs[#name] = field<type>(period.legs, [](const auto& row) { return row.name; });
+  BATCHPLANE_FLOW_FIELDS(X)
 #undef X
   nb::dict inputs;
 #define X(name, type) \
@@ -190,6 +207,7 @@ nb::dict period_to_python(const exec::PeriodSnapshot& period) {
   out["flows"] = flows;
   out["tasks"] = tasks;
   out["inputs"] = inputs;
+  out["legs"] = legs;
   return out;
 }
 
@@ -213,6 +231,13 @@ exec::PeriodSnapshot period_from_python(nb::handle object) {
               [](auto& row, nb::handle v) { row.name = static_cast<type>(whole(v)); });
   BATCHPLANE_TASK_FIELDS(X)
 #undef X
+  if (given.contains("legs")) {
+#define X(name, type)                            \
+  read_column(given["legs"], #name, period.legs, \
+              [](auto& row, nb::handle v) { row.name = static_cast<type>(whole(v)); });
+    BATCHPLANE_FLOW_FIELDS(X)
+#undef X
+  }
   if (given.contains("inputs")) {
 #define X(name, type)                                \
   read_column(given["inputs"], #name, period.inputs, \
@@ -251,10 +276,27 @@ nb::dict decision_to_python(const exec::Decision& decision) {
     made["slack_ns"] = flow.slack_ns;
     made["multiplier_pps_per_us"] = flow.multiplier_pps_per_us;
     made["hint"] = flow.hint;
+    nb::list legs;
+    for (const exec::LegBudget& leg : flow.legs) {
+      nb::dict part;
+      part["budget_ns"] = leg.budget_ns;
+      part["measured_ns"] = leg.measured_ns;
+      part["load_per_us"] = leg.load_per_us;
+      legs.append(part);
+    }
+    made["legs"] = legs;
     flows.append(made);
+  }
+  nb::list credits;
+  for (const exec::CreditChange& change : decision.credits) {
+    nb::dict made;
+    made["module"] = change.module;
+    made["credit_pkts"] = change.credit_pkts;
+    credits.append(made);
   }
   nb::dict out;
   out["changes"] = changes;
+  out["credits"] = credits;
   out["flows"] = flows;
   out["predicted_load"] = decision.predicted_load;
   out["predicted_pps"] = decision.predicted_pps;
@@ -264,6 +306,13 @@ nb::dict decision_to_python(const exec::Decision& decision) {
 exec::Decision decision_from_python(nb::handle object) {
   exec::Decision decision;
   const auto given = nb::cast<nb::dict>(object);
+  if (given.contains("credits")) {
+    for (const nb::handle item : nb::iter(given["credits"])) {
+      const auto change = nb::cast<nb::dict>(item);
+      decision.credits.push_back({static_cast<uint32_t>(whole(change["module"])),
+                                  static_cast<uint32_t>(whole(change["credit_pkts"]))});
+    }
+  }
   if (!given.contains("changes")) return decision;
   for (const nb::handle item : nb::iter(given["changes"])) {
     const auto change = nb::cast<nb::dict>(item);

@@ -215,12 +215,26 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
         told = f"{short_duration(margin)} of it is margin" if margin else ""
         table.add_row("slack", signed_duration(row["slack_ns"]), told)
     lines: list[RenderableType] = [head, table]
+    if row.get("legs"):
+        lines.append(_legs(row["legs"]))
     if row["multiplier_pps_per_us"]:
         gain = short_rate(row["multiplier_pps_per_us"])
         lines.append(Text(f"1 us more SLO would add {gain}", "cyan"))
     if row.get("hint"):
         lines.append(Text(str(row["hint"]), "yellow"))
     return lines
+
+
+def _legs(rows: list[dict[str, Any]]) -> RenderableType:
+    """A budget, task by task."""
+    table = plain_table("task", "<up to", "budget", "measured", "1 us more saves")
+    for row in rows:
+        saved = row["load_per_us"]
+        table.add_row(
+            str(row["task"]), str(row["ends_at"]), short_duration(row["budget_ns"]),
+            short_duration(row["measured_ns"]), f"{saved:.2%} of a core" if saved else "",
+        )  # fmt: skip
+    return table
 
 
 def _modules(rows: list[dict[str, Any]]) -> RenderableType:

@@ -56,12 +56,18 @@ class PeriodLog:
         self._periods: list[Mapping[str, Any]] = []
         self._states: list[list[str]] = []
         self._reasons: list[dict[int, str]] = []
+        self._budgets: list[list[list[Mapping[str, float]]]] = []  # [period][flow][leg]
+        self._tasks_of_legs = [
+            [int(model["legs"][leg]["task"]) for leg in entry.get("legs", [])]
+            for entry in model["flows"]
+        ]
 
     def add(self, period: Mapping[str, Any], decision: Mapping[str, Any] | None) -> None:
         """Notes a period and what was decided after it."""
         self._periods.append(period)
         decision = decision or {}
         verdicts = decision.get("flows") or []
+        self._budgets.append([list(verdict.get("legs") or []) for verdict in verdicts])
         self._states.append([str(verdict.get("state", "")) for verdict in verdicts])
         self._reasons.append(
             {change["module"]: change.get("reason", "") for change in decision.get("changes", [])}
@@ -104,6 +110,26 @@ class PeriodLog:
                 reasons.get(i, "") for reasons in self._reasons for i in range(len(self._modules))
             ]
         return frame
+
+    def budget_periods(self) -> DataFrame:
+        """One row a period, flow and task, where the controller divides delay budgets."""
+        import pandas as pd
+
+        rows = [
+            {
+                "time_ns": int(period["now_ns"]),
+                "flow": self._flows[f],
+                "task": task,
+                "budget_ns": float(leg["budget_ns"]),
+                "measured_ns": float(leg["measured_ns"]),
+                "load_per_us": float(leg["load_per_us"]),
+            }
+            for period, flows in zip(self._periods, self._budgets, strict=True)
+            for f, legs in enumerate(flows)
+            for task, leg in zip(self._tasks_of_legs[f], legs, strict=False)
+        ]
+        names = ("time_ns", "flow", "task", "budget_ns", "measured_ns", "load_per_us")
+        return pd.DataFrame(rows, columns=pd.Index(names))
 
     def flow_periods(self) -> DataFrame:
         """One row a period and flow; `state` is what the controller thinks of it."""
@@ -207,6 +233,11 @@ class Result:
     def flow_periods(self) -> DataFrame:
         """One row a period and flow."""
         return self.log.flow_periods()
+
+    @property
+    def budget_periods(self) -> DataFrame:
+        """One row a period, flow and task, where the controller divides delay budgets."""
+        return self.log.budget_periods()
 
     @property
     def flows(self) -> DataFrame:

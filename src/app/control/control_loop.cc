@@ -113,6 +113,12 @@ void ControlLoop::remember_originals() {
                                  age_ns == stranding_ns ? exec::kStrandingAge : age_ns,
                                  engine_.weight_of(instance)};
   }
+  original_credits_.clear();
+  for (const exec::ControlInput& input : model_.inputs) {
+    if (input.is_queue) {
+      original_credits_.push_back({input.module, engine_.credit_pkts(input.module)});
+    }
+  }
 }
 
 void ControlLoop::restore(bool with_triggers) {
@@ -128,6 +134,7 @@ void ControlLoop::restore(bool with_triggers) {
     if (with_triggers) changes.back().weight = it->second.weight;
   }
   engine_.change_buffers(changes);
+  engine_.change_credits(original_credits_);
   if (with_triggers) touched_.clear();
 }
 
@@ -208,6 +215,7 @@ void ControlLoop::step_once(const ControlTap::Gaps& generators) {
   if (is_remote()) keep_own_ages(decision);
   const uint64_t decided_ns = clock.now_ns();
   engine_.change_buffers(decision.changes);
+  engine_.change_credits(decision.credits);
   last_step_ns_ = clock.now_ns();
   log_.count_times.note(counted_ns - begin_ns);
   // A program's own time runs from when it was handed a period to when it has decided.

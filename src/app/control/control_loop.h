@@ -123,7 +123,8 @@ class ControlLoop {
   std::unique_ptr<slo::CostEstimator> estimator_;
   std::map<std::string, CostLaw> priors_;
   std::map<std::string, Original> originals_;  // before any controller
-  std::set<std::string> touched_;              // modules that a controller has changed
+  std::vector<exec::CreditChange> original_credits_;
+  std::set<std::string> touched_;  // modules that a controller has changed
   exec::PeriodSnapshot period_;
   exec::Decision decision_;
   ControlLog log_;

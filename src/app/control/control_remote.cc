@@ -90,7 +90,15 @@ Value model_value(const exec::ControlModel& model) {
     edges.push_back(Dict{{"from", edge.from}, {"gate", edge.gate}, {"to", edge.to}});
   }
   for (const exec::ControlFlow& flow : model.flows) {
-    flows.push_back(Dict{{"name", flow.name}, {"path", numbers(flow.path)}});
+    const size_t f = flows.size();
+    const bool has_legs = f < model.legs.of_flow.size();
+    flows.push_back(Dict{{"name", flow.name},
+                         {"path", numbers(flow.path)},
+                         {"legs", has_legs ? numbers(model.legs.of_flow[f]) : List()}});
+  }
+  List legs;
+  for (const exec::Leg& leg : model.legs.all) {
+    legs.push_back(Dict{{"task", leg.task}, {"ends_at", leg.ends_at}});
   }
   for (const exec::ControlTask& task : model.tasks) {
     tasks.push_back(Dict{{"worker", task.worker},
@@ -99,14 +107,16 @@ Value model_value(const exec::ControlModel& model) {
   }
   List inputs;
   for (const exec::ControlInput& input : model.inputs) {
-    inputs.push_back(Dict{{"module", input.module}, {"task", input.task}});
+    inputs.push_back(
+        Dict{{"module", input.module}, {"task", input.task}, {"is_queue", input.is_queue}});
   }
   return Dict{{"batch_limit_pkts", model.batch_limit_pkts},
               {"inputs", std::move(inputs)},
               {"modules", std::move(modules)},
               {"edges", std::move(edges)},
               {"flows", std::move(flows)},
-              {"tasks", std::move(tasks)}};
+              {"tasks", std::move(tasks)},
+              {"legs", std::move(legs)}};
 }
 
 Value period_value(const exec::PeriodSnapshot& period) {
@@ -123,6 +133,12 @@ Value period_value(const exec::PeriodSnapshot& period) {
 #undef X
 #define X(name, type) tasks[#name] = column(period.tasks, [](const auto& row) { return row.name; });
   BATCHPLANE_TASK_FIELDS(X)
+#undef X
+  // NOLINTEND(cppcoreguidelines-macro-usage)
+  Dict legs;
+// NOLINTBEGIN(cppcoreguidelines-macro-usage)
+#define X(name, type) legs[#name] = column(period.legs, [](const auto& row) { return row.name; });
+  BATCHPLANE_FLOW_FIELDS(X)
 #undef X
   // NOLINTEND(cppcoreguidelines-macro-usage)
   Dict inputs;
@@ -147,7 +163,8 @@ Value period_value(const exec::PeriodSnapshot& period) {
   }
   return Dict{{"now_ns", period.now_ns},       {"period_ns", period.period_ns},
               {"modules", std::move(modules)}, {"flows", std::move(flows)},
-              {"tasks", std::move(tasks)},     {"inputs", std::move(inputs)}};
+              {"tasks", std::move(tasks)},     {"inputs", std::move(inputs)},
+              {"legs", std::move(legs)}};
 }
 
 std::vector<exec::BufferChange> changes_from(const Value& changes,

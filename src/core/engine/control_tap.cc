@@ -28,7 +28,11 @@ ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Wor
     }
     for (const TaskInput& input : task->inputs) {
       tap.inputs.push_back(graph.index.at(input.module->name()));
-      model_.inputs.push_back({tap.inputs.back(), number[t]});
+      model_.inputs.push_back({.module = tap.inputs.back(),
+                               .task = number[t],
+                               .is_queue = input.is_queue && input.module->credit_pkts() != 0,
+                               .size_pkts = input.module->ring_pkts(),
+                               .holds_back = input.module->wants_backpressure()});
       inputs_.push_back({input.module, {}, {}});
     }
     model_.tasks.push_back({tap.worker, tap.inputs, tap.modules});
@@ -61,7 +65,10 @@ ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Wor
     each->modules.resize(model_.modules.size());
     each->tasks.resize(model_.tasks.size());
   }
+  model_.legs = graph.legs;
+  for (exec::Leg& leg : model_.legs.all) leg.task = number[leg.task];
   period_.flows.resize(model_.flows.size());
+  period_.legs.resize(model_.legs.all.size());
   period_.inputs.resize(model_.inputs.size());
 }
 

@@ -20,7 +20,7 @@ Engine::Engine(std::unique_ptr<Graph> graph, std::unique_ptr<PacketPool> pool,
     : quiescence_(std::move(quiescence)), pool_(std::move(pool)), graph_(std::move(graph)) {
   make_workers();
   meters_ = make_meters(*graph_);
-  flow_book_ = exec::FlowBook(static_cast<uint32_t>(graph_->flow_names.size()));
+  flow_book_ = make_book(*graph_);
   std::vector<exec::FlowMeter*> meters;
   for (const auto& meter : meters_) meters.push_back(meter.get());
   for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->context().meter = meters[i];
@@ -65,11 +65,15 @@ void Engine::make_workers() {
   }
 }
 
+exec::FlowBook Engine::make_book(const Graph& graph) {
+  return exec::FlowBook(static_cast<uint32_t>(graph.flow_names.size() + graph.legs.all.size()));
+}
+
 std::vector<std::unique_ptr<exec::FlowMeter>> Engine::make_meters(const Graph& graph) const {
   const auto n_flows = static_cast<uint32_t>(graph.flow_names.size());
   std::vector<std::unique_ptr<exec::FlowMeter>> meters;
   for (size_t i = 0; i < workers_.size(); ++i) {
-    meters.push_back(std::make_unique<exec::FlowMeter>(n_flows));
+    meters.push_back(std::make_unique<exec::FlowMeter>(n_flows, graph.legs));
     for (uint32_t f = 0; f < graph.spec.flows.size(); ++f) {
       meters.back()->set_slo(f, graph.spec.flows[f].delay_slo_ns);
     }

@@ -106,6 +106,10 @@ class Engine {
   // One step: all or, when any is wrong, none (ConfigError).
   void set_buffers(const std::vector<TriggerEdit>& triggers, const std::vector<AgeEdit>& ages);
   // The same by position in control_model(): what controllers decide.
+  // How many packets may wait in queues between tasks, from now on; 0 in reply: no queue. Throws
+  // ConfigError.
+  void change_credits(const std::vector<exec::CreditChange>& changes);
+  [[nodiscard]] uint32_t credit_pkts(uint32_t module) const;
   void change_buffers(const std::vector<exec::BufferChange>& changes);
   void set_idle_hold(bool is_hold);
   void set_slo(const std::string& flow, uint64_t delay_slo_ns);
@@ -135,6 +139,7 @@ class Engine {
   void make_workers();
   void deal_tasks(Graph& graph, const std::vector<exec::FlowMeter*>& meters);
   std::vector<std::unique_ptr<exec::FlowMeter>> make_meters(const Graph& graph) const;
+  [[nodiscard]] static exec::FlowBook make_book(const Graph& graph);
   void capture(Worker& worker, Snapshot& out);
   void close_queues(Snapshot& out) const;
   void capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) const;

@@ -328,7 +328,7 @@ void Engine::collect_old_flows(std::vector<std::unique_ptr<exec::FlowMeter>>& ol
     meter->switch_epoch();
     flow_book_.collect(*meter);
   }
-  exec::FlowBook book(static_cast<uint32_t>(next.flow_names.size()));
+  exec::FlowBook book = make_book(next);
   for (uint32_t f = 0; f < graph_->flow_names.size(); ++f) {
     const auto it = std::ranges::find(next.flow_names, graph_->flow_names[f]);
     const bool goes_on = it != next.flow_names.end();

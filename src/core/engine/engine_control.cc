@@ -17,6 +17,10 @@ const exec::PeriodSnapshot& Engine::period(double percentile) {
   for (uint32_t f = 0; f < period.flows.size(); ++f) {
     period.flows[f] = flow_book_.take_period(f, graph_->spec.flows[f].delay_slo_ns, percentile);
   }
+  const auto n_flows = static_cast<uint32_t>(graph_->flow_names.size());
+  for (uint32_t l = 0; l < period.legs.size(); ++l) {
+    period.legs[l] = flow_book_.take_period(n_flows + l, 0, percentile);
+  }
   return period;
 }
 
@@ -88,6 +92,21 @@ void Engine::set_weights(const std::vector<WeightEdit>& edits) {
                        .weight = edit.weight});
   }
   change_buffers(changes);
+}
+
+uint32_t Engine::credit_pkts(uint32_t module) const {
+  return module < graph_->instances.size() ? graph_->instances[module].module->credit_pkts() : 0;
+}
+
+void Engine::change_credits(const std::vector<exec::CreditChange>& changes) {
+  for (const exec::CreditChange& change : changes) {
+    if (credit_pkts(change.module) != 0) continue;
+    throw ConfigError("module " + std::to_string(change.module) + " is no queue", "decision",
+                      "credits are of queues between tasks");
+  }
+  for (const exec::CreditChange& change : changes) {
+    graph_->instances[change.module].module->set_credit(change.credit_pkts);
+  }
 }
 
 void Engine::change_buffers(const std::vector<exec::BufferChange>& changes) {

@@ -134,6 +134,19 @@ void take_flows(GraphBuild& build, const std::vector<SpecPath>& paths) {
   graph.flow_names.emplace_back("other");
 }
 
+void set_legs(GraphBuild& build, const std::vector<SpecPath>& flows) {
+  Graph& graph = build.graph;
+  std::vector<std::vector<uint32_t>> paths;
+  std::vector<uint32_t> task_of;
+  for (const SpecPath& flow : flows) paths.push_back(flow.modules);
+  for (const Instance& instance : graph.instances) task_of.push_back(instance.task);
+  graph.legs = exec::find_legs(paths, task_of);
+  for (uint32_t l = 0; l < graph.legs.all.size(); ++l) {
+    const Instance& end = graph.instances[graph.legs.all[l].ends_at];
+    if (end.works_on != nullptr) end.works_on->set_leg(graph.worker_index_of(end), l);
+  }
+}
+
 void throw_errors(GraphBuild& build) {
   if (!build.errors.empty()) throw ConfigErrors(std::move(build.errors));
 }
@@ -200,6 +213,7 @@ std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::unique_ptr<Env
   take_flows(build, linked.flows);
   throw_errors(build);
   make_tasks(build);
+  set_legs(build, linked.flows);
   return graph;
 }
 

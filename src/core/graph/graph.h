@@ -10,6 +10,7 @@
 #include "core/graph/task.h"
 #include "core/module/environment.h"
 #include "core/module/kind.h"
+#include "exec/legs.h"
 #include "exec/path_automaton.h"
 #include "exec/task_layout.h"
 #include "spec/pipeline_spec.h"
@@ -58,6 +59,7 @@ struct Graph {
   std::unique_ptr<PathAutomaton> paths;
   std::vector<std::vector<std::string>> flow_paths;  // each flow's full path, module names
   std::vector<std::string> flow_names;               // declared ones, then "other"
+  exec::Legs legs;
 
   // Packets that buffers and modules can hold at most, for the size of the pool.
   [[nodiscard]] uint64_t max_held_pkts() const;

@@ -92,6 +92,15 @@ class Module {
   // Queues: which workers put packets in, by index; the others never will. Once, before the module runs
   // and before anybody asks what it holds.
   virtual void set_feeders(const std::vector<uint32_t>& workers) { (void)workers; }
+  // Queues: what a worker puts in here has come to the end of this leg (exec/legs.h). Before any
+  // worker runs the module.
+  virtual void set_leg(uint32_t worker, uint32_t leg) { (void)worker, (void)leg; }
+
+  // Queues: how many packets each feeder may have waiting there. Control thread, also while workers
+  // run; throws ConfigError. 0: no queue.
+  [[nodiscard]] virtual uint32_t credit_pkts() const { return 0; }
+  [[nodiscard]] virtual uint32_t ring_pkts() const { return 0; }  // the highest credit
+  virtual void set_credit(uint32_t credit_pkts) { (void)credit_pkts; }
 
   // Inputs: what waits to be polled (the polling worker, between two runs), and what has come
   // without being taken (any thread).

@@ -40,17 +40,25 @@ inline void run_plain(void* module, Context& ctx, Packet** pkts, uint32_t n_pkts
   }
 }
 
-// One record per packet, for batches of mixed flows or entry times, or with drops in them.
+// One record per packet, for batches of mixed flows or entry times, or with drops in them, and
+// where packets come to the end of a leg, too.
 struct EgressNotes {
   // Of packets about to leave at `self`.
   EgressNotes(const Module& self, Packet* const* pkts, uint32_t n) {
     for (uint32_t i = 0; i < n; ++i) {
       const PacketMeta& meta = pkts[i]->meta();
       entry_ns[i] = meta.entry_ns;
+      task_entry_delta_ns[i] = meta.task_entry_delta_ns;
       flow[i] = self.has_static_flow() ? self.static_flow() : self.flow_of(meta.path_state);
     }
   }
+  void record(exec::FlowMeter& meter, uint32_t i) const {
+    meter.record(flow[i], 1, entry_ns[i]);
+    if (!meter.has_legs()) return;
+    meter.record_leg(meter.last_leg_of(flow[i]), 1, entry_ns[i] + task_entry_delta_ns[i]);
+  }
   uint64_t entry_ns[exec::kMaxBatchPkts];
+  uint32_t task_entry_delta_ns[exec::kMaxBatchPkts];
   uint16_t flow[exec::kMaxBatchPkts];
 };
 
@@ -63,7 +71,7 @@ inline void run_egress(void* module, Context& ctx, Packet** pkts, uint32_t n) no
   if (meter.is_nearly_full(n)) [[unlikely]]
     meter.flush(ctx.now_ns);
   const uint64_t entry_ns = pkts[0]->meta().entry_ns;
-  uint64_t differs = self.has_static_flow() ? 0 : 1;
+  uint64_t differs = self.has_static_flow() && !meter.has_legs() ? 0 : 1;
   for (uint32_t i = 1; i < n; ++i) differs |= pkts[i]->meta().entry_ns ^ entry_ns;
   if (differs == 0) [[likely]] {
     run_plain<T>(module, ctx, pkts, n);
@@ -75,7 +83,7 @@ inline void run_egress(void* module, Context& ctx, Packet** pkts, uint32_t n) no
   run_plain<T>(module, ctx, pkts, n);
   for (uint32_t i = 0; i < n; ++i) {
     if (ctx.n_removed != 0 && pkts[i] == nullptr) continue;
-    meter.record(notes.flow[i], 1, notes.entry_ns[i]);
+    notes.record(meter, i);
   }
 }
 

@@ -90,7 +90,7 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     const ProgramTask& task = program.tasks[t];
     const double runs_pkts = task.runs_waited * task.run_pkts;
-    out.load += out.task_pkt_ns[t] * task.rate_pkts_per_ns;
+    out.load += task.weight * out.task_pkt_ns[t] * task.rate_pkts_per_ns;
     out.task_spread_ns[t] = std::sqrt(runs_pkts * out.task_spread_ns[t]);
     out.turnaround_ns[t] =
         runs_pkts * out.task_pkt_ns[t] + program.sigmas * task.spread_scale * out.task_spread_ns[t];
@@ -182,7 +182,7 @@ void slopes_at(const Program& program, const Evaluation& at, Slopes& out) {
     }
     const double pkts = task.runs_waited * task.run_pkts * module.share;
     const double batch_ns = a_ns + program.release_ns;
-    out.load_weight[v] = module.share * task.rate_pkts_per_ns * batch_ns;
+    out.load_weight[v] = task.weight * module.share * task.rate_pkts_per_ns * batch_ns;
     out.turnaround_weight[v] = pkts * (batch_ns + per_variance * a_ns * a_ns);
     out.turnaround_slope[v] = pkts * per_variance * m_ns * m_ns;
     out.delay_slope[v] = m_ns + (rate > 0 ? program.fill_share / rate : 0);

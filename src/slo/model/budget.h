@@ -36,6 +36,7 @@ struct ProgramModule {
 
 struct ProgramTask {
   double rate_pkts_per_ns = 0;  // offered; of a saturated task, measured, and only a weight
+  double weight = 1;            // of its load in the objective
   bool is_saturated = false;    // the rate follows from the triggers
   double run_pkts = 1;          // n: packets of one run
   double other_run_ns = 0;      // of a run, outside all segments

@@ -32,8 +32,12 @@ struct Settings {
   bool releases_when_idle = false;
   uint64_t ring_pkts = 64;           // capacity of the input ring
   uint64_t turnaround_extra_ns = 0;  // measured elsewhere: what a poll adds
-  double hold_ns_per_pkt = 1.5;      // what holding costs a packet: it leaves the cache
-  double hold_ns_per_batch = 6.5;    // and each batch that a buffer lets go
+  // Of `primal`: every so many periods the master divides the flows' budgets anew.
+  uint32_t master_periods = 10;
+  double budget_step = 0.5;   // delta: of a flow's SLO, where the price of its budget is its load
+  double budget_shift = 0.1;  // of a flow's SLO: what a task past its budget gets at a time
+  double hold_ns_per_pkt = 1.5;    // what holding costs a packet: it leaves the cache
+  double hold_ns_per_batch = 6.5;  // and each batch that a buffer lets go
 };
 
 // Controllers reckon with two numbers a module. This is the one place where the shape of a law that

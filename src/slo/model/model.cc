@@ -18,6 +18,22 @@ std::vector<std::vector<uint32_t>> successors_of(const exec::ControlModel& model
   return next;
 }
 
+// What a task of several polls may be parts of batches, wherever it comes from.
+void mark_first(exec::ControlModel& model) {
+  const auto is_queue = [&](uint32_t m) {
+    return std::ranges::any_of(model.inputs, [m](const exec::ControlInput& input) {
+      return input.is_queue && input.module == m;
+    });
+  };
+  if (std::ranges::none_of(model.inputs, &exec::ControlInput::is_queue)) return;
+  for (const exec::ControlEdge& edge : model.edges) {
+    const bool is_from_input = !model.modules[edge.from].has_buffer || is_queue(edge.from);
+    exec::ControlModule& first = model.modules[edge.to];
+    if (!is_from_input || !first.has_buffer || first.is_egress || is_queue(edge.to)) continue;
+    first.is_controlled = true;
+  }
+}
+
 }  // namespace
 
 void mark_controlled(exec::ControlModel& model) {
@@ -32,6 +48,7 @@ void mark_controlled(exec::ControlModel& model) {
     exec::ControlModule& module = model.modules[m];
     module.is_controlled = controlled[m] || module.is_unit;
   }
+  mark_first(model);
 }
 
 std::vector<Segment> segments_of(const exec::ControlModel& model) {

@@ -11,7 +11,8 @@
 namespace batchplane::slo {
 
 // Sets is_controlled of every module in front of which batches may have become smaller: it stands
-// behind a splitter of two branches or more, or two edges lead to it. Egress modules have nothing
+// behind a splitter of two branches or more, or two edges lead to it, or it is the first of its task
+// in a pipeline of several. Egress modules have nothing
 // to gain. Cost decides later whether a buffer pays (`Settings::controllable_bound`).
 void mark_controlled(exec::ControlModel& model);
 

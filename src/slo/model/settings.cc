@@ -31,6 +31,10 @@ constexpr Entry kEntries[] = {
      [](Settings& s, double v) { s.ring_pkts = static_cast<uint64_t>(v); }},
     {"turnaround_extra_ns", 0, 1e9, true,
      [](Settings& s, double v) { s.turnaround_extra_ns = static_cast<uint64_t>(v); }},
+    {"master_periods", 1, 1e6, true,
+     [](Settings& s, double v) { s.master_periods = static_cast<uint32_t>(v); }},
+    {"budget_step", 0, 100, false, [](Settings& s, double v) { s.budget_step = v; }},
+    {"budget_shift", 0, 1, false, [](Settings& s, double v) { s.budget_shift = v; }},
     {"hold_ns_per_pkt", 0, 1e6, false, [](Settings& s, double v) { s.hold_ns_per_pkt = v; }},
     {"hold_ns_per_batch", 0, 1e6, false, [](Settings& s, double v) { s.hold_ns_per_batch = v; }},
 };

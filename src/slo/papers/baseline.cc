@@ -24,6 +24,7 @@ Decision Baseline::step(const Snapshot& snapshot) {
   Decision decision;
   for (uint32_t s = 0; s < state_.segments.size(); ++s) add_change(snapshot, s, decision);
   verdicts_ = judge(topology_, settings_, snapshot, state_);
+  add_verdicts(verdicts_);
   decision.flows = verdicts_;
   snapshot_ = snapshot;
   is_first_step_ = false;

@@ -24,6 +24,7 @@ class Baseline : public Controller {
  private:
   virtual MeasureOptions next_options() { return {}; }
   virtual void decide(const Snapshot& snapshot, PeriodState& state) = 0;
+  virtual void add_verdicts(std::vector<exec::FlowVerdict>& /*verdicts*/) const {}
   // Age limits of buffers: the papers' controllers leave them to the engine's own.
   [[nodiscard]] virtual bool chooses_ages() const { return false; }
   [[nodiscard]] virtual uint64_t age_limit_ns(const Snapshot& /*snapshot*/,

@@ -95,12 +95,15 @@ class Descent {
     return flow.is_tight() || flow.headroom_ns() < next_ns;
   }
 
-  [[nodiscard]] std::vector<Row> rows_active_before() const {
+  // Rows of flows come first; `row_flows_` says whose.
+  [[nodiscard]] std::vector<Row> rows_active_before() {
     std::vector<Row> rows;
+    row_flows_.clear();
     for (uint32_t f = 0; f < state_.flows.size(); ++f) {
       Row row = delay_row(f);
       if (!state_.flows[f].is_frozen && is_active(state_.flows[f], row)) {
         rows.push_back(std::move(row));
+        row_flows_.push_back(f);
       }
     }
     for (const Chain& chain : chains_) {
@@ -146,18 +149,21 @@ class Descent {
   }
 
   // Empty: no constraint holds the triggers back that would better be given up (an optimum).
-  [[nodiscard]] std::vector<double> find_direction() const {
+  [[nodiscard]] std::vector<double> find_direction() {
     std::vector<Row> rows = rows_active_before();
     const double negligible = kNegligible * length_of(gradient_);
     for (uint32_t n_dropped = 0;; ++n_dropped) {
       const Projection projection = project_within_bounds(rows);
+      note_prices(rows, projection);
       if (length_of(projection.direction) > 10 * negligible) return projection.direction;
       const std::vector<double>& multipliers = projection.multipliers;
       const auto worst = std::ranges::min_element(multipliers);
       if (worst == multipliers.end() || *worst >= -negligible) return {};
       if (n_dropped == settings_.max_iterations) return {};
       if (n_dropped + 1 < settings_.max_iterations) {
-        rows.erase(rows.begin() + (worst - multipliers.begin()));
+        const auto at = worst - multipliers.begin();
+        rows.erase(rows.begin() + at);
+        if (at < std::ssize(row_flows_)) row_flows_.erase(row_flows_.begin() + at);
         continue;
       }
       // The last try gives up all of them: one at a time could end here in every period anew.
@@ -166,6 +172,16 @@ class Descent {
         if (multipliers[i] >= -negligible) kept.push_back(rows[i]);
       }
       rows = std::move(kept);
+      row_flows_.clear();
+    }
+  }
+
+  // Multipliers belong to rows of length one.
+  void note_prices(const std::vector<Row>& rows, const Projection& projection) {
+    for (FlowNow& flow : state_.flows) flow.load_per_ns = 0;
+    for (size_t i = 0; i < row_flows_.size(); ++i) {
+      const double price = projection.multipliers[i] / length_of(rows[i]);
+      state_.flows[row_flows_[i]].load_per_ns = std::max(0.0, price);
     }
   }
 
@@ -290,6 +306,7 @@ class Descent {
   std::vector<size_t> column_;  // segment -> column
   std::vector<double> gradient_;
   std::vector<Chain> chains_;
+  std::vector<uint32_t> row_flows_;
 };
 
 }  // namespace

@@ -50,6 +50,9 @@ struct FlowNow {
   double margin_ns = 0;        // of the slack, kept free by what inserts or grows buffers
   double tolerance_ns = 0;     // a flow is tight this far below its SLO
   bool is_frozen = false;      // recovery is at work on it
+  // Load that one more nanosecond of the flow's budget would save, as the gradient step found it; 0
+  // where the budget holds nothing back.
+  double load_per_ns = 0;
 
   [[nodiscard]] bool has_slo() const { return slo_ns < kNoLimit; }
   [[nodiscard]] bool is_tight() const { return delay_ns >= slo_ns - tolerance_ns; }

@@ -110,7 +110,8 @@ FlowExplanation explain_flow(const Topology& topology, const Settings& settings,
                        .service_ns = verdict.service_ns,
                        .slack_ns = verdict.slack_ns,
                        .multiplier_pps_per_us = verdict.multiplier_pps_per_us,
-                       .hint = verdict.hint};
+                       .hint = verdict.hint,
+                       .legs = verdict.legs};
   // What was measured beyond its terms, so that they add up to the SLO.
   told.bias_ns = now.delay_ns - told.turnaround_ns - told.fill_ns - told.service_ns;
   told.margin_ns = told.slo_ns * settings.tolerance;

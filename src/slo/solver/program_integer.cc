@@ -223,8 +223,8 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
       slopes_.load_weight[v] * (1 / batch - 1 / to) - emphasis_[module.task] * raise.turnaround_ns;
   if (old == 0) {
     const ProgramTask& task = program.tasks[module.task];
-    raise.gain -=
-        module.share * task.rate_pkts_per_ns * (program.hold_ns + program.release_ns / batch);
+    raise.gain -= task.weight * module.share * task.rate_pkts_per_ns *
+                  (program.hold_ns + program.release_ns / batch);
   }
   raise.gain /= min_ns + slope * (to - batch);
   raise.to = to;

@@ -32,6 +32,7 @@ WITH_TRAFFIC = (
     "simple",
     "subscribers",
     "tree",
+    "two_tasks",
     "vrf",
 )
 

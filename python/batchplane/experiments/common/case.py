@@ -60,6 +60,7 @@ class Case:
     run_order: str = "depth"
     costs: str = "prior"
     own_costs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of some modules
+    loop: Mapping[str, float] = field(default_factory=dict)  # what the engine itself costs
     period_ns: int = 10_000_000
     warmup_periods: int = 0
     periods: int = 30
@@ -89,9 +90,10 @@ def inputs_of(case: Case) -> Inputs:
     inputs = _prepared(case.pipeline, params, case.costs, case.run_order)
     if case.engine:
         inputs = _with_engine(inputs, case.engine)
-    if case.own_costs:
+    if case.own_costs or case.loop:
         part = inputs.spec["simulation"]
-        part = {**part, "costs": {**part["costs"], **case.own_costs}}
+        costs = {**part["costs"], **case.own_costs}
+        part = {**part, "costs": costs, "loop": {**part["loop"], **case.loop}}
         inputs = replace(inputs, spec={**inputs.spec, "simulation": part})
     pipeline = inputs.document.pipeline
     actions: tuple[Action, ...] = ()

@@ -128,6 +128,10 @@ def series(result: Result, case: Case) -> dict[str, list[Any]]:
         one = flows[flows["flow"] == case.watched_flow]
         for name in ("delay_ns", "slo_ns", "delay_max_ns"):
             columns[name] = [int(value) for value in one[name]]
+        budgets = result.budget_periods
+        mine = budgets[budgets["flow"] == case.watched_flow]
+        for key, name in (("budget_ns", "budget_ns"), ("leg_ns", "measured_ns")):
+            columns[key] = [list(map(float, legs)) for _, legs in mine.groupby("time_ns")[name]]
     if case.watched_module:
         columns["trigger_pkts"] = _triggers(result.module_periods, case.watched_module)
     return columns

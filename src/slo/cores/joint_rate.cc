@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/cores/joint_rate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace batchplane::slo {
+namespace {
+
+constexpr uint32_t kMaxRounds = 12;
+constexpr double kSettled = 1e-3;  // relative change of the rate
+// A worker's load counts by a power of how near it is to the busiest one's: so steep that only
+// those that set the pace count, and smooth enough that two take turns no longer.
+constexpr double kSteepness = 16;
+
+std::vector<double> worker_ns(const Joint& joint, const Evaluation& at) {
+  std::vector<double> sums;
+  for (size_t t = 0; t < joint.worker_of_task.size(); ++t) {
+    const uint32_t w = joint.worker_of_task[t];
+    if (sums.size() <= w) sums.resize(w + 1, 0);
+    sums[w] += joint.visits[t] * at.task_pkt_ns[t];
+  }
+  return sums;
+}
+
+void weigh(const Joint& joint, const Evaluation& at, bool is_saturated, Program& program) {
+  const std::vector<double> loads = worker_ns(joint, at);
+  const double most = *std::ranges::max_element(loads);
+  for (size_t t = 0; t < program.tasks.size(); ++t) {
+    const double near = most > 0 ? loads[joint.worker_of_task[t]] / most : 1;
+    const double wanted = is_saturated ? std::max(1e-3, std::pow(near, kSteepness)) : 1;
+    // Half of the way, else two workers that are near each other change places for ever.
+    program.tasks[t].weight = std::sqrt(program.tasks[t].weight * wanted);
+  }
+}
+
+}  // namespace
+
+double bottleneck_ns(const Joint& joint, const Evaluation& at) {
+  const std::vector<double> loads = worker_ns(joint, at);
+  double most = std::ranges::max(loads);
+  for (const auto& [from, to] : joint.hand_overs) {
+    if (joint.waits_for_feeders) most = std::max(most, loads[from] + loads[to]);
+  }
+  return most;
+}
+
+void set_rate(const Joint& joint, double rate_pkts_per_ns, Program& program) {
+  for (size_t t = 0; t < program.tasks.size(); ++t) {
+    program.tasks[t].is_saturated = false;
+    program.tasks[t].rate_pkts_per_ns = joint.visits[t] * rate_pkts_per_ns;
+  }
+}
+
+JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Program& program,
+                          Solver& solver) {
+  JointSolution best;
+  double rate = first_rate_pkts_per_ns;
+  bool has_best = false;
+  size_t best_short = 0;
+  for (ProgramTask& task : program.tasks) task.weight = 1;
+  for (uint32_t round = 0; round < kMaxRounds; ++round) {
+    set_rate(joint, rate, program);
+    const Solution& found = solver.solve(program);
+    const double carried = 1 / std::max(1e-9, bottleneck_ns(joint, found.model));
+    const bool is_saturated =
+        joint.offered_pkts_per_ns <= 0 || joint.offered_pkts_per_ns >= carried;
+    const double next = is_saturated ? carried : joint.offered_pkts_per_ns;
+    const auto n_short = static_cast<size_t>(std::ranges::count(found.is_infeasible, true));
+    const bool is_better =
+        !has_best || n_short < best_short ||
+        (n_short == best_short && is_saturated && next > best.rate_pkts_per_ns * (1 + kSettled));
+    if (is_better || !is_saturated) {
+      best = {found, next, is_saturated};
+      best_short = n_short;
+      has_best = true;
+    }
+    if (std::abs(next - rate) <= kSettled * rate && round > 0) break;
+    rate = next;
+    weigh(joint, found.model, is_saturated, program);
+  }
+  set_rate(joint, best.rate_pkts_per_ns, program);
+  std::vector<double> triggers(best.solution.triggers_pkts.begin(),
+                               best.solution.triggers_pkts.end());
+  evaluate(program, triggers, best.solution.model);
+  return best;
+}
+
+}  // namespace batchplane::slo

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// joint_rate.h - a program of several tasks at the highest rate that all its workers carry: what
+// passes one task passes the next, so the slowest worker sets the pace of all.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "slo/solver/program.h"
+
+namespace batchplane::slo {
+
+// What joins the tasks of a Program.
+struct Joint {
+  std::vector<uint32_t> worker_of_task;
+  std::vector<double> visits;      // by task: packets it polls per packet that enters the pipeline
+  double offered_pkts_per_ns = 0;  // that enter; 0: as many as are carried
+  // Workers that hand packets to others; while rings hold one batch, a worker waits for what its
+  // feeder does with the next one.
+  std::vector<std::pair<uint32_t, uint32_t>> hand_overs;
+  bool waits_for_feeders = false;
+};
+
+// Time of a packet that enters, on the busiest worker, at a point of the program.
+[[nodiscard]] double bottleneck_ns(const Joint& joint, const Evaluation& at);
+
+// Sets the tasks' rates to those of the pipeline's, and their weights by what their workers' loads
+// count: while the pipeline is saturated, only those that set its pace.
+void set_rate(const Joint& joint, double rate_pkts_per_ns, Program& program);
+
+// Triggers of the highest rate, or of the least load where all that is offered is carried, with
+// every flow within its budget and no worker loaded beyond 1: a fixed point of rate and weights
+// over Solver::solve(). `program` is left at the rates of the solution.
+struct JointSolution {
+  Solution solution;
+  double rate_pkts_per_ns = 0;
+  bool is_saturated = false;
+};
+JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Program& program,
+                          Solver& solver);
+
+}  // namespace batchplane::slo

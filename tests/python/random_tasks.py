@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""random_tasks.py - pipelines of two to four tasks on a worker each, and the best that fixed triggers
+and ring credits can do for them.
+
+A front task hands packets to one or more tasks behind rings, each of which splits them over branches
+of network functions. Seeds decide everything.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from random_pipelines import BATCH_PKTS, LOOP, RandomPipeline
+
+from batchplane.native.loader import make_simulation
+
+PERIOD_NS = 1_000_000
+TRIGGERS = (0, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32)
+CREDITS = (32, 48, 64, 128)
+HOP_NS = 9.0
+RING_PKTS = 1024
+Choice = Mapping[int, int]  # trigger by task
+
+
+def random_tasks(seed: int) -> dict[str, Any]:
+    """A simulator's input without SLOs; its generator keeps the ring full."""
+    rng = random.Random(seed)
+    made = RandomPipeline(rng)
+    made.modules["in"] = {"kind": "port_in", "params": {"port": "link"}, "worker": "w0"}
+    made.costs["in"] = {"cost_per_batch_ns": 5.0, "cost_per_pkt_ns": 8.0}
+    n_behind = rng.choice((1, 1, 2, 3))
+    path = ["in", *made.chain("in", 0, rng.choice((1, 1, 2)))]
+    workers = [{"name": f"w{w}"} for w in range(n_behind + 1)]
+    gates: dict[str, Any] = {}
+    splitter = ""
+    if n_behind > 1 and rng.random() < 0.7:
+        splitter = made.add("l2_table")
+        made.connect(path[-1], splitter)
+        path = [*path, splitter]
+    for w in range(1, n_behind + 1):
+        ring = f"ring_{w}"
+        made.modules[ring] = {
+            "kind": "queue", "worker": f"w{w}",
+            "params": {"size_pkts": RING_PKTS, "backpressure": True},
+        }  # fmt: skip
+        made.costs[ring] = {"cost_per_batch_ns": 1.0, "cost_per_pkt_ns": HOP_NS}
+        made.connect(path[-1], ring, w - 1 if splitter else 0)
+        here = dict(gates)
+        if splitter:
+            here[splitter] = w - 1
+        head = [*path, ring, *made.chain(ring, 0, rng.choice((0, 1)))]
+        if not splitter and w < n_behind:
+            path = [*head, *(made.chain(head[-1], 0, 1) if head[-1] == ring else [])]
+            continue
+        _branches(made, head, here)
+    return {
+        "version": 1,
+        "name": f"tasks_{seed}",
+        "engine": {"batch_pkts": BATCH_PKTS, "idle": "hold"},
+        "ports": {"link": {"kind": "ring", "params": {"size_pkts": 64}}},
+        "workers": workers,
+        "generators": [
+            {
+                "name": "load", "port": "link",
+                "params": {
+                    "saturate": True, "seed": seed, "order": rng.choice(("round_robin", "random")),
+                },
+            }
+        ],
+        "modules": made.modules,
+        "edges": made.edges,
+        "flows": made.flows,
+        "simulation": {
+            "loop": dict(LOOP), "costs": made.costs, "routes": {"load": made.routes}, "seed": seed,
+            "overflow": "drop",
+        },
+    }  # fmt: skip
+
+
+def _branches(made: RandomPipeline, head: list[str], gates: dict[str, Any]) -> None:
+    splitter = made.add("exact_match")
+    made.connect(head[-1], splitter)
+    for branch in range(made.rng.choice((2, 3, 4, 6, 8))):
+        chain = made.chain(splitter, branch, made.rng.randint(1, 3))
+        sink = made.add("sink")
+        made.connect(chain[-1], sink)
+        name = f"flow_{len(made.flows)}"
+        made.flows.append({"name": name, "path": [*head, splitter, *chain, sink]})
+        made.routes.append({"name": name, "gates": {**gates, splitter: branch}})
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a run carried, and how late."""
+
+    rate_pps: float
+    delays_ns: tuple[int, ...]  # p95 of each flow
+    violated: float = 0.0  # share of periods in which any flow was late
+
+
+def _measured(sim: Any, periods: int, slo_ns: int) -> Found:
+    pkts, ns, late_periods = 0, 0, 0
+    worst: list[int] = []
+    for _ in range(periods):
+        period, _ = sim.step()
+        flows = period["flows"]
+        pkts += int(sum(flows["pkts"]))
+        ns += int(period["period_ns"])
+        delays = [int(d) for d in flows["delay_ns"]]
+        worst = [max(a, b) for a, b in zip(worst or delays, delays, strict=True)]
+        late = zip(flows["late_pkts"], flows["pkts"], strict=True)
+        late_periods += slo_ns > 0 and any(n > 0.05 * of + 1e-6 for n, of in late)
+        sim.run_until(int(sim.now_ns) + PERIOD_NS)
+    return Found(pkts * 1e9 / ns, tuple(worst), late_periods / periods)
+
+
+def _with_slo(spec: dict[str, Any], slo_ns: int) -> dict[str, Any]:
+    flows = [{**flow, "delay_slo_ns": slo_ns} for flow in spec["flows"]]
+    return {**spec, "flows": flows} if slo_ns else spec
+
+
+def run_fixed(spec: dict[str, Any], choice: Choice, credit_pkts: int) -> Found:
+    """With these triggers in front of all that may hold, and that credit for every ring."""
+    sim = make_simulation(spec)
+    model = sim.model()
+    sim.apply(
+        {
+            "changes": [
+                {"module": m, "trigger_pkts": choice[row["task"]]}
+                for m, row in enumerate(model["modules"])
+                if row["is_controlled"] and row["task"] in choice
+            ],
+            "credits": [
+                {"module": row["module"], "credit_pkts": credit_pkts}
+                for row in model["inputs"]
+                if row["is_queue"]
+            ],
+        }
+    )
+    return _held(sim)
+
+
+def _held(sim: Any) -> Found:
+    pkts, ns = 0, 0
+    worst: list[int] = []
+    for number in range(12):
+        sim.run_until(int(sim.now_ns) + PERIOD_NS)
+        period = sim.period()
+        if number < 4:
+            continue
+        flows = period["flows"]
+        pkts += int(sum(flows["pkts"]))
+        ns += int(period["period_ns"])
+        delays = [int(d) for d in flows["delay_ns"]]
+        worst = [max(a, b) for a, b in zip(worst or delays, delays, strict=True)]
+    return Found(pkts * 1e9 / ns, tuple(worst))
+
+
+def run_controlled(
+    spec: dict[str, Any], controller: str, slo_ns: int, settle: int = 60, periods: int = 40
+) -> Found:
+    """Under a controller, once it has settled."""
+    sim = make_simulation(_with_slo(spec, slo_ns))
+    sim.set_controller(controller, {})
+    for _ in range(settle):
+        sim.run_until(int(sim.now_ns) + PERIOD_NS)
+        sim.step()
+    sim.run_until(int(sim.now_ns) + PERIOD_NS)
+    return _measured(sim, periods, slo_ns)
+
+
+def slo_of(spec: dict[str, Any], share: float) -> int:
+    """A share of the highest p95 with full batches and rings of 64 packets."""
+    tasks = range(len(make_simulation(spec).model()["tasks"]))
+    return int(share * max(run_fixed(spec, dict.fromkeys(tasks, BATCH_PKTS), 64).delays_ns))
+
+
+def best_fixed(spec: dict[str, Any], slo_ns: int) -> tuple[float, Choice, int]:
+    """The highest rate of fixed triggers, one a task, and one credit, at which every flow's p95 is
+    within the SLO; 0 where none keeps it."""
+    tasks = range(len(make_simulation(spec).model()["tasks"]))
+    best: tuple[float, Choice, int] = (0.0, {}, 0)
+    seen: dict[tuple[tuple[int, ...], int], float] = {}
+
+    def rate_of(choice: Choice, credit: int) -> float:
+        key = (tuple(choice[t] for t in tasks), credit)
+        if key not in seen:
+            found = run_fixed(spec, choice, credit)
+            seen[key] = found.rate_pps if max(found.delays_ns) <= slo_ns else 0.0
+        return seen[key]
+
+    for choice, credit in _grid(tasks):
+        rate = rate_of(choice, credit)
+        if rate > best[0]:
+            best = (rate, choice, credit)
+    improves = best[0] > 0
+    while improves:
+        improves = False
+        for task in tasks:
+            for trigger in TRIGGERS:
+                choice = {**best[1], task: trigger}
+                rate = rate_of(choice, best[2])
+                if rate > best[0] * 1.001:
+                    best = (rate, choice, best[2])
+                    improves = True
+    return best
+
+
+def _grid(tasks: Sequence[int] | range) -> Iterator[tuple[Choice, int]]:
+    """The front with and without holding, all behind it alike."""
+    for credit in CREDITS:
+        for front in (0, BATCH_PKTS):
+            for behind in TRIGGERS:
+                yield {t: front if t == 0 else behind for t in tasks}, credit
