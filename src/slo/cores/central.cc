@@ -15,15 +15,23 @@ constexpr double kSaturatedIdle = 0.02;  // idle share of the busiest worker
 constexpr double kStep = 0.3;            // of a ratio towards the measured one
 constexpr double kMinRatio = 0.5;
 constexpr double kMaxRatio = 3;
-constexpr uint64_t kFewPkts = 100;      // of a flow in a period: fewer say little of a percentile
-constexpr double kKeepWithin = 0.002;   // of a rate: triggers move for no less
-constexpr double kWorthWaiting = 1.02;  // of a rate: for less, workers do not wait for each other
-constexpr double kSameRate = 0.01;      // rounds of a step end there
+constexpr uint64_t kFewPkts = 100;     // of a flow in a period: fewer say little of a percentile
+constexpr double kKeepWithin = 0.002;  // of a rate: triggers move for no less
+constexpr double kWorthLess =
+    1.02;  // of a rate: for less, rings are not made as small as they can be
+constexpr double kSameRate = 0.01;  // rounds of a step end there
 constexpr uint32_t kMaxSolves = 5;
-// A ring holds one batch that is being put in beside one that is being taken out; larger ones only
-// delay. With room for one the workers at its ends wait for each other, and packets for neither.
-constexpr uint32_t kRingBatches = 2;
-constexpr uint32_t kLeastRingBatches = 1;
+// One batch that is being put in beside one that is being taken out.
+constexpr uint32_t kUsualCredit = 2;
+constexpr uint32_t kMostCredit = Central::kMaxCreditBatches;
+constexpr double kWorthAnother = 1.02;  // of a rate: rings change for no less
+constexpr uint32_t kDwellPeriods = 8;   // until another credit is looked at
+constexpr double kForgotten = 0.999;  // of a loss, each period in which another credit is in force
+// Kept back of an SLO after a period in which it was broken; given back so slowly that one period in
+// 250 may be.
+constexpr double kCareUp = 0.02;
+constexpr double kCareDown = kCareUp / 249;
+constexpr double kMaxCare = 0.4;
 
 }  // namespace
 
@@ -40,15 +48,6 @@ Central::Central(const Model& model, const Settings& settings)
       age_ns_(view_.segments().size(), exec::kStrandingAge),
       triggers_(view_.segments().size(), 0) {
   for (const exec::ControlTask& task : model.tasks) joint_.worker_of_task.push_back(task.worker);
-  const Program& program = view_.program();
-  for (const ProgramFlow& flow : program.flows) {
-    for (uint32_t i = flow.tasks_begin; i + 1 < flow.tasks_end; ++i) {
-      const std::pair<uint32_t, uint32_t> pair = {joint_.worker_of_task[program.flow_tasks[i]],
-                                                  joint_.worker_of_task[program.flow_tasks[i + 1]]};
-      const bool is_new = std::ranges::find(joint_.hand_overs, pair) == joint_.hand_overs.end();
-      if (is_new && pair.first != pair.second) joint_.hand_overs.push_back(pair);
-    }
-  }
   solver_.prepare(view_.program());
 }
 
@@ -70,6 +69,7 @@ bool Central::join(const Snapshot& snapshot) {
   rate_pkts_per_ns_ = entered / period_ns;
   joint_.visits.assign(model_.tasks.size(), 0);
   bool is_any_busy = false;
+  least_idle_ = 1;
   for (size_t t = 0; t < model_.tasks.size(); ++t) {
     const exec::TaskPeriod& task = snapshot.tasks[t];
     joint_.visits[t] = static_cast<double>(task.in_pkts) / entered;
@@ -77,6 +77,7 @@ bool Central::join(const Snapshot& snapshot) {
     const double all = idle + static_cast<double>(task.busy_ns);
     is_full_[t] = all > 0 && idle < kSaturatedIdle * all;
     is_any_busy |= is_full_[t];
+    if (all > 0) least_idle_ = std::min(least_idle_, idle / all);
   }
   is_saturated_ = window_pkts_ != 0 || is_any_busy || is_waiting;
   joint_.offered_pkts_per_ns = is_saturated_ ? 0 : std::max(offered, entered) / period_ns;
@@ -110,13 +111,11 @@ void Central::count_rings(const Snapshot& snapshot) {
 void Central::set_credit(uint32_t batches) {
   credit_batches_ = batches;
   ring_pkts_ = input_pkts_;
-  joint_.waits_for_feeders = false;
   for (const exec::ControlInput& input : model_.inputs) {
     if (!input.is_queue) continue;
     const uint32_t credit_pkts = credit_of(input);
     const uint32_t waiting_pkts = credit_pkts - std::min(credit_pkts, model_.batch_limit_pkts);
     if (is_full_[input.task]) ring_pkts_[input.task] = waiting_pkts;
-    joint_.waits_for_feeders |= waiting_pkts == 0;
   }
 }
 
@@ -141,7 +140,11 @@ void Central::wait_in_rings(double rate_pkts_per_ns) {
 // How far the model is off at the triggers in force, with rings as they were: not in a period that
 // began with others.
 void Central::learn(const Snapshot& snapshot) {
-  set_credit(std::max(credit_in_force_, kLeastRingBatches));
+  set_credit(std::max(credit_in_force_, 1U));
+  if (!is_fresh_ && is_saturated_) {
+    for (double& waste : waste_) waste *= kForgotten;
+    waste_[credit_in_force_] += kStep * (least_idle_ - waste_[credit_in_force_]);
+  }
   wait_in_rings(rate_pkts_per_ns_);
   set_rate(joint_, rate_pkts_per_ns_, view_.program());
   evaluate(view_.program(), view_.current(), in_force_);
@@ -151,6 +154,11 @@ void Central::learn(const Snapshot& snapshot) {
     flow.slo_ns = static_cast<double>(period.slo_ns);
     flow.measured_ns = measured_delay_ns(period, settings_.percentile);
     const double modelled_ns = in_force_.delay_ns[f] + flow.ring_ns;
+    if (!is_fresh_ && is_slo_broken(period, settings_.percentile)) {
+      flow.care = std::min(kMaxCare, flow.care + kCareUp);
+    } else {
+      flow.care = std::max(0.0, flow.care - kCareDown);
+    }
     if (is_fresh_ || period.pkts < kFewPkts || period.slo_ns == 0 || modelled_ns <= 0) continue;
     const double ratio = std::clamp(flow.measured_ns / modelled_ns, kMinRatio, kMaxRatio);
     flow.ratio += kStep * (ratio - flow.ratio);
@@ -163,7 +171,7 @@ void Central::set_budgets(double rate_pkts_per_ns) {
     const Flow& flow = flows_[f];
     if (flow.slo_ns <= 0) continue;
     view_.program().flows[f].budget_ns =
-        flow.slo_ns * (1 - settings_.tolerance) / flow.ratio - flow.ring_ns;
+        flow.slo_ns * (1 - settings_.tolerance - flow.care) / flow.ratio - flow.ring_ns;
   }
 }
 
@@ -189,34 +197,46 @@ void Central::close_loop() {
   }
 }
 
-// The larger credit, unless less waiting in rings is worth more than workers that wait for each
-// other.
+// How many batches a ring may hold: the fewer, the less packets wait, and the more workers wait for
+// each other. What they lose by that is measured; of credits that were never tried it is taken as
+// nothing, so that the next larger and the smaller ones are tried where the model sees a gain.
 void Central::solve() {
-  set_credit(kRingBatches);
-  solve_at_credit();
-  if (!is_saturated_ || joint_.hand_overs.empty()) return;
-  const JointSolution larger = found_;
-  const size_t larger_short = n_short();
-  set_credit(kLeastRingBatches);
-  solve_at_credit();
-  const bool is_better = n_short() < larger_short ||
-                         (n_short() == larger_short &&
-                          found_.rate_pkts_per_ns > kWorthWaiting * larger.rate_pkts_per_ns);
-  if (is_better) return;
-  set_credit(kRingBatches);
-  set_budgets(larger.rate_pkts_per_ns);
-  set_rate(joint_, larger.rate_pkts_per_ns, view_.program());
-  (void)view_.predict_arrivals(larger.solution.triggers_pkts);
-  found_ = larger;
-}
-
-size_t Central::n_short() const {
-  return static_cast<size_t>(std::ranges::count(found_.solution.is_infeasible, true));
+  const uint32_t now = std::max(credit_in_force_, kUsualCredit);
+  if (!is_saturated_ || model_.legs.all.empty()) return solve_at_credit(kUsualCredit);
+  // What a credit is worth shows in a few periods.
+  if (credit_in_force_ != 0 && ++credit_periods_ < kDwellPeriods) {
+    return solve_at_credit(credit_in_force_);
+  }
+  JointSolution best;
+  uint32_t chosen = 0;
+  size_t least_short = 0;
+  double best_rate = 0;
+  for (uint32_t credit = 1; credit <= std::min(2 * now, kMostCredit); credit *= 2) {
+    solve_at_credit(credit);
+    const auto n_short =
+        static_cast<size_t>(std::ranges::count(found_.solution.is_infeasible, true));
+    const double stays = credit == credit_in_force_ ? kWorthAnother : 1;
+    const double rate = found_.rate_pkts_per_ns * (1 - waste_[credit]) * stays;
+    if (chosen != 0 && (n_short > least_short || (n_short == least_short && rate <= best_rate))) {
+      continue;
+    }
+    best = found_;
+    chosen = credit;
+    least_short = n_short;
+    best_rate = rate;
+  }
+  if (credit_batches_ == chosen) return;
+  set_credit(chosen);
+  set_budgets(best.rate_pkts_per_ns);
+  set_rate(joint_, best.rate_pkts_per_ns, view_.program());
+  (void)view_.predict_arrivals(best.solution.triggers_pkts);
+  found_ = std::move(best);
 }
 
 // From the highest rate that any triggers have, at which rings and fills take least: down to one at
 // which what is left of the budgets buys no more.
-void Central::solve_at_credit() {
+void Central::solve_at_credit(uint32_t credit_batches) {
+  set_credit(credit_batches);
   Program& program = view_.program();
   double rate = rate_pkts_per_ns_;
   if (is_saturated_) {
@@ -288,6 +308,7 @@ void Central::change(const Snapshot& snapshot, Decision& decision) {
     }
   }
   is_fresh_ = credit_batches_ != credit_in_force_;
+  if (is_fresh_) credit_periods_ = 0;
   credit_in_force_ = credit_batches_;
 }
 

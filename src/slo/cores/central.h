@@ -3,6 +3,7 @@
 // ring between tasks may hold, out of one program. docs/model.md has its equations.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,11 +23,14 @@ class Central final : public Controller {
   Decision step(const Snapshot& snapshot) override;
   [[nodiscard]] Explanation explain() const override;
 
+  static constexpr uint32_t kMaxCreditBatches = 8;
+
  private:
   struct Flow {
     double slo_ns = 0;
     double measured_ns = 0;
     double ratio = 1;    // measured over modelled delay, smoothed
+    double care = 0;     // of the SLO: kept back since it was broken
     double ring_ns = 0;  // waited in full rings on its way
     exec::FlowVerdict verdict;
   };
@@ -39,8 +43,7 @@ class Central final : public Controller {
   void set_budgets(double rate_pkts_per_ns);
   void close_loop();
   void solve();
-  void solve_at_credit();
-  [[nodiscard]] size_t n_short() const;
+  void solve_at_credit(uint32_t credit_batches);
   void set_credit(uint32_t batches);
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
@@ -74,9 +77,13 @@ class Central final : public Controller {
   double rate_pkts_per_ns_ = 0;     // that entered in the period
   uint32_t window_pkts_ = 0;        // of closed loops; 0: none
   bool is_saturated_ = false;
+  double least_idle_ = 1;  // share of the busiest worker's time
+  // By credit in batches: the share of the busiest worker's time that waiting for others takes.
+  std::array<double, kMaxCreditBatches + 1> waste_ = {};
   uint32_t credit_batches_ = 0;   // decided
   uint32_t credit_in_force_ = 0;  // since the last step; 0: as the pipeline says
-  bool is_fresh_ = true;          // since then
+  uint32_t credit_periods_ = 0;   // since it changed
+  bool is_fresh_ = true;          // it did in the last step
 };
 
 }  // namespace batchplane::slo

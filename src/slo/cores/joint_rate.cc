@@ -37,12 +37,7 @@ void weigh(const Joint& joint, const Evaluation& at, bool is_saturated, Program&
 }  // namespace
 
 double bottleneck_ns(const Joint& joint, const Evaluation& at) {
-  const std::vector<double> loads = worker_ns(joint, at);
-  double most = std::ranges::max(loads);
-  for (const auto& [from, to] : joint.hand_overs) {
-    if (joint.waits_for_feeders) most = std::max(most, loads[from] + loads[to]);
-  }
-  return most;
+  return std::ranges::max(worker_ns(joint, at));
 }
 
 void set_rate(const Joint& joint, double rate_pkts_per_ns, Program& program) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "slo/solver/program.h"
@@ -16,10 +15,6 @@ struct Joint {
   std::vector<uint32_t> worker_of_task;
   std::vector<double> visits;      // by task: packets it polls per packet that enters the pipeline
   double offered_pkts_per_ns = 0;  // that enter; 0: as many as are carried
-  // Workers that hand packets to others; while rings hold one batch, a worker waits for what its
-  // feeder does with the next one.
-  std::vector<std::pair<uint32_t, uint32_t>> hand_overs;
-  bool waits_for_feeders = false;
 };
 
 // Time of a packet that enters, on the busiest worker, at a point of the program.
