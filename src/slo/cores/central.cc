@@ -41,12 +41,17 @@ Central::Central(const Model& model, const Settings& settings)
       view_(model, settings_),
       flows_(model.flows.size()),
       bounds_ns_(model.flows.size()),
+      is_fed_(model.tasks.size()),
       is_full_(model.tasks.size()),
       input_pkts_(model.tasks.size()),
       ring_pkts_(model.tasks.size()),
       ring_ns_(model.tasks.size()),
       age_ns_(view_.segments().size(), exec::kStrandingAge),
       triggers_(view_.segments().size(), 0) {
+  for (size_t t = 0; t < model.tasks.size(); ++t) {
+    is_fed_[t] = std::ranges::any_of(
+        model.tasks[t].inputs, [&](uint32_t input) { return !model.modules[input].has_buffer; });
+  }
   for (const exec::ControlTask& task : model.tasks) joint_.worker_of_task.push_back(task.worker);
   solver_.prepare(view_.program());
 }
@@ -56,19 +61,18 @@ bool Central::join(const Snapshot& snapshot) {
   const auto entered = static_cast<double>(exec::entered_pkts(model_, snapshot));
   if (entered <= 0 || snapshot.period_ns == 0) return false;
   double offered = 0;
-  bool is_waiting = false;
+  bool is_waiting = false;  // more comes than is taken
   window_pkts_ = 0;
   for (size_t i = 0; i < std::min(model_.inputs.size(), snapshot.inputs.size()); ++i) {
     if (model_.inputs[i].is_queue) continue;
     const exec::InputPeriod& input = snapshot.inputs[i];
     offered += static_cast<double>(input.offered_pkts);
-    is_waiting |= input.ring_pkts != 0 && input.waiting_pkts + 1 >= input.ring_pkts;
+    is_waiting |= input.lost_pkts != 0 || input.backlog_pkts != 0;
     window_pkts_ += model_.inputs[i].window_pkts;
   }
   const auto period_ns = static_cast<double>(snapshot.period_ns);
   rate_pkts_per_ns_ = entered / period_ns;
   joint_.visits.assign(model_.tasks.size(), 0);
-  bool is_any_busy = false;
   least_idle_ = 1;
   for (size_t t = 0; t < model_.tasks.size(); ++t) {
     const exec::TaskPeriod& task = snapshot.tasks[t];
@@ -76,10 +80,11 @@ bool Central::join(const Snapshot& snapshot) {
     const auto idle = static_cast<double>(task.idle_ns);
     const double all = idle + static_cast<double>(task.busy_ns);
     is_full_[t] = all > 0 && idle < kSaturatedIdle * all;
-    is_any_busy |= is_full_[t];
+    // A worker that takes whatever is there may always be busy, and still carry more at a time.
+    is_waiting |= is_fed_[t] && view_.is_input_full(snapshot, static_cast<uint32_t>(t));
     if (all > 0) least_idle_ = std::min(least_idle_, idle / all);
   }
-  is_saturated_ = window_pkts_ != 0 || is_any_busy || is_waiting;
+  is_saturated_ = window_pkts_ != 0 || is_waiting;
   joint_.offered_pkts_per_ns = is_saturated_ ? 0 : std::max(offered, entered) / period_ns;
   return true;
 }
