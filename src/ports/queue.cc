@@ -51,6 +51,7 @@ class Queue final : public Module {
     const uint32_t credit_pkts = args.u32("credit_pkts");
     credit_pkts_ = credit_pkts == 0 ? size_pkts_ : credit_pkts;
     check_credit(credit_pkts_, args.where() + ".credit_pkts");
+    put_credit_into_force();
   }
   ~Queue() override {
     give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });

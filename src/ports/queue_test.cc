@@ -102,6 +102,47 @@ TEST(Queue, BackpressureTellsTheRoomThatIsLeft) {
   EXPECT_THROW(rig.module("queue", {{"size_pkts", 8}, {"backpressure", true}}), ConfigError);
 }
 
+TEST(Queue, CreditBoundsWhatMayWait) {
+  PortRig rig;
+  auto queue = rig.module("queue", {{"size_pkts", 64}, {"credit_pkts", 10}});
+  EXPECT_EQ(queue->room_pkts(0), 10U);
+  std::vector<Packet*> pkts;
+  for (uint8_t i = 0; i < 14; ++i) pkts.push_back(rig.make(60, i));
+  EXPECT_EQ(rig.consume(*queue, "queue", pkts).size(), 4U);
+  // Less than what is in there: nothing is lost, and nothing more is taken.
+  queue->set_credit(3);
+  EXPECT_EQ(queue->room_pkts(0), 0U);
+  EXPECT_EQ(queue->held_pkts(), 10U);
+  const auto first = rig.poll(*queue, "queue", 8);
+  EXPECT_EQ(queue->room_pkts(0), 1U);
+  (void)queue->command("set", Dict{{"credit_pkts", 64}});
+  EXPECT_EQ(queue->room_pkts(0), 62U);
+  EXPECT_EQ(queue->saved_params().at("credit_pkts").as_int(), 64);
+  const auto rest = rig.poll(*queue, "queue", 8);
+  ASSERT_EQ(first.size() + rest.size(), 10U);
+  for (uint8_t i = 0; i < 2; ++i) EXPECT_EQ(rest[i]->data()[0], 8 + i);
+  rig.free(first);
+  rig.free(rest);
+  // What replaces it goes on with the ring, at its own credit.
+  auto next = rig.module("queue", {{"size_pkts", 64}, {"credit_pkts", 5}});
+  next->adopt(*queue);
+  EXPECT_EQ(next->room_pkts(0), 5U);
+}
+
+TEST(Queue, CreditsOutOfRangeAreRefused) {
+  PortRig rig;
+  EXPECT_THROW(rig.module("queue", {{"size_pkts", 64}, {"credit_pkts", 65}}), ConfigError);
+  EXPECT_THROW(rig.module("queue", {{"size_pkts", 64}, {"backpressure", true}, {"credit_pkts", 8}}),
+               ConfigError);
+  auto queue = rig.module("queue", {{"size_pkts", 64}});
+  for (const Value& bad : {Value(Dict{{"credit_pkts", 0}}), Value(Dict{{"credit_pkts", -3}}),
+                           Value(Dict{{"credit_pkts", 65}}), Value(Dict{{"credit_pkts", "all"}}),
+                           Value(Dict{{"size_pkts", 8}}), Value(Dict{}), Value(7)}) {
+    EXPECT_THROW((void)queue->command("set", bad), ConfigError);
+  }
+  EXPECT_EQ(queue->credit_pkts(), 64U);
+}
+
 TEST(Queue, ApplyCarriesPacketsOverEvenToAnotherSize) {
   PortRig rig;
   for (const int size : {8, 2, 100}) {

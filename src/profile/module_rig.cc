@@ -42,7 +42,6 @@ ModuleRig::ModuleRig(Stage& stage, const std::vector<Member>& members, std::func
       ring_(ring_of(stage.graph(), instance_)),
       hot_(std::max(kHotPkts, exec::kMaxBatchPkts), nullptr),
       work_(hot_.size() + 8, nullptr) {
-  stage.ctx().worker_index = stage.graph().worker_index_of(instance_);
   for (const Member& member : members) {
     // The executor's own pointer: a node calls with it.
     void* const module = member.instance->node == nullptr ? nullptr : member.instance->node->module;
@@ -82,6 +81,8 @@ std::optional<uint64_t> ModuleRig::run(uint32_t n_pkts) {
   }
   stage_.read_clock();
   stage_.ctx().batch_limit_pkts = n_pkts;
+  // Other rigs share the context, for modules of other workers.
+  stage_.ctx().worker_index = stage_.graph().worker_index_of(instance_);
   const auto cycles =
       is_polled_ ? run_polls(n_pkts, n_batches) : std::optional(run_batches(n_pkts, n_batches));
   stage_.collect();

@@ -165,6 +165,24 @@ TEST(ProfileWorkersTest, QueuesThatOtherWorkersFillAreMeasured) {
   EXPECT_EQ(pool.available_pkts(), pool.size_pkts());
 }
 
+// Modules of two workers are measured in turn, the queue between them among them.
+TEST(ProfileWorkersTest, AQueueIsMeasuredBesideModulesOfItsOtherEnd) {
+  PipelineSpec spec;
+  spec.workers = {{"w0", -1}, {"w1", -1}};
+  spec.modules = {{"a", "source", {}, 0, 0, "w0"},
+                  {"q", "queue", {}, 0, 0, "w1"},
+                  {"count", "counter", {}},
+                  {"out", "sink", {}}};
+  spec.edges = {{"a", "0", "q"}, {"q", "0", "count"}, {"count", "0", "out"}};
+  spec.flows = {{"f", {"a", "out"}, 0}};
+  const std::unique_ptr<Graph> graph = build_graph(spec, std::make_unique<Environment>());
+  PacketPool pool("profile_workers", 65'536);
+  Options options{.groups = {}, .ms_per_module = 0.1, .passes = 1};
+  ModuleMeter meter(*graph, pool, options);
+  for (int pass = 0; pass < 2; ++pass) meter.pass([](uint32_t) {});
+  for (const ModuleProfile& p : meter.results()) EXPECT_GT(p.law.ns(32), 0) << p.name;
+}
+
 TEST_F(ProfileTest, EachPacketIsVariedAfterItWasRestored) {
   {
     Stage stage(*graph_, pool_);

@@ -42,6 +42,49 @@ TEST(EngineControl, TheModelNamesWhatThePipelineHas) {
   EXPECT_EQ(model.flows[0].path, (std::vector<uint32_t>{kIn, kSplit, kA0, kOut}));
 }
 
+// a -> first -> q | second -> out: the flow has a leg on each worker.
+PipelineSpec two_workers() {
+  PipelineSpec spec;
+  spec.workers = {{"w0", -1}, {"w1", -1}};
+  spec.modules = {{"a", "source", {}, 0, 0, "w0"},
+                  {"first", "counter", {}},
+                  {"q", "queue", {{"size_pkts", 256}}, 0, 0, "w1"},
+                  {"second", "counter", {}},
+                  {"out", "sink", {}}};
+  spec.edges = {
+      {"a", "0", "first"}, {"first", "0", "q"}, {"q", "0", "second"}, {"second", "0", "out"}};
+  spec.flows = {{"f", {"a", "out"}, 10'000}};
+  return spec;
+}
+
+TEST(EngineControl, EachTaskOfAFlowIsMeasured) {
+  EngineRig rig(two_workers());
+  rig.loop(5);
+  const exec::ControlModel& model = rig.engine().control_model();
+  ASSERT_EQ(model.legs.all.size(), 2U);
+  EXPECT_EQ(model.modules[model.legs.all[0].ends_at].name, "q");
+  EXPECT_EQ(model.modules[model.legs.all[1].ends_at].name, "out");
+  EXPECT_NE(model.legs.all[0].task, model.legs.all[1].task);
+  rig.loop(5);
+  const exec::PeriodSnapshot& period = rig.engine().period(0.95);
+  ASSERT_EQ(period.legs.size(), 2U);
+  EXPECT_GT(period.flows[0].pkts, 0U);
+  EXPECT_EQ(period.legs[1].pkts, period.flows[0].pkts);
+  EXPECT_GE(period.legs[0].pkts, period.flows[0].pkts);
+  // Not sent twice: legs are no packets of their own.
+  const Snapshot now = rig.engine().snapshot(false);
+  EXPECT_TRUE(now.balance.is_exact());
+}
+
+TEST(EngineControl, CreditsChangeAllOrNone) {
+  EngineRig rig(two_workers());
+  rig.engine().change_credits({{2, 64}});
+  EXPECT_EQ(rig.engine().credit_pkts(2), 64U);
+  EXPECT_THROW(rig.engine().change_credits({{2, 32}, {1, 32}}), ConfigError);
+  EXPECT_EQ(rig.engine().credit_pkts(2), 64U);
+  EXPECT_EQ(rig.engine().credit_pkts(1), 0U);
+}
+
 TEST(EngineControl, APeriodCountsWhatHappenedSinceTheLastOne) {
   EngineRig rig(fork());
   rig.loop(7);

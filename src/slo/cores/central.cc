@@ -20,7 +20,7 @@ constexpr double kKeepWithin = 0.002;  // of a rate: triggers move for no less
 constexpr double kWorthLess =
     1.02;  // of a rate: for less, rings are not made as small as they can be
 constexpr double kSameRate = 0.01;  // rounds of a step end there
-constexpr uint32_t kMaxSolves = 5;
+constexpr uint32_t kMaxSolves = 3;
 // One batch that is being put in beside one that is being taken out.
 constexpr uint32_t kUsualCredit = 2;
 constexpr uint32_t kMostCredit = Central::kMaxCreditBatches;
@@ -32,6 +32,10 @@ constexpr double kForgotten = 0.999;  // of a loss, each period in which another
 constexpr double kCareUp = 0.02;
 constexpr double kCareDown = kCareUp / 249;
 constexpr double kMaxCare = 0.4;
+
+size_t short_flows(const JointSolution& found) {
+  return static_cast<size_t>(std::ranges::count(found.solution.is_infeasible, true));
+}
 
 }  // namespace
 
@@ -204,38 +208,28 @@ void Central::close_loop() {
 
 // How many batches a ring may hold: the fewer, the less packets wait, and the more workers wait for
 // each other. What they lose by that is measured; of credits that were never tried it is taken as
-// nothing, so that the next larger and the smaller ones are tried where the model sees a gain.
+// nothing, so that the next larger and the next smaller one are tried where the model sees a gain.
 void Central::solve() {
-  const uint32_t now = std::max(credit_in_force_, kUsualCredit);
-  if (!is_saturated_ || model_.legs.all.empty()) return solve_at_credit(kUsualCredit);
-  // What a credit is worth shows in a few periods.
-  if (credit_in_force_ != 0 && ++credit_periods_ < kDwellPeriods) {
-    return solve_at_credit(credit_in_force_);
-  }
-  JointSolution best;
-  uint32_t chosen = 0;
-  size_t least_short = 0;
-  double best_rate = 0;
-  for (uint32_t credit = 1; credit <= std::min(2 * now, kMostCredit); credit *= 2) {
-    solve_at_credit(credit);
-    const auto n_short =
-        static_cast<size_t>(std::ranges::count(found_.solution.is_infeasible, true));
-    const double stays = credit == credit_in_force_ ? kWorthAnother : 1;
-    const double rate = found_.rate_pkts_per_ns * (1 - waste_[credit]) * stays;
-    if (chosen != 0 && (n_short > least_short || (n_short == least_short && rate <= best_rate))) {
-      continue;
-    }
-    best = found_;
-    chosen = credit;
-    least_short = n_short;
-    best_rate = rate;
-  }
-  if (credit_batches_ == chosen) return;
-  set_credit(chosen);
-  set_budgets(best.rate_pkts_per_ns);
-  set_rate(joint_, best.rate_pkts_per_ns, view_.program());
-  (void)view_.predict_arrivals(best.solution.triggers_pkts);
-  found_ = std::move(best);
+  const bool has_rings = is_saturated_ && !model_.legs.all.empty();
+  const uint32_t now = has_rings && credit_in_force_ != 0 ? credit_in_force_ : kUsualCredit;
+  solve_at_credit(now);
+  // What a credit is worth shows in a few periods; then the two beside it are looked at in turn.
+  ++credit_periods_;
+  if (!has_rings || credit_periods_ < kDwellPeriods) return;
+  const uint32_t other = credit_periods_ % 2 == 0 ? now / 2 : now * 2;
+  if (other == 0 || other > kMostCredit) return;
+  const JointSolution mine = found_;
+  const double least_pps = kWorthAnother * mine.rate_pkts_per_ns * (1 - waste_[now]);
+  solve_at_credit(other);
+  const size_t n_short = short_flows(found_);
+  const size_t mine_short = short_flows(mine);
+  const bool is_faster = found_.rate_pkts_per_ns * (1 - waste_[other]) > least_pps;
+  if (n_short < mine_short || (n_short == mine_short && is_faster)) return;
+  set_credit(now);
+  set_budgets(mine.rate_pkts_per_ns);
+  set_rate(joint_, mine.rate_pkts_per_ns, view_.program());
+  (void)view_.predict_arrivals(mine.solution.triggers_pkts);
+  found_ = mine;
 }
 
 // From the highest rate that any triggers have, at which rings and fills take least: down to one at

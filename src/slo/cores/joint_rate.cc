@@ -7,7 +7,7 @@
 namespace batchplane::slo {
 namespace {
 
-constexpr uint32_t kMaxRounds = 12;
+constexpr uint32_t kMaxRounds = 4;
 constexpr double kSettled = 1e-3;  // relative change of the rate
 // A worker's load counts by a power of how near it is to the busiest one's: so steep that only
 // those that set the pace count, and smooth enough that two take turns no longer.
