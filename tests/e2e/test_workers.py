@@ -61,3 +61,19 @@ def test_a_report_counts_packets_of_a_queue_once(batchplane: Commands, folder: P
     went_pps = data["out_pps"] + data["dropped_pps"]
     # Counted twice would be a factor of two; what is on its way at either end is far less.
     assert 0.6 < data["in_pps"] / went_pps < 1.6, data
+
+
+def test_budgets_are_divided_over_workers(batchplane: Commands, folder: Path) -> None:
+    file = cut(folder, "cut", "w0", "w1")
+    batchplane.good("start", file, "--controller", "primal(fixstep)", "--slo", "all=1ms")
+    with batchplane.client("cut") as client:
+        flow = client.request("explain", name="all")["flows"][0]
+        assert [leg["ends_at"] for leg in flow["legs"]] == ["q", "out"]
+        assert sum(leg["budget_ns"] for leg in flow["legs"]) == 1_000_000
+    batchplane.good("set", "q", "set", "credit_pkts=64")
+    told = batchplane.json("show", "cores")
+    assert [(r["ring"], r["from"], r["to"], r["credit_pkts"]) for r in told["rings"]] == [
+        ("q", "w0", "w1", 64)
+    ]
+    batchplane.good("set", "controller=none")
+    assert_balanced(batchplane.stop("cut")["balance"])

@@ -26,7 +26,7 @@ def show(
         str,
         typer.Argument(
             autocompletion=completions("show"),
-            help="runtime, buffers, flows, drops, ports, tables, nat, sessions, graph, "
+            help="runtime, cores, buffers, flows, drops, ports, tables, nat, sessions, graph, "
             "generators, slo, control, all",
         ),
     ] = "runtime",

@@ -16,6 +16,7 @@ from ..base.problems import BadInput, Problem, suggestion
 from ..changes.arguments import parse_arguments
 from ..daemon.client import Client, told_as_input
 from ..daemon.process import Daemon
+from ..show.cores import collect_cores
 from ..show.graph import graph_dot
 from ..show.live import WatchOptions, watch
 from ..show.nat import collect_nat
@@ -36,7 +37,7 @@ class ShowOptions:
 
 
 # Made of several answers; further words are filters.
-_COLLECTED = {"nat": collect_nat, "sessions": collect_sessions}
+_COLLECTED = {"cores": collect_cores, "nat": collect_nat, "sessions": collect_sessions}
 
 
 def show_running(daemon: Daemon, options: ShowOptions, out: Console) -> None:

@@ -13,13 +13,14 @@ from rich.text import Text
 from ..base.plain_table import plain_table
 from ..base.units import short_duration, short_rate, three_digits
 from .control import render_control, render_slo
+from .cores import render_cores
 from .graph import graph_tree
 from .nat import render_nat
 from .rates import CAUSES, PERCENTILES, buffer_list, is_buffer_used
 from .sessions import render_sessions
 
 WHAT = (
-    "runtime", "buffers", "flows", "drops", "ports", "tables", "nat", "sessions", "graph",
+    "runtime", "cores", "buffers", "flows", "drops", "ports", "tables", "nat", "sessions", "graph",
     "generators", "slo", "control", "all",
 )  # fmt: skip
 
@@ -309,6 +310,7 @@ def _generators(data: list[dict[str, Any]]) -> RenderableType:
 
 _RENDERERS: dict[str, Callable[[Any], RenderableType]] = {
     "runtime": _runtime,
+    "cores": render_cores,
     "buffers": _buffers,
     "flows": _flows,
     "drops": _drops,

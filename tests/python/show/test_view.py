@@ -216,9 +216,20 @@ def test_nat_says_what_it_leaves_out() -> None:
     assert any("2 more match; limit=3 shows them" in line for line in shown)
 
 
+CORES = {
+    "cores": [
+        {
+            "worker": "w0", "core": 1, "load": 0.5, "held_up": 0.0, "runs_per_s": 10.0,
+            "modules": 3, "inputs": ["in"],
+        }
+    ],
+    "rings": [],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("what", WHAT)
 def test_every_show_renders(what: str) -> None:
-    collected = {"nat": NAT, "sessions": SESSIONS, "all": snapshot(2)}
+    collected = {"cores": CORES, "nat": NAT, "sessions": SESSIONS, "all": snapshot(2)}
     data = collected[what] if what in collected else snapshot(2)[what]
     assert len(text_of(render_show(what, data))) >= 2
     json_lists = {
@@ -226,6 +237,7 @@ def test_every_show_renders(what: str) -> None:
         "runtime": snapshot(2)["runtime"],
         "graph": {"nodes": [], "edges": []},
         "control": {"controller": "none"},
+        "cores": {"cores": [], "rings": []},
         "all": {"runtime": snapshot(2)["runtime"]},
     }
     assert text_of(render_show(what, json_lists.get(what, []))) is not None

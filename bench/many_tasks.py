@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""many_tasks.py - controllers of several tasks against the best that fixed triggers can do.
+
+usage: bench/many_tasks.py [--pipelines 60] [--first 0] [--jobs N] [CONTROLLER...]
+
+Random pipelines of two to four tasks, a worker each, in virtual time: saturated, with an SLO of 0.5
+to 1.0 of the p95 of full batches with rings of 64. The best fixed triggers are searched for with one
+trigger a task and one credit for all rings (tests/python/random_tasks.py). Told of each controller:
+its rate over that of the best, and the share of periods in which it broke an SLO, once settled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
+
+from random_tasks import best_fixed, random_tasks, run_controlled, slo_of  # noqa: E402
+
+
+def compared(seed: int, controllers: tuple[str, ...]) -> tuple[str, dict[str, tuple[float, float]]]:
+    """Of one pipeline: what it is, and each controller's ratio and violations. No ratio where no
+    fixed triggers keep the SLO."""
+    spec = random_tasks(seed)
+    share = random.Random(seed + 1000).uniform(0.5, 1.0)
+    slo_ns = slo_of(spec, share)
+    best_pps, choice, credit = best_fixed(spec, slo_ns)
+    found = {}
+    for name in controllers:
+        run = run_controlled(spec, name, slo_ns)
+        found[name] = (run.rate_pps / best_pps if best_pps else float("nan"), run.violated)
+    told = f"{seed:3} {len(spec['workers'])} tasks {len(spec['flows']):2} flows, SLO {share:.2f}"
+    how = f"{best_pps / 1e6:.2f} Mpps {list(choice.values())} ring {credit}" if best_pps else "none"
+    return f"{told}, best fixed {how}", found
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pipelines", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("controllers", nargs="*", default=["central", "primal(fixstep)", "optimal"])
+    args = parser.parse_args()
+    names = tuple(args.controllers)
+    seeds = range(args.first, args.first + args.pipelines)
+    every: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    with ProcessPoolExecutor(args.jobs) as pool:
+        for told, found in pool.map(compared, seeds, [names] * len(seeds)):
+            columns = [f"{n} {found[n][0]:.3f} ({found[n][1]:.0%} violated)" for n in names]
+            print(f"{told}: {', '.join(columns)}", flush=True)
+            for name in names:
+                every[name].append(found[name])
+    for name in names:
+        ratios = sorted(ratio for ratio, _ in every[name] if ratio == ratio)
+        kept = [violated for ratio, violated in every[name] if ratio == ratio]
+        print(
+            f"{name}: mean {statistics.mean(ratios):.3f}, least {ratios[0]:.3f}, "
+            f"10th percentile {ratios[len(ratios) // 10]:.3f} of the best fixed triggers; "
+            f"{statistics.mean(kept):.2%} of periods violated, in {sum(v > 0 for v in kept)} of "
+            f"{len(ratios)} pipelines; {len(seeds) - len(ratios)} left out: nothing keeps the SLO"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
