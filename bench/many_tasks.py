@@ -5,9 +5,10 @@
 usage: bench/many_tasks.py [--pipelines 60] [--first 0] [--jobs N] [CONTROLLER...]
 
 Random pipelines of two to four tasks, a worker each, in virtual time: saturated, with an SLO of 0.5
-to 1.0 of the p95 of full batches with rings of 64. The best fixed triggers are searched for with one
-trigger a task and one credit for all rings (tests/python/random_tasks.py). Told of each controller:
-its rate over that of the best, and the share of periods in which it broke an SLO, once settled.
+to 1.0 of the p95 of full batches with rings of 64. The best fixed triggers are searched for with
+one trigger a task and one credit for all rings (tests/python/random_tasks.py). Told of each
+controller: its rate over that of the best, and the share of periods in which it broke an SLO, once
+settled.
 """
 
 from __future__ import annotations

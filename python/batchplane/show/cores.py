@@ -38,7 +38,8 @@ def cores_of(
     inputs = {row["module"]: row for row in now["inputs"]}
 
     def rate(name: str) -> float:
-        return (modules[name]["pkts"] - earlier.get(name, {"pkts": 0})["pkts"]) / seconds
+        before_pkts = earlier[name]["pkts"] if name in earlier else 0
+        return float(modules[name]["pkts"] - before_pkts) / seconds
 
     rings = []
     for edge in edges:

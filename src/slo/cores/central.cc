@@ -25,17 +25,15 @@ constexpr uint32_t kMaxSolves = 3;
 constexpr uint32_t kUsualCredit = 2;
 constexpr uint32_t kMostCredit = Central::kMaxCreditBatches;
 constexpr double kWorthAnother = 1.02;  // of a rate: rings change for no less
-constexpr uint32_t kDwellPeriods = 8;   // until another credit is looked at
+constexpr double kAlmost = 1.02;        // of what a flow may take: rounds of a step end near it
+constexpr uint32_t kDwellPeriods = 4;   // until another credit is looked at
+constexpr uint32_t kMostDwellPeriods = 4096;
 constexpr double kForgotten = 0.999;  // of a loss, each period in which another credit is in force
 // Kept back of an SLO after a period in which it was broken; given back so slowly that one period in
 // 250 may be.
 constexpr double kCareUp = 0.02;
 constexpr double kCareDown = kCareUp / 249;
 constexpr double kMaxCare = 0.4;
-
-size_t short_flows(const JointSolution& found) {
-  return static_cast<size_t>(std::ranges::count(found.solution.is_infeasible, true));
-}
 
 }  // namespace
 
@@ -85,7 +83,8 @@ bool Central::join(const Snapshot& snapshot) {
     const double all = idle + static_cast<double>(task.busy_ns);
     is_full_[t] = all > 0 && idle < kSaturatedIdle * all;
     // A worker that takes whatever is there may always be busy, and still carry more at a time.
-    is_waiting |= is_fed_[t] && view_.is_input_full(snapshot, static_cast<uint32_t>(t));
+    is_waiting |=
+        is_fed_[t] && task.in_pkts != 0 && view_.is_input_full(snapshot, static_cast<uint32_t>(t));
     if (all > 0) least_idle_ = std::min(least_idle_, idle / all);
   }
   is_saturated_ = window_pkts_ != 0 || is_waiting;
@@ -215,21 +214,39 @@ void Central::solve() {
   solve_at_credit(now);
   // What a credit is worth shows in a few periods; then the two beside it are looked at in turn.
   ++credit_periods_;
-  if (!has_rings || credit_periods_ < kDwellPeriods) return;
+  if (!is_saturated_) dwell_periods_ = kDwellPeriods;
+  if (!has_rings || credit_periods_ < dwell_periods_) return;
   const uint32_t other = credit_periods_ % 2 == 0 ? now / 2 : now * 2;
   if (other == 0 || other > kMostCredit) return;
   const JointSolution mine = found_;
+  const double mine_late = lateness();
   const double least_pps = kWorthAnother * mine.rate_pkts_per_ns * (1 - waste_[now]);
   solve_at_credit(other);
-  const size_t n_short = short_flows(found_);
-  const size_t mine_short = short_flows(mine);
+  const double late = lateness();
   const bool is_faster = found_.rate_pkts_per_ns * (1 - waste_[other]) > least_pps;
-  if (n_short < mine_short || (n_short == mine_short && is_faster)) return;
+  const bool is_met = late <= kAlmost;
+  const bool was_met = mine_late <= kAlmost;
+  if (is_met && (!was_met || is_faster)) return;
+  if (!is_met && !was_met && kWorthAnother * late < mine_late) return;
   set_credit(now);
   set_budgets(mine.rate_pkts_per_ns);
   set_rate(joint_, mine.rate_pkts_per_ns, view_.program());
   (void)view_.predict_arrivals(mine.solution.triggers_pkts);
   found_ = mine;
+}
+
+// Of the flow that is nearest to its SLO, or the farthest past it: modelled delay over what it may
+// take.
+double Central::lateness() const {
+  double worst = 0;
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    const Flow& flow = flows_[f];
+    if (flow.slo_ns <= 0) continue;
+    const double may_take_ns = flow.slo_ns * (1 - settings_.tolerance - flow.care);
+    const double takes_ns = flow.ratio * (found_.solution.model.delay_ns[f] + flow.ring_ns);
+    worst = std::max(worst, takes_ns / std::max(1.0, may_take_ns));
+  }
+  return worst;
 }
 
 // From the highest rate that any triggers have, at which rings and fills take least: down to one at
@@ -307,7 +324,10 @@ void Central::change(const Snapshot& snapshot, Decision& decision) {
     }
   }
   is_fresh_ = credit_batches_ != credit_in_force_;
-  if (is_fresh_) credit_periods_ = 0;
+  if (!is_fresh_) return;
+  // Longer after each change: what the model says of a credit and what comes of it may differ.
+  credit_periods_ = 0;
+  dwell_periods_ = std::min(2 * dwell_periods_, kMostDwellPeriods);
   credit_in_force_ = credit_batches_;
 }
 

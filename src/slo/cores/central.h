@@ -45,6 +45,7 @@ class Central final : public Controller {
   void solve();
   void solve_at_credit(uint32_t credit_batches);
   void set_credit(uint32_t batches);
+  [[nodiscard]] double lateness() const;
   void limit_ages();
   void change(const Snapshot& snapshot, Decision& decision);
   [[nodiscard]] bool is_worth_moving() const;
@@ -84,6 +85,7 @@ class Central final : public Controller {
   uint32_t credit_batches_ = 0;   // decided
   uint32_t credit_in_force_ = 0;  // since the last step; 0: as the pipeline says
   uint32_t credit_periods_ = 0;   // since it changed
+  uint32_t dwell_periods_ = 1;    // that it stays
   bool is_fresh_ = true;          // it did in the last step
 };
 
