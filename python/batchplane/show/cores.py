@@ -32,7 +32,7 @@ def cores_of(
     queues: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
     """From two answers of `show runtime`, the graph's edges, and what queues tell."""
-    seconds = max(now["now_ns"] - before["now_ns"], 1) / 1e9
+    seconds: float = max(now["now_ns"] - before["now_ns"], 1) / 1e9
     modules = {row["name"]: row for row in now["modules"]}
     earlier = {row["name"]: row for row in before["modules"]}
     inputs = {row["module"]: row for row in now["inputs"]}
