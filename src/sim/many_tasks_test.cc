@@ -110,8 +110,8 @@ TEST(ManyTasks, DelaysOfTasksAddUpToThatOfTheFlow) {
 // A ring that may hold less delays less, at the same rate: it is full whenever the task behind it
 // is the slower one.
 TEST(ManyTasks, CreditTakesDelayAndNoRate) {
-  double pps[2];
-  double delay_ns[2];
+  double pps[2] = {};
+  double delay_ns[2] = {};
   for (const uint32_t i : {0, 1}) {
     Spec spec = two_tasks(0);
     spec.pipeline.modules[2].params = {{"size_pkts", Value(1024)}, {"backpressure", Value(true)}};

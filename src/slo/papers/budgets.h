@@ -7,6 +7,7 @@
 // open, docs/controllers.md says what is done here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
