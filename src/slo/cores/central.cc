@@ -17,8 +17,7 @@ constexpr double kMinRatio = 0.5;
 constexpr double kMaxRatio = 3;
 constexpr uint64_t kFewPkts = 100;     // of a flow in a period: fewer say little of a percentile
 constexpr double kKeepWithin = 0.002;  // of a rate: triggers move for no less
-1.02;  // of a rate: for less, rings are not made as small as they can be
-constexpr double kSameRate = 0.01;  // rounds of a step end there
+constexpr double kSameRate = 0.01;     // rounds of a step end there
 constexpr uint32_t kMaxSolves = 3;
 // One batch that is being put in beside one that is being taken out.
 constexpr uint32_t kUsualCredit = 2;
