@@ -79,7 +79,6 @@ class SpscRing {
   void set_credit(uint32_t slots) {
     credit_.store(std::clamp(slots, 1U, capacity_), std::memory_order_relaxed);
   }
-  [[nodiscard]] uint32_t credit() const { return credit_.load(std::memory_order_relaxed); }
   // How full the consumer has found it, whenever it read the producer's index. Consumer.
   [[nodiscard]] const RingFill& fill() const { return fill_; }
   void begin_fill_period() { fill_.begin_period(); }

@@ -51,7 +51,7 @@ class Queue final : public Module {
     const uint32_t credit_pkts = args.u32("credit_pkts");
     credit_pkts_ = credit_pkts == 0 ? size_pkts_ : credit_pkts;
     check_credit(credit_pkts_, args.where() + ".credit_pkts");
-    put_credit_into_force();
+    set_ring_credits(credit_pkts_);
   }
   ~Queue() override {
     give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
@@ -59,7 +59,7 @@ class Queue final : public Module {
 
   void set_feeders(const std::vector<uint32_t>& workers) override {
     rings_.set_feeders(workers);
-    put_credit_into_force();
+    set_ring_credits(credit_pkts_);
   }
   void set_leg(uint32_t worker, uint32_t leg) override { legs_[worker] = leg; }
 
@@ -94,13 +94,13 @@ class Queue final : public Module {
     for (size_t w = 0; w < std::min(lost_.size(), old.lost_.size()); ++w) {
       lost_[w].add(old.lost_[w].get());
     }
+    // What is there already comes over whatever the credit.
+    set_ring_credits(size_pkts_);
     for (const uint32_t w : old.rings_.feeders()) {
-      if (rings_.take_over(old.rings_, w)) {
-        rings_[w].set_credit(credit_pkts_);
-        continue;
-      }
+      if (rings_.take_over(old.rings_, w)) continue;
       move_pkts(old.rings_[w], rings_[rings_.has(w) ? w : rings_.feeders().front()]);
     }
+    set_ring_credits(credit_pkts_);
   }
 
   [[nodiscard]] uint64_t held_pkts() const override {
@@ -171,7 +171,7 @@ class Queue final : public Module {
   void set_credit(uint32_t credit_pkts) override {
     check_credit(credit_pkts, "credit_pkts");
     credit_pkts_ = credit_pkts;
-    put_credit_into_force();
+    set_ring_credits(credit_pkts_);
   }
 
  private:
@@ -182,8 +182,8 @@ class Queue final : public Module {
                       where,
                       std::to_string(least_pkts) + " to size_pkts, " + std::to_string(size_pkts_));
   }
-  void put_credit_into_force() {
-    for (const uint32_t w : rings_.feeders()) rings_[w].set_credit(credit_pkts_);
+  void set_ring_credits(uint32_t pkts) {
+    for (const uint32_t w : rings_.feeders()) rings_[w].set_credit(pkts);
   }
   void end_leg(Context& ctx, Batch& batch) const noexcept {
     const uint32_t leg = legs_[ctx.worker_index];

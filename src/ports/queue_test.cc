@@ -129,6 +129,22 @@ TEST(Queue, CreditBoundsWhatMayWait) {
   EXPECT_EQ(next->room_pkts(0), 5U);
 }
 
+TEST(Queue, ApplyCarriesOverWhatIsBeyondTheNewCredit) {
+  PortRig rig;
+  for (const int size : {8, 64}) {  // the same ring, and one of another size
+    auto old_queue = rig.module("queue", {{"size_pkts", 8}});
+    auto next = rig.module("queue", {{"size_pkts", size}, {"credit_pkts", 2}});
+    std::vector<Packet*> pkts;
+    for (uint8_t i = 0; i < 5; ++i) pkts.push_back(rig.make(60, i));
+    rig.consume(*old_queue, "queue", pkts);
+    next->adopt(*old_queue);
+    EXPECT_EQ(next->held_pkts(), 5U);
+    EXPECT_EQ(next->room_pkts(0), 0U);
+    rig.free(rig.poll(*next, "queue"));
+    EXPECT_EQ(next->room_pkts(0), 2U);
+  }
+}
+
 TEST(Queue, CreditsOutOfRangeAreRefused) {
   PortRig rig;
   EXPECT_THROW(rig.module("queue", {{"size_pkts", 64}, {"credit_pkts", 65}}), ConfigError);

@@ -118,7 +118,12 @@ void set_roles(GraphBuild& build) {
       if (spec.door_of.empty()) {
         const auto credit = spec.params.find("credit_pkts");
         int64_t credit_pkts = credit == spec.params.end() ? 0 : credit->second.as_int();
-        if (credit_pkts < 1 || credit_pkts > size_pkts) credit_pkts = size_pkts;
+        if (credit_pkts < 0 || credit_pkts > size_pkts) {
+          throw ConfigError(
+              "'credit_pkts' is " + std::to_string(credit_pkts), "modules." + spec.name,
+              "give a number from 0 (all) to size_pkts, " + std::to_string(size_pkts));
+        }
+        if (credit_pkts == 0) credit_pkts = size_pkts;
         graph.queues.push_back(std::make_unique<Queue>(static_cast<uint32_t>(size_pkts),
                                                        static_cast<uint32_t>(credit_pkts)));
         module.queue = graph.queues.back().get();

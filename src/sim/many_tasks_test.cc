@@ -127,6 +127,14 @@ TEST(ManyTasks, CreditTakesDelayAndNoRate) {
   EXPECT_LT(delay_ns[1], delay_ns[0] / 5);
 }
 
+TEST(ManyTasks, ACreditBeyondTheQueueIsRefused) {
+  Spec spec = two_tasks(0);
+  spec.pipeline.modules[2].params = {{"size_pkts", Value(64)}, {"credit_pkts", Value(65)}};
+  EXPECT_THROW(Simulation{spec}, ConfigError);
+  spec.pipeline.modules[2].params["credit_pkts"] = Value(40);
+  EXPECT_EQ(Simulation(spec).graph().queues.front()->credit_pkts(), 40U);
+}
+
 TEST(ManyTasks, CreditsOutOfRangeChangeNothing) {
   Simulation sim(two_tasks(0));
   exec::Decision decision;

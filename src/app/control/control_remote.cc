@@ -123,6 +123,7 @@ Value period_value(const exec::PeriodSnapshot& period) {
   Dict modules;
   Dict flows;
   Dict tasks;
+  Dict legs;
 // NOLINTBEGIN(cppcoreguidelines-macro-usage)
 #define X(name, type) \
   modules[#name] = column(period.modules, [](const auto& row) { return row.name; });
@@ -134,9 +135,6 @@ Value period_value(const exec::PeriodSnapshot& period) {
 #define X(name, type) tasks[#name] = column(period.tasks, [](const auto& row) { return row.name; });
   BATCHPLANE_TASK_FIELDS(X)
 #undef X
-  // NOLINTEND(cppcoreguidelines-macro-usage)
-  Dict legs;
-// NOLINTBEGIN(cppcoreguidelines-macro-usage)
 #define X(name, type) legs[#name] = column(period.legs, [](const auto& row) { return row.name; });
   BATCHPLANE_FLOW_FIELDS(X)
 #undef X

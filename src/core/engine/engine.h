@@ -106,11 +106,10 @@ class Engine {
   // One step: all or, when any is wrong, none (ConfigError).
   void set_buffers(const std::vector<TriggerEdit>& triggers, const std::vector<AgeEdit>& ages);
   // The same by position in control_model(): what controllers decide.
-  // How many packets may wait in queues between tasks, from now on; 0 in reply: no queue. Throws
-  // ConfigError.
-  void change_credits(const std::vector<exec::CreditChange>& changes);
-  [[nodiscard]] uint32_t credit_pkts(uint32_t module) const;
   void change_buffers(const std::vector<exec::BufferChange>& changes);
+  // How many packets may wait in queues between tasks, from now on: all or none (ConfigError).
+  void change_credits(const std::vector<exec::CreditChange>& changes);
+  [[nodiscard]] uint32_t credit_pkts(uint32_t module) const;  // 0: no queue
   void set_idle_hold(bool is_hold);
   void set_slo(const std::string& flow, uint64_t delay_slo_ns);
 

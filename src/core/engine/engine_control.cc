@@ -104,8 +104,18 @@ void Engine::change_credits(const std::vector<exec::CreditChange>& changes) {
     throw ConfigError("module " + std::to_string(change.module) + " is no queue", "decision",
                       "credits are of queues between tasks");
   }
-  for (const exec::CreditChange& change : changes) {
-    graph_->instances[change.module].module->set_credit(change.credit_pkts);
+  std::vector<exec::CreditChange> done;  // as they were before
+  try {
+    for (const exec::CreditChange& change : changes) {
+      const uint32_t before_pkts = credit_pkts(change.module);
+      graph_->instances[change.module].module->set_credit(change.credit_pkts);
+      done.push_back({change.module, before_pkts});
+    }
+  } catch (const ConfigError&) {
+    for (const exec::CreditChange& was : done) {
+      graph_->instances[was.module].module->set_credit(was.credit_pkts);
+    }
+    throw;
   }
 }
 

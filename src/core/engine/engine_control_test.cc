@@ -82,6 +82,9 @@ TEST(EngineControl, CreditsChangeAllOrNone) {
   EXPECT_EQ(rig.engine().credit_pkts(2), 64U);
   EXPECT_THROW(rig.engine().change_credits({{2, 32}, {1, 32}}), ConfigError);
   EXPECT_EQ(rig.engine().credit_pkts(2), 64U);
+  // Each names a queue, and the second is more than it can hold.
+  EXPECT_THROW(rig.engine().change_credits({{2, 32}, {2, 257}}), ConfigError);
+  EXPECT_EQ(rig.engine().credit_pkts(2), 64U);
   EXPECT_EQ(rig.engine().credit_pkts(1), 0U);
 }
 

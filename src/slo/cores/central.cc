@@ -42,6 +42,7 @@ Central::Central(const Model& model, const Settings& settings)
       flows_(model.flows.size()),
       bounds_ns_(model.flows.size()),
       is_fed_(model.tasks.size()),
+      holds_back_(model.tasks.size()),
       is_full_(model.tasks.size()),
       input_pkts_(model.tasks.size()),
       ring_pkts_(model.tasks.size()),
@@ -51,6 +52,9 @@ Central::Central(const Model& model, const Settings& settings)
   for (size_t t = 0; t < model.tasks.size(); ++t) {
     is_fed_[t] = std::ranges::any_of(
         model.tasks[t].inputs, [&](uint32_t input) { return !model.modules[input].has_buffer; });
+  }
+  for (const exec::ControlInput& input : model.inputs) {
+    if (input.holds_back) holds_back_[input.task] = true;
   }
   for (const exec::ControlTask& task : model.tasks) joint_.worker_of_task.push_back(task.worker);
   solver_.prepare(view_.program());
@@ -103,11 +107,11 @@ void Central::count_rings(const Snapshot& snapshot) {
   }
   const Program& program = view_.program();
   for (const ProgramFlow& flow : program.flows) {
-    bool is_behind_full = false;
+    bool holds_back = false;
     for (uint32_t i = flow.tasks_end; i-- > flow.tasks_begin;) {
       const uint32_t task = program.flow_tasks[i];
-      is_behind_full |= is_full_[task];
-      if (is_behind_full) is_full_[task] = true;
+      if (holds_back) is_full_[task] = true;
+      holds_back = is_full_[task] && holds_back_[task];
     }
   }
 }

@@ -70,6 +70,7 @@ class Central final : public Controller {
   std::vector<Flow> flows_;
   std::vector<double> bounds_ns_;
   std::vector<bool> is_fed_;        // by task: from outside the pipeline
+  std::vector<bool> holds_back_;    // by task: its feeders, while its ring is full
   std::vector<bool> is_full_;       // by task: the ring before it never is empty
   std::vector<double> input_pkts_;  // by task: waiting in front of it, outside the pipeline
   std::vector<double> ring_pkts_;   // by task: that wait before it, at the credit
