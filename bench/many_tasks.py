@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """many_tasks.py - controllers of several tasks against the best that fixed triggers can do.
 
-usage: bench/many_tasks.py [--pipelines 60] [--first 0] [--jobs N] [CONTROLLER...]
+usage: bench/many_tasks.py [--pipelines 60] [--first 0] [--jobs N] [--steps] [CONTROLLER...]
 
 Random pipelines of two to four tasks, a worker each, in virtual time: saturated, with an SLO of 0.5
 to 1.0 of the p95 of full batches with rings of 64. The best fixed triggers are searched for with
 one trigger a task and one credit for all rings (tests/python/random_tasks.py). Told of each
 controller: its rate over that of the best, and the share of periods in which it broke an SLO, once
-settled.
+settled. With --steps instead: how long a step takes with 64 branches in each of three tasks.
 """
 
 from __future__ import annotations
@@ -17,13 +17,26 @@ import argparse
 import random
 import statistics
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
-from random_tasks import best_fixed, random_tasks, run_controlled, slo_of  # noqa: E402
+from random_tasks import (  # noqa: E402
+    PERIOD_NS,
+    best_fixed,
+    random_tasks,
+    run_controlled,
+    slo_of,
+    with_slo,
+)
+
+from batchplane.native.loader import make_simulation  # noqa: E402
+
+BRANCHES = 64
+STEP_SEEDS = (0, 9, 17)  # pipelines of four tasks, three of which have branches
 
 
 def compared(seed: int, controllers: tuple[str, ...]) -> tuple[str, dict[str, tuple[float, float]]]:
@@ -42,15 +55,41 @@ def compared(seed: int, controllers: tuple[str, ...]) -> tuple[str, dict[str, tu
     return f"{told}, best fixed {how}", found
 
 
+def step_us(seed: int, controller: str) -> tuple[float, float]:
+    """Medians of a step, what it counts included, and of the counting alone."""
+    spec = random_tasks(seed, BRANCHES)
+    sim = make_simulation(with_slo(spec, slo_of(spec, 0.7)))
+    sim.set_controller(controller, {})
+    spent: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(60):
+        sim.run_until(int(sim.now_ns) + PERIOD_NS)
+        is_step = number < 10 or number % 2 == 0
+        begin = time.perf_counter()
+        sim.step() if is_step else sim.period()
+        if number >= 10:
+            spent[is_step].append((time.perf_counter() - begin) * 1e6)
+    return statistics.median(spent[True]), statistics.median(spent[False])
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pipelines", type=int, default=60)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--steps", action="store_true")
     parser.add_argument("controllers", nargs="*", default=["central", "primal(fixstep)", "optimal"])
     args = parser.parse_args()
     names = tuple(args.controllers)
+    for seed in STEP_SEEDS if args.steps else ():
+        told = (
+            f"{name} {whole:.0f} ({count:.0f} of them counts)"
+            for name in names
+            for whole, count in [step_us(seed, name)]
+        )
+        print(f"{seed:3}, us a step: {', '.join(told)}", flush=True)
+    if args.steps:
+        return 0
     seeds = range(args.first, args.first + args.pipelines)
     every: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     with ProcessPoolExecutor(args.jobs) as pool:

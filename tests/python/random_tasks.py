@@ -9,7 +9,7 @@ of network functions. Seeds decide everything.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,9 @@ RING_PKTS = 1024
 Choice = Mapping[int, int]  # trigger by task
 
 
-def random_tasks(seed: int) -> dict[str, Any]:
-    """A simulator's input without SLOs; its generator keeps the ring full."""
+def random_tasks(seed: int, branches: int = 0) -> dict[str, Any]:
+    """A simulator's input without SLOs; its generator keeps the ring full. So many branches behind
+    each splitter, or (0) a few."""
     rng = random.Random(seed)
     made = RandomPipeline(rng)
     made.modules["in"] = {"kind": "port_in", "params": {"port": "link"}, "worker": "w0"}
@@ -55,7 +56,7 @@ def random_tasks(seed: int) -> dict[str, Any]:
         if not splitter and w < n_behind:
             path = [*head, *(made.chain(head[-1], 0, 1) if head[-1] == ring else [])]
             continue
-        _branches(made, head, here)
+        _branches(made, head, here, branches)
     return {
         "version": 1,
         "name": f"tasks_{seed}",
@@ -80,10 +81,10 @@ def random_tasks(seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _branches(made: RandomPipeline, head: list[str], gates: dict[str, Any]) -> None:
+def _branches(made: RandomPipeline, head: list[str], gates: dict[str, Any], branches: int) -> None:
     splitter = made.add("exact_match")
     made.connect(head[-1], splitter)
-    for branch in range(made.rng.choice((2, 3, 4, 6, 8))):
+    for branch in range(branches or made.rng.choice((2, 3, 4, 6, 8))):
         chain = made.chain(splitter, branch, made.rng.randint(1, 3))
         sink = made.add("sink")
         made.connect(chain[-1], sink)
@@ -101,23 +102,29 @@ class Found:
     violated: float = 0.0  # share of periods in which any flow was late
 
 
-def _measured(sim: Any, periods: int, slo_ns: int) -> Found:
-    pkts, ns, late_periods = 0, 0, 0
+def _measured(periods: Iterable[Mapping[str, Any]], slo_ns: int = 0) -> Found:
+    """Over these periods; the worst delay of each flow."""
+    pkts, ns, n_late, n_periods = 0, 0, 0, 0
     worst: list[int] = []
-    for _ in range(periods):
-        period, _ = sim.step()
+    for period in periods:
         flows = period["flows"]
+        n_periods += 1
         pkts += int(sum(flows["pkts"]))
         ns += int(period["period_ns"])
         delays = [int(d) for d in flows["delay_ns"]]
         worst = [max(a, b) for a, b in zip(worst or delays, delays, strict=True)]
         late = zip(flows["late_pkts"], flows["pkts"], strict=True)
-        late_periods += slo_ns > 0 and any(n > 0.05 * of + 1e-6 for n, of in late)
+        n_late += slo_ns > 0 and any(n > 0.05 * of + 1e-6 for n, of in late)
+    return Found(pkts * 1e9 / ns, tuple(worst), n_late / n_periods)
+
+
+def _periods(sim: Any, n: int, is_controlled: bool) -> Iterator[Mapping[str, Any]]:
+    for _ in range(n):
         sim.run_until(int(sim.now_ns) + PERIOD_NS)
-    return Found(pkts * 1e9 / ns, tuple(worst), late_periods / periods)
+        yield sim.step()[0] if is_controlled else sim.period()
 
 
-def _with_slo(spec: dict[str, Any], slo_ns: int) -> dict[str, Any]:
+def with_slo(spec: dict[str, Any], slo_ns: int) -> dict[str, Any]:
     flows = [{**flow, "delay_slo_ns": slo_ns} for flow in spec["flows"]]
     return {**spec, "flows": flows} if slo_ns else spec
 
@@ -140,36 +147,20 @@ def run_fixed(spec: dict[str, Any], choice: Choice, credit_pkts: int) -> Found:
             ],
         }
     )
-    return _held(sim)
-
-
-def _held(sim: Any) -> Found:
-    pkts, ns = 0, 0
-    worst: list[int] = []
-    for number in range(12):
-        sim.run_until(int(sim.now_ns) + PERIOD_NS)
-        period = sim.period()
-        if number < 4:
-            continue
-        flows = period["flows"]
-        pkts += int(sum(flows["pkts"]))
-        ns += int(period["period_ns"])
-        delays = [int(d) for d in flows["delay_ns"]]
-        worst = [max(a, b) for a, b in zip(worst or delays, delays, strict=True)]
-    return Found(pkts * 1e9 / ns, tuple(worst))
+    for _ in _periods(sim, 4, False):
+        pass
+    return _measured(_periods(sim, 8, False))
 
 
 def run_controlled(
     spec: dict[str, Any], controller: str, slo_ns: int, settle: int = 60, periods: int = 40
 ) -> Found:
     """Under a controller, once it has settled."""
-    sim = make_simulation(_with_slo(spec, slo_ns))
+    sim = make_simulation(with_slo(spec, slo_ns))
     sim.set_controller(controller, {})
-    for _ in range(settle):
-        sim.run_until(int(sim.now_ns) + PERIOD_NS)
-        sim.step()
-    sim.run_until(int(sim.now_ns) + PERIOD_NS)
-    return _measured(sim, periods, slo_ns)
+    for _ in _periods(sim, settle, True):
+        pass
+    return _measured(_periods(sim, periods, True), slo_ns)
 
 
 def slo_of(spec: dict[str, Any], share: float) -> int:

@@ -40,6 +40,12 @@ def figure_of(result: Result, what: str, columns: int, rows: int = 1) -> tuple[F
     return figure, axes
 
 
+def legend_below(figure: Figure, labelled: Axes) -> None:
+    """The labels of one axis, below all panels, where they hide no line."""
+    handles, labels = labelled.get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels))
+
+
 def save(figure: Figure, path: Path) -> None:
     """Writes a PNG file. Raises RunFailed."""
     try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...plots.base import COLOURS
+from ...plots.base import COLOURS, legend_below
 from ..common.experiment import Row, Setup
 
 if TYPE_CHECKING:
@@ -67,8 +67,7 @@ def draw_panels(rows: Sequence[Row], setup: Setup) -> Figure:
     )
     last.set_ylabel("rate [Mpps]")
     last.set_title("four equal functions in a chain, full load", fontsize=10)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels))
+    legend_below(figure, axes[0][0])
     return figure
 
 

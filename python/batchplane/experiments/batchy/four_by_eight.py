@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...base.units import short_duration, short_rate
-from ...plots.base import COLOURS
+from ...plots.base import COLOURS, legend_below
 from ..common.case import NO_LIMIT, Case
 from ..common.experiment import Row, Setup, shown
 
@@ -157,7 +157,5 @@ def draw_series(
         low.set_yscale("log")
     for axis in (top, middle, low):
         axis.grid(True, color="#dddddd", linewidth=0.6)
-    # Beside the panels, where it hides no line.
-    handles, labels = middle.get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels))
+    legend_below(figure, middle)
     return figure

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...plots.base import COLOURS
+from ...plots.base import COLOURS, legend_below
 from ..common.experiment import Row, Setup
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def draw_bars(rows: Sequence[Row], setup: Setup) -> Figure:
         axis.set_title(claim, fontsize=9, loc="right")
         axis.grid(True, axis="y", color="#dddddd", linewidth=0.6)
         axis.set_axisbelow(True)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels))
+    legend_below(figure, figure.axes[0])
     return figure
 
 

@@ -193,7 +193,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
     """A panel a pipeline, a line an order."""
     from matplotlib.figure import Figure
 
-    from ...plots.base import COLOURS
+    from ...plots.base import COLOURS, legend_below
 
     labels = list(dict.fromkeys(row["pipeline"] for row in rows))
     figure = Figure(figsize=(4.2 * len(labels), 4.2), layout="constrained")
@@ -211,8 +211,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
         panel.set_xlabel("SLO [us]")
         panel.set_ylabel("rate [Mpps]")
         panel.grid(True, color="#dddddd", linewidth=0.6)
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, fontsize=8, loc="outside lower center", ncols=len(names))
+    legend_below(figure, panels[0])
     return figure
 
 

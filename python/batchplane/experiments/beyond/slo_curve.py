@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from ...base.units import short_duration, short_rate
-from ...plots.base import COLOURS
+from ...plots.base import COLOURS, legend_below
 from ..batchy.table2 import part, stage_case
 from ..batchy.table2_configs import CONFIGS, Config
 from ..common.case import Case
@@ -149,8 +149,7 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
         panel.set_xlabel("SLO [us]")
         panel.set_ylabel("rate [Mpps]")
         panel.grid(True, color="#dddddd", linewidth=0.6)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels))
+    legend_below(figure, panels[0])
     return figure
 
 

@@ -12,7 +12,7 @@ from ...plots.base import COLOURS
 from ..common.case import Case
 from ..common.experiment import Experiment, Outcome, Results, Row, Setup, shown
 from ..common.verdict import Verdict, at_least
-from .vrf_cores import FREE, MASTER_PERIODS, TIGHT_SLO_NS, make_case
+from .vrf_cores import FREE, MASTER_PERIODS, TIGHT_SLO_NS, finish, make_case, two_panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,13 +68,11 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 def draw(series: dict[str, dict[str, list[Any]]]) -> Figure:
     """Figure 5."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.0, 6.5), layout="constrained")
-    figure.suptitle(
-        "VRF(2,4), first flow on the second core (simulated, costs: paper)", fontsize=11
+    figure, top, low = two_panels(
+        "VRF(2,4), first flow on the second core",
+        "trigger of the ACL [packets]",
+        "budget (line) and p95 delay (dashes)\non the second core [us]",
     )
-    top, low = figure.subplots(2, 1, sharex=True)
     for c, (run, columns) in enumerate(series.items()):
         periods = range(1, len(columns["time_ns"]) + 1)
         colour = COLOURS[c % len(COLOURS)]
@@ -83,16 +81,7 @@ def draw(series: dict[str, dict[str, list[Any]]]) -> Figure:
         low.step(periods, budgets, where="post", color=colour)
         delays = [legs[1] / 1e3 for legs in columns["leg_ns"]]
         low.plot(periods, delays, color=colour, linewidth=0.8, linestyle="--")
-    low.axhline(TIGHT_SLO_NS / 1e3, color="black", linestyle=":")
-    top.set_ylabel("trigger of the ACL [packets]")
-    low.set_ylabel("budget (line) and p95 delay (dashes)\non the second core [us]")
-    low.set_xlabel("control period")
-    for axis in (top, low):
-        axis.grid(True, color="#dddddd", linewidth=0.6)
-        axis.set_ylim(bottom=0)
-    handles, labels = top.get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels))
-    return figure
+    return finish(figure, top, low)
 
 
 COLUMNS = (

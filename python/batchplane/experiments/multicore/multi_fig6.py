@@ -11,7 +11,7 @@ from ...plots.base import COLOURS
 from ..common.case import Case
 from ..common.experiment import Experiment, Outcome, Results, Row, Setup, shown
 from ..common.verdict import Verdict, at_least, at_most, percent, times
-from .vrf_cores import DEAR, FREE, RUNS, SLO_NS, TIGHT_SLO_NS, make_case, row_of
+from .vrf_cores import DEAR, FREE, RUNS, SLO_NS, TIGHT_SLO_NS, finish, make_case, row_of, two_panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,28 +96,17 @@ def claims(rows: list[Row]) -> list[Verdict]:
 
 def draw(series: dict[str, dict[str, list[Any]]]) -> Figure:
     """Figure 6."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.0, 6.5), layout="constrained")
-    figure.suptitle(
-        "VRF(2,4) on one core and on three, SLO 20 us (simulated, costs: paper)", fontsize=11
+    figure, top, low = two_panels(
+        "VRF(2,4) on one core and on three, SLO 20 us",
+        "rate [Mpps]",
+        "p95 delay of the first flow [us]",
     )
-    top, low = figure.subplots(2, 1, sharex=True)
     for c, (run, columns) in enumerate(series.items()):
         periods = range(1, len(columns["out_pps"]) + 1)
         colour = COLOURS[c % len(COLOURS)]
         top.plot(periods, [r / 1e6 for r in columns["out_pps"]], color=colour, label=run)
         low.plot(periods, [d / 1e3 for d in columns["delay_ns"]], color=colour)
-    low.axhline(TIGHT_SLO_NS / 1e3, color="black", linestyle=":", label="SLO")
-    top.set_ylabel("rate [Mpps]")
-    low.set_ylabel("p95 delay of the first flow [us]")
-    low.set_xlabel("control period")
-    for axis in (top, low):
-        axis.grid(True, color="#dddddd", linewidth=0.6)
-        axis.set_ylim(bottom=0)
-    handles, labels = top.get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=len(labels))
-    return figure
+    return finish(figure, top, low)
 
 
 COLUMNS = (

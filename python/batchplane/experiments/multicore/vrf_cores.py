@@ -7,10 +7,16 @@ The VLAN splitter runs on the first core, each virtual router on one of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
+from ...plots.base import legend_below
 from ..common.case import NO_LIMIT, Case
 from ..common.experiment import Results, Setup
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # The paper's, and one that binds as it does there: these costs are less than half of what its
 # machine took, where one core needs 96 us with full batches.
@@ -68,11 +74,6 @@ def settled(values: list[Any]) -> list[Any]:
     return values[2 * len(values) // 3 :]
 
 
-def mean(values: list[float]) -> float:
-    """0 of nothing."""
-    return sum(values) / len(values) if values else 0.0
-
-
 def row_of(results: Results, case: Case, run: str, hop: str) -> dict[str, Any]:
     """Rate and first flow's delay once settled."""
     series = results[case.key]["series"]
@@ -82,8 +83,32 @@ def row_of(results: Results, case: Case, run: str, hop: str) -> dict[str, Any]:
         "hop": hop,
         "slo_ns": max(series["slo_ns"]),
         "ring_pkts": case.params["ring_pkts"],
-        "rate_pps": mean(settled(series["out_pps"])),
-        "delay_ns": mean(delays),
-        "trigger_pkts": mean(settled(series["trigger_pkts"])),
-        "violated_ratio": mean([float(v) for v in settled(series["is_violated"])]),
+        "rate_pps": fmean(settled(series["out_pps"])),
+        "delay_ns": fmean(delays),
+        "trigger_pkts": fmean(settled(series["trigger_pkts"])),
+        "violated_ratio": fmean([float(v) for v in settled(series["is_violated"])]),
     }
+
+
+def two_panels(title: str, top_label: str, low_label: str) -> tuple[Figure, Axes, Axes]:
+    """Two panels over control periods, the lower one with the SLO that binds."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.0, 6.5), layout="constrained")
+    figure.suptitle(f"{title} (simulated, costs: paper)", fontsize=11)
+    top, low = figure.subplots(2, 1, sharex=True)
+    low.axhline(TIGHT_SLO_NS / 1e3, color="black", linestyle=":")
+    top.set_ylabel(top_label)
+    low.set_ylabel(low_label)
+    low.set_xlabel("control period")
+    for axis in (top, low):
+        axis.grid(True, color="#dddddd", linewidth=0.6)
+    return figure, top, low
+
+
+def finish(figure: Figure, top: Axes, low: Axes) -> Figure:
+    """Once all lines are drawn: from 0, with what the upper panel labels."""
+    for axis in (top, low):
+        axis.set_ylim(bottom=0)
+    legend_below(figure, top)
+    return figure
