@@ -56,6 +56,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "ip": {"headers", "common", "route", "neighbour"},
         "session": {"headers", "common", "nat"},
         "tunnel": {"headers", "common", "icmp", "session"},
+        "esp": {"headers", "common"},
     },
     "core": {
         "packet": set(),
@@ -98,6 +99,11 @@ RESTRICTED: list[tuple[str, str, str]] = [
         r"pcap.*",
         r"ports/.*|traffic/.*|app/.*|modules/tap/[a-z_]*pcap[a-z_]*\.(h|cc)",
         "libpcap belongs in ports, traffic, app and modules named after it",
+    ),
+    (
+        r"intel-ipsec-mb\.h",
+        r"modules/[a-z]+/[a-z0-9_]*ipsec_mb[a-z0-9_]*\.(h|cc)|.*_bench\.cc",
+        "libIPSec_MB belongs in files named after it",
     ),
     (
         r"sys/(socket|un)\.h",

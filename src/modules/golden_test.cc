@@ -131,6 +131,10 @@ std::vector<std::unique_ptr<ModuleHarness>> companions_of(const json& descriptio
   return companions;
 }
 
+size_t n_alike(const Bytes& a, const Bytes& b) {
+  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
 void compare(const json& description, const fs::path& folder, const Outcome& outcome) {
   std::map<uint32_t, size_t> n_out;
   for (const auto* list : {&outcome.outputs, &outcome.emitted}) {
@@ -140,9 +144,12 @@ void compare(const json& description, const fs::path& folder, const Outcome& out
     const auto number = static_cast<uint32_t>(std::stoul(gate));
     const std::vector<Bytes> expected = read_frames(folder / file.get<std::string>());
     const std::vector<Bytes> found = outcome.at(number);
-    ASSERT_EQ(found.size(), expected.size()) << "gate " << gate;
+    EXPECT_EQ(found.size(), expected.size()) << "gate " << gate;
+    if (found.size() != expected.size()) continue;
     for (size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_EQ(found[i], expected[i]) << "gate " << gate << ", packet " << i + 1;
+      EXPECT_EQ(found[i], expected[i])
+          << "gate " << gate << ", packet " << i + 1 << ", of " << found[i].size() << " and "
+          << expected[i].size() << " bytes, from byte " << n_alike(found[i], expected[i]);
     }
     n_out.erase(number);
   }

@@ -91,7 +91,7 @@ class ItemBook {
                       "at most " + std::to_string(syntax_.max_items) + " fit");
   }
 
-  const Syntax syntax_;
+  Syntax syntax_;
   Items items_;
 };
 

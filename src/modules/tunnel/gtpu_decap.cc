@@ -15,7 +15,7 @@
 #include "modules/session/session_commands.h"
 #include "modules/session/session_reasons.h"
 #include "modules/tunnel/gtpu_reply.h"
-#include "modules/tunnel/tunnel_ecn.h"
+#include "modules/headers/tunnel_ecn.h"
 
 namespace batchplane {
 namespace {

@@ -10,7 +10,7 @@
 #include "modules/headers/l4_header.h"
 #include "modules/headers/vlan_header.h"
 #include "modules/headers/vxlan_header.h"
-#include "modules/tunnel/tunnel_ecn.h"
+#include "modules/headers/tunnel_ecn.h"
 
 namespace batchplane {
 namespace {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// esp_keys.h - keys by SA: from a file that only their owner may read, and nowhere else. No answer,
+// saved pipeline, message or trace has them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "modules/esp/esp_suite.h"
+
+namespace batchplane::esp {
+
+// Bytes that are overwritten before their memory is given back.
+class Secret {
+ public:
+  Secret() = default;
+  explicit Secret(std::vector<uint8_t> bytes) : bytes_(std::move(bytes)) {}
+  Secret(const Secret&) = default;
+  Secret(Secret&&) = default;
+  Secret& operator=(const Secret&) = default;
+  Secret& operator=(Secret&&) = default;
+  ~Secret() { wipe(); }
+
+  [[nodiscard]] const uint8_t* data() const { return bytes_.data(); }
+  [[nodiscard]] uint32_t size_bytes() const { return static_cast<uint32_t>(bytes_.size()); }
+  bool operator==(const Secret& other) const { return view() == other.view(); }
+  auto operator<=>(const Secret& other) const { return view() <=> other.view(); }
+
+ private:
+  void wipe();
+  [[nodiscard]] std::string_view view() const {
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
+
+  std::vector<uint8_t> bytes_;
+};
+
+struct Keys {
+  Secret cipher;  // with its salt
+  Secret auth;    // empty where the cipher authenticates
+  bool operator==(const Keys&) const = default;
+};
+
+// Owner: control thread.
+class KeyRing {
+ public:
+  // Lines of `ID CIPHER_KEY [AUTH_KEY]`, in hexadecimal. Throws ConfigError with FILE:LINE, which
+  // repeats nothing of a key; so when others may read the file.
+  static KeyRing from_file(const std::string& path, const std::string& where);
+  // Keys that anybody can work out from the id.
+  static KeyRing of_tests() { return KeyRing(); }
+
+  // Throws ConfigError when there is none, or it has another length than the suite wants.
+  [[nodiscard]] Keys keys_of(uint32_t id, const Suite& suite, const std::string& where) const;
+
+ private:
+  struct Entry {
+    Keys keys;
+    uint32_t line = 0;
+  };
+
+  std::string path_;  // empty: keys of tests
+  std::map<uint32_t, Entry> entries_;
+};
+
+}  // namespace batchplane::esp
