@@ -11,11 +11,11 @@
 #include "base/prefetch.h"
 #include "core/module/register.h"
 #include "modules/common/item_syntax.h"
+#include "modules/headers/tunnel_ecn.h"
 #include "modules/icmp/icmp_rate.h"
 #include "modules/session/session_commands.h"
 #include "modules/session/session_reasons.h"
 #include "modules/tunnel/gtpu_reply.h"
-#include "modules/headers/tunnel_ecn.h"
 
 namespace batchplane {
 namespace {

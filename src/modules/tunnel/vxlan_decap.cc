@@ -8,9 +8,9 @@
 #include "modules/common/item_book.h"
 #include "modules/common/rule_table.h"
 #include "modules/headers/l4_header.h"
+#include "modules/headers/tunnel_ecn.h"
 #include "modules/headers/vlan_header.h"
 #include "modules/headers/vxlan_header.h"
-#include "modules/headers/tunnel_ecn.h"
 
 namespace batchplane {
 namespace {
