@@ -193,9 +193,8 @@ uint32_t note_done(IMB_JOB* const* jobs, uint32_t n) {
   return n;
 }
 
-uint8_t* icv_of(const Work& work) {
-  return work.esp + kEspHeaderBytes + work.keys->iv_bytes + work.body_bytes;
-}
+uint8_t* body_of(const Work& work) { return work.esp + kEspHeaderBytes + work.keys->iv_bytes; }
+uint8_t* icv_of(const Work& work) { return body_of(work) + work.body_bytes; }
 void copy_icv(uint8_t* to, const uint8_t* from, const KeySchedule& keys) {
   std::memcpy(to, from, kShortIcvBytes);
   if (keys.icv_bytes == kShortIcvBytes) return;
@@ -265,56 +264,64 @@ KeySchedulePtr Crypto::expand(const Suite& suite, const Keys& keys, bool has_esn
   return schedule;
 }
 
+// All is written before the first packet is encrypted: what was stored just now in small pieces is
+// not yet to be had in a large one.
 void Crypto::encrypt(Work* works, uint32_t n) noexcept {
-  Work* queued[exec::kMaxBatchPkts];
-  uint32_t n_queued = 0;
   for (uint32_t i = 0; i < n; ++i) {
     Work& work = works[i];
     const KeySchedule& keys = *work.keys;
     uint8_t* const iv = work.esp + kEspHeaderBytes;
     net::store64(iv, work.sequence);
     if (keys.cipher == Cipher::kCbc) {
-      std::memset(iv + 8, 0, 8);
+      std::memset(iv + sizeof work.sequence, 0, sizeof kZeroIv - sizeof work.sequence);
     } else {
       write_nonce(work, keys, iv);
       write_aad(work, keys);
     }
-    if (keys.cipher != Cipher::kGcm) {
-      work.is_done = false;
-      queued[n_queued++] = &work;
-      continue;
-    }
-    uint8_t* const body = iv + keys.iv_bytes;
-    keys.gcm_encrypt(&keys.gcm, &library_->gcm_context, body, body, work.body_bytes, work.nonce,
-                     work.aad, keys.aad_bytes(), body + work.body_bytes, keys.icv_bytes);
-    work.is_done = true;
   }
-  if (n_queued == 0) return;
-  run_jobs(*library_->manager, queued, n_queued, IMB_DIR_ENCRYPT);
-  for (uint32_t i = 0; i < n_queued; ++i)
-    copy_icv(icv_of(*queued[i]), queued[i]->tag, *queued[i]->keys);
-}
-
-void Crypto::decrypt(Work* works, uint32_t n) noexcept {
   Work* queued[exec::kMaxBatchPkts];
   uint32_t n_queued = 0;
   for (uint32_t i = 0; i < n; ++i) {
     Work& work = works[i];
     const KeySchedule& keys = *work.keys;
-    copy_icv(work.received, icv_of(work), keys);
-    if (keys.cipher != Cipher::kCbc) {
-      write_nonce(work, keys, work.esp + kEspHeaderBytes);
-      write_aad(work, keys);
-    }
-    if (keys.cipher != Cipher::kGcm) {
-      work.is_done = false;
+    work.is_done = keys.cipher == Cipher::kGcm;
+    if (!work.is_done) {
       queued[n_queued++] = &work;
       continue;
     }
-    uint8_t* const body = work.esp + kEspHeaderBytes + keys.iv_bytes;
+    uint8_t* const body = body_of(work);
+    keys.gcm_encrypt(&keys.gcm, &library_->gcm_context, body, body, work.body_bytes, work.nonce,
+                     work.aad, keys.aad_bytes(), body + work.body_bytes, keys.icv_bytes);
+  }
+  if (n_queued == 0) return;
+  run_jobs(*library_->manager, queued, n_queued, IMB_DIR_ENCRYPT);
+  for (uint32_t i = 0; i < n_queued; ++i) {
+    copy_icv(icv_of(*queued[i]), queued[i]->tag, *queued[i]->keys);
+  }
+}
+
+void Crypto::decrypt(Work* works, uint32_t n) noexcept {
+  for (uint32_t i = 0; i < n; ++i) {
+    Work& work = works[i];
+    const KeySchedule& keys = *work.keys;
+    copy_icv(work.received, icv_of(work), keys);
+    if (keys.cipher == Cipher::kCbc) continue;
+    write_nonce(work, keys, work.esp + kEspHeaderBytes);
+    write_aad(work, keys);
+  }
+  Work* queued[exec::kMaxBatchPkts];
+  uint32_t n_queued = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    Work& work = works[i];
+    const KeySchedule& keys = *work.keys;
+    work.is_done = keys.cipher == Cipher::kGcm;
+    if (!work.is_done) {
+      queued[n_queued++] = &work;
+      continue;
+    }
+    uint8_t* const body = body_of(work);
     keys.gcm_decrypt(&keys.gcm, &library_->gcm_context, body, body, work.body_bytes, work.nonce,
                      work.aad, keys.aad_bytes(), work.tag, keys.icv_bytes);
-    work.is_done = true;
   }
   if (n_queued != 0) run_jobs(*library_->manager, queued, n_queued, IMB_DIR_DECRYPT);
 }

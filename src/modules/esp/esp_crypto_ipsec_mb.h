@@ -20,15 +20,16 @@ struct KeyScheduleDeleter {
 };
 using KeySchedulePtr = std::unique_ptr<KeySchedule, KeyScheduleDeleter>;
 
-// One packet: ESP header, IV, body, ICV, as they lie in it.
+// One packet: ESP header, IV, body, ICV, as they lie in it. Nothing is set beforehand: there are
+// arrays of these on the stack.
 struct alignas(64) Work {
-  const KeySchedule* keys = nullptr;
-  uint8_t* esp = nullptr;
-  uint32_t body_bytes = 0;  // between IV and ICV
-  uint32_t index = 0;       // of the caller's
-  uint64_t sequence = 0;    // all 64 bits
+  const KeySchedule* keys;
+  uint8_t* esp;
+  uint32_t body_bytes;  // between IV and ICV
+  uint32_t index;       // of the caller's
+  uint64_t sequence;    // all 64 bits
   // The rest is Crypto's own.
-  bool is_done = false;
+  bool is_done;
   uint8_t nonce[12];
   uint8_t aad[12];
   uint8_t tag[kMaxIcvBytes];
