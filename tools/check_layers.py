@@ -57,6 +57,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "session": {"headers", "common", "nat"},
         "tunnel": {"headers", "common", "icmp", "session"},
         "esp": {"headers", "common"},
+        "inspect": {"headers", "common"},
     },
     "core": {
         "packet": set(),
@@ -105,6 +106,7 @@ RESTRICTED: list[tuple[str, str, str]] = [
         r"modules/[a-z]+/[a-z0-9_]*ipsec_mb[a-z0-9_]*\.(h|cc)|.*_bench\.cc",
         "libIPSec_MB belongs in files named after it",
     ),
+    (r"hs/.*", r"modules/inspect/dpi_hyperscan\.cc", "Hyperscan belongs in the file named after it"),
     (
         r"sys/(socket|un)\.h",
         r"ports/.*|traffic/.*|app/.*|modules/tap/kernel_tap\.cc",

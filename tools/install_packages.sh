@@ -11,8 +11,8 @@ set -euo pipefail
 # The last line of `run` is for hosts in network namespaces (`batchplane demo`).
 packages_of_set() {
   case "$1" in
-    run) echo g++ cmake ninja-build ccache lld pkg-config libdpdk-dev libipsec-mb-dev libpcap-dev \
-              nlohmann-json3-dev libcli11-dev python3-venv python3-dev \
+    run) echo g++ cmake ninja-build ccache lld pkg-config libdpdk-dev libipsec-mb-dev libhyperscan-dev \
+              libpcap-dev nlohmann-json3-dev libcli11-dev python3-venv python3-dev \
               iproute2 iputils-ping ethtool curl util-linux ;;
     test) echo git libgtest-dev libbenchmark-dev clang-format-16 clang-tidy-16 \
                iperf3 nftables traceroute tcpdump ;;

@@ -253,6 +253,8 @@ struct [[gnu::may_alias]] Tcp {
   Be16 window;
   Be16 checksum;
   Be16 urgent;
+
+  [[nodiscard]] uint32_t header_bytes() const { return (data_offset >> 4) * 4U; }
 };
 static_assert(sizeof(Tcp) == kTcpBytes);
 

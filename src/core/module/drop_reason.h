@@ -10,7 +10,7 @@
 
 namespace batchplane {
 
-inline constexpr uint32_t kMaxDropReasons = 128;
+inline constexpr uint32_t kMaxDropReasons = 256;
 
 // Define at namespace scope: const DropReason kTtlExpired{"ttl_expired", "...", "..."};
 // The index is assigned at static initialisation and is valid within one process; two definitions

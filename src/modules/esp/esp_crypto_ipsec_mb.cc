@@ -2,7 +2,6 @@
 // esp_crypto_ipsec_mb.cc - jobs for the library, and the key schedules they need.
 #include "modules/esp/esp_crypto_ipsec_mb.h"
 
-#include <intel-ipsec-mb.h>
 #include <string.h>
 
 #include <algorithm>
@@ -10,9 +9,9 @@
 #include <new>
 
 #include "base/big_endian.h"
-#include "base/error.h"
 #include "base/net6.h"
 #include "exec/batch.h"
+#include "modules/common/ipsec_mb_manager.h"
 
 namespace batchplane::esp {
 namespace {
@@ -20,7 +19,6 @@ namespace {
 constexpr uint32_t kBlockBytes = 64;  // of SHA-1 and SHA-256
 constexpr uint32_t kMaxDigestBytes = 32;
 constexpr uint32_t kScheduleBytes = 15 * 16;
-constexpr uint32_t kMaxBurst = IMB_MAX_BURST_SIZE;
 constexpr uint8_t kZeroIv[16] = {};
 constexpr uint32_t kSpiBytes = 4;
 constexpr uint32_t kSaltBytes = 4;
@@ -60,7 +58,7 @@ void KeyScheduleDeleter::operator()(KeySchedule* keys) const {
 }
 
 struct Crypto::Library {
-  IMB_MGR* manager = nullptr;
+  IpsecMbManager manager;
   alignas(64) gcm_context_data gcm_context = {};
 };
 
@@ -186,13 +184,6 @@ void fill(IMB_JOB& job, Work& work, const KeySchedule& keys, IMB_CIPHER_DIRECTIO
   job.user_data = &work;
 }
 
-uint32_t note_done(IMB_JOB* const* jobs, uint32_t n) {
-  for (uint32_t i = 0; i < n; ++i) {
-    static_cast<Work*>(jobs[i]->user_data)->is_done = jobs[i]->status == IMB_STATUS_COMPLETED;
-  }
-  return n;
-}
-
 uint8_t* body_of(const Work& work) { return work.esp + kEspHeaderBytes + work.keys->iv_bytes; }
 uint8_t* icv_of(const Work& work) { return body_of(work) + work.body_bytes; }
 void copy_icv(uint8_t* to, const uint8_t* from, const KeySchedule& keys) {
@@ -202,42 +193,19 @@ void copy_icv(uint8_t* to, const uint8_t* from, const KeySchedule& keys) {
 }
 
 // Packets whose cipher works on several at once; all are done at the end.
-void run_jobs(IMB_MGR& manager, Work* const* works, uint32_t n, IMB_CIPHER_DIRECTION direction) {
-  IMB_JOB* jobs[kMaxBurst];
-  uint32_t n_done = 0;
-  for (uint32_t at = 0; at < n;) {
-    const uint32_t wanted = std::min(n - at, kMaxBurst);
-    const uint32_t given = IMB_GET_NEXT_BURST(&manager, wanted, jobs);
-    for (uint32_t i = 0; i < given; ++i)
-      fill(*jobs[i], *works[at + i], *works[at + i]->keys, direction);
-    n_done += note_done(jobs, IMB_SUBMIT_BURST_NOCHECK(&manager, given, jobs));
-    at += given;
-    if (given == wanted) continue;
-    n_done += note_done(jobs, IMB_FLUSH_BURST(&manager, kMaxBurst, jobs));
-  }
-  while (n_done < n) {
-    const uint32_t more = IMB_FLUSH_BURST(&manager, std::min(n - n_done, kMaxBurst), jobs);
-    if (more == 0) break;  // what is left is not done, and its packet is dropped
-    n_done += note_done(jobs, more);
-  }
+void run_jobs(IMB_MGR* manager, Work* const* works, uint32_t n, IMB_CIPHER_DIRECTION direction) {
+  run_ipsec_mb_jobs(
+      manager, n,
+      [&](IMB_JOB& job, uint32_t i) { fill(job, *works[i], *works[i]->keys, direction); },
+      [](const IMB_JOB& job) {
+        static_cast<Work*>(job.user_data)->is_done = job.status == IMB_STATUS_COMPLETED;
+      });
 }
 
 }  // namespace
 
-Crypto::Crypto() : library_(std::make_unique<Library>()) {
-  library_->manager = alloc_mb_mgr(0);
-  if (library_->manager == nullptr) {
-    throw ConfigError("libIPSec_MB has no memory", "esp", "stop other programs");
-  }
-  init_mb_mgr_auto(library_->manager, nullptr);
-  const int error = imb_get_errno(library_->manager);
-  if (error == 0) return;
-  free_mb_mgr(library_->manager);
-  throw ConfigError(std::string("libIPSec_MB does not start: ") + imb_get_strerror(error), "esp",
-                    "this processor lacks what the library needs");
-}
-
-Crypto::~Crypto() { free_mb_mgr(library_->manager); }
+Crypto::Crypto() : library_(std::make_unique<Library>()) {}
+Crypto::~Crypto() = default;
 
 KeySchedulePtr Crypto::expand(const Suite& suite, const Keys& keys, bool has_esn) const {
   KeySchedulePtr schedule(new KeySchedule);
@@ -250,7 +218,7 @@ KeySchedulePtr Crypto::expand(const Suite& suite, const Keys& keys, bool has_esn
   std::memcpy(schedule->salt, keys.cipher.data() + suite.cipher_key_bytes, suite.salt_bytes);
   switch (suite.cipher) {
     case Cipher::kGcm:
-      expand_gcm(*library_->manager, keys, *schedule);
+      expand_gcm(*library_->manager.get(), keys, *schedule);
       break;
     case Cipher::kChaCha:
       schedule->hash = IMB_AUTH_CHACHA20_POLY1305;
@@ -258,7 +226,7 @@ KeySchedulePtr Crypto::expand(const Suite& suite, const Keys& keys, bool has_esn
       break;
     case Cipher::kCbc:
       schedule->hash = suite.auth == Auth::kSha1 ? IMB_AUTH_HMAC_SHA_1 : IMB_AUTH_HMAC_SHA_256;
-      expand_cbc(*library_->manager, keys, *schedule);
+      expand_cbc(*library_->manager.get(), keys, *schedule);
       break;
   }
   return schedule;
@@ -294,7 +262,7 @@ void Crypto::encrypt(Work* works, uint32_t n) noexcept {
                      work.aad, keys.aad_bytes(), body + work.body_bytes, keys.icv_bytes);
   }
   if (n_queued == 0) return;
-  run_jobs(*library_->manager, queued, n_queued, IMB_DIR_ENCRYPT);
+  run_jobs(library_->manager.get(), queued, n_queued, IMB_DIR_ENCRYPT);
   for (uint32_t i = 0; i < n_queued; ++i) {
     copy_icv(icv_of(*queued[i]), queued[i]->tag, *queued[i]->keys);
   }
@@ -323,7 +291,7 @@ void Crypto::decrypt(Work* works, uint32_t n) noexcept {
     keys.gcm_decrypt(&keys.gcm, &library_->gcm_context, body, body, work.body_bytes, work.nonce,
                      work.aad, keys.aad_bytes(), work.tag, keys.icv_bytes);
   }
-  if (n_queued != 0) run_jobs(*library_->manager, queued, n_queued, IMB_DIR_DECRYPT);
+  if (n_queued != 0) run_jobs(library_->manager.get(), queued, n_queued, IMB_DIR_DECRYPT);
 }
 
 bool Crypto::is_genuine(const Work& work) noexcept {

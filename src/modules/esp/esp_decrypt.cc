@@ -8,6 +8,7 @@
 // bad_total_length
 #include "core/module/register.h"
 #include "modules/esp/esp_commands.h"
+#include "modules/headers/frame_reasons.h"
 #include "modules/headers/l4_header.h"
 #include "modules/headers/tunnel_ecn.h"
 
@@ -126,7 +127,7 @@ class EspDecrypt final : public Module {
                                    const EspPlaces& places, Work& work) noexcept {
     if (places.sas[i] == FlatTable<1>::kMissing) return &esp::kUnknownSpi;
     const Sa& sa = table.sas[places.sas[i]];
-    if (!is_remote(sa, pkt.data() + l3_offset_of(pkt))) return &esp::kUnknownRemote;
+    if (!is_remote(sa, pkt.data() + l3_offset_of(pkt))) return &frame::kUnknownRemote;
     const uint32_t own_bytes = esp::kEspHeaderBytes + sa.iv_bytes + sa.icv_bytes;
     const uint32_t esp_bytes = places.esp_bytes[i];
     const uint32_t body_bytes = esp_bytes - own_bytes;
@@ -251,7 +252,7 @@ const Register<EspDecrypt> kEspDecrypt{{
     .help = "Takes IP packets out of IPsec tunnels (ESP, tunnel mode).",
     .params = decrypt_params(),
     .gate_names = {"inner", "other", "inner6"},
-    .drops = {&esp::kUnknownSpi, &esp::kUnknownRemote, &esp::kNotEsp, &esp::kBadEsp, &esp::kBadIcv,
+    .drops = {&esp::kUnknownSpi, &frame::kUnknownRemote, &esp::kNotEsp, &esp::kBadEsp, &esp::kBadIcv,
               &esp::kReplayed, &esp::kBadPadding, &esp::kBadInner, &esp::kDummy, &esp::kNoInner6,
               &kEcnMismatch, &reason::kTooShort, &reason::kBadHeaderLength,
               &reason::kBadTotalLength},

@@ -37,9 +37,6 @@ inline const DropReason kUnknownSa{"unknown_sa", "no SA goes with the packet",
                                    "add the SA, or look at the module that set the number"};
 inline const DropReason kUnknownSpi{"unknown_spi", "no SA has the packet's SPI",
                                     "add the SA, or look for the peer that sends it"};
-inline const DropReason kUnknownRemote{"unknown_remote",
-                                       "another host than the tunnel's other end sent the packet",
-                                       "look for a forger, or correct the SA's remote"};
 inline const DropReason kNotEsp{"not_esp", "the packet is neither ESP nor ESP behind UDP",
                                 "connect the gate `other` to what should get the other packets"};
 inline const DropReason kNotIp{"not_ip", "the packet is neither IPv4 nor IPv6",

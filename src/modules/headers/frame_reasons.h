@@ -13,6 +13,9 @@ inline const DropReason kNoHeadroom{
 inline const DropReason kFrameTooLong{"frame_too_long",
                                       "the frame would be longer than any that can be sent",
                                       "lower the MTU of the side where the packet comes from"};
+inline const DropReason kUnknownRemote{"unknown_remote",
+                                       "another host than the tunnel's other end sent the packet",
+                                       "look for a forger, or correct the tunnel's remote"};
 inline const DropReason kNotTagged{"not_tagged", "the frame has no VLAN tag",
                                    "split by ether_type first, or let untagged frames pass"};
 inline const DropReason kTooManyTags{"too_many_tags",

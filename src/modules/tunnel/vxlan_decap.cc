@@ -7,6 +7,7 @@
 #include "core/module/register.h"
 #include "modules/common/item_book.h"
 #include "modules/common/rule_table.h"
+#include "modules/headers/frame_reasons.h"
 #include "modules/headers/l4_header.h"
 #include "modules/headers/tunnel_ecn.h"
 #include "modules/headers/vlan_header.h"
@@ -17,9 +18,6 @@ namespace {
 
 const DropReason kUnknownVni{"unknown_vni", "no entry has the packet's VXLAN network identifier",
                              "add the VNI, or look for the peer that sends it"};
-const DropReason kUnknownRemote{"unknown_remote",
-                                "another host than the tunnel's other end sent the packet",
-                                "look for a forger, or correct the entry's remote"};
 const DropReason kNotVxlan{"not_vxlan", "the packet is no VXLAN over UDP and IPv4",
                            "connect other_gate to what should get the other packets"};
 const DropReason kBadVxlan{"bad_vxlan", "the VXLAN header or the frame in it is broken",
@@ -117,7 +115,7 @@ class VxlanDecap final : public Module {
         continue;
       }
       if (vni->remote != 0 && vni->remote != ip.src) [[unlikely]] {
-        ctx.drop(batch, i, kUnknownRemote);
+        ctx.drop(batch, i, frame::kUnknownRemote);
         continue;
       }
       const uint32_t inner_bytes = udp.length - kOwnBytes;
@@ -231,7 +229,7 @@ const Register<VxlanDecap> kVxlanDecap{{
           .help = "gate of packets that are no VXLAN, which stay as they are; -1 drops them",
           .min = -1,
           .max = kMaxRuleGates - 1}},
-    .drops = {&kUnknownVni, &kUnknownRemote, &kNotVxlan, &kBadVxlan, &l4::kBadL4Checksum,
+    .drops = {&kUnknownVni, &frame::kUnknownRemote, &kNotVxlan, &kBadVxlan, &l4::kBadL4Checksum,
               &kEcnMismatch, &reason::kTooShort, &reason::kBadHeaderLength,
               &reason::kBadTotalLength},
     .notes =

@@ -24,6 +24,7 @@ WITH_TRAFFIC = (
     "edge_router",
     "gateway",
     "heavy_branches",
+    "ids",
     "ipsec_gateway",
     "l2l3",
     "l2l3_inline",

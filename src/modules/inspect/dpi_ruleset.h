@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// dpi_ruleset.h - rules compiled: which patterns each has, and what becomes of a packet.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "modules/common/tally.h"
+#include "modules/inspect/dpi_hyperscan.h"
+
+namespace batchplane::dpi {
+
+enum class EngineKind : uint8_t { kAhoCorasick, kHyperscan };
+
+// How often each rule has matched; kept across edits by the rule's number.
+using HitCounts = std::map<uint32_t, std::shared_ptr<Tally>>;
+
+// What the rules make of one packet.
+struct Verdict {
+  Action action = Action::kAlert;
+  bool is_match = false;
+  bool has_mark = false;
+  uint32_t mark = 0;
+};
+
+// Owner: one worker at a time; made on the control thread.
+class Ruleset final : private PatternSink {
+ public:
+  // Throws ConfigError when the engine cannot do what a rule asks for. `hits` gets an entry for each
+  // rule that has none.
+  Ruleset(const std::map<uint32_t, DpiRule>& rules, EngineKind engine, HitCounts& hits,
+          const std::string& where);
+
+  // verdicts[i] of text i; protos: of the packets' transports.
+  void judge(const Text* texts, const uint8_t* protos, uint32_t n, Verdict* verdicts) noexcept;
+
+  [[nodiscard]] uint32_t n_rules() const { return static_cast<uint32_t>(rules_.size()); }
+  [[nodiscard]] uint32_t n_patterns() const { return static_cast<uint32_t>(seen_in_.size()); }
+  [[nodiscard]] uint64_t table_bytes() const;
+
+ private:
+  struct Rule {
+    uint32_t n_patterns = 0;
+    Action action = Action::kAlert;
+    uint8_t proto = 0;
+    uint32_t mark = 0;
+    std::shared_ptr<Tally> hits;
+    // In the packet of this number, so many of its patterns have been seen.
+    uint64_t packet = 0;
+    uint32_t n_seen = 0;
+  };
+
+  void found(uint32_t pattern) noexcept override;
+
+  EngineKind engine_;
+  std::unique_ptr<Automaton> automaton_;
+  std::unique_ptr<Hyperscan> hyperscan_;
+  std::vector<Rule> rules_;
+  std::vector<uint32_t> first_rule_;  // by pattern: into rules_of_pattern_
+  std::vector<uint32_t> rules_of_pattern_;
+  std::vector<uint64_t> seen_in_;  // by pattern: the last packet that had it
+  uint64_t packet_ = 0;
+  uint8_t proto_ = 0;
+  Verdict* verdict_ = nullptr;
+};
+
+}  // namespace batchplane::dpi
