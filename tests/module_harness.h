@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <stdexcept>
@@ -206,6 +207,16 @@ class ModuleHarness {
   PacketMeta meta_{.in_interface = kNoInterface};
   uint32_t n_gates_ = 1;
 };
+
+// The line in which something is refused; empty when it is not.
+inline std::string refusal_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const ConfigError& error) {
+    return error.line();
+  }
+  return "";
+}
 
 // Plain frames for tests: Ethernet and IPv4 with correct lengths and header checksum.
 struct FrameSpec {

@@ -31,15 +31,6 @@ Dict receiving(Dict sa) {
 }
 Dict params_of(const List& sas) { return {{"sas", sas}, {"test_keys", true}}; }
 
-std::string refusal_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const ConfigError& error) {
-    return error.line();
-  }
-  return "";
-}
-
 std::vector<Bytes> encrypted(ModuleHarness& encrypt, const std::vector<Bytes>& frames,
                              uint32_t id) {
   encrypt.meta().tunnel_id = id;

@@ -28,15 +28,6 @@ Dict params_of(const List& rules, const std::string& engine = "aho_corasick") {
   return {{"rules", rules}, {"engine", engine}};
 }
 
-std::string refusal_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const ConfigError& error) {
-    return error.line();
-  }
-  return "";
-}
-
 class DpiEngine : public testing::TestWithParam<std::string> {};
 
 TEST_P(DpiEngine, ActsAsRulesSay) {

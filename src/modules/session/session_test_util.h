@@ -34,15 +34,6 @@ inline Dict test_session(int64_t seid = 1, int64_t teid = 100, const char* ue = 
           {"urrs", List{Dict{{"id", 1}}, Dict{{"id", 2}}}}};
 }
 
-inline std::string refusal_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const ConfigError& error) {
-    return error.line();
-  }
-  return "";
-}
-
 inline Bytes downlink_frame(uint16_t port_src = 53, uint32_t ip_dst = kTestUe,
                             uint32_t len_bytes = 100) {
   return make_frame({.ip_dst = ip_dst, .port_src = port_src, .len_bytes = len_bytes});

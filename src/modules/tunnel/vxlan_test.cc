@@ -16,15 +16,6 @@ Dict tunnel(int64_t id, int vni, const std::string& remote = "192.0.2.2") {
 }
 Dict one_tunnel() { return {{"tunnels", List{tunnel(0, 0x123456)}}}; }
 
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const ConfigError& error) {
-    return error.line();
-  }
-  return "";
-}
-
 Bytes wrapped(const Bytes& frame, const Dict& params = one_tunnel()) {
   ModuleHarness encap("vxlan_encap", params, 1, nullptr, 9800);
   return encap.run({frame}).at(0).at(0);
@@ -171,9 +162,9 @@ TEST(VxlanEncap, LiveEditsAreWholeOrNothing) {
   for (const Value& bad :
        {Value(tunnel(-1, 1)), Value(tunnel(6, 0x1000000)), Value(tunnel(6, 1, "nowhere")),
         Value(Dict{{"id", 6}, {"vni", 1}}), Value(List{tunnel(6, 1), tunnel(6, 2)}), Value("x")}) {
-    EXPECT_NE(refusal([&] { encap.command("add", bad); }), "");
+    EXPECT_NE(refusal_of([&] { encap.command("add", bad); }), "");
   }
-  EXPECT_NE(refusal([&] { encap.command("delete", Dict{{"items", List{4, 99}}}); }), "");
+  EXPECT_NE(refusal_of([&] { encap.command("delete", Dict{{"items", List{4, 99}}}); }), "");
   EXPECT_EQ(encap.command("list"), before);
   encap.command("delete", Dict{{"id", 4}});
   EXPECT_EQ(encap.run({make_frame()}).dropped_for("unknown_tunnel"), 1U);
@@ -257,7 +248,7 @@ TEST(VxlanDecap, MayAskForTheOtherEndOfTheTunnel) {
   ModuleHarness again("vxlan_decap", decap.module().saved_params());
   EXPECT_EQ(again.command("list"), decap.command("list"));
   from_peer["remote"] = "nowhere";
-  EXPECT_NE(refusal([&] { decap.command("add", from_peer); }), "");
+  EXPECT_NE(refusal_of([&] { decap.command("add", from_peer); }), "");
 }
 
 TEST(VxlanDecap, ReadsHeadersWithOptionsAndRightUdpChecksums) {
@@ -314,7 +305,7 @@ TEST(VxlanDecap, LiveEdits) {
   const Value before = decap.command("list");
   for (const Value& bad : {Value(vni(2, 2)), Value(vni(0x1000000, 0)), Value(Dict{{"gate", 0}}),
                            Value(Dict{{"vni", 3}, {"colour", 1}})}) {
-    EXPECT_NE(refusal([&] { decap.command("add", bad); }), "");
+    EXPECT_NE(refusal_of([&] { decap.command("add", bad); }), "");
   }
   EXPECT_EQ(decap.command("list"), before);
   decap.command("delete", Dict{{"vni", 0x123456}});

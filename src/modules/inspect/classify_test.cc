@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// classify_test.cc - weights from files, good and broken, and their live replacement. The golden cases
+// compare the classes with another program's.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/rng.h"
+#include "module_harness.h"
+#include "modules/inspect/mlp.h"
+#include "modules/inspect/npz_file.h"
+
+namespace batchplane {
+namespace {
+
+void append(std::string& to, uint64_t x, uint32_t n_bytes) {
+  for (uint32_t i = 0; i < n_bytes; ++i) to += static_cast<char>(x >> 8 * i);
+}
+
+// As numpy.savez writes them.
+std::string npy_of(const std::string& shape, const std::vector<float>& values,
+                   const std::string& type = "<f4") {
+  std::string header =
+      "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
+  std::string npy = "\x93NUMPY";
+  npy += '\x01';
+  npy += '\0';
+  append(npy, header.size(), 2);
+  npy += header;
+  npy.append(reinterpret_cast<const char*>(values.data()), values.size() * 4);
+  return npy;
+}
+std::string npz_of(const std::vector<std::pair<std::string, std::string>>& files,
+                   uint32_t method = 0) {
+  std::string zip;
+  std::string directory;
+  for (const auto& [name, content] : files) {
+    const uint64_t offset = zip.size();
+    std::string facts;
+    append(facts, 20, 2), append(facts, 0, 2), append(facts, method, 2), append(facts, 0, 8);
+    append(facts, content.size(), 4), append(facts, content.size(), 4);
+    append(facts, name.size() + 4, 2);
+    append(zip, 0x04034b50, 4);
+    zip += facts;
+    append(zip, 4, 2), append(zip, 0, 4);  // an extra field, which is skipped
+    zip.insert(zip.size() - 4, name + ".npy");
+    zip += content;
+    append(directory, 0x02014b50, 4), append(directory, 20, 2);
+    directory += facts;
+    append(directory, 0, 2), append(directory, 0, 10), append(directory, offset, 4);
+    directory += name + ".npy";
+  }
+  const uint64_t at = zip.size();
+  zip += directory;
+  append(zip, 0x06054b50, 4), append(zip, 0, 4), append(zip, files.size(), 2),
+      append(zip, files.size(), 2);
+  append(zip, directory.size(), 4), append(zip, at, 4), append(zip, 0, 2);
+  return zip;
+}
+
+class ClassifyFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = std::filesystem::temp_directory_path() / ("bp_npz_" + std::to_string(::getpid()));
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  void write(const std::string& content) const {
+    std::ofstream(path_, std::ios::binary) << content;
+  }
+  [[nodiscard]] std::string refusal(const std::string& content) const {
+    write(content);
+    return refusal_of([&] { ModuleHarness("classify", {{"weights", path_.string()}}); });
+  }
+
+  std::filesystem::path path_;
+};
+
+// One input, the first byte of the IP header: version 4 with 5 words is 0x45.
+std::string two_classes(float second) {
+  return npz_of({{"w0", npy_of("(1, 2)", {1, second})}, {"b0", npy_of("(2,)", {0, 0})}});
+}
+
+TEST_F(ClassifyFile, ChoosesGatesAndIsReplacedLive) {
+  write(two_classes(2));
+  ModuleHarness classify("classify", {{"weights", path_.string()}, {"mark", true}}, 2);
+  const Outcome outcome = classify.run({make_frame({}), make_frame({})});
+  EXPECT_EQ(outcome.gates(), (std::vector<uint32_t>{1, 1}));
+  EXPECT_EQ(outcome.outputs[0].mark, 1U);
+  write(two_classes(0.5));
+  classify.command("reload");
+  EXPECT_EQ(classify.run({make_frame({})}).gates(), std::vector<uint32_t>{0});
+  write(npz_of({{"w0", npy_of("(1, 3)", {1, 2, 3})}, {"b0", npy_of("(3,)", {0, 0, 0})}}));
+  EXPECT_NE(refusal_of([&] { classify.command("reload"); }).find("more classes"),
+            std::string::npos);
+  EXPECT_EQ(classify.module().show()["classes"].as_int(), 2);
+  EXPECT_EQ(classify.module().show()["pkts_of_class"].as_list()[1].as_int(), 2);
+}
+
+TEST_F(ClassifyFile, IsRefusedInALine) {
+  const std::string w = npy_of("(1, 2)", {1, 2});
+  const std::string b = npy_of("(2,)", {0, 0});
+  const auto says = [&](const std::string& content, const std::string& part) {
+    const std::string line = refusal(content);
+    EXPECT_NE(line.find(part), std::string::npos) << part << ": " << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+  };
+  says("", "no .npz");
+  says("PK", "no .npz");
+  says(npz_of({}), "w0 is missing");
+  says(npz_of({{"w0", w}}), "b0 is missing");
+  says(npz_of({{"w0", w}, {"b0", npy_of("(3,)", {0, 0, 0})}}), "b0 is 3");
+  says(npz_of({{"w0", b}, {"b0", b}}), "no matrix");
+  says(npz_of({{"w0", w}, {"b0", b}, {"w1", w}, {"b1", b}}), "behind 2 outputs");
+  says(npz_of({{"w0", w}, {"b0", b}}, 8), "compressed");
+  says(npz_of({{"w0", npy_of("(1, 2)", {1, 2}, "<i4")}, {"b0", b}}), "float32");
+  says(npz_of({{"w0", npy_of("(9, 2)", {1, 2})}, {"b0", b}}), "cut off");
+  says(npz_of({{"w0", npy_of("(1, 99999999999)", {1, 2})}, {"b0", b}}), "neither");
+  says(npz_of({{"w0", npy_of("(1, 2)", {1, std::nanf("")})}, {"b0", b}}), "no number");
+  says(npz_of({{"w0", "nothing"}, {"b0", b}}), "no array");
+  EXPECT_NE(refusal_of([&] { ModuleHarness("classify", {}); }), "");
+  EXPECT_NE(refusal_of([&] { ModuleHarness("classify", {{"random", List{256}}}); }), "");
+}
+
+// Any bytes at all: read, or refused in a line.
+TEST_F(ClassifyFile, BrokenFilesAreRefused) {
+  Rng rng(4);
+  const std::string good = two_classes(2);
+  for (uint32_t round = 0; round < 400; ++round) {
+    std::string bad = good.substr(
+        0, rng.below(8) == 0 ? rng.below(static_cast<uint32_t>(good.size())) : good.size());
+    for (uint32_t n = 1 + rng.below(4); n > 0 && !bad.empty(); --n) {
+      bad[rng.below(static_cast<uint32_t>(bad.size()))] = static_cast<char>(rng.next());
+    }
+    write(bad);
+    try {
+      inspect::Mlp::from_file(path_, "test");
+    } catch (const ConfigError&) {
+    }
+  }
+}
+
+// Whatever the batch: alone and among others a packet has one class.
+TEST(Classify, BatchesDoNotMatter) {
+  const inspect::Mlp mlp = inspect::Mlp::random({100, 33, 7});
+  std::vector<float> scratch(mlp.n_scratch_floats());
+  Rng rng(8);
+  std::vector<std::vector<uint8_t>> texts(37);
+  std::vector<inspect::Text> views;
+  for (auto& text : texts) {
+    text.resize(rng.below(150));
+    for (uint8_t& byte : text) byte = static_cast<uint8_t>(rng.next());
+    views.push_back({text.data(), static_cast<uint32_t>(text.size())});
+  }
+  uint32_t together[37];
+  mlp.classify(views.data(), 37, scratch.data(), together);
+  for (uint32_t i = 0; i < 37; ++i) {
+    uint32_t alone = 0;
+    mlp.classify(&views[i], 1, scratch.data(), &alone);
+    EXPECT_EQ(alone, together[i]);
+  }
+}
+
+}  // namespace
+}  // namespace batchplane
