@@ -22,7 +22,7 @@ app = typer.Typer()
 @app.command()
 def demo(
     what: Annotated[
-        str, typer.Argument(autocompletion=completions("demos"), help="home-gateway")
+        str, typer.Argument(autocompletion=completions("demos"), help="home-gateway or ipsec")
     ] = "home-gateway",
 ) -> None:
     """Demonstrate a pipeline between Linux hosts in network namespaces, then clean up."""

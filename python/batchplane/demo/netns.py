@@ -112,9 +112,9 @@ class Hosts:
     All of it lives in a user namespace: no root is needed, and it ends with its processes.
     """
 
-    def __init__(self, has_ipv6: bool = False) -> None:
+    def __init__(self, has_ipv6: bool = False, router: Namespace | None = None) -> None:
         self._has_ipv6 = has_ipv6
-        self.router = Namespace(UNSHARE)
+        self.router = Namespace(UNSHARE) if router is None else router
         self.hosts: dict[str, Namespace] = {}
         # Names of interfaces under /sys are those of the namespace that mounted it.
         self.router.run("mount", "-t", "sysfs", "sysfs", "/sys", is_good=False)
@@ -125,15 +125,7 @@ class Hosts:
         self, name: str, router_end: str, address: str, gateway: str, mtu_bytes: int = 1500
     ) -> Namespace:
         """A host joined to the router's `router_end`, which gets no address: the daemon has it."""
-        inside = [
-            "nsenter",
-            f"--target={self.router.pid}",
-            "--user",
-            "--net",
-            "--mount",
-            "--preserve-credentials",
-        ]
-        host = Namespace([*inside, "--", "unshare", "--net", "--mount"])
+        host = Namespace([*self.router.enter(), "unshare", "--net", "--mount"])
         self.hosts[name] = host
         if not self._has_ipv6:
             self._disable_ipv6(host)
@@ -146,6 +138,19 @@ class Hosts:
             f"ip route add default via {gateway}",
         )
         return host
+
+    def join_router(self, device: str) -> Hosts:
+        """Another router in the same user namespace; `device` is what joins the two, on both sides.
+
+        Close it first.
+        """
+        other = Hosts(
+            self._has_ipv6, Namespace([*self.router.enter(), "unshare", "--net", "--mount"])
+        )
+        pair = f"type veth peer name {device} netns {other.router.pid}"
+        self.router.script(f"ip link add dev {device} {pair}", *_up(device))
+        other.router.script(*_up(device))
+        return other
 
     def _disable_ipv6(self, space: Namespace) -> None:
         space.run(

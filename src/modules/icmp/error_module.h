@@ -24,6 +24,7 @@ class ErrorModule : public Module {
         routes_(args.string("table").empty()
                     ? nullptr
                     : shared_route_table<Family>(args.env(), args.string("table"))),
+        mtu_bytes_(args.u32("mtu_bytes")),
         kinds_(icmp::kinds_of(Kind::kErrors)),
         budget_(args) {}
 
@@ -54,7 +55,16 @@ class ErrorModule : public Module {
         {.name = "table",
          .type = ParamType::kString,
          .default_value = "",
-         .help = std::string("the route table of the lookup in front; needed for ") + needs_table},
+         .help = std::string("the route table of the lookup in front; needed for ") + needs_table +
+                 ", unless mtu_bytes is given"},
+        {.name = "mtu_bytes",
+         .type = ParamType::kInt,
+         .unit = "bytes",
+         .default_value = 0,
+         .help = "the longest packet that the sender is told of, as in front of a tunnel; 0: the "
+                 "MTU of the next hop's interface",
+         .min = 0,
+         .max = 65535},
         icmp::errors_per_s_spec(),
         icmp::burst_spec()};
   }
@@ -77,8 +87,10 @@ class ErrorModule : public Module {
   [[nodiscard]] const std::vector<Interface>& interfaces() const { return interfaces_; }
 
  private:
-  // Of the interface that the packet would have left by; 0 when that is not known.
+  // The given one, or that of the interface that the packet would have left by; 0 when that is not
+  // known.
   [[nodiscard]] uint32_t mtu_of(Packet& pkt) const noexcept {
+    if (mtu_bytes_ != 0) return std::max<uint32_t>(mtu_bytes_, Kind::kMinMtuBytes);
     if (routes_ == nullptr || !routes_->is_built()) return 0;
     const NextHop* hop = routes_->hops().at(pkt.meta().next_hop);
     if (hop == nullptr) return 0;
@@ -91,6 +103,7 @@ class ErrorModule : public Module {
 
   const std::vector<Interface> interfaces_;
   const std::shared_ptr<RouteTableOf<Family>> routes_;
+  const uint32_t mtu_bytes_;
   const icmp::ErrorKinds kinds_;
   icmp::ErrorBudget budget_;
 };

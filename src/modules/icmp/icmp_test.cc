@@ -113,6 +113,19 @@ TEST_F(IcmpErrorTest, ReasonsBecomeTypesAndCodes) {
   EXPECT_FALSE(is_answered(make_frame(request())));
 }
 
+// In front of a tunnel less fits than into the next hop's interface.
+TEST_F(IcmpErrorTest, TellsTheMtuThatIsGiven) {
+  ModuleHarness error("icmp_error", {{"table", "main"}, {"mtu_bytes", 1300}}, 1, env_.get());
+  fail_for("mtu_exceeded");
+  error.meta() = harness_.meta();
+  for (const uint32_t next_hop : {3U, 0U}) {
+    error.meta().next_hop = next_hop;
+    const Outcome outcome = error.run({make_frame(request())});
+    ASSERT_EQ(outcome.outputs.size(), 1U);
+    EXPECT_EQ(net::load16(&outcome.outputs[0].bytes[34 + 6]), 1300);
+  }
+}
+
 TEST_F(IcmpErrorTest, QuotesAtMostWhatFits576AndNoPadding) {
   FrameSpec spec = request();
   spec.len_bytes = 1514;

@@ -16,7 +16,7 @@ namespace batchplane {
 namespace {
 
 void append(std::string& to, uint64_t x, uint32_t n_bytes) {
-  for (uint32_t i = 0; i < n_bytes; ++i) to += static_cast<char>(x >> 8 * i);
+  for (uint32_t i = 0; i < n_bytes; ++i) to += static_cast<char>(i < 8 ? x >> 8 * i : 0);
 }
 
 // As numpy.savez writes them.

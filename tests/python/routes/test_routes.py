@@ -59,7 +59,10 @@ def probed(name: str, program: Path, **overrides: str) -> Probe:
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in PIPELINES.glob("*.yaml")))
 def test_every_pipeline_resolves(name: str, program: Path) -> None:
-    overrides = {"edge_router": {"fib_size": "1000", "flows": "64"}}.get(name, {})
+    overrides = {
+        "edge_router": {"fib_size": "1000", "flows": "64"},
+        "vpn_gateway": {"test_keys": "true"},
+    }.get(name, {})
     document = load_pipeline(str(PIPELINES / f"{name}.yaml"), overrides)
     found = probe_routes(document, program)
     assert found.warnings == []
