@@ -106,7 +106,11 @@ RESTRICTED: list[tuple[str, str, str]] = [
         r"modules/[a-z]+/[a-z0-9_]*ipsec_mb[a-z0-9_]*\.(h|cc)|.*_bench\.cc",
         "libIPSec_MB belongs in files named after it",
     ),
-    (r"hs/.*", r"modules/inspect/dpi_hyperscan\.cc", "Hyperscan belongs in the file named after it"),
+    (
+        r"hs/.*",
+        r"modules/inspect/dpi_hyperscan\.cc",
+        "Hyperscan belongs in the file named after it",
+    ),
     (
         r"sys/(socket|un)\.h",
         r"ports/.*|traffic/.*|app/.*|modules/tap/kernel_tap\.cc",

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """make_priors.py - measures every module kind on this machine and writes the built-in costs.
 
-usage: PYTHONPATH=python .venv/bin/python tools/make_priors.py
-They serve plans without a profile (`--costs prior`): one law a kind, no table.
+usage: PYTHONPATH=python .venv/bin/python tools/make_priors.py [--missing]
+They serve plans without a profile (`--costs prior`): one law a kind, no table. With --missing, only
+the kinds that the file does not have yet are measured, and their entries say on what machine.
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 from batchplane.costs.file import LOOP_KEYS
 from batchplane.profile.measure import ProfileOptions, profile_kinds
+from batchplane.profile.setups import measured_in, setups
 
 TARGET = Path(__file__).resolve().parent.parent / "python" / "batchplane" / "costs" / "priors.json"
 
@@ -44,9 +47,25 @@ def as_priors(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def with_missing(priors: dict[str, Any], options: ProfileOptions) -> dict[str, Any]:
+    """What is there, and the kinds that are not."""
+    known = {module["kind"] for module in priors["modules"]}
+    kinds = {kind for pipeline in setups() for kind in measured_in(pipeline)} - known - {"cost"}
+    if kinds:
+        added = as_priors(profile_kinds(sorted(kinds), options))
+        note = f"measured on {added['cpu']}, {added['date'][:10]}"
+        priors["modules"] += [{**module, "note": note} for module in added["modules"]]
+        priors["modules"].sort(key=lambda module: str(module["kind"]))
+    return priors
+
+
 def main() -> None:
     """Measures and writes."""
-    priors = as_priors(profile_kinds(options=ProfileOptions(ms_per_module=300, passes=4)))
+    options = ProfileOptions(ms_per_module=300, passes=4)
+    if sys.argv[1:] == ["--missing"]:
+        priors = with_missing(json.loads(TARGET.read_text(encoding="utf-8")), options)
+    else:
+        priors = as_priors(profile_kinds(options=options))
     TARGET.write_text(json.dumps(priors, indent=1) + "\n", encoding="utf-8")
     print(f"{TARGET}: {len(priors['modules'])} kinds")
 

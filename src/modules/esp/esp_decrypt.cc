@@ -252,9 +252,9 @@ const Register<EspDecrypt> kEspDecrypt{{
     .help = "Takes IP packets out of IPsec tunnels (ESP, tunnel mode).",
     .params = decrypt_params(),
     .gate_names = {"inner", "other", "inner6"},
-    .drops = {&esp::kUnknownSpi, &frame::kUnknownRemote, &esp::kNotEsp, &esp::kBadEsp, &esp::kBadIcv,
-              &esp::kReplayed, &esp::kBadPadding, &esp::kBadInner, &esp::kDummy, &esp::kNoInner6,
-              &kEcnMismatch, &reason::kTooShort, &reason::kBadHeaderLength,
+    .drops = {&esp::kUnknownSpi, &frame::kUnknownRemote, &esp::kNotEsp, &esp::kBadEsp,
+              &esp::kBadIcv, &esp::kReplayed, &esp::kBadPadding, &esp::kBadInner, &esp::kDummy,
+              &esp::kNoInner6, &kEcnMismatch, &reason::kTooShort, &reason::kBadHeaderLength,
               &reason::kBadTotalLength},
     .notes = "Notes the SA's id as the packet's tunnel: whether an SA may send from an address is "
              "for a module behind to judge. Put `reassembly` in front where ESP may come in "

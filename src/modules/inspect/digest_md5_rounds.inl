@@ -4,7 +4,8 @@
 // side take little longer than one.
 
 template <uint32_t kStep, uint32_t kGroups>
-BP_MD5_TARGET inline void one_step(Isa::V (&s)[kGroups][4], const Isa::V (&words)[kGroups][kWords]) {
+BP_MD5_TARGET inline void one_step(Isa::V (&s)[kGroups][4],
+                                   const Isa::V (&words)[kGroups][kWords]) {
   // The four take turns in being the one that changes.
   constexpr uint32_t kA = (64 - kStep) % 4;
   for (uint32_t g = 0; g < kGroups; ++g) {
@@ -30,7 +31,8 @@ BP_MD5_TARGET void add_block(const uint8_t* const* blocks,
   Isa::V s[kGroups][4];
   for (uint32_t g = 0; g < kGroups; ++g) {
     Isa::load(blocks + g * Isa::kLanes, words[g]);
-    for (uint32_t i = 0; i < 4; ++i) std::memcpy(&s[g][i], state[i] + g * Isa::kLanes, sizeof s[g][i]);
+    for (uint32_t i = 0; i < 4; ++i)
+      std::memcpy(&s[g][i], state[i] + g * Isa::kLanes, sizeof s[g][i]);
   }
   all_steps(s, words, std::make_integer_sequence<uint32_t, 64>());
   for (uint32_t g = 0; g < kGroups; ++g) {

@@ -250,9 +250,15 @@ def test_the_built_in_costs_cover_the_pipelines() -> None:
     assert "built-in" in found.warnings[0].line()
 
 
+# Applications are in none of the papers' pipelines: they have costs that were measured, and no others.
+OF_APPLICATIONS = {"ids.yaml", "ipsec_gateway.yaml", "vpn_gateway.yaml"}
+
+
 @pytest.mark.parametrize("name", [PRIOR, PAPER, WIDE])
 @pytest.mark.parametrize("file", sorted(path.name for path in PIPELINES.iterdir()))
 def test_every_pipeline_has_its_built_in_costs(file: str, name: str) -> None:
+    if file in OF_APPLICATIONS and name != PRIOR:
+        pytest.skip("the papers have no such modules")
     document = load_pipeline(str(PIPELINES / file), {}, Kinds())
     assert set(resolve(document.pipeline, load_costs(name)).modules) == set(
         document.pipeline["modules"]
