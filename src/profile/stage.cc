@@ -36,7 +36,7 @@ void write_image(const PacketImage& image, Packet& pkt) {
   }
   std::memcpy(pkt.data(), image.bytes.data(), len_bytes);
   pkt.meta() = image.meta;
-  if (image.mark != 0) pkt.set_mark(image.mark);
+  if ((image.meta.flags & kMetaMarked) != 0) pkt.set_mark(image.mark);
 }
 
 Stage::Stage(Graph& graph, PacketPool& pool)
