@@ -11,17 +11,47 @@ constexpr double kNoChance = 1e-12;
 }  // namespace
 
 double gain_of_holding_ns(const Program& program, const ProgramModule& module, double batch_pkts) {
-  return module.cost_per_batch_ns * (1 / module.arriving_pkts - 1 / batch_pkts) -
+  const double saved_ns = module.cost_per_batch_ns * (1 / module.arriving_pkts - 1 / batch_pkts);
+  return saved_ns + module.stair_gain_ns(module.arriving_pkts, batch_pkts) -
          program.release_ns / batch_pkts - program.hold_ns;
 }
 
+namespace {
+
+bool is_worth(const ProgramModule& module, double trigger_pkts) {
+  if (module.stair == nullptr) return true;
+  const auto n = static_cast<size_t>(trigger_pkts);
+  return n >= module.stair->is_worth.size() || module.stair->is_worth[n] != 0;
+}
+
+}  // namespace
+
+void mark_worth(const ProgramModule& module, Stair& stair) {
+  const size_t n_sizes = stair.extra_ns.size();
+  stair.is_worth.assign(n_sizes, 0);
+  double least_ns = kNoBudgetNs;  // of a packet
+  for (auto n = static_cast<size_t>(module.arriving_pkts) + 1; n < n_sizes; ++n) {
+    const auto size_pkts = static_cast<double>(n);
+    const double pkt_ns = module.service_ns(size_pkts) / size_pkts;
+    if (pkt_ns >= least_ns) continue;
+    least_ns = pkt_ns;
+    stair.is_worth[n] = 1;
+  }
+}
+
+double worth_down(const ProgramModule& module, double trigger_pkts) {
+  while (is_holding(module, trigger_pkts) && !is_worth(module, trigger_pkts)) --trigger_pkts;
+  return is_holding(module, trigger_pkts) ? trigger_pkts : 0;
+}
+
 double next_up(const ProgramModule& module, double trigger_pkts) {
-  const double next = std::max(trigger_pkts, std::floor(module.arriving_pkts)) + 1;
+  double next = std::max(trigger_pkts, std::floor(module.arriving_pkts)) + 1;
+  while (next <= module.max_pkts && !is_worth(module, next)) ++next;
   return next <= module.max_pkts ? next : 0;
 }
 
 double next_down(const ProgramModule& module, double trigger_pkts) {
-  return is_holding(module, trigger_pkts - 1) ? trigger_pkts - 1 : 0;
+  return worth_down(module, trigger_pkts - 1);
 }
 
 namespace {
@@ -44,7 +74,7 @@ bool evaluate_modules(const Program& program, const std::vector<double>& trigger
     const ProgramModule& module = program.modules[v];
     const double batch = batch_pkts(module, triggers_pkts[v]);
     const double firings = module.share / batch;  // per packet polled
-    const double service_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * batch;
+    const double service_ns = module.service_ns(batch);
     const bool is_held = is_holding(module, triggers_pkts[v]);
     const double hold_ns =
         is_held ? module.share * program.hold_ns + firings * program.release_ns : 0;

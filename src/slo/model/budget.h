@@ -19,6 +19,22 @@ inline constexpr double kNoBudgetNs = std::numeric_limits<double>::infinity();
 
 inline constexpr uint32_t kNoModule = ~0U;
 
+// What a batch of n packets costs beside the line A + M n, where that is no line: lanes that work side
+// by side make stairs of it.
+struct Stair {
+  std::vector<double> extra_ns;   // by n, from 0 to the largest batch
+  std::vector<uint8_t> is_worth;  // by n: no smaller batch that holds has as cheap packets
+
+  [[nodiscard]] double extra_at(double batch_pkts) const {
+    const double last = static_cast<double>(extra_ns.size()) - 1;
+    const double at = std::clamp(batch_pkts, 0.0, last);
+    const auto below = static_cast<size_t>(at);
+    const size_t above = std::min(below + 1, extra_ns.size() - 1);
+    return extra_ns[below] +
+           (at - static_cast<double>(below)) * (extra_ns[above] - extra_ns[below]);
+  }
+};
+
 // A controlled module with what follows it up to the next one (its segment).
 struct ProgramModule {
   double cost_per_batch_ns = 0;  // A: of the whole segment
@@ -32,6 +48,17 @@ struct ProgramModule {
   double sure_pkts = 0;
   // Whose batches arrive here, in the same run; kNoModule: not of one module alone.
   uint32_t before = kNoModule;
+  const Stair* stair = nullptr;  // none: the costs are a line
+
+  // What a packet saves beside the line in batches of another size.
+  [[nodiscard]] double stair_gain_ns(double from_pkts, double to_pkts) const {
+    if (stair == nullptr) return 0;
+    return stair->extra_at(from_pkts) / from_pkts - stair->extra_at(to_pkts) / to_pkts;
+  }
+  [[nodiscard]] double service_ns(double batch_pkts) const {
+    const double line_ns = cost_per_batch_ns + cost_per_pkt_ns * batch_pkts;
+    return stair == nullptr ? line_ns : std::max(0.0, line_ns + stair->extra_at(batch_pkts));
+  }
 };
 
 struct ProgramTask {
@@ -108,7 +135,11 @@ struct Evaluation {
 [[nodiscard]] inline bool is_holding(const ProgramModule& module, double trigger_pkts) {
   return trigger_pkts > module.arriving_pkts;
 }
-// Next larger trigger that holds, 0 when there is none; next smaller one, or 0.
+// Finds what is worth it in `stair`, that of the module, at the batches that arrive.
+void mark_worth(const ProgramModule& module, Stair& stair);
+// Where costs make stairs: the largest trigger up to this one that is worth it, or 0.
+[[nodiscard]] double worth_down(const ProgramModule& module, double trigger_pkts);
+// Next larger trigger that holds and is worth it, 0 when there is none; next smaller one, or 0.
 [[nodiscard]] double next_up(const ProgramModule& module, double trigger_pkts);
 [[nodiscard]] double next_down(const ProgramModule& module, double trigger_pkts);
 // Rate at which packets reach a module, at a task's time per packet.

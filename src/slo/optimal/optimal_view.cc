@@ -23,6 +23,7 @@ constexpr double kMoved = 0.1;       // of an arriving batch
 constexpr double kSlow = 1.08;       // time of a packet over the usual one
 constexpr double kSameHolds = 0.25;  // of a packet
 constexpr double kUsualShare = 0.1;  // of what one period says of it
+constexpr double kStairs = 0.15;     // of a batch's costs: what is further off is no line
 constexpr double kOftener = 10;      // that a release by age comes too late for its first packet
 
 // What the machine took away is no work that triggers could change.
@@ -177,6 +178,32 @@ void OptimalView::aggregate(const Snapshot& snapshot, uint32_t head) {
   }
 }
 
+// Members that see the head's own batches cost what their tables say; what is behind a split, its line.
+void OptimalView::set_stair(const Snapshot& snapshot, uint32_t h) {
+  const std::vector<uint32_t>& members = segments_[h].members;
+  ProgramModule& module = program_.modules[h];
+  Stair& stair = heads_[h].stair;
+  module.stair = nullptr;
+  heads_[h].extra_ns = 0;
+  stair.extra_ns.assign(model_.batch_limit_pkts + 1, 0);
+  for (size_t i = 0; i < members.size(); ++i) {
+    const CostLaw& law = snapshot.modules[members[i]].cost;
+    if (!law.is_table() || parts_[i].first < 1 || parts_[i].second < 1) continue;
+    for (uint32_t n = 1; n <= model_.batch_limit_pkts; ++n) {
+      stair.extra_ns[n] += law.ns(n) - law.line().ns(n);
+    }
+  }
+  double worst = 0;
+  for (uint32_t n = 1; n <= model_.batch_limit_pkts; ++n) {
+    const double line_ns = module.cost_per_batch_ns + module.cost_per_pkt_ns * n;
+    worst = std::max(worst, ratio(std::abs(stair.extra_ns[n]), line_ns));
+  }
+  if (worst < kStairs) return;
+  stair.extra_ns[0] = stair.extra_ns[1];
+  module.stair = &stair;
+  heads_[h].extra_ns = stair.extra_at(heads_[h].executed_pkts);
+}
+
 void OptimalView::update_head(const Snapshot& snapshot, uint32_t h) {
   const exec::ModulePeriod& period = snapshot.modules[segments_[h].head];
   const uint32_t task = program_.modules[h].task;
@@ -194,6 +221,7 @@ void OptimalView::update_head(const Snapshot& snapshot, uint32_t h) {
   }
   current_[h] = std::min(period.trigger_pkts, model_.batch_limit_pkts);
   aggregate(snapshot, h);
+  set_stair(snapshot, h);
   ProgramModule& module = program_.modules[h];
   head.cost_per_batch_ns = module.cost_per_batch_ns;
   head.cost_per_pkt_ns = module.cost_per_pkt_ns;
@@ -201,6 +229,7 @@ void OptimalView::update_head(const Snapshot& snapshot, uint32_t h) {
   module.arriving_pkts = head.arriving.is_known ? head.arriving.value : 1;
   module.max_pkts = arrived > 0 ? model_.batch_limit_pkts : 0;
   arriving_now_[h] = module.arriving_pkts;
+  if (module.stair != nullptr) mark_worth(module, head.stair);
 }
 
 // Of the work of all runs of the period: each firing by itself, and what runs without a buffer
@@ -260,8 +289,7 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t, bool is_lull
     const auto& causes = snapshot.modules[segments_[h].head].causes;
     for (const exec::CauseCount& cause : causes) releases += static_cast<double>(cause.firings);
     aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
-    explained_ns +=
-        heads_[h].batches * module.cost_per_batch_ns + heads_[h].pkts * module.cost_per_pkt_ns;
+    explained_ns += heads_[h].work_ns();
     if (is_holding(module, current_[h])) {
       explained_ns += heads_[h].batches * program_.release_ns + heads_[h].pkts * program_.hold_ns;
     }
@@ -479,6 +507,7 @@ bool OptimalView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
         std::clamp<double>(then.like(now, arriving_now_[h]), 1.0, model_.batch_limit_pkts);
     any |= std::abs(predicted - module.arriving_pkts) > kMoved * module.arriving_pkts;
     module.arriving_pkts = predicted;
+    if (module.stair != nullptr) mark_worth(module, heads_[h].stair);
   }
   if (is_folded_) fold_nested(triggers_pkts);
   return any;

@@ -86,9 +86,11 @@ class OptimalView {
     double usual_batch_ns = 0;  // the same, over many periods
     double usual_pkt_ns = 0;
     double following_ns = 0;  // work of the period that its firings bring about elsewhere
+    Stair stair;
+    double extra_ns = 0;  // of the mean batch, beside the line
     // In the period.
     [[nodiscard]] double work_ns() const {
-      return batches * cost_per_batch_ns + pkts * cost_per_pkt_ns;
+      return batches * (cost_per_batch_ns + extra_ns) + pkts * cost_per_pkt_ns;
     }
   };
   struct Task {
@@ -109,6 +111,7 @@ class OptimalView {
   void lay_out_flows();
   void find_heads_before();
   void aggregate(const Snapshot& snapshot, uint32_t head);
+  void set_stair(const Snapshot& snapshot, uint32_t head);
   void update_head(const Snapshot& snapshot, uint32_t head);
   double variance_of_run(uint32_t task);
   void update_task(const Snapshot& snapshot, uint32_t task, bool is_lull);

@@ -17,7 +17,7 @@ constexpr uint32_t kNone = ~0U;
 
 void Solver::round_down(const Program& program) {
   for (size_t v = 0; v < size_.size(); ++v) {
-    const double floor_pkts = std::floor(size_[v] + kRounding);
+    const double floor_pkts = worth_down(program.modules[v], std::floor(size_[v] + kRounding));
     const bool holds = is_free_[v] != 0 && is_holding(program.modules[v], floor_pkts);
     triggers_[v] = holds ? floor_pkts : 0;
   }
@@ -207,7 +207,7 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   double to = next;
   if (old == 0) {
     const double most = std::min<double>(batch + (room_ns - min_ns) / slope, module.max_pkts);
-    to = std::max(next, std::floor(most * (1 - kRounding)));
+    to = std::max(next, worth_down(module, std::floor(most * (1 - kRounding))));
   }
   // Fewer firings, heavier ones: what that does to every packet of the task.
   raise.turnaround_ns = slopes_.turnaround_weight[v] * (1 / to - 1 / batch) +
@@ -221,8 +221,10 @@ Solver::Raise Solver::raise_of(const Program& program, uint32_t v) const {
   if (raise.turnaround_ns > std::max(0.0, task_room_ns_[module.task])) return raise;
   raise.gain =
       slopes_.load_weight[v] * (1 / batch - 1 / to) - emphasis_[module.task] * raise.turnaround_ns;
+  const ProgramTask& task = program.tasks[module.task];
+  raise.gain +=
+      task.weight * module.share * task.rate_pkts_per_ns * module.stair_gain_ns(batch, to);
   if (old == 0) {
-    const ProgramTask& task = program.tasks[module.task];
     raise.gain -= task.weight * module.share * task.rate_pkts_per_ns *
                   (program.hold_ns + program.release_ns / batch);
   }
