@@ -196,7 +196,11 @@ void copy_icv(uint8_t* to, const uint8_t* from, const KeySchedule& keys) {
 void run_jobs(IMB_MGR* manager, Work* const* works, uint32_t n, IMB_CIPHER_DIRECTION direction) {
   run_ipsec_mb_jobs(
       manager, n,
-      [&](IMB_JOB& job, uint32_t i) { fill(job, *works[i], *works[i]->keys, direction); },
+      [&](IMB_JOB& job, uint32_t i) {
+        Work& work = *works[i];
+        // NOLINTNEXTLINE(clang-analyzer-core.*): i is below n, and so many were queued
+        fill(job, work, *work.keys, direction);
+      },
       [](const IMB_JOB& job) {
         static_cast<Work*>(job.user_data)->is_done = job.status == IMB_STATUS_COMPLETED;
       });

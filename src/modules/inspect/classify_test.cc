@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "base/rng.h"
 #include "module_harness.h"
@@ -117,7 +118,8 @@ TEST_F(ClassifyFile, IsRefusedInALine) {
   says(npz_of({{"w0", npy_of("(1, 2)", {1, 2}, "<i4")}, {"b0", b}}), "float32");
   says(npz_of({{"w0", npy_of("(9, 2)", {1, 2})}, {"b0", b}}), "cut off");
   says(npz_of({{"w0", npy_of("(1, 99999999999)", {1, 2})}, {"b0", b}}), "neither");
-  says(npz_of({{"w0", npy_of("(1, 2)", {1, std::nanf("")})}, {"b0", b}}), "no number");
+  says(npz_of({{"w0", npy_of("(1, 2)", {1, std::numeric_limits<float>::quiet_NaN()})}, {"b0", b}}),
+       "no number");
   says(npz_of({{"w0", "nothing"}, {"b0", b}}), "no array");
   EXPECT_NE(refusal_of([&] { ModuleHarness("classify", {}); }), "");
   EXPECT_NE(refusal_of([&] { ModuleHarness("classify", {{"random", List{256}}}); }), "");

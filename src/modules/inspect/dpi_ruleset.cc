@@ -61,7 +61,7 @@ Ruleset::Ruleset(const std::map<uint32_t, DpiRule>& rules, EngineKind engine, Hi
 
 void Ruleset::judge(const Text* texts, const uint8_t* protos, uint32_t n,
                     Verdict* verdicts) noexcept {
-  bool is_hit[exec::kMaxBatchPkts];
+  bool is_hit[exec::kMaxBatchPkts] = {};
   if (engine_ == EngineKind::kAhoCorasick) automaton_->scan(texts, n, is_hit);
   for (uint32_t i = 0; i < n; ++i) {
     verdicts[i] = {};
