@@ -197,9 +197,10 @@ void run_jobs(IMB_MGR* manager, Work* const* works, uint32_t n, IMB_CIPHER_DIREC
   run_ipsec_mb_jobs(
       manager, n,
       [&](IMB_JOB& job, uint32_t i) {
+        // NOLINTBEGIN(clang-analyzer-core.*): i is below n, and so many were queued
         Work& work = *works[i];
-        // NOLINTNEXTLINE(clang-analyzer-core.*): i is below n, and so many were queued
         fill(job, work, *work.keys, direction);
+        // NOLINTEND(clang-analyzer-core.*)
       },
       [](const IMB_JOB& job) {
         static_cast<Work*>(job.user_data)->is_done = job.status == IMB_STATUS_COMPLETED;
