@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// file_fuzz_test.cc - files of routes, sessions and rules that modules read, changed by chance: taken, or
+// file_fuzz_test.cc - files of routes, sessions, rules and keys that modules read, changed by chance: taken, or
 // refused in a line, and the module goes on.
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -88,12 +89,35 @@ std::string changed(std::string text, Rng& rng) {
   return text;
 }
 
+const char* const kSnortRules =
+    "# rules\nalert tcp any any -> any any (msg:\"a; b\"; content:\"GET |0d 0a|\"; nocase; "
+    "content:\"x\\;y\"; sid:7; rev:2;)\ndrop udp any any -> any any (content:\"bad\"; sid:8;)\n";
+const char* const kKeys =
+    "# id, key\n1 000102030405060708090a0b0c0d0e0fcafebabe\n"
+    "2 0x1112131415161718191a1b1c1d1e1f20cafebabe\n3 00 11\n";
+
 struct FileCase {
+  const char* name;
   const char* kind;
-  const char* verb;
+  const char* verb;  // none: the module is made anew with the file
   const char* key;
   const char* text;
 };
+
+Dict params_of(const FileCase& given, const std::string& path) {
+  Dict params{{given.key, path}};
+  if (std::string_view(given.kind) != "esp_encrypt") return params;
+  List sas;
+  for (uint32_t id = 1; id <= 2; ++id) {
+    sas.push_back(Dict{{"id", id},
+                       {"spi", 4096 + id},
+                       {"suite", "aes-128-gcm"},
+                       {"local", "192.0.2.1"},
+                       {"remote", "192.0.2.2"}});
+  }
+  params["sas"] = sas;
+  return params;
+}
 
 class ChangedFiles : public testing::TestWithParam<FileCase> {};
 
@@ -102,13 +126,21 @@ TEST_P(ChangedFiles, AreTakenOrRefusedInALine) {
   char folder[] = "/tmp/bp_file_fuzz_XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
   const std::string path = std::string(folder) + "/table.txt";
-  ModuleHarness harness(given.kind, {}, 4);
+  std::ofstream(path).close();
+  std::filesystem::permissions(
+      path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::optional<ModuleHarness> harness;
+  if (given.verb != nullptr) harness.emplace(given.kind, Dict{}, 4);
   uint32_t n_taken = 0;
   for (uint32_t i = 0; i < n_files(); ++i) {
     Rng rng(i + 1);
     std::ofstream(path, std::ios::binary) << (i == 0 ? given.text : changed(given.text, rng));
     try {
-      (void)harness.command(given.verb, Dict{{given.key, path}});
+      if (given.verb != nullptr) {
+        (void)harness->command(given.verb, Dict{{given.key, path}});
+      } else {
+        ModuleHarness(given.kind, params_of(given, path), 4);
+      }
       ++n_taken;
     } catch (const ConfigError& error) {
       EXPECT_NE(i, 0U) << error.line();
@@ -116,17 +148,20 @@ TEST_P(ChangedFiles, AreTakenOrRefusedInALine) {
     }
   }
   EXPECT_GT(n_taken, 0U);
-  (void)harness.module().show();
+  if (harness) (void)harness->module().show();
   std::filesystem::remove_all(folder);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, ChangedFiles,
-    testing::Values(FileCase{"ipv4_lookup", "replace", "file", kRoutes},
-                    FileCase{"ipv6_lookup", "replace", "file", kRoutes6},
-                    FileCase{"acl", "replace", "rules_file", kRules},
-                    FileCase{"session_downlink", "replace", "file", kSessions}),
-    [](const testing::TestParamInfo<FileCase>& given) { return std::string(given.param.kind); });
+    testing::Values(FileCase{"routes", "ipv4_lookup", "replace", "file", kRoutes},
+                    FileCase{"routes6", "ipv6_lookup", "replace", "file", kRoutes6},
+                    FileCase{"acl", "acl", "replace", "rules_file", kRules},
+                    FileCase{"sessions", "session_downlink", "replace", "file", kSessions},
+                    FileCase{"dpi_rules", "dpi", nullptr, "rules_file", kSnortRules},
+                    FileCase{"dpi_words", "dpi", nullptr, "words_file", kSnortRules},
+                    FileCase{"esp_keys", "esp_encrypt", nullptr, "keys", kKeys}),
+    [](const testing::TestParamInfo<FileCase>& given) { return std::string(given.param.name); });
 
 }  // namespace
 }  // namespace batchplane

@@ -259,6 +259,7 @@ Value run_profile(Startup& startup, const std::string& request_path) {
   auto env = build_environment(spec, PortsAre::kReal, {}, errors);
   if (!errors.empty()) throw ConfigErrors(std::move(errors));
   env->quiescence = &quiescence;
+  env->repeats_packets = true;
   const auto graph = build_graph(spec, std::move(env));
   pool = std::make_unique<PacketPool>("profile", pool_pkts_for(*graph) + kProfilePkts,
                                       data_bytes_needed(spec, *graph->env));

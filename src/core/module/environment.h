@@ -41,6 +41,8 @@ class Environment {
   bool is_check = false;
   // Tables are complete and packets may be looked up, but no device is opened: none will come.
   bool is_offline = false;
+  // The same packets come again and again, and each time count as new: modules are being timed.
+  bool repeats_packets = false;
 
   // Throws ConfigError naming what exists.
   [[nodiscard]] const Interface& interface(const std::string& name) const;

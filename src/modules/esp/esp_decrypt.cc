@@ -33,7 +33,8 @@ class EspDecrypt final : public Module {
   explicit EspDecrypt(const Args& args)
       : udp_port_(static_cast<uint16_t>(args.u32("udp_port"))),
         sas_(args, {.direction = esp::Direction::kIn,
-                    .replay_window_pkts = (args.u32("replay_window_pkts") + 63) / 64 * 64}) {}
+                    .replay_window_pkts = (args.u32("replay_window_pkts") + 63) / 64 * 64,
+                    .repeats_packets = args.env().repeats_packets}) {}
 
   uint32_t link(uint32_t connected) override {
     n_connected_ = connected;

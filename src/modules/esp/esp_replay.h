@@ -18,9 +18,11 @@ class ReplayWindow {
 
   [[nodiscard]] uint64_t highest() const { return highest_; }
 
-  // The whole of a number of which the low half was sent: the least that is not too old.
+  // The whole of a number of which the low half was sent: the least that is not too old. Without a
+  // window none is, and the high half is that of the highest one.
   [[nodiscard]] uint64_t sequence_of(uint32_t low) const {
-    const uint64_t reach = std::max(window_pkts_, 1U) - 1;
+    if (window_pkts_ == 0) return highest_ >> 32 << 32 | low;
+    const uint64_t reach = window_pkts_ - 1;
     const uint64_t bottom = highest_ >= reach ? highest_ - reach : 0;
     const uint64_t high = bottom >> 32 << 32;
     const uint64_t whole = high | low;

@@ -151,7 +151,8 @@ SaKeeper::Kept SaKeeper::keep(uint32_t id, const SaSpec& spec, Keys keys) const 
     return before->second;
   }
   Kept kept{*spec.suite, spec.has_esn, std::move(keys),
-            std::make_shared<SaState>(style_.replay_window_pkts), nullptr};
+            std::make_shared<SaState>(style_.repeats_packets ? 0 : style_.replay_window_pkts),
+            nullptr};
   kept.state->sequence.set(style_.direction == Direction::kOut ? spec.first_sequence - 1 : 0);
   kept.schedule = crypto_.expand(*spec.suite, kept.keys, spec.has_esn);
   return kept;

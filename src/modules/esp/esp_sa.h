@@ -93,6 +93,7 @@ struct Style {
   Direction direction = Direction::kOut;
   uint8_t ttl = 64;
   uint32_t replay_window_pkts = 0;
+  bool repeats_packets = false;  // no window, whatever is asked for
 };
 
 // The SAs of a module with their keys: what a book's edit comes to. Owner: control thread.

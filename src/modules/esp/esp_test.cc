@@ -96,6 +96,17 @@ TEST_P(EspSuite, CountsBeyond32Bits) {
   EXPECT_EQ(decrypt.command("list")["sas"].as_list()[0]["sequence"].as_int(), 0xffffff00 + 799LL);
 }
 
+// While modules are timed, the same packets come over and over.
+TEST_P(EspSuite, TakesRepeatedPacketsWhereTheyAreNew) {
+  const Dict sa = sa_of(5, GetParam(), true);
+  ModuleHarness encrypt("esp_encrypt", params_of({sa}));
+  Environment env;
+  env.repeats_packets = true;
+  ModuleHarness decrypt("esp_decrypt", params_of({receiving(sa)}), 3, &env);
+  const std::vector<Bytes> sent = encrypted(encrypt, std::vector<Bytes>(20, make_frame({})), 5);
+  for (uint32_t round = 0; round < 3; ++round) EXPECT_EQ(decrypt.run(sent).at(0).size(), 20U);
+}
+
 // Each bit that is authenticated: one wrong, and the packet is refused.
 TEST_P(EspSuite, EveryBitCounts) {
   const Dict sa = sa_of(5, GetParam());

@@ -118,7 +118,11 @@ def test_the_kernels_rates_are_held_against_the_slides() -> None:
 
 @pytest.mark.skipif(kernel.missing() is not None, reason=f"{kernel.missing()}")
 def test_the_kernel_is_measured() -> None:
-    rows, shares = throughput.measure_kernel(1, 5)
+    # On a busy machine nothing may leave within a few milliseconds.
+    for run_ms in (5, 100, 2000):
+        rows, shares = throughput.measure_kernel(1, run_ms)
+        if all(row["mpps"] > 0 for row in rows):
+            break
     assert {row["way"] for row in rows} == {"kernel, no qdisc", "kernel, pfifo", "kernel, HTB"}
     assert all(row["mpps"] > 0 for row in rows)
     assert sum(shares) == pytest.approx(1)
