@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/trials.h"
 
+#include <functional>
+
 #include <stdexcept>
 
 #include "base/clock.h"
@@ -35,14 +37,23 @@ std::vector<Result> run_interleaved(const std::vector<Contender>& contenders, ui
   return results;
 }
 
-Interval paired_ratio(const Result& a, const Result& b) {
+namespace {
+
+// Median of what `of` makes of both times of a trial.
+template <class Of>
+Interval paired(const Result& a, const Result& b, Of of) {
   const auto n = static_cast<uint32_t>(a.ns_per_pkt.size());
   return bootstrap(n, kResamples, [&](const std::vector<uint32_t>& trials) {
-    std::vector<double> ratios;
-    for (const uint32_t t : trials) ratios.push_back(a.ns_per_pkt[t] / b.ns_per_pkt[t]);
-    return std::vector<double>{median_of(std::move(ratios))};
+    std::vector<double> values;
+    for (const uint32_t t : trials) values.push_back(of(a.ns_per_pkt[t], b.ns_per_pkt[t]));
+    return std::vector<double>{median_of(std::move(values))};
   })[0];
 }
+
+}  // namespace
+
+Interval paired_ratio(const Result& a, const Result& b) { return paired(a, b, std::divides()); }
+Interval paired_difference(const Result& a, const Result& b) { return paired(a, b, std::minus()); }
 
 Interval time_percentile(const Result& result, double p) {
   const auto n = static_cast<uint32_t>(result.ns_per_pkt.size());

@@ -34,6 +34,8 @@ std::vector<Result> run_interleaved(const std::vector<Contender>& contenders, ui
 
 // Median of a[i] / b[i] with its interval.
 Interval paired_ratio(const Result& a, const Result& b);
+// Median of a[i] - b[i], in ns per packet, with its interval.
+Interval paired_difference(const Result& a, const Result& b);
 // A percentile of one contender's times with its interval.
 Interval time_percentile(const Result& result, double p);
 

@@ -5,14 +5,13 @@
 
 #include <array>
 #include <cstring>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "common/environment.h"
+#include "common/lone_module.h"
 #include "common/report.h"
-#include "core/module/kind.h"
 #include "core/packet/packet_pool.h"
 #include "modules/esp/esp_suite.h"
 
@@ -28,34 +27,13 @@ constexpr uint32_t kLongestBytes = 2048;
 constexpr double kMostNs = 25;  // of ESP over the library
 constexpr uint32_t kId = 3;
 
-// One module on the same packets over and over.
-class ModuleRig {
- public:
-  ModuleRig(const std::string& kind, const std::string& suite, bool is_out)
-      : info_(*batchplane::find_module_kind(kind)) {
-    Dict sa{{"id", kId}, {"spi", 0x1003}, {"suite", suite}};
-    if (is_out) sa["remote"] = "192.0.2.2", sa["local"] = "192.0.2.1";
-    Dict params{{"sas", batchplane::List{sa}}, {"test_keys", true}};
-    if (!is_out) params["replay_window_pkts"] = 0;
-    std::vector<batchplane::ConfigError> errors;
-    batchplane::Args args(info_.params, params, "bench", errors);
-    args.set_env(&env_);
-    args.set_name(kind);
-    module_ = info_.make(args);
-    module_->link(3);
-  }
-  uint32_t run(Packet** pkts, uint32_t n) {
-    ctx_->n_removed = 0;
-    info_.run(module_.get(), *ctx_, pkts, n);
-    return n - ctx_->n_removed;
-  }
-
- private:
-  const batchplane::ModuleInfo& info_;
-  batchplane::Environment env_;
-  std::unique_ptr<batchplane::Module> module_;
-  std::unique_ptr<batchplane::Context> ctx_ = std::make_unique<batchplane::Context>();
-};
+Dict params_of(const std::string& suite, bool is_out) {
+  Dict sa{{"id", kId}, {"spi", 0x1003}, {"suite", suite}};
+  if (is_out) sa["remote"] = "192.0.2.2", sa["local"] = "192.0.2.1";
+  Dict params{{"sas", batchplane::List{sa}}, {"test_keys", true}};
+  if (!is_out) params["replay_window_pkts"] = 0;
+  return params;
+}
 
 // Packets that are as before at each call.
 struct Packets {
@@ -158,8 +136,8 @@ void measure(bench::Report& report, const bench::Options& options, const std::st
   const std::string label = name + ", " + std::to_string(ip_bytes) + " B";
   if (!report.wants(label)) return;
   const batchplane::esp::Suite& suite = *batchplane::esp::find_suite(name);
-  ModuleRig encrypt("esp_encrypt", name, true);
-  ModuleRig decrypt("esp_decrypt", name, false);
+  bench::LoneModule encrypt("esp_encrypt", params_of(name, true), 1);
+  bench::LoneModule decrypt("esp_decrypt", params_of(name, false), 3);
   Library library(suite);
   Packets plain(pool);
   plain.frame = plain_frame(ip_bytes);
@@ -195,18 +173,8 @@ void measure(bench::Report& report, const bench::Options& options, const std::st
        contender("esp_encrypt", plain, 16, out), contender("esp_decrypt", sealed, kMaxPkts, in)},
       options.trials, options.batches);
   report.rows(label, results);
-  std::vector<double> more;
-  for (size_t t = 0; t < results[0].ns_per_pkt.size(); ++t) {
-    more.push_back(results[0].ns_per_pkt[t] - results[1].ns_per_pkt[t]);
-  }
-  const auto median = [&](const std::vector<uint32_t>& trials) {
-    std::vector<double> drawn;
-    for (const uint32_t t : trials) drawn.push_back(more[t]);
-    return std::vector<double>{bench::median_of(std::move(drawn))};
-  };
   report.figure(label + ": ESP over the library", "ns/pkt",
-                bench::bootstrap(static_cast<uint32_t>(more.size()), 1000, median)[0],
-                bench::Target{kMostNs});
+                bench::paired_difference(results[0], results[1]), bench::Target{kMostNs});
   report.figure(label + ": one by one over batches of 16", "x",
                 bench::paired_ratio(results[2], results[3]));
 }

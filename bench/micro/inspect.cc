@@ -15,8 +15,8 @@
 
 #include "base/rng.h"
 #include "common/environment.h"
+#include "common/lone_module.h"
 #include "common/report.h"
-#include "core/module/kind.h"
 #include "core/packet/packet_pool.h"
 #include "modules/inspect/digest_md5.h"
 #include "modules/inspect/dpi_ruleset.h"
@@ -101,28 +101,12 @@ class Packets {
   std::array<Text, kBatchPkts> texts;
 };
 
-class ModuleRig {
- public:
-  ModuleRig(const std::string& kind, const Dict& params)
-      : info_(*batchplane::find_module_kind(kind)) {
-    std::vector<batchplane::ConfigError> errors;
-    batchplane::Args args(info_.params, params, "bench", errors);
-    args.set_env(&env_);
-    args.set_name(kind);
-    module_ = info_.make(args);
-    module_->link(1);
+// All packets at once, of which none may be missing afterwards.
+void run_all(bench::LoneModule& module, std::array<Packet*, kBatchPkts> pkts) {
+  if (module.run(pkts.data(), kBatchPkts) != kBatchPkts) {
+    throw std::runtime_error("a packet is missing");
   }
-  void run(std::array<Packet*, kBatchPkts> pkts) {
-    info_.run(module_.get(), *ctx_, pkts.data(), kBatchPkts);
-    if (ctx_->n_removed != 0) throw std::runtime_error("a packet is missing");
-  }
-
- private:
-  const batchplane::ModuleInfo& info_;
-  batchplane::Environment env_;
-  std::unique_ptr<batchplane::Module> module_;
-  std::unique_ptr<batchplane::Context> ctx_ = std::make_unique<batchplane::Context>();
-};
+}
 
 // `work` does n packets from text i on; called until a whole batch is done.
 template <class Work>
@@ -133,18 +117,6 @@ bench::Contender contender(const std::string& name, uint32_t n, Work work) {
             }
             return uint64_t{n_batches} * kBatchPkts;
           }};
-}
-
-bench::Interval difference(const bench::Result& a, const bench::Result& b) {
-  std::vector<double> more;
-  for (size_t t = 0; t < a.ns_per_pkt.size(); ++t)
-    more.push_back(a.ns_per_pkt[t] - b.ns_per_pkt[t]);
-  const auto median = [&](const std::vector<uint32_t>& trials) {
-    std::vector<double> drawn;
-    for (const uint32_t t : trials) drawn.push_back(more[t]);
-    return std::vector<double>{bench::median_of(std::move(drawn))};
-  };
-  return bench::bootstrap(static_cast<uint32_t>(more.size()), 1000, median)[0];
 }
 
 void measure_dpi(bench::Report& report, const bench::Options& options, Packets& packets,
@@ -160,7 +132,7 @@ void measure_dpi(bench::Report& report, const bench::Options& options, Packets& 
   }
   const dpi::Automaton automaton(literals, kMaxTableBytes, "bench");
   dpi::Hyperscan hyperscan(patterns, "bench");
-  ModuleRig module("dpi", {{"rules", rules}});
+  bench::LoneModule module("dpi", {{"rules", rules}}, 1);
   bool is_hit[kBatchPkts];
   Nobody nobody;
   const Text* const texts = packets.texts.data();
@@ -168,7 +140,7 @@ void measure_dpi(bench::Report& report, const bench::Options& options, Packets& 
     return [&, texts, n](uint32_t i) { automaton.scan(texts + i, n, is_hit); };
   };
   const auto results = bench::run_interleaved(
-      {contender("dpi, batch 32", kBatchPkts, [&](uint32_t) { module.run(packets.pkts); }),
+      {contender("dpi, batch 32", kBatchPkts, [&](uint32_t) { run_all(module, packets.pkts); }),
        contender("automaton, batch 32", kBatchPkts, scan(kBatchPkts)),
        contender("automaton, batch 16", 16, scan(16)), contender("automaton, batch 1", 1, scan(1)),
        contender("one by one", kBatchPkts,
@@ -176,8 +148,8 @@ void measure_dpi(bench::Report& report, const bench::Options& options, Packets& 
        contender("hyperscan", 1, [&](uint32_t i) { hyperscan.scan(texts[i], nobody); })},
       options.trials, options.batches);
   report.rows(label + ", dpi, " + std::to_string(kWords) + " words", results);
-  report.figure(label + ": dpi over its automaton", "ns/pkt", difference(results[0], results[1]),
-                bench::Target{kMostNs});
+  report.figure(label + ": dpi over its automaton", "ns/pkt",
+                bench::paired_difference(results[0], results[1]), bench::Target{kMostNs});
   report.figure(label + ": batches of 1 over batches of 16", "x",
                 bench::paired_ratio(results[3], results[2]), bench::Target{kLeastGain, false});
   report.note("the automaton has " + std::to_string(automaton.n_states()) + " states in " +
@@ -207,9 +179,9 @@ void measure_md5(bench::Report& report, const bench::Options& options, Packets& 
   const Text* const texts = packets.texts.data();
   uint8_t digests[kBatchPkts * 16];
   Openssl openssl;
-  ModuleRig module("digest", {{"algorithm", "md5"}});
+  bench::LoneModule module("digest", {{"algorithm", "md5"}}, 1);
   std::vector<bench::Contender> contenders = {
-      contender("digest, md5", kBatchPkts, [&](uint32_t) { module.run(packets.pkts); }),
+      contender("digest, md5", kBatchPkts, [&](uint32_t) { run_all(module, packets.pkts); }),
       contender("md5, AVX2", kBatchPkts,
                 [&, texts](uint32_t) { md5_by(Md5Code::kAvx2, texts, kBatchPkts, digests, 16); }),
       contender("OpenSSL", 1, [&, texts](uint32_t i) { openssl.md5(texts[i], digests); })};
@@ -219,9 +191,9 @@ void measure_md5(bench::Report& report, const bench::Options& options, Packets& 
     }));
   }
   for (const char* const algorithm : {"sha1", "sha256"}) {
-    auto rig = std::make_shared<ModuleRig>("digest", Dict{{"algorithm", algorithm}});
+    auto rig = std::make_shared<bench::LoneModule>("digest", Dict{{"algorithm", algorithm}}, 1);
     contenders.push_back(contender(std::string("digest, ") + algorithm, kBatchPkts,
-                                   [&packets, rig](uint32_t) { rig->run(packets.pkts); }));
+                                   [&packets, rig](uint32_t) { run_all(*rig, packets.pkts); }));
   }
   const auto results = bench::run_interleaved(contenders, options.trials, options.batches);
   report.rows(label + ", digest", results);

@@ -5,7 +5,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -28,6 +30,14 @@ inline std::ifstream open_text_file(const std::string& path, const std::string& 
                       "name a file, and check its permissions");
   }
   throw ConfigError("cannot read '" + path + "'", where, "check the path and its permissions");
+}
+
+// The words of a line up to a #, behind which stands a comment.
+inline std::vector<std::string> words_of_line(const std::string& line) {
+  std::istringstream in(line.substr(0, line.find('#')));
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
 }
 
 }  // namespace batchplane

@@ -52,14 +52,7 @@ class GateTableOf final : public GateTable {
   }
 
   void apply(const RuleBook<WideKey>::Edits& edits) override {
-    if (edits.is_replacement) {
-      auto next = std::make_unique<Table>();
-      edit_table(*next, edits);
-      auto spare = std::make_unique<Table>(*next);
-      live_.replace(std::move(next), std::move(spare));
-    } else {
-      live_.edit([&](Table& table) { edit_table(table, edits); });
-    }
+    apply_edits(live_, edits, [](const WideKey& key) { return narrow(key); });
   }
 
   [[nodiscard]] size_t size_bytes() const override { return live_.current().size_bytes(); }
@@ -69,11 +62,6 @@ class GateTableOf final : public GateTable {
     Key key;
     std::memcpy(key.data(), wide.data(), sizeof key);
     return key;
-  }
-
-  static void edit_table(Table& table, const RuleBook<WideKey>::Edits& edits) {
-    for (const WideKey& key : edits.erase) table.erase(narrow(key));
-    for (const auto& [key, gate] : edits.set) table.insert_or_assign(narrow(key), gate);
   }
 
   // All packets are long enough for 8-byte loads at every field: no branch per packet.

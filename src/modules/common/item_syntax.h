@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/net.h"
 #include "base/value.h"
 #include "core/module/args.h"
 
@@ -40,6 +41,16 @@ inline int64_t int_value(const Value& value, int64_t least, int64_t most,
 inline int64_t int_under(const Value& item, const std::string& key, int64_t least, int64_t most,
                          int64_t missing, const std::string& where) {
   return item.has(key) ? int_value(item[key], least, most, where + "." + key) : missing;
+}
+
+// The MAC address under `key`, all zero when there is none.
+inline net::Mac mac_under(const Value& item, const std::string& key, const std::string& where) {
+  if (!item.has(key)) return {};
+  const auto mac = item[key].is_string() ? net::parse_mac(item[key].as_string()) : std::nullopt;
+  if (!mac) {
+    throw ConfigError("expected a MAC address", where + "." + key, "such as 02:00:00:00:00:01");
+  }
+  return *mac;
 }
 
 // What a command is about: one item, or several under "items" or the list's own name.

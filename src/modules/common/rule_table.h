@@ -166,6 +166,23 @@ class RuleBook {
   Rules rules_;
 };
 
+// Does to a live table what a book says; `key_of` makes the table's keys of the book's.
+template <class Table, class Edits, class KeyOf = std::identity>
+void apply_edits(LiveTable<Table>& live, const Edits& edits, KeyOf key_of = {}) {
+  const auto edit = [&](Table& table) {
+    for (const auto& key : edits.erase) table.erase(key_of(key));
+    for (const auto& [key, gate] : edits.set) table.insert_or_assign(key_of(key), gate);
+  };
+  if (!edits.is_replacement) {
+    live.edit(edit);
+    return;
+  }
+  auto next = std::make_unique<Table>();
+  edit(*next);
+  auto spare = std::make_unique<Table>(*next);
+  live.replace(std::move(next), std::move(spare));
+}
+
 // The gate for packets that no rule matches: a number, or "dropped" when the parameter is -1.
 inline constexpr uint32_t kNoDefaultGate = ~0U;
 inline uint32_t default_gate_of(const Args& args) {

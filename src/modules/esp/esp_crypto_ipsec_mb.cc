@@ -60,6 +60,10 @@ void KeyScheduleDeleter::operator()(KeySchedule* keys) const {
 struct Crypto::Library {
   IpsecMbManager manager;
   alignas(64) gcm_context_data gcm_context = {};
+
+  // GCM packet by packet, all others together; these are in `queued`, as many as it returns.
+  template <IMB_CIPHER_DIRECTION kDirection>
+  uint32_t run(Work* works, uint32_t n, Work** queued) noexcept;
 };
 
 namespace {
@@ -237,6 +241,27 @@ KeySchedulePtr Crypto::expand(const Suite& suite, const Keys& keys, bool has_esn
   return schedule;
 }
 
+template <IMB_CIPHER_DIRECTION kDirection>
+uint32_t Crypto::Library::run(Work* works, uint32_t n, Work** queued) noexcept {
+  constexpr bool kIsEncrypt = kDirection == IMB_DIR_ENCRYPT;
+  uint32_t n_queued = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    Work& work = works[i];
+    const KeySchedule& keys = *work.keys;
+    work.is_done = keys.cipher == Cipher::kGcm;
+    if (!work.is_done) {
+      queued[n_queued++] = &work;
+      continue;
+    }
+    const aes_gcm_enc_dec_t gcm = kIsEncrypt ? keys.gcm_encrypt : keys.gcm_decrypt;
+    uint8_t* const body = body_of(work);
+    gcm(&keys.gcm, &gcm_context, body, body, work.body_bytes, work.nonce, work.aad,
+        keys.aad_bytes(), kIsEncrypt ? icv_of(work) : work.tag, keys.icv_bytes);
+  }
+  if (n_queued != 0) run_jobs(manager.get(), queued, n_queued, kDirection);
+  return n_queued;
+}
+
 // All is written before the first packet is encrypted: what was stored just now in small pieces is
 // not yet to be had in a large one.
 void Crypto::encrypt(Work* works, uint32_t n) noexcept {
@@ -253,21 +278,7 @@ void Crypto::encrypt(Work* works, uint32_t n) noexcept {
     }
   }
   Work* queued[exec::kMaxBatchPkts];
-  uint32_t n_queued = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    Work& work = works[i];
-    const KeySchedule& keys = *work.keys;
-    work.is_done = keys.cipher == Cipher::kGcm;
-    if (!work.is_done) {
-      queued[n_queued++] = &work;
-      continue;
-    }
-    uint8_t* const body = body_of(work);
-    keys.gcm_encrypt(&keys.gcm, &library_->gcm_context, body, body, work.body_bytes, work.nonce,
-                     work.aad, keys.aad_bytes(), body + work.body_bytes, keys.icv_bytes);
-  }
-  if (n_queued == 0) return;
-  run_jobs(library_->manager.get(), queued, n_queued, IMB_DIR_ENCRYPT);
+  const uint32_t n_queued = library_->run<IMB_DIR_ENCRYPT>(works, n, queued);
   for (uint32_t i = 0; i < n_queued; ++i) {
     copy_icv(icv_of(*queued[i]), queued[i]->tag, *queued[i]->keys);
   }
@@ -283,20 +294,7 @@ void Crypto::decrypt(Work* works, uint32_t n) noexcept {
     write_aad(work, keys);
   }
   Work* queued[exec::kMaxBatchPkts];
-  uint32_t n_queued = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    Work& work = works[i];
-    const KeySchedule& keys = *work.keys;
-    work.is_done = keys.cipher == Cipher::kGcm;
-    if (!work.is_done) {
-      queued[n_queued++] = &work;
-      continue;
-    }
-    uint8_t* const body = body_of(work);
-    keys.gcm_decrypt(&keys.gcm, &library_->gcm_context, body, body, work.body_bytes, work.nonce,
-                     work.aad, keys.aad_bytes(), work.tag, keys.icv_bytes);
-  }
-  if (n_queued != 0) run_jobs(library_->manager.get(), queued, n_queued, IMB_DIR_DECRYPT);
+  library_->run<IMB_DIR_DECRYPT>(works, n, queued);
 }
 
 bool Crypto::is_genuine(const Work& work) noexcept {

@@ -188,7 +188,7 @@ class EspDecrypt final : public Module {
     state.pkts.add(1);
     state.bytes.add(told_bytes);
     const uint32_t ecn = traffic_class_of(pkt.data() + l3_offset_of(pkt)) & vxlan::kEcnMask;
-    unwrap(pkt, static_cast<uint32_t>(inner - pkt.data()), told_bytes, is_v4);
+    unwrap_ip(pkt, static_cast<uint32_t>(inner - pkt.data()), told_bytes, is_v4);
     PacketMeta& meta = pkt.meta();
     meta.tunnel_id = sa.id;
     if (sa.vrf >= 0) meta.vrf = static_cast<uint16_t>(sa.vrf);
@@ -204,18 +204,6 @@ class EspDecrypt final : public Module {
     const uint32_t least_bytes = is_v4 ? net::kIpv4Bytes : net::kIpv6Bytes;
     return room_bytes >= least_bytes && net::ip_version(ip) == (is_v4 ? 4 : 6) &&
            told_bytes_of(ip) >= least_bytes && told_bytes_of(ip) <= room_bytes;
-  }
-
-  // The outer frame's addresses go in front of the inner packet, so that it is a frame again.
-  static void unwrap(Packet& pkt, uint32_t offset_bytes, uint32_t inner_bytes,
-                     bool is_v4) noexcept {
-    auto& eth = header_in<net::Ethernet>(pkt, offset_bytes - net::kEthBytes);
-    eth.set_macs(header_in<net::Ethernet>(pkt, 0).macs());
-    eth.type = is_v4 ? net::kTypeIpv4 : net::kTypeIpv6;
-    pkt.pull_front(offset_bytes - net::kEthBytes);
-    pkt.set_len_bytes(net::kEthBytes + inner_bytes);
-    pkt.meta().l3_offset_bytes = net::kEthBytes;
-    pkt.meta().l4_offset_bytes = 0;
   }
 
   const uint16_t udp_port_;

@@ -210,16 +210,9 @@ class EspEncrypt final : public Module {
     const Sa& sa = table.sas[found_[work.index]];
     if (!sa.is_over_udp || !sa.is_outer6()) [[likely]]
       return;
-    // UDP over IPv6 has a sum, and 0 stands for none (RFC 8200, 8.1).
-    Packet& pkt = *batch[work.index];
-    uint8_t* const ip = pkt.data() + net::kEthBytes;
-    auto& udp = header_at<net::Udp>(ip + net::kIpv6Bytes);
-    const uint32_t udp_bytes = udp.length;
-    const l4::Place place{.proto = net::kProtoUdp, .is_v6 = true};
-    const uint64_t of_all =
-        l4::sum_bytes(bytes_of(udp), udp_bytes) + l4::sum_pseudo_header(ip, place, udp_bytes);
-    const auto checksum = static_cast<uint16_t>(~fold16(of_all));
-    udp.checksum.set_raw(checksum == 0 ? 0xffff : checksum);
+    auto& ip = header_in<net::Ipv6>(*batch[work.index], net::kEthBytes);
+    auto& udp = behind<net::Udp>(ip);
+    l4::write_udp6_checksum(ip, udp, udp.length);
   }
 
   const SaBy by_;

@@ -7,9 +7,9 @@
 
 #include <charconv>
 #include <optional>
-#include <sstream>
 
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/text_file.h"
 
 namespace batchplane::esp {
@@ -18,32 +18,18 @@ namespace {
 constexpr const char* kLineForm =
     "write `ID CIPHER_KEY [AUTH_KEY]`, keys in hexadecimal, the salt at the cipher key's end";
 
-std::optional<uint32_t> nibble_of(char c) {
-  if (c >= '0' && c <= '9') return static_cast<uint32_t>(c - '0');
-  if (c >= 'a' && c <= 'f') return static_cast<uint32_t>(c - 'a' + 10);
-  if (c >= 'A' && c <= 'F') return static_cast<uint32_t>(c - 'A' + 10);
-  return std::nullopt;
-}
-
 std::optional<Secret> secret_of(const std::string& word) {
   const size_t first = word.starts_with("0x") ? 2 : 0;
   if ((word.size() - first) % 2 != 0 || word.size() == first) return std::nullopt;
   std::vector<uint8_t> bytes;
   bytes.reserve((word.size() - first) / 2);
   for (size_t i = first; i < word.size(); i += 2) {
-    const auto high = nibble_of(word[i]);
-    const auto low = nibble_of(word[i + 1]);
-    if (!high || !low) return std::nullopt;
-    bytes.push_back(static_cast<uint8_t>(*high << 4 | *low));
+    const uint32_t high = hex_digit_of(word[i]);
+    const uint32_t low = hex_digit_of(word[i + 1]);
+    if (high == kNoHexDigit || low == kNoHexDigit) return std::nullopt;
+    bytes.push_back(static_cast<uint8_t>(high << 4 | low));
   }
   return Secret(std::move(bytes));
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream in(line.substr(0, line.find('#')));
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
 }
 
 void check_mode(const std::string& path, const std::string& where) {
@@ -77,7 +63,7 @@ KeyRing KeyRing::from_file(const std::string& path, const std::string& where) {
   uint32_t number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
-    const std::vector<std::string> words = words_of(line);
+    const std::vector<std::string> words = words_of_line(line);
     if (words.empty()) continue;
     const std::string at = path + ":" + std::to_string(number);
     uint32_t id = 0;

@@ -22,15 +22,6 @@ std::string format_endpoint(const Endpoint& endpoint) {
                                                       : net::format_ipv4(endpoint.v4);
 }
 
-net::Mac mac_in(const Value& item, const char* key, const std::string& where) {
-  if (!item.has(key)) return {};
-  const auto mac = item[key].is_string() ? net::parse_mac(item[key].as_string()) : std::nullopt;
-  if (!mac) {
-    throw ConfigError("expected a MAC address", where + "." + key, "such as 02:00:00:00:00:01");
-  }
-  return *mac;
-}
-
 bool flag_in(const Value& item, const char* key, const std::string& where) {
   if (!item.has(key)) return false;
   if (!item[key].is_bool()) throw ConfigError("expected true or false", where + "." + key, "");
@@ -66,8 +57,8 @@ SaSpec parse_out(const Value& item, const std::string& where, uint32_t /*n_gates
                       "give remote and local");
   }
   spec.is_over_udp = flag_in(item, "udp", where);
-  spec.dst_mac = mac_in(item, "dst_mac", where);
-  spec.src_mac = mac_in(item, "src_mac", where);
+  spec.dst_mac = mac_under(item, "dst_mac", where);
+  spec.src_mac = mac_under(item, "src_mac", where);
   const int64_t most = spec.has_esn ? (1LL << 62) : 0xffffffffLL;
   spec.first_sequence = static_cast<uint64_t>(int_under(item, "first_sequence", 1, most, 1, where));
   return spec;

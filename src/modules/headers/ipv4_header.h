@@ -83,6 +83,18 @@ inline const net::Be16& type_before(Packet& pkt, uint32_t l3) {
   return header_in<net::Be16>(pkt, l3 - sizeof(net::Be16));
 }
 
+// Takes an IP packet out of what carries it, at so many bytes of the frame; the outer frame's
+// addresses go in front, so that it is a frame again.
+inline void unwrap_ip(Packet& pkt, uint32_t offset_bytes, uint32_t inner_bytes, bool is_v4) {
+  auto& eth = header_in<net::Ethernet>(pkt, offset_bytes - net::kEthBytes);
+  eth.set_macs(header_in<net::Ethernet>(pkt, 0).macs());
+  eth.type = is_v4 ? net::kTypeIpv4 : net::kTypeIpv6;
+  pkt.pull_front(offset_bytes - net::kEthBytes);
+  pkt.set_len_bytes(net::kEthBytes + inner_bytes);
+  pkt.meta().l3_offset_bytes = net::kEthBytes;
+  pkt.meta().l4_offset_bytes = 0;
+}
+
 inline uint32_t l3_offset_of(Packet& pkt) { return pkt.meta().l3_offset_bytes; }
 
 }  // namespace batchplane

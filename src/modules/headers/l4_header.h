@@ -143,4 +143,15 @@ inline const DropReason kBadL4Checksum{
   return rest + ip.src.raw() + ip.dst.raw();
 }
 
+// Of UDP over IPv6, whose whole datagram is written: it has a sum, and 0 stands for none (RFC 8200,
+// 8.1).
+inline void write_udp6_checksum(const net::Ipv6& ip, net::Udp& udp, uint32_t udp_bytes) noexcept {
+  udp.checksum = 0;
+  const Place place{.proto = net::kProtoUdp, .is_v6 = true};
+  const uint64_t of_all =
+      sum_bytes(bytes_of(udp), udp_bytes) + sum_pseudo_header(bytes_of(ip), place, udp_bytes);
+  const auto checksum = static_cast<uint16_t>(~fold16(of_all));
+  udp.checksum.set_raw(checksum == 0 ? 0xffff : checksum);
+}
+
 }  // namespace batchplane::l4

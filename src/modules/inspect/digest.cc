@@ -3,6 +3,7 @@
 // digests that are listed.
 //
 // in: 1   out: up to 4096 gates   state: the digests, editable live
+#include "base/hex.h"
 #include "core/module/register.h"
 #include "modules/common/rule_table.h"
 #include "modules/inspect/digest_md5.h"
@@ -26,19 +27,13 @@ uint32_t bytes_of_kind(DigestKind kind) {
   return kind == DigestKind::kSha1 ? inspect::kSha1Bytes : inspect::kSha256Bytes;
 }
 
-uint32_t hex_digit_of(char c) {
-  if (c >= '0' && c <= '9') return static_cast<uint32_t>(c - '0');
-  if (c >= 'a' && c <= 'f') return static_cast<uint32_t>(c - 'a' + 10);
-  return c >= 'A' && c <= 'F' ? static_cast<uint32_t>(c - 'A' + 10) : 16;
-}
-
 DigestTable::Key key_of_digest(const Value& digest, uint32_t n_bytes, const std::string& where) {
   uint8_t bytes[kSlotBytes] = {};
   const std::string text = digest.is_string() ? digest.as_string() : "";
   bool is_good = text.size() == 2 * n_bytes;
   for (uint32_t i = 0; is_good && i < text.size(); ++i) {
     const uint32_t digit = hex_digit_of(text[i]);
-    is_good = digit < 16;
+    is_good = digit != kNoHexDigit;
     bytes[i / 2] = static_cast<uint8_t>(bytes[i / 2] << 4 | (digit & 15));
   }
   if (!is_good) {
@@ -56,6 +51,7 @@ class Digest final : public Module {
       : kind_(digest_kind_of(args.string("algorithm"))),
         takes_frame_(args.string("scan") == "frame"),
         sets_mark_(args.flag("mark")),
+        sha_(kind_ == DigestKind::kMd5 ? nullptr : std::make_unique<inspect::Sha>()),
         book_("digest", "rules", kMaxRules,
               [n_bytes = bytes_of_kind(kind_)](const Value& digest, const std::string& where) {
                 return key_of_digest(digest, n_bytes, where);
@@ -65,7 +61,7 @@ class Digest final : public Module {
     book_.load(args.list("rules"), args.where());
     RuleBook<DigestTable::Key>::Edits all;
     for (const auto& [key, rule] : book_.rules()) all.set.emplace_back(key, rule.gate);
-    apply(all);
+    apply_edits(live_, all);
   }
 
   uint32_t link(uint32_t connected) override {
@@ -93,7 +89,7 @@ class Digest final : public Module {
   Value command(const std::string& verb, const Value& args) override {
     if (verb == "list") return Dict{{"rules", book_.list()}};
     if (verb != "add" && verb != "delete" && verb != "replace") return Module::command(verb, args);
-    apply(book_.edit(verb, args, n_gates_));
+    apply_edits(live_, book_.edit(verb, args, n_gates_));
     return show();
   }
   [[nodiscard]] Value show() const override {
@@ -109,31 +105,16 @@ class Digest final : public Module {
       case DigestKind::kMd5:
         return inspect::md5(texts, n, out, kSlotBytes);
       case DigestKind::kSha1:
-        return sha_.sha1(texts, n, out, kSlotBytes);
+        return sha_->sha1(texts, n, out, kSlotBytes);
       case DigestKind::kSha256:
-        return sha_.sha256(texts, n, out, kSlotBytes);
+        return sha_->sha256(texts, n, out, kSlotBytes);
     }
-  }
-
-  static void edit_table(DigestTable& table, const RuleBook<DigestTable::Key>::Edits& edits) {
-    for (const DigestTable::Key& key : edits.erase) table.erase(key);
-    for (const auto& [key, gate] : edits.set) table.insert_or_assign(key, gate);
-  }
-  void apply(const RuleBook<DigestTable::Key>::Edits& edits) {
-    if (!edits.is_replacement) {
-      live_.edit([&](DigestTable& table) { edit_table(table, edits); });
-      return;
-    }
-    auto next = std::make_unique<DigestTable>();
-    edit_table(*next, edits);
-    auto spare = std::make_unique<DigestTable>(*next);
-    live_.replace(std::move(next), std::move(spare));
   }
 
   const DigestKind kind_;
   const bool takes_frame_;
   const bool sets_mark_;
-  inspect::Sha sha_;
+  const std::unique_ptr<inspect::Sha> sha_;  // its state is large: none for MD5
   RuleBook<DigestTable::Key> book_;
   LiveTable<DigestTable> live_;
   uint32_t n_gates_ = 1;  // as linked; live entries may name no other gate

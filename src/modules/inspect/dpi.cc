@@ -90,8 +90,12 @@ class Dpi final : public Module {
     matches_.set(static_cast<Dpi&>(old).matches_.value());
   }
   void inherit(Module& old) override {
-    hits_ = static_cast<Dpi&>(old).hits_;
-    apply(book_);
+    const dpi::HitCounts& before = static_cast<Dpi&>(old).hits_;
+    for (auto& [id, count] : hits_) {
+      const auto found = before.find(id);
+      if (found != before.end()) count = found->second;
+    }
+    live_.current()->count_in(hits_);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/hex.h"
 #include "modules/inspect/dpi_rule.h"
 
 namespace batchplane::dpi {
@@ -12,31 +13,24 @@ bool is_plain(char c) {
   return c >= ' ' && c <= '~' && c != '|' && c != '"' && c != '\\' && c != ';';
 }
 
-int nibble_of(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // From behind a bar to the next one; returns where that is.
 size_t parse_hex(const std::string& text, size_t at, std::string& bytes, const std::string& where) {
-  int high = -1;
+  uint32_t high = kNoHexDigit;
   for (; at < text.size() && text[at] != '|'; ++at) {
     if (text[at] == ' ') continue;
-    const int nibble = nibble_of(text[at]);
-    if (nibble < 0) {
+    const uint32_t digit = hex_digit_of(text[at]);
+    if (digit == kNoHexDigit) {
       throw ConfigError("'" + std::string(1, text[at]) + "' is no hexadecimal digit", where,
                         "between bars stand bytes, as in |0d 0a|");
     }
-    if (high < 0) {
-      high = nibble;
+    if (high == kNoHexDigit) {
+      high = digit;
       continue;
     }
-    bytes.push_back(static_cast<char>(high << 4 | nibble));
-    high = -1;
+    bytes.push_back(static_cast<char>(high << 4 | digit));
+    high = kNoHexDigit;
   }
-  if (at == text.size() || high >= 0) {
+  if (at == text.size() || high != kNoHexDigit) {
     throw ConfigError("a byte or the second bar is missing", where, "write bytes as |0d 0a|");
   }
   return at;

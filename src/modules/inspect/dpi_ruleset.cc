@@ -30,7 +30,7 @@ Ruleset::Ruleset(const std::map<uint32_t, DpiRule>& rules, EngineKind engine, Hi
     auto& count = hits[id];
     if (count == nullptr) count = std::make_shared<Tally>();
     rules_.push_back(
-        {.action = rule.action, .proto = rule.proto, .mark = rule.mark, .hits = count});
+        {.id = id, .action = rule.action, .proto = rule.proto, .mark = rule.mark, .hits = count});
     for (const Pattern& pattern : rule.patterns) {
       if (pattern.is_regex && engine == EngineKind::kAhoCorasick) {
         throw ConfigError("rule " + std::to_string(id) + " has an expression", where,
@@ -57,6 +57,13 @@ Ruleset::Ruleset(const std::map<uint32_t, DpiRule>& rules, EngineKind engine, Hi
   std::vector<Literal> literals;
   for (Pattern& pattern : patterns) literals.push_back({pattern.bytes, pattern.is_nocase});
   automaton_ = std::make_unique<Automaton>(std::move(literals), kMaxTableBytes, where);
+}
+
+void Ruleset::count_in(const HitCounts& hits) {
+  for (Rule& rule : rules_) {
+    const auto found = hits.find(rule.id);
+    if (found != hits.end()) rule.hits = found->second;
+  }
 }
 
 void Ruleset::judge(const Text* texts, const uint8_t* protos, uint32_t n,

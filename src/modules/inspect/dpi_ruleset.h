@@ -36,12 +36,16 @@ class Ruleset final : private PatternSink {
   // verdicts[i] of text i; protos: of the packets' transports.
   void judge(const Text* texts, const uint8_t* protos, uint32_t n, Verdict* verdicts) noexcept;
 
+  // Counts on in these, where a rule's number is among them. Before any worker judges by it.
+  void count_in(const HitCounts& hits);
+
   [[nodiscard]] uint32_t n_rules() const { return static_cast<uint32_t>(rules_.size()); }
   [[nodiscard]] uint32_t n_patterns() const { return static_cast<uint32_t>(seen_in_.size()); }
   [[nodiscard]] uint64_t table_bytes() const;
 
  private:
   struct Rule {
+    uint32_t id = 0;
     uint32_t n_patterns = 0;
     Action action = Action::kAlert;
     uint8_t proto = 0;

@@ -34,7 +34,7 @@ class L2Table final : public Module {
     book_.load(args.list("entries"), args.where());
     RuleBook<Table::Key>::Edits all;
     for (const auto& [key, rule] : book_.rules()) all.set.emplace_back(key, rule.gate);
-    apply(all);
+    apply_edits(live_, all);
   }
 
   uint32_t link(uint32_t connected) override {
@@ -75,7 +75,7 @@ class L2Table final : public Module {
   Value command(const std::string& verb, const Value& args) override {
     if (verb == "list") return Dict{{"entries", book_.list()}};
     if (verb != "add" && verb != "delete" && verb != "replace") return Module::command(verb, args);
-    apply(book_.edit(verb, args, n_gates_));
+    apply_edits(live_, book_.edit(verb, args, n_gates_));
     return Dict{{"entries", static_cast<int64_t>(book_.rules().size())}};
   }
 
@@ -93,22 +93,6 @@ class L2Table final : public Module {
     } else if (gate == kNoDefaultGate) {
       ctx.drop(batch, i, kUnknownMac);
     }
-  }
-
-  static void edit_table(Table& table, const RuleBook<Table::Key>::Edits& edits) {
-    for (const Table::Key& key : edits.erase) table.erase(key);
-    for (const auto& [key, gate] : edits.set) table.insert_or_assign(key, gate);
-  }
-
-  void apply(const RuleBook<Table::Key>::Edits& edits) {
-    if (!edits.is_replacement) {
-      live_.edit([&](Table& table) { edit_table(table, edits); });
-      return;
-    }
-    auto next = std::make_unique<Table>();
-    edit_table(*next, edits);
-    auto spare = std::make_unique<Table>(*next);
-    live_.replace(std::move(next), std::move(spare));
   }
 
   const uint32_t default_gate_;

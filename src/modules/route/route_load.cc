@@ -4,7 +4,6 @@
 #include <charconv>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -16,13 +15,6 @@ namespace batchplane {
 namespace {
 
 constexpr uint32_t kMaxPrefixes = 16'000'000;
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream in(line.substr(0, line.find('#')));
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
 
 // Shares of prefix lengths in the public IPv4 table, roughly, in per mille; a few long ones added.
 struct LengthShare {
@@ -89,7 +81,7 @@ std::vector<RouteOf<Family>> RouteSyntaxOf<Family>::parse_file(const std::string
   uint32_t number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
-    const std::vector<std::string> words = words_of(line);
+    const std::vector<std::string> words = words_of_line(line);
     if (words.empty()) continue;
     const std::string where = path + ":" + std::to_string(number);
     Dict dict{{"prefix", words[0]}};

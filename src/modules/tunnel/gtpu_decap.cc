@@ -251,7 +251,7 @@ class GtpuDecap final : public Module {
       }
       pkt.set_mark(session::mark_of(slot, rule));
     }
-    unwrap(pkt, found.payload_offset_bytes[i], inner_bytes, is_v4);
+    unwrap_ip(pkt, found.payload_offset_bytes[i], inner_bytes, is_v4);
     pkt.meta().tunnel_id = teid;
     if (found.ecns[i] != 0 && !carry_ecn(pkt, found.ecns[i])) [[unlikely]]
       ctx.drop(batch, i, kEcnMismatch);
@@ -263,18 +263,6 @@ class GtpuDecap final : public Module {
     if ((rule.ue_raw | rule.ue6_raw) == 0) return true;
     if (is_v4) return rule.ue_raw != 0 && header_at<net::Ipv4>(inner).src.raw() == rule.ue_raw;
     return rule.ue6_raw != 0 && header_at<net::Ipv6>(inner).src.high_raw() == rule.ue6_raw;
-  }
-
-  // The outer frame's addresses go in front of the inner packet, so that it is a frame again.
-  static void unwrap(Packet& pkt, uint32_t offset_bytes, uint32_t inner_bytes,
-                     bool is_v4) noexcept {
-    auto& eth = header_in<net::Ethernet>(pkt, offset_bytes - net::kEthBytes);
-    eth.set_macs(header_in<net::Ethernet>(pkt, 0).macs());
-    eth.type = is_v4 ? net::kTypeIpv4 : net::kTypeIpv6;
-    pkt.pull_front(offset_bytes - net::kEthBytes);
-    pkt.set_len_bytes(net::kEthBytes + inner_bytes);
-    pkt.meta().l3_offset_bytes = net::kEthBytes;
-    pkt.meta().l4_offset_bytes = 0;
   }
 
   [[nodiscard]] bool has_local() const noexcept { return local_raw_ != 0 || local6_.has_value(); }

@@ -289,7 +289,7 @@ class GtpuEncap final : public Module {
                   style_.dscp < 0 ? tos : dscp | (tos & 3U), port, udp_bytes);
     if (gtpu_bytes > gtpu::kHeaderBytes) write_options(gtp, style_, rule);
     write_gtpu(gtp, rule, ip_bytes, gtpu_bytes, style_);
-    gtpu::Outer6::sum(out, udp_bytes);
+    l4::write_udp6_checksum(out.ip, out.udp, udp_bytes);
     pkt.meta().l3_offset_bytes = net::kEthBytes;
     pkt.meta().l4_offset_bytes = net::kEthBytes + net::kIpv6Bytes;
   }

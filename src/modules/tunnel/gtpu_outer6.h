@@ -49,14 +49,6 @@ class Outer6 {
     out.udp.src_port = static_cast<uint16_t>(source_port);
     out.udp.length = static_cast<uint16_t>(udp_bytes);
   }
-  // UDP over IPv6 has a sum, and 0 stands for none (RFC 8200, 8.1): once all else is written.
-  static void sum(OuterHeaders6& out, uint32_t udp_bytes) noexcept {
-    const l4::Place place{.proto = net::kProtoUdp, .is_v6 = true};
-    const uint64_t of_all = l4::sum_bytes(bytes_of(out.udp), udp_bytes) +
-                            l4::sum_pseudo_header(bytes_of(out.ip), place, udp_bytes);
-    const auto checksum = static_cast<uint16_t>(~fold16(of_all));
-    out.udp.checksum.set_raw(checksum == 0 ? 0xffff : checksum);
-  }
 
  private:
   OuterHeaders6 header_ = {};

@@ -18,22 +18,13 @@ uint32_t address_in(const Value& item, const char* key, const std::string& where
   return *address;
 }
 
-net::Mac mac_in(const Value& item, const char* key, const std::string& where) {
-  if (!item.has(key)) return {};
-  const auto mac = item[key].is_string() ? net::parse_mac(item[key].as_string()) : std::nullopt;
-  if (!mac) {
-    throw ConfigError("expected a MAC address", where + "." + key, "such as 02:00:00:00:00:01");
-  }
-  return *mac;
-}
-
 Tunnel parse(const Value& item, const std::string& where, uint32_t /*n_gates*/) {
   check_keys(item, {"id", "vni", "remote", "local", "dst_mac", "src_mac", "vrf"}, where);
   return {.vni = static_cast<uint32_t>(int_value(item["vni"], 0, kMaxVni, where + ".vni")),
           .remote = address_in(item, "remote", where),
           .local = address_in(item, "local", where),
-          .dst_mac = mac_in(item, "dst_mac", where),
-          .src_mac = mac_in(item, "src_mac", where),
+          .dst_mac = mac_under(item, "dst_mac", where),
+          .src_mac = mac_under(item, "src_mac", where),
           .vrf = static_cast<int32_t>(int_under(item, "vrf", 0, 0xffff, -1, where))};
 }
 

@@ -189,8 +189,11 @@ void OptimalView::set_stair(const Snapshot& snapshot, uint32_t h) {
   for (size_t i = 0; i < members.size(); ++i) {
     const CostLaw& law = snapshot.modules[members[i]].cost;
     if (!law.is_table() || parts_[i].first < 1 || parts_[i].second < 1) continue;
+    // A profile lists every size: each is read where it lies, without a search.
+    const std::span<const CostLaw::Point> points = law.points();
     for (uint32_t n = 1; n <= model_.batch_limit_pkts; ++n) {
-      stair.extra_ns[n] += law.ns(n) - law.line().ns(n);
+      const bool is_listed = n <= points.size() && points[n - 1].size_pkts == n;
+      stair.extra_ns[n] += (is_listed ? points[n - 1].ns : law.ns(n)) - law.line().ns(n);
     }
   }
   double worst = 0;
