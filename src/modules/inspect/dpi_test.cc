@@ -94,6 +94,9 @@ TEST_P(DpiEngine, EditsAreLive) {
   later.module().inherit(dpi.module());
   later.module().adopt(dpi.module());
   EXPECT_EQ(later.module().show()["matches"], dpi.module().show()["matches"]);
+  EXPECT_EQ(later.command("hits"), dpi.command("hits"));
+  EXPECT_EQ(later.run({frame_of("two")}).gates(), std::vector<uint32_t>{1});
+  EXPECT_EQ(later.command("hits"), dpi.command("hits")) << "one count, whoever raises it";
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, DpiEngine, testing::Values("aho_corasick", "hyperscan"),
