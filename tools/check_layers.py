@@ -22,7 +22,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "spec": {"base", "exec"},
     "slo": {"base", "exec"},
     "egress": {"base"},
-    "offload": {"base", "exec", "core"},  # and devices that batches are handed to
+    "offload": {"base", "exec", "spec", "core"},  # and devices that batches are handed to
     "sim": {"base", "exec", "telemetry", "spec", "slo"},
     "core": {"base", "exec", "spec"},
     "modules": {"base", "exec", "egress", "spec", "core"},
@@ -31,7 +31,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "profile": {"base", "exec", "spec", "core", "ports", "traffic"},
     "app": {
         *("base", "exec", "telemetry", "spec", "slo"),
-        *("core", "modules", "ports", "traffic", "profile"),
+        *("core", "modules", "ports", "traffic", "profile", "offload"),
     },
 }
 

@@ -16,10 +16,10 @@ readonly kLongOnly="build-asan-dpdk ctest-asan-dpdk determinism"
 # reports and the daemon; the sanitizer of threads once more what threads share, control threads and
 # sockets included. Everything in every build: test-long.
 declare -rA kTests=(
-  [release]="slo sim profile app core modules ports traffic"
-  [asan-heap]="base exec egress telemetry spec core modules ports traffic property fuzz"
-  [asan-dpdk]="core modules ports traffic"
-  [tsan-heap]="core egress ports traffic app"
+  [release]="slo sim profile app core offload modules ports traffic"
+  [asan-heap]="base exec egress telemetry spec core offload modules ports traffic property fuzz"
+  [asan-dpdk]="core offload modules ports traffic"
+  [tsan-heap]="core egress offload ports traffic app"
 )
 # While daemons and people in tests wait, processors stand idle.
 readonly kBuiltBeside="asan-heap tsan-heap"

@@ -27,13 +27,6 @@ struct BurstSlot {
   [[nodiscard]] uint32_t len_bytes() const { return static_cast<uint32_t>(word >> 48); }
 };
 
-// Asks for a line in order to write it: it comes over from the other core while something else is
-// done. Written out because compilers emit it only for CPUs newer than our least one, which takes
-// it for a no-operation.
-inline void prefetch_for_write(const void* line) {
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
-}
-
 // Offers a line that this core has written to the cache that the cores share: another core fetches
 // it from there sooner than out of this one's. CPUs without the instruction take it for a
 // no-operation.

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <vector>
+
 namespace batchplane {
 
 // The calling thread; false when the core cannot be had.
@@ -13,6 +15,14 @@ inline bool pin_this_thread(int core) {
   CPU_ZERO(&set);
   CPU_SET(static_cast<size_t>(core), &set);
   return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+}
+
+// Leaves the calling thread every core that it may use now but these, if any is left.
+inline void keep_off_cores(const std::vector<int>& cores) {
+  cpu_set_t set;
+  if (pthread_getaffinity_np(pthread_self(), sizeof set, &set) != 0) return;
+  for (const int core : cores) CPU_CLR(static_cast<size_t>(core), &set);
+  if (CPU_COUNT(&set) != 0) pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
 }  // namespace batchplane

@@ -31,15 +31,6 @@ inline void write_fresh_meta(PacketMeta& meta, uint64_t entry_ns) {
   for (size_t i = 1; i < kWords.size(); ++i) std::memcpy(to + i * 8, &kWords[i], 8);
 }
 
-// Fetches descriptor, metadata and header without reading any of them first.
-inline void prefetch_whole(const uint8_t* pkt) {
-  prefetch_for_write(pkt);
-#if BATCHPLANE_DPDK
-  prefetch_for_write(pkt + 64);
-  __builtin_prefetch(pkt + sizeof(rte_mbuf) + kHeadroomBytes);
-#endif
-}
-
 // Up to max packets with fresh descriptor and metadata. The data lines of the packets after these
 // are prefetched: they come from the producer's cache, which takes as long as a module or two.
 inline uint32_t take_fresh(BurstRing& ring, Packet** pkts, uint32_t max) noexcept {
@@ -49,7 +40,7 @@ inline uint32_t take_fresh(BurstRing& ring, Packet** pkts, uint32_t max) noexcep
     pkt->reset(slot.len_bytes());
     write_fresh_meta(pkt->meta(), slot.entry_ns);
   });
-  ring.peek(max, [](const BurstSlot& slot) { prefetch_whole(slot.packet<uint8_t>()); });
+  ring.peek(max, [](const BurstSlot& slot) { prefetch_whole(slot.packet<Packet>()); });
   return n;
 }
 

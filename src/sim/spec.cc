@@ -80,6 +80,12 @@ Spec parse_spec(const Value& value, Traces traces) {
   std::vector<ConfigError> errors;
   spec.pipeline = spec_from_value(Value(std::move(pipeline)), errors);
   if (!errors.empty()) throw errors.front();
+  for (const ModuleSpec& module : spec.pipeline.modules) {
+    if (module.device.is_null()) continue;
+    throw ConfigError("a simulation runs every module on its worker",
+                      spec.pipeline.where("modules." + module.name + ".device"),
+                      "leave out its device");
+  }
   add_doors(spec.pipeline, simulated_kinds());
   read_costs(simulation["costs"], spec);
   read_loop(simulation["loop"], spec.loop);

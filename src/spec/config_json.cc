@@ -104,6 +104,8 @@ ModuleSpec read_module(const std::string& name, const Value& value, Mistakes& mi
   module.worker = fields.string("worker");
   module.weight = fields.integer32("weight", 0, limits::kWeight);
   module.queue_pkts = fields.integer32("queue_pkts", 0, limits::kQueuePkts);
+  const Dict* const device = fields.dict("device");
+  if (device != nullptr) module.device = *device;
   fields.finish();
   return module;
 }
@@ -135,6 +137,16 @@ FlowSpec read_flow(const Value& value, const std::string& key, Mistakes& mistake
   flow.delay_slo_ns = fields.integer("delay_slo_ns", 0, limits::kDelaySloNs);
   fields.finish();
   return flow;
+}
+
+DeviceSpec read_device(const std::string& name, const Value& value, Mistakes& mistakes) {
+  FieldReader fields(value, "devices." + name, mistakes);
+  DeviceSpec device;
+  device.name = name;
+  device.kind = fields.required_string("kind");
+  device.params = params_of(fields);
+  fields.finish();
+  return device;
 }
 
 PortSpec read_port(const std::string& name, const Value& value, Mistakes& mistakes) {
@@ -345,6 +357,7 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
                               return read_worker(value, key, spec.engine.execution, notes);
                             });
   spec.ports = read_named<PortSpec>(fields, "ports", mistakes, read_port);
+  spec.devices = read_named<DeviceSpec>(fields, "devices", mistakes, read_device);
   spec.interfaces = read_list<InterfaceSpec>(fields, "interfaces", mistakes, read_interface);
   if (!fields.has("modules")) fields.mistake("modules", "'modules' is missing", "add it");
   spec.modules = read_named<ModuleSpec>(fields, "modules", mistakes, read_module);

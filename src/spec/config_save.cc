@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "spec/doors.h"
+#include "spec/stages.h"
 
 namespace batchplane {
 namespace {
@@ -62,6 +63,7 @@ Dict module_value(const ModuleSpec& module) {
   if (!module.worker.empty()) out["worker"] = module.worker;
   if (module.weight != 0) out["weight"] = module.weight;
   if (module.queue_pkts != 0) out["queue_pkts"] = module.queue_pkts;
+  if (!module.device.is_null()) out["device"] = module.device;
   return out;
 }
 
@@ -83,13 +85,17 @@ List list_value(const std::vector<T>& all, Write write) {
 
 }  // namespace
 
-Value spec_to_value(const PipelineSpec& with_doors) {
-  const PipelineSpec spec = without_doors(with_doors);
+Value spec_to_value(const PipelineSpec& as_built) {
+  const PipelineSpec spec = without_stages(without_doors(as_built));
   Dict modules;
   for (const ModuleSpec& module : spec.modules) modules[module.name] = module_value(module);
   Dict ports;
   for (const PortSpec& port : spec.ports) {
     ports[port.name] = Dict{{"kind", port.kind}, {"params", port.params}};
+  }
+  Dict devices;
+  for (const DeviceSpec& device : spec.devices) {
+    devices[device.name] = Dict{{"kind", device.kind}, {"params", device.params}};
   }
   Dict source_map;
   for (const auto& [key, line] : spec.source_map) source_map[key] = line;
@@ -121,6 +127,7 @@ Value spec_to_value(const PipelineSpec& with_doors) {
                                               {"params", generator.params}};
                                 })},
       {"source_map", std::move(source_map)}};
+  if (!devices.empty()) pipeline["devices"] = std::move(devices);
   if (!spec.controller.is_null()) pipeline["controller"] = spec.controller;
   return pipeline;
 }

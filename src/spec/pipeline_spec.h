@@ -24,6 +24,7 @@ struct ModuleSpec {
   uint32_t weight = 0;        // explicit scheduling; 0 = not given
   uint32_t queue_pkts = 0;    // explicit scheduling; 0 = as the task says
   std::string door_of;        // the queue of which this is another worker's way in (doors.h)
+  Value device;               // where it runs (stages.h); null: on the worker that brings packets
 };
 
 struct EdgeSpec {
@@ -42,6 +43,14 @@ struct PortSpec {
   std::string name;
   std::string kind;
   Dict params;
+};
+
+// What batches can be handed to.
+struct DeviceSpec {
+  std::string name;
+  std::string kind;
+  Dict params;
+  bool operator==(const DeviceSpec&) const = default;
 };
 
 struct InterfaceSpec {
@@ -83,6 +92,7 @@ struct PipelineSpec {
   EngineSpec engine;
   std::vector<WorkerSpec> workers;
   std::vector<PortSpec> ports;
+  std::vector<DeviceSpec> devices;
   std::vector<InterfaceSpec> interfaces;
   std::vector<ModuleSpec> modules;
   std::vector<EdgeSpec> edges;

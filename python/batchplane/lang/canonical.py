@@ -16,6 +16,7 @@ from .expand import LISTS, MAPS, Expanded, Path, dotted
 from .kinds import Kinds
 from .schema import (
     ControllerModel,
+    DeviceModel,
     EngineModel,
     FlowModel,
     GeneratorModel,
@@ -119,7 +120,8 @@ class _Canonicaliser:
             self._place(section, (section,))
         self._engine()
         self._controller()
-        self._ports()
+        self._with_kind("ports", PortModel)
+        self._with_kind("devices", DeviceModel)
         self._modules()
         self._list("workers", WorkerModel)
         self._list("interfaces", InterfaceModel)
@@ -159,15 +161,15 @@ class _Canonicaliser:
         for key in self._out["controller"]:
             self._place(f"controller.{key}", (*path, key))
 
-    def _ports(self) -> None:
-        for name, entry in self._named("ports"):
-            model = self._validated(PortModel, entry, ("ports", name))
+    def _with_kind(self, section: str, model_type: type[PortModel] | type[DeviceModel]) -> None:
+        for name, entry in self._named(section):
+            model = self._validated(model_type, entry, (section, name))
             if model is not None:
-                self._out.setdefault("ports", {})[name] = {
+                self._out.setdefault(section, {})[name] = {
                     "kind": model.kind,
                     "params": model.params(),
                 }
-                self._place_params("ports", name, model.params())
+                self._place_params(section, name, model.params())
 
     def _modules(self) -> None:
         modules = self._out["modules"] = {}
@@ -184,6 +186,8 @@ class _Canonicaliser:
             for key, value in (("weight", model.weight), ("queue_pkts", model.queue_pkts)):
                 if value is not None:
                     modules[name][key] = value
+            if model.device is not None:
+                modules[name]["device"] = model.device.model_dump(exclude_none=True)
             self._place_params("modules", name, model.params())
 
     def _list(self, section: str, model_type: type[BaseModel]) -> None:
@@ -318,7 +322,7 @@ class _Canonicaliser:
     def _place_params(self, section: str, name: str, params: dict[str, Any]) -> None:
         for key in params:
             self._place(f"{section}.{name}.params.{key}", (section, name, key))
-        for key in ("kind", "trigger_pkts", "age_limit_ns", "worker", "weight", "queue_pkts"):
+        for key in _OWN_KEYS:
             if section == "modules":
                 self._place(f"{section}.{name}.{key}", (section, name, key))
 
@@ -345,6 +349,7 @@ def module_json(
     return module
 
 
+_OWN_KEYS = ("kind", "trigger_pkts", "age_limit_ns", "worker", "weight", "queue_pkts", "device")
 _MISSING = {
     "kind": "add kind: ...; `batchplane modules` lists them",
     "name": "add name: ...",

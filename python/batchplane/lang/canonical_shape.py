@@ -8,7 +8,7 @@ from typing import Any
 
 from ..base.problems import BadInput, Problem
 
-_MAPPINGS = ("modules", "ports")
+_MAPPINGS = ("modules", "ports", "devices")
 _LISTS = ("edges", "flows", "generators", "workers", "interfaces")
 _PLACES = "source_map"
 

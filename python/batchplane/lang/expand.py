@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 _TEMPLATE = re.compile(r"\$\{([^{}\n]*)\}")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-MAPS = ("modules", "ports")
+MAPS = ("modules", "ports", "devices")
 LISTS = ("connect", "flows", "interfaces", "workers", "generators")
 MAX_VALUES = 1_000_000
 MAX_PROBLEMS = 500

@@ -18,6 +18,7 @@ from typing import Any
 from ..base.problems import BadInput, Problem
 from ..base.units import parse_duration_ns
 from .canonical import VERSION, module_json
+from .schema import DeviceUseModel
 
 Duration = str | int | None  # '50us', or nanoseconds
 
@@ -87,6 +88,7 @@ class Pipeline:
         self.options = options or Options()
         self._modules: dict[str, dict[str, Any]] = {}
         self._ports: dict[str, dict[str, Any]] = {}
+        self._devices: dict[str, dict[str, Any]] = {}
         self._lists: dict[str, list[dict[str, Any]]] = {
             "workers": [],
             "interfaces": [],
@@ -107,28 +109,49 @@ class Pipeline:
         worker: str | None = None,
         weight: int | None = None,
         queue_pkts: int | None = None,
+        device: str | list[str] | dict[str, Any] | None = None,
         **params: Any,
     ) -> Module:
         """Adds a module. `trigger` in packets, `age_limit` '50us' or ns; then its parameters.
 
-        `weight` and `queue_pkts` make it a unit where execution is wfq.
+        `weight` and `queue_pkts` make it a unit where execution is wfq. `device`: where it runs,
+        as names or as a dictionary with `on`, `batch_pkts` and so on.
         """
         self._take_name("modules", name, self._modules)
         plain = dict(_param(key, value) for key, value in params.items())
         self._modules[name] = module_json(kind, plain, trigger, _ns(age_limit), worker)
         unit = {"weight": weight, "queue_pkts": queue_pkts}
         self._modules[name] |= {key: value for key, value in unit.items() if value is not None}
+        if device is not None:
+            use = DeviceUseModel.model_validate(
+                {"on": [device] if isinstance(device, str) else device}
+                if not isinstance(device, dict)
+                else dict(_param(key, value) for key, value in device.items())
+            )
+            self._modules[name]["device"] = use.model_dump(exclude_none=True)
         for key in plain:
             self._place(f"modules.{name}.params.{key}")
         return Module(name, kind, self)
 
     def port(self, name: str, kind: str, **params: Any) -> str:
         """Adds a port and returns its name."""
-        self._take_name("ports", name, self._ports)
-        self._ports[name] = {
-            "kind": kind,
-            "params": dict(_param(key, v) for key, v in params.items()),
-        }
+        return self._with_kind("ports", self._ports, name, kind, params)
+
+    def device(self, name: str, kind: str, **params: Any) -> str:
+        """Adds a device that modules can run on, and returns its name."""
+        return self._with_kind("devices", self._devices, name, kind, params)
+
+    def _with_kind(
+        self,
+        section: str,
+        entries: dict[str, dict[str, Any]],
+        name: str,
+        kind: str,
+        params: dict[str, Any],
+    ) -> str:
+        self._take_name(section, name, entries)
+        plain = dict(_param(key, value) for key, value in params.items())
+        entries[name] = {"kind": kind, "params": plain}
         return name
 
     def interface(
@@ -222,6 +245,8 @@ class Pipeline:
             result["controller"] = self._controller
         if self._ports:
             result["ports"] = self._ports
+        if self._devices:
+            result["devices"] = self._devices
         result["modules"] = self._modules
         for section, entries in self._lists.items():
             if entries or section == "edges":

@@ -142,6 +142,42 @@ class InterfaceModel(_Strict):
     addresses: list[str] = Field(default_factory=list)
 
 
+class DeviceModel(_WithParams):
+    """What batches can be handed to; other keys are the device's parameters."""
+
+    kind: str
+
+
+class DeviceUseModel(_Strict):
+    """Where a module runs, and in what batches; a name alone will do, or a list of names."""
+
+    on: list[str] = Field(
+        min_length=1, description="devices, `inline` among them; it begins on the first"
+    )
+    batch_pkts: Annotated[int, Field(ge=1, le=16384)] | None = Field(
+        default=None, description="packets of a batch that is sent there"
+    )
+    max_batch_pkts: Annotated[int, Field(ge=1, le=16384)] | None = Field(
+        default=None, description="as many as batch_pkts may be raised to while it runs"
+    )
+    age_limit_ns: Annotated[int, Field(ge=0, le=limits.AGE_LIMIT_NS.most)] | None = Field(
+        default=None, description="a batch is sent when its oldest packet has waited this long"
+    )
+    depth: Annotated[int, Field(ge=1, le=64)] | None = Field(
+        default=None, description="batches under way at once"
+    )
+    idle: Annotated[str, Field(pattern="^(release|hold)$")] | None = Field(
+        default=None, description="send what there is when nothing is under way, or hold it"
+    )
+    size_pkts: Annotated[int, Field(ge=1, le=1_048_576)] | None = Field(
+        default=None, description="packets that may wait in front of it"
+    )
+    credit_pkts: Annotated[int, Field(ge=0, le=1_048_576)] | None = None
+    backpressure: bool | None = Field(
+        default=None, description="while there is no room, the task before it polls no input"
+    )
+
+
 class ModuleModel(_WithParams):
     """A module; other keys are its parameters."""
 
@@ -160,6 +196,15 @@ class ModuleModel(_WithParams):
     queue_pkts: Annotated[int, within(limits.QUEUE_PKTS)] | None = Field(
         default=None, description="its queue under wfq"
     )
+    device: DeviceUseModel | None = Field(
+        default=None, description="where it runs, if not on the worker that brings its packets"
+    )
+
+    @field_validator("device", mode="before")
+    @classmethod
+    def _on(cls, value: object) -> object:
+        names = [value] if isinstance(value, str) else value
+        return {"on": names} if isinstance(names, list) else value
 
 
 class FlowModel(_Strict):
@@ -202,6 +247,7 @@ class PipelineModel(_Strict):
     engine: EngineModel = Field(default_factory=EngineModel)
     workers: list[WorkerModel] = Field(default_factory=list)
     ports: dict[Name, PortModel] = Field(default_factory=dict)
+    devices: dict[Name, DeviceModel] = Field(default_factory=dict)
     interfaces: list[InterfaceModel] = Field(default_factory=list)
     modules: dict[Name, ModuleModel]
     connect: list[str] = Field(default_factory=list)
@@ -245,7 +291,7 @@ def editor_schema(kinds: Kinds) -> dict[str, Any]:
         "type": "object",
         "description": "overridden by NAME=VALUE on the command line",
     }
-    for section in ("modules", "ports"):
+    for section in ("modules", "ports", "devices"):
         entry = properties[section].pop("additionalProperties", None)
         entry = entry or next(iter(properties[section].pop("patternProperties").values()))
         properties[section].pop("propertyNames", None)
@@ -319,7 +365,7 @@ def _kind_rule(kind: ModuleKind) -> dict[str, Any]:
     reserved = dict.fromkeys(
         (
             *("kind", "trigger", "trigger_pkts", "age_limit", "age_limit_ns", "worker"),
-            *("weight", "queue_pkts"),
+            *("weight", "queue_pkts", "device"),
         ),
         True,
     )

@@ -28,13 +28,14 @@ def to_yaml(pipeline: dict[str, Any]) -> str:
         lines.append(f"controller: {_flow(_durations(kept, is_own=True))}")
     for section in ("workers", "interfaces"):
         lines += _list(section, pipeline.get(section, []))
-    lines += _map(
-        "ports",
-        {
-            name: {"kind": port["kind"], **_durations(port.get("params", {}))}
-            for name, port in pipeline.get("ports", {}).items()
-        },
-    )
+    for section in ("ports", "devices"):
+        lines += _map(
+            section,
+            {
+                name: {"kind": entry["kind"], **_durations(entry.get("params", {}))}
+                for name, entry in pipeline.get(section, {}).items()
+            },
+        )
     lines += _map(
         "modules", {name: _module(module) for name, module in pipeline["modules"].items()}
     )
@@ -61,6 +62,8 @@ def _module(module: dict[str, Any]) -> dict[str, Any]:
     for key in ("weight", "queue_pkts"):
         if module.get(key):
             result[key] = module[key]
+    if module.get("device"):
+        result["device"] = _durations(module["device"], is_own=True)
     return {**result, **_durations(module.get("params", {}))}
 
 

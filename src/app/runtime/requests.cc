@@ -13,6 +13,7 @@
 #include "core/module/kind.h"
 #include "spec/config_json.h"
 #include "spec/doors.h"
+#include "spec/stages.h"
 
 namespace batchplane::app {
 namespace {
@@ -40,7 +41,10 @@ PipelineSpec pipeline_of(Context& context) {
   }
   PipelineSpec spec = spec_from_value(context.args["pipeline"], context.errors);
   context.source_map = spec.source_map;
-  add_doors(spec, module_kind_facts());
+  const Kinds kinds = module_kind_facts();
+  Mistakes mistakes{context.errors, context.source_map};
+  add_stages(spec, kinds, mistakes);
+  add_doors(spec, kinds);
   return spec;
 }
 

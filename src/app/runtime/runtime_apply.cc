@@ -6,6 +6,7 @@
 #include "app/plan/memory_plan.h"
 #include "app/runtime/runtime.h"
 #include "app/wire/messages.h"
+#include "offload/devices.h"
 
 namespace batchplane::app {
 namespace {
@@ -76,6 +77,8 @@ Value check_pipeline(const PipelineSpec& spec, const PipelineSpec* running_spec,
                      std::unique_ptr<Graph>* built) {
   auto env = build_environment(spec, PortsAre::kPlanned, {running_spec, running_env}, errors);
   env->is_check = true;
+  Mistakes mistakes{errors, spec.source_map};
+  offload::add_devices(spec, *env, nullptr, mistakes);
   Value plan;
   append(errors, errors_of([&] {
            // The data bytes are asked for before the environment is given away.
@@ -134,6 +137,9 @@ Value Runtime::apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError
              if (it == running.end() || it->second != port) port->start(*engine.pool());
            }
            env->quiescence = engine.quiescence().get();
+           Mistakes of_devices{mistakes, next.source_map};
+           offload::add_devices(next, *env, engine.graph().env.get(), of_devices);
+           if (!mistakes.empty()) throw ConfigErrors(std::move(mistakes));
            env->carry_over(*engine.graph().env);
            auto graph = build_graph(next, std::move(env));
            const std::lock_guard lock(locks_.engine);

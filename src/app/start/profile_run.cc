@@ -244,6 +244,7 @@ ProfileRequest profile_request_from(const Value& value, const PipelineSpec& spec
 
 Value run_profile(Startup& startup, const std::string& request_path) {
   startup.extra_memory_mb = kProfileMemoryMb;
+  startup.leaves_out_devices = true;
   plan(startup);
   ProfileRequest request;
   if (!request_path.empty()) {

@@ -20,9 +20,11 @@
 #include "app/wire/json_value.h"
 #include "app/wire/messages.h"
 #include "core/module/kind.h"
+#include "offload/devices.h"
 #include "ports/eal.h"
 #include "spec/config_json.h"
 #include "spec/doors.h"
+#include "spec/stages.h"
 
 namespace batchplane::app {
 namespace {
@@ -31,8 +33,12 @@ void read_pipeline(Startup& s) {
   std::vector<ConfigError> errors;
   const std::string& path = s.options.pipeline_path;
   s.spec = spec_from_value(parse_json(read_file(path), path), errors);
+  if (s.leaves_out_devices) leave_out_devices(s.spec);
+  const Kinds kinds = module_kind_facts();
+  Mistakes mistakes{errors, s.spec.source_map};
+  if (errors.empty()) add_stages(s.spec, kinds, mistakes);
   if (!errors.empty()) throw ConfigErrors(std::move(errors));
-  add_doors(s.spec, module_kind_facts());
+  add_doors(s.spec, kinds);
 }
 
 // $BATCHPLANE_RUN_DIR, else the user's usual one.
@@ -82,6 +88,8 @@ void make_environment(Startup& s) {
   s.env = build_environment(s.spec, PortsAre::kReal, {}, errors);
   s.quiescence = std::make_shared<Quiescence>();
   s.env->quiescence = s.quiescence.get();
+  Mistakes mistakes{errors, s.spec.source_map};
+  offload::add_devices(s.spec, *s.env, nullptr, mistakes);
   if (errors.empty()) return;
   // Mistakes in the graph are told in the same breath.
   const auto more = errors_of([&] { (void)build_graph(s.spec, std::move(s.env)); });
@@ -245,6 +253,7 @@ Value check_file(Startup& startup, std::vector<ConfigError>& errors) {
 }
 
 Value route_file(Startup& startup) {
+  startup.leaves_out_devices = true;
   read_pipeline(startup);
   const std::string& path = startup.options.frames_path;
   const Value frames = path.empty() ? Value() : parse_json(read_file(path), path);

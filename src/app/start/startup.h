@@ -25,6 +25,8 @@ struct DaemonOptions {
 // What the steps hand on to each other.
 struct Startup {
   DaemonOptions options;
+  // Every module runs on its worker: where costs are taken, or packets followed, devices do not matter.
+  bool leaves_out_devices = false;
   PipelineSpec spec = {};
   CorePlan cores = {};
   uint64_t memory_mb = 0;

@@ -103,6 +103,7 @@ void Engine::stop(bool is_draining) {
   for (const auto& worker : workers_) worker->stop();
   is_running_ = false;
   if (!is_draining) return;
+  for (const Instance& instance : graph_->instances) instance.module->begin_drain();
   constexpr uint32_t kDrainLoops = 1000;
   // What one worker hands on, another may have drained before: each round takes it through one more
   // queue.

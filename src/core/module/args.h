@@ -39,6 +39,7 @@ class Args {
   }
   [[nodiscard]] const List& list(const std::string& name) const { return at(name).as_list(); }
   [[nodiscard]] const Dict& dict(const std::string& name) const { return at(name).as_dict(); }
+  [[nodiscard]] const Dict& all_given() const { return given_; }
   [[nodiscard]] bool given(const std::string& name) const { return given_.contains(name); }
   [[nodiscard]] const Value& at(const std::string& name) const;
 

@@ -51,6 +51,10 @@ struct ModuleInfo {
   std::string notes = "";  // what else a user should know (formats, live commands)
   // Packets leave as they came: whoever only asks where they go may leave the module out.
   bool is_passive = false;
+  // Its function may run on a device (src/offload): it keeps no packet and emits none.
+  bool can_offload = false;
+  // Made of another kind; nobody writes it in a pipeline.
+  bool is_derived = false;
 
   // What others must know of a kind, for whom it is one of many.
   Feed feed = Feed::kNone;   // inputs only
@@ -75,11 +79,14 @@ struct ModuleInfo {
   }
 };
 
-// All module kinds of this program, by name. nullptr when unknown.
+// By name; nullptr when unknown.
 const ModuleInfo* find_module_kind(const std::string& kind);
+// All kinds of this program that a pipeline may name.
 std::vector<const ModuleInfo*> all_module_kinds();
 // What the rules of pipelines ask of them; of ports they know nothing.
 Kinds module_kind_facts();
 void register_module_kind(ModuleInfo info);
+// `derive` makes further kinds of each kind, whether it is registered already or later. Once.
+void derive_module_kinds(std::function<std::vector<ModuleInfo>(const ModuleInfo&)> derive);
 
 }  // namespace batchplane

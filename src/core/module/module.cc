@@ -11,6 +11,18 @@ std::map<std::string, ModuleInfo>& kinds() {
   static std::map<std::string, ModuleInfo> all;
   return all;
 }
+using Derive = std::function<std::vector<ModuleInfo>(const ModuleInfo&)>;
+Derive& deriver() {
+  static Derive derive;
+  return derive;
+}
+void add_kind(ModuleInfo info) {
+  const std::string kind = info.kind;
+  if (!kinds().emplace(kind, std::move(info)).second) std::abort();  // two files, one kind
+}
+void add_derived(const ModuleInfo& of) {
+  for (ModuleInfo& info : deriver()(of)) add_kind(std::move(info));
+}
 }  // namespace
 
 Value Module::command(const std::string& verb, const Value& /*args*/) {
@@ -22,8 +34,14 @@ Value Port::command(const std::string& verb, const Value& /*args*/) {
 }
 
 void register_module_kind(ModuleInfo info) {
-  const std::string kind = info.kind;
-  if (!kinds().emplace(kind, std::move(info)).second) std::abort();  // two files, one kind
+  add_kind(info);
+  if (deriver() != nullptr) add_derived(info);
+}
+
+void derive_module_kinds(Derive derive) {
+  deriver() = std::move(derive);
+  const std::vector<const ModuleInfo*> written = all_module_kinds();
+  for (const ModuleInfo* info : written) add_derived(*info);
 }
 
 const ModuleInfo* find_module_kind(const std::string& kind) {
@@ -33,7 +51,9 @@ const ModuleInfo* find_module_kind(const std::string& kind) {
 
 std::vector<const ModuleInfo*> all_module_kinds() {
   std::vector<const ModuleInfo*> all;
-  for (const auto& [kind, info] : kinds()) all.push_back(&info);
+  for (const auto& [kind, info] : kinds()) {
+    if (!info.is_derived) all.push_back(&info);
+  }
   return all;
 }
 

@@ -85,6 +85,9 @@ class Module {
   // 0 = never called. Budget is the time it may take.
   [[nodiscard]] virtual uint64_t housekeep_interval_ns() const { return 0; }
   virtual void housekeep(Context& ctx, uint64_t budget_ns) noexcept { (void)ctx, (void)budget_ns; }
+  // At a stop, when no worker runs any more and inputs are about to be polled for the last time: what
+  // waits for more, or for others, waits no longer.
+  virtual void begin_drain() {}
   // At the end, or when an older graph is given up: hand out what is kept, for the engine to count.
   // Worker or, when no worker runs any more, control thread.
   virtual void give_up_held(const std::function<void(Packet*)>& take) { (void)take; }

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "base/net_headers.h"
+#include "base/prefetch.h"
 
 #if BATCHPLANE_DPDK
 #include <rte_mbuf.h>
@@ -152,6 +153,16 @@ inline void enter_task(Packet& pkt, uint64_t now_ns) {
   const uint64_t waited_ns = now_ns - std::min(now_ns, meta.entry_ns);
   meta.task_entry_delta_ns =
       static_cast<uint32_t>(std::min<uint64_t>(waited_ns, std::numeric_limits<uint32_t>::max()));
+}
+
+// Fetches descriptor, metadata and header without reading any of them first.
+inline void prefetch_whole(const Packet* packet) {
+  const auto* const pkt = reinterpret_cast<const uint8_t*>(packet);
+  prefetch_for_write(pkt);
+#if BATCHPLANE_DPDK
+  prefetch_for_write(pkt + 64);
+  __builtin_prefetch(pkt + sizeof(rte_mbuf) + kHeadroomBytes);
+#endif
 }
 
 }  // namespace batchplane

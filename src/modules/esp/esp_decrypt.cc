@@ -249,6 +249,7 @@ const Register<EspDecrypt> kEspDecrypt{{
              "for a module behind to judge. Put `reassembly` in front where ESP may come in "
              "fragments. Packets dropped as bad_icv are changed already. Suites, keys and live "
              "commands: see esp_encrypt.",
+    .can_offload = true,
 }};
 
 }  // namespace

@@ -277,6 +277,7 @@ const Register<EspEncrypt> kEspEncrypt{{
              "Live commands: add {id, spi, suite, remote, local, ..} (changes an SA that is "
              "there), delete {id}, replace {sas}, reload (reads the keys again), list; add and "
              "delete take {items: [...]} for many.",
+    .can_offload = true,
 }};
 
 }  // namespace

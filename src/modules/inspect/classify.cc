@@ -160,6 +160,7 @@ const Register<Classify> kClassify{{
     .notes = "Outputs that are negative become 0 in all layers but the last, whose highest one is "
              "the class. Four packets share each reading of the weights. Live commands: replace "
              "{weights}, reload (reads the file again).",
+    .can_offload = true,
 }};
 
 }  // namespace

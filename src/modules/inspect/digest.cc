@@ -148,6 +148,7 @@ const Register<Digest> kDigest{{
         "Many packets are taken side by side: a batch of 16 costs little more than one packet. "
         "Live commands: add {digest, gate}, delete {digest}, replace {rules}, list; add and "
         "delete take {items: [...]} for many.",
+    .can_offload = true,
 }};
 
 }  // namespace

@@ -206,6 +206,7 @@ const Register<Dpi> kDpi{{
         "itself: a pattern that is split over two of them is not found. Live commands: add {id, "
         "content, ..} (changes a rule that is there), delete {id}, replace {rules}, reload (reads "
         "the files again), list, hits; add and delete take {items: [...]} for many.",
+    .can_offload = true,
 }};
 
 }  // namespace

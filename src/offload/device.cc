@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "offload/device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/pin_thread.h"
+
+namespace batchplane::offload {
+namespace {
+
+// A thread that found nothing goes on looking for about this long before it leaves its core to others.
+constexpr uint32_t kSpins = 100;
+constexpr uint32_t kYields = 20'000;
+constexpr std::chrono::microseconds kNap{50};
+
+// A job is taken back when its device has not begun it by ten times what it should take, and not
+// sooner than this: threads of a busy machine are held up for as long.
+constexpr double kOverdueFactor = 10;
+constexpr double kMinOverdueNs = 5e6;
+constexpr double kLateFactor = 20;
+
+void add(std::atomic<uint64_t>& to, uint64_t n) { to.fetch_add(n, std::memory_order_relaxed); }
+
+}  // namespace
+
+Device::Device(DeviceOptions options, Quiescence* quiescence, uint32_t first_slot)
+    : options_(std::move(options)),
+      quiescence_(quiescence),
+      first_slot_(first_slot),
+      random_(options_.faults.seed),
+      began_ns_(TscClock::instance().now_ns()),
+      loops_(options_.n_threads) {
+  std::atomic<uint32_t> n_ready{0};
+  std::atomic<int> missing_core{-1};
+  for (uint32_t t = 0; t < options_.n_threads; ++t) {
+    threads_.emplace_back([this, t, &n_ready, &missing_core] {
+      const int core = t < options_.cores.size() ? options_.cores[t] : -1;
+      const bool is_pinned = core < 0 || pin_this_thread(core);
+      if (core < 0) keep_off_cores(options_.avoided_cores);
+      if (!is_pinned) missing_core.store(core, std::memory_order_relaxed);
+      n_ready.fetch_add(1, std::memory_order_release);
+      if (is_pinned) thread_main(t);
+    });
+  }
+  while (n_ready.load(std::memory_order_acquire) != options_.n_threads) std::this_thread::yield();
+  if (missing_core.load() < 0) return;
+  must_stop_.store(true, std::memory_order_release);
+  for (std::thread& thread : threads_) thread.join();
+  throw ConfigError("core " + std::to_string(missing_core.load()) + " cannot be had",
+                    "devices." + options_.name + ".cores", "choose one that `taskset -p $$` lists");
+}
+
+Device::~Device() {
+  must_stop_.store(true, std::memory_order_release);
+  for (std::thread& thread : threads_) thread.join();
+}
+
+Lane* Device::attach(const Runner& runner) {
+  if (options_.is_simulated && !options_.laws.contains(runner.info().kind)) {
+    throw ConfigError("device '" + options_.name + "' has no law for a " + runner.info().kind,
+                      "devices." + options_.name + ".laws",
+                      "add " + runner.info().kind + ": {batch: 20us, pkt_ns: 10, byte_ns: 0.1}");
+  }
+  const auto slot =
+      std::ranges::find(lanes_, nullptr, [](const auto& lane) { return lane.load(); });
+  if (slot == lanes_.end()) {
+    throw ConfigError(
+        "more than " + std::to_string(kMaxLanes) + " modules on device '" + options_.name + "'",
+        "devices." + options_.name);
+  }
+  const uint32_t thread = options_.n_threads == 0 ? 0 : n_attached_++ % options_.n_threads;
+  owned_.push_back(std::make_unique<Lane>(thread));
+  slot->store(owned_.back().get(), std::memory_order_release);
+  return owned_.back().get();
+}
+
+void Device::detach(Lane* lane) {
+  for (auto& slot : lanes_) {
+    if (slot.load(std::memory_order_relaxed) == lane) slot.store(nullptr);
+  }
+  for (const Loops& loops : loops_) {
+    const uint64_t before = loops.n.load(std::memory_order_acquire);
+    // The loop under way, and the one that began while the slot was emptied.
+    while (loops.n.load(std::memory_order_acquire) < before + 2) std::this_thread::yield();
+  }
+  std::erase_if(owned_, [lane](const auto& owned) { return owned.get() == lane; });
+}
+
+double Device::expected_ns(const Job& job) const noexcept {
+  const auto law = options_.laws.find(job.runner->info().kind);
+  return law == options_.laws.end() ? 0 : law->second.job_ns(job.n_pkts, job.n_bytes);
+}
+
+bool Device::has_fault(uint32_t one_in) noexcept {
+  if (one_in == 0) return false;
+  // splitmix64: any thread may draw next.
+  uint64_t x = random_.fetch_add(0x9e3779b97f4a7c15ULL, std::memory_order_relaxed);
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return (x ^ (x >> 31)) % one_in == 0;
+}
+
+// One job after the other: it begins when those given before have ended.
+void Device::set_times(Job& job, uint64_t now_ns) noexcept {
+  job.submitted_ns = now_ns;
+  double takes_ns = expected_ns(job);
+  job.overdue_ns =
+      now_ns + static_cast<uint64_t>(std::max(kOverdueFactor * takes_ns, kMinOverdueNs));
+  job.due_ns = now_ns;
+  if (!options_.is_simulated) return;
+  if (has_fault(options_.faults.late_one_in)) takes_ns *= kLateFactor;
+  const auto ns = static_cast<uint64_t>(std::llround(takes_ns));
+  uint64_t free_ns = free_ns_.load(std::memory_order_relaxed);
+  uint64_t begins_ns = 0;
+  do {
+    begins_ns = std::max(free_ns, now_ns);
+  } while (!free_ns_.compare_exchange_weak(free_ns, begins_ns + ns, std::memory_order_relaxed));
+  job.due_ns = begins_ns + ns;
+  job.overdue_ns += begins_ns - now_ns;
+  add(busy_ns_, ns);
+}
+
+bool Device::submit(Lane& lane, Job& job, uint64_t now_ns) noexcept {
+  if (!is_up(now_ns)) return false;
+  const uint64_t n_before = jobs_.load(std::memory_order_relaxed);
+  const Faults& faults = options_.faults;
+  if (faults.fail_after_jobs != 0 &&
+      n_before % faults.fail_after_jobs == faults.fail_after_jobs - 1) {
+    add(jobs_, 1);
+    set_down_until(faults.back_after_ns == 0 ? exec::kNeverNs : now_ns + faults.back_after_ns);
+    return false;
+  }
+  if (lane.ring.free_slots() == 0) return false;
+  set_times(job, now_ns);
+  add(jobs_, 1);
+  add(pkts_, job.n_pkts);
+  if (has_fault(faults.lose_one_in)) return true;
+  const Lane::Entry entry{&job, job.number, job.runner};
+  lane.ring.enqueue(&entry, 1);
+  return true;
+}
+
+bool Device::run_next(Lane& lane, Context& ctx) noexcept {
+  Lane::Entry entry{};
+  bool is_there = false;
+  lane.ring.peek(1, [&](const Lane::Entry& next) {
+    entry = next;
+    is_there = true;
+  });
+  if (!is_there) return false;
+  const bool is_wanted = entry.job->waits_as(entry.number);
+  if (is_wanted) {
+    Runner& runner = *entry.runner;
+    if (!runner.is_turn_of(entry.number)) return false;
+    if (entry.job->claim(entry.number)) {
+      Job& job = *entry.job;
+      for (uint32_t at = 0; at < job.n_pkts; at += exec::kMaxBatchPkts) {
+        runner.run(ctx, &job.pkts[at], std::min(exec::kMaxBatchPkts, job.n_pkts - at));
+      }
+      if (options_.is_simulated && options_.n_threads != 0 &&
+          TscClock::instance().now_ns() > job.due_ns)
+        add(late_jobs_, 1);
+      runner.end_turn_of(entry.number);
+      job.end();
+    }
+  }
+  lane.ring.dequeue(&entry, 1);
+  return true;
+}
+
+void Device::run_here(Lane& lane, Context& ctx, uint64_t now_ns) noexcept {
+  if (options_.n_threads != 0 || !is_up(now_ns)) return;
+  while (run_next(lane, ctx)) {
+  }
+}
+
+bool Device::serve(uint32_t thread, Context& ctx) noexcept {
+  bool any = false;
+  for (auto& slot : lanes_) {
+    Lane* const lane = slot.load(std::memory_order_acquire);
+    if (lane == nullptr || lane->thread_index != thread) continue;
+    ctx.now_ns = TscClock::instance().now_ns();
+    if (!is_up(ctx.now_ns)) continue;
+    if (!run_next(*lane, ctx)) continue;
+    any = true;
+    if (!options_.is_simulated) add(busy_ns_, TscClock::instance().now_ns() - ctx.now_ns);
+  }
+  return any;
+}
+
+void Device::thread_main(uint32_t thread) {
+  const auto ctx = std::make_unique<Context>();
+  ctx->batch_limit_pkts = exec::kMaxBatchPkts;
+  if (quiescence_ != nullptr) quiescence_->set_online(first_slot_ + thread, true);
+  uint32_t n_idle = 0;
+  while (!must_stop_.load(std::memory_order_relaxed)) {
+    n_idle = serve(thread, *ctx) ? 0 : n_idle + 1;
+    loops_[thread].n.store(loops_[thread].n.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_release);
+    if (quiescence_ != nullptr) quiescence_->pass(first_slot_ + thread);
+    if (n_idle > kSpins + kYields) {
+      std::this_thread::sleep_for(kNap);
+    } else if (n_idle > kSpins) {
+      std::this_thread::yield();
+    } else {
+      __builtin_ia32_pause();
+    }
+  }
+  if (quiescence_ != nullptr) quiescence_->set_online(first_slot_ + thread, false);
+}
+
+Value Device::show(uint64_t now_ns) const {
+  const double elapsed_ns =
+      std::max(1.0, static_cast<double>(now_ns) - static_cast<double>(began_ns_));
+  const double busy_ns = static_cast<double>(busy_ns_.load(std::memory_order_relaxed));
+  const double share = std::min(1.0, busy_ns / elapsed_ns / std::max(1U, options_.n_threads));
+  return Dict{{"name", options_.name},
+              {"kind", options_.kind},
+              {"is_up", is_up(now_ns)},
+              {"threads", options_.n_threads},
+              {"late_jobs", late_jobs_.load(std::memory_order_relaxed)},
+              {"jobs", jobs_.load(std::memory_order_relaxed)},
+              {"pkts", pkts_.load(std::memory_order_relaxed)},
+              {"busy_share", share},
+              {"modelled_w", options_.idle_w + (options_.active_w - options_.idle_w) * share}};
+}
+
+}  // namespace batchplane::offload

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// device.h - what stages hand their jobs to: threads of its own, and, for a device that is not here, the
+// time that a profile says it takes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/spsc_ring.h"
+#include "core/module/live_table.h"
+#include "offload/job.h"
+
+namespace batchplane::offload {
+
+// What a job costs a device: batch_ns + pkt_ns * packets + byte_ns * bytes (T0, T1, T2 of the papers).
+struct DeviceLaw {
+  double batch_ns = 0;
+  double pkt_ns = 0;
+  double byte_ns = 0;
+  [[nodiscard]] double job_ns(uint32_t n_pkts, uint64_t n_bytes) const {
+    return batch_ns + pkt_ns * n_pkts + byte_ns * static_cast<double>(n_bytes);
+  }
+};
+
+// What can go wrong with a device, on purpose. 0: it does not.
+struct Faults {
+  uint32_t lose_one_in = 0;  // jobs that it never runs
+  uint32_t late_one_in = 0;  // and that take twenty times as long
+  uint32_t fail_after_jobs = 0;
+  uint64_t back_after_ns = 0;  // and is there again
+  uint64_t seed = 1;
+};
+
+struct DeviceOptions {
+  std::string name;
+  std::string kind;
+  uint32_t n_threads = 1;          // 0: whoever asks for results runs the jobs, as in tests
+  std::vector<int> cores;          // of the threads; empty: wherever the kernel puts them,
+  std::vector<int> avoided_cores;  // but not here, if there are others
+  bool is_simulated = false;
+  std::map<std::string, DeviceLaw> laws;  // simulated: by kind of module
+  double idle_w = 0;
+  double active_w = 0;
+  Faults faults;
+};
+
+// Jobs of one stage to one device.
+class Lane {
+ public:
+  struct Entry {
+    Job* job;
+    uint64_t number;
+    Runner* runner;  // the job's own is the worker's to change until the job is claimed
+  };
+  explicit Lane(uint32_t thread) : ring(2 * kMaxDepth), thread_index(thread) {}
+
+  SpscRing<Entry> ring;  // the stage's worker puts in, a thread of the device takes out
+  const uint32_t thread_index;
+};
+
+// Threads live as long as the device. attach() and detach(): control thread. submit(): the worker of
+// the lane's stage.
+class Device {
+ public:
+  static constexpr uint32_t kMaxLanes = 64;
+
+  // `quiescence`: of the tables that modules read; may be null. `first_slot`: of its threads there.
+  Device(DeviceOptions options, Quiescence* quiescence, uint32_t first_slot);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // Throws ConfigError when there is a law for others and none for this kind of module, or too many
+  // stages.
+  Lane* attach(const Runner& runner);
+  void detach(Lane* lane);  // returns when no thread looks at it any more
+
+  // Sets due_ns and overdue_ns of the job. False: it is down, or has no room.
+  [[nodiscard]] bool submit(Lane& lane, Job& job, uint64_t now_ns) noexcept;
+  // Without threads: runs what was submitted by this lane and is due.
+  void run_here(Lane& lane, Context& ctx, uint64_t now_ns) noexcept;
+
+  [[nodiscard]] bool is_up(uint64_t now_ns) const noexcept {
+    return now_ns >= down_until_ns_.load(std::memory_order_relaxed);
+  }
+  // Takes it away (kNeverNs: for good) or brings it back (0). Any thread.
+  void set_down_until(uint64_t ns) noexcept { down_until_ns_.store(ns, std::memory_order_relaxed); }
+  [[nodiscard]] const DeviceOptions& options() const { return options_; }
+  [[nodiscard]] uint32_t first_slot() const { return first_slot_; }
+  [[nodiscard]] Value show(uint64_t now_ns) const;
+
+ private:
+  void thread_main(uint32_t thread);
+  bool serve(uint32_t thread, Context& ctx) noexcept;
+  bool run_next(Lane& lane, Context& ctx) noexcept;
+  [[nodiscard]] double expected_ns(const Job& job) const noexcept;
+  void set_times(Job& job, uint64_t now_ns) noexcept;
+  [[nodiscard]] bool has_fault(uint32_t one_in) noexcept;
+
+  const DeviceOptions options_;
+  Quiescence* const quiescence_;
+  const uint32_t first_slot_;
+  std::array<std::atomic<Lane*>, kMaxLanes> lanes_{};
+  std::vector<std::unique_ptr<Lane>> owned_;  // control thread
+  uint32_t n_attached_ = 0;
+  std::atomic<uint64_t> free_ns_{0};  // simulated: when it has done all that it was given
+  std::atomic<uint64_t> busy_ns_{0};
+  std::atomic<uint64_t> jobs_{0};
+  std::atomic<uint64_t> pkts_{0};
+  std::atomic<uint64_t> late_jobs_{0};  // simulated: computed after they were due
+  std::atomic<uint64_t> down_until_ns_{0};
+  std::atomic<uint64_t> random_;  // where its faults come from
+  uint64_t began_ns_ = 0;
+  struct alignas(64) Loops {
+    std::atomic<uint64_t> n{0};
+  };
+  std::vector<Loops> loops_;  // by thread
+  std::atomic<bool> must_stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace batchplane::offload

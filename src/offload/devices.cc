@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "offload/devices.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/nearest_word.h"
+
+namespace batchplane::offload {
+namespace {
+
+constexpr uint32_t kMaxThreads = 16;
+
+std::vector<ParamSpec> thread_params(uint32_t default_threads) {
+  return {{.name = "threads",
+           .default_value = default_threads,
+           .help = "how many; the jobs of a module all run on the same one",
+           .min = 0,
+           .max = kMaxThreads},
+          {.name = "cores",
+           .type = ParamType::kList,
+           .default_value = List{},
+           .help = "what they are bound to, in turn; empty: the kernel chooses"},
+          {.name = "idle_w",
+           .type = ParamType::kFloat,
+           .unit = "W",
+           .default_value = 0.0,
+           .help = "what it draws while it has nothing to do: declared, not measured",
+           .min = 0,
+           .max = 10'000},
+          {.name = "active_w",
+           .type = ParamType::kFloat,
+           .unit = "W",
+           .default_value = 0.0,
+           .help = "what it draws while it works",
+           .min = 0,
+           .max = 10'000}};
+}
+
+std::vector<ParamSpec> simulated_params() {
+  std::vector<ParamSpec> params = thread_params(1);
+  params.push_back({.name = "laws",
+                    .type = ParamType::kDict,
+                    .help =
+                        "by kind of module, what a batch takes: {dpi: {batch: 20us, pkt_ns: 15, "
+                        "byte_ns: 0.05}}"});
+  params.push_back({.name = "faults",
+                    .type = ParamType::kDict,
+                    .default_value = Dict{},
+                    .help = "what goes wrong, for tests: lose_one_in and late_one_in (batches), "
+                            "fail_after_jobs, back_after (a duration), seed"});
+  return params;
+}
+
+double number_at(const Value& value, const std::string& where) {
+  if (value.is_int()) return static_cast<double>(value.as_int());
+  if (value.is_double()) return value.as_double();
+  throw ConfigError("expected a number", where);
+}
+
+// {name: {batch_ns, pkt_ns, byte_ns}}
+std::map<std::string, DeviceLaw> laws_of(const Dict& given, const std::string& where) {
+  std::map<std::string, DeviceLaw> laws;
+  for (const auto& [kind, value] : given) {
+    const std::string at = where + "." + kind;
+    if (!value.is_dict())
+      throw ConfigError("expected {batch: 20us, pkt_ns: 15, byte_ns: 0.05}", at);
+    DeviceLaw law;
+    const std::map<std::string, double*> fields{
+        {"batch_ns", &law.batch_ns}, {"pkt_ns", &law.pkt_ns}, {"byte_ns", &law.byte_ns}};
+    for (const auto& [key, number] : value.as_dict()) {
+      const auto field = fields.find(key);
+      if (field == fields.end()) {
+        throw ConfigError("'" + key + "' is no part of a law", at, "batch_ns, pkt_ns or byte_ns");
+      }
+      *field->second = number_at(number, at + "." + key);
+      if (*field->second < 0 || *field->second > 1e9) {
+        throw ConfigError("out of range", at + "." + key, "0 to 1000000000");
+      }
+    }
+    laws[kind] = law;
+  }
+  return laws;
+}
+
+Faults faults_of(const Dict& given, const std::string& where) {
+  Faults faults;
+  for (const auto& [key, value] : given) {
+    const std::string at = where + "." + key;
+    if (!value.is_int() || value.as_int() < 0) throw ConfigError("expected a whole number", at);
+    const auto n = static_cast<uint64_t>(value.as_int());
+    const auto n32 = static_cast<uint32_t>(std::min<uint64_t>(n, UINT32_MAX));
+    if (key == "lose_one_in") {
+      faults.lose_one_in = n32;
+    } else if (key == "late_one_in") {
+      faults.late_one_in = n32;
+    } else if (key == "fail_after_jobs") {
+      faults.fail_after_jobs = n32;
+    } else if (key == "back_after_ns") {
+      faults.back_after_ns = n;
+    } else if (key == "seed") {
+      faults.seed = n;
+    } else {
+      throw ConfigError("'" + key + "' is no fault", at,
+                        "lose_one_in, late_one_in, fail_after_jobs, back_after, seed");
+    }
+  }
+  return faults;
+}
+
+DeviceOptions options_of(const DeviceSpec& spec, const Args& args, bool is_check) {
+  const std::string key = "devices." + spec.name + ".params";
+  DeviceOptions options;
+  options.name = spec.name;
+  options.kind = spec.kind;
+  options.is_simulated = spec.kind == "simulated";
+  options.n_threads = is_check ? 0 : args.u32("threads");
+  for (const Value& core : args.list("cores")) {
+    if (!core.is_int() || core.as_int() < 0)
+      throw ConfigError("a core is a number", key + ".cores");
+    options.cores.push_back(static_cast<int>(core.as_int()));
+  }
+  options.idle_w = args.number("idle_w");
+  options.active_w = args.number("active_w");
+  if (options.is_simulated) {
+    options.laws = laws_of(args.dict("laws"), key + ".laws");
+    options.faults = faults_of(args.dict("faults"), key + ".faults");
+  } else if (args.u32("threads") == 0) {
+    throw ConfigError("a device of kind cores has a thread at least", key + ".threads", "1 to 16");
+  }
+  return options;
+}
+
+const DeviceKind* find_device_kind(const std::string& name) {
+  const auto& kinds = device_kinds();
+  const auto it = std::ranges::find(kinds, name, &DeviceKind::kind);
+  return it == kinds.end() ? nullptr : &*it;
+}
+
+std::shared_ptr<Device> running_device(const DeviceSpec& spec, const Devices* running) {
+  if (running == nullptr) return nullptr;
+  const auto known = running->specs.find(spec.name);
+  if (known == running->specs.end() || known->second != spec) return nullptr;
+  return running->by_name.at(spec.name);
+}
+
+// The least slots of the quiescence that no thread of a device has.
+class Slots {
+ public:
+  explicit Slots(const Environment& env, const Devices* running) : next_(env.n_workers) {
+    if (running == nullptr) return;
+    for (const auto& [name, device] : running->by_name) {
+      for (uint32_t t = 0; t < device->options().n_threads; ++t)
+        taken_.insert(device->first_slot() + t);
+    }
+  }
+  [[nodiscard]] uint32_t take(uint32_t n_threads) {
+    for (uint32_t first = next_; first + n_threads <= Quiescence::kMaxWorkers; ++first) {
+      uint32_t n_free = 0;
+      while (n_free < n_threads && !taken_.contains(first + n_free)) ++n_free;
+      if (n_free < n_threads) continue;
+      for (uint32_t t = 0; t < n_threads; ++t) taken_.insert(first + t);
+      return first;
+    }
+    throw ConfigError("too many threads of workers and devices", "devices",
+                      std::to_string(Quiescence::kMaxWorkers) + " at most");
+  }
+
+ private:
+  const uint32_t next_;
+  std::set<uint32_t> taken_;
+};
+
+}  // namespace
+
+const std::vector<DeviceKind>& device_kinds() {
+  static const std::vector<DeviceKind> kinds{
+      {"cores", "Threads of its own, which packets are handed to by pointer.", thread_params(1)},
+      {"simulated",
+       "Computes for real on a thread of its own, and takes the time that a profile says.",
+       simulated_params()}};
+  return kinds;
+}
+
+void add_devices(const PipelineSpec& pipeline, Environment& env, const Environment* running,
+                 Mistakes& mistakes) {
+  std::shared_ptr<Devices> before;
+  if (running != nullptr) {
+    before =
+        const_cast<Environment*>(running)->shared<Devices>(kDevices, [] { return new Devices; });
+  }
+  const auto devices = env.shared<Devices>(kDevices, [] { return new Devices; });
+  Slots slots(env, before.get());
+  for (const DeviceSpec& spec : pipeline.devices) {
+    const std::string key = "devices." + spec.name;
+    const DeviceKind* const kind = find_device_kind(spec.kind);
+    if (kind == nullptr) {
+      mistakes.add(key + ".kind", "there is no kind of device '" + spec.kind + "'",
+                   "cores or simulated");
+      continue;
+    }
+    const size_t n_known = mistakes.errors.size();
+    check_params(kind->params, spec.params, key + ".params", {"kind"}, mistakes);
+    if (mistakes.errors.size() != n_known) continue;
+    try {
+      const Args args(kind->params, spec.params, key);
+      auto device = running_device(spec, before.get());
+      if (device == nullptr) {
+        DeviceOptions options = options_of(spec, args, env.is_check);
+        for (const WorkerSpec& worker : pipeline.workers) {
+          if (worker.core >= 0) options.avoided_cores.push_back(worker.core);
+        }
+        const uint32_t slot = slots.take(options.n_threads);
+        device = std::make_shared<Device>(std::move(options), env.quiescence, slot);
+      }
+      devices->by_name[spec.name] = std::move(device);
+      devices->specs[spec.name] = spec;
+    } catch (const ConfigError& error) {
+      mistakes.add(error.where(), error.what(), error.fix());
+    }
+  }
+}
+
+}  // namespace batchplane::offload

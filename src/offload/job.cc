@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "offload/job.h"
+
+#include <algorithm>
+
+namespace batchplane::offload {
+
+void Runner::run(Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+  Packet* all[exec::kMaxBatchPkts];
+  std::copy_n(pkts, n_pkts, all);
+  info_.run(module_.get(), ctx, pkts, n_pkts);
+  const bool has_gates = info_.shape == Shape::kSplitter;
+  for (uint32_t i = 0; i < n_pkts; ++i) {
+    if (pkts[i] != nullptr) pkts[i]->meta().drop_reason = has_gates ? ctx.gates[i] : GateIndex{0};
+  }
+  for (uint32_t i = 0; i < ctx.n_dropped; ++i) {
+    ctx.dropped[i].pkt->meta().drop_reason =
+        static_cast<uint16_t>(kDropFate | ctx.dropped[i].reason);
+  }
+  ctx.n_fates = ctx.n_removed = ctx.n_dropped = 0;
+  std::copy_n(all, n_pkts, pkts);
+}
+
+}  // namespace batchplane::offload

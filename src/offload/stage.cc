@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stage.cc - the data path of a stage: collects, submits, gives out.
+#include "offload/stage.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace batchplane::offload {
+namespace {
+
+// Taken out of the rings in one poll: between two polls the worker's age limits wait.
+constexpr uint32_t kGatherPkts = 1024;
+
+uint64_t bytes_of(const Job& job) {
+  uint64_t n_bytes = 0;
+  for (uint32_t i = 0; i < job.n_pkts; ++i) n_bytes += job.pkts[i]->len_bytes();
+  return n_bytes;
+}
+
+}  // namespace
+
+uint32_t Stage::poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
+  const bool has_come = gather();
+  const uint8_t cause = cause_to_submit(ctx.now_ns, has_come);
+  if (cause != exec::kNoCause) submit(ctx.now_ns, cause);
+  if (under_way_.empty()) return 0;
+  Job& job = under_way_.front();
+  if (!is_ready(job, ctx)) return 0;
+  const uint32_t n = std::min({max, job.n_pkts - job.n_given, exec::kMaxBatchPkts});
+  if (job.is_inline) run_chunk(job, ctx, n);
+  std::copy_n(&job.pkts[job.n_given], n, pkts);
+  job.n_given += n;
+  add_inside(-static_cast<int64_t>(n));
+  const uint32_t next = std::min(job.n_pkts - job.n_given, max);
+  for (uint32_t i = 0; i < next; ++i) prefetch_whole(job.pkts[job.n_given + i]);
+  if (job.n_given == job.n_pkts) finish(job, ctx.now_ns);
+  return n;
+}
+
+bool Stage::gather() noexcept {
+  if (forming_ == nullptr) next_forming();
+  if (forming_ == nullptr) return false;
+  const uint32_t wanted = batch_pkts_.load(std::memory_order_relaxed);
+  uint32_t taken = 0;
+  while (forming_->n_pkts < wanted && taken < kGatherPkts) {
+    Packet** const to = &forming_->pkts[forming_->n_pkts];
+    const uint32_t n = take(to, std::min(wanted - forming_->n_pkts, exec::kMaxBatchPkts));
+    if (n == 0) break;
+    // A ring's packets are in order.
+    forming_since_ns_ = std::min(forming_since_ns_, task_entry_ns(**to));
+    forming_->n_pkts += n;
+    taken += n;
+  }
+  add_inside(taken);
+  return taken != 0;
+}
+
+uint8_t Stage::cause_to_submit(uint64_t now_ns, bool has_come) noexcept {
+  const auto as = [](exec::Cause cause) { return static_cast<uint8_t>(cause); };
+  if (forming_ == nullptr || forming_->n_pkts == 0) return exec::kNoCause;
+  if (under_way_.size() >= depth_ && !is_draining_) return exec::kNoCause;
+  if (forming_->n_pkts >= batch_pkts_.load(std::memory_order_relaxed))
+    return as(exec::Cause::kFull);
+  if (is_draining_) return as(exec::Cause::kChange);
+  if (now_ns - std::min(now_ns, forming_since_ns_) >= age_limit_ns_.load(std::memory_order_relaxed))
+    return as(exec::Cause::kAge);
+  // Nothing is under way and nothing more has come: to wait would gain nothing.
+  if (!is_idle_hold_ && !has_come && under_way_.empty()) return as(exec::Cause::kIdle);
+  return exec::kNoCause;
+}
+
+void Stage::submit(uint64_t now_ns, uint8_t cause) noexcept {
+  Job& job = *forming_;
+  forming_ = nullptr;
+  forming_since_ns_ = exec::kNeverNs;
+  job.begin(next_number_++);
+  job.is_inline = false;
+  job.n_given = 0;
+  job.submitted_ns = now_ns;
+  job.place = place_.load(std::memory_order_relaxed);
+  StageCounts::add(counts_.jobs[cause], 1);
+  StageCounts::add(counts_.pkts, job.n_pkts);
+  Place& place = places_[job.place];
+  if (place.device != nullptr && place.device->options().is_simulated) job.n_bytes = bytes_of(job);
+  const bool is_given = place.device != nullptr && !is_draining_ &&
+                        now_ns >= trust_[job.place].avoided_until_ns &&
+                        place.device->submit(*place.lane, job, now_ns);
+  if (!is_given) job.is_inline = job.claim(job.number);
+  under_way_.push(&job);
+}
+
+// Whether packets of the oldest job can be given out now, by whomever it was run.
+bool Stage::is_ready(Job& job, Context& ctx) noexcept {
+  if (job.is_inline) return true;
+  Place& place = places_[job.place];
+  if (job.state() == Job::State::kWaiting) {
+    if (place.device->options().n_threads == 0 && ctx.now_ns >= job.due_ns)
+      place.device->run_here(*place.lane, ctx, ctx.now_ns);
+    const bool is_lost = ctx.now_ns >= job.overdue_ns;
+    if ((is_lost || is_draining_ || !place.device->is_up(ctx.now_ns)) &&
+        job.state() == Job::State::kWaiting && take_back(job, ctx.now_ns)) {
+      return true;
+    }
+  }
+  if (is_draining_) wait_for(job);
+  return job.state() == Job::State::kDone && (ctx.now_ns >= job.due_ns || is_draining_);
+}
+
+bool Stage::take_back(Job& job, uint64_t now_ns) noexcept {
+  if (!job.claim(job.number)) return false;
+  job.is_inline = true;
+  if (is_draining_) return true;
+  StageCounts::add(counts_.taken_back_jobs, 1);
+  Trust& trust = trust_[job.place];
+  trust.next_pause_ns = std::clamp(2 * trust.next_pause_ns, kFirstPauseNs, kLongestPauseNs);
+  trust.avoided_until_ns = now_ns + trust.next_pause_ns;
+  return true;
+}
+
+// Until whoever runs it has ended; it takes no longer than a batch does.
+void Stage::wait_for(Job& job) noexcept {
+  while (job.state() == Job::State::kRunning && !job.is_inline) std::this_thread::yield();
+}
+
+void Stage::run_chunk(Job& job, Context& ctx, uint32_t n_pkts) noexcept {
+  runner_->run(ctx, &job.pkts[job.n_given], n_pkts);
+  StageCounts::add(counts_.inline_pkts, n_pkts);
+  if (job.n_given + n_pkts == job.n_pkts) runner_->end_turn_of(job.number);
+}
+
+void Stage::finish(Job& job, uint64_t now_ns) noexcept {
+  if (!job.is_inline) trust_[job.place].next_pause_ns = 0;
+  StageCounts::add(counts_.job_ns, now_ns - std::min(now_ns, job.submitted_ns));
+  job.end();
+  job.n_pkts = 0;
+  under_way_.pop();
+  if (!job.is_foreign) idle_.push_back(&job);
+}
+
+void Stage::next_forming() noexcept {
+  if (idle_.empty()) return;
+  forming_ = idle_.back();
+  idle_.pop_back();
+}
+
+// Both sides are stopped between two runs. What no thread has begun, this worker will run; what runs is
+// waited for, since its module's state moves on with the last packet.
+void Stage::adopt(Module& old_module) noexcept {
+  auto& old = static_cast<Stage&>(old_module);
+  FeederQueue::adopt(old_module);
+  old.is_draining_ = true;  // no device is given anything any more
+  if (old.forming_ != nullptr && old.forming_->n_pkts != 0)
+    old.submit(0, static_cast<uint8_t>(exec::Cause::kChange));
+  next_number_ = old.next_number_;
+  uint64_t first_turn = next_number_;
+  while (!old.under_way_.empty()) {
+    Job* const job = old.under_way_.pop();
+    if (!job->is_inline) job->is_inline = job->claim(job->number);
+    wait_for(*job);
+    if (job->is_inline) first_turn = std::min(first_turn, job->number);
+    job->runner = runner_.get();
+    job->place = 0;
+    job->is_foreign = true;
+    under_way_.push(job);
+    foreign_jobs_.push_back(old.release(job));
+  }
+  runner_->begin_with(first_turn);
+  inside_pkts_.store(old.inside_pkts_.exchange(0), std::memory_order_relaxed);
+  runner_->module().adopt(old.runner_->module());
+}
+
+std::unique_ptr<Job> Stage::release(const Job* job) noexcept {
+  for (auto* const jobs : {&jobs_, &foreign_jobs_}) {
+    const auto owner = std::ranges::find(*jobs, job, &std::unique_ptr<Job>::get);
+    if (owner != jobs->end()) return std::move(*owner);
+  }
+  return nullptr;
+}
+
+void Stage::give_up_held(const std::function<void(Packet*)>& take_pkt) {
+  FeederQueue::give_up_held(take_pkt);
+  while (!under_way_.empty()) {
+    Job& job = *under_way_.pop();
+    if (!job.is_inline) job.is_inline = job.claim(job.number);
+    wait_for(job);
+    for (uint32_t i = job.n_given; i < job.n_pkts; ++i) take_pkt(job.pkts[i]);
+    job.n_pkts = 0;
+  }
+  for (uint32_t i = 0; forming_ != nullptr && i < forming_->n_pkts; ++i)
+    take_pkt(forming_->pkts[i]);
+  if (forming_ != nullptr) forming_->n_pkts = 0;
+  inside_pkts_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace batchplane::offload

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stage.h - a module on a device: takes packets like a queue, sends them over a device in batches of up to
+// kMaxJobPkts, and gives them out in the order in which they came.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/module/feeder_queue.h"
+#include "offload/devices.h"
+
+namespace batchplane::offload {
+
+// Instead of the name of a device: the stage's own worker.
+inline constexpr const char* kInline = "inline";
+
+[[nodiscard]] std::vector<ParamSpec> stage_params();
+
+// Jobs under way, oldest first. Owner: the stage's worker.
+class JobQueue {
+ public:
+  [[nodiscard]] bool empty() const { return head_ == tail_; }
+  [[nodiscard]] uint32_t size() const { return tail_ - head_; }
+  [[nodiscard]] Job& front() { return *jobs_[head_ % kSlots]; }
+  [[nodiscard]] Job& at(uint32_t i) { return *jobs_[(head_ + i) % kSlots]; }
+  void push(Job* job) { jobs_[tail_++ % kSlots] = job; }
+  Job* pop() { return jobs_[head_++ % kSlots]; }
+
+ private:
+  // Its own, and, after an apply, those of the stage before and what that one was collecting.
+  static constexpr uint32_t kSlots = 4 * kMaxDepth;
+  std::array<Job*, kSlots> jobs_{};
+  uint32_t head_ = 0;
+  uint32_t tail_ = 0;
+};
+
+// What the worker of a stage counts; anybody may read it.
+struct StageCounts {
+  std::atomic<uint64_t> jobs[exec::kCauses]{};
+  std::atomic<uint64_t> pkts{0};
+  std::atomic<uint64_t> inline_pkts{0};
+  std::atomic<uint64_t> taken_back_jobs{0};  // its device had not begun them in time
+  std::atomic<uint64_t> job_ns{0};  // sum over jobs, from submission until they are given out
+
+  static void add(std::atomic<uint64_t>& to, uint64_t n) {
+    to.store(to.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+};
+
+class Stage final : public FeederQueue {
+ public:
+  static constexpr uint32_t kDefaultBatchPkts = 256;
+
+  // `of`: the kind of module whose function runs on devices.
+  Stage(const Args& args, const ModuleInfo& of);
+  ~Stage() override;
+
+  void consume(Context& ctx, Batch& batch) noexcept { put(ctx, batch); }
+  uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept;
+
+  void inherit(Module& old_module) override;
+  void adopt(Module& old_module) noexcept override;
+  void begin_drain() override { is_draining_ = true; }
+  void give_up_held(const std::function<void(Packet*)>& take) override;
+  [[nodiscard]] uint64_t held_pkts() const override;
+  [[nodiscard]] uint64_t taken_pkts() const override;
+  [[nodiscard]] uint32_t max_held_pkts() const override;
+
+  Value command(const std::string& verb, const Value& args) override;
+  [[nodiscard]] Value show() const override;
+  [[nodiscard]] Dict saved_params() const override;
+
+  [[nodiscard]] Runner& runner() { return *runner_; }
+
+ private:
+  // Where its jobs may go. Without a device: the stage's own worker.
+  struct Place {
+    std::string name;
+    std::shared_ptr<Device> device;
+    Lane* lane = nullptr;
+  };
+  // A device that lost jobs is not given any for a while, twice as long each time.
+  struct Trust {
+    uint64_t avoided_until_ns = 0;
+    uint64_t next_pause_ns = 0;
+  };
+  static constexpr uint64_t kFirstPauseNs = 10'000'000;
+  static constexpr uint64_t kLongestPauseNs = 1'000'000'000;
+
+  void add_place(const std::string& name, const Args& args);
+  [[nodiscard]] uint32_t place_named(const std::string& name) const;
+  void set(const Value& args);
+  bool gather() noexcept;
+  [[nodiscard]] uint8_t cause_to_submit(uint64_t now_ns, bool has_come) noexcept;
+  void submit(uint64_t now_ns, uint8_t cause) noexcept;
+  [[nodiscard]] bool is_ready(Job& job, Context& ctx) noexcept;
+  bool take_back(Job& job, uint64_t now_ns) noexcept;
+  static void wait_for(Job& job) noexcept;
+  std::unique_ptr<Job> release(const Job* job) noexcept;
+  void run_chunk(Job& job, Context& ctx, uint32_t n_pkts) noexcept;
+  void finish(Job& job, uint64_t now_ns) noexcept;
+  void next_forming() noexcept;
+  void add_inside(int64_t n) {
+    inside_pkts_.store(inside_pkts_.load(std::memory_order_relaxed) + static_cast<uint64_t>(n),
+                       std::memory_order_relaxed);
+  }
+
+  const std::unique_ptr<Runner> runner_;
+  std::vector<Place> places_;
+  std::vector<Trust> trust_;  // by place
+  const uint32_t max_batch_pkts_;
+  const uint32_t depth_;
+  const bool is_idle_hold_;
+  std::atomic<uint32_t> place_{0};
+  std::atomic<uint32_t> batch_pkts_;
+  std::atomic<uint64_t> age_limit_ns_;
+
+  std::vector<std::unique_ptr<Job>> jobs_;
+  std::vector<std::unique_ptr<Job>> foreign_jobs_;  // of the stage before
+  std::vector<Job*> idle_;                          // reserved: never grows on the data path
+  JobQueue under_way_;
+  Job* forming_ = nullptr;
+  uint64_t forming_since_ns_ = exec::kNeverNs;  // the oldest task entry in there
+  uint64_t next_number_ = 0;
+  std::atomic<uint64_t> inside_pkts_{0};  // out of the rings, and not given out
+  bool is_draining_ = false;
+  StageCounts counts_;
+};
+
+}  // namespace batchplane::offload

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stage_test.cc - stages in a whole engine: what they hold and send, order, faults, edits, apply, stop.
+#include "offload/stage.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "base/rng.h"
+#include "core/engine/engine.h"
+#include "core/module/register.h"
+#include "spec/doors.h"
+#include "spec/stages.h"
+
+namespace batchplane::offload {
+namespace stage_test {
+
+constexpr uint32_t kFrameBytes = 64;
+
+// What the modules below see; one test at a time.
+struct World {
+  uint64_t limit_pkts = 0;  // that the input brings
+  uint32_t burst_pkts = 32;
+  uint64_t n_made = 0;
+  uint64_t n_worked = 0;
+  bool was_in_order = true;
+  std::vector<uint32_t> out[3];  // numbers of packets, by way out
+};
+World world;
+
+uint32_t number_of(Packet* pkt) { return net::load32(pkt->data()); }
+
+// Numbers its packets.
+class TestIn final : public Module {
+ public:
+  explicit TestIn(const Args& /*args*/) {}
+  uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
+    const auto n = static_cast<uint32_t>(
+        std::min<uint64_t>({max, world.burst_pkts, world.limit_pkts - world.n_made}));
+    if (n == 0 || !ctx.pool->alloc_bulk(pkts, n)) return 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      pkts[i]->reset(kFrameBytes);
+      pkts[i]->meta() = PacketMeta{};
+      pkts[i]->meta().entry_ns = ctx.now_ns;
+      net::store32(pkts[i]->data(), static_cast<uint32_t>(world.n_made++));
+    }
+    return n;
+  }
+};
+
+class TestOut final : public Module {
+ public:
+  explicit TestOut(const Args& args) : way_(args.u32("way")) {}
+  void consume(Context& ctx, Batch& batch) noexcept {
+    for (Packet* pkt : batch) world.out[way_].push_back(number_of(pkt));
+    ctx.free(batch.pkts, batch.size_pkts);
+  }
+
+ private:
+  const uint32_t way_;
+};
+
+const DropReason kSeventh{"test_seventh", "a packet that a test drops", "none"};
+
+// Every seventh packet is dropped, every third takes gate 1; bytes are changed, and counted in order.
+class TestWork final : public Module {
+ public:
+  explicit TestWork(const Args& /*args*/) {}
+  uint32_t link(uint32_t /*connected*/) override { return 2; }
+  void classify(Context& ctx, Batch& batch) noexcept {
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      const uint32_t number = number_of(batch[i]);
+      world.was_in_order = world.was_in_order && number == next_.load();
+      next_ = number + 1;
+      ++world.n_worked;
+      batch[i]->data()[4] += 1;
+      ctx.gates[i] = number % 3 == 0 ? 1 : 0;
+      if (number % 7 == 0) ctx.drop(batch, i, kSeventh);
+    }
+  }
+  void adopt(Module& old_module) noexcept override {
+    next_ = static_cast<TestWork&>(old_module).next_.load();
+  }
+  [[nodiscard]] Value show() const override { return Dict{{"next", next_.load()}}; }
+  Value command(const std::string& verb, const Value& args) override {
+    return verb == "ping" ? Value("pong") : Module::command(verb, args);
+  }
+
+ private:
+  std::atomic<uint32_t> next_{0};
+};
+
+const Register<TestIn> kIn{
+    {.kind = "test_in", .state = StateOf::kOneOwner, .help = "test", .feed = Feed::kItself}};
+const Register<TestOut> kOut{{.kind = "test_out",
+                              .state = StateOf::kOneOwner,
+                              .help = "test",
+                              .params = {{.name = "way", .default_value = 0}},
+                              .is_egress = true}};
+const Register<TestWork> kWork{{.kind = "test_work",
+                                .state = StateOf::kOneOwner,
+                                .help = "test",
+                                .drops = {&kSeventh},
+                                .can_offload = true}};
+
+PipelineSpec written(Dict device, std::vector<DeviceSpec> devices) {
+  PipelineSpec spec;
+  spec.modules = {{"in", "test_in", {}},
+                  {"work", "test_work", {}},
+                  {"a", "test_out", {{"way", 0}}},
+                  {"b", "test_out", {{"way", 1}}}};
+  spec.modules[1].device = std::move(device);
+  spec.edges = {{"in", "0", "work"}, {"work", "0", "a"}, {"work", "1", "b"}};
+  spec.flows = {{"to_a", {"in", "work:0", "a"}, 0}, {"to_b", {"in", "work:1", "b"}, 0}};
+  spec.devices = std::move(devices);
+  return spec;
+}
+PipelineSpec staged(PipelineSpec spec) {
+  std::vector<ConfigError> errors;
+  Mistakes mistakes{errors, spec.source_map};
+  add_stages(spec, module_kind_facts(), mistakes);
+  if (!errors.empty()) throw ConfigErrors(errors);
+  return spec;
+}
+PipelineSpec pipeline(Dict device, std::vector<DeviceSpec> devices) {
+  return staged(written(std::move(device), std::move(devices)));
+}
+DeviceSpec simulated(uint32_t threads, double batch_ns, double pkt_ns, const Dict& faults = {}) {
+  return {"gpu",
+          "simulated",
+          {{"threads", threads},
+           {"laws", Dict{{"test_work", Dict{{"batch_ns", batch_ns}, {"pkt_ns", pkt_ns}}}}},
+           {"faults", faults}}};
+}
+DeviceSpec cores(uint32_t threads) { return {"cpu", "cores", {{"threads", threads}}}; }
+
+// The lines in which a pipeline is refused.
+std::string refusal(const PipelineSpec& spec);
+
+struct Rig {
+  explicit Rig(const PipelineSpec& spec, uint64_t limit_pkts, bool is_virtual = true) {
+    world = World{};
+    world.limit_pkts = limit_pkts;
+    static std::atomic<uint32_t> next{0};
+    auto graph = build(spec, nullptr);
+    const auto n_pkts = static_cast<uint32_t>(Engine::min_pool_pkts(*graph)) + 4096;
+    auto pool = std::make_unique<PacketPool>("stage_test" + std::to_string(next++), n_pkts);
+    engine = std::make_unique<Engine>(std::move(graph), std::move(pool), quiescence);
+    if (is_virtual) engine->workers()[0]->use_virtual_clock(&now_ns);
+  }
+  std::unique_ptr<Graph> build(const PipelineSpec& spec, const Environment* running) {
+    auto env = std::make_unique<Environment>();
+    env->quiescence = quiescence.get();
+    std::vector<ConfigError> errors;
+    Mistakes mistakes{errors, spec.source_map};
+    add_devices(spec, *env, running, mistakes);
+    if (!errors.empty()) throw ConfigErrors(errors);
+    return build_graph(spec, std::move(env));
+  }
+  void apply(const PipelineSpec& spec) { engine->apply(build(spec, engine->graph().env.get())); }
+  void loop(uint32_t n, uint64_t step_ns = 100) {
+    for (uint32_t i = 0; i < n; ++i) {
+      now_ns += step_ns;
+      engine->workers()[0]->loop_once();
+    }
+  }
+  Stage& stage() { return static_cast<Stage&>(*engine->graph().at("work").module); }
+  Value stats() { return stage().show()["stage"]; }
+  int64_t jobs(const std::string& cause) { return stats()["jobs"][cause].as_int(); }
+  void expect_balance() {
+    const Snapshot snapshot = engine->snapshot(true);
+    const Balance& b = snapshot.balance;
+    EXPECT_TRUE(b.is_exact()) << b.in_pkts << " in, " << b.sent_pkts << " sent, " << b.dropped_pkts
+                              << " dropped, " << b.held_pkts << " held";
+    EXPECT_EQ(b.in_pkts, world.n_made);
+  }
+  // All packets left, each once, in order, where they belong.
+  void expect_all() {
+    expect_balance();
+    EXPECT_TRUE(world.was_in_order);
+    EXPECT_EQ(world.n_worked, world.n_made);
+    std::vector<uint32_t> expected[2];
+    for (uint32_t i = 0; i < world.n_made; ++i) {
+      if (i % 7 != 0) expected[i % 3 == 0 ? 1 : 0].push_back(i);
+    }
+    EXPECT_EQ(world.out[0], expected[0]);
+    EXPECT_EQ(world.out[1], expected[1]);
+  }
+
+  uint64_t now_ns = 1'000'000;
+  std::shared_ptr<Quiescence> quiescence = std::make_shared<Quiescence>();
+  std::unique_ptr<Engine> engine;
+};
+
+std::string refusal(const PipelineSpec& spec) {
+  try {
+    Rig rig(staged(spec), 0);
+  } catch (const ConfigErrors& errors) {
+    std::string lines;
+    for (const ConfigError& error : errors.errors) lines += error.line() + "\n";
+    return lines;
+  }
+  return "";
+}
+
+const List kGpu{"gpu", "inline"};
+
+TEST(Stage, SendsABatchWhenItIsFull) {
+  Rig rig(
+      pipeline({{"on", kGpu}, {"batch_pkts", 100}, {"idle", "hold"}}, {simulated(0, 5'000, 10)}),
+      100);
+  rig.loop(12);  // 32 packets each other loop: the task behind polls between
+  EXPECT_EQ(rig.jobs("full"), 1);
+  EXPECT_EQ(world.n_worked, 0U);  // 5 us and 100 times 10 ns after it was sent
+  rig.loop(80);
+  EXPECT_TRUE(world.out[0].empty() || world.n_worked == 100U);
+  rig.loop(40);
+  rig.expect_all();
+}
+
+TEST(Stage, GivesPacketsOutNoEarlierThanTheLawSays) {
+  Rig rig(pipeline({{"on", kGpu}, {"batch_pkts", 64}, {"idle", "hold"}}, {simulated(0, 7'000, 0)}),
+          64);
+  rig.loop(1'000, 10);
+  rig.expect_all();
+  const Snapshot snapshot = rig.engine->snapshot(true);
+  for (const FlowSnapshot& flow : snapshot.flows) {
+    if (flow.total.pkts == 0) continue;
+    EXPECT_GE(flow.total.delay_max_ns, 7'000U);
+    EXPECT_LE(flow.total.delay_max_ns, 7'200U);
+  }
+}
+
+TEST(Stage, SendsWhatIsOldAndNothingSooner) {
+  Rig rig(pipeline({{"on", kGpu}, {"batch_pkts", 1000}, {"age_limit_ns", 20'000}, {"idle", "hold"}},
+                   {simulated(0, 0, 0)}),
+          40);
+  rig.loop(199, 100);
+  EXPECT_EQ(world.n_worked, 0U);
+  EXPECT_EQ(rig.engine->snapshot(true).balance.held_pkts, 40U);
+  rig.loop(10, 100);
+  EXPECT_EQ(rig.jobs("age"), 1);
+  rig.expect_all();
+}
+
+TEST(Stage, WaitsForNothingWhenThereIsNothingToWaitFor) {
+  Rig rig(pipeline({{"on", kGpu}, {"batch_pkts", 1000}, {"age_limit_ns", 1'000'000}},
+                   {simulated(0, 1'000, 0)}),
+          0);
+  for (uint32_t i = 1; i <= 5; ++i) {
+    world.limit_pkts = 32 * i;
+    rig.loop(20, 100);
+    EXPECT_EQ(rig.jobs("idle"), i);
+  }
+  world.limit_pkts = 192;
+  rig.loop(5, 100);
+  world.limit_pkts = 256;  // while a batch is under way the next one grows
+  rig.loop(4, 100);
+  EXPECT_EQ(rig.jobs("idle"), 6);
+  rig.loop(50, 100);
+  EXPECT_EQ(rig.jobs("idle"), 7);
+  rig.expect_all();
+}
+
+TEST(Stage, DoesTheSameWithoutADevice) {
+  Rig rig(pipeline({{"on", List{"inline"}}, {"batch_pkts", 700}}, {}), 5'000);
+  rig.loop(1'000);
+  EXPECT_EQ(rig.stats()["inline_pkts"].as_int(), 5'000);
+  rig.expect_all();
+}
+
+TEST(Stage, NeverHasMoreUnderWayThanItsDepth) {
+  Rig rig(pipeline({{"on", kGpu}, {"batch_pkts", 32}, {"depth", 2}, {"size_pkts", 64}},
+                   {simulated(0, 1e9, 0)}),
+          1'000);
+  rig.loop(200);
+  EXPECT_EQ(rig.jobs("full"), 2);
+  // Two batches, one that waits for its turn, and a full queue; the rest is dropped and counted.
+  EXPECT_EQ(rig.engine->snapshot(true).balance.held_pkts, 3U * 32 + 64);
+  rig.expect_balance();
+}
+
+TEST(Stage, StopsWithBatchesUnderWayAndLosesNone) {
+  for (const uint32_t threads : {0U, 1U}) {
+    Rig rig(pipeline({{"on", kGpu}, {"batch_pkts", 96}, {"idle", "hold"}},
+                     {simulated(threads, 1e8, 0)}),
+            1'000);
+    rig.loop(20);
+    rig.engine->stop(true);
+    EXPECT_GT(world.n_made, 300U);
+    rig.expect_all();
+    EXPECT_EQ(rig.engine->snapshot(true).balance.held_pkts, 0U);
+  }
+}
+
+TEST(Stage, TakesBackWhatADeviceNeverBegan) {
+  Rig rig(
+      pipeline({{"on", kGpu}, {"batch_pkts", 32}}, {simulated(0, 100, 0, {{"lose_one_in", 1}})}),
+      64);
+  rig.loop(4, 100);
+  EXPECT_EQ(world.n_worked, 0U);
+  rig.loop(60, 100'000);
+  EXPECT_GE(rig.stats()["taken_back_jobs"].as_int(), 1);
+  rig.expect_all();
+}
+
+TEST(Stage, GoesOnInlineWhileItsDeviceIsAway) {
+  Rig rig(pipeline({{"on", kGpu}, {"batch_pkts", 32}},
+                   {simulated(0, 100, 0, {{"fail_after_jobs", 3}, {"back_after_ns", 50'000}})}),
+          6'400);
+  rig.loop(1'000);
+  rig.expect_all();
+  const int64_t inline_pkts = rig.stats()["inline_pkts"].as_int();
+  EXPECT_GT(inline_pkts, 0);
+  EXPECT_LT(inline_pkts, 6'400);
+}
+
+TEST(Stage, ChangesItsDeviceWhilePacketsAreUnderWay) {
+  Rig rig(
+      pipeline({{"on", List{"gpu", "inline", "cpu"}}, {"batch_pkts", 48}, {"backpressure", true}},
+               {simulated(1, 3'000, 10), cores(2)}),
+      60'000, false);
+  const char* const names[] = {"gpu", "inline", "cpu"};
+  for (uint32_t i = 0; world.n_made < world.limit_pkts; ++i) {
+    rig.stage().command("device", Dict{{"on", names[i % 3]}, {"batch_pkts", 1 + i % 48}});
+    rig.loop(1 + i % 5);
+  }
+  rig.engine->stop(true);
+  rig.expect_all();
+}
+
+TEST(Stage, AnApplyGoesOnWithPacketsAndState) {
+  const auto spec = [](uint32_t batch_pkts) {
+    return pipeline(
+        {{"on", List{"gpu", "cpu"}}, {"batch_pkts", batch_pkts}, {"backpressure", true}},
+        {simulated(1, 20'000, 10), cores(1)});
+  };
+  Rig rig(spec(64), 60'000, false);
+  for (uint32_t i = 0; world.n_made < world.limit_pkts; ++i) {
+    rig.loop(20);
+    rig.apply(spec(1 + i * 37 % 300));
+  }
+  rig.engine->stop(true);
+  rig.expect_all();
+}
+
+TEST(Stage, AnApplyTakesADeviceAway) {
+  Rig rig(pipeline({{"on", kGpu}, {"batch_pkts", 32}}, {simulated(1, 1e8, 0)}), 500, false);
+  rig.loop(20);
+  rig.apply(pipeline({{"on", List{"inline"}}, {"batch_pkts", 32}}, {}));
+  rig.loop(200);
+  rig.engine->stop(true);
+  rig.expect_all();
+}
+
+TEST(Stage, AnApplyThatRemovesItCountsWhatItHeld) {
+  Rig rig(pipeline({{"on", kGpu}, {"batch_pkts", 32}}, {simulated(0, 1e9, 0)}), 320);
+  rig.loop(30);
+  PipelineSpec without = written({}, {});
+  without.modules[1].device = Value();
+  rig.apply(without);
+  rig.expect_balance();
+  EXPECT_GT(rig.engine->snapshot(true).balance.dropped_pkts, 0U);
+}
+
+// Whatever goes wrong with the device: each packet once, in order, and the bytes right.
+TEST(Stage, RandomFaultsLoseNothing) {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const Dict faults{{"lose_one_in", 50},
+                      {"late_one_in", 30},
+                      {"fail_after_jobs", 40},
+                      {"back_after_ns", 2000},
+                      {"seed", seed}};
+    Rig rig(pipeline({{"on", List{"gpu", "inline", "cpu"}},
+                      {"batch_pkts", 64},
+                      {"depth", 8},
+                      {"backpressure", true}},
+                     {simulated(static_cast<uint32_t>(seed % 3), 2'000, 5, faults), cores(1)}),
+            40'000);
+    Rng rng(seed);
+    const char* const names[] = {"gpu", "gpu", "gpu", "inline", "cpu"};
+    for (uint32_t i = 0; world.n_made < world.limit_pkts; ++i) {
+      world.burst_pkts = 1 + static_cast<uint32_t>(rng.below(32));
+      if (rng.below(20) == 0) {
+        rig.stage().command("device", Dict{{"on", names[rng.below(5)]}});
+      }
+      rig.loop(1, rng.below(100) == 0 ? 7'000'000 : 500);
+    }
+    rig.loop(20, 10'000'000);
+    rig.engine->stop(true);
+    rig.expect_all();
+  }
+}
+
+TEST(Stage, ItsModuleTakesCommandsAndShowsItself) {
+  Rig rig(pipeline({{"on", kGpu}}, {simulated(0, 1, 1)}), 10);
+  EXPECT_EQ(rig.stage().command("ping", Dict{}).as_string(), "pong");
+  rig.loop(50);
+  EXPECT_EQ(rig.stage().show()["next"].as_int(), 10);
+  const Value saved = rig.stage().saved_params().at("device");
+  EXPECT_EQ(saved["on"].as_list().size(), 2U);
+}
+
+TEST(Stage, SavesWhatItRunsOnFirst) {
+  Rig rig(pipeline({{"on", kGpu}}, {simulated(0, 1, 1)}), 10);
+  rig.stage().command("device", Dict{{"on", "inline"}, {"batch_pkts", 7}});
+  const Value saved = rig.stage().saved_params().at("device");
+  EXPECT_EQ(saved["on"].as_list().front().as_string(), "inline");
+  EXPECT_EQ(saved["batch_pkts"].as_int(), 7);
+  EXPECT_THROW(rig.stage().command("device", Dict{{"batch_pkts", 100'000}, {"on", "gpu"}}),
+               ConfigError);
+  EXPECT_EQ(rig.stats()["on"].as_string(), "inline");  // all or nothing
+}
+
+TEST(Stage, RefusesWhatCannotBe) {
+  const auto has = [](const std::string& lines, const std::string& part) {
+    EXPECT_NE(lines.find(part), std::string::npos) << lines;
+  };
+  has(refusal(written({{"on", List{"gppu"}}}, {simulated(0, 1, 1)})), "did you mean 'gpu'?");
+  has(refusal(written({{"on", List{}}}, {})), "on");
+  has(refusal(written({{"on", kGpu}, {"batch_pkts", 20'000}}, {simulated(0, 1, 1)})), "16384");
+  has(refusal(written({{"on", kGpu}, {"batches", 2}}, {simulated(0, 1, 1)})), "batches");
+  has(refusal(written({{"on", kGpu}}, {{"gpu", "tpu", {}}})), "cores or simulated");
+  DeviceSpec lawless = simulated(0, 1, 1);
+  lawless.params["laws"] = Dict{{"dpi", Dict{{"batch_ns", 1}}}};
+  has(refusal(written({{"on", kGpu}}, {lawless})), "has no law for a test_work");
+  lawless.params["laws"] = Dict{{"test_work", Dict{{"packet_ns", 1}}}};
+  has(refusal(written({{"on", kGpu}}, {lawless})), "packet_ns");
+  has(refusal(written({{"on", List{"cpu"}}}, {cores(0)})), "a thread at least");
+  DeviceSpec far = cores(1);
+  far.params["cores"] = List{1000};
+  has(refusal(written({{"on", List{"cpu"}}}, {far})), "core 1000 cannot be had");
+  PipelineSpec sink = written({{"on", kGpu}}, {simulated(0, 1, 1)});
+  sink.modules[2].device = Dict{{"on", kGpu}};
+  has(refusal(sink), "a test_out runs on no device");
+}
+
+}  // namespace stage_test
+}  // namespace batchplane::offload
