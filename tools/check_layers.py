@@ -22,6 +22,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "spec": {"base", "exec"},
     "slo": {"base", "exec"},
     "egress": {"base"},
+    "placement": {"base"},  # which applications run on which devices
     "offload": {"base", "exec", "spec", "core"},  # and devices that batches are handed to
     "sim": {"base", "exec", "telemetry", "spec", "slo"},
     "core": {"base", "exec", "spec"},

@@ -52,7 +52,8 @@ class Loop {
     if (!errors.empty()) throw errors.front();
     const ModuleInfo& info = *find_module_kind("bench_touch/stage");
     Args args(info.params,
-              {{"device", Dict{{"on", List{on}}, {"batch_pkts", batch_pkts}, {"depth", 8}}}}, "bench");
+              {{"device", Dict{{"on", List{on}}, {"batch_pkts", batch_pkts}, {"depth", 8}}}},
+              "bench");
     args.set_env(&env_);
     args.set_name("touch");
     stage_ = info.make(args);
@@ -127,6 +128,7 @@ int run(const bench::Options& options) {
 }  // namespace batchplane
 
 int main(int argc, char** argv) {
-  const bench::Options options = bench::parse_options(argc, argv, {.trials = 60, .batches = 200'000});
+  const bench::Options options =
+      bench::parse_options(argc, argv, {.trials = 60, .batches = 200'000});
   return bench::guarded([&] { return batchplane::run(options); });
 }

@@ -10,6 +10,7 @@
 #include "check.h"
 #include "egress.h"
 #include "flood.h"
+#include "placement.h"
 #include "plan.h"
 #include "program.h"
 #include "sim/simulation.h"
@@ -190,6 +191,7 @@ NB_MODULE(_native, m) {
   add_check(m);
   add_flood(m);
   add_egress(m);
+  add_placement(m);
   add_plan(m);
   add_program_functions(m);
   nb::class_<PySimulation>(m, "Simulation")

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "placement/placer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "placement/solve.h"
+
+namespace batchplane::placement {
+namespace {
+
+// A stretch beyond these says more of a machine that was held up than of a law.
+constexpr double kLeastStretch = 0.2;
+constexpr double kMostStretch = 5;
+
+double clamp_stretch(double stretch) { return std::clamp(stretch, kLeastStretch, kMostStretch); }
+
+}  // namespace
+
+Placer::Placer(Problem problem, PlacerSettings settings)
+    : settings_(settings),
+      profiled_(problem.laws),
+      problem_(std::move(problem)),
+      waiting_before_(problem_.apps.size(), 0),
+      event_("start") {
+  // Factors are learnt, so there must be some.
+  const size_t n = problem_.apps.size() * problem_.devices.size();
+  if (problem_.slowdown.empty()) problem_.slowdown.assign(n * n, 1);
+}
+
+void Placer::set_policy(size_t app, Policy policy) {
+  if (problem_.apps[app].policy == policy) return;
+  problem_.apps[app].policy = policy;
+  event_ = "policy";
+}
+void Placer::set_watt_cap(double watts) {
+  if (problem_.watt_cap == watts) return;
+  problem_.watt_cap = watts;
+  event_ = "policy";
+}
+void Placer::set_device_up(size_t device, bool is_up) {
+  if (problem_.devices[device].is_up == is_up) return;
+  problem_.devices[device].is_up = is_up;
+  event_ = "device";
+}
+
+// What came, what has piled up since, and some more.
+void Placer::take_rates(uint64_t now_ns, const std::vector<Seen>& seen) {
+  const double period_s = std::max(1e-3, static_cast<double>(now_ns - last_ns_) * 1e-9);
+  for (size_t a = 0; a < seen.size(); ++a) {
+    const double growth = std::max(0.0, seen[a].waiting_pkts - waiting_before_[a]);
+    problem_.apps[a].rate_pps = (seen[a].rate_pps + growth / period_s) * (1 + settings_.headroom);
+    if (seen[a].pkt_bytes > 0) problem_.apps[a].pkt_bytes = seen[a].pkt_bytes;
+    waiting_before_[a] = seen[a].waiting_pkts;
+  }
+  last_ns_ = now_ns;
+}
+
+// A law that is wrong by itself is scaled; what is wrong only beside others is put down to them.
+void Placer::learn(const std::vector<Seen>& seen) {
+  const Plan& plan = decision_.plan;
+  for (size_t a = 0; a < plan.size(); ++a) {
+    for (size_t d = 0; d < problem_.devices.size(); ++d) {
+      if (seen[a].batch_ns[d] <= 0 || plan[a].share[d] <= 0) continue;
+      const double profiled_ns =
+          profiled_[a][d].batch_time_ns(seen[a].batch_pkts[d], problem_.apps[a].pkt_bytes);
+      const double stretch = clamp_stretch(seen[a].batch_ns[d] / profiled_ns);
+      std::vector<double*> factors;
+      double expected = 1;
+      for (size_t b = 0; b < plan.size(); ++b) {
+        double* worst = nullptr;
+        for (size_t e = 0; b != a && e < problem_.devices.size(); ++e) {
+          if (plan[b].share[e] <= 0) continue;
+          double& factor = problem_.slowdown[problem_.slot(a, d, b, e)];
+          if (worst == nullptr || factor > *worst) worst = &factor;
+        }
+        if (worst == nullptr) continue;
+        factors.push_back(worst);
+        expected *= *worst;
+      }
+      Law& law = problem_.laws[a][d];
+      const double scale =
+          law.batch_time_ns(seen[a].batch_pkts[d], problem_.apps[a].pkt_bytes) / profiled_ns;
+      if (factors.empty()) {
+        const double next = scale * std::pow(stretch / scale, settings_.learning);
+        law.batch_ns = profiled_[a][d].batch_ns * next;
+        law.pkt_ns = profiled_[a][d].pkt_ns * next;
+        law.byte_ns = profiled_[a][d].byte_ns * next;
+        continue;
+      }
+      const double off = stretch / (scale * expected);
+      const double each = std::pow(off, settings_.learning / static_cast<double>(factors.size()));
+      for (double* factor : factors) *factor = std::clamp(*factor * each, 1.0, kMostStretch);
+    }
+  }
+}
+
+bool Placer::is_overloaded(const std::vector<Seen>& seen) const {
+  for (size_t a = 0; a < seen.size(); ++a) {
+    const App& app = problem_.apps[a];
+    const double wait_ns = seen[a].rate_pps > 0 ? seen[a].waiting_pkts * 1e9 / seen[a].rate_pps : 0;
+    if (wait_ns > settings_.most_wait * app.budget_ns + 1e9 / std::max(1.0, seen[a].rate_pps))
+      return true;
+  }
+  return false;
+}
+
+void Placer::adopt(uint64_t now_ns, Plan plan, const char* reason) {
+  decision_.is_changed = plan != decision_.plan;
+  decision_.plan = std::move(plan);
+  decision_.outcome = evaluate(problem_, decision_.plan);
+  decision_.reason = reason;
+  if (decision_.is_changed) changed_ns_ = now_ns;
+  // What is left of the budget after a batch of everybody: the longest that one may wait to be full.
+  decision_.age_limit_ns.assign(problem_.apps.size(), 0);
+  for (size_t a = 0; a < problem_.apps.size(); ++a) {
+    double round_ns = 0;
+    for (size_t d = 0; d < problem_.devices.size(); ++d) {
+      if (decision_.plan[a].share[d] > 0)
+        round_ns = std::max(round_ns, decision_.outcome.round_ns[d]);
+    }
+    const double left_ns = std::max(0.0, problem_.apps[a].budget_ns - round_ns);
+    decision_.age_limit_ns[a] = static_cast<uint64_t>(left_ns);
+  }
+}
+
+const Decision& Placer::step(uint64_t now_ns, const std::vector<Seen>& seen) {
+  const bool is_first = decision_.plan.empty();
+  if (!is_first) learn(seen);
+  take_rates(now_ns, seen);
+  Plan best = solve(problem_, decision_.plan);
+  if (is_first) {
+    adopt(now_ns, std::move(best), "start");
+    event_.reset();
+    return decision_;
+  }
+  const Outcome now = evaluate(problem_, decision_.plan);
+  const Outcome then = evaluate(problem_, best);
+  const bool must =
+      !now.is_feasible || then.served_value > now.served_value + 1e-3 || is_overloaded(seen);
+  const double gain = now.cost > 0 ? 1 - then.cost / now.cost : 0;
+  const bool has_held = now_ns - changed_ns_ >= settings_.hold_ns;
+  const char* const event = event_ ? (*event_ == "device" ? "device" : "policy") : nullptr;
+  event_.reset();
+  if (must || event != nullptr) {
+    adopt(now_ns, std::move(best), event != nullptr ? event : "overload");
+  } else if (has_held && gain >= settings_.least_gain) {
+    adopt(now_ns, std::move(best), "better");
+  } else {
+    adopt(now_ns, decision_.plan, "hold");
+  }
+  return decision_;
+}
+
+}  // namespace batchplane::placement

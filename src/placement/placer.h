@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// placer.h - placement while traffic flows: from what was seen in a period to a plan.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "placement/problem.h"
+
+namespace batchplane::placement {
+
+struct PlacerSettings {
+  double headroom = 0.1;           // of the rate: what may come on top before the next step
+  double least_gain = 0.05;        // of the cost: nothing changes for less
+  uint64_t hold_ns = 500'000'000;  // nor twice within this, unless it must
+  double learning = 0.3;           // weight of a period's batches in a corrected law
+  double most_wait = 0.5;          // of an application's budget: a longer wait is an overload
+};
+
+// Of one application in a period.
+struct Seen {
+  double rate_pps = 0;  // offered
+  double pkt_bytes = 0;
+  double waiting_pkts = 0;  // in front of its devices, now
+  // By device, means over the batches that it did: packets, and from beginning to end. 0: none.
+  std::array<double, kMaxDevices> batch_pkts{};
+  std::array<double, kMaxDevices> batch_ns{};
+};
+
+struct Decision {
+  Plan plan;
+  std::vector<uint64_t>
+      age_limit_ns;  // by application: a batch is sent when its oldest packet is as old
+  Outcome outcome;   // of the plan, at the rates that it was made for
+  bool is_changed = false;
+  std::string reason;  // one of a few words: start, overload, device, policy, better, hold
+};
+
+// One owner. step() depends on nothing but what it was given: the same code in a daemon, a simulation, a test.
+class Placer {
+ public:
+  // The laws as they were profiled; applications as they are at the start.
+  Placer(Problem problem, PlacerSettings settings = {});
+
+  // At the end of a period, and at once on events.
+  const Decision& step(uint64_t now_ns, const std::vector<Seen>& seen);
+
+  void set_policy(size_t app, Policy policy);
+  void set_budget(size_t app, double budget_ns) { problem_.apps[app].budget_ns = budget_ns; }
+  void set_watt_cap(double watts);
+  void set_device_up(size_t device, bool is_up);
+
+  [[nodiscard]] const Decision& decision() const { return decision_; }
+  // With what was learnt.
+  [[nodiscard]] const Problem& problem() const { return problem_; }
+
+ private:
+  void take_rates(uint64_t now_ns, const std::vector<Seen>& seen);
+  void learn(const std::vector<Seen>& seen);
+  [[nodiscard]] bool is_overloaded(const std::vector<Seen>& seen) const;
+  void adopt(uint64_t now_ns, Plan plan, const char* reason);
+
+  const PlacerSettings settings_;
+  const std::vector<std::vector<Law>> profiled_;
+  Problem problem_;
+  std::vector<double> waiting_before_;
+  uint64_t last_ns_ = 0;
+  uint64_t changed_ns_ = 0;
+  std::optional<std::string> event_;  // since the last step
+  Decision decision_;
+};
+
+}  // namespace batchplane::placement

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// plant_test.cc - plans in virtual time: what evaluate() promises, and what the placer does about changes.
+#include "placement/plant.h"
+
+#include <gtest/gtest.h>
+
+#include "placement/choosers.h"
+#include "placement/solve.h"
+
+namespace batchplane::placement {
+namespace plant_test {
+
+// One slow device that draws little, and one fast one that draws much.
+Problem two_devices() {
+  Problem problem;
+  problem.devices = {{"small", 1, 3, 15}, {"large", 9, 55, 250}};
+  problem.apps = {{"aes", Policy::kPower, 200'000, 512, 2e6, 1},
+                  {"dpi", Policy::kPower, 200'000, 512, 2e6, 1}};
+  problem.laws = {{{true, 3'000, 600, 0.4}, {true, 40'000, 30, 0.08}},
+                  {{true, 3'000, 900, 0.6}, {true, 40'000, 40, 0.10}}};
+  return problem;
+}
+
+struct Sum {
+  AppRow all;
+  double joules = 0;
+};
+Sum sum_of(const std::vector<PeriodRow>& rows, size_t from = 0) {
+  Sum sum;
+  for (size_t i = from; i < rows.size(); ++i) {
+    sum.joules += rows[i].joules;
+    for (const AppRow& app : rows[i].apps) {
+      sum.all.offered_pkts += app.offered_pkts;
+      sum.all.served_pkts += app.served_pkts;
+      sum.all.lost_pkts += app.lost_pkts;
+      sum.all.late_pkts += app.late_pkts;
+      sum.all.refused_pkts += app.refused_pkts;
+    }
+  }
+  return sum;
+}
+std::vector<PeriodRow> run(const PlantSpec& spec, const std::string& chooser,
+                           const PlacerSettings& settings = {}) {
+  return run_plant(spec, *make_chooser(chooser, spec, spec.truth, settings));
+}
+
+// Evenly spaced packets: the delays that a plan was promised hold, and its watts are what it draws.
+TEST(Plant, KeepsWhatEvaluatePromises) {
+  PlantSpec spec{.truth = two_devices(), .duration_ns = 2'000'000'000, .is_random = false};
+  const Plan plan = solve(spec.truth, {});
+  const Outcome promised = evaluate(spec.truth, plan);
+  ASSERT_TRUE(promised.is_feasible);
+  const auto rows = run(spec, "oracle");
+  const Sum sum = sum_of(rows);
+  EXPECT_EQ(sum.all.late_pkts, 0);
+  EXPECT_EQ(sum.all.lost_pkts, 0);
+  EXPECT_NEAR(sum.joules / 2, evaluate(spec.truth, rows.back().plan).watts, 0.02 * promised.watts);
+  for (size_t a = 0; a < 2; ++a) {
+    const Outcome of_rows = evaluate(spec.truth, rows.back().plan);
+    EXPECT_LE(rows.back().apps[a].delay_max_ns, of_rows.delay_ns[a] * 1.0001);
+  }
+}
+
+TEST(Plant, FollowsAStepOfLoadWithinTwoPeriods) {
+  PlantSpec spec{.truth = two_devices(), .duration_ns = 3'000'000'000};
+  spec.changes = {{.at_ns = 1'050'000'000, .app = 0, .rate_pps = 3e6},
+                  {.at_ns = 1'050'000'000, .app = 1, .rate_pps = 2e6}};
+  const auto rows = run(spec, "placer");
+  // 10 periods before, the one in which it happens, two to follow.
+  const Sum after = sum_of(rows, 13);
+  EXPECT_GE(after.all.served_pkts, 0.99 * after.all.offered_pkts);
+  EXPECT_LE(after.all.late_pkts, 0.01 * after.all.served_pkts);
+}
+
+TEST(Plant, SurvivesTheLossOfADevice) {
+  PlantSpec spec{.truth = two_devices(), .duration_ns = 3'000'000'000};
+  spec.truth.apps[0].rate_pps = 2e6;
+  spec.truth.apps[1].rate_pps = 1e6;
+  spec.changes = {{.at_ns = 1'000'000'000, .device = 1, .is_up = false},
+                  {.at_ns = 2'000'000'000, .device = 1, .is_up = true}};
+  const auto rows = run(spec, "placer");
+  const Sum sum = sum_of(rows);
+  // What was under way at most: the small device serves what it can, the rest is refused, not lost.
+  EXPECT_LE(sum.all.lost_pkts, 0.005 * sum.all.offered_pkts);
+  EXPECT_GT(rows[15].apps[0].refused_pkts + rows[15].apps[1].refused_pkts, 0);
+  EXPECT_GT(rows[15].apps[0].served_pkts + rows[15].apps[1].served_pkts, 0);
+  EXPECT_GE(rows[25].apps[0].served_pkts, 0.99 * rows[25].apps[0].offered_pkts);
+}
+
+TEST(Plant, KeepsACapOfWatts) {
+  PlantSpec spec{.truth = two_devices(), .duration_ns = 2'000'000'000};
+  spec.truth.apps[0].rate_pps = 4e6;
+  spec.truth.apps[1].rate_pps = 4e6;
+  spec.changes = {{.at_ns = 1'000'000'000, .watt_cap = 100}};
+  const auto rows = run(spec, "placer");
+  EXPECT_GT(rows[5].joules * 10, 100);
+  for (size_t i = 11; i < rows.size(); ++i) EXPECT_LE(rows[i].joules * 10, 101) << i;
+}
+
+// Nothing changes back and forth while the load only trembles.
+TEST(Plant, ChangesNothingForNothing) {
+  PlantSpec spec{.truth = two_devices(), .duration_ns = 10'000'000'000};
+  Rng rng(3);
+  for (uint64_t ms = 150; ms < 10'000; ms += 100) {
+    for (int a = 0; a < 2; ++a) {
+      spec.changes.push_back({.at_ns = ms * 1'000'000,
+                              .app = a,
+                              .rate_pps = 200'000 * (0.97 + 0.06 * rng.below(1000) / 1000.0)});
+    }
+  }
+  const auto rows = run(spec, "placer");
+  uint32_t n_changes = 0;
+  for (size_t i = 1; i < rows.size(); ++i) n_changes += rows[i].plan != rows[i - 1].plan ? 1 : 0;
+  EXPECT_LE(n_changes, 5U);
+  const Sum sum = sum_of(rows, 1);
+  EXPECT_GE(sum.all.served_pkts, 0.99 * sum.all.offered_pkts);
+}
+
+// Laws that are half of the truth, and a neighbour that slows: both are found out, and what was promised holds.
+TEST(Plant, LearnsWhatTheProfileDidNotSay) {
+  PlantSpec spec{.truth = two_devices(), .duration_ns = 5'000'000'000};
+  spec.truth.apps[0].rate_pps = 600'000;
+  spec.truth.apps[1].rate_pps = 500'000;
+  spec.truth.slowdown.assign(16, 1);
+  for (size_t d = 0; d < 2; ++d) {
+    for (size_t e = 0; e < 2; ++e) {
+      spec.truth.slowdown[spec.truth.slot(0, d, 1, e)] = 1.4;
+      spec.truth.slowdown[spec.truth.slot(1, d, 0, e)] = 1.3;
+    }
+  }
+  Problem profiled = spec.truth;
+  profiled.slowdown.clear();
+  for (auto& laws : profiled.laws) {
+    for (Law& law : laws) {
+      law.batch_ns /= 1.5;
+      law.pkt_ns /= 1.5;
+      law.byte_ns /= 1.5;
+    }
+  }
+  const auto rows = run_plant(spec, *make_chooser("placer", spec, profiled, {}));
+  const Sum late = sum_of(rows, 25);
+  EXPECT_GE(late.all.served_pkts, 0.99 * late.all.offered_pkts);
+  EXPECT_LE(late.all.late_pkts, 0.01 * late.all.served_pkts);
+}
+
+TEST(Plant, ThePlacerComesNearTheOneWhoKnowsEverything) {
+  PlantSpec spec{.truth = two_devices(), .duration_ns = 10'000'000'000};
+  for (uint64_t s = 0; s < 10; ++s) {
+    spec.changes.push_back({.at_ns = s * 1'000'000'000 + 30'000'000,
+                            .app = 0,
+                            .rate_pps = s % 3 == 0 ? 2.5e6 : 150'000});
+    spec.changes.push_back({.at_ns = s * 1'000'000'000 + 30'000'000,
+                            .app = 1,
+                            .rate_pps = s % 4 == 1 ? 2e6 : 120'000});
+  }
+  const Sum placed = sum_of(run(spec, "placer"));
+  const Sum known = sum_of(run(spec, "oracle"));
+  const Sum all = sum_of(run(spec, "all"));
+  EXPECT_GE(placed.all.served_pkts, 0.95 * known.all.served_pkts);
+  EXPECT_LE(placed.joules / placed.all.served_pkts, 1.1 * known.joules / known.all.served_pkts);
+  EXPECT_LT(placed.joules, all.joules);
+}
+
+}  // namespace plant_test
+}  // namespace batchplane::placement

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// problem.h - what placement decides on: applications, devices, what each costs on each, and what is wanted.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace batchplane::placement {
+
+inline constexpr uint32_t kMaxApps = 8;
+inline constexpr uint32_t kMaxDevices = 6;
+inline constexpr uint32_t kMaxBatchPkts = 16'384;
+
+// What an application is placed for.
+enum class Policy : uint8_t {
+  kThroughput,  // the most room for more traffic
+  kLatency,     // the least delay
+  kPower,       // the fewest watts
+};
+inline constexpr const char* kPolicyNames[] = {"throughput", "latency", "power"};
+
+// A batch takes batch_ns + pkt_ns * packets + byte_ns * bytes (C.2 of the papers' common law).
+struct Law {
+  bool is_there = false;  // the application runs on the device at all
+  double batch_ns = 0;
+  double pkt_ns = 0;
+  double byte_ns = 0;
+  uint32_t max_batch_pkts = kMaxBatchPkts;
+  [[nodiscard]] double batch_time_ns(double n_pkts, double pkt_bytes) const {
+    return batch_ns + (pkt_ns + byte_ns * pkt_bytes) * n_pkts;
+  }
+};
+
+struct App {
+  std::string name;
+  Policy policy = Policy::kPower;
+  double rate_pps = 0;
+  double pkt_bytes = 64;
+  double budget_ns =
+      1e6;           // of the flow's delay budget, what filling, waiting and the device may take
+  double value = 1;  // of a packet served, where not all can be
+};
+
+struct Device {
+  std::string name;
+  double off_w = 0;   // unused
+  double idle_w = 0;  // in use, with nothing to do
+  double active_w = 0;
+  bool is_up = true;
+};
+
+struct Problem {
+  std::vector<App> apps;
+  std::vector<Device> devices;
+  // laws[application][device]
+  std::vector<std::vector<Law>> laws;
+  // How many times longer a batch of a on d takes while b runs on e; [a][d][b][e], empty: not at all.
+  std::vector<double> slowdown;
+  double watt_cap = 0;            // 0: none
+  double most_utilisation = 0.9;  // of a device
+
+  [[nodiscard]] size_t slot(size_t a, size_t d, size_t b, size_t e) const {
+    return ((a * devices.size() + d) * apps.size() + b) * devices.size() + e;
+  }
+  [[nodiscard]] double slowdown_of(size_t a, size_t d, size_t b, size_t e) const {
+    return slowdown.empty() ? 1 : slowdown[slot(a, d, b, e)];
+  }
+};
+
+// Where an application's batches go: share of its packets, and packets of a batch, by device. Shares add up
+// to what is served of the offered rate; the rest is refused at the entry.
+struct Placed {
+  std::array<double, kMaxDevices> share{};
+  std::array<uint32_t, kMaxDevices> batch_pkts{};
+
+  [[nodiscard]] double served() const {
+    double sum = 0;
+    for (const double s : share) sum += s;
+    return sum;
+  }
+  bool operator==(const Placed&) const = default;
+};
+
+using Plan = std::vector<Placed>;  // by application
+
+// What a plan comes to.
+struct Outcome {
+  bool is_feasible = false;  // every served packet in its budget, no device too busy, cap kept
+  double served_value =
+      0;  // sum over applications of value * rate * share served, over the offered sum
+  double watts = 0;
+  std::vector<double> utilisation;  // by device
+  // By device: from when a batch is sent until it is done, at most.
+  std::vector<double> round_ns;
+  std::vector<double> delay_ns;  // by application, the longest
+  double cost = 0;               // what policies weigh; lower is better among equal served value
+};
+
+// Batches come to a device in bursts, because packets come at random: of b packets with a squared coefficient of
+// variation of 1/b. What that adds to the wait, in all but a hundredth of the cases, by Kingman's formula
+// with an exponential tail.
+class Jitter {
+ public:
+  void add(double batches_ps, double batch_ns, double pkts) {
+    all_ps_ += batches_ps;
+    sum_ += batches_ps * batch_ns / pkts;
+  }
+  [[nodiscard]] double wait_ns(double utilisation) const {
+    constexpr double kTail = 4.6 / 2;  // ln(100); Kingman's half
+    if (all_ps_ <= 0 || utilisation >= 1) return 0;
+    return kTail * utilisation / (1 - utilisation) * sum_ / all_ps_;
+  }
+
+ private:
+  double all_ps_ = 0;
+  double sum_ = 0;
+};
+
+// By the law of batches: fill (b-1)/rate, then at most one batch of everybody on the device, itself
+// included, and what chance adds (docs/devices.md, Placement).
+[[nodiscard]] Outcome evaluate(const Problem& problem, const Plan& plan);
+
+// Serving one per mille more of the traffic outweighs all policies.
+inline constexpr double kServedWeight = 1e4;
+// Lower is better: first what is not served, then the policies' cost. Infeasible plans are worse than all.
+[[nodiscard]] double score(const Outcome& outcome);
+
+}  // namespace batchplane::placement
