@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "native": {"base", "lang"},
     "costs": {"base", "native"},
     "egress": {"base", "native"},
+    "placement": {"base", "native"},
     "daemon": {"base", "lang"},
     "profile": {"base", "lang", "daemon", "costs"},
     "show": {"base", "daemon"},
@@ -45,7 +46,7 @@ MAY_IMPORT["cli"] = _ALL | {"commands", "compare", "experiments"}
 ENGINE_IMPORTS = {"ctypes", "cffi", "_cffi_backend"}
 # The extension for Python: simulator and controllers, and what they stand on; never the engine.
 EXTENSION_FILES = re.compile(rf"{FOLDER}/native/[a-z_]+\.(h|cc)")
-EXTENSION_INCLUDES = {"base", "exec", "egress", "spec", "telemetry", "slo", "sim"}
+EXTENSION_INCLUDES = {"base", "exec", "egress", "placement", "spec", "telemetry", "slo", "sim"}
 EXTENSION_NAME = "_native"
 EXTENSION_LOADER = f"{FOLDER}/native/loader.py"
 

@@ -41,10 +41,8 @@ class Fixed : public Chooser {
   explicit Fixed(Plan plan) { decision_.plan = std::move(plan); }
   const Decision& choose(uint64_t /*now_ns*/, const Problem& now,
                          const std::vector<Seen>& /*seen*/) override {
-    decision_.age_limit_ns.clear();
-    for (const App& app : now.apps) {
-      decision_.age_limit_ns.push_back(static_cast<uint64_t>(app.budget_ns / 2));
-    }
+    decision_.outcome = evaluate(now, decision_.plan);
+    decision_.age_limit_ns = age_limits_ns(now, decision_.plan, decision_.outcome);
     decision_.reason = "fixed";
     return decision_;
   }

@@ -139,6 +139,19 @@ Outcome evaluate(const Problem& problem, const Plan& plan) {
   return outcome;
 }
 
+std::vector<uint64_t> age_limits_ns(const Problem& problem, const Plan& plan,
+                                    const Outcome& outcome) {
+  std::vector<uint64_t> limits(plan.size(), 0);
+  for (size_t a = 0; a < plan.size(); ++a) {
+    double round_ns = 0;
+    for (size_t d = 0; d < problem.devices.size(); ++d) {
+      if (plan[a].share[d] > 0) round_ns = std::max(round_ns, outcome.round_ns[d]);
+    }
+    limits[a] = static_cast<uint64_t>(std::max(0.0, problem.apps[a].budget_ns - round_ns));
+  }
+  return limits;
+}
+
 double score(const Outcome& outcome) {
   if (!outcome.is_feasible) return std::numeric_limits<double>::infinity();
   return kServedWeight * (1 - outcome.served_value) + outcome.cost;

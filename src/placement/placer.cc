@@ -111,17 +111,7 @@ void Placer::adopt(uint64_t now_ns, Plan plan, const char* reason) {
   decision_.outcome = evaluate(problem_, decision_.plan);
   decision_.reason = reason;
   if (decision_.is_changed) changed_ns_ = now_ns;
-  // What is left of the budget after a batch of everybody: the longest that one may wait to be full.
-  decision_.age_limit_ns.assign(problem_.apps.size(), 0);
-  for (size_t a = 0; a < problem_.apps.size(); ++a) {
-    double round_ns = 0;
-    for (size_t d = 0; d < problem_.devices.size(); ++d) {
-      if (decision_.plan[a].share[d] > 0)
-        round_ns = std::max(round_ns, decision_.outcome.round_ns[d]);
-    }
-    const double left_ns = std::max(0.0, problem_.apps[a].budget_ns - round_ns);
-    decision_.age_limit_ns[a] = static_cast<uint64_t>(left_ns);
-  }
+  decision_.age_limit_ns = age_limits_ns(problem_, decision_.plan, decision_.outcome);
 }
 
 const Decision& Placer::step(uint64_t now_ns, const std::vector<Seen>& seen) {

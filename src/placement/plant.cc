@@ -9,7 +9,8 @@ namespace batchplane::placement {
 namespace {
 
 // A flood is told of at once, but not each batch of it.
-constexpr double kEventGapNs = 10e6;
+constexpr double kEventGapNs = 5e6;
+constexpr double kFloodShare = 0.1;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double uniform(Rng& rng) { return (static_cast<double>(rng.next() >> 11) + 0.5) * 0x1p-53; }
@@ -194,7 +195,7 @@ class Plant {
       is_flooded_ = true;
       return;
     }
-    is_flooded_ = is_flooded_ || waits_ns > now_.apps[a].budget_ns;
+    is_flooded_ = is_flooded_ || waits_ns > round_ns(d) + kFloodShare * now_.apps[a].budget_ns;
     const double takes_ns = true_ns(a, d, stream.pkts);
     free_ns_[d] = at_ns_ + waits_ns + takes_ns;
     row_.busy[d] += takes_ns;
@@ -276,7 +277,7 @@ class Plant {
   std::string reason_;
   double at_ns_ = 0;
   double decided_ns_ = 0;
-  bool is_flooded_ = false;  // a batch waited for longer than its budget, or was lost
+  bool is_flooded_ = false;  // a batch waited for more than one of everybody, or was lost
   double period_began_ns_ = 0;
   PeriodRow row_;
   std::vector<PeriodRow> rows_;

@@ -122,6 +122,11 @@ class Jitter {
 // included, and what chance adds (docs/devices.md, Placement).
 [[nodiscard]] Outcome evaluate(const Problem& problem, const Plan& plan);
 
+// By application: what is left of its budget after a batch of everybody, which is as long as one of its own may
+// wait to be full.
+[[nodiscard]] std::vector<uint64_t> age_limits_ns(const Problem& problem, const Plan& plan,
+                                                  const Outcome& outcome);
+
 // Serving one per mille more of the traffic outweighs all policies.
 inline constexpr double kServedWeight = 1e4;
 // Lower is better: first what is not served, then the policies' cost. Infeasible plans are worse than all.

@@ -30,16 +30,29 @@ from .pspat import latency as pspat_latency
 from .pspat import overload as pspat_overload
 from .pspat import shares as pspat_shares
 from .pspat import throughput as pspat_throughput
+from .pythia import devices as pythia_devices
+from .pythia import energy as pythia_energy
+from .pythia import events as pythia_events
+from .pythia import fig5 as pythia_fig5
+from .pythia import interference as pythia_interference
+from .pythia import sizes as pythia_sizes
 
 ALL = "all"
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (
-        fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, fig11, fairness,
-        multi_table1, multi_fig5, multi_fig6,
-        slo_curve, stranding, run_order, batch_size, rates,
-        pspat_algorithms, pspat_latency, pspat_shares, pspat_throughput, pspat_io, pspat_overload,
-        pspat_bus,
+    experiment.name: experiment
+    for experiment in (
+        *(
+            module.EXPERIMENT
+            for module in (
+                fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, fig11, fairness,
+                multi_table1, multi_fig5, multi_fig6,
+                slo_curve, stranding, run_order, batch_size, rates,
+                pspat_algorithms, pspat_latency, pspat_shares, pspat_throughput, pspat_io,
+                pspat_overload, pspat_bus, pythia_devices, pythia_interference,
+            )
+        ),
+        pythia_fig5.EXPERIMENT, pythia_fig5.EXPERIMENT_CD, pythia_events.EXPERIMENT,
+        pythia_events.EXPERIMENT_LOSS, pythia_sizes.EXPERIMENT, pythia_energy.EXPERIMENT,
     )
 }  # fmt: skip
 # The same under the name of its figure.

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which applications run on which devices: problems, plans, and what comes of them."""

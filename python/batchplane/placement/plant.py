@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""plant.py - applications on devices in virtual time: a problem, who decides, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..base.problems import BadInput, Problem
+from ..native.loader import load_native
+
+STANDINS = Path(__file__).with_name("standins.json")
+PERIOD_S = 0.1
+
+
+@dataclass(frozen=True)
+class App:
+    """One application: its traffic at the start, what it may take, and what it is placed for."""
+
+    name: str
+    rate_pps: float
+    pkt_bytes: float = 512
+    budget_ms: float = 5
+    policy: str = "power"
+    law: str = ""  # of which application of the stand-ins; empty: of its name
+
+    def with_rate(self, rate_pps: float) -> App:
+        """The same with other traffic."""
+        return App(self.name, rate_pps, self.pkt_bytes, self.budget_ms, self.policy, self.law)
+
+
+@dataclass(frozen=True)
+class Load:
+    """Applications, what happens to them, and for how long."""
+
+    apps: Sequence[App]
+    seconds: float
+    changes: Sequence[Mapping[str, Any]] = ()
+    devices: Sequence[str] = ("cpu", "igpu", "dgpu")
+    seed: int = 1
+
+
+@dataclass
+class Course:
+    """One run, a period after the other."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def sum(self, key: str, app: str = "", first: int = 0, last: int | None = None) -> float:
+        """Of all applications, or one, over periods [first, last)."""
+        return float(
+            sum(
+                values[key]
+                for row in self.rows[first:last]
+                for name, values in row["apps"].items()
+                if app in ("", name)
+            )
+        )
+
+    def served(self, first: int = 0, last: int | None = None) -> float:
+        """The part of the offered packets that came out of a device."""
+        offered = self.sum("offered_pkts", first=first, last=last)
+        return self.sum("served_pkts", first=first, last=last) / max(1.0, offered)
+
+    def late(self, first: int = 0, last: int | None = None) -> float:
+        """The part of the served packets that took longer than their budget."""
+        served = self.sum("served_pkts", first=first, last=last)
+        return self.sum("late_pkts", first=first, last=last) / max(1.0, served)
+
+    def watts(self, first: int = 0, last: int | None = None) -> float:
+        """The mean power, modelled."""
+        rows = self.rows[first:last]
+        return float(sum(row["joules"] for row in rows)) / (PERIOD_S * max(1, len(rows)))
+
+    def delay_ms(self, app: str, first: int = 0, last: int | None = None) -> float:
+        """The mean delay of what was served."""
+        served = self.sum("served_pkts", app, first, last)
+        return self.sum("delay_sum_ns", app, first, last) / max(1.0, served) / 1e6
+
+    def places(self, period: int) -> dict[str, str]:
+        """By application, the devices in use."""
+        plan = self.rows[period]["plan"]
+        return {app: "+".join(sorted(places)) or "none" for app, places in plan.items()}
+
+
+@lru_cache(maxsize=1)
+def standins() -> dict[str, Any]:
+    """Laws and watts of three devices that are not here."""
+    loaded: dict[str, Any] = json.loads(STANDINS.read_text(encoding="utf-8"))
+    return loaded
+
+
+def problem_of(load: Load, *, interferes: bool = True) -> dict[str, Any]:
+    """The problem as the extension takes it."""
+    data = standins()
+    kinds = {name: name.rstrip("0123456789") for name in load.devices}  # dgpu2 is another dgpu
+    apps = {}
+    for app in load.apps:
+        laws = data["laws"][app.law or app.name]
+        apps[app.name] = {
+            "policy": app.policy, "rate_pps": app.rate_pps, "pkt_bytes": app.pkt_bytes,
+            "budget_ns": app.budget_ms * 1e6,
+            "laws": {name: laws[kind] for name, kind in kinds.items()},
+        }  # fmt: skip
+    slowdown = [
+        {"app": app.name, "on": on, "beside": other.name, "on_other": beside,
+         "factor": data["beside"][kinds[on]].get(kinds[beside], 1.0)}
+        for app in load.apps for other in load.apps if other is not app
+        for on in load.devices for beside in load.devices if beside != on
+    ]  # fmt: skip
+    problem: dict[str, Any] = {
+        "devices": {name: data["devices"][kind] for name, kind in kinds.items()},
+        "apps": apps,
+    }
+    if interferes:
+        problem["slowdown"] = slowdown
+    return problem
+
+
+def run(load: Load, chooser: str) -> Course:
+    """Somebody decides (src/placement/choosers.h), knowing laws, not who slows whom. Raises BadInput."""
+    plant = {
+        **problem_of(load),
+        "changes": list(load.changes),
+        "duration_ns": load.seconds * 1e9,
+        "period_ns": PERIOD_S * 1e9,
+        "seed": load.seed,
+    }
+    native = load_native()
+    try:
+        rows = native.placement_run(plant, chooser, problem_of(load, interferes=False))
+    except (native.ConfigError, ValueError) as error:
+        raise BadInput([Problem(str(error), "placement")]) from error
+    return Course(rows)
+
+
+def solve(load: Load) -> dict[str, Any]:
+    """The best plan for the rates at the start, who slows whom included, and what it comes to."""
+    answer: dict[str, Any] = load_native().placement_solve(problem_of(load))
+    return answer
+
+
+def capacity_pps(load: Load) -> float:
+    """As much of this mix as all devices together can serve within the budgets, packets a second."""
+    total = sum(app.rate_pps for app in load.apps)
+    low, high = 0.0, 1e9
+    for _ in range(30):
+        middle = (low + high) / 2
+        scaled = [app.with_rate(app.rate_pps / total * middle) for app in load.apps]
+        found = solve(Load(scaled, load.seconds, devices=load.devices))
+        low, high = (middle, high) if found["outcome"]["served"] > 0.9999 else (low, middle)
+    return low
