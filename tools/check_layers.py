@@ -32,7 +32,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "profile": {"base", "exec", "spec", "core", "ports", "traffic"},
     "app": {
         *("base", "exec", "telemetry", "spec", "slo"),
-        *("core", "modules", "ports", "traffic", "profile", "offload"),
+        *("core", "modules", "ports", "traffic", "profile", "offload", "placement"),
     },
 }
 

@@ -45,6 +45,7 @@ struct DeviceOptions {
   std::vector<int> avoided_cores;  // but not here, if there are others
   bool is_simulated = false;
   std::map<std::string, DeviceLaw> laws;  // simulated: by kind of module
+  double off_w = 0;
   double idle_w = 0;
   double active_w = 0;
   Faults faults;
@@ -98,7 +99,8 @@ class Device {
  private:
   void thread_main(uint32_t thread);
   bool serve(uint32_t thread, Context& ctx) noexcept;
-  bool run_next(Lane& lane, Context& ctx) noexcept;
+  // `free_ns`: since when the thread has nothing else to do; moves on with the job.
+  bool run_next(Lane& lane, Context& ctx, uint64_t& free_ns) noexcept;
   [[nodiscard]] double expected_ns(const Job& job) const noexcept;
   void set_times(Job& job, uint64_t now_ns) noexcept;
   [[nodiscard]] bool has_fault(uint32_t one_in) noexcept;
@@ -119,6 +121,7 @@ class Device {
   uint64_t began_ns_ = 0;
   struct alignas(64) Loops {
     std::atomic<uint64_t> n{0};
+    uint64_t free_ns = 0;  // the thread's own
   };
   std::vector<Loops> loops_;  // by thread
   std::atomic<bool> must_stop_{false};

@@ -12,7 +12,12 @@ namespace {
 constexpr uint32_t kMaxThreads = 16;
 
 std::vector<ParamSpec> thread_params(uint32_t default_threads) {
-  return {{.name = "threads",
+  return {{.name = "laws",
+           .type = ParamType::kDict,
+           .default_value = Dict{},
+           .help = "by kind of module, what a batch takes, for placement: {dpi: {batch: 1us, "
+                   "pkt_ns: 200, byte_ns: 0.4}}"},
+          {.name = "threads",
            .default_value = default_threads,
            .help = "how many; the jobs of a module all run on the same one",
            .min = 0,
@@ -21,11 +26,18 @@ std::vector<ParamSpec> thread_params(uint32_t default_threads) {
            .type = ParamType::kList,
            .default_value = List{},
            .help = "what they are bound to, in turn; empty: the kernel chooses"},
+          {.name = "off_w",
+           .type = ParamType::kFloat,
+           .unit = "W",
+           .default_value = 0.0,
+           .help = "what it draws while no module uses it: declared, not measured",
+           .min = 0,
+           .max = 10'000},
           {.name = "idle_w",
            .type = ParamType::kFloat,
            .unit = "W",
            .default_value = 0.0,
-           .help = "what it draws while it has nothing to do: declared, not measured",
+           .help = "what it draws while it is in use and has nothing to do",
            .min = 0,
            .max = 10'000},
           {.name = "active_w",
@@ -39,6 +51,7 @@ std::vector<ParamSpec> thread_params(uint32_t default_threads) {
 
 std::vector<ParamSpec> simulated_params() {
   std::vector<ParamSpec> params = thread_params(1);
+  std::erase_if(params, [](const ParamSpec& param) { return param.name == "laws"; });
   params.push_back({.name = "laws",
                     .type = ParamType::kDict,
                     .help =
@@ -120,10 +133,11 @@ DeviceOptions options_of(const DeviceSpec& spec, const Args& args, bool is_check
       throw ConfigError("a core is a number", key + ".cores");
     options.cores.push_back(static_cast<int>(core.as_int()));
   }
+  options.off_w = args.number("off_w");
   options.idle_w = args.number("idle_w");
   options.active_w = args.number("active_w");
+  options.laws = laws_of(args.dict("laws"), key + ".laws");
   if (options.is_simulated) {
-    options.laws = laws_of(args.dict("laws"), key + ".laws");
     options.faults = faults_of(args.dict("faults"), key + ".faults");
   } else if (args.u32("threads") == 0) {
     throw ConfigError("a device of kind cores has a thread at least", key + ".threads", "1 to 16");

@@ -63,7 +63,7 @@ ModuleInfo stage_info(const ModuleInfo& of) {
   info.help = "A " + of.kind + " that runs on a device.";
   info.params = of.params;
   for (ParamSpec& param : stage_params()) info.params.push_back(std::move(param));
-  info.drops = {&reason::kQueueFull};
+  info.drops = {&reason::kQueueFull, &reason::kRefused};
   info.tables = of.tables;
   info.opens = of.opens;
   info.frame_bytes = of.frame_bytes;

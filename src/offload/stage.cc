@@ -5,7 +5,13 @@
 #include <algorithm>
 #include <thread>
 
-namespace batchplane::offload {
+namespace batchplane {
+
+const DropReason reason::kRefused{"refused_by_placement",
+                                  "no device has time for all that comes to this module",
+                                  "add a device or a core, allow more watts, or a looser SLO"};
+
+namespace offload {
 namespace {
 
 // Taken out of the rings in one poll: between two polls the worker's age limits wait.
@@ -40,7 +46,8 @@ uint32_t Stage::poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
 bool Stage::gather() noexcept {
   if (forming_ == nullptr) next_forming();
   if (forming_ == nullptr) return false;
-  const uint32_t wanted = batch_pkts_.load(std::memory_order_relaxed);
+  if (share_[forming_place_].load(std::memory_order_relaxed) <= 0) forming_place_ = next_place();
+  const uint32_t wanted = wanted_pkts();
   uint32_t taken = 0;
   while (forming_->n_pkts < wanted && taken < kGatherPkts) {
     Packet** const to = &forming_->pkts[forming_->n_pkts];
@@ -59,8 +66,7 @@ uint8_t Stage::cause_to_submit(uint64_t now_ns, bool has_come) noexcept {
   const auto as = [](exec::Cause cause) { return static_cast<uint8_t>(cause); };
   if (forming_ == nullptr || forming_->n_pkts == 0) return exec::kNoCause;
   if (under_way_.size() >= depth_ && !is_draining_) return exec::kNoCause;
-  if (forming_->n_pkts >= batch_pkts_.load(std::memory_order_relaxed))
-    return as(exec::Cause::kFull);
+  if (forming_->n_pkts >= wanted_pkts()) return as(exec::Cause::kFull);
   if (is_draining_) return as(exec::Cause::kChange);
   if (now_ns - std::min(now_ns, forming_since_ns_) >= age_limit_ns_.load(std::memory_order_relaxed))
     return as(exec::Cause::kAge);
@@ -77,7 +83,11 @@ void Stage::submit(uint64_t now_ns, uint8_t cause) noexcept {
   job.is_inline = false;
   job.n_given = 0;
   job.submitted_ns = now_ns;
-  job.place = place_.load(std::memory_order_relaxed);
+  job.place = forming_place_;
+  job.run_ns = 0;
+  pass_[job.place] +=
+      job.n_pkts / std::max(1e-3, share_[job.place].load(std::memory_order_relaxed));
+  StageCounts::add(counts_.bytes, uint64_t{job.n_pkts} * job.pkts[0]->len_bytes());
   StageCounts::add(counts_.jobs[cause], 1);
   StageCounts::add(counts_.pkts, job.n_pkts);
   Place& place = places_[job.place];
@@ -123,7 +133,9 @@ void Stage::wait_for(Job& job) noexcept {
 }
 
 void Stage::run_chunk(Job& job, Context& ctx, uint32_t n_pkts) noexcept {
+  const uint64_t began_ns = TscClock::instance().now_ns();
   runner_->run(ctx, &job.pkts[job.n_given], n_pkts);
+  job.run_ns += TscClock::instance().now_ns() - began_ns;
   StageCounts::add(counts_.inline_pkts, n_pkts);
   if (job.n_given + n_pkts == job.n_pkts) runner_->end_turn_of(job.number);
 }
@@ -131,6 +143,14 @@ void Stage::run_chunk(Job& job, Context& ctx, uint32_t n_pkts) noexcept {
 void Stage::finish(Job& job, uint64_t now_ns) noexcept {
   if (!job.is_inline) trust_[job.place].next_pause_ns = 0;
   StageCounts::add(counts_.job_ns, now_ns - std::min(now_ns, job.submitted_ns));
+  // What was taken back says nothing of the device.
+  const bool is_of_place = job.is_inline == (places_[job.place].device == nullptr);
+  if (is_of_place && !job.is_foreign) {
+    StageCounts::Done& done = counts_.done[job.place];
+    StageCounts::add(done.jobs, 1);
+    StageCounts::add(done.pkts, job.n_pkts);
+    StageCounts::add(done.run_ns, job.run_ns);
+  }
   job.end();
   job.n_pkts = 0;
   under_way_.pop();
@@ -141,6 +161,42 @@ void Stage::next_forming() noexcept {
   if (idle_.empty()) return;
   forming_ = idle_.back();
   idle_.pop_back();
+  forming_place_ = next_place();
+}
+
+uint32_t Stage::next_place() const noexcept {
+  uint32_t next = 0;
+  double least = -1;
+  for (uint32_t p = 0; p < places_.size(); ++p) {
+    if (share_[p].load(std::memory_order_relaxed) <= 0) continue;
+    if (least >= 0 && pass_[p] >= least) continue;
+    least = pass_[p];
+    next = p;
+  }
+  return next;
+}
+
+// Of every so many packets one is dropped, whatever the batches.
+void Stage::consume(Context& ctx, Batch& batch) noexcept {
+  const double refused = refused_.load(std::memory_order_relaxed);
+  if (refused <= 0) [[likely]]
+    return put(ctx, batch);
+  double& due = refused_due_[ctx.worker_index];
+  Packet* kept[exec::kMaxBatchPkts];
+  uint32_t n_kept = 0;
+  for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+    due += refused;
+    if (due < 1) {
+      kept[n_kept++] = batch[i];
+      continue;
+    }
+    due -= 1;
+    StageCounts::add(counts_.refused_pkts, 1);
+    ctx.drop(batch, i, reason::kRefused);
+  }
+  if (n_kept == 0) return;
+  Batch rest{kept, n_kept, exec::kNeverNs};
+  put(ctx, rest);
 }
 
 // Both sides are stopped between two runs. What no thread has begun, this worker will run; what runs is
@@ -192,4 +248,5 @@ void Stage::give_up_held(const std::function<void(Packet*)>& take_pkt) {
   inside_pkts_.store(0, std::memory_order_relaxed);
 }
 
-}  // namespace batchplane::offload
+}  // namespace offload
+}  // namespace batchplane

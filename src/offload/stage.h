@@ -12,6 +12,10 @@
 #include "core/module/feeder_queue.h"
 #include "offload/devices.h"
 
+namespace batchplane::reason {
+extern const DropReason kRefused;
+}
+
 namespace batchplane::offload {
 
 // Instead of the name of a device: the stage's own worker.
@@ -37,13 +41,32 @@ class JobQueue {
   uint32_t tail_ = 0;
 };
 
+inline constexpr uint32_t kMaxPlaces = 7;  // six devices, and inline
+
+// Where a stage's packets go: shares of its places, which add up to 1, and packets of a batch on each.
+struct Placing {
+  std::array<double, kMaxPlaces> share{};
+  std::array<uint32_t, kMaxPlaces> batch_pkts{};
+  uint64_t age_limit_ns = 0;
+  double refused = 0;  // of what comes: dropped at the entry, because no device has time for it
+};
+
 // What the worker of a stage counts; anybody may read it.
 struct StageCounts {
   std::atomic<uint64_t> jobs[exec::kCauses]{};
   std::atomic<uint64_t> pkts{0};
+  std::atomic<uint64_t> refused_pkts{0};
   std::atomic<uint64_t> inline_pkts{0};
   std::atomic<uint64_t> taken_back_jobs{0};  // its device had not begun them in time
   std::atomic<uint64_t> job_ns{0};  // sum over jobs, from submission until they are given out
+  std::atomic<uint64_t> bytes{0};   // of the first packet of each job, times its packets
+  // By place, of jobs that are done: what they took the device, or the worker.
+  struct Done {
+    std::atomic<uint64_t> jobs{0};
+    std::atomic<uint64_t> pkts{0};
+    std::atomic<uint64_t> run_ns{0};
+  };
+  Done done[kMaxPlaces];
 
   static void add(std::atomic<uint64_t>& to, uint64_t n) {
     to.store(to.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -58,7 +81,7 @@ class Stage final : public FeederQueue {
   Stage(const Args& args, const ModuleInfo& of);
   ~Stage() override;
 
-  void consume(Context& ctx, Batch& batch) noexcept { put(ctx, batch); }
+  void consume(Context& ctx, Batch& batch) noexcept;
   uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept;
 
   void inherit(Module& old_module) override;
@@ -74,6 +97,16 @@ class Stage final : public FeederQueue {
   [[nodiscard]] Dict saved_params() const override;
 
   [[nodiscard]] Runner& runner() { return *runner_; }
+
+  // Live, from the next batch on. Batches are cut to max_batch_pkts. Control thread.
+  void place(const Placing& placing);
+  [[nodiscard]] const StageCounts& counts() const { return counts_; }
+  [[nodiscard]] uint32_t max_batch_pkts() const { return max_batch_pkts_; }
+  [[nodiscard]] uint32_t n_places() const { return static_cast<uint32_t>(places_.size()); }
+  // Null: the stage's own worker.
+  [[nodiscard]] const Device* device_at(uint32_t place) const {
+    return places_[place].device.get();
+  }
 
  private:
   // Where its jobs may go. Without a device: the stage's own worker.
@@ -103,6 +136,12 @@ class Stage final : public FeederQueue {
   void run_chunk(Job& job, Context& ctx, uint32_t n_pkts) noexcept;
   void finish(Job& job, uint64_t now_ns) noexcept;
   void next_forming() noexcept;
+  [[nodiscard]] uint32_t next_place() const noexcept;
+  [[nodiscard]] uint32_t wanted_pkts() const noexcept {
+    return batch_pkts_[forming_place_].load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint32_t main_place() const;
+  [[nodiscard]] Placing placing() const;
   void add_inside(int64_t n) {
     inside_pkts_.store(inside_pkts_.load(std::memory_order_relaxed) + static_cast<uint64_t>(n),
                        std::memory_order_relaxed);
@@ -114,15 +153,21 @@ class Stage final : public FeederQueue {
   const uint32_t max_batch_pkts_;
   const uint32_t depth_;
   const bool is_idle_hold_;
-  std::atomic<uint32_t> place_{0};
-  std::atomic<uint32_t> batch_pkts_;
+  // The control thread writes them one by one; a batch more or less by the old ones does no harm.
+  std::array<std::atomic<double>, kMaxPlaces> share_{};
+  std::array<std::atomic<uint32_t>, kMaxPlaces> batch_pkts_{};
   std::atomic<uint64_t> age_limit_ns_;
+  std::atomic<double> refused_{0};
+  std::vector<double> refused_due_;  // by worker: parts of packets
+  // Packets given to each place over its share: the least is next.
+  std::array<double, kMaxPlaces> pass_{};
 
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<std::unique_ptr<Job>> foreign_jobs_;  // of the stage before
   std::vector<Job*> idle_;                          // reserved: never grows on the data path
   JobQueue under_way_;
   Job* forming_ = nullptr;
+  uint32_t forming_place_ = 0;
   uint64_t forming_since_ns_ = exec::kNeverNs;  // the oldest task entry in there
   uint64_t next_number_ = 0;
   std::atomic<uint64_t> inside_pkts_{0};  // out of the rings, and not given out

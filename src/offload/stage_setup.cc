@@ -91,13 +91,18 @@ Stage::Stage(const Args& args, const ModuleInfo& of)
           std::max(device_args(args).u32("max_batch_pkts"), device_args(args).u32("batch_pkts"))),
       depth_(device_args(args).u32("depth")),
       is_idle_hold_(device_args(args).string("idle") == "hold"),
-      batch_pkts_(device_args(args).u32("batch_pkts")),
-      age_limit_ns_(device_args(args).u64("age_limit_ns")) {
+      age_limit_ns_(device_args(args).u64("age_limit_ns")),
+      refused_due_(args.env().n_workers, 0) {
   const Args own = device_args(args);
   for (const Value& name : own.list("on")) {
     if (!name.is_string()) throw ConfigError("expected names of devices", own.where() + ".on");
     add_place(name.as_string(), own);
   }
+  if (places_.size() > kMaxPlaces) {
+    throw ConfigError("more than " + std::to_string(kMaxPlaces) + " devices", own.where() + ".on");
+  }
+  share_[0].store(1);
+  for (auto& batch : batch_pkts_) batch.store(own.u32("batch_pkts"));
   trust_.resize(places_.size());
   idle_.reserve(depth_ + 1);
   foreign_jobs_.reserve(2 * (kMaxDepth + 1));
@@ -158,13 +163,38 @@ uint32_t Stage::max_held_pkts() const {
   return FeederQueue::max_held_pkts() + (depth_ + 1) * max_batch_pkts_;
 }
 
+void Stage::place(const Placing& placing) {
+  for (uint32_t p = 0; p < places_.size(); ++p) {
+    const uint32_t batch = std::clamp(placing.batch_pkts[p], 1U, max_batch_pkts_);
+    batch_pkts_[p].store(batch, std::memory_order_relaxed);
+    share_[p].store(placing.share[p], std::memory_order_relaxed);
+  }
+  age_limit_ns_.store(placing.age_limit_ns, std::memory_order_relaxed);
+  refused_.store(placing.refused, std::memory_order_relaxed);
+}
+
+Placing Stage::placing() const {
+  Placing placing;
+  for (uint32_t p = 0; p < places_.size(); ++p) {
+    placing.share[p] = share_[p].load(std::memory_order_relaxed);
+    placing.batch_pkts[p] = batch_pkts_[p].load(std::memory_order_relaxed);
+  }
+  placing.age_limit_ns = age_limit_ns_.load(std::memory_order_relaxed);
+  placing.refused = refused_.load(std::memory_order_relaxed);
+  return placing;
+}
+
+// Where most of the packets go.
+uint32_t Stage::main_place() const {
+  const Placing now = placing();
+  return static_cast<uint32_t>(std::ranges::max_element(now.share) - now.share.begin());
+}
+
 // All or nothing: what is wrong is found before anything is set.
 void Stage::set(const Value& args) {
   const Dict none;
   const Dict& given = args.is_dict() ? args.as_dict() : none;
-  uint32_t place = place_.load(std::memory_order_relaxed);
-  uint64_t batch_pkts = batch_pkts_.load(std::memory_order_relaxed);
-  uint64_t age_limit_ns = age_limit_ns_.load(std::memory_order_relaxed);
+  Placing next = placing();
   const auto whole = [](const Value& value, const std::string& key, uint64_t least, uint64_t most) {
     if (value.is_int() && value.as_int() >= static_cast<int64_t>(least) &&
         value.as_int() <= static_cast<int64_t>(most)) {
@@ -174,20 +204,21 @@ void Stage::set(const Value& args) {
   };
   for (const auto& [key, value] : given) {
     if (key == "on" && value.is_string()) {
-      place = place_named(value.as_string());
+      const uint32_t chosen = place_named(value.as_string());
+      next.share.fill(0);
+      next.share[chosen] = 1;
     } else if (key == "batch_pkts") {
-      batch_pkts = whole(value, key, 1, max_batch_pkts_);
+      next.batch_pkts.fill(static_cast<uint32_t>(whole(value, key, 1, max_batch_pkts_)));
     } else if (key == "age_limit_ns") {
-      age_limit_ns = whole(value, key, 0, 1'000'000'000'000'000);
+      next.age_limit_ns = whole(value, key, 0, 1'000'000'000'000'000);
     } else {
       throw ConfigError("'" + key + "' is not known here", key, "on, batch_pkts, age_limit_ns");
     }
   }
-  if (given.empty())
+  if (given.empty()) {
     throw ConfigError("nothing is given", "device", "on, batch_pkts, age_limit_ns");
-  batch_pkts_.store(static_cast<uint32_t>(batch_pkts), std::memory_order_relaxed);
-  age_limit_ns_.store(age_limit_ns, std::memory_order_relaxed);
-  place_.store(place, std::memory_order_relaxed);
+  }
+  place(next);
 }
 
 Value Stage::command(const std::string& verb, const Value& args) {
@@ -200,9 +231,19 @@ Value Stage::show() const {
   Dict shown = runner_->module().show().as_dict();
   const uint64_t now_ns = TscClock::instance().now_ns();
   List places;
-  for (const Place& place : places_) {
-    places.emplace_back(place.device == nullptr ? Value(Dict{{"name", place.name}})
-                                                : place.device->show(now_ns));
+  const Placing now = placing();
+  for (uint32_t p = 0; p < places_.size(); ++p) {
+    const Place& place = places_[p];
+    Dict row =
+        place.device == nullptr ? Dict{{"name", place.name}} : place.device->show(now_ns).as_dict();
+    const StageCounts::Done& done = counts_.done[p];
+    const auto jobs_done = static_cast<double>(done.jobs.load(std::memory_order_relaxed));
+    row["share"] = now.share[p];
+    row["batch_pkts"] = now.batch_pkts[p];
+    row["done_pkts"] = done.pkts.load(std::memory_order_relaxed);
+    row["mean_run_ns"] =
+        static_cast<double>(done.run_ns.load(std::memory_order_relaxed)) / std::max(1.0, jobs_done);
+    places.emplace_back(std::move(row));
   }
   Dict jobs;
   uint64_t n_jobs = 0;
@@ -216,11 +257,13 @@ Value Stage::show() const {
     return n_jobs == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(n_jobs);
   };
   shown["stage"] =
-      Dict{{"on", places_[place_.load(std::memory_order_relaxed)].name},
-           {"batch_pkts", batch_pkts_.load(std::memory_order_relaxed)},
-           {"age_limit_ns", age_limit_ns_.load(std::memory_order_relaxed)},
+      Dict{{"on", places_[main_place()].name},
+           {"batch_pkts", now.batch_pkts[main_place()]},
+           {"age_limit_ns", now.age_limit_ns},
+           {"refused_share", now.refused},
            {"depth", depth_},
            {"held_pkts", held_pkts()},
+           {"lost_pkts", arrival_counts().lost_pkts},
            {"jobs", jobs},
            {"pkts", pkts},
            {"mean_job_pkts", per_job(pkts)},
@@ -234,14 +277,15 @@ Value Stage::show() const {
 
 Dict Stage::saved_params() const {
   Dict saved = runner_->module().saved_params();
-  List on{places_[place_.load(std::memory_order_relaxed)].name};
+  const uint32_t main = main_place();
+  List on{places_[main].name};
   for (uint32_t p = 0; p < places_.size(); ++p) {
-    if (p != place_.load(std::memory_order_relaxed)) on.emplace_back(places_[p].name);
+    if (p != main) on.emplace_back(places_[p].name);
   }
   saved["device"] = Dict{{"on", on},
-                         {"batch_pkts", batch_pkts_.load(std::memory_order_relaxed)},
+                         {"batch_pkts", placing().batch_pkts[main]},
                          {"max_batch_pkts", max_batch_pkts_},
-                         {"age_limit_ns", age_limit_ns_.load(std::memory_order_relaxed)},
+                         {"age_limit_ns", placing().age_limit_ns},
                          {"depth", depth_},
                          {"idle", is_idle_hold_ ? "hold" : "release"},
                          {"size_pkts", ring_pkts()},

@@ -365,6 +365,8 @@ PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& er
   spec.flows = read_list<FlowSpec>(fields, "flows", mistakes, read_flow);
   spec.generators = read_list<GeneratorSpec>(fields, "generators", mistakes, read_generator);
   spec.controller = read_controller(fields.any("controller"), mistakes);
+  if (const Dict* const placement = fields.dict("placement"); placement != nullptr)
+    spec.placement = *placement;
   fields.finish();
   refuse_shared_cores(spec, mistakes);
   refuse_shared_only(spec, mistakes);

@@ -128,6 +128,7 @@ Value spec_to_value(const PipelineSpec& as_built) {
                                 })},
       {"source_map", std::move(source_map)}};
   if (!devices.empty()) pipeline["devices"] = std::move(devices);
+  if (!spec.placement.is_null()) pipeline["placement"] = spec.placement;
   if (!spec.controller.is_null()) pipeline["controller"] = spec.controller;
   return pipeline;
 }

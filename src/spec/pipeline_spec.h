@@ -101,6 +101,8 @@ struct PipelineSpec {
   // Who decides triggers from the start on: name, period_ns, settings, costs, costs_origin,
   // costs_file. Null: nobody.
   Value controller;
+  // Who decides where modules with devices run: policy, watt_cap, period_ns, apps. Null: nobody.
+  Value placement;
   std::map<std::string, std::string> source_map;  // dotted key -> file:line
 
   // Who has what names no worker.

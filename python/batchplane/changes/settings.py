@@ -24,6 +24,8 @@ FORMS = """  MODULE.trigger=PKTS            packets that the buffer collects; 0 
   PORT.SETTING=VALUE             a setting that `show ports` lists for the port
   controller=NAME                controller for triggers and age limits, or none; also
                                  controller.period=10ms, .costs=FILE, .tolerance=0.05, ...
+  placement.policy=power         also latency, throughput; .watt_cap=100,
+                                 placement.MODULE.policy=latency, .budget=200us, .value=2
   idle=release|hold              when no input arrives: release held packets, or hold them
 NAME can be a pattern: 'ttl_*.trigger=8'."""
 
@@ -74,6 +76,8 @@ def _parse(word: str, names: dict[str, list[str]]) -> list[dict[str, Any]]:
         if value not in ("release", "hold"):
             raise _bad(word, f"idle is release or hold, not '{value}'")
         return [{"what": "idle", "mode": value}]
+    if left.startswith("placement."):
+        return [_placement(word, left.split(".")[1:], value)]
     pattern, dot, setting = left.rpartition(".")
     if not dot or not pattern:
         raise _bad(word, f"'{left}' needs a name", f"NAME.{left}={value}")
@@ -86,6 +90,21 @@ def _parse(word: str, names: dict[str, list[str]]) -> list[dict[str, Any]]:
     change = _change(word, setting, value)
     target = {"module": "module", "flow": "flow", "generator": "name"}[group]
     return [{**change, target: name} for name in _matching(word, pattern, names, group)]
+
+
+def _placement(word: str, names: list[str], value: str) -> dict[str, Any]:
+    setting = names[-1]
+    if len(names) > 2 or not setting:
+        raise _bad(word, f"'{'.'.join(names)}' is no setting of placement", "placement.policy=power")
+    duration_ns = parse_duration_ns(value)
+    change: dict[str, Any] = {"what": "placement"}
+    if len(names) == 2:
+        change["module"] = names[0]
+    if duration_ns is not None:
+        change[f"{setting}_ns"] = duration_ns
+    else:
+        change[setting] = resolve_plain(value)
+    return change
 
 
 def _group(setting: str, pattern: str, names: dict[str, list[str]]) -> str:

@@ -37,7 +37,12 @@ class ShowOptions:
 
 
 # Made of several answers; further words are filters.
-_COLLECTED = {"cores": collect_cores, "nat": collect_nat, "sessions": collect_sessions}
+_COLLECTED = {
+    "cores": collect_cores,
+    "nat": collect_nat,
+    "sessions": collect_sessions,
+    "devices": lambda client, _: client.show("tables"),
+}
 
 
 def show_running(daemon: Daemon, options: ShowOptions, out: Console) -> None:

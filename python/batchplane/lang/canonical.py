@@ -22,6 +22,7 @@ from .schema import (
     GeneratorModel,
     InterfaceModel,
     ModuleModel,
+    PlacementModel,
     PortModel,
     WorkerModel,
 )
@@ -30,7 +31,11 @@ VERSION = 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _HOP = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?::([A-Za-z_]\w*|\d{1,6}))?")
 _BY_NAME = re.compile(r"(?:generators|simulation\.traffic)\.([^.\[\]]+)(?:\.(.+))?")
-_TOP_KEYS = ("name", "version", "params", "engine", "controller", "repeat", *MAPS, *LISTS)
+_TOP_KEYS = (
+    *("name", "version", "params", "engine", "controller", "placement", "repeat"),
+    *MAPS,
+    *LISTS,
+)
 _DURATION_KEYS = ("age_limit", "delay_slo", "stranding_limit", "queueing_time_threshold")
 
 M = TypeVar("M", bound=BaseModel)
@@ -120,6 +125,7 @@ class _Canonicaliser:
             self._place(section, (section,))
         self._engine()
         self._controller()
+        self._placement()
         self._with_kind("ports", PortModel)
         self._with_kind("devices", DeviceModel)
         self._modules()
@@ -160,6 +166,18 @@ class _Canonicaliser:
         self._out["controller"] = model.model_dump(exclude_unset=True, exclude_none=True)
         for key in self._out["controller"]:
             self._place(f"controller.{key}", (*path, key))
+
+    def _placement(self) -> None:
+        given = self._in.data.get("placement")
+        if given in (None, ""):
+            return
+        path: Path = ("placement",)
+        self._place("placement", path)
+        if isinstance(given, str):
+            given = {"policy": given}
+        model = self._validated(PlacementModel, given, path)
+        if model is not None:
+            self._out["placement"] = model.model_dump(exclude_unset=True, exclude_none=True)
 
     def _with_kind(self, section: str, model_type: type[PortModel] | type[DeviceModel]) -> None:
         for name, entry in self._named(section):
@@ -305,7 +323,7 @@ class _Canonicaliser:
             return key, _nested_durations(value)
         duration_ns = parse_duration_ns(value)
         is_plain_number = isinstance(value, int) and not isinstance(value, bool)
-        is_period = path[0] == "controller" and key == "period"
+        is_period = path[0] in ("controller", "placement") and key == "period"
         if is_plain_number and (
             key in _DURATION_KEYS or is_period or (f"{key}_ns" in params and key not in params)
         ):

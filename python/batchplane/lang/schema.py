@@ -240,6 +240,54 @@ class ControllerModel(_Strict):
     )
 
 
+PolicyName = Annotated[str, Field(pattern="^(throughput|latency|power)$")]
+
+
+class PlacedModel(_Strict):
+    """What one module with a device is placed for."""
+
+    policy: PolicyName | None = Field(default=None, description="instead of the pipeline's")
+    budget_ns: Annotated[int, Field(ge=1, le=10**12)] | None = Field(
+        default=None,
+        description="of the delay, what it may take; else half of the tightest SLO on its way",
+    )
+    value: Annotated[float, Field(ge=0, le=1e9)] = Field(
+        default=1.0, strict=False, description="of a packet, where not all can be served"
+    )
+
+
+class LawModel(_Strict):
+    """What a batch takes: batch_ns + pkt_ns a packet + byte_ns a byte."""
+
+    batch_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
+    pkt_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
+    byte_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
+
+
+class PlacementModel(_Strict):
+    """Who decides, while traffic flows, where modules with devices run; a policy alone will do."""
+
+    policy: PolicyName = Field(
+        default="power", description="the fewest watts, the least delay, or the most room"
+    )
+    watt_cap: Annotated[float, Field(ge=0, le=1e6, strict=False)] = Field(
+        default=0.0, description="of all devices together; 0: none"
+    )
+    period_ns: Annotated[int, Field(ge=10_000_000, le=10_000_000_000)] = Field(
+        default=100_000_000, description="how often it decides, events apart"
+    )
+    inline_share: Annotated[float, Field(ge=0, le=1, strict=False)] = Field(
+        default=0.5, description="of a worker's time, what modules that run on it may take"
+    )
+    inline_w: Annotated[float, Field(ge=0, le=1e6, strict=False)] = Field(
+        default=0.0, description="what a worker draws that does nothing else"
+    )
+    apps: dict[str, PlacedModel] = Field(default_factory=dict)
+    laws: dict[str, LawModel] = Field(
+        default_factory=dict, description="on a worker, by kind of module"
+    )
+
+
 class PipelineModel(_Strict):
     """A whole pipeline after expansion."""
 
@@ -254,6 +302,12 @@ class PipelineModel(_Strict):
     flows: list[FlowModel] = Field(default_factory=list)
     generators: list[GeneratorModel] = Field(default_factory=list)
     controller: ControllerModel | None = None
+    placement: PlacementModel | None = None
+
+    @field_validator("placement", mode="before")
+    @classmethod
+    def _policy(cls, value: object) -> object:
+        return {"policy": value} if isinstance(value, str) else value
 
     @field_validator("controller", mode="before")
     @classmethod

@@ -26,6 +26,8 @@ def to_yaml(pipeline: dict[str, Any]) -> str:
             if key not in ("costs", "costs_origin")
         }
         lines.append(f"controller: {_flow(_durations(kept, is_own=True))}")
+    if pipeline.get("placement"):
+        lines += _entry("placement:", _placement(pipeline["placement"]))
     for section in ("workers", "interfaces"):
         lines += _list(section, pipeline.get(section, []))
     for section in ("ports", "devices"):
@@ -49,6 +51,15 @@ def to_yaml(pipeline: dict[str, Any]) -> str:
         for entry in pipeline.get("generators", [])
     ]
     return "\n".join([*lines, *_list("generators", generators)]) + "\n"
+
+
+def _placement(placement: dict[str, Any]) -> dict[str, Any]:
+    plain = _durations(placement, is_own=True)
+    if "apps" in plain:
+        plain["apps"] = {
+            name: _durations(app, is_own=True) for name, app in plain["apps"].items()
+        }
+    return plain
 
 
 def _module(module: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ..base.plain_table import plain_table
 from ..base.units import short_duration, short_rate, three_digits
 from .control import render_control, render_slo
 from .cores import render_cores
+from .devices import render_devices, render_placement
 from .graph import graph_tree
 from .nat import render_nat
 from .rates import CAUSES, PERCENTILES, buffer_list, is_buffer_used
@@ -21,7 +22,7 @@ from .sessions import render_sessions
 
 WHAT = (
     "runtime", "cores", "buffers", "flows", "drops", "ports", "tables", "nat", "sessions", "graph",
-    "generators", "slo", "control", "all",
+    "generators", "slo", "control", "devices", "placement", "all",
 )  # fmt: skip
 
 
@@ -255,7 +256,9 @@ def _tables(data: Any) -> RenderableType:
     table = plain_table("<module", "<kind", "<state")
     for row in data:
         state = ", ".join(
-            f"{key}={_short(value)}" for key, value in row.items() if key not in ("module", "kind")
+            f"{key}={_short(value)}"
+            for key, value in row.items()
+            if key not in ("module", "kind", "stage")  # `show devices` has the last
         )
         table.add_row(row["module"], row.get("kind", ""), state)
     return table
@@ -322,4 +325,6 @@ _RENDERERS: dict[str, Callable[[Any], RenderableType]] = {
     "generators": _generators,
     "slo": render_slo,
     "control": render_control,
+    "devices": render_devices,
+    "placement": render_placement,
 }

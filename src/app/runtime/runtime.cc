@@ -22,6 +22,7 @@ constexpr std::chrono::microseconds kTraceEndPoll(200);
 Runtime::Runtime(Parts parts)
     : parts_(std::move(parts)),
       control_(*parts_.engine),
+      placement_(*parts_.engine),
       started_ns_(TscClock::instance().now_ns()) {
   if (!parts_.has_control_thread) return;
   control_thread_ =
@@ -29,6 +30,7 @@ Runtime::Runtime(Parts parts)
 }
 
 Runtime::~Runtime() {
+  placement_thread_.reset();
   control_thread_.reset();
   parts_.generators.reset();  // they feed ports of the engine from its pool
 }
@@ -64,6 +66,7 @@ Value Runtime::save() {
   PipelineSpec spec = parts_.engine->current_spec();
   spec.generators = parts_.generators->saved();
   spec.controller = saved_choice(control_.choice());
+  spec.placement = placement_.saved();
   return spec_to_value(spec);
 }
 
@@ -75,6 +78,27 @@ void Runtime::step_control() {
   }
   const std::lock_guard lock(on_step_mutex_);
   if (on_step_) on_step_();
+}
+
+void Runtime::begin_placement(const Value& placement) {
+  const std::lock_guard lock(locks_.engine);
+  place_by(placement);
+}
+
+void Runtime::place_by(const Value& placement) {
+  placement_.choose(placement);
+  if (!placement_.is_on() || !parts_.has_control_thread) return;
+  constexpr uint64_t kLookNs = 10'000'000;
+  if (placement_thread_ == nullptr) {
+    placement_thread_ =
+        std::make_unique<ControlThread>(on_control_core(false), [this] { step_placement(); });
+  }
+  placement_thread_->set_period(kLookNs);
+}
+
+void Runtime::step_placement() {
+  const std::lock_guard lock(locks_.engine);
+  if (!is_stopped_) placement_.step(TscClock::instance().now_ns());
 }
 
 void Runtime::on_step(std::function<void()> told) {

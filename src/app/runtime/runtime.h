@@ -9,6 +9,7 @@
 
 #include "app/control/control_loop.h"
 #include "app/control/control_thread.h"
+#include "app/control/placement_loop.h"
 #include "app/plan/core_plan.h"
 #include "app/runtime/generator_set.h"
 #include "app/runtime/snapshot_cache.h"
@@ -60,6 +61,10 @@ class Runtime {
   void set(const Value& args, uint64_t client = 0);
   // What the pipeline says of a controller; null: nothing.
   void begin_control(const Value& controller);
+  // What it says of placement; null: nothing. Throws ConfigError.
+  void begin_placement(const Value& placement);
+  // Looks whether there is something to decide for placement.
+  void step_placement();
   // Throws ConfigError with the nearest name when there is none of this name.
   void require_module(const std::string& module);
   Value command(const std::string& module, const std::string& verb, const Value& args);
@@ -83,6 +88,7 @@ class Runtime {
   // Gives up the trace under way, and those that clients have waiting, for a change that cannot
   // wait.
   [[nodiscard]] std::unique_lock<std::mutex> end_traces();
+  void place_by(const Value& placement);
   // The caller holds locks_.engine.
   void choose(ControlChoice choice);
   std::shared_ptr<const Snapshot> snapshot(bool with_fine);
@@ -99,7 +105,9 @@ class Runtime {
   std::mutex on_step_mutex_;
   std::function<void()> on_step_;  // guarded by on_step_mutex_
   ControlLoop control_;
-  std::unique_ptr<ControlThread> control_thread_;  // takes locks_.engine
+  PlacementLoop placement_;
+  std::unique_ptr<ControlThread> control_thread_;    // takes locks_.engine
+  std::unique_ptr<ControlThread> placement_thread_;  // likewise; none until placement is on
   uint64_t started_ns_;
   bool is_stopped_ = false;
   bool is_balanced_ = true;

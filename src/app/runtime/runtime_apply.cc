@@ -86,6 +86,7 @@ Value check_pipeline(const PipelineSpec& spec, const PipelineSpec* running_spec,
            auto graph = build_graph(spec, std::move(env));
            plan = plan_value(*graph, pool_pkts_for(*graph), data_bytes);
            check_controller(spec, *graph);
+           PlacementLoop::check(spec.placement, *graph);
            if (built != nullptr) *built = std::move(graph);
          }));
   return plan;
@@ -146,6 +147,7 @@ Value Runtime::apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError
            parts_.generators->keep_only(next.generators, *graph->env);
            engine.apply(std::move(graph));
            control_.graph_changed();
+           place_by(next.placement);
            parts_.cache.forget();
            parts_.generators->add(next.generators, *engine.graph().env, *engine.pool());
            if (!result["difference"]["controller"].is_null()) choose(choice_from(next.controller));

@@ -11,8 +11,9 @@
 namespace batchplane::app {
 namespace {
 
-const std::vector<std::string> kTargets{"trigger",   "age_limit", "weight",     "idle", "slo",
-                                        "generator", "port",      "controller", "many"};
+const std::vector<std::string> kTargets{"trigger",   "age_limit", "weight", "idle",
+                                        "slo",       "generator", "port",   "controller",
+                                        "placement", "many"};
 
 struct SloEdit {
   std::string flow;
@@ -33,6 +34,7 @@ struct Edits {
   std::vector<NamedEdit> generators;
   std::vector<NamedEdit> ports;
   std::vector<ControlChoice> controllers;
+  std::vector<Value> placements;
 };
 
 void read_generator(FieldReader& fields, const Value& args, Edits& edits) {
@@ -103,6 +105,9 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
     edits.controllers.push_back(read_choice(fields));
   } else if (what == "generator") {
     read_generator(fields, args, edits);
+  } else if (what == "placement") {
+    edits.placements.push_back(args);
+    return;  // its other fields are placement's to judge
   } else if (what == "port") {
     edits.ports.push_back({fields.required_string("name"), args});
     return;  // its other fields are the port's to judge
@@ -110,7 +115,8 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
     const std::string near = nearest_word(what, kTargets);
     fields.mistake("what", "there is nothing called '" + what + "' to set",
                    near.empty()
-                       ? "trigger, age_limit, weight, idle, slo, generator, port, controller, many"
+                       ? "trigger, age_limit, weight, idle, slo, generator, port, controller, "
+                         "placement, many"
                        : "did you mean '" + near + "'?");
     return;
   }
@@ -196,6 +202,12 @@ void Runtime::set(const Value& args, uint64_t client) {
     throw ConfigError("a port cannot be changed in one step with other things", "sets",
                       "set it by itself");
   }
+  const size_t n_others = edits.triggers.size() + edits.ages.size() + edits.ports.size() +
+                          edits.controllers.size() + edits.generators.size();
+  if (edits.placements.size() > 1 || (!edits.placements.empty() && n_others != 0)) {
+    throw ConfigError("placement cannot be changed in one step with other things", "sets",
+                      "set it by itself");
+  }
   if (edits.controllers.size() > 1) {
     throw ConfigError("there is one controller at a time", "sets", "choose one");
   }
@@ -203,6 +215,7 @@ void Runtime::set(const Value& args, uint64_t client) {
   // Only a port's own command can still refuse, and it comes alone; set_buffers checks before it
   // acts.
   for (size_t i = 0; i < ports.size(); ++i) ports[i]->command("set", edits.ports[i].fields);
+  for (const Value& edit : edits.placements) placement_.edit(edit);
   engine.check_weights(edits.weights);
   engine.set_buffers(edits.triggers, edits.ages);
   engine.set_weights(edits.weights);

@@ -13,9 +13,9 @@
 namespace batchplane::app {
 namespace {
 
-const std::vector<std::string> kSubjects{"runtime", "buffers", "flows",      "drops", "ports",
-                                         "tables",  "graph",   "generators", "slo",   "control",
-                                         "model",   "periods", "costs",      "all"};
+const std::vector<std::string> kSubjects{"runtime", "buffers", "flows",      "drops",     "ports",
+                                         "tables",  "graph",   "generators", "slo",       "control",
+                                         "model",   "periods", "costs",      "placement", "all"};
 
 Value port_value(const std::string& name, const std::string& kind, const Port& port) {
   const PortStats stats = port.stats();
@@ -114,6 +114,7 @@ Value Runtime::show_all() {
   all["generators"] = parts_.generators->show();
   all["slo"] = control_.show_slo(all["flows"]);
   all["control"] = control_.show_control();
+  if (placement_.is_on()) all["placement"] = placement_.show();
   return all;
 }
 
@@ -131,6 +132,7 @@ Value Runtime::show(const std::string& what, const Value& args) {
   if (what == "control") return control_.show_control();
   if (what == "periods") return control_.show_periods();
   if (what == "costs") return Dict{{"costs", control_.show_costs()}};
+  if (what == "placement") return placement_.show();
   if (what == "model") return model_value(control_.model());
   if (std::ranges::find(kSubjects, what) != kSubjects.end()) {
     return show_snapshot(what, *snapshot(what == "flows"));

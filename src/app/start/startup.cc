@@ -175,6 +175,7 @@ void make_runtime(Startup& s) {
       Runtime::Parts{s.options.name, s.cores, std::move(facts), s.quiescence, std::move(s.engine),
                      std::move(s.generators), SnapshotCache(), true});
   s.runtime->begin_control(s.spec.controller);
+  s.runtime->begin_placement(s.spec.placement);
 }
 
 struct Step {

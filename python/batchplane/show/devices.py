@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""devices.py - modules on devices, and what placement has decided for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ..base.plain_table import plain_table
+from ..base.units import short_duration, short_rate
+
+_CAUSES = ("full", "age", "idle", "change")
+
+
+def stages_of(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of what `show tables` tells: the modules that run on devices."""
+    return [row for row in tables if "stage" in row]
+
+
+def render_devices(tables: list[dict[str, Any]]) -> RenderableType:
+    """Where each module runs and in what batches, and what its devices are doing."""
+    stages = stages_of(tables)
+    if not stages:
+        return Text("no module runs on a device (docs/devices.md)", "dim")
+    modules = plain_table(
+        "<module", "<on", "share", "batch", "age limit", "held", "mean batch", "mean delay",
+        "sent full", "age", "idle", "refused", "taken back", "no room",
+    )  # fmt: skip
+    devices: dict[str, dict[str, Any]] = {}
+    for row in stages:
+        stage = row["stage"]
+        name = row["module"]
+        for place in stage["devices"]:
+            devices.setdefault(place["name"], place)
+            if not place["share"]:
+                continue
+            jobs = [str(stage["jobs"][cause]) for cause in _CAUSES[:3]]
+            modules.add_row(
+                name, place["name"], f"{place['share']:.0%}", str(place["batch_pkts"]),
+                short_duration(stage["age_limit_ns"]), str(stage["held_pkts"]),
+                f"{stage['mean_job_pkts']:.1f}", short_duration(stage["mean_job_ns"]), *jobs,
+                f"{stage['refused_share']:.0%}", str(stage["taken_back_jobs"]),
+                str(stage["lost_pkts"]),
+            )  # fmt: skip
+            name = ""
+    facts = plain_table("<device", "<kind", "<state", "busy", "batches", "packets", "late", "W, modelled")
+    for name, device in devices.items():
+        if "kind" not in device:
+            facts.add_row(name, "worker", "up", *["-"] * 5)
+            continue
+        facts.add_row(
+            name, device["kind"], "up" if device["is_up"] else "away", f"{device['busy_share']:.0%}",
+            str(device["jobs"]), str(device["pkts"]), str(device["late_jobs"]),
+            f"{device['modelled_w']:.1f}",
+        )  # fmt: skip
+    return Group(modules, Text(""), facts)
+
+
+def render_placement(data: dict[str, Any]) -> RenderableType:
+    """The plan in force, what it promises, and why it was taken."""
+    if not data.get("is_on"):
+        return Text("modules stay on the devices they are on: no `placement` (docs/devices.md)", "dim")
+    choice = data["choice"]
+    cap = f", at most {choice['watt_cap']:g} W" if choice["watt_cap"] else ""
+    told = Text(
+        f"policy {choice['policy']}{cap}: {data['steps']} decisions, {data['changes']} changes, "
+        f"the last in {data['step_us']:.0f} us"
+    )
+    if "plan" not in data:
+        return told
+    table = plain_table("<module", "<policy", "demand", "<devices", "served", "delay", "budget")
+    for name, app in data["apps"].items():
+        places = ", ".join(
+            f"{device} {place['share']:.0%} in {place['batch_pkts']}s"
+            for device, place in data["plan"][name].items()
+        )
+        table.add_row(
+            name, app["policy"], short_rate(app["demand_pps"]), places or "none",
+            f"{app['served']:.0%}", short_duration(data["outcome"]["delay_ns"][name]),
+            short_duration(app["budget_ns"]),
+        )  # fmt: skip
+    outcome = data["outcome"]
+    busy = ", ".join(f"{name} {share:.0%}" for name, share in outcome["utilisation"].items())
+    state = "" if outcome["is_feasible"] else "  what is promised cannot be kept at this load"
+    return Group(
+        told, Text(""), table, Text(""),
+        Text(f"{outcome['watts']:.1f} W modelled; busy: {busy}; last: {data['reason']}{state}"),
+    )  # fmt: skip

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// placement_choice.cc - what pipelines and edits say of placement.
+#include <algorithm>
+
+#include "app/control/placement_loop.h"
+#include "spec/field_reader.h"
+
+namespace batchplane::app {
+namespace {
+
+constexpr double kMostWatts = 1e6;
+
+double number_from(const Value& value, const std::string& where, double least, double most) {
+  const double number = value.is_int()      ? static_cast<double>(value.as_int())
+                        : value.is_double() ? value.as_double()
+                                            : -1;
+  if (!(number >= least && number <= most)) {
+    throw ConfigError("expected a number from " + std::to_string(static_cast<int64_t>(least)) +
+                          " to " + std::to_string(static_cast<int64_t>(most)),
+                      where);
+  }
+  return number;
+}
+
+placement::Policy policy_from(const Value& value, const std::string& where) {
+  for (size_t p = 0; value.is_string() && p < std::size(placement::kPolicyNames); ++p) {
+    if (value.as_string() == placement::kPolicyNames[p]) return static_cast<placement::Policy>(p);
+  }
+  throw ConfigError("this is no policy", where, "throughput, latency or power");
+}
+
+const Dict& dict_from(const Value& value, const std::string& where) {
+  if (!value.is_dict()) throw ConfigError("expected a mapping", where);
+  return value.as_dict();
+}
+
+PlacementChoice::App app_from(const Value& given, const std::string& where) {
+  PlacementChoice::App app;
+  for (const auto& [key, value] : dict_from(given, where)) {
+    const std::string at = where + "." + key;
+    if (key == "policy") {
+      app.policy = policy_from(value, at);
+    } else if (key == "budget_ns") {
+      app.budget_ns = number_from(value, at, 1, 1e12);
+    } else if (key == "value") {
+      app.value = number_from(value, at, 0, 1e9);
+    } else {
+      throw ConfigError("'" + key + "' is unknown", where, "policy, budget, value");
+    }
+  }
+  return app;
+}
+
+placement::Law law_from(const Value& given, const std::string& where) {
+  placement::Law law{.is_there = true};
+  for (const auto& [key, value] : dict_from(given, where)) {
+    double* const target = key == "batch_ns"  ? &law.batch_ns
+                           : key == "pkt_ns"  ? &law.pkt_ns
+                           : key == "byte_ns" ? &law.byte_ns
+                                              : nullptr;
+    if (target == nullptr) {
+      throw ConfigError("'" + key + "' is no part of a law", where, "batch_ns, pkt_ns or byte_ns");
+    }
+    *target = number_from(value, where + "." + key, 0, 1e9);
+  }
+  return law;
+}
+
+Dict law_value(const placement::Law& law) {
+  return {{"batch_ns", law.batch_ns}, {"pkt_ns", law.pkt_ns}, {"byte_ns", law.byte_ns}};
+}
+
+}  // namespace
+
+PlacementChoice placement_choice_from(const Value& given) {
+  PlacementChoice choice;
+  const std::string where = "placement";
+  for (const auto& [key, value] : dict_from(given, where)) {
+    const std::string at = where + "." + key;
+    if (key == "policy") {
+      choice.policy = policy_from(value, at);
+    } else if (key == "watt_cap") {
+      choice.watt_cap = number_from(value, at, 0, kMostWatts);
+    } else if (key == "period_ns") {
+      choice.period_ns = static_cast<uint64_t>(number_from(value, at, 1e7, 1e10));
+    } else if (key == "inline_share") {
+      choice.inline_share = number_from(value, at, 0, 1);
+    } else if (key == "inline_w") {
+      choice.inline_w = number_from(value, at, 0, kMostWatts);
+    } else if (key == "apps") {
+      for (const auto& [module, app] : dict_from(value, at)) {
+        choice.apps[module] = app_from(app, at + "." + module);
+      }
+    } else if (key == "laws") {
+      for (const auto& [kind, law] : dict_from(value, at)) {
+        choice.laws[kind] = law_from(law, at + "." + kind);
+      }
+    } else {
+      throw ConfigError("'" + key + "' is unknown", where,
+                        "policy, watt_cap, period, inline_share, inline_w, apps, laws");
+    }
+  }
+  return choice;
+}
+
+Value saved_placement(const PlacementChoice& choice) {
+  Dict apps;
+  for (const auto& [module, app] : choice.apps) {
+    Dict row{{"value", app.value}};
+    if (app.policy) row["policy"] = placement::kPolicyNames[static_cast<size_t>(*app.policy)];
+    if (app.budget_ns > 0) row["budget_ns"] = static_cast<uint64_t>(app.budget_ns);
+    apps[module] = std::move(row);
+  }
+  Dict laws;
+  for (const auto& [kind, law] : choice.laws) laws[kind] = law_value(law);
+  Dict saved{{"policy", placement::kPolicyNames[static_cast<size_t>(choice.policy)]},
+             {"watt_cap", choice.watt_cap},
+             {"period_ns", choice.period_ns},
+             {"inline_share", choice.inline_share},
+             {"inline_w", choice.inline_w}};
+  if (!apps.empty()) saved["apps"] = std::move(apps);
+  if (!laws.empty()) saved["laws"] = std::move(laws);
+  return saved;
+}
+
+}  // namespace batchplane::app
