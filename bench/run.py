@@ -47,7 +47,9 @@ BENCHMARKS = [
     Benchmark("buffering", "fractional buffers", 100, 25),
     Benchmark("esp", "IPsec tunnels over the cryptography alone", 20, 15, "gcm, 64"),
     Benchmark("offload", "batches to a thread on another core and back", 10, 10, "batches of 256"),
-    Benchmark("placement", "one decision about devices, and how good it is", 20, 2, "2 applications"),
+    Benchmark(
+        "placement", "one decision about devices, and how good it is", 20, 2, "2 applications"
+    ),
     Benchmark("inspect", "literals and digests of many packets at once", 10, 20, "64 B, digest"),
     Benchmark("egress", "packet schedulers by number of flows", 20, 15, "32 flows"),
     Benchmark("egress_tree", "a scheduler of subscribers and classes", 20, 15, "32 x 4"),

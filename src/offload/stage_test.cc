@@ -395,6 +395,33 @@ TEST(Stage, RandomFaultsLoseNothing) {
   }
 }
 
+TEST(Stage, DealsPacketsOutByShares) {
+  Rig rig(pipeline({{"on", List{"gpu", "inline"}}, {"batch_pkts", 32}, {"max_batch_pkts", 64}},
+                   {simulated(0, 100, 0)}),
+          64'000);
+  Placing placing;
+  placing.share = {0.75, 0.25};
+  placing.batch_pkts = {64, 32};
+  placing.age_limit_ns = 1'000'000;
+  rig.stage().place(placing);
+  rig.loop(9'000);
+  rig.expect_all();
+  EXPECT_NEAR(rig.stats()["inline_pkts"].as_int(), 16'000, 200);
+  EXPECT_EQ(rig.stats()["devices"].as_list()[0]["batch_pkts"].as_int(), 64);
+}
+
+TEST(Stage, RefusesAShareOfWhatComes) {
+  Rig rig(pipeline({{"on", List{"inline"}}, {"batch_pkts", 32}}, {}), 10'000);
+  Placing placing;
+  placing.share = {1};
+  placing.batch_pkts = {32};
+  placing.refused = 0.25;
+  rig.stage().place(placing);
+  rig.loop(3'000);
+  rig.expect_balance();
+  EXPECT_EQ(world.n_worked, 7'500U);
+}
+
 TEST(Stage, ItsModuleTakesCommandsAndShowsItself) {
   Rig rig(pipeline({{"on", kGpu}}, {simulated(0, 1, 1)}), 10);
   EXPECT_EQ(rig.stage().command("ping", Dict{}).as_string(), "pong");

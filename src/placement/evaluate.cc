@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// evaluate.cc - a plan by the law of batches: utilisation, delay, watts, and what the policies say of them.
 #include <algorithm>
 #include <limits>
 

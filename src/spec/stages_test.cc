@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// stages_test.cc - modules with a device divided, saved as they were written, and refused.
 #include "spec/stages.h"
 
 #include <gtest/gtest.h>

@@ -95,7 +95,9 @@ def _parse(word: str, names: dict[str, list[str]]) -> list[dict[str, Any]]:
 def _placement(word: str, names: list[str], value: str) -> dict[str, Any]:
     setting = names[-1]
     if len(names) > 2 or not setting:
-        raise _bad(word, f"'{'.'.join(names)}' is no setting of placement", "placement.policy=power")
+        raise _bad(
+            word, f"'{'.'.join(names)}' is no setting of placement", "placement.policy=power"
+        )
     duration_ns = parse_duration_ns(value)
     change: dict[str, Any] = {"what": "placement"}
     if len(names) == 2:

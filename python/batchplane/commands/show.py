@@ -17,6 +17,7 @@ from ..changes.arguments import parse_arguments
 from ..daemon.client import Client, told_as_input
 from ..daemon.process import Daemon
 from ..show.cores import collect_cores
+from ..show.devices import collect_devices
 from ..show.graph import graph_dot
 from ..show.live import WatchOptions, watch
 from ..show.nat import collect_nat
@@ -41,7 +42,7 @@ _COLLECTED = {
     "cores": collect_cores,
     "nat": collect_nat,
     "sessions": collect_sessions,
-    "devices": lambda client, _: client.show("tables"),
+    "devices": collect_devices,
 }
 
 

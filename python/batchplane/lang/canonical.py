@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from ..base.problems import Problem, suggestion
 from ..base.units import parse_duration_ns
+from .device_schema import PlacementModel
 from .expand import LISTS, MAPS, Expanded, Path, dotted
 from .kinds import Kinds
 from .schema import (
@@ -22,7 +23,6 @@ from .schema import (
     GeneratorModel,
     InterfaceModel,
     ModuleModel,
-    PlacementModel,
     PortModel,
     WorkerModel,
 )

@@ -18,7 +18,7 @@ from typing import Any
 from ..base.problems import BadInput, Problem
 from ..base.units import parse_duration_ns
 from .canonical import VERSION, module_json
-from .schema import DeviceUseModel
+from .device_schema import DeviceUseModel
 
 Duration = str | int | None  # '50us', or nanoseconds
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from ..base import limits
+from .device_schema import DeviceUseModel, PlacementModel, Strict
 from .kinds import Kinds, ModuleKind, ParamSpec
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=64)]
@@ -21,10 +22,6 @@ def within(limit: limits.Limit) -> Any:
 Core = Annotated[int, within(limits.CORE)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
 class _WithParams(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -33,7 +30,7 @@ class _WithParams(BaseModel):
         return dict(self.model_extra or {})
 
 
-class ExecutionModel(_Strict):
+class ExecutionModel(Strict):
     """How tasks execute; `execution: wfq` alone is short for its mode."""
 
     mode: str = Field(
@@ -70,7 +67,7 @@ class ExecutionModel(_Strict):
         return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
 
-class EngineModel(_Strict):
+class EngineModel(Strict):
     """Settings of the engine."""
 
     batch_pkts: Annotated[int, within(limits.BATCH_PKTS)] = Field(
@@ -108,7 +105,7 @@ class EngineModel(_Strict):
         return {"mode": value} if isinstance(value, str) else value
 
 
-class WorkerModel(_Strict):
+class WorkerModel(Strict):
     """A worker thread and its core."""
 
     name: Name
@@ -132,7 +129,7 @@ class PortModel(_WithParams):
     kind: str
 
 
-class InterfaceModel(_Strict):
+class InterfaceModel(Strict):
     """A router's interface: a port with addresses."""
 
     name: Name
@@ -146,36 +143,6 @@ class DeviceModel(_WithParams):
     """What batches can be handed to; other keys are the device's parameters."""
 
     kind: str
-
-
-class DeviceUseModel(_Strict):
-    """Where a module runs, and in what batches; a name alone will do, or a list of names."""
-
-    on: list[str] = Field(
-        min_length=1, description="devices, `inline` among them; it begins on the first"
-    )
-    batch_pkts: Annotated[int, Field(ge=1, le=16384)] | None = Field(
-        default=None, description="packets of a batch that is sent there"
-    )
-    max_batch_pkts: Annotated[int, Field(ge=1, le=16384)] | None = Field(
-        default=None, description="as many as batch_pkts may be raised to while it runs"
-    )
-    age_limit_ns: Annotated[int, Field(ge=0, le=limits.AGE_LIMIT_NS.most)] | None = Field(
-        default=None, description="a batch is sent when its oldest packet has waited this long"
-    )
-    depth: Annotated[int, Field(ge=1, le=64)] | None = Field(
-        default=None, description="batches under way at once"
-    )
-    idle: Annotated[str, Field(pattern="^(release|hold)$")] | None = Field(
-        default=None, description="send what there is when nothing is under way, or hold it"
-    )
-    size_pkts: Annotated[int, Field(ge=1, le=1_048_576)] | None = Field(
-        default=None, description="packets that may wait in front of it"
-    )
-    credit_pkts: Annotated[int, Field(ge=0, le=1_048_576)] | None = None
-    backpressure: bool | None = Field(
-        default=None, description="while there is no room, the task before it polls no input"
-    )
 
 
 class ModuleModel(_WithParams):
@@ -207,7 +174,7 @@ class ModuleModel(_WithParams):
         return {"on": names} if isinstance(names, list) else value
 
 
-class FlowModel(_Strict):
+class FlowModel(Strict):
     """A path with its promise."""
 
     name: Name
@@ -225,7 +192,7 @@ class GeneratorModel(_WithParams):
     core: Core | None = None
 
 
-class ControllerModel(_Strict):
+class ControllerModel(Strict):
     """Who sets triggers and age limits from the start on; a name alone will do."""
 
     name: str = Field(description="optimal, full, max, null, fixed(k), ...; none = nobody")
@@ -240,55 +207,7 @@ class ControllerModel(_Strict):
     )
 
 
-PolicyName = Annotated[str, Field(pattern="^(throughput|latency|power)$")]
-
-
-class PlacedModel(_Strict):
-    """What one module with a device is placed for."""
-
-    policy: PolicyName | None = Field(default=None, description="instead of the pipeline's")
-    budget_ns: Annotated[int, Field(ge=1, le=10**12)] | None = Field(
-        default=None,
-        description="of the delay, what it may take; else half of the tightest SLO on its way",
-    )
-    value: Annotated[float, Field(ge=0, le=1e9)] = Field(
-        default=1.0, strict=False, description="of a packet, where not all can be served"
-    )
-
-
-class LawModel(_Strict):
-    """What a batch takes: batch_ns + pkt_ns a packet + byte_ns a byte."""
-
-    batch_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
-    pkt_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
-    byte_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
-
-
-class PlacementModel(_Strict):
-    """Who decides, while traffic flows, where modules with devices run; a policy alone will do."""
-
-    policy: PolicyName = Field(
-        default="power", description="the fewest watts, the least delay, or the most room"
-    )
-    watt_cap: Annotated[float, Field(ge=0, le=1e6, strict=False)] = Field(
-        default=0.0, description="of all devices together; 0: none"
-    )
-    period_ns: Annotated[int, Field(ge=10_000_000, le=10_000_000_000)] = Field(
-        default=100_000_000, description="how often it decides, events apart"
-    )
-    inline_share: Annotated[float, Field(ge=0, le=1, strict=False)] = Field(
-        default=0.5, description="of a worker's time, what modules that run on it may take"
-    )
-    inline_w: Annotated[float, Field(ge=0, le=1e6, strict=False)] = Field(
-        default=0.0, description="what a worker draws that does nothing else"
-    )
-    apps: dict[str, PlacedModel] = Field(default_factory=dict)
-    laws: dict[str, LawModel] = Field(
-        default_factory=dict, description="on a worker, by kind of module"
-    )
-
-
-class PipelineModel(_Strict):
+class PipelineModel(Strict):
     """A whole pipeline after expansion."""
 
     name: str = Field(default="pipeline", max_length=64)
@@ -340,6 +259,9 @@ def editor_schema(kinds: Kinds) -> dict[str, Any]:
         module["properties"]["kind"] = {"enum": sorted(kinds.modules)}
         module["allOf"] = [_kind_rule(kind) for _, kind in sorted(kinds.modules.items())]
     properties = schema["properties"]
+    _allow_short(properties["placement"], {"type": "string"})
+    names = {"type": "array", "items": {"type": "string"}}
+    _allow_short(module["properties"]["device"], {"type": "string"}, names)
     properties["version"] = {"const": 1}
     properties["params"] = {
         "type": "object",
@@ -395,6 +317,11 @@ def _or_template(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [schema, _TEMPLATE]}
 
 
+def _allow_short(rule: dict[str, Any], *forms: dict[str, Any]) -> None:
+    """What is a mapping may be written as one of these, too."""
+    rule["anyOf"] = [*rule["anyOf"], *forms]
+
+
 def _allow_yaml_forms(definition: dict[str, Any]) -> None:
     properties = definition.get("properties", {})
     for name, rule in list(properties.items()):
@@ -405,6 +332,9 @@ def _allow_yaml_forms(definition: dict[str, Any]) -> None:
             rule["items"] = {"anyOf": [rule["items"], {"$ref": "#/$defs/RepeatedItem"}]}
         if rule.get("type") in ("integer", "number", "boolean"):
             properties[name] = {"description": rule.get("description", ""), **_or_template(rule)}
+        numbers = [o for o in rule.get("anyOf", []) if o.get("type") in ("integer", "number")]
+        if numbers:
+            rule["anyOf"].append(_TEMPLATE)
         rule.pop("pattern", None) if rule.get("type") == "string" and name != "idle" else None
     if "required" in definition:
         definition["required"] = [name for name in definition["required"] if name in properties]

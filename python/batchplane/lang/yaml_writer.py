@@ -56,9 +56,7 @@ def to_yaml(pipeline: dict[str, Any]) -> str:
 def _placement(placement: dict[str, Any]) -> dict[str, Any]:
     plain = _durations(placement, is_own=True)
     if "apps" in plain:
-        plain["apps"] = {
-            name: _durations(app, is_own=True) for name, app in plain["apps"].items()
-        }
+        plain["apps"] = {name: _durations(app, is_own=True) for name, app in plain["apps"].items()}
     return plain
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""plant.py - applications on devices in virtual time: a problem, who decides, and what came of it."""
+"""plant.py - applications on devices in virtual time: who decides, and what comes of it."""
 
 from __future__ import annotations
 
@@ -122,7 +122,10 @@ def problem_of(load: Load, *, interferes: bool = True) -> dict[str, Any]:
 
 
 def run(load: Load, chooser: str) -> Course:
-    """Somebody decides (src/placement/choosers.h), knowing laws, not who slows whom. Raises BadInput."""
+    """Somebody decides (src/placement/choosers.h), who knows laws, not who slows whom.
+
+    Raises BadInput.
+    """
     plant = {
         **problem_of(load),
         "changes": list(load.changes),
@@ -145,7 +148,7 @@ def solve(load: Load) -> dict[str, Any]:
 
 
 def capacity_pps(load: Load) -> float:
-    """As much of this mix as all devices together can serve within the budgets, packets a second."""
+    """As much of this mix as all devices together can serve in time, packets a second."""
     total = sum(app.rate_pps for app in load.apps)
     low, high = 0.0, 1e9
     for _ in range(30):

@@ -9,9 +9,18 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ..base.plain_table import plain_table
+from ..base.problems import BadInput, Problem
 from ..base.units import short_duration, short_rate
+from ..daemon.client import Client
 
 _CAUSES = ("full", "age", "idle", "change")
+
+
+def collect_devices(client: Client, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    """What `show devices` is made of; it takes no arguments."""
+    if arguments:
+        raise BadInput(Problem("show devices takes no arguments", "command line", "show"))
+    return stages_of(client.show("tables"))
 
 
 def stages_of(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -45,13 +54,16 @@ def render_devices(tables: list[dict[str, Any]]) -> RenderableType:
                 str(stage["lost_pkts"]),
             )  # fmt: skip
             name = ""
-    facts = plain_table("<device", "<kind", "<state", "busy", "batches", "packets", "late", "W, modelled")
+    facts = plain_table(
+        "<device", "<kind", "<state", "busy", "batches", "packets", "late", "W, modelled"
+    )
     for name, device in devices.items():
         if "kind" not in device:
             facts.add_row(name, "worker", "up", *["-"] * 5)
             continue
+        state = "up" if device["is_up"] else "away"
         facts.add_row(
-            name, device["kind"], "up" if device["is_up"] else "away", f"{device['busy_share']:.0%}",
+            name, device["kind"], state, f"{device['busy_share']:.0%}",
             str(device["jobs"]), str(device["pkts"]), str(device["late_jobs"]),
             f"{device['modelled_w']:.1f}",
         )  # fmt: skip
@@ -61,7 +73,9 @@ def render_devices(tables: list[dict[str, Any]]) -> RenderableType:
 def render_placement(data: dict[str, Any]) -> RenderableType:
     """The plan in force, what it promises, and why it was taken."""
     if not data.get("is_on"):
-        return Text("modules stay on the devices they are on: no `placement` (docs/devices.md)", "dim")
+        return Text(
+            "modules stay on the devices they are on: no `placement` (docs/devices.md)", "dim"
+        )
     choice = data["choice"]
     cap = f", at most {choice['watt_cap']:g} W" if choice["watt_cap"] else ""
     told = Text(

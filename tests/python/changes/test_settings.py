@@ -34,6 +34,12 @@ NAMES = {
         ("ttl_1.age_limit=none", [{"what": "age_limit", "module": "ttl_1", "age_limit_ns": None}]),
         ("flow_0.slo=1ms", [{"what": "slo", "flow": "flow_0", "delay_slo_ns": 1_000_000}]),
         ("idle=hold", [{"what": "idle", "mode": "hold"}]),
+        ("placement.policy=power", [{"what": "placement", "policy": "power"}]),
+        ("placement.watt_cap=80", [{"what": "placement", "watt_cap": 80}]),
+        (
+            "placement.ttl_0.budget=200us",
+            [{"what": "placement", "module": "ttl_0", "budget_ns": 200_000}],
+        ),
         ("load.rate=2.5M", [{"what": "generator", "name": "load", "rate_pps": 2.5e6}]),
         ("load.on=false", [{"what": "generator", "name": "load", "is_on": False}]),
         ("flow_0.slo=none", [{"what": "slo", "flow": "flow_0", "delay_slo_ns": 0}]),

@@ -21,6 +21,7 @@ from batchplane.traces.trace import read_trace
 
 PIPELINES = Path(__file__).resolve().parents[3] / "pipelines"
 WITH_TRAFFIC = (
+    "devices",
     "edge_router",
     "gateway",
     "heavy_branches",

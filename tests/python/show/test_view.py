@@ -229,7 +229,10 @@ CORES = {
 
 @pytest.mark.parametrize("what", WHAT)
 def test_every_show_renders(what: str) -> None:
-    collected = {"cores": CORES, "nat": NAT, "sessions": SESSIONS, "all": snapshot(2)}
+    collected = {
+        "cores": CORES, "nat": NAT, "sessions": SESSIONS, "devices": [],
+        "placement": {"is_on": False}, "all": snapshot(2),
+    }  # fmt: skip
     data = collected[what] if what in collected else snapshot(2)[what]
     assert len(text_of(render_show(what, data))) >= 2
     json_lists = {

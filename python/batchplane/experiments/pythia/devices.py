@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""devices.py - `pythia_devices`: what each device does best, by application, batch and packet size."""
+"""devices.py - `pythia_devices`: what each device does best, by application, batch and size."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def _best(rows: list[Row], key: str, is_least: bool = False) -> dict[str, str]:
     found = {}
     for app in dict.fromkeys(row["app"] for row in rows):
         mine = [row for row in rows if row["app"] == app and row["pkt_bytes"] == SIZES[-1]]
-        pick = min(mine, key=lambda row: row[key]) if is_least else max(
-            mine, key=lambda row: row[key]
+        pick = (
+            min(mine, key=lambda row: row[key]) if is_least else max(mine, key=lambda row: row[key])
         )
         found[app] = pick["device"]
     return found
@@ -92,7 +92,9 @@ def draw(rows: list[Row], setup: Setup) -> Figure:
 
     apps = list(dict.fromkeys(row["app"] for row in rows))
     figure = Figure(figsize=(9.6, 3.6), layout="constrained")
-    figure.suptitle(f"devices by batch, packets of 512 bytes ({setup.label}; stand-ins)", fontsize=10)
+    figure.suptitle(
+        f"devices by batch, packets of 512 bytes ({setup.label}; stand-ins)", fontsize=10
+    )
     panels = figure.subplots(1, len(apps), sharey=True)
     for panel, app in zip(panels, apps, strict=True):
         devices = dict.fromkeys(row["device"] for row in rows)

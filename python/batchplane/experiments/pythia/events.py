@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""events.py - `pythia_burst`, `pythia_device_loss`: traffic that comes at once, a device that goes."""
+"""events.py - `pythia_burst`, `pythia_device_loss`: sudden traffic, a device that goes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def burst(length_ms: int) -> Load:
 
 
 def loss() -> Load:
-    """The large GPU goes at 2 s, and is back at 4 s; there is more traffic than one device is for."""
+    """The large GPU goes at 2 s, and is back at 4 s."""
     apps = (App("aes", 1_200_000), App("dpi", 1_500_000))
     changes = [
         {"at_ns": int(GONE_S * 1e9), "device": "dgpu", "is_up": False},
@@ -131,7 +131,9 @@ def draw_loss(courses: dict[str, Course], setup: Setup) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    figure.suptitle(f"the large GPU is away from 2 s to 4 s ({setup.label}; stand-ins)", fontsize=10)
+    figure.suptitle(
+        f"the large GPU is away from 2 s to 4 s ({setup.label}; stand-ins)", fontsize=10
+    )
     axis = figure.add_subplot()
     for colour, (chooser, course) in zip(COLOURS, courses.items(), strict=False):
         seconds = [row["end_ns"] / 1e9 for row in course.rows]

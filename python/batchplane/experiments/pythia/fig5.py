@@ -63,8 +63,7 @@ def _row(chooser: str, course: Course) -> Row:
         "watts": course.watts(1),
         "delay_ms": course.delay_ms("aes", 1),
         "changes": sum(
-            a["plan"] != b["plan"]
-            for a, b in zip(course.rows[1:], course.rows[2:], strict=False)
+            a["plan"] != b["plan"] for a, b in zip(course.rows[1:], course.rows[2:], strict=False)
         ),
     }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""interference.py - `pythia_interference`: applications side by side, predicted beside what comes."""
+"""interference.py - `pythia_interference`: pairs of applications, predicted and seen."""
 
 from __future__ import annotations
 

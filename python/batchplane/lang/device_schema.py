@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""device_schema.py - what a pipeline says of devices: where modules run, and who decides it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..base import limits
+
+
+class Strict(BaseModel):
+    """No other keys, no other types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class DeviceUseModel(Strict):
+    """Where a module runs, and in what batches; a name alone will do, or a list of names."""
+
+    on: list[str] = Field(
+        min_length=1, description="devices, `inline` among them; it begins on the first"
+    )
+    batch_pkts: Annotated[int, Field(ge=1, le=16384)] | None = Field(
+        default=None, description="packets of a batch that is sent there"
+    )
+    max_batch_pkts: Annotated[int, Field(ge=1, le=16384)] | None = Field(
+        default=None, description="as many as batch_pkts may be raised to while it runs"
+    )
+    age_limit_ns: Annotated[int, Field(ge=0, le=limits.AGE_LIMIT_NS.most)] | None = Field(
+        default=None, description="a batch is sent when its oldest packet has waited this long"
+    )
+    depth: Annotated[int, Field(ge=1, le=64)] | None = Field(
+        default=None, description="batches under way at once"
+    )
+    idle: Annotated[str, Field(pattern="^(release|hold)$")] | None = Field(
+        default=None, description="send what there is when nothing is under way, or hold it"
+    )
+    size_pkts: Annotated[int, Field(ge=1, le=1_048_576)] | None = Field(
+        default=None, description="packets that may wait in front of it"
+    )
+    credit_pkts: Annotated[int, Field(ge=0, le=1_048_576)] | None = None
+    backpressure: bool | None = Field(
+        default=None, description="while there is no room, the task before it polls no input"
+    )
+
+
+PolicyName = Annotated[str, Field(pattern="^(throughput|latency|power)$")]
+
+
+class PlacedModel(Strict):
+    """What one module with a device is placed for."""
+
+    policy: PolicyName | None = Field(default=None, description="instead of the pipeline's")
+    budget_ns: Annotated[int, Field(ge=1, le=10**12)] | None = Field(
+        default=None,
+        description="of the delay, what it may take; else half of the tightest SLO on its way",
+    )
+    value: Annotated[float, Field(ge=0, le=1e9)] = Field(
+        default=1.0, strict=False, description="of a packet, where not all can be served"
+    )
+
+
+class LawModel(Strict):
+    """What a batch takes: batch_ns + pkt_ns a packet + byte_ns a byte."""
+
+    batch_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
+    pkt_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
+    byte_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
+
+
+class PlacementModel(Strict):
+    """Who decides, while traffic flows, where modules with devices run; a policy alone will do."""
+
+    policy: PolicyName = Field(
+        default="power", description="the fewest watts, the least delay, or the most room"
+    )
+    watt_cap: Annotated[float, Field(ge=0, le=1e6, strict=False)] = Field(
+        default=0.0, description="of all devices together; 0: none"
+    )
+    period_ns: Annotated[int, Field(ge=10_000_000, le=10_000_000_000)] = Field(
+        default=100_000_000, description="how often it decides, events apart"
+    )
+    inline_share: Annotated[float, Field(ge=0, le=1, strict=False)] = Field(
+        default=0.5, description="of a worker's time, what modules that run on it may take"
+    )
+    inline_w: Annotated[float, Field(ge=0, le=1e6, strict=False)] = Field(
+        default=0.0, description="what a worker draws that does nothing else"
+    )
+    apps: dict[str, PlacedModel] = Field(default_factory=dict)
+    laws: dict[str, LawModel] = Field(
+        default_factory=dict, description="on a worker, by kind of module"
+    )
