@@ -395,6 +395,29 @@ TEST(Stage, RandomFaultsLoseNothing) {
   }
 }
 
+// Each brings packets into a ring of its own, and the first takes them out of both.
+TEST(Stage, TakesPacketsFromSeveralWorkers) {
+  PipelineSpec spec = written({{"on", kGpu}, {"batch_pkts", 50}}, {simulated(0, 1'000, 1)});
+  spec.workers = {{"w0"}, {"w1"}};
+  spec.modules.push_back({"in1", "test_in", {}});
+  spec.modules.back().worker = "w1";
+  spec.modules[1].worker = "w0";
+  spec.edges.push_back({"in1", "0", "work"});
+  spec.flows.clear();
+  spec = staged(spec);
+  add_doors(spec, module_kind_facts());
+  Rig rig(spec, 4'000);
+  rig.engine->workers()[1]->use_virtual_clock(&rig.now_ns);
+  for (uint32_t i = 0; i < 400; ++i) {
+    rig.loop(1, 500);
+    rig.engine->workers()[1]->loop_once();
+  }
+  rig.loop(200, 1'000);
+  rig.expect_balance();
+  EXPECT_EQ(world.n_worked, 4'000U);
+  EXPECT_EQ(world.out[0].size() + world.out[1].size(), 4'000U - 572);  // every seventh is dropped
+}
+
 TEST(Stage, DealsPacketsOutByShares) {
   Rig rig(pipeline({{"on", List{"gpu", "inline"}}, {"batch_pkts", 32}, {"max_batch_pkts", 64}},
                    {simulated(0, 100, 0)}),

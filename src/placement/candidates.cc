@@ -52,6 +52,8 @@ class Maker {
     for (size_t i = 0; has_few && i < usable_.size(); ++i) {
       for (size_t j = i + 1; j < usable_.size(); ++j) add_pair(usable_[i], usable_[j]);
     }
+    // A part goes to one device at first; the search adds others.
+    if (served_ < 1 && !has_few) return std::move(found_);
     for (uint32_t set = 1; set < 1U << usable_.size(); ++set) {
       if (std::popcount(set) > 1) add_many(set);
     }

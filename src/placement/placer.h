@@ -13,7 +13,7 @@ namespace batchplane::placement {
 
 struct PlacerSettings {
   double headroom = 0.1;           // of the rate: what may come on top before the next step
-  double least_gain = 0.05;        // of the cost: nothing changes for less
+  double least_gain = 0.03;        // of the cost: nothing changes for less
   uint64_t hold_ns = 500'000'000;  // nor twice within this, unless it must
   double learning = 0.3;           // weight of a period's batches in a corrected law
   double most_wait = 0.5;          // of an application's budget: a longer wait is an overload

@@ -204,7 +204,8 @@ class Search {
   bool answer(size_t a) {
     const Candidate* best = nullptr;
     for (const Candidate& one : candidates_[a]) {
-      if (one.served_value < chosen_[a]->served_value && best_ < kImpossible) continue;
+      const bool is_less = one.served_value < chosen_[a]->served_value && best_ < kImpossible;
+      if (is_less && &one != candidates_[a].data()) break;
       if (is_better(a, one)) best = &one;
     }
     if (best != nullptr) take(a, *best);
@@ -304,6 +305,7 @@ class Search {
     return has_gained;
   }
   bool try_way(size_t a, const Placed& way) {
+    n_tried_ += 2;  // to make it takes longer than to look at it
     const Candidate one = candidate_from(problem_, a, way);
     if (!is_better(a, one)) return false;
     take(a, one);
@@ -320,21 +322,16 @@ class Search {
   uint32_t n_tried_ = 0;
 };
 
-// Those with the least cost alone first, but the one that serves nothing ahead of all.
-std::vector<std::vector<Candidate>> all_candidates(const Problem& problem, const Plan& start,
-                                                   bool with_parts) {
+// None first, then what serves most.
+std::vector<std::vector<Candidate>> all_candidates(const Problem& problem, bool with_parts) {
   std::vector<std::vector<Candidate>> all(problem.apps.size());
   for (size_t a = 0; a < problem.apps.size(); ++a) {
     all[a] = candidates_of(problem, a, 1);
-    for (uint32_t k = 1; with_parts && k < 8; k *= 2) {
-      std::vector<Candidate> part = candidates_of(problem, a, k / 8.0);
-      all[a].insert(all[a].end(), part.begin() + 1, part.end());
+    for (const double part : {1 / 2.0, 1 / 4.0, 1 / 8.0}) {
+      if (!with_parts) break;
+      const std::vector<Candidate> some = candidates_of(problem, a, part);
+      all[a].insert(all[a].end(), some.begin() + 1, some.end());
     }
-    if (a < start.size()) all[a].push_back(candidate_from(problem, a, start[a]));
-    std::stable_sort(all[a].begin() + 1, all[a].end(), [](const Candidate& x, const Candidate& y) {
-      if (x.served_value != y.served_value) return x.served_value > y.served_value;
-      return x.solo_cost < y.solo_cost;
-    });
   }
   return all;
 }
@@ -342,7 +339,7 @@ std::vector<std::vector<Candidate>> all_candidates(const Problem& problem, const
 double search(const Problem& problem, const Plan& start, bool with_parts, uint32_t most_tried,
               Plan& plan) {
   const Judge judge(problem);
-  const auto candidates = all_candidates(problem, start, with_parts);
+  const auto candidates = all_candidates(problem, with_parts);
   Search search(problem, judge, candidates, most_tried);
   Rng rng(1);
   std::vector<Candidate> best_plan;
@@ -376,7 +373,9 @@ double search(const Problem& problem, const Plan& start, bool with_parts, uint32
 
 Plan solve(const Problem& problem, const Plan& start, uint32_t effort) {
   const auto size = static_cast<uint32_t>(problem.apps.size() * problem.devices.size());
-  const uint32_t most_tried = effort / std::max(1U, size);
+  // To look who slows whom takes as long again.
+  const uint32_t each = problem.slowdown.empty() ? 1 : 2;
+  const uint32_t most_tried = effort / std::max(1U, size * each);
   Plan plan;
   const double best = search(problem, start, false, most_tried, plan);
   // Where all is served, the score is what the policies weigh, at most 1 for each.

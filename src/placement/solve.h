@@ -7,7 +7,7 @@
 namespace batchplane::placement {
 
 // Plans that are looked at, times applications and devices: what the time is spent on.
-inline constexpr uint32_t kEffort = 150'000;
+inline constexpr uint32_t kEffort = 250'000;
 
 // Serves what can be served, then lowers the policies' cost. `start`: a plan to begin with, or empty. Always
 // returns a feasible plan, if only the one that serves nothing. The same for the same arguments.

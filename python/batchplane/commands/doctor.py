@@ -99,6 +99,7 @@ def examine(machine: Machine | None = None) -> list[Finding]:
         _instructions,
         _avx512,
         _cores,
+        _devices,
         _isolation,
         _memory,
         _hugepages,
@@ -171,6 +172,21 @@ def _cores(machine: Machine) -> list[Finding]:
             )
         ]
     return [Finding("cores", True, f"{count} cores online ({online})")]
+
+
+def _devices(machine: Machine) -> list[Finding]:
+    """Of docs/devices.md: what modules can run on here."""
+    count = _count_cores(machine.read("/sys/devices/system/cpu/online").strip() or "0")
+    if count < 3:
+        return [
+            Finding(
+                "devices",
+                False,
+                "inline, cores, simulated: their threads share a core with generator and control",
+                "for modules on devices, a core for each thread beside those two",
+            )
+        ]
+    return [Finding("devices", True, f"inline, cores (up to {count - 2} of their own), simulated")]
 
 
 def _isolation(machine: Machine) -> list[Finding]:

@@ -46,10 +46,10 @@ nb::object placement_run(nb::dict plant, const std::string& chooser, nb::object 
   return to_python(Value(std::move(out)));
 }
 
-// The best plan for a problem, and what it comes to.
-nb::object placement_solve(nb::dict given) {
+// The best plan for a problem that was found with that effort, and what it comes to.
+nb::object placement_solve(nb::dict given, uint32_t effort) {
   const placement::Problem problem = placement::problem_from(to_value(given), "problem");
-  const placement::Plan plan = placement::solve(problem, {});
+  const placement::Plan plan = placement::solve(problem, {}, effort);
   return to_python(
       Dict{{"plan", placement::plan_value(problem, plan)},
            {"outcome", placement::outcome_value(problem, placement::evaluate(problem, plan))}});
@@ -60,7 +60,8 @@ nb::object placement_solve(nb::dict given) {
 void add_placement(nb::module_& m) {
   m.def("placement_run", &placement_run, nb::arg("plant"), nb::arg("chooser"),
         nb::arg("profiled") = nb::none());
-  m.def("placement_solve", &placement_solve, nb::arg("problem"));
+  m.def("placement_solve", &placement_solve, nb::arg("problem"),
+        nb::arg("effort") = placement::kEffort);
 }
 
 }  // namespace batchplane::native

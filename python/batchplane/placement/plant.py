@@ -15,6 +15,9 @@ from ..native.loader import load_native
 
 STANDINS = Path(__file__).with_name("standins.json")
 PERIOD_S = 0.1
+USUAL_EFFORT = 250_000
+# Nobody waits for a plan that says what devices could do.
+LONG_EFFORT = 20 * USUAL_EFFORT
 
 
 @dataclass(frozen=True)
@@ -141,9 +144,12 @@ def run(load: Load, chooser: str) -> Course:
     return Course(rows)
 
 
-def solve(load: Load) -> dict[str, Any]:
-    """The best plan for the rates at the start, who slows whom included, and what it comes to."""
-    answer: dict[str, Any] = load_native().placement_solve(problem_of(load))
+def solve(load: Load, effort: int = USUAL_EFFORT) -> dict[str, Any]:
+    """The best plan for the rates at the start, who slows whom included, and what it comes to.
+
+    `effort`: of the search, as in src/placement/solve.h.
+    """
+    answer: dict[str, Any] = load_native().placement_solve(problem_of(load), effort)
     return answer
 
 
@@ -154,6 +160,6 @@ def capacity_pps(load: Load) -> float:
     for _ in range(30):
         middle = (low + high) / 2
         scaled = [app.with_rate(app.rate_pps / total * middle) for app in load.apps]
-        found = solve(Load(scaled, load.seconds, devices=load.devices))
+        found = solve(Load(scaled, load.seconds, devices=load.devices), LONG_EFFORT)
         low, high = (middle, high) if found["outcome"]["served"] > 0.9999 else (low, middle)
     return low

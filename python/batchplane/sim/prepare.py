@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,23 @@ def _refuse_schedulers(document: Document) -> None:
             )  # fmt: skip
 
 
+def _without_devices(document: Document) -> tuple[Document, list[str]]:
+    """The same with every module on its worker, and what has to be said of it."""
+    modules = document.pipeline.get("modules", {})
+    moved = [name for name, module in modules.items() if "device" in module]
+    if not moved:
+        return document, []
+    plain = {
+        name: {key: value for key, value in module.items() if key != "device"}
+        for name, module in modules.items()
+    }
+    pipeline = {**document.pipeline, "modules": plain}
+    pipeline.pop("devices", None)
+    pipeline.pop("placement", None)
+    told = f"a simulation knows no devices: {', '.join(moved)} run on their worker"
+    return replace(document, pipeline=pipeline), [told]
+
+
 def prepare(
     pipeline: str | Path | Pipeline | Document | dict[str, Any],
     traffic: str | Path | Traffic | None = None,
@@ -116,7 +133,7 @@ def prepare(
         fix = suggestion(str(run_order), RUN_ORDERS, ", ".join(RUN_ORDERS))
         raise BadInput(Problem(f"'{run_order}' is not a run order", "--run-order", fix=fix))
     kinds = known_kinds()
-    document = load_document(pipeline, overrides or {}, kinds)
+    document, warnings = _without_devices(load_document(pipeline, overrides or {}, kinds))
     _refuse_schedulers(document)
     traces: dict[str, Trace] = {}
     followed: dict[str, dict[str, str]] = {}
@@ -134,7 +151,7 @@ def prepare(
         for name, cost in known["modules"].items()
     }
     check_costs(module_costs, document)
-    warnings: list[str] = [*known["warnings"]]
+    warnings += known["warnings"]
     if not generator_states(document.pipeline):
         warnings.append(
             "the pipeline has no generator, so nothing will happen (give --traffic FILE)"

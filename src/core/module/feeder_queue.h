@@ -205,8 +205,8 @@ class FeederQueue : public Module {
   const uint32_t batch_limit_pkts_;
   const bool has_backpressure_;
   FeederRings<Ring> rings_;
-  std::vector<LostCount> lost_;      // by worker: for want of room
-  std::vector<uint32_t> legs_;  // by worker
+  std::vector<LostCount> lost_;  // by worker: for want of room
+  std::vector<uint32_t> legs_;   // by worker
   uint32_t credit_pkts_ = 0;
 };
 

@@ -52,7 +52,7 @@ def examined(root: Path, change: dict[str, str | None], run: object = None) -> d
 def test_a_good_machine(tmp_path: Path) -> None:
     findings = examined(tmp_path, {})
     assert [finding.topic for finding in findings.values() if not finding.is_ok] == []
-    assert len(findings) == 15 and all(finding.remedy == "" for finding in findings.values())
+    assert len(findings) == 16 and all(finding.remedy == "" for finding in findings.values())
     assert findings["hugepages"].message == "512 of 2 MB"
 
 
@@ -72,6 +72,12 @@ def test_a_good_machine(tmp_path: Path) -> None:
             "no action needed",
         ),
         ({"sys/devices/system/cpu/online": "0"}, "cores", "1 core(s)", "give the machine 2 cores"),
+        (
+            {"sys/devices/system/cpu/online": "0-1"},
+            "devices",
+            "inline, cores and simulated",
+            "a core for each thread",
+        ),
         (
             {"sys/devices/system/cpu/isolated": ""},
             "isolation",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_devices.py - modules on devices, and who places them, as people write it."""
+"""test_pipeline_devices.py - modules on devices, and who places them, as people write it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_devices.py - modules on devices in a daemon: live changes, placement, an apply, a stop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from commands import Commands
+from waiting import wait_until
+
+LOAD = ("rate_pps=20000", "words=20")
+
+
+@pytest.fixture(name="devices")
+def _devices(batchplane: Commands) -> Commands:
+    done = batchplane.run("start", "devices", *LOAD)
+    assert done.code == 0, done.err
+    return batchplane
+
+
+def stage(devices: Commands, module: str) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = devices.json("show", "devices")
+    found: dict[str, Any] = next(row["stage"] for row in rows if row["module"] == module)
+    return found
+
+
+def done_on(devices: Commands, module: str, device: str) -> int:
+    places = stage(devices, module)["devices"]
+    return int(next(place["done_pkts"] for place in places if place["name"] == device))
+
+
+def test_a_module_goes_to_another_device_and_back(devices: Commands) -> None:
+    wait_until(lambda: done_on(devices, "dpi", "gpu") > 0, "the simulated device works")
+    for device in ("cpu", "inline"):
+        done = devices.run("set", "dpi", "device", f"on={device}", "batch_pkts=16")
+        assert done.code == 0, done.err
+        wait_until(lambda on=device: done_on(devices, "dpi", on) > 0, f"{device} works")
+    done = devices.run("set", "dpi", "device", "on=gpuu")
+    assert done.code == 2 and "did you mean 'gpu'?" in done.err, done.err
+    saved = devices.run("save")
+    assert "on: [inline, gpu, cpu]" in saved.out, saved.out
+    stopped = devices.json("stop")
+    assert stopped["report"]["balance"]["is_exact"] is True
+    assert stopped["report"]["balance"]["held_pkts"] == 0
+
+
+def test_a_policy_decides_and_can_be_changed(batchplane: Commands) -> None:
+    done = batchplane.run("start", "devices", *LOAD, "placement=power")
+    assert done.code == 0, done.err
+
+    def decided() -> dict[str, Any]:
+        shown: dict[str, Any] = batchplane.json("show", "placement")
+        return shown if "plan" in shown else {}
+
+    wait_until(lambda: bool(decided()), "a plan is there")
+    assert set(decided()["plan"]) == {"classify", "digest", "dpi"}
+    done = batchplane.run("set", "placement.dpi.policy=latency")
+    assert done.code == 0, done.err
+    wait_until(lambda: decided()["apps"]["dpi"]["policy"] == "latency", "the policy is taken")
+    done = batchplane.run("set", "placement.out.policy=latency")
+    assert done.code == 2 and "'out' has no device" in done.err, done.err
+    assert "policy: latency" in batchplane.run("save").out
+    done = batchplane.run("apply", "devices", *LOAD, "placement=throughput", "dpi_on=cpu")
+    assert done.code == 0, done.err
+    wait_until(
+        lambda: decided().get("choice", {}).get("policy") == "throughput", "the new policy is there"
+    )
+    assert batchplane.json("stop")["report"]["balance"]["is_exact"] is True
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("dpi_on=gppu", "did you mean 'gpu'?"),
+        ("placement=fast", "does not fit here"),
+        ("gpu_batch=99999", "out of range"),
+    ],
+)
+def test_what_cannot_be_is_told(batchplane: Commands, override: str, message: str) -> None:
+    done = batchplane.run("check", "devices", override)
+    assert done.code == 2
+    assert message in done.out + done.err, done.out + done.err
+
+
+def test_a_simulation_says_that_it_knows_no_devices(batchplane: Commands) -> None:
+    done = batchplane.run("simulate", "devices", "--costs", "prior", "--duration", "0.05")
+    assert done.code == 0, done.err
+    assert "a simulation knows no devices: " in done.err, done.err
