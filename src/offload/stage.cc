@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/clock.h"
+
 namespace batchplane {
 
 const DropReason reason::kRefused{"refused_by_placement",
@@ -85,8 +87,8 @@ void Stage::submit(uint64_t now_ns, uint8_t cause) noexcept {
   job.submitted_ns = now_ns;
   job.place = forming_place_;
   job.run_ns = 0;
-  pass_[job.place] +=
-      job.n_pkts / std::max(1e-3, share_[job.place].load(std::memory_order_relaxed));
+  const double share = std::max(1e-3, share_[job.place].load(std::memory_order_relaxed));
+  pass_[job.place] = std::max(pass_[job.place], virtual_pass_) + job.n_pkts / share;
   StageCounts::add(counts_.bytes, uint64_t{job.n_pkts} * job.pkts[0]->len_bytes());
   StageCounts::add(counts_.jobs[cause], 1);
   StageCounts::add(counts_.pkts, job.n_pkts);
@@ -164,15 +166,17 @@ void Stage::next_forming() noexcept {
   forming_place_ = next_place();
 }
 
-uint32_t Stage::next_place() const noexcept {
+uint32_t Stage::next_place() noexcept {
   uint32_t next = 0;
   double least = -1;
   for (uint32_t p = 0; p < places_.size(); ++p) {
     if (share_[p].load(std::memory_order_relaxed) <= 0) continue;
-    if (least >= 0 && pass_[p] >= least) continue;
-    least = pass_[p];
+    const double pass = std::max(pass_[p], virtual_pass_);
+    if (least >= 0 && pass >= least) continue;
+    least = pass;
     next = p;
   }
+  virtual_pass_ = std::max(virtual_pass_, least);
   return next;
 }
 

@@ -136,7 +136,7 @@ class Stage final : public FeederQueue {
   void run_chunk(Job& job, Context& ctx, uint32_t n_pkts) noexcept;
   void finish(Job& job, uint64_t now_ns) noexcept;
   void next_forming() noexcept;
-  [[nodiscard]] uint32_t next_place() const noexcept;
+  [[nodiscard]] uint32_t next_place() noexcept;
   [[nodiscard]] uint32_t wanted_pkts() const noexcept {
     return batch_pkts_[forming_place_].load(std::memory_order_relaxed);
   }
@@ -159,8 +159,10 @@ class Stage final : public FeederQueue {
   std::atomic<uint64_t> age_limit_ns_;
   std::atomic<double> refused_{0};
   std::vector<double> refused_due_;  // by worker: parts of packets
-  // Packets given to each place over its share: the least is next.
+  // Packets given to each place over its share: the least is next. Who had none for a while begins where the
+  // others are.
   std::array<double, kMaxPlaces> pass_{};
+  double virtual_pass_ = 0;
 
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<std::unique_ptr<Job>> foreign_jobs_;  // of the stage before

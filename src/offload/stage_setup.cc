@@ -2,6 +2,7 @@
 // stage_setup.cc - the control side of a stage: what it is made of, live edits, what it shows.
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/nearest_word.h"
 #include "offload/stage.h"
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <numeric>
 #include <thread>
 
@@ -366,6 +367,12 @@ TEST(Stage, AnApplyThatRemovesItCountsWhatItHeld) {
   EXPECT_GT(rig.engine->snapshot(true).balance.dropped_pkts, 0U);
 }
 
+// How many packets go through faults: 40,000, or what BATCHPLANE_SOAK_PKTS says.
+uint64_t soak_pkts() {
+  const char* const given = std::getenv("BATCHPLANE_SOAK_PKTS");
+  return given == nullptr ? 40'000 : std::strtoull(given, nullptr, 10);
+}
+
 // Whatever goes wrong with the device: each packet once, in order, and the bytes right.
 TEST(Stage, RandomFaultsLoseNothing) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
@@ -379,10 +386,10 @@ TEST(Stage, RandomFaultsLoseNothing) {
                       {"depth", 8},
                       {"backpressure", true}},
                      {simulated(static_cast<uint32_t>(seed % 3), 2'000, 5, faults), cores(1)}),
-            40'000);
+            soak_pkts());
     Rng rng(seed);
     const char* const names[] = {"gpu", "gpu", "gpu", "inline", "cpu"};
-    for (uint32_t i = 0; world.n_made < world.limit_pkts; ++i) {
+    while (world.n_made < world.limit_pkts) {
       world.burst_pkts = 1 + static_cast<uint32_t>(rng.below(32));
       if (rng.below(20) == 0) {
         rig.stage().command("device", Dict{{"on", names[rng.below(5)]}});
@@ -431,6 +438,22 @@ TEST(Stage, DealsPacketsOutByShares) {
   rig.expect_all();
   EXPECT_NEAR(rig.stats()["inline_pkts"].as_int(), 16'000, 200);
   EXPECT_EQ(rig.stats()["devices"].as_list()[0]["batch_pkts"].as_int(), 64);
+}
+
+// Who had nothing for long is owed nothing.
+TEST(Stage, BeginsANewShareWhereTheOthersAre) {
+  Rig rig(pipeline({{"on", List{"inline", "gpu"}}, {"batch_pkts", 32}}, {simulated(0, 100, 0)}),
+          32'000);
+  rig.loop(4'000);
+  Placing placing;
+  placing.share = {0.5, 0.5};
+  placing.batch_pkts = {32, 32};
+  placing.age_limit_ns = 1'000'000;
+  rig.stage().place(placing);
+  world.limit_pkts = 38'400;
+  rig.loop(1'000);
+  rig.expect_all();
+  EXPECT_NEAR(rig.stats()["inline_pkts"].as_int(), 32'000 + 3'200, 64);
 }
 
 TEST(Stage, RefusesAShareOfWhatComes) {

@@ -40,9 +40,9 @@ def test_a_module_goes_to_another_device_and_back(devices: Commands) -> None:
     assert done.code == 2 and "did you mean 'gpu'?" in done.err, done.err
     saved = devices.run("save")
     assert "on: [inline, gpu, cpu]" in saved.out, saved.out
-    stopped = devices.json("stop")
-    assert stopped["report"]["balance"]["is_exact"] is True
-    assert stopped["report"]["balance"]["held_pkts"] == 0
+    balance = devices.json("stop")[0]["report"]["balance"]
+    assert balance["is_exact"] is True
+    assert balance["held_pkts"] == 0
 
 
 def test_a_policy_decides_and_can_be_changed(batchplane: Commands) -> None:
@@ -66,7 +66,7 @@ def test_a_policy_decides_and_can_be_changed(batchplane: Commands) -> None:
     wait_until(
         lambda: decided().get("choice", {}).get("policy") == "throughput", "the new policy is there"
     )
-    assert batchplane.json("stop")["report"]["balance"]["is_exact"] is True
+    assert batchplane.json("stop")[0]["report"]["balance"]["is_exact"] is True
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,8 @@ bool PlacementLoop::has_event(uint64_t now_ns) {
   return has;
 }
 
-placement::Seen PlacementLoop::see(Placed& placed, double period_s) {
+placement::Seen PlacementLoop::see(size_t app, double period_s) {
+  Placed& placed = stages_[app];
   placement::Seen seen;
   const offload::StageCounts& counts = placed.stage->counts();
   const auto since = [](const std::atomic<uint64_t>& now, uint64_t& before) {
@@ -229,7 +230,11 @@ placement::Seen PlacementLoop::see(Placed& placed, double period_s) {
   const double pkts = since(counts.pkts, placed.pkts);
   const double bytes = since(counts.bytes, placed.bytes);
   if (pkts > 0) seen.pkt_bytes = bytes / pkts;
-  seen.waiting_pkts = static_cast<double>(placed.stage->held_pkts());
+  // What is on its way as it was promised does not wait.
+  const auto held = static_cast<double>(placed.stage->held_pkts());
+  const std::vector<double>& promised_ns = placer_->decision().outcome.delay_ns;
+  const double usual = promised_ns.empty() ? held : seen.rate_pps * promised_ns[app] * 1e-9;
+  seen.waiting_pkts = std::max(0.0, held - usual);
   for (size_t p = 0; p < placed.device_of_place.size(); ++p) {
     const double jobs = since(counts.done[p].jobs, placed.jobs[p]);
     const double done = since(counts.done[p].pkts, placed.done_pkts[p]);
@@ -268,15 +273,15 @@ void PlacementLoop::step(uint64_t now_ns) {
   if (last_ns_ == 0) {
     // Rates take a period to be known.
     last_ns_ = now_ns;
-    for (Placed& placed : stages_) (void)see(placed, 1);
+    for (size_t a = 0; a < stages_.size(); ++a) (void)see(a, 1);
     return;
   }
   const uint64_t elapsed_ns = now_ns - last_ns_;
   constexpr uint64_t kLeastNs = 10'000'000;
   if (elapsed_ns < choice_->period_ns && (!is_event || elapsed_ns < kLeastNs)) return;
   std::vector<placement::Seen> seen;
-  for (Placed& placed : stages_)
-    seen.push_back(see(placed, 1e-9 * static_cast<double>(elapsed_ns)));
+  const double elapsed_s = 1e-9 * static_cast<double>(elapsed_ns);
+  for (size_t a = 0; a < stages_.size(); ++a) seen.push_back(see(a, elapsed_s));
   const placement::Decision& decision = placer_->step(now_ns, seen);
   put_into_force(decision);
   step_us_ = 1e-3 * static_cast<double>(TscClock::instance().now_ns() - now_ns);
@@ -293,7 +298,7 @@ Value PlacementLoop::show() const {
              {"steps", n_steps_},
              {"changes", n_changes_},
              {"step_us", step_us_}};
-  if (placer_ == nullptr || n_steps_ == 0) return shown;
+  if (placer_ == nullptr || placer_->decision().plan.empty()) return shown;
   const placement::Decision& decision = placer_->decision();
   const placement::Problem& problem = placer_->problem();
   shown["reason"] = decision.reason;

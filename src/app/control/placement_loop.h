@@ -73,7 +73,7 @@ class PlacementLoop {
   [[nodiscard]] double budget_of(const std::string& module, const PlacementChoice& choice) const;
   [[nodiscard]] uint64_t offered_pkts(const Placed& placed) const;
   [[nodiscard]] bool has_event(uint64_t now_ns);
-  [[nodiscard]] placement::Seen see(Placed& placed, double period_s);
+  [[nodiscard]] placement::Seen see(size_t app, double period_s);
   void put_into_force(const placement::Decision& decision);
 
   Engine& engine_;

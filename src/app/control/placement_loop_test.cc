@@ -106,6 +106,18 @@ TEST(PlacementLoop, LeavesADeviceThatIsGone) {
   EXPECT_TRUE(rig.engine->snapshot(true).balance.is_exact());
 }
 
+// After an apply, before the new graph's first period has ended.
+TEST(PlacementLoop, HasNoPlanToShowBeforeItsFirstDecision) {
+  Rig rig(pipeline());
+  rig.run(250);
+  EXPECT_TRUE(rig.loop->show().has("plan"));
+  rig.loop->choose(pipeline().placement);
+  EXPECT_FALSE(rig.loop->show().has("plan"));
+  EXPECT_TRUE(rig.loop->show()["is_on"].as_bool());
+  rig.run(250);
+  EXPECT_TRUE(rig.loop->show().has("plan"));
+}
+
 TEST(PlacementLoop, SavesWhatItWasTold) {
   Rig rig(pipeline());
   rig.loop->edit(Dict{{"what", "placement"}, {"watt_cap", 30}});

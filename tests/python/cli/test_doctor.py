@@ -75,7 +75,7 @@ def test_a_good_machine(tmp_path: Path) -> None:
         (
             {"sys/devices/system/cpu/online": "0-1"},
             "devices",
-            "inline, cores and simulated",
+            "inline, cores, simulated",
             "a core for each thread",
         ),
         (
