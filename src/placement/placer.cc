@@ -95,6 +95,36 @@ void Placer::learn(const std::vector<Seen>& seen) {
   }
 }
 
+void Placer::learn_from(const Placer& other) {
+  const auto index_in = [](const auto& all, const std::string& name) {
+    const auto it = std::ranges::find(all, name, [](const auto& one) { return one.name; });
+    return static_cast<size_t>(it - all.begin());
+  };
+  const Problem& old = other.problem_;
+  std::vector<size_t> app_of;
+  std::vector<size_t> device_of;
+  for (const App& app : problem_.apps) app_of.push_back(index_in(old.apps, app.name));
+  for (const Device& device : problem_.devices) {
+    device_of.push_back(index_in(old.devices, device.name));
+  }
+  const auto is_known = [&](size_t a, size_t d) {
+    return app_of[a] < old.apps.size() && device_of[d] < old.devices.size();
+  };
+  for (size_t a = 0; a < problem_.apps.size(); ++a) {
+    for (size_t d = 0; d < problem_.devices.size(); ++d) {
+      if (!is_known(a, d) || other.profiled_[app_of[a]][device_of[d]] != profiled_[a][d]) continue;
+      problem_.laws[a][d] = old.laws[app_of[a]][device_of[d]];
+      for (size_t b = 0; b < problem_.apps.size(); ++b) {
+        for (size_t e = 0; e < problem_.devices.size(); ++e) {
+          if (!is_known(b, e)) continue;
+          problem_.slowdown[problem_.slot(a, d, b, e)] =
+              old.slowdown[old.slot(app_of[a], device_of[d], app_of[b], device_of[e])];
+        }
+      }
+    }
+  }
+}
+
 bool Placer::is_overloaded(const std::vector<Seen>& seen) const {
   for (size_t a = 0; a < seen.size(); ++a) {
     const App& app = problem_.apps[a];

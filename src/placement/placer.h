@@ -47,6 +47,9 @@ class Placer {
   // At the end of a period, and at once on events.
   const Decision& step(uint64_t now_ns, const std::vector<Seen>& seen);
 
+  // What another one has learnt of applications and devices of the same names and profiled laws.
+  void learn_from(const Placer& other);
+
   void set_policy(size_t app, Policy policy);
   void set_budget(size_t app, double budget_ns) { problem_.apps[app].budget_ns = budget_ns; }
   void set_watt_cap(double watts);

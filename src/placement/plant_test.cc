@@ -143,6 +143,44 @@ TEST(Plant, LearnsWhatTheProfileDidNotSay) {
   EXPECT_LE(late.all.late_pkts, 0.01 * late.all.served_pkts);
 }
 
+// What was learnt goes on in a placer for other applications and devices in another order.
+TEST(Placer, LearnsFromAnother) {
+  Problem problem = two_devices();
+  Placer old(problem);
+  std::vector<Seen> seen(2);
+  for (Seen& one : seen) {
+    one.rate_pps = 200'000;
+    one.pkt_bytes = 512;
+  }
+  old.step(100'000'000, seen);
+  for (uint64_t ms = 200; ms < 3'000; ms += 100) {
+    for (size_t a = 0; a < 2; ++a) {
+      const Placed& placed = old.decision().plan[a];
+      for (size_t d = 0; d < 2; ++d) {
+        if (placed.share[d] <= 0) continue;
+        seen[a].batch_pkts[d] = placed.batch_pkts[d];
+        seen[a].batch_ns[d] = 2 * problem.laws[a][d].batch_time_ns(placed.batch_pkts[d], 512);
+      }
+    }
+    old.step(ms * 1'000'000, seen);
+  }
+  Problem other = problem;
+  std::swap(other.devices[0], other.devices[1]);
+  for (auto& laws : other.laws) std::swap(laws[0], laws[1]);
+  other.apps[1].name = "new";
+  Placer next(other);
+  next.learn_from(old);
+  for (size_t d = 0; d < 2; ++d) {
+    EXPECT_EQ(next.problem().laws[0][d], old.problem().laws[0][1 - d]);
+    EXPECT_EQ(next.problem().laws[1][d], other.laws[1][d]);  // nobody has seen it
+  }
+  // Twice as long as profiled: put down to the law, or to who ran beside it.
+  double most = 1;
+  for (const double factor : old.problem().slowdown) most = std::max(most, factor);
+  most = std::max(most, old.problem().laws[0][0].pkt_ns / problem.laws[0][0].pkt_ns);
+  EXPECT_GT(most, 1.8);
+}
+
 TEST(Plant, ThePlacerComesNearTheOneWhoKnowsEverything) {
   PlantSpec spec{.truth = two_devices(), .duration_ns = 10'000'000'000};
   for (uint64_t s = 0; s < 10; ++s) {

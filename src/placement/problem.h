@@ -28,6 +28,7 @@ struct Law {
   double pkt_ns = 0;
   double byte_ns = 0;
   uint32_t max_batch_pkts = kMaxBatchPkts;
+  bool operator==(const Law&) const = default;
   [[nodiscard]] double batch_time_ns(double n_pkts, double pkt_bytes) const {
     return batch_ns + (pkt_ns + byte_ns * pkt_bytes) * n_pkts;
   }

@@ -18,6 +18,7 @@ from ..changes.arguments import parse_arguments
 from ..changes.settings import parse_settings, running_names
 from ..control.advice import advice
 from ..control.options import REMOTE, as_started, with_costs, with_own_costs
+from ..control.placement import with_laws
 from ..daemon.client import Client, told_as_input
 from ..daemon.process import Daemon
 
@@ -89,6 +90,7 @@ def apply_file(
     if "controller" in pipeline:
         own = with_own_costs(pipeline["controller"], pipeline)
         pipeline = {**pipeline, "controller": own}
+    pipeline = with_laws(pipeline)
     with Client(daemon.socket) as client:
         answer = client.apply(pipeline, dry_run=True)
         tell(answer["difference"])

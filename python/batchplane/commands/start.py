@@ -13,6 +13,7 @@ from rich.text import Text
 from ..base.problems import BadInput, Problem
 from ..control.advice import advice
 from ..control.options import ControlOptions, controlled
+from ..control.placement import with_laws
 from ..daemon.checked import load_checked
 from ..daemon.process import Daemon, StartOptions, start_daemon, stop_daemon
 from ..lang.canonical import Document
@@ -56,7 +57,7 @@ def start_document(document: Document, options: RunOptions, errors: Console) -> 
     pipeline, wanted = controlled(document.pipeline, wanted)
     if line := advice(pipeline.get("controller", {}).get("name", ""), pipeline):
         errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
-    daemon = start_daemon(pipeline, _named(options.start, document))
+    daemon = start_daemon(with_laws(pipeline), _named(options.start, document))
     try:
         words = (*options.sets, *wanted.words())
         if words:

@@ -26,21 +26,33 @@ std::vector<offload::Stage*> stages_of(const Graph& graph) {
   return found;
 }
 
-placement::Law law_of(const offload::Device& device, const std::string& kind) {
-  const auto known = device.options().laws.find(kind);
-  if (known == device.options().laws.end()) return kUnknownLaw;
-  return {true, known->second.batch_ns, known->second.pkt_ns, known->second.byte_ns};
+// Where nobody has given one, it is that of the worker, and the way there and back (bench_offload).
+placement::Law law_of(const offload::Device& device, const std::string& kind,
+                      const PlacementChoice& choice) {
+  constexpr double kHandOverNs = 600;
+  constexpr double kHandOverPktNs = 10;
+  const auto own = device.options().laws.find(kind);
+  if (own != device.options().laws.end()) {
+    return {true, own->second.batch_ns, own->second.pkt_ns, own->second.byte_ns};
+  }
+  const auto on_worker = choice.laws.find(kind);
+  placement::Law law = on_worker == choice.laws.end() ? kUnknownLaw : on_worker->second;
+  law.batch_ns += kHandOverNs;
+  law.pkt_ns += kHandOverPktNs;
+  return law;
 }
 
 }  // namespace
 
 void PlacementLoop::choose(const Value& given) {
+  const std::unique_ptr<placement::Placer> before = std::move(placer_);
   choice_.reset();
   placer_.reset();
   if (given.is_null()) return;
   PlacementChoice choice = placement_choice_from(given);
   build(choice);
   choice_ = std::move(choice);
+  if (placer_ != nullptr && before != nullptr) placer_->learn_from(*before);
 }
 
 uint32_t PlacementLoop::device_index(placement::Problem& problem, const offload::Device* device,
@@ -129,7 +141,7 @@ void PlacementLoop::build(const PlacementChoice& choice) {
     std::vector<placement::Law> laws(devices_.size());
     for (const uint32_t d : placed.device_of_place) {
       placement::Law& law = laws[d];
-      law = devices_[d] == nullptr ? kUnknownLaw : law_of(*devices_[d], kind);
+      law = devices_[d] == nullptr ? kUnknownLaw : law_of(*devices_[d], kind, choice);
       if (devices_[d] == nullptr) {
         if (const auto given = choice.laws.find(kind); given != choice.laws.end())
           law = given->second;
