@@ -27,13 +27,23 @@ uint64_t bytes_of(const Job& job) {
 
 }  // namespace
 
+// Small batches go by the dozen: what there is is sent and given out until there is no more, or no room.
 uint32_t Stage::poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
-  const bool has_come = gather();
-  const uint8_t cause = cause_to_submit(ctx.now_ns, has_come);
-  if (cause != exec::kNoCause) submit(ctx.now_ns, cause);
-  if (under_way_.empty()) return 0;
+  uint32_t given = 0;
+  for (;;) {
+    const bool has_come = gather(ctx.batch_limit_pkts);
+    const uint8_t cause = cause_to_submit(ctx.now_ns, has_come);
+    if (cause != exec::kNoCause) submit(ctx.now_ns, cause);
+    const uint32_t before = given;
+    while (given < max && !under_way_.empty() && is_ready(under_way_.front(), ctx)) {
+      given += give_out(ctx, &pkts[given], max - given);
+    }
+    if (given == before || given == max) return given;
+  }
+}
+
+uint32_t Stage::give_out(Context& ctx, Packet** pkts, uint32_t max) noexcept {
   Job& job = under_way_.front();
-  if (!is_ready(job, ctx)) return 0;
   const uint32_t n = std::min({max, job.n_pkts - job.n_given, exec::kMaxBatchPkts});
   if (job.is_inline) run_chunk(job, ctx, n);
   std::copy_n(&job.pkts[job.n_given], n, pkts);
@@ -45,15 +55,16 @@ uint32_t Stage::poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
   return n;
 }
 
-bool Stage::gather() noexcept {
+// What is there already need not wait for the next batch, up to one of the engine's.
+bool Stage::gather(uint32_t engine_batch_pkts) noexcept {
   if (forming_ == nullptr) next_forming();
   if (forming_ == nullptr) return false;
   if (share_[forming_place_].load(std::memory_order_relaxed) <= 0) forming_place_ = next_place();
-  const uint32_t wanted = wanted_pkts();
+  const uint32_t most = std::max(wanted_pkts(), std::min(engine_batch_pkts, max_batch_pkts_));
   uint32_t taken = 0;
-  while (forming_->n_pkts < wanted && taken < kGatherPkts) {
+  while (forming_->n_pkts < most && taken < kGatherPkts) {
     Packet** const to = &forming_->pkts[forming_->n_pkts];
-    const uint32_t n = take(to, std::min(wanted - forming_->n_pkts, exec::kMaxBatchPkts));
+    const uint32_t n = take(to, std::min(most - forming_->n_pkts, exec::kMaxBatchPkts));
     if (n == 0) break;
     // A ring's packets are in order.
     forming_since_ns_ = std::min(forming_since_ns_, task_entry_ns(**to));

@@ -126,7 +126,8 @@ class Stage final : public FeederQueue {
   void add_place(const std::string& name, const Args& args);
   [[nodiscard]] uint32_t place_named(const std::string& name) const;
   void set(const Value& args);
-  bool gather() noexcept;
+  bool gather(uint32_t engine_batch_pkts) noexcept;
+  uint32_t give_out(Context& ctx, Packet** pkts, uint32_t max) noexcept;
   [[nodiscard]] uint8_t cause_to_submit(uint64_t now_ns, bool has_come) noexcept;
   void submit(uint64_t now_ns, uint8_t cause) noexcept;
   [[nodiscard]] bool is_ready(Job& job, Context& ctx) noexcept;

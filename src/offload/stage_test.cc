@@ -440,6 +440,17 @@ TEST(Stage, DealsPacketsOutByShares) {
   EXPECT_EQ(rig.stats()["devices"].as_list()[0]["batch_pkts"].as_int(), 64);
 }
 
+// A batch of one is sent at once, and is larger where more is there at once.
+TEST(Stage, SmallBatchesDoNotHoldUpALoop) {
+  Rig rig(pipeline({{"on", List{"inline"}}, {"batch_pkts", 1}, {"max_batch_pkts", 64}}, {}), 3'200);
+  rig.loop(202);
+  rig.expect_all();
+  Rig narrow(pipeline({{"on", List{"inline"}}, {"batch_pkts", 1}}, {}), 3'200);
+  narrow.loop(202);  // each by itself, and none later
+  narrow.expect_all();
+  EXPECT_EQ(narrow.jobs("full"), 3'200);
+}
+
 // Who had nothing for long is owed nothing.
 TEST(Stage, BeginsANewShareWhereTheOthersAre) {
   Rig rig(pipeline({{"on", List{"inline", "gpu"}}, {"batch_pkts", 32}}, {simulated(0, 100, 0)}),

@@ -205,8 +205,8 @@ void PlacementLoop::edit(const Value& args) {
 // What was put in, and what found no room or was refused.
 uint64_t PlacementLoop::offered_pkts(const Placed& placed) const {
   const offload::StageCounts& counts = placed.stage->counts();
-  return counts.pkts.load(std::memory_order_relaxed) +
-         counts.refused_pkts.load(std::memory_order_relaxed) + placed.stage->held_pkts() +
+  return placed.stage->taken_pkts() + placed.stage->held_pkts() +
+         counts.refused_pkts.load(std::memory_order_relaxed) +
          placed.stage->arrival_counts().lost_pkts;
 }
 
