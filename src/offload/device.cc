@@ -106,12 +106,10 @@ bool Device::has_fault(uint32_t one_in) noexcept {
 
 // One job after the other: it begins when those given before have ended.
 void Device::set_times(Job& job, uint64_t now_ns) noexcept {
-  job.submitted_ns = now_ns;
   double takes_ns = expected_ns(job);
   job.overdue_ns =
       now_ns + static_cast<uint64_t>(std::max(kOverdueFactor * takes_ns, kMinOverdueNs));
   job.due_ns = now_ns;
-  job.run_ns = 0;
   if (!options_.is_simulated) return;
   if (has_fault(options_.faults.late_one_in)) takes_ns *= kLateFactor;
   const auto ns = static_cast<uint64_t>(std::llround(takes_ns));

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -84,7 +83,7 @@ class Device {
 
   // Sets due_ns and overdue_ns of the job. False: it is down, or has no room.
   [[nodiscard]] bool submit(Lane& lane, Job& job, uint64_t now_ns) noexcept;
-  // Without threads: runs what was submitted by this lane and is due.
+  // Without threads, which do it otherwise: runs what was submitted by this lane.
   void run_here(Lane& lane, Context& ctx, uint64_t now_ns) noexcept;
 
   [[nodiscard]] bool is_up(uint64_t now_ns) const noexcept {

@@ -11,52 +11,44 @@ namespace {
 
 constexpr uint32_t kMaxThreads = 16;
 
-std::vector<ParamSpec> thread_params(uint32_t default_threads) {
-  return {{.name = "laws",
-           .type = ParamType::kDict,
-           .default_value = Dict{},
-           .help = "by kind of module, what a batch takes, for placement: {dpi: {batch: 1us, "
-                   "pkt_ns: 200, byte_ns: 0.4}}"},
-          {.name = "threads",
-           .default_value = default_threads,
-           .help = "how many; the jobs of a module all run on the same one",
-           .min = 0,
-           .max = kMaxThreads},
-          {.name = "cores",
-           .type = ParamType::kList,
-           .default_value = List{},
-           .help = "what they are bound to, in turn; empty: the kernel chooses"},
-          {.name = "off_w",
-           .type = ParamType::kFloat,
-           .unit = "W",
-           .default_value = 0.0,
-           .help = "what it draws while no module uses it: declared, not measured",
-           .min = 0,
-           .max = 10'000},
-          {.name = "idle_w",
-           .type = ParamType::kFloat,
-           .unit = "W",
-           .default_value = 0.0,
-           .help = "what it draws while it is in use and has nothing to do",
-           .min = 0,
-           .max = 10'000},
-          {.name = "active_w",
-           .type = ParamType::kFloat,
-           .unit = "W",
-           .default_value = 0.0,
-           .help = "what it draws while it works",
-           .min = 0,
-           .max = 10'000}};
+ParamSpec watts(const std::string& name, const std::string& help) {
+  return {.name = name,
+          .type = ParamType::kFloat,
+          .unit = "W",
+          .default_value = 0.0,
+          .help = help,
+          .min = 0,
+          .max = 10'000};
+}
+
+// No laws by default: they must be given.
+std::vector<ParamSpec> thread_params(const std::string& laws_help, const Value& default_laws) {
+  return {
+      {.name = "laws", .type = ParamType::kDict, .default_value = default_laws, .help = laws_help},
+      {.name = "threads",
+       .default_value = 1,
+       .help = "how many; the jobs of a module all run on the same one",
+       .min = 0,
+       .max = kMaxThreads},
+      {.name = "cores",
+       .type = ParamType::kList,
+       .default_value = List{},
+       .help = "what they are bound to, in turn; empty: the kernel chooses"},
+      watts("off_w", "what it draws while no module uses it: declared, not measured"),
+      watts("idle_w", "what it draws while it is in use and has nothing to do"),
+      watts("active_w", "what it draws while it works")};
+}
+
+std::vector<ParamSpec> cores_params() {
+  return thread_params(
+      "by kind of module, what a batch takes, for placement: {dpi: {batch: 1us, pkt_ns: 200, "
+      "byte_ns: 0.4}}",
+      Dict{});
 }
 
 std::vector<ParamSpec> simulated_params() {
-  std::vector<ParamSpec> params = thread_params(1);
-  std::erase_if(params, [](const ParamSpec& param) { return param.name == "laws"; });
-  params.push_back({.name = "laws",
-                    .type = ParamType::kDict,
-                    .help =
-                        "by kind of module, what a batch takes: {dpi: {batch: 20us, pkt_ns: 15, "
-                        "byte_ns: 0.05}}"});
+  std::vector<ParamSpec> params = thread_params(
+      "by kind of module, what a batch takes: {dpi: {batch: 20us, pkt_ns: 15, byte_ns: 0.05}}", {});
   params.push_back({.name = "faults",
                     .type = ParamType::kDict,
                     .default_value = Dict{},
@@ -189,7 +181,7 @@ class Slots {
 
 const std::vector<DeviceKind>& device_kinds() {
   static const std::vector<DeviceKind> kinds{
-      {"cores", "Threads of its own, which packets are handed to by pointer.", thread_params(1)},
+      {"cores", "Threads of its own, which packets are handed to by pointer.", cores_params()},
       {"simulated",
        "Computes for real on a thread of its own, and takes the time that a profile says.",
        simulated_params()}};

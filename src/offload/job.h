@@ -78,13 +78,13 @@ struct Job {
   uint32_t n_pkts = 0;
   uint32_t n_given = 0;  // handed out
   uint64_t n_bytes = 0;
-  uint64_t submitted_ns = 0;
-  uint64_t due_ns = 0;      // the device says that it ends no earlier
-  uint64_t overdue_ns = 0;  // unclaimed by then, it is taken back
-  uint64_t run_ns = 0;      // what it took its device, or the worker, once it has begun
-  bool is_inline = false;   // the stage's worker runs it, a batch at a time, as it hands it out
-  bool is_foreign = false;  // of the stage that an apply replaced
-  uint32_t place = 0;       // of the stage: which of its devices
+  uint64_t submitted_ns = 0;  // set by the stage, before a device gets it
+  uint64_t due_ns = 0;        // the device says that it ends no earlier
+  uint64_t overdue_ns = 0;    // unclaimed by then, it is taken back
+  uint64_t run_ns = 0;        // what it took its device, or the worker, once it has begun
+  bool is_inline = false;     // the stage's worker runs it, a batch at a time, as it hands it out
+  bool is_foreign = false;    // of the stage that an apply replaced
+  uint32_t place = 0;         // of the stage: which of its devices
 
  private:
   static uint64_t ticket(uint64_t n, State state) { return n << 2 | static_cast<uint64_t>(state); }

@@ -117,8 +117,7 @@ bool Stage::is_ready(Job& job, Context& ctx) noexcept {
   if (job.is_inline) return true;
   Place& place = places_[job.place];
   if (job.state() == Job::State::kWaiting) {
-    if (place.device->options().n_threads == 0 && ctx.now_ns >= job.due_ns)
-      place.device->run_here(*place.lane, ctx, ctx.now_ns);
+    if (ctx.now_ns >= job.due_ns) place.device->run_here(*place.lane, ctx, ctx.now_ns);
     const bool is_lost = ctx.now_ns >= job.overdue_ns;
     if ((is_lost || is_draining_ || !place.device->is_up(ctx.now_ns)) &&
         job.state() == Job::State::kWaiting && take_back(job, ctx.now_ns)) {

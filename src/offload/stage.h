@@ -29,7 +29,6 @@ class JobQueue {
   [[nodiscard]] bool empty() const { return head_ == tail_; }
   [[nodiscard]] uint32_t size() const { return tail_ - head_; }
   [[nodiscard]] Job& front() { return *jobs_[head_ % kSlots]; }
-  [[nodiscard]] Job& at(uint32_t i) { return *jobs_[(head_ + i) % kSlots]; }
   void push(Job* job) { jobs_[tail_++ % kSlots] = job; }
   Job* pop() { return jobs_[head_++ % kSlots]; }
 
@@ -123,6 +122,8 @@ class Stage final : public FeederQueue {
   static constexpr uint64_t kFirstPauseNs = 10'000'000;
   static constexpr uint64_t kLongestPauseNs = 1'000'000'000;
 
+  // `own`: what stands under `device`.
+  Stage(const Args& args, const Args& own, const ModuleInfo& of);
   void add_place(const std::string& name, const Args& args);
   [[nodiscard]] uint32_t place_named(const std::string& name) const;
   void set(const Value& args);

@@ -85,16 +85,16 @@ std::vector<ParamSpec> stage_params() {
            .help = "where it runs: {on: [gpu, inline], batch_pkts: 1024, age_limit: 100us}"}};
 }
 
-Stage::Stage(const Args& args, const ModuleInfo& of)
-    : FeederQueue(device_args(args)),
+Stage::Stage(const Args& args, const ModuleInfo& of) : Stage(args, device_args(args), of) {}
+
+Stage::Stage(const Args& args, const Args& own, const ModuleInfo& of)
+    : FeederQueue(own),
       runner_(make_runner(args, of)),
-      max_batch_pkts_(
-          std::max(device_args(args).u32("max_batch_pkts"), device_args(args).u32("batch_pkts"))),
-      depth_(device_args(args).u32("depth")),
-      is_idle_hold_(device_args(args).string("idle") == "hold"),
-      age_limit_ns_(device_args(args).u64("age_limit_ns")),
+      max_batch_pkts_(std::max(own.u32("max_batch_pkts"), own.u32("batch_pkts"))),
+      depth_(own.u32("depth")),
+      is_idle_hold_(own.string("idle") == "hold"),
+      age_limit_ns_(own.u64("age_limit_ns")),
       refused_due_(args.env().n_workers, 0) {
-  const Args own = device_args(args);
   for (const Value& name : own.list("on")) {
     if (!name.is_string()) throw ConfigError("expected names of devices", own.where() + ".on");
     add_place(name.as_string(), own);

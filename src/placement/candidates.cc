@@ -118,23 +118,6 @@ class Maker {
   std::vector<Candidate> found_;
 };
 
-double solo_cost(const Problem& problem, const App& app, const Candidate& one) {
-  double watts = 0;
-  double most_w = 1e-9;
-  double busiest = 0;
-  double delay_ns = 0;
-  for (size_t d = 0; d < problem.devices.size(); ++d) {
-    const Device& device = problem.devices[d];
-    most_w += std::max(device.active_w, device.off_w);
-    if ((one.devices >> d & 1) == 0) continue;
-    watts += device.idle_w - device.off_w + (device.active_w - device.idle_w) * one.busy[d];
-    busiest = std::max(busiest, one.busy[d]);
-    delay_ns = std::max(delay_ns, one.fill_ns[d] + one.batch_ns[d]);
-  }
-  if (app.policy == Policy::kPower) return watts / most_w;
-  return app.policy == Policy::kLatency ? delay_ns / app.budget_ns : busiest;
-}
-
 }  // namespace
 
 Candidate candidate_from(const Problem& problem, size_t a, const Placed& placed) {
@@ -152,7 +135,6 @@ Candidate candidate_from(const Problem& problem, size_t a, const Placed& placed)
     one.busy[d] = one.batch_ns[d] * 1e-9 * one.batches_ps[d];
     one.fill_ns[d] = rate_pps > 0 ? (pkts - 1) * 1e9 / rate_pps : app.budget_ns;
   }
-  one.solo_cost = solo_cost(problem, app, one);
   return one;
 }
 

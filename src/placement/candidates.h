@@ -17,7 +17,6 @@ struct Candidate {
   std::array<double, kMaxDevices> batch_ns{};    // a batch, alone
   std::array<double, kMaxDevices> busy{};        // share of the device's time, alone
   std::array<double, kMaxDevices> fill_ns{};     // until a batch is full
-  double solo_cost = 0;                          // the policy's, alone
 };
 
 // `served`: the part of the offered rate that is taken in. Every one keeps budget and utilisation when

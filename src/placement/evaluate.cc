@@ -79,12 +79,6 @@ Watts watts_of(const Problem& problem, const Plan& plan, const Loads& loads) {
   return watts;
 }
 
-double most_watts(const Problem& problem) {
-  double all = 0;
-  for (const Device& device : problem.devices) all += std::max(device.active_w, device.off_w);
-  return std::max(all, 1e-9);
-}
-
 // 0 to 1 where all is well, whatever the policy: so that policies of several applications can be added.
 double cost_of(const Problem& problem, const Placed& placed, size_t a, const Loads& loads,
                double delay_ns, double watts) {
@@ -105,6 +99,12 @@ double cost_of(const Problem& problem, const Placed& placed, size_t a, const Loa
 }
 
 }  // namespace
+
+double most_watts(const Problem& problem) {
+  double all = 0;
+  for (const Device& device : problem.devices) all += std::max(device.active_w, device.off_w);
+  return std::max(all, 1e-9);
+}
 
 Outcome evaluate(const Problem& problem, const Plan& plan) {
   const Loads loads = loads_of(problem, plan);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "placement/solve.h"
 
@@ -21,8 +22,7 @@ Placer::Placer(Problem problem, PlacerSettings settings)
     : settings_(settings),
       profiled_(problem.laws),
       problem_(std::move(problem)),
-      waiting_before_(problem_.apps.size(), 0),
-      event_("start") {
+      waiting_before_(problem_.apps.size(), 0) {
   // Factors are learnt, so there must be some.
   const size_t n = problem_.apps.size() * problem_.devices.size();
   if (problem_.slowdown.empty()) problem_.slowdown.assign(n * n, 1);
@@ -149,9 +149,9 @@ const Decision& Placer::step(uint64_t now_ns, const std::vector<Seen>& seen) {
   if (!is_first) learn(seen);
   take_rates(now_ns, seen);
   Plan best = solve(problem_, decision_.plan);
+  const char* const event = std::exchange(event_, nullptr);
   if (is_first) {
     adopt(now_ns, std::move(best), "start");
-    event_.reset();
     return decision_;
   }
   const Outcome now = evaluate(problem_, decision_.plan);
@@ -160,8 +160,6 @@ const Decision& Placer::step(uint64_t now_ns, const std::vector<Seen>& seen) {
       !now.is_feasible || then.served_value > now.served_value + 1e-3 || is_overloaded(seen);
   const double gain = now.cost > 0 ? 1 - then.cost / now.cost : 0;
   const bool has_held = now_ns - changed_ns_ >= settings_.hold_ns;
-  const char* const event = event_ ? (*event_ == "device" ? "device" : "policy") : nullptr;
-  event_.reset();
   if (must || event != nullptr) {
     adopt(now_ns, std::move(best), event != nullptr ? event : "overload");
   } else if (has_held && gain >= settings_.least_gain) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,7 +70,7 @@ class Placer {
   std::vector<double> waiting_before_;
   uint64_t last_ns_ = 0;
   uint64_t changed_ns_ = 0;
-  std::optional<std::string> event_;  // since the last step
+  const char* event_ = nullptr;  // "policy" or "device", since the last step
   Decision decision_;
 };
 

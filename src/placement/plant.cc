@@ -110,7 +110,6 @@ class Plant {
     reason_ = decision.reason;
     age_limit_ns_ = decision.age_limit_ns;
     if (decision.plan == plan_) return;
-    const Plan before = plan_;
     plan_ = decision.plan;
     for (size_t a = 0; a < n_apps(); ++a) {
       for (size_t d = 0; d < n_devices(); ++d) restart(a, d);

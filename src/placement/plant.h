@@ -6,7 +6,6 @@
 // whatever runs beside it. Nothing here is taken from evaluate().
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 

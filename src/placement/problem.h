@@ -123,6 +123,9 @@ class Jitter {
 // included, and what chance adds (docs/devices.md, Placement).
 [[nodiscard]] Outcome evaluate(const Problem& problem, const Plan& plan);
 
+// If all that there is were busy: what watts are measured by. Never 0.
+[[nodiscard]] double most_watts(const Problem& problem);
+
 // By application: what is left of its budget after a batch of everybody, which is as long as one of its own may
 // wait to be full.
 [[nodiscard]] std::vector<uint64_t> age_limits_ns(const Problem& problem, const Plan& plan,

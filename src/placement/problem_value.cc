@@ -7,6 +7,14 @@
 #include "base/nearest_word.h"
 
 namespace batchplane::placement {
+
+Policy policy_from(const std::string& word, const std::string& where) {
+  for (uint8_t p = 0; p < 3; ++p) {
+    if (word == kPolicyNames[p]) return static_cast<Policy>(p);
+  }
+  throw ConfigError("'" + word + "' is no policy", where, "throughput, latency or power");
+}
+
 namespace {
 
 // Reads named fields of one dictionary; what nobody asked for is refused.
@@ -88,13 +96,6 @@ const Dict& section(Fields& fields, const std::string& name, size_t most) {
     throw ConfigError("more than " + std::to_string(most), fields.key(name));
   }
   return value->as_dict();
-}
-
-Policy policy_from(const std::string& word, const std::string& where) {
-  for (uint8_t p = 0; p < 3; ++p) {
-    if (word == kPolicyNames[p]) return static_cast<Policy>(p);
-  }
-  throw ConfigError("'" + word + "' is no policy", where, "throughput, latency or power");
 }
 
 Law law_from(const Value& value, const std::string& where) {

@@ -11,6 +11,8 @@ namespace batchplane::placement {
 // laws: {gpu: {batch_ns, pkt_ns, byte_ns, max_batch_pkts}}}}, slowdown: [{app, on, beside, on_other, factor}],
 // watt_cap, most_utilisation}. Throws ConfigError with the key below `where`.
 [[nodiscard]] Problem problem_from(const Value& value, const std::string& where);
+// Throws ConfigError for other words.
+[[nodiscard]] Policy policy_from(const std::string& word, const std::string& where);
 // {problem..., changes: [{at_ns, app, rate_pps, policy, device, is_up, watt_cap}], duration_ns, period_ns,
 // is_random, seed}
 [[nodiscard]] PlantSpec plant_from(const Value& value, const std::string& where);

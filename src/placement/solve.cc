@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// solve.cc - chooses one candidate for each application: one application at a time while that helps, then
-// two at a time.
+// solve.cc - chooses one candidate for each application, then shifts parts and trades time between them, and
+// takes some out to put them elsewhere, as long as its effort allows.
 #include "placement/solve.h"
 
 #include <algorithm>
@@ -13,18 +13,20 @@
 namespace batchplane::placement {
 namespace {
 
-constexpr double kPromising = 1.3;
-constexpr uint32_t kMostOut = 4;
-constexpr double kLeastShare = 1 / 64.0;
+constexpr double kPromising = 1.3;        // of the best score: worth more time
+constexpr uint32_t kMostOut = 4;          // applications taken out at once
+constexpr double kLeastShare = 1 / 64.0;  // less than this goes along with what is shifted
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
 // What evaluate() says, of candidates, without memory of its own.
 class Judge {
  public:
   explicit Judge(const Problem& problem)
-      : problem_(problem), n_apps_(problem.apps.size()), n_devices_(problem.devices.size()) {
+      : problem_(problem),
+        n_apps_(problem.apps.size()),
+        n_devices_(problem.devices.size()),
+        most_w_(most_watts(problem)) {
     for (const App& app : problem.apps) offered_ += app.value * app.rate_pps;
-    for (const Device& device : problem.devices) most_w_ += std::max(device.active_w, device.off_w);
     for (size_t d = 0; d < n_devices_; ++d) {
       if (!problem.devices[d].is_up) down_ |= 1U << d;
     }
@@ -114,9 +116,9 @@ class Judge {
   const Problem& problem_;
   const size_t n_apps_;
   const size_t n_devices_;
+  const double most_w_;
   uint32_t down_ = 0;  // devices
   double offered_ = 0;
-  double most_w_ = 1e-9;
   std::vector<double> worst_;
 };
 

@@ -26,12 +26,13 @@ def with_laws(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     if placement is None or not kinds:
         return dict(pipeline)
     laws = dict(placement.get("laws", {}))
+    costs = cached_costs(pipeline) or load_costs(PRIOR)
     for kind, name in kinds.items():
         if kind in laws:
             continue
         alone = {**pipeline, "modules": {name: pipeline["modules"][name]}}
         try:
-            law = resolve(alone, cached_costs(pipeline) or load_costs(PRIOR)).modules[name]
+            law = resolve(alone, costs).modules[name]
         except BadInput:
             continue
         laws[kind] = {"batch_ns": law.cost_per_batch_ns, "pkt_ns": law.cost_per_pkt_ns}

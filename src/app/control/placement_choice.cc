@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "app/control/placement_loop.h"
-#include "spec/field_reader.h"
+#include "base/error.h"
+#include "placement/problem_value.h"
 
 namespace batchplane::app {
 namespace {
@@ -23,10 +24,7 @@ double number_from(const Value& value, const std::string& where, double least, d
 }
 
 placement::Policy policy_from(const Value& value, const std::string& where) {
-  for (size_t p = 0; value.is_string() && p < std::size(placement::kPolicyNames); ++p) {
-    if (value.as_string() == placement::kPolicyNames[p]) return static_cast<placement::Policy>(p);
-  }
-  throw ConfigError("this is no policy", where, "throughput, latency or power");
+  return placement::policy_from(value.is_string() ? value.as_string() : "", where);
 }
 
 const Dict& dict_from(const Value& value, const std::string& where) {

@@ -26,6 +26,11 @@ std::vector<offload::Stage*> stages_of(const Graph& graph) {
   return found;
 }
 
+// A worker has other things to do, too.
+double inline_stretch(const PlacementChoice& choice) {
+  return kUsualUtilisation / std::max(0.01, choice.inline_share);
+}
+
 // Where nobody has given one, it is that of the worker, and the way there and back (bench_offload).
 placement::Law law_of(const offload::Device& device, const std::string& kind,
                       const PlacementChoice& choice) {
@@ -145,8 +150,7 @@ void PlacementLoop::build(const PlacementChoice& choice) {
       if (devices_[d] == nullptr) {
         if (const auto given = choice.laws.find(kind); given != choice.laws.end())
           law = given->second;
-        // A worker has other things to do, too.
-        const double stretch = kUsualUtilisation / std::max(0.01, choice.inline_share);
+        const double stretch = inline_stretch(choice);
         law.batch_ns *= stretch;
         law.pkt_ns *= stretch;
         law.byte_ns *= stretch;
@@ -156,7 +160,6 @@ void PlacementLoop::build(const PlacementChoice& choice) {
     problem.laws.push_back(std::move(laws));
     placed.put_pkts = offered_pkts(placed);
   }
-  was_up_.assign(devices_.size(), true);
   placer_ = problem.apps.empty() ? nullptr : std::make_unique<placement::Placer>(problem);
   last_ns_ = 0;
 }
@@ -214,8 +217,7 @@ bool PlacementLoop::has_event(uint64_t now_ns) {
   bool has = is_edited_;
   for (size_t d = 0; d < devices_.size(); ++d) {
     const bool is_up = devices_[d] == nullptr || devices_[d]->is_up(now_ns);
-    if (is_up == was_up_[d]) continue;
-    was_up_[d] = is_up;
+    if (is_up == placer_->problem().devices[d].is_up) continue;
     placer_->set_device_up(d, is_up);
     has = true;
   }
@@ -253,8 +255,7 @@ placement::Seen PlacementLoop::see(size_t app, double period_s) {
     const double run_ns = since(counts.done[p].run_ns, placed.run_ns[p]);
     if (jobs == 0) continue;
     const uint32_t d = placed.device_of_place[p];
-    const double stretch =
-        devices_[d] == nullptr ? kUsualUtilisation / std::max(0.01, choice_->inline_share) : 1;
+    const double stretch = devices_[d] == nullptr ? inline_stretch(*choice_) : 1;
     seen.batch_pkts[d] = done / jobs;
     seen.batch_ns[d] = stretch * run_ns / jobs;
   }

@@ -81,7 +81,6 @@ class PlacementLoop {
   std::unique_ptr<placement::Placer> placer_;
   std::vector<Placed> stages_;
   std::vector<const offload::Device*> devices_;  // null: workers
-  std::vector<bool> was_up_;
   bool is_edited_ = false;
   uint64_t last_ns_ = 0;
   uint64_t n_steps_ = 0;
