@@ -51,6 +51,7 @@ class Placer {
 
   void set_policy(size_t app, Policy policy);
   void set_budget(size_t app, double budget_ns) { problem_.apps[app].budget_ns = budget_ns; }
+  void set_value(size_t app, double value) { problem_.apps[app].value = value; }
   void set_watt_cap(double watts);
   void set_device_up(size_t device, bool is_up);
 

@@ -192,6 +192,10 @@ void PlacementLoop::edit(const Value& args) {
         stages_, [&](const Placed& placed) { return placed.stage->name() == name; });
     if (!is_known) throw ConfigError("'" + name + "' has no device", "module");
   }
+  const bool has_other_laws = next.inline_share != choice_->inline_share ||
+                              next.inline_w != choice_->inline_w || next.laws != choice_->laws;
+  // Stages stay as they are until the first period by the new laws has ended.
+  if (has_other_laws) return choose(saved_placement(next));
   choice_ = std::move(next);
   is_edited_ = true;
   if (placer_ == nullptr) return;
@@ -202,6 +206,7 @@ void PlacementLoop::edit(const Value& args) {
     const bool is_own = own != choice_->apps.end() && own->second.policy.has_value();
     placer_->set_policy(a, is_own ? *own->second.policy : choice_->policy);
     placer_->set_budget(a, budget_of(name, *choice_));
+    placer_->set_value(a, own == choice_->apps.end() ? 1 : own->second.value);
   }
 }
 
@@ -324,6 +329,7 @@ Value PlacementLoop::show() const {
                           {"demand_pps", app.rate_pps},
                           {"pkt_bytes", app.pkt_bytes},
                           {"budget_ns", app.budget_ns},
+                          {"value", app.value},
                           {"age_limit_ns", decision.age_limit_ns[a]},
                           {"served", decision.plan[a].served()}};
   }

@@ -108,6 +108,18 @@ TEST(PlacementLoop, LeavesADeviceThatIsGone) {
   EXPECT_TRUE(rig.engine->snapshot(true).balance.is_exact());
 }
 
+TEST(PlacementLoop, TakesEditsOfWhatItDecidesBy) {
+  Rig rig(pipeline());
+  rig.run(250);
+  ASSERT_EQ(rig.on(), "inline");
+  rig.loop->edit(Dict{{"what", "placement"}, {"inline_share", 0.0001}});
+  rig.run(250);
+  EXPECT_EQ(rig.on(), "gpu");
+  rig.loop->edit(Dict{{"what", "placement"}, {"module", "d"}, {"value", 3}});
+  EXPECT_EQ(rig.loop->show()["apps"]["d"]["value"].as_double(), 3);
+  EXPECT_EQ(rig.loop->saved()["apps"]["d"]["value"].as_double(), 3);
+}
+
 // After an apply, before the new graph's first period has ended.
 TEST(PlacementLoop, HasNoPlanToShowBeforeItsFirstDecision) {
   Rig rig(pipeline());
