@@ -115,6 +115,12 @@ class Executor {
   // Whether any buffer is switched on (or still holds): only then do entry bounds matter.
   [[nodiscard]] bool has_buffers() const { return !buffered_.empty(); }
   [[nodiscard]] uint64_t held_pkts() const;
+  // In buffers that may let go by themselves.
+  [[nodiscard]] uint64_t buffered_pkts() const {
+    uint64_t held = 0;
+    for (const Node* node : buffered_) held += node->queue->size_pkts;
+    return held;
+  }
 
   // Ages (executor_age.inl). Fires every buffer whose age limit has passed, earliest deadline
   // first. One comparison when none has.
@@ -171,7 +177,7 @@ class Executor {
   bool resume();
 
   // Counts. See Chains.
-  [[nodiscard]] NodeTotals totals(const Node& node) const { return Chains<Traits>::totals(node); }
+  [[nodiscard]] static NodeTotals totals(const Node& node) { return Chains<Traits>::totals(node); }
   void set_totals(Node& node, NodeTotals wanted) { Chains<Traits>::set_totals(node, wanted); }
   [[nodiscard]] ExecutorStats& stats() { return stats_; }
   [[nodiscard]] std::span<Node> nodes() { return nodes_; }

@@ -9,8 +9,10 @@
 namespace batchplane::exec {
 
 PathAutomaton::PathAutomaton(uint32_t n_nodes, const std::vector<PathEdge>& edges,
-                             const std::vector<uint32_t>& entries, const std::vector<Flow>& flows)
+                             const std::vector<uint32_t>& entries, const std::vector<Flow>& flows,
+                             const PathAutomaton* before)
     : flows_(flows), at_(n_nodes) {
+  for (uint32_t s = 0; before != nullptr && s < before->sets_.size(); ++s) intern(before->sets_[s]);
   std::vector<std::vector<PathEdge>> out(n_nodes);
   for (const PathEdge& edge : edges) out[edge.from].push_back(edge);
 

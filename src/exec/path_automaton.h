@@ -32,9 +32,11 @@ class PathAutomaton {
     std::set<std::pair<uint32_t, uint32_t>> gates;  // (node, gate) it crosses
   };
 
-  // Throws ConfigError when there are more than 65,000 states.
+  // Throws ConfigError when there are more than 65,000 states. States of the same flows have the numbers that
+  // they have in `before`, an automaton of as many flows.
   PathAutomaton(uint32_t n_nodes, const std::vector<PathEdge>& edges,
-                const std::vector<uint32_t>& entries, const std::vector<Flow>& flows);
+                const std::vector<uint32_t>& entries, const std::vector<Flow>& flows,
+                const PathAutomaton* before = nullptr);
 
   // States that can reach a node; empty for one that nothing reaches.
   [[nodiscard]] const std::set<State>& states_at(uint32_t node) const { return at_[node]; }

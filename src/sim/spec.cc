@@ -12,6 +12,7 @@
 #include "sim/spec_read.h"
 #include "spec/config_json.h"
 #include "spec/doors.h"
+#include "spec/parts.h"
 
 namespace batchplane::sim {
 namespace {
@@ -86,6 +87,7 @@ Spec parse_spec(const Value& value, Traces traces) {
                       spec.pipeline.where("modules." + module.name + ".device"),
                       "leave out its device");
   }
+  add_parts(spec.pipeline, simulated_kinds());
   add_doors(spec.pipeline, simulated_kinds());
   read_costs(simulation["costs"], spec);
   read_loop(simulation["loop"], spec.loop);

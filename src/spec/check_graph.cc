@@ -35,9 +35,6 @@ void check_worker(GraphCheck& graph, uint32_t m) {
   if (std::ranges::find(workers, module.worker) == workers.end()) {
     graph.mistakes.add(key, "there is no worker '" + module.worker + "'",
                        did_you_mean(module.worker, workers, "add it under workers:"));
-  } else if (graph.kinds[m] != nullptr && !graph.kinds[m]->begins_task()) {
-    graph.mistakes.add(key, "'" + module.name + "' is no input, so it has no worker of its own",
-                       "write worker: at the input or queue before it");
   }
 }
 

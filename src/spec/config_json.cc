@@ -106,6 +106,8 @@ ModuleSpec read_module(const std::string& name, const Value& value, Mistakes& mi
   module.queue_pkts = fields.integer32("queue_pkts", 0, limits::kQueuePkts);
   const Dict* const device = fields.dict("device");
   if (device != nullptr) module.device = *device;
+  const Dict* const in_queue = fields.dict("in_queue");
+  if (in_queue != nullptr) module.in_queue = *in_queue;
   fields.finish();
   return module;
 }

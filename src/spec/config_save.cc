@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "spec/doors.h"
+#include "spec/parts.h"
 #include "spec/stages.h"
 
 namespace batchplane {
@@ -64,6 +65,7 @@ Dict module_value(const ModuleSpec& module) {
   if (module.weight != 0) out["weight"] = module.weight;
   if (module.queue_pkts != 0) out["queue_pkts"] = module.queue_pkts;
   if (!module.device.is_null()) out["device"] = module.device;
+  if (!module.in_queue.is_null()) out["in_queue"] = module.in_queue;
   return out;
 }
 
@@ -86,7 +88,7 @@ List list_value(const std::vector<T>& all, Write write) {
 }  // namespace
 
 Value spec_to_value(const PipelineSpec& as_built) {
-  const PipelineSpec spec = without_stages(without_doors(as_built));
+  const PipelineSpec spec = without_stages(without_parts(without_doors(as_built)));
   Dict modules;
   for (const ModuleSpec& module : spec.modules) modules[module.name] = module_value(module);
   Dict ports;

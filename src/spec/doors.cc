@@ -11,8 +11,6 @@
 namespace batchplane {
 namespace {
 
-constexpr const char* kDrop = "drop";
-
 class DoorMaker {
  public:
   DoorMaker(PipelineSpec& spec, const Kinds& kinds) : spec_(spec), kinds_(kinds) {
@@ -41,7 +39,7 @@ class DoorMaker {
   // What is dropped where it is filled goes on in one task, so there can be no other.
   [[nodiscard]] bool drops_by_gate(uint32_t m) const {
     return std::ranges::any_of(spec_.edges, [&](const EdgeSpec& edge) {
-      return edge.from == spec_.modules[m].name && edge.gate == kDrop;
+      return edge.from == spec_.modules[m].name && edge.gate == kDropGateName;
     });
   }
 
@@ -52,13 +50,13 @@ class DoorMaker {
       if (!has_both_ends(edge)) continue;
       const uint32_t from = index_.at(edge.from);
       const uint32_t to = index_.at(edge.to);
-      if (is_hand_over(to) || (is_hand_over(from) && edge.gate != kDrop)) continue;
+      if (is_hand_over(to) || (is_hand_over(from) && edge.gate != kDropGateName)) continue;
       joined.emplace_back(from, to);
     }
     task_ = exec::groups_of(static_cast<uint32_t>(spec_.modules.size()), joined);
     worker_.resize(task_.size());
     for (const EdgeSpec& edge : spec_.edges) {
-      if (!has_both_ends(edge) || edge.gate == kDrop) continue;
+      if (!has_both_ends(edge) || edge.gate == kDropGateName) continue;
       const std::string& worker = spec_.modules[index_.at(edge.from)].worker;
       if (!worker.empty()) worker_[task_[index_.at(edge.to)]] = worker;
     }

@@ -20,12 +20,16 @@ struct ModuleSpec {
   Dict params;
   uint32_t trigger_pkts = 0;
   uint64_t age_limit_ns = 0;  // 0 = the stranding limit
-  std::string worker;         // inputs only; empty = the first
+  std::string worker;         // inputs: who polls them; others: where they run (parts.h)
   uint32_t weight = 0;        // explicit scheduling; 0 = not given
   uint32_t queue_pkts = 0;    // explicit scheduling; 0 = as the task says
   std::string door_of;        // the queue of which this is another worker's way in (doors.h)
-  Value device;               // where it runs (stages.h); null: on the worker that brings packets
+  Value device;               // where it runs (stages.h); null: on a worker
+  Value in_queue;             // parameters of the queue before it, where one is needed (parts.h)
+  std::string leads_to;       // such a queue: the module behind it
 };
+
+inline constexpr const char* kDropGateName = "drop";
 
 struct EdgeSpec {
   std::string from;

@@ -79,6 +79,27 @@ def apply(
 
 
 @app.command()
+def move(
+    words: Annotated[list[str], typer.Argument(metavar="PART WORKER [PART WORKER]...")],
+    name: Name = None,
+    as_json: Json = False,
+) -> None:
+    """Move a module, and what only it feeds, to another worker while traffic flows."""
+    answer = changes.move(find_daemon(name), words)
+    if as_json:
+        print_json(answer)
+        return
+    console = out()
+    _moved(answer, console)
+    if not answer["moved"]:
+        console.print("it runs there already")
+        return
+    workers = " and ".join(answer["workers"])
+    stop_us = answer["stop_ns"] / 1000
+    console.print(Text(f"{workers} stood still for {stop_us:.0f} us at most", "dim"))
+
+
+@app.command()
 def save(
     file: Annotated[
         Path | None, typer.Argument(help="where to save: x.yaml or x.json (default: print YAML)")
@@ -103,13 +124,18 @@ def difference(change: dict[str, Any], out: Console) -> None:
                     f"{sign} {entry if isinstance(entry, str) else entry.get('name', entry)}", style
                 )
             )
+    _moved(change, out)
+    if controller := change.get("controller"):
+        out.print(Text(f"~ controller: {controller['from']} -> {controller['to']}", "yellow"))
+    out.print(Text(f"{len(change.get('kept', []))} kept with their state", "dim"))
+
+
+def _moved(change: dict[str, Any], out: Console) -> None:
+    """Which modules go from one worker to another."""
     for (start, end), names in _moves(change).items():
         told = f"{', '.join(names[:4])}{', ...' if names[4:] else ''}"
         line = f"> {len(names)} moved from {start} to {end} with their state: {told}"
         out.print(Text(line, "cyan"), soft_wrap=True)
-    if controller := change.get("controller"):
-        out.print(Text(f"~ controller: {controller['from']} -> {controller['to']}", "yellow"))
-    out.print(Text(f"{len(change.get('kept', []))} kept with their state", "dim"))
 
 
 def _changed(sets: Sequence[dict[str, Any]], as_json: bool, out: Console) -> None:

@@ -75,6 +75,16 @@ def _bulk_answer(told: dict[str, Any]) -> dict[str, Any]:
     return {"count": told["count"], **({"ended": ended} if ended else {})}
 
 
+def move(daemon: Daemon, words: Sequence[str]) -> dict[str, Any]:
+    """Parts of a running pipeline to other workers; who moved, and what stood still for it."""
+    if len(words) % 2:
+        fix = "PART WORKER [PART WORKER]..."
+        raise BadInput(Problem(f"'{words[-1]}' has no worker", "command line", "move", fix))
+    parts = dict(zip(words[::2], words[1::2], strict=True))
+    with Client(daemon.socket) as client, told_as_input():
+        return client.move(parts)
+
+
 def apply_file(
     daemon: Daemon,
     name: str,

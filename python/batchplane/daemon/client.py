@@ -7,7 +7,7 @@ import contextlib
 import json
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -219,6 +219,12 @@ class Client:
         result: dict[str, Any] = self.request(
             "apply", timeout_s=60, pipeline=pipeline, dry_run=dry_run
         )
+        return result
+
+    def move(self, parts: Mapping[str, str]) -> dict[str, Any]:
+        """Moves modules, each with what only it feeds, to workers; all of them or none."""
+        rows = [{"module": module, "worker": worker} for module, worker in parts.items()]
+        result: dict[str, Any] = self.request("move", timeout_s=60, parts=rows)
         return result
 
     def save(self) -> dict[str, Any]:

@@ -206,6 +206,8 @@ class _Canonicaliser:
                     modules[name][key] = value
             if model.device is not None:
                 modules[name]["device"] = model.device.model_dump(exclude_none=True)
+            if model.in_queue is not None:
+                modules[name]["in_queue"] = model.in_queue.model_dump(exclude_none=True)
             self._place_params("modules", name, model.params())
 
     def _list(self, section: str, model_type: type[BaseModel]) -> None:
@@ -367,7 +369,10 @@ def module_json(
     return module
 
 
-_OWN_KEYS = ("kind", "trigger_pkts", "age_limit_ns", "worker", "weight", "queue_pkts", "device")
+_OWN_KEYS = (
+    *("kind", "trigger_pkts", "age_limit_ns", "worker", "weight", "queue_pkts"),
+    *("device", "in_queue"),
+)
 _MISSING = {
     "kind": "add kind: ...; `batchplane modules` lists them",
     "name": "add name: ...",

@@ -19,6 +19,7 @@ from ..base.problems import BadInput, Problem
 from ..base.units import parse_duration_ns
 from .canonical import VERSION, module_json
 from .device_schema import DeviceUseModel
+from .schema import InQueueModel
 
 Duration = str | int | None  # '50us', or nanoseconds
 
@@ -110,12 +111,15 @@ class Pipeline:
         weight: int | None = None,
         queue_pkts: int | None = None,
         device: str | list[str] | dict[str, Any] | None = None,
+        in_queue: dict[str, Any] | None = None,
         **params: Any,
     ) -> Module:
         """Adds a module. `trigger` in packets, `age_limit` '50us' or ns; then its parameters.
 
         `weight` and `queue_pkts` make it a unit where execution is wfq. `device`: where it runs,
-        as names or as a dictionary with `on`, `batch_pkts` and so on.
+        as names or as a dictionary with `on`, `batch_pkts` and so on. `worker`: of an input, who
+        polls it; of another module, who runs it and what only it feeds; `in_queue` is of the queue
+        that then leads to it.
         """
         self._take_name("modules", name, self._modules)
         plain = dict(_param(key, value) for key, value in params.items())
@@ -129,6 +133,9 @@ class Pipeline:
                 else dict(_param(key, value) for key, value in device.items())
             )
             self._modules[name]["device"] = use.model_dump(exclude_none=True)
+        if in_queue is not None:
+            queue = InQueueModel.model_validate(in_queue)
+            self._modules[name]["in_queue"] = queue.model_dump(exclude_none=True)
         for key in plain:
             self._place(f"modules.{name}.params.{key}")
         return Module(name, kind, self)

@@ -145,6 +145,20 @@ class DeviceModel(_WithParams):
     kind: str
 
 
+class InQueueModel(Strict):
+    """The queue in front of a module that runs on another worker than what feeds it."""
+
+    size_pkts: Annotated[int, Field(ge=1, le=1_048_576)] | None = Field(
+        default=None, description="packets that it holds for each worker that puts some in"
+    )
+    credit_pkts: Annotated[int, Field(ge=1, le=1_048_576)] | None = Field(
+        default=None, description="packets of them that may wait"
+    )
+    backpressure: bool | None = Field(
+        default=None, description="hold back who fills it, or drop what finds it full"
+    )
+
+
 class ModuleModel(_WithParams):
     """A module; other keys are its parameters."""
 
@@ -156,7 +170,9 @@ class ModuleModel(_WithParams):
     age_limit_ns: Annotated[int, within(limits.AGE_LIMIT_NS)] | None = Field(
         default=None, description="the longest that its buffer holds a packet"
     )
-    worker: str | None = Field(default=None, description="inputs only: the worker that polls it")
+    worker: str | None = Field(
+        default=None, description="the worker that polls an input, or runs a module and its part"
+    )
     weight: Annotated[int, within(limits.WEIGHT)] | None = Field(
         default=None, description="its share of the core under wfq"
     )
@@ -165,6 +181,10 @@ class ModuleModel(_WithParams):
     )
     device: DeviceUseModel | None = Field(
         default=None, description="where it runs, if not on the worker that brings its packets"
+    )
+
+    in_queue: InQueueModel | None = Field(
+        default=None, description="the queue before it, where another worker brings its packets"
     )
 
     @field_validator("device", mode="before")
@@ -349,7 +369,7 @@ def _kind_rule(kind: ModuleKind) -> dict[str, Any]:
     reserved = dict.fromkeys(
         (
             *("kind", "trigger", "trigger_pkts", "age_limit", "age_limit_ns", "worker"),
-            *("weight", "queue_pkts", "device"),
+            *("weight", "queue_pkts", "device", "in_queue"),
         ),
         True,
     )

@@ -73,6 +73,8 @@ def _module(module: dict[str, Any]) -> dict[str, Any]:
             result[key] = module[key]
     if module.get("device"):
         result["device"] = _durations(module["device"], is_own=True)
+    if module.get("in_queue"):
+        result["in_queue"] = module["in_queue"]
     return {**result, **_durations(module.get("params", {}))}
 
 

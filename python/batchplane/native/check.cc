@@ -7,6 +7,7 @@
 #include "spec/check.h"
 #include "spec/config_json.h"
 #include "spec/doors.h"
+#include "spec/parts.h"
 #include "values.h"
 
 namespace batchplane::native {
@@ -24,6 +25,7 @@ nb::tuple check(const nb::dict& pipeline, const nb::dict& schema) {
   const Kinds kinds = kinds_from_value(to_value(schema));
   Mistakes mistakes{errors, spec.source_map};
   if (errors.empty()) {
+    add_parts(spec, kinds);
     add_doors(spec, kinds);
     check_pipeline(spec, kinds, mistakes);
   }

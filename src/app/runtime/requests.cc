@@ -13,6 +13,7 @@
 #include "core/module/kind.h"
 #include "spec/config_json.h"
 #include "spec/doors.h"
+#include "spec/parts.h"
 #include "spec/stages.h"
 
 namespace batchplane::app {
@@ -44,6 +45,7 @@ PipelineSpec pipeline_of(Context& context) {
   const Kinds kinds = module_kind_facts();
   Mistakes mistakes{context.errors, context.source_map};
   add_stages(spec, kinds, mistakes);
+  add_parts(spec, kinds);
   add_doors(spec, kinds);
   return spec;
 }
@@ -64,6 +66,19 @@ Value run_apply(Context& context) {
   if (!context.errors.empty()) return {};
   const Value& dry = context.args["dry_run"];
   return context.runtime.apply(std::move(spec), !dry.is_null() && dry.as_bool(), context.errors);
+}
+
+Value run_move(Context& context) {
+  const Value& parts = context.args["parts"];
+  if (!parts.is_list() || parts.as_list().empty()) {
+    throw ConfigError("'parts' is missing", "parts", "a list of {module, worker}");
+  }
+  std::vector<Engine::PartMove> moves;
+  for (const Value& part : parts.as_list()) {
+    if (!part.is_dict()) throw ConfigError("this is no part", "parts", "{module, worker}");
+    moves.push_back({text_of(part, "module"), text_of(part, "worker")});
+  }
+  return context.runtime.move(moves);
 }
 
 Value run_module(Context& context) {
@@ -101,6 +116,7 @@ const Command kCommands[] = {
     {"bulk", Pace::kSlow, [](Context& c) { return c.bulk.run(c.args, c.runtime); }},
     {"check", Pace::kSlow, run_check},
     {"apply", Pace::kSlow, run_apply},
+    {"move", Pace::kSlow, run_move},
     {"save", Pace::kSlow, [](Context& c) { return c.runtime.save(); }},
     {"trace", Pace::kTrace, [](Context& c) { return c.runtime.trace(c.args); }},
 };
@@ -115,8 +131,8 @@ const Command& find_command(const std::string& name) {
   throw ConfigError(
       "there is no command '" + name + "'", "cmd",
       near.empty()
-          ? "hello, show, set, explain, period, decide, module, bulk, check, apply, save, trace, "
-            "stop"
+          ? "hello, show, set, explain, period, decide, module, bulk, check, apply, move, save, "
+            "trace, stop"
           : "did you mean '" + near + "'?");
 }
 

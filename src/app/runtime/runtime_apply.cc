@@ -156,4 +156,15 @@ Value Runtime::apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError
   return result;
 }
 
+Value Runtime::move(const std::vector<Engine::PartMove>& parts) {
+  const std::unique_lock<std::mutex> trace_lock = end_traces();
+  const std::scoped_lock lock(locks_.tables, locks_.engine);
+  const Engine::Moved moved = parts_.engine->move(parts);
+  control_.graph_changed();
+  parts_.cache.forget();
+  return Dict{{"moved", moves_value(moved.modules)},
+              {"workers", names_value(moved.involved)},
+              {"stop_ns", moved.stop_ns}};
+}
+
 }  // namespace batchplane::app

@@ -24,6 +24,7 @@
 #include "ports/eal.h"
 #include "spec/config_json.h"
 #include "spec/doors.h"
+#include "spec/parts.h"
 #include "spec/stages.h"
 
 namespace batchplane::app {
@@ -38,6 +39,7 @@ void read_pipeline(Startup& s) {
   Mistakes mistakes{errors, s.spec.source_map};
   if (errors.empty()) add_stages(s.spec, kinds, mistakes);
   if (!errors.empty()) throw ConfigErrors(std::move(errors));
+  add_parts(s.spec, kinds);
   add_doors(s.spec, kinds);
 }
 

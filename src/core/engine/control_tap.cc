@@ -76,8 +76,9 @@ uint32_t ControlTap::worker_of(uint32_t module) const {
   return tasks_[model_.modules[module].task].worker;
 }
 
-void ControlTap::begin_rings() {
+void ControlTap::begin_rings(uint32_t worker) {
   for (const TaskTap& tap : tasks_) {
+    if (tap.worker != worker) continue;
     for (size_t i = 0; i < tap.inputs.size(); ++i) {
       inputs_[tap.first_input + i].now = {
           tap.task->inputs[i].pkts, tap.task->inputs[i].module->ring_counts(), {}};

@@ -23,9 +23,9 @@ class ControlTap {
   [[nodiscard]] Task* task_of(uint32_t module) const { return task_of_[module]; }
   [[nodiscard]] uint32_t worker_of(uint32_t module) const;
 
-  // Where demand begins to count. While no worker polls, and then on the control thread: devices
+  // Where demand begins to count. While the worker does not poll, and then on the control thread: devices
   // may take their time to tell.
-  void begin_rings();
+  void begin_rings(uint32_t worker);
   void begin_arrivals();
   // On the worker, between two runs: counters as they are, since the start.
   void copy(Worker& worker);

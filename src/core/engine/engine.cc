@@ -26,7 +26,7 @@ Engine::Engine(std::unique_ptr<Graph> graph, std::unique_ptr<PacketPool> pool,
   for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->context().meter = meters[i];
   deal_tasks(*graph_, meters);
   tap_ = std::make_unique<ControlTap>(*graph_, workers_);
-  tap_->begin_rings();
+  for (uint32_t w = 0; w < workers_.size(); ++w) tap_->begin_rings(w);
   tap_->begin_arrivals();
   capture_order_ = capture_order(*graph_, workers_);
 }
@@ -105,11 +105,12 @@ void Engine::stop(bool is_draining) {
   if (!is_draining) return;
   for (const Instance& instance : graph_->instances) instance.module->begin_drain();
   constexpr uint32_t kDrainLoops = 1000;
-  // What one worker hands on, another may have drained before: each round takes it through one more
-  // queue.
-  const size_t n_rounds = graph_->tasks.size() + 1;
-  for (size_t round = 0; round < n_rounds; ++round) {
-    for (const auto& worker : workers_) worker->drain(round == 0 ? kDrainLoops : 0);
+  // What one worker hands on, another may have drained before, or has no room for yet.
+  constexpr uint32_t kMaxRounds = 100;
+  bool any = true;
+  for (uint32_t round = 0; any && round < kMaxRounds; ++round) {
+    any = false;
+    for (const auto& worker : workers_) any |= worker->drain(round == 0 ? kDrainLoops : 0);
   }
 }
 
@@ -207,10 +208,18 @@ TraceResult Engine::trace(uint32_t n_pkts, std::function<bool(const uint8_t*, ui
 }
 
 PipelineSpec Engine::current_spec() const {
-  PipelineSpec spec = graph_->spec;
+  PipelineSpec spec = buffered_spec();
   for (ModuleSpec& module : spec.modules) {
     const Instance& instance = graph_->instances[graph_->index.at(module.name)];
     for (auto& [key, value] : instance.module->saved_params()) module.params[key] = value;
+  }
+  return spec;
+}
+
+PipelineSpec Engine::buffered_spec() const {
+  PipelineSpec spec = graph_->spec;
+  for (ModuleSpec& module : spec.modules) {
+    const Instance& instance = graph_->instances[graph_->index.at(module.name)];
     if (instance.node == nullptr) continue;
     const uint32_t weight = weight_of(instance);
     if (weight > 1 || module.weight != 0) module.weight = weight;

@@ -126,6 +126,19 @@ class Engine {
   void apply(std::unique_ptr<Graph> next);
   [[nodiscard]] Difference difference(const Graph& next) const;
 
+  struct PartMove {
+    std::string module;
+    std::string worker;
+  };
+  struct Moved {
+    std::vector<Difference::Move> modules;
+    std::vector<std::string> involved;  // workers that stood still
+    uint64_t stop_ns = 0;               // the longest that one of them did
+  };
+  // Parts of the graph run elsewhere from now on (spec/parts.h): all or, with a ConfigError, none.
+  // Nothing is lost and no flow's order changes. Only workers that give or take stand still.
+  Moved move(const std::vector<PartMove>& parts);
+
   // The pipeline as it runs: live edits of triggers, limits, SLOs and tables included.
   [[nodiscard]] PipelineSpec current_spec() const;
 
@@ -146,7 +159,10 @@ class Engine {
   void check_apply(const Graph& next) const;
   void check_weight(uint32_t module, uint32_t weight) const;
   [[nodiscard]] Task* unit_task_of(uint32_t module) const;
-  void run_on_all(const std::function<void()>& fn);
+  void run_together(const std::vector<bool>& is_involved, const std::function<void()>& fn);
+  void swap_in(std::unique_ptr<Graph> next);
+  // What runs, with live edits of buffers, but parameters as they were given.
+  [[nodiscard]] PipelineSpec buffered_spec() const;
   void retire(Graph& old_graph, Graph& next);
   void collect_old_flows(std::vector<std::unique_ptr<exec::FlowMeter>>& old_meters,
                          const Graph& next);
@@ -165,6 +181,7 @@ class Engine {
     uint64_t taken_pkts = 0;
   };
   std::vector<HandOver> hand_overs_;
+  std::vector<uint64_t> stop_ns_;  // by worker: how long it stood still in the last swap
   uint64_t previous_ns_ = 0;
   bool is_running_ = false;
   uint8_t trace_session_ = 0;

@@ -5,6 +5,7 @@
 
 #include "core/engine/capture_order.h"
 #include "core/engine/engine.h"
+#include "core/engine/swap.h"
 
 namespace batchplane {
 namespace {
@@ -13,100 +14,17 @@ const DropReason kRemovedByApply{"removed_by_apply",
                                  "the packet was held by a module that an apply removed",
                                  "set the trigger to 0 before removing a module"};
 
-// The state of the new automaton that stands for the same flows, by name; the empty set else.
-std::vector<uint16_t> translate_states(const Graph& from, const Graph& to) {
-  std::vector<uint16_t> map(from.paths->n_states(), 0);
-  std::map<std::vector<std::string>, uint16_t> by_names;
-  const auto names_of = [](const Graph& graph, uint16_t state) {
-    std::vector<std::string> names;
-    for (const uint32_t f : graph.paths->flows_of(state)) names.push_back(graph.flow_names[f]);
-    std::ranges::sort(names);
-    return names;
-  };
-  for (uint32_t s = 0; s < to.paths->n_states(); ++s)
-    by_names[names_of(to, static_cast<uint16_t>(s))] = static_cast<uint16_t>(s);
-  const uint16_t nobody = by_names.contains({}) ? by_names[{}] : 0;
-  for (uint32_t s = 0; s < map.size(); ++s) {
-    const auto it = by_names.find(names_of(from, static_cast<uint16_t>(s)));
-    map[s] = it == by_names.end() ? nobody : it->second;
-  }
-  return map;
-}
-
-struct Pair {
-  const Instance* old_instance;
-  const Instance* next_instance;
-  bool old_is_static;
-  uint16_t old_state;
-};
-
-// Every node with the one whose counts it goes on with, or null. In rank order: what a node has
-// counted follows from its predecessors where batches pass by pointer.
-using CountedNodes = std::vector<std::pair<ExecNode*, const ExecNode*>>;
-CountedNodes counted_nodes(Graph& next, const std::vector<Pair>& pairs) {
-  CountedNodes counted;
-  for (const auto& task : next.tasks) {
-    if (task == nullptr) continue;
-    for (ExecNode& node : task->nodes) {
-      const auto pair =
-          std::ranges::find(pairs, &node, [](const Pair& p) { return p.next_instance->node; });
-      counted.emplace_back(&node, pair == pairs.end() ? nullptr : pair->old_instance->node);
-    }
-  }
-  return counted;
-}
-
-void adopt_counts(ExecNode& node, const ExecNode& old_node) {
-  node.cost = old_node.cost;
-  node.dropped_pkts = old_node.dropped_pkts;
-  for (size_t r = 0; r < drop_reasons().size(); ++r) {
-    node.drops[r] = old_node.drops[r];
-    node.handed_on[r] = old_node.handed_on[r];
-  }
-  CoreQueue& queue = *node.queue;
-  const CoreQueue& old_queue = *old_node.queue;
-  queue.late_releases = old_queue.late_releases;
-  queue.arrived_batches = old_queue.arrived_batches;
-  queue.arrived_pkts = old_queue.arrived_pkts;
-  for (uint32_t c = 0; c < exec::kCauses; ++c) queue.causes[c] = old_queue.causes[c];
-}
-
-CoreExecutor* executor_of(Graph& graph, const ExecNode* node) {
-  for (const auto& task : graph.tasks) {
-    if (task != nullptr && node >= task->nodes.data() &&
-        node < task->nodes.data() + task->nodes.size()) {
-      return task->executor.get();
-    }
-  }
-  return nullptr;
-}
-
-std::string worker_of(const Graph& graph, const Instance& instance) {
-  const Task* const task = graph.tasks[instance.task].get();
-  return task == nullptr ? "" : task->worker;
-}
-
-// Of a queue, who polls it; "" of modules that nobody polls.
-std::string poller_of(const Graph& graph, const Instance& instance) {
-  for (const auto& task : graph.tasks) {
-    if (task == nullptr) continue;
-    const bool polls = std::ranges::any_of(task->inputs, [&](const TaskInput& input) {
-      return input.module == instance.module.get();
-    });
-    if (polls) return task->worker;
-  }
-  return "";
-}
-
 std::optional<Difference::Move> move_of(const std::string& module, const Graph& from,
                                         const Graph& to) {
   const Instance& before = from.instances[from.index.at(module)];
   const Instance& after = to.instances[to.index.at(module)];
-  for (const auto& who : {worker_of, poller_of}) {
-    Difference::Move move{module, who(from, before), who(to, after)};
-    if (move.from != move.to) return move;
-  }
-  return std::nullopt;
+  const auto polling = [](const Graph& graph, const Instance& instance) {
+    const Task* const task = poller_of(graph, instance);
+    return task == nullptr ? "" : task->worker;
+  };
+  Difference::Move move{module, runner_of(from, before), runner_of(to, after)};
+  if (move.from == move.to) move = {module, polling(from, before), polling(to, after)};
+  return move.from == move.to ? std::nullopt : std::make_optional(std::move(move));
 }
 
 bool has_same_buffer(const ModuleSpec& a, const ModuleSpec& b) {
@@ -171,34 +89,36 @@ void Engine::check_apply(const Graph& next) const {
   }
 }
 
-// All workers stop between two runs, the last to arrive does the work, all go on: no thread that
+// Workers stop between two runs, the last to arrive does the work, all go on: no thread that
 // could be preempted by them is waited for. Shared ones have no thread, and are held meanwhile.
-void Engine::run_on_all(const std::function<void()>& fn) {
+void Engine::run_together(const std::vector<bool>& is_involved, const std::function<void()>& fn) {
+  const TscClock& clock = TscClock::instance();
+  stop_ns_.assign(workers_.size(), 0);
   std::vector<std::unique_ptr<Worker::Hold>> holds;
   std::vector<Worker*> threads;
-  for (const auto& worker : workers_) {
-    if (worker->options().is_shared) {
-      holds.push_back(std::make_unique<Worker::Hold>(*worker));
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    if (!is_involved[w]) continue;
+    if (workers_[w]->options().is_shared) {
+      holds.push_back(std::make_unique<Worker::Hold>(*workers_[w]));
     } else {
-      threads.push_back(worker.get());
+      threads.push_back(workers_[w].get());
     }
   }
   const auto n = static_cast<uint32_t>(threads.size());
-  if (!is_running_ || n == 1) {
-    threads.front()->execute(fn);
-    return;
-  }
+  if (n == 0) return fn();
   std::atomic<uint32_t> arrived{0};
   std::atomic<bool> is_done{false};
   std::vector<std::unique_ptr<Worker::Ticket>> tickets;
   for (Worker* worker : threads) {
     tickets.push_back(std::make_unique<Worker::Ticket>());
-    tickets.back()->fn = [&] {
+    tickets.back()->fn = [&, worker] {
+      const uint64_t begin_ns = clock.now_ns();
       if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == n) {
         fn();
         is_done.store(true, std::memory_order_release);
       }
-      while (!is_done.load(std::memory_order_acquire)) _mm_pause();
+      while (is_running_ && !is_done.load(std::memory_order_acquire)) _mm_pause();
+      stop_ns_[worker->options().index] = clock.now_ns() - begin_ns;
     };
     worker->post(*tickets.back());
   }
@@ -216,62 +136,18 @@ void Engine::apply(std::unique_ptr<Graph> next) {
     Instance& old_instance = graph_->instances[it->second];
     if (old_instance.info == instance.info) instance.module->inherit(*old_instance.module);
   }
+  swap_in(std::move(next));
+}
+
+void Engine::swap_in(std::unique_ptr<Graph> next) {
   std::vector<std::unique_ptr<exec::FlowMeter>> meters = make_meters(*next);
-  std::vector<exec::FlowMeter*> raw;
-  std::vector<std::vector<Task*>> dealt(workers_.size());
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    raw.push_back(meters[i].get());
-    for (const auto& task : next->tasks) {
-      if (task == nullptr || task->worker != workers_[i]->options().name) continue;
-      task->attach(workers_[i]->context(), workers_[i]->clock(), *meters[i]);
-      dealt[i].push_back(task.get());
-    }
-  }
-  std::vector<uint16_t> states = translate_states(*graph_, *next);
-  std::vector<Pair> pairs;
-  for (const Instance& instance : next->instances) {
-    const auto it = graph_->index.find(instance.name);
-    if (it == graph_->index.end() || graph_->instances[it->second].info != instance.info) continue;
-    const auto& at = graph_->paths->states_at(it->second);
-    pairs.push_back({&graph_->instances[it->second], &instance, at.size() == 1,
-                     at.empty() ? uint16_t{0} : *at.begin()});
-  }
-  // In run order: the counts of a node depend on those before it.
-  std::ranges::stable_sort(pairs, {}, [](const Pair& pair) {
-    return pair.next_instance->node == nullptr ? 0 : pair.next_instance->node->rank;
-  });
-  const CountedNodes counted = counted_nodes(*next, pairs);
   auto tap = std::make_unique<ControlTap>(*next, workers_);
-  run_on_all([&] {
-    for (const auto& worker : workers_) {
-      for (Task* task : worker->tasks()) task->executor->read_clock();
-    }
-    for (const Pair& pair : pairs) {
-      pair.next_instance->module->adopt(*pair.old_instance->module);
-      ExecNode* node = pair.next_instance->node;
-      ExecNode* old_node = pair.old_instance->node;
-      if (node == nullptr || old_node == nullptr) continue;
-      adopt_counts(*node, *old_node);
-      CoreQueue& held = *old_node->queue;
-      for (uint32_t i = 0; i < held.size_pkts; ++i) {
-        const uint16_t state =
-            pair.old_is_static ? pair.old_state : held.pkts[i]->meta().path_state;
-        held.pkts[i]->meta().path_state = states[state < states.size() ? state : 0];
-      }
-      executor_of(*next, node)->adopt_held(*node, held);
-    }
-    for (const auto& [node, old_node] : counted) {
-      executor_of(*next, node)
-          ->set_totals(*node, old_node == nullptr
-                                  ? exec::NodeTotals{}
-                                  : executor_of(*graph_, old_node)->totals(*old_node));
-    }
-    for (size_t i = 0; i < workers_.size(); ++i) {
-      workers_[i]->set_tasks(std::move(dealt[i]), raw[i]);
-      workers_[i]->set_idle_hold(next->spec.engine.is_idle_hold);
-    }
-    tap->begin_rings();
-  });
+  Swap swap(*graph_, *next, workers_, meters, *tap);
+  const std::vector<bool>& is_involved = swap.is_involved();
+  run_together(is_involved, [&] { swap.change_over_together(); });
+  for (uint32_t w = 0; w < workers_.size(); ++w) {
+    if (!is_involved[w]) workers_[w]->execute([&] { swap.change_over(w); });
+  }
   retire(*graph_, *next);
   std::swap(meters_, meters);
   collect_old_flows(meters, *next);
@@ -284,6 +160,11 @@ void Engine::apply(std::unique_ptr<Graph> next) {
 // Books what the replaced graph had counted and what it still holds. No worker touches it any more.
 void Engine::retire(Graph& old_graph, Graph& next) {
   const PacketThread registered;
+  // By one of its doors, perhaps.
+  const auto is_kept = [&](const Module* module) {
+    return std::ranges::any_of(
+        next.instances, [&](const Instance& instance) { return instance.works_on == module; });
+  };
   for (const auto& task : old_graph.tasks) {
     if (task == nullptr) continue;
     for (const TaskInput& input : task->inputs) {
@@ -297,6 +178,13 @@ void Engine::retire(Graph& old_graph, Graph& next) {
     }
     uint64_t& dropped = retired_dropped_pkts_;
     dropped += task->executor->stats().dropped_pkts;
+    for (Leftovers& left : task->leftovers) {
+      const size_t n_pkts = left.pkts.size() - left.n_done;
+      if (n_pkts == 0) continue;
+      PacketPool::free_bulk(left.pkts.data() + left.n_done, static_cast<uint32_t>(n_pkts));
+      retired_drops_[{task->node_names[left.first->rank], kRemovedByApply.index()}] += n_pkts;
+      dropped += n_pkts;
+    }
     for (uint32_t rank = 0; rank < task->nodes.size(); ++rank) {
       ExecNode& node = task->nodes[rank];
       const std::string& name = task->node_names[rank];
@@ -305,10 +193,13 @@ void Engine::retire(Graph& old_graph, Graph& next) {
                            next.instances[it->second].info == old_graph.at(name).info;
       uint64_t lost = node.queue->size_pkts;
       if (lost != 0) PacketPool::free_bulk(node.queue->pkts, node.queue->size_pkts);
-      static_cast<Module*>(node.module)->give_up_held([&](Packet* pkt) {
-        PacketPool::free_bulk(&pkt, 1);
-        ++lost;
-      });
+      auto* const module = static_cast<Module*>(node.module);
+      if (!is_kept(module)) {
+        module->give_up_held([&](Packet* pkt) {
+          PacketPool::free_bulk(&pkt, 1);
+          ++lost;
+        });
+      }
       retired_drops_[{name, kRemovedByApply.index()}] += lost;
       dropped += lost;
       if (goes_on) continue;

@@ -235,10 +235,10 @@ void Worker::thread_main() {
   ctx_->flush_free();
 }
 
-void Worker::drain(uint32_t max_loops) {
+bool Worker::drain(uint32_t max_loops) {
   const PacketThread registered;
-  for (uint32_t i = 0; i < max_loops && loop_once() != 0; ++i) {
-  }
+  bool was_any = false;
+  for (uint32_t i = 0; i < max_loops && loop_once() != 0; ++i) was_any = true;
   bool any = true;
   for (uint32_t round = 0; any && round < kMaxDrainRounds; ++round) {
     any = false;
@@ -247,7 +247,9 @@ void Worker::drain(uint32_t max_loops) {
       any |= task->flush_held(*ctx_);
       any |= task->poll_queues(*ctx_);
     }
+    was_any |= any;
   }
+  return was_any;
 }
 
 }  // namespace batchplane

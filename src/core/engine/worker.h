@@ -80,8 +80,8 @@ class Worker {
   // A loop of each hosted worker that nobody else runs; its time is part of the next loop here.
   uint32_t run_hosted();
   // After stop(): polls inputs until they are empty (at most `max_loops`), then releases what is
-  // held.
-  void drain(uint32_t max_loops);
+  // held. False when there was nothing.
+  bool drain(uint32_t max_loops);
 
   void set_idle_hold(bool is_hold) { options_.is_idle_hold = is_hold; }  // via execute()
   void use_virtual_clock(const uint64_t* now_ns) { clock_.virtual_ns = now_ns; }

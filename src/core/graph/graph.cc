@@ -23,6 +23,17 @@ class Door final : public Module {
   const std::string queue_;
 };
 
+// The module of this name and kind that runs already, if it may be kept.
+const Instance* kept_instance(const GraphBuild& build, const ModuleSpec& spec) {
+  if (build.running == nullptr) return nullptr;
+  const auto it = build.running->index.find(spec.name);
+  if (it == build.running->index.end()) return nullptr;
+  const Instance& instance = build.running->instances[it->second];
+  const bool is_same =
+      instance.info->kind == spec.kind && instance.is_door() == !spec.door_of.empty();
+  return is_same ? &instance : nullptr;
+}
+
 // Constructors say what only they can judge.
 void make_instances(GraphBuild& build, const Kinds& kinds, Mistakes& mistakes) {
   const PipelineSpec& spec = build.graph.spec;
@@ -31,7 +42,8 @@ void make_instances(GraphBuild& build, const Kinds& kinds, Mistakes& mistakes) {
   for (const ModuleSpec& module : spec.modules) {
     const size_t n_known = build.errors.size();
     if (!module.door_of.empty() && !build.graph.index.contains(module.door_of)) continue;
-    if (module.door_of.empty()) check_module(module, kinds, ports, mistakes);
+    const Instance* const kept = kept_instance(build, module);
+    if (module.door_of.empty() && kept == nullptr) check_module(module, kinds, ports, mistakes);
     if (build.errors.size() != n_known || build.graph.index.contains(module.name)) continue;
     const std::string where = spec.where("modules." + module.name);
     const ModuleInfo* info = find_module_kind(module.kind);
@@ -40,15 +52,21 @@ void make_instances(GraphBuild& build, const Kinds& kinds, Mistakes& mistakes) {
     args.set_name(module.name);
     Instance instance{module.name, info, nullptr};
     try {
-      if (module.door_of.empty()) {
+      if (kept != nullptr) {
+        instance.module = kept->module;
+        instance.is_kept = true;
+        instance.n_gates = kept->n_gates;
+      } else if (module.door_of.empty()) {
         instance.module = info->make(args);
-        instance.works_on = instance.module.get();
       } else {
         instance.module = std::make_unique<Door>(module.door_of);
+      }
+      instance.works_on = instance.module.get();
+      if (!module.door_of.empty()) {
         instance.door_of = build.graph.index.at(module.door_of);
         instance.works_on = build.graph.instances[instance.door_of].module.get();
       }
-      instance.module->set_name(module.name);
+      if (!instance.is_kept) instance.module->set_name(module.name);
     } catch (const ConfigError& e) {
       build.errors.emplace_back(e.what(), e.where().empty() ? where : e.where(), e.fix());
     }
@@ -103,16 +121,49 @@ uint16_t worker_index(const PipelineSpec& spec, const std::string& name) {
   return spec.workers.empty() ? 0 : static_cast<uint16_t>(worker - spec.workers.begin());
 }
 
-void tell_feeders(GraphBuild& build) {
-  std::map<uint32_t, std::vector<uint32_t>> feeders;  // by queue
-  for (uint32_t i = 0; i < build.graph.instances.size(); ++i) {
-    const Instance& instance = build.graph.instances[i];
+// Who fills a queue: workers in order of its doors, and on which of them each module before it runs.
+struct Filling {
+  std::vector<uint32_t> workers;
+  std::map<std::string, uint32_t> senders;
+};
+std::map<std::string, Filling> fillings(const Graph& graph,
+                                        const std::vector<std::string>& worker_of_task) {
+  std::map<std::string, Filling> of_queue;
+  std::vector<Filling*> of_instance;
+  for (const Instance& instance : graph.instances) {
+    of_instance.push_back(nullptr);
     if (instance.info->shape != Shape::kQueue) continue;
-    feeders[instance.is_door() ? instance.door_of : i].push_back(
-        worker_index(build.graph.spec, build.worker_of_task[instance.task]));
+    const Instance& queue = instance.is_door() ? graph.instances[instance.door_of] : instance;
+    of_instance.back() = &of_queue[queue.name];
+    of_instance.back()->workers.push_back(worker_index(graph.spec, worker_of_task[instance.task]));
   }
-  for (const auto& [queue, indices] : feeders) {
-    build.graph.instances[queue].module->set_feeders(indices);
+  for (const LinkedEdge& edge : graph.edges) {
+    if (of_instance[edge.to] == nullptr) continue;
+    of_instance[edge.to]->senders[graph.instances[edge.from].name] =
+        worker_index(graph.spec, worker_of_task[graph.instances[edge.to].task]);
+  }
+  return of_queue;
+}
+
+// What a sender put into another worker's ring must not be overtaken by what it puts into its own now.
+void tell_feeders(GraphBuild& build) {
+  Graph& graph = build.graph;
+  std::map<std::string, Filling> before;
+  if (build.running != nullptr) {
+    std::vector<std::string> workers;
+    for (const auto& task : build.running->tasks) {
+      workers.push_back(task == nullptr ? build.running->spec.first_worker() : task->worker);
+    }
+    before = fillings(*build.running, workers);
+  }
+  for (auto& [queue, filling] : fillings(graph, build.worker_of_task)) {
+    const Instance& instance = graph.at(queue);
+    if (!instance.is_kept) {
+      instance.module->set_feeders(filling.workers);
+    } else if (before[queue].workers != filling.workers ||
+               before[queue].senders != filling.senders) {
+      graph.rewiring.feeders.push_back({instance.module.get(), std::move(filling.workers)});
+    }
   }
 }
 
@@ -141,9 +192,16 @@ void set_legs(GraphBuild& build, const std::vector<SpecPath>& flows) {
   for (const SpecPath& flow : flows) paths.push_back(flow.modules);
   for (const Instance& instance : graph.instances) task_of.push_back(instance.task);
   graph.legs = exec::find_legs(paths, task_of);
-  for (uint32_t l = 0; l < graph.legs.all.size(); ++l) {
-    const Instance& end = graph.instances[graph.legs.all[l].ends_at];
-    if (end.works_on != nullptr) end.works_on->set_leg(graph.worker_index_of(end), l);
+  std::vector<uint32_t> ending_at(graph.instances.size(), exec::Leg::kNone);
+  for (uint32_t l = 0; l < graph.legs.all.size(); ++l) ending_at[graph.legs.all[l].ends_at] = l;
+  graph.rewiring.legs.resize(graph.tasks.size());
+  for (uint32_t i = 0; i < graph.instances.size(); ++i) {
+    const Instance& end = graph.instances[i];
+    if (graph.works_on_kept(end) && end.info->shape == Shape::kQueue) {
+      graph.rewiring.legs[end.task].push_back({end.works_on, ending_at[i]});
+    } else if (ending_at[i] != exec::Leg::kNone && end.works_on != nullptr) {
+      end.works_on->set_leg(graph.worker_index_of(end), ending_at[i]);
+    }
   }
 }
 
@@ -158,6 +216,9 @@ uint64_t Graph::max_held_pkts() const {
   for (const Instance& instance : instances) {
     held += instance.module->max_held_pkts();
     if (instance.node != nullptr) held += spec.engine.batch_pkts - 1;
+  }
+  for (const Rewiring::Feeders& change : rewiring.feeders) {
+    held += uint64_t{change.queue->ring_pkts()} * change.workers.size();
   }
   for (const auto& task : tasks) {
     if (task == nullptr || task->unit_plan == nullptr) continue;
@@ -181,13 +242,16 @@ const Instance& Graph::at(const std::string& name) const {
                     near.empty() ? "" : "did you mean '" + near + "'?");
 }
 
-std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::unique_ptr<Environment> env) {
+std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::shared_ptr<Environment> env,
+                                   const Graph* running) {
   auto graph = std::make_unique<Graph>();
   graph->spec = spec;
   graph->env = std::move(env);
-  graph->env->batch_limit_pkts = spec.engine.batch_pkts;
-  graph->env->n_workers = static_cast<uint32_t>(std::max<size_t>(1, spec.workers.size()));
-  GraphBuild build{*graph};
+  if (running == nullptr) {
+    graph->env->batch_limit_pkts = spec.engine.batch_pkts;
+    graph->env->n_workers = static_cast<uint32_t>(std::max<size_t>(1, spec.workers.size()));
+  }
+  GraphBuild build{*graph, running};
   if (spec.engine.batch_pkts < 1 || spec.engine.batch_pkts > exec::kMaxBatchPkts) {
     build.errors.emplace_back(
         "batch size " + std::to_string(spec.engine.batch_pkts) + " is out of range",

@@ -28,7 +28,9 @@ struct ConfigErrors : std::runtime_error {
 struct Instance {
   std::string name;
   const ModuleInfo* info = nullptr;
-  std::unique_ptr<Module> module;
+  std::shared_ptr<Module> module;
+  bool is_kept = false;      // the module of the graph before this one, which may still run
+  uint32_t n_gates = 0;      // as linked
   uint32_t task = 0;         // the task it runs in; a queue: the one that fills it
   ExecNode* node = nullptr;  // null for pure inputs; a queue: where it is filled
   // What its node works on: its own module, or that of the queue of which it is a door (spec/doors.h).
@@ -48,10 +50,30 @@ struct LinkedEdge {
 };
 using exec::kDropGate;
 
+// What kept modules are to be told when this graph is swapped in: until then they serve the older one.
+struct Rewiring {
+  struct Flows {
+    Module* module;
+    uint16_t static_flow;
+    const uint16_t* of_state;
+  };
+  struct LegEnd {
+    Module* queue;
+    uint32_t leg;
+  };
+  struct Feeders {
+    Module* queue;
+    std::vector<uint32_t> workers;
+  };
+  std::vector<std::vector<Flows>> flows;  // by task
+  std::vector<std::vector<LegEnd>> legs;  // by task: queues that it fills
+  std::vector<Feeders> feeders;           // of queues that are filled from elsewhere than before
+};
+
 // Immutable after build, but for what the workers count. Control thread.
 struct Graph {
   PipelineSpec spec;
-  std::unique_ptr<Environment> env;
+  std::shared_ptr<Environment> env;
   std::vector<Instance> instances;
   std::map<std::string, uint32_t> index;  // name -> instance
   std::vector<LinkedEdge> edges;
@@ -60,16 +82,24 @@ struct Graph {
   std::vector<std::vector<std::string>> flow_paths;  // each flow's full path, module names
   std::vector<std::string> flow_names;               // declared ones, then "other"
   exec::Legs legs;
+  Rewiring rewiring;
 
   // Packets that buffers and modules can hold at most, for the size of the pool.
   [[nodiscard]] uint64_t max_held_pkts() const;
   [[nodiscard]] const Instance& at(const std::string& name) const;  // throws ConfigError
+  // Whether its node works on a module of the graph before this one.
+  [[nodiscard]] bool works_on_kept(const Instance& instance) const {
+    return instance.is_door() ? instances[instance.door_of].is_kept : instance.is_kept;
+  }
   // The position of the worker that runs its node; a queue knows by it who puts packets in.
   [[nodiscard]] uint16_t worker_index_of(const Instance& instance) const;
 };
 
 // Builds everything, or throws ConfigErrors with all mistakes. `env` has ports and interfaces.
-std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::unique_ptr<Environment> env);
+// `running`: modules of the same name and kind are taken from there, whatever else the specification says
+// of them, and learn of it only when the engine swaps the graph in; flows and environment are the same.
+std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::shared_ptr<Environment> env,
+                                   const Graph* running = nullptr);
 
 using exec::stagger;
 

@@ -11,6 +11,7 @@ namespace batchplane {
 
 struct GraphBuild {
   Graph& graph;
+  const Graph* running = nullptr;
   std::vector<ConfigError> errors = {};
   std::vector<std::vector<uint32_t>> members = {};                      // per task: instances
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> inputs = {};  // per task: (input, first)

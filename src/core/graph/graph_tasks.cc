@@ -26,7 +26,7 @@ class TaskMaker {
     for (const uint32_t i : build_.order[t_]) graph_.instances[i].node = &task_->nodes[rank_of(i)];
     for (const uint32_t i : build_.order[t_]) {
       exec::add_path_ops<CoreTraits>(*task_, node_of(i), i, paths_, out_edges(i));
-      if (graph_.instances[i].info->is_egress) set_flows(*graph_.instances[i].module, i);
+      if (graph_.instances[i].info->is_egress) set_flows(i);
     }
     add_inputs();
     return std::move(task_);
@@ -66,17 +66,20 @@ class TaskMaker {
                           .module = task_->dead_end.get(),
                           .age_limit_ns = graph_.spec.engine.stranding_limit_ns});
     const auto other = static_cast<uint16_t>(graph_.flow_names.size() - 1);
-    for (const auto& node : plan.nodes)
-      static_cast<Module*>(node.module)->set_flows(other, nullptr);
+    for (const uint32_t i : build_.order[t_]) {
+      const Instance& instance = graph_.instances[i];
+      if (!graph_.works_on_kept(instance)) instance.works_on->set_flows(other, nullptr);
+    }
+    task_->dead_end->set_flows(other, nullptr);
     for (const auto& [input, first] : build_.inputs[t_]) plan.firsts.push_back(rank_of(first));
     // Instances stand in the order of the pipeline file.
     for (const auto& [instance, rank] : ranks_) plan.file_order.push_back(rank);
     return plan;
   }
 
-  exec::TaskPlan<CoreTraits>::PlannedNode plan_node(uint32_t i) const {
+  exec::TaskPlan<CoreTraits>::PlannedNode plan_node(uint32_t i) {
     using Follow = exec::TaskPlan<CoreTraits>::Follow;
-    const Instance& instance = graph_.instances[i];
+    Instance& instance = graph_.instances[i];
     const ModuleSpec& spec = graph_.spec.modules[i];
     uint32_t connected = 0;
     for (const PathEdge& edge : out_edges(i)) {
@@ -96,14 +99,21 @@ class TaskMaker {
     const Shape shape = instance.info->shape;
     if (shape == Shape::kTerminal || shape == Shape::kQueue) return node;
     node.follow = shape == Shape::kSplitter ? Follow::kByGate : Follow::kNext;
-    node.n_gates = std::max(connected, instance.module->link(connected));
+    // A kept module is connected as before.
+    if (!instance.is_kept) instance.n_gates = std::max(connected, instance.module->link(connected));
+    node.n_gates = instance.n_gates;
     return node;
   }
 
-  void set_flows(Module& module, uint32_t i) {
+  void set_flows(uint32_t i) {
     const auto other = static_cast<uint16_t>(graph_.flow_names.size() - 1);
     const exec::EgressFlows flows = exec::egress_flows<CoreTraits>(*task_, i, paths_, other);
-    module.set_flows(flows.static_flow, flows.of_state);
+    Module& module = *graph_.instances[i].module;
+    if (graph_.instances[i].is_kept) {
+      graph_.rewiring.flows[t_].push_back({&module, flows.static_flow, flows.of_state});
+    } else {
+      module.set_flows(flows.static_flow, flows.of_state);
+    }
   }
 
   void add_inputs() {
@@ -170,14 +180,16 @@ void make_tasks(GraphBuild& build) {
   for (uint32_t i = 0; i < graph.instances.size(); ++i) {
     if (graph.instances[i].info->shape == Shape::kInput) entries.push_back(i);
   }
-  graph.paths = std::make_unique<PathAutomaton>(static_cast<uint32_t>(graph.instances.size()),
-                                                edges, entries, build.flows);
+  graph.paths = std::make_unique<PathAutomaton>(
+      static_cast<uint32_t>(graph.instances.size()), edges, entries, build.flows,
+      build.running == nullptr ? nullptr : build.running->paths.get());
   for (uint32_t i = 0; i < graph.instances.size(); ++i) {
     if (!graph.instances[i].is_door()) continue;
     graph.paths->carry_at(i);
     graph.paths->carry_at(graph.instances[i].door_of);
   }
   const PathAutomaton& paths = *graph.paths;
+  graph.rewiring.flows.resize(build.members.size());
   for (uint32_t t = 0; t < build.members.size(); ++t) {
     if (build.order[t].empty()) {
       graph.tasks.push_back(nullptr);  // an input alone, whose packets go to another task

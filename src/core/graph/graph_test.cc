@@ -130,11 +130,6 @@ TEST(BuildGraph, ChecksWorkers) {
   spec.edges.push_back({"in2", "0", "a"});
   expect_mistake(spec, "inputs of one task are given to workers 'w0' and 'w1'");
   spec = small();
-  spec.modules[1].worker = "w0";
-  expect_mistake(spec,
-                 "modules.a.worker: 'a' is no input, so it has no worker of its own (write "
-                 "worker: at the input or queue before it)");
-  spec.modules[1].worker = "";
   spec.modules[0].worker = "w0";
   EXPECT_EQ(lines(spec), "") << "the one worker that there is without any declared";
 }

@@ -32,8 +32,16 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
     settle_refused(input, ctx);
     if (n == 0) return n_polled;
   }
-  if (input.entry_state != exec::PathOp::kKeep) {
-    for (uint32_t p = 0; p < n; ++p) pkts[p]->meta().path_state = input.entry_state;
+  if (ctx.tracer != nullptr && !input.is_queue) [[unlikely]]
+    ctx.tracer->tag(pkts, n, ctx.now_ns);
+  enter(*input.first, input.entry_state, pkts, n, ctx, is_sampled);
+  return n_polled;
+}
+
+void Task::enter(ExecNode& first, uint16_t entry_state, Packet** pkts, uint32_t n, Context& ctx,
+                 bool is_sampled) {
+  if (entry_state != exec::PathOp::kKeep) {
+    for (uint32_t p = 0; p < n; ++p) pkts[p]->meta().path_state = entry_state;
   }
   // Bursts arrive in order of entry, but a lower bound must hold for any input.
   uint64_t bound_ns = 0;
@@ -41,11 +49,31 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
     bound_ns = task_entry_ns(*pkts[0]);
     for (uint32_t p = 1; p < n; ++p) bound_ns = std::min(bound_ns, task_entry_ns(*pkts[p]));
   }
-  if (ctx.tracer != nullptr && !input.is_queue) [[unlikely]]
-    ctx.tracer->tag(pkts, n, ctx.now_ns);
-  executor->run(*input.first, Batch{pkts, n, bound_ns}, is_sampled);
+  executor->run(first, Batch{pkts, n, bound_ns}, is_sampled);
   ctx.flush_free();
-  return n_polled;
+}
+
+bool Task::run_leftovers(Context& ctx) {
+  if (!has_leftovers) return false;
+  bool any = false;
+  for (Leftovers& left : leftovers) {
+    while (left.n_done < left.pkts.size()) {
+      if (!has_room(ctx)) return any;
+      const auto n = static_cast<uint32_t>(
+          std::min<size_t>(ctx.batch_limit_pkts, left.pkts.size() - left.n_done));
+      enter(*left.first, left.entry_state, left.pkts.data() + left.n_done, n, ctx, false);
+      left.n_done += n;
+      any = true;
+    }
+  }
+  has_leftovers = false;
+  return any;
+}
+
+uint64_t Task::leftover_pkts() const {
+  uint64_t pkts = 0;
+  for (const Leftovers& left : leftovers) pkts += left.pkts.size() - left.n_done;
+  return pkts;
 }
 
 // What the input drops of what it polls, before any module sees it.
@@ -70,11 +98,26 @@ void Task::run_housekeepers(Context& ctx) {
   }
 }
 
-uint32_t Task::open_inputs(Context& ctx) {
-  const bool has_room = std::ranges::all_of(backpressuring, [&](const Module* module) {
+bool Task::has_room(const Context& ctx) {
+  if (backpressuring.empty()) return true;
+  const bool may_send = std::ranges::all_of(backpressuring, [&](const Module* module) {
     return module->room_pkts(ctx.worker_index) >= ctx.batch_limit_pkts;
   });
-  if (has_room) [[likely]]
+  if (!may_send || !executor->has_buffers()) return may_send;
+  // All that buffers hold may come at once, and this batch.
+  const uint64_t at_worst_pkts = ctx.batch_limit_pkts + executor->buffered_pkts();
+  const bool has_space = std::ranges::all_of(backpressuring, [&](const Module* module) {
+    return module->space_pkts(ctx.worker_index) >= at_worst_pkts;
+  });
+  // Together they may hold more than that: then nothing would ever be polled again.
+  if (!has_space) executor->release_oldest();
+  return has_space;
+}
+
+uint32_t Task::open_inputs(Context& ctx) {
+  if (has_leftovers) [[unlikely]]
+    run_leftovers(ctx);
+  if (has_room(ctx) && !has_leftovers) [[likely]]
     return static_cast<uint32_t>(inputs.size());
   for (TaskInput& input : inputs) {
     if (!input.absorbs) continue;
@@ -106,9 +149,9 @@ bool Task::flush_held(Context& ctx) {
 }
 
 bool Task::poll_queues(Context& ctx) {
-  bool any = false;
+  bool any = run_leftovers(ctx);
   for (uint32_t i = 0; i < inputs.size(); ++i) {
-    any |= inputs[i].is_queue && poll_one(i, ctx, false) != 0;
+    any |= inputs[i].is_queue && has_room(ctx) && poll_one(i, ctx, false) != 0;
   }
   return any;
 }
@@ -116,7 +159,7 @@ bool Task::poll_queues(Context& ctx) {
 uint64_t Task::held_pkts() const {
   uint64_t held = executor == nullptr ? 0 : executor->held_pkts();
   for (const ExecNode& node : nodes) held += static_cast<const Module*>(node.module)->held_pkts();
-  return held;
+  return held + leftover_pkts();
 }
 
 }  // namespace batchplane

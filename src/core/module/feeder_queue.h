@@ -52,9 +52,8 @@ class FeederQueue : public Module {
           "with backpressure at least " + std::to_string(args.env().batch_limit_pkts));
     }
     const uint32_t credit_pkts = args.u32("credit_pkts");
-    credit_pkts_ = credit_pkts == 0 ? size_pkts_ : credit_pkts;
-    check_credit(credit_pkts_, args.where() + ".credit_pkts");
-    set_ring_credits(credit_pkts_);
+    check_credit(credit_pkts == 0 ? size_pkts_ : credit_pkts, args.where() + ".credit_pkts");
+    use_credit(credit_pkts == 0 ? size_pkts_ : credit_pkts);
   }
   ~FeederQueue() override {
     give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
@@ -62,7 +61,17 @@ class FeederQueue : public Module {
 
   void set_feeders(const std::vector<uint32_t>& workers) override {
     rings_.set_feeders(workers);
-    set_ring_credits(credit_pkts_);
+    use_credit(credit_pkts());
+  }
+  void prepare_feeders(const std::vector<uint32_t>& workers) override {
+    rings_.prepare(workers);
+    for (const uint32_t w : workers) rings_[w].set_credit(ring_credit());
+  }
+  void switch_feeders(const std::function<void(Packet*)>& take) noexcept override {
+    rings_.switch_over([&](Ring& ring) {
+      Packet* pkt = nullptr;
+      while (ring.dequeue(&pkt, 1) == 1) take(pkt);
+    });
   }
   void set_leg(uint32_t worker, uint32_t leg) override { legs_[worker] = leg; }
 
@@ -86,12 +95,12 @@ class FeederQueue : public Module {
       lost_[w].add(old.lost_[w].get());
     }
     // What is there already comes over whatever the credit.
-    set_ring_credits(size_pkts_);
+    for (const uint32_t w : rings_.feeders()) rings_[w].set_credit(size_pkts_);
     for (const uint32_t w : old.rings_.feeders()) {
       if (rings_.take_over(old.rings_, w)) continue;
       move_pkts(old.rings_[w], rings_[rings_.has(w) ? w : rings_.feeders().front()]);
     }
-    set_ring_credits(credit_pkts_);
+    use_credit(credit_pkts());
   }
 
   [[nodiscard]] uint64_t held_pkts() const override {
@@ -126,7 +135,12 @@ class FeederQueue : public Module {
   }
   [[nodiscard]] bool may_emit() const override { return false; }
   [[nodiscard]] bool wants_backpressure() const override { return has_backpressure_; }
+  // Who is held back has polled some that are yet to come: these may fill the ring beyond the credit.
   [[nodiscard]] uint32_t room_pkts(uint32_t worker) const noexcept override {
+    const uint32_t credit = credit_pkts();
+    return credit - std::min(credit, size_pkts_ - space_pkts(worker));
+  }
+  [[nodiscard]] uint32_t space_pkts(uint32_t worker) const noexcept override {
     return rings_[worker].free_slots();
   }
   void give_up_held(const std::function<void(Packet*)>& take) override {
@@ -140,7 +154,7 @@ class FeederQueue : public Module {
     List fill;
     for (const uint32_t w : rings_.feeders()) fill.emplace_back(rings_[w].size());
     return Dict{{"size_pkts", size_pkts_},
-                {"credit_pkts", credit_pkts_},
+                {"credit_pkts", credit_pkts()},
                 {"held_pkts", held_pkts()},
                 {"held_by_feeder", fill}};
   }
@@ -156,13 +170,14 @@ class FeederQueue : public Module {
     set_credit(static_cast<uint32_t>(std::clamp<int64_t>(credit_pkts, 0, 1LL << 30)));
     return show();
   }
-  [[nodiscard]] Dict saved_params() const override { return {{"credit_pkts", credit_pkts_}}; }
+  [[nodiscard]] Dict saved_params() const override { return {{"credit_pkts", credit_pkts()}}; }
   [[nodiscard]] uint32_t ring_pkts() const override { return size_pkts_; }
-  [[nodiscard]] uint32_t credit_pkts() const override { return credit_pkts_; }
+  [[nodiscard]] uint32_t credit_pkts() const override {
+    return credit_pkts_.load(std::memory_order_relaxed);
+  }
   void set_credit(uint32_t credit_pkts) override {
     check_credit(credit_pkts, "credit_pkts");
-    credit_pkts_ = credit_pkts;
-    set_ring_credits(credit_pkts_);
+    use_credit(credit_pkts);
   }
 
  protected:
@@ -186,8 +201,13 @@ class FeederQueue : public Module {
                       where,
                       std::to_string(least_pkts) + " to size_pkts, " + std::to_string(size_pkts_));
   }
-  void set_ring_credits(uint32_t pkts) {
-    for (const uint32_t w : rings_.feeders()) rings_[w].set_credit(pkts);
+  // Beyond it packets are lost, or their senders held back.
+  [[nodiscard]] uint32_t ring_credit() const {
+    return has_backpressure_ ? size_pkts_ : credit_pkts();
+  }
+  void use_credit(uint32_t pkts) {
+    credit_pkts_.store(pkts, std::memory_order_relaxed);
+    for (const uint32_t w : rings_.feeders()) rings_[w].set_credit(ring_credit());
   }
   void end_leg(Context& ctx, Batch& batch) const noexcept {
     const uint32_t leg = legs_[ctx.worker_index];
@@ -207,7 +227,7 @@ class FeederQueue : public Module {
   FeederRings<Ring> rings_;
   std::vector<LostCount> lost_;  // by worker: for want of room
   std::vector<uint32_t> legs_;   // by worker
-  uint32_t credit_pkts_ = 0;
+  std::atomic<uint32_t> credit_pkts_{0};
 };
 
 }  // namespace batchplane

@@ -28,6 +28,21 @@ class FeederRings {
     for (const uint32_t w : feeders_) rings_[w] = std::make_unique<Ring>(ring_pkts_);
   }
 
+  // Control thread, while all run: rings for workers that are to feed. No reader looks at them yet.
+  void prepare(const std::vector<uint32_t>& workers) {
+    prepared_ = workers;
+    for (const uint32_t w : workers) {
+      if (!has(w)) rings_[w] = std::make_unique<Ring>(ring_pkts_);
+    }
+  }
+  // They feed from now on. `empty` gets each ring of before. Nobody else is at either end.
+  template <class Empty>
+  void switch_over(Empty empty) {
+    for (const uint32_t w : feeders_) empty(*rings_[w]);
+    std::swap(feeders_, prepared_);
+    next_ = 0;
+  }
+
   [[nodiscard]] const std::vector<uint32_t>& feeders() const { return feeders_; }
   [[nodiscard]] uint32_t max_pkts() const {
     return ring_pkts_ * static_cast<uint32_t>(feeders_.size());
@@ -54,8 +69,9 @@ class FeederRings {
 
  private:
   const uint32_t ring_pkts_;
-  std::vector<std::unique_ptr<Ring>> rings_;  // by worker; of feeders only
+  std::vector<std::unique_ptr<Ring>> rings_;  // by worker; of those that feed or did
   std::vector<uint32_t> feeders_;             // workers
+  std::vector<uint32_t> prepared_;            // likewise
   size_t next_ = 0;                           // of feeders_
 };
 

@@ -29,6 +29,11 @@ Value Module::command(const std::string& verb, const Value& /*args*/) {
   throw ConfigError("module '" + name() + "' has no command '" + verb + "'");
 }
 
+void Module::prepare_feeders(const std::vector<uint32_t>& /*workers*/) {
+  throw ConfigError("no other workers can put packets into '" + name() + "' while it runs", "",
+                    "write worker: at what leads there, and start anew");
+}
+
 Value Port::command(const std::string& verb, const Value& /*args*/) {
   throw ConfigError("this port has no command '" + verb + "'");
 }

@@ -79,6 +79,10 @@ class Module {
   [[nodiscard]] virtual uint32_t room_pkts(uint32_t worker) const noexcept {
     return (void)worker, ~0U;
   }
+  // How many it could take at worst: what buffers before it hold has been polled already.
+  [[nodiscard]] virtual uint32_t space_pkts(uint32_t worker) const noexcept {
+    return (void)worker, ~0U;
+  }
   // Queues that take what was put in even while the task behind them is held back: polled for 0 packets.
   [[nodiscard]] virtual bool absorbs() const { return false; }
   // Timers. Worker, between runs, about every housekeep_interval_ns(); may emit() and drop_owned().
@@ -95,8 +99,13 @@ class Module {
   // Queues: which workers put packets in, by index; the others never will. Once, before the module runs
   // and before anybody asks what it holds.
   virtual void set_feeders(const std::vector<uint32_t>& workers) { (void)workers; }
-  // Queues: what a worker puts in here has come to the end of this leg (exec/legs.h). Before any
-  // worker runs the module.
+  // Queues: other workers put packets in from now on. First, on the control thread while all runs, what
+  // takes memory; throws ConfigError where that cannot be. Then, while neither those workers nor the one
+  // that polls run, the change: what waits there is handed out.
+  virtual void prepare_feeders(const std::vector<uint32_t>& workers);
+  virtual void switch_feeders(const std::function<void(Packet*)>& take) noexcept { (void)take; }
+  // Queues: what a worker puts in here has come to the end of this leg (exec/legs.h). On
+  // that worker, or while it does not run.
   virtual void set_leg(uint32_t worker, uint32_t leg) { (void)worker, (void)leg; }
 
   // Queues: how many packets each feeder may have waiting there. Control thread, also while workers

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// engine_move.cc - parts of the graph leave their task and go on in another, while traffic flows.
+#include <algorithm>
+
+#include "core/engine/engine.h"
+#include "core/engine/swap.h"
+#include "core/module/kind.h"
+#include "spec/doors.h"
+#include "spec/parts.h"
+
+namespace batchplane {
+
+Engine::Moved Engine::move(const std::vector<PartMove>& parts) {
+  const Kinds kinds = module_kind_facts();
+  PipelineSpec spec = without_parts(without_doors(buffered_spec()));
+  for (const PartMove& part : parts) move_part(spec, part.module, part.worker, kinds);
+  add_parts(spec, kinds);
+  add_doors(spec, kinds);
+  auto next = build_graph(spec, graph_->env, graph_.get());
+  Moved moved;
+  for (const Instance& after : next->instances) {
+    const auto it = graph_->index.find(after.name);
+    if (it == graph_->index.end()) continue;
+    Difference::Move move{after.name, runner_of(*graph_, graph_->instances[it->second]),
+                          runner_of(*next, after)};
+    if (move.from != move.to) moved.modules.push_back(std::move(move));
+  }
+  check_apply(*next);
+  for (const Rewiring::Feeders& change : next->rewiring.feeders) {
+    change.queue->prepare_feeders(change.workers);
+  }
+  swap_in(std::move(next));
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    if (stop_ns_[w] == 0) continue;
+    moved.involved.push_back(workers_[w]->options().name);
+    moved.stop_ns = std::max(moved.stop_ns, stop_ns_[w]);
+  }
+  return moved;
+}
+
+}  // namespace batchplane

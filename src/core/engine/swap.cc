@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/engine/swap.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/engine/capture_order.h"
+
+namespace batchplane {
+namespace {
+
+void adopt_counts(ExecNode& node, const ExecNode& old_node) {
+  node.cost = old_node.cost;
+  node.dropped_pkts = old_node.dropped_pkts;
+  // Most drop nothing: their lists, long ones, need not be touched.
+  for (size_t r = 0; old_node.dropped_pkts != 0 && r < drop_reasons().size(); ++r) {
+    node.drops[r] = old_node.drops[r];
+    node.handed_on[r] = old_node.handed_on[r];
+  }
+  CoreQueue& queue = *node.queue;
+  const CoreQueue& old_queue = *old_node.queue;
+  queue.late_releases = old_queue.late_releases;
+  queue.arrived_batches = old_queue.arrived_batches;
+  queue.arrived_pkts = old_queue.arrived_pkts;
+  for (uint32_t c = 0; c < exec::kCauses; ++c) queue.causes[c] = old_queue.causes[c];
+}
+
+uint32_t position(const Graph& graph, const Instance& instance) {
+  return static_cast<uint32_t>(&instance - graph.instances.data());
+}
+
+CoreExecutor& executor_of(const Graph& graph, const Instance& instance) {
+  return *graph.tasks[instance.task]->executor;
+}
+
+}  // namespace
+
+std::string runner_of(const Graph& graph, const Instance& instance) {
+  const Task* const task = graph.tasks[instance.task].get();
+  return task == nullptr ? "" : task->worker;
+}
+
+const Task* poller_of(const Graph& graph, const Instance& queue) {
+  for (const auto& task : graph.tasks) {
+    if (task == nullptr) continue;
+    for (const TaskInput& input : task->inputs) {
+      if (input.module == queue.module.get()) return task.get();
+    }
+  }
+  return nullptr;
+}
+
+Swap::Swap(Graph& from, Graph& to, const std::vector<std::unique_ptr<Worker>>& workers,
+           const std::vector<std::unique_ptr<exec::FlowMeter>>& meters, ControlTap& tap)
+    : from_(from),
+      to_(to),
+      workers_(workers),
+      tap_(tap),
+      sides_(workers.size()),
+      is_involved_(workers.size(), false) {
+  translate_states();
+  deal_tasks(meters);
+  find_pairs();
+  find_unfinished();
+  find_gone_queues();
+  find_changed_queues();
+  make_leftovers();
+  find_involved();
+}
+
+uint32_t Swap::worker_index(const std::string& name) const {
+  const auto it = std::ranges::find_if(
+      workers_, [&](const auto& worker) { return worker->options().name == name; });
+  return it == workers_.end() ? 0 : static_cast<uint32_t>(it - workers_.begin());
+}
+
+const Instance* Swap::forerunner(const Instance& after) const {
+  const auto it = from_.index.find(after.name);
+  if (it == from_.index.end()) return nullptr;
+  const Instance& before = from_.instances[it->second];
+  return before.info == after.info ? &before : nullptr;
+}
+
+// The state of the new automaton that stands for the same flows, by name; the empty set else.
+void Swap::translate_states() {
+  std::map<std::vector<std::string>, uint16_t> by_names;
+  const auto names_of = [](const Graph& graph, uint16_t state) {
+    std::vector<std::string> names;
+    for (const uint32_t f : graph.paths->flows_of(state)) names.push_back(graph.flow_names[f]);
+    std::ranges::sort(names);
+    return names;
+  };
+  for (uint32_t s = 0; s < to_.paths->n_states(); ++s)
+    by_names[names_of(to_, static_cast<uint16_t>(s))] = static_cast<uint16_t>(s);
+  const uint16_t nobody = by_names.contains({}) ? by_names[{}] : 0;
+  bool is_same = true;
+  for (uint32_t s = 0; s < from_.paths->n_states(); ++s) {
+    const auto it = by_names.find(names_of(from_, static_cast<uint16_t>(s)));
+    states_.push_back(it == by_names.end() ? nobody : it->second);
+    is_same = is_same && states_.back() == s;
+  }
+  if (is_same) states_.clear();
+}
+
+void Swap::deal_tasks(const std::vector<std::unique_ptr<exec::FlowMeter>>& meters) {
+  for (uint32_t w = 0; w < workers_.size(); ++w) sides_[w].meter = meters[w].get();
+  counted_.resize(to_.tasks.size());
+  for (uint32_t t = 0; t < to_.tasks.size(); ++t) {
+    Task* const task = to_.tasks[t].get();
+    if (task == nullptr) continue;
+    const uint32_t w = worker_index(task->worker);
+    task->attach(workers_[w]->context(), workers_[w]->clock(), *meters[w]);
+    sides_[w].tasks.push_back(task);
+    counted_[t].resize(task->nodes.size(), nullptr);
+  }
+}
+
+void Swap::find_pairs() {
+  for (const Instance& after : to_.instances) {
+    const Instance* const before = forerunner(after);
+    if (before == nullptr) continue;
+    sides_[worker_index(runner_of(to_, after))].pairs.push_back({before, &after});
+    if (after.node != nullptr) counted_[after.task][after.node->rank] = before->node;
+  }
+  for (Side& side : sides_) {
+    std::ranges::stable_sort(side.pairs, {}, [](const Pair& pair) {
+      return pair.after->node == nullptr ? 0 : pair.after->node->rank;
+    });
+  }
+}
+
+// What an earlier swap has left and nobody has come to yet goes first.
+void Swap::find_unfinished() {
+  for (const auto& task : from_.tasks) {
+    if (task == nullptr) continue;
+    for (size_t l = 0; l < task->leftovers.size(); ++l) {
+      const std::string& name = task->node_names[task->leftovers[l].first->rank];
+      const auto it = to_.index.find(name);
+      if (it == to_.index.end() || to_.instances[it->second].node == nullptr) continue;
+      orphans_.push_back({.queue = nullptr,
+                          .fillers = {},
+                          .from_task = task.get(),
+                          .from_leftovers = l,
+                          .first = &to_.instances[it->second],
+                          .max_pkts = task->leftovers[l].pkts.size()});
+    }
+  }
+}
+
+void Swap::find_gone_queues() {
+  for (const Instance& queue : from_.instances) {
+    const std::string& leads_to = from_.spec.modules[position(from_, queue)].leads_to;
+    const auto it = to_.index.find(leads_to);
+    if (leads_to.empty() || queue.is_door() || to_.index.contains(queue.name)) continue;
+    if (it == to_.index.end() || to_.instances[it->second].node == nullptr) continue;
+    Orphans orphans{.queue = &queue, .fillers = {}, .first = &to_.instances[it->second]};
+    orphans.max_pkts = queue.module->max_held_pkts();
+    for (const Instance& filler : from_.instances) {
+      const bool fills = filler.works_on == queue.module.get();
+      if (!fills || filler.node == nullptr) continue;
+      orphans.fillers.push_back(&filler);
+      orphans.max_pkts += filler.node->queue->capacity_pkts;
+    }
+    orphans_.push_back(std::move(orphans));
+  }
+}
+
+void Swap::find_changed_queues() {
+  for (const Rewiring::Feeders& change : to_.rewiring.feeders) {
+    const Instance& queue = from_.at(change.queue->name());
+    const auto next = std::ranges::find_if(to_.edges, [&](const LinkedEdge& edge) {
+      return to_.instances[edge.from].module.get() == change.queue && edge.gate != kDropGate;
+    });
+    orphans_.push_back({.queue = &queue,
+                        .fillers = {},
+                        .first = &to_.instances[next->to],
+                        .max_pkts = queue.module->max_held_pkts()});
+  }
+}
+
+// Downstream first: what comes from further up must not overtake.
+void Swap::make_leftovers() {
+  std::map<std::pair<uint32_t, int>, uint64_t> max_pkts;  // by task, and rank from behind
+  for (const Orphans& orphans : orphans_) {
+    max_pkts[{orphans.first->task, -int{orphans.first->node->rank}}] += orphans.max_pkts;
+  }
+  for (const auto& [place, pkts] : max_pkts) {
+    Task& task = *to_.tasks[place.first];
+    task.leftovers.push_back({.first = &task.nodes[static_cast<size_t>(-place.second)]});
+    task.leftovers.back().pkts.reserve(pkts);
+  }
+  for (Orphans& orphans : orphans_) {
+    std::vector<Leftovers>& all = to_.tasks[orphans.first->task]->leftovers;
+    orphans.into = &*std::ranges::find(all, orphans.first->node, &Leftovers::first);
+  }
+}
+
+void Swap::find_involved() {
+  // Where modules are others than before, what one worker still puts in another might have taken over.
+  const bool has_others = std::ranges::any_of(sides_, [](const Side& side) {
+    return std::ranges::any_of(
+        side.pairs, [](const Pair& pair) { return pair.before->module != pair.after->module; });
+  });
+  if (has_others) {
+    is_involved_.assign(sides_.size(), true);
+    return;
+  }
+  for (uint32_t w = 0; w < sides_.size(); ++w) {
+    for (const Pair& pair : sides_[w].pairs) {
+      if (runner_of(from_, *pair.before) == workers_[w]->options().name) continue;
+      is_involved_[w] = true;
+      involve(runner_of(from_, *pair.before));
+    }
+  }
+  for (const Orphans& orphans : orphans_) {
+    involve(to_.tasks[orphans.first->task]->worker);
+    if (orphans.from_task != nullptr) {
+      involve(orphans.from_task->worker);
+      continue;
+    }
+    const Task* const poller = poller_of(from_, *orphans.queue);
+    if (poller != nullptr) involve(poller->worker);
+    for (const Instance* filler : orphans.fillers) involve(runner_of(from_, *filler));
+  }
+  for (const Rewiring::Feeders& change : to_.rewiring.feeders) {
+    for (const Graph* graph : {&from_, &to_}) {
+      for (const Instance& filler : graph->instances) {
+        if (filler.works_on == change.queue) involve(runner_of(*graph, filler));
+      }
+    }
+  }
+}
+
+// --- while those concerned stand still ----------------------------------------------------------
+
+void Swap::read_clocks(uint32_t worker) {
+  for (Task* task : workers_[worker]->tasks()) task->executor->read_clock();
+}
+
+void Swap::change_over_together() {
+  const auto each_involved = [&](auto use) {
+    for (uint32_t w = 0; w < sides_.size(); ++w) {
+      if (is_involved_[w]) use(w);
+    }
+  };
+  each_involved([&](uint32_t w) { read_clocks(w); });
+  each_involved([&](uint32_t w) {
+    for (const Pair& pair : sides_[w].pairs) carry(pair);
+  });
+  for (Orphans& orphans : orphans_) collect(orphans);
+  each_involved([&](uint32_t w) { finish(w); });
+}
+
+void Swap::change_over(uint32_t worker) {
+  read_clocks(worker);
+  for (const Pair& pair : sides_[worker].pairs) carry(pair);
+  finish(worker);
+}
+
+void Swap::carry(const Pair& pair) {
+  if (pair.before->module != pair.after->module) pair.after->module->adopt(*pair.before->module);
+  if (pair.before->node == nullptr || pair.after->node == nullptr) return;
+  adopt_counts(*pair.after->node, *pair.before->node);
+  if (pair.before->node->queue->size_pkts != 0) carry_held(pair);
+}
+
+void Swap::carry_held(const Pair& pair) {
+  const uint32_t before = position(from_, *pair.before);
+  const bool was_static = from_.paths->is_static(before);
+  CoreQueue& held = *pair.before->node->queue;
+  // Packets carry no state where only one can come, and need none there.
+  const bool must_write =
+      !states_.empty() || (was_static && !to_.paths->is_static(position(to_, *pair.after)));
+  const auto& at = from_.paths->states_at(before);
+  for (uint32_t i = 0; must_write && i < held.size_pkts; ++i) {
+    uint16_t& state = held.pkts[i]->meta().path_state;
+    if (was_static) state = at.empty() ? uint16_t{0} : *at.begin();
+    if (!states_.empty()) state = states_[state < states_.size() ? state : 0];
+  }
+  executor_of(to_, *pair.after).adopt_held(*pair.after->node, held);
+}
+
+void Swap::collect(Orphans& orphans) {
+  std::vector<Packet*>& into = orphans.into->pkts;
+  if (orphans.from_task != nullptr) {
+    Leftovers& left = orphans.from_task->leftovers[orphans.from_leftovers];
+    into.insert(into.end(), left.pkts.begin() + static_cast<std::ptrdiff_t>(left.n_done),
+                left.pkts.end());
+    left.n_done = left.pkts.size();
+    return;
+  }
+  const uint32_t queue = position(from_, *orphans.queue);
+  const auto& at = from_.paths->states_at(queue);
+  const bool was_static = from_.paths->is_static(queue) && !at.empty();
+  const uint16_t beyond = was_static ? from_.paths->next(queue, 0, *at.begin()) : uint16_t{0};
+  const auto take = [&](Packet* pkt) {
+    uint16_t& state = pkt->meta().path_state;
+    if (was_static) state = beyond;
+    if (!states_.empty()) state = states_[state < states_.size() ? state : 0];
+    into.push_back(pkt);
+  };
+  if (orphans.fillers.empty()) {
+    orphans.queue->module->switch_feeders(take);
+    return;
+  }
+  orphans.queue->module->give_up_held(take);
+  for (const Instance* filler : orphans.fillers) {
+    CoreQueue& held = *filler->node->queue;
+    for (uint32_t i = 0; i < held.size_pkts; ++i) take(held.pkts[i]);
+    held.size_pkts = 0;
+  }
+}
+
+// In run order: what a node has counted follows from its predecessors where batches pass by pointer.
+void Swap::carry_totals(Task& task) {
+  const std::vector<const ExecNode*>& before = counted_[task.index];
+  for (ExecNode& node : task.nodes) {
+    const ExecNode* const old_node = before[node.rank];
+    task.executor->set_totals(
+        node, old_node == nullptr ? exec::NodeTotals{} : CoreExecutor::totals(*old_node));
+  }
+}
+
+void Swap::finish(uint32_t worker) {
+  Side& side = sides_[worker];
+  for (Task* task : side.tasks) {
+    carry_totals(*task);
+    for (const Rewiring::Flows& flows : to_.rewiring.flows[task->index]) {
+      flows.module->set_flows(flows.static_flow, flows.of_state);
+    }
+    for (const Rewiring::LegEnd& end : to_.rewiring.legs[task->index]) {
+      end.queue->set_leg(worker, end.leg);
+    }
+    task->has_leftovers = task->leftover_pkts() != 0;
+  }
+  workers_[worker]->set_tasks(std::move(side.tasks), side.meter);
+  workers_[worker]->set_idle_hold(to_.spec.engine.is_idle_hold);
+  tap_.begin_rings(worker);
+}
+
+}  // namespace batchplane

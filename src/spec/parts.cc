@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "spec/parts.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "exec/depth.h"
+
+namespace batchplane {
+namespace {
+
+constexpr const char* kIn = "/in";
+
+// Full at that many batches; so many of them may wait until somebody decides otherwise.
+constexpr uint32_t kInQueueBatches = 8;
+constexpr uint32_t kCreditBatches = 2;
+
+class PartMaker {
+ public:
+  PartMaker(PipelineSpec& spec, const Kinds& kinds) : spec_(spec), kinds_(kinds) {
+    for (uint32_t m = 0; m < spec.modules.size(); ++m) index_.emplace(spec.modules[m].name, m);
+    feeds_.resize(spec.modules.size());
+    for (const EdgeSpec& edge : spec.edges) {
+      if (has_both_ends(edge)) feeds_[index_.at(edge.to)].push_back(edge);
+    }
+  }
+
+  [[nodiscard]] bool has_parts() const {
+    for (uint32_t m = 0; m < spec_.modules.size(); ++m) {
+      if (!spec_.modules[m].worker.empty() && !begins_task(m)) return true;
+    }
+    return false;
+  }
+
+  void run() {
+    find_tasks();
+    worker_.resize(spec_.modules.size());
+    for (uint32_t m = 0; m < spec_.modules.size(); ++m) (void)worker_of(m);
+    std::map<std::pair<std::string, std::string>, std::string> led;  // (from, to) -> queue
+    std::vector<uint32_t> entered;
+    for (EdgeSpec& edge : spec_.edges) {
+      if (!has_both_ends(edge)) continue;
+      const uint32_t to = index_.at(edge.to);
+      if (takes_from_any(to) || sender(edge) == worker_of(to)) continue;
+      if (std::ranges::find(entered, to) == entered.end()) entered.push_back(to);
+      led[{edge.from, edge.to}] = in_queue_name(edge.to);
+      edge.to = in_queue_name(edge.to);
+    }
+    for (const uint32_t m : entered) add_queue(m);
+    for (FlowSpec& flow : spec_.flows) lead_through(flow.path, led);
+  }
+
+  // Where a module runs, or who polls it, if nothing is said of it.
+  std::string otherwise(uint32_t m) {
+    spec_.modules[m].worker.clear();
+    find_tasks();
+    worker_.assign(spec_.modules.size(), "");
+    const bool is_polled_alone = begins_task(m) && !feeds_[m].empty();
+    return is_polled_alone ? spec_.first_worker() : worker_of(m);
+  }
+
+ private:
+  [[nodiscard]] bool has_both_ends(const EdgeSpec& edge) const {
+    return index_.contains(edge.from) && index_.contains(edge.to);
+  }
+  [[nodiscard]] const KindFacts* kind_of(uint32_t m) const {
+    const auto kind = kinds_.modules.find(spec_.modules[m].kind);
+    return kind == kinds_.modules.end() ? nullptr : &kind->second;
+  }
+  // Nothing leads to an input, whatever its kind.
+  [[nodiscard]] bool begins_task(uint32_t m) const {
+    const KindFacts* const kind = kind_of(m);
+    return feeds_[m].empty() || is_on_device(m) || (kind != nullptr && kind->begins_task());
+  }
+  // Doors let any worker put packets in.
+  [[nodiscard]] bool takes_from_any(uint32_t m) const {
+    const KindFacts* const kind = kind_of(m);
+    return is_on_device(m) || (kind != nullptr && kind->hands_over());
+  }
+  [[nodiscard]] bool is_on_device(uint32_t m) const { return !spec_.modules[m].device.is_null(); }
+  [[nodiscard]] bool is_polled(const EdgeSpec& edge) const {
+    return begins_task(index_.at(edge.from)) && edge.gate != kDropGateName;
+  }
+
+  // As written: what edges join, cut behind what is polled, and who polls it.
+  void find_tasks() {
+    std::vector<std::pair<uint32_t, uint32_t>> joined;
+    for (const EdgeSpec& edge : spec_.edges) {
+      if (!has_both_ends(edge)) continue;
+      const uint32_t from = index_.at(edge.from);
+      const bool is_cut = is_polled(edge) && !feeds_[from].empty();
+      if (!is_cut) joined.emplace_back(from, index_.at(edge.to));
+    }
+    task_ = exec::groups_of(static_cast<uint32_t>(spec_.modules.size()), joined);
+    poller_.assign(task_.size(), spec_.first_worker());
+    for (const EdgeSpec& edge : spec_.edges) {
+      if (!has_both_ends(edge) || !is_polled(edge)) continue;
+      const std::string& worker = spec_.modules[index_.at(edge.from)].worker;
+      if (!worker.empty()) poller_[task_[index_.at(edge.to)]] = worker;
+    }
+  }
+  // Who brings what comes by an edge. What a queue drops, he who fills it.
+  const std::string& sender(const EdgeSpec& edge) {
+    return is_polled(edge) ? poller_[task_[index_.at(edge.to)]] : worker_of(index_.at(edge.from));
+  }
+
+  // Who runs its node; of a queue, where it is filled.
+  const std::string& worker_of(uint32_t m) {
+    if (!worker_[m].empty()) return worker_[m];
+    worker_[m] = poller_[task_[m]];  // also where edges run in a circle: told elsewhere
+    if (begins_task(m) && feeds_[m].empty()) return worker_[m];
+    if (!spec_.modules[m].worker.empty() && !begins_task(m)) {
+      return worker_[m] = spec_.modules[m].worker;
+    }
+    std::set<std::string> senders;
+    for (const EdgeSpec& edge : feeds_[m]) senders.insert(sender(edge));
+    if (senders.size() == 1) worker_[m] = *senders.begin();
+    return worker_[m];
+  }
+
+  void add_queue(uint32_t m) {
+    ModuleSpec queue;
+    queue.name = in_queue_name(spec_.modules[m].name);
+    queue.kind = "queue";
+    queue.worker = worker_of(m);
+    queue.leads_to = spec_.modules[m].name;
+    const uint32_t batch_pkts = spec_.engine.batch_pkts;
+    queue.params = {{"size_pkts", kInQueueBatches * batch_pkts}, {"backpressure", true}};
+    if (spec_.modules[m].in_queue.is_dict()) {
+      for (const auto& [key, value] : spec_.modules[m].in_queue.as_dict()) {
+        queue.params[key] = value;
+      }
+    } else {
+      queue.params["credit_pkts"] = kCreditBatches * batch_pkts;
+    }
+    spec_.edges.push_back({queue.name, "0", queue.leads_to});
+    spec_.modules.push_back(std::move(queue));
+  }
+
+  static void lead_through(std::vector<std::string>& path,
+                           const std::map<std::pair<std::string, std::string>, std::string>& led) {
+    const auto name_of = [](const std::string& step) { return step.substr(0, step.find(':')); };
+    for (size_t i = 0; i + 1 < path.size(); ++i) {
+      const auto queue = led.find({name_of(path[i]), name_of(path[i + 1])});
+      if (queue == led.end()) continue;
+      path.insert(path.begin() + static_cast<std::ptrdiff_t>(i) + 1, queue->second);
+      ++i;
+    }
+  }
+
+  PipelineSpec& spec_;
+  const Kinds& kinds_;
+  std::map<std::string, uint32_t> index_;
+  std::vector<std::vector<EdgeSpec>> feeds_;  // by module: edges that lead to it
+  std::vector<uint32_t> task_;                // by module, were nothing moved
+  std::vector<std::string> poller_;           // by task
+  std::vector<std::string> worker_;           // by module
+};
+
+}  // namespace
+
+std::string in_queue_name(const std::string& module) { return module + kIn; }
+
+void add_parts(PipelineSpec& spec, const Kinds& kinds) {
+  PartMaker maker(spec, kinds);
+  if (maker.has_parts()) maker.run();
+}
+
+void move_part(PipelineSpec& spec, const std::string& module, const std::string& worker,
+               const Kinds& kinds) {
+  std::vector<std::string> workers;
+  for (const WorkerSpec& known : spec.workers) workers.push_back(known.name);
+  if (workers.empty()) workers.push_back(spec.first_worker());
+  if (std::ranges::find(workers, worker) == workers.end()) {
+    throw ConfigError("there is no worker '" + worker + "'", "worker",
+                      did_you_mean(worker, workers, "declare it under workers, and start anew"));
+  }
+  std::vector<std::string> modules;
+  for (const ModuleSpec& known : spec.modules) modules.push_back(known.name);
+  const auto found = std::ranges::find(modules, module);
+  if (found == modules.end()) {
+    throw ConfigError("there is no module '" + module + "'", "part", did_you_mean(module, modules));
+  }
+  const auto m = static_cast<uint32_t>(found - modules.begin());
+  if (PartMaker(spec, kinds).otherwise(m) != worker) spec.modules[m].worker = worker;
+}
+
+PipelineSpec without_parts(const PipelineSpec& spec) {
+  std::map<std::string, std::string> led_to;  // by queue
+  for (const ModuleSpec& module : spec.modules) {
+    if (!module.leads_to.empty()) led_to[module.name] = module.leads_to;
+  }
+  if (led_to.empty()) return spec;
+  PipelineSpec written = spec;
+  std::erase_if(written.modules, [](const ModuleSpec& module) { return !module.leads_to.empty(); });
+  std::erase_if(written.edges, [&](const EdgeSpec& edge) { return led_to.contains(edge.from); });
+  for (EdgeSpec& edge : written.edges) {
+    if (const auto queue = led_to.find(edge.to); queue != led_to.end()) edge.to = queue->second;
+  }
+  for (FlowSpec& flow : written.flows) {
+    std::erase_if(flow.path, [&](const std::string& step) { return led_to.contains(step); });
+  }
+  return written;
+}
+
+}  // namespace batchplane

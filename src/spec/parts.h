@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// parts.h - parts of a graph that run on another worker than the one that brings their packets.
+#pragma once
+
+#include <string>
+
+#include "spec/kinds.h"
+#include "spec/params.h"
+#include "spec/pipeline_spec.h"
+
+namespace batchplane {
+
+// NAME/in leads to NAME.
+[[nodiscard]] std::string in_queue_name(const std::string& module);
+
+// A module with `worker` runs there, and so does whatever is fed from there only. Where an edge leads from
+// one worker to another, a queue NAME/in comes before the module at its end, and paths lead through it.
+// Inputs and queues have a worker of their own already: it is the one that polls them. After add_stages(),
+// before add_doors(). What has mistakes in it is left as it is.
+void add_parts(PipelineSpec& spec, const Kinds& kinds);
+
+// Says in a pipeline as it was written where a module runs from now on, or who polls it; nothing is said
+// where that follows from what feeds it. Throws ConfigError.
+void move_part(PipelineSpec& spec, const std::string& module, const std::string& worker,
+               const Kinds& kinds);
+
+// The pipeline as it was written. After without_doors().
+[[nodiscard]] PipelineSpec without_parts(const PipelineSpec& spec);
+
+}  // namespace batchplane
