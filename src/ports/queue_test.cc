@@ -129,6 +129,21 @@ TEST(Queue, CreditBoundsWhatMayWait) {
   EXPECT_EQ(next->room_pkts(0), 5U);
 }
 
+TEST(Queue, TakesBeyondItsCreditWhatThoseHeldBackHavePolledBefore) {
+  PortRig rig;
+  auto queue =
+      rig.module("queue", {{"size_pkts", 64}, {"credit_pkts", 40}, {"backpressure", true}});
+  EXPECT_EQ(queue->room_pkts(0), 40U);
+  EXPECT_EQ(queue->space_pkts(0), 64U);
+  std::vector<Packet*> pkts;
+  for (uint8_t i = 0; i < 60; ++i) pkts.push_back(rig.make(60, i));
+  EXPECT_EQ(rig.consume(*queue, "queue", pkts).size(), 0U);
+  EXPECT_EQ(queue->room_pkts(0), 0U);
+  EXPECT_EQ(queue->space_pkts(0), 4U);
+  rig.free(rig.poll(*queue, "queue", 32));
+  EXPECT_EQ(queue->room_pkts(0), 12U);
+}
+
 TEST(Queue, ApplyCarriesOverWhatIsBeyondTheNewCredit) {
   PortRig rig;
   for (const int size : {8, 64}) {  // the same ring, and one of another size

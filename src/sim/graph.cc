@@ -124,8 +124,10 @@ void set_roles(GraphBuild& build) {
               "give a number from 0 (all) to size_pkts, " + std::to_string(size_pkts));
         }
         if (credit_pkts == 0) credit_pkts = size_pkts;
-        graph.queues.push_back(std::make_unique<Queue>(static_cast<uint32_t>(size_pkts),
-                                                       static_cast<uint32_t>(credit_pkts)));
+        const auto flag = spec.params.find("backpressure");
+        const bool holds_back = flag != spec.params.end() && flag->second.as_bool();
+        graph.queues.push_back(std::make_unique<Queue>(
+            static_cast<uint32_t>(size_pkts), static_cast<uint32_t>(credit_pkts), holds_back));
         module.queue = graph.queues.back().get();
       } else {
         module.queue =

@@ -48,7 +48,8 @@ struct Task : exec::TaskStorage<Traits> {
   uint64_t polls = 0;  // that found packets
 
   void housekeep(Context& /*ctx*/) {}
-  [[nodiscard]] uint32_t open_inputs(const Context& ctx) const;
+  [[nodiscard]] bool has_room(const Context& ctx);
+  [[nodiscard]] uint32_t open_inputs(const Context& ctx);
   uint32_t poll_one(uint32_t input, Context& ctx, bool is_sampled);
   void flush(Context& /*ctx*/) {}
 };

@@ -17,8 +17,8 @@ namespace batchplane::sim {
 // was there at its own time, unless each has a time of its own.
 class QueueRing {
  public:
-  explicit QueueRing(uint32_t size_pkts, uint32_t credit_pkts)
-      : size_pkts_(size_pkts), credit_pkts_(credit_pkts) {}
+  QueueRing(uint32_t size_pkts, uint32_t credit_pkts, bool holds_back)
+      : size_pkts_(size_pkts), credit_pkts_(credit_pkts), holds_back_(holds_back) {}
 
   // For plans: workers' clocks have nothing to do with each other. Packets do not wait here, there
   // is room for all, and they are as old where they come to as they were where they left.
@@ -28,15 +28,17 @@ class QueueRing {
     credit_pkts_ = ~0U;
   }
 
-  [[nodiscard]] uint32_t room_pkts() const {
-    return credit_pkts_ - std::min(credit_pkts_, static_cast<uint32_t>(slots_.size()));
+  [[nodiscard]] uint32_t room_pkts() const { return left_of(credit_pkts_); }
+  // Who is held back has polled some that are yet to come: these may fill the ring beyond the credit.
+  [[nodiscard]] uint32_t space_pkts() const {
+    return left_of(holds_back_ ? size_pkts_ : credit_pkts_);
   }
   void set_credit(uint32_t credit_pkts) {
     if (!joins_clocks_) credit_pkts_ = credit_pkts;
   }
   // False when full.
   bool put(Packet* pkt, uint64_t now_ns) {
-    if (room_pkts() == 0) {
+    if (space_pkts() == 0) {
       ++lost_pkts_;
       return false;
     }
@@ -74,6 +76,9 @@ class QueueRing {
     Packet* pkt;
     uint64_t since_ns;
   };
+  [[nodiscard]] uint32_t left_of(uint32_t pkts) const {
+    return pkts - std::min(pkts, static_cast<uint32_t>(slots_.size()));
+  }
   void look(uint64_t now_ns) {
     const auto is_seen = [&](const Slot& slot) { return joins_clocks_ || slot.since_ns <= now_ns; };
     while (seen_pkts_ < slots_.size() && is_seen(slots_[seen_pkts_])) ++seen_pkts_;
@@ -89,6 +94,7 @@ class QueueRing {
 
   uint32_t size_pkts_;
   uint32_t credit_pkts_;  // of them
+  bool holds_back_;
   bool joins_clocks_ = false;
   std::deque<Slot> slots_;
   uint32_t seen_pkts_ = 0;  // by its consumer, when it looked last
@@ -99,12 +105,12 @@ class QueueRing {
 // A ring for each worker that puts packets in; they take turns, so that none starves another.
 class Queue {
  public:
-  Queue(uint32_t size_pkts, uint32_t credit_pkts)
-      : size_pkts_(size_pkts), credit_pkts_(credit_pkts) {}
+  Queue(uint32_t size_pkts, uint32_t credit_pkts, bool holds_back)
+      : size_pkts_(size_pkts), credit_pkts_(credit_pkts), holds_back_(holds_back) {}
 
   // The number of a further ring.
   uint32_t add_ring() {
-    rings_.emplace_back(size_pkts_, credit_pkts_);
+    rings_.emplace_back(size_pkts_, credit_pkts_, holds_back_);
     return static_cast<uint32_t>(rings_.size() - 1);
   }
   [[nodiscard]] uint32_t size_pkts() const { return size_pkts_; }
@@ -117,6 +123,7 @@ class Queue {
     for (QueueRing& ring : rings_) ring.join_clocks();
   }
   [[nodiscard]] uint32_t room_pkts(uint32_t ring) const { return rings_[ring].room_pkts(); }
+  [[nodiscard]] uint32_t space_pkts(uint32_t ring) const { return rings_[ring].space_pkts(); }
   bool put(uint32_t ring, Packet* pkt, uint64_t now_ns) { return rings_[ring].put(pkt, now_ns); }
   uint32_t take(Packet** pkts, uint32_t most, uint64_t now_ns) {
     for (size_t k = 0; k < rings_.size(); ++k) {
@@ -149,6 +156,7 @@ class Queue {
  private:
   const uint32_t size_pkts_;
   uint32_t credit_pkts_;
+  const bool holds_back_;  // who fills it
   std::vector<QueueRing> rings_;
   size_t next_ = 0;
 };

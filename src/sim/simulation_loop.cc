@@ -3,15 +3,20 @@
 // do, and jumps over loops in which nothing can happen.
 #include <algorithm>
 
+#include "exec/has_room.h"
 #include "sim/simulation.h"
 
 namespace batchplane::sim {
 
-uint32_t Task::open_inputs(const Context& ctx) const {
-  const bool has_room = std::ranges::all_of(backpressuring, [&](const Module* module) {
-    return module->queue->room_pkts(module->ring) >= ctx.batch_limit_pkts;
-  });
-  return has_room ? static_cast<uint32_t>(inputs.size()) : 0;
+bool Task::has_room(const Context& ctx) {
+  return exec::has_room(
+      *executor, backpressuring, ctx.batch_limit_pkts,
+      [](const Module& end) { return end.queue->room_pkts(end.ring); },
+      [](const Module& end) { return end.queue->space_pkts(end.ring); });
+}
+
+uint32_t Task::open_inputs(const Context& ctx) {
+  return has_room(ctx) ? static_cast<uint32_t>(inputs.size()) : 0;
 }
 
 uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {

@@ -246,6 +246,29 @@ TEST(Move, LosesDoublesAndReordersNothing) {
   rig.expect_pool_whole(end);
 }
 
+// What buffers hold was polled while there was room, and comes whenever they let go.
+TEST(Move, QueuesBehindBuffersLoseNothing) {
+  PipelineSpec spec = branches();
+  std::ranges::find(spec.modules, "m", &ModuleSpec::name)->in_queue =
+      Dict{{"size_pkts", 100}, {"credit_pkts", 64}};
+  EngineRig rig(laid_out(spec), 65536);
+  (void)rig.engine().move({{"m", "w1"}});
+  std::vector<Engine::TriggerEdit> triggers;
+  for (const char* name : {"a0", "a2", "a4", "b0", "b2", "b4"}) triggers.push_back({name, 32});
+  Rng rng(3);
+  for (uint32_t i = 0; i < 2000; ++i) {
+    rig.now_ns += 100;
+    if (i % 40 == 0) rig.engine().set_buffers(triggers, {});
+    if (i % 40 == 20) rig.engine().set_buffers({{"a0", 0}, {"b2", 0}, {"a4", 0}}, {});
+    rig.worker(0).loop_once();
+    if (rng.next() % 8 == 0) rig.worker(1).loop_once();
+    rig.worker(2).loop_once();
+  }
+  const Snapshot now = rig.balanced();
+  EXPECT_EQ(now.balance.dropped_pkts, 0U) << drops_of(now);
+  EXPECT_GT(delivered(rig), 1000U);
+}
+
 // Workers that have nothing to do with a move do not stand still for it.
 TEST(Move, LeavesOtherWorkersAlone) {
   EngineRig rig(laid_out(branches()), 16384);

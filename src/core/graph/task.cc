@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/graph/trace.h"
+#include "exec/has_room.h"
 
 namespace batchplane {
 namespace {
@@ -99,19 +100,10 @@ void Task::run_housekeepers(Context& ctx) {
 }
 
 bool Task::has_room(const Context& ctx) {
-  if (backpressuring.empty()) return true;
-  const bool may_send = std::ranges::all_of(backpressuring, [&](const Module* module) {
-    return module->room_pkts(ctx.worker_index) >= ctx.batch_limit_pkts;
-  });
-  if (!may_send || !executor->has_buffers()) return may_send;
-  // All that buffers hold may come at once, and this batch.
-  const uint64_t at_worst_pkts = ctx.batch_limit_pkts + executor->buffered_pkts();
-  const bool has_space = std::ranges::all_of(backpressuring, [&](const Module* module) {
-    return module->space_pkts(ctx.worker_index) >= at_worst_pkts;
-  });
-  // Together they may hold more than that: then nothing would ever be polled again.
-  if (!has_space) executor->release_oldest();
-  return has_space;
+  return exec::has_room(
+      *executor, backpressuring, ctx.batch_limit_pkts,
+      [&](const Module& end) { return end.room_pkts(ctx.worker_index); },
+      [&](const Module& end) { return end.space_pkts(ctx.worker_index); });
 }
 
 uint32_t Task::open_inputs(Context& ctx) {

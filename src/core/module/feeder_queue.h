@@ -137,8 +137,8 @@ class FeederQueue : public Module {
   [[nodiscard]] bool wants_backpressure() const override { return has_backpressure_; }
   // Who is held back has polled some that are yet to come: these may fill the ring beyond the credit.
   [[nodiscard]] uint32_t room_pkts(uint32_t worker) const noexcept override {
-    const uint32_t credit = credit_pkts();
-    return credit - std::min(credit, size_pkts_ - space_pkts(worker));
+    const uint32_t filled_pkts = ring_credit() - std::min(ring_credit(), space_pkts(worker));
+    return credit_pkts() - std::min(credit_pkts(), filled_pkts);
   }
   [[nodiscard]] uint32_t space_pkts(uint32_t worker) const noexcept override {
     return rings_[worker].free_slots();
