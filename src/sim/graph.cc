@@ -142,7 +142,9 @@ void set_costs(GraphBuild& build) {
   std::string missing;
   for (const auto& module : build.graph.modules) {
     const std::string& queue = build.spec.pipeline.modules[module->index].door_of;
-    const auto it = build.spec.costs.find(queue.empty() ? module->name : queue);
+    auto it = build.spec.costs.find(queue.empty() ? module->name : queue);
+    const bool is_of_part = !build.spec.pipeline.modules[module->index].leads_to.empty();
+    if (it == build.spec.costs.end() && is_of_part) it = build.spec.costs.find(kAnyInQueue);
     if (it != build.spec.costs.end()) {
       module->set_cost(it->second, build.spec.pipeline.engine.batch_pkts);
     } else if (module->role != Role::kInput) {
@@ -215,6 +217,13 @@ void find_workers(GraphBuild& build) {
 
 void make_sources(GraphBuild& build, PacketPool& pool, Recorder& recorder) {
   uint32_t first_flow = 0;
+  if (build.running != nullptr) {
+    build.graph.sources = build.running->sources;
+    for (const auto& source : build.graph.sources) {
+      build.n_traffic_flows += static_cast<uint32_t>(source->spec().flows.size());
+    }
+    return;
+  }
   for (const SourceSpec& spec : build.spec.sources) {
     build.graph.sources.push_back(std::make_unique<Source>(spec, first_flow, pool, recorder));
     first_flow += static_cast<uint32_t>(spec.flows.size());
@@ -243,9 +252,10 @@ telemetry::GraphFacts Graph::facts() const {
   return facts;
 }
 
-std::unique_ptr<Graph> build_graph(const Spec& spec, PacketPool& pool, Recorder& recorder) {
+std::unique_ptr<Graph> build_graph(const Spec& spec, PacketPool& pool, Recorder& recorder,
+                                   const Graph* running) {
   auto graph = std::make_unique<Graph>();
-  GraphBuild build{spec, *graph};
+  GraphBuild build{spec, *graph, running};
   make_modules(build);
   make_edges(build);
   set_roles(build);

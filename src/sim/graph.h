@@ -9,6 +9,7 @@
 
 #include "exec/control.h"
 #include "exec/executor.h"
+#include "exec/leftovers.h"
 #include "exec/path_automaton.h"
 #include "exec/task_layout.h"
 #include "sim/module.h"
@@ -45,13 +46,19 @@ struct Task : exec::TaskStorage<Traits> {
   std::unique_ptr<Module> dead_end;
   std::unique_ptr<Executor> executor;
   uint32_t next_input = 0;
-  uint64_t polls = 0;  // that found packets
+  uint64_t polls = 0;                        // that found packets
+  exec::Leftovers<Node, Packet*> leftovers;  // none most of the time
 
   void housekeep(Context& /*ctx*/) {}
   [[nodiscard]] bool has_room(const Context& ctx);
-  [[nodiscard]] uint32_t open_inputs(const Context& ctx);
+  [[nodiscard]] uint32_t open_inputs(Context& ctx);
   uint32_t poll_one(uint32_t input, Context& ctx, bool is_sampled);
   void flush(Context& /*ctx*/) {}
+  // Runs leftovers while there is room for them. False when that was for none.
+  bool run_leftovers(Context& ctx);
+
+ private:
+  void enter(Node& first, Packet** pkts, uint32_t n_pkts, Context& ctx, bool is_sampled);
 };
 
 struct Edge {
@@ -66,7 +73,7 @@ struct Graph {
   std::vector<std::unique_ptr<Module>> modules;  // in the order of the pipeline
   std::map<std::string, uint32_t> index;
   std::vector<Edge> edges;
-  std::vector<std::unique_ptr<Source>> sources;
+  std::vector<std::shared_ptr<Source>> sources;
   std::vector<std::unique_ptr<Queue>> queues;
   std::vector<std::unique_ptr<Task>> tasks;
   std::vector<std::string> worker_names;
@@ -86,6 +93,8 @@ void merge_branch(Graph& graph, uint32_t module, uint32_t gate);
 
 // Throws ConfigError: costs missing, unknown names, cycles, flows that no route leads on or that
 // can never leave.
-std::unique_ptr<Graph> build_graph(const Spec& spec, PacketPool& pool, Recorder& recorder);
+// `running`: sources are taken from there, and states of the same flows keep their numbers.
+std::unique_ptr<Graph> build_graph(const Spec& spec, PacketPool& pool, Recorder& recorder,
+                                   const Graph* running = nullptr);
 
 }  // namespace batchplane::sim

@@ -11,6 +11,7 @@ namespace batchplane::sim {
 struct GraphBuild {
   const Spec& spec;
   Graph& graph;
+  const Graph* running = nullptr;
   std::vector<uint32_t> task_of = {};             // per module
   std::vector<std::vector<uint32_t>> order = {};  // per task: modules in rank order
   std::vector<uint32_t> worker_of_task = {};

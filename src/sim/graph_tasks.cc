@@ -163,8 +163,9 @@ void make_tasks(GraphBuild& build) {
   for (uint32_t i = 0; i < graph.modules.size(); ++i) {
     if (graph.modules[i]->role == Role::kInput) entries.push_back(i);
   }
-  graph.paths = std::make_unique<exec::PathAutomaton>(static_cast<uint32_t>(graph.modules.size()),
-                                                      edges, entries, build.flows);
+  graph.paths = std::make_unique<exec::PathAutomaton>(
+      static_cast<uint32_t>(graph.modules.size()), edges, entries, build.flows,
+      build.running == nullptr ? nullptr : build.running->paths.get());
   for (uint32_t i = 0; i < graph.modules.size(); ++i) {
     const std::string& queue = build.spec.pipeline.modules[i].door_of;
     if (queue.empty()) continue;

@@ -70,6 +70,14 @@ class QueueRing {
     all.arrivals.lost_pkts += lost_pkts_;
   }
   void begin_fill_period() { fill_.begin_period(); }
+  template <class Take>
+  void take_everything(Take take_pkt) {
+    for (const Slot& slot : slots_) take_pkt(slot.pkt);
+    slots_.clear();
+    seen_pkts_ = 0;
+  }
+  [[nodiscard]] uint64_t lost_pkts() const { return lost_pkts_; }
+  void add_lost(uint64_t pkts) { lost_pkts_ += pkts; }
 
  private:
   struct Slot {
@@ -152,6 +160,24 @@ class Queue {
   void begin_fill_period() {
     for (QueueRing& ring : rings_) ring.begin_fill_period();
   }
+
+  // Where another graph takes the place of the queue's: it goes on in another object, as it is, or hands out
+  // what waits.
+  void take_over(Queue& old) {
+    rings_ = std::move(old.rings_);
+    next_ = old.next_;
+    credit_pkts_ = old.credit_pkts_;
+  }
+  template <class Take>
+  void take_everything(Take take_pkt) {
+    for (QueueRing& ring : rings_) ring.take_everything(take_pkt);
+  }
+  [[nodiscard]] uint64_t lost_pkts() const {
+    uint64_t lost = 0;
+    for (const QueueRing& ring : rings_) lost += ring.lost_pkts();
+    return lost;
+  }
+  void add_lost(uint64_t pkts) { rings_.front().add_lost(pkts); }
 
  private:
   const uint32_t size_pkts_;

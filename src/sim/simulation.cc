@@ -23,6 +23,15 @@ Simulation::Simulation(const Spec& spec)
   demand_.resize(graph_->model.inputs.size());
 }
 
+// What is there by now is no demand of the period that begins.
+void Simulation::begin_demand() {
+  demand_.assign(graph_->model.inputs.size(), {});
+  size_t at = 0;
+  for (const auto& task : graph_->tasks) {
+    for (const TaskInput& input : task->inputs) demand_[at++].begin(demand_of(input));
+  }
+}
+
 Simulation::~Simulation() = default;
 
 void Simulation::find_closed_loops() {
@@ -62,13 +71,20 @@ void Simulation::make_workers() {
     if (!closed_loops_.empty()) ctx.closed_loops = closed_loops_.data();
     ctx.noise_sigma = spec_.noise_sigma;
     ctx.noise = Rng(spec_.seed * 31 + w);
-    worker->meter = std::make_unique<exec::FlowMeter>(
-        static_cast<uint32_t>(graph_->flow_names.size()), graph_->model.legs);
-    for (uint32_t f = 0; f < slo_ns_.size(); ++f) worker->meter->set_slo(f, slo_ns_[f]);
-    ctx.meter = worker->meter.get();
     worker->sample = {engine.sample_one_run_in, engine.sample_one_run_in};
     worker->stalls = Stalls(spec_.stalls, spec_.seed * 37 + w);
     workers_.push_back(std::move(worker));
+  }
+  attach_tasks();
+}
+
+void Simulation::attach_tasks() {
+  const EngineSpec& engine = spec_.pipeline.engine;
+  for (const auto& worker : workers_) {
+    worker->meter = std::make_unique<exec::FlowMeter>(
+        static_cast<uint32_t>(graph_->flow_names.size()), graph_->model.legs);
+    for (uint32_t f = 0; f < slo_ns_.size(); ++f) worker->meter->set_slo(f, slo_ns_[f]);
+    worker->ctx.meter = worker->meter.get();
   }
   for (const auto& task : graph_->tasks) {
     Worker& worker = *workers_[task->worker];

@@ -14,6 +14,7 @@
 #include "sim/graph.h"
 #include "sim/worker.h"
 #include "slo/model/controller.h"
+#include "spec/parts.h"
 
 namespace batchplane::sim {
 
@@ -27,6 +28,9 @@ class Simulation {
   [[nodiscard]] uint64_t now_ns() const { return now_ns_; }
   // Runs every worker until its clock has reached until_ns; the last loop may end later.
   void run_until(uint64_t until_ns);
+  // One loop of a worker, while the others wait, from `from_ns` on: for who gives the interleaving. Returns
+  // when it ended.
+  uint64_t loop_alone(uint32_t worker, uint64_t from_ns);
   // Lets what is inside leave, after the generators were switched off: at the end, once.
   void drain();
 
@@ -55,6 +59,12 @@ class Simulation {
   // made.
   void apply(const exec::Decision& decision);
 
+  // Parts of the graph go on on other workers, as Engine::move has it. What is numbered by modules and
+  // tasks is numbered anew: modules as the pipeline has them keep their numbers. Throws ConfigError.
+  void move(const std::vector<PartMove>& moves);
+  // How often that was done.
+  [[nodiscard]] uint64_t graph_number() const { return graph_number_; }
+
   // Live edits, as the daemon takes them. All throw ConfigError and change nothing when they cannot
   // be made.
   void set_slo(const std::string& flow, uint64_t slo_ns);
@@ -80,6 +90,10 @@ class Simulation {
 
  private:
   void make_workers();
+  void attach_tasks();
+  void begin_demand();
+  [[nodiscard]] Spec present_spec() const;
+  void stand_still(const std::vector<bool>& is_involved);
   void find_closed_loops();
   uint32_t loop_once(Worker& worker);  // returns the packets polled
   static void note_loop(Worker& worker, uint64_t began_ns);
@@ -110,6 +124,8 @@ class Simulation {
   std::vector<uint64_t> slo_ns_;          // per declared flow
   exec::PeriodSnapshot last_;             // cumulative counters at the last period
   std::vector<exec::DemandBook> demand_;  // of all tasks' inputs
+  uint64_t sent_before_pkts_ = 0;         // by meters of older graphs
+  uint64_t graph_number_ = 0;
   uint64_t now_ns_ = 0;
   uint64_t previous_ns_ = 0;
   bool is_idle_hold_ = false;

@@ -32,8 +32,10 @@ void Simulation::drain() {
         task->executor->read_clock();
         while (task->executor->release_oldest()) any = true;
         task->executor->read_clock();
+        any |= task->run_leftovers(worker->ctx);
         for (uint32_t i = 0; i < task->inputs.size(); ++i) {
-          if (task->inputs[i].queue != nullptr) any |= task->poll_one(i, worker->ctx, false) != 0;
+          if (task->inputs[i].queue == nullptr || !task->has_room(worker->ctx)) continue;
+          any |= task->poll_one(i, worker->ctx, false) != 0;
         }
       }
     }

@@ -15,8 +15,26 @@ bool Task::has_room(const Context& ctx) {
       [](const Module& end) { return end.queue->space_pkts(end.ring); });
 }
 
-uint32_t Task::open_inputs(const Context& ctx) {
-  return has_room(ctx) ? static_cast<uint32_t>(inputs.size()) : 0;
+uint32_t Task::open_inputs(Context& ctx) {
+  if (leftovers.is_any()) [[unlikely]]
+    run_leftovers(ctx);
+  return has_room(ctx) && !leftovers.is_any() ? static_cast<uint32_t>(inputs.size()) : 0;
+}
+
+bool Task::run_leftovers(Context& ctx) {
+  return leftovers.run(
+      ctx.batch_limit_pkts, [&] { return has_room(ctx); },
+      [&](Node& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); });
+}
+
+void Task::enter(Node& first, Packet** pkts, uint32_t n, Context& ctx, bool is_sampled) {
+  for (uint32_t p = 0; p < n; ++p) pkts[p]->polled_ns = ctx.now_ns;
+  uint64_t bound_ns = 0;
+  if (executor->has_buffers()) {
+    bound_ns = pkts[0]->task_entry_ns;
+    for (uint32_t p = 1; p < n; ++p) bound_ns = std::min(bound_ns, pkts[p]->task_entry_ns);
+  }
+  executor->run(first, {pkts, n, bound_ns}, is_sampled);
 }
 
 uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
@@ -46,13 +64,7 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
     input.source->note_room(ctx.clock.ticks >> kTicksPerNsLog2);
     ctx.clock.ticks += ctx.loop.far_pkt * n + ctx.loop.far_early_pkt * std::min(n, kFarEarlyPkts);
   }
-  for (uint32_t p = 0; p < n; ++p) pkts[p]->polled_ns = ctx.now_ns;
-  uint64_t bound_ns = 0;
-  if (executor->has_buffers()) {
-    bound_ns = pkts[0]->task_entry_ns;
-    for (uint32_t p = 1; p < n; ++p) bound_ns = std::min(bound_ns, pkts[p]->task_entry_ns);
-  }
-  executor->run(*input.first, {pkts, n, bound_ns}, is_sampled);
+  enter(*input.first, pkts, n, ctx, is_sampled);
   return n;
 }
 
@@ -72,7 +84,7 @@ uint32_t Simulation::loop_once(Worker& worker) {
   Context& ctx = worker.ctx;
   uint32_t polled = 0;
   const uint64_t ticks = ctx.clock.ticks;
-  uint64_t first_began_ns = 0;
+  uint64_t first_began_ns = ticks >> kTicksPerNsLog2;
   for (Task* task : worker.tasks) {
     uint64_t began_ns = 0;
     polled += exec::loop_task(*task, ctx, is_idle_hold_, worker.sample, began_ns);
@@ -172,6 +184,15 @@ void Simulation::note_idle_loop(Worker& worker) {
   worker.sample.skip(1);
   ++worker.stats.loops;
   ++worker.idle_polls;
+}
+
+uint64_t Simulation::loop_alone(uint32_t worker, uint64_t from_ns) {
+  Worker& alone = *workers_.at(worker);
+  alone.ctx.clock.ticks = from_ns << kTicksPerNsLog2;
+  loop_once(alone);
+  for (const auto& each : workers_) each->ctx.clock.ticks = alone.ctx.clock.ticks;
+  now_ns_ = alone.ctx.clock.ticks >> kTicksPerNsLog2;
+  return now_ns_;
 }
 
 void Simulation::run_until(uint64_t until_ns) {

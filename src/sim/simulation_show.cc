@@ -16,7 +16,9 @@ void Simulation::collect_flows() {
 
 uint64_t Simulation::held_pkts() const {
   uint64_t held = 0;
-  for (const auto& task : graph_->tasks) held += task->executor->held_pkts();
+  for (const auto& task : graph_->tasks) {
+    held += task->executor->held_pkts() + task->leftovers.left_pkts();
+  }
   for (const auto& queue : graph_->queues) held += queue->held_pkts();
   return held;
 }
@@ -46,6 +48,9 @@ void Simulation::capture_modules(exec::Snapshot& out) const {
       exec::capture_node(*task->executor, task->nodes[rank], module);
       module.worker = worker;
     }
+    for (const auto& left : task->leftovers.parts()) {
+      out.modules[task->modules[left.first->rank]].held_pkts += left.left_pkts();
+    }
     for (const TaskInput& input : task->inputs) {
       out.inputs.push_back({input.module->name, demand_of(input)});
       if (input.queue != nullptr) continue;
@@ -63,6 +68,7 @@ void Simulation::capture_modules(exec::Snapshot& out) const {
 }
 
 void Simulation::capture_workers(exec::Snapshot& out) {
+  out.balance.sent_pkts = sent_before_pkts_;
   for (size_t w = 0; w < workers_.size(); ++w) {
     exec::WorkerSnapshot made;
     made.name = graph_->worker_names[w];

@@ -39,9 +39,13 @@ struct LoopSpec {
 using FlowRoute = std::map<std::string, std::string>;
 inline constexpr const char* kDropGateText = "drop";
 
+// Under this name stands the cost of queues before parts on other workers that have none of their own.
+inline constexpr const char* kAnyInQueue = "/in";
+
 struct Spec {
   PipelineSpec pipeline;
   std::map<std::string, CostLaw> costs;  // by module
+  uint64_t move_ns = 0;                  // that workers stand still for a move
   LoopSpec loop;
   std::vector<SourceSpec> sources;
   std::vector<std::vector<FlowRoute>> routes;  // [source][flow]

@@ -106,17 +106,35 @@ class DoorMaker {
     std::string before;
     for (std::string& step : flow.path) {
       const size_t colon = step.find(':');
-      const std::string name = step.substr(0, colon);
-      const auto doors = doors_.find(name);
-      if (doors != doors_.end() && !before.empty() && !reaches(before, name)) {
-        for (const std::string& door : doors->second) {
-          if (!reaches(before, door)) continue;
-          step = colon == std::string::npos ? door : door + step.substr(colon);
-          break;
-        }
+      const auto doors = doors_.find(step.substr(0, colon));
+      if (doors != doors_.end() && !before.empty()) {
+        const std::string gate = colon == std::string::npos ? "" : step.substr(colon);
+        step = way_in(before, doors->first, doors->second) + gate;
       }
-      before = step.substr(0, step.find(':'));
+      before = step;
     }
+  }
+  // By which of a queue's doors a path comes in that named `step` before it. An edge that leads right there
+  // wins over ways through other modules.
+  [[nodiscard]] std::string way_in(const std::string& step, const std::string& queue,
+                                   const std::vector<std::string>& doors) const {
+    const size_t colon = step.find(':');
+    const std::string gate = colon == std::string::npos ? "" : step.substr(colon + 1);
+    std::vector<std::string> first;
+    for (const EdgeSpec& edge : spec_.edges) {
+      const bool is_meant = gate.empty() ? edge.gate != kDropGateName : edge.gate == gate;
+      if (edge.from == step.substr(0, colon) && is_meant) first.push_back(edge.to);
+    }
+    std::vector<std::string> ways{queue};
+    ways.insert(ways.end(), doors.begin(), doors.end());
+    for (const std::string& way : ways) {
+      if (std::ranges::find(first, way) != first.end()) return way;
+    }
+    for (const std::string& way : ways) {
+      const auto leads = [&](const std::string& from) { return reaches(from, way); };
+      if (std::ranges::any_of(first, leads)) return way;
+    }
+    return queue;
   }
   [[nodiscard]] bool reaches(const std::string& from, const std::string& to) const {
     std::vector<std::string> todo{from};

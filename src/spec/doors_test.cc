@@ -57,6 +57,22 @@ TEST(Doors, AreAddedForEachFurtherWorker) {
   EXPECT_EQ(spec.flows[2].path, (std::vector<std::string>{"b", "out"}));
 }
 
+// The first module leads to the queue by two ways, one of them through a module on another worker.
+TEST(Doors, PathsGoInWhereTheirGateLeads) {
+  PipelineSpec spec = joined();
+  spec.edges.push_back({"ma", "1", "r"});
+  spec.edges.push_back({"r", "0", "mb"});
+  spec.modules.push_back({"r", "queue", {}});
+  spec.modules.back().worker = "w1";
+  spec.flows = {{"direct", {"a", "ma:0", "q", "out"}, 0},
+                {"round", {"a", "ma:1", "q", "out"}, 0},
+                {"whichever", {"a", "ma", "q", "out"}, 0}};
+  add_doors(spec, kinds());
+  EXPECT_EQ(spec.flows[0].path[2], "q");
+  EXPECT_EQ(spec.flows[1].path[2], "q@w1");
+  EXPECT_EQ(spec.flows[2].path[2], "q");
+}
+
 TEST(Doors, AreTakenAwayAgain) {
   PipelineSpec spec = joined();
   add_doors(spec, kinds());

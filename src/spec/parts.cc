@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/depth.h"
+#include "spec/doors.h"
 
 namespace batchplane {
 namespace {
@@ -52,13 +53,20 @@ class PartMaker {
     for (FlowSpec& flow : spec_.flows) lead_through(flow.path, led);
   }
 
-  // Where a module runs, or who polls it, if nothing is said of it.
-  std::string otherwise(uint32_t m) {
-    spec_.modules[m].worker.clear();
+  // What is polled takes the task along that it brings packets to, with whatever else is polled there.
+  void move(uint32_t m, const std::string& worker) {
+    std::vector<uint32_t> together{m};
+    find_tasks();
+    for (uint32_t i = 0; begins_task(m) && i < spec_.modules.size(); ++i) {
+      if (i != m && begins_task(i) && feeds_one_task(i, m)) together.push_back(i);
+    }
+    for (const uint32_t i : together) spec_.modules[i].worker.clear();
     find_tasks();
     worker_.assign(spec_.modules.size(), "");
     const bool is_polled_alone = begins_task(m) && !feeds_[m].empty();
-    return is_polled_alone ? spec_.first_worker() : worker_of(m);
+    const std::string& otherwise = is_polled_alone ? spec_.first_worker() : worker_of(m);
+    if (otherwise == worker) return;
+    for (const uint32_t i : together) spec_.modules[i].worker = worker;
   }
 
  private:
@@ -101,6 +109,18 @@ class PartMaker {
       if (!worker.empty()) poller_[task_[index_.at(edge.to)]] = worker;
     }
   }
+  [[nodiscard]] bool feeds_one_task(uint32_t a, uint32_t b) const {
+    std::set<uint32_t> of_a;
+    std::set<uint32_t> of_b;
+    for (const EdgeSpec& edge : spec_.edges) {
+      if (!has_both_ends(edge) || !is_polled(edge)) continue;
+      const uint32_t from = index_.at(edge.from);
+      if (from == a) of_a.insert(task_[index_.at(edge.to)]);
+      if (from == b) of_b.insert(task_[index_.at(edge.to)]);
+    }
+    return std::ranges::any_of(of_a, [&](uint32_t task) { return of_b.contains(task); });
+  }
+
   // Who brings what comes by an edge. What a queue drops, he who fills it.
   const std::string& sender(const EdgeSpec& edge) {
     return is_polled(edge) ? poller_[task_[index_.at(edge.to)]] : worker_of(index_.at(edge.from));
@@ -159,17 +179,8 @@ class PartMaker {
   std::vector<std::string> worker_;           // by module
 };
 
-}  // namespace
-
-std::string in_queue_name(const std::string& module) { return module + kIn; }
-
-void add_parts(PipelineSpec& spec, const Kinds& kinds) {
-  PartMaker maker(spec, kinds);
-  if (maker.has_parts()) maker.run();
-}
-
-void move_part(PipelineSpec& spec, const std::string& module, const std::string& worker,
-               const Kinds& kinds) {
+void move_part(PipelineSpec& spec, const PartMove& move, const Kinds& kinds) {
+  const auto& [module, worker] = move;
   std::vector<std::string> workers;
   for (const WorkerSpec& known : spec.workers) workers.push_back(known.name);
   if (workers.empty()) workers.push_back(spec.first_worker());
@@ -184,7 +195,16 @@ void move_part(PipelineSpec& spec, const std::string& module, const std::string&
     throw ConfigError("there is no module '" + module + "'", "part", did_you_mean(module, modules));
   }
   const auto m = static_cast<uint32_t>(found - modules.begin());
-  if (PartMaker(spec, kinds).otherwise(m) != worker) spec.modules[m].worker = worker;
+  PartMaker(spec, kinds).move(m, worker);
+}
+
+}  // namespace
+
+std::string in_queue_name(const std::string& module) { return module + kIn; }
+
+void add_parts(PipelineSpec& spec, const Kinds& kinds) {
+  PartMaker maker(spec, kinds);
+  if (maker.has_parts()) maker.run();
 }
 
 PipelineSpec without_parts(const PipelineSpec& spec) {
@@ -203,6 +223,15 @@ PipelineSpec without_parts(const PipelineSpec& spec) {
     std::erase_if(flow.path, [&](const std::string& step) { return led_to.contains(step); });
   }
   return written;
+}
+
+PipelineSpec with_moves(const PipelineSpec& spec, const std::vector<PartMove>& moves,
+                        const Kinds& kinds) {
+  PipelineSpec next = without_parts(without_doors(spec));
+  for (const PartMove& move : moves) move_part(next, move, kinds);
+  add_parts(next, kinds);
+  add_doors(next, kinds);
+  return next;
 }
 
 }  // namespace batchplane

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "spec/kinds.h"
 #include "spec/params.h"
@@ -19,10 +20,15 @@ namespace batchplane {
 // before add_doors(). What has mistakes in it is left as it is.
 void add_parts(PipelineSpec& spec, const Kinds& kinds);
 
-// Says in a pipeline as it was written where a module runs from now on, or who polls it; nothing is said
-// where that follows from what feeds it. Throws ConfigError.
-void move_part(PipelineSpec& spec, const std::string& module, const std::string& worker,
-               const Kinds& kinds);
+struct PartMove {
+  std::string module;
+  std::string worker;
+};
+
+// The pipeline with those modules on those workers, or polled by them: parts and doors are made anew.
+// Nothing is said of a worker that follows from what feeds the module. Throws ConfigError.
+[[nodiscard]] PipelineSpec with_moves(const PipelineSpec& spec, const std::vector<PartMove>& moves,
+                                      const Kinds& kinds);
 
 // The pipeline as it was written. After without_doors().
 [[nodiscard]] PipelineSpec without_parts(const PipelineSpec& spec);

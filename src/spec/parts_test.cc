@@ -115,6 +115,18 @@ TEST(Parts, InputsOfOneTaskHaveOneWorker) {
   EXPECT_EQ(queues(spec), (std::vector<std::string>{"a/in w1", "bad/in w2"}));
 }
 
+TEST(Parts, MovesOfAnInputTakeTheTaskAlong) {
+  PipelineSpec spec = forked();
+  spec.modules.push_back({"also", "source", {}});
+  spec.edges.push_back({"also", "0", "split"});
+  const PipelineSpec moved = with_moves(spec, {{"also", "w1"}, {"a", "w2"}}, kinds());
+  EXPECT_EQ(std::ranges::find(moved.modules, "in", &ModuleSpec::name)->worker, "w1");
+  EXPECT_EQ(queues(moved), (std::vector<std::string>{"a/in w2", "bad/in w1"}));
+  const PipelineSpec back = with_moves(moved, {{"in", "w0"}, {"a", "w1"}}, kinds());
+  EXPECT_EQ(queues(back), (std::vector<std::string>{"a/in w1", "bad/in w0"}));
+  EXPECT_EQ(std::ranges::find(back.modules, "also", &ModuleSpec::name)->worker, "");
+}
+
 TEST(Parts, QueuesTakeFromAnyWorker) {
   PipelineSpec spec = forked();
   at(spec, "bad").kind = "queue";

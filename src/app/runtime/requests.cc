@@ -73,7 +73,7 @@ Value run_move(Context& context) {
   if (!parts.is_list() || parts.as_list().empty()) {
     throw ConfigError("'parts' is missing", "parts", "a list of {module, worker}");
   }
-  std::vector<Engine::PartMove> moves;
+  std::vector<PartMove> moves;
   for (const Value& part : parts.as_list()) {
     if (!part.is_dict()) throw ConfigError("this is no part", "parts", "{module, worker}");
     moves.push_back({text_of(part, "module"), text_of(part, "worker")});

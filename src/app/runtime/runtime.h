@@ -73,7 +73,7 @@ class Runtime {
   // In one step or, with the mistakes noted, not at all.
   Value apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError>& errors);
   // Parts of the graph to other workers (Engine::move): who moved, who stood still for it and how long.
-  Value move(const std::vector<Engine::PartMove>& parts);
+  Value move(const std::vector<PartMove>& parts);
   Value save();
   Value trace(const Value& args);
 

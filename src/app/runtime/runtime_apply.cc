@@ -156,7 +156,7 @@ Value Runtime::apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError
   return result;
 }
 
-Value Runtime::move(const std::vector<Engine::PartMove>& parts) {
+Value Runtime::move(const std::vector<PartMove>& parts) {
   const std::unique_lock<std::mutex> trace_lock = end_traces();
   const std::scoped_lock lock(locks_.tables, locks_.engine);
   const Engine::Moved moved = parts_.engine->move(parts);

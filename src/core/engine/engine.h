@@ -15,6 +15,7 @@
 #include "core/graph/trace.h"
 #include "exec/flow_book.h"
 #include "exec/snapshot.h"
+#include "spec/parts.h"
 
 namespace batchplane {
 
@@ -126,10 +127,6 @@ class Engine {
   void apply(std::unique_ptr<Graph> next);
   [[nodiscard]] Difference difference(const Graph& next) const;
 
-  struct PartMove {
-    std::string module;
-    std::string worker;
-  };
   struct Moved {
     std::vector<Difference::Move> modules;
     std::vector<std::string> involved;  // workers that stood still

@@ -178,12 +178,12 @@ void Engine::retire(Graph& old_graph, Graph& next) {
     }
     uint64_t& dropped = retired_dropped_pkts_;
     dropped += task->executor->stats().dropped_pkts;
-    for (Leftovers& left : task->leftovers) {
-      const size_t n_pkts = left.pkts.size() - left.n_done;
-      if (n_pkts == 0) continue;
-      PacketPool::free_bulk(left.pkts.data() + left.n_done, static_cast<uint32_t>(n_pkts));
-      retired_drops_[{task->node_names[left.first->rank], kRemovedByApply.index()}] += n_pkts;
-      dropped += n_pkts;
+    for (const auto& left : task->leftovers.parts()) {
+      task->leftovers.take(left.first, [&](Packet* pkt) {
+        PacketPool::free_bulk(&pkt, 1);
+        ++retired_drops_[{task->node_names[left.first->rank], kRemovedByApply.index()}];
+        ++dropped;
+      });
     }
     for (uint32_t rank = 0; rank < task->nodes.size(); ++rank) {
       ExecNode& node = task->nodes[rank];

@@ -5,18 +5,12 @@
 #include "core/engine/engine.h"
 #include "core/engine/swap.h"
 #include "core/module/kind.h"
-#include "spec/doors.h"
-#include "spec/parts.h"
 
 namespace batchplane {
 
 Engine::Moved Engine::move(const std::vector<PartMove>& parts) {
-  const Kinds kinds = module_kind_facts();
-  PipelineSpec spec = without_parts(without_doors(buffered_spec()));
-  for (const PartMove& part : parts) move_part(spec, part.module, part.worker, kinds);
-  add_parts(spec, kinds);
-  add_doors(spec, kinds);
-  auto next = build_graph(spec, graph_->env, graph_.get());
+  auto next = build_graph(with_moves(buffered_spec(), parts, module_kind_facts()), graph_->env,
+                          graph_.get());
   Moved moved;
   for (const Instance& after : next->instances) {
     const auto it = graph_->index.find(after.name);

@@ -155,7 +155,7 @@ std::string worker_of(EngineRig& rig, const std::string& module) {
   return rig.engine().graph().tasks[instance.task]->worker;
 }
 
-Engine::PartMove random_move(Rng& rng) {
+PartMove random_move(Rng& rng) {
   static const std::vector<std::string> parts{"a0",  "a1",   "a2", "a3", "a4", "a5",
                                               "b0",  "b1",   "b2", "b3", "b5", "m",
                                               "out", "fork", "in", "q",  "c",  "out1"};

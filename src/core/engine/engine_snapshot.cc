@@ -73,11 +73,10 @@ void Engine::capture(Worker& worker, Snapshot& out) {
       }
       out.balance.held_pkts += out.modules[i].held_pkts + out.modules[i].kept_pkts;
     }
-    for (const Leftovers& left : task->leftovers) {
-      const uint64_t waiting = left.pkts.size() - left.n_done;
-      out.modules[graph_->index.find(task->node_names[left.first->rank])->second].held_pkts +=
-          waiting;
-      out.balance.held_pkts += waiting;
+    for (const auto& left : task->leftovers.parts()) {
+      const uint32_t i = graph_->index.find(task->node_names[left.first->rank])->second;
+      out.modules[i].held_pkts += left.left_pkts();
+      out.balance.held_pkts += left.left_pkts();
     }
     const uint64_t* dead_end_drops = task->nodes.back().drops;
     for (size_t r = 0; r < out.other_drops.size(); ++r) out.other_drops[r] += dead_end_drops[r];

@@ -4,26 +4,10 @@
 #include <algorithm>
 #include <map>
 
-#include "core/engine/capture_order.h"
+#include "exec/carry.h"
 
 namespace batchplane {
 namespace {
-
-void adopt_counts(ExecNode& node, const ExecNode& old_node) {
-  node.cost = old_node.cost;
-  node.dropped_pkts = old_node.dropped_pkts;
-  // Most drop nothing: their lists, long ones, need not be touched.
-  for (size_t r = 0; old_node.dropped_pkts != 0 && r < drop_reasons().size(); ++r) {
-    node.drops[r] = old_node.drops[r];
-    node.handed_on[r] = old_node.handed_on[r];
-  }
-  CoreQueue& queue = *node.queue;
-  const CoreQueue& old_queue = *old_node.queue;
-  queue.late_releases = old_queue.late_releases;
-  queue.arrived_batches = old_queue.arrived_batches;
-  queue.arrived_pkts = old_queue.arrived_pkts;
-  for (uint32_t c = 0; c < exec::kCauses; ++c) queue.causes[c] = old_queue.causes[c];
-}
 
 uint32_t position(const Graph& graph, const Instance& instance) {
   return static_cast<uint32_t>(&instance - graph.instances.data());
@@ -133,16 +117,16 @@ void Swap::find_pairs() {
 void Swap::find_unfinished() {
   for (const auto& task : from_.tasks) {
     if (task == nullptr) continue;
-    for (size_t l = 0; l < task->leftovers.size(); ++l) {
-      const std::string& name = task->node_names[task->leftovers[l].first->rank];
+    for (const auto& left : task->leftovers.parts()) {
+      const std::string& name = task->node_names[left.first->rank];
       const auto it = to_.index.find(name);
       if (it == to_.index.end() || to_.instances[it->second].node == nullptr) continue;
       orphans_.push_back({.queue = nullptr,
                           .fillers = {},
                           .from_task = task.get(),
-                          .from_leftovers = l,
+                          .from_first = left.first,
                           .first = &to_.instances[it->second],
-                          .max_pkts = task->leftovers[l].pkts.size()});
+                          .max_pkts = left.left_pkts()});
     }
   }
 }
@@ -186,12 +170,10 @@ void Swap::make_leftovers() {
   }
   for (const auto& [place, pkts] : max_pkts) {
     Task& task = *to_.tasks[place.first];
-    task.leftovers.push_back({.first = &task.nodes[static_cast<size_t>(-place.second)]});
-    task.leftovers.back().pkts.reserve(pkts);
+    task.leftovers.add(task.nodes[static_cast<size_t>(-place.second)], pkts);
   }
   for (Orphans& orphans : orphans_) {
-    std::vector<Leftovers>& all = to_.tasks[orphans.first->task]->leftovers;
-    orphans.into = &*std::ranges::find(all, orphans.first->node, &Leftovers::first);
+    orphans.into = &to_.tasks[orphans.first->task]->leftovers.at(orphans.first->node);
   }
 }
 
@@ -260,7 +242,7 @@ void Swap::change_over(uint32_t worker) {
 void Swap::carry(const Pair& pair) {
   if (pair.before->module != pair.after->module) pair.after->module->adopt(*pair.before->module);
   if (pair.before->node == nullptr || pair.after->node == nullptr) return;
-  adopt_counts(*pair.after->node, *pair.before->node);
+  exec::adopt_counts(*pair.after->node, *pair.before->node, drop_reasons().size());
   if (pair.before->node->queue->size_pkts != 0) carry_held(pair);
 }
 
@@ -281,57 +263,52 @@ void Swap::carry_held(const Pair& pair) {
 }
 
 void Swap::collect(Orphans& orphans) {
-  std::vector<Packet*>& into = orphans.into->pkts;
+  const auto take = [&](Packet* pkt) {
+    uint16_t& state = pkt->meta().path_state;
+    if (!states_.empty()) state = states_[state < states_.size() ? state : 0];
+    orphans.into->pkts.push_back(pkt);
+  };
   if (orphans.from_task != nullptr) {
-    Leftovers& left = orphans.from_task->leftovers[orphans.from_leftovers];
-    into.insert(into.end(), left.pkts.begin() + static_cast<std::ptrdiff_t>(left.n_done),
-                left.pkts.end());
-    left.n_done = left.pkts.size();
+    orphans.from_task->leftovers.take(orphans.from_first, take);
     return;
   }
   const uint32_t queue = position(from_, *orphans.queue);
   const auto& at = from_.paths->states_at(queue);
   const bool was_static = from_.paths->is_static(queue) && !at.empty();
   const uint16_t beyond = was_static ? from_.paths->next(queue, 0, *at.begin()) : uint16_t{0};
-  const auto take = [&](Packet* pkt) {
-    uint16_t& state = pkt->meta().path_state;
-    if (was_static) state = beyond;
-    if (!states_.empty()) state = states_[state < states_.size() ? state : 0];
-    into.push_back(pkt);
+  const auto take_out = [&](Packet* pkt) {
+    if (was_static) pkt->meta().path_state = beyond;
+    take(pkt);
   };
   if (orphans.fillers.empty()) {
-    orphans.queue->module->switch_feeders(take);
+    orphans.queue->module->switch_feeders(take_out);
     return;
   }
-  orphans.queue->module->give_up_held(take);
+  orphans.queue->module->give_up_held(take_out);
   for (const Instance* filler : orphans.fillers) {
     CoreQueue& held = *filler->node->queue;
-    for (uint32_t i = 0; i < held.size_pkts; ++i) take(held.pkts[i]);
+    for (uint32_t i = 0; i < held.size_pkts; ++i) take_out(held.pkts[i]);
     held.size_pkts = 0;
-  }
-}
-
-// In run order: what a node has counted follows from its predecessors where batches pass by pointer.
-void Swap::carry_totals(Task& task) {
-  const std::vector<const ExecNode*>& before = counted_[task.index];
-  for (ExecNode& node : task.nodes) {
-    const ExecNode* const old_node = before[node.rank];
-    task.executor->set_totals(
-        node, old_node == nullptr ? exec::NodeTotals{} : CoreExecutor::totals(*old_node));
   }
 }
 
 void Swap::finish(uint32_t worker) {
   Side& side = sides_[worker];
+  for (const Task* old : workers_[worker]->tasks()) {
+    if (side.tasks.empty()) break;
+    exec::ExecutorStats& stats = side.tasks.front()->executor->stats();
+    stats.runs += old->executor->stats().runs;
+    stats.clock_reads += old->executor->stats().clock_reads;
+  }
   for (Task* task : side.tasks) {
-    carry_totals(*task);
+    exec::carry_totals(*task->executor, counted_[task->index]);
     for (const Rewiring::Flows& flows : to_.rewiring.flows[task->index]) {
       flows.module->set_flows(flows.static_flow, flows.of_state);
     }
     for (const Rewiring::LegEnd& end : to_.rewiring.legs[task->index]) {
       end.queue->set_leg(worker, end.leg);
     }
-    task->has_leftovers = task->leftover_pkts() != 0;
+    task->leftovers.begin();
   }
   workers_[worker]->set_tasks(std::move(side.tasks), side.meter);
   workers_[worker]->set_idle_hold(to_.spec.engine.is_idle_hold);

@@ -34,6 +34,7 @@ class Swap {
   void change_over(uint32_t worker);
 
  private:
+  using PartLeft = exec::Leftovers<ExecNode, Packet*>::Part;
   struct Pair {
     const Instance* before;
     const Instance* after;
@@ -44,10 +45,10 @@ class Swap {
     std::vector<const Instance*>
         fillers;                // its nodes there, if it is gone; else its feeders change
     Task* from_task = nullptr;  // or: what an earlier swap has left there
-    size_t from_leftovers = 0;
+    const ExecNode* from_first = nullptr;
     const Instance* first = nullptr;  // of the next graph
     uint64_t max_pkts = 0;
-    Leftovers* into = nullptr;
+    PartLeft* into = nullptr;
   };
   struct Side {
     std::vector<Task*> tasks;  // of the next graph
@@ -70,7 +71,6 @@ class Swap {
   void read_clocks(uint32_t worker);
   void carry(const Pair& pair);
   void carry_held(const Pair& pair);
-  void carry_totals(Task& task);
   void collect(Orphans& orphans);
   void finish(uint32_t worker);
 

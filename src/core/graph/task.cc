@@ -35,15 +35,14 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   }
   if (ctx.tracer != nullptr && !input.is_queue) [[unlikely]]
     ctx.tracer->tag(pkts, n, ctx.now_ns);
-  enter(*input.first, input.entry_state, pkts, n, ctx, is_sampled);
+  if (input.entry_state != exec::PathOp::kKeep) {
+    for (uint32_t p = 0; p < n; ++p) pkts[p]->meta().path_state = input.entry_state;
+  }
+  enter(*input.first, pkts, n, ctx, is_sampled);
   return n_polled;
 }
 
-void Task::enter(ExecNode& first, uint16_t entry_state, Packet** pkts, uint32_t n, Context& ctx,
-                 bool is_sampled) {
-  if (entry_state != exec::PathOp::kKeep) {
-    for (uint32_t p = 0; p < n; ++p) pkts[p]->meta().path_state = entry_state;
-  }
+void Task::enter(ExecNode& first, Packet** pkts, uint32_t n, Context& ctx, bool is_sampled) {
   // Bursts arrive in order of entry, but a lower bound must hold for any input.
   uint64_t bound_ns = 0;
   if (executor->has_buffers()) {
@@ -55,26 +54,9 @@ void Task::enter(ExecNode& first, uint16_t entry_state, Packet** pkts, uint32_t 
 }
 
 bool Task::run_leftovers(Context& ctx) {
-  if (!has_leftovers) return false;
-  bool any = false;
-  for (Leftovers& left : leftovers) {
-    while (left.n_done < left.pkts.size()) {
-      if (!has_room(ctx)) return any;
-      const auto n = static_cast<uint32_t>(
-          std::min<size_t>(ctx.batch_limit_pkts, left.pkts.size() - left.n_done));
-      enter(*left.first, left.entry_state, left.pkts.data() + left.n_done, n, ctx, false);
-      left.n_done += n;
-      any = true;
-    }
-  }
-  has_leftovers = false;
-  return any;
-}
-
-uint64_t Task::leftover_pkts() const {
-  uint64_t pkts = 0;
-  for (const Leftovers& left : leftovers) pkts += left.pkts.size() - left.n_done;
-  return pkts;
+  return leftovers.run(
+      ctx.batch_limit_pkts, [&] { return has_room(ctx); },
+      [&](ExecNode& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); });
 }
 
 // What the input drops of what it polls, before any module sees it.
@@ -107,9 +89,9 @@ bool Task::has_room(const Context& ctx) {
 }
 
 uint32_t Task::open_inputs(Context& ctx) {
-  if (has_leftovers) [[unlikely]]
+  if (leftovers.is_any()) [[unlikely]]
     run_leftovers(ctx);
-  if (has_room(ctx) && !has_leftovers) [[likely]]
+  if (has_room(ctx) && !leftovers.is_any()) [[likely]]
     return static_cast<uint32_t>(inputs.size());
   for (TaskInput& input : inputs) {
     if (!input.absorbs) continue;
@@ -151,7 +133,7 @@ bool Task::poll_queues(Context& ctx) {
 uint64_t Task::held_pkts() const {
   uint64_t held = executor == nullptr ? 0 : executor->held_pkts();
   for (const ExecNode& node : nodes) held += static_cast<const Module*>(node.module)->held_pkts();
-  return held + leftover_pkts();
+  return held + leftovers.left_pkts();
 }
 
 }  // namespace batchplane

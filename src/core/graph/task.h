@@ -10,6 +10,7 @@
 #include "core/module/module.h"
 #include "core/module/traits.h"
 #include "exec/executor.h"
+#include "exec/leftovers.h"
 #include "exec/task_layout.h"
 
 namespace batchplane {
@@ -31,15 +32,6 @@ struct TaskInput {
   std::vector<uint64_t> drops;  // by reason; empty where the kind of module has none
 };
 
-// What a queue that is gone, or a worker that no longer fills one, had left for a module: it comes before
-// anything that is polled.
-struct Leftovers {
-  ExecNode* first = nullptr;
-  uint16_t entry_state = exec::PathOp::kKeep;  // as the input had it
-  std::vector<Packet*> pkts;                   // capacity reserved
-  size_t n_done = 0;
-};
-
 struct Housekeeper {
   Module* module = nullptr;
   ExecNode* node = nullptr;
@@ -53,9 +45,8 @@ class Task : public exec::TaskStorage<CoreTraits> {
   std::string worker;  // name
   uint16_t index = 0;  // in the graph
   std::vector<TaskInput> inputs;
-  std::vector<std::string> node_names;  // of nodes, by rank
-  std::vector<Leftovers> leftovers;     // in the order in which they run
-  bool has_leftovers = false;           // not most of the time
+  std::vector<std::string> node_names;           // of nodes, by rank
+  exec::Leftovers<ExecNode, Packet*> leftovers;  // none most of the time
   std::vector<Housekeeper> housekeepers;
   std::vector<const Module*> backpressuring;  // terminals that may hold back the inputs
   std::unique_ptr<CoreExecutor> executor;     // made by attach()
@@ -70,7 +61,6 @@ class Task : public exec::TaskStorage<CoreTraits> {
   bool poll_queues(Context& ctx);
   // Runs leftovers while there is room for them. False when that was for none.
   bool run_leftovers(Context& ctx);
-  [[nodiscard]] uint64_t leftover_pkts() const;
   // Packets in buffers and in modules (queue modules count for the task that reads them).
   [[nodiscard]] uint64_t held_pkts() const;
 
@@ -86,8 +76,7 @@ class Task : public exec::TaskStorage<CoreTraits> {
 
  private:
   [[nodiscard]] bool has_room(const Context& ctx);
-  void enter(ExecNode& first, uint16_t entry_state, Packet** pkts, uint32_t n_pkts, Context& ctx,
-             bool is_sampled);
+  void enter(ExecNode& first, Packet** pkts, uint32_t n_pkts, Context& ctx, bool is_sampled);
   void settle_refused(TaskInput& input, Context& ctx);
   void run_housekeepers(Context& ctx);
 };

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// carry.h - a node that goes on with what the same module's node in an older graph has counted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "exec/node.h"
+
+namespace batchplane::exec {
+
+template <class Traits>
+void adopt_counts(Node<Traits>& node, const Node<Traits>& old_node, size_t n_reasons) {
+  node.cost = old_node.cost;
+  node.dropped_pkts = old_node.dropped_pkts;
+  // Most drop nothing: their lists, long ones, need not be touched.
+  for (size_t r = 0; old_node.dropped_pkts != 0 && r < n_reasons; ++r) {
+    node.drops[r] = old_node.drops[r];
+    node.handed_on[r] = old_node.handed_on[r];
+  }
+  auto& queue = *node.queue;
+  const auto& old_queue = *old_node.queue;
+  queue.late_releases = old_queue.late_releases;
+  queue.arrived_batches = old_queue.arrived_batches;
+  queue.arrived_pkts = old_queue.arrived_pkts;
+  for (uint32_t c = 0; c < kCauses; ++c) queue.causes[c] = old_queue.causes[c];
+}
+
+// `before`: by rank, the node whose totals each goes on with, or null. All of a task, in run order: what a
+// node has counted follows from its predecessors where batches pass by pointer.
+template <class Executor, class Node>
+void carry_totals(Executor& executor, const std::vector<const Node*>& before) {
+  for (Node& node : executor.nodes()) {
+    const Node* const old_node = before[node.rank];
+    executor.set_totals(node, old_node == nullptr ? NodeTotals{} : Executor::totals(*old_node));
+  }
+}
+
+}  // namespace batchplane::exec
