@@ -63,6 +63,7 @@ struct ControlModel {
   std::vector<ControlEdge> edges;                 // a queue's edges lead into another task
   std::vector<ControlFlow> flows;                 // declared ones, in order
   std::vector<ControlTask> tasks;
+  std::vector<std::string> workers;  // their names
   std::vector<ControlInput> inputs;  // of all tasks, in their order
   Legs legs;                         // of flows that cross several tasks
 };
@@ -155,6 +156,13 @@ struct CreditChange {
   uint32_t credit_pkts = 0;
 };
 
+// A module, with what only it feeds, that is to run on another worker.
+struct MoveChange {
+  uint32_t module = 0;
+  uint32_t worker = 0;
+  const char* reason = "";
+};
+
 enum class FlowState : uint8_t {
   kNoSlo,
   kMet,
@@ -187,6 +195,8 @@ struct FlowVerdict {
 struct Decision {
   std::vector<BufferChange> changes;  // each module at most once; those not named stay as they are
   std::vector<CreditChange> credits;  // each queue at most once
+  // Once all else is in force. What is decided next is decided of another model.
+  std::vector<MoveChange> moves;
   std::vector<FlowVerdict> flows;     // empty, or one for each flow
   double predicted_load = 0;          // busy share of the busiest task, 0 = not said
   double predicted_pps = 0;           // highest rate by the model, 0 = not said

@@ -32,6 +32,12 @@ class Leftovers {
   [[nodiscard]] Part& at(const Node* first) {
     return *std::ranges::find(parts_, first, [](const Part& part) { return part.first; });
   }
+  [[nodiscard]] bool has(const Node* first) const {
+    const auto is_there = [&](const Part& part) {
+      return part.first == first && part.left_pkts() != 0;
+    };
+    return is_any_ && std::ranges::any_of(parts_, is_there);
+  }
   void begin() { is_any_ = left_pkts() != 0; }
   // Hands out what is left there.
   template <class Take>

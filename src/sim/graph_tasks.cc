@@ -212,6 +212,7 @@ void make_model(GraphBuild& build) {
   Graph& graph = build.graph;
   exec::ControlModel& model = graph.model;
   model.batch_limit_pkts = build.spec.pipeline.engine.batch_pkts;
+  model.workers = graph.worker_names;
   std::map<uint32_t, uint32_t> task_number;
   for (const auto& task : graph.tasks) {
     task_number[task->index] = static_cast<uint32_t>(model.tasks.size());

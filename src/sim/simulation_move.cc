@@ -153,15 +153,13 @@ class Swap {
     return senders;
   }
 
-  // Unless it is filled from elsewhere than before.
-  bool goes_on(Queue& queue, Queue& next) const {
-    if (senders_of(from_, before_, &queue) == senders_of(to_, after_, &next)) {
-      next.take_over(queue);
-      return true;
-    }
-    next.set_credit(queue.credit_pkts());
-    next.add_lost(queue.lost_pkts());
-    return false;
+  // Filled from elsewhere than before, or gone.
+  [[nodiscard]] bool is_emptied(const Queue& queue) const {
+    const auto is_of = [&](const auto& module) { return module->queue == &queue; };
+    const auto next = to_.index.find((*std::ranges::find_if(from_.modules, is_of))->name);
+    if (next == to_.index.end()) return true;
+    const Queue* const next_queue = to_.modules[next->second]->queue;
+    return senders_of(from_, before_, &queue) != senders_of(to_, after_, next_queue);
   }
 
   // Downstream first, as the engine runs them.
@@ -179,11 +177,15 @@ class Swap {
       const Place& place = after_[it->second];
       return &sources[{place.task->index, -static_cast<int>(place.rank)}];
     };
-    for (const auto& task : from_.tasks) {
-      for (const auto& left : task->leftovers.parts()) {
-        const std::string& name = from_.modules[task->modules[left.first->rank]]->name;
-        if (auto* into = at(name)) into->push_back({.task = task.get(), .first = left.first});
-      }
+    const auto add_unfinished = [&](uint32_t module, std::vector<Source>* into) {
+      const Place& place = before_[module];
+      if (into == nullptr || place.task == nullptr) return;
+      if (!place.task->leftovers.has(&place.node())) return;
+      into->push_back({.task = place.task, .first = &place.node()});
+    };
+    for (const auto& module : from_.modules) {
+      const bool is_emptied_queue = module->queue != nullptr && is_emptied(*module->queue);
+      if (!is_emptied_queue) add_unfinished(module->index, at(module->name));
     }
     // Gone ones first, then those that are filled from elsewhere, as the engine does.
     for (const bool is_gone : {true, false}) {
@@ -192,14 +194,28 @@ class Swap {
         if (module.queue == nullptr || module.ring != 0) continue;
         const auto next = to_.index.find(name);
         if (is_gone != (next == to_.index.end())) continue;
-        if (!is_gone && goes_on(*module.queue, *to_.modules[next->second]->queue)) continue;
+        if (!is_gone) {
+          Queue& next_queue = *to_.modules[next->second]->queue;
+          if (!is_emptied(*module.queue)) {
+            next_queue.take_over(*module.queue);
+            continue;
+          }
+          next_queue.set_credit(module.queue->credit_pkts());
+          next_queue.add_lost(module.queue->lost_pkts());
+        }
         Source source{.queue = module.queue, .fillers = {}};
         for (const auto& filler : from_.modules) {
           if (is_gone && filler->queue == module.queue) source.fillers.push_back(filler->index);
         }
-        for (const Edge& edge : from_.edges) {
-          if (edge.from != m || edge.gate == exec::kDropGate) continue;
-          if (auto* into = at(from_.modules[edge.to]->name)) into->push_back(source);
+        const Graph& graph = is_gone ? from_ : to_;
+        for (const Edge& edge : graph.edges) {
+          if (graph.modules[edge.from]->name != name || edge.gate == exec::kDropGate) continue;
+          std::vector<Source>* const into = at(graph.modules[edge.to]->name);
+          if (into == nullptr) continue;
+          into->push_back(source);
+          for (const auto& filler : from_.modules) {
+            if (filler->queue == module.queue) add_unfinished(filler->index, into);
+          }
         }
       }
     }

@@ -23,7 +23,7 @@ from .step_limit import StepTimeout, limited
 STEP_LIMIT_S = 5.0
 # A controller that hangs so often in a row would hang for ever.
 MAX_HANGS = 3
-_DECISION_KEYS = ("changes", "flows", "predicted_load", "predicted_pps")
+_DECISION_KEYS = ("changes", "moves", "flows", "predicted_load", "predicted_pps")
 
 
 class Controller(Protocol):
@@ -84,11 +84,30 @@ def plain_decision(answer: Any, model: Mapping[str, Any]) -> dict[str, Any]:
         raise Nonsense(f"changes is {_told(changes)}, expected a list")
     _check_rest(rest)
     plain = [_plain_change(change, model, names) for change in changes]
+    rest |= {"moves": _plain_moves(rest.pop("moves"), model, names)} if "moves" in rest else {}
     modules = [change["module"] for change in plain]
     for module in modules:
         if modules.count(module) > 1:
             raise Nonsense(f"'{names[module]}' is changed twice in one decision")
     return {**rest, "changes": plain}
+
+
+def _plain_moves(
+    moves: Any, model: Mapping[str, Any], names: Sequence[str]
+) -> list[dict[str, int]]:
+    """{module: worker} by names, as the extension takes it."""
+    if not isinstance(moves, Mapping):
+        raise Nonsense(f"moves is {_told(moves)}, expected {{module: worker}}")
+    plain = []
+    for module, worker in moves.items():
+        for name, known in ((module, names), (worker, model["workers"])):
+            if name not in known:
+                what = "module" if known is names else "worker"
+                raise Nonsense(f"there is no {what} {_told(name)}")
+        plain.append(
+            {"module": names.index(module), "worker": list(model["workers"]).index(worker)}
+        )
+    return plain
 
 
 def _check_rest(rest: Mapping[str, Any]) -> None:
@@ -195,6 +214,13 @@ class GuardedController:
         self._n_hangs = 0  # in a row
         self.faults: list[ControllerFault] = []
         self.last_good: dict[str, Any] = {"changes": []}
+
+    def model_is(self, model: Mapping[str, Any]) -> None:
+        """Parts have moved: modules and tasks have other numbers. The controller is told."""
+        self._model = model
+        told = getattr(self._controller, "model_is", None)
+        if callable(told):
+            told(model)
 
     @property
     def is_given_up(self) -> bool:

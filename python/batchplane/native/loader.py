@@ -24,6 +24,7 @@ class NativeSimulation(Protocol):
     """One simulated pipeline; docs/simulator.md describes the data."""
 
     now_ns: int
+    graph_number: int  # how often parts have moved: each time the model is another
     unreplayed_pkts: int  # of captures: what no worker has taken yet
 
     def run_until(self, t_ns: int) -> None:
@@ -49,6 +50,9 @@ class NativeSimulation(Protocol):
 
     def apply(self, decision: dict[str, Any]) -> None:
         """Puts a decision into force, all of it or nothing."""
+
+    def move(self, parts: dict[str, str]) -> None:
+        """Moves parts to workers: {module: worker}, all of them or none."""
 
     def edit(self, changes: Mapping[str, Any]) -> None:
         """Changes buffers, promises, generators, costs; stops workers."""

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // module.cc - the simulator and the controllers for Python: `batchplane._native`.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -15,6 +16,7 @@
 #include "program.h"
 #include "sim/simulation.h"
 #include "slo/controllers.h"
+#include "slo/cores/decompose.h"
 #include "slo/model/settings.h"
 #include "telemetry/explanation.h"
 #include "telemetry/telemetry.h"
@@ -54,21 +56,34 @@ class PySimulation {
     slo::Settings made = slo::settings_from(to_value(settings));
     made.releases_when_idle = !simulation_.is_idle_hold();
     controller_ = slo::make_controller(name, simulation_.model(), made);
+    controller_name_ = name;
+    settings_ = made;
+    decomposer_.emplace(made);
     simulation_.set_percentile(made.percentile);
   }
   std::pair<nb::dict, nb::dict> step() {
     const exec::PeriodSnapshot period = simulation_.period();
     exec::Decision decision;
     if (controller_ != nullptr) decision = controller_->step(period);
-    simulation_.apply(decision);
-    return {period_to_python(period), decision_to_python(decision)};
+    if (decomposer_) decision.moves = decomposer_->step(simulation_.model(), period);
+    std::pair<nb::dict, nb::dict> told{period_to_python(period), decision_to_python(decision)};
+    put_into_force(decision);
+    return told;
+  }
+  // How often parts have moved: each time the model is another.
+  [[nodiscard]] uint64_t graph_number() const { return simulation_.graph_number(); }
+  // {module: worker}, all of them or none.
+  void move(const std::map<std::string, std::string>& parts) {
+    std::vector<PartMove> moves;
+    for (const auto& [module, worker] : parts) moves.push_back({module, worker});
+    move_parts(moves);
   }
   nb::object explain() {
     if (controller_ == nullptr) return nb::dict();
     return to_python(telemetry::explanation_value(controller_->explain(), simulation_.model()));
   }
   nb::dict period() { return period_to_python(simulation_.period()); }
-  void apply(nb::dict decision) { simulation_.apply(decision_from_python(decision)); }
+  void apply(nb::dict decision) { put_into_force(decision_from_python(decision)); }
   void edit(nb::dict changes) { edit_value(to_value(changes)); }
 
   void record(uint64_t packets, uint64_t firings) {
@@ -91,6 +106,25 @@ class PySimulation {
   nb::dict recorded() { return records_to_python(simulation_.recorder()); }
 
  private:
+  void put_into_force(const exec::Decision& decision) {
+    simulation_.apply(decision);
+    if (decision.moves.empty()) return;
+    const exec::ControlModel& model = simulation_.model();
+    std::vector<PartMove> moves;
+    for (const exec::MoveChange& move : decision.moves) {
+      if (move.module >= model.modules.size() || move.worker >= model.workers.size()) {
+        throw ConfigError("a move names no module and worker there are", "decision.moves");
+      }
+      moves.push_back({model.modules[move.module].name, model.workers[move.worker]});
+    }
+    move_parts(moves);
+  }
+  void move_parts(const std::vector<PartMove>& moves) {
+    controller_.reset();  // it looks into the model
+    simulation_.move(moves);
+    if (controller_name_.empty()) return;
+    controller_ = slo::make_controller(controller_name_, simulation_.model(), settings_);
+  }
   void edit_value(const Value& changes) {
     if (changes.has("buffers")) edit_buffers(changes["buffers"]);
     if (changes.has("slo_ns")) {
@@ -163,6 +197,9 @@ class PySimulation {
   uint64_t wanted_firings_ = 0;
   bool is_recorded_ = false;
   std::unique_ptr<slo::Controller> controller_;
+  std::string controller_name_;
+  slo::Settings settings_;
+  std::optional<slo::Decomposer> decomposer_;
 };
 
 }  // namespace
@@ -208,6 +245,8 @@ NB_MODULE(_native, m) {
       .def("explain", &PySimulation::explain)
       .def("period", &PySimulation::period)
       .def("apply", &PySimulation::apply, nb::arg("decision"))
+      .def("move", &PySimulation::move, nb::arg("parts"))
+      .def_prop_ro("graph_number", &PySimulation::graph_number)
       .def("edit", &PySimulation::edit, nb::arg("changes"))
       .def("record", &PySimulation::record, nb::arg("packets") = 0, nb::arg("firings") = 0)
       .def("rest_recorder", &PySimulation::rest_recorder)

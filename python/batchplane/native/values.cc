@@ -158,6 +158,9 @@ nb::dict model_to_python(const exec::ControlModel& model) {
   out["flows"] = flows;
   out["tasks"] = tasks;
   out["legs"] = legs;
+  nb::list workers;
+  for (const std::string& worker : model.workers) workers.append(worker);
+  out["workers"] = workers;
   return out;
 }
 
@@ -287,6 +290,14 @@ nb::dict decision_to_python(const exec::Decision& decision) {
     made["legs"] = legs;
     flows.append(made);
   }
+  nb::list moves;
+  for (const exec::MoveChange& move : decision.moves) {
+    nb::dict made;
+    made["module"] = move.module;
+    made["worker"] = move.worker;
+    made["reason"] = move.reason;
+    moves.append(made);
+  }
   nb::list credits;
   for (const exec::CreditChange& change : decision.credits) {
     nb::dict made;
@@ -297,6 +308,7 @@ nb::dict decision_to_python(const exec::Decision& decision) {
   nb::dict out;
   out["changes"] = changes;
   out["credits"] = credits;
+  out["moves"] = moves;
   out["flows"] = flows;
   out["predicted_load"] = decision.predicted_load;
   out["predicted_pps"] = decision.predicted_pps;
@@ -311,6 +323,13 @@ exec::Decision decision_from_python(nb::handle object) {
       const auto change = nb::cast<nb::dict>(item);
       decision.credits.push_back({static_cast<uint32_t>(whole(change["module"])),
                                   static_cast<uint32_t>(whole(change["credit_pkts"]))});
+    }
+  }
+  if (given.contains("moves")) {
+    for (const nb::handle item : nb::iter(given["moves"])) {
+      const auto move = nb::cast<nb::dict>(item);
+      decision.moves.push_back({static_cast<uint32_t>(whole(move["module"])),
+                                static_cast<uint32_t>(whole(move["worker"])), "python"});
     }
   }
   if (!given.contains("changes")) return decision;

@@ -49,15 +49,23 @@ class PeriodLog:
     """Collects periods as they pass; frames are made when they are wanted."""
 
     def __init__(self, model: Mapping[str, Any]):
-        self._modules = [str(entry["name"]) for entry in model["modules"]]
         self._flows = [str(entry["name"]) for entry in model["flows"]]
         # Of what brings packets in; a queue between tasks has a buffer, and is none of them.
         self._entries = [i for i, row in enumerate(model["modules"]) if not row["has_buffer"]]
         self._periods: list[Mapping[str, Any]] = []
+        self._names: list[list[str]] = []  # of modules, by period
         self._states: list[list[str]] = []
         self._reasons: list[dict[int, str]] = []
         self._budgets: list[list[list[Mapping[str, float]]]] = []  # [period][flow][leg]
-        self._tasks_of_legs = [
+        self._tasks_of_legs: list[list[list[int]]] = []  # likewise
+        self.moves: list[dict[str, Any]] = []
+        self.model_is(model)
+
+    def model_is(self, model: Mapping[str, Any]) -> None:
+        """From the next period on: parts have moved."""
+        self._modules = [str(entry["name"]) for entry in model["modules"]]
+        self._workers = [str(name) for name in model["workers"]]
+        self._legs = [
             [int(model["legs"][leg]["task"]) for leg in entry.get("legs", [])]
             for entry in model["flows"]
         ]
@@ -65,7 +73,18 @@ class PeriodLog:
     def add(self, period: Mapping[str, Any], decision: Mapping[str, Any] | None) -> None:
         """Notes a period and what was decided after it."""
         self._periods.append(period)
+        self._names.append(self._modules)
+        self._tasks_of_legs.append(self._legs)
         decision = decision or {}
+        self.moves += [
+            {
+                "time_ns": int(period["now_ns"]),
+                "module": self._modules[move["module"]],
+                "worker": self._workers[move["worker"]],
+                "reason": move["reason"],
+            }
+            for move in decision.get("moves", [])
+        ]
         verdicts = decision.get("flows") or []
         self._budgets.append([list(verdict.get("legs") or []) for verdict in verdicts])
         self._states.append([str(verdict.get("state", "")) for verdict in verdicts])
@@ -103,11 +122,13 @@ class PeriodLog:
 
     def module_periods(self) -> DataFrame:
         """One row a period and module."""
-        frame = self._long("modules", "module", self._modules, _MODULE_COLUMNS)
+        frame = self._long("modules", "module", self._names, _MODULE_COLUMNS)
         if len(frame):
             frame["batch_mean_pkts"] = frame["pkts"] / frame["batches"].where(frame["batches"] > 0)
             frame["reason"] = [
-                reasons.get(i, "") for reasons in self._reasons for i in range(len(self._modules))
+                reasons.get(i, "")
+                for names, reasons in zip(self._names, self._reasons, strict=True)
+                for i in range(len(names))
             ]
         return frame
 
@@ -124,16 +145,19 @@ class PeriodLog:
                 "measured_ns": float(leg["measured_ns"]),
                 "load_per_us": float(leg["load_per_us"]),
             }
-            for period, flows in zip(self._periods, self._budgets, strict=True)
+            for period, flows, tasks in zip(
+                self._periods, self._budgets, self._tasks_of_legs, strict=True
+            )
             for f, legs in enumerate(flows)
-            for task, leg in zip(self._tasks_of_legs[f], legs, strict=False)
+            for task, leg in zip(tasks[f], legs, strict=False)
         ]
         names = ("time_ns", "flow", "task", "budget_ns", "measured_ns", "load_per_us")
         return pd.DataFrame(rows, columns=pd.Index(names))
 
     def flow_periods(self) -> DataFrame:
         """One row a period and flow; `state` is what the controller thinks of it."""
-        frame = self._long("flows", "flow", self._flows, _FLOW_COLUMNS)
+        names = [self._flows] * len(self._periods)
+        frame = self._long("flows", "flow", names, _FLOW_COLUMNS)
         if len(frame):
             frame["rate_pps"] = frame["pkts"] / frame["period_ns"] * 1e9
             frame["delay_mean_ns"] = frame["delay_sum_ns"] / frame["pkts"].where(frame["pkts"] > 0)
@@ -145,24 +169,30 @@ class PeriodLog:
         return frame
 
     def _long(
-        self, section: str, label: str, names: list[str], columns: tuple[str, ...]
+        self, section: str, label: str, names: list[list[str]], columns: tuple[str, ...]
     ) -> DataFrame:
+        """`names`: of the rows of each period."""
         import numpy as np
         import pandas as pd
 
-        n = len(names)
+        sizes = [len(of_period) for of_period in names]
+        known = {name: None for of_period in names for name in of_period}
         data: dict[str, Any] = {
-            "time_ns": np.repeat([int(p["now_ns"]) for p in self._periods], n),
-            "period_ns": np.repeat([int(p["period_ns"]) for p in self._periods], n),
-            label: pd.Categorical.from_codes(
-                np.tile(np.arange(n), len(self._periods)), categories=pd.Index(names)
+            "time_ns": np.repeat([int(p["now_ns"]) for p in self._periods], sizes),
+            "period_ns": np.repeat([int(p["period_ns"]) for p in self._periods], sizes),
+            label: pd.Categorical(
+                [name for of_period in names for name in of_period],
+                categories=pd.Index(list(known)),
             )
-            if n
+            if known
             else [],
         }
         for column in columns:
             # Beyond the declared flows the extension may count others; they have no name here.
-            parts = [np.asarray(period[section][column])[:n] for period in self._periods]
+            parts = [
+                np.asarray(period[section][column])[:n]
+                for period, n in zip(self._periods, sizes, strict=True)
+            ]
             data[column] = np.concatenate(parts) if parts else np.array([])
         return pd.DataFrame(data)
 
@@ -233,6 +263,14 @@ class Result:
     def flow_periods(self) -> DataFrame:
         """One row a period and flow."""
         return self.log.flow_periods()
+
+    @property
+    def moves(self) -> DataFrame:
+        """One row for each part that changed workers, by decision of the controller."""
+        import pandas as pd
+
+        names = ("time_ns", "module", "worker", "reason")
+        return pd.DataFrame(self.log.moves, columns=pd.Index(names))
 
     @property
     def budget_periods(self) -> DataFrame:

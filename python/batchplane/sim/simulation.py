@@ -76,6 +76,7 @@ class Simulation:
         self.inputs = pipeline
         self._native: NativeSimulation = make_simulation(pipeline.spec)
         self.model: dict[str, Any] = self._native.model()
+        self._graph_number = self._native.graph_number
         self._actions = list(pipeline.actions)
         self.events: list[str] = []
         self.warnings: list[str] = []
@@ -113,6 +114,23 @@ class Simulation:
             self._native.apply(plain_decision(decision, self.model))
         except ValueError as error:
             raise BadInput(Problem(_first_words(error), "decision")) from error
+        self._look_at_model()
+
+    def move(self, parts: Mapping[str, str]) -> None:
+        """Moves modules, each with what only it feeds, to workers, as `batchplane move` does."""
+        try:
+            self._native.move(dict(parts))
+        except Exception as error:
+            raise BadInput(Problem(_first_words(error), "move")) from error
+        self._look_at_model()
+
+    def _look_at_model(self) -> bool:
+        """Whether the model is another one than before: parts have moved."""
+        if self._native.graph_number == self._graph_number:
+            return False
+        self._graph_number = self._native.graph_number
+        self.model = self._native.model()
+        return True
 
     def record(self, packets: int = 0, firings: int = 0) -> None:
         """From now on keeps the ways of so many packets, and so many firings."""
@@ -204,6 +222,10 @@ class Simulation:
             if not is_moved or self.now_ns >= next_ns:
                 next_ns += step_ns
             self._step(guard, log)
+            if self._look_at_model():
+                log.model_is(self.model)
+                if guard is not None:
+                    guard.model_is(self.model)
             self._native.rest_recorder()
             if progress is not None:
                 progress(min(1.0, (self.now_ns - start_ns) / length_ns))

@@ -159,8 +159,10 @@ void ControlLoop::choose(ControlChoice choice) {
   choice_ = std::move(choice);
   controller_ = nullptr;
   seat_ = {.client = choice_.client, .active_ns = TscClock::instance().now_ns()};
+  decomposer_.reset();
   if (choice_.name == kNoController) return;
   make_controller();
+  decomposer_.emplace(settings_);
   if (estimator_ == nullptr || has_costs) make_estimator();
   begin();
 }
@@ -216,6 +218,12 @@ void ControlLoop::step_once(const ControlTap::Gaps& generators) {
   const uint64_t decided_ns = clock.now_ns();
   engine_.change_buffers(decision.changes);
   engine_.change_credits(decision.credits);
+  moves_.clear();
+  for (const exec::MoveChange& move : decomposer_->step(model_, period_)) {
+    moves_.push_back({model_.modules[move.module].name, model_.workers[move.worker]});
+    log_.note_event(period_.now_ns,
+                    moves_.back().module + " to " + moves_.back().worker + ": " + move.reason, number_);
+  }
   last_step_ns_ = clock.now_ns();
   log_.count_times.note(counted_ns - begin_ns);
   // A program's own time runs from when it was handed a period to when it has decided.

@@ -17,6 +17,7 @@
 #include "base/value.h"
 #include "core/engine/engine.h"
 #include "slo/controllers.h"
+#include "slo/cores/decompose.h"
 #include "slo/model/cost_estimate.h"
 
 namespace batchplane::app {
@@ -76,6 +77,10 @@ class ControlLoop {
   // `generators`: how often and how long they have been held up since they were started.
   void step(const ControlTap::Gaps& generators = {});
   [[nodiscard]] uint64_t last_step_ns() const { return last_step_ns_; }
+  // Parts that are to change workers after the last step; whoever asks carries it out, or does not.
+  [[nodiscard]] std::vector<PartMove> take_moves() { return std::exchange(moves_, {}); }
+  // What became of them.
+  void note_event(const std::string& what) { log_.note_event(period_.now_ns, what, number_); }
 
   // `flows` is what `show flows` tells: percentiles are taken from there.
   [[nodiscard]] Value show_slo(const Value& flows) const;
@@ -120,6 +125,8 @@ class ControlLoop {
   exec::ControlModel model_;
   slo::Settings settings_;
   std::unique_ptr<slo::Controller> controller_;  // into model_
+  std::optional<slo::Decomposer> decomposer_;  // over all graphs under one choice
+  std::vector<PartMove> moves_;
   std::unique_ptr<slo::CostEstimator> estimator_;
   std::map<std::string, CostLaw> priors_;
   std::map<std::string, Original> originals_;  // before any controller

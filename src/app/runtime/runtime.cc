@@ -71,11 +71,14 @@ Value Runtime::save() {
 }
 
 void Runtime::step_control() {
+  std::vector<PartMove> moves;
   {
     const std::lock_guard lock(locks_.engine);
     if (is_stopped_) return;
     control_.step(parts_.generators->held_up());
+    moves = control_.take_moves();
   }
+  if (!moves.empty()) move_by_control(moves);
   const std::lock_guard lock(on_step_mutex_);
   if (on_step_) on_step_();
 }

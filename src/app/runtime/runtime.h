@@ -90,6 +90,9 @@ class Runtime {
   // Gives up the trace under way, and those that clients have waiting, for a change that cannot
   // wait.
   [[nodiscard]] std::unique_lock<std::mutex> end_traces();
+  void move_by_control(const std::vector<PartMove>& parts);
+  // The caller holds all locks.
+  Value move_parts(const std::vector<PartMove>& parts);
   void place_by(const Value& placement);
   // The caller holds locks_.engine.
   void choose(ControlChoice choice);

@@ -156,9 +156,24 @@ Value Runtime::apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError
   return result;
 }
 
+// Not while a table is being edited, or a packet followed: there will be another period.
+void Runtime::move_by_control(const std::vector<PartMove>& parts) {
+  const std::unique_lock trace_lock(locks_.trace, std::try_to_lock);
+  const std::unique_lock tables_lock(locks_.tables, std::try_to_lock);
+  if (!trace_lock.owns_lock() || !tables_lock.owns_lock()) return;
+  const std::lock_guard lock(locks_.engine);
+  if (is_stopped_) return;
+  const std::vector<ConfigError> errors = errors_of([&] { (void)move_parts(parts); });
+  for (const ConfigError& error : errors) control_.note_event("not moved: " + error.line());
+}
+
 Value Runtime::move(const std::vector<PartMove>& parts) {
   const std::unique_lock<std::mutex> trace_lock = end_traces();
   const std::scoped_lock lock(locks_.tables, locks_.engine);
+  return move_parts(parts);
+}
+
+Value Runtime::move_parts(const std::vector<PartMove>& parts) {
   const Engine::Moved moved = parts_.engine->move(parts);
   control_.graph_changed();
   parts_.cache.forget();

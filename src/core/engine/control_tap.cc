@@ -39,6 +39,8 @@ ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Wor
     if (task->unit_plan != nullptr) model_.tasks.back().scheduling = task->unit_plan->how;
     tasks_.push_back(std::move(tap));
   }
+  for (const WorkerSpec& worker : graph.spec.workers) model_.workers.push_back(worker.name);
+  if (model_.workers.empty()) model_.workers.push_back(graph.spec.first_worker());
   for (const Instance& instance : graph.instances) {
     model_.modules.push_back({.name = instance.name,
                               .task = number[instance.task],

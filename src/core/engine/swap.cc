@@ -113,21 +113,35 @@ void Swap::find_pairs() {
   }
 }
 
-// What an earlier swap has left and nobody has come to yet goes first.
+// What an earlier swap has left at a node of the older graph and nobody has come to yet.
+void Swap::add_unfinished(const Instance& at, const Instance& first) {
+  Task* const task = from_.tasks[at.task].get();
+  if (task == nullptr || at.node == nullptr || !task->leftovers.has(at.node)) return;
+  orphans_.push_back({.queue = nullptr,
+                      .fillers = {},
+                      .from_task = task,
+                      .from_first = at.node,
+                      .first = &first,
+                      .max_pkts = task->leftovers.at(at.node).left_pkts()});
+}
+
+// It goes before what comes out of queues.
 void Swap::find_unfinished() {
-  for (const auto& task : from_.tasks) {
-    if (task == nullptr) continue;
-    for (const auto& left : task->leftovers.parts()) {
-      const std::string& name = task->node_names[left.first->rank];
-      const auto it = to_.index.find(name);
-      if (it == to_.index.end() || to_.instances[it->second].node == nullptr) continue;
-      orphans_.push_back({.queue = nullptr,
-                          .fillers = {},
-                          .from_task = task.get(),
-                          .from_first = left.first,
-                          .first = &to_.instances[it->second],
-                          .max_pkts = left.left_pkts()});
-    }
+  const auto is_refilled = [&](const Instance& at) {
+    const auto is_it = [&](const Rewiring::Feeders& change) { return change.queue == at.works_on; };
+    return std::ranges::any_of(to_.rewiring.feeders, is_it);
+  };
+  for (const Instance& at : from_.instances) {
+    const auto it = to_.index.find(at.name);
+    const bool is_there = it != to_.index.end() && to_.instances[it->second].node != nullptr;
+    if (is_there && !is_refilled(at)) add_unfinished(at, to_.instances[it->second]);
+  }
+}
+
+// What was to be put into a queue comes after what is in there.
+void Swap::add_unfinished_fillers(const Instance& queue, const Instance& first) {
+  for (const Instance& filler : from_.instances) {
+    if (filler.works_on == queue.module.get()) add_unfinished(filler, first);
   }
 }
 
@@ -146,6 +160,7 @@ void Swap::find_gone_queues() {
       orphans.max_pkts += filler.node->queue->capacity_pkts;
     }
     orphans_.push_back(std::move(orphans));
+    add_unfinished_fillers(queue, to_.instances[it->second]);
   }
 }
 
@@ -159,6 +174,7 @@ void Swap::find_changed_queues() {
                         .fillers = {},
                         .first = &to_.instances[next->to],
                         .max_pkts = queue.module->max_held_pkts()});
+    add_unfinished_fillers(queue, to_.instances[next->to]);
   }
 }
 

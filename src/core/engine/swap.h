@@ -58,6 +58,8 @@ class Swap {
 
   void deal_tasks(const std::vector<std::unique_ptr<exec::FlowMeter>>& meters);
   void find_pairs();
+  void add_unfinished(const Instance& at, const Instance& first);
+  void add_unfinished_fillers(const Instance& queue, const Instance& first);
   void find_unfinished();
   void find_gone_queues();
   void find_changed_queues();

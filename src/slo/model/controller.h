@@ -17,6 +17,10 @@ using Model = exec::ControlModel;
 using Snapshot = exec::PeriodSnapshot;
 using exec::Decision;
 
+// Who takes parts of a pipeline to other workers, beside the controller of buffers (slo/cores/decompose.h).
+enum class Decompose : uint8_t { kOff, kGreedy, kNormGreedy, kBalance };
+inline constexpr const char* kDecomposeNames[] = {"off", "greedy", "normgreedy", "balance"};
+
 // Thresholds of all controllers; each uses those that concern it. Names and defaults are the
 // paper's where it has them.
 struct Settings {
@@ -36,6 +40,7 @@ struct Settings {
   uint32_t master_periods = 10;
   double budget_step = 0.5;   // delta: of a flow's SLO, where the price of its budget is its load
   double budget_shift = 0.1;  // of a flow's SLO: what a task past its budget gets at a time
+  Decompose decompose = Decompose::kOff;  // every master_periods
   double hold_ns_per_pkt = 1.5;    // what holding costs a packet: it leaves the cache
   double hold_ns_per_batch = 6.5;  // and each batch that a buffer lets go
 };

@@ -46,6 +46,18 @@ std::string range_of(const Entry& entry) {
   return text;
 }
 
+constexpr const char* kDecompose = "decompose";
+
+Decompose decompose_from(const Value& value) {
+  std::vector<std::string> names(std::begin(kDecomposeNames), std::end(kDecomposeNames));
+  if (value.is_string()) {
+    const auto name = std::ranges::find(names, value.as_string());
+    if (name != names.end()) return static_cast<Decompose>(name - names.begin());
+  }
+  throw ConfigError("'decompose' cannot be this", "settings.decompose",
+                    "off, greedy, normgreedy or balance");
+}
+
 }  // namespace
 
 Settings settings_from(const Value& given, const Settings& base) {
@@ -53,7 +65,12 @@ Settings settings_from(const Value& given, const Settings& base) {
   if (given.is_null()) return settings;
   std::vector<std::string> names;
   for (const Entry& entry : kEntries) names.emplace_back(entry.name);
+  names.emplace_back(kDecompose);
   for (const auto& [name, value] : given.as_dict()) {
+    if (name == kDecompose) {
+      settings.decompose = decompose_from(value);
+      continue;
+    }
     const auto* entry = std::ranges::find(kEntries, name, &Entry::name);
     if (entry == std::end(kEntries)) {
       const std::string near = nearest_word(name, names);

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/cores/decompose.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace batchplane::slo {
+namespace {
+
+constexpr double kLittleGain = 0.1;  // of the most loaded worker's load: not worth a move
+constexpr uint32_t kMaxBalanceParts = 8;
+constexpr uint64_t kMostPatience = 64;  // times master_periods
+
+}  // namespace
+
+// One period's loads and promises, by module, task and worker of one model.
+struct Decomposer::View {
+  View(const Model& a_model, const Snapshot& a_period) : model(a_model), period(a_period) {
+    const double length_ns = std::max(1.0, static_cast<double>(period.period_ns));
+    load.resize(model.workers.size(), 0.0);
+    feeds.resize(model.modules.size());
+    flows_of.resize(model.tasks.size());
+    for (uint32_t m = 0; m < model.modules.size(); ++m) {
+      const exec::ModulePeriod& module = period.modules[m];
+      const CostLaw::Line& cost = cost_line(module);
+      const double pkts = static_cast<double>(module.pkts);
+      pkts_per_ns.push_back(pkts / length_ns);
+      load_of.push_back((static_cast<double>(module.batches) * cost.cost_per_batch_ns +
+                         pkts * cost.cost_per_pkt_ns) /
+                        length_ns);
+      if (model.modules[m].has_buffer) load[worker_of(m)] += load_of[m];
+    }
+    ends_task.resize(model.modules.size(), false);
+    for (const exec::ControlEdge& edge : model.edges) {
+      feeds[edge.to].push_back(edge.from);
+      const bool has_buffer = model.modules[edge.from].has_buffer;
+      const bool leaves = model.modules[edge.from].task != model.modules[edge.to].task;
+      if (has_buffer && leaves) ends_task[edge.from] = true;
+    }
+    for (uint32_t f = 0; f < model.flows.size(); ++f) {
+      for (const uint32_t m : model.flows[f].path) {
+        std::vector<uint32_t>& flows = flows_of[model.modules[m].task];
+        if (flows.empty() || flows.back() != f) flows.push_back(f);
+      }
+    }
+  }
+
+  [[nodiscard]] uint32_t worker_of(uint32_t module) const {
+    return model.tasks[model.modules[module].task].worker;
+  }
+  [[nodiscard]] double slo_ns(uint32_t flow) const {
+    return static_cast<double>(period.flows[flow].slo_ns);
+  }
+  [[nodiscard]] bool is_late(uint32_t flow) const {
+    return slo_ns(flow) > 0 && static_cast<double>(period.flows[flow].delay_ns) > slo_ns(flow);
+  }
+  // Of a batch; an input takes none.
+  [[nodiscard]] double run_ns(uint32_t module, double pkts) const {
+    if (!model.modules[module].has_buffer) return 0;
+    const CostLaw::Line& cost = cost_line(period.modules[module]);
+    return cost.cost_per_batch_ns + cost.cost_per_pkt_ns * pkts;
+  }
+  // A flow's modules in one task, inputs not among them.
+  [[nodiscard]] std::vector<uint32_t> path_in(uint32_t flow, uint32_t task) const {
+    std::vector<uint32_t> path;
+    for (const uint32_t m : model.flows[flow].path) {
+      if (model.modules[m].task == task && model.modules[m].has_buffer) path.push_back(m);
+    }
+    return path;
+  }
+  // The module and what only it feeds, in its task.
+  [[nodiscard]] std::set<uint32_t> part_of(uint32_t head) const {
+    std::set<uint32_t> part{head};
+    for (const uint32_t m : model.tasks[model.modules[head].task].modules) {
+      const bool is_fed = !feeds[m].empty();
+      const auto is_in = [&](uint32_t from) { return part.contains(from); };
+      if (m != head && is_fed && std::ranges::all_of(feeds[m], is_in)) part.insert(m);
+    }
+    return part;
+  }
+  [[nodiscard]] double load_of_part(uint32_t head) const {
+    double sum = 0;
+    for (const uint32_t m : part_of(head)) sum += load_of[m];
+    return sum;
+  }
+  // What a part's packets cost those who hand them over, and those who take them, to and fro.
+  [[nodiscard]] double hop_load(uint32_t head, double ns) const { return pkts_per_ns[head] * ns; }
+  [[nodiscard]] uint32_t least_loaded(uint32_t but, const std::vector<double>& loads) const {
+    uint32_t best = but == 0 && loads.size() > 1 ? 1 : 0;
+    for (uint32_t w = 0; w < loads.size(); ++w) {
+      if (w != but && loads[w] < loads[best]) best = w;
+    }
+    return best;
+  }
+  // Inputs that lose packets or keep some waiting in front of the ring.
+  [[nodiscard]] bool has_too_much(uint32_t worker) const {
+    for (size_t i = 0; i < model.inputs.size(); ++i) {
+      const exec::InputPeriod& input = period.inputs[i];
+      if (model.tasks[model.inputs[i].task].worker != worker) continue;
+      if (input.lost_pkts != 0 || input.backlog_pkts != 0) return true;
+    }
+    return false;
+  }
+
+  const Model& model;
+  const Snapshot& period;
+  std::vector<double> load;                     // by worker: share of its time
+  std::vector<double> load_of;                  // by module
+  std::vector<double> pkts_per_ns;              // by module
+  std::vector<std::vector<uint32_t>> feeds;     // by module: what leads there
+  std::vector<bool> ends_task;  // by module: a queue or its door, which is no part of anything
+  std::vector<std::vector<uint32_t>> flows_of;  // by task
+};
+
+std::vector<exec::MoveChange> Decomposer::step(const Model& model, const Snapshot& snapshot) {
+  moves_.clear();
+  ++n_periods_;
+  if (settings_.decompose == Decompose::kOff || model.workers.size() < 2) return {};
+  if (n_periods_ % settings_.master_periods != 0) return {};
+  const View view(model, snapshot);
+  forget_what_is_back(view);
+  switch (settings_.decompose) {
+    case Decompose::kGreedy:
+      cut_inherent(view);
+      break;
+    case Decompose::kNormGreedy:
+      move_violating_tasks(view);
+      break;
+    default:
+      cut_inherent(view);
+      if (moves_.empty()) balance(view);
+  }
+  if (moves_.empty()) bring_back(view);
+  return moves_;
+}
+
+// A move that was refused, or undone by somebody else.
+void Decomposer::forget_what_is_back(const View& view) {
+  std::erase_if(parts_, [&](const auto& entry) {
+    const auto named =
+        std::ranges::find(view.model.modules, entry.first, &exec::ControlModule::name);
+    if (named == view.model.modules.end()) return true;
+    const auto m = static_cast<uint32_t>(named - view.model.modules.begin());
+    return view.model.workers[view.worker_of(m)] == entry.second.home;
+  });
+}
+
+void Decomposer::move(const View& view, uint32_t module, uint32_t worker, const char* reason) {
+  const std::string& name = view.model.modules[module].name;
+  moves_.push_back({module, worker, reason});
+  const auto known = parts_.find(name);
+  const std::string home =
+      known == parts_.end() ? view.model.workers[view.worker_of(module)] : known->second.home;
+  parts_[name] = {home, n_periods_};
+  // Who has to leave again soon after it came back stays away for longer.
+  uint64_t& patience = patience_.try_emplace(name, settings_.master_periods).first->second;
+  const auto back = returned_.find(name);
+  if (back == returned_.end()) return;
+  const bool is_soon = n_periods_ - back->second <= 8 * patience;
+  patience = is_soon ? std::min(2 * patience, kMostPatience * settings_.master_periods)
+                     : uint64_t{settings_.master_periods};
+}
+
+// --- The first paper's cut ------------------------------------------------------------------------
+
+// A task whose full batches alone take longer than a flow may: the promise cannot be kept there at full
+// load, whatever the triggers. It is broken now, too.
+void Decomposer::cut_inherent(const View& view) {
+  for (uint32_t t = 0; t < view.model.tasks.size(); ++t) {
+    double turnaround_ns = 0;
+    for (const uint32_t m : view.model.tasks[t].modules) {
+      turnaround_ns += view.run_ns(m, view.model.batch_limit_pkts);
+    }
+    const auto suffers = [&](uint32_t f) {
+      return view.slo_ns(f) > 0 && turnaround_ns >= view.slo_ns(f) && view.is_late(f);
+    };
+    if (std::ranges::any_of(view.flows_of[t], suffers)) cut_task(view, t);
+  }
+}
+
+// Flows are packed onto the task, tightest first, as long as all that are there can be served; what only
+// the others need leaves, each part to the worker with the least to do.
+void Decomposer::cut_task(const View& view, uint32_t task) {
+  const auto promise = [&](uint32_t f) {
+    return view.slo_ns(f) > 0 ? view.slo_ns(f) : std::numeric_limits<double>::infinity();
+  };
+  std::vector<uint32_t> flows = view.flows_of[task];
+  std::ranges::stable_sort(flows, {}, promise);
+  std::set<uint32_t> resident;
+  std::vector<uint32_t> staying;
+  std::vector<uint32_t> leaving;
+  for (const uint32_t f : flows) {
+    std::set<uint32_t> wanted = resident;
+    for (const uint32_t m : view.path_in(f, task)) wanted.insert(m);
+    double turnaround_ns = 0;
+    for (const uint32_t m : wanted) turnaround_ns += view.run_ns(m, view.model.batch_limit_pkts);
+    const auto is_served = [&](uint32_t g) {
+      double service_ns = 0;
+      for (const uint32_t m : view.path_in(g, task)) service_ns += view.run_ns(m, 1);
+      return turnaround_ns + service_ns <= promise(g);
+    };
+    const bool fits = is_served(f) && std::ranges::all_of(staying, is_served);
+    (fits ? staying : leaving).push_back(f);
+    if (fits) resident = std::move(wanted);
+  }
+  std::set<uint32_t> heads;
+  for (const uint32_t f : leaving) {
+    bool was_resident = false;
+    for (const uint32_t m : view.path_in(f, task)) {
+      if (was_resident && !resident.contains(m) && !view.ends_task[m]) heads.insert(m);
+      was_resident = resident.contains(m);
+    }
+  }
+  std::vector<double> loads = view.load;
+  for (const uint32_t head : heads) {
+    const uint32_t from = view.worker_of(head);
+    const uint32_t to = view.least_loaded(from, loads);
+    // Equal loads are told apart by who has more to come.
+    loads[to] += view.load_of_part(head) + 1e-9;
+    move(view, head, to, "inherent");
+  }
+}
+
+// --- Its rule for pipelines that are cut already --------------------------------------------------
+
+// A worker where a promise is missed by half gives the task whose flows have the most time to one that
+// has room for it and misses none.
+void Decomposer::move_violating_tasks(const View& view) {
+  constexpr double kCritical = 1.5;
+  const auto misses = [&](uint32_t worker) {
+    for (uint32_t t = 0; t < view.model.tasks.size(); ++t) {
+      if (view.model.tasks[t].worker != worker) continue;
+      for (const uint32_t f : view.flows_of[t]) {
+        const double delay_ns = static_cast<double>(view.period.flows[f].delay_ns);
+        if (view.slo_ns(f) > 0 && delay_ns > kCritical * view.slo_ns(f)) return true;
+      }
+    }
+    return false;
+  };
+  for (uint32_t w = 0; w < view.model.workers.size(); ++w) {
+    if (!misses(w)) continue;
+    const exec::ControlTask* laxest = nullptr;
+    double laxest_ns = 0;
+    uint32_t n_tasks = 0;
+    for (uint32_t t = 0; t < view.model.tasks.size(); ++t) {
+      const exec::ControlTask& task = view.model.tasks[t];
+      if (task.worker != w || task.modules.empty() || task.inputs.empty()) continue;
+      ++n_tasks;
+      double slo_ns = 0;
+      for (const uint32_t f : view.flows_of[t]) {
+        slo_ns = std::max(
+            slo_ns, view.slo_ns(f) > 0 ? view.slo_ns(f) : std::numeric_limits<double>::infinity());
+      }
+      if (laxest == nullptr || slo_ns > laxest_ns) {
+        laxest = &task;
+        laxest_ns = slo_ns;
+      }
+    }
+    if (n_tasks < 2) continue;
+    const double load =
+        std::accumulate(laxest->modules.begin(), laxest->modules.end(), 0.0,
+                        [&](double sum, uint32_t m) { return sum + view.load_of[m]; });
+    const uint32_t to = view.least_loaded(w, view.load);
+    if (misses(to) || view.load[to] + load > kFullLoad) continue;
+    move(view, laxest->inputs.front(), to, "violated");
+    return;
+  }
+}
+
+// --- By load ----------------------------------------------------------------------------------------
+
+// While a worker has more than it can do, parts leave that make the busiest of the two less busy.
+void Decomposer::balance(const View& view) {
+  std::vector<double> load = view.load;
+  for (uint32_t w = 0; w < load.size(); ++w) {
+    const auto is_here = [&](const exec::ControlTask& task) { return task.worker == w; };
+    if (std::ranges::none_of(view.model.tasks, is_here)) continue;
+    const bool is_full = view.load[w] >= kFullLoad || view.has_too_much(w);
+    if (!is_full) continue;
+    for (uint32_t i = 0; i < kMaxBalanceParts && balance_once(view, w, load); ++i) {
+    }
+    if (!moves_.empty()) return;
+  }
+}
+
+bool Decomposer::balance_once(const View& view, uint32_t worker, std::vector<double>& load) {
+  const uint32_t to = view.least_loaded(worker, load);
+  const double busiest = std::max(load[worker], load[to]);
+  uint32_t best = ~0U;
+  double best_busiest = busiest * (1 - kLittleGain);
+  std::set<uint32_t> gone;
+  for (const exec::MoveChange& moved : moves_) gone.merge(view.part_of(moved.module));
+  for (const exec::ControlTask& task : view.model.tasks) {
+    if (task.worker != worker) continue;
+    for (const uint32_t head : task.modules) {
+      if (view.ends_task[head] || gone.contains(head)) continue;
+      const std::set<uint32_t> part = view.part_of(head);
+      const auto is_gone = [&](uint32_t m) { return gone.contains(m); };
+      if (part.size() == task.modules.size() || std::ranges::any_of(part, is_gone)) continue;
+      const double moved = view.load_of_part(head);
+      const double left = load[worker] - moved + view.hop_load(head, kSendNs);
+      const double more = load[to] + moved + view.hop_load(head, kTakeNs);
+      if (std::max(left, more) >= best_busiest) continue;
+      best = head;
+      best_busiest = std::max(left, more);
+    }
+  }
+  if (best == ~0U) return false;
+  load[worker] += view.hop_load(best, kSendNs) - view.load_of_part(best);
+  load[to] += view.hop_load(best, kTakeNs) + view.load_of_part(best);
+  move(view, best, to, "overload");
+  return true;
+}
+
+// --- And back -----------------------------------------------------------------------------------------
+
+void Decomposer::bring_back(const View& view) {
+  for (const auto& [name, part] : parts_) {
+    const auto named = std::ranges::find(view.model.modules, name, &exec::ControlModule::name);
+    const auto home = std::ranges::find(view.model.workers, part.home);
+    if (named == view.model.modules.end() || home == view.model.workers.end()) continue;
+    const auto m = static_cast<uint32_t>(named - view.model.modules.begin());
+    if (n_periods_ - part.since < 2 * patience_[name] || !may_return(view, m, part)) continue;
+    moves_.push_back({m, static_cast<uint32_t>(home - view.model.workers.begin()), "return"});
+    returned_[name] = n_periods_;
+    return;  // one at a time: what is left looks different then
+  }
+}
+
+// Its home has room for it, and every promise there has. Within the time of a promise a module runs at
+// most as often, on as many packets, as come to it; one that is running already may take a full run.
+bool Decomposer::may_return(const View& view, uint32_t module, const Part& part) const {
+  const auto home = static_cast<uint32_t>(std::ranges::find(view.model.workers, part.home) -
+                                          view.model.workers.begin());
+  const std::set<uint32_t> coming = view.part_of(module);
+  double load = view.load[home];
+  for (const uint32_t m : coming) load += view.load_of[m];
+  if (load > kReturnLoad || view.has_too_much(home)) return false;
+  std::set<uint32_t> together = coming;
+  std::set<uint32_t> flows;
+  for (uint32_t t = 0; t < view.model.tasks.size(); ++t) {
+    if (view.model.tasks[t].worker != home) continue;
+    together.insert(view.model.tasks[t].modules.begin(), view.model.tasks[t].modules.end());
+    flows.insert(view.flows_of[t].begin(), view.flows_of[t].end());
+  }
+  const std::vector<uint32_t>& own = view.flows_of[view.model.modules[module].task];
+  flows.insert(own.begin(), own.end());
+  return std::ranges::all_of(flows, [&](uint32_t f) {
+    const double slo_ns = view.slo_ns(f);
+    if (slo_ns == 0) return true;
+    double wait_ns = 0;
+    double longest_ns = 0;
+    for (const uint32_t m : together) {
+      const double pkts = view.pkts_per_ns[m] * slo_ns;
+      const CostLaw::Line& cost = cost_line(view.period.modules[m]);
+      wait_ns += std::min(1.0, pkts) * cost.cost_per_batch_ns + pkts * cost.cost_per_pkt_ns;
+      if (pkts > 0)
+        longest_ns = std::max(
+            longest_ns, view.run_ns(m, std::clamp(pkts, 1.0, 1.0 * view.model.batch_limit_pkts)));
+    }
+    return wait_ns + longest_ns <= kReturnDelay * slo_ns && !view.is_late(f);
+  });
+}
+
+}  // namespace batchplane::slo
