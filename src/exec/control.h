@@ -197,9 +197,9 @@ struct Decision {
   std::vector<CreditChange> credits;  // each queue at most once
   // Once all else is in force. What is decided next is decided of another model.
   std::vector<MoveChange> moves;
-  std::vector<FlowVerdict> flows;     // empty, or one for each flow
-  double predicted_load = 0;          // busy share of the busiest task, 0 = not said
-  double predicted_pps = 0;           // highest rate by the model, 0 = not said
+  std::vector<FlowVerdict> flows;  // empty, or one for each flow
+  double predicted_load = 0;       // busy share of the busiest task, 0 = not said
+  double predicted_pps = 0;        // highest rate by the model, 0 = not said
 };
 
 }  // namespace batchplane::exec

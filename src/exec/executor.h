@@ -115,10 +115,12 @@ class Executor {
   // Whether any buffer is switched on (or still holds): only then do entry bounds matter.
   [[nodiscard]] bool has_buffers() const { return !buffered_.empty(); }
   [[nodiscard]] uint64_t held_pkts() const;
-  // In buffers that may let go by themselves.
-  [[nodiscard]] uint64_t buffered_pkts() const {
+  // In buffers that may let go by themselves, of the nodes that are marked.
+  [[nodiscard]] uint64_t buffered_pkts(const std::vector<uint8_t>& marked_by_rank) const {
     uint64_t held = 0;
-    for (const Node* node : buffered_) held += node->queue->size_pkts;
+    for (const Node* node : buffered_) {
+      held += marked_by_rank[node->rank] != 0 ? node->queue->size_pkts : 0;
+    }
     return held;
   }
 

@@ -46,13 +46,13 @@ class Leftovers {
     for (; part.n_done < part.pkts.size(); ++part.n_done) take_pkt(part.pkts[part.n_done]);
   }
 
-  // In batches, while has_room(); enter(first, pkts, n). False when that was for none.
+  // In batches, while has_room(first); enter(first, pkts, n). False when that was for none.
   template <class HasRoom, class Enter>
   bool run(uint32_t batch_pkts, HasRoom has_room, Enter enter) {
     bool any = false;
     for (Part& part : parts_) {
       while (part.left_pkts() != 0) {
-        if (!has_room()) return any;
+        if (!has_room(*part.first)) return any;
         const auto n = static_cast<uint32_t>(std::min<uint64_t>(batch_pkts, part.left_pkts()));
         enter(*part.first, part.pkts.data() + part.n_done, n);
         part.n_done += n;

@@ -9,6 +9,7 @@
 
 #include "exec/control.h"
 #include "exec/executor.h"
+#include "exec/hold_back.h"
 #include "exec/leftovers.h"
 #include "exec/path_automaton.h"
 #include "exec/task_layout.h"
@@ -32,6 +33,7 @@ struct TaskInput {
   Queue* queue = nullptr;
   Node* first = nullptr;
   uint16_t entry_state = exec::PathOp::kKeep;
+  bool is_open = true;  // as of the last open_inputs()
   uint64_t batches = 0;
   uint64_t pkts = 0;
 };
@@ -41,8 +43,8 @@ struct Task : exec::TaskStorage<Traits> {
   uint32_t index = 0;
   uint32_t worker = 0;
   std::vector<TaskInput> inputs;
-  std::vector<const Module*> backpressuring;  // ends that may hold back the inputs
-  std::vector<uint32_t> modules;              // by rank; the dead end is not among them
+  std::vector<exec::HoldBack<Module>> hold_backs;  // ends that may hold back inputs
+  std::vector<uint32_t> modules;                   // by rank; the dead end is not among them
   std::unique_ptr<Module> dead_end;
   std::unique_ptr<Executor> executor;
   uint32_t next_input = 0;
@@ -50,7 +52,7 @@ struct Task : exec::TaskStorage<Traits> {
   exec::Leftovers<Node, Packet*> leftovers;  // none most of the time
 
   void housekeep(Context& /*ctx*/) {}
-  [[nodiscard]] bool has_room(const Context& ctx);
+  [[nodiscard]] bool has_room(const Node& first, const Context& ctx);
   [[nodiscard]] uint32_t open_inputs(Context& ctx);
   uint32_t poll_one(uint32_t input, Context& ctx, bool is_sampled);
   void flush(Context& /*ctx*/) {}

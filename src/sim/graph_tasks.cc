@@ -78,6 +78,7 @@ class TaskMaker {
         if (edge.from != i || (module.role == Role::kQueue && edge.gate != exec::kDropGate))
           continue;
         plan.edges.push_back({ranks_.at(i), edge.gate, ranks_.at(edge.to)});
+        edges_by_rank_.emplace_back(ranks_.at(i), ranks_.at(edge.to));
       }
     }
     task_->dead_end = std::make_unique<Module>();
@@ -108,7 +109,9 @@ class TaskMaker {
       const auto flag = params.find("backpressure");
       const Module& module = *graph_.modules[i];
       if (module.queue == nullptr || flag == params.end() || !flag->second.as_bool()) continue;
-      task_->backpressuring.push_back(&module);
+      const auto n_nodes = static_cast<uint32_t>(task_->nodes.size());
+      const Module* const end = &module;
+      task_->hold_backs.push_back(exec::hold_back_of(end, ranks_.at(i), n_nodes, edges_by_rank_));
     }
     for (const Edge& edge : graph_.edges) {
       if (!is_input_here(edge)) continue;
@@ -134,6 +137,7 @@ class TaskMaker {
   Graph& graph_;
   uint32_t t_;
   std::map<uint32_t, uint32_t> ranks_;  // by module
+  std::vector<std::pair<uint32_t, uint32_t>> edges_by_rank_;
   std::unique_ptr<Task> task_;
 };
 
@@ -188,8 +192,8 @@ namespace {
 
 bool is_backpressuring(const Graph& graph, uint32_t queue) {
   return std::ranges::any_of(graph.tasks, [&](const auto& task) {
-    return std::ranges::any_of(task->backpressuring, [&](const Module* module) {
-      return module->queue == graph.modules[queue]->queue;
+    return std::ranges::any_of(task->hold_backs, [&](const auto& back) {
+      return back.end->queue == graph.modules[queue]->queue;
     });
   });
 }

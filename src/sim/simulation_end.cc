@@ -34,7 +34,9 @@ void Simulation::drain() {
         task->executor->read_clock();
         any |= task->run_leftovers(worker->ctx);
         for (uint32_t i = 0; i < task->inputs.size(); ++i) {
-          if (task->inputs[i].queue == nullptr || !task->has_room(worker->ctx)) continue;
+          TaskInput& input = task->inputs[i];
+          if (input.queue == nullptr) continue;
+          input.is_open = task->has_room(*input.first, worker->ctx);
           any |= task->poll_one(i, worker->ctx, false) != 0;
         }
       }

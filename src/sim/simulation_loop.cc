@@ -3,27 +3,34 @@
 // do, and jumps over loops in which nothing can happen.
 #include <algorithm>
 
-#include "exec/has_room.h"
 #include "sim/simulation.h"
 
 namespace batchplane::sim {
 
-bool Task::has_room(const Context& ctx) {
+bool Task::has_room(const Node& first, const Context& ctx) {
   return exec::has_room(
-      *executor, backpressuring, ctx.batch_limit_pkts,
+      *executor, hold_backs, first.rank, ctx.batch_limit_pkts,
       [](const Module& end) { return end.queue->room_pkts(end.ring); },
       [](const Module& end) { return end.queue->space_pkts(end.ring); });
 }
 
 uint32_t Task::open_inputs(Context& ctx) {
+  const auto n_inputs = static_cast<uint32_t>(inputs.size());
   if (leftovers.is_any()) [[unlikely]]
     run_leftovers(ctx);
-  return has_room(ctx) && !leftovers.is_any() ? static_cast<uint32_t>(inputs.size()) : 0;
+  if (hold_backs.empty() && !leftovers.is_any()) [[likely]]
+    return n_inputs;
+  bool any = false;
+  for (TaskInput& input : inputs) {
+    input.is_open = !leftovers.is_any() && has_room(*input.first, ctx);
+    any |= input.is_open;
+  }
+  return any ? n_inputs : 0;
 }
 
 bool Task::run_leftovers(Context& ctx) {
   return leftovers.run(
-      ctx.batch_limit_pkts, [&] { return has_room(ctx); },
+      ctx.batch_limit_pkts, [&](const Node& first) { return has_room(first, ctx); },
       [&](Node& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); });
 }
 
@@ -39,6 +46,8 @@ void Task::enter(Node& first, Packet** pkts, uint32_t n, Context& ctx, bool is_s
 
 uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   TaskInput& input = inputs[i];
+  if (!input.is_open) [[unlikely]]
+    return 0;
   Packet* pkts[exec::kMaxBatchPkts + 8];
   uint32_t n = 0;
   if (input.source != nullptr) {

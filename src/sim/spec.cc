@@ -23,6 +23,7 @@ void read_costs(const Value& costs, Spec& spec) {
   if (costs.is_null()) return;
   std::vector<std::string> names;
   for (const ModuleSpec& module : spec.pipeline.modules) names.push_back(module.name);
+  names.emplace_back(kAnyInQueue);
   for (const auto& [name, value] : costs.as_dict()) {
     const std::string where = "simulation.costs." + name;
     if (std::ranges::find(names, name) == names.end()) refuse_name("module", name, names, where);

@@ -15,6 +15,7 @@
 #include "exec/control.h"
 #include "sim/source.h"
 #include "spec/kinds.h"
+#include "spec/parts.h"
 #include "spec/pipeline_spec.h"
 
 namespace batchplane::sim {
@@ -38,9 +39,6 @@ struct LoopSpec {
 // Where a traffic flow goes: the gate at each module whose choice is by flow. kDrop: it ends there.
 using FlowRoute = std::map<std::string, std::string>;
 inline constexpr const char* kDropGateText = "drop";
-
-// Under this name stands the cost of queues before parts on other workers that have none of their own.
-inline constexpr const char* kAnyInQueue = "/in";
 
 struct Spec {
   PipelineSpec pipeline;

@@ -147,7 +147,10 @@ class PartMaker {
     queue.worker = worker_of(m);
     queue.leads_to = spec_.modules[m].name;
     const uint32_t batch_pkts = spec_.engine.batch_pkts;
-    queue.params = {{"size_pkts", kInQueueBatches * batch_pkts}, {"backpressure", true}};
+    // Turns of units know nothing of rings: a task that is scheduled explicitly holds back as a whole, and two
+    // of them could wait for each other.
+    const bool holds_back = !spec_.has_weighted_fair();
+    queue.params = {{"size_pkts", kInQueueBatches * batch_pkts}, {"backpressure", holds_back}};
     if (spec_.modules[m].in_queue.is_dict()) {
       for (const auto& [key, value] : spec_.modules[m].in_queue.as_dict()) {
         queue.params[key] = value;

@@ -11,6 +11,9 @@
 
 namespace batchplane {
 
+// Under this name stands the cost of queues before parts that have none of their own.
+inline constexpr const char* kAnyInQueue = "/in";
+
 // NAME/in leads to NAME.
 [[nodiscard]] std::string in_queue_name(const std::string& module);
 

@@ -120,6 +120,12 @@ struct PipelineSpec {
     }
     return engine.execution;
   }
+  [[nodiscard]] bool has_weighted_fair() const {
+    bool any = engine.execution.is_weighted_fair();
+    for (const WorkerSpec& spec : workers)
+      any |= spec.execution && spec.execution->is_weighted_fair();
+    return any;
+  }
   // Whether a file makes a module a scheduling unit that would be none by its place in the graph.
   [[nodiscard]] static bool asks_for_unit(const ModuleSpec& module) {
     return module.trigger_pkts != 0 || module.weight != 0 || module.queue_pkts != 0;

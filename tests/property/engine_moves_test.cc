@@ -92,7 +92,7 @@ void expect_same(uint64_t seed, uint32_t& n_moves) {
   declare_flows(scenario);
   const sim::Spec spec = [&] {
     sim::Spec made = scenario.simulated();
-    made.costs[sim::kAnyInQueue] = {};
+    made.costs[kAnyInQueue] = {};
     add_doors(made.pipeline, sim::simulated_kinds());
     return made;
   }();

@@ -13,7 +13,7 @@ from typing import Any
 from ..base.problems import BadInput, Problem
 from ..base.units import parse_duration_ns
 from ..costs.cache import cached_costs
-from ..costs.costs import BUILT_IN, PRIOR, load_costs, resolve
+from ..costs.costs import ANY_IN_QUEUE, BUILT_IN, PRIOR, load_costs, resolve
 from ..costs.law import CostLaw
 from ..daemon.run_folder import read_own
 from .file import is_controller_file
@@ -143,6 +143,8 @@ def with_costs(change: dict[str, Any], pipeline: Mapping[str, Any]) -> dict[str,
         # Modules that share a law name the first: requests have a limit.
         alike = first.setdefault(law, module)
         costs[module] = law.up_to(batch_pkts).as_json() if alike == module else alike
+    if found.in_queue is not None:
+        costs[ANY_IN_QUEUE] = found.in_queue.up_to(batch_pkts).as_json()
     return {**change, "costs": costs, "costs_origin": origin}
 
 

@@ -62,6 +62,7 @@ class Costs:
     cpu: str = ""
     date: str = ""
     warnings: tuple[Problem, ...] = ()
+    in_queue: CostLaw | None = None  # of queues before parts that move to another worker
 
     def as_json(self) -> dict[str, Any]:
         """For a simulator's input and for reports."""
@@ -75,6 +76,10 @@ class Costs:
             },
             "loop": self.loop,
         }
+
+
+# Stands for the queues before parts that move, where costs are told by module.
+ANY_IN_QUEUE = "/in"
 
 
 def load_costs(name: str | Path) -> CostsFile:
@@ -136,7 +141,11 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
     laws = {module: law for module, (law, _) in found.items()}
     sources = {module: source for module, (_, source) in found.items()}
     warnings = tuple(_warnings(file, sources, name))
-    return Costs(laws, sources, dict(file.loop), file.label, file.cpu, file.date, warnings)
+    queue = _found("", "queue", {}, {}, file.entries)
+    return Costs(
+        laws, sources, dict(file.loop), file.label, file.cpu, file.date, warnings,
+        None if queue is None else queue[0],
+    )  # fmt: skip
 
 
 def _computed(params: Mapping[str, Any], cycles_per_ns: float) -> tuple[CostLaw, str]:

@@ -16,7 +16,7 @@ from ..changes.events import Action, pipeline_names, resolve_scenario
 from ..changes.scenario import Scenario, load_scenario
 from ..changes.settings import parse_settings
 from ..changes.traffic_state import generator_states
-from ..costs.costs import PRIOR, load_costs, resolve
+from ..costs.costs import ANY_IN_QUEUE, PRIOR, load_costs, resolve
 from ..daemon.process import find_program
 from ..lang.canonical import Document
 from ..lang.check import raise_errors
@@ -151,6 +151,7 @@ def prepare(
         for name, cost in known["modules"].items()
     }
     check_costs(module_costs, document)
+    module_costs[ANY_IN_QUEUE] = known["in_queue"]
     warnings += known["warnings"]
     if not generator_states(document.pipeline):
         warnings.append(
@@ -195,6 +196,9 @@ def prepare(
     )
 
 
+_FREE = {"cost_per_batch_ns": 0.0, "cost_per_pkt_ns": 0.0}
+
+
 def _captured_ns(document: Document, traces: Mapping[str, Trace]) -> int | None:
     """How long the captures last when nothing else brings packets: the time after it is idle."""
     if not traces or set(traces) != set(generator_states(document.pipeline)):
@@ -216,7 +220,13 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
                 for name in wrong
             ]
             raise BadInput(problems)
-        return {"modules": costs, "loop": {}, "warnings": [], "origin": "costs as given"}
+        return {
+            "modules": costs,
+            "in_queue": _FREE,
+            "loop": {},
+            "warnings": [],
+            "origin": "costs as given",
+        }
     if costs is not None and not isinstance(costs, (str, Path)):
         raise BadInput(Problem(f"{costs!r} is neither costs nor a costs file", "costs"))
     name = PRIOR if costs is None else costs
@@ -226,6 +236,7 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
     where = f", {found.cpu}" if found.cpu else ""
     return {
         "modules": found.as_json()["modules"],
+        "in_queue": _FREE if found.in_queue is None else found.in_queue.as_json(),
         "loop": found.loop,
         # What nobody asked for by name is no reason to warn: the origin says it.
         "warnings": [] if costs is None else told,

@@ -96,7 +96,9 @@ void ControlLoop::make_estimator() {
   std::vector<CostLaw> costs;
   for (uint32_t m = 0; m < model_.modules.size(); ++m) {
     auto it = priors_.find(model_.modules[m].name);
-    if (it == priors_.end()) it = priors_.find(engine_.graph().spec.modules[m].door_of);
+    const ModuleSpec& module = engine_.graph().spec.modules[m];
+    if (it == priors_.end()) it = priors_.find(module.door_of);
+    if (it == priors_.end() && !module.leads_to.empty()) it = priors_.find(kAnyInQueue);
     costs.push_back(it == priors_.end() ? CostLaw(kUnknownCost) : it->second);
   }
   estimator_ = std::make_unique<slo::CostEstimator>(costs);

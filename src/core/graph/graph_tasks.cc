@@ -58,6 +58,7 @@ class TaskMaker {
       for (const PathEdge& edge : out_edges(i)) {
         if (graph_.instances[i].info->shape == Shape::kQueue && edge.gate != kDropGate) continue;
         plan.edges.push_back({rank_of(i), edge.gate, rank_of(edge.to)});
+        edges_by_rank_.emplace_back(rank_of(i), rank_of(edge.to));
       }
     }
     task_->dead_end = make_dead_end();
@@ -135,7 +136,11 @@ class TaskMaker {
     }
     for (const uint32_t i : build_.order[t_]) {
       Module& module = *graph_.instances[i].works_on;
-      if (module.wants_backpressure()) task_->backpressuring.push_back(&module);
+      if (module.wants_backpressure()) {
+        const auto n_nodes = static_cast<uint32_t>(task_->nodes.size());
+        task_->hold_backs.push_back(
+            exec::hold_back_of<Module>(&module, rank_of(i), n_nodes, edges_by_rank_));
+      }
       if (module.housekeep_interval_ns() == 0) continue;
       task_->housekeepers.push_back(
           {&module, graph_.instances[i].node, module.housekeep_interval_ns()});
@@ -147,6 +152,7 @@ class TaskMaker {
   const PathAutomaton& paths_;
   uint32_t t_;
   std::map<uint32_t, uint32_t> ranks_;  // by instance
+  std::vector<std::pair<uint32_t, uint32_t>> edges_by_rank_;
   std::unique_ptr<Task> task_;
 };
 

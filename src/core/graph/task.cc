@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/graph/trace.h"
-#include "exec/has_room.h"
 
 namespace batchplane {
 namespace {
@@ -23,6 +22,8 @@ void Task::attach(Context& ctx, CoreTraits::Clock& clock, exec::FlowMeter& meter
 
 uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   TaskInput& input = inputs[i];
+  if (!input.is_open) [[unlikely]]
+    return 0;
   Packet* pkts[exec::kMaxBatchPkts + 8];
   const uint32_t n = input.poll(*input.module, ctx, pkts, ctx.batch_limit_pkts);
   const uint32_t n_polled = n + ctx.n_dropped;
@@ -55,7 +56,7 @@ void Task::enter(ExecNode& first, Packet** pkts, uint32_t n, Context& ctx, bool 
 
 bool Task::run_leftovers(Context& ctx) {
   return leftovers.run(
-      ctx.batch_limit_pkts, [&] { return has_room(ctx); },
+      ctx.batch_limit_pkts, [&](const ExecNode& first) { return has_room(first, ctx); },
       [&](ExecNode& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); });
 }
 
@@ -81,18 +82,29 @@ void Task::run_housekeepers(Context& ctx) {
   }
 }
 
-bool Task::has_room(const Context& ctx) {
+bool Task::has_room(const ExecNode& first, const Context& ctx) {
   return exec::has_room(
-      *executor, backpressuring, ctx.batch_limit_pkts,
+      *executor, hold_backs, first.rank, ctx.batch_limit_pkts,
       [&](const Module& end) { return end.room_pkts(ctx.worker_index); },
       [&](const Module& end) { return end.space_pkts(ctx.worker_index); });
 }
 
 uint32_t Task::open_inputs(Context& ctx) {
+  const auto n_inputs = static_cast<uint32_t>(inputs.size());
   if (leftovers.is_any()) [[unlikely]]
     run_leftovers(ctx);
-  if (has_room(ctx) && !leftovers.is_any()) [[likely]]
-    return static_cast<uint32_t>(inputs.size());
+  if (hold_backs.empty() && !leftovers.is_any()) [[likely]]
+    return n_inputs;
+  bool any = false;
+  for (TaskInput& input : inputs) {
+    input.is_open = !leftovers.is_any() && has_room(*input.first, ctx);
+    any |= input.is_open;
+  }
+  return any ? n_inputs : absorb(ctx);
+}
+
+// Held back: some inputs take what has come in even so.
+uint32_t Task::absorb(Context& ctx) {
   for (TaskInput& input : inputs) {
     if (!input.absorbs) continue;
     Packet* none[1];
@@ -125,7 +137,8 @@ bool Task::flush_held(Context& ctx) {
 bool Task::poll_queues(Context& ctx) {
   bool any = run_leftovers(ctx);
   for (uint32_t i = 0; i < inputs.size(); ++i) {
-    any |= inputs[i].is_queue && has_room(ctx) && poll_one(i, ctx, false) != 0;
+    inputs[i].is_open = has_room(*inputs[i].first, ctx);
+    any |= inputs[i].is_queue && poll_one(i, ctx, false) != 0;
   }
   return any;
 }

@@ -10,6 +10,7 @@
 #include "core/module/module.h"
 #include "core/module/traits.h"
 #include "exec/executor.h"
+#include "exec/hold_back.h"
 #include "exec/leftovers.h"
 #include "exec/task_layout.h"
 
@@ -25,6 +26,7 @@ struct TaskInput {
   uint16_t entry_state = exec::PathOp::kKeep;  // written into packets when first needs it
   bool is_queue = false;                       // another task fills it
   bool absorbs = false;                        // is polled for nothing while the task is held back
+  bool is_open = true;                         // as of the last open_inputs()
   bool counts_as_in = true;                    // its packets come from outside of the pipeline
   uint64_t batches = 0;
   uint64_t pkts = 0;            // polled, what it dropped at once among them
@@ -48,8 +50,8 @@ class Task : public exec::TaskStorage<CoreTraits> {
   std::vector<std::string> node_names;           // of nodes, by rank
   exec::Leftovers<ExecNode, Packet*> leftovers;  // none most of the time
   std::vector<Housekeeper> housekeepers;
-  std::vector<const Module*> backpressuring;  // terminals that may hold back the inputs
-  std::unique_ptr<CoreExecutor> executor;     // made by attach()
+  std::vector<exec::HoldBack<Module>> hold_backs;  // terminals that may hold back inputs
+  std::unique_ptr<CoreExecutor> executor;          // made by attach()
 
   std::unique_ptr<Module> dead_end;
 
@@ -75,8 +77,9 @@ class Task : public exec::TaskStorage<CoreTraits> {
   void flush(Context& ctx) { ctx.flush_free(); }
 
  private:
-  [[nodiscard]] bool has_room(const Context& ctx);
+  [[nodiscard]] bool has_room(const ExecNode& first, const Context& ctx);
   void enter(ExecNode& first, Packet** pkts, uint32_t n_pkts, Context& ctx, bool is_sampled);
+  uint32_t absorb(Context& ctx);
   void settle_refused(TaskInput& input, Context& ctx);
   void run_housekeepers(Context& ctx);
 };

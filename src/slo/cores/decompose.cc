@@ -84,6 +84,12 @@ struct Decomposer::View {
     for (const uint32_t m : part_of(head)) sum += load_of[m];
     return sum;
   }
+  // Whether a full batch keeps it busy for longer than handing that over takes.
+  [[nodiscard]] bool is_worth_a_hop(uint32_t head) const {
+    double run = 0;
+    for (const uint32_t m : part_of(head)) run = std::max(run, run_ns(m, model.batch_limit_pkts));
+    return run > (kSendNs + kTakeNs) * model.batch_limit_pkts;
+  }
   // What a part's packets cost those who hand them over, and those who take them, to and fro.
   [[nodiscard]] double hop_load(uint32_t head, double ns) const { return pkts_per_ns[head] * ns; }
   [[nodiscard]] uint32_t least_loaded(uint32_t but, const std::vector<double>& loads) const {
@@ -105,10 +111,10 @@ struct Decomposer::View {
 
   const Model& model;
   const Snapshot& period;
-  std::vector<double> load;                     // by worker: share of its time
-  std::vector<double> load_of;                  // by module
-  std::vector<double> pkts_per_ns;              // by module
-  std::vector<std::vector<uint32_t>> feeds;     // by module: what leads there
+  std::vector<double> load;                  // by worker: share of its time
+  std::vector<double> load_of;               // by module
+  std::vector<double> pkts_per_ns;           // by module
+  std::vector<std::vector<uint32_t>> feeds;  // by module: what leads there
   std::vector<bool> ends_task;  // by module: a queue or its door, which is no part of anything
   std::vector<std::vector<uint32_t>> flows_of;  // by task
 };
@@ -179,8 +185,8 @@ void Decomposer::cut_inherent(const View& view) {
   }
 }
 
-// Flows are packed onto the task, tightest first, as long as all that are there can be served; what only
-// the others need leaves, each part to the worker with the least to do.
+// Flows are packed onto the task, tightest first, as long as all that are there can be served; those
+// without a promise leave in any case. What only these and the rest need goes, each part to the worker with the least to do.
 void Decomposer::cut_task(const View& view, uint32_t task) {
   const auto promise = [&](uint32_t f) {
     return view.slo_ns(f) > 0 ? view.slo_ns(f) : std::numeric_limits<double>::infinity();
@@ -200,7 +206,7 @@ void Decomposer::cut_task(const View& view, uint32_t task) {
       for (const uint32_t m : view.path_in(g, task)) service_ns += view.run_ns(m, 1);
       return turnaround_ns + service_ns <= promise(g);
     };
-    const bool fits = is_served(f) && std::ranges::all_of(staying, is_served);
+    const bool fits = view.slo_ns(f) > 0 && is_served(f) && std::ranges::all_of(staying, is_served);
     (fits ? staying : leaving).push_back(f);
     if (fits) resident = std::move(wanted);
   }
@@ -208,7 +214,8 @@ void Decomposer::cut_task(const View& view, uint32_t task) {
   for (const uint32_t f : leaving) {
     bool was_resident = false;
     for (const uint32_t m : view.path_in(f, task)) {
-      if (was_resident && !resident.contains(m) && !view.ends_task[m]) heads.insert(m);
+      const bool leaves = was_resident && !resident.contains(m) && !view.ends_task[m];
+      if (leaves && view.is_worth_a_hop(m)) heads.insert(m);
       was_resident = resident.contains(m);
     }
   }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// hold_back.h - ends of a task that hold back what leads to them while they are full: so packets wait where
+// they come from, and only those. A task whose other inputs lead elsewhere goes on polling those: tasks that
+// hand packets to each other and back would wait for each other for ever.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace batchplane::exec {
+
+template <class Module>
+struct HoldBack {
+  const Module* end = nullptr;
+  std::vector<uint8_t> leads_there;  // by rank of the task's nodes
+};
+
+// Of the end at `rank`. `edges`: pairs of ranks, the lower one first.
+template <class Module>
+HoldBack<Module> hold_back_of(const Module* end, uint32_t rank, uint32_t n_nodes,
+                              std::vector<std::pair<uint32_t, uint32_t>> edges) {
+  HoldBack<Module> made{end, std::vector<uint8_t>(n_nodes, 0)};
+  made.leads_there[rank] = 1;
+  std::ranges::sort(edges, [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [from, to] : edges) made.leads_there[from] |= made.leads_there[to];
+  return made;
+}
+
+// Whether a batch may enter at the node of this rank. `room_pkts(end)`: how many packets it takes before its
+// senders are to wait; `space_pkts(end)`: how many it could take at worst. What buffers hold has been polled
+// already: all of it may come at once, and then this batch.
+template <class Executor, class Module, class Room, class Space>
+bool has_room(Executor& executor, const std::vector<HoldBack<Module>>& ends, uint32_t first_rank,
+              uint32_t batch_pkts, const Room& room_pkts, const Space& space_pkts) {
+  bool has_space = true;
+  for (const HoldBack<Module>& back : ends) {
+    if (back.leads_there[first_rank] == 0) continue;
+    if (room_pkts(*back.end) < batch_pkts) return false;
+    if (!executor.has_buffers()) continue;
+    const uint64_t at_worst_pkts = batch_pkts + executor.buffered_pkts(back.leads_there);
+    has_space = has_space && space_pkts(*back.end) >= at_worst_pkts;
+  }
+  // Together buffers may hold more than that: then nothing would ever be polled again.
+  if (!has_space) executor.release_oldest();
+  return has_space;
+}
+
+}  // namespace batchplane::exec
