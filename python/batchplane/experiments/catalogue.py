@@ -16,6 +16,7 @@ from .batchy import (
     fig9a,
     fig9b,
     fig9c,
+    fig10,
     fig11,
     table1,
     table2,
@@ -44,7 +45,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *(
             module.EXPERIMENT
             for module in (
-                fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, fig11,
+                fig1, fig2, fig3, table1, table2, fig8a, fig8b, fig9a, fig9b, fig9c, fig10, fig11,
                 fairness, multi_table1, multi_fig5, multi_fig6,
                 slo_curve, stranding, run_order, batch_size, rates,
                 pspat_algorithms, pspat_latency, pspat_shares, pspat_throughput, pspat_io,

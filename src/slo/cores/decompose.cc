@@ -92,6 +92,22 @@ struct Decomposer::View {
   }
   // What a part's packets cost those who hand them over, and those who take them, to and fro.
   [[nodiscard]] double hop_load(uint32_t head, double ns) const { return pkts_per_ns[head] * ns; }
+  // Full batches of all that is there, and of the part, would leave too little of what some flow there may take.
+  [[nodiscard]] bool breaks_promises(const std::set<uint32_t>& part, uint32_t worker) const {
+    double turnaround_ns = 0;
+    for (const uint32_t m : part) turnaround_ns += run_ns(m, model.batch_limit_pkts);
+    double tightest_ns = std::numeric_limits<double>::infinity();
+    for (uint32_t t = 0; t < model.tasks.size(); ++t) {
+      if (model.tasks[t].worker != worker) continue;
+      for (const uint32_t m : model.tasks[t].modules) {
+        turnaround_ns += run_ns(m, model.batch_limit_pkts);
+      }
+      for (const uint32_t f : flows_of[t]) {
+        if (slo_ns(f) > 0) tightest_ns = std::min(tightest_ns, slo_ns(f));
+      }
+    }
+    return turnaround_ns > kPartDelay * tightest_ns;
+  }
   [[nodiscard]] uint32_t least_loaded(uint32_t but, const std::vector<double>& loads) const {
     uint32_t best = but == 0 && loads.size() > 1 ? 1 : 0;
     for (uint32_t w = 0; w < loads.size(); ++w) {
@@ -231,8 +247,8 @@ void Decomposer::cut_task(const View& view, uint32_t task) {
 
 // --- Its rule for pipelines that are cut already --------------------------------------------------
 
-// A worker where a promise is missed by half gives the task whose flows have the most time to one that
-// has room for it and misses none.
+// A worker where a promise is missed by half gives the task whose tightest flow has the most time to one
+// that has room for it and misses none.
 void Decomposer::move_violating_tasks(const View& view) {
   constexpr double kCritical = 1.5;
   const auto misses = [&](uint32_t worker) {
@@ -254,10 +270,9 @@ void Decomposer::move_violating_tasks(const View& view) {
       const exec::ControlTask& task = view.model.tasks[t];
       if (task.worker != w || task.modules.empty() || task.inputs.empty()) continue;
       ++n_tasks;
-      double slo_ns = 0;
+      double slo_ns = std::numeric_limits<double>::infinity();
       for (const uint32_t f : view.flows_of[t]) {
-        slo_ns = std::max(
-            slo_ns, view.slo_ns(f) > 0 ? view.slo_ns(f) : std::numeric_limits<double>::infinity());
+        if (view.slo_ns(f) > 0) slo_ns = std::min(slo_ns, view.slo_ns(f));
       }
       if (laxest == nullptr || slo_ns > laxest_ns) {
         laxest = &task;
@@ -292,10 +307,13 @@ void Decomposer::balance(const View& view) {
 }
 
 bool Decomposer::balance_once(const View& view, uint32_t worker, std::vector<double>& load) {
-  const uint32_t to = view.least_loaded(worker, load);
-  const double busiest = std::max(load[worker], load[to]);
-  uint32_t best = ~0U;
-  double best_busiest = busiest * (1 - kLittleGain);
+  struct Choice {
+    uint32_t head = ~0U;
+    uint32_t to = 0;
+    double left = 0;
+    double more = 0;
+  } best;
+  double best_busiest = load[worker] * (1 - kLittleGain);
   std::set<uint32_t> gone;
   for (const exec::MoveChange& moved : moves_) gone.merge(view.part_of(moved.module));
   for (const exec::ControlTask& task : view.model.tasks) {
@@ -307,16 +325,19 @@ bool Decomposer::balance_once(const View& view, uint32_t worker, std::vector<dou
       if (part.size() == task.modules.size() || std::ranges::any_of(part, is_gone)) continue;
       const double moved = view.load_of_part(head);
       const double left = load[worker] - moved + view.hop_load(head, kSendNs);
-      const double more = load[to] + moved + view.hop_load(head, kTakeNs);
-      if (std::max(left, more) >= best_busiest) continue;
-      best = head;
-      best_busiest = std::max(left, more);
+      for (uint32_t to = 0; to < load.size(); ++to) {
+        const double more = load[to] + moved + view.hop_load(head, kTakeNs);
+        if (to == worker || std::max(left, more) >= best_busiest) continue;
+        if (view.breaks_promises(part, to)) continue;
+        best = {head, to, left, more};
+        best_busiest = std::max(left, more);
+      }
     }
   }
-  if (best == ~0U) return false;
-  load[worker] += view.hop_load(best, kSendNs) - view.load_of_part(best);
-  load[to] += view.hop_load(best, kTakeNs) + view.load_of_part(best);
-  move(view, best, to, "overload");
+  if (best.head == ~0U) return false;
+  load[worker] = best.left;
+  load[best.to] = best.more;
+  move(view, best.head, best.to, "overload");
   return true;
 }
 
@@ -366,7 +387,7 @@ bool Decomposer::may_return(const View& view, uint32_t module, const Part& part)
         longest_ns = std::max(
             longest_ns, view.run_ns(m, std::clamp(pkts, 1.0, 1.0 * view.model.batch_limit_pkts)));
     }
-    return wait_ns + longest_ns <= kReturnDelay * slo_ns && !view.is_late(f);
+    return wait_ns + longest_ns <= kPartDelay * slo_ns && !view.is_late(f);
   });
 }
 

@@ -25,8 +25,8 @@ class Decomposer {
   // on one again.
   static constexpr double kFullLoad = 0.95;
   static constexpr double kReturnLoad = 0.6;
-  // A part comes back where a packet would wait for less than this share of its promise.
-  static constexpr double kReturnDelay = 0.5;
+  // A part comes to where flows have promises only if it leaves them this share of their time.
+  static constexpr double kPartDelay = 0.5;
   // What a packet from another worker costs those two, beside the queue: its lines change cores.
   static constexpr double kSendNs = 9;
   static constexpr double kTakeNs = 20;

@@ -36,6 +36,7 @@ def run_case(inputs: Inputs, case: Case) -> dict[str, Any]:
         )
     if case.watched_module or case.watched_flow:
         answer["series"] = series(result, case)
+    answer["moves"] = result.log.moves
     if case.by_module:
         answer["by_module"] = _by_module(result, case.warmup_periods * case.period_ns)
     return answer
