@@ -11,6 +11,7 @@ DURATION_S ?= 10
 SLO ?= 30us
 SIM ?=
 COSTS ?=
+CORES ?=
 FUZZ_SECONDS ?= 600
 REF ?= HEAD~1
 VENV := .venv/bin
@@ -22,12 +23,15 @@ help: ## show this list
 	@echo "usage: make TARGET"
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
-run: ## run a gateway under full load with SLO=30us per flow: three controllers in turn (SIM=1 adds a simulation; PIPELINE=l2l3 DURATION_S=10 ARGS='nexthops=64' runs that pipeline instead)
+run: ## run a gateway under full load with SLO=30us per flow: three controllers in turn (SIM=1 adds a simulation; PIPELINE=l2l3 DURATION_S=10 ARGS='nexthops=64' runs that pipeline instead; PIPELINE=vrf CORES=2 lets a part move to a second core and back)
 	@tools/install_packages.sh run
 	@tools/make_venv.sh
 	@tools/build.sh run batchplaned native
 ifeq ($(PIPELINE),)
 	@exec $(VENV)/batchplane compare gateway saturate=true --slo '*=$(SLO)' $(if $(SIM),--simulate $(or $(COSTS),kept)) $(ARGS)
+else ifneq ($(CORES),)
+	@exec $(VENV)/batchplane run $(PIPELINE) inline=1 spare=$$(($(CORES) - 1)) --duration 20 --slo '*=$(or $(filter-out 30us,$(SLO)),100us)' \
+	  -s controller=optimal -s controller.decompose=balance -s controller.master_periods=100 --scenario pipelines/scenarios/rush.yaml $(ARGS)
 else
 	@exec $(VENV)/batchplane run $(PIPELINE) --duration $(DURATION_S) $(if $(SIM),--simulate $(or $(COSTS),prior)) $(ARGS)
 endif

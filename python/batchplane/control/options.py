@@ -22,6 +22,7 @@ MIN_PERIOD_NS, MAX_PERIOD_NS = 1_000_000, 1_000_000_000
 NO_CONTROLLER = "none"
 REMOTE = "remote"  # a program that has connected decides
 SAMPLED = "sampled runs"
+_IN_WORDS = ("decompose",)  # settings that are no numbers
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def is_control_word(left: str) -> bool:
 def controller_set(words: Sequence[str]) -> dict[str, Any]:
     """The protocol's `set` object of controller=.. and controller.SETTING=..; costs by name yet."""
     change: dict[str, Any] = {"what": "controller"}
-    settings: dict[str, float] = {}
+    settings: dict[str, float | str] = {}
     for word in words:
         left, _, value = word.partition("=")
         setting = left.partition(".")[2]
@@ -96,6 +97,8 @@ def controller_set(words: Sequence[str]) -> dict[str, Any]:
             change["period_ns"] = _period_ns(word, value)
         elif setting == "costs":
             change["costs"] = value
+        elif setting in _IN_WORDS:
+            settings[setting] = value
         else:
             try:
                 settings[setting] = float(value)
@@ -105,7 +108,8 @@ def controller_set(words: Sequence[str]) -> dict[str, Any]:
         raise _bad(words[0], "no controller is given", "controller=optimal " + " ".join(words))
     if settings:
         change["settings"] = {
-            name: int(value) if value.is_integer() else value for name, value in settings.items()
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in settings.items()
         }
     return change
 

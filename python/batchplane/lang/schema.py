@@ -219,7 +219,7 @@ class ControllerModel(Strict):
     period_ns: Annotated[int, within(limits.PERIOD_NS)] = Field(
         default=10_000_000, description="how often it decides"
     )
-    settings: dict[str, int | float] = Field(
+    settings: dict[str, int | float | str] = Field(
         default_factory=dict, description="as in `set controller.NAME=VALUE`"
     )
     costs_file: str | None = Field(

@@ -120,8 +120,21 @@ void Engine::run_together(const std::vector<bool>& is_involved, const std::funct
       while (is_running_ && !is_done.load(std::memory_order_acquire)) _mm_pause();
       stop_ns_[worker->options().index] = clock.now_ns() - begin_ns;
     };
-    worker->post(*tickets.back());
   }
+  // Who has no tasks may be asleep: the others go on until it has come.
+  std::vector<uint32_t> working;
+  uint32_t n_resting = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (!threads[i]->tasks().empty()) {
+      working.push_back(i);
+    } else {
+      threads[i]->post(*tickets[i]);
+      ++n_resting;
+    }
+  }
+  while (is_running_ && arrived.load(std::memory_order_acquire) < n_resting)
+    std::this_thread::yield();
+  for (const uint32_t i : working) threads[i]->post(*tickets[i]);
   for (const auto& ticket : tickets) {
     while (!ticket->is_done.load(std::memory_order_acquire)) std::this_thread::yield();
   }

@@ -118,6 +118,7 @@ void Worker::stop() {
     return;
   }
   must_stop_.store(true, std::memory_order_release);
+  ring_bell();
   thread_.join();
   is_running_ = false;
 }
@@ -134,6 +135,12 @@ void Worker::post(Ticket& ticket) {
     expected = nullptr;
     patience.wait();
   }
+  ring_bell();
+}
+
+void Worker::ring_bell() {
+  bell_.fetch_add(1, std::memory_order_release);
+  bell_.notify_one();
 }
 
 void Worker::execute(const std::function<void()>& fn) {
@@ -225,10 +232,25 @@ uint32_t Worker::run_hosted() {
   return polled;
 }
 
+// Nobody waits for one that rests to pass.
+void Worker::rest() {
+  const uint32_t seen = bell_.load(std::memory_order_acquire);
+  if (pending_.load(std::memory_order_acquire) != nullptr) return obey();
+  if (must_stop_.load(std::memory_order_acquire)) return;
+  if (quiescence_ != nullptr) quiescence_->set_online(options_.index, false);
+  bell_.wait(seen, std::memory_order_acquire);
+  if (quiescence_ != nullptr) quiescence_->set_online(options_.index, true);
+  last_loop_ns_ = 0;  // the next loop follows none
+}
+
 void Worker::thread_main() {
   last_loop_ns_ = 0;
-  while (!must_stop_.load(std::memory_order_relaxed)) {
-    if (loop_once() + run_hosted() == 0) _mm_pause();
+  while (!must_stop_.load(std::memory_order_acquire)) {
+    if (tasks_.empty() && hosted_.empty()) {
+      rest();
+    } else if (loop_once() + run_hosted() == 0) {
+      _mm_pause();
+    }
   }
   // A command that came with the stop must not wait for ever.
   if (pending_.load(std::memory_order_acquire) != nullptr) obey();

@@ -22,7 +22,8 @@ namespace batchplane {
 using exec::LoopGap;
 using exec::WorkerStats;
 
-// Owner of everything inside while running: its thread. execute() hands in work from outside.
+// Owner of everything inside while running: its thread. execute() hands in work from outside. A thread without
+// tasks sleeps until then.
 //
 // A shared worker has no thread: others run its loops between their own, one at a time. Nobody waits for
 // it; who finds it taken goes on. A thread that is preempted in there holds up its tasks and no others.
@@ -98,6 +99,8 @@ class Worker {
 
  private:
   void thread_main();
+  void rest();
+  void ring_bell();
   bool try_take() {
     return !is_taken_.load(std::memory_order_relaxed) &&
            !is_taken_.exchange(true, std::memory_order_acquire);
@@ -130,6 +133,7 @@ class Worker {
   bool is_running_ = false;
   std::atomic<bool> must_stop_{false};
   std::atomic<Ticket*> pending_{nullptr};
+  std::atomic<uint32_t> bell_{0};  // rung for each command, and to end
 };
 
 // Cost of one clock reading in cycles: the least of many.

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace batchplane::slo {
 namespace {
 
-constexpr double kLittleGain = 0.1;  // of the most loaded worker's load: not worth a move
+constexpr double kLittleGain = 0.05;  // of the most loaded worker's load: not worth a move
+constexpr double kFullPolls = 0.9;
 constexpr uint32_t kMaxBalanceParts = 8;
 constexpr uint64_t kMostPatience = 64;  // times master_periods
 
@@ -46,6 +48,10 @@ struct Decomposer::View {
     }
   }
 
+  [[nodiscard]] double entered_pkts_per_ns() const {
+    return static_cast<double>(exec::entered_pkts(model, period)) /
+           std::max(1.0, static_cast<double>(period.period_ns));
+  }
   [[nodiscard]] uint32_t worker_of(uint32_t module) const {
     return model.tasks[model.modules[module].task].worker;
   }
@@ -115,12 +121,23 @@ struct Decomposer::View {
     }
     return best;
   }
-  // Inputs that lose packets or keep some waiting in front of the ring.
+  // Inputs that lose packets or keep some waiting in front of the ring; or polls find full batches, always.
   [[nodiscard]] bool has_too_much(uint32_t worker) const {
     for (size_t i = 0; i < model.inputs.size(); ++i) {
       const exec::InputPeriod& input = period.inputs[i];
       if (model.tasks[model.inputs[i].task].worker != worker) continue;
       if (input.lost_pkts != 0 || input.backlog_pkts != 0) return true;
+    }
+    for (uint32_t t = 0; t < model.tasks.size(); ++t) {
+      if (model.tasks[t].worker != worker) continue;
+      const exec::TaskPeriod& task = period.tasks[t];
+      const double full_pkts = kFullPolls * static_cast<double>(model.batch_limit_pkts);
+      const bool is_busy = static_cast<double>(task.idle_ns) <=
+                           (1 - kFullLoad) * static_cast<double>(task.busy_ns + task.idle_ns);
+      const double polled_pkts = static_cast<double>(task.in_pkts);
+      if (task.runs != 0 && is_busy && polled_pkts >= full_pkts * static_cast<double>(task.runs)) {
+        return true;
+      }
     }
     return false;
   }
@@ -142,6 +159,8 @@ std::vector<exec::MoveChange> Decomposer::step(const Model& model, const Snapsho
   if (n_periods_ % settings_.master_periods != 0) return {};
   const View view(model, snapshot);
   forget_what_is_back(view);
+  undo_without_gain(view);
+  if (!moves_.empty()) return moves_;
   switch (settings_.decompose) {
     case Decompose::kGreedy:
       cut_inherent(view);
@@ -174,7 +193,7 @@ void Decomposer::move(const View& view, uint32_t module, uint32_t worker, const 
   const auto known = parts_.find(name);
   const std::string home =
       known == parts_.end() ? view.model.workers[view.worker_of(module)] : known->second.home;
-  parts_[name] = {home, n_periods_};
+  parts_[name] = {home, n_periods_, 0};
   // Who has to leave again soon after it came back stays away for longer.
   uint64_t& patience = patience_.try_emplace(name, settings_.master_periods).first->second;
   const auto back = returned_.find(name);
@@ -319,7 +338,7 @@ bool Decomposer::balance_once(const View& view, uint32_t worker, std::vector<dou
   for (const exec::ControlTask& task : view.model.tasks) {
     if (task.worker != worker) continue;
     for (const uint32_t head : task.modules) {
-      if (view.ends_task[head] || gone.contains(head)) continue;
+      if (view.ends_task[head] || gone.contains(head) || is_resting(view, head)) continue;
       const std::set<uint32_t> part = view.part_of(head);
       const auto is_gone = [&](uint32_t m) { return gone.contains(m); };
       if (part.size() == task.modules.size() || std::ranges::any_of(part, is_gone)) continue;
@@ -338,33 +357,69 @@ bool Decomposer::balance_once(const View& view, uint32_t worker, std::vector<dou
   load[worker] = best.left;
   load[best.to] = best.more;
   move(view, best.head, best.to, "overload");
+  rate_before_ = view.entered_pkts_per_ns();
+  on_trial_.push_back(view.model.modules[best.head].name);
+  parts_[on_trial_.back()].full_pkts_per_ns = rate_before_;
   return true;
 }
 
 // --- And back -----------------------------------------------------------------------------------------
 
+// Who shares a core with others, or waits for what one worker alone can bring, gains nothing from another:
+// where less comes through than before, parts that left for their load go back. If it is the load that has
+// fallen, they would soon do so anyway.
+void Decomposer::undo_without_gain(const View& view) {
+  const bool has_gained = view.entered_pkts_per_ns() >= (1 - kLittleGain) * rate_before_;
+  for (const std::string& name : std::exchange(on_trial_, {})) {
+    const auto part = parts_.find(name);
+    if (has_gained || part == parts_.end()) continue;
+    go_back(view, name, part->second, "no gain");
+    patience_[name] = kMostPatience * settings_.master_periods;
+  }
+}
+
+// It left for nothing, not long ago.
+bool Decomposer::is_resting(const View& view, uint32_t module) const {
+  const std::string& name = view.model.modules[module].name;
+  const auto back = returned_.find(name);
+  const auto patience = patience_.find(name);
+  if (back == returned_.end() || patience == patience_.end()) return false;
+  return patience->second >= kMostPatience * settings_.master_periods &&
+         n_periods_ - back->second < patience->second;
+}
+
+bool Decomposer::go_back(const View& view, const std::string& name, const Part& part,
+                         const char* reason) {
+  const auto named = std::ranges::find(view.model.modules, name, &exec::ControlModule::name);
+  const auto home = std::ranges::find(view.model.workers, part.home);
+  if (named == view.model.modules.end() || home == view.model.workers.end()) return false;
+  moves_.push_back({static_cast<uint32_t>(named - view.model.modules.begin()),
+                    static_cast<uint32_t>(home - view.model.workers.begin()), reason});
+  returned_[name] = n_periods_;
+  return true;
+}
+
 void Decomposer::bring_back(const View& view) {
   for (const auto& [name, part] : parts_) {
-    const auto named = std::ranges::find(view.model.modules, name, &exec::ControlModule::name);
-    const auto home = std::ranges::find(view.model.workers, part.home);
-    if (named == view.model.modules.end() || home == view.model.workers.end()) continue;
-    const auto m = static_cast<uint32_t>(named - view.model.modules.begin());
-    if (n_periods_ - part.since < 2 * patience_[name] || !may_return(view, m, part)) continue;
-    moves_.push_back({m, static_cast<uint32_t>(home - view.model.workers.begin()), "return"});
-    returned_[name] = n_periods_;
-    return;  // one at a time: what is left looks different then
+    if (n_periods_ - part.since < 2 * patience_[name] || !may_return(view, name, part)) continue;
+    // One at a time: what is left looks different then.
+    if (go_back(view, name, part, "return")) return;
   }
 }
 
 // Its home has room for it, and every promise there has. Within the time of a promise a module runs at
 // most as often, on as many packets, as come to it; one that is running already may take a full run.
-bool Decomposer::may_return(const View& view, uint32_t module, const Part& part) const {
+bool Decomposer::may_return(const View& view, const std::string& name, const Part& part) const {
+  const auto named = std::ranges::find(view.model.modules, name, &exec::ControlModule::name);
+  const auto module = static_cast<uint32_t>(named - view.model.modules.begin());
   const auto home = static_cast<uint32_t>(std::ranges::find(view.model.workers, part.home) -
                                           view.model.workers.begin());
   const std::set<uint32_t> coming = view.part_of(module);
   double load = view.load[home];
   for (const uint32_t m : coming) load += view.load_of[m];
-  if (load > kReturnLoad || view.has_too_much(home)) return false;
+  const bool fits = part.full_pkts_per_ns == 0 ||
+                    view.entered_pkts_per_ns() <= kReturnLoad * part.full_pkts_per_ns;
+  if (load > kReturnLoad || !fits || view.has_too_much(home)) return false;
   std::set<uint32_t> together = coming;
   std::set<uint32_t> flows;
   for (uint32_t t = 0; t < view.model.tasks.size(); ++t) {

@@ -22,7 +22,7 @@ class Decomposer {
   std::vector<exec::MoveChange> step(const Model& model, const Snapshot& snapshot);
 
   // Work beyond this share of a worker's time overloads it; what would take less than the second share fits
-  // on one again.
+  // on one again, of its time or of what it brought in when it was full.
   static constexpr double kFullLoad = 0.95;
   static constexpr double kReturnLoad = 0.6;
   // A part comes to where flows have promises only if it leaves them this share of their time.
@@ -35,6 +35,8 @@ class Decomposer {
   struct Part {
     std::string home;    // worker
     uint64_t since = 0;  // period
+    // Packets a ns that its home brought in with it, at most; 0: it did not leave for its load.
+    double full_pkts_per_ns = 0;
   };
   struct View;
 
@@ -45,7 +47,10 @@ class Decomposer {
   void balance(const View& view);
   bool balance_once(const View& view, uint32_t worker, std::vector<double>& load);
   void bring_back(const View& view);
-  [[nodiscard]] bool may_return(const View& view, uint32_t module, const Part& part) const;
+  void undo_without_gain(const View& view);
+  [[nodiscard]] bool is_resting(const View& view, uint32_t module) const;
+  [[nodiscard]] bool may_return(const View& view, const std::string& name, const Part& part) const;
+  bool go_back(const View& view, const std::string& name, const Part& part, const char* reason);
   void move(const View& view, uint32_t module, uint32_t worker, const char* reason);
 
   const Settings settings_;
@@ -54,6 +59,8 @@ class Decomposer {
   std::map<std::string, uint64_t> patience_;  // periods that a part stays away at least
   std::map<std::string, uint64_t> returned_;  // when
   std::vector<exec::MoveChange> moves_;       // of this step
+  double rate_before_ = 0;  // packets a ns that entered when the last ones left for their load
+  std::vector<std::string> on_trial_;  // these
 };
 
 }  // namespace batchplane::slo

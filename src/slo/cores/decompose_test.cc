@@ -174,6 +174,50 @@ TEST(Decompose, BalanceHalvesTheLoadOfAFullWorker) {
   EXPECT_TRUE(moves_within(whole, fork, 6).empty()) << "all of the load in one module: no gain";
 }
 
+TEST(Decompose, BalanceIsKeptUntilTheRateFalls) {
+  Fork fork;
+  fork.settings.decompose = Decompose::kBalance;
+  for (const uint32_t m : {2U, 4U}) fork.traffic(m, 1'000, 32'000);
+  fork.cost(2, 100, 168);
+  fork.cost(4, 100, 128);
+  fork.traffic(0, 2'000, 64'000);
+  Decomposer decomposer(fork.settings);
+  ASSERT_EQ(moves_within(decomposer, fork, 2).size(), 1U);
+  fork.move_b(1);
+  // By their costs both would fit on one; but as much comes as before.
+  fork.cost(2, 10, 10);
+  fork.cost(4, 10, 10);
+  EXPECT_TRUE(moves_within(decomposer, fork, 60).empty());
+  fork.traffic(0, 500, 16'000);
+  const auto back = moves_within(decomposer, fork, 60);
+  ASSERT_EQ(back.size(), 1U);
+  EXPECT_STREQ(back[0].reason, "return");
+}
+
+TEST(Decompose, BalanceIsUndoneWhereItGainsNothing) {
+  Fork fork;
+  fork.settings.decompose = Decompose::kBalance;
+  for (const uint32_t m : {2U, 4U}) fork.traffic(m, 1'000, 32'000);
+  fork.cost(2, 100, 168);
+  fork.cost(4, 100, 128);
+  fork.traffic(0, 2'000, 64'000);
+  Decomposer decomposer(fork.settings);
+  const auto away = moves_within(decomposer, fork, 2);
+  ASSERT_EQ(away.size(), 1U);
+  Fork moved = fork;
+  moved.move_b(away[0].worker);
+  const uint32_t part = away[0].module;
+  ASSERT_EQ(part, 4U) << "move_b() moves that one";
+  moved.traffic(0, 2'000, 32'000);
+  const auto back = moves_within(decomposer, moved, 2);
+  ASSERT_EQ(back.size(), 1U);
+  EXPECT_STREQ(back[0].reason, "no gain");
+  EXPECT_EQ(back[0].worker, 0U);
+  for (const exec::MoveChange& move : moves_within(decomposer, fork, 60)) {
+    EXPECT_NE(move.module, part) << "it has been tried";
+  }
+}
+
 // What was cut off for a promise does not come back because those it went to have much to do.
 TEST(Decompose, BalanceBreaksNoPromiseElsewhere) {
   Fork fork;
