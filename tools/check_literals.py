@@ -35,6 +35,7 @@ MAY_NAME_KINDS = {
     "src/core/module/dead_end.cc": "a kind of the engine's own",
     "src/profile/loop_costs.cc": "makes the small pipelines by which the engine itself is timed",
     "src/profile/loop_rig.cc": "the same",
+    "src/spec/parts.cc": "puts queues between tasks",
     # Pipelines are simulated where the program that declares the kinds was never built.
     "src/sim/graph.cc": "the kinds that move packets in another way than through",
     "src/sim/spec_source.cc": "the kind that makes packets",

@@ -88,8 +88,8 @@ class Source final : public Module {
       since_ns_ = now_ns;
       sent_pkts_ = 0;
     }
-    const auto wanted = static_cast<uint64_t>(
-        static_cast<unsigned __int128>(now_ns - since_ns_) * rate_pps / 1'000'000'000);
+    const auto wanted = static_cast<uint64_t>(static_cast<unsigned __int128>(now_ns - since_ns_) *
+                                              rate_pps / 1'000'000'000);
     const uint64_t due = wanted - std::min(wanted, sent_pkts_);
     if (due > kMaxBursts * burst_pkts_) sent_pkts_ = wanted - kMaxBursts * burst_pkts_;
     return static_cast<uint32_t>(std::min<uint64_t>(due, kMaxBursts * burst_pkts_));
@@ -153,9 +153,9 @@ const Register<Source> kSource{{
          .default_value = "",
          .help = "interface on which the packets seem to come in; empty = none"},
     }),
-    .notes =
-        "Live commands: on, off, set rate_pps=... starved_polls counts polls for which the pool had no packets, "
-        "or only packets smaller than the frames.",
+    .notes = "Live commands: on, off, set rate_pps=... starved_polls counts polls for which the "
+             "pool had no packets, "
+             "or only packets smaller than the frames.",
     .feed = Feed::kItself,
     .frame_bytes = [](const Dict& params) { return traffic::longest_frame_bytes(params); },
 }};

@@ -224,7 +224,8 @@ void ControlLoop::step_once(const ControlTap::Gaps& generators) {
   for (const exec::MoveChange& move : decomposer_->step(model_, period_)) {
     moves_.push_back({model_.modules[move.module].name, model_.workers[move.worker]});
     log_.note_event(period_.now_ns,
-                    moves_.back().module + " to " + moves_.back().worker + ": " + move.reason, number_);
+                    moves_.back().module + " to " + moves_.back().worker + ": " + move.reason,
+                    number_);
   }
   last_step_ns_ = clock.now_ns();
   log_.count_times.note(counted_ns - begin_ns);

@@ -125,7 +125,7 @@ class ControlLoop {
   exec::ControlModel model_;
   slo::Settings settings_;
   std::unique_ptr<slo::Controller> controller_;  // into model_
-  std::optional<slo::Decomposer> decomposer_;  // over all graphs under one choice
+  std::optional<slo::Decomposer> decomposer_;    // over all graphs under one choice
   std::vector<PartMove> moves_;
   std::unique_ptr<slo::CostEstimator> estimator_;
   std::map<std::string, CostLaw> priors_;

@@ -41,8 +41,8 @@ struct Settings {
   double budget_step = 0.5;   // delta: of a flow's SLO, where the price of its budget is its load
   double budget_shift = 0.1;  // of a flow's SLO: what a task past its budget gets at a time
   Decompose decompose = Decompose::kOff;  // every master_periods
-  double hold_ns_per_pkt = 1.5;    // what holding costs a packet: it leaves the cache
-  double hold_ns_per_batch = 6.5;  // and each batch that a buffer lets go
+  double hold_ns_per_pkt = 1.5;           // what holding costs a packet: it leaves the cache
+  double hold_ns_per_batch = 6.5;         // and each batch that a buffer lets go
 };
 
 // Controllers reckon with two numbers a module. This is the one place where the shape of a law that

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// decompose_view.h - one period as a decomposer sees it: loads, promises and parts.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "slo/cores/decompose.h"
+
+namespace batchplane::slo {
+
+// One period's loads and promises, by module, task and worker of one model.
+struct Decomposer::View {
+  View(const Model& a_model, const Snapshot& a_period) : model(a_model), period(a_period) {
+    const double length_ns = std::max(1.0, static_cast<double>(period.period_ns));
+    load.resize(model.workers.size(), 0.0);
+    feeds.resize(model.modules.size());
+    flows_of.resize(model.tasks.size());
+    for (uint32_t m = 0; m < model.modules.size(); ++m) {
+      const exec::ModulePeriod& module = period.modules[m];
+      const CostLaw::Line& cost = cost_line(module);
+      const double pkts = static_cast<double>(module.pkts);
+      pkts_per_ns.push_back(pkts / length_ns);
+      load_of.push_back((static_cast<double>(module.batches) * cost.cost_per_batch_ns +
+                         pkts * cost.cost_per_pkt_ns) /
+                        length_ns);
+      if (model.modules[m].has_buffer) load[worker_of(m)] += load_of[m];
+    }
+    ends_task.resize(model.modules.size(), false);
+    for (const exec::ControlEdge& edge : model.edges) {
+      feeds[edge.to].push_back(edge.from);
+      const bool has_buffer = model.modules[edge.from].has_buffer;
+      const bool leaves = model.modules[edge.from].task != model.modules[edge.to].task;
+      if (has_buffer && leaves) ends_task[edge.from] = true;
+    }
+    for (uint32_t f = 0; f < model.flows.size(); ++f) {
+      for (const uint32_t m : model.flows[f].path) {
+        std::vector<uint32_t>& flows = flows_of[model.modules[m].task];
+        if (flows.empty() || flows.back() != f) flows.push_back(f);
+      }
+    }
+  }
+
+  [[nodiscard]] double entered_pkts_per_ns() const {
+    return static_cast<double>(exec::entered_pkts(model, period)) /
+           std::max(1.0, static_cast<double>(period.period_ns));
+  }
+  [[nodiscard]] uint32_t worker_of(uint32_t module) const {
+    return model.tasks[model.modules[module].task].worker;
+  }
+  [[nodiscard]] double slo_ns(uint32_t flow) const {
+    return static_cast<double>(period.flows[flow].slo_ns);
+  }
+  [[nodiscard]] bool is_late(uint32_t flow) const {
+    return slo_ns(flow) > 0 && static_cast<double>(period.flows[flow].delay_ns) > slo_ns(flow);
+  }
+  // Of a batch; an input takes none.
+  [[nodiscard]] double run_ns(uint32_t module, double pkts) const {
+    if (!model.modules[module].has_buffer) return 0;
+    const CostLaw::Line& cost = cost_line(period.modules[module]);
+    return cost.cost_per_batch_ns + cost.cost_per_pkt_ns * pkts;
+  }
+  // A flow's modules in one task, inputs not among them.
+  [[nodiscard]] std::vector<uint32_t> path_in(uint32_t flow, uint32_t task) const {
+    std::vector<uint32_t> path;
+    for (const uint32_t m : model.flows[flow].path) {
+      if (model.modules[m].task == task && model.modules[m].has_buffer) path.push_back(m);
+    }
+    return path;
+  }
+  // The module and what only it feeds, in its task.
+  [[nodiscard]] std::set<uint32_t> part_of(uint32_t head) const {
+    std::set<uint32_t> part{head};
+    for (const uint32_t m : model.tasks[model.modules[head].task].modules) {
+      const bool is_fed = !feeds[m].empty();
+      const auto is_in = [&](uint32_t from) { return part.contains(from); };
+      if (m != head && is_fed && std::ranges::all_of(feeds[m], is_in)) part.insert(m);
+    }
+    return part;
+  }
+  [[nodiscard]] double load_of_part(uint32_t head) const {
+    double sum = 0;
+    for (const uint32_t m : part_of(head)) sum += load_of[m];
+    return sum;
+  }
+  // Whether a full batch keeps it busy for longer than handing that over takes.
+  [[nodiscard]] bool is_worth_a_hop(uint32_t head) const {
+    double run = 0;
+    for (const uint32_t m : part_of(head)) run = std::max(run, run_ns(m, model.batch_limit_pkts));
+    return run > (kSendNs + kTakeNs) * model.batch_limit_pkts;
+  }
+  // What a part's packets cost those who hand them over, and those who take them, to and fro.
+  [[nodiscard]] double hop_load(uint32_t head, double ns) const { return pkts_per_ns[head] * ns; }
+  // Full batches of all that is there, and of the part, would leave too little of what some flow there may take.
+  [[nodiscard]] bool breaks_promises(const std::set<uint32_t>& part, uint32_t worker) const {
+    double turnaround_ns = 0;
+    for (const uint32_t m : part) turnaround_ns += run_ns(m, model.batch_limit_pkts);
+    double tightest_ns = std::numeric_limits<double>::infinity();
+    for (uint32_t t = 0; t < model.tasks.size(); ++t) {
+      if (model.tasks[t].worker != worker) continue;
+      for (const uint32_t m : model.tasks[t].modules) {
+        turnaround_ns += run_ns(m, model.batch_limit_pkts);
+      }
+      for (const uint32_t f : flows_of[t]) {
+        if (slo_ns(f) > 0) tightest_ns = std::min(tightest_ns, slo_ns(f));
+      }
+    }
+    return turnaround_ns > kPartDelay * tightest_ns;
+  }
+  [[nodiscard]] uint32_t least_loaded(uint32_t but, const std::vector<double>& loads) const {
+    uint32_t best = but == 0 && loads.size() > 1 ? 1 : 0;
+    for (uint32_t w = 0; w < loads.size(); ++w) {
+      if (w != but && loads[w] < loads[best]) best = w;
+    }
+    return best;
+  }
+  // Inputs that lose packets or keep some waiting in front of the ring; or polls find full batches, always.
+  [[nodiscard]] bool has_too_much(uint32_t worker) const {
+    for (size_t i = 0; i < model.inputs.size(); ++i) {
+      const exec::InputPeriod& input = period.inputs[i];
+      if (model.tasks[model.inputs[i].task].worker != worker) continue;
+      if (input.lost_pkts != 0 || input.backlog_pkts != 0) return true;
+    }
+    for (uint32_t t = 0; t < model.tasks.size(); ++t) {
+      if (model.tasks[t].worker != worker) continue;
+      const exec::TaskPeriod& task = period.tasks[t];
+      const double full_pkts = kFullPolls * static_cast<double>(model.batch_limit_pkts);
+      const bool is_busy = static_cast<double>(task.idle_ns) <=
+                           (1 - kFullLoad) * static_cast<double>(task.busy_ns + task.idle_ns);
+      const double polled_pkts = static_cast<double>(task.in_pkts);
+      if (task.runs != 0 && is_busy && polled_pkts >= full_pkts * static_cast<double>(task.runs)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  static constexpr double kFullPolls = 0.9;  // of a batch
+
+  const Model& model;
+  const Snapshot& period;
+  std::vector<double> load;                  // by worker: share of its time
+  std::vector<double> load_of;               // by module
+  std::vector<double> pkts_per_ns;           // by module
+  std::vector<std::vector<uint32_t>> feeds;  // by module: what leads there
+  std::vector<bool> ends_task;  // by module: a queue or its door, which is no part of anything
+  std::vector<std::vector<uint32_t>> flows_of;  // by task
+};
+
+}  // namespace batchplane::slo
