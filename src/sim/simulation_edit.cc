@@ -124,6 +124,13 @@ void Simulation::set_slo(const std::string& flow, uint64_t slo_ns) {
 }
 
 void Simulation::set_cost(const std::string& module, const CostLaw& cost) {
+  if (module == kAnyInQueue) {
+    spec_.costs[module] = cost;
+    for (const ModuleSpec& spec : spec_.pipeline.modules) {
+      if (!spec.leads_to.empty()) set_cost(spec.name, cost);
+    }
+    return;
+  }
   graph_->modules[graph_->at(module)]->set_cost(cost, spec_.pipeline.engine.batch_pkts);
   estimate_work();
 }

@@ -146,17 +146,16 @@ class PartMaker {
     queue.kind = "queue";
     queue.worker = worker_of(m);
     queue.leads_to = spec_.modules[m].name;
-    const uint32_t batch_pkts = spec_.engine.batch_pkts;
     // Turns of units know nothing of rings: a task that is scheduled explicitly holds back as a whole, and two
     // of them could wait for each other.
     const bool holds_back = !spec_.has_weighted_fair();
-    queue.params = {{"size_pkts", kInQueueBatches * batch_pkts}, {"backpressure", holds_back}};
+    queue.params = {{"size_pkts", in_queue_pkts(spec_)}, {"backpressure", holds_back}};
     if (spec_.modules[m].in_queue.is_dict()) {
       for (const auto& [key, value] : spec_.modules[m].in_queue.as_dict()) {
         queue.params[key] = value;
       }
     } else {
-      queue.params["credit_pkts"] = kCreditBatches * batch_pkts;
+      queue.params["credit_pkts"] = kCreditBatches * spec_.engine.batch_pkts;
     }
     spec_.edges.push_back({queue.name, "0", queue.leads_to});
     spec_.modules.push_back(std::move(queue));
@@ -202,6 +201,10 @@ void move_part(PipelineSpec& spec, const PartMove& move, const Kinds& kinds) {
 }
 
 }  // namespace
+
+uint32_t in_queue_pkts(const PipelineSpec& spec) {
+  return kInQueueBatches * spec.engine.batch_pkts;
+}
 
 std::string in_queue_name(const std::string& module) { return module + kIn; }
 

@@ -23,6 +23,9 @@ inline constexpr const char* kAnyInQueue = "/in";
 // before add_doors(). What has mistakes in it is left as it is.
 void add_parts(PipelineSpec& spec, const Kinds& kinds);
 
+// Packets that the queue before a part holds, unless the pipeline says otherwise.
+[[nodiscard]] uint32_t in_queue_pkts(const PipelineSpec& spec);
+
 struct PartMove {
   std::string module;
   std::string worker;

@@ -36,6 +36,38 @@ class SourceTest : public testing::Test {
   std::unique_ptr<Module> source_;
 };
 
+TEST_F(SourceTest, KeepsItsRate) {
+  make({{"rate_pps", 1'000'000}, {"burst_pkts", 32}});
+  ctx_->now_ns = 5'000;
+  EXPECT_TRUE(poll(32).empty()) << "it begins now";
+  uint64_t n = 0;
+  for (int i = 0; i < 1000; ++i) {
+    ctx_->now_ns += 700;
+    const auto pkts = poll(32);
+    EXPECT_LE(pkts.size(), 1U);
+    n += pkts.size();
+    free(pkts);
+  }
+  EXPECT_EQ(n, 700U);
+  // Who comes late finds a few bursts, and has lost the rest.
+  ctx_->now_ns += 1'000'000'000;
+  n = 0;
+  for (auto pkts = poll(32); !pkts.empty(); pkts = poll(32)) {
+    n += pkts.size();
+    free(pkts);
+  }
+  EXPECT_EQ(n, 4 * 32U);
+  source_->command("set", Dict{{"rate_pps", 0}});
+  const auto pkts = poll(32);
+  EXPECT_EQ(pkts.size(), 32U) << "as fast as it is polled";
+  free(pkts);
+  EXPECT_EQ(source_->saved_params().at("rate_pps").as_int(), 0);
+  for (const Value& bad : {Value(Dict{{"rate_pps", -1}}), Value(Dict{{"rate_pps", "1M"}}),
+                           Value(Dict{{"rate", 5}}), Value(Dict{})}) {
+    EXPECT_THROW(source_->command("set", bad), ConfigError);
+  }
+}
+
 TEST_F(SourceTest, RestoresWhatModulesChanged) {
   make({{"flows", List{Dict{{"count", 2}}}}});
   ctx_->now_ns = 55;

@@ -32,7 +32,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "check": ("check",),
     "modules": ("modules", "schema"),
     "show": ("show", "explain", "attach", "trace"),
-    "change": ("set", "apply", "save"),
+    "change": ("set", "apply", "move", "save"),
     "control": ("control",),
     "profile": ("profile",),
     "machine": ("demo", "doctor"),

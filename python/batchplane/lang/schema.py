@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
@@ -212,6 +212,10 @@ class GeneratorModel(_WithParams):
     core: Core | None = None
 
 
+# Who takes parts to other workers: the one setting of a controller that is a word.
+Decompose = Literal["off", "greedy", "normgreedy", "balance"]
+
+
 class ControllerModel(Strict):
     """Who sets triggers and age limits from the start on; a name alone will do."""
 
@@ -219,7 +223,7 @@ class ControllerModel(Strict):
     period_ns: Annotated[int, within(limits.PERIOD_NS)] = Field(
         default=10_000_000, description="how often it decides"
     )
-    settings: dict[str, int | float | str] = Field(
+    settings: dict[str, int | float | Decompose] = Field(
         default_factory=dict, description="as in `set controller.NAME=VALUE`"
     )
     costs_file: str | None = Field(
@@ -352,8 +356,8 @@ def _allow_yaml_forms(definition: dict[str, Any]) -> None:
             rule["items"] = {"anyOf": [rule["items"], {"$ref": "#/$defs/RepeatedItem"}]}
         if rule.get("type") in ("integer", "number", "boolean"):
             properties[name] = {"description": rule.get("description", ""), **_or_template(rule)}
-        numbers = [o for o in rule.get("anyOf", []) if o.get("type") in ("integer", "number")]
-        if numbers:
+        plain = ("integer", "number", "boolean")
+        if any(option.get("type") in plain for option in rule.get("anyOf", [])):
             rule["anyOf"].append(_TEMPLATE)
         rule.pop("pattern", None) if rule.get("type") == "string" and name != "idle" else None
     if "required" in definition:

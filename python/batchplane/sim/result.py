@@ -81,7 +81,7 @@ class PeriodLog:
                 "time_ns": int(period["now_ns"]),
                 "module": self._modules[move["module"]],
                 "worker": self._workers[move["worker"]],
-                "reason": move["reason"],
+                "reason": move.get("reason", ""),
             }
             for move in decision.get("moves", [])
         ]

@@ -10,6 +10,7 @@
 #include "core/engine/engine.h"
 #include "core/module/kind.h"
 #include "spec/params.h"
+#include "spec/parts.h"
 #include "traffic/flow_spec.h"
 
 namespace batchplane::app {
@@ -69,6 +70,12 @@ uint64_t table_bytes(const PipelineSpec& spec) {
 // A computed pool leaves room for modules that a later apply adds.
 uint64_t spare_pkts(uint64_t least) { return std::max<uint64_t>(least / 4, kPktsPerModule); }
 
+// Where there are several workers, parts may move, each with a queue before it and perhaps one behind.
+uint64_t moves_pkts(const PipelineSpec& spec) {
+  constexpr uint64_t kQueues = 24;
+  return spec.workers.size() > 1 ? kQueues * in_queue_pkts(spec) : 0;
+}
+
 }  // namespace
 
 uint32_t data_bytes_needed(const PipelineSpec& spec, const Environment& env) {
@@ -90,6 +97,7 @@ uint64_t memory_mb_estimate(const PipelineSpec& spec) {
       }
     }
   }
+  pkts += moves_pkts(spec);
   pkts = std::max<uint64_t>(pkts, spec.engine.pool_pkts + kPktsPerPort);
   const uint64_t bytes = kBaseBytes + pkts * (declared_bytes(spec) + kPktOverheadBytes) +
                          kTableCopies * table_bytes(spec);
@@ -100,7 +108,8 @@ uint32_t pool_pkts_for(const Graph& graph) {
   const uint64_t least = Engine::min_pool_pkts(graph);
   const uint32_t asked = graph.spec.engine.pool_pkts;
   if (asked == 0)
-    return static_cast<uint32_t>(std::min<uint64_t>(least + spare_pkts(least), 1U << 30));
+    return static_cast<uint32_t>(
+        std::min<uint64_t>(least + spare_pkts(least) + moves_pkts(graph.spec), 1U << 30));
   if (asked >= least) return asked;
   throw ConfigError("a pool of " + std::to_string(asked) +
                         " packets is too small: this pipeline can hold " + std::to_string(least),

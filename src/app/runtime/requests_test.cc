@@ -28,18 +28,18 @@ const char* const kPipeline = R"({
   "source_map": {"modules.ttl": "small.yaml:4"}
 })";
 
-PipelineSpec spec_of(const std::string& text) {
+PipelineSpec spec_of(const std::string& text, uint32_t n_workers = 1) {
   std::vector<ConfigError> errors;
   PipelineSpec spec = spec_from_value(parse_json(text, "test"), errors);
   EXPECT_TRUE(errors.empty());
-  spec.workers = {{"w0", -1}};
+  for (uint32_t w = 0; w < n_workers; ++w) spec.workers.push_back({"w" + std::to_string(w), -1});
   return spec;
 }
 
 class RequestsTest : public testing::Test {
  protected:
-  RequestsTest() {
-    const PipelineSpec spec = spec_of(kPipeline);
+  explicit RequestsTest(uint32_t n_workers = 1) {
+    const PipelineSpec spec = spec_of(kPipeline, n_workers);
     auto quiescence = std::make_shared<Quiescence>();
     std::vector<ConfigError> errors;
     auto env = build_environment(spec, PortsAre::kReal, {}, errors);
@@ -52,7 +52,7 @@ class RequestsTest : public testing::Test {
     auto engine = std::make_unique<Engine>(std::move(graph), std::move(pool), quiescence);
     engine_ = engine.get();
     worker_ = engine->workers().front().get();
-    worker_->use_virtual_clock(&now_ns_);
+    for (const auto& each : engine_->workers()) each->use_virtual_clock(&now_ns_);
     CorePlan cores = plan_cores("");
     runtime_ = std::make_unique<Runtime>(
         Runtime::Parts{"small", cores, Dict{{"memory", "of a test"}}, quiescence, std::move(engine),
@@ -62,7 +62,7 @@ class RequestsTest : public testing::Test {
   void loop(int times = 1) {
     for (int i = 0; i < times; ++i) {
       now_ns_ += 1000;
-      worker_->loop_once();
+      for (const auto& each : engine_->workers()) each->loop_once();
     }
   }
   // The answer to one request line without its envelope.
@@ -326,6 +326,46 @@ TEST_F(RequestsTest, TheLastReportAddsUpWithPacketsHeld) {
   EXPECT_EQ(report["balance"]["sent_pkts"].as_int(), 24);
   EXPECT_EQ(report["balance"]["held_pkts"].as_int(), 0);
   EXPECT_EQ(report["pool"]["free_pkts"].as_int(), report["pool"]["size_pkts"].as_int());
+}
+
+class TwoWorkersTest : public RequestsTest {
+ protected:
+  TwoWorkersTest() : RequestsTest(2) {}
+};
+
+TEST_F(TwoWorkersTest, APartIsMovedAndSavedWhereItRuns) {
+  loop(3);
+  const Value moved = result("move", R"({"parts":[{"module":"out","worker":"w1"}]})");
+  ASSERT_EQ(moved["moved"].as_list().size(), 1U);
+  EXPECT_EQ(moved["moved"].as_list()[0]["module"].as_string(), "out");
+  EXPECT_EQ(moved["moved"].as_list()[0]["to"].as_string(), "w1");
+  loop(20);
+  const Value saved = result("save");
+  EXPECT_EQ(saved["modules"]["out"]["worker"].as_string(), "w1");
+  EXPECT_FALSE(saved["modules"].has("out/in")) << "nobody has written that";
+  // What was saved is what runs.
+  const Value applied = result("apply", R"({"pipeline":)" + to_json(saved) + R"(,"dry_run":true})");
+  EXPECT_TRUE(applied["difference"]["moved"].as_list().empty());
+  EXPECT_TRUE(applied["difference"]["added"].as_list().empty());
+  const Value back = result("move", R"({"parts":[{"module":"out","worker":"w0"}]})");
+  EXPECT_EQ(back["moved"].as_list().size(), 1U);
+  EXPECT_FALSE(result("save")["modules"]["out"].has("worker"));
+  loop(20);
+  EXPECT_TRUE(result("show", R"({"what":"runtime"})")["balance"]["is_exact"].as_bool());
+}
+
+TEST_F(TwoWorkersTest, MovesThatCannotBeAreRefused) {
+  EXPECT_NE(
+      refusal("move", R"({"parts":[{"module":"ouy","worker":"w1"}]})").find("did you mean 'out'"),
+      std::string::npos);
+  EXPECT_NE(refusal("move", R"({"parts":[{"module":"out","worker":"w7"}]})").find("no worker 'w7'"),
+            std::string::npos);
+  refusal("move", R"({"parts":[]})");
+  refusal("move", R"({"parts":[7]})");
+  refusal("move");
+  // All or none.
+  refusal("move", R"({"parts":[{"module":"out","worker":"w1"},{"module":"ouy","worker":"w1"}]})");
+  EXPECT_FALSE(result("save")["modules"]["out"].has("worker"));
 }
 
 TEST(ParseRequest, RefusesWhatIsNoRequest) {

@@ -293,6 +293,27 @@ TEST(Move, TasksThatHandToAndFroDoNotWaitForEachOther) {
   expect_in_order(rig);
 }
 
+// A worker without tasks sleeps; whoever wants something of it wakes it, and nobody waits for it to pass.
+TEST(Move, WakesAWorkerThatHasNothingToDo) {
+  PipelineSpec spec = branches();
+  std::erase_if(spec.modules, [](const ModuleSpec& m) { return m.name == "q"; });
+  std::erase_if(spec.edges, [](const EdgeSpec& e) { return e.from == "q" || e.to == "q"; });
+  spec.edges.push_back({"b1", "0", "c"});
+  spec.edges.push_back({"b3", "0", "c"});
+  EngineRig rig(laid_out(spec), 65536);
+  rig.engine().start();
+  rig.engine().quiescence()->wait();
+  for (int i = 0; i < 20; ++i) {
+    rig.balanced();
+    (void)rig.engine().move({{"a0", i % 2 == 0 ? "w2" : "w0"}, {"c", i % 4 == 0 ? "w1" : "w0"}});
+    rig.engine().quiescence()->wait();
+  }
+  rig.engine().stop(true);
+  const Snapshot end = rig.balanced();
+  EXPECT_EQ(delivered(rig), end.balance.in_pkts);
+  expect_in_order(rig);
+}
+
 // Workers that have nothing to do with a move do not stand still for it.
 TEST(Move, LeavesOtherWorkersAlone) {
   EngineRig rig(laid_out(branches()), 16384);
