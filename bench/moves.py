@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""moves.py - how long workers stand still while parts of a pipeline under full load change workers.
+
+usage: .venv/bin/python bench/moves.py [--moves 500] [--branches 64] [--spare 1]
+
+`vrf` with packets made in the worker; branches of random next hops move to and fro, some twenty a
+second. Told: how long the workers that give or take stood still, and how long a request took, of
+which most is building the graph while all runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+from batchplane.base.consoles import errors  # noqa: E402
+from batchplane.commands.start import RunOptions, start_document  # noqa: E402
+from batchplane.daemon.client import Client  # noqa: E402
+from batchplane.daemon.process import StartOptions, find_program, stop_daemon  # noqa: E402
+from batchplane.lang.kinds import load_kinds  # noqa: E402
+from batchplane.lang.load import load_pipeline  # noqa: E402
+
+PARTS = 8  # so many branches may be away: each takes room in the pool
+PAUSE_S = 0.02
+
+
+def main() -> int:
+    """Moves, and tells how it was."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--moves", type=int, default=500)
+    parser.add_argument("--branches", type=int, default=64)
+    parser.add_argument("--spare", type=int, default=1)
+    options = parser.parse_args()
+    params = {"vrfs": "1", "nexthops": str(options.branches), "inline": "1"}
+    params["spare"] = str(options.spare)
+    document = load_pipeline("vrf", params, load_kinds(find_program()))
+    daemon = start_document(document, RunOptions(StartOptions("bench_moves")), errors())
+    workers = ["main", *(f"spare_{w}" for w in range(options.spare))]
+    rng = random.Random(1)
+    stops_us, requests_ms = [], []
+    try:
+        with Client(daemon.socket, timeout_s=60) as client:
+            while len(stops_us) < options.moves:
+                begin = time.perf_counter()
+                part, worker = f"first_0_{rng.randrange(PARTS)}", rng.choice(workers)
+                answer = client.move({part: worker})
+                took_s = time.perf_counter() - begin
+                if answer["moved"]:
+                    stops_us.append(answer["stop_ns"] / 1e3)
+                    requests_ms.append(took_s * 1e3)
+                time.sleep(PAUSE_S)
+            balance = client.show("runtime")["balance"]
+    finally:
+        stop_daemon(daemon)
+    cuts = statistics.quantiles(stops_us, n=100)
+    print(f"{len(stops_us)} moves, vrf with {options.branches} branches, {len(workers)} workers")
+    print(f"stood still [us]: p50 {cuts[49]:.0f}, p90 {cuts[89]:.0f}, p99 {cuts[98]:.0f}, "
+          f"max {max(stops_us):.0f}")  # fmt: skip
+    print(f"a request [ms]: p50 {statistics.median(requests_ms):.1f}")
+    print(f"dropped: {balance['dropped_pkts']} of {balance['in_pkts']} packets")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
