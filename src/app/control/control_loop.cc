@@ -142,8 +142,12 @@ void ControlLoop::restore(bool with_triggers) {
 
 // Counts of what was before belong to nobody.
 void ControlLoop::begin() {
-  (void)engine_.period(settings_.percentile);
+  skip_period();
   log_.begin(model_.flows.size(), engine_.control_ns());
+}
+
+void ControlLoop::skip_period() {
+  (void)engine_.period(settings_.percentile);
   history_.clear();
   decision_ = {};
   period_ = {};
@@ -170,6 +174,37 @@ void ControlLoop::choose(ControlChoice choice) {
 }
 
 void ControlLoop::graph_changed() {
+  take_model();
+  if (choice_.name == kNoController) return;
+  remember_originals();
+  make_controller();
+  make_estimator();
+  begin();
+}
+
+void ControlLoop::parts_moved() {
+  std::map<std::string, uint32_t> credits;
+  for (const exec::CreditChange& credit : original_credits_) {
+    credits[model_.modules[credit.module].name] = credit.credit_pkts;
+  }
+  const std::map<std::string, Original> originals = std::move(originals_);
+  const std::set<std::string> touched = std::move(touched_);
+  take_model();
+  if (choice_.name == kNoController) return;
+  // Queues that are new are as they were made.
+  remember_originals();
+  for (const auto& [name, original] : originals) originals_[name] = original;
+  touched_ = touched;
+  for (exec::CreditChange& credit : original_credits_) {
+    const auto known = credits.find(model_.modules[credit.module].name);
+    if (known != credits.end()) credit.credit_pkts = known->second;
+  }
+  make_controller();
+  make_estimator();
+  skip_period();
+}
+
+void ControlLoop::take_model() {
   for (uint32_t m = 0; estimator_ != nullptr && m < model_.modules.size(); ++m) {
     priors_[model_.modules[m].name] = estimator_->of(m).cost();
   }
@@ -177,11 +212,6 @@ void ControlLoop::graph_changed() {
   ++graph_number_;
   first_of_graph_ = number_ + 1;
   make_model();
-  if (choice_.name == kNoController) return;
-  remember_originals();
-  make_controller();
-  make_estimator();
-  begin();
 }
 
 void ControlLoop::slo_changed(const std::string& flow) {

@@ -62,6 +62,8 @@ class ControlLoop {
   void choose(ControlChoice choice);
   // The engine has another graph: model, controller and estimates are made for it.
   void graph_changed();
+  // It has the same modules and flows in other tasks: counts and what was before any controller stay.
+  void parts_moved();
   // Counts of kept promises begin anew.
   void slo_changed(const std::string& flow);
 
@@ -108,6 +110,8 @@ class ControlLoop {
   void note_activity();
   void watch_program(uint64_t now_ns);
   [[nodiscard]] slo::Settings settings_of(const ControlChoice& choice) const;
+  void take_model();
+  void skip_period();
   void make_model();
   void make_controller();
   void make_estimator();

@@ -239,5 +239,65 @@ TEST(ControlLoop, AnotherGraphIsControlledOn) {
   rig.engine.balanced();
 }
 
+TEST(ControlLoop, WhatWasBeforeItOutlivesAMove) {
+  PipelineSpec spec = fork(1'000'000);
+  spec.workers = {{"w0", -1}, {"w1", -1}};
+  std::ranges::find(spec.modules, "a0", &ModuleSpec::name)->trigger_pkts = 3;
+  EngineRig engine(spec, 16384);
+  ControlLoop control(engine.engine());
+  control.choose(choice_of("max"));
+  const auto periods = [&](int n) {
+    for (int i = 0; i < n; ++i) {
+      engine.loop(kLoopsAPeriod, kLoopNs);
+      control.step();
+    }
+  };
+  const auto trigger_pkts = [&](const std::string& name) {
+    return engine.engine().graph().at(name).node->queue->wanted_trigger_pkts();
+  };
+  periods(3);
+  EXPECT_EQ(trigger_pkts("a0"), 32U);
+  (void)engine.engine().move({{"a1", "w1"}});
+  control.parts_moved();
+  periods(3);
+  EXPECT_EQ(trigger_pkts("a0"), 32U);
+  EXPECT_EQ(
+      control
+          .show_slo(telemetry::flows_value(engine.balanced(), engine.engine().graph().flow_paths))
+          .as_list()[0]["periods"]
+          .as_int(),
+      6)
+      << "those before the move count";
+  control.choose(choice_of("none"));
+  EXPECT_EQ(trigger_pkts("a0"), 3U) << "as the pipeline has it";
+  EXPECT_EQ(trigger_pkts("a1"), 0U);
+  engine.balanced();
+}
+
+// A full worker gives a part away: the loop says which, and whoever runs it carries it out.
+TEST(ControlLoop, TellsWhichPartsAreToMove) {
+  PipelineSpec spec = fork(1'000'000);
+  spec.workers = {{"w0", -1}, {"w1", -1}};
+  EngineRig engine(spec, 16384);
+  ControlLoop control(engine.engine());
+  ControlChoice choice = choice_of("max");
+  choice.settings = Dict{{"decompose", "balance"}, {"master_periods", 2}};
+  control.choose(choice);
+  std::vector<PartMove> moves;
+  for (int i = 0; i < 2; ++i) {
+    engine.loop(kLoopsAPeriod, kLoopNs);
+    control.step();
+    for (PartMove& move : control.take_moves()) moves.push_back(std::move(move));
+  }
+  ASSERT_FALSE(moves.empty());
+  EXPECT_EQ(moves[0].worker, "w1");
+  EXPECT_TRUE(control.take_moves().empty()) << "told once";
+  EXPECT_FALSE(engine.engine().move(moves).modules.empty());
+  control.parts_moved();
+  engine.loop(kLoopsAPeriod, kLoopNs);
+  control.step();
+  engine.balanced();
+}
+
 }  // namespace control_loop_test
 }  // namespace batchplane::app

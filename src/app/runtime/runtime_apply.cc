@@ -175,8 +175,10 @@ Value Runtime::move(const std::vector<PartMove>& parts) {
 
 Value Runtime::move_parts(const std::vector<PartMove>& parts) {
   const Engine::Moved moved = parts_.engine->move(parts);
-  control_.graph_changed();
-  parts_.cache.forget();
+  if (!moved.modules.empty()) {
+    control_.parts_moved();
+    parts_.cache.forget();
+  }
   return Dict{{"moved", moves_value(moved.modules)},
               {"workers", names_value(moved.involved)},
               {"stop_ns", moved.stop_ns}};

@@ -19,6 +19,7 @@ Engine::Moved Engine::move(const std::vector<PartMove>& parts) {
                           runner_of(*next, after)};
     if (move.from != move.to) moved.modules.push_back(std::move(move));
   }
+  if (moved.modules.empty()) return moved;
   check_apply(*next);
   for (const Rewiring::Feeders& change : next->rewiring.feeders) {
     change.queue->prepare_feeders(change.workers);

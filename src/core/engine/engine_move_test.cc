@@ -314,6 +314,25 @@ TEST(Move, WakesAWorkerThatHasNothingToDo) {
   expect_in_order(rig);
 }
 
+// An apply takes parts back as a move does.
+TEST(Move, IsUndoneByAnApplyWithoutLoss) {
+  EngineRig rig(laid_out(branches()), 65536);
+  (void)rig.engine().move({{"a0", "w1"}, {"b3", "w0"}, {"m", "w2"}});
+  for (uint32_t i = 0; i < 200; ++i) rig.worker(i % 2).loop_once();
+  EXPECT_GT(rig.engine().graph().at("m/in").module->held_pkts(), 0U);
+  rig.engine().apply(rig.build(laid_out(branches())));
+  rig.loop(100);
+  const Snapshot now = rig.balanced();
+  EXPECT_EQ(now.balance.dropped_pkts, 0U) << drops_of(now);
+}
+
+TEST(Move, ToWhereItRunsAlreadyChangesNothing) {
+  EngineRig rig(laid_out(branches()), 65536);
+  const Graph* const before = &rig.engine().graph();
+  EXPECT_TRUE(rig.engine().move({{"a0", "w0"}, {"q", "w2"}}).modules.empty());
+  EXPECT_EQ(&rig.engine().graph(), before);
+}
+
 // Workers that have nothing to do with a move do not stand still for it.
 TEST(Move, LeavesOtherWorkersAlone) {
   EngineRig rig(laid_out(branches()), 16384);
