@@ -47,4 +47,19 @@ bool has_room(Executor& executor, const std::vector<HoldBack<Module>>& ends, uin
   return has_space;
 }
 
+// What is left from before goes first; then each input is open or held back. False when all are.
+template <class Task, class Context>
+bool open_inputs(Task& task, Context& ctx) {
+  if (task.leftovers.is_any()) [[unlikely]]
+    task.run_leftovers(ctx);
+  if (task.hold_backs.empty() && !task.leftovers.is_any()) [[likely]]
+    return true;
+  bool any = false;
+  for (auto& input : task.inputs) {
+    input.is_open = !task.leftovers.is_any() && task.has_room(*input.first, ctx);
+    any |= input.is_open;
+  }
+  return any;
+}
+
 }  // namespace batchplane::exec

@@ -15,17 +15,7 @@ bool Task::has_room(const Node& first, const Context& ctx) {
 }
 
 uint32_t Task::open_inputs(Context& ctx) {
-  const auto n_inputs = static_cast<uint32_t>(inputs.size());
-  if (leftovers.is_any()) [[unlikely]]
-    run_leftovers(ctx);
-  if (hold_backs.empty() && !leftovers.is_any()) [[likely]]
-    return n_inputs;
-  bool any = false;
-  for (TaskInput& input : inputs) {
-    input.is_open = !leftovers.is_any() && has_room(*input.first, ctx);
-    any |= input.is_open;
-  }
-  return any ? n_inputs : 0;
+  return exec::open_inputs(*this, ctx) ? static_cast<uint32_t>(inputs.size()) : 0;
 }
 
 bool Task::run_leftovers(Context& ctx) {

@@ -34,12 +34,14 @@ void Simulation::move(const std::vector<PartMove>& moves) {
   Spec next = present_spec();
   next.pipeline = with_moves(next.pipeline, moves, simulated_kinds());
   auto graph = build_graph(next, pool_, recorder_, graph_.get());
+  const std::vector<bool> is_involved = Swap(*graph_, *graph).involved();
+  if (std::ranges::count(is_involved, true) == 0) return;  // all run there already
   for (const auto& worker : workers_) {
     for (Task* task : worker->tasks) task->executor->read_clock();
   }
   collect_flows();
   collect_flows();  // both sets of each meter
-  stand_still(Swap(*graph_, *graph).involved());
+  stand_still(is_involved);
   exec::FlowBook flows(
       static_cast<uint32_t>(graph->flow_names.size() + graph->model.legs.all.size()));
   for (uint32_t f = 0; f < graph->flow_names.size(); ++f) flows.go_on(f, flows_, f, true);

@@ -51,6 +51,18 @@ std::vector<bool> Swap::involved() const {
     is_involved[task->worker] = true;
     if (old_task != nullptr) is_involved[old_task->worker] = true;
   }
+  // Queues that are gone have no place there, and inputs are no nodes.
+  std::map<std::string, uint32_t> pollers;
+  for (const auto& task : from_.tasks) {
+    for (const TaskInput& input : task->inputs) pollers[input.module->name] = task->worker;
+  }
+  for (const auto& task : to_.tasks) {
+    for (const TaskInput& input : task->inputs) {
+      const auto old = pollers.find(input.module->name);
+      if (old == pollers.end() || old->second == task->worker) continue;
+      is_involved[task->worker] = is_involved[old->second] = true;
+    }
+  }
   return is_involved;
 }
 

@@ -62,28 +62,6 @@ void change_buffers(Scenario& scenario, Engine& engine, sim::Simulation& simulat
   engine.change_buffers(decision.changes);
 }
 
-void expect_same_executions(const Scenario& scenario, sim::Simulation& simulation,
-                            const std::vector<sim::Execution>& executed) {
-  std::vector<sim::Execution> simulated;
-  for (const sim::Execution& execution : simulation.recorder().executions) {
-    if (execution.module >= scenario.pipeline_.modules.size()) continue;  // a queue before a part
-    const std::string& name = scenario.pipeline_.modules[execution.module].name;
-    if (scenario.world_.costs_ns.contains(name)) simulated.push_back(execution);
-  }
-  const size_t n = std::min(simulated.size(), executed.size());
-  for (size_t i = 0; i < n; ++i) {
-    const sim::Execution& a = executed[i];
-    const sim::Execution& b = simulated[i];
-    ASSERT_TRUE(a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.module == b.module &&
-                a.batch_pkts == b.batch_pkts && a.cause == b.cause)
-        << "execution " << i << ": engine ran " << scenario.pipeline_.modules[a.module].name
-        << " on " << a.batch_pkts << " at " << a.start_ns << " (cause " << int{a.cause}
-        << "), simulator " << scenario.pipeline_.modules[b.module].name << " on " << b.batch_pkts
-        << " at " << b.start_ns << " (cause " << int{b.cause} << ")";
-  }
-  EXPECT_EQ(simulated.size(), executed.size());
-}
-
 void expect_same(uint64_t seed, uint32_t& n_moves) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   Scenario scenario(seed, false);
@@ -127,7 +105,7 @@ void expect_same(uint64_t seed, uint32_t& n_moves) {
       set_work_estimates(rig.engine(), scenario.world_);
     }
   }
-  expect_same_executions(scenario, simulation, scenario.world_.executed);
+  expect_same_executions(scenario, simulation);
   const exec::Snapshot a = rig.engine().snapshot(false);
   const exec::Snapshot b = simulation.snapshot(false);
   EXPECT_TRUE(a.balance.is_exact() && b.balance.is_exact());

@@ -2,6 +2,10 @@
 // engine_scenario.cc - the stand-ins.
 #include "engine_scenario.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
 #include "core/module/register.h"
 
 namespace batchplane::property {
@@ -90,6 +94,28 @@ const Register<StandInEnd> kEnd{
     {.kind = "stand_in_end", .help = "Takes time, ends.", .params = kSelf, .is_egress = true}};
 
 }  // namespace
+
+void expect_same_executions(const Scenario& scenario, sim::Simulation& simulation) {
+  const std::vector<sim::Execution>& executed = scenario.world_.executed;
+  std::vector<sim::Execution> simulated;
+  for (const sim::Execution& execution : simulation.recorder().executions) {
+    if (execution.module >= scenario.pipeline_.modules.size()) continue;  // a queue before a part
+    const std::string& name = scenario.pipeline_.modules[execution.module].name;
+    if (scenario.world_.costs_ns.contains(name)) simulated.push_back(execution);
+  }
+  const size_t n = std::min(simulated.size(), executed.size());
+  for (size_t i = 0; i < n; ++i) {
+    const sim::Execution& a = executed[i];
+    const sim::Execution& b = simulated[i];
+    ASSERT_TRUE(a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.module == b.module &&
+                a.batch_pkts == b.batch_pkts && a.cause == b.cause)
+        << "execution " << i << ": engine ran " << scenario.pipeline_.modules[a.module].name
+        << " on " << a.batch_pkts << " at " << a.start_ns << " (cause " << int{a.cause}
+        << "), simulator " << scenario.pipeline_.modules[b.module].name << " on " << b.batch_pkts
+        << " at " << b.start_ns << " (cause " << int{b.cause} << ")";
+  }
+  EXPECT_EQ(simulated.size(), executed.size());
+}
 
 void set_work_estimates(Engine& engine, const World& costs) {
   for (const auto& task : engine.graph().tasks) {

@@ -190,6 +190,9 @@ class Scenario {
   std::vector<Gate> open_;
 };
 
+// The same batches of the same modules, at the same time and for the same reason.
+void expect_same_executions(const Scenario& scenario, sim::Simulation& simulation);
+
 // The engine's estimates of work as the simulator has them.
 void set_work_estimates(Engine& engine, const World& costs);
 

@@ -95,24 +95,8 @@ void expect_same(uint64_t seed, bool is_scheduled) {
     set_work_estimates(rig.engine(), mine);
   }
 
-  std::vector<sim::Execution> simulated;
-  for (const sim::Execution& execution : simulation.recorder().executions) {
-    const std::string& name = scenario.pipeline_.modules[execution.module].name;
-    if (mine.costs_ns.contains(name)) simulated.push_back(execution);
-  }
-  ASSERT_GT(simulated.size(), 100U);
-  const size_t n = std::min(simulated.size(), mine.executed.size());
-  for (size_t i = 0; i < n; ++i) {
-    const sim::Execution& a = mine.executed[i];
-    const sim::Execution& b = simulated[i];
-    ASSERT_TRUE(a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.module == b.module &&
-                a.batch_pkts == b.batch_pkts && a.cause == b.cause)
-        << "execution " << i << ": engine ran " << scenario.pipeline_.modules[a.module].name
-        << " on " << a.batch_pkts << " at " << a.start_ns << " (cause " << int{a.cause}
-        << "), simulator " << scenario.pipeline_.modules[b.module].name << " on " << b.batch_pkts
-        << " at " << b.start_ns << " (cause " << int{b.cause} << ")";
-  }
-  EXPECT_EQ(simulated.size(), mine.executed.size());
+  ASSERT_GT(mine.executed.size(), 100U);
+  expect_same_executions(scenario, simulation);
   const exec::Snapshot a = rig.engine().snapshot(false);
   const exec::Snapshot b = simulation.snapshot(false);
   EXPECT_TRUE(a.balance.is_exact() && b.balance.is_exact());

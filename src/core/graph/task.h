@@ -63,6 +63,8 @@ class Task : public exec::TaskStorage<CoreTraits> {
   bool poll_queues(Context& ctx);
   // Runs leftovers while there is room for them. False when that was for none.
   bool run_leftovers(Context& ctx);
+  // Whether a batch may enter there.
+  [[nodiscard]] bool has_room(const ExecNode& first, const Context& ctx);
   // Packets in buffers and in modules (queue modules count for the task that reads them).
   [[nodiscard]] uint64_t held_pkts() const;
 
@@ -77,7 +79,6 @@ class Task : public exec::TaskStorage<CoreTraits> {
   void flush(Context& ctx) { ctx.flush_free(); }
 
  private:
-  [[nodiscard]] bool has_room(const ExecNode& first, const Context& ctx);
   void enter(ExecNode& first, Packet** pkts, uint32_t n_pkts, Context& ctx, bool is_sampled);
   uint32_t absorb(Context& ctx);
   void settle_refused(TaskInput& input, Context& ctx);
