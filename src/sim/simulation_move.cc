@@ -33,9 +33,9 @@ Spec Simulation::present_spec() const {
 void Simulation::move(const std::vector<PartMove>& moves) {
   Spec next = present_spec();
   next.pipeline = with_moves(next.pipeline, moves, simulated_kinds());
+  if (has_same_layout(next.pipeline, spec_.pipeline)) return;
   auto graph = build_graph(next, pool_, recorder_, graph_.get());
   const std::vector<bool> is_involved = Swap(*graph_, *graph).involved();
-  if (std::ranges::count(is_involved, true) == 0) return;  // all run there already
   for (const auto& worker : workers_) {
     for (Task* task : worker->tasks) task->executor->read_clock();
   }

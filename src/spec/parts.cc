@@ -240,4 +240,14 @@ PipelineSpec with_moves(const PipelineSpec& spec, const std::vector<PartMove>& m
   return next;
 }
 
+bool has_same_layout(const PipelineSpec& a, const PipelineSpec& b) {
+  return std::ranges::equal(a.modules, b.modules,
+                            [](const ModuleSpec& x, const ModuleSpec& y) {
+                              return x.name == y.name && x.worker == y.worker;
+                            }) &&
+         std::ranges::equal(a.edges, b.edges, [](const EdgeSpec& x, const EdgeSpec& y) {
+           return x.from == y.from && x.gate == y.gate && x.to == y.to;
+         });
+}
+
 }  // namespace batchplane

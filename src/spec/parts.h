@@ -36,6 +36,9 @@ struct PartMove {
 [[nodiscard]] PipelineSpec with_moves(const PipelineSpec& spec, const std::vector<PartMove>& moves,
                                       const Kinds& kinds);
 
+// Whether both have the same modules on the same workers, joined in the same way.
+[[nodiscard]] bool has_same_layout(const PipelineSpec& a, const PipelineSpec& b);
+
 // The pipeline as it was written. After without_doors().
 [[nodiscard]] PipelineSpec without_parts(const PipelineSpec& spec);
 

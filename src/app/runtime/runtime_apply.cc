@@ -175,7 +175,7 @@ Value Runtime::move(const std::vector<PartMove>& parts) {
 
 Value Runtime::move_parts(const std::vector<PartMove>& parts) {
   const Engine::Moved moved = parts_.engine->move(parts);
-  if (!moved.modules.empty()) {
+  if (moved.is_changed) {
     control_.parts_moved();
     parts_.cache.forget();
   }

@@ -129,6 +129,7 @@ class Engine {
 
   struct Moved {
     std::vector<Difference::Move> modules;
+    bool is_changed = false;            // there is another graph
     std::vector<std::string> involved;  // workers that stood still
     uint64_t stop_ns = 0;               // the longest that one of them did
   };

@@ -9,8 +9,9 @@
 namespace batchplane {
 
 Engine::Moved Engine::move(const std::vector<PartMove>& parts) {
-  auto next = build_graph(with_moves(buffered_spec(), parts, module_kind_facts()), graph_->env,
-                          graph_.get());
+  const PipelineSpec spec = with_moves(buffered_spec(), parts, module_kind_facts());
+  if (has_same_layout(spec, graph_->spec)) return {};
+  auto next = build_graph(spec, graph_->env, graph_.get());
   Moved moved;
   for (const Instance& after : next->instances) {
     const auto it = graph_->index.find(after.name);
@@ -19,7 +20,7 @@ Engine::Moved Engine::move(const std::vector<PartMove>& parts) {
                           runner_of(*next, after)};
     if (move.from != move.to) moved.modules.push_back(std::move(move));
   }
-  if (moved.modules.empty()) return moved;
+  moved.is_changed = true;
   check_apply(*next);
   for (const Rewiring::Feeders& change : next->rewiring.feeders) {
     change.queue->prepare_feeders(change.workers);
