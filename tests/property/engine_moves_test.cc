@@ -10,7 +10,7 @@
 #include "spec/doors.h"
 #include "spec/parts.h"
 
-namespace batchplane::property {
+namespace batchplane::engine_scenario {
 namespace {
 
 constexpr uint32_t kWorkers = 3;
@@ -132,4 +132,4 @@ TEST(EngineAndSimulator, AgreeWhilePartsMove) {
 }
 
 }  // namespace
-}  // namespace batchplane::property
+}  // namespace batchplane::engine_scenario

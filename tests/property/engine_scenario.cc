@@ -8,7 +8,7 @@
 
 #include "core/module/register.h"
 
-namespace batchplane::property {
+namespace batchplane::engine_scenario {
 
 World* world = nullptr;
 
@@ -130,4 +130,4 @@ void set_work_estimates(Engine& engine, const World& costs) {
   }
 }
 
-}  // namespace batchplane::property
+}  // namespace batchplane::engine_scenario

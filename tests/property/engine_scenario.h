@@ -12,7 +12,7 @@
 #include "core/engine/engine.h"
 #include "sim/simulation.h"
 
-namespace batchplane::property {
+namespace batchplane::engine_scenario {
 
 struct Arrival {
   uint64_t time_ns;
@@ -196,4 +196,4 @@ void expect_same_executions(const Scenario& scenario, sim::Simulation& simulatio
 // The engine's estimates of work as the simulator has them.
 void set_work_estimates(Engine& engine, const World& costs);
 
-}  // namespace batchplane::property
+}  // namespace batchplane::engine_scenario

@@ -9,7 +9,7 @@
 #include "engine_rig.h"
 #include "engine_scenario.h"
 
-namespace batchplane::property {
+namespace batchplane::engine_scenario {
 namespace {
 
 // Weights and paces of units, the input's weight.
@@ -119,4 +119,4 @@ TEST(EngineAndSimulator, AgreeUnderExplicitScheduling) {
 }
 
 }  // namespace
-}  // namespace batchplane::property
+}  // namespace batchplane::engine_scenario
