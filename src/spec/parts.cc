@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "base/nearest_word.h"
 #include "exec/depth.h"
 #include "spec/doors.h"
 
