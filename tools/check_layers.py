@@ -24,7 +24,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "egress": {"base"},
     "placement": {"base"},  # which applications run on which devices
     "offload": {"base", "exec", "spec", "core"},  # and devices that batches are handed to
-    "sim": {"base", "exec", "telemetry", "spec", "slo"},
+    "sim": {"base", "exec", "telemetry", "spec", "slo", "egress"},
     "core": {"base", "exec", "spec"},
     "modules": {"base", "exec", "egress", "spec", "core"},
     "ports": {"base", "exec", "spec", "core"},
@@ -71,6 +71,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "arbiter": {"discipline", "aqm", "tree"},
         "tree": {"discipline", "aqm"},
         "aqm": {"discipline"},
+        "bound": {"discipline"},
     },
     "app": {
         "wire": set(),

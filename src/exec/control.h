@@ -51,10 +51,11 @@ struct ControlTask {
 struct ControlInput {
   uint32_t module = 0;
   uint32_t task = 0;
-  bool is_queue = false;     // filled by other tasks
-  uint32_t size_pkts = 0;    // of a queue: that each of its rings can hold
-  bool holds_back = false;   // of a queue: tasks that fill it do not poll while it is full
-  uint32_t window_pkts = 0;  // of a closed loop: packets inside at any time; 0: none
+  bool is_queue = false;      // filled by other tasks
+  uint32_t size_pkts = 0;     // of a queue: that each of its rings can hold
+  bool holds_back = false;    // of a queue: tasks that fill it do not poll while it is full
+  uint32_t window_pkts = 0;   // of a closed loop: packets inside at any time; 0: none
+  bool is_scheduler = false;  // packets wait there for their turn on a link, whatever triggers are
 };
 
 struct ControlModel {
@@ -89,6 +90,26 @@ struct ModulePeriod {
   uint64_t charged = 0;  // ns or turns, as the task is scheduled
 };
 
+// What a packet scheduler on a flow's way promises it, of the flows of the scheduler that it belonged to in
+// the period: the longest.
+struct EgressPromise {
+  static constexpr uint64_t kNone = ~0ULL;
+  bool is_on_way = false;
+  bool is_beyond_share = false;  // it sends more than it is promised, and its queue does not empty
+  uint32_t flow = 0;             // of the scheduler
+  uint64_t bound_ns = kNone;     // from when a packet is put in until it is released
+  uint64_t share_bps = 0;        // in bytes of packets; 0: none
+
+  // 0: none.
+  [[nodiscard]] uint64_t bound_or_0_ns() const { return bound_ns == kNone ? 0 : bound_ns; }
+  // Another of its packets belonged to; the longer bound counts, and that it is beyond any of its shares.
+  void add(const EgressPromise& other) {
+    const bool is_beyond = is_beyond_share || other.is_beyond_share;
+    if (!is_on_way || other.bound_ns > bound_ns) *this = other;
+    is_beyond_share = is_beyond;
+  }
+};
+
 struct FlowPeriod {
   uint64_t slo_ns = 0;  // 0 = none
   uint64_t pkts = 0;    // that left
@@ -99,6 +120,7 @@ struct FlowPeriod {
   uint64_t p50_ns = 0;    // as wide; of few packets they say little
   uint64_t p99_ns = 0;
   uint64_t slo_buckets[SloBuckets::kCount] = {};
+  EgressPromise egress;
 };
 
 struct TaskPeriod {

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/patience.h"
 #include "base/pin_thread.h"
 
 namespace batchplane::offload {
@@ -46,7 +47,8 @@ Device::Device(DeviceOptions options, Quiescence* quiescence, uint32_t first_slo
       if (is_pinned) thread_main(t);
     });
   }
-  while (n_ready.load(std::memory_order_acquire) != options_.n_threads) std::this_thread::yield();
+  Patience patience;
+  while (n_ready.load(std::memory_order_acquire) != options_.n_threads) patience.wait();
   if (missing_core.load() < 0) return;
   must_stop_.store(true, std::memory_order_release);
   for (std::thread& thread : threads_) thread.join();
@@ -82,10 +84,11 @@ void Device::detach(Lane* lane) {
   for (auto& slot : lanes_) {
     if (slot.load(std::memory_order_relaxed) == lane) slot.store(nullptr);
   }
+  Patience patience;
   for (const Loops& loops : loops_) {
     const uint64_t before = loops.n.load(std::memory_order_acquire);
     // The loop under way, and the one that began while the slot was emptied.
-    while (loops.n.load(std::memory_order_acquire) < before + 2) std::this_thread::yield();
+    while (loops.n.load(std::memory_order_acquire) < before + 2) patience.wait();
   }
   std::erase_if(owned_, [lane](const auto& owned) { return owned.get() == lane; });
 }

@@ -3,9 +3,9 @@
 #include "offload/stage.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "base/clock.h"
+#include "base/patience.h"
 
 namespace batchplane {
 
@@ -141,7 +141,8 @@ bool Stage::take_back(Job& job, uint64_t now_ns) noexcept {
 
 // Until whoever runs it has ended; it takes no longer than a batch does.
 void Stage::wait_for(Job& job) noexcept {
-  while (job.state() == Job::State::kRunning && !job.is_inline) std::this_thread::yield();
+  Patience patience;
+  while (job.state() == Job::State::kRunning && !job.is_inline) patience.wait();
 }
 
 void Stage::run_chunk(Job& job, Context& ctx, uint32_t n_pkts) noexcept {

@@ -70,7 +70,9 @@ Role role_of(const GraphBuild& build, const ModuleSpec& spec, uint32_t i) {
     leads_on = true;
     has_many_gates |= edge.gate != 0;
   }
-  if (spec.kind == "queue" || spec.kind == "local_tap") return Role::kQueue;
+  if (spec.kind == "queue" || spec.kind == "local_tap" || spec.kind == kSchedulerKind) {
+    return Role::kQueue;
+  }
   if (!is_reached && leads_on) return Role::kInput;
   if (!leads_on) return spec.kind == "drop" ? Role::kDrop : Role::kEgress;
   if (spec.kind == "split") {
@@ -108,7 +110,11 @@ void set_roles(GraphBuild& build) {
     }
     module.n_gates = static_cast<uint16_t>(n_gates);
     module.stamps.assign(n_gates, 0);
-    if (module.role == Role::kQueue) {
+    if (spec.kind == kSchedulerKind && spec.door_of.empty()) {
+      graph.queues.push_back(std::make_unique<Queue>(build.spec.schedulers.at(spec.name)));
+      module.queue = graph.queues.back().get();
+      module.ring = module.queue->add_ring();
+    } else if (module.role == Role::kQueue) {
       const auto size = spec.params.find("size_pkts");
       const int64_t size_pkts = size == spec.params.end() ? 1024 : size->second.as_int();
       if (size_pkts < 1 || size_pkts > 1 << 24) {

@@ -2,6 +2,7 @@
 // graph.h - a pipeline as simulated tasks: the engine's layout over modules without functions.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,6 +37,7 @@ struct TaskInput {
   bool is_open = true;  // as of the last open_inputs()
   uint64_t batches = 0;
   uint64_t pkts = 0;
+  std::array<uint64_t, kReasons> drops = {};  // what its scheduler did not want, or dropped later
 };
 
 // One task as exec::loop_task runs it.
@@ -61,6 +63,9 @@ struct Task : exec::TaskStorage<Traits> {
 
  private:
   void enter(Node& first, Packet** pkts, uint32_t n_pkts, Context& ctx, bool is_sampled);
+  uint32_t absorb(Context& ctx);
+  // Returns how many that were.
+  uint32_t drop_refused(TaskInput& input, Context& ctx);
 };
 
 struct Edge {

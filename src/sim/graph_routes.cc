@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // graph_routes.cc - which way each traffic flow goes, checked by walking it before anything runs.
 #include <algorithm>
+#include <charconv>
 #include <deque>
 #include <set>
+#include <utility>
 
 #include "base/nearest_word.h"
 #include "sim/graph_build.h"
@@ -119,6 +121,28 @@ uint16_t default_gate(const Graph& graph, uint32_t module) {
   return only;
 }
 
+// At a scheduler a route has no gate, but the number of its flow there; without one, 0.
+void set_scheduled_flows(GraphBuild& build) {
+  Graph& graph = build.graph;
+  for (const auto& module : graph.modules) {
+    if (module->kind != kSchedulerKind || module->ring != 0) continue;
+    std::vector<uint32_t> flows(build.n_traffic_flows, 0);
+    for (size_t s = 0; s < graph.sources.size(); ++s) {
+      for (size_t f = 0; f < build.spec.routes[s].size(); ++f) {
+        const auto it = build.spec.routes[s][f].find(module->name);
+        if (it == build.spec.routes[s][f].end()) continue;
+        const auto [end, error] =
+            std::from_chars(it->second.data(), it->second.data() + it->second.size(),
+                            flows[graph.sources[s]->first_flow() + f]);
+        if (error == std::errc() && *end == 0) continue;
+        throw ConfigError("'" + it->second + "' is no flow of '" + module->name + "'",
+                          "simulation.routes." + build.spec.sources[s].name, "give its number");
+      }
+    }
+    module->queue->scheduler()->set_flows(std::move(flows));
+  }
+}
+
 uint32_t input_of(const GraphBuild& build, const SourceSpec& source) {
   for (uint32_t i = 0; i < build.graph.modules.size(); ++i) {
     const ModuleSpec& spec = build.spec.pipeline.modules[i];
@@ -157,6 +181,7 @@ void set_routes(GraphBuild& build) {
       }
     }
   }
+  set_scheduled_flows(build);
   for (const auto& module : graph.modules) {
     module->may_drop = std::ranges::find(module->gates, Module::kDropMark) != module->gates.end();
     if (module->role == Role::kPass && !module->may_drop) module->gate_of_flow = nullptr;

@@ -172,6 +172,8 @@ void make_tasks(GraphBuild& build) {
       build.running == nullptr ? nullptr : build.running->paths.get());
   for (uint32_t i = 0; i < graph.modules.size(); ++i) {
     const std::string& queue = build.spec.pipeline.modules[i].door_of;
+    // What a scheduler promises a packet's flow is noted by its state.
+    if (graph.modules[i]->kind == kSchedulerKind) graph.paths->carry_at(i);
     if (queue.empty()) continue;
     graph.paths->carry_at(i);
     graph.paths->carry_at(graph.at(queue));
@@ -230,7 +232,8 @@ void make_model(GraphBuild& build) {
            .is_queue = input.queue != nullptr,
            .size_pkts = input.queue == nullptr ? 0 : input.queue->size_pkts(),
            .holds_back = is_backpressuring(graph, input.module->index),
-           .window_pkts = input.source == nullptr ? 0 : input.source->spec().window_pkts});
+           .window_pkts = input.source == nullptr ? 0 : input.source->spec().window_pkts,
+           .is_scheduler = input.queue != nullptr && input.queue->scheduler() != nullptr});
     }
     model.tasks.push_back(std::move(made));
   }

@@ -165,7 +165,7 @@ void run_queue(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcep
     ctx.meter->record_leg(module.leg, 1, pkt->task_entry_ns);
     pkt->task_entry_ns = std::max(ctx.now_ns, pkt->entry_ns);
     if (!module.queue->put(module.ring, pkt, now_ns)) {
-      ctx.drop(batch, i, kQueueFull);
+      ctx.drop(batch, i, module.queue->scheduler() == nullptr ? kQueueFull : kMailboxFull);
     } else if (pkt->trace_id != kUntraced) {
       ctx.recorder->note_arrival(pkt->trace_id, now_ns);
     }
@@ -220,6 +220,14 @@ const std::vector<exec::DropReasonInfo>& drop_reasons() {
        "a defect of the simulator; report it"},
       {"early_drop", "a module further on was congested, so the packet was dropped at the entry",
        "give the congested module a larger weight, or send less"},
+      {"mailbox_full", "the scheduler did not keep up with this worker",
+       "enlarge mailbox_pkts, or give the scheduler's task a core of its own"},
+      {"egress_full", "the egress queue of the packet's flow is full",
+       "the flow sends more than its share: raise its weight or limit_pkts"},
+      {"egress_too_long", "the packet is longer than its egress flow may send",
+       "raise lmax_bytes of the flow"},
+      {"egress_shed", "the packet's queue keeps delays short by dropping some",
+       "nothing to mend: its sender is to slow down"},
   };
   return kInfos;
 }

@@ -76,7 +76,18 @@ using RunFunction = exec::Node<Traits>::Run;
 [[nodiscard]] RunFunction run_function(Role role);
 
 // Reasons for a simulated packet's end; drop counters have one slot for each.
-enum Reason : uint16_t { kRouteEnds, kUnconnected, kQueueFull, kOverflow, kEarlyDrop, kReasons };
+enum Reason : uint16_t {
+  kRouteEnds,
+  kUnconnected,
+  kQueueFull,
+  kOverflow,
+  kEarlyDrop,
+  kMailboxFull,
+  kEgressFull,
+  kEgressTooLong,
+  kEgressShed,
+  kReasons
+};
 [[nodiscard]] const std::vector<exec::DropReasonInfo>& drop_reasons();
 
 }  // namespace batchplane::sim

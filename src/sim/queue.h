@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "exec/demand.h"
 #include "sim/packet.h"
+#include "sim/scheduler.h"
 
 namespace batchplane::sim {
 
@@ -110,11 +112,21 @@ class QueueRing {
   RingFill fill_;
 };
 
-// A ring for each worker that puts packets in; they take turns, so that none starves another.
+// A ring for each worker that puts packets in; they take turns, so that none starves another. With a
+// scheduler they are its mailboxes: all that is there goes in, and comes out when it is its turn.
 class Queue {
  public:
   Queue(uint32_t size_pkts, uint32_t credit_pkts, bool holds_back)
       : size_pkts_(size_pkts), credit_pkts_(credit_pkts), holds_back_(holds_back) {}
+  explicit Queue(const SchedulerSpec& spec)
+      : size_pkts_(spec.mailbox_pkts),
+        credit_pkts_(spec.mailbox_pkts),
+        holds_back_(false),
+        scheduler_(make_scheduler(spec)) {}
+
+  // Null where there is none, or none that is in use.
+  [[nodiscard]] Scheduler* scheduler() { return scheduler_.get(); }
+  [[nodiscard]] const Scheduler* scheduler() const { return scheduler_.get(); }
 
   // The number of a further ring.
   uint32_t add_ring() {
@@ -127,13 +139,19 @@ class Queue {
     credit_pkts_ = credit_pkts;
     for (QueueRing& ring : rings_) ring.set_credit(credit_pkts);
   }
+  // Plans know no link: a scheduler has nothing to do there.
   void join_clocks() {
     for (QueueRing& ring : rings_) ring.join_clocks();
+    scheduler_.reset();
   }
   [[nodiscard]] uint32_t room_pkts(uint32_t ring) const { return rings_[ring].room_pkts(); }
   [[nodiscard]] uint32_t space_pkts(uint32_t ring) const { return rings_[ring].space_pkts(); }
   bool put(uint32_t ring, Packet* pkt, uint64_t now_ns) { return rings_[ring].put(pkt, now_ns); }
   uint32_t take(Packet** pkts, uint32_t most, uint64_t now_ns) {
+    if (scheduler_ != nullptr) {
+      take_in(now_ns);
+      return scheduler_->release(pkts, most, now_ns);
+    }
     for (size_t k = 0; k < rings_.size(); ++k) {
       QueueRing& ring = rings_[next_];
       if (++next_ == rings_.size()) next_ = 0;
@@ -141,20 +159,32 @@ class Queue {
     }
     return 0;
   }
+  // With a scheduler: what mailboxes hold, as far as it can be seen by now.
+  void take_in(uint64_t now_ns) {
+    scheduler_->begin_round(now_ns);
+    constexpr uint32_t kAtOnce = 32;
+    Packet* pkts[kAtOnce];
+    for (QueueRing& ring : rings_) {
+      while (const uint32_t n = ring.take(pkts, kAtOnce, now_ns)) {
+        for (uint32_t i = 0; i < n; ++i) scheduler_->put(pkts[i], pkts[i]->task_entry_ns);
+      }
+    }
+  }
   // When the next packet can be seen; kNeverNs while empty.
   [[nodiscard]] uint64_t next_ns() const {
-    uint64_t next_ns = ~0ULL;
+    uint64_t next_ns = scheduler_ == nullptr ? ~0ULL : scheduler_->next_ns();
     for (const QueueRing& ring : rings_) next_ns = std::min(next_ns, ring.next_ns());
     return next_ns;
   }
   [[nodiscard]] uint64_t held_pkts() const {
-    uint64_t held = 0;
+    uint64_t held = scheduler_ == nullptr ? 0 : scheduler_->held_pkts();
     for (const QueueRing& ring : rings_) held += ring.held_pkts();
     return held;
   }
   [[nodiscard]] exec::InputCounts counts(uint64_t taken_pkts) const {
     exec::InputCounts all{.taken_pkts = taken_pkts};
     for (const QueueRing& ring : rings_) ring.add_to(all);
+    if (scheduler_ != nullptr) all.ring.waiting_pkts += scheduler_->held_pkts();
     return all;
   }
   void begin_fill_period() {
@@ -167,9 +197,11 @@ class Queue {
     rings_ = std::move(old.rings_);
     next_ = old.next_;
     credit_pkts_ = old.credit_pkts_;
+    scheduler_ = std::move(old.scheduler_);
   }
   template <class Take>
   void take_everything(Take take_pkt) {
+    while (Packet* pkt = scheduler_ == nullptr ? nullptr : scheduler_->drain()) take_pkt(pkt);
     for (QueueRing& ring : rings_) ring.take_everything(take_pkt);
   }
   [[nodiscard]] uint64_t lost_pkts() const {
@@ -184,6 +216,7 @@ class Queue {
   uint32_t credit_pkts_;
   const bool holds_back_;  // who fills it
   std::vector<QueueRing> rings_;
+  std::unique_ptr<Scheduler> scheduler_;
   size_t next_ = 0;
 };
 

@@ -104,6 +104,8 @@ class Simulation {
   bool poll_next(Task& task);
   bool poll_queues();
   void collect_flows();
+  void wait_for_links();
+  void tell_promises(exec::PeriodSnapshot& period);
   void capture_modules(exec::Snapshot& out) const;
   void capture_workers(exec::Snapshot& out);
   void estimate_work();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // simulation_end.cc - how a simulation ends: as the daemon's workers do, what is inside leaves.
 #include <algorithm>
+#include <utility>
 
 #include "sim/simulation.h"
 
@@ -9,6 +10,20 @@ namespace {
 constexpr uint32_t kMaxLoops = 1'000'000;
 constexpr uint32_t kMaxRounds = 100'000;
 }  // namespace
+
+// To when the next scheduler has something for its link.
+void Simulation::wait_for_links() {
+  uint64_t next_ns = Scheduler::kNever;
+  for (const auto& queue : graph_->queues) {
+    const Scheduler* const scheduler = std::as_const(*queue).scheduler();
+    if (scheduler != nullptr) next_ns = std::min(next_ns, scheduler->next_ns());
+  }
+  if (next_ns == Scheduler::kNever) return;
+  for (const auto& worker : workers_) {
+    uint64_t& ticks = worker->ctx.clock.ticks;
+    ticks = std::max(ticks, next_ns << kTicksPerNsLog2);
+  }
+}
 
 // Buffers do not wait for their limits any more, and queues between tasks are emptied after them.
 // Modules that pass packets on to themselves for ever keep what they have.
@@ -27,6 +42,7 @@ void Simulation::drain() {
   for (uint32_t round = 0; any && round < kMaxRounds; ++round) {
     any = false;
     meet();
+    wait_for_links();
     for (const auto& worker : workers_) {
       for (Task* task : worker->tasks) {
         task->executor->read_clock();
@@ -38,6 +54,8 @@ void Simulation::drain() {
           if (input.queue == nullptr) continue;
           input.is_open = task->has_room(*input.first, worker->ctx);
           any |= task->poll_one(i, worker->ctx, false) != 0;
+          // What waits for its link leaves, too, when that is free.
+          any |= input.queue->scheduler() != nullptr && input.queue->held_pkts() != 0;
         }
       }
     }

@@ -15,7 +15,33 @@ bool Task::has_room(const Node& first, const Context& ctx) {
 }
 
 uint32_t Task::open_inputs(Context& ctx) {
-  return exec::open_inputs(*this, ctx) ? static_cast<uint32_t>(inputs.size()) : 0;
+  return exec::open_inputs(*this, ctx) ? static_cast<uint32_t>(inputs.size()) : absorb(ctx);
+}
+
+// Held back: schedulers take what has come even so.
+uint32_t Task::absorb(Context& ctx) {
+  for (TaskInput& input : inputs) {
+    if (input.queue == nullptr || input.queue->scheduler() == nullptr) continue;
+    input.queue->take_in(ctx.now_ns);
+    input.pkts += drop_refused(input, ctx);
+  }
+  return 0;
+}
+
+uint32_t Task::drop_refused(TaskInput& input, Context& ctx) {
+  if (input.queue == nullptr || input.queue->scheduler() == nullptr) return 0;
+  auto& refused = input.queue->scheduler()->refused();
+  const auto n = static_cast<uint32_t>(refused.size());
+  for (const auto& [pkt, why] : refused) {
+    const Reason reason = why == egress::Enqueued::kTooLong ? kEgressTooLong
+                          : why == egress::Enqueued::kShed  ? kEgressShed
+                                                            : kEgressFull;
+    ++input.drops[reason];
+    ctx.end(pkt);
+  }
+  executor->stats().dropped_pkts += n;
+  refused.clear();
+  return n;
 }
 
 bool Task::run_leftovers(Context& ctx) {
@@ -47,10 +73,12 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
     // says.
     n = input.queue->take(pkts, ctx.batch_limit_pkts, ctx.clock.ticks >> kTicksPerNsLog2);
   }
-  if (n == 0) return 0;
+  const uint32_t n_polled = n + drop_refused(input, ctx);
+  if (n_polled == 0) return 0;
   input.batches += 1;
-  input.pkts += n;
+  input.pkts += n_polled;
   ++polls;
+  if (n == 0) return n_polled;
   if (input.entry_state != exec::PathOp::kKeep) {
     for (uint32_t p = 0; p < n; ++p) pkts[p]->path_state = input.entry_state;
   }
@@ -64,7 +92,7 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
     ctx.clock.ticks += ctx.loop.far_pkt * n + ctx.loop.far_early_pkt * std::min(n, kFarEarlyPkts);
   }
   enter(*input.first, pkts, n, ctx, is_sampled);
-  return n;
+  return n_polled;
 }
 
 void Simulation::take_stalls(Worker& worker) {

@@ -53,8 +53,9 @@ void Simulation::capture_modules(exec::Snapshot& out) const {
     }
     for (const TaskInput& input : task->inputs) {
       out.inputs.push_back({input.module->name, demand_of(input)});
-      if (input.queue != nullptr) continue;
       exec::ModuleSnapshot& module = out.modules[input.module->index];
+      for (uint32_t r = 0; r < kReasons; ++r) module.drops[r] += input.drops[r];
+      if (input.queue != nullptr) continue;
       module.worker = worker;
       module.batches += input.batches;
       module.pkts += input.pkts;
@@ -155,6 +156,31 @@ exec::PeriodSnapshot Simulation::cumulative() const {
   return all;
 }
 
+// Of each declared flow: of the flows of schedulers on its way, the one with the longest bound. Rounds of an
+// arbiter are its worker's.
+void Simulation::tell_promises(exec::PeriodSnapshot& period) {
+  for (size_t t = 0; t < graph_->tasks.size(); ++t) {
+    for (const TaskInput& input : graph_->tasks[t]->inputs) {
+      Scheduler* const scheduler = input.queue == nullptr ? nullptr : input.queue->scheduler();
+      if (scheduler == nullptr) continue;
+      scheduler->take_promises([&](uint16_t state, uint32_t number) {
+        const Scheduler::Flow& flow = scheduler->flow(number);
+        exec::EgressPromise made{.is_on_way = true,
+                                 .flow = number,
+                                 .share_bps = static_cast<uint64_t>(flow.bound.share_bps)};
+        made.is_beyond_share = flow.refused_pkts != 0 ||
+                               egress::is_beyond_share(flow.bound, scheduler->held_pkts(number),
+                                                       graph_->model.batch_limit_pkts);
+        if (flow.bound.has_one()) {
+          made.bound_ns =
+              static_cast<uint64_t>(flow.bound.total_ns()) + 2 * period.tasks[t].run_p99_ns;
+        }
+        for (const uint32_t f : graph_->paths->flows_of(state)) period.flows[f].egress.add(made);
+      });
+    }
+  }
+}
+
 exec::PeriodSnapshot Simulation::period() {
   collect_flows();
   exec::PeriodSnapshot now = cumulative();
@@ -205,6 +231,7 @@ exec::PeriodSnapshot Simulation::period() {
   for (uint32_t l = 0; l < graph_->model.legs.all.size(); ++l) {
     period.legs.push_back(flows_.take_period(n_flows + l, 0, percentile_));
   }
+  tell_promises(period);
   last_ = std::move(now);
   return period;
 }

@@ -66,11 +66,25 @@ void read_loop(const Value& loop, LoopSpec& out) {
   refuse_other_keys(loop, known, "loop cost", "simulation.loop");
 }
 
+void read_schedulers(const Value& schedulers, Spec& spec) {
+  for (const ModuleSpec& module : spec.pipeline.modules) {
+    if (module.kind != kSchedulerKind || !module.door_of.empty()) continue;
+    if (schedulers.is_null() || !schedulers.has(module.name)) {
+      throw ConfigError("nobody says what '" + module.name + "' schedules",
+                        "simulation.schedulers." + module.name,
+                        "let batchplaned say it, which knows it with the routes: build it");
+    }
+    spec.schedulers[module.name] =
+        parse_scheduler(schedulers[module.name], "simulation.schedulers." + module.name);
+  }
+}
+
 }  // namespace
 
 Kinds simulated_kinds() {
   Kinds kinds;
   kinds.modules["queue"] = {.shape = Shape::kQueue};
+  kinds.modules[kSchedulerKind] = {.shape = Shape::kQueue};
   return kinds;
 }
 
@@ -90,6 +104,7 @@ Spec parse_spec(const Value& value, Traces traces) {
   }
   add_parts(spec.pipeline, simulated_kinds());
   add_doors(spec.pipeline, simulated_kinds());
+  read_schedulers(simulation["schedulers"], spec);
   read_costs(simulation["costs"], spec);
   read_loop(simulation["loop"], spec.loop);
   read_sources(simulation, std::move(traces), spec);

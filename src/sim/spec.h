@@ -13,6 +13,7 @@
 #include "base/far_cost.h"
 #include "base/value.h"
 #include "exec/control.h"
+#include "sim/scheduler_spec.h"
 #include "sim/source.h"
 #include "spec/kinds.h"
 #include "spec/parts.h"
@@ -36,14 +37,16 @@ struct LoopSpec {
   double clock_read_ns = 0;
 };
 
-// Where a traffic flow goes: the gate at each module whose choice is by flow. kDrop: it ends there.
+// Where a traffic flow goes: the gate at each module whose choice is by flow. kDrop: it ends there. At a
+// scheduler: the number of its flow.
 using FlowRoute = std::map<std::string, std::string>;
 inline constexpr const char* kDropGateText = "drop";
 
 struct Spec {
   PipelineSpec pipeline;
-  std::map<std::string, CostLaw> costs;  // by module
-  uint64_t move_ns = 0;                  // that workers stand still for a move
+  std::map<std::string, CostLaw> costs;             // by module
+  std::map<std::string, SchedulerSpec> schedulers;  // by module of kind egress
+  uint64_t move_ns = 0;                             // that workers stand still for a move
   LoopSpec loop;
   std::vector<SourceSpec> sources;
   std::vector<std::vector<FlowRoute>> routes;  // [source][flow]

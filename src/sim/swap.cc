@@ -124,6 +124,7 @@ void Swap::carry_inputs() {
       if (old == old_inputs.end()) continue;
       input.batches = old->second->batches;
       input.pkts = old->second->pkts;
+      input.drops = old->second->drops;
     }
     const auto old = old_tasks.find(to_.modules[task->modules.front()]->name);
     if (old == old_tasks.end() || std::exchange(is_told[old->second], true)) continue;

@@ -3,6 +3,18 @@
 
 namespace batchplane::telemetry {
 
+namespace {
+
+Value egress_value(const exec::EgressPromise& promise) {
+  const bool has_bound = promise.bound_ns != exec::EgressPromise::kNone;
+  return Dict{{"flow", promise.flow},
+              {"bound_ns", has_bound ? Value(promise.bound_ns) : Value()},
+              {"share_bps", promise.share_bps},
+              {"is_beyond_share", promise.is_beyond_share}};
+}
+
+}  // namespace
+
 Value flow_value(const slo::FlowExplanation& flow, const exec::ControlFlow& of,
                  const exec::ControlModel& model) {
   List parts;
@@ -22,22 +34,24 @@ Value flow_value(const slo::FlowExplanation& flow, const exec::ControlFlow& of,
                         {"measured_ns", flow.legs[i].measured_ns},
                         {"load_per_us", flow.legs[i].load_per_us}});
   }
-  return Dict{{"flow", of.name},
-              {"state", exec::kFlowStateNames[static_cast<size_t>(flow.state)]},
-              {"slo_ns", flow.slo_ns},
-              {"margin_ns", flow.margin_ns},
-              {"measured_ns", flow.measured_ns},
-              {"turnaround_ns", flow.turnaround_ns},
-              {"bias_ns", flow.bias_ns},
-              {"fill_ns", flow.fill_ns},
-              {"service_ns", flow.service_ns},
-              {"care_ns", flow.care_ns},
-              {"reserve_ns", flow.reserve_ns},
-              {"slack_ns", flow.slack_ns},
-              {"multiplier_pps_per_us", flow.multiplier_pps_per_us},
-              {"modules", std::move(parts)},
-              {"legs", std::move(legs)},
-              {"hint", flow.hint}};
+  Dict told{{"flow", of.name},
+            {"state", exec::kFlowStateNames[static_cast<size_t>(flow.state)]},
+            {"slo_ns", flow.slo_ns},
+            {"margin_ns", flow.margin_ns},
+            {"measured_ns", flow.measured_ns},
+            {"turnaround_ns", flow.turnaround_ns},
+            {"bias_ns", flow.bias_ns},
+            {"fill_ns", flow.fill_ns},
+            {"service_ns", flow.service_ns},
+            {"care_ns", flow.care_ns},
+            {"reserve_ns", flow.reserve_ns},
+            {"slack_ns", flow.slack_ns},
+            {"multiplier_pps_per_us", flow.multiplier_pps_per_us},
+            {"modules", std::move(parts)},
+            {"legs", std::move(legs)},
+            {"hint", flow.hint}};
+  if (flow.egress.is_on_way) told["egress"] = egress_value(flow.egress);
+  return told;
 }
 
 Value module_value(const slo::ModuleExplanation& module, const exec::ControlModel& model) {

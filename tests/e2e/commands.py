@@ -69,7 +69,7 @@ class Commands:
         prefix = self.space.enter() if self.space else []
         return [*prefix, sys.executable, "-m", "batchplane", *words]
 
-    def run(self, *words: str, timeout_s: float = 60) -> Done:
+    def run(self, *words: str, timeout_s: float = 180) -> Done:
         """Runs a command to its end."""
         if words[0] in _started_alone:
             space_pid = self.space.pid if self.space else None
@@ -81,7 +81,7 @@ class Commands:
         _started_alone.add(words[0])
         return Done(done.returncode, done.stdout, done.stderr)
 
-    def good(self, *words: str, timeout_s: float = 60) -> str:
+    def good(self, *words: str, timeout_s: float = 180) -> str:
         """Runs a command that must end well; its output."""
         done = self.run(*words, timeout_s=timeout_s)
         assert done.code == 0, f"{words}: {done.code}\n{done.out}{done.err}{self.log()}"
@@ -98,7 +98,7 @@ class Commands:
             stderr=subprocess.PIPE, text=True, env=self.environment, cwd=TREE,
         )  # fmt: skip
 
-    def client(self, name: str, timeout_s: float = 20) -> Client:
+    def client(self, name: str, timeout_s: float = 60) -> Client:
         """A connection to a daemon, for many requests."""
         return Client(self.folder / f"{name}.sock", timeout_s=timeout_s)
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 60.0) -> T:
+def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 180.0) -> T:
     """Asks again until the answer is true; that answer. Fails the test after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:

@@ -69,6 +69,16 @@ def short_rate(pps: float | None) -> str:
     return f"{pps:.0f} pps"
 
 
+def short_bit_rate(bps: float | None) -> str:
+    """A rate of a link: 12.3 Mbit/s, 1.00 Gbit/s, 850 bit/s."""
+    if bps is None:
+        return "-"
+    for scale, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if abs(bps) >= scale * 0.9995:
+            return f"{three_digits(bps / scale)} {unit}"
+    return f"{bps:.0f} bit/s"
+
+
 def short_count(count: float | None) -> str:
     """A count: 1234, 56.7 k, 12.3 M."""
     if count is None:

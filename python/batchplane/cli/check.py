@@ -12,7 +12,8 @@ from rich.text import Text
 
 from ..base.consoles import out, print_json
 from ..base.problems import Problem
-from ..commands.check import check_pipeline
+from ..commands.admission import Admitted, line
+from ..commands.check import admitted_flows, check_pipeline
 from ..lang.canonical import Document
 from .words import Json, Overrides, PipelineArg
 
@@ -23,7 +24,9 @@ app = typer.Typer()
 def check(pipeline: PipelineArg, params: Overrides = None, as_json: Json = False) -> None:
     """Report every mistake in a pipeline without running it."""
     problems, plan, document = check_pipeline(pipeline, params or [])
-    _checked(problems, plan, document, as_json, out())
+    is_good = all(problem.is_warning for problem in problems)
+    admitted = admitted_flows(document) if is_good else []
+    _checked(problems, plan, document, admitted, as_json, out())
     if any(not problem.is_warning for problem in problems):
         raise typer.Exit(2)
 
@@ -32,15 +35,21 @@ def _checked(
     problems: Sequence[Problem],
     plan: dict[str, Any],
     document: Document,
+    admitted: Sequence[Admitted],
     as_json: bool,
     out: Console,
 ) -> None:
     """The result of a check."""
     errors = [problem for problem in problems if not problem.is_warning]
     if as_json:
-        print_json(
-            {"ok": not errors, "errors": [problem.as_json() for problem in problems], "plan": plan}
-        )
+        answer = {
+            "ok": not errors,
+            "errors": [problem.as_json() for problem in problems],
+            "plan": plan,
+        }
+        if admitted:
+            answer["admission"] = [row.as_json() for row in admitted]
+        print_json(answer)
         return
     for problem in problems:
         style, word = ("yellow", "warning: ") if problem.is_warning else ("bold red", "error: ")
@@ -62,3 +71,5 @@ def _checked(
     ]
     if facts:
         out.print(Text(", ".join(facts), "dim"))
+    for row in admitted:
+        out.print(Text(line(row), "" if row.is_kept else "yellow"), soft_wrap=True)

@@ -13,6 +13,7 @@ from ..lang.check import check_all
 from ..lang.kinds import Kinds, load_kinds
 from ..lang.load import load_pipeline, parse_overrides
 from ..native.check import check_document
+from .admission import Admitted, admission
 
 
 def check_pipeline(
@@ -29,3 +30,11 @@ def check_pipeline(
     document = load_pipeline(name, parse_overrides(overrides), load_kinds(program))
     problems, plan = check_all(document, program)
     return problems, plan, document
+
+
+def admitted_flows(document: Document) -> list[Admitted]:
+    """Whether packet schedulers leave flows what they are promised; empty where nobody knows."""
+    try:
+        return admission(document, find_program())
+    except RunFailed:
+        return []

@@ -6,10 +6,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "base/cost_law_value.h"
 #include "base/error.h"
 #include "check.h"
 #include "egress.h"
+#include "egress_bounds.h"
 #include "flood.h"
 #include "placement.h"
 #include "plan.h"
@@ -63,6 +66,8 @@ class PySimulation {
   }
   std::pair<nb::dict, nb::dict> step() {
     const exec::PeriodSnapshot period = simulation_.period();
+    promises_.clear();
+    for (const exec::FlowPeriod& flow : period.flows) promises_.push_back(flow.egress);
     exec::Decision decision;
     if (controller_ != nullptr) decision = controller_->step(period);
     if (decomposer_) decision.moves = decomposer_->step(simulation_.model(), period);
@@ -80,7 +85,11 @@ class PySimulation {
   }
   nb::object explain() {
     if (controller_ == nullptr) return nb::dict();
-    return to_python(telemetry::explanation_value(controller_->explain(), simulation_.model()));
+    slo::Explanation explained = controller_->explain();
+    for (size_t f = 0; f < std::min(explained.flows.size(), promises_.size()); ++f) {
+      explained.flows[f].egress = promises_[f];
+    }
+    return to_python(telemetry::explanation_value(explained, simulation_.model()));
   }
   nb::dict period() { return period_to_python(simulation_.period()); }
   void apply(nb::dict decision) { put_into_force(decision_from_python(decision)); }
@@ -197,6 +206,7 @@ class PySimulation {
   uint64_t wanted_firings_ = 0;
   bool is_recorded_ = false;
   std::unique_ptr<slo::Controller> controller_;
+  std::vector<exec::EgressPromise> promises_;  // by flow, of the last period
   std::string controller_name_;
   slo::Settings settings_;
   std::optional<slo::Decomposer> decomposer_;
@@ -228,6 +238,7 @@ NB_MODULE(_native, m) {
   add_check(m);
   add_flood(m);
   add_egress(m);
+  add_egress_bounds(m);
   add_placement(m);
   add_plan(m);
   add_program_functions(m);

@@ -176,6 +176,12 @@ nb::dict period_to_python(const exec::PeriodSnapshot& period) {
   flows[#name] = field<type>(period.flows, [](const auto& row) { return row.name; });
   BATCHPLANE_FLOW_FIELDS(X)
 #undef X
+  flows["egress_bound_ns"] =
+      field<uint64_t>(period.flows, [](const auto& row) { return row.egress.bound_or_0_ns(); });
+  flows["egress_share_bps"] =
+      field<uint64_t>(period.flows, [](const auto& row) { return row.egress.share_bps; });
+  flows["is_beyond_share"] =
+      field<uint32_t>(period.flows, [](const auto& row) { return row.egress.is_beyond_share; });
 #define X(name, type) \
   tasks[#name] = field<type>(period.tasks, [](const auto& row) { return row.name; });
   BATCHPLANE_TASK_FIELDS(X)

@@ -42,6 +42,7 @@ class Probe:
     frames: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     free: dict[str, list[float]] = field(default_factory=dict)  # splitter -> share of each gate
     warnings: list[str] = field(default_factory=list)
+    schedulers: dict[str, dict[str, Any]] = field(default_factory=dict)  # by egress: its numbers
 
 
 _cache: dict[str, Probe] = {}
@@ -80,6 +81,23 @@ def resolve_routes(
             for entry in found
         ]
     return routes
+
+
+def resolve_schedulers(document: Document, daemon: Path | None = None) -> dict[str, dict[str, Any]]:
+    """What each `egress` schedules, in numbers. Raises BadInput without the program."""
+    modules = document.pipeline.get("modules", {})
+    names = [name for name, module in modules.items() if module["kind"] == "egress"]
+    if not names:
+        return {}
+    program = daemon if daemon is not None else _program_if_any()
+    if program is None:
+        raise BadInput(
+            Problem(
+                f"what '{names[0]}' schedules is unknown", document.where(f"modules.{names[0]}"),
+                f"modules.{names[0]}", "build the daemon, which knows it: make build",
+            )
+        )  # fmt: skip
+    return probe_routes(document, program).schedulers
 
 
 def _without_program(
@@ -230,4 +248,5 @@ def _ask(document: Document, program: Path, frames: Mapping[str, Sequence[str]] 
         answer.get("frames", {}),
         {name: entry["weights"] for name, entry in answer.get("free", {}).items()},
         answer.get("warnings", []),
+        answer.get("schedulers", {}),
     )

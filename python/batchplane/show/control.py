@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ..base.plain_table import plain_table
-from ..base.units import short_count, short_duration, short_rate, three_digits
+from ..base.units import short_bit_rate, short_count, short_duration, short_rate, three_digits
 
 _STATE_STYLES = {"met": "green", "violating": "red", "infeasible": "red", "inherent": "red"}
 _MAX_FLOWS_REPORTED = 16
@@ -210,6 +210,8 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
     if (row.get("reserve_ns") or 0) >= 1:
         earlier = short_duration(row["reserve_ns"])
         table.add_row("limits shortened by", earlier, "because packets were late")
+    if egress := row.get("egress"):
+        table.add_row(*_egress(egress))
     if slo_ns:
         margin = row.get("margin_ns")
         told = f"{short_duration(margin)} of it is margin" if margin else ""
@@ -223,6 +225,15 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
     if row.get("hint"):
         lines.append(Text(str(row["hint"]), "yellow"))
     return lines
+
+
+def _egress(row: dict[str, Any]) -> tuple[str, str, str]:
+    """What the scheduler on a flow's way promises it."""
+    share = f"{short_bit_rate(row['share_bps'])} are its share" if row["share_bps"] else ""
+    if row["bound_ns"] is None:
+        return "egress: at most", "-", share or "no share is promised"
+    beyond = "; it sends more, so that its queue grows" if row["is_beyond_share"] else ""
+    return "egress: at most", short_duration(row["bound_ns"]), share + beyond
 
 
 def _legs(rows: list[dict[str, Any]]) -> RenderableType:

@@ -25,7 +25,7 @@ from ..lang.load import load_pipeline
 from ..lang.pipeline import Pipeline
 from ..native.check import check_document
 from ..routes.declared import followed_flows
-from ..routes.resolve import resolve_routes, trace_routes
+from ..routes.resolve import resolve_routes, resolve_schedulers, trace_routes
 from ..traces.trace import Trace, read_trace
 from .edits import edits_of_sets
 from .spec import Machine, build_spec, check_costs, checked_machine, with_profiled_loop
@@ -87,18 +87,6 @@ def load_document(
     return document
 
 
-def _refuse_schedulers(document: Document) -> None:
-    """A simulation that passed packets on in order of arrival would say nothing of shares."""
-    for name, module in document.pipeline["modules"].items():
-        if module["kind"] == "egress":
-            raise BadInput(
-                Problem(
-                    "the simulator has no packet scheduler", document.where(f"modules.{name}"),
-                    f"modules.{name}", "run the pipeline, or simulate it without 'egress'",
-                )
-            )  # fmt: skip
-
-
 def _without_devices(document: Document) -> tuple[Document, list[str]]:
     """The same with every module on its worker, and what has to be said of it."""
     modules = document.pipeline.get("modules", {})
@@ -134,7 +122,6 @@ def prepare(
         raise BadInput(Problem(f"'{run_order}' is not a run order", "--run-order", fix=fix))
     kinds = known_kinds()
     document, warnings = _without_devices(load_document(pipeline, overrides or {}, kinds))
-    _refuse_schedulers(document)
     traces: dict[str, Trace] = {}
     followed: dict[str, dict[str, str]] = {}
     if traffic is not None:
@@ -174,6 +161,7 @@ def prepare(
         for name, trace in traces.items()
     }
     spec = build_spec(document, module_costs, routes, machine, columns, seed)
+    spec["simulation"]["schedulers"] = resolve_schedulers(document)
     if run_order is not None:
         spec["engine"] = {**spec.get("engine", {}), "run_order": run_order}
     actions: list[Action] = []

@@ -42,6 +42,8 @@ _FLOW_COLUMNS = (
     "delay_sum_ns",
     "delay_max_ns",
     "delay_ns",
+    "egress_bound_ns",  # what a scheduler on its way may take at most; 0: nothing is promised
+    "is_beyond_share",  # of its link: its queue grows
 )
 
 

@@ -132,6 +132,12 @@ Value period_value(const exec::PeriodSnapshot& period) {
 #define X(name, type) flows[#name] = column(period.flows, [](const auto& row) { return row.name; });
   BATCHPLANE_FLOW_FIELDS(X)
 #undef X
+  flows["egress_bound_ns"] =
+      column(period.flows, [](const auto& row) { return row.egress.bound_or_0_ns(); });
+  flows["egress_share_bps"] =
+      column(period.flows, [](const auto& row) { return row.egress.share_bps; });
+  flows["is_beyond_share"] =
+      column(period.flows, [](const auto& row) { return row.egress.is_beyond_share; });
 #define X(name, type) tasks[#name] = column(period.tasks, [](const auto& row) { return row.name; });
   BATCHPLANE_TASK_FIELDS(X)
 #undef X

@@ -192,10 +192,11 @@ Value ControlLoop::show_control() const {
 
 // What the controller says, and what is known of a flow where it says nothing: a program outside.
 Value ControlLoop::flow_row(uint32_t f, const slo::Explanation& explained) const {
-  if (f < explained.flows.size()) {
-    return telemetry::flow_value(explained.flows[f], model_.flows[f], model_);
-  }
   slo::FlowExplanation told;
+  const bool is_explained = f < explained.flows.size();
+  if (is_explained) told = explained.flows[f];
+  if (f < period_.flows.size()) told.egress = period_.flows[f].egress;
+  if (is_explained) return telemetry::flow_value(told, model_.flows[f], model_);
   if (f < decision_.flows.size()) told.state = decision_.flows[f].state;
   if (f < period_.flows.size()) told.measured_ns = static_cast<double>(period_.flows[f].delay_ns);
   told.slo_ns = static_cast<double>(engine_.graph().spec.flows[f].delay_slo_ns);

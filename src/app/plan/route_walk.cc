@@ -156,6 +156,7 @@ RouteWalk::Outcome RouteWalk::pass(Packet* pkt, uint32_t at) {
     return {.fate = Fate::kTaken};
   }
   Packet* slots[exec::kMaxBatchPkts + 8] = {pkt};  // vector loads may run past the last packet
+  note_scheduled(here, *pkt);
   ctx_->gates[0] = 0;
   ctx_->worker_index = graph_.worker_index_of(here);
   here.info->run(here.works_on, *ctx_, slots, 1);
@@ -261,6 +262,13 @@ void RouteWalk::note_gate(uint32_t at, uint32_t gate) {
   if (is_first && (here.info->shape == Shape::kSplitter || gate == kDropGate)) {
     route_.gates[here.name] = gate;
   }
+}
+
+void RouteWalk::note_scheduled(const Instance& here, Packet& pkt) {
+  const uint32_t flow =
+      here.works_on == nullptr ? Module::kNotScheduled : here.works_on->scheduled_flow(pkt);
+  if (flow == Module::kNotScheduled) return;
+  route_.gates.emplace(here.is_door() ? graph_.instances[here.door_of].name : here.name, flow);
 }
 
 void RouteWalk::end_way(Way way) {

@@ -29,8 +29,9 @@ struct Way {
 };
 
 struct Route {
-  std::map<std::string, uint32_t> gates;  // splitters, and modules that drop: gate or kDropGate
-  std::vector<Way> ways;                  // several where a splitter does not look at packets
+  // Splitters, and modules that drop: gate or kDropGate. Packet schedulers: the number of its flow.
+  std::map<std::string, uint32_t> gates;
+  std::vector<Way> ways;  // several where a splitter does not look at packets
 };
 
 // Control thread, while nothing else runs the graph.
@@ -76,6 +77,7 @@ class RouteWalk {
   std::pair<uint32_t, bool> stop_of(Packet& pkt, uint32_t at, PathState state);
   void tell_loops();
   void note_gate(uint32_t at, uint32_t gate);
+  void note_scheduled(const Instance& here, Packet& pkt);
   void end_way(Way way);
   void warn(const std::string& text);
   Packet* new_packet();

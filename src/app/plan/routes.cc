@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "app/plan/environment_build.h"
 #include "app/plan/memory_plan.h"
@@ -193,6 +194,12 @@ Value find_routes(const PipelineSpec& spec, const Value& frames) {
     found["frames"] = finder.of_frames(frames["frames"]);
   }
   found["free"] = finder.free();
+  Dict schedulers;
+  for (const Instance& instance : graph->instances) {
+    Value numbers = instance.module->for_simulation();
+    if (!numbers.is_null() && !instance.is_door()) schedulers[instance.name] = std::move(numbers);
+  }
+  found["schedulers"] = std::move(schedulers);
   found["warnings"] = finder.warnings();
   return found;
 }

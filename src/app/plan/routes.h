@@ -11,7 +11,7 @@
 namespace batchplane::app {
 
 // {"routes": {generator: [{name, gates, ways}]}, "frames": .., "free": {splitter: {weights}},
-// "warnings": [..]}. `frames` is null or {"frames": {generator or input module: [hex, ..]}}:
+// "schedulers": {module: numbers}, "warnings": [..]}. `frames` is null or {"frames": {generator or input module: [hex, ..]}}:
 // further packets that come in there. The packet backend need not run; no device is opened. Throws
 // ConfigErrors.
 Value find_routes(const PipelineSpec& spec, const Value& frames);

@@ -22,6 +22,7 @@
 
 #include "app/start/startup.h"
 #include "base/error.h"
+#include "base/patience.h"
 #include "core/module/kind.h"
 #include "ports/port_kinds.h"
 
@@ -126,9 +127,10 @@ std::set<pid_t> all_threads() {
 
 bool wait_for(uint32_t wanted) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  Patience patience;
   while (n_done.load() < wanted) {
     if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
+    patience.wait();
   }
   return true;
 }

@@ -9,7 +9,8 @@
 namespace batchplane {
 
 ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Worker>>& workers)
-    : task_of_(graph.instances.size(), nullptr),
+    : paths_(*graph.paths),
+      task_of_(graph.instances.size(), nullptr),
       workers_(workers.size()),
       control_ns_(workers.size(), 0) {
   model_.batch_limit_pkts = graph.spec.engine.batch_pkts;
@@ -32,7 +33,8 @@ ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Wor
                                .task = number[t],
                                .is_queue = input.is_queue && input.module->credit_pkts() != 0,
                                .size_pkts = input.module->ring_pkts(),
-                               .holds_back = input.module->wants_backpressure()});
+                               .holds_back = input.module->wants_backpressure(),
+                               .is_scheduler = input.module->is_scheduler()});
       inputs_.push_back({input.module, {}, {}});
     }
     model_.tasks.push_back({tap.worker, tap.inputs, tap.modules});
@@ -177,6 +179,7 @@ exec::PeriodSnapshot& ControlTap::close() {
     inputs_[i].now.arrivals = inputs_[i].module->arrival_counts();
     period_.inputs[i] = inputs_[i].book.close(inputs_[i].now);
   }
+  tell_promises();
   period_gaps_ = {};
   for (WorkerTap& worker : workers_) {
     worker.last = worker.now;
@@ -187,6 +190,24 @@ exec::PeriodSnapshot& ControlTap::close() {
   }
   last_ = now_;
   return period_;
+}
+
+// A packet is seen in the second round at the latest, counted from where one begins as it comes, and its link in the one
+// after it is free: rounds are those of the worker that polls.
+void ControlTap::tell_promises() {
+  promises_.assign(model_.flows.size(), {});
+  for (size_t t = 0; t < tasks_.size(); ++t) {
+    for (const TaskInput& input : tasks_[t].task->inputs) {
+      if (!input.module->is_scheduler()) continue;
+      input.module->take_promises([&](uint16_t state, exec::EgressPromise promise) {
+        if (promise.bound_ns != exec::EgressPromise::kNone) {
+          promise.bound_ns += 2 * period_.tasks[t].run_p99_ns;
+        }
+        if (state >= paths_.n_states()) return;
+        for (const uint32_t f : paths_.flows_of(state)) promises_[f].add(promise);
+      });
+    }
+  }
 }
 
 }  // namespace batchplane

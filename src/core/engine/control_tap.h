@@ -32,6 +32,8 @@ class ControlTap {
   // After the copies of all workers: what lies between them and those before; flows are the
   // caller's to fill in.
   exec::PeriodSnapshot& close();
+  // What schedulers promised the flows in the last period, by flow.
+  [[nodiscard]] const std::vector<exec::EgressPromise>& promises() const { return promises_; }
   [[nodiscard]] const std::vector<uint64_t>& control_ns() const { return control_ns_; }
   // Unexplained holes in a worker's time in the last period: of the worker that lost most.
   struct Gaps {
@@ -61,6 +63,9 @@ class ControlTap {
   };
   void copy_task(const TaskTap& tap, const Worker& worker, exec::TaskPeriod& out);
 
+  void tell_promises();
+
+  const PathAutomaton& paths_;
   exec::ControlModel model_;
   std::vector<TaskTap> tasks_;
   std::vector<InputTap> inputs_;  // of all tasks, in their order
@@ -68,6 +73,7 @@ class ControlTap {
   std::vector<WorkerTap> workers_;
   std::vector<uint64_t> control_ns_;
   Gaps period_gaps_;
+  std::vector<exec::EgressPromise> promises_;
   exec::PeriodSnapshot now_;
   exec::PeriodSnapshot last_;
   exec::PeriodSnapshot period_;

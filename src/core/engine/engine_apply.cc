@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/patience.h"
 #include "core/engine/capture_order.h"
 #include "core/engine/engine.h"
 #include "core/engine/swap.h"
@@ -132,11 +133,11 @@ void Engine::run_together(const std::vector<bool>& is_involved, const std::funct
       ++n_resting;
     }
   }
-  while (is_running_ && arrived.load(std::memory_order_acquire) < n_resting)
-    std::this_thread::yield();
+  Patience patience;
+  while (is_running_ && arrived.load(std::memory_order_acquire) < n_resting) patience.wait();
   for (const uint32_t i : working) threads[i]->post(*tickets[i]);
   for (const auto& ticket : tickets) {
-    while (!ticket->is_done.load(std::memory_order_acquire)) std::this_thread::yield();
+    while (!ticket->is_done.load(std::memory_order_acquire)) patience.wait();
   }
 }
 

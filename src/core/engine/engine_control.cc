@@ -16,6 +16,7 @@ const exec::PeriodSnapshot& Engine::period(double percentile) {
   exec::PeriodSnapshot& period = tap_->close();
   for (uint32_t f = 0; f < period.flows.size(); ++f) {
     period.flows[f] = flow_book_.take_period(f, graph_->spec.flows[f].delay_slo_ns, percentile);
+    period.flows[f].egress = tap_->promises()[f];
   }
   const auto n_flows = static_cast<uint32_t>(graph_->flow_names.size());
   for (uint32_t l = 0; l < period.legs.size(); ++l) {

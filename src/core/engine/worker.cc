@@ -2,9 +2,9 @@
 #include "core/engine/worker.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/error.h"
+#include "base/patience.h"
 #include "base/pin_thread.h"
 #include "core/engine/thread.h"
 
@@ -15,25 +15,6 @@ constexpr uint64_t kMinGapNs = 20'000;
 // Packets that queues send round in a circle would keep a stop waiting for ever; they count as
 // held.
 constexpr uint32_t kMaxDrainRounds = 100'000;
-
-// A worker answers within a run. One that does not was held up by the machine: then whoever waits,
-// perhaps at real-time priority, leaves the core to others.
-class Patience {
- public:
-  void wait() {
-    if (tries_ < kYields) {
-      ++tries_;
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(kSleep);
-    }
-  }
-
- private:
-  static constexpr uint32_t kYields = 200;  // about 100 us
-  static constexpr std::chrono::microseconds kSleep{50};
-  uint32_t tries_ = 0;
-};
 }  // namespace
 
 uint32_t measure_clock_cost_cycles() {
@@ -100,7 +81,8 @@ void Worker::start() {
     thread_main();
     if (quiescence_ != nullptr) quiescence_->set_online(options_.index, false);
   });
-  while (state.load(std::memory_order_acquire) == 0) std::this_thread::yield();
+  Patience patience;
+  while (state.load(std::memory_order_acquire) == 0) patience.wait();
   if (state.load(std::memory_order_acquire) == 2) {
     thread_.join();
     throw ConfigError("core " + std::to_string(options_.core) + " cannot be had",

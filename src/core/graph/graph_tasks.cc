@@ -190,6 +190,8 @@ void make_tasks(GraphBuild& build) {
       static_cast<uint32_t>(graph.instances.size()), edges, entries, build.flows,
       build.running == nullptr ? nullptr : build.running->paths.get());
   for (uint32_t i = 0; i < graph.instances.size(); ++i) {
+    // What a scheduler promises a packet's flow is noted by its state.
+    if (graph.instances[i].module->is_scheduler()) graph.paths->carry_at(i);
     if (!graph.instances[i].is_door()) continue;
     graph.paths->carry_at(i);
     graph.paths->carry_at(graph.instances[i].door_of);

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/patience.h"
+
 namespace batchplane {
 namespace {
 
@@ -33,12 +35,13 @@ void settle_stores() {
 
 void Quiescence::wait() const {
   settle_stores();
+  Patience patience;
   for (const Slot& slot : slots_) {
     if (!slot.online.load(std::memory_order_seq_cst)) continue;
     const uint64_t before = slot.loops.load(std::memory_order_acquire);
     while (slot.online.load(std::memory_order_acquire) &&
            slot.loops.load(std::memory_order_acquire) == before) {
-      std::this_thread::yield();
+      patience.wait();
     }
   }
 }

@@ -27,6 +27,10 @@
 #include "core/module/context.h"
 #include "core/module/environment.h"
 
+namespace batchplane::exec {
+struct EgressPromise;
+}
+
 namespace batchplane {
 
 // Control-side interface of every module. All of it runs on the control thread unless said
@@ -85,6 +89,20 @@ class Module {
   }
   // Queues that take what was put in even while the task behind them is held back: polled for 0 packets.
   [[nodiscard]] virtual bool absorbs() const { return false; }
+  // Packet schedulers: which of their flows a packet belongs to, and all that a simulation has to know to do
+  // the same; null for other modules. Control thread.
+  [[nodiscard]] virtual bool is_scheduler() const { return false; }
+  static constexpr uint32_t kNotScheduled = ~0U;
+  [[nodiscard]] virtual uint32_t scheduled_flow(Packet& pkt) const {
+    return (void)pkt, kNotScheduled;
+  }
+  [[nodiscard]] virtual Value for_simulation() const { return {}; }
+  // What they promise the flows of the pipeline that packets came of since the last call, by the state of the
+  // paths in which they came; bounds without rounds of the worker that polls. Control thread.
+  virtual void take_promises(
+      const std::function<void(uint16_t state, const exec::EgressPromise&)>& use) {
+    (void)use;
+  }
   // Timers. Worker, between runs, about every housekeep_interval_ns(); may emit() and drop_owned().
   // 0 = never called. Budget is the time it may take.
   [[nodiscard]] virtual uint64_t housekeep_interval_ns() const { return 0; }

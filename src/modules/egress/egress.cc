@@ -16,6 +16,7 @@
 #include "modules/egress/egress_book.h"
 #include "modules/egress/egress_mailboxes.h"
 #include "modules/egress/egress_params.h"
+#include "modules/egress/egress_promises.h"
 #include "modules/policy/dscp_field.h"
 
 namespace batchplane {
@@ -61,8 +62,11 @@ class Egress final : public Module {
         book_(make_egress_book(args, settings_)),
         mailboxes_(args.env().n_workers, args.u32("mailbox_pkts")),
         scheduler_(make_egress_scheduler(settings_)),
-        counts_(settings_.capacity.flows) {
+        counts_(settings_.capacity.flows),
+        promises_(args.env().n_workers, settings_.capacity.flows),
+        batch_limit_pkts_(args.env().batch_limit_pkts) {
     book_->configure_all(*scheduler_);
+    promises_.set(book_->bounds(settings_));
   }
   ~Egress() override {
     give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
@@ -91,6 +95,8 @@ class Egress final : public Module {
       pkts[n++] = egress::Descriptor::of(reinterpret_cast<uint64_t>(&pkt), pkt.len_bytes(), word,
                                          ctx.now_ns);
     }
+    if (n != 0)
+      promises_.note(ctx.worker_index, *batch[slots[0]], pkts[0].flow & egress::kFlowMask);
     if (ctx.worker_index == polling_worker_.load(std::memory_order_relaxed)) {
       put_directly(ctx, batch, pkts, slots, n);
       return;
@@ -169,6 +175,7 @@ class Egress final : public Module {
     } else if (verb != "list") {
       return Module::command(verb, args);
     }
+    has_other_bounds_ = verb != "list" || has_other_bounds_;
     return show();
   }
 
@@ -192,6 +199,21 @@ class Egress final : public Module {
                 {"held_pkts", held_pkts()},
                 {"n_flows", static_cast<uint64_t>(book_->n_flows())},
                 {"flows", flows}};
+  }
+  [[nodiscard]] bool is_scheduler() const override { return true; }
+  void take_promises(
+      const std::function<void(uint16_t state, const exec::EgressPromise&)>& use) override {
+    if (std::exchange(has_other_bounds_, false)) promises_.set(book_->bounds(settings_));
+    promises_.take(counts_.data(), batch_limit_pkts_, use);
+  }
+  [[nodiscard]] uint32_t scheduled_flow(Packet& pkt) const override {
+    return book_->known(flow_number(pkt));
+  }
+  [[nodiscard]] Value for_simulation() const override {
+    Dict numbers = egress_numbers(settings_);
+    numbers["mailbox_pkts"] = mailboxes_.size_pkts();
+    book_->tell_numbers(numbers);
+    return numbers;
   }
   [[nodiscard]] Dict saved_params() const override {
     Dict saved = book_->saved_params();
@@ -281,6 +303,9 @@ class Egress final : public Module {
   EgressMailboxes mailboxes_;
   std::unique_ptr<EgressScheduler> scheduler_;
   std::vector<EgressFlowCount> counts_;  // by flow
+  EgressPromises promises_;
+  bool has_other_bounds_ = false;  // since they were told. Control thread
+  const uint32_t batch_limit_pkts_;
   std::atomic<uint64_t> taken_pkts_{0};
   std::atomic<uint32_t> polling_worker_{~0U};
   // What a scheduler with less room did not want, in an apply; and what it gives back to the old one.

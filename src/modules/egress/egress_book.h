@@ -11,6 +11,7 @@
 
 #include "base/spsc_ring.h"
 #include "core/module/args.h"
+#include "egress/bound/bound.h"
 #include "modules/egress/egress_scheduler.h"
 
 namespace batchplane {
@@ -31,6 +32,10 @@ class EgressBook {
   [[nodiscard]] virtual size_t n_flows() const = 0;
   // The module's parameters as they are by now.
   [[nodiscard]] virtual Dict saved_params() const = 0;
+  // By number: what a flow waits at most, but for rounds of the arbiter; of numbers that no flow has, nothing.
+  [[nodiscard]] virtual std::vector<egress::Bound> bounds(const EgressSettings& settings) const = 0;
+  // For a simulation: flows and nodes by number, with nothing left out.
+  virtual void tell_numbers(Dict& into) const = 0;
 
   // Any worker: flow 0 for numbers that no flow has.
   [[nodiscard]] uint32_t known(uint32_t flow) const noexcept {

@@ -16,7 +16,8 @@ namespace batchplane {
 class EgressMailboxes {
  public:
   EgressMailboxes(uint32_t n_workers, uint32_t mailbox_pkts)
-      : mailboxes_(n_workers, mailbox_pkts), direct_pkts_(n_workers) {}
+      : size_pkts_(mailbox_pkts), mailboxes_(n_workers, mailbox_pkts), direct_pkts_(n_workers) {}
+  [[nodiscard]] uint32_t size_pkts() const { return size_pkts_; }  // of each
   void set_feeders(const std::vector<uint32_t>& workers) { mailboxes_.set_feeders(workers); }
   [[nodiscard]] uint32_t capacity_pkts() const { return mailboxes_.max_pkts(); }
 
@@ -61,6 +62,7 @@ class EgressMailboxes {
   void note_moved(uint64_t n) noexcept { note_direct(mailboxes_.feeders().front(), n); }
 
  private:
+  const uint32_t size_pkts_;
   FeederRings<egress::BatchMailbox> mailboxes_;
   std::vector<std::atomic<uint64_t>> direct_pkts_;  // by worker
 };

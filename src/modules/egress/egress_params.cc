@@ -156,6 +156,22 @@ EgressSettings egress_settings(const Args& args) {
                       .cells = cells_of(args.string("cells"))}};
 }
 
+Dict egress_numbers(const EgressSettings& settings) {
+  const char* const cells[] = {"none", "atm", "ptm"};
+  return {{"discipline", settings.discipline},
+          {"rate_bps", settings.rate_bps},
+          {"overhead_bytes", int64_t{settings.framing.overhead_bytes}},
+          {"min_frame_bytes", int64_t{settings.framing.min_bytes}},
+          {"cells", cells[static_cast<size_t>(settings.framing.cells)]},
+          {"max_flows", settings.capacity.flows},
+          {"total_limit_pkts", settings.capacity.pkts},
+          {"inner_nodes", settings.inner_nodes},
+          {"connections", settings.connections},
+          {"codel_target_ns", settings.codel.target_ns},
+          {"codel_interval_ns", settings.codel.interval_ns},
+          {"lmax_bytes", settings.lmax_bytes}};
+}
+
 uint64_t checked_egress_rate(uint64_t rate_bps, const std::string& where) {
   if (rate_bps != 0 && rate_bps < egress::Link::kMinRateBps) {
     throw ConfigError("a link of " + std::to_string(rate_bps) + " bit/s is too slow", where,

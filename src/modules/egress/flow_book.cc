@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "modules/egress/flow_book.h"
 
+#include <algorithm>
 #include <set>
 
 #include "modules/common/item_syntax.h"
@@ -84,6 +85,19 @@ Dict FlowBook::saved_params() const {
   List list;
   for (const auto& [flow, params] : flows_) list.push_back(egress_flow_value(flow, params));
   return {{"flows", std::move(list)}};
+}
+
+std::vector<egress::Bound> FlowBook::bounds(const EgressSettings& settings) const {
+  egress::Crowd crowd;
+  for (const auto& [flow, params] : flows_) crowd.add(params);
+  crowd.limit_pkts = std::min<uint64_t>(crowd.limit_pkts, settings.capacity.pkts);
+  const egress::Server server{.rate_bps = settings.rate_bps, .framing = settings.framing};
+  std::vector<egress::Bound> bounds(settings.capacity.flows,
+                                    {.why_not = egress::NoBound::kNoShare});
+  for (const auto& [flow, params] : flows_) {
+    bounds[flow] = egress::bound_of(settings.discipline, params, crowd, server);
+  }
+  return bounds;
 }
 
 void FlowBook::take_over(EgressScheduler& scheduler, EgressBook& old) noexcept {

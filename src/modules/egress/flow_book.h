@@ -21,6 +21,8 @@ class FlowBook final : public EgressBook {
   void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const override;
   [[nodiscard]] size_t n_flows() const override { return flows_.size(); }
   [[nodiscard]] Dict saved_params() const override;
+  [[nodiscard]] std::vector<egress::Bound> bounds(const EgressSettings& settings) const override;
+  void tell_numbers(Dict& into) const override { into["flows"] = saved_params().at("flows"); }
 
   void configure_all(EgressScheduler& scheduler) const override;
   void take_over(EgressScheduler& scheduler, EgressBook& old) noexcept override;

@@ -287,16 +287,45 @@ EgressEdit TreeBook::place_edit(uint32_t number) const {
           .node = plan_[number].params};
 }
 
-void TreeBook::configure_all(EgressScheduler& scheduler) const {
+std::vector<uint32_t> TreeBook::in_order() const {
   std::vector<std::pair<uint32_t, uint32_t>> inner;
   for (uint32_t n = plan_.link() + 1; n < plan_.n_numbers(); ++n) {
     if (plan_[n].exists) inner.emplace_back(plan_.levels_of(n), n);
   }
   std::ranges::sort(inner);
-  for (const auto& [levels, n] : inner) scheduler.edit(place_edit(n));
+  std::vector<uint32_t> all;
+  for (const auto& [levels, n] : inner) all.push_back(n);
   for (uint32_t flow = 0; flow < plan_.max_flows(); ++flow) {
-    if (plan_[flow].exists) scheduler.edit(place_edit(flow));
+    if (plan_[flow].exists) all.push_back(flow);
   }
+  return all;
+}
+
+void TreeBook::configure_all(EgressScheduler& scheduler) const {
+  for (const uint32_t n : in_order()) scheduler.edit(place_edit(n));
+}
+
+// Not known yet what levels add up to.
+std::vector<egress::Bound> TreeBook::bounds(const EgressSettings& settings) const {
+  return {settings.capacity.flows, {.why_not = egress::NoBound::kNoShare}};
+}
+
+void TreeBook::tell_numbers(Dict& into) const {
+  const char* const queues[] = {"fifo", "codel", "fq_codel"};
+  List nodes;
+  for (const uint32_t n : in_order()) {
+    const egress::NodeParams& params = plan_[n].params;
+    nodes.emplace_back(Dict{{"number", n},
+                            {"parent", plan_[n].parent},
+                            {"min_rate_bps", params.min_rate_bps},
+                            {"ceil_bps", params.ceil_bps},
+                            {"burst_bytes", params.burst_bytes},
+                            {"weight", params.weight},
+                            {"priority", uint32_t{params.priority}},
+                            {"queue", queues[static_cast<size_t>(params.queue)]},
+                            {"limit_bytes", params.limit_bytes}});
+  }
+  into["nodes"] = std::move(nodes);
 }
 
 void TreeBook::inherit(const EgressBook& old) {

@@ -22,6 +22,8 @@ class TreeBook final : public EgressBook {
   void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const override;
   [[nodiscard]] size_t n_flows() const override { return plan_.n_flows(); }
   [[nodiscard]] Dict saved_params() const override;
+  [[nodiscard]] std::vector<egress::Bound> bounds(const EgressSettings& settings) const override;
+  void tell_numbers(Dict& into) const override;
 
   void inherit(const EgressBook& old) override;
   [[nodiscard]] bool can_take_over() const override { return can_take_over_; }
@@ -52,6 +54,8 @@ class TreeBook final : public EgressBook {
   void note_queue(const egress::NodeParams& params);
   void take_back_numbers(SpscRing<uint32_t>& free_numbers);
   void has_left(uint32_t number) noexcept override;
+  // All but the link, parents before their children.
+  [[nodiscard]] std::vector<uint32_t> in_order() const;
   [[nodiscard]] EgressEdit place_edit(uint32_t number) const;
   [[nodiscard]] List list(bool flows) const;
 

@@ -158,12 +158,12 @@ void Central::learn(const Snapshot& snapshot) {
   wait_in_rings(rate_pkts_per_ns_);
   set_rate(joint_, rate_pkts_per_ns_, view_.program());
   evaluate(view_.program(), view_.current(), in_force_);
-  for (size_t f = 0; f < flows_.size(); ++f) {
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
     const exec::FlowPeriod& period = snapshot.flows[f];
     Flow& flow = flows_[f];
     flow.slo_ns = static_cast<double>(period.slo_ns);
     flow.measured_ns = measured_delay_ns(period, settings_.percentile);
-    const double modelled_ns = in_force_.delay_ns[f] + flow.ring_ns;
+    const double modelled_ns = in_force_.delay_ns[f] + flow.ring_ns + view_.egress_took_ns(f);
     if (!is_fresh_ && is_slo_broken(period, settings_.percentile)) {
       flow.care = std::min(kMaxCare, flow.care + kCareUp);
     } else {
@@ -177,11 +177,15 @@ void Central::learn(const Snapshot& snapshot) {
 
 void Central::set_budgets(double rate_pkts_per_ns) {
   wait_in_rings(rate_pkts_per_ns);
-  for (size_t f = 0; f < flows_.size(); ++f) {
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
     const Flow& flow = flows_[f];
     if (flow.slo_ns <= 0) continue;
-    view_.program().flows[f].budget_ns =
-        flow.slo_ns * (1 - settings_.tolerance - flow.care) / flow.ratio - flow.ring_ns;
+    double& budget_ns = view_.program().flows[f].budget_ns;
+    // A flow that sends more than its share of a link waits there anyway.
+    if (budget_ns == kNoBudgetNs) continue;
+    const double may_take_ns = flow.slo_ns * (1 - settings_.tolerance - flow.care);
+    budget_ns =
+        (may_take_ns - view_.egress_ns(f)) / flow.ratio - flow.ring_ns - view_.egress_took_ns(f);
   }
 }
 
@@ -241,11 +245,13 @@ void Central::solve() {
 // take.
 double Central::lateness() const {
   double worst = 0;
-  for (size_t f = 0; f < flows_.size(); ++f) {
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
     const Flow& flow = flows_[f];
     if (flow.slo_ns <= 0) continue;
     const double may_take_ns = flow.slo_ns * (1 - settings_.tolerance - flow.care);
-    const double takes_ns = flow.ratio * (found_.solution.model.delay_ns[f] + flow.ring_ns);
+    const double takes_ns =
+        flow.ratio * (found_.solution.model.delay_ns[f] + flow.ring_ns + view_.egress_took_ns(f)) +
+        view_.egress_ns(f);
     worst = std::max(worst, takes_ns / std::max(1.0, may_take_ns));
   }
   return worst;
@@ -283,7 +289,9 @@ void Central::limit_ages() {
   const std::vector<uint32_t>& triggers = found_.solution.triggers_pkts;
   evaluate(program, {triggers.begin(), triggers.end()}, trial_);
   for (ProgramTask& task : program.tasks) task.is_saturated = is_saturated_;
-  for (size_t f = 0; f < flows_.size(); ++f) bounds_ns_[f] = flows_[f].slo_ns;
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    bounds_ns_[f] = std::max(0.0, flows_[f].slo_ns - view_.egress_most_ns(f));
+  }
   age_limits(view_, trial_, bounds_ns_, found_.solution.is_infeasible,
              found_.solution.triggers_pkts, age_ns_);
   if (window_pkts_ == 0) return;

@@ -36,6 +36,7 @@ struct FlowExplanation {
   double multiplier_pps_per_us = 0;
   std::vector<Part> modules;
   std::string hint;
+  exec::EgressPromise egress;         // of the scheduler on its way
   std::vector<exec::LegBudget> legs;  // by task, in the order of the path; empty within one
 };
 

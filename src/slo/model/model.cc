@@ -26,8 +26,15 @@ void mark_first(exec::ControlModel& model) {
     });
   };
   if (std::ranges::none_of(model.inputs, &exec::ControlInput::is_queue)) return;
+  const auto is_scheduler = [&](uint32_t m) {
+    return std::ranges::any_of(model.inputs, [m](const exec::ControlInput& input) {
+      return input.is_scheduler && input.module == m;
+    });
+  };
   for (const exec::ControlEdge& edge : model.edges) {
     const bool is_from_input = !model.modules[edge.from].has_buffer || is_queue(edge.from);
+    // A link's packets are not to wait again.
+    if (is_scheduler(edge.from)) continue;
     exec::ControlModule& first = model.modules[edge.to];
     if (!is_from_input || !first.has_buffer || first.is_egress || is_queue(edge.to)) continue;
     first.is_controlled = true;

@@ -206,17 +206,27 @@ void Optimal::solve() {
   }
 }
 
+// Where others collect than those that were chosen, arrivals behind them are others, too.
+void Optimal::evaluate_with_arrivals(const std::vector<double>& triggers_pkts) {
+  bool has_same = true;
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    has_same &= (triggers_pkts[h] > 0) == (chosen_[h] > 0);
+  }
+  other_chosen_.assign(triggers_pkts.begin(), triggers_pkts.end());
+  if (!has_same) view_.predict_arrivals(other_chosen_);
+  evaluate(view_.program(), triggers_pkts, model_now_);
+}
+
 // What is in force stays where it keeps all budgets (half the margin is there for this) at nearly
 // the best load: then noise in the counts changes nothing. Where a flow does not keep its own, what
 // it passes is set anew.
-void Optimal::keep_what_fits() {
+bool Optimal::fits_as_it_is() {
   const Program& program = view_.program();
-  if (!has_decided_ || std::ranges::find(is_left_out_, true) != is_left_out_.end()) return;
   const auto is_within = [&](size_t f) {
     const double margin_ns = settings_.tolerance / 2 * slo_ns_[f];
     return slo_ns_[f] <= 0 || model_now_.delay_ns[f] <= program.flows[f].budget_ns + margin_ns;
   };
-  evaluate(program, view_.current(), model_now_);
+  evaluate_with_arrivals(view_.current());
   std::vector<double>& mixed = mixed_;
   mixed = view_.current();
   for (uint32_t h = 0; h < mixed.size(); ++h) {
@@ -231,13 +241,21 @@ void Optimal::keep_what_fits() {
       mixed[h] = chosen_[h];
     }
   }
-  if (mixed != view_.current()) evaluate(program, mixed, model_now_);
+  if (mixed != view_.current()) evaluate_with_arrivals(mixed);
   for (size_t f = 0; f < flows_.size(); ++f) {
-    if (!is_within(f)) return;
+    if (!is_within(f)) return false;
   }
-  if (model_now_.load > (1 + kKeepWithin) * model_chosen_.load) return;
-  for (uint32_t h = 0; h < mixed.size(); ++h) chosen_[h] = static_cast<uint32_t>(mixed[h]);
-  std::swap(model_chosen_, model_now_);
+  return model_now_.load <= (1 + kKeepWithin) * model_chosen_.load;
+}
+
+void Optimal::keep_what_fits() {
+  if (!has_decided_ || std::ranges::find(is_left_out_, true) != is_left_out_.end()) return;
+  const bool fits = fits_as_it_is();
+  if (fits) {
+    chosen_ = other_chosen_;
+    std::swap(model_chosen_, model_now_);
+  }
+  view_.predict_arrivals(chosen_);
 }
 
 // At saturation packets are late by the batch as soon as buffers reach their age limits. Where the

@@ -148,6 +148,8 @@ class Optimal final : public Controller {
   void solve_with(Solver& solver, uint32_t rounds);
   bool may_do_without_nested();
   void try_without_nested();
+  void evaluate_with_arrivals(const std::vector<double>& triggers_pkts);
+  bool fits_as_it_is();
   void keep_what_fits();
   void raise_gently();
   void bypass_where_idle();
@@ -163,6 +165,7 @@ class Optimal final : public Controller {
   bool retreat();
   // optimal_verdict.cc
   void judge(const Snapshot& snapshot, Decision& decision);
+  static void judge_egress(const exec::FlowPeriod& period, exec::FlowVerdict& verdict);
   void judge_flow(const exec::FlowPeriod& period, uint32_t flow);
   void set_feedback();
   [[nodiscard]] double pps_per_us(uint32_t flow) const;

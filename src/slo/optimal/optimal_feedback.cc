@@ -116,7 +116,7 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     flow.seen_turnaround_ns = 0;
     const bool is_rest =
         std::exchange(flow.was_backlogged, is_backlogged_[f]) && period.late_pkts > 0;
-    flow.is_excused = is_backlogged_[f] || is_rest || is_freed_[f];
+    flow.is_excused = is_backlogged_[f] || is_rest || is_freed_[f] || period.egress.is_beyond_share;
     if (slo_ns == 0) continue;
     if (is_backlogged_[f]) {
       bound_ns_[f] = slo_ns;
@@ -128,6 +128,8 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
       learn_bias(snapshot, f);
       flow.seen_turnaround_ns = turnaround_of(model_now_, f);
     }
+    bound_ns_[f] = std::max(0.0, bound_ns_[f] - view_.egress_most_ns(f));
+    if (period.egress.is_beyond_share) bound_ns_[f] = 0;
     flow.free_budget_ns = program.flows[f].budget_ns;
     program.flows[f].budget_ns -= flow.bias.ns;
   }

@@ -85,6 +85,25 @@ std::string Optimal::hint_of(uint32_t f) const {
          microseconds(verdict.turnaround_ns + verdict.fill_ns + verdict.service_ns);
 }
 
+// What no trigger can mend.
+void Optimal::judge_egress(const exec::FlowPeriod& period, exec::FlowVerdict& verdict) {
+  const exec::EgressPromise& egress = period.egress;
+  if (!egress.is_on_way) return;
+  const bool is_too_long =
+      egress.bound_ns != exec::EgressPromise::kNone && egress.bound_ns >= period.slo_ns;
+  if (egress.is_beyond_share) {
+    verdict.hint =
+        "it sends more than its share of the link, so its queue grows: raise its weight there";
+  } else if (is_too_long) {
+    verdict.hint = "its share of the link alone may take " +
+                   microseconds(static_cast<double>(egress.bound_ns)) +
+                   ": raise its weight there, or allow more than that";
+  }
+  if (egress.is_beyond_share && verdict.state == exec::FlowState::kViolating) {
+    verdict.state = exec::FlowState::kInfeasible;
+  }
+}
+
 void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
   const Program& program = view_.program();
   const ProgramFlow& flow = program.flows[f];
@@ -100,7 +119,8 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
   }
   verdict.fill_ns -= model_chosen_.mixing_ns[f];
   if (slo_ns_[f] > 0) {
-    verdict.slack_ns = slo_ns_[f] - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns;
+    verdict.slack_ns = slo_ns_[f] - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns -
+                       view_.egress_ns(f);
   }
   // What was measured below the model is turnaround's at first, but no part is less than nothing.
   const double missing_ns = std::min(0.0, verdict.turnaround_ns);
@@ -120,6 +140,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
       verdict.state == exec::FlowState::kInherent) {
     verdict.hint = hint_of(f);
   }
+  judge_egress(period, verdict);
 }
 
 // Why each trigger is what it is.

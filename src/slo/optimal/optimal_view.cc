@@ -76,6 +76,8 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
       tasks_(model.tasks.size()),
       current_(segments_.size(), 0),
       min_service_ns_(model.flows.size(), 0),
+      egress_(model.flows.size()),
+      is_scheduler_(model.tasks.size(), false),
       arriving_now_(segments_.size(), 1) {
   for (const exec::ControlEdge& edge : model.edges) {
     std::vector<uint32_t>& to = next_[edge.from];
@@ -83,6 +85,9 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
     to.push_back(edge.to);
   }
   for (uint32_t h = 0; h < segments_.size(); ++h) head_of_[segments_[h].head] = h;
+  for (const exec::ControlInput& input : model.inputs) {
+    if (input.is_scheduler) is_scheduler_[input.task] = true;
+  }
   program_.sigmas = sigmas_of(settings.percentile);
   age_sigmas_ = std::min(kSigmasAt99, sigmas_of(1 - kOftener * (1 - settings.percentile)));
   program_.fill_share = settings.percentile >= 0.9 ? 1 : std::max(0.5, settings.percentile);
@@ -117,7 +122,9 @@ void OptimalView::lay_out_flows() {
           std::find(modules.begin() + row.modules_begin, modules.end(), head) == modules.end()) {
         modules.push_back(head);
       }
+      // What packets wait for there is the link, and not the work of a task.
       const uint32_t task = model_.modules[m].task;
+      if (is_scheduler_[task]) continue;
       if (std::find(tasks.begin() + row.tasks_begin, tasks.end(), task) == tasks.end()) {
         tasks.push_back(task);
       }
@@ -263,7 +270,7 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t, bool is_lull
   ProgramTask& out = program_.tasks[t];
   const auto in_pkts = static_cast<double>(period.in_pkts);
   const auto runs = static_cast<double>(period.runs);
-  if (in_pkts <= 0 || runs <= 0) {
+  if (in_pkts <= 0 || runs <= 0 || is_scheduler_[t]) {
     out = {.run_pkts = 1};
     task.is_saturated = false;
     return;
@@ -404,7 +411,30 @@ void OptimalView::update_flows(const Snapshot& snapshot) {
                                             static_cast<double>(settings_.turnaround_extra_ns)
                                       : kNoBudgetNs;
     program_.flows[f].holding_ns = 0;
+    update_egress(snapshot, static_cast<uint32_t>(f));
   }
+}
+
+// Fill and egress are paid once (egress/bound/bound.h), and what the scheduler has taken in the period is a part of the
+// delay that was measured.
+void OptimalView::update_egress(const Snapshot& snapshot, uint32_t f) {
+  const exec::EgressPromise& promise = snapshot.flows[f].egress;
+  Egress& egress = egress_[f];
+  egress = {};
+  if (!promise.is_on_way) return;
+  for (const uint32_t l : model_.legs.of_flow[f]) {
+    if (!is_scheduler_[model_.legs.all[l].task]) continue;
+    egress.took_ns += ratio(static_cast<double>(snapshot.legs[l].delay_sum_ns),
+                            static_cast<double>(snapshot.legs[l].pkts));
+  }
+  // A promise that is worth nothing to the flow's own is none.
+  const bool is_of_use = promise.bound_ns < snapshot.flows[f].slo_ns;
+  egress.most_ns = is_of_use ? static_cast<double>(promise.bound_ns) : egress.took_ns;
+  double& budget_ns = program_.flows[f].budget_ns;
+  if (budget_ns == kNoBudgetNs) return;
+  budget_ns -= egress_ns(f);
+  // While its queue does not empty, a packet that is held upstream loses no time.
+  if (promise.is_beyond_share) budget_ns = kNoBudgetNs;
 }
 
 void OptimalView::update(const Snapshot& snapshot, bool is_lull) {

@@ -3,6 +3,7 @@
 // run times; smoothed over periods as far as they only fluctuate.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -55,6 +56,14 @@ class OptimalView {
   [[nodiscard]] const std::vector<double>& current() const { return current_; }
   // What a single packet's own modules cost, however it is served.
   [[nodiscard]] double min_service_ns(uint32_t flow) const { return min_service_ns_[flow]; }
+  // What a packet scheduler behind the graph may take of a flow's time beyond what it took in the period: the
+  // flow's promise must hold whatever others begin to send.
+  [[nodiscard]] double egress_ns(uint32_t flow) const {
+    return std::max(0.0, egress_[flow].most_ns - egress_[flow].took_ns);
+  }
+  // What it took, on average; and all that it may take, or that where nothing is promised.
+  [[nodiscard]] double egress_took_ns(uint32_t flow) const { return egress_[flow].took_ns; }
+  [[nodiscard]] double egress_most_ns(uint32_t flow) const { return egress_[flow].most_ns; }
   // How far beyond a mean run age limits reckon with at saturation, in standard deviations.
   [[nodiscard]] double age_sigmas() const { return age_sigmas_; }
   // Measured over modelled spread of the period's runs; as the program has it where that is
@@ -118,6 +127,7 @@ class OptimalView {
   [[nodiscard]] double holds_of(uint32_t task) const;
   void judge_speed(const Snapshot& snapshot, uint32_t task);
   void update_flows(const Snapshot& snapshot);
+  void update_egress(const Snapshot& snapshot, uint32_t flow);
 
   const Model& model_;
   const Settings& settings_;
@@ -128,6 +138,12 @@ class OptimalView {
   std::vector<Task> tasks_;
   std::vector<double> current_;
   std::vector<double> min_service_ns_;
+  struct Egress {
+    double took_ns = 0;
+    double most_ns = 0;
+  };
+  std::vector<Egress> egress_;      // by flow
+  std::vector<bool> is_scheduler_;  // by task
   std::vector<double> arriving_now_;
   std::vector<std::pair<double, double>> parts_;  // of a segment: of batches, of packets
   bool has_seen_traffic_ = false;

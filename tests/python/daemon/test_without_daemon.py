@@ -108,7 +108,7 @@ def test_every_pipeline_is_simulated(name: str, no_daemon: None) -> None:
     if any(
         module["kind"] == "egress" for module in load_pipeline(name).pipeline["modules"].values()
     ):
-        with pytest.raises(BadInput, match="the simulator has no packet scheduler"):
+        with pytest.raises(BadInput, match="what '.*' schedules is unknown"):
             Simulation(name, costs="prior")
         return
     simulation = Simulation(name, costs="prior")

@@ -356,7 +356,7 @@ def test_the_list_names_all(
         "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig8b", "fig9a", "fig9b", "fig9c",
         "fig10", "fig11", "fairness", "multi_table1", "multi_fig5", "multi_fig6", "slo_curve", "stranding", "run_order", "batch_size", "rates",
         "pspat_algorithms", "pspat_latency", "pspat_shares", "pspat_throughput", "pspat_io",
-        "pspat_overload", "pspat_bus", "pythia_devices", "pythia_interference", "pythia_fig5ab",
+        "pspat_overload", "pspat_bus", "egress_budget", "pythia_devices", "pythia_interference", "pythia_fig5ab",
         "pythia_fig5cd", "pythia_burst", "pythia_device_loss", "pythia_small_packets", "pythia_energy",
     ]  # fmt: skip
     assert (runs["fig1"], runs["table2"]) == (["measured", "simulated"], ["simulated", "measured"])

@@ -7,9 +7,12 @@ import pytest
 
 from batchplane.egress.replay import costs_ns
 from batchplane.egress.virtual import FlatOut, flat_out_mpps
+from batchplane.experiments.common.case import inputs_of
 from batchplane.experiments.common.experiment import Outcome, Setup
+from batchplane.experiments.common.measure import run_case
 from batchplane.experiments.pspat import (
     algorithms,
+    budget,
     bus,
     dispatch,
     kernel,
@@ -33,6 +36,16 @@ def _outcome(module) -> Outcome:
 def test_claims_hold(module) -> None:
     outcome = _outcome(module)
     assert outcome.rows
+    assert [v.claim for v in outcome.verdicts if v.verdict == "different"] == []
+    assert outcome.draw().axes
+
+
+def test_one_budget_over_buffers_and_a_scheduler() -> None:
+    plan = budget.plan(Setup(is_quick=True))
+    cases = next(plan)
+    with pytest.raises(StopIteration) as end:
+        plan.send({case.key: run_case(inputs_of(case), case) for case in cases})
+    outcome = end.value.value
     assert [v.claim for v in outcome.verdicts if v.verdict == "different"] == []
     assert outcome.draw().axes
 

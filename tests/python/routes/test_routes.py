@@ -32,6 +32,7 @@ WITH_TRAFFIC = (
     "load_balancer",
     "mgw",
     "robot_control",
+    "shared_link",
     "simple",
     "subscribers",
     "tree",

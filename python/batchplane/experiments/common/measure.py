@@ -118,6 +118,7 @@ def series(result: Result, case: Case) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         "time_ns": [int(t) for t in periods["time_ns"]],
         "out_pps": [float(rate) for rate in periods["out_pps"]],
+        "busy_ratio": [float(busy) for busy in periods["busy_ratio"]],
     }
     promised = flows[flows["slo_ns"] > 0]
     late = promised["late_pkts"] > (1.0 - result.percentile) * promised["pkts"]
@@ -127,7 +128,7 @@ def series(result: Result, case: Case) -> dict[str, list[Any]]:
     columns["worst_delay_ns"] = [int(worst.get(t, 0)) for t in periods["time_ns"]]
     if case.watched_flow:
         one = flows[flows["flow"] == case.watched_flow]
-        for name in ("delay_ns", "slo_ns", "delay_max_ns"):
+        for name in ("delay_ns", "slo_ns", "delay_max_ns", "egress_bound_ns"):
             columns[name] = [int(value) for value in one[name]]
         budgets = result.budget_periods
         mine = budgets[budgets["flow"] == case.watched_flow]
@@ -135,6 +136,8 @@ def series(result: Result, case: Case) -> dict[str, list[Any]]:
             columns[key] = [list(map(float, legs)) for _, legs in mine.groupby("time_ns")[name]]
     if case.watched_module:
         columns["trigger_pkts"] = _triggers(result.module_periods, case.watched_module)
+        of_module = result.module_periods["module"] == case.watched_module
+        columns["batch_mean_pkts"] = list(result.module_periods[of_module]["batch_mean_pkts"])
     return columns
 
 

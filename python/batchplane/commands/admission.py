@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""admission.py - whether schedulers leave flows what they are promised, before anything runs.
+
+Which flow of a scheduler a declared flow belongs to is what its traffic tells: a packet of each
+traffic flow goes through the real modules.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..base.problems import BadInput, RunFailed
+from ..base.units import duration_text, short_bit_rate, short_duration
+from ..changes.traffic_state import generator_states
+from ..costs.costs import PRIOR, load_costs, resolve
+from ..lang.canonical import Document
+from ..native.loader import load_native
+from ..routes.resolve import Probe, probe_routes
+
+# Of what the graph leaves: the other half is for batches.
+_SHARE_OF_LINK = 0.5
+
+
+@dataclass
+class Admitted:
+    """One declared flow with an SLO, over one scheduler."""
+
+    flow: str
+    slo_ns: int
+    scheduler: str
+    number: int  # of its flow there: of several, the one with the longest bound
+    graph_ns: float  # of one packet through all modules on its way
+    bound_ns: float | None  # of the scheduler, without rounds of its worker
+    share_bps: float
+    sends_bps: float  # all that belongs to that flow of the scheduler
+    is_kept: bool = True
+    told: str = ""
+    weights: dict[int, int] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+def admission(document: Document, program: Path) -> list[Admitted]:
+    """Of each flow with an SLO that passes a scheduler; empty where that is not known."""
+    pipeline = document.pipeline
+    slos = {
+        str(f["name"]): int(f["delay_slo_ns"])
+        for f in pipeline.get("flows", [])
+        if f.get("delay_slo_ns")
+    }
+    if not slos or all(m["kind"] != "egress" for m in pipeline["modules"].values()):
+        return []
+    try:
+        probe = probe_routes(document, program)
+    except (BadInput, RunFailed):
+        return []
+    numbers, sends = _seen(probe, document)
+    costs = _graph_ns(document)
+    rows = [
+        row
+        for name, slo_ns in slos.items()
+        for scheduler in probe.schedulers
+        if numbers[name, scheduler]
+        for row in [_row(name, slo_ns, scheduler, numbers[name, scheduler], sends, probe, costs)]
+    ]
+    for scheduler in probe.schedulers:
+        _judge([row for row in rows if row.scheduler == scheduler], probe.schedulers[scheduler])
+    return rows
+
+
+def _seen(
+    probe: Probe, document: Document
+) -> tuple[dict[tuple[str, str], set[int]], dict[tuple[str, int], float]]:
+    """Flows of schedulers that each declared flow belongs to; bits a second sent to each."""
+    numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
+    sends: dict[tuple[str, int], float] = defaultdict(float)
+    states = generator_states(document.pipeline)
+    for source, routes in probe.routes.items():
+        state = states.get(source)
+        shared = sum(flow.weight for flow in state.shared) if state else 0
+        for k, route in enumerate(routes):
+            for scheduler in probe.schedulers:
+                number = route["gates"].get(scheduler)
+                if not isinstance(number, int):
+                    continue
+                for way in route["ways"]:
+                    if "flow" in way:
+                        numbers[way["flow"], scheduler].add(number)
+                if state is None or k >= len(state.flows):
+                    continue
+                flow = state.flows[k]
+                pps = flow.rate_pps or (state.rate_pps * flow.weight / shared if shared else 0)
+                sends[scheduler, number] += pps * 8 * max(1, flow.size_bytes - 4)
+    return numbers, sends
+
+
+def _graph_ns(document: Document) -> dict[str, float]:
+    """What one packet costs in each module, by the built-in costs."""
+    found = resolve(document.pipeline, load_costs(PRIOR), document.file).as_json()["modules"]
+    return {
+        name: float(cost["cost_per_batch_ns"]) + float(cost["cost_per_pkt_ns"])
+        for name, cost in found.items()
+    }
+
+
+def _row(
+    name: str,
+    slo_ns: int,
+    scheduler: str,
+    numbers: Iterable[int],
+    sends: dict[tuple[str, int], float],
+    probe: Probe,
+    costs: dict[str, float],
+) -> Admitted:
+    bounds = load_native().egress_bounds(probe.schedulers[scheduler])
+    none = {"bound_ns": None, "share_bps": 0.0, "why_not": "a tree tells no bound"}
+    known = {number: bounds.get(number, none) for number in numbers}
+    longest = max(known, key=lambda number: known[number]["bound_ns"] or float("inf"))
+    path = next(
+        way["path"]
+        for routes in probe.routes.values()
+        for route in routes
+        for way in route["ways"]
+        if way.get("flow") == name
+    )
+    bound = known[longest]
+    return Admitted(
+        name, slo_ns, scheduler, longest, sum(costs.get(module, 0.0) for module in path),
+        bound["bound_ns"], bound["share_bps"], sends[scheduler, longest],
+        told=bound["why_not"],
+    )  # fmt: skip
+
+
+def _judge(rows: list[Admitted], numbers: dict[str, Any]) -> None:
+    """What is kept, and the weights that would do where something is not."""
+    bounded = [row for row in rows if row.bound_ns is not None]
+    for row in bounded:
+        left_ns = row.slo_ns - row.graph_ns - (row.bound_ns or 0.0)
+        row.is_kept = row.share_bps >= row.sends_bps and left_ns > 0
+        if row.share_bps < row.sends_bps:
+            row.told = (
+                f"it sends {short_bit_rate(row.sends_bps)}, more than its share of the link, "
+                f"{short_bit_rate(row.share_bps)}"
+            )
+        elif left_ns <= 0:
+            row.told = f"the link alone may take {short_duration(row.bound_ns)}"
+        else:
+            row.told = f"{short_duration(left_ns)} are left for rounds and batches"
+    if all(row.is_kept for row in bounded):
+        return
+    needs = [
+        (row.number, row.sends_bps, _SHARE_OF_LINK * (row.slo_ns - row.graph_ns)) for row in bounded
+    ]
+    weights = dict(load_native().egress_weights(numbers, needs)) if _can_fit(numbers) else {}
+    for row in bounded:
+        row.weights = weights
+    hint = ", ".join(f"flow {number}: {weight}" for number, weight in sorted(weights.items()))
+    for row in bounded:
+        if not row.is_kept:
+            row.told += f"; these weights would do: {hint}" if hint else "; no weights would do"
+
+
+def _can_fit(numbers: dict[str, Any]) -> bool:
+    return str(numbers["discipline"]) in ("drr", "wf2q_plus", "qfq", "qfq_plus")
+
+
+def line(row: Admitted) -> str:
+    """One line about a flow."""
+    bound = "no bound" if row.bound_ns is None else f"at most {short_duration(row.bound_ns)}"
+    return (
+        f"{row.flow}: SLO {duration_text(row.slo_ns)} = graph {short_duration(row.graph_ns)} + "
+        f"{row.scheduler} {bound} + the rest; {row.told}"
+    )

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// scheduler.h - the packet scheduler of the module `egress` in virtual time: the discipline, link and bounds of
+// the engine's, over packets without bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "egress/bound/bound.h"
+#include "egress/discipline/discipline.h"
+#include "sim/packet.h"
+#include "sim/scheduler_spec.h"
+
+namespace batchplane::sim {
+
+// Owner: the simulation.
+class Scheduler {
+ public:
+  struct Refused {
+    Packet* pkt;
+    egress::Enqueued why;
+  };
+  // What a flow was promised and got.
+  struct Flow {
+    bool is_known = false;
+    uint64_t refused_pkts = 0;  // since take_promises()
+    egress::Bound bound;        // without rounds of the arbiter
+  };
+
+  explicit Scheduler(const SchedulerSpec& spec);
+  virtual ~Scheduler() = default;
+
+  // Which of its flows each flow of the traffic belongs to.
+  void set_flows(std::vector<uint32_t> flow_of_traffic) {
+    flow_of_traffic_ = std::move(flow_of_traffic);
+  }
+  [[nodiscard]] uint32_t flow_of(const Packet& pkt) const {
+    const uint32_t flow = pkt.flow < flow_of_traffic_.size() ? flow_of_traffic_[pkt.flow] : 0;
+    return flow < flows_.size() && flows_[flow].is_known ? flow : 0;
+  }
+  [[nodiscard]] const Flow& flow(uint32_t number) const { return flows_[number]; }
+  [[nodiscard]] uint32_t n_flows() const { return static_cast<uint32_t>(flows_.size()); }
+
+  virtual void begin_round(uint64_t now_ns) = 0;
+  // Of packets that came in a state of the paths, and may still belong to several declared flows: the flow with
+  // the longest bound. Tells each, and forgets them.
+  template <class Use>
+  void take_promises(Use use) {
+    for (uint32_t state = 0; state < promised_.size(); ++state) {
+      if (promised_[state] != kNobody) use(static_cast<uint16_t>(state), promised_[state]);
+      promised_[state] = kNobody;
+    }
+    for (Flow& flow : flows_) flow.refused_pkts = 0;
+  }
+
+  // What it does not want lies in refused(), for the caller to drop.
+  void put(Packet* pkt, uint64_t at_ns);
+  virtual uint32_t release(Packet** pkts, uint32_t most, uint64_t now_ns) = 0;
+  std::vector<Refused>& refused() { return refused_; }
+  // When release() may find something; kNever while it is empty.
+  static constexpr uint64_t kNever = ~0ULL;
+  [[nodiscard]] virtual uint64_t next_ns() const = 0;
+  [[nodiscard]] virtual uint32_t held_pkts() const = 0;
+  [[nodiscard]] virtual uint32_t held_pkts(uint32_t flow) const = 0;
+  // The next packet whatever the link says; nullptr when there is none.
+  virtual Packet* drain() = 0;
+
+ protected:
+  virtual void enqueue(const egress::Descriptor& pkt) = 0;
+  void refuse(const egress::Descriptor& pkt, egress::Enqueued why);
+  static Packet* packet_of(const egress::Descriptor& pkt) {
+    return reinterpret_cast<Packet*>(pkt.handle());  // NOLINT(performance-no-int-to-ptr)
+  }
+
+ private:
+  std::vector<uint32_t> flow_of_traffic_;
+  static constexpr uint32_t kNobody = ~0U;
+
+  std::vector<Flow> flows_;         // by number
+  std::vector<uint32_t> promised_;  // by state of the paths
+  std::vector<Refused> refused_;
+};
+
+// Throws ConfigError for what the discipline refuses.
+std::unique_ptr<Scheduler> make_scheduler(const SchedulerSpec& spec);
+
+}  // namespace batchplane::sim

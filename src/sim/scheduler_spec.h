@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// scheduler_spec.h - what a simulated `egress` schedules, in numbers only: what the daemon has made of names,
+// files and defaults.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/value.h"
+#include "egress/discipline/discipline.h"
+#include "egress/discipline/framing.h"
+#include "egress/tree/tree_params.h"
+
+namespace batchplane::sim {
+
+inline constexpr const char* kSchedulerKind = "egress";
+
+struct SchedulerSpec {
+  struct Node {
+    uint32_t number = 0;
+    uint32_t parent = 0;
+    egress::NodeParams params;
+  };
+  std::string discipline = "qfq_plus";
+  uint64_t rate_bps = 0;  // of the link; 0: no limit
+  egress::Framing framing;
+  egress::Capacity capacity;
+  uint32_t mailbox_pkts = 1024;  // of each worker that puts packets in
+  std::vector<std::pair<uint32_t, egress::FlowParams>> flows;  // number, params
+  // With `tree`.
+  egress::TreeCapacity tree;
+  std::vector<Node> nodes;  // parents before their children, without the link
+};
+
+// Throws ConfigError.
+[[nodiscard]] SchedulerSpec parse_scheduler(const Value& value, const std::string& where);
+
+}  // namespace batchplane::sim
