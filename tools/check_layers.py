@@ -72,6 +72,9 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "tree": {"discipline", "aqm"},
         "aqm": {"discipline"},
     },
+    "offload": {
+        "opencl": set(),
+    },
     "app": {
         "wire": set(),
         "control": {"wire"},
