@@ -73,6 +73,9 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "aqm": {"discipline"},
         "bound": {"discipline"},
     },
+    "offload": {
+        "opencl": set(),
+    },
     "app": {
         "wire": set(),
         "control": {"wire"},

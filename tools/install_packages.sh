@@ -15,7 +15,7 @@ packages_of_set() {
               libpcap-dev nlohmann-json3-dev libcli11-dev python3-venv python3-dev \
               iproute2 iputils-ping ethtool curl util-linux ;;
     test) echo git libgtest-dev libbenchmark-dev clang-format-16 clang-tidy-16 \
-               iperf3 nftables traceroute tcpdump ;;
+               iperf3 nftables traceroute tcpdump ocl-icd-libopencl1 pocl-opencl-icd ;;
     fuzz) echo clang-16 libclang-rt-16-dev ;;
     *) echo "install_packages.sh: unknown package set '$1': use run, test or fuzz" >&2; exit 2 ;;
   esac

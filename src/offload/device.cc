@@ -35,6 +35,10 @@ Device::Device(DeviceOptions options, Quiescence* quiescence, uint32_t first_slo
       random_(options_.faults.seed),
       began_ns_(TscClock::instance().now_ns()),
       loops_(options_.n_threads) {
+  if (options_.opencl) {
+    opencl_ = std::make_shared<const OpenClDevice>(*options_.opencl, options_.avoided_cores,
+                                                   "devices." + options_.name);
+  }
   std::atomic<uint32_t> n_ready{0};
   std::atomic<int> missing_core{-1};
   for (uint32_t t = 0; t < options_.n_threads; ++t) {
@@ -61,7 +65,7 @@ Device::~Device() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-Lane* Device::attach(const Runner& runner) {
+Lane* Device::attach(Runner& runner, uint32_t max_pkts) {
   if (options_.is_simulated && !options_.laws.contains(runner.info().kind)) {
     throw ConfigError("device '" + options_.name + "' has no law for a " + runner.info().kind,
                       "devices." + options_.name + ".laws",
@@ -75,7 +79,15 @@ Lane* Device::attach(const Runner& runner) {
         "devices." + options_.name);
   }
   const uint32_t thread = options_.n_threads == 0 ? 0 : n_attached_++ % options_.n_threads;
-  owned_.push_back(std::make_unique<Lane>(thread));
+  auto lane = std::make_unique<Lane>(thread);
+  if (opencl_ != nullptr) {
+    lane->kernel = std::make_unique<KernelLane>(opencl_, runner, max_pkts, options_.check_one_in,
+                                                "devices." + options_.name);
+    lane->law = lane->kernel->law();
+  }
+  const auto law = options_.laws.find(runner.info().kind);
+  if (law != options_.laws.end()) lane->law = law->second;
+  owned_.push_back(std::move(lane));
   slot->store(owned_.back().get(), std::memory_order_release);
   return owned_.back().get();
 }
@@ -93,11 +105,6 @@ void Device::detach(Lane* lane) {
   std::erase_if(owned_, [lane](const auto& owned) { return owned.get() == lane; });
 }
 
-double Device::expected_ns(const Job& job) const noexcept {
-  const auto law = options_.laws.find(job.runner->info().kind);
-  return law == options_.laws.end() ? 0 : law->second.job_ns(job.n_pkts, job.n_bytes);
-}
-
 bool Device::has_fault(uint32_t one_in) noexcept {
   if (one_in == 0) return false;
   // splitmix64: any thread may draw next.
@@ -108,8 +115,8 @@ bool Device::has_fault(uint32_t one_in) noexcept {
 }
 
 // One job after the other: it begins when those given before have ended.
-void Device::set_times(Job& job, uint64_t now_ns) noexcept {
-  double takes_ns = expected_ns(job);
+void Device::set_times(const Lane& lane, Job& job, uint64_t now_ns) noexcept {
+  double takes_ns = lane.law ? lane.law->job_ns(job.n_pkts, job.n_bytes) : 0;
   job.overdue_ns =
       now_ns + static_cast<uint64_t>(std::max(kOverdueFactor * takes_ns, kMinOverdueNs));
   job.due_ns = now_ns;
@@ -138,19 +145,19 @@ bool Device::submit(Lane& lane, Job& job, uint64_t now_ns) noexcept {
     return false;
   }
   if (lane.ring.free_slots() == 0) return false;
-  set_times(job, now_ns);
+  set_times(lane, job, now_ns);
   add(jobs_, 1);
   add(pkts_, job.n_pkts);
   if (has_fault(faults.lose_one_in)) return true;
-  const Lane::Entry entry{&job, job.number, job.runner};
+  const LaneEntry entry{&job, job.number, job.runner};
   lane.ring.enqueue(&entry, 1);
   return true;
 }
 
 bool Device::run_next(Lane& lane, Context& ctx, uint64_t& free_ns) noexcept {
-  Lane::Entry entry{};
+  LaneEntry entry{};
   bool is_there = false;
-  lane.ring.peek(1, [&](const Lane::Entry& next) {
+  lane.ring.peek(1, [&](const LaneEntry& next) {
     entry = next;
     is_there = true;
   });
@@ -182,8 +189,21 @@ bool Device::run_next(Lane& lane, Context& ctx, uint64_t& free_ns) noexcept {
 void Device::run_here(Lane& lane, Context& ctx, uint64_t now_ns) noexcept {
   if (options_.n_threads != 0 || !is_up(now_ns)) return;
   uint64_t free_ns = TscClock::instance().now_ns();
-  while (run_next(lane, ctx, free_ns)) {
+  while (lane.kernel == nullptr ? run_next(lane, ctx, free_ns) : serve_kernel(lane, ctx, now_ns)) {
   }
+}
+
+// Once it has failed, whatever waits for it is taken back by the workers.
+bool Device::serve_kernel(Lane& lane, Context& ctx, uint64_t now_ns) noexcept {
+  const uint64_t busy_before_ns = lane.kernel->busy_ns();
+  const bool any = lane.kernel->serve(lane.ring, ctx, now_ns);
+  add(busy_ns_, lane.kernel->busy_ns() - busy_before_ns);
+  const DeviceFault& fault = lane.kernel->fault();
+  if (fault.what == nullptr) return any;
+  fault_code_.store(fault.code, std::memory_order_relaxed);
+  fault_.store(fault.what, std::memory_order_release);
+  set_down_until(exec::kNeverNs);
+  return false;
 }
 
 bool Device::serve(uint32_t thread, Context& ctx) noexcept {
@@ -193,6 +213,10 @@ bool Device::serve(uint32_t thread, Context& ctx) noexcept {
     if (lane == nullptr || lane->thread_index != thread) continue;
     ctx.now_ns = TscClock::instance().now_ns();
     if (!is_up(ctx.now_ns)) continue;
+    if (lane->kernel != nullptr) {
+      any = serve_kernel(*lane, ctx, ctx.now_ns) || any;
+      continue;
+    }
     if (!run_next(*lane, ctx, loops_[thread].free_ns)) continue;
     any = true;
     if (!options_.is_simulated) add(busy_ns_, TscClock::instance().now_ns() - ctx.now_ns);
@@ -226,9 +250,15 @@ Value Device::show(uint64_t now_ns) const {
       std::max(1.0, static_cast<double>(now_ns) - static_cast<double>(began_ns_));
   const double busy_ns = static_cast<double>(busy_ns_.load(std::memory_order_relaxed));
   const double share = std::min(1.0, busy_ns / elapsed_ns / std::max(1U, options_.n_threads));
+  const char* const fault = fault_.load(std::memory_order_acquire);
+  const int32_t code = fault_code_.load(std::memory_order_relaxed);
+  std::string told = fault == nullptr ? "" : fault;
+  if (code != 0) told += ": OpenCL error " + std::to_string(code);
   return Dict{{"name", options_.name},
               {"kind", options_.kind},
               {"is_up", is_up(now_ns)},
+              {"fault", told},
+              {"runs_on", opencl_ == nullptr ? "" : opencl_->name()},
               {"threads", options_.n_threads},
               {"late_jobs", late_jobs_.load(std::memory_order_relaxed)},
               {"jobs", jobs_.load(std::memory_order_relaxed)},

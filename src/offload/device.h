@@ -7,25 +7,18 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/spsc_ring.h"
 #include "core/module/live_table.h"
+#include "offload/device_law.h"
 #include "offload/job.h"
+#include "offload/kernel_lane.h"
 
 namespace batchplane::offload {
-
-// What a job costs a device: batch_ns + pkt_ns * packets + byte_ns * bytes (T0, T1, T2 of the papers).
-struct DeviceLaw {
-  double batch_ns = 0;
-  double pkt_ns = 0;
-  double byte_ns = 0;
-  [[nodiscard]] double job_ns(uint32_t n_pkts, uint64_t n_bytes) const {
-    return batch_ns + pkt_ns * n_pkts + byte_ns * static_cast<double>(n_bytes);
-  }
-};
 
 // What can go wrong with a device, on purpose. 0: it does not.
 struct Faults {
@@ -43,7 +36,9 @@ struct DeviceOptions {
   std::vector<int> cores;          // of the threads; empty: wherever the kernel puts them,
   std::vector<int> avoided_cores;  // but not here, if there are others
   bool is_simulated = false;
-  std::map<std::string, DeviceLaw> laws;  // simulated: by kind of module
+  std::map<std::string, DeviceLaw> laws;  // by kind of module; simulated: of all that run there
+  std::optional<OpenClChoice> opencl;
+  uint32_t check_one_in = 1;  // OpenCL: of so many packets one is computed here, too
   double off_w = 0;
   double idle_w = 0;
   double active_w = 0;
@@ -53,15 +48,12 @@ struct DeviceOptions {
 // Jobs of one stage to one device.
 class Lane {
  public:
-  struct Entry {
-    Job* job;
-    uint64_t number;
-    Runner* runner;  // the job's own is the worker's to change until the job is claimed
-  };
   explicit Lane(uint32_t thread) : ring(2 * kMaxDepth), thread_index(thread) {}
 
-  SpscRing<Entry> ring;  // the stage's worker puts in, a thread of the device takes out
+  SpscRing<LaneEntry> ring;  // the stage's worker puts in, a thread of the device takes out
   const uint32_t thread_index;
+  std::optional<DeviceLaw> law;        // of its module's kind, given or measured
+  std::unique_ptr<KernelLane> kernel;  // null: the device runs the module's own function
 };
 
 // Threads live as long as the device. attach() and detach(): control thread. submit(): the worker of
@@ -76,9 +68,8 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // Throws ConfigError when there is a law for others and none for this kind of module, or too many
-  // stages.
-  Lane* attach(const Runner& runner);
+  // Throws ConfigError when it cannot run this module in batches of up to `max_pkts`, or has too many.
+  Lane* attach(Runner& runner, uint32_t max_pkts);
   void detach(Lane* lane);  // returns when no thread looks at it any more
 
   // Sets due_ns and overdue_ns of the job. False: it is down, or has no room.
@@ -92,6 +83,10 @@ class Device {
   // Takes it away (kNeverNs: for good) or brings it back (0). Any thread.
   void set_down_until(uint64_t ns) noexcept { down_until_ns_.store(ns, std::memory_order_relaxed); }
   [[nodiscard]] const DeviceOptions& options() const { return options_; }
+  // Whether it wants to know how many bytes a job has.
+  [[nodiscard]] bool counts_bytes() const {
+    return options_.is_simulated || options_.opencl.has_value();
+  }
   [[nodiscard]] uint32_t first_slot() const { return first_slot_; }
   [[nodiscard]] Value show(uint64_t now_ns) const;
 
@@ -100,13 +95,14 @@ class Device {
   bool serve(uint32_t thread, Context& ctx) noexcept;
   // `free_ns`: since when the thread has nothing else to do; moves on with the job.
   bool run_next(Lane& lane, Context& ctx, uint64_t& free_ns) noexcept;
-  [[nodiscard]] double expected_ns(const Job& job) const noexcept;
-  void set_times(Job& job, uint64_t now_ns) noexcept;
+  bool serve_kernel(Lane& lane, Context& ctx, uint64_t now_ns) noexcept;
+  void set_times(const Lane& lane, Job& job, uint64_t now_ns) noexcept;
   [[nodiscard]] bool has_fault(uint32_t one_in) noexcept;
 
   const DeviceOptions options_;
   Quiescence* const quiescence_;
   const uint32_t first_slot_;
+  std::shared_ptr<const OpenClDevice> opencl_;
   std::array<std::atomic<Lane*>, kMaxLanes> lanes_{};
   std::vector<std::unique_ptr<Lane>> owned_;  // control thread
   uint32_t n_attached_ = 0;
@@ -116,6 +112,8 @@ class Device {
   std::atomic<uint64_t> pkts_{0};
   std::atomic<uint64_t> late_jobs_{0};  // simulated: computed after they were due
   std::atomic<uint64_t> down_until_ns_{0};
+  std::atomic<const char*> fault_{nullptr};  // for which it was taken out
+  std::atomic<int32_t> fault_code_{0};
   std::atomic<uint64_t> random_;  // where its faults come from
   uint64_t began_ns_ = 0;
   struct alignas(64) Loops {

@@ -57,6 +57,34 @@ std::vector<ParamSpec> simulated_params() {
   return params;
 }
 
+std::vector<ParamSpec> opencl_params() {
+  std::vector<ParamSpec> params = cores_params();
+  const auto named = [&params](const std::string& name) {
+    return std::ranges::find(params, name, &ParamSpec::name);
+  };
+  named("laws")->help += "; else as it was measured at the start";
+  named("threads")->help = "1: a thread copies packets there and takes results; 0: the worker does";
+  named("threads")->max = 1;
+  named("cores")->help = "what it is bound to; empty: the kernel chooses";
+  params.push_back({.name = "platform",
+                    .type = ParamType::kString,
+                    .default_value = "",
+                    .help = "a part of its name, as `batchplane doctor` lists them; empty: any"});
+  params.push_back({.name = "device",
+                    .type = ParamType::kString,
+                    .default_value = "",
+                    .help = "a part of its name; empty: the first of the platform"});
+  params.push_back({.name = "check_one_in",
+                    .unit = "pkts",
+                    .default_value = 64,
+                    .help =
+                        "of so many packets one is computed on the processor, too; a device that "
+                        "differs is taken out",
+                    .min = 1,
+                    .max = 1'000'000});
+  return params;
+}
+
 double number_at(const Value& value, const std::string& where) {
   if (value.is_int()) return static_cast<double>(value.as_int());
   if (value.is_double()) return value.as_double();
@@ -129,7 +157,10 @@ DeviceOptions options_of(const DeviceSpec& spec, const Args& args, bool is_check
   options.idle_w = args.number("idle_w");
   options.active_w = args.number("active_w");
   options.laws = laws_of(args.dict("laws"), key + ".laws");
-  if (options.is_simulated) {
+  if (spec.kind == "opencl") {
+    options.opencl = OpenClChoice{args.string("platform"), args.string("device")};
+    options.check_one_in = args.u32("check_one_in");
+  } else if (options.is_simulated) {
     options.faults = faults_of(args.dict("faults"), key + ".faults");
   } else if (args.u32("threads") == 0) {
     throw ConfigError("a device of kind cores has a thread at least", key + ".threads", "1 to 16");
@@ -184,7 +215,8 @@ const std::vector<DeviceKind>& device_kinds() {
       {"cores", "Threads of its own, which packets are handed to by pointer.", cores_params()},
       {"simulated",
        "Computes for real on a thread of its own, and takes the time that a profile says.",
-       simulated_params()}};
+       simulated_params()},
+      {"opencl", "A device with memory of its own, by OpenCL.", opencl_params()}};
   return kinds;
 }
 
@@ -199,10 +231,11 @@ void add_devices(const PipelineSpec& pipeline, Environment& env, const Environme
   Slots slots(env, before.get());
   for (const DeviceSpec& spec : pipeline.devices) {
     const std::string key = "devices." + spec.name;
+    devices->refused.insert(spec.name);
     const DeviceKind* const kind = find_device_kind(spec.kind);
     if (kind == nullptr) {
       mistakes.add(key + ".kind", "there is no kind of device '" + spec.kind + "'",
-                   "cores or simulated");
+                   "cores, simulated or opencl");
       continue;
     }
     const size_t n_known = mistakes.errors.size();
@@ -221,6 +254,7 @@ void add_devices(const PipelineSpec& pipeline, Environment& env, const Environme
       }
       devices->by_name[spec.name] = std::move(device);
       devices->specs[spec.name] = spec;
+      devices->refused.erase(spec.name);
     } catch (const ConfigError& error) {
       mistakes.add(error.where(), error.what(), error.fix());
     }

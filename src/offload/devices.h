@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ inline constexpr const char* kDevices = "devices";
 struct Devices {
   std::map<std::string, std::shared_ptr<Device>> by_name;
   std::map<std::string, DeviceSpec> specs;
+  std::set<std::string> refused;  // for a mistake that was told
 };
 
 struct DeviceKind {

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 
+#include "core/module/kernel.h"
+
 namespace batchplane::offload {
 
-void Runner::run(Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+template <class Function>
+void Runner::note_fates(Context& ctx, Packet** pkts, uint32_t n_pkts, Function function) noexcept {
   Packet* all[exec::kMaxBatchPkts];
   std::copy_n(pkts, n_pkts, all);
-  info_.run(module_.get(), ctx, pkts, n_pkts);
+  function();
   const bool has_gates = info_.shape == Shape::kSplitter;
   for (uint32_t i = 0; i < n_pkts; ++i) {
     if (pkts[i] != nullptr) pkts[i]->meta().drop_reason = has_gates ? ctx.gates[i] : GateIndex{0};
@@ -19,6 +22,17 @@ void Runner::run(Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   }
   ctx.n_fates = ctx.n_removed = ctx.n_dropped = 0;
   std::copy_n(all, n_pkts, pkts);
+}
+
+void Runner::run(Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
+  note_fates(ctx, pkts, n_pkts, [&] { info_.run(module_.get(), ctx, pkts, n_pkts); });
+}
+
+void Runner::apply(Context& ctx, Packet** pkts, uint32_t n_pkts, const uint8_t* results) noexcept {
+  note_fates(ctx, pkts, n_pkts, [&] {
+    Batch batch{pkts, n_pkts, exec::kNeverNs};
+    module_->kernel()->apply(ctx, batch, results);
+  });
 }
 
 }  // namespace batchplane::offload

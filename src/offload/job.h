@@ -40,8 +40,13 @@ class Runner {
 
   // The function on at most kMaxBatchPkts packets, and each packet's fate. Whose turn it is.
   void run(Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept;
+  // The same with what a device has computed for its kernel.
+  void apply(Context& ctx, Packet** pkts, uint32_t n_pkts, const uint8_t* results) noexcept;
 
  private:
+  template <class Function>
+  void note_fates(Context& ctx, Packet** pkts, uint32_t n_pkts, Function function) noexcept;
+
   const ModuleInfo& info_;
   std::unique_ptr<Module> module_;
   alignas(64) std::atomic<uint64_t> next_job_{0};
@@ -67,6 +72,8 @@ struct Job {
   [[nodiscard]] bool waits_as(uint64_t n) const {
     return ticket_.load(std::memory_order_acquire) == ticket(n, State::kWaiting);
   }
+  // By who has claimed it and changed nothing: it waits again.
+  void unclaim() { set(State::kWaiting); }
   void end() { set(State::kDone); }
   [[nodiscard]] State state() const {
     return static_cast<State>(ticket_.load(std::memory_order_acquire) & 3);

@@ -104,7 +104,7 @@ void Stage::submit(uint64_t now_ns, uint8_t cause) noexcept {
   StageCounts::add(counts_.jobs[cause], 1);
   StageCounts::add(counts_.pkts, job.n_pkts);
   Place& place = places_[job.place];
-  if (place.device != nullptr && place.device->options().is_simulated) job.n_bytes = bytes_of(job);
+  if (place.device != nullptr && place.device->counts_bytes()) job.n_bytes = bytes_of(job);
   const bool is_given = place.device != nullptr && !is_draining_ &&
                         now_ns >= trust_[job.place].avoided_until_ns &&
                         place.device->submit(*place.lane, job, now_ns);
@@ -119,19 +119,19 @@ bool Stage::is_ready(Job& job, Context& ctx) noexcept {
   if (job.state() == Job::State::kWaiting) {
     if (ctx.now_ns >= job.due_ns) place.device->run_here(*place.lane, ctx, ctx.now_ns);
     const bool is_lost = ctx.now_ns >= job.overdue_ns;
-    if ((is_lost || is_draining_ || !place.device->is_up(ctx.now_ns)) &&
-        job.state() == Job::State::kWaiting && take_back(job, ctx.now_ns)) {
+    if ((is_lost || !place.device->is_up(ctx.now_ns)) && job.state() == Job::State::kWaiting &&
+        take_back(job, ctx.now_ns)) {
       return true;
     }
   }
-  if (is_draining_) wait_for(job);
+  if (is_draining_) settle(job);
+  if (job.is_inline) return true;
   return job.state() == Job::State::kDone && (ctx.now_ns >= job.due_ns || is_draining_);
 }
 
 bool Stage::take_back(Job& job, uint64_t now_ns) noexcept {
   if (!job.claim(job.number)) return false;
   job.is_inline = true;
-  if (is_draining_) return true;
   StageCounts::add(counts_.taken_back_jobs, 1);
   Trust& trust = trust_[job.place];
   trust.next_pause_ns = std::clamp(2 * trust.next_pause_ns, kFirstPauseNs, kLongestPauseNs);
@@ -139,10 +139,13 @@ bool Stage::take_back(Job& job, uint64_t now_ns) noexcept {
   return true;
 }
 
-// Until whoever runs it has ended; it takes no longer than a batch does.
-void Stage::wait_for(Job& job) noexcept {
+// Whoever runs it, or copies from it, takes no longer than a batch does.
+void Stage::settle(Job& job) noexcept {
   Patience patience;
-  while (job.state() == Job::State::kRunning && !job.is_inline) patience.wait();
+  while (!job.is_inline && job.state() != Job::State::kDone) {
+    job.is_inline = job.claim(job.number);
+    if (!job.is_inline) patience.wait();
+  }
 }
 
 void Stage::run_chunk(Job& job, Context& ctx, uint32_t n_pkts) noexcept {
@@ -226,8 +229,7 @@ void Stage::adopt(Module& old_module) noexcept {
   uint64_t first_turn = next_number_;
   while (!old.under_way_.empty()) {
     Job* const job = old.under_way_.pop();
-    if (!job->is_inline) job->is_inline = job->claim(job->number);
-    wait_for(*job);
+    settle(*job);
     if (job->is_inline) first_turn = std::min(first_turn, job->number);
     job->runner = runner_.get();
     job->place = 0;
@@ -252,8 +254,7 @@ void Stage::give_up_held(const std::function<void(Packet*)>& take_pkt) {
   FeederQueue::give_up_held(take_pkt);
   while (!under_way_.empty()) {
     Job& job = *under_way_.pop();
-    if (!job.is_inline) job.is_inline = job.claim(job.number);
-    wait_for(job);
+    settle(job);
     for (uint32_t i = job.n_given; i < job.n_pkts; ++i) take_pkt(job.pkts[i]);
     job.n_pkts = 0;
   }

@@ -102,6 +102,9 @@ class Stage final : public FeederQueue {
   [[nodiscard]] const StageCounts& counts() const { return counts_; }
   [[nodiscard]] uint32_t max_batch_pkts() const { return max_batch_pkts_; }
   [[nodiscard]] uint32_t n_places() const { return static_cast<uint32_t>(places_.size()); }
+  [[nodiscard]] const std::string& kind() const { return runner_->info().kind; }
+  // What its batches take there; null where nobody has given or measured it.
+  [[nodiscard]] const DeviceLaw* law_on(const Device& device) const;
   // Null: the stage's own worker.
   [[nodiscard]] const Device* device_at(uint32_t place) const {
     return places_[place].device.get();
@@ -133,7 +136,7 @@ class Stage final : public FeederQueue {
   void submit(uint64_t now_ns, uint8_t cause) noexcept;
   [[nodiscard]] bool is_ready(Job& job, Context& ctx) noexcept;
   bool take_back(Job& job, uint64_t now_ns) noexcept;
-  static void wait_for(Job& job) noexcept;
+  static void settle(Job& job) noexcept;
   std::unique_ptr<Job> release(const Job* job) noexcept;
   void run_chunk(Job& job, Context& ctx, uint32_t n_pkts) noexcept;
   void finish(Job& job, uint64_t now_ns) noexcept;

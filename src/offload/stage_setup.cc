@@ -125,6 +125,10 @@ void Stage::add_place(const std::string& name, const Args& args) {
   if (name != kInline) {
     const auto devices = args.env().shared<Devices>(kDevices, [] { return new Devices; });
     const auto known = devices->by_name.find(name);
+    if (known == devices->by_name.end() && devices->refused.contains(name)) {
+      places_.push_back(std::move(place));  // one mistake is told once
+      return;
+    }
     if (known == devices->by_name.end()) {
       std::vector<std::string> names{kInline};
       for (const auto& [device, made] : devices->by_name) names.push_back(device);
@@ -133,7 +137,7 @@ void Stage::add_place(const std::string& name, const Args& args) {
                         near.empty() ? "add it under devices:" : "did you mean '" + near + "'?");
     }
     place.device = known->second;
-    place.lane = place.device->attach(*runner_);
+    place.lane = place.device->attach(*runner_, max_batch_pkts_);
   }
   places_.push_back(std::move(place));
 }
@@ -148,6 +152,13 @@ uint32_t Stage::place_named(const std::string& wanted) const {
   throw ConfigError(
       "'" + wanted + "' is none of its devices", "on",
       near.empty() ? "add it to `on` in the pipeline" : "did you mean '" + near + "'?");
+}
+
+const DeviceLaw* Stage::law_on(const Device& device) const {
+  const auto place = std::ranges::find(
+      places_, &device, [](const Place& one) -> const Device* { return one.device.get(); });
+  if (place == places_.end() || !place->lane->law) return nullptr;
+  return &*place->lane->law;
 }
 
 void Stage::inherit(Module& old_module) {

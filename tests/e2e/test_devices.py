@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,6 +68,34 @@ def test_a_policy_decides_and_can_be_changed(batchplane: Commands) -> None:
         lambda: decided().get("choice", {}).get("policy") == "throughput", "the new policy is there"
     )
     assert batchplane.json("stop")[0]["report"]["balance"]["is_exact"] is True
+
+
+def with_opencl(tmp_path: Path, device: str) -> str:
+    text = (Path(__file__).parents[2] / "pipelines" / "devices.yaml").read_text()
+    text = text.replace("\ndevices:\n", f"\ndevices:\n  card: {device}\n")
+    text = text.replace("['${digest_on}', inline, gpu]", "[card, inline]")
+    pipeline = tmp_path / "opencl.yaml"
+    pipeline.write_text(text)
+    return str(pipeline)
+
+
+def test_opencl_computes_digests(batchplane: Commands, tmp_path: Path) -> None:
+    found = {finding["topic"]: finding for finding in batchplane.json("doctor")}
+    if not found["opencl"]["is_ok"]:
+        pytest.skip("this machine has no OpenCL device: " + found["opencl"]["message"])
+    done = batchplane.run("start", with_opencl(tmp_path, "{kind: opencl}"), *LOAD)
+    assert done.code == 0, done.err
+    wait_until(lambda: done_on(batchplane, "digest", "card") > 0, "the OpenCL device works")
+    balance = batchplane.json("stop")[0]["report"]["balance"]
+    assert balance["is_exact"] is True
+    assert balance["held_pkts"] == 0
+
+
+def test_an_opencl_device_that_is_not_there(batchplane: Commands, tmp_path: Path) -> None:
+    pipeline = with_opencl(tmp_path, "{kind: opencl, platform: No Such Maker}")
+    done = batchplane.run("start", pipeline, *LOAD)
+    assert done.code == 2 and "OpenCL" in done.err and "devices.card" in done.err, done.err
+    assert "no device 'card'" not in done.err  # one mistake is told once
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from ..base.problems import RunFailed
+from ..daemon.process import find_program
 
 # What x86-64-v3 adds; `abm` is how Linux lists lzcnt.
 _V3 = ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")
@@ -100,6 +104,7 @@ def examine(machine: Machine | None = None) -> list[Finding]:
         _avx512,
         _cores,
         _devices,
+        _opencl,
         _isolation,
         _memory,
         _hugepages,
@@ -187,6 +192,30 @@ def _devices(machine: Machine) -> list[Finding]:
             )
         ]
     return [Finding("devices", True, f"inline, cores (up to {count - 2} of their own), simulated")]
+
+
+def _opencl(machine: Machine) -> list[Finding]:
+    """Of docs/devices.md: what a device of kind opencl can be."""
+    try:
+        program = str(find_program())
+    except RunFailed:
+        program = "batchplaned"
+    told = machine.run([program, "--opencl"])
+    remedy = "only for devices of kind opencl: a driver, such as pocl-opencl-icd for this processor"
+    if not told:
+        message = (
+            f"`{Path(program).name} --opencl` tells nothing: it is not built, or a driver ends it"
+        )
+        return [Finding("opencl", False, message, remedy)]
+    found = json.loads(told)
+    if "missing" in found:
+        return [Finding("opencl", False, found["missing"], remedy)]
+    names = [
+        f"{platform['platform']}: {', '.join(platform['devices']) or 'no device'}"
+        for platform in found["platforms"]
+    ]
+    is_ok = any(platform["devices"] for platform in found["platforms"])
+    return [Finding("opencl", is_ok, "; ".join(names) or "no platform", "" if is_ok else remedy)]
 
 
 def _isolation(machine: Machine) -> list[Finding]:

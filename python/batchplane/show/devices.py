@@ -61,7 +61,7 @@ def render_devices(tables: list[dict[str, Any]]) -> RenderableType:
         if "kind" not in device:
             facts.add_row(name, "worker", "up", *["-"] * 5)
             continue
-        state = "up" if device["is_up"] else "away"
+        state = "up" if device["is_up"] else device["fault"] or "away"
         facts.add_row(
             name, device["kind"], state, f"{device['busy_share']:.0%}",
             str(device["jobs"]), str(device["pkts"]), str(device["late_jobs"]),

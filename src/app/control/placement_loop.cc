@@ -32,15 +32,13 @@ double inline_stretch(const PlacementChoice& choice) {
 }
 
 // Where nobody has given one, it is that of the worker, and the way there and back (bench_offload).
-placement::Law law_of(const offload::Device& device, const std::string& kind,
+placement::Law law_of(const offload::Stage& stage, const offload::Device& device,
                       const PlacementChoice& choice) {
   constexpr double kHandOverNs = 600;
   constexpr double kHandOverPktNs = 10;
-  const auto own = device.options().laws.find(kind);
-  if (own != device.options().laws.end()) {
-    return {true, own->second.batch_ns, own->second.pkt_ns, own->second.byte_ns};
-  }
-  const auto on_worker = choice.laws.find(kind);
+  if (const offload::DeviceLaw* const own = stage.law_on(device); own != nullptr)
+    return {true, own->batch_ns, own->pkt_ns, own->byte_ns};
+  const auto on_worker = choice.laws.find(stage.kind());
   placement::Law law = on_worker == choice.laws.end() ? kUnknownLaw : on_worker->second;
   law.batch_ns += kHandOverNs;
   law.pkt_ns += kHandOverPktNs;
@@ -134,7 +132,7 @@ void PlacementLoop::build(const PlacementChoice& choice) {
     stages_.push_back(placed);
   }
   for (Placed& placed : stages_) {
-    const std::string& kind = placed.stage->runner().info().kind;
+    const std::string& kind = placed.stage->kind();
     placement::App app{.name = placed.stage->name()};
     app.policy = choice.policy;
     app.budget_ns = budget_of(app.name, choice);
@@ -146,7 +144,7 @@ void PlacementLoop::build(const PlacementChoice& choice) {
     std::vector<placement::Law> laws(devices_.size());
     for (const uint32_t d : placed.device_of_place) {
       placement::Law& law = laws[d];
-      law = devices_[d] == nullptr ? kUnknownLaw : law_of(*devices_[d], kind, choice);
+      law = devices_[d] == nullptr ? kUnknownLaw : law_of(*placed.stage, *devices_[d], choice);
       if (devices_[d] == nullptr) {
         if (const auto given = choice.laws.find(kind); given != choice.laws.end())
           law = given->second;

@@ -13,6 +13,7 @@
 #include "app/start/startup.h"
 #include "app/wire/json_value.h"
 #include "app/wire/messages.h"
+#include "offload/opencl/opencl_device.h"
 
 namespace {
 
@@ -68,6 +69,16 @@ int print_routes(const DaemonOptions& options) {
   return errors.empty() ? kGood : kBadInput;
 }
 
+int print_opencl() {
+  Value found;
+  const std::vector<ConfigError> errors = errors_of([&] {
+    found = Dict{{"platforms", offload::list_opencl_devices()}};
+  });
+  if (!errors.empty()) found = Dict{{"missing", errors.front().line()}};
+  std::printf("%s\n", to_json(found).c_str());
+  return kGood;
+}
+
 int run(const DaemonOptions& options) {
   Startup startup{options};
   // Signals are blocked before the first thread exists, so that none of them takes one.
@@ -96,6 +107,7 @@ int main(int argc, char** argv) {
   CLI::App cli{"Runs a packet-processing pipeline.", "batchplaned"};
   DaemonOptions options;
   bool wants_schema = false;
+  bool wants_opencl = false;
   bool wants_check = false;
   bool wants_profile = false;
   std::string profile_request_path;
@@ -110,6 +122,7 @@ int main(int argc, char** argv) {
   cli.add_option("--duration-s", options.duration_s, "stop after this time")
       ->check(CLI::NonNegativeNumber);
   cli.add_flag("--modules", wants_schema, "describe modules and ports as JSON, and exit");
+  cli.add_flag("--opencl", wants_opencl, "list OpenCL's devices as JSON, and exit");
   cli.add_flag("--check", wants_check, "look for mistakes in the pipeline, and exit");
   cli.add_flag("--profile", wants_profile,
                "measure what the pipeline's modules cost, as JSON, and exit");
@@ -130,6 +143,7 @@ int main(int argc, char** argv) {
     return kFailed;
   }
   if (wants_schema) return print_schema();
+  if (wants_opencl) return print_opencl();
   if (options.pipeline_path.empty()) {
     std::fprintf(stderr, "no pipeline is given (batchplaned --help)\n");
     return kBadInput;

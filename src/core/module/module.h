@@ -33,6 +33,8 @@ struct EgressPromise;
 
 namespace batchplane {
 
+class Kernel;
+
 // Control-side interface of every module. All of it runs on the control thread unless said
 // otherwise.
 class Module {
@@ -54,6 +56,8 @@ class Module {
   // Splitters whose choice does not depend on the packet: each gate's share of the packets. Empty:
   // what is in the packet decides.
   [[nodiscard]] virtual std::vector<double> blind_weights() const { return {}; }
+  // The part of its work that a device with memory of its own can do; null: none (core/module/kernel.h).
+  [[nodiscard]] virtual Kernel* kernel() { return nullptr; }
   // State worth showing (table sizes, counters); a dict.
   [[nodiscard]] virtual Value show() const { return Dict{}; }
   // Parameters as they are now, live edits included, in the form the constructor takes; merged over

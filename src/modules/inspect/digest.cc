@@ -4,6 +4,7 @@
 //
 // in: 1   out: up to 4096 gates   state: the digests, editable live
 #include "base/hex.h"
+#include "core/module/kernel.h"
 #include "core/module/register.h"
 #include "modules/common/rule_table.h"
 #include "modules/inspect/digest_md5.h"
@@ -11,6 +12,10 @@
 
 namespace batchplane {
 namespace {
+
+constexpr const char* kDigestSource =
+#include "modules/inspect/digest.cl.h"
+    ;
 
 using DigestTable = FlatTable<4>;
 constexpr uint32_t kSlotBytes = sizeof(DigestTable::Key);  // digests with zeros behind them
@@ -45,7 +50,7 @@ DigestTable::Key key_of_digest(const Value& digest, uint32_t n_bytes, const std:
   return key;
 }
 
-class Digest final : public Module {
+class Digest final : public Module, public Kernel {
  public:
   explicit Digest(const Args& args)
       : kind_(digest_kind_of(args.string("algorithm"))),
@@ -71,19 +76,35 @@ class Digest final : public Module {
   void classify(Context& ctx, Batch& batch) noexcept {
     const uint32_t n = batch.size_pkts;
     inspect::Text texts[exec::kMaxBatchPkts];
-    for (uint32_t i = 0; i < n; ++i) {
-      uint8_t proto = 0;
-      texts[i] = inspect::text_of(*batch[i], takes_frame_, proto);
-    }
+    for (uint32_t i = 0; i < n; ++i) texts[i] = text_of(*batch[i]);
     DigestTable::Key keys[exec::kMaxBatchPkts];
-    std::memset(keys, 0, n * sizeof keys[0]);
     digest(texts, n, keys);
-    uint32_t gates[exec::kMaxBatchPkts];
-    live_.read().find_bulk(keys, n, gates);
-    for (uint32_t i = 0; i < n; ++i) {
-      ctx.gates[i] = gates[i] == DigestTable::kMissing ? 0 : static_cast<GateIndex>(gates[i]);
-      if (sets_mark_) batch[i]->set_mark(net::be32(static_cast<uint32_t>(keys[i][0])));
+    use(ctx, batch, keys);
+  }
+
+  Kernel* kernel() override { return this; }
+  [[nodiscard]] const char* source() const override { return kDigestSource; }
+  [[nodiscard]] const char* entry() const override {
+    if (kind_ == DigestKind::kMd5) return "md5";
+    return kind_ == DigestKind::kSha1 ? "sha1" : "sha256";
+  }
+  [[nodiscard]] uint32_t result_bytes() const override { return kSlotBytes; }
+  [[nodiscard]] Input input_of(Packet& pkt) const noexcept override {
+    const inspect::Text text = text_of(pkt);
+    return {text.data, text.len_bytes};
+  }
+  void compute(const Input* inputs, uint32_t n, uint8_t* results) noexcept override {
+    inspect::Text texts[exec::kMaxBatchPkts];
+    for (uint32_t at = 0; at < n; at += exec::kMaxBatchPkts) {
+      const uint32_t n_texts = std::min(exec::kMaxBatchPkts, n - at);
+      for (uint32_t i = 0; i < n_texts; ++i) {
+        texts[i] = {inputs[at + i].data(), static_cast<uint32_t>(inputs[at + i].size())};
+      }
+      digest(texts, n_texts, reinterpret_cast<DigestTable::Key*>(results) + at);
     }
+  }
+  void apply(Context& ctx, Batch& batch, const uint8_t* results) noexcept override {
+    use(ctx, batch, reinterpret_cast<const DigestTable::Key*>(results));
   }
 
   Value command(const std::string& verb, const Value& args) override {
@@ -99,7 +120,21 @@ class Digest final : public Module {
   [[nodiscard]] Dict saved_params() const override { return {{"rules", book_.list()}}; }
 
  private:
+  [[nodiscard]] inspect::Text text_of(Packet& pkt) const noexcept {
+    uint8_t proto = 0;
+    return inspect::text_of(pkt, takes_frame_, proto);
+  }
+  void use(Context& ctx, Batch& batch, const DigestTable::Key* keys) noexcept {
+    const uint32_t n = batch.size_pkts;
+    uint32_t gates[exec::kMaxBatchPkts];
+    live_.read().find_bulk(keys, n, gates);
+    for (uint32_t i = 0; i < n; ++i) {
+      ctx.gates[i] = gates[i] == DigestTable::kMissing ? 0 : static_cast<GateIndex>(gates[i]);
+      if (sets_mark_) batch[i]->set_mark(net::be32(static_cast<uint32_t>(keys[i][0])));
+    }
+  }
   void digest(const inspect::Text* texts, uint32_t n, DigestTable::Key* keys) noexcept {
+    std::memset(keys, 0, n * sizeof keys[0]);
     auto* const out = reinterpret_cast<uint8_t*>(keys);
     switch (kind_) {
       case DigestKind::kMd5:

@@ -29,8 +29,13 @@ GOOD = {
 }
 
 
-def commands(features: str = "off", version: str = "22.11.5") -> object:
+CARD = '{"platforms": [{"platform": "Maker", "devices": ["Card"]}]}'
+
+
+def commands(features: str = "off", version: str = "22.11.5", opencl: str = CARD) -> object:
     def run(words: Sequence[str]) -> str:
+        if words[1] == "--opencl":
+            return opencl
         if words[0] == "pkg-config":
             return version
         if words[1] == "-i":
@@ -52,7 +57,7 @@ def examined(root: Path, change: dict[str, str | None], run: object = None) -> d
 def test_a_good_machine(tmp_path: Path) -> None:
     findings = examined(tmp_path, {})
     assert [finding.topic for finding in findings.values() if not finding.is_ok] == []
-    assert len(findings) == 16 and all(finding.remedy == "" for finding in findings.values())
+    assert len(findings) == 17 and all(finding.remedy == "" for finding in findings.values())
     assert findings["hugepages"].message == "512 of 2 MB"
 
 
@@ -169,3 +174,18 @@ def test_this_machine_can_be_examined() -> None:
 def test_missing_programs_say_nothing() -> None:
     assert run_command(["no-such-program-here"]) == "" and run_command(["false"]) == ""
     assert run_command(["echo", "x"]) == "x\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ('{"missing": "there is no libOpenCL.so.1"}', "there is no libOpenCL.so.1"),
+        ('{"platforms": []}', "no platform"),
+        ('{"platforms": [{"platform": "Maker", "devices": []}]}', "Maker: no device"),
+        ("", "tells nothing"),
+    ],
+)
+def test_what_is_missing_of_opencl(tmp_path: Path, told: str, message: str) -> None:
+    finding = examined(tmp_path, {}, commands(opencl=told))["opencl"]
+    assert not finding.is_ok and message in finding.message and "pocl" in finding.remedy
+    assert examined(tmp_path, {})["opencl"].message == "Maker: Card"

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// kernel_trial.cc - before a device gets packets: whether it computes as this machine does, and how fast.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "offload/kernel_lane.h"
+
+namespace batchplane::offload {
+namespace {
+
+constexpr uint32_t kTrialPkts = 256;
+constexpr uint32_t kLongestInput = 1500;
+constexpr uint32_t kShortInput = 64;
+constexpr uint32_t kLongInput = 1024;
+constexpr uint32_t kRuns = 5;
+constexpr uint64_t kLongestTrialNs = 10'000'000'000;  // a first launch may compile
+
+}  // namespace
+
+// What was added to the first slot.
+void KernelLane::run_once(const std::string& where) {
+  const TscClock& clock = TscClock::instance();
+  const uint64_t until_ns = clock.now_ns() + kLongestTrialNs;
+  auto state = device_.launch(0) ? OpenClKernel::State::kRunning : OpenClKernel::State::kFailed;
+  while (state == OpenClKernel::State::kRunning && clock.now_ns() < until_ns)
+    state = device_.poll(0);
+  if (state == OpenClKernel::State::kDone) return;
+  const DeviceFault fault = device_.fault();
+  const std::string why = fault.what == nullptr
+                              ? std::string("it does not end within 10 s")
+                              : fault.what + (": error " + std::to_string(fault.code));
+  throw ConfigError("the kernel '" + std::string(kernel_.entry()) + "' does not run: " + why, where,
+                    "leave the device out of `on`, or use another driver");
+}
+
+double KernelLane::time_ns(uint32_t n, Kernel::Input input, const std::string& where) {
+  double least_ns = 0;
+  for (uint32_t run = 0; run < kRuns; ++run) {
+    const uint64_t began_ns = TscClock::instance().now_ns();
+    device_.clear(0);
+    while (device_.n_added(0) < n && device_.add(0, input)) {
+    }
+    run_once(where);
+    const auto ns = static_cast<double>(TscClock::instance().now_ns() - began_ns);
+    least_ns = run == 0 ? ns : std::min(least_ns, ns);
+  }
+  return least_ns;
+}
+
+void KernelLane::try_out(const std::string& where, uint32_t max_pkts) {
+  const uint32_t n = std::min(max_pkts, kTrialPkts);
+  Rng rng(1);
+  std::vector<std::vector<uint8_t>> texts(n);
+  std::vector<Kernel::Input> inputs;
+  device_.clear(0);
+  for (auto& text : texts) {
+    text.resize(rng.below(kLongestInput + 1));
+    for (uint8_t& byte : text) byte = static_cast<uint8_t>(rng.below(256));
+    if (device_.add(0, text)) inputs.emplace_back(text);
+  }
+  run_once(where);
+  const auto n_given = static_cast<uint32_t>(inputs.size());
+  std::vector<uint64_t> expected(size_t{n_given} * kernel_.result_bytes() / sizeof(uint64_t));
+  auto* const bytes = reinterpret_cast<uint8_t*>(expected.data());
+  kernel_.compute(inputs.data(), n_given, bytes);
+  if (std::memcmp(bytes, device_.results(0), size_t{n_given} * kernel_.result_bytes()) != 0) {
+    throw ConfigError("the kernel '" + std::string(kernel_.entry()) + "' computes wrong there",
+                      where, "leave the device out of `on`, or use another driver");
+  }
+  const std::vector<uint8_t> text(kLongInput, 1);
+  const Kernel::Input short_input(text.data(), kShortInput);
+  const double one_ns = time_ns(1, short_input, where);
+  const double short_ns = time_ns(n, short_input, where);
+  const double long_ns = time_ns(n, text, where);
+  law_.byte_ns = std::max(0.0, (long_ns - short_ns) / (n * double{kLongInput - kShortInput}));
+  const double each_ns = n == 1 ? 0 : std::max(0.0, (short_ns - one_ns) / (n - 1));
+  law_.pkt_ns = std::max(0.0, each_ns - law_.byte_ns * kShortInput);
+  law_.batch_ns = std::max(0.0, one_ns - each_ns);
+}
+
+}  // namespace batchplane::offload

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// opencl_fault_test.cc - an OpenCL that is not there, refuses, fails, hangs or computes wrong: no packet is lost
+// or out of order, and the device is taken out.
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "offload/opencl/fake_opencl_test_util.h"
+
+namespace batchplane::offload {
+namespace opencl_fault_test {
+
+using fake_cl::Fake;
+using fake_cl::Faults;
+using stage_test::Rig;
+using stage_test::world;
+
+DeviceSpec fake_gpu(uint32_t threads, Dict more = {}) {
+  more["threads"] = threads;
+  more["laws"] = Dict{{"test_work", Dict{{"batch_ns", 1000}}}};
+  more.emplace("check_one_in", 8);
+  return {"gpu", "opencl", more};
+}
+PipelineSpec on_gpu(uint32_t threads, Dict device = {}) {
+  device.emplace("on", stage_test::kGpu);
+  device.emplace("batch_pkts", 32);
+  device.emplace("backpressure", true);
+  return stage_test::pipeline(device, {fake_gpu(threads)});
+}
+Value gpu_of(Rig& rig) { return rig.stats()["devices"].as_list()[0]; }
+
+void expect_taken_out(Rig& rig, const std::string& why) {
+  rig.expect_all();
+  EXPECT_FALSE(gpu_of(rig)["is_up"].as_bool());
+  EXPECT_EQ(gpu_of(rig)["fault"].as_string(), why);
+  EXPECT_GT(rig.stats()["inline_pkts"].as_int(), 0);
+  EXPECT_LT(rig.stats()["inline_pkts"].as_int(), static_cast<int64_t>(world.n_made));
+}
+
+TEST(OpenClFaults, NoneAtAllLeavesTheProcessorNothingToDo) {
+  const Fake fake({.n_polls = 3});
+  {
+    Rig rig(on_gpu(0), 6'400);
+    rig.loop(2'000);
+    rig.expect_all();
+    EXPECT_EQ(rig.stats()["inline_pkts"].as_int(), 0);
+    EXPECT_EQ(gpu_of(rig)["fault"].as_string(), "");
+    EXPECT_EQ(gpu_of(rig)["runs_on"].as_string(), "fake-9000");
+  }
+  EXPECT_EQ(Fake::n_objects(), 0U);
+}
+
+TEST(OpenClFaults, ALaunchThatIsRefused) {
+  const Fake fake;
+  Rig rig(on_gpu(0), 6'400);
+  Fake::set({.fail_launch_at = 50, .n_polls = 2});
+  rig.loop(2'000);
+  expect_taken_out(rig, "a kernel cannot begin: OpenCL error -36");
+}
+
+TEST(OpenClFaults, ABatchThatEndsWithAnError) {
+  const Fake fake;
+  Rig rig(on_gpu(0), 6'400);
+  Fake::set({.fail_batch_at = 50, .n_polls = 2});
+  rig.loop(2'000);
+  expect_taken_out(rig, "a batch failed: OpenCL error -5");
+}
+
+TEST(OpenClFaults, ABatchThatNeverEnds) {
+  const Fake fake;
+  Rig rig(on_gpu(0), 64'000);
+  Fake::set({.hang_from = 50});
+  rig.loop(300);
+  rig.loop(60, 100'000);  // overdue: the worker runs what waits
+  EXPECT_TRUE(gpu_of(rig)["is_up"].as_bool());
+  EXPECT_GE(rig.stats()["taken_back_jobs"].as_int(), 1);
+  rig.loop(2'000, 2'000'000);
+  expect_taken_out(rig, "a batch did not come back within a second");
+}
+
+TEST(OpenClFaults, ResultsThatAreWrong) {
+  const Fake fake;
+  Rig rig(on_gpu(0), 6'400);
+  Fake::set({.wrong_from = 50, .n_polls = 2});
+  rig.loop(2'000);
+  expect_taken_out(rig, "results were wrong");  // and none of them was used
+}
+
+TEST(OpenClFaults, SlowBatchesAreTakenBackAndTheDeviceStays) {
+  const Fake fake;
+  Rig rig(on_gpu(0), 20'000);
+  Fake::set({.n_polls = 1, .slow_one_in = 7, .slow_polls = 40});
+  Rng rng(3);
+  while (world.n_made < world.limit_pkts) rig.loop(1, rng.below(20) == 0 ? 6'000'000 : 500);
+  rig.loop(100, 1'000'000);
+  rig.expect_all();
+  EXPECT_GT(rig.stats()["taken_back_jobs"].as_int(), 0);
+  EXPECT_TRUE(gpu_of(rig)["is_up"].as_bool());
+}
+
+// With a thread of the device beside the worker.
+TEST(OpenClFaults, WhateverGoesWrongOnAThreadLosesNothing) {
+  const Faults all[] = {{.n_polls = 5},
+                        {.fail_launch_at = 40, .n_polls = 5},
+                        {.fail_batch_at = 40},
+                        {.wrong_from = 40},
+                        {.n_polls = 3, .slow_one_in = 5, .slow_polls = 100'000},
+                        {.hang_from = 40, .n_polls = 2}};
+  for (const Faults& faults : all) {
+    const Fake fake;
+    Rig rig(on_gpu(1, {{"depth", 8}}), 20'000, false);
+    Fake::set(faults);
+    while (world.n_made < world.limit_pkts) rig.loop(10);
+    rig.engine->stop(true);
+    rig.expect_all();
+  }
+}
+
+TEST(OpenClFaults, AnApplyTakesOverWhatIsOnTheDevice) {
+  const Fake fake;
+  Rig rig(on_gpu(1), 30'000, false);
+  Fake::set({.n_polls = 50});
+  for (uint32_t i = 0; world.n_made < world.limit_pkts; ++i) {
+    rig.loop(50);
+    rig.apply(on_gpu(1, {{"batch_pkts", 1 + i * 37 % 300}}));
+  }
+  rig.engine->stop(true);
+  rig.expect_all();
+}
+
+// The rest of a batch that has more bytes than there is room for is computed here.
+TEST(OpenClFaults, BatchesThatAreTooLong) {
+  const Fake fake({.n_polls = 2});
+  Rig rig(
+      stage_test::pipeline({{"on", stage_test::kGpu}, {"batch_pkts", 32}, {"backpressure", true}},
+                           {fake_gpu(0, {{"check_one_in", 1000}})}),
+      6'400);
+  world.has_long_inputs = true;
+  rig.loop(2'000);
+  rig.expect_all();
+  EXPECT_EQ(rig.stats()["inline_pkts"].as_int(), 0);
+  EXPECT_EQ(gpu_of(rig)["fault"].as_string(), "");
+}
+
+TEST(OpenClFaults, WhatCannotBeIsToldAtTheStart) {
+  const auto told = [](const Faults& faults, Dict params = {}) {
+    const Fake fake(faults);
+    return stage_test::refusal(
+        stage_test::written({{"on", stage_test::kGpu}}, {fake_gpu(0, std::move(params))}));
+  };
+  const auto has = [](const std::string& lines, const std::string& part) {
+    EXPECT_NE(lines.find(part), std::string::npos) << lines;
+    EXPECT_EQ(std::ranges::count(lines, '\n'), 1) << lines;
+  };
+  EXPECT_EQ(told({}), "");
+  has(told({.n_platforms = 0}), "OpenCL has no platform here");
+  has(told({.n_devices = 0}), "the OpenCL platform 'A Fake Platform' has no device");
+  has(told({}, {{"platform", "NVIDIA"}}), "there is no OpenCL platform 'NVIDIA'");
+  has(told({}, {{"platform", "NVIDIA"}}), "there is: A Fake Platform");
+  has(told({}, {{"platform", "Fake"}, {"device", "fake-900x"}}), "did you mean 'fake-9000'?");
+  has(told({.is_bad_source = true}),
+      "does not compile for 'fake-9000': error -11, error: no such word");
+  has(told({.most_bytes = 10'000}),
+      "for batches of 256 packets: error -61 (a smaller max_batch_pkts");
+  has(told({.wrong_from = 1}), "the kernel 'number' computes wrong there");
+  has(told({.fail_launch_at = 1}),
+      "the kernel 'number' does not run: a kernel cannot begin: error -36");
+}
+
+}  // namespace opencl_fault_test
+}  // namespace batchplane::offload

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// opencl_test.cc - kernels on whatever OpenCL this machine has, beside the processor, byte by byte. Skipped
+// where there is none.
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "module_harness.h"
+#include "offload/kernel_lane.h"
+#include "offload/stage_test_util.h"
+
+namespace batchplane::offload {
+namespace opencl_test {
+
+// Null, and the test is skipped, where this machine has none.
+std::shared_ptr<const OpenClDevice> any_device(std::string& why) {
+  try {
+    return std::make_shared<const OpenClDevice>(OpenClChoice{}, std::vector<int>{}, "devices.x");
+  } catch (const ConfigError& error) {
+    why = error.line();
+    return nullptr;
+  }
+}
+
+struct Made {
+  Made(const std::string& kind, const Dict& params) : info(*find_module_kind(kind)) {
+    Args args(info.params, params, "modules.x");
+    args.set_env(&env);
+    args.set_name("x");
+    module = info.make(args);
+  }
+  Environment env;
+  const ModuleInfo& info;
+  std::unique_ptr<Module> module;
+};
+
+TEST(OpenCl, ComputesDigestsOfEveryLengthAsTheProcessorDoes) {
+  std::string why;
+  const auto device = any_device(why);
+  if (device == nullptr) GTEST_SKIP() << why;
+  constexpr uint32_t kLongest = 1500;
+  Rng rng(11);
+  std::vector<Bytes> texts(kLongest + 1);
+  std::vector<Kernel::Input> inputs;
+  for (uint32_t n = 0; n <= kLongest; ++n) {
+    texts[n].resize(n);
+    for (uint8_t& byte : texts[n]) byte = static_cast<uint8_t>(rng.below(256));
+    inputs.emplace_back(texts[n]);
+  }
+  for (const char* const algorithm : {"md5", "sha1", "sha256"}) {
+    const Made made("digest", {{"algorithm", algorithm}});
+    Kernel& kernel = *made.module->kernel();
+    OpenClKernel on_device(device, kernel, kLongest + 1, "devices.x");
+    for (const Kernel::Input input : inputs) ASSERT_TRUE(on_device.add(1, input));
+    ASSERT_TRUE(on_device.launch(1));
+    while (on_device.poll(1) == OpenClKernel::State::kRunning) std::this_thread::yield();
+    ASSERT_EQ(on_device.fault().what, nullptr);
+    std::vector<uint64_t> expected(inputs.size() * kernel.result_bytes() / sizeof(uint64_t));
+    auto* const bytes = reinterpret_cast<uint8_t*>(expected.data());
+    kernel.compute(inputs.data(), static_cast<uint32_t>(inputs.size()), bytes);
+    for (uint32_t n = 0; n <= kLongest; ++n) {
+      const uint32_t at = n * kernel.result_bytes();
+      ASSERT_EQ(std::memcmp(on_device.results(1) + at, bytes + at, kernel.result_bytes()), 0)
+          << algorithm << " of " << n << " bytes";
+    }
+  }
+}
+
+TEST(OpenCl, SourcesThatAreWrongAreTold) {
+  std::string why;
+  const auto device = any_device(why);
+  if (device == nullptr) GTEST_SKIP() << why;
+  class Broken final : public Kernel {
+    [[nodiscard]] const char* source() const override { return "__kernel void k() { int x = y; }"; }
+    [[nodiscard]] const char* entry() const override { return "k"; }
+    [[nodiscard]] uint32_t result_bytes() const override { return 8; }
+    [[nodiscard]] Input input_of(Packet& /*pkt*/) const noexcept override { return {}; }
+    void compute(const Input* /*inputs*/, uint32_t /*n*/, uint8_t* /*results*/) noexcept override {}
+    void apply(Context& /*ctx*/, Batch& /*batch*/, const uint8_t* /*results*/) noexcept override {}
+  };
+  const Broken broken;
+  try {
+    const OpenClKernel made(device, broken, 1, "devices.x");
+    FAIL() << "it compiled";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(error.line().find("undeclared identifier 'y'"), std::string::npos) << error.line();
+  }
+}
+
+// A whole engine, with the device's thread beside the worker.
+TEST(OpenCl, TakesAStagesPacketsInOrder) {
+  std::string why;
+  if (any_device(why) == nullptr) GTEST_SKIP() << why;
+  for (const uint32_t threads : {0U, 1U}) {
+    // However busy this machine is, nothing is taken back: ten times this law is 10 s.
+    const Dict laws{{"test_work", Dict{{"batch_ns", 1'000'000'000}}}};
+    const DeviceSpec gpu{
+        "gpu", "opencl", {{"threads", threads}, {"check_one_in", 1}, {"laws", laws}}};
+    stage_test::Rig rig(
+        stage_test::pipeline({{"on", stage_test::kGpu}, {"batch_pkts", 64}, {"backpressure", true}},
+                             {gpu}),
+        20'000, false);
+    while (stage_test::world.n_made < stage_test::world.limit_pkts) rig.loop(10);
+    rig.engine->stop(true);
+    rig.expect_all();
+    const Value shown = rig.stats()["devices"].as_list()[0];
+    EXPECT_EQ(shown["fault"].as_string(), "");
+    EXPECT_GT(shown["done_pkts"].as_int(), 0);
+  }
+}
+
+}  // namespace opencl_test
+}  // namespace batchplane::offload

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stage_test_util.h - a whole engine around one stage, and what became of each packet.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/engine/engine.h"
+#include "core/module/kernel.h"
+#include "offload/stage.h"
+#include "spec/stages.h"
+
+namespace batchplane::offload {
+namespace stage_test {
+
+inline constexpr uint32_t kFrameBytes = 64;
+inline constexpr uint32_t kLongInputBytes = 3000;
+
+// What the modules below see; one test at a time.
+struct World {
+  uint64_t limit_pkts = 0;  // that the input brings
+  uint32_t burst_pkts = 32;
+  uint64_t n_made = 0;
+  uint64_t n_worked = 0;
+  bool was_in_order = true;
+  bool was_right = true;
+  bool has_long_inputs = false;  // more of them than there is room for on a device
+  std::vector<uint32_t> out[3];  // numbers of packets, by way out
+};
+inline World world;
+
+inline uint32_t number_of(Packet* pkt) {
+  uint32_t number = 0;
+  std::memcpy(&number, pkt->data(), sizeof number);
+  return number;
+}
+
+// Numbers its packets.
+class TestIn final : public Module {
+ public:
+  explicit TestIn(const Args& /*args*/) {}
+  uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
+    const auto n = static_cast<uint32_t>(
+        std::min<uint64_t>({max, world.burst_pkts, world.limit_pkts - world.n_made}));
+    if (n == 0 || !ctx.pool->alloc_bulk(pkts, n)) return 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      pkts[i]->reset(kFrameBytes);
+      pkts[i]->meta() = PacketMeta{};
+      pkts[i]->meta().entry_ns = ctx.now_ns;
+      const auto number = static_cast<uint32_t>(world.n_made++);
+      std::memcpy(pkts[i]->data(), &number, sizeof number);
+    }
+    return n;
+  }
+};
+
+class TestOut final : public Module {
+ public:
+  explicit TestOut(const Args& args) : way_(args.u32("way")) {}
+  void consume(Context& ctx, Batch& batch) noexcept {
+    for (Packet* pkt : batch) world.out[way_].push_back(number_of(pkt));
+    ctx.free(batch.pkts, batch.size_pkts);
+  }
+
+ private:
+  const uint32_t way_;
+};
+
+inline const DropReason kSeventh{"test_seventh", "a packet that a test drops", "none"};
+
+// Every seventh packet is dropped, every third takes gate 1; bytes are changed, and counted in order.
+// The kernel: the number, and the length.
+class TestWork final : public Module, public Kernel {
+ public:
+  explicit TestWork(const Args& /*args*/) {}
+  uint32_t link(uint32_t /*connected*/) override { return 2; }
+  void classify(Context& ctx, Batch& batch) noexcept {
+    uint32_t results[2 * exec::kMaxBatchPkts] = {};
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) results[2 * i] = number_of(batch[i]);
+    apply(ctx, batch, reinterpret_cast<const uint8_t*>(results));
+  }
+
+  Kernel* kernel() override { return this; }
+  [[nodiscard]] const char* source() const override {
+    return "__kernel void number(__global const uint* bytes, __global const uint2* places, uint n,"
+           "    __global uint* results) {"
+           "  const uint i = get_global_id(0);"
+           "  if (i >= n) return;"
+           "  results[2 * i] = places[i].y < 4 ? 0 : bytes[places[i].x / 4];"
+           "  results[2 * i + 1] = places[i].y;"
+           "}";
+  }
+  [[nodiscard]] const char* entry() const override { return "number"; }
+  [[nodiscard]] uint32_t result_bytes() const override { return 2 * sizeof(uint32_t); }
+  [[nodiscard]] Input input_of(Packet& pkt) const noexcept override {
+    if (!world.has_long_inputs) return {pkt.data(), pkt.len_bytes()};
+    thread_local std::vector<uint8_t> text(kLongInputBytes);
+    std::copy_n(pkt.data(), sizeof(uint32_t), text.begin());
+    return text;
+  }
+  void compute(const Input* inputs, uint32_t n, uint8_t* results) noexcept override {
+    for (uint32_t i = 0; i < n; ++i) compute_one(inputs[i], results + i * result_bytes());
+  }
+  static void compute_one(Input input, uint8_t* result) {
+    uint32_t words[2] = {0, static_cast<uint32_t>(input.size())};
+    if (input.size() >= sizeof words[0]) std::memcpy(words, input.data(), sizeof words[0]);
+    std::memcpy(result, words, sizeof words);
+  }
+  void apply(Context& ctx, Batch& batch, const uint8_t* results) noexcept override {
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      uint32_t number = 0;
+      std::memcpy(&number, results + i * result_bytes(), sizeof number);
+      world.was_right = world.was_right && number == number_of(batch[i]);
+      world.was_in_order = world.was_in_order && number == next_.load();
+      next_ = number + 1;
+      ++world.n_worked;
+      batch[i]->data()[4] += 1;
+      ctx.gates[i] = number % 3 == 0 ? 1 : 0;
+      if (number % 7 == 0) ctx.drop(batch, i, kSeventh);
+    }
+  }
+  void adopt(Module& old_module) noexcept override {
+    next_ = static_cast<TestWork&>(old_module).next_.load();
+  }
+  [[nodiscard]] Value show() const override { return Dict{{"next", next_.load()}}; }
+  Value command(const std::string& verb, const Value& args) override {
+    return verb == "ping" ? Value("pong") : Module::command(verb, args);
+  }
+
+ private:
+  std::atomic<uint32_t> next_{0};
+};
+
+inline PipelineSpec written(Dict device, std::vector<DeviceSpec> devices) {
+  PipelineSpec spec;
+  spec.modules = {{"in", "test_in", {}},
+                  {"work", "test_work", {}},
+                  {"a", "test_out", {{"way", 0}}},
+                  {"b", "test_out", {{"way", 1}}}};
+  spec.modules[1].device = std::move(device);
+  spec.edges = {{"in", "0", "work"}, {"work", "0", "a"}, {"work", "1", "b"}};
+  spec.flows = {{"to_a", {"in", "work:0", "a"}, 0}, {"to_b", {"in", "work:1", "b"}, 0}};
+  spec.devices = std::move(devices);
+  return spec;
+}
+inline PipelineSpec staged(PipelineSpec spec) {
+  std::vector<ConfigError> errors;
+  Mistakes mistakes{errors, spec.source_map};
+  add_stages(spec, module_kind_facts(), mistakes);
+  if (!errors.empty()) throw ConfigErrors(errors);
+  return spec;
+}
+inline PipelineSpec pipeline(Dict device, std::vector<DeviceSpec> devices) {
+  return staged(written(std::move(device), std::move(devices)));
+}
+inline DeviceSpec simulated(uint32_t threads, double batch_ns, double pkt_ns,
+                            const Dict& faults = {}) {
+  return {"gpu",
+          "simulated",
+          {{"threads", threads},
+           {"laws", Dict{{"test_work", Dict{{"batch_ns", batch_ns}, {"pkt_ns", pkt_ns}}}}},
+           {"faults", faults}}};
+}
+inline DeviceSpec cores(uint32_t threads) { return {"cpu", "cores", {{"threads", threads}}}; }
+
+// The lines in which a pipeline is refused.
+inline std::string refusal(const PipelineSpec& spec);
+
+struct Rig {
+  explicit Rig(const PipelineSpec& spec, uint64_t limit_pkts, bool is_virtual = true) {
+    world = World{};
+    world.limit_pkts = limit_pkts;
+    static std::atomic<uint32_t> next{0};
+    auto graph = build(spec, nullptr);
+    const auto n_pkts = static_cast<uint32_t>(Engine::min_pool_pkts(*graph)) + 4096;
+    auto pool = std::make_unique<PacketPool>("stage_test" + std::to_string(next++), n_pkts);
+    engine = std::make_unique<Engine>(std::move(graph), std::move(pool), quiescence);
+    if (is_virtual) engine->workers()[0]->use_virtual_clock(&now_ns);
+  }
+  std::unique_ptr<Graph> build(const PipelineSpec& spec, const Environment* running) {
+    auto env = std::make_unique<Environment>();
+    env->quiescence = quiescence.get();
+    std::vector<ConfigError> errors;
+    Mistakes mistakes{errors, spec.source_map};
+    add_devices(spec, *env, running, mistakes);
+    if (!errors.empty()) throw ConfigErrors(errors);
+    return build_graph(spec, std::move(env));
+  }
+  void apply(const PipelineSpec& spec) { engine->apply(build(spec, engine->graph().env.get())); }
+  void loop(uint32_t n, uint64_t step_ns = 100) {
+    for (uint32_t i = 0; i < n; ++i) {
+      now_ns += step_ns;
+      engine->workers()[0]->loop_once();
+    }
+  }
+  Stage& stage() { return static_cast<Stage&>(*engine->graph().at("work").module); }
+  Value stats() { return stage().show()["stage"]; }
+  int64_t jobs(const std::string& cause) { return stats()["jobs"][cause].as_int(); }
+  void expect_balance() {
+    const Snapshot snapshot = engine->snapshot(true);
+    const Balance& b = snapshot.balance;
+    EXPECT_TRUE(b.is_exact()) << b.in_pkts << " in, " << b.sent_pkts << " sent, " << b.dropped_pkts
+                              << " dropped, " << b.held_pkts << " held";
+    EXPECT_EQ(b.in_pkts, world.n_made);
+  }
+  // All packets left, each once, in order, where they belong.
+  void expect_all() {
+    expect_balance();
+    EXPECT_TRUE(world.was_in_order);
+    EXPECT_TRUE(world.was_right);
+    EXPECT_EQ(world.n_worked, world.n_made);
+    std::vector<uint32_t> expected[2];
+    for (uint32_t i = 0; i < world.n_made; ++i) {
+      if (i % 7 != 0) expected[i % 3 == 0 ? 1 : 0].push_back(i);
+    }
+    EXPECT_EQ(world.out[0], expected[0]);
+    EXPECT_EQ(world.out[1], expected[1]);
+  }
+
+  uint64_t now_ns = 1'000'000;
+  std::shared_ptr<Quiescence> quiescence = std::make_shared<Quiescence>();
+  std::unique_ptr<Engine> engine;
+};
+
+inline std::string refusal(const PipelineSpec& spec) {
+  try {
+    Rig rig(staged(spec), 0);
+  } catch (const ConfigErrors& errors) {
+    std::string lines;
+    for (const ConfigError& error : errors.errors) lines += error.line() + "\n";
+    return lines;
+  }
+  return "";
+}
+
+inline const List kGpu{"gpu", "inline"};
+
+}  // namespace stage_test
+}  // namespace batchplane::offload
