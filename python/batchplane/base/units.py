@@ -69,6 +69,16 @@ def short_rate(pps: float | None) -> str:
     return f"{pps:.0f} pps"
 
 
+def short_bits(bps: float | None) -> str:
+    """A rate of bits: 12.3 Mbit/s, 850 kbit/s."""
+    if bps is None:
+        return "-"
+    for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(bps) >= scale * 0.9995:
+            return f"{three_digits(bps / scale)} {unit}bit/s"
+    return f"{bps:.0f} bit/s"
+
+
 def short_count(count: float | None) -> str:
     """A count: 1234, 56.7 k, 12.3 M."""
     if count is None:

@@ -27,12 +27,9 @@ Edited Tree::add(uint32_t node, uint32_t parent, const NodeParams& params) {
   if (has(node)) return Edited::kNodeExists;
   if (const Edited range = check_range(params); range != Edited::kYes) return range;
   if (!is_inner(node) && params.has_rates() && unused_shapers_.empty()) return Edited::kNoShaper;
-  nodes_[node] = TreeNode();
   if (const Edited checked = check_parent(node, parent); checked != Edited::kYes) return checked;
-  if (is_inner(node)) {
-    std::construct_at(&nodes_[node].inner);
-    rates_.inner(node) = {};
-  }
+  nodes_[node].forget(is_inner(node));
+  if (is_inner(node)) rates_.inner(node) = {};
   join(node, parent);
   fit(node, params);
   return Edited::kYes;
@@ -71,7 +68,7 @@ Edited Tree::remove(uint32_t node, const TakeDescriptor& take) {
   while (at.backlog_pkts != 0) take(drain_leaf(node));
   fit(node, {});
   --nodes_[at.parent].inner.n_children;
-  at = TreeNode();
+  at.forget(is_inner(node));
   return Edited::kYes;
 }
 

@@ -56,7 +56,7 @@ Enqueued Tree::enqueue(const Descriptor& pkt) noexcept {
   if (!push(node, pkt)) [[unlikely]]
     return Enqueued::kFull;
   node.leaf.backlog_bytes += pkt.len_bytes();
-  if (node.backlog_pkts++ == 0) place_path(leaf);
+  if (++node.backlog_pkts == 1) place_path(leaf);
   return Enqueued::kYes;
 }
 

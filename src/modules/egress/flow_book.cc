@@ -80,6 +80,15 @@ void FlowBook::each_flow(const std::function<bool(uint32_t flow, Dict said)>& us
   }
 }
 
+std::vector<EgressNode> FlowBook::nodes() const {
+  std::vector<EgressNode> all;
+  for (const auto& [flow, params] : flows_) {
+    all.push_back({.number = flow, .parent = max_flows(), .weight = params.weight});
+  }
+  all.push_back({.number = max_flows()});
+  return all;
+}
+
 Dict FlowBook::saved_params() const {
   List list;
   for (const auto& [flow, params] : flows_) list.push_back(egress_flow_value(flow, params));

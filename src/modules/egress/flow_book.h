@@ -20,6 +20,7 @@ class FlowBook final : public EgressBook {
   void remove(const Value& args) override;
   void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const override;
   [[nodiscard]] size_t n_flows() const override { return flows_.size(); }
+  [[nodiscard]] std::vector<EgressNode> nodes() const override;
   [[nodiscard]] Dict saved_params() const override;
 
   void configure_all(EgressScheduler& scheduler) const override;

@@ -263,6 +263,23 @@ void TreeBook::each_flow(const std::function<bool(uint32_t flow, Dict said)>& us
   }
 }
 
+std::vector<EgressNode> TreeBook::nodes() const {
+  std::vector<EgressNode> all;
+  for (uint32_t n = 0; n < plan_.n_numbers(); ++n) {
+    const TreePlan::Node& node = plan_[n];
+    if (!node.exists) continue;
+    const bool is_between = !plan_.is_flow(n) && n != plan_.link();
+    all.push_back({.number = n,
+                   .parent = n == plan_.link() ? EgressNode::kNone : node.parent,
+                   .name = is_between ? &plan_.name_of(n) : nullptr,
+                   .weight = node.params.weight,
+                   .priority = node.params.priority,
+                   .min_rate_bps = node.params.min_rate_bps,
+                   .ceil_bps = node.params.ceil_bps});
+  }
+  return all;
+}
+
 List TreeBook::list(bool flows) const {
   List all;
   const uint32_t begin = flows ? 0 : plan_.link() + 1;
