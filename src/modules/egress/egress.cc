@@ -17,7 +17,7 @@
 #include "modules/egress/egress_mailboxes.h"
 #include "modules/egress/egress_params.h"
 #include "modules/egress/egress_status.h"
-#include "modules/policy/dscp_field.h"
+#include "modules/egress/flow_rule.h"
 
 namespace batchplane {
 namespace {
@@ -43,24 +43,10 @@ constexpr size_t kMaxShownFlows = 1000;
 constexpr uint32_t kShownLive = 8;
 constexpr size_t kMaxLiveFlows = 20'000;
 
-enum class FlowBy : uint8_t { kMark, kDscp, kVrf, kInterface };
-
-FlowBy flow_by_of(const std::string& name) {
-  if (name == "dscp") return FlowBy::kDscp;
-  if (name == "vrf") return FlowBy::kVrf;
-  return name == "interface" ? FlowBy::kInterface : FlowBy::kMark;
-}
-
-uint32_t dscp_flow_of(Packet& pkt) {
-  const IpKind kind = ip_kind_of(pkt);
-  if (kind != IpKind::kIpv4 && kind != IpKind::kIpv6) return 0;
-  return dscp_of(pkt.data() + l3_offset_of(pkt), kind);
-}
-
 class Egress final : public Module {
  public:
   explicit Egress(const Args& args)
-      : flow_by_(flow_by_of(args.string("flow_by"))),
+      : flow_rule_(args),
         settings_(egress_settings(args)),
         book_(make_egress_book(args, settings_)),
         mailboxes_(args.env().n_workers, args.u32("mailbox_pkts")),
@@ -83,7 +69,7 @@ class Egress final : public Module {
     const bool has_connections = book_->has_connections();
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
-      const uint32_t flow = book_->known(flow_number(pkt));
+      const uint32_t flow = book_->known(flow_rule_.number_of(pkt));
       if (backpressure.is_full(flow)) [[unlikely]] {
         counts_[flow].early_pkts.fetch_add(1, std::memory_order_relaxed);
         ctx.drop(batch, i, kEgressFull);
@@ -225,18 +211,6 @@ class Egress final : public Module {
     as_it_was.rate_bps = settings_.rate_bps;
     return settings_ == as_it_was;
   }
-  [[nodiscard]] uint32_t flow_number(Packet& pkt) const noexcept {
-    switch (flow_by_) {
-      case FlowBy::kDscp:
-        return dscp_flow_of(pkt);
-      case FlowBy::kVrf:
-        return pkt.meta().vrf;
-      case FlowBy::kInterface:
-        return pkt.meta().in_interface;
-      default:
-        return pkt.mark();
-    }
-  }
   static const DropReason& reason_of(egress::Enqueued why) noexcept {
     if (why == egress::Enqueued::kTooLong) return kEgressTooLong;
     if (why == egress::Enqueued::kShed) return kEgressShed;
@@ -297,7 +271,7 @@ class Egress final : public Module {
     settings_.rate_bps = rate_bps;
   }
 
-  const FlowBy flow_by_;
+  const FlowRule flow_rule_;
   EgressSettings settings_;
   std::unique_ptr<EgressBook> book_;
   EgressMailboxes mailboxes_;

@@ -6,6 +6,7 @@
 #include "egress/discipline/disciplines.h"
 #include "modules/common/item_syntax.h"
 #include "modules/egress/egress_flows.h"
+#include "modules/egress/flow_rule.h"
 
 namespace batchplane {
 namespace {
@@ -64,12 +65,7 @@ std::vector<ParamSpec> link_params() {
            .type = ParamType::kString,
            .default_value = "none",
            .help = "cells that the link is cut into: atm (48 of 53 bytes), ptm (64 of 65)",
-           .choices = {"none", "atm", "ptm"}},
-          {.name = "flow_by",
-           .type = ParamType::kString,
-           .default_value = "mark",
-           .help = "the number that says which flow a packet belongs to",
-           .choices = {"mark", "dscp", "vrf", "interface"}}};
+           .choices = {"none", "atm", "ptm"}}};
 }
 
 std::vector<ParamSpec> flow_params() {
@@ -137,7 +133,7 @@ std::vector<ParamSpec> tree_params() {
 }  // namespace
 
 std::vector<ParamSpec> egress_params() {
-  return joined(joined(link_params(), flow_params()), tree_params());
+  return joined(joined(joined(link_params(), flow_rule_params()), flow_params()), tree_params());
 }
 
 EgressSettings egress_settings(const Args& args) {

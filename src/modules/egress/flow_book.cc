@@ -15,7 +15,8 @@ std::string place(size_t i) { return "flows[" + std::to_string(i) + "]"; }
 FlowBook::FlowBook(const Args& args, uint32_t max_flows)
     : EgressBook(max_flows, max_flows),
       flows_(parse_egress_flows(args)),
-      otherwise_(default_egress_flow(args)) {
+      otherwise_(default_egress_flow(args)),
+      numbers_(flow_numbers(args)) {
   for (const auto& [flow, params] : flows_) set_known(flow, true);
 }
 
@@ -23,7 +24,7 @@ std::vector<FlowBook::Item> FlowBook::parse(const List& items, const char* verb)
   std::vector<Item> parsed;
   std::set<uint32_t> seen;
   for (size_t i = 0; i < items.size(); ++i) {
-    parsed.push_back(parse_egress_flow(items[i], otherwise_, max_flows(), place(i)));
+    parsed.push_back(parse_egress_flow(items[i], otherwise_, numbers_, place(i)));
     if (!seen.insert(parsed.back().first).second) {
       throw ConfigError("flow " + std::to_string(parsed.back().first) + " is there twice", place(i),
                         std::string(verb) + " it once");

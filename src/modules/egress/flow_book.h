@@ -34,6 +34,7 @@ class FlowBook final : public EgressBook {
 
   EgressFlows flows_;
   const egress::FlowParams otherwise_;
+  const FlowNumbers numbers_;
 };
 
 }  // namespace batchplane

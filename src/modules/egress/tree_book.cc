@@ -6,13 +6,14 @@
 #include <unordered_set>
 
 #include "modules/common/item_syntax.h"
+#include "modules/egress/egress_flows.h"
 
 namespace batchplane {
 namespace {
 
 TreeDefaults defaults_of(const Args& args) {
   const uint64_t limit_bytes = uint64_t{args.u32("limit_pkts")} * args.u32("lmax_bytes");
-  TreeDefaults defaults{.max_flows = args.u32("max_flows")};
+  TreeDefaults defaults{.numbers = flow_numbers(args)};
   defaults.params.limit_bytes = static_cast<uint32_t>(std::min<uint64_t>(limit_bytes, 1U << 30));
   return defaults;
 }

@@ -106,13 +106,13 @@ int64_t number_in(std::string_view cell, const char* column, int64_t least, int6
 // Sets what a column of a row says.
 using Setter = std::function<void(TreeItem& item, std::string_view cell, const std::string& where)>;
 
-Setter setter_of(std::string_view column, uint32_t max_flows, const std::string& where) {
+Setter setter_of(std::string_view column, const FlowNumbers& numbers, const std::string& where) {
   if (column == "node") return [](TreeItem& item, auto cell, const auto&) { item.name = cell; };
   if (column == "parent") return [](TreeItem& item, auto cell, const auto&) { item.parent = cell; };
   if (column == "flow") {
-    return [max_flows](TreeItem& item, auto cell, const auto& at) {
+    return [numbers](TreeItem& item, auto cell, const auto& at) {
       item.is_flow = true;
-      item.flow = static_cast<uint32_t>(number_in(cell, "flow", 0, int64_t{max_flows} - 1, at));
+      item.flow = numbers.parse_text(cell, at);
     };
   }
   if (column == "queue") {
@@ -142,8 +142,7 @@ TreeItem parse_tree_item(const Value& item, const TreeDefaults& otherwise,
                   .parent = text_under(item, "parent", where),
                   .params = otherwise.params};
   if (parsed.is_flow) {
-    parsed.flow = static_cast<uint32_t>(
-        int_value(item["flow"], 0, int64_t{otherwise.max_flows} - 1, where + ".flow"));
+    parsed.flow = otherwise.numbers.parse(item["flow"], where + ".flow");
   }
   for (const NumberKey& key : kNumberKeys) {
     if (!item.has(key.name)) continue;
@@ -185,7 +184,7 @@ void each_tree_row(const std::string& path, const TreeDefaults& otherwise, const
     split(text, cells);
     if (setters.empty()) {
       for (const std::string_view column : cells)
-        setters.push_back(setter_of(column, otherwise.max_flows, at));
+        setters.push_back(setter_of(column, otherwise.numbers, at));
       continue;
     }
     if (cells.size() != setters.size()) {

@@ -7,6 +7,7 @@
 
 #include "base/value.h"
 #include "egress/tree/tree_params.h"
+#include "modules/egress/flow_number.h"
 
 namespace batchplane {
 
@@ -20,7 +21,7 @@ struct TreeItem {
 };
 
 struct TreeDefaults {
-  uint32_t max_flows = 0;  // flows have numbers below this
+  FlowNumbers numbers;
   egress::NodeParams params;
 };
 
