@@ -14,7 +14,8 @@ Tree::Tree(TreeCapacity capacity)
       nodes_(capacity.nodes()),
       rates_(capacity, unit_bytes_),
       pkts_(capacity.pkts),
-      connections_(capacity.connections, capacity.codel, capacity.lmax_bytes) {
+      connections_(capacity.connections, capacity.codel, capacity.lmax_bytes,
+                   capacity.pie_target_ns) {
   unused_shapers_.reserve(capacity.shaped_leaves);
   for (uint32_t s = capacity.shaped_leaves; s-- > 0;) {
     unused_shapers_.push_back(capacity.inner_nodes + s);
@@ -124,8 +125,8 @@ void Tree::fit_queue(uint32_t node, LeafQueue queue) {
   }
   FqLists lists;
   // Where no connection is free, the queue stays as it is until it is empty.
-  if (queue == LeafQueue::kFifo ||
-      !connections_.take_over(lists, node, leaf.queue, at.backlog_pkts, leaf.backlog_bytes)) {
+  if (queue == LeafQueue::kFifo || !connections_.take_over(lists, node, leaf.queue, at.backlog_pkts,
+                                                           leaf.backlog_bytes, aqm_of(queue))) {
     return;
   }
   std::construct_at(&leaf.connections, lists);

@@ -17,6 +17,8 @@
 
 namespace batchplane::egress {
 
+inline Aqm aqm_of(LeafQueue queue) { return queue == LeafQueue::kPie ? Aqm::kPie : Aqm::kCodel; }
+
 // Where a node stands at its parent.
 enum class Place : uint8_t {
   kOut,    // nothing to send, or nothing that may be sent now

@@ -131,6 +131,7 @@ std::unique_ptr<EgressScheduler> make_egress_scheduler(const EgressSettings& set
                                         .pkts = settings.capacity.pkts,
                                         .connections = settings.connections,
                                         .codel = settings.codel,
+                                        .pie_target_ns = settings.pie_target_ns,
                                         .lmax_bytes = settings.lmax_bytes,
                                         .framing = settings.framing};
     return std::make_unique<SchedulerOf<egress::Tree>>(settings, capacity);

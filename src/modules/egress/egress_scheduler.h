@@ -79,6 +79,7 @@ struct EgressSettings {
   uint32_t lmax_bytes = 0;
   uint32_t connections = 0;  // and those in queues with CoDel
   egress::CodelParams codel;
+  uint64_t pie_target_ns = 0;
   uint64_t rate_bps = 0;
   egress::Framing framing;
 

@@ -219,7 +219,7 @@ uint64_t shed_pkts(EngineRig& rig, const Snapshot& snapshot) {
 
 // Its sender does not slow down, so more and more are dropped, and all are accounted for.
 TEST(EgressTree, KeepsDelaysShortWhereToldSo) {
-  for (const char* queue : {"codel", "fq_codel"}) {
+  for (const char* queue : {"codel", "fq_codel", "pie"}) {
     const Dict flow2{{"flow", 2}, {"queue", queue}, {"limit_bytes", 100'000}};
     EngineRig rig(three_direct_senders(home_and_other(
                       {{"codel_target_us", 50},

@@ -46,13 +46,14 @@ constexpr std::array kNumberKeys{
 
 constexpr const char* kColumns =
     "node, flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, limit_bytes, queue";
-constexpr std::array<const char*, 3> kQueues{"fifo", "codel", "fq_codel"};  // by LeafQueue
+constexpr std::array<const char*, 4> kQueues{"fifo", "codel", "fq_codel", "pie"};  // by LeafQueue
 
 egress::LeafQueue queue_of(std::string_view name, const std::string& where) {
   for (size_t q = 0; q < kQueues.size(); ++q) {
     if (name == kQueues[q]) return static_cast<egress::LeafQueue>(q);
   }
-  throw ConfigError("unknown queue '" + std::string(name) + "'", where, "fifo, codel or fq_codel");
+  throw ConfigError("unknown queue '" + std::string(name) + "'", where,
+                    "fifo, codel, fq_codel or pie");
 }
 
 void check_item(const TreeItem& item, const std::string& where) {
