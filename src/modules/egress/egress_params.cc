@@ -75,7 +75,7 @@ std::vector<ParamSpec> flow_params() {
            .help = "{flow, weight, lmax_bytes, limit_pkts}; others belong to flow 0. With calendar "
                    "{delay_us, jitter_us}, too; in a tree "
                    "{flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, "
-                   "limit_bytes, queue}"},
+                   "limit_bytes, limit_us, queue}"},
           {.name = "lmax_bytes",
            .unit = "bytes",
            .default_value = 1600,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "modules/egress/tree_items.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
@@ -14,6 +15,8 @@ namespace batchplane {
 namespace {
 
 constexpr int64_t kMaxRate = egress::kMaxPaceBps;
+constexpr uint32_t kMostLimitBytes = 1U << 30;
+constexpr int64_t kMostLimitUs = 60'000'000;
 
 // What every entry may say in numbers.
 struct NumberKey {
@@ -41,11 +44,12 @@ constexpr std::array kNumberKeys{
     number_key<&Params::burst_bytes>("burst_bytes", 0, 1 << 30),
     number_key<&Params::weight>("weight", 1, egress::kMaxNodeWeight),
     number_key<&Params::priority>("priority", 0, egress::kPriorities - 1),
-    number_key<&Params::limit_bytes>("limit_bytes", 1, 1 << 30),
+    number_key<&Params::limit_bytes>("limit_bytes", 1, kMostLimitBytes),
 };
 
 constexpr const char* kColumns =
-    "node, flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, limit_bytes, queue";
+    "node, flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, limit_bytes, "
+    "limit_us, queue";
 constexpr std::array<const char*, 4> kQueues{"fifo", "codel", "fq_codel", "pie"};  // by LeafQueue
 
 egress::LeafQueue queue_of(std::string_view name, const std::string& where) {
@@ -56,7 +60,20 @@ egress::LeafQueue queue_of(std::string_view name, const std::string& where) {
                     "fifo, codel, fq_codel or pie");
 }
 
-void check_item(const TreeItem& item, const std::string& where) {
+// So many bytes as the flow's minimum, or without one its ceiling, carries in its limit_us.
+void set_limit(TreeItem& item, const std::string& where) {
+  if (item.limit_us == 0) return;
+  egress::NodeParams& params = item.params;
+  const uint64_t rate_bps = params.min_rate_bps != 0 ? params.min_rate_bps : params.ceil_bps;
+  if (!item.is_flow || rate_bps == 0) {
+    throw ConfigError("limit_us is for flows with a rate", where,
+                      "give the flow min_rate_bps or ceil_bps, or limit_bytes instead");
+  }
+  const double bytes = static_cast<double>(rate_bps) * item.limit_us / 8e6;
+  params.limit_bytes = static_cast<uint32_t>(std::clamp(bytes, 1.0, double{kMostLimitBytes}));
+}
+
+void check_item(TreeItem& item, const std::string& where) {
   if (item.is_flow == !item.name.empty()) {
     throw ConfigError("an entry is either a flow or a node", where,
                       "give it `flow` with a number, or `node` with a name");
@@ -66,6 +83,7 @@ void check_item(const TreeItem& item, const std::string& where) {
   }
   const egress::Edited range = egress::check_range(item.params);
   if (range != egress::Edited::kYes) throw ConfigError(message_of(range), where);
+  set_limit(item, where);
 }
 
 std::string text_under(const Value& item, const char* key, const std::string& where) {
@@ -120,6 +138,11 @@ Setter setter_of(std::string_view column, const FlowNumbers& numbers, const std:
     return
         [](TreeItem& item, auto cell, const auto& at) { item.params.queue = queue_of(cell, at); };
   }
+  if (column == "limit_us") {
+    return [](TreeItem& item, auto cell, const auto& at) {
+      item.limit_us = static_cast<uint32_t>(number_in(cell, "limit_us", 1, kMostLimitUs, at));
+    };
+  }
   for (const NumberKey& key : kNumberKeys) {
     if (column != key.name) continue;
     return [&key](TreeItem& item, auto cell, const auto& at) {
@@ -136,7 +159,7 @@ TreeItem parse_tree_item(const Value& item, const TreeDefaults& otherwise,
                          const std::string& where) {
   check_keys(item,
              {"node", "flow", "parent", "min_rate_bps", "ceil_bps", "burst_bytes", "weight",
-              "priority", "limit_bytes", "queue"},
+              "priority", "limit_bytes", "limit_us", "queue"},
              where);
   TreeItem parsed{.is_flow = item.has("flow"),
                   .name = text_under(item, "node", where),
@@ -149,6 +172,7 @@ TreeItem parse_tree_item(const Value& item, const TreeDefaults& otherwise,
     if (!item.has(key.name)) continue;
     key.set(parsed.params, int_under(item, key.name, key.least, key.most, 0, where));
   }
+  parsed.limit_us = static_cast<uint32_t>(int_under(item, "limit_us", 1, kMostLimitUs, 0, where));
   const std::string queue = text_under(item, "queue", where);
   if (!queue.empty()) parsed.params.queue = queue_of(queue, where + ".queue");
   check_item(parsed, where);
