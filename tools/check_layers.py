@@ -46,7 +46,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "l2": {"headers", "common"},
         "policy": {"headers", "common"},
         "classify": {"headers", "common", "policy"},
-        "egress": {"headers", "common", "policy", "classify"},
+        "egress": {"headers", "common", "policy", "classify", "tunnel"},
         "acl": {"headers", "common"},
         "balance": {"headers", "common"},
         "tap": {"headers", "common"},

@@ -34,7 +34,7 @@ egress::NodeParams node_params(const Value& node, const std::string& where) {
   params.weight = small(node, "weight", 1, where);
   params.priority = static_cast<uint8_t>(small(node, "priority", 0, where, 255));
   params.queue =
-      static_cast<egress::LeafQueue>(choice(node, "queue", {"fifo", "codel", "fq_codel"}, where));
+      static_cast<egress::LeafQueue>(choice(node, "queue", {"fifo", "codel", "fq_codel", "pie"}, where));
   params.limit_bytes = small(node, "limit_bytes", params.limit_bytes, where);
   return params;
 }
@@ -47,6 +47,7 @@ void read_nodes(const Value& value, SchedulerSpec& spec, const std::string& wher
   tree.connections = small(value, "connections", 0, where);
   tree.codel.target_ns = whole(value, "codel_target_ns", tree.codel.target_ns, where);
   tree.codel.interval_ns = whole(value, "codel_interval_ns", tree.codel.interval_ns, where);
+  tree.pie_target_ns = whole(value, "pie_target_ns", tree.pie_target_ns, where);
   tree.lmax_bytes = small(value, "lmax_bytes", tree.lmax_bytes, where);
   tree.framing = spec.framing;
   if (value["nodes"].is_null()) return;

@@ -49,6 +49,18 @@ def test_shares_follow_weights_and_their_changes(overloaded: Commands) -> None:
     assert saved["rate_bps"] == 200_000_000
 
 
+def test_each_flow_is_told_with_its_share_and_rate(overloaded: Commands) -> None:
+    (told,) = overloaded.json("show", "egress")
+    assert told["module"] == "link"
+    flows = [row for row in told["rows"] if "flow" in row]
+    assert [row["share"] for row in flows] == [0.8, 0.1, 0.1]
+    assert sum(row["rate_bps"] for row in flows) == pytest.approx(told["rows"][0]["rate_bps"])
+    assert all(row["rate_bps"] > 0 and row["drops"]["egress_full"] > 0 for row in flows)
+    assert "flow 2" in overloaded.good("show", "egress", "by=sojourn")
+    refused = overloaded.run("show", "egress", "nobody")
+    assert (refused.code, len(refused.err.strip().splitlines())) == (2, 1)
+
+
 def test_bad_changes_are_one_line(overloaded: Commands) -> None:
     for words, told in (
         (("replace", "flow=0", "weight=0"), "from 1 to 65536"),

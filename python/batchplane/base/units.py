@@ -69,13 +69,13 @@ def short_rate(pps: float | None) -> str:
     return f"{pps:.0f} pps"
 
 
-def short_bit_rate(bps: float | None) -> str:
-    """A rate of a link: 12.3 Mbit/s, 1.00 Gbit/s, 850 bit/s."""
+def short_bits(bps: float | None) -> str:
+    """A rate of bits: 12.3 Mbit/s, 850 kbit/s."""
     if bps is None:
         return "-"
-    for scale, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+    for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(bps) >= scale * 0.9995:
-            return f"{three_digits(bps / scale)} {unit}"
+            return f"{three_digits(bps / scale)} {unit}bit/s"
     return f"{bps:.0f} bit/s"
 
 

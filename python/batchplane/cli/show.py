@@ -26,16 +26,17 @@ def show(
         str,
         typer.Argument(
             autocompletion=completions("show"),
-            help="runtime, cores, buffers, flows, drops, ports, tables, nat, sessions, graph, "
-            "generators, slo, control, all",
+            help="runtime, cores, buffers, flows, drops, ports, tables, egress, nat, sessions, "
+            "graph, generators, slo, control, all",
         ),
     ] = "runtime",
     items: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[MODULE | PORT | KEY=VALUE...]",
-            help="a module (tables) or a port (ports); for nat: protocol, state, inside, outside, "
-            "remote, limit; for sessions: seid, ue, limit",
+            metavar="[MODULE | PORT | NODE | KEY=VALUE...]",
+            help="a module (tables), a port (ports) or a node (egress); for nat: protocol, state, "
+            "inside, outside, remote, limit; for sessions: seid, ue, limit; for egress: module, "
+            "by (backlog, sojourn), limit",
         ),
     ] = None,
     name: Name = None,

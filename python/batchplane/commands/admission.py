@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.problems import BadInput, RunFailed
-from ..base.units import duration_text, short_bit_rate, short_duration
+from ..base.units import duration_text, short_bits, short_duration
 from ..changes.traffic_state import generator_states
 from ..costs.costs import PRIOR, load_costs, resolve
 from ..lang.canonical import Document
@@ -145,8 +145,8 @@ def _judge(rows: list[Admitted], numbers: dict[str, Any]) -> None:
         row.is_kept = row.share_bps >= row.sends_bps and left_ns > 0
         if row.share_bps < row.sends_bps:
             row.told = (
-                f"it sends {short_bit_rate(row.sends_bps)}, more than its share of the link, "
-                f"{short_bit_rate(row.share_bps)}"
+                f"it sends {short_bits(row.sends_bps)}, more than its share of the link, "
+                f"{short_bits(row.share_bps)}"
             )
         elif left_ns <= 0:
             row.told = f"the link alone may take {short_duration(row.bound_ns)}"

@@ -18,6 +18,7 @@ from ..daemon.client import Client, told_as_input
 from ..daemon.process import Daemon
 from ..show.cores import collect_cores
 from ..show.devices import collect_devices
+from ..show.egress import collect_egress
 from ..show.graph import graph_dot
 from ..show.live import WatchOptions, watch
 from ..show.nat import collect_nat
@@ -43,6 +44,7 @@ _COLLECTED = {
     "nat": collect_nat,
     "sessions": collect_sessions,
     "devices": collect_devices,
+    "egress": collect_egress,
 }
 
 
@@ -77,7 +79,9 @@ def show_running(daemon: Daemon, options: ShowOptions, out: Console) -> None:
 
 def _item_args(options: ShowOptions) -> dict[str, Any]:
     if options.what in _COLLECTED:
-        return parse_arguments(options.items)
+        is_node = options.what == "egress" and options.items and "=" not in options.items[0]
+        first = {"node": options.items[0]} if is_node else {}
+        return first | parse_arguments(options.items[1 if is_node else 0 :])
     if not options.items:
         return {}
     key = {"tables": "module", "ports": "port"}.get(options.what)
@@ -87,7 +91,8 @@ def _item_args(options: ShowOptions) -> dict[str, Any]:
                 f"show {options.what} takes no {' '.join(options.items)}",
                 "command line",
                 "show",
-                "use show tables MODULE, show ports PORT, show nat or show sessions KEY=VALUE...",
+                "use show tables MODULE, show ports PORT, show egress NODE, show nat or "
+                "show sessions KEY=VALUE...",
             )
         )
     return {key: options.items[0]}

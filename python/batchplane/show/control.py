@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ..base.plain_table import plain_table
-from ..base.units import short_bit_rate, short_count, short_duration, short_rate, three_digits
+from ..base.units import short_bits, short_count, short_duration, short_rate, three_digits
 
 _STATE_STYLES = {"met": "green", "violating": "red", "infeasible": "red", "inherent": "red"}
 _MAX_FLOWS_REPORTED = 16
@@ -229,7 +229,7 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
 
 def _egress(row: dict[str, Any]) -> tuple[str, str, str]:
     """What the scheduler on a flow's way promises it."""
-    share = f"{short_bit_rate(row['share_bps'])} are its share" if row["share_bps"] else ""
+    share = f"{short_bits(row['share_bps'])} are its share" if row["share_bps"] else ""
     if row["bound_ns"] is None:
         return "egress: at most", "-", share or "no share is promised"
     beyond = "; it sends more, so that its queue grows" if row["is_beyond_share"] else ""

@@ -15,14 +15,15 @@ from ..base.units import short_duration, short_rate, three_digits
 from .control import render_control, render_slo
 from .cores import render_cores
 from .devices import render_devices, render_placement
+from .egress import render_egress
 from .graph import graph_tree
 from .nat import render_nat
 from .rates import CAUSES, PERCENTILES, buffer_list, is_buffer_used
 from .sessions import render_sessions
 
 WHAT = (
-    "runtime", "cores", "buffers", "flows", "drops", "ports", "tables", "nat", "sessions", "graph",
-    "generators", "slo", "control", "devices", "placement", "all",
+    "runtime", "cores", "buffers", "flows", "drops", "ports", "tables", "egress", "nat", "sessions",
+    "graph", "generators", "slo", "control", "devices", "placement", "all",
 )  # fmt: skip
 
 
@@ -248,6 +249,10 @@ def _is_worth_a_word(value: Any) -> bool:
     return isinstance(value, (str, int, float)) and value not in ("", 0, True)
 
 
+# What a module tells that has views of its own: `show devices`, `show egress`.
+_SHOWN_ELSEWHERE = ("module", "kind", "stage", "status")
+
+
 def _tables(data: Any) -> RenderableType:
     if not isinstance(data, list):
         return _facts(data)
@@ -256,9 +261,7 @@ def _tables(data: Any) -> RenderableType:
     table = plain_table("<module", "<kind", "<state")
     for row in data:
         state = ", ".join(
-            f"{key}={_short(value)}"
-            for key, value in row.items()
-            if key not in ("module", "kind", "stage")  # `show devices` has the last
+            f"{key}={_short(value)}" for key, value in row.items() if key not in _SHOWN_ELSEWHERE
         )
         table.add_row(row["module"], row.get("kind", ""), state)
     return table
@@ -275,7 +278,7 @@ def _facts(data: Any) -> RenderableType:
     table = plain_table("<", "<")
     table.show_header = False
     for key, value in data.items():
-        if key not in lists:
+        if key not in lists and key not in _SHOWN_ELSEWHERE:
             table.add_row(key, _short(value))
     return Group(table, *[_records(rows) for rows in lists.values()])
 
@@ -319,6 +322,7 @@ _RENDERERS: dict[str, Callable[[Any], RenderableType]] = {
     "drops": _drops,
     "ports": _ports,
     "tables": _tables,
+    "egress": render_egress,
     "nat": render_nat,
     "sessions": render_sessions,
     "graph": graph_tree,

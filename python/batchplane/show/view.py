@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..base.units import short_count, short_duration, short_rate, three_digits
+from .egress import egress_blocks, schedulers_of
 from .rates import CAUSES, PERCENTILES, Rates, Snapshot, compute_rates
 
 _MAX_DROP_ROWS = 6
@@ -47,10 +48,12 @@ def render_live(
     tables = [
         table for table in (_drop_table(rates), _buffer_table(rates), flow_table(rates)) if table
     ]
-    used = 3 + sum(table.row_count + 3 for table in tables)
+    egress = egress_blocks(schedulers_of(before or now, now))
+    tables_of = [*tables, *(block for block in egress if isinstance(block, Table))]
+    used = 3 + sum(table.row_count + 3 for table in tables_of)
     parts.append(module_table(rates, max(max_rows - used - 4, 5)))
     parts += [part for table in reversed(tables) for part in (Text(""), table)]
-    return Group(*parts)
+    return Group(*parts, *egress)
 
 
 def plain_line(before: Snapshot | None, now: Snapshot, elapsed_s: float) -> str:

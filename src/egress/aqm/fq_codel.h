@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fq_codel.h - the queue of one flow of a scheduler, split by the connections in it (FQ-CoDel, RFC 8290): each
-// has a turn, new ones first, and CoDel keeps its delay short.
+// has a turn, new ones first, and CoDel keeps its delay short. A queue with one connection may have PIE instead.
 //
 // Connections share a store: only those with packets take memory.
 #pragma once
@@ -9,10 +9,12 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "base/big_array.h"
 #include "egress/aqm/codel.h"
+#include "egress/aqm/pie.h"
 #include "egress/discipline/pkt_store.h"
 
 namespace batchplane::egress {
@@ -26,7 +28,10 @@ inline uint32_t flow_word(uint32_t flow, uint32_t hash, bool can_mark) {
   return flow | hash % kConnections * kMaxFlows | (can_mark ? kMarkBit : 0);
 }
 
-// What CoDel drops, for the owner to take over. While it is full, nothing more is dropped.
+// What keeps the delay of connections short.
+enum class Aqm : uint8_t { kCodel, kPie };
+
+// What it drops, for the owner to take over. While it is full, nothing more is dropped.
 struct DropList {
   static constexpr uint32_t kMax = 64;
   uint32_t n = 0;
@@ -43,8 +48,10 @@ struct FqLists {
 
 class FqCodel {
  public:
-  FqCodel(uint32_t connections, CodelParams params, uint32_t lmax_bytes)
+  FqCodel(uint32_t connections, CodelParams params, uint32_t lmax_bytes,
+          uint64_t pie_target_ns = kPieTargetNs)
       : codel_(params, lmax_bytes),
+        pie_(pie_target_ns, lmax_bytes),
         quantum_bytes_(static_cast<int32_t>(lmax_bytes)),
         all_(connections),
         heads_(std::bit_ceil(std::max(connections, 1U)), kNone) {
@@ -61,11 +68,11 @@ class FqCodel {
     if (at != kNone) __builtin_prefetch(&all_[at], 1);
   }
   // False: there is no room.
-  bool push(PktStore& pkts, FqLists& lists, const Descriptor& pkt) noexcept {
+  bool push(PktStore& pkts, FqLists& lists, const Descriptor& pkt, Aqm aqm = Aqm::kCodel) noexcept {
     const uint32_t key = pkt.flow & ~kMarkBit;
     uint32_t at = find(key);
     const bool is_new = at == kNone;
-    if (is_new && (at = take(key)) == kNone) return false;
+    if (is_new && (at = take(key, aqm)) == kNone) return false;
     Connection& connection = all_[at];
     if (!pkts.push(connection.queue, connection.is_empty(), with_mark(pkt))) {
       if (is_new) give_back(at);
@@ -81,14 +88,14 @@ class FqCodel {
 
   // The next packet of lists that have any. What is dropped on the way there is added to `drops`.
   Descriptor pop(PktStore& pkts, FqLists& lists, uint64_t now_ns, uint64_t target_ns,
-                 DropList& drops) noexcept {
+                 DropList& drops, Aqm aqm = Aqm::kCodel) noexcept {
     for (;;) {
       const bool is_new = lists.first_new != kNone;
       const uint32_t at = is_new ? lists.first_new : lists.first_old;
       Connection& connection = all_[at];
       const bool is_empty = connection.is_empty();
       if (!is_empty && connection.credit_bytes > 0) {
-        const Descriptor pkt = pop_of(pkts, connection, now_ns, target_ns, drops);
+        const Descriptor pkt = pop_of(pkts, connection, now_ns, target_ns, drops, aqm);
         connection.credit_bytes -= static_cast<int32_t>(pkt.len_bytes());
         return pkt;
       }
@@ -127,8 +134,8 @@ class FqCodel {
   // A queue becomes the first connection of a flow that has none, and goes before all others until it is empty:
   // so no packet overtakes another of its connection. False: there is no room.
   bool take_over(FqLists& lists, uint32_t flow, const PktQueue& queue, uint32_t backlog_pkts,
-                 uint32_t backlog_bytes) noexcept {
-    const uint32_t at = take(flow);
+                 uint32_t backlog_bytes, Aqm aqm = Aqm::kCodel) noexcept {
+    const uint32_t at = take(flow, aqm);
     if (at == kNone) return false;
     all_[at].queue = queue;
     all_[at].backlog_pkts = backlog_pkts;
@@ -164,6 +171,7 @@ class FqCodel {
 
  private:
   struct alignas(64) Connection {
+    Connection() : codel() {}
     PktQueue queue;
     uint32_t key = 0;
     uint32_t chain = kNone;  // of those with the same head
@@ -171,7 +179,10 @@ class FqCodel {
     uint32_t backlog_pkts = 0;
     uint32_t backlog_bytes = 0;
     int32_t credit_bytes = 0;
-    CodelState codel;
+    union {
+      CodelState codel;
+      PieState pie;
+    };
 
     [[nodiscard]] bool is_empty() const { return backlog_pkts == 0; }
   };
@@ -193,12 +204,13 @@ class FqCodel {
     while (at != kNone && all_[at].key != key) at = all_[at].chain;
     return at;
   }
-  uint32_t take(uint32_t key) noexcept {
+  uint32_t take(uint32_t key, Aqm aqm) noexcept {
     const uint32_t at = free_;
     if (at == kNone) return kNone;
     free_ = all_[at].next;
     uint32_t& head = heads_[head_of(key)];
     all_[at] = Connection();
+    if (aqm == Aqm::kPie) std::construct_at(&all_[at].pie);
     all_[at].key = key;
     all_[at].chain = head;
     head = at;
@@ -231,14 +243,18 @@ class FqCodel {
     return pkt;
   }
   Descriptor pop_of(PktStore& pkts, Connection& connection, uint64_t now_ns, uint64_t target_ns,
-                    DropList& drops) noexcept {
+                    DropList& drops, Aqm aqm) noexcept {
     for (;;) {
       Descriptor pkt = take_head(pkts, connection);
       const bool can_mark = (pkt.flow & kMarkBit) != 0;
       pkt.flow &= ~kMarkBit;
       if (drops.n == DropList::kMax) return pkt;
-      const Verdict verdict = codel_.judge(connection.codel, pkt.waited_ns(now_ns), target_ns,
-                                           connection.backlog_bytes, now_ns, can_mark);
+      const uint64_t waited_ns = pkt.waited_ns(now_ns);
+      const uint32_t left_bytes = connection.backlog_bytes;
+      const Verdict verdict =
+          aqm == Aqm::kPie
+              ? pie_.judge(connection.pie, waited_ns, target_ns, left_bytes, now_ns, can_mark)
+              : codel_.judge(connection.codel, waited_ns, target_ns, left_bytes, now_ns, can_mark);
       if (verdict == Verdict::kMark) pkt.flow |= kMarkBit;
       if (verdict != Verdict::kDrop) return pkt;
       drops.all[drops.n++] = pkt;
@@ -246,6 +262,7 @@ class FqCodel {
   }
 
   Codel codel_;
+  Pie pie_;
   int32_t quantum_bytes_;
   BigArray<Connection> all_;
   std::vector<uint32_t> heads_;

@@ -20,7 +20,7 @@ struct ArbiterCounts {
   uint64_t taken_pkts = 0;
   uint64_t released_pkts = 0;
   uint64_t released_bytes = 0;
-  std::array<uint64_t, 5> refused_pkts{};  // by Enqueued
+  std::array<uint64_t, kEnqueued> refused_pkts{};  // by Enqueued
 };
 
 // Owner: one thread at a time.

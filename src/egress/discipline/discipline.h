@@ -6,6 +6,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -32,6 +33,7 @@ struct FlowParams {
 
 // kShed: taken, and dropped by its queue later, to keep delays short or to make room for others.
 enum class Enqueued : uint8_t { kYes, kFull, kTooLong, kNoFlow, kShed };
+inline constexpr size_t kEnqueued = 5;
 enum class Configured : uint8_t { kYes, kBadFlow, kBadWeight, kBadLmax, kWeightSum };
 
 // One line each: what is wrong and what would fix it. Empty for kYes.

@@ -56,13 +56,13 @@ class Fifo {
   }
   [[nodiscard]] uint32_t backlog_pkts() const noexcept { return backlog_pkts_; }
   [[nodiscard]] uint32_t backlog_pkts(uint32_t flow) const noexcept {
-    return flows_[flow].backlog_pkts;
+    return flows_[flow].backlog_pkts.peek();
   }
 
  private:
   struct Flow {
     FlowParams params;
-    uint32_t backlog_pkts = 0;
+    Watched<uint32_t> backlog_pkts;
     bool is_known = false;
   };
   std::vector<Descriptor> ring_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/watched.h"
 #include "egress/discipline/discipline.h"
 #include "egress/discipline/pkt_store.h"
 
@@ -13,7 +14,7 @@ namespace batchplane::egress {
 
 // The packet that goes next lies in the flow itself: serving a flow with one packet touches one line.
 struct FlowQueue : PktQueue {
-  uint32_t backlog_pkts = 0;
+  Watched<uint32_t> backlog_pkts;
   uint32_t limit_pkts = 0;
 };
 
@@ -69,8 +70,9 @@ class FlowSet {
   }
   // Takes the head of a backlogged flow; the packet behind it becomes the head.
   Descriptor pop(Flow& flow) noexcept {
+    const Descriptor pkt = pkts_.pop(flow);
     --flow.backlog_pkts;
-    return pkts_.pop(flow);
+    return pkt;
   }
 
  private:

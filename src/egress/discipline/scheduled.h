@@ -53,7 +53,7 @@ class Scheduled {
 
   [[nodiscard]] uint32_t backlog_pkts() const noexcept { return flows_.backlog_pkts(); }
   [[nodiscard]] uint32_t backlog_pkts(uint32_t flow) const noexcept {
-    return flows_[flow].backlog_pkts;
+    return flows_[flow].backlog_pkts.peek();
   }
 
  protected:

@@ -14,7 +14,8 @@ Tree::Tree(TreeCapacity capacity)
       nodes_(capacity.nodes()),
       rates_(capacity, unit_bytes_),
       pkts_(capacity.pkts),
-      connections_(capacity.connections, capacity.codel, capacity.lmax_bytes) {
+      connections_(capacity.connections, capacity.codel, capacity.lmax_bytes,
+                   capacity.pie_target_ns) {
   unused_shapers_.reserve(capacity.shaped_leaves);
   for (uint32_t s = capacity.shaped_leaves; s-- > 0;) {
     unused_shapers_.push_back(capacity.inner_nodes + s);
@@ -27,12 +28,9 @@ Edited Tree::add(uint32_t node, uint32_t parent, const NodeParams& params) {
   if (has(node)) return Edited::kNodeExists;
   if (const Edited range = check_range(params); range != Edited::kYes) return range;
   if (!is_inner(node) && params.has_rates() && unused_shapers_.empty()) return Edited::kNoShaper;
-  nodes_[node] = TreeNode();
   if (const Edited checked = check_parent(node, parent); checked != Edited::kYes) return checked;
-  if (is_inner(node)) {
-    std::construct_at(&nodes_[node].inner);
-    rates_.inner(node) = {};
-  }
+  nodes_[node].forget(is_inner(node));
+  if (is_inner(node)) rates_.inner(node) = {};
   join(node, parent);
   fit(node, params);
   return Edited::kYes;
@@ -71,7 +69,7 @@ Edited Tree::remove(uint32_t node, const TakeDescriptor& take) {
   while (at.backlog_pkts != 0) take(drain_leaf(node));
   fit(node, {});
   --nodes_[at.parent].inner.n_children;
-  at = TreeNode();
+  at.forget(is_inner(node));
   return Edited::kYes;
 }
 
@@ -127,8 +125,8 @@ void Tree::fit_queue(uint32_t node, LeafQueue queue) {
   }
   FqLists lists;
   // Where no connection is free, the queue stays as it is until it is empty.
-  if (queue == LeafQueue::kFifo ||
-      !connections_.take_over(lists, node, leaf.queue, at.backlog_pkts, leaf.backlog_bytes)) {
+  if (queue == LeafQueue::kFifo || !connections_.take_over(lists, node, leaf.queue, at.backlog_pkts,
+                                                           leaf.backlog_bytes, aqm_of(queue))) {
     return;
   }
   std::construct_at(&leaf.connections, lists);

@@ -68,7 +68,10 @@ class Tree {
 
   [[nodiscard]] uint32_t backlog_pkts() const noexcept { return pkts_.size_pkts() + shed_.n; }
   [[nodiscard]] uint32_t backlog_pkts(uint32_t leaf) const noexcept {
-    return nodes_[leaf].backlog_pkts;
+    return nodes_[leaf].backlog_pkts.peek();
+  }
+  [[nodiscard]] uint32_t backlog_bytes(uint32_t leaf) const noexcept {
+    return nodes_[leaf].leaf.backlog_bytes.peek();
   }
 
  private:

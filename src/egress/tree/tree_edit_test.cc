@@ -71,7 +71,7 @@ class Edits {
                       .priority = static_cast<uint8_t>(rng_.below(8))};
     if (rng_.below(2) == 0) params.ceil_bps = 1'000'000ULL << rng_.below(10);
     if (rng_.below(2) == 0) params.min_rate_bps = 500'000ULL << rng_.below(10);
-    params.queue = static_cast<LeafQueue>(rng_.below(3));
+    params.queue = static_cast<LeafQueue>(rng_.below(4));
     params.limit_bytes = 1500 * (1 + rng_.below(20));
     return params;
   }

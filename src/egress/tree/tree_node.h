@@ -6,14 +6,18 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "base/big_array.h"
+#include "base/watched.h"
 #include "egress/aqm/fq_codel.h"
 #include "egress/discipline/pkt_store.h"
 #include "egress/tree/time_wheel.h"
 #include "egress/tree/tree_params.h"
 
 namespace batchplane::egress {
+
+inline Aqm aqm_of(LeafQueue queue) { return queue == LeafQueue::kPie ? Aqm::kPie : Aqm::kCodel; }
 
 // Where a node stands at its parent.
 enum class Place : uint8_t {
@@ -32,7 +36,7 @@ struct alignas(64) TreeNode {
       PktQueue queue;
       FqLists connections;
     };
-    uint32_t backlog_bytes = 0;
+    Watched<uint32_t> backlog_bytes;
     uint32_t limit_bytes = 0;
   };
   // A bit of `active` for each priority: of children in any of the excess lists, and 8 higher of green ones.
@@ -43,11 +47,13 @@ struct alignas(64) TreeNode {
   };
 
   TreeNode() : leaf() {}
+  // Of a leaf without packets or an inner node without children, which then has no parent.
+  void forget(bool is_inner) noexcept;
   union {
     Leaf leaf;
     Inner inner;
   };
-  uint32_t backlog_pkts = 0;
+  Watched<uint32_t> backlog_pkts;
   uint32_t next = kNone;
   uint32_t before = kNone;
   uint32_t parent = kNone;
@@ -61,6 +67,22 @@ struct alignas(64) TreeNode {
   LeafQueue wanted_queue = LeafQueue::kFifo;  // once it is empty
 };
 static_assert(sizeof(TreeNode) == 64);
+
+// A leaf's backlog, at which others may be looking, is 0 already.
+inline void TreeNode::forget(bool is_inner) noexcept {
+  if (is_inner) {
+    std::construct_at(&inner);
+  } else {
+    std::construct_at(&leaf.queue);
+    leaf.limit_bytes = 0;
+  }
+  next = before = parent = shaper = kNone;
+  credit_bytes = 0;
+  weight = round = 0;
+  priority = 0;
+  place = Place::kOut;
+  queue = wanted_queue = LeafQueue::kFifo;
+}
 
 inline constexpr uint16_t kGreenBits = 0xff00;
 inline uint16_t bit_of(Place place, uint8_t priority) {

@@ -56,7 +56,7 @@ Enqueued Tree::enqueue(const Descriptor& pkt) noexcept {
   if (!push(node, pkt)) [[unlikely]]
     return Enqueued::kFull;
   node.leaf.backlog_bytes += pkt.len_bytes();
-  if (node.backlog_pkts++ == 0) place_path(leaf);
+  if (++node.backlog_pkts == 1) place_path(leaf);
   return Enqueued::kYes;
 }
 
@@ -64,8 +64,8 @@ inline bool Tree::push(TreeNode& node, const Descriptor& pkt) noexcept {
   if (node.queue == LeafQueue::kFifo) [[likely]]
     return pkts_.push(node.leaf.queue, node.backlog_pkts == 0, pkt);
   Descriptor of = pkt;
-  if (node.queue == LeafQueue::kCodel) of.flow &= kFlowMask | kMarkBit;
-  return connections_.push(pkts_, node.leaf.connections, of);
+  if (node.queue != LeafQueue::kFqCodel) of.flow &= kFlowMask | kMarkBit;
+  return connections_.push(pkts_, node.leaf.connections, of, aqm_of(node.queue));
 }
 
 // A queue with connections drops of the longest rather than what comes last. One packet at least stays.
@@ -99,7 +99,8 @@ Descriptor Tree::pop_connection(TreeNode& node) noexcept {
   // A slow line has one packet in its queue for longer than a target that is meant for fast ones.
   const uint64_t target_ns =
       node.shaper == kNone ? 0 : rates_[node.shaper].ceil.time_of_ns(unit_bytes_ * 3 / 2);
-  const Descriptor pkt = connections_.pop(pkts_, node.leaf.connections, now_ns_, target_ns, shed_);
+  const Descriptor pkt =
+      connections_.pop(pkts_, node.leaf.connections, now_ns_, target_ns, shed_, aqm_of(node.queue));
   count_shed(node, before);
   node.leaf.backlog_bytes -= pkt.len_bytes();
   if (--node.backlog_pkts == 0) connections_.clear(node.leaf.connections);

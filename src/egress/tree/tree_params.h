@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "egress/aqm/codel.h"
+#include "egress/aqm/pie.h"
 #include "egress/discipline/framing.h"
 #include "egress/discipline/pace.h"
 
@@ -20,6 +21,7 @@ struct TreeCapacity {
   uint32_t pkts = 0;           // of all leaves together
   uint32_t connections = 0;    // of all leaves with CoDel together: such as have packets
   CodelParams codel = {};
+  uint64_t pie_target_ns = kPieTargetNs;
   uint32_t lmax_bytes = 1600;
   Framing framing = {};
 
@@ -28,9 +30,9 @@ struct TreeCapacity {
   bool operator==(const TreeCapacity&) const = default;
 };
 
-// How the queue of a leaf keeps delays short: not at all, for all its packets together, or for each connection
-// in it.
-enum class LeafQueue : uint8_t { kFifo, kCodel, kFqCodel };
+// How the queue of a leaf keeps delays short: not at all, for all its packets together (CoDel or PIE), or for each
+// connection in it.
+enum class LeafQueue : uint8_t { kFifo, kCodel, kFqCodel, kPie };
 
 struct NodeParams {
   uint64_t min_rate_bps = 0;  // what it has before others get more; 0: nothing

@@ -17,7 +17,8 @@
 #include "modules/egress/egress_mailboxes.h"
 #include "modules/egress/egress_params.h"
 #include "modules/egress/egress_promises.h"
-#include "modules/policy/dscp_field.h"
+#include "modules/egress/egress_status.h"
+#include "modules/egress/flow_rule.h"
 
 namespace batchplane {
 namespace {
@@ -39,25 +40,14 @@ const DropReason kEgressNoFlow{"egress_no_flow",
 
 // What `show` lists.
 constexpr size_t kMaxShownFlows = 1000;
-
-enum class FlowBy : uint8_t { kMark, kDscp, kVrf, kInterface };
-
-FlowBy flow_by_of(const std::string& name) {
-  if (name == "dscp") return FlowBy::kDscp;
-  if (name == "vrf") return FlowBy::kVrf;
-  return name == "interface" ? FlowBy::kInterface : FlowBy::kMark;
-}
-
-uint32_t dscp_flow_of(Packet& pkt) {
-  const IpKind kind = ip_kind_of(pkt);
-  if (kind != IpKind::kIpv4 && kind != IpKind::kIpv6) return 0;
-  return dscp_of(pkt.data() + l3_offset_of(pkt), kind);
-}
+// What live views show of a scheduler; summing up very many flows is for those who ask.
+constexpr uint32_t kShownLive = 8;
+constexpr size_t kMaxLiveFlows = 20'000;
 
 class Egress final : public Module {
  public:
   explicit Egress(const Args& args)
-      : flow_by_(flow_by_of(args.string("flow_by"))),
+      : flow_rule_(args),
         settings_(egress_settings(args)),
         book_(make_egress_book(args, settings_)),
         mailboxes_(args.env().n_workers, args.u32("mailbox_pkts")),
@@ -83,9 +73,9 @@ class Egress final : public Module {
     const bool has_connections = book_->has_connections();
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       Packet& pkt = *batch[i];
-      const uint32_t flow = book_->known(flow_number(pkt));
+      const uint32_t flow = book_->known(flow_rule_.number_of(pkt));
       if (backpressure.is_full(flow)) [[unlikely]] {
-        counts_[flow].shed_pkts.fetch_add(1, std::memory_order_relaxed);
+        counts_[flow].early_pkts.fetch_add(1, std::memory_order_relaxed);
         ctx.drop(batch, i, kEgressFull);
         continue;
       }
@@ -107,6 +97,7 @@ class Egress final : public Module {
 
   uint32_t poll(Context& ctx, Packet** pkts, uint32_t max) noexcept {
     polling_worker_.store(ctx.worker_index, std::memory_order_relaxed);
+    now_ns_.store(ctx.now_ns, std::memory_order_relaxed);
     book_->carry_out(*scheduler_);
     EgressRefusals refusals;
     scheduler_->begin_round(ctx.now_ns);
@@ -162,7 +153,7 @@ class Egress final : public Module {
   // While the port takes nothing the backlog forms here, where weights count, and not in mailboxes.
   [[nodiscard]] bool absorbs() const override { return true; }
 
-  // Live: {"add" | "replace" | "delete": flows}, {"set": {rate_bps}}, "list".
+  // Live: {"add" | "replace" | "delete": flows}, {"set": {rate_bps}}, "list", {"status": EgressQuestion}.
   Value command(const std::string& verb, const Value& args) override {
     if (verb == "set") {
       set_rate(args);
@@ -172,6 +163,8 @@ class Egress final : public Module {
       book_->replace(args);
     } else if (verb == "delete") {
       book_->remove(args);
+    } else if (verb == "status") {
+      return status(parse_egress_question(args));
     } else if (verb != "list") {
       return Module::command(verb, args);
     }
@@ -184,21 +177,25 @@ class Egress final : public Module {
     book_->each_flow([&](uint32_t flow, Dict said) {
       const EgressFlowCount& count = counts_[flow];
       said["flow"] = flow;
-      said["backlog_pkts"] = count.backlog_pkts.load();
+      said["backlog_pkts"] = scheduler_->backlog_pkts(flow);
       said["released_pkts"] = count.pkts.load();
       said["released_bytes"] = count.bytes.load();
-      said["refused_pkts"] = count.refused_pkts.load() + count.shed_pkts.load();
+      uint64_t refused_pkts = count.early_pkts.load();
+      for (const auto& pkts : count.refused_pkts) refused_pkts += pkts.load();
+      said["refused_pkts"] = refused_pkts;
       if (const uint64_t marked = count.marked_pkts.load(); marked != 0) {
         said["marked_pkts"] = marked;
       }
       flows.emplace_back(std::move(said));
       return flows.size() < kMaxShownFlows;
     });
-    return Dict{{"discipline", settings_.discipline},
-                {"rate_bps", settings_.rate_bps},
-                {"held_pkts", held_pkts()},
-                {"n_flows", static_cast<uint64_t>(book_->n_flows())},
-                {"flows", flows}};
+    Dict shown{{"discipline", settings_.discipline},
+               {"rate_bps", settings_.rate_bps},
+               {"held_pkts", held_pkts()},
+               {"n_flows", static_cast<uint64_t>(book_->n_flows())},
+               {"flows", flows}};
+    if (book_->n_flows() <= kMaxLiveFlows) shown["status"] = status({.limit = kShownLive});
+    return shown;
   }
   [[nodiscard]] bool is_scheduler() const override { return true; }
   void take_promises(
@@ -207,7 +204,7 @@ class Egress final : public Module {
     promises_.take(counts_.data(), batch_limit_pkts_, use);
   }
   [[nodiscard]] uint32_t scheduled_flow(Packet& pkt) const override {
-    return book_->known(flow_number(pkt));
+    return book_->known(flow_rule_.number_of(pkt));
   }
   [[nodiscard]] Value for_simulation() const override {
     Dict numbers = egress_numbers(settings_);
@@ -222,33 +219,32 @@ class Egress final : public Module {
   }
 
  private:
+  [[nodiscard]] Dict status(const EgressQuestion& question) const {
+    Dict told = EgressStatus(*book_, *scheduler_, counts_).answer(question);
+    told["discipline"] = settings_.discipline;
+    told["rate_bps"] = settings_.rate_bps;
+    told["held_pkts"] = held_pkts();
+    told["now_ns"] = now_ns_.load(std::memory_order_relaxed);
+    return told;
+  }
   // A scheduler of the one can go on for the other.
   [[nodiscard]] bool is_of_one_make(const Egress& old) const {
     EgressSettings as_it_was = old.settings_;
     as_it_was.rate_bps = settings_.rate_bps;
     return settings_ == as_it_was;
   }
-  [[nodiscard]] uint32_t flow_number(Packet& pkt) const noexcept {
-    switch (flow_by_) {
-      case FlowBy::kDscp:
-        return dscp_flow_of(pkt);
-      case FlowBy::kVrf:
-        return pkt.meta().vrf;
-      case FlowBy::kInterface:
-        return pkt.meta().in_interface;
-      default:
-        return pkt.mark();
-    }
-  }
   static const DropReason& reason_of(egress::Enqueued why) noexcept {
     if (why == egress::Enqueued::kTooLong) return kEgressTooLong;
     if (why == egress::Enqueued::kShed) return kEgressShed;
     return why == egress::Enqueued::kNoFlow ? kEgressNoFlow : kEgressFull;
   }
+  void note_refused(const EgressRefusals::One& one) noexcept {
+    bump(counts_[one.flow].refused_pkts[static_cast<size_t>(one.why)], 1);
+  }
   void drop_all(Context& ctx, EgressRefusals& refusals) noexcept {
     for (uint32_t i = 0; i < refusals.n; ++i) {
       const EgressRefusals::One& one = refusals.all[i];
-      bump(counts_[one.flow].refused_pkts, 1);
+      note_refused(one);
       ctx.drop_owned(one.pkt, reason_of(one.why));
     }
     bump(taken_pkts_, refusals.n);
@@ -263,7 +259,7 @@ class Egress final : public Module {
     for (uint32_t i = 0; i < n && next < refusals.n; ++i) {
       const EgressRefusals::One& one = refusals.all[next];
       if (packet_of(pkts[i]) != one.pkt) continue;
-      bump(counts_[one.flow].refused_pkts, 1);
+      note_refused(one);
       ctx.drop(batch, slots[i], reason_of(one.why));
       ++next;
     }
@@ -297,7 +293,7 @@ class Egress final : public Module {
     settings_.rate_bps = rate_bps;
   }
 
-  const FlowBy flow_by_;
+  const FlowRule flow_rule_;
   EgressSettings settings_;
   std::unique_ptr<EgressBook> book_;
   EgressMailboxes mailboxes_;
@@ -308,6 +304,7 @@ class Egress final : public Module {
   const uint32_t batch_limit_pkts_;
   std::atomic<uint64_t> taken_pkts_{0};
   std::atomic<uint32_t> polling_worker_{~0U};
+  std::atomic<uint64_t> now_ns_{0};  // of the last poll
   // What a scheduler with less room did not want, in an apply; and what it gives back to the old one.
   std::vector<egress::Descriptor> refused_;
   std::vector<egress::Descriptor> given_back_;

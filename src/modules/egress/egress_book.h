@@ -16,6 +16,19 @@
 
 namespace batchplane {
 
+// A flow, the link or a node between them, as those see it who look at the scheduler.
+struct EgressNode {
+  static constexpr uint32_t kNone = ~0U;
+
+  uint32_t number = 0;                // flows have the lowest
+  uint32_t parent = kNone;            // its number; only the link has none
+  const std::string* name = nullptr;  // of nodes between
+  uint32_t weight = 1;
+  uint8_t priority = 0;
+  uint64_t min_rate_bps = 0;
+  uint64_t ceil_bps = 0;
+};
+
 class EgressBook {
  public:
   virtual ~EgressBook() = default;
@@ -30,6 +43,8 @@ class EgressBook {
   // In order of flows, what was said of each, until `use` returns false.
   virtual void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const = 0;
   [[nodiscard]] virtual size_t n_flows() const = 0;
+  // By number.
+  [[nodiscard]] virtual std::vector<EgressNode> nodes() const = 0;
   // The module's parameters as they are by now.
   [[nodiscard]] virtual Dict saved_params() const = 0;
   // By number: what a flow waits at most, but for rounds of the arbiter; of numbers that no flow has, nothing.

@@ -20,7 +20,11 @@ const AddCases kEgressCases{
                              "codel_target_us": 1, "codel_interval_us": 10, "rate_bps": 1000000000,
                              "nodes": [{"node": "a", "ceil_bps": 100000000}],
                              "flows": [{"flow": 0, "queue": "fq_codel"},
-                                       {"flow": 46, "parent": "a", "queue": "codel"}]})"}},
+                                       {"flow": 46, "parent": "a", "queue": "codel"},
+                                       {"flow": 8, "parent": "a", "queue": "pie"}]})"},
+              {"egress", R"({"flow_by": "vlan", "inner_vlans": 16, "flows": [{"flow": "5/7"}]})"},
+              {"egress", R"({"flow_by": "qfi", "flows": [{"flow": 9}]})"},
+              {"egress", R"({"flow_by": "hash", "hash_flows": 4, "flows": [{"flow": 3}]})"}},
      .cost = add_egress_costs,
      .without = {
          {"egress", Need::kGolden, "it moves packets as they are from workers to a port"}}}};

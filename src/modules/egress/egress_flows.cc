@@ -11,17 +11,21 @@ void check_weight_sum(uint64_t weight_sum, const std::string& where) {
                     where, "scale them down");
 }
 
+FlowNumbers flow_numbers(const Args& args) {
+  return {.max_flows = args.u32("max_flows"), .inner_vlans = args.u32("inner_vlans")};
+}
+
 egress::FlowParams default_egress_flow(const Args& args) {
   return {.weight = 1, .lmax_bytes = args.u32("lmax_bytes"), .limit_pkts = args.u32("limit_pkts")};
 }
 
 std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
                                                           const egress::FlowParams& otherwise,
-                                                          uint32_t max_flows,
+                                                          const FlowNumbers& numbers,
                                                           const std::string& where) {
   check_keys(item, {"flow", "weight", "lmax_bytes", "limit_pkts", "delay_us", "jitter_us"}, where);
   if (!item.has("flow")) throw ConfigError("'flow' is missing", where, "its number");
-  const int64_t flow = int_value(item["flow"], 0, int64_t{max_flows} - 1, where + ".flow");
+  const uint32_t flow = numbers.parse(item["flow"], where + ".flow");
   const auto under = [&](const char* key, int64_t most, uint32_t missing) {
     return static_cast<uint32_t>(int_under(item, key, 1, most, missing, where));
   };
@@ -29,7 +33,7 @@ std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
   const auto time = [&](const char* key) {
     return static_cast<uint32_t>(int_under(item, key, 0, 10'000'000, 0, where));
   };
-  return {static_cast<uint32_t>(flow),
+  return {flow,
           {.weight = under("weight", egress::kMaxWeight, otherwise.weight),
            .lmax_bytes = under("lmax_bytes", egress::kMaxPktBytes, otherwise.lmax_bytes),
            .limit_pkts = under("limit_pkts", 1 << 20, otherwise.limit_pkts),
@@ -45,7 +49,7 @@ EgressFlows parse_egress_flows(const Args& args) {
   const List& list = args.list("flows");
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string where = args.where() + ".flows[" + std::to_string(i) + "]";
-    const auto [flow, params] = parse_egress_flow(list[i], otherwise, args.u32("max_flows"), where);
+    const auto [flow, params] = parse_egress_flow(list[i], otherwise, flow_numbers(args), where);
     if (const auto [first, is_new] = seen.emplace(flow, i); !is_new) {
       throw ConfigError("flow " + std::to_string(flow) + " is there twice", where,
                         "see flows[" + std::to_string(first->second) + "]");

@@ -8,6 +8,7 @@
 #include "base/value.h"
 #include "core/module/args.h"
 #include "egress/discipline/discipline.h"
+#include "modules/egress/flow_number.h"
 
 namespace batchplane {
 
@@ -21,12 +22,13 @@ void check_weight_sum(uint64_t weight_sum, const std::string& where);
 // Number -> what the flow may use.
 using EgressFlows = std::map<uint32_t, egress::FlowParams>;
 
+FlowNumbers flow_numbers(const Args& args);
 // What a flow has that says nothing else.
 egress::FlowParams default_egress_flow(const Args& args);
 // One entry {flow, weight, lmax_bytes, limit_pkts} over what is given. Throws ConfigError.
 std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
                                                           const egress::FlowParams& otherwise,
-                                                          uint32_t max_flows,
+                                                          const FlowNumbers& numbers,
                                                           const std::string& where);
 // The whole list; flow 0 is always there.
 EgressFlows parse_egress_flows(const Args& args);

@@ -6,6 +6,7 @@
 #include "egress/discipline/disciplines.h"
 #include "modules/common/item_syntax.h"
 #include "modules/egress/egress_flows.h"
+#include "modules/egress/flow_rule.h"
 
 namespace batchplane {
 namespace {
@@ -64,12 +65,7 @@ std::vector<ParamSpec> link_params() {
            .type = ParamType::kString,
            .default_value = "none",
            .help = "cells that the link is cut into: atm (48 of 53 bytes), ptm (64 of 65)",
-           .choices = {"none", "atm", "ptm"}},
-          {.name = "flow_by",
-           .type = ParamType::kString,
-           .default_value = "mark",
-           .help = "the number that says which flow a packet belongs to",
-           .choices = {"mark", "dscp", "vrf", "interface"}}};
+           .choices = {"none", "atm", "ptm"}}};
 }
 
 std::vector<ParamSpec> flow_params() {
@@ -79,7 +75,7 @@ std::vector<ParamSpec> flow_params() {
            .help = "{flow, weight, lmax_bytes, limit_pkts}; others belong to flow 0. With calendar "
                    "{delay_us, jitter_us}, too; in a tree "
                    "{flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, "
-                   "limit_bytes, queue}"},
+                   "limit_bytes, limit_us, queue}"},
           {.name = "lmax_bytes",
            .unit = "bytes",
            .default_value = 1600,
@@ -118,6 +114,12 @@ std::vector<ParamSpec> tree_params() {
            .help = "and how long it may be more before packets are dropped: a round trip",
            .min = 10,
            .max = 10'000'000},
+          {.name = "pie_target_us",
+           .unit = "us",
+           .default_value = 15'000,
+           .help = "of a tree's flows with queue: pie: waiting that drops are to bring about",
+           .min = 1,
+           .max = 1'000'000},
           {.name = "max_connections",
            .default_value = 65536,
            .help = "in all such queues together, that have packets",
@@ -137,7 +139,7 @@ std::vector<ParamSpec> tree_params() {
 }  // namespace
 
 std::vector<ParamSpec> egress_params() {
-  return joined(joined(link_params(), flow_params()), tree_params());
+  return joined(joined(joined(link_params(), flow_rule_params()), flow_params()), tree_params());
 }
 
 EgressSettings egress_settings(const Args& args) {
@@ -150,6 +152,7 @@ EgressSettings egress_settings(const Args& args) {
           .connections = args.u32("max_connections"),
           .codel = {.target_ns = uint64_t{args.u32("codel_target_us")} * 1000,
                     .interval_ns = uint64_t{args.u32("codel_interval_us")} * 1000},
+          .pie_target_ns = uint64_t{args.u32("pie_target_us")} * 1000,
           .rate_bps = checked_egress_rate(args.u64("rate_bps"), args.where() + ".rate_bps"),
           .framing = {.overhead_bytes = static_cast<int32_t>(args.integer("overhead_bytes")),
                       .min_bytes = static_cast<int32_t>(args.u32("min_frame_bytes")),
@@ -169,6 +172,7 @@ Dict egress_numbers(const EgressSettings& settings) {
           {"connections", settings.connections},
           {"codel_target_ns", settings.codel.target_ns},
           {"codel_interval_ns", settings.codel.interval_ns},
+          {"pie_target_ns", settings.pie_target_ns},
           {"lmax_bytes", settings.lmax_bytes}};
 }
 

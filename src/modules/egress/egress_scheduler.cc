@@ -59,23 +59,31 @@ class SchedulerOf final : public EgressScheduler {
   }
   uint32_t release(uint64_t now_ns, Packet** pkts, uint32_t max,
                    EgressFlowCount* counts) noexcept override {
+    egress::Descriptor released[exec::kMaxBatchPkts];
     uint32_t n = 0;
     backpressure_.begin_round();
-    return arbiter_.release(now_ns, max, [&](const egress::Descriptor& pkt) {
+    max = std::min(max, exec::kMaxBatchPkts);
+    arbiter_.release(now_ns, max, [&](const egress::Descriptor& pkt) {
       pkts[n] = packet_of(pkt);
-      pkts[n++]->prefetch_meta();
+      pkts[n]->prefetch_meta();
       const uint32_t flow = pkt.flow & egress::kFlowMask;
-      EgressFlowCount& count = counts[flow];
+      __builtin_prefetch(&counts[flow], 1);
+      backpressure_.note_released(flow, backlog_pkts(flow));
+      released[n++] = pkt;
+    });
+    for (uint32_t i = 0; i < n; ++i) {
+      const egress::Descriptor& pkt = released[i];
+      EgressFlowCount& count = counts[pkt.flow & egress::kFlowMask];
       if ((pkt.flow & egress::kMarkBit) != 0) [[unlikely]] {
         mark_congestion(*packet_of(pkt));
         bump(count.marked_pkts, 1);
       }
       bump(count.pkts, 1);
       bump(count.bytes, pkt.len_bytes());
-      const uint32_t left_pkts = backlog_pkts(flow);
-      count.backlog_pkts.store(left_pkts, std::memory_order_relaxed);
-      backpressure_.note_released(flow, left_pkts);
-    });
+      const uint64_t entry_ns = pkt.entry_ns(now_ns);
+      count.waits.note(entry_ns < now_ns ? now_ns - entry_ns : 0);
+    }
+    return n;
   }
   void take_shed(EgressRefusals& refusals) noexcept override {
     arbiter_.take_shed(note_in(refusals));
@@ -91,8 +99,15 @@ class SchedulerOf final : public EgressScheduler {
   [[nodiscard]] uint32_t backlog_pkts(uint32_t flow) const noexcept override {
     return arbiter_.discipline().backlog_pkts(flow);
   }
+  [[nodiscard]] uint32_t backlog_bytes(uint32_t flow) const noexcept override {
+    if constexpr (kTellsBytes) return arbiter_.discipline().backlog_bytes(flow);
+    return 0;
+  }
+  [[nodiscard]] bool tells_bytes() const noexcept override { return kTellsBytes; }
 
  private:
+  static constexpr bool kTellsBytes = requires(const D d, uint32_t flow) { d.backlog_bytes(flow); };
+
   auto note_in(EgressRefusals& refusals) {
     return [this, &refusals](const egress::Descriptor& pkt, egress::Enqueued why) {
       const uint32_t flow = pkt.flow & egress::kFlowMask;
@@ -116,6 +131,7 @@ std::unique_ptr<EgressScheduler> make_egress_scheduler(const EgressSettings& set
                                         .pkts = settings.capacity.pkts,
                                         .connections = settings.connections,
                                         .codel = settings.codel,
+                                        .pie_target_ns = settings.pie_target_ns,
                                         .lmax_bytes = settings.lmax_bytes,
                                         .framing = settings.framing};
     return std::make_unique<SchedulerOf<egress::Tree>>(settings, capacity);

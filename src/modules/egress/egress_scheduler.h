@@ -3,7 +3,6 @@
 // packet.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 
@@ -14,24 +13,13 @@
 #include "egress/discipline/discipline.h"
 #include "egress/discipline/framing.h"
 #include "egress/discipline/link.h"
+#include "modules/egress/egress_count.h"
 #include "modules/egress/egress_edit.h"
 
 namespace batchplane {
 
-// What has become of a flow's packets. One writer, the polling worker, but for `shed_pkts`.
-struct EgressFlowCount {
-  std::atomic<uint64_t> shed_pkts{0};  // by workers that knew its queue to be full
-  std::atomic<uint64_t> pkts{0};
-  std::atomic<uint64_t> bytes{0};
-  std::atomic<uint64_t> refused_pkts{0};
-  std::atomic<uint64_t> marked_pkts{0};  // instead of a drop
-  std::atomic<uint32_t> backlog_pkts{0};
-};
 inline Packet* packet_of(const egress::Descriptor& pkt) {
   return reinterpret_cast<Packet*>(pkt.handle());  // NOLINT(performance-no-int-to-ptr)
-}
-inline void bump(std::atomic<uint64_t>& count, uint64_t n) {
-  count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
 // Packets that the discipline did not want, for the caller to drop.
@@ -72,7 +60,11 @@ class EgressScheduler {
   virtual bool drain(egress::Descriptor& pkt) noexcept = 0;
 
   [[nodiscard]] virtual uint32_t backlog_pkts() const noexcept = 0;
+  // Any thread.
   [[nodiscard]] virtual uint32_t backlog_pkts(uint32_t flow) const noexcept = 0;
+  [[nodiscard]] virtual uint32_t backlog_bytes(uint32_t flow) const noexcept = 0;
+  // False: only packets are counted.
+  [[nodiscard]] virtual bool tells_bytes() const noexcept = 0;
 };
 
 inline constexpr const char* kTreeDiscipline = "tree";
@@ -87,6 +79,7 @@ struct EgressSettings {
   uint32_t lmax_bytes = 0;
   uint32_t connections = 0;  // and those in queues with CoDel
   egress::CodelParams codel;
+  uint64_t pie_target_ns = 0;
   uint64_t rate_bps = 0;
   egress::Framing framing;
 

@@ -16,7 +16,8 @@ std::string place(size_t i) { return "flows[" + std::to_string(i) + "]"; }
 FlowBook::FlowBook(const Args& args, uint32_t max_flows)
     : EgressBook(max_flows, max_flows),
       flows_(parse_egress_flows(args)),
-      otherwise_(default_egress_flow(args)) {
+      otherwise_(default_egress_flow(args)),
+      numbers_(flow_numbers(args)) {
   for (const auto& [flow, params] : flows_) set_known(flow, true);
 }
 
@@ -24,7 +25,7 @@ std::vector<FlowBook::Item> FlowBook::parse(const List& items, const char* verb)
   std::vector<Item> parsed;
   std::set<uint32_t> seen;
   for (size_t i = 0; i < items.size(); ++i) {
-    parsed.push_back(parse_egress_flow(items[i], otherwise_, max_flows(), place(i)));
+    parsed.push_back(parse_egress_flow(items[i], otherwise_, numbers_, place(i)));
     if (!seen.insert(parsed.back().first).second) {
       throw ConfigError("flow " + std::to_string(parsed.back().first) + " is there twice", place(i),
                         std::string(verb) + " it once");
@@ -79,6 +80,15 @@ void FlowBook::each_flow(const std::function<bool(uint32_t flow, Dict said)>& us
     if (params.jitter_us != 0) said["jitter_us"] = params.jitter_us;
     if (!use(flow, std::move(said))) return;
   }
+}
+
+std::vector<EgressNode> FlowBook::nodes() const {
+  std::vector<EgressNode> all;
+  for (const auto& [flow, params] : flows_) {
+    all.push_back({.number = flow, .parent = max_flows(), .weight = params.weight});
+  }
+  all.push_back({.number = max_flows()});
+  return all;
 }
 
 Dict FlowBook::saved_params() const {

@@ -20,6 +20,7 @@ class FlowBook final : public EgressBook {
   void remove(const Value& args) override;
   void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const override;
   [[nodiscard]] size_t n_flows() const override { return flows_.size(); }
+  [[nodiscard]] std::vector<EgressNode> nodes() const override;
   [[nodiscard]] Dict saved_params() const override;
   [[nodiscard]] std::vector<egress::Bound> bounds(const EgressSettings& settings) const override;
   void tell_numbers(Dict& into) const override { into["flows"] = saved_params().at("flows"); }
@@ -35,6 +36,7 @@ class FlowBook final : public EgressBook {
 
   EgressFlows flows_;
   const egress::FlowParams otherwise_;
+  const FlowNumbers numbers_;
 };
 
 }  // namespace batchplane

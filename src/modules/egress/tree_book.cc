@@ -6,13 +6,14 @@
 #include <unordered_set>
 
 #include "modules/common/item_syntax.h"
+#include "modules/egress/egress_flows.h"
 
 namespace batchplane {
 namespace {
 
 TreeDefaults defaults_of(const Args& args) {
   const uint64_t limit_bytes = uint64_t{args.u32("limit_pkts")} * args.u32("lmax_bytes");
-  TreeDefaults defaults{.max_flows = args.u32("max_flows")};
+  TreeDefaults defaults{.numbers = flow_numbers(args)};
   defaults.params.limit_bytes = static_cast<uint32_t>(std::min<uint64_t>(limit_bytes, 1U << 30));
   return defaults;
 }
@@ -263,6 +264,23 @@ void TreeBook::each_flow(const std::function<bool(uint32_t flow, Dict said)>& us
   }
 }
 
+std::vector<EgressNode> TreeBook::nodes() const {
+  std::vector<EgressNode> all;
+  for (uint32_t n = 0; n < plan_.n_numbers(); ++n) {
+    const TreePlan::Node& node = plan_[n];
+    if (!node.exists) continue;
+    const bool is_between = !plan_.is_flow(n) && n != plan_.link();
+    all.push_back({.number = n,
+                   .parent = n == plan_.link() ? EgressNode::kNone : node.parent,
+                   .name = is_between ? &plan_.name_of(n) : nullptr,
+                   .weight = node.params.weight,
+                   .priority = node.params.priority,
+                   .min_rate_bps = node.params.min_rate_bps,
+                   .ceil_bps = node.params.ceil_bps});
+  }
+  return all;
+}
+
 List TreeBook::list(bool flows) const {
   List all;
   const uint32_t begin = flows ? 0 : plan_.link() + 1;
@@ -311,7 +329,6 @@ std::vector<egress::Bound> TreeBook::bounds(const EgressSettings& settings) cons
 }
 
 void TreeBook::tell_numbers(Dict& into) const {
-  const char* const queues[] = {"fifo", "codel", "fq_codel"};
   List nodes;
   for (const uint32_t n : in_order()) {
     const egress::NodeParams& params = plan_[n].params;
@@ -322,7 +339,7 @@ void TreeBook::tell_numbers(Dict& into) const {
                             {"burst_bytes", params.burst_bytes},
                             {"weight", params.weight},
                             {"priority", uint32_t{params.priority}},
-                            {"queue", queues[static_cast<size_t>(params.queue)]},
+                            {"queue", kQueueNames[static_cast<size_t>(params.queue)]},
                             {"limit_bytes", params.limit_bytes}});
   }
   into["nodes"] = std::move(nodes);

@@ -21,6 +21,7 @@ class TreeBook final : public EgressBook {
   void set_rate_bps(uint64_t rate_bps) override;
   void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const override;
   [[nodiscard]] size_t n_flows() const override { return plan_.n_flows(); }
+  [[nodiscard]] std::vector<EgressNode> nodes() const override;
   [[nodiscard]] Dict saved_params() const override;
   [[nodiscard]] std::vector<egress::Bound> bounds(const EgressSettings& settings) const override;
   void tell_numbers(Dict& into) const override;

@@ -219,7 +219,7 @@ uint64_t shed_pkts(EngineRig& rig, const Snapshot& snapshot) {
 
 // Its sender does not slow down, so more and more are dropped, and all are accounted for.
 TEST(EgressTree, KeepsDelaysShortWhereToldSo) {
-  for (const char* queue : {"codel", "fq_codel"}) {
+  for (const char* queue : {"codel", "fq_codel", "pie"}) {
     const Dict flow2{{"flow", 2}, {"queue", queue}, {"limit_bytes", 100'000}};
     EngineRig rig(three_direct_senders(home_and_other(
                       {{"codel_target_us", 50},
@@ -245,20 +245,45 @@ TEST(EgressTree, KeepsDelaysShortWhereToldSo) {
   }
 }
 
+// A flow that floods has as much waiting as its rate carries in the time it may wait.
+TEST(EgressTree, LimitsQueuesInTime) {
+  const List flows{Dict{{"flow", 0}},
+                   Dict{{"flow", 1}, {"ceil_bps", 800'000'000}, {"limit_us", 500}},
+                   Dict{{"flow", 2}, {"min_rate_bps", 400'000'000}, {"limit_us", 2000}}};
+  EngineRig rig(
+      three_direct_senders({{"discipline", "tree"}, {"rate_bps", 8'000'000'000}, {"flows", flows}}),
+      65'536);
+  const List rows = scheduler_of(rig).show()["flows"].as_list();
+  EXPECT_EQ(rows[1]["limit_bytes"].as_int(), 50'000);
+  EXPECT_EQ(rows[2]["limit_bytes"].as_int(), 100'000);
+  rig.loop(20'000, 1000);
+  const Value told = scheduler_of(rig).command("status", Dict{});
+  const Value& paced = told["rows"].as_list()[2];
+  EXPECT_GT(paced["backlog_bytes"].as_int(), 30'000);
+  EXPECT_LE(paced["backlog_bytes"].as_int(), 50'000);
+  EXPECT_LE(paced["sojourn_p99_ns"].as_int(), 524'288);
+  EXPECT_LE(told["rows"].as_list()[3]["backlog_bytes"].as_int(), 100'000);
+  expect_mistake(mistake_in([&] {
+                   scheduler_of(rig).command("add", Dict{{"flow", 5}, {"limit_us", 500}});
+                 }),
+                 "limit_us is for flows with a rate");
+}
+
 TEST(EgressTree, ReadsAFile) {
   const TempFile file(
       "# the same tree\n"
-      "flow,parent,node,weight,ceil_bps\n"
-      "0,home,,3,\n"
-      "1, home ,,1,\n"
-      ",,home,,4000000000\r\n"
+      "flow,parent,node,weight,limit_us,ceil_bps\n"
+      "0,home,,3,,\n"
+      "1, home ,,1,1000,4000000000\n"
+      ",,home,,,4000000000\r\n"
       "\n"
-      "2,,,,\n");
+      "2,,,,,\n");
   const Dict params{
       {"discipline", "tree"}, {"rate_bps", 8'000'000'000}, {"tree_file", file.path()}};
   EngineRig rig(three_direct_senders(params), 65'536);
   rig.loop(10'000, 1000);
   expect_shares(rig, {37.5, 12.5, 50});
+  EXPECT_EQ(scheduler_of(rig).show()["flows"].as_list()[1]["limit_bytes"].as_int(), 500'000);
   // Saved by its name as long as nothing has been changed.
   EXPECT_EQ(scheduler_of(rig).saved_params().at("tree_file").as_string(), file.path());
   scheduler_of(rig).command("replace", Dict{{"flow", 2}, {"weight", 2}});

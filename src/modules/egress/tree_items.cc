@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "modules/egress/tree_items.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
@@ -14,6 +15,8 @@ namespace batchplane {
 namespace {
 
 constexpr int64_t kMaxRate = egress::kMaxPaceBps;
+constexpr uint32_t kMostLimitBytes = 1U << 30;
+constexpr int64_t kMostLimitUs = 60'000'000;
 
 // What every entry may say in numbers.
 struct NumberKey {
@@ -41,21 +44,35 @@ constexpr std::array kNumberKeys{
     number_key<&Params::burst_bytes>("burst_bytes", 0, 1 << 30),
     number_key<&Params::weight>("weight", 1, egress::kMaxNodeWeight),
     number_key<&Params::priority>("priority", 0, egress::kPriorities - 1),
-    number_key<&Params::limit_bytes>("limit_bytes", 1, 1 << 30),
+    number_key<&Params::limit_bytes>("limit_bytes", 1, kMostLimitBytes),
 };
 
 constexpr const char* kColumns =
-    "node, flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, limit_bytes, queue";
-constexpr std::array<const char*, 3> kQueues{"fifo", "codel", "fq_codel"};  // by LeafQueue
+    "node, flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, limit_bytes, "
+    "limit_us, queue";
 
 egress::LeafQueue queue_of(std::string_view name, const std::string& where) {
-  for (size_t q = 0; q < kQueues.size(); ++q) {
-    if (name == kQueues[q]) return static_cast<egress::LeafQueue>(q);
+  for (size_t q = 0; q < kQueueNames.size(); ++q) {
+    if (name == kQueueNames[q]) return static_cast<egress::LeafQueue>(q);
   }
-  throw ConfigError("unknown queue '" + std::string(name) + "'", where, "fifo, codel or fq_codel");
+  throw ConfigError("unknown queue '" + std::string(name) + "'", where,
+                    "fifo, codel, fq_codel or pie");
 }
 
-void check_item(const TreeItem& item, const std::string& where) {
+// So many bytes as the flow's minimum, or without one its ceiling, carries in its limit_us.
+void set_limit(TreeItem& item, const std::string& where) {
+  if (item.limit_us == 0) return;
+  egress::NodeParams& params = item.params;
+  const uint64_t rate_bps = params.min_rate_bps != 0 ? params.min_rate_bps : params.ceil_bps;
+  if (!item.is_flow || rate_bps == 0) {
+    throw ConfigError("limit_us is for flows with a rate", where,
+                      "give the flow min_rate_bps or ceil_bps, or limit_bytes instead");
+  }
+  const double bytes = static_cast<double>(rate_bps) * item.limit_us / 8e6;
+  params.limit_bytes = static_cast<uint32_t>(std::clamp(bytes, 1.0, double{kMostLimitBytes}));
+}
+
+void check_item(TreeItem& item, const std::string& where) {
   if (item.is_flow == !item.name.empty()) {
     throw ConfigError("an entry is either a flow or a node", where,
                       "give it `flow` with a number, or `node` with a name");
@@ -65,6 +82,7 @@ void check_item(const TreeItem& item, const std::string& where) {
   }
   const egress::Edited range = egress::check_range(item.params);
   if (range != egress::Edited::kYes) throw ConfigError(message_of(range), where);
+  set_limit(item, where);
 }
 
 std::string text_under(const Value& item, const char* key, const std::string& where) {
@@ -106,18 +124,23 @@ int64_t number_in(std::string_view cell, const char* column, int64_t least, int6
 // Sets what a column of a row says.
 using Setter = std::function<void(TreeItem& item, std::string_view cell, const std::string& where)>;
 
-Setter setter_of(std::string_view column, uint32_t max_flows, const std::string& where) {
+Setter setter_of(std::string_view column, const FlowNumbers& numbers, const std::string& where) {
   if (column == "node") return [](TreeItem& item, auto cell, const auto&) { item.name = cell; };
   if (column == "parent") return [](TreeItem& item, auto cell, const auto&) { item.parent = cell; };
   if (column == "flow") {
-    return [max_flows](TreeItem& item, auto cell, const auto& at) {
+    return [numbers](TreeItem& item, auto cell, const auto& at) {
       item.is_flow = true;
-      item.flow = static_cast<uint32_t>(number_in(cell, "flow", 0, int64_t{max_flows} - 1, at));
+      item.flow = numbers.parse_text(cell, at);
     };
   }
   if (column == "queue") {
     return
         [](TreeItem& item, auto cell, const auto& at) { item.params.queue = queue_of(cell, at); };
+  }
+  if (column == "limit_us") {
+    return [](TreeItem& item, auto cell, const auto& at) {
+      item.limit_us = static_cast<uint32_t>(number_in(cell, "limit_us", 1, kMostLimitUs, at));
+    };
   }
   for (const NumberKey& key : kNumberKeys) {
     if (column != key.name) continue;
@@ -135,20 +158,20 @@ TreeItem parse_tree_item(const Value& item, const TreeDefaults& otherwise,
                          const std::string& where) {
   check_keys(item,
              {"node", "flow", "parent", "min_rate_bps", "ceil_bps", "burst_bytes", "weight",
-              "priority", "limit_bytes", "queue"},
+              "priority", "limit_bytes", "limit_us", "queue"},
              where);
   TreeItem parsed{.is_flow = item.has("flow"),
                   .name = text_under(item, "node", where),
                   .parent = text_under(item, "parent", where),
                   .params = otherwise.params};
   if (parsed.is_flow) {
-    parsed.flow = static_cast<uint32_t>(
-        int_value(item["flow"], 0, int64_t{otherwise.max_flows} - 1, where + ".flow"));
+    parsed.flow = otherwise.numbers.parse(item["flow"], where + ".flow");
   }
   for (const NumberKey& key : kNumberKeys) {
     if (!item.has(key.name)) continue;
     key.set(parsed.params, int_under(item, key.name, key.least, key.most, 0, where));
   }
+  parsed.limit_us = static_cast<uint32_t>(int_under(item, "limit_us", 1, kMostLimitUs, 0, where));
   const std::string queue = text_under(item, "queue", where);
   if (!queue.empty()) parsed.params.queue = queue_of(queue, where + ".queue");
   check_item(parsed, where);
@@ -167,7 +190,7 @@ Dict tree_item_value(const TreeItem& item, const TreeDefaults& otherwise) {
     if (key.get(item.params) != key.get(otherwise.params)) value[key.name] = key.get(item.params);
   }
   if (item.params.queue != otherwise.params.queue) {
-    value["queue"] = kQueues[static_cast<size_t>(item.params.queue)];
+    value["queue"] = kQueueNames[static_cast<size_t>(item.params.queue)];
   }
   return value;
 }
@@ -185,7 +208,7 @@ void each_tree_row(const std::string& path, const TreeDefaults& otherwise, const
     split(text, cells);
     if (setters.empty()) {
       for (const std::string_view column : cells)
-        setters.push_back(setter_of(column, otherwise.max_flows, at));
+        setters.push_back(setter_of(column, otherwise.numbers, at));
       continue;
     }
     if (cells.size() != setters.size()) {

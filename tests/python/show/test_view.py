@@ -227,8 +227,10 @@ CORES = {
 }  # fmt: skip
 
 
-# What runs on devices has tests of its own.
-@pytest.mark.parametrize("what", [what for what in WHAT if what not in ("devices", "placement")])
+# What runs on devices, and schedulers, have tests of their own.
+@pytest.mark.parametrize(
+    "what", [what for what in WHAT if what not in ("devices", "placement", "egress")]
+)
 def test_every_show_renders(what: str) -> None:
     collected = {"cores": CORES, "nat": NAT, "sessions": SESSIONS, "all": snapshot(2)}
     data = collected[what] if what in collected else snapshot(2)[what]

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// egress_status.h - what an egress scheduler does for its flows and nodes: what each was promised, has had and is
+// waiting for. However many there are, it tells of few: a small subtree whole, of a large one the worst.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "modules/egress/egress_book.h"
+#include "modules/egress/egress_count.h"
+
+namespace batchplane {
+
+// What an operator wants to see.
+struct EgressQuestion {
+  std::string node;               // empty: the link
+  uint32_t limit = 40;            // rows of flows, and of nodes
+  bool by_wait = false;           // worst is who waits longest, and not whose backlog is longest
+  std::vector<uint32_t> numbers;  // these, whatever they do; empty: choose
+};
+// {node, limit, by, numbers}. Throws ConfigError.
+EgressQuestion parse_egress_question(const Value& args);
+
+// Control thread, while workers run.
+class EgressStatus {
+ public:
+  EgressStatus(const EgressBook& book, const EgressScheduler& scheduler,
+               const std::vector<EgressFlowCount>& counts);
+
+  // Throws ConfigError for a node that is not there.
+  [[nodiscard]] Dict answer(const EgressQuestion& question) const;
+
+ private:
+  // Of a flow, or of all flows below a node.
+  struct Reading {
+    uint64_t pkts = 0;
+    uint64_t bytes = 0;
+    uint64_t marked_pkts = 0;
+    uint64_t backlog_pkts = 0;
+    uint64_t backlog_bytes = 0;
+    std::array<uint64_t, egress::kEnqueued> dropped_pkts{};
+    RecentWaits::Sums waits{};
+
+    void add(const Reading& other);
+  };
+  // How bad it is; larger is worse.
+  using Badness = std::pair<uint64_t, uint64_t>;
+
+  void link_children();
+  void sum_up();
+  [[nodiscard]] bool is_flow(uint32_t n) const { return n < first_inner_; }
+  [[nodiscard]] Reading read(uint32_t n) const;
+  [[nodiscard]] Badness badness(uint32_t n, bool by_wait) const;
+  [[nodiscard]] uint32_t index_of(const std::string& node) const;
+  [[nodiscard]] std::vector<uint32_t> below(uint32_t top) const;
+  [[nodiscard]] std::vector<uint32_t> worst(std::vector<uint32_t> among,
+                                            const EgressQuestion& question) const;
+  [[nodiscard]] Dict row(uint32_t n) const;
+
+  const EgressScheduler& scheduler_;
+  const std::vector<EgressFlowCount>& counts_;
+  std::vector<EgressNode> nodes_;      // flows, the link, inner nodes
+  uint32_t first_inner_ = 0;           // the link's place
+  std::vector<uint32_t> place_;        // by number
+  std::vector<uint32_t> first_child_;  // by place
+  std::vector<uint32_t> next_sibling_;
+  std::vector<uint32_t> levels_;
+  std::vector<uint64_t> weights_;  // of its siblings and itself, of one priority
+  std::vector<Reading> inner_;     // by place - first_inner_
+};
+
+}  // namespace batchplane

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// recent_waits.h - how long the last packets of a queue have waited: a count for each range of times, a byte each,
+// all of them halved when one is full. So the last few hundred packets count, old ones ever less.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+
+namespace batchplane {
+
+class RecentWaits {
+ public:
+  // Below 1024 ns, then each up to twice as long as the one before; the last has no end.
+  static constexpr uint32_t kRanges = 24;
+  using Sums = std::array<uint64_t, kRanges>;
+
+  // One writer.
+  void note(uint64_t waited_ns) noexcept {
+    const auto range = std::min<uint32_t>(std::bit_width(waited_ns >> kShift), kRanges - 1);
+    const uint32_t place = range % 8 * 8;
+    std::atomic<uint64_t>& counts = counts_[range / 8];
+    if ((counts.load(std::memory_order_relaxed) >> place & 0xff) == 0xff) [[unlikely]] {
+      halve();
+    }
+    counts.store(counts.load(std::memory_order_relaxed) + (uint64_t{1} << place),
+                 std::memory_order_relaxed);
+  }
+
+  // Any thread.
+  void add_to(Sums& sums) const noexcept {
+    for (uint32_t range = 0; range < kRanges; ++range) {
+      const uint64_t counts = counts_[range / 8].load(std::memory_order_relaxed);
+      sums[range] += counts >> (range % 8 * 8) & 0xff;
+    }
+  }
+  // The end of the range in which the packet lies that no more than this share of all waited less than; 0
+  // without packets.
+  static uint64_t quantile_ns(const Sums& sums, double share) noexcept {
+    uint64_t all = 0;
+    for (const uint64_t n : sums) all += n;
+    const auto wanted = static_cast<uint64_t>(share * static_cast<double>(all));
+    uint64_t below = 0;
+    for (uint32_t range = 0; range < kRanges; ++range) {
+      below += sums[range];
+      if (below > wanted) return uint64_t{1} << (range + kShift);
+    }
+    return 0;
+  }
+
+ private:
+  static constexpr uint32_t kShift = 10;
+
+  void halve() noexcept {
+    for (std::atomic<uint64_t>& counts : counts_) {
+      counts.store(counts.load(std::memory_order_relaxed) >> 1 & 0x7f7f7f7f7f7f7f7fULL,
+                   std::memory_order_relaxed);
+    }
+  }
+
+  std::array<std::atomic<uint64_t>, kRanges / 8> counts_{};
+};
+
+}  // namespace batchplane
