@@ -17,6 +17,7 @@ from waiting import wait_until
 
 from batchplane.demo import bng
 from batchplane.demo.stage import Gateway
+from batchplane.demo.traffic import received_bytes, sent_by_flow
 
 RUN_S = 1
 # What a ceiling of 50 Mbit/s lets through at once: a millisecond of it and a packet.
@@ -33,22 +34,12 @@ def access(program: Path, can_have_labs: None) -> Iterator[Lab]:
         yield hosts
 
 
-def _released_bytes(commands: Commands) -> dict[int, int]:
-    flows = commands.json("show", "tables", "download")["flows"]
-    return {flow["flow"]: flow["released_bytes"] for flow in flows}
-
-
-def _received_bytes(lab: Lab, host: str) -> int:
-    lines = Path(f"/proc/{lab.hosts[host].pid}/net/dev").read_text().splitlines()
-    (line,) = [line for line in lines if line.strip().startswith("eth0:")]
-    return int(line.split(":")[1].split()[0])
-
-
 def _arrived(commands: Commands, lab: Lab) -> bool:
     """Each subscriber's kernel has what the tree sent, and at most the gateway's ARP besides."""
-    released = _released_bytes(commands)
+    with commands.client("bng") as client:
+        sent = sent_by_flow(client, "download")
     return all(
-        0 <= _received_bytes(lab, name) - released[flow] - released[flow + 1] <= released[0] + 2000
+        0 <= received_bytes(lab.hosts[name])[0] - sent[flow] - sent[flow + 1] <= sent[0] + 2000
         for name, flow in (("alice", 10), ("bob", 20), ("carol", 30), ("dave", 40))
     )
 

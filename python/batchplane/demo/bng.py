@@ -7,6 +7,7 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -17,8 +18,8 @@ from ..base.problems import RunFailed
 from ..daemon.client import Client
 from ..lang.load import load_pipeline
 from .netns import CommandFailed, Hosts, Namespace
-from .stage import Gateway, check_can_be_shown, step
-from .traffic import Load, percentile, running, watch
+from .stage import Gateway, check_can_be_shown, step, wait_for
+from .traffic import Load, percentile, running, sent_by_flow, watch
 
 TOOLS = ("ping", "iperf3")
 SERVER = "198.51.100.9"
@@ -98,6 +99,10 @@ def show_at_work(
 ) -> dict[str, list[Service]]:
     """All of it, each measurement so long; what was promised and measured, by direction."""
     found = {}
+    # Who is where must not be asked in the middle of a flood.
+    for name in _SUBSCRIBERS:
+        answer = partial(_answers, hosts.hosts[name])
+        wait_for(answer, f"waiting for {name} to reach the server")
     with Client(folder / "bng.sock") as client:
         for direction in ("download", "upload"):
             found[direction] = _show_overload(out, hosts, client, direction, run_s)
@@ -105,6 +110,11 @@ def show_at_work(
     step(out, "packets the gateway dropped", ("batchplane", "show", "drops"))
     out.print(gateway.say("show", "drops").rstrip(), markup=False)
     return found
+
+
+def _answers(host: Namespace) -> bool:
+    told = host.run("ping", "-n", "-c", "1", "-W", "1", SERVER, is_good=False)
+    return " 0% packet loss" in told
 
 
 def _show_overload(
@@ -130,14 +140,14 @@ def _show_overload(
     }
     with running(hosts.hosts["server"], SERVER, list(loads.values()), run_s / 4):
         pings = [(hosts.hosts[name], SERVER) for name in _SUBSCRIBERS]
-        seen = watch(client, direction, pings, run_s)
+        seen = watch(partial(sent_by_flow, client, direction), pings, run_s)
     services = [
         Service(
             name,
             f"UDP {_FLOOD_MBPS} Mbit/s" if loads[name].udp_mbps else "TCP",
             nodes[name]["min_rate_bps"],
             nodes[name]["ceil_bps"],
-            seen.sent_bps[flow] + seen.sent_bps[flow + 1],
+            seen.bps[flow] + seen.bps[flow + 1],
             waits,
         )
         for (name, flow), waits in zip(_SUBSCRIBERS.items(), seen.waits_ms, strict=True)
@@ -168,8 +178,8 @@ def _show_queues(
         gateway.say("set", "download", "replace", *words)
         pings: list[tuple[Namespace, str]] = [(host, SERVER), (host, f"{_CALL} {SERVER}")]
         with running(hosts.hosts["server"], SERVER, [Load(host, True, 4)], run_s / 4):
-            seen = watch(client, "download", pings, run_s)
-        rate = f"{seen.sent_bps[flow] / 1e6:.1f}"
+            seen = watch(partial(sent_by_flow, client, "download"), pings, run_s)
+        rate = f"{seen.bps[flow] / 1e6:.1f}"
         waits = [f"{percentile(w, p):.1f}" for w in seen.waits_ms for p in (0.5, 0.95)]
         table.add_row(queue, rate, *waits)
     out.print(table)

@@ -8,7 +8,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -57,14 +57,16 @@ def running(
         for port in ports:
             wait_for(partial(_listens, server, port), "waiting for iperf3 to listen")
         clients = [
-            load.host.start(*load.words(address, port))
+            load.host.start(*load.words(address, port), stderr=subprocess.PIPE, text=True)
             for load, port in zip(loads, ports, strict=True)
         ]
         started += clients
         time.sleep(warm_up_s)
         yield
-        if any(client.poll() is not None for client in clients):
-            raise RunFailed("an iperf3 ended before its time")
+        for client in clients:
+            if client.poll() is not None:
+                _, told = client.communicate()
+                raise RunFailed(f"iperf3 ended before its time: {told.strip()}")
     finally:
         for process in started:
             process.kill()
@@ -83,41 +85,57 @@ class Seen:
     """What happened in a while: each pinging host's waits, and what each flow got."""
 
     waits_ms: list[list[float]]  # sorted
-    sent_bps: dict[int, float]  # by flow, as the link counts it
+    bps: dict[int, float]  # of what was counted
 
 
-def watch(gateway: Client, tree: str, pings: Sequence[tuple[Namespace, str]], run_s: float) -> Seen:
-    """Pings addresses from hosts while a tree of the gateway is counted."""
+def watch(
+    count: Callable[[], dict[int, int]], pings: Sequence[tuple[Namespace, str]], run_s: float
+) -> Seen:
+    """Pings from hosts, with these words, while bytes are counted."""
     with contextlib.ExitStack() as stack:
-        began_s, before = time.monotonic(), _link_bytes(gateway, tree)
+        began_s, before = time.monotonic(), count()
         running_pings = []
         for host, words in pings:
             told = stack.enter_context(tempfile.NamedTemporaryFile())
-            command = ("ping", "-n", "-i", str(_PING_INTERVAL_S), "-w", str(round(run_s)))
-            running_pings.append((host.start(*command, *words.split(), stdout=told), told.name))
+            # Answers to the last may come late.
+            pings_of_host = str(round(run_s / _PING_INTERVAL_S))
+            command = ("ping", "-n", "-i", str(_PING_INTERVAL_S), "-c", pings_of_host, "-W", "5")
+            running_pings.append(
+                (host.start(*command, *words.split(), stdout=told, stderr=told), told.name)
+            )
         for process, _ in running_pings:
-            process.wait(run_s + 20)
-        after = _link_bytes(gateway, tree)
+            process.wait(run_s + 60)
+        after = count()
         # No shorter than what was counted took: a ceiling is never told to be broken by it.
         taken_s = time.monotonic() - began_s
         waits_ms = [_waits_ms(Path(name).read_text()) for _, name in running_pings]
-    sent_bps = {flow: (after[flow] - before[flow]) * 8 / taken_s for flow in after}
-    return Seen(waits_ms, sent_bps)
+    return Seen(waits_ms, {key: (after[key] - before[key]) * 8 / taken_s for key in after})
 
 
 def _waits_ms(told: str) -> list[float]:
     waits = sorted(float(text) for text in re.findall(r"time=([\d.]+) ms", told))
     if not waits:
-        raise RunFailed("no ping was answered")
+        raise RunFailed(f"no ping was answered: {told.strip()[-300:]}")
     return waits
 
 
-def _link_bytes(gateway: Client, tree: str) -> dict[int, int]:
+def sent_by_flow(gateway: Client, tree: str) -> dict[int, int]:
+    """Bytes that each flow of a tree has sent, as the link counts them."""
     flows = gateway.show("tables", module=tree)["flows"]
     return {
         flow["flow"]: flow["released_bytes"] + ETHERNET_BYTES * flow["released_pkts"]
         for flow in flows
     }
+
+
+def received_bytes(host: Namespace) -> dict[int, int]:
+    """What has come in at a host's eth0, as the link counts it, under 0."""
+    for line in Path(f"/proc/{host.pid}/net/dev").read_text().splitlines():
+        name, _, counts = line.partition(":")
+        if name.strip() == "eth0":
+            n_bytes, n_pkts = counts.split()[:2]
+            return {0: int(n_bytes) + ETHERNET_BYTES * int(n_pkts)}
+    raise RunFailed("a host has no eth0")
 
 
 def percentile(ordered: Sequence[float], p: float) -> float:
