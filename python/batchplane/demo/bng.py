@@ -19,7 +19,7 @@ from ..daemon.client import Client
 from ..lang.load import load_pipeline
 from .netns import CommandFailed, Hosts, Namespace
 from .stage import Gateway, check_can_be_shown, step, wait_for
-from .traffic import Load, percentile, running, sent_by_flow, watch
+from .traffic import Load, running, sent_by_flow, shown_ms, watch
 
 TOOLS = ("ping", "iperf3")
 SERVER = "198.51.100.9"
@@ -49,7 +49,7 @@ class Service:
         """As in the table."""
         promised, ceiling = (f"{bps / 1e6:.0f}" for bps in (self.min_bps, self.ceil_bps))
         measured = f"{self.sent_bps / 1e6:.1f}"
-        p50, p95 = (f"{percentile(self.waits_ms, p):.1f}" for p in (0.5, 0.95))
+        p50, p95 = (shown_ms(self.waits_ms, p) for p in (0.5, 0.95))
         return [self.subscriber, self.sends, promised, ceiling, measured, p50, p95]
 
 
@@ -112,6 +112,18 @@ def show_at_work(
     return found
 
 
+def loads_of(hosts: Hosts, direction: str) -> dict[str, Load]:
+    """What subscribers send, by name."""
+    return {
+        name: Load(
+            hosts.hosts[name],
+            direction == "download",
+            udp_mbps=_FLOOD_MBPS if name == _FLOODER else 0,
+        )
+        for name in _SUBSCRIBERS
+    }
+
+
 def _answers(host: Namespace) -> bool:
     told = host.run("ping", "-n", "-c", "1", "-W", "1", SERVER, is_good=False)
     return " 0% packet loss" in told
@@ -130,14 +142,7 @@ def _show_overload(
     carries |= {site: nodes[site]["ceil_bps"] for site in ("north", "south")}
     mbps = ", ".join(f"{name} {bps / 1e6:.0f}" for name, bps in carries.items())
     out.print(f"{mbps} Mbit/s; rates are those on the link, with all headers.")
-    loads = {
-        name: Load(
-            hosts.hosts[name],
-            is_download,
-            udp_mbps=_FLOOD_MBPS if name == _FLOODER else 0,
-        )
-        for name in _SUBSCRIBERS
-    }
+    loads = loads_of(hosts, direction)
     with running(hosts.hosts["server"], SERVER, list(loads.values()), run_s / 4):
         pings = [(hosts.hosts[name], SERVER) for name in _SUBSCRIBERS]
         seen = watch(partial(sent_by_flow, client, direction), pings, run_s)
@@ -180,6 +185,6 @@ def _show_queues(
         with running(hosts.hosts["server"], SERVER, [Load(host, True, 4)], run_s / 4):
             seen = watch(partial(sent_by_flow, client, "download"), pings, run_s)
         rate = f"{seen.bps[flow] / 1e6:.1f}"
-        waits = [f"{percentile(w, p):.1f}" for w in seen.waits_ms for p in (0.5, 0.95)]
+        waits = [shown_ms(w, p) for w in seen.waits_ms for p in (0.5, 0.95)]
         table.add_row(queue, rate, *waits)
     out.print(table)

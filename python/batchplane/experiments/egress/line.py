@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from ...base.problems import RunFailed
 from ...demo.netns import Hosts, missing_for_hosts
 from ...demo.stage import Gateway
 from ...demo.traffic import Load, percentile, received_bytes, running, watch
@@ -85,6 +86,8 @@ def measure(line: str, warm_up_s: float, run_s: float) -> Passed:
             before_ns, began_ns = _waited_ns(daemon_pid), time.monotonic_ns()
             seen = watch(count, pings, run_s)
             waited = (_waited_ns(daemon_pid) - before_ns) / (time.monotonic_ns() - began_ns)
+    if not seen.waits_ms[0]:
+        raise RunFailed(f"{line}: no ping was answered")
     p50_ms, p95_ms = (percentile(seen.waits_ms[0], p) - idle_ms for p in (0.5, 0.95))
     return Passed(p50_ms, p95_ms, seen.bps[0] / LINE_BPS, waited)
 
