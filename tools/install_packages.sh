@@ -13,9 +13,9 @@ packages_of_set() {
   case "$1" in
     run) echo g++ cmake ninja-build ccache lld pkg-config libdpdk-dev libipsec-mb-dev libhyperscan-dev \
               libpcap-dev nlohmann-json3-dev libcli11-dev python3-venv python3-dev \
-              iproute2 iputils-ping ethtool curl util-linux ;;
+              iproute2 iputils-ping ethtool curl iperf3 util-linux ;;
     test) echo git libgtest-dev libbenchmark-dev clang-format-16 clang-tidy-16 \
-               iperf3 nftables traceroute tcpdump ocl-icd-libopencl1 pocl-opencl-icd ;;
+               nftables traceroute tcpdump ocl-icd-libopencl1 pocl-opencl-icd ;;
     fuzz) echo clang-16 libclang-rt-16-dev ;;
     *) echo "install_packages.sh: unknown package set '$1': use run, test or fuzz" >&2; exit 2 ;;
   esac

@@ -17,7 +17,7 @@ TABLE = "MAY_IMPORT in tools/python_layers.py"
 MAY_IMPORT: dict[str, set[str]] = {
     "base": set(),
     "traces": {"base"},
-    "demo": {"base"},
+    "demo": {"base", "lang", "daemon"},
     "lang": {"base"},
     "native": {"base", "lang"},
     "costs": {"base", "native"},

@@ -22,7 +22,7 @@ app = typer.Typer()
 @app.command()
 def demo(
     what: Annotated[
-        str, typer.Argument(autocompletion=completions("demos"), help="home-gateway or ipsec")
+        str, typer.Argument(autocompletion=completions("demos"), help="home-gateway, ipsec or bng")
     ] = "home-gateway",
 ) -> None:
     """Demonstrate a pipeline between Linux hosts in network namespaces, then clean up."""

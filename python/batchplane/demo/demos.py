@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..base.problems import RunFailed
+from .bng import bng
 from .ipsec import ipsec
 from .netns import CommandFailed, Hosts
 from .stage import Gateway, check_can_be_shown, download, step
@@ -95,4 +96,5 @@ def _show_at_work(out: Console, hosts: Hosts, gateway: Gateway, folder: Path) ->
 DEMOS: dict[str, Callable[[Console], None]] = {
     "home-gateway": home_gateway,
     "ipsec": ipsec,
+    "bng": bng,
 }

@@ -139,6 +139,14 @@ class Hosts:
         )
         return host
 
+    def add_switch(self, device: str, ends: Sequence[str]) -> None:
+        """Joins ends of hosts in the router; `device` is its way to all of them."""
+        self.router.script(
+            f"ip link add {device} type bridge",
+            *(f"ip link set {end} master {device}" for end in ends),
+            f"ip link set {device} up",
+        )
+
     def join_router(self, device: str) -> Hosts:
         """Another router in the same user namespace; `device` is what joins the two, on both sides.
 

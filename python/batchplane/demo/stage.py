@@ -41,11 +41,14 @@ class Gateway:
 def check_can_be_shown(tools: Sequence[str]) -> None:
     """Raises RunFailed where no namespaces can be made, or a tool is missing."""
     reason = missing_for_hosts(tools)
-    if reason is not None:
-        raise RunFailed(
-            f"the demo needs network namespaces: {reason}",
-            "run it as root, or: sysctl -w kernel.unprivileged_userns_clone=1",
-        )
+    if reason is None:
+        return
+    if "not installed" in reason:
+        raise RunFailed(f"the demo cannot be shown: {reason}")
+    raise RunFailed(
+        f"the demo needs network namespaces: {reason}",
+        "run it as root, or: sysctl -w kernel.unprivileged_userns_clone=1",
+    )
 
 
 def download(

@@ -23,6 +23,8 @@ from .batchy import (
 )
 from .beyond import batch_size, rates, run_order, slo_curve, stranding
 from .common.experiment import Experiment
+from .egress import aqm as egress_aqm
+from .egress import tree as egress_tree
 from .multicore import multi_fig5, multi_fig6, multi_table1
 from .pspat import algorithms as pspat_algorithms
 from .pspat import budget as egress_budget
@@ -50,7 +52,8 @@ EXPERIMENTS: dict[str, Experiment] = {
                 fairness, multi_table1, multi_fig5, multi_fig6,
                 slo_curve, stranding, run_order, batch_size, rates,
                 pspat_algorithms, pspat_latency, pspat_shares, pspat_throughput, pspat_io,
-                pspat_overload, pspat_bus, egress_budget, pythia_devices, pythia_interference,
+                pspat_overload, pspat_bus, egress_budget, egress_aqm, egress_tree,
+                pythia_devices, pythia_interference,
             )
         ),
         pythia_fig5.EXPERIMENT, pythia_fig5.EXPERIMENT_CD, pythia_events.EXPERIMENT,

@@ -13,12 +13,14 @@
 #include <string>
 #include <vector>
 
+#include "egress/aqm/line_model.h"
 #include "egress/arbiter/flat_out.h"
 #include "egress/arbiter/replay.h"
 #include "egress/arbiter/steady_load.h"
 #include "egress/arbiter/virtual_arbiter.h"
 #include "egress/discipline/disciplines.h"
 #include "egress/discipline/link.h"
+#include "egress/tree/full_tree.h"
 
 namespace batchplane::native {
 namespace {
@@ -145,6 +147,31 @@ double flat_out(const std::string& way, const std::string& discipline, uint32_t 
   return egress::run_flat_out(spec).mpps();
 }
 
+// Returns what a ping waits in ms (p50, p95), and how full the line is.
+nb::tuple line_model(const std::string& queue, bool marks, uint32_t seconds) {
+  using Kind = egress::LineModel::Kind;
+  const std::map<std::string, Kind> kinds{
+      {"fifo", Kind::kTailDrop}, {"codel", Kind::kCodel}, {"fq_codel", Kind::kFqCodel}};
+  const uint64_t until_ns = seconds * 1'000'000'000ULL;
+  egress::LineModel line(kinds.at(queue), marks);
+  line.run(until_ns);
+  return nb::make_tuple(line.ping_ms(0.5), line.ping_ms(0.95), line.goodput(until_ns));
+}
+
+// Returns what each class of each subscriber has sent at each of these times.
+std::vector<std::vector<uint64_t>> full_tree(uint32_t subscribers, uint64_t link_bps,
+                                             uint64_t ceil_bps, bool is_mixed,
+                                             const std::vector<uint64_t>& times_ns) {
+  const nb::gil_scoped_release released;
+  egress::FullTree tree({subscribers, link_bps, ceil_bps, is_mixed});
+  std::vector<std::vector<uint64_t>> sent;
+  for (const uint64_t until_ns : times_ns) {
+    tree.run(until_ns);
+    sent.push_back(tree.sent_bytes());
+  }
+  return sent;
+}
+
 }  // namespace
 
 void add_egress(nb::module_& m) {
@@ -157,6 +184,9 @@ void add_egress(nb::module_& m) {
   m.def("egress_flat_out", &flat_out, nb::arg("way"), nb::arg("discipline"), nb::arg("flows"),
         nb::arg("clients"), nb::arg("at_once"), nb::arg("dispatchers"), nb::arg("dispatch_pkts"),
         nb::arg("copies"), nb::arg("run_ns"), nb::arg("arbiter_cpu"), nb::arg("other_cpus"));
+  m.def("egress_line_model", &line_model, nb::arg("queue"), nb::arg("marks"), nb::arg("seconds"));
+  m.def("egress_full_tree", &full_tree, nb::arg("subscribers"), nb::arg("link_bps"),
+        nb::arg("ceil_bps"), nb::arg("is_mixed"), nb::arg("times_ns"));
   std::vector<std::string> names(egress::kDisciplineNames.begin(), egress::kDisciplineNames.end());
   m.attr("EGRESS_DISCIPLINES") = names;
   m.attr("EGRESS_MAX_WEIGHT") = egress::kMaxWeight;

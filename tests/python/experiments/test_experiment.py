@@ -356,13 +356,15 @@ def test_the_list_names_all(
         "fig1", "fig2", "fig3", "table1", "table2", "fig8a", "fig8b", "fig9a", "fig9b", "fig9c",
         "fig10", "fig11", "fairness", "multi_table1", "multi_fig5", "multi_fig6", "slo_curve", "stranding", "run_order", "batch_size", "rates",
         "pspat_algorithms", "pspat_latency", "pspat_shares", "pspat_throughput", "pspat_io",
-        "pspat_overload", "pspat_bus", "egress_budget", "pythia_devices", "pythia_interference", "pythia_fig5ab",
+        "pspat_overload", "pspat_bus", "egress_budget", "egress_aqm", "egress_tree", "pythia_devices", "pythia_interference", "pythia_fig5ab",
         "pythia_fig5cd", "pythia_burst", "pythia_device_loss", "pythia_small_packets", "pythia_energy",
     ]  # fmt: skip
     assert (runs["fig1"], runs["table2"]) == (["measured", "simulated"], ["simulated", "measured"])
 
 
-PSPAT_MEASURED = {"pspat_algorithms", "pspat_throughput", "pspat_io"}
+EGRESS_MEASURED = {
+    "pspat_algorithms", "pspat_throughput", "pspat_io", "egress_aqm", "egress_tree"
+}  # fmt: skip
 
 
 def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
@@ -379,23 +381,25 @@ def test_all_runs_each_in_its_usual_way_and_leaves_out_what_cannot_run(
         "pspat_algorithms",
         "pspat_throughput",
         "pspat_io",
+        "egress_aqm",
+        "egress_tree",
     ]
     monkeypatch.setenv("BATCHPLANE_DAEMON", str(program))
     chosen, left_out = choose_modes(every, ["all"], None, "prior", True)
     assert ({e.name for e, s in chosen if s.is_measured}, left_out) == (
-        {"fig1", "fig3", "rates", *PSPAT_MEASURED}, [],
+        {"fig1", "fig3", "rates", *EGRESS_MEASURED}, [],
     )  # fmt: skip
     assert len(chosen) == len(every)
     chosen, left_out = choose_modes(every, ["all"], None, "paper", True)
-    assert len(chosen) == len(every) - 3 - len(PSPAT_MEASURED) and left_out == []
+    assert len(chosen) == len(every) - 3 - len(EGRESS_MEASURED) and left_out == []
     chosen, _ = choose_modes(every, ["all"], True, "prior", True)
     assert {e.name for e, _ in chosen} == {
         "fig1", "fig3", "table1", "table2", "fig9a", "fig9b", "fig9c", "fig11", "slo_curve",
-        "batch_size", "rates", *PSPAT_MEASURED,
+        "batch_size", "rates", *EGRESS_MEASURED,
     }  # fmt: skip
     chosen, _ = choose_modes(every, ["all"], False, "prior", True)
     assert not any(setup.is_measured for _, setup in chosen)
-    assert {e.name for e in every} - {e.name for e, _ in chosen} == PSPAT_MEASURED
+    assert {e.name for e in every} - {e.name for e, _ in chosen} == EGRESS_MEASURED
 
 
 def test_measured_and_simulated_results_lie_apart() -> None:

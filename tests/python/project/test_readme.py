@@ -15,7 +15,7 @@ import typer.main
 from built import needs_daemon_and_extension
 
 from batchplane.cli.app import make_app
-from batchplane.demo import demos, netns
+from batchplane.demo import bng, demos, netns
 
 TREE = Path(__file__).resolve().parents[3]
 README = (TREE / "README.md").read_text(encoding="utf-8")
@@ -33,6 +33,7 @@ PACKAGE_OF = {
     "ping": "iputils-ping",
     "ethtool": "ethtool",
     "curl": "curl",
+    "iperf3": "iperf3",
 }
 
 
@@ -70,7 +71,7 @@ def test_make_run_installs_what_the_demonstrations_need() -> None:
     text = (TREE / "tools" / "install_packages.sh").read_text(encoding="utf-8")
     match = re.search(r"^ +run\) echo (.*?);;", text, re.MULTILINE | re.DOTALL)
     assert match is not None
-    for tool in (*netns.TOOLS, *demos.TOOLS):
+    for tool in (*netns.TOOLS, *demos.TOOLS, *bng.TOOLS):
         assert PACKAGE_OF[tool] in match[1].split()
 
 

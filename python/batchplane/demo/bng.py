@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""bng.py - subscribers behind a broadband gateway: one floods, the others keep what is promised."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from ..base.plain_table import plain_table
+from ..base.problems import RunFailed
+from ..daemon.client import Client
+from ..lang.load import load_pipeline
+from .netns import CommandFailed, Hosts, Namespace
+from .stage import Gateway, check_can_be_shown, step, wait_for
+from .traffic import Load, running, sent_by_flow, shown_ms, watch
+
+TOOLS = ("ping", "iperf3")
+SERVER = "198.51.100.9"
+_SUBSCRIBERS = {"alice": 10, "bob": 20, "carol": 30, "dave": 40}  # and her or his flow
+_FLOODER, _FLOOD_MBPS = "alice", 200
+_FIFO_BYTES = 1_000_000
+_CALL = "-Q 184"  # DSCP EF
+
+_PICTURE = """\
+  north: alice 100.64.0.10, bob 100.64.0.11    --+
+                                                 +-- access | bng | core -- server 198.51.100.9
+  south: carol 100.64.0.12, dave 100.64.0.13   --+"""
+
+
+@dataclass(frozen=True)
+class Service:
+    """What a subscriber was promised in one direction, and what came of it."""
+
+    subscriber: str
+    sends: str
+    min_bps: int
+    ceil_bps: int
+    sent_bps: float
+    waits_ms: list[float]
+
+    def cells(self) -> list[str]:
+        """As in the table."""
+        promised, ceiling = (f"{bps / 1e6:.0f}" for bps in (self.min_bps, self.ceil_bps))
+        measured = f"{self.sent_bps / 1e6:.1f}"
+        p50, p95 = (shown_ms(self.waits_ms, p) for p in (0.5, 0.95))
+        return [self.subscriber, self.sends, promised, ceiling, measured, p50, p95]
+
+
+def bng(out: Console) -> None:
+    """Four subscribers of two sites, in both directions; then one's own download and ping.
+
+    Raises RunFailed where no namespaces can be made, and when what is shown does not work.
+    """
+    check_can_be_shown(TOOLS)
+    with tempfile.TemporaryDirectory(prefix="bpd") as name:
+        folder = Path(name)
+        try:
+            with contextlib.closing(access_hosts()) as hosts, _running(hosts, folder) as gateway:
+                out.print(Text(_PICTURE, "bold"))
+                show_at_work(out, hosts, gateway, folder, 8)
+        except CommandFailed as error:
+            raise RunFailed(f"the demo failed: {error}") from error
+    out.print("cleaned up, nothing left running")
+
+
+def access_hosts() -> Hosts:
+    """Subscribers behind a switch on access0, and a server on core0; close() it."""
+    hosts = Hosts()
+    try:
+        for k, name in enumerate(_SUBSCRIBERS):
+            hosts.add_host(name, name, f"100.64.0.{10 + k}/24", "100.64.0.1")
+        hosts.add_switch("access0", tuple(_SUBSCRIBERS))
+        hosts.add_host("server", "core0", f"{SERVER}/24", "198.51.100.1")
+    except BaseException:
+        hosts.close()
+        raise
+    return hosts
+
+
+@contextlib.contextmanager
+def _running(hosts: Hosts, folder: Path) -> Iterator[Gateway]:
+    gateway = Gateway(hosts.router, folder)
+    gateway.say("start", "bng")
+    try:
+        yield gateway
+    finally:
+        gateway.say("stop")
+
+
+def show_at_work(
+    out: Console, hosts: Hosts, gateway: Gateway, folder: Path, run_s: float
+) -> dict[str, list[Service]]:
+    """All of it, each measurement so long; what was promised and measured, by direction."""
+    found = {}
+    # Who is where must not be asked in the middle of a flood.
+    for name in _SUBSCRIBERS:
+        answer = partial(_answers, hosts.hosts[name])
+        wait_for(answer, f"waiting for {name} to reach the server")
+    with Client(folder / "bng.sock") as client:
+        for direction in ("download", "upload"):
+            found[direction] = _show_overload(out, hosts, client, direction, run_s)
+        _show_queues(out, hosts, gateway, client, run_s)
+    step(out, "packets the gateway dropped", ("batchplane", "show", "drops"))
+    out.print(gateway.say("show", "drops").rstrip(), markup=False)
+    return found
+
+
+def loads_of(hosts: Hosts, direction: str) -> dict[str, Load]:
+    """What subscribers send, by name."""
+    return {
+        name: Load(
+            hosts.hosts[name],
+            direction == "download",
+            udp_mbps=_FLOOD_MBPS if name == _FLOODER else 0,
+        )
+        for name in _SUBSCRIBERS
+    }
+
+
+def _answers(host: Namespace) -> bool:
+    told = host.run("ping", "-n", "-c", "1", "-W", "1", SERVER, is_good=False)
+    return " 0% packet loss" in told
+
+
+def _show_overload(
+    out: Console, hosts: Hosts, client: Client, direction: str, run_s: float
+) -> list[Service]:
+    """All subscribers at once, and each one's ping to the server."""
+    is_download = direction == "download"
+    title = f"{direction}: {_FLOODER} floods, the others use TCP"
+    step(out, title, ("iperf3", "-c", SERVER, *(["-R"] if is_download else [])))
+    tree = load_pipeline("bng").pipeline["modules"][direction]["params"]
+    nodes = {node["node"]: node for node in tree["nodes"]}
+    carries = {"The link": tree["rate_bps"]}
+    carries |= {site: nodes[site]["ceil_bps"] for site in ("north", "south")}
+    mbps = ", ".join(f"{name} {bps / 1e6:.0f}" for name, bps in carries.items())
+    out.print(f"{mbps} Mbit/s; rates are those on the link, with all headers.")
+    loads = loads_of(hosts, direction)
+    with running(hosts.hosts["server"], SERVER, list(loads.values()), run_s / 4):
+        pings = [(hosts.hosts[name], SERVER) for name in _SUBSCRIBERS]
+        seen = watch(partial(sent_by_flow, client, direction), pings, run_s)
+    services = [
+        Service(
+            name,
+            f"UDP {_FLOOD_MBPS} Mbit/s" if loads[name].udp_mbps else "TCP",
+            nodes[name]["min_rate_bps"],
+            nodes[name]["ceil_bps"],
+            seen.bps[flow] + seen.bps[flow + 1],
+            waits,
+        )
+        for (name, flow), waits in zip(_SUBSCRIBERS.items(), seen.waits_ms, strict=True)
+    ]
+    table = plain_table(
+        *("<subscriber", "<sends", "promised Mbit/s", "ceiling", "measured", "ping p50 ms", "p95")
+    )
+    for service in services:
+        table.add_row(*service.cells())
+    out.print(table)
+    return services
+
+
+def _show_queues(
+    out: Console, hosts: Hosts, gateway: Gateway, client: Client, run_s: float
+) -> None:
+    """One subscriber's ping beside four downloads of the same one, by the queue of that flow."""
+    name = "alice"
+    flow, host = _SUBSCRIBERS[name], hosts.hosts[name]
+    step(
+        out,
+        f"{name}'s ping beside four downloads of her own, alone on the link, by her queue",
+        ("batchplane", "set", "download", "replace", f"flow={flow}", f"parent={name}", "queue=.."),
+    )
+    table = plain_table("<queue", "Mbit/s", "ping p50 ms", "p95", "ping as a call (EF) p50", "p95")
+    for queue in ("fq_codel", "codel", "fifo"):
+        words = (f"flow={flow}", f"parent={name}", f"queue={queue}", f"limit_bytes={_FIFO_BYTES}")
+        gateway.say("set", "download", "replace", *words)
+        pings: list[tuple[Namespace, str]] = [(host, SERVER), (host, f"{_CALL} {SERVER}")]
+        with running(hosts.hosts["server"], SERVER, [Load(host, True, 4)], run_s / 4):
+            seen = watch(partial(sent_by_flow, client, "download"), pings, run_s)
+        rate = f"{seen.bps[flow] / 1e6:.1f}"
+        waits = [shown_ms(w, p) for w in seen.waits_ms for p in (0.5, 0.95)]
+        table.add_row(queue, rate, *waits)
+    out.print(table)
