@@ -33,8 +33,8 @@ egress::NodeParams node_params(const Value& node, const std::string& where) {
   params.burst_bytes = small(node, "burst_bytes", 0, where);
   params.weight = small(node, "weight", 1, where);
   params.priority = static_cast<uint8_t>(small(node, "priority", 0, where, 255));
-  params.queue =
-      static_cast<egress::LeafQueue>(choice(node, "queue", {"fifo", "codel", "fq_codel", "pie"}, where));
+  params.queue = static_cast<egress::LeafQueue>(
+      choice(node, "queue", {"fifo", "codel", "fq_codel", "pie"}, where));
   params.limit_bytes = small(node, "limit_bytes", params.limit_bytes, where);
   return params;
 }

@@ -201,7 +201,7 @@ class Egress final : public Module {
   void take_promises(
       const std::function<void(uint16_t state, const exec::EgressPromise&)>& use) override {
     if (std::exchange(has_other_bounds_, false)) promises_.set(book_->bounds(settings_));
-    promises_.take(counts_.data(), batch_limit_pkts_, use);
+    promises_.take(counts_.data(), *scheduler_, batch_limit_pkts_, use);
   }
   [[nodiscard]] uint32_t scheduled_flow(Packet& pkt) const override {
     return book_->known(flow_rule_.number_of(pkt));

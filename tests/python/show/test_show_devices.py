@@ -27,7 +27,7 @@ def place(name: str, share: float, **facts: Any) -> dict[str, Any]:
 
 GPU = {
     "kind": "simulated", "is_up": False, "busy_share": 0.25, "jobs": 40, "pkts": 9000,
-    "late_jobs": 1, "modelled_w": 61.25,
+    "late_jobs": 1, "modelled_w": 61.25, "fault": "",
 }  # fmt: skip
 STAGE = {
     "on": "gpu", "age_limit_ns": 150_000, "held_pkts": 12, "mean_job_pkts": 222.4,
