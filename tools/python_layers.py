@@ -29,9 +29,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "control": {"base", "daemon", "costs"},
     "changes": {"base", "lang", "daemon", "control"},
     "routes": {"base", "lang", "daemon", "traces"},
+    "admission": {"base", "lang", "daemon", "native", "costs", "changes", "routes"},
     "sim": {
         *("base", "lang", "daemon", "traces", "costs", "show", "control", "changes"),
-        *("native", "routes"),
+        *("native", "routes", "admission"),
     },
     "plots": {"base", "show", "sim"},
     "plan": {"base", "lang", "costs", "show", "native", "sim", "plots"},

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from ..admission.admission import Admitted, line
 from ..base.consoles import out, print_json
 from ..base.problems import Problem
-from ..commands.admission import Admitted, line
 from ..commands.check import admitted_flows, check_pipeline
 from ..lang.canonical import Document
 from .words import Json, Overrides, PipelineArg
@@ -23,10 +23,12 @@ app = typer.Typer()
 @app.command()
 def check(pipeline: PipelineArg, params: Overrides = None, as_json: Json = False) -> None:
     """Report every mistake in a pipeline without running it."""
-    problems, plan, document = check_pipeline(pipeline, params or [])
+    problems, plan, document, notes = check_pipeline(pipeline, params or [])
     is_good = all(problem.is_warning for problem in problems)
     admitted = admitted_flows(document) if is_good else []
     _checked(problems, plan, document, admitted, as_json, out())
+    for note in [] if as_json else notes:
+        out().print(note, soft_wrap=True)
     if any(not problem.is_warning for problem in problems):
         raise typer.Exit(2)
 

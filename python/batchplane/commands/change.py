@@ -94,9 +94,9 @@ def apply_file(
     errors: Console,
 ) -> dict[str, Any]:
     """Tells the difference first, then changes to the new pipeline in one step, or not at all."""
-    from ..daemon.checked import load_checked  # the language: other changes do without
+    from ..admission.weights import load_fitted  # the language: other changes do without
 
-    pipeline = load_checked(name, overrides, errors).pipeline
+    pipeline = load_fitted(name, overrides, errors).pipeline
     if "controller" in pipeline:
         own = with_own_costs(pipeline["controller"], pipeline)
         pipeline = {**pipeline, "controller": own}

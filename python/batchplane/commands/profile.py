@@ -11,9 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ..admission.weights import load_fitted
 from ..base.consoles import print_json
 from ..base.problems import BadInput, Problem
-from ..daemon.checked import load_checked
 from ..profile.measure import ProfileOptions, profile_kinds, profile_pipeline
 from ..profile.report import check_plot_path, plot_profile, render_profile
 
@@ -49,7 +49,7 @@ def profile(request: ProfileRequest, out: Console, errors: Console) -> dict[str,
         if request.pipeline is None:
             document = profile_kinds(request.modules, options, progress)
         else:
-            loaded = load_checked(request.pipeline, request.params, errors)
+            loaded = load_fitted(request.pipeline, request.params, errors)
             document = profile_pipeline(loaded.pipeline, request.modules, options, progress)
     if request.out is not None:
         _write(document, request.out)

@@ -10,13 +10,13 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
+from ..admission.weights import load_fitted
 from ..base.consoles import print_json
 from ..base.interrupts import Interrupted, interruptible
 from ..changes.events import Action, resolve_scenario
 from ..changes.play import DaemonPlayer, warnings_for_daemon
 from ..changes.scenario import load_scenario
 from ..control.options import ControlOptions
-from ..daemon.checked import load_checked
 from ..daemon.client import Client
 from ..daemon.process import (
     Daemon,
@@ -36,7 +36,7 @@ def run_pipeline(
     """Runs a pipeline, shows it, stops it, reports. Returns the exit code."""
     with interruptible():
         try:
-            document = load_checked(name, overrides, errors)
+            document = load_fitted(name, overrides, errors)
             options, actions = _with_scenario(document, options, errors)
             daemon = start_document(document, options, errors)
         except Interrupted:

@@ -10,11 +10,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from ..admission.weights import load_fitted
 from ..base.problems import BadInput, Problem
 from ..control.advice import advice
 from ..control.options import ControlOptions, controlled
 from ..control.placement import with_laws
-from ..daemon.checked import load_checked
 from ..daemon.process import Daemon, StartOptions, start_daemon, stop_daemon
 from ..lang.canonical import Document
 from ..profile.at_start import ensure_profile, needs_costs
@@ -43,7 +43,7 @@ def start_pipeline(
         fix = f"batchplane start {name}, then batchplane control {options.control.controller}"
         message = "a Python controller runs in its own process"
         raise BadInput(Problem(message, "command line", "--controller", fix))
-    return start_document(load_checked(name, overrides, errors), options, errors)
+    return start_document(load_fitted(name, overrides, errors), options, errors)
 
 
 def start_document(document: Document, options: RunOptions, errors: Console) -> Daemon:

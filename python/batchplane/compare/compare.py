@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from ..admission.weights import load_fitted
 from ..base.consoles import print_json
 from ..base.interrupts import Interrupted, interruptible
 from ..base.problems import BadInput, Problem
 from ..changes.settings import parse_settings, running_names
 from ..commands.start import start_document
 from ..control.options import with_costs
-from ..daemon.checked import load_checked
 from ..daemon.client import Client
 from ..daemon.process import stop_daemon
 from ..show.rates import Snapshot
@@ -40,7 +40,7 @@ def compare(
     """Runs all controllers and prints what came of them. Returns the exit code."""
     _check(options)
     with interruptible():
-        document = load_checked(name, overrides, errors)
+        document = load_fitted(name, overrides, errors)
         wanted = replace(options.run.control, controller=options.controllers[-1])
         run = replace(options.run, control=wanted)
         daemon = start_document(document, run, errors)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..admission.weights import fit_weights
 from ..base.problems import BadInput, Problem, RunFailed, suggestion
 from ..base.units import parse_duration_ns
 from ..changes.events import Action, pipeline_names, resolve_scenario
@@ -104,6 +106,12 @@ def _without_devices(document: Document) -> tuple[Document, list[str]]:
     return replace(document, pipeline=pipeline), [told]
 
 
+def _fit(document: Document) -> None:
+    """Chooses what the pipeline leaves open; that the program is missing is told later."""
+    with contextlib.suppress(RunFailed):
+        fit_weights(document, find_program())
+
+
 def prepare(
     pipeline: str | Path | Pipeline | Document | dict[str, Any],
     traffic: str | Path | Traffic | None = None,
@@ -132,6 +140,7 @@ def prepare(
         traces = {name: read_trace(path) for name, path in traffic.traces.items()}
         # What the user says of traffic of his own goes before what the program finds.
         followed = followed_flows(document, traffic.sources_of_flows())
+    _fit(document)
     known = _costs_of(document, costs)
     module_costs = {
         name: {key: value for key, value in cost.items() if key != "source"}

@@ -69,27 +69,34 @@ std::vector<ParamSpec> link_params() {
 }
 
 std::vector<ParamSpec> flow_params() {
-  return {{.name = "flows",
-           .type = ParamType::kList,
-           .default_value = List{},
-           .help = "{flow, weight, lmax_bytes, limit_pkts}; others belong to flow 0. With calendar "
-                   "{delay_us, jitter_us}, too; in a tree "
-                   "{flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, "
-                   "limit_bytes, limit_us, queue}"},
-          {.name = "lmax_bytes",
-           .unit = "bytes",
-           .default_value = 1600,
-           .help = "longest packet of a flow that says nothing else",
-           .min = 64,
-           .max = egress::kMaxPktBytes},
-          count("limit_pkts", 1000, 1 << 20, "queue of a flow that says nothing else"),
-          count("total_limit_pkts", 16384, 1 << 24, "queues of all flows together"),
-          {.name = "max_flows",
-           .default_value = 1024,
-           .help = "flows have numbers below this",
-           .min = 1,
-           .max = kMaxEgressFlows},
-          count("mailbox_pkts", 1024, 1 << 20, "what each worker may have handed over")};
+  return {
+      {.name = "flows",
+       .type = ParamType::kList,
+       .default_value = List{},
+       .help = "{flow, weight, lmax_bytes, limit_pkts}; others belong to flow 0. With calendar "
+               "{delay_us, jitter_us}, too; in a tree "
+               "{flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, "
+               "limit_bytes, limit_us, queue}"},
+      {.name = "weights",
+       .type = ParamType::kString,
+       .default_value = "given",
+       .help = "auto: `batchplane` sets the least weights with which all SLOs hold, for traffic "
+               "that generators say",
+       .choices = {"given", "auto"}},
+      {.name = "lmax_bytes",
+       .unit = "bytes",
+       .default_value = 1600,
+       .help = "longest packet of a flow that says nothing else",
+       .min = 64,
+       .max = egress::kMaxPktBytes},
+      count("limit_pkts", 1000, 1 << 20, "queue of a flow that says nothing else"),
+      count("total_limit_pkts", 16384, 1 << 24, "queues of all flows together"),
+      {.name = "max_flows",
+       .default_value = 1024,
+       .help = "flows have numbers below this",
+       .min = 1,
+       .max = kMaxEgressFlows},
+      count("mailbox_pkts", 1024, 1 << 20, "what each worker may have handed over")};
 }
 
 std::vector<ParamSpec> tree_params() {

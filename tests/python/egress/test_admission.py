@@ -7,8 +7,11 @@ import re
 
 import pytest
 
-from batchplane.commands.admission import Admitted, admission, line
+from batchplane.admission.admission import Admitted, admission, line
+from batchplane.admission.weights import fit_weights
+from batchplane.base.problems import BadInput
 from batchplane.daemon.process import find_program
+from batchplane.lang.canonical import Document
 from batchplane.lang.load import load_pipeline
 
 
@@ -47,3 +50,61 @@ def test_a_promise_that_no_weight_keeps_is_told() -> None:
 
 def test_without_a_scheduler_nothing_is_said() -> None:
     assert admission(load_pipeline("gateway"), find_program()) == []
+
+
+# --- weights: auto -------------------------------------------------------------------------------
+
+
+def _auto(**params: str) -> Document:
+    document = load_pipeline("shared_link", params)
+    document.pipeline["modules"]["link"]["params"]["weights"] = "auto"
+    return document
+
+
+def _weights(document: Document) -> list[int]:
+    flows = document.pipeline["modules"]["link"]["params"]["flows"]
+    return [flow.get("weight", 1) for flow in flows]
+
+
+def test_the_least_weights_that_keep_all_slos_are_chosen() -> None:
+    document = _auto(weight="200", others="6")
+    told = fit_weights(document, find_program())
+    weight = _weights(document)[0]
+    assert told == [f"link: the least weights that keep all SLOs are flow 1: {weight}"]
+    assert 1 < weight < 200
+    assert _weights(document)[1:] == [1] * 6
+    (row,) = admission(document, find_program())
+    assert row.is_kept
+    # One less breaks what is kept for the link, or the share.
+    (less,) = admission(
+        load_pipeline("shared_link", {"weight": str(weight - 1), "others": "6"}), find_program()
+    )
+    bound_ns = less.bound_ns or 0.0
+    assert less.share_bps < less.sends_bps or bound_ns > 0.5 * (less.slo_ns - less.graph_ns)
+
+
+def test_given_weights_stay() -> None:
+    document = load_pipeline("shared_link", {"weight": "3"})
+    assert fit_weights(document, find_program()) == []
+    assert _weights(document)[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"slo": "20us"}, "no weights keep all SLOs behind a link of 1.00 Gbit/s"),
+        ({"discipline": "prio"}, "prio knows no weights"),
+    ],
+)
+def test_weights_that_cannot_be_chosen_are_refused(params: dict[str, str], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        fit_weights(_auto(**params), find_program())
+
+
+def test_weights_need_traffic_that_is_known() -> None:
+    document = _auto()
+    document.pipeline["generators"][0]["params"]["flows"] = [
+        {"name": "someone", "vlan": 9, "size_bytes": 100}
+    ]
+    with pytest.raises(BadInput, match="what flow 'tenant_0' sends is not known here"):
+        fit_weights(document, find_program())

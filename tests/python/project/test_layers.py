@@ -179,9 +179,9 @@ def test_python_must_not_load_the_engine(tmp_path: Path) -> None:
         ),
         ("plan/a.py", "from ..commands import plan", "plan may import base"),
         ("plan/a.py", "from .. import experiments", "plan may import base"),
-        ("sim/a.py", "import batchplane.plan.planning", "sim may import base"),
-        ("sim/a.py", "from batchplane.cli import main", "sim may import base"),
-        ("sim/a.py", "def f():\n    from ..plots.base import save", "sim may import base"),
+        ("sim/a.py", "import batchplane.plan.planning", "sim may import admission"),
+        ("sim/a.py", "from batchplane.cli import main", "sim may import admission"),
+        ("sim/a.py", "def f():\n    from ..plots.base import save", "sim may import admission"),
         (
             "lang/a.py",
             "if TYPE_CHECKING:\n    from ..show.rates import Rates",
@@ -232,9 +232,9 @@ def test_python_packages_that_lead_in_a_circle_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = python_layers.MAY_IMPORT
-    monkeypatch.setitem(table, "base", {"plan"})
+    monkeypatch.setitem(table, "base", {"traces"})
     (found,) = python_layers.check_packages(tmp_path)
-    assert "base leads back to itself: base -> plan -> base" in found
+    assert "leads back to itself" in found and "base -> traces -> base" in found
 
 
 def sized_file(tmp_path: Path, body: str, name: str = "src/core/a.cc") -> list[str]:

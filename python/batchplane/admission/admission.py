@@ -21,6 +21,8 @@ from ..lang.canonical import Document
 from ..native.loader import load_native
 from ..routes.resolve import Probe, probe_routes
 
+# That share a link by weight, and have a bound.
+DISCIPLINES = ("drr", "wf2q_plus", "qfq", "qfq_plus")
 # Of what the graph leaves: the other half is for batches.
 _SHARE_OF_LINK = 0.5
 
@@ -48,30 +50,51 @@ class Admitted:
 
 def admission(document: Document, program: Path) -> list[Admitted]:
     """Of each flow with an SLO that passes a scheduler; empty where that is not known."""
-    pipeline = document.pipeline
-    slos = {
-        str(f["name"]): int(f["delay_slo_ns"])
-        for f in pipeline.get("flows", [])
-        if f.get("delay_slo_ns")
-    }
-    if not slos or all(m["kind"] != "egress" for m in pipeline["modules"].values()):
+    modules = document.pipeline["modules"].values()
+    if not _slos(document) or all(module["kind"] != "egress" for module in modules):
         return []
     try:
-        probe = probe_routes(document, program)
+        rows, probe = admitted(document, program)
     except (BadInput, RunFailed):
         return []
-    numbers, sends = _seen(probe, document)
-    costs = _graph_ns(document)
-    rows = [
-        row
-        for name, slo_ns in slos.items()
-        for scheduler in probe.schedulers
-        if numbers[name, scheduler]
-        for row in [_row(name, slo_ns, scheduler, numbers[name, scheduler], sends, probe, costs)]
-    ]
     for scheduler in probe.schedulers:
         _judge([row for row in rows if row.scheduler == scheduler], probe.schedulers[scheduler])
     return rows
+
+
+def admitted(document: Document, program: Path) -> tuple[list[Admitted], Probe]:
+    """The terms of each, without a verdict, and what schedulers there are.
+
+    Raises BadInput and RunFailed.
+    """
+    probe = probe_routes(document, program)
+    numbers, sends = _seen(probe, document)
+    costs = _graph_ns(document)
+    rows = [
+        _row(name, slo_ns, scheduler, numbers[name, scheduler], sends, probe, costs)
+        for name, slo_ns in _slos(document).items()
+        for scheduler in probe.schedulers
+        if numbers[name, scheduler]
+    ]
+    return rows, probe
+
+
+def weights_that_do(rows: list[Admitted], numbers: dict[str, Any]) -> dict[int, int]:
+    """The least weights of a scheduler's flows with which all hold; empty: there are none."""
+    if str(numbers["discipline"]) not in DISCIPLINES:
+        return {}
+    needs = [
+        (row.number, row.sends_bps, _SHARE_OF_LINK * (row.slo_ns - row.graph_ns)) for row in rows
+    ]
+    return dict(load_native().egress_weights(numbers, needs))
+
+
+def _slos(document: Document) -> dict[str, int]:
+    return {
+        str(flow["name"]): int(flow["delay_slo_ns"])
+        for flow in document.pipeline.get("flows", [])
+        if flow.get("delay_slo_ns")
+    }
 
 
 def _seen(
@@ -154,20 +177,13 @@ def _judge(rows: list[Admitted], numbers: dict[str, Any]) -> None:
             row.told = f"{short_duration(left_ns)} are left for rounds and batches"
     if all(row.is_kept for row in bounded):
         return
-    needs = [
-        (row.number, row.sends_bps, _SHARE_OF_LINK * (row.slo_ns - row.graph_ns)) for row in bounded
-    ]
-    weights = dict(load_native().egress_weights(numbers, needs)) if _can_fit(numbers) else {}
+    weights = weights_that_do(bounded, numbers)
     for row in bounded:
         row.weights = weights
     hint = ", ".join(f"flow {number}: {weight}" for number, weight in sorted(weights.items()))
     for row in bounded:
         if not row.is_kept:
             row.told += f"; these weights would do: {hint}" if hint else "; no weights would do"
-
-
-def _can_fit(numbers: dict[str, Any]) -> bool:
-    return str(numbers["discipline"]) in ("drr", "wf2q_plus", "qfq", "qfq_plus")
 
 
 def line(row: Admitted) -> str:
