@@ -23,6 +23,7 @@ egress::FlowParams flow_params(const Value& flow, const std::string& where) {
   params.limit_pkts = small(flow, "limit_pkts", params.limit_pkts, where);
   params.delay_us = small(flow, "delay_us", 0, where);
   params.jitter_us = small(flow, "jitter_us", 0, where);
+  params.pace_bps = whole(flow, "rate_bps", 0, where);
   return params;
 }
 

@@ -27,6 +27,7 @@ struct FlowParams {
   uint32_t limit_pkts = 1U << 30;  // its queue
   uint32_t delay_us = 0;           // with `calendar`: when a packet leaves after it came,
   uint32_t jitter_us = 0;          // and up to this later, at random
+  uint64_t pace_bps = 0;           // and no faster than this; 0: as they come
 
   bool operator==(const FlowParams&) const = default;
 };

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// calendar.h - packets leave at times of their own: so long after they came as their flow says. What paths far
-// away do to packets, and what spaces them out.
+// calendar.h - packets leave at times of their own: so long after they came as their flow says, and spaced by its
+// rate. What paths far away do to packets, and what paces senders.
 //
 // Order within a flow holds; among flows whose packets are due at once, first come, first served.
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "base/rng.h"
+#include "egress/discipline/pace.h"
 #include "egress/discipline/scheduled.h"
 #include "egress/tree/time_wheel.h"
 
@@ -23,7 +25,7 @@ struct CalendarFlow {
 
 class Calendar : public Scheduled<Calendar, CalendarFlow> {
  public:
-  explicit Calendar(Capacity capacity) : Scheduled(capacity) {}
+  explicit Calendar(Capacity capacity) : Scheduled(capacity), paces_(capacity.flows) {}
 
   void advance(uint64_t now_ns) noexcept {
     now_ns_ = std::max(now_ns_, now_ns);
@@ -51,6 +53,7 @@ class Calendar : public Scheduled<Calendar, CalendarFlow> {
   }
 
  private:
+  static constexpr uint64_t kMostAheadNs = 1'000'000'000;  // of other workers' clocks
   friend Scheduled<Calendar, CalendarFlow>;
   struct Waiting {
     Flows& flows;
@@ -63,16 +66,32 @@ class Calendar : public Scheduled<Calendar, CalendarFlow> {
     leave(at);
     out = flows_.pop(flow);
     out.flow = at;
-    if (flow.backlog_pkts != 0) join(at);
+    // What came late does not make the next one late, too.
+    if (flows_.params(at).pace_bps != 0) {
+      Pace& pace = paces_[at];
+      if (flow.due_ns > pace.paid_at_ns()) pace.forget_before(flow.due_ns);
+      pace.charge(out.len_bytes());
+    }
+    // Behind another one it has come before now.
+    if (flow.backlog_pkts != 0) make_due(at, std::min(came_ns(at), now_ns_));
   }
-  void fit(uint32_t flow) { fit_lmax(flow); }
-  void join(uint32_t at) noexcept {
+  void fit(uint32_t flow) {
+    fit_lmax(flow);
+    paces_[flow].set_rate_bps(flows_.params(flow).pace_bps, now_ns_);
+  }
+  // What seems to come from far ahead has waited for its flow's rate until its time of entry wrapped.
+  [[nodiscard]] uint64_t came_ns(uint32_t at) const noexcept {
+    const uint64_t ns = flows_[at].head.entry_ns(now_ns_);
+    return ns > now_ns_ + kMostAheadNs ? 0 : ns;
+  }
+  void join(uint32_t at) noexcept { make_due(at, came_ns(at)); }
+  void make_due(uint32_t at, uint64_t since_ns) noexcept {
     auto& flow = flows_[at];
     const FlowParams& params = flows_.params(at);
-    const uint64_t came_ns = flow.head.entry_ns(now_ns_);
     const uint64_t jitter_ns =
         params.jitter_us == 0 ? 0 : uint64_t{rng_.below(params.jitter_us)} * 1000;
-    flow.due_ns = std::max(flow.due_ns, came_ns + uint64_t{params.delay_us} * 1000 + jitter_ns);
+    flow.due_ns = std::max(flow.due_ns, since_ns + uint64_t{params.delay_us} * 1000 + jitter_ns);
+    if (params.pace_bps != 0) flow.due_ns = std::max(flow.due_ns, paces_[at].paid_at_ns());
     if (flow.due_ns <= now_ns_) {
       due_.append(flows_, at);
       return;
@@ -89,6 +108,7 @@ class Calendar : public Scheduled<Calendar, CalendarFlow> {
     wheel_.take_out(waiting, at);
   }
 
+  std::vector<Pace> paces_;  // by flow
   FlowRing<Flows> due_;
   TimeWheel<Waiting> wheel_;
   Rng rng_{1};

@@ -80,6 +80,53 @@ TEST(Calendar, JitterKeepsOrderAndBounds) {
   EXPECT_TRUE(is_spread);
 }
 
+// A burst leaves at the flow's rate, one packet after the other; so does what comes faster, and nothing else waits.
+TEST(Calendar, SpacesAFlowByItsRate) {
+  for (const uint64_t rate_bps : {64'000UL, 7'000'000UL, 400'000'000'000UL}) {
+    Calendar calendar({2, 3000});
+    calendar.configure(0, {.delay_us = 30, .pace_bps = rate_bps});
+    calendar.configure(1, {});
+    calendar.advance(1'000'000);
+    Rng rng(5);
+    uint64_t sum_bytes = 0;
+    std::vector<uint64_t> before_bytes;  // by handle
+    for (uint64_t k = 0; k < 1000; ++k) {
+      const uint32_t len = 60 + rng.below(1400);
+      calendar.enqueue(Descriptor::of(k, len, 0, 1'000'000));
+      before_bytes.push_back(sum_bytes);
+      sum_bytes += len;
+    }
+    calendar.enqueue(Descriptor::of(1000, 60, 1, 1'000'000));
+    const std::vector<Sent> sent = run_until(calendar, 1'000'000'000'000);
+    ASSERT_EQ(sent.size(), 1001U);
+    EXPECT_EQ(sent[0].handle, 1000U);
+    for (size_t i = 1; i < sent.size(); ++i) {
+      ASSERT_EQ(sent[i].handle, i - 1);
+      const double at_ns = 1'030'000 + static_cast<double>(before_bytes[i - 1]) * 8e9 /
+                                           static_cast<double>(rate_bps);
+      // Steps of the entry time, the wheel's nanosecond, and rounding of the rate.
+      EXPECT_NEAR(static_cast<double>(sent[i].at_ns), at_ns, 20 + at_ns * 1e-7) << rate_bps;
+    }
+  }
+}
+
+// Whoever looks late sends no less in the long run.
+TEST(Calendar, KeepsTheRateOfALateWorker) {
+  Calendar calendar({1, 3000});
+  calendar.configure(0, {.pace_bps = 800'000'000});  // 1,000 bytes in 10 us
+  for (uint64_t k = 0; k < 2000; ++k) calendar.enqueue(Descriptor::of(k, 1000, 0, 0));
+  uint64_t n = 0;
+  Descriptor pkt;
+  for (uint64_t now_ns = 0; now_ns < 10'000'000; now_ns += 37'000) {
+    calendar.advance(now_ns);
+    while (calendar.dequeue(pkt)) {
+      ++n;
+      calendar.advance(now_ns);
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(n), 1000, 4);
+}
+
 TEST(Calendar, LosesNothingWhileFlowsChange) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng(seed);
@@ -101,7 +148,8 @@ TEST(Calendar, LosesNothingWhileFlowsChange) {
         case 0:
           calendar.configure(flow, {.weight = 1 + rng.below(3),
                                     .delay_us = rng.below(3) * rng.below(9000),
-                                    .jitter_us = rng.below(2) * 300});
+                                    .jitter_us = rng.below(2) * 300,
+                                    .pace_bps = rng.below(2) * 10'000'000ULL});
           break;
         case 1:
           if (rng.below(8) == 0) calendar.remove(flow, expect);

@@ -23,12 +23,16 @@ void check_weight_sum(uint64_t weight_sum, const std::string& where);
 using EgressFlows = std::map<uint32_t, egress::FlowParams>;
 
 FlowNumbers flow_numbers(const Args& args);
-// What a flow has that says nothing else.
-egress::FlowParams default_egress_flow(const Args& args);
-// One entry {flow, weight, lmax_bytes, limit_pkts} over what is given. Throws ConfigError.
+// What entries are read by.
+struct EgressFlowRules {
+  explicit EgressFlowRules(const Args& args);
+  FlowNumbers numbers;
+  egress::FlowParams otherwise;  // what a flow has that says nothing else
+  bool has_times = false;        // packets may have times of their own
+};
+// One entry {flow, weight, lmax_bytes, limit_pkts, delay_us, jitter_us, rate_bps}. Throws ConfigError.
 std::pair<uint32_t, egress::FlowParams> parse_egress_flow(const Value& item,
-                                                          const egress::FlowParams& otherwise,
-                                                          const FlowNumbers& numbers,
+                                                          const EgressFlowRules& rules,
                                                           const std::string& where);
 // The whole list; flow 0 is always there.
 EgressFlows parse_egress_flows(const Args& args);

@@ -74,7 +74,7 @@ std::vector<ParamSpec> flow_params() {
        .type = ParamType::kList,
        .default_value = List{},
        .help = "{flow, weight, lmax_bytes, limit_pkts}; others belong to flow 0. With calendar "
-               "{delay_us, jitter_us}, too; in a tree "
+               "{delay_us, jitter_us, rate_bps}, too; in a tree "
                "{flow, parent, min_rate_bps, ceil_bps, burst_bytes, weight, priority, "
                "limit_bytes, limit_us, queue}"},
       {.name = "weights",

@@ -14,10 +14,7 @@ std::string place(size_t i) { return "flows[" + std::to_string(i) + "]"; }
 }  // namespace
 
 FlowBook::FlowBook(const Args& args, uint32_t max_flows)
-    : EgressBook(max_flows, max_flows),
-      flows_(parse_egress_flows(args)),
-      otherwise_(default_egress_flow(args)),
-      numbers_(flow_numbers(args)) {
+    : EgressBook(max_flows, max_flows), flows_(parse_egress_flows(args)), rules_(args) {
   for (const auto& [flow, params] : flows_) set_known(flow, true);
 }
 
@@ -25,7 +22,7 @@ std::vector<FlowBook::Item> FlowBook::parse(const List& items, const char* verb)
   std::vector<Item> parsed;
   std::set<uint32_t> seen;
   for (size_t i = 0; i < items.size(); ++i) {
-    parsed.push_back(parse_egress_flow(items[i], otherwise_, numbers_, place(i)));
+    parsed.push_back(parse_egress_flow(items[i], rules_, place(i)));
     if (!seen.insert(parsed.back().first).second) {
       throw ConfigError("flow " + std::to_string(parsed.back().first) + " is there twice", place(i),
                         std::string(verb) + " it once");
@@ -78,6 +75,7 @@ void FlowBook::each_flow(const std::function<bool(uint32_t flow, Dict said)>& us
     Dict said{{"weight", params.weight}};
     if (params.delay_us != 0) said["delay_us"] = params.delay_us;
     if (params.jitter_us != 0) said["jitter_us"] = params.jitter_us;
+    if (params.pace_bps != 0) said["rate_bps"] = params.pace_bps;
     if (!use(flow, std::move(said))) return;
   }
 }

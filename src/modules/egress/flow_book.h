@@ -35,8 +35,7 @@ class FlowBook final : public EgressBook {
   [[nodiscard]] std::vector<Item> parse(const List& items, const char* verb) const;
 
   EgressFlows flows_;
-  const egress::FlowParams otherwise_;
-  const FlowNumbers numbers_;
+  const EgressFlowRules rules_;
 };
 
 }  // namespace batchplane
