@@ -44,7 +44,9 @@ without_aslr() {
 run_ctest() {
   local folder wrap=() chosen=() names
   folder=$(folder_of "$1")
-  export ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1"
+  # Threads of an OpenCL driver have signal stacks of their own, and its caches live as long as the process.
+  export ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1:use_sigaltstack=0"
+  export LSAN_OPTIONS="suppressions=$PWD/tools/opencl_leaks.txt:print_suppressions=0"
   export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
   export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1"
   [[ $1 == tsan-heap ]] && wrap=(without_aslr)

@@ -26,7 +26,7 @@ uint32_t dscp_flow_of(Packet& pkt) noexcept {
 
 uint32_t vlan_flow_of(Packet& pkt, uint32_t inner_vlans) noexcept {
   const vlan::TagCount tags = vlan::count_tags(pkt.data(), pkt.len_bytes(), 2);
-  if (tags.n == 0) return 0;
+  if (tags.n == 0 || tags.is_cut) return 0;
   const auto vid = [&](uint32_t i) { return vlan::tag_at(pkt.data(), i).control & vlan::kVidMask; };
   const uint32_t outer = vid(0);
   if (inner_vlans == 0) return outer;

@@ -74,6 +74,16 @@ TEST_F(FlowRuleTest, OuterVlan) {
   EXPECT_EQ(flow_of(by_vlan, Bytes(14, 0)), 0U);
 }
 
+// Of a tag that the frame ends in nothing is read.
+TEST_F(FlowRuleTest, TagsThatAreCutShort) {
+  Bytes frame = twice_tagged(100, 7);
+  for (uint32_t len = 0; len < 22; ++len) {
+    const Bytes cut(frame.begin(), frame.begin() + len);
+    EXPECT_EQ(flow_of({{"flow_by", "vlan"}}, cut), 0U) << len;
+    EXPECT_EQ(flow_of({{"flow_by", "vlan"}, {"inner_vlans", 256}}, cut), 0U) << len;
+  }
+}
+
 TEST_F(FlowRuleTest, PairsOfVlans) {
   const Dict by_pair{{"flow_by", "vlan"}, {"inner_vlans", 256}};
   EXPECT_EQ(flow_of(by_pair, twice_tagged(100, 7)), 100U * 256 + 7);

@@ -38,6 +38,8 @@ struct State {
   std::set<void*> objects;  // made, and not released
 };
 inline State state;
+// What a device may still write to is never released: for the end of the process, where leaks are looked for.
+inline std::set<void*>& abandoned = *new std::set<void*>;
 
 struct Buffer {
   std::vector<uint8_t> bytes;
@@ -206,10 +208,13 @@ class Fake {
   explicit Fake(const Faults& faults = {}) {
     state.faults = faults;
     state.n_launches = 0;
-    state.objects.clear();
     cl::use_api(&api_);
   }
-  ~Fake() { cl::use_api(nullptr); }
+  ~Fake() {
+    cl::use_api(nullptr);
+    abandoned.merge(state.objects);
+    state.objects.clear();
+  }
   Fake(const Fake&) = delete;
   Fake& operator=(const Fake&) = delete;
 
