@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "exec/promise.h"
+
 namespace batchplane::app {
 
 void StepTimes::note(uint64_t ns) {
@@ -53,15 +55,6 @@ double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel&
 
 }  // namespace
 
-bool is_violated(const exec::FlowPeriod& period, double percentile) {
-  if (period.slo_ns == 0 || period.pkts == 0) return false;
-  const auto pkts = static_cast<double>(period.pkts);
-  if (percentile <= 0) {
-    return static_cast<double>(period.delay_sum_ns) > static_cast<double>(period.slo_ns) * pkts;
-  }
-  return static_cast<double>(period.late_pkts) > (1 - std::min(percentile, 1.0)) * pkts;
-}
-
 void CountedDelays::add(const exec::FlowPeriod& period) {
   ++periods;
   pkts += period.pkts;
@@ -106,9 +99,9 @@ Kept FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t
   all.add(period);
   const bool is_stalled = stall_ns * kStallsPerSlo > period.slo_ns;
   if (!is_stalled) quiet.add(period);
-  if (!is_violated(period, percentile)) return Kept::kYes;
+  if (!exec::is_slo_broken(period, percentile)) return Kept::kYes;
   ++violated_periods;
-  if (is_stalled && !is_violated(without(period, inside_pkts), percentile)) {
+  if (is_stalled && !exec::is_slo_broken(without(period, inside_pkts), percentile)) {
     ++stalled_periods;
     return Kept::kNo;
   }

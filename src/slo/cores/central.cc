@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "exec/promise.h"
 #include "slo/model/flow_delay.h"
 #include "slo/optimal/optimal_age.h"
 
@@ -164,7 +165,7 @@ void Central::learn(const Snapshot& snapshot) {
     flow.slo_ns = static_cast<double>(period.slo_ns);
     flow.measured_ns = measured_delay_ns(period, settings_.percentile);
     const double modelled_ns = in_force_.delay_ns[f] + flow.ring_ns + view_.egress_took_ns(f);
-    if (!is_fresh_ && is_slo_broken(period, settings_.percentile)) {
+    if (!is_fresh_ && exec::is_slo_broken(period, settings_.percentile)) {
       flow.care = std::min(kMaxCare, flow.care + kCareUp);
     } else {
       flow.care = std::max(0.0, flow.care - kCareDown);

@@ -3,6 +3,7 @@
 // by task.
 #include <algorithm>
 
+#include "exec/promise.h"
 #include "slo/cores/central.h"
 #include "slo/model/flow_delay.h"
 
@@ -54,7 +55,7 @@ void Central::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
   if (flow.slo_ns <= 0) return;
   verdict.slack_ns = flow.slo_ns - flow.measured_ns;
   verdict.multiplier_pps_per_us = pps_per_us(f);
-  const bool is_broken = is_slo_broken(period, settings_.percentile);
+  const bool is_broken = exec::is_slo_broken(period, settings_.percentile);
   verdict.state = is_broken ? exec::FlowState::kViolating : exec::FlowState::kMet;
   if (found_.solution.is_infeasible[f]) {
     verdict.state = exec::FlowState::kInfeasible;

@@ -46,12 +46,4 @@ double measured_delay_ns(const exec::FlowPeriod& flow, double percentile) {
   return bucket_percentile_ns(flow, percentile);
 }
 
-bool is_slo_broken(const exec::FlowPeriod& flow, double percentile) {
-  if (flow.slo_ns == 0 || flow.pkts == 0) return false;
-  if (percentile <= 0) return mean_delay_ns(flow) > static_cast<double>(flow.slo_ns);
-  // A share that may be late, exact to the packet: 0.05 * 100 must allow 5.
-  const double allowed = (1.0 - std::min(percentile, 1.0)) * static_cast<double>(flow.pkts);
-  return static_cast<double>(flow.late_pkts) > allowed + 1e-6;
-}
-
 }  // namespace batchplane::slo

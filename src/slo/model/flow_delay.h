@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_delay.h - one number for a flow's delay in a period, and whether its SLO was kept.
+// flow_delay.h - one number for a flow's delay in a period.
 #pragma once
 
 #include "exec/control.h"
@@ -13,8 +13,5 @@ double measured_delay_ns(const exec::FlowPeriod& flow, double percentile);
 // The same percentile from the buckets relative to the SLO: upper edge of the bucket, at most the
 // largest delay seen. 0 without packets or without an SLO.
 double bucket_percentile_ns(const exec::FlowPeriod& flow, double percentile);
-
-// Late packets decide, not the percentile: their count is exact and adds up over periods.
-bool is_slo_broken(const exec::FlowPeriod& flow, double percentile);
 
 }  // namespace batchplane::slo

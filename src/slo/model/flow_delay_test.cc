@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_delay_test.cc - percentiles from buckets, and verdicts by late packets.
+// flow_delay_test.cc - percentiles from buckets.
 #include "slo/model/flow_delay.h"
 
 #include <gtest/gtest.h>
@@ -43,22 +43,6 @@ TEST(MeasuredDelay, ZeroIsTheMeanOneTheLargest) {
   flow.delay_ns = 2100;
   EXPECT_DOUBLE_EQ(measured_delay_ns(flow, 0.5), 2100);  // by the finer ones, when they were read
   EXPECT_DOUBLE_EQ(measured_delay_ns({}, 0.95), 0);
-}
-
-TEST(SloBroken, IsDecidedByLatePackets) {
-  exec::FlowPeriod flow;
-  flow.slo_ns = 1000;
-  flow.pkts = 100;
-  flow.late_pkts = 5;
-  EXPECT_FALSE(is_slo_broken(flow, 0.95));
-  flow.late_pkts = 6;
-  EXPECT_TRUE(is_slo_broken(flow, 0.95));
-  EXPECT_TRUE(is_slo_broken(flow, 1));
-  EXPECT_FALSE(is_slo_broken(flow, 0));  // the mean is 0 here
-  flow.delay_sum_ns = 100'001;
-  EXPECT_TRUE(is_slo_broken(flow, 0));
-  flow.slo_ns = 0;
-  EXPECT_FALSE(is_slo_broken(flow, 1));
 }
 
 }  // namespace
