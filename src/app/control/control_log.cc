@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "exec/percentiles.h"
 #include "exec/promise.h"
 
 namespace batchplane::app {
@@ -63,24 +64,11 @@ void CountedDelays::add(const exec::FlowPeriod& period) {
   for (uint32_t b = 0; b < exec::SloBuckets::kCount; ++b) slo_buckets[b] += period.slo_buckets[b];
 }
 
-// Packets of a bucket are taken as spread evenly over it.
 Value CountedDelays::percentile_ns(double p, uint64_t slo_ns) const {
-  using Buckets = exec::SloBuckets;
-  constexpr double kRounding = 1e-6;
-  if (static_cast<double>(pkts) < 10 / (1 - p) - kRounding) return {};
+  if (!exec::has_percentile(pkts, p)) return {};
   const auto whole_ns = static_cast<double>(slo_ns == 0 ? exec::FlowMeter::kNoSloScaleNs : slo_ns);
-  double left = p * static_cast<double>(pkts);
-  for (uint32_t b = 0; b + 1 < Buckets::kCount; ++b) {
-    const auto here = static_cast<double>(slo_buckets[b]);
-    if (left > here || here == 0) {
-      left -= here;
-      continue;
-    }
-    const double low = Buckets::lower_ratio(b);
-    const double at = low + left / here * (Buckets::lower_ratio(b + 1) - low);
-    return std::min(at * whole_ns, static_cast<double>(delay_max_ns));
-  }
-  return delay_max_ns;
+  const double ratio = exec::SloBuckets::ratio_above(p * static_cast<double>(pkts), slo_buckets);
+  return std::min(ratio * whole_ns, static_cast<double>(delay_max_ns));
 }
 
 Kept FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,

@@ -7,6 +7,7 @@
 #include "app/control/control_loop.h"
 #include "base/cost_law_value.h"
 #include "base/nearest_word.h"
+#include "exec/percentiles.h"
 #include "exec/promise.h"
 #include "slo/model/model.h"
 #include "telemetry/explanation.h"
@@ -35,15 +36,12 @@ const char* state_of(uint64_t slo_ns, const exec::FlowPeriod& flow, double perce
   return exec::is_slo_broken(flow, percentile) ? "violating" : "met";
 }
 
-// Percentiles of few packets are left out.
 Value last_value(const exec::FlowPeriod& last) {
-  constexpr uint64_t kMinForP50 = 20;
-  constexpr uint64_t kMinForP99 = 1000;
   if (last.pkts == 0) return {};
   return Dict{{"pkts", last.pkts},
               {"late_pkts", last.late_pkts},
-              {"p50_ns", last.pkts >= kMinForP50 ? Value(last.p50_ns) : Value()},
-              {"p99_ns", last.pkts >= kMinForP99 ? Value(last.p99_ns) : Value()},
+              {"p50_ns", exec::has_percentile(last.pkts, 0.5) ? Value(last.p50_ns) : Value()},
+              {"p99_ns", exec::has_percentile(last.pkts, 0.99) ? Value(last.p99_ns) : Value()},
               {"delay_max_ns", last.delay_max_ns}};
 }
 

@@ -5,7 +5,6 @@
 
 #include "exec/promise.h"
 #include "slo/cores/central.h"
-#include "slo/model/flow_delay.h"
 
 namespace batchplane::slo {
 
@@ -79,7 +78,7 @@ void Central::judge(const Snapshot& snapshot, Decision& decision) {
       const exec::Legs& legs = model_.legs;
       if (f >= legs.of_flow.size() || i >= legs.of_flow[f].size()) continue;
       flows_[f].verdict.legs[i].measured_ns =
-          measured_delay_ns(snapshot.legs[legs.of_flow[f][i]], settings_.percentile);
+          static_cast<double>(snapshot.legs[legs.of_flow[f][i]].delay_ns);
     }
     decision.flows.push_back(flows_[f].verdict);
   }

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "slo/model/flow_delay.h"
-
 namespace batchplane::slo {
 namespace {
 
@@ -120,7 +118,7 @@ void measure_delays(const Snapshot& snapshot, const exec::ModulePeriod& head,
 
 FlowNow measure_flow(const Settings& settings, const exec::FlowPeriod& flow, bool keeps_margin) {
   FlowNow now;
-  now.delay_ns = measured_delay_ns(flow, settings.percentile);
+  now.delay_ns = static_cast<double>(flow.delay_ns);
   if (flow.slo_ns == 0) return now;
   now.slo_ns = static_cast<double>(flow.slo_ns);
   now.slack_ns = now.slo_ns - now.delay_ns;
