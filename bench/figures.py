@@ -24,18 +24,6 @@ class Interval:
     high: float
 
 
-def fit_line(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
-    """Least squares; returns the value at 0, the slope and R^2."""
-    if len(x) != len(y) or len(set(x)) < 2:
-        raise ValueError("a line needs two different x, and a y for each")
-    mean_x, mean_y = statistics.fmean(x), statistics.fmean(y)
-    xx = sum((a - mean_x) ** 2 for a in x)
-    xy = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
-    yy = sum((b - mean_y) ** 2 for b in y)
-    slope = xy / xx
-    return mean_y - slope * mean_x, slope, xy * xy / (xx * yy) if yy > 0 else 1.0
-
-
 def median_interval(values: Sequence[float], seed: int = 1) -> Interval:
     """The median with its bootstrap interval; the same values give the same interval."""
     if not values:
@@ -112,8 +100,8 @@ def hop_law(hop: Json) -> Json | None:
     }
     if len(per_pkt) < 2:
         return None
-    at_zero, slope, _ = fit_line([1, 32], [per_pkt[1], 32 * per_pkt[32]])
-    return {"cost_per_batch_ns": max(at_zero, 0.0), "cost_per_pkt_ns": max(slope, 0.0)}
+    slope = (32 * per_pkt[32] - per_pkt[1]) / 31
+    return {"cost_per_batch_ns": max(per_pkt[1] - slope, 0.0), "cost_per_pkt_ns": max(slope, 0.0)}
 
 
 def number(value: float) -> str:

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace batchplane::exec {
 
@@ -27,6 +29,10 @@ struct FineBuckets {
     const uint32_t shift = (i >> kPerOctaveLog2) - 1;
     return (32ULL + (i & 31)) << shift;
   }
+  // Largest delay in bucket i, of those that are no longer than delay_max_ns.
+  static uint64_t upper_ns(uint32_t i, uint64_t delay_max_ns) {
+    return i + 1 < kCount ? std::min(lower_ns(i + 1) - 1, delay_max_ns) : delay_max_ns;
+  }
 };
 
 // 24 equal buckets up to the SLO, then 7 of a quarter SLO each, then everything later.
@@ -45,6 +51,17 @@ struct SloBuckets {
   static double lower_ratio(uint32_t i) {
     if (i <= kWithin) return static_cast<double>(i) / kWithin;
     return 1 + 0.25 * static_cast<double>(i - kWithin);
+  }
+  // What so many of the packets lie below, as a part of the SLO; those of a bucket are taken as
+  // spread evenly over it. Infinity in the last one, which has no end.
+  static double ratio_above(double wanted_pkts, const uint64_t (&pkts)[kCount]) {
+    for (uint32_t b = 0; b + 1 < kCount; ++b) {
+      const auto here = static_cast<double>(pkts[b]);
+      if (here > 0 && wanted_pkts <= here)
+        return std::lerp(lower_ratio(b), lower_ratio(b + 1), wanted_pkts / here);
+      wanted_pkts -= here;
+    }
+    return std::numeric_limits<double>::infinity();
   }
 };
 

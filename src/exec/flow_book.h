@@ -3,44 +3,15 @@
 // controllers: two readers of one meter.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "exec/control.h"
 #include "exec/flow_meter.h"
+#include "exec/percentiles.h"
 #include "exec/snapshot.h"
 
 namespace batchplane::exec {
-
-struct WantedPercentile {
-  double p;  // 1: the largest
-  uint64_t delay_ns = 0;
-};
-
-// Delays that a share 1 - p of the packets exceeded, at most: the upper end of their buckets, or
-// the largest delay. 0 without packets. All in one pass over the buckets.
-template <size_t kWanted>
-void find_percentiles(const uint32_t* fine, uint64_t pkts, uint64_t delay_max_ns,
-                      WantedPercentile (&wanted)[kWanted]) {
-  uint64_t pkts_below[kWanted];
-  size_t n_left = pkts == 0 ? 0 : kWanted;
-  for (size_t w = 0; w < kWanted; ++w) {
-    const auto pkts_wanted = std::ceil(wanted[w].p * static_cast<double>(pkts));
-    pkts_below[w] = std::max<uint64_t>(static_cast<uint64_t>(pkts_wanted), 1);
-    wanted[w].delay_ns = pkts == 0 ? 0 : delay_max_ns;
-  }
-  uint64_t seen = 0;
-  for (uint32_t i = 0; i + 1 < FineBuckets::kCount && n_left != 0; ++i) {
-    if (fine[i] == 0) continue;
-    for (size_t w = 0; w < kWanted; ++w) {
-      if (seen >= pkts_below[w] || seen + fine[i] < pkts_below[w]) continue;
-      wanted[w].delay_ns = std::min(FineBuckets::lower_ns(i + 1) - 1, delay_max_ns);
-      --n_left;
-    }
-    seen += fine[i];
-  }
-}
 
 // Owner: the control thread.
 class FlowBook {
@@ -107,10 +78,14 @@ class FlowBook {
               std::begin(period.slo_buckets));
     if (period.pkts != 0) {
       WantedPercentile wanted[] = {{percentile}, {0.5}, {0.99}};
-      find_percentiles(entry.period_fine.data(), period.pkts, period.delay_max_ns, wanted);
-      period.delay_ns = percentile <= 0 ? period.delay_sum_ns / period.pkts : wanted[0].delay_ns;
-      period.p50_ns = wanted[1].delay_ns;
-      period.p99_ns = wanted[2].delay_ns;
+      const auto pkts_at = [&](uint32_t b) { return entry.period_fine[b]; };
+      find_percentiles(period.pkts, FineBuckets::kCount, pkts_at, wanted);
+      const auto delay_ns = [&](const WantedPercentile& found) {
+        return FineBuckets::upper_ns(found.bucket, period.delay_max_ns);
+      };
+      period.delay_ns = percentile <= 0 ? period.delay_sum_ns / period.pkts : delay_ns(wanted[0]);
+      period.p50_ns = delay_ns(wanted[1]);
+      period.p99_ns = delay_ns(wanted[2]);
       const uint32_t last = FineBuckets::index(period.delay_max_ns);
       std::fill_n(entry.period_fine.begin(), last + 1, 0);
     }

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
+
+#include "exec/percentiles.h"
 
 namespace batchplane::exec {
 
@@ -27,15 +28,12 @@ struct LoopTimes {
 
   // Percentile p of what was noted since `before`; 0 when nothing was. p = 1: the largest.
   [[nodiscard]] uint64_t percentile_ns(const LoopTimes& before, double p) const {
+    const auto count_at = [&](uint32_t i) { return counts[i] - before.counts[i]; };
     uint64_t total = 0;
-    for (uint32_t i = 0; i < kBuckets; ++i) total += counts[i] - before.counts[i];
-    const auto wanted = static_cast<uint64_t>(std::ceil(p * static_cast<double>(total)));
-    uint64_t seen = 0;
-    for (uint32_t i = 0; i < kBuckets && total != 0; ++i) {
-      seen += counts[i] - before.counts[i];
-      if (seen >= std::max<uint64_t>(wanted, 1)) return upper_ns(i);
-    }
-    return 0;
+    for (uint32_t i = 0; i < kBuckets; ++i) total += count_at(i);
+    WantedPercentile wanted[] = {{p}};
+    find_percentiles(total, kBuckets, count_at, wanted);
+    return total == 0 ? 0 : upper_ns(wanted[0].bucket);
   }
 };
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "base/clock.h"
+#include "base/least_squares.h"
 #include "profile/loop_rig.h"
 #include "profile/module_rig.h"
 #include "profile/profile.h"
@@ -186,36 +188,22 @@ struct LoopMeter::State {
 
   // The split takes packets in turn: n packets go to min(n, gates) sinks in equal batches. What is
   // left after all modules are taken off grows with branches beyond the first and with packets:
-  // least squares through the origin in both.
+  // least squares through the origin in both, neither below 0.
   void set_scatter(LoopCosts& costs) {
-    double bb = 0, bp = 0, pp = 0, by = 0, py = 0;
+    LeastSquares<2> fit;
     for (const uint32_t g : kGates) {
       for (uint32_t n = most / 4; n <= most; n *= 2) {
         const double branches = std::min(n, g);
         const double sinks_ns = branches * laws["sink"].ns(n / branches);
         const double y = in_turn[label("split", g, n)] - laws["in"].ns(n) - laws["split"].ns(n) -
                          sinks_ns - costs.poll_per_batch - costs.poll_per_pkt * n;
-        const double more = branches - 1;
-        bb += more * more;
-        bp += more * n;
-        pp += double{1} * n * n;
-        by += more * y;
-        py += n * y;
+        fit.add({branches - 1, double{1} * n}, y, 1);
       }
     }
-    const double determinant = bb * pp - bp * bp;
-    costs.scatter_per_branch = (by * pp - py * bp) / determinant;
-    costs.scatter_per_pkt = (py * bb - by * bp) / determinant;
-    if (costs.scatter_per_branch < 0) costs = without_branch(costs, py / pp);
-    if (costs.scatter_per_pkt < 0) {
-      costs.scatter_per_branch = at_least_0(by / bb);
-      costs.scatter_per_pkt = 0;
-    }
-  }
-  static LoopCosts without_branch(LoopCosts costs, double per_pkt) {
-    costs.scatter_per_branch = 0;
-    costs.scatter_per_pkt = at_least_0(per_pkt);
-    return costs;
+    constexpr double kMost = std::numeric_limits<double>::max();
+    const auto found = fit.solve({}, {}, {kMost, kMost});
+    costs.scatter_per_branch = found[0];
+    costs.scatter_per_pkt = found[1];
   }
 
   // A batch of B through a buffer that fires B/q times, against one that is bypassed.

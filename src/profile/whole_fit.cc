@@ -2,9 +2,9 @@
 // whole_fit.cc - what the company of the others does to the costs of the parts, and what packets
 // from another core take more.
 #include <algorithm>
-#include <array>
 #include <limits>
 
+#include "base/least_squares.h"
 #include "profile/whole.h"
 
 namespace batchplane::profile {
@@ -14,13 +14,13 @@ namespace {
 // that weigh 1 each.
 constexpr double kBelief = 0.002;
 constexpr double kAlike = 0.004;
-constexpr int kRounds = 20'000;  // of descent, some ms: unknowns much alike take their time
 constexpr double kMaxFactor = 3;
 constexpr double kMinFactor = 1 / kMaxFactor;
 
 constexpr int kFactors = 2 * kStretches;  // batch and packet of each stretch
 constexpr int kUnknowns = kFactors + 3;   // and the way from the other core
-using Unknowns = std::array<double, kUnknowns>;
+using Fit = LeastSquares<kUnknowns>;
+using Unknowns = Fit::Row;
 
 // What one of each unknown adds to a packet's time at this point.
 Unknowns shares_of(const WholePoint& point) {
@@ -36,56 +36,41 @@ Unknowns shares_of(const WholePoint& point) {
   return x;
 }
 
-// Least squares of the relative error: square x = right.
-struct Equations {
-  double square[kUnknowns][kUnknowns] = {};
-  Unknowns right{};
+// Of the relative error.
+void add(const WholePoint& point, Fit& fit) {
+  Unknowns x = shares_of(point);
+  for (double& share : x) share /= point.measured_ns_per_pkt;
+  fit.add(x, 1, point.weight);
+}
 
-  void add(const WholePoint& point) {
-    Unknowns x = shares_of(point);
-    for (double& share : x) share /= point.measured_ns_per_pkt;
-    for (int a = 0; a < kUnknowns; ++a) {
-      right[a] += point.weight * x[a];
-      for (int b = 0; b < kUnknowns; ++b) square[a][b] += point.weight * x[a] * x[b];
-    }
+void believe(Fit& fit) {
+  for (int a = 0; a < kFactors; ++a) {
+    Unknowns one{};
+    one[a] = 1;
+    fit.add(one, 1, kBelief);
+    const int alike = a + 2;  // the same of the other stretch
+    if (alike >= kFactors) continue;
+    one[alike] = -1;
+    fit.add(one, 0, kAlike);
   }
-
-  void believe() {
-    for (int a = 0; a < kFactors; ++a) {
-      const int alike = (a + 2) % kFactors;  // the same of the other stretch
-      right[a] += kBelief;
-      square[a][a] += kBelief + kAlike;
-      square[a][alike] -= kAlike;
-    }
-  }
-
-  // One unknown after the other, within its bounds.
-  [[nodiscard]] Unknowns solve() const {
-    Unknowns x{};
-    std::fill_n(x.begin(), kFactors, 1.0);
-    for (int round = 0; round < kRounds; ++round) {
-      for (int a = 0; a < kUnknowns; ++a) {
-        if (square[a][a] <= 0) continue;
-        double left = right[a];
-        for (int b = 0; b < kUnknowns; ++b) left -= b == a ? 0 : square[a][b] * x[b];
-        const bool is_factor = a < kFactors;
-        x[a] = std::clamp(left / square[a][a], is_factor ? kMinFactor : 0,
-                          is_factor ? kMaxFactor : std::numeric_limits<double>::max());
-      }
-    }
-    return x;
-  }
-};
+}
 
 }  // namespace
 
 void fit_whole(WholeCheck& check) {
-  Equations equations;
+  Fit fit;
   for (const WholePoint& point : check.points) {
-    if (point.measured_ns_per_pkt > 0) equations.add(point);
+    if (point.measured_ns_per_pkt > 0) add(point, fit);
   }
-  equations.believe();
-  const Unknowns x = equations.solve();
+  believe(fit);
+  Unknowns start{};
+  Unknowns low{};
+  Unknowns high;
+  high.fill(std::numeric_limits<double>::max());
+  std::fill_n(start.begin(), kFactors, 1.0);
+  std::fill_n(low.begin(), kFactors, kMinFactor);
+  std::fill_n(high.begin(), kFactors, kMaxFactor);
+  const Unknowns x = fit.solve(start, low, high);
   for (int s = 0; s < kStretches; ++s) check.factors[s] = {x[2 * s], x[2 * s + 1]};
   check.far = {x[kFactors], x[kFactors + 1], x[kFactors + 2]};
 }

@@ -278,9 +278,9 @@ TEST(ClosedForms, SplittingCostsTwoKSquaredOrKPlusKSquared) {
 TEST(ClosedForms, SaturationRateOfATree) {
   for (const uint32_t trigger : {8U, 32U}) {
     SpecMaker maker = make_tree(16, 900, 12, trigger, 50);
-    maker.spec().loop.poll_ns = 20;
-    maker.spec().loop.poll_pkt_ns = 2;
-    maker.spec().loop.egress_pkt_ns = 1;
+    maker.spec().loop.poll_per_batch_ns = 20;
+    maker.spec().loop.poll_per_pkt_ns = 2;
+    maker.spec().loop.egress_per_pkt_ns = 1;
     maker.spec().loop.firing_ns = 5;
     maker.spec().pipeline.engine.is_idle_hold = true;
     maker.source().is_saturating = true;

@@ -74,8 +74,8 @@ inline std::vector<std::pair<std::string, Spec>> digest_scenarios() {
   gateway.source().rate_pps = 7e6;
   gateway.source().arrivals = exec::ArrivalKind::kPoisson;
   gateway.source().order = exec::Order::kRandom;
-  gateway.spec().loop.poll_ns = 21.3;
-  gateway.spec().loop.egress_pkt_ns = 0.7;
+  gateway.spec().loop.poll_per_batch_ns = 21.3;
+  gateway.spec().loop.egress_per_pkt_ns = 0.7;
   all.emplace_back("gateway, Poisson", gateway.spec());
 
   SpecMaker tree = make_tree(6, 433.7, 17.3, 0, 29.1);

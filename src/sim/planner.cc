@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/nearest_word.h"
+#include "exec/promise.h"
 #include "sim/simulation.h"
 #include "slo/controllers.h"
 #include "slo/optimal/optimal_view.h"
@@ -147,6 +148,7 @@ class Planning {
                {"min_ns", view.min_service_ns(f)},
                {"measured_ns", period_.flows[f].delay_ns},
                {"late_share", share_of(period_.flows[f].late_pkts, period_.flows[f].pkts)},
+               {"is_broken", exec::is_slo_broken(period_.flows[f], settings_.percentile)},
                {"share", share_of(period_.flows[f].pkts, in_pkts_)}};
       if (f < decision_.flows.size()) {
         const exec::FlowVerdict& verdict = decision_.flows[f];

@@ -171,13 +171,13 @@ TEST(Rounds, CountAsASaturatedRunDoes) {
     SpecMaker maker = make_gateway(16, trigger);
     maker.source().is_saturating = true;
     maker.source().order = exec::Order::kRandom;
-    maker.spec().loop = {.poll_ns = 26,
-                         .poll_pkt_ns = 2,
+    maker.spec().loop = {.poll_per_batch_ns = 26,
+                         .poll_per_pkt_ns = 2,
                          .firing_ns = 7,
-                         .firing_pkt_ns = 1.5,
-                         .split_branch_ns = 2.5,
-                         .split_pkt_ns = 2,
-                         .egress_pkt_ns = 3.5,
+                         .buffered_per_pkt_ns = 1.5,
+                         .scatter_per_branch_ns = 2.5,
+                         .scatter_per_pkt_ns = 2,
+                         .egress_per_pkt_ns = 3.5,
                          .far = {.per_batch = 100, .per_pkt = 10, .early_per_pkt = 20},
                          .clock_read_ns = 9};
     const auto planned = saturated(maker.spec());

@@ -85,7 +85,7 @@ TEST(Recorder, TheWayOfAPacketAddsUp) {
   SpecMaker maker = make_tree(4, 600, 25, 8, 40);
   maker.source().arrivals = exec::ArrivalKind::kPoisson;
   maker.source().rate_pps = 3e6;
-  maker.spec().loop.poll_ns = 30;
+  maker.spec().loop.poll_per_batch_ns = 30;
   maker.spec().loop.firing_ns = 10;
   Simulation sim(maker.spec());
   sim.recorder().limit(2000, 0);

@@ -56,18 +56,18 @@ void Simulation::make_workers() {
     ctx.pool = &pool_;
     ctx.recorder = &recorder_;
     ctx.clock.read_ticks = to_ticks(loop.clock_read_ns);
-    ctx.loop = {.poll = to_ticks(loop.poll_ns),
-                .poll_pkt = to_ticks(loop.poll_pkt_ns),
+    ctx.loop = {.poll = to_ticks(loop.poll_per_batch_ns),
+                .poll_pkt = to_ticks(loop.poll_per_pkt_ns),
                 .far_poll = to_ticks(loop.far.per_batch),
                 .far_pkt = to_ticks(loop.far.per_pkt),
                 .far_early_pkt = to_ticks(loop.far.early_per_pkt),
                 .empty_poll = to_ticks(loop.empty_poll_ns),
                 .firing = to_ticks(loop.firing_ns),
-                .firing_pkt = to_ticks(loop.firing_pkt_ns),
-                .split_branch = to_ticks(loop.split_branch_ns),
-                .split_pkt = to_ticks(loop.split_pkt_ns),
-                .hop_pkt = to_ticks(loop.hop_pkt_ns),
-                .egress_pkt = to_ticks(loop.egress_pkt_ns)};
+                .firing_pkt = to_ticks(loop.buffered_per_pkt_ns),
+                .split_branch = to_ticks(loop.scatter_per_branch_ns),
+                .split_pkt = to_ticks(loop.scatter_per_pkt_ns),
+                .hop_pkt = to_ticks(loop.ring_take_per_pkt_ns),
+                .egress_pkt = to_ticks(loop.egress_per_pkt_ns)};
     if (!closed_loops_.empty()) ctx.closed_loops = closed_loops_.data();
     ctx.noise_sigma = spec_.noise_sigma;
     ctx.noise = Rng(spec_.seed * 31 + w);
@@ -110,10 +110,10 @@ void Simulation::estimate_work() {
         return input.first == &node && input.source != nullptr && !input.source->spec().is_inline;
       });
       const FarCost far = is_far ? spec_.loop.far : FarCost{};
-      task->executor->set_work_estimate(
-          node,
-          {cost.cost_per_batch_ns + spec_.loop.sampled_batch_ns + kFarEarlyPkts * far.early_per_pkt,
-           cost.cost_per_pkt_ns + far.per_pkt});
+      task->executor->set_work_estimate(node,
+                                        {cost.cost_per_batch_ns + spec_.loop.sampled_per_batch_ns +
+                                             kFarEarlyPkts * far.early_per_pkt,
+                                         cost.cost_per_pkt_ns + far.per_pkt});
     }
   }
 }

@@ -48,7 +48,7 @@ Spec two_workers(int64_t queue_pkts, double first_ns, double second_ns) {
   spec.pipeline.modules[2].params["size_pkts"] = Value(queue_pkts);
   spec.pipeline.modules[2].worker = "b";
   spec.pipeline.workers = {{"a", -1}, {"b", -1}};
-  spec.loop.hop_pkt_ns = 3;
+  spec.loop.ring_take_per_pkt_ns = 3;
   return spec;
 }
 

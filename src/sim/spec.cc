@@ -40,19 +40,19 @@ void read_costs(const Value& costs, Spec& spec) {
 
 void read_loop(const Value& loop, LoopSpec& out) {
   const std::pair<const char*, double*> fields[] = {
-      {"poll_ns", &out.poll_ns},
-      {"poll_pkt_ns", &out.poll_pkt_ns},
+      {"poll_per_batch_ns", &out.poll_per_batch_ns},
+      {"poll_per_pkt_ns", &out.poll_per_pkt_ns},
       {"empty_poll_ns", &out.empty_poll_ns},
       {"firing_ns", &out.firing_ns},
-      {"firing_pkt_ns", &out.firing_pkt_ns},
-      {"split_branch_ns", &out.split_branch_ns},
-      {"split_pkt_ns", &out.split_pkt_ns},
-      {"hop_pkt_ns", &out.hop_pkt_ns},
-      {"egress_pkt_ns", &out.egress_pkt_ns},
-      {"far_poll_ns", &out.far.per_batch},
-      {"far_pkt_ns", &out.far.per_pkt},
-      {"far_early_pkt_ns", &out.far.early_per_pkt},
-      {"sampled_batch_ns", &out.sampled_batch_ns},
+      {"buffered_per_pkt_ns", &out.buffered_per_pkt_ns},
+      {"scatter_per_branch_ns", &out.scatter_per_branch_ns},
+      {"scatter_per_pkt_ns", &out.scatter_per_pkt_ns},
+      {"ring_take_per_pkt_ns", &out.ring_take_per_pkt_ns},
+      {"egress_per_pkt_ns", &out.egress_per_pkt_ns},
+      {"far_per_batch_ns", &out.far.per_batch},
+      {"far_per_pkt_ns", &out.far.per_pkt},
+      {"far_early_per_pkt_ns", &out.far.early_per_pkt},
+      {"sampled_per_batch_ns", &out.sampled_per_batch_ns},
       {"clock_read_ns", &out.clock_read_ns},
   };
   for (const auto& [name, target] : fields) {

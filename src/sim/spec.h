@@ -23,17 +23,18 @@ namespace batchplane::sim {
 
 // What a loop costs beside the modules; see sim::LoopCosts.
 struct LoopSpec {
-  double poll_ns = 0;
-  double poll_pkt_ns = 0;
+  double poll_per_batch_ns = 0;
+  double poll_per_pkt_ns = 0;
   double empty_poll_ns = 50;
   double firing_ns = 0;
-  double firing_pkt_ns = 0;
-  double split_branch_ns = 0;
-  double split_pkt_ns = 0;
-  double hop_pkt_ns = 0;
-  double egress_pkt_ns = 0;
+  double buffered_per_pkt_ns = 0;
+  double scatter_per_branch_ns = 0;
+  double scatter_per_pkt_ns = 0;
+  double ring_take_per_pkt_ns = 0;
+  double egress_per_pkt_ns = 0;
   FarCost far;  // ns; a poll of what a generator brings: its lines come from another core
-  double sampled_batch_ns = 0;  // that sampled runs, by which work is estimated, see more a batch
+  double sampled_per_batch_ns =
+      0;  // that sampled runs, by which work is estimated, see more a batch
   double clock_read_ns = 0;
 };
 

@@ -144,9 +144,9 @@ void read_sources(const Value& simulation, Traces traces, Spec& spec) {
   const Value& routes = simulation["routes"];
   const bool drops = choice(simulation, "overflow", {"wait", "drop"}, "simulation.overflow") == 1;
   const double pkt_ns =
-      number(simulation, "generator_ns_per_pkt", 0, "simulation.generator_ns_per_pkt", 1e6);
+      number(simulation, "generator_per_pkt_ns", 0, "simulation.generator_per_pkt_ns", 1e6);
   const double burst_ns =
-      number(simulation, "generator_burst_ns", 0, "simulation.generator_burst_ns", 1e6);
+      number(simulation, "generator_per_burst_ns", 0, "simulation.generator_per_burst_ns", 1e6);
   const StallSpec stalls = read_stalls(simulation, "generator_stalls");
   const double look_ns =
       number(simulation, "generator_look_ns", 0, "simulation.generator_look_ns", 1e6);

@@ -50,7 +50,7 @@ void expect_refused(const Value& value, const std::string& where, const std::str
 
 TEST(Spec, WhatIsGivenIsRead) {
   Dict part = simulation();
-  part["loop"] = Dict{{"poll_ns", 20}, {"egress_pkt_ns", 0.5}};
+  part["loop"] = Dict{{"poll_per_batch_ns", 20}, {"egress_per_pkt_ns", 0.5}};
   part["overflow"] = "drop";
   part["noise"] = Dict{{"sigma", 0.1}};
   part["seed"] = 9;
@@ -58,8 +58,8 @@ TEST(Spec, WhatIsGivenIsRead) {
   const Spec spec =
       parse_spec(pipeline(part, {{"rate_pps", 5e5}, {"arrivals", "poisson"}, {"order", "random"}}));
   EXPECT_EQ(spec.costs.at("work").line().cost_per_pkt_ns, 1.5);
-  EXPECT_EQ(spec.loop.poll_ns, 20);
-  EXPECT_EQ(spec.loop.egress_pkt_ns, 0.5);
+  EXPECT_EQ(spec.loop.poll_per_batch_ns, 20);
+  EXPECT_EQ(spec.loop.egress_per_pkt_ns, 0.5);
   ASSERT_EQ(spec.sources.size(), 1U);
   EXPECT_EQ(spec.sources[0].arrivals, exec::ArrivalKind::kPoisson);
   EXPECT_EQ(spec.sources[0].order, exec::Order::kRandom);
@@ -98,8 +98,9 @@ TEST(Spec, CostsThatMakeNoSense) {
   part["costs"] = bad;
   expect_refused(pipeline(part), "simulation.costs.wrok", "no module 'wrok'", "'work'");
   part = simulation();
-  part["loop"] = Dict{{"pol_ns", 1}};
-  expect_refused(pipeline(part), "simulation.loop", "no loop cost 'pol_ns'", "'poll_ns'");
+  part["loop"] = Dict{{"poll_per_bach_ns", 1}};
+  expect_refused(pipeline(part), "simulation.loop", "no loop cost 'poll_per_bach_ns'",
+                 "'poll_per_batch_ns'");
 }
 
 TEST(Spec, TrafficThatMakesNoSense) {

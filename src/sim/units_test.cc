@@ -224,8 +224,8 @@ TEST(Units, SharesOfTheCoreFollowWeights) {
   spec_of(maker, "leaf_0").weight = 100;
   spec_of(maker, "leaf_1").weight = 300;
   maker.spec().pipeline.engine.execution.input_weight = 100;
-  maker.spec().loop.poll_ns = 100;
-  maker.spec().loop.poll_pkt_ns = 2;
+  maker.spec().loop.poll_per_batch_ns = 100;
+  maker.spec().loop.poll_per_pkt_ns = 2;
   Simulation sim(maker.spec());
   sim.run_until(100 * kMs);
   exec::Snapshot now = sim.snapshot(false);

@@ -2,8 +2,8 @@
 // telemetry_flows.cc - delays of flows with their percentiles, and packets along the edges of the
 // graph.
 #include <algorithm>
-#include <cmath>
 
+#include "exec/percentiles.h"
 #include "telemetry/telemetry.h"
 
 namespace batchplane::telemetry {
@@ -53,18 +53,13 @@ Value edge_pkts(const Snapshot& snapshot, const GraphFacts& facts, const GraphFa
 
 std::optional<uint64_t> percentile_ns(const std::vector<uint64_t>& fine_buckets, double p,
                                       uint64_t delay_max_ns) {
-  uint64_t total = 0;
-  for (const uint64_t pkts : fine_buckets) total += pkts;
-  // The rounding of 1 - p must not ask for one packet more.
-  if (static_cast<double>(total) < std::floor(10.0 / (1.0 - p) + 1e-6)) return std::nullopt;
-  const auto wanted = static_cast<uint64_t>(std::ceil(p * static_cast<double>(total)));
-  uint64_t seen = 0;
-  for (uint32_t i = 0; i < fine_buckets.size(); ++i) {
-    seen += fine_buckets[i];
-    if (seen < wanted) continue;
-    return std::min(exec::FineBuckets::lower_ns(i + 1) - 1, delay_max_ns);
-  }
-  return delay_max_ns;
+  uint64_t pkts = 0;
+  for (const uint64_t here : fine_buckets) pkts += here;
+  if (!exec::has_percentile(pkts, p)) return std::nullopt;
+  exec::WantedPercentile wanted[] = {{p}};
+  const auto pkts_at = [&](uint32_t b) { return fine_buckets[b]; };
+  exec::find_percentiles(pkts, exec::FineBuckets::kCount, pkts_at, wanted);
+  return exec::FineBuckets::upper_ns(wanted[0].bucket, delay_max_ns);
 }
 
 Value flows_value(const Snapshot& snapshot, const std::vector<std::vector<std::string>>& paths) {

@@ -52,9 +52,10 @@ class AgeScenario {
       }
     }
     LoopSpec& loop = spec.loop;
-    for (double* ns : {&loop.poll_ns, &loop.firing_ns, &loop.split_branch_ns}) *ns = cost_ns(100);
-    for (double* ns : {&loop.poll_pkt_ns, &loop.firing_pkt_ns, &loop.split_pkt_ns, &loop.hop_pkt_ns,
-                       &loop.egress_pkt_ns, &loop.clock_read_ns}) {
+    for (double* ns : {&loop.poll_per_batch_ns, &loop.firing_ns, &loop.scatter_per_branch_ns})
+      *ns = cost_ns(100);
+    for (double* ns : {&loop.poll_per_pkt_ns, &loop.buffered_per_pkt_ns, &loop.scatter_per_pkt_ns,
+                       &loop.ring_take_per_pkt_ns, &loop.egress_per_pkt_ns, &loop.clock_read_ns}) {
       *ns = cost_ns(8);
     }
     SourceSpec& source = maker_.source();
@@ -146,7 +147,7 @@ class AllowanceBound {
   [[nodiscard]] double window_ns(const Task& task) const {
     const LoopSpec& loop = spec_.loop;
     const double batch_pkts = spec_.pipeline.engine.batch_pkts;
-    double ns = loop.poll_ns + loop.poll_pkt_ns * batch_pkts + loop.empty_poll_ns;
+    double ns = loop.poll_per_batch_ns + loop.poll_per_pkt_ns * batch_pkts + loop.empty_poll_ns;
     for (const TaskInput& input : task.inputs) ns += run_ns(input.module->index, 1, batch_pkts);
     double reads = 4;
     std::vector<double> batches(graph_.modules.size(), 0);  // executed in the window, at most
@@ -167,9 +168,10 @@ class AllowanceBound {
         batches[m] = std::min(pkts, std::floor(pkts / least) + arrivals + 2);
       }
       reads += batches[m];
-      ns += run_ns(m, batches[m], pkts) + loop.firing_ns * batches[m] + loop.firing_pkt_ns * pkts +
-            loop.split_branch_ns * batches[m] * std::max(0.0, branches - 1) +
-            (loop.split_pkt_ns + loop.egress_pkt_ns + loop.hop_pkt_ns) * pkts;
+      ns += run_ns(m, batches[m], pkts) + loop.firing_ns * batches[m] +
+            loop.buffered_per_pkt_ns * pkts +
+            loop.scatter_per_branch_ns * batches[m] * std::max(0.0, branches - 1) +
+            (loop.scatter_per_pkt_ns + loop.egress_per_pkt_ns + loop.ring_take_per_pkt_ns) * pkts;
     }
     return ns + reads * loop.clock_read_ns;
   }

@@ -14,9 +14,10 @@ from typing import Any
 BATCH_PKTS = 32
 # What the engine itself takes; half of the pipelines have it, the others nothing.
 LOOP = {
-    "poll_ns": 26.0, "empty_poll_ns": 28.0, "poll_pkt_ns": 2.3, "firing_ns": 6.6,
-    "firing_pkt_ns": 1.5, "split_branch_ns": 2.6, "split_pkt_ns": 2.0, "hop_pkt_ns": 0.8,
-    "egress_pkt_ns": 3.5, "far_poll_ns": 100.0, "far_pkt_ns": 15.0, "clock_read_ns": 8.7,
+    "poll_per_batch_ns": 26.0, "empty_poll_ns": 28.0, "poll_per_pkt_ns": 2.3, "firing_ns": 6.6,
+    "buffered_per_pkt_ns": 1.5, "scatter_per_branch_ns": 2.6, "scatter_per_pkt_ns": 2.0,
+    "ring_take_per_pkt_ns": 0.8, "egress_per_pkt_ns": 3.5, "far_per_batch_ns": 100.0,
+    "far_per_pkt_ns": 15.0, "clock_read_ns": 8.7,
 }  # fmt: skip
 
 

@@ -42,7 +42,7 @@ class Row:
 
     @property
     def is_kept(self) -> bool | None:
-        """Whether at most 5 % of the worst flow's packets were late; None without a promise."""
+        """Whether the p95 of the worst flow lies within its SLO; None without a promise."""
         return None if self.of_slo is None else self.of_slo <= 1.0
 
     @property

@@ -70,7 +70,7 @@ class Report:
     @property
     def missed(self) -> list[PlanRow]:
         """Flows whose SLO no triggers keep at full load."""
-        return missed_flows(self.plan, self.percentile)
+        return missed_flows(self.plan)
 
     def as_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -80,7 +80,7 @@ class Report:
                 {
                     "slo_factor": factor,
                     "rate_pps": plan["rate_pps"],
-                    "is_kept": not missed_flows(plan, self.percentile),
+                    "is_kept": not missed_flows(plan),
                 }
                 for factor, plan in rows
             ]
@@ -96,7 +96,7 @@ class Report:
                 {
                     "controller": plan["controller"],
                     "rate_pps": plan["rate_pps"],
-                    "is_kept": keeps(plan, 1.0, self.percentile),
+                    "is_kept": keeps(plan, 1.0),
                 }
                 for plan in self.baselines
             ],
@@ -111,30 +111,21 @@ class Report:
         }
 
 
-def is_late(flow: PlanRow, percentile: float, slo_ns: float) -> bool:
-    """Whether a flow is later than may be, in the periods of its plan."""
-    if percentile <= 0 or slo_ns != flow["slo_ns"]:
-        return bool(flow["measured_ns"] > slo_ns)
-    return bool(flow["late_share"] > max(1 - percentile, 1e-9))
-
-
-def missed_flows(plan: PlanRow, percentile: float = 0.95) -> list[PlanRow]:
+def missed_flows(plan: PlanRow) -> list[PlanRow]:
     """Flows of a plan whose SLO is not kept at full load."""
     return [
         flow
         for flow in plan["flows"]
         if flow["slo_ns"]
-        and (
-            flow.get("state") == _INHERENT
-            or (flow["share"] > 0 and is_late(flow, percentile, flow["slo_ns"]))
-        )
+        and (flow.get("state") == _INHERENT or (flow["share"] > 0 and flow["is_broken"]))
     ]
 
 
-def keeps(plan: PlanRow, factor: float, percentile: float) -> bool:
+def keeps(plan: PlanRow, factor: float) -> bool:
     """Whether a plan that does not look at SLOs keeps those that are so many times as long."""
     return not any(
-        is_late(flow, percentile, factor * flow["slo_ns"])
+        # Of other SLOs the percentile alone is known.
+        (flow["is_broken"] if factor == 1 else flow["measured_ns"] > factor * flow["slo_ns"])
         for flow in plan["flows"]
         if flow["slo_ns"] and flow["share"] > 0
     )
@@ -206,13 +197,13 @@ class Planner:
     def _min_factor(self, slo_ns: Mapping[str, int]) -> float | None:
         """By what all SLOs have to be multiplied at least so that all are kept at full load."""
         low, high = 1.0, 2.0
-        while missed_flows(self.scaled(slo_ns, high), self.percentile):
+        while missed_flows(self.scaled(slo_ns, high)):
             low, high = high, 2 * high
             if high > _MAX_FACTOR:
                 return None
         for _ in range(_SEARCH_STEPS):
             middle = math.sqrt(low * high)
-            if missed_flows(self.scaled(slo_ns, middle), self.percentile):
+            if missed_flows(self.scaled(slo_ns, middle)):
                 low = middle
             else:
                 high = middle
@@ -243,7 +234,7 @@ def _doubts(report: Report) -> list[str]:
         )
     best = max(report.baselines, key=lambda row: row["rate_pps"])
     for row in sorted(report.baselines, key=lambda row: row is not best):
-        if row["rate_pps"] > _BETTER * plan["rate_pps"] and keeps(row, 1.0, report.percentile):
+        if row["rate_pps"] > _BETTER * plan["rate_pps"] and keeps(row, 1.0):
             how = "full batches" if row["controller"] == "max" else "no buffers"
             told.append(
                 f"with {how} (--controller {row['controller']}) the core would carry "

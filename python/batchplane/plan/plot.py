@@ -27,9 +27,9 @@ def draw_plan(report: Report) -> Figure:
     points = sorted(report.curve)
     x = [factor * unit_ns for factor, _ in points]
     for i, baseline in enumerate(report.baselines):
-        _draw_baseline(axis, report, baseline, x, unit_ns, COLOURS[(i + 1) % len(COLOURS)])
+        _draw_baseline(axis, baseline, x, unit_ns, COLOURS[(i + 1) % len(COLOURS)])
     y = [plan["rate_pps"] / 1e6 for _, plan in points]
-    kept = [not missed_flows(plan, report.percentile) for _, plan in points]
+    kept = [not missed_flows(plan) for _, plan in points]
     _draw_parts(axis, x, y, kept, COLOURS[0], 2.2)
     axis.plot([], [], color=COLOURS[0], linewidth=2.2, label="planned triggers")
     if not all(kept):
@@ -71,17 +71,10 @@ def _at(unit_ns: float) -> str:
     return short_duration(unit_ns) if unit_ns > 1 else "the SLOs asked for"
 
 
-def _draw_baseline(
-    axis: Axes,
-    report: Report,
-    plan: PlanRow,
-    x: list[float],
-    unit_ns: float,
-    colour: str,
-) -> None:
+def _draw_baseline(axis: Axes, plan: PlanRow, x: list[float], unit_ns: float, colour: str) -> None:
     """A rate that knows no SLO: dotted up to where its delays keep them."""
     rate = plan["rate_pps"] / 1e6
-    kept = [keeps(plan, at / unit_ns, report.percentile) for at in x]
+    kept = [keeps(plan, at / unit_ns) for at in x]
     _draw_parts(axis, x, [rate] * len(x), kept, colour, 1.4)
     axis.plot([], [], color=colour, linewidth=1.4, label=_LABELS[plan["controller"]])
 

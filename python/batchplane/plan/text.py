@@ -124,7 +124,7 @@ def _comparison(report: Report) -> RenderableType:
     names = {"null": "no buffers", "max": "full batches", "optimal": "planned triggers"}
     for row in rows:
         is_plan = row is report.plan
-        is_kept = not report.missed if is_plan else keeps(row, 1.0, report.percentile)
+        is_kept = not report.missed if is_plan else keeps(row, 1.0)
         part = max(
             (
                 flow["measured_ns"] / flow["slo_ns"]
@@ -265,7 +265,7 @@ def _changes(report: Report) -> RenderableType:
         )
 
     for factor, plan in report.near:
-        n = len(missed_flows(plan, report.percentile))
+        n = len(missed_flows(plan))
         note = f"  {n} {'SLO' if n == 1 else 'SLOs'} cannot be met" if n else ""
         add(_slo_words(report, factor), plan, note)
     for branch, plan in report.branches:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..base.promise import is_slo_broken
 from ..control.python import ControllerFault
 from ..show.rates import PERCENTILES, Snapshot, buffer_list, compute_rates
 from ..show.report import report_json
@@ -248,8 +249,8 @@ class Result:
         frame = frame[(frame["slo_ns"] > 0) & (frame["pkts"] > 0)]
         if frame.empty:
             return None
-        late = (frame["delay_ns"] > frame["slo_ns"]).groupby(frame["time_ns"]).any()
-        return float(late.mean())
+        is_broken = is_slo_broken(frame, self.percentile)
+        return float(is_broken.groupby(frame["time_ns"]).any().mean())
 
     @property
     def periods(self) -> DataFrame:

@@ -14,50 +14,35 @@ from ..base.problems import BadInput, Problem, suggestion
 from ..changes.traffic_state import generator_states
 from ..lang.canonical import Document
 
+# Of a costs file's loop, by the same names.
 LOOP_KEYS = (
-    "poll_ns",
+    "poll_per_batch_ns",
     "empty_poll_ns",
-    "poll_pkt_ns",
+    "poll_per_pkt_ns",
     "firing_ns",
-    "firing_pkt_ns",
-    "split_branch_ns",
-    "split_pkt_ns",
-    "hop_pkt_ns",
-    "egress_pkt_ns",
-    "far_poll_ns",
-    "far_pkt_ns",
-    "far_early_pkt_ns",
-    "sampled_batch_ns",
+    "buffered_per_pkt_ns",
+    "scatter_per_branch_ns",
+    "scatter_per_pkt_ns",
+    "ring_take_per_pkt_ns",
+    "egress_per_pkt_ns",
+    "far_per_batch_ns",
+    "far_per_pkt_ns",
+    "far_early_per_pkt_ns",
+    "sampled_per_batch_ns",
     "clock_read_ns",
 )
-# What a costs file calls them.
-_PROFILED = {
-    "clock_read_ns": "clock_read_ns",
-    "empty_poll_ns": "empty_poll_ns",
-    "poll_per_batch_ns": "poll_ns",
-    "poll_per_pkt_ns": "poll_pkt_ns",
-    "scatter_per_branch_ns": "split_branch_ns",
-    "scatter_per_pkt_ns": "split_pkt_ns",
-    "firing_ns": "firing_ns",
-    "buffered_per_pkt_ns": "firing_pkt_ns",
-    "ring_take_per_pkt_ns": "hop_pkt_ns",
-    "egress_per_pkt_ns": "egress_pkt_ns",
-    "far_per_batch_ns": "far_poll_ns",
-    "far_per_pkt_ns": "far_pkt_ns",
-    "far_early_per_pkt_ns": "far_early_pkt_ns",
-    "sampled_per_batch_ns": "sampled_batch_ns",
-}
-_GENERATOR = {
-    "generator_look_ns": "generator_look_ns",
-    "generator_per_burst_ns": "generator_burst_ns",
-    "generator_per_pkt_ns": "generator_ns_per_pkt",
-    "generator_store_ns": "generator_store_ns",
-}
+_GENERATOR = (
+    "generator_look_ns",
+    "generator_per_burst_ns",
+    "generator_per_pkt_ns",
+    "generator_store_ns",
+)
 _DEFAULT_PKT_NS = 25.0
+# What the simulator charges by itself, and was measured as a part of others.
 _PARTS = {
-    "poll_ns": "clock_read_ns",
+    "poll_per_batch_ns": "clock_read_ns",
     "empty_poll_ns": "clock_read_ns",
-    "poll_pkt_ns": "egress_pkt_ns",
+    "poll_per_pkt_ns": "egress_per_pkt_ns",
 }
 OVERFLOWS = ("wait", "drop")
 _STALLS = (
@@ -74,12 +59,12 @@ class Machine:
 
     loop: dict[str, float] = field(default_factory=dict)  # LOOP_KEYS; missing: 0, empty poll 50
     # The generator makes no more than 1 packet in this time; None: as profiled, else 25.
-    generator_ns_per_pkt: float | None = None
+    generator_per_pkt_ns: float | None = None
     # It looks at its schedule so often, and puts what is due into the ring together; None: as
     # profiled, else 0, which puts every packet there when it is due.
     generator_look_ns: float | None = None
     # What it takes for a burst, beside its packets; None: as profiled, else 0.
-    generator_burst_ns: float | None = None
+    generator_per_burst_ns: float | None = None
     # From then on until the worker can see it, where bursts are; None: as profiled, else 0.
     generator_store_ns: float | None = None
     overflow: str = "wait"  # a full ring: the generator waits, or its packet is lost
@@ -93,10 +78,10 @@ class Machine:
         """As the extension takes it."""
         return {
             "loop": dict(self.loop),
-            "generator_ns_per_pkt": _DEFAULT_PKT_NS
-            if self.generator_ns_per_pkt is None
-            else self.generator_ns_per_pkt,
-            "generator_burst_ns": self.generator_burst_ns or 0.0,
+            "generator_per_pkt_ns": _DEFAULT_PKT_NS
+            if self.generator_per_pkt_ns is None
+            else self.generator_per_pkt_ns,
+            "generator_per_burst_ns": self.generator_per_burst_ns or 0.0,
             "generator_look_ns": self.generator_look_ns or 0.0,
             "generator_store_ns": self.generator_store_ns or 0.0,
             "overflow": self.overflow,
@@ -113,9 +98,8 @@ class Machine:
 
 
 def loop_of_profile(loop: Mapping[str, float]) -> dict[str, float]:
-    """The engine's own costs of a costs file, as the simulator names them."""
-    mine = {mine: loop[theirs] for theirs, mine in _PROFILED.items() if theirs in loop}
-    # What the simulator charges by itself was measured as a part of these.
+    """The engine's own costs of a costs file, without what the simulator charges by itself."""
+    mine = {key: loop[key] for key in LOOP_KEYS if key in loop}
     for whole, part in _PARTS.items():
         if whole in mine and part in mine:
             mine[whole] = max(0.0, mine[whole] - mine[part])
@@ -125,9 +109,7 @@ def loop_of_profile(loop: Mapping[str, float]) -> dict[str, float]:
 def with_profiled_loop(machine: Machine, loop: Mapping[str, float]) -> Machine:
     """The machine, where it says nothing itself as a costs file's `loop` has it."""
     generator: dict[str, Any] = {
-        mine: loop[theirs]
-        for theirs, mine in _GENERATOR.items()
-        if loop.get(theirs) and getattr(machine, mine) is None
+        key: loop[key] for key in _GENERATOR if loop.get(key) and getattr(machine, key) is None
     }
     return replace(machine, loop={**loop_of_profile(loop), **machine.loop}, **generator)
 
@@ -160,7 +142,7 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
     loop: Any = machine.loop
     if not isinstance(loop, Mapping):
         message = f"the loop is {loop!r}, which is not a mapping of costs"
-        problems.append(Problem(message, where, "loop", '{"poll_ns": 40}'))
+        problems.append(Problem(message, where, "loop", '{"poll_per_batch_ns": 40}'))
         loop = {}
     for key, value in loop.items():
         if key not in LOOP_KEYS:
@@ -171,9 +153,8 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
                 Problem(f"{value!r} is not a time in ns", where, f"loop.{key}", "0 to 1e9")
             )
     plain = {entry.name: getattr(machine, entry.name) for entry in fields(Machine)}
-    optional = tuple(_GENERATOR.values())
-    for key in (*optional, "noise_sigma", *(rate for rate, _ in _STALLS)):
-        if key in optional and plain[key] is None:
+    for key in (*_GENERATOR, "noise_sigma", *(rate for rate, _ in _STALLS)):
+        if key in _GENERATOR and plain[key] is None:
             continue
         if not _is_time(plain[key]):
             problems.append(Problem(f"{plain[key]!r} is not 0 or more", where, key, "0 to 1e9"))

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "exec/percentiles.h"
+#include "exec/promise.h"
+
 namespace batchplane::app {
 
 void StepTimes::note(uint64_t ns) {
@@ -53,15 +56,6 @@ double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel&
 
 }  // namespace
 
-bool is_violated(const exec::FlowPeriod& period, double percentile) {
-  if (period.slo_ns == 0 || period.pkts == 0) return false;
-  const auto pkts = static_cast<double>(period.pkts);
-  if (percentile <= 0) {
-    return static_cast<double>(period.delay_sum_ns) > static_cast<double>(period.slo_ns) * pkts;
-  }
-  return static_cast<double>(period.late_pkts) > (1 - std::min(percentile, 1.0)) * pkts;
-}
-
 void CountedDelays::add(const exec::FlowPeriod& period) {
   ++periods;
   pkts += period.pkts;
@@ -70,24 +64,11 @@ void CountedDelays::add(const exec::FlowPeriod& period) {
   for (uint32_t b = 0; b < exec::SloBuckets::kCount; ++b) slo_buckets[b] += period.slo_buckets[b];
 }
 
-// Packets of a bucket are taken as spread evenly over it.
 Value CountedDelays::percentile_ns(double p, uint64_t slo_ns) const {
-  using Buckets = exec::SloBuckets;
-  constexpr double kRounding = 1e-6;
-  if (static_cast<double>(pkts) < 10 / (1 - p) - kRounding) return {};
+  if (!exec::has_percentile(pkts, p)) return {};
   const auto whole_ns = static_cast<double>(slo_ns == 0 ? exec::FlowMeter::kNoSloScaleNs : slo_ns);
-  double left = p * static_cast<double>(pkts);
-  for (uint32_t b = 0; b + 1 < Buckets::kCount; ++b) {
-    const auto here = static_cast<double>(slo_buckets[b]);
-    if (left > here || here == 0) {
-      left -= here;
-      continue;
-    }
-    const double low = Buckets::lower_ratio(b);
-    const double at = low + left / here * (Buckets::lower_ratio(b + 1) - low);
-    return std::min(at * whole_ns, static_cast<double>(delay_max_ns));
-  }
-  return delay_max_ns;
+  const double ratio = exec::SloBuckets::ratio_above(p * static_cast<double>(pkts), slo_buckets);
+  return std::min(ratio * whole_ns, static_cast<double>(delay_max_ns));
 }
 
 Kept FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t stall_ns,
@@ -106,9 +87,9 @@ Kept FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t
   all.add(period);
   const bool is_stalled = stall_ns * kStallsPerSlo > period.slo_ns;
   if (!is_stalled) quiet.add(period);
-  if (!is_violated(period, percentile)) return Kept::kYes;
+  if (!exec::is_slo_broken(period, percentile)) return Kept::kYes;
   ++violated_periods;
-  if (is_stalled && !is_violated(without(period, inside_pkts), percentile)) {
+  if (is_stalled && !exec::is_slo_broken(without(period, inside_pkts), percentile)) {
     ++stalled_periods;
     return Kept::kNo;
   }

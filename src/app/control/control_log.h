@@ -76,9 +76,6 @@ struct PeriodCounts {
   uint64_t violated_quiet_periods = 0;
 };
 
-// More packets late than the percentile allows, or for the mean (0) a mean above the SLO.
-[[nodiscard]] bool is_violated(const exec::FlowPeriod& period, double percentile);
-
 class ControlLog {
  public:
   static constexpr size_t kDecisionsKept = 10;

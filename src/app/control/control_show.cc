@@ -7,6 +7,8 @@
 #include "app/control/control_loop.h"
 #include "base/cost_law_value.h"
 #include "base/nearest_word.h"
+#include "exec/percentiles.h"
+#include "exec/promise.h"
 #include "slo/model/model.h"
 #include "telemetry/explanation.h"
 
@@ -29,21 +31,17 @@ Value ratio(uint64_t part, uint64_t whole) {
   return whole == 0 ? Value() : Value(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-const char* state_of(uint64_t slo_ns, uint64_t pkts, uint64_t late_pkts, double percentile) {
+const char* state_of(uint64_t slo_ns, const exec::FlowPeriod& flow, double percentile) {
   if (slo_ns == 0) return "no_slo";
-  const double allowed = (1 - percentile) * static_cast<double>(pkts);
-  return static_cast<double>(late_pkts) > allowed ? "violating" : "met";
+  return exec::is_slo_broken(flow, percentile) ? "violating" : "met";
 }
 
-// Percentiles of few packets are left out.
 Value last_value(const exec::FlowPeriod& last) {
-  constexpr uint64_t kMinForP50 = 20;
-  constexpr uint64_t kMinForP99 = 1000;
   if (last.pkts == 0) return {};
   return Dict{{"pkts", last.pkts},
               {"late_pkts", last.late_pkts},
-              {"p50_ns", last.pkts >= kMinForP50 ? Value(last.p50_ns) : Value()},
-              {"p99_ns", last.pkts >= kMinForP99 ? Value(last.p99_ns) : Value()},
+              {"p50_ns", exec::has_percentile(last.pkts, 0.5) ? Value(last.p50_ns) : Value()},
+              {"p99_ns", exec::has_percentile(last.pkts, 0.99) ? Value(last.p99_ns) : Value()},
               {"delay_max_ns", last.delay_max_ns}};
 }
 
@@ -112,8 +110,7 @@ Value ControlLoop::show_slo(const Value& flows) const {
           f < decision_.flows.size() ? decision_.flows[f] : exec::FlowVerdict{};
       const bool is_judged = f < decision_.flows.size();
       row["state"] = is_judged ? exec::kFlowStateNames[static_cast<size_t>(verdict.state)]
-                               : state_of(slo_ns, record.last.pkts, record.last.late_pkts,
-                                          settings_.percentile);
+                               : state_of(slo_ns, record.last, settings_.percentile);
       row["hint"] = verdict.hint;
     } else {
       const auto count = [&](const char* key) {
@@ -123,7 +120,14 @@ Value ControlLoop::show_slo(const Value& flows) const {
       row["late_pkts"] = count("late_pkts");
       row["late_ratio"] = ratio(count("late_pkts"), count("pkts"));
       row["delay_max_ns"] = count("delay_max_ns");
-      row["state"] = state_of(slo_ns, count("pkts"), count("late_pkts"), settings_.percentile);
+      const Value& mean_ns = shown["delay_mean_ns"];
+      const double sum_ns =
+          mean_ns.is_double() ? mean_ns.as_double() * static_cast<double>(count("pkts")) : 0;
+      const exec::FlowPeriod all{.slo_ns = slo_ns,
+                                 .pkts = count("pkts"),
+                                 .late_pkts = count("late_pkts"),
+                                 .delay_sum_ns = static_cast<uint64_t>(sum_ns)};
+      row["state"] = state_of(slo_ns, all, settings_.percentile);
       row["hint"] = "";
       for (const char* key : {"periods", "violated_periods", "stalled_periods", "excess_ratio",
                               "delay_ns", "headroom_ns", "last", "counted", "undisturbed",

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "slo/model/flow_delay.h"
+#include "exec/promise.h"
 #include "slo/optimal/optimal_age.h"
 
 namespace batchplane::slo {
@@ -162,9 +162,9 @@ void Central::learn(const Snapshot& snapshot) {
     const exec::FlowPeriod& period = snapshot.flows[f];
     Flow& flow = flows_[f];
     flow.slo_ns = static_cast<double>(period.slo_ns);
-    flow.measured_ns = measured_delay_ns(period, settings_.percentile);
+    flow.measured_ns = static_cast<double>(period.delay_ns);
     const double modelled_ns = in_force_.delay_ns[f] + flow.ring_ns + view_.egress_took_ns(f);
-    if (!is_fresh_ && is_slo_broken(period, settings_.percentile)) {
+    if (!is_fresh_ && exec::is_slo_broken(period, settings_.percentile)) {
       flow.care = std::min(kMaxCare, flow.care + kCareUp);
     } else {
       flow.care = std::max(0.0, flow.care - kCareDown);

@@ -3,8 +3,8 @@
 // by task.
 #include <algorithm>
 
+#include "exec/promise.h"
 #include "slo/cores/central.h"
-#include "slo/model/flow_delay.h"
 
 namespace batchplane::slo {
 
@@ -54,7 +54,7 @@ void Central::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
   if (flow.slo_ns <= 0) return;
   verdict.slack_ns = flow.slo_ns - flow.measured_ns;
   verdict.multiplier_pps_per_us = pps_per_us(f);
-  const bool is_broken = is_slo_broken(period, settings_.percentile);
+  const bool is_broken = exec::is_slo_broken(period, settings_.percentile);
   verdict.state = is_broken ? exec::FlowState::kViolating : exec::FlowState::kMet;
   if (found_.solution.is_infeasible[f]) {
     verdict.state = exec::FlowState::kInfeasible;
@@ -78,7 +78,7 @@ void Central::judge(const Snapshot& snapshot, Decision& decision) {
       const exec::Legs& legs = model_.legs;
       if (f >= legs.of_flow.size() || i >= legs.of_flow[f].size()) continue;
       flows_[f].verdict.legs[i].measured_ns =
-          measured_delay_ns(snapshot.legs[legs.of_flow[f][i]], settings_.percentile);
+          static_cast<double>(snapshot.legs[legs.of_flow[f][i]].delay_ns);
     }
     decision.flows.push_back(flows_[f].verdict);
   }

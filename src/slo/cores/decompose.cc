@@ -22,7 +22,7 @@ std::vector<exec::MoveChange> Decomposer::step(const Model& model, const Snapsho
   ++n_periods_;
   if (settings_.decompose == Decompose::kOff || model.workers.size() < 2) return {};
   if (n_periods_ % settings_.master_periods != 0) return {};
-  const View view(model, snapshot);
+  const View view(model, snapshot, settings_.percentile);
   forget_what_is_back(view);
   undo_without_gain(view);
   if (!moves_.empty()) return moves_;

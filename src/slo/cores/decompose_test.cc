@@ -41,7 +41,10 @@ struct Fork {
     snapshot.modules[module].pkts = pkts;
   }
   void flow(uint32_t f, uint64_t slo_ns, uint64_t delay_ns) {
-    snapshot.flows[f] = {.slo_ns = slo_ns, .pkts = 100, .delay_ns = delay_ns};
+    snapshot.flows[f] = {.slo_ns = slo_ns,
+                         .pkts = 100,
+                         .late_pkts = delay_ns > slo_ns ? 100U : 0U,
+                         .delay_ns = delay_ns};
   }
   // b with what it feeds runs on this worker now, behind a queue.
   void move_b(uint32_t worker) {

@@ -7,13 +7,15 @@
 #include <set>
 #include <vector>
 
+#include "exec/promise.h"
 #include "slo/cores/decompose.h"
 
 namespace batchplane::slo {
 
 // One period's loads and promises, by module, task and worker of one model.
 struct Decomposer::View {
-  View(const Model& a_model, const Snapshot& a_period) : model(a_model), period(a_period) {
+  View(const Model& a_model, const Snapshot& a_period, double a_percentile)
+      : model(a_model), period(a_period), percentile(a_percentile) {
     const double length_ns = std::max(1.0, static_cast<double>(period.period_ns));
     load.resize(model.workers.size(), 0.0);
     feeds.resize(model.modules.size());
@@ -54,7 +56,7 @@ struct Decomposer::View {
     return static_cast<double>(period.flows[flow].slo_ns);
   }
   [[nodiscard]] bool is_late(uint32_t flow) const {
-    return slo_ns(flow) > 0 && static_cast<double>(period.flows[flow].delay_ns) > slo_ns(flow);
+    return exec::is_slo_broken(period.flows[flow], percentile);
   }
   // Of a batch; an input takes none.
   [[nodiscard]] double run_ns(uint32_t module, double pkts) const {
@@ -141,6 +143,7 @@ struct Decomposer::View {
 
   const Model& model;
   const Snapshot& period;
+  const double percentile;
   std::vector<double> load;                  // by worker: share of its time
   std::vector<double> load_of;               // by module
   std::vector<double> pkts_per_ns;           // by module

@@ -9,15 +9,6 @@
 namespace batchplane::slo {
 namespace {
 
-std::vector<std::vector<uint32_t>> successors_of(const exec::ControlModel& model) {
-  std::vector<std::vector<uint32_t>> next(model.modules.size());
-  for (const exec::ControlEdge& edge : model.edges) {
-    std::vector<uint32_t>& of = next[edge.from];
-    if (std::ranges::find(of, edge.to) == of.end()) of.push_back(edge.to);
-  }
-  return next;
-}
-
 // What a task of several polls may be parts of batches, wherever it comes from.
 void mark_first(exec::ControlModel& model) {
   const auto is_queue = [&](uint32_t m) {
@@ -58,6 +49,15 @@ void mark_controlled(exec::ControlModel& model) {
   mark_first(model);
 }
 
+std::vector<std::vector<uint32_t>> successors_of(const exec::ControlModel& model) {
+  std::vector<std::vector<uint32_t>> next(model.modules.size());
+  for (const exec::ControlEdge& edge : model.edges) {
+    std::vector<uint32_t>& of = next[edge.from];
+    if (std::ranges::find(of, edge.to) == of.end()) of.push_back(edge.to);
+  }
+  return next;
+}
+
 std::vector<Segment> segments_of(const exec::ControlModel& model) {
   const std::vector<std::vector<uint32_t>> next = successors_of(model);
   std::vector<Segment> segments;
@@ -75,6 +75,32 @@ std::vector<Segment> segments_of(const exec::ControlModel& model) {
     segments.push_back(std::move(segment));
   }
   return segments;
+}
+
+std::vector<uint32_t> segment_of_heads(const exec::ControlModel& model,
+                                       const std::vector<Segment>& segments) {
+  std::vector<uint32_t> of_head(model.modules.size(), kNoSegment);
+  for (uint32_t s = 0; s < segments.size(); ++s) of_head[segments[s].head] = s;
+  return of_head;
+}
+
+std::vector<std::vector<uint32_t>> next_segments(const exec::ControlModel& model,
+                                                 const std::vector<Segment>& segments) {
+  const std::vector<uint32_t> of_head = segment_of_heads(model, segments);
+  std::vector<std::vector<uint32_t>> next;
+  for (uint32_t s = 0; s < segments.size(); ++s) {
+    const Segment& segment = segments[s];
+    std::vector<uint32_t>& found = next.emplace_back();
+    for (const exec::ControlEdge& edge : model.edges) {
+      const uint32_t to = of_head[edge.to];
+      if (to == kNoSegment || to == s ||
+          model.modules[edge.to].task != model.modules[segment.head].task)
+        continue;
+      if (std::ranges::find(segment.members, edge.from) == segment.members.end()) continue;
+      if (std::ranges::find(found, to) == found.end()) found.push_back(to);
+    }
+  }
+  return next;
 }
 
 }  // namespace batchplane::slo

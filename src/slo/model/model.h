@@ -26,4 +26,14 @@ struct Segment {
 // One for each controlled module of the model, in the order of the pipeline file.
 std::vector<Segment> segments_of(const exec::ControlModel& model);
 
+inline constexpr uint32_t kNoSegment = ~0U;
+// By module, the segment that it is the head of.
+std::vector<uint32_t> segment_of_heads(const exec::ControlModel& model,
+                                       const std::vector<Segment>& segments);
+// By segment, those of its task whose heads follow one of its members.
+std::vector<std::vector<uint32_t>> next_segments(const exec::ControlModel& model,
+                                                 const std::vector<Segment>& segments);
+// By module, those that edges lead to, each once.
+std::vector<std::vector<uint32_t>> successors_of(const exec::ControlModel& model);
+
 }  // namespace batchplane::slo

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "exec/promise.h"
+
 namespace batchplane::slo {
 namespace {
 constexpr uint32_t kFirstRounds = 3;         // of triggers and arrivals that follow from them
@@ -20,7 +22,7 @@ constexpr double kLimitHigher = 0.05;
 constexpr uint32_t kMaxLulls = 50;      // periods of two loads at once: then they are the load
 constexpr uint32_t kMinRaise = 2;       // packets a step, of a trigger at saturation
 constexpr uint32_t kRaiseFraction = 8;  // and one in so many of it
-constexpr double kFewLate = 8;          // packets: what one batch may be
+constexpr uint64_t kFewLate = 8;        // packets: what one batch may be
 }  // namespace
 
 std::unique_ptr<Controller> make_optimal(const Model& model, const Settings& settings) {
@@ -73,11 +75,9 @@ void Optimal::note_gaps(const Snapshot& snapshot) {
   since_gap_ = any ? 0 : std::min(since_gap_ + 1, kGapsCount);
 }
 
-bool Optimal::is_any_late(const Snapshot& snapshot) const {
-  const double allowed = 1 - std::clamp(settings_.percentile, 0.0, 0.999);
+bool Optimal::is_late_by_more_than_a_batch(const Snapshot& snapshot) const {
   return std::ranges::any_of(snapshot.flows, [&](const exec::FlowPeriod& flow) {
-    const auto pkts = static_cast<double>(flow.pkts);
-    return static_cast<double>(flow.late_pkts) > std::max(allowed * pkts, kFewLate);
+    return flow.late_pkts > kFewLate && exec::is_slo_broken(flow, settings_.percentile);
   });
 }
 
@@ -354,7 +354,7 @@ void Optimal::remember(const Snapshot& snapshot, const Decision& decision) {
 Decision Optimal::step(const Snapshot& snapshot) {
   Decision decision;
   const bool is_between = is_lull(snapshot);
-  if (is_between && !is_any_late(snapshot)) {
+  if (is_between && !is_late_by_more_than_a_batch(snapshot)) {
     judge(snapshot, decision);
     return decision;
   }

@@ -139,8 +139,8 @@ class Optimal final : public Controller {
   void solve_stretched(double more);
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
-  [[nodiscard]] bool is_any_late(const Snapshot& snapshot) const;
-  [[nodiscard]] bool is_late(const exec::FlowPeriod& period) const;
+  [[nodiscard]] bool is_late_by_more_than_a_batch(const Snapshot& snapshot) const;
+  [[nodiscard]] bool is_late_beyond_chance(const exec::FlowPeriod& period) const;
   void note_gaps(const Snapshot& snapshot);
   [[nodiscard]] bool is_disturbed() const { return since_gap_ < kGapsCount; }
   [[nodiscard]] bool is_still_solved();

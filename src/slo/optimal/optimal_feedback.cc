@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "exec/percentiles.h"
 #include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
@@ -21,24 +22,6 @@ constexpr uint32_t kFirstSteps = 3;       // of a controller: it converges
 constexpr double kMinHole = 0.05;         // of the SLO, on average: shorter ones delay nothing
 constexpr double kForgetInBacklog = 0.9;  // of what late packets taught, a period
 constexpr double kOutsideFactor = 2;      // measured over modelled delay: more is waiting outside
-
-// Of a period's delays, by buckets relative to the SLO: between two bounds in proportion. As it is
-// told where that is less, or where nothing was counted.
-uint64_t percentile_of(const exec::FlowPeriod& period, double share) {
-  double left = share * static_cast<double>(period.pkts);
-  const auto slo_ns = static_cast<double>(period.slo_ns);
-  for (uint32_t b = 0; b + 1 < exec::SloBuckets::kCount; ++b) {
-    const auto n = static_cast<double>(period.slo_buckets[b]);
-    if (left <= n && n > 0) {
-      const double low = exec::SloBuckets::lower_ratio(b);
-      const double high = exec::SloBuckets::lower_ratio(b + 1);
-      const double delay_ns = slo_ns * (low + (high - low) * left / n);
-      return std::min(period.delay_ns, static_cast<uint64_t>(delay_ns));
-    }
-    left -= n;
-  }
-  return period.delay_ns;
-}
 }  // namespace
 
 // The model at the triggers in force, with the spread of runs that was seen.
@@ -80,7 +63,11 @@ void Optimal::leave_out_held_up(const Snapshot& snapshot) {
     if (left_out == 0) continue;
     const double part = 1 - static_cast<double>(left_out) / static_cast<double>(period.pkts);
     if (settings_.percentile > 0 && settings_.percentile < 1) {
-      period.delay_ns = percentile_of(period, settings_.percentile * part);
+      const double wanted_pkts = settings_.percentile * part * static_cast<double>(period.pkts);
+      const double ratio = exec::SloBuckets::ratio_above(wanted_pkts, period.slo_buckets);
+      // Coarser than what is told, which it may not exceed.
+      period.delay_ns = static_cast<uint64_t>(std::min(ratio * static_cast<double>(period.slo_ns),
+                                                       static_cast<double>(period.delay_ns)));
     }
     period.pkts -= left_out;
     period.late_pkts -= left_out;
@@ -94,7 +81,6 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
   Program& program = view_.program();
   evaluate_seen();
   leave_out_held_up(snapshot);
-  const double tail = std::max(1e-3, 1 - settings_.percentile);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const exec::FlowPeriod& period = without_held_up_[f];
     FlowMemory& flow = flows_[f];
@@ -110,7 +96,8 @@ void Optimal::correct_bias(const Snapshot& snapshot) {
     flow.has_other_slo = !was_for_slo;
     flow.lateness = 0;
     bound_ns_[f] = 0;
-    const bool has_enough = static_cast<double>(period.pkts) * tail >= 10;
+    const bool has_enough =
+        exec::has_percentile(period.pkts, std::min(settings_.percentile, 0.999));
     flow.measured_ns = has_enough ? static_cast<double>(period.delay_ns) : 0;
     is_backlogged_[f] = is_waiting_outside(f);
     flow.seen_turnaround_ns = 0;

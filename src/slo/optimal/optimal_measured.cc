@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "exec/promise.h"
 #include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
@@ -21,17 +22,12 @@ constexpr uint32_t kProbeEvery = 8;      // steps, after one that found nothing
 
 }  // namespace
 
-// Whether more were late than the percentile allows.
-bool Optimal::is_late(const exec::FlowPeriod& period) const {
-  if (period.slo_ns == 0 || period.pkts == 0) return false;
-  const auto pkts = static_cast<double>(period.pkts);
-  if (settings_.percentile > 0) {
-    const double allowed = (1 - settings_.percentile) * pkts;
-    // Of few packets one batch that is late says little.
-    const double chance = allowed < kFewAllowed ? std::sqrt(kLateABatch * allowed) : 0;
-    return static_cast<double>(period.late_pkts) > allowed + chance;
-  }
-  return static_cast<double>(period.delay_sum_ns) > static_cast<double>(period.slo_ns) * pkts;
+// Of few packets one batch that is late says little.
+bool Optimal::is_late_beyond_chance(const exec::FlowPeriod& period) const {
+  if (!exec::is_slo_broken(period, settings_.percentile)) return false;
+  const double allowed = exec::allowed_late_pkts(period.pkts, settings_.percentile);
+  return settings_.percentile <= 0 || allowed >= kFewAllowed ||
+         static_cast<double>(period.late_pkts) > allowed + std::sqrt(kLateABatch * allowed);
 }
 
 // What the period's triggers carried, and whether within all promises.
@@ -66,8 +62,8 @@ void Optimal::observe_rate(const Snapshot& snapshot) {
   }
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const exec::FlowPeriod& period = without_held_up_[f];
-    seen.is_kept &= !is_late(period);
-    const double allowed = (1 - settings_.percentile) * static_cast<double>(period.pkts);
+    seen.is_kept &= !is_late_beyond_chance(period);
+    const double allowed = exec::allowed_late_pkts(period.pkts, settings_.percentile);
     const bool is_counted =
         period.slo_ns > 0 && allowed >= kCountedAllowed && settings_.percentile > 0;
     // Chance has holes in it, too: what they make late leaves less to triggers.

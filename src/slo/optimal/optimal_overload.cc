@@ -82,7 +82,7 @@ bool Optimal::must_carry(uint32_t t) {
     if (!passes(f, t)) continue;
     if (flows_[f].has_other_slo) forget_failures(overload);
     // What is kept all the same needs no help.
-    any_out |= is_left_out_[f] && is_late(without_held_up_[f]) &&
+    any_out |= is_left_out_[f] && is_late_beyond_chance(without_held_up_[f]) &&
                model_chosen_.delay_ns[f] < kHopeless * slo_ns_[f];
     any_backlogged |= is_backlogged_[f];
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "exec/promise.h"
 #include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
@@ -128,12 +129,8 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
   verdict.fill_ns = std::max(0.0, verdict.fill_ns + missing_ns);
   if (slo_ns_[f] <= 0) return;
   verdict.multiplier_pps_per_us = pps_per_us(f);
-  const double allowed = 1 - std::clamp(settings_.percentile, 0.0, 1.0);
-  const auto pkts = static_cast<double>(period.pkts);
-  const bool is_late = settings_.percentile > 0
-                           ? static_cast<double>(period.late_pkts) > allowed * pkts
-                           : static_cast<double>(period.delay_sum_ns) > slo_ns_[f] * pkts;
-  verdict.state = period.pkts > 0 && is_late ? exec::FlowState::kViolating : exec::FlowState::kMet;
+  verdict.state = exec::is_slo_broken(period, settings_.percentile) ? exec::FlowState::kViolating
+                                                                    : exec::FlowState::kMet;
   if (is_left_out_[f] || is_freed_[f]) verdict.state = exec::FlowState::kInfeasible;
   if (view_.min_service_ns(f) > slo_ns_[f]) verdict.state = exec::FlowState::kInherent;
   if (verdict.state == exec::FlowState::kInfeasible ||

@@ -70,8 +70,8 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
     : model_(model),
       settings_(settings),
       segments_(segments_of(model)),
-      head_of_(model.modules.size(), kNoHead),
-      next_(model.modules.size()),
+      head_of_(segment_of_heads(model, segments_)),
+      next_(successors_of(model)),
       heads_(segments_.size()),
       tasks_(model.tasks.size()),
       current_(segments_.size(), 0),
@@ -79,12 +79,6 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
       egress_(model.flows.size()),
       is_scheduler_(model.tasks.size(), false),
       arriving_now_(segments_.size(), 1) {
-  for (const exec::ControlEdge& edge : model.edges) {
-    std::vector<uint32_t>& to = next_[edge.from];
-    if (std::ranges::find(to, edge.to) != to.end()) continue;
-    to.push_back(edge.to);
-  }
-  for (uint32_t h = 0; h < segments_.size(); ++h) head_of_[segments_[h].head] = h;
   for (const exec::ControlInput& input : model.inputs) {
     if (input.is_scheduler) is_scheduler_[input.task] = true;
   }
@@ -136,16 +130,9 @@ void OptimalView::lay_out_flows() {
 }
 
 void OptimalView::find_heads_before() {
+  const std::vector<std::vector<uint32_t>> next = next_segments(model_, segments_);
   for (uint32_t h = 0; h < segments_.size(); ++h) {
-    for (const uint32_t member : segments_[h].members) {
-      for (const uint32_t to : next_[member]) {
-        const uint32_t after = head_of_[to];
-        if (after == kNoHead || after == h) continue;
-        if (model_.modules[to].task != model_.modules[member].task) continue;
-        std::vector<uint32_t>& before = heads_[after].before;
-        if (std::ranges::find(before, h) == before.end()) before.push_back(h);
-      }
-    }
+    for (const uint32_t after : next[h]) heads_[after].before.push_back(h);
   }
   for (uint32_t h = 0; h < segments_.size(); ++h) {
     if (heads_[h].before.size() == 1) program_.modules[h].before = heads_[h].before.front();

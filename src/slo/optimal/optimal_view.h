@@ -26,7 +26,7 @@ struct Smoothed {
 
 class OptimalView {
  public:
-  static constexpr uint32_t kNoHead = ~0U;
+  static constexpr uint32_t kNoHead = kNoSegment;
 
   OptimalView(const Model& model, const Settings& settings);
   // Takes a period in; program() and what follows below stand for it. A lull is as if saturated.

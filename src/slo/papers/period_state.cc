@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "slo/model/flow_delay.h"
-
 namespace batchplane::slo {
 namespace {
 
@@ -26,21 +24,6 @@ double reached_pkts(const exec::ModulePeriod& module) {
 
 double mean_batch(uint64_t pkts, uint64_t batches) {
   return batches == 0 ? 0 : static_cast<double>(pkts) / static_cast<double>(batches);
-}
-
-// Segments of the same task whose head follows a member of this one.
-std::vector<uint32_t> next_segments(const Topology& topology, const Segment& segment,
-                                    const std::vector<uint32_t>& segment_of_head) {
-  constexpr uint32_t kNone = ~0U;
-  const Model& model = topology.model;
-  std::vector<uint32_t> found;
-  for (const exec::ControlEdge& edge : model.edges) {
-    const uint32_t to = segment_of_head[edge.to];
-    if (to == kNone || model.modules[edge.to].task != model.modules[segment.head].task) continue;
-    if (std::ranges::find(segment.members, edge.from) == segment.members.end()) continue;
-    if (std::ranges::find(found, to) == found.end()) found.push_back(to);
-  }
-  return found;
 }
 
 void visit(const Topology& topology, uint32_t segment, std::vector<bool>& is_seen,
@@ -120,7 +103,7 @@ void measure_delays(const Snapshot& snapshot, const exec::ModulePeriod& head,
 
 FlowNow measure_flow(const Settings& settings, const exec::FlowPeriod& flow, bool keeps_margin) {
   FlowNow now;
-  now.delay_ns = measured_delay_ns(flow, settings.percentile);
+  now.delay_ns = static_cast<double>(flow.delay_ns);
   if (flow.slo_ns == 0) return now;
   now.slo_ns = static_cast<double>(flow.slo_ns);
   now.slack_ns = now.slo_ns - now.delay_ns;
@@ -131,12 +114,9 @@ FlowNow measure_flow(const Settings& settings, const exec::FlowPeriod& flow, boo
 
 }  // namespace
 
-Topology::Topology(const Model& of) : model(of), segments(segments_of(of)) {
-  std::vector<uint32_t> segment_of_head(model.modules.size(), ~0U);
-  for (uint32_t s = 0; s < segments.size(); ++s) segment_of_head[segments[s].head] = s;
-  for (const Segment& segment : segments) {
-    next.push_back(next_segments(*this, segment, segment_of_head));
-  }
+Topology::Topology(const Model& of)
+    : model(of), segments(segments_of(of)), next(next_segments(of, segments)) {
+  const std::vector<uint32_t> segment_of_head = segment_of_heads(model, segments);
   std::vector<bool> is_seen(segments.size(), false);
   for (uint32_t s = 0; s < segments.size(); ++s) visit(*this, s, is_seen, deepest_first);
   flows_through.resize(segments.size());
@@ -148,7 +128,7 @@ Topology::Topology(const Model& of) : model(of), segments(segments_of(of)) {
       const uint32_t task = model.modules[module].task;
       if (std::ranges::find(tasks, task) == tasks.end()) tasks.push_back(task);
       const uint32_t s = segment_of_head[module];
-      if (s == ~0U) continue;
+      if (s == kNoSegment) continue;
       segments_on.back().push_back(s);
       flows_through[s].push_back(f);
     }

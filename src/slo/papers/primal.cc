@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "slo/model/flow_delay.h"
 #include "slo/papers/baseline.h"
 #include "slo/papers/descend.h"
 #include "slo/papers/phases.h"
@@ -84,7 +83,7 @@ class Primal final : public Baseline {
                 slo_ns > 0 ? equal_budgets(slo_ns, of_flow.size()) : std::vector<LegState>()};
       }
       for (size_t i = 0; i < flow.legs.size(); ++i) {
-        flow.legs[i].delay_ns = measured_delay_ns(snapshot.legs[of_flow[i]], settings().percentile);
+        flow.legs[i].delay_ns = static_cast<double>(snapshot.legs[of_flow[i]].delay_ns);
       }
     }
   }

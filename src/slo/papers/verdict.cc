@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "slo/model/flow_delay.h"
+#include "exec/promise.h"
 
 namespace batchplane::slo {
 namespace {
@@ -163,7 +163,7 @@ std::vector<FlowVerdict> judge(const Topology& topology, const Settings& setting
     if (!state.flows[f].has_slo()) continue;
     verdict.slack_ns = state.flows[f].slo_ns - state.flows[f].delay_ns;
     verdict.state = FlowState::kMet;
-    if (f < snapshot.flows.size() && is_slo_broken(snapshot.flows[f], settings.percentile)) {
+    if (f < snapshot.flows.size() && exec::is_slo_broken(snapshot.flows[f], settings.percentile)) {
       judge_broken(topology, snapshot, state, f, verdict);
     }
   }

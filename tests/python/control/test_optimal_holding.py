@@ -32,7 +32,7 @@ def l2l3() -> dict[str, Any]:
 def rate(controller: str, hold_ns: float, began: str = "") -> float:
     """Packets per ns once it has settled; `began`: who decided before."""
     spec = copy.deepcopy(l2l3())
-    spec["simulation"]["loop"]["firing_pkt_ns"] = hold_ns
+    spec["simulation"]["loop"]["buffered_per_pkt_ns"] = hold_ns
     simulation = make_simulation(spec)
     pkts = 0
     for i in range(PERIODS):

@@ -188,7 +188,7 @@ def _has_daemon() -> bool:
 )
 def test_pipelines_of_this_project(name: str, params: dict[str, str], slo_us: int) -> None:
     # A generator that is always faster than the worker.
-    machine = Machine(generator_ns_per_pkt=0.0, generator_look_ns=0.0, generator_burst_ns=0.0)
+    machine = Machine(generator_per_pkt_ns=0.0, generator_look_ns=0.0, generator_per_burst_ns=0.0)
     overrides = {**params, "saturate": "true"}
     inputs = prepare(name, costs="prior", overrides=overrides, machine=machine)
     spec = {**inputs.spec, "engine": {**inputs.spec.get("engine", {}), "idle": "hold"}}
@@ -213,8 +213,8 @@ def test_knobs_with_trains() -> None:
     }
     spec = copy.deepcopy(inputs.spec)
     spec["simulation"].update(
-        traces={"load": trace}, overflow="drop", generator_ns_per_pkt=0.0,
-        generator_look_ns=0.0, generator_burst_ns=0.0,
+        traces={"load": trace}, overflow="drop", generator_per_pkt_ns=0.0,
+        generator_look_ns=0.0, generator_per_burst_ns=0.0,
     )  # fmt: skip
     rate = simulated_pps(spec, "optimal", slo_ns, period_ns, periods)
     assert plan["rate_pps"] == pytest.approx(rate, rel=THERE_WITHIN)

@@ -4,7 +4,6 @@
 import argparse
 import importlib.util
 import json
-import random
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -44,28 +43,6 @@ def figure(label: str, value: float, unit: str = "ns per packet", **more: Any) -
 
 def result(*all_figures: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"version": 1, "cpu": "some CPU", "figures": list(all_figures), **more}
-
-
-def test_a_line_is_found_again() -> None:
-    x = [1.0, 2.0, 8.0, 32.0]
-    at_zero, slope, r_squared = figures.fit_line(x, [10 + 2.5 * n for n in x])
-    assert at_zero == pytest.approx(10)
-    assert slope == pytest.approx(2.5)
-    assert r_squared == pytest.approx(1)
-
-
-def test_noise_lowers_r_squared() -> None:
-    draw = random.Random(7)
-    x = [float(n) for n in range(1, 33)]
-    _, slope, r_squared = figures.fit_line(x, [3 * n + draw.uniform(-20, 20) for n in x])
-    assert slope == pytest.approx(3, abs=0.6)
-    assert 0.5 < r_squared < 0.99
-
-
-@pytest.mark.parametrize(("x", "y"), [([1.0, 1.0], [2.0, 3.0]), ([1.0, 2.0], [1.0])])
-def test_what_is_no_line_is_refused(x: list[float], y: list[float]) -> None:
-    with pytest.raises(ValueError, match="a line needs"):
-        figures.fit_line(x, y)
 
 
 def test_the_interval_holds_the_median_and_ignores_a_stall() -> None:

@@ -45,10 +45,16 @@ def lines_of(error: pytest.ExceptionInfo[BadInput]) -> list[str]:
 def test_machines_from_files(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     path.write_text(
-        json.dumps({"loop": {"poll_ns": 40}, "stall_rate_per_s": 25, "stall_lengths_ns": [100000]})
+        json.dumps(
+            {
+                "loop": {"poll_per_batch_ns": 40},
+                "stall_rate_per_s": 25,
+                "stall_lengths_ns": [100000],
+            }
+        )
     )
     machine = load_machine(path)
-    assert machine.spec()["loop"] == {"poll_ns": 40}
+    assert machine.spec()["loop"] == {"poll_per_batch_ns": 40}
     assert machine.spec()["stalls"] == {"rate_per_s": 25, "lengths_ns": [100000]}
     assert machine.spec()["generator_stalls"] == {"rate_per_s": 0, "lengths_ns": []}
     path.write_text('{"lop": {}}')
@@ -68,23 +74,25 @@ def test_what_a_profile_says_of_loop_and_generator_is_taken_where_the_machine_is
         "generator_per_burst_ns": 170.0,
         "generator_per_pkt_ns": 13.0,
     }
-    spec = with_profiled_loop(Machine({"poll_pkt_ns": 7}, generator_look_ns=100), profiled).spec()
-    assert spec["loop"] == {"poll_pkt_ns": 7, "far_pkt_ns": 15.0}
-    assert spec["generator_ns_per_pkt"] == 13.0
-    assert spec["generator_burst_ns"] == 170.0
+    spec = with_profiled_loop(
+        Machine({"poll_per_pkt_ns": 7}, generator_look_ns=100), profiled
+    ).spec()
+    assert spec["loop"] == {"poll_per_pkt_ns": 7, "far_per_pkt_ns": 15.0}
+    assert spec["generator_per_pkt_ns"] == 13.0
+    assert spec["generator_per_burst_ns"] == 170.0
     assert spec["generator_look_ns"] == 100
     both = {"poll_per_pkt_ns": 6.0, "egress_per_pkt_ns": 3.5, "poll_per_batch_ns": 5.0}
     loop = with_profiled_loop(Machine(), {**both, "clock_read_ns": 9.0}).spec()["loop"]
-    assert loop["poll_pkt_ns"] == 2.5, "booking a delay is charged at the egress"
-    assert loop["poll_ns"] == 0.0, "reading the clock is charged where it is read"
+    assert loop["poll_per_pkt_ns"] == 2.5, "booking a delay is charged at the egress"
+    assert loop["poll_per_batch_ns"] == 0.0, "reading the clock is charged where it is read"
     silent = with_profiled_loop(Machine(), {}).spec()
-    assert (silent["generator_ns_per_pkt"], silent["generator_look_ns"]) == (25.0, 0.0)
+    assert (silent["generator_per_pkt_ns"], silent["generator_look_ns"]) == (25.0, 0.0)
 
 
 def test_machines_that_cannot_be() -> None:
     machine = Machine(
-        {"pol_ns": 1, "poll_ns": -1},
-        generator_ns_per_pkt=float("nan"),
+        {"poll_per_bach_ns": 1, "poll_per_batch_ns": -1},
+        generator_per_pkt_ns=float("nan"),
         overflow="explode",
         stall_rate_per_s=3,
         generator_stall_lengths_ns=(0,),
@@ -92,9 +100,9 @@ def test_machines_that_cannot_be() -> None:
     with pytest.raises(BadInput) as refused:
         checked_machine(machine, "m.json")
     assert lines_of(refused) == [
-        "m.json: loop.pol_ns: unknown key 'pol_ns' (did you mean 'poll_ns'?)",
-        "m.json: loop.poll_ns: -1 is not a time in ns (0 to 1e9)",
-        "m.json: generator_ns_per_pkt: nan is not 0 or more (0 to 1e9)",
+        "m.json: loop.poll_per_bach_ns: unknown key 'poll_per_bach_ns' (did you mean 'poll_per_batch_ns'?)",
+        "m.json: loop.poll_per_batch_ns: -1 is not a time in ns (0 to 1e9)",
+        "m.json: generator_per_pkt_ns: nan is not 0 or more (0 to 1e9)",
         "m.json: overflow: 'explode' is unknown (wait, drop)",
         "m.json: stall_lengths_ns: a stall rate is given, but stall lengths are missing (for example [200000])",
         "m.json: generator_stall_lengths_ns: stall lengths must be positive times in ns",
@@ -107,7 +115,7 @@ def test_machines_of_the_wrong_kind(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as refused:
         load_machine(path)
     assert lines_of(refused) == [
-        f'{path}: loop: the loop is 3, which is not a mapping of costs ({{"poll_ns": 40}})',
+        f'{path}: loop: the loop is 3, which is not a mapping of costs ({{"poll_per_batch_ns": 40}})',
         f"{path}: noise_sigma: 'much' is not 0 or more (0 to 1e9)",
         f"{path}: overflow: '[]' is unknown (wait, drop)",
         f"{path}: stall_lengths_ns: 7 is not a list of times in ns (for example [200000])",

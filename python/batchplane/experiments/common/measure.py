@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ...base.promise import is_slo_broken
 from ...sim.cases import with_seed
 from ...sim.prepare import Inputs
 from ...sim.result import Result
@@ -62,10 +63,8 @@ def summary(result: Result, case: Case) -> dict[str, Any]:
     seconds = float(periods["period_ns"].sum()) / 1e9
     flows = result.flow_periods
     flows = flows[(flows["time_ns"] > from_ns) & (flows["pkts"] > 0)]
-    share = 1.0 - result.percentile
-    # Late packets are counted exactly; a percentile is known to 3 % only.
     promised = flows[flows["slo_ns"] > 0]
-    late = promised[promised["late_pkts"] > share * promised["pkts"]]
+    late = promised[is_slo_broken(promised, result.percentile)]
     excess = (late["delay_ns"] / late["slo_ns"] - 1.0).clip(lower=0.0)
     n_periods = len(periods)
     return {
@@ -120,9 +119,7 @@ def series(result: Result, case: Case) -> dict[str, list[Any]]:
         "out_pps": [float(rate) for rate in periods["out_pps"]],
         "busy_ratio": [float(busy) for busy in periods["busy_ratio"]],
     }
-    promised = flows[flows["slo_ns"] > 0]
-    late = promised["late_pkts"] > (1.0 - result.percentile) * promised["pkts"]
-    is_late = late.groupby(promised["time_ns"]).any()
+    is_late = is_slo_broken(flows, result.percentile).groupby(flows["time_ns"]).any()
     columns["is_violated"] = [bool(is_late.get(t, False)) for t in periods["time_ns"]]
     worst = flows.groupby("time_ns")["delay_max_ns"].max()
     columns["worst_delay_ns"] = [int(worst.get(t, 0)) for t in periods["time_ns"]]

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// promise.h - whether a flow's SLO is broken in a period: one rule for all who control, report or
+// plan. python/batchplane/base/promise.py says the same.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "exec/control.h"
+
+namespace batchplane::exec {
+
+// 1 - 0.9 is a little less than 0.1: it must not make 10 late packets of 100 too many.
+inline constexpr double kLateRoundingPkts = 1e-6;
+
+// Packets that may be late by an SLO on this percentile, in (0, 1].
+inline double allowed_late_pkts(uint64_t pkts, double percentile) {
+  return (1 - std::min(percentile, 1.0)) * static_cast<double>(pkts);
+}
+
+// Late packets decide, not the percentile: their count is exact and adds up over periods. Of the
+// mean (0) the delays' sum does.
+inline bool is_slo_broken(const FlowPeriod& flow, double percentile) {
+  if (flow.slo_ns == 0 || flow.pkts == 0) return false;
+  if (percentile <= 0) {
+    return static_cast<double>(flow.delay_sum_ns) >
+           static_cast<double>(flow.slo_ns) * static_cast<double>(flow.pkts);
+  }
+  return static_cast<double>(flow.late_pkts) >
+         allowed_late_pkts(flow.pkts, percentile) + kLateRoundingPkts;
+}
+
+}  // namespace batchplane::exec
