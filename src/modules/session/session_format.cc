@@ -42,7 +42,8 @@ Dict format_far(const Far& far) {
 }
 
 Dict format_qer(const Qer& qer) {
-  Dict out{{"id", qer.id}, {"burst_ns", qer.burst_ns}};
+  Dict out{{"id", qer.id}};
+  if (qer.has_burst) out["burst_ns"] = qer.burst_ns;
   if (qer.qfi != kAnyQfi) out["qfi"] = uint32_t{qer.qfi};
   if (!qer.is_open_up) out["gate_up"] = "closed";
   if (!qer.is_open_down) out["gate_down"] = "closed";

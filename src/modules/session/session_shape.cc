@@ -17,10 +17,16 @@ constexpr std::array<const char*, 4> kQueues = {"fifo", "codel", "fq_codel",
 
 // What a node or leaf that is this QER has. Room for packets: as the scheduler gives its flows.
 egress::NodeParams params_of(const Qer& qer, bool is_uplink) {
-  return {.min_rate_bps = is_uplink ? qer.gbr_up_bps : qer.gbr_down_bps,
-          .ceil_bps = is_uplink ? qer.mbr_up_bps : qer.mbr_down_bps,
-          .priority = qer.priority,
-          .limit_bytes = 0};
+  egress::NodeParams params{.min_rate_bps = is_uplink ? qer.gbr_up_bps : qer.gbr_down_bps,
+                            .ceil_bps = is_uplink ? qer.mbr_up_bps : qer.mbr_down_bps,
+                            .priority = qer.priority,
+                            .limit_bytes = 0};
+  if (qer.has_burst) {
+    const double bytes =
+        static_cast<double>(params.ceil_bps) * static_cast<double>(qer.burst_ns) / 8e9;
+    params.burst_bytes = static_cast<uint32_t>(std::clamp(bytes, 0.0, 1e9));
+  }
+  return params;
 }
 
 class Nodes {

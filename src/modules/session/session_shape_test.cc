@@ -78,7 +78,7 @@ TEST(SessionShape, ABurstIsDelayedWhereAPolicerDropsIt) {
     rig.rig.loop(15'000, 1000);
     const Snapshot early = rig.rig.balanced();
     if (is_shaped) {
-      EXPECT_NEAR(static_cast<double>(early.balance.sent_pkts), 160, 5);
+      EXPECT_NEAR(static_cast<double>(early.balance.sent_pkts), 20 + 150, 3);
     }
     rig.rig.loop(10'000, 1000);
     const Snapshot snapshot = rig.rig.balanced();
@@ -89,6 +89,35 @@ TEST(SessionShape, ABurstIsDelayedWhereAPolicerDropsIt) {
       EXPECT_GT(snapshot.balance.dropped_pkts, 150U);
     }
   }
+}
+
+TEST(SessionShape, UplinkIsShapedToo) {
+  Dict session = test_session();
+  List pdrs = session["pdrs"].as_list();
+  Dict up = pdrs[0].as_dict();
+  up["qers"] = List{1};
+  pdrs[0] = up;
+  session["pdrs"] = pdrs;
+  session["qers"] = List{Dict{{"id", 1}, {"shape", "up"}, {"mbr_up_bps", 800 * kMbps}}};
+  ShapeWorld world = world_of(session);
+  world.shape = {{"up", "link"}};
+  world.source = {{"tunnel", "gtpu"},
+                  {"tunnel_src", "192.0.2.2"},
+                  {"tunnel_dst", "192.0.2.1"},
+                  {"tunnel_id", 100},
+                  {"src_ip", "10.45.0.2"}};
+  PipelineSpec spec = world.spec();
+  spec.modules[1].kind = "gtpu_decap";
+  EngineRig rig(spec, 65'536);
+  const auto released_bytes = [&] {
+    const Value shown = rig.engine().graph().at("link").module->show();
+    return static_cast<double>(shown["flows"].as_list().at(1)["released_bytes"].as_int());
+  };
+  rig.loop(10'000, 1000);
+  const double before = released_bytes();
+  rig.loop(50'000, 1000);
+  EXPECT_NEAR((released_bytes() - before) * 8 / 50'000, 800, 8);
+  rig.balanced();
 }
 
 // Behind the scheduler, what it drops is not charged.

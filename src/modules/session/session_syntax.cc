@@ -278,6 +278,7 @@ Qer parse_qer(const Value& value, const std::string& where) {
           static_cast<uint64_t>(int_under(value, "mbr_down_bps", 1000, kMaxBps, 0, where)),
       .burst_ns = static_cast<uint64_t>(
           int_under(value, "burst_ns", 1000, 10'000'000'000, kUsualBurstNs, where))};
+  qer.has_burst = value.has("burst_ns");
   parse_shape(value, qer, where);
   return qer;
 }

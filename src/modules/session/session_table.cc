@@ -31,11 +31,6 @@ TunnelEntry tunnel_entry(const RuleTables& tables, uint32_t head) {
   return {.mark = ue_raw == 0 ? head : begin_of(tables, head), .ue_raw = ue_raw};
 }
 
-// Where a mistake of the session is found: in its file, if it comes from one.
-std::string place_of(const Session& session, const std::string& where) {
-  return session.line == 0 ? where : *session.file + ":" + std::to_string(session.line);
-}
-
 // Tables that hold keys of any session: the same key in two of them is a mistake.
 template <class Key>
 class KeyCheck {
@@ -80,14 +75,6 @@ bool SessionTable::note_user(const std::string& module) {
   if (!first_user_.empty()) return false;
   first_user_ = module;
   return true;
-}
-
-void SessionTable::complete() {
-  shaper_.check();
-  if (declare_) std::exchange(declare_, nullptr)();
-  if (shaper_.is_filled()) return;
-  stage_shapes({}, {}, "");
-  shaper_.settle(true);
 }
 
 void SessionTable::check_keys_of(const std::vector<Session>& sessions,
@@ -244,37 +231,9 @@ void SessionTable::take_slots(Session& session, const Session* old, Edit& edit) 
   for (const auto& [key, slot] : known) edit.freed_slots.push_back(slot);
 }
 
-// Whoever comes next gets the same.
-void SessionTable::give_back_slots(const Edit& edit) {
-  for (size_t i = edit.taken_slots.size(); i > 0; --i) {
-    const uint32_t slot = edit.taken_slots[i - 1];
-    body_->free_slots[is_uplink_slot(slot) ? 1 : 0].push_front(slot);
-  }
-}
-
 const Session* SessionTable::known(uint64_t seid) const {
   const auto found = body_->sessions.find(seid);
   return found == body_->sessions.end() ? nullptr : &found->second;
-}
-
-// `sessions` have their slots; the others that are leaving go.
-void SessionTable::stage_shapes(const std::vector<Session>& sessions,
-                                const std::set<uint64_t>& leaving, const std::string& where) {
-  std::vector<SessionShaper::Change> changes;
-  std::set<uint64_t> given;
-  for (const Session& session : sessions) {
-    given.insert(session.seid);
-    changes.push_back({known(session.seid), &session, place_of(session, where)});
-  }
-  for (const uint64_t seid : leaving) {
-    if (!given.contains(seid)) changes.push_back({known(seid), nullptr, where});
-  }
-  if (!shaper_.is_filled()) {
-    for (const auto& [seid, session] : body_->sessions) {
-      if (!leaving.contains(seid)) changes.push_back({nullptr, &session, where});
-    }
-  }
-  shaper_.stage(changes, [this](uint32_t slot) { return mark_of_slot(slot); });
 }
 
 LayoutSink SessionTable::sink_for(const Session& session, Edit& edit) {
@@ -430,15 +389,7 @@ std::vector<Ended> SessionTable::commit(std::vector<Session> sessions,
   }
   check_quotas_of(sessions, where);
   Edit edit;
-  for (Session& session : sessions) take_slots(session, known(session.seid), edit);
-  try {
-    stage_shapes(sessions, leaving, where);
-  } catch (const ConfigError&) {
-    give_back_slots(edit);
-    throw;
-  }
-  // Leaves are there before packets have their marks.
-  shaper_.settle(true);
+  take_leaves(sessions, leaving, edit, where);
   // All old keys go before any new one comes: sessions may exchange addresses.
   for (const uint64_t seid : leaving) {
     if (const Session* const old = known(seid); old != nullptr) release(*old, edit);

@@ -249,6 +249,8 @@ class SessionTable {
   void stage_shapes(const std::vector<Session>& sessions, const std::set<uint64_t>& leaving,
                     const std::string& where);
   void give_back_slots(const Edit& edit);
+  void take_leaves(std::vector<Session>& sessions, const std::set<uint64_t>& leaving, Edit& edit,
+                   const std::string& where);
   void check_quotas_of(const std::vector<Session>& sessions, const std::string& where) const;
   void release(const Session& session, Edit& edit);
   [[nodiscard]] LayoutSink sink_for(const Session& session, Edit& edit);
