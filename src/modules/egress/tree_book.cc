@@ -68,7 +68,7 @@ void TreeBook::load(const Args& args) {
     if (item.is_flow) declare_flow(std::move(item), where);
   });
   if (!plan_[0].exists) declare_flow({.is_flow = true, .params = otherwise_.params}, in_list);
-  check_shaped();
+  check_shaped("flows");
   if (may_overbook_) return;
   for (uint32_t n = plan_.link(); n < plan_.n_numbers(); ++n) {
     if (plan_[n].exists) plan_.check_minima(n, link_bps_, args.where());
@@ -161,11 +161,11 @@ void TreeBook::find_parents(std::vector<Staged>& staged) const {
   }
 }
 
-void TreeBook::check_shaped() const {
+void TreeBook::check_shaped(const std::string& where) const {
   if (plan_.n_shaped_flows() <= shaped_flows_limit_) return;
   throw ConfigError(
       "more than " + std::to_string(shaped_flows_limit_) + " flows would have rates of their own",
-      "flows", "give rates to nodes above them");
+      where, "give rates to nodes above them");
 }
 
 void TreeBook::set_rate_bps(uint64_t rate_bps) {
@@ -193,7 +193,7 @@ void TreeBook::edit(const Value& args, bool must_exist) {
       before.emplace_back(one.number, plan_[one.number]);
       plan_.set(one.number, {true, one.parent, one.item.params});
     }
-    check_shaped();
+    check_shaped("flows");
     for (const Staged& one : staged) {
       if (!may_overbook_) plan_.check_minima(one.number, link_bps_, one.where);
     }

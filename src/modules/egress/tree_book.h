@@ -59,7 +59,7 @@ class TreeBook final : public EgressBook {
   void stage(std::vector<Staged>& staged, bool must_exist, std::vector<uint32_t>& taken);
   void find_numbers(std::vector<Staged>& staged, bool must_exist, std::vector<uint32_t>& taken);
   void find_parents(std::vector<Staged>& staged) const;
-  void check_shaped() const;
+  void check_shaped(const std::string& where) const;
   [[nodiscard]] uint32_t number_of(const TreeGuest& guest) const;
   void refuse_guest(uint32_t number, const std::string& where) const;
   void stage_guest(uint32_t number, const TreePlan::Node& node);

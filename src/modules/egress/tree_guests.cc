@@ -71,7 +71,7 @@ void TreeBook::stage(const TreeChange& change, bool is_idle) {
   try {
     for (const TreeGuest& guest : change.placed) place_guest(guest);
     for (const TreeGuest& guest : change.gone) remove_guest(guest);
-    check_shaped();
+    if (!change.placed.empty()) check_shaped(change.placed.front().where);
     for (const TreeGuest& guest : change.placed) {
       if (!may_overbook_) plan_.check_minima(number_of(guest), link_bps_, guest.where);
     }

@@ -101,11 +101,10 @@ TEST(SessionShape, UplinkIsShapedToo) {
   session["qers"] = List{Dict{{"id", 1}, {"shape", "up"}, {"mbr_up_bps", 800 * kMbps}}};
   ShapeWorld world = world_of(session);
   world.shape = {{"up", "link"}};
-  world.source = {{"tunnel", "gtpu"},
-                  {"tunnel_src", "192.0.2.2"},
-                  {"tunnel_dst", "192.0.2.1"},
-                  {"tunnel_id", 100},
-                  {"src_ip", "10.45.0.2"}};
+  world.source = {{"flows", List{Dict{{"tunnel", "gtpu"},
+                                      {"tunnel_dst", "192.0.2.1"},
+                                      {"tunnel_id", 100},
+                                      {"src_ip", "10.45.0.2"}}}}};
   PipelineSpec spec = world.spec();
   spec.modules[1].kind = "gtpu_decap";
   EngineRig rig(spec, 65'536);
