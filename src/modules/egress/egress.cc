@@ -11,6 +11,7 @@
 #include "core/module/register.h"
 #include "core/packet/packet_pool.h"
 #include "egress/discipline/disciplines.h"
+#include "modules/common/flow_tree.h"
 #include "modules/common/item_syntax.h"
 #include "modules/egress/connection.h"
 #include "modules/egress/egress_book.h"

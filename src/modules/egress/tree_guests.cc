@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // tree_guests.cc - nodes of an egress tree that another module has in it. Part of TreeBook.
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "base/error.h"
+#include "modules/common/flow_tree.h"
 #include "modules/egress/tree_book.h"
 
 namespace batchplane {

@@ -2,6 +2,7 @@
 #include "modules/session/session_shape.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
