@@ -26,6 +26,7 @@ Id = Annotated[int, Field(ge=0, le=0xFFFFFFFF)]
 Teid = Annotated[int, Field(ge=1, le=0xFFFFFFFF)]
 Qfi = Annotated[int, Field(ge=0, le=63)]
 Bps = Annotated[int, Field(ge=1000, le=10**12)]
+GuaranteedBps = Annotated[int, Field(ge=0, le=10**12)]
 Threshold = Annotated[int, Field(ge=0, le=10**18)]
 
 
@@ -70,6 +71,12 @@ class QerModel(_Rule):
     mbr_up_bps: Bps = Field(default=1000, description="none: no limit")
     mbr_down_bps: Bps = Field(default=1000, description="none: no limit")
     burst_ns: int = Field(default=20_000_000, ge=1000, le=10**10)
+    shape: Literal["none", "down", "up", "both"] = Field(
+        default="none", description="which of its rates a scheduler keeps instead of a policer"
+    )
+    gbr_up_bps: GuaranteedBps = Field(default=0, description="guaranteed, where it is shaped")
+    gbr_down_bps: GuaranteedBps = Field(default=0, description="guaranteed, where it is shaped")
+    priority: int = Field(default=0, ge=0, le=7, description="among what is shaped; 7 goes first")
 
 
 class UrrModel(_Rule):

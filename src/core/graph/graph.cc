@@ -6,6 +6,7 @@
 
 #include "base/nearest_word.h"
 #include "core/graph/graph_internal.h"
+#include "core/module/after_build.h"
 #include "core/module/kind.h"
 #include "exec/depth.h"
 #include "spec/check.h"
@@ -72,6 +73,16 @@ void make_instances(GraphBuild& build, const Kinds& kinds, Mistakes& mistakes) {
     }
     build.graph.index[module.name] = static_cast<uint32_t>(build.graph.instances.size());
     build.graph.instances.push_back(std::move(instance));
+  }
+}
+
+void finish_modules(GraphBuild& build) {
+  for (const std::function<void()>& step : AfterBuild::of(*build.graph.env).take()) {
+    try {
+      step();
+    } catch (const ConfigError& error) {
+      build.errors.push_back(error);
+    }
   }
 }
 
@@ -266,6 +277,8 @@ std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::shared_ptr<Env
   Mistakes mistakes{build.errors, graph->spec.source_map};
   make_instances(build, kinds, mistakes);
   const LinkedSpec linked = check_graph(spec, kinds, mistakes);
+  throw_errors(build);
+  finish_modules(build);
   throw_errors(build);
   for (const SpecEdge& edge : linked.edges) {
     graph->edges.push_back({edge.from, edge.gate, edge.to});

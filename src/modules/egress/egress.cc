@@ -11,6 +11,7 @@
 #include "core/module/register.h"
 #include "core/packet/packet_pool.h"
 #include "egress/discipline/disciplines.h"
+#include "modules/common/flow_tree.h"
 #include "modules/common/item_syntax.h"
 #include "modules/egress/connection.h"
 #include "modules/egress/egress_book.h"
@@ -44,7 +45,7 @@ constexpr size_t kMaxShownFlows = 1000;
 constexpr uint32_t kShownLive = 8;
 constexpr size_t kMaxLiveFlows = 20'000;
 
-class Egress final : public Module {
+class Egress final : public Module, public FlowTree {
  public:
   explicit Egress(const Args& args)
       : flow_rule_(args),
@@ -54,16 +55,32 @@ class Egress final : public Module {
         scheduler_(make_egress_scheduler(settings_)),
         counts_(settings_.capacity.flows),
         promises_(args.env().n_workers, settings_.capacity.flows),
-        batch_limit_pkts_(args.env().batch_limit_pkts) {
+        batch_limit_pkts_(args.env().batch_limit_pkts),
+        place_(flow_tree_place(args.env(), args.name())) {
+    place_->tree = this;
     book_->configure_all(*scheduler_);
     promises_.set(book_->bounds(settings_));
   }
   ~Egress() override {
+    place_->tree = nullptr;
     give_up_held([](Packet* pkt) { PacketPool::free_bulk(&pkt, 1); });
   }
   void set_feeders(const std::vector<uint32_t>& workers) override {
     mailboxes_.set_feeders(workers);
+    is_idle_ = false;
   }
+
+  void stage(const TreeChange& change) override {
+    if (!change.placed.empty() && !flow_rule_.is_by_mark()) {
+      throw ConfigError("nodes of other modules are found by mark", change.placed.front().where,
+                        "set flow_by: mark");
+    }
+    book_->stage(change, is_idle_);
+  }
+  void settle(bool is_wanted) noexcept override {
+    book_->settle(is_wanted, is_idle_ ? scheduler_.get() : nullptr);
+  }
+  [[nodiscard]] bool is_free(uint32_t flow) const override { return book_->is_free(flow); }
 
   void consume(Context& ctx, Batch& batch) noexcept {
     egress::Descriptor pkts[exec::kMaxBatchPkts];
@@ -273,7 +290,7 @@ class Egress final : public Module {
   void move_from(Egress& old) noexcept {
     egress::Descriptor pkt;
     while (scheduler_->backlog_pkts() < settings_.capacity.pkts && old.next_held(pkt)) {
-      pkt.flow = book_->known(pkt.flow & egress::kFlowMask);
+      pkt.flow = book_->known_still(pkt.flow & egress::kFlowMask);
       EgressRefusals refusals;
       scheduler_->put(&pkt, 1, refusals);
       if (refusals.n == 0) {
@@ -300,8 +317,10 @@ class Egress final : public Module {
   std::unique_ptr<EgressScheduler> scheduler_;
   std::vector<EgressFlowCount> counts_;  // by flow
   EgressPromises promises_;
+  bool is_idle_ = true;            // no worker runs it yet. Control thread
   bool has_other_bounds_ = false;  // since they were told. Control thread
   const uint32_t batch_limit_pkts_;
+  const std::shared_ptr<FlowTreePlace> place_;
   std::atomic<uint64_t> taken_pkts_{0};
   std::atomic<uint32_t> polling_worker_{~0U};
   std::atomic<uint64_t> now_ns_{0};  // of the last poll

@@ -16,7 +16,7 @@ constexpr uint32_t kMaxEditsAtOnce = 1U << 15;
 
 // Everything may be changed once in one command, but for what has very many flows.
 EgressBook::EgressBook(uint32_t max_flows, uint32_t n_numbers)
-    : is_known_(max_flows),
+    : tags_(max_flows),
       edits_(std::min(n_numbers, kMaxEditsAtOnce) + 1024),
       is_leaving_(n_numbers, false) {
   leaving_.reserve(n_numbers);
@@ -34,29 +34,44 @@ void EgressBook::set_rate_bps(uint64_t rate_bps) {
   order({.kind = EgressEdit::Kind::kRate, .rate_bps = rate_bps});
 }
 
+void EgressBook::stage(const TreeChange& change, bool /*is_idle*/) {
+  if (change.placed.empty()) return;
+  throw ConfigError("only a tree has room for nodes of other modules", change.placed.front().where,
+                    "set discipline: tree");
+}
+
+// Packets are put into a flow from here on, and not since it was ordered: it has to be there first.
+void EgressBook::carry_out(const EgressEdit& edit, EgressScheduler& scheduler) noexcept {
+  const bool is_flow = edit.number < tags_.size();
+  if (edit.kind == EgressEdit::Kind::kRemove) {
+    if (is_flow) set_tag(edit.number, kNoTag);
+    leave(edit.number);
+    return;
+  }
+  scheduler.edit(edit);
+  if (is_flow && edit.kind != EgressEdit::Kind::kRate) set_known(edit.number, edit.generation);
+}
+
 void EgressBook::carry_out(EgressScheduler& scheduler) noexcept {
   EgressEdit edit;
-  while (edits_.dequeue(&edit, 1) == 1) {
-    if (edit.kind == EgressEdit::Kind::kRemove) {
-      leave(edit.number);
-    } else {
-      scheduler.edit(edit);
-    }
-  }
+  while (edits_.dequeue(&edit, 1) == 1) carry_out(edit, scheduler);
   if (leaving_.empty()) [[likely]]
     return;
   const uint32_t number = leaving_.back();
-  const bool is_again = is_there_again(number);
+  const bool is_again = is_there(number);
   if (!is_again && !scheduler.edit({.kind = EgressEdit::Kind::kRemove, .number = number})) {
     std::swap(leaving_.front(), leaving_.back());
     return;
   }
   is_leaving_[number] = false;
   leaving_.pop_back();
-  if (!is_again) has_left(number);
+  if (is_again) return;
+  if (number < tags_.size()) set_tag(number, kNoTag);
+  has_left(number);
 }
 
 void EgressBook::leave(uint32_t number) noexcept {
+  if (number < tags_.size() && !is_there(number)) set_tag(number, kLeavingTag);
   if (is_leaving_[number]) return;
   is_leaving_[number] = true;
   leaving_.push_back(number);

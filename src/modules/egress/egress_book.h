@@ -12,6 +12,7 @@
 #include "base/spsc_ring.h"
 #include "core/module/args.h"
 #include "egress/bound/bound.h"
+#include "modules/common/flow_tree.h"
 #include "modules/egress/egress_scheduler.h"
 
 namespace batchplane {
@@ -40,6 +41,11 @@ class EgressBook {
   virtual void replace(const Value& args) = 0;
   virtual void remove(const Value& args) = 0;
   virtual void set_rate_bps(uint64_t rate_bps);
+  // Nodes of another module, see FlowTree; `idle`: a scheduler that no worker runs yet, which is changed at
+  // once.
+  virtual void stage(const TreeChange& change, bool is_idle);
+  virtual void settle(bool /*is_wanted*/, EgressScheduler* /*idle*/) noexcept {}
+  [[nodiscard]] virtual bool is_free(uint32_t flow) const { return !is_there(flow); }
   // In order of flows, what was said of each, until `use` returns false.
   virtual void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const = 0;
   [[nodiscard]] virtual size_t n_flows() const = 0;
@@ -52,9 +58,15 @@ class EgressBook {
   // For a simulation: flows and nodes by number, with nothing left out.
   virtual void tell_numbers(Dict& into) const = 0;
 
-  // Any worker: flow 0 for numbers that no flow has.
-  [[nodiscard]] uint32_t known(uint32_t flow) const noexcept {
-    return flow < is_known_.size() && is_known_[flow].load(std::memory_order_relaxed) ? flow : 0;
+  // Any worker: flow 0 for numbers that no flow has, or one of another generation.
+  [[nodiscard]] uint32_t known(uint32_t number) const noexcept {
+    const uint32_t flow = number & ((1U << kMarkFlowBits) - 1);
+    const uint32_t tag = tag_of(generation_of_mark(number));
+    return flow < tags_.size() && tags_[flow].load(std::memory_order_relaxed) == tag ? flow : 0;
+  }
+  // Of a packet whose flow was known: that, or flow 0 when it is not there.
+  [[nodiscard]] uint32_t known_still(uint32_t flow) const noexcept {
+    return is_there(flow) ? flow : 0;
   }
 
   // Any worker: whether some queue wants to know the packets' connections.
@@ -76,24 +88,36 @@ class EgressBook {
   // Flows have numbers below max_flows, other nodes from there on.
   EgressBook(uint32_t max_flows, uint32_t n_numbers);
 
-  [[nodiscard]] uint32_t max_flows() const { return static_cast<uint32_t>(is_known_.size()); }
+  [[nodiscard]] uint32_t max_flows() const { return static_cast<uint32_t>(tags_.size()); }
   void refuse_too_many(size_t n_edits);
   void order(const EgressEdit& edit) { edits_.enqueue(&edit, 1); }
-  void set_known(uint32_t flow, bool is_known) {
-    is_known_[flow].store(is_known, std::memory_order_relaxed);
-  }
+  void carry_out(const EgressEdit& edit, EgressScheduler& scheduler) noexcept;
+  void set_known(uint32_t flow, uint8_t generation = 0) { set_tag(flow, tag_of(generation)); }
   void set_has_connections() { has_connections_.store(true, std::memory_order_relaxed); }
   void leave(uint32_t number) noexcept;
   void leave_like(const EgressBook& old) noexcept;
+  // No packet of it waits any more.
+  [[nodiscard]] bool has_flow_left(uint32_t flow) const {
+    return tags_[flow].load(std::memory_order_relaxed) == kNoTag;
+  }
   // It has left; its number may be used again.
   virtual void has_left(uint32_t /*number*/) noexcept {}
 
  private:
-  [[nodiscard]] bool is_there_again(uint32_t number) const noexcept {
-    return number < is_known_.size() && is_known_[number].load(std::memory_order_relaxed);
+  // Of a flow that is there its marks' generation and one more.
+  static constexpr uint16_t kNoTag = 0;
+  static constexpr uint16_t kLeavingTag = 0xffff;
+  static constexpr uint16_t tag_of(uint32_t generation) {
+    return static_cast<uint16_t>(generation + 1);
+  }
+  void set_tag(uint32_t flow, uint16_t tag) { tags_[flow].store(tag, std::memory_order_relaxed); }
+  [[nodiscard]] bool is_there(uint32_t number) const noexcept {
+    if (number >= tags_.size()) return false;
+    const uint16_t tag = tags_[number].load(std::memory_order_relaxed);
+    return tag != kNoTag && tag != kLeavingTag;
   }
 
-  std::vector<std::atomic<bool>> is_known_;  // by flow
+  std::vector<std::atomic<uint16_t>> tags_;  // by flow
   std::atomic<bool> has_connections_{false};
   SpscRing<EgressEdit> edits_;
   // Removed, until their queues are empty or their children gone. Worker.

@@ -14,6 +14,7 @@ struct EgressEdit {
   enum class Kind : uint8_t { kConfigure, kPlace, kRemove, kRate } kind = Kind::kConfigure;
   uint32_t number = 0;  // of a flow or node
   uint32_t parent = 0;
+  uint8_t generation = 0;  // of the packets' marks
   egress::FlowParams flow;
   egress::NodeParams node;
   uint64_t rate_bps = 0;

@@ -15,7 +15,7 @@ std::string place(size_t i) { return "flows[" + std::to_string(i) + "]"; }
 
 FlowBook::FlowBook(const Args& args, uint32_t max_flows)
     : EgressBook(max_flows, max_flows), flows_(parse_egress_flows(args)), rules_(args) {
-  for (const auto& [flow, params] : flows_) set_known(flow, true);
+  for (const auto& [flow, params] : flows_) set_known(flow);
 }
 
 std::vector<FlowBook::Item> FlowBook::parse(const List& items, const char* verb) const {
@@ -50,7 +50,6 @@ void FlowBook::edit(const Value& args, bool must_exist) {
   for (const auto& [flow, params] : parsed) {
     order({.number = flow, .flow = params});
     flows_[flow] = params;
-    set_known(flow, true);
   }
 }
 
@@ -64,7 +63,6 @@ void FlowBook::remove(const Value& args) {
   }
   refuse_too_many(parsed.size());
   for (const auto& [flow, params] : parsed) {
-    set_known(flow, false);
     flows_.erase(flow);
     order({.kind = EgressEdit::Kind::kRemove, .number = flow});
   }

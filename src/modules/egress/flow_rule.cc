@@ -5,6 +5,7 @@
 #include <array>
 
 #include "modules/classify/bridged_ip.h"
+#include "modules/common/flow_tree.h"
 #include "modules/common/item_syntax.h"
 #include "modules/egress/connection.h"
 #include "modules/egress/flow_number.h"
@@ -75,7 +76,7 @@ FlowRule::FlowRule(const Args& args)
 uint32_t FlowRule::number_of(Packet& pkt) const noexcept {
   switch (by_) {
     case By::kMark:
-      return pkt.mark();
+      return flow_number_of_mark(pkt.mark());
     case By::kDscp:
       return dscp_flow_of(pkt);
     case By::kVrf:

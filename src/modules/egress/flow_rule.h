@@ -14,8 +14,10 @@ class FlowRule {
  public:
   explicit FlowRule(const Args& args);
 
-  // 0 where a packet has none, and for mark 0.
+  // 0 where a packet has none, and for mark 0. A mark's generation stands above kMarkFlowBits.
   [[nodiscard]] uint32_t number_of(Packet& pkt) const noexcept;
+
+  [[nodiscard]] bool is_by_mark() const { return by_ == By::kMark; }
 
  private:
   enum class By : uint8_t { kMark, kDscp, kVrf, kInterface, kVlan, kQfi, kHash };

@@ -68,7 +68,7 @@ void TreeBook::load(const Args& args) {
     if (item.is_flow) declare_flow(std::move(item), where);
   });
   if (!plan_[0].exists) declare_flow({.is_flow = true, .params = otherwise_.params}, in_list);
-  check_shaped();
+  check_shaped("flows");
   if (may_overbook_) return;
   for (uint32_t n = plan_.link(); n < plan_.n_numbers(); ++n) {
     if (plan_[n].exists) plan_.check_minima(n, link_bps_, args.where());
@@ -89,7 +89,7 @@ void TreeBook::declare_flow(TreeItem item, const std::string& where) {
     throw ConfigError("there is no node '" + item.parent + "'", where, "add it, or name another");
   }
   plan_.set(item.flow, {true, parent, item.params});
-  set_known(item.flow, true);
+  set_known(item.flow);
   note_queue(item.params);
 }
 
@@ -124,6 +124,7 @@ void TreeBook::find_numbers(std::vector<Staged>& staged, bool must_exist,
       throw ConfigError(name_of(item) + " is there twice", one.where, "say everything of it once");
     }
     const bool exists = !is_new_name && plan_[one.number].exists;
+    if (exists) refuse_guest(one.number, one.where);
     if (exists != must_exist) {
       throw ConfigError(exists ? name_of(item) + " exists" : "there is no " + name_of(item),
                         one.where, exists ? "replace it" : "add it");
@@ -143,6 +144,7 @@ void TreeBook::find_parents(std::vector<Staged>& staged) const {
       throw ConfigError("there is no node '" + one.item.parent + "'", one.where,
                         "add it, or name another");
     }
+    refuse_guest(one.parent, one.where);
     parents[one.number] = one.parent;
   }
   for (Staged& one : staged) {
@@ -159,11 +161,11 @@ void TreeBook::find_parents(std::vector<Staged>& staged) const {
   }
 }
 
-void TreeBook::check_shaped() const {
+void TreeBook::check_shaped(const std::string& where) const {
   if (plan_.n_shaped_flows() <= shaped_flows_limit_) return;
   throw ConfigError(
       "more than " + std::to_string(shaped_flows_limit_) + " flows would have rates of their own",
-      "flows", "give rates to nodes above them");
+      where, "give rates to nodes above them");
 }
 
 void TreeBook::set_rate_bps(uint64_t rate_bps) {
@@ -172,8 +174,12 @@ void TreeBook::set_rate_bps(uint64_t rate_bps) {
   link_bps_ = rate_bps;
 }
 
-void TreeBook::undo(std::vector<Before>& before) {
+void TreeBook::undo(std::vector<Before>& before, const std::vector<uint32_t>& taken) {
   for (; !before.empty(); before.pop_back()) plan_.set(before.back().first, before.back().second);
+  for (const uint32_t inner : taken) {
+    plan_.forget_name(inner);
+    plan_.give_back_number(inner);
+  }
 }
 
 void TreeBook::edit(const Value& args, bool must_exist) {
@@ -187,23 +193,18 @@ void TreeBook::edit(const Value& args, bool must_exist) {
       before.emplace_back(one.number, plan_[one.number]);
       plan_.set(one.number, {true, one.parent, one.item.params});
     }
-    check_shaped();
+    check_shaped("flows");
     for (const Staged& one : staged) {
       if (!may_overbook_) plan_.check_minima(one.number, link_bps_, one.where);
     }
     refuse_too_many(staged.size());
   } catch (const ConfigError&) {
-    undo(before);
-    for (const uint32_t inner : taken) {
-      plan_.forget_name(inner);
-      plan_.give_back_number(inner);
-    }
+    undo(before, taken);
     throw;
   }
   is_edited_ = true;
   for (const Staged& one : staged) {
     order(place_edit(one.number));
-    if (one.item.is_flow) set_known(one.number, true);
     note_queue(one.item.params);
   }
 }
@@ -227,16 +228,12 @@ void TreeBook::remove(const Value& args) {
     }
     refuse_too_many(staged.size());
   } catch (const ConfigError&) {
-    undo(before);
+    undo(before, taken);
     throw;
   }
   is_edited_ = true;
   for (const Staged& one : staged) {
-    if (one.item.is_flow) {
-      set_known(one.number, false);
-    } else {
-      plan_.forget_name(one.number);
-    }
+    if (!one.item.is_flow) plan_.forget_name(one.number);
     order({.kind = EgressEdit::Kind::kRemove, .number = one.number});
   }
 }
@@ -286,7 +283,8 @@ List TreeBook::list(bool flows) const {
   const uint32_t begin = flows ? 0 : plan_.link() + 1;
   const uint32_t end = flows ? plan_.link() : plan_.n_numbers();
   for (uint32_t n = begin; n < end; ++n) {
-    if (plan_[n].exists) all.emplace_back(tree_item_value(plan_.item_of(n), otherwise_));
+    if (!plan_[n].exists || plan_[n].is_guest) continue;
+    all.emplace_back(tree_item_value(plan_.item_of(n), otherwise_));
   }
   return all;
 }
@@ -302,6 +300,7 @@ EgressEdit TreeBook::place_edit(uint32_t number) const {
   return {.kind = EgressEdit::Kind::kPlace,
           .number = number,
           .parent = plan_[number].parent,
+          .generation = plan_[number].generation,
           .node = plan_[number].params};
 }
 

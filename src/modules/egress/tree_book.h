@@ -19,6 +19,9 @@ class TreeBook final : public EgressBook {
   void replace(const Value& args) override { edit(args, true); }
   void remove(const Value& args) override;
   void set_rate_bps(uint64_t rate_bps) override;
+  void stage(const TreeChange& change, bool is_idle) override;
+  void settle(bool is_wanted, EgressScheduler* idle) noexcept override;
+  [[nodiscard]] bool is_free(uint32_t flow) const override;
   void each_flow(const std::function<bool(uint32_t flow, Dict said)>& use) const override;
   [[nodiscard]] size_t n_flows() const override { return plan_.n_flows(); }
   [[nodiscard]] std::vector<EgressNode> nodes() const override;
@@ -40,6 +43,12 @@ class TreeBook final : public EgressBook {
     uint32_t levels = 0;
   };
   using Before = std::pair<uint32_t, TreePlan::Node>;
+  // A change of guests on its way.
+  struct StagedGuests {
+    std::vector<uint32_t> numbers;  // in order
+    std::vector<Before> before;
+    std::vector<uint32_t> taken;  // of new inner nodes
+  };
 
   void load(const Args& args);
   void declare_inner(std::vector<Staged> staged);
@@ -50,8 +59,13 @@ class TreeBook final : public EgressBook {
   void stage(std::vector<Staged>& staged, bool must_exist, std::vector<uint32_t>& taken);
   void find_numbers(std::vector<Staged>& staged, bool must_exist, std::vector<uint32_t>& taken);
   void find_parents(std::vector<Staged>& staged) const;
-  void check_shaped() const;
-  void undo(std::vector<Before>& before);
+  void check_shaped(const std::string& where) const;
+  [[nodiscard]] uint32_t number_of(const TreeGuest& guest) const;
+  void refuse_guest(uint32_t number, const std::string& where) const;
+  void stage_guest(uint32_t number, const TreePlan::Node& node);
+  void place_guest(const TreeGuest& guest);
+  void remove_guest(const TreeGuest& guest);
+  void undo(std::vector<Before>& before, const std::vector<uint32_t>& taken);
   void note_queue(const egress::NodeParams& params);
   void take_back_numbers(SpscRing<uint32_t>& free_numbers);
   void has_left(uint32_t number) noexcept override;
@@ -68,6 +82,7 @@ class TreeBook final : public EgressBook {
   const TreeDefaults otherwise_;
   uint64_t link_bps_;
   TreePlan plan_;
+  StagedGuests guests_;
   bool is_edited_ = false;
   bool can_take_over_ = false;
   SpscRing<uint32_t> free_numbers_;  // of inner nodes that have left

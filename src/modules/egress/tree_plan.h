@@ -19,6 +19,10 @@ class TreePlan {
     bool exists = false;
     uint32_t parent = 0;
     egress::NodeParams params;
+    bool is_guest = false;   // another module's
+    uint8_t generation = 0;  // of a guest's marks
+
+    bool operator==(const Node&) const = default;
   };
 
   TreePlan(uint32_t max_flows, uint32_t max_inner_nodes);

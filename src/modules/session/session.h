@@ -52,6 +52,11 @@ struct Qer {
   uint64_t mbr_up_bps = 0;
   uint64_t mbr_down_bps = 0;
   uint64_t burst_ns = 0;
+  bool has_burst = false;              // that was given
+  std::array<bool, 2> is_shaped = {};  // [is_uplink]: a scheduler keeps the rates, not a meter
+  uint64_t gbr_up_bps = 0;             // only where it is shaped
+  uint64_t gbr_down_bps = 0;
+  uint8_t priority = 0;  // of its leaf or node among siblings; 7 goes first
 };
 // A quota of a usage reporting rule.
 struct Grant {
@@ -112,10 +117,18 @@ struct Session {
   [[nodiscard]] const Urr* urr(uint32_t id) const;
 };
 
+// What a QER says of shaping, by is_shaped[0] + 2 * is_shaped[1].
+inline constexpr std::array<const char*, 4> kShapedNames = {"none", "down", "up", "both"};
 inline constexpr const char* kActionNames[] = {"forward", "drop", "buffer"};
+
+// Where a mistake of the session is found: in its file, if it comes from one.
+inline std::string place_of(const Session& session, const std::string& where) {
+  return session.line == 0 ? where : *session.file + ":" + std::to_string(session.line);
+}
 
 // Throws ConfigError below `where`.
 [[nodiscard]] Session parse_session(const Value& value, const std::string& where);
+[[nodiscard]] Qer parse_qer(const Value& value, const std::string& where);
 [[nodiscard]] Dict format_session(const Session& session);
 
 // A flow description of TS 29.244 / RFC 6733: "permit out udp from 198.51.100.0/24 5060-5069 to

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/module/environment.h"
+#include "core/module/after_build.h"
 #include "modules/common/item_syntax.h"
 #include "modules/session/session_rows.h"
 
@@ -117,12 +117,19 @@ SessionCommands::SessionCommands(const Args& args)
           })),
       file_(args.string("file")),
       synthetic_(args.dict("synthetic")) {
-  table_->note_user(name_);
+  if (table_->note_user(name_)) {
+    AfterBuild::of(args.env()).add([table = table_] { table->complete(); });
+  }
   const bool is_declaring =
       std::ranges::any_of(kDeclaring, [&](const char* key) { return args.given(key); });
-  if (!is_declaring) return;
+  if (!is_declaring && !args.given("shape")) return;
   table_->claim(name_);
-  declare(args);
+  if (args.given("shape")) {
+    table_->shaper().configure(args);
+    table_->declare_when_complete([this, args] { declare(args); });
+  } else {
+    declare(args);
+  }
 }
 
 void SessionCommands::declare(const Args& args) {
@@ -294,11 +301,12 @@ std::vector<ParamSpec> session_params() {
            .type = ParamType::kDict,
            .default_value = Dict{},
            .help = "sessions for trials: {count, bearers, groups, ue, teid, peer_teid, peer, "
-                   "peers, mbr_bps, qfi, quota_bytes}"},
+                   "peers, mbr_bps, ambr_bps, shape, qfi, quota_bytes}"},
           {.name = "deleted_sessions",
            .type = ParamType::kList,
            .default_value = List{},
-           .help = "SEIDs of the file or of synthetic that are left out"}};
+           .help = "SEIDs of the file or of synthetic that are left out"},
+          shape_spec()};
 }
 
 }  // namespace batchplane::session

@@ -42,12 +42,18 @@ Dict format_far(const Far& far) {
 }
 
 Dict format_qer(const Qer& qer) {
-  Dict out{{"id", qer.id}, {"burst_ns", qer.burst_ns}};
+  Dict out{{"id", qer.id}};
+  if (qer.has_burst) out["burst_ns"] = qer.burst_ns;
   if (qer.qfi != kAnyQfi) out["qfi"] = uint32_t{qer.qfi};
   if (!qer.is_open_up) out["gate_up"] = "closed";
   if (!qer.is_open_down) out["gate_down"] = "closed";
   if (qer.mbr_up_bps != 0) out["mbr_up_bps"] = qer.mbr_up_bps;
   if (qer.mbr_down_bps != 0) out["mbr_down_bps"] = qer.mbr_down_bps;
+  const int ways = (qer.is_shaped[0] ? 1 : 0) + (qer.is_shaped[1] ? 2 : 0);
+  if (ways != 0) out["shape"] = kShapedNames[static_cast<size_t>(ways)];
+  if (qer.gbr_up_bps != 0) out["gbr_up_bps"] = qer.gbr_up_bps;
+  if (qer.gbr_down_bps != 0) out["gbr_down_bps"] = qer.gbr_down_bps;
+  if (qer.priority != 0) out["priority"] = uint32_t{qer.priority};
   return out;
 }
 
@@ -81,6 +87,16 @@ uint32_t address_under(const Dict& params, const char* key, const char* missing,
   return *address;
 }
 
+// Of a bearer, or of all bearers of a session, which has the id 0.
+Qer synthetic_qer(const Value& params, const char* rate, const std::string& where) {
+  const int64_t bps =
+      params.has(rate) ? int_value(params[rate], 1000, 1'000'000'000'000, where + "." + rate) : 0;
+  Dict said{{"id", 0}};
+  if (bps != 0) said["mbr_up_bps"] = said["mbr_down_bps"] = bps;
+  if (params.has("shape")) said["shape"] = params["shape"];
+  return parse_qer(said, where);
+}
+
 Urr synthetic_urr(const Value& params, const std::string& where) {
   Urr urr{.id = 1};
   if (params.has("quota_bytes")) {
@@ -111,7 +127,7 @@ std::vector<Session> make_synthetic_sessions(const Dict& params, const std::stri
   const Value given(params);
   check_keys(given,
              {"count", "bearers", "groups", "ue", "teid", "peer_teid", "peer", "peers", "mbr_bps",
-              "qfi", "quota_bytes"},
+              "qfi", "quota_bytes", "shape", "ambr_bps"},
              where);
   const int64_t n = int_under(given, "count", 0, kMaxSynthetic, 0, where);
   const int64_t bearers = int_under(given, "bearers", 1, 64, 1, where);
@@ -120,9 +136,10 @@ std::vector<Session> make_synthetic_sessions(const Dict& params, const std::stri
   const int64_t teid = int_under(given, "teid", 1, kMaxTeid - kMaxSynthetic * 64, 1, where);
   const int64_t peer_teid =
       int_under(given, "peer_teid", 1, kMaxTeid - kMaxSynthetic * 64, teid, where);
-  const auto mbr =
-      static_cast<uint64_t>(int_under(given, "mbr_bps", 1000, 1'000'000'000'000, 0, where));
   const Urr urr = synthetic_urr(given, where);
+  const Qer qer = synthetic_qer(given, "mbr_bps", where);
+  const Qer of_session = synthetic_qer(given, "ambr_bps", where);
+  const bool has_ambr = given.has("ambr_bps");
   const bool has_qfi = int_under(given, "qfi", 0, 1, 0, where) != 0;
   const uint32_t ue = address_under(params, "ue", "10.45.0.1", where);
   const uint32_t peer = address_under(params, "peer", "192.0.2.1", where);
@@ -135,6 +152,11 @@ std::vector<Session> make_synthetic_sessions(const Dict& params, const std::stri
     one.group = static_cast<uint16_t>(s % groups);
     one.fars.push_back({.id = 0});
     one.urrs.push_back(urr);
+    std::vector<uint32_t> qers = {0};
+    if (has_ambr) {
+      one.qers.push_back(of_session);
+      qers.push_back(of_session.id);
+    }
     for (int64_t b = 0; b < bearers; ++b) {
       const auto number = static_cast<uint32_t>(s * bearers + b);
       const auto id = static_cast<uint32_t>(b + 1);
@@ -143,23 +165,23 @@ std::vector<Session> make_synthetic_sessions(const Dict& params, const std::stri
                           .has_tunnel = true,
                           .teid = static_cast<uint32_t>(peer_teid) + number,
                           .peer = peer + static_cast<uint32_t>(s % peers)});
-      one.qers.push_back({.id = id,
-                          .qfi = has_qfi ? static_cast<uint8_t>(b % 63 + 1) : kAnyQfi,
-                          .mbr_up_bps = mbr,
-                          .mbr_down_bps = mbr,
-                          .burst_ns = 20'000'000});
+      Qer of_bearer = qer;
+      of_bearer.id = id;
+      if (has_qfi) of_bearer.qfi = static_cast<uint8_t>(b % 63 + 1);
+      one.qers.push_back(of_bearer);
+      qers[0] = id;
       one.pdrs.push_back({.id = static_cast<uint16_t>(2 * b + 1),
                           .is_uplink = true,
                           .bearer = bearer,
                           .teid = static_cast<uint32_t>(teid) + number,
                           .far = 0,
-                          .qers = {id},
+                          .qers = qers,
                           .urrs = {1}});
       Pdr down{.id = static_cast<uint16_t>(2 * b + 2),
                .bearer = bearer,
                .precedence = id,
                .far = id,
-               .qers = {id},
+               .qers = qers,
                .urrs = {1}};
       if (b + 1 < bearers) {
         const auto port = static_cast<uint16_t>(10 + b);

@@ -30,7 +30,7 @@ class Meters {
       if (!is_open) rule.flags &= static_cast<uint8_t>(~Rule::kGateOpen);
       if (qer.qfi != kAnyQfi) rule.qfi = qer.qfi;
       const uint64_t bps = pdr.is_uplink ? qer.mbr_up_bps : qer.mbr_down_bps;
-      if (bps == 0) continue;
+      if (bps == 0 || qer.is_shaped[pdr.is_uplink ? 1 : 0]) continue;
       const MeterRate rate = meter_rate(bps, qer.burst_ns);
       if (n_users_[{id, pdr.is_uplink}] == 1 && !is_own_taken) {
         rule.own = PackedRate::of(rate);

@@ -2,6 +2,9 @@
 // session_rows.cc - sessions, reports and what ended, as the answers of commands tell them.
 #include "modules/session/session_rows.h"
 
+#include <algorithm>
+
+#include "modules/session/session_shape.h"
 #include "modules/session/session_watch.h"
 
 namespace batchplane::session {
@@ -15,6 +18,18 @@ void put_usage(Dict& row, const std::string& prefix, const Usage& usage) {
   row[prefix + "_pkts"] = usage.pkts;
   row[prefix + "_bytes"] = usage.bytes;
   row[prefix + "_dropped_pkts"] = usage.dropped_pkts;
+}
+
+// Flows of the schedulers that shape the session.
+List leaves_of(const Session& session) {
+  List leaves;
+  for (const Pdr& pdr : session.pdrs) {
+    const bool is_shaped = std::ranges::any_of(
+        pdr.qers, [&](uint32_t id) { return session.qer(id)->is_shaped[pdr.is_uplink ? 1 : 0]; });
+    if (!is_shaped) continue;
+    leaves.emplace_back(Dict{{"pdr", uint32_t{pdr.id}}, {"flow", flow_of_slot(pdr.slot)}});
+  }
+  return leaves;
 }
 
 void put_used(Dict& row, const Used& used) {
@@ -47,6 +62,7 @@ Dict row_of(const SessionTable& table, const Session& session) {
            {"rules", static_cast<uint64_t>(session.pdrs.size())}};
   if (session.ue != 0) row["ue"] = net::format_ipv4(session.ue);
   if (session.has_ue6) row["ue6"] = net::format_prefix6(session.ue6);
+  if (List leaves = leaves_of(session); !leaves.empty()) row["leaves"] = std::move(leaves);
   put_usage(row, "up", table.usage(session, true));
   put_usage(row, "down", table.usage(session, false));
   List urrs;

@@ -2,6 +2,7 @@
 // session_syntax.cc - sessions as values: what files, parameters and live commands say.
 #include <algorithm>
 
+#include "egress/tree/tree_params.h"
 #include "modules/common/item_syntax.h"
 #include "modules/session/session.h"
 
@@ -126,19 +127,36 @@ Far parse_far(const Value& value, const std::string& where) {
   return far;
 }
 
-Qer parse_qer(const Value& value, const std::string& where) {
-  check_keys(value, {"id", "qfi", "gate_up", "gate_down", "mbr_up_bps", "mbr_down_bps", "burst_ns"},
-             where);
-  return {
-      .id = id_under(value, "id", where),
-      .qfi = qfi_under(value, where),
-      .is_open_up = word_under(value, "gate_up", "open", "closed", true, where),
-      .is_open_down = word_under(value, "gate_down", "open", "closed", true, where),
-      .mbr_up_bps = static_cast<uint64_t>(int_under(value, "mbr_up_bps", 1000, kMaxBps, 0, where)),
-      .mbr_down_bps =
-          static_cast<uint64_t>(int_under(value, "mbr_down_bps", 1000, kMaxBps, 0, where)),
-      .burst_ns = static_cast<uint64_t>(
-          int_under(value, "burst_ns", 1000, 10'000'000'000, kUsualBurstNs, where))};
+void parse_shape(const Value& value, Qer& qer, const std::string& where) {
+  const std::string text = !value.has("shape")          ? "none"
+                           : value["shape"].is_string() ? value["shape"].as_string()
+                                                        : "";
+  const auto* const found = std::ranges::find(kShapedNames, text);
+  if (found == kShapedNames.end()) {
+    throw ConfigError("expected none, down, up or both", where + ".shape");
+  }
+  const auto ways = found - kShapedNames.begin();
+  qer.is_shaped = {(ways & 1) != 0, (ways & 2) != 0};
+  qer.priority =
+      static_cast<uint8_t>(int_under(value, "priority", 0, egress::kPriorities - 1, 0, where));
+  const auto guaranteed = [&](const char* key, bool is_uplink, uint64_t mbr_bps) {
+    const auto bps = static_cast<uint64_t>(int_under(value, key, 0, kMaxBps, 0, where));
+    if (bps != 0 && !qer.is_shaped[is_uplink ? 1 : 0]) {
+      throw ConfigError("a policer guarantees nothing", where + "." + key,
+                        is_uplink ? "set shape: up or both" : "set shape: down or both");
+    }
+    if (mbr_bps != 0 && bps > mbr_bps) {
+      throw ConfigError("more than the maximum rate cannot be guaranteed", where + "." + key,
+                        "at most " + std::to_string(mbr_bps));
+    }
+    return bps;
+  };
+  qer.gbr_up_bps = guaranteed("gbr_up_bps", true, qer.mbr_up_bps);
+  qer.gbr_down_bps = guaranteed("gbr_down_bps", false, qer.mbr_down_bps);
+  if (qer.priority != 0 && ways == 0) {
+    throw ConfigError("what is policed has no priority", where + ".priority",
+                      "set shape: down, up or both");
+  }
 }
 
 Urr parse_urr(const Value& value, const std::string& where) {
@@ -243,6 +261,26 @@ const Qer* Session::qer(uint32_t id) const {
 const Urr* Session::urr(uint32_t id) const {
   const auto it = std::ranges::find(urrs, id, &Urr::id);
   return it == urrs.end() ? nullptr : &*it;
+}
+
+Qer parse_qer(const Value& value, const std::string& where) {
+  check_keys(value,
+             {"id", "qfi", "gate_up", "gate_down", "mbr_up_bps", "mbr_down_bps", "burst_ns",
+              "shape", "gbr_up_bps", "gbr_down_bps", "priority"},
+             where);
+  Qer qer{
+      .id = id_under(value, "id", where),
+      .qfi = qfi_under(value, where),
+      .is_open_up = word_under(value, "gate_up", "open", "closed", true, where),
+      .is_open_down = word_under(value, "gate_down", "open", "closed", true, where),
+      .mbr_up_bps = static_cast<uint64_t>(int_under(value, "mbr_up_bps", 1000, kMaxBps, 0, where)),
+      .mbr_down_bps =
+          static_cast<uint64_t>(int_under(value, "mbr_down_bps", 1000, kMaxBps, 0, where)),
+      .burst_ns = static_cast<uint64_t>(
+          int_under(value, "burst_ns", 1000, 10'000'000'000, kUsualBurstNs, where))};
+  qer.has_burst = value.has("burst_ns");
+  parse_shape(value, qer, where);
+  return qer;
 }
 
 Session parse_session(const Value& value, const std::string& where) {

@@ -31,11 +31,6 @@ TunnelEntry tunnel_entry(const RuleTables& tables, uint32_t head) {
   return {.mark = ue_raw == 0 ? head : begin_of(tables, head), .ue_raw = ue_raw};
 }
 
-// Where a mistake of the session is found: in its file, if it comes from one.
-std::string place_of(const Session& session, const std::string& where) {
-  return session.line == 0 ? where : *session.file + ":" + std::to_string(session.line);
-}
-
 // Tables that hold keys of any session: the same key in two of them is a mistake.
 template <class Key>
 class KeyCheck {
@@ -76,8 +71,10 @@ void SessionTable::claim(const std::string& module) {
   claimed_by_ = module;
 }
 
-void SessionTable::note_user(const std::string& module) {
-  if (first_user_.empty()) first_user_ = module;
+bool SessionTable::note_user(const std::string& module) {
+  if (!first_user_.empty()) return false;
+  first_user_ = module;
+  return true;
 }
 
 void SessionTable::check_keys_of(const std::vector<Session>& sessions,
@@ -195,12 +192,14 @@ void SessionTable::release(const Session& session, Edit& edit) {
 
 uint32_t SessionTable::take_slot(bool is_uplink) {
   std::deque<uint32_t>& free = body_->free_slots[is_uplink ? 1 : 0];
+  const auto found =
+      std::ranges::find_if(free, [&](uint32_t one) { return shaper_.is_free(one, is_uplink); });
   uint32_t slot = 0;
-  if (free.empty()) {
+  if (found == free.end()) {
     slot = slot_at(body_->n_slots[is_uplink ? 1 : 0]++, is_uplink);
   } else {
-    slot = free.front();
-    free.pop_front();
+    slot = *found;
+    free.erase(found);
   }
   if (slot >= body_->generations.size()) body_->generations.resize(slot + 1);
   return slot;
@@ -220,6 +219,7 @@ void SessionTable::take_slots(Session& session, const Session* old, Edit& edit) 
       continue;
     }
     pdr.slot = take_slot(pdr.is_uplink);
+    edit.taken_slots.push_back(pdr.slot);
     body_->states.reserve(pdr.slot + 1);
     body_->dropped.reserve(pdr.slot + 1);
     PdrState& state = body_->states[pdr.slot];
@@ -229,6 +229,11 @@ void SessionTable::take_slots(Session& session, const Session* old, Edit& edit) 
     generation = static_cast<uint8_t>(generation % 255 + 1);
   }
   for (const auto& [key, slot] : known) edit.freed_slots.push_back(slot);
+}
+
+const Session* SessionTable::known(uint64_t seid) const {
+  const auto found = body_->sessions.find(seid);
+  return found == body_->sessions.end() ? nullptr : &found->second;
 }
 
 LayoutSink SessionTable::sink_for(const Session& session, Edit& edit) {
@@ -384,10 +389,10 @@ std::vector<Ended> SessionTable::commit(std::vector<Session> sessions,
   }
   check_quotas_of(sessions, where);
   Edit edit;
+  take_leaves(sessions, leaving, edit, where);
   // All old keys go before any new one comes: sessions may exchange addresses.
   for (const uint64_t seid : leaving) {
-    const auto known = body_->sessions.find(seid);
-    if (known != body_->sessions.end()) release(known->second, edit);
+    if (const Session* const old = known(seid); old != nullptr) release(*old, edit);
   }
   for (const uint64_t seid : erased) {
     note_ending(body_->sessions.at(seid), nullptr, edit);
@@ -396,10 +401,8 @@ std::vector<Ended> SessionTable::commit(std::vector<Session> sessions,
     body_->sessions.erase(seid);
   }
   for (Session& session : sessions) {
-    const auto known = body_->sessions.find(session.seid);
-    const Session* const old = known == body_->sessions.end() ? nullptr : &known->second;
+    const Session* const old = known(session.seid);
     take_number(session, old, edit);
-    take_slots(session, old, edit);
     if (old != nullptr) note_ending(*old, &session, edit);
     grant_quotas(session, old, edit);
     lay_out(session, sink_for(session, edit));

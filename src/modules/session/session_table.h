@@ -20,6 +20,7 @@
 #include "modules/session/session.h"
 #include "modules/session/session_layout.h"
 #include "modules/session/session_reports.h"
+#include "modules/session/session_shape.h"
 
 namespace batchplane::session {
 
@@ -104,9 +105,13 @@ class SessionTable {
 
   // One module of a pipeline fills the table; throws when a second one wants to.
   void claim(const std::string& module);
-  // Each module that looks sessions up. Without one that fills the table the first one writes down
-  // what was added live.
-  void note_user(const std::string& module);
+  // Each module that looks sessions up; true: the first one. Without one that fills the table that one
+  // writes down what was added live.
+  [[nodiscard]] bool note_user(const std::string& module);
+  // What shapes sessions. Where something does, the table is filled once all modules are there.
+  [[nodiscard]] SessionShaper& shaper() { return shaper_; }
+  void declare_when_complete(std::function<void()> declare) { declare_ = std::move(declare); }
+  void complete();
   [[nodiscard]] bool is_written_by(const std::string& module) const {
     return module == (claimed_by_.empty() ? first_user_ : claimed_by_);
   }
@@ -212,6 +217,7 @@ class SessionTable {
     std::vector<std::pair<uint32_t, uint32_t>> teids;  // kNone: gone
     std::vector<std::pair<uint32_t, uint32_t>> ues;
     std::vector<std::pair<uint64_t, uint32_t>> ues6;
+    std::vector<uint32_t> taken_slots;
     std::vector<uint32_t> freed_slots;
     std::vector<uint32_t> freed_filters;
     std::vector<uint32_t> freed_meters;
@@ -236,6 +242,15 @@ class SessionTable {
                             const std::string& where);
   void check_keys_of(const std::vector<Session>& sessions, const std::set<uint64_t>& leaving,
                      const std::string& where) const;
+  [[nodiscard]] uint32_t mark_of_slot(uint32_t slot) const {
+    return uint32_t{body_->generations[slot]} << kSlotBits | slot;
+  }
+  [[nodiscard]] const Session* known(uint64_t seid) const;
+  void stage_shapes(const std::vector<Session>& sessions, const std::set<uint64_t>& leaving,
+                    const std::string& where);
+  void give_back_slots(const Edit& edit);
+  void take_leaves(std::vector<Session>& sessions, const std::set<uint64_t>& leaving, Edit& edit,
+                   const std::string& where);
   void check_quotas_of(const std::vector<Session>& sessions, const std::string& where) const;
   void release(const Session& session, Edit& edit);
   [[nodiscard]] LayoutSink sink_for(const Session& session, Edit& edit);
@@ -261,6 +276,8 @@ class SessionTable {
   void free_all(const Edit& edit);
 
   std::shared_ptr<Body> body_;
+  SessionShaper shaper_;
+  std::function<void()> declare_;
   std::string claimed_by_;
   std::string first_user_;
   bool is_watched_ = false;
