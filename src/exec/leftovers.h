@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/watched.h"
+
 namespace batchplane::exec {
 
 // Of one task, in the order in which they run: downstream first, so that nothing overtakes.
@@ -16,9 +18,9 @@ class Leftovers {
   struct Part {
     Node* first = nullptr;
     std::vector<Handle> pkts;
-    size_t n_done = 0;
+    Watched<size_t> n_done;  // whoever lays out the next graph looks at it while it runs
 
-    [[nodiscard]] uint64_t left_pkts() const { return pkts.size() - n_done; }
+    [[nodiscard]] uint64_t left_pkts() const { return pkts.size() - n_done.peek(); }
   };
 
   [[nodiscard]] bool is_any() const { return is_any_; }
@@ -36,7 +38,7 @@ class Leftovers {
     const auto is_there = [&](const Part& part) {
       return part.first == first && part.left_pkts() != 0;
     };
-    return is_any_ && std::ranges::any_of(parts_, is_there);
+    return std::ranges::any_of(parts_, is_there);
   }
   void begin() { is_any_ = left_pkts() != 0; }
   // Hands out what is left there.
