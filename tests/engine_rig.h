@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -78,5 +79,17 @@ class EngineRig {
   std::shared_ptr<Quiescence> quiescence_ = std::make_shared<Quiescence>();
   std::unique_ptr<Engine> engine_;
 };
+
+// The line that tells the first mistake in what is done; "none" where there is none.
+inline std::string mistake_in(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const ConfigErrors& errors) {
+    return errors.errors.front().line();
+  } catch (const ConfigError& error) {
+    return error.line();
+  }
+  return "none";
+}
 
 }  // namespace batchplane

@@ -86,9 +86,7 @@ class SchedulerOf final : public Scheduler {
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerSpec& spec) : flows_(spec.capacity.flows) {
-  egress::Crowd crowd;
-  for (const auto& [number, params] : spec.flows) crowd.add(params);
-  crowd.limit_pkts = std::min<uint64_t>(crowd.limit_pkts, spec.capacity.pkts);
+  const egress::Crowd crowd = egress::crowd_of(spec.flows, spec.capacity.pkts);
   const egress::Server server{.rate_bps = spec.rate_bps, .framing = spec.framing};
   for (const auto& [number, params] : spec.flows) {
     flows_[number] = {.is_known = true,

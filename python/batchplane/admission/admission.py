@@ -43,6 +43,14 @@ class Admitted:
     told: str = ""
     weights: dict[int, int] = field(default_factory=dict)
 
+    def line(self) -> str:
+        """One line about the flow."""
+        bound = "no bound" if self.bound_ns is None else f"at most {short_duration(self.bound_ns)}"
+        return (
+            f"{self.flow}: SLO {duration_text(self.slo_ns)} = graph {short_duration(self.graph_ns)}"
+            f" + {self.scheduler} {bound} + the rest; {self.told}"
+        )
+
     def as_json(self) -> dict[str, Any]:
         """As plain data."""
         return asdict(self)
@@ -50,8 +58,7 @@ class Admitted:
 
 def admission(document: Document, program: Path) -> list[Admitted]:
     """Of each flow with an SLO that passes a scheduler; empty where that is not known."""
-    modules = document.pipeline["modules"].values()
-    if not _slos(document) or all(module["kind"] != "egress" for module in modules):
+    if not _slos(document):
         return []
     try:
         rows, probe = admitted(document, program)
@@ -184,12 +191,3 @@ def _judge(rows: list[Admitted], numbers: dict[str, Any]) -> None:
     for row in bounded:
         if not row.is_kept:
             row.told += f"; these weights would do: {hint}" if hint else "; no weights would do"
-
-
-def line(row: Admitted) -> str:
-    """One line about a flow."""
-    bound = "no bound" if row.bound_ns is None else f"at most {short_duration(row.bound_ns)}"
-    return (
-        f"{row.flow}: SLO {duration_text(row.slo_ns)} = graph {short_duration(row.graph_ns)} + "
-        f"{row.scheduler} {bound} + the rest; {row.told}"
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -14,7 +14,9 @@ from ..base.units import short_bits
 from ..daemon.checked import load_checked
 from ..daemon.process import find_program
 from ..lang.canonical import Document
-from .admission import DISCIPLINES, Admitted, admitted, weights_that_do
+
+if TYPE_CHECKING:
+    from .admission import Admitted
 
 
 def load_fitted(name: str, overrides: Sequence[str], errors: Console) -> Document:
@@ -34,6 +36,8 @@ def fit_weights(document: Document, program: Path) -> list[str]:
     names = [name for name, module in modules.items() if _is_auto(module)]
     if not names:
         return []
+    from .admission import DISCIPLINES, admitted, weights_that_do  # numpy: most do without
+
     for name in names:
         discipline = str(modules[name]["params"].get("discipline", "qfq_plus"))
         if discipline not in DISCIPLINES:

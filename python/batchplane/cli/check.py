@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from ..admission.admission import Admitted, line
 from ..base.consoles import out, print_json
 from ..base.problems import Problem
 from ..commands.check import admitted_flows, check_pipeline
 from ..lang.canonical import Document
 from .words import Json, Overrides, PipelineArg
+
+if TYPE_CHECKING:
+    from ..admission.admission import Admitted
 
 app = typer.Typer()
 
@@ -74,4 +76,4 @@ def _checked(
     if facts:
         out.print(Text(", ".join(facts), "dim"))
     for row in admitted:
-        out.print(Text(line(row), "" if row.is_kept else "yellow"), soft_wrap=True)
+        out.print(Text(row.line(), "" if row.is_kept else "yellow"), soft_wrap=True)

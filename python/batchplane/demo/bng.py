@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,11 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from ..base.plain_table import plain_table
-from ..base.problems import RunFailed
 from ..daemon.client import Client
 from ..lang.load import load_pipeline
-from .netns import CommandFailed, Hosts, Namespace
-from .stage import Gateway, check_can_be_shown, step, wait_for
+from .netns import Hosts, Namespace
+from .stage import Gateway, showing, started, step, wait_for
 from .traffic import Load, running, sent_by_flow, shown_ms, watch
 
 TOOLS = ("ping", "iperf3")
@@ -58,16 +55,13 @@ def bng(out: Console) -> None:
 
     Raises RunFailed where no namespaces can be made, and when what is shown does not work.
     """
-    check_can_be_shown(TOOLS)
-    with tempfile.TemporaryDirectory(prefix="bpd") as name:
-        folder = Path(name)
-        try:
-            with contextlib.closing(access_hosts()) as hosts, _running(hosts, folder) as gateway:
-                out.print(Text(_PICTURE, "bold"))
-                show_at_work(out, hosts, gateway, folder, 8)
-        except CommandFailed as error:
-            raise RunFailed(f"the demo failed: {error}") from error
-    out.print("cleaned up, nothing left running")
+    with (
+        showing(out, TOOLS) as folder,
+        contextlib.closing(access_hosts()) as hosts,
+        started(hosts.router, folder, "bng") as gateway,
+    ):
+        out.print(Text(_PICTURE, "bold"))
+        show_at_work(out, hosts, gateway, folder, 8)
 
 
 def access_hosts() -> Hosts:
@@ -82,16 +76,6 @@ def access_hosts() -> Hosts:
         hosts.close()
         raise
     return hosts
-
-
-@contextlib.contextmanager
-def _running(hosts: Hosts, folder: Path) -> Iterator[Gateway]:
-    gateway = Gateway(hosts.router, folder)
-    gateway.say("start", "bng")
-    try:
-        yield gateway
-    finally:
-        gateway.say("stop")
 
 
 def show_at_work(

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from ..base.problems import RunFailed
 from .bng import bng
 from .ipsec import ipsec
-from .netns import CommandFailed, Hosts
-from .stage import Gateway, check_can_be_shown, download, step
+from .netns import Hosts
+from .stage import Gateway, download, showing, started, step
 
 HOME, INSIDE = "192.168.1.10", "192.168.1.1"
 INTERNET, OUTSIDE = "203.0.113.9", "203.0.113.1"
@@ -35,16 +33,14 @@ def home_gateway(out: Console) -> None:
 
     Raises RunFailed where no namespaces can be made, and when what is shown does not work.
     """
-    check_can_be_shown(TOOLS)
-    with tempfile.TemporaryDirectory(prefix="bpd") as name:
-        folder = Path(name)
-        try:
-            with contextlib.closing(home_hosts()) as hosts, _running(hosts, folder) as gateway:
-                out.print(Text(_PICTURE, "bold"))
-                _show_at_work(out, hosts, gateway, folder)
-        except CommandFailed as error:
-            raise RunFailed(f"the demo failed: {error}") from error
-    out.print("cleaned up, nothing left running")
+    words = ("home_gateway", "lan=lan0", "wan=wan0")
+    with (
+        showing(out, TOOLS) as folder,
+        contextlib.closing(home_hosts()) as hosts,
+        started(hosts.router, folder, *words) as gateway,
+    ):
+        out.print(Text(_PICTURE, "bold"))
+        _show_at_work(out, hosts, gateway, folder)
 
 
 def home_hosts(mtu_bytes: int = 1500) -> Hosts:
@@ -62,16 +58,6 @@ def home_hosts(mtu_bytes: int = 1500) -> Hosts:
         hosts.close()
         raise
     return hosts
-
-
-@contextlib.contextmanager
-def _running(hosts: Hosts, folder: Path) -> Iterator[Gateway]:
-    gateway = Gateway(hosts.router, folder)
-    gateway.say("start", "home_gateway", "lan=lan0", "wan=wan0")
-    try:
-        yield gateway
-    finally:
-        gateway.say("stop")
 
 
 def _show_at_work(out: Console, hosts: Hosts, gateway: Gateway, folder: Path) -> None:

@@ -6,17 +6,14 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from ..base.problems import RunFailed
-from .netns import CommandFailed, Hosts, Namespace
-from .stage import Gateway, check_can_be_shown, download, step
+from .netns import Hosts, Namespace
+from .stage import Gateway, download, showing, started, step
 
 TOOLS = ("ping", "curl")
 _FILE_MB = 32
@@ -50,44 +47,36 @@ def ipsec(out: Console) -> None:
 
     Raises RunFailed where no namespaces can be made, and when what is shown does not work.
     """
-    check_can_be_shown(TOOLS)
-    with tempfile.TemporaryDirectory(prefix="bpd") as name:
-        folder = Path(name)
-        try:
-            with contextlib.ExitStack() as stack:
-                berlin = stack.enter_context(contextlib.closing(Hosts()))
-                berlin.add_host("berlin", "lan0", "10.1.0.10/24", "10.1.0.1")
-                paris = stack.enter_context(contextlib.closing(berlin.join_router("wan0")))
-                paris.add_host("paris", "lan0", "10.2.0.10/24", "10.2.0.1")
-                keys = [secrets.token_hex(_KEY_BYTES) for _direction in range(2)]
-                gateways = [
-                    stack.enter_context(_running(*words, folder))
-                    for words in (
-                        (berlin.router, _BERLIN, _PARIS, keys, 0),
-                        (paris.router, _PARIS, _BERLIN, keys[::-1], 1),
-                    )
-                ]
-                out.print(Text(_PICTURE, "bold"))
-                hosts = (berlin.hosts["berlin"], paris.hosts["paris"])
-                _show_at_work(out, hosts, gateways[0], folder)
-        except CommandFailed as error:
-            raise RunFailed(f"the demo failed: {error}") from error
-    out.print("cleaned up, nothing left running")
+    with showing(out, TOOLS) as folder, contextlib.ExitStack() as stack:
+        berlin = stack.enter_context(contextlib.closing(Hosts()))
+        berlin.add_host("berlin", "lan0", "10.1.0.10/24", "10.1.0.1")
+        paris = stack.enter_context(contextlib.closing(berlin.join_router("wan0")))
+        paris.add_host("paris", "lan0", "10.2.0.10/24", "10.2.0.1")
+        keys = [secrets.token_hex(_KEY_BYTES) for _direction in range(2)]
+        gateways = [
+            stack.enter_context(_running(*words, folder))
+            for words in (
+                (berlin.router, _BERLIN, _PARIS, keys, 0),
+                (paris.router, _PARIS, _BERLIN, keys[::-1], 1),
+            )
+        ]
+        out.print(Text(_PICTURE, "bold"))
+        hosts = (berlin.hosts["berlin"], paris.hosts["paris"])
+        _show_at_work(out, hosts, gateways[0], folder)
 
 
-@contextlib.contextmanager
 def _running(
     space: Namespace, own: _Site, other: _Site, keys: list[str], core: int, folder: Path
-) -> Iterator[Gateway]:
+) -> contextlib.AbstractContextManager[Gateway]:
     run_folder = folder / own.name
     run_folder.mkdir()
     key_file = run_folder / "keys"
     key_file.touch(mode=0o600)
     key_file.write_text(f"1 {keys[0]}\n2 {keys[1]}\n")
-    gateway = Gateway(space, run_folder)
     cores = sorted(os.sched_getaffinity(0))
-    gateway.say(
-        "start",
+    return started(
+        space,
+        run_folder,
         "vpn_gateway",
         f"--cores={cores[core % len(cores)]}",
         f"lan_address={own.network}.1/24",
@@ -99,10 +88,6 @@ def _running(
         f"in_spi={other.out_spi}",
         f"keys={key_file}",
     )
-    try:
-        yield gateway
-    finally:
-        gateway.say("stop")
 
 
 def _show_at_work(

@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from ..base.problems import RunFailed
-from .netns import Namespace, clean_environment, missing_for_hosts
+from .netns import CommandFailed, Namespace, clean_environment, missing_for_hosts
 
 _PORT = 8080
 
@@ -36,6 +38,32 @@ class Gateway:
         if done.returncode != 0:
             raise RunFailed(f"batchplane {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout
+
+
+@contextlib.contextmanager
+def started(space: Namespace, folder: Path, *words: str) -> Iterator[Gateway]:
+    """A gateway, from `batchplane start WORDS` to its stop."""
+    gateway = Gateway(space, folder)
+    gateway.say("start", *words)
+    try:
+        yield gateway
+    finally:
+        gateway.say("stop")
+
+
+@contextlib.contextmanager
+def showing(out: Console, tools: Sequence[str]) -> Iterator[Path]:
+    """A folder for a demo that needs these tools; says that all is gone when it ends well.
+
+    Raises RunFailed where no namespaces can be made, and when what is shown does not work.
+    """
+    check_can_be_shown(tools)
+    with tempfile.TemporaryDirectory(prefix="bpd") as name:
+        try:
+            yield Path(name)
+        except CommandFailed as error:
+            raise RunFailed(f"the demo failed: {error}") from error
+    out.print("cleaned up, nothing left running")
 
 
 def check_can_be_shown(tools: Sequence[str]) -> None:

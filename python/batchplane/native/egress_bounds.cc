@@ -29,9 +29,7 @@ egress::Server server_of(const sim::SchedulerSpec& spec) {
 // `numbers`: what a module of kind egress schedules, as `batchplaned --routes` tells it. By flow.
 nb::dict bounds(nb::dict numbers) {
   const sim::SchedulerSpec spec = sim::parse_scheduler(to_value(numbers), "schedulers");
-  egress::Crowd crowd;
-  for (const auto& [number, params] : spec.flows) crowd.add(params);
-  crowd.limit_pkts = std::min<uint64_t>(crowd.limit_pkts, spec.capacity.pkts);
+  const egress::Crowd crowd = egress::crowd_of(spec.flows, spec.capacity.pkts);
   nb::dict told;
   for (const auto& [number, params] : spec.flows) {
     const egress::Bound bound = egress::bound_of(spec.discipline, params, crowd, server_of(spec));

@@ -12,30 +12,13 @@ from typing import Any
 from ..base.json_file import read_json
 from ..base.problems import BadInput, Problem, suggestion
 from ..changes.traffic_state import generator_states
+from ..costs.file import LOOP_KEYS as COSTS_LOOP_KEYS
 from ..lang.canonical import Document
 
-# Of a costs file's loop, by the same names.
-LOOP_KEYS = (
-    "poll_per_batch_ns",
-    "empty_poll_ns",
-    "poll_per_pkt_ns",
-    "firing_ns",
-    "buffered_per_pkt_ns",
-    "scatter_per_branch_ns",
-    "scatter_per_pkt_ns",
-    "ring_take_per_pkt_ns",
-    "egress_per_pkt_ns",
-    "far_per_batch_ns",
-    "far_per_pkt_ns",
-    "far_early_per_pkt_ns",
-    "sampled_per_batch_ns",
-    "clock_read_ns",
-)
-_GENERATOR = (
-    "generator_look_ns",
-    "generator_per_burst_ns",
-    "generator_per_pkt_ns",
-    "generator_store_ns",
+_GENERATOR = tuple(key for key in COSTS_LOOP_KEYS if key.startswith("generator_"))
+# Of a costs file's loop, by the same names; a batch out of a ring costs nothing here.
+LOOP_KEYS = tuple(
+    key for key in COSTS_LOOP_KEYS if key not in (*_GENERATOR, "ring_take_per_batch_ns")
 )
 _DEFAULT_PKT_NS = 25.0
 # What the simulator charges by itself, and was measured as a part of others.

@@ -8,6 +8,7 @@
 // once. Where r is less than what the flow sends, its queue grows, and there is no bound.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -47,6 +48,15 @@ struct Crowd {
 
   void add(const FlowParams& flow);
 };
+
+// Of pairs (number, FlowParams), where so many packets may wait at most.
+template <class Flows>
+[[nodiscard]] Crowd crowd_of(const Flows& flows, uint64_t capacity_pkts) {
+  Crowd crowd;
+  for (const auto& [number, params] : flows) crowd.add(params);
+  crowd.limit_pkts = std::min(crowd.limit_pkts, capacity_pkts);
+  return crowd;
+}
 
 // What serves them.
 struct Server {

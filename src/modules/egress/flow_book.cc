@@ -94,9 +94,7 @@ Dict FlowBook::saved_params() const {
 }
 
 std::vector<egress::Bound> FlowBook::bounds(const EgressSettings& settings) const {
-  egress::Crowd crowd;
-  for (const auto& [flow, params] : flows_) crowd.add(params);
-  crowd.limit_pkts = std::min<uint64_t>(crowd.limit_pkts, settings.capacity.pkts);
+  const egress::Crowd crowd = egress::crowd_of(flows_, settings.capacity.pkts);
   const egress::Server server{.rate_bps = settings.rate_bps, .framing = settings.framing};
   std::vector<egress::Bound> bounds(settings.capacity.flows,
                                     {.why_not = egress::NoBound::kNoShare});

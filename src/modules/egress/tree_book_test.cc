@@ -62,16 +62,6 @@ class TempFile {
   std::string path_;
 };
 
-std::string mistake_in(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const ConfigErrors& errors) {
-    return errors.errors.front().line();
-  } catch (const ConfigError& error) {
-    return error.line();
-  }
-  return "none";
-}
 void expect_mistake(const std::string& said, const std::string& part) {
   EXPECT_NE(said.find(part), std::string::npos) << said;
 }

@@ -138,16 +138,6 @@ TEST(SessionShape, UsageIsWhatLeftWhereItIsCountedBehindTheScheduler) {
             snapshot.balance.sent_pkts);
 }
 
-std::string mistake_in(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const ConfigErrors& errors) {
-    return errors.errors.front().line();
-  } catch (const ConfigError& error) {
-    return error.line();
-  }
-  return "none";
-}
 void expect_mistake(const ShapeWorld& world, const std::string& part) {
   const std::string said = mistake_in([&] { ShapeRig rig(world); });
   EXPECT_NE(said.find(part), std::string::npos) << said;

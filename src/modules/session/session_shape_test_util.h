@@ -15,15 +15,7 @@ inline constexpr int64_t kMbps = 1'000'000;
 // The QERs that the session's downlink rules name: 2 what comes from anywhere, 3 what comes from port 5000.
 inline Dict shaped_session(const List& qers, const List& on_default, const List& on_special,
                            int64_t seid = 1, const char* ue = "10.45.0.2") {
-  Dict session = test_session(seid, 99 + seid, ue);
-  List pdrs = session["pdrs"].as_list();
-  Dict plain = pdrs[1].as_dict();
-  Dict special = pdrs[2].as_dict();
-  plain["qers"] = on_default;
-  special["qers"] = on_special;
-  session["pdrs"] = List{pdrs[0], plain, special};
-  session["qers"] = qers;
-  return session;
+  return with_qers(test_session(seid, 99 + seid, ue), qers, on_default, on_special);
 }
 inline Dict shaped_qer(int id, int64_t mbr_bps, const Dict& more = {}) {
   Dict qer{{"id", id}, {"shape", "down"}};

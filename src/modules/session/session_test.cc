@@ -53,25 +53,14 @@ struct Way {
   Value row() { return enforce.command("list", Dict{{"seid", 1}})["sessions"].as_list().at(0); }
 };
 
-Dict with_qers(const List& qers, const List& on_default, const List& on_special) {
-  Dict session = test_session();
-  session["qers"] = qers;
-  List pdrs = session["pdrs"].as_list();
-  Dict plain = pdrs[1].as_dict();
-  Dict special = pdrs[2].as_dict();
-  plain["qers"] = on_default;
-  special["qers"] = on_special;
-  session["pdrs"] = List{pdrs[0], plain, special};
-  return session;
-}
-
 // 100 bytes of frame are 86 bytes of IP: at 688 kbit/s one in a millisecond.
 constexpr int kOnePerMs = 688'000;
 constexpr uint64_t kMs = 1'000'000;
 
 TEST(SessionEnforce, KeepsABearersRate) {
-  Way way(
-      with_qers({Dict{{"id", 1}, {"mbr_down_bps", kOnePerMs}, {"burst_ns", 10'000'000}}}, {1}, {}));
+  Way way(with_qers(test_session(),
+                    {Dict{{"id", 1}, {"mbr_down_bps", kOnePerMs}, {"burst_ns", 10'000'000}}}, {1},
+                    {}));
   const uint64_t start = 1000 * kMs;
   // The burst of 10 ms, and the packet that finds the meter exactly at its end.
   EXPECT_EQ(way.passed(downlink_frame(), 100, start), 11U);
@@ -88,7 +77,7 @@ TEST(SessionEnforce, KeepsABearersRate) {
 
 TEST(SessionEnforce, ARateChangesLiveAndGoesWithItsRule) {
   const Dict slow{{"id", 1}, {"mbr_down_bps", kOnePerMs}, {"burst_ns", 1000}};
-  Way way(with_qers({slow}, {1}, {}));
+  Way way(with_qers(test_session(), {slow}, {1}, {}));
   auto in_100_ms = [&way, ms = uint64_t{100}](uint32_t each) mutable {
     uint32_t passed = 0;
     for (const uint64_t end = ms + 100; ms < end; ++ms) {
@@ -105,7 +94,7 @@ TEST(SessionEnforce, ARateChangesLiveAndGoesWithItsRule) {
                       Dict{{"seid", 1}, {"pdrs", List{Dict{{"id", 2}, {"qers", List{}}}}}});
   EXPECT_EQ(in_100_ms(3), 300U);
   // Whoever gets the place of a limited one is not limited.
-  way.enforce.command("add", with_qers({slow}, {1}, {}));
+  way.enforce.command("add", with_qers(test_session(), {slow}, {1}, {}));
   EXPECT_NEAR(in_100_ms(3), 100, 1);
   way.enforce.command("delete", Dict{{"seid", 1}});
   way.enforce.command("add", test_session());
@@ -115,7 +104,7 @@ TEST(SessionEnforce, ARateChangesLiveAndGoesWithItsRule) {
 TEST(SessionEnforce, ASharedRateIsThatOfAllItsBearersTogether) {
   const Dict shared{{"id", 7}, {"mbr_down_bps", 2 * kOnePerMs}, {"burst_ns", 1000}};
   const Dict own{{"id", 1}, {"mbr_down_bps", kOnePerMs}, {"burst_ns", 1000}};
-  Way way(with_qers({shared, own}, {1, 7}, {7}));
+  Way way(with_qers(test_session(), {shared, own}, {1, 7}, {7}));
   uint32_t special = 0;
   uint32_t plain = 0;
   for (uint64_t ms = 100; ms < 1100; ++ms) {
@@ -127,7 +116,7 @@ TEST(SessionEnforce, ASharedRateIsThatOfAllItsBearersTogether) {
 }
 
 TEST(SessionEnforce, ClosedGatesAndFarsThatDrop) {
-  Way way(with_qers({Dict{{"id", 1}, {"gate_down", "closed"}}}, {1}, {}));
+  Way way(with_qers(test_session(), {Dict{{"id", 1}, {"gate_down", "closed"}}}, {1}, {}));
   EXPECT_EQ(way.passed(downlink_frame(), 3, kMs, "qer_gate"), 0U);
   EXPECT_EQ(way.passed(downlink_frame(5000), 3, kMs), 3U);
   const Dict drop{{"seid", 1}, {"fars", List{Dict{{"id", 2}, {"action", "drop"}}}}};
@@ -175,7 +164,8 @@ TEST(SessionEnforce, APacketOfADeletedSessionIsNotCountedForItsSuccessor) {
 }
 
 TEST(SessionSyntax, ASessionReadsAsItWasWritten) {
-  Dict given = with_qers({Dict{{"id", 1},
+  Dict given = with_qers(test_session(),
+                         {Dict{{"id", 1},
                                {"qfi", 9},
                                {"gate_up", "closed"},
                                {"mbr_up_bps", 5000},

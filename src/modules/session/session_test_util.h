@@ -34,6 +34,19 @@ inline Dict test_session(int64_t seid = 1, int64_t teid = 100, const char* ue = 
           {"urrs", List{Dict{{"id", 1}}, Dict{{"id", 2}}}}};
 }
 
+// What the rules of bearer 0 and of bearer 1 down to the user name.
+inline Dict with_qers(Dict session, const List& qers, const List& on_default,
+                      const List& on_special) {
+  List pdrs = session["pdrs"].as_list();
+  Dict plain = pdrs[1].as_dict();
+  Dict special = pdrs[2].as_dict();
+  plain["qers"] = on_default;
+  special["qers"] = on_special;
+  session["pdrs"] = List{pdrs[0], plain, special};
+  session["qers"] = qers;
+  return session;
+}
+
 inline Bytes downlink_frame(uint16_t port_src = 53, uint32_t ip_dst = kTestUe,
                             uint32_t len_bytes = 100) {
   return make_frame({.ip_dst = ip_dst, .port_src = port_src, .len_bytes = len_bytes});

@@ -49,20 +49,21 @@ TEST(OpenClFaults, NoneAtAllLeavesTheProcessorNothingToDo) {
   EXPECT_EQ(Fake::n_objects(), 0U);
 }
 
-TEST(OpenClFaults, ALaunchThatIsRefused) {
+void expect_taken_out_by(const fake_cl::Faults& faults, const std::string& why) {
   const Fake fake;
   Rig rig(on_gpu(0), 6'400);
-  Fake::set({.fail_launch_at = 50, .n_polls = 2});
+  Fake::set(faults);
   rig.loop(2'000);
-  expect_taken_out(rig, "a kernel cannot begin: OpenCL error -36");
+  expect_taken_out(rig, why);
+}
+
+TEST(OpenClFaults, ALaunchThatIsRefused) {
+  expect_taken_out_by({.fail_launch_at = 50, .n_polls = 2},
+                      "a kernel cannot begin: OpenCL error -36");
 }
 
 TEST(OpenClFaults, ABatchThatEndsWithAnError) {
-  const Fake fake;
-  Rig rig(on_gpu(0), 6'400);
-  Fake::set({.fail_batch_at = 50, .n_polls = 2});
-  rig.loop(2'000);
-  expect_taken_out(rig, "a batch failed: OpenCL error -5");
+  expect_taken_out_by({.fail_batch_at = 50, .n_polls = 2}, "a batch failed: OpenCL error -5");
 }
 
 TEST(OpenClFaults, ABatchThatNeverEnds) {

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from batchplane.admission.admission import Admitted, admission, line
+from batchplane.admission.admission import Admitted, admission
 from batchplane.admission.weights import fit_weights
 from batchplane.base.problems import BadInput
 from batchplane.daemon.process import find_program
@@ -27,14 +27,14 @@ def test_what_is_left_for_the_graph_is_told() -> None:
     assert row.share_bps == pytest.approx(1e9 * 8 / 33)
     # 3 sigma / phi and two longest packets of QFQ, and a packet of its own.
     assert row.bound_ns == pytest.approx(8 * (3 * 32 * 33 + 2 * 1500 + 200 * 33 / 8))
-    assert re.search(r"tenant_0: SLO 200us = graph .* \+ link at most .*are left", line(row))
+    assert re.search(r"tenant_0: SLO 200us = graph .* \+ link at most .*are left", row.line())
 
 
 def test_a_flow_that_sends_more_than_its_share_is_told_the_weight_that_would_do() -> None:
     row = _first(weight="1")
     assert not row.is_kept
-    assert "more than its share of the link" in line(row)
-    found = re.search(r"flow 1: (\d+)", line(row))
+    assert "more than its share of the link" in row.line()
+    found = re.search(r"flow 1: (\d+)", row.line())
     assert found is not None
     weight = int(found.group(1))
     assert _first(weight=str(weight)).is_kept
@@ -45,7 +45,7 @@ def test_a_flow_that_sends_more_than_its_share_is_told_the_weight_that_would_do(
 def test_a_promise_that_no_weight_keeps_is_told() -> None:
     row = _first(slo="20us")
     assert not row.is_kept
-    assert "no weights would do" in line(row)
+    assert "no weights would do" in row.line()
 
 
 def test_without_a_scheduler_nothing_is_said() -> None:

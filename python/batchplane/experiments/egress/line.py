@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...base.problems import RunFailed
 from ...demo.netns import Hosts, missing_for_hosts
-from ...demo.stage import Gateway
+from ...demo.stage import started
 from ...demo.traffic import Load, percentile, received_bytes, running, watch
 
 LINE_BPS = 100_000_000
@@ -105,9 +105,5 @@ def _bridge(line: str) -> Iterator[tuple[Hosts, int]]:
         hosts.add_host("server", "core0", f"{_SERVER}/24", _HOME)
         pipeline = Path(name) / "line.yaml"
         pipeline.write_text(_PIPELINE % line)
-        gateway = Gateway(hosts.router, Path(name))
-        gateway.say("start", str(pipeline))
-        try:
+        with started(hosts.router, Path(name), str(pipeline)):
             yield hosts, int(json.loads((Path(name) / "line.json").read_text())["pid"])
-        finally:
-            gateway.say("stop")
