@@ -33,7 +33,7 @@ TEST(Plan, MoreTimeIsMoreRateUpToFullBatches) {
   double price = 0;
   for (const Value& flow : tight["flows"].as_list()) {
     price += flow["multiplier_pps_per_us"].as_double();
-    EXPECT_EQ(flow["late_share"].as_double(), 0);
+    EXPECT_LE(flow["late_share"].as_double(), 0.05);
   }
   EXPECT_GT(price, 0);
   for (const Value& flow : loose["flows"].as_list()) {

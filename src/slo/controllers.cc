@@ -5,7 +5,6 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "slo/cores/central.h"
 #include "slo/model/without_weights.h"
 #include "slo/optimal/optimal.h"
 #include "slo/optimal/wfq.h"
@@ -57,7 +56,7 @@ constexpr Entry kControllers[] = {
      [](const Model& model, const Settings& settings) {
        return make_primal("primal(diminishing)", model, settings, BudgetStep::kDiminishing);
      }},
-    {"central", make_central},
+    {"central", make_optimal},
     {"optimal", make_optimal},
     {"nfvnice", make_nfvnice, true},
     {"wfq", make_wfq, true},

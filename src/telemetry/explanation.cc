@@ -43,8 +43,6 @@ Value flow_value(const slo::FlowExplanation& flow, const exec::ControlFlow& of,
             {"bias_ns", flow.bias_ns},
             {"fill_ns", flow.fill_ns},
             {"service_ns", flow.service_ns},
-            {"care_ns", flow.care_ns},
-            {"reserve_ns", flow.reserve_ns},
             {"slack_ns", flow.slack_ns},
             {"multiplier_pps_per_us", flow.multiplier_pps_per_us},
             {"modules", std::move(parts)},
@@ -71,31 +69,13 @@ Value module_value(const slo::ModuleExplanation& module, const exec::ControlMode
 Value explanation_value(const slo::Explanation& explained, const exec::ControlModel& model) {
   List flows;
   List modules;
-  List overload;
   for (size_t f = 0; f < explained.flows.size(); ++f) {
     flows.push_back(flow_value(explained.flows[f], model.flows[f], model));
   }
   for (const slo::ModuleExplanation& module : explained.modules) {
     modules.push_back(module_value(module, model));
   }
-  for (const slo::OverloadExplanation& task : explained.overload) {
-    overload.push_back(Dict{{"task", task.task},
-                            {"in_force", task.is_carrying ? "what comes is carried first"
-                                                          : "promises at the rate that comes"},
-                            {"rate_pps", task.rate_pps},
-                            {"load_ratio", task.load_ratio},
-                            {"max_load_ratio", task.max_load_ratio}});
-  }
-  Dict out{{"flows", std::move(flows)},
-           {"modules", std::move(modules)},
-           {"overload", std::move(overload)}};
-  if (explained.measured.has_value()) {
-    out["measured"] = Dict{{"in_force", explained.measured->in_force},
-                           {"best_pps", explained.measured->best_pps},
-                           {"bypassed_pps", explained.measured->bypassed_pps},
-                           {"periods_to_next_try", explained.measured->periods_to_next_try}};
-  }
-  return out;
+  return Dict{{"flows", std::move(flows)}, {"modules", std::move(modules)}};
 }
 
 }  // namespace batchplane::telemetry

@@ -10,7 +10,7 @@ namespace batchplane::telemetry {
 Value flow_value(const slo::FlowExplanation& flow, const exec::ControlFlow& of,
                  const exec::ControlModel& model);
 Value module_value(const slo::ModuleExplanation& module, const exec::ControlModel& model);
-// {"flows", "modules", "measured", "overload"}
+// {"flows", "modules"}
 Value explanation_value(const slo::Explanation& explained, const exec::ControlModel& model);
 
 }  // namespace batchplane::telemetry

@@ -279,15 +279,10 @@ Value ControlLoop::explain(const std::string& name) const {
     modules.push_back(module_row(m, explained));
     if (!name.empty()) related.push_back(name);
   }
-  Dict out{{"controller", choice_.name},
-           {"flows", std::move(flows)},
-           {"modules", std::move(modules)},
-           {"decisions", log_.decisions_value(related)}};
-  Dict own = telemetry::explanation_value(explained, model_).as_dict();
-  for (const char* part : {"measured", "overload"}) {
-    if (own.contains(part)) out[part] = std::move(own[part]);
-  }
-  return out;
+  return Dict{{"controller", choice_.name},
+              {"flows", std::move(flows)},
+              {"modules", std::move(modules)},
+              {"decisions", log_.decisions_value(related)}};
 }
 
 }  // namespace batchplane::app

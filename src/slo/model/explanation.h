@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +29,6 @@ struct FlowExplanation {
   double bias_ns = 0;  // measured beyond the model
   double fill_ns = 0;
   double service_ns = 0;
-  double care_ns = 0;     // kept back since packets were late
-  double reserve_ns = 0;  // and for slow moments of the machine
   double slack_ns = 0;
   double multiplier_pps_per_us = 0;
   std::vector<Part> modules;
@@ -55,28 +52,9 @@ struct ModuleExplanation {
   double multiplier_pps_per_us = 0;
 };
 
-// What was measured at saturation, and which of it decides.
-struct MeasuredExplanation {
-  const char* in_force = "";
-  double best_pps = 0;
-  double bypassed_pps = 0;
-  uint64_t periods_to_next_try = 0;
-};
-
-// A task to which more came than it carried at some time.
-struct OverloadExplanation {
-  uint32_t task = 0;
-  bool is_carrying = false;  // what comes is carried first
-  double rate_pps = 0;
-  double load_ratio = 0;
-  double max_load_ratio = 0;
-};
-
 struct Explanation {
   std::vector<FlowExplanation> flows;      // of the model, in order; empty before the first step
   std::vector<ModuleExplanation> modules;  // controlled ones
-  std::optional<MeasuredExplanation> measured;
-  std::vector<OverloadExplanation> overload;
 };
 
 }  // namespace batchplane::slo

@@ -43,6 +43,7 @@ class RingPlant {
       task.modules.insert(task.modules.end(), {leaf, leaf + 1});
     }
     model.tasks.push_back(task);
+    model.inputs.push_back({.module = 0, .task = 0});
     mark_controlled(model);
     next_arrival_ns_ = rate_ > 0 ? rng_.exponential(1 / rate_) : 0;
   }
@@ -95,6 +96,8 @@ class RingPlant {
     task_ = {};
     runs_ns_.clear();
     worst_delay_ns = 0;
+    input_ = {.ring_pkts = ring_pkts};
+    looks_ = 0;
   }
 
   void fire(uint32_t i, size_t n, exec::Cause cause) {
@@ -143,7 +146,12 @@ class RingPlant {
       return;
     }
     while (next_arrival_ns_ <= now_ns_) {
-      if (ring_.size() < ring_pkts) ring_.push_back(next_arrival_ns_);
+      ++input_.offered_pkts;
+      if (ring_.size() < ring_pkts) {
+        ring_.push_back(next_arrival_ns_);
+      } else {
+        ++input_.lost_pkts;
+      }
       next_arrival_ns_ += rng_.exponential(1 / rate_);
     }
   }
@@ -173,6 +181,8 @@ class RingPlant {
     now_ns_ += front_run_ns + front_pkt_ns * static_cast<double>(n);
     task_.runs += 1;
     task_.in_pkts += n;
+    ++looks_;
+    input_.fill_mean_pkts += static_cast<double>(ring_.size());
     std::vector<size_t> arrived(leaves_.size(), 0);
     for (size_t k = 0; k < n; ++k) {
       const uint32_t i = pick();
@@ -210,6 +220,11 @@ class RingPlant {
     out.flows.resize(leaves_.size());
     task_.run_p99_ns = static_cast<uint64_t>(percentile_of(runs_ns_, 0.99));
     out.tasks = {task_};
+    input_.taken_pkts = task_.in_pkts;
+    input_.waiting_pkts = ring_.size();
+    if (rate_ <= 0) input_.offered_pkts = task_.in_pkts;
+    input_.fill_mean_pkts /= std::max(1.0, static_cast<double>(looks_));
+    out.inputs = {input_};
     out.modules[0].pkts = out.modules[1].pkts = task_.in_pkts;
     out.modules[0].batches = out.modules[1].batches = task_.runs;
     out.modules[1].cost = {front_run_ns, front_pkt_ns};
@@ -243,6 +258,8 @@ class RingPlant {
   std::deque<double> ring_;
   std::vector<double> runs_ns_;
   exec::TaskPeriod task_;
+  exec::InputPeriod input_;
+  uint64_t looks_ = 0;
   double now_ns_ = 0;
   double next_arrival_ns_ = 0;
 };

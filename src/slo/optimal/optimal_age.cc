@@ -48,7 +48,7 @@ double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t 
 }
 
 void reserve_for_ages(OptimalView& view, const Evaluation& at, const std::vector<double>& bound_ns,
-                      const std::vector<double>& care_ns, const std::vector<bool>& is_unbounded,
+                      const std::vector<bool>& is_unbounded,
                       const std::vector<uint32_t>& triggers_pkts) {
   Program& program = view.program();
   std::vector<double> allowance_ns(program.tasks.size());
@@ -69,7 +69,7 @@ void reserve_for_ages(OptimalView& view, const Evaluation& at, const std::vector
       max_ns = std::max(max_ns, allowance_ns[t] - at.turnaround_ns[t]);
     }
     const double limited_ns = turnaround_ns + max_ns + flow.budget_ns - bound_ns[f];
-    flow.holding_ns = std::max({0.0, limited_ns, care_ns[f] > 0 ? turnaround_ns + care_ns[f] : 0});
+    flow.holding_ns = std::max(0.0, limited_ns);
   }
 }
 

@@ -19,7 +19,7 @@ namespace batchplane::slo {
 // What holding packets costs each flow's budget (ProgramFlow::holding_ns): triggers that are not
 // reached before the age limits that go with them would be triggers in name only.
 void reserve_for_ages(OptimalView& view, const Evaluation& at, const std::vector<double>& bound_ns,
-                      const std::vector<double>& care_ns, const std::vector<bool>& is_unbounded,
+                      const std::vector<bool>& is_unbounded,
                       const std::vector<uint32_t>& triggers_pkts);
 
 // By head: the limit in ns, kStrandingAge where no flow with an SLO passes. `bound_ns` by flow: the

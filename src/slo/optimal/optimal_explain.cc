@@ -1,83 +1,79 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // optimal_explain.cc - what the optimal controller has decided from.
+#include <algorithm>
+
 #include "slo/optimal/optimal.h"
 
 namespace batchplane::slo {
 
 FlowExplanation Optimal::explain_flow(uint32_t f) const {
-  const FlowMemory& memory = flows_[f];
-  const exec::FlowVerdict& verdict = memory.verdict;
+  const Flow& flow = flows_[f];
   const Program& program = view_.program();
-  const ProgramFlow& flow = program.flows[f];
-  FlowExplanation told{.state = verdict.state,
-                       .slo_ns = memory.slo_ns,
-                       .measured_ns = memory.measured_ns,
-                       .margin_ns = memory.slo_ns * settings_.tolerance,
-                       .turnaround_ns = static_cast<double>(settings_.turnaround_extra_ns),
-                       .bias_ns = memory.bias.ns,
-                       .service_ns = verdict.service_ns,
-                       .care_ns = care_ns_[f],
-                       .reserve_ns = memory.reserve_ns,
-                       .slack_ns = verdict.slack_ns,
-                       .multiplier_pps_per_us = verdict.multiplier_pps_per_us,
-                       .hint = verdict.hint};
+  const ProgramFlow& row = program.flows[f];
+  const double ratio = flow.delay.ratio();
+  FlowExplanation told{.state = flow.verdict.state,
+                       .slo_ns = flow.delay.slo_ns(),
+                       .measured_ns = flow.delay.measured_ns(),
+                       .margin_ns = flow.delay.slo_ns() * flow.delay.margin(),
+                       .turnaround_ns = flow.verdict.turnaround_ns / ratio,
+                       .fill_ns = flow.verdict.fill_ns / ratio,
+                       .service_ns = flow.verdict.service_ns / ratio,
+                       .multiplier_pps_per_us = flow.verdict.multiplier_pps_per_us,
+                       .hint = flow.verdict.hint,
+                       .legs = flow.verdict.legs};
   // By the model; what was measured beyond it is a term of its own, which may be negative.
-  for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-    const uint32_t t = program.flow_tasks[i];
-    if (t < model_chosen_.turnaround_ns.size())
-      told.turnaround_ns += model_chosen_.turnaround_ns[t];
-  }
-  for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+  const double modelled_ns = told.turnaround_ns + told.fill_ns + told.service_ns;
+  told.bias_ns = (ratio - 1) * modelled_ns;
+  told.slack_ns = told.slo_ns - modelled_ns - told.bias_ns;
+  for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
     const uint32_t h = program.flow_modules[i];
-    if (model_chosen_.fill_ns.size() <= h) continue;
-    told.fill_ns += model_chosen_.fill_ns[h];
-    told.modules.push_back({view_.segments()[h].head, chosen_[h], model_chosen_.fill_ns[h],
-                            model_chosen_.service_ns[h]});
+    told.modules.push_back(
+        {view_.segments()[h].head, chosen_[h], at_.fill_ns[h], at_.service_ns[h]});
   }
   return told;
 }
 
-ModuleExplanation Optimal::explain_module(uint32_t h) const {
-  const HeadMemory& head = heads_[h];
+const char* Optimal::why(uint32_t h, bool is_bound) const {
   const ProgramModule& module = view_.program().modules[h];
-  return {.module = view_.segments()[h].head,
-          .trigger_pkts = chosen_[h],
-          .age_limit_ns = head.age_limit_ns,
-          .arriving_pkts = module.arriving_pkts,
-          .cost_per_batch_ns = module.cost_per_batch_ns,
-          .cost_per_pkt_ns = module.cost_per_pkt_ns,
-          .hold_ns = view_.program().hold_ns,
-          .why = head.why,
-          .binding_flow = head.binding_flow,
-          .multiplier_pps_per_us = head.price};
+  if (module.share <= 0) return "no traffic";
+  if (gain_of_holding_ns(view_.program(), module, model_.batch_limit_pkts) <= 0) {
+    return "batches arrive large enough";
+  }
+  if (chosen_[h] == model_.batch_limit_pkts) return "the largest batch";
+  if (is_bound) return "a flow's budget";
+  return chosen_[h] > 0 ? "turnaround of other flows" : "nothing is left of a budget";
 }
 
-// What was measured, and which of it decides.
-MeasuredExplanation Optimal::explain_guard() const {
-  static constexpr const char* kChoices[] = {"as solved", "the fastest that was measured",
-                                             "a little more than the fastest that was measured",
-                                             "a little less than what was late"};
-  const OperatingPoint* best = guard_.best();
-  return {.in_force = kChoices[static_cast<uint32_t>(guard_.choice())],
-          .best_pps = best != nullptr ? best->rate * 1e9 : 0.0,
-          .bypassed_pps = guard_.bypassed_rate() * 1e9,
-          .periods_to_next_try = guard_.periods_left()};
+ModuleExplanation Optimal::explain_module(uint32_t h) const {
+  const Program& program = view_.program();
+  const ProgramModule& module = program.modules[h];
+  ModuleExplanation told{.module = view_.segments()[h].head,
+                         .trigger_pkts = chosen_[h],
+                         .age_limit_ns = limits_ns_[h],
+                         .arriving_pkts = module.arriving_pkts,
+                         .cost_per_batch_ns = module.cost_per_batch_ns,
+                         .cost_per_pkt_ns = module.cost_per_pkt_ns,
+                         .hold_ns = program.hold_ns};
+  double highest = 0;
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const auto begin = program.flow_modules.begin() + program.flows[f].modules_begin;
+    const auto end = program.flow_modules.begin() + program.flows[f].modules_end;
+    const double price = found_.solution.prices[f];
+    if (price <= 0 || std::find(begin, end, h) == end) continue;
+    told.multiplier_pps_per_us += flows_[f].verdict.multiplier_pps_per_us;
+    if (price <= highest) continue;
+    highest = price;
+    told.binding_flow = f;
+  }
+  told.why = why(h, told.binding_flow != ModuleExplanation::kNoFlow);
+  return told;
 }
 
 Explanation Optimal::explain() const {
   Explanation told;
+  if (!has_decided_) return told;
   for (uint32_t f = 0; f < flows_.size(); ++f) told.flows.push_back(explain_flow(f));
-  for (uint32_t h = 0; h < heads_.size(); ++h) told.modules.push_back(explain_module(h));
-  told.measured = explain_guard();
-  for (uint32_t t = 0; t < overloads_.size(); ++t) {
-    const Overload& overload = overloads_[t];
-    if (!overload.is_carrying && !overload.is_known) continue;
-    told.overload.push_back({.task = t,
-                             .is_carrying = overload.is_carrying,
-                             .rate_pps = view_.program().tasks[t].rate_pkts_per_ns * 1e9,
-                             .load_ratio = overload.load,
-                             .max_load_ratio = overload.max_load});
-  }
+  for (uint32_t h = 0; h < chosen_.size(); ++h) told.modules.push_back(explain_module(h));
   return told;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "slo/optimal/optimal.h"
+#include "slo/optimal/optimal_age.h"
 #include "slo/solver/program_test_util.h"
 
 namespace batchplane::slo {
@@ -74,6 +75,13 @@ Snapshot period_of(const Model& model, Rng& rng, double slo_factor) {
   return out;
 }
 
+// What the controller reckons with: a ring that never is empty.
+void saturate(OptimalView& view, const Settings& settings) {
+  ProgramTask& task = view.program().tasks[0];
+  task.is_saturated = true;
+  task.runs_waited = 1 + static_cast<double>(settings.ring_pkts) / task.run_pkts;
+}
+
 struct Judged {
   double load = 0;
   bool fits = false;
@@ -90,9 +98,8 @@ Judged judge(OptimalView& view, const Snapshot& snapshot, const std::vector<uint
   for (const exec::FlowPeriod& flow : snapshot.flows) {
     bound_ns.push_back(static_cast<double>(flow.slo_ns));
   }
-  const std::vector<double> care_ns(bound_ns.size(), 0);
   const std::vector<bool> unbounded(bound_ns.size(), false);
-  reserve_for_ages(view, at, bound_ns, care_ns, unbounded, triggers);
+  reserve_for_ages(view, at, bound_ns, unbounded, triggers);
   evaluate(view.program(), q, at);
   Judged judged{.load = at.load, .fits = true};
   for (size_t f = 0; f < bound_ns.size(); ++f) {
@@ -120,6 +127,7 @@ TEST(OptimalNested, IsCloseToEveryChoiceWithArrivalsThatFollow) {
     optimal.step(snapshot);
     OptimalView view(model, settings);
     view.update(snapshot);
+    saturate(view, settings);
     const std::vector<uint32_t>& chosen = optimal.chosen();
     ASSERT_EQ(chosen.size(), 1U + kLeaves);
     const uint32_t outer = view.head_of(2);
@@ -159,6 +167,7 @@ TEST(OptimalNested, OuterBuffersAnswerForWhatComesBehind) {
   const Snapshot snapshot = period_of(model, rng, 2);
   OptimalView view(model, settings);
   view.update(snapshot);
+  saturate(view, settings);
   const uint32_t outer = view.head_of(2);
   std::vector<uint32_t> triggers(1 + kLeaves, 0);
   for (const uint32_t q : {0U, kBatch}) {

@@ -282,59 +282,5 @@ TEST(Optimal, HolesInTimeExcuseThePacketsThatTheyCaught) {
   EXPECT_LT(changed_pkts[1], 0.8);
 }
 
-// The first period was cut short by the machine: nothing is held yet, whatever it looked like, but
-// for two periods at most.
-TEST(Optimal, WaitsForAPeriodThatSaysWhatAPacketTakesWithoutHolding) {
-  RingPlant plant(gateways(16, 30e3), 0, 11);
-  const auto optimal = make_controller("optimal", plant.model, {});
-  double held[3] = {0, 0, 0};
-  for (double& pkts : held) {
-    Snapshot snapshot = plant.run(kPeriodNs, 0.95);
-    snapshot.tasks[0].gaps = 1;
-    snapshot.tasks[0].gap_ns = kPeriodNs / 5;
-    const Decision decision = optimal->step(snapshot);
-    plant.apply(decision);
-    pkts = static_cast<double>(decision.changes.size());
-  }
-  EXPECT_EQ(held[0], 0);
-  EXPECT_EQ(held[1], 0);
-  EXPECT_GT(held[2], 0);
-}
-
-TEST(OptimalView, TellsASlowMachineFromOtherTriggers) {
-  RingPlant plant(gateways(16, 30e3), 0, 11);
-  const Settings settings;
-  OptimalView view(plant.model, settings);
-  for (int i = 0; i < 4; ++i) {
-    view.update(plant.run(kPeriodNs, 0.95));
-    EXPECT_FALSE(view.is_slow(0));
-  }
-  Snapshot slow = plant.run(kPeriodNs, 0.95);
-  slow.tasks[0].busy_ns += slow.tasks[0].busy_ns / 5;
-  view.update(slow);
-  EXPECT_TRUE(view.is_slow(0));
-  // Triggers that hold what was bypassed cost time of their own.
-  view.update(plant.run(kPeriodNs, 0.95));
-  Decision holds;
-  for (const Segment& segment : view.segments()) {
-    holds.changes.push_back({segment.head, 16, 100'000, "test"});
-  }
-  plant.apply(holds);
-  Snapshot held = plant.run(kPeriodNs, 0.95);
-  held.tasks[0].busy_ns += held.tasks[0].busy_ns / 5;
-  view.update(held);
-  EXPECT_FALSE(view.is_slow(0));
-  // And a machine that stays slow is the usual one in the end.
-  for (int i = 0; i < 12; ++i) {
-    Snapshot later = plant.run(kPeriodNs, 0.95);
-    later.tasks[0].busy_ns += 4 * later.tasks[0].busy_ns / 10;
-    view.update(later);
-    if (i == 0) {
-      EXPECT_TRUE(view.is_slow(0));
-    }
-  }
-  EXPECT_FALSE(view.is_slow(0));
-}
-
 }  // namespace optimal_test
 }  // namespace batchplane::slo

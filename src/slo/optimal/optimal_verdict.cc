@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal_verdict.cc - what the optimal controller thinks of each flow and each trigger.
+// optimal_verdict.cc - what the optimal controller thinks of each flow, and the load that it expects.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -10,8 +10,6 @@
 namespace batchplane::slo {
 namespace {
 
-constexpr double kPpsPerUs = 1e12;  // from packets per ns and ns of budget
-
 std::string microseconds(double ns) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f us", ns * 1e-3);
@@ -20,74 +18,67 @@ std::string microseconds(double ns) {
 
 }  // namespace
 
-// At saturation a shorter time of a packet makes fills shorter, which frees more of the budgets: by
-// so much of what was saved, at the prices of all flows.
-void Optimal::set_feedback() {
-  const Program& program = view_.program();
-  feedback_.assign(program.tasks.size(), 0);
-  for (uint32_t f = 0; f < solution_.prices.size(); ++f) {
-    if (solution_.prices[f] <= 0) continue;
-    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
-      const uint32_t v = program.flow_modules[i];
-      const uint32_t t = program.modules[v].task;
-      const double load = model_chosen_.task_pkt_ns[t] * program.tasks[t].rate_pkts_per_ns;
-      if (!program.tasks[t].is_saturated || load <= 0) continue;
-      feedback_[t] += solution_.prices[f] * model_chosen_.fill_ns[v] / load;
-    }
-  }
-}
-
-// The highest rate of the flow's busiest task is 1 / C; a ns of budget lowers C by price / rate,
-// and by what follows from that: a geometric series.
+// Packets a second that one more microsecond of the flow's budget would buy. A price is of the
+// weighted load, and the budget of the model, which is off by the flow's ratio. At saturation a
+// shorter time of a packet makes fills shorter, too, which frees more of the budgets: a geometric
+// series.
 double Optimal::pps_per_us(uint32_t f) const {
   const Program& program = view_.program();
-  const ProgramFlow& flow = program.flows[f];
-  double best = 0;
-  for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-    const uint32_t t = program.flow_tasks[i];
-    const ProgramTask& task = program.tasks[t];
-    const double pkt_ns = model_chosen_.task_pkt_ns[t];
-    if (task.rate_pkts_per_ns <= 0 || pkt_ns <= 0) continue;
-    const double price = solution_.prices[f] / task.rate_pkts_per_ns;
-    const double gain = price / std::max(0.05, 1 - feedback_[t]);
-    best = std::max(best, gain / (pkt_ns * pkt_ns) * kPpsPerUs);
+  const double price = found_.solution.prices[f];
+  const double busiest_ns = bottleneck_ns(joint_, at_);
+  if (price <= 0 || busiest_ns <= 0) return 0;
+  double feedback = 0;
+  for (uint32_t g = 0; g < flows_.size(); ++g) {
+    const ProgramFlow& flow = program.flows[g];
+    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      const uint32_t t = program.modules[v].task;
+      const double load = at_.task_pkt_ns[t] * program.tasks[t].rate_pkts_per_ns;
+      if (program.tasks[t].is_saturated && load > 0) {
+        feedback += found_.solution.prices[g] * at_.fill_ns[v] / load;
+      }
+    }
   }
-  return best;
+  const double load = std::max(1e-9, at_.load);
+  const double gain = price / load / std::max(0.05, 1 - feedback / load);
+  return gain / busiest_ns * 1e9 * 1e3 / flows_[f].delay.ratio();
 }
 
 std::string Optimal::hint_of(uint32_t f) const {
   const exec::FlowVerdict& verdict = flows_[f].verdict;
   const double min_ns = view_.min_service_ns(f);
+  const double all_ns = verdict.turnaround_ns + verdict.fill_ns + verdict.service_ns;
   if (verdict.state == exec::FlowState::kInherent) {
     return "its modules alone take " + microseconds(min_ns) +
            " for one packet: cheaper modules, another device, or an SLO above that";
+  }
+  if (flows_[f].stretch > 1) {
+    return "no triggers that keep it carry all that comes: lower the load, divide it over more "
+           "workers, or allow " +
+           microseconds(all_ns);
   }
   if (verdict.turnaround_ns >= verdict.fill_ns + verdict.service_ns) {
     // Whose work does it wait for?
     const Program& program = view_.program();
     double most = 0;
-    uint32_t heaviest = OptimalView::kNoHead;
+    std::string name = "part of the task";
     for (uint32_t v = 0; v < program.modules.size(); ++v) {
-      const double batch = std::max(1.0, batch_pkts(program.modules[v], chosen_[v]));
-      const double work = program.modules[v].share / batch * model_chosen_.service_ns[v];
+      const double work = program.modules[v].share / at_.batch_pkts[v] * at_.service_ns[v];
       if (work <= most) continue;
       most = work;
-      heaviest = v;
+      name = model_.modules[view_.segments()[v].head].name;
     }
-    const std::string name = heaviest == OptimalView::kNoHead
-                                 ? "part of the task"
-                                 : model_.modules[view_.segments()[heaviest].head].name;
     return "turnaround takes " + microseconds(verdict.turnaround_ns) + ": move " + name +
-           " to another core, or allow " +
-           microseconds(verdict.turnaround_ns + verdict.fill_ns + verdict.service_ns);
+           " to another core, or allow " + microseconds(all_ns);
   }
   return "service takes " + microseconds(verdict.service_ns) + " and filling " +
-         microseconds(verdict.fill_ns) + ": another device, or allow " +
-         microseconds(verdict.turnaround_ns + verdict.fill_ns + verdict.service_ns);
+         microseconds(verdict.fill_ns) + ": another device, or allow " + microseconds(all_ns);
 }
 
+namespace {
+
 // What no trigger can mend.
-void Optimal::judge_egress(const exec::FlowPeriod& period, exec::FlowVerdict& verdict) {
+void judge_egress(const exec::FlowPeriod& period, exec::FlowVerdict& verdict) {
   const exec::EgressPromise& egress = period.egress;
   if (!egress.is_on_way) return;
   const bool is_too_long =
@@ -105,79 +96,64 @@ void Optimal::judge_egress(const exec::FlowPeriod& period, exec::FlowVerdict& ve
   }
 }
 
+}  // namespace
+
+// Turnaround, ring, fills and services of each task that the flow crosses.
+void Optimal::divide(const Snapshot& snapshot, uint32_t f) {
+  const Program& program = view_.program();
+  const ProgramFlow& row = program.flows[f];
+  exec::FlowVerdict& verdict = flows_[f].verdict;
+  if (row.tasks_end - row.tasks_begin < 2 || model_.legs.of_flow.empty()) return;
+  for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
+    const uint32_t task = program.flow_tasks[i];
+    exec::LegBudget leg{.budget_ns = at_.turnaround_ns[task] + rings_.wait_ns(task),
+                        .load_per_us = found_.solution.prices[f] * 1e3};
+    for (uint32_t k = row.modules_begin; k < row.modules_end; ++k) {
+      const uint32_t v = program.flow_modules[k];
+      if (program.modules[v].task == task) leg.budget_ns += at_.fill_ns[v] + at_.service_ns[v];
+    }
+    verdict.legs.push_back(leg);
+  }
+  const std::vector<uint32_t>& legs = model_.legs.of_flow[f];
+  for (size_t i = 0; i < std::min(verdict.legs.size(), legs.size()); ++i) {
+    verdict.legs[i].measured_ns = static_cast<double>(snapshot.legs[legs[i]].delay_ns);
+  }
+}
+
 void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
   const Program& program = view_.program();
-  const ProgramFlow& flow = program.flows[f];
+  const ProgramFlow& row = program.flows[f];
+  const FlowDelay& delay = flows_[f].delay;
   exec::FlowVerdict& verdict = flows_[f].verdict;
-  verdict = {};
-  verdict.turnaround_ns = static_cast<double>(settings_.turnaround_extra_ns) + flows_[f].bias.ns;
-  for (uint32_t i = flow.tasks_begin; i < flow.tasks_end; ++i) {
-    verdict.turnaround_ns += model_chosen_.turnaround_ns[program.flow_tasks[i]];
+  verdict.turnaround_ns =
+      static_cast<double>(settings_.turnaround_extra_ns) + flows_[f].ring_ns;
+  for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
+    verdict.turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
   }
-  for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-    verdict.fill_ns += model_chosen_.fill_ns[program.flow_modules[i]];
-    verdict.service_ns += model_chosen_.service_ns[program.flow_modules[i]];
+  for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
+    verdict.fill_ns += at_.fill_ns[program.flow_modules[i]];
+    verdict.service_ns += at_.service_ns[program.flow_modules[i]];
   }
-  verdict.fill_ns -= model_chosen_.mixing_ns[f];
-  if (slo_ns_[f] > 0) {
-    verdict.slack_ns = slo_ns_[f] - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns -
-                       view_.egress_ns(f);
-  }
-  // What was measured below the model is turnaround's at first, but no part is less than nothing.
-  const double missing_ns = std::min(0.0, verdict.turnaround_ns);
-  verdict.turnaround_ns -= missing_ns;
-  verdict.fill_ns = std::max(0.0, verdict.fill_ns + missing_ns);
-  if (slo_ns_[f] <= 0) return;
+  verdict.fill_ns -= at_.mixing_ns[f];
+  if (row.modules_begin == row.modules_end) verdict.service_ns = view_.min_service_ns(f);
+  // What was measured beyond the model.
+  verdict.turnaround_ns *= delay.ratio();
+  verdict.fill_ns *= delay.ratio();
+  verdict.service_ns *= delay.ratio();
+  if (delay.slo_ns() <= 0) return;
+  verdict.slack_ns = delay.slo_ns() - verdict.turnaround_ns - verdict.fill_ns -
+                     verdict.service_ns - view_.egress_ns(f);
   verdict.multiplier_pps_per_us = pps_per_us(f);
   verdict.state = exec::is_slo_broken(period, settings_.percentile) ? exec::FlowState::kViolating
                                                                     : exec::FlowState::kMet;
-  if (is_left_out_[f] || is_freed_[f]) verdict.state = exec::FlowState::kInfeasible;
-  if (view_.min_service_ns(f) > slo_ns_[f]) verdict.state = exec::FlowState::kInherent;
-  if (verdict.state == exec::FlowState::kInfeasible ||
-      verdict.state == exec::FlowState::kInherent) {
-    verdict.hint = hint_of(f);
+  if (found_.solution.is_infeasible[f] || flows_[f].stretch > 1) {
+    verdict.state = exec::FlowState::kInfeasible;
   }
+  if (view_.min_service_ns(f) > delay.slo_ns()) verdict.state = exec::FlowState::kInherent;
+  const bool is_hopeless = verdict.state == exec::FlowState::kInfeasible ||
+                           verdict.state == exec::FlowState::kInherent;
+  if (is_hopeless) verdict.hint = hint_of(f);
   judge_egress(period, verdict);
-}
-
-// Why each trigger is what it is.
-void Optimal::explain_heads() {
-  const Program& program = view_.program();
-  for (HeadMemory& head : heads_) {
-    head.binding_flow = ~0U;
-    head.price = 0;
-  }
-  for (uint32_t f = 0; f < program.flows.size(); ++f) {
-    const ProgramFlow& flow = program.flows[f];
-    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-      HeadMemory& head = heads_[program.flow_modules[i]];
-      const double price = flows_[f].verdict.multiplier_pps_per_us;
-      const bool is_first = head.binding_flow == ~0U;
-      if (price > 0 &&
-          (is_first || price > flows_[head.binding_flow].verdict.multiplier_pps_per_us)) {
-        head.binding_flow = f;
-      }
-      head.price += price;
-    }
-  }
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    const ProgramModule& module = program.modules[h];
-    const double gain_ns = gain_of_holding_ns(program, module, model_.batch_limit_pkts);
-    HeadMemory& head = heads_[h];
-    if (module.share <= 0) {
-      head.why = "no traffic";
-    } else if (gain_ns <= 0) {
-      head.why = "batches arrive large enough";
-    } else if (chosen_[h] == model_.batch_limit_pkts) {
-      head.why = "the largest batch";
-    } else if (head.cap_pkts < model_.batch_limit_pkts && chosen_[h] >= head.cap_pkts) {
-      head.why = "age limits release earlier";
-    } else if (head.binding_flow != ~0U) {
-      head.why = "a flow's budget";
-    } else {
-      head.why = chosen_[h] > 0 ? "turnaround of other flows" : "nothing is left of a budget";
-    }
-  }
 }
 
 // Highest load and rate by the model, with the batches that age limits leave.
@@ -187,32 +163,27 @@ void Optimal::predict(Decision& decision) {
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     const ProgramModule& module = program.modules[h];
     if (chosen_[h] == 0 || limits_ns_[h] == exec::kStrandingAge) continue;
-    const double rate = rate_of(program, module, model_chosen_.task_pkt_ns[module.task]);
+    const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
     const double time_ns = std::max(
-        0.0, static_cast<double>(limits_ns_[h]) - model_chosen_.turnaround_ns[module.task] / 2);
+        0.0, static_cast<double>(limits_ns_[h]) - at_.turnaround_ns[module.task] / 2);
     as_real_[h] = std::max(module.arriving_pkts, expected_batch_pkts(chosen_[h], rate * time_ns));
   }
-  evaluate(program, as_real_, model_now_);
-  for (size_t t = 0; t < program.tasks.size(); ++t) {
-    const double pkt_ns = model_now_.task_pkt_ns[t];
-    if (pkt_ns <= 0 || program.tasks[t].rate_pkts_per_ns <= 0) continue;
-    const double load = program.tasks[t].is_saturated
-                            ? 1
-                            : std::min(1.0, pkt_ns * program.tasks[t].rate_pkts_per_ns);
-    if (load < decision.predicted_load) continue;
-    decision.predicted_load = load;
-    decision.predicted_pps = 1e9 / pkt_ns;
-  }
+  evaluate(program, as_real_, trial_);
+  const double pkt_ns = bottleneck_ns(joint_, trial_);
+  if (pkt_ns <= 0) return;
+  const double offered = joint_.offered_pkts_per_ns;
+  decision.predicted_load = offered > 0 ? std::min(1.0, pkt_ns * offered) : 1;
+  decision.predicted_pps = 1e9 / pkt_ns;
 }
 
 void Optimal::judge(const Snapshot& snapshot, Decision& decision) {
-  set_feedback();
   decision.flows.reserve(flows_.size());
   for (uint32_t f = 0; f < flows_.size(); ++f) {
+    flows_[f].verdict = {};
     judge_flow(snapshot.flows[f], f);
+    divide(snapshot, f);
     decision.flows.push_back(flows_[f].verdict);
   }
-  explain_heads();
   predict(decision);
 }
 

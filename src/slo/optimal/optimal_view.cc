@@ -7,9 +7,6 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kSaturatedIdle = 0.02;    // idle share below which a task counts as saturated
-constexpr double kUnsaturatedIdle = 0.04;  // and above which it no longer does
-constexpr double kLullRun = 0.5;           // of a saturated run: busy as ever, in between
 constexpr double kFullRun = 0.95;       // of B: runs this large mean that the input never empties
 constexpr double kMinDeviation = 0.03;  // relative; smaller ones are chance whatever the count
 constexpr double kManyEvents = 1000;    // counts below fluctuate by more than the margin
@@ -20,9 +17,6 @@ constexpr double kMinScale = 0.5;
 constexpr double kMaxScale = 3;
 constexpr double kMaxAged = 0.2;     // share of releases
 constexpr double kMoved = 0.1;       // of an arriving batch
-constexpr double kSlow = 1.08;       // time of a packet over the usual one
-constexpr double kSameHolds = 0.25;  // of a packet
-constexpr double kUsualShare = 0.1;  // of what one period says of it
 constexpr double kStairs = 0.15;     // of a batch's costs: what is further off is no line
 constexpr double kOftener = 10;      // that a release by age comes too late for its first packet
 
@@ -251,31 +245,19 @@ double OptimalView::variance_of_run(uint32_t t) {
   return variance;
 }
 
-void OptimalView::update_task(const Snapshot& snapshot, uint32_t t, bool is_lull) {
+void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
   const exec::TaskPeriod& period = snapshot.tasks[t];
   Task& task = tasks_[t];
   ProgramTask& out = program_.tasks[t];
   const auto in_pkts = static_cast<double>(period.in_pkts);
   const auto runs = static_cast<double>(period.runs);
-  if (in_pkts <= 0 || runs <= 0 || is_scheduler_[t]) {
-    out = {.run_pkts = 1};
-    task.is_saturated = false;
-    return;
-  }
+  out = {.run_pkts = 1};
+  if (in_pkts <= 0 || runs <= 0 || is_scheduler_[t]) return;
+  const double busy = time_at_work_ns(period);
   task.rate.follow(ratio(in_pkts, static_cast<double>(snapshot.period_ns)), in_pkts);
   task.run_pkts.follow(std::max(1.0, in_pkts / runs), runs);
-  const auto idle = static_cast<double>(period.idle_ns);
-  const double busy = time_at_work_ns(period);
-  const double idle_share = ratio(idle, idle + busy);
-  const double bound = task.is_saturated ? kUnsaturatedIdle : kSaturatedIdle;
-  task.is_saturated = (is_lull && task.is_saturated) || (idle + busy > 0 && idle_share < bound) ||
-                      is_input_full(snapshot, t);
-  task.is_saturated = task.is_saturated && !task.is_rate_known;
   out.rate_pkts_per_ns = task.rate.value;
-  out.is_saturated = task.is_saturated;
   out.run_pkts = task.run_pkts.value;
-  out.runs_waited =
-      task.is_saturated ? 1 + static_cast<double>(settings_.ring_pkts) / out.run_pkts : 2;
   // What the segments do not explain of a run: inputs, what stands before the first buffers, polls.
   double explained_ns = 0;
   double aged = 0;
@@ -304,85 +286,19 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t, bool is_lull
     const double scale = std::clamp(measured_ns / spread_ns, kMinScale, kMaxScale);
     const bool is_clumped = aged > kMaxAged * releases;
     // Without releases runs are alike; with them they are not, whatever was seen before.
-    if (releases <= 0 && task.is_saturated) {
+    if (releases <= 0) {
       task.scale = {};
     } else if (!is_clumped || (task.scale.is_known && scale < task.scale.value)) {
       task.scale.follow(scale, 16);
     }
   }
   out.spread_scale = task.scale.is_known ? task.scale.value : 1;
-  task.seen_scale = out.spread_scale;
-  if (releases <= 0 && task.is_saturated && period.run_p99_ns > 0 && spread_ns > 0) {
-    const double over_ns = static_cast<double>(period.run_p99_ns) - run_ns;
-    task.seen_scale = std::clamp(over_ns / spread_ns, 0.0, out.spread_scale);
-  }
-}
-
-// How often a packet is held with the triggers in force, on average.
-double OptimalView::holds_of(uint32_t t) const {
-  double holds = 0;
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    const ProgramModule& module = program_.modules[h];
-    if (module.task == t && is_holding(module, current_[h])) holds += module.share;
-  }
-  return holds;
-}
-
-// A packet's time against what it usually is with such batches: triggers and traffic change
-// batches, the machine what they cost.
-void OptimalView::judge_speed(const Snapshot& snapshot, uint32_t t) {
-  const exec::TaskPeriod& period = snapshot.tasks[t];
-  Task& task = tasks_[t];
-  const auto in_pkts = static_cast<double>(period.in_pkts);
-  const double busy_ns = time_at_work_ns(period);
-  task.is_slow = false;
-  // Runs of a core that takes all that comes are shorter, and what they share of a packet larger.
-  const bool was_known = std::exchange(task.was_rate_known, task.is_rate_known);
-  if (was_known != task.is_rate_known) task.has_usual = false;
-  if (!(task.is_saturated || task.is_rate_known) || in_pkts < kManyEvents) {
-    task.has_usual = false;
-    return;
-  }
-  const double holds = holds_of(t);
-  // Holding has costs that segments do not explain: another number of holds is no slow machine.
-  const bool is_as_before = std::abs(holds - std::exchange(task.holds, holds)) < kSameHolds;
-  const double share = std::exchange(task.has_usual, true) ? kUsualShare : 1;
-  double usual_ns = 0;
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    Head& head = heads_[h];
-    if (program_.modules[h].task != t || head.batches <= 0) continue;
-    const double step = head.usual_batch_ns + head.usual_pkt_ns > 0 ? share : 1;
-    head.usual_batch_ns += step * (head.cost_per_batch_ns - head.usual_batch_ns);
-    head.usual_pkt_ns += step * (head.cost_per_pkt_ns - head.usual_pkt_ns);
-    usual_ns += head.batches * head.usual_batch_ns + head.pkts * head.usual_pkt_ns;
-  }
-  const double other_ns = (busy_ns - usual_ns) / in_pkts;
-  if (share == 1 || !is_as_before) task.usual_other_ns = other_ns;
-  task.is_slow = busy_ns > kSlow * (usual_ns + task.usual_other_ns * in_pkts);
-  task.usual_other_ns += kUsualShare * (other_ns - task.usual_other_ns);
 }
 
 bool OptimalView::is_input_full(const Snapshot& snapshot, uint32_t t) const {
   const exec::TaskPeriod& period = snapshot.tasks[t];
   return static_cast<double>(period.in_pkts) >=
          kFullRun * model_.batch_limit_pkts * static_cast<double>(period.runs);
-}
-
-bool OptimalView::is_lull(const Snapshot& snapshot) const {
-  bool any = false;
-  for (uint32_t t = 0; t < tasks_.size(); ++t) {
-    const exec::TaskPeriod& period = snapshot.tasks[t];
-    if (!tasks_[t].is_saturated) continue;
-    any = true;
-    if (period.in_pkts == 0) continue;
-    const auto idle = static_cast<double>(period.idle_ns);
-    const double busy = time_at_work_ns(period);
-    const double run_pkts =
-        ratio(static_cast<double>(period.in_pkts), static_cast<double>(period.runs));
-    const bool is_partly_idle = idle >= kUnsaturatedIdle * (idle + busy);
-    if (!is_partly_idle || run_pkts < kLullRun * tasks_[t].run_pkts.value) return false;
-  }
-  return any;
 }
 
 void OptimalView::update_flows(const Snapshot& snapshot) {
@@ -424,19 +340,10 @@ void OptimalView::update_egress(const Snapshot& snapshot, uint32_t f) {
   if (promise.is_beyond_share) budget_ns = kNoBudgetNs;
 }
 
-void OptimalView::update(const Snapshot& snapshot, bool is_lull) {
-  count(snapshot);
-  weigh(snapshot, is_lull);
-}
-
-void OptimalView::count(const Snapshot& snapshot) {
+void OptimalView::update(const Snapshot& snapshot) {
   for (uint32_t h = 0; h < heads_.size(); ++h) update_head(snapshot, h);
-  for (uint32_t t = 0; t < tasks_.size(); ++t) judge_speed(snapshot, t);
-}
-
-void OptimalView::weigh(const Snapshot& snapshot, bool is_lull) {
   for (uint32_t t = 0; t < tasks_.size(); ++t) {
-    update_task(snapshot, t, is_lull);
+    update_task(snapshot, t);
     has_seen_traffic_ |= snapshot.tasks[t].in_pkts > 0;
   }
   update_flows(snapshot);

@@ -29,16 +29,8 @@ class OptimalView {
   static constexpr uint32_t kNoHead = kNoSegment;
 
   OptimalView(const Model& model, const Settings& settings);
-  // Takes a period in; program() and what follows below stand for it. A lull is as if saturated.
-  void update(const Snapshot& snapshot, bool is_lull = false);
-  // Its two halves: is_slow() stands after the first, all else after the second.
-  void count(const Snapshot& snapshot);
-  void weigh(const Snapshot& snapshot, bool is_lull);
-  // Whether the saturated tasks had no input for a part of the period, or for all of it, and were
-  // as busy as ever in the rest: its counts are of two loads at once. To be asked before update().
-  [[nodiscard]] bool is_lull(const Snapshot& snapshot) const;
-  // What holding costs a packet, as measured; of use from the next weigh() on.
-  void set_hold_ns(double hold_ns) { program_.hold_ns = hold_ns; }
+  // Takes a period in; program() and what follows below stand for it.
+  void update(const Snapshot& snapshot);
   // Whether buffers stand behind others, and whether those behind may hold; update() allows it.
   // While they may not, what a batch costs there is a part of what it costs where it is collected:
   // of the first buffer's costs, with the triggers that predict_arrivals() was given last.
@@ -66,15 +58,8 @@ class OptimalView {
   [[nodiscard]] double egress_most_ns(uint32_t flow) const { return egress_[flow].most_ns; }
   // How far beyond a mean run age limits reckon with at saturation, in standard deviations.
   [[nodiscard]] double age_sigmas() const { return age_sigmas_; }
-  // Measured over modelled spread of the period's runs; as the program has it where that is
-  // unknown. Without buffers runs may be alike, which says nothing of runs that release some.
-  [[nodiscard]] double spread_seen(uint32_t task) const { return tasks_[task].seen_scale; }
-  // Whether the machine was slower in the period than it usually is, by more than triggers explain.
-  [[nodiscard]] bool is_slow(uint32_t task) const { return tasks_[task].is_slow; }
   // Whether a task's input never was empty: more may have come than it took.
   [[nodiscard]] bool is_input_full(const Snapshot& snapshot, uint32_t task) const;
-  // A task that took all that came is not saturated, however busy it was.
-  void take_rate_as_known(uint32_t task, bool is_known) { tasks_[task].is_rate_known = is_known; }
   [[nodiscard]] bool has_seen_traffic() const { return has_seen_traffic_; }
 
  private:
@@ -92,8 +77,6 @@ class OptimalView {
     double pkts = 0;
     double cost_per_batch_ns = 0;  // of the segment alone
     double cost_per_pkt_ns = 0;
-    double usual_batch_ns = 0;  // the same, over many periods
-    double usual_pkt_ns = 0;
     double following_ns = 0;  // work of the period that its firings bring about elsewhere
     Stair stair;
     double extra_ns = 0;  // of the mean batch, beside the line
@@ -107,14 +90,6 @@ class OptimalView {
     Smoothed run_pkts;
     Smoothed scale;
     Smoothed aged;
-    double seen_scale = 1;
-    double usual_other_ns = 0;  // of a packet's time, what its segments do not explain
-    bool has_usual = false;
-    double holds = 0;  // of each packet, on average
-    bool is_slow = false;
-    bool is_saturated = false;
-    bool is_rate_known = false;
-    bool was_rate_known = false;
   };
 
   void lay_out_flows();
@@ -123,9 +98,7 @@ class OptimalView {
   void set_stair(const Snapshot& snapshot, uint32_t head);
   void update_head(const Snapshot& snapshot, uint32_t head);
   double variance_of_run(uint32_t task);
-  void update_task(const Snapshot& snapshot, uint32_t task, bool is_lull);
-  [[nodiscard]] double holds_of(uint32_t task) const;
-  void judge_speed(const Snapshot& snapshot, uint32_t task);
+  void update_task(const Snapshot& snapshot, uint32_t task);
   void update_flows(const Snapshot& snapshot);
   void update_egress(const Snapshot& snapshot, uint32_t flow);
 

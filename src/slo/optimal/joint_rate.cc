@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/cores/joint_rate.h"
+#include "slo/optimal/joint_rate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,9 +18,24 @@ std::vector<double> worker_ns(const Joint& joint, const Evaluation& at) {
   for (size_t t = 0; t < joint.worker_of_task.size(); ++t) {
     const uint32_t w = joint.worker_of_task[t];
     if (sums.size() <= w) sums.resize(w + 1, 0);
-    sums[w] += joint.visits[t] * at.task_pkt_ns[t];
+    const double spared_ns = t < joint.spared_ns.size() ? joint.spared_ns[t] : 0;
+    sums[w] += joint.visits[t] * std::max(0.0, at.task_pkt_ns[t] - spared_ns);
   }
   return sums;
+}
+
+// The one task that takes any time; kNone when several do.
+constexpr size_t kNone = ~size_t{0};
+size_t only_task(const Program& program) {
+  size_t only = kNone;
+  for (size_t t = 0; t < program.tasks.size(); ++t) {
+    const bool takes_time =
+        program.tasks[t].other_run_ns > 0 ||
+        std::ranges::any_of(program.modules, [&](const auto& m) { return m.task == t; });
+    if (takes_time && only != kNone) return kNone;
+    if (takes_time) only = t;
+  }
+  return only;
 }
 
 void weigh(const Joint& joint, const Evaluation& at, bool is_saturated, Program& program) {
@@ -45,6 +60,10 @@ void set_rate(const Joint& joint, double rate_pkts_per_ns, Program& program) {
     program.tasks[t].is_saturated = false;
     program.tasks[t].rate_pkts_per_ns = joint.visits[t] * rate_pkts_per_ns;
   }
+  if (joint.offered_pkts_per_ns > 0) return;
+  // The rate of a single task follows from its triggers: a fixed point that the solver finds.
+  const size_t only = only_task(program);
+  if (only != kNone) program.tasks[only].is_saturated = true;
 }
 
 JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Program& program,
@@ -54,6 +73,13 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
   bool has_best = false;
   size_t best_short = 0;
   for (ProgramTask& task : program.tasks) task.weight = 1;
+  if (joint.offered_pkts_per_ns <= 0 && only_task(program) != kNone) {
+    set_rate(joint, rate, program);
+    best.solution = solver.solve(program);
+    best.rate_pkts_per_ns = 1 / std::max(1e-9, bottleneck_ns(joint, best.solution.model));
+    best.is_saturated = true;
+    return best;
+  }
   for (uint32_t round = 0; round < kMaxRounds; ++round) {
     set_rate(joint, rate, program);
     const Solution& found = solver.solve(program);

@@ -14,14 +14,17 @@ namespace batchplane::slo {
 struct Joint {
   std::vector<uint32_t> worker_of_task;
   std::vector<double> visits;      // by task: packets it polls per packet that enters the pipeline
+  // By task: what a packet takes less once runs are full; where it is empty, nothing. A worker that
+  // takes whatever is there is always busy, and still carries more at a time.
+  std::vector<double> spared_ns;
   double offered_pkts_per_ns = 0;  // that enter; 0: as many as are carried
 };
 
-// Time of a packet that enters, on the busiest worker, at a point of the program.
+// Time of a packet that enters, in full runs on the busiest worker, at a point of the program.
 [[nodiscard]] double bottleneck_ns(const Joint& joint, const Evaluation& at);
 
-// Sets the tasks' rates to those of the pipeline's, and their weights by what their workers' loads
-// count: while the pipeline is saturated, only those that set its pace.
+// Sets the tasks' rates to those of the pipeline's. A single task of which nobody knows how much
+// comes is saturated: its rate follows from its triggers.
 void set_rate(const Joint& joint, double rate_pkts_per_ns, Program& program);
 
 // Triggers of the highest rate, or of the least load where all that is offered is carried, with

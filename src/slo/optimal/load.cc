@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/optimal/load.h"
+
+#include <algorithm>
+
+namespace batchplane::slo {
+namespace {
+constexpr double kBusyIdle = 0.02;  // idle share of a worker that is always busy
+}  // namespace
+
+Load::Load(const Model& model, const Settings& settings)
+    : model_(model),
+      settings_(settings),
+      is_fed_(model.tasks.size()),
+      is_busy_(model.tasks.size()),
+      visits_(model.tasks.size()),
+      left_pkts_(model.tasks.size()),
+      spared_ns_(model.tasks.size()),
+      full_ns_(model.tasks.size()) {
+  for (size_t t = 0; t < model.tasks.size(); ++t) {
+    is_fed_[t] = std::ranges::any_of(
+        model.tasks[t].inputs, [&](uint32_t input) { return !model.modules[input].has_buffer; });
+  }
+}
+
+// Whether packets wait outside for ever more room; how many came.
+bool Load::count_inputs(const Snapshot& snapshot, const OptimalView& view, double& offered_pkts) {
+  bool is_waiting = false;
+  offered_pkts = 0;
+  window_pkts_ = 0;
+  std::ranges::fill(left_pkts_, 0.0);
+  for (size_t i = 0; i < std::min(model_.inputs.size(), snapshot.inputs.size()); ++i) {
+    const exec::ControlInput& about = model_.inputs[i];
+    if (about.is_queue) continue;
+    const exec::InputPeriod& input = snapshot.inputs[i];
+    offered_pkts += static_cast<double>(input.offered_pkts);
+    is_waiting |= input.lost_pkts != 0 || input.backlog_pkts != 0;
+    window_pkts_ += about.window_pkts;
+    const double polled_pkts = view.program().tasks[about.task].run_pkts;
+    left_pkts_[about.task] =
+        std::max(left_pkts_[about.task], input.fill_mean_pkts - polled_pkts);
+  }
+  // Nothing is known of what the input holds: a ring that is never empty.
+  for (uint32_t t = 0; snapshot.inputs.empty() && t < model_.tasks.size(); ++t) {
+    if (is_fed_[t] && view.is_input_full(snapshot, t)) {
+      left_pkts_[t] = static_cast<double>(settings_.ring_pkts) - model_.batch_limit_pkts;
+    }
+  }
+  return is_waiting;
+}
+
+// A poll's own costs are shared by the packets of its run. Until a full run was seen all that is not
+// the segments' counts as such.
+void Load::compare_with_full_runs(const Snapshot& snapshot, const OptimalView& view) {
+  for (uint32_t t = 0; t < model_.tasks.size(); ++t) {
+    const ProgramTask& task = view.program().tasks[t];
+    const double now_ns = task.other_run_ns / task.run_pkts;
+    if (snapshot.tasks[t].in_pkts != 0 && view.is_input_full(snapshot, t)) {
+      full_ns_[t].follow(now_ns, static_cast<double>(snapshot.tasks[t].runs));
+    }
+    const double full_ns = full_ns_[t].is_known
+                               ? full_ns_[t].value
+                               : task.other_run_ns / std::max<double>(model_.batch_limit_pkts, 1);
+    spared_ns_[t] = std::max(0.0, now_ns - full_ns);
+  }
+}
+
+bool Load::update(const Snapshot& snapshot, const OptimalView& view) {
+  const auto entered = static_cast<double>(exec::entered_pkts(model_, snapshot));
+  if (entered <= 0 || snapshot.period_ns == 0) return false;
+  const auto period_ns = static_cast<double>(snapshot.period_ns);
+  double offered_pkts = 0;
+  const bool is_waiting = count_inputs(snapshot, view, offered_pkts);
+  compare_with_full_runs(snapshot, view);
+  offered_.follow(std::max(offered_pkts, entered) / period_ns, entered);
+  rate_pkts_per_ns_ = entered / period_ns;
+  // A worker that takes whatever is there may always be busy, and still carry more at a time.
+  bool is_full = false;
+  bool is_busy = false;
+  least_idle_ = 1;
+  for (uint32_t t = 0; t < model_.tasks.size(); ++t) {
+    const exec::TaskPeriod& task = snapshot.tasks[t];
+    visits_[t] = static_cast<double>(task.in_pkts) / entered;
+    const auto idle = static_cast<double>(task.idle_ns);
+    const double all = idle + static_cast<double>(task.busy_ns);
+    is_busy_[t] = all > 0 && idle < kBusyIdle * all;
+    is_full |= is_fed_[t] && task.in_pkts != 0 && view.is_input_full(snapshot, t);
+    is_busy |= is_busy_[t];
+    if (all > 0) least_idle_ = std::min(least_idle_, idle / all);
+  }
+  is_saturated_ = window_pkts_ != 0 || is_full || (is_waiting && is_busy);
+  const bool is_known = window_pkts_ == 0 && (is_waiting || !is_full);
+  offered_pkts_per_ns_ = is_known ? offered_.value : 0;
+  return true;
+}
+
+}  // namespace batchplane::slo

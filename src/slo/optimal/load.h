@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// load.h - what comes to a pipeline in a period and what is taken of it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "slo/model/controller.h"
+#include "slo/optimal/optimal_view.h"
+
+namespace batchplane::slo {
+
+class Load {
+ public:
+  Load(const Model& model, const Settings& settings);
+  // False: nothing came.
+  bool update(const Snapshot& snapshot, const OptimalView& view);
+
+  // More comes than is taken, or as much as there is room for.
+  [[nodiscard]] bool is_saturated() const { return is_saturated_; }
+  // Packets per ns that entered, and that came; 0: nobody knows how many would.
+  [[nodiscard]] double rate_pkts_per_ns() const { return rate_pkts_per_ns_; }
+  [[nodiscard]] double offered_pkts_per_ns() const { return offered_pkts_per_ns_; }
+  // Packets inside at any time, of closed loops; 0: there is none.
+  [[nodiscard]] uint32_t window_pkts() const { return window_pkts_; }
+  // Packets that a task polls for each that enters the pipeline.
+  [[nodiscard]] const std::vector<double>& visits() const { return visits_; }
+  // By task: the worker was never idle; packets that were left in the ring by a poll.
+  [[nodiscard]] bool is_always_busy(uint32_t task) const { return is_busy_[task]; }
+  [[nodiscard]] double left_pkts(uint32_t task) const { return left_pkts_[task]; }
+  // By task: what a packet takes less in full runs than in this period's.
+  [[nodiscard]] const std::vector<double>& spared_ns() const { return spared_ns_; }
+  // Share of the busiest worker's time.
+  [[nodiscard]] double least_idle() const { return least_idle_; }
+
+ private:
+  void compare_with_full_runs(const Snapshot& snapshot, const OptimalView& view);
+  bool count_inputs(const Snapshot& snapshot, const OptimalView& view, double& offered_pkts);
+
+  const Model& model_;
+  const Settings& settings_;
+  std::vector<bool> is_fed_;  // by task: from outside the pipeline
+  std::vector<bool> is_busy_;
+  std::vector<double> visits_;
+  std::vector<double> left_pkts_;
+  std::vector<double> spared_ns_;
+  std::vector<Smoothed> full_ns_;  // by task: a packet's part of what full runs take beside segments
+  Smoothed offered_;
+  double rate_pkts_per_ns_ = 0;
+  double offered_pkts_per_ns_ = 0;
+  uint32_t window_pkts_ = 0;
+  bool is_saturated_ = false;
+  double least_idle_ = 1;
+};
+
+}  // namespace batchplane::slo

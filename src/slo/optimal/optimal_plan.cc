@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal_plan.cc - triggers and ring credits for what comes: with every SLO kept, or where that does
+// not carry what comes, late by the least that does.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "slo/optimal/optimal.h"
+#include "slo/optimal/optimal_age.h"
+
+namespace batchplane::slo {
+namespace {
+constexpr uint32_t kMaxPlans = 3;     // of triggers, and rates and arrivals that follow from them
+constexpr double kSameRate = 0.01;     // rounds end there
+constexpr double kWorthAnother = 1.02;  // of a rate: ring credits change for no less
+constexpr double kAlmost = 1.02;        // of what a flow may take: kept, up to what rounds leave
+constexpr double kFullLoad = 1.0;       // of the busiest worker
+// Of SLOs, without margins.
+constexpr double kStretches[] = {1, 1.05, 1.1, 1.2, 1.35, 1.5, 2, 3, 5, 10, 30};
+}  // namespace
+
+void Optimal::wait_in_rings(double rate_pkts_per_ns) {
+  rings_.set_rate(load_, rate_pkts_per_ns);
+  const Program& program = view_.program();
+  for (size_t f = 0; f < flows_.size(); ++f) {
+    flows_[f].ring_ns = 0;
+    for (uint32_t i = program.flows[f].tasks_begin; i < program.flows[f].tasks_end; ++i) {
+      flows_[f].ring_ns += rings_.wait_ns(program.flow_tasks[i]);
+    }
+  }
+}
+
+void Optimal::set_budgets(double rate_pkts_per_ns) {
+  wait_in_rings(rate_pkts_per_ns);
+  const auto extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const Flow& flow = flows_[f];
+    ProgramFlow& row = view_.program().flows[f];
+    row.holding_ns = 0;
+    row.budget_ns = kNoBudgetNs;
+    if (flow.delay.slo_ns() <= 0 || flow.is_beyond_share) continue;
+    row.budget_ns = (flow.may_take_ns() - view_.egress_ns(f)) / flow.delay.ratio() - extra_ns -
+                    flow.ring_ns - view_.egress_took_ns(f);
+  }
+}
+
+// What age limits will keep of each flow; triggers that are not reached before would be triggers in
+// name only.
+void Optimal::reserve(const Evaluation& at) {
+  const auto extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const Flow& flow = flows_[f];
+    const double slo_ns =
+        flow.is_beyond_share ? 0 : flow.delay.slo_ns() * std::max(1.0, flow.stretch);
+    bounds_ns_[f] = slo_ns > 0 ? std::max(0.0, slo_ns - extra_ns - view_.egress_most_ns(f)) : 0;
+    is_unbounded_[f] = flow.is_waiting;
+  }
+  reserve_for_ages(view_, at, bounds_ns_, is_unbounded_, chosen_);
+}
+
+// In a closed loop packets that are held wait for those that they would have waited behind: a
+// delay is the window over the rate, whatever the fills. Two buffers on one way would wait for
+// packets of each other: the window is held together where a batch costs most.
+void Optimal::close_loop() {
+  if (load_.window_pkts() == 0) return;
+  Program& program = view_.program();
+  std::vector<bool> may_hold(program.modules.size(), false);
+  for (ProgramFlow& flow : program.flows) {
+    flow.budget_ns = kNoBudgetNs;
+    const auto begin = program.flow_modules.begin() + flow.modules_begin;
+    const auto end = program.flow_modules.begin() + flow.modules_end;
+    const auto dearest = std::max_element(begin, end, [&](uint32_t a, uint32_t b) {
+      return program.modules[a].cost_per_batch_ns < program.modules[b].cost_per_batch_ns;
+    });
+    if (dearest != end) may_hold[*dearest] = true;
+  }
+  for (size_t v = 0; v < program.modules.size(); ++v) {
+    const uint32_t most_pkts = may_hold[v] ? load_.window_pkts() : 0;
+    program.modules[v].max_pkts = std::min(program.modules[v].max_pkts, most_pkts);
+  }
+}
+
+// From the highest rate that any triggers have, at which rings and fills take least.
+double Optimal::first_rate() {
+  if (joint_.offered_pkts_per_ns > 0) return joint_.offered_pkts_per_ns;
+  as_real_.clear();
+  for (const ProgramModule& module : view_.program().modules) as_real_.push_back(module.max_pkts);
+  evaluate(view_.program(), as_real_, trial_);
+  return 1 / std::max(1e-9, bottleneck_ns(joint_, trial_));
+}
+
+void Optimal::solve_with(Solver& solver, double rate_pkts_per_ns) {
+  Program& program = view_.program();
+  double rate = rate_pkts_per_ns;
+  for (uint32_t round = 0; round < kMaxPlans; ++round) {
+    set_rate(joint_, rate, program);
+    as_real_.assign(chosen_.begin(), chosen_.end());
+    evaluate(program, as_real_, trial_);
+    set_budgets(rate);
+    reserve(trial_);
+    close_loop();
+    found_ = solve_joint(joint_, rate, program, solver);
+    chosen_ = found_.solution.triggers_pkts;
+    const bool has_moved = view_.predict_arrivals(chosen_);
+    const double last = std::exchange(rate, found_.rate_pkts_per_ns);
+    if (!has_moved && std::abs(rate - last) <= kSameRate * last) break;
+  }
+  // Arrivals may have outgrown a trigger: no batch is cut.
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    if (!is_holding(program.modules[h], chosen_[h])) chosen_[h] = 0;
+  }
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(program, as_real_, at_);
+}
+
+// What is least where triggers are best: time of the busiest worker, or of all.
+double Optimal::cost_of(const Evaluation& at) const {
+  return joint_.offered_pkts_per_ns > 0 ? at.load : bottleneck_ns(joint_, at);
+}
+
+// What is collected upstream arrives larger behind, which the program does not know while it
+// chooses: buffers behind others may look worth their delay though the first ones alone would do.
+void Optimal::plan_nested(double rate_pkts_per_ns) {
+  const JointSolution both = found_;
+  const std::vector<uint32_t> both_chosen = chosen_;
+  const double cost = cost_of(at_);
+  view_.allow_nested(false);
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    if (view_.program().modules[h].max_pkts == 0) chosen_[h] = 0;
+  }
+  view_.predict_arrivals(chosen_);
+  solve_with(outer_solver_, rate_pkts_per_ns);
+  view_.allow_nested(true);
+  evaluate(view_.program(), as_real_, at_);
+  const auto misses = [](const JointSolution& found) {
+    return std::ranges::count(found.solution.is_infeasible, true);
+  };
+  const bool is_worse = misses(found_) > misses(both);
+  if (!is_worse && (misses(found_) < misses(both) || cost_of(at_) < cost)) return;
+  found_ = both;
+  chosen_ = both_chosen;
+  view_.predict_arrivals(chosen_);
+  set_rate(joint_, found_.rate_pkts_per_ns, view_.program());
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(view_.program(), as_real_, at_);
+  set_budgets(found_.rate_pkts_per_ns);
+  reserve(at_);
+  evaluate_delays(view_.program(), at_);
+}
+
+void Optimal::plan(uint32_t credit_batches) {
+  rings_.set_credit(credit_batches);
+  const double rate = first_rate();
+  solve_with(solver_, rate);
+  if (view_.has_nested()) plan_nested(rate);
+}
+
+bool Optimal::carries() const {
+  return bottleneck_ns(joint_, at_) * joint_.offered_pkts_per_ns <= kFullLoad;
+}
+
+// What is not carried waits outside, and makes everything late by ever more: so where no triggers
+// carry all that comes within the SLOs, flows are late by the least that does. Where none do
+// at all, what is carried is in time.
+void Optimal::carry() {
+  for (Flow& flow : flows_) flow.stretch = 0;
+  joint_.offered_pkts_per_ns = load_.offered_pkts_per_ns();
+  plan(rings_.in_force());
+  if (carries()) return;
+  for (const double stretch : kStretches) {
+    for (Flow& flow : flows_) flow.stretch = stretch;
+    plan(rings_.in_force());
+    if (carries()) return;
+  }
+  for (Flow& flow : flows_) flow.stretch = 0;
+  joint_.offered_pkts_per_ns = 0;
+  plan(rings_.in_force());
+}
+
+// Of the flow that is nearest to its SLO, or the farthest past it: modelled delay over what it may
+// take.
+double Optimal::lateness() const {
+  double worst = 0;
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const FlowDelay& delay = flows_[f].delay;
+    if (delay.slo_ns() <= 0) continue;
+    const double takes_ns =
+        delay.ratio() * (at_.delay_ns[f] + flows_[f].ring_ns + view_.egress_took_ns(f)) +
+        view_.egress_ns(f);
+    worst = std::max(worst, takes_ns / std::max(1.0, flows_[f].may_take_ns()));
+  }
+  return worst;
+}
+
+void Optimal::solve() {
+  Program& program = view_.program();
+  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
+    // What waits outside is carried first: then a poll empties the ring.
+    const double left_pkts = load_.offered_pkts_per_ns() > 0 ? 0 : load_.left_pkts(t);
+    program.tasks[t].runs_waited = 2 + left_pkts / program.tasks[t].run_pkts;
+  }
+  carry();
+  const uint32_t mine_credit = rings_.in_force();
+  const uint32_t other = rings_.other_to_look_at(load_.is_saturated());
+  if (other == 0) return;
+  const JointSolution mine = found_;
+  const std::vector<uint32_t> mine_chosen = chosen_;
+  const double mine_late = lateness();
+  const double least_pps =
+      kWorthAnother * mine.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
+  plan(other);
+  const double late = lateness();
+  const bool is_faster = found_.rate_pkts_per_ns * (1 - rings_.waste(other)) > least_pps;
+  const bool is_met = late <= kAlmost;
+  const bool was_met = mine_late <= kAlmost;
+  if (is_met && (!was_met || is_faster)) return;
+  if (!is_met && !was_met && kWorthAnother * late < mine_late) return;
+  rings_.set_credit(mine_credit);
+  found_ = mine;
+  chosen_ = mine_chosen;
+  set_rate(joint_, found_.rate_pkts_per_ns, program);
+  set_budgets(found_.rate_pkts_per_ns);
+  view_.predict_arrivals(chosen_);
+  as_real_.assign(chosen_.begin(), chosen_.end());
+  evaluate(program, as_real_, at_);
+}
+
+}  // namespace batchplane::slo

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slo/optimal/rings.h"
+
+#include <algorithm>
+
+namespace batchplane::slo {
+namespace {
+constexpr double kWasteStep = 0.3;           // of what is known of a waste towards the measured one
+constexpr double kForgotten = 0.999;    // of it, each period in which another credit is in force
+constexpr uint32_t kDwellPeriods = 4;   // until another credit is looked at
+constexpr uint32_t kMaxDwellPeriods = 4096;
+}  // namespace
+
+Rings::Rings(const Model& model)
+    : model_(model),
+      holds_back_(model.tasks.size()),
+      is_full_(model.tasks.size()),
+      ring_pkts_(model.tasks.size()),
+      wait_ns_(model.tasks.size()) {
+  for (const exec::ControlInput& input : model.inputs) {
+    if (input.is_queue) has_rings_ = is_fresh_ = true;
+    if (input.holds_back) holds_back_[input.task] = true;
+  }
+}
+
+// Those before a worker that is always busy are never empty, and where it holds its feeders back,
+// neither are those before them.
+void Rings::update(const Load& load, const Program& program) {
+  if (!has_rings_) return;
+  for (uint32_t t = 0; t < is_full_.size(); ++t) is_full_[t] = load.is_always_busy(t);
+  for (const ProgramFlow& flow : program.flows) {
+    bool holds_back = false;
+    for (uint32_t i = flow.tasks_end; i-- > flow.tasks_begin;) {
+      const uint32_t task = program.flow_tasks[i];
+      if (holds_back) is_full_[task] = true;
+      holds_back = is_full_[task] && holds_back_[task];
+    }
+  }
+  set_credit(std::max(in_force_, 1U));
+  if (is_fresh_ || !load.is_saturated()) return;
+  for (double& waste : waste_) waste *= kForgotten;
+  waste_[in_force_] += kWasteStep * (load.least_idle() - waste_[in_force_]);
+}
+
+namespace {
+uint32_t credit_pkts(const Model& model, const exec::ControlInput& input, uint32_t batches) {
+  return std::min(input.size_pkts, batches * model.batch_limit_pkts);
+}
+}  // namespace
+
+void Rings::set_credit(uint32_t batches) {
+  credit_batches_ = batches;
+  for (const exec::ControlInput& input : model_.inputs) {
+    if (!input.is_queue) continue;
+    const uint32_t credit = credit_pkts(model_, input, batches);
+    ring_pkts_[input.task] =
+        is_full_[input.task] ? credit - std::min(credit, model_.batch_limit_pkts) : 0;
+  }
+}
+
+void Rings::set_rate(const Load& load, double rate_pkts_per_ns) {
+  for (uint32_t t = 0; t < wait_ns_.size(); ++t) {
+    const double rate = load.visits()[t] * rate_pkts_per_ns;
+    wait_ns_[t] = rate > 0 ? ring_pkts_[t] / rate : 0;
+  }
+}
+
+uint32_t Rings::other_to_look_at(bool is_saturated) {
+  ++periods_;
+  if (!is_saturated) dwell_periods_ = kDwellPeriods;
+  if (!has_rings_ || !is_saturated || periods_ < dwell_periods_) return 0;
+  const uint32_t other = periods_ % 2 == 0 ? in_force() / 2 : in_force() * 2;
+  return other > kMaxCreditBatches ? 0 : other;
+}
+
+void Rings::decide(Decision& decision) {
+  is_fresh_ = has_rings_ && credit_batches_ != in_force_;
+  if (!is_fresh_) return;
+  for (const exec::ControlInput& input : model_.inputs) {
+    if (!input.is_queue) continue;
+    decision.credits.push_back({input.module, credit_pkts(model_, input, credit_batches_)});
+  }
+  // Longer after each change: what the model says of a credit and what comes of it may differ.
+  periods_ = 0;
+  dwell_periods_ = std::min(2 * dwell_periods_, kMaxDwellPeriods);
+  in_force_ = credit_batches_;
+}
+
+}  // namespace batchplane::slo
