@@ -18,6 +18,8 @@ class Load {
 
   // More comes than is taken, or as much as there is room for.
   [[nodiscard]] bool is_saturated() const { return is_saturated_; }
+  // Input came and went within the period, and filled the ring while it came: too little of it to tell.
+  [[nodiscard]] bool is_lull() const { return is_saturated_ && least_idle_ > kLullIdle; }
   // Packets per ns that entered, and that came; 0: nobody knows how many would.
   [[nodiscard]] double rate_pkts_per_ns() const { return rate_pkts_per_ns_; }
   [[nodiscard]] double offered_pkts_per_ns() const { return offered_pkts_per_ns_; }
@@ -34,6 +36,8 @@ class Load {
   [[nodiscard]] double least_idle() const { return least_idle_; }
 
  private:
+  static constexpr double kLullIdle = 0.5;
+
   void compare_with_full_runs(const Snapshot& snapshot, const OptimalView& view);
   bool count_inputs(const Snapshot& snapshot, const OptimalView& view, double& offered_pkts);
 

@@ -299,11 +299,22 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
   });
 }
 
+bool Optimal::is_lull(const Snapshot& snapshot) const {
+  bool is_lull = has_decided_ && load_.is_lull() && load_.window_pkts() == 0;
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    const exec::FlowPeriod& period = snapshot.flows[f];
+    is_lull &= static_cast<double>(period.slo_ns) == flows_[f].delay.slo_ns();
+    is_lull &= !exec::is_slo_broken(period, settings_.percentile);
+  }
+  return is_lull;
+}
+
 Decision Optimal::step(const Snapshot& snapshot) {
   Decision decision;
   view_.update(snapshot);
-  if (!load_.update(snapshot, view_)) {
-    // Nothing came: what was chosen stays for when it does.
+  const bool any = load_.update(snapshot, view_);
+  if (!any || is_lull(snapshot)) {
+    // What was chosen stays for when more comes.
     if (has_decided_) judge(snapshot, decision);
     return decision;
   }

@@ -56,6 +56,7 @@ class Optimal final : public Controller {
   };
 
   // optimal.cc: one function a phase.
+  [[nodiscard]] bool is_lull(const Snapshot& snapshot) const;
   void learn(const Snapshot& snapshot);
   [[nodiscard]] FlowDelay::How how(const Snapshot& snapshot, uint32_t flow) const;
   [[nodiscard]] bool is_held_up(const Snapshot& snapshot, uint32_t flow) const;
