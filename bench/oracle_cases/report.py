@@ -28,13 +28,18 @@ class Row:
         return self.runs[name].rate_pps / self.best.rate_pps if self.best else float("nan")
 
 
+def shown_triggers(triggers: Triggers) -> str:
+    """By class, and by how much they fall within each."""
+    *of_classes, spread = triggers
+    shown = str(of_classes) if len(of_classes) <= 3 else f"{len(of_classes)} classes"
+    return f"{shown} -{spread}" if spread else shown
+
+
 def line(row: Row) -> str:
     """The row as printed: the controllers' ratio, violated periods, and when they had settled."""
     best = "nothing keeps it"
     if row.best:
-        shown = (
-            str(list(row.triggers)) if len(row.triggers) <= 4 else f"{len(row.triggers)} modules"
-        )
+        shown = shown_triggers(row.triggers)
         best = f"best {row.best.rate_pps / 1e6:6.2f} Mpps {row.best.violated:5.1%} {shown:16}"
     columns = [
         f"{name} {row.ratio(name):.3f} {run.violated:5.1%} {run.settled:3}"

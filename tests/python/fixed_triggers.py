@@ -22,6 +22,7 @@ ALLOWED = 0.05  # of packets late: SLOs are about the 95th percentile
 COARSE = (0, 2, 4, 6, 8, 12, 16, 24, 32)
 MAX_GRID = 250
 STARTS = 3
+MANY_CLASSES = 6
 STEPS = (1, -1, 2, -2, 4, -4, 8, -8, 16, -16)
 SPREADS = (0, 2, 4, 8)
 Triggers = tuple[int, ...]  # by class; the last number: by how much they fall within a class
@@ -143,7 +144,7 @@ class FixedTriggers:
 
     def best(self, slo_ns: float, value: Value = rate) -> Point | None:
         """The best within the SLO, refined from what was explored; None where nothing keeps it."""
-        starts = self.all_kept(slo_ns, value)[:STARTS]
+        starts = self.all_kept(slo_ns, value)[: STARTS if len(self.classes) <= MANY_CLASSES else 1]
         refined = (self._refined(start, slo_ns, value) for start in starts)
         return max(refined, key=value, default=None)
 
@@ -195,11 +196,12 @@ class FixedTriggers:
         n = len(self.classes)
         for spread in self._spreads():
             yield (*triggers[:-1], spread)
-        for step, c in itertools.product(range(1, self.batch_pkts + 1), range(n)):
-            for to in (step, -step):
-                if (one := self._moved(triggers, c, to)) is not None:
+        few = range(-self.batch_pkts, self.batch_pkts + 1)
+        for step in sorted(few, key=abs)[1:] if n <= MANY_CLASSES else STEPS:
+            for c in range(n):
+                if (one := self._moved(triggers, c, step)) is not None:
                     yield one
-        if n > 6:
+        if n > MANY_CLASSES:
             return
         for c, d in itertools.permutations(range(n), 2):
             for up, down in itertools.product((1, 2, 4), (-1, -2, -4, -8, -16, -32)):
