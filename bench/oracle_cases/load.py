@@ -20,7 +20,7 @@ from .pipelines import CASES, offer, spec_of
 from .report import Row, shown_triggers
 from .runs import MAX_VIOLATED, Run, best_kept, candidates, run
 
-TAKES = "4 minutes, and 1 a controller"
+TAKES = "3 minutes, and 1 a controller"
 PIPELINES = ("gateway(16)", "vrf(2,4)", "tree(8)", "robot_control(16)")
 LOADS = (0.3, 0.6, 0.85, 0.97)
 SLOS = (1.06, 1.15, 1.3)

@@ -16,7 +16,7 @@ from random_pipelines import random_pipeline
 from .report import Row
 from .runs import Run, best_kept, run
 
-TAKES = "4 minutes for 40 pipelines"
+TAKES = "5 minutes for 30 pipelines"
 PERIODS = 60
 TRIES = 300
 SHARES = (1.0, 0.99, 0.98, 0.97)  # of the SLO: a period's p95 is not the next one's

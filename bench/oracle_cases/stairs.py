@@ -14,7 +14,7 @@ from .pipelines import CASES, spec_of
 from .report import Row
 from .saturated import rows_of
 
-TAKES = "1 minute a controller"
+TAKES = "2 minutes, and a half a controller"
 PIPELINES = ("tree(8)", "mgw(2,4)", "gateway(16)", "vrf(2,4)", "robot_control(16)")
 LANES = (16, 8)
 SLOS = 8

@@ -22,7 +22,7 @@ ALLOWED = 0.05  # of packets late: SLOs are about the 95th percentile
 COARSE = (0, 2, 4, 6, 8, 12, 16, 24, 32)
 MAX_GRID = 250
 STARTS = 3
-MANY_CLASSES = 6
+MANY_CLASSES, TRIES = 6, 200
 STEPS = (1, -1, 2, -2, 4, -4, 8, -8, 16, -16)
 SPREADS = (0, 2, 4, 8)
 Triggers = tuple[int, ...]  # by class; the last number: by how much they fall within a class
@@ -144,7 +144,9 @@ class FixedTriggers:
 
     def best(self, slo_ns: float, value: Value = rate) -> Point | None:
         """The best within the SLO, refined from what was explored; None where nothing keeps it."""
-        starts = self.all_kept(slo_ns, value)[: STARTS if len(self.classes) <= MANY_CLASSES else 1]
+        starts = self.all_kept(slo_ns, value)[:STARTS]
+        if len(self.classes) > MANY_CLASSES:
+            return self.best_of_many(slo_ns, (), TRIES, value=value)
         refined = (self._refined(start, slo_ns, value) for start in starts)
         return max(refined, key=value, default=None)
 
@@ -160,13 +162,18 @@ class FixedTriggers:
         return best
 
     def best_of_many(
-        self, slo_ns: float, starts: Iterable[Triggers], tries: int, seed: int
+        self,
+        slo_ns: float,
+        starts: Iterable[Triggers],
+        tries: int,
+        seed: int = 1,
+        value: Value = rate,
     ) -> Point | None:
         """The same for so many classes that not all neighbours can be tried: the best start, then
         one class moved, or one up and one down, at random."""
         for triggers in starts:
             self.measure(triggers)
-        kept = self.all_kept(slo_ns)
+        kept = self.all_kept(slo_ns, value)
         if not kept:
             return None
         best = kept[0]
@@ -182,7 +189,7 @@ class FixedTriggers:
             if near is None:
                 continue
             point = self.measure(near)
-            if point.p95_ns <= slo_ns and _is_better(rate(point), rate(best)):
+            if point.p95_ns <= slo_ns and _is_better(value(point), value(best)):
                 best = point
         return best
 
@@ -196,13 +203,10 @@ class FixedTriggers:
         n = len(self.classes)
         for spread in self._spreads():
             yield (*triggers[:-1], spread)
-        few = range(-self.batch_pkts, self.batch_pkts + 1)
-        for step in sorted(few, key=abs)[1:] if n <= MANY_CLASSES else STEPS:
-            for c in range(n):
-                if (one := self._moved(triggers, c, step)) is not None:
-                    yield one
-        if n > MANY_CLASSES:
-            return
+        steps = range(-self.batch_pkts, self.batch_pkts + 1)
+        for step, c in itertools.product(sorted(steps, key=abs)[1:], range(n)):
+            if (one := self._moved(triggers, c, step)) is not None:
+                yield one
         for c, d in itertools.permutations(range(n), 2):
             for up, down in itertools.product((1, 2, 4), (-1, -2, -4, -8, -16, -32)):
                 one = self._moved(triggers, c, up)
