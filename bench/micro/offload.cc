@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // offload.cc - what it costs a worker to hand batches to a thread on another core and take them back, and
-// what a packet's digest costs on each kind of device.
+// what applications cost a packet on each kind of device. For OpenCL on processors there is also the time that the
+// library's own threads compute (`computing`), which others on the machine do not disturb.
 //
 // The worker puts batches into a stage, polls them out again, and does nothing else; the module on the
 // device only reads the first byte of each packet, so that what is measured is the way there and back.
-// Beside it: the same with the worker's own function call (`inline`). --core is the worker's. Digests on
-// OpenCL are measured on whatever it has here first, and left out where it has nothing.
+// Beside it: the same with the worker's own function call (`inline`). --core is the worker's. Applications
+// on OpenCL are measured on whatever it has here first, and left out where it has nothing.
+#include <time.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/pin_thread.h"
+#include "base/rng.h"
 #include "common/environment.h"
 #include "common/report.h"
 #include "core/module/register.h"
@@ -51,16 +55,35 @@ struct Work {
   uint32_t frame_bytes;
 };
 
+uint64_t processor_ns(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+// Of all threads but this one.
+uint64_t others_ns() {
+  const uint64_t mine_ns = processor_ns(CLOCK_THREAD_CPUTIME_ID);
+  return processor_ns(CLOCK_PROCESS_CPUTIME_ID) - mine_ns;
+}
+
 // One worker's side of a stage, with a fixed set of packets that go round.
 class Loop {
  public:
-  Loop(PacketPool& pool, const Work& work, const std::string& on, uint32_t batch_pkts)
+  // Without a `thread` of the device's own the worker copies packets there.
+  Loop(PacketPool& pool, const Work& work, const std::string& on, uint32_t batch_pkts,
+       bool has_thread = true)
       : pkts_(kPkts) {
     PipelineSpec spec;
     spec.workers = {{"w0", 1}};
     // Nothing is taken back and run here, however late: ten times this law is 10 s.
     const Dict laws{{work.kind, Dict{{"batch_ns", 1'000'000'000}}}};
-    if (on != offload::kInline) spec.devices = {{on, on, {{"cores", List{0}}, {"laws", laws}}}};
+    Dict device{{"laws", laws}};
+    if (has_thread) {
+      device["cores"] = List{0};
+    } else {
+      device["threads"] = 0;
+    }
+    if (on != offload::kInline) spec.devices = {{on, on, device}};
     std::vector<ConfigError> errors;
     Mistakes mistakes{errors, spec.source_map};
     offload::add_devices(spec, env_, nullptr, mistakes);
@@ -73,13 +96,16 @@ class Loop {
     args.set_name("work");
     stage_ = info.make(args);
     stage_->set_feeders({0});
+    static_cast<offload::Stage&>(*stage_).runner().module().link(1);
     run_ = info.run;
     poll_ = info.poll;
     ctx_->meter = &meter_;
     if (!pool.alloc_bulk(pkts_.data(), kPkts)) throw std::runtime_error("the pool is too small");
+    Rng rng(1);
     for (Packet* pkt : pkts_) {
       pkt->reset(work.frame_bytes);
-      std::memset(pkt->data(), 0x5a, work.frame_bytes);
+      for (uint32_t i = 0; i < work.frame_bytes; ++i)
+        pkt->data()[i] = static_cast<uint8_t>(rng.below(256));
     }
     n_free_ = kPkts;
   }
@@ -150,23 +176,65 @@ bool has_opencl() {
   }
 }
 
-void report_digests(bench::Report& report, PacketPool& pool, const bench::Options& options) {
+// So many words of six letters.
+List words(uint32_t n) {
+  Rng rng(2);
+  List rules;
+  for (uint32_t id = 1; id <= n; ++id) {
+    std::string word;
+    for (uint32_t k = 0; k < 6; ++k) word += static_cast<char>('a' + rng.below(26));
+    rules.push_back(Dict{{"id", id}, {"content", word}});
+  }
+  return rules;
+}
+
+struct Application {
+  std::string label;
+  std::string kind;
+  Dict params;
+};
+
+void report_one(bench::Report& report, PacketPool& pool, const bench::Options& options,
+                const std::string& label, const Work& work, uint32_t batch_pkts) {
+  static const bool has_card = has_opencl();
   std::vector<std::string> places{offload::kInline, "cores"};
-  if (has_opencl()) places.emplace_back("opencl");
-  for (const uint32_t frame_bytes : {64U, 1472U}) {
-    for (const uint32_t batch_pkts : {32U, 256U, 1024U}) {
-      const std::string label = "md5 of " + std::to_string(frame_bytes) + " bytes, batches of " +
-                                std::to_string(batch_pkts);
-      if (!report.wants(label)) continue;
-      const Work work{"digest", {{"algorithm", "md5"}, {"scan", "frame"}}, frame_bytes};
-      std::vector<bench::Result> results;
-      for (const std::string& place : places) {
-        Loop loop(pool, work, place, batch_pkts);
-        results.push_back({.name = place});
-        for (uint32_t t = 0; t < options.trials; ++t)
-          results.back().ns_per_pkt.push_back(loop.run(options.batches / 4));
+  if (has_card) places.emplace_back("opencl");
+  std::vector<bench::Result> results;
+  for (const std::string& place : places) {
+    Loop loop(pool, work, place, batch_pkts);
+    results.push_back({.name = place});
+    for (uint32_t t = 0; t < options.trials; ++t)
+      results.back().ns_per_pkt.push_back(loop.run(options.batches / 4));
+  }
+  if (has_card) {
+    const uint64_t n = options.batches / 4;
+    Loop loop(pool, work, "opencl", batch_pkts, false);
+    loop.run(n);  // the first launch compiles
+    results.push_back({.name = "computing"});
+    for (uint32_t t = 0; t < options.trials; ++t) {
+      const uint64_t before_ns = others_ns();
+      loop.run(n);
+      results.back().ns_per_pkt.push_back(static_cast<double>(others_ns() - before_ns) /
+                                          static_cast<double>(n));
+    }
+  }
+  report.rows(label, results);
+}
+
+void report_applications(bench::Report& report, PacketPool& pool, const bench::Options& options) {
+  const Application all[] = {
+      {"md5", "digest", {{"algorithm", "md5"}, {"scan", "frame"}}},
+      {"dpi, 1000 words,", "dpi", {{"rules", words(1000)}, {"scan", "frame"}}},
+      {"classify, 256-128-8,", "classify", {{"random", List{256, 128, 8}}, {"scan", "frame"}}}};
+  for (const Application& application : all) {
+    for (const uint32_t frame_bytes : {64U, 1472U}) {
+      for (const uint32_t batch_pkts : {32U, 256U, 1024U}) {
+        const std::string label = application.label + " of " + std::to_string(frame_bytes) +
+                                  " bytes, batches of " + std::to_string(batch_pkts);
+        if (!report.wants(label)) continue;
+        report_one(report, pool, options, label,
+                   {application.kind, application.params, frame_bytes}, batch_pkts);
       }
-      report.rows(label, results);
     }
   }
 }
@@ -176,7 +244,7 @@ int run(const bench::Options& options) {
   bench::Report report("offload", options);
   PacketPool pool("offload", 4 * kPkts);
   report_way(report, pool, options);
-  report_digests(report, pool, options);
+  report_applications(report, pool, options);
   return report.finish();
 }
 

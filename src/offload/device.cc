@@ -82,7 +82,7 @@ Lane* Device::attach(Runner& runner, uint32_t max_pkts) {
   auto lane = std::make_unique<Lane>(thread);
   if (opencl_ != nullptr) {
     lane->kernel = std::make_unique<KernelLane>(opencl_, runner, max_pkts, options_.check_one_in,
-                                                "devices." + options_.name);
+                                                quiescence_, "devices." + options_.name);
     lane->law = lane->kernel->law();
   }
   const auto law = options_.laws.find(runner.info().kind);

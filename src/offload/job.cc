@@ -28,10 +28,11 @@ void Runner::run(Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   note_fates(ctx, pkts, n_pkts, [&] { info_.run(module_.get(), ctx, pkts, n_pkts); });
 }
 
-void Runner::apply(Context& ctx, Packet** pkts, uint32_t n_pkts, const uint8_t* results) noexcept {
+void Runner::apply(KernelTable* table, Context& ctx, Packet** pkts, uint32_t n_pkts,
+                   const uint8_t* results) noexcept {
   note_fates(ctx, pkts, n_pkts, [&] {
     Batch batch{pkts, n_pkts, exec::kNeverNs};
-    module_->kernel()->apply(ctx, batch, results);
+    module_->kernel()->apply(table, ctx, batch, results);
   });
 }
 

@@ -12,6 +12,10 @@
 
 #include "core/module/kind.h"
 
+namespace batchplane {
+class KernelTable;
+}
+
 namespace batchplane::offload {
 
 inline constexpr uint32_t kMaxJobPkts = 16'384;
@@ -41,7 +45,8 @@ class Runner {
   // The function on at most kMaxBatchPkts packets, and each packet's fate. Whose turn it is.
   void run(Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept;
   // The same with what a device has computed for its kernel.
-  void apply(Context& ctx, Packet** pkts, uint32_t n_pkts, const uint8_t* results) noexcept;
+  void apply(KernelTable* table, Context& ctx, Packet** pkts, uint32_t n_pkts,
+             const uint8_t* results) noexcept;
 
  private:
   template <class Function>

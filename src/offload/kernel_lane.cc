@@ -23,9 +23,10 @@ Kernel& kernel_of(Runner& runner, const std::string& where) {
 }  // namespace
 
 KernelLane::KernelLane(const std::shared_ptr<const OpenClDevice>& device, Runner& runner,
-                       uint32_t max_pkts, uint32_t check_one_in, const std::string& where)
+                       uint32_t max_pkts, uint32_t check_one_in, const Quiescence* quiescence,
+                       const std::string& where)
     : kernel_(kernel_of(runner, where)),
-      device_(device, kernel_, max_pkts, where),
+      device_(device, kernel_, max_pkts, quiescence, where),
       check_one_in_(check_one_in) {
   try_out(where, max_pkts);
 }
@@ -33,6 +34,14 @@ KernelLane::KernelLane(const std::shared_ptr<const OpenClDevice>& device, Runner
 bool KernelLane::serve(SpscRing<LaneEntry>& ring, Context& ctx, uint64_t now_ns) noexcept {
   const bool has_ended = end_oldest(ctx, now_ns);
   return fault_.what == nullptr && (begin_next(ring, now_ns) || has_ended);
+}
+
+void KernelLane::renew_table() {
+  try {
+    device_.renew_table(kernel_, "");
+  } catch (const ConfigError&) {
+    has_no_room_.store(true, std::memory_order_relaxed);
+  }
 }
 
 bool KernelLane::fail(const DeviceFault& fault) noexcept {
@@ -43,6 +52,7 @@ bool KernelLane::fail(const DeviceFault& fault) noexcept {
 // The job waits again before the library is called, which may never return.
 bool KernelLane::begin_next(SpscRing<LaneEntry>& ring, uint64_t now_ns) noexcept {
   LaneEntry entry{};
+  if (has_no_room_.load(std::memory_order_relaxed)) return fail({"it has no room for a new table"});
   if (tail_ - head_ == OpenClKernel::kSlots || ring.dequeue(&entry, 1) == 0) return false;
   if (!entry.job->claim(entry.number)) return true;
   const uint32_t slot = tail_ % OpenClKernel::kSlots;
@@ -73,11 +83,15 @@ bool KernelLane::end_oldest(Context& ctx, uint64_t now_ns) noexcept {
   if (job.waits_as(number)) {
     if (!runner.is_turn_of(number)) return false;
     if (job.claim(number)) {
-      if (!is_right(job, slot)) {
+      // One for the check and for what comes of it, whatever is edited meanwhile.
+      KernelTable* const table = kernel_.table();
+      const uint64_t table_number = table == nullptr ? 0 : table->number();
+      const bool is_current = device_.table_number(slot) == table_number;
+      if (is_current && !is_right(table, job, slot)) {
         job.unclaim();
         return fail({"results were wrong"});
       }
-      apply(ctx, job, runner, slot);
+      apply(table, ctx, flight.entry, slot, is_current ? device_.n_added(slot) : 0);
       job.run_ns = now_ns - std::min(now_ns, std::max(free_ns_, flight.begun_ns));
       busy_ns_ += job.run_ns;
       runner.end_turn_of(number);
@@ -89,7 +103,7 @@ bool KernelLane::end_oldest(Context& ctx, uint64_t now_ns) noexcept {
   return true;
 }
 
-bool KernelLane::is_right(const Job& job, uint32_t slot) noexcept {
+bool KernelLane::is_right(const KernelTable* table, const Job& job, uint32_t slot) noexcept {
   const uint32_t n = device_.n_added(slot);
   const uint32_t result_bytes = kernel_.result_bytes();
   const uint8_t* const results = device_.results(slot);
@@ -103,7 +117,7 @@ bool KernelLane::is_right(const Job& job, uint32_t slot) noexcept {
       inputs[n_samples++] = kernel_.input_of(*job.pkts[next_check_]);
     }
     alignas(64) uint8_t expected[kSamples * kMaxResultBytes];
-    kernel_.compute(inputs, n_samples, expected);
+    kernel_.compute(table, inputs, n_samples, expected);
     for (uint32_t s = 0; s < n_samples; ++s) {
       is_same = is_same && std::memcmp(expected + s * result_bytes, results + at[s] * result_bytes,
                                        result_bytes) == 0;
@@ -113,13 +127,15 @@ bool KernelLane::is_right(const Job& job, uint32_t slot) noexcept {
   return is_same;
 }
 
-void KernelLane::apply(Context& ctx, Job& job, Runner& runner, uint32_t slot) noexcept {
-  const uint32_t n = device_.n_added(slot);
-  for (uint32_t at = 0; at < n; at += exec::kMaxBatchPkts) {
-    runner.apply(ctx, &job.pkts[at], std::min(exec::kMaxBatchPkts, n - at),
+void KernelLane::apply(KernelTable* table, Context& ctx, const LaneEntry& entry, uint32_t slot,
+                       uint32_t n_known) noexcept {
+  Job& job = *entry.job;
+  Runner& runner = *entry.runner;
+  for (uint32_t at = 0; at < n_known; at += exec::kMaxBatchPkts) {
+    runner.apply(table, ctx, &job.pkts[at], std::min(exec::kMaxBatchPkts, n_known - at),
                  device_.results(slot) + size_t{at} * kernel_.result_bytes());
   }
-  for (uint32_t at = n; at < job.n_pkts; at += exec::kMaxBatchPkts) {
+  for (uint32_t at = n_known; at < job.n_pkts; at += exec::kMaxBatchPkts) {
     runner.run(ctx, &job.pkts[at], std::min(exec::kMaxBatchPkts, job.n_pkts - at));
   }
 }

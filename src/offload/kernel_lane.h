@@ -7,13 +7,14 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "base/spsc_ring.h"
 #include "offload/device_law.h"
 #include "offload/job.h"
-#include "offload/opencl/opencl_device.h"
+#include "offload/opencl/opencl_kernel.h"
 
 namespace batchplane::offload {
 
@@ -32,11 +33,15 @@ class KernelLane {
 
   // Throws ConfigError where the module has no kernel, or the device cannot run it or computes wrong.
   // `check_one_in`: of so many packets one is computed here, too, and compared.
+  // `quiescence`: of who serves it; may be null.
   KernelLane(const std::shared_ptr<const OpenClDevice>& device, Runner& runner, uint32_t max_pkts,
-             uint32_t check_one_in, const std::string& where);
+             uint32_t check_one_in, const Quiescence* quiescence, const std::string& where);
 
   // Takes what has come back, or sends the next. False: nothing to do, or see fault().
   bool serve(SpscRing<LaneEntry>& ring, Context& ctx, uint64_t now_ns) noexcept;
+  // After an edit of the module: results by the table before are computed anew, here, until the device has the
+  // new one. Where it has no room for it, that is its fault(). Control thread.
+  void renew_table();
   // Once there is one, the device must not be served again.
   [[nodiscard]] const DeviceFault& fault() const { return fault_; }
   // As it was measured at the start.
@@ -51,8 +56,10 @@ class KernelLane {
 
   bool begin_next(SpscRing<LaneEntry>& ring, uint64_t now_ns) noexcept;
   bool end_oldest(Context& ctx, uint64_t now_ns) noexcept;
-  [[nodiscard]] bool is_right(const Job& job, uint32_t slot) noexcept;
-  void apply(Context& ctx, Job& job, Runner& runner, uint32_t slot) noexcept;
+  [[nodiscard]] bool is_right(const KernelTable* table, const Job& job, uint32_t slot) noexcept;
+  // The first n_known packets have results.
+  void apply(KernelTable* table, Context& ctx, const LaneEntry& entry, uint32_t slot,
+             uint32_t n_known) noexcept;
   bool fail(const DeviceFault& fault) noexcept;
   void try_out(const std::string& where, uint32_t max_pkts);
   double time_ns(uint32_t n, Kernel::Input input, const std::string& where);
@@ -68,6 +75,7 @@ class KernelLane {
   uint64_t free_ns_ = 0;  // when the last results came
   uint64_t busy_ns_ = 0;
   DeviceFault fault_;
+  std::atomic<bool> has_no_room_{false};  // for a table
   DeviceLaw law_;
 };
 

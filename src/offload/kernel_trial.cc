@@ -66,7 +66,7 @@ void KernelLane::try_out(const std::string& where, uint32_t max_pkts) {
   const auto n_given = static_cast<uint32_t>(inputs.size());
   std::vector<uint64_t> expected(size_t{n_given} * kernel_.result_bytes() / sizeof(uint64_t));
   auto* const bytes = reinterpret_cast<uint8_t*>(expected.data());
-  kernel_.compute(inputs.data(), n_given, bytes);
+  kernel_.compute(kernel_.table(), inputs.data(), n_given, bytes);
   if (std::memcmp(bytes, device_.results(0), size_t{n_given} * kernel_.result_bytes()) != 0) {
     throw ConfigError("the kernel '" + std::string(kernel_.entry()) + "' computes wrong there",
                       where, "leave the device out of `on`, or use another driver");

@@ -234,7 +234,13 @@ void Stage::set(const Value& args) {
 }
 
 Value Stage::command(const std::string& verb, const Value& args) {
-  if (verb != "device") return runner_->module().command(verb, args);
+  if (verb != "device") {
+    Value answer = runner_->module().command(verb, args);
+    for (const Place& place : places_) {
+      if (place.lane != nullptr && place.lane->kernel != nullptr) place.lane->kernel->renew_table();
+    }
+    return answer;
+  }
   set(args);
   return show();
 }

@@ -13,6 +13,7 @@
 
 #include "core/engine/engine.h"
 #include "core/module/kernel.h"
+#include "core/module/live_table.h"
 #include "offload/stage.h"
 #include "spec/stages.h"
 
@@ -75,25 +76,42 @@ class TestOut final : public Module {
 inline const DropReason kSeventh{"test_seventh", "a packet that a test drops", "none"};
 
 // Every seventh packet is dropped, every third takes gate 1; bytes are changed, and counted in order.
-// The kernel: the number, and the length.
+// The kernel: the number, and the length and what an edit has set.
+class TestTable final : public KernelTable {
+ public:
+  explicit TestTable(uint32_t added) : added_(added) {}
+  [[nodiscard]] uint32_t added() const { return added_; }
+  [[nodiscard]] std::vector<uint32_t> words() const override { return {added_}; }
+
+ private:
+  const uint32_t added_;
+};
+
 class TestWork final : public Module, public Kernel {
  public:
-  explicit TestWork(const Args& /*args*/) {}
+  using TablePtr = std::shared_ptr<TestTable>;
+  explicit TestWork(const Args& args)
+      : live_(std::make_unique<TablePtr>(std::make_shared<TestTable>(0)),
+              std::make_unique<TablePtr>(), args.env().quiescence) {}
   uint32_t link(uint32_t /*connected*/) override { return 2; }
   void classify(Context& ctx, Batch& batch) noexcept {
     uint32_t results[2 * exec::kMaxBatchPkts] = {};
-    for (uint32_t i = 0; i < batch.size_pkts; ++i) results[2 * i] = number_of(batch[i]);
-    apply(ctx, batch, reinterpret_cast<const uint8_t*>(results));
+    TestTable* const table = live_.read().get();
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      results[2 * i] = number_of(batch[i]);
+      results[2 * i + 1] = length_of(batch[i]) + table->added();
+    }
+    apply(table, ctx, batch, reinterpret_cast<const uint8_t*>(results));
   }
 
   Kernel* kernel() override { return this; }
   [[nodiscard]] const char* source() const override {
     return "__kernel void number(__global const uint* bytes, __global const uint2* places, uint n,"
-           "    __global uint* results) {"
+           "    __global uint* results, __global const uint* table, __global uint* scratch) {"
            "  const uint i = get_global_id(0);"
            "  if (i >= n) return;"
            "  results[2 * i] = places[i].y < 4 ? 0 : bytes[places[i].x / 4];"
-           "  results[2 * i + 1] = places[i].y;"
+           "  results[2 * i + 1] = places[i].y + table[0];"
            "}";
   }
   [[nodiscard]] const char* entry() const override { return "number"; }
@@ -104,19 +122,25 @@ class TestWork final : public Module, public Kernel {
     std::copy_n(pkt.data(), sizeof(uint32_t), text.begin());
     return text;
   }
-  void compute(const Input* inputs, uint32_t n, uint8_t* results) noexcept override {
-    for (uint32_t i = 0; i < n; ++i) compute_one(inputs[i], results + i * result_bytes());
+  [[nodiscard]] KernelTable* table() noexcept override { return live_.read().get(); }
+  void compute(const KernelTable* table, const Input* inputs, uint32_t n,
+               uint8_t* results) noexcept override {
+    const uint32_t added = static_cast<const TestTable*>(table)->added();
+    for (uint32_t i = 0; i < n; ++i) compute_one(inputs[i], added, results + i * result_bytes());
   }
-  static void compute_one(Input input, uint8_t* result) {
-    uint32_t words[2] = {0, static_cast<uint32_t>(input.size())};
+  static void compute_one(Input input, uint32_t added, uint8_t* result) {
+    uint32_t words[2] = {0, static_cast<uint32_t>(input.size()) + added};
     if (input.size() >= sizeof words[0]) std::memcpy(words, input.data(), sizeof words[0]);
     std::memcpy(result, words, sizeof words);
   }
-  void apply(Context& ctx, Batch& batch, const uint8_t* results) noexcept override {
+  void apply(KernelTable* table, Context& ctx, Batch& batch,
+             const uint8_t* results) noexcept override {
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
-      uint32_t number = 0;
-      std::memcpy(&number, results + i * result_bytes(), sizeof number);
-      world.was_right = world.was_right && number == number_of(batch[i]);
+      uint32_t words[2] = {};
+      std::memcpy(words, results + i * result_bytes(), sizeof words);
+      const uint32_t number = words[0];
+      world.was_right = world.was_right && number == number_of(batch[i]) &&
+                        words[1] == length_of(batch[i]) + static_cast<TestTable*>(table)->added();
       world.was_in_order = world.was_in_order && number == next_.load();
       next_ = number + 1;
       ++world.n_worked;
@@ -130,11 +154,20 @@ class TestWork final : public Module, public Kernel {
   }
   [[nodiscard]] Value show() const override { return Dict{{"next", next_.load()}}; }
   Value command(const std::string& verb, const Value& args) override {
+    if (verb == "table") {
+      const auto next = std::make_shared<TestTable>(static_cast<uint32_t>(args.as_int()));
+      live_.replace(std::make_unique<TablePtr>(next), std::make_unique<TablePtr>(next));
+      return {};
+    }
     return verb == "ping" ? Value("pong") : Module::command(verb, args);
   }
 
  private:
+  static uint32_t length_of(Packet* pkt) {
+    return world.has_long_inputs ? kLongInputBytes : pkt->len_bytes();
+  }
   std::atomic<uint32_t> next_{0};
+  LiveTable<TablePtr> live_;
 };
 
 inline PipelineSpec written(Dict device, std::vector<DeviceSpec> devices) {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,22 +74,43 @@ def test_a_policy_decides_and_can_be_changed(batchplane: Commands) -> None:
 def with_opencl(tmp_path: Path, device: str) -> str:
     text = (Path(__file__).parents[2] / "pipelines" / "devices.yaml").read_text()
     text = text.replace("\ndevices:\n", f"\ndevices:\n  card: {device}\n")
-    text = text.replace("['${digest_on}', inline, gpu]", "[card, inline]")
+    text, n_modules = re.subn(r"on: \['\$\{\w+_on\}', inline, \w+\]", "on: [card, inline]", text)
+    assert n_modules == 3
     pipeline = tmp_path / "opencl.yaml"
     pipeline.write_text(text)
     return str(pipeline)
 
 
-def test_opencl_computes_digests(batchplane: Commands, tmp_path: Path) -> None:
+def test_opencl_computes_and_takes_edits(batchplane: Commands, tmp_path: Path) -> None:
     found = {finding["topic"]: finding for finding in batchplane.json("doctor")}
     if not found["opencl"]["is_ok"]:
         pytest.skip("this machine has no OpenCL device: " + found["opencl"]["message"])
     done = batchplane.run("start", with_opencl(tmp_path, "{kind: opencl}"), *LOAD)
     assert done.code == 0, done.err
-    wait_until(lambda: done_on(batchplane, "digest", "card") > 0, "the OpenCL device works")
+    for module in ("digest", "dpi", "classify"):
+        wait_until(lambda of=module: done_on(batchplane, of, "card") > 0, f"{module} works there")
+    done = batchplane.run("set", "dpi", "add", "id=900001", "content=a word that came later")
+    assert done.code == 0, done.err
+    before = done_on(batchplane, "dpi", "card")
+    wait_until(lambda: done_on(batchplane, "dpi", "card") > before, "the edited rules work there")
+    card = next(row for row in stage(batchplane, "dpi")["devices"] if row["name"] == "card")
+    assert card["is_up"] is True and card["fault"] == "", card
     balance = batchplane.json("stop")[0]["report"]["balance"]
     assert balance["is_exact"] is True
     assert balance["held_pkts"] == 0
+
+
+def test_expressions_stay_on_processors(batchplane: Commands, tmp_path: Path) -> None:
+    pipeline = Path(with_opencl(tmp_path, "{kind: opencl}"))
+    text = pipeline.read_text()
+    pipeline.write_text(text.replace("    kind: dpi\n", "    kind: dpi\n    engine: hyperscan\n"))
+    found = {finding["topic"]: finding for finding in batchplane.json("doctor")}
+    if not found["opencl"]["is_ok"]:
+        pytest.skip("this machine has no OpenCL device: " + found["opencl"]["message"])
+    done = batchplane.run("start", str(pipeline), *LOAD)
+    assert done.code == 2, done.err
+    assert "hyperscan runs on processors alone" in done.err, done.err
+    assert "dpi.engine" in done.err, done.err
 
 
 def test_an_opencl_device_that_is_not_there(batchplane: Commands, tmp_path: Path) -> None:

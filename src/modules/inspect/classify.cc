@@ -2,6 +2,7 @@
 // classify.cc - sends packets to gates by what a multi-layer perceptron takes them for.
 //
 // in: 1   out: a gate for each class, up to 4096   state: the weights, replaced live; packets by class
+#include "core/module/kernel.h"
 #include "core/module/live_table.h"
 #include "core/module/register.h"
 #include "modules/common/item_syntax.h"
@@ -10,6 +11,10 @@
 
 namespace batchplane {
 namespace {
+
+constexpr const char* kClassifySource =
+#include "modules/inspect/classify.cl.h"
+    ;
 
 using inspect::Mlp;
 
@@ -29,12 +34,25 @@ std::vector<uint32_t> widths_of(const Args& args) {
 }
 
 // The weights, and what a worker needs beside them.
-struct Classifier {
-  std::shared_ptr<const Mlp> mlp;
-  std::shared_ptr<std::vector<float>> scratch;
-};
+class Classifier final : public KernelTable {
+ public:
+  explicit Classifier(Mlp weights) : mlp_(std::move(weights)), scratch_(mlp_.n_scratch_floats()) {}
 
-class Classify final : public Module {
+  [[nodiscard]] const Mlp& mlp() const { return mlp_; }
+  void classify(const inspect::Text* texts, uint32_t n, inspect::Choice* choices) const noexcept {
+    mlp_.classify(texts, n, scratch_.data(), choices);
+  }
+  [[nodiscard]] std::vector<uint32_t> words() const override { return mlp_.words(); }
+  [[nodiscard]] uint32_t most_input_bytes() const override { return mlp_.n_inputs(); }
+  [[nodiscard]] uint32_t scratch_words() const override { return mlp_.scratch_words(); }
+
+ private:
+  const Mlp mlp_;
+  mutable std::vector<float> scratch_;
+};
+using ClassifierPtr = std::shared_ptr<Classifier>;
+
+class Classify final : public Module, public Kernel {
  public:
   explicit Classify(const Args& args)
       : where_(args.where()),
@@ -42,7 +60,7 @@ class Classify final : public Module {
         weights_(args.string("weights")),
         takes_frame_(args.string("scan") == "frame"),
         sets_mark_(args.flag("mark")),
-        live_(std::make_unique<Classifier>(), std::make_unique<Classifier>(),
+        live_(std::make_unique<ClassifierPtr>(), std::make_unique<ClassifierPtr>(),
               args.env().quiescence) {
     if (weights_.empty() == widths_.empty()) {
       throw ConfigError("the weights come from nowhere, or from two places", where_,
@@ -53,26 +71,52 @@ class Classify final : public Module {
 
   // Classes may become fewer, when weights are replaced, and not more.
   uint32_t link(uint32_t connected) override {
-    n_gates_ = std::max(connected, live_.current().mlp->n_classes());
+    n_gates_ = std::max(connected, live_.current()->mlp().n_classes());
     counts_ = std::make_unique<Tally[]>(n_gates_);
     return n_gates_;
   }
 
   void classify(Context& ctx, Batch& batch) noexcept {
-    const Classifier& classifier = live_.read();
-    const uint32_t n = batch.size_pkts;
     inspect::Text texts[exec::kMaxBatchPkts];
-    uint32_t classes[exec::kMaxBatchPkts];
-    for (uint32_t i = 0; i < n; ++i) {
-      uint8_t proto = 0;
-      texts[i] = inspect::text_of(*batch[i], takes_frame_, proto);
+    inspect::Choice choices[exec::kMaxBatchPkts];
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) texts[i] = text_of(*batch[i]);
+    live_.read()->classify(texts, batch.size_pkts, choices);
+    use(ctx, batch, choices);
+  }
+
+  Kernel* kernel() override { return this; }
+  [[nodiscard]] const char* source() const override { return kClassifySource; }
+  [[nodiscard]] const char* entry() const override { return "classify"; }
+  [[nodiscard]] uint32_t result_bytes() const override { return sizeof(inspect::Choice); }
+  [[nodiscard]] Input input_of(Packet& pkt) const noexcept override {
+    const inspect::Text text = text_of(pkt);
+    return {text.data, text.len_bytes};
+  }
+  [[nodiscard]] KernelTable* table() noexcept override { return live_.read().get(); }
+  void compute(const KernelTable* table, const Input* inputs, uint32_t n,
+               uint8_t* results) noexcept override {
+    const auto& classifier = static_cast<const Classifier&>(*table);
+    inspect::Text texts[exec::kMaxBatchPkts];
+    for (uint32_t at = 0; at < n; at += exec::kMaxBatchPkts) {
+      const uint32_t n_texts = std::min(exec::kMaxBatchPkts, n - at);
+      for (uint32_t i = 0; i < n_texts; ++i) {
+        texts[i] = {inputs[at + i].data(), static_cast<uint32_t>(inputs[at + i].size())};
+      }
+      classifier.classify(texts, n_texts, reinterpret_cast<inspect::Choice*>(results) + at);
     }
-    classifier.mlp->classify(texts, n, classifier.scratch->data(), classes);
-    for (uint32_t i = 0; i < n; ++i) {
-      ctx.gates[i] = static_cast<GateIndex>(classes[i]);
-      counts_[classes[i]].add(1);
-      if (sets_mark_) batch[i]->set_mark(classes[i]);
+  }
+  void apply(KernelTable* table, Context& ctx, Batch& batch,
+             const uint8_t* results) noexcept override {
+    const auto& classifier = static_cast<const Classifier&>(*table);
+    inspect::Choice choices[exec::kMaxBatchPkts];
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      choices[i] = reinterpret_cast<const inspect::Choice*>(results)[i];
+      if (choices[i].chosen < classifier.mlp().n_classes()) [[likely]]
+        continue;
+      const inspect::Text text = text_of(*batch[i]);  // what a device says may be anything
+      classifier.classify(&text, 1, &choices[i]);
     }
+    use(ctx, batch, choices);
   }
 
   Value command(const std::string& verb, const Value& args) override {
@@ -90,7 +134,7 @@ class Classify final : public Module {
     return show();
   }
   [[nodiscard]] Value show() const override {
-    const Mlp& mlp = *live_.current().mlp;
+    const Mlp& mlp = live_.current()->mlp();
     List classes;
     for (uint32_t i = 0; i < mlp.n_classes() && counts_ != nullptr; ++i) {
       classes.emplace_back(counts_[i].value());
@@ -112,15 +156,26 @@ class Classify final : public Module {
   }
 
  private:
+  [[nodiscard]] inspect::Text text_of(Packet& pkt) const noexcept {
+    uint8_t proto = 0;
+    return inspect::text_of(pkt, takes_frame_, proto);
+  }
+  void use(Context& ctx, Batch& batch, const inspect::Choice* choices) noexcept {
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      const uint32_t chosen = choices[i].chosen;
+      ctx.gates[i] = static_cast<GateIndex>(chosen);
+      counts_[chosen].add(1);
+      if (sets_mark_) batch[i]->set_mark(chosen);
+    }
+  }
   void replace(const std::string& weights) {
-    auto mlp = std::make_shared<const Mlp>(weights.empty() ? Mlp::random(widths_)
-                                                           : Mlp::from_file(weights, where_));
-    if (n_gates_ != 0 && mlp->n_classes() > n_gates_) {
+    Mlp mlp = weights.empty() ? Mlp::random(widths_) : Mlp::from_file(weights, where_);
+    if (n_gates_ != 0 && mlp.n_classes() > n_gates_) {
       throw ConfigError("there are more classes than before", where_,
                         "at most " + std::to_string(n_gates_) + "; apply a pipeline instead");
     }
-    const Classifier next{mlp, std::make_shared<std::vector<float>>(mlp->n_scratch_floats())};
-    live_.replace(std::make_unique<Classifier>(next), std::make_unique<Classifier>(next));
+    const auto next = std::make_shared<Classifier>(std::move(mlp));
+    live_.replace(std::make_unique<ClassifierPtr>(next), std::make_unique<ClassifierPtr>(next));
   }
 
   const std::string where_;
@@ -130,7 +185,7 @@ class Classify final : public Module {
   const bool sets_mark_;
   uint32_t n_gates_ = 0;  // as linked
   std::unique_ptr<Tally[]> counts_;
-  LiveTable<Classifier> live_;
+  LiveTable<ClassifierPtr> live_;
 };
 
 const Register<Classify> kClassify{{

@@ -11,55 +11,10 @@
 #include "base/rng.h"
 #include "module_harness.h"
 #include "modules/inspect/mlp.h"
-#include "modules/inspect/npz_file.h"
+#include "modules/inspect/npz_test_util.h"
 
 namespace batchplane {
 namespace {
-
-void append(std::string& to, uint64_t x, uint32_t n_bytes) {
-  for (uint32_t i = 0; i < n_bytes; ++i) to += static_cast<char>(i < 8 ? x >> 8 * i : 0);
-}
-
-// As numpy.savez writes them.
-std::string npy_of(const std::string& shape, const std::vector<float>& values,
-                   const std::string& type = "<f4") {
-  std::string header =
-      "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
-  std::string npy = "\x93NUMPY";
-  npy += '\x01';
-  npy += '\0';
-  append(npy, header.size(), 2);
-  npy += header;
-  npy.append(reinterpret_cast<const char*>(values.data()), values.size() * 4);
-  return npy;
-}
-std::string npz_of(const std::vector<std::pair<std::string, std::string>>& files,
-                   uint32_t method = 0) {
-  std::string zip;
-  std::string directory;
-  for (const auto& [name, content] : files) {
-    const uint64_t offset = zip.size();
-    std::string facts;
-    append(facts, 20, 2), append(facts, 0, 2), append(facts, method, 2), append(facts, 0, 8);
-    append(facts, content.size(), 4), append(facts, content.size(), 4);
-    append(facts, name.size() + 4, 2);
-    append(zip, 0x04034b50, 4);
-    zip += facts;
-    append(zip, 4, 2), append(zip, 0, 4);  // an extra field, which is skipped
-    zip.insert(zip.size() - 4, name + ".npy");
-    zip += content;
-    append(directory, 0x02014b50, 4), append(directory, 20, 2);
-    directory += facts;
-    append(directory, 0, 2), append(directory, 0, 10), append(directory, offset, 4);
-    directory += name + ".npy";
-  }
-  const uint64_t at = zip.size();
-  zip += directory;
-  append(zip, 0x06054b50, 4), append(zip, 0, 4), append(zip, files.size(), 2),
-      append(zip, files.size(), 2);
-  append(zip, directory.size(), 4), append(zip, at, 4), append(zip, 0, 2);
-  return zip;
-}
 
 class ClassifyFile : public testing::Test {
  protected:
@@ -155,12 +110,13 @@ TEST(Classify, BatchesDoNotMatter) {
     for (uint8_t& byte : text) byte = static_cast<uint8_t>(rng.next());
     views.push_back({text.data(), static_cast<uint32_t>(text.size())});
   }
-  uint32_t together[37];
+  inspect::Choice together[37];
   mlp.classify(views.data(), 37, scratch.data(), together);
   for (uint32_t i = 0; i < 37; ++i) {
-    uint32_t alone = 0;
+    inspect::Choice alone;
     mlp.classify(&views[i], 1, scratch.data(), &alone);
-    EXPECT_EQ(alone, together[i]);
+    EXPECT_EQ(alone.chosen, together[i].chosen);
+    EXPECT_EQ(alone.output_bits, together[i].output_bits);
   }
 }
 

@@ -93,7 +93,8 @@ class Digest final : public Module, public Kernel {
     const inspect::Text text = text_of(pkt);
     return {text.data, text.len_bytes};
   }
-  void compute(const Input* inputs, uint32_t n, uint8_t* results) noexcept override {
+  void compute(const KernelTable* /*table*/, const Input* inputs, uint32_t n,
+               uint8_t* results) noexcept override {
     inspect::Text texts[exec::kMaxBatchPkts];
     for (uint32_t at = 0; at < n; at += exec::kMaxBatchPkts) {
       const uint32_t n_texts = std::min(exec::kMaxBatchPkts, n - at);
@@ -103,7 +104,8 @@ class Digest final : public Module, public Kernel {
       digest(texts, n_texts, reinterpret_cast<DigestTable::Key*>(results) + at);
     }
   }
-  void apply(Context& ctx, Batch& batch, const uint8_t* results) noexcept override {
+  void apply(KernelTable* /*table*/, Context& ctx, Batch& batch,
+             const uint8_t* results) noexcept override {
     use(ctx, batch, reinterpret_cast<const DigestTable::Key*>(results));
   }
 

@@ -5,6 +5,7 @@
 // state: the rules, replaced live; how often each has matched
 #include <algorithm>
 
+#include "core/module/kernel.h"
 #include "core/module/live_table.h"
 #include "core/module/register.h"
 #include "modules/inspect/dpi_ruleset.h"
@@ -13,12 +14,16 @@
 namespace batchplane {
 namespace {
 
+constexpr const char* kDpiSource =
+#include "modules/inspect/dpi.cl.h"
+    ;
+
 const DropReason kDpiMatch{"dpi_match", "the packet has what a rule with the action drop looks for",
                            "the command hits tells which rules match"};
 
 enum DpiGate : uint16_t { kDpiPass, kDpiAlert };
 
-class Dpi final : public Module {
+class Dpi final : public Module, public Kernel {
  public:
   explicit Dpi(const Args& args)
       : where_(args.where()),
@@ -33,7 +38,7 @@ class Dpi final : public Module {
         live_(std::make_unique<std::shared_ptr<dpi::Ruleset>>(),
               std::make_unique<std::shared_ptr<dpi::Ruleset>>(), args.env().quiescence) {
     book_.load(args.list("rules"), where_, 1);
-    apply(book_);
+    load(book_);
   }
 
   uint32_t link(uint32_t connected) override {
@@ -46,22 +51,42 @@ class Dpi final : public Module {
     inspect::Text texts[exec::kMaxBatchPkts];
     uint8_t protos[exec::kMaxBatchPkts] = {};
     dpi::Verdict verdicts[exec::kMaxBatchPkts];
-    for (uint32_t i = 0; i < n; ++i) {
-      texts[i] = inspect::text_of(*batch[i], scans_frame_, protos[i]);
-    }
+    find_texts(batch, texts, protos);
     live_.read()->judge(texts, protos, n, verdicts);
-    for (uint32_t i = 0; i < n; ++i) {
-      ctx.gates[i] = kDpiPass;
-      if (!verdicts[i].is_match) [[likely]]
-        continue;
-      matches_.add(1);
-      if (verdicts[i].has_mark) batch[i]->set_mark(verdicts[i].mark);
-      if (verdicts[i].action == dpi::Action::kDrop) {
-        ctx.drop(batch, i, kDpiMatch);
-      } else if (verdicts[i].action == dpi::Action::kAlert && has_alert_gate_) {
-        ctx.gates[i] = kDpiAlert;
-      }
-    }
+    use(ctx, batch, verdicts);
+  }
+
+  Kernel* kernel() override {
+    if (engine_ == dpi::EngineKind::kAhoCorasick) return this;
+    throw ConfigError("hyperscan runs on processors alone, and not on a device of kind opencl",
+                      where_ + ".engine",
+                      "set engine: aho_corasick, for literals; or leave the device out of `on`");
+  }
+  [[nodiscard]] const char* source() const override { return kDpiSource; }
+  [[nodiscard]] const char* entry() const override { return "dpi"; }
+  [[nodiscard]] uint32_t result_bytes() const override { return sizeof(dpi::Walk); }
+  [[nodiscard]] Input input_of(Packet& pkt) const noexcept override {
+    uint8_t proto = 0;
+    const inspect::Text text = inspect::text_of(pkt, scans_frame_, proto);
+    return {text.data, text.len_bytes};
+  }
+  [[nodiscard]] KernelTable* table() noexcept override { return live_.read().get(); }
+  void compute(const KernelTable* table, const Input* inputs, uint32_t n,
+               uint8_t* results) noexcept override {
+    const auto& rules = static_cast<const dpi::Ruleset&>(*table);
+    auto* const walks = reinterpret_cast<dpi::Walk*>(results);
+    for (uint32_t i = 0; i < n; ++i)
+      walks[i] = rules.walk({inputs[i].data(), static_cast<uint32_t>(inputs[i].size())});
+  }
+  void apply(KernelTable* table, Context& ctx, Batch& batch,
+             const uint8_t* results) noexcept override {
+    inspect::Text texts[exec::kMaxBatchPkts];
+    uint8_t protos[exec::kMaxBatchPkts] = {};
+    dpi::Verdict verdicts[exec::kMaxBatchPkts];
+    find_texts(batch, texts, protos);
+    static_cast<dpi::Ruleset&>(*table).judge_from(reinterpret_cast<const dpi::Walk*>(results),
+                                                  texts, protos, batch.size_pkts, verdicts);
+    use(ctx, batch, verdicts);
   }
 
   Value command(const std::string& verb, const Value& args) override {
@@ -70,12 +95,12 @@ class Dpi final : public Module {
     if (verb == "add" || verb == "delete" || verb == "replace") {
       dpi::DpiBook next = book_;
       next.edit(verb, args, 1);
-      apply(next);
+      load(next);
       book_ = std::move(next);
       return show();
     }
     if (verb != "reload") return Module::command(verb, args);
-    apply(book_);
+    load(book_);
     return show();
   }
   [[nodiscard]] Value show() const override {
@@ -99,7 +124,25 @@ class Dpi final : public Module {
   }
 
  private:
-  void apply(const dpi::DpiBook& book) {
+  void find_texts(Batch& batch, inspect::Text* texts, uint8_t* protos) const noexcept {
+    for (uint32_t i = 0; i < batch.size_pkts; ++i)
+      texts[i] = inspect::text_of(*batch[i], scans_frame_, protos[i]);
+  }
+  void use(Context& ctx, Batch& batch, const dpi::Verdict* verdicts) noexcept {
+    for (uint32_t i = 0; i < batch.size_pkts; ++i) {
+      ctx.gates[i] = kDpiPass;
+      if (!verdicts[i].is_match) [[likely]]
+        continue;
+      matches_.add(1);
+      if (verdicts[i].has_mark) batch[i]->set_mark(verdicts[i].mark);
+      if (verdicts[i].action == dpi::Action::kDrop) {
+        ctx.drop(batch, i, kDpiMatch);
+      } else if (verdicts[i].action == dpi::Action::kAlert && has_alert_gate_) {
+        ctx.gates[i] = kDpiAlert;
+      }
+    }
+  }
+  void load(const dpi::DpiBook& book) {
     std::map<uint32_t, dpi::DpiRule> rules = book.items();
     if (!rules_file_.empty()) {
       dpi::read_rules(rules_file_, where_ + ".rules_file", ignores_headers_, rules);

@@ -87,9 +87,7 @@ void Automaton::build(const Trie& const_trie) {
   table_.assign(trie.nodes.size() * n_classes_, 0);
   outputs_.assign(trie.nodes.size(), {});
   const auto entry_of = [&](uint32_t state) {
-    const Output& output = outputs_[state];
-    const bool has_output = output.n != 0 || output.next != kNoState;
-    return state * n_classes_ | (has_output ? kHasOutput : 0);
+    return state * n_classes_ | (outputs_[state].is_any() ? kHasOutput : 0);
   };
   for (uint32_t state = 0; state < order.size(); ++state) {
     uint32_t* const row = &table_[size_t{state} * n_classes_];
@@ -214,6 +212,20 @@ void Automaton::scan(const Text* texts, uint32_t n, bool* is_hit) const noexcept
   Lanes<1> one;
   one.take_over(four);
   run(one, 0, texts, n, at, is_hit);
+}
+
+Walk Automaton::walk(const Text& text) const noexcept {
+  Walk walk;
+  while (walk.n_bytes < text.len_bytes && !is_hit(walk))
+    walk.entry = next(walk.entry, text.data[walk.n_bytes++]);
+  return walk;
+}
+
+std::vector<uint32_t> Automaton::words() const {
+  std::vector<uint32_t> words(class_of_.size() / sizeof(uint32_t));
+  std::memcpy(words.data(), class_of_.data(), class_of_.size());
+  words.insert(words.end(), table_.begin(), table_.end());
+  return words;
 }
 
 void Automaton::scan_singly(const Text* texts, uint32_t n, bool* is_hit) const noexcept {

@@ -20,6 +20,12 @@ struct Literal {
 
 using inspect::Text;
 
+// How far into a text one is, and what the table says there.
+struct Walk {
+  uint32_t n_bytes = 0;
+  uint32_t entry = 0;
+};
+
 // Read-only once built.
 class Automaton {
  public:
@@ -31,23 +37,28 @@ class Automaton {
   // The same, one text after the other: for comparison.
   void scan_singly(const Text* texts, uint32_t n, bool* is_hit) const noexcept;
 
-  // Calls visit(literal) for each place in the text where one ends.
+  // To the first place where a text may hold a literal, or to its end.
+  [[nodiscard]] Walk walk(const Text& text) const noexcept;
+  // Whether it can be of this text: what a device says may be anything.
+  [[nodiscard]] bool can_be(const Walk& walk, const Text& text) const noexcept {
+    const uint32_t row = walk.entry & kRowMask;
+    return row < table_.size() && row % n_classes_ == 0 && walk.n_bytes <= text.len_bytes &&
+           (is_hit(walk) ? outputs_[state_of(row)].is_any() : walk.n_bytes == text.len_bytes);
+  }
+  [[nodiscard]] static bool is_hit(const Walk& walk) { return (walk.entry & kHasOutput) != 0; }
+
+  // Calls visit(literal) for each place in the text where one ends, from where `walk` stands.
   template <class Visit>
-  void report(const Text& text, Visit visit) const noexcept {
-    uint32_t entry = 0;
-    for (uint32_t at = 0; at < text.len_bytes; ++at) {
-      entry = next(entry, text.data[at]);
-      if ((entry & kHasOutput) == 0) [[likely]]
-        continue;
-      for (uint32_t state = state_of(entry); state != kNoState; state = outputs_[state].next) {
-        const Output& output = outputs_[state];
-        for (uint32_t i = 0; i < output.n; ++i) {
-          const uint32_t literal = ending_[output.first + i];
-          if (is_there(literals_[literal], text.data + at + 1)) visit(literal);
-        }
-      }
+  void report(const Text& text, Visit visit, Walk walk = {}) const noexcept {
+    for (;; walk.entry = next(walk.entry, text.data[walk.n_bytes++])) {
+      if (is_hit(walk)) [[unlikely]]
+        report_at(text.data + walk.n_bytes, walk.entry, visit);
+      if (walk.n_bytes == text.len_bytes) return;
     }
   }
+
+  // For a device: the class of each byte, and then the table.
+  [[nodiscard]] std::vector<uint32_t> words() const;
 
   [[nodiscard]] uint32_t n_states() const { return static_cast<uint32_t>(outputs_.size()); }
   [[nodiscard]] uint64_t table_bytes() const { return table_.size() * sizeof(uint32_t); }
@@ -62,9 +73,20 @@ class Automaton {
     uint32_t first = 0;
     uint32_t n = 0;
     uint32_t next = kNoState;
+    [[nodiscard]] bool is_any() const { return n != 0 || next != kNoState; }
   };
   struct Trie;
 
+  template <class Visit>
+  void report_at(const uint8_t* end, uint32_t entry, Visit& visit) const noexcept {
+    for (uint32_t state = state_of(entry); state != kNoState; state = outputs_[state].next) {
+      const Output& output = outputs_[state];
+      for (uint32_t i = 0; i < output.n; ++i) {
+        const uint32_t literal = ending_[output.first + i];
+        if (is_there(literals_[literal], end)) visit(literal);
+      }
+    }
+  }
   [[nodiscard]] uint32_t next(uint32_t entry, uint8_t byte) const noexcept {
     return table_[(entry & kRowMask) + class_of_[byte]];
   }

@@ -74,15 +74,36 @@ void Ruleset::judge(const Text* texts, const uint8_t* protos, uint32_t n,
     verdicts[i] = {};
     if (engine_ == EngineKind::kAhoCorasick && !is_hit[i]) [[likely]]
       continue;
-    ++packet_;
-    proto_ = protos[i];
-    verdict_ = &verdicts[i];
+    begin(protos[i], verdicts[i]);
     if (engine_ == EngineKind::kAhoCorasick) {
-      automaton_->report(texts[i], [this](uint32_t pattern) { found(pattern); });
+      report(texts[i], {});
     } else {
       hyperscan_->scan(texts[i], *this);
     }
   }
+}
+
+void Ruleset::judge_from(const Walk* walks, const Text* texts, const uint8_t* protos, uint32_t n,
+                         Verdict* verdicts) noexcept {
+  for (uint32_t i = 0; i < n; ++i) {
+    verdicts[i] = {};
+    const bool is_possible = automaton_->can_be(walks[i], texts[i]);
+    if (is_possible && !Automaton::is_hit(walks[i])) [[likely]]
+      continue;
+    begin(protos[i], verdicts[i]);
+    report(texts[i], is_possible ? walks[i] : Walk{});
+  }
+}
+
+void Ruleset::begin(uint8_t proto, Verdict& verdict) noexcept {
+  ++packet_;
+  proto_ = proto;
+  verdict_ = &verdict;
+}
+
+void Ruleset::report(const Text& text, const Walk& walk) noexcept {
+  automaton_->report(
+      text, [this](uint32_t pattern) { found(pattern); }, walk);
 }
 
 void Ruleset::found(uint32_t pattern) noexcept {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/module/kernel.h"
 #include "modules/common/tally.h"
 #include "modules/inspect/dpi_hyperscan.h"
 
@@ -26,7 +27,7 @@ struct Verdict {
 };
 
 // Owner: one worker at a time; made on the control thread.
-class Ruleset final : private PatternSink {
+class Ruleset final : public KernelTable, private PatternSink {
  public:
   // Throws ConfigError when the engine cannot do what a rule asks for. `hits` gets an entry for each
   // rule that has none.
@@ -35,6 +36,12 @@ class Ruleset final : private PatternSink {
 
   // verdicts[i] of text i; protos: of the packets' transports.
   void judge(const Text* texts, const uint8_t* protos, uint32_t n, Verdict* verdicts) noexcept;
+
+  // The same where a device has walked, or says so; and how it is done here.
+  void judge_from(const Walk* walks, const Text* texts, const uint8_t* protos, uint32_t n,
+                  Verdict* verdicts) noexcept;
+  [[nodiscard]] Walk walk(const Text& text) const noexcept { return automaton_->walk(text); }
+  [[nodiscard]] std::vector<uint32_t> words() const override { return automaton_->words(); }
 
   // Counts on in these, where a rule's number is among them. Before any worker judges by it.
   void count_in(const HitCounts& hits);
@@ -56,6 +63,8 @@ class Ruleset final : private PatternSink {
     uint32_t n_seen = 0;
   };
 
+  void begin(uint8_t proto, Verdict& verdict) noexcept;
+  void report(const Text& text, const Walk& walk) noexcept;
   void found(uint32_t pattern) noexcept override;
 
   EngineKind engine_;

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/error.h"
@@ -102,6 +103,18 @@ uint64_t Mlp::n_weights() const {
 
 uint32_t Mlp::n_scratch_floats() const { return 2 * kPackets * widest_; }
 
+std::vector<uint32_t> Mlp::words() const {
+  std::vector<uint32_t> words{static_cast<uint32_t>(layers_.size()), widest_,
+                              std::bit_cast<uint32_t>(kByteScale)};
+  for (const Layer& layer : layers_)
+    words.insert(words.end(), {layer.n_inputs, layer.n_outputs, layer.n_padded});
+  for (const Layer& layer : layers_) {
+    for (const float bias : layer.biases) words.push_back(std::bit_cast<uint32_t>(bias));
+    for (const float weight : layer.weights) words.push_back(std::bit_cast<uint32_t>(weight));
+  }
+  return words;
+}
+
 // out[p] of packet p: kMany packets and two registers of outputs at a time.
 template <uint32_t kMany>
 void Mlp::run(const Layer& layer, const float* in, uint32_t stride, float* out, bool is_last) {
@@ -131,8 +144,7 @@ void Mlp::run(const Layer& layer, const float* in, uint32_t stride, float* out, 
   }
 }
 
-void Mlp::classify(const Text* texts, uint32_t n, float* scratch,
-                   uint32_t* classes) const noexcept {
+void Mlp::classify(const Text* texts, uint32_t n, float* scratch, Choice* choices) const noexcept {
   float* const halves[2] = {scratch, scratch + size_t{kPackets} * widest_};
   for (uint32_t at = 0; at < n; at += kPackets) {
     const uint32_t n_now = std::min(n - at, kPackets);
@@ -140,8 +152,7 @@ void Mlp::classify(const Text* texts, uint32_t n, float* scratch,
       float* const in = halves[0] + size_t{p} * widest_;
       const Text& text = texts[at + p];
       const uint32_t n_bytes = std::min(text.len_bytes, n_inputs());
-      for (uint32_t i = 0; i < n_bytes; ++i)
-        in[i] = static_cast<float>(text.data[i]) * (1.0F / 255);
+      for (uint32_t i = 0; i < n_bytes; ++i) in[i] = static_cast<float>(text.data[i]) * kByteScale;
       std::fill(in + n_bytes, in + n_inputs(), 0.0F);
     }
     for (size_t l = 0; l < layers_.size(); ++l) {
@@ -157,7 +168,9 @@ void Mlp::classify(const Text* texts, uint32_t n, float* scratch,
     }
     for (uint32_t p = 0; p < n_now; ++p) {
       const float* const out = halves[layers_.size() % 2] + size_t{p} * widest_;
-      classes[at + p] = static_cast<uint32_t>(std::max_element(out, out + n_classes()) - out);
+      const float* const highest = std::max_element(out, out + n_classes());
+      choices[at + p] = {static_cast<uint32_t>(highest - out),
+                         std::isnan(*highest) ? 0 : std::bit_cast<uint32_t>(*highest)};
     }
   }
 }

@@ -10,6 +10,12 @@
 
 namespace batchplane::inspect {
 
+// A text's class, and the bits of its output, the highest one: 0 where that is no number.
+struct Choice {
+  uint32_t chosen = 0;
+  uint32_t output_bits = 0;
+};
+
 // Read-only once built.
 class Mlp {
  public:
@@ -26,12 +32,18 @@ class Mlp {
   [[nodiscard]] uint64_t n_weights() const;
   [[nodiscard]] uint32_t n_scratch_floats() const;
 
-  // classes[i]: the class of text i, whose first n_inputs() bytes are taken, over 255, with zeros behind
+  // choices[i]: the class of text i, whose first n_inputs() bytes are taken, over 255, with zeros behind
   // its end. Between layers what is negative becomes 0; the first of the highest outputs wins.
   // `scratch`: n_scratch_floats() of them.
-  void classify(const Text* texts, uint32_t n, float* scratch, uint32_t* classes) const noexcept;
+  void classify(const Text* texts, uint32_t n, float* scratch, Choice* choices) const noexcept;
+
+  // For a device (classify.cl): layers, the widest one, what a byte is multiplied with; each layer's inputs, outputs
+  // and padded outputs; and then each layer's biases and weights.
+  [[nodiscard]] std::vector<uint32_t> words() const;
+  [[nodiscard]] uint32_t scratch_words() const { return 2 * widest_; }  // of a text there
 
  private:
+  static constexpr float kByteScale = 1.0F / 255;
   static constexpr uint32_t kPackets = 4;  // that take a weight at once
   static constexpr uint32_t kStride = 16;  // outputs are padded to a multiple of it
 

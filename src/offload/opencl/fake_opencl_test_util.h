@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -45,7 +46,7 @@ struct Buffer {
   std::vector<uint8_t> bytes;
 };
 struct Arguments {
-  const void* memory[4] = {};
+  const void* memory[6] = {};
   uint32_t n = 0;
 };
 struct Ending {
@@ -80,12 +81,14 @@ inline void run(const Arguments& given) {
   const auto& bytes = static_cast<const Buffer*>(given.memory[0])->bytes;
   const auto& places = static_cast<const Buffer*>(given.memory[1])->bytes;
   auto& results = const_cast<Buffer*>(static_cast<const Buffer*>(given.memory[3]))->bytes;
+  uint32_t added = 0;
+  std::memcpy(&added, static_cast<const Buffer*>(given.memory[4])->bytes.data(), sizeof added);
   const bool is_wrong = state.faults.wrong_from != 0 && state.n_launches >= state.faults.wrong_from;
   for (uint32_t i = 0; i < given.n; ++i) {
     uint32_t place[2];
     std::memcpy(place, &places[i * sizeof place], sizeof place);
     uint8_t* const result = &results[i * sizeof place];
-    stage_test::TestWork::compute_one({bytes.data() + place[0], place[1]}, result);
+    stage_test::TestWork::compute_one({bytes.data() + place[0], place[1]}, added, result);
     if (is_wrong) result[0] ^= 1;
   }
 }
@@ -151,11 +154,14 @@ inline void add_objects(cl::Api& api) {
     std::memcpy(index == 2 ? static_cast<void*>(&to.n) : &to.memory[index], value, n);
     return 0;
   };
-  api.clCreateBuffer = [](cl::ContextId, uint64_t, size_t n, void*, int32_t* error) {
-    if (n <= state.faults.most_bytes)
-      return made<cl::MemoryId>(new Buffer{std::vector<uint8_t>(n)});
-    *error = -61;
-    return cl::MemoryId{};
+  api.clCreateBuffer = [](cl::ContextId, uint64_t, size_t n, void* from, int32_t* error) {
+    if (n > state.faults.most_bytes) {
+      *error = -61;
+      return cl::MemoryId{};
+    }
+    auto buffer = std::make_unique<Buffer>(std::vector<uint8_t>(n));
+    if (from != nullptr) std::memcpy(buffer->bytes.data(), from, n);
+    return made<cl::MemoryId>(buffer.release());
   };
   api.clReleaseEvent = &release<cl::EventId, Ending>;
   api.clReleaseMemObject = &release<cl::MemoryId, Buffer>;

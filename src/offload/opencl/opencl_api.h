@@ -29,7 +29,9 @@ inline constexpr uint32_t kDeviceMaxWorkGroupSize = 0x1004;
 inline constexpr uint32_t kProgramBuildLog = 0x1183;
 inline constexpr uint32_t kEventCommandExecutionStatus = 0x11D3;
 inline constexpr uint64_t kMemReadWrite = 1 << 0;
+inline constexpr uint64_t kMemReadOnly = 1 << 2;
 inline constexpr uint64_t kMemAllocHostPtr = 1 << 4;
+inline constexpr uint64_t kMemCopyHostPtr = 1 << 5;
 inline constexpr uint64_t kMapRead = 1 << 0;
 inline constexpr uint64_t kMapWrite = 1 << 1;
 

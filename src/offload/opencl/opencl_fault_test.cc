@@ -128,6 +128,33 @@ TEST(OpenClFaults, AnApplyTakesOverWhatIsOnTheDevice) {
   rig.expect_all();
 }
 
+// Results by a table that is edited meanwhile are not used, and not taken for wrong.
+TEST(OpenClFaults, EditsOfATable) {
+  for (const uint32_t threads : {0U, 1U}) {
+    const Fake fake({.n_polls = 20});
+    Rig rig(on_gpu(threads), 20'000, threads == 0);
+    for (int64_t i = 1; world.n_made < world.limit_pkts; ++i) {
+      rig.loop(10);
+      rig.stage().command("table", i);
+    }
+    rig.loop(2'000);
+    EXPECT_EQ(gpu_of(rig)["fault"].as_string(), "");
+    EXPECT_GT(gpu_of(rig)["done_pkts"].as_int(), 0);
+    rig.engine->stop(true);
+    rig.expect_all();
+  }
+}
+
+TEST(OpenClFaults, ATableThatDoesNotFit) {
+  const Fake fake({.n_polls = 2});
+  Rig rig(on_gpu(0), 6'400);
+  rig.loop(50);
+  Fake::set({.most_bytes = 1, .n_polls = 2});
+  rig.stage().command("table", 1);
+  rig.loop(2'000);
+  expect_taken_out(rig, "it has no room for a new table");
+}
+
 // The rest of a batch that has more bytes than there is room for is computed here.
 TEST(OpenClFaults, BatchesThatAreTooLong) {
   const Fake fake({.n_polls = 2});

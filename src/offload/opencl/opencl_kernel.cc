@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // opencl_kernel.cc - a module's kernel on an OpenCL device. Nothing here waits for the device.
+#include "offload/opencl/opencl_kernel.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/patience.h"
-#include "offload/opencl/opencl_device.h"
 
 namespace batchplane::offload {
 namespace {
@@ -28,12 +29,15 @@ std::string error_line(const std::string& log) {
 
 }  // namespace
 
-OpenClKernel::OpenClKernel(std::shared_ptr<const OpenClDevice> device, const Kernel& kernel,
-                           uint32_t max_pkts, const std::string& where)
+OpenClKernel::OpenClKernel(std::shared_ptr<const OpenClDevice> device, Kernel& kernel,
+                           uint32_t max_pkts, const Quiescence* quiescence,
+                           const std::string& where)
     : device_(std::move(device)),
       max_pkts_(max_pkts),
       room_bytes_(max_pkts * kMeanBytes),
-      result_bytes_(kernel.result_bytes()) {
+      result_bytes_(kernel.result_bytes()),
+      tables_(std::make_unique<std::shared_ptr<Table>>(std::make_shared<Table>()),
+              std::make_unique<std::shared_ptr<Table>>(), quiescence) {
   const cl::Api& api = device_->api();
   int32_t error = cl::kSuccess;
   queue_ = {api.clCreateCommandQueue(device_->context(), device_->id(), 0, &error),
@@ -45,6 +49,8 @@ OpenClKernel::OpenClKernel(std::shared_ptr<const OpenClDevice> device, const Ker
   }
   build(kernel, where);
   for (Slot& slot : slots_) make_slot(slot, kernel, where);
+  renew_table(kernel, where);
+  for (uint32_t s = 0; s < kSlots; ++s) clear(s);
 }
 
 OpenClKernel::~OpenClKernel() {
@@ -61,6 +67,7 @@ OpenClKernel::~OpenClKernel() {
     for (auto& memory : slot.own) (void)memory.release();
     for (auto& memory : slot.staged) (void)memory.release();
   }
+  (void)tables_.current()->words.release(), (void)tables_.current()->scratch.release();
   (void)queue_.release();
 }
 
@@ -138,9 +145,16 @@ void OpenClKernel::make_slot(Slot& slot, const Kernel& kernel, const std::string
   }
 }
 
+void OpenClKernel::clear(uint32_t slot) noexcept {
+  Slot& s = slots_[slot];
+  s.n = s.n_bytes = 0;
+  s.table = tables_.read().get();
+  s.table_number = s.table->number;
+}
+
 bool OpenClKernel::add(uint32_t slot, Kernel::Input input) noexcept {
   Slot& to = slots_[slot];
-  const auto n_bytes = static_cast<uint32_t>(input.size());
+  const auto n_bytes = std::min(static_cast<uint32_t>(input.size()), to.table->most_input_bytes);
   if (to.n == max_pkts_ || room_bytes_ - to.n_bytes < n_bytes + kAlignBytes) return false;
   if (n_bytes != 0) std::memcpy(to.bytes + to.n_bytes, input.data(), n_bytes);
   to.places[to.n++] = {to.n_bytes, n_bytes};
@@ -157,6 +171,7 @@ bool OpenClKernel::failed(int32_t code, const char* what) noexcept {
 bool OpenClKernel::launch(uint32_t slot) noexcept {
   const cl::Api& api = device_->api();
   Slot& s = slots_[slot];
+  if (s.n == 0) return true;  // its first packet alone has more bytes than there is room for
   const auto write = [&](uint8_t b, const void* from, size_t n_bytes) {
     return n_bytes == 0 ? cl::kSuccess
                         : api.clEnqueueWriteBuffer(queue_.get(), s.own[b].get(), cl::kFalse, 0,
@@ -167,6 +182,7 @@ bool OpenClKernel::launch(uint32_t slot) noexcept {
   if (failed(write(kBytes, s.bytes, s.n_bytes), "a batch cannot be copied there") ||
       failed(write(kPlaces, s.places, s.n * sizeof(Place)), "a batch cannot be copied there") ||
       failed(api.clSetKernelArg(s.kernel.get(), 2, sizeof s.n, &s.n), "a kernel cannot begin") ||
+      !take_table(s) ||
       failed(api.clEnqueueNDRangeKernel(queue_.get(), s.kernel.get(), 1, nullptr, &n_items, &group_,
                                         0, nullptr, nullptr),
              "a kernel cannot begin") ||

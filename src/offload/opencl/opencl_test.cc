@@ -49,14 +49,14 @@ TEST(OpenCl, ComputesDigestsOfEveryLengthAsTheProcessorDoes) {
   for (const char* const algorithm : {"md5", "sha1", "sha256"}) {
     const Made made("digest", {{"algorithm", algorithm}});
     Kernel& kernel = *made.module->kernel();
-    OpenClKernel on_device(device, kernel, kLongest + 1, "devices.x");
+    OpenClKernel on_device(device, kernel, kLongest + 1, nullptr, "devices.x");
     for (const Kernel::Input input : inputs) ASSERT_TRUE(on_device.add(1, input));
     ASSERT_TRUE(on_device.launch(1));
     while (on_device.poll(1) == OpenClKernel::State::kRunning) std::this_thread::yield();
     ASSERT_EQ(on_device.fault().what, nullptr);
     std::vector<uint64_t> expected(inputs.size() * kernel.result_bytes() / sizeof(uint64_t));
     auto* const bytes = reinterpret_cast<uint8_t*>(expected.data());
-    kernel.compute(inputs.data(), static_cast<uint32_t>(inputs.size()), bytes);
+    kernel.compute(nullptr, inputs.data(), static_cast<uint32_t>(inputs.size()), bytes);
     for (uint32_t n = 0; n <= kLongest; ++n) {
       const uint32_t at = n * kernel.result_bytes();
       ASSERT_EQ(std::memcmp(on_device.results(1) + at, bytes + at, kernel.result_bytes()), 0)
@@ -74,12 +74,14 @@ TEST(OpenCl, SourcesThatAreWrongAreTold) {
     [[nodiscard]] const char* entry() const override { return "k"; }
     [[nodiscard]] uint32_t result_bytes() const override { return 8; }
     [[nodiscard]] Input input_of(Packet& /*pkt*/) const noexcept override { return {}; }
-    void compute(const Input* /*inputs*/, uint32_t /*n*/, uint8_t* /*results*/) noexcept override {}
-    void apply(Context& /*ctx*/, Batch& /*batch*/, const uint8_t* /*results*/) noexcept override {}
+    void compute(const KernelTable* /*table*/, const Input* /*inputs*/, uint32_t /*n*/,
+                 uint8_t* /*results*/) noexcept override {}
+    void apply(KernelTable* /*table*/, Context& /*ctx*/, Batch& /*batch*/,
+               const uint8_t* /*results*/) noexcept override {}
   };
-  const Broken broken;
+  Broken broken;
   try {
-    const OpenClKernel made(device, broken, 1, "devices.x");
+    const OpenClKernel made(device, broken, 1, nullptr, "devices.x");
     FAIL() << "it compiled";
   } catch (const ConfigError& error) {
     EXPECT_NE(error.line().find("undeclared identifier 'y'"), std::string::npos) << error.line();
