@@ -6,6 +6,7 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kBusyIdle = 0.02;  // idle share of a worker that is always busy
+constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that left room before
 }  // namespace
 
 Load::Load(const Model& model, const Settings& settings)
@@ -89,8 +90,11 @@ bool Load::update(const Snapshot& snapshot, const OptimalView& view) {
     if (all > 0) least_idle_ = std::min(least_idle_, idle / all);
   }
   is_saturated_ = window_pkts_ != 0 || is_full || (is_waiting && is_busy);
-  const bool is_known = window_pkts_ == 0 && (is_waiting || !is_full);
-  offered_pkts_per_ns_ = is_known ? offered_.value : 0;
+  // What never leaves room may be as much as is taken. What did before may have become more.
+  full_periods_ = is_full && !is_waiting ? full_periods_ + 1 : 0;
+  if (full_periods_ == 0) was_known_ = true;
+  if (full_periods_ > kFullPeriods) was_known_ = false;
+  offered_pkts_per_ns_ = was_known_ && window_pkts_ == 0 ? offered_.value : 0;
   return true;
 }
 

@@ -53,6 +53,8 @@ class Load {
   double rate_pkts_per_ns_ = 0;
   double offered_pkts_per_ns_ = 0;
   uint32_t window_pkts_ = 0;
+  uint32_t full_periods_ = 0;  // in a row, nothing known to wait outside
+  bool was_known_ = false;     // how much comes
   bool is_saturated_ = false;
   double least_idle_ = 1;
 };

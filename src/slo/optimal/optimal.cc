@@ -10,10 +10,11 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kKeepWithin = 0.005;  // of the best load: what is in force stays
+constexpr double kStayMargin = 0.25;   // of a margin, that what is in force may use
 constexpr double kWorthAgain = 0.03;   // of a load: beyond, what failed is mended, not taken back
 constexpr double kOtherTraffic = 0.05;  // change of what it costs
 constexpr double kIdleLoad = 0.85;     // without buffers: above, they are worth having
-constexpr double kQueueLoad = 0.9;     // above, a queue may come up any time
+constexpr double kQueueLoad = 0.7;     // above, a queue may come up any time
 constexpr double kOutsideFactor = 2;   // measured over modelled delay: more is waiting outside
 constexpr double kMinHole = 0.05;      // of the SLO, on average: shorter holes delay nothing
 constexpr double kOftenCut = 0.1;      // share of releases by age
@@ -31,6 +32,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       view_(model, settings_),
       load_(model, settings_),
       rings_(model),
+      margin_(settings_),
       flows_(model.flows.size()),
       chosen_(view_.segments().size(), 0),
       limits_ns_(view_.segments().size(), exec::kStrandingAge),
@@ -45,7 +47,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
 FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
-  FlowDelay::How how{.has_moved = has_moved_, .has_no_margin = flows_[f].stretch > 0};
+  FlowDelay::How how;
   double aged = 0;
   double all = 0;
   for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
@@ -101,7 +103,7 @@ void Optimal::learn(const Snapshot& snapshot) {
     const exec::FlowPeriod& period = snapshot.flows[f];
     const double modelled_ns = in_force_.delay_ns[f] + flow.ring_ns + view_.egress_took_ns(f) +
                                static_cast<double>(settings_.turnaround_extra_ns);
-    flow.delay.set_slo(period.slo_ns, settings_);
+    flow.delay.set_slo(period.slo_ns);
     flow.is_beyond_share = period.egress.is_beyond_share;
     const auto measured_ns = static_cast<double>(period.delay_ns);
     const bool was_waiting = flow.is_waiting;
@@ -113,8 +115,24 @@ void Optimal::learn(const Snapshot& snapshot) {
                       is_held_up(snapshot, f);
     if (flow.is_waiting) flow.delay.forget();
     if (flow.is_excused) continue;
-    flow.delay.learn(period, modelled_ns, how(snapshot, f), settings_);
+    flow.delay.learn(period, modelled_ns, how(snapshot, f), settings_.percentile);
   }
+  learn_margin();
+}
+
+void Optimal::learn_margin() {
+  Margin::Seen seen{.has_moved = has_moved_, .was_used = true};
+  for (const Flow& flow : flows_) {
+    if (flow.delay.slo_ns() <= 0) continue;
+    ++seen.flows;
+    seen.is_late |= flow.delay.is_late();
+    seen.was_used &= flow.stretch <= 0;
+    if (!flow.delay.error()) continue;
+    ++seen.errors;
+    seen.error += std::abs(*flow.delay.error());
+  }
+  if (seen.errors > 0) seen.error /= seen.errors;
+  margin_.learn(seen);
 }
 
 // Other traffic, by what it costs without batches: what failed before may not now.
@@ -135,7 +153,7 @@ bool Optimal::is_other_traffic() {
 // Of the triggers in force, as far as the period says anything of them.
 void Optimal::observe() {
   bool is_other = is_other_traffic();
-  bool is_excused = !load_.is_saturated();
+  bool is_excused = false;
   bool is_kept = true;
   for (const Flow& flow : flows_) {
     is_other |= flow.delay.has_other_slo();
@@ -152,7 +170,7 @@ void Optimal::observe() {
 
 bool Optimal::keeps_budget(const Evaluation& at, uint32_t f) const {
   const FlowDelay& delay = flows_[f].delay;
-  const double margin_ns = delay.margin() / 2 * delay.slo_ns() / delay.ratio();
+  const double margin_ns = kStayMargin * margin_.value() * delay.slo_ns() / delay.ratio();
   return at.delay_ns[f] <= view_.program().flows[f].budget_ns + margin_ns;
 }
 
@@ -195,8 +213,8 @@ void Optimal::take(const std::vector<uint32_t>& triggers_pkts) {
   evaluate(view_.program(), as_real_, at_);
 }
 
-// Triggers move for what they gain, or where a budget is not kept; half the margin is there so that
-// noise in the counts moves nothing. Where moves failed before, what is in force and is kept stays for a
+// Triggers move for what they gain, or where a budget is not kept; a part of the margin is there so
+// that noise in the counts moves nothing. Where moves failed before, what is in force and is kept stays for a
 // while.
 void Optimal::keep_what_fits() {
   const std::vector<bool>& is_out = found_.solution.is_infeasible;
@@ -216,7 +234,7 @@ void Optimal::keep_what_fits() {
     if (gains || !keep_budgets(trial_)) kept.assign(chosen_.begin(), chosen_.end());
   }
   take({kept.begin(), kept.end()});
-  if (load_.is_saturated() && kept != view_.current() && cost_of(at_) < now) tries_.begin();
+  if (kept != view_.current() && cost_of(at_) < now) tries_.begin();
 }
 
 // A controller that begins while others' triggers hold packets looks for one period at what a
@@ -304,7 +322,7 @@ bool Optimal::is_lull(const Snapshot& snapshot) const {
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const exec::FlowPeriod& period = snapshot.flows[f];
     is_lull &= static_cast<double>(period.slo_ns) == flows_[f].delay.slo_ns();
-    is_lull &= !exec::is_slo_broken(period, settings_.percentile);
+    is_lull &= !is_late_beyond_chance(period, settings_.percentile);
   }
   return is_lull;
 }

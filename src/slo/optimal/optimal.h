@@ -45,8 +45,8 @@ class Optimal final : public Controller {
     double stretch = 0;
     exec::FlowVerdict verdict;
 
-    [[nodiscard]] double may_take_ns() const {
-      return delay.slo_ns() * (stretch > 0 ? stretch : 1 - delay.margin());
+    [[nodiscard]] double may_take_ns(const Margin& margin) const {
+      return delay.slo_ns() * (stretch > 0 ? stretch : 1 - margin.value());
     }
   };
   struct Plan {
@@ -58,6 +58,7 @@ class Optimal final : public Controller {
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot) const;
   void learn(const Snapshot& snapshot);
+  void learn_margin();
   [[nodiscard]] FlowDelay::How how(const Snapshot& snapshot, uint32_t flow) const;
   [[nodiscard]] bool is_held_up(const Snapshot& snapshot, uint32_t flow) const;
   void wait_in_rings(double rate_pkts_per_ns);
@@ -106,6 +107,7 @@ class Optimal final : public Controller {
   Rings rings_;
   Solver solver_;
   Solver outer_solver_;  // of buffers that have none before them
+  Margin margin_;
   Tries tries_;
   Joint joint_;
   JointSolution found_;

@@ -39,7 +39,7 @@ void Optimal::set_budgets(double rate_pkts_per_ns) {
     row.holding_ns = 0;
     row.budget_ns = kNoBudgetNs;
     if (flow.delay.slo_ns() <= 0 || flow.is_beyond_share) continue;
-    row.budget_ns = (flow.may_take_ns() - view_.egress_ns(f)) / flow.delay.ratio() - extra_ns -
+    row.budget_ns = (flow.may_take_ns(margin_) - view_.egress_ns(f)) / flow.delay.ratio() - extra_ns -
                     flow.ring_ns - view_.egress_took_ns(f);
   }
 }
@@ -187,7 +187,7 @@ double Optimal::lateness() const {
     const double takes_ns =
         delay.ratio() * (at_.delay_ns[f] + flows_[f].ring_ns + view_.egress_took_ns(f)) +
         view_.egress_ns(f);
-    worst = std::max(worst, takes_ns / std::max(1.0, flows_[f].may_take_ns()));
+    worst = std::max(worst, takes_ns / std::max(1.0, flows_[f].may_take_ns(margin_)));
   }
   return worst;
 }

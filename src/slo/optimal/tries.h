@@ -29,7 +29,7 @@ class Tries {
   void begin() { is_trying_ = true; }
 
  private:
-  static constexpr uint32_t kMinPatience = 4;
+  static constexpr uint32_t kMinPatience = 16;
   static constexpr uint32_t kMaxPatience = 256;  // so rarely may a period be broken
 
   std::vector<uint32_t> kept_pkts_;

@@ -80,7 +80,7 @@ def run(
 @cache
 def undisturbed() -> float:
     rate, violated, _ = run(None)
-    assert violated == 0
+    assert violated <= MAX_VIOLATED
     return rate
 
 
