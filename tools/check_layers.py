@@ -87,8 +87,9 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "model": set(),
         "solver": {"model"},
         "papers": {"model"},
-        "optimal": {"model", "solver"},
-        "cores": {"model", "solver", "optimal"},
+        "estimate": {"model"},
+        "optimal": {"model", "solver", "estimate"},
+        "cores": {"model"},
     },
 }
 

@@ -7,7 +7,7 @@
 #include "exec/promise.h"
 #include "sim/simulation.h"
 #include "slo/controllers.h"
-#include "slo/optimal/optimal_view.h"
+#include "slo/estimate/program_view.h"
 
 namespace batchplane::sim {
 namespace {
@@ -45,7 +45,7 @@ class Planning {
       if (is_settled_) break;
     }
     run_period(kLastPolls);
-    slo::OptimalView view(model_, settings_);
+    slo::ProgramView view(model_, settings_);
     view.update(period_);
     slo::evaluate(view.program(), view.current(), at_);
     const double rate_pps =
@@ -111,7 +111,7 @@ class Planning {
     return rows;
   }
 
-  List tasks_value(const slo::OptimalView& view) const {
+  List tasks_value(const slo::ProgramView& view) const {
     List rows;
     for (size_t t = 0; t < model_.tasks.size(); ++t) {
       const slo::ProgramTask& task = view.program().tasks[t];
@@ -125,7 +125,7 @@ class Planning {
     return rows;
   }
 
-  List flows_value(const slo::OptimalView& view) const {
+  List flows_value(const slo::ProgramView& view) const {
     List rows;
     for (uint32_t f = 0; f < model_.flows.size(); ++f) {
       const slo::ProgramFlow& flow = view.program().flows[f];
@@ -185,7 +185,7 @@ class Planning {
     return share_of(sum.aged, sum.all);
   }
 
-  List modules_value(const slo::OptimalView& view, const slo::Explanation& explained) const {
+  List modules_value(const slo::ProgramView& view, const slo::Explanation& explained) const {
     const uint64_t stranding_limit_ns = spec_.pipeline.engine.stranding_limit_ns;
     List rows;
     for (uint32_t m = 0; m < model_.modules.size(); ++m) {
@@ -201,7 +201,7 @@ class Planning {
           {"age_limit_ns", period.age_limit_ns == stranding_limit_ns ? 0 : period.age_limit_ns},
           {"aged_share", aged_share(period)}};
       const uint32_t head = view.head_of(m);
-      if (head != slo::OptimalView::kNoHead) {
+      if (head != slo::ProgramView::kNoHead) {
         row["cost_per_batch_ns"] = view.program().modules[head].cost_per_batch_ns;
         row["cost_per_pkt_ns"] = view.program().modules[head].cost_per_pkt_ns;
       }

@@ -2,7 +2,7 @@
 // optimal.h - the controller that solves each period's problem for all triggers, age limits and
 // ring credits at once, over one task or many. docs/model.md has its equations.
 //
-// A step: what came (Load) and what it cost (OptimalView) make a Program; what delays were beside
+// A step: what came (Load) and what it cost (ProgramView) make a Program; what delays were beside
 // it (FlowDelay) says how much of each SLO the program may use; its solution is kept where it is
 // worth a change.
 #pragma once
@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "slo/estimate/flow_delay.h"
+#include "slo/estimate/load.h"
+#include "slo/estimate/program_view.h"
+#include "slo/estimate/rings.h"
+#include "slo/estimate/tries.h"
 #include "slo/model/controller.h"
-#include "slo/optimal/flow_delay.h"
-#include "slo/optimal/joint_rate.h"
-#include "slo/optimal/load.h"
-#include "slo/optimal/optimal_view.h"
-#include "slo/optimal/rings.h"
-#include "slo/optimal/tries.h"
+#include "slo/solver/joint_rate.h"
 #include "slo/solver/program.h"
 
 namespace batchplane::slo {
@@ -30,23 +30,23 @@ class Optimal final : public Controller {
   [[nodiscard]] const std::string& name() const override { return name_; }
   Decision step(const Snapshot& snapshot) override;
   [[nodiscard]] Explanation explain() const override;
-  [[nodiscard]] const OptimalView& view() const { return view_; }
+  [[nodiscard]] const ProgramView& view() const { return view_; }
   // Triggers of the last step, by head.
   [[nodiscard]] const std::vector<uint32_t>& chosen() const { return chosen_; }
 
  private:
   struct Flow {
     FlowDelay delay;
-    double ring_ns = 0;        // waited in full rings between tasks
-    bool is_waiting = false;   // late before it was polled: more came than was taken
+    double ring_ns = 0;            // waited in full rings between tasks
+    bool is_waiting = false;       // late before it was polled: more came than was taken
     bool is_beyond_share = false;  // of a link: its packets wait there anyway
-    bool is_excused = false;   // late for that, or the rest of it
+    bool is_excused = false;       // late for that, or the rest of it
     // Of its SLO, where no less carries what comes; 0: the SLO less its margin does.
     double stretch = 0;
     exec::FlowVerdict verdict;
 
     [[nodiscard]] double may_take_ns(const Margin& margin) const {
-      return delay.slo_ns() * (stretch > 0 ? stretch : 1 - margin.value());
+      return delay.slo_ns() * (stretch > 0 ? stretch : 1 - margin.of_moves());
     }
   };
   struct Plan {
@@ -69,6 +69,8 @@ class Optimal final : public Controller {
   void take(const std::vector<uint32_t>& triggers_pkts);
   [[nodiscard]] bool keeps_budget(const Evaluation& at, uint32_t flow) const;
   [[nodiscard]] bool keep_budgets(const Evaluation& at) const;
+  [[nodiscard]] bool keeps_slo(uint32_t flow) const;
+  [[nodiscard]] bool keep_slos() const;
   [[nodiscard]] bool looks_without() const;
   void bypass_where_idle();
   void limit_ages();
@@ -102,7 +104,7 @@ class Optimal final : public Controller {
   std::string name_ = "optimal";
   const Model& model_;
   const Settings settings_;
-  OptimalView view_;
+  ProgramView view_;
   Load load_;
   Rings rings_;
   Solver solver_;

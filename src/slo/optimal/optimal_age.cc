@@ -24,7 +24,7 @@ double long_run_ns(const Program& program, const Evaluation& at, uint32_t task, 
 
 }  // namespace
 
-double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t task,
+double run_allowance_ns(const ProgramView& view, const Evaluation& at, uint32_t task,
                         const std::vector<uint32_t>& triggers_pkts) {
   const Program& program = view.program();
   // At saturation few batches leave by age, and one packet of those is late: as many as the target
@@ -47,7 +47,7 @@ double run_allowance_ns(const OptimalView& view, const Evaluation& at, uint32_t 
   return run_ns + together_ns + heaviest_ns * sigmas / kSigmasAt99 + kClockNs;
 }
 
-void reserve_for_ages(OptimalView& view, const Evaluation& at, const std::vector<double>& bound_ns,
+void reserve_for_ages(ProgramView& view, const Evaluation& at, const std::vector<double>& bound_ns,
                       const std::vector<bool>& is_unbounded,
                       const std::vector<uint32_t>& triggers_pkts) {
   Program& program = view.program();
@@ -77,7 +77,7 @@ namespace {
 
 // One flow's limits: backwards from its egress, what lies behind each of its modules is reserved.
 // Other tasks on its path are reserved whole: a limit counts from the entry into its own task.
-void limit_flow(const OptimalView& view, const Evaluation& at, const ProgramFlow& flow,
+void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow& flow,
                 double bound_ns, const std::vector<uint32_t>& triggers_pkts,
                 const std::vector<double>& allowance_ns, std::vector<double>& limits) {
   const Program& program = view.program();
@@ -128,7 +128,7 @@ void limit_flow(const OptimalView& view, const Evaluation& at, const ProgramFlow
 
 }  // namespace
 
-void age_limits(const OptimalView& view, const Evaluation& at, const std::vector<double>& bound_ns,
+void age_limits(const ProgramView& view, const Evaluation& at, const std::vector<double>& bound_ns,
                 const std::vector<bool>& is_left_out, const std::vector<uint32_t>& triggers_pkts,
                 std::vector<uint64_t>& limits_ns) {
   const Program& program = view.program();

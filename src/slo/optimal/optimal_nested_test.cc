@@ -76,7 +76,7 @@ Snapshot period_of(const Model& model, Rng& rng, double slo_factor) {
 }
 
 // What the controller reckons with: a ring that never is empty.
-void saturate(OptimalView& view, const Settings& settings) {
+void saturate(ProgramView& view, const Settings& settings) {
   ProgramTask& task = view.program().tasks[0];
   task.is_saturated = true;
   task.runs_waited = 1 + static_cast<double>(settings.ring_pkts) / task.run_pkts;
@@ -88,7 +88,7 @@ struct Judged {
 };
 
 // The model with these triggers and the arrivals that follow from them.
-Judged judge(OptimalView& view, const Snapshot& snapshot, const std::vector<uint32_t>& triggers,
+Judged judge(ProgramView& view, const Snapshot& snapshot, const std::vector<uint32_t>& triggers,
              double margin) {
   view.predict_arrivals(triggers);
   Evaluation at;
@@ -125,7 +125,7 @@ TEST(OptimalNested, IsCloseToEveryChoiceWithArrivalsThatFollow) {
     const Snapshot snapshot = period_of(model, rng, log_uniform(rng, 0.8, 3));
     Optimal optimal(model, settings);
     optimal.step(snapshot);
-    OptimalView view(model, settings);
+    ProgramView view(model, settings);
     view.update(snapshot);
     saturate(view, settings);
     const std::vector<uint32_t>& chosen = optimal.chosen();
@@ -165,7 +165,7 @@ TEST(OptimalNested, OuterBuffersAnswerForWhatComesBehind) {
   const Settings settings;
   Rng rng(3);
   const Snapshot snapshot = period_of(model, rng, 2);
-  OptimalView view(model, settings);
+  ProgramView view(model, settings);
   view.update(snapshot);
   saturate(view, settings);
   const uint32_t outer = view.head_of(2);

@@ -10,8 +10,8 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr uint32_t kMaxPlans = 3;     // of triggers, and rates and arrivals that follow from them
-constexpr double kSameRate = 0.01;     // rounds end there
+constexpr uint32_t kMaxPlans = 3;       // of triggers, and rates and arrivals that follow from them
+constexpr double kSameRate = 0.01;      // rounds end there
 constexpr double kWorthAnother = 1.02;  // of a rate: ring credits change for no less
 constexpr double kAlmost = 1.02;        // of what a flow may take: kept, up to what rounds leave
 constexpr double kFullLoad = 1.0;       // of the busiest worker
@@ -39,8 +39,8 @@ void Optimal::set_budgets(double rate_pkts_per_ns) {
     row.holding_ns = 0;
     row.budget_ns = kNoBudgetNs;
     if (flow.delay.slo_ns() <= 0 || flow.is_beyond_share) continue;
-    row.budget_ns = (flow.may_take_ns(margin_) - view_.egress_ns(f)) / flow.delay.ratio() - extra_ns -
-                    flow.ring_ns - view_.egress_took_ns(f);
+    row.budget_ns = (flow.may_take_ns(margin_) - view_.egress_ns(f)) / flow.delay.ratio() -
+                    extra_ns - flow.ring_ns - view_.egress_took_ns(f);
   }
 }
 
@@ -206,8 +206,7 @@ void Optimal::solve() {
   const JointSolution mine = found_;
   const std::vector<uint32_t> mine_chosen = chosen_;
   const double mine_late = lateness();
-  const double least_pps =
-      kWorthAnother * mine.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
+  const double least_pps = kWorthAnother * mine.rate_pkts_per_ns * (1 - rings_.waste(mine_credit));
   plan(other);
   const double late = lateness();
   const bool is_faster = found_.rate_pkts_per_ns * (1 - rings_.waste(other)) > least_pps;

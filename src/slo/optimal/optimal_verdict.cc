@@ -125,8 +125,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
   const ProgramFlow& row = program.flows[f];
   const FlowDelay& delay = flows_[f].delay;
   exec::FlowVerdict& verdict = flows_[f].verdict;
-  verdict.turnaround_ns =
-      static_cast<double>(settings_.turnaround_extra_ns) + flows_[f].ring_ns;
+  verdict.turnaround_ns = static_cast<double>(settings_.turnaround_extra_ns) + flows_[f].ring_ns;
   for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
     verdict.turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
   }
@@ -141,8 +140,8 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
   verdict.fill_ns *= delay.ratio();
   verdict.service_ns *= delay.ratio();
   if (delay.slo_ns() <= 0) return;
-  verdict.slack_ns = delay.slo_ns() - verdict.turnaround_ns - verdict.fill_ns -
-                     verdict.service_ns - view_.egress_ns(f);
+  verdict.slack_ns = delay.slo_ns() - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns -
+                     view_.egress_ns(f);
   verdict.multiplier_pps_per_us = pps_per_us(f);
   verdict.state = exec::is_slo_broken(period, settings_.percentile) ? exec::FlowState::kViolating
                                                                     : exec::FlowState::kMet;
@@ -150,8 +149,8 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
     verdict.state = exec::FlowState::kInfeasible;
   }
   if (view_.min_service_ns(f) > delay.slo_ns()) verdict.state = exec::FlowState::kInherent;
-  const bool is_hopeless = verdict.state == exec::FlowState::kInfeasible ||
-                           verdict.state == exec::FlowState::kInherent;
+  const bool is_hopeless =
+      verdict.state == exec::FlowState::kInfeasible || verdict.state == exec::FlowState::kInherent;
   if (is_hopeless) verdict.hint = hint_of(f);
   judge_egress(period, verdict);
 }
@@ -164,8 +163,8 @@ void Optimal::predict(Decision& decision) {
     const ProgramModule& module = program.modules[h];
     if (chosen_[h] == 0 || limits_ns_[h] == exec::kStrandingAge) continue;
     const double rate = rate_of(program, module, at_.task_pkt_ns[module.task]);
-    const double time_ns = std::max(
-        0.0, static_cast<double>(limits_ns_[h]) - at_.turnaround_ns[module.task] / 2);
+    const double time_ns =
+        std::max(0.0, static_cast<double>(limits_ns_[h]) - at_.turnaround_ns[module.task] / 2);
     as_real_[h] = std::max(module.arriving_pkts, expected_batch_pkts(chosen_[h], rate * time_ns));
   }
   evaluate(program, as_real_, trial_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/optimal/joint_rate.h"
+#include "slo/solver/joint_rate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 namespace batchplane::slo {
 namespace {
 
-constexpr uint32_t kMaxRounds = 4;
-constexpr double kSettled = 1e-3;  // relative change of the rate
+constexpr uint32_t kMaxRates = 4;
+constexpr double kSameRate = 1e-3;  // relative change of the rate
 // A worker's load counts by a power of how near it is to the busiest one's: so steep that only
 // those that set the pace count, and smooth enough that two take turns no longer.
 constexpr double kSteepness = 16;
@@ -24,15 +24,15 @@ std::vector<double> worker_ns(const Joint& joint, const Evaluation& at) {
   return sums;
 }
 
-// The one task that takes any time; kNone when several do.
-constexpr size_t kNone = ~size_t{0};
+// The one task that takes any time; kSeveral when several do.
+constexpr size_t kSeveral = ~size_t{0};
 size_t only_task(const Program& program) {
-  size_t only = kNone;
+  size_t only = kSeveral;
   for (size_t t = 0; t < program.tasks.size(); ++t) {
     const bool takes_time =
         program.tasks[t].other_run_ns > 0 ||
         std::ranges::any_of(program.modules, [&](const auto& m) { return m.task == t; });
-    if (takes_time && only != kNone) return kNone;
+    if (takes_time && only != kSeveral) return kSeveral;
     if (takes_time) only = t;
   }
   return only;
@@ -63,7 +63,7 @@ void set_rate(const Joint& joint, double rate_pkts_per_ns, Program& program) {
   if (joint.offered_pkts_per_ns > 0) return;
   // The rate of a single task follows from its triggers: a fixed point that the solver finds.
   const size_t only = only_task(program);
-  if (only != kNone) program.tasks[only].is_saturated = true;
+  if (only != kSeveral) program.tasks[only].is_saturated = true;
 }
 
 JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Program& program,
@@ -73,14 +73,14 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
   bool has_best = false;
   size_t best_short = 0;
   for (ProgramTask& task : program.tasks) task.weight = 1;
-  if (joint.offered_pkts_per_ns <= 0 && only_task(program) != kNone) {
+  if (joint.offered_pkts_per_ns <= 0 && only_task(program) != kSeveral) {
     set_rate(joint, rate, program);
     best.solution = solver.solve(program);
     best.rate_pkts_per_ns = 1 / std::max(1e-9, bottleneck_ns(joint, best.solution.model));
     best.is_saturated = true;
     return best;
   }
-  for (uint32_t round = 0; round < kMaxRounds; ++round) {
+  for (uint32_t round = 0; round < kMaxRates; ++round) {
     set_rate(joint, rate, program);
     const Solution& found = solver.solve(program);
     const double carried = 1 / std::max(1e-9, bottleneck_ns(joint, found.model));
@@ -90,13 +90,13 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
     const auto n_short = static_cast<size_t>(std::ranges::count(found.is_infeasible, true));
     const bool is_better =
         !has_best || n_short < best_short ||
-        (n_short == best_short && is_saturated && next > best.rate_pkts_per_ns * (1 + kSettled));
+        (n_short == best_short && is_saturated && next > best.rate_pkts_per_ns * (1 + kSameRate));
     if (is_better || !is_saturated) {
       best = {found, next, is_saturated};
       best_short = n_short;
       has_best = true;
     }
-    if (std::abs(next - rate) <= kSettled * rate && round > 0) break;
+    if (std::abs(next - rate) <= kSameRate * rate && round > 0) break;
     rate = next;
     weigh(joint, found.model, is_saturated, program);
   }

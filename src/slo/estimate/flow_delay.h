@@ -24,8 +24,7 @@ class FlowDelay {
   };
   void set_slo(uint64_t slo_ns);
   // A period, and what the model says of the triggers that were in force.
-  void learn(const exec::FlowPeriod& period, double modelled_ns, const How& how,
-             double percentile);
+  void learn(const exec::FlowPeriod& period, double modelled_ns, const How& how, double percentile);
   // Packets were late before they were polled. Nothing confirms any more what costs rate, and too low
   // a rate is what keeps them waiting.
   void forget();
@@ -51,27 +50,31 @@ class FlowDelay {
   std::optional<double> error_;
 };
 
-// What stays free of all SLOs, as a part of them: so many deviations of the model that the one of n
-// flows which errs most still keeps its SLO in all but kViolated of the periods. Where that is not
-// enough, a part follows that rises with each broken period and falls with the others, until it is.
+// What stays free of all SLOs, as a part of them. A model errs most after triggers have moved, and
+// moves are few (Tries): some of these errors stay free. Where triggers rest so many deviations do that
+// the one of n flows which varies most keeps its SLO in all but kViolated of the periods. Where that is
+// not enough, a part follows that rises with each broken period and falls with the others, until it is.
 class Margin {
  public:
   explicit Margin(const Settings& settings);
   struct Seen {
-    uint32_t flows = 0;    // with an SLO
-    double error = 0;      // mean of their errors, without sign
-    uint32_t errors = 0;   // so many were known
-    bool is_late = false;  // any of them
-    bool has_moved = false;    // triggers, since the period before
-    bool was_used = false;     // the margin, when they were chosen
+    uint32_t flows = 0;      // with an SLO
+    double error = 0;        // mean of their errors, without sign
+    uint32_t errors = 0;     // so many were known
+    bool is_late = false;    // any of them
+    bool has_moved = false;  // triggers, since the period before
+    bool was_used = false;   // the margin, when they were chosen
   };
   void learn(const Seen& seen);
-  [[nodiscard]] double value() const;
+  // For triggers that were never in force, and for those that are.
+  [[nodiscard]] double of_moves() const;
+  [[nodiscard]] double at_rest() const;
 
  private:
-  double sigmas_ = 0;     // deviations that stay free
-  double deviation_ = 0;  // mean error
-  double care_ = 0;       // beyond deviations
+  double sigmas_ = 0;      // standard deviations at rest that stay free
+  double move_error_ = 0;  // mean over flows, of periods after moves
+  double noise_ = 0;       // and of the others
+  double care_ = 0;        // beyond both
 };
 
 }  // namespace batchplane::slo

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "slo/estimate/program_view.h"
 #include "slo/model/controller.h"
-#include "slo/optimal/optimal_view.h"
 
 namespace batchplane::slo {
 
@@ -14,7 +14,7 @@ class Load {
  public:
   Load(const Model& model, const Settings& settings);
   // False: nothing came.
-  bool update(const Snapshot& snapshot, const OptimalView& view);
+  bool update(const Snapshot& snapshot, const ProgramView& view);
 
   // More comes than is taken, or as much as there is room for.
   [[nodiscard]] bool is_saturated() const { return is_saturated_; }
@@ -38,8 +38,8 @@ class Load {
  private:
   static constexpr double kLullIdle = 0.5;
 
-  void compare_with_full_runs(const Snapshot& snapshot, const OptimalView& view);
-  bool count_inputs(const Snapshot& snapshot, const OptimalView& view, double& offered_pkts);
+  void compare_with_full_runs(const Snapshot& snapshot, const ProgramView& view);
+  bool count_inputs(const Snapshot& snapshot, const ProgramView& view, double& offered_pkts);
 
   const Model& model_;
   const Settings& settings_;
@@ -48,7 +48,8 @@ class Load {
   std::vector<double> visits_;
   std::vector<double> left_pkts_;
   std::vector<double> spared_ns_;
-  std::vector<Smoothed> full_ns_;  // by task: a packet's part of what full runs take beside segments
+  std::vector<Smoothed>
+      full_ns_;  // by task: a packet's part of what full runs take beside segments
   Smoothed offered_;
   double rate_pkts_per_ns_ = 0;
   double offered_pkts_per_ns_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/optimal/flow_delay.h"
+#include "slo/estimate/flow_delay.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,15 +18,18 @@ constexpr double kNearSlo = 0.75;    // a percentile is this near the SLO
 constexpr double kFewAllowed = 10;   // late packets of a period: fewer are chance
 constexpr double kLateTogether = 8;  // of them in a batch
 
-constexpr double kMovedStep = 0.3;   // of the deviation towards what a period after a move shows
-constexpr double kRestUp = 0.05;     // and where triggers rest
-constexpr double kRestDown = 0.005;
-constexpr double kSigmas = 2;        // of one flow
+constexpr double kMovedStep = 0.3;  // of what is known of errors after moves towards the last one
+constexpr double kFadedMoves = 0.001;  // of it, a period of rest
+constexpr double kOfMoves = 2;         // of the mean error after moves, that stays free
+constexpr double kNoiseUp = 0.05;      // of what is known of errors at rest towards a larger one
+constexpr double kNoiseDown = 0.02;
+constexpr double kSigmas = 2.65;       // of one flow, above which kViolated of a normal value lies
 constexpr double kSigmaOfMean = 1.25;  // standard over mean absolute deviation, normal
 constexpr double kViolated = 0.004;    // share of periods that may be broken
 constexpr double kCareUp = 0.01;       // of the SLO, after a broken period
 constexpr double kCareDown = kCareUp * kViolated / (1 - kViolated);
 constexpr double kMaxMargin = 0.4;
+constexpr double kMinRest = 0.01;
 
 // Buckets by parts of the SLO say exactly how many packets lie below it: next to it they are finer
 // than what is told, and agree with what is late.
@@ -78,22 +81,27 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   ratio_ *= 1 + step * error;
 }
 
-Margin::Margin(const Settings& settings)
-    : sigmas_(kSigmas), deviation_(settings.tolerance / (kSigmas * kSigmaOfMean)) {}
+Margin::Margin(const Settings& settings) : move_error_(settings.tolerance / kOfMoves) {}
 
 void Margin::learn(const Seen& seen) {
   // The farthest of n normal values.
   sigmas_ = std::sqrt(kSigmas * kSigmas + 2 * std::log(std::max(1U, seen.flows)));
   if (seen.was_used) care_ = std::max(0.0, care_ + (seen.is_late ? kCareUp : -kCareDown));
   if (seen.errors == 0) return;
-  // A model errs most after triggers have moved; that it is right where they rest says little of the
-  // next move.
-  const double rest = seen.error > deviation_ ? kRestUp : kRestDown;
-  deviation_ += (seen.has_moved ? kMovedStep : rest) * (seen.error - deviation_);
+  if (seen.has_moved) {
+    move_error_ += kMovedStep * (seen.error - move_error_);
+  } else {
+    move_error_ *= 1 - kFadedMoves;
+    noise_ += (seen.error > noise_ ? kNoiseUp : kNoiseDown) * (seen.error - noise_);
+  }
 }
 
-double Margin::value() const {
-  return std::min(kMaxMargin, sigmas_ * kSigmaOfMean * deviation_ + care_);
+double Margin::at_rest() const {
+  return std::min(kMaxMargin, std::max(kMinRest, sigmas_ * kSigmaOfMean * noise_) + care_);
+}
+
+double Margin::of_moves() const {
+  return std::min(kMaxMargin, std::max(at_rest(), kOfMoves * move_error_ + care_));
 }
 
 }  // namespace batchplane::slo

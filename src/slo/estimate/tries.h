@@ -33,7 +33,7 @@ class Tries {
   static constexpr uint32_t kMaxPatience = 256;  // so rarely may a period be broken
 
   std::vector<uint32_t> kept_pkts_;
-  double kept_ns_ = 0;  // time of a packet with these; 0: none
+  double kept_ns_ = 0;                // time of a packet with these; 0: none
   uint32_t patience_ = kMinPatience;  // periods between tries, after one that failed
   uint32_t left_ = 0;
   bool is_trying_ = false;

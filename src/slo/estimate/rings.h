@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "slo/model/controller.h"
-#include "slo/optimal/load.h"
+#include "slo/estimate/load.h"
 #include "slo/model/budget.h"
+#include "slo/model/controller.h"
 
 namespace batchplane::slo {
 

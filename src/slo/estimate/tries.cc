@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/optimal/tries.h"
+#include "slo/estimate/tries.h"
 
 #include <algorithm>
 #include <utility>

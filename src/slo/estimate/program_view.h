@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// optimal_view.h - one period's counts as a Program: aggregated costs, shares, arriving batches,
+// program_view.h - one period's counts as a Program: aggregated costs, shares, arriving batches,
 // run times; smoothed over periods as far as they only fluctuate.
 #pragma once
 
@@ -24,11 +24,11 @@ struct Smoothed {
   void follow(double measured, double events, double sigmas = 3);
 };
 
-class OptimalView {
+class ProgramView {
  public:
   static constexpr uint32_t kNoHead = kNoSegment;
 
-  OptimalView(const Model& model, const Settings& settings);
+  ProgramView(const Model& model, const Settings& settings);
   // Takes a period in; program() and what follows below stand for it.
   void update(const Snapshot& snapshot);
   // Whether buffers stand behind others, and whether those behind may hold; update() allows it.

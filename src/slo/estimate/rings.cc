@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/optimal/rings.h"
+#include "slo/estimate/rings.h"
 
 #include <algorithm>
 
 namespace batchplane::slo {
 namespace {
-constexpr double kWasteStep = 0.3;           // of what is known of a waste towards the measured one
-constexpr double kForgotten = 0.999;    // of it, each period in which another credit is in force
-constexpr uint32_t kDwellPeriods = 4;   // until another credit is looked at
+constexpr double kWasteStep = 0.3;     // of what is known of a waste towards the measured one
+constexpr double kForgotten = 0.999;   // of it, each period in which another credit is in force
+constexpr uint32_t kDwellPeriods = 4;  // until another credit is looked at
 constexpr uint32_t kMaxDwellPeriods = 4096;
 }  // namespace
 

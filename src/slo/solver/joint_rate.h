@@ -13,7 +13,7 @@ namespace batchplane::slo {
 // What joins the tasks of a Program.
 struct Joint {
   std::vector<uint32_t> worker_of_task;
-  std::vector<double> visits;      // by task: packets it polls per packet that enters the pipeline
+  std::vector<double> visits;  // by task: packets it polls per packet that enters the pipeline
   // By task: what a packet takes less once runs are full; where it is empty, nothing. A worker that
   // takes whatever is there is always busy, and still carries more at a time.
   std::vector<double> spared_ns;

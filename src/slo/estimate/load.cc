@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/optimal/load.h"
+#include "slo/estimate/load.h"
 
 #include <algorithm>
 
 namespace batchplane::slo {
 namespace {
-constexpr double kBusyIdle = 0.02;  // idle share of a worker that is always busy
+constexpr double kBusyIdle = 0.02;    // idle share of a worker that is always busy
 constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that left room before
 }  // namespace
 
@@ -25,7 +25,7 @@ Load::Load(const Model& model, const Settings& settings)
 }
 
 // Whether packets wait outside for ever more room; how many came.
-bool Load::count_inputs(const Snapshot& snapshot, const OptimalView& view, double& offered_pkts) {
+bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, double& offered_pkts) {
   bool is_waiting = false;
   offered_pkts = 0;
   window_pkts_ = 0;
@@ -38,8 +38,7 @@ bool Load::count_inputs(const Snapshot& snapshot, const OptimalView& view, doubl
     is_waiting |= input.lost_pkts != 0 || input.backlog_pkts != 0;
     window_pkts_ += about.window_pkts;
     const double polled_pkts = view.program().tasks[about.task].run_pkts;
-    left_pkts_[about.task] =
-        std::max(left_pkts_[about.task], input.fill_mean_pkts - polled_pkts);
+    left_pkts_[about.task] = std::max(left_pkts_[about.task], input.fill_mean_pkts - polled_pkts);
   }
   // Nothing is known of what the input holds: a ring that is never empty.
   for (uint32_t t = 0; snapshot.inputs.empty() && t < model_.tasks.size(); ++t) {
@@ -52,7 +51,7 @@ bool Load::count_inputs(const Snapshot& snapshot, const OptimalView& view, doubl
 
 // A poll's own costs are shared by the packets of its run. Until a full run was seen all that is not
 // the segments' counts as such.
-void Load::compare_with_full_runs(const Snapshot& snapshot, const OptimalView& view) {
+void Load::compare_with_full_runs(const Snapshot& snapshot, const ProgramView& view) {
   for (uint32_t t = 0; t < model_.tasks.size(); ++t) {
     const ProgramTask& task = view.program().tasks[t];
     const double now_ns = task.other_run_ns / task.run_pkts;
@@ -66,7 +65,7 @@ void Load::compare_with_full_runs(const Snapshot& snapshot, const OptimalView& v
   }
 }
 
-bool Load::update(const Snapshot& snapshot, const OptimalView& view) {
+bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
   const auto entered = static_cast<double>(exec::entered_pkts(model_, snapshot));
   if (entered <= 0 || snapshot.period_ns == 0) return false;
   const auto period_ns = static_cast<double>(snapshot.period_ns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // joint_rate_test.cc - several tasks' programs against all triggers tried one by one.
-#include "slo/optimal/joint_rate.h"
+#include "slo/solver/joint_rate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slo/optimal/optimal_view.h"
+#include "slo/estimate/program_view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,10 +15,10 @@ constexpr double kSlowStep = 0.2;
 constexpr double kChanceSigmas = 3;  // of one count
 constexpr double kMinScale = 0.5;
 constexpr double kMaxScale = 3;
-constexpr double kMaxAged = 0.2;     // share of releases
-constexpr double kMoved = 0.1;       // of an arriving batch
-constexpr double kStairs = 0.15;     // of a batch's costs: what is further off is no line
-constexpr double kOftener = 10;      // that a release by age comes too late for its first packet
+constexpr double kMaxAged = 0.2;  // share of releases
+constexpr double kMoved = 0.1;    // of an arriving batch
+constexpr double kStairs = 0.15;  // of a batch's costs: what is further off is no line
+constexpr double kOftener = 10;   // that a release by age comes too late for its first packet
 
 // What the machine took away is no work that triggers could change.
 double time_at_work_ns(const exec::TaskPeriod& period) {
@@ -60,7 +60,7 @@ void Smoothed::follow(double measured, double events, double sigmas) {
   is_known = true;
 }
 
-OptimalView::OptimalView(const Model& model, const Settings& settings)
+ProgramView::ProgramView(const Model& model, const Settings& settings)
     : model_(model),
       settings_(settings),
       segments_(segments_of(model)),
@@ -97,7 +97,7 @@ OptimalView::OptimalView(const Model& model, const Settings& settings)
 }
 
 // A flow's controlled modules and tasks in the order of its path, each once.
-void OptimalView::lay_out_flows() {
+void ProgramView::lay_out_flows() {
   for (const exec::ControlFlow& flow : model_.flows) {
     ProgramFlow row;
     std::vector<uint32_t>& modules = program_.flow_modules;
@@ -123,7 +123,7 @@ void OptimalView::lay_out_flows() {
   }
 }
 
-void OptimalView::find_heads_before() {
+void ProgramView::find_heads_before() {
   const std::vector<std::vector<uint32_t>> next = next_segments(model_, segments_);
   for (uint32_t h = 0; h < segments_.size(); ++h) {
     for (const uint32_t after : next[h]) heads_[after].before.push_back(h);
@@ -135,7 +135,7 @@ void OptimalView::find_heads_before() {
 
 // A_v and M_v: what follows the head runs once a batch, or where the segment splits as often as a
 // batch has packets for it, on its share of the packets.
-void OptimalView::aggregate(const Snapshot& snapshot, uint32_t head) {
+void ProgramView::aggregate(const Snapshot& snapshot, uint32_t head) {
   const std::vector<uint32_t>& members = segments_[head].members;
   ProgramModule& sum = program_.modules[head];
   sum.cost_per_batch_ns = 0;
@@ -167,7 +167,7 @@ void OptimalView::aggregate(const Snapshot& snapshot, uint32_t head) {
 }
 
 // Members that see the head's own batches cost what their tables say; what is behind a split, its line.
-void OptimalView::set_stair(const Snapshot& snapshot, uint32_t h) {
+void ProgramView::set_stair(const Snapshot& snapshot, uint32_t h) {
   const std::vector<uint32_t>& members = segments_[h].members;
   ProgramModule& module = program_.modules[h];
   Stair& stair = heads_[h].stair;
@@ -195,7 +195,7 @@ void OptimalView::set_stair(const Snapshot& snapshot, uint32_t h) {
   heads_[h].extra_ns = stair.extra_at(heads_[h].executed_pkts);
 }
 
-void OptimalView::update_head(const Snapshot& snapshot, uint32_t h) {
+void ProgramView::update_head(const Snapshot& snapshot, uint32_t h) {
   const exec::ModulePeriod& period = snapshot.modules[segments_[h].head];
   const uint32_t task = program_.modules[h].task;
   Head& head = heads_[h];
@@ -225,7 +225,7 @@ void OptimalView::update_head(const Snapshot& snapshot, uint32_t h) {
 
 // Of the work of all runs of the period: each firing by itself, and what runs without a buffer
 // behind one with what that lets go.
-double OptimalView::variance_of_run(uint32_t t) {
+double ProgramView::variance_of_run(uint32_t t) {
   const auto rides_along = [&](uint32_t h) {
     const uint32_t before = program_.modules[h].before;
     return before != kNoModule && current_[h] <= 0 && current_[before] > 0;
@@ -245,7 +245,7 @@ double OptimalView::variance_of_run(uint32_t t) {
   return variance;
 }
 
-void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
+void ProgramView::update_task(const Snapshot& snapshot, uint32_t t) {
   const exec::TaskPeriod& period = snapshot.tasks[t];
   Task& task = tasks_[t];
   ProgramTask& out = program_.tasks[t];
@@ -295,13 +295,13 @@ void OptimalView::update_task(const Snapshot& snapshot, uint32_t t) {
   out.spread_scale = task.scale.is_known ? task.scale.value : 1;
 }
 
-bool OptimalView::is_input_full(const Snapshot& snapshot, uint32_t t) const {
+bool ProgramView::is_input_full(const Snapshot& snapshot, uint32_t t) const {
   const exec::TaskPeriod& period = snapshot.tasks[t];
   return static_cast<double>(period.in_pkts) >=
          kFullRun * model_.batch_limit_pkts * static_cast<double>(period.runs);
 }
 
-void OptimalView::update_flows(const Snapshot& snapshot) {
+void ProgramView::update_flows(const Snapshot& snapshot) {
   for (size_t f = 0; f < model_.flows.size(); ++f) {
     double min_ns = 0;
     for (const uint32_t m : model_.flows[f].path) {
@@ -320,7 +320,7 @@ void OptimalView::update_flows(const Snapshot& snapshot) {
 
 // Fill and egress are paid once (egress/bound/bound.h), and what the scheduler has taken in the period is a part of the
 // delay that was measured.
-void OptimalView::update_egress(const Snapshot& snapshot, uint32_t f) {
+void ProgramView::update_egress(const Snapshot& snapshot, uint32_t f) {
   const exec::EgressPromise& promise = snapshot.flows[f].egress;
   Egress& egress = egress_[f];
   egress = {};
@@ -340,7 +340,7 @@ void OptimalView::update_egress(const Snapshot& snapshot, uint32_t f) {
   if (promise.is_beyond_share) budget_ns = kNoBudgetNs;
 }
 
-void OptimalView::update(const Snapshot& snapshot) {
+void ProgramView::update(const Snapshot& snapshot) {
   for (uint32_t h = 0; h < heads_.size(); ++h) update_head(snapshot, h);
   for (uint32_t t = 0; t < tasks_.size(); ++t) {
     update_task(snapshot, t);
@@ -349,11 +349,11 @@ void OptimalView::update(const Snapshot& snapshot) {
   update_flows(snapshot);
 }
 
-bool OptimalView::has_nested() const {
+bool ProgramView::has_nested() const {
   return std::ranges::any_of(heads_, [](const Head& head) { return !head.before.empty(); });
 }
 
-void OptimalView::allow_nested(bool is_allowed) {
+void ProgramView::allow_nested(bool is_allowed) {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     if (heads_[h].before.empty()) continue;
     uint32_t& max_pkts = program_.modules[h].max_pkts;
@@ -364,7 +364,7 @@ void OptimalView::allow_nested(bool is_allowed) {
   if (is_allowed) unfold();
 }
 
-void OptimalView::unfold() {
+void ProgramView::unfold() {
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     program_.modules[h].cost_per_batch_ns = heads_[h].cost_per_batch_ns;
     program_.modules[h].cost_per_pkt_ns = heads_[h].cost_per_pkt_ns;
@@ -374,7 +374,7 @@ void OptimalView::unfold() {
 // The larger a batch that is collected, the fewer batches come out behind it: what those cost is
 // saved where it is collected, and nowhere else. Each batch behind costs a share of its collector's
 // batch, such that both ends are right: nothing collected, and what the trigger says.
-void OptimalView::fold_nested(const std::vector<uint32_t>& triggers_pkts) {
+void ProgramView::fold_nested(const std::vector<uint32_t>& triggers_pkts) {
   unfold();
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     if (program_.modules[h].share <= 0) continue;
@@ -387,7 +387,7 @@ void OptimalView::fold_nested(const std::vector<uint32_t>& triggers_pkts) {
   }
 }
 
-void OptimalView::fold_into(uint32_t h, uint32_t b, double weight, uint32_t trigger_pkts) {
+void ProgramView::fold_into(uint32_t h, uint32_t b, double weight, uint32_t trigger_pkts) {
   ProgramModule& module = program_.modules[h];
   ProgramModule& before = program_.modules[b];
   const double part = std::min(1.0, module.share / before.share);
@@ -411,7 +411,7 @@ void OptimalView::fold_into(uint32_t h, uint32_t b, double weight, uint32_t trig
                             folded_ns / alone * before.share / module.share;
 }
 
-bool OptimalView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
+bool ProgramView::predict_arrivals(const std::vector<uint32_t>& triggers_pkts) {
   bool any = false;
   for (uint32_t h = 0; h < heads_.size(); ++h) {
     ProgramModule& module = program_.modules[h];

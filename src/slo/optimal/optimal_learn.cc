@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// optimal_learn.cc - what a period says of the model and of the triggers that were in force.
+#include <algorithm>
+#include <cmath>
+
+#include "exec/promise.h"
+#include "slo/optimal/optimal.h"
+
+namespace batchplane::slo {
+namespace {
+constexpr double kOutsideFactor = 2;    // measured over modelled delay: more is waiting outside
+constexpr double kOtherTraffic = 0.05;  // change of what it costs
+constexpr double kMinHole = 0.05;       // of the SLO, on average: shorter holes delay nothing
+constexpr double kOftenCut = 0.1;       // share of releases by age
+}  // namespace
+
+// How the flow's packets were held in the period.
+FlowDelay::How Optimal::how(const Snapshot& snapshot, uint32_t f) const {
+  const Program& program = view_.program();
+  const ProgramFlow& row = program.flows[f];
+  FlowDelay::How how;
+  double aged = 0;
+  double all = 0;
+  for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
+    const uint32_t h = program.flow_modules[i];
+    how.holds |= view_.current()[h] > 0;
+    const auto& causes = snapshot.modules[view_.segments()[h].head].causes;
+    aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
+    for (const exec::CauseCount& cause : causes) all += static_cast<double>(cause.firings);
+  }
+  how.is_cut = aged > kOftenCut * all;
+  return how;
+}
+
+// Packets that were inside while the machine held a worker up are late whatever the triggers: for
+// each hole the flow's share of two fills of the ring, and what its buffers hold. More of them than
+// may be late: the period says nothing of triggers.
+bool Optimal::is_held_up(const Snapshot& snapshot, uint32_t f) const {
+  const Program& program = view_.program();
+  const ProgramFlow& row = program.flows[f];
+  const exec::FlowPeriod& period = snapshot.flows[f];
+  double caught_pkts = 0;
+  for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
+    const exec::TaskPeriod& task = snapshot.tasks[program.flow_tasks[i]];
+    const auto gaps = static_cast<double>(task.gaps);
+    const double least_ns = kMinHole * static_cast<double>(period.slo_ns) * gaps;
+    if (static_cast<double>(task.gap_ns) < least_ns) continue;
+    const double share =
+        static_cast<double>(period.pkts) / std::max(1.0, static_cast<double>(task.in_pkts));
+    double inside_pkts = 2.0 * static_cast<double>(settings_.ring_pkts) * share;
+    for (uint32_t j = row.modules_begin; j < row.modules_end; ++j) {
+      inside_pkts += view_.current()[program.flow_modules[j]];
+    }
+    caught_pkts += gaps * inside_pkts;
+  }
+  return caught_pkts > exec::allowed_late_pkts(period.pkts, settings_.percentile);
+}
+
+// How far the model is off at the triggers in force, with rings as they were.
+void Optimal::learn(const Snapshot& snapshot) {
+  Program& program = view_.program();
+  joint_.visits = load_.visits();
+  joint_.spared_ns = load_.spared_ns();
+  joint_.offered_pkts_per_ns = load_.is_saturated() ? 0 : load_.offered_pkts_per_ns();
+  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
+    program.tasks[t].runs_waited = 2 + load_.left_pkts(t) / program.tasks[t].run_pkts;
+  }
+  rings_.update(load_, program);
+  wait_in_rings(load_.rate_pkts_per_ns());
+  set_rate(joint_, load_.rate_pkts_per_ns(), program);
+  evaluate(program, view_.current(), in_force_);
+  for (uint32_t f = 0; f < flows_.size(); ++f) {
+    Flow& flow = flows_[f];
+    const exec::FlowPeriod& period = snapshot.flows[f];
+    const double modelled_ns = in_force_.delay_ns[f] + flow.ring_ns + view_.egress_took_ns(f) +
+                               static_cast<double>(settings_.turnaround_extra_ns);
+    flow.delay.set_slo(period.slo_ns);
+    flow.is_beyond_share = period.egress.is_beyond_share;
+    const auto measured_ns = static_cast<double>(period.delay_ns);
+    const bool was_waiting = flow.is_waiting;
+    flow.is_waiting = load_.is_saturated() && period.slo_ns > 0 &&
+                      measured_ns > static_cast<double>(period.slo_ns) &&
+                      measured_ns > kOutsideFactor * modelled_ns;
+    const bool is_rest = was_waiting && period.late_pkts > 0;
+    flow.is_excused = flow.is_waiting || is_rest || flow.is_beyond_share || rings_.is_fresh() ||
+                      is_held_up(snapshot, f);
+    if (flow.is_waiting) flow.delay.forget();
+    if (flow.is_excused) continue;
+    flow.delay.learn(period, modelled_ns, how(snapshot, f), settings_.percentile);
+  }
+  learn_margin();
+}
+
+void Optimal::learn_margin() {
+  Margin::Seen seen{.has_moved = has_moved_, .was_used = true};
+  for (const Flow& flow : flows_) {
+    if (flow.delay.slo_ns() <= 0) continue;
+    ++seen.flows;
+    seen.is_late |= flow.delay.is_late();
+    seen.was_used &= flow.stretch <= 0;
+    if (!flow.delay.error()) continue;
+    ++seen.errors;
+    seen.error += std::abs(*flow.delay.error());
+  }
+  if (seen.errors > 0) seen.error /= seen.errors;
+  margin_.learn(seen);
+}
+
+// Other traffic, by what it costs without batches: what failed before may not now.
+bool Optimal::is_other_traffic() {
+  const Program& program = view_.program();
+  const bool is_first = weights_ns_.empty();
+  double work_ns = 0;
+  for (uint32_t h = 0; h < program.modules.size(); ++h) {
+    const ProgramModule& module = program.modules[h];
+    if (is_first) weights_ns_.push_back(module.cost_per_batch_ns + module.cost_per_pkt_ns);
+    work_ns += module.share * weights_ns_[h];
+  }
+  if (!is_first && std::abs(work_ns - work_ns_) <= kOtherTraffic * work_ns_) return false;
+  work_ns_ = work_ns;
+  return true;
+}
+
+// Of the triggers in force, as far as the period says anything of them.
+void Optimal::observe() {
+  bool is_other = is_other_traffic();
+  bool is_excused = false;
+  bool is_kept = true;
+  for (const Flow& flow : flows_) {
+    is_other |= flow.delay.has_other_slo();
+    is_excused |= flow.is_excused;
+    is_kept &= !flow.delay.is_late();
+  }
+  if (is_other) tries_.forget();
+  if (is_excused) {
+    tries_.skip();
+  } else {
+    tries_.observe(view_.current(), is_kept, bottleneck_ns(joint_, in_force_));
+  }
+}
+
+}  // namespace batchplane::slo
