@@ -67,7 +67,7 @@ Costs measure(const std::string& path) {
   const EgressSettings settings = egress_settings(args);
   const auto book = make_egress_book(args, settings);
   const auto scheduler = make_egress_scheduler(settings);
-  std::vector<EgressFlowCount> counts(settings.capacity.flows);
+  const EgressCounts counts(settings.capacity.flows);
   book->configure_all(*scheduler);
   Costs costs{.load_s = static_cast<double>(clock.now_ns() - begin_ns) / 1e9};
   costs.memory_mb = resident_mb() - before_mb;

@@ -15,11 +15,11 @@ from typing import Any
 
 from ..base.problems import BadInput, RunFailed
 from ..base.units import duration_text, short_bits, short_duration
-from ..changes.traffic_state import generator_states
+from ..changes.traffic_state import GeneratorState, generator_states
 from ..costs.costs import PRIOR, load_costs, resolve
 from ..lang.canonical import Document
 from ..native.loader import load_native
-from ..routes.resolve import Probe, probe_routes
+from ..routes.resolve import GroupedProbe, probe_grouped
 
 # That share a link by weight, and have a bound.
 DISCIPLINES = ("drr", "wf2q_plus", "qfq", "qfq_plus")
@@ -69,16 +69,17 @@ def admission(document: Document, program: Path) -> list[Admitted]:
     return rows
 
 
-def admitted(document: Document, program: Path) -> tuple[list[Admitted], Probe]:
+def admitted(document: Document, program: Path) -> tuple[list[Admitted], GroupedProbe]:
     """The terms of each, without a verdict, and what schedulers there are.
 
     Raises BadInput and RunFailed.
     """
-    probe = probe_routes(document, program)
+    probe = probe_grouped(document, program)
     numbers, sends = _seen(probe, document)
     costs = _graph_ns(document)
+    bounds = {name: _bounds(told) for name, told in probe.schedulers.items()}
     rows = [
-        _row(name, slo_ns, scheduler, numbers[name, scheduler], sends, probe, costs)
+        _row(name, slo_ns, scheduler, numbers[name, scheduler], sends, probe, costs, bounds)
         for name, slo_ns in _slos(document).items()
         for scheduler in probe.schedulers
         if numbers[name, scheduler]
@@ -105,29 +106,38 @@ def _slos(document: Document) -> dict[str, int]:
 
 
 def _seen(
-    probe: Probe, document: Document
+    probe: GroupedProbe, document: Document
 ) -> tuple[dict[tuple[str, str], set[int]], dict[tuple[str, int], float]]:
     """Flows of schedulers that each declared flow belongs to; bits a second sent to each."""
     numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
     sends: dict[tuple[str, int], float] = defaultdict(float)
     states = generator_states(document.pipeline)
     for source, routes in probe.routes.items():
-        state = states.get(source)
-        shared = sum(flow.weight for flow in state.shared) if state else 0
-        for k, route in enumerate(routes):
-            for scheduler in probe.schedulers:
-                number = route["gates"].get(scheduler)
-                if not isinstance(number, int):
-                    continue
+        rates_bps = _rates_bps(states[source]) if source in states else []
+        for route in routes:
+            for scheduler, of_flows in route["scheduled"].items():
                 for way in route["ways"]:
                     if "flow" in way:
-                        numbers[way["flow"], scheduler].add(number)
-                if state is None or k >= len(state.flows):
-                    continue
-                flow = state.flows[k]
-                pps = flow.rate_pps or (state.rate_pps * flow.weight / shared if shared else 0)
-                sends[scheduler, number] += pps * 8 * max(1, flow.size_bytes - 4)
+                        numbers[way["flow"], scheduler].update(of_flows)
+                for k, number in zip(route["flows"], of_flows, strict=True):
+                    if k < len(rates_bps):
+                        sends[scheduler, number] += rates_bps[k]
     return numbers, sends
+
+
+def _rates_bps(state: GeneratorState) -> list[float]:
+    """What each traffic flow sends, without checksums."""
+    shared = sum(flow.weight for flow in state.shared)
+    of_weight_pps = state.rate_pps / shared if shared else 0.0
+    return [
+        (flow.rate_pps or of_weight_pps * flow.weight) * 8 * max(1, flow.size_bytes - 4)
+        for flow in state.flows
+    ]
+
+
+def _bounds(told: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    """By flow of a scheduler; a tree tells none."""
+    return {} if told["discipline"] == "tree" else dict(load_native().egress_bounds(told))
 
 
 def _graph_ns(document: Document) -> dict[str, float]:
@@ -145,12 +155,12 @@ def _row(
     scheduler: str,
     numbers: Iterable[int],
     sends: dict[tuple[str, int], float],
-    probe: Probe,
+    probe: GroupedProbe,
     costs: dict[str, float],
+    bounds: dict[str, dict[int, dict[str, Any]]],
 ) -> Admitted:
-    bounds = load_native().egress_bounds(probe.schedulers[scheduler])
     none = {"bound_ns": None, "share_bps": 0.0, "why_not": "a tree tells no bound"}
-    known = {number: bounds.get(number, none) for number in numbers}
+    known = {number: bounds[scheduler].get(number, none) for number in numbers}
     longest = max(known, key=lambda number: known[number]["bound_ns"] or float("inf"))
     path = next(
         way["path"]

@@ -108,17 +108,12 @@ def _state(name: str, params: dict[str, Any]) -> GeneratorState:
     flows: list[TrafficFlow] = []
     for entry in params.get("flows") or [{}]:
         count = int(entry.get("count", 1))
+        given = str(entry.get("name", ""))
+        weight, rate_pps = float(entry.get("weight", 1)), float(entry.get("rate_pps", 0))
+        size_bytes = _size_bytes(entry, params)
         for i in range(count):
-            given = str(entry.get("name", ""))
             label = f"flow {len(flows)}" if not given else given if count == 1 else f"{given}_{i}"
-            flows.append(
-                TrafficFlow(
-                    label,
-                    float(entry.get("weight", 1)),
-                    float(entry.get("rate_pps", 0)),
-                    _size_bytes(entry, params),
-                )
-            )
+            flows.append(TrafficFlow(label, weight, rate_pps, size_bytes))
     return GeneratorState(
         name,
         flows,

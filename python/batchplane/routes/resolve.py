@@ -45,6 +45,14 @@ class Probe:
     schedulers: dict[str, dict[str, Any]] = field(default_factory=dict)  # by egress: its numbers
 
 
+@dataclass(frozen=True)
+class GroupedProbe:
+    """What `batchplaned --routes --grouped` found: flows that go the same way are one row."""
+
+    routes: dict[str, list[dict[str, Any]]]  # by generator or source: ways, flows, scheduled
+    schedulers: dict[str, dict[str, Any]]  # by egress: its numbers; a tree's discipline alone
+
+
 _cache: dict[str, Probe] = {}
 
 
@@ -212,18 +220,33 @@ def probe_routes(
     if key not in _cache:
         while len(_cache) >= _MAX_CACHED:
             _cache.pop(next(iter(_cache)))
-        _cache[key] = _ask(document, program, frames)
+        answer = _ask(document, program, frames)
+        _cache[key] = Probe(
+            answer["routes"],
+            answer.get("frames", {}),
+            {name: entry["weights"] for name, entry in answer.get("free", {}).items()},
+            answer.get("warnings", []),
+            answer.get("schedulers", {}),
+        )
     return _cache[key]
 
 
-def _ask(document: Document, program: Path, frames: Mapping[str, Sequence[str]] | None) -> Probe:
+def probe_grouped(document: Document, program: Path) -> GroupedProbe:
+    """The same of very many traffic flows: 100,000 would be 60 MB of routes."""
+    answer = _ask(document, program, None, "--grouped")
+    return GroupedProbe(answer["routes"], answer["schedulers"])
+
+
+def _ask(
+    document: Document, program: Path, frames: Mapping[str, Sequence[str]] | None, *options: str
+) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="batchplane-") as folder:
         file = Path(folder, "pipeline.json")
         # Ways do not depend on the run order, and the daemon knows one only.
         engine = dict(document.pipeline.get("engine") or {})
         engine.pop("run_order", None)
         file.write_text(json.dumps({**document.pipeline, "engine": engine}))
-        command = [str(program), "--routes", str(file)]
+        command = [str(program), "--routes", str(file), *options]
         if frames:
             frames_file = Path(folder, "frames.json")
             frames_file.write_text(json.dumps({"frames": frames}))
@@ -233,7 +256,7 @@ def _ask(document: Document, program: Path, frames: Mapping[str, Sequence[str]] 
         except (OSError, subprocess.SubprocessError) as error:
             raise RunFailed(f"{program} --routes failed: {error}", "make build") from error
     try:
-        answer = json.loads(done.stdout)
+        answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError as error:
         lines = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
         raise RunFailed(
@@ -243,10 +266,4 @@ def _ask(document: Document, program: Path, frames: Mapping[str, Sequence[str]] 
     errors = answer.get("errors", [])
     if errors:
         raise BadInput([daemon_problem(error, document) for error in errors])
-    return Probe(
-        answer["routes"],
-        answer.get("frames", {}),
-        {name: entry["weights"] for name, entry in answer.get("free", {}).items()},
-        answer.get("warnings", []),
-        answer.get("schedulers", {}),
-    )
+    return answer

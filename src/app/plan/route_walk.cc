@@ -268,7 +268,9 @@ void RouteWalk::note_scheduled(const Instance& here, Packet& pkt) {
   const uint32_t flow =
       here.works_on == nullptr ? Module::kNotScheduled : here.works_on->scheduled_flow(pkt);
   if (flow == Module::kNotScheduled) return;
-  route_.gates.emplace(here.is_door() ? graph_.instances[here.door_of].name : here.name, flow);
+  const std::string& name = here.is_door() ? graph_.instances[here.door_of].name : here.name;
+  schedulers_.insert(name);
+  route_.gates.emplace(name, flow);
 }
 
 void RouteWalk::end_way(Way way) {

@@ -54,6 +54,8 @@ class RouteWalk {
 
   // Splitters met that do not look at packets, and each gate's share.
   [[nodiscard]] const std::map<std::string, std::vector<double>>& free() const { return free_; }
+  // Packet schedulers met: their gates are numbers of flows.
+  [[nodiscard]] const std::set<std::string>& schedulers() const { return schedulers_; }
   // What routes do not show, a line each.
   [[nodiscard]] std::vector<std::string> warnings() const;
 
@@ -89,6 +91,7 @@ class RouteWalk {
   std::unique_ptr<Context> ctx_;
   std::unique_ptr<exec::FlowMeter> meter_;
   std::map<std::string, std::vector<double>> free_;
+  std::set<std::string> schedulers_;
 
   struct Warned {
     std::string first;  // route

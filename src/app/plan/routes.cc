@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "app/plan/environment_build.h"
+#include "app/plan/grouped_routes.h"
 #include "app/plan/memory_plan.h"
 #include "app/plan/route_walk.h"
 #include "base/nearest_word.h"
 #include "core/module/kind.h"
 #include "core/module/live_table.h"
+#include "modules/egress/egress_scheduler.h"
 #include "traffic/generator.h"
 #include "traffic/template.h"
 
@@ -65,17 +67,17 @@ class RouteFinder {
     }
   }
 
-  Dict routes() {
+  Dict routes(RoutesAre form) {
     Dict routes;
     for (const GeneratorSpec& generator : graph_.spec.generators) {
       routes[generator.name] = of_flows(generator.name, traffic::generator_params(),
-                                        generator.params, "generators." + generator.name);
+                                        generator.params, "generators." + generator.name, form);
     }
     for (const ModuleSpec& module : graph_.spec.modules) {
       const ModuleInfo& info = *find_module_kind(module.kind);
       if (info.feed != Feed::kItself) continue;
       routes[module.name] =
-          of_flows(module.name, info.params, module.params, "modules." + module.name);
+          of_flows(module.name, info.params, module.params, "modules." + module.name, form);
     }
     return routes;
   }
@@ -96,8 +98,9 @@ class RouteFinder {
       for (const Value& hex : list.as_list()) {
         const std::string number = std::to_string(found.size());
         const std::string where = "frames." + name + "[" + number + "]";
-        found.push_back(route_of(name, entry->second, "frame " + number,
-                                 traffic::parse_frame_hex(hex.as_string(), where), where));
+        const Route route = route_of(name, entry->second, "frame " + number,
+                                     traffic::parse_frame_hex(hex.as_string(), where), where);
+        found.push_back(route_value("frame " + number, route));
       }
       routes[name] = std::move(found);
     }
@@ -136,34 +139,37 @@ class RouteFinder {
 
   // One packet of each flow, of its first size: the size decides about no gate but by the MTU.
   List of_flows(const std::string& name, const std::vector<ParamSpec>& specs, const Dict& params,
-                const std::string& where) {
+                const std::string& where, RoutesAre form) {
     std::vector<ConfigError> errors;
     const Args args(specs, params, where, errors);
     if (!errors.empty()) throw ConfigErrors(std::move(errors));
     const auto entry = entries_.find(name);
     List routes;
+    GroupedRoutes grouped;
     for (const traffic::FlowSpec& flow : traffic::parse_flows(args)) {
-      if (entry == entries_.end()) {
-        routes.push_back(route_value(flow.name, {}));
-        continue;
-      }
       const uint32_t wire_bytes =
           flow.sizes.empty() ? traffic::kMinFrameBytes : flow.sizes.front().wire_bytes;
-      routes.push_back(
-          route_of(name, entry->second, flow.name, traffic::build_frame(flow, wire_bytes), where));
+      const Route route = entry == entries_.end()
+                              ? Route{}
+                              : route_of(name, entry->second, flow.name,
+                                         traffic::build_frame(flow, wire_bytes), where);
+      if (form == RoutesAre::kGrouped) {
+        grouped.add(route, walk_.schedulers());
+      } else {
+        routes.push_back(route_value(flow.name, route));
+      }
     }
-    return routes;
+    return form == RoutesAre::kGrouped ? grouped.rows() : routes;
   }
 
-  Value route_of(const std::string& source, const Entry& entry, const std::string& name,
+  Route route_of(const std::string& source, const Entry& entry, const std::string& name,
                  const std::vector<uint8_t>& frame, const std::string& where) {
     if (frame.size() > pool_.data_bytes()) {
       throw ConfigError("a frame of " + std::to_string(frame.size()) +
                             " bytes does not fit packets of " + std::to_string(pool_.data_bytes()),
                         where, "raise mtu_bytes of an interface, or shorten the frame");
     }
-    const Route route = walk_.walk(entry.instance, entry.in_interface, frame, source + ": " + name);
-    return route_value(name, route);
+    return walk_.walk(entry.instance, entry.in_interface, frame, source + ": " + name);
   }
 
   Graph& graph_;
@@ -173,9 +179,26 @@ class RouteFinder {
   std::vector<std::string> unread_;
 };
 
+// What each `egress` schedules. The nodes of a tree may be very many, and whoever wants no route of each flow
+// wants none of them.
+Dict schedulers_of(const Graph& graph, RoutesAre form) {
+  Dict schedulers;
+  for (const ModuleSpec& module : graph.spec.modules) {
+    const Instance& instance = graph.instances[graph.index.at(module.name)];
+    if (instance.is_door()) continue;
+    if (form == RoutesAre::kGrouped && text_param(module, "discipline") == kTreeDiscipline) {
+      schedulers[instance.name] = Dict{{"discipline", kTreeDiscipline}};
+      continue;
+    }
+    Value numbers = instance.module->for_simulation();
+    if (!numbers.is_null()) schedulers[instance.name] = std::move(numbers);
+  }
+  return schedulers;
+}
+
 }  // namespace
 
-Value find_routes(const PipelineSpec& spec, const Value& frames) {
+Value find_routes(const PipelineSpec& spec, const Value& frames, RoutesAre form) {
   std::vector<ConfigError> errors;
   Quiescence quiescence;
   auto env = build_environment(spec, PortsAre::kAbsent, {}, errors);
@@ -186,7 +209,7 @@ Value find_routes(const PipelineSpec& spec, const Value& frames) {
   PacketPool pool("routes", RouteWalk::kPoolPkts, data_bytes_needed(spec, *env));
   const auto graph = build_graph(spec, std::move(env));
   RouteFinder finder(*graph, pool);
-  Dict found{{"routes", finder.routes()}};
+  Dict found{{"routes", finder.routes(form)}};
   if (!frames.is_null()) {
     if (!frames["frames"].is_dict()) {
       throw ConfigError("no frames are given", "frames", "{\"frames\": {GENERATOR: [hex, ..]}}");
@@ -194,12 +217,7 @@ Value find_routes(const PipelineSpec& spec, const Value& frames) {
     found["frames"] = finder.of_frames(frames["frames"]);
   }
   found["free"] = finder.free();
-  Dict schedulers;
-  for (const Instance& instance : graph->instances) {
-    Value numbers = instance.module->for_simulation();
-    if (!numbers.is_null() && !instance.is_door()) schedulers[instance.name] = std::move(numbers);
-  }
-  found["schedulers"] = std::move(schedulers);
+  found["schedulers"] = schedulers_of(*graph, form);
   found["warnings"] = finder.warnings();
   return found;
 }

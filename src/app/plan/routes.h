@@ -2,7 +2,7 @@
 // routes.h - which way each flow of the pipeline's generators and sources takes, as JSON.
 #pragma once
 
-#include <vector>
+#include <cstdint>
 
 #include "base/error.h"
 #include "base/value.h"
@@ -10,10 +10,14 @@
 
 namespace batchplane::app {
 
+enum class RoutesAre : uint8_t { kEach, kGrouped };
+
 // {"routes": {generator: [{name, gates, ways}]}, "frames": .., "free": {splitter: {weights}},
 // "schedulers": {module: numbers}, "warnings": [..]}. `frames` is null or {"frames": {generator or input module: [hex, ..]}}:
 // further packets that come in there. The packet backend need not run; no device is opened. Throws
 // ConfigErrors.
-Value find_routes(const PipelineSpec& spec, const Value& frames);
+// kGrouped: routes as GroupedRoutes tells them, without names and gates; and of trees, whose nodes may be
+// very many, the discipline alone.
+Value find_routes(const PipelineSpec& spec, const Value& frames, RoutesAre form = RoutesAre::kEach);
 
 }  // namespace batchplane::app

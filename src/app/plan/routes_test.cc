@@ -60,6 +60,32 @@ TEST(Routes, EachFlowTakesTheGateThatItsAddressesChoose) {
   EXPECT_FALSE(routes[2]["ways"].as_list().at(0).has("flow"));
 }
 
+// Indices and numbers say which flow of the source each is, and which of the scheduler.
+TEST(Routes, FlowsThatGoTheSameWayAreOneRow) {
+  const PipelineSpec spec = spec_of(
+      R"("in": {"kind": "source", "params": {"flows": [
+           {"count": 2, "dst_ip": "20.0.0.1", "src_ip_step": 0}, {"dst_ip": "20.0.1.1"},
+           {"dst_ip": "20.0.0.2"}]}},
+         "lookup": {"kind": "ipv4_lookup", "params": {"routes": [
+           {"prefix": "20.0.0.0/24", "gate": 0}, {"prefix": "20.0.1.0/24", "gate": 1}]}},
+         "note": {"kind": "set_meta", "params": {"mark": 3}},
+         "link": {"kind": "egress", "params": {"flows": [{"flow": 3}]}},
+         "out": {"kind": "sink", "params": {}}, "gone": {"kind": "sink", "params": {}})",
+      edge("in", "0", "lookup") + "," + edge("lookup", "0", "note") + "," +
+          edge("note", "0", "link") + "," + edge("link", "0", "out") + "," +
+          edge("lookup", "1", "gone"));
+  const Value found = find_routes(spec, {}, RoutesAre::kGrouped);
+  const List& rows = found["routes"]["in"].as_list();
+  ASSERT_EQ(rows.size(), 2U) << to_json(found);
+  const size_t scheduled = rows[0]["scheduled"].as_dict().empty() ? 1 : 0;
+  EXPECT_EQ(rows[scheduled]["flows"], Value(List{0, 1, 3}));
+  EXPECT_EQ(rows[scheduled]["scheduled"], Value(Dict{{"link", List{3, 3, 3}}}));
+  EXPECT_EQ(rows[1 - scheduled]["flows"], Value(List{2}));
+  EXPECT_EQ(rows[1 - scheduled]["ways"].as_list().at(0)["path"],
+            Value(List{"in", "lookup", "gone"}));
+  EXPECT_EQ(found["schedulers"]["link"], find_routes(spec, {})["schedulers"]["link"]);
+}
+
 // A queue has a way in for each worker that fills it, and none for others.
 TEST(Routes, GoThroughQueuesThatOtherWorkersFill) {
   PipelineSpec spec =

@@ -132,6 +132,8 @@ int main(int argc, char** argv) {
                "tell as JSON which way each generated flow takes, and exit");
   cli.add_option("--frames", options.frames_path,
                  "with --routes: JSON of further packets, {\"frames\": {GENERATOR: [hex, ..]}}");
+  cli.add_flag("--grouped", options.groups_routes,
+               "with --routes: flows that go the same way as one row");
   cli.set_version_flag("--version", std::string("batchplaned ") + kDaemonVersion);
   try {
     cli.parse(argc, argv);

@@ -260,7 +260,8 @@ Value route_file(Startup& startup) {
   read_pipeline(startup);
   const std::string& path = startup.options.frames_path;
   const Value frames = path.empty() ? Value() : parse_json(read_file(path), path);
-  return find_routes(startup.spec, frames);
+  return find_routes(startup.spec, frames,
+                     startup.options.groups_routes ? RoutesAre::kGrouped : RoutesAre::kEach);
 }
 
 }  // namespace batchplane::app

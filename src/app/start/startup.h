@@ -18,8 +18,9 @@ struct DaemonOptions {
   std::string pipeline_path;
   std::string cores;
   std::string frames_path;  // routes: packets to look for besides the generators'
-  uint64_t memory_mb = 0;   // 0 = computed
-  double duration_s = 0;    // 0 = until told to stop
+  bool groups_routes = false;
+  uint64_t memory_mb = 0;  // 0 = computed
+  double duration_s = 0;   // 0 = until told to stop
 };
 
 // What the steps hand on to each other.

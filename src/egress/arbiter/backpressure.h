@@ -24,18 +24,21 @@ class Backpressure {
   // Arbiter: begins a round. Equal flows get room at the same time; if all were told at once, taking what
   // they then send would keep the arbiter from releasing.
   void begin_round() noexcept { invited_left_pkts_ = kInvitedPkts; }
-  // A flow's queue had no room; a packet of it has been released.
+  // A flow's queue had no room. One without packets has no part in that, where what all queues hold together is
+  // the limit, and nothing of it will leave that could end its being told so.
   void note_refused(uint32_t flow, uint32_t backlog_pkts) noexcept {
-    if (is_full(flow)) return;
+    if (backlog_pkts == 0 || is_full(flow)) return;
     full_at_pkts_[flow] = backlog_pkts;
     is_full_[flow].store(true, std::memory_order_relaxed);
     ++n_full_;
   }
-  void note_released(uint32_t flow, uint32_t backlog_pkts) noexcept {
+  // A packet of it was released, or dropped by its queue. The last one is the last chance to tell that there is room.
+  void note_left(uint32_t flow, uint32_t backlog_pkts) noexcept {
     if (n_full_ == 0 || !is_full(flow)) return;
     const uint32_t room_pkts = std::min(kRoomPkts, full_at_pkts_[flow] / 4);
-    if (backlog_pkts + room_pkts > full_at_pkts_[flow] || room_pkts > invited_left_pkts_) return;
-    invited_left_pkts_ -= room_pkts;
+    const bool has_room = backlog_pkts + room_pkts <= full_at_pkts_[flow];
+    if (backlog_pkts != 0 && (!has_room || room_pkts > invited_left_pkts_)) return;
+    invited_left_pkts_ -= std::min(room_pkts, invited_left_pkts_);
     is_full_[flow].store(false, std::memory_order_relaxed);
     --n_full_;
   }

@@ -142,7 +142,7 @@ class VirtualRun {
   void deliver(const Descriptor& pkt) {
     now_ns_ += spec_.release_pkt_ns;
     result_.release_ns[arrival_of(pkt)] = now_ns_;
-    backpressure_.note_released(pkt.flow, backlog_pkts(pkt.flow));
+    backpressure_.note_left(pkt.flow, backlog_pkts(pkt.flow));
     bus_.put(pkt.flow, arrival_of(pkt), now_ns_);
   }
 

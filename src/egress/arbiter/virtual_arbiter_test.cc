@@ -196,15 +196,30 @@ TEST(Backpressure, TellsRoomOfAFewFlowsInARound) {
     EXPECT_EQ(n_full(), 10 - 2 * round);
     pressure.begin_round();
     for (uint32_t f = 0; f < 10; ++f) {
-      pressure.note_released(f, 76);  // of 100 one short of a quarter
-      pressure.note_released(f, 75);
+      pressure.note_left(f, 76);  // of 100 one short of a quarter
+      pressure.note_left(f, 75);
     }
   }
   EXPECT_EQ(n_full(), 0U);
   // A queue of a few packets is full until one has gone.
   pressure.note_refused(3, 2);
   pressure.begin_round();
-  pressure.note_released(3, 1);
+  pressure.note_left(3, 1);
+  EXPECT_FALSE(pressure.is_full(3));
+}
+
+TEST(Backpressure, KeepsNoFlowOutThatHasNothingToRelease) {
+  Backpressure pressure(4);
+  // Others hold all the room that there is.
+  pressure.note_refused(0, 0);
+  EXPECT_FALSE(pressure.is_full(0));
+  // The last packet leaves in a round in which others were told of all the room.
+  for (const uint32_t f : {1U, 2U, 3U}) pressure.note_refused(f, 200);
+  pressure.begin_round();
+  for (const uint32_t f : {1U, 2U}) pressure.note_left(f, 100);
+  pressure.note_left(3, 1);
+  EXPECT_TRUE(pressure.is_full(3));
+  pressure.note_left(3, 0);
   EXPECT_FALSE(pressure.is_full(3));
 }
 

@@ -47,6 +47,12 @@ class Pace {
     paid_at_ns_ = at_ns;
     part_ = 0;
   }
+  // What would take longer to be paid for is forgiven.
+  void owe_at_most(uint64_t owed_ns, uint64_t now_ns) {
+    if (paid_at_ns_ <= now_ns + owed_ns) return;
+    paid_at_ns_ = now_ns + owed_ns;
+    part_ = 0;
+  }
   void charge(uint32_t bytes) {
     const uint64_t units = part_ + bytes * units_per_byte_;
     paid_at_ns_ += units >> kTimeUnitShift;

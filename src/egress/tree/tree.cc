@@ -154,6 +154,10 @@ void Tree::fit_rates(uint32_t node, const NodeParams& params) {
                                    : default_burst_bytes(params.ceil_bps, capacity_.lmax_bytes);
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   shaper.burst_ns = static_cast<uint32_t>(std::min(shaper.ceil.time_of_ns(burst_bytes), kMost));
+  // The burst of a higher rate would keep a lower one from sending for a long time.
+  const uint64_t longest_ns =
+      shaper.ceil.time_of_ns(capacity_.framing.wire_bytes(capacity_.lmax_bytes));
+  shaper.ceil.owe_at_most(shaper.burst_ns + longest_ns, now_ns_);
   if (params.has_rates()) return;
   if (!is_inner(node)) unused_shapers_.push_back(at.shaper);
   at.shaper = kNone;

@@ -162,5 +162,26 @@ TEST(TreeEdits, ACeilingCountsOnOverChangesAndMoves) {
   EXPECT_NEAR(static_cast<double>(bytes), 1'250'000, 3200 + 1500);
 }
 
+// What a high ceiling let through at once would be a second's worth of a low one.
+TEST(TreeEdits, ALowerCeilingIsNotChargedTheBurstOfTheHigherOne) {
+  std::vector<TestNode> nodes{{.ceil = 100'000'000, .burst = 125'000}};
+  Tree tree = make_tree(nodes, 1000);
+  for (int i = 0; i < 1000; ++i) tree.enqueue(Descriptor::of(1, 1000, 0, 0));
+  Link link;
+  uint64_t bytes = 0;
+  const auto pass_ms = [&](uint64_t from, uint64_t to) {
+    bytes = 0;
+    serve(
+        tree, link, from * 1'000'000, to * 1'000'000, [](uint32_t) { return 1000U; },
+        [&](const Descriptor& pkt, uint64_t) { bytes += pkt.len_bytes(); });
+  };
+  pass_ms(0, 1);
+  EXPECT_GE(bytes, 125'000U);
+  tree.change(0, {.ceil_bps = 1'000'000, .burst_bytes = 1250});
+  pass_ms(1, 101);
+  // 100 ms carry 12,500 bytes; a burst and a packet more or less.
+  EXPECT_NEAR(static_cast<double>(bytes), 12'500, 1250 + 1600);
+}
+
 }  // namespace tree_edit_test
 }  // namespace batchplane::egress

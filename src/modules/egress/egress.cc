@@ -92,7 +92,7 @@ class Egress final : public Module, public FlowTree {
       Packet& pkt = *batch[i];
       const uint32_t flow = book_->known(flow_rule_.number_of(pkt));
       if (backpressure.is_full(flow)) [[unlikely]] {
-        counts_[flow].early_pkts.fetch_add(1, std::memory_order_relaxed);
+        counts_.note_early(flow);
         ctx.drop(batch, i, kEgressFull);
         continue;
       }
@@ -197,9 +197,7 @@ class Egress final : public Module, public FlowTree {
       said["backlog_pkts"] = scheduler_->backlog_pkts(flow);
       said["released_pkts"] = count.pkts.load();
       said["released_bytes"] = count.bytes.load();
-      uint64_t refused_pkts = count.early_pkts.load();
-      for (const auto& pkts : count.refused_pkts) refused_pkts += pkts.load();
-      said["refused_pkts"] = refused_pkts;
+      said["refused_pkts"] = counts_.refused_pkts(flow);
       if (const uint64_t marked = count.marked_pkts.load(); marked != 0) {
         said["marked_pkts"] = marked;
       }
@@ -218,7 +216,7 @@ class Egress final : public Module, public FlowTree {
   void take_promises(
       const std::function<void(uint16_t state, const exec::EgressPromise&)>& use) override {
     if (std::exchange(has_other_bounds_, false)) promises_.set(book_->bounds(settings_));
-    promises_.take(counts_.data(), *scheduler_, batch_limit_pkts_, use);
+    promises_.take(counts_, *scheduler_, batch_limit_pkts_, use);
   }
   [[nodiscard]] uint32_t scheduled_flow(Packet& pkt) const override {
     return book_->known(flow_rule_.number_of(pkt));
@@ -256,7 +254,7 @@ class Egress final : public Module, public FlowTree {
     return why == egress::Enqueued::kNoFlow ? kEgressNoFlow : kEgressFull;
   }
   void note_refused(const EgressRefusals::One& one) noexcept {
-    bump(counts_[one.flow].refused_pkts[static_cast<size_t>(one.why)], 1);
+    counts_.note_refused(one.flow, one.why);
   }
   void drop_all(Context& ctx, EgressRefusals& refusals) noexcept {
     for (uint32_t i = 0; i < refusals.n; ++i) {
@@ -315,7 +313,7 @@ class Egress final : public Module, public FlowTree {
   std::unique_ptr<EgressBook> book_;
   EgressMailboxes mailboxes_;
   std::unique_ptr<EgressScheduler> scheduler_;
-  std::vector<EgressFlowCount> counts_;  // by flow
+  EgressCounts counts_;
   EgressPromises promises_;
   bool is_idle_ = true;            // no worker runs it yet. Control thread
   bool has_other_bounds_ = false;  // since they were told. Control thread

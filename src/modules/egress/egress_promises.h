@@ -46,17 +46,17 @@ class EgressPromises {
     }
   }
   // Of each state that packets came in since the last call, the flow with the longest bound.
-  void take(const EgressFlowCount* counts, const EgressScheduler& scheduler, uint32_t batch_pkts,
+  void take(const EgressCounts& counts, const EgressScheduler& scheduler, uint32_t batch_pkts,
             const std::function<void(uint16_t state, const exec::EgressPromise&)>& use) {
     for (std::vector<std::atomic<uint32_t>>& worker : workers_) {
       for (uint32_t state = 0; state < kStates; ++state) {
         if (worker[state].load(std::memory_order_relaxed) == 0) continue;
         const uint32_t flow = worker[state].exchange(0, std::memory_order_relaxed) - 1;
         use(static_cast<uint16_t>(state),
-            promise_to(flow, counts[flow], scheduler.backlog_pkts(flow), batch_pkts));
+            promise_to(flow, counts.refused_pkts(flow), scheduler.backlog_pkts(flow), batch_pkts));
       }
     }
-    for (size_t f = 0; f < lasts_.size(); ++f) lasts_[f] = refused_pkts(counts[f]);
+    for (uint32_t f = 0; f < lasts_.size(); ++f) lasts_[f] = counts.refused_pkts(f);
   }
 
  private:
@@ -66,19 +66,14 @@ class EgressPromises {
   [[nodiscard]] float key(uint32_t flow) const noexcept {
     return keys_[flow].load(std::memory_order_relaxed);
   }
-  static uint64_t refused_pkts(const EgressFlowCount& count) {
-    uint64_t all = count.early_pkts.load();
-    for (const auto& pkts : count.refused_pkts) all += pkts.load();
-    return all;
-  }
-  [[nodiscard]] exec::EgressPromise promise_to(uint32_t flow, const EgressFlowCount& count,
+  [[nodiscard]] exec::EgressPromise promise_to(uint32_t flow, uint64_t refused_pkts,
                                                uint32_t backlog_pkts, uint32_t batch_pkts) const {
     const egress::Bound& bound = bounds_[flow];
     exec::EgressPromise promise{
         .is_on_way = true, .flow = flow, .share_bps = static_cast<uint64_t>(bound.share_bps)};
     if (bound.has_one()) promise.bound_ns = static_cast<uint64_t>(bound.total_ns());
     promise.is_beyond_share =
-        refused_pkts(count) != lasts_[flow] || is_beyond_share(bound, backlog_pkts, batch_pkts);
+        refused_pkts != lasts_[flow] || is_beyond_share(bound, backlog_pkts, batch_pkts);
     return promise;
   }
 

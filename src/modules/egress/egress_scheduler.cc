@@ -68,7 +68,7 @@ class SchedulerOf final : public EgressScheduler {
       pkts[n]->prefetch_meta();
       const uint32_t flow = pkt.flow & egress::kFlowMask;
       __builtin_prefetch(&counts[flow], 1);
-      backpressure_.note_released(flow, backlog_pkts(flow));
+      backpressure_.note_left(flow, backlog_pkts(flow));
       released[n++] = pkt;
     });
     for (uint32_t i = 0; i < n; ++i) {
@@ -86,7 +86,11 @@ class SchedulerOf final : public EgressScheduler {
     return n;
   }
   void take_shed(EgressRefusals& refusals) noexcept override {
-    arbiter_.take_shed(note_in(refusals));
+    arbiter_.take_shed([&](const egress::Descriptor& pkt, egress::Enqueued why) {
+      const uint32_t flow = pkt.flow & egress::kFlowMask;
+      refusals.all[refusals.n++] = {packet_of(pkt), flow, why};
+      backpressure_.note_left(flow, backlog_pkts(flow));
+    });
   }
   [[nodiscard]] const egress::Backpressure& backpressure() const noexcept override {
     return backpressure_;

@@ -58,7 +58,7 @@ void EgressStatus::Reading::add(const Reading& other) {
 }
 
 EgressStatus::EgressStatus(const EgressBook& book, const EgressScheduler& scheduler,
-                           const std::vector<EgressFlowCount>& counts)
+                           const EgressCounts& counts)
     : scheduler_(scheduler), counts_(counts), nodes_(book.nodes()) {
   while (nodes_[first_inner_].parent != EgressNode::kNone) ++first_inner_;
   place_.assign(nodes_.back().number + 1, kNowhere);
@@ -107,12 +107,8 @@ EgressStatus::Reading EgressStatus::read(uint32_t n) const {
                   .bytes = count.bytes.load(std::memory_order_relaxed),
                   .marked_pkts = count.marked_pkts.load(std::memory_order_relaxed),
                   .backlog_pkts = scheduler_.backlog_pkts(flow),
-                  .backlog_bytes = scheduler_.backlog_bytes(flow)};
-  for (size_t why = 0; why < reading.dropped_pkts.size(); ++why) {
-    reading.dropped_pkts[why] = count.refused_pkts[why].load(std::memory_order_relaxed);
-  }
-  reading.dropped_pkts[static_cast<size_t>(egress::Enqueued::kFull)] +=
-      count.early_pkts.load(std::memory_order_relaxed);
+                  .backlog_bytes = scheduler_.backlog_bytes(flow),
+                  .dropped_pkts = counts_.dropped_pkts(flow)};
   count.waits.add_to(reading.waits);
   return reading;
 }

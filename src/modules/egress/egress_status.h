@@ -26,7 +26,7 @@ EgressQuestion parse_egress_question(const Value& args);
 class EgressStatus {
  public:
   EgressStatus(const EgressBook& book, const EgressScheduler& scheduler,
-               const std::vector<EgressFlowCount>& counts);
+               const EgressCounts& counts);
 
   // Throws ConfigError for a node that is not there.
   [[nodiscard]] Dict answer(const EgressQuestion& question) const;
@@ -39,7 +39,7 @@ class EgressStatus {
     uint64_t marked_pkts = 0;
     uint64_t backlog_pkts = 0;
     uint64_t backlog_bytes = 0;
-    std::array<uint64_t, egress::kEnqueued> dropped_pkts{};
+    EgressCounts::Dropped dropped_pkts{};
     RecentWaits::Sums waits{};
 
     void add(const Reading& other);
@@ -59,7 +59,7 @@ class EgressStatus {
   [[nodiscard]] Dict row(uint32_t n) const;
 
   const EgressScheduler& scheduler_;
-  const std::vector<EgressFlowCount>& counts_;
+  const EgressCounts& counts_;
   std::vector<EgressNode> nodes_;      // flows, the link, inner nodes
   uint32_t first_inner_ = 0;           // the link's place
   std::vector<uint32_t> place_;        // by number

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/rng.h"
+#include "modules/egress/egress_count.h"
 #include "modules/egress/egress_test_util.h"
 #include "modules/egress/recent_waits.h"
 
@@ -41,6 +43,24 @@ std::vector<std::string> names(const Value& told) {
 }
 
 using Names = std::vector<std::string>;
+
+TEST(EgressCounts, KeepsFlowsAndReasonsApart) {
+  EgressCounts counts(3);
+  const std::array reasons{egress::Enqueued::kFull, egress::Enqueued::kTooLong,
+                           egress::Enqueued::kNoFlow, egress::Enqueued::kShed};
+  for (uint32_t k = 0; k < reasons.size(); ++k) {
+    for (uint32_t n = 0; n <= k; ++n) counts.note_refused(1, reasons[k]);
+  }
+  counts.note_early(1);  // is another way to find the queue full
+  counts.note_early(2);
+  const EgressCounts::Dropped dropped = counts.dropped_pkts(1);
+  for (uint32_t k = 0; k < reasons.size(); ++k) {
+    EXPECT_EQ(dropped[static_cast<size_t>(reasons[k])], k == 0 ? 2 : k + 1U);
+  }
+  EXPECT_EQ(counts.refused_pkts(0), 0U);
+  EXPECT_EQ(counts.refused_pkts(1), 1 + 2 + 3 + 4 + 1U);
+  EXPECT_EQ(counts.refused_pkts(2), 1U);
+}
 
 TEST(EgressStatus, TellsASmallTreeWhole) {
   EngineRig rig(three_direct_senders(tree_params()), 65'536);

@@ -78,7 +78,7 @@ void TreeBook::load(const Args& args) {
 void TreeBook::declare_inner(std::vector<Staged> staged) {
   std::vector<uint32_t> taken;
   stage(staged, false, taken);
-  for (const Staged& one : staged) plan_.set(one.number, {true, one.parent, one.item.params});
+  for (const Staged& one : staged) plan_.set(one.number, {one.item.params, one.parent, true});
 }
 
 void TreeBook::declare_flow(TreeItem item, const std::string& where) {
@@ -88,7 +88,7 @@ void TreeBook::declare_flow(TreeItem item, const std::string& where) {
   if (parent == TreePlan::kNoNumber) {
     throw ConfigError("there is no node '" + item.parent + "'", where, "add it, or name another");
   }
-  plan_.set(item.flow, {true, parent, item.params});
+  plan_.set(item.flow, {item.params, parent, true});
   set_known(item.flow);
   note_queue(item.params);
 }
@@ -191,7 +191,7 @@ void TreeBook::edit(const Value& args, bool must_exist) {
     stage(staged, must_exist, taken);
     for (const Staged& one : staged) {
       before.emplace_back(one.number, plan_[one.number]);
-      plan_.set(one.number, {true, one.parent, one.item.params});
+      plan_.set(one.number, {one.item.params, one.parent, true});
     }
     check_shaped("flows");
     for (const Staged& one : staged) {

@@ -53,9 +53,9 @@ void TreeBook::place_guest(const TreeGuest& guest) {
     throw ConfigError("the scheduler has a " + name_of(guest) + " of its own", guest.where,
                       "delete it there");
   }
-  TreePlan::Node node{.exists = true,
+  TreePlan::Node node{.params = guest.params,
                       .parent = plan_.number_of(guest.parent),
-                      .params = guest.params,
+                      .exists = true,
                       .is_guest = true,
                       .generation = static_cast<uint8_t>(generation_of_mark(guest.mark))};
   if (node.params.limit_bytes == 0) node.params.limit_bytes = otherwise_.params.limit_bytes;

@@ -12,7 +12,7 @@ TreePlan::TreePlan(uint32_t max_flows, uint32_t max_inner_nodes)
       nodes_(max_flows + 1 + max_inner_nodes),
       inner_(1 + max_inner_nodes),
       names_(1 + max_inner_nodes) {
-  nodes_[link()] = {.exists = true, .parent = kNoNumber};
+  nodes_[link()] = {.parent = kNoNumber, .exists = true};
   numbers_.reserve(max_inner_nodes);
   unused_.reserve(max_inner_nodes);
   for (uint32_t n = n_numbers(); n-- > link() + 1;) unused_.push_back(n);

@@ -16,14 +16,15 @@ inline constexpr uint32_t kMaxTreeLevels = 12;  // from the link to a flow
 class TreePlan {
  public:
   struct Node {
-    bool exists = false;
-    uint32_t parent = 0;
     egress::NodeParams params;
+    uint32_t parent = 0;
+    bool exists = false;
     bool is_guest = false;   // another module's
     uint8_t generation = 0;  // of a guest's marks
 
     bool operator==(const Node&) const = default;
   };
+  static_assert(sizeof(Node) == 40);
 
   TreePlan(uint32_t max_flows, uint32_t max_inner_nodes);
 

@@ -16,6 +16,16 @@ constexpr std::array<const char*, 2> kWays = {"down", "up"};  // by is_uplink
 constexpr std::array<const char*, 4> kQueues = {"fifo", "codel", "fq_codel",
                                                 "pie"};  // by LeafQueue
 
+// A core that several share is away for some milliseconds at a time. A session's rate is for its mean over a
+// time that users notice, so what a pause held up is made up for; nodes that protect a line behind them have less.
+constexpr uint64_t kUsualBurstMs = 10;
+constexpr uint64_t kLeastBurstBytes = 2 * 1600;
+
+uint32_t usual_burst_bytes(uint64_t ceil_bps) {
+  const uint64_t bytes = ceil_bps / 8'000 * kUsualBurstMs;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(bytes, kLeastBurstBytes, 1'000'000'000));
+}
+
 // What a node or leaf that is this QER has. Room for packets: as the scheduler gives its flows.
 egress::NodeParams params_of(const Qer& qer, bool is_uplink) {
   egress::NodeParams params{.min_rate_bps = is_uplink ? qer.gbr_up_bps : qer.gbr_down_bps,
@@ -26,6 +36,8 @@ egress::NodeParams params_of(const Qer& qer, bool is_uplink) {
     const double bytes =
         static_cast<double>(params.ceil_bps) * static_cast<double>(qer.burst_ns) / 8e9;
     params.burst_bytes = static_cast<uint32_t>(std::clamp(bytes, 0.0, 1e9));
+  } else {
+    params.burst_bytes = usual_burst_bytes(params.ceil_bps);
   }
   return params;
 }

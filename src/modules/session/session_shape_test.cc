@@ -29,6 +29,36 @@ TEST(SessionShape, ABearersRateIsTheCeilingOfItsLeaf) {
   rig.rig.expect_pool_whole(rig.rig.balanced());
 }
 
+// A worker that shares its core: it comes round for 0.2 ms and is away for 8. As the gateway's demonstration has it:
+// a bearer's rate below its session's.
+TEST(SessionShape, RatesAreKeptWhileTheWorkerPausesForMilliseconds) {
+  const List qers{shaped_qer(1, 5 * kMbps), shaped_qer(2, 5 * kMbps), shaped_qer(9, 8 * kMbps)};
+  ShapeRig rig(world_of(shaped_session(qers, {1, 9}, {2, 9})));
+  const auto sent_bits = [&] {
+    double bits = 0;
+    for (const auto& [flow, shown] : rig.flows()) {
+      if (flow != 0) bits += 8.0 * static_cast<double>(shown["released_bytes"].as_int());
+    }
+    return bits;
+  };
+  const auto pass_100_ms = [&] {
+    const uint64_t end_ns = rig.rig.now_ns + 100'000'000;
+    while (rig.rig.now_ns < end_ns) {
+      rig.rig.loop(200, 1000);
+      rig.rig.loop(1, 8'000'000);
+    }
+  };
+  pass_100_ms();
+  for (int window = 0; window < 5; ++window) {
+    const double bits = sent_bits();
+    const uint64_t begin_ns = rig.rig.now_ns;
+    pass_100_ms();
+    const double may = 8.0 * kMbps * static_cast<double>(rig.rig.now_ns - begin_ns) / 1e9;
+    EXPECT_GT(sent_bits() - bits, 0.98 * may - 8'000);
+    EXPECT_LE(sent_bits() - bits, may + 8 * (10'000 + 1'000));
+  }
+}
+
 TEST(SessionShape, BearersShareTheirSessionsRate) {
   const List qers{shaped_qer(1, 200 * kMbps), shaped_qer(9, 800 * kMbps)};
   ShapeRig rig(world_of(shaped_session(qers, {1, 9}, {9})));

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from batchplane.base.problems import BadInput
 from batchplane.daemon.process import find_program
 from batchplane.lang.canonical import Document
 from batchplane.lang.load import load_pipeline
+from batchplane.native.loader import load_native
+from batchplane.routes.resolve import probe_grouped, probe_routes
 
 
 def _first(**params: str) -> Admitted:
@@ -108,3 +111,49 @@ def test_weights_need_traffic_that_is_known() -> None:
     ]
     with pytest.raises(BadInput, match="what flow 'tenant_0' sends is not known here"):
         fit_weights(document, find_program())
+
+
+# --- very many flows -----------------------------------------------------------------------------
+
+
+def test_bounds_are_worked_out_once_for_all_flows_of_a_scheduler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    document = load_pipeline("shared_link", {"others": "6"})
+    for flow in document.pipeline["flows"]:
+        flow["delay_slo_ns"] = 200_000
+    native, asked = load_native(), []
+
+    class Counted:
+        @staticmethod
+        def egress_bounds(numbers: dict[str, Any]) -> dict[int, dict[str, Any]]:
+            asked.append(numbers["discipline"])
+            return dict(native.egress_bounds(numbers))
+
+        egress_weights = native.egress_weights
+
+    monkeypatch.setattr("batchplane.admission.admission.load_native", Counted)
+    assert len(admission(document, find_program())) > 1
+    assert len(asked) == 1
+
+
+def test_flows_that_go_the_same_way_are_one_row() -> None:
+    params = {"real": "1", "shape": "1", "sessions": "40"}
+    document = load_pipeline("mgw", params)
+    grouped = probe_grouped(document, find_program())
+    each = probe_routes(document, find_program())
+    assert grouped.schedulers == {"shaper": {"discipline": "tree"}}
+    rows = grouped.routes["load"]
+    assert len(rows) == 16  # four groups of users, two bearers, two directions
+    told = {
+        k: ([way["path"] for way in row["ways"]], row["ways"][0]["flow"], number)
+        for row in rows
+        for k, number in zip(row["flows"], row["scheduled"]["shaper"], strict=True)
+    }
+    assert told == {
+        k: ([w["path"] for w in route["ways"]], route["ways"][0]["flow"], route["gates"]["shaper"])
+        for k, route in enumerate(each.routes["load"])
+    }
+    by_flow = {row.flow: row for row in admission(document, find_program())}
+    assert by_flow["dl_0_0"].told == "a tree tells no bound"
+    assert by_flow["dl_0_0"].sends_bps == pytest.approx(1e6 / 160 * 8 * 60)

@@ -5,6 +5,7 @@ import json
 import resource
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -219,9 +220,9 @@ def test_the_flows_of_a_trace_take_their_routes(program: Path, tmp_path: Path) -
 def test_answers_are_remembered_by_content(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def ask(document: Document, *_: object) -> Probe:
+    def ask(document: Document, *_: object) -> dict[str, Any]:
         asked.append(document.pipeline["name"])
-        return Probe({})
+        return {"routes": {}}
 
     monkeypatch.setattr(routes, "_ask", ask)
     monkeypatch.setattr(routes, "_cache", {})
