@@ -78,7 +78,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--steps", action="store_true")
-    parser.add_argument("controllers", nargs="*", default=["central", "primal(fixstep)", "optimal"])
+    parser.add_argument("controllers", nargs="*", default=["optimal", "primal(fixstep)"])
     args = parser.parse_args()
     names = tuple(args.controllers)
     for seed in STEP_SEEDS if args.steps else ():

@@ -56,7 +56,6 @@ constexpr Entry kControllers[] = {
      [](const Model& model, const Settings& settings) {
        return make_primal("primal(diminishing)", model, settings, BudgetStep::kDiminishing);
      }},
-    {"central", make_optimal},
     {"optimal", make_optimal},
     {"nfvnice", make_nfvnice, true},
     {"wfq", make_wfq, true},

@@ -58,7 +58,6 @@ EXPLAIN: dict[str, Any] = {
             "flow": "voice", "state": "met", "slo_ns": 80_000.0, "margin_ns": 4_000.0,
             "measured_ns": 61_000.0, "turnaround_ns": 20_000.0, "bias_ns": -1_000.0,
             "fill_ns": 30_000.0, "service_ns": 5_000.0, "slack_ns": 25_000.0,
-            "care_ns": 3_200.0, "reserve_ns": 700.0,
             "multiplier_pps_per_us": 12_500.0, "hint": "",
             "modules": [{"module": "ttl", "trigger_pkts": 12, "fill_ns": 30_000.0,
                          "service_ns": 5_000.0}],
@@ -75,9 +74,5 @@ EXPLAIN: dict[str, Any] = {
          "batch_mean_pkts": None, "cost_per_batch_ns": 0.0, "cost_per_pkt_ns": 0.0,
          "why": "packets leave here"},
     ],
-    "measured": {"in_force": "as solved", "best_pps": 15.2e6, "bypassed_pps": 9.5e6,
-                 "periods_to_next_try": 0},
-    "overload": [{"task": 1, "in_force": "promises at the rate that comes", "rate_pps": 7.34e6,
-                  "load_ratio": 0.87, "max_load_ratio": 1.15}],
     "decisions": CONTROL["decisions"],
 }  # fmt: skip

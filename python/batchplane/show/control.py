@@ -204,12 +204,6 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
     if row.get("bias_ns"):
         beyond = "shorter than the model predicts" if row["bias_ns"] < 0 else "beyond the model"
         table.add_row("measured", signed_duration(row["bias_ns"]), beyond)
-    if (row.get("care_ns") or 0) >= 1:
-        kept_back = short_duration(row["care_ns"])
-        table.add_row("kept back", kept_back, "of the slack, because packets were late")
-    if (row.get("reserve_ns") or 0) >= 1:
-        earlier = short_duration(row["reserve_ns"])
-        table.add_row("limits shortened by", earlier, "because packets were late")
     if egress := row.get("egress"):
         table.add_row(*_egress(egress))
     if slo_ns:
@@ -277,22 +271,11 @@ def _modules(rows: list[dict[str, Any]]) -> RenderableType:
 
 
 def _holding(data: dict[str, Any]) -> list[RenderableType]:
-    """What was measured of holding: what it costs a packet, and the fastest triggers known."""
+    """What holding costs a packet."""
     lines: list[RenderableType] = []
     hold_ns = max((row.get("hold_ns") or 0.0 for row in data["modules"]), default=0.0)
     if hold_ns:
-        lines.append(Text(f"measured cost of holding a packet: {three_digits(hold_ns)} ns"))
-    guard = data.get("measured") or {}
-    if guard.get("best_pps"):
-        told = f"triggers in force: {guard['in_force']}; fastest measured: "
-        told += short_rate(guard["best_pps"])
-        if guard.get("bypassed_pps"):
-            told += f", with all buffers bypassed: {short_rate(guard['bypassed_pps'])}"
-        lines.append(Text(told))
-    for task in data.get("overload") or []:
-        told = f"task {task['task']} was overloaded: {task['in_force']}, "
-        told += short_rate(task["rate_pps"])
-        lines.append(Text(told))
+        lines.append(Text(f"cost of holding a packet: {three_digits(hold_ns)} ns"))
     return lines
 
 

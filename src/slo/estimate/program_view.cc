@@ -342,10 +342,7 @@ void ProgramView::update_egress(const Snapshot& snapshot, uint32_t f) {
 
 void ProgramView::update(const Snapshot& snapshot) {
   for (uint32_t h = 0; h < heads_.size(); ++h) update_head(snapshot, h);
-  for (uint32_t t = 0; t < tasks_.size(); ++t) {
-    update_task(snapshot, t);
-    has_seen_traffic_ |= snapshot.tasks[t].in_pkts > 0;
-  }
+  for (uint32_t t = 0; t < tasks_.size(); ++t) update_task(snapshot, t);
   update_flows(snapshot);
 }
 

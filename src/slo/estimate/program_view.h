@@ -60,7 +60,6 @@ class ProgramView {
   [[nodiscard]] double age_sigmas() const { return age_sigmas_; }
   // Whether a task's input never was empty: more may have come than it took.
   [[nodiscard]] bool is_input_full(const Snapshot& snapshot, uint32_t task) const;
-  [[nodiscard]] bool has_seen_traffic() const { return has_seen_traffic_; }
 
  private:
   void fold_nested(const std::vector<uint32_t>& triggers_pkts);
@@ -119,7 +118,6 @@ class ProgramView {
   std::vector<bool> is_scheduler_;  // by task
   std::vector<double> arriving_now_;
   std::vector<std::pair<double, double>> parts_;  // of a segment: of batches, of packets
-  bool has_seen_traffic_ = false;
   bool is_folded_ = false;
   double age_sigmas_ = 0;
   double chance_sigmas_ = 3;  // the more counts, the farther chance takes one of them

@@ -41,8 +41,7 @@ Optimal::Optimal(const Model& model, const Settings& settings)
 
 // By the model, as far as any triggers would.
 bool Optimal::keeps_budget(const Evaluation& at, uint32_t f) const {
-  return found_.solution.is_infeasible[f] ||
-         at.delay_ns[f] <= view_.program().flows[f].budget_ns;
+  return found_.solution.is_infeasible[f] || at.delay_ns[f] <= view_.program().flows[f].budget_ns;
 }
 
 // What is in force, as it was measured: that needs less of a margin than what never was.
@@ -51,8 +50,8 @@ bool Optimal::keeps_slo(uint32_t f) const {
   if (flow.is_excused || flow.delay.measured_ns() <= 0 || flow.delay.has_other_slo()) {
     return keeps_budget(trial_, f);
   }
-  const double may_take_ns = flow.stretch > 0 ? flow.may_take_ns(margin_)
-                                              : flow.delay.slo_ns() * (1 - margin_.at_rest());
+  const double may_take_ns =
+      flow.stretch > 0 ? flow.may_take_ns(margin_) : flow.delay.slo_ns() * (1 - margin_.at_rest());
   return found_.solution.is_infeasible[f] ||
          flow.delay.measured_ns() + view_.egress_ns(f) <= may_take_ns;
 }

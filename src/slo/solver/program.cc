@@ -396,16 +396,6 @@ Relaxation Solver::relaxed(const Program& program, double settled) {
   return result;
 }
 
-const std::vector<double>& Solver::adjusted(const Program& program,
-                                            const std::vector<uint32_t>& triggers, bool may_raise) {
-  triggers_.assign(triggers.begin(), triggers.end());
-  std::ranges::fill(is_out_, uint8_t{0});
-  std::ranges::fill(is_pinned_, uint8_t{0});
-  if (may_raise) raise_greedily(program);
-  repair(program);
-  return triggers_;
-}
-
 const Solution& Solver::solve(const Program& program) {
   start(program);
   solve_round(program);

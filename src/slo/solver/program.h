@@ -43,10 +43,6 @@ class Solver {
   // The relaxed problem alone, from the largest triggers, until no trigger moves by more than this
   // relative change: for comparison with other solvers. Allocates; the next solve is a cold one.
   Relaxation relaxed(const Program& program, double settled);
-  // These triggers, raised as far as the budgets allow and lowered as far as they demand. Prices
-  // stay those of the last solve.
-  const std::vector<double>& adjusted(const Program& program, const std::vector<uint32_t>& triggers,
-                                      bool may_raise);
   // Forgets prices and the last point: the next solve is a cold one.
   void forget() { has_point_ = false; }
 

@@ -36,7 +36,7 @@ RUNS: Mapping[str, tuple[str, bool]] = {
     "naive": ("primal(static)", True),
     "multicore": ("primal(fixstep)", True),
     "diminishing": ("primal(diminishing)", True),
-    "central": ("central", True),
+    "optimal": ("optimal", True),
 }
 FREE, DEAR = "hop 1 ns", "hop 29 ns"
 
