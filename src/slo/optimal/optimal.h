@@ -78,6 +78,8 @@ class Optimal final : public Controller {
   // optimal_plan.cc: triggers and ring credits.
   void solve();
   void carry();
+  void give_up_margins();
+  void plan_stretched(double stretch);
   void plan(uint32_t credit_batches);
   void plan_nested(double rate_pkts_per_ns);
   void solve_with(Solver& solver, double rate_pkts_per_ns);

@@ -163,17 +163,29 @@ bool Optimal::carries() const {
 // carry all that comes within the SLOs, flows are late by the least that does. Where none do
 // at all, what is carried is in time.
 void Optimal::carry() {
-  for (Flow& flow : flows_) flow.stretch = 0;
   joint_.offered_pkts_per_ns = load_.offered_pkts_per_ns();
-  plan(rings_.in_force());
-  if (carries()) return;
+  plan_stretched(0);
+  if (carries()) return give_up_margins();
   for (const double stretch : kStretches) {
-    for (Flow& flow : flows_) flow.stretch = stretch;
-    plan(rings_.in_force());
+    plan_stretched(stretch);
     if (carries()) return;
   }
-  for (Flow& flow : flows_) flow.stretch = 0;
   joint_.offered_pkts_per_ns = 0;
+  plan_stretched(0);
+  give_up_margins();
+}
+
+// Before a flow is left out: without margins triggers may be found that keep its SLO.
+void Optimal::give_up_margins() {
+  const auto left_out = [&] { return std::ranges::count(found_.solution.is_infeasible, true); };
+  const auto with_margins = left_out();
+  if (with_margins == 0) return;
+  plan_stretched(1);
+  if (left_out() >= with_margins) plan_stretched(0);
+}
+
+void Optimal::plan_stretched(double stretch) {
+  for (Flow& flow : flows_) flow.stretch = stretch;
   plan(rings_.in_force());
 }
 

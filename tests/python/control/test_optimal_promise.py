@@ -23,7 +23,7 @@ PERIOD_NS = 10_000_000
 SETTLED_PERIODS = 3  # by then the controller has converged
 FEW_PERIODS = 60
 MANY_PERIODS = 2000
-MAX_VIOLATED = 0.001
+MAX_VIOLATED = 0.005  # of many periods; of few, one
 
 SCRIPT_SLO_NS = {
     "robot_control": 35_000, "gateway": 119_000, "l2l3": 79_000, "vrf": 73_000,
@@ -72,7 +72,7 @@ def check(pipeline: str, costs: str, is_script: bool, periods: int) -> None:
     slo_ns = slo_of(pipeline, costs, is_script)
     case = case_of(pipeline, "optimal", costs, periods, slo_ns)
     result = run(case)
-    assert result["violated_ratio"] <= MAX_VIOLATED
+    assert result["violated_ratio"] <= max(MAX_VIOLATED, 1 / periods)
     # Within 5 % of its final load for five periods, from the third period on.
     rates = result["series"]["out_pps"]
     final = fmean(rates[-10:])
