@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "exec/promise.h"
 #include "slo/optimal/optimal_age.h"
@@ -95,8 +96,8 @@ void Optimal::mix(std::vector<double>& triggers_pkts) const {
 }
 
 // Instead of what was solved.
-void Optimal::take(const std::vector<uint32_t>& triggers_pkts) {
-  chosen_ = triggers_pkts;
+void Optimal::take(std::vector<uint32_t> triggers_pkts) {
+  chosen_ = std::move(triggers_pkts);
   view_.predict_arrivals(chosen_);
   as_real_.assign(chosen_.begin(), chosen_.end());
   evaluate(view_.program(), as_real_, at_);
@@ -146,8 +147,7 @@ void Optimal::bypass_where_idle() {
     const double load = trial_.task_pkt_ns[program.modules[h].task] * task.rate_pkts_per_ns;
     if (load <= kIdleLoad) chosen_[h] = 0;
   }
-  as_real_.assign(chosen_.begin(), chosen_.end());
-  evaluate(program, as_real_, at_);
+  take(chosen_);
 }
 
 void Optimal::limit_ages() {

@@ -66,7 +66,7 @@ class Optimal final : public Controller {
   void observe();
   void keep_what_fits();
   void mix(std::vector<double>& triggers_pkts) const;
-  void take(const std::vector<uint32_t>& triggers_pkts);
+  void take(std::vector<uint32_t> triggers_pkts);
   [[nodiscard]] bool keeps_budget(const Evaluation& at, uint32_t flow) const;
   [[nodiscard]] bool keep_budgets(const Evaluation& at) const;
   [[nodiscard]] bool keeps_slo(uint32_t flow) const;
@@ -87,7 +87,7 @@ class Optimal final : public Controller {
   void reserve(const Evaluation& at);
   void close_loop();
   [[nodiscard]] double cost_of(const Evaluation& at) const;
-  [[nodiscard]] double first_rate();
+  [[nodiscard]] double full_rate();
   [[nodiscard]] bool carries() const;
   [[nodiscard]] double lateness() const;
   void evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& out);

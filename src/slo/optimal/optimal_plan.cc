@@ -80,9 +80,8 @@ void Optimal::close_loop() {
   }
 }
 
-// From the highest rate that any triggers have, at which rings and fills take least.
-double Optimal::first_rate() {
-  if (joint_.offered_pkts_per_ns > 0) return joint_.offered_pkts_per_ns;
+// The highest that any triggers have.
+double Optimal::full_rate() {
   as_real_.clear();
   for (const ProgramModule& module : view_.program().modules) as_real_.push_back(module.max_pkts);
   evaluate(view_.program(), as_real_, trial_);
@@ -148,9 +147,17 @@ void Optimal::plan_nested(double rate_pkts_per_ns) {
   evaluate_delays(view_.program(), at_);
 }
 
+// From the highest rate, at which rings and fills take least.
 void Optimal::plan(uint32_t credit_batches) {
+  const double offered = joint_.offered_pkts_per_ns;
+  Program& program = view_.program();
+  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
+    // Where all that comes is carried a poll empties the ring.
+    const double left_pkts = offered > 0 ? 0 : load_.left_pkts(t);
+    program.tasks[t].runs_waited = 2 + left_pkts / program.tasks[t].run_pkts;
+  }
   rings_.set_credit(credit_batches);
-  const double rate = first_rate();
+  const double rate = offered > 0 ? offered : full_rate();
   solve_with(solver_, rate);
   if (view_.has_nested()) plan_nested(rate);
 }
@@ -166,7 +173,9 @@ void Optimal::carry() {
   joint_.offered_pkts_per_ns = load_.offered_pkts_per_ns();
   plan_stretched(0);
   if (carries()) return give_up_margins();
+  const bool may_carry = joint_.offered_pkts_per_ns <= full_rate();
   for (const double stretch : kStretches) {
+    if (!may_carry) break;
     plan_stretched(stretch);
     if (carries()) return;
   }
@@ -205,12 +214,6 @@ double Optimal::lateness() const {
 }
 
 void Optimal::solve() {
-  Program& program = view_.program();
-  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
-    // What waits outside is carried first: then a poll empties the ring.
-    const double left_pkts = load_.offered_pkts_per_ns() > 0 ? 0 : load_.left_pkts(t);
-    program.tasks[t].runs_waited = 2 + left_pkts / program.tasks[t].run_pkts;
-  }
   carry();
   const uint32_t mine_credit = rings_.in_force();
   const uint32_t other = rings_.other_to_look_at(load_.is_saturated());
@@ -229,11 +232,9 @@ void Optimal::solve() {
   rings_.set_credit(mine_credit);
   found_ = mine;
   chosen_ = mine_chosen;
-  set_rate(joint_, found_.rate_pkts_per_ns, program);
+  set_rate(joint_, found_.rate_pkts_per_ns, view_.program());
   set_budgets(found_.rate_pkts_per_ns);
-  view_.predict_arrivals(chosen_);
-  as_real_.assign(chosen_.begin(), chosen_.end());
-  evaluate(program, as_real_, at_);
+  take(chosen_);
 }
 
 }  // namespace batchplane::slo
