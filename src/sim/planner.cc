@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kPolls = 700;         // of each input in a period
 constexpr uint32_t kLastPolls = 12'000;  // ages and triggers may drift for 100'000 packets
-constexpr uint32_t kMinSteps = 12;       // biases settle by a third a period
+constexpr uint32_t kMinSteps = 12;       // ratios settle by a quarter a period
 constexpr uint32_t kMaxSteps = 40;
 constexpr uint32_t kQuietSteps = 4;  // without another trigger: it rests
 

@@ -28,8 +28,10 @@ constexpr double kSigmaOfMean = 1.25;  // standard over mean absolute deviation,
 constexpr double kViolated = 0.004;    // share of periods that may be broken
 constexpr double kCareUp = 0.01;       // of the SLO, after a broken period
 constexpr double kCareDown = kCareUp * kViolated / (1 - kViolated);
-constexpr double kMaxMargin = 0.4;
+constexpr double kMaxCare = 0.1;
 constexpr double kMinRest = 0.01;
+constexpr double kMaxRest = 0.1;
+constexpr double kMaxOfMoves = 0.15;
 
 // Buckets by parts of the SLO say exactly how many packets lie below it: next to it they are finer
 // than what is told, and agree with what is late.
@@ -86,7 +88,9 @@ Margin::Margin(const Settings& settings) : move_error_(settings.tolerance / kOfM
 void Margin::learn(const Seen& seen) {
   // The farthest of n normal values.
   sigmas_ = std::sqrt(kSigmas * kSigmas + 2 * std::log(std::max(1U, seen.flows)));
-  if (seen.was_used) care_ = std::max(0.0, care_ + (seen.is_late ? kCareUp : -kCareDown));
+  if (seen.was_used) {
+    care_ = std::clamp(care_ + (seen.is_late ? kCareUp : -kCareDown), 0.0, kMaxCare);
+  }
   if (seen.errors == 0) return;
   if (seen.has_moved) {
     move_error_ += kMovedStep * (seen.error - move_error_);
@@ -97,11 +101,11 @@ void Margin::learn(const Seen& seen) {
 }
 
 double Margin::at_rest() const {
-  return std::min(kMaxMargin, std::max(kMinRest, sigmas_ * kSigmaOfMean * noise_) + care_);
+  return std::clamp(sigmas_ * kSigmaOfMean * noise_, kMinRest, kMaxRest) + care_;
 }
 
 double Margin::of_moves() const {
-  return std::min(kMaxMargin, std::max(at_rest(), kOfMoves * move_error_ + care_));
+  return std::max(at_rest(), std::min(kMaxOfMoves, kOfMoves * move_error_) + care_);
 }
 
 }  // namespace batchplane::slo

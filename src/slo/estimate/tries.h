@@ -15,7 +15,7 @@ class Tries {
   // A period with these triggers: whether all promises were kept, and the time that a packet took.
   void observe(const std::vector<double>& triggers_pkts, bool is_kept, double pkt_ns);
   // Neither good nor bad: nothing is learnt of its triggers.
-  void skip() { has_failed_ = false; }
+  void skip() { has_failed_ = is_trying_ = false; }
   // Other traffic, costs or promises.
   void forget();
 

@@ -109,7 +109,7 @@ void Optimal::keep_what_fits() {
   const double best = cost_of(at_);
   // Of a core that is idle most of the time a part is worth little.
   const double worth = joint_.offered_pkts_per_ns > 0 ? std::max(best, kIdleWorth) : best;
-  if (tries_.has_failed() && tries_.kept_ns() < (1 + kWorthAgain) * best) {
+  if (tries_.has_failed() && tries_.kept_ns() < (1 + kWorthAgain) * bottleneck_ns(joint_, at_)) {
     take(tries_.kept_pkts());
     return;
   }
@@ -129,7 +129,7 @@ void Optimal::keep_what_fits() {
 }
 
 // A controller that begins while others' triggers hold packets looks for one period at what a
-// packet takes without: no profile knows what holding costs here.
+// packet takes without: whether holding pays is then seen.
 bool Optimal::looks_without() const {
   return !has_decided_ && load_.is_saturated() &&
          std::ranges::any_of(view_.current(), [](double pkts) { return pkts > 0; });
@@ -161,15 +161,17 @@ void Optimal::limit_ages() {
   for (uint32_t t = 0; t < program.tasks.size(); ++t) {
     ProgramTask& task = program.tasks[t];
     task.runs_waited = std::max(task.runs_waited, 1 + rings_.left_pkts(t) / task.run_pkts);
-    task.is_saturated = joint_.offered_pkts_per_ns <= 0;
     // Limits that cut batches short wherever a queue comes up make it longer, and then cut all.
     const double load = at_.task_pkt_ns[t] * task.rate_pkts_per_ns;
-    const bool is_at_risk = !task.is_saturated && load > kQueueLoad;
+    const bool is_at_risk = joint_.offered_pkts_per_ns > 0 && load > kQueueLoad;
     task.queue_ns = is_at_risk ? static_cast<double>(settings_.ring_pkts) * at_.task_pkt_ns[t] : 0;
   }
   as_real_.assign(chosen_.begin(), chosen_.end());
-  evaluate(program, as_real_, at_);
-  age_limits(view_, at_, bounds_ns_, is_unbounded_, chosen_, limits_ns_);
+  evaluate(program, as_real_, trial_);
+  std::vector<ProgramTask> tasks = program.tasks;
+  for (ProgramTask& task : program.tasks) task.is_saturated = joint_.offered_pkts_per_ns <= 0;
+  age_limits(view_, trial_, bounds_ns_, is_unbounded_, chosen_, limits_ns_);
+  program.tasks.swap(tasks);
   if (load_.window_pkts() == 0) return;
   // What is held together comes together: an age limit is for packets that never come.
   double least_ns = kNoBudgetNs;

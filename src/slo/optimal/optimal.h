@@ -78,6 +78,7 @@ class Optimal final : public Controller {
   // optimal_plan.cc: triggers and ring credits.
   void solve();
   void carry();
+  [[nodiscard]] bool is_fine_as_it_is() const;
   void give_up_margins();
   void plan_stretched(double stretch);
   void plan(uint32_t credit_batches);

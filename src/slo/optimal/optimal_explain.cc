@@ -24,7 +24,7 @@ FlowExplanation Optimal::explain_flow(uint32_t f) const {
   // By the model; what was measured beyond it is a term of its own, which may be negative.
   const double modelled_ns = told.turnaround_ns + told.fill_ns + told.service_ns;
   told.bias_ns = (ratio - 1) * modelled_ns;
-  told.slack_ns = told.slo_ns - modelled_ns - told.bias_ns;
+  told.slack_ns = flow.verdict.slack_ns;
   for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
     const uint32_t h = program.flow_modules[i];
     told.modules.push_back(

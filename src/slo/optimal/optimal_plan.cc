@@ -52,7 +52,7 @@ void Optimal::reserve(const Evaluation& at) {
     const Flow& flow = flows_[f];
     const double slo_ns =
         flow.is_beyond_share ? 0 : flow.delay.slo_ns() * std::max(1.0, flow.stretch);
-    bounds_ns_[f] = slo_ns > 0 ? std::max(0.0, slo_ns - extra_ns - view_.egress_most_ns(f)) : 0;
+    bounds_ns_[f] = slo_ns > 0 ? std::max(1.0, slo_ns - extra_ns - view_.egress_most_ns(f)) : 0;
     is_unbounded_[f] = flow.is_waiting;
   }
   reserve_for_ages(view_, at, bounds_ns_, is_unbounded_, chosen_);
@@ -166,6 +166,16 @@ bool Optimal::carries() const {
   return bottleneck_ns(joint_, at_) * joint_.offered_pkts_per_ns <= kFullLoad;
 }
 
+// All that came was carried, and nobody was late: whatever the model says of it.
+bool Optimal::is_fine_as_it_is() const {
+  const bool is_kept = std::ranges::all_of(flows_, [](const Flow& flow) {
+    const FlowDelay& delay = flow.delay;
+    return !flow.is_excused && !delay.has_other_slo() && !delay.is_late() &&
+           (delay.slo_ns() <= 0 || delay.measured_ns() <= delay.slo_ns());
+  });
+  return is_kept && bottleneck_ns(joint_, in_force_) * joint_.offered_pkts_per_ns <= kFullLoad;
+}
+
 // What is not carried waits outside, and makes everything late by ever more: so where no triggers
 // carry all that comes within the SLOs, flows are late by the least that does. Where none do
 // at all, what is carried is in time.
@@ -173,6 +183,7 @@ void Optimal::carry() {
   joint_.offered_pkts_per_ns = load_.offered_pkts_per_ns();
   plan_stretched(0);
   if (carries()) return give_up_margins();
+  if (is_fine_as_it_is()) return take({view_.current().begin(), view_.current().end()});
   const bool may_carry = joint_.offered_pkts_per_ns <= full_rate();
   for (const double stretch : kStretches) {
     if (!may_carry) break;

@@ -125,7 +125,8 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
   const ProgramFlow& row = program.flows[f];
   const FlowDelay& delay = flows_[f].delay;
   exec::FlowVerdict& verdict = flows_[f].verdict;
-  verdict.turnaround_ns = static_cast<double>(settings_.turnaround_extra_ns) + flows_[f].ring_ns;
+  verdict.turnaround_ns = static_cast<double>(settings_.turnaround_extra_ns) + flows_[f].ring_ns +
+                          view_.egress_took_ns(f);
   for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
     verdict.turnaround_ns += at_.turnaround_ns[program.flow_tasks[i]];
   }
