@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "exec/percentiles.h"
 #include "exec/promise.h"
@@ -49,14 +50,14 @@ double percentile_ns(const exec::FlowPeriod& period, double percentile) {
 bool is_late_beyond_chance(const exec::FlowPeriod& period, double percentile) {
   if (!exec::is_slo_broken(period, percentile)) return false;
   const double allowed = exec::allowed_late_pkts(period.pkts, percentile);
-  return percentile <= 0 || allowed >= kFewAllowed ||
+  return percentile <= 0 || percentile >= 1 || allowed >= kFewAllowed ||
          static_cast<double>(period.late_pkts) >
              allowed + std::sqrt(kLateTogether * std::max(allowed, 1.0));
 }
 
-void FlowDelay::set_slo(uint64_t slo_ns) {
+void FlowDelay::begin(uint64_t slo_ns) {
   const auto now_ns = static_cast<double>(slo_ns);
-  has_other_slo_ = now_ns != slo_ns_;
+  has_other_slo_ |= now_ns != slo_ns_;
   slo_ns_ = now_ns;
   is_late_ = false;
   measured_ns_ = 0;
@@ -74,12 +75,20 @@ void FlowDelay::learn(const exec::FlowPeriod& period, double modelled_ns, const 
   const bool has_enough = exec::has_percentile(period.pkts, std::min(percentile, 0.999));
   measured_ns_ = has_enough ? percentile_ns(period, percentile) : 0;
   if (measured_ns_ <= 0 || modelled_ns <= 0) return;
-  const double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
-  if (ratio <= ratio_ ? !how.holds : how.is_cut && !is_late_) return;
+  double ratio = std::clamp(measured_ns_ / modelled_ns, kMinRatio, kMaxRatio);
+  // Without buffers runs may all be alike: a shorter delay there says little of what they will be.
+  if (!how.holds) ratio = std::max(ratio, std::min(1.0, ratio_));
+  if (ratio > ratio_ && how.is_cut && !is_late_) return;
   const double error = ratio / ratio_ - 1;
-  if (periods_ > 0) error_ = error;
-  if (how.holds) ++periods_;
-  const double step = std::max(is_late_ ? kLateStep : kRatioStep, 1.0 / std::max(1U, periods_));
+  if (periods_ > 0 && how.holds) error_ = error;
+  double step = is_late_ ? kLateStep : kRatioStep;
+  if (how.holds) {
+    step = std::max(step, 1.0 / ++periods_);
+  } else if (!std::exchange(has_seen_, true)) {
+    step = 1;
+  } else if (error < 0) {
+    step = kFaded;
+  }
   ratio_ *= 1 + step * error;
 }
 

@@ -22,7 +22,10 @@ class FlowDelay {
     bool holds = false;   // some packets were held: what is learnt without says little of them
     bool is_cut = false;  // age limits often came before triggers: delays are theirs
   };
-  void set_slo(uint64_t slo_ns);
+  // A period begins to be looked at, with this SLO.
+  void begin(uint64_t slo_ns);
+  // Triggers were chosen for it.
+  void decided() { has_other_slo_ = false; }
   // A period, and what the model says of the triggers that were in force.
   void learn(const exec::FlowPeriod& period, double modelled_ns, const How& how, double percentile);
   // Packets were late before they were polled. Nothing confirms any more what costs rate, and too low
@@ -30,7 +33,7 @@ class FlowDelay {
   void forget();
 
   [[nodiscard]] double slo_ns() const { return slo_ns_; }
-  // Than in the last step.
+  // Than triggers were chosen for.
   [[nodiscard]] bool has_other_slo() const { return has_other_slo_; }
   [[nodiscard]] bool is_late() const { return is_late_; }
   // The percentile of the period; 0: too few packets.
@@ -46,7 +49,8 @@ class FlowDelay {
   bool is_late_ = false;
   double measured_ns_ = 0;
   double ratio_ = 1;
-  uint32_t periods_ = 0;  // with packets that were held
+  uint32_t periods_ = 0;   // with packets that were held
+  bool has_seen_ = false;  // one without
   std::optional<double> error_;
 };
 

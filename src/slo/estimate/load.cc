@@ -32,7 +32,8 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   std::ranges::fill(left_pkts_, 0.0);
   for (size_t i = 0; i < std::min(model_.inputs.size(), snapshot.inputs.size()); ++i) {
     const exec::ControlInput& about = model_.inputs[i];
-    if (about.is_queue) continue;
+    // A scheduler's packets came in elsewhere.
+    if (about.is_queue || about.is_scheduler) continue;
     const exec::InputPeriod& input = snapshot.inputs[i];
     offered_pkts += static_cast<double>(input.offered_pkts);
     is_waiting |= input.lost_pkts != 0 || input.backlog_pkts != 0;
@@ -43,7 +44,8 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   // Nothing is known of what the input holds: a ring that is never empty.
   for (uint32_t t = 0; snapshot.inputs.empty() && t < model_.tasks.size(); ++t) {
     if (is_fed_[t] && view.is_input_full(snapshot, t)) {
-      left_pkts_[t] = static_cast<double>(settings_.ring_pkts) - model_.batch_limit_pkts;
+      left_pkts_[t] =
+          std::max(0.0, static_cast<double>(settings_.ring_pkts) - model_.batch_limit_pkts);
     }
   }
   return is_waiting;

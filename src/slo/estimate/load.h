@@ -32,7 +32,7 @@ class Load {
   [[nodiscard]] double left_pkts(uint32_t task) const { return left_pkts_[task]; }
   // By task: what a packet takes less in full runs than in this period's.
   [[nodiscard]] const std::vector<double>& spared_ns() const { return spared_ns_; }
-  // Share of the busiest worker's time.
+  // Idle share of the busiest worker's time.
   [[nodiscard]] double least_idle() const { return least_idle_; }
 
  private:

@@ -62,7 +62,6 @@ void Smoothed::follow(double measured, double events, double sigmas) {
 
 ProgramView::ProgramView(const Model& model, const Settings& settings)
     : model_(model),
-      settings_(settings),
       segments_(segments_of(model)),
       head_of_(segment_of_heads(model, segments_)),
       next_(successors_of(model)),
@@ -245,48 +244,69 @@ double ProgramView::variance_of_run(uint32_t t) {
   return variance;
 }
 
+// What the segments explain of a task's period, and its releases.
+void ProgramView::count_task(const Snapshot& snapshot, uint32_t t) {
+  Task& task = tasks_[t];
+  task.explained_ns = task.n_aged = task.n_releases = 0;
+  task.n_runs = static_cast<double>(is_scheduler_[t] ? 0 : snapshot.tasks[t].runs);
+  for (uint32_t h = 0; h < heads_.size(); ++h) {
+    const ProgramModule& module = program_.modules[h];
+    if (module.task != t || heads_[h].batches <= 0) continue;
+    const auto& causes = snapshot.modules[segments_[h].head].causes;
+    for (const exec::CauseCount& cause : causes) {
+      task.n_releases += static_cast<double>(cause.firings);
+    }
+    task.n_aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
+    task.explained_ns += heads_[h].work_ns();
+    if (is_holding(module, current_[h])) {
+      task.explained_ns +=
+          heads_[h].batches * program_.release_ns + heads_[h].pkts * program_.hold_ns;
+    }
+  }
+}
+
 void ProgramView::update_task(const Snapshot& snapshot, uint32_t t) {
   const exec::TaskPeriod& period = snapshot.tasks[t];
   Task& task = tasks_[t];
   ProgramTask& out = program_.tasks[t];
   const auto in_pkts = static_cast<double>(period.in_pkts);
-  const auto runs = static_cast<double>(period.runs);
+  const double runs = task.n_runs;
   out = {.run_pkts = 1};
-  if (in_pkts <= 0 || runs <= 0 || is_scheduler_[t]) return;
-  const double busy = time_at_work_ns(period);
+  if (in_pkts <= 0 || runs <= 0) return;
   task.rate.follow(ratio(in_pkts, static_cast<double>(snapshot.period_ns)), in_pkts);
   task.run_pkts.follow(std::max(1.0, in_pkts / runs), runs);
   out.rate_pkts_per_ns = task.rate.value;
   out.run_pkts = task.run_pkts.value;
-  // What the segments do not explain of a run: inputs, what stands before the first buffers, polls.
-  double explained_ns = 0;
-  double aged = 0;
-  double releases = 0;
-  for (uint32_t h = 0; h < heads_.size(); ++h) {
-    const ProgramModule& module = program_.modules[h];
-    if (module.task != t || heads_[h].batches <= 0) continue;
-    const auto& causes = snapshot.modules[segments_[h].head].causes;
-    for (const exec::CauseCount& cause : causes) releases += static_cast<double>(cause.firings);
-    aged += static_cast<double>(causes[static_cast<uint32_t>(exec::Cause::kAge)].firings);
-    explained_ns += heads_[h].work_ns();
-    if (is_holding(module, current_[h])) {
-      explained_ns += heads_[h].batches * program_.release_ns + heads_[h].pkts * program_.hold_ns;
-    }
+  // What the segments do not explain of the worker's runs: inputs, what stands before the first
+  // buffers, polls. The time of its other tasks is waited for, too, but is none of this one's load.
+  double all_runs = 0;
+  double all_explained_ns = 0;
+  for (uint32_t other = 0; other < tasks_.size(); ++other) {
+    if (model_.tasks[other].worker != model_.tasks[t].worker) continue;
+    all_runs += tasks_[other].n_runs;
+    all_explained_ns += tasks_[other].explained_ns;
   }
-  const double variance = variance_of_run(t) / runs;
-  out.other_run_ns = std::max(0.0, (busy - explained_ns) / runs);
-  const double run_ns = out.other_run_ns + explained_ns / runs;
-  // Releases by age come in clumps that better limits would avoid: periods with many of them say no
-  // more than that runs are not longer without.
-  const double spread_ns = kSigmasAt99 * std::sqrt(variance);
-  if (releases > 0) task.aged.follow(aged / releases, releases);
+  out.other_run_ns = std::max(0.0, (time_at_work_ns(period) - all_explained_ns) / all_runs);
+  out.beside_run_ns =
+      (all_explained_ns - task.explained_ns + out.other_run_ns * (all_runs - runs)) / runs;
+  if (task.n_releases > 0) task.aged.follow(task.n_aged / task.n_releases, task.n_releases);
   out.aged_share = task.aged.is_known ? task.aged.value : 0;
+  compare_spread(period, t);
+}
+
+// Releases by age come in clumps that better limits would avoid: periods with many of them say no
+// more than that runs are not longer without.
+void ProgramView::compare_spread(const exec::TaskPeriod& period, uint32_t t) {
+  Task& task = tasks_[t];
+  ProgramTask& out = program_.tasks[t];
+  const double run_ns = out.other_run_ns + out.beside_run_ns + task.explained_ns / task.n_runs;
+  const double spread_ns = kSigmasAt99 * std::sqrt(variance_of_run(t) / task.n_runs);
   if (period.run_p99_ns > 0 && spread_ns > 0) {
     const double measured_ns = static_cast<double>(period.run_p99_ns) - run_ns;
     const double scale = std::clamp(measured_ns / spread_ns, kMinScale, kMaxScale);
-    const bool is_clumped = aged > kMaxAged * releases;
+    const bool is_clumped = task.n_aged > kMaxAged * task.n_releases;
     // Without releases runs are alike; with them they are not, whatever was seen before.
-    if (releases <= 0) {
+    if (task.n_releases <= 0) {
       task.scale = {};
     } else if (!is_clumped || (task.scale.is_known && scale < task.scale.value)) {
       task.scale.follow(scale, 16);
@@ -297,8 +317,9 @@ void ProgramView::update_task(const Snapshot& snapshot, uint32_t t) {
 
 bool ProgramView::is_input_full(const Snapshot& snapshot, uint32_t t) const {
   const exec::TaskPeriod& period = snapshot.tasks[t];
-  return static_cast<double>(period.in_pkts) >=
-         kFullRun * model_.batch_limit_pkts * static_cast<double>(period.runs);
+  return period.runs > 0 &&
+         static_cast<double>(period.in_pkts) >=
+             kFullRun * model_.batch_limit_pkts * static_cast<double>(period.runs);
 }
 
 void ProgramView::update_flows(const Snapshot& snapshot) {
@@ -308,11 +329,6 @@ void ProgramView::update_flows(const Snapshot& snapshot) {
       min_ns += cost_line(snapshot.modules[m]).ns(1);
     }
     min_service_ns_[f] = min_ns;
-    const auto slo_ns = static_cast<double>(snapshot.flows[f].slo_ns);
-    program_.flows[f].budget_ns = slo_ns > 0
-                                      ? slo_ns * (1 - settings_.tolerance) -
-                                            static_cast<double>(settings_.turnaround_extra_ns)
-                                      : kNoBudgetNs;
     program_.flows[f].holding_ns = 0;
     update_egress(snapshot, static_cast<uint32_t>(f));
   }
@@ -325,6 +341,7 @@ void ProgramView::update_egress(const Snapshot& snapshot, uint32_t f) {
   Egress& egress = egress_[f];
   egress = {};
   if (!promise.is_on_way) return;
+  if (f >= model_.legs.of_flow.size()) return;
   for (const uint32_t l : model_.legs.of_flow[f]) {
     if (!is_scheduler_[model_.legs.all[l].task]) continue;
     egress.took_ns += ratio(static_cast<double>(snapshot.legs[l].delay_sum_ns),
@@ -333,15 +350,11 @@ void ProgramView::update_egress(const Snapshot& snapshot, uint32_t f) {
   // A promise that is worth nothing to the flow's own is none.
   const bool is_of_use = promise.bound_ns < snapshot.flows[f].slo_ns;
   egress.most_ns = is_of_use ? static_cast<double>(promise.bound_ns) : egress.took_ns;
-  double& budget_ns = program_.flows[f].budget_ns;
-  if (budget_ns == kNoBudgetNs) return;
-  budget_ns -= egress_ns(f);
-  // While its queue does not empty, a packet that is held upstream loses no time.
-  if (promise.is_beyond_share) budget_ns = kNoBudgetNs;
 }
 
 void ProgramView::update(const Snapshot& snapshot) {
   for (uint32_t h = 0; h < heads_.size(); ++h) update_head(snapshot, h);
+  for (uint32_t t = 0; t < tasks_.size(); ++t) count_task(snapshot, t);
   for (uint32_t t = 0; t < tasks_.size(); ++t) update_task(snapshot, t);
   update_flows(snapshot);
 }

@@ -85,6 +85,11 @@ class ProgramView {
     }
   };
   struct Task {
+    // Of the period.
+    double explained_ns = 0;  // by its segments
+    double n_runs = 0;
+    double n_releases = 0;
+    double n_aged = 0;
     Smoothed rate;
     Smoothed run_pkts;
     Smoothed scale;
@@ -97,12 +102,13 @@ class ProgramView {
   void set_stair(const Snapshot& snapshot, uint32_t head);
   void update_head(const Snapshot& snapshot, uint32_t head);
   double variance_of_run(uint32_t task);
+  void count_task(const Snapshot& snapshot, uint32_t task);
   void update_task(const Snapshot& snapshot, uint32_t task);
+  void compare_spread(const exec::TaskPeriod& period, uint32_t task);
   void update_flows(const Snapshot& snapshot);
   void update_egress(const Snapshot& snapshot, uint32_t flow);
 
   const Model& model_;
-  const Settings& settings_;
   std::vector<Segment> segments_;
   std::vector<uint32_t> head_of_;            // by module: index of the segment that it heads
   std::vector<std::vector<uint32_t>> next_;  // by module, each once

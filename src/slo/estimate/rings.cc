@@ -9,6 +9,8 @@ constexpr double kWasteStep = 0.3;     // of what is known of a waste towards th
 constexpr double kForgotten = 0.999;   // of it, each period in which another credit is in force
 constexpr uint32_t kDwellPeriods = 4;  // until another credit is looked at
 constexpr uint32_t kMaxDwellPeriods = 4096;
+// In front of a packet scheduler packets wait for their turn on the link.
+bool is_ring(const exec::ControlInput& input) { return input.is_queue && !input.is_scheduler; }
 }  // namespace
 
 Rings::Rings(const Model& model)
@@ -18,7 +20,7 @@ Rings::Rings(const Model& model)
       ring_pkts_(model.tasks.size()),
       wait_ns_(model.tasks.size()) {
   for (const exec::ControlInput& input : model.inputs) {
-    if (input.is_queue) has_rings_ = is_fresh_ = true;
+    if (is_ring(input)) has_rings_ = is_fresh_ = true;
     if (input.holds_back) holds_back_[input.task] = true;
   }
 }
@@ -50,11 +52,11 @@ uint32_t credit_pkts(const Model& model, const exec::ControlInput& input, uint32
 
 void Rings::set_credit(uint32_t batches) {
   credit_batches_ = batches;
+  std::ranges::fill(ring_pkts_, 0.0);
   for (const exec::ControlInput& input : model_.inputs) {
-    if (!input.is_queue) continue;
+    if (!is_ring(input) || !is_full_[input.task]) continue;
     const uint32_t credit = credit_pkts(model_, input, batches);
-    ring_pkts_[input.task] =
-        is_full_[input.task] ? credit - std::min(credit, model_.batch_limit_pkts) : 0;
+    ring_pkts_[input.task] += credit - std::min(credit, model_.batch_limit_pkts);
   }
 }
 
@@ -77,7 +79,7 @@ void Rings::decide(Decision& decision) {
   is_fresh_ = has_rings_ && credit_batches_ != in_force_;
   if (!is_fresh_) return;
   for (const exec::ControlInput& input : model_.inputs) {
-    if (!input.is_queue) continue;
+    if (!is_ring(input)) continue;
     decision.credits.push_back({input.module, credit_pkts(model_, input, credit_batches_)});
   }
   // Longer after each change: what the model says of a credit and what comes of it may differ.

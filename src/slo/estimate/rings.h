@@ -34,7 +34,11 @@ class Rings {
   // Share of the rate that waiting for others takes at a credit.
   [[nodiscard]] double waste(uint32_t credit_batches) const { return waste_[credit_batches]; }
   // In force since the last decision; kUsual before the first one.
-  [[nodiscard]] uint32_t in_force() const { return std::max(in_force_, kUsual * (in_force_ == 0)); }
+  [[nodiscard]] uint32_t in_force() const { return in_force_ == 0 ? kUsual : in_force_; }
+  // Another one was set for the next decision.
+  [[nodiscard]] bool is_changing() const {
+    return has_rings_ && in_force_ != 0 && credit_batches_ != in_force_;
+  }
   // Another credit that is worth looking at in this period; 0: none.
   [[nodiscard]] uint32_t other_to_look_at(bool is_saturated);
   // Whether the last decision changed the credit: the period tells of two.

@@ -122,8 +122,8 @@ void evaluate_tasks(const Program& program, const std::vector<double>& triggers_
     const double runs_pkts = task.runs_waited * task.run_pkts;
     out.load += task.weight * out.task_pkt_ns[t] * task.rate_pkts_per_ns;
     out.task_spread_ns[t] = std::sqrt(runs_pkts * out.task_spread_ns[t]);
-    out.turnaround_ns[t] =
-        runs_pkts * out.task_pkt_ns[t] + program.sigmas * task.spread_scale * out.task_spread_ns[t];
+    out.turnaround_ns[t] = runs_pkts * out.task_pkt_ns[t] + task.runs_waited * task.beside_run_ns +
+                           program.sigmas * task.spread_scale * out.task_spread_ns[t];
   }
 }
 

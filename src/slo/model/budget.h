@@ -67,10 +67,11 @@ struct ProgramTask {
   bool is_saturated = false;    // the rate follows from the triggers
   double run_pkts = 1;          // n: packets of one run
   double other_run_ns = 0;      // of a run, outside all segments
-  double queue_ns = 0;          // that age limits leave time for, whatever the promises; 0: none
-  double runs_waited = 2;       // K: runs between arrival and the end of one's own
-  double spread_scale = 1;      // measured over modelled spread of run times
-  double aged_share = 1;        // of releases: how often age limits come before triggers
+  double beside_run_ns = 0;  // and of other tasks of its worker: waited for, but no load of its own
+  double queue_ns = 0;       // that age limits leave time for, whatever the promises; 0: none
+  double runs_waited = 2;    // K: runs between arrival and the end of one's own
+  double spread_scale = 1;   // measured over modelled spread of run times
+  double aged_share = 1;     // of releases: how often age limits come before triggers
 };
 
 struct ProgramFlow {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "exec/promise.h"
 #include "slo/optimal/optimal_age.h"
 
 namespace batchplane::slo {
@@ -15,6 +14,7 @@ constexpr double kIdleWorth = 0.25;    // of a core: of lower loads a part count
 constexpr double kWorthAgain = 0.03;   // of a load: beyond, what failed is mended, not taken back
 constexpr double kIdleLoad = 0.85;     // without buffers: above, they are worth having
 constexpr double kQueueLoad = 0.7;     // above, a queue may come up any time
+constexpr uint32_t kMaxLulls = 50;     // periods in a row
 constexpr double kLimitLower = 0.01;   // relative change of an age limit that is worth a change
 constexpr double kLimitHigher = 0.05;
 }  // namespace
@@ -48,6 +48,7 @@ bool Optimal::keeps_budget(const Evaluation& at, uint32_t f) const {
 // What is in force, as it was measured: that needs less of a margin than what never was.
 bool Optimal::keeps_slo(uint32_t f) const {
   const Flow& flow = flows_[f];
+  if (flow.delay.slo_ns() <= 0) return true;
   if (flow.is_excused || flow.delay.measured_ns() <= 0 || flow.delay.has_other_slo()) {
     return keeps_budget(trial_, f);
   }
@@ -106,6 +107,8 @@ void Optimal::take(std::vector<uint32_t> triggers_pkts) {
 // Triggers move for what they gain, or where an SLO is not kept. Where moves failed before, what is in
 // force and keeps them stays for a while.
 void Optimal::keep_what_fits() {
+  // What was solved for other rings goes with them.
+  if (rings_.is_changing()) return;
   const double best = cost_of(at_);
   // Of a core that is idle most of the time a part is worth little.
   const double worth = joint_.offered_pkts_per_ns > 0 ? std::max(best, kIdleWorth) : best;
@@ -125,7 +128,7 @@ void Optimal::keep_what_fits() {
     if (gains || (is_mixed && !keep_budgets(trial_))) kept.assign(chosen_.begin(), chosen_.end());
   }
   take({kept.begin(), kept.end()});
-  if (kept != view_.current() && cost_of(at_) < now) tries_.begin();
+  is_try_ = cost_of(at_) < now;
 }
 
 // A controller that begins while others' triggers hold packets looks for one period at what a
@@ -140,8 +143,7 @@ bool Optimal::looks_without() const {
 void Optimal::bypass_where_idle() {
   if (!settings_.releases_when_idle || load_.is_saturated()) return;
   const Program& program = view_.program();
-  as_real_.assign(chosen_.size(), 0);
-  evaluate(program, as_real_, trial_);
+  evaluate_at(std::vector<double>(chosen_.size(), 0), trial_);
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     const ProgramTask& task = program.tasks[program.modules[h].task];
     const double load = trial_.task_pkt_ns[program.modules[h].task] * task.rate_pkts_per_ns;
@@ -208,19 +210,21 @@ void Optimal::change(const Snapshot& snapshot, Decision& decision) {
   });
 }
 
-bool Optimal::is_lull(const Snapshot& snapshot) const {
+bool Optimal::is_lull(const Snapshot& snapshot) {
   bool is_lull = has_decided_ && load_.is_lull() && load_.window_pkts() == 0;
   for (uint32_t f = 0; f < flows_.size(); ++f) {
-    const exec::FlowPeriod& period = snapshot.flows[f];
-    is_lull &= static_cast<double>(period.slo_ns) == flows_[f].delay.slo_ns();
-    is_lull &= !is_late_beyond_chance(period, settings_.percentile);
+    is_lull &= !flows_[f].delay.has_other_slo();
+    is_lull &= !is_late_beyond_chance(snapshot.flows[f], settings_.percentile);
   }
-  return is_lull;
+  // Bursts that go on for ever are what there is.
+  lulls_ = is_lull ? lulls_ + 1 : 0;
+  return is_lull && lulls_ <= kMaxLulls;
 }
 
 Decision Optimal::step(const Snapshot& snapshot) {
   Decision decision;
   view_.update(snapshot);
+  for (uint32_t f = 0; f < flows_.size(); ++f) flows_[f].delay.begin(snapshot.flows[f].slo_ns);
   const bool any = load_.update(snapshot, view_);
   if (!any || is_lull(snapshot)) {
     // What was chosen stays for when more comes.
@@ -230,7 +234,9 @@ Decision Optimal::step(const Snapshot& snapshot) {
   learn(snapshot);
   observe();
   solve();
+  is_try_ = false;
   if (looks_without()) {
+    rings_.set_credit(rings_.in_force());
     take(std::vector<uint32_t>(chosen_.size(), 0));
   } else {
     keep_what_fits();
@@ -239,6 +245,8 @@ Decision Optimal::step(const Snapshot& snapshot) {
   limit_ages();
   judge(snapshot, decision);
   change(snapshot, decision);
+  if (is_try_ && has_moved_) tries_.begin();
+  for (Flow& flow : flows_) flow.delay.decided();
   has_decided_ = true;
   return decision;
 }

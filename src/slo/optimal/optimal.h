@@ -40,6 +40,7 @@ class Optimal final : public Controller {
     double ring_ns = 0;            // waited in full rings between tasks
     bool is_waiting = false;       // late before it was polled: more came than was taken
     bool is_beyond_share = false;  // of a link: its packets wait there anyway
+    bool is_left_out = false;      // no triggers were known to keep its SLO
     bool is_excused = false;       // late for that, or the rest of it
     // Of its SLO, where no less carries what comes; 0: the SLO less its margin does.
     double stretch = 0;
@@ -49,17 +50,13 @@ class Optimal final : public Controller {
       return delay.slo_ns() * (stretch > 0 ? stretch : 1 - margin.of_moves());
     }
   };
-  struct Plan {
-    JointSolution found;
-    std::vector<uint32_t> triggers_pkts;
-    uint32_t credit_batches = 0;
-  };
 
   // optimal.cc: one function a phase.
-  [[nodiscard]] bool is_lull(const Snapshot& snapshot) const;
+  [[nodiscard]] bool is_lull(const Snapshot& snapshot);
   void learn(const Snapshot& snapshot);
   void learn_margin();
   [[nodiscard]] FlowDelay::How how(const Snapshot& snapshot, uint32_t flow) const;
+  [[nodiscard]] bool is_without_modules(uint32_t flow) const;
   [[nodiscard]] bool is_held_up(const Snapshot& snapshot, uint32_t flow) const;
   void wait_in_rings(double rate_pkts_per_ns);
   [[nodiscard]] bool is_other_traffic();
@@ -82,6 +79,7 @@ class Optimal final : public Controller {
   void give_up_margins();
   void plan_stretched(double stretch);
   void plan(uint32_t credit_batches);
+  void restore(const JointSolution& found, std::vector<uint32_t> chosen);
   void plan_nested(double rate_pkts_per_ns);
   void solve_with(Solver& solver, double rate_pkts_per_ns);
   void set_budgets(double rate_pkts_per_ns);
@@ -128,6 +126,8 @@ class Optimal final : public Controller {
   std::vector<double> weights_ns_;  // by head: of a packet, when traffic was seen first
   double work_ns_ = 0;              // of a packet by these; what is compared with
   bool has_decided_ = false;
+  bool is_try_ = false;     // what was chosen is to gain something
+  uint32_t lulls_ = 0;      // in a row
   bool has_moved_ = false;  // triggers, by the last decision
 };
 

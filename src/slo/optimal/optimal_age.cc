@@ -18,7 +18,7 @@ constexpr double kMinAged = 0.1;  // share of releases that is reckoned with
 // never let batches grow.
 double long_run_ns(const Program& program, const Evaluation& at, uint32_t task, double sigmas) {
   const ProgramTask& law = program.tasks[task];
-  return law.run_pkts * at.task_pkt_ns[task] +
+  return law.run_pkts * at.task_pkt_ns[task] + law.beside_run_ns +
          sigmas * law.spread_scale * at.task_spread_ns[task] / std::sqrt(law.runs_waited);
 }
 
@@ -94,8 +94,9 @@ void limit_flow(const ProgramView& view, const Evaluation& at, const ProgramFlow
     // How old packets of regular batches get up to here: the time in which q packets come is known
     // to a share of 1 / sqrt(q).
     const ProgramTask& law = program.tasks[task];
-    double regular_ns = long_run_ns(program, at, task, kSigmasAt99) +
-                        (law.runs_waited - 2) * law.run_pkts * at.task_pkt_ns[task];
+    double regular_ns =
+        long_run_ns(program, at, task, kSigmasAt99) +
+        (law.runs_waited - 2) * (law.run_pkts * at.task_pkt_ns[task] + law.beside_run_ns);
     double variance = 0;
     double behind_ns = 0;
     for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {

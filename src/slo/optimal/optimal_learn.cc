@@ -56,6 +56,11 @@ bool Optimal::is_held_up(const Snapshot& snapshot, uint32_t f) const {
   return caught_pkts > exec::allowed_late_pkts(period.pkts, settings_.percentile);
 }
 
+bool Optimal::is_without_modules(uint32_t f) const {
+  const ProgramFlow& row = view_.program().flows[f];
+  return row.modules_begin == row.modules_end;
+}
+
 // How far the model is off at the triggers in force, with rings as they were.
 void Optimal::learn(const Snapshot& snapshot) {
   Program& program = view_.program();
@@ -72,12 +77,13 @@ void Optimal::learn(const Snapshot& snapshot) {
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     Flow& flow = flows_[f];
     const exec::FlowPeriod& period = snapshot.flows[f];
-    const double modelled_ns = in_force_.delay_ns[f] + flow.ring_ns + view_.egress_took_ns(f) +
-                               static_cast<double>(settings_.turnaround_extra_ns);
-    flow.delay.set_slo(period.slo_ns);
+    double modelled_ns = in_force_.delay_ns[f] + flow.ring_ns + view_.egress_took_ns(f) +
+                         static_cast<double>(settings_.turnaround_extra_ns);
+    if (is_without_modules(f)) modelled_ns += view_.min_service_ns(f);
     flow.is_beyond_share = period.egress.is_beyond_share;
     const auto measured_ns = static_cast<double>(period.delay_ns);
     const bool was_waiting = flow.is_waiting;
+    flow.is_left_out = has_decided_ && found_.solution.is_infeasible[f];
     flow.is_waiting = load_.is_saturated() && period.slo_ns > 0 &&
                       measured_ns > static_cast<double>(period.slo_ns) &&
                       measured_ns > kOutsideFactor * modelled_ns;
@@ -94,7 +100,7 @@ void Optimal::learn(const Snapshot& snapshot) {
 void Optimal::learn_margin() {
   Margin::Seen seen{.has_moved = has_moved_, .was_used = true};
   for (const Flow& flow : flows_) {
-    if (flow.delay.slo_ns() <= 0) continue;
+    if (flow.delay.slo_ns() <= 0 || flow.is_left_out) continue;
     ++seen.flows;
     seen.is_late |= flow.delay.is_late();
     seen.was_used &= flow.stretch <= 0;
@@ -113,7 +119,8 @@ bool Optimal::is_other_traffic() {
   double work_ns = 0;
   for (uint32_t h = 0; h < program.modules.size(); ++h) {
     const ProgramModule& module = program.modules[h];
-    if (is_first) weights_ns_.push_back(module.cost_per_batch_ns + module.cost_per_pkt_ns);
+    if (is_first) weights_ns_.push_back(0);
+    if (weights_ns_[h] <= 0) weights_ns_[h] = module.cost_per_batch_ns + module.cost_per_pkt_ns;
     work_ns += module.share * weights_ns_[h];
   }
   if (!is_first && std::abs(work_ns - work_ns_) <= kOtherTraffic * work_ns_) return false;
@@ -129,7 +136,7 @@ void Optimal::observe() {
   for (const Flow& flow : flows_) {
     is_other |= flow.delay.has_other_slo();
     is_excused |= flow.is_excused;
-    is_kept &= !flow.delay.is_late();
+    is_kept &= !flow.delay.is_late() || flow.is_left_out;
   }
   if (is_other) tries_.forget();
   if (is_excused) {

@@ -76,10 +76,14 @@ Snapshot period_of(const Model& model, Rng& rng, double slo_factor) {
 }
 
 // What the controller reckons with: a ring that never is empty.
-void saturate(ProgramView& view, const Settings& settings) {
+void saturate(ProgramView& view, const Snapshot& snapshot, const Settings& settings) {
   ProgramTask& task = view.program().tasks[0];
   task.is_saturated = true;
   task.runs_waited = 1 + static_cast<double>(settings.ring_pkts) / task.run_pkts;
+  for (size_t f = 0; f < snapshot.flows.size(); ++f) {
+    view.program().flows[f].budget_ns =
+        static_cast<double>(snapshot.flows[f].slo_ns) * (1 - settings.tolerance);
+  }
 }
 
 struct Judged {
@@ -127,7 +131,7 @@ TEST(OptimalNested, IsCloseToEveryChoiceWithArrivalsThatFollow) {
     optimal.step(snapshot);
     ProgramView view(model, settings);
     view.update(snapshot);
-    saturate(view, settings);
+    saturate(view, snapshot, settings);
     const std::vector<uint32_t>& chosen = optimal.chosen();
     ASSERT_EQ(chosen.size(), 1U + kLeaves);
     const uint32_t outer = view.head_of(2);
@@ -167,7 +171,7 @@ TEST(OptimalNested, OuterBuffersAnswerForWhatComesBehind) {
   const Snapshot snapshot = period_of(model, rng, 2);
   ProgramView view(model, settings);
   view.update(snapshot);
-  saturate(view, settings);
+  saturate(view, snapshot, settings);
   const uint32_t outer = view.head_of(2);
   std::vector<uint32_t> triggers(1 + kLeaves, 0);
   for (const uint32_t q : {0U, kBatch}) {

@@ -117,6 +117,17 @@ double Optimal::cost_of(const Evaluation& at) const {
   return joint_.offered_pkts_per_ns > 0 ? at.load : bottleneck_ns(joint_, at);
 }
 
+// A plan that was given up for another one is taken after all.
+void Optimal::restore(const JointSolution& found, std::vector<uint32_t> chosen) {
+  found_ = found;
+  set_rate(joint_, found_.rate_pkts_per_ns, view_.program());
+  take(std::move(chosen));
+  set_budgets(found_.rate_pkts_per_ns);
+  reserve(at_);
+  close_loop();
+  evaluate_delays(view_.program(), at_);
+}
+
 // What is collected upstream arrives larger behind, which the program does not know while it
 // chooses: buffers behind others may look worth their delay though the first ones alone would do.
 void Optimal::plan_nested(double rate_pkts_per_ns) {
@@ -136,15 +147,7 @@ void Optimal::plan_nested(double rate_pkts_per_ns) {
   };
   const bool is_worse = misses(found_) > misses(both);
   if (!is_worse && (misses(found_) < misses(both) || cost_of(at_) < cost)) return;
-  found_ = both;
-  chosen_ = both_chosen;
-  view_.predict_arrivals(chosen_);
-  set_rate(joint_, found_.rate_pkts_per_ns, view_.program());
-  as_real_.assign(chosen_.begin(), chosen_.end());
-  evaluate(view_.program(), as_real_, at_);
-  set_budgets(found_.rate_pkts_per_ns);
-  reserve(at_);
-  evaluate_delays(view_.program(), at_);
+  restore(both, both_chosen);
 }
 
 // From the highest rate, at which rings and fills take least.
@@ -184,11 +187,11 @@ void Optimal::carry() {
   plan_stretched(0);
   if (carries()) return give_up_margins();
   if (is_fine_as_it_is()) return take({view_.current().begin(), view_.current().end()});
-  const bool may_carry = joint_.offered_pkts_per_ns <= full_rate();
-  for (const double stretch : kStretches) {
-    if (!may_carry) break;
-    plan_stretched(stretch);
-    if (carries()) return;
+  if (joint_.offered_pkts_per_ns <= full_rate()) {
+    for (const double stretch : kStretches) {
+      plan_stretched(stretch);
+      if (carries()) return;
+    }
   }
   joint_.offered_pkts_per_ns = 0;
   plan_stretched(0);
@@ -241,11 +244,7 @@ void Optimal::solve() {
   if (is_met && (!was_met || is_faster)) return;
   if (!is_met && !was_met && kWorthAnother * late < mine_late) return;
   rings_.set_credit(mine_credit);
-  found_ = mine;
-  chosen_ = mine_chosen;
-  set_rate(joint_, found_.rate_pkts_per_ns, view_.program());
-  set_budgets(found_.rate_pkts_per_ns);
-  take(chosen_);
+  restore(mine, mine_chosen);
 }
 
 }  // namespace batchplane::slo

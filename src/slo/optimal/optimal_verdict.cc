@@ -62,7 +62,11 @@ std::string Optimal::hint_of(uint32_t f) const {
     const Program& program = view_.program();
     double most = 0;
     std::string name = "part of the task";
+    const ProgramFlow& row = program.flows[f];
+    const auto begin = program.flow_tasks.begin() + row.tasks_begin;
+    const auto end = program.flow_tasks.begin() + row.tasks_end;
     for (uint32_t v = 0; v < program.modules.size(); ++v) {
+      if (std::find(begin, end, program.modules[v].task) == end) continue;
       const double work = program.modules[v].share / at_.batch_pkts[v] * at_.service_ns[v];
       if (work <= most) continue;
       most = work;
@@ -103,7 +107,7 @@ void Optimal::divide(const Snapshot& snapshot, uint32_t f) {
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
   exec::FlowVerdict& verdict = flows_[f].verdict;
-  if (row.tasks_end - row.tasks_begin < 2 || model_.legs.of_flow.empty()) return;
+  if (row.tasks_end - row.tasks_begin < 2 || f >= model_.legs.of_flow.size()) return;
   for (uint32_t i = row.tasks_begin; i < row.tasks_end; ++i) {
     const uint32_t task = program.flow_tasks[i];
     exec::LegBudget leg{.budget_ns = at_.turnaround_ns[task] + rings_.wait_ns(task),
@@ -116,6 +120,7 @@ void Optimal::divide(const Snapshot& snapshot, uint32_t f) {
   }
   const std::vector<uint32_t>& legs = model_.legs.of_flow[f];
   for (size_t i = 0; i < std::min(verdict.legs.size(), legs.size()); ++i) {
+    if (legs[i] >= snapshot.legs.size()) continue;
     verdict.legs[i].measured_ns = static_cast<double>(snapshot.legs[legs[i]].delay_ns);
   }
 }
@@ -135,7 +140,7 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
     verdict.service_ns += at_.service_ns[program.flow_modules[i]];
   }
   verdict.fill_ns -= at_.mixing_ns[f];
-  if (row.modules_begin == row.modules_end) verdict.service_ns = view_.min_service_ns(f);
+  if (is_without_modules(f)) verdict.service_ns = view_.min_service_ns(f);
   // What was measured beyond the model.
   verdict.turnaround_ns *= delay.ratio();
   verdict.fill_ns *= delay.ratio();

@@ -4,6 +4,7 @@
 // proportion to what these turns need.
 #include "slo/optimal/wfq.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "slo/model/weights.h"

@@ -100,6 +100,9 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
     rate = next;
     weigh(joint, found.model, is_saturated, program);
   }
+  if (joint.offered_pkts_per_ns > 0) {
+    for (ProgramTask& task : program.tasks) task.weight = 1;
+  }
   set_rate(joint, best.rate_pkts_per_ns, program);
   std::vector<double> triggers(best.solution.triggers_pkts.begin(),
                                best.solution.triggers_pkts.end());
