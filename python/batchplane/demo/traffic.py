@@ -21,6 +21,7 @@ from .stage import wait_for
 
 _FIRST_PORT = 5201
 _PING_INTERVAL_S = 0.02
+_LISTENING = "0A"  # a state, as the kernel writes it
 # What a frame takes on Ethernet besides its bytes: preamble, checksum and gap.
 ETHERNET_BYTES = 24
 
@@ -76,8 +77,10 @@ def running(
 def _listens(host: Namespace, port: int) -> bool:
     """By the tables of the kernel, since a connection would be the one that iperf3 serves."""
     tables = [Path(f"/proc/{host.pid}/net/tcp{version}") for version in ("", "6")]
-    lines = [line for path in tables if path.exists() for line in path.read_text().splitlines()]
-    return any(line.split()[1].endswith(f":{port:04X}") for line in lines)
+    texts = [path.read_text() for path in tables if path.exists()]
+    rows = [row.split() for text in texts for row in text.splitlines()]
+    # Connections of a server before may still be there, at the same port.
+    return any(row[1].endswith(f":{port:04X}") and row[3] == _LISTENING for row in rows)
 
 
 @dataclass(frozen=True)

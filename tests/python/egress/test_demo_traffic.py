@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who waits for a server in a demonstration waits for a socket that listens."""
+
+from __future__ import annotations
+
+import socket
+from types import SimpleNamespace
+from typing import Any, cast
+
+from batchplane.demo.traffic import _listens
+
+SELF = cast(Any, SimpleNamespace(pid="self"))
+
+
+def test_connections_of_a_server_that_has_ended_are_none() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = int(server.getsockname()[1])
+        assert not _listens(SELF, port)
+        server.listen()
+        assert _listens(SELF, port)
+        client = socket.create_connection(("127.0.0.1", port))
+        inside, _ = server.accept()
+    with client, inside:
+        assert not _listens(SELF, port)
