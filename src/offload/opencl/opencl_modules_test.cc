@@ -12,21 +12,13 @@
 #include "module_harness.h"
 #include "modules/inspect/npz_test_util.h"
 #include "offload/kernel_lane.h"
+#include "offload/opencl/any_device_test_util.h"
 
 namespace batchplane::offload {
 namespace opencl_modules_test {
 
 constexpr uint32_t kGates = 8;
 constexpr uint32_t kDataBytes = 2048;
-
-std::shared_ptr<const OpenClDevice> any_device(std::string& why) {
-  try {
-    return std::make_shared<const OpenClDevice>(OpenClChoice{}, std::vector<int>{}, "devices.x");
-  } catch (const ConfigError& error) {
-    why = error.line();
-    return nullptr;
-  }
-}
 
 // A module, packets of its own, and what became of them.
 struct Side {

@@ -6,20 +6,11 @@
 #include "base/rng.h"
 #include "module_harness.h"
 #include "offload/kernel_lane.h"
+#include "offload/opencl/any_device_test_util.h"
 #include "offload/stage_test_util.h"
 
 namespace batchplane::offload {
 namespace opencl_test {
-
-// Null, and the test is skipped, where this machine has none.
-std::shared_ptr<const OpenClDevice> any_device(std::string& why) {
-  try {
-    return std::make_shared<const OpenClDevice>(OpenClChoice{}, std::vector<int>{}, "devices.x");
-  } catch (const ConfigError& error) {
-    why = error.line();
-    return nullptr;
-  }
-}
 
 struct Made {
   Made(const std::string& kind, const Dict& params) : info(*find_module_kind(kind)) {

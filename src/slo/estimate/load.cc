@@ -57,7 +57,7 @@ void Load::compare_with_full_runs(const Snapshot& snapshot, const ProgramView& v
   for (uint32_t t = 0; t < model_.tasks.size(); ++t) {
     const ProgramTask& task = view.program().tasks[t];
     const double now_ns = task.other_run_ns / task.run_pkts;
-    if (snapshot.tasks[t].in_pkts != 0 && view.is_input_full(snapshot, t)) {
+    if (view.is_input_full(snapshot, t)) {
       full_ns_[t].follow(now_ns, static_cast<double>(snapshot.tasks[t].runs));
     }
     const double full_ns = full_ns_[t].is_known
@@ -86,7 +86,7 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
     const auto idle = static_cast<double>(task.idle_ns);
     const double all = idle + static_cast<double>(task.busy_ns);
     is_busy_[t] = all > 0 && idle < kBusyIdle * all;
-    is_full |= is_fed_[t] && task.in_pkts != 0 && view.is_input_full(snapshot, t);
+    is_full |= is_fed_[t] && view.is_input_full(snapshot, t);
     is_busy |= is_busy_[t];
     if (all > 0) least_idle_ = std::min(least_idle_, idle / all);
   }

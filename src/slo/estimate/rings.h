@@ -2,7 +2,6 @@
 // rings.h - how much each ring between tasks may hold, and how long packets wait there.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>

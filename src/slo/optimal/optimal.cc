@@ -52,10 +52,10 @@ bool Optimal::keeps_slo(uint32_t f) const {
   if (flow.is_excused || flow.delay.measured_ns() <= 0 || flow.delay.has_other_slo()) {
     return keeps_budget(trial_, f);
   }
-  const double may_take_ns =
-      flow.stretch > 0 ? flow.may_take_ns(margin_) : flow.delay.slo_ns() * (1 - margin_.at_rest());
+  const double most_ns =
+      stretch_ > 0 ? may_take_ns(f) : flow.delay.slo_ns() * (1 - margin_.at_rest());
   return found_.solution.is_infeasible[f] ||
-         flow.delay.measured_ns() + view_.egress_ns(f) <= may_take_ns;
+         flow.delay.measured_ns() + view_.egress_ns(f) <= most_ns;
 }
 
 bool Optimal::keep_budgets(const Evaluation& at) const {

@@ -42,13 +42,7 @@ class Optimal final : public Controller {
     bool is_beyond_share = false;  // of a link: its packets wait there anyway
     bool is_left_out = false;      // no triggers were known to keep its SLO
     bool is_excused = false;       // late for that, or the rest of it
-    // Of its SLO, where no less carries what comes; 0: the SLO less its margin does.
-    double stretch = 0;
     exec::FlowVerdict verdict;
-
-    [[nodiscard]] double may_take_ns(const Margin& margin) const {
-      return delay.slo_ns() * (stretch > 0 ? stretch : 1 - margin.of_moves());
-    }
   };
 
   // optimal.cc: one function a phase.
@@ -59,6 +53,7 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_without_modules(uint32_t flow) const;
   [[nodiscard]] bool is_held_up(const Snapshot& snapshot, uint32_t flow) const;
   void wait_in_rings(double rate_pkts_per_ns);
+  void wait_for_runs(bool is_all_carried);
   [[nodiscard]] bool is_other_traffic();
   void observe();
   void keep_what_fits();
@@ -88,13 +83,15 @@ class Optimal final : public Controller {
   [[nodiscard]] double cost_of(const Evaluation& at) const;
   [[nodiscard]] double full_rate();
   [[nodiscard]] bool carries() const;
+  [[nodiscard]] double may_take_ns(uint32_t flow) const;
   [[nodiscard]] double lateness() const;
   void evaluate_at(const std::vector<double>& triggers_pkts, Evaluation& out);
   // optimal_verdict.cc
   void judge(const Snapshot& snapshot, Decision& decision);
-  void judge_flow(const exec::FlowPeriod& period, uint32_t flow);
+  void judge_flow(const exec::FlowPeriod& period, uint32_t flow, double feedback);
   void divide(const Snapshot& snapshot, uint32_t flow);
-  [[nodiscard]] double pps_per_us(uint32_t flow) const;
+  [[nodiscard]] double feedback() const;
+  [[nodiscard]] double pps_per_us(uint32_t flow, double feedback) const;
   [[nodiscard]] std::string hint_of(uint32_t flow) const;
   void predict(Decision& decision);
   // optimal_explain.cc
@@ -123,6 +120,8 @@ class Optimal final : public Controller {
   std::vector<double> bounds_ns_;    // what age limits keep, by flow; 0 = nothing
   std::vector<bool> is_unbounded_;   // flows that set no age limits
   std::vector<double> as_real_;
+  // Of SLOs, where no less carries what comes; 0: SLOs less their margin do.
+  double stretch_ = 0;
   std::vector<double> weights_ns_;  // by head: of a packet, when traffic was seen first
   double work_ns_ = 0;              // of a packet by these; what is compared with
   bool has_decided_ = false;

@@ -67,9 +67,7 @@ void Optimal::learn(const Snapshot& snapshot) {
   joint_.visits = load_.visits();
   joint_.spared_ns = load_.spared_ns();
   joint_.offered_pkts_per_ns = load_.is_saturated() ? 0 : load_.offered_pkts_per_ns();
-  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
-    program.tasks[t].runs_waited = 2 + load_.left_pkts(t) / program.tasks[t].run_pkts;
-  }
+  wait_for_runs(false);
   rings_.update(load_, program);
   wait_in_rings(load_.rate_pkts_per_ns());
   set_rate(joint_, load_.rate_pkts_per_ns(), program);
@@ -103,7 +101,7 @@ void Optimal::learn_margin() {
     if (flow.delay.slo_ns() <= 0 || flow.is_left_out) continue;
     ++seen.flows;
     seen.is_late |= flow.delay.is_late();
-    seen.was_used &= flow.stretch <= 0;
+    seen.was_used &= stretch_ <= 0;
     if (!flow.delay.error()) continue;
     ++seen.errors;
     seen.error += std::abs(*flow.delay.error());

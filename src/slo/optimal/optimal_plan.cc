@@ -30,6 +30,20 @@ void Optimal::wait_in_rings(double rate_pkts_per_ns) {
   }
 }
 
+// Runs between a packet's arrival and the end of its own; where all that comes is carried a poll
+// empties the ring.
+void Optimal::wait_for_runs(bool is_all_carried) {
+  std::vector<ProgramTask>& tasks = view_.program().tasks;
+  for (uint32_t t = 0; t < tasks.size(); ++t) {
+    const double left_pkts = is_all_carried ? 0 : load_.left_pkts(t);
+    tasks[t].runs_waited = 2 + left_pkts / tasks[t].run_pkts;
+  }
+}
+
+double Optimal::may_take_ns(uint32_t f) const {
+  return flows_[f].delay.slo_ns() * (stretch_ > 0 ? stretch_ : 1 - margin_.of_moves());
+}
+
 void Optimal::set_budgets(double rate_pkts_per_ns) {
   wait_in_rings(rate_pkts_per_ns);
   const auto extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
@@ -39,8 +53,8 @@ void Optimal::set_budgets(double rate_pkts_per_ns) {
     row.holding_ns = 0;
     row.budget_ns = kNoBudgetNs;
     if (flow.delay.slo_ns() <= 0 || flow.is_beyond_share) continue;
-    row.budget_ns = (flow.may_take_ns(margin_) - view_.egress_ns(f)) / flow.delay.ratio() -
-                    extra_ns - flow.ring_ns - view_.egress_took_ns(f);
+    row.budget_ns = (may_take_ns(f) - view_.egress_ns(f)) / flow.delay.ratio() - extra_ns -
+                    flow.ring_ns - view_.egress_took_ns(f);
   }
 }
 
@@ -50,8 +64,7 @@ void Optimal::reserve(const Evaluation& at) {
   const auto extra_ns = static_cast<double>(settings_.turnaround_extra_ns);
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     const Flow& flow = flows_[f];
-    const double slo_ns =
-        flow.is_beyond_share ? 0 : flow.delay.slo_ns() * std::max(1.0, flow.stretch);
+    const double slo_ns = flow.is_beyond_share ? 0 : flow.delay.slo_ns() * std::max(1.0, stretch_);
     bounds_ns_[f] = slo_ns > 0 ? std::max(1.0, slo_ns - extra_ns - view_.egress_most_ns(f)) : 0;
     is_unbounded_[f] = flow.is_waiting;
   }
@@ -153,12 +166,7 @@ void Optimal::plan_nested(double rate_pkts_per_ns) {
 // From the highest rate, at which rings and fills take least.
 void Optimal::plan(uint32_t credit_batches) {
   const double offered = joint_.offered_pkts_per_ns;
-  Program& program = view_.program();
-  for (uint32_t t = 0; t < program.tasks.size(); ++t) {
-    // Where all that comes is carried a poll empties the ring.
-    const double left_pkts = offered > 0 ? 0 : load_.left_pkts(t);
-    program.tasks[t].runs_waited = 2 + left_pkts / program.tasks[t].run_pkts;
-  }
+  wait_for_runs(offered > 0);
   rings_.set_credit(credit_batches);
   const double rate = offered > 0 ? offered : full_rate();
   solve_with(solver_, rate);
@@ -208,7 +216,7 @@ void Optimal::give_up_margins() {
 }
 
 void Optimal::plan_stretched(double stretch) {
-  for (Flow& flow : flows_) flow.stretch = stretch;
+  stretch_ = stretch;
   plan(rings_.in_force());
 }
 
@@ -222,7 +230,7 @@ double Optimal::lateness() const {
     const double takes_ns =
         delay.ratio() * (at_.delay_ns[f] + flows_[f].ring_ns + view_.egress_took_ns(f)) +
         view_.egress_ns(f);
-    worst = std::max(worst, takes_ns / std::max(1.0, flows_[f].may_take_ns(margin_)));
+    worst = std::max(worst, takes_ns / std::max(1.0, may_take_ns(f)));
   }
   return worst;
 }

@@ -18,15 +18,9 @@ std::string microseconds(double ns) {
 
 }  // namespace
 
-// Packets a second that one more microsecond of the flow's budget would buy. A price is of the
-// weighted load, and the budget of the model, which is off by the flow's ratio. At saturation a
-// shorter time of a packet makes fills shorter, too, which frees more of the budgets: a geometric
-// series.
-double Optimal::pps_per_us(uint32_t f) const {
+// At saturation a shorter time of a packet makes fills shorter, too, which frees more of all budgets.
+double Optimal::feedback() const {
   const Program& program = view_.program();
-  const double price = found_.solution.prices[f];
-  const double busiest_ns = bottleneck_ns(joint_, at_);
-  if (price <= 0 || busiest_ns <= 0) return 0;
   double feedback = 0;
   for (uint32_t g = 0; g < flows_.size(); ++g) {
     const ProgramFlow& flow = program.flows[g];
@@ -39,6 +33,16 @@ double Optimal::pps_per_us(uint32_t f) const {
       }
     }
   }
+  return feedback;
+}
+
+// Packets a second that one more microsecond of the flow's budget would buy: a geometric series of what
+// it frees. A price is of the weighted load, and the budget of the model, which is off by the flow's
+// ratio.
+double Optimal::pps_per_us(uint32_t f, double feedback) const {
+  const double price = found_.solution.prices[f];
+  const double busiest_ns = bottleneck_ns(joint_, at_);
+  if (price <= 0 || busiest_ns <= 0) return 0;
   const double load = std::max(1e-9, at_.load);
   const double gain = price / load / std::max(0.05, 1 - feedback / load);
   return gain / busiest_ns * 1e9 * 1e3 / flows_[f].delay.ratio();
@@ -52,7 +56,7 @@ std::string Optimal::hint_of(uint32_t f) const {
     return "its modules alone take " + microseconds(min_ns) +
            " for one packet: cheaper modules, another device, or an SLO above that";
   }
-  if (flows_[f].stretch > 1) {
+  if (stretch_ > 1) {
     return "no triggers that keep it carry all that comes: lower the load, divide it over more "
            "workers, or allow " +
            microseconds(all_ns);
@@ -125,7 +129,7 @@ void Optimal::divide(const Snapshot& snapshot, uint32_t f) {
   }
 }
 
-void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
+void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f, double feedback) {
   const Program& program = view_.program();
   const ProgramFlow& row = program.flows[f];
   const FlowDelay& delay = flows_[f].delay;
@@ -148,10 +152,10 @@ void Optimal::judge_flow(const exec::FlowPeriod& period, uint32_t f) {
   if (delay.slo_ns() <= 0) return;
   verdict.slack_ns = delay.slo_ns() - verdict.turnaround_ns - verdict.fill_ns - verdict.service_ns -
                      view_.egress_ns(f);
-  verdict.multiplier_pps_per_us = pps_per_us(f);
+  verdict.multiplier_pps_per_us = pps_per_us(f, feedback);
   verdict.state = exec::is_slo_broken(period, settings_.percentile) ? exec::FlowState::kViolating
                                                                     : exec::FlowState::kMet;
-  if (found_.solution.is_infeasible[f] || flows_[f].stretch > 1) {
+  if (found_.solution.is_infeasible[f] || stretch_ > 1) {
     verdict.state = exec::FlowState::kInfeasible;
   }
   if (view_.min_service_ns(f) > delay.slo_ns()) verdict.state = exec::FlowState::kInherent;
@@ -183,9 +187,10 @@ void Optimal::predict(Decision& decision) {
 
 void Optimal::judge(const Snapshot& snapshot, Decision& decision) {
   decision.flows.reserve(flows_.size());
+  const double of_all = feedback();
   for (uint32_t f = 0; f < flows_.size(); ++f) {
     flows_[f].verdict = {};
-    judge_flow(snapshot.flows[f], f);
+    judge_flow(snapshot.flows[f], f, of_all);
     divide(snapshot, f);
     decision.flows.push_back(flows_[f].verdict);
   }
