@@ -4,6 +4,7 @@
 #
 # usage: run_tests.sh routine | long | STEP...     steps: the words in kRoutine and kLongOnly below
 # A failed step does not stop the rest; the exit code is 1 when any failed. Logs: build/test-logs/.
+# CI=true: a step that hangs is ended, and fails.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,6 +24,7 @@ declare -rA kTests=(
 )
 # While daemons and people in tests wait, processors stand idle.
 readonly kBuiltBeside="asan-heap tsan-heap"
+readonly kStepLimitS=1800  # a build from nothing on two slow cores takes half of it
 readonly kLogs=build/test-logs
 # Hundreds of commands start an interpreter each: what they load is compiled once.
 export PYTHONPYCACHEPREFIX=$PWD/build/pycache
@@ -167,7 +169,8 @@ closing_lines() {
 }
 
 step() {
-  local name=$1 log=$kLogs/$1.log
+  local name=$1 log=$kLogs/$1.log limit=()
+  [[ ${CI:-} != true || ${BATCHPLANE_LONG:-0} == 1 ]] || limit=(timeout --kill-after=10 "$kStepLimitS")
   local start=$SECONDS verdict=good
   rm -f "$kLogs/$name.failed"
   printf '== %-16s ' "$name"
@@ -176,7 +179,7 @@ step() {
     verdict=FAILED
     n_failed=$((n_failed + 1))
   # A process of its own: -e stays in force there, although we look at its exit code.
-  elif ! "$0" --step "$name" >"$log" 2>&1 </dev/null; then
+  elif ! "${limit[@]}" "$0" --step "$name" >"$log" 2>&1 </dev/null; then
     [[ $name != build-* ]] || touch "$kLogs/$name.failed"
     verdict=FAILED
     n_failed=$((n_failed + 1))
@@ -200,7 +203,7 @@ main() {
     routine) steps=$kRoutine ;;
     long)
       steps="$kRoutine $kLongOnly"
-      export BATCHPLANE_LONG=1 CLANG_TIDY_ALL=1 TEST_TIMEOUT_S=7200
+      export BATCHPLANE_LONG=1 CLANG_TIDY_ALL=1 TEST_TIMEOUT_S=7200 PYTEST_TIMEOUT=7200
       ;;
     *) steps="$*" ;;
   esac

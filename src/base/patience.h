@@ -9,7 +9,7 @@
 namespace batchplane {
 
 // Another thread answers within a run. One that does not was held up by the machine. To yield is not enough
-// then: a thread at real-time priority yields to no ordinary one, and the other may be bound to its core.
+// then: a thread of higher priority yields little to others, and the other may be bound to its core.
 class Patience {
  public:
   void wait() {

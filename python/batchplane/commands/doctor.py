@@ -25,7 +25,7 @@ _CAP_NET_ADMIN, _CAP_SYS_NICE = 12, 23
 KEPT = {
     "CAP_NET_RAW": "packet sockets, which a live change may add",
     "CAP_NET_ADMIN": "taps, only where the pipeline has some at the start",
-    "CAP_SYS_NICE": "the control thread's priority, only where RLIMIT_RTPRIO cannot be raised",
+    "CAP_SYS_NICE": "the control thread's priority, only where RLIMIT_NICE cannot be raised",
     "CAP_IPC_LOCK, CAP_SYS_ADMIN, CAP_SYS_RAWIO": "memory of NICs by PCI address, only with such",
 }
 _OFFLOADS = (
@@ -111,7 +111,7 @@ def examine(machine: Machine | None = None) -> list[Finding]:
         _transparent,
         _dpdk,
         _permissions,
-        _realtime,
+        _priority,
         _kept,
         _tun,
         _vfio,
@@ -339,14 +339,14 @@ def _permissions(machine: Machine) -> list[Finding]:
     ]
 
 
-def _realtime(machine: Machine) -> list[Finding]:
+def _priority(machine: Machine) -> list[Finding]:
     if machine.can(_CAP_SYS_NICE):
-        return [Finding("real-time", True, "the control thread may run at real-time priority")]
+        return [Finding("priority", True, "control comes before generators on its core")]
     return [
         Finding(
-            "real-time",
+            "priority",
             False,
-            "the control thread runs at normal priority: its replies may lag under load",
+            "control has no priority over generators on its core: its replies may lag under load",
             "sudo setcap cap_sys_nice+ep build/batchplaned",
         )
     ]

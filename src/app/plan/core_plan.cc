@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "app/plan/control_priority.h"
 #include "base/error.h"
 #include "base/pin_thread.h"
 
@@ -72,19 +73,11 @@ void assign_workers(PipelineSpec& spec, CorePlan& plan) {
   for (const GeneratorSpec& generator : spec.generators) std::erase(free, generator.core);
   std::erase(free, plan.control_core);
   plan.generator_core = free.empty() ? plan.control_core : free.back();
-  plan.is_worker_apart = std::ranges::none_of(
-      spec.workers, [&](const WorkerSpec& worker) { return worker.core == plan.control_core; });
 }
 
 bool enter_control_core(const CorePlan& plan, bool wants_priority) {
   pin_this_thread(plan.control_core);
-  // A thread that waits for a worker spins with yields: above a worker on its own core it would
-  // wait for ever.
-  if (!wants_priority || !plan.is_worker_apart) return false;
-  sched_param param{};
-  param.sched_priority = sched_get_priority_min(SCHED_FIFO);
-  // Threads that this one makes, generators among them, start as ordinary ones.
-  return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) == 0;
+  return wants_priority && take_control_priority();
 }
 
 }  // namespace batchplane::app

@@ -11,10 +11,9 @@
 namespace batchplane::app {
 
 struct CorePlan {
-  std::vector<int> cores;        // all that may be used, ascending unless the user ordered them
-  int control_core = 0;          // control and everything that looks on
-  int generator_core = 0;        // of generators that name none: apart from control where possible
-  bool is_worker_apart = false;  // no worker shares the control core
+  std::vector<int> cores;  // all that may be used, ascending unless the user ordered them
+  int control_core = 0;    // control and everything that looks on
+  int generator_core = 0;  // of generators that name none: apart from control where possible
 };
 
 // Cores of this process, or those of `--cores`. Throws ConfigError for one that cannot be had.
@@ -24,8 +23,8 @@ CorePlan plan_cores(const std::string& cores_option);
 // Makes the default worker when there is none.
 void assign_workers(PipelineSpec& spec, CorePlan& plan);
 
-// Pins the calling thread to the control core and, where no worker could be starved by it and the
-// system allows it, lifts it above generators. False when it is not lifted.
+// Pins the calling thread to the control core, and lets it come before other threads there if it wants that. False
+// when it does not.
 bool enter_control_core(const CorePlan& plan, bool wants_priority);
 
 }  // namespace batchplane::app

@@ -20,7 +20,6 @@ TEST(CorePlan, GeneratorsLeaveTheControlCoreWhenAnotherIsFree) {
   EXPECT_EQ(spec.workers.at(0).core, 3);
   EXPECT_EQ(four.generator_core, 2);
   EXPECT_EQ(four.control_core, 0);
-  EXPECT_TRUE(four.is_worker_apart);
 
   spec = {};
   EXPECT_EQ(dealt({4, 6}, spec).generator_core, 4) << "two cores: with control";
@@ -34,7 +33,6 @@ TEST(CorePlan, GeneratorsLeaveTheControlCoreWhenAnotherIsFree) {
   spec = {};
   const CorePlan one = dealt({5}, spec);
   EXPECT_EQ(one.generator_core, 5);
-  EXPECT_FALSE(one.is_worker_apart);
 }
 
 TEST(CorePlan, CoresThatAreNamedAreTaken) {

@@ -4,9 +4,7 @@
 #include "app/start/privileges.h"
 
 #include <linux/capability.h>
-#include <sched.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,6 +18,7 @@
 #include <set>
 #include <thread>
 
+#include "app/plan/control_priority.h"
 #include "app/start/startup.h"
 #include "base/error.h"
 #include "base/patience.h"
@@ -45,22 +44,12 @@ bool makes_interfaces(const PipelineSpec& spec) {
 
 bool is_always_needed(const PipelineSpec&) { return true; }
 
-bool may_have_priority() {
-  rlimit limit{};
-  return getrlimit(RLIMIT_RTPRIO, &limit) == 0 &&
-         limit.rlim_cur >= static_cast<rlim_t>(sched_get_priority_min(SCHED_FIFO));
-}
-
 // In a user namespace the capability is there and gives no priority.
 bool needs_nice(const PipelineSpec&) {
-  if (may_have_priority()) return false;
-  sched_param param{};
-  const int policy = sched_getscheduler(0);
-  param.sched_priority = sched_get_priority_min(SCHED_FIFO);
-  if (sched_setscheduler(0, SCHED_FIFO, &param) != 0) return false;
-  param.sched_priority = 0;
-  sched_setscheduler(0, policy, &param);
-  return true;
+  if (is_control_priority_allowed()) return false;
+  bool may = false;
+  std::thread([&] { may = take_control_priority(); }).join();
+  return may;
 }
 
 struct KeptRight {
@@ -152,14 +141,6 @@ bool drop_elsewhere() {
 }
 
 }  // namespace
-
-void allow_control_priority() {
-  const auto wanted = static_cast<rlim_t>(sched_get_priority_min(SCHED_FIFO));
-  rlimit limit{};
-  if (may_have_priority() || getrlimit(RLIMIT_RTPRIO, &limit) != 0) return;
-  limit = {wanted, std::max(limit.rlim_max, wanted)};
-  (void)setrlimit(RLIMIT_RTPRIO, &limit);  // where it may not, CAP_SYS_NICE is kept
-}
 
 std::vector<std::string> drop_privileges(const PipelineSpec& spec) {
   uint64_t mask = 0;

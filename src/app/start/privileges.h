@@ -9,9 +9,6 @@
 
 namespace batchplane::app {
 
-// Lets threads of this process take the control thread's priority without a right of their own.
-void allow_control_priority();
-
 // Once ports are up: every thread gives up the other capabilities for good, and no_new_privs holds. Threads
 // that are made later have what their maker has. Returns what is kept, by the kernel's names; throws
 // ConfigError when a thread keeps more.

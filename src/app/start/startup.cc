@@ -12,6 +12,7 @@
 #include <regex>
 #include <sstream>
 
+#include "app/plan/control_priority.h"
 #include "app/plan/environment_build.h"
 #include "app/plan/memory_plan.h"
 #include "app/plan/routes.h"
