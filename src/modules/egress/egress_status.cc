@@ -13,6 +13,8 @@ namespace {
 
 constexpr uint32_t kNowhere = ~0U;
 constexpr uint32_t kMostRows = 100'000;
+// Of so many flows what was read is kept: what a node tells is then the sum of what its flows do.
+constexpr uint32_t kMostKept = 4096;
 // By Enqueued.
 constexpr std::array<const char*, egress::kEnqueued> kReasons{"", "egress_full", "egress_too_long",
                                                               "egress_no_flow", "egress_shed"};
@@ -90,17 +92,20 @@ void EgressStatus::link_children() {
 void EgressStatus::sum_up() {
   inner_.resize(nodes_.size() - first_inner_);
   levels_.assign(nodes_.size(), 0);
+  const bool are_kept = first_inner_ <= kMostKept;
   for (uint32_t n = 0; n < nodes_.size(); ++n) {
     const Reading reading = is_flow(n) ? read(n) : Reading();
     for (uint32_t at = n; at != first_inner_; ++levels_[n]) {
       at = place_[nodes_[at].parent];
       if (is_flow(n)) inner_[at - first_inner_].add(reading);
     }
+    if (are_kept && is_flow(n)) flows_.push_back(reading);
   }
 }
 
 EgressStatus::Reading EgressStatus::read(uint32_t n) const {
   if (!is_flow(n)) return inner_[n - first_inner_];
+  if (n < flows_.size()) return flows_[n];
   const uint32_t flow = nodes_[n].number;
   const EgressFlowCount& count = counts_[flow];
   Reading reading{.pkts = count.pkts.load(std::memory_order_relaxed),

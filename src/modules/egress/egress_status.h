@@ -68,6 +68,7 @@ class EgressStatus {
   std::vector<uint32_t> levels_;
   std::vector<uint64_t> weights_;  // of its siblings and itself, of one priority
   std::vector<Reading> inner_;     // by place - first_inner_
+  std::vector<Reading> flows_;     // by place, of links with few
 };
 
 }  // namespace batchplane
