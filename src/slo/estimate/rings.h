@@ -20,6 +20,7 @@ class Rings {
  public:
   static constexpr uint32_t kMaxCreditBatches = 8;
   explicit Rings(const Model& model);
+  [[nodiscard]] bool any() const { return has_rings_; }
 
   // Which rings are full in this period, and what the credit in force costs.
   void update(const Load& load, const Program& program);

@@ -36,8 +36,10 @@ Optimal::Optimal(const Model& model, const Settings& settings)
       bounds_ns_(model.flows.size(), 0),
       is_unbounded_(model.flows.size(), false) {
   for (const exec::ControlTask& task : model.tasks) joint_.worker_of_task.push_back(task.worker);
-  solver_.prepare(view_.program());
-  outer_solver_.prepare(view_.program());
+  for (Search* search : {&all_, &outer_}) {
+    search->solver.prepare(view_.program());
+    search->chosen = chosen_;
+  }
 }
 
 // By the model, as far as any triggers would.

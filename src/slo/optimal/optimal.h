@@ -45,6 +45,11 @@ class Optimal final : public Controller {
     exec::FlowVerdict verdict;
   };
 
+  struct Search {
+    Solver solver;
+    std::vector<uint32_t> chosen;  // triggers that it found last
+  };
+
   // optimal.cc: one function a phase.
   [[nodiscard]] bool is_lull(const Snapshot& snapshot);
   void learn(const Snapshot& snapshot);
@@ -76,7 +81,7 @@ class Optimal final : public Controller {
   void plan(uint32_t credit_batches);
   void restore(const JointSolution& found, std::vector<uint32_t> chosen);
   void plan_nested(double rate_pkts_per_ns);
-  void solve_with(Solver& solver, double rate_pkts_per_ns);
+  void solve_with(Search& search, double rate_pkts_per_ns);
   void set_budgets(double rate_pkts_per_ns);
   void reserve(const Evaluation& at);
   void close_loop();
@@ -105,8 +110,8 @@ class Optimal final : public Controller {
   ProgramView view_;
   Load load_;
   Rings rings_;
-  Solver solver_;
-  Solver outer_solver_;  // of buffers that have none before them
+  Search all_;
+  Search outer_;  // of buffers that have none before them
   Margin margin_;
   Tries tries_;
   Joint joint_;

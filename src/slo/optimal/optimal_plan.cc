@@ -101,9 +101,15 @@ double Optimal::full_rate() {
   return 1 / std::max(1e-9, bottleneck_ns(joint_, trial_));
 }
 
-void Optimal::solve_with(Solver& solver, double rate_pkts_per_ns) {
+// Begins with what was found last.
+void Optimal::solve_with(Search& search, double rate_pkts_per_ns) {
   Program& program = view_.program();
   double rate = rate_pkts_per_ns;
+  chosen_ = search.chosen;
+  for (uint32_t h = 0; h < chosen_.size(); ++h) {
+    if (program.modules[h].max_pkts == 0) chosen_[h] = 0;
+  }
+  view_.predict_arrivals(chosen_);
   for (uint32_t round = 0; round < kMaxPlans; ++round) {
     set_rate(joint_, rate, program);
     as_real_.assign(chosen_.begin(), chosen_.end());
@@ -111,12 +117,16 @@ void Optimal::solve_with(Solver& solver, double rate_pkts_per_ns) {
     set_budgets(rate);
     reserve(trial_);
     close_loop();
-    found_ = solve_joint(joint_, rate, program, solver);
+    found_ = solve_joint(joint_, rate, program, search.solver);
+    const bool is_same = chosen_ == found_.solution.triggers_pkts;
     chosen_ = found_.solution.triggers_pkts;
     const bool has_moved = view_.predict_arrivals(chosen_);
     const double last = std::exchange(rate, found_.rate_pkts_per_ns);
-    if (!has_moved && std::abs(rate - last) <= kSameRate * last) break;
+    const bool is_same_rate = std::abs(rate - last) <= kSameRate * last;
+    // The rate alone changes nothing but waits in rings.
+    if (!has_moved && (is_same_rate || (is_same && !rings_.any()))) break;
   }
+  search.chosen = chosen_;
   // Arrivals may have outgrown a trigger: no batch is cut.
   for (uint32_t h = 0; h < chosen_.size(); ++h) {
     if (!is_holding(program.modules[h], chosen_[h])) chosen_[h] = 0;
@@ -148,11 +158,7 @@ void Optimal::plan_nested(double rate_pkts_per_ns) {
   const std::vector<uint32_t> both_chosen = chosen_;
   const double cost = cost_of(at_);
   view_.allow_nested(false);
-  for (uint32_t h = 0; h < chosen_.size(); ++h) {
-    if (view_.program().modules[h].max_pkts == 0) chosen_[h] = 0;
-  }
-  view_.predict_arrivals(chosen_);
-  solve_with(outer_solver_, rate_pkts_per_ns);
+  solve_with(outer_, rate_pkts_per_ns);
   view_.allow_nested(true);
   evaluate(view_.program(), as_real_, at_);
   const auto misses = [](const JointSolution& found) {
@@ -169,7 +175,7 @@ void Optimal::plan(uint32_t credit_batches) {
   wait_for_runs(offered > 0);
   rings_.set_credit(credit_batches);
   const double rate = offered > 0 ? offered : full_rate();
-  solve_with(solver_, rate);
+  solve_with(all_, rate);
   if (view_.has_nested()) plan_nested(rate);
 }
 

@@ -96,7 +96,8 @@ JointSolution solve_joint(const Joint& joint, double first_rate_pkts_per_ns, Pro
       best_short = n_short;
       has_best = true;
     }
-    if (std::abs(next - rate) <= kSameRate * rate && round > 0) break;
+    // Below saturation no worker weighs more than others: the first round is the last.
+    if (std::abs(next - rate) <= kSameRate * rate && (round > 0 || !is_saturated)) break;
     rate = next;
     weigh(joint, found.model, is_saturated, program);
   }
