@@ -37,12 +37,13 @@ class Planning {
 
   Value run() {
     const auto controller = slo::make_controller(request_.controller, model_, settings_);
-    for (uint32_t quiet = 0; steps_ < kMaxSteps; ++steps_) {
+    uint32_t quiet = 0;
+    while (steps_ < kMaxSteps && !is_settled_) {
       run_period(kPolls);
       decision_ = controller->step(period_);
+      ++steps_;
       quiet = apply() ? 0 : quiet + 1;
       is_settled_ = quiet >= kQuietSteps && steps_ >= kMinSteps;
-      if (is_settled_) break;
     }
     run_period(kLastPolls);
     slo::ProgramView view(model_, settings_);
@@ -93,7 +94,8 @@ class Planning {
   bool apply() {
     simulation_.apply(decision_);
     return std::ranges::any_of(decision_.changes, [&](const exec::BufferChange& change) {
-      return period_.modules[change.module].trigger_pkts != change.trigger_pkts;
+      return change.trigger_pkts != exec::kKeepTrigger &&
+             period_.modules[change.module].trigger_pkts != change.trigger_pkts;
     });
   }
 

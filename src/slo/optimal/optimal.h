@@ -79,7 +79,7 @@ class Optimal final : public Controller {
   void give_up_margins();
   void plan_stretched(double stretch);
   void plan(uint32_t credit_batches);
-  void restore(const JointSolution& found, std::vector<uint32_t> chosen);
+  void restore(JointSolution found, std::vector<uint32_t> chosen);
   void plan_nested(double rate_pkts_per_ns);
   void solve_with(Search& search, double rate_pkts_per_ns);
   void set_budgets(double rate_pkts_per_ns);

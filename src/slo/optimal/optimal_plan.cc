@@ -141,8 +141,8 @@ double Optimal::cost_of(const Evaluation& at) const {
 }
 
 // A plan that was given up for another one is taken after all.
-void Optimal::restore(const JointSolution& found, std::vector<uint32_t> chosen) {
-  found_ = found;
+void Optimal::restore(JointSolution found, std::vector<uint32_t> chosen) {
+  found_ = std::move(found);
   set_rate(joint_, found_.rate_pkts_per_ns, view_.program());
   take(std::move(chosen));
   set_budgets(found_.rate_pkts_per_ns);
@@ -200,7 +200,11 @@ void Optimal::carry() {
   joint_.offered_pkts_per_ns = load_.offered_pkts_per_ns();
   plan_stretched(0);
   if (carries()) return give_up_margins();
-  if (is_fine_as_it_is()) return take({view_.current().begin(), view_.current().end()});
+  if (is_fine_as_it_is()) {
+    // At the rate that is carried, not at that of the plan which carries less.
+    found_.rate_pkts_per_ns = joint_.offered_pkts_per_ns;
+    return restore(found_, {view_.current().begin(), view_.current().end()});
+  }
   if (joint_.offered_pkts_per_ns <= full_rate()) {
     for (const double stretch : kStretches) {
       plan_stretched(stretch);
