@@ -71,7 +71,7 @@ def resolve_routes(
     _check_assignments(document, assignments)
     declared = DeclaredRoutes(document)
     program = daemon if daemon is not None else _program_if_any()
-    if program is None:
+    if program is None or _all_named(document, assignments):
         return _without_program(document, declared, assignments)
     probe = probe_routes(document, program)
     for line in probe.warnings if warn is not None else []:
@@ -106,6 +106,12 @@ def resolve_schedulers(document: Document, daemon: Path | None = None) -> dict[s
             )
         )  # fmt: skip
     return probe_routes(document, program).schedulers
+
+
+def _all_named(document: Document, assignments: Assignments) -> bool:
+    """Whether no packet needs to be looked at: every traffic flow is told which one it follows."""
+    names = traffic_flow_names(document)
+    return all(assignments.get(source, {}).keys() >= set(names[source]) for source in names)
 
 
 def _without_program(

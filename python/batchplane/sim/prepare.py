@@ -30,6 +30,7 @@ from ..routes.declared import followed_flows
 from ..routes.resolve import resolve_routes, resolve_schedulers, trace_routes
 from ..traces.trace import Trace, read_trace
 from .edits import edits_of_sets
+from .saturated import SATURATED, saturated
 from .spec import Machine, build_spec, check_costs, checked_machine, with_profiled_loop
 from .traffic import Traffic, load_traffic, with_traffic
 
@@ -130,10 +131,17 @@ def prepare(
         raise BadInput(Problem(f"'{run_order}' is not a run order", "--run-order", fix=fix))
     kinds = known_kinds()
     document, warnings = _without_devices(load_document(pipeline, overrides or {}, kinds))
+    known = _costs_of(document, costs)  # of its own ports, whatever stands for them
     traces: dict[str, Trace] = {}
     followed: dict[str, dict[str, str]] = {}
+    if traffic is None and not generator_states(document.pipeline):
+        traffic = SATURATED
+        warnings.append(saturated(document).told())
     if traffic is not None:
-        if not isinstance(traffic, Traffic):
+        if traffic == SATURATED:
+            always = saturated(document)
+            document, traffic = always.document, always.traffic
+        elif not isinstance(traffic, Traffic):
             traffic = load_traffic(Path(traffic), document.pipeline, kinds)
         document = with_traffic(document, traffic)
         raise_errors(check_document(document, kinds))
@@ -141,7 +149,6 @@ def prepare(
         # What the user says of traffic of his own goes before what the program finds.
         followed = followed_flows(document, traffic.sources_of_flows())
     _fit(document)
-    known = _costs_of(document, costs)
     module_costs = {
         name: {key: value for key, value in cost.items() if key != "source"}
         for name, cost in known["modules"].items()
@@ -149,10 +156,6 @@ def prepare(
     check_costs(module_costs, document)
     module_costs[ANY_IN_QUEUE] = known["in_queue"]
     warnings += known["warnings"]
-    if not generator_states(document.pipeline):
-        warnings.append(
-            "the pipeline has no generator, so nothing will happen (give --traffic FILE)"
-        )
     routes = resolve_routes(document, assignments=followed, warn=warnings.append)
     routes |= {
         name: trace_routes(document, name, trace, warn=warnings.append)
