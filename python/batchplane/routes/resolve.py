@@ -71,11 +71,12 @@ def resolve_routes(
     _check_assignments(document, assignments)
     declared = DeclaredRoutes(document)
     program = daemon if daemon is not None else _program_if_any()
-    if program is None or _all_named(document, assignments):
+    if program is None:
         return _without_program(document, declared, assignments)
     probe = probe_routes(document, program)
-    for line in probe.warnings if warn is not None else []:
-        warn(line)  # type: ignore[misc]  # not None here
+    if warn is not None and not _all_named(document, assignments):
+        for line in probe.warnings:
+            warn(line)
     routes: dict[str, list[Route]] = {}
     for source, found in probe.routes.items():
         named = assignments.get(source, {})
@@ -109,7 +110,7 @@ def resolve_schedulers(document: Document, daemon: Path | None = None) -> dict[s
 
 
 def _all_named(document: Document, assignments: Assignments) -> bool:
-    """Whether no packet needs to be looked at: every traffic flow is told which one it follows."""
+    """Whether every traffic flow is told which one it follows, whatever its packets would do."""
     names = traffic_flow_names(document)
     return all(assignments.get(source, {}).keys() >= set(names[source]) for source in names)
 

@@ -234,6 +234,7 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
     told = [problem.line() for problem in found.warnings]
     origin = f"costs: {found.label}" if found.label == PRIOR else f"costs: {name}, {found.label}"
     where = f", {found.cpu}" if found.cpu else ""
+    where += f"; ports: {found.ports}" if found.ports else ""
     return {
         "modules": found.as_json()["modules"],
         "in_queue": _FREE if found.in_queue is None else found.in_queue.as_json(),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """saturated.py - traffic for inputs that always have packets: of generators, and of real ports.
 
-What a real port will bring is known to nobody. Under `saturated` it brings packets of every declared
-flow that begins there, in turn; where none does, of one flow for each output that can be reached.
+What a real port will bring is known to nobody. Under `saturated` it brings packets of every flow
+declared to begin there, in turn; where none is, of one flow for each output that can be reached.
 They take the gates that a path names, so neighbours are known and everything is permitted.
 """
 
@@ -19,6 +19,7 @@ from .traffic import Traffic
 SATURATED = "saturated"
 _RING = "ring"  # the kind of port that generators fill
 _INPUTS = ("port_in", "source")
+_OUTPUTS = ("port_out", "sink")  # where flows may end
 _BATCH_PKTS = 32
 
 
@@ -72,7 +73,7 @@ def saturated(document: Document) -> Saturated:
         entries = [{"name": flow["name"], "flow": flow["name"]} for flow in mine]
         names += [str(flow["name"]) for flow in mine]
         kinds[port] = str(ports[port]["kind"])
-        params = {"saturate": True, "flows": entries}
+        params = {"saturate": True, **({"flows": entries} if entries else {})}
         generators.append({"name": port, "port": port, "params": params})
         if kinds[port] != _RING:
             # Two batches: what waits outside is no delay of the pipeline's.
@@ -91,7 +92,7 @@ def _first(flow: dict[str, Any]) -> str:
 
 
 def _flows_to_outputs(pipeline: dict[str, Any], start: str) -> list[dict[str, Any]]:
-    """One flow to each end that packets from `start` can reach without being dropped."""
+    """One flow to each output that packets from `start` can reach without being dropped."""
     modules = pipeline.get("modules", {})
     edges: dict[str, list[dict[str, Any]]] = {}
     for edge in pipeline.get("edges", []):
@@ -102,7 +103,7 @@ def _flows_to_outputs(pipeline: dict[str, Any], start: str) -> list[dict[str, An
     flows = []
     while todo:
         at = todo.popleft()
-        if at not in edges and modules[at]["kind"] != "drop":
+        if modules[at]["kind"] in _OUTPUTS:
             flows.append({"name": f"{start}_to_{at}", "path": paths[at]})
         for edge in edges.get(at, []):
             if edge["to"] not in paths:
