@@ -176,7 +176,7 @@ def _of_ports(
             of_kind = [e for e in costs.entries if (e.kind, e.port_kind) == (spec["kind"], kind)]
             if of_kind:
                 found[name] = (_middle(of_kind).law, SAME_PORT)
-                told[f"{kind} {costs.label}{f', {costs.cpu}' if costs is not file else ''}"] = None
+                told[f"{kind} {costs.label}"] = None
                 break
         else:
             how = "as given" if file.label == "given" else "not known, so as rings in memory"

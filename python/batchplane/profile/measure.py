@@ -49,13 +49,14 @@ def profile_pipeline(
 
 def measured_wired(
     pipeline: Mapping[str, Any],
+    modules: Sequence[str],
     feeders: Mapping[str, str],
     inside: Sequence[str],
     options: ProfileOptions | None = None,
 ) -> dict[str, Any]:
-    """The costs document of a pipeline on its real ports, each with the port that sends to it;
+    """The costs document of modules on real ports, each with the port that sends to it;
     `inside`: the words that start a command where the wires are."""
-    groups = [[name] for name in pipeline["modules"]]
+    groups = [[name] for name in modules]
     options = options or ProfileOptions()
     document = _run(pipeline, groups, options, None, has_loop=False, feeders=feeders, inside=inside)
     return _completed(document, pipeline)

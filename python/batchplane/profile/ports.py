@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ports.py - measures what ports of the kernel cost, on wires in a network namespace of their own.
 
-`in` polls what `far` sends over a wire; what `out` sends ends in the kernel, at the other end of a
-wire of its own. So a network card's work is in neither.
+`in` polls what `far` sends over a wire; what `out` sends is taken by the kernel at the other end of
+a wire of its own, as another host's would: that is done within the call that sends. It knows no
+way on and drops it. A network card's work is in neither.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _QUIET = (
     "mount -t sysfs sysfs /sys 2>/dev/null || true",
     "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6 2>/dev/null || true",
 )
+_END_MAC = "02:00:00:00:00:0e"
 _WIRES = (
     "ip link add bp_near type veth peer name bp_far",
     "ip link add bp_away type veth peer name bp_end",
+    f"ip link set bp_end address {_END_MAC}",
     *(f"ip link set {end} up" for end in ("bp_near", "bp_far", "bp_away", "bp_end")),
 )
-
-
 _PORTS = {
     "near": {"kind": AF_PACKET, "interface": "bp_near"},
     "far": {"kind": AF_PACKET, "interface": "bp_far"},
@@ -43,6 +44,7 @@ def profile_ports(
     """Entries of a costs file for ports of kind af_packet. Raises RunFailed and BadInput."""
     modules = {
         "in": {"kind": "port_in", "port": "near"},
+        "to_end": {"kind": "mac_rewrite", "src": "02:00:00:00:00:0a", "dst": _END_MAC},
         "out": {"kind": "port_out", "port": "away"},
     }
     data = {
@@ -50,13 +52,12 @@ def profile_ports(
         "engine": {"batch_pkts": batch_pkts},
         "ports": _PORTS,
         "modules": modules,
-        "connect": ["in -> out"],
+        "connect": ["in -> to_end -> out"],
     }
     pipeline = canonicalise(Expanded("ports", data, {})).pipeline
     script = "\n".join([*_QUIET, *_WIRES, 'exec "$@"'])
-    document = measured_wired(
-        pipeline, {"near": "far"}, [*_UNSHARE, "sh", "-ec", script, "sh"], options
-    )
+    inside = [*_UNSHARE, "sh", "-ec", script, "sh"]
+    document = measured_wired(pipeline, ["in", "out"], {"near": "far"}, inside, options)
     return [
         {
             **module,
