@@ -142,6 +142,8 @@ def _slos(document: Document, given: Sequence[str]) -> tuple[dict[str, int], lis
         words.append(f"{flow}.slo={time}" if equals else f"*.slo={word}")
     for edit in edits_of_sets(parse_settings(words, pipeline_names(document.pipeline))):
         slo_ns.update(edit.get("slo_ns", {}))
+    if not any(slo_ns.values()) and given:
+        raise _bad("--slo", "no flow has an SLO, so there is nothing to plan for", "--slo 100us")
     if not any(slo_ns.values()):
         told = "no flow has an SLO: 1 ms is assumed for each of them (--slo TIME for another)"
         return dict.fromkeys(slo_ns, _DEFAULT_SLO_NS), [told]

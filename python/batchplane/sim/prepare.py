@@ -113,6 +113,26 @@ def _fit(document: Document) -> None:
         fit_weights(document, find_program())
 
 
+def _under_traffic(
+    document: Document, traffic: str | Path | Traffic | None, kinds: Kinds, warnings: list[str]
+) -> tuple[Document, dict[str, Trace], dict[str, dict[str, str]]]:
+    """The pipeline with what comes in; captures by generator, and the declared flows that traffic
+    flows are meant to follow. Raises BadInput."""
+    if traffic is None and generator_states(document.pipeline):
+        return document, {}, {}
+    if traffic in (None, SATURATED):
+        always = saturated(document)
+        warnings += [always.told()] if traffic is None else []
+        document, traffic = always.document, always.traffic
+    elif not isinstance(traffic, Traffic):
+        traffic = load_traffic(Path(traffic), document.pipeline, kinds)
+    document = with_traffic(document, traffic)
+    raise_errors(check_document(document, kinds))
+    traces = {name: read_trace(path) for name, path in traffic.traces.items()}
+    # What the user says of traffic of his own goes before what the program finds.
+    return document, traces, followed_flows(document, traffic.sources_of_flows())
+
+
 def prepare(
     pipeline: str | Path | Pipeline | Document | dict[str, Any],
     traffic: str | Path | Traffic | None = None,
@@ -132,22 +152,7 @@ def prepare(
     kinds = known_kinds()
     document, warnings = _without_devices(load_document(pipeline, overrides or {}, kinds))
     known = _costs_of(document, costs)  # of its own ports, whatever stands for them
-    traces: dict[str, Trace] = {}
-    followed: dict[str, dict[str, str]] = {}
-    if traffic is None and not generator_states(document.pipeline):
-        traffic = SATURATED
-        warnings.append(saturated(document).told())
-    if traffic is not None:
-        if traffic == SATURATED:
-            always = saturated(document)
-            document, traffic = always.document, always.traffic
-        elif not isinstance(traffic, Traffic):
-            traffic = load_traffic(Path(traffic), document.pipeline, kinds)
-        document = with_traffic(document, traffic)
-        raise_errors(check_document(document, kinds))
-        traces = {name: read_trace(path) for name, path in traffic.traces.items()}
-        # What the user says of traffic of his own goes before what the program finds.
-        followed = followed_flows(document, traffic.sources_of_flows())
+    document, traces, followed = _under_traffic(document, traffic, kinds, warnings)
     _fit(document)
     module_costs = {
         name: {key: value for key, value in cost.items() if key != "source"}
