@@ -4,16 +4,20 @@
 
 usage: PYTHONPATH=python .venv/bin/python tools/make_priors.py [--missing]
 They serve plans without a profile (`--costs prior`): one law a kind, no table. With --missing, only
-the kinds that the file does not have yet are measured, and their entries say on what machine.
+the kinds that the file does not have yet are measured, and their entries say on what machine. Ports
+of the kernel are kinds of their own; they take network namespaces.
 """
 
 import json
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from batchplane.costs.file import LOOP_KEYS
+from batchplane.costs.keys import cpu_name
 from batchplane.profile.measure import ProfileOptions, profile_kinds
+from batchplane.profile.ports import profile_ports
 from batchplane.profile.setups import measured_in, setups
 
 TARGET = Path(__file__).resolve().parent.parent / "python" / "batchplane" / "costs" / "priors.json"
@@ -22,6 +26,24 @@ TARGET = Path(__file__).resolve().parent.parent / "python" / "batchplane" / "cos
 def rounded(value: float) -> float:
     """Three digits say all that a law from elsewhere can."""
     return float(f"{value:.3g}")
+
+
+def as_prior(module: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of one."""
+    costs = {key: rounded(module[key]) for key in ("cost_per_batch_ns", "cost_per_pkt_ns")}
+    of_port = {"port_kind": module["port_kind"]} if "port_kind" in module else {}
+    return {"kind": module["kind"], **of_port, **costs}
+
+
+def with_ports(priors: dict[str, Any], options: ProfileOptions) -> dict[str, Any]:
+    """What is there, and ports if they are not."""
+    if any("port_kind" in module for module in priors["modules"]):
+        return priors
+    note = f"measured on {cpu_name()}, {date.today().isoformat()}"
+    for module in profile_ports(options=options):
+        priors["modules"].append({**as_prior(module), "note": note})
+    priors["modules"].sort(key=lambda module: str(module["kind"]))
+    return priors
 
 
 def as_priors(document: dict[str, Any]) -> dict[str, Any]:
@@ -34,15 +56,7 @@ def as_priors(document: dict[str, Any]) -> dict[str, Any]:
         "date": document["date"],
         "cycles_per_ns": rounded(document["cycles_per_ns"]),
         "batch_pkts": document["batch_pkts"],
-        "modules": [
-            {
-                "kind": module["kind"],
-                "cost_per_batch_ns": rounded(module["cost_per_batch_ns"]),
-                "cost_per_pkt_ns": rounded(module["cost_per_pkt_ns"]),
-            }
-            for module in modules
-            if module["kind"] != "cost"
-        ],
+        "modules": [as_prior(module) for module in modules if module["kind"] != "cost"],
         "loop": {key: rounded(document["loop"][key]) for key in LOOP_KEYS},
     }
 
@@ -66,6 +80,7 @@ def main() -> None:
         priors = with_missing(json.loads(TARGET.read_text(encoding="utf-8")), options)
     else:
         priors = as_priors(profile_kinds(options=options))
+    priors = with_ports(priors, options)
     TARGET.write_text(json.dumps(priors, indent=1) + "\n", encoding="utf-8")
     print(f"{TARGET}: {len(priors['modules'])} kinds")
 

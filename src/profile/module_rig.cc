@@ -4,16 +4,20 @@
 #include <x86intrin.h>
 
 #include <algorithm>
+#include <string>
 
 namespace batchplane::profile {
 namespace {
 
 constexpr uint32_t kMaxBatches = 16;
 
-RingPort* ring_of(const Graph& graph, const Instance& instance) {
-  if (instance.info->feed != Feed::kPort) return nullptr;
+constexpr uint32_t kMaxLooks = 100'000;  // until frames have come over
+
+// Of an input; empty when it has none.
+std::string port_of(const Graph& graph, const Instance& instance) {
+  if (instance.info->feed != Feed::kPort) return "";
   const auto spec = std::ranges::find(graph.spec.modules, instance.name, &ModuleSpec::name);
-  return dynamic_cast<RingPort*>(graph.env->port(spec->params.at("port").as_string()).get());
+  return spec->params.at("port").as_string();
 }
 
 }  // namespace
@@ -39,9 +43,13 @@ ModuleRig::ModuleRig(Stage& stage, const std::vector<Member>& members, std::func
       instance_(*members.front().instance),
       stir_(std::move(stir)),
       is_polled_(instance_.node == nullptr || side == Side::kTaken),
-      ring_(ring_of(stage.graph(), instance_)),
       hot_(std::max(kHotPkts, exec::kMaxBatchPkts), nullptr),
       work_(hot_.size() + 8, nullptr) {
+  if (const std::string port = port_of(stage.graph(), instance_); !port.empty()) {
+    port_ = stage.graph().env->port(port).get();
+    ring_ = dynamic_cast<RingPort*>(port_);
+    feeder_ = stage.feeder_of(port);
+  }
   for (const Member& member : members) {
     // The executor's own pointer: a node calls with it.
     void* const module = member.instance->node == nullptr ? nullptr : member.instance->node->module;
@@ -133,6 +141,7 @@ bool ModuleRig::fill_input(uint32_t n_pkts) {
     (void)run_batches(n_pkts, 1);
     return true;
   }
+  if (feeder_ != nullptr) return send_in(n_pkts);
   if (ring_ == nullptr) return true;
   if (ring_->ring().free_slots() < n_pkts) return false;
   restore(0, n_pkts, 0);
@@ -142,6 +151,21 @@ bool ModuleRig::fill_input(uint32_t n_pkts) {
     hot_[i] = nullptr;
   }
   return true;
+}
+
+// The same over a wire; what else has come there goes first.
+bool ModuleRig::send_in(uint32_t n_pkts) {
+  while (const uint32_t n = port_->rx_burst(work_.data(), kHotPkts, stage_.ctx().now_ns)) {
+    PacketPool::free_bulk(work_.data(), n);
+  }
+  restore(0, n_pkts, 0);
+  const uint32_t sent = feeder_->tx_burst(work_.data(), n_pkts);
+  std::fill_n(hot_.begin(), sent, nullptr);
+  for (uint32_t look = 0; sent == n_pkts && look < kMaxLooks; ++look) {
+    const exec::RingCounts counts = port_->ring_counts();
+    if (counts.ring_pkts == 0 || counts.waiting_pkts >= n_pkts) return true;
+  }
+  return false;
 }
 
 std::optional<uint64_t> ModuleRig::run_polls(uint32_t n_pkts, uint32_t n_batches) {

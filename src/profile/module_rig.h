@@ -56,6 +56,7 @@ class ModuleRig {
   [[nodiscard]] uint64_t run_batches(uint32_t n_pkts, uint32_t n_batches);
   [[nodiscard]] std::optional<uint64_t> run_polls(uint32_t n_pkts, uint32_t n_batches);
   bool fill_input(uint32_t n_pkts);
+  bool send_in(uint32_t n_pkts);
   void restore(uint32_t at, uint32_t n_pkts, uint32_t turn);
 
   struct Turn {
@@ -71,7 +72,9 @@ class ModuleRig {
   uint32_t next_turn_ = 0;
   std::function<void()> stir_;
   bool is_polled_;
-  RingPort* ring_ = nullptr;   // that an input polls
+  Port* port_ = nullptr;       // that an input polls
+  RingPort* ring_ = nullptr;   // the same, when it is one
+  Port* feeder_ = nullptr;     // what sends to it from outside, when something does
   std::vector<Packet*> hot_;   // null: the module took it, or has it yet
   std::vector<Packet*> work_;  // what the module is given; it may change the list
 };

@@ -45,7 +45,7 @@ std::vector<uint32_t> members_of(const Graph& graph, const std::vector<std::stri
 struct ModuleMeter::State {
   State(Graph& graph, PacketPool& pool, const Options& given)
       : options(given),
-        stage(graph, pool),
+        stage(graph, pool, given.feeders),
         traffic(graph, pool),
         arrived(walk(stage, traffic, kSamplePkts)),
         groups(groups_of(graph, given)) {
@@ -102,13 +102,14 @@ std::vector<ModuleProfile> ModuleMeter::results() const {
   return profiles;
 }
 
-PipelineSpec measurable(const PipelineSpec& spec, std::map<std::string, std::string>& notes) {
+PipelineSpec measurable(const PipelineSpec& spec, std::map<std::string, std::string>& notes,
+                        bool has_real_ports) {
   PipelineSpec out = spec;
   std::map<std::string, std::string> replaced;
   const auto stand_in = std::ranges::find_if(
       port_kinds(), [](const PortKindInfo& info) { return info.takes_generators; });
   for (PortSpec& port : out.ports) {
-    if (const PortKindInfo* const info = find_port_kind(port.kind); info->is_memory) continue;
+    if (has_real_ports || find_port_kind(port.kind)->is_memory) continue;
     replaced[port.name] = port.kind;
     port.kind = stand_in->kind;
     port.params = {{"size_pkts", kStandInRingPkts}};

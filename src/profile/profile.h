@@ -20,6 +20,9 @@ struct Options {
   std::vector<std::vector<std::string>> groups;
   double ms_per_module = 300;
   uint32_t passes = 4;  // over all modules: a slow spell of the machine does not take all of one
+  // Ports that are real, each with the one whose frames come in there, joined to it outside: what
+  // its polls bring. Empty: all are rings in memory.
+  std::map<std::string, std::string> feeders;
   // Called before each timed part, to leave the caches as the module meets them; or nothing.
   std::function<void()> stir = nullptr;
 };
@@ -44,6 +47,7 @@ class ModuleMeter {
 // The pipeline as it can be measured without its devices: ports become rings in memory, taps are
 // left out. `notes` says by module what was put in the place of what.
 [[nodiscard]] PipelineSpec measurable(const PipelineSpec& spec,
-                                      std::map<std::string, std::string>& notes);
+                                      std::map<std::string, std::string>& notes,
+                                      bool has_real_ports = false);
 
 }  // namespace batchplane::profile

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -39,9 +40,10 @@ void write_image(const PacketImage& image, Packet& pkt) {
   if ((image.meta.flags & kMetaMarked) != 0) pkt.set_mark(image.mark);
 }
 
-Stage::Stage(Graph& graph, PacketPool& pool)
+Stage::Stage(Graph& graph, PacketPool& pool, std::map<std::string, std::string> feeders)
     : graph_(graph),
       pool_(pool),
+      feeders_(std::move(feeders)),
       meter_(static_cast<uint32_t>(graph.flow_names.size())),
       ctx_(std::make_unique<Context>()) {
   gone_.reserve(kMaxGonePkts);
@@ -59,6 +61,11 @@ Stage::Stage(Graph& graph, PacketPool& pool)
     settle();
   }
   collect();
+}
+
+Port* Stage::feeder_of(const std::string& port) const {
+  const auto feeder = feeders_.find(port);
+  return feeder == feeders_.end() ? nullptr : graph_.env->port(feeder->second).get();
 }
 
 Stage::~Stage() {

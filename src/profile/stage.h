@@ -3,8 +3,10 @@
 // packets from which a batch is made again as it was.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -26,13 +28,16 @@ void write_image(const PacketImage& image, Packet& pkt);
 // Owner: the thread that profiles; it is registered with the packet backend while this lives.
 class Stage {
  public:
-  Stage(Graph& graph, PacketPool& pool);
+  // `feeders`: see Options.
+  Stage(Graph& graph, PacketPool& pool, std::map<std::string, std::string> feeders = {});
   ~Stage();
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
   [[nodiscard]] Context& ctx() { return *ctx_; }
   [[nodiscard]] Graph& graph() const { return graph_; }
+  // What sends to a port from outside; nullptr when nothing does.
+  [[nodiscard]] Port* feeder_of(const std::string& port) const;
 
   // n packets of the pool; throws ConfigError when it has none left.
   void take(Packet** pkts, uint32_t n);
@@ -53,6 +58,7 @@ class Stage {
 
   Graph& graph_;
   PacketPool& pool_;
+  std::map<std::string, std::string> feeders_;
   exec::FlowMeter meter_;
   std::unique_ptr<Context> ctx_;
   std::vector<Packet*> gone_;

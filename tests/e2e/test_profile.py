@@ -16,6 +16,7 @@ from commands import Commands
 
 from batchplane.costs.costs import EXACT, load_costs, resolve
 from batchplane.costs.file import LOOP_KEYS
+from batchplane.demo.netns import missing_for_hosts
 from batchplane.lang.load import load_pipeline
 from batchplane.profile.measure import ProfileOptions, profile_kinds
 from batchplane.profile.setups import measured_in, setups
@@ -137,3 +138,22 @@ def test_bad_input_is_told_before_anything_is_measured(
     assert done.code == 2
     assert len(done.lines) == 1
     assert expected in done.err
+
+
+def test_ports_of_the_kernel_are_measured_on_a_wire(program: Path, tmp_path: Path) -> None:
+    """Without root and without interfaces of this machine; sending is a call of the kernel's."""
+    if (reason := missing_for_hosts()) is not None:
+        pytest.skip(f"NOT RUN: {reason}")
+    out = tmp_path / "costs.json"
+    Commands(tmp_path).good("profile", "--pipeline", "router", "--quick", "--out", str(out))
+    modules = json.loads(out.read_text())["modules"]
+    on_wire = {module["kind"]: module for module in modules if "port_kind" in module}
+    in_memory = {module["kind"]: module for module in modules if "port_kind" not in module}
+    assert sorted(on_wire) == ["port_in", "port_out"]
+    for module in on_wire.values():
+        assert module["port_kind"] == "af_packet"
+        assert len(module["table_ns"]) == 32 and max(module["table_ns"]) < MAX_NS
+    sent, kept = (of["port_out"]["cost_per_pkt_ns"] for of in (on_wire, in_memory))
+    assert sent > 3 * kept
+    found = resolve(load_pipeline("router").pipeline, load_costs(out))
+    assert found.ports == "af_packet measured"

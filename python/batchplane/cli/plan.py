@@ -31,9 +31,11 @@ Params = Annotated[
     typer.Argument(metavar="[KEY=VALUE]...", help="parameters of the pipeline"),
 ]
 Traffic = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        metavar="FILE", help="generators or a capture to use in place of the pipeline's own"
+        metavar="FILE|saturated",
+        help="generators or a capture in place of the pipeline's own, or inputs that never are "
+        "empty (default where it has none)",
     ),
 ]
 Slos = Annotated[

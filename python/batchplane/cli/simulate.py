@@ -55,8 +55,12 @@ Costs = Annotated[
     typer.Option(metavar="FILE|prior|paper", help="module costs from `batchplane profile`"),
 ]
 Traffic = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="traffic to use in place of the pipeline's generators"),
+    str | None,
+    typer.Option(
+        metavar="FILE|saturated",
+        help="traffic in place of the pipeline's generators, or inputs that never are empty "
+        "(default where it has none)",
+    ),
 ]
 MachineFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="machine model: loop costs, noise, stalls")

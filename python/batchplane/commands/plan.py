@@ -27,6 +27,7 @@ from ..plan.text import missed_lines, render_plan
 from ..sim.edits import edits_of_sets
 from ..sim.prepare import Inputs, known_kinds, load_document, prepare
 
+_DEFAULT_SLO_NS = 1_000_000
 _MAX_LINES = 8  # of SLOs that cannot be kept
 _PLOT_SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -35,7 +36,7 @@ _PLOT_SUFFIXES = (".png", ".pdf", ".svg")
 class PlanOptions:
     """The options of the command."""
 
-    traffic: Path | None = None
+    traffic: str | None = None
     slos: tuple[str, ...] = ()
     costs: str | None = None
     rate: str | None = None
@@ -85,7 +86,7 @@ def make_report(name: str | None, overrides: Sequence[str], options: PlanOptions
         inputs, assumed = knob_inputs(options.knobs)
     else:
         inputs = _inputs_of(name, overrides, options)
-    slo_ns = _slos(inputs.document, options.slos)
+    slo_ns, assumption = _slos(inputs.document, options.slos)
     native = load_native()
     try:
         report = Planner(inputs, options.settings).report(
@@ -103,18 +104,12 @@ def make_report(name: str | None, overrides: Sequence[str], options: PlanOptions
             )
         )  # fmt: skip
     report.assumed = assumed
+    report.warnings = [*assumption, *report.warnings]
     return report
 
 
 def _inputs_of(name: str, overrides: Sequence[str], options: PlanOptions) -> Inputs:
     document = load_document(name, parse_overrides(overrides), known_kinds())
-    if options.traffic is None and not generator_states(document.pipeline):
-        raise BadInput(
-            Problem(
-                "the pipeline has no generator, so its traffic is unknown",
-                document.file, "generators", "give --traffic FILE: generators or a capture",
-            )
-        )  # fmt: skip
     costs: str | Path | None = options.costs
     if costs is None and kept_costs(document.pipeline).costs is not None:
         costs = cache_path(document.pipeline)
@@ -127,8 +122,9 @@ def _inputs_of(name: str, overrides: Sequence[str], options: PlanOptions) -> Inp
     return inputs
 
 
-def _slos(document: Document, given: Sequence[str]) -> dict[str, int]:
-    """By flow, 0 = none: the pipeline's own, changed by what is given. Raises BadInput."""
+def _slos(document: Document, given: Sequence[str]) -> tuple[dict[str, int], list[str]]:
+    """By flow, 0 = none: the pipeline's own, changed by what is given; and what is assumed where
+    there are none. Raises BadInput."""
     slo_ns = {
         str(flow["name"]): int(flow.get("delay_slo_ns") or 0)
         for flow in document.pipeline.get("flows", [])
@@ -146,10 +142,12 @@ def _slos(document: Document, given: Sequence[str]) -> dict[str, int]:
         words.append(f"{flow}.slo={time}" if equals else f"*.slo={word}")
     for edit in edits_of_sets(parse_settings(words, pipeline_names(document.pipeline))):
         slo_ns.update(edit.get("slo_ns", {}))
+    if not any(slo_ns.values()) and given:
+        raise _bad("--slo", "no flow has an SLO, so there is nothing to plan for", "--slo 100us")
     if not any(slo_ns.values()):
-        message = "no flow has an SLO, so there is nothing to plan for"
-        raise _bad("--slo", message, "--slo 100us")
-    return slo_ns
+        told = "no flow has an SLO: 1 ms is assumed for each of them (--slo TIME for another)"
+        return dict.fromkeys(slo_ns, _DEFAULT_SLO_NS), [told]
+    return slo_ns, []
 
 
 def _offered(inputs: Inputs, options: PlanOptions) -> float | None:

@@ -10,11 +10,13 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from ..admission.weights import load_fitted
 from ..base.consoles import print_json
 from ..base.problems import BadInput, Problem
 from ..profile.measure import ProfileOptions, profile_kinds, profile_pipeline
+from ..profile.ports import with_ports
 from ..profile.report import check_plot_path, plot_profile, render_profile
 
 
@@ -37,6 +39,7 @@ def profile(request: ProfileRequest, out: Console, errors: Console) -> dict[str,
     _check_files(request)
     if request.params and request.pipeline is None:
         raise BadInput(Problem("--param is for a pipeline", "command line", fix="give --pipeline"))
+    missing: list[str] = []
     options = ProfileOptions.quick() if request.is_quick else ProfileOptions()
     options = ProfileOptions(options.ms_per_module, options.passes, request.cores)
     columns = (TextColumn("measuring"), BarColumn(), TimeRemainingColumn())
@@ -51,6 +54,10 @@ def profile(request: ProfileRequest, out: Console, errors: Console) -> dict[str,
         else:
             loaded = load_fitted(request.pipeline, request.params, errors)
             document = profile_pipeline(loaded.pipeline, request.modules, options, progress)
+            if not request.modules:
+                missing = with_ports(document, loaded.pipeline, options)
+    for line in missing:
+        errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
     if request.out is not None:
         _write(document, request.out)
     if request.plot is not None:

@@ -39,7 +39,7 @@ _PLOT_FIRINGS = 200_000
 class SimulateOptions:
     """The options of the command."""
 
-    traffic: Path | None = None
+    traffic: str | None = None
     costs: str | None = None
     machine: Path | None = None
     run_order: str | None = None

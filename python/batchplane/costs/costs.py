@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,11 @@ SAME_PARAMS = "a module of the same kind and parameters"
 SAME_NAME = "the module with other parameters"
 SAME_KIND = "a module of the same kind"
 COMPUTED = "its own parameters"
+SAME_PORT = "ports of the same kind"
+
+_PORT_MODULES = ("port_in", "port_out")
+_RING = "ring"
+IN_MEMORY = frozenset({_RING, "null"})  # kinds of ports
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ class Costs:
     cpu: str = ""
     date: str = ""
     warnings: tuple[Problem, ...] = ()
+    ports: str = ""  # where the costs of ports that are not memory come from, in words
     in_queue: CostLaw | None = None  # of queues before parts that move to another worker
 
     def as_json(self) -> dict[str, Any]:
@@ -115,7 +122,8 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
     `shown_as` is what the user calls the pipeline; for the command that a message names.
     """
     name = shown_as or str(pipeline.get("name", "PIPELINE"))
-    by_name = {member: entry for entry in file.entries for member in entry.members}
+    in_memory = tuple(entry for entry in file.entries if not entry.port_kind)
+    by_name = {member: entry for entry in in_memory for member in entry.members}
     found: dict[str, tuple[CostLaw, str]] = {}
     problems: list[Problem] = []
     for module, spec in pipeline.get("modules", {}).items():
@@ -123,7 +131,7 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
         cost = (
             _computed(spec.get("params", {}), file.cycles_per_ns)
             if kind == "cost"
-            else _found(module, kind, spec.get("params", {}), by_name, file.entries)
+            else _found(module, kind, spec.get("params", {}), by_name, in_memory)
         )
         if cost is None:
             problems.append(
@@ -138,14 +146,47 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
             found[module] = cost
     if problems:
         raise BadInput(problems)
+    on_ports, ports = _of_ports(pipeline, file)
+    found.update(on_ports)
     laws = {module: law for module, (law, _) in found.items()}
     sources = {module: source for module, (_, source) in found.items()}
     warnings = tuple(_warnings(file, sources, name))
-    queue = _found("", "queue", {}, {}, file.entries)
+    queue = _found("", "queue", {}, {}, in_memory)
     return Costs(
-        laws, sources, dict(file.loop), file.label, file.cpu, file.date, warnings,
+        laws, sources, dict(file.loop), file.label, file.cpu, file.date, warnings, ports,
         None if queue is None else queue[0],
     )  # fmt: skip
+
+
+def _of_ports(
+    pipeline: Mapping[str, Any], file: CostsFile
+) -> tuple[dict[str, tuple[CostLaw, str]], str]:
+    """What modules cost whose port is not memory, and where that comes from: the file, or else the
+    built-in costs, unless somebody gave the file's. One that is in neither costs what the file says
+    of it, and that is told."""
+    files = (file,) if file.label == "given" else (file, _priors())
+    found: dict[str, tuple[CostLaw, str]] = {}
+    told: dict[str, None] = {}
+    for name, spec in pipeline.get("modules", {}).items():
+        port = pipeline.get("ports", {}).get(spec.get("params", {}).get("port"), {})
+        kind = str(port.get("kind", _RING))
+        if spec["kind"] not in _PORT_MODULES or kind in IN_MEMORY:
+            continue
+        for costs in files:
+            of_kind = [e for e in costs.entries if (e.kind, e.port_kind) == (spec["kind"], kind)]
+            if of_kind:
+                found[name] = (_middle(of_kind).law, SAME_PORT)
+                told[f"{kind} {costs.label}"] = None
+                break
+        else:
+            how = "as given" if file.label == "given" else "not known, so as rings in memory"
+            told[f"{kind} {how}"] = None
+    return found, "; ".join(told)
+
+
+@lru_cache(maxsize=1)
+def _priors() -> CostsFile:
+    return load_costs(PRIOR)
 
 
 def _computed(params: Mapping[str, Any], cycles_per_ns: float) -> tuple[CostLaw, str]:

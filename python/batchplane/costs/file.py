@@ -51,6 +51,7 @@ class Entry:
     law: CostLaw
     members: tuple[str, ...] = ()
     params_key: str = ""  # empty: not known
+    port_kind: str = ""  # of a port module's port; empty: a ring in memory, or none
 
 
 @dataclass
@@ -152,7 +153,8 @@ def _parse_entry(given: Any, key: str, reader: _Reader) -> Entry | None:
     if not isinstance(members, list) or not all(isinstance(m, str) for m in members):
         reader.note(f"{shown}.members", "expected names of modules")
         members = []
-    return Entry(name, given["kind"], law, tuple(members), str(given.get("params_key", "")))
+    words = (str(given.get(word, "")) for word in ("params_key", "port_kind"))
+    return Entry(name, given["kind"], law, tuple(members), *words)
 
 
 def _parse_law(given: Mapping[str, Any], shown: str, reader: _Reader) -> CostLaw:

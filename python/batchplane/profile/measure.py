@@ -47,6 +47,21 @@ def profile_pipeline(
     return _completed(document, pipeline)
 
 
+def measured_wired(
+    pipeline: Mapping[str, Any],
+    modules: Sequence[str],
+    feeders: Mapping[str, str],
+    inside: Sequence[str],
+    options: ProfileOptions | None = None,
+) -> dict[str, Any]:
+    """The costs document of modules on real ports, each with the port that sends to it;
+    `inside`: the words that start a command where the wires are."""
+    groups = [[name] for name in modules]
+    options = options or ProfileOptions()
+    document = _run(pipeline, groups, options, None, has_loop=False, feeders=feeders, inside=inside)
+    return _completed(document, pipeline)
+
+
 def profile_kinds(
     kinds: Sequence[str] = (),
     options: ProfileOptions | None = None,
@@ -123,18 +138,21 @@ def _run(
     options: ProfileOptions,
     progress: Progress | None,
     has_loop: bool,
+    feeders: Mapping[str, str] | None = None,
+    inside: Sequence[str] = (),
 ) -> dict[str, Any]:
     request = {
         "groups": groups,
         "ms_per_module": options.ms_per_module,
         "passes": options.passes,
         "loop": has_loop,
+        **({"feeders": feeders} if feeders else {}),
     }
     with tempfile.TemporaryDirectory(prefix="bpp") as name:
         files = [Path(name) / "request.json", Path(name) / "pipeline.json", Path(name) / "out.json"]
         for path, content in zip(files, (request, pipeline), strict=False):
             path.write_text(json.dumps(content), encoding="utf-8")
-        command = [str(find_program()), "--profile", "--profile-request", str(files[0])]
+        command = [*inside, str(find_program()), "--profile", "--profile-request", str(files[0])]
         if options.cores:
             command += ["--cores", options.cores]
         max_s = _START_S + 5 + len(groups) * options.ms_per_module / 1e3 * 2

@@ -74,8 +74,9 @@ def resolve_routes(
     if program is None:
         return _without_program(document, declared, assignments)
     probe = probe_routes(document, program)
-    for line in probe.warnings if warn is not None else []:
-        warn(line)  # type: ignore[misc]  # not None here
+    if warn is not None and not _all_named(document, assignments):
+        for line in probe.warnings:
+            warn(line)
     routes: dict[str, list[Route]] = {}
     for source, found in probe.routes.items():
         named = assignments.get(source, {})
@@ -106,6 +107,12 @@ def resolve_schedulers(document: Document, daemon: Path | None = None) -> dict[s
             )
         )  # fmt: skip
     return probe_routes(document, program).schedulers
+
+
+def _all_named(document: Document, assignments: Assignments) -> bool:
+    """Whether every traffic flow is told which one it follows, whatever its packets would do."""
+    names = traffic_flow_names(document)
+    return all(assignments.get(source, {}).keys() >= set(names[source]) for source in names)
 
 
 def _without_program(

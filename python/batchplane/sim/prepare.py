@@ -30,6 +30,7 @@ from ..routes.declared import followed_flows
 from ..routes.resolve import resolve_routes, resolve_schedulers, trace_routes
 from ..traces.trace import Trace, read_trace
 from .edits import edits_of_sets
+from .saturated import SATURATED, saturated
 from .spec import Machine, build_spec, check_costs, checked_machine, with_profiled_loop
 from .traffic import Traffic, load_traffic, with_traffic
 
@@ -112,6 +113,26 @@ def _fit(document: Document) -> None:
         fit_weights(document, find_program())
 
 
+def _under_traffic(
+    document: Document, traffic: str | Path | Traffic | None, kinds: Kinds, warnings: list[str]
+) -> tuple[Document, dict[str, Trace], dict[str, dict[str, str]]]:
+    """The pipeline with what comes in; captures by generator, and the declared flows that traffic
+    flows are meant to follow. Raises BadInput."""
+    if traffic is None and generator_states(document.pipeline):
+        return document, {}, {}
+    if traffic in (None, SATURATED):
+        always = saturated(document)
+        warnings += [always.told()] if traffic is None else []
+        document, traffic = always.document, always.traffic
+    elif not isinstance(traffic, Traffic):
+        traffic = load_traffic(Path(traffic), document.pipeline, kinds)
+    document = with_traffic(document, traffic)
+    raise_errors(check_document(document, kinds))
+    traces = {name: read_trace(path) for name, path in traffic.traces.items()}
+    # What the user says of traffic of his own goes before what the program finds.
+    return document, traces, followed_flows(document, traffic.sources_of_flows())
+
+
 def prepare(
     pipeline: str | Path | Pipeline | Document | dict[str, Any],
     traffic: str | Path | Traffic | None = None,
@@ -130,18 +151,9 @@ def prepare(
         raise BadInput(Problem(f"'{run_order}' is not a run order", "--run-order", fix=fix))
     kinds = known_kinds()
     document, warnings = _without_devices(load_document(pipeline, overrides or {}, kinds))
-    traces: dict[str, Trace] = {}
-    followed: dict[str, dict[str, str]] = {}
-    if traffic is not None:
-        if not isinstance(traffic, Traffic):
-            traffic = load_traffic(Path(traffic), document.pipeline, kinds)
-        document = with_traffic(document, traffic)
-        raise_errors(check_document(document, kinds))
-        traces = {name: read_trace(path) for name, path in traffic.traces.items()}
-        # What the user says of traffic of his own goes before what the program finds.
-        followed = followed_flows(document, traffic.sources_of_flows())
+    known = _costs_of(document, costs)  # of its own ports, whatever stands for them
+    document, traces, followed = _under_traffic(document, traffic, kinds, warnings)
     _fit(document)
-    known = _costs_of(document, costs)
     module_costs = {
         name: {key: value for key, value in cost.items() if key != "source"}
         for name, cost in known["modules"].items()
@@ -149,10 +161,6 @@ def prepare(
     check_costs(module_costs, document)
     module_costs[ANY_IN_QUEUE] = known["in_queue"]
     warnings += known["warnings"]
-    if not generator_states(document.pipeline):
-        warnings.append(
-            "the pipeline has no generator, so nothing will happen (give --traffic FILE)"
-        )
     routes = resolve_routes(document, assignments=followed, warn=warnings.append)
     routes |= {
         name: trace_routes(document, name, trace, warn=warnings.append)
@@ -231,6 +239,7 @@ def _costs_of(document: Document, costs: Any) -> dict[str, Any]:
     told = [problem.line() for problem in found.warnings]
     origin = f"costs: {found.label}" if found.label == PRIOR else f"costs: {name}, {found.label}"
     where = f", {found.cpu}" if found.cpu else ""
+    where += f"; ports: {found.ports}" if found.ports else ""
     return {
         "modules": found.as_json()["modules"],
         "in_queue": _FREE if found.in_queue is None else found.in_queue.as_json(),

@@ -234,9 +234,13 @@ ProfileRequest profile_request_from(const Value& value, const PipelineSpec& spec
       request.options.passes = static_cast<uint32_t>(given.as_int());
     } else if (key == "loop") {
       request.has_loop = given.as_bool();
+    } else if (key == "feeders") {
+      for (const auto& [port, feeder] : given.as_dict()) {
+        request.options.feeders[port] = feeder.as_string();
+      }
     } else {
       throw ConfigError("unknown key '" + key + "'", "profile request",
-                        "groups, ms_per_module, passes, loop");
+                        "groups, ms_per_module, passes, loop, feeders");
     }
   }
   return request;
@@ -252,7 +256,8 @@ Value run_profile(Startup& startup, const std::string& request_path) {
   }
   start_packets(startup);
   std::map<std::string, std::string> notes;
-  const PipelineSpec spec = profile::measurable(startup.spec, notes);
+  const bool has_real_ports = !request.options.feeders.empty();
+  const PipelineSpec spec = profile::measurable(startup.spec, notes, has_real_ports);
   std::vector<ConfigError> errors;
   Quiescence quiescence;
   std::unique_ptr<PacketPool> far_pool;
@@ -266,6 +271,9 @@ Value run_profile(Startup& startup, const std::string& request_path) {
                                       data_bytes_needed(spec, *graph->env));
   far_pool = std::make_unique<PacketPool>("profile_far", pool_pkts_for(*graph),
                                           data_bytes_needed(spec, *graph->env));
+  for (const auto& [name, port] : graph->env->ports) {
+    if (has_real_ports) port->start(*pool);
+  }
   const int core = spec.workers.front().core;
   pin_this_thread(core);
   [[maybe_unused]] const PacketThread registered;

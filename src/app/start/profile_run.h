@@ -14,7 +14,7 @@ namespace batchplane::app {
 inline constexpr int64_t kProfileVersion = 2;
 
 // Reads what is to be measured: {"groups": [["a", "b"], ..], "ms_per_module": 300, "passes": 4,
-// "loop": true}; every key may be left out. Throws ConfigErrors.
+// "loop": true, "feeders": {"near": "far"}}; every key may be left out. Throws ConfigErrors.
 struct ProfileRequest {
   profile::Options options;
   bool has_loop = true;

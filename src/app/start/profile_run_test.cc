@@ -40,7 +40,7 @@ TEST(ProfileRequestTest, EverythingMayBeLeftOut) {
 TEST(ProfileRequestTest, IsRead) {
   const ProfileRequest request = profile_request_from(
       parse_json(R"({"groups": [["ttl_0", "ttl_1"]], "ms_per_module": 5, "passes": 2,
-                     "loop": false})",
+                     "loop": false, "feeders": {"near": "far"}})",
                  "request"),
       two_modules());
   ASSERT_EQ(request.options.groups.size(), 1U);
@@ -48,6 +48,7 @@ TEST(ProfileRequestTest, IsRead) {
   EXPECT_EQ(request.options.ms_per_module, 5);
   EXPECT_EQ(request.options.passes, 2U);
   EXPECT_FALSE(request.has_loop);
+  EXPECT_EQ(request.options.feeders.at("near"), "far");
 }
 
 TEST(ProfileRequestTest, MistakesAreNamed) {

@@ -34,6 +34,7 @@ from batchplane.lang.load import load_pipeline
 PIPELINES = Path(__file__).resolve().parents[3] / "pipelines"
 
 CPU = "Some CPU (family 6 model 1)"
+OUT_ON_WIRE = ("port_out", "af_packet")
 
 
 @pytest.fixture(autouse=True)
@@ -371,3 +372,28 @@ def test_the_folder_follows_the_standard(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path)}
     assert cache_folder(home) == tmp_path / ".cache" / "batchplane" / "costs"
     assert cache_folder({**home, "XDG_CACHE_HOME": "relative"}) == cache_folder(home)
+
+
+def test_ports_cost_what_their_kind_does() -> None:
+    """The file's own entries come first, then built-in ones; rings keep the module's own cost."""
+    ports = {"lan": {"kind": "af_packet"}, "link": {"kind": "ring"}, "nic": {"kind": "dpdk"}}
+    modules = {name: {"kind": "port_out", "params": {"port": name}} for name in ports}
+    given = {"ports": ports, "modules": modules}
+    plain = entry("out", "port_out")
+    own = entry("on lan", "port_out", port_kind="af_packet", cost_per_pkt_ns=777.0)
+
+    def per_pkt(found: costs.Costs) -> list[float]:
+        return [found.modules[name].cost_per_pkt_ns for name in ports]
+
+    found = resolve(given, costs_from(document(plain, own)))
+    assert per_pkt(found) == [777.0, 2.0, 2.0]
+    assert found.ports == "af_packet measured; dpdk not known, so as rings in memory"
+    found = resolve(given, costs_from(document(plain)))
+    (prior,) = [e.law for e in load_costs(PRIOR).entries if (e.kind, e.port_kind) == OUT_ON_WIRE]
+    assert prior.cost_per_pkt_ns > 100, "a call of the kernel's"
+    assert per_pkt(found) == [prior.cost_per_pkt_ns, 2.0, 2.0]
+    assert found.ports.startswith("af_packet prior; ")
+    # Who writes costs by hand means them.
+    found = resolve(given, costs_from(document(plain, label="given")))
+    assert per_pkt(found) == [2.0, 2.0, 2.0]
+    assert found.ports == "af_packet as given; dpdk as given"
