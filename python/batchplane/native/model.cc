@@ -24,6 +24,10 @@ std::vector<uint32_t> numbers_of(const Value& list, size_t size, const std::stri
 
 bool flag(const Value& row, const char* name) { return row.has(name) && row[name].as_bool(); }
 
+uint32_t pkts_of(const Value& row, const char* name) {
+  return row.has(name) ? static_cast<uint32_t>(row[name].as_int()) : 0;
+}
+
 // How many rows a part has; none where it is left out.
 size_t rows_of(const Value& given, const char* part) {
   return given.has(part) ? given[part].as_list().size() : 0;
@@ -56,7 +60,11 @@ void add_tasks(exec::ControlModel& model, const Value& given) {
   for (const Value& row : given["inputs"].as_list()) {
     model.inputs.push_back({.module = number_of(row["module"], n, "inputs.module"),
                             .task = number_of(row["task"], model.tasks.size(), "inputs.task"),
-                            .is_queue = flag(row, "is_queue")});
+                            .is_queue = flag(row, "is_queue"),
+                            .size_pkts = pkts_of(row, "size_pkts"),
+                            .holds_back = flag(row, "holds_back"),
+                            .window_pkts = pkts_of(row, "window_pkts"),
+                            .is_scheduler = flag(row, "is_scheduler")});
   }
 }
 

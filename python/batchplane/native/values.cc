@@ -148,6 +148,10 @@ nb::dict model_to_python(const exec::ControlModel& model) {
     made["module"] = input.module;
     made["task"] = input.task;
     made["is_queue"] = input.is_queue;
+    made["size_pkts"] = input.size_pkts;
+    made["holds_back"] = input.holds_back;
+    made["window_pkts"] = input.window_pkts;
+    made["is_scheduler"] = input.is_scheduler;
     inputs.append(made);
   }
   nb::dict out;

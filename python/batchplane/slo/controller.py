@@ -26,12 +26,17 @@ class Controller:
         settings: Mapping[str, Any] | None = None,
         name: str = "optimal",
     ):
-        self.model = whole_model(model)
         self.settings = dict(settings or {})
+        self._name = name
+        self.model_is(model)
+
+    def model_is(self, model: Mapping[str, Any]) -> None:
+        """Begins anew, with another model."""
+        self.model = whole_model(model)
         self._names = [str(row["name"]) for row in self.model["modules"]]
         native = load_native()
         try:
-            self._native = native.Controller(self.model, name, self.settings)
+            self._native = native.Controller(self.model, self._name, self.settings)
         except native.ConfigError as error:
             raise _bad_input(error) from error
         except (KeyError, TypeError) as error:
@@ -59,6 +64,8 @@ class Controller:
             buffer = self.buffers[change["module"]]
             for key in buffer:
                 buffer[key] = change.get(key, buffer[key])
+        for change in decision["credits"]:
+            change["module"] = self._names[change["module"]]
         # What only some pipelines have is told where there is any.
         for key in ("credits", "moves"):
             if not decision[key]:

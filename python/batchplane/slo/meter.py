@@ -165,7 +165,7 @@ class Meter:
         return period
 
     def _task_of(self, module: int) -> _Task:
-        return self._tasks[self._model["modules"][module]["task"]]
+        return self._tasks[int(self._model["modules"][module]["task"])]
 
     @staticmethod
     def _close_task(task: _Task, period_ns: int, now_ns: int) -> dict[str, int]:
