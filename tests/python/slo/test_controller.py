@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from built import needs_extension
 
-from batchplane import BadInput, Controller, Meter, Simulation
+from batchplane import BadInput, Controller, Machine, Meter, Simulation
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "library.md"
 pytestmark = needs_extension
@@ -21,6 +21,10 @@ MODEL = {
     "modules": [{"name": "infer", "cost_per_batch_ns": 4e6, "cost_per_pkt_ns": 3e5}],
     "flows": [{"name": "requests", "path": ["infer"], "slo_ns": 8e7}],
 }
+
+
+# A machine that takes the worker away now and then.
+HOLES = Machine(stall_rate_per_s=300, stall_lengths_ns=(200_000,))
 
 
 def simulated(controller: Any, pipeline: str, **params: Any) -> Any:
@@ -35,6 +39,7 @@ def simulated(controller: Any, pipeline: str, **params: Any) -> Any:
         ("gateway", {"nexthops": 16, "saturate": "true"}),
         ("gateway", {"nexthops": 4, "rate_pps": 2_000_000}),
         ("two_tasks", {}),  # with rings between them, and credits
+        ("gateway", {"nexthops": 4, "rate_pps": 2_000_000, "machine": HOLES}),
     ],
 )
 def test_in_a_simulation_it_decides_as_optimal_does(pipeline: str, params: dict[str, Any]) -> None:
