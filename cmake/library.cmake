@@ -14,8 +14,10 @@ foreach(folder ${BP_LIBRARY_FOLDERS})
   endif()
 endforeach()
 add_library(batchplane_slo STATIC ${sources})
-set_target_properties(batchplane_slo PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME slo
-  UNITY_BUILD ${BATCHPLANE_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+if(NOT TARGET bp_slo)
+  bp_unity(batchplane_slo)
+endif()
+set_target_properties(batchplane_slo PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME slo)
 target_compile_features(batchplane_slo PUBLIC cxx_std_20)
 target_compile_options(batchplane_slo PRIVATE -march=x86-64-v3)
 target_include_directories(batchplane_slo

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base.problems import BadInput, Problem
 from ..native.loader import load_native
 from .model import whole_model
 
+_RING_PKTS = 64  # as the setting has it
 _SECTIONS = ("modules", "flows", "tasks", "inputs", "legs")
 
 
@@ -93,7 +94,26 @@ class Controller:
         slos = [row.get("slo_ns", 0) for row in self.model["flows"]]
         whole["modules"] = {**known, **period["modules"]}
         whole["flows"] = {"slo_ns": slos, **period["flows"]}
+        if "inputs" in period:
+            held = whole["modules"].get("held_pkts", [0] * len(self._names))
+            waiting = self._waiting(held, whole["modules"]["trigger_pkts"])
+            whole["inputs"] = {**waiting, **period["inputs"]}
         return whole
+
+    def _waiting(self, held_pkts: Sequence[int], triggers_pkts: Sequence[int]) -> dict[str, Any]:
+        """Where a program has no ring before its buffers, what these hold beyond their triggers
+        would be waiting there: of more than a ring of it, the worker has too much to do."""
+        beyond = [0] * len(self.model["tasks"])
+        for module, held, trigger in zip(
+            self.model["modules"], held_pkts, triggers_pkts, strict=True
+        ):
+            beyond[module["task"]] += max(0, int(held) - int(trigger))
+        beyond = [beyond[row["task"]] for row in self.model["inputs"]]
+        ring_pkts = int(self.settings.get("ring_pkts", _RING_PKTS))
+        return {
+            "waiting_pkts": [min(pkts, ring_pkts) for pkts in beyond],
+            "backlog_pkts": [max(0, pkts - ring_pkts) for pkts in beyond],
+        }
 
     def _check_columns(self, section: str, columns: Mapping[str, Any]) -> None:
         n_rows = len(self.model.get(section, ()))

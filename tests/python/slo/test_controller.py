@@ -51,32 +51,46 @@ def test_in_a_simulation_it_decides_as_optimal_does(pipeline: str, params: dict[
 
 
 class Program:
-    """One stage, at an even rate of one item in 5 ms."""
+    """One stage, to which an item comes every so often, and which runs batches of its trigger."""
 
-    def __init__(self, per_batch_ns: int = 4_000_000, per_pkt_ns: int = 300_000):
+    def __init__(
+        self, every_ns: int = 5_000_000, per_batch_ns: int = 4_000_000, per_pkt_ns: int = 300_000
+    ):
         self.controller = Controller(MODEL)
         self.meter = Meter(MODEL)
-        self._per_batch_ns, self._per_pkt_ns = per_batch_ns, per_pkt_ns
-        self._now_ns = 0
+        self._every_ns, self._per_batch_ns, self._per_pkt_ns = every_ns, per_batch_ns, per_pkt_ns
+        self._now_ns = self._next_ns = 0
         self._came_ns: deque[int] = deque()
+
+    def _take(self, until_ns: int) -> None:
+        while self._next_ns <= until_ns:
+            self.meter.entered("infer")
+            self._came_ns.append(self._next_ns)
+            self._next_ns += self._every_ns
 
     def period(self) -> dict[str, Any]:
         """Two seconds, and what follows from them."""
-        free_ns = self._now_ns
-        for _ in range(400):
-            self._now_ns += 5_000_000
-            self.meter.entered("infer")
-            self._came_ns.append(self._now_ns)
+        end_ns = self._now_ns + 2_000_000_000
+        while self._now_ns < end_ns:
+            self._take(self._now_ns)
             size = max(1, self.controller.buffers["infer"]["trigger_pkts"])
-            if len(self._came_ns) < size or self._now_ns < free_ns:
+            if len(self._came_ns) < size:
+                self._now_ns = self._next_ns
                 continue
             self.meter.began("infer", size, self._now_ns)
-            free_ns = self._now_ns + self._per_batch_ns + size * self._per_pkt_ns
-            self.meter.ended("infer", free_ns)
+            self._now_ns += self._per_batch_ns + size * self._per_pkt_ns
+            self._take(self._now_ns)
+            self.meter.ended("infer", self._now_ns)
             for _ in range(size):
-                self.meter.left("requests", free_ns - self._came_ns.popleft())
-        self._now_ns = max(self._now_ns, free_ns)
+                self.meter.left("requests", self._now_ns - self._came_ns.popleft())
         return self.controller.step(self.meter.close(self._now_ns))
+
+
+def test_what_waited_before_there_were_batches_is_no_reason_for_small_ones() -> None:
+    program = Program(every_ns=2_000_000)
+    states = [program.period()["flows"][0]["state"] for _ in range(6)]
+    assert states[-1] == "met"
+    assert program.controller.explain()["modules"][0]["trigger_pkts"] > 8
 
 
 def test_batches_are_as_large_as_the_slo_lets_them_be() -> None:
