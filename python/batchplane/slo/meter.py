@@ -7,20 +7,26 @@ Times are the program's own, in ns from wherever it likes, and never go back.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.problems import BadInput, Problem, suggestion
+from ..costs.law import CostLaw, law_from
 from .model import whole_model
 
 _CAUSES = ("full", "age", "idle", "change")
 _N_BUCKETS = 32  # of delays, by parts of the SLO: 24 below it, then quarters
 _WITHIN = 24
+_HOLE = 4.0  # of what batches of this size took in the period before: something else kept it
 
 
 @dataclass
 class _Module:
+    law: CostLaw | None
+    typical: float = 0.0  # measured over what the law says, in the period before; 0: not known
+    ratios: list[float] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     held_pkts: int = 0
     began: tuple[int, int] | None = None  # the batch that runs: items, when
@@ -28,6 +34,22 @@ class _Module:
     def add(self, **counts: int) -> None:
         for name, count in counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
+
+    def hole_ns(self, pkts: int, ns: int) -> int:
+        """How much of a batch's time is not the batch's; what lasts is no hole for long."""
+        law_ns = self.law.at(pkts) if self.law else 0.0
+        if law_ns <= 0:
+            return 0
+        self.ratios.append(ns / law_ns)
+        usual_ns = self.typical * law_ns
+        return round(ns - usual_ns) if 0 < usual_ns < ns / _HOLE else 0
+
+    def close(self) -> None:
+        """The next period begins."""
+        if self.ratios:
+            self.typical = statistics.median(self.ratios)
+        self.ratios = []
+        self.counts = {}
 
 
 @dataclass
@@ -38,6 +60,8 @@ class _Task:
     lost_pkts: int = 0
     firings: int = 0
     busy_ns: int = 0
+    gaps: int = 0
+    gap_ns: int = 0
     busy_since_ns: int | None = None
     has_waiting: bool = False  # came while a batch was running
     run_ns: int = 0
@@ -60,7 +84,7 @@ class Meter:
         self._flow_numbers = {str(row["name"]): f for f, row in enumerate(self._model["flows"])}
         # By flow; may be changed at any time.
         self.slo_ns = {str(row["name"]): int(row.get("slo_ns", 0)) for row in self._model["flows"]}
-        self._modules = [_Module() for _ in self._numbers]
+        self._modules = [_Module(_law(row)) for row in self._model["modules"]]
         self._tasks = [_Task() for _ in self._model["tasks"]]
         self._delays_ns: list[list[int]] = [[] for _ in self._flow_numbers]
         self._from_ns = now_ns
@@ -111,8 +135,13 @@ class Meter:
         pkts, began_ns = row.began
         row.began = None
         ns = now_ns - began_ns
-        row.add(batches=1, pkts=pkts, sampled_batches=1, sampled_pkts=pkts, sampled_ns=ns)
-        row.add(sampled_pkts_squared=pkts * pkts, sampled_pkts_ns=pkts * ns)
+        row.add(batches=1, pkts=pkts)
+        if hole_ns := row.hole_ns(pkts, ns):
+            task.gaps += 1
+            task.gap_ns += hole_ns
+        else:
+            row.add(sampled_batches=1, sampled_pkts=pkts, sampled_ns=ns)
+            row.add(sampled_pkts_squared=pkts * pkts, sampled_pkts_ns=pkts * ns)
         task.firings += 1
         task.busy_ns += now_ns - task.busy_since_ns
         task.busy_since_ns = None
@@ -157,9 +186,10 @@ class Meter:
             ),
         }
         for module in self._modules:
-            module.counts = {}
+            module.close()
         for task in self._tasks:
             task.in_pkts = task.lost_pkts = task.firings = task.busy_ns = 0
+            task.gaps = task.gap_ns = 0
             task.runs_ns = []
         self._delays_ns = [[] for _ in self._flow_numbers]
         return period
@@ -181,8 +211,15 @@ class Meter:
             "idle_ns": max(0, period_ns - task.busy_ns),
             "run_p99_ns": _ranked(runs_ns, 0.99),
             "run_max_ns": runs_ns[-1] if runs_ns else 0,
+            "gaps": task.gaps,
+            "gap_ns": min(task.gap_ns, task.busy_ns),
             "firings": task.firings,
         }
+
+
+def _law(row: Mapping[str, Any]) -> CostLaw | None:
+    """None where the model says no cost: an input, or a module of a running pipeline."""
+    return law_from(row) if "table_ns" in row or "cost_per_batch_ns" in row else None
 
 
 def _number(name: str, numbers: Mapping[str, int], what: str) -> int:

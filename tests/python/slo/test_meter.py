@@ -71,6 +71,27 @@ def test_a_run_takes_what_came_during_the_one_before() -> None:
     assert column(period, "idle_ns", "tasks") == [150]
 
 
+def run_batches(meter: Meter, start_ns: int, *times_ns: int) -> dict[str, Any]:
+    for i, ns in enumerate(times_ns):
+        meter.entered("a", 2)
+        meter.began("a", 2, start_ns + 1000 * i)
+        meter.ended("a", start_ns + 1000 * i + ns)
+    return meter.close(start_ns + 10_000)
+
+
+def test_a_batch_that_takes_far_longer_than_others_fell_into_a_hole() -> None:
+    meter = Meter(MODEL)
+    # The model says 46 ns: what batches take is twice that, which is no hole.
+    assert column(run_batches(meter, 0, 92, 90, 92), "gaps", "tasks") == [0]
+    period = run_batches(meter, 10_000, 92, 900, 92)
+    assert column(period, "gaps", "tasks") == [1] and column(period, "gap_ns", "tasks") == [808]
+    assert column(period, "busy_ns", "tasks") == [1084]
+    assert column(period, "batches")[0] == 3 and column(period, "sampled_ns")[0] == 184
+    # What lasts is what batches take.
+    assert column(run_batches(meter, 20_000, 900, 900, 900), "gaps", "tasks") == [3]
+    assert column(run_batches(meter, 30_000, 900, 900, 900), "gaps", "tasks") == [0]
+
+
 def test_a_batch_over_the_end_of_a_period_keeps_both_busy() -> None:
     meter = Meter(MODEL)
     meter.entered("a")
