@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "costs": {"base", "native"},
     "egress": {"base", "native"},
     "placement": {"base", "native"},
+    "slo": {"base", "native", "costs"},
     "daemon": {"base", "lang"},
     "profile": {"base", "lang", "daemon", "costs"},
     "show": {"base", "daemon"},

@@ -110,7 +110,7 @@ targets_of() {
     echo all
     return
   fi
-  [[ $1 == release ]] && printf 'batchplaned native benchmarks '
+  [[ $1 == release ]] && printf 'batchplaned native batchplane_slo benchmarks '
   for name in ${kTests[$1]}; do
     if [[ $name == fuzz ]]; then printf 'fuzz_replays '; else printf 'test_%s ' "$name"; fi
   done

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .sim.result import Result
     from .sim.simulation import Simulation
     from .sim.spec import Machine
+    from .slo.controller import Controller
+    from .slo.meter import Meter
 
 # Loaded when first asked for: a command starts with what it needs alone.
 _LAZY = {
@@ -34,6 +36,8 @@ _LAZY = {
     "sim.result": ("Result",),
     "sim.simulation": ("Simulation",),
     "sim.spec": ("Machine",),
+    "slo.controller": ("Controller",),
+    "slo.meter": ("Meter",),
 }  # fmt: skip
 _HOMES = {name: home for home, names in _LAZY.items() for name in names}
 
@@ -48,9 +52,11 @@ __all__ = [
     "BadInput",
     "BatchplaneError",
     "Client",
+    "Controller",
     "DaemonError",
     "Gate",
     "Machine",
+    "Meter",
     "Module",
     "Options",
     "Pipeline",

@@ -35,6 +35,8 @@
   X(idle_ns, uint64_t)            \
   X(run_p99_ns, uint64_t)         \
   X(run_max_ns, uint64_t)         \
+  X(gaps, uint64_t)               \
+  X(gap_ns, uint64_t)             \
   X(firings, uint64_t)            \
   X(worst_firings_per_run, uint32_t)
 #define BATCHPLANE_INPUT_FIELDS(X) \

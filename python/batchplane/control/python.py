@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..base.interrupts import Interrupted
-from ..base.limits import AGE_LIMIT_NS
+from ..base.limits import AGE_LIMIT_NS, QUEUE_PKTS
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import short_duration
 from .step_limit import StepTimeout, limited
@@ -23,7 +23,7 @@ from .step_limit import StepTimeout, limited
 STEP_LIMIT_S = 5.0
 # A controller that hangs so often in a row would hang for ever.
 MAX_HANGS = 3
-_DECISION_KEYS = ("changes", "moves", "flows", "predicted_load", "predicted_pps")
+_DECISION_KEYS = ("changes", "credits", "moves", "flows", "predicted_load", "predicted_pps")
 
 
 class Controller(Protocol):
@@ -85,6 +85,8 @@ def plain_decision(answer: Any, model: Mapping[str, Any]) -> dict[str, Any]:
     _check_rest(rest)
     plain = [_plain_change(change, model, names) for change in changes]
     rest |= {"moves": _plain_moves(rest.pop("moves"), model, names)} if "moves" in rest else {}
+    if "credits" in rest:
+        rest["credits"] = [_plain_credit(change, names) for change in rest["credits"]]
     modules = [change["module"] for change in plain]
     for module in modules:
         if modules.count(module) > 1:
@@ -111,6 +113,8 @@ def _plain_moves(
 
 
 def _check_rest(rest: Mapping[str, Any]) -> None:
+    if not isinstance(rest.get("credits", []), list | tuple):
+        raise Nonsense(f"credits is {_told(rest['credits'])}, expected a list")
     flows = rest.get("flows") or []
     is_list = isinstance(flows, Sequence) and not isinstance(flows, str)
     if not is_list or not all(isinstance(row, Mapping) for row in flows):
@@ -131,13 +135,7 @@ def _with_module(name: Any, value: Any) -> dict[str, Any]:
 def _plain_change(change: Any, model: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     if not isinstance(change, Mapping) or "module" not in change:
         raise Nonsense(f"a change is {_told(change)}, expected {{module, trigger_pkts}}")
-    module = change["module"]
-    if isinstance(module, str):
-        if module not in names:
-            raise Nonsense(f"there is no module '{module}' {suggestion(module, names)}".rstrip())
-        number = names.index(module)
-    else:
-        number = _whole(module, "the number of a module", len(names) - 1)
+    number = _module_number(change["module"], names)
     label = names[number]
     if not model["modules"][number].get("has_buffer", True):
         raise Nonsense(f"'{label}' has no buffer")
@@ -154,6 +152,24 @@ def _plain_change(change: Any, model: Mapping[str, Any], names: Sequence[str]) -
         what = f"the age limit of '{label}'"
         plain["age_limit_ns"] = _whole(change["age_limit_ns"], what, AGE_LIMIT_NS.most)
     return plain
+
+
+def _plain_credit(change: Any, names: Sequence[str]) -> dict[str, int]:
+    """How many packets each feeder of a queue may have waiting there."""
+    if not isinstance(change, Mapping) or set(change) != {"module", "credit_pkts"}:
+        raise Nonsense(f"a credit is {_told(change)}, expected {{module, credit_pkts}}")
+    number = _module_number(change["module"], names)
+    what = f"the credit of '{names[number]}'"
+    credit_pkts = _whole(change["credit_pkts"], what, QUEUE_PKTS.most)
+    return {"module": number, "credit_pkts": credit_pkts}
+
+
+def _module_number(module: Any, names: Sequence[str]) -> int:
+    if not isinstance(module, str):
+        return _whole(module, "the number of a module", len(names) - 1)
+    if module not in names:
+        raise Nonsense(f"there is no module '{module}' {suggestion(module, names)}".rstrip())
+    return names.index(module)
 
 
 def _whole(value: Any, what: str, most: int) -> int:

@@ -11,6 +11,7 @@
 #include "base/cost_law_value.h"
 #include "base/error.h"
 #include "check.h"
+#include "controller.h"
 #include "egress.h"
 #include "egress_bounds.h"
 #include "flood.h"
@@ -236,6 +237,7 @@ NB_MODULE(_native, m) {
     return to_python(Value(cost_law_value(cost_law_from(to_value(given), "cost"))));
   });
   add_check(m);
+  add_controller(m);
   add_flood(m);
   add_egress(m);
   add_egress_bounds(m);

@@ -148,6 +148,10 @@ nb::dict model_to_python(const exec::ControlModel& model) {
     made["module"] = input.module;
     made["task"] = input.task;
     made["is_queue"] = input.is_queue;
+    made["size_pkts"] = input.size_pkts;
+    made["holds_back"] = input.holds_back;
+    made["window_pkts"] = input.window_pkts;
+    made["is_scheduler"] = input.is_scheduler;
     inputs.append(made);
   }
   nb::dict out;
@@ -176,6 +180,12 @@ nb::dict period_to_python(const exec::PeriodSnapshot& period) {
   flows[#name] = field<type>(period.flows, [](const auto& row) { return row.name; });
   BATCHPLANE_FLOW_FIELDS(X)
 #undef X
+  nb::list buckets;
+  for (const exec::FlowPeriod& flow : period.flows) {
+    buckets.append(
+        column(std::vector<uint64_t>(std::begin(flow.slo_buckets), std::end(flow.slo_buckets))));
+  }
+  flows["slo_buckets"] = buckets;
   flows["egress_bound_ns"] =
       field<uint64_t>(period.flows, [](const auto& row) { return row.egress.bound_or_0_ns(); });
   flows["egress_share_bps"] =
@@ -220,6 +230,41 @@ nb::dict period_to_python(const exec::PeriodSnapshot& period) {
   return out;
 }
 
+namespace {
+
+// What stands in columns under names of its own: releases by cause, sampled executions, delays by
+// parts of the SLO.
+void read_counts(const nb::dict& given, exec::PeriodSnapshot& period) {
+  const nb::handle modules = given["modules"];
+  for (uint32_t c = 0; c < exec::kCauses; ++c) {
+    const std::string cause = exec::kCauseNames[c];
+    const auto read = [&](const char* what, uint64_t exec::CauseCount::*to) {
+      read_column(modules, (cause + what).c_str(), period.modules,
+                  [&](auto& row, nb::handle v) { row.causes[c].*to = whole(v); });
+    };
+    read("_firings", &exec::CauseCount::firings);
+    read("_pkts", &exec::CauseCount::pkts);
+    read("_wait_ns", &exec::CauseCount::wait_ns);
+  }
+  const auto read_sampled = [&](const char* name, uint64_t CostSamples::*to) {
+    read_column(modules, name, period.modules,
+                [&](auto& row, nb::handle v) { row.samples.*to = whole(v); });
+  };
+  read_sampled("sampled_batches", &CostSamples::batches);
+  read_sampled("sampled_pkts", &CostSamples::pkts);
+  read_sampled("sampled_pkts_squared", &CostSamples::pkts_squared);
+  read_sampled("sampled_ns", &CostSamples::cycles);
+  read_sampled("sampled_pkts_ns", &CostSamples::cycles_pkts);
+  read_column(given["flows"], "slo_buckets", period.flows, [](auto& row, nb::handle v) {
+    size_t i = 0;
+    for (const nb::handle pkts : nb::iter(v)) {
+      if (i < exec::SloBuckets::kCount) row.slo_buckets[i++] = whole(pkts);
+    }
+  });
+}
+
+}  // namespace
+
 exec::PeriodSnapshot period_from_python(nb::handle object) {
   const auto given = nb::cast<nb::dict>(object);
   exec::PeriodSnapshot period;
@@ -254,6 +299,7 @@ exec::PeriodSnapshot period_from_python(nb::handle object) {
     BATCHPLANE_INPUT_FIELDS(X)
 #undef X
   }
+  read_counts(given, period);
   read_column(given["modules"], "cost_per_batch_ns", period.modules, [](auto& row, nb::handle v) {
     row.cost = {nb::cast<double>(nb::float_(v)), row.cost.line().cost_per_pkt_ns};
   });

@@ -107,8 +107,13 @@ Value model_value(const exec::ControlModel& model) {
   }
   List inputs;
   for (const exec::ControlInput& input : model.inputs) {
-    inputs.push_back(
-        Dict{{"module", input.module}, {"task", input.task}, {"is_queue", input.is_queue}});
+    inputs.push_back(Dict{{"module", input.module},
+                          {"task", input.task},
+                          {"is_queue", input.is_queue},
+                          {"size_pkts", input.size_pkts},
+                          {"holds_back", input.holds_back},
+                          {"window_pkts", input.window_pkts},
+                          {"is_scheduler", input.is_scheduler}});
   }
   return Dict{{"batch_limit_pkts", model.batch_limit_pkts},
               {"inputs", std::move(inputs)},

@@ -51,6 +51,8 @@ def test_forms_of_a_decision() -> None:
     assert plain_decision({"acl_0": np.int64(32)}, MODEL) == {"changes": [change(1, 32)]}
     both = {"acl_1": {"trigger_pkts": 4, "age_limit_ns": 50_000}}
     assert plain_decision(both, MODEL) == {"changes": [change(2, 4, age_limit_ns=50_000)]}
+    credits = {"changes": [], "credits": [{"module": "acl_1", "credit_pkts": 64}]}
+    assert plain_decision(credits, MODEL)["credits"] == [{"module": 2, "credit_pkts": 64}]
     whole = {"changes": [{"module": 1, "trigger_pkts": 2, "reason": "push"}], "predicted_load": 0.5}
     assert plain_decision(whole, MODEL) == {
         "predicted_load": 0.5,
@@ -76,6 +78,10 @@ def test_forms_of_a_decision() -> None:
         ({"changes": [{"module": 1}]}, "the change of 'acl_0' has no trigger_pkts"),
         ({"changes": [{"module": 1, "trigger_pkts": 1}, {"module": "acl_0", "trigger_pkts": 2}]}, "'acl_0' is changed twice in one decision"),
         ({"changes": [], "chnges": []}, "a decision has no 'chnges'"),
+        ({"changes": [], "credits": 3}, "credits is 3, expected a list"),
+        ({"changes": [], "credits": [{"module": "acl_0"}]}, "a credit is {'module': 'acl_0'}, expected {module, credit_pkts}"),
+        ({"changes": [], "credits": [{"module": "acl_7", "credit_pkts": 2}]}, "there is no module 'acl_7' did you mean 'acl_0'?"),
+        ({"changes": [], "credits": [{"module": "acl_0", "credit_pkts": 9999}]}, "the credit of 'acl_0' is 9999, expected 0 to 4096"),
         ({"acl_0": {"trigger_pkts": 1, "age_limit_ns": -5}}, "the age limit of 'acl_0' is -5, expected 0 to 1000000000000000"),
     ],
 )  # fmt: skip

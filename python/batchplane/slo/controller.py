@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""controller.py - one of the controllers, fed by a program that runs its batches itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..base.problems import BadInput, Problem
+from ..native.loader import load_native
+from .model import whole_model
+
+_RING_PKTS = 64  # as the setting has it
+_SECTIONS = ("modules", "flows", "tasks", "inputs", "legs")
+
+
+class Controller:
+    """Chooses how many items each buffer collects, and how long one may wait there.
+
+    `model` is in either form of docs/library.md, `settings` are those of docs/controllers.md. A
+    step reads no clock: the same periods give the same decisions.
+    """
+
+    def __init__(
+        self,
+        model: Mapping[str, Any],
+        settings: Mapping[str, Any] | None = None,
+        name: str = "optimal",
+    ):
+        self.settings = dict(settings or {})
+        self._name = name
+        self.model_is(model)
+
+    def model_is(self, model: Mapping[str, Any]) -> None:
+        """Begins anew, with another model."""
+        self.model = whole_model(model)
+        self._names = [str(row["name"]) for row in self.model["modules"]]
+        native = load_native()
+        try:
+            self._native = native.Controller(self.model, self._name, self.settings)
+        except native.ConfigError as error:
+            raise _bad_input(error) from error
+        except (KeyError, TypeError) as error:
+            raise BadInput(Problem(f"the model is not whole: {error}", key="model")) from error
+        # What is in force, as far as this controller has said it.
+        self.buffers: dict[str, dict[str, int]] = {
+            str(row["name"]): {"trigger_pkts": 0, "age_limit_ns": 0}
+            for row in self.model["modules"]
+            if row["has_buffer"]
+        }
+
+    def step(self, period: Mapping[str, Any]) -> dict[str, Any]:
+        """What to change after this period: a decision as docs/protocol.md has it, by names.
+
+        Columns that are left out are zeroes, but for what the controller knows itself: triggers
+        and age limits that it has set, and the SLOs and costs of its model.
+        """
+        native = load_native()
+        try:
+            decision: dict[str, Any] = self._native.step(self._whole_period(period))
+        except native.ConfigError as error:
+            raise _bad_input(error) from error
+        for change in decision["changes"]:
+            change["module"] = self._names[change["module"]]
+            buffer = self.buffers[change["module"]]
+            for key in buffer:
+                buffer[key] = change.get(key, buffer[key])
+        for change in decision["credits"]:
+            change["module"] = self._names[change["module"]]
+        # What only some pipelines have is told where there is any.
+        for key in ("credits", "moves"):
+            if not decision[key]:
+                del decision[key]
+        return decision
+
+    def explain(self) -> dict[str, Any]:
+        """Why the last decision is what it is, as `explain` of a daemon answers."""
+        explained: dict[str, Any] = self._native.explain()
+        return explained
+
+    def _whole_period(self, period: Mapping[str, Any]) -> dict[str, Any]:
+        whole = dict(period)
+        for key in ("now_ns", "period_ns", "modules", "flows", "tasks"):
+            if key not in period:
+                raise BadInput(Problem("is missing", key=f"period.{key}"))
+        for section in _SECTIONS:
+            if section in period:
+                self._check_columns(section, period[section])
+        in_force = [self.buffers.get(name, {}) for name in self._names]
+        known = {
+            key: [buffer.get(key, 0) for buffer in in_force]
+            for key in ("trigger_pkts", "age_limit_ns")
+        }
+        slos = [row.get("slo_ns", 0) for row in self.model["flows"]]
+        whole["modules"] = {**known, **period["modules"]}
+        whole["flows"] = {"slo_ns": slos, **period["flows"]}
+        if "inputs" in period:
+            held = whole["modules"].get("held_pkts", [0] * len(self._names))
+            waiting = self._waiting(held, whole["modules"]["trigger_pkts"])
+            whole["inputs"] = {**waiting, **period["inputs"]}
+        return whole
+
+    def _waiting(self, held_pkts: Sequence[int], triggers_pkts: Sequence[int]) -> dict[str, Any]:
+        """Where a program has no ring before its buffers, what these hold beyond their triggers
+        would be waiting there: of more than a ring of it, the worker has too much to do."""
+        beyond = [0] * len(self.model["tasks"])
+        for module, held, trigger in zip(
+            self.model["modules"], held_pkts, triggers_pkts, strict=True
+        ):
+            beyond[module["task"]] += max(0, int(held) - int(trigger))
+        beyond = [beyond[row["task"]] for row in self.model["inputs"]]
+        ring_pkts = int(self.settings.get("ring_pkts", _RING_PKTS))
+        return {
+            "waiting_pkts": [min(pkts, ring_pkts) for pkts in beyond],
+            "backlog_pkts": [max(0, pkts - ring_pkts) for pkts in beyond],
+        }
+
+    def _check_columns(self, section: str, columns: Mapping[str, Any]) -> None:
+        n_rows = len(self.model.get(section, ()))
+        for name, values in columns.items():
+            if len(values) != n_rows:
+                message = f"has {len(values)} rows, the model has {n_rows}"
+                raise BadInput(Problem(message, key=f"period.{section}.{name}"))
+
+
+def _bad_input(error: Exception) -> BadInput:
+    return BadInput([Problem(message, key=where, fix=fix) for message, where, fix in error.args[0]])
