@@ -29,7 +29,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "modules": {"base", "exec", "egress", "spec", "core"},
     "ports": {"base", "exec", "spec", "core"},
     "traffic": {"base", "exec", "spec", "core"},
-    "profile": {"base", "exec", "spec", "core", "ports", "traffic"},
+    "profile": {"base", "exec", "spec", "core", "ports", "traffic", "offload"},
     "app": {
         *("base", "exec", "telemetry", "spec", "slo"),
         *("core", "modules", "ports", "traffic", "profile", "offload", "placement"),

@@ -222,6 +222,25 @@ PlantSpec plant_from(const Value& value, const std::string& where) {
   return spec;
 }
 
+Plan plan_from(const Value& value, const Problem& problem, const std::string& where) {
+  Plan plan(problem.apps.size());
+  if (!value.is_dict()) throw ConfigError("expected a mapping", where);
+  for (const auto& [app, places] : value.as_dict()) {
+    const std::string at = where + "." + app;
+    Placed& placed = plan[index_of(problem.apps, app, at)];
+    if (!places.is_dict()) throw ConfigError("expected a mapping", at);
+    for (const auto& [device, given] : places.as_dict()) {
+      const size_t d = index_of(problem.devices, device, at);
+      Fields fields(given, at + "." + device);
+      placed.share[d] = fields.number("share", 1, 0, 1);
+      placed.batch_pkts[d] =
+          static_cast<uint32_t>(fields.number("batch_pkts", 1, 1, kMaxBatchPkts));
+      fields.finish();
+    }
+  }
+  return plan;
+}
+
 Value plan_value(const Problem& problem, const Plan& plan) {
   Dict out;
   for (size_t a = 0; a < plan.size(); ++a) {

@@ -17,6 +17,9 @@ namespace batchplane::placement {
 // is_random, seed}
 [[nodiscard]] PlantSpec plant_from(const Value& value, const std::string& where);
 
+// {app: {device: {share, batch_pkts}}}, as plan_value() writes it; who is left out is not served. Throws ConfigError.
+[[nodiscard]] Plan plan_from(const Value& value, const Problem& problem, const std::string& where);
+
 [[nodiscard]] Value plan_value(const Problem& problem, const Plan& plan);
 [[nodiscard]] Value outcome_value(const Problem& problem, const Outcome& outcome);
 

@@ -86,6 +86,20 @@ Plot = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE", help="plot rate against SLO: .png, .pdf, .svg"),
 ]
+Devices = Annotated[
+    bool,
+    typer.Option(
+        "--devices", help="what each set of the pipeline's devices would carry, and its watts"
+    ),
+]
+DeviceProfile = Annotated[
+    Path | None,
+    typer.Option(
+        "--device-profile",
+        metavar="FILE",
+        help="of `batchplane profile --devices --out FILE` (default: what is saved for this CPU)",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]
 
 
@@ -103,6 +117,8 @@ def plan_command(
     burst: Burst = None,
     work: Work = None,
     plot: Plot = None,
+    are_devices: Devices = False,
+    device_profile: DeviceProfile = None,
     as_json: Json = False,
 ) -> None:
     """Predict what one core will carry at given SLOs, and what would change it, without running."""
@@ -118,5 +134,7 @@ def plan_command(
         Knobs(branches, batchiness, burst, work),
         plot,
         as_json,
+        are_devices,
+        device_profile,
     )
     raise typer.Exit(plan(pipeline, params or [], options, out(), errors()))

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..base.consoles import errors, out
+from ..base.problems import BadInput, Problem
 from ..commands.profile import ProfileRequest
 from ..commands.profile import profile as run_profile
 from .words import Cores, Json, completions
@@ -49,10 +50,38 @@ def profile(
     is_quick: Annotated[
         bool, typer.Option("--quick", help="15 ms per module instead of 300: less accurate")
     ] = False,
+    are_devices: Annotated[
+        bool,
+        typer.Option(
+            "--devices",
+            help="what batches take on the worker, on another core, on OpenCL devices: minutes",
+        ),
+    ] = False,
+    watts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--watts",
+            metavar="DEVICE=IDLE:ACTIVE",
+            help="with --devices: what a device draws, declared; repeatable",
+        ),
+    ] = None,
     cores: Cores = None,
     as_json: Json = False,
 ) -> None:
     """Measure the cost of modules and of the engine, per batch and per packet."""
+    if are_devices:
+        if plot is not None:
+            raise BadInput(Problem("--plot is for costs", "command line", fix="leave it out"))
+        from ..commands.profile_devices import DeviceRequest, profile_on_devices
+
+        request = DeviceRequest(
+            tuple(modules or ()), pipeline, tuple(params or ()), file, tuple(watts or ()),
+            is_quick, cores, as_json,
+        )  # fmt: skip
+        profile_on_devices(request, out(), errors())
+        return
+    if watts:
+        raise BadInput(Problem("--watts is for devices", "command line", fix="give --devices"))
     run_profile(
         ProfileRequest(
             tuple(modules or ()),

@@ -26,6 +26,7 @@ from ..plan.planning import Planner, Report
 from ..plan.text import missed_lines, render_plan
 from ..sim.edits import edits_of_sets
 from ..sim.prepare import Inputs, known_kinds, load_document, prepare
+from .plan_devices import make_device_report, tell
 
 _DEFAULT_SLO_NS = 1_000_000
 _MAX_LINES = 8  # of SLOs that cannot be kept
@@ -44,6 +45,8 @@ class PlanOptions:
     knobs: Knobs = field(default_factory=Knobs)
     plot: Path | None = None
     as_json: bool = False
+    are_devices: bool = False
+    device_profile: Path | None = None
 
 
 def plan(
@@ -54,6 +57,10 @@ def plan(
     errors: Console,
 ) -> int:
     """Plans and tells. Returns the exit code."""
+    if options.are_devices:
+        return _plan_devices(name, overrides, options, out, errors)
+    if options.device_profile is not None:
+        raise _bad("--device-profile", "it is for devices", "give --devices")
     with errors.status("planning", spinner="dots"):
         report = make_report(name, overrides, options)
     if options.plot is not None:
@@ -72,6 +79,28 @@ def plan(
     for line in missed_lines(report)[:_MAX_LINES]:
         errors.print(Text.assemble(("error: ", "bold red"), line), soft_wrap=True)
     return 2 if report.missed else 0
+
+
+def _plan_devices(
+    name: str | None,
+    overrides: Sequence[str],
+    options: PlanOptions,
+    out: Console,
+    errors: Console,
+) -> int:
+    if name is None or options.knobs.is_given:
+        raise _bad("--devices", "it needs a pipeline", "batchplane plan devices --devices")
+    if options.plot is not None:
+        raise _bad("--plot", "there is no figure of devices", "leave it out")
+    with errors.status("planning", spinner="dots"):
+        report = make_device_report(
+            name, overrides, options.traffic,
+            lambda document: _slos(document, options.slos),
+            lambda inputs: _offered(inputs, options),
+            options.device_profile, options.costs,
+        )  # fmt: skip
+    tell(report, options.as_json, out, errors)
+    return 0
 
 
 def make_report(name: str | None, overrides: Sequence[str], options: PlanOptions) -> Report:

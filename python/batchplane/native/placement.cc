@@ -55,6 +55,13 @@ nb::object placement_solve(nb::dict given, uint32_t effort) {
            {"outcome", placement::outcome_value(problem, placement::evaluate(problem, plan))}});
 }
 
+// What somebody's plan comes to.
+nb::object placement_evaluate(nb::dict given, nb::dict plan) {
+  const placement::Problem problem = placement::problem_from(to_value(given), "problem");
+  const placement::Plan made = placement::plan_from(to_value(plan), problem, "plan");
+  return to_python(placement::outcome_value(problem, placement::evaluate(problem, made)));
+}
+
 }  // namespace
 
 void add_placement(nb::module_& m) {
@@ -62,6 +69,7 @@ void add_placement(nb::module_& m) {
         nb::arg("profiled") = nb::none());
   m.def("placement_solve", &placement_solve, nb::arg("problem"),
         nb::arg("effort") = placement::kEffort);
+  m.def("placement_evaluate", &placement_evaluate, nb::arg("problem"), nb::arg("plan"));
 }
 
 }  // namespace batchplane::native

@@ -156,7 +156,7 @@ def _run(
         if options.cores:
             command += ["--cores", options.cores]
         max_s = _START_S + 5 + len(groups) * options.ms_per_module / 1e3 * 2
-        _call([*command, str(files[1])], files[2], max_s, progress)
+        call_profiler([*command, str(files[1])], files[2], max_s, progress)
         try:
             document: dict[str, Any] = json.loads(files[2].read_text(encoding="utf-8"))
         except ValueError as error:
@@ -167,7 +167,7 @@ def _run(
     return document
 
 
-def _call(command: list[str], out: Path, max_s: float, progress: Progress | None) -> None:
+def call_profiler(command: list[str], out: Path, max_s: float, progress: Progress | None) -> None:
     """Runs the profiler; lines `progress I/N` on its stderr are told, others kept for errors."""
     told: list[str] = []
     try:

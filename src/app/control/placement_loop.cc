@@ -31,13 +31,15 @@ double inline_stretch(const PlacementChoice& choice) {
   return kUsualUtilisation / std::max(0.01, choice.inline_share);
 }
 
-// Where nobody has given one, it is that of the worker, and the way there and back (bench_offload).
+// Where nobody has given or measured one, it is that of the worker, and the way there and back (bench_offload).
 placement::Law law_of(const offload::Stage& stage, const offload::Device& device,
                       const PlacementChoice& choice) {
   constexpr double kHandOverNs = 600;
   constexpr double kHandOverPktNs = 10;
   if (const offload::DeviceLaw* const own = stage.law_on(device); own != nullptr)
     return {true, own->batch_ns, own->pkt_ns, own->byte_ns};
+  const auto measured = choice.laws.find(stage.kind() + "@" + device.options().name);
+  if (measured != choice.laws.end()) return measured->second;
   const auto on_worker = choice.laws.find(stage.kind());
   placement::Law law = on_worker == choice.laws.end() ? kUnknownLaw : on_worker->second;
   law.batch_ns += kHandOverNs;

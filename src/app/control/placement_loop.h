@@ -28,7 +28,8 @@ struct PlacementChoice {
   double inline_share = 0.5;        // of a worker's time, that modules which run on it may take
   double inline_w = 0;              // of a worker that is wholly busy with them
   std::map<std::string, App> apps;  // by module
-  std::map<std::string, placement::Law> laws;  // on a worker, by kind of module
+  // By kind of module on a worker; as KIND@DEVICE there.
+  std::map<std::string, placement::Law> laws;
 };
 
 // Throws ConfigError.

@@ -132,6 +132,24 @@ TEST(PlacementLoop, HasNoPlanToShowBeforeItsFirstDecision) {
   EXPECT_TRUE(rig.loop->show().has("plan"));
 }
 
+// The thread draws nothing, so that only its own law can keep packets away from it.
+TEST(PlacementLoop, BeginsWithTheLawOfAThreadThatWasMeasured) {
+  const auto goes_there = [](const Dict& law) {
+    PipelineSpec spec = pipeline();
+    spec.devices = {{"cpu", "cores", {{"threads", 1}}}};
+    spec.modules[1].device = Dict{{"on", List{"inline", "cpu"}}, {"max_batch_pkts", 1024}};
+    const Dict on_worker{{"batch_ns", 100}, {"pkt_ns", 50}};
+    spec.placement = Dict{{"policy", "power"},
+                          {"inline_w", 20},
+                          {"laws", Dict{{"digest", on_worker}, {"digest@cpu", law}}}};
+    Rig rig(spec);
+    while (!rig.loop->show().has("plan")) rig.run(50);
+    return rig.loop->show()["plan"]["d"].has("cpu");
+  };
+  EXPECT_TRUE(goes_there({{"batch_ns", 700}, {"pkt_ns", 60}}));
+  EXPECT_FALSE(goes_there({{"batch_ns", 1'000'000'000}}));
+}
+
 TEST(PlacementLoop, SavesWhatItWasTold) {
   Rig rig(pipeline());
   rig.loop->edit(Dict{{"what", "placement"}, {"watt_cap", 30}});

@@ -8,6 +8,7 @@
 
 #include "app/plan/environment_build.h"
 #include "app/start/daemon.h"
+#include "app/start/device_profile_run.h"
 #include "app/start/module_schema.h"
 #include "app/start/profile_run.h"
 #include "app/start/startup.h"
@@ -49,11 +50,13 @@ int check(const DaemonOptions& options) {
   return errors.empty() ? kGood : kBadInput;
 }
 
-int measure(const DaemonOptions& options, const std::string& request_path) {
+int measure(const DaemonOptions& options, const std::string& request_path, bool are_devices) {
   Startup startup{options};
   Value result;
-  const std::vector<ConfigError> errors =
-      errors_of([&] { result = run_profile(startup, request_path); });
+  const std::vector<ConfigError> errors = errors_of([&] {
+    result = are_devices ? run_device_profile(startup, request_path)
+                         : run_profile(startup, request_path);
+  });
   print_errors(errors, startup.spec);
   if (!errors.empty()) return kBadInput;
   std::printf("%s\n", to_json(result).c_str());
@@ -110,6 +113,7 @@ int main(int argc, char** argv) {
   bool wants_opencl = false;
   bool wants_check = false;
   bool wants_profile = false;
+  bool wants_device_profile = false;
   std::string profile_request_path;
   bool wants_routes = false;
   cli.add_option("PIPELINE", options.pipeline_path, "canonical JSON of the pipeline");
@@ -126,8 +130,11 @@ int main(int argc, char** argv) {
   cli.add_flag("--check", wants_check, "look for mistakes in the pipeline, and exit");
   cli.add_flag("--profile", wants_profile,
                "measure what the pipeline's modules cost, as JSON, and exit");
+  cli.add_flag("--profile-devices", wants_device_profile,
+               "measure what batches of them take on devices, as JSON, and exit");
   cli.add_option("--profile-request", profile_request_path,
-                 "JSON: groups of modules to measure, ms_per_module, passes, loop");
+                 "JSON: groups of modules to measure, ms_per_module, passes, loop; of devices: "
+                 "devices, modules, batch_pkts, ms, pair_batch_pkts");
   cli.add_flag("--routes", wants_routes,
                "tell as JSON which way each generated flow takes, and exit");
   cli.add_option("--frames", options.frames_path,
@@ -150,7 +157,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "no pipeline is given (batchplaned --help)\n");
     return kBadInput;
   }
-  const int result = wants_profile  ? measure(options, profile_request_path)
+  const int result = wants_profile || wants_device_profile
+                         ? measure(options, profile_request_path, wants_device_profile)
                      : wants_check  ? check(options)
                      : wants_routes ? print_routes(options)
                                     : run(options);

@@ -25,6 +25,7 @@ inline constexpr uint32_t kFalse = 0;
 inline constexpr uint64_t kDeviceTypeAll = 0xFFFFFFFF;
 inline constexpr uint32_t kPlatformName = 0x0902;
 inline constexpr uint32_t kDeviceName = 0x102B;
+inline constexpr uint32_t kDriverVersion = 0x102D;
 inline constexpr uint32_t kDeviceMaxWorkGroupSize = 0x1004;
 inline constexpr uint32_t kProgramBuildLog = 0x1183;
 inline constexpr uint32_t kEventCommandExecutionStatus = 0x11D3;

@@ -131,9 +131,15 @@ List list_opencl_devices() {
   List found;
   for (const Named& platform : platforms_of(api)) {
     List devices;
-    for (const Named& device : devices_of(api, platform.platform))
+    List drivers;
+    for (const Named& device : devices_of(api, platform.platform)) {
       devices.emplace_back(device.name);
-    found.emplace_back(Dict{{"platform", platform.name}, {"devices", devices}});
+      drivers.emplace_back(text_of([&](size_t room, void* to, size_t* n_bytes) {
+        return api.clGetDeviceInfo(device.device, cl::kDriverVersion, room, to, n_bytes);
+      }));
+    }
+    found.emplace_back(
+        Dict{{"platform", platform.name}, {"devices", devices}, {"drivers", drivers}});
   }
   return found;
 }

@@ -52,7 +52,7 @@ class OpenClDevice {
   cl::Owned<cl::ContextId> context_;
 };
 
-// All there are: [{platform, devices: [name]}]. Throws ConfigError.
+// All there are: [{platform, devices: [name], drivers: [version]}]. Throws ConfigError.
 [[nodiscard]] List list_opencl_devices();
 
 }  // namespace batchplane::offload

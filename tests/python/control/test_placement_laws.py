@@ -3,9 +3,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from batchplane.base.version import __version__
 from batchplane.control.placement import with_laws
+from batchplane.costs.cache import keep_costs
+from batchplane.costs.devices import keep_device_profile
+from batchplane.costs.file import VERSION
+from batchplane.costs.keys import cpu_name, params_key
 
 
 def pipeline(**placement: Any) -> dict[str, Any]:
@@ -36,3 +44,43 @@ def test_without_placement_nothing_is_added() -> None:
     plain = pipeline()
     del plain["placement"]
     assert with_laws(plain) == plain
+
+
+def profile_of(params: dict[str, Any], daemon: str = __version__) -> dict[str, Any]:
+    law = {"kind": "ttl", "params_key": params_key("ttl", params), "feed": LAW, **LAW}
+    return {
+        "version": 1, "cpu": cpu_name(), "daemon": daemon,
+        "devices": [{"name": "inline", "kind": "inline"}, {"name": "threads", "kind": "cores"}],
+        "laws": [{**law, "on": "inline"}, {**law, "on": "threads", "batch_ns": 900.0}],
+    }  # fmt: skip
+
+
+LAW = {"batch_ns": 11.0, "pkt_ns": 22.0, "byte_ns": 0.5}
+
+
+def test_a_profile_of_devices_goes_before_guesses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with_devices = {**pipeline(), "devices": {"cpu": {"kind": "cores", "params": {}}}}
+    keep_device_profile(profile_of({}), None)
+    laws = with_laws(with_devices)["placement"]["laws"]
+    assert laws == {"ttl": LAW, "ttl@cpu": {**LAW, "batch_ns": 900.0}}
+    keep_device_profile(profile_of({}, "0.0.0"), None)
+    assert set(with_laws(with_devices)["placement"]["laws"]) == {"ttl"}, "of another version"
+
+
+def test_costs_of_the_pipeline_go_before_other_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    entries = [
+        {"name": name, "kind": kind, "cost_per_batch_ns": 5.0, "cost_per_pkt_ns": 6.0}
+        for name, kind in (("in", "source"), ("ttl", "ttl"), ("own", "made_up"))
+    ]
+    costs = {"version": VERSION, "label": "measured", "cpu": cpu_name(), "modules": entries}
+    keep_costs(pipeline(), costs)
+    keep_device_profile(profile_of({"mend_checksum": False}), None)
+    assert with_laws(pipeline())["placement"]["laws"]["ttl"] == {"batch_ns": 5.0, "pkt_ns": 6.0}
+    keep_device_profile(profile_of({}), None)
+    assert with_laws(pipeline())["placement"]["laws"]["ttl"] == LAW

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""devices.py - what batches take on devices: files that `batchplane profile --devices` wrote."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..base.json_file import read_json
+from ..base.problems import BadInput, Problem
+from ..base.version import __version__
+from ..base.whole_file import write_whole
+from .cache import cache_folder
+from .keys import cpu_name, params_key, pipeline_key
+
+DEVICES_VERSION = 1
+INLINE = "inline"
+CORES = "cores"
+OPENCL = "opencl"
+COMMAND = "batchplane profile --devices"
+_SETUPS = "setups"
+_LAW_KEYS = ("batch_ns", "pkt_ns", "byte_ns")
+
+
+@dataclass(frozen=True)
+class BatchLaw:
+    """As Law in src/placement/problem.h."""
+
+    batch_ns: float = 0.0
+    pkt_ns: float = 0.0
+    byte_ns: float = 0.0
+
+    def at(self, n_pkts: float, pkt_bytes: float) -> float:
+        """ns of a batch of n packets of this length."""
+        return self.batch_ns + (self.pkt_ns + self.byte_ns * pkt_bytes) * n_pkts
+
+    def as_json(self) -> dict[str, float]:
+        """Keys as in pipelines and files."""
+        return {key: getattr(self, key) for key in _LAW_KEYS}
+
+
+@dataclass(frozen=True)
+class MeasuredLaw:
+    """Of one module on one device."""
+
+    kind: str
+    params_key: str
+    on: str
+    law: BatchLaw
+    feed: BatchLaw  # what the worker that hands its packets over spends
+    max_batch_pkts: int
+
+
+@dataclass(frozen=True)
+class DeviceProfile:
+    """A file as read. `devices` and `beside` are rows as they stand in it."""
+
+    laws: tuple[MeasuredLaw, ...]
+    devices: tuple[Mapping[str, Any], ...]
+    beside: tuple[Mapping[str, Any], ...] = ()
+    cpu: str = ""
+    date: str = ""
+    daemon: str = ""
+    file: str = ""
+
+    def device_for(self, kind: str, params: Mapping[str, Any]) -> str:
+        """Its name for a device as a pipeline declares it; empty: it was not measured."""
+        for row in self.devices:
+            if row["kind"] == kind and all(
+                str(params.get(key, "")) in str(row.get(key, "")) for key in ("platform", "device")
+            ):
+                return str(row["name"])
+        return ""
+
+    def law(self, kind: str, params: Mapping[str, Any], on: str) -> tuple[MeasuredLaw, bool] | None:
+        """Of a module of that kind there, and whether it had the same parameters."""
+        key = params_key(kind, params)
+        found = [law for law in self.laws if law.kind == kind and law.on == on]
+        for law in found:
+            if law.params_key == key:
+                return law, True
+        return (found[0], False) if found else None
+
+
+def device_profile_from(document: Any, file: str = "") -> DeviceProfile:
+    """Raises BadInput with what is wrong first."""
+
+    def refuse(message: str, key: str = "") -> BadInput:
+        return BadInput(Problem(message, file, key, COMMAND + " writes one"))
+
+    if not isinstance(document, Mapping) or "laws" not in document or "devices" not in document:
+        raise refuse("this is not a profile of devices")
+    if document.get("version") != DEVICES_VERSION:
+        raise refuse(f"its format is {document.get('version')}, this version reads 1", "version")
+
+    def law_in(row: Mapping[str, Any], key: str) -> BatchLaw:
+        values = [row.get(name) for name in _LAW_KEYS]
+        if not all(isinstance(v, (int, float)) and 0 <= v <= 1e9 for v in values):
+            raise refuse("a law has batch_ns, pkt_ns and byte_ns, each 0 to 1000000000", key)
+        return BatchLaw(*(float(v) for v in values if v is not None))
+
+    laws = []
+    names = {str(row["name"]) for row in document["devices"]}
+    for i, row in enumerate(document["laws"]):
+        key = f"laws[{i}]"
+        if row.get("on") not in names:
+            raise refuse(f"there is no device '{row.get('on')}'", f"{key}.on")
+        laws.append(
+            MeasuredLaw(
+                str(row["kind"]), str(row.get("params_key", "")), str(row["on"]),
+                law_in(row, key), law_in(row.get("feed", {}), f"{key}.feed"),
+                int(row.get("max_batch_pkts", 16_384)),
+            )
+        )  # fmt: skip
+    return DeviceProfile(
+        tuple(laws), tuple(document["devices"]), tuple(document.get("beside", ())),
+        str(document.get("cpu", "")), str(document.get("date", "")),
+        str(document.get("daemon", "")), file,
+    )  # fmt: skip
+
+
+def load_device_profile(path: Path) -> DeviceProfile:
+    """A file that the user names, of whatever machine. Raises BadInput."""
+    return device_profile_from(read_json(path, "a profile of devices", COMMAND), str(path))
+
+
+def device_profile_path(
+    pipeline: Mapping[str, Any] | None = None, cpu: str = "", env: Mapping[str, str] = os.environ
+) -> Path:
+    """Where that of a pipeline, or of the built-in set-ups, is kept: beside profiles of costs."""
+    machine = hashlib.sha256((cpu or cpu_name()).encode()).hexdigest()[:8]
+    key = _SETUPS if pipeline is None else pipeline_key(pipeline)
+    return cache_folder(env) / f"devices-{key}-{machine}-v{DEVICES_VERSION}.json"
+
+
+def keep_device_profile(
+    document: Mapping[str, Any],
+    pipeline: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] = os.environ,
+) -> Path:
+    """Keeps it; readers see the old file or the new one."""
+    path = device_profile_path(pipeline, env=env)
+    write_whole(path, json.dumps(document, indent=1) + "\n")
+    return path
+
+
+@dataclass(frozen=True)
+class KeptDevices:
+    """What is kept, or why that cannot be used; both empty: nobody has measured."""
+
+    profile: DeviceProfile | None = None
+    reason: str = ""
+
+
+def kept_device_profile(
+    pipeline: Mapping[str, Any] | None = None, env: Mapping[str, str] = os.environ
+) -> KeptDevices:
+    """The pipeline's own, else that of the set-ups: of this machine and this version."""
+    reason = ""
+    for of in ([pipeline] if pipeline is not None else []) + [None]:
+        path = device_profile_path(of, env=env)
+        if not path.is_file():
+            pattern = path.name.rpartition("-v")[0].rpartition("-")[0] + "-*.json"
+            others = any(path.parent.glob(pattern))
+            reason = reason or ("is from another machine or version" if others else "")
+            continue
+        try:
+            profile = load_device_profile(path)
+        except BadInput:
+            reason = reason or "cannot be read"
+            continue
+        if profile.cpu != cpu_name():
+            reason = reason or f"is from another machine ({profile.cpu or 'unknown'})"
+        elif profile.daemon != __version__:
+            reason = reason or f"is from another version ({profile.daemon or 'unknown'})"
+        else:
+            return KeptDevices(profile)
+    return KeptDevices(reason=reason)

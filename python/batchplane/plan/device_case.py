@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""device_case.py - a pipeline as a question to placement: modules, rates, devices, laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..base.problems import BadInput, Problem
+from ..costs.costs import CostsFile, resolve
+from ..costs.devices import CORES, INLINE, OPENCL, BatchLaw, DeviceProfile
+from .devices import (
+    BUDGET_SHARE,
+    SIMULATED,
+    UNPROMISED_NS,
+    AppLaw,
+    DeviceCase,
+    PlacedApp,
+    PlacedDevice,
+)
+
+KINDS = ("esp_encrypt", "esp_decrypt", "dpi", "digest", "classify")
+_DEFAULT_BATCH_PKTS = 256  # Stage::kDefaultBatchPkts
+# Where nobody has measured: the way to a thread and back (src/app/control/placement_loop.cc).
+_WAY = BatchLaw(600.0, 10.0)
+# And about what of it is the worker's (bench_offload).
+_FEED = BatchLaw(200.0, 10.0)
+
+
+def stage_names(pipeline: Mapping[str, Any]) -> list[str]:
+    """Modules with `device`; without any, those that could have one."""
+    modules = pipeline["modules"]
+    stages = [name for name, module in modules.items() if "device" in module]
+    return stages or [name for name, module in modules.items() if module["kind"] in KINDS]
+
+
+def devices_of(
+    pipeline: Mapping[str, Any], profile: DeviceProfile | None
+) -> dict[str, dict[str, Any]]:
+    """As the pipeline declares them; without any, what was measured, and a thread at least."""
+    declared = pipeline.get("devices", {})
+    if declared:
+        return {str(name): dict(device) for name, device in declared.items()}
+    rows: Sequence[Mapping[str, Any]] = ({"name": CORES, "kind": CORES},)
+    if profile is not None:
+        rows = profile.devices
+    return {
+        str(row["name"]): {
+            "kind": row["kind"],
+            "params": {
+                **{key: row[key] for key in ("platform", "device") if key in row},
+                **row.get("modelled", {}),
+            },
+        }
+        for row in rows
+        if row["kind"] != INLINE
+    }
+
+
+def make_case(
+    pipeline: Mapping[str, Any],
+    shares: Mapping[str, float],
+    offered_pps: float,
+    pkt_bytes: Mapping[str, float],
+    slo_ns: Mapping[str, float],
+    profile: DeviceProfile | None,
+    costs: CostsFile,
+    are_own_costs: bool,
+) -> tuple[DeviceCase, list[str]]:
+    """The question, and what has to be said of it. `shares`: of the offered packets, by module;
+    `pkt_bytes`: by module; `are_own_costs`: they were measured for this pipeline."""
+    placement = pipeline.get("placement") or {}
+    devices = devices_of(pipeline, profile)
+    names = stage_names(pipeline)
+    placed = [PlacedDevice(INLINE, INLINE, active_w=float(placement.get("inline_w", 0)))]
+    for name, device in devices.items():
+        watts = (float(device.get("params", {}).get(k, 0)) for k in ("off_w", "idle_w", "active_w"))
+        placed.append(PlacedDevice(name, str(device["kind"]), *watts))
+    apps = [
+        _app(pipeline, name, shares[name] * offered_pps, pkt_bytes[name], slo_ns, tuple(devices))
+        for name in names
+        if shares.get(name, 0) > 0
+    ]
+    case = DeviceCase(
+        apps, placed, {}, [], float(placement.get("inline_share", 0.5)),
+        float(placement.get("watt_cap", 0)),
+    )  # fmt: skip
+    laws = _Laws(pipeline, placement.get("laws", {}), profile, costs, are_own_costs)
+    told = []
+    for app in apps:
+        for place in (device for device in placed if device.name in app.on):
+            law = laws.of(app, place, devices.get(place.name, {}).get("params", {}))
+            if law is None:
+                told.append(f"{app.name} on {place.name}: nobody has measured it, left out")
+            else:
+                case.laws[app.name, place.name] = law
+    case.beside = _beside(case, devices, profile)
+    silent = [name for name in names if shares.get(name, 0) <= 0]
+    if silent:
+        told.append(f"no packet comes to {', '.join(silent)}: left out")
+    return case, told
+
+
+def _app(
+    pipeline: Mapping[str, Any],
+    name: str,
+    rate_pps: float,
+    pkt_bytes: float,
+    slo_ns: Mapping[str, float],
+    devices: Sequence[str],
+) -> PlacedApp:
+    module = pipeline["modules"][name]
+    stages = set(stage_names(pipeline))
+    least_slo, budget = 0.0, 0.0
+    for flow in pipeline.get("flows", []):
+        slo = float(slo_ns.get(str(flow["name"]), 0))
+        path = [str(step).partition(":")[0] for step in flow["path"]]
+        if slo <= 0 or name not in path:
+            continue
+        share = BUDGET_SHARE * slo / sum(step in stages for step in path)
+        budget = min(budget or share, share)
+        least_slo = min(least_slo or slo, slo)
+    use = module.get("device", {"on": [INLINE, *devices], "max_batch_pkts": 16_384})
+    own = (pipeline.get("placement") or {}).get("apps", {}).get(name, {})
+    most = max(use.get("max_batch_pkts") or 0, use.get("batch_pkts") or _DEFAULT_BATCH_PKTS)
+    return PlacedApp(
+        name, str(module["kind"]), rate_pps, pkt_bytes,
+        float(own.get("budget_ns") or budget or UNPROMISED_NS), least_slo, tuple(use["on"]), most,
+        float(own.get("value", 1.0)), str(own.get("policy") or ""),
+    )  # fmt: skip
+
+
+class _Laws:
+    """Where a law comes from: the pipeline, what was measured, the worker's."""
+
+    def __init__(
+        self,
+        pipeline: Mapping[str, Any],
+        given: Mapping[str, Any],
+        profile: DeviceProfile | None,
+        costs: CostsFile,
+        are_own_costs: bool,
+    ):
+        self._modules = pipeline["modules"]
+        self._given = given
+        self._profile = profile
+        self._costs = costs
+        self._are_own = are_own_costs
+        self._pipeline = pipeline
+
+    def of(self, app: PlacedApp, device: PlacedDevice, params: Mapping[str, Any]) -> AppLaw | None:
+        """None: nobody knows."""
+        own = params.get("laws", {}).get(app.kind)
+        feed = self._feed(app, device, params)
+        if own is not None:
+            origin = (
+                "the pipeline's: a card that is not here" if device.kind == SIMULATED else "given"
+            )
+            return AppLaw(_law(own), feed, origin)
+        if device.kind == SIMULATED:
+            return None
+        if device.kind == INLINE and app.kind in self._given:
+            return AppLaw(_law(self._given[app.kind]), feed, "given")
+        measured = self._measured(app, device, params)
+        if measured is not None:
+            return measured
+        if device.kind == OPENCL:
+            return None
+        cost = self._cost(app)
+        if cost is None or device.kind == INLINE:
+            return None if cost is None else AppLaw(cost, feed, f"costs: {self._costs.label}")
+        way = BatchLaw(cost.batch_ns + _WAY.batch_ns, cost.pkt_ns + _WAY.pkt_ns, cost.byte_ns)
+        return AppLaw(way, feed, f"costs: {self._costs.label}, and the way there")
+
+    def _measured(
+        self, app: PlacedApp, device: PlacedDevice, params: Mapping[str, Any]
+    ) -> AppLaw | None:
+        if self._profile is None:
+            return None
+        on = self._profile.device_for(device.kind, params)
+        found = self._profile.law(app.kind, self._modules[app.name].get("params", {}), on)
+        # Its own costs know its tables; devices with memory of their own have no others.
+        if found is None or (self._are_own and not found[1] and device.kind != OPENCL):
+            return None
+        tables = "" if found[1] else ", with other tables"
+        return AppLaw(found[0].law, found[0].feed, f"measured{tables}", found[0].max_batch_pkts)
+
+    def _feed(self, app: PlacedApp, device: PlacedDevice, params: Mapping[str, Any]) -> BatchLaw:
+        """A card that is not here is fed as one that is: as a thread."""
+        if self._profile is not None:
+            kind = CORES if device.kind == SIMULATED else device.kind
+            on = self._profile.device_for(kind, {} if device.kind == SIMULATED else params)
+            found = self._profile.law(app.kind, self._modules[app.name].get("params", {}), on)
+            if found is not None:
+                return found[0].feed
+        return _FEED
+
+    def _cost(self, app: PlacedApp) -> BatchLaw | None:
+        alone = {**self._pipeline, "modules": {app.name: self._modules[app.name]}}
+        try:
+            law = resolve(alone, self._costs).modules[app.name]
+        except BadInput:
+            return None
+        return BatchLaw(law.cost_per_batch_ns, law.cost_per_pkt_ns)
+
+
+def _law(given: Mapping[str, Any]) -> BatchLaw:
+    return BatchLaw(*(float(given.get(key, 0)) for key in ("batch_ns", "pkt_ns", "byte_ns")))
+
+
+def _beside(
+    case: DeviceCase, devices: Mapping[str, Mapping[str, Any]], profile: DeviceProfile | None
+) -> list[dict[str, Any]]:
+    """What was measured side by side, for modules of those kinds."""
+    if profile is None:
+        return []
+    measured_as = {
+        d.name: profile.device_for(d.kind, devices.get(d.name, {}).get("params", {}))
+        for d in case.devices
+        if d.kind != SIMULATED
+    }
+    factors = {
+        (row["kind"], row["on"], row["beside"], row["on_other"]): float(row["factor"])
+        for row in profile.beside
+    }
+    rows = []
+    for one in case.apps:
+        for other in (app for app in case.apps if app is not one):
+            for on, on_as in measured_as.items():
+                for on_other, other_as in measured_as.items():
+                    factor = factors.get((one.kind, on_as, other.kind, other_as), 1.0)
+                    if factor > 1:
+                        rows.append(
+                            {
+                                "app": one.name, "on": on, "beside": other.name,
+                                "on_other": on_other, "factor": min(100.0, factor),
+                            }
+                        )  # fmt: skip
+    return rows
+
+
+def require_stages(pipeline: Mapping[str, Any], file: str) -> None:
+    """Raises BadInput where no module can run on a device."""
+    if not stage_names(pipeline):
+        fix = f"only {', '.join(KINDS)} can run on one"
+        raise BadInput(Problem("no module has a device", file, "modules", fix))

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// device_profile_run.h - `batchplaned --profile-devices`: measures what batches of a pipeline's modules take on
+// devices and prints the figures as JSON, instead of running it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/start/startup.h"
+
+namespace batchplane::app {
+
+// {"devices": {"cores": {"kind": "cores", "params": {}}}, "modules": ["dpi"], "batch_pkts": [1, 16],
+// "ms": 50, "pair_batch_pkts": 0}: devices beside `inline`; 0: no pairs. Throws ConfigError.
+struct DeviceProfileRequest {
+  std::vector<DeviceSpec> devices;
+  std::vector<std::string> modules;
+  std::vector<uint32_t> batch_pkts;
+  double ms = 50;  // for batches of one size
+  uint32_t pair_batch_pkts = 0;
+};
+DeviceProfileRequest device_profile_request_from(const Value& value, const PipelineSpec& spec);
+
+// Measures on the worker's core; progress goes to stderr. A module that cannot run on a device is left out
+// there, with the reason. Throws ConfigErrors.
+Value run_device_profile(Startup& startup, const std::string& request_path);
+
+}  // namespace batchplane::app

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// device_loop.h - a module on one device, by itself: batches of one size of the packets that come to it, and what
+// the product's own counters say that they take.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/module/environment.h"
+#include "core/packet/packet_pool.h"
+#include "offload/stage.h"
+#include "profile/stage.h"
+
+namespace batchplane::profile {
+
+// What batches of one size took: means over kTogether in a row, since a device that works on two at once may end
+// both at once. Where the device has failed there are fewer than kLeast.
+struct DeviceTimes {
+  static constexpr uint32_t kTogether = 4;
+  static constexpr uint32_t kLeast = 3;
+
+  std::vector<double> run_ns;   // as placement learns it: the device's time
+  std::vector<double> feed_ns;  // the worker's time, to put packets in and to take them out
+  double wall_ns = 0;           // from one end to the next
+  uint64_t jobs = 0;
+  uint64_t dropped_pkts = 0;  // by the module
+  [[nodiscard]] bool is_good() const { return run_ns.size() >= kLeast; }
+};
+
+class DeviceLoop {
+ public:
+  // `on`: a device of `env`, or inline. Packets are made again from `images` in their order.
+  // Throws ConfigError where the module cannot run there.
+  DeviceLoop(Environment& env, PacketPool& pool, const ModuleSpec& module, const std::string& on,
+             uint32_t max_batch_pkts, const std::vector<PacketImage>& images);
+  ~DeviceLoop();
+  DeviceLoop(const DeviceLoop&) = delete;
+  DeviceLoop& operator=(const DeviceLoop&) = delete;
+
+  [[nodiscard]] double mean_pkt_bytes() const { return mean_pkt_bytes_; }
+  [[nodiscard]] bool has_own_memory() const;
+  [[nodiscard]] const offload::StageCounts& counts() const { return stage_.counts(); }
+  // Batches of n for so long, and as many as is_good() asks for.
+  [[nodiscard]] DeviceTimes run(uint32_t n_pkts, double ms);
+  // Two in turn, neither ever without a batch under way. Times of both, in this order.
+  static std::pair<DeviceTimes, DeviceTimes> run_both(DeviceLoop& one, DeviceLoop& other,
+                                                      uint32_t n_pkts, double ms);
+
+ private:
+  void begin(uint32_t n_pkts);
+  void step();  // two batches are kept inside, and what is done is taken out
+  [[nodiscard]] DeviceTimes end();
+  [[nodiscard]] bool has_enough() const;
+  void put_batch();
+  void poll();
+  void note_done(uint64_t now_ns);
+
+  PacketPool& pool_;
+  const std::vector<PacketImage>& images_;
+  exec::FlowMeter meter_{1};
+  std::unique_ptr<Context> ctx_ = std::make_unique<Context>();
+  const ModuleInfo& info_;
+  std::unique_ptr<Module> module_;
+  offload::Stage& stage_;
+  double mean_pkt_bytes_ = 0;
+  std::vector<Packet*> pkts_;  // the first n_free_ are here
+  uint32_t n_free_ = 0;
+  size_t next_image_ = 0;
+  // Of the run under way.
+  uint32_t n_pkts_ = 0;
+  uint64_t jobs_before_ = 0;
+  uint64_t run_ns_before_ = 0;
+  uint64_t first_end_ns_ = 0;
+  uint64_t last_end_ns_ = 0;
+  uint64_t feed_ns_ = 0;
+  uint64_t fed_pkts_ = 0;
+  uint64_t window_jobs_ = 0;  // what is not yet in times_
+  uint64_t window_run_ns_ = 0;
+  uint64_t timed_jobs_ = 0;
+  DeviceTimes times_;
+};
+
+}  // namespace batchplane::profile
