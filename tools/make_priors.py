@@ -1,26 +1,46 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""make_priors.py - measures every module kind on this machine and writes the built-in costs.
+"""make_priors.py - measures the built-in costs on this machine, in pipelines under load.
 
-usage: PYTHONPATH=python .venv/bin/python tools/make_priors.py [--missing]
-They serve plans without a profile (`--costs prior`): one law a kind, no table. With --missing, only
-the kinds that the file does not have yet are measured, and their entries say on what machine. Ports
-of the kernel are kinds of their own; they take network namespaces.
+usage: PYTHONPATH=python .venv/bin/python tools/make_priors.py [--missing]     about a minute
+They serve plans and simulations without a profile (`--costs prior`). A module alone has all caches
+for itself; so only kinds that are in none of the pipelines are measured in small set-ups. With
+--missing, only kinds that the file does not have yet are measured, and their entries say on what
+machine. Ports of the kernel are kinds of their own; they take network namespaces. Leave the machine
+alone meanwhile.
 """
 
 import json
+import statistics
 import sys
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from batchplane.costs.file import LOOP_KEYS
 from batchplane.costs.keys import cpu_name
-from batchplane.profile.measure import ProfileOptions, profile_kinds
+from batchplane.daemon.process import find_program
+from batchplane.lang.kinds import load_kinds
+from batchplane.lang.load import load_pipeline, parse_overrides
+from batchplane.profile.measure import ProfileOptions, profile_kinds, profile_pipeline
 from batchplane.profile.ports import profile_ports
 from batchplane.profile.setups import measured_in, setups
 
 TARGET = Path(__file__).resolve().parent.parent / "python" / "batchplane" / "costs" / "priors.json"
+FAMILIES = (
+    "l2l3 nexthops=16",
+    "gateway nexthops=16",
+    "vrf vrfs=2 nexthops=4",
+    "mgw bearers=2 users=4",
+    "robot_control n=16",
+    "load_balancer",
+    "edge_router",
+    "ids",
+    "ipsec_gateway",
+    "subscribers",
+)
+NOT_KEPT = {"cost"}  # its costs are its parameters
 
 
 def rounded(value: float) -> float:
@@ -28,11 +48,53 @@ def rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def as_prior(module: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of one."""
-    costs = {key: rounded(module[key]) for key in ("cost_per_batch_ns", "cost_per_pkt_ns")}
-    of_port = {"port_kind": module["port_kind"]} if "port_kind" in module else {}
-    return {"kind": module["kind"], **of_port, **costs}
+def entry_of(module: dict[str, Any], **more: str) -> dict[str, Any]:
+    """What is kept of a measured module: its law and the parameters that it holds for."""
+    kept = {
+        "kind": module["kind"],
+        "cost_per_batch_ns": rounded(module["cost_per_batch_ns"]),
+        "cost_per_pkt_ns": rounded(module["cost_per_pkt_ns"]),
+        "table_ns": [rounded(ns) for ns in module["table_ns"]],
+        **more,
+    }
+    return kept | {
+        key: module[key] for key in ("table_pkts", "params_key", "port_kind") if key in module
+    }
+
+
+def middle(documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One entry of each kind and parameters: the one of middle cost at full batches."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for document in documents:
+        for module in document["modules"]:
+            if module["kind"] not in NOT_KEPT:
+                key = (module["kind"], module.get("params_key", ""))
+                found.setdefault(key, []).append(module)
+    entries = []
+    for key in sorted(found):
+        same = sorted(found[key], key=lambda module: float(module["table_ns"][-1]))
+        entries.append(entry_of(same[len(same) // 2]))
+    return entries
+
+
+def as_priors(families: Sequence[dict[str, Any]], alone: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of profiles of pipelines, and of kinds that are in none of them."""
+    first = families[0]
+    in_some = {module["kind"] for document in families for module in document["modules"]}
+    rest = [module for module in alone["modules"] if module["kind"] not in in_some]
+    return {
+        "version": first["version"],
+        "label": "prior",
+        "cpu": first["cpu"],
+        "date": first["date"],
+        "cycles_per_ns": rounded(first["cycles_per_ns"]),
+        "batch_pkts": first["batch_pkts"],
+        "modules": middle([*families, {"modules": rest}]),
+        "loop": {
+            key: rounded(statistics.median(document["loop"][key] for document in families))
+            for key in LOOP_KEYS
+        },
+    }
 
 
 def with_ports(priors: dict[str, Any], options: ProfileOptions) -> dict[str, Any]:
@@ -40,37 +102,44 @@ def with_ports(priors: dict[str, Any], options: ProfileOptions) -> dict[str, Any
     if any("port_kind" in module for module in priors["modules"]):
         return priors
     note = f"measured on {cpu_name()}, {date.today().isoformat()}"
-    for module in profile_ports(options=options):
-        priors["modules"].append({**as_prior(module), "note": note})
+    priors["modules"] += [entry_of(module, note=note) for module in profile_ports(options=options)]
+    return sorted_by_kind(priors)
+
+
+def sorted_by_kind(priors: dict[str, Any]) -> dict[str, Any]:
+    """As the file has them."""
     priors["modules"].sort(key=lambda module: str(module["kind"]))
     return priors
 
 
-def as_priors(document: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of a profile of all kinds."""
-    modules = sorted(document["modules"], key=lambda module: str(module["kind"]))
-    return {
-        "version": document["version"],
-        "label": "prior",
-        "cpu": document["cpu"],
-        "date": document["date"],
-        "cycles_per_ns": rounded(document["cycles_per_ns"]),
-        "batch_pkts": document["batch_pkts"],
-        "modules": [as_prior(module) for module in modules if module["kind"] != "cost"],
-        "loop": {key: rounded(document["loop"][key]) for key in LOOP_KEYS},
-    }
+def kinds_beyond(known: set[str]) -> list[str]:
+    """Kinds that have a small set-up of their own, and are not known yet."""
+    return sorted(
+        {kind for pipeline in setups() for kind in measured_in(pipeline)} - known - NOT_KEPT
+    )
 
 
 def with_missing(priors: dict[str, Any], options: ProfileOptions) -> dict[str, Any]:
     """What is there, and the kinds that are not."""
-    known = {module["kind"] for module in priors["modules"]}
-    kinds = {kind for pipeline in setups() for kind in measured_in(pipeline)} - known - {"cost"}
+    kinds = kinds_beyond({module["kind"] for module in priors["modules"]})
     if kinds:
-        added = as_priors(profile_kinds(sorted(kinds), options))
+        added = profile_kinds(kinds, options)
         note = f"measured on {added['cpu']}, {added['date'][:10]}"
-        priors["modules"] += [{**module, "note": note} for module in added["modules"]]
-        priors["modules"].sort(key=lambda module: str(module["kind"]))
-    return priors
+        priors["modules"] += [entry_of(module, note=note) for module in added["modules"]]
+    return sorted_by_kind(priors)
+
+
+def measured(options: ProfileOptions) -> dict[str, Any]:
+    """Every family, and the other kinds by themselves."""
+    families = []
+    kinds = load_kinds(find_program())
+    for family in FAMILIES:
+        name, *words = family.split()
+        loaded = load_pipeline(name, parse_overrides(words), kinds)
+        families.append(profile_pipeline(loaded.pipeline, options=options))
+        print(f"{family}: {len(families[-1]['modules'])} kinds of modules", flush=True)
+    known = {module["kind"] for document in families for module in document["modules"]}
+    return as_priors(families, profile_kinds(kinds_beyond(known), options))
 
 
 def main() -> None:
@@ -79,10 +148,12 @@ def main() -> None:
     if sys.argv[1:] == ["--missing"]:
         priors = with_missing(json.loads(TARGET.read_text(encoding="utf-8")), options)
     else:
-        priors = as_priors(profile_kinds(options=options))
+        priors = measured(options)
     priors = with_ports(priors, options)
-    TARGET.write_text(json.dumps(priors, indent=1) + "\n", encoding="utf-8")
-    print(f"{TARGET}: {len(priors['modules'])} kinds")
+    lines = ",\n  ".join(json.dumps(module) for module in priors.pop("modules"))
+    head = json.dumps(priors, indent=1).removesuffix("\n}")
+    TARGET.write_text(f'{head},\n "modules": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
+    print(f"{TARGET}: {lines.count(chr(10)) + 1} entries")
 
 
 if __name__ == "__main__":

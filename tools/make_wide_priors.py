@@ -13,6 +13,7 @@ import json
 import statistics
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PRIORS = ROOT / "python" / "batchplane" / "costs" / "priors.json"
@@ -45,19 +46,25 @@ def shapes(profiles: list[Path]) -> dict[str, list[float]]:
     }
 
 
+def widened(entry: dict[str, Any], factors: list[float]) -> dict[str, Any]:
+    """Its table to the end, or its line where packets take next to nothing."""
+    per_batch, per_pkt = entry["cost_per_batch_ns"], entry["cost_per_pkt_ns"]
+    known = entry["table_ns"][:FROM_PKTS]
+    if per_pkt < 1:
+        return {key: value for key, value in entry.items() if key != "table_ns"}
+    # The line goes on where the table ends.
+    off = known[-1] - per_batch - per_pkt * len(known)
+    more = range(len(known) + 1, MAX_PKTS + 1)
+    rest = [round(per_batch + off + per_pkt * n * factors[n - 1], 1) for n in more]
+    return {**entry, "table_ns": known + rest}
+
+
 def main() -> None:
     """Prints the file."""
     document = json.loads(PRIORS.read_text())
     known = shapes([Path(name) for name in sys.argv[1:]])
     other = [statistics.median(at) for at in zip(*known.values(), strict=True)]
-    entries = []
-    for entry in document["modules"]:
-        factors = known.get(entry["kind"], other)
-        per_batch, per_pkt = entry["cost_per_batch_ns"], entry["cost_per_pkt_ns"]
-        table = [round(per_batch + per_pkt * n * factors[n - 1], 1) for n in range(1, 257)]
-        if per_pkt < 1:  # a line: nothing of it is the packets'
-            table = []
-        entries.append({**entry, **({"table_ns": table} if table else {})})
+    entries = [widened(entry, known.get(entry["kind"], other)) for entry in document["modules"]]
     document |= {"batch_pkts": MAX_PKTS, "modules": entries}
     print(json.dumps(document, separators=(",", ":")))
 

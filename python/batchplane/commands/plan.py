@@ -95,7 +95,7 @@ def _plan_devices(
     with errors.status("planning", spinner="dots"):
         report = make_device_report(
             name, overrides, options.traffic,
-            lambda document: _slos(document, options.slos),
+            lambda document: _slos(document, options.slos)[0],
             lambda inputs: _offered(inputs, options),
             options.device_profile, options.costs,
         )  # fmt: skip

@@ -79,7 +79,7 @@ def _entries_of(pipeline: Mapping[str, Any], name: str) -> list[Mapping[str, Any
 def make_device_report(
     name: str,
     overrides: Sequence[str],
-    traffic: Path | None,
+    traffic: str | None,
     slo_of: Callable[[Document], dict[str, int]],
     offered_of: Callable[[Inputs], float | None],
     given_profile: Path | None,

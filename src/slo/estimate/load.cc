@@ -6,6 +6,7 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kBusyIdle = 0.02;    // idle share of a worker that is always busy
+constexpr double kDrainPeriods = 4;   // in which what waits is to be worked off
 constexpr uint32_t kFullPeriods = 8;  // in a row, of an input that left room before
 }  // namespace
 
@@ -29,6 +30,7 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
   bool is_waiting = false;
   offered_pkts = 0;
   window_pkts_ = 0;
+  waiting_pkts_ = 0;
   std::ranges::fill(left_pkts_, 0.0);
   for (size_t i = 0; i < std::min(model_.inputs.size(), snapshot.inputs.size()); ++i) {
     const exec::ControlInput& about = model_.inputs[i];
@@ -37,6 +39,7 @@ bool Load::count_inputs(const Snapshot& snapshot, const ProgramView& view, doubl
     const exec::InputPeriod& input = snapshot.inputs[i];
     offered_pkts += static_cast<double>(input.offered_pkts);
     is_waiting |= input.lost_pkts != 0 || input.backlog_pkts != 0;
+    waiting_pkts_ += static_cast<double>(input.backlog_pkts);
     window_pkts_ += about.window_pkts;
     const double polled_pkts = view.program().tasks[about.task].run_pkts;
     left_pkts_[about.task] = std::max(left_pkts_[about.task], input.fill_mean_pkts - polled_pkts);
@@ -95,6 +98,7 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
   full_periods_ = is_full && !is_waiting ? full_periods_ + 1 : 0;
   if (full_periods_ == 0) was_known_ = true;
   if (full_periods_ > kFullPeriods) was_known_ = false;
+  drain_pkts_per_ns_ = waiting_pkts_ / (kDrainPeriods * period_ns);
   offered_pkts_per_ns_ = was_known_ && window_pkts_ == 0 ? offered_.value : 0;
   return true;
 }

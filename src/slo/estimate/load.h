@@ -23,6 +23,8 @@ class Load {
   // Packets per ns that entered, and that came; 0: nobody knows how many would.
   [[nodiscard]] double rate_pkts_per_ns() const { return rate_pkts_per_ns_; }
   [[nodiscard]] double offered_pkts_per_ns() const { return offered_pkts_per_ns_; }
+  // Beside what comes, to work off what waits outside within a few periods.
+  [[nodiscard]] double drain_pkts_per_ns() const { return drain_pkts_per_ns_; }
   // Packets inside at any time, of closed loops; 0: there is none.
   [[nodiscard]] uint32_t window_pkts() const { return window_pkts_; }
   // Packets that a task polls for each that enters the pipeline.
@@ -53,6 +55,8 @@ class Load {
   Smoothed offered_;
   double rate_pkts_per_ns_ = 0;
   double offered_pkts_per_ns_ = 0;
+  double waiting_pkts_ = 0;  // outside, at the end of the period
+  double drain_pkts_per_ns_ = 0;
   uint32_t window_pkts_ = 0;
   uint32_t full_periods_ = 0;  // in a row, nothing known to wait outside
   bool was_known_ = false;     // how much comes

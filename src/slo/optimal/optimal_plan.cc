@@ -15,6 +15,7 @@ constexpr double kSameRate = 0.01;      // rounds end there
 constexpr double kWorthAnother = 1.02;  // of a rate: ring credits change for no less
 constexpr double kAlmost = 1.02;        // of what a flow may take: kept, up to what rounds leave
 constexpr double kFullLoad = 1.0;       // of the busiest worker
+constexpr double kDrainLoad = 0.98;  // of what full batches carry, at most, to work off what waits
 // Of SLOs, without margins.
 constexpr double kStretches[] = {1, 1.05, 1.1, 1.2, 1.35, 1.5, 2, 3, 5, 10, 30};
 }  // namespace
@@ -197,7 +198,12 @@ bool Optimal::is_fine_as_it_is() const {
 // carry all that comes within the SLOs, flows are late by the least that does. Where none do
 // at all, what is carried is in time.
 void Optimal::carry() {
-  joint_.offered_pkts_per_ns = load_.offered_pkts_per_ns();
+  const double offered = load_.offered_pkts_per_ns();
+  joint_.offered_pkts_per_ns = offered;
+  if (offered > 0 && load_.drain_pkts_per_ns() > 0) {
+    joint_.offered_pkts_per_ns =
+        std::min(offered + load_.drain_pkts_per_ns(), std::max(offered, kDrainLoad * full_rate()));
+  }
   plan_stretched(0);
   if (carries()) return give_up_margins();
   if (is_fine_as_it_is()) {

@@ -97,7 +97,7 @@ def run(name: str, load: float, slo: float, controller: str) -> tuple[float, flo
         ("one heavy leaf of 8", 0.6, 0.5, "fixed(8)"),
         ("one heavy leaf of 8", 0.8, 0.8, "fixed(16)"),
         ("one heavy leaf of 8", 0.9, 0.8, "fixed(24)"),
-        ("tree of 16", 0.6, 0.5, "fixed(8)"),
+        ("tree of 16", 0.6, 0.6, "fixed(8)"),
         ("gateway(64)", 0.8, 0.5, "fixed(8)"),
     ],
 )

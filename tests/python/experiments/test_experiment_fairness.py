@@ -126,5 +126,5 @@ def test_a_module_of_given_costs_gains_from_batches(
     runner = Runner(Store(tmp_path), 1, make_bar(Console(file=io.StringIO())))
     results = runner.run([fig1._case(module, n, Setup(costs="paper")) for n in (1, 32)])
     # The line alone would give 1 / 1000 ns and 32 / 4100 ns.
-    assert 0.8e6 < results["acl/1"]["rate_pps"] < 1e6
+    assert 0.75e6 < results["acl/1"]["rate_pps"] < 1e6
     assert 5.5e6 < results["acl/32"]["rate_pps"] < 32 / 4100 * 1e9

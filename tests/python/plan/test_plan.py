@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,7 @@ def test_an_slo_that_cannot_be_kept_is_told_with_its_term_and_a_way_out(
     code, out, err = run(monkeypatch, capsys, file, "--slo", "12us")
     assert code == 2 and "cannot be met" in out
     assert "no SLO binds" not in out and "buy nothing" not in out
-    assert "f_* (4): an SLO of 12.0 us cannot be met at full load" in err
+    assert re.search(r"f_\* \(\d\): an SLO of 12.0 us cannot be met at full load", err)
     assert "turnaround" in err and "or an SLO of" in err
     code, out, err = run(monkeypatch, capsys, file, "--slo", "f_2=500ns")
     assert code == 2

@@ -195,7 +195,7 @@ def test_pipelines_of_this_project(name: str, params: dict[str, str], slo_us: in
     slo_ns = {flow["name"]: slo_us * 1000 for flow in spec["flows"]}
     plan = make_planner(spec).plan({"slo_ns": slo_ns})
     rate = simulated_pps(spec, "optimal", slo_ns, period_for(plan), 30)
-    assert plan["rate_pps"] == pytest.approx(rate, rel=0.02)
+    assert plan["rate_pps"] == pytest.approx(rate, rel=0.03)
 
 
 def test_knobs_with_trains() -> None:
