@@ -15,7 +15,7 @@ constexpr double kSameRate = 0.01;      // rounds end there
 constexpr double kWorthAnother = 1.02;  // of a rate: ring credits change for no less
 constexpr double kAlmost = 1.02;        // of what a flow may take: kept, up to what rounds leave
 constexpr double kFullLoad = 1.0;       // of the busiest worker
-constexpr double kDrainLoad = 0.98;  // of what full batches carry, at most, to work off what waits
+constexpr double kDrainLoad = 0.995;  // of what full batches carry, at most, to work off what waits
 // Of SLOs, without margins.
 constexpr double kStretches[] = {1, 1.05, 1.1, 1.2, 1.35, 1.5, 2, 3, 5, 10, 30};
 }  // namespace

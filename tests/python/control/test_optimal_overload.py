@@ -33,6 +33,7 @@ PIPELINES: dict[str, tuple[str, dict[str, str]]] = {
         {"leaves": "8", "per_batch_cycles_0": "4000", "per_pkt_cycles_0": "200"},
     ),
     "tree of 16": ("tree", {"leaves": "16", "weight_0": "2"}),
+    "gateway(16)": ("gateway", {"nexthops": "16"}),
     "gateway(64)": ("gateway", {"nexthops": "64"}),
 }
 
@@ -98,6 +99,7 @@ def run(name: str, load: float, slo: float, controller: str) -> tuple[float, flo
         ("one heavy leaf of 8", 0.8, 0.8, "fixed(16)"),
         ("one heavy leaf of 8", 0.9, 0.8, "fixed(24)"),
         ("tree of 16", 0.6, 0.6, "fixed(8)"),
+        ("gateway(16)", 0.95, 0.8, "fixed(24)"),
         ("gateway(64)", 0.8, 0.5, "fixed(8)"),
     ],
 )

@@ -122,7 +122,7 @@ def test_controllers_use_the_whole_of_a_larger_batch(tmp_path: Path, batch: int)
 
 def test_wide_costs_are_the_priors_up_to_32_and_then_what_caches_make() -> None:
     prior = {entry.kind: entry for entry in load_costs("prior").entries if not entry.port_kind}
-    wide = {entry.kind: entry for entry in load_costs("wide").entries}
+    wide = {entry.kind: entry for entry in load_costs("wide").entries if not entry.port_kind}
     assert set(prior) == set(wide)
     rising = 0
     for kind, entry in wide.items():
@@ -132,7 +132,7 @@ def test_wide_costs_are_the_priors_up_to_32_and_then_what_caches_make() -> None:
             continue
         assert len(law.table_ns) == 256
         assert law.at(32) == pytest.approx(line.at(32), abs=0.1)
-        assert 0.6 * line.at(256) < law.at(256) < 1.5 * line.at(256)
+        assert 0.6 * line.at(256) < law.at(256) < 1.7 * line.at(256)
         rising += law.at(256) > 1.03 * line.at(256)
     assert rising > 5
 
