@@ -242,6 +242,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30, help="for each policy")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if options.seconds < 1:
+        parser.error("--seconds: 1 or more")
     names = "  ".join(f"{name + ' p50/p95':>16}" for name in MODELS)
     print(f"{'policy':8} {'busy':>5}  {names}  {'late':>6}  SLO")
     for policy in POLICIES:

@@ -5,13 +5,15 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 
 namespace batchplane::profile {
 namespace {
 
 constexpr uint32_t kMaxBatches = 16;
 
-constexpr uint32_t kMaxLooks = 100'000;  // until frames have come over
+constexpr uint32_t kMaxLooks = 100'000;   // until frames have come over
+constexpr uint32_t kLooksPerYield = 100;  // another thread may have to bring them
 
 // Of an input; empty when it has none.
 std::string port_of(const Graph& graph, const Instance& instance) {
@@ -164,6 +166,7 @@ bool ModuleRig::send_in(uint32_t n_pkts) {
   for (uint32_t look = 0; sent == n_pkts && look < kMaxLooks; ++look) {
     const exec::RingCounts counts = port_->ring_counts();
     if (counts.ring_pkts == 0 || counts.waiting_pkts >= n_pkts) return true;
+    if (look % kLooksPerYield == kLooksPerYield - 1) std::this_thread::yield();
   }
   return false;
 }

@@ -92,10 +92,12 @@ def _plan_devices(
         raise _bad("--devices", "it needs a pipeline", "batchplane plan devices --devices")
     if options.plot is not None:
         raise _bad("--plot", "there is no figure of devices", "leave it out")
+    if options.settings:
+        raise _bad("--control", "placement has no settings of controllers", "leave it out")
     with errors.status("planning", spinner="dots"):
         report = make_device_report(
             name, overrides, options.traffic,
-            lambda document: _slos(document, options.slos)[0],
+            lambda document: _slos(document, options.slos),
             lambda inputs: _offered(inputs, options),
             options.device_profile, options.costs,
         )  # fmt: skip

@@ -80,7 +80,7 @@ def make_device_report(
     name: str,
     overrides: Sequence[str],
     traffic: str | None,
-    slo_of: Callable[[Document], dict[str, int]],
+    slo_of: Callable[[Document], tuple[dict[str, int], list[str]]],
     offered_of: Callable[[Inputs], float | None],
     given_profile: Path | None,
     costs: str | None,
@@ -93,7 +93,9 @@ def make_device_report(
     kept = None if costs else kept_costs(pipeline).costs
     file: CostsFile = kept or load_costs(costs or PRIOR)
     inputs = prepare(document, traffic, costs)
-    slo_ns = slo_of(inputs.document)
+    slo_ns, assumed = slo_of(inputs.document)
+    # Traffic that is assumed brings its flows.
+    pipeline = {**pipeline, "flows": inputs.document.pipeline.get("flows", [])}
     offered = offered_of(inputs)
     if offered is None:
         message = "nobody says how many packets are offered"
@@ -117,7 +119,12 @@ def make_device_report(
         message, where, fix = (str(part) for part in error.args[0][0])
         raise BadInput(Problem(message, "plan", where, fix)) from error
     return DeviceReport(
-        str(pipeline.get("name", name)), case, rows, bought(case, rows), origin, told
+        str(pipeline.get("name", name)),
+        case,
+        rows,
+        bought(case, rows),
+        origin,
+        [*assumed, *inputs.warnings, *told],
     )
 
 

@@ -148,13 +148,19 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
         raise BadInput(problems)
     on_ports, ports = _of_ports(pipeline, file)
     found.update(on_ports)
-    laws = {module: law for module, (law, _) in found.items()}
+    # Built-in tables are of usual batches; what was measured has to be of this pipeline's.
+    batch_pkts = int(pipeline.get("engine", {}).get("batch_pkts", 1))
+    built_in = set(found if file.label == PRIOR else on_ports)
+    laws = {
+        module: law.reaching(batch_pkts) if module in built_in else law
+        for module, (law, _) in found.items()
+    }
     sources = {module: source for module, (_, source) in found.items()}
     warnings = tuple(_warnings(file, sources, name))
     queue = _found("", "queue", {}, {}, in_memory)
     return Costs(
         laws, sources, dict(file.loop), file.label, file.cpu, file.date, warnings, ports,
-        None if queue is None else queue[0],
+        None if queue is None else queue[0].reaching(batch_pkts if file.label == PRIOR else 1),
     )  # fmt: skip
 
 

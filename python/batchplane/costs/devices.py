@@ -89,6 +89,14 @@ class DeviceProfile:
 
 def device_profile_from(document: Any, file: str = "") -> DeviceProfile:
     """Raises BadInput with what is wrong first."""
+    try:
+        return _read_profile(document, file)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        message = "this is not a whole profile of devices"
+        raise BadInput(Problem(message, file, str(error), COMMAND + " writes one")) from error
+
+
+def _read_profile(document: Any, file: str) -> DeviceProfile:
 
     def refuse(message: str, key: str = "") -> BadInput:
         return BadInput(Problem(message, file, key, COMMAND + " writes one"))
@@ -105,7 +113,9 @@ def device_profile_from(document: Any, file: str = "") -> DeviceProfile:
         return BatchLaw(*(float(v) for v in values if v is not None))
 
     laws = []
-    names = {str(row["name"]) for row in document["devices"]}
+    names = {str(row["name"]) for row in document["devices"] if row["kind"]}
+    for row in document.get("beside", ()):
+        _ = row["kind"], row["on"], row["beside"], row["on_other"], float(row["factor"])
     for i, row in enumerate(document["laws"]):
         key = f"laws[{i}]"
         if row.get("on") not in names:

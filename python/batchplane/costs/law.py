@@ -54,6 +54,19 @@ class CostLaw:
             self.table_pkts and self.table_pkts[:end],
         )
 
+    def reaching(self, batch_pkts: int) -> CostLaw:
+        """With what its line says of larger batches, up to this size."""
+        if not self.table_ns or self._sizes()[-1] >= batch_pkts:
+            return self
+        sizes = tuple(self._sizes())
+        more = (batch_pkts,) if self.table_pkts else tuple(range(sizes[-1] + 1, batch_pkts + 1))
+        return CostLaw(
+            self.cost_per_batch_ns,
+            self.cost_per_pkt_ns,
+            (*self.table_ns, *(self.at(n) for n in more)),
+            self.table_pkts and (*sizes, *more),
+        )
+
     def as_json(self) -> dict[str, Any]:
         """Keys as in costs files and requests."""
         law: dict[str, Any] = {

@@ -57,6 +57,19 @@ def devices_of(
     }
 
 
+def _declared_w(profile: DeviceProfile | None, device: str) -> float:
+    """What it was said to draw at work, when it was measured."""
+    rows = profile.devices if profile is not None else ()
+    return next(
+        (
+            float(r["modelled"]["active_w"])
+            for r in rows
+            if r["name"] == device and r.get("modelled")
+        ),
+        0.0,
+    )
+
+
 def make_case(
     pipeline: Mapping[str, Any],
     shares: Mapping[str, float],
@@ -72,7 +85,8 @@ def make_case(
     placement = pipeline.get("placement") or {}
     devices = devices_of(pipeline, profile)
     names = stage_names(pipeline)
-    placed = [PlacedDevice(INLINE, INLINE, active_w=float(placement.get("inline_w", 0)))]
+    inline_w = placement.get("inline_w", _declared_w(profile, INLINE))
+    placed = [PlacedDevice(INLINE, INLINE, active_w=float(inline_w))]
     for name, device in devices.items():
         watts = (float(device.get("params", {}).get(k, 0)) for k in ("off_w", "idle_w", "active_w"))
         placed.append(PlacedDevice(name, str(device["kind"]), *watts))

@@ -33,21 +33,21 @@ class Controller:
 
     def model_is(self, model: Mapping[str, Any]) -> None:
         """Begins anew, with another model."""
-        self.model = whole_model(model)
-        self._names = [str(row["name"]) for row in self.model["modules"]]
         native = load_native()
         try:
+            self.model = whole_model(model)
+            self._names = [str(row["name"]) for row in self.model["modules"]]
             self._native = native.Controller(self.model, self._name, self.settings)
+            # What is in force, as far as this controller has said it.
+            self.buffers: dict[str, dict[str, int]] = {
+                str(row["name"]): {"trigger_pkts": 0, "age_limit_ns": 0}
+                for row in self.model["modules"]
+                if row["has_buffer"]
+            }
         except native.ConfigError as error:
             raise _bad_input(error) from error
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise BadInput(Problem(f"the model is not whole: {error}", key="model")) from error
-        # What is in force, as far as this controller has said it.
-        self.buffers: dict[str, dict[str, int]] = {
-            str(row["name"]): {"trigger_pkts": 0, "age_limit_ns": 0}
-            for row in self.model["modules"]
-            if row["has_buffer"]
-        }
 
     def step(self, period: Mapping[str, Any]) -> dict[str, Any]:
         """What to change after this period: a decision as docs/protocol.md has it, by names.
@@ -60,6 +60,8 @@ class Controller:
             decision: dict[str, Any] = self._native.step(self._whole_period(period))
         except native.ConfigError as error:
             raise _bad_input(error) from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise BadInput(Problem(f"the period is not whole: {error}", key="period")) from error
         for change in decision["changes"]:
             change["module"] = self._names[change["module"]]
             buffer = self.buffers[change["module"]]

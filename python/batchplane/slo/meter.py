@@ -78,6 +78,10 @@ class Meter:
     """One period after the other of a program whose batches a controller sizes."""
 
     def __init__(self, model: Mapping[str, Any], now_ns: int = 0, percentile: float = 0.95):
+        if not 0 <= percentile <= 1:
+            raise BadInput(
+                Problem(f"{percentile!r} is no percentile", key="percentile", fix="0 to 1")
+            )
         self._model = whole_model(model)
         self._percentile = percentile
         self._numbers = {str(row["name"]): m for m, row in enumerate(self._model["modules"])}
@@ -102,6 +106,8 @@ class Meter:
 
     def arrived(self, module: str, pkts: int = 1) -> None:
         """Items came from the module before, together."""
+        if pkts < 1:
+            raise BadInput(Problem(f"{pkts!r} items arrived", key=module, fix="1 or more"))
         row = self._modules[_number(module, self._numbers, "module")]
         row.add(arrived_batches=1, arrived_pkts=pkts)
         row.held_pkts += pkts

@@ -29,7 +29,9 @@ def whole_model(given: Mapping[str, Any]) -> dict[str, Any]:
     modules = [_module(row) for row in _rows(given, "modules")]
     names = [str(row["name"]) for row in modules]
     _check_names(names, "modules")
-    workers = list(dict.fromkeys(str(row["worker"]) for row in modules))
+    for module in modules:
+        module["worker"] = str(module["worker"])
+    workers = list(dict.fromkeys(module["worker"] for module in modules))
     inputs = [f"(input of {worker})" for worker in workers]
     flows = []
     edges: dict[tuple[int, int], int] = {}

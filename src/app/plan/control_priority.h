@@ -13,7 +13,8 @@ void allow_control_priority();
 // Whether they may then.
 bool is_control_priority_allowed();
 
-// The calling thread. Threads that it makes start as ordinary ones. False where it may not.
+// The calling thread, which also wakes to the microsecond. Threads that it makes have an ordinary priority. False
+// where it may not.
 bool take_control_priority();
 
 }  // namespace batchplane::app

@@ -78,7 +78,7 @@ bool Load::update(const Snapshot& snapshot, const ProgramView& view) {
   const bool is_waiting = count_inputs(snapshot, view, offered_pkts);
   compare_with_full_runs(snapshot, view);
   // What is worked off did not come now.
-  const double came_pkts = snapshot.inputs.empty() ? entered : offered_pkts;
+  const double came_pkts = offered_pkts > 0 ? offered_pkts : entered;
   offered_.follow(came_pkts / period_ns, entered);
   rate_pkts_per_ns_ = entered / period_ns;
   // A worker that takes whatever is there may always be busy, and still carry more at a time.

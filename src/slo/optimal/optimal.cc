@@ -10,7 +10,6 @@
 namespace batchplane::slo {
 namespace {
 constexpr double kKeepWithin = 0.005;  // of the best load: what is in force stays
-constexpr double kIdleWorth = 0.25;    // of a core: of lower loads a part counts as of this
 constexpr double kWorthAgain = 0.03;   // of a load: beyond, what failed is mended, not taken back
 constexpr double kIdleLoad = 0.85;     // without buffers: above, they are worth having
 constexpr double kQueueLoad = 0.7;     // above, a queue may come up any time
@@ -112,8 +111,6 @@ void Optimal::keep_what_fits() {
   // What was solved for other rings goes with them.
   if (rings_.is_changing()) return;
   const double best = cost_of(at_);
-  // Of a core that is idle most of the time a part is worth little.
-  const double worth = joint_.offered_pkts_per_ns > 0 ? std::max(best, kIdleWorth) : best;
   if (tries_.has_failed() && tries_.kept_ns() < (1 + kWorthAgain) * bottleneck_ns(joint_, at_)) {
     take(tries_.kept_pkts());
     return;
@@ -126,7 +123,7 @@ void Optimal::keep_what_fits() {
     mix(kept);
     const bool is_mixed = kept != view_.current();
     if (is_mixed) evaluate_at(kept, trial_);
-    const bool gains = cost_of(trial_) - best > kKeepWithin * worth;
+    const bool gains = cost_of(trial_) - best > kKeepWithin * best;
     if (gains || (is_mixed && !keep_budgets(trial_))) kept.assign(chosen_.begin(), chosen_.end());
   }
   take({kept.begin(), kept.end()});

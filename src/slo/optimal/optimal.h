@@ -59,7 +59,6 @@ class Optimal final : public Controller {
   [[nodiscard]] bool is_held_up(const Snapshot& snapshot, uint32_t flow) const;
   void wait_in_rings(double rate_pkts_per_ns);
   void wait_for_runs(bool is_all_carried);
-  [[nodiscard]] bool is_other_traffic();
   void observe();
   void keep_what_fits();
   void mix(std::vector<double>& triggers_pkts) const;
@@ -127,8 +126,6 @@ class Optimal final : public Controller {
   std::vector<double> as_real_;
   // Of SLOs, where no less carries what comes; 0: SLOs less their margin do.
   double stretch_ = 0;
-  std::vector<double> weights_ns_;  // by head: of a packet, when traffic was seen first
-  double work_ns_ = 0;              // of a packet by these; what is compared with
   bool has_decided_ = false;
   bool is_try_ = false;     // what was chosen is to gain something
   uint32_t lulls_ = 0;      // in a row

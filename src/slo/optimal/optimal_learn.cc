@@ -8,10 +8,9 @@
 
 namespace batchplane::slo {
 namespace {
-constexpr double kOutsideFactor = 2;    // measured over modelled delay: more is waiting outside
-constexpr double kOtherTraffic = 0.05;  // change of what it costs
-constexpr double kMinHole = 0.05;       // of the SLO, on average: shorter holes delay nothing
-constexpr double kOftenCut = 0.1;       // share of releases by age
+constexpr double kOutsideFactor = 2;  // measured over modelled delay: more is waiting outside
+constexpr double kMinHole = 0.05;     // of the SLO, on average: shorter holes delay nothing
+constexpr double kOftenCut = 0.1;     // share of releases by age
 }  // namespace
 
 // How the flow's packets were held in the period.
@@ -110,25 +109,9 @@ void Optimal::learn_margin() {
   margin_.learn(seen);
 }
 
-// Other traffic, by what it costs without batches: what failed before may not now.
-bool Optimal::is_other_traffic() {
-  const Program& program = view_.program();
-  const bool is_first = weights_ns_.empty();
-  double work_ns = 0;
-  for (uint32_t h = 0; h < program.modules.size(); ++h) {
-    const ProgramModule& module = program.modules[h];
-    if (is_first) weights_ns_.push_back(0);
-    if (weights_ns_[h] <= 0) weights_ns_[h] = module.cost_per_batch_ns + module.cost_per_pkt_ns;
-    work_ns += module.share * weights_ns_[h];
-  }
-  if (!is_first && std::abs(work_ns - work_ns_) <= kOtherTraffic * work_ns_) return false;
-  work_ns_ = work_ns;
-  return true;
-}
-
 // Of the triggers in force, as far as the period says anything of them.
 void Optimal::observe() {
-  bool is_other = is_other_traffic();
+  bool is_other = false;
   bool is_excused = false;
   bool is_kept = true;
   for (const Flow& flow : flows_) {

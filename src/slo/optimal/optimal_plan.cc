@@ -208,7 +208,8 @@ void Optimal::carry() {
   if (carries()) return give_up_margins();
   if (is_fine_as_it_is()) {
     // At the rate that is carried, not at that of the plan which carries less.
-    found_.rate_pkts_per_ns = joint_.offered_pkts_per_ns;
+    joint_.offered_pkts_per_ns = found_.rate_pkts_per_ns = offered;
+    found_.solution.is_infeasible.assign(flows_.size(), false);
     return restore(found_, {view_.current().begin(), view_.current().end()});
   }
   if (joint_.offered_pkts_per_ns <= full_rate()) {

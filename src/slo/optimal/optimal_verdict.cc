@@ -180,7 +180,8 @@ void Optimal::predict(Decision& decision) {
   evaluate(program, as_real_, trial_);
   const double pkt_ns = bottleneck_ns(joint_, trial_);
   if (pkt_ns <= 0) return;
-  const double offered = joint_.offered_pkts_per_ns;
+  // Without what is worked off.
+  const double offered = joint_.offered_pkts_per_ns > 0 ? load_.offered_pkts_per_ns() : 0;
   decision.predicted_load = offered > 0 ? std::min(1.0, pkt_ns * offered) : 1;
   decision.predicted_pps = 1e9 / pkt_ns;
 }

@@ -251,6 +251,13 @@ def test_the_built_in_costs_cover_the_pipelines() -> None:
     assert "built-in" in found.warnings[0].line()
 
 
+def test_built_in_tables_reach_larger_batches() -> None:
+    given = {**pipeline(x="port_in", y="ttl"), "engine": {"batch_pkts": 64}}
+    for law in resolve(given, load_costs(PRIOR)).modules.values():
+        assert law.table_ns is not None and len(law.table_ns) == 64
+        assert law.at(64) > law.at(32)
+
+
 # Some modules are in none of the papers' pipelines: they have costs that were measured, and no others.
 IN_NO_PAPER = {"bng.yaml", "devices.yaml", "ids.yaml", "ipsec_gateway.yaml", "vpn_gateway.yaml"}
 

@@ -12,6 +12,7 @@ import pytest
 from built import needs_daemon_and_extension, needs_extension
 from command_line import run_command
 
+from batchplane.base.problems import BadInput
 from batchplane.base.version import __version__
 from batchplane.costs.costs import PRIOR, load_costs
 from batchplane.costs.devices import BatchLaw, device_profile_from, keep_device_profile
@@ -213,6 +214,18 @@ def test_the_command_tells_sets_and_what_a_card_buys(
     text = capsys.readouterr().out
     assert "gpu (simulated), placed for power: carries" in text
     assert "inline + cpu + gpu (simulated)" in text
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"laws": [5]}, {"devices": [5]}, {"laws": None}, {"beside": [{"kind": "dpi"}]},
+        {"laws": [{**profile()["laws"][0], "feed": 5}]},
+    ],
+)  # fmt: skip
+def test_a_profile_that_is_not_whole_is_told(edit: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="profile of devices"):
+        device_profile_from({**profile(), **edit})
 
 
 @needs_daemon_and_extension

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from built import needs_extension
@@ -146,6 +146,15 @@ def test_mistakes() -> None:
     whole = controller.model
     with pytest.raises(BadInput, match=re.escape("flows.path: there is no such one (0 to 1)")):
         Controller({**whole, "flows": [{"name": "f", "path": [7]}]})
+
+    for model in (None, [], {"modules": "x", "tasks": [], "flows": []}):
+        with pytest.raises(BadInput):
+            Controller(cast(Any, model))
+    for period in (None, {"modules": None}, {**Meter(MODEL).close(10), "period_ns": -1}):
+        with pytest.raises(BadInput):
+            controller.step(cast(Any, period))
+    with pytest.raises(BadInput, match="items arrived"):
+        Meter(MODEL).arrived(str(MODEL["modules"][0]["name"]), -5)
 
 
 def test_the_document_shows_what_works() -> None:

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is said of SLOs that leave no room: those that are kept are not called hopeless."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from built import needs_daemon_and_extension
+
+from batchplane.native.loader import make_simulation
+from batchplane.sim.prepare import prepare
+
+pytestmark = needs_daemon_and_extension
+
+PERIOD_NS = 10_000_000
+PERIODS = 12
+
+
+def run(pipeline: str, slo_ns: int, controller: str) -> tuple[dict[str, Any], list[str]]:
+    spec = prepare(pipeline, costs="prior", overrides={"saturate": "true"}, run_order="depth").spec
+    spec["engine"]["idle"] = "hold"
+    for flow in spec["flows"]:
+        flow["delay_slo_ns"] = slo_ns
+    sim = make_simulation(spec)
+    sim.set_controller(controller, {})
+    for k in range(PERIODS):
+        sim.run_until((k + 1) * PERIOD_NS)
+        period, _ = sim.step()
+    return period["flows"], [str(flow["state"]) for flow in sim.explain()["flows"]]
+
+
+@pytest.mark.parametrize("pipeline", ["gateway", "tree", "vrf"])
+def test_what_is_kept_without_buffers_is_not_called_hopeless(pipeline: str) -> None:
+    without, _ = run(pipeline, 10**9, "null")
+    flows, states = run(pipeline, int(without["delay_ns"].max()), "optimal")
+    assert (flows["late_pkts"] <= 0.05 * flows["pkts"]).all()
+    assert set(states) == {"met"}
