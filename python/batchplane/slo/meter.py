@@ -83,6 +83,8 @@ class Meter:
                 Problem(f"{percentile!r} is no percentile", key="percentile", fix="0 to 1")
             )
         self._model = whole_model(model)
+        if any(len(task["inputs"]) != 1 for task in self._model["tasks"]):
+            raise BadInput(Problem("a meter counts what enters a task at one input", key="tasks"))
         self._percentile = percentile
         self._numbers = {str(row["name"]): m for m, row in enumerate(self._model["modules"])}
         self._flow_numbers = {str(row["name"]): f for f, row in enumerate(self._model["flows"])}

@@ -153,6 +153,9 @@ def test_mistakes() -> None:
     for period in (None, {"modules": None}, {**Meter(MODEL).close(10), "period_ns": -1}):
         with pytest.raises(BadInput):
             controller.step(cast(Any, period))
+    tasks = [{**task, "inputs": task["inputs"] * 2} for task in whole["tasks"]]
+    with pytest.raises(BadInput, match="at one input"):
+        Meter({**whole, "tasks": tasks})
     with pytest.raises(BadInput, match="items arrived"):
         Meter(MODEL).arrived(str(MODEL["modules"][0]["name"]), -5)
 
