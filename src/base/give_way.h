@@ -2,11 +2,11 @@
 // give_way.h - for threads that poll on cores which are not theirs alone.
 #pragma once
 
-#include <sys/prctl.h>
-
 #include <chrono>
 #include <cstdint>
 #include <thread>
+
+#include "base/timer_slack.h"
 
 namespace batchplane {
 
@@ -17,7 +17,7 @@ namespace batchplane {
 class GiveWay {
  public:
   // By the thread that will poll.
-  GiveWay() { prctl(PR_SET_TIMERSLACK, kTimerSlackNs, 0, 0, 0); }
+  GiveWay() { wake_to_the_microsecond(); }
 
   void to_others(uint64_t now_ns) {
     if (now_ns - slept_ns_ < kMostYieldedNs) {
@@ -31,7 +31,6 @@ class GiveWay {
  private:
   static constexpr uint64_t kMostYieldedNs = 20'000'000;
   static constexpr std::chrono::microseconds kSleep{1};
-  static constexpr unsigned long kTimerSlackNs = 1'000;
   uint64_t slept_ns_ = 0;
 };
 

@@ -20,7 +20,7 @@ from ..changes.traffic_state import generator_states
 from ..costs.cache import cache_path, kept_costs
 from ..lang.canonical import Document
 from ..lang.load import parse_overrides
-from ..native.loader import load_native
+from ..native.loader import first_mistake, load_native
 from ..plan.knobs import Knobs, knob_inputs
 from ..plan.planning import Planner, Report
 from ..plan.text import missed_lines, render_plan
@@ -124,8 +124,7 @@ def make_report(name: str | None, overrides: Sequence[str], options: PlanOptions
             slo_ns, _offered(inputs, options), options.plot is not None
         )
     except native.ConfigError as error:
-        message, where, fix = (str(part) for part in error.args[0][0])
-        raise BadInput(Problem(message, "command line", where, fix)) from error
+        raise first_mistake(error, "command line") from error
     if not any(row["share"] > 0 for row in report.plan["flows"]):
         raise BadInput(
             Problem(

@@ -18,7 +18,7 @@ from ..costs.costs import PRIOR, CostsFile, load_costs
 from ..costs.devices import COMMAND, DeviceProfile, kept_device_profile, load_device_profile
 from ..lang.canonical import Document
 from ..lang.load import parse_overrides
-from ..native.loader import load_native
+from ..native.loader import first_mistake, load_native
 from ..plan.device_case import make_case, require_stages
 from ..plan.device_text import DeviceReport, render_report
 from ..plan.devices import bought, plan_sets, too_many
@@ -116,8 +116,7 @@ def make_device_report(
             raise BadInput(Problem(reason, document.file, "devices"))
         rows = plan_sets(case)
     except native.ConfigError as error:
-        message, where, fix = (str(part) for part in error.args[0][0])
-        raise BadInput(Problem(message, "plan", where, fix)) from error
+        raise first_mistake(error, "plan") from error
     return DeviceReport(
         str(pipeline.get("name", name)),
         case,

@@ -8,7 +8,7 @@ costs.modules["ttl_0_0"].at(32)                          # ns of a batch of 32 p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -122,6 +122,8 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
     `shown_as` is what the user calls the pipeline; for the command that a message names.
     """
     name = shown_as or str(pipeline.get("name", "PIPELINE"))
+    batch_pkts = int(pipeline.get("engine", {}).get("batch_pkts", 1))
+    file = _reaching(file, batch_pkts)
     in_memory = tuple(entry for entry in file.entries if not entry.port_kind)
     by_name = {member: entry for entry in in_memory for member in entry.members}
     found: dict[str, tuple[CostLaw, str]] = {}
@@ -146,31 +148,33 @@ def resolve(pipeline: Mapping[str, Any], file: CostsFile, shown_as: str = "") ->
             found[module] = cost
     if problems:
         raise BadInput(problems)
-    on_ports, ports = _of_ports(pipeline, file)
+    on_ports, ports = _of_ports(pipeline, file, _reaching(_priors(), batch_pkts))
     found.update(on_ports)
-    # Built-in tables are of usual batches; what was measured has to be of this pipeline's.
-    batch_pkts = int(pipeline.get("engine", {}).get("batch_pkts", 1))
-    built_in = set(found if file.label == PRIOR else on_ports)
-    laws = {
-        module: law.reaching(batch_pkts) if module in built_in else law
-        for module, (law, _) in found.items()
-    }
+    laws = {module: law for module, (law, _) in found.items()}
     sources = {module: source for module, (_, source) in found.items()}
     warnings = tuple(_warnings(file, sources, name))
     queue = _found("", "queue", {}, {}, in_memory)
     return Costs(
         laws, sources, dict(file.loop), file.label, file.cpu, file.date, warnings, ports,
-        None if queue is None else queue[0].reaching(batch_pkts if file.label == PRIOR else 1),
+        None if queue is None else queue[0],
     )  # fmt: skip
 
 
+def _reaching(file: CostsFile, batch_pkts: int) -> CostsFile:
+    """Built-in tables are of usual batches; what was measured has to be of the pipeline's own."""
+    if file.label != PRIOR:
+        return file
+    entries = (replace(entry, law=entry.law.reaching(batch_pkts)) for entry in file.entries)
+    return replace(file, entries=tuple(entries))
+
+
 def _of_ports(
-    pipeline: Mapping[str, Any], file: CostsFile
+    pipeline: Mapping[str, Any], file: CostsFile, priors: CostsFile
 ) -> tuple[dict[str, tuple[CostLaw, str]], str]:
     """What modules cost whose port is not memory, and where that comes from: the file, or else the
     built-in costs, unless somebody gave the file's. One that is in neither costs what the file says
     of it, and that is told."""
-    files = (file,) if file.label == "given" else (file, _priors())
+    files = (file,) if file.label == "given" else (file, priors)
     found: dict[str, tuple[CostLaw, str]] = {}
     told: dict[str, None] = {}
     for name, spec in pipeline.get("modules", {}).items():

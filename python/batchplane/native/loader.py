@@ -131,6 +131,12 @@ def make_planner(spec: dict[str, Any]) -> NativePlanner:
     return planner
 
 
+def first_mistake(error: Exception, file: str) -> BadInput:
+    """Of those that the extension found, for input that stands in no pipeline file."""
+    message, where, fix = (str(part) for part in error.args[0][0])
+    return BadInput(Problem(message, file, where, fix))
+
+
 def config_problems(error: Exception, spec: dict[str, Any]) -> list[Problem]:
     """The mistakes that the extension found, at their places in the pipeline file."""
     from ..lang.canonical import Document, user_key

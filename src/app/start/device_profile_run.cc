@@ -6,8 +6,8 @@
 
 #include "app/plan/environment_build.h"
 #include "app/plan/memory_plan.h"
+#include "app/start/profile_run.h"
 #include "app/wire/json_value.h"
-#include "base/nearest_word.h"
 #include "base/pin_thread.h"
 #include "core/engine/thread.h"
 #include "profile/device_loop.h"
@@ -200,16 +200,7 @@ DeviceProfileRequest device_profile_request_from(const Value& value, const Pipel
                                    device.as_dict().at("params").as_dict()});
       }
     } else if (key == "modules") {
-      std::vector<std::string> known;
-      for (const ModuleSpec& module : spec.modules) known.push_back(module.name);
-      for (const Value& name : given.as_list()) {
-        if (std::ranges::find(known, name.as_string()) == known.end()) {
-          const std::string near = nearest_word(name.as_string(), known);
-          throw ConfigError("there is no module '" + name.as_string() + "'", key,
-                            near.empty() ? "" : "did you mean '" + near + "'?");
-        }
-        request.modules.push_back(name.as_string());
-      }
+      request.modules = modules_from(given, spec, key);
     } else if (key == "batch_pkts") {
       for (const Value& n : given.as_list())
         request.batch_pkts.push_back(whole_from(n, key, 1, offload::kMaxJobPkts));

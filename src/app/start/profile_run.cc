@@ -31,17 +31,7 @@ constexpr uint64_t kProfileMemoryMb = 128;
 
 std::vector<std::string> group_from(const Value& value, const PipelineSpec& spec,
                                     const std::string& where) {
-  std::vector<std::string> names;
-  std::vector<std::string> known;
-  for (const ModuleSpec& module : spec.modules) known.push_back(module.name);
-  for (const Value& name : value.as_list()) {
-    if (std::ranges::find(known, name.as_string()) == known.end()) {
-      const std::string near = nearest_word(name.as_string(), known);
-      throw ConfigError("there is no module '" + name.as_string() + "'", where,
-                        near.empty() ? "" : "did you mean '" + near + "'?");
-    }
-    names.push_back(name.as_string());
-  }
+  std::vector<std::string> names = modules_from(value, spec, where);
   if (names.empty()) throw ConfigError("a group is empty", where, "name a module");
   return names;
 }
@@ -191,6 +181,22 @@ Measured measure(Graph& graph, PacketPool& pool, PacketPool& far_pool,
 }
 
 }  // namespace
+
+std::vector<std::string> modules_from(const Value& value, const PipelineSpec& spec,
+                                      const std::string& where) {
+  std::vector<std::string> names;
+  std::vector<std::string> known;
+  for (const ModuleSpec& module : spec.modules) known.push_back(module.name);
+  for (const Value& name : value.as_list()) {
+    if (std::ranges::find(known, name.as_string()) == known.end()) {
+      const std::string near = nearest_word(name.as_string(), known);
+      throw ConfigError("there is no module '" + name.as_string() + "'", where,
+                        near.empty() ? "" : "did you mean '" + near + "'?");
+    }
+    names.push_back(name.as_string());
+  }
+  return names;
+}
 
 Value profile_value(const profile::ModuleProfile& p, const std::string& kind,
                     const std::string& note, uint32_t batch_limit_pkts) {

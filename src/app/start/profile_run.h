@@ -21,6 +21,10 @@ struct ProfileRequest {
 };
 ProfileRequest profile_request_from(const Value& value, const PipelineSpec& spec);
 
+// A list of names. Throws ConfigError for a module that is not there.
+std::vector<std::string> modules_from(const Value& value, const PipelineSpec& spec,
+                                      const std::string& where);
+
 // An entry of a costs file.
 Value profile_value(const profile::ModuleProfile& p, const std::string& kind,
                     const std::string& note, uint32_t batch_limit_pkts);
