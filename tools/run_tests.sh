@@ -26,10 +26,11 @@ declare -rA kTests=(
 readonly kBuiltBeside="asan-heap tsan-heap"
 readonly kStepLimitS=1800  # a build from nothing on two slow cores takes half of it
 readonly kLogs=build/test-logs
+readonly kAutogroup=/proc/sys/kernel/sched_autogroup_enabled
 # Hundreds of commands start an interpreter each: what they load is compiled once.
 export PYTHONPYCACHEPREFIX=$PWD/build/pycache
 unset PYTHONDONTWRITEBYTECODE
-summary=() n_failed=0
+summary=() n_failed=0 grouped=""
 
 folder_of() { if [[ $1 == release ]]; then echo build; else echo "build-$1"; fi; }
 
@@ -144,6 +145,17 @@ end_builds_beside() {
   beside=""
 }
 
+# Linux 6.18 lets one session that fills several cores keep all others off one of them, for minutes, where
+# sessions are groups to its scheduler. A daemon under test and a compiler beside it are two. As root only.
+share_cores_by_thread() {
+  [[ -w $kAutogroup && $(<"$kAutogroup") == 1 ]] || return 0
+  { echo 0 >"$kAutogroup"; } 2>/dev/null || return 0
+  grouped=1
+  echo "note: kernel.sched_autogroup_enabled is 0 until the tests end"
+}
+
+share_cores_as_before() { [[ -z $grouped ]] || echo 1 >"$kAutogroup"; }
+
 run_step() {
   case "$1" in
     build-*) run_build "${1#build-}" ;;
@@ -208,7 +220,8 @@ main() {
     *) steps="$*" ;;
   esac
   mkdir -p "$kLogs"
-  trap end_builds_beside EXIT
+  trap "end_builds_beside; share_cores_as_before" EXIT
+  share_cores_by_thread
   for name in $steps; do
     # shellcheck disable=SC2086
     [[ $name == pytest-e2e ]] && begin_builds_beside $steps

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/give_way.h"
 #include "base/patience.h"
 #include "base/pin_thread.h"
 
@@ -229,7 +228,6 @@ void Device::thread_main(uint32_t thread) {
   const auto ctx = std::make_unique<Context>();
   ctx->batch_limit_pkts = exec::kMaxBatchPkts;
   if (quiescence_ != nullptr) quiescence_->set_online(first_slot_ + thread, true);
-  GiveWay way;
   uint32_t n_idle = 0;
   while (!must_stop_.load(std::memory_order_relaxed)) {
     n_idle = serve(thread, *ctx) ? 0 : n_idle + 1;
@@ -239,7 +237,7 @@ void Device::thread_main(uint32_t thread) {
     if (n_idle > kSpins + kYields) {
       std::this_thread::sleep_for(kNap);
     } else if (n_idle > kSpins) {
-      way.to_others(TscClock::instance().now_ns());
+      std::this_thread::yield();
     } else {
       __builtin_ia32_pause();
     }

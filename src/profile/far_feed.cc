@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include "base/clock.h"
-#include "base/give_way.h"
 #include "base/pin_thread.h"
 #include "core/engine/thread.h"
 #include "profile/fit.h"
@@ -99,7 +98,6 @@ void FarFeed::time_line() {
 void FarFeed::run(Feeder& feeder) {
   [[maybe_unused]] const PacketThread registered;
   const TscClock& clock = TscClock::instance();
-  GiveWay way;
   // Its schedule begins now: what was due while nobody ran it would come in one go.
   feeder.generator->set_on(false);
   (void)feeder.generator->run_burst(clock.now_ns());
@@ -107,7 +105,7 @@ void FarFeed::run(Feeder& feeder) {
   while (!must_stop_.load(std::memory_order_acquire)) {
     const uint64_t begin_ns = clock.now_ns();
     const uint32_t sent = feeder.generator->run_burst(begin_ns);
-    if (sent == 0) way.to_others(begin_ns);
+    if (sent == 0) std::this_thread::yield();
     const auto taken_ns = static_cast<double>(clock.now_ns() - begin_ns);
     note(sent == 0 ? feeder.look_ns : feeder.burst_ns[sent], taken_ns);
   }

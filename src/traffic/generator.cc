@@ -3,9 +3,9 @@
 #include "traffic/generator.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/clock.h"
-#include "base/give_way.h"
 #include "core/engine/thread.h"
 
 namespace batchplane::traffic {
@@ -34,7 +34,6 @@ Generator::~Generator() {
 void Generator::run(const std::atomic<bool>& must_stop) {
   [[maybe_unused]] const PacketThread registered;
   const TscClock& clock = TscClock::instance();
-  GiveWay way;
   uint32_t bursts = 0;
   uint64_t last_ns = clock.now_ns();
   while (!must_stop.load(std::memory_order_acquire)) {
@@ -45,7 +44,7 @@ void Generator::run(const std::atomic<bool>& must_stop) {
     }
     last_ns = now_ns;
     const uint32_t sent = run_burst(now_ns);
-    if (sent == 0 || ++bursts % kBurstsPerYield == 0) way.to_others(now_ns);
+    if (sent == 0 || ++bursts % kBurstsPerYield == 0) std::this_thread::yield();
   }
   // What is in hand goes back while this thread is still known to the pool.
   if (n_hand_ != 0) PacketPool::free_bulk(hand_, n_hand_);

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from commands import Commands, wait_gone
+from commands import TREE, Commands, wait_gone
 from load import LOAD, assert_traffic_goes_on, canonical, in_pkts
 from waiting import wait_until
 
@@ -114,6 +115,27 @@ def test_a_signal_under_load_ends_it_well(
 def test_the_terminal_hanging_up_is_not_the_end(loaded: Commands) -> None:
     os.kill(loaded.pid("l2l3"), signal.SIGHUP)
     assert_traffic_goes_on(loaded)
+
+
+def test_it_outlives_the_terminal_that_started_it(batchplane: Commands) -> None:
+    """It is of the terminal's session, so that no scheduler sets the two against each other."""
+    start = shlex.join([*batchplane.words(("start", "l2l3", *LOAD)), "--name", "kept"])
+    words = [
+        "script",
+        "--quiet",
+        "--return",
+        "--command",
+        f"{start} && ps -o sid= -p $$",
+        "/dev/null",
+    ]
+    done = subprocess.run(
+        words, env=batchplane.environment, cwd=TREE, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    pid = batchplane.pid("kept")
+    assert os.getsid(pid) == int(done.stdout.split()[-1])
+    assert os.getpgid(pid) == pid, "Ctrl-C would reach it"
+    batchplane.stop("kept")
 
 
 def test_a_daemon_that_was_killed_leaves_room_for_the_next(loaded: Commands) -> None:

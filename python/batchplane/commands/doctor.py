@@ -112,6 +112,7 @@ def examine(machine: Machine | None = None) -> list[Finding]:
         _dpdk,
         _permissions,
         _priority,
+        _autogroup,
         _kept,
         _tun,
         _vfio,
@@ -348,6 +349,21 @@ def _priority(machine: Machine) -> list[Finding]:
             False,
             "control has no priority over generators on its core: its replies may lag under load",
             "sudo setcap cap_sys_nice+ep build/batchplaned",
+        )
+    ]
+
+
+def _autogroup(machine: Machine) -> list[Finding]:
+    setting = "kernel.sched_autogroup_enabled"
+    if machine.read("/proc/sys/" + setting.replace(".", "/")) in {"", "0"}:
+        return [Finding("autogroup", True, "threads share the cores, and not sessions")]
+    return [
+        Finding(
+            "autogroup",
+            False,
+            "sessions share the cores as groups: some kernels (6.18) then let a daemon that fills"
+            " its cores keep other sessions off one of them for a minute",
+            f"sudo sysctl -w {setting}=0",
         )
     ]
 

@@ -234,7 +234,9 @@ def _spawn(
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            start_new_session=True,
+            # Ctrl-C reaches no other process group. A session is too much: autogroups (doctor.py)
+            # would set this one against the terminal's.
+            process_group=0,
         )
     except OSError as error:
         raise RunFailed(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/plan/control_priority.h"
 
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,12 +9,11 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/timer_slack.h"
-
 namespace batchplane::app {
 namespace {
 
 constexpr rlim_t kNiceLimit = 20 - kControlNice;  // as setrlimit(2) counts
+constexpr unsigned long kTimerSlackNs = 1'000;    // how late a sleep may end
 constexpr uint64_t kSliceNs = 100'000;  // a short slice begins soon; old kernels ignore it
 
 // struct sched_attr of sched_setattr(2), which some C libraries declare and some do not.
@@ -43,7 +43,7 @@ void allow_control_priority() {
 }
 
 bool take_control_priority() {
-  wake_to_the_microsecond();
+  prctl(PR_SET_TIMERSLACK, kTimerSlackNs, 0, 0, 0);
   const Attributes attributes;
   return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
 }

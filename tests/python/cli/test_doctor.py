@@ -17,6 +17,7 @@ GOOD = {
     "proc/mounts": "nodev /dev/hugepages hugetlbfs rw 0 0\n",
     "proc/self/status": "Name:\tx\nCapEff:\t000001ffffffffff\n",
     "proc/sys/kernel/unprivileged_userns_clone": "1",
+    "proc/sys/kernel/sched_autogroup_enabled": "0",
     "proc/sys/user/max_user_namespaces": "1000",
     "sys/devices/system/cpu/online": "0-3",
     "sys/devices/system/cpu/isolated": "2-3",
@@ -57,7 +58,7 @@ def examined(root: Path, change: dict[str, str | None], run: object = None) -> d
 def test_a_good_machine(tmp_path: Path) -> None:
     findings = examined(tmp_path, {})
     assert [finding.topic for finding in findings.values() if not finding.is_ok] == []
-    assert len(findings) == 17 and all(finding.remedy == "" for finding in findings.values())
+    assert len(findings) == 18 and all(finding.remedy == "" for finding in findings.values())
     assert findings["hugepages"].message == "512 of 2 MB"
 
 
@@ -119,6 +120,12 @@ def test_a_good_machine(tmp_path: Path) -> None:
             "priority",
             "no priority over",
             "setcap",
+        ),
+        (
+            {"proc/sys/kernel/sched_autogroup_enabled": "1"},
+            "autogroup",
+            "keep other sessions off",
+            "sysctl -w",
         ),
         ({"dev/net/tun": None}, "tun", "is missing", "sudo modprobe tun"),
         ({"sys/module/vfio_pci/x": None}, "vfio", "not loaded", "sudo modprobe vfio-pci"),
