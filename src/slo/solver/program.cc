@@ -68,7 +68,7 @@ void Solver::prepare(const Program& program) {
   raises_.assign(n, {});
   fills_.assign(n_flows, {});
   active_.reserve(std::max(n, n_flows));
-  matrix_.reserve(n_flows * n_flows);
+  prepare_sets(program);
   has_point_ = false;
 }
 

@@ -85,6 +85,13 @@ class Solver {
   [[nodiscard]] double size_at(uint32_t module, double price) const;
   void add_price(const Program& program, uint32_t flow, double change);
   [[nodiscard]] double dual_value(const Program& program, const Group& group) const;
+
+  // program_newton.cc
+  void prepare_sets(const Program& program);
+  [[nodiscard]] double entry_of(const Program& program, uint32_t module) const;
+  double set_entry(const Program& program, uint32_t set);
+  bool set_curvature(const Program& program);
+  bool solve_by_sets();
   bool newton(const Program& program, const Group& group);
 
   // program_integer.cc
@@ -154,11 +161,27 @@ class Solver {
   std::vector<double> feedback_;       // by task: what prices save by shorter fills
   std::vector<double> penalty_feedback_;
   double price_unit_ = 1;
-  double part_ = 0.5;           // of the way to the next iterate that is gone
-  std::vector<double> matrix_;  // of the Newton step
-  std::vector<double> step_;
+  double part_ = 0.5;  // of the way to the next iterate that is gone
   std::vector<uint32_t> active_;
-  std::vector<uint32_t> row_of_;  // by flow: its row of the matrix, or none
+
+  // The Newton step.
+  struct Set {
+    uint32_t begin = 0;  // into set_modules_
+    uint32_t end = 0;
+    uint32_t row = 0;  // of the matrix, where entry > 0
+    double entry = 0;
+    bool is_seen = false;
+  };
+  std::vector<Set> sets_;                  // modules that the same flows share
+  std::vector<uint32_t> set_modules_;      // of the sets, one after the other
+  std::vector<uint32_t> flow_sets_;        // sets that each flow crosses, one after the other
+  std::vector<uint32_t> flow_sets_begin_;  // size: flows + 1
+  std::vector<uint32_t> seen_sets_;
+  std::vector<double> own_entry_;  // by active flow
+  std::vector<double> matrix_;
+  std::vector<double> ranks_;  // by row of the matrix
+  std::vector<double> step_;   // by active flow
+
   std::vector<double> backup_;
   // A relaxed point with the triggers that were made of it.
   struct Point {

@@ -4,8 +4,10 @@
 // where flows share modules by Newton steps on the dual of the group.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "slo/solver/program.h"
+#include "slo/solver/set_hash.h"
 
 namespace batchplane::slo {
 namespace {
@@ -13,16 +15,6 @@ constexpr double kTight = 1e-5;      // of the room: close enough to the budget
 constexpr uint32_t kMaxSteps = 60;   // of one price
 constexpr uint32_t kMaxSweeps = 60;  // over a group
 constexpr double kSteady = 1e-3;     // relative change of prices in a sweep
-constexpr uint32_t kMaxHalvings = 6;
-constexpr uint32_t kNoRow = ~0U;
-
-// Sums of these are different for different sets, as good as surely.
-uint64_t mixed_bits(uint64_t number) {
-  number *= 0x9e3779b97f4a7c15ULL;
-  number ^= number >> 32;
-  number *= 0xd6e8feb86659fd93ULL;
-  return number ^ (number >> 32);
-}
 }  // namespace
 
 double Solver::size_at(uint32_t v, double price) const {
@@ -109,97 +101,28 @@ double Solver::dual_value(const Program& program, const Group& group) const {
   return value;
 }
 
-// One projected Newton step on the prices above zero; false when the dual did not grow.
-bool Solver::newton(const Program& program, const Group& group) {
-  active_.clear();
-  for (uint32_t i = group.begin; i < group.end; ++i) {
-    if (price_[group_flows_[i]] > 0 && is_short_[group_flows_[i]] == 0)
-      active_.push_back(group_flows_[i]);
-  }
-  const size_t n = active_.size();
-  if (n < 2) return false;
-  row_of_.assign(program.flows.size(), kNoRow);
-  for (uint32_t r = 0; r < n; ++r) row_of_[active_[r]] = r;
-  matrix_.assign(n * n, 0);
-  for (size_t r = 0; r < n; ++r) {
-    double slope = 0;
-    step_[r] = used_ns(program, active_[r], 0, slope) - room_ns_[active_[r]];
-    const ProgramFlow& flow = program.flows[active_[r]];
-    for (uint32_t i = flow.modules_begin; i < flow.modules_end; ++i) {
-      const uint32_t v = program.flow_modules[i];
-      const ProgramModule& module = program.modules[v];
-      const double q = is_free_[v] != 0 ? size_at(v, module_price_[v]) : 0;
-      if (!(q > module.arriving_pkts && q < module.max_pkts)) continue;
-      const double k = slopes_.delay_slope[v];
-      const double entry = k * k * q * q * q / (2 * weight_[v]);
-      for (uint32_t j = module_flows_begin_[v]; j < module_flows_begin_[v + 1]; ++j) {
-        const uint32_t c = row_of_[module_flows_[j]];
-        if (c <= r) matrix_[r * n + c] += entry;
-      }
-    }
-  }
-  for (size_t r = 0; r < n; ++r) {  // Cholesky, with a ridge where rows coincide
-    for (size_t c = 0; c <= r; ++c) {
-      double sum = matrix_[r * n + c];
-      if (r == c) sum *= 1 + 1e-9;
-      for (size_t k = 0; k < c; ++k) sum -= matrix_[r * n + k] * matrix_[c * n + k];
-      if (r != c) {
-        matrix_[r * n + c] = sum / matrix_[c * n + c];
-      } else if (sum > 0) {
-        matrix_[r * n + r] = std::sqrt(sum);
-      } else {
-        return false;
-      }
-    }
-  }
-  for (size_t r = 0; r < n; ++r) {
-    for (size_t k = 0; k < r; ++k) step_[r] -= matrix_[r * n + k] * step_[k];
-    step_[r] /= matrix_[r * n + r];
-  }
-  for (size_t r = n; r-- > 0;) {
-    for (size_t k = r + 1; k < n; ++k) step_[r] -= matrix_[k * n + r] * step_[k];
-    step_[r] /= matrix_[r * n + r];
-  }
-  const double before = dual_value(program, group);
-  for (uint32_t halving = 0; halving < kMaxHalvings; ++halving) {
-    for (size_t r = 0; r < n; ++r) {
-      const double old = price_[active_[r]];
-      const double change = std::max(-old, step_[r]);
-      add_price(program, active_[r], change);
-      matrix_[r] = change;  // free by now: remembered in order to step back
-    }
-    if (dual_value(program, group) > before) return true;
-    for (size_t r = 0; r < n; ++r) {
-      add_price(program, active_[r], -matrix_[r]);
-      step_[r] /= 2;
-    }
-  }
-  return false;
-}
-
 // Of flows that may be held by the same modules only the one with the least room counts: behind a
 // buffer that many share, all of them would otherwise take turns in paying for it.
 void Solver::set_implied(const Program& program, const Group& group) {
+  active_.clear();
   for (uint32_t i = group.begin; i < group.end; ++i) {
     const uint32_t f = group_flows_[i];
     is_implied_[f] = 0;
-    held_by_[f] = 0;
     if (is_short_[f] != 0 || room_ns_[f] == kNoBudgetNs) continue;
+    held_by_[f] = 0;
     for (uint32_t j = program.flows[f].modules_begin; j < program.flows[f].modules_end; ++j) {
       const uint32_t v = program.flow_modules[j];
       if (is_free_[v] != 0) held_by_[f] += mixed_bits(v + 1);
     }
-    for (uint32_t k = group.begin; k < i; ++k) {
-      const uint32_t g = group_flows_[k];
-      if (held_by_[g] != held_by_[f] || is_implied_[g] != 0 || is_short_[g] != 0) continue;
-      if (room_ns_[g] == kNoBudgetNs) continue;
-      (room_ns_[g] <= room_ns_[f] ? is_implied_[f] : is_implied_[g]) = 1;
-      break;
-    }
+    active_.push_back(f);
   }
-  for (uint32_t i = group.begin; i < group.end; ++i) {
-    const uint32_t f = group_flows_[i];
-    if (is_implied_[f] != 0 && price_[f] > 0) add_price(program, f, -price_[f]);
+  std::ranges::sort(active_, {},
+                    [&](uint32_t f) { return std::tuple(held_by_[f], room_ns_[f], f); });
+  for (size_t i = 1; i < active_.size(); ++i) {
+    const uint32_t f = active_[i];
+    if (held_by_[f] != held_by_[active_[i - 1]]) continue;
+    is_implied_[f] = 1;
+    if (price_[f] > 0) add_price(program, f, -price_[f]);
   }
 }
 

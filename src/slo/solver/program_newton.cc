@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// program_newton.cc - Newton steps on the dual where flows share modules. Its matrix is a diagonal, of what
+// each flow passes alone, and one rank for each set of flows that share a module: few, however many flows.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "slo/solver/program.h"
+#include "slo/solver/set_hash.h"
+
+namespace batchplane::slo {
+namespace {
+constexpr uint32_t kMaxHalvings = 6;
+constexpr double kRidge = 1e-6;  // of a row's diagonal: where all that flows hold is shared
+
+// Solves a symmetric positive system in place, by Cholesky; of the matrix the lower half is read
+// and overwritten. False: it is none.
+bool solve_in_place(std::vector<double>& matrix, std::vector<double>& vector) {
+  const size_t n = vector.size();
+  for (size_t r = 0; r < n; ++r) {
+    double* const row = &matrix[r * n];
+    for (size_t c = 0; c <= r; ++c) {
+      double sum = row[c];
+      for (size_t k = 0; k < c; ++k) sum -= row[k] * matrix[c * n + k];
+      if (r == c && !(sum > 0)) return false;
+      row[c] = r == c ? std::sqrt(sum) : sum / matrix[c * n + c];
+    }
+  }
+  for (size_t r = 0; r < n; ++r) {
+    for (size_t k = 0; k < r; ++k) vector[r] -= matrix[r * n + k] * vector[k];
+    vector[r] /= matrix[r * n + r];
+  }
+  for (size_t r = n; r-- > 0;) {
+    for (size_t k = r + 1; k < n; ++k) vector[r] -= matrix[k * n + r] * vector[k];
+    vector[r] /= matrix[r * n + r];
+  }
+  return true;
+}
+}  // namespace
+
+// Modules that the same flows share count as one.
+void Solver::prepare_sets(const Program& program) {
+  std::map<uint64_t, std::vector<uint32_t>> modules_of;
+  for (uint32_t v = 0; v < program.modules.size(); ++v) {
+    if (module_flows_begin_[v + 1] - module_flows_begin_[v] < 2) continue;
+    uint64_t hash = 0;
+    for (uint32_t i = module_flows_begin_[v]; i < module_flows_begin_[v + 1]; ++i) {
+      hash += mixed_bits(module_flows_[i] + 1);
+    }
+    modules_of[hash].push_back(v);
+  }
+  std::vector<std::vector<uint32_t>> sets_of(program.flows.size());
+  sets_.clear();
+  set_modules_.clear();
+  for (const auto& [hash, modules] : modules_of) {
+    const uint32_t first = module_flows_begin_[modules.front()];
+    for (uint32_t i = first; i < module_flows_begin_[modules.front() + 1]; ++i) {
+      sets_of[module_flows_[i]].push_back(static_cast<uint32_t>(sets_.size()));
+    }
+    const auto begin = static_cast<uint32_t>(set_modules_.size());
+    set_modules_.insert(set_modules_.end(), modules.begin(), modules.end());
+    sets_.push_back({.begin = begin, .end = static_cast<uint32_t>(set_modules_.size())});
+  }
+  flow_sets_.clear();
+  flow_sets_begin_.assign(1, 0);
+  for (const std::vector<uint32_t>& sets : sets_of) {
+    flow_sets_.insert(flow_sets_.end(), sets.begin(), sets.end());
+    flow_sets_begin_.push_back(static_cast<uint32_t>(flow_sets_.size()));
+  }
+  own_entry_.reserve(program.flows.size());
+  seen_sets_.reserve(sets_.size());
+  ranks_.reserve(sets_.size());
+  matrix_.reserve(sets_.size() * sets_.size());
+}
+
+// How the use of a budget falls with the price of a module that holds between its bounds.
+double Solver::entry_of(const Program& program, uint32_t v) const {
+  const ProgramModule& module = program.modules[v];
+  const double q = is_free_[v] != 0 ? size_at(v, module_price_[v]) : 0;
+  if (!(q > module.arriving_pkts && q < module.max_pkts)) return 0;
+  const double k = slopes_.delay_slope[v];
+  return k * k * q * q * q / (2 * weight_[v]);
+}
+
+double Solver::set_entry(const Program& program, uint32_t s) {
+  Set& set = sets_[s];
+  if (set.is_seen) return set.entry;
+  set.is_seen = true;
+  seen_sets_.push_back(s);
+  set.entry = 0;
+  for (uint32_t i = set.begin; i < set.end; ++i) set.entry += entry_of(program, set_modules_[i]);
+  set.row = static_cast<uint32_t>(ranks_.size());
+  if (set.entry > 0) ranks_.push_back(0);
+  return set.entry;
+}
+
+// step_ becomes what is used too much, own_entry_ the diagonal; of sets, the ranks. False: a price that
+// moves nothing.
+bool Solver::set_curvature(const Program& program) {
+  for (const uint32_t s : seen_sets_) sets_[s].is_seen = false;
+  seen_sets_.clear();
+  ranks_.clear();
+  own_entry_.clear();
+  for (size_t r = 0; r < active_.size(); ++r) {
+    const uint32_t f = active_[r];
+    double slope = 0;
+    step_[r] = used_ns(program, f, 0, slope) - room_ns_[f];
+    double own = 0;
+    for (uint32_t i = program.flows[f].modules_begin; i < program.flows[f].modules_end; ++i) {
+      const uint32_t v = program.flow_modules[i];
+      if (module_flows_begin_[v + 1] - module_flows_begin_[v] == 1) own += entry_of(program, v);
+    }
+    double whole = own;
+    for (uint32_t i = flow_sets_begin_[f]; i < flow_sets_begin_[f + 1]; ++i) {
+      whole += set_entry(program, flow_sets_[i]);
+    }
+    if (!(whole > 0)) return false;
+    own_entry_.push_back(own + kRidge * whole);
+  }
+  return true;
+}
+
+// By way of the sets (Woodbury): as many rows as there are of those that move anything.
+bool Solver::solve_by_sets() {
+  const size_t m = ranks_.size();
+  matrix_.assign(m * m, 0);
+  for (const uint32_t s : seen_sets_) {
+    const Set& set = sets_[s];
+    if (set.entry > 0) matrix_[set.row * m + set.row] = 1 / set.entry;
+  }
+  const auto each_set = [&](size_t r, const auto& fn) {
+    for (uint32_t i = flow_sets_begin_[active_[r]]; i < flow_sets_begin_[active_[r] + 1]; ++i) {
+      if (const Set& set = sets_[flow_sets_[i]]; set.entry > 0) fn(set.row);
+    }
+  };
+  for (size_t r = 0; r < active_.size(); ++r) {
+    each_set(r, [&](uint32_t row) {
+      ranks_[row] += step_[r] / own_entry_[r];
+      each_set(r, [&](uint32_t column) {
+        if (column <= row) matrix_[row * m + column] += 1 / own_entry_[r];
+      });
+    });
+  }
+  if (!solve_in_place(matrix_, ranks_)) return false;
+  for (size_t r = 0; r < active_.size(); ++r) {
+    each_set(r, [&](uint32_t row) { step_[r] -= ranks_[row]; });
+    step_[r] /= own_entry_[r];
+  }
+  return true;
+}
+
+// One projected Newton step on the prices above zero; false when the dual did not grow.
+bool Solver::newton(const Program& program, const Group& group) {
+  active_.clear();
+  for (uint32_t i = group.begin; i < group.end; ++i) {
+    if (price_[group_flows_[i]] > 0 && is_short_[group_flows_[i]] == 0)
+      active_.push_back(group_flows_[i]);
+  }
+  const size_t n = active_.size();
+  if (n < 2 || !set_curvature(program) || !solve_by_sets()) return false;
+  const double before = dual_value(program, group);
+  for (uint32_t halving = 0; halving < kMaxHalvings; ++halving) {
+    for (size_t r = 0; r < n; ++r) {
+      const double old = price_[active_[r]];
+      own_entry_[r] = std::max(-old, step_[r]);  // free by now: remembered in order to step back
+      add_price(program, active_[r], own_entry_[r]);
+    }
+    if (dual_value(program, group) > before) return true;
+    for (size_t r = 0; r < n; ++r) {
+      add_price(program, active_[r], -own_entry_[r]);
+      step_[r] /= 2;
+    }
+  }
+  return false;
+}
+
+}  // namespace batchplane::slo
