@@ -22,7 +22,9 @@ Value flow_value(const slo::FlowExplanation& flow, const exec::ControlFlow& of,
     parts.push_back(Dict{{"module", model.modules[part.module].name},
                          {"trigger_pkts", part.trigger_pkts},
                          {"fill_ns", part.fill_ns},
-                         {"service_ns", part.service_ns}});
+                         {"service_ns", part.service_ns},
+                         {"heaviest", model.modules[part.heaviest].name},
+                         {"heaviest_ns", part.heaviest_ns}});
   }
   List legs;
   const size_t f = static_cast<size_t>(&of - model.flows.data());

@@ -60,7 +60,7 @@ EXPLAIN: dict[str, Any] = {
             "fill_ns": 30_000.0, "service_ns": 5_000.0, "slack_ns": 25_000.0,
             "multiplier_pps_per_us": 12_500.0, "hint": "",
             "modules": [{"module": "ttl", "trigger_pkts": 12, "fill_ns": 30_000.0,
-                         "service_ns": 5_000.0}],
+                         "service_ns": 5_000.0, "heaviest": "out", "heaviest_ns": 4_000.0}],
         }
     ],
     "modules": [

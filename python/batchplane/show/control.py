@@ -182,6 +182,13 @@ def render_explain(data: dict[str, Any]) -> RenderableType:
     return Group(*parts, Text(""), _decisions(data["decisions"]))
 
 
+def _heaviest(module: dict[str, Any]) -> str:
+    """Who takes most of the service, where that is a port or another module behind the buffer."""
+    if module["heaviest"] == module["module"]:
+        return ""
+    return f"{short_duration(module['heaviest_ns'])} of it in {module['heaviest']}"
+
+
 def _flow(row: dict[str, Any]) -> list[RenderableType]:
     slo_ns = row["slo_ns"]
     head = Text.assemble((str(row["flow"]), "bold"), "  ", _state(row))
@@ -197,7 +204,9 @@ def _flow(row: dict[str, Any]) -> list[RenderableType]:
             f"{module['module']}: fill", short_duration(module["fill_ns"]),
             f"for {module['trigger_pkts']} packets" if module["trigger_pkts"] else "no buffer",
         )  # fmt: skip
-        table.add_row(f"{module['module']}: service", short_duration(module["service_ns"]), "")
+        table.add_row(
+            f"{module['module']}: service", short_duration(module["service_ns"]), _heaviest(module)
+        )
     if not row.get("modules"):
         table.add_row("fill", short_duration(row["fill_ns"]), "")
         table.add_row("service", short_duration(row["service_ns"]), "")

@@ -139,6 +139,7 @@ void ProgramView::aggregate(const Snapshot& snapshot, uint32_t head) {
   ProgramModule& sum = program_.modules[head];
   sum.cost_per_batch_ns = 0;
   sum.cost_per_pkt_ns = 0;
+  heads_[head].heaviest_ns = 0;
   // Members come in the order of a walk from the head: the part of each is known before it is used.
   std::vector<std::pair<double, double>>& parts = parts_;
   parts.assign(members.size(), {0, 0});
@@ -149,6 +150,11 @@ void ProgramView::aggregate(const Snapshot& snapshot, uint32_t head) {
     const CostLaw::Line& cost = cost_line(snapshot.modules[m]);
     sum.cost_per_batch_ns += batches * cost.cost_per_batch_ns;
     sum.cost_per_pkt_ns += pkts * cost.cost_per_pkt_ns;
+    const double work_ns = cost.work_ns(batches, pkts * heads_[head].executed_pkts);
+    if (work_ns > heads_[head].heaviest_ns) {
+      heads_[head].heaviest = m;
+      heads_[head].heaviest_ns = work_ns;
+    }
     double out_pkts = 0;
     for (const uint32_t to : next_[m]) out_pkts += static_cast<double>(snapshot.modules[to].pkts);
     for (const uint32_t to : next_[m]) {
@@ -163,6 +169,13 @@ void ProgramView::aggregate(const Snapshot& snapshot, uint32_t head) {
       part.second += pkts * share;
     }
   }
+}
+
+std::pair<uint32_t, double> ProgramView::heaviest(uint32_t h) const {
+  const Head& head = heads_[h];
+  const double all_ns = head.cost_per_batch_ns + head.cost_per_pkt_ns * head.executed_pkts;
+  if (head.heaviest_ns <= 0 || all_ns <= 0) return {segments_[h].head, 1};
+  return {head.heaviest, std::min(1.0, head.heaviest_ns / all_ns)};
 }
 
 // Members that see the head's own batches cost what their tables say; what is behind a split, its line.

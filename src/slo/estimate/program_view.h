@@ -57,6 +57,8 @@ class ProgramView {
   [[nodiscard]] double egress_took_ns(uint32_t flow) const { return egress_[flow].took_ns; }
   [[nodiscard]] double egress_most_ns(uint32_t flow) const { return egress_[flow].most_ns; }
   // How far beyond a mean run age limits reckon with at saturation, in standard deviations.
+  // Of a segment's modules the one that takes most, and its part of what all take.
+  [[nodiscard]] std::pair<uint32_t, double> heaviest(uint32_t head) const;
   [[nodiscard]] double age_sigmas() const { return age_sigmas_; }
   // Whether a task's input never was empty: more may have come than it took.
   [[nodiscard]] bool is_input_full(const Snapshot& snapshot, uint32_t task) const;
@@ -76,6 +78,8 @@ class ProgramView {
     double pkts = 0;
     double cost_per_batch_ns = 0;  // of the segment alone
     double cost_per_pkt_ns = 0;
+    uint32_t heaviest = 0;         // of its modules, in the mean batch
+    double heaviest_ns = 0;
     double following_ns = 0;  // work of the period that its firings bring about elsewhere
     Stair stair;
     double extra_ns = 0;  // of the mean batch, beside the line

@@ -20,6 +20,8 @@ struct FlowExplanation {
     uint32_t trigger_pkts = 0;
     double fill_ns = 0;
     double service_ns = 0;
+    uint32_t heaviest = 0;  // of the modules that run on its batches, ports included
+    double heaviest_ns = 0;
   };
   exec::FlowState state = exec::FlowState::kNoSlo;
   double slo_ns = 0;  // 0 = none

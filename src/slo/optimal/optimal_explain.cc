@@ -27,8 +27,13 @@ FlowExplanation Optimal::explain_flow(uint32_t f) const {
   told.slack_ns = flow.verdict.slack_ns;
   for (uint32_t i = row.modules_begin; i < row.modules_end; ++i) {
     const uint32_t h = program.flow_modules[i];
-    told.modules.push_back(
-        {view_.segments()[h].head, chosen_[h], at_.fill_ns[h], at_.service_ns[h]});
+    const auto [heaviest, share] = view_.heaviest(h);
+    told.modules.push_back({.module = view_.segments()[h].head,
+                            .trigger_pkts = chosen_[h],
+                            .fill_ns = at_.fill_ns[h],
+                            .service_ns = at_.service_ns[h],
+                            .heaviest = heaviest,
+                            .heaviest_ns = share * at_.service_ns[h]});
   }
   return told;
 }

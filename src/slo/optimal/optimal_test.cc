@@ -250,6 +250,25 @@ TEST(Optimal, ExplainsEachFlowAndModule) {
   EXPECT_EQ(module.why, "a flow's budget");
 }
 
+TEST(Optimal, ExplainsWhichModuleOfASegmentTakesMost) {
+  RingPlant plant(gateways(4, 30e3), 0, 10);
+  const auto optimal = make_controller("optimal", plant.model, {});
+  control(plant, *optimal, 5);
+  const auto part_of_leaf = [&] {
+    const Explanation explained = optimal->explain();
+    const auto& parts = explained.flows[1].modules;
+    return *std::ranges::find(parts, 4U, &FlowExplanation::Part::module);
+  };
+  EXPECT_EQ(part_of_leaf().heaviest, 4U);
+  Snapshot snapshot = plant.run(kPeriodNs, 0.95);
+  snapshot.modules[5].cost = CostLaw(4000, 300);  // the port behind it
+  plant.apply(optimal->step(snapshot));
+  const FlowExplanation::Part part = part_of_leaf();
+  EXPECT_EQ(part.heaviest, 5U);
+  EXPECT_GT(part.heaviest_ns, 4000);
+  EXPECT_LT(part.heaviest_ns, part.service_ns);
+}
+
 // Late packets that holes in the worker's time explain lower nothing; the same ones without holes
 // do.
 TEST(Optimal, HolesInTimeExcuseThePacketsThatTheyCaught) {

@@ -169,6 +169,7 @@ def test_an_explanation_has_every_term() -> None:
         "-1.00 us  shorter than the model predicts",
         "ttl: fill",
         "for 12 packets",
+        "4.00 us of it in out",
         "slack",
         "1 us more SLO would add 12.5 kpps",
         "a flow's budget: voice",
