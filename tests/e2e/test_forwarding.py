@@ -41,7 +41,7 @@ def test_the_router_answers_pings_to_all_its_addresses(
     shared_lab: Lab, shared_router: Commands
 ) -> None:
     for address in (OWN_A, OWN_B):
-        told = ping(shared_lab, "a", "-c", "3", "-i", "0.02", "-W", "2", address)
+        told = ping(shared_lab, "a", "-c", "3", "-i", "0.02", "-W", "10", address)
         assert "3 received" in told, told
 
 

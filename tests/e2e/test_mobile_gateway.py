@@ -105,7 +105,7 @@ def world(program: Path, can_have_labs: None, folder: Path) -> Iterator[World]:
 
 def ping(world: World, size_bytes: int = 56, count: int = 3) -> str:
     return world.user(
-        "ping", "-n", "-c", str(count), "-i", "0.02", "-W", "2", "-s", str(size_bytes), SERVER,
+        "ping", "-n", "-c", str(count), "-i", "0.02", "-W", "10", "-s", str(size_bytes), SERVER,
         is_good=False,
     )  # fmt: skip
 
@@ -121,7 +121,7 @@ def test_pings_of_any_size_in_both_directions(world: World, options: tuple[str, 
     for size_bytes in (0, 56, 1372, 1373, 1472, 4000):
         assert "3 received" in ping(world, size_bytes), size_bytes
         told = world.server(
-            "ping", "-n", "-c", "3", "-i", "0.02", "-W", "2", "-s", str(size_bytes), USER,
+            "ping", "-n", "-c", "3", "-i", "0.02", "-W", "10", "-s", str(size_bytes), USER,
             is_good=False,
         )  # fmt: skip
         assert "3 received" in told, told

@@ -108,7 +108,7 @@ void ControlSocket::listen_on(const std::string& path) {
            "set BATCHPLANE_RUN_DIR to a folder of yours");
   }
   path_ = path;
-  if (listen(fd.get(), 16) != 0) {
+  if (listen(fd.get(), SOMAXCONN) != 0) {
     refuse(path, std::string("the socket cannot be listened on: ") + std::strerror(errno), "");
   }
   listener_ = std::move(fd);

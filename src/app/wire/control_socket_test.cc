@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -176,9 +177,27 @@ class SocketFile : public testing::Test {
     return stat(path.c_str(), &info) == 0 ? info.st_mode & 0777 : 0;
   }
 
+  [[nodiscard]] Fd connected() const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path_.copy(address.sun_path, sizeof address.sun_path - 1);
+    Fd client(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0)
+        << strerror(errno);
+    return client;
+  }
+
   std::string folder_;
   std::string path_;
 };
+
+// Clients with a time limit do not wait for a place in the queue: they are refused one.
+TEST_F(SocketFile, HasRoomForThoseThatComeBeforeItLooks) {
+  ControlSocket server([](ControlSocket::ClientId, const std::string&) {});
+  server.listen_on(path_);
+  std::vector<Fd> clients;
+  for (size_t i = 0; i < ControlSocket::kMaxClients; ++i) clients.push_back(connected());
+}
 
 TEST_F(SocketFile, IsOpenToItsOwnerOnly) {
   ControlSocket server([](ControlSocket::ClientId, const std::string&) {});
@@ -233,12 +252,7 @@ TEST_F(SocketFile, OneMoreClientTakesThePlaceOfTheOneThatAskedNothingForLongest)
   };
   std::vector<Fd> clients;
   const auto connect_one = [&] {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path_.copy(address.sun_path, sizeof address.sun_path - 1);
-    clients.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
-    EXPECT_EQ(connect(clients.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof address),
-              0);
+    clients.push_back(connected());
     turn();
   };
   const auto ask = [&](size_t client, const std::string& line) {
