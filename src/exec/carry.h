@@ -13,6 +13,7 @@ namespace batchplane::exec {
 template <class Traits>
 void adopt_counts(Node<Traits>& node, const Node<Traits>& old_node, size_t n_reasons) {
   node.cost = old_node.cost;
+  node.usual_cost = old_node.usual_cost;
   node.dropped_pkts = old_node.dropped_pkts;
   // Most drop nothing: their lists, long ones, need not be touched.
   for (size_t r = 0; old_node.dropped_pkts != 0 && r < n_reasons; ++r) {

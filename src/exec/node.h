@@ -11,6 +11,7 @@
 
 #include "base/cost_fit.h"
 #include "exec/batch.h"
+#include "exec/usual_cost.h"
 
 namespace batchplane::exec {
 
@@ -121,6 +122,7 @@ struct Node {
   uint64_t* handed_on = nullptr;  // per reason: the drop gate took it on; nodes with a drop target
   uint64_t dropped_pkts = 0;      // the sum of both
   CostSamples cost;
+  UsualCost usual_cost;
 
   // Counts that did not enter through the queue: see Executor::totals.
   NodeTotals folded;     // passes by pointer under earlier links

@@ -110,14 +110,8 @@ void CoreTraits::on_run(Context& ctx, Node& node, const Batch& batch) noexcept {
   const uint64_t now = TscClock::cycles();
   uint64_t cycles = now - ctx.last_cycles;
   cycles -= std::min<uint64_t>(cycles, ctx.clock_cost_cycles);
-  CostSamples& cost = node.cost;
   const uint64_t n = batch.size_pkts;
-  // An interrupt inside a sample says nothing about the module: cap at 16 times the mean so far.
-  constexpr uint64_t kTrustedSamples = 32;
-  if (cost.batches >= kTrustedSamples) {
-    cycles = std::min(cycles, 16 * (cost.cycles / cost.pkts + 1) * (n + 8));
-  }
-  cost.add(n, cycles);
+  if (node.usual_cost.believes(n, cycles)) node.cost.add(n, cycles);
   // Keeping these books, whose lines are cold, is no part of what the next module takes.
   _mm_lfence();
   ctx.last_cycles = TscClock::cycles();
