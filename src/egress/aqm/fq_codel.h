@@ -86,6 +86,24 @@ class FqCodel {
     return true;
   }
 
+  // Whether a packet of this connection needs room for itself alone.
+  [[nodiscard]] bool has_room_for(uint32_t word) const noexcept {
+    return free_ != kNone || find(word & ~kMarkBit) != kNone;
+  }
+  [[nodiscard]] uint32_t backlog_pkts(uint32_t word) const noexcept {
+    const uint32_t at = find(word & ~kMarkBit);
+    return at == kNone ? 0 : all_[at].backlog_pkts;
+  }
+  // The oldest packet of a connection of lists that have any: of this one, while it has packets.
+  Descriptor push_out(PktStore& pkts, const FqLists& lists, uint32_t word) noexcept {
+    uint32_t at = find(word & ~kMarkBit);
+    for (const uint32_t first : {lists.first_new, lists.first_old}) {
+      if (at != kNone && !all_[at].is_empty()) break;
+      for (at = first; at != kNone && all_[at].is_empty();) at = all_[at].next;
+    }
+    return take_head(pkts, all_[at]);
+  }
+
   // The next packet of lists that have any. What is dropped on the way there is added to `drops`.
   Descriptor pop(PktStore& pkts, FqLists& lists, uint64_t now_ns, uint64_t target_ns,
                  DropList& drops, Aqm aqm = Aqm::kCodel) noexcept {

@@ -64,10 +64,12 @@ class FlowSet {
     if (flow.backlog_pkts >= flow.limit_pkts) [[unlikely]]
       return Enqueued::kFull;
     if (!pkts_.push(flow, flow.backlog_pkts == 0, pkt)) [[unlikely]]
-      return Enqueued::kFull;
+      return push_for_another(flow, pkt);
     ++flow.backlog_pkts;
     return Enqueued::kYes;
   }
+  // What went for the last packet that came with kPushedOut.
+  [[nodiscard]] const Descriptor& pushed_out() const { return pushed_out_; }
   // Takes the head of a backlogged flow; the packet behind it becomes the head.
   Descriptor pop(Flow& flow) noexcept {
     const Descriptor pkt = pkts_.pop(flow);
@@ -76,9 +78,25 @@ class FlowSet {
   }
 
  private:
+  // All of them together hold what they may. A packet goes that waits behind another one, so that no order of
+  // flows notices.
+  [[gnu::noinline]] Enqueued push_for_another(Flow& flow, const Descriptor& pkt) noexcept {
+    const uint32_t at = pkts_.find_long(
+        pkt.flow, [this](uint32_t f) -> uint32_t { return flows_[f].backlog_pkts; });
+    Flow& longest = flows_[at];
+    if (longest.backlog_pkts <= flow.backlog_pkts + 1) return Enqueued::kFull;
+    pushed_out_ = pkts_.pop_behind(longest);
+    pushed_out_.flow = at;
+    --longest.backlog_pkts;
+    pkts_.push(flow, flow.backlog_pkts == 0, pkt);
+    ++flow.backlog_pkts;
+    return Enqueued::kPushedOut;
+  }
+
   std::vector<Flow> flows_;
   std::vector<FlowParams> params_;  // weight 0: no such flow
   PktStore pkts_;
+  Descriptor pushed_out_;
   uint64_t weight_sum_ = 0;
 };
 

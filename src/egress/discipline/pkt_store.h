@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pkt_store.h - queues of packets out of one store of nodes.
+// pkt_store.h - queues of packets out of one store of nodes, and who has a long one when the store is full.
 #pragma once
 
 #include <cstdint>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "egress/discipline/descriptor.h"
@@ -21,17 +23,18 @@ static_assert(sizeof(PktQueue) == 24);
 
 class PktStore {
  public:
-  explicit PktStore(uint32_t pkts) : nodes_(pkts) {
+  explicit PktStore(uint32_t pkts) : nodes_(pkts), words_(pkts), step_(step_through(pkts)) {
     for (uint32_t n = 0; n < pkts; ++n) nodes_[n].next = n + 1 < pkts ? n + 1 : kNone;
     free_node_ = pkts == 0 ? kNone : 0;
   }
 
   // In all queues together.
   [[nodiscard]] uint32_t size_pkts() const { return size_pkts_; }
+  [[nodiscard]] bool is_full() const { return size_pkts_ == nodes_.size(); }
 
   // Puts a packet at the end; false when the store is full.
   bool push(PktQueue& queue, bool is_empty, const Descriptor& pkt) noexcept {
-    if (size_pkts_ == nodes_.size()) [[unlikely]]
+    if (is_full()) [[unlikely]]
       return false;
     ++size_pkts_;
     if (is_empty) {
@@ -42,6 +45,7 @@ class PktStore {
     Node& node = nodes_[at];
     free_node_ = node.next;
     node = {pkt.handle_and_len, pkt.entry_ticks, kNone};
+    words_[at] = pkt.flow;
     if (queue.first_node == kNone) {
       queue.first_node = at;
     } else {
@@ -64,6 +68,33 @@ class PktStore {
     free_node_ = at;
     return pkt;
   }
+  // Takes the packet behind the head, which there is: whatever was told of the head still holds.
+  Descriptor pop_behind(PktQueue& queue) noexcept {
+    const Descriptor head = pop(queue);
+    return std::exchange(queue.head, head);
+  }
+
+  // The flow of a long queue, as Descriptor::flow said it: the longest, by `length_of(flow)`, among that of the last
+  // call, the newcomer's and kLooks more, in which packets of the store lie. The more of the store a queue has, the
+  // sooner it is met. After size / kLooks calls every queue has been.
+  static constexpr uint32_t kLooks = 8;
+  template <class Length>
+  uint32_t find_long(uint32_t newcomer, Length&& length_of) noexcept {
+    auto most = length_of(long_word_);
+    const auto look = [&](uint32_t word) {
+      const auto length = length_of(word);
+      if (length <= most) return;
+      most = length;
+      long_word_ = word;
+    };
+    look(newcomer);
+    const auto n = static_cast<uint32_t>(nodes_.size());
+    for (uint32_t k = 0; k < kLooks; ++k) {
+      looked_at_ = looked_at_ >= n - step_ ? looked_at_ - (n - step_) : looked_at_ + step_;
+      look(words_[looked_at_]);
+    }
+    return long_word_;
+  }
 
  private:
   struct Node {
@@ -72,9 +103,20 @@ class PktStore {
     uint32_t next;
   };
 
+  // Comes by all of n nodes, one after the other far apart: neighbours may be of one burst.
+  static uint32_t step_through(uint32_t n) {
+    auto step = static_cast<uint32_t>(uint64_t{n} * 618 / 1000);
+    while (std::gcd(step, n) > 1) ++step;
+    return step;
+  }
+
   std::vector<Node> nodes_;
+  std::vector<uint32_t> words_;  // by node: Descriptor::flow of the last packet in it
   uint32_t free_node_ = kNone;
   uint32_t size_pkts_ = 0;
+  uint32_t step_;
+  uint32_t looked_at_ = 0;
+  uint32_t long_word_ = 0;
 };
 
 }  // namespace batchplane::egress
