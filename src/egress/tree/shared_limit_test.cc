@@ -218,30 +218,30 @@ TYPED_TEST(SharedLimit, AFlowWithinItsShareLosesNothingWhileOthersFlood) {
   EXPECT_GT(n_left, 90U);
 }
 
-// The only long queue among very many of one packet is met, at the latest, after one look at each of the store.
+// The only long queue among very many of one packet, to which nothing comes any more, is met after one look at each.
 TYPED_TEST(SharedLimit, MeetsEveryLongQueueSoon) {
   constexpr uint32_t kMany = 2000;
-  constexpr uint32_t kLong = 77;
+  constexpr uint32_t kLong = kMany - 1;
   constexpr uint32_t kPkts = 5;
-  TypeParam order(kMany - 100 + kPkts - 1, kMany);
+  constexpr uint32_t kNew = 100;
+  TypeParam order(kMany - 1 - kNew + kPkts, kMany);
   uint64_t handle = 0;
-  for (uint32_t k = 0; k < kPkts; ++k) order.enqueue(Descriptor::of(++handle, 500, kLong, 0));
-  for (uint32_t f = 100; f < kMany; ++f) order.enqueue(Descriptor::of(++handle, 500, f, 0));
-  uint32_t n_refused = 0;
+  const auto put = [&](uint32_t f) { return order.enqueue(Descriptor::of(++handle, 500, f, 0)); };
+  for (uint32_t k = 0; k < kPkts; ++k) put(kLong);
+  for (uint32_t f = kNew; f < kLong; ++f) ASSERT_EQ(put(f), Enqueued::kYes);
+  uint32_t n_calls = 0;
   for (uint32_t f = 0; f < kPkts - 1; ++f) {
     Enqueued done = Enqueued::kFull;
-    for (; done == Enqueued::kFull; ++n_refused) {
-      ASSERT_LE(n_refused, kMany / PktStore::kLooks + kPkts);
-      done = order.enqueue(Descriptor::of(++handle, 500, f, 0));
+    for (; done == Enqueued::kFull; ++n_calls) {
+      ASSERT_LT(n_calls, kMany / LongQueue::kLooks);
+      done = put(f);
     }
     ASSERT_EQ(done, Enqueued::kPushedOut);
     EXPECT_EQ(order.pushed_out().flow, kLong);
   }
   // Nobody has two any more.
   EXPECT_EQ(order.backlog_pkts(kLong), 1U);
-  for (uint32_t k = 0; k < kMany; ++k) {
-    ASSERT_EQ(order.enqueue(Descriptor::of(++handle, 500, 50, 0)), Enqueued::kFull);
-  }
+  for (uint32_t k = 0; k < kMany; ++k) ASSERT_EQ(put(kNew - 1), Enqueued::kFull);
 }
 
 // A flow goes, changes and comes again while it is the longest and all is full.

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "egress/discipline/discipline.h"
+#include "egress/discipline/long_queue.h"
 #include "egress/tree/tree_node.h"
 
 namespace batchplane::egress {
@@ -96,7 +97,7 @@ class Tree {
   [[nodiscard]] uint32_t choose_excess(uint32_t node, uint8_t priority) noexcept;
   [[nodiscard]] uint32_t choose_leaf() noexcept;
   bool push(TreeNode& node, const Descriptor& pkt) noexcept;
-  Enqueued push_for_another(TreeNode& node, const Descriptor& pkt) noexcept;
+  Enqueued push_where_full(TreeNode& node, const Descriptor& pkt) noexcept;
   Descriptor push_out(uint32_t word) noexcept;
   [[nodiscard]] uint64_t length_of(uint32_t word) const noexcept;
   Descriptor pop(uint32_t leaf) noexcept;
@@ -121,6 +122,7 @@ class Tree {
   TreeRates rates_;
   TimeWheel<TreeRates> wheel_;
   PktStore pkts_;
+  LongQueue long_queue_;
   FqCodel connections_;
   DropList shed_;
   Descriptor pushed_out_;

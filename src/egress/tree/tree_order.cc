@@ -54,9 +54,11 @@ Enqueued Tree::enqueue(const Descriptor& pkt) noexcept {
     if (!make_room(node, pkt.len_bytes())) return Enqueued::kFull;
   }
   Enqueued pushed = Enqueued::kYes;
-  if (!push(node, pkt)) [[unlikely]] {
-    pushed = push_for_another(node, pkt);
+  if (pkts_.is_nearly_full()) [[unlikely]] {
+    pushed = push_where_full(node, pkt);
     if (pushed == Enqueued::kFull) return pushed;
+  } else if (!push(node, pkt)) [[unlikely]] {
+    return Enqueued::kFull;
   }
   node.leaf.backlog_bytes += pkt.len_bytes();
   if (++node.backlog_pkts == 1) place_path(leaf);
@@ -68,9 +70,12 @@ inline uint32_t word_in(const TreeNode& node, uint32_t word) noexcept {
   return node.queue == LeafQueue::kFqCodel ? word : word & (kFlowMask | kMarkBit);
 }
 
+// Where there is room. False: there is none for its connection.
 inline bool Tree::push(TreeNode& node, const Descriptor& pkt) noexcept {
-  if (node.queue == LeafQueue::kFifo) [[likely]]
-    return pkts_.push(node.leaf.queue, node.backlog_pkts == 0, pkt);
+  if (node.queue == LeafQueue::kFifo) [[likely]] {
+    pkts_.put(node.leaf.queue, node.backlog_pkts == 0, pkt);
+    return true;
+  }
   Descriptor of = pkt;
   of.flow = word_in(node, pkt.flow);
   return connections_.push(pkts_, node.leaf.connections, of, aqm_of(node.queue));
@@ -83,12 +88,13 @@ inline uint64_t Tree::length_of(uint32_t word) const noexcept {
   return pkts << 32 | (node.queue == LeafQueue::kFqCodel ? connections_.backlog_pkts(word) : 0);
 }
 
-// All leaves together hold what they may.
-Enqueued Tree::push_for_another(TreeNode& node, const Descriptor& pkt) noexcept {
+// All leaves together hold nearly what they may, or that.
+Enqueued Tree::push_where_full(TreeNode& node, const Descriptor& pkt) noexcept {
+  const uint32_t word = long_queue_.find(pkt.flow, [this](uint32_t of) { return length_of(of); });
+  if (!pkts_.is_full()) return push(node, pkt) ? Enqueued::kYes : Enqueued::kFull;
   const bool has_connection =
       node.queue == LeafQueue::kFifo || connections_.has_room_for(word_in(node, pkt.flow));
-  if (!pkts_.is_full() || !has_connection) return Enqueued::kFull;
-  const uint32_t word = pkts_.find_long(pkt.flow, [this](uint32_t of) { return length_of(of); });
+  if (!has_connection) return Enqueued::kFull;
   if (nodes_[word & kFlowMask].backlog_pkts > node.backlog_pkts + 1) {
     pushed_out_ = push_out(word);
     push(node, pkt);
@@ -96,7 +102,7 @@ Enqueued Tree::push_for_another(TreeNode& node, const Descriptor& pkt) noexcept 
   }
   // Its own is the longest.
   if (node.backlog_pkts != 0) make_room(node, 0);
-  return push(node, pkt) ? Enqueued::kYes : Enqueued::kFull;
+  return !pkts_.is_full() && push(node, pkt) ? Enqueued::kYes : Enqueued::kFull;
 }
 
 // Of a leaf with two packets at least, so that it keeps its place.
