@@ -222,7 +222,7 @@ const std::vector<exec::DropReasonInfo>& drop_reasons() {
        "give the congested module a larger weight, or send less"},
       {"mailbox_full", "the scheduler did not keep up with this worker",
        "enlarge mailbox_pkts, or give the scheduler's task a core of its own"},
-      {"egress_full", "the egress queue of the packet's flow is full",
+      {"egress_full", "the egress queue of the packet's flow is full, or the longest while all are",
        "the flow sends more than its share: raise its weight or limit_pkts"},
       {"egress_too_long", "the packet is longer than its egress flow may send",
        "raise lmax_bytes of the flow"},

@@ -86,6 +86,29 @@ class FqCodel {
     return true;
   }
 
+  // Whether a packet of this connection needs room for itself alone.
+  [[nodiscard]] bool has_room_for(uint32_t word) const noexcept {
+    return free_ != kNone || find(word & ~kMarkBit) != kNone;
+  }
+  [[nodiscard]] uint32_t backlog_pkts(uint32_t word) const noexcept {
+    const uint32_t at = find(word & ~kMarkBit);
+    return at == kNone ? 0 : all_[at].backlog_pkts;
+  }
+  // The oldest packet of lists that have any: of the longest among this connection and the first few, whose turn it
+  // is next.
+  Descriptor push_out(PktStore& pkts, const FqLists& lists, uint32_t word) noexcept {
+    uint32_t longest = find(word & ~kMarkBit);
+    uint32_t looks = kLooks;
+    for (const uint32_t first : {lists.first_new, lists.first_old}) {
+      for (uint32_t at = first; at != kNone; at = all_[at].next) {
+        const bool has_pkts = longest != kNone && !all_[longest].is_empty();
+        if (has_pkts && looks-- == 0) return take_head(pkts, all_[longest]);
+        if (!has_pkts || all_[at].backlog_pkts > all_[longest].backlog_pkts) longest = at;
+      }
+    }
+    return take_head(pkts, all_[longest]);
+  }
+
   // The next packet of lists that have any. What is dropped on the way there is added to `drops`.
   Descriptor pop(PktStore& pkts, FqLists& lists, uint64_t now_ns, uint64_t target_ns,
                  DropList& drops, Aqm aqm = Aqm::kCodel) noexcept {
@@ -190,6 +213,7 @@ class FqCodel {
 
   // The highest bit of a handle, which no address of user space has.
   static constexpr uint64_t kCanMark = 1ULL << 63;
+  static constexpr uint32_t kLooks = 8;
   static Descriptor with_mark(const Descriptor& pkt) {
     Descriptor marked = pkt;
     if ((pkt.flow & kMarkBit) != 0) marked.handle_and_len |= kCanMark;

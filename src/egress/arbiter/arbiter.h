@@ -40,7 +40,7 @@ class Arbiter {
     if constexpr (TimedOrder<D>) discipline_.advance(now_ns);
   }
   // Takes what a mailbox holds, up to a limit: a client that goes on putting does not keep the arbiter.
-  // refuse(pkt, why) takes over what the discipline does not want. Returns how many were taken.
+  // refuse(pkt, why) takes over what the discipline does not want, or no longer. Returns how many were taken.
   template <class Mailbox, class Refuse>
   uint32_t take_from(Mailbox& mailbox, uint32_t limit_pkts, Refuse&& refuse) {
     uint32_t taken = 0;
@@ -66,7 +66,7 @@ class Arbiter {
       if (done == Enqueued::kYes) [[likely]]
         continue;
       ++counts_.refused_pkts[static_cast<size_t>(done)];
-      refuse(pkts[i], done);
+      refuse(given_back(pkts[i], done), done);
     }
     counts_.taken_pkts += n;
   }
@@ -116,6 +116,13 @@ class Arbiter {
 
  private:
   static constexpr uint32_t kAtOnce = 32;
+
+  [[nodiscard]] const Descriptor& given_back(const Descriptor& pkt, Enqueued done) const noexcept {
+    if constexpr (requires(const D d) { d.pushed_out(); }) {
+      if (done == Enqueued::kPushedOut) return discipline_.pushed_out();
+    }
+    return pkt;
+  }
 
   D discipline_;
   Link link_;

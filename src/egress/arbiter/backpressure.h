@@ -24,8 +24,8 @@ class Backpressure {
   // Arbiter: begins a round. Equal flows get room at the same time; if all were told at once, taking what
   // they then send would keep the arbiter from releasing.
   void begin_round() noexcept { invited_left_pkts_ = kInvitedPkts; }
-  // A flow's queue had no room. One without packets has no part in that, where what all queues hold together is
-  // the limit, and nothing of it will leave that could end its being told so.
+  // A flow's queue had no room, or was the longest when all together had none. Of one without packets nothing will
+  // leave that could end its being told so.
   void note_refused(uint32_t flow, uint32_t backlog_pkts) noexcept {
     if (backlog_pkts == 0 || is_full(flow)) return;
     full_at_pkts_[flow] = backlog_pkts;

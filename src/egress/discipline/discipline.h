@@ -33,8 +33,10 @@ struct FlowParams {
 };
 
 // kShed: taken, and dropped by its queue later, to keep delays short or to make room for others.
-enum class Enqueued : uint8_t { kYes, kFull, kTooLong, kNoFlow, kShed };
-inline constexpr size_t kEnqueued = 5;
+// kPushedOut: taken, and a packet of a longer queue went for it, since all of them together are full.
+enum class Enqueued : uint8_t { kYes, kFull, kTooLong, kNoFlow, kShed, kPushedOut };
+inline constexpr size_t kEnqueued = 6;
+inline bool is_in(Enqueued done) { return done == Enqueued::kYes || done == Enqueued::kPushedOut; }
 enum class Configured : uint8_t { kYes, kBadFlow, kBadWeight, kBadLmax, kWeightSum };
 
 // One line each: what is wrong and what would fix it. Empty for kYes.
@@ -74,7 +76,7 @@ template <class D>
 concept PacketOrder =
     requires(D d, const D c, uint32_t flow, const Descriptor& pkt, Descriptor& out) {
       { d.prefetch(flow) } noexcept;
-      // Unless kYes the caller keeps the packet.
+      // Unless kYes the caller keeps the packet; with kPushedOut it gets pushed_out() instead.
       { d.enqueue(pkt) } noexcept -> std::same_as<Enqueued>;
       { d.dequeue(out) } noexcept -> std::same_as<bool>;
       { c.backlog_pkts() } noexcept -> std::same_as<uint32_t>;

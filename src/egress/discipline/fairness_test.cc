@@ -65,7 +65,7 @@ class ComingAndGoing {
     const uint32_t len = rng_.below(2) == 0 ? flows_[flow].lmax_bytes : 64;
     const bool was_idle = discipline_.backlog_pkts(flow) == 0;
     const Enqueued put = discipline_.enqueue(Descriptor::of(1, len, flow, 0));
-    if (put == Enqueued::kYes && was_idle) meter_.backlog_begins(flow);
+    if (is_in(put) && was_idle) meter_.backlog_begins(flow);
   }
 
   std::vector<TestFlow> flows_;

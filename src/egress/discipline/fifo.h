@@ -8,7 +8,8 @@
 
 namespace batchplane::egress {
 
-// All flows share one ring; weights mean nothing. Limits hold per flow.
+// All flows share one ring; weights mean nothing. Limits hold per flow. With one queue for all, who comes when it is
+// full is refused.
 class Fifo {
  public:
   explicit Fifo(Capacity capacity) : ring_(capacity.pkts), flows_(capacity.flows) {}

@@ -8,6 +8,7 @@
 
 #include "base/watched.h"
 #include "egress/discipline/discipline.h"
+#include "egress/discipline/long_queue.h"
 #include "egress/discipline/pkt_store.h"
 
 namespace batchplane::egress {
@@ -28,7 +29,8 @@ class FlowSet {
   explicit FlowSet(Capacity capacity)
       : flows_(capacity.flows),
         params_(capacity.flows, FlowParams{.weight = 0}),
-        pkts_(capacity.pkts) {}
+        pkts_(capacity.pkts),
+        long_queue_(capacity.flows) {}
 
   Flow& operator[](uint32_t flow) { return flows_[flow]; }
   const Flow& operator[](uint32_t flow) const { return flows_[flow]; }
@@ -63,11 +65,13 @@ class FlowSet {
     Flow& flow = flows_[pkt.flow];
     if (flow.backlog_pkts >= flow.limit_pkts) [[unlikely]]
       return Enqueued::kFull;
-    if (!pkts_.push(flow, flow.backlog_pkts == 0, pkt)) [[unlikely]]
-      return Enqueued::kFull;
-    ++flow.backlog_pkts;
+    if (pkts_.is_nearly_full()) [[unlikely]]
+      return push_where_full(flow, pkt);
+    put(flow, pkt);
     return Enqueued::kYes;
   }
+  // What went for the last packet that came with kPushedOut.
+  [[nodiscard]] const Descriptor& pushed_out() const { return pushed_out_; }
   // Takes the head of a backlogged flow; the packet behind it becomes the head.
   Descriptor pop(Flow& flow) noexcept {
     const Descriptor pkt = pkts_.pop(flow);
@@ -76,9 +80,32 @@ class FlowSet {
   }
 
  private:
+  void put(Flow& flow, const Descriptor& pkt) noexcept {
+    pkts_.put(flow, flow.backlog_pkts == 0, pkt);
+    ++flow.backlog_pkts;
+  }
+  // Where all of them together hold nearly what they may, or that. The packet that goes waits behind another one, so
+  // that no order of flows notices.
+  [[gnu::noinline]] Enqueued push_where_full(Flow& flow, const Descriptor& pkt) noexcept {
+    const uint32_t at = long_queue_.find(
+        pkt.flow, [this](uint32_t f) -> uint32_t { return flows_[f].backlog_pkts; });
+    const bool is_full = pkts_.is_full();
+    if (is_full) {
+      Flow& longest = flows_[at];
+      if (longest.backlog_pkts <= flow.backlog_pkts + 1) return Enqueued::kFull;
+      pushed_out_ = pkts_.pop_behind(longest);
+      pushed_out_.flow = at;
+      --longest.backlog_pkts;
+    }
+    put(flow, pkt);
+    return is_full ? Enqueued::kPushedOut : Enqueued::kYes;
+  }
+
   std::vector<Flow> flows_;
   std::vector<FlowParams> params_;  // weight 0: no such flow
   PktStore pkts_;
+  LongQueue long_queue_;
+  Descriptor pushed_out_;
   uint64_t weight_sum_ = 0;
 };
 

@@ -2,7 +2,9 @@
 // pkt_store.h - queues of packets out of one store of nodes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "egress/discipline/descriptor.h"
@@ -21,22 +23,32 @@ static_assert(sizeof(PktQueue) == 24);
 
 class PktStore {
  public:
-  explicit PktStore(uint32_t pkts) : nodes_(pkts) {
+  explicit PktStore(uint32_t pkts)
+      : nodes_(pkts), nearly_full_pkts_(pkts - std::min(pkts / 8, kLastPkts)) {
     for (uint32_t n = 0; n < pkts; ++n) nodes_[n].next = n + 1 < pkts ? n + 1 : kNone;
     free_node_ = pkts == 0 ? kNone : 0;
   }
 
   // In all queues together.
   [[nodiscard]] uint32_t size_pkts() const { return size_pkts_; }
+  [[nodiscard]] bool is_full() const { return size_pkts_ == nodes_.size(); }
+  // What of its room is left is its last eighth, or kLastPkts.
+  static constexpr uint32_t kLastPkts = 512;
+  [[nodiscard]] bool is_nearly_full() const { return size_pkts_ >= nearly_full_pkts_; }
 
   // Puts a packet at the end; false when the store is full.
   bool push(PktQueue& queue, bool is_empty, const Descriptor& pkt) noexcept {
-    if (size_pkts_ == nodes_.size()) [[unlikely]]
+    if (is_full()) [[unlikely]]
       return false;
+    put(queue, is_empty, pkt);
+    return true;
+  }
+  // The same where there is room.
+  void put(PktQueue& queue, bool is_empty, const Descriptor& pkt) noexcept {
     ++size_pkts_;
     if (is_empty) {
       queue.head = pkt;
-      return true;
+      return;
     }
     const uint32_t at = free_node_;
     Node& node = nodes_[at];
@@ -48,7 +60,6 @@ class PktStore {
       nodes_[queue.last_node].next = at;
     }
     queue.last_node = at;
-    return true;
   }
   // Takes the head of a queue that is not empty; the packet behind it becomes the head.
   Descriptor pop(PktQueue& queue) noexcept {
@@ -64,6 +75,11 @@ class PktStore {
     free_node_ = at;
     return pkt;
   }
+  // Takes the packet behind the head, which there is: whatever was told of the head still holds.
+  Descriptor pop_behind(PktQueue& queue) noexcept {
+    const Descriptor head = pop(queue);
+    return std::exchange(queue.head, head);
+  }
 
  private:
   struct Node {
@@ -75,6 +91,7 @@ class PktStore {
   std::vector<Node> nodes_;
   uint32_t free_node_ = kNone;
   uint32_t size_pkts_ = 0;
+  uint32_t nearly_full_pkts_;
 };
 
 }  // namespace batchplane::egress

@@ -47,9 +47,10 @@ class Scheduled {
     if (pkt.len_bytes() > flow.lmax_bytes) [[unlikely]]
       return flows_.has(pkt.flow) ? Enqueued::kTooLong : Enqueued::kNoFlow;
     const Enqueued pushed = flows_.push(pkt);
-    if (pushed == Enqueued::kYes && flow.backlog_pkts == 1) self().join(pkt.flow);
+    if (is_in(pushed) && flow.backlog_pkts == 1) self().join(pkt.flow);
     return pushed;
   }
+  [[nodiscard]] const Descriptor& pushed_out() const noexcept { return flows_.pushed_out(); }
 
   [[nodiscard]] uint32_t backlog_pkts() const noexcept { return flows_.backlog_pkts(); }
   [[nodiscard]] uint32_t backlog_pkts(uint32_t flow) const noexcept {

@@ -14,6 +14,7 @@ Tree::Tree(TreeCapacity capacity)
       nodes_(capacity.nodes()),
       rates_(capacity, unit_bytes_),
       pkts_(capacity.pkts),
+      long_queue_(capacity.leaves),
       connections_(capacity.connections, capacity.codel, capacity.lmax_bytes,
                    capacity.pie_target_ns) {
   unused_shapers_.reserve(capacity.shaped_leaves);

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "egress/discipline/discipline.h"
+#include "egress/discipline/long_queue.h"
 #include "egress/tree/tree_node.h"
 
 namespace batchplane::egress {
@@ -61,6 +62,7 @@ class Tree {
   bool dequeue(Descriptor& out) noexcept;
   // What queues have dropped; the owner takes it over, and empties the list.
   DropList& shed() noexcept { return shed_; }
+  [[nodiscard]] const Descriptor& pushed_out() const noexcept { return pushed_out_; }
   // Whatever ceilings and minima say; false when there is none.
   bool drain(Descriptor& out) noexcept;
   // When dequeue() may find something after it has not, or a little earlier.
@@ -95,6 +97,9 @@ class Tree {
   [[nodiscard]] uint32_t choose_excess(uint32_t node, uint8_t priority) noexcept;
   [[nodiscard]] uint32_t choose_leaf() noexcept;
   bool push(TreeNode& node, const Descriptor& pkt) noexcept;
+  Enqueued push_where_full(TreeNode& node, const Descriptor& pkt) noexcept;
+  Descriptor push_out(uint32_t word) noexcept;
+  [[nodiscard]] uint64_t length_of(uint32_t word) const noexcept;
   Descriptor pop(uint32_t leaf) noexcept;
   Descriptor pop_connection(TreeNode& node) noexcept;
   Descriptor drain_leaf(uint32_t leaf) noexcept;
@@ -117,8 +122,10 @@ class Tree {
   TreeRates rates_;
   TimeWheel<TreeRates> wheel_;
   PktStore pkts_;
+  LongQueue long_queue_;
   FqCodel connections_;
   DropList shed_;
+  Descriptor pushed_out_;
   uint64_t now_ns_ = 0;
   uint32_t served_ = kNone;               // the leaf of the last packet
   bool is_served_ = false;                // it is still first on its path

@@ -53,19 +53,72 @@ Enqueued Tree::enqueue(const Descriptor& pkt) noexcept {
   } else if (node.leaf.backlog_bytes + pkt.len_bytes() > node.leaf.limit_bytes) [[unlikely]] {
     if (!make_room(node, pkt.len_bytes())) return Enqueued::kFull;
   }
-  if (!push(node, pkt)) [[unlikely]]
+  Enqueued pushed = Enqueued::kYes;
+  if (pkts_.is_nearly_full()) [[unlikely]] {
+    pushed = push_where_full(node, pkt);
+    if (pushed == Enqueued::kFull) return pushed;
+  } else if (!push(node, pkt)) [[unlikely]] {
     return Enqueued::kFull;
+  }
   node.leaf.backlog_bytes += pkt.len_bytes();
   if (++node.backlog_pkts == 1) place_path(leaf);
-  return Enqueued::kYes;
+  return pushed;
 }
 
+// What the queue keeps of a packet's flow_word().
+inline uint32_t word_in(const TreeNode& node, uint32_t word) noexcept {
+  return node.queue == LeafQueue::kFqCodel ? word : word & (kFlowMask | kMarkBit);
+}
+
+// Where there is room. False: there is none for its connection.
 inline bool Tree::push(TreeNode& node, const Descriptor& pkt) noexcept {
-  if (node.queue == LeafQueue::kFifo) [[likely]]
-    return pkts_.push(node.leaf.queue, node.backlog_pkts == 0, pkt);
+  if (node.queue == LeafQueue::kFifo) [[likely]] {
+    pkts_.put(node.leaf.queue, node.backlog_pkts == 0, pkt);
+    return true;
+  }
   Descriptor of = pkt;
-  if (node.queue != LeafQueue::kFqCodel) of.flow &= kFlowMask | kMarkBit;
+  of.flow = word_in(node, pkt.flow);
   return connections_.push(pkts_, node.leaf.connections, of, aqm_of(node.queue));
+}
+
+// By the leaf, then by the connection in it.
+inline uint64_t Tree::length_of(uint32_t word) const noexcept {
+  const TreeNode& node = nodes_[word & kFlowMask];
+  const uint64_t pkts = node.backlog_pkts;
+  return pkts << 32 | (node.queue == LeafQueue::kFqCodel ? connections_.backlog_pkts(word) : 0);
+}
+
+// All leaves together hold nearly what they may, or that.
+Enqueued Tree::push_where_full(TreeNode& node, const Descriptor& pkt) noexcept {
+  const uint32_t word = long_queue_.find(pkt.flow, [this](uint32_t of) { return length_of(of); });
+  if (!pkts_.is_full()) return push(node, pkt) ? Enqueued::kYes : Enqueued::kFull;
+  const bool has_connection =
+      node.queue == LeafQueue::kFifo || connections_.has_room_for(word_in(node, pkt.flow));
+  if (!has_connection) return Enqueued::kFull;
+  if (nodes_[word & kFlowMask].backlog_pkts > node.backlog_pkts + 1) {
+    pushed_out_ = push_out(word);
+    push(node, pkt);
+    return Enqueued::kPushedOut;
+  }
+  // Its own is the longest.
+  if (node.backlog_pkts != 0) make_room(node, 0);
+  return !pkts_.is_full() && push(node, pkt) ? Enqueued::kYes : Enqueued::kFull;
+}
+
+// Of a leaf with two packets at least, so that it keeps its place.
+Descriptor Tree::push_out(uint32_t word) noexcept {
+  const uint32_t leaf = word & kFlowMask;
+  TreeNode& node = nodes_[leaf];
+  Descriptor pkt;
+  if (node.queue == LeafQueue::kFifo) {
+    pkt = pkts_.pop_behind(node.leaf.queue);
+  } else {
+    pkt = connections_.push_out(pkts_, node.leaf.connections, word_in(node, word));
+  }
+  pkt.flow = leaf;
+  node.leaf.backlog_bytes -= pkt.len_bytes();
+  --node.backlog_pkts;
+  return pkt;
 }
 
 // A queue with connections drops of the longest rather than what comes last. One packet at least stays.

@@ -27,8 +27,9 @@ namespace {
 const DropReason kMailboxFull{
     "mailbox_full", "the scheduler did not keep up with this worker",
     "enlarge mailbox_pkts, or give the scheduler's task a core of its own"};
-const DropReason kEgressFull{"egress_full", "the egress queue of the packet's flow is full",
-                             "the flow sends more than its share: raise its weight or limit_pkts"};
+const DropReason kEgressFull{
+    "egress_full", "the egress queue of the packet's flow is full, or the longest while all are",
+    "the flow sends more than its share: raise its weight or limit_pkts"};
 const DropReason kEgressTooLong{"egress_too_long",
                                 "the packet is longer than its egress flow may send",
                                 "raise lmax_bytes of the flow"};
@@ -152,7 +153,7 @@ class Egress final : public Module, public FlowTree {
       bump(taken_pkts_, 1);
       take(packet_of(pkt));
     }
-    for (const egress::Descriptor& refused : refused_) take(packet_of(refused));
+    for (Packet* refused : refused_) take(refused);
     refused_.clear();
   }
 
@@ -270,15 +271,21 @@ class Egress final : public Module, public FlowTree {
                     const uint32_t* slots, uint32_t n) noexcept {
     EgressRefusals refusals;
     scheduler_->put(pkts, n, refusals);
-    uint32_t next = 0;  // refusals come in the order of the batch
-    for (uint32_t i = 0; i < n && next < refusals.n; ++i) {
-      const EgressRefusals::One& one = refusals.all[next];
-      if (packet_of(pkts[i]) != one.pkt) continue;
+    uint32_t n_pushed_out = 0;
+    uint32_t i = 0;  // refusals come in the order of the batch
+    for (uint32_t k = 0; k < refusals.n; ++k) {
+      const EgressRefusals::One& one = refusals.all[k];
       note_refused(one);
+      if (one.why == egress::Enqueued::kPushedOut) {
+        ctx.drop_owned(one.pkt, reason_of(one.why));
+        ++n_pushed_out;
+        continue;
+      }
+      while (packet_of(pkts[i]) != one.pkt) ++i;
       ctx.drop(batch, slots[i], reason_of(one.why));
-      ++next;
     }
-    mailboxes_.note_direct(ctx.worker_index, n - refusals.n);
+    mailboxes_.note_direct(ctx.worker_index, n - (refusals.n - n_pushed_out));
+    bump(taken_pkts_, n_pushed_out);
   }
 
   // Whatever is inside, oldest first within each place.
@@ -287,14 +294,14 @@ class Egress final : public Module, public FlowTree {
   }
   void move_from(Egress& old) noexcept {
     egress::Descriptor pkt;
-    while (scheduler_->backlog_pkts() < settings_.capacity.pkts && old.next_held(pkt)) {
+    while (old.next_held(pkt)) {
       pkt.flow = book_->known_still(pkt.flow & egress::kFlowMask);
       EgressRefusals refusals;
       scheduler_->put(&pkt, 1, refusals);
       if (refusals.n == 0) {
         mailboxes_.note_moved(1);
       } else {
-        given_back_.push_back(pkt);
+        given_back_.push_back(refusals.all[0].pkt);
       }
     }
     std::swap(old.refused_, given_back_);
@@ -322,9 +329,9 @@ class Egress final : public Module, public FlowTree {
   std::atomic<uint64_t> taken_pkts_{0};
   std::atomic<uint32_t> polling_worker_{~0U};
   std::atomic<uint64_t> now_ns_{0};  // of the last poll
-  // What a scheduler with less room did not want, in an apply; and what it gives back to the old one.
-  std::vector<egress::Descriptor> refused_;
-  std::vector<egress::Descriptor> given_back_;
+  // What a scheduler with less room did not want or keep, in an apply; and what it gives back to the old one.
+  std::vector<Packet*> refused_;
+  std::vector<Packet*> given_back_;
 };
 
 const Register<Egress> kEgress{{

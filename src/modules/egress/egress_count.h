@@ -43,6 +43,7 @@ class EgressCounts {
       case egress::Enqueued::kYes:
         return;
       case egress::Enqueued::kFull:
+      case egress::Enqueued::kPushedOut:
         return bump(flows_[flow].full_pkts, 1);
       case egress::Enqueued::kShed:
         return bump(flows_[flow].shed_pkts, 1);

@@ -116,7 +116,8 @@ class SchedulerOf final : public EgressScheduler {
     return [this, &refusals](const egress::Descriptor& pkt, egress::Enqueued why) {
       const uint32_t flow = pkt.flow & egress::kFlowMask;
       refusals.all[refusals.n++] = {packet_of(pkt), flow, why};
-      if (why == egress::Enqueued::kFull) backpressure_.note_refused(flow, backlog_pkts(flow));
+      const bool is_full = why == egress::Enqueued::kFull || why == egress::Enqueued::kPushedOut;
+      if (is_full) backpressure_.note_refused(flow, backlog_pkts(flow));
     };
   }
 

@@ -22,7 +22,7 @@ inline Packet* packet_of(const egress::Descriptor& pkt) {
   return reinterpret_cast<Packet*>(pkt.handle());  // NOLINT(performance-no-int-to-ptr)
 }
 
-// Packets that the discipline did not want, for the caller to drop.
+// Packets that the discipline did not want, or no longer (kPushedOut), for the caller to drop.
 struct EgressRefusals {
   static constexpr uint32_t kMax = 256;
   struct One {

@@ -16,8 +16,8 @@ constexpr uint32_t kMostRows = 100'000;
 // Of so many flows what was read is kept: what a node tells is then the sum of what its flows do.
 constexpr uint32_t kMostKept = 4096;
 // By Enqueued.
-constexpr std::array<const char*, egress::kEnqueued> kReasons{"", "egress_full", "egress_too_long",
-                                                              "egress_no_flow", "egress_shed"};
+constexpr std::array<const char*, egress::kEnqueued> kReasons{
+    "", "egress_full", "egress_too_long", "egress_no_flow", "egress_shed", "egress_full"};
 
 }  // namespace
 

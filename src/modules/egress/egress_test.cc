@@ -72,29 +72,6 @@ TEST(Egress, HoldsPacketsForTheTimeOfTheirFlow) {
   rig.expect_pool_whole(rig.balanced());
 }
 
-// Who comes when others hold all the room is refused, and is not kept out once there is some.
-TEST(Egress, KeepsNoFlowOutThatCameWhileOthersHeldAllTheRoom) {
-  Dict flooding{{"flow", 0}, {"ceil_bps", 16'000}};
-  PipelineSpec spec =
-      three_direct_senders({{"discipline", "tree"},
-                            {"rate_bps", 8'000'000'000},
-                            {"total_limit_pkts", 64},
-                            {"flows", List{flooding, Dict{{"flow", 1}}, Dict{{"flow", 2}}}}});
-  for (ModuleSpec& module : spec.modules) {
-    if (module.name == "in1" || module.name == "in2") module.params["rate_pps"] = 10'000;
-  }
-  EngineRig rig(spec, 65'536);
-  rig.loop(20'000, 1000);
-  flooding["ceil_bps"] = 1'000'000'000;
-  rig.engine().graph().at("egress").module->command("replace", flooding);
-  rig.loop(1000, 1000);
-  const std::vector<uint64_t> before = released(rig);
-  rig.loop(20'000, 1000);
-  const std::vector<uint64_t> after = released(rig);
-  for (const uint32_t f : {1U, 2U}) EXPECT_GT(after[f] - before[f], 50U) << f;  // of 200
-  rig.balanced();
-}
-
 TEST(Egress, FifoGivesWhatIsSent) {
   EngineRig rig(three_senders(eight_to_one("fifo")), 65'536);
   rig.loop(100'000, 1000);

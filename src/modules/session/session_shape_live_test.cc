@@ -159,6 +159,30 @@ TEST(SessionShapeLive, AnApplyCarriesLeavesAndWhatWaitsThere) {
   rig.rig.expect_pool_whole(rig.rig.balanced());
 }
 
+// Three users send ten times what they may, and hold all the room that the scheduler has; the fourth sends less.
+TEST(SessionShapeLive, AUserWithinItsRateLosesNothingToOthersThatFlood) {
+  List sessions;
+  List flows;
+  for (int64_t user = 0; user < 4; ++user) {
+    const std::string ue = "10.45.0." + std::to_string(2 + user);
+    sessions.push_back(one_leaf(1 + user, ue.c_str(), user == 3 ? 160 * kMbps : 8 * kMbps));
+    flows.push_back(to_user(ue.c_str(), 53));
+  }
+  ShapeWorld world = flooding(sessions);
+  world.source = {{"flows", flows}, {"rate_pps", 40'000}};
+  world.link = {{"total_limit_pkts", 256}};
+  ShapeRig rig(world);
+  // Each has two rules, and a leaf for the first.
+  const auto flow_of = [](uint32_t user) { return nth_flow(2 * user); };
+  rig.rig.loop(50'000, 1000);
+  std::map<int64_t, double> rates = rig.rates_mbps();
+  for (uint32_t user = 0; user < 3; ++user) EXPECT_NEAR(rates[flow_of(user)], 8, 0.2) << user;
+  EXPECT_NEAR(rates[flow_of(3)], 80, 0.8);
+  EXPECT_EQ(rig.flows().at(flow_of(3))["refused_pkts"].as_int(), 0);
+  EXPECT_GT(rig.flows().at(flow_of(0))["refused_pkts"].as_int(), 500);
+  rig.rig.expect_pool_whole(rig.rig.balanced());
+}
+
 TEST(SessionShapeLive, AnApplyThatCannotShapeWhatIsThereIsRefused) {
   ShapeRig rig(flooding({}));
   rig.module("users").command("add", one_leaf());
