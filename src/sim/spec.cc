@@ -111,6 +111,7 @@ Spec parse_spec(const Value& value, Traces traces) {
   spec.noise_sigma = number(simulation["noise"], "sigma", 0, "simulation.noise", 10);
   spec.seed = whole(simulation, "seed", 1, "simulation");
   spec.stalls = read_stalls(simulation, "stalls");
+  spec.move_ns = static_cast<uint64_t>(number(simulation, "move_ns", 0, "simulation", kMaxCostNs));
   return spec;
 }
 

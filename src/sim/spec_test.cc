@@ -54,6 +54,7 @@ TEST(Spec, WhatIsGivenIsRead) {
   part["overflow"] = "drop";
   part["noise"] = Dict{{"sigma", 0.1}};
   part["seed"] = 9;
+  part["move_ns"] = 40'000;
   part["stalls"] = Dict{{"rate_per_s", 25}, {"lengths_ns", List{100, 200}}};
   const Spec spec =
       parse_spec(pipeline(part, {{"rate_pps", 5e5}, {"arrivals", "poisson"}, {"order", "random"}}));
@@ -67,6 +68,7 @@ TEST(Spec, WhatIsGivenIsRead) {
   EXPECT_TRUE(spec.sources[0].drops_when_full);
   EXPECT_EQ(spec.noise_sigma, 0.1);
   EXPECT_EQ(spec.seed, 9U);
+  EXPECT_EQ(spec.move_ns, 40'000U);
   EXPECT_EQ(spec.stalls.lengths_ns, std::vector<uint64_t>({100, 200}));
   Simulation sim(spec);
   sim.run_until(10'000'000);
@@ -118,6 +120,9 @@ TEST(Spec, TrafficThatMakesNoSense) {
   expect_refused(pipeline(part), "simulation.routes", "no routes", "gates");
   part["routes"] = Dict{{"load", List{}}};
   expect_refused(pipeline(part), "simulation.routes.load", "no flows", "one at least");
+  part = simulation();
+  part["move_ns"] = -1;
+  expect_refused(pipeline(part), "simulation", "'move_ns' is -1", "0 to");
   part = simulation();
   part["stalls"] = Dict{{"rate_per_s", 5}};
   expect_refused(pipeline(part), "simulation.stalls", "no lengths", "lengths_ns");

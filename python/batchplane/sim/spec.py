@@ -56,6 +56,7 @@ class Machine:
     stall_lengths_ns: tuple[int, ...] = ()  # of the workers; drawn from, all alike
     generator_stall_rate_per_s: float = 0.0  # the same for the generators' cores
     generator_stall_lengths_ns: tuple[int, ...] = ()
+    move_ns: float = 40_000.0  # that workers stand still for a part that moves; bench/moves.py
 
     def spec(self) -> dict[str, Any]:
         """As the extension takes it."""
@@ -77,6 +78,7 @@ class Machine:
                 "rate_per_s": self.generator_stall_rate_per_s,
                 "lengths_ns": list(self.generator_stall_lengths_ns),
             },
+            "move_ns": self.move_ns,
         }
 
 
@@ -136,7 +138,7 @@ def checked_machine(machine: Machine, where: str = "") -> Machine:
                 Problem(f"{value!r} is not a time in ns", where, f"loop.{key}", "0 to 1e9")
             )
     plain = {entry.name: getattr(machine, entry.name) for entry in fields(Machine)}
-    for key in (*_GENERATOR, "noise_sigma", *(rate for rate, _ in _STALLS)):
+    for key in (*_GENERATOR, "noise_sigma", "move_ns", *(rate for rate, _ in _STALLS)):
         if key in _GENERATOR and plain[key] is None:
             continue
         if not _is_time(plain[key]):

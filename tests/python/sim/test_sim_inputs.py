@@ -50,6 +50,7 @@ def test_machines_from_files(tmp_path: Path) -> None:
                 "loop": {"poll_per_batch_ns": 40},
                 "stall_rate_per_s": 25,
                 "stall_lengths_ns": [100000],
+                "move_ns": 25000,
             }
         )
     )
@@ -57,6 +58,7 @@ def test_machines_from_files(tmp_path: Path) -> None:
     assert machine.spec()["loop"] == {"poll_per_batch_ns": 40}
     assert machine.spec()["stalls"] == {"rate_per_s": 25, "lengths_ns": [100000]}
     assert machine.spec()["generator_stalls"] == {"rate_per_s": 0, "lengths_ns": []}
+    assert machine.spec()["move_ns"] == 25000
     path.write_text('{"lop": {}}')
     with pytest.raises(BadInput) as refused:
         load_machine(path)
@@ -96,6 +98,7 @@ def test_machines_that_cannot_be() -> None:
         overflow="explode",
         stall_rate_per_s=3,
         generator_stall_lengths_ns=(0,),
+        move_ns=-1,
     )
     with pytest.raises(BadInput) as refused:
         checked_machine(machine, "m.json")
@@ -103,6 +106,7 @@ def test_machines_that_cannot_be() -> None:
         "m.json: loop.poll_per_bach_ns: unknown key 'poll_per_bach_ns' (did you mean 'poll_per_batch_ns'?)",
         "m.json: loop.poll_per_batch_ns: -1 is not a time in ns (0 to 1e9)",
         "m.json: generator_per_pkt_ns: nan is not 0 or more (0 to 1e9)",
+        "m.json: move_ns: -1 is not 0 or more (0 to 1e9)",
         "m.json: overflow: 'explode' is unknown (wait, drop)",
         "m.json: stall_lengths_ns: a stall rate is given, but stall lengths are missing (for example [200000])",
         "m.json: generator_stall_lengths_ns: stall lengths must be positive times in ns",

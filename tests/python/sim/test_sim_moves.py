@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from batchplane import Simulation
+from batchplane import Machine, Simulation
 from batchplane.base.problems import BadInput
 
 PIPELINE = """
@@ -59,6 +59,17 @@ def test_a_part_moves_and_comes_back(pipeline: Path) -> None:
     assert "b/in" not in workers(sim)
     report = sim.run("5ms", is_drained=True).report["balance"]
     assert report["is_exact"] and report["held_pkts"] == 0 and report["dropped_pkts"] == 0
+
+
+def test_workers_stand_still_as_long_as_the_machine_says(pipeline: Path) -> None:
+    longest_us = []
+    for move_ns in (0, 300_000):
+        sim = Simulation(pipeline, machine=Machine(move_ns=move_ns))
+        sim.run("2ms")
+        sim.move({"b": "w1"})
+        longest_us.append(sim.run("2ms").flows["delay_max_ns"].max() / 1000)
+    assert longest_us[0] < 100
+    assert 300 <= longest_us[1] < 400
 
 
 def test_a_part_can_be_elsewhere_from_the_start(pipeline: Path) -> None:
