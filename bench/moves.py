@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """moves.py - how long workers stand still while parts of a pipeline under full load change workers.
 
-usage: .venv/bin/python bench/moves.py [--moves 500] [--branches 64] [--spare 1]
+usage: .venv/bin/python bench/moves.py [--moves 1000] [--branches 64] [--spare 1]
 
 `vrf` with packets made in the worker; branches of random next hops move to and fro, some twenty a
 second. Told: how long the workers that give or take stood still, and how long a request took, of
@@ -35,7 +35,7 @@ PAUSE_S = 0.02
 def main() -> int:
     """Moves, and tells how it was."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--moves", type=int, default=500)
+    parser.add_argument("--moves", type=int, default=1000)
     parser.add_argument("--branches", type=int, default=64)
     parser.add_argument("--spare", type=int, default=1)
     options = parser.parse_args()
