@@ -181,6 +181,34 @@ TEST(Placer, LearnsFromAnother) {
   EXPECT_GT(most, 1.8);
 }
 
+// What a pair does to each other is corrected from where the profile has it, also beyond what learning alone
+// would believe; a machine where they do not slow each other is found out.
+TEST(Placer, CorrectsSlowdownsFromWhatWasMeasured) {
+  Problem problem = two_devices();
+  problem.devices[1].is_up = false;
+  problem.slowdown.assign(16, 1);
+  const size_t slot = problem.slot(0, 0, 1, 0);
+  problem.slowdown[slot] = 8;
+  const auto after = [&](double true_factor, uint32_t n_steps) {
+    Placer placer(problem);
+    std::vector<Seen> seen(2);
+    for (Seen& one : seen) one = {.rate_pps = 1'000, .pkt_bytes = 512};
+    placer.step(100'000'000, seen);
+    for (uint32_t n = 0; n < n_steps; ++n) {
+      const Placed& placed = placer.decision().plan[0];
+      EXPECT_GT(placed.share[0], 0);
+      seen[0].batch_pkts[0] = placed.batch_pkts[0];
+      seen[0].batch_ns[0] =
+          true_factor * problem.laws[0][0].batch_time_ns(placed.batch_pkts[0], 512);
+      placer.step((2 + n) * 100'000'000, seen);
+    }
+    return placer.problem().slowdown[slot];
+  };
+  EXPECT_NEAR(after(8, 30), 8, 1e-6);
+  EXPECT_NEAR(after(6, 1), 8 * std::pow(6.0 / 8, PlacerSettings().learning), 1e-6);
+  EXPECT_NEAR(after(1, 60), 1, 0.01);
+}
+
 TEST(Plant, ThePlacerComesNearTheOneWhoKnowsEverything) {
   PlantSpec spec{.truth = two_devices(), .duration_ns = 10'000'000'000};
   for (uint64_t s = 0; s < 10; ++s) {
