@@ -25,6 +25,7 @@ Placer::Placer(Problem problem, PlacerSettings settings)
   // Factors are learnt, so there must be some.
   const size_t n = problem_.apps.size() * problem_.devices.size();
   if (problem_.slowdown.empty()) problem_.slowdown.assign(n * n, 1);
+  for (double& factor : problem_.slowdown) factor = std::clamp(factor, 1.0, kMostStretch);
   profiled_slowdown_ = problem_.slowdown;
 }
 
@@ -80,7 +81,7 @@ void Placer::learn(const std::vector<Seen>& seen) {
       Law& law = problem_.laws[a][d];
       const double scale =
           law.batch_time_ns(seen[a].batch_pkts[d], problem_.apps[a].pkt_bytes) / profiled_ns;
-      // What was measured side by side may be more than a machine that was held up.
+      // Several beside it may slow it more than one would be believed to.
       const double stretch = std::clamp(seen[a].batch_ns[d] / profiled_ns, kLeastStretch,
                                         std::max(kMostStretch, scale * expected));
       if (factors.empty()) {
@@ -93,8 +94,7 @@ void Placer::learn(const std::vector<Seen>& seen) {
       const double off = stretch / (scale * expected);
       const double each = std::pow(off, settings_.learning / static_cast<double>(factors.size()));
       for (const size_t slot : factors) {
-        const double most = std::max(kMostStretch, profiled_slowdown_[slot]);
-        problem_.slowdown[slot] = std::clamp(problem_.slowdown[slot] * each, 1.0, most);
+        problem_.slowdown[slot] = std::clamp(problem_.slowdown[slot] * each, 1.0, kMostStretch);
       }
     }
   }

@@ -24,7 +24,8 @@ CORES = "cores"
 OPENCL = "opencl"
 COMMAND = "batchplane profile --devices"
 _SETUPS = "setups"
-_MOST_FACTOR = 100.0  # of a slow-down; as src/app/control/placement_choice.cc takes it
+# Beyond it a slow-down says more of a machine that was held up: kMostStretch of the placer, too.
+MOST_FACTOR = 5.0
 _LAW_KEYS = ("batch_ns", "pkt_ns", "byte_ns")
 
 
@@ -93,11 +94,13 @@ class DeviceProfile:
         devices: Mapping[str, tuple[str, Mapping[str, Any]]],
     ) -> list[dict[str, Any]]:
         """How many times longer batches take side by side, of modules of these kinds on a
-        pipeline's devices (kind and parameters by name); what is not slowed is left out."""
+        pipeline's devices (kind and parameters by name); what is not slowed, and what is
+        beyond belief, is left out: a pair that is never tried is never corrected."""
         factors: dict[tuple[str, ...], float] = {}
         for row in self.beside:
             pair = tuple(str(row[key]) for key in ("kind", "on", "beside", "on_other"))
-            factors[pair] = max(factors.get(pair, 1.0), min(_MOST_FACTOR, float(row["factor"])))
+            if float(row["factor"]) <= MOST_FACTOR:
+                factors[pair] = max(factors.get(pair, 1.0), float(row["factor"]))
         names: dict[str, list[str]] = {}
         for name, (kind, params) in devices.items():
             names.setdefault(self.device_for(kind, params), []).append(name)
