@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "placement/solve.h"
@@ -14,8 +15,6 @@ namespace {
 constexpr double kLeastStretch = 0.2;
 constexpr double kMostStretch = 5;
 
-double clamp_stretch(double stretch) { return std::clamp(stretch, kLeastStretch, kMostStretch); }
-
 }  // namespace
 
 Placer::Placer(Problem problem, PlacerSettings settings)
@@ -26,6 +25,8 @@ Placer::Placer(Problem problem, PlacerSettings settings)
   // Factors are learnt, so there must be some.
   const size_t n = problem_.apps.size() * problem_.devices.size();
   if (problem_.slowdown.empty()) problem_.slowdown.assign(n * n, 1);
+  for (double& factor : problem_.slowdown) factor = std::clamp(factor, 1.0, kMostStretch);
+  profiled_slowdown_ = problem_.slowdown;
 }
 
 void Placer::set_policy(size_t app, Policy policy) {
@@ -64,23 +65,25 @@ void Placer::learn(const std::vector<Seen>& seen) {
       if (seen[a].batch_ns[d] <= 0 || plan[a].share[d] <= 0) continue;
       const double profiled_ns =
           profiled_[a][d].batch_time_ns(seen[a].batch_pkts[d], problem_.apps[a].pkt_bytes);
-      const double stretch = clamp_stretch(seen[a].batch_ns[d] / profiled_ns);
-      std::vector<double*> factors;
+      std::vector<size_t> factors;  // slots
       double expected = 1;
       for (size_t b = 0; b < plan.size(); ++b) {
-        double* worst = nullptr;
+        std::optional<size_t> worst;
         for (size_t e = 0; b != a && e < problem_.devices.size(); ++e) {
           if (plan[b].share[e] <= 0) continue;
-          double& factor = problem_.slowdown[problem_.slot(a, d, b, e)];
-          if (worst == nullptr || factor > *worst) worst = &factor;
+          const size_t slot = problem_.slot(a, d, b, e);
+          if (!worst || problem_.slowdown[slot] > problem_.slowdown[*worst]) worst = slot;
         }
-        if (worst == nullptr) continue;
-        factors.push_back(worst);
-        expected *= *worst;
+        if (!worst) continue;
+        factors.push_back(*worst);
+        expected *= problem_.slowdown[*worst];
       }
       Law& law = problem_.laws[a][d];
       const double scale =
           law.batch_time_ns(seen[a].batch_pkts[d], problem_.apps[a].pkt_bytes) / profiled_ns;
+      // Several beside it may slow it more than one would be believed to.
+      const double stretch = std::clamp(seen[a].batch_ns[d] / profiled_ns, kLeastStretch,
+                                        std::max(kMostStretch, scale * expected));
       if (factors.empty()) {
         const double next = scale * std::pow(stretch / scale, settings_.learning);
         law.batch_ns = profiled_[a][d].batch_ns * next;
@@ -90,7 +93,9 @@ void Placer::learn(const std::vector<Seen>& seen) {
       }
       const double off = stretch / (scale * expected);
       const double each = std::pow(off, settings_.learning / static_cast<double>(factors.size()));
-      for (double* factor : factors) *factor = std::clamp(*factor * each, 1.0, kMostStretch);
+      for (const size_t slot : factors) {
+        problem_.slowdown[slot] = std::clamp(problem_.slowdown[slot] * each, 1.0, kMostStretch);
+      }
     }
   }
 }
@@ -117,8 +122,10 @@ void Placer::learn_from(const Placer& other) {
       for (size_t b = 0; b < problem_.apps.size(); ++b) {
         for (size_t e = 0; e < problem_.devices.size(); ++e) {
           if (!is_known(b, e)) continue;
-          problem_.slowdown[problem_.slot(a, d, b, e)] =
-              old.slowdown[old.slot(app_of[a], device_of[d], app_of[b], device_of[e])];
+          const size_t slot = problem_.slot(a, d, b, e);
+          const size_t of = old.slot(app_of[a], device_of[d], app_of[b], device_of[e]);
+          if (other.profiled_slowdown_[of] != profiled_slowdown_[slot]) continue;
+          problem_.slowdown[slot] = old.slowdown[of];
         }
       }
     }

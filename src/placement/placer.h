@@ -40,13 +40,13 @@ struct Decision {
 // One owner. step() depends on nothing but what it was given: the same code in a daemon, a simulation, a test.
 class Placer {
  public:
-  // The laws as they were profiled; applications as they are at the start.
+  // The laws and slow-downs as they were profiled; applications as they are at the start.
   Placer(Problem problem, PlacerSettings settings = {});
 
   // At the end of a period, and at once on events.
   const Decision& step(uint64_t now_ns, const std::vector<Seen>& seen);
 
-  // What another one has learnt of applications and devices of the same names and profiled laws.
+  // What another one has learnt of applications and devices of the same names, and the same profile.
   void learn_from(const Placer& other);
 
   void set_policy(size_t app, Policy policy);
@@ -68,6 +68,7 @@ class Placer {
   const PlacerSettings settings_;
   const std::vector<std::vector<Law>> profiled_;
   Problem problem_;
+  std::vector<double> profiled_slowdown_;
   std::vector<double> waiting_before_;
   uint64_t last_ns_ = 0;
   uint64_t changed_ns_ = 0;

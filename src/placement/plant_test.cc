@@ -181,6 +181,38 @@ TEST(Placer, LearnsFromAnother) {
   EXPECT_GT(most, 1.8);
 }
 
+// Corrected from where the profile has it, by what two others do together; what is beyond belief is not taken.
+TEST(Placer, CorrectsSlowdownsFromWhatWasMeasured) {
+  Problem problem = two_devices();
+  problem.devices.pop_back();
+  problem.apps.push_back(problem.apps[1]);
+  problem.laws = {{problem.laws[0][0]}, {problem.laws[1][0]}, {problem.laws[1][0]}};
+  const auto after = [&](double profiled, double true_factor, uint32_t n_steps) {
+    problem.slowdown.assign(9, 1);
+    for (const size_t b : {1, 2}) problem.slowdown[problem.slot(0, 0, b, 0)] = profiled;
+    Placer placer(problem);
+    std::vector<Seen> seen(3);
+    for (Seen& one : seen) {
+      one.rate_pps = 1'000;
+      one.pkt_bytes = 512;
+    }
+    placer.step(100'000'000, seen);
+    for (uint32_t n = 0; n < n_steps; ++n) {
+      const Placed& placed = placer.decision().plan[0];
+      EXPECT_GT(placed.share[0], 0);
+      seen[0].batch_pkts[0] = placed.batch_pkts[0];
+      seen[0].batch_ns[0] =
+          true_factor * problem.laws[0][0].batch_time_ns(placed.batch_pkts[0], 512);
+      placer.step((2 + n) * 100'000'000, seen);
+    }
+    return placer.problem().slowdown[problem.slot(0, 0, 1, 0)];
+  };
+  EXPECT_NEAR(after(4, 16, 30), 4, 1e-6);
+  EXPECT_NEAR(after(4, 9, 60), 3, 0.01);
+  EXPECT_NEAR(after(2, 1, 60), 1, 0.01);
+  EXPECT_EQ(after(200, 25, 0), 5);
+}
+
 TEST(Plant, ThePlacerComesNearTheOneWhoKnowsEverything) {
   PlantSpec spec{.truth = two_devices(), .duration_ns = 10'000'000'000};
   for (uint64_t s = 0; s < 10; ++s) {

@@ -11,6 +11,10 @@ import pytest
 from commands import Commands
 from waiting import wait_until
 
+from batchplane.base.version import __version__
+from batchplane.costs.devices import keep_device_profile
+from batchplane.costs.keys import cpu_name
+
 LOAD = ("rate_pps=20000", "words=20")
 
 
@@ -69,6 +73,52 @@ def test_a_policy_decides_and_can_be_changed(batchplane: Commands) -> None:
         lambda: decided().get("choice", {}).get("policy") == "throughput", "the new policy is there"
     )
     assert batchplane.json("stop")[0]["report"]["balance"]["is_exact"] is True
+
+
+def keep_profile(folder: Path, monkeypatch: pytest.MonkeyPatch, **change: Any) -> Path:
+    """Of devices, where the command line under test looks for it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    law = {"kind": "dpi", "batch_ns": 900.0, "pkt_ns": 60.0, "byte_ns": 0.5}
+    rows = [{**law, "params_key": "", "on": on, "feed": law} for on in ("inline", "threads")]
+    pair = {"kind": "dpi", "on": "threads", "beside": "digest", "on_other": "threads"}
+    document = {
+        "version": 1, "cpu": cpu_name(), "date": "2026-01-02T03:04:05Z", "daemon": __version__,
+        "devices": [{"name": "inline", "kind": "inline"}, {"name": "threads", "kind": "cores"}],
+        "laws": rows, "beside": [{**pair, "factor": 1.5}], **change,
+    }  # fmt: skip
+    return keep_device_profile(document)
+
+
+def test_who_places_begins_with_what_was_measured_or_tells_why_not(
+    batchplane: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("devices", *LOAD, "placement=power")
+    batchplane.environment["XDG_CACHE_HOME"] = str(tmp_path)
+    path = keep_profile(tmp_path, monkeypatch, cpu="Z80")
+    line = f"warning: {path}: the saved profile of devices is from another machine (Z80)"
+    assert line in batchplane.run("check", *words).out
+    done = batchplane.run("start", *words)
+    assert done.code == 0, done.err
+    assert [told for told in done.lines if told.startswith("warning")] == [
+        f"{line}: it is not used (batchplane profile --devices measures again)"
+    ]
+    choice = batchplane.json("show", "placement")["choice"]
+    assert choice["laws_origin"] == "dpi, digest, classify from built-in costs"
+    assert "slowdown" not in choice
+    keep_profile(tmp_path, monkeypatch)
+    done = batchplane.run("apply", *words)
+    assert done.code == 0 and "warning" not in done.err, done.err
+    choice = batchplane.json("show", "placement")["choice"]
+    pair = {"kind": "dpi", "on": "cpu", "beside": "digest", "on_other": "cpu", "factor": 1.5}
+    assert choice["slowdown"] == [pair]
+    told = f"dpi, 1 slow-down from the profile of devices of 2026-01-02T03:04:05Z ({path})"
+    assert told in batchplane.run("show", "placement").out.replace("\n", " ")
+    saved = batchplane.run("save").out
+    assert "slowdown:" in saved and "laws_origin" not in saved
+    (tmp_path / "saved.yaml").write_text(saved)
+    done = batchplane.run("check", str(tmp_path / "saved.yaml"))
+    assert done.code == 0, done.out + done.err
+    batchplane.run("stop")
 
 
 def with_opencl(tmp_path: Path, device: str) -> str:

@@ -18,7 +18,7 @@ from ..changes.arguments import parse_arguments
 from ..changes.settings import parse_settings, running_names
 from ..control.advice import advice
 from ..control.options import REMOTE, as_started, with_costs, with_own_costs
-from ..control.placement import with_laws
+from ..control.placement import passed_over, with_laws
 from ..daemon.client import Client, told_as_input
 from ..daemon.process import Daemon
 
@@ -100,6 +100,8 @@ def apply_file(
     if "controller" in pipeline:
         own = with_own_costs(pipeline["controller"], pipeline)
         pipeline = {**pipeline, "controller": own}
+    if problem := passed_over(pipeline):
+        errors.print(Text.assemble(("warning: ", "yellow"), problem.line()), soft_wrap=True)
     pipeline = with_laws(pipeline)
     with Client(daemon.socket) as client:
         answer = client.apply(pipeline, dry_run=True)

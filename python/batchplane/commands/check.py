@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..admission.weights import fit_weights
 from ..base.problems import BadInput, Problem, RunFailed
+from ..control.placement import passed_over
 from ..daemon.process import find_program
 from ..lang.canonical import Document
 from ..lang.check import check_all
@@ -34,6 +35,8 @@ def check_pipeline(
     problems, plan = check_all(document, program)
     notes: list[str] = []
     if all(problem.is_warning for problem in problems):
+        if problem := passed_over(document.pipeline):
+            problems = [*problems, problem]
         try:
             notes = fit_weights(document, program)
         except BadInput as error:

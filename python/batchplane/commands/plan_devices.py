@@ -35,11 +35,12 @@ def chosen_profile(
         return profile, f"{given}, measured on {profile.cpu or 'an unknown CPU'}, {profile.date}"
     kept = kept_device_profile(pipeline)
     if kept.profile is not None:
-        return kept.profile, f"measured here, {kept.profile.date}"
+        passed_over = f"; {kept.file} {kept.reason}" if kept.reason else ""
+        return kept.profile, f"measured here, {kept.profile.date}{passed_over}"
     if kept.reason:
         message = f"the saved profile of devices {kept.reason}"
         fix = f"{COMMAND}, or --device-profile FILE to take it all the same"
-        raise BadInput(Problem(message, "plan", fix=fix))
+        raise BadInput(Problem(message, kept.file, fix=fix))
     return None, f"no device was measured here ({COMMAND}); costs of the worker, and a usual way"
 
 

@@ -14,7 +14,7 @@ from ..admission.weights import load_fitted
 from ..base.problems import BadInput, Problem
 from ..control.advice import advice
 from ..control.options import ControlOptions, controlled
-from ..control.placement import with_laws
+from ..control.placement import passed_over, with_laws
 from ..daemon.process import Daemon, StartOptions, start_daemon, stop_daemon
 from ..lang.canonical import Document
 from ..profile.at_start import ensure_profile, needs_costs
@@ -57,6 +57,8 @@ def start_document(document: Document, options: RunOptions, errors: Console) -> 
     pipeline, wanted = controlled(document.pipeline, wanted)
     if line := advice(pipeline.get("controller", {}).get("name", ""), pipeline):
         errors.print(Text.assemble(("warning: ", "yellow"), line), soft_wrap=True)
+    if problem := passed_over(pipeline):
+        errors.print(Text.assemble(("warning: ", "yellow"), problem.line()), soft_wrap=True)
     daemon = start_daemon(with_laws(pipeline), _named(options.start, document))
     try:
         words = (*options.sets, *wanted.words())

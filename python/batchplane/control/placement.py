@@ -1,51 +1,90 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""placement.py - what a daemon is told of modules on their worker before it places them."""
+"""placement.py - what a daemon is told of modules and devices before it places them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ..base.problems import BadInput
+from ..base.problems import BadInput, Problem
 from ..costs.cache import cached_costs
 from ..costs.costs import PRIOR, CostsFile, load_costs, resolve
 from ..costs.devices import CORES, INLINE, DeviceProfile, kept_device_profile
 
 
 def with_laws(pipeline: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with a law for each kind of module that has a device and none by itself.
+    """The same with a law for each kind of module that has a device and none by itself, and with
+    what such modules cost each other.
 
     On the worker (KIND) and on threads (KIND@DEVICE), of what is kept for this machine: the profile
     of devices if it knows these very parameters, else the pipeline's costs, else the profile of
     devices, else the built-in costs. What nobody has measured is left out: the daemon begins with a
     guess. It measures devices with memory of their own itself. It corrects all of them.
     """
-    placement = pipeline.get("placement")
-    kinds = {
-        str(module["kind"]): name
-        for name, module in pipeline.get("modules", {}).items()
-        if "device" in module
-    }
-    if placement is None or not kinds:
+    kinds = _placed_kinds(pipeline)
+    if not kinds:
         return dict(pipeline)
+    placement = pipeline["placement"]
     laws = dict(placement.get("laws", {}))
     kept = cached_costs(pipeline)
     profile = kept_device_profile(pipeline).profile
     threads = [
         name for name, device in pipeline.get("devices", {}).items() if device["kind"] == CORES
     ]
+    origins: dict[str, list[str]] = {}
     for kind, name in kinds.items():
         if kind in laws:
+            origins.setdefault("the pipeline", []).append(kind)
             continue
         module = pipeline["modules"][name]
-        measured = _measured(profile, kind, module.get("params", {}), INLINE, kept is not None)
-        law = measured or _cost(pipeline, name, kept or load_costs(PRIOR))
+        law = _measured(profile, kind, module.get("params", {}), INLINE, kept is not None)
+        origin = _told(profile) if law is not None and profile is not None else ""
+        if law is None:
+            law = _cost(pipeline, name, kept or load_costs(PRIOR))
+            origin = "the pipeline's profile of costs" if kept is not None else "built-in costs"
         if law is not None:
             laws[kind] = law
+        origins.setdefault(origin if law is not None else "a guess", []).append(kind)
         on_threads = _measured(profile, kind, module.get("params", {}), CORES, kept is not None)
         for device in threads if on_threads else ():
             laws.setdefault(f"{kind}@{device}", on_threads)
-    return {**pipeline, "placement": {**placement, "laws": laws}}
+    placed = {**placement, "laws": laws}
+    if "slowdown" not in placement and profile is not None:
+        placed["slowdown"] = _slowdowns(pipeline, profile, kinds)
+        if n := len(placed["slowdown"]):
+            told = f"{n} slow-down" + ("s" if n > 1 else "")
+            origins.setdefault(_told(profile), []).append(told)
+    lines = [f"{', '.join(names)} from {origin}" for origin, names in origins.items()]
+    return {**pipeline, "placement": {**placed, "laws_origin": "; ".join(lines)}}
+
+
+def passed_over(pipeline: Mapping[str, Any]) -> Problem | None:
+    """The profile of devices that placement would begin with, if it cannot be used."""
+    return kept_device_profile(pipeline).warning() if _placed_kinds(pipeline) else None
+
+
+def _placed_kinds(pipeline: Mapping[str, Any]) -> dict[str, str]:
+    """A module of each kind that is placed."""
+    if pipeline.get("placement") is None:
+        return {}
+    return {
+        str(module["kind"]): name
+        for name, module in pipeline.get("modules", {}).items()
+        if "device" in module
+    }
+
+
+def _told(profile: DeviceProfile) -> str:
+    return f"the profile of devices of {profile.date or 'an unknown date'} ({profile.file})"
+
+
+def _slowdowns(
+    pipeline: Mapping[str, Any], profile: DeviceProfile, kinds: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    places: dict[str, tuple[str, Mapping[str, Any]]] = {INLINE: (INLINE, {})}
+    for name, device in pipeline.get("devices", {}).items():
+        places[name] = (str(device["kind"]), device.get("params", {}))
+    return profile.slowdowns(kinds, places)
 
 
 def _measured(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ CORES = "cores"
 OPENCL = "opencl"
 COMMAND = "batchplane profile --devices"
 _SETUPS = "setups"
+# Beyond it a slow-down says more of a machine that was held up: kMostStretch of the placer, too.
+MOST_FACTOR = 5.0
 _LAW_KEYS = ("batch_ns", "pkt_ns", "byte_ns")
 
 
@@ -85,6 +87,30 @@ class DeviceProfile:
             if law.params_key == key:
                 return law, True
         return (found[0], False) if found else None
+
+    def slowdowns(
+        self,
+        kinds: Collection[str],
+        devices: Mapping[str, tuple[str, Mapping[str, Any]]],
+    ) -> list[dict[str, Any]]:
+        """How many times longer batches take side by side, of modules of these kinds on a
+        pipeline's devices (kind and parameters by name); what is not slowed, and what is
+        beyond belief, is left out: a pair that is never tried is never corrected."""
+        factors: dict[tuple[str, ...], float] = {}
+        for row in self.beside:
+            pair = tuple(str(row[key]) for key in ("kind", "on", "beside", "on_other"))
+            if float(row["factor"]) <= MOST_FACTOR:
+                factors[pair] = max(factors.get(pair, 1.0), float(row["factor"]))
+        names: dict[str, list[str]] = {}
+        for name, (kind, params) in devices.items():
+            names.setdefault(self.device_for(kind, params), []).append(name)
+        return [
+            {"kind": kind, "on": on, "beside": beside, "on_other": on_other, "factor": factor}
+            for (kind, on_as, beside, other_as), factor in factors.items()
+            if factor > 1 and kind in kinds and beside in kinds
+            for on in names.get(on_as, ())
+            for on_other in names.get(other_as, ())
+        ]
 
 
 def device_profile_from(document: Any, file: str = "") -> DeviceProfile:
@@ -161,33 +187,50 @@ def keep_device_profile(
 
 @dataclass(frozen=True)
 class KeptDevices:
-    """What is kept, or why that cannot be used; both empty: nobody has measured."""
+    """What is kept; and a file that cannot be used, and why, also where another serves instead.
+    All empty: nobody has measured."""
 
     profile: DeviceProfile | None = None
     reason: str = ""
+    file: str = ""
+
+    def warning(self) -> Problem | None:
+        """What users should know of a file that is passed over; None: there is none."""
+        if not self.reason:
+            return None
+        instead = f"{self.profile.file} serves instead" if self.profile else "it is not used"
+        message = f"the saved profile of devices {self.reason}: {instead}"
+        return Problem(message, self.file, fix=f"{COMMAND} measures again", is_warning=True)
 
 
 def kept_device_profile(
     pipeline: Mapping[str, Any] | None = None, env: Mapping[str, str] = os.environ
 ) -> KeptDevices:
     """The pipeline's own, else that of the set-ups: of this machine and this version."""
-    reason = ""
+    reason, file = "", ""
     for of in ([pipeline] if pipeline is not None else []) + [None]:
-        path = device_profile_path(of, env=env)
-        if not path.is_file():
-            pattern = path.name.rpartition("-v")[0].rpartition("-")[0] + "-*.json"
-            others = any(path.parent.glob(pattern))
-            reason = reason or ("is from another machine or version" if others else "")
-            continue
-        try:
-            profile = load_device_profile(path)
-        except BadInput:
-            reason = reason or "cannot be read"
-            continue
-        if profile.cpu != cpu_name():
-            reason = reason or f"is from another machine ({profile.cpu or 'unknown'})"
-        elif profile.daemon != __version__:
-            reason = reason or f"is from another version ({profile.daemon or 'unknown'})"
-        else:
-            return KeptDevices(profile)
-    return KeptDevices(reason=reason)
+        profile, why, which = _usable(device_profile_path(of, env=env))
+        if why and not reason:
+            reason, file = why, str(which)
+        if profile is not None:
+            return KeptDevices(profile, reason, file)
+    return KeptDevices(None, reason, file)
+
+
+def _usable(path: Path) -> tuple[DeviceProfile | None, str, Path]:
+    """Or why not, and which file that is; no reason: there is none."""
+    if not path.is_file():
+        pattern = path.name.rpartition("-v")[0].rpartition("-")[0] + "-*.json"
+        others = sorted(path.parent.glob(pattern))
+        if others:
+            return None, "is from another machine or version", others[0]
+        return None, "", path
+    try:
+        profile = load_device_profile(path)
+    except BadInput as error:
+        return None, f"cannot be used: {error.problems[0].message}", path
+    if profile.cpu != cpu_name():
+        return None, f"is from another machine ({profile.cpu or 'unknown'})", path
+    if profile.daemon != __version__:
+        return None, f"is from another version ({profile.daemon or 'unknown'})", path
+    return profile, "", path

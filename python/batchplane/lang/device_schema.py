@@ -70,6 +70,16 @@ class LawModel(Strict):
     byte_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
 
 
+class SlowdownModel(Strict):
+    """How many times longer a batch takes while another runs; devices by name, or `inline`."""
+
+    kind: str = Field(description="of the module that is slowed")
+    on: str
+    beside: str = Field(description="kind of the other module")
+    on_other: str
+    factor: Annotated[float, Field(ge=1, le=100, strict=False)]
+
+
 class PlacementModel(Strict):
     """Who decides, while traffic flows, where modules with devices run; a policy alone will do."""
 
@@ -90,5 +100,8 @@ class PlacementModel(Strict):
     )
     apps: dict[str, PlacedModel] = Field(default_factory=dict)
     laws: dict[str, LawModel] = Field(
-        default_factory=dict, description="on a worker, by kind of module"
+        default_factory=dict, description="on a worker, by kind of module; as KIND@DEVICE there"
+    )
+    slowdown: list[SlowdownModel] = Field(
+        default_factory=list, description="of modules side by side, instead of what was measured"
     )

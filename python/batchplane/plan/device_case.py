@@ -228,29 +228,18 @@ def _beside(
     """What was measured side by side, for modules of those kinds."""
     if profile is None:
         return []
-    measured_as = {
-        d.name: profile.device_for(d.kind, devices.get(d.name, {}).get("params", {}))
-        for d in case.devices
-        if d.kind != SIMULATED
-    }
-    factors = {
-        (row["kind"], row["on"], row["beside"], row["on_other"]): float(row["factor"])
-        for row in profile.beside
-    }
-    rows = []
-    for one in case.apps:
-        for other in (app for app in case.apps if app is not one):
-            for on, on_as in measured_as.items():
-                for on_other, other_as in measured_as.items():
-                    factor = factors.get((one.kind, on_as, other.kind, other_as), 1.0)
-                    if factor > 1:
-                        rows.append(
-                            {
-                                "app": one.name, "on": on, "beside": other.name,
-                                "on_other": on_other, "factor": min(100.0, factor),
-                            }
-                        )  # fmt: skip
-    return rows
+    places = {d.name: (d.kind, devices.get(d.name, {}).get("params", {})) for d in case.devices}
+    measured = profile.slowdowns({app.kind for app in case.apps}, places)
+    return [
+        {
+            "app": one.name, "on": row["on"], "beside": other.name,
+            "on_other": row["on_other"], "factor": row["factor"],
+        }
+        for row in measured
+        for one in case.apps
+        for other in case.apps
+        if one is not other and (one.kind, other.kind) == (row["kind"], row["beside"])
+    ]  # fmt: skip
 
 
 def require_stages(pipeline: Mapping[str, Any], file: str) -> None:

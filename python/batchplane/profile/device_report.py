@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..base.plain_table import plain_table
+from ..costs.devices import MOST_FACTOR
 
 _GOOD_ERROR = 0.1
 _MOST_BESIDE = 12
@@ -70,3 +71,7 @@ def _render_beside(rows: list[Mapping[str, Any]], out: Console) -> None:
     out.print(table)
     if len(rows) > len(worst):
         out.print(Text(f"the slowest of {len(rows)}; --json has all", "dim"))
+    n_beyond = sum(float(row["factor"]) > MOST_FACTOR for row in rows)
+    if n_beyond:
+        told = f"{n_beyond} above {MOST_FACTOR:g} are not used: others held this machine up"
+        out.print(Text(told, "yellow"))

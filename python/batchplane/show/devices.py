@@ -80,7 +80,8 @@ def render_placement(data: dict[str, Any]) -> RenderableType:
     cap = f", at most {choice['watt_cap']:g} W" if choice["watt_cap"] else ""
     told = Text(
         f"policy {choice['policy']}{cap}: {data['steps']} decisions, {data['changes']} changes, "
-        f"the last in {data['step_us']:.0f} us"
+        f"the last in {data['step_us']:.0f} us\n"
+        f"begun with: {choice.get('laws_origin') or 'what the pipeline says, else guesses'}"
     )
     if "plan" not in data:
         return told

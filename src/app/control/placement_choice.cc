@@ -64,6 +64,43 @@ placement::Law law_from(const Value& given, const std::string& where) {
   return law;
 }
 
+std::string word_from(const Value& value, const std::string& where) {
+  if (!value.is_string()) throw ConfigError("expected a name", where);
+  return value.as_string();
+}
+
+PlacementChoice::Slowdown slowdown_row_from(const Value& given, const std::string& where) {
+  PlacementChoice::Slowdown row;
+  for (const auto& [key, value] : dict_from(given, where)) {
+    const std::string at = where + "." + key;
+    std::string* const name = key == "kind"       ? &row.kind
+                              : key == "on"       ? &row.on
+                              : key == "beside"   ? &row.beside
+                              : key == "on_other" ? &row.on_other
+                                                  : nullptr;
+    if (name != nullptr) {
+      *name = word_from(value, at);
+    } else if (key == "factor") {
+      row.factor = number_from(value, at, 1, 100);
+    } else {
+      throw ConfigError("'" + key + "' is unknown", where, "kind, on, beside, on_other, factor");
+    }
+  }
+  return row;
+}
+
+List slowdown_rows(const std::vector<PlacementChoice::Slowdown>& rows) {
+  List list;
+  for (const PlacementChoice::Slowdown& row : rows) {
+    list.emplace_back(Dict{{"kind", row.kind},
+                           {"on", row.on},
+                           {"beside", row.beside},
+                           {"on_other", row.on_other},
+                           {"factor", row.factor}});
+  }
+  return list;
+}
+
 Dict law_value(const placement::Law& law) {
   return {{"batch_ns", law.batch_ns}, {"pkt_ns", law.pkt_ns}, {"byte_ns", law.byte_ns}};
 }
@@ -93,9 +130,17 @@ PlacementChoice placement_choice_from(const Value& given) {
       for (const auto& [kind, law] : dict_from(value, at)) {
         choice.laws[kind] = law_from(law, at + "." + kind);
       }
+    } else if (key == "slowdown") {
+      if (!value.is_list()) throw ConfigError("expected a list", at);
+      for (const Value& row : value.as_list()) {
+        choice.slowdown.push_back(
+            slowdown_row_from(row, at + "[" + std::to_string(choice.slowdown.size()) + "]"));
+      }
+    } else if (key == "laws_origin") {
+      choice.laws_origin = word_from(value, at);
     } else {
       throw ConfigError("'" + key + "' is unknown", where,
-                        "policy, watt_cap, period, inline_share, inline_w, apps, laws");
+                        "policy, watt_cap, period, inline_share, inline_w, apps, laws, slowdown");
     }
   }
   return choice;
@@ -118,7 +163,32 @@ Value saved_placement(const PlacementChoice& choice) {
              {"inline_w", choice.inline_w}};
   if (!apps.empty()) saved["apps"] = std::move(apps);
   if (!laws.empty()) saved["laws"] = std::move(laws);
+  if (!choice.slowdown.empty()) saved["slowdown"] = slowdown_rows(choice.slowdown);
+  if (!choice.laws_origin.empty()) saved["laws_origin"] = choice.laws_origin;
   return saved;
+}
+
+std::vector<double> slowdown_of(const PlacementChoice& choice, const placement::Problem& problem,
+                                const std::vector<std::string>& kinds) {
+  if (choice.slowdown.empty()) return {};
+  const size_t n_slots = problem.apps.size() * problem.devices.size();
+  std::vector<double> factors(n_slots * n_slots, 1);
+  const auto device = [&](const std::string& name) {
+    return static_cast<size_t>(std::ranges::find(problem.devices, name, &placement::Device::name) -
+                               problem.devices.begin());
+  };
+  for (const PlacementChoice::Slowdown& row : choice.slowdown) {
+    const size_t d = device(row.on);
+    const size_t e = device(row.on_other);
+    if (d == problem.devices.size() || e == problem.devices.size()) continue;
+    for (size_t a = 0; a < kinds.size(); ++a) {
+      for (size_t b = 0; b < kinds.size(); ++b) {
+        if (a == b || kinds[a] != row.kind || kinds[b] != row.beside) continue;
+        factors[problem.slot(a, d, b, e)] = row.factor;
+      }
+    }
+  }
+  return factors;
 }
 
 }  // namespace batchplane::app

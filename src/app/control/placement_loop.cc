@@ -112,6 +112,16 @@ void PlacementLoop::check(const Value& given, const Graph& graph) {
                           " devices at most, `inline` among them",
                       "placement");
   }
+  for (const PlacementChoice::Slowdown& row : choice.slowdown) {
+    for (const std::string& name : {row.on, row.on_other}) {
+      const auto& declared = graph.spec.devices;
+      if (name == offload::kInline ||
+          std::ranges::find(declared, name, &DeviceSpec::name) != declared.end())
+        continue;
+      throw ConfigError("there is no device '" + name + "'", "placement.slowdown",
+                        "name one of `devices`, or inline");
+    }
+  }
   for (const auto& [module, app] : choice.apps) {
     if (std::ranges::any_of(found, [&](const auto* stage) { return stage->name() == module; }))
       continue;
@@ -160,6 +170,9 @@ void PlacementLoop::build(const PlacementChoice& choice) {
     problem.laws.push_back(std::move(laws));
     placed.put_pkts = offered_pkts(placed);
   }
+  std::vector<std::string> kinds;
+  for (const Placed& placed : stages_) kinds.push_back(placed.stage->kind());
+  problem.slowdown = slowdown_of(choice, problem, kinds);
   placer_ = problem.apps.empty() ? nullptr : std::make_unique<placement::Placer>(problem);
   last_ns_ = 0;
 }
@@ -193,7 +206,8 @@ void PlacementLoop::edit(const Value& args) {
     if (!is_known) throw ConfigError("'" + name + "' has no device", "module");
   }
   const bool has_other_laws = next.inline_share != choice_->inline_share ||
-                              next.inline_w != choice_->inline_w || next.laws != choice_->laws;
+                              next.inline_w != choice_->inline_w || next.laws != choice_->laws ||
+                              next.slowdown != choice_->slowdown;
   // Stages stay as they are until the first period by the new laws has ended.
   if (has_other_laws) return choose(saved_placement(next));
   choice_ = std::move(next);
@@ -307,6 +321,13 @@ void PlacementLoop::step(uint64_t now_ns) {
   n_changes_ += decision.is_changed ? 1 : 0;
   is_edited_ = false;
   last_ns_ = now_ns;
+}
+
+Value PlacementLoop::saved() const {
+  if (!choice_) return Value();
+  Dict saved = saved_placement(*choice_).as_dict();
+  saved.erase("laws_origin");  // who runs it again is told anew
+  return saved;
 }
 
 Value PlacementLoop::show() const {

@@ -30,11 +30,26 @@ struct PlacementChoice {
   std::map<std::string, App> apps;  // by module
   // By kind of module on a worker; as KIND@DEVICE there.
   std::map<std::string, placement::Law> laws;
+  // How many times longer a batch takes beside another, by kinds of modules; devices by name, or `inline`.
+  struct Slowdown {
+    std::string kind;
+    std::string on;
+    std::string beside;
+    std::string on_other;
+    double factor = 1;
+    bool operator==(const Slowdown&) const = default;
+  };
+  std::vector<Slowdown> slowdown;
+  std::string laws_origin;  // in words: who measured laws and slow-downs, and when
 };
 
 // Throws ConfigError.
 [[nodiscard]] PlacementChoice placement_choice_from(const Value& given);
 [[nodiscard]] Value saved_placement(const PlacementChoice& choice);
+// Of a problem's applications, which are modules of these kinds: as Problem::slowdown; empty: nobody knows.
+[[nodiscard]] std::vector<double> slowdown_of(const PlacementChoice& choice,
+                                              const placement::Problem& problem,
+                                              const std::vector<std::string>& kinds);
 
 // Serialised by the caller, like the engine.
 class PlacementLoop {
@@ -53,7 +68,10 @@ class PlacementLoop {
   void step(uint64_t now_ns);
 
   [[nodiscard]] Value show() const;
-  [[nodiscard]] Value saved() const { return choice_ ? saved_placement(*choice_) : Value(); }
+  // Null: nothing is placed.
+  [[nodiscard]] const placement::Placer* placer() const { return placer_.get(); }
+  // As a pipeline says it.
+  [[nodiscard]] Value saved() const;
 
  private:
   // A stage as an application of the problem.

@@ -6,6 +6,8 @@
 
 #include <atomic>
 
+#include "placement/choosers.h"
+#include "placement/random_problems.h"
 #include "spec/stages.h"
 
 namespace batchplane::app {
@@ -150,11 +152,91 @@ TEST(PlacementLoop, BeginsWithTheLawOfAThreadThatWasMeasured) {
   EXPECT_FALSE(goes_there({{"batch_ns", 1'000'000'000}}));
 }
 
+// Two digests that a fast device serves sooner than a slow one, if they do not stand in each other's way there.
+PipelineSpec two_digests(double factor) {
+  PipelineSpec spec = pipeline();
+  const Dict device{{"on", List{"fast", "slow"}}, {"max_batch_pkts", 64}, {"backpressure", true}};
+  spec.modules = {{"in", "source", {}}, {"one", "digest", {}}, {"two", "digest", {}}};
+  spec.modules.push_back({"out", "sink", {}});
+  spec.modules[1].device = spec.modules[2].device = device;
+  spec.edges = {{"in", "0", "one"}, {"one", "0", "two"}, {"two", "0", "out"}};
+  spec.flows = {{"f", {"in", "one", "two", "out"}, 4'000'000}};
+  const auto simulated = [](const char* name, double batch_ns, double pkt_ns) {
+    const Dict laws{{"digest", Dict{{"batch_ns", batch_ns}, {"pkt_ns", pkt_ns}}}};
+    return DeviceSpec{name, "simulated", {{"threads", 0}, {"laws", laws}}};
+  };
+  spec.devices = {simulated("fast", 6'000, 200), simulated("slow", 20'000, 800)};
+  Dict placement{{"policy", "latency"}};
+  if (factor > 1) {
+    placement["slowdown"] = List{Dict{{"kind", "digest"},
+                                      {"on", "fast"},
+                                      {"beside", "digest"},
+                                      {"on_other", "fast"},
+                                      {"factor", factor}}};
+  }
+  spec.placement = placement;
+  return spec;
+}
+
+// Decided before anything was learnt.
+struct First {
+  explicit First(double factor) : rig(two_digests(factor)) {
+    while (!rig.loop->show().has("plan")) rig.run(10);
+  }
+  [[nodiscard]] const placement::Problem& problem() const { return rig.loop->placer()->problem(); }
+  [[nodiscard]] const placement::Plan& plan() const { return rig.loop->placer()->decision().plan; }
+  Rig rig;
+};
+
+TEST(PlacementLoop, KeepsApartWhatWasMeasuredToSlowEachOther) {
+  const First with(1.5);
+  const First without(1);
+  placement::Problem truth = without.problem();
+  ASSERT_EQ(truth.devices[0].name, "fast");
+  truth.slowdown[truth.slot(0, 0, 1, 0)] = truth.slowdown[truth.slot(1, 0, 0, 0)] = 1.5;
+  const auto true_score = [&](const First& first) {
+    return placement::score(placement::evaluate(truth, first.plan()));
+  };
+  const double best = placement::best_of_all(truth);
+  EXPECT_LE(true_score(with), 1.01 * best);
+  EXPECT_GT(true_score(without), 1.1 * best);
+  // Who knows nothing of it is right by what he knows.
+  EXPECT_LE(placement::score(placement::evaluate(without.problem(), without.plan())),
+            1.01 * placement::best_of_all(without.problem()));
+  const placement::PlantSpec plant{.truth = truth, .duration_ns = 300'000'000};
+  const auto delay_sum_ns = [&](const First& first) {
+    double sum = 0;
+    const auto chooser = placement::make_chooser("placer", plant, first.problem(), {});
+    for (const auto& period : placement::run_plant(plant, *chooser)) {
+      for (const auto& app : period.apps) sum += app.delay_sum_ns;
+    }
+    return sum;
+  };
+  EXPECT_LT(delay_sum_ns(with), 0.9 * delay_sum_ns(without));
+}
+
+TEST(PlacementLoop, BeginsAnewWhereAnApplyBringsOtherSlowdowns) {
+  First first(1.5);
+  first.rig.loop->choose(two_digests(2).placement);
+  EXPECT_EQ(std::ranges::max(first.problem().slowdown), 2);
+  first.rig.loop->edit(Dict{{"what", "placement"}, {"inline_w", 3}});  // laws are taken anew
+  EXPECT_EQ(std::ranges::max(first.problem().slowdown), 2);
+}
+
 TEST(PlacementLoop, SavesWhatItWasTold) {
   Rig rig(pipeline());
   rig.loop->edit(Dict{{"what", "placement"}, {"watt_cap", 30}});
   rig.loop->edit(Dict{{"what", "placement"}, {"module", "d"}, {"budget_ns", 100'000}});
+  const Dict row{{"kind", "digest"},
+                 {"on", "gpu"},
+                 {"beside", "dpi"},
+                 {"on_other", "inline"},
+                 {"factor", 1.5}};
+  rig.loop->edit(Dict{{"what", "placement"}, {"slowdown", List{row}}, {"laws_origin", "a test"}});
   const Value saved = rig.loop->saved();
+  EXPECT_EQ(saved["slowdown"], List{row});
+  EXPECT_FALSE(saved.has("laws_origin"));
+  EXPECT_EQ(rig.loop->show()["choice"]["laws_origin"].as_string(), "a test");
   EXPECT_EQ(saved["watt_cap"].as_double(), 30);
   EXPECT_EQ(saved["apps"]["d"]["budget_ns"].as_int(), 100'000);
   EXPECT_EQ(saved_placement(placement_choice_from(saved)), saved);
@@ -182,6 +264,16 @@ TEST(PlacementLoop, RefusesWhatCannotBe) {
   const Value none = Dict{{"apps", Dict{{"dd", Dict{}}}}};
   const std::string line = refusal([&] { PlacementLoop::check(none, rig.engine->graph()); });
   EXPECT_NE(line.find("placement.apps.dd: 'dd' has no device"), std::string::npos) << line;
+  const auto slowed = [&](Dict row) {
+    return refusal([&] {
+      PlacementLoop::check(Dict{{"slowdown", List{std::move(row)}}}, rig.engine->graph());
+    });
+  };
+  const std::string on_none = slowed({{"on", "inline"}, {"on_other", "gqu"}});
+  EXPECT_NE(on_none.find("placement.slowdown: there is no device 'gqu'"), std::string::npos);
+  EXPECT_NE(slowed({{"factor", 0.5}}).find("slowdown[0].factor: expected a number from 1 to 100"),
+            std::string::npos);
+  EXPECT_NE(slowed({{"with", "x"}}).find("'with' is unknown"), std::string::npos);
   rig.loop->choose(Value());
   EXPECT_NE(edit({{"policy", "power"}}).find("nobody places"), std::string::npos);
 }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from batchplane.base.version import __version__
-from batchplane.control.placement import with_laws
+from batchplane.control.placement import passed_over, with_laws
 from batchplane.costs.cache import keep_costs
 from batchplane.costs.devices import keep_device_profile
 from batchplane.costs.file import VERSION
@@ -68,6 +68,63 @@ def test_a_profile_of_devices_goes_before_guesses(
     assert laws == {"ttl": LAW, "ttl@cpu": {**LAW, "batch_ns": 900.0}}
     keep_device_profile(profile_of({}, "0.0.0"), None)
     assert set(with_laws(with_devices)["placement"]["laws"]) == {"ttl"}, "of another version"
+
+
+def pair(on: str, on_other: str, factor: float) -> dict[str, Any]:
+    return {"kind": "ttl", "on": on, "beside": "made_up", "on_other": on_other, "factor": factor}
+
+
+def test_what_was_measured_side_by_side_goes_to_the_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    devices = {
+        "cpu": {"kind": "cores", "params": {}},
+        "gpu": {"kind": "simulated", "params": {}},
+    }
+    with_devices = {**pipeline(), "devices": devices}
+    beside = [
+        pair("threads", "threads", 1.5), pair("inline", "threads", 0.98),
+        pair("threads", "inline", 4.5), pair("inline", "inline", 40.0), {**pair("inline", "inline", 2.0), "beside": "nat"},
+    ]  # fmt: skip
+    keep_device_profile({**profile_of({}), "date": "2026-01-02", "beside": beside}, None)
+    placement = with_laws(with_devices)["placement"]
+    assert placement["slowdown"] == [pair("cpu", "cpu", 1.5), pair("cpu", "inline", 4.5)]
+    assert "ttl, 2 slow-downs from the profile of devices of 2026-01-02" in placement["laws_origin"]
+    assert "made_up from a guess" in placement["laws_origin"]
+    own = [pair("inline", "inline", 3.0)]
+    given = {**with_devices, "placement": {"policy": "power", "slowdown": own}}
+    assert with_laws(given)["placement"]["slowdown"] == own
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"cpu": "Z80"}, "is from another machine (Z80)"),
+        ({"daemon": "0.0.0"}, "is from another version (0.0.0)"),
+        ({"laws": 5}, "cannot be used: this is not a whole profile of devices"),
+    ],
+)
+def test_a_profile_that_is_passed_over_is_told(
+    change: dict[str, Any], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert passed_over(pipeline()) is None, "nobody has measured"
+    path = keep_device_profile({**profile_of({}), **change}, pipeline())
+    problem = passed_over(pipeline())
+    assert problem is not None
+    assert problem.line().startswith(
+        f"{path}: the saved profile of devices {reason}: it is not used"
+    )
+    assert "batchplane profile --devices" in problem.fix
+    origin = with_laws(pipeline())["placement"]["laws_origin"]
+    assert origin == "ttl from built-in costs; made_up from a guess"
+    instead = keep_device_profile(profile_of({}), None)
+    problem = passed_over(pipeline())
+    assert problem is not None and f"{instead} serves instead" in problem.message
+    plain = pipeline()
+    del plain["placement"]
+    assert passed_over(plain) is None, "nobody asks for it"
 
 
 def test_costs_of_the_pipeline_go_before_other_tables(

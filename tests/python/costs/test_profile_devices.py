@@ -145,6 +145,10 @@ def test_the_table_tells_errors_watts_and_what_is_missing() -> None:
     assert "no OpenCL: no library" in text
     assert "esp_encrypt not on opencl0: it has no kernel" in text
     assert "p95 off" in text and "0%" in text and "1.50" in text
+    assert "are not used" not in text
+    document["beside"].append({**document["beside"][0], "factor": 88.7})
+    render_devices(document, console)
+    assert "1 above 5 are not used: others held this machine up" in console.file.getvalue()
 
 
 def test_a_file_comes_back(tmp_path: Path) -> None:

@@ -77,6 +77,12 @@ PLACED = {
 def test_a_plan_is_told_with_what_it_promises() -> None:
     shown = text_of(render_placement(PLACED))
     assert "policy power, at most 100 W: 12 decisions, 2 changes, the last in 640 us" in shown
+    assert "begun with: what the pipeline says, else guesses" in shown
+    measured = {
+        **PLACED,
+        "choice": {**PLACED["choice"], "laws_origin": "dpi from a profile of May"},
+    }
+    assert "begun with: dpi from a profile of May" in text_of(render_placement(measured))
     assert "gpu 75% in 512s, cpu 20% in 64s" in shown
     assert "95%" in shown
     assert "312 us" in shown
