@@ -78,7 +78,7 @@ class ProgramView {
     double pkts = 0;
     double cost_per_batch_ns = 0;  // of the segment alone
     double cost_per_pkt_ns = 0;
-    uint32_t heaviest = 0;         // of its modules, in the mean batch
+    uint32_t heaviest = 0;  // of its modules, in the mean batch
     double heaviest_ns = 0;
     double following_ns = 0;  // work of the period that its firings bring about elsewhere
     Stair stair;
