@@ -115,11 +115,13 @@ class Executor {
   // Whether any buffer is switched on (or still holds): only then do entry bounds matter.
   [[nodiscard]] bool has_buffers() const { return !buffered_.empty(); }
   [[nodiscard]] uint64_t held_pkts() const;
-  // In buffers that may let go by themselves, of the nodes that are marked.
-  [[nodiscard]] uint64_t buffered_pkts(const std::vector<uint8_t>& marked_by_rank) const {
+  // In buffers that may let go by themselves, of the nodes from this rank on that are marked.
+  [[nodiscard]] uint64_t buffered_pkts(const std::vector<uint8_t>& marked_by_rank,
+                                       uint32_t from_rank = 0) const {
     uint64_t held = 0;
     for (const Node* node : buffered_) {
-      held += marked_by_rank[node->rank] != 0 ? node->queue->size_pkts : 0;
+      const bool is_meant = node->rank >= from_rank && marked_by_rank[node->rank] != 0;
+      held += is_meant ? node->queue->size_pkts : 0;
     }
     return held;
   }
@@ -132,8 +134,9 @@ class Executor {
   }
   void set_age_limit(Node& node, uint64_t age_limit_ns);
   [[nodiscard]] uint64_t next_release_ns() const { return next_release_ns_; }
-  // No input: fires the buffer that holds the oldest packet. False when nothing is held.
-  bool release_oldest();
+  // No input: fires the buffer that holds the oldest packet, of those from this rank on. False when nothing
+  // is held there.
+  bool release_oldest(uint32_t from_rank = 0);
 
   // Units (executor_units.inl): explicit scheduling, what arrives at a unit waits there for its
   // turn. Before the first run, with the plan that the queues were laid out by.

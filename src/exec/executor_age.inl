@@ -62,12 +62,12 @@ void Executor<Traits, Order>::fire_expired() {
 }
 
 template <class Traits, RunOrder Order>
-bool Executor<Traits, Order>::release_oldest() {
+bool Executor<Traits, Order>::release_oldest(uint32_t from_rank) {
   if (units_ != nullptr) return release_unit();
   Node* oldest = nullptr;
   uint64_t oldest_ns = kNeverNs;
   for (Node* node : buffered_) {
-    if (node->queue->size_pkts == 0) continue;
+    if (node->queue->size_pkts == 0 || node->rank < from_rank) continue;
     const uint64_t entry_ns = oldest_entry_ns(*node->queue);
     if (oldest == nullptr || entry_ns < oldest_ns) {
       oldest = node;

@@ -30,21 +30,39 @@ HoldBack<Module> hold_back_of(const Module* end, uint32_t rank, uint32_t n_nodes
 
 // Whether a batch may enter at the node of this rank. `room_pkts(end)`: how many packets it takes before its
 // senders are to wait; `space_pkts(end)`: how many it could take at worst. What buffers hold has been polled
-// already: all of it may come at once, and then this batch.
+// already: all of it may come at once, and then this batch. What is held at nodes before `loose_rank` stays
+// there meanwhile.
 template <class Executor, class Module, class Room, class Space>
 bool has_room(Executor& executor, const std::vector<HoldBack<Module>>& ends, uint32_t first_rank,
-              uint32_t batch_pkts, const Room& room_pkts, const Space& space_pkts) {
+              uint32_t loose_rank, uint32_t batch_pkts, const Room& room_pkts,
+              const Space& space_pkts) {
   bool has_space = true;
   for (const HoldBack<Module>& back : ends) {
     if (back.leads_there[first_rank] == 0) continue;
     if (room_pkts(*back.end) < batch_pkts) return false;
     if (!executor.has_buffers()) continue;
-    const uint64_t at_worst_pkts = batch_pkts + executor.buffered_pkts(back.leads_there);
+    const uint64_t at_worst_pkts =
+        batch_pkts + executor.buffered_pkts(back.leads_there, loose_rank);
     has_space = has_space && space_pkts(*back.end) >= at_worst_pkts;
   }
   // Together buffers may hold more than that: then nothing would ever be polled again.
-  if (!has_space) executor.release_oldest();
+  if (!has_space) executor.release_oldest(loose_rank);
   return has_space;
+}
+
+// Whether all that buffers hold may come at once. Where it may not, some of it goes as far as there is room.
+template <class Executor, class Module, class Room, class Space>
+bool has_space_for_held(Executor& executor, const std::vector<HoldBack<Module>>& ends,
+                        uint32_t batch_pkts, const Room& room_pkts, const Space& space_pkts) {
+  for (const HoldBack<Module>& back : ends) {
+    if (space_pkts(*back.end) >= executor.buffered_pkts(back.leads_there)) continue;
+    const auto is_full = [&](const HoldBack<Module>& end) {
+      return room_pkts(*end.end) < batch_pkts;
+    };
+    if (std::ranges::none_of(ends, is_full)) executor.release_oldest();
+    return false;
+  }
+  return true;
 }
 
 // What is left from before goes first; then each input is open or held back. False when all are.
@@ -56,7 +74,7 @@ bool open_inputs(Task& task, Context& ctx) {
     return true;
   bool any = false;
   for (auto& input : task.inputs) {
-    input.is_open = !task.leftovers.is_any() && task.has_room(*input.first, ctx);
+    input.is_open = !task.leftovers.is_any() && task.has_room(*input.first, 0, ctx);
     any |= input.is_open;
   }
   return any;

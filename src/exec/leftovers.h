@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // leftovers.h - what a queue that is gone, or filled from elsewhere than before, had left for a module: it
-// comes before anything that is polled.
+// comes before anything that is polled, and before what buffers let go that stand further up.
 #pragma once
 
 #include <algorithm>
@@ -48,9 +48,10 @@ class Leftovers {
     for (; part.n_done < part.pkts.size(); ++part.n_done) take_pkt(part.pkts[part.n_done]);
   }
 
-  // In batches, while has_room(first); enter(first, pkts, n). False when that was for none.
-  template <class HasRoom, class Enter>
-  bool run(uint32_t batch_pkts, HasRoom has_room, Enter enter) {
+  // In batches, while has_room(first); enter(first, pkts, n). False when that was for none. There are some
+  // until buffers may let go again, too: may_go_on().
+  template <class HasRoom, class Enter, class MayGoOn>
+  bool run(uint32_t batch_pkts, HasRoom has_room, Enter enter, MayGoOn may_go_on) {
     bool any = false;
     for (Part& part : parts_) {
       while (part.left_pkts() != 0) {
@@ -61,7 +62,7 @@ class Leftovers {
         any = true;
       }
     }
-    is_any_ = false;
+    is_any_ = !may_go_on();
     return any;
   }
   [[nodiscard]] uint64_t left_pkts() const {

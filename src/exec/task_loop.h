@@ -40,8 +40,11 @@ uint32_t loop_task(Task& task, Context& ctx, bool is_idle_hold, SampleTurn& samp
     return loop_units(task, ctx, is_idle_hold, is_sampled, began_ns);
   if (is_sampled) executor.set_sampling(true);
   began_ns = executor.read_clock();
-  executor.settle_changes();
-  executor.check_ages();
+  // What stands further up than leftovers must not overtake them.
+  if (!task.leftovers.is_any()) [[likely]] {
+    executor.settle_changes();
+    executor.check_ages();
+  }
   task.housekeep(ctx);
   const uint32_t n_inputs = task.open_inputs(ctx);
   uint32_t polled = 0;

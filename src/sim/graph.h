@@ -54,7 +54,8 @@ struct Task : exec::TaskStorage<Traits> {
   exec::Leftovers<Node, Packet*> leftovers;  // none most of the time
 
   void housekeep(Context& /*ctx*/) {}
-  [[nodiscard]] bool has_room(const Node& first, const Context& ctx);
+  [[nodiscard]] bool has_room(const Node& first, uint32_t loose_rank, const Context& ctx);
+  [[nodiscard]] bool has_space_for_held(const Context& ctx);
   [[nodiscard]] uint32_t open_inputs(Context& ctx);
   uint32_t poll_one(uint32_t input, Context& ctx, bool is_sampled);
   void flush(Context& /*ctx*/) {}

@@ -46,13 +46,13 @@ void Simulation::drain() {
     for (const auto& worker : workers_) {
       for (Task* task : worker->tasks) {
         task->executor->read_clock();
-        while (task->executor->release_oldest()) any = true;
-        task->executor->read_clock();
         any |= task->run_leftovers(worker->ctx);
+        while (!task->leftovers.is_any() && task->executor->release_oldest()) any = true;
+        task->executor->read_clock();
         for (uint32_t i = 0; i < task->inputs.size(); ++i) {
           TaskInput& input = task->inputs[i];
           if (input.queue == nullptr) continue;
-          input.is_open = task->has_room(*input.first, worker->ctx);
+          input.is_open = !task->leftovers.is_any() && task->has_room(*input.first, 0, worker->ctx);
           any |= task->poll_one(i, worker->ctx, false) != 0;
           // What waits for its link leaves, too, when that is free.
           any |= input.queue->scheduler() != nullptr && input.queue->held_pkts() != 0;

@@ -7,9 +7,16 @@
 
 namespace batchplane::sim {
 
-bool Task::has_room(const Node& first, const Context& ctx) {
+bool Task::has_room(const Node& first, uint32_t loose_rank, const Context& ctx) {
   return exec::has_room(
-      *executor, hold_backs, first.rank, ctx.batch_limit_pkts,
+      *executor, hold_backs, first.rank, loose_rank, ctx.batch_limit_pkts,
+      [](const Module& end) { return end.queue->room_pkts(end.ring); },
+      [](const Module& end) { return end.queue->space_pkts(end.ring); });
+}
+
+bool Task::has_space_for_held(const Context& ctx) {
+  return exec::has_space_for_held(
+      *executor, hold_backs, ctx.batch_limit_pkts,
       [](const Module& end) { return end.queue->room_pkts(end.ring); },
       [](const Module& end) { return end.queue->space_pkts(end.ring); });
 }
@@ -46,8 +53,9 @@ uint32_t Task::drop_refused(TaskInput& input, Context& ctx) {
 
 bool Task::run_leftovers(Context& ctx) {
   return leftovers.run(
-      ctx.batch_limit_pkts, [&](const Node& first) { return has_room(first, ctx); },
-      [&](Node& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); });
+      ctx.batch_limit_pkts, [&](const Node& first) { return has_room(first, first.rank, ctx); },
+      [&](Node& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); },
+      [&] { return has_space_for_held(ctx); });
 }
 
 void Task::enter(Node& first, Packet** pkts, uint32_t n, Context& ctx, bool is_sampled) {

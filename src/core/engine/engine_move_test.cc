@@ -105,6 +105,35 @@ TEST(Move, LosesDoublesAndReordersNothing) {
 }
 
 // What buffers hold was polled while there was room, and comes whenever they let go.
+// What a move has left at b3 waits for room in q, or has not been come to yet: what a3 held further up is
+// let go meanwhile, by age or by a change, and does not overtake it.
+TEST(Move, NothingHeldOvertakesWhatWasLeft) {
+  for (const bool waits_for_room : {false, true}) {
+    PipelineSpec spec = branches();
+    std::ranges::find(spec.modules, "b3", &ModuleSpec::name)->in_queue =
+        Dict{{"size_pkts", 1024}, {"credit_pkts", 1024}};
+    EngineRig rig(laid_out(spec), 65536);
+    (void)rig.engine().move({{"b3", "w1"}});
+    rig.engine().set_buffers({{"a3", 30}}, {});
+    const auto held_at_a3 = [&] {
+      const Snapshot now = rig.balanced();
+      return std::ranges::find(now.modules, "a3", &ModuleSnapshot::name)->held_pkts;
+    };
+    for (uint32_t i = 0; i < 200 || held_at_a3() < 10; ++i) {
+      rig.now_ns += 100;
+      rig.worker(0).loop_once();
+      rig.worker(2).loop_once();
+    }
+    (void)rig.engine().move({{"b3", "w0"}});
+    for (uint32_t i = 0; waits_for_room && i < 20; ++i) rig.worker(0).loop_once();
+    rig.engine().set_buffers({{"a3", 0}}, {});
+    rig.loop(200);
+    EXPECT_EQ(rig.balanced().balance.dropped_pkts, 0U);
+    EXPECT_GT(sink(rig, "out3").pkts_of(3), 300U);
+    expect_in_order(rig);
+  }
+}
+
 TEST(Move, QueuesBehindBuffersLoseNothing) {
   PipelineSpec spec = branches();
   std::ranges::find(spec.modules, "m", &ModuleSpec::name)->in_queue =

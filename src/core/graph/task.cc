@@ -56,8 +56,9 @@ void Task::enter(ExecNode& first, Packet** pkts, uint32_t n, Context& ctx, bool 
 
 bool Task::run_leftovers(Context& ctx) {
   return leftovers.run(
-      ctx.batch_limit_pkts, [&](const ExecNode& first) { return has_room(first, ctx); },
-      [&](ExecNode& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); });
+      ctx.batch_limit_pkts, [&](const ExecNode& first) { return has_room(first, first.rank, ctx); },
+      [&](ExecNode& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); },
+      [&] { return has_space_for_held(ctx); });
 }
 
 // What the input drops of what it polls, before any module sees it.
@@ -82,9 +83,16 @@ void Task::run_housekeepers(Context& ctx) {
   }
 }
 
-bool Task::has_room(const ExecNode& first, const Context& ctx) {
+bool Task::has_room(const ExecNode& first, uint32_t loose_rank, const Context& ctx) {
   return exec::has_room(
-      *executor, hold_backs, first.rank, ctx.batch_limit_pkts,
+      *executor, hold_backs, first.rank, loose_rank, ctx.batch_limit_pkts,
+      [&](const Module& end) { return end.room_pkts(ctx.worker_index); },
+      [&](const Module& end) { return end.space_pkts(ctx.worker_index); });
+}
+
+bool Task::has_space_for_held(const Context& ctx) {
+  return exec::has_space_for_held(
+      *executor, hold_backs, ctx.batch_limit_pkts,
       [&](const Module& end) { return end.room_pkts(ctx.worker_index); },
       [&](const Module& end) { return end.space_pkts(ctx.worker_index); });
 }
@@ -109,7 +117,7 @@ uint32_t Task::absorb(Context& ctx) {
 bool Task::flush_held(Context& ctx) {
   executor->read_clock();
   bool any = false;
-  while (executor->release_oldest()) any = true;
+  while (!leftovers.is_any() && executor->release_oldest()) any = true;
   for (Housekeeper& keeper : housekeepers) {
     keeper.module->give_up_held([&](Packet* pkt) {
       ctx.free(pkt);
@@ -127,7 +135,7 @@ bool Task::flush_held(Context& ctx) {
 bool Task::poll_queues(Context& ctx) {
   bool any = run_leftovers(ctx);
   for (uint32_t i = 0; i < inputs.size(); ++i) {
-    inputs[i].is_open = has_room(*inputs[i].first, ctx);
+    inputs[i].is_open = !leftovers.is_any() && has_room(*inputs[i].first, 0, ctx);
     any |= inputs[i].is_queue && poll_one(i, ctx, false) != 0;
   }
   return any;

@@ -64,7 +64,8 @@ class Task : public exec::TaskStorage<CoreTraits> {
   // Runs leftovers while there is room for them. False when that was for none.
   bool run_leftovers(Context& ctx);
   // Whether a batch may enter there.
-  [[nodiscard]] bool has_room(const ExecNode& first, const Context& ctx);
+  [[nodiscard]] bool has_room(const ExecNode& first, uint32_t loose_rank, const Context& ctx);
+  [[nodiscard]] bool has_space_for_held(const Context& ctx);
   // Packets in buffers and in modules (queue modules count for the task that reads them).
   [[nodiscard]] uint64_t held_pkts() const;
 
