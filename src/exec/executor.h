@@ -106,8 +106,9 @@ class Executor {
   // loop (settle_changes). `release_at` staggers the first release: 1..q, used only while nothing
   // is held.
   void set_trigger(Node& node, uint32_t trigger_pkts, uint32_t release_at_pkts);
-  // Fires what lowered triggers left behind: all of it at q = 0, floor(k/q) batches of q otherwise.
-  void settle_changes();
+  // Fires what lowered triggers left behind, at nodes from this rank on: all of it at q = 0, floor(k/q)
+  // batches of q otherwise.
+  void settle_changes(uint32_t from_rank = 0);
   // Whether the next loop has something to settle.
   [[nodiscard]] bool has_changes() const { return any_changed_; }
   // Moves held packets of the same module of an older graph in here, oldest first.

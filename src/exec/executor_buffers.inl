@@ -152,11 +152,11 @@ void Executor<Traits, Order>::set_trigger(Node& node, uint32_t trigger_pkts,
 }
 
 template <class Traits, RunOrder Order>
-void Executor<Traits, Order>::settle_changes() {
+void Executor<Traits, Order>::settle_changes(uint32_t from_rank) {
   if (!any_changed_) return;
-  any_changed_ = false;
+  any_changed_ = from_rank != 0;  // or looked for once more
   // Downstream first: what an upstream buffer lets go may pass by pointer, and must not overtake.
-  for (size_t i = nodes_.size(); i-- > 0;) {
+  for (size_t i = nodes_.size(); i-- > from_rank;) {
     Node& node = nodes_[i];
     Queue& queue = *node.queue;
     if (!queue.is_changed) continue;

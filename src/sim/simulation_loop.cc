@@ -53,7 +53,11 @@ uint32_t Task::drop_refused(TaskInput& input, Context& ctx) {
 
 bool Task::run_leftovers(Context& ctx) {
   return leftovers.run(
-      ctx.batch_limit_pkts, [&](const Node& first) { return has_room(first, first.rank, ctx); },
+      ctx.batch_limit_pkts,
+      [&](const Node& first) {
+        executor->settle_changes(first.rank);
+        return has_room(first, first.rank, ctx);
+      },
       [&](Node& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); },
       [&] { return has_space_for_held(ctx); });
 }

@@ -77,7 +77,7 @@ class LoadedRig : public EngineRig {
     for (uint32_t f = 0; f < kFlows; ++f) arrived += alone.pkts_of(f);
     EXPECT_EQ(arrived, end.balance.in_pkts);
     EXPECT_EQ(alone.wrong_pkts(), 0U);
-    // One move in some 10,000 still lets packets of a flow overtake others behind `q`; why is not known.
+    // One move in some 5,000 broke it before two causes were mended; that there is no third, long runs tell.
     if (is_long_run()) expect_in_order(*this);
     expect_pool_whole(end);
   }

@@ -105,6 +105,36 @@ TEST(Move, LosesDoublesAndReordersNothing) {
 }
 
 // What buffers hold was polled while there was room, and comes whenever they let go.
+// Ages that pass, triggers that change right after a move, workers that stand still for long, two moves at once.
+TEST(Move, KeepsOrderWhateverIsLetGoMeanwhile) {
+  constexpr uint32_t kSeeds = 32;
+  constexpr uint32_t kMoves = 60;
+  for (uint32_t seed = 1; seed <= kSeeds && !testing::Test::HasFailure(); ++seed) {
+    EngineRig rig(laid_out(branches()), 65536);
+    Rng rng(seed);
+    for (uint32_t done = 0; done < kMoves;) {
+      rig.now_ns += rng.next() % 4 == 0 ? 200'000 : 100;
+      const uint64_t loops = rng.next() % 4 == 0 ? 1 + rng.next() % 60 : 1;
+      Worker& worker = rig.worker(rng.next() % 3);
+      for (uint64_t i = 0; i < loops; ++i) worker.loop_once();
+      if (rng.next() % 20 == 0) {
+        const std::string module =
+            (rng.next() % 2 == 0 ? "a" : "b") + std::to_string(rng.next() % kFlows);
+        const uint64_t age_limit_ns = 1 + rng.next() % 400'000;
+        const auto trigger_pkts = static_cast<uint32_t>(rng.next() % 33);
+        rig.engine().set_buffers({{module, trigger_pkts}}, {{module, age_limit_ns}});
+      }
+      if (rng.next() % 10 != 0) continue;
+      std::vector<PartMove> parts{random_move(rng)};
+      if (rng.next() % 4 == 0) parts.push_back(random_move(rng));
+      (void)rig.engine().move(parts);
+      ++done;
+    }
+    EXPECT_EQ(rig.balanced().balance.dropped_pkts, 0U) << "seed " << seed;
+    expect_in_order(rig);
+  }
+}
+
 // What a move has left at b3 waits for room in q, or has not been come to yet: what a3 held further up is
 // let go meanwhile, by age or by a change, and does not overtake it.
 TEST(Move, NothingHeldOvertakesWhatWasLeft) {

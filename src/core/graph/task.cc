@@ -56,7 +56,11 @@ void Task::enter(ExecNode& first, Packet** pkts, uint32_t n, Context& ctx, bool 
 
 bool Task::run_leftovers(Context& ctx) {
   return leftovers.run(
-      ctx.batch_limit_pkts, [&](const ExecNode& first) { return has_room(first, first.rank, ctx); },
+      ctx.batch_limit_pkts,
+      [&](const ExecNode& first) {
+        executor->settle_changes(first.rank);  // what is held there came before
+        return has_room(first, first.rank, ctx);
+      },
       [&](ExecNode& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); },
       [&] { return has_space_for_held(ctx); });
 }
