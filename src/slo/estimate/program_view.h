@@ -56,9 +56,9 @@ class ProgramView {
   // What it took, on average; and all that it may take, or that where nothing is promised.
   [[nodiscard]] double egress_took_ns(uint32_t flow) const { return egress_[flow].took_ns; }
   [[nodiscard]] double egress_most_ns(uint32_t flow) const { return egress_[flow].most_ns; }
-  // How far beyond a mean run age limits reckon with at saturation, in standard deviations.
   // Of a segment's modules the one that takes most, and its part of what all take.
   [[nodiscard]] std::pair<uint32_t, double> heaviest(uint32_t head) const;
+  // How far beyond a mean run age limits reckon with at saturation, in standard deviations.
   [[nodiscard]] double age_sigmas() const { return age_sigmas_; }
   // Whether a task's input never was empty: more may have come than it took.
   [[nodiscard]] bool is_input_full(const Snapshot& snapshot, uint32_t task) const;
