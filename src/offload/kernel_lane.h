@@ -14,7 +14,7 @@
 #include "base/spsc_ring.h"
 #include "offload/device_law.h"
 #include "offload/job.h"
-#include "offload/opencl/opencl_kernel.h"
+#include "offload/kernel/device_kernel.h"
 
 namespace batchplane::offload {
 
@@ -34,8 +34,8 @@ class KernelLane {
   // Throws ConfigError where the module has no kernel, or the device cannot run it or computes wrong.
   // `check_one_in`: of so many packets one is computed here, too, and compared.
   // `quiescence`: of who serves it; may be null.
-  KernelLane(const std::shared_ptr<const OpenClDevice>& device, Runner& runner, uint32_t max_pkts,
-             uint32_t check_one_in, const Quiescence* quiescence, const std::string& where);
+  KernelLane(const KernelDevice& device, Runner& runner, uint32_t max_pkts, uint32_t check_one_in,
+             const Quiescence* quiescence, const std::string& where);
 
   // Takes what has come back, or sends the next. False: nothing to do, or see fault().
   bool serve(SpscRing<LaneEntry>& ring, Context& ctx, uint64_t now_ns) noexcept;
@@ -66,10 +66,10 @@ class KernelLane {
   void run_once(const std::string& where);
 
   Kernel& kernel_;
-  OpenClKernel device_;
+  const std::unique_ptr<DeviceKernel> device_;
   const uint32_t check_one_in_;
   uint32_t next_check_ = 0;  // packets until the next one that is compared
-  std::array<Flight, OpenClKernel::kSlots> flights_{};  // from head_ to tail_
+  std::array<Flight, DeviceKernel::kSlots> flights_{};  // from head_ to tail_
   uint32_t head_ = 0;
   uint32_t tail_ = 0;
   uint64_t free_ns_ = 0;  // when the last results came
