@@ -22,6 +22,8 @@ DEVICES_VERSION = 1
 INLINE = "inline"
 CORES = "cores"
 OPENCL = "opencl"
+CUDA = "cuda"
+OWN_MEMORY = (OPENCL, CUDA)
 COMMAND = "batchplane profile --devices"
 _SETUPS = "setups"
 # Beyond it a slow-down says more of a machine that was held up: kMostStretch of the placer, too.

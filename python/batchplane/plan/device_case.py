@@ -8,7 +8,7 @@ from typing import Any
 
 from ..base.problems import BadInput, Problem
 from ..costs.costs import CostsFile, resolve
-from ..costs.devices import CORES, INLINE, OPENCL, BatchLaw, DeviceProfile
+from ..costs.devices import CORES, INLINE, OWN_MEMORY, BatchLaw, DeviceProfile
 from .devices import (
     BUDGET_SHARE,
     SIMULATED,
@@ -178,7 +178,7 @@ class _Laws:
         measured = self._measured(app, device, params)
         if measured is not None:
             return measured
-        if device.kind == OPENCL:
+        if device.kind in OWN_MEMORY:
             return None
         cost = self._cost(app)
         if cost is None or device.kind == INLINE:
@@ -194,7 +194,7 @@ class _Laws:
         on = self._profile.device_for(device.kind, params)
         found = self._profile.law(app.kind, self._modules[app.name].get("params", {}), on)
         # Its own costs know its tables; devices with memory of their own have no others.
-        if found is None or (self._are_own and not found[1] and device.kind != OPENCL):
+        if found is None or (self._are_own and not found[1] and device.kind not in OWN_MEMORY):
             return None
         tables = "" if found[1] else ", with other tables"
         return AppLaw(found[0].law, found[0].feed, f"measured{tables}", found[0].max_batch_pkts)

@@ -42,8 +42,11 @@ const Gpu& chosen(const std::vector<Gpu>& all, const std::string& choice,
   if (all.empty()) {
     throw ConfigError("NVIDIA's driver has no GPU here", where, "`nvidia-smi` should list one");
   }
+  const bool is_number =
+      !choice.empty() && std::ranges::all_of(choice, [](char c) { return c >= '0' && c <= '9'; });
   for (size_t i = 0; i < all.size(); ++i) {
-    if (choice == std::to_string(i) || all[i].name.find(choice) != std::string::npos) return all[i];
+    if (is_number ? choice == std::to_string(i) : all[i].name.find(choice) != std::string::npos)
+      return all[i];
   }
   std::vector<std::string> names;
   std::string listed;

@@ -3,6 +3,7 @@
 // by NVIDIA's driver.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,19 +14,24 @@
 
 namespace batchplane::offload {
 
-// Null, and the test is skipped, where this machine has none.
+// Null, and the test is skipped, where this machine has none. BATCHPLANE_TEST_DEVICE: opencl or cuda alone.
 inline std::shared_ptr<const KernelDevice> any_device(std::string& why) {
-  try {
+  const char* const wanted = std::getenv("BATCHPLANE_TEST_DEVICE");
+  const std::string only = wanted == nullptr ? "" : wanted;
+  const auto made = [&](const std::string& kind, auto make) -> std::shared_ptr<const KernelDevice> {
+    if (!only.empty() && only != kind) return nullptr;
+    try {
+      return make();
+    } catch (const ConfigError& error) {
+      why += error.line() + " ";
+      return nullptr;
+    }
+  };
+  auto device = made("opencl", [] {
     return std::make_shared<const OpenClDevice>(OpenClChoice{}, std::vector<int>{}, "devices.x");
-  } catch (const ConfigError& error) {
-    why = error.line();
-  }
-  try {
-    return std::make_shared<const CudaDevice>(CudaChoice{}, "devices.x");
-  } catch (const ConfigError& error) {
-    why += "; " + error.line();
-  }
-  return nullptr;
+  });
+  if (device != nullptr) return device;
+  return made("cuda", [] { return std::make_shared<const CudaDevice>(CudaChoice{}, "devices.x"); });
 }
 
 // As pipelines have it.
