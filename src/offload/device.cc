@@ -119,7 +119,8 @@ bool Device::has_fault(uint32_t one_in) noexcept {
 
 // One job after the other: it begins when those given before have ended.
 void Device::set_times(const Lane& lane, Job& job, uint64_t now_ns) noexcept {
-  double takes_ns = lane.law ? lane.law->job_ns(job.n_pkts, job.n_bytes) : 0;
+  const double pkt_bytes = static_cast<double>(job.n_bytes) / job.n_pkts;
+  double takes_ns = lane.law ? lane.law->time_ns(job.n_pkts, pkt_bytes) : 0;
   job.overdue_ns =
       now_ns + static_cast<uint64_t>(std::max(kOverdueFactor * takes_ns, kMinOverdueNs));
   job.due_ns = now_ns;

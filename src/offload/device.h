@@ -12,10 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/batch_law.h"
 #include "base/spsc_ring.h"
 #include "core/module/live_table.h"
 #include "offload/cuda/cuda_device.h"
-#include "offload/device_law.h"
 #include "offload/job.h"
 #include "offload/kernel_lane.h"
 #include "offload/opencl/opencl_device.h"
@@ -38,7 +38,7 @@ struct DeviceOptions {
   std::vector<int> cores;          // of the threads; empty: wherever the kernel puts them,
   std::vector<int> avoided_cores;  // but not here, if there are others
   bool is_simulated = false;
-  std::map<std::string, DeviceLaw> laws;  // by kind of module; simulated: of all that run there
+  std::map<std::string, BatchLaw> laws;  // by kind of module; simulated: of all that run there
   std::optional<OpenClChoice> opencl;
   std::optional<CudaChoice> cuda;
   uint32_t check_one_in = 1;  // own memory: of so many packets one is computed here, too
@@ -57,7 +57,7 @@ class Lane {
 
   SpscRing<LaneEntry> ring;  // the stage's worker puts in, a thread of the device takes out
   const uint32_t thread_index;
-  std::optional<DeviceLaw> law;        // of its module's kind, given or measured
+  std::optional<BatchLaw> law;         // of its module's kind, given or measured
   std::unique_ptr<KernelLane> kernel;  // null: the device runs the module's own function
 };
 

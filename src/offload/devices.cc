@@ -102,25 +102,22 @@ double number_at(const Value& value, const std::string& where) {
   throw ConfigError("expected a number", where);
 }
 
-// {name: {batch_ns, pkt_ns, byte_ns}}
-std::map<std::string, DeviceLaw> laws_of(const Dict& given, const std::string& where) {
-  std::map<std::string, DeviceLaw> laws;
+// {name: {batch_ns, pkt_ns, byte_ns, length_ns}}
+std::map<std::string, BatchLaw> laws_of(const Dict& given, const std::string& where) {
+  std::map<std::string, BatchLaw> laws;
   for (const auto& [kind, value] : given) {
     const std::string at = where + "." + kind;
     if (!value.is_dict())
       throw ConfigError("expected {batch: 20us, pkt_ns: 15, byte_ns: 0.05}", at);
-    DeviceLaw law;
-    const std::map<std::string, double*> fields{
-        {"batch_ns", &law.batch_ns}, {"pkt_ns", &law.pkt_ns}, {"byte_ns", &law.byte_ns}};
+    BatchLaw law;
     for (const auto& [key, number] : value.as_dict()) {
-      const auto field = fields.find(key);
-      if (field == fields.end()) {
-        throw ConfigError("'" + key + "' is no part of a law", at, "batch_ns, pkt_ns or byte_ns");
-      }
-      *field->second = number_at(number, at + "." + key);
-      if (*field->second < 0 || *field->second > 1e9) {
+      const auto part = std::ranges::find(kLawKeys, key, [](const auto& one) { return one.first; });
+      if (part == kLawKeys.end())
+        throw ConfigError("'" + key + "' is no part of a law", at, kLawKeyNames);
+      const double ns = number_at(number, at + "." + key);
+      if (ns < 0 || ns > kMostLawNs)
         throw ConfigError("out of range", at + "." + key, "0 to 1000000000");
-      }
+      law.*(part->second) = ns;
     }
     laws[kind] = law;
   }

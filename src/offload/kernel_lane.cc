@@ -12,6 +12,11 @@ namespace {
 
 constexpr uint32_t kSamples = 16;  // compared at once
 constexpr uint32_t kMaxResultBytes = 64;
+constexpr uint32_t kLineBytes = 64;
+// Whoever put packets in has just written them, on another core: their heads are asked for so many packets
+// ahead, and their bytes half as many.
+constexpr uint32_t kHeadsAhead = 16;
+constexpr uint32_t kBytesAhead = 8;
 
 Kernel& kernel_of(Runner& runner, const std::string& where) {
   Kernel* const kernel = runner.module().kernel();
@@ -19,6 +24,12 @@ Kernel& kernel_of(Runner& runner, const std::string& where) {
   throw ConfigError(
       "a " + runner.info().kind + " has no kernel for devices with memory of their own", where,
       "leave the device out of `on`");
+}
+
+void prefetch_bytes(Packet& pkt) {
+  const uint8_t* const data = pkt.data();
+  const uint32_t n_bytes = pkt.len_bytes();
+  for (uint32_t at = 0; at < n_bytes; at += kLineBytes) __builtin_prefetch(data + at);
 }
 
 }  // namespace
@@ -59,7 +70,10 @@ bool KernelLane::begin_next(SpscRing<LaneEntry>& ring, uint64_t now_ns) noexcept
   const uint32_t slot = tail_ % DeviceKernel::kSlots;
   device_->clear(slot);
   Job& job = *entry.job;
+  for (uint32_t i = 0; i < std::min(job.n_pkts, kHeadsAhead); ++i) prefetch_whole(job.pkts[i]);
   for (uint32_t i = 0; i < job.n_pkts; ++i) {
+    if (i + kHeadsAhead < job.n_pkts) prefetch_whole(job.pkts[i + kHeadsAhead]);
+    if (i + kBytesAhead < job.n_pkts) prefetch_bytes(*job.pkts[i + kBytesAhead]);
     if (!device_->add(slot, kernel_.input_of(*job.pkts[i]))) break;  // the rest is computed here
   }
   job.unclaim();
@@ -133,6 +147,9 @@ void KernelLane::apply(KernelTable* table, Context& ctx, const LaneEntry& entry,
   Job& job = *entry.job;
   Runner& runner = *entry.runner;
   for (uint32_t at = 0; at < n_known; at += exec::kMaxBatchPkts) {
+    const uint32_t next = std::min(at + exec::kMaxBatchPkts, job.n_pkts);
+    for (uint32_t i = next; i < std::min(next + exec::kMaxBatchPkts, job.n_pkts); ++i)
+      prefetch_whole(job.pkts[i]);
     runner.apply(table, ctx, &job.pkts[at], std::min(exec::kMaxBatchPkts, n_known - at),
                  device_->results(slot) + size_t{at} * kernel_.result_bytes());
   }

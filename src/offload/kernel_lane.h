@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
+#include "base/batch_law.h"
 #include "base/spsc_ring.h"
-#include "offload/device_law.h"
 #include "offload/job.h"
 #include "offload/kernel/device_kernel.h"
 
@@ -45,7 +45,7 @@ class KernelLane {
   // Once there is one, the device must not be served again.
   [[nodiscard]] const DeviceFault& fault() const { return fault_; }
   // As it was measured at the start.
-  [[nodiscard]] const DeviceLaw& law() const { return law_; }
+  [[nodiscard]] const BatchLaw& law() const { return law_; }
   [[nodiscard]] uint64_t busy_ns() const { return busy_ns_; }
 
  private:
@@ -76,7 +76,7 @@ class KernelLane {
   uint64_t busy_ns_ = 0;
   DeviceFault fault_;
   std::atomic<bool> has_no_room_{false};  // for a table
-  DeviceLaw law_;
+  BatchLaw law_;
 };
 
 }  // namespace batchplane::offload

@@ -73,13 +73,18 @@ void KernelLane::try_out(const std::string& where, uint32_t max_pkts) {
   }
   const std::vector<uint8_t> text(kLongInput, 1);
   const Kernel::Input short_input(text.data(), kShortInput);
+  constexpr double kMoreBytes = kLongInput - kShortInput;
   const double one_ns = time_ns(1, short_input, where);
+  const double long_one_ns = time_ns(1, text, where);
   const double short_ns = time_ns(n, short_input, where);
   const double long_ns = time_ns(n, text, where);
-  law_.byte_ns = std::max(0.0, (long_ns - short_ns) / (n * double{kLongInput - kShortInput}));
-  const double each_ns = n == 1 ? 0 : std::max(0.0, (short_ns - one_ns) / (n - 1));
+  const double n_more = std::max(1U, n - 1);
+  const double each_ns = n == 1 ? 0 : std::max(0.0, (short_ns - one_ns) / n_more);
+  const double each_long_ns = n == 1 ? 0 : std::max(0.0, (long_ns - long_one_ns) / n_more);
+  law_.byte_ns = std::max(0.0, (each_long_ns - each_ns) / kMoreBytes);
   law_.pkt_ns = std::max(0.0, each_ns - law_.byte_ns * kShortInput);
-  law_.batch_ns = std::max(0.0, one_ns - each_ns);
+  law_.length_ns = std::max(0.0, (long_one_ns - one_ns) / kMoreBytes - law_.byte_ns);
+  law_.batch_ns = std::max(0.0, one_ns - each_ns - law_.length_ns * kShortInput);
 }
 
 }  // namespace batchplane::offload

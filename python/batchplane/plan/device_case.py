@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..base.problems import BadInput, Problem
@@ -170,11 +171,11 @@ class _Laws:
             origin = (
                 "the pipeline's: a card that is not here" if device.kind == SIMULATED else "given"
             )
-            return AppLaw(_law(own), feed, origin)
+            return AppLaw(BatchLaw.given(own), feed, origin)
         if device.kind == SIMULATED:
             return None
         if device.kind == INLINE and app.kind in self._given:
-            return AppLaw(_law(self._given[app.kind]), feed, "given")
+            return AppLaw(BatchLaw.given(self._given[app.kind]), feed, "given")
         measured = self._measured(app, device, params)
         if measured is not None:
             return measured
@@ -183,7 +184,9 @@ class _Laws:
         cost = self._cost(app)
         if cost is None or device.kind == INLINE:
             return None if cost is None else AppLaw(cost, feed, f"costs: {self._costs.label}")
-        way = BatchLaw(cost.batch_ns + _WAY.batch_ns, cost.pkt_ns + _WAY.pkt_ns, cost.byte_ns)
+        way = replace(
+            cost, batch_ns=cost.batch_ns + _WAY.batch_ns, pkt_ns=cost.pkt_ns + _WAY.pkt_ns
+        )
         return AppLaw(way, feed, f"costs: {self._costs.label}, and the way there")
 
     def _measured(
@@ -216,10 +219,6 @@ class _Laws:
         except BadInput:
             return None
         return BatchLaw(law.cost_per_batch_ns, law.cost_per_pkt_ns)
-
-
-def _law(given: Mapping[str, Any]) -> BatchLaw:
-    return BatchLaw(*(float(given.get(key, 0)) for key in ("batch_ns", "pkt_ns", "byte_ns")))
 
 
 def _beside(
