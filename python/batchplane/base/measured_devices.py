@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""measured_devices.py - profiles of devices that came with the project: what a GPU takes that is not
-here."""
+"""measured_devices.py - profiles of devices that come with the project: what a GPU takes that is
+not here."""
 
 from __future__ import annotations
 
