@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "core/module/kernel.h"
-
 namespace batchplane::offload {
 
 template <class Function>
@@ -28,12 +26,16 @@ void Runner::run(Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   note_fates(ctx, pkts, n_pkts, [&] { info_.run(module_.get(), ctx, pkts, n_pkts); });
 }
 
-void Runner::apply(KernelTable* table, Context& ctx, Packet** pkts, uint32_t n_pkts,
-                   const uint8_t* results) noexcept {
+bool Runner::apply(KernelTable* table, Context& ctx, Packet** pkts, uint32_t n_pkts,
+                   const uint8_t* results, const RewritingKernel::Rewritten* rewritten) noexcept {
+  bool was_right = true;
   note_fates(ctx, pkts, n_pkts, [&] {
     Batch batch{pkts, n_pkts, exec::kNeverNs};
-    module_->kernel()->apply(table, ctx, batch, results);
+    Kernel& kernel = *module_->kernel();
+    if (rewritten == nullptr) return kernel.apply(table, ctx, batch, results);
+    was_right = kernel.rewriting()->apply_over(table, ctx, batch, results, rewritten);
   });
+  return was_right;
 }
 
 }  // namespace batchplane::offload

@@ -10,11 +10,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/module/kernel.h"
 #include "core/module/kind.h"
-
-namespace batchplane {
-class KernelTable;
-}
 
 namespace batchplane::offload {
 
@@ -44,9 +41,11 @@ class Runner {
 
   // The function on at most kMaxBatchPkts packets, and each packet's fate. Whose turn it is.
   void run(Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept;
-  // The same with what a device has computed for its kernel.
-  void apply(KernelTable* table, Context& ctx, Packet** pkts, uint32_t n_pkts,
-             const uint8_t* results) noexcept;
+  // The same with what a device has computed for its kernel. `rewritten`: of a kernel that rewrites its inputs;
+  // false, if one was written by a wrong guess.
+  bool apply(KernelTable* table, Context& ctx, Packet** pkts, uint32_t n_pkts,
+             const uint8_t* results,
+             const RewritingKernel::Rewritten* rewritten = nullptr) noexcept;
 
  private:
   template <class Function>

@@ -38,8 +38,10 @@ KernelLane::KernelLane(const KernelDevice& device, Runner& runner, uint32_t max_
                        uint32_t check_one_in, const Quiescence* quiescence,
                        const std::string& where)
     : kernel_(kernel_of(runner, where)),
+      rewriting_(kernel_.rewriting()),
       device_(device.make_kernel(kernel_, max_pkts, quiescence, where)),
-      check_one_in_(check_one_in) {
+      check_one_in_(check_one_in),
+      check_room_(rewriting_ == nullptr ? 0 : RewritingKernel::kMostBytes) {
   try_out(where, max_pkts);
 }
 
@@ -65,7 +67,14 @@ bool KernelLane::fail(const DeviceFault& fault) noexcept {
 bool KernelLane::begin_next(SpscRing<LaneEntry>& ring, uint64_t now_ns) noexcept {
   LaneEntry entry{};
   if (has_no_room_.load(std::memory_order_relaxed)) return fail({"it has no room for a new table"});
-  if (tail_ - head_ == DeviceKernel::kSlots || ring.dequeue(&entry, 1) == 0) return false;
+  if (tail_ - head_ == DeviceKernel::kSlots) return false;
+  bool is_there = false;
+  ring.peek(1, [&](const LaneEntry& next) {
+    entry = next;
+    is_there = true;
+  });
+  if (!is_there || !may_begin(entry)) return false;
+  ring.dequeue(&entry, 1);
   if (!entry.job->claim(entry.number)) return true;
   const uint32_t slot = tail_ % DeviceKernel::kSlots;
   device_->clear(slot);
@@ -74,12 +83,30 @@ bool KernelLane::begin_next(SpscRing<LaneEntry>& ring, uint64_t now_ns) noexcept
   for (uint32_t i = 0; i < job.n_pkts; ++i) {
     if (i + kHeadsAhead < job.n_pkts) prefetch_whole(job.pkts[i + kHeadsAhead]);
     if (i + kBytesAhead < job.n_pkts) prefetch_bytes(*job.pkts[i + kBytesAhead]);
-    if (!device_->add(slot, kernel_.input_of(*job.pkts[i]))) break;  // the rest is computed here
+    if (!add(slot, *job.pkts[i])) break;  // the rest is computed here
   }
   job.unclaim();
   flights_[slot] = {entry, now_ns};
   ++tail_;
   return device_->launch(slot) || fail(device_->fault());
+}
+
+// Guesses are right where all that comes before has ended, or is under way in this lane by right guesses.
+bool KernelLane::may_begin(const LaneEntry& entry) noexcept {
+  if (rewriting_ == nullptr || !rewriting_->guesses()) return true;
+  if (!entry.job->waits_as(entry.number)) return true;  // it is not begun
+  if (entry.runner->is_turn_of(entry.number)) {
+    rewriting_->guess_anew();
+    was_guess_wrong_ = false;
+    return true;
+  }
+  return !was_guess_wrong_ && head_ != tail_ &&
+         flights_[(tail_ - 1) % DeviceKernel::kSlots].entry.number + 1 == entry.number;
+}
+
+bool KernelLane::add(uint32_t slot, Packet& pkt) noexcept {
+  return rewriting_ == nullptr ? device_->add(slot, kernel_.input_of(pkt))
+                               : device_->add(slot, *rewriting_, pkt);
 }
 
 bool KernelLane::end_oldest(Context& ctx, uint64_t now_ns) noexcept {
@@ -118,7 +145,29 @@ bool KernelLane::end_oldest(Context& ctx, uint64_t now_ns) noexcept {
   return true;
 }
 
+bool KernelLane::is_same(const KernelTable* table, const RewritingKernel::Rewritten& rewritten,
+                         const uint8_t* result) noexcept {
+  const std::span<uint8_t> bytes(check_room_.data(), rewritten.sent.size());
+  std::ranges::copy(rewritten.sent, bytes.begin());
+  alignas(64) uint8_t expected[kMaxResultBytes];
+  rewriting_->compute_over(table, &bytes, 1, expected);
+  return std::memcmp(expected, result, kernel_.result_bytes()) == 0 &&
+         std::equal(bytes.begin(), bytes.end(), rewritten.returned);
+}
+
+bool KernelLane::is_rewritten_right(const KernelTable* table, uint32_t slot) noexcept {
+  const uint32_t n = device_->n_added(slot);
+  bool is_right = true;
+  for (; next_check_ < n; next_check_ += check_one_in_) {
+    is_right = is_right && is_same(table, device_->rewritten(slot, next_check_),
+                                   device_->results(slot) + next_check_ * kernel_.result_bytes());
+  }
+  next_check_ -= n;
+  return is_right;
+}
+
 bool KernelLane::is_right(const KernelTable* table, const Job& job, uint32_t slot) noexcept {
+  if (rewriting_ != nullptr) return is_rewritten_right(table, slot);
   const uint32_t n = device_->n_added(slot);
   const uint32_t result_bytes = kernel_.result_bytes();
   const uint8_t* const results = device_->results(slot);
@@ -146,16 +195,26 @@ void KernelLane::apply(KernelTable* table, Context& ctx, const LaneEntry& entry,
                        uint32_t n_known) noexcept {
   Job& job = *entry.job;
   Runner& runner = *entry.runner;
+  bool is_outdated = n_known != job.n_pkts;
   for (uint32_t at = 0; at < n_known; at += exec::kMaxBatchPkts) {
     const uint32_t next = std::min(at + exec::kMaxBatchPkts, job.n_pkts);
     for (uint32_t i = next; i < std::min(next + exec::kMaxBatchPkts, job.n_pkts); ++i)
       prefetch_whole(job.pkts[i]);
-    runner.apply(table, ctx, &job.pkts[at], std::min(exec::kMaxBatchPkts, n_known - at),
-                 device_->results(slot) + size_t{at} * kernel_.result_bytes());
+    const uint32_t n = std::min(exec::kMaxBatchPkts, n_known - at);
+    const uint8_t* const results = device_->results(slot) + size_t{at} * kernel_.result_bytes();
+    if (rewriting_ == nullptr) {
+      runner.apply(table, ctx, &job.pkts[at], n, results);
+      continue;
+    }
+    RewritingKernel::Rewritten rewritten[exec::kMaxBatchPkts];
+    for (uint32_t i = 0; i < n; ++i) rewritten[i] = device_->rewritten(slot, at + i);
+    if (!runner.apply(table, ctx, &job.pkts[at], n, results, rewritten)) is_outdated = true;
   }
   for (uint32_t at = n_known; at < job.n_pkts; at += exec::kMaxBatchPkts) {
     runner.run(ctx, &job.pkts[at], std::min(exec::kMaxBatchPkts, job.n_pkts - at));
   }
+  was_guess_wrong_ = was_guess_wrong_ || is_outdated;
+  n_outdated_ += is_outdated ? 1 : 0;
 }
 
 }  // namespace batchplane::offload

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/batch_law.h"
 #include "base/spsc_ring.h"
@@ -47,6 +48,8 @@ class KernelLane {
   // As it was measured at the start.
   [[nodiscard]] const BatchLaw& law() const { return law_; }
   [[nodiscard]] uint64_t busy_ns() const { return busy_ns_; }
+  // Batches of which a part was computed here, because a guess or the table was not of now.
+  [[nodiscard]] uint64_t n_outdated() const { return n_outdated_; }
 
  private:
   struct Flight {
@@ -55,8 +58,13 @@ class KernelLane {
   };
 
   bool begin_next(SpscRing<LaneEntry>& ring, uint64_t now_ns) noexcept;
+  [[nodiscard]] bool may_begin(const LaneEntry& entry) noexcept;
+  [[nodiscard]] bool add(uint32_t slot, Packet& pkt) noexcept;
   bool end_oldest(Context& ctx, uint64_t now_ns) noexcept;
   [[nodiscard]] bool is_right(const KernelTable* table, const Job& job, uint32_t slot) noexcept;
+  [[nodiscard]] bool is_rewritten_right(const KernelTable* table, uint32_t slot) noexcept;
+  [[nodiscard]] bool is_same(const KernelTable* table, const RewritingKernel::Rewritten& rewritten,
+                             const uint8_t* result) noexcept;
   // The first n_known packets have results.
   void apply(KernelTable* table, Context& ctx, const LaneEntry& entry, uint32_t slot,
              uint32_t n_known) noexcept;
@@ -64,11 +72,17 @@ class KernelLane {
   void try_out(const std::string& where, uint32_t max_pkts);
   double time_ns(uint32_t n, Kernel::Input input, const std::string& where);
   void run_once(const std::string& where);
+  [[nodiscard]] Kernel::Input trial_input(std::vector<uint8_t>& text) const;
+  [[nodiscard]] bool is_trial_right(const std::vector<Kernel::Input>& inputs);
 
   Kernel& kernel_;
+  RewritingKernel* const rewriting_;  // null, or the same
   const std::unique_ptr<DeviceKernel> device_;
   const uint32_t check_one_in_;
   uint32_t next_check_ = 0;  // packets until the next one that is compared
+  std::vector<uint8_t> check_room_;
+  bool was_guess_wrong_ = false;
+  uint64_t n_outdated_ = 0;
   std::array<Flight, DeviceKernel::kSlots> flights_{};  // from head_ to tail_
   uint32_t head_ = 0;
   uint32_t tail_ = 0;

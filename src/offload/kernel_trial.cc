@@ -51,6 +51,28 @@ double KernelLane::time_ns(uint32_t n, Kernel::Input input, const std::string& w
   return least_ns;
 }
 
+Kernel::Input KernelLane::trial_input(std::vector<uint8_t>& text) const {
+  if (rewriting_ == nullptr) return text;
+  return {text.data(), rewriting_->write_trial(text)};
+}
+
+bool KernelLane::is_trial_right(const std::vector<Kernel::Input>& inputs) {
+  const auto n = static_cast<uint32_t>(inputs.size());
+  const uint32_t result_bytes = kernel_.result_bytes();
+  if (rewriting_ != nullptr) {
+    bool is_right = true;
+    for (uint32_t i = 0; i < n; ++i) {
+      is_right = is_right && is_same(kernel_.table(), device_->rewritten(0, i),
+                                     device_->results(0) + i * result_bytes);
+    }
+    return is_right;
+  }
+  std::vector<uint64_t> expected(size_t{n} * result_bytes / sizeof(uint64_t));
+  auto* const bytes = reinterpret_cast<uint8_t*>(expected.data());
+  kernel_.compute(kernel_.table(), inputs.data(), n, bytes);
+  return std::memcmp(bytes, device_->results(0), size_t{n} * result_bytes) == 0;
+}
+
 void KernelLane::try_out(const std::string& where, uint32_t max_pkts) {
   const uint32_t n = std::min(max_pkts, kTrialPkts);
   Rng rng(1);
@@ -60,24 +82,23 @@ void KernelLane::try_out(const std::string& where, uint32_t max_pkts) {
   for (auto& text : texts) {
     text.resize(rng.below(kLongestInput + 1));
     for (uint8_t& byte : text) byte = static_cast<uint8_t>(rng.below(256));
-    if (device_->add(0, text)) inputs.emplace_back(text);
+    const Kernel::Input input = trial_input(text);
+    if (device_->add(0, input)) inputs.push_back(input);
   }
   run_once(where);
-  const auto n_given = static_cast<uint32_t>(inputs.size());
-  std::vector<uint64_t> expected(size_t{n_given} * kernel_.result_bytes() / sizeof(uint64_t));
-  auto* const bytes = reinterpret_cast<uint8_t*>(expected.data());
-  kernel_.compute(kernel_.table(), inputs.data(), n_given, bytes);
-  if (std::memcmp(bytes, device_->results(0), size_t{n_given} * kernel_.result_bytes()) != 0) {
+  if (!is_trial_right(inputs)) {
     throw ConfigError("the kernel '" + std::string(kernel_.entry()) + "' computes wrong there",
                       where, "leave the device out of `on`, or use another driver");
   }
-  const std::vector<uint8_t> text(kLongInput, 1);
-  const Kernel::Input short_input(text.data(), kShortInput);
+  std::vector<uint8_t> short_text(kShortInput, 1);
+  std::vector<uint8_t> long_text(kLongInput, 1);
+  const Kernel::Input short_input = trial_input(short_text);
+  const Kernel::Input long_input = trial_input(long_text);
   constexpr double kMoreBytes = kLongInput - kShortInput;
   const double one_ns = time_ns(1, short_input, where);
-  const double long_one_ns = time_ns(1, text, where);
+  const double long_one_ns = time_ns(1, long_input, where);
   const double short_ns = time_ns(n, short_input, where);
-  const double long_ns = time_ns(n, text, where);
+  const double long_ns = time_ns(n, long_input, where);
   const double n_more = std::max(1U, n - 1);
   const double each_ns = n == 1 ? 0 : std::max(0.0, (short_ns - one_ns) / n_more);
   const double each_long_ns = n == 1 ? 0 : std::max(0.0, (long_ns - long_one_ns) / n_more);

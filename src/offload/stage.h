@@ -131,6 +131,7 @@ class Stage final : public FeederQueue {
   void add_place(const std::string& name, const Args& args);
   [[nodiscard]] uint32_t place_named(const std::string& name) const;
   void set(const Value& args);
+  void renew_tables();
   bool gather(uint32_t engine_batch_pkts) noexcept;
   uint32_t give_out(Context& ctx, Packet** pkts, uint32_t max) noexcept;
   [[nodiscard]] uint8_t cause_to_submit(uint64_t now_ns, bool has_come) noexcept;

@@ -163,6 +163,13 @@ const BatchLaw* Stage::law_on(const Device& device) const {
 
 void Stage::inherit(Module& old_module) {
   runner_->module().inherit(static_cast<Stage&>(old_module).runner_->module());
+  renew_tables();
+}
+
+void Stage::renew_tables() {
+  for (const Place& place : places_) {
+    if (place.lane != nullptr && place.lane->kernel != nullptr) place.lane->kernel->renew_table();
+  }
 }
 
 uint64_t Stage::held_pkts() const {
@@ -236,9 +243,7 @@ void Stage::set(const Value& args) {
 Value Stage::command(const std::string& verb, const Value& args) {
   if (verb != "device") {
     Value answer = runner_->module().command(verb, args);
-    for (const Place& place : places_) {
-      if (place.lane != nullptr && place.lane->kernel != nullptr) place.lane->kernel->renew_table();
-    }
+    renew_tables();
     return answer;
   }
   set(args);

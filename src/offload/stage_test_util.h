@@ -29,6 +29,7 @@ struct World {
   uint32_t burst_pkts = 32;
   uint64_t n_made = 0;
   uint64_t n_worked = 0;
+  uint64_t n_here = 0;  // of these, those that no device has computed
   bool was_in_order = true;
   bool was_right = true;
   bool has_long_inputs = false;  // more of them than there is room for on a device
@@ -97,6 +98,7 @@ class TestWork final : public Module, public Kernel {
   void classify(Context& ctx, Batch& batch) noexcept {
     uint32_t results[2 * exec::kMaxBatchPkts] = {};
     TestTable* const table = live_.read().get();
+    world.n_here += batch.size_pkts;
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {
       results[2 * i] = number_of(batch[i]);
       results[2 * i + 1] = length_of(batch[i]) + table->added();
@@ -150,11 +152,13 @@ class TestWork final : public Module, public Kernel {
   void adopt(Module& old_module) noexcept override {
     next_ = static_cast<TestWork&>(old_module).next_.load();
   }
+  void inherit(Module& old_module) override {
+    set_table(static_cast<TestWork&>(old_module).live_.current()->added());
+  }
   [[nodiscard]] Value show() const override { return Dict{{"next", next_.load()}}; }
   Value command(const std::string& verb, const Value& args) override {
     if (verb == "table") {
-      const auto next = std::make_shared<TestTable>(static_cast<uint32_t>(args.as_int()));
-      live_.replace(std::make_unique<TablePtr>(next), std::make_unique<TablePtr>(next));
+      set_table(static_cast<uint32_t>(args.as_int()));
       return {};
     }
     return verb == "ping" ? Value("pong") : Module::command(verb, args);
@@ -164,6 +168,11 @@ class TestWork final : public Module, public Kernel {
   static uint32_t length_of(Packet* pkt) {
     return world.has_long_inputs ? kLongInputBytes : pkt->len_bytes();
   }
+  void set_table(uint32_t added) {
+    const auto next = std::make_shared<TestTable>(added);
+    live_.replace(std::make_unique<TablePtr>(next), std::make_unique<TablePtr>(next));
+  }
+
   std::atomic<uint32_t> next_{0};
   LiveTable<TablePtr> live_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // kernel.h - what of a module's work a device with memory of its own can do: a result of fixed size for each
-// packet, made of a part of its bytes and of a table that is there already.
+// packet, and perhaps other bytes in place of its own, made of a part of it and of a table that is there already.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class KernelTable {
   [[nodiscard]] uint64_t number() const {
     return number_;
   }  // from 1; no two of a process have the same
-  // As the device gets it. Control thread.
+  // As the device gets it; there may be keys in it, so who asks for it overwrites it. Control thread.
   [[nodiscard]] virtual std::vector<uint32_t> words() const = 0;
   // Of a packet's input no more than this counts.
   [[nodiscard]] virtual uint32_t most_input_bytes() const { return ~0U; }
@@ -42,6 +42,8 @@ struct KernelSource {
   const char* opencl;
   const char* ptx;
 };
+
+class RewritingKernel;
 
 // The module's function is compute() and then apply(); a device takes the place of compute().
 // Module::kernel() throws ConfigError where a parameter of the module is in the way.
@@ -71,6 +73,44 @@ class Kernel {
   // What the module makes of the results of a batch's packets, as process() or classify() would.
   virtual void apply(KernelTable* table, Context& ctx, Batch& batch,
                      const uint8_t* results) noexcept = 0;
+  // Itself, where it is one of these.
+  [[nodiscard]] virtual RewritingKernel* rewriting() noexcept { return nullptr; }
+};
+
+// A kernel that makes other bytes of its input, over it: `bytes` is not const there, and what it leaves comes back
+// beside results. It writes its inputs itself, and what it has guessed for them it writes into them.
+class RewritingKernel : public Kernel {
+ public:
+  static constexpr uint32_t kMostBytes = 16'384;  // of an input
+  static constexpr uint32_t kNoRoom = ~0U;
+  // A packet's input as it went out, and what came of it.
+  struct Rewritten {
+    Input sent;
+    const uint8_t* returned;
+  };
+
+  // How many bytes it is; none: the device has nothing to do for this packet. kNoRoom: more than `to` has, and
+  // nothing is guessed. By one thread at a time, beside whoever runs the module's function.
+  virtual uint32_t write_input(Packet& pkt, std::span<uint8_t> to) noexcept = 0;
+  // Guesses follow from the module's state as it will be behind all packets before.
+  [[nodiscard]] virtual bool guesses() const { return false; }
+  // From what it is now on: all packets before have been through.
+  virtual void guess_anew() noexcept {}
+  // Makes an input of bytes that came by chance, for a trial; its length, at most as before.
+  virtual uint32_t write_trial(std::span<uint8_t> bytes) noexcept = 0;
+  // compute(), over inputs.
+  virtual void compute_over(const KernelTable* table, const std::span<uint8_t>* inputs, uint32_t n,
+                            uint8_t* results) noexcept = 0;
+  // apply(). What does not go with the packet as it is now is computed here. False: a guess was wrong.
+  virtual bool apply_over(KernelTable* table, Context& ctx, Batch& batch, const uint8_t* results,
+                          const Rewritten* rewritten) noexcept = 0;
+
+  RewritingKernel* rewriting() noexcept final { return this; }
+  [[nodiscard]] Input input_of(Packet& /*pkt*/) const noexcept final { return {}; }
+  void compute(const KernelTable* /*table*/, const Input* /*inputs*/, uint32_t /*n*/,
+               uint8_t* /*results*/) noexcept final {}
+  void apply(KernelTable* /*table*/, Context& /*ctx*/, Batch& /*batch*/,
+             const uint8_t* /*results*/) noexcept final {}
 };
 
 }  // namespace batchplane

@@ -11,7 +11,7 @@ SaCommands::SaCommands(const Args& args, const Style& style)
       has_test_keys_(args.flag("test_keys")),
       book_(make_sa_book(style.direction)),
       keeper_(style),
-      live_(std::make_unique<SaTable>(), std::make_unique<SaTable>(), args.env().quiescence) {
+      live_(std::make_unique<SaTablePtr>(), std::make_unique<SaTablePtr>(), args.env().quiescence) {
   if (has_test_keys_ == !keys_path_.empty()) {
     throw ConfigError("the keys come from nowhere, or from two places", where_,
                       "give keys: FILE; or test_keys: true, where nothing needs protection");
@@ -25,9 +25,8 @@ KeyRing SaCommands::ring() const {
 }
 
 void SaCommands::apply(const SaBook& book) {
-  auto next = std::make_unique<SaTable>(keeper_.make_table(book, ring(), where_));
-  auto spare = std::make_unique<SaTable>(*next);
-  live_.replace(std::move(next), std::move(spare));
+  const SaTablePtr next = keeper_.make_table(book, ring(), where_);
+  live_.replace(std::make_unique<SaTablePtr>(next), std::make_unique<SaTablePtr>(next));
 }
 
 Value SaCommands::run(Module& module, const std::string& verb, const Value& args) {
@@ -49,7 +48,7 @@ Value SaCommands::run(Module& module, const std::string& verb, const Value& args
 }
 
 Value SaCommands::show() const {
-  const SaTable& table = live_.current();
+  const SaTable& table = *live_.current();
   uint64_t n_exhausted = 0;
   for (const Sa& sa : table.sas) {
     n_exhausted += sa.state->sequence.value() >= sa.last_sequence ? 1 : 0;

@@ -16,7 +16,8 @@ class SaCommands {
  public:
   SaCommands(const Args& args, const Style& style);
 
-  [[nodiscard]] const SaTable& table() const noexcept { return live_.read(); }
+  [[nodiscard]] SaTable& table() const noexcept { return *live_.read(); }
+  [[nodiscard]] const std::string& where() const { return where_; }
 
   // add, delete, replace, list, reload. Throws ConfigError, and nothing has changed.
   Value run(Module& module, const std::string& verb, const Value& args);
@@ -37,7 +38,7 @@ class SaCommands {
   const bool has_test_keys_;
   SaBook book_;
   SaKeeper keeper_;
-  LiveTable<SaTable> live_;
+  LiveTable<SaTablePtr> live_;
 };
 
 }  // namespace batchplane::esp

@@ -23,6 +23,7 @@ constexpr uint8_t kZeroIv[16] = {};
 constexpr uint32_t kSpiBytes = 4;
 constexpr uint32_t kSaltBytes = 4;
 constexpr uint32_t kShortIcvBytes = 12;
+constexpr uint32_t kMaxGcmKeyBytes = 32;
 
 struct CbcKeys {
   alignas(16) uint8_t encrypt[kScheduleBytes];
@@ -43,6 +44,7 @@ struct alignas(64) KeySchedule {
   uint8_t iv_bytes;
   uint8_t icv_bytes;
   uint8_t salt[4];
+  uint8_t gcm_key[kMaxGcmKeyBytes + kSaltBytes];  // as it was given
   union {
     gcm_key_data gcm;
     CbcKeys cbc;
@@ -55,6 +57,11 @@ struct alignas(64) KeySchedule {
 void KeyScheduleDeleter::operator()(KeySchedule* keys) const {
   explicit_bzero(static_cast<void*>(keys), sizeof *keys);
   delete keys;
+}
+
+std::span<const uint8_t> gcm_key_of(const KeySchedule& keys) {
+  if (keys.cipher != Cipher::kGcm) return {};
+  return {keys.gcm_key, keys.cipher_key_bytes + kSaltBytes};
 }
 
 struct Crypto::Library {
@@ -227,6 +234,7 @@ KeySchedulePtr Crypto::expand(const Suite& suite, const Keys& keys, bool has_esn
   std::memcpy(schedule->salt, keys.cipher.data() + suite.cipher_key_bytes, suite.salt_bytes);
   switch (suite.cipher) {
     case Cipher::kGcm:
+      std::memcpy(schedule->gcm_key, keys.cipher.data(), keys.cipher.size_bytes());
       expand_gcm(*library_->manager.get(), keys, *schedule);
       break;
     case Cipher::kChaCha:
@@ -306,6 +314,12 @@ bool Crypto::is_genuine(const Work& work) noexcept {
     }
   }
   return work.is_done && differs == 0;
+}
+
+void Crypto::conclude(Work& work, bool is_genuine) noexcept {
+  std::memset(work.tag, 0, sizeof work.tag);
+  std::memset(work.received, 0, sizeof work.received);
+  work.is_done = is_genuine;
 }
 
 }  // namespace batchplane::esp

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "modules/esp/esp_keys.h"
 
@@ -19,6 +20,8 @@ struct KeyScheduleDeleter {
   void operator()(KeySchedule* keys) const;
 };
 using KeySchedulePtr = std::unique_ptr<KeySchedule, KeyScheduleDeleter>;
+// The cipher's key with its salt where it is one of AES-GCM, else nothing.
+[[nodiscard]] std::span<const uint8_t> gcm_key_of(const KeySchedule& keys);
 
 // One packet: ESP header, IV, body, ICV, as they lie in it. Nothing is set beforehand: there are
 // arrays of these on the stack.
@@ -55,6 +58,8 @@ class Crypto {
   void decrypt(Work* works, uint32_t n) noexcept;
   // After decrypt. In a time that does not depend on the bytes.
   [[nodiscard]] static bool is_genuine(const Work& work) noexcept;
+  // Instead of decrypt, where another has done it.
+  static void conclude(Work& work, bool is_genuine) noexcept;
 
   // Both keep jobs in the library's ring, which is large: one for each module.
   struct Library;

@@ -7,7 +7,7 @@
 // dummy_packet, inner_ipv6, ecn_mismatch, too_short, bad_header_length,
 // bad_total_length
 #include "core/module/register.h"
-#include "modules/esp/esp_commands.h"
+#include "modules/esp/esp_kernel.h"
 #include "modules/headers/frame_reasons.h"
 #include "modules/headers/l4_header.h"
 #include "modules/headers/tunnel_ecn.h"
@@ -28,10 +28,20 @@ struct EspPlaces {
   uint32_t sas[exec::kMaxBatchPkts];
 };
 
-class EspDecrypt final : public Module {
+// The same of one packet, and what it is instead.
+struct EspPlace {
+  enum class Is : uint8_t { kEsp, kOther, kTooShort, kBadEsp };
+  Is is = Is::kEsp;
+  l4::Find find = l4::Find::kWhole;
+  uint32_t offset_bytes = 0;
+  uint32_t esp_bytes = 0;
+};
+
+class EspDecrypt final : public Module, public esp::EspKernel {
  public:
   explicit EspDecrypt(const Args& args)
-      : udp_port_(static_cast<uint16_t>(args.u32("udp_port"))),
+      : EspKernel(esp::Direction::kIn, sas_, crypto_),
+        udp_port_(static_cast<uint16_t>(args.u32("udp_port"))),
         sas_(args, {.direction = esp::Direction::kIn,
                     .replay_window_pkts = (args.u32("replay_window_pkts") + 63) / 64 * 64,
                     .repeats_packets = args.env().repeats_packets}) {}
@@ -42,35 +52,46 @@ class EspDecrypt final : public Module {
   }
 
   void classify(Context& ctx, Batch& batch) noexcept {
+    run(ctx, batch, sas_.table(), [](const Sa&, Work&) { return false; });
+  }
+
+  Kernel* kernel() override { return checked(); }
+  // The high half of a number is that of the highest one come so far, unless apply_over() finds another.
+  uint32_t write_input(Packet& pkt, std::span<uint8_t> to) noexcept override {
     const esp::SaTable& table = sas_.table();
-    const uint32_t n = batch.size_pkts;
-    EspPlaces places;
-    for (uint32_t i = 0; i < n; ++i) read(ctx, batch, i, places);
-    table.index.find_bulk(places.spis, n, places.sas);
-    for (uint32_t i = 0; i < n; ++i) {
-      if (places.sas[i] != FlatTable<1>::kMissing) {
-        __builtin_prefetch(table.sas[places.sas[i]].state.get(), 1);
-      }
-    }
-    Work works[exec::kMaxBatchPkts];
-    uint32_t n_works = 0;
-    for (uint32_t i = 0; i < n; ++i) {
-      if (places.esp_bytes[i] == 0) continue;
-      Work& work = works[n_works];
-      const DropReason* const reason = prepare(*batch[i], i, table, places, work);
-      if (reason != nullptr) [[unlikely]] {
-        ctx.drop(batch, i, *reason);
-        continue;
-      }
-      ++n_works;
-    }
-    crypto_.decrypt(works, n_works);
-    for (uint32_t w = 0; w < n_works; ++w) {
-      const uint32_t i = works[w].index;
-      const DropReason* const reason = finish(ctx, *batch[i], table.sas[places.sas[i]], works[w]);
-      if (reason != nullptr) [[unlikely]]
-        ctx.drop(batch, i, *reason);
-    }
+    const EspPlace place = find_esp(pkt);
+    if (place.is != EspPlace::Is::kEsp) return 0;
+    const uint8_t* const from = pkt.data() + place.offset_bytes;
+    const auto& header = header_at<net::Esp>(from);
+    const uint32_t found = table.index.find({header.spi});
+    if (found == FlatTable<1>::kMissing) return 0;
+    const Sa& sa = table.sas[found];
+    if (sa.kernel_index == esp::kNoKernel || !has_good_length(sa, place.esp_bytes)) return 0;
+    const auto n_bytes = static_cast<uint32_t>(sizeof(esp::KernelHead)) + place.esp_bytes;
+    if (n_bytes > to.size()) return kNoRoom;
+    const esp::SaState& state = *sa.state;
+    const uint64_t sequence =
+        sa.has_esn ? state.window.sequence_of(header.sequence, state.sequence.value()) : 0;
+    const esp::KernelHead head{sa.kernel_index, n_bytes - esp::kKernelOwnBytes,
+                               static_cast<uint32_t>(sequence >> 32), 0};
+    std::memcpy(to.data(), &head, sizeof head);
+    std::memcpy(&to[sizeof head], from, place.esp_bytes);
+    return n_bytes;
+  }
+  bool apply_over(KernelTable* table, Context& ctx, Batch& batch, const uint8_t* results,
+                  const Rewritten* rewritten) noexcept override {
+    run(ctx, batch, static_cast<esp::SaTable&>(*table), [&](const Sa& sa, Work& work) {
+      const uint32_t i = work.index;
+      const esp::Verdict verdict = verdict_of(results, i);
+      if (verdict != esp::Verdict::kRight && verdict != esp::Verdict::kWrongIcv) return false;
+      if (!is_of(sa, work, rewritten[i].sent)) return false;
+      std::memcpy(work.esp + esp::kKernelEspBytes,
+                  rewritten[i].returned + sizeof(esp::KernelHead) + esp::kKernelEspBytes,
+                  work.body_bytes);
+      esp::Crypto::conclude(work, verdict == esp::Verdict::kRight);
+      return true;
+    });
+    return true;
   }
 
   Value command(const std::string& verb, const Value& args) override {
@@ -81,39 +102,98 @@ class EspDecrypt final : public Module {
   void inherit(Module& old) override { sas_.inherit(static_cast<EspDecrypt&>(old).sas_); }
 
  private:
-  void read(Context& ctx, Batch& batch, uint32_t i, EspPlaces& places) const noexcept {
-    Packet& pkt = *batch[i];
+  // `take`: whether a packet has been decrypted elsewhere, and is now. Packets are judged in order, whoever
+  // decrypts them.
+  template <class Take>
+  void run(Context& ctx, Batch& batch, const esp::SaTable& table, Take take) noexcept {
+    const uint32_t n = batch.size_pkts;
+    if (n == 0) return;
+    EspPlaces places;
+    for (uint32_t i = 0; i < n; ++i) read(ctx, batch, i, places);
+    table.index.find_bulk(places.spis, n, places.sas);
+    for (uint32_t i = 0; i < n; ++i) {
+      if (places.sas[i] != FlatTable<1>::kMissing) {
+        __builtin_prefetch(table.sas[places.sas[i]].state.get(), 1);
+      }
+    }
+    Work works[exec::kMaxBatchPkts];  // from its end on: those that are taken
+    const Work* in_order[exec::kMaxBatchPkts];
+    uint32_t n_works = 0;
+    uint32_t n_taken = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      if (places.esp_bytes[i] == 0) continue;
+      Work& work = works[n_works];
+      const DropReason* const reason = prepare(*batch[i], i, table, places, work);
+      if (reason != nullptr) [[unlikely]] {
+        ctx.drop(batch, i, *reason);
+        continue;
+      }
+      Work* judged = &work;
+      if (!take(table.sas[places.sas[i]], work)) {
+        ++n_works;
+      } else if (judged = &works[exec::kMaxBatchPkts - ++n_taken]; judged != &work) {
+        *judged = work;
+      }
+      in_order[n_works + n_taken - 1] = judged;
+    }
+    crypto_.decrypt(works, n_works);
+    for (uint32_t w = 0; w < n_works + n_taken; ++w) {
+      const uint32_t i = in_order[w]->index;
+      const DropReason* const reason =
+          finish(ctx, *batch[i], table.sas[places.sas[i]], *in_order[w]);
+      if (reason != nullptr) [[unlikely]]
+        ctx.drop(batch, i, *reason);
+    }
+  }
+
+  [[nodiscard]] EspPlace find_esp(Packet& pkt) const noexcept {
+    using Is = EspPlace::Is;
     const uint32_t l3 = l3_offset_of(pkt);
-    ctx.gates[i] = kEspInner;
-    places.esp_bytes[i] = 0;
-    places.spis[i] = {0};  // no SA has it
     if (pkt.len_bytes() < l3) [[unlikely]]
-      return ctx.drop(batch, i, reason::kTooShort);
+      return {.is = Is::kTooShort};
     const uint8_t* const ip = pkt.data() + l3;
     l4::Place place = l4::find_plain(ip, pkt.len_bytes() - l3);
     if (place.proto == 0) [[unlikely]]
       place = l4::find(ip, pkt.len_bytes() - l3);
+    const EspPlace other{.is = Is::kOther, .find = place.find};
     uint32_t offset_bytes = l3 + place.offset_bytes;
     uint32_t esp_bytes = place.len_bytes;
     const bool is_udp = place.proto == net::kProtoUdp && udp_port_ != 0;
     if (place.find != l4::Find::kWhole || (place.proto != net::kProtoEsp && !is_udp)) [[unlikely]]
-      return pass_or_drop(ctx, batch, i, place.find);
+      return other;
     if (is_udp) {
-      if (esp_bytes < net::kUdpBytes) return pass_or_drop(ctx, batch, i, place.find);
+      if (esp_bytes < net::kUdpBytes) return other;
       const auto& udp = header_in<net::Udp>(pkt, offset_bytes);
       const uint32_t udp_bytes = udp.length;
       const bool is_ours = udp.dst_port == udp_port_ && udp_bytes <= esp_bytes &&
                            udp_bytes >= net::kUdpBytes + esp::kEspHeaderBytes &&
                            behind<net::Esp>(udp).spi != 0;
-      if (!is_ours) return pass_or_drop(ctx, batch, i, place.find);
+      if (!is_ours) return other;
       offset_bytes += net::kUdpBytes;
       esp_bytes = udp_bytes - net::kUdpBytes;
     }
     if (esp_bytes < esp::kEspHeaderBytes) [[unlikely]]
-      return ctx.drop(batch, i, esp::kBadEsp);
-    places.offset_bytes[i] = static_cast<uint16_t>(offset_bytes);
-    places.esp_bytes[i] = static_cast<uint16_t>(esp_bytes);
-    places.spis[i] = {header_in<net::Esp>(pkt, offset_bytes).spi};
+      return {.is = Is::kBadEsp};
+    return {.offset_bytes = offset_bytes, .esp_bytes = esp_bytes};
+  }
+
+  void read(Context& ctx, Batch& batch, uint32_t i, EspPlaces& places) const noexcept {
+    ctx.gates[i] = kEspInner;
+    places.esp_bytes[i] = 0;
+    places.spis[i] = {0};  // no SA has it
+    const EspPlace place = find_esp(*batch[i]);
+    switch (place.is) {
+      case EspPlace::Is::kTooShort:
+        return ctx.drop(batch, i, reason::kTooShort);
+      case EspPlace::Is::kBadEsp:
+        return ctx.drop(batch, i, esp::kBadEsp);
+      case EspPlace::Is::kOther:
+        return pass_or_drop(ctx, batch, i, place.find);
+      case EspPlace::Is::kEsp:
+        places.offset_bytes[i] = static_cast<uint16_t>(place.offset_bytes);
+        places.esp_bytes[i] = static_cast<uint16_t>(place.esp_bytes);
+        places.spis[i] = {header_in<net::Esp>(*batch[i], place.offset_bytes).spi};
+    }
   }
 
   void pass_or_drop(Context& ctx, Batch& batch, uint32_t i, l4::Find find) const noexcept {
@@ -129,21 +209,24 @@ class EspDecrypt final : public Module {
     if (places.sas[i] == FlatTable<1>::kMissing) return &esp::kUnknownSpi;
     const Sa& sa = table.sas[places.sas[i]];
     if (!is_remote(sa, pkt.data() + l3_offset_of(pkt))) return &frame::kUnknownRemote;
-    const uint32_t own_bytes = esp::kEspHeaderBytes + sa.iv_bytes + sa.icv_bytes;
-    const uint32_t esp_bytes = places.esp_bytes[i];
-    const uint32_t body_bytes = esp_bytes - own_bytes;
-    if (esp_bytes < own_bytes + sizeof(net::EspTrailer) || (body_bytes & sa.block_mask) != 0) {
-      return &esp::kBadEsp;
-    }
+    if (!has_good_length(sa, places.esp_bytes[i])) return &esp::kBadEsp;
     uint8_t* const header = pkt.data() + places.offset_bytes[i];
     const uint32_t low = header_at<net::Esp>(header).sequence;
     work.sequence = sa.has_esn ? sa.state->window.sequence_of(low) : low;
     if (!sa.state->window.is_fresh(work.sequence)) return &esp::kReplayed;
     work.keys = sa.keys.get();
     work.esp = header;
-    work.body_bytes = body_bytes;
+    work.body_bytes = places.esp_bytes[i] - own_bytes_of(sa);
     work.index = i;
     return nullptr;
+  }
+  static uint32_t own_bytes_of(const Sa& sa) noexcept {
+    return esp::kEspHeaderBytes + sa.iv_bytes + sa.icv_bytes;
+  }
+  static bool has_good_length(const Sa& sa, uint32_t esp_bytes) noexcept {
+    const uint32_t own_bytes = own_bytes_of(sa);
+    return esp_bytes >= own_bytes + sizeof(net::EspTrailer) &&
+           ((esp_bytes - own_bytes) & sa.block_mask) == 0;
   }
   static bool is_remote(const Sa& sa, const uint8_t* ip) noexcept {
     switch (sa.remote.version) {

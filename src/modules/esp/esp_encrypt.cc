@@ -6,7 +6,7 @@
 // frame_too_long, too_short, bad_total_length, crypto_failed
 // state: the SAs, editable live; their sequence numbers
 #include "core/module/register.h"
-#include "modules/esp/esp_commands.h"
+#include "modules/esp/esp_kernel.h"
 #include "modules/headers/frame_reasons.h"
 #include "modules/headers/ipv4_header.h"
 #include "modules/headers/l4_header.h"
@@ -29,10 +29,21 @@ OuterDf df_of(const std::string& name) {
   return name == "clear" ? OuterDf::kClear : OuterDf::kCopy;
 }
 
-class EspEncrypt final : public Module {
+// How a packet becomes the body of another.
+struct Fit {
+  uint32_t l3;
+  uint32_t ip_bytes;
+  uint32_t padding_bytes;
+  uint32_t body_bytes;
+  uint32_t front_bytes;
+  uint32_t len_bytes;
+};
+
+class EspEncrypt final : public Module, public esp::EspKernel {
  public:
   explicit EspEncrypt(const Args& args)
-      : by_(sa_by_of(args.string("by"))),
+      : EspKernel(esp::Direction::kOut, sas_, crypto_),
+        by_(sa_by_of(args.string("by"))),
         df_(df_of(args.string("df"))),
         dscp_(static_cast<int32_t>(args.integer("dscp"))),
         copies_ecn_(args.flag("copy_ecn")),
@@ -40,8 +51,73 @@ class EspEncrypt final : public Module {
              {.direction = esp::Direction::kOut, .ttl = static_cast<uint8_t>(args.u32("ttl"))}) {}
 
   void process(Context& ctx, Batch& batch) noexcept {
+    run(ctx, batch, sas_.table(), [](const Sa&, const Work&) { return false; });
+  }
+
+  Kernel* kernel() override { return checked(); }
+  [[nodiscard]] bool guesses() const override { return true; }
+  void guess_anew() noexcept override {
+    static std::atomic<uint64_t> last_run{
+        0};  // modules before and after an apply have the same SAs
+    guess_run_.store(last_run.fetch_add(1, std::memory_order_relaxed) + 1,
+                     std::memory_order_relaxed);
+  }
+  uint32_t write_input(Packet& pkt, std::span<uint8_t> to) noexcept override {
     const esp::SaTable& table = sas_.table();
+    const uint32_t found = table.index.find({key_of(pkt)});
+    if (found == FlatTable<1>::kMissing) return 0;
+    const Sa& sa = table.sas[found];
+    Fit fit;
+    if (sa.kernel_index == esp::kNoKernel || measure(pkt, sa, fit) != nullptr) return 0;
+    const uint32_t n_bytes = esp::kKernelOwnBytes + fit.body_bytes;
+    if (n_bytes > to.size()) return kNoRoom;
+    const uint64_t sequence =
+        sa.state->guess(guess_run_.load(std::memory_order_relaxed), sa.last_sequence);
+    if (sequence == 0) return 0;
+    const esp::KernelHead head{sa.kernel_index, fit.body_bytes,
+                               static_cast<uint32_t>(sequence >> 32), 0};
+    std::memcpy(to.data(), &head, sizeof head);
+    uint8_t* const esp_header = &to[sizeof head];
+    header_at<net::Esp>(esp_header) = {.spi = sa.spi, .sequence = static_cast<uint32_t>(sequence)};
+    net::store64(esp_header + esp::kEspHeaderBytes, sequence);
+    uint8_t* const body = esp_header + esp::kKernelEspBytes;
+    const uint8_t* const inner = pkt.data() + fit.l3;
+    std::memcpy(body, inner, fit.ip_bytes);
+    write_trailer(body + fit.ip_bytes, fit.padding_bytes, net::ip_version(inner));
+    return n_bytes;
+  }
+  // The number that a packet gets is given here, in order. Where it is another than was guessed, what the device
+  // made by that one never leaves: no two packets have a nonce in common.
+  bool apply_over(KernelTable* table, Context& ctx, Batch& batch, const uint8_t* results,
+                  const Rewritten* rewritten) noexcept override {
+    bool is_right = true;
+    run(ctx, batch, static_cast<esp::SaTable&>(*table), [&](const Sa& sa, const Work& work) {
+      const uint32_t i = work.index;
+      const bool is_of_packet = is_of(sa, work, rewritten[i].sent);
+      is_right = is_right && (is_of_packet || sa.kernel_index == esp::kNoKernel);
+      if (!is_of_packet || verdict_of(results, i) != esp::Verdict::kRight) return false;
+      net::store64(work.esp + esp::kEspHeaderBytes, work.sequence);
+      std::memcpy(work.esp + esp::kKernelEspBytes,
+                  rewritten[i].returned + sizeof(esp::KernelHead) + esp::kKernelEspBytes,
+                  work.body_bytes + esp::kMaxIcvBytes);
+      return true;
+    });
+    return is_right;
+  }
+
+  Value command(const std::string& verb, const Value& args) override {
+    return sas_.run(*this, verb, args);
+  }
+  [[nodiscard]] Value show() const override { return sas_.show(); }
+  [[nodiscard]] Dict saved_params() const override { return sas_.saved_params(); }
+  void inherit(Module& old) override { sas_.inherit(static_cast<EspEncrypt&>(old).sas_); }
+
+ private:
+  // `take`: whether a packet has been encrypted elsewhere, and is now.
+  template <class Take>
+  void run(Context& ctx, Batch& batch, const esp::SaTable& table, Take take) noexcept {
     const uint32_t n = batch.size_pkts;
+    if (n == 0) return;
     find_sas(table, batch);
     Work works[exec::kMaxBatchPkts];
     uint32_t n_works = 0;
@@ -57,20 +133,16 @@ class EspEncrypt final : public Module {
         continue;
       }
       work.index = i;
-      ++n_works;
+      if (take(sa, work)) {
+        write_udp6_sum(*batch[i], sa);
+      } else {
+        ++n_works;
+      }
     }
     crypto_.encrypt(works, n_works);
     for (uint32_t w = 0; w < n_works; ++w) finish(ctx, batch, table, works[w]);
   }
 
-  Value command(const std::string& verb, const Value& args) override {
-    return sas_.run(*this, verb, args);
-  }
-  [[nodiscard]] Value show() const override { return sas_.show(); }
-  [[nodiscard]] Dict saved_params() const override { return sas_.saved_params(); }
-  void inherit(Module& old) override { sas_.inherit(static_cast<EspEncrypt&>(old).sas_); }
-
- private:
   void find_sas(const esp::SaTable& table, Batch& batch) noexcept {
     FlatTable<1>::Key keys[exec::kMaxBatchPkts];
     const uint32_t n = batch.size_pkts;
@@ -93,8 +165,8 @@ class EspEncrypt final : public Module {
     }
   }
 
-  // Outer headers, ESP header, padding and trailer around the packet; the reason when it cannot be.
-  const DropReason* wrap(Packet& pkt, const Sa& sa, Work& work) noexcept {
+  // The reason when the packet cannot be wrapped.
+  static const DropReason* measure(Packet& pkt, const Sa& sa, Fit& fit) noexcept {
     const uint32_t l3 = l3_offset_of(pkt);
     const uint32_t room_bytes = pkt.len_bytes() - l3;
     if (pkt.len_bytes() < l3 + net::kIpv4Bytes) [[unlikely]]
@@ -122,30 +194,41 @@ class EspEncrypt final : public Module {
     const uint32_t tail_bytes = body_bytes - ip_bytes + sa.icv_bytes;
     if (pkt.tailroom_bytes() + (room_bytes - ip_bytes) < tail_bytes) [[unlikely]]
       return &esp::kNoTailroom;
+    fit = {l3, ip_bytes, padding_bytes, body_bytes, front_bytes, len_bytes};
+    return nullptr;
+  }
+
+  // Outer headers, ESP header, padding and trailer around the packet; the reason when it cannot be.
+  const DropReason* wrap(Packet& pkt, const Sa& sa, Work& work) noexcept {
+    Fit fit;
+    if (const DropReason* reason = measure(pkt, sa, fit); reason != nullptr) [[unlikely]]
+      return reason;
     esp::SaState& state = *sa.state;
     const uint64_t before = state.sequence.value();
     if (before >= sa.last_sequence) [[unlikely]]
       return &esp::kExhausted;
     state.sequence.set(before + 1);
     state.pkts.add(1);
-    state.bytes.add(ip_bytes);
+    state.bytes.add(fit.ip_bytes);
 
+    const uint8_t* const inner = pkt.data() + fit.l3;
+    const uint32_t version = net::ip_version(inner);
     const uint32_t inner_class = traffic_class_of(inner);
     const bool is_df =
         version == 4 && (header_at<net::Ipv4>(inner).fragment & net::Ipv4::kDontFragment) != 0;
-    pkt.pull_front(l3);
-    pkt.push_front(front_bytes);
-    pkt.set_len_bytes(len_bytes);
+    pkt.pull_front(fit.l3);
+    pkt.push_front(fit.front_bytes);
+    pkt.set_len_bytes(fit.len_bytes);
     uint8_t* const data = pkt.data();
     copy_outer(data, sa);
-    write_outer(data, sa, len_bytes, inner_class, is_df);
+    write_outer(data, sa, fit.len_bytes, inner_class, is_df);
     uint8_t* const esp_header = data + sa.outer_bytes;
     header_at<net::Esp>(esp_header) = {.spi = sa.spi,
                                        .sequence = static_cast<uint32_t>(before + 1)};
-    write_trailer(data + front_bytes + ip_bytes, padding_bytes, version);
+    write_trailer(data + fit.front_bytes + fit.ip_bytes, fit.padding_bytes, version);
     work.keys = sa.keys.get();
     work.esp = esp_header;
-    work.body_bytes = body_bytes;
+    work.body_bytes = fit.body_bytes;
     work.sequence = before + 1;
     PacketMeta& meta = pkt.meta();
     meta.l3_offset_bytes = net::kEthBytes;
@@ -207,10 +290,13 @@ class EspEncrypt final : public Module {
       ctx.drop(batch, work.index, esp::kCryptoFailed);
       return;
     }
-    const Sa& sa = table.sas[found_[work.index]];
+    write_udp6_sum(*batch[work.index], table.sas[found_[work.index]]);
+  }
+
+  static void write_udp6_sum(Packet& pkt, const Sa& sa) noexcept {
     if (!sa.is_over_udp || !sa.is_outer6()) [[likely]]
       return;
-    auto& ip = header_in<net::Ipv6>(*batch[work.index], net::kEthBytes);
+    auto& ip = header_in<net::Ipv6>(pkt, net::kEthBytes);
     auto& udp = behind<net::Udp>(ip);
     l4::write_udp6_checksum(ip, udp, udp.length);
   }
@@ -221,6 +307,7 @@ class EspEncrypt final : public Module {
   const bool copies_ecn_;
   uint16_t next_id_ = 1;
   uint32_t found_[exec::kMaxBatchPkts] = {};
+  std::atomic<uint64_t> guess_run_{0};
   esp::Crypto crypto_;
   esp::SaCommands sas_;
 };

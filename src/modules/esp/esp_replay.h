@@ -20,10 +20,12 @@ class ReplayWindow {
 
   // The whole of a number of which the low half was sent: the least that is not too old. Without a
   // window none is, and the high half is that of the highest one.
-  [[nodiscard]] uint64_t sequence_of(uint32_t low) const {
-    if (window_pkts_ == 0) return highest_ >> 32 << 32 | low;
+  [[nodiscard]] uint64_t sequence_of(uint32_t low) const { return sequence_of(low, highest_); }
+  // By another highest one: of a thread that may not look at this one's.
+  [[nodiscard]] uint64_t sequence_of(uint32_t low, uint64_t highest) const {
+    if (window_pkts_ == 0) return highest >> 32 << 32 | low;
     const uint64_t reach = window_pkts_ - 1;
-    const uint64_t bottom = highest_ >= reach ? highest_ - reach : 0;
+    const uint64_t bottom = highest >= reach ? highest - reach : 0;
     const uint64_t high = bottom >> 32 << 32;
     const uint64_t whole = high | low;
     return whole >= bottom ? whole : whole + (1ULL << 32);

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "modules/esp/esp_kernel_words.h"
 #include "modules/headers/ipv4_header.h"
 
 namespace batchplane::esp {
@@ -126,6 +127,13 @@ void check_keys_differ(const std::map<Secret, uint32_t>& ids, const Secret& key,
 
 }  // namespace
 
+std::vector<uint32_t> SaTable::words() const {
+  std::vector<GcmKey> keys;
+  keys.reserve(of_kernel.size());
+  for (const uint32_t at : of_kernel) keys.push_back({gcm_key_of(*sas[at].keys), sas[at].has_esn});
+  return gcm_words(keys);
+}
+
 SaBook make_sa_book(Direction direction) {
   return SaBook({.list_name = "sas",
                  .id_name = "id",
@@ -167,8 +175,9 @@ Sa SaKeeper::make_sa(uint32_t id, const SaSpec& spec, const Kept& kept) const {
   return sa;
 }
 
-SaTable SaKeeper::make_table(const SaBook& book, const KeyRing& ring, const std::string& where) {
-  SaTable table;
+SaTablePtr SaKeeper::make_table(const SaBook& book, const KeyRing& ring, const std::string& where) {
+  auto made = std::make_shared<SaTable>();
+  SaTable& table = *made;
   AllKept next;
   std::map<Secret, uint32_t> ids;
   table.sas.reserve(book.items().size());
@@ -188,9 +197,12 @@ SaTable SaKeeper::make_table(const SaBook& book, const KeyRing& ring, const std:
     }
     const Kept& kept = next.emplace(id, keep(id, spec, std::move(keys))).first->second;
     table.sas.push_back(make_sa(id, spec, kept));
+    if (gcm_key_of(*kept.schedule).empty()) continue;
+    table.sas.back().kernel_index = static_cast<uint32_t>(table.of_kernel.size());
+    table.of_kernel.push_back(static_cast<uint32_t>(table.sas.size() - 1));
   }
   kept_ = std::move(next);
-  return table;
+  return made;
 }
 
 void SaKeeper::inherit(const SaKeeper& old) { kept_ = old.kept_; }

@@ -3,12 +3,14 @@
 // read them.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/flat_table.h"
+#include "core/module/kernel.h"
 #include "modules/common/item_book.h"
 #include "modules/common/tally.h"
 #include "modules/esp/esp_crypto_ipsec_mb.h"
@@ -57,7 +59,24 @@ struct SaState {
   Tally pkts;
   Tally bytes;  // of the packets inside
   ReplayWindow window;
+
+  // Out: the number that the next packet gets, if those guessed before in this run come to be; 0: none is left.
+  // Other runs count no more. By one thread at a time, beside the worker.
+  uint64_t guess(uint64_t run, uint64_t last) noexcept {
+    uint64_t before = sequence.value();
+    if (guess_run_.value() == run) before = std::max(before, guessed_.value());
+    if (before >= last) return 0;
+    guess_run_.set(run);
+    guessed_.set(before + 1);
+    return before + 1;
+  }
+
+ private:
+  Tally guess_run_;
+  Tally guessed_;
 };
+
+inline constexpr uint32_t kNoKernel = ~0U;
 
 // One SA as workers read it.
 struct alignas(64) Sa {
@@ -67,7 +86,8 @@ struct alignas(64) Sa {
   uint32_t id = 0;
   uint32_t spi = 0;
   int32_t vrf = -1;
-  uint16_t header_sum = 0;  // of the outer IPv4 header so far, as it lies in memory
+  uint16_t header_sum = 0;            // of the outer IPv4 header so far, as it lies in memory
+  uint32_t kernel_index = kNoKernel;  // among those that a kernel knows
   uint8_t outer_bytes = 0;
   uint8_t iv_bytes = 0;
   uint8_t icv_bytes = 0;
@@ -80,10 +100,15 @@ struct alignas(64) Sa {
   [[nodiscard]] bool is_outer6() const { return remote.version == Endpoint::Version::kIpv6; }
 };
 
-struct SaTable {
+class SaTable final : public KernelTable {
+ public:
   FlatTable<1> index;  // by id on the way out, by SPI on the way in
   std::vector<Sa> sas;
+  std::vector<uint32_t> of_kernel;  // of these, those that a kernel knows
+
+  [[nodiscard]] std::vector<uint32_t> words() const override;
 };
+using SaTablePtr = std::shared_ptr<SaTable>;
 
 using SaBook = ItemBook<SaSpec>;
 [[nodiscard]] SaBook make_sa_book(Direction direction);
@@ -102,8 +127,8 @@ class SaKeeper {
   explicit SaKeeper(const Style& style) : style_(style) {}
 
   // Throws ConfigError, and nothing has changed. An SA whose key stays the same goes on counting.
-  [[nodiscard]] SaTable make_table(const SaBook& book, const KeyRing& ring,
-                                   const std::string& where);
+  [[nodiscard]] SaTablePtr make_table(const SaBook& book, const KeyRing& ring,
+                                      const std::string& where);
   // SAs of the graph before: what both have goes on.
   void inherit(const SaKeeper& old);
   // With counts, without keys.

@@ -47,6 +47,8 @@ inline constexpr int32_t kErrorLogBytes = 6;
   F(host_free, "cuMemFreeHost", (void* at))                                                      \
   F(host_address, "cuMemHostGetDevicePointer_v2", (Address * address, void* at, uint32_t flags)) \
   F(copy_there, "cuMemcpyHtoD_v2", (Address to, const void* from, size_t n_bytes))               \
+  F(copy_back_async, "cuMemcpyDtoHAsync_v2",                                                     \
+    (void* to, Address from, size_t n_bytes, StreamId stream))                                   \
   F(copy_there_async, "cuMemcpyHtoDAsync_v2",                                                    \
     (Address to, const void* from, size_t n_bytes, StreamId))                                    \
   F(stream_create, "cuStreamCreate", (StreamId * stream, uint32_t flags))                        \

@@ -18,7 +18,7 @@ constexpr uint32_t kReadInPlaceBytes = 8192;
 // Memory that the GPU still uses by then is never given back.
 constexpr std::chrono::seconds kLongestEndOfBatch{1};
 
-enum : uint8_t { kStagedBytes, kStagedPlaces, kStagedResults };
+enum : uint8_t { kStagedBytes, kStagedPlaces, kStagedResults, kStagedReturned };
 
 }  // namespace
 
@@ -89,14 +89,14 @@ void CudaKernel::load(const Kernel& kernel, const std::string& where) {
 void CudaKernel::make_slot(uint32_t slot, const std::string& where) {
   const cu::Api& api = device_->api();
   const size_t sizes[] = {room_bytes_, size_t{max_pkts_} * sizeof(Place),
-                          size_t{max_pkts_} * result_bytes_};
+                          size_t{max_pkts_} * result_bytes_, room_bytes_};
   Buffers& to = buffers_[slot];
   cu::StreamId stream = nullptr;
   cu::EventId event = nullptr;
   cu::Address bytes = 0;
   int32_t error = api.alloc(&bytes, room_bytes_);
   if (error == cu::kSuccess) to.bytes = {bytes, api.free};
-  for (const uint8_t b : {kStagedBytes, kStagedPlaces, kStagedResults}) {
+  for (uint8_t b = kStagedBytes; b <= (rewrites_ ? kStagedReturned : kStagedResults); ++b) {
     void* staged = nullptr;
     if (error == cu::kSuccess) error = api.host_alloc(&staged, sizes[b], cu::kHostMapped);
     if (staged != nullptr) to.staged[b] = {staged, api.host_free};
@@ -116,6 +116,7 @@ void CudaKernel::make_slot(uint32_t slot, const std::string& where) {
   slots_[slot].bytes = static_cast<uint8_t*>(to.staged[kStagedBytes].get());
   slots_[slot].places = static_cast<Place*>(to.staged[kStagedPlaces].get());
   slots_[slot].results = static_cast<uint8_t*>(to.staged[kStagedResults].get());
+  slots_[slot].returned = static_cast<uint8_t*>(to.staged[kStagedReturned].get());
 }
 
 std::unique_ptr<DeviceKernel::Table> CudaKernel::make_table(const std::vector<uint32_t>& words,
@@ -140,7 +141,7 @@ bool CudaKernel::begin(uint32_t slot) noexcept {
   const cu::Api& api = device_->api();
   const Slot& s = slots_[slot];
   Buffers& to = buffers_[slot];
-  const bool is_copied = s.n_bytes > kReadInPlaceBytes;
+  const bool is_copied = rewrites_ || s.n_bytes > kReadInPlaceBytes;
   cu::Address bytes = is_copied ? to.bytes.get() : to.seen[kStagedBytes];
   uint32_t n = s.n;
   cu::Address words = 0;
@@ -158,7 +159,9 @@ bool CudaKernel::begin(uint32_t slot) noexcept {
                            "a batch cannot be copied there")) ||
       failed(api.launch(function_, n_groups, 1, 1, kGroupItems, 1, 1, 0, to.stream.get(), arguments,
                         nullptr),
-             "a kernel cannot begin"))
+             "a kernel cannot begin") ||
+      (rewrites_ && failed(api.copy_back_async(s.returned, bytes, s.n_bytes, to.stream.get()),
+                           "results cannot be copied back")))
     return false;
   to.is_under_way = true;
   return !failed(api.event_record(to.done.get(), to.stream.get()), "a kernel cannot begin");

@@ -56,8 +56,9 @@ class CudaKernel final : public DeviceKernel {
   };
   struct Buffers {
     cu::Owned<cu::Address> bytes;  // of the GPU
-    cu::Owned<void*> staged[3];  // of the host: bytes, places, results; and where the GPU sees them
-    cu::Address seen[3] = {};
+    // Of the host: bytes, places, results, and bytes that come back; and where the GPU sees them.
+    cu::Owned<void*> staged[4];
+    cu::Address seen[4] = {};
     cu::Owned<cu::StreamId> stream;
     cu::Owned<cu::EventId> done;
     bool is_under_way = false;

@@ -157,6 +157,10 @@ inline void add_memory(cu::Api& api) {
     std::memcpy(at(to), from, n);
     return has_context ? 0 : 201;
   };
+  api.copy_back_async = [](void* to, cu::Address from, size_t n, cu::StreamId) {
+    std::memcpy(to, reinterpret_cast<const void*>(from), n);
+    return 0;
+  };
   api.copy_there_async = [](cu::Address to, const void* from, size_t n, cu::StreamId) {
     ++state.n_copies;
     std::memcpy(at(to), from, n);

@@ -3,6 +3,8 @@
 // computed by: copied there by whoever edits it, while launches go on with the one before.
 #include "offload/kernel/device_kernel.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -13,19 +15,27 @@ namespace {
 
 constexpr uint32_t kAlignBytes = 4;
 
+// There may be keys in it.
+struct WipedWords {
+  ~WipedWords() { explicit_bzero(words.data(), words.size() * sizeof words[0]); }
+  std::vector<uint32_t> words;
+};
+
 }  // namespace
 
-DeviceKernel::DeviceKernel(const Kernel& kernel, uint32_t max_pkts, const Quiescence* quiescence)
+DeviceKernel::DeviceKernel(Kernel& kernel, uint32_t max_pkts, const Quiescence* quiescence)
     : max_pkts_(max_pkts),
       room_bytes_(max_pkts * kMeanBytes),
       result_bytes_(kernel.result_bytes()),
+      rewrites_(kernel.rewriting() != nullptr),
       tables_(std::make_unique<std::shared_ptr<Table>>(std::make_shared<Table>()),
               std::make_unique<std::shared_ptr<Table>>(), quiescence) {}
 
 void DeviceKernel::renew_table(Kernel& kernel, const std::string& where) {
   KernelTable* const from = kernel.table();
   if (from == nullptr || from->number() == current_table().number) return;
-  const std::vector<uint32_t> words = from->words();
+  const WipedWords held{from->words()};
+  const std::vector<uint32_t>& words = held.words;
   // An argument has to be some buffer, also of kernels that need no room.
   const size_t scratch_bytes =
       items_of(max_pkts_) * std::max(1U, from->scratch_words()) * sizeof(uint32_t);
@@ -56,9 +66,24 @@ bool DeviceKernel::add(uint32_t slot, Kernel::Input input) noexcept {
   const auto n_bytes = std::min(static_cast<uint32_t>(input.size()), to.table->most_input_bytes);
   if (to.n == max_pkts_ || room_bytes_ - to.n_bytes < n_bytes + kAlignBytes) return false;
   if (n_bytes != 0) std::memcpy(to.bytes + to.n_bytes, input.data(), n_bytes);
-  to.places[to.n++] = {to.n_bytes, n_bytes};
-  to.n_bytes += (n_bytes + kAlignBytes - 1) & ~(kAlignBytes - 1);
+  place(to, n_bytes);
   return true;
+}
+
+bool DeviceKernel::add(uint32_t slot, RewritingKernel& kernel, Packet& pkt) noexcept {
+  Slot& to = slots_[slot];
+  if (to.n == max_pkts_ || room_bytes_ - to.n_bytes < kAlignBytes) return false;
+  const uint32_t room_bytes =
+      std::min(room_bytes_ - to.n_bytes - kAlignBytes, RewritingKernel::kMostBytes);
+  const uint32_t n_bytes = kernel.write_input(pkt, {to.bytes + to.n_bytes, room_bytes});
+  if (n_bytes == RewritingKernel::kNoRoom) return false;
+  place(to, n_bytes);
+  return true;
+}
+
+void DeviceKernel::place(Slot& slot, uint32_t n_bytes) noexcept {
+  slot.places[slot.n++] = {slot.n_bytes, n_bytes};
+  slot.n_bytes += (n_bytes + kAlignBytes - 1) & ~(kAlignBytes - 1);
 }
 
 bool DeviceKernel::failed(int32_t code, const char* what) noexcept {

@@ -27,7 +27,7 @@ class DeviceKernel {
   static constexpr uint32_t kMeanBytes = 2048;
 
   // `quiescence`: of who launches; may be null.
-  DeviceKernel(const Kernel& kernel, uint32_t max_pkts, const Quiescence* quiescence);
+  DeviceKernel(Kernel& kernel, uint32_t max_pkts, const Quiescence* quiescence);
   virtual ~DeviceKernel() = default;
   DeviceKernel(const DeviceKernel&) = delete;
   DeviceKernel& operator=(const DeviceKernel&) = delete;
@@ -39,6 +39,8 @@ class DeviceKernel {
   void clear(uint32_t slot) noexcept;
   // Copies its next input; false: there is no room.
   [[nodiscard]] bool add(uint32_t slot, Kernel::Input input) noexcept;
+  // The same of what the kernel writes there.
+  [[nodiscard]] bool add(uint32_t slot, RewritingKernel& kernel, Packet& pkt) noexcept;
   [[nodiscard]] uint32_t n_added(uint32_t slot) const { return slots_[slot].n; }
   // Sends what was added on its way. False: see fault().
   [[nodiscard]] bool launch(uint32_t slot) noexcept {
@@ -47,6 +49,12 @@ class DeviceKernel {
   enum class State : uint8_t { kRunning, kDone, kFailed };
   [[nodiscard]] virtual State poll(uint32_t slot) noexcept = 0;
   [[nodiscard]] const uint8_t* results(uint32_t slot) const { return slots_[slot].results; }
+  // Of a kernel that rewrites its inputs: the i-th, and what became of it.
+  [[nodiscard]] RewritingKernel::Rewritten rewritten(uint32_t slot, uint32_t i) const {
+    const Slot& of = slots_[slot];
+    const Place place = of.places[i];
+    return {{of.bytes + place.at, place.n_bytes}, of.returned + place.at};
+  }
   // Which table the batch was computed by; 0: there is none.
   [[nodiscard]] uint64_t table_number(uint32_t slot) const { return slots_[slot].table_number; }
   [[nodiscard]] DeviceFault fault() const { return fault_; }
@@ -69,6 +77,7 @@ class DeviceKernel {
     uint8_t* bytes = nullptr;
     Place* places = nullptr;
     uint8_t* results = nullptr;
+    uint8_t* returned = nullptr;  // bytes as they have become, of kernels that rewrite them
     uint32_t n = 0;
     uint32_t n_bytes = 0;
     const Table* table = nullptr;  // until the launch
@@ -90,10 +99,13 @@ class DeviceKernel {
   const uint32_t max_pkts_;
   const uint32_t room_bytes_;
   const uint32_t result_bytes_;
+  const bool rewrites_;
   size_t group_ = 1;  // work items of a group
   std::array<Slot, kSlots> slots_;
 
  private:
+  static void place(Slot& slot, uint32_t n_bytes) noexcept;
+
   LiveTable<std::shared_ptr<Table>> tables_;
   DeviceFault fault_;
 };

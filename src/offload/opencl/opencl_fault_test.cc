@@ -128,6 +128,19 @@ TEST(OpenClFaults, AnApplyTakesOverWhatIsOnTheDevice) {
   rig.expect_all();
 }
 
+// The module that takes over has made itself another table by then.
+TEST(OpenClFaults, AnApplyGivesTheDeviceItsTable) {
+  const Fake fake({.n_polls = 2});
+  Rig rig(on_gpu(0), 12'800);
+  rig.loop(50);
+  rig.apply(on_gpu(0));
+  rig.loop(50);
+  world.n_here = 0;
+  rig.loop(2'000);
+  EXPECT_EQ(world.n_here, 0U);
+  rig.expect_all();
+}
+
 // Results by a table that is edited meanwhile are not used, and not taken for wrong.
 TEST(OpenClFaults, EditsOfATable) {
   for (const uint32_t threads : {0U, 1U}) {

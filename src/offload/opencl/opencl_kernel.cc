@@ -15,7 +15,7 @@ constexpr size_t kGroup = 64;
 // Buffers that a device still uses by then are never given back.
 constexpr std::chrono::seconds kLongestEnd{1};
 
-enum : uint8_t { kBytes, kPlaces, kResults };
+enum : uint8_t { kBytes, kPlaces, kResults, kReturned };
 
 // The first line of what a compiler says that tells of an error.
 std::string error_line(const std::string& log) {
@@ -104,26 +104,32 @@ void OpenClKernel::build(const Kernel& kernel, const std::string& where) {
   group_ = std::clamp<size_t>(most, 1, kGroup);
 }
 
+// Null: there is no room.
+void* OpenClKernel::make_staged(cl::Owned<cl::MemoryId>& memory, size_t n_bytes, int32_t& error) {
+  const cl::Api& api = device_->api();
+  memory = {api.clCreateBuffer(device_->context(), cl::kMemReadWrite | cl::kMemAllocHostPtr,
+                               n_bytes, nullptr, &error),
+            {api.clReleaseMemObject}};
+  if (memory == nullptr) return nullptr;
+  return api.clEnqueueMapBuffer(queue_.get(), memory.get(), cl::kTrue, cl::kMapRead | cl::kMapWrite,
+                                0, n_bytes, 0, nullptr, nullptr, &error);
+}
+
 void OpenClKernel::make_slot(uint32_t s, const Kernel& kernel, const std::string& where) {
   Buffers& slot = buffers_[s];
   const cl::Api& api = device_->api();
   const size_t sizes[] = {room_bytes_, size_t{max_pkts_} * sizeof(Place),
-                          size_t{max_pkts_} * result_bytes_};
-  void* mapped[3] = {};
+                          size_t{max_pkts_} * result_bytes_, room_bytes_};
+  void* mapped[4] = {};
   int32_t error = cl::kSuccess;
-  for (const uint8_t b : {kBytes, kPlaces, kResults}) {
-    slot.own[b] = {
-        api.clCreateBuffer(device_->context(), cl::kMemReadWrite, sizes[b], nullptr, &error),
-        {api.clReleaseMemObject}};
-    slot.staged[b] = {
-        api.clCreateBuffer(device_->context(), cl::kMemReadWrite | cl::kMemAllocHostPtr, sizes[b],
-                           nullptr, &error),
-        {api.clReleaseMemObject}};
-    if (slot.own[b] != nullptr && slot.staged[b] != nullptr) {
-      mapped[b] = api.clEnqueueMapBuffer(queue_.get(), slot.staged[b].get(), cl::kTrue,
-                                         cl::kMapRead | cl::kMapWrite, 0, sizes[b], 0, nullptr,
-                                         nullptr, &error);
+  for (uint8_t b = kBytes; b <= (rewrites_ ? kReturned : kResults); ++b) {
+    if (b != kReturned) {
+      slot.own[b] = {
+          api.clCreateBuffer(device_->context(), cl::kMemReadWrite, sizes[b], nullptr, &error),
+          {api.clReleaseMemObject}};
     }
+    if (b == kReturned || slot.own[b] != nullptr)
+      mapped[b] = make_staged(slot.staged[b], sizes[b], error);
     if (mapped[b] == nullptr) {
       throw ConfigError("the OpenCL device '" + device_->name() + "' has no " +
                             std::to_string((sizes[b] >> 10) + 1) + " KiB for batches of " +
@@ -134,6 +140,7 @@ void OpenClKernel::make_slot(uint32_t s, const Kernel& kernel, const std::string
   slots_[s].bytes = static_cast<uint8_t*>(mapped[kBytes]);
   slots_[s].places = static_cast<Place*>(mapped[kPlaces]);
   slots_[s].results = static_cast<uint8_t*>(mapped[kResults]);
+  slots_[s].returned = static_cast<uint8_t*>(mapped[kReturned]);
   slot.kernel = {api.clCreateKernel(program_.get(), kernel.entry(), &error), {api.clReleaseKernel}};
   const cl::MemoryId bytes = slot.own[kBytes].get();
   const cl::MemoryId places = slot.own[kPlaces].get();
@@ -195,6 +202,10 @@ bool OpenClKernel::begin(uint32_t slot) noexcept {
       failed(api.clEnqueueNDRangeKernel(queue_.get(), to.kernel.get(), 1, nullptr, &n_items,
                                         &group_, 0, nullptr, nullptr),
              "a kernel cannot begin") ||
+      (rewrites_ && s.n_bytes != 0 &&
+       failed(api.clEnqueueReadBuffer(queue_.get(), to.own[kBytes].get(), cl::kFalse, 0, s.n_bytes,
+                                      s.returned, 0, nullptr, nullptr),
+              "results cannot be copied back")) ||
       failed(api.clEnqueueReadBuffer(queue_.get(), to.own[kResults].get(), cl::kFalse, 0,
                                      size_t{s.n} * result_bytes_, s.results, 0, nullptr, &done),
              "results cannot be copied back")) {

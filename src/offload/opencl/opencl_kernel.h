@@ -25,7 +25,7 @@ class OpenClKernel final : public DeviceKernel {
   struct Buffers {
     cl::Owned<cl::KernelId> kernel;
     cl::Owned<cl::MemoryId> own[3];     // of the device: bytes, places, results
-    cl::Owned<cl::MemoryId> staged[3];  // of the host
+    cl::Owned<cl::MemoryId> staged[4];  // of the host: the same, and bytes that come back
     cl::Owned<cl::EventId> done;        // under way
   };
 
@@ -36,6 +36,7 @@ class OpenClKernel final : public DeviceKernel {
 
   void build(const Kernel& kernel, const std::string& where);
   void make_slot(uint32_t slot, const Kernel& kernel, const std::string& where);
+  void* make_staged(cl::Owned<cl::MemoryId>& memory, size_t n_bytes, int32_t& error);
   [[nodiscard]] bool take_table(uint32_t slot) noexcept;
 
   const std::shared_ptr<const OpenClDevice> device_;
