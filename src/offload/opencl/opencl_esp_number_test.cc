@@ -221,7 +221,7 @@ TEST(OpenClEspNumbers, BecomeRightAgainWithoutAPause) {
   way.command("add", sa_of(kFirstId, "aes-192-gcm"));
   way.finish();
   EXPECT_GT(way.lane(0).n_outdated(), 0U);
-  EXPECT_LE(way.lane(0).n_outdated(), 4U);  // those under way at the edit, and at the first wrong guess
+  EXPECT_LE(way.lane(0).n_outdated(), 4U);  // under way then, and at the wrong guess
 }
 
 // The high half of a number changes while two batches are under way.
