@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/device_law.h"
 #include "base/spsc_ring.h"
 #include "core/module/live_table.h"
-#include "offload/device_law.h"
 #include "offload/job.h"
 #include "offload/kernel_lane.h"
 

@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
+#include "base/device_law.h"
 #include "base/spsc_ring.h"
-#include "offload/device_law.h"
 #include "offload/job.h"
 #include "offload/opencl/opencl_kernel.h"
 

@@ -80,6 +80,8 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   uint32_t n = 0;
   if (input.source != nullptr) {
     n = input.source->poll(pkts, ctx.batch_limit_pkts, ctx.now_ns);
+  } else if (input.queue != nullptr && input.queue->stage() != nullptr) {
+    n = input.queue->stage()->poll(*input.queue, ctx, pkts, ctx.batch_limit_pkts);
   } else if (input.queue != nullptr) {
     // What releases of this very loop have put there is there by now, whatever the last reading
     // says.

@@ -36,7 +36,7 @@ placement::Law law_of(const offload::Stage& stage, const offload::Device& device
                       const PlacementChoice& choice) {
   constexpr double kHandOverNs = 600;
   constexpr double kHandOverPktNs = 10;
-  if (const offload::DeviceLaw* const own = stage.law_on(device); own != nullptr)
+  if (const DeviceLaw* const own = stage.law_on(device); own != nullptr)
     return {true, own->batch_ns, own->pkt_ns, own->byte_ns};
   const auto measured = choice.laws.find(stage.kind() + "@" + device.options().name);
   if (measured != choice.laws.end()) return measured->second;

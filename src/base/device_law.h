@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace batchplane::offload {
+namespace batchplane {
 
 // batch_ns + pkt_ns * packets + byte_ns * bytes (T0, T1, T2 of the papers).
 struct DeviceLaw {
@@ -16,4 +16,4 @@ struct DeviceLaw {
   }
 };
 
-}  // namespace batchplane::offload
+}  // namespace batchplane
