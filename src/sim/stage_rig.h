@@ -16,7 +16,7 @@ class StageRig {
   using Devices = std::vector<std::shared_ptr<Device>>;  // null: inline
 
   StageRig(const StageSpec& spec, const Devices& devices, uint32_t engine_batch_pkts = 32)
-      : engine_batch_pkts_(engine_batch_pkts), queue_(4096, 4096, false) {
+      : engine_batch_pkts_(engine_batch_pkts), queue_(1 << 20, 1 << 20, false) {
     queue_.add_ring();
     std::vector<Stage::Place> places;
     for (size_t p = 0; p < spec.places.size(); ++p) places.push_back({spec.places[p], devices[p]});

@@ -127,18 +127,6 @@ TEST(StageSimulation, JumpsOverIdleTimeAndMissesNothing) {
   }
 }
 
-TEST(StageSimulation, AWaitForADeviceTakesFewLoops) {
-  SpecMaker maker = two_ways(on_gpu({{"batch_pkts", 1}}));
-  maker.source().rate_pps = 1000;
-  maker.spec().loop.empty_poll_ns = 1;
-  Simulation sim(staged(std::move(maker), Dict{{"work", Dict{{"laws", Dict{{"gpu", law(9e5)}}}}}}));
-  uint64_t n_polls = 0;
-  sim.run_until(10 * kMs);
-  n_polls = sim.snapshot(false).workers[0].runs;
-  EXPECT_LE(n_polls, 100U);  // packets in, and out
-  EXPECT_EQ(sim.snapshot(false).balance.sent_pkts, 9U);
-}
-
 TEST(StageSimulation, IsTheSameEachTime) {
   const Spec spec = random_load(on_gpu({{"batch_pkts", 40}}), kLaws, 5);
   Simulation first(spec);
@@ -169,12 +157,12 @@ TEST(StageSimulation, ControllersSeeAQueue) {
 TEST(StageSimulation, PartsMoveAroundAStage) {
   SpecMaker maker = two_ways(on_gpu({{"batch_pkts", 300}}));
   maker.source().rate_pps = 5e6;
-  maker.module("more", "cost", 50, 1).module("other_in", "port_in", 0, 0);
+  maker.module("more", "cost", 50, 1);
   Spec& written = maker.spec();
   written.pipeline.edges[0].to = "more";
   maker.edge("more", "work");
   for (FlowSpec& flow : written.pipeline.flows) flow.path.insert(flow.path.begin() + 1, "more");
-  written.pipeline.modules.pop_back();
+  written.costs[kAnyInQueue] = {10, 1};
   written.pipeline.workers = {{"w0", -1}, {"w1", -1}, {"w2", -1}};
   Simulation sim(staged(std::move(maker)));
   const std::vector<std::vector<PartMove>> moves = {

@@ -77,6 +77,7 @@ TEST(SimStage, KeepsNoMoreUnderWayThanItsDepth) {
   EXPECT_EQ(rig.next_ns(), 1000U);  // neither the batch that is full nor the ring is any reason
   EXPECT_EQ(rig.poll(1200), numbers(0, 4));
   EXPECT_EQ(rig.poll(1200), kNothing);  // handed over now, whenever the device was free
+  EXPECT_EQ(rig.poll(1300), kNothing);  // takes in the third
   EXPECT_EQ(rig.next_ns(), 2200U);
 }
 

@@ -36,6 +36,7 @@ TEST(StageAndSimulator, HandOverTheSameBatchesAtTheSameTimes) {
     Rig engine(pipeline({{"on", List{"gpu"}},
                          {"batch_pkts", spec.batch_pkts},
                          {"depth", spec.depth},
+                         {"size_pkts", 32'768},
                          {"age_limit_ns", spec.age_limit_ns},
                          {"idle", spec.is_idle_hold ? "hold" : "release"}},
                         {simulated(0, law.batch_ns, law.pkt_ns)}),

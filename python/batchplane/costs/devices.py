@@ -22,6 +22,7 @@ DEVICES_VERSION = 1
 INLINE = "inline"
 CORES = "cores"
 OPENCL = "opencl"
+SIMULATED = "simulated"
 COMMAND = "batchplane profile --devices"
 _SETUPS = "setups"
 # Beyond it a slow-down says more of a machine that was held up: kMostStretch of the placer, too.
