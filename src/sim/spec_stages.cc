@@ -60,6 +60,7 @@ void read_shares(const Value& shares, const std::string& where, StageSpec& stage
   if (sum <= 0) throw ConfigError("no place has a share", where, "give one of them 1");
 }
 
+// A law is wanted wherever batches go.
 void read_places(const Value& given, const ModuleSpec& module, const PipelineSpec& pipeline,
                  StageSpec& stage) {
   const std::string where = "simulation.stages." + module.name;
@@ -69,16 +70,20 @@ void read_places(const Value& given, const ModuleSpec& module, const PipelineSpe
   if (!given.is_null()) refuse_other_keys(given, {"laws", "shares"}, "key of a stage", where);
   for (const std::string& name : names_in(module.device["on"], on)) {
     if (std::ranges::find(known, name) == known.end()) refuse_name("device", name, known, on);
-    StageSpec::Place place{.device = name, .law = {}};
-    const Value& law = given["laws"][name];
-    if (name != kInlinePlace && law.is_null()) {
-      throw ConfigError("nobody says what batches of '" + module.name + "' take on '" + name + "'",
-                        where + ".laws." + name, "{batch_ns: 20000, pkt_ns: 10, byte_ns: 0.1}");
-    }
-    if (!law.is_null()) place.law = law_from(law, where + ".laws." + name);
-    stage.places.push_back(std::move(place));
+    stage.places.push_back({.device = name, .law = {}});
   }
   read_shares(given["shares"], where + ".shares", stage);
+  for (StageSpec::Place& place : stage.places) {
+    const Value& law = given["laws"][place.device];
+    const std::string of_law = where + ".laws." + place.device;
+    if (!law.is_null()) {
+      place.law = law_from(law, of_law);
+    } else if (place.share > 0 && place.device != kInlinePlace) {
+      throw ConfigError(
+          "nobody says what batches of '" + module.name + "' take on '" + place.device + "'",
+          of_law, "{batch_ns: 20000, pkt_ns: 10, byte_ns: 0.1}");
+    }
+  }
 }
 
 StageSpec stage_from(const Value& given, const ModuleSpec& module, const PipelineSpec& pipeline) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""batch_laws.py - what batches of a pipeline's modules take on its devices, and how that is known."""
+"""batch_laws.py - what batches of a pipeline's modules take on its devices, and who says so."""
 
 from __future__ import annotations
 

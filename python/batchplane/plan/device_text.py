@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ..base.plain_table import plain_table
 from ..base.units import short_rate
+from ..costs.devices import SIMULATED
 from .devices import DeviceCase, SetRow, offered_pps
 
 _MOST_ROWS = 63

@@ -69,25 +69,24 @@ def stages_of(
     known = BatchLaws(pipeline, kept.profile, cost_of, are_own_costs)
     devices = pipeline.get("devices", {})
     stages: dict[str, dict[str, Any]] = {}
-    origins: dict[str, list[str]] = {}
+    origins: dict[str, None] = {}
     problems = []
     for name in names:
         laws: dict[str, Any] = {}
-        for on in pipeline["modules"][name]["device"]["on"]:
-            device = devices.get(on)
-            if on == INLINE or device is None:  # what is no device is refused with the rest
-                continue
-            law = known.of(name, str(device["kind"]), device.get("params", {}))
-            if law is None:
-                problems.append(_unknown(document, name, on))
-                continue
-            laws[on] = law.law.as_json()
-            origins.setdefault(law.origin, []).append(f"{name} on {on}")
+        places = pipeline["modules"][name]["device"]["on"]
+        # What is no device is refused with the rest.
+        for on in (place for place in places if place != INLINE and place in devices):
+            law = known.of(name, str(devices[on]["kind"]), devices[on].get("params", {}))
+            if law is not None:
+                laws[on] = law.law.as_json()
+            if on == places[0]:
+                problems += [] if law is not None else [_unknown(document, name, on)]
+                origins |= {} if law is None else {f"{on} ({law.origin})": None}
         stages[name] = {"laws": laws}
     if problems:
         raise BadInput(problems)
-    told = "; ".join(f"{', '.join(places)}: {origin}" for origin, places in origins.items())
-    return Stages(stages, f"batches of {told}" if told else "", tuple(warnings))
+    told = f"batches on {', '.join(origins)}" if origins else ""
+    return Stages(stages, told, tuple(warnings))
 
 
 def _unknown(document: Document, module: str, device: str) -> Problem:
