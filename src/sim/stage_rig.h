@@ -67,9 +67,9 @@ inline StageSpec stage_on(const std::string& device, DeviceLaw law, uint32_t bat
   return spec;
 }
 
-inline std::shared_ptr<Device> make_device(const std::string& kind = "simulated",
+inline std::shared_ptr<Device> make_device(const std::string& of_kind = "simulated",
                                            int64_t threads = 1) {
-  return std::make_shared<Device>(DeviceSpec{"gpu", kind, {{"threads", threads}}});
+  return std::make_shared<Device>(DeviceSpec{"gpu", of_kind, {{"threads", threads}}});
 }
 
 // first .. first + n - 1
