@@ -181,10 +181,8 @@ TEST(StageSimulation, PartsMoveAroundAStage) {
   const exec::Snapshot now = sim.snapshot(false);
   EXPECT_EQ(now.flows.back().total.pkts, 0U);  // flow "other"
   EXPECT_EQ(now.balance.dropped_pkts, 0U);
-  const Value stage = stage_of(sim);
-  EXPECT_EQ(
-      static_cast<uint64_t>(stage["pkts"].as_int()) + sim.held_pkts() >= now.balance.sent_pkts,
-      true);
+  // All that left went over the device.
+  EXPECT_GE(static_cast<uint64_t>(stage_of(sim)["pkts"].as_int()), now.balance.sent_pkts);
 }
 
 std::string refusal(const Dict& device, const Value& stages) {
