@@ -74,7 +74,9 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "bound": {"discipline"},
     },
     "offload": {
-        "opencl": set(),
+        "kernel": set(),
+        "cuda": {"kernel"},
+        "opencl": {"kernel"},
     },
     "app": {
         "wire": set(),

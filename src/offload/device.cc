@@ -36,8 +36,10 @@ Device::Device(DeviceOptions options, Quiescence* quiescence, uint32_t first_slo
       began_ns_(TscClock::instance().now_ns()),
       loops_(options_.n_threads) {
   if (options_.opencl) {
-    opencl_ = std::make_shared<const OpenClDevice>(*options_.opencl, options_.avoided_cores,
-                                                   "devices." + options_.name);
+    own_memory_ = std::make_shared<const OpenClDevice>(*options_.opencl, options_.avoided_cores,
+                                                       "devices." + options_.name);
+  } else if (options_.cuda) {
+    own_memory_ = std::make_shared<const CudaDevice>(*options_.cuda, "devices." + options_.name);
   }
   std::atomic<uint32_t> n_ready{0};
   std::atomic<int> missing_core{-1};
@@ -80,9 +82,10 @@ Lane* Device::attach(Runner& runner, uint32_t max_pkts) {
   }
   const uint32_t thread = options_.n_threads == 0 ? 0 : n_attached_++ % options_.n_threads;
   auto lane = std::make_unique<Lane>(thread);
-  if (opencl_ != nullptr) {
-    lane->kernel = std::make_unique<KernelLane>(opencl_, runner, max_pkts, options_.check_one_in,
-                                                quiescence_, "devices." + options_.name);
+  if (own_memory_ != nullptr) {
+    lane->kernel =
+        std::make_unique<KernelLane>(*own_memory_, runner, max_pkts, options_.check_one_in,
+                                     quiescence_, "devices." + options_.name);
     lane->law = lane->kernel->law();
   }
   const auto law = options_.laws.find(runner.info().kind);
@@ -116,7 +119,8 @@ bool Device::has_fault(uint32_t one_in) noexcept {
 
 // One job after the other: it begins when those given before have ended.
 void Device::set_times(const Lane& lane, Job& job, uint64_t now_ns) noexcept {
-  double takes_ns = lane.law ? lane.law->job_ns(job.n_pkts, job.n_bytes) : 0;
+  const double pkt_bytes = static_cast<double>(job.n_bytes) / job.n_pkts;
+  double takes_ns = lane.law ? lane.law->time_ns(job.n_pkts, pkt_bytes) : 0;
   job.overdue_ns =
       now_ns + static_cast<uint64_t>(std::max(kOverdueFactor * takes_ns, kMinOverdueNs));
   job.due_ns = now_ns;
@@ -253,18 +257,21 @@ Value Device::show(uint64_t now_ns) const {
   const char* const fault = fault_.load(std::memory_order_acquire);
   const int32_t code = fault_code_.load(std::memory_order_relaxed);
   std::string told = fault == nullptr ? "" : fault;
-  if (code != 0) told += ": OpenCL error " + std::to_string(code);
-  return Dict{{"name", options_.name},
-              {"kind", options_.kind},
-              {"is_up", is_up(now_ns)},
-              {"fault", told},
-              {"runs_on", opencl_ == nullptr ? "" : opencl_->name()},
-              {"threads", options_.n_threads},
-              {"late_jobs", late_jobs_.load(std::memory_order_relaxed)},
-              {"jobs", jobs_.load(std::memory_order_relaxed)},
-              {"pkts", pkts_.load(std::memory_order_relaxed)},
-              {"busy_share", share},
-              {"modelled_w", options_.idle_w + (options_.active_w - options_.idle_w) * share}};
+  if (code != 0)
+    told += std::string(options_.cuda ? ": CUDA" : ": OpenCL") + " error " + std::to_string(code);
+  Dict shown{{"name", options_.name},
+             {"kind", options_.kind},
+             {"is_up", is_up(now_ns)},
+             {"fault", told},
+             {"runs_on", own_memory_ == nullptr ? "" : own_memory_->name()},
+             {"threads", options_.n_threads},
+             {"late_jobs", late_jobs_.load(std::memory_order_relaxed)},
+             {"jobs", jobs_.load(std::memory_order_relaxed)},
+             {"pkts", pkts_.load(std::memory_order_relaxed)},
+             {"busy_share", share},
+             {"modelled_w", options_.idle_w + (options_.active_w - options_.idle_w) * share}};
+  if (const std::optional<double> measured_w = watts()) shown["measured_w"] = *measured_w;
+  return shown;
 }
 
 }  // namespace batchplane::offload

@@ -12,11 +12,13 @@
 #include <thread>
 #include <vector>
 
-#include "base/device_law.h"
+#include "base/batch_law.h"
 #include "base/spsc_ring.h"
 #include "core/module/live_table.h"
+#include "offload/cuda/cuda_device.h"
 #include "offload/job.h"
 #include "offload/kernel_lane.h"
+#include "offload/opencl/opencl_device.h"
 
 namespace batchplane::offload {
 
@@ -36,13 +38,16 @@ struct DeviceOptions {
   std::vector<int> cores;          // of the threads; empty: wherever the kernel puts them,
   std::vector<int> avoided_cores;  // but not here, if there are others
   bool is_simulated = false;
-  std::map<std::string, DeviceLaw> laws;  // by kind of module; simulated: of all that run there
+  std::map<std::string, BatchLaw> laws;  // by kind of module; simulated: of all that run there
   std::optional<OpenClChoice> opencl;
-  uint32_t check_one_in = 1;  // OpenCL: of so many packets one is computed here, too
+  std::optional<CudaChoice> cuda;
+  uint32_t check_one_in = 1;  // own memory: of so many packets one is computed here, too
   double off_w = 0;
   double idle_w = 0;
   double active_w = 0;
   Faults faults;
+
+  [[nodiscard]] bool has_own_memory() const { return opencl.has_value() || cuda.has_value(); }
 };
 
 // Jobs of one stage to one device.
@@ -52,7 +57,7 @@ class Lane {
 
   SpscRing<LaneEntry> ring;  // the stage's worker puts in, a thread of the device takes out
   const uint32_t thread_index;
-  std::optional<DeviceLaw> law;        // of its module's kind, given or measured
+  std::optional<BatchLaw> law;         // of its module's kind, given or measured
   std::unique_ptr<KernelLane> kernel;  // null: the device runs the module's own function
 };
 
@@ -85,7 +90,11 @@ class Device {
   [[nodiscard]] const DeviceOptions& options() const { return options_; }
   // Whether it wants to know how many bytes a job has.
   [[nodiscard]] bool counts_bytes() const {
-    return options_.is_simulated || options_.opencl.has_value();
+    return options_.is_simulated || options_.has_own_memory();
+  }
+  // As measured now, where there is a sensor; declared ones are among the options. Control thread.
+  [[nodiscard]] std::optional<double> watts() const {
+    return own_memory_ == nullptr ? std::nullopt : own_memory_->watts();
   }
   [[nodiscard]] uint32_t first_slot() const { return first_slot_; }
   [[nodiscard]] Value show(uint64_t now_ns) const;
@@ -102,7 +111,7 @@ class Device {
   const DeviceOptions options_;
   Quiescence* const quiescence_;
   const uint32_t first_slot_;
-  std::shared_ptr<const OpenClDevice> opencl_;
+  std::shared_ptr<const KernelDevice> own_memory_;  // null: it is this machine's
   std::array<std::atomic<Lane*>, kMaxLanes> lanes_{};
   std::vector<std::unique_ptr<Lane>> owned_;  // control thread
   uint32_t n_attached_ = 0;

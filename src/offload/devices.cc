@@ -57,7 +57,8 @@ std::vector<ParamSpec> simulated_params() {
   return params;
 }
 
-std::vector<ParamSpec> opencl_params() {
+// Of devices with memory of their own.
+std::vector<ParamSpec> kernel_params() {
   std::vector<ParamSpec> params = cores_params();
   const auto named = [&params](const std::string& name) {
     return std::ranges::find(params, name, &ParamSpec::name);
@@ -66,14 +67,6 @@ std::vector<ParamSpec> opencl_params() {
   named("threads")->help = "1: a thread copies packets there and takes results; 0: the worker does";
   named("threads")->max = 1;
   named("cores")->help = "what it is bound to; empty: the kernel chooses";
-  params.push_back({.name = "platform",
-                    .type = ParamType::kString,
-                    .default_value = "",
-                    .help = "a part of its name, as `batchplane doctor` lists them; empty: any"});
-  params.push_back({.name = "device",
-                    .type = ParamType::kString,
-                    .default_value = "",
-                    .help = "a part of its name; empty: the first of the platform"});
   params.push_back({.name = "check_one_in",
                     .unit = "pkts",
                     .default_value = 64,
@@ -85,31 +78,46 @@ std::vector<ParamSpec> opencl_params() {
   return params;
 }
 
+ParamSpec name_part(const std::string& name, const std::string& help) {
+  return {.name = name, .type = ParamType::kString, .default_value = "", .help = help};
+}
+
+std::vector<ParamSpec> opencl_params() {
+  std::vector<ParamSpec> params = kernel_params();
+  params.push_back(
+      name_part("platform", "a part of its name, as `batchplane doctor` lists them; empty: any"));
+  params.push_back(name_part("device", "a part of its name; empty: the first of the platform"));
+  return params;
+}
+
+std::vector<ParamSpec> cuda_params() {
+  std::vector<ParamSpec> params = kernel_params();
+  params.push_back(name_part("device", "a part of its name, or its number; empty: the first GPU"));
+  return params;
+}
+
 double number_at(const Value& value, const std::string& where) {
   if (value.is_int()) return static_cast<double>(value.as_int());
   if (value.is_double()) return value.as_double();
   throw ConfigError("expected a number", where);
 }
 
-// {name: {batch_ns, pkt_ns, byte_ns}}
-std::map<std::string, DeviceLaw> laws_of(const Dict& given, const std::string& where) {
-  std::map<std::string, DeviceLaw> laws;
+// {name: {batch_ns, pkt_ns, byte_ns, length_ns}}
+std::map<std::string, BatchLaw> laws_of(const Dict& given, const std::string& where) {
+  std::map<std::string, BatchLaw> laws;
   for (const auto& [kind, value] : given) {
     const std::string at = where + "." + kind;
     if (!value.is_dict())
       throw ConfigError("expected {batch: 20us, pkt_ns: 15, byte_ns: 0.05}", at);
-    DeviceLaw law;
-    const std::map<std::string, double*> fields{
-        {"batch_ns", &law.batch_ns}, {"pkt_ns", &law.pkt_ns}, {"byte_ns", &law.byte_ns}};
+    BatchLaw law;
     for (const auto& [key, number] : value.as_dict()) {
-      const auto field = fields.find(key);
-      if (field == fields.end()) {
-        throw ConfigError("'" + key + "' is no part of a law", at, "batch_ns, pkt_ns or byte_ns");
-      }
-      *field->second = number_at(number, at + "." + key);
-      if (*field->second < 0 || *field->second > 1e9) {
+      const auto part = std::ranges::find(kLawKeys, key, [](const auto& one) { return one.first; });
+      if (part == kLawKeys.end())
+        throw ConfigError("'" + key + "' is no part of a law", at, kLawKeyNames);
+      const double ns = number_at(number, at + "." + key);
+      if (ns < 0 || ns > kMostLawNs)
         throw ConfigError("out of range", at + "." + key, "0 to 1000000000");
-      }
+      law.*(part->second) = ns;
     }
     laws[kind] = law;
   }
@@ -157,9 +165,11 @@ DeviceOptions options_of(const DeviceSpec& spec, const Args& args, bool is_check
   options.idle_w = args.number("idle_w");
   options.active_w = args.number("active_w");
   options.laws = laws_of(args.dict("laws"), key + ".laws");
+  if (spec.kind == "opencl" || spec.kind == "cuda") options.check_one_in = args.u32("check_one_in");
   if (spec.kind == "opencl") {
     options.opencl = OpenClChoice{args.string("platform"), args.string("device")};
-    options.check_one_in = args.u32("check_one_in");
+  } else if (spec.kind == "cuda") {
+    options.cuda = CudaChoice{args.string("device")};
   } else if (options.is_simulated) {
     options.faults = faults_of(args.dict("faults"), key + ".faults");
   } else if (args.u32("threads") == 0) {
@@ -216,7 +226,8 @@ const std::vector<DeviceKind>& device_kinds() {
       {"simulated",
        "Computes for real on a thread of its own, and takes the time that a profile says.",
        simulated_params()},
-      {"opencl", "A device with memory of its own, by OpenCL.", opencl_params()}};
+      {"opencl", "A device with memory of its own, by OpenCL.", opencl_params()},
+      {"cuda", "An NVIDIA GPU, by its driver.", cuda_params()}};
   return kinds;
 }
 
@@ -235,7 +246,7 @@ void add_devices(const PipelineSpec& pipeline, Environment& env, const Environme
     const DeviceKind* const kind = find_device_kind(spec.kind);
     if (kind == nullptr) {
       mistakes.add(key + ".kind", "there is no kind of device '" + spec.kind + "'",
-                   "cores, simulated or opencl");
+                   "cores, simulated, opencl or cuda");
       continue;
     }
     const size_t n_known = mistakes.errors.size();

@@ -12,21 +12,33 @@ namespace {
 
 constexpr uint32_t kSamples = 16;  // compared at once
 constexpr uint32_t kMaxResultBytes = 64;
+constexpr uint32_t kLineBytes = 64;
+// Whoever put packets in has just written them, on another core: their heads are asked for so many packets
+// ahead, and their bytes half as many.
+constexpr uint32_t kHeadsAhead = 16;
+constexpr uint32_t kBytesAhead = 8;
 
 Kernel& kernel_of(Runner& runner, const std::string& where) {
   Kernel* const kernel = runner.module().kernel();
   if (kernel != nullptr && kernel->result_bytes() <= kMaxResultBytes) return *kernel;
-  throw ConfigError("a " + runner.info().kind + " has no kernel for a device of kind opencl", where,
-                    "leave the device out of `on`");
+  throw ConfigError(
+      "a " + runner.info().kind + " has no kernel for devices with memory of their own", where,
+      "leave the device out of `on`");
+}
+
+void prefetch_bytes(Packet& pkt) {
+  const uint8_t* const data = pkt.data();
+  const uint32_t n_bytes = pkt.len_bytes();
+  for (uint32_t at = 0; at < n_bytes; at += kLineBytes) __builtin_prefetch(data + at);
 }
 
 }  // namespace
 
-KernelLane::KernelLane(const std::shared_ptr<const OpenClDevice>& device, Runner& runner,
-                       uint32_t max_pkts, uint32_t check_one_in, const Quiescence* quiescence,
+KernelLane::KernelLane(const KernelDevice& device, Runner& runner, uint32_t max_pkts,
+                       uint32_t check_one_in, const Quiescence* quiescence,
                        const std::string& where)
     : kernel_(kernel_of(runner, where)),
-      device_(device, kernel_, max_pkts, quiescence, where),
+      device_(device.make_kernel(kernel_, max_pkts, quiescence, where)),
       check_one_in_(check_one_in) {
   try_out(where, max_pkts);
 }
@@ -38,7 +50,7 @@ bool KernelLane::serve(SpscRing<LaneEntry>& ring, Context& ctx, uint64_t now_ns)
 
 void KernelLane::renew_table() {
   try {
-    device_.renew_table(kernel_, "");
+    device_->renew_table(kernel_, "");
   } catch (const ConfigError&) {
     has_no_room_.store(true, std::memory_order_relaxed);
   }
@@ -53,27 +65,30 @@ bool KernelLane::fail(const DeviceFault& fault) noexcept {
 bool KernelLane::begin_next(SpscRing<LaneEntry>& ring, uint64_t now_ns) noexcept {
   LaneEntry entry{};
   if (has_no_room_.load(std::memory_order_relaxed)) return fail({"it has no room for a new table"});
-  if (tail_ - head_ == OpenClKernel::kSlots || ring.dequeue(&entry, 1) == 0) return false;
+  if (tail_ - head_ == DeviceKernel::kSlots || ring.dequeue(&entry, 1) == 0) return false;
   if (!entry.job->claim(entry.number)) return true;
-  const uint32_t slot = tail_ % OpenClKernel::kSlots;
-  device_.clear(slot);
+  const uint32_t slot = tail_ % DeviceKernel::kSlots;
+  device_->clear(slot);
   Job& job = *entry.job;
+  for (uint32_t i = 0; i < std::min(job.n_pkts, kHeadsAhead); ++i) prefetch_whole(job.pkts[i]);
   for (uint32_t i = 0; i < job.n_pkts; ++i) {
-    if (!device_.add(slot, kernel_.input_of(*job.pkts[i]))) break;  // the rest is computed here
+    if (i + kHeadsAhead < job.n_pkts) prefetch_whole(job.pkts[i + kHeadsAhead]);
+    if (i + kBytesAhead < job.n_pkts) prefetch_bytes(*job.pkts[i + kBytesAhead]);
+    if (!device_->add(slot, kernel_.input_of(*job.pkts[i]))) break;  // the rest is computed here
   }
   job.unclaim();
   flights_[slot] = {entry, now_ns};
   ++tail_;
-  return device_.launch(slot) || fail(device_.fault());
+  return device_->launch(slot) || fail(device_->fault());
 }
 
 bool KernelLane::end_oldest(Context& ctx, uint64_t now_ns) noexcept {
   if (head_ == tail_) return false;
-  const uint32_t slot = head_ % OpenClKernel::kSlots;
+  const uint32_t slot = head_ % DeviceKernel::kSlots;
   const Flight& flight = flights_[slot];
-  const OpenClKernel::State state = device_.poll(slot);
-  if (state == OpenClKernel::State::kFailed) return fail(device_.fault());
-  if (state == OpenClKernel::State::kRunning) {
+  const DeviceKernel::State state = device_->poll(slot);
+  if (state == DeviceKernel::State::kFailed) return fail(device_->fault());
+  if (state == DeviceKernel::State::kRunning) {
     const bool is_gone = now_ns - std::min(now_ns, flight.begun_ns) >= kLongestBatchNs;
     return is_gone && fail({"a batch did not come back within a second"});
   }
@@ -86,12 +101,12 @@ bool KernelLane::end_oldest(Context& ctx, uint64_t now_ns) noexcept {
       // One for the check and for what comes of it, whatever is edited meanwhile.
       KernelTable* const table = kernel_.table();
       const uint64_t table_number = table == nullptr ? 0 : table->number();
-      const bool is_current = device_.table_number(slot) == table_number;
+      const bool is_current = device_->table_number(slot) == table_number;
       if (is_current && !is_right(table, job, slot)) {
         job.unclaim();
         return fail({"results were wrong"});
       }
-      apply(table, ctx, flight.entry, slot, is_current ? device_.n_added(slot) : 0);
+      apply(table, ctx, flight.entry, slot, is_current ? device_->n_added(slot) : 0);
       job.run_ns = now_ns - std::min(now_ns, std::max(free_ns_, flight.begun_ns));
       busy_ns_ += job.run_ns;
       runner.end_turn_of(number);
@@ -104,9 +119,9 @@ bool KernelLane::end_oldest(Context& ctx, uint64_t now_ns) noexcept {
 }
 
 bool KernelLane::is_right(const KernelTable* table, const Job& job, uint32_t slot) noexcept {
-  const uint32_t n = device_.n_added(slot);
+  const uint32_t n = device_->n_added(slot);
   const uint32_t result_bytes = kernel_.result_bytes();
-  const uint8_t* const results = device_.results(slot);
+  const uint8_t* const results = device_->results(slot);
   bool is_same = true;
   while (next_check_ < n) {
     Kernel::Input inputs[kSamples];
@@ -132,8 +147,11 @@ void KernelLane::apply(KernelTable* table, Context& ctx, const LaneEntry& entry,
   Job& job = *entry.job;
   Runner& runner = *entry.runner;
   for (uint32_t at = 0; at < n_known; at += exec::kMaxBatchPkts) {
+    const uint32_t next = std::min(at + exec::kMaxBatchPkts, job.n_pkts);
+    for (uint32_t i = next; i < std::min(next + exec::kMaxBatchPkts, job.n_pkts); ++i)
+      prefetch_whole(job.pkts[i]);
     runner.apply(table, ctx, &job.pkts[at], std::min(exec::kMaxBatchPkts, n_known - at),
-                 device_.results(slot) + size_t{at} * kernel_.result_bytes());
+                 device_->results(slot) + size_t{at} * kernel_.result_bytes());
   }
   for (uint32_t at = n_known; at < job.n_pkts; at += exec::kMaxBatchPkts) {
     runner.run(ctx, &job.pkts[at], std::min(exec::kMaxBatchPkts, job.n_pkts - at));

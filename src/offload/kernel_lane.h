@@ -11,10 +11,10 @@
 #include <memory>
 #include <string>
 
-#include "base/device_law.h"
+#include "base/batch_law.h"
 #include "base/spsc_ring.h"
 #include "offload/job.h"
-#include "offload/opencl/opencl_kernel.h"
+#include "offload/kernel/device_kernel.h"
 
 namespace batchplane::offload {
 
@@ -34,8 +34,8 @@ class KernelLane {
   // Throws ConfigError where the module has no kernel, or the device cannot run it or computes wrong.
   // `check_one_in`: of so many packets one is computed here, too, and compared.
   // `quiescence`: of who serves it; may be null.
-  KernelLane(const std::shared_ptr<const OpenClDevice>& device, Runner& runner, uint32_t max_pkts,
-             uint32_t check_one_in, const Quiescence* quiescence, const std::string& where);
+  KernelLane(const KernelDevice& device, Runner& runner, uint32_t max_pkts, uint32_t check_one_in,
+             const Quiescence* quiescence, const std::string& where);
 
   // Takes what has come back, or sends the next. False: nothing to do, or see fault().
   bool serve(SpscRing<LaneEntry>& ring, Context& ctx, uint64_t now_ns) noexcept;
@@ -45,7 +45,7 @@ class KernelLane {
   // Once there is one, the device must not be served again.
   [[nodiscard]] const DeviceFault& fault() const { return fault_; }
   // As it was measured at the start.
-  [[nodiscard]] const DeviceLaw& law() const { return law_; }
+  [[nodiscard]] const BatchLaw& law() const { return law_; }
   [[nodiscard]] uint64_t busy_ns() const { return busy_ns_; }
 
  private:
@@ -66,17 +66,17 @@ class KernelLane {
   void run_once(const std::string& where);
 
   Kernel& kernel_;
-  OpenClKernel device_;
+  const std::unique_ptr<DeviceKernel> device_;
   const uint32_t check_one_in_;
   uint32_t next_check_ = 0;  // packets until the next one that is compared
-  std::array<Flight, OpenClKernel::kSlots> flights_{};  // from head_ to tail_
+  std::array<Flight, DeviceKernel::kSlots> flights_{};  // from head_ to tail_
   uint32_t head_ = 0;
   uint32_t tail_ = 0;
   uint64_t free_ns_ = 0;  // when the last results came
   uint64_t busy_ns_ = 0;
   DeviceFault fault_;
   std::atomic<bool> has_no_room_{false};  // for a table
-  DeviceLaw law_;
+  BatchLaw law_;
 };
 
 }  // namespace batchplane::offload

@@ -25,11 +25,11 @@ constexpr uint64_t kLongestTrialNs = 10'000'000'000;  // a first launch may comp
 void KernelLane::run_once(const std::string& where) {
   const TscClock& clock = TscClock::instance();
   const uint64_t until_ns = clock.now_ns() + kLongestTrialNs;
-  auto state = device_.launch(0) ? OpenClKernel::State::kRunning : OpenClKernel::State::kFailed;
-  while (state == OpenClKernel::State::kRunning && clock.now_ns() < until_ns)
-    state = device_.poll(0);
-  if (state == OpenClKernel::State::kDone) return;
-  const DeviceFault fault = device_.fault();
+  auto state = device_->launch(0) ? DeviceKernel::State::kRunning : DeviceKernel::State::kFailed;
+  while (state == DeviceKernel::State::kRunning && clock.now_ns() < until_ns)
+    state = device_->poll(0);
+  if (state == DeviceKernel::State::kDone) return;
+  const DeviceFault fault = device_->fault();
   const std::string why = fault.what == nullptr
                               ? std::string("it does not end within 10 s")
                               : fault.what + (": error " + std::to_string(fault.code));
@@ -41,8 +41,8 @@ double KernelLane::time_ns(uint32_t n, Kernel::Input input, const std::string& w
   double least_ns = 0;
   for (uint32_t run = 0; run < kRuns; ++run) {
     const uint64_t began_ns = TscClock::instance().now_ns();
-    device_.clear(0);
-    while (device_.n_added(0) < n && device_.add(0, input)) {
+    device_->clear(0);
+    while (device_->n_added(0) < n && device_->add(0, input)) {
     }
     run_once(where);
     const auto ns = static_cast<double>(TscClock::instance().now_ns() - began_ns);
@@ -56,30 +56,35 @@ void KernelLane::try_out(const std::string& where, uint32_t max_pkts) {
   Rng rng(1);
   std::vector<std::vector<uint8_t>> texts(n);
   std::vector<Kernel::Input> inputs;
-  device_.clear(0);
+  device_->clear(0);
   for (auto& text : texts) {
     text.resize(rng.below(kLongestInput + 1));
     for (uint8_t& byte : text) byte = static_cast<uint8_t>(rng.below(256));
-    if (device_.add(0, text)) inputs.emplace_back(text);
+    if (device_->add(0, text)) inputs.emplace_back(text);
   }
   run_once(where);
   const auto n_given = static_cast<uint32_t>(inputs.size());
   std::vector<uint64_t> expected(size_t{n_given} * kernel_.result_bytes() / sizeof(uint64_t));
   auto* const bytes = reinterpret_cast<uint8_t*>(expected.data());
   kernel_.compute(kernel_.table(), inputs.data(), n_given, bytes);
-  if (std::memcmp(bytes, device_.results(0), size_t{n_given} * kernel_.result_bytes()) != 0) {
+  if (std::memcmp(bytes, device_->results(0), size_t{n_given} * kernel_.result_bytes()) != 0) {
     throw ConfigError("the kernel '" + std::string(kernel_.entry()) + "' computes wrong there",
                       where, "leave the device out of `on`, or use another driver");
   }
   const std::vector<uint8_t> text(kLongInput, 1);
   const Kernel::Input short_input(text.data(), kShortInput);
+  constexpr double kMoreBytes = kLongInput - kShortInput;
   const double one_ns = time_ns(1, short_input, where);
+  const double long_one_ns = time_ns(1, text, where);
   const double short_ns = time_ns(n, short_input, where);
   const double long_ns = time_ns(n, text, where);
-  law_.byte_ns = std::max(0.0, (long_ns - short_ns) / (n * double{kLongInput - kShortInput}));
-  const double each_ns = n == 1 ? 0 : std::max(0.0, (short_ns - one_ns) / (n - 1));
+  const double n_more = std::max(1U, n - 1);
+  const double each_ns = n == 1 ? 0 : std::max(0.0, (short_ns - one_ns) / n_more);
+  const double each_long_ns = n == 1 ? 0 : std::max(0.0, (long_ns - long_one_ns) / n_more);
+  law_.byte_ns = std::max(0.0, (each_long_ns - each_ns) / kMoreBytes);
   law_.pkt_ns = std::max(0.0, each_ns - law_.byte_ns * kShortInput);
-  law_.batch_ns = std::max(0.0, one_ns - each_ns);
+  law_.length_ns = std::max(0.0, (long_one_ns - one_ns) / kMoreBytes - law_.byte_ns);
+  law_.batch_ns = std::max(0.0, one_ns - each_ns - law_.length_ns * kShortInput);
 }
 
 }  // namespace batchplane::offload

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/batch_law.h"
 #include "core/module/feeder_queue.h"
 #include "offload/devices.h"
 
@@ -104,7 +105,7 @@ class Stage final : public FeederQueue {
   [[nodiscard]] uint32_t n_places() const { return static_cast<uint32_t>(places_.size()); }
   [[nodiscard]] const std::string& kind() const { return runner_->info().kind; }
   // What its batches take there; null where nobody has given or measured it.
-  [[nodiscard]] const DeviceLaw* law_on(const Device& device) const;
+  [[nodiscard]] const BatchLaw* law_on(const Device& device) const;
   // Null: the stage's own worker.
   [[nodiscard]] const Device* device_at(uint32_t place) const {
     return places_[place].device.get();

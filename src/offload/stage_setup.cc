@@ -154,7 +154,7 @@ uint32_t Stage::place_named(const std::string& wanted) const {
       near.empty() ? "add it to `on` in the pipeline" : "did you mean '" + near + "'?");
 }
 
-const DeviceLaw* Stage::law_on(const Device& device) const {
+const BatchLaw* Stage::law_on(const Device& device) const {
   const auto place = std::ranges::find(
       places_, &device, [](const Place& one) -> const Device* { return one.device.get(); });
   if (place == places_.end() || !place->lane->law) return nullptr;

@@ -325,7 +325,7 @@ TEST(Stage, RefusesWhatCannotBe) {
   has(refusal(written({{"on", List{}}}, {})), "on");
   has(refusal(written({{"on", kGpu}, {"batch_pkts", 20'000}}, {simulated(0, 1, 1)})), "16384");
   has(refusal(written({{"on", kGpu}, {"batches", 2}}, {simulated(0, 1, 1)})), "batches");
-  has(refusal(written({{"on", kGpu}}, {{"gpu", "tpu", {}}})), "cores, simulated or opencl");
+  has(refusal(written({{"on", kGpu}}, {{"gpu", "tpu", {}}})), "cores, simulated, opencl or cuda");
   DeviceSpec lawless = simulated(0, 1, 1);
   lawless.params["laws"] = Dict{{"dpi", Dict{{"batch_ns", 1}}}};
   has(refusal(written({{"on", kGpu}}, {lawless})), "has no law for a test_work");

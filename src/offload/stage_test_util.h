@@ -105,14 +105,12 @@ class TestWork final : public Module, public Kernel {
   }
 
   Kernel* kernel() override { return this; }
-  [[nodiscard]] const char* source() const override {
-    return "__kernel void number(__global const uint* bytes, __global const uint2* places, uint n,"
-           "    __global uint* results, __global const uint* table, __global uint* scratch) {"
-           "  const uint i = get_global_id(0);"
-           "  if (i >= n) return;"
-           "  results[2 * i] = places[i].y < 4 ? 0 : bytes[places[i].x / 4];"
-           "  results[2 * i + 1] = places[i].y + table[0];"
-           "}";
+  [[nodiscard]] KernelSource source() const override {
+    return {
+#include "offload/number.cl.h"
+        ,
+#include "offload/number.ptx.h"
+    };
   }
   [[nodiscard]] const char* entry() const override { return "number"; }
   [[nodiscard]] uint32_t result_bytes() const override { return 2 * sizeof(uint32_t); }

@@ -86,9 +86,7 @@ void Placer::learn(const std::vector<Seen>& seen) {
                                         std::max(kMostStretch, scale * expected));
       if (factors.empty()) {
         const double next = scale * std::pow(stretch / scale, settings_.learning);
-        law.batch_ns = profiled_[a][d].batch_ns * next;
-        law.pkt_ns = profiled_[a][d].pkt_ns * next;
-        law.byte_ns = profiled_[a][d].byte_ns * next;
+        law.batch = profiled_[a][d].batch.times(next);
         continue;
       }
       const double off = stretch / (scale * expected);

@@ -131,11 +131,7 @@ TEST(Plant, LearnsWhatTheProfileDidNotSay) {
   Problem profiled = spec.truth;
   profiled.slowdown.clear();
   for (auto& laws : profiled.laws) {
-    for (Law& law : laws) {
-      law.batch_ns /= 1.5;
-      law.pkt_ns /= 1.5;
-      law.byte_ns /= 1.5;
-    }
+    for (Law& law : laws) law.batch = law.batch.times(1 / 1.5);
   }
   const auto rows = run_plant(spec, *make_chooser("placer", spec, profiled, {}));
   const Sum late = sum_of(rows, 25);
@@ -177,7 +173,7 @@ TEST(Placer, LearnsFromAnother) {
   // Twice as long as profiled: put down to the law, or to who ran beside it.
   double most = 1;
   for (const double factor : old.problem().slowdown) most = std::max(most, factor);
-  most = std::max(most, old.problem().laws[0][0].pkt_ns / problem.laws[0][0].pkt_ns);
+  most = std::max(most, old.problem().laws[0][0].batch.pkt_ns / problem.laws[0][0].batch.pkt_ns);
   EXPECT_GT(most, 1.8);
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/batch_law.h"
+
 namespace batchplane::placement {
 
 inline constexpr uint32_t kMaxApps = 8;
@@ -21,16 +23,14 @@ enum class Policy : uint8_t {
 };
 inline constexpr const char* kPolicyNames[] = {"throughput", "latency", "power"};
 
-// A batch takes batch_ns + pkt_ns * packets + byte_ns * bytes (C.2 of the papers' common law).
+// Of an application on a device.
 struct Law {
   bool is_there = false;  // the application runs on the device at all
-  double batch_ns = 0;
-  double pkt_ns = 0;
-  double byte_ns = 0;
+  BatchLaw batch;
   uint32_t max_batch_pkts = kMaxBatchPkts;
   bool operator==(const Law&) const = default;
   [[nodiscard]] double batch_time_ns(double n_pkts, double pkt_bytes) const {
-    return batch_ns + (pkt_ns + byte_ns * pkt_bytes) * n_pkts;
+    return batch.time_ns(n_pkts, pkt_bytes);
   }
 };
 

@@ -101,9 +101,8 @@ const Dict& section(Fields& fields, const std::string& name, size_t most) {
 Law law_from(const Value& value, const std::string& where) {
   Fields fields(value, where);
   Law law{.is_there = true};
-  law.batch_ns = fields.number("batch_ns", 0, 0, 1e9);
-  law.pkt_ns = fields.number("pkt_ns", 0, 0, 1e9);
-  law.byte_ns = fields.number("byte_ns", 0, 0, 1e6);
+  for (const auto& [key, part] : kLawKeys)
+    law.batch.*part = fields.number(std::string(key), 0, 0, kMostLawNs);
   law.max_batch_pkts =
       static_cast<uint32_t>(fields.number("max_batch_pkts", kMaxBatchPkts, 1, kMaxBatchPkts));
   fields.finish();

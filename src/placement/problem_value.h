@@ -8,7 +8,7 @@
 namespace batchplane::placement {
 
 // {devices: {gpu: {off_w, idle_w, active_w}}, apps: {dpi: {policy, rate_pps, pkt_bytes, budget_ns, value,
-// laws: {gpu: {batch_ns, pkt_ns, byte_ns, max_batch_pkts}}}}, slowdown: [{app, on, beside, on_other, factor}],
+// laws: {gpu: {batch_ns, pkt_ns, byte_ns, length_ns, max_batch_pkts}}}}, slowdown: [{app, on, beside, on_other, factor}],
 // watt_cap, most_utilisation}. Throws ConfigError with the key below `where`.
 [[nodiscard]] Problem problem_from(const Value& value, const std::string& where);
 // Throws ConfigError for other words.

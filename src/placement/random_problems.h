@@ -40,8 +40,11 @@ inline Problem random_problem(uint64_t seed, size_t n_apps, size_t n_devices) {
     problem.apps.push_back(app);
     std::vector<Law> laws;
     for (size_t d = 0; d < n_devices; ++d) {
-      laws.push_back({rng.below(8) != 0, between(rng, 100, 50'000), between(rng, 5, 500),
-                      between(rng, 0.001, 0.2), d % 2 == 0 ? 256U : 4096U});
+      const bool is_wide = d % 2 == 1;
+      const bool is_there = rng.below(8) != 0;
+      const BatchLaw batch{between(rng, 100, 50'000), between(rng, 5, 500),
+                           between(rng, 0.001, 0.2), is_wide ? 20.0 : 0.0};
+      laws.push_back({is_there, batch, is_wide ? 4096U : 256U});
     }
     problem.laws.push_back(laws);
   }

@@ -67,7 +67,12 @@ DeviceLoop::~DeviceLoop() {
 
 bool DeviceLoop::has_own_memory() const {
   const offload::Device* const device = stage_.device_at(0);
-  return device != nullptr && device->options().opencl.has_value();
+  return device != nullptr && device->options().has_own_memory();
+}
+
+std::optional<double> DeviceLoop::watts() const {
+  const offload::Device* const device = stage_.device_at(0);
+  return device == nullptr ? std::nullopt : device->watts();
 }
 
 DeviceTimes DeviceLoop::run(uint32_t n_pkts, double ms) {

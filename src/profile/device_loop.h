@@ -40,6 +40,8 @@ class DeviceLoop {
 
   [[nodiscard]] double mean_pkt_bytes() const { return mean_pkt_bytes_; }
   [[nodiscard]] bool has_own_memory() const;
+  // What its device draws, where there is a sensor.
+  [[nodiscard]] std::optional<double> watts() const;
   [[nodiscard]] const offload::StageCounts& counts() const { return stage_.counts(); }
   // Batches of n for so long, and as many as is_good() asks for.
   [[nodiscard]] DeviceTimes run(uint32_t n_pkts, double ms);

@@ -13,7 +13,6 @@ namespace {
 constexpr double kMostJobPkts = 16'384;
 constexpr double kMostDepth = 64;
 constexpr double kMostAgeNs = 1e15;
-constexpr double kMostLawNs = 1e9;
 constexpr size_t kMostPlaces = 7;  // six devices, and inline
 constexpr int64_t kStageQueuePkts = 4096;
 
@@ -36,11 +35,15 @@ std::vector<std::string> names_in(const Value& on, const std::string& where) {
                     "give 1 to " + std::to_string(kMostPlaces));
 }
 
-DeviceLaw law_from(const Value& law, const std::string& where) {
-  refuse_other_keys(law, {"batch_ns", "pkt_ns", "byte_ns"}, "part of a law", where);
-  return {.batch_ns = number(law, "batch_ns", 0, where, kMostLawNs),
-          .pkt_ns = number(law, "pkt_ns", 0, where, kMostLawNs),
-          .byte_ns = number(law, "byte_ns", 0, where, kMostLawNs)};
+BatchLaw law_from(const Value& given, const std::string& where) {
+  BatchLaw law;
+  std::vector<std::string> keys;
+  for (const auto& [key, part] : kLawKeys) {
+    keys.emplace_back(key);
+    law.*part = number(given, keys.back(), 0, where, kMostLawNs);
+  }
+  refuse_other_keys(given, keys, "part of a law", where);
+  return law;
 }
 
 // As the engine begins: all on the first, unless shares are given.

@@ -94,9 +94,10 @@ void Stage::submit(uint64_t now_ns, uint8_t cause) {
   pass_[job.place] = std::max(pass_[job.place], virtual_pass_) + n_pkts / place.spec.share;
   job.due_ns = now_ns;
   if (place.device != nullptr) {
-    uint64_t n_bytes = 0;
+    double n_bytes = 0;
     for (const Packet* pkt : job.pkts) n_bytes += pkt->size_bytes;
-    job.run_ns = static_cast<uint64_t>(std::llround(place.spec.law.job_ns(n_pkts, n_bytes)));
+    const double takes_ns = place.spec.law.time_ns(n_pkts, n_bytes / n_pkts);
+    job.run_ns = static_cast<uint64_t>(std::llround(takes_ns));
     job.due_ns = place.device->submit(threads_[job.place], n_pkts, job.run_ns, now_ns);
   }
   ++jobs_[cause];

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/device_law.h"
+#include "base/batch_law.h"
 #include "base/value.h"
 #include "exec/node.h"
 #include "sim/device.h"
@@ -25,7 +25,7 @@ inline constexpr const char* kInlinePlace = "inline";
 struct StageSpec {
   struct Place {
     std::string device;
-    DeviceLaw law;  // of a device; inline it is the module's cost
+    BatchLaw law;  // of a device; inline it is the module's cost
     double share = 0;
   };
   std::vector<Place> places;

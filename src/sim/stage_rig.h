@@ -60,7 +60,7 @@ class StageRig {
 };
 
 // On one device.
-inline StageSpec stage_on(const std::string& device, DeviceLaw law, uint32_t batch_pkts) {
+inline StageSpec stage_on(const std::string& device, BatchLaw law, uint32_t batch_pkts) {
   StageSpec spec;
   spec.places = {{device, law, 1}};
   spec.batch_pkts = spec.max_batch_pkts = batch_pkts;

@@ -32,7 +32,7 @@ TEST(StageAndSimulator, HandOverTheSameBatchesAtTheSameTimes) {
     spec.depth = 1 + rng.below(4);
     spec.age_limit_ns = rng.below(30'000);
     spec.is_idle_hold = rng.below(2) == 0;
-    const DeviceLaw law = spec.places.front().law;
+    const BatchLaw law = spec.places.front().law;
     Rig engine(pipeline({{"on", List{"gpu"}},
                          {"batch_pkts", spec.batch_pkts},
                          {"depth", spec.depth},

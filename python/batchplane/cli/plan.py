@@ -97,7 +97,8 @@ DeviceProfile = Annotated[
     typer.Option(
         "--device-profile",
         metavar="FILE",
-        help="of `batchplane profile --devices --out FILE` (default: what is saved for this CPU)",
+        help="of `batchplane profile --devices --out FILE`, or h200, which comes with it "
+        "(default: what is saved for this CPU)",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text")]

@@ -105,6 +105,7 @@ def examine(machine: Machine | None = None) -> list[Finding]:
         _cores,
         _devices,
         _opencl,
+        _cuda,
         _isolation,
         _memory,
         _hugepages,
@@ -197,26 +198,40 @@ def _devices(machine: Machine) -> list[Finding]:
 
 def _opencl(machine: Machine) -> list[Finding]:
     """Of docs/devices.md: what a device of kind opencl can be."""
-    try:
-        program = str(find_program())
-    except RunFailed:
-        program = "batchplaned"
-    told = machine.run([program, "--opencl"])
     remedy = "only for devices of kind opencl: a driver, such as pocl-opencl-icd for this processor"
-    if not told:
-        message = (
-            f"`{Path(program).name} --opencl` tells nothing: it is not built, or a driver ends it"
-        )
-        return [Finding("opencl", False, message, remedy)]
-    found = json.loads(told)
-    if "missing" in found:
-        return [Finding("opencl", False, found["missing"], remedy)]
+    found, missing = _told(machine, "--opencl")
+    if missing:
+        return [Finding("opencl", False, missing, remedy)]
     names = [
         f"{platform['platform']}: {', '.join(platform['devices']) or 'no device'}"
         for platform in found["platforms"]
     ]
     is_ok = any(platform["devices"] for platform in found["platforms"])
     return [Finding("opencl", is_ok, "; ".join(names) or "no platform", "" if is_ok else remedy)]
+
+
+def _cuda(machine: Machine) -> list[Finding]:
+    """Of docs/devices.md: what a device of kind cuda can be."""
+    remedy = "only for devices of kind cuda: an NVIDIA GPU and its driver"
+    found, missing = _told(machine, "--cuda")
+    if missing:
+        return [Finding("cuda", False, missing, remedy)]
+    names = [f"{gpu['device']} ({gpu['driver']})" for gpu in found["devices"]]
+    return [Finding("cuda", bool(names), "; ".join(names) or "no GPU", "" if names else remedy)]
+
+
+def _told(machine: Machine, flag: str) -> tuple[dict[str, Any], str]:
+    """What the daemon lists, or why it does not."""
+    try:
+        program = str(find_program())
+    except RunFailed:
+        program = "batchplaned"
+    told = machine.run([program, flag])
+    if not told:
+        name = Path(program).name
+        return {}, f"`{name} {flag}` tells nothing: it is not built, or a driver ends it"
+    found: dict[str, Any] = json.loads(told)
+    return found, str(found.get("missing", ""))
 
 
 def _isolation(machine: Machine) -> list[Finding]:

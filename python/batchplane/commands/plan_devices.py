@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ..base.measured_devices import measured_file, measured_names
 from ..base.problems import BadInput, Problem
 from ..changes.traffic_state import generator_states
 from ..costs.cache import kept_costs
@@ -32,6 +33,8 @@ def chosen_profile(
 ) -> tuple[DeviceProfile | None, str]:
     """What was measured, and where from. Raises BadInput for what is kept and is of elsewhere."""
     if given is not None:
+        if not given.exists() and str(given) in measured_names():
+            given = measured_file(str(given))
         profile = load_device_profile(given)
         return profile, f"{given}, measured on {profile.cpu or 'an unknown CPU'}, {profile.date}"
     kept = kept_device_profile(pipeline)

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .devices import CORES, INLINE, OPENCL, SIMULATED, BatchLaw, DeviceProfile
+from .devices import CORES, INLINE, OWN_MEMORY, SIMULATED, BatchLaw, DeviceProfile
 
 # Where nobody has measured: the way to a thread and back (src/app/control/placement_loop.cc).
 _WAY = BatchLaw(600.0, 10.0)
@@ -51,21 +51,23 @@ class BatchLaws:
         own = params.get("laws", {}).get(kind)
         if own is not None:
             origin = "the pipeline's: a card that is not here" if on == SIMULATED else "given"
-            return AppLaw(_law(own), feed, origin)
+            return AppLaw(BatchLaw.given(own), feed, origin)
         if on == SIMULATED:
             return None
         if on == INLINE and kind in self._given:
-            return AppLaw(_law(self._given[kind]), feed, "given")
+            return AppLaw(BatchLaw.given(self._given[kind]), feed, "given")
         measured = self._measured(module, on, params)
         if measured is not None:
             return measured
-        if on == OPENCL:
+        if on in OWN_MEMORY:
             return None
         cost = self._cost_of(module)
         if cost is None or on == INLINE:
             return None if cost is None else AppLaw(cost[0], feed, cost[1])
-        way = BatchLaw(
-            cost[0].batch_ns + _WAY.batch_ns, cost[0].pkt_ns + _WAY.pkt_ns, cost[0].byte_ns
+        way = replace(
+            cost[0],
+            batch_ns=cost[0].batch_ns + _WAY.batch_ns,
+            pkt_ns=cost[0].pkt_ns + _WAY.pkt_ns,
         )
         return AppLaw(way, feed, f"{cost[1]}, and the way there")
 
@@ -76,7 +78,7 @@ class BatchLaws:
         device = self._profile.device_for(on, params)
         found = self._profile.law(str(spec["kind"]), spec.get("params", {}), device)
         # Its own costs know its tables; devices with memory of their own have no others.
-        if found is None or (self._are_own and not found[1] and on != OPENCL):
+        if found is None or (self._are_own and not found[1] and on not in OWN_MEMORY):
             return None
         tables = "" if found[1] else ", with other tables"
         return AppLaw(found[0].law, found[0].feed, f"measured{tables}", found[0].max_batch_pkts)
@@ -91,7 +93,3 @@ class BatchLaws:
             if found is not None:
                 return found[0].feed
         return _FEED
-
-
-def _law(given: Mapping[str, Any]) -> BatchLaw:
-    return BatchLaw(*(float(given.get(key, 0)) for key in ("batch_ns", "pkt_ns", "byte_ns")))

@@ -22,29 +22,39 @@ DEVICES_VERSION = 1
 INLINE = "inline"
 CORES = "cores"
 OPENCL = "opencl"
+CUDA = "cuda"
 SIMULATED = "simulated"
+OWN_MEMORY = (OPENCL, CUDA)
 COMMAND = "batchplane profile --devices"
 _SETUPS = "setups"
 # Beyond it a slow-down says more of a machine that was held up: kMostStretch of the placer, too.
 MOST_FACTOR = 5.0
-_LAW_KEYS = ("batch_ns", "pkt_ns", "byte_ns")
+_LAW_KEYS = ("batch_ns", "pkt_ns", "byte_ns", "length_ns")
 
 
 @dataclass(frozen=True)
 class BatchLaw:
-    """As Law in src/placement/problem.h."""
+    """As in src/base/batch_law.h."""
 
     batch_ns: float = 0.0
     pkt_ns: float = 0.0
     byte_ns: float = 0.0
+    length_ns: float = 0.0
 
     def at(self, n_pkts: float, pkt_bytes: float) -> float:
         """ns of a batch of n packets of this length."""
-        return self.batch_ns + (self.pkt_ns + self.byte_ns * pkt_bytes) * n_pkts
+        per_pkt_ns = self.pkt_ns + self.byte_ns * pkt_bytes
+        return self.batch_ns + self.length_ns * pkt_bytes + per_pkt_ns * n_pkts
+
+    @staticmethod
+    def given(law: Mapping[str, Any]) -> BatchLaw:
+        """As a pipeline has it, which leaves out what is 0."""
+        return BatchLaw(*(float(law.get(key, 0)) for key in _LAW_KEYS))
 
     def as_json(self) -> dict[str, float]:
-        """Keys as in pipelines and files."""
-        return {key: getattr(self, key) for key in _LAW_KEYS}
+        """Keys as in pipelines and files; length_ns where there is any."""
+        law = {key: getattr(self, key) for key in _LAW_KEYS}
+        return law if self.length_ns else {key: law[key] for key in _LAW_KEYS[:3]}
 
 
 @dataclass(frozen=True)
@@ -134,7 +144,7 @@ def _read_profile(document: Any, file: str) -> DeviceProfile:
         raise refuse(f"its format is {document.get('version')}, this version reads 1", "version")
 
     def law_in(row: Mapping[str, Any], key: str) -> BatchLaw:
-        values = [row.get(name) for name in _LAW_KEYS]
+        values = [row.get(name) for name in _LAW_KEYS[:3]] + [row.get("length_ns", 0.0)]
         if not all(isinstance(v, (int, float)) and 0 <= v <= 1e9 for v in values):
             raise refuse("a law has batch_ns, pkt_ns and byte_ns, each 0 to 1000000000", key)
         return BatchLaw(*(float(v) for v in values if v is not None))

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ..base.problems import Problem, suggestion
+from ..base.measured_devices import measured_device
+from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import parse_duration_ns
 from .device_schema import PlacementModel
 from .expand import LISTS, MAPS, Expanded, Path, dotted
@@ -128,6 +129,7 @@ class _Canonicaliser:
         self._placement()
         self._with_kind("ports", PortModel)
         self._with_kind("devices", DeviceModel)
+        self._like_measured()
         self._modules()
         self._list("workers", WorkerModel)
         self._list("interfaces", InterfaceModel)
@@ -209,6 +211,25 @@ class _Canonicaliser:
             if model.in_queue is not None:
                 modules[name]["in_queue"] = model.in_queue.model_dump(exclude_none=True)
             self._place_params("modules", name, model.params())
+
+    def _like_measured(self) -> None:
+        """`like` of a simulated device: times and watts of one that was measured, where it has no
+        others."""
+        for name, device in self._out.get("devices", {}).items():
+            params = device.get("params", {})
+            if device["kind"] != "simulated" or not isinstance(params.get("like"), str):
+                continue
+            try:
+                of = measured_device(params["like"])
+            except BadInput as error:
+                problem = error.problems[0]
+                self._problem(("devices", name, "like"), problem.message, problem.fix)
+                continue
+            own = {key: value for key, value in params.items() if key != "like"}
+            laws = own.get("laws", {})
+            device["params"] = {**of, **own}
+            if isinstance(laws, dict):
+                device["params"]["laws"] = {**of["laws"], **laws}
 
     def _list(self, section: str, model_type: type[BaseModel]) -> None:
         for i, entry in enumerate(self._in.data.get(section) or []):

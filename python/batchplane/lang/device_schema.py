@@ -63,11 +63,13 @@ class PlacedModel(Strict):
 
 
 class LawModel(Strict):
-    """What a batch takes: batch_ns + pkt_ns a packet + byte_ns a byte."""
+    """What a batch takes: batch_ns + pkt_ns a packet + byte_ns a byte + length_ns for each byte of
+    the packets' length, once a batch."""
 
     batch_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
     pkt_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
     byte_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
+    length_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
 
 
 class SlowdownModel(Strict):

@@ -130,7 +130,15 @@ def _gain(row: Mapping[str, Any]) -> str:
 
 def _laws(case: DeviceCase) -> RenderableType:
     table = plain_table(
-        "<module", "<on", "arriving", "ns/batch", "ns/pkt", "ns/byte", "worker ns/pkt", "<from"
+        "<module",
+        "<on",
+        "arriving",
+        "ns/batch",
+        "ns/pkt",
+        "ns/byte",
+        "ns/length",
+        "worker ns/pkt",
+        "<from",
     )
     for app in case.apps:
         for device in case.devices:
@@ -141,6 +149,7 @@ def _laws(case: DeviceCase) -> RenderableType:
             table.add_row(
                 Text(app.name), Text(device.name),
                 short_rate(app.rate_pps), f"{known.law.batch_ns:.0f}", f"{known.law.pkt_ns:.1f}",
-                f"{known.law.byte_ns:.3f}", f"{fed:.0f}", Text(known.origin),
+                f"{known.law.byte_ns:.3f}", f"{known.law.length_ns:.1f}", f"{fed:.0f}",
+                Text(known.origin),
             )  # fmt: skip
     return table

@@ -12,6 +12,9 @@ import numpy as np
 
 from ..costs.devices import BatchLaw
 
+_PARTS = 4
+_CHOICES = [s for n in range(1, _PARTS + 1) for s in itertools.combinations(range(_PARTS), n)]
+
 
 @dataclass(frozen=True)
 class Point:
@@ -40,19 +43,21 @@ def fitted_values(values: Collection[float]) -> set[float]:
 
 def fit_law(points: Sequence[Point]) -> BatchLaw:
     """Least squares of relative errors; no part is below 0."""
-    rows = [[1 / p.ns, p.n_pkts / p.ns, p.n_pkts * p.pkt_bytes / p.ns] for p in points if p.ns > 0]
+    parts_of = ((1, p.n_pkts, p.n_pkts * p.pkt_bytes, p.pkt_bytes) for p in points if p.ns > 0)
+    times = (p.ns for p in points if p.ns > 0)
+    rows = [[part / ns for part in parts] for parts, ns in zip(parts_of, times, strict=True)]
     if not rows:
         return BatchLaw()
     matrix = np.array(rows)
     scale = matrix.max(axis=0)  # a byte costs a thousandth of a batch
-    best, least = np.zeros(3), float(len(rows))
+    best, least = np.zeros(_PARTS), float(len(rows))
     # Where some parts would be negative the best law has none of some of them.
-    for parts in (s for n in (1, 2, 3) for s in itertools.combinations(range(3), n)):
+    for parts in _CHOICES:
         columns = matrix[:, parts] / scale[list(parts)]
         found, *_ = np.linalg.lstsq(columns, np.ones(len(rows)), rcond=None)
         error = float(((columns @ found - 1) ** 2).sum())
         if found.min() >= 0 and error < least:
-            best, least = np.zeros(3), error
+            best, least = np.zeros(_PARTS), error
             best[list(parts)] = found / scale[list(parts)]
     return BatchLaw(*(float(part) for part in best))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..base.problems import BadInput, Problem, RunFailed
 from ..base.version import __version__
-from ..costs.devices import CORES, DEVICES_VERSION, INLINE, OPENCL
+from ..costs.devices import CORES, CUDA, DEVICES_VERSION, INLINE, OPENCL
 from ..costs.keys import cpu_name, params_key
 from ..daemon.process import find_program
 from ..lang.load import load_pipeline
@@ -38,12 +38,13 @@ class DeviceOptions:
     ms: float = 100.0  # for batches of one size
     pair_batch_pkts: int = 256
     pair_bytes: int = 576
+    power_ms: float = 2000.0  # for each reading of a sensor, at the longest length
     cores: str | None = None
 
     @staticmethod
     def quick(cores: str | None = None) -> DeviceOptions:
         """For tests and first looks."""
-        return DeviceOptions((64, 576, 1472), (1, 8, 64, 256, 1024), 3.0, 64, 576, cores)
+        return DeviceOptions((64, 576, 1472), (1, 8, 64, 256, 1024), 3.0, 64, 576, 0.0, cores)
 
 
 @dataclass
@@ -52,36 +53,52 @@ class Found:
 
     devices: list[dict[str, Any]] = field(default_factory=list)
     without_opencl: str = ""  # why
+    without_cuda: str = ""
 
 
 def find_devices() -> Found:
-    """Inline, a thread, and what OpenCL lists. What a pipeline simulates is not here."""
+    """Inline, a thread, and what OpenCL and NVIDIA's driver list. What a pipeline simulates is
+    not here."""
     found = Found([{"name": INLINE, "kind": INLINE}, {"name": CORES, "kind": CORES}])
-    try:
-        told = subprocess.run(
-            [str(find_program()), "--opencl"], capture_output=True, text=True, timeout=_START_S,
-            check=False,
-        ).stdout  # fmt: skip
-        answer = json.loads(told)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        found.without_opencl = "the daemon cannot list its devices"
-        return found
-    if "missing" in answer:
-        found.without_opencl = str(answer["missing"])
-        return found
-    for platform in answer["platforms"]:
+    told, found.without_opencl = _listed("--opencl")
+    opencl: list[dict[str, Any]] = []
+    for platform in told.get("platforms", []):
         drivers = platform.get("drivers", [])
         for i, device in enumerate(platform["devices"]):
-            found.devices.append(
+            opencl.append(
                 {
-                    "name": f"{OPENCL}{len(found.devices) - 2}", "kind": OPENCL,
+                    "name": f"{OPENCL}{len(opencl)}", "kind": OPENCL,
                     "platform": platform["platform"], "device": device,
                     "driver": drivers[i] if i < len(drivers) else "",
                 }
             )  # fmt: skip
-    if len(found.devices) == 2:
+    if not opencl and not found.without_opencl:
         found.without_opencl = "no platform has a device"
+    told, found.without_cuda = _listed("--cuda")
+    cuda = [
+        {
+            "name": f"{CUDA}{i}", "kind": CUDA, "device": gpu["device"], "driver": gpu["driver"],
+            "number": i, "off_w": gpu.get("watts"),
+        }
+        for i, gpu in enumerate(told.get("devices", []))
+    ]  # fmt: skip
+    if not cuda and not found.without_cuda:
+        found.without_cuda = "the driver has no GPU"
+    found.devices += opencl + cuda
     return found
+
+
+def _listed(flag: str) -> tuple[dict[str, Any], str]:
+    """What the daemon lists, or why it does not."""
+    try:
+        told = subprocess.run(
+            [str(find_program()), flag], capture_output=True, text=True, timeout=_START_S,
+            check=False,
+        ).stdout  # fmt: skip
+        answer: dict[str, Any] = json.loads(told)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return {}, "the daemon cannot list its devices"
+    return answer, str(answer.get("missing", ""))
 
 
 def setup_pipeline() -> dict[str, Any]:
@@ -134,13 +151,14 @@ def profile_devices(
     devices = {
         row["name"]: {
             "kind": row["kind"],
-            "params": {key: row[key] for key in ("platform", "device") if key in row},
+            "params": _choice(row),
         }
         for row in found.devices
         if row["kind"] != INLINE
     }
     points: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []
+    power: list[dict[str, Any]] = []
     refused: dict[tuple[str, str], dict[str, Any]] = {}
     for i, length in enumerate(options.lengths):
         if progress is not None:
@@ -151,10 +169,12 @@ def profile_devices(
             "batch_pkts": list(options.batch_pkts),
             "ms": options.ms,
             "pair_batch_pkts": options.pair_batch_pkts if length == options.pair_bytes else 0,
+            "power_ms": options.power_ms if length == max(options.lengths) else 0,
         }
         told = measure(with_length(of, length), request)
         points += [{"length": length, **point} for point in told["points"]]
         pairs += told["pairs"]
+        power += told.get("power", [])
         refused |= {(row["module"], row["on"]): row for row in told["refused"]}
     modules = of["modules"]
     return {
@@ -165,12 +185,37 @@ def profile_devices(
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "daemon": __version__,
         "without_opencl": found.without_opencl,
-        "devices": [{**row, **_declared(watts.get(row["name"]))} for row in found.devices],
+        "without_cuda": found.without_cuda,
+        "devices": [
+            {**row, **_declared(watts.get(row["name"])), **_measured_watts(row, power)}
+            for row in found.devices
+        ],
         "laws": _laws(points, modules),
         "beside": _beside(pairs, modules),
         "points": points,
         "refused": list(refused.values()),
     }
+
+
+def _choice(row: Mapping[str, Any]) -> dict[str, Any]:
+    """As a pipeline's device has it: of GPUs that are alike each by its number."""
+    if row["kind"] == CUDA:
+        return {"device": str(row["number"])}
+    return {key: row[key] for key in ("platform", "device") if key in row}
+
+
+def _measured_watts(row: Mapping[str, Any], power: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of a device with a sensor: as it is found, open with nothing to do, and by module in the
+    largest batches of the longest frames."""
+    own = [entry for entry in power if entry["on"] == row["name"]]
+    if not own:
+        return {}
+    watts: dict[str, Any] = {"off_w": row["off_w"]} if row.get("off_w") is not None else {}
+    idle = [entry["watts"] for entry in own if not entry["module"]]
+    active = {entry["module"]: entry["watts"] for entry in own if entry["module"]}
+    if idle:
+        watts["idle_w"] = idle[0]
+    return {"measured": {**watts, "active_w": active}}
 
 
 def _declared(watts: Mapping[str, float] | None) -> dict[str, Any]:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from ..base.plain_table import plain_table
-from ..costs.devices import MOST_FACTOR
+from ..costs.devices import INLINE, MOST_FACTOR, BatchLaw
 
 _GOOD_ERROR = 0.1
 _MOST_BESIDE = 12
@@ -27,22 +27,28 @@ def render_devices(document: Mapping[str, Any], out: Console) -> None:
             f"; {watts['idle_w']:g} to {watts['active_w']:g} W, declared: modelled" if watts else ""
         )
         out.print(f"{row['name']}: {what or _WORDS[row['kind']]}{driver}{power}", soft_wrap=True)
-    if document.get("without_opencl"):
-        out.print(f"no OpenCL: {document['without_opencl']}", soft_wrap=True)
+        measured = row.get("measured")
+        if measured:
+            active = "".join(f", {w:.0f} W with {m}" for m, w in measured["active_w"].items())
+            out.print(f"  measured: {measured['idle_w']:.0f} W idle{active}", soft_wrap=True)
+    for what, key in (("OpenCL", "without_opencl"), ("CUDA", "without_cuda")):
+        if document.get(key):
+            out.print(f"no {what}: {document[key]}", soft_wrap=True)
     table = plain_table(
-        "<module", "<on", "ns/batch", "ns/pkt", "ns/byte", "256 of 576 bytes", "median off",
-        "p95 off", "worker ns/pkt",
+        "<module", "<on", "ns/batch", "ns/pkt", "ns/byte", "ns/length", "256 of 576 bytes",
+        "median off", "p95 off", "worker ns/pkt",
     )  # fmt: skip
     for law in document["laws"]:
-        batch_ns = law["batch_ns"] + 256 * (law["pkt_ns"] + 576 * law["byte_ns"])
-        feed = law["feed"]
-        fed_ns = feed["batch_ns"] / 256 + feed["pkt_ns"] + 576 * feed["byte_ns"]
+        batch_ns = BatchLaw.given(law).at(256, 576)
+        fed_ns = BatchLaw.given(law["feed"]).at(256, 576) / 256
         table.add_row(
             Text(str(law["module"])), Text(str(law["on"])), f"{law['batch_ns']:.0f}",
-            f"{law['pkt_ns']:.1f}", f"{law['byte_ns']:.3f}", f"{batch_ns / 256:.0f} ns/pkt",
+            f"{law['pkt_ns']:.1f}", f"{law['byte_ns']:.3f}", f"{law.get('length_ns', 0):.1f}",
+            f"{batch_ns / 256:.0f} ns/pkt",
             _error(law["median_error"]), _error(law["p95_error"]), f"{fed_ns:.0f}",
         )  # fmt: skip
     out.print(table)
+    _render_crossovers(document["points"], out)
     _render_beside(document["beside"], out)
     for row in document["refused"]:
         out.print(
@@ -57,6 +63,35 @@ def _error(ratio: float | None) -> Text:
     if ratio is None:
         return Text("-")
     return Text(f"{ratio:.0%}", "" if ratio <= _GOOD_ERROR else "yellow")
+
+
+def _render_crossovers(points: Sequence[Mapping[str, Any]], out: Console) -> None:
+    """From which batch on a device with memory of its own carries more packets than the worker."""
+    pkt_ns: dict[tuple[str, str, int], dict[int, float]] = {}
+    for p in points:
+        place = pkt_ns.setdefault((p["module"], p["on"], p["length"]), {})
+        place[p["batch_pkts"]] = p["wall_ns"] / p["batch_pkts"]
+    lengths = sorted({p["length"] for p in points})
+    shown = sorted({lengths[0], lengths[len(lengths) // 2], lengths[-1]})
+    places = dict.fromkeys((p["module"], p["on"]) for p in points if p["on"] not in _WORDS)
+    if not places:
+        return
+    out.print(Text("\nfrom this batch on it carries more than the worker, and how much", "bold"))
+    table = plain_table("<module", "<on", *(f"{length} bytes" for length in shown))
+    for module, on in places:
+        cells = []
+        for length in shown:
+            own = pkt_ns.get((module, INLINE, length), {})
+            gains = {
+                n: own[n] / ns
+                for n, ns in sorted(pkt_ns.get((module, on, length), {}).items())
+                if n in own
+            }
+            least = next((n for n, gain in gains.items() if gain > 1), None)
+            most = max(gains.values(), default=0.0)
+            cells.append(Text("-" if least is None else f"{least} pkts, up to {most:.1f}x"))
+        table.add_row(Text(module), Text(on), *cells)
+    out.print(table)
 
 
 def _render_beside(rows: list[Mapping[str, Any]], out: Console) -> None:

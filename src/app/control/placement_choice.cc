@@ -52,14 +52,10 @@ PlacementChoice::App app_from(const Value& given, const std::string& where) {
 placement::Law law_from(const Value& given, const std::string& where) {
   placement::Law law{.is_there = true};
   for (const auto& [key, value] : dict_from(given, where)) {
-    double* const target = key == "batch_ns"  ? &law.batch_ns
-                           : key == "pkt_ns"  ? &law.pkt_ns
-                           : key == "byte_ns" ? &law.byte_ns
-                                              : nullptr;
-    if (target == nullptr) {
-      throw ConfigError("'" + key + "' is no part of a law", where, "batch_ns, pkt_ns or byte_ns");
-    }
-    *target = number_from(value, where + "." + key, 0, 1e9);
+    const auto part = std::ranges::find(kLawKeys, key, [](const auto& one) { return one.first; });
+    if (part == kLawKeys.end())
+      throw ConfigError("'" + key + "' is no part of a law", where, kLawKeyNames);
+    law.batch.*(part->second) = number_from(value, where + "." + key, 0, kMostLawNs);
   }
   return law;
 }
@@ -102,7 +98,9 @@ List slowdown_rows(const std::vector<PlacementChoice::Slowdown>& rows) {
 }
 
 Dict law_value(const placement::Law& law) {
-  return {{"batch_ns", law.batch_ns}, {"pkt_ns", law.pkt_ns}, {"byte_ns", law.byte_ns}};
+  Dict value;
+  for (const auto& [key, part] : kLawKeys) value[std::string(key)] = law.batch.*part;
+  return value;
 }
 
 }  // namespace

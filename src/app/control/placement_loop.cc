@@ -11,7 +11,7 @@ namespace batchplane::app {
 namespace {
 
 // A law that nobody has given: what is measured soon takes its place.
-constexpr placement::Law kUnknownLaw{true, 1'000, 300, 0.3};
+constexpr placement::Law kUnknownLaw{true, {1'000, 300, 0.3}};
 // Of the tightest promise on a module's way: the rest is for queues, other modules, and the run of the loop.
 constexpr double kBudgetShare = 0.5;
 constexpr double kUnpromisedNs = 1e6;
@@ -36,14 +36,13 @@ placement::Law law_of(const offload::Stage& stage, const offload::Device& device
                       const PlacementChoice& choice) {
   constexpr double kHandOverNs = 600;
   constexpr double kHandOverPktNs = 10;
-  if (const DeviceLaw* const own = stage.law_on(device); own != nullptr)
-    return {true, own->batch_ns, own->pkt_ns, own->byte_ns};
+  if (const BatchLaw* const own = stage.law_on(device); own != nullptr) return {true, *own};
   const auto measured = choice.laws.find(stage.kind() + "@" + device.options().name);
   if (measured != choice.laws.end()) return measured->second;
   const auto on_worker = choice.laws.find(stage.kind());
   placement::Law law = on_worker == choice.laws.end() ? kUnknownLaw : on_worker->second;
-  law.batch_ns += kHandOverNs;
-  law.pkt_ns += kHandOverPktNs;
+  law.batch.batch_ns += kHandOverNs;
+  law.batch.pkt_ns += kHandOverPktNs;
   return law;
 }
 
@@ -160,10 +159,7 @@ void PlacementLoop::build(const PlacementChoice& choice) {
       if (devices_[d] == nullptr) {
         if (const auto given = choice.laws.find(kind); given != choice.laws.end())
           law = given->second;
-        const double stretch = inline_stretch(choice);
-        law.batch_ns *= stretch;
-        law.pkt_ns *= stretch;
-        law.byte_ns *= stretch;
+        law.batch = law.batch.times(inline_stretch(choice));
       }
       law.max_batch_pkts = placed.stage->max_batch_pkts();
     }

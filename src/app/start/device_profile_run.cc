@@ -2,7 +2,11 @@
 #include "app/start/device_profile_run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <map>
+#include <optional>
+#include <thread>
 
 #include "app/plan/environment_build.h"
 #include "app/plan/memory_plan.h"
@@ -165,6 +169,32 @@ List pairs_of(const DeviceProfileRequest& request, Bench& bench) {
   return rows;
 }
 
+// What each device with a sensor draws with nothing to do, and with each module in its largest batches.
+List power_of(const DeviceProfileRequest& request, Bench& bench) {
+  List rows;
+  if (request.power_ms <= 0) return rows;
+  const uint32_t most = *std::ranges::max_element(request.batch_pkts);
+  // Sensors tell the mean of about a second.
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(request.power_ms));
+  std::map<std::string, double> idle_w;
+  for (const Place& place : bench.places) {
+    const std::optional<double> watts = place.loop->watts();
+    if (watts) idle_w.emplace(place.device, *watts);
+  }
+  for (const auto& [device, watts] : idle_w)
+    rows.emplace_back(Dict{{"module", ""}, {"on", device}, {"watts", watts}});
+  for (Place& place : bench.places) {
+    if (!idle_w.contains(place.device)) continue;
+    (void)place.loop->run(most, request.power_ms);
+    const std::optional<double> watts = place.loop->watts();
+    if (!watts) continue;
+    Dict row = place_value(place);
+    row["watts"] = *watts;
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
+}
+
 void set_up(const DeviceProfileRequest& request, const PipelineSpec& spec, Bench& bench) {
   std::vector<ConfigError> errors;
   auto env = build_environment(spec, PortsAre::kReal, {}, errors);
@@ -208,11 +238,15 @@ DeviceProfileRequest device_profile_request_from(const Value& value, const Pipel
       request.ms = given.is_int() ? static_cast<double>(given.as_int()) : given.as_double();
       if (!(request.ms > 0 && request.ms <= kMostMs))
         throw ConfigError("a time is out of range", key, "up to 10000 ms");
+    } else if (key == "power_ms") {
+      request.power_ms = given.is_int() ? static_cast<double>(given.as_int()) : given.as_double();
+      if (!(request.power_ms >= 0 && request.power_ms <= kMostMs))
+        throw ConfigError("a time is out of range", key, "0 to 10000 ms");
     } else if (key == "pair_batch_pkts") {
       request.pair_batch_pkts = whole_from(given, key, 0, offload::kMaxJobPkts);
     } else {
       throw ConfigError("unknown key '" + key + "'", "profile request",
-                        "devices, modules, batch_pkts, ms, pair_batch_pkts");
+                        "devices, modules, batch_pkts, ms, pair_batch_pkts, power_ms");
     }
   }
   if (request.modules.empty()) throw ConfigError("no module is named", "modules");
@@ -239,9 +273,14 @@ Value run_device_profile(Startup& startup, const std::string& request_path) {
   pin_this_thread(spec.workers.front().core);
   List points = points_of(request, bench);
   List pairs = pairs_of(request, bench);
-  return Dict{{"cpu", cpu_model()},        {"core", spec.workers.front().core},
-              {"daemon", kDaemonVersion},  {"points", std::move(points)},
-              {"pairs", std::move(pairs)}, {"refused", std::move(bench.refused)}};
+  List power = power_of(request, bench);
+  return Dict{{"cpu", cpu_model()},
+              {"core", spec.workers.front().core},
+              {"daemon", kDaemonVersion},
+              {"points", std::move(points)},
+              {"pairs", std::move(pairs)},
+              {"power", std::move(power)},
+              {"refused", std::move(bench.refused)}};
 }
 
 }  // namespace batchplane::app

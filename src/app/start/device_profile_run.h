@@ -11,13 +11,14 @@
 namespace batchplane::app {
 
 // {"devices": {"cores": {"kind": "cores", "params": {}}}, "modules": ["dpi"], "batch_pkts": [1, 16],
-// "ms": 50, "pair_batch_pkts": 0}: devices beside `inline`; 0: no pairs. Throws ConfigError.
+// "ms": 50, "pair_batch_pkts": 0, "power_ms": 0}: devices beside `inline`; 0: no pairs, no watts. Throws ConfigError.
 struct DeviceProfileRequest {
   std::vector<DeviceSpec> devices;
   std::vector<std::string> modules;
   std::vector<uint32_t> batch_pkts;
   double ms = 50;  // for batches of one size
   uint32_t pair_batch_pkts = 0;
+  double power_ms = 0;  // for each reading of a sensor; 0: none
 };
 DeviceProfileRequest device_profile_request_from(const Value& value, const PipelineSpec& spec);
 

@@ -14,6 +14,7 @@
 #include "app/start/startup.h"
 #include "app/wire/json_value.h"
 #include "app/wire/messages.h"
+#include "offload/cuda/cuda_device.h"
 #include "offload/opencl/opencl_device.h"
 
 namespace {
@@ -72,11 +73,10 @@ int print_routes(const DaemonOptions& options) {
   return errors.empty() ? kGood : kBadInput;
 }
 
-int print_opencl() {
+// {KEY: what there is}, or {"missing": why}.
+int print_devices(const char* key, List (*list)()) {
   Value found;
-  const std::vector<ConfigError> errors = errors_of([&] {
-    found = Dict{{"platforms", offload::list_opencl_devices()}};
-  });
+  const std::vector<ConfigError> errors = errors_of([&] { found = Dict{{key, list()}}; });
   if (!errors.empty()) found = Dict{{"missing", errors.front().line()}};
   std::printf("%s\n", to_json(found).c_str());
   return kGood;
@@ -111,6 +111,7 @@ int main(int argc, char** argv) {
   DaemonOptions options;
   bool wants_schema = false;
   bool wants_opencl = false;
+  bool wants_cuda = false;
   bool wants_check = false;
   bool wants_profile = false;
   bool wants_device_profile = false;
@@ -127,6 +128,7 @@ int main(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber);
   cli.add_flag("--modules", wants_schema, "describe modules and ports as JSON, and exit");
   cli.add_flag("--opencl", wants_opencl, "list OpenCL's devices as JSON, and exit");
+  cli.add_flag("--cuda", wants_cuda, "list NVIDIA's GPUs as JSON, and exit");
   cli.add_flag("--check", wants_check, "look for mistakes in the pipeline, and exit");
   cli.add_flag("--profile", wants_profile,
                "measure what the pipeline's modules cost, as JSON, and exit");
@@ -152,7 +154,8 @@ int main(int argc, char** argv) {
     return kFailed;
   }
   if (wants_schema) return print_schema();
-  if (wants_opencl) return print_opencl();
+  if (wants_opencl) return print_devices("platforms", offload::list_opencl_devices);
+  if (wants_cuda) return print_devices("devices", offload::list_cuda_devices);
   if (options.pipeline_path.empty()) {
     std::fprintf(stderr, "no pipeline is given (batchplaned --help)\n");
     return kBadInput;

@@ -36,6 +36,13 @@ class KernelTable {
   const uint64_t number_ = ++last_number_;
 };
 
+// One source in OpenCL C 1.2: as it is, and in NVIDIA's PTX, which is empty where the build had no compiler
+// for it.
+struct KernelSource {
+  const char* opencl;
+  const char* ptx;
+};
+
 // The module's function is compute() and then apply(); a device takes the place of compute().
 // Module::kernel() throws ConfigError where a parameter of the module is in the way.
 class Kernel {
@@ -44,12 +51,12 @@ class Kernel {
 
   virtual ~Kernel() = default;
 
-  // OpenCL C 1.2: `__kernel void entry(__global const uint* bytes, __global const uint2* places, uint n,
+  // `__kernel void entry(__global const uint* bytes, __global const uint2* places, uint n,
   // __global uint* results)`. Work item i < n finds its input at byte places[i].x, a multiple of 4, with
   // places[i].y bytes, and writes result_bytes() at results + i * result_bytes() / 4. Where there is a table,
   // two more: `__global const uint* table, __global uint* scratch`, with scratch_words() for each work item of
   // each group: those of group g begin at g * get_local_size(0) * scratch_words().
-  [[nodiscard]] virtual const char* source() const = 0;
+  [[nodiscard]] virtual KernelSource source() const = 0;
   [[nodiscard]] virtual const char* entry() const = 0;
   [[nodiscard]] virtual uint32_t result_bytes() const = 0;  // a multiple of 8
 

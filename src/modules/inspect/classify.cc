@@ -12,9 +12,11 @@
 namespace batchplane {
 namespace {
 
-constexpr const char* kClassifySource =
+constexpr KernelSource kClassifySource{
 #include "modules/inspect/classify.cl.h"
-    ;
+    ,
+#include "modules/inspect/classify.ptx.h"
+};
 
 using inspect::Mlp;
 
@@ -85,7 +87,7 @@ class Classify final : public Module, public Kernel {
   }
 
   Kernel* kernel() override { return this; }
-  [[nodiscard]] const char* source() const override { return kClassifySource; }
+  [[nodiscard]] KernelSource source() const override { return kClassifySource; }
   [[nodiscard]] const char* entry() const override { return "classify"; }
   [[nodiscard]] uint32_t result_bytes() const override { return sizeof(inspect::Choice); }
   [[nodiscard]] Input input_of(Packet& pkt) const noexcept override {

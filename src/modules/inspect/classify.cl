@@ -14,6 +14,8 @@ inline float16 sums_of(__global const float* biases, uint n_inputs, uint n_padde
                        __global const float* in, uint lanes) {
   __global const float* row = biases + n_padded + o;
   float16 sums = vload16(0, biases + o);
+  // Loads of several inputs are under way at once.
+#pragma unroll 4
   for (uint i = 0; i < n_inputs; ++i, row += n_padded)
     sums = fma(vload16(0, row), (float16)(in[i * lanes]), sums);
   return sums;

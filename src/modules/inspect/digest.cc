@@ -13,9 +13,11 @@
 namespace batchplane {
 namespace {
 
-constexpr const char* kDigestSource =
+constexpr KernelSource kDigestSource{
 #include "modules/inspect/digest.cl.h"
-    ;
+    ,
+#include "modules/inspect/digest.ptx.h"
+};
 
 using DigestTable = FlatTable<4>;
 constexpr uint32_t kSlotBytes = sizeof(DigestTable::Key);  // digests with zeros behind them
@@ -83,7 +85,7 @@ class Digest final : public Module, public Kernel {
   }
 
   Kernel* kernel() override { return this; }
-  [[nodiscard]] const char* source() const override { return kDigestSource; }
+  [[nodiscard]] KernelSource source() const override { return kDigestSource; }
   [[nodiscard]] const char* entry() const override {
     if (kind_ == DigestKind::kMd5) return "md5";
     return kind_ == DigestKind::kSha1 ? "sha1" : "sha256";

@@ -2,6 +2,7 @@
 // digest.cl - MD5 (RFC 1321), SHA-1 and SHA-256 (FIPS 180-4): a text a work item, on any OpenCL device with
 // the byte order of x86. A result has 32 bytes, the last of them zero where the digest is shorter.
 
+// Rounds are unrolled, so that a block's words are registers.
 #define RESULT_WORDS 8
 
 // Word `w` of a text with its padding, in the order of its bytes; the length that follows is left out.
@@ -43,9 +44,11 @@ __kernel void md5(__global const uint* bytes, __global const uint2* places, uint
   uint state[4] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
   for (uint block = 0; block < n_blocks; ++block) {
     uint words[16];
+#pragma unroll
     for (uint i = 0; i < 16; ++i) words[i] = padded_word(text, n_bytes, 16 * block + i);
     if (block == n_blocks - 1) words[14] = n_bytes << 3, words[15] = n_bytes >> 29;
     uint a = state[0], b = state[1], c = state[2], d = state[3];
+#pragma unroll
     for (uint i = 0; i < 64; ++i) {
       const uint round = i / 16;
       const uint f = round == 0   ? bitselect(d, c, b)
@@ -67,6 +70,7 @@ __kernel void md5(__global const uint* bytes, __global const uint2* places, uint
 
 // Block `block` of a text as words of the SHA family.
 inline void sha_block(__global const uint* text, uint n_bytes, uint block, uint* words) {
+#pragma unroll
   for (uint i = 0; i < 16; ++i) words[i] = swapped(padded_word(text, n_bytes, 16 * block + i));
   if (block == blocks_of(n_bytes) - 1) words[14] = n_bytes >> 29, words[15] = n_bytes << 3;
 }
@@ -83,6 +87,7 @@ __kernel void sha1(__global const uint* bytes, __global const uint2* places, uin
     uint words[16];
     sha_block(text, n_bytes, block, words);
     uint a = state[0], b = state[1], c = state[2], d = state[3], e = state[4];
+#pragma unroll
     for (uint i = 0; i < 80; ++i) {
       if (i >= 16) {
         words[i % 16] = rotate(
@@ -125,6 +130,7 @@ __kernel void sha256(__global const uint* bytes, __global const uint2* places, u
     uint s[8];
     sha_block(text, n_bytes, block, words);
     for (uint i = 0; i < 8; ++i) s[i] = state[i];
+#pragma unroll
     for (uint i = 0; i < 64; ++i) {
       if (i >= 16) {
         const uint x = words[(i + 1) % 16];

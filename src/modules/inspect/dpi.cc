@@ -14,9 +14,11 @@
 namespace batchplane {
 namespace {
 
-constexpr const char* kDpiSource =
+constexpr KernelSource kDpiSource{
 #include "modules/inspect/dpi.cl.h"
-    ;
+    ,
+#include "modules/inspect/dpi.ptx.h"
+};
 
 const DropReason kDpiMatch{"dpi_match", "the packet has what a rule with the action drop looks for",
                            "the command hits tells which rules match"};
@@ -62,7 +64,7 @@ class Dpi final : public Module, public Kernel {
                       where_ + ".engine",
                       "set engine: aho_corasick, for literals; or leave the device out of `on`");
   }
-  [[nodiscard]] const char* source() const override { return kDpiSource; }
+  [[nodiscard]] KernelSource source() const override { return kDpiSource; }
   [[nodiscard]] const char* entry() const override { return "dpi"; }
   [[nodiscard]] uint32_t result_bytes() const override { return sizeof(dpi::Walk); }
   [[nodiscard]] Input input_of(Packet& pkt) const noexcept override {

@@ -1,24 +1,44 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// any_device_test_util.h - whatever OpenCL device the machine has, for tests.
+// any_device_test_util.h - a device with memory of its own, for tests: OpenCL's where there is one, else a GPU
+// by NVIDIA's driver.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "offload/cuda/cuda_device.h"
 #include "offload/opencl/opencl_device.h"
 
 namespace batchplane::offload {
 
-// Null, and the test is skipped, where this machine has none.
-inline std::shared_ptr<const OpenClDevice> any_device(std::string& why) {
-  try {
+// Null, and the test is skipped, where this machine has none. BATCHPLANE_TEST_DEVICE: opencl or cuda alone.
+inline std::shared_ptr<const KernelDevice> any_device(std::string& why) {
+  const char* const wanted = std::getenv("BATCHPLANE_TEST_DEVICE");
+  const std::string only = wanted == nullptr ? "" : wanted;
+  const auto made = [&](const std::string& kind, auto make) -> std::shared_ptr<const KernelDevice> {
+    if (!only.empty() && only != kind) return nullptr;
+    try {
+      return make();
+    } catch (const ConfigError& error) {
+      why += error.line() + " ";
+      return nullptr;
+    }
+  };
+  auto device = made("opencl", [] {
     return std::make_shared<const OpenClDevice>(OpenClChoice{}, std::vector<int>{}, "devices.x");
-  } catch (const ConfigError& error) {
-    why = error.line();
-    return nullptr;
-  }
+  });
+  if (device != nullptr) return device;
+  return made("cuda", [] { return std::make_shared<const CudaDevice>(CudaChoice{}, "devices.x"); });
+}
+
+// As pipelines have it.
+inline std::string kind_of_any_device() {
+  std::string why;
+  const auto device = any_device(why);
+  return dynamic_cast<const CudaDevice*>(device.get()) == nullptr ? "opencl" : "cuda";
 }
 
 }  // namespace batchplane::offload

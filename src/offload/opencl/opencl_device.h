@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/value.h"
+#include "offload/kernel/device_kernel.h"
 #include "offload/opencl/opencl_api.h"
 
 namespace batchplane::offload {
@@ -30,7 +31,7 @@ struct OpenClChoice {
   std::string device;
 };
 
-class OpenClDevice {
+class OpenClDevice final : public KernelDevice, public std::enable_shared_from_this<OpenClDevice> {
  public:
   // `where`: the key in the pipeline. The library's threads keep off these cores, where there are others.
   // Throws ConfigError.
@@ -40,7 +41,10 @@ class OpenClDevice {
   [[nodiscard]] const cl::Api& api() const { return api_; }
   [[nodiscard]] cl::DeviceId id() const { return id_; }
   [[nodiscard]] cl::ContextId context() const { return context_.get(); }
-  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  [[nodiscard]] std::unique_ptr<DeviceKernel> make_kernel(Kernel& kernel, uint32_t max_pkts,
+                                                          const Quiescence* quiescence,
+                                                          const std::string& where) const override;
 
  private:
   void choose(const OpenClChoice& choice, const std::string& where);

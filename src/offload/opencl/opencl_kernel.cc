@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/patience.h"
@@ -13,7 +12,6 @@ namespace batchplane::offload {
 namespace {
 
 constexpr size_t kGroup = 64;
-constexpr uint32_t kAlignBytes = 4;
 // Buffers that a device still uses by then are never given back.
 constexpr std::chrono::seconds kLongestEnd{1};
 
@@ -29,15 +27,16 @@ std::string error_line(const std::string& log) {
 
 }  // namespace
 
+std::unique_ptr<DeviceKernel> OpenClDevice::make_kernel(Kernel& kernel, uint32_t max_pkts,
+                                                        const Quiescence* quiescence,
+                                                        const std::string& where) const {
+  return std::make_unique<OpenClKernel>(shared_from_this(), kernel, max_pkts, quiescence, where);
+}
+
 OpenClKernel::OpenClKernel(std::shared_ptr<const OpenClDevice> device, Kernel& kernel,
                            uint32_t max_pkts, const Quiescence* quiescence,
                            const std::string& where)
-    : device_(std::move(device)),
-      max_pkts_(max_pkts),
-      room_bytes_(max_pkts * kMeanBytes),
-      result_bytes_(kernel.result_bytes()),
-      tables_(std::make_unique<std::shared_ptr<Table>>(std::make_shared<Table>()),
-              std::make_unique<std::shared_ptr<Table>>(), quiescence) {
+    : DeviceKernel(kernel, max_pkts, quiescence), device_(std::move(device)) {
   const cl::Api& api = device_->api();
   int32_t error = cl::kSuccess;
   queue_ = {api.clCreateCommandQueue(device_->context(), device_->id(), 0, &error),
@@ -48,7 +47,7 @@ OpenClKernel::OpenClKernel(std::shared_ptr<const OpenClDevice> device, Kernel& k
         where);
   }
   build(kernel, where);
-  for (Slot& slot : slots_) make_slot(slot, kernel, where);
+  for (uint32_t s = 0; s < kSlots; ++s) make_slot(s, kernel, where);
   renew_table(kernel, where);
   for (uint32_t s = 0; s < kSlots; ++s) clear(s);
 }
@@ -59,22 +58,25 @@ OpenClKernel::~OpenClKernel() {
   bool is_used = false;
   for (uint32_t s = 0; s < kSlots; ++s) {
     while (poll(s) == State::kRunning && std::chrono::steady_clock::now() < until) patience.wait();
-    is_used = is_used || slots_[s].done != nullptr;
+    is_used = is_used || buffers_[s].done != nullptr;
   }
   if (!is_used) return;
-  for (Slot& slot : slots_) {
-    (void)slot.kernel.release(), (void)slot.done.release();
-    for (auto& memory : slot.own) (void)memory.release();
-    for (auto& memory : slot.staged) (void)memory.release();
+  for (Buffers& used : buffers_) {
+    (void)used.kernel.release(), (void)used.done.release();
+    for (auto& memory : used.own) (void)memory.release();
+    for (auto& memory : used.staged) (void)memory.release();
   }
-  (void)tables_.current()->words.release(), (void)tables_.current()->scratch.release();
+  if (current_table().number != 0) {
+    auto& table = static_cast<ClTable&>(current_table());
+    (void)table.words.release(), (void)table.scratch.release();
+  }
   (void)queue_.release();
 }
 
 void OpenClKernel::build(const Kernel& kernel, const std::string& where) {
   const cl::Api& api = device_->api();
   const cl::DeviceId id = device_->id();
-  const char* text = kernel.source();
+  const char* text = kernel.source().opencl;
   int32_t error = cl::kSuccess;
   program_ = {api.clCreateProgramWithSource(device_->context(), 1, &text, nullptr, &error),
               {api.clReleaseProgram}};
@@ -102,7 +104,8 @@ void OpenClKernel::build(const Kernel& kernel, const std::string& where) {
   group_ = std::clamp<size_t>(most, 1, kGroup);
 }
 
-void OpenClKernel::make_slot(Slot& slot, const Kernel& kernel, const std::string& where) {
+void OpenClKernel::make_slot(uint32_t s, const Kernel& kernel, const std::string& where) {
+  Buffers& slot = buffers_[s];
   const cl::Api& api = device_->api();
   const size_t sizes[] = {room_bytes_, size_t{max_pkts_} * sizeof(Place),
                           size_t{max_pkts_} * result_bytes_};
@@ -128,9 +131,9 @@ void OpenClKernel::make_slot(Slot& slot, const Kernel& kernel, const std::string
                         where, "a smaller max_batch_pkts");
     }
   }
-  slot.bytes = static_cast<uint8_t*>(mapped[kBytes]);
-  slot.places = static_cast<Place*>(mapped[kPlaces]);
-  slot.results = static_cast<uint8_t*>(mapped[kResults]);
+  slots_[s].bytes = static_cast<uint8_t*>(mapped[kBytes]);
+  slots_[s].places = static_cast<Place*>(mapped[kPlaces]);
+  slots_[s].results = static_cast<uint8_t*>(mapped[kResults]);
   slot.kernel = {api.clCreateKernel(program_.get(), kernel.entry(), &error), {api.clReleaseKernel}};
   const cl::MemoryId bytes = slot.own[kBytes].get();
   const cl::MemoryId places = slot.own[kPlaces].get();
@@ -145,66 +148,72 @@ void OpenClKernel::make_slot(Slot& slot, const Kernel& kernel, const std::string
   }
 }
 
-void OpenClKernel::clear(uint32_t slot) noexcept {
-  Slot& s = slots_[slot];
-  s.n = s.n_bytes = 0;
-  s.table = tables_.read().get();
-  s.table_number = s.table->number;
-}
-
-bool OpenClKernel::add(uint32_t slot, Kernel::Input input) noexcept {
-  Slot& to = slots_[slot];
-  const auto n_bytes = std::min(static_cast<uint32_t>(input.size()), to.table->most_input_bytes);
-  if (to.n == max_pkts_ || room_bytes_ - to.n_bytes < n_bytes + kAlignBytes) return false;
-  if (n_bytes != 0) std::memcpy(to.bytes + to.n_bytes, input.data(), n_bytes);
-  to.places[to.n++] = {to.n_bytes, n_bytes};
-  to.n_bytes += (n_bytes + kAlignBytes - 1) & ~(kAlignBytes - 1);
-  return true;
-}
-
-bool OpenClKernel::failed(int32_t code, const char* what) noexcept {
-  if (code == cl::kSuccess) return false;
-  if (fault_.what == nullptr) fault_ = {what, code};
-  return true;
-}
-
-bool OpenClKernel::launch(uint32_t slot) noexcept {
+std::unique_ptr<DeviceKernel::Table> OpenClKernel::make_table(const std::vector<uint32_t>& words,
+                                                              size_t scratch_bytes,
+                                                              int32_t& error) {
   const cl::Api& api = device_->api();
-  Slot& s = slots_[slot];
-  if (s.n == 0) return true;  // its first packet alone has more bytes than there is room for
+  auto table = std::make_unique<ClTable>();
+  table->words = {api.clCreateBuffer(device_->context(), cl::kMemReadOnly | cl::kMemCopyHostPtr,
+                                     words.size() * sizeof(uint32_t),
+                                     const_cast<uint32_t*>(words.data()), &error),
+                  {api.clReleaseMemObject}};
+  if (table->words == nullptr) return nullptr;
+  table->scratch = {
+      api.clCreateBuffer(device_->context(), cl::kMemReadWrite, scratch_bytes, nullptr, &error),
+      {api.clReleaseMemObject}};
+  if (table->scratch == nullptr) return nullptr;
+  return table;
+}
+
+// What is enqueued keeps its memory, whoever lets go of it meanwhile.
+bool OpenClKernel::take_table(uint32_t slot) noexcept {
+  if (slots_[slot].table_number == 0) return true;
+  const cl::Api& api = device_->api();
+  const auto& table = static_cast<const ClTable&>(*slots_[slot].table);
+  const cl::KernelId kernel = buffers_[slot].kernel.get();
+  const cl::MemoryId words = table.words.get();
+  const cl::MemoryId scratch = table.scratch.get();
+  return !failed(api.clSetKernelArg(kernel, 4, sizeof words, &words), "a kernel cannot begin") &&
+         !failed(api.clSetKernelArg(kernel, 5, sizeof scratch, &scratch), "a kernel cannot begin");
+}
+
+bool OpenClKernel::begin(uint32_t slot) noexcept {
+  const cl::Api& api = device_->api();
+  const Slot& s = slots_[slot];
+  Buffers& to = buffers_[slot];
   const auto write = [&](uint8_t b, const void* from, size_t n_bytes) {
     return n_bytes == 0 ? cl::kSuccess
-                        : api.clEnqueueWriteBuffer(queue_.get(), s.own[b].get(), cl::kFalse, 0,
+                        : api.clEnqueueWriteBuffer(queue_.get(), to.own[b].get(), cl::kFalse, 0,
                                                    n_bytes, from, 0, nullptr, nullptr);
   };
-  const size_t n_items = (s.n + group_ - 1) / group_ * group_;
+  const size_t n_items = items_of(s.n);
   cl::EventId done = nullptr;
   if (failed(write(kBytes, s.bytes, s.n_bytes), "a batch cannot be copied there") ||
       failed(write(kPlaces, s.places, s.n * sizeof(Place)), "a batch cannot be copied there") ||
-      failed(api.clSetKernelArg(s.kernel.get(), 2, sizeof s.n, &s.n), "a kernel cannot begin") ||
-      !take_table(s) ||
-      failed(api.clEnqueueNDRangeKernel(queue_.get(), s.kernel.get(), 1, nullptr, &n_items, &group_,
-                                        0, nullptr, nullptr),
+      failed(api.clSetKernelArg(to.kernel.get(), 2, sizeof s.n, &s.n), "a kernel cannot begin") ||
+      !take_table(slot) ||
+      failed(api.clEnqueueNDRangeKernel(queue_.get(), to.kernel.get(), 1, nullptr, &n_items,
+                                        &group_, 0, nullptr, nullptr),
              "a kernel cannot begin") ||
-      failed(api.clEnqueueReadBuffer(queue_.get(), s.own[kResults].get(), cl::kFalse, 0,
+      failed(api.clEnqueueReadBuffer(queue_.get(), to.own[kResults].get(), cl::kFalse, 0,
                                      size_t{s.n} * result_bytes_, s.results, 0, nullptr, &done),
              "results cannot be copied back")) {
     return false;
   }
-  s.done = {done, {api.clReleaseEvent}};
+  to.done = {done, {api.clReleaseEvent}};
   return !failed(api.clFlush(queue_.get()), "a kernel cannot begin");
 }
 
-OpenClKernel::State OpenClKernel::poll(uint32_t slot) noexcept {
-  Slot& s = slots_[slot];
-  if (s.done == nullptr) return State::kDone;
+DeviceKernel::State OpenClKernel::poll(uint32_t slot) noexcept {
+  cl::Owned<cl::EventId>& done = buffers_[slot].done;
+  if (done == nullptr) return State::kDone;
   int32_t status = 0;
-  if (failed(device_->api().clGetEventInfo(s.done.get(), cl::kEventCommandExecutionStatus,
+  if (failed(device_->api().clGetEventInfo(done.get(), cl::kEventCommandExecutionStatus,
                                            sizeof status, &status, nullptr),
              "a batch cannot be asked for"))
     return State::kFailed;
   if (status > cl::kComplete) return State::kRunning;
-  s.done.reset();
+  done.reset();
   return failed(status, "a batch failed") ? State::kFailed : State::kDone;
 }
 

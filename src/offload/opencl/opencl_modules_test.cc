@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// opencl_modules_test.cc - modules with a table on whatever OpenCL there is, beside the same on the processor.
+// opencl_modules_test.cc - modules with a table on whatever device there is, beside the same on the processor.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -86,11 +86,12 @@ struct Side {
 // The same frames on both sides.
 class Beside {
  public:
-  Beside(const std::shared_ptr<const OpenClDevice>& device, const std::string& kind,
+  Beside(const std::shared_ptr<const KernelDevice>& device, const std::string& kind,
          const Dict& params, uint32_t most_pkts)
       : here(kind, params, most_pkts),
         there(kind, params, most_pkts),
-        on_device(device, there.kernel(), most_pkts, nullptr, "devices.x") {}
+        made(device->make_kernel(there.kernel(), most_pkts, nullptr, "devices.x")),
+        on_device(*made) {}
 
   void command(const std::string& verb, const Value& args) {
     here.runner.module().command(verb, args);
@@ -104,7 +105,7 @@ class Beside {
     here.run();
     const auto n = static_cast<uint32_t>(frames.size());
     Kernel& kernel = there.kernel();
-    const uint32_t slot = n_batches_++ % OpenClKernel::kSlots;
+    const uint32_t slot = n_batches_++ % DeviceKernel::kSlots;
     std::vector<Kernel::Input> inputs;
     on_device.clear(slot);
     for (Packet* pkt : there.pkts) {
@@ -112,7 +113,7 @@ class Beside {
       ASSERT_TRUE(on_device.add(slot, inputs.back()));
     }
     ASSERT_TRUE(on_device.launch(slot));
-    while (on_device.poll(slot) == OpenClKernel::State::kRunning) std::this_thread::yield();
+    while (on_device.poll(slot) == DeviceKernel::State::kRunning) std::this_thread::yield();
     ASSERT_EQ(on_device.fault().what, nullptr);
     ASSERT_EQ(on_device.table_number(slot), kernel.table()->number());
     const uint8_t* const results = on_device.results(slot);
@@ -137,7 +138,8 @@ class Beside {
 
   Side here;
   Side there;
-  OpenClKernel on_device;
+  std::unique_ptr<DeviceKernel> made;
+  DeviceKernel& on_device;
 
  private:
   uint32_t n_batches_ = 0;
@@ -295,7 +297,7 @@ TEST(OpenClModules, ABatchThatAnEditOvertakes) {
   constexpr uint32_t kPkts = 100;
   Side here("dpi", dpi_rules(), kPkts);
   Side there("dpi", dpi_rules(), kPkts);
-  KernelLane lane(device, there.runner, kPkts, 1, nullptr, "devices.x");
+  KernelLane lane(*device, there.runner, kPkts, 1, nullptr, "devices.x");
   SpscRing<LaneEntry> ring(4);
   Job job(kPkts, &there.runner);
   Rng rng(9);
@@ -330,11 +332,12 @@ TEST(OpenClModules, ABatchOfNothing) {
   const auto device = any_device(why);
   if (device == nullptr) GTEST_SKIP() << why;
   Side side("dpi", dpi_rules(), 1);
-  OpenClKernel on_device(device, side.kernel(), 1, nullptr, "devices.x");
+  const auto made = device->make_kernel(side.kernel(), 1, nullptr, "devices.x");
+  DeviceKernel& on_device = *made;
   on_device.clear(0);
-  EXPECT_FALSE(on_device.add(0, Bytes(OpenClKernel::kMeanBytes + 1)));
+  EXPECT_FALSE(on_device.add(0, Bytes(DeviceKernel::kMeanBytes + 1)));
   EXPECT_TRUE(on_device.launch(0));
-  EXPECT_EQ(on_device.poll(0), OpenClKernel::State::kDone);
+  EXPECT_EQ(on_device.poll(0), DeviceKernel::State::kDone);
 }
 
 TEST(OpenClModules, HyperscanStaysHere) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// opencl_test.cc - kernels on whatever OpenCL this machine has, beside the processor, byte by byte. Skipped
+// opencl_test.cc - kernels on whatever device this machine has, beside the processor, byte by byte. Skipped
 // where there is none.
 #include <gtest/gtest.h>
 
@@ -40,10 +40,11 @@ TEST(OpenCl, ComputesDigestsOfEveryLengthAsTheProcessorDoes) {
   for (const char* const algorithm : {"md5", "sha1", "sha256"}) {
     const Made made("digest", {{"algorithm", algorithm}});
     Kernel& kernel = *made.module->kernel();
-    OpenClKernel on_device(device, kernel, kLongest + 1, nullptr, "devices.x");
+    const auto made_kernel = device->make_kernel(kernel, kLongest + 1, nullptr, "devices.x");
+    DeviceKernel& on_device = *made_kernel;
     for (const Kernel::Input input : inputs) ASSERT_TRUE(on_device.add(1, input));
     ASSERT_TRUE(on_device.launch(1));
-    while (on_device.poll(1) == OpenClKernel::State::kRunning) std::this_thread::yield();
+    while (on_device.poll(1) == DeviceKernel::State::kRunning) std::this_thread::yield();
     ASSERT_EQ(on_device.fault().what, nullptr);
     std::vector<uint64_t> expected(inputs.size() * kernel.result_bytes() / sizeof(uint64_t));
     auto* const bytes = reinterpret_cast<uint8_t*>(expected.data());
@@ -61,7 +62,9 @@ TEST(OpenCl, SourcesThatAreWrongAreTold) {
   const auto device = any_device(why);
   if (device == nullptr) GTEST_SKIP() << why;
   class Broken final : public Kernel {
-    [[nodiscard]] const char* source() const override { return "__kernel void k() { int x = y; }"; }
+    [[nodiscard]] KernelSource source() const override {
+      return {"__kernel void k() { int x = y; }", ".version 5.0\n.target sm_60\n.entry k y"};
+    }
     [[nodiscard]] const char* entry() const override { return "k"; }
     [[nodiscard]] uint32_t result_bytes() const override { return 8; }
     [[nodiscard]] Input input_of(Packet& /*pkt*/) const noexcept override { return {}; }
@@ -72,10 +75,11 @@ TEST(OpenCl, SourcesThatAreWrongAreTold) {
   };
   Broken broken;
   try {
-    const OpenClKernel made(device, broken, 1, nullptr, "devices.x");
+    const auto made = device->make_kernel(broken, 1, nullptr, "devices.x");
     FAIL() << "it compiled";
   } catch (const ConfigError& error) {
-    EXPECT_NE(error.line().find("undeclared identifier 'y'"), std::string::npos) << error.line();
+    const bool is_clang = error.line().find("undeclared identifier 'y'") != std::string::npos;
+    EXPECT_TRUE(is_clang || error.line().find("yntax") != std::string::npos) << error.line();
   }
 }
 
@@ -87,7 +91,7 @@ TEST(OpenCl, TakesAStagesPacketsInOrder) {
     // However busy this machine is, nothing is taken back: ten times this law is 10 s.
     const Dict laws{{"test_work", Dict{{"batch_ns", 1'000'000'000}}}};
     const DeviceSpec gpu{
-        "gpu", "opencl", {{"threads", threads}, {"check_one_in", 1}, {"laws", laws}}};
+        "gpu", kind_of_any_device(), {{"threads", threads}, {"check_one_in", 1}, {"laws", laws}}};
     stage_test::Rig rig(
         stage_test::pipeline({{"on", stage_test::kGpu}, {"batch_pkts", 64}, {"backpressure", true}},
                              {gpu}),

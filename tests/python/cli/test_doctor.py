@@ -31,12 +31,17 @@ GOOD = {
 
 
 CARD = '{"platforms": [{"platform": "Maker", "devices": ["Card"]}]}'
+GPU = '{"devices": [{"device": "NVIDIA H9", "driver": "CUDA 13.0", "bus": "0"}]}'
 
 
-def commands(features: str = "off", version: str = "22.11.5", opencl: str = CARD) -> object:
+def commands(
+    features: str = "off", version: str = "22.11.5", opencl: str = CARD, cuda: str = GPU
+) -> object:
     def run(words: Sequence[str]) -> str:
         if words[1] == "--opencl":
             return opencl
+        if words[1] == "--cuda":
+            return cuda
         if words[0] == "pkg-config":
             return version
         if words[1] == "-i":
@@ -58,7 +63,7 @@ def examined(root: Path, change: dict[str, str | None], run: object = None) -> d
 def test_a_good_machine(tmp_path: Path) -> None:
     findings = examined(tmp_path, {})
     assert [finding.topic for finding in findings.values() if not finding.is_ok] == []
-    assert len(findings) == 18 and all(finding.remedy == "" for finding in findings.values())
+    assert len(findings) == 19 and all(finding.remedy == "" for finding in findings.values())
     assert findings["hugepages"].message == "512 of 2 MB"
 
 
@@ -196,3 +201,17 @@ def test_what_is_missing_of_opencl(tmp_path: Path, told: str, message: str) -> N
     finding = examined(tmp_path, {}, commands(opencl=told))["opencl"]
     assert not finding.is_ok and message in finding.message and "pocl" in finding.remedy
     assert examined(tmp_path, {})["opencl"].message == "Maker: Card"
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ('{"missing": "there is no libcuda.so.1"}', "there is no libcuda.so.1"),
+        ('{"devices": []}', "no GPU"),
+        ("", "tells nothing"),
+    ],
+)
+def test_what_is_missing_of_cuda(tmp_path: Path, told: str, message: str) -> None:
+    finding = examined(tmp_path, {}, commands(cuda=told))["cuda"]
+    assert not finding.is_ok and message in finding.message and "NVIDIA" in finding.remedy
+    assert examined(tmp_path, {})["cuda"].message == "NVIDIA H9 (CUDA 13.0)"

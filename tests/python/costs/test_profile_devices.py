@@ -56,6 +56,7 @@ def fake(pipeline: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, A
         {
             "module": module, "on": on, "batch_pkts": n, "pkt_bytes": float(length),
             "batch_ns": law.at(n, length), "feed_ns": FEED.at(n, length), "dropped_pkts": 0,
+            "wall_ns": law.at(n, length),
         }
         for n in request["batch_pkts"]
         for module in request["modules"]
@@ -67,7 +68,13 @@ def fake(pipeline: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, A
         one, other = {"module": "dpi", "on": "inline"}, {"module": "digest", "on": "opencl0"}
         pairs = [{"one": one, "other": other, "one_factor": 1.5, "other_factor": 1.2}]
     refused = [{"module": "esp_encrypt", "on": "opencl0", "reason": "it has no kernel"}]
-    return {"points": points, "pairs": pairs, "refused": refused}
+    power = []
+    if request["power_ms"]:
+        power = [
+            {"module": "", "on": "opencl0", "watts": 90.0},
+            {"module": "dpi", "on": "opencl0", "watts": 210.0},
+        ]
+    return {"points": points, "pairs": pairs, "refused": refused, "power": power}
 
 
 def measured(**watts: dict[str, float]) -> dict[str, Any]:
@@ -75,11 +82,15 @@ def measured(**watts: dict[str, float]) -> dict[str, Any]:
     return profile_devices(None, (), DeviceOptions(), watts, FOUND, fake)
 
 
-def test_a_law_is_found_again() -> None:
-    truth = BatchLaw(600.0, 30.0, 0.25)
+@pytest.mark.parametrize("length_ns", [0.0, 70.0])
+def test_a_law_is_found_again(length_ns: float) -> None:
+    truth = BatchLaw(600.0, 30.0, 0.25, length_ns)
+    assert truth.at(2, 100) == 600 + 100 * length_ns + 2 * (30 + 25)
     points = [Point(n, b, truth.at(n, b)) for n in (1, 16, 256) for b in (64, 512, 1472)]
     law = fit_law(points)
-    assert [law.batch_ns, law.pkt_ns, law.byte_ns] == pytest.approx([600, 30, 0.25], rel=1e-6)
+    for key in ("batch_ns", "pkt_ns", "byte_ns", "length_ns"):
+        assert getattr(law, key) == pytest.approx(getattr(truth, key), rel=1e-6, abs=1e-6)
+    assert BatchLaw.given(law.as_json()) == law
 
 
 def test_no_part_of_a_law_is_negative() -> None:
@@ -146,6 +157,9 @@ def test_the_table_tells_errors_watts_and_what_is_missing() -> None:
     assert "esp_encrypt not on opencl0: it has no kernel" in text
     assert "p95 off" in text and "0%" in text and "1.50" in text
     assert "are not used" not in text
+    assert "measured: 90 W idle, 210 W with dpi" in text
+    # 816 ns a packet of 1472 bytes here, 169 ns there in batches of 16384, 636 ns of 64.
+    assert "1024 pkts, up to 4.0x" in text and "64 pkts, up to 4.8x" in text, text
     document["beside"].append({**document["beside"][0], "factor": 88.7})
     render_devices(document, console)
     assert "1 above 5 are not used: others held this machine up" in console.file.getvalue()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from conftest import load
 
+from batchplane.base.measured_devices import measured_device
 from batchplane.lang.kinds import Kinds
 from batchplane.lang.pipeline import Pipeline
 from batchplane.lang.yaml_writer import to_yaml
@@ -97,3 +98,17 @@ def test_the_builder_says_the_same(kinds: Kinds) -> None:
     written = canonical(TEXT.replace("DEVICE", "{on: [gpu], age_limit: 80us}"), kinds)
     assert p.to_json()["devices"] == written["devices"]
     assert p.to_json()["modules"]["ttl"] == written["modules"]["ttl"]
+
+
+def test_a_simulated_device_like_one_that_was_measured(kinds: Kinds) -> None:
+    laws = "laws: {ttl: {batch: 20us, pkt_ns: 5}}"
+    text = TEXT.replace("DEVICE", "gpu").replace(laws, "like: h200\n    idle_w: 7\n    " + laws)
+    params = canonical(text, kinds)["devices"]["gpu"]["params"]
+    measured = measured_device("h200")
+    assert {"dpi", "digest", "classify"} <= set(measured["laws"])
+    assert params["laws"] == {**measured["laws"], "ttl": {"batch_ns": 20_000, "pkt_ns": 5}}
+    assert params["idle_w"] == 7 and "like" not in params
+    wrong = load(text.replace("h200", "h20"), kinds).problems
+    assert [p.line() for p in wrong] == [
+        "p.yaml:4: devices.gpu.like: no device 'h20' was measured for all (did you mean 'h200'?)"
+    ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from ...costs.devices import BatchLaw
 from ...placement.plant import standins
 from ...plots.base import COLOURS
 from ..common.case import Case
@@ -36,7 +37,7 @@ def plan(setup: Setup) -> Generator[list[Case], Results, Outcome]:
 
 def _row(data: dict[str, Any], app: str, device: str, size: int, batch: int) -> Row:
     law = data["laws"][app][device]
-    batch_ns = law["batch_ns"] + (law["pkt_ns"] + law["byte_ns"] * size) * batch
+    batch_ns = BatchLaw.given(law).at(batch, size)
     watts = data["devices"][device]["active_w"]
     gbps = batch * size * 8 / batch_ns
     return {

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# NVIDIA's PTX of the kernels in OpenCL C, by clang, which needs nothing of NVIDIA for it. Without clang a
+# build has no kernels for devices of kind cuda, and says so where one is asked for.
+find_program(BATCHPLANE_CLANG NAMES clang-16 clang-17 clang-18 clang-19 clang DOC "makes PTX of kernels")
+set(BP_ON_PTX ${CMAKE_SOURCE_DIR}/src/offload/cuda/opencl_on_ptx.clh)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${BP_ON_PTX})
+
+# bp_ptx(KERNEL HEADER): a/x.cl becomes kernels/a/x.ptx.h, a text that is empty without clang.
+function(bp_ptx kernel header)
+  string(REGEX REPLACE "\\.cl$" ".ptx.h" to "${CMAKE_BINARY_DIR}/kernels/${header}")
+  if(EXISTS ${to} AND NOT ${CMAKE_SOURCE_DIR}/${kernel} IS_NEWER_THAN ${to} AND NOT ${BP_ON_PTX} IS_NEWER_THAN ${to}
+     AND "${BP_PTX_BY}" STREQUAL "${BATCHPLANE_CLANG}")
+    return()
+  endif()
+  set(text "")
+  if(BATCHPLANE_CLANG)
+    # Numbers below 2^-126 are kept, and products are added as they are written.
+    execute_process(
+      COMMAND ${BATCHPLANE_CLANG} -x cl -cl-std=CL1.2 -cl-no-stdinc --target=nvptx64-nvidia-cuda
+        -Xclang -target-cpu -Xclang sm_60 -ffp-contract=off -O3 -S -o -
+        -include ${BP_ON_PTX} ${CMAKE_SOURCE_DIR}/${kernel}
+      OUTPUT_VARIABLE text ERROR_VARIABLE said RESULT_VARIABLE failed)
+    if(failed)
+      message(WARNING "no PTX of ${kernel}: ${said}")
+      set(text "")
+    endif()
+  endif()
+  file(WRITE ${to} "R\"ptx(${text})ptx\"\n")
+endfunction()
+
+# Once it is found, or gone, all are made anew.
+macro(bp_ptx_done)
+  set(BP_PTX_BY "${BATCHPLANE_CLANG}" CACHE INTERNAL "what made PTX last")
+endmacro()

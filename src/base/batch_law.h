@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// batch_law.h - what a batch costs a device.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace batchplane {
+
+// Of n packets of l bytes: batch_ns + length_ns l + (pkt_ns + byte_ns l) n. The papers' common law has T0, T1, T2;
+// length_ns is for devices whose packets go side by side, each byte after byte: a batch takes as long as one packet.
+struct BatchLaw {
+  double batch_ns = 0;
+  double pkt_ns = 0;
+  double byte_ns = 0;
+  double length_ns = 0;
+
+  bool operator==(const BatchLaw&) const = default;
+  [[nodiscard]] double time_ns(double n_pkts, double pkt_bytes) const {
+    return batch_ns + length_ns * pkt_bytes + (pkt_ns + byte_ns * pkt_bytes) * n_pkts;
+  }
+  [[nodiscard]] BatchLaw times(double factor) const {
+    return {batch_ns * factor, pkt_ns * factor, byte_ns * factor, length_ns * factor};
+  }
+};
+
+// As files and pipelines have it; each from 0 to kMostLawNs.
+inline constexpr double kMostLawNs = 1e9;
+inline constexpr std::array<std::pair<std::string_view, double BatchLaw::*>, 4> kLawKeys{
+    {{"batch_ns", &BatchLaw::batch_ns},
+     {"pkt_ns", &BatchLaw::pkt_ns},
+     {"byte_ns", &BatchLaw::byte_ns},
+     {"length_ns", &BatchLaw::length_ns}}};
+inline constexpr const char* kLawKeyNames = "batch_ns, pkt_ns, byte_ns or length_ns";
+
+}  // namespace batchplane

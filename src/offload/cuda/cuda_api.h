@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// cuda_api.h - the functions of NVIDIA's driver that are used here, found at run time: no package of it is
+// needed to build or to run without one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace batchplane::offload::cu {
+
+// Names and numbers are those of the driver's interface, which keeps them.
+using DeviceId = int32_t;
+using Address = uint64_t;  // in the device's memory
+using ContextId = struct ContextTag*;
+using ModuleId = struct ModuleTag*;
+using FunctionId = struct FunctionTag*;
+using StreamId = struct StreamTag*;
+using EventId = struct EventTag*;
+
+inline constexpr int32_t kSuccess = 0;
+inline constexpr int32_t kNotReady = 600;
+inline constexpr uint32_t kHostMapped = 2;
+inline constexpr uint32_t kStreamNonBlocking = 1;
+inline constexpr uint32_t kEventNoTiming = 2;
+inline constexpr int32_t kErrorLog =
+    5;  // where to write what is wrong with a text, and the room there
+inline constexpr int32_t kErrorLogBytes = 6;
+
+// One line a function: its name here, its name in the library, what it takes. All give an error.
+#define BATCHPLANE_CUDA_FUNCTIONS(F)                                                             \
+  F(init, "cuInit", (uint32_t flags))                                                            \
+  F(driver_version, "cuDriverGetVersion", (int32_t * version))                                   \
+  F(device_count, "cuDeviceGetCount", (int32_t * n))                                             \
+  F(device_get, "cuDeviceGet", (DeviceId * device, int32_t index))                               \
+  F(device_name, "cuDeviceGetName", (char* name, int32_t room, DeviceId))                        \
+  F(device_bus, "cuDeviceGetPCIBusId", (char* name, int32_t room, DeviceId))                     \
+  F(context_retain, "cuDevicePrimaryCtxRetain", (ContextId * context, DeviceId))                 \
+  F(context_release, "cuDevicePrimaryCtxRelease_v2", (DeviceId))                                 \
+  F(context_use, "cuCtxSetCurrent", (ContextId))                                                 \
+  F(module_load, "cuModuleLoadDataEx",                                                           \
+    (ModuleId * module, const void* text, uint32_t n_options, int32_t* options, void** values))  \
+  F(module_unload, "cuModuleUnload", (ModuleId))                                                 \
+  F(module_function, "cuModuleGetFunction", (FunctionId * function, ModuleId, const char* name)) \
+  F(alloc, "cuMemAlloc_v2", (Address * at, size_t n_bytes))                                      \
+  F(free, "cuMemFree_v2", (Address at))                                                          \
+  F(host_alloc, "cuMemHostAlloc", (void** at, size_t n_bytes, uint32_t flags))                   \
+  F(host_free, "cuMemFreeHost", (void* at))                                                      \
+  F(host_address, "cuMemHostGetDevicePointer_v2", (Address * address, void* at, uint32_t flags)) \
+  F(copy_there, "cuMemcpyHtoD_v2", (Address to, const void* from, size_t n_bytes))               \
+  F(copy_there_async, "cuMemcpyHtoDAsync_v2",                                                    \
+    (Address to, const void* from, size_t n_bytes, StreamId))                                    \
+  F(stream_create, "cuStreamCreate", (StreamId * stream, uint32_t flags))                        \
+  F(stream_destroy, "cuStreamDestroy_v2", (StreamId))                                            \
+  F(event_create, "cuEventCreate", (EventId * event, uint32_t flags))                            \
+  F(event_destroy, "cuEventDestroy_v2", (EventId))                                               \
+  F(event_record, "cuEventRecord", (EventId, StreamId))                                          \
+  F(event_query, "cuEventQuery", (EventId))                                                      \
+  F(launch, "cuLaunchKernel",                                                                    \
+    (FunctionId, uint32_t groups_x, uint32_t groups_y, uint32_t groups_z, uint32_t items_x,      \
+     uint32_t items_y, uint32_t items_z, uint32_t shared_bytes, StreamId, void** arguments,      \
+     void** extra))
+
+struct Api {
+#define BATCHPLANE_CUDA_MEMBER(name, symbol, taken) int32_t(*name) taken = nullptr;
+  BATCHPLANE_CUDA_FUNCTIONS(BATCHPLANE_CUDA_MEMBER)
+#undef BATCHPLANE_CUDA_MEMBER
+};
+
+// Those of libcuda.so.1, which stays loaded and has been begun with; throws ConfigError where there is none.
+// Control thread.
+[[nodiscard]] const Api& loaded_api();
+// Others in their place, for tests; null: the library again.
+void use_api(const Api* api);
+
+}  // namespace batchplane::offload::cu

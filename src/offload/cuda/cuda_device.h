@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// cuda_device.h - an NVIDIA GPU by name, and its watts.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/value.h"
+#include "offload/cuda/cuda_api.h"
+#include "offload/kernel/device_kernel.h"
+
+namespace batchplane::offload {
+
+// A part of its name, or its number among those of this machine; empty: the first.
+struct CudaChoice {
+  std::string device;
+};
+
+class CudaDevice final : public KernelDevice, public std::enable_shared_from_this<CudaDevice> {
+ public:
+  // `where`: the key in the pipeline. Throws ConfigError.
+  CudaDevice(const CudaChoice& choice, const std::string& where);
+  ~CudaDevice() override;
+
+  [[nodiscard]] const cu::Api& api() const { return api_; }
+  // The calling thread's calls are meant for it from now on.
+  [[nodiscard]] int32_t use() const noexcept { return api_.context_use(context_); }
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  [[nodiscard]] std::optional<double> watts() const override;
+  [[nodiscard]] std::unique_ptr<DeviceKernel> make_kernel(Kernel& kernel, uint32_t max_pkts,
+                                                          const Quiescence* quiescence,
+                                                          const std::string& where) const override;
+
+ private:
+  const cu::Api& api_;
+  cu::DeviceId id_ = 0;
+  cu::ContextId context_ = nullptr;
+  std::string name_;
+  std::string bus_;
+};
+
+// All there are: [{device, driver, bus}], and watts of those with a sensor. Throws ConfigError.
+[[nodiscard]] List list_cuda_devices();
+
+}  // namespace batchplane::offload

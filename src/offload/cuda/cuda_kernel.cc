@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// cuda_kernel.cc - a module's kernel on an NVIDIA GPU. Nothing here waits for the GPU, but for tables.
+#include "offload/cuda/cuda_kernel.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+#include "base/patience.h"
+
+namespace batchplane::offload {
+namespace {
+
+constexpr uint32_t kGroupItems = 64;
+// Bytes of a batch that the GPU reads out of the host's memory as it needs them.
+constexpr uint32_t kReadInPlaceBytes = 8192;
+// Memory that the GPU still uses by then is never given back.
+constexpr std::chrono::seconds kLongestEndOfBatch{1};
+
+enum : uint8_t { kStagedBytes, kStagedPlaces, kStagedResults };
+
+}  // namespace
+
+std::unique_ptr<DeviceKernel> CudaDevice::make_kernel(Kernel& kernel, uint32_t max_pkts,
+                                                      const Quiescence* quiescence,
+                                                      const std::string& where) const {
+  return std::make_unique<CudaKernel>(shared_from_this(), kernel, max_pkts, quiescence, where);
+}
+
+CudaKernel::CudaKernel(std::shared_ptr<const CudaDevice> device, Kernel& kernel, uint32_t max_pkts,
+                       const Quiescence* quiescence, const std::string& where)
+    : DeviceKernel(kernel, max_pkts, quiescence), device_(std::move(device)) {
+  group_ = kGroupItems;
+  (void)device_->use();
+  load(kernel, where);
+  for (uint32_t s = 0; s < kSlots; ++s) make_slot(s, where);
+  renew_table(kernel, where);
+  for (uint32_t s = 0; s < kSlots; ++s) clear(s);
+}
+
+CudaKernel::~CudaKernel() {
+  (void)device_->use();
+  const auto until = std::chrono::steady_clock::now() + kLongestEndOfBatch;
+  Patience patience;
+  bool is_used = false;
+  for (uint32_t s = 0; s < kSlots; ++s) {
+    while (poll(s) == State::kRunning && std::chrono::steady_clock::now() < until) patience.wait();
+    is_used = is_used || buffers_[s].is_under_way;
+  }
+  if (!is_used) return;
+  for (Buffers& used : buffers_) {
+    used.bytes.forget(), used.stream.forget(), used.done.forget();
+    for (auto& memory : used.staged) memory.forget();
+  }
+  if (current_table().number != 0) {
+    auto& table = static_cast<GpuTable&>(current_table());
+    table.words.forget();
+    for (auto& scratch : table.scratch) scratch.forget();
+  }
+  module_.forget();
+}
+
+void CudaKernel::load(const Kernel& kernel, const std::string& where) {
+  const char* const text = kernel.source().ptx;
+  const std::string entry = kernel.entry();
+  if (*text == '\0') {
+    throw ConfigError("this build has no '" + entry + "' for NVIDIA GPUs", where,
+                      "apt-get install clang-16, and build again");
+  }
+  char log[512] = {};
+  int32_t options[] = {cu::kErrorLog, cu::kErrorLogBytes};
+  void* values[] = {log, reinterpret_cast<void*>(uintptr_t{sizeof log - 1})};
+  const cu::Api& api = device_->api();
+  cu::ModuleId module = nullptr;
+  int32_t error = api.module_load(&module, text, 2, options, values);
+  if (error == cu::kSuccess) {
+    module_ = {module, api.module_unload};
+    error = api.module_function(&function_, module, kernel.entry());
+  }
+  if (error == cu::kSuccess) return;
+  std::string why = log;
+  why = why.substr(0, why.find('\n'));
+  throw ConfigError("'" + device_->name() + "' does not take the kernel '" + entry + "': error " +
+                        std::to_string(error) + (why.empty() ? "" : ", " + why),
+                    where, "leave the device out of `on`, or use another driver");
+}
+
+void CudaKernel::make_slot(uint32_t slot, const std::string& where) {
+  const cu::Api& api = device_->api();
+  const size_t sizes[] = {room_bytes_, size_t{max_pkts_} * sizeof(Place),
+                          size_t{max_pkts_} * result_bytes_};
+  Buffers& to = buffers_[slot];
+  cu::StreamId stream = nullptr;
+  cu::EventId event = nullptr;
+  cu::Address bytes = 0;
+  int32_t error = api.alloc(&bytes, room_bytes_);
+  if (error == cu::kSuccess) to.bytes = {bytes, api.free};
+  for (const uint8_t b : {kStagedBytes, kStagedPlaces, kStagedResults}) {
+    void* staged = nullptr;
+    if (error == cu::kSuccess) error = api.host_alloc(&staged, sizes[b], cu::kHostMapped);
+    if (staged != nullptr) to.staged[b] = {staged, api.host_free};
+    if (error == cu::kSuccess) error = api.host_address(&to.seen[b], staged, 0);
+  }
+  if (error == cu::kSuccess) error = api.stream_create(&stream, cu::kStreamNonBlocking);
+  if (stream != nullptr) to.stream = {stream, api.stream_destroy};
+  if (error == cu::kSuccess) error = api.event_create(&event, cu::kEventNoTiming);
+  if (event != nullptr) to.done = {event, api.event_destroy};
+  if (error != cu::kSuccess) {
+    const size_t all_bytes = 2 * sizes[0] + sizes[1] + sizes[2];
+    throw ConfigError("'" + device_->name() + "' has no " + std::to_string((all_bytes >> 10) + 1) +
+                          " KiB for batches of " + std::to_string(max_pkts_) + " packets: error " +
+                          std::to_string(error),
+                      where, "a smaller max_batch_pkts");
+  }
+  slots_[slot].bytes = static_cast<uint8_t*>(to.staged[kStagedBytes].get());
+  slots_[slot].places = static_cast<Place*>(to.staged[kStagedPlaces].get());
+  slots_[slot].results = static_cast<uint8_t*>(to.staged[kStagedResults].get());
+}
+
+std::unique_ptr<DeviceKernel::Table> CudaKernel::make_table(const std::vector<uint32_t>& words,
+                                                            size_t scratch_bytes, int32_t& error) {
+  const cu::Api& api = device_->api();
+  const auto taken = [&](size_t n_bytes) {
+    cu::Address at = 0;
+    if (error == cu::kSuccess) error = api.alloc(&at, n_bytes);
+    return error == cu::kSuccess ? cu::Owned<cu::Address>{at, api.free} : cu::Owned<cu::Address>{};
+  };
+  auto table = std::make_unique<GpuTable>(*device_);
+  const size_t n_bytes = words.size() * sizeof(uint32_t);
+  error = device_->use();
+  table->words = taken(n_bytes);
+  for (auto& scratch : table->scratch) scratch = taken(scratch_bytes);
+  if (error == cu::kSuccess) error = api.copy_there(table->words.get(), words.data(), n_bytes);
+  if (error != cu::kSuccess) return nullptr;
+  return table;
+}
+
+bool CudaKernel::begin(uint32_t slot) noexcept {
+  const cu::Api& api = device_->api();
+  const Slot& s = slots_[slot];
+  Buffers& to = buffers_[slot];
+  const bool is_copied = s.n_bytes > kReadInPlaceBytes;
+  cu::Address bytes = is_copied ? to.bytes.get() : to.seen[kStagedBytes];
+  uint32_t n = s.n;
+  cu::Address words = 0;
+  cu::Address scratch = 0;
+  if (s.table_number != 0) {
+    const auto& table = static_cast<const GpuTable&>(*s.table);
+    words = table.words.get();
+    scratch = table.scratch[slot].get();
+  }
+  void* arguments[] = {&bytes,  &to.seen[kStagedPlaces], &n, &to.seen[kStagedResults], &words,
+                       &scratch};
+  const auto n_groups = static_cast<uint32_t>(items_of(n) / group_);
+  if (failed(device_->use(), "the driver is gone") ||
+      (is_copied && failed(api.copy_there_async(bytes, s.bytes, s.n_bytes, to.stream.get()),
+                           "a batch cannot be copied there")) ||
+      failed(api.launch(function_, n_groups, 1, 1, kGroupItems, 1, 1, 0, to.stream.get(), arguments,
+                        nullptr),
+             "a kernel cannot begin"))
+    return false;
+  to.is_under_way = true;
+  return !failed(api.event_record(to.done.get(), to.stream.get()), "a kernel cannot begin");
+}
+
+DeviceKernel::State CudaKernel::poll(uint32_t slot) noexcept {
+  Buffers& of = buffers_[slot];
+  if (!of.is_under_way) return State::kDone;
+  const int32_t error = device_->api().event_query(of.done.get());
+  if (error == cu::kNotReady) return State::kRunning;
+  of.is_under_way = false;
+  return failed(error, "a batch failed") ? State::kFailed : State::kDone;
+}
+
+}  // namespace batchplane::offload

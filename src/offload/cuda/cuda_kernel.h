@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// cuda_kernel.h - a module's kernel on an NVIDIA GPU: memory, tables, launches, results.
+#pragma once
+
+#include "offload/cuda/cuda_device.h"
+
+namespace batchplane::offload {
+
+namespace cu {
+
+// Memory of the device, of the host, and what else has to be given back. Who destroys it has made the
+// device the calling thread's.
+template <class T>
+class Owned {
+ public:
+  Owned() = default;
+  Owned(T handle, int32_t (*release)(T)) : handle_(handle), release_(release) {}
+  Owned(Owned&& other) noexcept { *this = std::move(other); }
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    std::swap(release_, other.release_);
+    return *this;
+  }
+  ~Owned() {
+    if (handle_ != T{}) release_(handle_);
+  }
+  [[nodiscard]] T get() const { return handle_; }
+  void forget() { handle_ = T{}; }
+
+ private:
+  T handle_ = T{};
+  int32_t (*release_)(T) = nullptr;
+};
+
+}  // namespace cu
+
+// Two launches may overlap. Places and results stay in memory of the host, which the GPU reads and writes
+// itself; so do the bytes of a small batch, for which a copy would take longer than the rest.
+class CudaKernel final : public DeviceKernel {
+ public:
+  // As KernelDevice::make_kernel().
+  CudaKernel(std::shared_ptr<const CudaDevice> device, Kernel& kernel, uint32_t max_pkts,
+             const Quiescence* quiescence, const std::string& where);
+  ~CudaKernel() override;
+
+  [[nodiscard]] State poll(uint32_t slot) noexcept override;
+
+ private:
+  struct GpuTable : Table {
+    explicit GpuTable(const CudaDevice& gpu) : device(gpu) {}
+    ~GpuTable() override { (void)device.use(); }
+
+    const CudaDevice& device;
+    cu::Owned<cu::Address> words;
+    cu::Owned<cu::Address> scratch[kSlots];
+  };
+  struct Buffers {
+    cu::Owned<cu::Address> bytes;  // of the GPU
+    cu::Owned<void*> staged[3];  // of the host: bytes, places, results; and where the GPU sees them
+    cu::Address seen[3] = {};
+    cu::Owned<cu::StreamId> stream;
+    cu::Owned<cu::EventId> done;
+    bool is_under_way = false;
+  };
+
+  [[nodiscard]] std::unique_ptr<Table> make_table(const std::vector<uint32_t>& words,
+                                                  size_t scratch_bytes, int32_t& error) override;
+  [[nodiscard]] bool begin(uint32_t slot) noexcept override;
+  [[nodiscard]] const std::string& device_name() const override { return device_->name(); }
+
+  void load(const Kernel& kernel, const std::string& where);
+  void make_slot(uint32_t slot, const std::string& where);
+
+  const std::shared_ptr<const CudaDevice> device_;
+  cu::Owned<cu::ModuleId> module_;
+  cu::FunctionId function_ = nullptr;
+  std::array<Buffers, kSlots> buffers_;
+};
+
+}  // namespace batchplane::offload

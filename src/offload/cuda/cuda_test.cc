@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// cuda_test.cc - a GPU that is not there, refuses, fails, hangs or computes wrong: no packet is lost or out of
+// order, and the device is taken out. On a real one opencl_test.cc and opencl_modules_test.cc run.
+#include <gtest/gtest.h>
+
+#include "offload/cuda/cuda_device.h"
+#include "offload/cuda/fake_cuda_test_util.h"
+
+namespace batchplane::offload {
+namespace cuda_test {
+
+using fake_cu::Fake;
+using fake_cu::Faults;
+using stage_test::Rig;
+using stage_test::world;
+
+DeviceSpec fake_gpu(uint32_t threads, Dict more = {}) {
+  more["threads"] = threads;
+  more["laws"] = Dict{{"test_work", Dict{{"batch_ns", 1000}}}};
+  more["check_one_in"] = 8;
+  return {"gpu", "cuda", more};
+}
+PipelineSpec on_gpu(uint32_t threads, uint32_t batch_pkts = 32) {
+  return stage_test::pipeline(
+      {{"on", stage_test::kGpu}, {"batch_pkts", batch_pkts}, {"backpressure", true}},
+      {fake_gpu(threads)});
+}
+Value gpu_of(Rig& rig) { return rig.stats()["devices"].as_list()[0]; }
+
+// Small batches are read where they are, others are copied.
+TEST(Cuda, ComputesAndGivesBackAllItTook) {
+  for (const uint32_t batch_pkts : {4U, 256U}) {
+    const Fake fake({.n_polls = 3});
+    {
+      Rig rig(on_gpu(0, batch_pkts), 64 * batch_pkts);
+      Fake::set({.n_polls = 3});
+      rig.loop(2'000);
+      rig.expect_all();
+      EXPECT_EQ(rig.stats()["inline_pkts"].as_int(), 0);
+      EXPECT_EQ(gpu_of(rig)["fault"].as_string(), "");
+      EXPECT_EQ(gpu_of(rig)["runs_on"].as_string(), "Fake H1");
+      EXPECT_EQ(fake_cu::state.n_copies > 0, batch_pkts == 256);
+    }
+    EXPECT_EQ(Fake::n_objects(), 1U);  // the context, which the driver has one of
+  }
+}
+
+void expect_taken_out_by(const Faults& faults, const std::string& why) {
+  const Fake fake;
+  Rig rig(on_gpu(0), 6'400);
+  Fake::set(faults);
+  rig.loop(2'000);
+  rig.expect_all();
+  EXPECT_FALSE(gpu_of(rig)["is_up"].as_bool());
+  EXPECT_EQ(gpu_of(rig)["fault"].as_string(), why);
+  EXPECT_GT(rig.stats()["inline_pkts"].as_int(), 0);
+  EXPECT_LT(rig.stats()["inline_pkts"].as_int(), static_cast<int64_t>(world.n_made));
+}
+
+TEST(Cuda, WhatFailsIsTakenOut) {
+  expect_taken_out_by({.fail_launch_at = 50, .n_polls = 2},
+                      "a kernel cannot begin: CUDA error 719");
+  expect_taken_out_by({.fail_batch_at = 50, .n_polls = 2}, "a batch failed: CUDA error 700");
+  expect_taken_out_by({.wrong_from = 50, .n_polls = 2}, "results were wrong");
+}
+
+TEST(Cuda, ABatchThatNeverEnds) {
+  const Fake fake;
+  Rig rig(on_gpu(0), 64'000);
+  Fake::set({.hang_from = 50});
+  rig.loop(300);
+  rig.loop(60, 100'000);  // overdue: the worker runs what waits
+  EXPECT_GE(rig.stats()["taken_back_jobs"].as_int(), 1);
+  rig.loop(2'000, 2'000'000);
+  rig.expect_all();
+  EXPECT_EQ(gpu_of(rig)["fault"].as_string(), "a batch did not come back within a second");
+}
+
+TEST(Cuda, WhateverGoesWrongOnAThreadLosesNothing) {
+  const Faults all[] = {{.n_polls = 5},
+                        {.fail_launch_at = 40, .n_polls = 5},
+                        {.fail_batch_at = 40},
+                        {.wrong_from = 40},
+                        {.hang_from = 40, .n_polls = 2}};
+  for (const Faults& faults : all) {
+    const Fake fake;
+    Rig rig(on_gpu(1), 20'000, false);
+    Fake::set(faults);
+    while (world.n_made < world.limit_pkts) rig.loop(10);
+    rig.engine->stop(true);
+    rig.expect_all();
+  }
+}
+
+// An edit copies its table from another thread, and gives the one before back.
+TEST(Cuda, EditsOfATable) {
+  for (const uint32_t threads : {0U, 1U}) {
+    const Fake fake({.n_polls = 20});
+    Rig rig(on_gpu(threads), 20'000, threads == 0);
+    const size_t n_objects = Fake::n_objects();
+    for (int64_t i = 1; world.n_made < world.limit_pkts; ++i) {
+      rig.loop(10);
+      rig.stage().command("table", i);
+    }
+    rig.loop(2'000);
+    EXPECT_EQ(gpu_of(rig)["fault"].as_string(), "");
+    EXPECT_GT(gpu_of(rig)["done_pkts"].as_int(), 0);
+    EXPECT_EQ(Fake::n_objects(), n_objects);
+    rig.engine->stop(true);
+    rig.expect_all();
+  }
+}
+
+TEST(Cuda, ATableThatDoesNotFit) {
+  const Fake fake({.n_polls = 2});
+  Rig rig(on_gpu(0), 6'400);
+  rig.loop(50);
+  Fake::set({.most_bytes = 1, .n_polls = 2});
+  rig.stage().command("table", 1);
+  rig.loop(2'000);
+  rig.expect_all();
+  EXPECT_EQ(gpu_of(rig)["fault"].as_string(), "it has no room for a new table");
+}
+
+TEST(Cuda, WhatCannotBeIsToldAtTheStart) {
+  const auto told = [](const Faults& faults, Dict params = {}) {
+    const Fake fake(faults);
+    return stage_test::refusal(
+        stage_test::written({{"on", stage_test::kGpu}}, {fake_gpu(0, std::move(params))}));
+  };
+  const auto has = [](const std::string& lines, const std::string& part) {
+    EXPECT_NE(lines.find(part), std::string::npos) << lines;
+    EXPECT_EQ(std::ranges::count(lines, '\n'), 1) << lines;
+  };
+  EXPECT_EQ(told({}), "");
+  EXPECT_EQ(told({}, {{"device", "0"}}), "");
+  has(told({.n_gpus = 0}), "NVIDIA's driver has no GPU here");
+  has(told({}, {{"device", "Fake H2"}}), "there is no GPU 'Fake H2' (did you mean 'Fake H1'?)");
+  has(told({}, {{"device", "1"}}), "there is no GPU '1'");
+  has(told({.is_bad_text = true}),
+      "'Fake H1' does not take the kernel 'number': error 218, ptxas line 5; error: no such word");
+  has(told({.most_bytes = 10'000}),
+      "for batches of 256 packets: error 2 (a smaller max_batch_pkts");
+  has(told({.wrong_from = 1}), "the kernel 'number' computes wrong there");
+}
+
+TEST(Cuda, ListsWhatThereIs) {
+  const Fake fake({.n_gpus = 2});
+  const List found = list_cuda_devices();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[1]["device"].as_string(), "Fake H1");
+  EXPECT_EQ(found[1]["driver"].as_string(), "CUDA 13.1");
+}
+
+// Where the build had a compiler for it.
+TEST(Cuda, KernelsAreThereAsPtx) {
+  for (const char* const algorithm : {"md5", "sha1", "sha256"}) {
+    const ModuleInfo& info = *find_module_kind("digest");
+    Environment env;
+    Args args(info.params, {{"algorithm", algorithm}}, "modules.x");
+    args.set_env(&env);
+    args.set_name("x");
+    const auto module = info.make(args);
+    const std::string ptx = module->kernel()->source().ptx;
+    if (ptx.empty()) GTEST_SKIP() << "this build has no clang";
+    EXPECT_NE(ptx.find(std::string(".entry ") + algorithm + "("), std::string::npos);
+  }
+}
+
+}  // namespace cuda_test
+}  // namespace batchplane::offload

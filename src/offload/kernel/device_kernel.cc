@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// device_kernel.cc - batches on their way to a device with memory of its own, and the table that they are
+// computed by: copied there by whoever edits it, while launches go on with the one before.
+#include "offload/kernel/device_kernel.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace batchplane::offload {
+namespace {
+
+constexpr uint32_t kAlignBytes = 4;
+
+}  // namespace
+
+DeviceKernel::DeviceKernel(const Kernel& kernel, uint32_t max_pkts, const Quiescence* quiescence)
+    : max_pkts_(max_pkts),
+      room_bytes_(max_pkts * kMeanBytes),
+      result_bytes_(kernel.result_bytes()),
+      tables_(std::make_unique<std::shared_ptr<Table>>(std::make_shared<Table>()),
+              std::make_unique<std::shared_ptr<Table>>(), quiescence) {}
+
+void DeviceKernel::renew_table(Kernel& kernel, const std::string& where) {
+  KernelTable* const from = kernel.table();
+  if (from == nullptr || from->number() == current_table().number) return;
+  const std::vector<uint32_t> words = from->words();
+  // An argument has to be some buffer, also of kernels that need no room.
+  const size_t scratch_bytes =
+      items_of(max_pkts_) * std::max(1U, from->scratch_words()) * sizeof(uint32_t);
+  int32_t error = 0;
+  std::shared_ptr<Table> next = make_table(words, scratch_bytes, error);
+  if (next == nullptr) {
+    const size_t all_bytes = words.size() * sizeof(uint32_t) + scratch_bytes;
+    throw ConfigError("'" + device_name() + "' has no " + std::to_string((all_bytes >> 10) + 1) +
+                          " KiB for the table of '" + kernel.entry() + "': error " +
+                          std::to_string(error),
+                      where, "a smaller table or max_batch_pkts");
+  }
+  next->number = from->number();
+  next->most_input_bytes = from->most_input_bytes();
+  tables_.replace(std::make_unique<std::shared_ptr<Table>>(next),
+                  std::make_unique<std::shared_ptr<Table>>(next));
+}
+
+void DeviceKernel::clear(uint32_t slot) noexcept {
+  Slot& s = slots_[slot];
+  s.n = s.n_bytes = 0;
+  s.table = tables_.read().get();
+  s.table_number = s.table->number;
+}
+
+bool DeviceKernel::add(uint32_t slot, Kernel::Input input) noexcept {
+  Slot& to = slots_[slot];
+  const auto n_bytes = std::min(static_cast<uint32_t>(input.size()), to.table->most_input_bytes);
+  if (to.n == max_pkts_ || room_bytes_ - to.n_bytes < n_bytes + kAlignBytes) return false;
+  if (n_bytes != 0) std::memcpy(to.bytes + to.n_bytes, input.data(), n_bytes);
+  to.places[to.n++] = {to.n_bytes, n_bytes};
+  to.n_bytes += (n_bytes + kAlignBytes - 1) & ~(kAlignBytes - 1);
+  return true;
+}
+
+bool DeviceKernel::failed(int32_t code, const char* what) noexcept {
+  if (code == 0) return false;
+  if (fault_.what == nullptr) fault_ = {what, code};
+  return true;
+}
+
+}  // namespace batchplane::offload
