@@ -37,6 +37,7 @@ MAY_NAME_KINDS = {
     "src/profile/loop_rig.cc": "the same",
     "src/spec/parts.cc": "puts queues between tasks",
     # Pipelines are simulated where the program that declares the kinds was never built.
+    "src/sim/device.cc": "the kind of device whose threads work side by side",
     "src/sim/graph.cc": "the kinds that move packets in another way than through",
     "src/sim/spec_source.cc": "the kind that makes packets",
 }

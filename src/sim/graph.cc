@@ -10,6 +10,7 @@
 #include "exec/depth.h"
 #include "sim/graph_build.h"
 #include "slo/model/model.h"
+#include "spec/stages.h"
 
 namespace batchplane::sim {
 namespace {
@@ -70,7 +71,8 @@ Role role_of(const GraphBuild& build, const ModuleSpec& spec, uint32_t i) {
     leads_on = true;
     has_many_gates |= edge.gate != 0;
   }
-  if (spec.kind == "queue" || spec.kind == "local_tap" || spec.kind == kSchedulerKind) {
+  const bool is_stage = !spec.device.is_null();
+  if (is_stage || spec.kind == "queue" || spec.kind == "local_tap" || spec.kind == kSchedulerKind) {
     return Role::kQueue;
   }
   if (!is_reached && leads_on) return Role::kInput;
@@ -144,6 +146,12 @@ void set_roles(GraphBuild& build) {
   }
 }
 
+// Either half of a module with a device. What its function costs on the worker, its stage knows.
+bool is_in_stage(const GraphBuild& build, const Module& module) {
+  if (module.role == Role::kQueue) return module.queue->stage() != nullptr;
+  return build.spec.stages.contains(stage_of_results(module.name));
+}
+
 void set_costs(GraphBuild& build) {
   std::string missing;
   for (const auto& module : build.graph.modules) {
@@ -151,6 +159,11 @@ void set_costs(GraphBuild& build) {
     auto it = build.spec.costs.find(queue.empty() ? module->name : queue);
     const bool is_of_part = !build.spec.pipeline.modules[module->index].leads_to.empty();
     if (it == build.spec.costs.end() && is_of_part) it = build.spec.costs.find(kAnyInQueue);
+    if (is_in_stage(build, *module)) {
+      const auto in_queue = build.spec.costs.find(kAnyInQueue);
+      it = module->role == Role::kQueue ? in_queue : it;
+      if (it == build.spec.costs.end()) continue;  // nothing
+    }
     if (it != build.spec.costs.end()) {
       module->set_cost(it->second, build.spec.pipeline.engine.batch_pkts);
     } else if (module->role != Role::kInput) {
@@ -265,6 +278,7 @@ std::unique_ptr<Graph> build_graph(const Spec& spec, PacketPool& pool, Recorder&
   make_modules(build);
   make_edges(build);
   set_roles(build);
+  make_stages(build);
   set_costs(build);
   find_tasks(build);
   find_workers(build);

@@ -14,6 +14,7 @@
 #include "exec/leftovers.h"
 #include "exec/path_automaton.h"
 #include "exec/task_layout.h"
+#include "sim/device.h"
 #include "sim/module.h"
 #include "sim/queue.h"
 #include "sim/source.h"
@@ -82,6 +83,7 @@ struct Graph {
   std::map<std::string, uint32_t> index;
   std::vector<Edge> edges;
   std::vector<std::shared_ptr<Source>> sources;
+  std::map<std::string, std::shared_ptr<Device>> devices;
   std::vector<std::unique_ptr<Queue>> queues;
   std::vector<std::unique_ptr<Task>> tasks;
   std::vector<std::string> worker_names;

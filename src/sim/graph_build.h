@@ -27,6 +27,8 @@ struct GraphBuild {
 void set_routes(GraphBuild& build);
 // graph_flows.cc: declared paths as gates crossed.
 void resolve_flows(GraphBuild& build);
+// graph_stages.cc: devices, and the stages that queues of modules with a device have.
+void make_stages(GraphBuild& build);
 // graph_tasks.cc: nodes, queues, targets, path operations, inputs.
 void make_tasks(GraphBuild& build);
 // graph_tasks.cc: what controllers are told of the graph.

@@ -8,6 +8,7 @@
 
 #include "base/nearest_word.h"
 #include "sim/graph_build.h"
+#include "spec/stages.h"
 
 namespace batchplane::sim {
 namespace {
@@ -174,7 +175,8 @@ void set_routes(GraphBuild& build) {
       const std::string where =
           "simulation.routes." + build.spec.sources[s].name + "[" + std::to_string(f) + "]";
       for (const auto& [name, gate] : build.spec.routes[s][f]) {
-        Module& module = *graph.modules[graph.at(name)];
+        const bool is_stage = build.spec.stages.contains(name);
+        Module& module = *graph.modules[graph.at(is_stage ? results_name(name) : name)];
         if (module.gate_of_flow == nullptr) continue;
         module.gates[graph.sources[s]->first_flow() + f] =
             gate_of(build, module.index, gate, where);

@@ -173,7 +173,10 @@ void make_tasks(GraphBuild& build) {
   for (uint32_t i = 0; i < graph.modules.size(); ++i) {
     const std::string& queue = build.spec.pipeline.modules[i].door_of;
     // What a scheduler promises a packet's flow is noted by its state.
-    if (graph.modules[i]->kind == kSchedulerKind) graph.paths->carry_at(i);
+    // A stage's packets stay in it when its doors change.
+    const Queue* const held_in = graph.modules[i]->queue;
+    const bool has_stage = held_in != nullptr && held_in->stage() != nullptr;
+    if (has_stage || graph.modules[i]->kind == kSchedulerKind) graph.paths->carry_at(i);
     if (queue.empty()) continue;
     graph.paths->carry_at(i);
     graph.paths->carry_at(graph.at(queue));

@@ -16,7 +16,9 @@ double normal(Rng& rng) {
   return sum;
 }
 
-void charge(Context& ctx, const Module& module, uint32_t n_pkts) {
+}  // namespace
+
+void charge_run(Context& ctx, const Module& module, uint32_t n_pkts) {
   uint64_t ticks = module.ticks_of(n_pkts);
   if (ctx.noise_sigma != 0) [[unlikely]] {
     const double factor = 1 + ctx.noise_sigma * normal(ctx.noise);
@@ -24,6 +26,8 @@ void charge(Context& ctx, const Module& module, uint32_t n_pkts) {
   }
   ctx.clock.ticks += ticks;
 }
+
+namespace {
 
 void drop_ended(Context& ctx, const Module& module, Packet** pkts, uint32_t n_pkts) {
   exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
@@ -34,7 +38,7 @@ void drop_ended(Context& ctx, const Module& module, Packet** pkts, uint32_t n_pk
 
 void run_pass(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   const Module& module = *static_cast<const Module*>(self);
-  charge(ctx, module, n_pkts);
+  charge_run(ctx, module, n_pkts);
   if (module.may_drop) drop_ended(ctx, module, pkts, n_pkts);
 }
 
@@ -74,7 +78,7 @@ void finish_split(Context& ctx, Module& module, uint32_t n_pkts) {
 
 void run_route(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   Module& module = *static_cast<Module*>(self);
-  charge(ctx, module, n_pkts);
+  charge_run(ctx, module, n_pkts);
   const uint16_t* const gates = module.gate_of_flow;
   for (uint32_t i = 0; i < n_pkts; ++i) ctx.gates[i] = gates[pkts[i]->flow];
   if (module.may_drop) [[unlikely]] {
@@ -87,7 +91,7 @@ void run_route(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcep
 
 void run_in_turn(void* self, Context& ctx, Packet** /*pkts*/, uint32_t n_pkts) noexcept {
   Module& module = *static_cast<Module*>(self);
-  charge(ctx, module, n_pkts);
+  charge_run(ctx, module, n_pkts);
   for (uint32_t i = 0; i < n_pkts; ++i) {
     ctx.gates[i] = module.turn;
     module.turn = static_cast<uint16_t>(module.turn + 1 == module.n_gates ? 0 : module.turn + 1);
@@ -97,7 +101,7 @@ void run_in_turn(void* self, Context& ctx, Packet** /*pkts*/, uint32_t n_pkts) n
 
 void run_random(void* self, Context& ctx, Packet** /*pkts*/, uint32_t n_pkts) noexcept {
   Module& module = *static_cast<Module*>(self);
-  charge(ctx, module, n_pkts);
+  charge_run(ctx, module, n_pkts);
   if (module.weights == nullptr) {
     for (uint32_t i = 0; i < n_pkts; ++i) {
       ctx.gates[i] = static_cast<exec::GateIndex>(module.rng.below(module.n_gates));
@@ -119,7 +123,7 @@ void run_egress(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexce
   exec::FlowMeter& meter = *ctx.meter;
   if (meter.is_nearly_full(n_pkts)) [[unlikely]]
     meter.flush(ctx.now_ns);
-  charge(ctx, module, n_pkts);
+  charge_run(ctx, module, n_pkts);
   ctx.clock.ticks += ctx.loop.egress_pkt * n_pkts;
   for (uint32_t i = 0; i < n_pkts;) {
     Packet* const pkt = pkts[i];
@@ -142,7 +146,7 @@ void run_egress(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexce
 }
 
 void run_drop(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
-  charge(ctx, *static_cast<const Module*>(self), n_pkts);
+  charge_run(ctx, *static_cast<const Module*>(self), n_pkts);
   exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};
   for (uint32_t i = 0; i < n_pkts; ++i) ctx.drop(batch, i, kRouteEnds);
 }
@@ -154,7 +158,7 @@ void run_dead_end(void* /*self*/, Context& ctx, Packet** pkts, uint32_t n_pkts) 
 
 void run_queue(void* self, Context& ctx, Packet** pkts, uint32_t n_pkts) noexcept {
   const Module& module = *static_cast<const Module*>(self);
-  charge(ctx, module, n_pkts);
+  charge_run(ctx, module, n_pkts);
   ctx.clock.ticks += ctx.loop.hop_pkt * n_pkts;
   const uint64_t now_ns = ctx.clock.ticks >> kTicksPerNsLog2;
   exec::Batch<Packet*> batch{pkts, n_pkts, exec::kNeverNs};

@@ -71,6 +71,9 @@ struct Module {
   }
 };
 
+// What a run on so many packets takes, noise included, passes on the worker's clock.
+void charge_run(Context& ctx, const Module& module, uint32_t n_pkts);
+
 using RunFunction = exec::Node<Traits>::Run;
 // The function that the executor calls for a module of this role.
 [[nodiscard]] RunFunction run_function(Role role);

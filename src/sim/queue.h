@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "exec/demand.h"
 #include "sim/packet.h"
 #include "sim/scheduler.h"
+#include "sim/stage.h"
 
 namespace batchplane::sim {
 
@@ -113,7 +115,8 @@ class QueueRing {
 };
 
 // A ring for each worker that puts packets in; they take turns, so that none starves another. With a
-// scheduler they are its mailboxes: all that is there goes in, and comes out when it is its turn.
+// scheduler they are its mailboxes: all that is there goes in, and comes out when it is its turn. With a stage
+// that one takes from them, and is polled.
 class Queue {
  public:
   Queue(uint32_t size_pkts, uint32_t credit_pkts, bool holds_back)
@@ -127,6 +130,11 @@ class Queue {
   // Null where there is none, or none that is in use.
   [[nodiscard]] Scheduler* scheduler() { return scheduler_.get(); }
   [[nodiscard]] const Scheduler* scheduler() const { return scheduler_.get(); }
+
+  // Null where there is none.
+  [[nodiscard]] Stage* stage() { return stage_.get(); }
+  [[nodiscard]] const Stage* stage() const { return stage_.get(); }
+  void set_stage(std::unique_ptr<Stage> stage) { stage_ = std::move(stage); }
 
   // The number of a further ring.
   uint32_t add_ring() {
@@ -174,10 +182,11 @@ class Queue {
   [[nodiscard]] uint64_t next_ns() const {
     uint64_t next_ns = scheduler_ == nullptr ? ~0ULL : scheduler_->next_ns();
     for (const QueueRing& ring : rings_) next_ns = std::min(next_ns, ring.next_ns());
-    return next_ns;
+    return stage_ == nullptr ? next_ns : stage_->next_ns(next_ns);
   }
   [[nodiscard]] uint64_t held_pkts() const {
     uint64_t held = scheduler_ == nullptr ? 0 : scheduler_->held_pkts();
+    if (stage_ != nullptr) held += stage_->inside_pkts();
     for (const QueueRing& ring : rings_) held += ring.held_pkts();
     return held;
   }
@@ -185,6 +194,10 @@ class Queue {
     exec::InputCounts all{.taken_pkts = taken_pkts};
     for (const QueueRing& ring : rings_) ring.add_to(all);
     if (scheduler_ != nullptr) all.ring.waiting_pkts += scheduler_->held_pkts();
+    if (stage_ != nullptr) {
+      all.ring.waiting_pkts += stage_->inside_pkts();
+      all.ring.ring_pkts += stage_->max_inside_pkts();
+    }
     return all;
   }
   void begin_fill_period() {
@@ -198,6 +211,14 @@ class Queue {
     next_ = old.next_;
     credit_pkts_ = old.credit_pkts_;
     scheduler_ = std::move(old.scheduler_);
+    stage_ = std::move(old.stage_);
+  }
+  // The same where others put packets in than before.
+  void take_over_stage(Queue& old) {
+    stage_ = std::move(old.stage_);
+    old.take_everything([this](Packet* pkt) { stage_->carry(pkt); });
+    set_credit(old.credit_pkts_);
+    add_lost(old.lost_pkts());
   }
   template <class Take>
   void take_everything(Take take_pkt) {
@@ -217,6 +238,7 @@ class Queue {
   const bool holds_back_;  // who fills it
   std::vector<QueueRing> rings_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Stage> stage_;
   size_t next_ = 0;
 };
 

@@ -47,7 +47,7 @@ class Simulation {
 
   // What the daemon tells: the same type, the same JSON. Closes the flows' epoch.
   exec::Snapshot snapshot(bool with_fine);
-  // "runtime", "buffers", "flows", "drops", "graph", "generators". Throws ConfigError.
+  // "runtime", "buffers", "flows", "drops", "graph", "generators", "tables". Throws ConfigError.
   Value show(const std::string& what);
   // Packets in rings, buffers and queues.
   [[nodiscard]] uint64_t held_pkts() const;
@@ -108,6 +108,7 @@ class Simulation {
   void tell_promises(exec::PeriodSnapshot& period);
   void capture_modules(exec::Snapshot& out) const;
   void capture_workers(exec::Snapshot& out);
+  [[nodiscard]] Value stages_value() const;
   void estimate_work();
   [[nodiscard]] Task* task_polling(uint32_t module);
   void set_budgets();

@@ -128,10 +128,20 @@ void Simulation::set_cost(const std::string& module, const CostLaw& cost) {
     spec_.costs[module] = cost;
     for (const ModuleSpec& spec : spec_.pipeline.modules) {
       if (!spec.leads_to.empty()) set_cost(spec.name, cost);
+      if (spec.device.is_null()) continue;
+      Module& stage = *graph_->modules[graph_->at(spec.name)];
+      stage.set_cost(cost, spec_.pipeline.engine.batch_pkts);
     }
     return;
   }
-  graph_->modules[graph_->at(module)]->set_cost(cost, spec_.pipeline.engine.batch_pkts);
+  Module& changed = *graph_->modules[graph_->at(module)];
+  const uint32_t batch_pkts = spec_.pipeline.engine.batch_pkts;
+  Stage* const stage = changed.queue == nullptr ? nullptr : changed.queue->stage();
+  if (stage != nullptr) {
+    stage->set_cost(cost, batch_pkts);
+  } else {
+    changed.set_cost(cost, batch_pkts);
+  }
   estimate_work();
 }
 

@@ -11,12 +11,13 @@ constexpr uint32_t kMaxLoops = 1'000'000;
 constexpr uint32_t kMaxRounds = 100'000;
 }  // namespace
 
-// To when the next scheduler has something for its link.
+// To when the next scheduler has something for its link, or the next job ends.
 void Simulation::wait_for_links() {
   uint64_t next_ns = Scheduler::kNever;
   for (const auto& queue : graph_->queues) {
     const Scheduler* const scheduler = std::as_const(*queue).scheduler();
     if (scheduler != nullptr) next_ns = std::min(next_ns, scheduler->next_ns());
+    if (queue->stage() != nullptr) next_ns = std::min(next_ns, queue->next_ns());
   }
   if (next_ns == Scheduler::kNever) return;
   for (const auto& worker : workers_) {
@@ -34,6 +35,9 @@ void Simulation::drain() {
     for (const auto& worker : workers_) worker->ctx.clock.ticks = ticks;
     now_ns_ = std::max(now_ns_, ticks >> kTicksPerNsLog2);
   };
+  for (const auto& queue : graph_->queues) {
+    if (queue->stage() != nullptr) queue->stage()->drain();
+  }
   for (const auto& worker : workers_) {
     for (uint32_t i = 0; i < kMaxLoops && loop_once(*worker) != 0; ++i) {
     }
@@ -54,8 +58,9 @@ void Simulation::drain() {
           if (input.queue == nullptr) continue;
           input.is_open = !task->leftovers.is_any() && task->has_room(*input.first, 0, worker->ctx);
           any |= task->poll_one(i, worker->ctx, false) != 0;
-          // What waits for its link leaves, too, when that is free.
-          any |= input.queue->scheduler() != nullptr && input.queue->held_pkts() != 0;
+          // What waits for its link leaves, too, when that is free, and what is on a device.
+          const bool waits = input.queue->scheduler() != nullptr || input.queue->stage() != nullptr;
+          any |= waits && input.queue->held_pkts() != 0;
         }
       }
     }

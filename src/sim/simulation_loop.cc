@@ -80,6 +80,8 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
   uint32_t n = 0;
   if (input.source != nullptr) {
     n = input.source->poll(pkts, ctx.batch_limit_pkts, ctx.now_ns);
+  } else if (input.queue != nullptr && input.queue->stage() != nullptr) {
+    n = input.queue->stage()->poll(*input.queue, ctx, pkts, ctx.batch_limit_pkts);
   } else if (input.queue != nullptr) {
     // What releases of this very loop have put there is there by now, whatever the last reading
     // says.
@@ -204,7 +206,7 @@ void Simulation::skip_idle(Worker& worker, uint64_t until_ns) {
   // The last of them began one step before.
   note_loop(worker,
             (worker.ctx.clock.ticks - step + worker.ctx.clock.read_ticks) >> kTicksPerNsLog2);
-  worker.sample.skip(skipped);
+  worker.sample.skip(skipped * worker.tasks.size());  // each task takes its turn
   worker.stats.loops += skipped;
   worker.idle_polls += skipped;
   for (Task* task : worker.tasks) task->executor->stats().clock_reads += skipped;
@@ -220,7 +222,7 @@ void Simulation::note_idle_loop(Worker& worker) {
   }
   worker.was_busy = false;
   worker.ctx.clock.ticks += worker.ctx.loop.empty_poll;
-  worker.sample.skip(1);
+  worker.sample.skip(worker.tasks.size());
   ++worker.stats.loops;
   ++worker.idle_polls;
 }

@@ -11,7 +11,9 @@ Spec Simulation::present_spec() const {
   Spec spec = spec_;
   for (const auto& module : graph_->modules) {
     const auto named = std::ranges::find(spec.pipeline.modules, module->name, &ModuleSpec::name);
-    if (module->role != Role::kInput) spec.costs[module->name] = module->cost;
+    const Stage* const stage = module->queue == nullptr ? nullptr : module->queue->stage();
+    const CostLaw& cost = stage == nullptr ? module->cost : stage->cost();
+    if (module->role != Role::kInput) spec.costs[module->name] = cost;
     if (module->queue != nullptr) named->params["credit_pkts"] = module->queue->credit_pkts();
   }
   for (const auto& task : graph_->tasks) {
@@ -32,7 +34,7 @@ Spec Simulation::present_spec() const {
 
 void Simulation::move(const std::vector<PartMove>& moves) {
   Spec next = present_spec();
-  next.pipeline = with_moves(next.pipeline, moves, simulated_kinds());
+  next.pipeline = with_moves(next.pipeline, moves, simulated_kinds(next.pipeline));
   if (has_same_layout(next.pipeline, spec_.pipeline)) return;
   auto graph = build_graph(next, pool_, recorder_, graph_.get());
   const std::vector<bool> is_involved = Swap(*graph_, *graph).involved();

@@ -35,6 +35,12 @@ void fill_inputs(Task& task, uint32_t batch_pkts) {
 }  // namespace
 
 void Simulation::saturate() {
+  for (const ModuleSpec& module : spec_.pipeline.modules) {
+    if (!spec_.stages.contains(module.name)) continue;
+    throw ConfigError("a plan runs every module on its worker",
+                      spec_.pipeline.where("modules." + module.name + ".device"),
+                      "leave out its device");
+  }
   for (const auto& task : graph_->tasks) fill_inputs(*task, spec_.pipeline.engine.batch_pkts);
   for (const auto& queue : graph_->queues) queue->join_clocks();
   for (const auto& worker : workers_) worker->ctx.noise_sigma = 0;

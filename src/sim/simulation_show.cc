@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // simulation_show.cc - snapshots and periods, from the same counters as the engine's.
 #include <algorithm>
+#include <utility>
 
 #include "sim/simulation.h"
 
@@ -111,6 +112,7 @@ Value Simulation::show(const std::string& what) {
     for (const auto& source : graph_->sources) all.push_back(source->show());
     return all;
   }
+  if (what == "tables") return stages_value();
   const exec::Snapshot now = snapshot(what == "flows");
   if (what == "runtime") return telemetry::runtime_value(now, static_cast<double>(kTicksPerNs));
   if (what == "buffers") {
@@ -123,7 +125,22 @@ Value Simulation::show(const std::string& what) {
   if (what == "drops") return telemetry::drops_value(now, drop_reasons());
   if (what == "graph") return telemetry::graph_value(now, graph_->facts());
   throw ConfigError("there is nothing called '" + what + "' to show", "what",
-                    "runtime, buffers, flows, drops, graph, generators");
+                    "runtime, buffers, flows, drops, graph, generators, tables");
+}
+
+// Modules on devices, as the daemon tells of them among its tables.
+Value Simulation::stages_value() const {
+  List rows;
+  for (const auto& module : graph_->modules) {
+    const Queue* const queue = module->queue;
+    if (queue == nullptr || queue->stage() == nullptr || module->ring != 0) continue;
+    const uint64_t inside_pkts = queue->stage()->inside_pkts();
+    Dict shown =
+        queue->stage()->show(now_ns_, queue->held_pkts() - inside_pkts, queue->lost_pkts());
+    rows.emplace_back(
+        Dict{{"module", module->name}, {"kind", module->kind}, {"stage", std::move(shown)}});
+  }
+  return rows;
 }
 
 exec::PeriodSnapshot Simulation::cumulative() const {

@@ -201,7 +201,7 @@ TEST(Simulation, AQueueTakesFromSeveralWorkersThroughDoors) {
   pipeline.workers = {{"a", -1}, {"b", -1}, {"c", -1}};
   pipeline.modules[2].worker = "b";
   pipeline.modules[4].worker = "c";
-  add_doors(pipeline, simulated_kinds());
+  add_doors(pipeline, simulated_kinds(pipeline));
   ASSERT_EQ(pipeline.modules.back().door_of, "q");
   maker.source().rate_pps = 5e6;
   Simulation sim(maker.spec());

@@ -81,8 +81,11 @@ void read_schedulers(const Value& schedulers, Spec& spec) {
 
 }  // namespace
 
-Kinds simulated_kinds() {
+Kinds simulated_kinds(const PipelineSpec& pipeline) {
   Kinds kinds;
+  for (const ModuleSpec& module : pipeline.modules) {
+    if (!module.device.is_null()) kinds.modules[module.kind] = {.shape = Shape::kQueue};
+  }
   kinds.modules["queue"] = {.shape = Shape::kQueue};
   kinds.modules[kSchedulerKind] = {.shape = Shape::kQueue};
   return kinds;
@@ -96,14 +99,10 @@ Spec parse_spec(const Value& value, Traces traces) {
   std::vector<ConfigError> errors;
   spec.pipeline = spec_from_value(Value(std::move(pipeline)), errors);
   if (!errors.empty()) throw errors.front();
-  for (const ModuleSpec& module : spec.pipeline.modules) {
-    if (module.device.is_null()) continue;
-    throw ConfigError("a simulation runs every module on its worker",
-                      spec.pipeline.where("modules." + module.name + ".device"),
-                      "leave out its device");
-  }
-  add_parts(spec.pipeline, simulated_kinds());
-  add_doors(spec.pipeline, simulated_kinds());
+  read_stages(simulation["stages"], spec);
+  const Kinds kinds = simulated_kinds(spec.pipeline);
+  add_parts(spec.pipeline, kinds);
+  add_doors(spec.pipeline, kinds);
   read_schedulers(simulation["schedulers"], spec);
   read_costs(simulation["costs"], spec);
   read_loop(simulation["loop"], spec.loop);

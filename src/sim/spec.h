@@ -15,6 +15,7 @@
 #include "exec/control.h"
 #include "sim/scheduler_spec.h"
 #include "sim/source.h"
+#include "sim/stage.h"
 #include "spec/kinds.h"
 #include "spec/parts.h"
 #include "spec/pipeline_spec.h"
@@ -47,6 +48,7 @@ struct Spec {
   PipelineSpec pipeline;
   std::map<std::string, CostLaw> costs;             // by module
   std::map<std::string, SchedulerSpec> schedulers;  // by module of kind egress
+  std::map<std::string, StageSpec> stages;          // by module with a device
   uint64_t move_ns = 0;                             // that workers stand still for a move
   LoopSpec loop;
   std::vector<SourceSpec> sources;
@@ -64,6 +66,7 @@ using Traces = std::map<std::string, TraceArrivals>;
 Spec parse_spec(const Value& value, Traces traces = {});
 
 // What the simulator knows of kinds of modules by their names; of others it knows only their edges.
-[[nodiscard]] Kinds simulated_kinds();
+// `pipeline`: after add_stages(), or without devices.
+[[nodiscard]] Kinds simulated_kinds(const PipelineSpec& pipeline);
 
 }  // namespace batchplane::sim

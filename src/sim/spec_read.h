@@ -11,4 +11,7 @@ namespace batchplane::sim {
 // spec_source.cc: generators and inline sources of the pipeline, with their routes and traces.
 void read_sources(const Value& simulation, Traces traces, Spec& spec);
 
+// spec_stages.cc: every module with a device becomes a stage, and NAME/done behind it.
+void read_stages(const Value& stages, Spec& spec);
+
 }  // namespace batchplane::sim

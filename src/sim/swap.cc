@@ -193,8 +193,12 @@ void Swap::add_unfinished(uint32_t module, std::vector<Source>* into) const {
 // What was to be put into a queue comes after what is in there: see add_emptied().
 void Swap::find_unfinished() {
   for (const auto& module : from_.modules) {
-    const bool is_filler = module->queue != nullptr && is_emptied(*module->queue);
-    if (!is_filler) add_unfinished(module->index, sources_at(module->name));
+    Queue* const queue = module->queue;
+    const bool is_filler = queue != nullptr && queue->stage() == nullptr && is_emptied(*queue);
+    if (is_filler) continue;
+    // A stage outlives its doors.
+    const bool is_gone = queue != nullptr && !to_.index.contains(module->name);
+    add_unfinished(module->index, sources_at(is_gone ? first_of(*queue).name : module->name));
   }
 }
 
@@ -209,6 +213,10 @@ void Swap::find_emptied(bool is_gone) {
       continue;
     }
     Queue& next_queue = *to_.modules[next->second]->queue;
+    if (next_queue.stage() != nullptr && is_emptied(*module.queue)) {
+      next_queue.take_over_stage(*module.queue);
+      continue;
+    }
     if (!is_emptied(*module.queue)) {
       next_queue.take_over(*module.queue);
       continue;

@@ -71,7 +71,7 @@ void expect_same(uint64_t seed, uint32_t& n_moves) {
   const sim::Spec spec = [&] {
     sim::Spec made = scenario.simulated();
     made.costs[kAnyInQueue] = {};
-    add_doors(made.pipeline, sim::simulated_kinds());
+    add_doors(made.pipeline, sim::simulated_kinds(made.pipeline));
     return made;
   }();
   PipelineSpec pipeline = scenario.pipeline_;

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ..plan.planning import Planner, Report
 from ..plan.text import missed_lines, render_plan
 from ..sim.edits import edits_of_sets
 from ..sim.prepare import Inputs, known_kinds, load_document, prepare
+from ..sim.stages import without_devices
 from .plan_devices import make_device_report, tell
 
 _DEFAULT_SLO_NS = 1_000_000
@@ -143,7 +144,9 @@ def _inputs_of(name: str, overrides: Sequence[str], options: PlanOptions) -> Inp
     costs: str | Path | None = options.costs
     if costs is None and kept_costs(document.pipeline).costs is not None:
         costs = cache_path(document.pipeline)
-    inputs = prepare(document, options.traffic, costs)
+    plain, told = without_devices(document)
+    inputs = prepare(plain, options.traffic, costs)
+    inputs = replace(inputs, warnings=(*told, *inputs.warnings))
     if costs is None:
         words = " ".join([name, *overrides])
         # What `run` would keep for this very pipeline.

@@ -25,6 +25,7 @@ from ..plan.device_text import DeviceReport, render_report
 from ..plan.devices import bought, plan_sets, too_many
 from ..plan.planning import Planner
 from ..sim.prepare import Inputs, known_kinds, load_document, prepare
+from ..sim.stages import without_devices
 
 
 def chosen_profile(
@@ -96,7 +97,8 @@ def make_device_report(
     profile, origin = chosen_profile(pipeline, given_profile)
     kept = None if costs else kept_costs(pipeline).costs
     file: CostsFile = kept or load_costs(costs or PRIOR)
-    inputs = prepare(document, traffic, costs)
+    # What reaches each module is the same wherever modules run.
+    inputs = prepare(without_devices(document)[0], traffic, costs)
     slo_ns, assumed = slo_of(inputs.document)
     # Traffic that is assumed brings its flows.
     pipeline = {**pipeline, "flows": inputs.document.pipeline.get("flows", [])}

@@ -23,6 +23,7 @@ INLINE = "inline"
 CORES = "cores"
 OPENCL = "opencl"
 CUDA = "cuda"
+SIMULATED = "simulated"
 OWN_MEMORY = (OPENCL, CUDA)
 COMMAND = "batchplane profile --devices"
 _SETUPS = "setups"

@@ -4,28 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..base.problems import BadInput, Problem
+from ..costs.batch_laws import BatchLaws
 from ..costs.costs import CostsFile, resolve
-from ..costs.devices import CORES, INLINE, OWN_MEMORY, BatchLaw, DeviceProfile
-from .devices import (
-    BUDGET_SHARE,
-    SIMULATED,
-    UNPROMISED_NS,
-    AppLaw,
-    DeviceCase,
-    PlacedApp,
-    PlacedDevice,
-)
+from ..costs.devices import CORES, INLINE, BatchLaw, DeviceProfile
+from .devices import BUDGET_SHARE, UNPROMISED_NS, DeviceCase, PlacedApp, PlacedDevice
 
 KINDS = ("esp_encrypt", "esp_decrypt", "dpi", "digest", "classify")
 _DEFAULT_BATCH_PKTS = 256  # Stage::kDefaultBatchPkts
-# Where nobody has measured: the way to a thread and back (src/app/control/placement_loop.cc).
-_WAY = BatchLaw(600.0, 10.0)
-# And about what of it is the worker's (bench_offload).
-_FEED = BatchLaw(200.0, 10.0)
 
 
 def stage_names(pipeline: Mapping[str, Any]) -> list[str]:
@@ -100,11 +88,12 @@ def make_case(
         apps, placed, {}, [], float(placement.get("inline_share", 0.5)),
         float(placement.get("watt_cap", 0)),
     )  # fmt: skip
-    laws = _Laws(pipeline, placement.get("laws", {}), profile, costs, are_own_costs)
+    laws = BatchLaws(pipeline, profile, lambda name: _cost(pipeline, name, costs), are_own_costs)
     told = []
     for app in apps:
         for place in (device for device in placed if device.name in app.on):
-            law = laws.of(app, place, devices.get(place.name, {}).get("params", {}))
+            params = devices.get(place.name, {}).get("params", {})
+            law = laws.of(app.name, place.kind, params)
             if law is None:
                 told.append(f"{app.name} on {place.name}: nobody has measured it, left out")
             else:
@@ -114,6 +103,16 @@ def make_case(
     if silent:
         told.append(f"no packet comes to {', '.join(silent)}: left out")
     return case, told
+
+
+def _cost(pipeline: Mapping[str, Any], name: str, costs: CostsFile) -> tuple[BatchLaw, str] | None:
+    """Of the module on its worker, and where that comes from."""
+    alone = {**pipeline, "modules": {name: pipeline["modules"][name]}}
+    try:
+        law = resolve(alone, costs).modules[name]
+    except BadInput:
+        return None
+    return BatchLaw(law.cost_per_batch_ns, law.cost_per_pkt_ns), f"costs: {costs.label}"
 
 
 def _app(
@@ -143,82 +142,6 @@ def _app(
         float(own.get("budget_ns") or budget or UNPROMISED_NS), least_slo, tuple(use["on"]), most,
         float(own.get("value", 1.0)), str(own.get("policy") or ""),
     )  # fmt: skip
-
-
-class _Laws:
-    """Where a law comes from: the pipeline, what was measured, the worker's."""
-
-    def __init__(
-        self,
-        pipeline: Mapping[str, Any],
-        given: Mapping[str, Any],
-        profile: DeviceProfile | None,
-        costs: CostsFile,
-        are_own_costs: bool,
-    ):
-        self._modules = pipeline["modules"]
-        self._given = given
-        self._profile = profile
-        self._costs = costs
-        self._are_own = are_own_costs
-        self._pipeline = pipeline
-
-    def of(self, app: PlacedApp, device: PlacedDevice, params: Mapping[str, Any]) -> AppLaw | None:
-        """None: nobody knows."""
-        own = params.get("laws", {}).get(app.kind)
-        feed = self._feed(app, device, params)
-        if own is not None:
-            origin = (
-                "the pipeline's: a card that is not here" if device.kind == SIMULATED else "given"
-            )
-            return AppLaw(BatchLaw.given(own), feed, origin)
-        if device.kind == SIMULATED:
-            return None
-        if device.kind == INLINE and app.kind in self._given:
-            return AppLaw(BatchLaw.given(self._given[app.kind]), feed, "given")
-        measured = self._measured(app, device, params)
-        if measured is not None:
-            return measured
-        if device.kind in OWN_MEMORY:
-            return None
-        cost = self._cost(app)
-        if cost is None or device.kind == INLINE:
-            return None if cost is None else AppLaw(cost, feed, f"costs: {self._costs.label}")
-        way = replace(
-            cost, batch_ns=cost.batch_ns + _WAY.batch_ns, pkt_ns=cost.pkt_ns + _WAY.pkt_ns
-        )
-        return AppLaw(way, feed, f"costs: {self._costs.label}, and the way there")
-
-    def _measured(
-        self, app: PlacedApp, device: PlacedDevice, params: Mapping[str, Any]
-    ) -> AppLaw | None:
-        if self._profile is None:
-            return None
-        on = self._profile.device_for(device.kind, params)
-        found = self._profile.law(app.kind, self._modules[app.name].get("params", {}), on)
-        # Its own costs know its tables; devices with memory of their own have no others.
-        if found is None or (self._are_own and not found[1] and device.kind not in OWN_MEMORY):
-            return None
-        tables = "" if found[1] else ", with other tables"
-        return AppLaw(found[0].law, found[0].feed, f"measured{tables}", found[0].max_batch_pkts)
-
-    def _feed(self, app: PlacedApp, device: PlacedDevice, params: Mapping[str, Any]) -> BatchLaw:
-        """A card that is not here is fed as one that is: as a thread."""
-        if self._profile is not None:
-            kind = CORES if device.kind == SIMULATED else device.kind
-            on = self._profile.device_for(kind, {} if device.kind == SIMULATED else params)
-            found = self._profile.law(app.kind, self._modules[app.name].get("params", {}), on)
-            if found is not None:
-                return found[0].feed
-        return _FEED
-
-    def _cost(self, app: PlacedApp) -> BatchLaw | None:
-        alone = {**self._pipeline, "modules": {app.name: self._modules[app.name]}}
-        try:
-            law = resolve(alone, self._costs).modules[app.name]
-        except BadInput:
-            return None
-        return BatchLaw(law.cost_per_batch_ns, law.cost_per_pkt_ns)
 
 
 def _beside(

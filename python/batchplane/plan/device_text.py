@@ -12,7 +12,8 @@ from rich.text import Text
 
 from ..base.plain_table import plain_table
 from ..base.units import short_rate
-from .devices import SIMULATED, DeviceCase, SetRow, offered_pps
+from ..costs.devices import SIMULATED
+from .devices import DeviceCase, SetRow, offered_pps
 
 _MOST_ROWS = 63
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..costs.devices import INLINE, BatchLaw
+from ..costs.batch_laws import AppLaw
+from ..costs.devices import INLINE, SIMULATED
 from ..native.loader import load_native
 
 POLICIES = ("throughput", "latency", "power")
-SIMULATED = "simulated"
 # As the daemon's placement has them (src/app/control/placement_loop.cc).
 BUDGET_SHARE = 0.5
 UNPROMISED_NS = 1e6
@@ -53,16 +53,6 @@ class PlacedDevice:
     off_w: float = 0.0
     idle_w: float = 0.0
     active_w: float = 0.0
-
-
-@dataclass(frozen=True)
-class AppLaw:
-    """Of one module on one device; `feed`: of the worker's time."""
-
-    law: BatchLaw
-    feed: BatchLaw
-    origin: str
-    max_batch_pkts: int = 16_384
 
 
 @dataclass

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ..base.units import short_count, short_duration, short_rate, three_digits
 from .control import slo_lines
+from .devices import render_devices, stages_of
 from .egress import egress_blocks, schedulers_of
 from .rates import Rates, Snapshot, compute_rates
 from .view import flow_table, module_table
@@ -32,6 +33,8 @@ def render_report(
     flows = flow_table(rates)
     if flows is not None:
         parts += [Text(""), flows]
+    if stages_of(last.get("tables", [])):
+        parts += [Text(""), render_devices(last["tables"])]
     parts += egress_blocks(schedulers_of(first, last))
     parts += slo_lines(report)
     parts += _drop_lines(rates) + _refused_lines(first, last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..changes.events import Action, pipeline_names, resolve_scenario
 from ..changes.scenario import Scenario, load_scenario
 from ..changes.settings import parse_settings
 from ..changes.traffic_state import generator_states
-from ..costs.costs import ANY_IN_QUEUE, PRIOR, load_costs, resolve
+from ..costs.costs import ANY_IN_QUEUE, BUILT_IN, PRIOR, load_costs, resolve
 from ..daemon.process import find_program
 from ..lang.canonical import Document
 from ..lang.check import raise_errors
@@ -32,6 +32,7 @@ from ..traces.trace import Trace, read_trace
 from .edits import edits_of_sets
 from .saturated import SATURATED, saturated
 from .spec import Machine, build_spec, check_costs, checked_machine, with_profiled_loop
+from .stages import stages_of
 from .traffic import Traffic, load_traffic, with_traffic
 
 # Behind a capture's last packet: until the generator has seen it, and the worker's poll.
@@ -90,23 +91,6 @@ def load_document(
     return document
 
 
-def _without_devices(document: Document) -> tuple[Document, list[str]]:
-    """The same with every module on its worker, and what has to be said of it."""
-    modules = document.pipeline.get("modules", {})
-    moved = [name for name, module in modules.items() if "device" in module]
-    if not moved:
-        return document, []
-    plain = {
-        name: {key: value for key, value in module.items() if key != "device"}
-        for name, module in modules.items()
-    }
-    pipeline = {**document.pipeline, "modules": plain}
-    pipeline.pop("devices", None)
-    pipeline.pop("placement", None)
-    told = f"a simulation knows no devices: {', '.join(moved)} run on their worker"
-    return replace(document, pipeline=pipeline), [told]
-
-
 def _fit(document: Document) -> None:
     """Chooses what the pipeline leaves open; that the program is missing is told later."""
     with contextlib.suppress(RunFailed):
@@ -150,7 +134,7 @@ def prepare(
         fix = suggestion(str(run_order), RUN_ORDERS, ", ".join(RUN_ORDERS))
         raise BadInput(Problem(f"'{run_order}' is not a run order", "--run-order", fix=fix))
     kinds = known_kinds()
-    document, warnings = _without_devices(load_document(pipeline, overrides or {}, kinds))
+    document, warnings = load_document(pipeline, overrides or {}, kinds), list[str]()
     known = _costs_of(document, costs)  # of its own ports, whatever stands for them
     document, traces, followed = _under_traffic(document, traffic, kinds, warnings)
     _fit(document)
@@ -159,8 +143,11 @@ def prepare(
         for name, cost in known["modules"].items()
     }
     check_costs(module_costs, document)
-    module_costs[ANY_IN_QUEUE] = known["in_queue"]
     warnings += known["warnings"]
+    is_given = isinstance(costs, Mapping) or str(costs or PRIOR) not in BUILT_IN
+    stages = stages_of(document, module_costs, is_given)
+    warnings += stages.warnings
+    module_costs[ANY_IN_QUEUE] = known["in_queue"]
     routes = resolve_routes(document, assignments=followed, warn=warnings.append)
     routes |= {
         name: trace_routes(document, name, trace, warn=warnings.append)
@@ -179,6 +166,7 @@ def prepare(
     }
     spec = build_spec(document, module_costs, routes, machine, columns, seed)
     spec["simulation"]["schedulers"] = resolve_schedulers(document)
+    spec["simulation"]["stages"] = stages.laws
     if run_order is not None:
         spec["engine"] = {**spec.get("engine", {}), "run_order": run_order}
     actions: list[Action] = []
@@ -197,7 +185,7 @@ def prepare(
         length_ns,
         captured_ns is not None and scenario is None,
         tuple(warnings),
-        known["origin"],
+        "; ".join(part for part in (known["origin"], stages.origin) if part),
     )
 
 

@@ -40,7 +40,7 @@ from .result import PeriodLog, Result
 from .spec import Machine
 from .traffic import Traffic
 
-SHOWN = ("runtime", "buffers", "flows", "drops", "graph", "generators")
+SHOWN = ("runtime", "buffers", "flows", "drops", "graph", "generators", "tables")
 # What is still inside when the generators stop is given this long, beyond the stranding limit.
 Progress = Callable[[float], None]
 

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim/stage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/queue.h"
+
+namespace batchplane::sim {
+namespace {
+
+// Taken out of the rings at once, as the engine does: between two polls its age limits wait.
+constexpr uint32_t kGatherPkts = 1024;
+
+uint64_t now_of(const Context& ctx) { return ctx.clock.ticks >> kTicksPerNsLog2; }
+
+}  // namespace
+
+Stage::Stage(const StageSpec& spec, std::vector<Place> places, uint32_t engine_batch_pkts)
+    : spec_(spec),
+      places_(std::move(places)),
+      engine_batch_pkts_(engine_batch_pkts),
+      pass_(places_.size(), 0),
+      done_(places_.size()) {
+  for (const Place& place : places_) {
+    threads_.push_back(place.device == nullptr ? 0 : place.device->attach());
+  }
+}
+
+uint32_t Stage::poll(Queue& queue, Context& ctx, Packet** pkts, uint32_t max) {
+  uint32_t given = 0;
+  for (;;) {
+    const bool has_come = gather(queue, now_of(ctx));
+    const uint8_t cause = cause_to_submit(now_of(ctx), has_come);
+    if (cause != exec::kNoCause) submit(now_of(ctx), cause);
+    const uint32_t before = given;
+    while (given < max && !under_way_.empty() && under_way_.front().due_ns <= now_of(ctx)) {
+      given += give_out(ctx, &pkts[given], max - given);
+    }
+    if (given == before || given == max) return given;
+  }
+}
+
+bool Stage::gather(Queue& queue, uint64_t now_ns) {
+  Packet* pkts[exec::kMaxBatchPkts];
+  uint32_t taken = 0;
+  while (forming_.size() < most_pkts() && taken < kGatherPkts) {
+    const auto room = static_cast<uint32_t>(most_pkts() - forming_.size());
+    uint32_t n = 0;
+    if (!carried_.empty()) {
+      pkts[n++] = carried_.front();
+      carried_.pop_front();
+    } else {
+      n = queue.take(pkts, std::min(room, exec::kMaxBatchPkts), now_ns);
+      inside_pkts_ += n;
+    }
+    if (n == 0) break;
+    // A ring's packets are in order.
+    forming_since_ns_ = std::min(forming_since_ns_, pkts[0]->task_entry_ns);
+    forming_.insert(forming_.end(), pkts, pkts + n);
+    taken += n;
+  }
+  return taken != 0;
+}
+
+uint8_t Stage::cause_to_submit(uint64_t now_ns, bool has_come) const {
+  const auto as = [](exec::Cause cause) { return static_cast<uint8_t>(cause); };
+  if (forming_.empty() || !has_room_under_way()) return exec::kNoCause;
+  if (forming_.size() >= spec_.batch_pkts) return as(exec::Cause::kFull);
+  if (is_draining_) return as(exec::Cause::kChange);
+  if (now_ns - std::min(now_ns, forming_since_ns_) >= spec_.age_limit_ns)
+    return as(exec::Cause::kAge);
+  // Nothing is under way and nothing more has come: to wait would gain nothing.
+  if (!spec_.is_idle_hold && !has_come && under_way_.empty()) return as(exec::Cause::kIdle);
+  return exec::kNoCause;
+}
+
+// The same decisions, as a time.
+uint64_t Stage::next_ns(uint64_t ring_ns) const {
+  uint64_t next_ns = under_way_.empty() ? exec::kNeverNs : under_way_.front().due_ns;
+  if (forming_.size() < most_pkts()) next_ns = carried_.empty() ? std::min(next_ns, ring_ns) : 0;
+  if (forming_.empty() || !has_room_under_way()) return next_ns;
+  const bool is_due = forming_.size() >= spec_.batch_pkts || is_draining_ ||
+                      (!spec_.is_idle_hold && under_way_.empty());
+  return is_due ? 0 : std::min(next_ns, forming_since_ns_ + spec_.age_limit_ns);
+}
+
+void Stage::submit(uint64_t now_ns, uint8_t cause) {
+  Job job{.pkts = std::exchange(forming_, {}), .place = next_place(), .submitted_ns = now_ns};
+  forming_since_ns_ = exec::kNeverNs;
+  const auto n_pkts = static_cast<uint32_t>(job.pkts.size());
+  const Place& place = places_[job.place];
+  pass_[job.place] = std::max(pass_[job.place], virtual_pass_) + n_pkts / place.spec.share;
+  job.due_ns = now_ns;
+  if (place.device != nullptr) {
+    double n_bytes = 0;
+    for (const Packet* pkt : job.pkts) n_bytes += pkt->size_bytes;
+    const double takes_ns = place.spec.law.time_ns(n_pkts, n_bytes / n_pkts);
+    job.run_ns = static_cast<uint64_t>(std::llround(takes_ns));
+    job.due_ns = place.device->submit(threads_[job.place], n_pkts, job.run_ns, now_ns);
+  }
+  ++jobs_[cause];
+  pkts_ += n_pkts;
+  under_way_.push_back(std::move(job));
+}
+
+// Who had none for a while begins where the others are.
+uint32_t Stage::next_place() {
+  uint32_t next = 0;
+  double least = -1;
+  for (uint32_t p = 0; p < places_.size(); ++p) {
+    if (places_[p].spec.share <= 0) continue;
+    const double pass = std::max(pass_[p], virtual_pass_);
+    if (least >= 0 && pass >= least) continue;
+    least = pass;
+    next = p;
+  }
+  virtual_pass_ = std::max(virtual_pass_, least);
+  return next;
+}
+
+uint32_t Stage::give_out(Context& ctx, Packet** pkts, uint32_t max) {
+  Job& job = under_way_.front();
+  const auto left = static_cast<uint32_t>(job.pkts.size()) - job.n_given;
+  const uint32_t n = std::min({max, left, engine_batch_pkts_});
+  if (places_[job.place].device == nullptr) {
+    const uint64_t began_ns = now_of(ctx);
+    charge_run(ctx, inline_, n);
+    job.run_ns += now_of(ctx) - began_ns;
+    inline_pkts_ += n;
+  }
+  std::copy_n(&job.pkts[job.n_given], n, pkts);
+  job.n_given += n;
+  inside_pkts_ -= n;
+  if (job.n_given == job.pkts.size()) finish(now_of(ctx));
+  return n;
+}
+
+void Stage::finish(uint64_t now_ns) {
+  const Job& job = under_way_.front();
+  job_ns_ += now_ns - job.submitted_ns;
+  Done& done = done_[job.place];
+  done.jobs += 1;
+  done.pkts += job.pkts.size();
+  done.run_ns += job.run_ns;
+  under_way_.pop_front();
+}
+
+Dict Stage::show(uint64_t now_ns, uint64_t queue_held_pkts, uint64_t lost_pkts) const {
+  List places;
+  size_t main = 0;
+  for (size_t p = 0; p < places_.size(); ++p) {
+    const auto& [spec, device] = places_[p];
+    if (spec.share > places_[main].spec.share) main = p;
+    Dict row = device == nullptr ? Dict{{"name", spec.device}} : device->show(now_ns);
+    row["share"] = spec.share;
+    row["batch_pkts"] = spec_.batch_pkts;
+    row["done_pkts"] = done_[p].pkts;
+    row["mean_run_ns"] = static_cast<double>(done_[p].run_ns) /
+                         static_cast<double>(std::max<uint64_t>(1, done_[p].jobs));
+    places.emplace_back(std::move(row));
+  }
+  Dict jobs;
+  uint64_t n_jobs = 0;
+  for (uint32_t c = 0; c < exec::kCauses; ++c) {
+    jobs[exec::kCauseNames[c]] = jobs_[c];
+    n_jobs += jobs_[c];
+  }
+  const auto per_job = [n_jobs](uint64_t sum) {
+    return static_cast<double>(sum) / static_cast<double>(std::max<uint64_t>(1, n_jobs));
+  };
+  return Dict{{"on", places_[main].spec.device},
+              {"batch_pkts", spec_.batch_pkts},
+              {"age_limit_ns", spec_.age_limit_ns},
+              {"refused_share", 0.0},
+              {"depth", spec_.depth},
+              {"held_pkts", queue_held_pkts + inside_pkts_},
+              {"lost_pkts", lost_pkts},
+              {"jobs", jobs},
+              {"pkts", pkts_},
+              {"mean_job_pkts", per_job(pkts_)},
+              {"mean_job_ns", per_job(job_ns_)},
+              {"inline_pkts", inline_pkts_},
+              {"taken_back_jobs", 0},
+              {"devices", places}};
+}
+
+}  // namespace batchplane::sim

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stage.h - a simulated module on a device: what offload::Stage does with batches, in virtual time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/batch_law.h"
+#include "base/value.h"
+#include "exec/node.h"
+#include "sim/device.h"
+#include "sim/module.h"
+
+namespace batchplane::sim {
+
+class Queue;
+
+// Instead of the name of a device: the worker that polls the stage.
+inline constexpr const char* kInlinePlace = "inline";
+
+struct StageSpec {
+  struct Place {
+    std::string device;
+    BatchLaw law;  // of a device; inline it is the module's cost
+    double share = 0;
+  };
+  std::vector<Place> places;
+  uint32_t batch_pkts = 256;
+  uint32_t max_batch_pkts = 256;
+  uint64_t age_limit_ns = 100'000;
+  uint32_t depth = 4;
+  bool is_idle_hold = false;
+};
+
+// Owner: a queue; touched by the worker that polls it.
+class Stage {
+ public:
+  struct Place {
+    StageSpec::Place spec;
+    std::shared_ptr<Device> device;  // null: inline
+  };
+
+  Stage(const StageSpec& spec, std::vector<Place> places, uint32_t engine_batch_pkts);
+
+  // Takes in what the queue's rings hold, hands over what is due, gives out what is done.
+  uint32_t poll(Queue& queue, Context& ctx, Packet** pkts, uint32_t max);
+  // When a poll does something next. `ring_ns`: when the rings have something to be seen.
+  [[nodiscard]] uint64_t next_ns(uint64_t ring_ns) const;
+  // Out of the rings, and not given out.
+  [[nodiscard]] uint64_t inside_pkts() const { return inside_pkts_; }
+  [[nodiscard]] uint32_t max_inside_pkts() const { return (spec_.depth + 1) * most_pkts(); }
+  // At the end: nothing waits for more packets.
+  void drain() { is_draining_ = true; }
+  // What waited in rings that are no more: it goes before everything that is yet to be taken in.
+  void carry(Packet* pkt) {
+    carried_.push_back(pkt);
+    ++inside_pkts_;
+  }
+
+  void set_cost(const CostLaw& cost, uint32_t batch_limit_pkts) {
+    inline_.set_cost(cost, batch_limit_pkts);
+  }
+  [[nodiscard]] const CostLaw& cost() const { return inline_.cost; }
+  // As the engine's `show tables` has it. `queue_held_pkts`, `lost_pkts`: of its rings.
+  [[nodiscard]] Dict show(uint64_t now_ns, uint64_t queue_held_pkts, uint64_t lost_pkts) const;
+
+ private:
+  struct Job {
+    std::vector<Packet*> pkts;
+    uint32_t place = 0;
+    uint32_t n_given = 0;
+    uint64_t submitted_ns = 0;
+    uint64_t due_ns = 0;
+    uint64_t run_ns = 0;
+  };
+  struct Done {
+    uint64_t jobs = 0;
+    uint64_t pkts = 0;
+    uint64_t run_ns = 0;
+  };
+
+  // What is there already need not wait for the next batch, up to one of the engine's.
+  [[nodiscard]] uint32_t most_pkts() const {
+    return std::max(spec_.batch_pkts, std::min(engine_batch_pkts_, spec_.max_batch_pkts));
+  }
+  [[nodiscard]] bool has_room_under_way() const {
+    return under_way_.size() < spec_.depth || is_draining_;
+  }
+  bool gather(Queue& queue, uint64_t now_ns);
+  [[nodiscard]] uint8_t cause_to_submit(uint64_t now_ns, bool has_come) const;
+  void submit(uint64_t now_ns, uint8_t cause);
+  [[nodiscard]] uint32_t next_place();
+  uint32_t give_out(Context& ctx, Packet** pkts, uint32_t max);
+  void finish(uint64_t now_ns);
+
+  const StageSpec spec_;
+  const std::vector<Place> places_;
+  const uint32_t engine_batch_pkts_;
+  std::vector<uint32_t> threads_;  // of the devices, by place
+  Module inline_;                  // what a run on the worker costs
+  bool is_draining_ = false;
+
+  std::deque<Packet*> carried_;
+  std::vector<Packet*> forming_;
+  uint64_t forming_since_ns_ = exec::kNeverNs;  // the oldest task entry in there
+  std::deque<Job> under_way_;                   // oldest first
+  // Packets given to each place over its share: the least is next.
+  std::vector<double> pass_;
+  double virtual_pass_ = 0;
+
+  uint64_t inside_pkts_ = 0;
+  std::array<uint64_t, exec::kCauses> jobs_ = {};
+  uint64_t pkts_ = 0;
+  uint64_t inline_pkts_ = 0;
+  uint64_t job_ns_ = 0;
+  std::vector<Done> done_;  // by place
+};
+
+}  // namespace batchplane::sim

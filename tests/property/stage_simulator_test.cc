@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// stage_simulator_test.cc - a stage of the engine, on a device whose time is a law, and one of the simulator,
+// given the same packets and polled at the same times: the same batches, for the same reasons, out as soon.
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "core/module/register.h"
+#include "offload/stage_test_util.h"
+#include "sim/stage_rig.h"
+
+namespace batchplane::offload::stage_test {
+
+const Register<TestIn> kPropertyIn{
+    {.kind = "test_in", .state = StateOf::kOneOwner, .help = "test", .feed = Feed::kItself}};
+const Register<TestOut> kPropertyOut{{.kind = "test_out",
+                                      .state = StateOf::kOneOwner,
+                                      .help = "test",
+                                      .params = {{.name = "way", .default_value = 0}},
+                                      .is_egress = true}};
+const Register<TestWork> kPropertyWork{{.kind = "test_work",
+                                        .state = StateOf::kOneOwner,
+                                        .help = "test",
+                                        .drops = {&kSeventh},
+                                        .can_offload = true}};
+
+TEST(StageAndSimulator, HandOverTheSameBatchesAtTheSameTimes) {
+  Rng rng(21);
+  for (uint32_t run = 0; run < 60; ++run) {
+    sim::StageSpec spec =
+        sim::stage_on("gpu", {.batch_ns = 1.0 * rng.below(30'000), .pkt_ns = 1.0 * rng.below(90)},
+                      1 + rng.below(200));
+    spec.depth = 1 + rng.below(4);
+    spec.age_limit_ns = rng.below(30'000);
+    spec.is_idle_hold = rng.below(2) == 0;
+    const BatchLaw law = spec.places.front().law;
+    Rig engine(pipeline({{"on", List{"gpu"}},
+                         {"batch_pkts", spec.batch_pkts},
+                         {"depth", spec.depth},
+                         {"size_pkts", 32'768},
+                         {"age_limit_ns", spec.age_limit_ns},
+                         {"idle", spec.is_idle_hold ? "hold" : "release"}},
+                        {simulated(0, law.batch_ns, law.pkt_ns)}),
+               0);
+    sim::StageRig simulated_stage(spec, {sim::make_device()});
+    for (uint32_t step = 0; step < 400; ++step) {
+      world.limit_pkts += rng.below(4) == 0 ? rng.below(100) : 0;
+      const uint64_t made_before = world.n_made;
+      engine.loop(1, 1 + rng.below(3'000));
+      simulated_stage.put(static_cast<uint32_t>(world.n_made - made_before), engine.now_ns);
+      (void)simulated_stage.poll(engine.now_ns);
+      const Value real = engine.stats();
+      const Dict shown = simulated_stage.show();
+      ASSERT_EQ(real["jobs"], shown.at("jobs")) << "run " << run << ", step " << step;
+      ASSERT_EQ(real["pkts"], shown.at("pkts"));
+      ASSERT_EQ(real["held_pkts"].as_int(), static_cast<int64_t>(simulated_stage.held_pkts()));
+      ASSERT_EQ(real["mean_job_ns"], shown.at("mean_job_ns"));
+    }
+    EXPECT_GT(world.n_made, 1000U);
+    EXPECT_TRUE(world.was_in_order);
+  }
+}
+
+}  // namespace batchplane::offload::stage_test

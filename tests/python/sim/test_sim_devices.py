@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_sim_devices.py - modules on devices in simulations: laws, what is shown, what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from built import needs_daemon_and_extension
+from command_line import run_command
+
+from batchplane.base.problems import BadInput
+from batchplane.base.version import __version__
+from batchplane.costs.devices import keep_device_profile
+from batchplane.costs.keys import cpu_name, params_key
+from batchplane.show.rates import compute_rates
+from batchplane.sim.prepare import prepare
+from batchplane.sim.simulation import Simulation
+
+pytestmark = needs_daemon_and_extension
+
+CARD = {"kind": "simulated", "params": {"laws": {"digest": {"batch_ns": 5000.0, "pkt_ns": 10.0}}}}
+THREAD: dict[str, Any] = {"kind": "cores", "params": {}}
+OPENCL: dict[str, Any] = {"kind": "opencl", "params": {}}
+COSTS = {
+    "in": {"cost_per_batch_ns": 0.0, "cost_per_pkt_ns": 0.0},
+    "hash": {"cost_per_batch_ns": 100.0, "cost_per_pkt_ns": 200.0},
+    "out": {"cost_per_batch_ns": 0.0, "cost_per_pkt_ns": 0.0},
+}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def pipeline(*on: str, device: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "name": "hashed",
+        "ports": {"link": {"kind": "ring", "params": {"size_pkts": 1024}}},
+        "devices": {"card": CARD, "thread": THREAD, "bare": {"kind": "simulated", "params": {}}},
+        "generators": [
+            {
+                "name": "load", "port": "link",
+                "params": {"rate_pps": 1e6, "flows": [{"name": "f", "size_bytes": 100}]},
+            }
+        ],
+        "modules": {
+            "in": {"kind": "port_in", "params": {"port": "link"}},
+            "hash": {"kind": "digest", "params": {}, "device": {"on": list(on), **(device or {})}},
+            "out": {"kind": "sink", "params": {}},
+        },
+        "edges": [
+            {"from": "in", "gate": "0", "to": "hash"}, {"from": "hash", "gate": "0", "to": "out"}
+        ],
+        "flows": [{"name": "f", "path": ["in", "hash", "out"], "delay_slo_ns": 1_000_000}],
+        **more,
+    }  # fmt: skip
+
+
+def law_of(device: str, **more: Any) -> dict[str, float]:
+    inputs = prepare(pipeline(device, **more), costs=COSTS)
+    laws: dict[str, float] = inputs.spec["simulation"]["stages"]["hash"]["laws"][device]
+    return laws
+
+
+def profile(kind: str) -> dict[str, Any]:
+    params = params_key("digest", {})
+    law = {"batch_ns": 900.0, "pkt_ns": 70.0, "byte_ns": 0.5}
+    return {
+        "version": 1, "cpu": cpu_name(), "daemon": __version__, "date": "today",
+        "devices": [{"name": "it", "kind": kind}],
+        "laws": [{"kind": "digest", "params_key": params, "on": "it", "feed": law, **law}],
+    }  # fmt: skip
+
+
+def test_a_law_is_the_pipelines_or_measured_or_that_of_the_worker_and_the_way() -> None:
+    assert law_of("card") == {"batch_ns": 5000.0, "pkt_ns": 10.0, "byte_ns": 0.0}
+    assert law_of("thread") == {"batch_ns": 700.0, "pkt_ns": 210.0, "byte_ns": 0.0}
+    keep_device_profile(profile("cores"))
+    measured = {"batch_ns": 900.0, "pkt_ns": 70.0, "byte_ns": 0.5}
+    assert law_of("thread") == measured
+    keep_device_profile(profile("opencl"))
+    assert law_of("ocl", devices={"ocl": OPENCL}) == measured
+
+
+@pytest.mark.parametrize(("device", "kind"), [("bare", "simulated"), ("ocl", "opencl")])
+def test_what_nobody_knows_is_refused_in_one_line(device: str, kind: str) -> None:
+    known = {device: {"kind": kind, "params": {}}}
+    with pytest.raises(BadInput) as error:
+        prepare(pipeline(device, devices=known), costs=COSTS)
+    (line,) = error.value.lines()
+    assert f"nobody knows what batches of 'hash' take on '{device}'" in line
+    assert "laws: {digest: " in line and "batchplane profile --devices" in line
+    # Where no batch goes, no law is wanted.
+    Simulation(pipeline("inline", device, devices=known), costs=COSTS).run("1ms")
+
+
+def test_devices_that_are_not_there_are_refused() -> None:
+    with pytest.raises(BadInput, match="did you mean 'card'"):
+        Simulation(pipeline("cart"), costs=COSTS)
+
+
+def test_delays_are_those_of_the_schedule() -> None:
+    """A packet each microsecond, batches of 10: 5.1 us and 10 packets of 10 ns, one at a time."""
+    device = {"batch_pkts": 10, "idle": "hold", "age_limit_ns": 1_000_000}
+    sim = Simulation(pipeline("card", device=device), costs=COSTS)
+    result = sim.run("10ms", "none", is_drained=True)
+    flow = result.flows.loc["f"]
+    assert flow["delay_max_ns"] == pytest.approx(9000 + 5100, abs=250)
+    assert flow["delay_mean_ns"] == pytest.approx(4500 + 5100, abs=250)
+    (row,) = sim.show("tables")
+    assert row["module"] == "hash" and row["stage"]["on"] == "card"
+    assert row["stage"]["mean_job_pkts"] == pytest.approx(10, abs=0.02)
+    card = row["stage"]["devices"][0]
+    assert card["mean_run_ns"] == pytest.approx(5100, abs=1)
+    assert card["busy_share"] == pytest.approx(0.51, abs=0.01)
+    balance = result.report["balance"]
+    assert balance["is_exact"] and balance["held_pkts"] == 0
+    assert balance["in_pkts"] == balance["sent_pkts"] > 9000
+
+
+def test_what_is_in_a_stage_is_held() -> None:
+    slow = {"card": {"kind": "simulated", "params": {"laws": {"digest": {"batch_ns": 1e8}}}}}
+    sim = Simulation(pipeline("card", devices=slow), costs=COSTS)
+    result = sim.run("2ms")
+    balance = result.report["balance"]
+    assert balance["is_exact"] and balance["sent_pkts"] == 0
+    assert balance["held_pkts"] == balance["in_pkts"] > 1000
+    assert result.last["tables"][0]["stage"]["held_pkts"] == balance["held_pkts"]
+
+
+def test_inline_takes_the_workers_time() -> None:
+    busy = {}
+    for on in ("inline", "card"):
+        result = Simulation(pipeline(on), costs=COSTS).run("5ms")
+        (worker,) = compute_rates(result.first, result.last).workers
+        busy[on] = worker["busy_ratio"]
+    assert busy["inline"] > busy["card"] + 0.2
+
+
+def test_a_simulation_is_the_same_each_time() -> None:
+    first, second = (Simulation(pipeline("card", "inline"), costs=COSTS, seed=3) for _ in range(2))
+    assert first.run("5ms").last == second.run("5ms").last
+
+
+@pytest.mark.parametrize("controller", ["null", "optimal", "fixed(8)"])
+def test_controllers_run_beside_stages(controller: str) -> None:
+    result = Simulation(pipeline("card"), costs=COSTS).run("50ms", controller)
+    assert not result.faults
+    assert result.report["balance"]["is_exact"]
+
+
+def test_the_command_shows_what_devices_did(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--costs", "prior", "--duration", "20ms")
+    assert run_command(monkeypatch, "simulate", "devices", "placement=power", *words) == 0
+    told = capsys.readouterr()
+    assert re.search(r"^dpi +gpu +100% +256 +150 us ", told.out, re.MULTILINE), told.out
+    assert re.search(r"^gpu +simulated +up +\d+% +\d+ +\d+ ", told.out, re.MULTILINE), told.out
+    assert re.search(r"^cpu +cores +up +\d+% +\d+ +\d+ ", told.out, re.MULTILINE), told.out
+    assert "placement is not simulated" in told.err
+    assert "on their worker" not in told.err
+
+
+def test_a_plan_says_that_it_knows_no_devices(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(monkeypatch, "plan", "devices", "--costs", "prior") == 0
+    told = capsys.readouterr().err
+    assert "this plan knows no devices: dpi, digest, classify run on their worker" in told
