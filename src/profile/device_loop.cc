@@ -12,7 +12,6 @@
 namespace batchplane::profile {
 namespace {
 
-constexpr uint32_t kInside = 2;  // batches: as many as a device with memory of its own works on
 constexpr uint64_t kMostNs = 20'000'000'000;
 constexpr uint64_t kNeverByAgeNs = 1'000'000'000'000'000;
 
@@ -22,9 +21,12 @@ std::unique_ptr<Module> make_stage(Environment& env, const ModuleInfo& info,
                                    const ModuleSpec& module, const std::string& on,
                                    uint32_t max_batch_pkts) {
   Dict params = module.params;
-  params["device"] = Dict{{"on", List{on}},   {"batch_pkts", max_batch_pkts},
-                          {"depth", kInside}, {"age_limit_ns", kNeverByAgeNs},
-                          {"idle", "hold"},   {"size_pkts", kInside * max_batch_pkts}};
+  params["device"] = Dict{{"on", List{on}},
+                          {"batch_pkts", max_batch_pkts},
+                          {"depth", DeviceLoop::kInside},
+                          {"age_limit_ns", kNeverByAgeNs},
+                          {"idle", "hold"},
+                          {"size_pkts", DeviceLoop::kInside * max_batch_pkts}};
   std::vector<ConfigError> errors;
   Args args(info.params, params, "modules." + module.name, errors);
   if (!errors.empty()) throw errors.front();
@@ -75,8 +77,8 @@ std::optional<double> DeviceLoop::watts() const {
   return device == nullptr ? std::nullopt : device->watts();
 }
 
-DeviceTimes DeviceLoop::run(uint32_t n_pkts, double ms) {
-  begin(n_pkts);
+DeviceTimes DeviceLoop::run(uint32_t n_pkts, double ms, uint32_t n_inside) {
+  begin(n_pkts, n_inside);
   const uint64_t began_ns = now_ns();
   const auto wanted_ns = static_cast<uint64_t>(ms * 1e6);
   for (uint64_t ns = 0; ns < wanted_ns || (!has_enough() && ns < kMostNs);
@@ -88,8 +90,8 @@ DeviceTimes DeviceLoop::run(uint32_t n_pkts, double ms) {
 
 std::pair<DeviceTimes, DeviceTimes> DeviceLoop::run_both(DeviceLoop& one, DeviceLoop& other,
                                                          uint32_t n_pkts, double ms) {
-  one.begin(n_pkts);
-  other.begin(n_pkts);
+  one.begin(n_pkts, kInside);
+  other.begin(n_pkts, kInside);
   const uint64_t began_ns = now_ns();
   const auto wanted_ns = static_cast<uint64_t>(ms * 1e6);
   const auto have_enough = [&] { return one.has_enough() && other.has_enough(); };
@@ -101,7 +103,7 @@ std::pair<DeviceTimes, DeviceTimes> DeviceLoop::run_both(DeviceLoop& one, Device
   return {one.end(), other.end()};
 }
 
-void DeviceLoop::begin(uint32_t n_pkts) {
+void DeviceLoop::begin(uint32_t n_pkts, uint32_t n_inside) {
   n_pkts_ = n_pkts;
   times_ = {};
   feed_ns_ = fed_pkts_ = first_end_ns_ = last_end_ns_ = 0;
@@ -110,10 +112,11 @@ void DeviceLoop::begin(uint32_t n_pkts) {
   (void)stage_.command("device", Dict{{"batch_pkts", n_pkts}});
   jobs_before_ = stage_.counts().done[0].jobs.load(std::memory_order_relaxed);
   run_ns_before_ = stage_.counts().done[0].run_ns.load(std::memory_order_relaxed);
-  pkts_.assign(size_t{kInside} * n_pkts + exec::kMaxBatchPkts, nullptr);
-  if (!pool_.alloc_bulk(pkts_.data(), kInside * n_pkts))
+  all_pkts_ = n_inside * n_pkts;
+  pkts_.assign(size_t{all_pkts_} + exec::kMaxBatchPkts, nullptr);
+  if (!pool_.alloc_bulk(pkts_.data(), all_pkts_))
     throw std::runtime_error("the pool of packets is too small");
-  n_free_ = kInside * n_pkts;
+  n_free_ = all_pkts_;
 }
 
 // A device that has failed does nothing more: then the worker runs what there is, and nothing is counted.
@@ -192,8 +195,8 @@ DeviceTimes DeviceLoop::end() {
   }
   DeviceTimes times = std::move(times_);
   const uint64_t until_ns = now_ns() + kMostNs;
-  while (n_free_ < kInside * n_pkts_ && now_ns() < until_ns) poll();
-  const bool is_all = n_free_ == kInside * n_pkts_;
+  while (n_free_ < all_pkts_ && now_ns() < until_ns) poll();
+  const bool is_all = n_free_ == all_pkts_;
   PacketPool::free_bulk(pkts_.data(), n_free_);
   n_free_ = 0;
   if (!is_all) throw std::runtime_error("a device does not give packets back");

@@ -43,15 +43,17 @@ class DeviceLoop {
   // What its device draws, where there is a sensor.
   [[nodiscard]] std::optional<double> watts() const;
   [[nodiscard]] const offload::StageCounts& counts() const { return stage_.counts(); }
-  // Batches of n for so long, and as many as is_good() asks for.
-  [[nodiscard]] DeviceTimes run(uint32_t n_pkts, double ms);
+  static constexpr uint32_t kInside =
+      2;  // batches: as many as a device with memory of its own works on
+  // Batches of n for so long, and as many as is_good() asks for; `n_inside` of them under way at once.
+  [[nodiscard]] DeviceTimes run(uint32_t n_pkts, double ms, uint32_t n_inside = kInside);
   // Two in turn, neither ever without a batch under way. Times of both, in this order.
   static std::pair<DeviceTimes, DeviceTimes> run_both(DeviceLoop& one, DeviceLoop& other,
                                                       uint32_t n_pkts, double ms);
 
  private:
-  void begin(uint32_t n_pkts);
-  void step();  // two batches are kept inside, and what is done is taken out
+  void begin(uint32_t n_pkts, uint32_t n_inside);
+  void step();  // batches are kept inside, and what is done is taken out
   [[nodiscard]] DeviceTimes end();
   [[nodiscard]] bool has_enough() const;
   void put_batch();
@@ -71,6 +73,7 @@ class DeviceLoop {
   size_t next_image_ = 0;
   // Of the run under way.
   uint32_t n_pkts_ = 0;
+  uint32_t all_pkts_ = 0;
   uint64_t jobs_before_ = 0;
   uint64_t run_ns_before_ = 0;
   uint64_t first_end_ns_ = 0;

@@ -14,9 +14,17 @@ inline float16 sums_of(__global const float* biases, uint n_inputs, uint n_padde
                        __global const float* in, uint lanes) {
   __global const float* row = biases + n_padded + o;
   float16 sums = vload16(0, biases + o);
-  // Loads of several inputs are under way at once.
-#pragma unroll 4
-  for (uint i = 0; i < n_inputs; ++i, row += n_padded)
+  // Four inputs at a time: on a GPU their weights come from afar, and are waited for together.
+  uint i = 0;
+  for (; i + 4 <= n_inputs; i += 4, row += 4 * n_padded) {
+    const float16 first = vload16(0, row), second = vload16(0, row + n_padded);
+    const float16 third = vload16(0, row + 2 * n_padded), fourth = vload16(0, row + 3 * n_padded);
+    sums = fma(first, (float16)(in[i * lanes]), sums);
+    sums = fma(second, (float16)(in[(i + 1) * lanes]), sums);
+    sums = fma(third, (float16)(in[(i + 2) * lanes]), sums);
+    sums = fma(fourth, (float16)(in[(i + 3) * lanes]), sums);
+  }
+  for (; i < n_inputs; ++i, row += n_padded)
     sums = fma(vload16(0, row), (float16)(in[i * lanes]), sums);
   return sums;
 }
