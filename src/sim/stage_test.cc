@@ -15,7 +15,8 @@
 namespace batchplane::sim {
 namespace stage_test {
 
-constexpr BatchLaw kLaw{.batch_ns = 1000, .pkt_ns = 10, .byte_ns = 0.5};  // 4 of 100 bytes: 1240
+// 4 of 100 bytes: 1240
+constexpr BatchLaw kLaw{.batch_ns = 960, .pkt_ns = 10, .byte_ns = 0.5, .length_ns = 0.4};
 const std::vector<uint32_t> kNothing;
 
 TEST(SimStage, EndsJobsWhenTheLawSays) {
