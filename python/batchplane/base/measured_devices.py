@@ -23,7 +23,7 @@ def measured_file(name: str, file: str = "", key: str = "") -> Path:
     """Its profile. Raises BadInput, with where it was asked for."""
     if name in measured_names():
         return _FOLDER / f"{name}.json"
-    message = f"no device '{name}' was measured for all"
+    message = f"no profile of a device '{name}' comes with this program"
     raise BadInput(Problem(message, file, key, suggestion(name, measured_names())))
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ..base.measured_devices import measured_device
+from ..base.measured_devices import measured_device, measured_names
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import parse_duration_ns
 from .device_schema import PlacementModel
@@ -217,14 +217,14 @@ class _Canonicaliser:
         others."""
         for name, device in self._out.get("devices", {}).items():
             params = device.get("params", {})
-            if device["kind"] != "simulated" or not isinstance(params.get("like"), str):
+            if device["kind"] != "simulated" or "like" not in params:
                 continue
             try:
-                of = measured_device(params["like"])
+                of = measured_device(str(params["like"]))
             except BadInput as error:
                 problem = error.problems[0]
                 self._problem(("devices", name, "like"), problem.message, problem.fix)
-                continue
+                of = measured_device(measured_names()[0])  # what else is wrong is told, too
             own = {key: value for key, value in params.items() if key != "like"}
             laws = own.get("laws", {})
             device["params"] = {**of, **own}
