@@ -4,6 +4,7 @@ not here."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +45,13 @@ def measured_device(name: str, file: str = "", key: str = "") -> dict[str, Any]:
     if watts.get("active_w"):
         params["active_w"] = max(watts["active_w"].values())
     return params
+
+
+def like_measured(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a simulated device: instead of `like` the times and watts of that one, where it has no
+    others. Raises BadInput."""
+    of = measured_device(str(params["like"]))
+    own = {key: value for key, value in params.items() if key != "like"}
+    laws = own.get("laws", {})
+    # What is no mapping is refused with the rest.
+    return {**of, **own, "laws": {**of["laws"], **laws} if isinstance(laws, Mapping) else laws}

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ..base.measured_devices import measured_device, measured_names
+from ..base.measured_devices import like_measured, measured_names
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import parse_duration_ns
 from .device_schema import PlacementModel
@@ -220,16 +220,12 @@ class _Canonicaliser:
             if device["kind"] != "simulated" or "like" not in params:
                 continue
             try:
-                of = measured_device(str(params["like"]))
+                device["params"] = like_measured(params)
             except BadInput as error:
                 problem = error.problems[0]
                 self._problem(("devices", name, "like"), problem.message, problem.fix)
-                of = measured_device(measured_names()[0])  # what else is wrong is told, too
-            own = {key: value for key, value in params.items() if key != "like"}
-            laws = own.get("laws", {})
-            device["params"] = {**of, **own}
-            if isinstance(laws, dict):
-                device["params"]["laws"] = {**of["laws"], **laws}
+                # What else is wrong is told, too.
+                device["params"] = like_measured({**params, "like": measured_names()[0]})
 
     def _list(self, section: str, model_type: type[BaseModel]) -> None:
         for i, entry in enumerate(self._in.data.get(section) or []):

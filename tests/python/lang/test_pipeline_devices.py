@@ -108,6 +108,10 @@ def test_a_simulated_device_like_one_that_was_measured(kinds: Kinds) -> None:
     assert {"dpi", "digest", "classify"} <= set(measured["laws"])
     assert params["laws"] == {**measured["laws"], "ttl": {"batch_ns": 20_000, "pkt_ns": 5}}
     assert params["idle_w"] == 7 and "like" not in params
+    p = Pipeline("p")
+    own_laws = {"ttl": {"batch_ns": 20_000, "pkt_ns": 5}}
+    p.device("gpu", "simulated", like="h200", idle_w=7, laws=own_laws)
+    assert p.to_json()["devices"]["gpu"]["params"] == params
     for like in ("h20", "200"):
         # Its laws are those of another then, so that nobody misses them as well.
         document = load(text.replace("h200", like).replace(laws, ""), kinds)
