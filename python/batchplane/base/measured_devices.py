@@ -42,6 +42,9 @@ def measured_device(name: str, file: str = "", key: str = "") -> dict[str, Any]:
             params["laws"][law["kind"]] = {part: law[part] for part in parts if law.get(part)}
     watts = row.get("measured", {})
     params |= {key: watts[key] for key in ("off_w", "idle_w") if key in watts}
+    if "off_w" in params and "idle_w" in params:
+        # As it was found it may have just been used: nobody saves watts by using it.
+        params["off_w"] = min(params["off_w"], params["idle_w"])
     if watts.get("active_w"):
         params["active_w"] = max(watts["active_w"].values())
     return params

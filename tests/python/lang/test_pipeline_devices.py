@@ -106,6 +106,7 @@ def test_a_simulated_device_like_one_that_was_measured(kinds: Kinds) -> None:
     params = canonical(text, kinds)["devices"]["gpu"]["params"]
     measured = measured_device("h200")
     assert {"dpi", "digest", "classify"} <= set(measured["laws"])
+    assert 0 < measured["off_w"] <= measured["idle_w"] <= measured["active_w"]
     assert params["laws"] == {**measured["laws"], "ttl": {"batch_ns": 20_000, "pkt_ns": 5}}
     assert params["idle_w"] == 7 and "like" not in params
     p = Pipeline("p")
