@@ -438,8 +438,10 @@ def in_words(mistake: Any) -> str:
         "string_type": "text",
         "list_type": "a list",
         "dict_type": "a mapping",
+        "model_type": "a mapping",
         "bool_type": "true or false",
         "float_type": "a number",
+        "float_parsing": "a number",
     }
     if kind in expected:
         return f"expected {expected[kind]}, found {value}"
