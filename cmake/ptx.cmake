@@ -9,7 +9,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${BP_ON_PTX})
 function(bp_ptx kernel header)
   string(REGEX REPLACE "\\.cl$" ".ptx.h" to "${CMAKE_BINARY_DIR}/kernels/${header}")
   if(EXISTS ${to} AND NOT ${CMAKE_SOURCE_DIR}/${kernel} IS_NEWER_THAN ${to} AND NOT ${BP_ON_PTX} IS_NEWER_THAN ${to}
-     AND "${BP_PTX_BY}" STREQUAL "${BATCHPLANE_CLANG}")
+     AND NOT ${CMAKE_CURRENT_FUNCTION_LIST_FILE} IS_NEWER_THAN ${to} AND "${BP_PTX_BY}" STREQUAL "${BATCHPLANE_CLANG}")
     return()
   endif()
   set(text "")

@@ -37,6 +37,11 @@ main() {
     grep -q '^BATCHPLANE_NANOBIND:INTERNAL=$' "$folder/CMakeCache.txt"; then
     cmake -S . -B "$folder" --log-level=WARNING >&2
   fi
+  # So may have what makes kernels for GPUs (cmake/ptx.cmake).
+  if grep -q '^BATCHPLANE_CLANG:.*=BATCHPLANE_CLANG-NOTFOUND$' "$folder/CMakeCache.txt" &&
+    command -v clang-16 clang-17 clang-18 clang-19 clang >/dev/null; then
+    cmake -S . -B "$folder" --log-level=WARNING >&2
+  fi
   NINJA_STATUS=$(tools/build_progress.py --status) \
     ninja -C "$folder" -j "${JOBS:-$(nproc)}" "$@" 2>&1 | tools/build_progress.py >&2
   # clang-tidy goes by this file, and g++'s precompiled header is none for it.

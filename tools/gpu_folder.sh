@@ -8,12 +8,16 @@
 # writes FOLDER/devices.json. It needs Python with numpy, which is larger than all the rest.
 set -euo pipefail
 
-cd "$(dirname "$0")/.."
 if [[ $# -lt 1 ]]; then
   sed -n 's/^# usage: /usage: /p' "$0" >&2
   exit 2
 fi
-folder=$1
+folder=$(realpath -m "$1")
+if [[ -e $folder && ! -f $folder/examine && -n $(ls -A "$folder") ]]; then
+  echo "gpu_folder: $folder has other files in it: give a new folder, or one that this made" >&2
+  exit 2
+fi
+cd "$(dirname "$0")/.."
 build=build-gpu
 cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DBATCHPLANE_DPDK=OFF -DBATCHPLANE_BENCH=OFF \
   -DBATCHPLANE_TESTS=ON >/dev/null

@@ -267,7 +267,7 @@ void add_devices(const PipelineSpec& pipeline, Environment& env, const Environme
       devices->specs[spec.name] = spec;
       devices->refused.erase(spec.name);
     } catch (const ConfigError& error) {
-      mistakes.add(error.where(), error.what(), error.fix());
+      mistakes.add(error.where().empty() ? key : error.where(), error.what(), error.fix());
     }
   }
 }

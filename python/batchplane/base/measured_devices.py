@@ -4,6 +4,7 @@ not here."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def measured_file(name: str, file: str = "", key: str = "") -> Path:
     """Its profile. Raises BadInput, with where it was asked for."""
     if name in measured_names():
         return _FOLDER / f"{name}.json"
-    message = f"no device '{name}' was measured for all"
+    message = f"no profile of a device '{name}' comes with this program"
     raise BadInput(Problem(message, file, key, suggestion(name, measured_names())))
 
 
@@ -41,6 +42,19 @@ def measured_device(name: str, file: str = "", key: str = "") -> dict[str, Any]:
             params["laws"][law["kind"]] = {part: law[part] for part in parts if law.get(part)}
     watts = row.get("measured", {})
     params |= {key: watts[key] for key in ("off_w", "idle_w") if key in watts}
+    if "off_w" in params and "idle_w" in params:
+        # As it was found it may have just been used: nobody saves watts by using it.
+        params["off_w"] = min(params["off_w"], params["idle_w"])
     if watts.get("active_w"):
         params["active_w"] = max(watts["active_w"].values())
     return params
+
+
+def like_measured(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a simulated device: instead of `like` the times and watts of that one, where it has no
+    others. Raises BadInput."""
+    of = measured_device(str(params["like"]))
+    own = {key: value for key, value in params.items() if key != "like"}
+    laws = own.get("laws", {})
+    # What is no mapping is refused with the rest.
+    return {**of, **own, "laws": {**of["laws"], **laws} if isinstance(laws, Mapping) else laws}

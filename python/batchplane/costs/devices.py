@@ -84,9 +84,7 @@ class DeviceProfile:
     def device_for(self, kind: str, params: Mapping[str, Any]) -> str:
         """Its name for a device as a pipeline declares it; empty: it was not measured."""
         for row in self.devices:
-            if row["kind"] == kind and all(
-                str(params.get(key, "")) in str(row.get(key, "")) for key in ("platform", "device")
-            ):
+            if row["kind"] == kind and _is_meant(row, params):
                 return str(row["name"])
         return ""
 
@@ -122,6 +120,15 @@ class DeviceProfile:
             for on in names.get(on_as, ())
             for on_other in names.get(other_as, ())
         ]
+
+
+def _is_meant(row: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
+    """By parts of names, as the daemon chooses, and of GPUs also by number: 0 is in H200, too."""
+    device = str(params.get("device", ""))
+    if row["kind"] == CUDA and device.isdigit():
+        return device == str(row.get("number"))
+    parts = {"platform": str(params.get("platform", "")), "device": device}
+    return all(part in str(row.get(key, "")) for key, part in parts.items())
 
 
 def device_profile_from(document: Any, file: str = "") -> DeviceProfile:

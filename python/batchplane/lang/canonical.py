@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ..base.measured_devices import measured_device
+from ..base.measured_devices import like_measured, measured_names
 from ..base.problems import BadInput, Problem, suggestion
 from ..base.units import parse_duration_ns
 from .device_schema import PlacementModel
@@ -217,19 +217,15 @@ class _Canonicaliser:
         others."""
         for name, device in self._out.get("devices", {}).items():
             params = device.get("params", {})
-            if device["kind"] != "simulated" or not isinstance(params.get("like"), str):
+            if device["kind"] != "simulated" or "like" not in params:
                 continue
             try:
-                of = measured_device(params["like"])
+                device["params"] = like_measured(params)
             except BadInput as error:
                 problem = error.problems[0]
                 self._problem(("devices", name, "like"), problem.message, problem.fix)
-                continue
-            own = {key: value for key, value in params.items() if key != "like"}
-            laws = own.get("laws", {})
-            device["params"] = {**of, **own}
-            if isinstance(laws, dict):
-                device["params"]["laws"] = {**of["laws"], **laws}
+                # What else is wrong is told, too.
+                device["params"] = like_measured({**params, "like": measured_names()[0]})
 
     def _list(self, section: str, model_type: type[BaseModel]) -> None:
         for i, entry in enumerate(self._in.data.get(section) or []):
@@ -442,8 +438,10 @@ def in_words(mistake: Any) -> str:
         "string_type": "text",
         "list_type": "a list",
         "dict_type": "a mapping",
+        "model_type": "a mapping",
         "bool_type": "true or false",
         "float_type": "a number",
+        "float_parsing": "a number",
     }
     if kind in expected:
         return f"expected {expected[kind]}, found {value}"

@@ -72,6 +72,54 @@ class LawModel(Strict):
     length_ns: Annotated[float, Field(ge=0, le=1e9, strict=False)] = 0.0
 
 
+Watts = Annotated[float, Field(ge=0, le=10_000, strict=False)]
+
+
+class ThreadsModel(Strict):
+    """Parameters of devices (src/offload/devices.cc)."""
+
+    laws: dict[str, LawModel] = Field(default_factory=dict)
+    threads: Annotated[int, Field(ge=0, le=16)] = 1
+    cores: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    off_w: Watts = 0.0
+    idle_w: Watts = 0.0
+    active_w: Watts = 0.0
+
+
+class CoresModel(ThreadsModel):
+    """Of kind cores: a thread at least."""
+
+    threads: Annotated[int, Field(ge=1, le=16)] = 1
+
+
+class SimulatedModel(ThreadsModel):
+    """Of kind simulated."""
+
+    faults: dict[str, int] = Field(default_factory=dict)
+
+
+class CudaModel(ThreadsModel):
+    """Of kind cuda."""
+
+    threads: Annotated[int, Field(ge=0, le=1)] = 1
+    check_one_in: Annotated[int, Field(ge=1, le=1_000_000)] = 64
+    device: str = ""
+
+
+class OpenClModel(CudaModel):
+    """Of kind opencl."""
+
+    platform: str = ""
+
+
+DEVICE_PARAMS: dict[str, type[ThreadsModel]] = {
+    "cores": CoresModel,
+    "simulated": SimulatedModel,
+    "opencl": OpenClModel,
+    "cuda": CudaModel,
+}
+
+
 class SlowdownModel(Strict):
     """How many times longer a batch takes while another runs; devices by name, or `inline`."""
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.measured_devices import like_measured
 from ..base.problems import BadInput, Problem
 from ..base.units import parse_duration_ns
 from .canonical import VERSION, module_json
@@ -146,6 +147,8 @@ class Pipeline:
 
     def device(self, name: str, kind: str, **params: Any) -> str:
         """Adds a device that modules can run on, and returns its name."""
+        if kind == "simulated" and "like" in params:
+            params = like_measured(params)
         return self._with_kind("devices", self._devices, name, kind, params)
 
     def _with_kind(

@@ -54,20 +54,27 @@ def render_devices(tables: list[dict[str, Any]]) -> RenderableType:
                 str(stage["lost_pkts"]),
             )  # fmt: skip
             name = ""
+    has_sensor = any("measured_w" in device for device in devices.values())
     facts = plain_table(
-        "<device", "<kind", "<state", "busy", "batches", "packets", "late", "W, modelled"
-    )
+        "<device", "<kind", "<state", "busy", "batches", "packets", "late", "W, modelled",
+        *(["measured"] if has_sensor else []),
+    )  # fmt: skip
     for name, device in devices.items():
+        measured = [_watts(device.get("measured_w"))] if has_sensor else []
         if "kind" not in device:
-            facts.add_row(name, "worker", "up", *["-"] * 5)
+            facts.add_row(name, "worker", "up", *["-"] * 5, *measured)
             continue
         state = "up" if device["is_up"] else device["fault"] or "away"
         facts.add_row(
             name, device["kind"], state, f"{device['busy_share']:.0%}",
             str(device["jobs"]), str(device["pkts"]), str(device["late_jobs"]),
-            f"{device['modelled_w']:.1f}",
+            _watts(device["modelled_w"]), *measured,
         )  # fmt: skip
     return Group(modules, Text(""), facts)
+
+
+def _watts(watts: float | None) -> str:
+    return "-" if watts is None else f"{watts:.1f}"
 
 
 def render_placement(data: dict[str, Any]) -> RenderableType:

@@ -22,6 +22,7 @@ from ..costs.costs import ANY_IN_QUEUE, BUILT_IN, PRIOR, load_costs, resolve
 from ..daemon.process import find_program
 from ..lang.canonical import Document
 from ..lang.check import raise_errors
+from ..lang.device_check import device_problems
 from ..lang.kinds import Kinds, load_kinds
 from ..lang.load import load_pipeline
 from ..lang.pipeline import Pipeline
@@ -87,7 +88,7 @@ def load_document(
     else:
         data = pipeline.to_json() if isinstance(pipeline, Pipeline) else pipeline
         document = Document(data, file=str(data.get("name", "pipeline")))
-    raise_errors(check_document(document, kinds))
+    raise_errors([*check_document(document, kinds), *device_problems(document)])
     return document
 
 

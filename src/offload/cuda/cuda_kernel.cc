@@ -127,7 +127,7 @@ std::unique_ptr<DeviceKernel::Table> CudaKernel::make_table(const std::vector<ui
     if (error == cu::kSuccess) error = api.alloc(&at, n_bytes);
     return error == cu::kSuccess ? cu::Owned<cu::Address>{at, api.free} : cu::Owned<cu::Address>{};
   };
-  auto table = std::make_unique<GpuTable>(*device_);
+  auto table = std::make_unique<GpuTable>(device_);
   const size_t n_bytes = words.size() * sizeof(uint32_t);
   error = device_->use();
   table->words = taken(n_bytes);

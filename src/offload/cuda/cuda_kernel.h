@@ -2,6 +2,9 @@
 // cuda_kernel.h - a module's kernel on an NVIDIA GPU: memory, tables, launches, results.
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "offload/cuda/cuda_device.h"
 
 namespace batchplane::offload {
@@ -47,10 +50,11 @@ class CudaKernel final : public DeviceKernel {
 
  private:
   struct GpuTable : Table {
-    explicit GpuTable(const CudaDevice& gpu) : device(gpu) {}
-    ~GpuTable() override { (void)device.use(); }
+    explicit GpuTable(std::shared_ptr<const CudaDevice> gpu) : device(std::move(gpu)) {}
+    ~GpuTable() override { (void)device->use(); }
 
-    const CudaDevice& device;
+    // The last one outlives all else of its kernel.
+    const std::shared_ptr<const CudaDevice> device;
     cu::Owned<cu::Address> words;
     cu::Owned<cu::Address> scratch[kSlots];
   };

@@ -144,6 +144,27 @@ TEST(Cuda, WhatCannotBeIsToldAtTheStart) {
   has(told({.wrong_from = 1}), "the kernel 'number' computes wrong there");
 }
 
+TEST(Cuda, AMissingDriverIsToldWhereItIsAskedFor) {
+  const std::string told = stage_test::refusal(
+      stage_test::written({{"on", stage_test::kGpu}}, {{"gpu", "cuda", Dict{}}}));
+  if (told.find("libcuda.so.1") == std::string::npos) GTEST_SKIP() << "there is a driver";
+  EXPECT_EQ(told.find("devices.gpu: there is no libcuda.so.1"), 0U) << told;
+}
+
+// Of all that have the device, a table goes last.
+TEST(Cuda, GivesBackItsTablesWhereTheKernelAloneHasTheDevice) {
+  const Fake fake;
+  Environment env;
+  Args args(find_module_kind("test_work")->params, {}, "modules.x");
+  args.set_env(&env);
+  stage_test::TestWork work(args);
+  auto device = std::make_shared<const CudaDevice>(CudaChoice{}, "devices.gpu");
+  auto kernel = device->make_kernel(work, 32, nullptr, "devices.gpu");
+  device.reset();
+  kernel.reset();
+  EXPECT_EQ(Fake::n_objects(), 1U);
+}
+
 TEST(Cuda, ListsWhatThereIs) {
   const Fake fake({.n_gpus = 2});
   const List found = list_cuda_devices();

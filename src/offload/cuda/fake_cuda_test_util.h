@@ -30,6 +30,7 @@ struct State {
   Faults faults;
   uint32_t n_launches = 0;
   uint32_t n_copies = 0;  // of batches
+  uint32_t n_users = 0;   // of the context, which takes what is in it along
   std::set<void*> objects;
 };
 inline State state;
@@ -54,6 +55,7 @@ int32_t release(T handle) {
   const std::scoped_lock lock(state.mutex);
   void* object = nullptr;
   std::memcpy(&object, &handle, sizeof handle);
+  if (state.n_users == 0) return 709;
   if (state.objects.erase(object) == 0) return 1;
   std::free(object);
   return 0;
@@ -107,8 +109,14 @@ inline void add_gpus(cu::Api& api) {
     *version = 13'010;
     return 0;
   };
-  api.context_retain = [](cu::ContextId* to, cu::DeviceId) { return make(to, 1); };
-  api.context_release = [](cu::DeviceId) { return 0; };
+  api.context_retain = [](cu::ContextId* to, cu::DeviceId) {
+    ++state.n_users;
+    return make(to, 1);
+  };
+  api.context_release = [](cu::DeviceId) {
+    --state.n_users;
+    return 0;
+  };
   api.context_use = [](cu::ContextId context) {
     has_context = context != nullptr;
     return 0;

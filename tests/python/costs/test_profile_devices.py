@@ -182,6 +182,16 @@ def test_a_file_comes_back(tmp_path: Path) -> None:
     assert profile.device_for("opencl", {"platform": "Q"}) == ""
 
 
+def test_a_gpu_is_found_by_a_part_of_its_name_or_by_its_number() -> None:
+    rows = [
+        {"name": f"cuda{i}", "kind": "cuda", "device": "NVIDIA H200", "number": i} for i in (0, 1)
+    ]
+    profile = device_profile_from({**measured(), "devices": rows, "laws": []})
+    asked = ("", "H200", "0", "1", "2", "200")
+    found = [profile.device_for("cuda", {"device": device}) for device in asked]
+    assert found == ["cuda0", "cuda0", "cuda0", "cuda1", "", ""]
+
+
 def test_profiles_of_elsewhere_are_refused_in_one_line(tmp_path: Path) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     for change, reason in (

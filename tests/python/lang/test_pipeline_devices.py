@@ -106,9 +106,19 @@ def test_a_simulated_device_like_one_that_was_measured(kinds: Kinds) -> None:
     params = canonical(text, kinds)["devices"]["gpu"]["params"]
     measured = measured_device("h200")
     assert {"dpi", "digest", "classify"} <= set(measured["laws"])
+    assert 0 < measured["off_w"] <= measured["idle_w"] <= measured["active_w"]
     assert params["laws"] == {**measured["laws"], "ttl": {"batch_ns": 20_000, "pkt_ns": 5}}
     assert params["idle_w"] == 7 and "like" not in params
-    wrong = load(text.replace("h200", "h20"), kinds).problems
-    assert [p.line() for p in wrong] == [
-        "p.yaml:4: devices.gpu.like: no device 'h20' was measured for all (did you mean 'h200'?)"
-    ]
+    p = Pipeline("p")
+    own_laws = {"ttl": {"batch_ns": 20_000, "pkt_ns": 5}}
+    p.device("gpu", "simulated", like="h200", idle_w=7, laws=own_laws)
+    assert p.to_json()["devices"]["gpu"]["params"] == params
+    for like in ("h20", "200"):
+        # Its laws are those of another then, so that nobody misses them as well.
+        document = load(text.replace("h200", like).replace(laws, ""), kinds)
+        (problem,) = document.problems
+        assert problem.line().startswith(
+            f"p.yaml:4: devices.gpu.like: no profile of a device '{like}' comes with this program"
+        )
+        params = document.pipeline["devices"]["gpu"]["params"]
+        assert params["laws"] and "like" not in params

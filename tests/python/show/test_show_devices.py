@@ -51,6 +51,15 @@ def test_every_place_with_a_share_has_a_line() -> None:
     assert "10%" in shown
 
 
+def test_what_a_sensor_tells_stands_beside_what_was_declared() -> None:
+    places = [place("gpu", 0.75, **GPU, measured_w=124.5), place("inline", 0.25)]
+    shown = text_of(render_devices([{**TABLES[0], "stage": {**STAGE, "devices": places}}]))
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["gpu", "simulated", "away", "25%", "40", "9000", "1", "61.2", "124.5"] in lines
+    assert ["inline", "worker", "up", *["-"] * 6] in lines
+    assert "measured" not in text_of(render_devices(TABLES))
+
+
 def test_where_nothing_runs_on_a_device_that_is_said() -> None:
     assert "no module runs on a device" in text_of(render_devices(stages_of(TABLES[1:])))
 
