@@ -47,10 +47,11 @@ export LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export PYTHONPATH=$PWD/python BATCHPLANE_DAEMON=$PWD/batchplaned
 ./batchplaned --cuda
 ./batchplaned --opencl
+# First, while sensors tell what a GPU draws that nobody uses.
+python3 -m batchplane profile --devices --out devices.json "$@"
 for kind in opencl cuda; do
   BATCHPLANE_TEST_DEVICE=$kind ./test_offload --gtest_brief=1 --gtest_filter='OpenCl*:-OpenClFaults*'
 done
-python3 -m batchplane profile --devices --out devices.json "$@"
 END
 chmod +x "$folder/examine"
 du -sh "$folder"

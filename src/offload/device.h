@@ -90,7 +90,7 @@ class Device {
   [[nodiscard]] const DeviceOptions& options() const { return options_; }
   // Whether it wants to know how many bytes a job has.
   [[nodiscard]] bool counts_bytes() const {
-    return options_.is_simulated || options_.has_own_memory();
+    return !options_.laws.empty() || options_.has_own_memory();
   }
   // As measured now, where there is a sensor; declared ones are among the options. Control thread.
   [[nodiscard]] std::optional<double> watts() const {

@@ -153,7 +153,9 @@ def _read_profile(document: Any, file: str) -> DeviceProfile:
     def law_in(row: Mapping[str, Any], key: str) -> BatchLaw:
         values = [row.get(name) for name in _LAW_KEYS[:3]] + [row.get("length_ns", 0.0)]
         if not all(isinstance(v, (int, float)) and 0 <= v <= 1e9 for v in values):
-            raise refuse("a law has batch_ns, pkt_ns and byte_ns, each 0 to 1000000000", key)
+            raise refuse(
+                "a law has batch_ns, pkt_ns, byte_ns and perhaps length_ns, each 0 to 1e9", key
+            )
         return BatchLaw(*(float(v) for v in values if v is not None))
 
     laws = []

@@ -141,7 +141,7 @@ bool CudaKernel::begin(uint32_t slot) noexcept {
   const cu::Api& api = device_->api();
   const Slot& s = slots_[slot];
   Buffers& to = buffers_[slot];
-  const bool is_copied = rewrites_ || s.n_bytes > kReadInPlaceBytes;
+  const bool is_copied = (rewrites_ && s.n_bytes != 0) || s.n_bytes > kReadInPlaceBytes;
   cu::Address bytes = is_copied ? to.bytes.get() : to.seen[kStagedBytes];
   uint32_t n = s.n;
   cu::Address words = 0;
@@ -160,8 +160,9 @@ bool CudaKernel::begin(uint32_t slot) noexcept {
       failed(api.launch(function_, n_groups, 1, 1, kGroupItems, 1, 1, 0, to.stream.get(), arguments,
                         nullptr),
              "a kernel cannot begin") ||
-      (rewrites_ && failed(api.copy_back_async(s.returned, bytes, s.n_bytes, to.stream.get()),
-                           "results cannot be copied back")))
+      (rewrites_ && is_copied &&
+       failed(api.copy_back_async(s.returned, bytes, s.n_bytes, to.stream.get()),
+              "results cannot be copied back")))
     return false;
   to.is_under_way = true;
   return !failed(api.event_record(to.done.get(), to.stream.get()), "a kernel cannot begin");
