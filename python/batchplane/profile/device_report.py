@@ -87,7 +87,8 @@ def _render_crossovers(points: Sequence[Mapping[str, Any]], out: Console) -> Non
                 for n, ns in sorted(pkt_ns.get((module, on, length), {}).items())
                 if n in own
             }
-            least = next((n for n, gain in gains.items() if gain > 1), None)
+            fewer = [n for n, gain in gains.items() if gain <= 1]
+            least = next((n for n in gains if n > max(fewer, default=0)), None)
             most = max(gains.values(), default=0.0)
             cells.append(Text("-" if least is None else f"{least} pkts, up to {most:.1f}x"))
         table.add_row(Text(module), Text(on), *cells)
