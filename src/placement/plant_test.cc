@@ -16,8 +16,8 @@ Problem two_devices() {
   problem.devices = {{"small", 1, 3, 15}, {"large", 9, 55, 250}};
   problem.apps = {{"aes", Policy::kPower, 200'000, 512, 2e6, 1},
                   {"dpi", Policy::kPower, 200'000, 512, 2e6, 1}};
-  problem.laws = {{{true, 3'000, 600, 0.4}, {true, 40'000, 30, 0.08}},
-                  {{true, 3'000, 900, 0.6}, {true, 40'000, 40, 0.10}}};
+  problem.laws = {{{true, {3'000, 600, 0.4}}, {true, {40'000, 30, 0.08}}},
+                  {{true, {3'000, 900, 0.6}}, {true, {40'000, 40, 0.10}}}};
   return problem;
 }
 

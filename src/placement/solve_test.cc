@@ -54,7 +54,7 @@ TEST(Placement, ServesWhatIsWorthMore) {
   problem.devices = {{"only", 0, 1, 10}};
   problem.apps = {{"cheap", Policy::kPower, 1e6, 64, 1e6, 1},
                   {"dear", Policy::kPower, 1e6, 64, 1e6, 5}};
-  problem.laws = {{{true, 1'000, 800, 0}}, {{true, 1'000, 800, 0}}};
+  problem.laws = {{{true, {1'000, 800}}}, {{true, {1'000, 800}}}};
   const Plan plan = solve(problem, {});
   EXPECT_EQ(plan[1].served(), 1);
   EXPECT_LT(plan[0].served(), 0.2);

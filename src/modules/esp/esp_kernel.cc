@@ -29,7 +29,7 @@ KernelSource EspKernel::source() const { return {kGcmOpenCl, kGcmPtx}; }
 
 Kernel* EspKernel::checked() {
   if (is_checked_) return this;
-  if (!sas_.table().of_kernel.empty()) {
+  if (!sas_.table().of_kernel.empty() || sas_.table().sas.empty()) {
     is_checked_ = true;
     return this;
   }
@@ -55,11 +55,12 @@ bool EspKernel::is_of(const Sa& sa, const Work& work, Input sent) noexcept {
 bool EspKernel::read(const SaTable& table, std::span<uint8_t> input, Work& work) noexcept {
   if (input.size() < kKernelOwnBytes) return false;
   const KernelHead head = head_in(input);
-  if (head.index >= table.of_kernel.size() || head.body_bytes % sizeof(uint32_t) != 0 ||
+  const KeySchedule* const keys = table.keys_of_kernel(head.index);
+  if (keys == nullptr || head.body_bytes % sizeof(uint32_t) != 0 ||
       head.body_bytes != input.size() - kKernelOwnBytes) {
     return false;
   }
-  work.keys = table.sas[table.of_kernel[head.index]].keys.get();
+  work.keys = keys;
   work.esp = &input[sizeof head];
   work.body_bytes = head.body_bytes;
   work.sequence = uint64_t{head.sequence_high} << 32 |
@@ -89,10 +90,10 @@ void EspKernel::compute_over(const KernelTable* table, const std::span<uint8_t>*
 uint32_t EspKernel::write_trial(std::span<uint8_t> bytes) noexcept {
   const SaTable& table = sas_.table();
   const auto n_bytes = static_cast<uint32_t>(bytes.size() & ~size_t{3});
-  if (n_bytes < kKernelOwnBytes || table.of_kernel.empty()) return 0;
+  if (n_bytes < kKernelOwnBytes) return 0;
   KernelHead head = head_in(bytes);
   const bool is_genuine = head.index % 2 == 0;
-  head.index = static_cast<uint32_t>(head.index / 2 % table.of_kernel.size());
+  head.index = static_cast<uint32_t>(head.index / 2 % (table.of_kernel.size() + 1));
   head.body_bytes = n_bytes - kKernelOwnBytes;
   std::memcpy(bytes.data(), &head, sizeof head);
   Work work;

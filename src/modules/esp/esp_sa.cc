@@ -129,9 +129,15 @@ void check_keys_differ(const std::map<Secret, uint32_t>& ids, const Secret& key,
 
 std::vector<uint32_t> SaTable::words() const {
   std::vector<GcmKey> keys;
-  keys.reserve(of_kernel.size());
+  keys.reserve(of_kernel.size() + 1);
   for (const uint32_t at : of_kernel) keys.push_back({gcm_key_of(*sas[at].keys), sas[at].has_esn});
+  keys.push_back({gcm_key_of(*trial_keys), false});
   return gcm_words(keys);
+}
+
+const KeySchedule* SaTable::keys_of_kernel(uint32_t number) const {
+  if (number < of_kernel.size()) return sas[of_kernel[number]].keys.get();
+  return number == of_kernel.size() ? trial_keys.get() : nullptr;
 }
 
 SaBook make_sa_book(Direction direction) {
@@ -175,9 +181,15 @@ Sa SaKeeper::make_sa(uint32_t id, const SaSpec& spec, const Kept& kept) const {
   return sa;
 }
 
+SaKeeper::SaKeeper(const Style& style) : style_(style) {
+  const Suite& suite = *std::ranges::find(suites(), Cipher::kGcm, &Suite::cipher);
+  trial_keys_ = crypto_.expand(suite, KeyRing::of_tests().keys_of(0, suite, ""), false);
+}
+
 SaTablePtr SaKeeper::make_table(const SaBook& book, const KeyRing& ring, const std::string& where) {
   auto made = std::make_shared<SaTable>();
   SaTable& table = *made;
+  table.trial_keys = trial_keys_;
   AllKept next;
   std::map<Secret, uint32_t> ids;
   table.sas.reserve(book.items().size());

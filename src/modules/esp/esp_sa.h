@@ -105,7 +105,11 @@ class SaTable final : public KernelTable {
   FlatTable<1> index;  // by id on the way out, by SPI on the way in
   std::vector<Sa> sas;
   std::vector<uint32_t> of_kernel;  // of these, those that a kernel knows
+  // Of one more that a kernel gets behind those, and no packet has: trials want one whatever SAs there are.
+  std::shared_ptr<const KeySchedule> trial_keys;
 
+  // Of an SA as a kernel counts them; null where there is none.
+  [[nodiscard]] const KeySchedule* keys_of_kernel(uint32_t number) const;
   [[nodiscard]] std::vector<uint32_t> words() const override;
 };
 using SaTablePtr = std::shared_ptr<SaTable>;
@@ -124,7 +128,7 @@ struct Style {
 // The SAs of a module with their keys: what a book's edit comes to. Owner: control thread.
 class SaKeeper {
  public:
-  explicit SaKeeper(const Style& style) : style_(style) {}
+  explicit SaKeeper(const Style& style);
 
   // Throws ConfigError, and nothing has changed. An SA whose key stays the same goes on counting.
   [[nodiscard]] SaTablePtr make_table(const SaBook& book, const KeyRing& ring,
@@ -149,6 +153,7 @@ class SaKeeper {
 
   Style style_;
   Crypto crypto_;
+  std::shared_ptr<const KeySchedule> trial_keys_;
   AllKept kept_;
 };
 

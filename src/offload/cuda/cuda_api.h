@@ -11,11 +11,11 @@ namespace batchplane::offload::cu {
 // Names and numbers are those of the driver's interface, which keeps them.
 using DeviceId = int32_t;
 using Address = uint64_t;  // in the device's memory
-using ContextId = struct ContextTag*;
-using ModuleId = struct ModuleTag*;
-using FunctionId = struct FunctionTag*;
-using StreamId = struct StreamTag*;
-using EventId = struct EventTag*;
+using ContextId = struct GpuContextTag*;
+using ModuleId = struct GpuModuleTag*;
+using FunctionId = struct GpuFunctionTag*;
+using StreamId = struct GpuStreamTag*;
+using EventId = struct GpuEventTag*;
 
 inline constexpr int32_t kSuccess = 0;
 inline constexpr int32_t kNotReady = 600;

@@ -236,5 +236,17 @@ TEST(OpenClEsp, ASuiteThatNoDeviceKnowsIsRefusedWhereThereIsNoOther) {
   }
 }
 
+// It may have SAs later: then they are computed there.
+TEST(OpenClEsp, NoSaAtAllIsNoReasonToRefuse) {
+  for (const std::string kind : {"esp_encrypt", "esp_decrypt"}) {
+    Side side(kind, params_of({}), 1);
+    ASSERT_EQ(side.kernel().entry(), kind);
+    const HostDevice device;
+    const KernelLane lane(device, side.runner, 64, 1, nullptr, "devices.x");  // passes its trial
+    std::vector<uint8_t> bytes(200, 2);
+    EXPECT_EQ(side.kernel().rewriting()->write_trial(bytes), 200U) << "it has something to encrypt";
+  }
+}
+
 }  // namespace opencl_esp_test
 }  // namespace batchplane::offload
