@@ -97,7 +97,7 @@ uint32_t EspKernel::write_trial(std::span<uint8_t> bytes) noexcept {
   head.body_bytes = n_bytes - kKernelOwnBytes;
   std::memcpy(bytes.data(), &head, sizeof head);
   Work work;
-  (void)read(table, bytes.first(n_bytes), work);
+  if (!read(table, bytes.first(n_bytes), work)) return 0;
   net::store64(work.esp + kEspHeaderBytes, work.sequence);
   if (direction_ == Direction::kIn && is_genuine) crypto_.encrypt(&work, 1);
   return n_bytes;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -57,7 +58,7 @@ uint32_t substituted(uint32_t word) {
 
 // Of `n_rounds` rounds, and one in front of them.
 void expand_key(std::span<const uint8_t> key, uint32_t n_rounds, uint32_t* keys) {
-  const auto n_words = static_cast<uint32_t>(key.size() / sizeof(uint32_t));
+  const auto n_words = std::max<uint32_t>(4, static_cast<uint32_t>(key.size() / sizeof(uint32_t)));
   for (uint32_t i = 0; i < n_words; ++i) keys[i] = net::load32(&key[i * sizeof(uint32_t)]);
   uint8_t constant = 1;
   for (uint32_t i = n_words; i < 4 * (n_rounds + 1); ++i) {

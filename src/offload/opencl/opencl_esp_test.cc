@@ -10,6 +10,7 @@
 #include "base/hex.h"
 #include "base/rng.h"
 #include "offload/opencl/esp_way_test_util.h"
+#include "offload/opencl/host_device_test_util.h"
 
 namespace batchplane::offload {
 namespace opencl_esp_test {
