@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// alias_table.h - draws from a weighted choice in constant time (Vose's alias method).
+// alias_table.h - weighted random choice in constant time (Vose's alias method).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class AliasTable {
         small.push_back(rich);
       }
     }
-    // What is left is full but for rounding.
+    // The remaining cells are full, up to rounding.
     for (const auto& rest : {small, large}) {
       for (const uint32_t i : rest) {
         cells_[i] = {~0U, static_cast<uint16_t>(i), static_cast<uint16_t>(i)};
@@ -41,7 +41,8 @@ class AliasTable {
     }
   }
 
-  // The choice for 64 uniform bits: the upper half picks a cell, the lower one a side of it.
+  // The choice for 64 uniform random bits: the upper half selects a cell, the lower half one of its two
+  // sides.
   [[nodiscard]] uint16_t pick(uint64_t bits) const {
     const Cell& cell = cells_[((bits >> 32) * cells_.size()) >> 32];
     return static_cast<uint32_t>(bits) < cell.threshold ? cell.own : cell.alias;

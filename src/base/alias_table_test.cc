@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// alias_table_test.cc - the shares that an alias table gives are exactly the weights.
+// alias_table_test.cc - an alias table's shares are exactly the weights.
 #include "base/alias_table.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace batchplane {
 namespace {
 
-// Walks all cells and evenly spaced sides of each, so that shares come out without chance.
+// Visits all cells and evenly spaced sides of each, so that the shares are exact, not random.
 std::vector<double> shares_of(const AliasTable& table) {
   constexpr uint32_t kSides = 4096;
   std::vector<double> shares(table.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// batch_law.h - what a batch costs a device.
+// batch_law.h - the time a device takes for a batch.
 #pragma once
 
 #include <array>
@@ -8,8 +8,9 @@
 
 namespace batchplane {
 
-// Of n packets of l bytes: batch_ns + length_ns l + (pkt_ns + byte_ns l) n. The papers' common law has T0, T1, T2;
-// length_ns is for devices whose packets go side by side, each byte after byte: a batch takes as long as one packet.
+// A batch of n packets of l bytes takes batch_ns + length_ns l + (pkt_ns + byte_ns l) n. The papers' usual
+// law has T0, T1, T2. length_ns is for devices that process packets in parallel but the bytes of a packet one
+// after another: the batch then takes as long as one packet.
 struct BatchLaw {
   double batch_ns = 0;
   double pkt_ns = 0;
@@ -25,7 +26,7 @@ struct BatchLaw {
   }
 };
 
-// As files and pipelines have it; each from 0 to kMostLawNs.
+// Keys in files and pipelines; each value is between 0 and kMostLawNs.
 inline constexpr double kMostLawNs = 1e9;
 inline constexpr std::array<std::pair<std::string_view, double BatchLaw::*>, 4> kLawKeys{
     {{"batch_ns", &BatchLaw::batch_ns},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// big_array.h - an array that is wholly in memory before the first packet; on huge pages where the system
-// gives them without being asked twice.
+// big_array.h - an array that is fully in memory before the first packet, on huge pages if the system grants
+// them through madvise().
 #pragma once
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ class BigArray {
  private:
   static_assert(std::is_trivially_destructible_v<T>);
   struct Free {
-    size_t mapped_bytes = 0;  // 0: of the heap
+    size_t mapped_bytes = 0;  // 0: from the heap
     void operator()(T* p) const {
       if (mapped_bytes == 0) {
         ::free(p);
@@ -50,7 +50,7 @@ class BigArray {
     if (memory == nullptr) throw std::bad_alloc();
     return Owner(static_cast<T*>(memory), Free{});
   }
-  // New memory, where huge pages can be: what the heap gives may lie on small ones already.
+  // Maps new memory, aligned for huge pages: memory from the heap may already be backed by small pages.
   static Owner map(size_t bytes) {
     void* const memory = ::mmap(nullptr, bytes + kHugeBytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// big_endian.h - numbers in network order as fields of headers, at any address; and words read and
-// written as they lie in memory.
+// big_endian.h - header fields in network byte order at any address, and loads and stores of words in memory
+// order.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,7 @@ inline void store32_raw(uint8_t* p, uint32_t x) { store_raw(p, x); }
 
 namespace net {
 
-// Is used as the number. `raw` is the number as it lies in memory: sums and comparisons do without
-// turning it round.
+// Used like a plain number. `raw` is the value as stored: sums and comparisons need no byte swap.
 template <typename T>
 class BigEndian {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// byte_ring.h - a bounded queue of byte records between two threads; a full one refuses, nobody
-// waits.
+// byte_ring.h - a bounded queue of byte records between two threads; a push to a full queue fails, neither
+// side ever waits.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class ByteRing {
       : size_(std::bit_ceil(std::max<uint64_t>(size_bytes, 64))),
         bytes_(std::make_unique<uint8_t[]>(size_)) {}
 
-  // Producer. False when there is no room: nothing was stored.
+  // Producer. Returns false, storing nothing, when there is no room.
   bool push(const Record& record, const uint8_t* data) noexcept {
     const uint64_t needed = space_of(record);
     const uint64_t head = head_.load(std::memory_order_relaxed);
@@ -40,8 +40,8 @@ class ByteRing {
     return true;
   }
 
-  // Consumer. False when empty; else the oldest record, its bytes in `data` (room for max_bytes,
-  // which must be no less than any record stored).
+  // Consumer. Returns false when empty; otherwise pops the oldest record and copies its bytes to `data`,
+  // which has room for max_bytes. No stored record may be longer than that.
   bool pop(Record& record, uint8_t* data, uint32_t max_bytes) noexcept {
     const uint64_t tail = tail_.load(std::memory_order_relaxed);
     if (tail == head_.load(std::memory_order_acquire)) return false;
@@ -56,7 +56,7 @@ class ByteRing {
     return sizeof record + ((static_cast<uint64_t>(record.stored_bytes) + 7) & ~7ULL);
   }
   void copy_in(uint64_t at, const void* from, uint64_t n) noexcept {
-    if (n == 0) return;  // `from` may be null then, which memcpy does not take
+    if (n == 0) return;  // `from` may be null then, which memcpy does not allow
     at &= size_ - 1;
     const uint64_t first = std::min(n, size_ - at);
     std::memcpy(bytes_.get() + at, from, first);

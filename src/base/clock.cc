@@ -12,7 +12,7 @@ uint64_t raw_ns() {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000ULL + static_cast<uint64_t>(t.tv_nsec);
 }
 
-// A pair of readings taken as close together as the machine allows: of many tries the tightest.
+// Reads both clocks as close together as possible: the tightest of many tries.
 void paired_reading(uint64_t& cycles, uint64_t& ns) {
   uint64_t best = ~0ULL;
   for (int i = 0; i < 64; ++i) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// clock.h - the time-stamp counter, read as cycles or as nanoseconds since the clock was
-// calibrated.
+// clock.h - the time-stamp counter (TSC), read as cycles or as nanoseconds since calibration.
 #pragma once
 
 #include <x86intrin.h>
@@ -21,7 +20,7 @@ class TscClock {
   [[nodiscard]] uint64_t to_ns(uint64_t cycles) const {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(cycles) * mult_) >> 32);
   }
-  // `now_ns` of a reading taken earlier with cycles().
+  // What now_ns() would have returned when cycles() was read.
   [[nodiscard]] uint64_t reading_ns(uint64_t cycles) const { return to_ns(cycles - base_cycles_); }
   [[nodiscard]] uint64_t to_cycles(double ns) const {
     return static_cast<uint64_t>(ns * cycles_per_ns_);

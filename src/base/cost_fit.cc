@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_fit.cc - least squares of cost laws: weighed once for sampled executions, again and again
-// until nothing changes for times of batch sizes.
+// cost_fit.cc - least squares for cost laws: a single weighted fit for sampled executions, an iteratively
+// reweighted one for measured batch times.
 #include "base/cost_fit.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 using Line = CostLaw::Line;
 using Point = CostLaw::Point;
 
-// Relative error up to which squares count.
+// Relative error up to which the loss is quadratic.
 constexpr double kUsualError = 0.05;
 constexpr int kMaxRounds = 200;
 constexpr double kSettled = 1e-12;
@@ -35,7 +35,7 @@ double relative_error(const Line& line, const Point& point, double min_ns) {
   return std::abs(line.ns(point.size_pkts) - point.ns) / std::max(point.ns, min_ns);
 }
 
-// Huber's loss of the relative errors, by weighing again and again.
+// Minimises Huber's loss of the relative errors by iteratively reweighted least squares.
 Line settle(std::span<const Point> points, double min_ns, Bound bound) {
   Line line;
   for (int round = 0; round < kMaxRounds; ++round) {
@@ -59,7 +59,7 @@ Line settle(std::span<const Point> points, double min_ns, Bound bound) {
 
 Line bounded(std::span<const Point> points, double min_ns, bool& is_clamped) {
   const Line line = settle(points, min_ns, Bound::kNone);
-  // What a rounding error leaves below 0 is none.
+  // Costs that are negative only by rounding count as 0.
   const double zero_ns = 1e-9 * (std::abs(line.cost_per_batch_ns) + std::abs(line.cost_per_pkt_ns));
   const Bound bound = line.cost_per_pkt_ns < 0     ? Bound::kNoPktCost
                       : line.cost_per_batch_ns < 0 ? Bound::kNoBatchCost
@@ -77,7 +77,7 @@ double explained(const Line& line, std::span<const Point> points) {
     left += std::pow(point.ns - line.ns(point.size_pkts), 2);
     spread += std::pow(point.ns - mean_ns, 2);
   }
-  // Equal values are explained by any line through them.
+  // Any line through equal values explains them.
   return spread > 0 ? std::max(1 - left / spread, 0.0) : 1.0;
 }
 
@@ -165,7 +165,7 @@ Line fit_line(const CostSums& sums, const Line& shape, double even_variation) {
   const double strength = even_variation * even_variation * size_pkts * size_pkts;
   const double told_ns =
       variance + strength > 0 ? (covariance + strength * kept_ns) / (variance + strength) : kept_ns;
-  // Neither cost below zero: slopes from a flat line to one through the origin.
+  // Neither cost is negative: the slope lies between a flat line's and that of a line through the origin.
   const double slope_ns = std::clamp(told_ns, 0.0, time_ns / size_pkts);
   return {std::max(0.0, time_ns - slope_ns * size_pkts), slope_ns};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_fit.h - the line of a cost law, from times of batch sizes or from sampled executions, and
-// how far it is to be trusted.
+// cost_fit.h - fits the line of a cost law to measured batch times or to sampled executions, and tells how
+// good the fit is.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace batchplane {
 
-// What sampled executions left behind, in whole units of time: enough for a line.
+// Sums over sampled executions, as integers: enough to fit a line.
 struct CostSamples {
   uint64_t batches = 0;
   uint64_t pkts = 0;
@@ -26,13 +26,13 @@ struct CostSamples {
     cycles_pkts += n_cycles * n_pkts;
   }
   CostSamples& operator+=(const CostSamples& other);
-  // What came after `before`, which is an earlier reading of the same sums.
+  // The samples since `before`, an earlier reading of the same sums.
   [[nodiscard]] CostSamples since(const CostSamples& before) const;
-  // False of sums that no batches can have: a counter was torn, or wrapped.
+  // False for sums that no set of batches can have: a torn read, or a counter that wrapped.
   [[nodiscard]] bool is_possible() const;
 };
 
-// The same with weights: of batches of size n and time t the sums of 1, n, n^2, t and t n.
+// Weighted CostSamples: sums of 1, n, n^2, t and t n over batches of n packets that took time t.
 struct CostSums {
   double batches = 0;
   double pkts = 0;
@@ -43,36 +43,35 @@ struct CostSums {
   CostSums() = default;
   explicit CostSums(const CostSamples& samples, double ns_per_cycle = 1);
   void add(double size_pkts, double ns, double weight);
-  // What was known before weighs `kept` of what it did, and more is known.
+  // Multiplies the present sums by `kept`, then adds `more`.
   void fade_into(double kept, const CostSums& more);
 
   [[nodiscard]] double mean_pkts() const { return pkts / batches; }
   [[nodiscard]] double mean_ns() const { return time_ns / batches; }
-  // Of the sizes.
+  // Variance of the batch sizes.
   [[nodiscard]] double variance_pkts2() const;
-  // Standard deviation of the sizes, over their mean.
+  // Coefficient of variation of the batch sizes: standard deviation over mean.
   [[nodiscard]] double variation() const;
 };
 
-// Least squares through the sums, neither cost negative. Sizes that hardly vary tell the mean time
-// only: the line through it is then drawn towards one whose costs are in the proportion of `shape`.
-// Both weigh the same at a variation of `even_variation`; 0: the sums alone tell, if they can.
+// Least squares over the sums, with neither cost negative. Batch sizes that hardly vary determine only the
+// mean time: the line through it is then pulled towards one with the cost ratio of `shape`. Data and `shape`
+// weigh the same at a variation of `even_variation`; 0: only the data count, if they determine a line.
 [[nodiscard]] CostLaw::Line fit_line(const CostSums& sums, const CostLaw::Line& shape,
                                      double even_variation);
 
 struct CostFit {
   CostLaw::Line line;
-  bool is_clamped = false;  // without bounds, one of both costs would be negative
+  bool is_clamped = false;  // without bounds, one of the two costs would be negative
   double r_squared = 0;     // share of the variance explained
-  // Relative errors: the worst at sizes of 1 to 4 packets, where they matter most, and the mean at
-  // sizes that a fit of the others was not shown.
+  // Relative errors: the worst at sizes of 1 to 4 packets, where they matter most, and the mean at sizes left
+  // out of the fit (cross-validation).
   double small_error_ratio = 0;
   double left_out_error_ratio = 0;
 };
 
-// The line of least relative errors; large errors count by themselves, not by their squares, so
-// that a few sizes which do not fit move nothing. One point at least. Times below `min_ns` weigh
-// as that much: below it they are noise.
+// The line of least relative error. Large errors count linearly, not squared, so that a few outliers do not
+// move the line. Needs at least one point. Times below `min_ns` are noise and count as `min_ns`.
 [[nodiscard]] CostFit fit_line(std::span<const CostLaw::Point> points, double min_ns = 1);
 
 }  // namespace batchplane

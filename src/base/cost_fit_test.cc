@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_fit_test.cc - lines of made-up times: exact where times are exact, the best there is where
-// they are not, and errors as large as they are.
+// cost_fit_test.cc - fits of made-up times: exact for exact times, otherwise optimal, with the true errors.
 #include "base/cost_fit.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +21,7 @@ std::vector<Point> times(const std::function<double(double)>& ns_of, uint32_t ma
   return points;
 }
 
-// What the fitter minimises: squares of relative errors up to 5 %, beyond them the errors.
+// The loss that the fit minimises: quadratic in relative errors up to 5 %, linear beyond.
 double loss(const Line& line, const std::vector<Point>& points) {
   double sum = 0;
   for (const Point& point : points) {
@@ -32,7 +31,7 @@ double loss(const Line& line, const std::vector<Point>& points) {
   return sum;
 }
 
-// The least value of a convex function.
+// The minimum of a convex function.
 double min_of(double low, double high, const std::function<double(double)>& value_of) {
   for (int i = 0; i < 100; ++i) {
     const double third = (high - low) / 3;
@@ -45,8 +44,8 @@ double min_of(double low, double high, const std::function<double(double)>& valu
   return value_of(low);
 }
 
-// The least loss, by a search that knows nothing of lines: it is convex in both costs together, so
-// also in one of them with the best of the other.
+// The least loss by a general search: the loss is convex in both costs together, and therefore also in one of
+// them with the best choice of the other.
 double least_loss(const std::vector<Point>& points) {
   double max_ns = 0;
   for (const Point& point : points) max_ns = std::max(max_ns, point.ns);
@@ -83,7 +82,7 @@ TEST(CostFitTest, NoLineHasLessError) {
   }
 }
 
-// Every fifth size was measured beside somebody else's work: the line is that of the others.
+// Every fifth size was measured while another program ran: the line is that of the other sizes.
 TEST(CostFitTest, AFewSizesThatDoNotFitMoveNothing) {
   const auto points = times([](double n) {
     const double ns = 100 + 5 * n;
@@ -94,8 +93,8 @@ TEST(CostFitTest, AFewSizesThatDoNotFitMoveNothing) {
   EXPECT_NEAR(fit.line.cost_per_pkt_ns, 5, 0.15);
 }
 
-// Full batches take 40 times as long as single packets, and are 2 % off: squares of nanoseconds
-// would put that into what a single packet costs.
+// Full batches take 40 times as long as single packets and are off by 2 %: least squares in nanoseconds would
+// push that error into the cost of a single packet.
 TEST(CostFitTest, SmallBatchesCountAsMuchAsLargeOnes) {
   const auto points = times([](double n) { return 4 + 6 * n + (n > 24 ? 8 : 0); });
   const CostFit fit = fit_line(points);
@@ -103,7 +102,7 @@ TEST(CostFitTest, SmallBatchesCountAsMuchAsLargeOnes) {
 }
 
 TEST(CostFitTest, TheErrorAtSmallSizesIsTold) {
-  // A first packet that costs as much as ten: no line knows it.
+  // The first packet costs as much as ten: no line can describe that.
   const auto points = times([](double n) { return n < 2 ? 150.0 : 40 + 10 * n; });
   const CostFit fit = fit_line(points);
   EXPECT_NEAR(fit.line.cost_per_batch_ns, 40, 4);
@@ -112,7 +111,7 @@ TEST(CostFitTest, TheErrorAtSmallSizesIsTold) {
   EXPECT_GT(fit.r_squared, 0.9) << "which R^2 does not tell";
 }
 
-// Of four sizes one was not shown: in stairs it is off by about as much as the others.
+// One of four sizes is left out of the fit: on a step function its error is about that of the others.
 TEST(CostFitTest, TheErrorAtSizesLeftOutIsTold) {
   const auto stairs = times([](double n) { return n <= 16 ? 50.0 : 500.0; });
   EXPECT_GT(fit_line(stairs).left_out_error_ratio, 0.3);
@@ -181,9 +180,9 @@ TEST(CostFitTest, SampledExecutionsOfOneSizeKeepTheProportion) {
   EXPECT_NEAR(by_pkt.cost_per_pkt_ns, 160, 1e-9);
 }
 
-// Between both: as much variation as is asked for, and each counts half.
+// In between: at exactly the even variation, samples and shape count half each.
 TEST(CostFitTest, VariationDecidesHowFarSamplesAreBelieved) {
-  const std::vector<uint32_t> sizes{16, 24};  // deviate by a fifth of their mean
+  const std::vector<uint32_t> sizes{16, 24};  // the standard deviation is a fifth of the mean
   const CostSums sums(samples_of(sizes, {200, 40}));
   EXPECT_NEAR(sums.variation(), 0.2, 1e-12);
   const Line half = fit_line(sums, {0, 1}, 0.2);

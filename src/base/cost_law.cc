@@ -14,7 +14,7 @@ using Point = CostLaw::Point;
 
 double sane(double ns) { return std::isfinite(ns) && ns > 0 ? ns : 0; }
 
-// Whether the way from a to c passes below b, or through it.
+// Whether b lies on or above the chord from a to c.
 bool is_above_chord(const Point& a, const Point& b, const Point& c) {
   const double to_b_pkts = double{1} * b.size_pkts - a.size_pkts;
   const double to_c_pkts = double{1} * c.size_pkts - a.size_pkts;
@@ -77,7 +77,7 @@ CostLaw& CostLaw::operator+=(const CostLaw& other) {
 CostLaw CostLaw::bent_to(const Line& line, double size_pkts) const {
   CostLaw law(line);
   if (!is_table()) return law;
-  // Where there was nothing, nothing has a shape.
+  // Without a cost there is no shape to keep.
   const double met_ns = ns(size_pkts);
   if (met_ns <= 0 || line_.ns(size_pkts) <= 0) return law;
   law.points_ = points_;

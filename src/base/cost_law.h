@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_law.h - how long a batch of n packets takes: a line, or a table over batch sizes that a line
-// summarises.
+// cost_law.h - processing time of a batch of n packets: a line, or a table over batch sizes with a line that
+// summarises it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace batchplane {
 
-// Times are never negative and always finite: what is given otherwise counts as 0.
+// Times are finite and never negative: any other input counts as 0.
 class CostLaw {
  public:
   struct Line {
@@ -17,13 +17,13 @@ class CostLaw {
     double cost_per_pkt_ns = 0;
 
     [[nodiscard]] double ns(double size_pkts) const { return work_ns(1, size_pkts); }
-    // Of so many batches with so many packets in them all.
+    // Time of `batches` batches that hold `pkts` packets in total.
     [[nodiscard]] double work_ns(double batches, double pkts) const {
       return cost_per_batch_ns * batches + cost_per_pkt_ns * pkts;
     }
     bool operator==(const Line&) const = default;
   };
-  // One batch size and what it takes.
+  // Batch size and processing time.
   struct Point {
     uint32_t size_pkts = 1;
     double ns = 0;
@@ -33,38 +33,37 @@ class CostLaw {
   CostLaw() = default;
   CostLaw(double cost_per_batch_ns, double cost_per_pkt_ns);
   explicit CostLaw(const Line& line) : CostLaw(line.cost_per_batch_ns, line.cost_per_pkt_ns) {}
-  // Sizes ascend, the first is 1 or more. Without points: the line alone.
+  // Sizes ascend from 1 or more. Without points, the law is the line alone.
   CostLaw(std::vector<Point> points, const Line& line);
-  // The line is fitted: see fit_line.
+  // Fits the line with fit_line.
   explicit CostLaw(std::vector<Point> points);
 
-  // What a batch takes, of a size in the mean, too: in proportion between two sizes of the table,
-  // and outside of it from its end on as the line rises.
+  // Time of a batch, also of a mean (fractional) size: interpolated between two table sizes, and extrapolated
+  // beyond the table's ends with the slope of the line.
   [[nodiscard]] double ns(double size_pkts) const {
     return points_.empty() ? line_.ns(size_pkts) : table_ns(size_pkts);
   }
-  // What the law is in two numbers, for whoever can do with no more.
+  // The two-number summary, for callers that cannot use a table.
   [[nodiscard]] const Line& line() const { return line_; }
   [[nodiscard]] bool is_table() const { return !points_.empty(); }
   [[nodiscard]] std::span<const Point> points() const { return points_; }
 
-  // What is paid per packet, by the line, times one factor, and all else times the other.
+  // Multiplies the per-packet part (by the line) by pkt_factor, and the rest by batch_factor.
   [[nodiscard]] CostLaw scaled(double batch_factor, double pkt_factor) const;
   [[nodiscard]] CostLaw scaled(double factor) const { return scaled(factor, factor); }
-  // One module after the other on the same batch.
+  // Cost of two modules in a row on the same batch.
   CostLaw& operator+=(const CostLaw& other);
   friend CostLaw operator+(CostLaw a, const CostLaw& b) { return a += b; }
-  // Another line, and a table that keeps its shape beside it and meets it at this size: what was
-  // measured there belongs to both.
+  // The law with another line: the table keeps its shape relative to the line, and agrees with the new line
+  // at `size_pkts`, the size at which the line was measured.
   [[nodiscard]] CostLaw bent_to(const Line& line, double size_pkts) const;
-  // The table's lower convex hull: what splitting work into batches of several sizes comes to at
-  // best. A line is its own.
+  // The table's lower convex hull: the best that splitting work into batches of several sizes can achieve. A
+  // line is its own hull.
   [[nodiscard]] CostLaw lower_hull() const;
 
-  // A full batch against as many batches of one; small = batching pays, 1 = it is all the same.
+  // Time of a full batch over that of as many single packets; small = batching pays, 1 = no gain.
   [[nodiscard]] double batchiness(uint32_t batch_limit_pkts) const;
-  // The largest error at these sizes, over what was measured there; times below `min_ns` count as
-  // that much.
+  // The largest relative error at the measured sizes; measured times below `min_ns` count as `min_ns`.
   [[nodiscard]] double error_ratio(std::span<const Point> measured, double min_ns = 1) const;
 
   bool operator==(const CostLaw&) const = default;
@@ -76,7 +75,7 @@ class CostLaw {
   std::vector<Point> points_;
 };
 
-// Times of batches of 1, 2, ... packets.
+// Turns the times of batches of 1, 2, ... packets into points.
 [[nodiscard]] std::vector<CostLaw::Point> points_of(std::span<const double> ns);
 
 }  // namespace batchplane

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_law_test.cc - cost laws as lines and as tables: between sizes, beyond them, added, scaled,
-// bent, and their hulls against every chord that there is.
+// cost_law_test.cc - cost laws as lines and tables: interpolated, extrapolated, added, scaled and bent, and
+// hulls checked against every chord.
 #include "base/cost_law.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 using Line = CostLaw::Line;
 using Point = CostLaw::Point;
 
-// Work in units of eight packets, as a vector engine or a device does it.
+// Work in units of eight packets, like a vector engine or an accelerator.
 std::vector<Point> stairs() {
   std::vector<Point> points;
   for (uint32_t n = 1; n <= 32; ++n) points.push_back({n, 50.0 + 80 * ((n + 7) / 8)});
@@ -68,7 +68,7 @@ TEST(CostLawTest, StairsStayStairs) {
   EXPECT_EQ(law.ns(9), 210);
   EXPECT_EQ(law.ns(16), 210);
   EXPECT_DOUBLE_EQ(law.ns(8.5), 170);
-  // The line has about their mean rise: 80 ns in 8 packets.
+  // The line has about the mean slope of the stairs: 80 ns per 8 packets.
   EXPECT_NEAR(law.line().cost_per_pkt_ns, 10, 1.5);
   EXPECT_GT(law.line().cost_per_batch_ns, 50);
 }
@@ -81,7 +81,7 @@ TEST(CostLawTest, ScalingKnowsWhatIsPaidPerBatch) {
   const CostLaw apart = law.scaled(3, 0.5);
   EXPECT_EQ(apart.line(), (Line{78, 2}));
   EXPECT_DOUBLE_EQ(apart.ns(4), 3 * (42 - 16) + 0.5 * 16);
-  // What the line says is paid per packet is never more than there is.
+  // The per-packet part is never more than the whole time.
   EXPECT_DOUBLE_EQ(CostLaw({{8, 10}}, {0, 4}).scaled(3, 0.5).ns(8), 5);
 }
 
@@ -113,7 +113,7 @@ TEST(CostLawTest, BentToAnotherLineTheShapeStays) {
   EXPECT_EQ(CostLaw({{1, 5}}, {}).bent_to({3, 4}, 5), CostLaw(3, 4)) << "a line of nothing";
 }
 
-// Batches of one size that take what the table says, which the line does not know, change nothing.
+// Measuring exactly the table's time at one size, which differs from the line's, changes nothing.
 TEST(CostLawTest, WhatTheTableKnewDoesNotBendIt) {
   const CostLaw law(stairs(), {60, 12});
   const double seen = law.ns(9) / law.line().ns(9);
@@ -123,8 +123,8 @@ TEST(CostLawTest, WhatTheTableKnewDoesNotBendIt) {
   }
 }
 
-// By definition: no mean of two sizes of the table is below the hull, and each of its corners is a
-// point of the table.
+// By definition: no mixture of two table sizes is below the hull, and each corner of the hull is a point of
+// the table.
 TEST(CostLawTest, TheHullIsBelowEveryChordAndTouchesTheTable) {
   Rng rng(4);
   for (int round = 0; round < 200; ++round) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_law_value.h - cost laws as plain values: the same keys in cost files, requests and
-// simulations.
+// cost_law_value.h - cost laws as plain values: the same keys in cost files, requests and simulations.
 //
-// {"cost_per_batch_ns", "cost_per_pkt_ns"}, or {"table_ns": times of batches of 1, 2, ...}, or
-// both; with "table_pkts" the times are those of these sizes.
+// {"cost_per_batch_ns", "cost_per_pkt_ns"}, or {"table_ns": times of batches of 1, 2, ... packets}, or both;
+// "table_pkts" gives the batch sizes of the table where they are not 1, 2, ...
 #pragma once
 
 #include <string>
@@ -13,7 +12,7 @@
 
 namespace batchplane {
 
-// Other keys are passed over. A table without a line gets one fitted. Throws ConfigError.
+// Ignores other keys. Fits a line to a table that comes without one. Throws ConfigError.
 [[nodiscard]] CostLaw cost_law_from(const Value& value, const std::string& where);
 [[nodiscard]] Dict cost_law_value(const CostLaw& law);
 

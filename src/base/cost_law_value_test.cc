@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_law_value_test.cc - cost laws go through plain values and come out as they were; what is
-// wrong with one is said.
+// cost_law_value_test.cc - cost laws survive conversion to plain values and back; errors are reported.
 #include "base/cost_law_value.h"
 
 #include <gtest/gtest.h>

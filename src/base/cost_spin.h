@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // cost_spin.h - keeps a core busy for a given time, from a few nanoseconds on.
 //
-// A chain of dependent multiplications of known length per step does the work; fences on both sides
-// keep the processor from overlapping it with its neighbours. From kCheckedNs on the clock is read
-// as well, so that a core that runs slower or faster than at calibration still takes the right
-// time.
+// A chain of dependent multiplications of known latency does the work; fences on both sides keep the CPU from
+// overlapping it with the code around it. From kCheckedNs on it also reads the clock, so that it takes the
+// right time even when the core has become faster or slower since calibration.
 #pragma once
 
 #include <x86intrin.h>
@@ -16,8 +15,8 @@
 
 namespace batchplane {
 
-// `Core` has the clock, cycles() and cycles_per_ns(), and the work, steps(n): tests have one whose
-// time is counted, as a real one's is decided by what else the machine does.
+// `Core` supplies the clock, cycles() and cycles_per_ns(), and the work, steps(n). Tests use a simulated
+// core, since the timing of a real one depends on whatever else the machine does.
 template <class Core>
 class CostSpinOn {
  public:
@@ -39,7 +38,7 @@ class CostSpinOn {
     clock_read_ns_ = min_ns([] { static_cast<void>(Core::cycles()); });
   }
 
-  // Returns after about `ns`, calls and fences included. Any thread.
+  // Returns after about `ns`, which include the call and the fences. Any thread.
   void spin(double ns) const noexcept {
     if (ns >= kCheckedNs) {
       spin_checked(ns);
@@ -52,7 +51,7 @@ class CostSpinOn {
   [[nodiscard]] double steps_per_ns() const { return steps_per_ns_; }
 
  private:
-  // The least time of one call over many rounds: what it takes when nothing gets in the way.
+  // Shortest time per call over many rounds: the time without disturbance.
   template <class Call>
   static double min_ns(Call call) {
     constexpr uint32_t kRounds = 40;
@@ -71,8 +70,7 @@ class CostSpinOn {
     Core::steps(static_cast<int64_t>((ns - overhead_ns_) * steps_per_ns_ + 0.5));
   }
 
-  // Each pass spins for most of what is left, so a wrong estimate of the core's speed shrinks with
-  // it.
+  // Each pass spins for most of the remaining time, so an error in the estimated core speed shrinks with it.
   [[gnu::noinline]] void spin_checked(double ns) const noexcept {
     constexpr double kShare = 0.8;
     constexpr uint32_t kMaxPasses = 6;
@@ -92,7 +90,7 @@ class CostSpinOn {
   double clock_read_ns_ = 0;
 };
 
-// The core that calls.
+// The calling core.
 struct OwnCore {
   static uint64_t cycles() { return TscClock::cycles(); }
   static double cycles_per_ns() { return TscClock::instance().cycles_per_ns(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cost_spin_test.cc - the busy loop takes the time it was asked for: exactly on a core whose time is
-// counted, and never less on this one.
+// cost_spin_test.cc - the busy loop takes the requested time: exactly on a simulated core, and never less on
+// this one.
 #include "base/cost_spin.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 namespace batchplane {
 namespace {
 
-// Two cycles a nanosecond. A step takes 0.75 ns unless the test says otherwise, a call 6 ns more,
-// and a look at the clock 10 ns.
+// Two cycles per nanosecond. A step takes 0.75 ns unless a test changes it, a call adds 6 ns, and a clock
+// reading 10 ns.
 struct CountedCore {
   static inline double now_ns = 0;
   static inline double step_ns = 0.75;
@@ -37,7 +37,7 @@ class CostSpinTest : public testing::Test {
     return CountedCore::now_ns - start_ns;
   }
 
-  // Calibrated at the usual speed, as the constructor sets it.
+  // Calibrated at the normal speed, which the constructor sets.
   const CostSpinOn<CountedCore> spin_;
 };
 
@@ -47,7 +47,7 @@ TEST_F(CostSpinTest, CalibrationFindsStepsAndOverhead) {
 }
 
 TEST_F(CostSpinTest, TakesTheTimeAskedFor) {
-  // To a step, without a look at the clock; a look longer with one.
+  // Exact to one step without a clock reading; with one, longer by up to one reading.
   for (const double ns : {10.0, 30.0, 60.0, 120.0, 249.0}) EXPECT_NEAR(spent_ns(ns), ns, 1) << ns;
   for (const double ns : {250.0, 300.0, 1000.0, 5000.0, 1e6}) {
     EXPECT_NEAR(spent_ns(ns), ns, 11) << ns;
@@ -63,7 +63,7 @@ TEST_F(CostSpinTest, FromThereOnTheClockCorrectsACoreOfAnotherSpeed) {
   }
 }
 
-// What else the machine does only ever adds to the time, so there is no upper bound to test.
+// Other load can only lengthen the spin, so there is no upper bound to test.
 TEST(CostSpin, IsNeverShorterOnThisCore) {
   const CostSpin& spin = CostSpin::instance();
   EXPECT_GT(spin.steps_per_ns(), 0);

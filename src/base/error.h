@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// error.h - the one exception type of the control side; the data path never throws.
+// error.h - the only exception type of the control side; the data path never throws.
 #pragma once
 
 #include <stdexcept>
@@ -8,8 +8,8 @@
 
 namespace batchplane {
 
-// A mistake in a configuration or request that the user can mend.
-// `where` names the place (module, key), `fix` what would make it right; either may be empty.
+// A mistake in a configuration or request that the user can fix. `where` names the place (module, key), `fix`
+// says how to correct it; either may be empty.
 class ConfigError : public std::runtime_error {
  public:
   explicit ConfigError(const std::string& message, std::string where = "", std::string fix = "")
@@ -18,7 +18,7 @@ class ConfigError : public std::runtime_error {
   [[nodiscard]] const std::string& where() const { return where_; }
   [[nodiscard]] const std::string& fix() const { return fix_; }
 
-  // One line: where: message; fix.
+  // The message on one line: "where: message (fix)".
   [[nodiscard]] std::string line() const {
     std::string text = where_.empty() ? std::string(what()) : where_ + ": " + what();
     if (!fix_.empty()) text += " (" + fix_ + ")";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// far_cost.h - what packets whose lines lie in another core's caches cost beside everything else.
+// far_cost.h - the extra cost of packets whose cache lines lie in another core's caches.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +7,12 @@
 
 namespace batchplane {
 
-// So many packets of a poll are waited for one after the other; those behind them have come over
-// meanwhile.
+// The worker stalls for the first kFarEarlyPkts packets of a poll one after the other; meanwhile the lines of
+// later packets arrive.
 inline constexpr uint32_t kFarEarlyPkts = 8;
 
-// Of a poll of n packets, in any unit: per_batch + per_pkt n + early_per_pkt min(n, kFarEarlyPkts).
+// Extra cost of a poll of n packets, in any unit: per_batch + per_pkt n + early_per_pkt min(n,
+// kFarEarlyPkts).
 struct FarCost {
   double per_batch = 0;
   double per_pkt = 0;

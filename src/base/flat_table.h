@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flat_table.h - hash table for read-mostly look-ups by keys of 8 to 64 bytes, made for batches.
+// flat_table.h - hash table for read-mostly, batched look-ups with keys of 8 to 64 bytes.
 //
-// Open addressing with linear probing over one array of {key, value}; at most half full, a quarter
-// while small, so that most look-ups end in the first two slots, which are compared without a
-// branch.
+// Open addressing with linear probing over one array of {key, value}. The load factor is at most 1/2 (1/4 for
+// small tables), so that most look-ups end in the first two slots, which are compared without a branch.
 #pragma once
 
 #include <nmmintrin.h>
@@ -15,8 +14,8 @@
 
 namespace batchplane {
 
-// Readers may be many, or one writer alone: a LiveTable keeps them apart. Editing is O(1)
-// amortised; growing rebuilds the array.
+// Many concurrent readers, or one writer alone: a LiveTable keeps them apart. Updates are amortised O(1);
+// growing rebuilds the array.
 template <uint32_t kWords>
 class FlatTable {
   static_assert(kWords >= 1 && kWords <= 8);
@@ -31,7 +30,7 @@ class FlatTable {
   [[nodiscard]] uint32_t size() const { return n_keys_; }
   [[nodiscard]] size_t size_bytes() const { return slots_.size() * sizeof(Slot); }
 
-  // True when the key was not there before.
+  // Returns true when the key is new.
   bool insert_or_assign(const Key& key, uint32_t value) {
     if (uint32_t* found = find_slot(key); found != nullptr) {
       *found = value;
@@ -43,7 +42,7 @@ class FlatTable {
     return true;
   }
 
-  // Moves later members of the run back into the hole, so that a run never has holes.
+  // Moves later entries of the probe run into the hole, so that a run never has holes.
   bool erase(const Key& key) {
     uint32_t hole = hash(key) & mask_;
     while (slots_[hole].key != key || slots_[hole].value == kMissing) {
@@ -62,7 +61,7 @@ class FlatTable {
     return true;
   }
 
-  // kMissing when the key is not there.
+  // kMissing when the key is absent.
   [[nodiscard]] uint32_t find(const Key& key) const { return probe(key, hash(key) & mask_); }
 
   // values[i] = value of keys[i], or kMissing; n <= kMaxBulk.
@@ -101,9 +100,8 @@ class FlatTable {
     uint32_t value = kMissing;
   };
   static constexpr uint32_t kMinSlots = 16;
-  static constexpr uint32_t kSparseSlots = 4096;  // up to here a quarter full
-  static constexpr size_t kNearBytes = 32U
-                                       << 10;  // beyond, slots are likely not in the first cache
+  static constexpr uint32_t kSparseSlots = 4096;   // up to here at most a quarter full
+  static constexpr size_t kNearBytes = 32U << 10;  // larger tables likely exceed the L1 cache
   static constexpr size_t kNearSlots = kNearBytes / sizeof(Slot);
 
   static size_t wanted_slots(uint32_t n_keys) {
@@ -115,8 +113,8 @@ class FlatTable {
     return wanted;
   }
 
-  // An empty slot has an all-zero key and the value kMissing. Runs have no holes, so a match in
-  // either slot is the answer, also when it is the "match" of the zero key with an empty slot.
+  // An empty slot has an all-zero key and the value kMissing. Runs have no holes, so a match in either slot
+  // is the answer, even when the zero key "matches" an empty slot.
   [[nodiscard]] uint32_t probe(const Key& key, uint32_t at) const {
     for (;;) {
       const Slot& first = slots_[at];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flat_table_test.cc - the flat table against std::map under random edits, for every key width.
+// flat_table_test.cc - FlatTable against std::map under random edits, for every key width.
 #include "base/flat_table.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 template <uint32_t kWords>
 typename FlatTable<kWords>::Key random_key(Rng& rng, uint32_t n_distinct) {
   typename FlatTable<kWords>::Key key{};
-  key[rng.below(kWords)] = rng.below(n_distinct);  // often zero: the key of empty slots
+  key[rng.below(kWords)] = rng.below(n_distinct);  // often zero, like the key of empty slots
   return key;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// hex.h - hexadecimal digits as users write them.
+// hex.h - parses hexadecimal digits in user input.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace batchplane {
 
 inline constexpr uint32_t kNoHexDigit = 16;
 
-// 0 to 15 in either case; kNoHexDigit when it is none.
+// 0 to 15, upper or lower case; kNoHexDigit for any other character.
 [[nodiscard]] constexpr uint32_t hex_digit_of(char c) {
   if (c >= '0' && c <= '9') return static_cast<uint32_t>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<uint32_t>(c - 'a' + 10);

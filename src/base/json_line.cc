@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// json_line.cc - recursive descent over one line.
+// json_line.cc - recursive-descent parser for one line of JSON.
 #include "base/json_line.h"
 
 #include <charconv>
@@ -113,7 +113,7 @@ class Reader {
     }
     fail("the text has no closing quote");
   }
-  // Names and addresses need no more.
+  // No other escapes: names and addresses do not need them.
   char escaped() {
     ++at_;
     const char c = peek();

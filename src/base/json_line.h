@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// json_line.h - reads one line of JSON, for tables that come as files with one entry per line.
+// json_line.h - parses one line of JSON, for table files with one entry per line.
 //
-// The control socket's JSON has a library's parser (src/app). Files of hundreds of thousands of
-// lines are read where their tables are, and need no more than this.
+// The control socket uses a JSON library (src/app). Table files of hundreds of thousands of lines are parsed
+// by their modules, which need only this.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,8 @@
 
 namespace batchplane {
 
-// The whole text is one JSON value. Throws ConfigError without a place: the caller knows the line.
-// Numbers are integers of 64 bits, or finite; a key stands once; nesting ends at 16.
+// The whole text is one JSON value. Throws ConfigError without `where`: the caller knows the line. Numbers
+// are 64-bit integers or finite; duplicate keys are errors; nesting is limited to 16.
 [[nodiscard]] Value parse_json_line(std::string_view text);
 
 }  // namespace batchplane

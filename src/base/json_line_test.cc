@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// json_line_test.cc - good lines become values; bad ones say where they go wrong.
+// json_line_test.cc - good lines become values; for bad ones the error says where.
 #include "base/json_line.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// least_squares.h - weighted least squares of a few unknowns, each within its bounds.
+// least_squares.h - weighted linear least squares for a few unknowns within bounds.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace batchplane {
 
-// y is to be the sum of what one of each unknown adds, times the unknown.
+// Fits y = sum of x[a] * unknown[a].
 template <int kUnknowns>
 class LeastSquares {
  public:
@@ -20,7 +20,8 @@ class LeastSquares {
     }
   }
 
-  // One unknown after the other, from `start` on, until none moves; what nothing tells stays.
+  // Coordinate descent from `start` until no unknown changes; unknowns that no row constrains keep their
+  // start.
   [[nodiscard]] Row solve(const Row& start, const Row& low, const Row& high) const {
     Row x = start;
     bool moves = true;
@@ -39,7 +40,7 @@ class LeastSquares {
   }
 
  private:
-  static constexpr int kMaxRounds = 20'000;  // some ms: unknowns much alike take their time
+  static constexpr int kMaxRounds = 20'000;  // a few ms: nearly collinear unknowns converge slowly
 
   std::array<Row, kUnknowns> square_{};
   Row right_{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// least_squares_test.cc - unknowns found again, bounds that hold, weights that count.
+// least_squares_test.cc - recovers unknowns, keeps bounds, respects weights.
 #include "base/least_squares.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TEST(LeastSquares, FindsWhatWasThere) {
   EXPECT_NEAR(found[1], 7, 1e-6);
 }
 
-// Without bounds the first would be -8: what is left is told by the second alone.
+// Without bounds the first unknown would be -8: clamped to its bound, it leaves the fit to the second.
 TEST(LeastSquares, KeepsBoundsAndFitsTheRest) {
   LeastSquares<2> fit;
   fit.add({1, 8}, 16, 1);

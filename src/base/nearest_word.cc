@@ -15,7 +15,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Single-letter edits from a to b; a swap of neighbours is one.
+// Number of single-letter edits from a to b; swapping two neighbours counts as one.
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> before;
   std::vector<size_t> row(b.size() + 1);
@@ -40,7 +40,7 @@ size_t edit_distance(const std::string& a, const std::string& b) {
 
 std::string nearest_word(const std::string& word, const std::vector<std::string>& allowed) {
   std::string best;
-  // A word cut short, or with more behind it, is as near as one letter; among such the nearer one.
+  // A truncated word, or one with a suffix, counts as one edit away; among those the closer one wins.
   std::pair<size_t, size_t> best_distance{word.size() / 3 + 2, 0};
   for (const std::string& candidate : allowed) {
     const size_t edits = edit_distance(lower(word), lower(candidate));

@@ -66,7 +66,7 @@ struct Prefix4 {
 
 inline uint32_t mask4(uint32_t length) { return length == 0 ? 0 : ~0U << (32 - length); }
 
-// Host order. All parsers return nothing on any deviation from the plain notation.
+// Host order. Every parser returns nothing for anything but the plain notation.
 std::optional<uint32_t> parse_ipv4(const std::string& text);
 std::optional<Prefix4> parse_prefix4(const std::string& text);  // host bits must be zero
 std::optional<Prefix4> parse_interface_address(
@@ -76,7 +76,7 @@ std::string format_ipv4(uint32_t address);
 std::string format_prefix4(const Prefix4& prefix);
 std::string format_mac(const Mac& mac);
 
-// One's-complement sum over n bytes (not inverted); `seed` continues an earlier sum.
+// One's-complement sum over n bytes (not inverted); `seed` is the sum so far.
 uint32_t checksum_add(const uint8_t* data, uint32_t n_bytes, uint32_t seed = 0);
 // Folds and inverts a sum into the checksum field's value, host order.
 inline uint16_t checksum_finish(uint32_t sum) {

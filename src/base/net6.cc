@@ -17,10 +17,10 @@ uint32_t group_of(const Address6& address, uint32_t i) {
 
 struct Run {
   uint32_t first = kGroups;
-  uint32_t n = 1;  // one zero alone is written out
+  uint32_t n = 1;  // a single zero group is written out
 };
 
-// The longest run of zero groups; the first of equal ones.
+// The longest run of zero groups; the first one among equals.
 Run longest_zeros(const Address6& address) {
   Run best;
   for (uint32_t i = 0; i < kGroups; ++i) {
@@ -76,7 +76,7 @@ std::optional<Prefix6> parse_prefix6(const std::string& text) {
 
 std::string format_ipv6(const Address6& address) {
   const Run zeros = longest_zeros(address);
-  // RFC 5952, 5: mapped IPv4 addresses keep their own notation.
+  // RFC 5952, 5: IPv4-mapped addresses keep the dotted notation.
   if (address.high == 0 && address.low >> 32 == 0xffff) {
     return "::ffff:" + format_ipv4(static_cast<uint32_t>(address.low));
   }

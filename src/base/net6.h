@@ -14,7 +14,7 @@
 namespace batchplane::net {
 
 inline constexpr uint32_t kIpv6Bytes = 40;
-inline constexpr uint32_t kMinMtu6Bytes = 1280;  // RFC 8200: every link carries as much
+inline constexpr uint32_t kMinMtu6Bytes = 1280;  // RFC 8200: the minimum MTU of every link
 
 // Byte offsets within an IPv6 header.
 inline constexpr uint32_t kIp6PayloadLength = 4;
@@ -23,7 +23,7 @@ inline constexpr uint32_t kIp6HopLimit = 7;
 inline constexpr uint32_t kIp6Src = 8;
 inline constexpr uint32_t kIp6Dst = 24;
 
-// Next headers. Extension headers have a length of their own, what follows them does not.
+// Next-header values. Extension headers carry their own length; upper-layer protocols do not.
 inline constexpr uint8_t kNextHopByHop = 0;
 inline constexpr uint8_t kNextRouting = 43;
 inline constexpr uint8_t kNextFragment = 44;
@@ -43,7 +43,7 @@ inline void store64(uint8_t* p, uint64_t x) {
   std::memcpy(p, &x, 8);
 }
 
-// Both halves in host order, so that addresses compare as numbers do.
+// Both halves in host order, so that addresses compare as numbers.
 struct Address6 {
   uint64_t high = 0;
   uint64_t low = 0;
@@ -57,7 +57,7 @@ struct Address6 {
   [[nodiscard]] bool is_loopback() const { return high == 0 && low == 1; }
   [[nodiscard]] bool is_multicast() const { return high >> 56 == 0xff; }
   [[nodiscard]] bool is_link_local() const { return high >> 54 == 0xfe80 >> 6; }
-  // A packet to such a group never leaves the link: ff01 and ff02.
+  // Multicast scopes that never leave the link: ff01 and ff02.
   [[nodiscard]] bool is_link_group() const { return is_multicast() && ((high >> 48) & 15) <= 2; }
 };
 
@@ -84,11 +84,11 @@ inline bool holds(const Prefix6& prefix, const Address6& address) {
 inline constexpr Address6 kAllNodes{0xff02ULL << 48, 1};
 inline constexpr Address6 kAllRouters{0xff02ULL << 48, 2};
 
-// RFC 4291: where a host listens for who asks for its address.
+// RFC 4291: the solicited-node group, on which a host listens for neighbour solicitations.
 inline Address6 solicited_node_group(const Address6& address) {
   return {0xff02ULL << 48, 0x1ff000000ULL | (address.low & 0xffffff)};
 }
-// RFC 2464, 7: the MAC of a group.
+// RFC 2464, 7: the MAC address of a multicast group.
 inline Mac group_mac(const Address6& group) {
   const auto low = static_cast<uint32_t>(group.low);
   return {0x33,
@@ -98,14 +98,14 @@ inline Mac group_mac(const Address6& group) {
           static_cast<uint8_t>(low >> 8),
           static_cast<uint8_t>(low)};
 }
-// fe80:: with the modified EUI-64 of a MAC (RFC 4291, appendix A).
+// fe80:: with the modified EUI-64 of the MAC (RFC 4291, appendix A).
 Address6 link_local_of(const Mac& mac);
 
-// All parsers return nothing on any deviation from the plain notation.
+// Every parser returns nothing for anything but the plain notation.
 std::optional<Address6> parse_ipv6(const std::string& text);
 std::optional<Prefix6> parse_prefix6(const std::string& text);             // host bits must be zero
 std::optional<Prefix6> parse_interface_address6(const std::string& text);  // address kept
-// The one text that RFC 5952 gives an address.
+// The canonical text of RFC 5952.
 std::string format_ipv6(const Address6& address);
 std::string format_prefix6(const Prefix6& prefix);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// net6_test.cc - IPv6 notation both ways against the examples of the standards and the C library.
+// net6_test.cc - IPv6 notation in both directions against the examples of the standards and the C library.
 #include "base/net6.h"
 
 #include <arpa/inet.h>
@@ -37,7 +37,7 @@ TEST(Net6, RandomAddressesComeBack) {
     ASSERT_EQ(parse_ipv6(text), address) << text;
     char theirs[INET6_ADDRSTRLEN];
     inet_ntop(AF_INET6, bytes, theirs, sizeof theirs);
-    // The C library writes ::a.b.c.d for compatible addresses, which RFC 5952 does not ask for.
+    // The C library writes IPv4-compatible addresses as ::a.b.c.d, which RFC 5952 does not require.
     if (std::string(theirs).find('.') == std::string::npos) {
       ASSERT_EQ(text, theirs);
     }

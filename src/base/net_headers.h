@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// net_headers.h - Ethernet, ARP, IP, ICMP, UDP and TCP as views over the bytes of a frame; fields
-// have the names of their standards.
+// net_headers.h - Ethernet, ARP, IP, ICMP, UDP and TCP headers as views over the bytes of a frame; fields are
+// named as in their standards.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace batchplane {
 
-// A view may lie at any byte: fields are bytes underneath, and whoever makes one has seen that the
-// packet is long enough.
+// A view may start at any byte: its fields have alignment 1. The caller has checked that the packet is long
+// enough.
 template <typename Header>
 concept HeaderView = alignof(Header) == 1 && std::is_trivially_copyable_v<Header>;
 
@@ -33,7 +33,7 @@ template <HeaderView Header>
 [[nodiscard]] inline const uint8_t* bytes_of(const Header& header) {
   return reinterpret_cast<const uint8_t*>(&header);
 }
-// The header that follows; `bytes`: the length of this one, where it has options.
+// The header that follows this one; `bytes`: length of this header if it has options.
 template <HeaderView Next, HeaderView Header>
 [[nodiscard]] inline Next& behind(Header& header, uint32_t bytes = sizeof(Header)) {
   return header_at<Next>(bytes_of(header) + bytes);
@@ -52,7 +52,7 @@ inline constexpr uint32_t kTcpBytes = 20;  // without options
 inline constexpr uint32_t kIcmpBytes = 8;
 inline constexpr uint32_t kArpBytes = 28;
 
-// Both addresses of a frame as they lie in memory.
+// Both MAC addresses of a frame, in memory order.
 struct MacPair {
   uint64_t front;
   uint32_t back;
@@ -63,7 +63,7 @@ struct [[gnu::may_alias]] Ethernet {
   Mac src;
   Be16 type;
 
-  // All of it, but for two bytes that are in both: as they lie in memory.
+  // Two loads in memory order that overlap by two bytes and together cover the whole header.
   [[nodiscard]] uint64_t front_raw() const { return load64_raw(bytes_of(*this)); }
   [[nodiscard]] uint64_t back_raw() const {
     return load64_raw(bytes_of(*this) + kEthBytes - sizeof(uint64_t));
@@ -80,7 +80,7 @@ struct [[gnu::may_alias]] Ethernet {
 };
 static_assert(sizeof(Ethernet) == kEthBytes && offsetof(Ethernet, type) == kMacPairBytes);
 
-// Stands between addresses and type of a frame, which it so gives another type.
+// Sits between the addresses and the type of a frame; its own `type` is that of the payload.
 struct [[gnu::may_alias]] VlanTag {
   Be16 type;
   Be16 control;  // priority, drop eligible, VLAN
@@ -90,10 +90,10 @@ struct [[gnu::may_alias]] VlanTag {
 };
 static_assert(sizeof(VlanTag) == kVlanTagBytes);
 
-// Of an IP header, whichever it is.
+// Version of an IP header, 4 or 6.
 inline uint32_t ip_version(const uint8_t* ip) { return *ip >> 4; }
 
-// For IPv4 over Ethernet (RFC 826).
+// ARP for IPv4 over Ethernet (RFC 826).
 struct [[gnu::may_alias]] Arp {
   static constexpr uint16_t kRequest = 1;
   static constexpr uint16_t kReply = 2;
@@ -134,8 +134,8 @@ struct [[gnu::may_alias]] Ipv4 {
   }
   [[nodiscard]] bool is_later_fragment() const { return (fragment & kFragmentOffset) != 0; }
 
-  // Several fields in one load, as they lie in memory: all before the TTL; TTL, protocol and
-  // checksum; both addresses, the source's in the low half.
+  // Several fields per load, in memory order: everything before the TTL; TTL, protocol and checksum; both
+  // addresses, with the source in the low half.
   [[nodiscard]] uint64_t front_raw() const { return load64_raw(bytes_of(*this)); }
   [[nodiscard]] uint32_t ttl_word_raw() const {
     return load32_raw(bytes_of(*this) + offsetof(Ipv4, ttl));
@@ -153,7 +153,7 @@ struct [[gnu::may_alias]] Ipv4 {
 };
 static_assert(sizeof(Ipv4) == kIpv4Bytes);
 
-// What a transport's checksum counts beside its own bytes (RFC 768, 9293).
+// Fields that a transport checksum covers in addition to the segment itself (RFC 768, 9293).
 struct [[gnu::may_alias]] PseudoHeader4 {
   Be32 src;
   Be32 dst;
@@ -163,7 +163,7 @@ struct [[gnu::may_alias]] PseudoHeader4 {
 };
 static_assert(sizeof(PseudoHeader4) == 12);
 
-// An address in a header.
+// An IPv6 address in a header.
 class [[gnu::may_alias]] Be128 {
  public:
   Be128() = default;
@@ -179,7 +179,7 @@ class [[gnu::may_alias]] Be128 {
 };
 
 struct [[gnu::may_alias]] Ipv6 {
-  static constexpr uint32_t kPlain = 0x60000000;  // version 6, no class, no flow
+  static constexpr uint32_t kPlain = 0x60000000;  // version 6, traffic class and flow label 0
   static constexpr uint32_t kClassShift = 20;
 
   Be32 version_class_flow;
@@ -194,14 +194,13 @@ struct [[gnu::may_alias]] Ipv6 {
 };
 static_assert(sizeof(Ipv6) == kIpv6Bytes);
 
-// Sum over the pseudo-header of the addresses (RFC 8200, 8.1); continue it with checksum_add over
-// the upper-layer packet.
+// Checksum of the pseudo-header (RFC 8200, 8.1); continue it with checksum_add over the upper-layer packet.
 inline uint32_t pseudo_sum(const Ipv6& ip, uint32_t upper_bytes, uint8_t protocol) {
   const uint32_t rest = (upper_bytes >> 16) + (upper_bytes & 0xffff) + protocol;
   return checksum_add(bytes_of(ip.src), sizeof ip.src + sizeof ip.dst, rest);
 }
 
-// Of both versions.
+// ICMP and ICMPv6.
 struct [[gnu::may_alias]] Icmp {
   struct Query {
     Be16 id;
@@ -223,7 +222,7 @@ struct [[gnu::may_alias]] Icmp {
 };
 static_assert(sizeof(Icmp) == kIcmpBytes);
 
-// What TCP, UDP and SCTP begin with.
+// The first fields of TCP, UDP and SCTP.
 struct [[gnu::may_alias]] Ports {
   Be16 src;
   Be16 dst;
@@ -248,7 +247,7 @@ struct [[gnu::may_alias]] Tcp {
   Be16 dst_port;
   Be32 sequence;
   Be32 acknowledgement;
-  uint8_t data_offset;  // in words, the upper half
+  uint8_t data_offset;  // in 4-byte words, in the upper half
   uint8_t flags;
   Be16 window;
   Be16 checksum;

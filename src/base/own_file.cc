@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// own_file.cc - what is opened is looked at before a byte of it is changed.
+// own_file.cc - checks a file after opening it, before changing any of it.
 #include "base/own_file.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 namespace batchplane {
 namespace {
 
-// Empty for what may be written into. A pipe to another program is fine, when it is this user's.
+// Reason not to write into it, or empty. A pipe to another program is fine if it belongs to this user.
 std::string why_not_into(const struct stat& info) {
   if (S_ISLNK(info.st_mode)) return "it is a link, which may lead anywhere: name the file itself";
   if (S_ISDIR(info.st_mode)) return "it is a folder";
@@ -33,7 +33,7 @@ std::string why_no_own_file(const std::string& path) {
 }
 
 int create_own_file(const std::string& path, std::string& why_not) {
-  // Neither a pipe that nobody reads nor a terminal may hold up who opens it.
+  // Opening must not block on a pipe without a reader, nor acquire a controlling terminal.
   constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   const int fd = open(path.c_str(), kFlags, 0600);
   if (fd < 0) {

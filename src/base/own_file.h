@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// own_file.h - opens files to write: only their owner reads them, and no link leads elsewhere. A daemon
-// of root would otherwise overwrite whatever somebody else made the name point to.
+// own_file.h - creates files that only their owner can read, and follows no links. Otherwise a daemon running
+// as root could be made to overwrite any file by a link that somebody else planted.
 #pragma once
 
 #include <cstdio>
@@ -8,13 +8,13 @@
 
 namespace batchplane {
 
-// Makes the file with mode 0600, or empties the one that is there and is this user's. The descriptor,
-// or -1 after saying why not.
+// Creates the file with mode 0600, or truncates an existing one of this user. Returns the descriptor, or -1
+// and the reason in why_not.
 int create_own_file(const std::string& path, std::string& why_not);
-// The same as a stream; nullptr after saying why not.
+// The same as a stream; nullptr on failure, with the reason in why_not.
 std::FILE* create_own_stream(const std::string& path, std::string& why_not);
 
-// Empty when create_own_file() would not be refused by what is there now.
+// The reason why create_own_file() would refuse an existing file; empty if it would not.
 std::string why_no_own_file(const std::string& path);
 
 }  // namespace batchplane

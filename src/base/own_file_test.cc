@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// own_file_test.cc - files that are ours alone: no link is followed, nobody else reads them.
+// own_file_test.cc - files are private: no link is followed, and nobody else can read them.
 #include "base/own_file.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class OwnFile : public testing::Test {
     std::ifstream in(at(name));
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  // What is said of why not; empty when it could be written.
+  // The reason for a failure; empty if writing succeeded.
   std::string write(const std::string& name) {
     std::string why_not;
     std::FILE* const stream = create_own_stream(at(name), why_not);
@@ -71,7 +71,7 @@ TEST_F(OwnFile, LinksLeadNowhere) {
 TEST_F(OwnFile, OtherThingsAreRefusedAtOnce) {
   EXPECT_NE(write(""), "");
   ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0);
-  EXPECT_NE(write("pipe"), "");  // nobody reads: it does not wait
+  EXPECT_NE(write("pipe"), "");  // no reader: open must not block
   std::string why_not;
   const int null = create_own_file("/dev/null", why_not);
   EXPECT_GE(null, 0) << why_not;

@@ -8,8 +8,9 @@
 
 namespace batchplane {
 
-// Another thread answers within a run. One that does not was held up by the machine. To yield is not enough
-// then: a thread of higher priority yields little to others, and the other may be bound to its core.
+// The other thread normally answers within one run; if it does not, the machine has delayed it. Yielding is
+// not enough then: a high-priority thread hardly yields to others, and the other thread may be bound to this
+// core.
 class Patience {
  public:
   void wait() {

@@ -9,7 +9,7 @@
 
 namespace batchplane {
 
-// The calling thread; false when the core cannot be had.
+// Pins the calling thread; false when it may not run on that core.
 inline bool pin_this_thread(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -17,7 +17,7 @@ inline bool pin_this_thread(int core) {
   return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
 }
 
-// Leaves the calling thread every core that it may use now but these, if any is left.
+// Removes these cores from the calling thread's affinity, if any core remains.
 inline void keep_off_cores(const std::vector<int>& cores) {
   cpu_set_t set;
   if (pthread_getaffinity_np(pthread_self(), sizeof set, &set) != 0) return;

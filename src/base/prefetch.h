@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// prefetch.h - asks for cache lines before they are needed.
+// prefetch.h - prefetches of cache lines.
 //
-// Written out: what GCC knows of __builtin_prefetch is that it has no effect, so a function that
-// does nothing else is taken for one without a result, and calls of it are left out.
+// In assembly, because GCC knows that __builtin_prefetch has no effect: a function that does nothing else
+// counts as one without a result, and calls to it are removed.
 #pragma once
 
 namespace batchplane {
@@ -11,9 +11,8 @@ inline void prefetch_for_read(const void* line) {
   asm volatile("prefetcht0 %0" : : "m"(*static_cast<const char*>(line)));
 }
 
-// Asks for a line in order to write it: it comes over from the other core while something else is
-// done. Written out because compilers emit it only for CPUs newer than our least one, which takes
-// it for a no-operation.
+// Prefetches a line for writing: it is transferred from the other core while this one does something else. In
+// assembly because compilers emit it only for CPUs newer than our minimum, which treats it as a no-op.
 inline void prefetch_for_write(const void* line) {
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ring_fill.h - how full a ring was whenever its consumer looked and found something.
+// ring_fill.h - fill levels of a ring, seen by its consumer whenever it found packets.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +7,11 @@
 
 namespace batchplane {
 
-// Owner: the consumer of the ring. Since the start, but for the highest since begin_period().
+// Owner: the consumer of the ring. Totals since the start; the maximum also per period (begin_period()).
 struct RingFill {
-  uint64_t looks = 0;  // that found packets
+  uint64_t looks = 0;  // polls that found packets
   uint64_t sum_pkts = 0;
-  uint64_t earlier_max_pkts = 0;  // before this period
+  uint64_t earlier_max_pkts = 0;  // maximum before this period
   uint64_t period_max_pkts = 0;
 
   void look(uint64_t fill_pkts) {
@@ -19,7 +19,7 @@ struct RingFill {
     sum_pkts += fill_pkts;
     period_max_pkts = std::max(period_max_pkts, fill_pkts);
   }
-  // Puts several rings of one input together.
+  // Combines several rings of one input.
   void add(const RingFill& other) {
     looks += other.looks;
     sum_pkts += other.sum_pkts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// rng.h - a small seeded generator (xoshiro256**, Blackman and Vigna 2018): same seed, same stream,
-// everywhere.
+// rng.h - a small seeded generator (xoshiro256**, Blackman and Vigna 2018): the same seed gives the same
+// sequence on every machine.
 #pragma once
 
 #include <array>
@@ -31,8 +31,8 @@ class Rng {
   uint32_t below(uint32_t bound) { return static_cast<uint32_t>(((next() >> 32) * bound) >> 32); }
   // Uniform in [0, 1).
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
-  // Exponential with the given mean (same unit as the mean). By integers up to the last product: a
-  // logarithm of the C library differs between machines. Off by less than 2e-7 of the mean.
+  // Exponential with the given mean, in the same unit. Integer arithmetic up to the last product, because the
+  // C library's logarithm differs between machines. Error below 2e-7 of the mean.
   double exponential(double mean) {
     constexpr double kLn2 = 0.6931471805599453;
     return static_cast<double>(minus_log2(next() | 1)) * (kLn2 * 0x1.0p-40) * mean;
@@ -47,7 +47,7 @@ class Rng {
     return z ^ (z >> 31);
   }
 
-  // log2(1 + i / 1024) * 2^40, bit by bit: squaring doubles a logarithm.
+  // log2(1 + i / 1024) * 2^40, computed bit by bit: squaring doubles a logarithm.
   static constexpr std::array<uint64_t, 1025> make_log2_table() {
     std::array<uint64_t, 1025> table = {};
     for (uint64_t i = 0; i < 1024; ++i) {

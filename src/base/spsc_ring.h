@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// spsc_ring.h - a ring between one producing and one consuming thread; never blocks, exact
-// capacity, which a credit may cut while packets move.
+// spsc_ring.h - a single-producer, single-consumer ring; never blocks, has exact capacity, and a credit can
+// limit it further while packets move.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,9 @@
 
 namespace batchplane {
 
-// Owner of produce/free_slots: the producer. Owner of consume/peek: the consumer. size(): any
-// thread. Indices count without end; each side keeps a copy of the other's and reads the shared one
-// only when the copy says full or empty, so that a hand-over moves the line of the index once per
-// burst.
+// Owner of produce/free_slots: the producer. Owner of consume/peek: the consumer. size(): any thread. Indices
+// only grow; each side caches the other's index and reads the shared one only when the cached one says full
+// or empty, so that the index's cache line moves between the cores once per burst.
 template <class Slot>
 class SpscRing {
   static_assert(std::is_trivially_copyable_v<Slot>);
@@ -62,8 +61,8 @@ class SpscRing {
   uint32_t dequeue(Slot* to, uint32_t max) {
     return consume(max, [to](uint32_t i, const Slot& slot) { to[i] = slot; });
   }
-  // look(slot) for up to `max` of the slots that the next consume will read and that are filled:
-  // for prefetching. Their lines are asked for together, before the first of them is read.
+  // look(slot) for up to `max` of the filled slots that the next consume will read, for prefetching. Their
+  // lines are requested together, before the first is read.
   template <class Look>
   void peek(uint32_t max, Look&& look) {
     const uint64_t head = head_.load(std::memory_order_relaxed);
@@ -75,17 +74,17 @@ class SpscRing {
   }
 
   [[nodiscard]] uint32_t capacity() const { return capacity_; }
-  // So many slots may be filled, 1 to capacity; what is in there beyond stays. Any thread.
+  // Limits the filled slots to `slots`, 1 to capacity; packets beyond that stay. Any thread.
   void set_credit(uint32_t slots) {
     credit_.store(std::clamp(slots, 1U, capacity_), std::memory_order_relaxed);
   }
-  // How full the consumer has found it, whenever it read the producer's index. Consumer.
+  // Fill levels seen whenever the consumer read the producer's index. Consumer.
   [[nodiscard]] const RingFill& fill() const { return fill_; }
   void begin_fill_period() { fill_.begin_period(); }
-  // Slots ever filled, and ever emptied: exact for the one who does it.
+  // Slots ever filled, and ever emptied: exact when read by the producer or the consumer, respectively.
   [[nodiscard]] uint64_t produced() const { return tail_.load(std::memory_order_acquire); }
   [[nodiscard]] uint64_t consumed() const { return head_.load(std::memory_order_acquire); }
-  // Head first: a tail read later is never behind it. May be off by what moves meanwhile.
+  // Reads head first: a tail read later is never behind it. May be off by packets that move meanwhile.
   [[nodiscard]] uint32_t size() const {
     const uint64_t head = head_.load(std::memory_order_acquire);
     const uint64_t tail = tail_.load(std::memory_order_acquire);
@@ -113,7 +112,7 @@ class SpscRing {
   std::atomic<uint32_t> credit_;
   const uint32_t mask_;
   const std::unique_ptr<Slot[], FreeSlots> slots_;
-  alignas(128) std::atomic<uint64_t> tail_{0};  // 128: neighbouring lines are fetched in pairs
+  alignas(128) std::atomic<uint64_t> tail_{0};  // 128: the CPU prefetches lines in pairs
   uint64_t seen_head_ = 0;
   alignas(128) std::atomic<uint64_t> head_{0};
   uint64_t seen_tail_ = 0;

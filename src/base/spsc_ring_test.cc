@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// spsc_ring_test.cc - capacity, order and wrap-around of the ring, alone and between two threads.
+// spsc_ring_test.cc - capacity, order and wrap-around of the ring, in one thread and between two.
 #include "base/spsc_ring.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(SpscRing, PeekShowsWhatComesNextAndTakesNothing) {
   ring.peek(2, [&](uint32_t x) { seen.push_back(x); });
   EXPECT_EQ(seen, (std::vector<uint32_t>{6, 7}));
   EXPECT_EQ(ring.size(), 3U);
-  // What came since the last dequeue counts too, over the ring's end as well.
+  // Packets enqueued since the last dequeue count too, also past the wrap.
   ring.enqueue(numbers, 4);
   seen.clear();
   ring.peek(20, [&](uint32_t x) { seen.push_back(x); });
@@ -72,8 +72,8 @@ TEST(SpscRing, PeekShowsWhatComesNextAndTakesNothing) {
 }
 
 TEST(SpscRing, TwoThreadsKeepOrderAndLoseNothing) {
-  // On one core a full or empty ring is a change of threads, which busy neighbours make long: the
-  // smaller the ring, the fewer go through.
+  // On a single core each full or empty ring costs a context switch, which is slow on a busy machine: smaller
+  // rings get fewer items.
   for (const uint32_t capacity : {1U, 64U, 1000U}) {
     const uint64_t total = std::min<uint64_t>(200'000, 1000ULL * capacity);
     SpscRing<uint64_t> ring(capacity);
@@ -110,11 +110,11 @@ TEST(SpscRing, TellsHowFullItWasFound) {
   EXPECT_EQ(ring.fill().looks, 0U) << "an empty ring is no look";
   ring.enqueue(slots, 40);
   EXPECT_EQ(ring.dequeue(slots, 8), 8U);
-  EXPECT_EQ(ring.dequeue(slots, 8), 8U);  // known from the look before
+  EXPECT_EQ(ring.dequeue(slots, 8), 8U);  // still within the tail read before
   EXPECT_EQ(ring.fill().looks, 1U);
   EXPECT_EQ(ring.fill().mean_pkts(), 40.0);
   ring.enqueue(slots, 10);
-  EXPECT_EQ(ring.dequeue(slots, 32), 32U);  // knows of 24, looks, and sees 34
+  EXPECT_EQ(ring.dequeue(slots, 32), 32U);  // knows of 24, reads the tail again, and sees 34
   EXPECT_EQ(ring.fill().looks, 2U);
   EXPECT_EQ(ring.fill().mean_pkts(), 37.0);
   ring.begin_fill_period();

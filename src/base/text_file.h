@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// text_file.h - opens files that an operator names. Devices, pipes and folders open as well as
-// files do, and then have no end, nobody who writes, or nothing in them.
+// text_file.h - opens text files that an operator names. Opening a device, pipe or folder would succeed too,
+// but reading it might never end, block for ever, or give nothing.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace batchplane {
 
-// Not good when there is no such regular file.
+// The stream is bad when there is no such regular file.
 inline std::ifstream try_open_text_file(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return std::ifstream(std::string());
@@ -32,7 +32,7 @@ inline std::ifstream open_text_file(const std::string& path, const std::string& 
   throw ConfigError("cannot read '" + path + "'", where, "check the path and its permissions");
 }
 
-// The words of a line up to a #, behind which stands a comment.
+// The words of a line, without the comment that a # begins.
 inline std::vector<std::string> words_of_line(const std::string& line) {
   std::istringstream in(line.substr(0, line.find('#')));
   std::vector<std::string> words;

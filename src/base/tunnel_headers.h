@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tunnel_headers.h - GTP-U (3GPP TS 29.281) and VXLAN (RFC 7348) as views over the bytes behind UDP.
+// tunnel_headers.h - PPPoE (RFC 2516), GTP-U (3GPP TS 29.281) and VXLAN (RFC 7348) headers as views over
+// bytes.
 #pragma once
 
 #include "base/net_headers.h"
 
 namespace batchplane::net {
 
-inline constexpr uint16_t kTypePppoe = 0x8864;  // a session
+inline constexpr uint16_t kTypePppoe = 0x8864;  // PPPoE session stage
 
-// A session's header with the PPP protocol behind it (RFC 2516, RFC 1661).
+// PPPoE session header and the PPP protocol field (RFC 2516, RFC 1661).
 struct [[gnu::may_alias]] Pppoe {
   static constexpr uint8_t kVersionAndType = 0x11;
   static constexpr uint16_t kIpv4 = 0x0021;
@@ -17,10 +18,10 @@ struct [[gnu::may_alias]] Pppoe {
   uint8_t version_type;
   uint8_t code;
   Be16 session;
-  Be16 length;  // from the protocol on
+  Be16 length;  // counted from the protocol field on
   Be16 protocol;
 
-  // The EtherType of what it carries; 0: neither IP version.
+  // EtherType of the payload; 0 if it is not IP.
   [[nodiscard]] uint16_t type() const {
     if (version_type != kVersionAndType || code != 0) return 0;
     if (protocol == kIpv4) return kTypeIpv4;
@@ -33,16 +34,16 @@ struct [[gnu::may_alias]] Gtpu {
   static constexpr uint16_t kPort = 2152;
   static constexpr uint8_t kPlain = 0x30;  // version 1, GTP, no options
   static constexpr uint8_t kHasExtension = 0x04;
-  static constexpr uint8_t kPacket = 0xff;  // type: a user's packet follows
+  static constexpr uint8_t kPacket = 0xff;  // message type G-PDU: a user packet follows
 
-  uint8_t flags;  // version, and which options there are
+  uint8_t flags;  // version and presence of options
   uint8_t type;
-  Be16 length;  // of what follows these 8 bytes
+  Be16 length;  // of everything after these 8 bytes
   Be32 teid;
 };
 static_assert(sizeof(Gtpu) == 8);
 
-// Behind the header when any flag says that one of them is there.
+// Follows the header when any option flag is set.
 struct [[gnu::may_alias]] GtpuOptions {
   Be16 sequence;
   uint8_t n_pdu;
@@ -50,14 +51,14 @@ struct [[gnu::may_alias]] GtpuOptions {
 };
 static_assert(sizeof(GtpuOptions) == 4);
 
-// An extension header with a PDU session container (3GPP TS 38.415).
+// Extension header with a PDU session container (3GPP TS 38.415).
 struct [[gnu::may_alias]] GtpuPduSession {
   static constexpr uint8_t kExtension = 0x85;
   static constexpr uint8_t kUplink = 0x10;
 
   uint8_t length;    // in units of 4 bytes
-  uint8_t pdu_type;  // the upper half
-  uint8_t qfi;       // with two flags above it
+  uint8_t pdu_type;  // in the upper half
+  uint8_t qfi;       // below two flags
   uint8_t next_extension;
 };
 static_assert(sizeof(GtpuPduSession) == 4);
@@ -69,7 +70,7 @@ struct [[gnu::may_alias]] Vxlan {
 
   uint8_t flags;
   uint8_t reserved[3];
-  Be32 vni_word;  // the VNI, and a reserved byte
+  Be32 vni_word;  // VNI and a reserved byte
 };
 static_assert(sizeof(Vxlan) == 8);
 

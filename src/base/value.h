@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// value.h - a tree of plain values (what JSON can say), so that nothing below src/app needs a JSON
-// library.
+// value.h - a tree of plain values (the JSON data model), so that nothing below src/app needs a JSON library.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +16,11 @@ class Value;
 using List = std::vector<Value>;
 using Dict = std::map<std::string, Value>;
 
-// Never changes once built, so copies share what lies below: a tree that is put together from others copies
-// none of them.
+// Immutable once built, so copies share their subtrees: building a tree from other trees copies none of them.
 class Value {
  public:
-  // Copy, move and destruction stand in value.cc: inlined, the variant's make g++ 12 warn of values
-  // that nobody set.
+  // Copy, move and destructor are in value.cc: inlined, the variant's make g++ 12 warn of uninitialised
+  // values.
   Value() noexcept;
   Value(const Value& other);
   Value(Value&& other) noexcept;
@@ -49,8 +47,7 @@ class Value {
   [[nodiscard]] bool is_list() const { return std::holds_alternative<SharedList>(data_); }
   [[nodiscard]] bool is_dict() const { return std::holds_alternative<SharedDict>(data_); }
 
-  // Each accessor throws ConfigError when the value is of another type; `as_double` takes integers
-  // too.
+  // Every accessor throws ConfigError when the value has another type; `as_double` also accepts integers.
   [[nodiscard]] bool as_bool() const;
   [[nodiscard]] int64_t as_int() const;
   [[nodiscard]] double as_double() const;
@@ -58,7 +55,7 @@ class Value {
   [[nodiscard]] const List& as_list() const;
   [[nodiscard]] const Dict& as_dict() const;
 
-  // Null when this is no dict or has no such key.
+  // Null when this is not a dict or lacks the key.
   [[nodiscard]] const Value& operator[](const std::string& key) const;
   [[nodiscard]] bool has(const std::string& key) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// value_test.cc - copies that share, and what is left after a move.
+// value_test.cc - copies share subtrees, and the state after a move.
 #include "base/value.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 namespace batchplane {
 namespace {
 
-// An answer is put together level by level: were copies deep, each level would copy all below it.
+// Answers are built level by level: with deep copies, each level would copy everything below it.
 TEST(Value, CopiesShareWhatLiesBelow) {
   const Value leaf = Dict{{"rates", List{1, 2.5, "x"}}};
   const Value row = Dict{{"leaf", leaf}};

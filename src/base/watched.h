@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// watched.h - a number that one thread uses like a plain one while others look at it.
+// watched.h - a number that one thread uses like a plain one while others read it.
 #pragma once
 
 namespace batchplane {
 
-// Only what others could meet is atomic: what the owner writes, and what they read.
+// Only accesses that can race are atomic: the owner's writes, and reads by other threads.
 template <class T>
 class Watched {
  public:
@@ -12,7 +12,7 @@ class Watched {
   Watched(const Watched& other) : value_(other.value_) {}
   ~Watched() = default;
 
-  // The owner.
+  // Owner.
   Watched& operator=(const Watched& other) noexcept { return *this = other.value_; }
   Watched& operator=(T value) noexcept {
     __atomic_store_n(&value_, value, __ATOMIC_RELAXED);
