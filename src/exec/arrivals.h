@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// arrivals.h - when things arrive: constant, Poisson or on-off schedules in virtual time.
+// arrivals.h - arrival schedules in virtual time: constant, Poisson or on-off.
 //
-// Shared by the traffic generator and the simulator. Time comes from nowhere but the schedule
-// itself: the due time of each arrival depends on the parameters and the seed only, never on when
-// it was asked.
+// Shared by the traffic generator and the simulator. The due time of each arrival depends only on the
+// parameters and the seed, never on when it is asked for.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 
 namespace batchplane::exec {
 
-// A generator puts at most so many into its ring in one go.
+// A generator enqueues at most this many packets at a time.
 inline constexpr uint32_t kGeneratorBurstPkts = 32;
 
 enum class ArrivalKind : uint8_t { kConstant, kPoisson, kOnOff };
@@ -32,8 +31,8 @@ class Arrivals {
   Arrivals(const ArrivalSpec& spec, Random random)
       : spec_(spec), random_(random), mean_gap_ns_(mean_gap_ns()) {}
 
-  // The schedule begins now: the first constant arrival is due at once, the first Poisson one after
-  // a gap, an on-off source begins with `on`.
+  // Starts the schedule now: the first constant arrival is due at once, the first Poisson arrival after a
+  // gap, and an on-off source begins with its `on` phase.
   void start(uint64_t now_ns) {
     start_ns_ = now_ns;
     active_ns_ = 0;
@@ -44,14 +43,14 @@ class Arrivals {
 
   [[nodiscard]] uint64_t due_ns() const { return due_ns_; }
 
-  // On to the next arrival.
+  // Moves on to the next arrival.
   void advance() {
     if (due_ns_ == kNeverNs) return;
     step();
     due_ns_ = real_time_ns();
   }
 
-  // Takes effect at the next arrival, and at once when that would come sooner.
+  // Takes effect at the next arrival, or at once if that makes the next arrival earlier.
   void set_rate(double rate_per_s, uint64_t now_ns) {
     if (rate_per_s == spec_.rate_per_s) return;
     spec_.rate_per_s = rate_per_s;
@@ -69,7 +68,7 @@ class Arrivals {
  private:
   [[nodiscard]] bool is_on_off() const { return spec_.kind == ArrivalKind::kOnOff; }
 
-  // Between arrivals, in time that passes only while the source is on.
+  // Mean gap between arrivals, in time that passes only while the source is on.
   [[nodiscard]] double mean_gap_ns() const {
     const double gap_ns = 1e9 / spec_.rate_per_s;
     if (!is_on_off()) return gap_ns;
@@ -77,7 +76,7 @@ class Arrivals {
            static_cast<double>(spec_.on_ns + spec_.off_ns);
   }
 
-  // Whole and broken nanoseconds apart, so that nothing is lost over hours.
+  // Whole and fractional nanoseconds are kept apart, so that no precision is lost over hours.
   void step() {
     const double gap_ns =
         spec_.kind == ArrivalKind::kPoisson ? random_.exponential(mean_gap_ns_) : mean_gap_ns_;
@@ -102,12 +101,12 @@ class Arrivals {
   uint64_t due_ns_ = kNeverNs;
 };
 
-// Counts the arrivals of a schedule that are due and have not been taken: on a copy that runs
-// ahead, so that the schedule stays where it is. Costs nothing while nothing waits.
+// Counts the arrivals that are due but not yet taken. It advances a copy of the schedule, so the schedule
+// itself stays where it is. Free while nothing is waiting.
 template <class Random>
 class DueCount {
  public:
-  // Goes on to now_ns, by `max_steps` arrivals at most.
+  // Advances the copy to now_ns, by at most `max_steps` arrivals.
   void look(const Arrivals<Random>& schedule, uint64_t now_ns, uint64_t max_steps = ~0ULL) {
     if (ahead_ == 0) scout_ = schedule;
     for (; max_steps != 0 && scout_.due_ns() <= now_ns; --max_steps) {
@@ -115,9 +114,9 @@ class DueCount {
       ++ahead_;
     }
   }
-  // The schedule has advanced by one.
+  // The schedule has advanced by one arrival.
   void note_taken() { ahead_ -= ahead_ != 0; }
-  // The schedule has become another one.
+  // The schedule has been replaced.
   void reset() { ahead_ = 0; }
   [[nodiscard]] uint64_t due() const { return ahead_; }
 

@@ -25,7 +25,7 @@ TEST(Arrivals, ConstantKeepsItsRateOverHours) {
   arrivals.start(1000);
   EXPECT_EQ(arrivals.due_ns(), 1000U);
   const auto due = take(arrivals, 30001);
-  // 10,000 seconds, though a third of a second is no whole number of nanoseconds.
+  // 10,000 seconds, although a third of a second is not a whole number of nanoseconds.
   EXPECT_NEAR(static_cast<double>(due.back() - 1000), 1e13, 10.0);
 }
 

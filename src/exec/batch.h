@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// batch.h - a run of packet handles that one function call works on.
+// batch.h - packet handles that one function call processes.
 //
 // Glossary of src/exec
 //   handle     opaque packet: a pointer in the data plane, a small struct in the simulator
@@ -24,7 +24,7 @@ template <class Handle>
 struct Batch {
   Handle* pkts;             // size_pkts handles; a dropped one is set to Handle{}
   uint32_t size_pkts;       // 1..B while a module sees it
-  uint64_t entry_bound_ns;  // no packet in here entered the task before this time
+  uint64_t entry_bound_ns;  // lower bound of the task-entry times of its packets
 
   Handle* begin() { return pkts; }
   Handle* end() { return pkts + size_pkts; }

@@ -8,7 +8,7 @@
 
 namespace batchplane::exec {
 
-// Of a unit, or of the input (unit 0). `out` is left alone where tasks run to completion.
+// Counters of a unit, or of the input (unit 0). Leaves `out` alone where tasks run to completion.
 template <class Traits>
 void capture_unit(const Executor<Traits>& executor, uint32_t u, UnitSnapshot& out) {
   const auto* const units = executor.units();
@@ -38,7 +38,7 @@ void capture_unit(const Executor<Traits>& executor, uint32_t u, ModulePeriod& ou
   out.charged = units->schedule.charged(u);
 }
 
-// The part of a change that only units have.
+// The part of a change that only units have: weight and pace.
 template <class Traits>
 void apply_to_unit(Executor<Traits>& executor, const Node<Traits>& node,
                    const BufferChange& change) {
@@ -48,7 +48,7 @@ void apply_to_unit(Executor<Traits>& executor, const Node<Traits>& node,
   if (change.pace_ns != BufferChange::kKeepPace) executor.set_pace(node, change.pace_ns);
 }
 
-// What `show` tells of a node. `kept_pkts` is the module's own to say.
+// What `show` reports of a node; the module itself reports `kept_pkts`.
 template <class Traits>
 void capture_node(const Executor<Traits>& executor, const Node<Traits>& node, ModuleSnapshot& out) {
   const auto& queue = *node.queue;
@@ -71,7 +71,7 @@ void capture_node(const Executor<Traits>& executor, const Node<Traits>& node, Mo
   }
 }
 
-// The same counters for controllers: cumulative, `cost` left alone.
+// The same counters for controllers: cumulative; `cost` is left alone.
 template <class Traits>
 void capture_period(const Executor<Traits>& executor, const Node<Traits>& node, ModulePeriod& out) {
   const auto& queue = *node.queue;
@@ -90,8 +90,8 @@ void capture_period(const Executor<Traits>& executor, const Node<Traits>& node, 
   if (const uint32_t u = executor.unit_of(node); u != 0) capture_unit(executor, u, out);
 }
 
-// What lies between two cumulative readings of a module; states are those of the later one. What
-// reached a bypassed module is what it ran.
+// The difference of two cumulative readings of a module; settings and held packets are those of the later
+// one. A bypassed module ran everything that reached it.
 inline ModulePeriod period_between(const ModulePeriod& before, const ModulePeriod& now) {
   ModulePeriod period = now;
   period.batches -= before.batches;

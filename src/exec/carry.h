@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// carry.h - a node that goes on with what the same module's node in an older graph has counted.
+// carry.h - lets a node continue the counts of the same module's node in an older graph.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ void adopt_counts(Node<Traits>& node, const Node<Traits>& old_node, size_t n_rea
   node.cost = old_node.cost;
   node.usual_cost = old_node.usual_cost;
   node.dropped_pkts = old_node.dropped_pkts;
-  // Most drop nothing: their lists, long ones, need not be touched.
+  // Most nodes drop nothing: their long lists of drop counts need not be touched.
   for (size_t r = 0; old_node.dropped_pkts != 0 && r < n_reasons; ++r) {
     node.drops[r] = old_node.drops[r];
     node.handed_on[r] = old_node.handed_on[r];
@@ -28,8 +28,8 @@ void adopt_counts(Node<Traits>& node, const Node<Traits>& old_node, size_t n_rea
   for (uint32_t c = 0; c < kCauses; ++c) queue.causes[c] = old_queue.causes[c];
 }
 
-// `before`: by rank, the node whose totals each goes on with, or null. All of a task, in run order: what a
-// node has counted follows from its predecessors where batches pass by pointer.
+// `before`: by rank, the old node whose totals each node continues, or null. Call it for all nodes of a task
+// in run order: where batches pass by pointer, a node's counts follow from its predecessors'.
 template <class Executor, class Node>
 void carry_totals(Executor& executor, const std::vector<const Node*>& before) {
   for (Node& node : executor.nodes()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// chains.h - which nodes hand batches on by pointer, where the functions of such a chain lie, and
-// how often each of its nodes ran.
+// chains.h - chains of nodes that pass batches on by pointer: which nodes form one, where its functions lie
+// in memory, and how often each node ran.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace batchplane::exec {
 
-// Owner: the executor of the nodes, which are in rank order. Links change between runs only.
+// Owner: the executor of the nodes, which are in rank order. Links change only between runs.
 template <class Traits>
 class Chains {
  public:
@@ -26,8 +26,8 @@ class Chains {
   Chains(const Chains&) = delete;
   Chains& operator=(const Chains&) = delete;
 
-  // Whether batches reach a node by pointer, and what that means for the chains and counts before
-  // it. After its trigger has changed.
+  // Call after the node's trigger has changed: decides whether batches reach the node by pointer, and updates
+  // the chain and the counts before it.
   void link(Node& node) {
     Queue& queue = *node.queue;
     queue.is_direct = node.n_inputs <= 1 && queue.trigger_pkts == 0;
@@ -49,16 +49,15 @@ class Chains {
     }
   }
 
-  // The node whose function a step is: found by walking, needed only where something out of the
-  // ordinary happened.
+  // The node of a step. Walks the chain; needed only in rare cases.
   [[nodiscard]] Node& node_at(const Queue& head, const Step* step) const {
     Node* node = &nodes_[head.rank];
     for (const Step* at = static_cast<const Step*>(head.steps); at != step; ++at) node = node->next;
     return *node;
   }
 
-  // Executions of a node and the packets in them. What entered at its queue is counted there; what
-  // came by pointer is what the predecessor had, less what that took out.
+  // Executions of a node and the packets in them. The queue counts what entered there; packets that came by
+  // pointer are the predecessor's packets less those that it removed.
   [[nodiscard]] static NodeTotals totals(const Node& node) {
     NodeTotals sum{node.queue->batches + node.folded.batches,
                    node.queue->entered_pkts + node.folded.pkts};
@@ -69,13 +68,13 @@ class Chains {
     sum.pkts += passed.pkts - node.link_base.pkts - node.missing.pkts;
     return sum;
   }
-  // Makes totals(node) return `wanted` now; after those of its predecessors.
+  // Makes totals(node) return `wanted` from now on. Predecessors first.
   static void set_totals(Node& node, NodeTotals wanted) {
     const NodeTotals now = totals(node);
     node.folded.batches += wanted.batches - now.batches;
     node.folded.pkts += wanted.pkts - now.pkts;
   }
-  // A step took so many packets out of a batch, perhaps all: nodes behind it in the chain had less.
+  // A step removed packets from a batch, perhaps all of them: later nodes of the chain saw fewer.
   static void note_missing(Node& node, uint32_t n_pkts, uint32_t left_pkts) {
     if (node.after != After::kDirect) return;
     node.next->missing.pkts += n_pkts - left_pkts;
@@ -83,7 +82,7 @@ class Chains {
   }
 
  private:
-  // Steps of nodes that could ever form a chain lie side by side, so that any chain is a slice.
+  // Steps of nodes that could ever form a chain are adjacent in memory, so that any chain is a slice.
   void lay_out_steps() {
     steps_.reserve(nodes_.size());
     for (Node& first : nodes_) {

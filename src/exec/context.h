@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// context.h - what a module may touch while it runs: the time, its gates, and the fates drop, keep
-// and emit.
+// context.h - what a module may use while it runs: the time, its gates, and drop, keep and emit.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@ namespace batchplane::exec {
 
 using ReasonIndex = uint16_t;
 
-// Owner: one worker. A module sees it only for the length of a call.
+// Owner: one worker. A module sees it only during a call.
 template <class Handle>
 struct Context {
   static constexpr uint32_t kMaxEmitPkts = 2 * kMaxBatchPkts;
@@ -25,11 +24,11 @@ struct Context {
     GateIndex gate;
   };
 
-  uint64_t now_ns = 0;  // read once per loop, again when >= 500 ns of work has passed
+  uint64_t now_ns = 0;  // read once per loop, and again after >= 500 ns of work
   uint32_t batch_limit_pkts = kDefaultBatchPkts;  // B
   uint32_t n_fates =
       0;  // drop, keep and emit calls not settled yet: one word for the engine to test
-  uint32_t n_removed = 0;  // packets taken out of the batch in this call: dropped or kept
+  uint32_t n_removed = 0;  // packets removed from the batch in this call: dropped or kept
   uint32_t n_dropped = 0;
   uint32_t n_emitted = 0;
   alignas(64)
@@ -37,8 +36,8 @@ struct Context {
   Dropped dropped[kMaxBatchPkts + kMaxEmitPkts];
   Emitted emitted[kMaxEmitPkts];
 
-  // Takes packet i out of the batch; the engine counts it under `reason` and frees it, or sends it
-  // to the drop gate of the module. The slot must not be touched afterwards.
+  // Removes packet i from the batch; the engine counts it under `reason` and frees it, or sends it to the
+  // module's drop gate. The module must not touch the slot afterwards.
   void drop(Batch<Handle>& batch, uint32_t i, ReasonIndex reason) {
     dropped[n_dropped++] = {batch.pkts[i], reason};
     batch.pkts[i] = Handle{};
@@ -46,7 +45,7 @@ struct Context {
     ++n_fates;
   }
 
-  // Takes packet i out of the batch; the module owns it from here on and reports it in held_pkts().
+  // Removes packet i from the batch; the module owns it from now on and reports it in held_pkts().
   Handle keep(Batch<Handle>& batch, uint32_t i) {
     const Handle pkt = batch.pkts[i];
     batch.pkts[i] = Handle{};
@@ -55,9 +54,9 @@ struct Context {
     return pkt;
   }
 
-  // Sends a packet that the module owns (kept earlier, or new) out by `gate`, ahead of what stays
-  // in the batch: a packet that was kept is older than those, and its flow stays in order. False
-  // when the call has emitted kMaxEmitPkts already: the module still owns the packet.
+  // Sends a packet that the module owns (kept earlier, or new) to `gate`, ahead of the packets in the batch:
+  // a kept packet is older than those, so its flow stays in order. Returns false after kMaxEmitPkts emissions
+  // in one call: the module then still owns the packet.
   bool emit(GateIndex gate, Handle pkt) {
     if (n_emitted == kMaxEmitPkts) return false;
     emitted[n_emitted++] = {pkt, gate};
@@ -73,7 +72,7 @@ struct Context {
     return true;
   }
 
-  // In-place compaction over removed packets: keeps order, and the gate of each packet with it.
+  // Closes the gaps that removed packets left: keeps the order, and each packet's gate with it.
   void compact(Batch<Handle>& batch) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < batch.size_pkts; ++i) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control.h - what a controller is told about one period, and what it answers: plain data, shared
-// by daemon, simulator, tests and Python.
+// control.h - a controller's input for one period, and its decision: plain data, shared by daemon, simulator,
+// tests and Python.
 //
-// Modules, flows and tasks are numbers here: positions in ControlModel, which stands for as long as
-// the graph does.
+// Modules, flows and tasks are indices into ControlModel, which is valid as long as the graph.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +18,12 @@
 
 namespace batchplane::exec {
 
-// What does not change from period to period.
+// A module's properties that do not change from period to period.
 struct ControlModule {
   std::string name;
   uint32_t task = 0;
   bool has_buffer = false;     // nodes do, pure inputs do not
-  bool is_controlled = false;  // a buffer here may pay: see mark_controlled
+  bool is_controlled = false;  // a buffer here may pay off: see mark_controlled
   bool is_egress = false;
   bool is_unit = false;  // explicit scheduling: it has a queue and turns of its own
 };
@@ -47,15 +46,16 @@ struct ControlTask {
   Scheduling scheduling = {};
 };
 
-// A module that is polled, by the task that polls it.
+// A polled module, with the task that polls it.
 struct ControlInput {
   uint32_t module = 0;
   uint32_t task = 0;
-  bool is_queue = false;      // filled by other tasks
-  uint32_t size_pkts = 0;     // of a queue: that each of its rings can hold
-  bool holds_back = false;    // of a queue: tasks that fill it do not poll while it is full
-  uint32_t window_pkts = 0;   // of a closed loop: packets inside at any time; 0: none
-  bool is_scheduler = false;  // packets wait there for their turn on a link, whatever triggers are
+  bool is_queue = false;    // filled by other tasks
+  uint32_t size_pkts = 0;   // of a queue: capacity of each of its rings
+  bool holds_back = false;  // of a queue: tasks that fill it do not poll while it is full
+  uint32_t window_pkts =
+      0;  // of a closed loop: packets in flight at any time; 0: not a closed loop
+  bool is_scheduler = false;  // packets wait there for their turn on a link, whatever the triggers
 };
 
 struct ControlModel {
@@ -69,40 +69,42 @@ struct ControlModel {
   Legs legs;                         // of flows that cross several tasks
 };
 
-// Counts of one period, differences since the one before.
+// A module's counts of one period.
 struct ModulePeriod {
   uint64_t batches = 0;  // executed
   uint64_t pkts = 0;
-  uint64_t arrived_batches = 0;  // reached its buffer, merged: equals `batches` while bypassed
+  uint64_t arrived_batches =
+      0;  // batches that reached its buffer, before merging; equals `batches` while bypassed
   uint64_t arrived_pkts = 0;
   uint64_t dropped_pkts = 0;
   uint64_t late_releases = 0;
   CauseCount causes[kCauses];
   CostSamples samples;  // sampled executions; `cycles` are nanoseconds here
-  CostLaw cost;         // as it is believed now
+  CostLaw cost;         // the current estimate
   uint32_t trigger_pkts = 0;
   uint32_t held_pkts = 0;  // at the end of the period
   uint64_t age_limit_ns = 0;
-  // Explicit scheduling; 0 where the module is no unit.
+  // Explicit scheduling; 0 where the module is not a unit.
   uint32_t weight = 0;
   uint64_t pace_ns = 0;
   uint64_t turns = 0;
-  uint64_t charged = 0;  // ns or turns, as the task is scheduled
+  uint64_t charged = 0;  // ns or turns, depending on how the task is scheduled
 };
 
-// What a packet scheduler on a flow's way promises it, of the flows of the scheduler that it belonged to in
-// the period: the longest.
+// What a packet scheduler on a flow's path guarantees. A flow may use several of the scheduler's flows in a
+// period: the longest bound counts.
 struct EgressPromise {
   static constexpr uint64_t kNone = ~0ULL;
   bool is_on_way = false;
-  bool is_beyond_share = false;  // it sends more than it is promised, and its queue does not empty
-  uint32_t flow = 0;             // of the scheduler
-  uint64_t bound_ns = kNone;     // from when a packet is put in until it is released
-  uint64_t share_bps = 0;        // in bytes of packets; 0: none
+  bool is_beyond_share =
+      false;          // it sends more than its guaranteed share, and its queue does not empty
+  uint32_t flow = 0;  // index in the scheduler
+  uint64_t bound_ns = kNone;  // from enqueue to release
+  uint64_t share_bps = 0;     // counting packet bytes; 0: no guarantee
 
   // 0: none.
   [[nodiscard]] uint64_t bound_or_0_ns() const { return bound_ns == kNone ? 0 : bound_ns; }
-  // Another of its packets belonged to; the longer bound counts, and that it is beyond any of its shares.
+  // Merges another flow of the scheduler: the longer bound counts, and being beyond any of the shares.
   void add(const EgressPromise& other) {
     const bool is_beyond = is_beyond_share || other.is_beyond_share;
     if (!is_on_way || other.bound_ns > bound_ns) *this = other;
@@ -112,12 +114,13 @@ struct EgressPromise {
 
 struct FlowPeriod {
   uint64_t slo_ns = 0;  // 0 = none
-  uint64_t pkts = 0;    // that left
+  uint64_t pkts = 0;    // packets that left
   uint64_t late_pkts = 0;
   uint64_t delay_sum_ns = 0;
   uint64_t delay_max_ns = 0;
-  uint64_t delay_ns = 0;  // the percentile asked for (ControlSettings), 3 % wide; 0 when no packet
-  uint64_t p50_ns = 0;    // as wide; of few packets they say little
+  uint64_t delay_ns =
+      0;  // the percentile asked for (ControlSettings), from buckets 3 % wide; 0 without packets
+  uint64_t p50_ns = 0;  // same bucket width; means little for few packets
   uint64_t p99_ns = 0;
   uint64_t slo_buckets[SloBuckets::kCount] = {};
   EgressPromise egress;
@@ -129,10 +132,10 @@ struct TaskPeriod {
   uint64_t idle_polls = 0;  // polls that found none
   uint64_t busy_ns = 0;     // loops that ran something
   uint64_t idle_ns = 0;
-  uint64_t run_p99_ns = 0;  // of the time from one poll to the next, busy ones
+  uint64_t run_p99_ns = 0;  // p99 of the time from one poll to the next, busy loops only
   uint64_t run_max_ns = 0;
-  uint64_t gaps = 0;    // holes in its worker's time that its work does not explain
-  uint64_t gap_ns = 0;  // a part of the times above
+  uint64_t gaps = 0;    // gaps in the worker's time that its own work does not explain
+  uint64_t gap_ns = 0;  // included in the times above
   uint64_t firings = 0;
   uint32_t worst_firings_per_run = 0;
 };
@@ -147,7 +150,7 @@ struct PeriodSnapshot {
   std::vector<FlowPeriod> legs;     // as ControlModel has them; their SLO is 0
 };
 
-// Packets that inputs brought into the pipeline: what a queue brings into a task was there before.
+// Packets that inputs brought into the pipeline. Packets that a task takes from a queue were in it before.
 inline uint64_t entered_pkts(const ControlModel& model, const PeriodSnapshot& period) {
   uint64_t pkts = 0;
   for (size_t m = 0; m < model.modules.size(); ++m) {
@@ -156,29 +159,30 @@ inline uint64_t entered_pkts(const ControlModel& model, const PeriodSnapshot& pe
   return pkts;
 }
 
-// One buffer's new setting. `reason` is static text: "push", "recover", "pull", "descend", ...
+// A new setting of one buffer. `reason` is static text: "push", "recover", "pull", "descend", ...
 struct BufferChange {
   uint32_t module = 0;
   uint32_t trigger_pkts = 0;
-  uint64_t age_limit_ns = 0;  // kKeepAge: as it is
+  uint64_t age_limit_ns = 0;  // kKeepAge: unchanged
   const char* reason = "";
   // Explicit scheduling. On an input: the weight of polling.
-  uint32_t weight = 0;           // 1..kMaxWeight; 0 = as it is
-  uint64_t pace_ns = kKeepPace;  // a turn that often whatever is held; 0 = no such rule
+  uint32_t weight = 0;  // 1..kMaxWeight; 0 = unchanged
+  uint64_t pace_ns =
+      kKeepPace;  // a turn this often, however few packets are held; 0 = no such rule
   static constexpr uint64_t kKeepPace = ~0ULL;
 };
 inline constexpr uint64_t kKeepAge = ~0ULL;
 inline constexpr uint32_t kKeepTrigger = ~0U;  // the engine's own edits only
-// The engine's own stranding limit instead of one that a controller chose.
+// Restores the engine's own stranding limit.
 inline constexpr uint64_t kStrandingAge = 0;
 
-// How many packets each feeder of a queue may have waiting there.
+// Credit of a queue: how many packets each feeder may have waiting there.
 struct CreditChange {
   uint32_t module = 0;  // the queue
   uint32_t credit_pkts = 0;
 };
 
-// A module, with what only it feeds, that is to run on another worker.
+// A module that is to move to another worker, together with everything that it alone feeds.
 struct MoveChange {
   uint32_t module = 0;
   uint32_t worker = 0;
@@ -188,40 +192,41 @@ struct MoveChange {
 enum class FlowState : uint8_t {
   kNoSlo,
   kMet,
-  kViolating,   // for now
-  kInfeasible,  // no triggers known to meet it at this load
-  kInherent,    // below what the flow's modules cost by themselves
+  kViolating,   // at present
+  kInfeasible,  // no known triggers meet the SLO at this load
+  kInherent,    // the SLO is shorter than the flow's modules take by themselves
 };
 inline constexpr const char* kFlowStateNames[] = {"no_slo", "met", "violating", "infeasible",
                                                   "inherent"};
 
-// One task's part in a flow's delay budget, where a controller divides it.
+// One task's share of a flow's delay budget, where a controller divides it.
 struct LegBudget {
   double budget_ns = 0;
   double measured_ns = 0;
-  double load_per_us = 0;  // busy share that one more microsecond of budget would save
+  double load_per_us = 0;  // reduction of the busy share per additional microsecond of budget
 };
 
-// What a controller thinks of a flow; terms of its delay budget in ns.
+// A controller's verdict on a flow; the terms of its delay budget are in ns.
 struct FlowVerdict {
   FlowState state = FlowState::kNoSlo;
-  double turnaround_ns = 0;  // from arrival in the ring to the end of the run's service elsewhere
-  double fill_ns = 0;        // sum over the path
-  double service_ns = 0;     // sum over the path
-  double slack_ns = 0;       // negative: by how much it is missed
-  double multiplier_pps_per_us = 0;  // packets a second that one more microsecond would buy
-  std::string hint;                  // what would help, when it cannot be met
-  std::vector<LegBudget> legs;       // as Legs::of_flow; empty where nobody divides the budget
+  double turnaround_ns =
+      0;                  // from arrival in the ring to the end of the run's work for other flows
+  double fill_ns = 0;     // sum over the path
+  double service_ns = 0;  // sum over the path
+  double slack_ns = 0;    // negative: by how much the SLO is missed
+  double multiplier_pps_per_us = 0;  // packets per second gained by one more microsecond of SLO
+  std::string hint;                  // what would help when the SLO cannot be met
+  std::vector<LegBudget> legs;       // as Legs::of_flow; empty where the budget is not divided
 };
 
 struct Decision {
-  std::vector<BufferChange> changes;  // each module at most once; those not named stay as they are
+  std::vector<BufferChange> changes;  // each module at most once; modules not listed stay unchanged
   std::vector<CreditChange> credits;  // each queue at most once
-  // Once all else is in force. What is decided next is decided of another model.
+  // Carried out after everything else is in force. The next decision is for another model.
   std::vector<MoveChange> moves;
   std::vector<FlowVerdict> flows;  // empty, or one for each flow
-  double predicted_load = 0;       // busy share of the busiest task, 0 = not said
-  double predicted_pps = 0;        // highest rate by the model, 0 = not said
+  double predicted_load = 0;       // busy share of the busiest task, 0 = not predicted
+  double predicted_pps = 0;        // highest rate by the model, 0 = not predicted
 };
 
 }  // namespace batchplane::exec

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_fields.h - the fields of a period that programs outside see, by name and type, for all
-// who write or read them.
+// control_fields.h - the fields of a period that external programs see, by name and type, for all code that
+// writes or reads them.
 #pragma once
 
 // NOLINTBEGIN(cppcoreguidelines-macro-usage)

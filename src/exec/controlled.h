@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// controlled.h - in front of which modules batches may have become smaller: there a buffer may pay,
-// and there a task that is scheduled explicitly has its queues.
+// controlled.h - finds the modules where a buffer may pay off because batches may have shrunk. A task that is
+// scheduled explicitly has its queues in front of the same modules.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ struct ControlledInput {
   bool is_egress = false;
 };
 
-// A module behind a splitter of two branches or more, or that two others lead to. Egress modules
-// have nothing to gain. `edges`: (from, to).
+// Selects modules behind a splitter of two or more branches, and modules with two or more predecessors.
+// Egress modules gain nothing from a buffer. `edges`: (from, to).
 [[nodiscard]] inline std::vector<bool> controlled_modules(
     const std::vector<ControlledInput>& modules,
     const std::vector<std::pair<uint32_t, uint32_t>>& edges) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// deadline_order.h - ready nodes by the deadline of what waits in front of them, and the choice
-// between this order and the one by depth.
+// deadline_order.h - runs ready nodes by the deadline of their waiting packets, and selects between this
+// order and the order by depth.
 //
-// Under deadlines a loop runs one heavy batch at most and leaves the rest ready: the input is
-// polled before each heavy batch, so that packets with less time overtake it.
+// Under deadlines a loop runs at most one heavy batch and leaves the rest ready: the input is polled before
+// each heavy batch, so that packets with less time left can overtake it.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@
 
 namespace batchplane::exec {
 
-// An indexed binary heap: earliest deadline first, lowest rank among equals. Contract as RunOrder.
+// An indexed binary heap: earliest deadline first, lowest rank among equals. Same contract as RunOrder.
 class DeadlineOrder {
  public:
   explicit DeadlineOrder(uint32_t n_nodes) : place_(n_nodes, kNowhere), deadline_ns_(n_nodes, 0) {
     heap_.reserve(n_nodes);
   }
 
-  // Of a node that is ready already: its new deadline.
+  // For a node that is ready already, sets its new deadline.
   void mark(uint32_t rank, uint64_t deadline_ns) noexcept {
     if (place_[rank] == kNowhere) {
       place_[rank] = static_cast<uint32_t>(heap_.size());
@@ -79,24 +79,24 @@ class DeadlineOrder {
   }
 
   std::vector<uint32_t> heap_;         // ranks; memory reserved
-  std::vector<uint32_t> place_;        // by rank: where in the heap
+  std::vector<uint32_t> place_;        // by rank: position in the heap
   std::vector<uint64_t> deadline_ns_;  // by rank
 };
 
-// What a task that runs by deadlines is told.
+// Parameters of a task that runs by deadlines.
 struct DeadlineRules {
-  // A batch that takes as long by the cost law waits until the input has been polled.
+  // A batch whose cost law gives at least this time is heavy: it waits until the input has been polled.
   uint64_t heavy_ns = 1000;
-  // The input is polled while no more packets than these are ready.
+  // The input is polled only while at most this many packets are ready.
   uint32_t backlog_pkts = 0;
 };
 
-// Chosen when a task is made: by depth, as DepthOrder alone, or by deadlines.
+// Either order, chosen when a task is made: by depth (DepthOrder) or by deadline.
 class EitherOrder {
  public:
   explicit EitherOrder(uint32_t n_nodes) : by_depth_(n_nodes), by_deadline_(n_nodes) {}
 
-  // Before the first mark.
+  // Call before the first mark.
   void choose_deadlines(const DeadlineRules& rules, uint32_t n_nodes) {
     is_by_deadline_ = true;
     rules_ = rules;
@@ -104,7 +104,7 @@ class EitherOrder {
   }
   [[nodiscard]] bool is_by_deadline() const noexcept { return is_by_deadline_; }
   [[nodiscard]] const DeadlineRules& rules() const noexcept { return rules_; }
-  // How long after its entry into the task a packet in front of this node should have left it.
+  // Time from entry into the task within which a packet in front of this node should have left it.
   void set_budget(uint32_t rank, uint64_t budget_ns) { budget_ns_[rank] = budget_ns; }
   [[nodiscard]] uint64_t budget_ns(uint32_t rank) const { return budget_ns_[rank]; }
   [[nodiscard]] DeadlineOrder& by_deadline() noexcept { return by_deadline_; }
@@ -126,7 +126,7 @@ class EitherOrder {
 
 static_assert(RunOrder<EitherOrder>);
 
-// Orders that may be by deadline. The executor's code for them is not there for the others.
+// Orders that support deadlines. The executor compiles its code for deadlines only for these.
 template <class T>
 concept MayRunByDeadline = RunOrder<T> && requires(const T order) {
   { order.is_by_deadline() } noexcept -> std::same_as<bool>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// deadline_order_test.cc - the heap against a sorted set, marks that move deadlines included.
+// deadline_order_test.cc - the heap against a sorted set, including marks that move deadlines.
 #include "exec/deadline_order.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ TEST(DeadlineOrder, PopsTheEarliestUnderRandomMarks) {
       ASSERT_EQ(order.ready().size(), deadline_ns.size());
       if (deadline_ns.empty() || rng.below(2) == 0) {
         const uint32_t rank = rng.below(n);
-        // Few values: ties are frequent. A mark may move a deadline either way.
+        // Few distinct values: ties are frequent. A mark may move a deadline either way.
         deadline_ns[rank] = rng.below(20);
         order.mark(rank, deadline_ns[rank]);
         continue;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// delay_histogram.h - delays counted two ways: fine (3 % wide buckets) and relative to the flow's
-// SLO.
+// delay_histogram.h - delay histograms: fine (buckets 3 % wide), and relative to the flow's SLO.
 #pragma once
 
 #include <algorithm>
@@ -29,13 +28,13 @@ struct FineBuckets {
     const uint32_t shift = (i >> kPerOctaveLog2) - 1;
     return (32ULL + (i & 31)) << shift;
   }
-  // Largest delay in bucket i, of those that are no longer than delay_max_ns.
+  // Largest delay in bucket i, capped at delay_max_ns.
   static uint64_t upper_ns(uint32_t i, uint64_t delay_max_ns) {
     return i + 1 < kCount ? std::min(lower_ns(i + 1) - 1, delay_max_ns) : delay_max_ns;
   }
 };
 
-// 24 equal buckets up to the SLO, then 7 of a quarter SLO each, then everything later.
+// 24 equal buckets up to the SLO, then 7 of a quarter SLO each, then one for everything later.
 struct SloBuckets {
   static constexpr uint32_t kWithin = 24;
   static constexpr uint32_t kCount = 32;
@@ -47,13 +46,13 @@ struct SloBuckets {
     if (x < kWithin) return static_cast<uint32_t>(x);
     return static_cast<uint32_t>(std::min<uint64_t>(kWithin + (x - kWithin) / 6, kCount - 1));
   }
-  // Where bucket i begins, as a part of the SLO.
+  // Lower edge of bucket i, as a fraction of the SLO.
   static double lower_ratio(uint32_t i) {
     if (i <= kWithin) return static_cast<double>(i) / kWithin;
     return 1 + 0.25 * static_cast<double>(i - kWithin);
   }
-  // What so many of the packets lie below, as a part of the SLO; those of a bucket are taken as
-  // spread evenly over it. Infinity in the last one, which has no end.
+  // The delay, as a fraction of the SLO, that wanted_pkts of the packets stay below; packets of a bucket
+  // count as spread evenly over it. Infinity in the last bucket, which has no upper edge.
   static double ratio_above(double wanted_pkts, const uint64_t (&pkts)[kCount]) {
     for (uint32_t b = 0; b + 1 < kCount; ++b) {
       const auto here = static_cast<double>(pkts[b]);

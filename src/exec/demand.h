@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// demand.h - what comes to an input of a task, whether or not it is taken: so that nobody has to
-// guess from delays how much there is to do.
+// demand.h - offered load of a task's input, taken or not, so that nobody has to infer the load from delays.
 #pragma once
 
 #include <algorithm>
@@ -10,20 +9,21 @@
 
 namespace batchplane::exec {
 
-// What the polling side knows of an input's ring. Zeroes where there is none.
+// The polling side's counts of an input's ring. All 0 without a ring.
 struct RingCounts {
-  uint64_t waiting_pkts = 0;  // in the ring, now
-  uint64_t ring_pkts = 0;     // that it can hold
+  uint64_t waiting_pkts = 0;  // in the ring now
+  uint64_t ring_pkts = 0;     // capacity of the ring
   RingFill fill;
 };
 
-// What the side that brings packets knows.
+// The producer's counts.
 struct ArrivalCounts {
-  uint64_t lost_pkts = 0;     // found no room, came too late, could not be taken; since the start
-  uint64_t backlog_pkts = 0;  // due, and waiting for room in the ring, now
+  uint64_t lost_pkts =
+      0;  // since the start: no room in the ring, too late, or otherwise not accepted
+  uint64_t backlog_pkts = 0;  // due, but waiting for room in the ring now
 };
 
-// Of one input, since its start.
+// Counts of one input since its start.
 struct InputCounts {
   uint64_t taken_pkts = 0;
   RingCounts ring;
@@ -34,23 +34,23 @@ struct InputCounts {
   }
 };
 
-// Of one input over a period. offered = taken + lost + what waiting and backlog have grown by.
+// One input over a period. offered = taken + lost + growth of waiting and backlog.
 struct InputPeriod {
-  uint64_t offered_pkts = 0;  // that came; of a saturating source, those that it found room for
+  uint64_t offered_pkts = 0;  // for a saturating source, only packets for which it found room
   uint64_t taken_pkts = 0;
   uint64_t lost_pkts = 0;
   uint64_t waiting_pkts = 0;  // in the ring, at the end
   uint64_t backlog_pkts = 0;  // due and waiting for room in the ring, at the end
-  uint64_t ring_pkts = 0;     // that the ring can hold; 0: there is none
+  uint64_t ring_pkts = 0;     // capacity of the ring; 0: no ring
   uint64_t fill_max_pkts = 0;
-  double fill_mean_pkts = 0;  // over all looks at the ring that found packets
+  double fill_mean_pkts = 0;  // over all polls that found packets
 };
 
-// Closes periods of one input. Ring and producer are read one after the other, so that what moves
-// from one to the other meanwhile may be seen twice; the sums over periods stay exact.
+// Closes the periods of one input. The ring is read before the producer's counts, so packets that move in
+// between may be counted twice; sums over periods stay exact.
 class DemandBook {
  public:
-  // What was there before the first period is no demand of it.
+  // Packets that were there before the first period do not count as its load.
   void begin(const InputCounts& now) {
     last_ = now;
     offered_pkts_ = now.offered_pkts();

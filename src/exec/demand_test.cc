@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// demand_test.cc - periods of an input add up to what came, however readings fall.
+// demand_test.cc - the periods of an input add up to its offered load, whenever it is read.
 #include "exec/demand.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(DemandBook, MeanAndHighestAreThePeriodsOwn) {
   EXPECT_EQ(period.fill_max_pkts, 12U) << "as nobody began a period";
 }
 
-// The producer's side is read a moment after the ring, so that packets on their way are seen twice.
+// The producer is read a moment after the ring, so packets in transit are seen twice.
 TEST(DemandBook, SumsOverPeriodsAreExactThoughReadingsAreNot) {
   Rng rng(7);
   DemandBook book;
@@ -64,7 +64,7 @@ TEST(DemandBook, SumsOverPeriodsAreExactThoughReadingsAreNot) {
     counts.arrivals.backlog_pkts = 0;
     counts.ring.waiting_pkts = 0;
   }
-  // What was seen too early is not seen again.
+  // Packets seen too early are not counted again.
   counts.taken_pkts += 100'000;
   sum += book.close(counts).offered_pkts;
   EXPECT_EQ(sum, offered + 100'000);

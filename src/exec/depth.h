@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// depth.h - longest way of each node from an input: the run order of the engine and of the
-// simulator.
+// depth.h - longest path from an input to each node: the run order of engine and simulator.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +12,7 @@ namespace batchplane::exec {
 
 struct Depths {
   std::vector<uint32_t> depth;     // per node
-  std::vector<uint32_t> in_cycle;  // nodes on or behind a cycle; empty when there is none
+  std::vector<uint32_t> in_cycle;  // nodes on or behind a cycle; empty without cycles
 };
 
 // Edges (from, to) among nodes 0..n_nodes-1.
@@ -45,7 +44,7 @@ struct Depths {
   return result;
 }
 
-// Which group each node is in when edges join nodes; groups are numbered by their first node.
+// Connected components: the group of each node, numbered by the group's first node.
 [[nodiscard]] inline std::vector<uint32_t> groups_of(
     uint32_t n_nodes, const std::vector<std::pair<uint32_t, uint32_t>>& edges) {
   std::vector<uint32_t> parent(n_nodes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// executor.h - carries batches through one task's graph until only held packets are left.
+// executor.h - carries batches through one task's graph until only held packets remain.
 //
-// Shared by the data plane and the simulator: packets are opaque handles, the clock is passed in,
-// and the run order is a policy. Traits supply:
+// Shared by the data plane and the simulator: packets are opaque handles, the clock is passed in, and the run
+// order is a policy. Traits supply:
 //   Handle                         nullable packet handle
 //   Context                        derives from exec::Context<Handle>
 //   Clock::now_ns()
@@ -10,12 +10,12 @@
 //   begin_chain(ctx)               instrumented runs only: before the functions of a chain
 //   before_run(ctx, node, batch), on_run(ctx, node, batch)
 //                                  instrumented runs only: around a module's function
-//   charge_firing(ctx, n)          a buffer releases n packets: what that costs in virtual time
+//   charge_firing(ctx, n)          a buffer releases n packets: charges the cost in virtual time
 //   on_fire(ctx, cause)            instrumented runs only: before the chain that a release runs
 //   on_hold(ctx, node, pkts, n)    instrumented runs only: packets stay in a buffer
-//   free(ctx, h)                   end of a dropped packet
+//   free(ctx, h)                   frees a dropped packet
 //   overflow_reason(), queue_full_reason(), early_drop_reason()
-//                                  under which the executor itself drops
+//                                  reasons for the executor's own drops
 //   Order                          the RunOrder of its executors
 // Owner: one worker. Nothing here throws, allocates, locks or logs after construction.
 #pragma once
@@ -44,12 +44,12 @@ struct ExecutorStats {
   uint64_t dropped_pkts = 0;
   uint64_t emitted_pkts = 0;
   uint64_t clock_reads = 0;
-  uint64_t overflow_pkts = 0;          // a module emitted more than it declared; dropped
-  uint64_t work_ns = 0;                // what the cost law says was spent
+  uint64_t overflow_pkts = 0;          // dropped because a module emitted more than it declared
+  uint64_t work_ns = 0;                // work done, by the cost law
   uint32_t worst_firings_per_run = 0;  // since the last epoch
 };
 
-// A release that starts later than this after its deadline is counted as late (docs/age-limits.md).
+// A release that starts more than this after its deadline counts as late (docs/age-limits.md).
 inline constexpr uint64_t kLateReleaseNs = 20'000;
 
 template <class Traits, RunOrder Order = typename Traits::Order>
@@ -63,13 +63,13 @@ class Executor {
   using Queue = exec::Queue<Handle>;
   using Batch = exec::Batch<Handle>;
 
-  // Work after which the clock is read again within a run.
+  // Work after which a run reads the clock again.
   static constexpr uint64_t kClockDue16thsNs = 500 * 16;
 
   // `nodes` in rank order, linked and with queues attached; they outlive the executor.
   Executor(std::span<Node> nodes, Context& ctx, Clock& clock, FlowMeter& meter);
 
-  // Reads the clock and books the delays of what left since the last reading.
+  // Reads the clock, and books the delays of packets that have left since the last reading.
   uint64_t read_clock() {
     const uint64_t now_ns = clock_.now_ns();
     ctx_.now_ns = now_ns;
@@ -80,43 +80,42 @@ class Executor {
     return now_ns;
   }
 
-  // After each batch that may have left: what it cost would count as delay of those before it.
+  // Call after each batch that may have left: its cost would otherwise count as delay of the batches before
+  // it.
   void read_clock_if_due() {
     if (work_16ths_ns_ >= kClockDue16thsNs) [[unlikely]]
       read_clock();
   }
 
-  // Runs (executor_chains.inl, executor_fates.inl). The batch enters at `first` and is carried on
-  // until nothing but held packets is left. Instrumented runs report each step to Traits.
+  // Runs (executor_chains.inl, executor_fates.inl). The batch enters at `first` and is carried on until only
+  // held packets remain. Instrumented runs report each step to Traits.
   void run(Node& first, Batch batch, bool is_instrumented);
-  // Runs whatever is ready (after changes or emissions outside a run).
+  // Runs all ready nodes (after changes, or emissions outside a run).
   void drain() { is_instrumented() ? drain_ready<true>() : drain_ready<false>(); }
-  // Emits what a module queued in the context outside a run (timers) and carries it on.
+  // Carries on what a module queued in the context outside a run (timers).
   void settle_module(Node& node) {
     if (ctx_.n_fates != 0) settle_fates(node);
     drain();
   }
   // While on, every run and every release is instrumented.
   void set_tracing(bool is_on) { is_tracing_ = is_on; }
-  // The same for one loop: what leaves by age, idleness or change is sampled like what a run
-  // carries.
+  // The same for one loop, so that releases by age, idleness or change are sampled like runs.
   void set_sampling(bool is_on) { is_sampling_ = is_on; }
 
-  // Buffers (executor_buffers.inl). q in 0..B. Held packets above the new trigger leave at the next
-  // loop (settle_changes). `release_at` staggers the first release: 1..q, used only while nothing
-  // is held.
+  // Buffers (executor_buffers.inl). q in 0..B. Held packets above the new trigger leave at the next loop
+  // (settle_changes). `release_at` staggers the first release: 1..q, used only while nothing is held.
   void set_trigger(Node& node, uint32_t trigger_pkts, uint32_t release_at_pkts);
-  // Fires what lowered triggers left behind, at nodes from this rank on: all of it at q = 0, floor(k/q)
-  // batches of q otherwise.
+  // Fires what lowered triggers left behind at nodes of at least this rank: everything at q = 0, otherwise
+  // floor(k/q) batches of q.
   void settle_changes(uint32_t from_rank = 0);
-  // Whether the next loop has something to settle.
+  // Whether the next loop has changes to settle.
   [[nodiscard]] bool has_changes() const { return any_changed_; }
-  // Moves held packets of the same module of an older graph in here, oldest first.
+  // Moves the packets that the same module held in an older graph in here, oldest first.
   void adopt_held(Node& node, Queue& old_queue);
-  // Whether any buffer is switched on (or still holds): only then do entry bounds matter.
+  // Whether any buffer has a trigger or still holds packets: only then do entry bounds matter.
   [[nodiscard]] bool has_buffers() const { return !buffered_.empty(); }
   [[nodiscard]] uint64_t held_pkts() const;
-  // In buffers that may let go by themselves, of the nodes from this rank on that are marked.
+  // Packets in buffers that may fire by themselves, at marked nodes of at least this rank.
   [[nodiscard]] uint64_t buffered_pkts(const std::vector<uint8_t>& marked_by_rank,
                                        uint32_t from_rank = 0) const {
     uint64_t held = 0;
@@ -127,23 +126,23 @@ class Executor {
     return held;
   }
 
-  // Ages (executor_age.inl). Fires every buffer whose age limit has passed, earliest deadline
-  // first. One comparison when none has.
+  // Ages (executor_age.inl). Fires every buffer whose age limit has passed, earliest deadline first. Costs
+  // one comparison when none has.
   void check_ages() {
     if (ctx_.now_ns >= next_release_ns_) [[unlikely]]
       units_ == nullptr ? fire_expired() : wake_units();
   }
   void set_age_limit(Node& node, uint64_t age_limit_ns);
   [[nodiscard]] uint64_t next_release_ns() const { return next_release_ns_; }
-  // No input: fires the buffer that holds the oldest packet, of those from this rank on. False when nothing
-  // is held there.
+  // For an idle input: fires the buffer that holds the oldest packet, among nodes of at least this rank.
+  // False when none of them holds packets.
   bool release_oldest(uint32_t from_rank = 0);
 
-  // Units (executor_units.inl): explicit scheduling, what arrives at a unit waits there for its
-  // turn. Before the first run, with the plan that the queues were laid out by.
+  // Units (executor_units.inl): under explicit scheduling, packets that arrive at a unit wait there for its
+  // turn. Call before the first run, with the plan by which the queues were laid out.
   void schedule(const UnitPlan& plan);
   [[nodiscard]] bool is_scheduled() const { return units_ != nullptr; }
-  // Other tasks run on the worker between two turns: each turn then ends with a clock reading.
+  // Other tasks run on the worker between two turns, so each turn ends with a clock reading.
   void set_shares_worker(bool shares) {
     if (units_ != nullptr) units_->shares_worker = shares;
   }
@@ -152,34 +151,34 @@ class Executor {
   }
   void settle_charge(uint64_t now_ns);
   uint32_t next_unit(bool with_input);
-  // What a loop that finds the input empty and no unit ready leaves behind.
+  // Bookkeeping for a loop that found the input empty and no unit ready.
   void note_idle_turn(uint64_t now_ns);
   void begin_turn(uint32_t unit);
   void end_turn(uint32_t unit, uint64_t began_ns);
-  // The turn found nothing: what releases and timers bring next is not the input's.
+  // The turn found nothing: packets that releases and timers bring next are not charged to the input.
   void leave_turn() { units_->is_polling = false; }
-  // One batch of the unit's queue, carried on to the next units; returns its size.
+  // Runs one batch of the unit's queue and carries it on to the next units; returns its size.
   uint32_t run_unit(uint32_t unit);
-  // 0: the node is none.
+  // 0: the node is not a unit.
   [[nodiscard]] uint32_t unit_of(const Node& node) const {
     return units_ == nullptr ? 0 : units_->unit_of_rank[node.rank];
   }
   void set_weight(uint32_t unit, uint32_t weight) { units_->schedule.set_weight(unit, weight); }
-  // A unit becomes ready once in so long, whatever its queue holds; 0 = no such rule.
+  // Makes the unit ready at this interval, however few packets its queue holds; 0 = no such rule.
   void set_pace(const Node& node, uint64_t pace_ns);
   [[nodiscard]] const UnitQueues<Handle>* units() const { return units_.get(); }
 
-  // Run order by deadline (executor_deadline.inl), where Order offers it. Before the first run,
-  // with queues that have room for the backlog.
+  // Run order by deadline (executor_deadline.inl), where Order supports it. Call before the first run, with
+  // queues that have room for the backlog.
   void run_by_deadline(const DeadlineRules& rules) {
     ready_.choose_deadlines(rules, static_cast<uint32_t>(nodes_.size()));
   }
   void set_budget(const Node& node, uint64_t budget_ns) { ready_.set_budget(node.rank, budget_ns); }
-  // Whether something waits for its turn in a later loop.
+  // Whether any node is left ready for a later loop.
   [[nodiscard]] bool has_ready() const { return MayRunByDeadline<Order> && !ready_.empty(); }
-  // Whether there is room for another batch from the input beside what waits for its turn.
+  // Whether there is room for another input batch beside the packets that wait for their turn.
   [[nodiscard]] bool may_poll() const;
-  // Nothing was polled: goes on with what waits for its turn. False when nothing does.
+  // Call when nothing was polled: runs waiting nodes. False when there are none.
   bool resume();
 
   // Counts. See Chains.
@@ -188,13 +187,12 @@ class Executor {
   [[nodiscard]] ExecutorStats& stats() { return stats_; }
   [[nodiscard]] std::span<Node> nodes() { return nodes_; }
 
-  // Work by the cost law (executor_work.inl). Takes the costs that sampled runs measured into the
-  // estimate of when the clock is due.
+  // Work by the cost law (executor_work.inl). Updates the estimate of when the clock is due with the costs
+  // that sampled runs measured.
   void refresh_work_estimates(double ns_per_cycle);
-  // The same for one node whose own costs are known; last node first, since a chain's head carries
-  // the sum.
+  // The same for one node with known costs. Last node first, since a chain's head holds the sum.
   void set_work_estimate(Node& node, const CostLaw::Line& cost);
-  // What was spent until now, the part since the last reading of the clock too.
+  // Work up to now, including the part since the last clock reading.
   [[nodiscard]] uint64_t work_so_far_ns() const { return stats_.work_ns + work_16ths_ns_ / 16; }
 
  private:
@@ -253,7 +251,7 @@ class Executor {
   // executor_deadline.inl
   static uint64_t work_ns_of(const Queue& queue, uint32_t n_pkts);
   [[nodiscard]] uint32_t next_batch_pkts(const Queue& queue) const;
-  // A branch that would run at once, but is heavy: it takes its turn.
+  // True for a heavy branch, which takes its turn instead of running at once.
   [[nodiscard]] bool waits_for_turn(const Queue& queue, uint32_t n_pkts) const {
     if constexpr (MayRunByDeadline<Order>) {
       return ready_.is_by_deadline() && work_ns_of(queue, n_pkts) >= ready_.rules().heavy_ns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_book.h - delays of flows since the start, for reports, and since the last period, for
-// controllers: two readers of one meter.
+// flow_book.h - per-flow delays since the start, for reports, and since the last period, for controllers,
+// from one meter.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class FlowBook {
     }
   }
 
-  // After switch_epoch(): takes what the quiet set of each flow holds.
+  // Call after switch_epoch(): takes the counts in each flow's quiet set.
   void collect(FlowMeter& meter) {
     for (uint32_t f = 0; f < flows_.size(); ++f) {
       FlowEpoch epoch;
@@ -42,8 +42,8 @@ class FlowBook {
     }
   }
 
-  // A flow of an older book goes on in `flow`, with what it had since the start. Lateness is
-  // relative to an SLO: what joins another flow brings none.
+  // Lets `flow` continue the counts that a flow of an older book has had since the start. Lateness is
+  // relative to an SLO: a flow that is merged into another one brings none.
   void go_on(uint32_t flow, const FlowBook& old, uint32_t old_flow, bool is_same) {
     Entry& entry = flows_[flow];
     const Entry& from = old.flows_[old_flow];
@@ -56,7 +56,7 @@ class FlowBook {
     for (uint32_t b = 0; b < FineBuckets::kCount; ++b) entry.total_fine[b] += from.total_fine[b];
   }
 
-  // Since the start, and since the last call; fine buckets when asked for.
+  // Counts since the start, and since the last call; fine buckets only when asked for.
   void report(uint32_t flow, FlowSnapshot& out, bool with_fine) {
     Entry& entry = flows_[flow];
     out.total = entry.total;
@@ -65,7 +65,7 @@ class FlowBook {
     if (with_fine) out.fine_buckets = entry.total_fine;
   }
 
-  // Since the last call. `percentile`: 0 = the mean, 1 = the largest.
+  // Counts since the last call. `percentile`: 0 = the mean, 1 = the maximum.
   FlowPeriod take_period(uint32_t flow, uint64_t slo_ns, double percentile) {
     Entry& entry = flows_[flow];
     FlowPeriod period;

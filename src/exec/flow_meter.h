@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_meter.h - per-flow packet counts and delays at egress, against a clock reading taken after
-// the work.
+// flow_meter.h - per-flow packet counts and delays at egress, measured with a clock reading taken after the
+// work.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 
 namespace batchplane::exec {
 
-// What one flow did in one epoch, or since start.
+// Counts of one flow over one epoch, or since the start.
 struct FlowEpoch {
   uint64_t pkts = 0;
   uint64_t late_pkts = 0;  // delay > SLO; exact
   uint64_t delay_sum_ns = 0;
   uint64_t delay_max_ns = 0;
-  // Delays relative to the SLO in force when the epoch was read, to the 3 % of the fine buckets.
+  // Delays relative to the SLO in force when the epoch was read, with the 3 % resolution of the fine buckets.
   uint64_t slo_buckets[SloBuckets::kCount] = {};
 };
 
@@ -44,7 +44,7 @@ class FlowMeter {
     }
   }
 
-  // 0 = none. Control thread; holds for packets booked from now on.
+  // 0 = no SLO. Control thread; applies to packets booked from now on.
   void set_slo(uint32_t flow, uint64_t slo_ns) {
     slo_ns_[flow] = slo_ns;
     for (auto& set : sets_) {
@@ -52,29 +52,29 @@ class FlowMeter {
     }
   }
 
-  // n packets of `flow` that entered at entry_ns have left; their delay is booked at the next
-  // flush. The caller flushes while fewer than B entries are free.
+  // n packets of `flow` that entered at entry_ns have left; the next flush books their delay. The caller
+  // flushes before fewer than B entries are free.
   void record(uint32_t flow, uint32_t n_pkts, uint64_t entry_ns) {
     log_[n_log_++] = {entry_ns, flow, n_pkts};
   }
-  // Of pipelines of several tasks alone: n packets have come to the end of a leg. In the books it
-  // stands behind the flows, and counts as nothing sent.
+  // Only in pipelines of several tasks: n packets have reached the end of a leg. Legs follow the flows in the
+  // books, and do not count as sent packets.
   [[nodiscard]] bool has_legs() const { return !last_leg_.empty(); }
   void record_leg(uint32_t leg, uint32_t n_pkts, uint64_t task_entry_ns) {
     if (leg != Leg::kNone && has_legs()) log_[n_log_++] = {task_entry_ns, n_flows_ + leg, n_pkts};
   }
   [[nodiscard]] uint32_t last_leg_of(uint32_t flow) const { return last_leg_[flow]; }
   [[nodiscard]] bool has_unbooked() const { return n_log_ != 0; }
-  // Two entries a packet at most.
+  // A packet takes at most two entries.
   [[nodiscard]] bool is_nearly_full(uint32_t batch_limit_pkts) const {
     return n_log_ + 2 * batch_limit_pkts > kLogEntries;
   }
   [[nodiscard]] uint64_t sent_pkts() const { return sent_pkts_; }
 
-  // Books everything recorded since the last flush with the delay now - entry.
+  // Books everything recorded since the last flush, with delay = now - entry.
   void flush(uint64_t now_ns) {
     Counters* const set = sets_[active_].get();
-    uint64_t entry_ns = ~0ULL;  // neighbours in the log mostly came in one burst
+    uint64_t entry_ns = ~0ULL;  // neighbours in the log mostly came in the same burst
     uint64_t delay_ns = 0;
     uint32_t bucket = 0;
     uint64_t sent = 0;
@@ -100,8 +100,8 @@ class FlowMeter {
 
   void switch_epoch() { active_ ^= 1; }
 
-  // Adds the quiet set's counts of a flow to `epoch` and, bucket by bucket, to
-  // fine[FineBuckets::kCount] (when given), and clears them.
+  // Adds the quiet set's counts of a flow to `epoch` and, if given, bucket by bucket to
+  // fine[FineBuckets::kCount], then clears them.
   void collect(uint32_t flow, FlowEpoch& epoch, uint64_t* fine) {
     Counters& c = sets_[active_ ^ 1][flow];
     if (c.pkts == 0) return;
@@ -138,7 +138,7 @@ class FlowMeter {
 
   uint32_t n_flows_;
   std::vector<uint32_t> last_leg_;  // by flow; empty where no flow has legs
-  std::vector<uint64_t> slo_ns_;    // of flows, then of legs, which have none
+  std::vector<uint64_t> slo_ns_;    // by flow, then by leg; legs have none
   std::unique_ptr<Counters[]> sets_[2];
   std::vector<Entry> log_;
   uint32_t n_log_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// hold_back.h - ends of a task that hold back what leads to them while they are full: so packets wait where
-// they come from, and only those. A task whose other inputs lead elsewhere goes on polling those: tasks that
-// hand packets to each other and back would wait for each other for ever.
+// hold_back.h - backpressure from the ends of a task while they are full, limited to the inputs that lead
+// there, so that packets wait where they come from. Inputs that lead elsewhere are still polled: otherwise
+// tasks that hand packets to each other in both directions would deadlock.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct HoldBack {
   std::vector<uint8_t> leads_there;  // by rank of the task's nodes
 };
 
-// Of the end at `rank`. `edges`: pairs of ranks, the lower one first.
+// For the end at `rank`. `edges`: pairs of ranks, the lower one first.
 template <class Module>
 HoldBack<Module> hold_back_of(const Module* end, uint32_t rank, uint32_t n_nodes,
                               std::vector<std::pair<uint32_t, uint32_t>> edges) {
@@ -28,10 +28,10 @@ HoldBack<Module> hold_back_of(const Module* end, uint32_t rank, uint32_t n_nodes
   return made;
 }
 
-// Whether a batch may enter at the node of this rank. `room_pkts(end)`: how many packets it takes before its
-// senders are to wait; `space_pkts(end)`: how many it could take at worst. What buffers hold has been polled
-// already: all of it may come at once, and then this batch. What is held at nodes before `loose_rank` stays
-// there meanwhile.
+// Whether a batch may enter at the node of rank first_rank. `room_pkts(end)`: packets that the end takes
+// before its senders should wait; `space_pkts(end)`: packets that it can take at worst. Packets in buffers
+// have been polled already and may all arrive at once, followed by this batch. Buffers at nodes before
+// `loose_rank` do not fire meanwhile.
 template <class Executor, class Module, class Room, class Space>
 bool has_room(Executor& executor, const std::vector<HoldBack<Module>>& ends, uint32_t first_rank,
               uint32_t loose_rank, uint32_t batch_pkts, const Room& room_pkts,
@@ -45,12 +45,13 @@ bool has_room(Executor& executor, const std::vector<HoldBack<Module>>& ends, uin
         batch_pkts + executor.buffered_pkts(back.leads_there, loose_rank);
     has_space = has_space && space_pkts(*back.end) >= at_worst_pkts;
   }
-  // Together buffers may hold more than that: then nothing would ever be polled again.
+  // All buffers together may hold more than there is space for: then nothing would ever be polled again.
   if (!has_space) executor.release_oldest(loose_rank);
   return has_space;
 }
 
-// Whether all that buffers hold may come at once. Where it may not, some of it goes as far as there is room.
+// Whether there is space for everything in buffers at once. If not, fires one buffer, provided that no end is
+// full.
 template <class Executor, class Module, class Room, class Space>
 bool has_space_for_held(Executor& executor, const std::vector<HoldBack<Module>>& ends,
                         uint32_t batch_pkts, const Room& room_pkts, const Space& space_pkts) {
@@ -65,7 +66,7 @@ bool has_space_for_held(Executor& executor, const std::vector<HoldBack<Module>>&
   return true;
 }
 
-// What is left from before goes first; then each input is open or held back. False when all are.
+// Runs leftovers first, then marks each input as open or held back. False when all are held back.
 template <class Task, class Context>
 bool open_inputs(Task& task, Context& ctx) {
   if (task.leftovers.is_any()) [[unlikely]]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// leftovers.h - what a queue that is gone, or filled from elsewhere than before, had left for a module: it
-// comes before anything that is polled, and before what buffers let go that stand further up.
+// leftovers.h - packets that a removed queue, or a queue that is now fed from elsewhere, still had for a
+// module: they run before anything that is polled, and before buffers upstream fire.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 
 namespace batchplane::exec {
 
-// Of one task, in the order in which they run: downstream first, so that nothing overtakes.
+// Leftovers of one task in run order: downstream first, so that no packet overtakes another.
 template <class Node, class Handle>
 class Leftovers {
  public:
   struct Part {
     Node* first = nullptr;
     std::vector<Handle> pkts;
-    Watched<size_t> n_done;  // whoever lays out the next graph looks at it while it runs
+    Watched<size_t> n_done;  // read by the layout of the next graph while this one runs
 
     [[nodiscard]] uint64_t left_pkts() const { return pkts.size() - n_done.peek(); }
   };
@@ -26,7 +26,7 @@ class Leftovers {
   [[nodiscard]] bool is_any() const { return is_any_; }
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
 
-  // While nobody runs the task; memory first. Parts stay where they are once all have been added.
+  // Call while nobody runs the task; allocates. Parts do not move once all have been added.
   void add(Node& first, uint64_t max_pkts) {
     parts_.push_back({.first = &first});
     parts_.back().pkts.reserve(max_pkts);
@@ -41,15 +41,15 @@ class Leftovers {
     return std::ranges::any_of(parts_, is_there);
   }
   void begin() { is_any_ = left_pkts() != 0; }
-  // Hands out what is left there.
+  // Hands out the leftovers of `first`.
   template <class Take>
   void take(const Node* first, Take take_pkt) {
     Part& part = at(first);
     for (; part.n_done < part.pkts.size(); ++part.n_done) take_pkt(part.pkts[part.n_done]);
   }
 
-  // In batches, while has_room(first); enter(first, pkts, n). False when that was for none. There are some
-  // until buffers may let go again, too: may_go_on().
+  // Runs the leftovers in batches while has_room(first), with enter(first, pkts, n). False when nothing was
+  // run. Leftovers count as present until may_go_on() lets buffers fire again.
   template <class HasRoom, class Enter, class MayGoOn>
   bool run(uint32_t batch_pkts, HasRoom has_room, Enter enter, MayGoOn may_go_on) {
     bool any = false;

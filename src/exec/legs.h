@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// legs.h - the parts of a flow's way that lie in one task each, whose delays are measured one by
-// one: so that a delay budget can be divided over tasks by what each of them takes.
+// legs.h - splits a flow's path into one leg per task and measures the delay of each, so that a delay budget
+// can be divided over tasks by their actual delays.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 
 namespace batchplane::exec {
 
-// From where a packet is put where the task polls it to where it is put before the next task, or
-// leaves. In front of the last task nothing tells flows apart that part only later: they share the
-// leg that ends at their queue.
+// From the packet's arrival where the task polls it to its enqueueing for the next task, or its departure.
+// Flows that part only in the last task cannot be told apart before it: they share the leg that ends at their
+// queue.
 struct Leg {
   static constexpr uint32_t kAllFlows = ~0U;
   static constexpr uint32_t kNone = ~0U;
   uint32_t task = 0;
-  uint32_t ends_at = 0;       // module: a queue (or its door), or the flow's egress
-  uint32_t flow = kAllFlows;  // of the last task: one flow
+  uint32_t ends_at = 0;       // a queue module (or its door), or the flow's egress
+  uint32_t flow = kAllFlows;  // set only in the last task
 };
 
 struct Legs {
   std::vector<Leg> all;
-  std::vector<std::vector<uint32_t>> of_flow;  // in the order of its path; none within one task
+  std::vector<std::vector<uint32_t>> of_flow;  // in path order; empty for flows within one task
 };
 
-// `paths`: each flow's modules in order; `task_of`: each module's task, of a queue the one that
+// `paths`: each flow's modules in order; `task_of`: each module's task; a queue belongs to the task that
 // fills it.
 inline Legs find_legs(const std::vector<std::vector<uint32_t>>& paths,
                       const std::vector<uint32_t>& task_of) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// loop_times.h - how long busy loops take, from one poll to the next: the turnaround that every
-// packet in the ring waits for.
+// loop_times.h - duration of busy loops, from one poll to the next: every packet in the ring waits for this
+// turnaround.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,7 @@
 
 namespace batchplane::exec {
 
-// Eight buckets an octave. Owner of note(): the worker; readers keep a copy and look at
-// differences.
+// Eight buckets per octave. Owner of note(): the worker; readers keep a copy and take differences.
 struct LoopTimes {
   static constexpr uint32_t kBuckets = 8 * 34;
   uint32_t counts[kBuckets] = {};
@@ -22,11 +21,11 @@ struct LoopTimes {
     return std::min<uint32_t>(8 * (msb - 3) + static_cast<uint32_t>((ns >> (msb - 3)) & 7),
                               kBuckets - 1);
   }
-  // The largest time of bucket i.
+  // The longest time in bucket i.
   static uint64_t upper_ns(uint32_t i) { return ((uint64_t{8} + (i & 7) + 1) << (i >> 3)) - 1; }
   void note(uint64_t ns) { ++counts[index(ns)]; }
 
-  // Percentile p of what was noted since `before`; 0 when nothing was. p = 1: the largest.
+  // Percentile p of the times since `before`; 0 when there are none. p = 1: the maximum.
   [[nodiscard]] uint64_t percentile_ns(const LoopTimes& before, double p) const {
     const auto count_at = [&](uint32_t i) { return counts[i] - before.counts[i]; };
     uint64_t total = 0;

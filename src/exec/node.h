@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// node.h - one module of a task's graph as the executor sees it: what to call, where batches go,
-// what is held.
+// node.h - one module of a task's graph as the executor sees it: its function, where its batches go, and its
+// held packets.
 //
-// A chain is a node and what follows it by pointer: unary successors with trigger 0. The functions
-// of a chain lie side by side in memory (Step), and its batches are counted once, at its head; the
-// counts of the others follow from that (Executor::totals).
+// A chain is a node and the nodes that it reaches by pointer: successors with a single predecessor and
+// trigger 0. A chain's functions are adjacent in memory (Step), and its batches are counted once, at its
+// head; the counts of the other nodes follow from that (Executor::totals).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace batchplane::exec {
 // Why a buffer released packets.
 enum class Cause : uint8_t { kFull, kAge, kIdle, kChange };
 inline constexpr uint32_t kCauses = 4;
-// Instead of a cause: no buffer released it.
+// In place of a cause: not released by a buffer.
 inline constexpr uint8_t kNoCause = kCauses;
 inline constexpr const char* kCauseNames[kCauses] = {"full", "age", "idle", "change"};
 
@@ -28,7 +28,7 @@ struct CauseCount {
   uint64_t wait_ns = 0;  // sum over firings of the time since the buffer was last empty
 };
 
-// Where a batch goes after a module's function, or the last one of a chain, ran.
+// Where a batch goes after the module's function, or after the last function of a chain.
 enum class After : uint8_t {
   kDirect,   // same array, next node's function: no queue in between
   kEnqueue,  // into the next node's queue (it merges, or buffers)
@@ -36,22 +36,22 @@ enum class After : uint8_t {
   kEnd,      // the module took the packets
 };
 
-// The fractional buffer: a node's own input queue, and the head of the chain that begins here.
-// Owner: the worker that runs the task. Packets [0, size) are held in arrival order. The capacity
-// is fixed at load such that append never overflows:
-// B of the input + B-1 held here and at every ancestor
-// + what modules may emit of their own.
+// The fractional buffer: a node's own input queue, and the head of the chain that begins here. Owner: the
+// worker that runs the task. Packets [0, size) are held in arrival order. The capacity is fixed at load time
+// so that append never overflows: B of the input, plus B-1 held here and at each ancestor, plus the packets
+// that modules may emit on their own.
 template <class Handle>
 struct alignas(64) Queue {
-  // One cache line: all that a pass through an unbuffered chain touches of its head.
+  // One cache line: all that a batch touches of the head when it passes an unbuffered chain.
   Handle* pkts = nullptr;
   uint32_t size_pkts = 0;
   uint16_t trigger_pkts = 0;
-  uint16_t release_at_pkts = 0;  // trigger, or less for the first release after a change (stagger)
+  uint16_t release_at_pkts =
+      0;  // the trigger, or less for the first release after a change (stagger)
   uint64_t entry_bound_ns = kNeverNs;  // lower bound of the task-entry times held
   const void* steps = nullptr;         // Node::Step[n_steps]
   void* tail = nullptr;                // Node at the end of the chain
-  uint64_t batches = 0;                // that entered here: queued, scattered, or first of a run
+  uint64_t batches = 0;  // batches that entered here: queued, scattered, or first of a run
   uint64_t entered_pkts = 0;
   uint16_t rank = 0;
   uint8_t n_steps = 1;
@@ -68,11 +68,11 @@ struct alignas(64) Queue {
   uint64_t since_ns = 0;  // when the first packet held arrived
   uint64_t age_limit_ns = 0;
   uint64_t late_releases = 0;
-  uint64_t arrived_batches = 0;  // what reached the buffer while its trigger was > 0
+  uint64_t arrived_batches = 0;  // batches that reached the buffer while its trigger was > 0
   uint64_t arrived_pkts = 0;
   CauseCount causes[kCauses];
 
-  // As it was set: a unit's queue holds packets with trigger 0, too.
+  // The trigger as set: a unit's queue holds packets with trigger 0 too.
   [[nodiscard]] uint32_t wanted_trigger_pkts() const { return is_untriggered ? 0 : trigger_pkts; }
 };
 
@@ -82,7 +82,7 @@ struct NodeTotals {
   uint64_t pkts = 0;
 };
 
-// What crossing a gate does to a packet's path state: nothing, a constant, or a look-up.
+// What crossing a gate does to a packet's path state: nothing, set a constant, or look it up in a map.
 struct PathOp {
   static constexpr uint16_t kKeep = 0xffff;
   uint16_t constant = kKeep;
@@ -92,7 +92,7 @@ struct PathOp {
 template <class Traits>
 struct Node {
   using Handle = typename Traits::Handle;
-  // In registers: a batch in memory costs each call the loads of its two words.
+  // Passed in registers: a batch in memory would cost each call two loads.
   using Run = void (*)(void* module, typename Traits::Context&, Handle* pkts,
                        uint32_t n_pkts) noexcept;
   struct Step {
@@ -117,17 +117,18 @@ struct Node {
   Node* sole_predecessor = nullptr;  // in-place node whose only successor this is; none when that
                                      // emits: emitted packets queue up here, no batch may pass them
   uint16_t n_inputs = 0;
-  uint32_t chain_position = 0;  // in the longest chain that could be; links are cut every kMaxSteps
-  uint64_t* drops = nullptr;    // per reason: the packet ended here
-  uint64_t* handed_on = nullptr;  // per reason: the drop gate took it on; nodes with a drop target
-  uint64_t dropped_pkts = 0;      // the sum of both
+  uint32_t chain_position = 0;  // in the longest possible chain; links are cut every kMaxSteps
+  uint64_t* drops = nullptr;    // per reason: packets that ended here
+  uint64_t* handed_on =
+      nullptr;                // per reason: packets sent to the drop gate; nodes with a drop target
+  uint64_t dropped_pkts = 0;  // the sum of both
   CostSamples cost;
   UsualCost usual_cost;
 
   // Counts that did not enter through the queue: see Executor::totals.
   NodeTotals folded;     // passes by pointer under earlier links
   NodeTotals link_base;  // the predecessor's totals when the present link began
-  NodeTotals missing;    // what the predecessor took out of batches since then
+  NodeTotals missing;    // what the predecessor has removed from batches since then
 };
 
 }  // namespace batchplane::exec

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// path_automaton.h - which declared flow a packet belongs to, known by the gates it took.
+// path_automaton.h - finds a packet's declared flow from the gates that it took.
 //
-// A state is the set of flows that a packet may still be. A gate narrows the set. Where only one
-// state can reach a node, nothing is written into packets; only on edges into nodes that several
-// states can reach does a packet carry its state.
+// A state is the set of flows to which a packet may still belong; each gate narrows the set. Packets carry
+// their state only on edges into nodes that several states can reach; elsewhere nothing is written into
+// packets.
 #pragma once
 
 #include <cstdint>
@@ -32,19 +32,19 @@ class PathAutomaton {
     std::set<std::pair<uint32_t, uint32_t>> gates;  // (node, gate) it crosses
   };
 
-  // Throws ConfigError when there are more than 65,000 states. States of the same flows have the numbers that
-  // they have in `before`, an automaton of as many flows.
+  // Throws ConfigError for more than 65,000 states. States with the same flows keep their numbers from
+  // `before`, an automaton with the same number of flows.
   PathAutomaton(uint32_t n_nodes, const std::vector<PathEdge>& edges,
                 const std::vector<uint32_t>& entries, const std::vector<Flow>& flows,
                 const PathAutomaton* before = nullptr);
 
-  // States that can reach a node; empty for one that nothing reaches.
+  // States that can reach a node; empty for an unreachable node.
   [[nodiscard]] const std::set<State>& states_at(uint32_t node) const { return at_[node]; }
   [[nodiscard]] bool is_static(uint32_t node) const {
     return at_[node].size() <= 1 && !carries_.contains(node);
   }
-  // Packets carry their state into this node even if it has one only: what comes after it cannot tell
-  // which of several such nodes they came by.
+  // Packets carry their state into this node even if only one state reaches it: later nodes cannot tell by
+  // which of several such nodes they came.
   void carry_at(uint32_t node) { carries_.insert(node); }
   [[nodiscard]] State entry_state(uint32_t node) const { return entry_.at(node); }
   // State after crossing `gate` of `node` in state `from`.
@@ -53,7 +53,7 @@ class PathAutomaton {
   [[nodiscard]] uint32_t flow_at(uint32_t node, State state) const;
   [[nodiscard]] const FlowSet& flows_of(State state) const { return sets_[state]; }
   [[nodiscard]] uint32_t n_states() const { return static_cast<uint32_t>(sets_.size()); }
-  // Pairs of flows that no gate tells apart.
+  // Pairs of flows that no gate distinguishes.
   [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> indistinct() const;
 
  private:

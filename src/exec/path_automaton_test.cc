@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// path_automaton_test.cc - which states reach a node, what gates do to them, and which flow ends
-// where.
+// path_automaton_test.cc - states that reach a node, the effect of gates, and the flow at each end.
 #include "exec/path_automaton.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +13,7 @@ namespace {
 using Flow = PathAutomaton::Flow;
 using FlowSet = PathAutomaton::FlowSet;
 
-// 0 -> 1 -> {2, 3} -> 4: node 1 splits, node 4 is where all leave.
+// 0 -> 1 -> {2, 3} -> 4: node 1 splits, everything leaves at node 4.
 const std::vector<PathEdge> kDiamond = {{0, 0, 1}, {1, 0, 2}, {1, 1, 3}, {2, 0, 4}, {3, 0, 4}};
 const Flow kByTwo{0, 4, {{0, 0}, {1, 0}, {2, 0}}};
 const Flow kByThree{0, 4, {{0, 0}, {1, 1}, {3, 0}}};
@@ -85,7 +84,7 @@ TEST(PathAutomaton, NamesFlowsThatNoGateTellsApart) {
 }
 
 TEST(PathAutomaton, RefusesMoreStatesThanAPacketCanCarry) {
-  // Each of 17 splitters in a row halves the flows that may be meant: 2^17 states at the end.
+  // Each of 17 splitters in a row halves the set of possible flows: 2^17 states at the end.
   constexpr uint32_t kSplitters = 17;
   std::vector<PathEdge> edges;
   std::vector<Flow> flows;
@@ -102,8 +101,8 @@ TEST(PathAutomaton, RefusesMoreStatesThanAPacketCanCarry) {
   EXPECT_THROW(PathAutomaton(kSplitters + 1, edges, {0}, flows), ConfigError);
 }
 
-// What the automaton becomes in a task: nothing where one state comes, a constant where one leaves,
-// a map where several pass a gate that narrows them.
+// Path operations of a task: none where one state arrives, a constant where one state leaves, a map where
+// several states pass a gate that narrows them.
 class PathOps : public testing::Test {
  protected:
   // in -> s -> {a, b} -> m -> t -> {x, y}; t splits again.
@@ -161,7 +160,7 @@ TEST_F(PathOps, ConstantsOnEdgesIntoTheMeetingPointAndMapsBehindIt) {
 
 TEST_F(PathOps, AStaticEndKnowsItsFlow) {
   PipelineSpec declared = spec();
-  declared.edges[4] = {"b", "0", "y"};  // a alone leads to m
+  declared.edges[4] = {"b", "0", "y"};  // only a leads to m
   declared.edges[7] = {"t", "1", "x"};
   declared.flows = {{"a", {"in", "s", "a", "m", "t:0", "x"}, 0}, {"b", {"in", "s", "b", "y"}, 0}};
   const auto graph = build(declared);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// percentiles.h - percentiles out of buckets: by nearest rank, or spread over them.
+// percentiles.h - percentiles from histogram buckets: by nearest rank, or interpolated.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace batchplane::exec {
 
-// Fewer than ten beyond it say little of a percentile. 1 - p is not exact: it must not ask for
-// one more.
+// A percentile with fewer than ten values beyond it means little. The tolerance is for the rounding of 1 - p,
+// which must not require one value more.
 inline bool has_percentile(uint64_t n, double p) {
   return static_cast<double>(n) >= 10 / (1 - p) - 1e-6;
 }
@@ -20,8 +20,8 @@ struct WantedPercentile {
   uint32_t bucket = 0;
 };
 
-// The bucket in which each of the percentiles of n values lies, all in one pass: a share 1 - p of
-// them lies beyond it, at most.
+// Finds the bucket of each wanted percentile of n values in a single pass: at most a share 1 - p of the
+// values lies beyond it.
 template <class CountAt, size_t kWanted>
 void find_percentiles(uint64_t n, uint32_t n_buckets, CountAt&& count_at,
                       WantedPercentile (&wanted)[kWanted]) {

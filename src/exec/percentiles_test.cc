@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// percentiles_test.cc - percentiles out of buckets: nearest ranks, spread buckets, enough packets.
+// percentiles_test.cc - percentiles from buckets: nearest ranks, interpolation, enough packets.
 #include "exec/percentiles.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(Percentiles, EndWithTheLargest) {
   EXPECT_EQ(FineBuckets::upper_ns(FineBuckets::kCount - 1, 1ULL << 41), 1ULL << 41);
 }
 
-// A bucket within the SLO is 1/24 wide, one beyond it 1/4.
+// A bucket within the SLO is 1/24 of it wide, one beyond it 1/4.
 TEST(SloBuckets, SpreadTheirPackets) {
   uint64_t pkts[SloBuckets::kCount] = {};
   pkts[6] = 80;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// promise.h - whether a flow's SLO is broken in a period: one rule for all who control, report or
-// plan. python/batchplane/base/promise.py says the same.
+// promise.h - whether a flow's SLO is violated in a period: the one rule for controllers, reports and
+// planning. python/batchplane/base/promise.py has the same rule.
 #pragma once
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 
 namespace batchplane::exec {
 
-// 1 - 0.9 is a little less than 0.1: it must not make 10 late packets of 100 too many.
+// 1 - 0.9 is slightly less than 0.1: that must not make 10 late packets of 100 too many.
 inline constexpr double kLateRoundingPkts = 1e-6;
 
-// Packets that may be late by an SLO on this percentile, in (0, 1].
+// Packets that may be late under an SLO on this percentile, in (0, 1].
 inline double allowed_late_pkts(uint64_t pkts, double percentile) {
   return (1 - std::min(percentile, 1.0)) * static_cast<double>(pkts);
 }
 
-// Late packets decide, not the percentile: their count is exact and adds up over periods. Of the
-// mean (0) the delays' sum does.
+// The number of late packets decides, not the measured percentile: it is exact and adds up over periods. For
+// an SLO on the mean (0), the sum of delays decides.
 inline bool is_slo_broken(const FlowPeriod& flow, double percentile) {
   if (flow.slo_ns == 0 || flow.pkts == 0) return false;
   if (percentile <= 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// promise_test.cc - what breaks an SLO: late packets, or the mean.
+// promise_test.cc - violations of an SLO: by late packets, or by the mean.
 #include "exec/promise.h"
 
 #include <gtest/gtest.h>

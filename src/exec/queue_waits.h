@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// queue_waits.h - how long the packet at the head of a queue has waited, without a time in each
-// packet: those that came together share one.
+// queue_waits.h - how long the packet at the head of a queue has waited, without a time stamp per packet:
+// packets that arrive together share one.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace batchplane::exec {
 
-// Owner: one worker. Memory is taken by reserve(); until then nothing is noted.
+// Owner: one worker. reserve() allocates; until then nothing is recorded.
 class QueueWaits {
  public:
   void reserve(uint32_t n_groups) { groups_.resize(std::bit_ceil(n_groups)); }
 
-  // The queue holds so many now: what is more came just now, what is less went from its end.
+  // The queue now holds size_pkts: additional packets have just arrived, missing ones left from the tail.
   void note_size(uint32_t size_pkts, uint64_t now_ns) {
     if (groups_.empty()) return;
     if (size_pkts > n_pkts_) join(size_pkts - n_pkts_, now_ns);
@@ -27,7 +27,7 @@ class QueueWaits {
       if (newest.n_pkts == 0) --n_groups_;
     }
   }
-  // So many went from its head.
+  // n_pkts packets left from the head.
   void leave(uint32_t n_pkts) {
     while (n_pkts != 0 && n_groups_ != 0) {
       Group& oldest = at(0);
@@ -53,7 +53,7 @@ class QueueWaits {
 
   void join(uint32_t n_pkts, uint64_t now_ns) {
     n_pkts_ += n_pkts;
-    // Without room for one more group the last one takes them in, and they count as older.
+    // Without a free group the packets join the last one, and count as older than they are.
     const bool is_same = n_groups_ != 0 && at(n_groups_ - 1).since_ns == now_ns;
     if (is_same || n_groups_ == groups_.size()) {
       at(n_groups_ - 1).n_pkts += n_pkts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// queue_waits_test.cc - the waiting time at the head, against a queue with a time in each packet.
+// queue_waits_test.cc - the waiting time at the head, against a queue with a time stamp per packet.
 #include "exec/queue_waits.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(QueueWaits, AreThoseOfTheHead) {
       waits.leave(gone);
       since_ns.erase(since_ns.begin(), since_ns.begin() + gone);
     } else {
-      // Never more than the groups that there is room for.
+      // Never more than there are groups.
       const uint32_t wanted = kind == 1 ? rng.below(size + 1) : size + rng.below(65 - size);
       waits.note_size(wanted, now_ns);
       since_ns.resize(wanted, now_ns);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// run_order.h - in which order ready nodes run, as a policy object shared by data plane and
-// simulator.
+// run_order.h - the order in which ready nodes run, as a policy shared by data plane and simulator.
 #pragma once
 
 #include <bit>
@@ -18,9 +17,9 @@ concept RunOrder = requires(T order, uint32_t rank) {
   { order.pop() } noexcept -> std::same_as<uint32_t>;
 };
 
-// Lowest rank first. Ranks are topological, so a merger runs after everything that can feed it in
-// this run, and batches for one node are joined for free. Three levels of bitmaps, 2^18 ranks:
-// mark is three stores, pop three bit scans.
+// Lowest rank first. Ranks are topological, so a merger runs after everything that can feed it in this run,
+// and batches for one node are merged for free. Three levels of bitmaps for 2^18 ranks: mark is three stores,
+// pop three bit scans.
 class DepthOrder {
  public:
   static constexpr uint32_t kMaxNodes = 1U << 18;

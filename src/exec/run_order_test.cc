@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// run_order_test.cc - the bitmap order against a sorted set, in all sizes that change its shape.
+// run_order_test.cc - the bitmap order against a sorted set, at all sizes that change its shape.
 #include "exec/run_order.h"
 
 #include <gtest/gtest.h>

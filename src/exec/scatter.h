@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// scatter.h - from one batch and a gate per packet to the queues behind the gates.
+// scatter.h - distributes a batch to the queues behind its gates, one gate per packet.
 #pragma once
 
 #include <immintrin.h>
@@ -13,10 +13,10 @@ namespace batchplane::exec {
 
 inline constexpr uint32_t kBitmapGates = 64;  // touched gates fit one word
 inline constexpr uint32_t kVectorGates =
-    4;  // above, scalar appends are faster (bench/micro/scatter)
+    4;  // with more gates, scalar appends are faster (bench/micro/scatter)
 
-// True when gates[0..n) are all equal; n >= 1. Reads up to 31 entries past n (the context has the
-// slack).
+// True when gates[0..n) are all equal; n >= 1. Reads up to 31 entries past n, for which the context has
+// slack.
 inline bool all_gates_equal(const GateIndex* gates, uint32_t n) {
   const __m256i first = _mm256_set1_epi16(static_cast<int16_t>(gates[0]));
   for (uint32_t i = 0; i < n; i += 16) {
@@ -73,8 +73,8 @@ __attribute__((target("avx512f,avx512bw,avx512vl"))) inline uint64_t scatter_avx
   return touched;
 }
 
-// Whether the CPU can, it pays, and order is kept: vector code takes gate after gate, and with one
-// queue behind two gates packets would overtake each other.
+// Whether the CPU has AVX-512, it pays off, and packet order is kept: vector code handles gate after gate, so
+// with one queue behind two gates packets would overtake each other.
 template <class Node>
 bool may_scatter_by_vector(const Node& node) {
   const bool has_avx512 = __builtin_cpu_supports("avx512f") != 0 &&
@@ -89,7 +89,7 @@ bool may_scatter_by_vector(const Node& node) {
   return true;
 }
 
-// Any number of gates: each touched gate once, in order of first packet, into `list` (n entries).
+// For any number of gates: writes each touched gate once to `list` (n entries), in order of its first packet.
 template <class Handle>
 inline uint32_t scatter_wide(const Handle* pkts, const GateIndex* gates, uint32_t n,
                              Queue<Handle>* const* targets, GateIndex* list) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// scatter_test.cc - vector and wide scatter against the plain loop, and equality of gates at every
-// size.
+// scatter_test.cc - vector and wide scatter against a plain loop, and gate equality at every size.
 #include "exec/scatter.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +15,7 @@ namespace {
 
 using Queues = std::vector<std::vector<uint64_t*>>;
 
-// Queues that hold some packets already, each with the 8 slots of slack that vector stores may use.
+// Queues that already hold some packets, each with the 8 slots of slack that vector stores may use.
 class Targets {
  public:
   Targets(uint32_t n_gates, uint32_t held)
@@ -49,8 +48,8 @@ struct Input {
   Input() {
     for (uint64_t& number : numbers) pkts.push_back(&number);
   }
-  // Runs of equal gates, as traffic has them, or none. Behind the batch stands what an earlier one
-  // left.
+  // Runs of equal gates, as in real traffic, or single ones. Entries of an earlier batch remain behind the
+  // batch.
   void fill(Rng& rng, uint32_t n_gates) {
     const uint32_t run = rng.below(3) == 0 ? 1 + rng.below(40) : 1;
     GateIndex gate = 0;
@@ -111,7 +110,7 @@ TEST(Scatter, GatesAreEqualOnlyWhenAllOfTheBatchAre) {
   for (const GateIndex gate : {GateIndex{0}, GateIndex{7}, GateIndex{0xfffe}}) {
     for (uint32_t n = 1; n <= kMaxBatchPkts; ++n) {
       std::fill(std::begin(gates), std::end(gates),
-                static_cast<GateIndex>(gate ^ 1));  // behind the batch: others
+                static_cast<GateIndex>(gate ^ 1));  // different gates behind the batch
       std::fill(gates, gates + n, gate);
       ASSERT_TRUE(all_gates_equal(gates, n)) << n;
       for (uint32_t odd = 0; odd < n && n > 1; ++odd) {

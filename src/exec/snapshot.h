@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// snapshot.h - what an engine tells about itself at one moment: plain data, cumulative since start.
+// snapshot.h - the state of an engine at one moment: plain data, cumulative since the start.
 #pragma once
 
 #include <array>
@@ -13,13 +13,13 @@
 
 namespace batchplane::exec {
 
-// A hole in the worker's time that its own work does not explain.
+// A gap in the worker's time that its own work does not explain.
 struct LoopGap {
   uint64_t at_ns = 0;
   uint64_t length_ns = 0;
 };
 
-// One writer, the worker. Times by regime add up to the time between first and last loop.
+// Single writer: the worker. Times by regime add up to the time between first and last loop.
 struct WorkerStats {
   uint64_t loops = 0;
   uint64_t busy_ns = 0;     // loops that ran a batch
@@ -31,14 +31,14 @@ struct WorkerStats {
   std::array<LoopGap, 64> recent_gaps = {};
 };
 
-// Why a packet ended, by the index that drop counters use.
+// A drop reason; its index is that of the drop counters.
 struct DropReasonInfo {
   std::string name;
   std::string meaning;
   std::string remedy;
 };
 
-// Explicit scheduling: a module that is a unit, or an input as the one that polls.
+// Explicit scheduling: a module that is a unit, or an input in its role as the polling unit.
 struct UnitSnapshot {
   bool is_unit = false;
   uint32_t weight = 0;
@@ -96,17 +96,17 @@ struct Balance {
   uint64_t sent_pkts = 0;        // left by an egress module
   uint64_t dropped_pkts = 0;     // with a reason
   uint64_t held_pkts = 0;        // in buffers, modules and queues
-  // Workers are read one after the other, each between two of its runs, those that take packets
-  // before those that hand them over. Where they do so in a circle, so many were counted by the
-  // taker that the giver did not yet count; else 0.
+  // Workers are read one after the other, each between two of its runs; workers that take packets are read
+  // before those that hand them over. Where workers hand packets around in a circle, this many were counted
+  // by the taker but not yet by the giver; otherwise 0.
   uint64_t ahead_pkts = 0;
-  // Always, whatever the number of workers.
+  // Holds at all times, for any number of workers.
   [[nodiscard]] bool is_exact() const {
     return in_pkts + originated_pkts + ahead_pkts == sent_pkts + dropped_pkts + held_pkts;
   }
 };
 
-// A module that is polled.
+// A polled module.
 struct InputSnapshot {
   std::string module;
   InputCounts counts;
@@ -120,8 +120,8 @@ struct Snapshot {
   std::vector<FlowSnapshot> flows;  // declared, then "other"
   std::vector<InputSnapshot> inputs;
   Balance balance;
-  // By reason index: dropped at gates that lead nowhere, and by modules that an apply has removed.
-  // With the drops of `modules` they add up to balance.dropped_pkts.
+  // By reason index: packets dropped at unconnected gates, and by modules that an apply has removed. Together
+  // with the drops of `modules` they add up to balance.dropped_pkts.
   std::vector<uint64_t> other_drops;
 };
 

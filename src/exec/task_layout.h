@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// task_layout.h - from a task's graph as a plan to nodes, queues and what stands behind each gate:
-// one layout for data plane and simulator, so that both run batches in the same order.
+// task_layout.h - lays out a task's planned graph as nodes, queues and gate targets; shared by data plane and
+// simulator, so that both run batches in the same order.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace batchplane::exec {
 
 inline constexpr uint32_t kDropGate = 0xffff;
 
-// First release of the position-th buffer among those of equal trigger: 1..trigger. Van der Corput
-// order: equal triggers release at different times, and any first few of them are spread evenly.
+// First release of the position-th buffer among those of equal trigger: 1..trigger. Van der Corput order:
+// buffers of equal trigger fire at different times, and any first few of them are spread evenly.
 [[nodiscard]] inline uint32_t stagger(uint32_t trigger_pkts, uint32_t position) {
   if (trigger_pkts == 0) return 0;
   uint32_t reversed = 0;
@@ -26,7 +26,7 @@ inline constexpr uint32_t kDropGate = 0xffff;
   return trigger_pkts - ((reversed * trigger_pkts) >> 16);
 }
 
-// A task as the layout needs it; nodes by rank, the dead end last.
+// Input of the layout: a task with its nodes by rank, the dead end last.
 template <class Traits>
 struct TaskPlan {
   enum class Follow : uint8_t { kNext, kByGate, kNothing };  // in-place, splitter, terminal
@@ -56,7 +56,7 @@ struct TaskPlan {
   uint32_t batch_limit_pkts = kDefaultBatchPkts;
   uint32_t n_reasons = 0;
   Scheduling scheduling;
-  uint32_t backlog_pkts = 0;  // that may wait for their turn from loop to loop
+  uint32_t backlog_pkts = 0;  // packets that may wait for their turn from loop to loop
 };
 
 // Nodes in rank order, and the memory behind their pointers.
@@ -79,7 +79,7 @@ class TaskLayout {
   using Plan = TaskPlan<Traits>;
   using Storage = TaskStorage<Traits>;
 
-  // Fills `storage`, which stays where it is afterwards.
+  // Fills `storage`, which must not move afterwards.
   TaskLayout(const Plan& plan, Storage& storage) : plan_(plan), task_(storage) {
     make_nodes();
     link();
@@ -89,7 +89,7 @@ class TaskLayout {
   }
 
  private:
-  // Vector stores may run past the last packet of a queue.
+  // Vector stores may write past the last packet of a queue.
   static constexpr uint32_t kSlackSlots = 8;
 
   void make_nodes() {
@@ -139,7 +139,7 @@ class TaskLayout {
       node.targets = task_.targets.back().data();
       set_follow(node, planned);
     }
-    // Only the one way in may pass batches by pointer.
+    // Batches may pass by pointer only into a node with a single predecessor.
     for (const uint32_t first : plan_.firsts) ++task_.nodes[first].n_inputs;
     for (Node<Traits>& node : task_.nodes) {
       if (node.n_inputs > 1) node.sole_predecessor = nullptr;
@@ -158,13 +158,13 @@ class TaskLayout {
       case Plan::Follow::kNext:
         node.after = After::kEnqueue;
         node.next = &task_.nodes[node.targets[0]->rank];
-        // What it emits goes through the queue: no later batch may pass that by pointer.
+        // Emitted packets go through the queue, and no later batch may overtake them by pointer.
         if (!planned.may_emit) node.next->sole_predecessor = &node;
     }
   }
 
-  // Packets in a task at any time: one input batch, what buffers and modules hold upstream, and
-  // what modules make themselves (at most one for each that passes, and one emission round).
+  // Bounds the packets in a task at any time: one input batch, what buffers and modules hold upstream, and
+  // what modules create (at most one for each packet that passes, and one round of emissions).
   void size_queues() {
     const uint64_t batch_pkts = plan_.batch_limit_pkts;
     const auto n = static_cast<uint32_t>(task_.nodes.size());
@@ -247,8 +247,8 @@ class TaskLayout {
   Storage& task_;
 };
 
-// What crossing each gate of `node` (number `i` of the automaton) does to path states. `out`: the
-// edges that leave it within the task.
+// Sets what crossing each gate of `node` (number `i` in the automaton) does to path states. `out`: the edges
+// that leave it within the task.
 template <class Traits>
 void add_path_ops(TaskStorage<Traits>& task, Node<Traits>& node, uint32_t i,
                   const PathAutomaton& paths, const std::vector<PathEdge>& out) {
@@ -258,7 +258,7 @@ void add_path_ops(TaskStorage<Traits>& task, Node<Traits>& node, uint32_t i,
     if (node.after == After::kEnd && edge.gate != kDropGate) continue;
     const auto& states = paths.states_at(i);
     if (paths.is_static(edge.to) || states.empty()) continue;
-    // Between two nodes that several states reach, a gate that narrows nothing costs nothing.
+    // Between two nodes that several states reach, a gate that does not narrow the state needs no work.
     const bool is_identity = states.size() > 1 && std::ranges::all_of(states, [&](uint16_t state) {
                                return paths.next(i, edge.gate, state) == state;
                              });
@@ -279,7 +279,7 @@ void add_path_ops(TaskStorage<Traits>& task, Node<Traits>& node, uint32_t i,
   node.has_path_ops = any;
 }
 
-// Which flow a packet that leaves at an egress node belongs to: one for all, or one for each state.
+// The flow of a packet that leaves at an egress node: one for all, or one per state.
 struct EgressFlows {
   uint16_t static_flow = 0;
   const uint16_t* of_state = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// task_loop.h - one loop of a task, the same in data plane and simulator: settle, age limits,
-// timers, one poll and its run, or the release of an idle one.
+// task_loop.h - one loop of a task, the same in data plane and simulator: settle changes, check age limits
+// and timers, poll once and run the batch, or release an idle buffer.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace batchplane::exec {
 
-// Which runs are instrumented: one in `one_in`.
+// Selects the runs to instrument: one in `one_in`.
 struct SampleTurn {
   uint32_t countdown = 256;
   uint32_t one_in = 256;
@@ -18,7 +18,7 @@ struct SampleTurn {
     countdown = one_in;
     return true;
   }
-  // Loops in which nothing happens are not run one by one.
+  // Accounts for loops in which nothing happens, without running them one by one.
   void skip(uint64_t loops) {
     const bool is_power = (one_in & (one_in - 1)) == 0;
     const uint64_t left = is_power ? loops & (one_in - 1) : loops % one_in;
@@ -27,10 +27,10 @@ struct SampleTurn {
   }
 };
 
-// Task supplies: executor (pointer to an Executor), next_input (position to go on polling from),
-// housekeep(ctx), open_inputs(ctx) (0 while backpressure holds, else their number), poll_one(input,
-// ctx, is_sampled) (packets polled and run), flush(ctx) (gives freed packets back). Returns the
-// packets polled; 0 = idle.
+// Task supplies: executor (pointer to an Executor), next_input (position at which polling continues),
+// housekeep(ctx), open_inputs(ctx) (0 while backpressure holds, otherwise the number of inputs),
+// poll_one(input, ctx, is_sampled) (packets polled and run), flush(ctx) (returns freed packets to the pool).
+// Returns the number of packets polled; 0 = idle.
 template <class Task, class Context>
 uint32_t loop_task(Task& task, Context& ctx, bool is_idle_hold, SampleTurn& sample,
                    uint64_t& began_ns) {
@@ -40,7 +40,7 @@ uint32_t loop_task(Task& task, Context& ctx, bool is_idle_hold, SampleTurn& samp
     return loop_units(task, ctx, is_idle_hold, is_sampled, began_ns);
   if (is_sampled) executor.set_sampling(true);
   began_ns = executor.read_clock();
-  // What stands further up than leftovers must not overtake them.
+  // Packets upstream must not overtake leftovers.
   if (!task.leftovers.is_any()) [[likely]] {
     executor.settle_changes();
     executor.check_ages();

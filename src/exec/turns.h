@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// turns.h - weighted choices, in turn or at random: whose packet is next. Generator and simulator
-// draw the same ones from the same seed.
+// turns.h - weighted choice of the next packet's flow, in turn or at random. Generator and simulator make the
+// same choices from the same seed.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace batchplane::exec {
 
 enum class Order : uint8_t { kRoundRobin, kRandom };
 
-// Turns of one cycle, at most.
+// Maximum number of turns in a cycle.
 inline constexpr uint32_t kMaxTurns = 1U << 22;
 
-// Small whole numbers in proportion to `weights`; exact when such exist, else rounded.
+// Small integers in proportion to `weights`; exact where such exist, otherwise rounded.
 inline std::vector<uint32_t> whole_weights(const std::vector<double>& weights) {
   const double least = *std::ranges::min_element(
       weights, {}, [](double w) { return w > 0 ? w : std::numeric_limits<double>::infinity(); });
@@ -50,7 +50,7 @@ class Turns {
  public:
   Turns(Order order, uint64_t seed) : order_(order), rng_(seed) {}
 
-  // Not empty, not negative, not all 0. The turn begins anew; allocates.
+  // Weights must not be empty, negative or all 0. Restarts the cycle; allocates.
   void set_weights(const std::vector<double>& weights) {
     if (order_ == Order::kRoundRobin) {
       make_turns(weights);
@@ -59,8 +59,8 @@ class Turns {
     }
   }
 
-  // use(i, item) for the next n. Works on copies: `use` may store to memory that the compiler
-  // cannot tell from a member, and would force a reload each time.
+  // use(i, item) for the next n items. Works on copies: `use` may store to memory that the compiler cannot
+  // tell from a member, which would force a reload each time.
   template <class Use>
   void each_next(uint32_t n, Use&& use) {
     if (order_ == Order::kRoundRobin) {
@@ -82,7 +82,7 @@ class Turns {
   }
 
  private:
-  // Alias method: one draw picks a column by its high part and a side of it by its low part.
+  // Alias method: the high part of one random draw picks a column, the low part one of its sides.
   struct Column {
     uint32_t threshold;  // of 2^32
     uint32_t other;
@@ -94,7 +94,7 @@ class Turns {
     return static_cast<uint32_t>(product) < columns[i].threshold ? i : columns[i].other;
   }
 
-  // Each item's turns lie evenly over the cycle; equal weights give 0, 1, 2, ...
+  // Spreads each item's turns evenly over the cycle; equal weights give 0, 1, 2, ...
   void make_turns(const std::vector<double>& weights) {
     const std::vector<uint32_t> whole = whole_weights(weights);
     std::vector<std::pair<double, uint32_t>> positions;

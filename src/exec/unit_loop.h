@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unit_loop.h - one loop of a task that is scheduled explicitly: age limits, timers, then one turn,
-// of the input or of a unit.
+// unit_loop.h - one loop of an explicitly scheduled task: age limits, timers, then one turn of the input or
+// of a unit.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ uint32_t poll_inputs(Task& task, Context& ctx, uint32_t n_inputs, bool is_sample
   return polled;
 }
 
-// Asks of the task what loop_task does. Returns the packets polled or run; 0 = idle.
+// Requires the same of Task as loop_task. Returns the packets polled or run; 0 = idle.
 template <class Task, class Context>
 uint32_t loop_units(Task& task, Context& ctx, bool is_idle_hold, bool is_sampled,
                     uint64_t& began_ns) {
@@ -33,7 +33,7 @@ uint32_t loop_units(Task& task, Context& ctx, bool is_idle_hold, bool is_sampled
   task.housekeep(ctx);
   const uint32_t n_inputs = task.open_inputs(ctx);
   uint32_t n_pkts = 0;
-  // While the ring to another task is full nothing runs that could end in it.
+  // While the ring to another task is full, nothing runs that could end in it.
   for (bool with_input = true; n_inputs != 0;) {
     const uint32_t unit = executor.next_unit(with_input);
     if (unit == UnitSchedule::kNobody) break;

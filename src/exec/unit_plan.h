@@ -11,7 +11,7 @@
 
 namespace batchplane::exec {
 
-// Unit 0 is the input; the others stand in rank order.
+// Unit 0 is the input; the others are in rank order.
 struct UnitPlan {
   struct Unit {
     uint16_t rank = 0;
@@ -19,14 +19,14 @@ struct UnitPlan {
     uint32_t queue_pkts = 0;
     uint32_t trigger_pkts = 0;
     uint64_t pace_ns = 0;
-    std::vector<uint32_t> downstream;  // units that its turns may fill
-    bool has_way_out = false;          // its turns may also end without filling one
+    std::vector<uint32_t> downstream;  // units that its turns may feed
+    bool has_way_out = false;          // its turns may also end without feeding a unit
   };
   Scheduling how;
   std::vector<Unit> units;
 };
 
-// The plan of a task's nodes; `is_unit` by rank, `firsts` as ranks. Units know their rank only.
+// The plan for a task's nodes; `is_unit` by rank, `firsts` as ranks. Only the ranks of units are set.
 template <class Nodes>
 UnitPlan connect_units(const Nodes& nodes, const std::vector<bool>& is_unit,
                        const std::vector<uint32_t>& firsts) {
@@ -58,7 +58,7 @@ UnitPlan connect_units(const Nodes& nodes, const std::vector<bool>& is_unit,
         unit.downstream.push_back(number[rank]);
         continue;
       }
-      // The dead end is the last node, and any gate may lead there: that is no way out.
+      // The dead end is the last node, and any gate may lead there: it does not count as a way out.
       unit.has_way_out |= nodes[rank].after == After::kEnd && rank + 1 != n;
       for (const uint32_t to : targets_of(rank)) work.push_back(to);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unit_queues.h - the queues of a task's scheduling units: limits, watermarks and who waits for
-// whom, beside the schedule that says whose turn it is.
+// unit_queues.h - the queues of a task's scheduling units: limits, watermarks and backpressure; the schedule
+// decides whose turn it is.
 #pragma once
 
 #include <algorithm>
@@ -14,31 +14,31 @@
 
 namespace batchplane::exec {
 
-// What `show` tells of a unit; cumulative.
+// What `show` reports of a unit; cumulative.
 struct UnitCounts {
   uint64_t congested = 0;  // times that the queue rose above its high watermark
-  uint32_t max_pkts = 0;   // that it has ever held after a turn
+  uint32_t max_pkts = 0;   // highest fill after a turn
 };
 
 // Owner: one worker; nothing is allocated after construction.
 template <class Handle>
 struct UnitQueues {
   struct Unit {
-    Queue<Handle>* queue = nullptr;  // none: the input
+    Queue<Handle>* queue = nullptr;  // null: the input
     uint32_t queue_pkts = 0;
     uint32_t high_pkts = 0;
     uint32_t low_pkts = 0;
     uint32_t trigger_pkts = 0;
     uint64_t pace_ns = 0;
-    uint64_t due_ns = 0;        // with a pace: when it may run whatever it holds
-    uint32_t settled_pkts = 0;  // in the queue when it was last looked at
-    uint32_t n_ways = 0;        // units behind it, and the way out
-    uint32_t n_cut_ways = 0;    // of them congested, or with nothing but congested ones behind
+    uint64_t due_ns = 0;        // with a pace: when it may run, however little it holds
+    uint32_t settled_pkts = 0;  // fill when last looked at
+    uint32_t n_ways = 0;        // number of units downstream, plus the way out
+    uint32_t n_cut_ways = 0;    // those that are congested, or lead only to congested ones
     bool is_congested = false;
     bool is_cut = false;
     bool is_fed_by_input = false;
     std::vector<uint32_t> upstream;
-    QueueWaits waits;  // with a threshold of the queueing time
+    QueueWaits waits;  // used with a queueing-time threshold
     UnitCounts counts;
   };
 
@@ -66,7 +66,7 @@ struct UnitQueues {
     }
   }
 
-  // Room for one more batch above the high one; the low one is above what a trigger waits for.
+  // Above the high watermark there is room for one more batch; the low one exceeds what a trigger waits for.
   void set_watermarks(Unit& unit, uint32_t batch_limit_pkts) const {
     const uint32_t most = unit.queue_pkts - batch_limit_pkts;
     unit.high_pkts = std::clamp(unit.queue_pkts * how.high_watermark_percent / 100,
@@ -76,7 +76,7 @@ struct UnitQueues {
                  std::max(unit.queue_pkts * how.low_watermark_percent / 100, unit.trigger_pkts));
   }
 
-  // How many packets make it ready now.
+  // Number of packets that make the unit ready now.
   [[nodiscard]] uint32_t threshold_pkts(const Unit& unit, uint64_t now_ns,
                                         uint32_t batch_limit_pkts) const {
     if (unit.pace_ns != 0) {
@@ -86,7 +86,8 @@ struct UnitQueues {
     return std::max(unit.trigger_pkts, 1U);
   }
 
-  // Long, and for long; a queue without room for another batch cannot wait for its time to pass.
+  // Congested: long, and for long enough. A queue without room for another batch cannot wait for the time to
+  // pass.
   void update_congested(uint32_t u, uint32_t size_pkts, uint64_t now_ns,
                         uint32_t batch_limit_pkts) {
     Unit& unit = units[u];
@@ -107,7 +108,7 @@ struct UnitQueues {
     unit.counts.congested += is_congested ? 1 : 0;
     if (how.backpressure == Backpressure::kOff) return;
     for (const uint32_t up : unit.upstream) {
-      // What the input brings for a congested chain is dropped instead.
+      // Instead of waiting, the input drops packets for a congested chain.
       if (up == UnitSchedule::kInput && how.backpressure == Backpressure::kEarlyDrop) continue;
       is_congested ? schedule.block(up) : schedule.unblock(up);
     }
@@ -117,9 +118,9 @@ struct UnitQueues {
   Scheduling how;
   UnitSchedule schedule;
   std::vector<Unit> units;
-  std::vector<uint32_t> unit_of_rank;  // 0 = none
+  std::vector<uint32_t> unit_of_rank;  // 0 = not a unit
   uint64_t turn_began_ns = 0;
-  uint32_t charged_unit = UnitSchedule::kNobody;  // whose turn is not paid for yet
+  uint32_t charged_unit = UnitSchedule::kNobody;  // whose turn is not charged yet
   bool is_polling = false;
   bool shares_worker = false;  // other tasks run between two turns
 

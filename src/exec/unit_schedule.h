@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unit_schedule.h - whose turn it is: stride scheduling over the units of a task.
+// unit_schedule.h - stride scheduling over the units of a task.
 //
-// Each unit has a pass, which grows by what its turns cost over its weight; the least pass of those
-// that can run is next. Virtual time is the pass of the last one chosen so: a unit that could not
-// run re-enters there, whatever it has not used. One whose age limit has passed goes first, by
-// deadline, at most one turn ahead of its share: a limit never buys more than that.
+// Each unit has a pass, which grows by the cost of its turns over its weight; the runnable unit with the
+// least pass is next. Virtual time is the pass of the unit last chosen this way: a unit that could not run
+// re-enters there, and unused share is lost. A unit whose age limit has passed goes first, by deadline, but
+// at most one turn ahead of its share: a limit never buys more than that.
 #pragma once
 
 #include <cassert>
@@ -15,13 +15,13 @@
 
 namespace batchplane::exec {
 
-// Owner: one worker. Memory is taken at construction. Unit 0 is the task's input: it can always
-// run, as far as anyone knows before it is polled.
+// Owner: one worker. Allocates only at construction. Unit 0 is the task's input: it always counts as
+// runnable, since only polling it can tell.
 class UnitSchedule {
  public:
   static constexpr uint32_t kInput = 0;
   static constexpr uint32_t kNobody = ~0U;
-  // Of a pass: 0.05 % of the largest weight.
+  // One in units of pass: the largest weight is rounded by 0.05 %.
   static constexpr uint64_t kOne = 1U << 20;
 
   explicit UnitSchedule(uint32_t n_units) : units_(n_units) {
@@ -36,7 +36,7 @@ class UnitSchedule {
     units_[unit].stride = (kOne + weight / 2) / weight;
   }
 
-  // It has something to run, or nothing any more.
+  // The unit has packets to run, or no longer has any.
   void activate(uint32_t unit) {
     if (units_[unit].is_active) return;
     units_[unit].is_active = true;
@@ -67,7 +67,7 @@ class UnitSchedule {
     units_[unit].is_expired = false;
   }
 
-  // The next unit, or kNobody. Without the input: it was polled in vain, and its unused share ends.
+  // The next unit, or kNobody. Without the input: polling it found nothing, and its unused share is lost.
   uint32_t pick(bool with_input) {
     if (with_input && was_input_empty_) catch_up(kInput);
     if (with_input) was_input_empty_ = false;
@@ -85,7 +85,7 @@ class UnitSchedule {
     return best;
   }
 
-  // What the turn of a unit has cost, in nanoseconds or turns.
+  // Charges a unit's turn, in nanoseconds or turns.
   void charge(uint32_t unit, uint64_t amount) {
     units_[unit].last_step = amount * units_[unit].stride;
     units_[unit].pass += units_[unit].last_step;
@@ -100,7 +100,7 @@ class UnitSchedule {
   [[nodiscard]] bool is_blocked(uint32_t unit) const { return units_[unit].blocked_by != 0; }
   [[nodiscard]] bool is_expired(uint32_t unit) const { return units_[unit].is_expired; }
   [[nodiscard]] uint64_t deadline_ns(uint32_t unit) const { return units_[unit].deadline_ns; }
-  // Whether any unit but the input could run now.
+  // Whether any unit other than the input can run now.
   [[nodiscard]] bool has_runnable() const {
     return runnable_.size() > (units_[kInput].blocked_by == 0 ? 1U : 0U);
   }

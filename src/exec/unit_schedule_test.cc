@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// unit_schedule_test.cc - the schedule against a text book's, shares, blocking, limits.
+// unit_schedule_test.cc - the schedule against the textbook algorithm; shares, blocking, limits.
 #include "exec/unit_schedule.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace batchplane::exec {
 namespace {
 
-// Stride scheduling as a text book has it: exact passes, a list looked through from the start.
+// Textbook stride scheduling: exact passes, linear search from the start.
 struct Oracle {
   struct Unit {
     double pass = 0;
@@ -62,8 +62,7 @@ TEST(UnitSchedule, ChoosesWhatATextBookWouldChoose) {
   }
 }
 
-// As long as all can run, nobody is further from its share than one turn of its own and one of
-// another.
+// While all units can run, none is further from its share than one turn of its own and one of another.
 TEST(UnitSchedule, SharesFollowWeights) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Rng rng(seed);
@@ -148,11 +147,11 @@ TEST(UnitSchedule, AnEmptyInputIsPassedOverAndGainsNothing) {
   EXPECT_NEAR(turns_of_input, 50, 1);
 }
 
-// Limits go first, but a unit that always claims to be late gets no more than its share.
+// Late units go first, but a unit that always claims to be late gets no more than its share.
 TEST(UnitSchedule, ALimitBuysOneTurnAndNoShare) {
   UnitSchedule schedule(4);
   for (const uint32_t u : {1, 2, 3}) schedule.activate(u);
-  schedule.charge(1, 100);  // its turn is over, and yet it is late
+  schedule.charge(1, 100);  // its turn is over, yet it is late
   schedule.expire(1, 50);
   EXPECT_EQ(schedule.pick(false), 1U);
   for (int i = 0; i < 3000; ++i) {
@@ -175,7 +174,7 @@ TEST(UnitSchedule, AmongLateOnesTheEarliestDeadlineGoesFirst) {
   EXPECT_EQ(schedule.pick(false), 2U);
 }
 
-// Passes run over after 2^64: what counts is their distance.
+// Passes wrap around at 2^64: only their distance counts.
 TEST(UnitSchedule, PassesMayRunOver) {
   UnitSchedule schedule(3);
   schedule.activate(1);

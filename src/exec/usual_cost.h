@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// usual_cost.h - tells measured executions from such that an interrupt or another program fell into.
+// usual_cost.h - rejects measured executions that an interrupt or another program has lengthened.
 #pragma once
 
 #include <cstdint>
 
 namespace batchplane::exec {
 
-// What an execution usually takes: a median that each one moves by a step. A mean would not do, however it is
-// capped: on a core that others use, too, what they take draws it up, and the cap with it.
+// The usual cost of an execution: a running median that each execution moves by one step. A mean would not
+// work even if outliers were capped: on a shared core, other programs' time raises the mean, and the cap with
+// it.
 class UsualCost {
  public:
-  // Whether one of n packets is to be believed. A change of the cost itself by 16 times is believed 25
-  // executions late. Less than usual is believed at once: nothing makes work take less than it takes.
+  // Whether to believe a measurement of n packets. A genuine 16-fold rise in cost is believed only after 25
+  // executions. A lower cost is believed at once: nothing makes work take less time than it needs.
   bool believes(uint64_t n_pkts, uint64_t cycles) {
     const float each = static_cast<float>(cycles + 1) / static_cast<float>(n_pkts + kPerBatch);
     if (each_ == 0 || each * kFarOff < each_) {
@@ -24,7 +25,7 @@ class UsualCost {
   }
 
  private:
-  static constexpr uint64_t kPerBatch = 8;  // packets that a batch itself costs as much as
+  static constexpr uint64_t kPerBatch = 8;  // cost of a batch itself, in packets
   static constexpr float kFarOff = 16;
   static constexpr float kStep = 1.125F;
   float each_ = 0;  // cycles; 0: none yet

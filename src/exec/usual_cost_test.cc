@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// usual_cost_test.cc - executions that something else fell into are told from a cost that changes.
+// usual_cost_test.cc - tells disturbed executions from a change of the cost itself.
 #include "exec/usual_cost.h"
 
 #include <gtest/gtest.h>
