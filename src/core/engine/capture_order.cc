@@ -7,7 +7,7 @@
 namespace batchplane {
 namespace {
 
-// Takers of a worker, then the worker itself.
+// Depth first: the workers that take packets from this one, then the worker itself.
 void visit(uint32_t worker, const std::vector<std::vector<uint32_t>>& takers,
            std::vector<bool>& is_seen, std::vector<uint32_t>& order) {
   if (is_seen[worker]) return;

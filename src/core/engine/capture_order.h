@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// capture_order.h - in which order workers are read, so that what moves between them meanwhile is
+// capture_order.h - the order in which workers are read, so that packets that move between them meanwhile are
 // counted once.
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace batchplane {
 
-// A queue that one task fills and another one polls.
+// Whether it is a queue that one task fills and another one polls.
 bool is_hand_over(const Instance& instance);
 
-// Positions of all workers, each after those that it hands packets to; where workers hand packets
-// to each other in a circle no order does that, and some order is given.
+// Positions of all workers, each after the workers to which it hands packets. Where workers hand packets
+// around in a circle no such order exists, and an arbitrary one is returned.
 std::vector<uint32_t> capture_order(const Graph& graph,
                                     const std::vector<std::unique_ptr<Worker>>& workers);
 

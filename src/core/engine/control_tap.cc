@@ -49,7 +49,7 @@ ControlTap::ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Wor
                               .has_buffer = instance.node != nullptr,
                               .is_egress = instance.info->is_egress});
   }
-  // A queue feeds one task and is filled, buffer and all, in another.
+  // A queue feeds one task; it is filled in another, which also has its buffer.
   for (uint32_t t = 0; t < tasks_.size(); ++t) {
     for (const uint32_t m : tasks_[t].modules) model_.modules[m].task = t;
     const Task& task = *tasks_[t].task;
@@ -126,7 +126,7 @@ void ControlTap::copy_task(const TaskTap& tap, const Worker& worker, exec::TaskP
 
 void ControlTap::copy(Worker& worker) {
   const uint32_t index = worker.options().index;
-  // Without clients nobody takes snapshots: then estimates of work follow from here.
+  // Without clients nobody takes snapshots, so work estimates are refreshed here.
   const bool must_refresh = is_work_refresh_due(period_.now_ns - period_.period_ns, period_.now_ns);
   for (size_t t = 0; t < tasks_.size(); ++t) {
     if (tasks_[t].worker != index) continue;
@@ -192,8 +192,9 @@ exec::PeriodSnapshot& ControlTap::close() {
   return period_;
 }
 
-// A packet is seen in the second round at the latest, counted from where one begins as it comes, and its link in the one
-// after it is free: rounds are those of the worker that polls.
+// The bounds leave out polling rounds. Counted from the round in which it arrives, a packet is seen in the
+// second round at the latest, and the link becomes free in the round after; the rounds are those of the
+// polling worker.
 void ControlTap::tell_promises() {
   promises_.assign(model_.flows.size(), {});
   for (size_t t = 0; t < tasks_.size(); ++t) {

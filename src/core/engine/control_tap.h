@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_tap.h - where the numbers of a controller's period lie in a graph, and memory to copy
-// them to: made once a graph, so that a worker only copies.
+// control_tap.h - locates the counters of a controller's period in a graph, and allocates the memory for
+// their copies once per graph, so that a worker only copies.
 #pragma once
 
 #include <memory>
@@ -13,29 +13,28 @@
 
 namespace batchplane {
 
-// Owner: the control thread; copy() runs on the worker that it names.
+// Owner: the control thread; copy() runs on the given worker.
 class ControlTap {
  public:
   ControlTap(const Graph& graph, const std::vector<std::unique_ptr<Worker>>& workers);
 
   [[nodiscard]] const exec::ControlModel& model() const { return model_; }
-  // Null for pure inputs.
+  // The module's task; null for pure inputs.
   [[nodiscard]] Task* task_of(uint32_t module) const { return task_of_[module]; }
   [[nodiscard]] uint32_t worker_of(uint32_t module) const;
 
-  // Where demand begins to count. While the worker does not poll, and then on the control thread: devices
-  // may take their time to tell.
+  // Starts counting the offered load: rings while the worker does not poll, then arrivals on the control
+  // thread, since devices may be slow to report.
   void begin_rings(uint32_t worker);
   void begin_arrivals();
-  // On the worker, between two runs: counters as they are, since the start.
+  // On the worker, between two runs: copies its counters, cumulative since the start.
   void copy(Worker& worker);
-  // After the copies of all workers: what lies between them and those before; flows are the
-  // caller's to fill in.
+  // After the copies of all workers: the differences since the previous copies. The caller fills in flows.
   exec::PeriodSnapshot& close();
-  // What schedulers promised the flows in the last period, by flow.
+  // The packet schedulers' guarantees for the flows in the last period, by flow.
   [[nodiscard]] const std::vector<exec::EgressPromise>& promises() const { return promises_; }
   [[nodiscard]] const std::vector<uint64_t>& control_ns() const { return control_ns_; }
-  // Unexplained holes in a worker's time in the last period: of the worker that lost most.
+  // Unexplained gaps in a worker's time in the last period, for the worker that lost the most.
   struct Gaps {
     uint64_t ns = 0;
     uint64_t count = 0;

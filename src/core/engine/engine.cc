@@ -105,7 +105,7 @@ void Engine::stop(bool is_draining) {
   if (!is_draining) return;
   for (const Instance& instance : graph_->instances) instance.module->begin_drain();
   constexpr uint32_t kDrainLoops = 1000;
-  // What one worker hands on, another may have drained before, or has no room for yet.
+  // Packets that one worker hands on may reach a worker that has been drained already, or a full ring.
   constexpr uint32_t kMaxRounds = 100;
   bool any = true;
   for (uint32_t round = 0; any && round < kMaxRounds; ++round) {
@@ -142,7 +142,7 @@ TraceResult Engine::trace(uint32_t n_pkts, std::function<bool(const uint8_t*, ui
     throw ConfigError("cannot trace " + std::to_string(n_pkts) + " packets at once", "",
                       "1 to 127");
   }
-  // Only workers that take packets in from outside can tag any.
+  // Only workers that poll external inputs can tag packets.
   const auto takes_in = [](const std::unique_ptr<Worker>& worker) {
     return std::ranges::any_of(worker->tasks(), [](const Task* task) {
       return std::ranges::any_of(task->inputs,

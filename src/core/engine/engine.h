@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine.h - workers, graph and packet pool of one pipeline, and everything that can be changed
-// while it runs.
+// engine.h - workers, graph and packet pool of one pipeline, and all changes to them while it runs.
 #pragma once
 
 #include <map>
@@ -37,8 +36,8 @@ struct TraceResult {
   std::vector<Traced> packets;
 };
 
-// Names of modules: what an apply would do to each.
-// Between what runs, live edits of buffers included, and another pipeline: names of modules.
+// What an apply would do, by module name: the difference between the running pipeline, including live edits
+// of buffers, and another one.
 struct Difference {
   struct Move {
     std::string module;
@@ -48,12 +47,11 @@ struct Difference {
   std::vector<std::string> added;
   std::vector<std::string> removed;
   std::vector<std::string> changed;  // same name and kind, other parameters: state is carried over
-  std::vector<Move> moved;           // to another worker, with their state; may have changed, too
+  std::vector<Move> moved;  // to another worker, with their state; may have changed as well
   std::vector<std::string> kept;
 };
 
-// All members run on the control thread (one at a time); the workers are reached through commands
-// between two runs.
+// All members run on the control thread, one at a time; workers execute commands between two runs.
 class Engine {
  public:
   // Takes the graph; the pool must be at least min_pool_pkts(). Nothing runs yet.
@@ -66,25 +64,24 @@ class Engine {
   [[nodiscard]] static uint64_t min_pool_pkts(const Graph& graph);
 
   void start();
-  // Stops the workers. With `is_draining` inputs are polled until empty and what is held is
-  // released first, so that nothing but what modules cannot send stays.
+  // Stops the workers. With `is_draining`, first polls inputs until they are empty and releases held packets,
+  // so that only packets that modules cannot send remain.
   void stop(bool is_draining);
   [[nodiscard]] bool is_running() const { return is_running_; }
 
-  // Counts of all workers at one moment each; closes the flows' epoch. Costs a worker one copy of
-  // its counters between two runs.
+  // Counts of all workers, each read at one moment; closes the flows' epoch. Costs a worker one copy of its
+  // counters between two runs.
   Snapshot snapshot(bool with_fine_histograms);
 
-  // What controllers are told of the graph; where buffers pay is theirs to mark. Until the next
-  // apply.
+  // The graph as controllers see it; they mark themselves where buffers pay off. Valid until the next apply.
   [[nodiscard]] const exec::ControlModel& control_model() const { return tap_->model(); }
   // Counts since the last call; the `percentile` of each flow's delay (0 = mean, 1 = largest).
   // Costs a worker one copy of numbers between two runs. Costs of modules are left at zero.
   const exec::PeriodSnapshot& period(double percentile);
-  // Time of each worker that commands took, as of the last period().
+  // Time that commands took on each worker, as of the last period().
   [[nodiscard]] const std::vector<uint64_t>& control_ns() const { return tap_->control_ns(); }
 
-  // Holes in the time of the worker that had most of them, in the last period().
+  // Gaps in the time of the worker that had most of them, in the last period().
   [[nodiscard]] const ControlTap::Gaps& period_gaps() const { return tap_->period_gaps(); }
 
   struct TriggerEdit {
@@ -99,45 +96,45 @@ class Engine {
     std::string module;  // a unit, or the input of a task that is scheduled explicitly
     uint32_t weight = 0;
   };
-  // Of a unit; 0 where the module is none.
+  // Weight of a unit; 0 where the module is not a unit.
   [[nodiscard]] uint32_t weight_of(const Instance& instance) const;
-  // All or none. Throws ConfigError, as check_weights() does without changing anything.
+  // All or none. Throws ConfigError for the same mistakes as check_weights(), which changes nothing.
   void check_weights(const std::vector<WeightEdit>& edits) const;
   void set_weights(const std::vector<WeightEdit>& edits);
-  // One step: all or, when any is wrong, none (ConfigError).
+  // Sets all in one step; if any is wrong, none (ConfigError).
   void set_buffers(const std::vector<TriggerEdit>& triggers, const std::vector<AgeEdit>& ages);
-  // The same by position in control_model(): what controllers decide.
+  // The same for a controller's decisions, by position in control_model().
   void change_buffers(const std::vector<exec::BufferChange>& changes);
-  // How many packets may wait in queues between tasks, from now on: all or none (ConfigError).
+  // Sets how many packets may wait in queues between tasks: all or none (ConfigError).
   void change_credits(const std::vector<exec::CreditChange>& changes);
   [[nodiscard]] uint32_t credit_pkts(uint32_t module) const;  // 0: no queue
   void set_idle_hold(bool is_hold);
   void set_slo(const std::string& flow, uint64_t delay_slo_ns);
 
-  // Follows up to n packets that `accepts` takes (empty: any); returns when all have left or after
-  // timeout_ns of the wall clock.
+  // Traces up to n packets that `accepts` selects (empty: any); returns when all of them have left, or after
+  // timeout_ns of wall-clock time.
   TraceResult trace(uint32_t n_pkts, std::function<bool(const uint8_t*, uint32_t)> accepts,
                     uint64_t timeout_ns);
-  // Ends a trace under way at once; one that begins later runs. Any thread.
+  // Ends the current trace at once; later traces are not affected. Any thread.
   void cancel_trace() { is_trace_cancelled_.store(true, std::memory_order_relaxed); }
 
-  // Swaps in a graph between two runs of all workers: state and held packets of modules of the same
-  // name and kind are carried over, what other buffers held is dropped with a reason. Throws
-  // ConfigError, with nothing changed, when the new graph needs other workers or a larger pool.
+  // Swaps in a graph between two runs of all workers: modules of the same name and kind keep their state and
+  // held packets; packets in other buffers are dropped with a reason. Throws ConfigError, with nothing
+  // changed, when the new graph needs other workers or a larger pool.
   void apply(std::unique_ptr<Graph> next);
   [[nodiscard]] Difference difference(const Graph& next) const;
 
   struct Moved {
     std::vector<Difference::Move> modules;
-    bool is_changed = false;            // there is another graph
-    std::vector<std::string> involved;  // workers that stood still
-    uint64_t stop_ns = 0;               // the longest that one of them did
+    bool is_changed = false;            // the graph has been replaced
+    std::vector<std::string> involved;  // workers that were stopped meanwhile
+    uint64_t stop_ns = 0;               // the longest stop of any of them
   };
-  // Parts of the graph run elsewhere from now on (spec/parts.h): all or, with a ConfigError, none.
-  // Nothing is lost and no flow's order changes. Only workers that give or take stand still.
+  // Moves parts of the graph to other workers (spec/parts.h): all or, with a ConfigError, none. No packet is
+  // lost or reordered within its flow. Only workers that give or take parts are stopped.
   Moved move(const std::vector<PartMove>& parts);
 
-  // The pipeline as it runs: live edits of triggers, limits, SLOs and tables included.
+  // The running pipeline, including live edits of triggers, limits, SLOs and tables.
   [[nodiscard]] PipelineSpec current_spec() const;
 
   [[nodiscard]] Graph& graph() { return *graph_; }
@@ -159,7 +156,7 @@ class Engine {
   [[nodiscard]] Task* unit_task_of(uint32_t module) const;
   void run_together(const std::vector<bool>& is_involved, const std::function<void()>& fn);
   void swap_in(std::unique_ptr<Graph> next);
-  // What runs, with live edits of buffers, but parameters as they were given.
+  // The running pipeline with live edits of buffers, but with parameters as given.
   [[nodiscard]] PipelineSpec buffered_spec() const;
   void retire(Graph& old_graph, Graph& next);
   void collect_old_flows(std::vector<std::unique_ptr<exec::FlowMeter>>& old_meters,
@@ -173,18 +170,18 @@ class Engine {
   exec::FlowBook flow_book_{0};                           // of the graph's flows
   std::unique_ptr<ControlTap> tap_;                       // into the graph's tasks
   std::vector<uint32_t> capture_order_;                   // of workers
-  // Of each queue, by instance: counted where it is filled, and where it is polled.
+  // By instance of each queue: packets put in, as its feeders count, and taken out, as its poller counts.
   struct HandOver {
     uint64_t put_pkts = 0;
     uint64_t taken_pkts = 0;
   };
   std::vector<HandOver> hand_overs_;
-  std::vector<uint64_t> stop_ns_;  // by worker: how long it stood still in the last swap
+  std::vector<uint64_t> stop_ns_;  // by worker: how long it was stopped in the last swap
   uint64_t previous_ns_ = 0;
   bool is_running_ = false;
   uint8_t trace_session_ = 0;
   std::atomic<bool> is_trace_cancelled_{false};
-  // What graphs that were replaced had counted and no module of the present one goes on with.
+  // Counts of replaced graphs that no module of the present graph continues.
   uint64_t retired_in_pkts_ = 0;
   uint64_t retired_sent_pkts_ = 0;
   std::map<std::string, exec::NodeTotals> retired_inputs_;

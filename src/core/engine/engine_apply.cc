@@ -47,7 +47,7 @@ Difference Engine::difference(const Graph& next) const {
       continue;
     }
     const ModuleSpec& old_spec = running.modules[it->second];
-    // Parameters as they were given: those that run have every default and all table entries.
+    // Parameters as given: those of the running module include every default and all table entries.
     const Dict& old_params = graph_->spec.modules[it->second].params;
     old_modules.erase(it);
     if (old_spec.kind != module.kind) {
@@ -90,8 +90,8 @@ void Engine::check_apply(const Graph& next) const {
   }
 }
 
-// Workers stop between two runs, the last to arrive does the work, all go on: no thread that
-// could be preempted by them is waited for. Shared ones have no thread, and are held meanwhile.
+// Workers stop between two runs, the last one to arrive does the work, then all continue: nobody waits for a
+// thread that they could preempt. Shared workers have no thread and are held meanwhile.
 void Engine::run_together(const std::vector<bool>& is_involved, const std::function<void()>& fn) {
   const TscClock& clock = TscClock::instance();
   stop_ns_.assign(workers_.size(), 0);
@@ -122,7 +122,7 @@ void Engine::run_together(const std::vector<bool>& is_involved, const std::funct
       stop_ns_[worker->options().index] = clock.now_ns() - begin_ns;
     };
   }
-  // Who has no tasks may be asleep: the others go on until it has come.
+  // A worker without tasks may be asleep: the others continue until it has arrived.
   std::vector<uint32_t> working;
   uint32_t n_resting = 0;
   for (uint32_t i = 0; i < n; ++i) {
@@ -171,10 +171,10 @@ void Engine::swap_in(std::unique_ptr<Graph> next) {
   capture_order_ = capture_order(*graph_, workers_);
 }
 
-// Books what the replaced graph had counted and what it still holds. No worker touches it any more.
+// Books the replaced graph's counts and the packets that it still holds. No worker touches it any more.
 void Engine::retire(Graph& old_graph, Graph& next) {
   const PacketThread registered;
-  // By one of its doors, perhaps.
+  // A queue also counts as kept if only one of its doors remains.
   const auto is_kept = [&](const Module* module) {
     return std::ranges::any_of(
         next.instances, [&](const Instance& instance) { return instance.works_on == module; });
@@ -225,8 +225,8 @@ void Engine::retire(Graph& old_graph, Graph& next) {
   for (const auto& meter : meters_) retired_sent_pkts_ += meter->sent_pkts();
 }
 
-// Flows of the same name go on with what they had; what others had counts as `other`, so that flows
-// always add up to what was sent.
+// Flows of the same name continue their counts; counts of other flows go to `other`, so that flows always add
+// up to the packets sent.
 void Engine::collect_old_flows(std::vector<std::unique_ptr<exec::FlowMeter>>& old_meters,
                                const Graph& next) {
   for (const auto& meter : old_meters) {

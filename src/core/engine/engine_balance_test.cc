@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine_balance_test.cc - the balance of running workers that hand packets to each other holds in
-// every snapshot.
+// engine_balance_test.cc - packets balance in every snapshot of running workers that hand packets to each
+// other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace batchplane {
 namespace engine_balance_test {
 
-// in -> q0 -> q1 -> .. -> out: the input on the first worker, what is polled from queue i on the
-// worker that `pollers` says.
+// in -> q0 -> q1 -> .. -> out: the input on the first worker, and queue i polled by the worker given in
+// `pollers`.
 PipelineSpec row(const std::vector<std::string>& pollers, const std::string& first = "w0") {
   PipelineSpec spec;
   spec.workers = {{"w0", -1}, {"w1", -1}, {"w2", -1}};
@@ -30,7 +30,7 @@ PipelineSpec row(const std::vector<std::string>& pollers, const std::string& fir
   return spec;
 }
 
-// Snapshots while workers run, until enough of them saw packets move.
+// Takes snapshots while workers run, until enough of them saw packets move.
 uint64_t watch(EngineRig& rig) {
   constexpr int kSnapshots = 30;
   uint64_t max_ahead_pkts = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine_control.cc - what controllers see of a running engine, and how buffers are changed.
+// engine_control.cc - a running engine as seen by controllers, and changes of buffers.
 #include <algorithm>
 #include <array>
 
@@ -40,7 +40,7 @@ void Engine::set_buffers(const std::vector<TriggerEdit>& triggers,
   change_buffers(changes);
 }
 
-// Where the module is a unit, or the input as the one that polls.
+// The task in which the module is a unit, or the polling input.
 Task* Engine::unit_task_of(uint32_t module) const {
   Task* const task = tap_->task_of(module);
   if (task != nullptr) {
@@ -142,7 +142,7 @@ void Engine::change_buffers(const std::vector<exec::BufferChange>& changes) {
     }
     has_new_trigger[change.module] = true;
   }
-  // Phases taken by buffers that this leaves alone.
+  // Stagger positions taken by buffers that this call leaves alone.
   std::array<uint32_t, exec::kMaxBatchPkts + 1> of_trigger{};
   for (size_t i = 0; i < graph_->instances.size(); ++i) {
     const ExecNode* node = graph_->instances[i].node;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine_control_test.cc - periods add up to what reports tell, whoever reads in between, and
-// buffers change all or none.
+// engine_control_test.cc - periods add up to the reports, whoever else reads meanwhile, and buffer changes
+// are all or none.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace batchplane {
 namespace engine_control_test {
 
-// in -> s -> {a0, a1} -> out: 16 packets a loop to each side.
+// in -> s -> {a0, a1} -> out: 16 packets per loop to each side.
 PipelineSpec fork() {
   PipelineSpec spec;
   spec.engine.is_idle_hold = true;
@@ -71,7 +71,7 @@ TEST(EngineControl, EachTaskOfAFlowIsMeasured) {
   EXPECT_GT(period.flows[0].pkts, 0U);
   EXPECT_EQ(period.legs[1].pkts, period.flows[0].pkts);
   EXPECT_GE(period.legs[0].pkts, period.flows[0].pkts);
-  // Not sent twice: legs are no packets of their own.
+  // Sent packets are not counted twice: legs are not packets of their own.
   const Snapshot now = rig.engine().snapshot(false);
   EXPECT_TRUE(now.balance.is_exact());
 }
@@ -82,7 +82,7 @@ TEST(EngineControl, CreditsChangeAllOrNone) {
   EXPECT_EQ(rig.engine().credit_pkts(2), 64U);
   EXPECT_THROW(rig.engine().change_credits({{2, 32}, {1, 32}}), ConfigError);
   EXPECT_EQ(rig.engine().credit_pkts(2), 64U);
-  // Each names a queue, and the second is more than it can hold.
+  // Both name a queue, but the second credit exceeds its capacity.
   EXPECT_THROW(rig.engine().change_credits({{2, 32}, {2, 257}}), ConfigError);
   EXPECT_EQ(rig.engine().credit_pkts(2), 64U);
   EXPECT_EQ(rig.engine().credit_pkts(1), 0U);
@@ -151,7 +151,8 @@ TEST(EngineControl, ReportsAndPeriodsDoNotTakeFromEachOther) {
 
 TEST(EngineControl, PercentilesAndLatenessAreOfThePeriod) {
   EngineRig rig(fork());
-  rig.engine().change_buffers({{kA0, 32, exec::kKeepAge, ""}});  // half waits for the next loop
+  rig.engine().change_buffers(
+      {{kA0, 32, exec::kKeepAge, ""}});  // half of them wait for the next loop
   rig.loop(20, 100);
   (void)rig.engine().period(1);
   rig.engine().set_slo("f0", 400);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine_difference_test.cc - what an apply would change, told of each module.
+// engine_difference_test.cc - what an apply would change, reported per module.
 #include <gtest/gtest.h>
 
 #include "engine_rig.h"

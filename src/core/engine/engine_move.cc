@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine_move.cc - parts of the graph leave their task and go on in another, while traffic flows.
+// engine_move.cc - moves parts of the graph from one task to another while traffic flows.
 #include <algorithm>
 
 #include "core/engine/engine.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine_move_load_test.cc - parts of a graph change workers while these run: every packet once, in the order
-// of its flow, and who has nothing to do with a move goes on.
+// engine_move_load_test.cc - moves of graph parts between running workers: every packet arrives once and in
+// the order of its flow, and workers that are not involved keep running.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using namespace moving_branches;  // NOLINT(google-build-using-namespace)
 std::atomic<bool> must_hold{false};
 std::atomic<bool> is_held{false};
 
-// Does not return while it is told to hold: its worker is then in the middle of a run.
+// Blocks while told to: its worker is then in the middle of a run.
 class HeldUp final : public Module {
  public:
   explicit HeldUp(const Args& /*args*/) {}
@@ -46,7 +46,7 @@ void end_hold() {
   must_hold.notify_one();
 }
 
-// A fourth worker has packets of its own, and none of the parts.
+// A fourth worker with packets of its own and none of the parts.
 PipelineSpec with_bystander() {
   PipelineSpec spec = branches();
   spec.workers.push_back({"w3", -1});
@@ -60,7 +60,7 @@ PipelineSpec with_bystander() {
 
 bool is_long_run() { return std::getenv("BATCHPLANE_LONG") != nullptr; }
 
-// Threads and the machine's own time, so that age limits pass.
+// Real threads and real time, so that age limits expire.
 class LoadedRig : public EngineRig {
  public:
   LoadedRig() : EngineRig(with_bystander(), 65536) {
@@ -77,7 +77,8 @@ class LoadedRig : public EngineRig {
     for (uint32_t f = 0; f < kFlows; ++f) arrived += alone.pkts_of(f);
     EXPECT_EQ(arrived, end.balance.in_pkts);
     EXPECT_EQ(alone.wrong_pkts(), 0U);
-    // One move in some 5,000 broke it before two causes were mended; that there is no third, long runs tell.
+    // Before two bugs were fixed, about one move in 5,000 reordered packets; only long runs can show that no
+    // third one is left.
     if (is_long_run()) expect_in_order(*this);
     expect_pool_whole(end);
   }
@@ -112,8 +113,7 @@ TEST(MoveUnderLoad, LosesDoublesAndReordersNothing) {
   EXPECT_GT(delivered(rig), 10 * n_moves);
 }
 
-// Holds the bystander up from before a move until `is_enough` is so; false after a minute, in which it
-// never was.
+// Blocks the bystander from before a move until `is_enough` holds; false if it does not within a minute.
 template <class Enough>
 bool moves_while_held(LoadedRig& rig, const PartMove& move, Engine::Moved& moved,
                       Enough is_enough) {
@@ -132,8 +132,8 @@ bool moves_while_held(LoadedRig& rig, const PartMove& move, Engine::Moved& moved
   return was_enough;
 }
 
-// Those that a move concerns change over and their packets arrive on the other worker, although a third one
-// is in the middle of a run and arrives nowhere.
+// The involved workers change over and packets arrive on the other worker, although a third worker is stuck
+// in the middle of a run.
 TEST(MoveUnderLoad, WaitsForNobodyElse) {
   LoadedRig rig;
   const InOrder& out = sink(rig, "out5");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine_move_test.cc - parts of a graph that change workers between two loops: every packet once, in the
-// order of its flow, counted everywhere.
+// engine_move_test.cc - moves of graph parts between workers, between two loops: every packet arrives once,
+// in the order of its flow, and is counted everywhere.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ TEST(Move, RefusesWhatCannotBe) {
   small.balanced();
 }
 
-// All interleavings of loops and moves, at random; nothing runs at the same time.
+// Random interleavings of loops and moves, in a single thread.
 TEST(Move, LosesDoublesAndReordersNothing) {
   constexpr uint32_t kMoves = 3000;
   EngineRig rig(laid_out(branches()), 65536);
@@ -105,8 +105,8 @@ TEST(Move, LosesDoublesAndReordersNothing) {
   rig.expect_pool_whole(end);
 }
 
-// What buffers hold was polled while there was room, and comes whenever they let go.
-// Ages that pass, triggers that change right after a move, workers that stand still for long, two moves at once.
+// Packets in buffers were polled while there was room, and may be released at any time: by expired ages, by
+// triggers that change right after a move, while workers stand still for long, or during two moves at once.
 TEST(Move, KeepsOrderWhateverIsLetGoMeanwhile) {
   const uint32_t last_seed = std::getenv("BATCHPLANE_LONG") != nullptr ? 1500 : 33;
   constexpr uint32_t kMoves = 60;
@@ -136,8 +136,8 @@ TEST(Move, KeepsOrderWhateverIsLetGoMeanwhile) {
   }
 }
 
-// What a move has left at b3 waits for room in q, or has not been come to yet: what a3 held further up is
-// let go meanwhile, by age or by a change, and does not overtake it.
+// Leftovers of a move at b3 that wait for room in q, or have not run yet. Packets that a3 held upstream are
+// released meanwhile, by age or by a change, and must not overtake them.
 TEST(Move, NothingHeldOvertakesWhatWasLeft) {
   for (const bool waits_for_room : {false, true}) {
     PipelineSpec spec = branches();
@@ -187,8 +187,8 @@ TEST(Move, QueuesBehindBuffersLoseNothing) {
   EXPECT_GT(delivered(rig), 1000U);
 }
 
-// fork -> a0 on w1 -> m on w0 again, with rings of one batch: each is held back by the other's ring, but what
-// comes back leads to no ring.
+// fork -> a0 on w1 -> m on w0 again, with rings of one batch: each worker is held back by the other's ring,
+// but packets that come back do not lead to a ring.
 TEST(Move, TasksThatHandToAndFroDoNotWaitForEachOther) {
   PipelineSpec spec = branches();
   for (ModuleSpec& module : spec.modules) {
@@ -211,7 +211,7 @@ TEST(Move, TasksThatHandToAndFroDoNotWaitForEachOther) {
   expect_in_order(rig);
 }
 
-// A worker without tasks sleeps; whoever wants something of it wakes it, and nobody waits for it to pass.
+// A worker without tasks sleeps; commands wake it, and quiescent points do not wait for it.
 TEST(Move, WakesAWorkerThatHasNothingToDo) {
   PipelineSpec spec = branches();
   std::erase_if(spec.modules, [](const ModuleSpec& m) { return m.name == "q"; });
@@ -232,7 +232,7 @@ TEST(Move, WakesAWorkerThatHasNothingToDo) {
   expect_in_order(rig);
 }
 
-// An apply takes parts back as a move does.
+// An apply moves parts back like a move.
 TEST(Move, IsUndoneByAnApplyWithoutLoss) {
   EngineRig rig(laid_out(branches()), 65536);
   (void)rig.engine().move({{"a0", "w1"}, {"b3", "w0"}, {"m", "w2"}});

@@ -28,7 +28,7 @@ void Engine::capture_node(const Task& task, uint32_t rank, ModuleSnapshot& out) 
   out.kept_pkts = static_cast<const Module*>(node.module)->held_pkts();
 }
 
-// Runs on the worker: copies only, into memory made ready by snapshot().
+// Runs on the worker: only copies, into memory that snapshot() has prepared.
 void Engine::capture(Worker& worker, Snapshot& out) {
   WorkerSnapshot& mine = out.workers[worker.options().index];
   uint64_t sent = 0;
@@ -89,8 +89,8 @@ void Engine::capture(Worker& worker, Snapshot& out) {
   out.balance.sent_pkts += sent;
 }
 
-// What was put in and not yet taken, each as its worker counted it: so packets that move while
-// workers are read are neither missed nor counted twice.
+// Packets put in but not yet taken, each as counted by its worker, so that packets that move while workers
+// are read are neither missed nor counted twice.
 void Engine::close_queues(Snapshot& out) const {
   for (size_t i = 0; i < hand_overs_.size(); ++i) {
     if (!is_hand_over(graph_->instances[i])) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine_snapshot_test.cc - where a snapshot shows what no present module counts, and that inputs
-// go on counting over an apply.
+// engine_snapshot_test.cc - where a snapshot shows counts of modules that are gone; inputs keep counting
+// across an apply.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -98,7 +98,7 @@ TEST(Snapshot, AnInputThatWasAwayGoesOnWhereItStopped) {
 }
 
 TEST(Engine, StopCarriesPacketsThroughAllQueuesWhateverWorkersTheyJoin) {
-  // Five tasks in a row, on the two workers in turn: the first begins on the second one.
+  // Five tasks in a row, on the two workers in turn, the first one on the second worker.
   PipelineSpec spec;
   spec.workers = {{"w0", -1}, {"w1", -1}};
   spec.modules = {{"in", "source", {{"limit_pkts", 320}}, 0, 0, "w1"}, {"out", "sink", {}}};

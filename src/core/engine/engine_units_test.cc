@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine_units_test.cc - explicit scheduling in the engine: balance, drops, live weights, shares by
-// cycles, apply from one mode to the other, stop.
+// engine_units_test.cc - explicit scheduling in the engine: balance, drops, live weights, shares by cycles,
+// apply between the two modes, stop.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 namespace batchplane {
 namespace engine_units_test {
 
-// Turns the virtual clock by what it is said to cost.
+// Advances the virtual clock by its configured cost.
 class Spend final : public Module {
  public:
   explicit Spend(const Args& args) : ns_per_pkt_(args.u32("ns_per_pkt")) {}
@@ -92,7 +92,7 @@ TEST(EngineUnits, WeightsAreSetLiveAndSaved) {
   };
   EXPECT_EQ(module_of(now, "a1").unit.weight, 3U);
   EXPECT_EQ(module_of(now, "in").unit.weight, 5U);
-  // What arrives at a leaf in five polls suffices for one turn of it, but not for three.
+  // Five polls give a leaf enough packets for one turn, but not for three.
   EXPECT_NEAR(turns("in") / turns("a0"), 5, 0.1);
   const PipelineSpec saved = rig.engine().current_spec();
   EXPECT_EQ(std::ranges::find(saved.modules, "a1", &ModuleSpec::name)->weight, 3U);
@@ -103,8 +103,8 @@ TEST(EngineUnits, WeightsAreSetLiveAndSaved) {
   EXPECT_EQ(module_of(rig.balanced(), "a0").unit.weight, 1U);
 }
 
-// One leaf takes a hundred times what the other three do: all have the same time, and so the others
-// as many packets as without it. To completion they have no more packets than the slow one.
+// One leaf is a hundred times slower than the other three: all get the same time, so the others handle as
+// many packets as without it. Run to completion, they would handle no more than the slow one.
 TEST(EngineUnits, OthersKeepTheirShareBesideOneThatTakesAHundredTimesItsProfile) {
   struct Result {
     std::vector<double> shares;  // of what all leaves were charged
@@ -170,7 +170,7 @@ TEST(EngineUnits, AnApplyChangesTheModeAndLosesNothing) {
   rig.expect_pool_whole(now);
 }
 
-// A queue of a unit may be longer than what a buffer has room for: what does not fit is counted.
+// A unit's queue may be longer than a buffer's capacity: packets that do not fit are counted.
 TEST(EngineUnits, ALongQueueIsCutWhenItsModuleIsNoUnitAnyMore) {
   exec::Scheduling how = wfq(exec::Backpressure::kOff, 1000);
   how.queue_pkts = 2000;

@@ -65,7 +65,7 @@ const Instance* Swap::forerunner(const Instance& after) const {
   return before.info == after.info ? &before : nullptr;
 }
 
-// The state of the new automaton that stands for the same flows, by name; the empty set else.
+// Maps each state to the new automaton's state for the same flows, by name; otherwise to the empty set.
 void Swap::translate_states() {
   std::map<std::vector<std::string>, uint16_t> by_names;
   const auto names_of = [](const Graph& graph, uint16_t state) {
@@ -113,7 +113,7 @@ void Swap::find_pairs() {
   }
 }
 
-// What an earlier swap has left at a node of the older graph and nobody has come to yet.
+// Leftovers of an earlier swap that a node of the older graph has not run yet.
 void Swap::add_unfinished(const Instance& at, const Instance& first) {
   Task* const task = from_.tasks[at.task].get();
   if (task == nullptr || at.node == nullptr || !task->leftovers.has(at.node)) return;
@@ -125,7 +125,7 @@ void Swap::add_unfinished(const Instance& at, const Instance& first) {
                       .max_pkts = task->leftovers.at(at.node).left_pkts()});
 }
 
-// It goes before what comes out of queues.
+// They run before packets from queues.
 void Swap::find_unfinished() {
   const auto is_refilled = [&](const Instance& at) {
     const auto is_it = [&](const Rewiring::Feeders& change) { return change.queue == at.works_on; };
@@ -138,7 +138,7 @@ void Swap::find_unfinished() {
   }
 }
 
-// What was to be put into a queue comes after what is in there.
+// Leftovers that were to be put into a queue come after the packets in it.
 void Swap::add_unfinished_fillers(const Instance& queue, const Instance& first) {
   for (const Instance& filler : from_.instances) {
     if (filler.works_on == queue.module.get()) add_unfinished(filler, first);
@@ -178,7 +178,7 @@ void Swap::find_changed_queues() {
   }
 }
 
-// Downstream first: what comes from further up must not overtake.
+// Downstream first: packets from upstream must not overtake.
 void Swap::make_leftovers() {
   std::map<std::pair<uint32_t, int>, uint64_t> max_pkts;  // by task, and rank from behind
   for (const Orphans& orphans : orphans_) {
@@ -194,7 +194,7 @@ void Swap::make_leftovers() {
 }
 
 void Swap::find_involved() {
-  // Where modules are others than before, what one worker still puts in another might have taken over.
+  // With different modules, a module may take over what another worker is still putting in.
   const bool has_others = std::ranges::any_of(sides_, [](const Side& side) {
     return std::ranges::any_of(
         side.pairs, [](const Pair& pair) { return pair.before->module != pair.after->module; });
@@ -229,7 +229,7 @@ void Swap::find_involved() {
   }
 }
 
-// --- while those concerned stand still ----------------------------------------------------------
+// --- while the involved workers are stopped -------------------------------------------------------
 
 void Swap::read_clocks(uint32_t worker) {
   for (Task* task : workers_[worker]->tasks()) task->executor->read_clock();
@@ -266,7 +266,7 @@ void Swap::carry_held(const Pair& pair) {
   const uint32_t before = position(from_, *pair.before);
   const bool was_static = from_.paths->is_static(before);
   CoreQueue& held = *pair.before->node->queue;
-  // Packets carry no state where only one can come, and need none there.
+  // Where only one state can arrive, packets carry no state and need none.
   const bool must_write =
       !states_.empty() || (was_static && !to_.paths->is_static(position(to_, *pair.after)));
   const auto& at = from_.paths->states_at(before);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// swap.h - from one graph of running workers to the next: what each of them takes over, and which of
-// them have to stand still together meanwhile.
+// swap.h - replaces the graph of running workers: what each worker takes over, and which workers have to stop
+// together meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@
 
 namespace batchplane {
 
-// Who runs its node; "" where nobody does. Of a queue, where it is filled.
+// Worker that runs the instance's node; for a queue, the one that fills it; "" if there is none.
 std::string runner_of(const Graph& graph, const Instance& instance);
-// Who polls it; null where nobody does.
+// Task that polls the queue; null if there is none.
 const Task* poller_of(const Graph& graph, const Instance& queue);
 
-// Made on the control thread, which holds both graphs for as long as it lives. Modules of the same name
-// and kind go on: a kept one is the same object in both, another adopts its forerunner's state.
+// Made on the control thread, which keeps both graphs alive meanwhile. Modules of the same name and kind
+// continue: a kept module is the same object in both graphs, any other adopts its predecessor's state.
 class Swap {
  public:
   // `meters`: of the next graph, by worker.
   Swap(Graph& from, Graph& to, const std::vector<std::unique_ptr<Worker>>& workers,
        const std::vector<std::unique_ptr<exec::FlowMeter>>& meters, ControlTap& tap);
 
-  // Workers that give something to each other: they change over together, while all of them stand still.
+  // Workers that hand something over to each other: they change over together, while all of them are stopped.
   [[nodiscard]] const std::vector<bool>& is_involved() const { return is_involved_; }
   void change_over_together();
-  // Any other, between two of its runs.
+  // Any other worker, between two of its runs.
   void change_over(uint32_t worker);
 
  private:
@@ -39,12 +39,12 @@ class Swap {
     const Instance* before;
     const Instance* after;
   };
-  // What would go on at `first` and has no queue to wait in any more.
+  // Packets that should continue at `first` but no longer have a queue to wait in.
   struct Orphans {
     const Instance* queue;  // of the older graph
     std::vector<const Instance*>
-        fillers;                // its nodes there, if it is gone; else its feeders change
-    Task* from_task = nullptr;  // or: what an earlier swap has left there
+        fillers;                // its nodes there if the queue is gone; else its feeders change
+    Task* from_task = nullptr;  // or: leftovers of an earlier swap
     const ExecNode* from_first = nullptr;
     const Instance* first = nullptr;  // of the next graph
     uint64_t max_pkts = 0;
@@ -53,7 +53,7 @@ class Swap {
   struct Side {
     std::vector<Task*> tasks;  // of the next graph
     exec::FlowMeter* meter = nullptr;
-    std::vector<Pair> pairs;  // whose node it runs from now on, in run order
+    std::vector<Pair> pairs;  // nodes that it runs from now on, in run order
   };
 
   void deal_tasks(const std::vector<std::unique_ptr<exec::FlowMeter>>& meters);
@@ -83,8 +83,9 @@ class Swap {
   std::vector<Side> sides_;  // by worker
   std::vector<Orphans> orphans_;
   std::vector<bool> is_involved_;  // by worker
-  std::vector<uint16_t> states_;   // by state of the older graph; empty: they are the same
-  std::vector<std::vector<const ExecNode*>> counted_;  // by task and rank: who counted before
+  std::vector<uint16_t> states_;   // by state of the older graph; empty: unchanged
+  std::vector<std::vector<const ExecNode*>>
+      counted_;  // by task and rank: the node that counted before
 };
 
 }  // namespace batchplane

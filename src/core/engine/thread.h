@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// thread.h - makes a thread known to the packet backend while the object lives.
+// thread.h - registers a thread with the packet backend for the lifetime of the object.
 #pragma once
 
 #if BATCHPLANE_DPDK
@@ -8,7 +8,7 @@
 
 namespace batchplane {
 
-// Threads that allocate or free packets need one: without it DPDK gives them no cache. Threads that
+// Needed by threads that allocate or free packets: without it DPDK gives them no mempool cache. Threads that
 // are EAL lcores already are left alone.
 class [[maybe_unused]] PacketThread {
  public:
@@ -23,7 +23,7 @@ class [[maybe_unused]] PacketThread {
 
  public:
 #else
-  // Not trivial, so that an object that is only there to live raises no warning.
+  // Not trivial, so that an object kept only for its lifetime raises no warning.
   PacketThread() {}   // NOLINT(modernize-use-equals-default)
   ~PacketThread() {}  // NOLINT(modernize-use-equals-default)
 #endif

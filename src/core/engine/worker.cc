@@ -10,10 +10,9 @@
 
 namespace batchplane {
 namespace {
-// Shorter holes drown in cache misses and timer ticks.
+// Shorter gaps cannot be told from cache misses and timer ticks.
 constexpr uint64_t kMinGapNs = 20'000;
-// Packets that queues send round in a circle would keep a stop waiting for ever; they count as
-// held.
+// Packets that queues send around in a circle would delay a stop for ever; they count as held.
 constexpr uint32_t kMaxDrainRounds = 100'000;
 }  // namespace
 
@@ -155,15 +154,15 @@ uint64_t Worker::work_ns() const {
 
 uint32_t Worker::loop_once() {
   uint32_t polled = 0;
-  // The loop that ends now, at the reading of the clock with which the next one begins: its time
-  // and its work are compared, not those of two loops.
+  // The loop that ends now ends at the clock reading with which the next one begins, so that its time is
+  // compared with its own work, not with that of two loops.
   const uint64_t work = work_ns();
   const uint64_t begin_ns = last_loop_ns_;
   for (Task* task : tasks_) {
     ctx_->task_index = task->index;
     uint64_t began_ns = 0;
     polled += exec::loop_task(*task, *ctx_, options_.is_idle_hold, sample_, began_ns);
-    // Not what the clock says now: it may have been read again within the run.
+    // Not the present reading: the clock may have been read again within the run.
     if (task == tasks_.front()) last_loop_ns_ = began_ns;
   }
   ++stats_.loops;
@@ -176,7 +175,7 @@ uint32_t Worker::loop_once() {
   hosted_ns_ = 0;
   if (previous_polled_ != 0) {
     stats_.busy_ns += elapsed_ns;
-    // What the machine took away is no turnaround that triggers could change.
+    // Time that the machine took away is not part of the turnaround, which triggers could change.
     loop_times_.note(elapsed_ns - gap_ns);
   } else {
     stats_.idle_ns += elapsed_ns;
@@ -190,7 +189,7 @@ uint32_t Worker::loop_once() {
   return polled;
 }
 
-// What the cost law explains (doubled: it is an estimate) is no gap.
+// Time that the cost law explains (doubled, since it is an estimate) is not a gap.
 uint64_t Worker::note_gap(uint64_t elapsed_ns, uint64_t worked_ns) {
   const uint64_t explained_ns = 2 * worked_ns;
   if (elapsed_ns <= explained_ns + kMinGapNs) return 0;
@@ -214,7 +213,7 @@ uint32_t Worker::run_hosted() {
   return polled;
 }
 
-// Nobody waits for one that rests to pass.
+// A sleeping worker is not waited for at quiescent points.
 void Worker::rest() {
   const uint32_t seen = bell_.load(std::memory_order_acquire);
   if (pending_.load(std::memory_order_acquire) != nullptr) return obey();
@@ -222,7 +221,7 @@ void Worker::rest() {
   if (quiescence_ != nullptr) quiescence_->set_online(options_.index, false);
   bell_.wait(seen, std::memory_order_acquire);
   if (quiescence_ != nullptr) quiescence_->set_online(options_.index, true);
-  last_loop_ns_ = 0;  // the next loop follows none
+  last_loop_ns_ = 0;  // the next loop has no predecessor
 }
 
 void Worker::thread_main() {
@@ -234,7 +233,7 @@ void Worker::thread_main() {
       _mm_pause();
     }
   }
-  // A command that came with the stop must not wait for ever.
+  // A command that arrived together with the stop must not wait for ever.
   if (pending_.load(std::memory_order_acquire) != nullptr) obey();
   ctx_->flush_free();
 }

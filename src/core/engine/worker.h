@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// worker.h - one core: polls its tasks' inputs, runs batches to completion, obeys commands between
-// runs.
+// worker.h - one core: polls its tasks' inputs, runs batches to completion, executes commands between runs.
 #pragma once
 
 #include <array>
@@ -22,11 +21,12 @@ namespace batchplane {
 using exec::LoopGap;
 using exec::WorkerStats;
 
-// Owner of everything inside while running: its thread. execute() hands in work from outside. A thread without
+// Owner of all state while running: its thread. Other threads hand in work with execute(). A thread without
 // tasks sleeps until then.
 //
-// A shared worker has no thread: others run its loops between their own, one at a time. Nobody waits for
-// it; who finds it taken goes on. A thread that is preempted in there holds up its tasks and no others.
+// A shared worker has no thread: other workers run its loops between their own, one at a time. Nobody waits
+// for it: a worker that finds it taken moves on. A thread that is preempted in there delays the shared
+// worker's tasks, but no others.
 class Worker {
  public:
   struct Options {
@@ -42,29 +42,29 @@ class Worker {
   Worker(Options options, PacketPool* pool, Quiescence* quiescence);
   ~Worker();
 
-  // Before start(), or inside execute(). The tasks are owned by the graph.
+  // Call before start(), or inside execute(). The graph owns the tasks.
   void set_tasks(std::vector<Task*> tasks, exec::FlowMeter* meter);
 
-  // Shared workers whose loops this one runs, too. Before start().
+  // Shared workers whose loops this one also runs. Call before start().
   void set_hosted(std::vector<Worker*> shared) { hosted_ = std::move(shared); }
 
-  // Starts the thread; throws ConfigError when the core cannot be had.
+  // Starts the thread; throws ConfigError when it cannot run on the core.
   void start();
-  // Ends the thread after the current run. What is held stays held: see drain().
+  // Ends the thread after the current run. Held packets stay held: see drain().
   void stop();
   [[nodiscard]] bool is_running() const { return is_running_; }
 
-  // Control thread: runs `fn` on the worker between two runs and returns when it is done (or at
-  // once, here, when the worker does not run). fn must be short and must not allocate or block.
+  // Control thread: runs `fn` on the worker between two runs and returns when it is done; runs it at once on
+  // the calling thread when the worker is not running. fn must be short and must not allocate or block.
   void execute(const std::function<void()>& fn);
-  // The same without waiting: done() of the ticket tells. Used to bring all workers together.
+  // The same without waiting: the ticket is marked done. Used to stop all workers together.
   struct Ticket {
     std::function<void()> fn;
     std::atomic<bool> is_done{false};
   };
   void post(Ticket& ticket);
 
-  // A shared worker is held as long as this lives; others are not.
+  // Holds a shared worker for the lifetime of the object; other workers are not held.
   class Hold {
    public:
     explicit Hold(Worker& worker);
@@ -78,10 +78,10 @@ class Worker {
 
   // One loop over all tasks, for tests and for the thread. Returns the packets polled.
   uint32_t loop_once();
-  // A loop of each hosted worker that nobody else runs; its time is part of the next loop here.
+  // Runs one loop of each hosted worker that nobody else is running; the time counts in the next loop here.
   uint32_t run_hosted();
-  // After stop(): polls inputs until they are empty (at most `max_loops`), then releases what is
-  // held. False when there was nothing.
+  // After stop(): polls inputs until they are empty (at most `max_loops` loops), then releases held packets.
+  // False when there was nothing.
   bool drain(uint32_t max_loops);
 
   void set_idle_hold(bool is_hold) { options_.is_idle_hold = is_hold; }  // via execute()
@@ -92,7 +92,7 @@ class Worker {
   [[nodiscard]] CoreTraits::Clock& clock() { return clock_; }
   [[nodiscard]] const std::vector<Task*>& tasks() const { return tasks_; }
   [[nodiscard]] const WorkerStats& stats() const { return stats_; }
-  // Of busy loops, commands not among them; and how many loops found nothing. Via execute().
+  // Times of busy loops, without commands, and the number of loops that found nothing. Via execute().
   [[nodiscard]] const exec::LoopTimes& loop_times() const { return loop_times_; }
   [[nodiscard]] uint64_t idle_loops() const { return idle_loops_; }
   [[nodiscard]] exec::FlowMeter* meter() { return ctx_->meter; }
@@ -108,7 +108,7 @@ class Worker {
   void take();
   void release() { is_taken_.store(false, std::memory_order_release); }
   void obey();
-  // The length of the hole, 0 when there is none.
+  // Returns the length of the gap, 0 if there is none.
   uint64_t note_gap(uint64_t elapsed_ns, uint64_t worked_ns);
   [[nodiscard]] uint64_t work_ns() const;
 
@@ -124,19 +124,19 @@ class Worker {
   uint64_t last_loop_ns_ = 0;
   uint32_t previous_polled_ = 0;
   uint64_t control_in_loop_ns_ =
-      0;  // command after the last loop: part of neither regime, and no gap
+      0;  // command after the last loop: neither busy nor idle, and not a gap
   uint64_t last_work_ns_ = 0;
   std::vector<Worker*> hosted_;
-  uint64_t hosted_ns_ = 0;  // loops of others, within this one's
+  uint64_t hosted_ns_ = 0;  // loops of hosted workers within this one's
   std::thread thread_;
-  std::atomic<bool> is_taken_{true};  // a shared worker: from stop to start by nobody
+  std::atomic<bool> is_taken_{true};  // for a shared worker: false while it may be run
   bool is_running_ = false;
   std::atomic<bool> must_stop_{false};
   std::atomic<Ticket*> pending_{nullptr};
   std::atomic<uint32_t> bell_{0};  // rung for each command, and to end
 };
 
-// Cost of one clock reading in cycles: the least of many.
+// Cost of one clock reading in cycles: the minimum of many.
 uint32_t measure_clock_cost_cycles();
 
 }  // namespace batchplane

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// worker_test.cc - how a worker's time is booked: busy, idle, commands, and holes that nothing
-// explains.
+// worker_test.cc - accounting of a worker's time: busy, idle, commands, and unexplained gaps.
 #include "core/engine/worker.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +47,7 @@ TEST(Worker, AHoleBeginsAbove20MicrosecondsOfIdleTime) {
 
 uint64_t* slow_clock_ns = nullptr;
 
-// Takes 90 us a poll, and finds nothing.
+// Takes 90 us per poll, and finds nothing.
 class SlowInput final : public Module {
  public:
   explicit SlowInput(const Args& /*args*/) {}
@@ -100,8 +99,8 @@ TEST(Worker, WorkThatTheCostLawKnowsExplainsItsTimeTwiceOver) {
   EXPECT_EQ(rig.worker().stats().gap_ns, 20'001U);
 }
 
-// A buffer fires in every second loop: the loop that takes long is the one that worked, and not
-// the short one behind it.
+// A buffer fires in every second loop: the long loop is the one that did the work, not the short one after
+// it.
 TEST(Worker, ALoopIsExplainedByItsOwnWork) {
   PipelineSpec spec = line(0);
   spec.modules.insert(spec.modules.begin() + 1, {"held", "null", {}});
@@ -139,7 +138,7 @@ TEST(Worker, ACommandIsItsOwnTimeAndNoHole) {
   EngineRig rig(line(1));
   rig.engine().start();
   rig.worker().execute([&] { rig.now_ns += 1'000'000; });
-  // Two more: each ends after a whole loop behind the first.
+  // Two more commands: each ends a whole loop after the first.
   for (int i = 0; i < 2; ++i) rig.worker().execute([] {});
   rig.engine().stop(false);
   const WorkerStats& stats = rig.worker().stats();

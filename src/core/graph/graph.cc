@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// graph.cc - makes the instances, links their gates, finds tasks and worker of each.
+// graph.cc - makes the instances, links their gates, and finds the tasks and the worker of each.
 #include "core/graph/graph.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace batchplane {
 namespace {
 
-// What a queue has for each further worker that fills it: its node works on the queue itself.
+// A queue's entry for each further worker that fills it: its node works on the queue itself.
 class Door final : public Module {
  public:
   explicit Door(std::string queue) : queue_(std::move(queue)) {}
@@ -24,7 +24,7 @@ class Door final : public Module {
   const std::string queue_;
 };
 
-// The module of this name and kind that runs already, if it may be kept.
+// The running module of this name and kind, if it may be kept.
 const Instance* kept_instance(const GraphBuild& build, const ModuleSpec& spec) {
   if (build.running == nullptr) return nullptr;
   const auto it = build.running->index.find(spec.name);
@@ -35,7 +35,7 @@ const Instance* kept_instance(const GraphBuild& build, const ModuleSpec& spec) {
   return is_same ? &instance : nullptr;
 }
 
-// Constructors say what only they can judge.
+// Constructors report the mistakes that only they can detect.
 void make_instances(GraphBuild& build, const Kinds& kinds, Mistakes& mistakes) {
   const PipelineSpec& spec = build.graph.spec;
   std::vector<std::string> ports;
@@ -86,8 +86,7 @@ void finish_modules(GraphBuild& build) {
   }
 }
 
-// Union of instances joined by edges; a queue belongs to the side that fills it, and what follows
-// it to the other.
+// Joins instances by edges; a queue belongs to the task that fills it, and the modules after it to another.
 void find_tasks(GraphBuild& build) {
   const auto n = static_cast<uint32_t>(build.graph.instances.size());
   std::vector<std::pair<uint32_t, uint32_t>> joined;
@@ -112,7 +111,7 @@ void find_tasks(GraphBuild& build) {
   }
 }
 
-// That inputs of one task agree, check_graph has seen to.
+// check_graph has verified that the inputs of a task agree.
 void find_workers(GraphBuild& build) {
   const PipelineSpec& spec = build.graph.spec;
   const std::string first = spec.first_worker();
@@ -126,13 +125,14 @@ void find_workers(GraphBuild& build) {
   }
 }
 
-// Of a task before it is made.
+// Index of the worker of a task that is not made yet.
 uint16_t worker_index(const PipelineSpec& spec, const std::string& name) {
   const auto worker = std::ranges::find(spec.workers, name, &WorkerSpec::name);
   return spec.workers.empty() ? 0 : static_cast<uint16_t>(worker - spec.workers.begin());
 }
 
-// Who fills a queue: workers in order of its doors, and on which of them each module before it runs.
+// How a queue is filled: workers in the order of its doors, and for each module before it the worker, by its
+// position here, on which it runs.
 struct Filling {
   std::vector<uint32_t> workers;
   std::map<std::string, uint32_t> senders;
@@ -156,7 +156,8 @@ std::map<std::string, Filling> fillings(const Graph& graph,
   return of_queue;
 }
 
-// What a sender put into another worker's ring must not be overtaken by what it puts into its own now.
+// Packets that a sender has put into another worker's ring must not be overtaken by those that it now puts
+// into its own.
 void tell_feeders(GraphBuild& build) {
   Graph& graph = build.graph;
   std::map<std::string, Filling> before;
@@ -178,7 +179,7 @@ void tell_feeders(GraphBuild& build) {
   }
 }
 
-// Paths as gates crossed, by the automaton that follows packets.
+// Paths as crossed gates, by the automaton that follows packets.
 void take_flows(GraphBuild& build, const std::vector<SpecPath>& paths) {
   Graph& graph = build.graph;
   for (size_t f = 0; f < paths.size(); ++f) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// graph.h - from a pipeline as data to tasks that run: modules, edges, ranks, queues, flow paths.
+// graph.h - builds running tasks from a pipeline as data: modules, edges, ranks, queues, flow paths.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace batchplane {
 
-// Every mistake that was found; thrown once by build_graph.
+// All mistakes found; build_graph throws them together.
 struct ConfigErrors : std::runtime_error {
   explicit ConfigErrors(std::vector<ConfigError> all)
       : std::runtime_error(all.empty() ? "" : all.front().line()), errors(std::move(all)) {}
@@ -29,11 +29,11 @@ struct Instance {
   std::string name;
   const ModuleInfo* info = nullptr;
   std::shared_ptr<Module> module;
-  bool is_kept = false;      // the module of the graph before this one, which may still run
+  bool is_kept = false;      // taken from the previous graph, which may still run
   uint32_t n_gates = 0;      // as linked
-  uint32_t task = 0;         // the task it runs in; a queue: the one that fills it
-  ExecNode* node = nullptr;  // null for pure inputs; a queue: where it is filled
-  // What its node works on: its own module, or that of the queue of which it is a door (spec/doors.h).
+  uint32_t task = 0;         // the task it runs in; for a queue: the one that fills it
+  ExecNode* node = nullptr;  // null for pure inputs; for a queue: in the task that fills it
+  // The module that its node works on: its own, or that of the queue of which it is a door (spec/doors.h).
   Module* works_on = nullptr;
   uint32_t door_of = kNoDoor;  // instance
   [[nodiscard]] bool is_door() const { return door_of != kNoDoor; }
@@ -50,7 +50,7 @@ struct LinkedEdge {
 };
 using exec::kDropGate;
 
-// What kept modules are to be told when this graph is swapped in: until then they serve the older one.
+// What kept modules are told when this graph is swapped in: until then they serve the older one.
 struct Rewiring {
   struct Flows {
     Module* module;
@@ -67,10 +67,10 @@ struct Rewiring {
   };
   std::vector<std::vector<Flows>> flows;  // by task
   std::vector<std::vector<LegEnd>> legs;  // by task: queues that it fills
-  std::vector<Feeders> feeders;           // of queues that are filled from elsewhere than before
+  std::vector<Feeders> feeders;           // of queues whose feeders change
 };
 
-// Immutable after build, but for what the workers count. Control thread.
+// Immutable after build, except for what workers count. Control thread.
 struct Graph {
   PipelineSpec spec;
   std::shared_ptr<Environment> env;
@@ -84,20 +84,20 @@ struct Graph {
   exec::Legs legs;
   Rewiring rewiring;
 
-  // Packets that buffers and modules can hold at most, for the size of the pool.
+  // Upper bound of the packets that buffers and modules can hold, to size the pool.
   [[nodiscard]] uint64_t max_held_pkts() const;
   [[nodiscard]] const Instance& at(const std::string& name) const;  // throws ConfigError
-  // Whether its node works on a module of the graph before this one.
+  // Whether its node works on a module of the previous graph.
   [[nodiscard]] bool works_on_kept(const Instance& instance) const {
     return instance.is_door() ? instances[instance.door_of].is_kept : instance.is_kept;
   }
-  // The position of the worker that runs its node; a queue knows by it who puts packets in.
+  // Index of the worker that runs its node; a queue identifies its feeders by it.
   [[nodiscard]] uint16_t worker_index_of(const Instance& instance) const;
 };
 
-// Builds everything, or throws ConfigErrors with all mistakes. `env` has ports and interfaces.
-// `running`: modules of the same name and kind are taken from there, whatever else the specification says
-// of them, and learn of it only when the engine swaps the graph in; flows and environment are the same.
+// Builds everything, or throws ConfigErrors with all mistakes. `env` has ports and interfaces. `running`:
+// modules of the same name and kind are taken from this graph, even if their specification differs, and learn
+// of the change only when the engine swaps the graph in; flows and environment must be the same.
 std::unique_ptr<Graph> build_graph(const PipelineSpec& spec, std::shared_ptr<Environment> env,
                                    const Graph* running = nullptr);
 

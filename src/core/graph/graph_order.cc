@@ -8,7 +8,7 @@
 namespace batchplane {
 namespace {
 
-// Edges that stay within a task: all but those that leave a queue.
+// Edges within a task: all except those that leave a queue.
 bool is_inner(const Graph& graph, const LinkedEdge& edge) {
   const Shape shape = graph.instances[edge.from].info->shape;
   return shape != Shape::kQueue || edge.gate == kDropGate;

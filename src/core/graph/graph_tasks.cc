@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// graph_tasks.cc - lays out each task: nodes in rank order, queues, what stands behind each gate,
-// path operations.
+// graph_tasks.cc - lays out each task: nodes in rank order, queues, gate targets, path operations.
 #include <algorithm>
 
 #include "core/graph/graph_internal.h"
@@ -35,7 +34,7 @@ class TaskMaker {
  private:
   ExecNode& node_of(uint32_t instance) { return *graph_.instances[instance].node; }
 
-  // Of an instance of this task that is no pure input.
+  // For an instance of this task that is not a pure input.
   uint32_t rank_of(uint32_t instance) const { return ranks_.at(instance); }
 
   std::vector<PathEdge> out_edges(uint32_t instance) const {
@@ -73,7 +72,7 @@ class TaskMaker {
     }
     task_->dead_end->set_flows(other, nullptr);
     for (const auto& [input, first] : build_.inputs[t_]) plan.firsts.push_back(rank_of(first));
-    // Instances stand in the order of the pipeline file.
+    // Instances are in the order of the pipeline file.
     for (const auto& [instance, rank] : ranks_) plan.file_order.push_back(rank);
     return plan;
   }
@@ -100,7 +99,7 @@ class TaskMaker {
     const Shape shape = instance.info->shape;
     if (shape == Shape::kTerminal || shape == Shape::kQueue) return node;
     node.follow = shape == Shape::kSplitter ? Follow::kByGate : Follow::kNext;
-    // A kept module is connected as before.
+    // A kept module keeps its connections.
     if (!instance.is_kept) instance.n_gates = std::max(connected, instance.module->link(connected));
     node.n_gates = instance.n_gates;
     return node;
@@ -121,8 +120,7 @@ class TaskMaker {
     for (const auto& [input, first] : build_.inputs[t_]) {
       Instance& instance = graph_.instances[input];
       TaskInput made{instance.module.get(), instance.info->poll, graph_.instances[first].node};
-      // A queue's packets bring the state that they had where they were put in, unless it was
-      // static.
+      // Packets keep the state with which they were put into the queue, unless that state was static.
       const auto& states = paths_.states_at(input);
       if (!paths_.is_static(first) && paths_.is_static(input) && states.size() == 1) {
         made.entry_state = paths_.next(input, 0, *states.begin());
@@ -160,7 +158,7 @@ class TaskMaker {
 
 namespace {
 
-// By their place in the graph, or because the pipeline gives them what only units have.
+// Units by position in the graph, or because the pipeline sets a parameter that only units have.
 void find_units(GraphBuild& build) {
   std::vector<exec::ControlledInput> inputs;
   for (const Instance& instance : build.graph.instances) {
@@ -190,7 +188,7 @@ void make_tasks(GraphBuild& build) {
       static_cast<uint32_t>(graph.instances.size()), edges, entries, build.flows,
       build.running == nullptr ? nullptr : build.running->paths.get());
   for (uint32_t i = 0; i < graph.instances.size(); ++i) {
-    // What a scheduler promises a packet's flow is noted by its state.
+    // A scheduler records its guarantees by the packet's state.
     if (graph.instances[i].module->is_scheduler()) graph.paths->carry_at(i);
     if (!graph.instances[i].is_door()) continue;
     graph.paths->carry_at(i);

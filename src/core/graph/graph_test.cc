@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// graph_test.cc - every mistake that build_graph refuses, each with its message.
+// graph_test.cc - every mistake that build_graph refuses, with its message.
 #include "core/graph/graph.h"
 
 #include <gtest/gtest.h>
@@ -147,7 +147,7 @@ std::string lines_with_ports(const PipelineSpec& spec) {
   return "";
 }
 
-// Two inputs and two ends, a worker each.
+// Two inputs and two ends, each on a worker of its own.
 PipelineSpec two_tasks(const char* in, const char* in2, const char* out, const char* out2) {
   PipelineSpec spec;
   spec.workers = {{"w0", -1}, {"w1", -1}};

@@ -7,7 +7,7 @@
 
 namespace batchplane {
 namespace {
-// A timer call may take this long: below the delay that anyone promises, above a cache miss.
+// Time limit of a timer call: below any promised delay, above a cache miss.
 constexpr uint64_t kHousekeepBudgetNs = 2'000;
 
 const DropReason kHeldAtStop{"held_at_stop",
@@ -44,7 +44,7 @@ uint32_t Task::poll_one(uint32_t i, Context& ctx, bool is_sampled) {
 }
 
 void Task::enter(ExecNode& first, Packet** pkts, uint32_t n, Context& ctx, bool is_sampled) {
-  // Bursts arrive in order of entry, but a lower bound must hold for any input.
+  // Bursts usually arrive in order of entry, but a lower bound must hold for any input.
   uint64_t bound_ns = 0;
   if (executor->has_buffers()) {
     bound_ns = task_entry_ns(*pkts[0]);
@@ -58,14 +58,14 @@ bool Task::run_leftovers(Context& ctx) {
   return leftovers.run(
       ctx.batch_limit_pkts,
       [&](const ExecNode& first) {
-        executor->settle_changes(first.rank);  // what is held there came before
+        executor->settle_changes(first.rank);  // packets held there came before
         return has_room(first, first.rank, ctx);
       },
       [&](ExecNode& first, Packet** pkts, uint32_t n) { enter(first, pkts, n, ctx, false); },
       [&] { return has_space_for_held(ctx); });
 }
 
-// What the input drops of what it polls, before any module sees it.
+// Accounts for packets that the input polled but dropped before any module saw them.
 void Task::settle_refused(TaskInput& input, Context& ctx) {
   for (uint32_t i = 0; i < ctx.n_dropped; ++i) {
     input.drops[ctx.dropped[i].reason] += 1;
@@ -105,7 +105,7 @@ uint32_t Task::open_inputs(Context& ctx) {
   return exec::open_inputs(*this, ctx) ? static_cast<uint32_t>(inputs.size()) : absorb(ctx);
 }
 
-// Held back: some inputs take what has come in even so.
+// While held back, some inputs still take in packets that have arrived.
 uint32_t Task::absorb(Context& ctx) {
   for (TaskInput& input : inputs) {
     if (!input.absorbs) continue;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// task.h - a connected part of the pipeline that one worker runs to completion: inputs, nodes,
-// executor.
+// task.h - a connected part of the pipeline that one worker runs to completion: inputs, nodes, executor.
 #pragma once
 
 #include <memory>
@@ -25,13 +24,13 @@ struct TaskInput {
   ExecNode* first = nullptr;
   uint16_t entry_state = exec::PathOp::kKeep;  // written into packets when first needs it
   bool is_queue = false;                       // another task fills it
-  bool absorbs = false;                        // is polled for nothing while the task is held back
-  bool is_open = true;                         // as of the last open_inputs()
-  bool counts_as_in = true;                    // its packets come from outside of the pipeline
+  bool absorbs = false;      // is polled for 0 packets while the task is held back
+  bool is_open = true;       // as of the last open_inputs()
+  bool counts_as_in = true;  // its packets come from outside the pipeline
   uint64_t batches = 0;
-  uint64_t pkts = 0;            // polled, what it dropped at once among them
+  uint64_t pkts = 0;            // polled, including packets that the input dropped at once
   uint64_t dropped_pkts = 0;    // all reasons
-  std::vector<uint64_t> drops;  // by reason; empty where the kind of module has none
+  std::vector<uint64_t> drops;  // by reason; empty for module kinds without any
 };
 
 struct Housekeeper {
@@ -41,35 +40,35 @@ struct Housekeeper {
   uint64_t due_ns = 0;
 };
 
-// Owner: the worker that runs it; built and destroyed by the control thread while no worker does.
+// Owner: the worker that runs it; built and destroyed by the control thread while no worker runs it.
 class Task : public exec::TaskStorage<CoreTraits> {
  public:
   std::string worker;  // name
   uint16_t index = 0;  // in the graph
   std::vector<TaskInput> inputs;
   std::vector<std::string> node_names;           // of nodes, by rank
-  exec::Leftovers<ExecNode, Packet*> leftovers;  // none most of the time
+  exec::Leftovers<ExecNode, Packet*> leftovers;  // usually none
   std::vector<Housekeeper> housekeepers;
   std::vector<exec::HoldBack<Module>> hold_backs;  // terminals that may hold back inputs
   std::unique_ptr<CoreExecutor> executor;          // made by attach()
 
   std::unique_ptr<Module> dead_end;
 
-  // Ties the task to its worker's context. Before the first run.
+  // Binds the task to its worker's context. Call before the first run.
   void attach(Context& ctx, CoreTraits::Clock& clock, exec::FlowMeter& meter);
-  // Carries what is held to the end (at stop): no input is polled. False when nothing was held.
+  // At a stop, runs held packets to the end without polling inputs. False when nothing was held.
   bool flush_held(Context& ctx);
   // Runs one batch of each input that is a queue. False when all were empty.
   bool poll_queues(Context& ctx);
-  // Runs leftovers while there is room for them. False when that was for none.
+  // Runs leftovers while there is room for them. False when none was run.
   bool run_leftovers(Context& ctx);
-  // Whether a batch may enter there.
+  // Whether a batch may enter at `first`.
   [[nodiscard]] bool has_room(const ExecNode& first, uint32_t loose_rank, const Context& ctx);
   [[nodiscard]] bool has_space_for_held(const Context& ctx);
   // Packets in buffers and in modules (queue modules count for the task that reads them).
   [[nodiscard]] uint64_t held_pkts() const;
 
-  // What exec::loop_task asks for.
+  // Members that exec::loop_task requires.
   uint32_t next_input = 0;
   void housekeep(Context& ctx) {
     if (!housekeepers.empty()) [[unlikely]]

@@ -13,7 +13,7 @@ namespace {
 const DropReason kEngineOverflow{"engine_overflow",
                                  "a module emitted more packets than it declared",
                                  "a defect of that module; report it"};
-// The ring to another task drops under the same name.
+// The ring to another task uses the same reason.
 const DropReason kQueueFull{"queue_full", "the queue of the next module or task had no room",
                             "enlarge it (queue_pkts, size_pkts), give its module a larger weight, "
                             "or that task another core"};
@@ -88,7 +88,7 @@ void CoreTraits::before_run(Context& ctx, Node& node, const Batch& batch) noexce
   const bool is_end = node.after == exec::After::kEnd && !ctx.tracer->goes_on_behind(node.module);
   for (uint32_t i = 0; i < batch.size_pkts; ++i) {
     note(ctx, node, batch.pkts[i], TraceEventKind::kRun, 0, batch.size_pkts);
-    // What a terminal takes may not be looked at afterwards.
+    // Packets given to a terminal must not be read afterwards.
     if (is_end) note(ctx, node, batch.pkts[i], TraceEventKind::kEnd, 0, batch.size_pkts);
   }
 }
@@ -112,7 +112,7 @@ void CoreTraits::on_run(Context& ctx, Node& node, const Batch& batch) noexcept {
   cycles -= std::min<uint64_t>(cycles, ctx.clock_cost_cycles);
   const uint64_t n = batch.size_pkts;
   if (node.usual_cost.believes(n, cycles)) node.cost.add(n, cycles);
-  // Keeping these books, whose lines are cold, is no part of what the next module takes.
+  // The time for these records, whose cache lines are cold, must not count for the next module.
   _mm_lfence();
   ctx.last_cycles = TscClock::cycles();
 }

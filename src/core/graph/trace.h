@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// trace.h - follows sampled packets through the graph: path, waits in buffers, reason of the end.
+// trace.h - follows sampled packets through the graph: path, waits in buffers, and how they ended.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@ struct TraceEvent {
   TraceEventKind kind;
 };
 
-// One trace session of one worker: made by the control thread, filled by the worker, read after
-// `is_done` or after the worker let go of it. The worker neither allocates nor locks.
+// One worker's part of a trace session: made by the control thread, filled by the worker, read after
+// `is_done` or after the worker has let go of it. The worker neither allocates nor locks.
 class Tracer {
  public:
   static constexpr uint32_t kMaxPkts =
@@ -41,29 +41,29 @@ class Tracer {
     uint8_t bytes[kSnapBytes];
   };
 
-  // `accepts` gets the first bytes of a packet and its length; empty = all. It runs on the worker.
-  // first_id..first_id + n_pkts - 1 are its trace ids; `ended` counts over all workers of a
-  // session; `queues` are the modules behind which another task goes on. It tags n_pkts and has
-  // room for the events of n_session_pkts.
+  // `accepts` gets the first bytes of a packet and its length; empty = all. It runs on the worker. Trace ids
+  // are first_id..first_id + n_pkts - 1; `ended` counts over all workers of a session; `queues` are the
+  // modules behind which another task continues. The tracer tags n_pkts packets and has room for the events
+  // of n_session_pkts.
   Tracer(uint8_t first_id, uint32_t n_pkts, uint32_t n_session_pkts,
          std::function<bool(const uint8_t*, uint32_t)> accepts, std::vector<const void*> queues,
          std::atomic<uint32_t>& ended);
 
-  // Worker: tags the packets of an input batch that the filter takes.
+  // Worker: tags the packets of an input batch that the filter accepts.
   void tag(Packet* const* pkts, uint32_t n, uint64_t now_ns) noexcept;
   void note(const TraceEvent& event) noexcept {
     if (n_events_ < events_.size()) events_[n_events_++] = event;
     if (event.kind == TraceEventKind::kEnd) ended_->fetch_add(1, std::memory_order_release);
   }
-  // A terminal that drops had been noted as the end before it ran: the drop takes that place. A
-  // packet that a drop gate takes has not ended.
+  // A terminal's packet was recorded as ended before the terminal ran: a drop replaces that event. A packet
+  // that goes to a drop gate has not ended.
   void note_drop(const TraceEvent& event, bool is_end) noexcept;
   [[nodiscard]] bool goes_on_behind(const void* module) const noexcept;
 
-  // Whether an id found in a packet is of this session (others were tagged earlier and held since).
+  // Whether a packet's id is of this session; packets tagged in an earlier session may still be held.
   [[nodiscard]] bool knows(uint8_t id) const { return ((id ^ first_id_) & 0x80) == 0; }
 
-  // Control thread, after the workers let go.
+  // Control thread, after the workers have let go.
   [[nodiscard]] uint8_t first_id() const { return first_id_; }
   [[nodiscard]] const std::vector<Captured>& packets() const { return packets_; }
   [[nodiscard]] std::vector<TraceEvent> events() const {
@@ -73,7 +73,7 @@ class Tracer {
  private:
   std::function<bool(const uint8_t*, uint32_t)> accepts_;
   std::vector<const void*> queues_;
-  std::vector<Captured> packets_;  // capacity fixed at the number asked for
+  std::vector<Captured> packets_;  // fixed capacity: n_pkts
   std::vector<TraceEvent> events_;
   uint32_t n_events_ = 0;
   std::atomic<uint32_t>* ended_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// after_build.h - what modules can judge only once all modules of their pipeline are there.
+// after_build.h - checks by modules that need all modules of the pipeline to exist.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,14 @@
 
 namespace batchplane {
 
-// One in each environment. A step may throw ConfigError.
+// One per environment. A step may throw ConfigError.
 class AfterBuild {
  public:
   static AfterBuild& of(Environment& env) {
     return *env.shared<AfterBuild>("", [] { return std::make_shared<AfterBuild>(); });
   }
   void add(std::function<void()> step) { steps_.push_back(std::move(step)); }
-  // Each is taken once.
+  // Returns each step once.
   [[nodiscard]] std::vector<std::function<void()>> take() { return std::exchange(steps_, {}); }
 
  private:

@@ -14,12 +14,12 @@ namespace batchplane {
 
 class Environment;
 
-// The checked parameters of one module instance. Unknown keys, wrong types and values out of range
-// were refused before the module's constructor ran (all at once), so get_* never fails on a
-// declared name; a constructor throws ConfigError for what only it can judge.
+// The checked parameters of one module instance. Unknown keys, wrong types and values out of range are
+// refused (all at once) before the module's constructor runs, so get_* never fails on a declared name; a
+// constructor throws ConfigError for mistakes that only it can detect.
 class Args {
  public:
-  // Of what check_params() found good.
+  // For parameters that have passed check_params().
   Args(const std::vector<ParamSpec>& specs, const Dict& given, std::string where);
   // Checks `given` first; appends every mistake to `errors`.
   Args(const std::vector<ParamSpec>& specs, const Dict& given, std::string where,
@@ -43,7 +43,7 @@ class Args {
   [[nodiscard]] bool given(const std::string& name) const { return given_.contains(name); }
   [[nodiscard]] const Value& at(const std::string& name) const;
 
-  // Where the module was written, for messages: "modules.NAME (file:line)".
+  // Where the module is declared, for messages: "modules.NAME (file:line)".
   [[nodiscard]] const std::string& where() const { return where_; }
   // Interfaces, ports and tables shared between modules. Set by the graph builder.
   [[nodiscard]] Environment& env() const { return *env_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// args_test.cc - what the checks of parameters say, and that drop reasons of one name are one.
+// args_test.cc - messages of the parameter checks; drop reasons of the same name are one.
 #include "core/module/args.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// context.h - the worker-owned context that modules get with every call.
+// context.h - the worker's context that modules get with every call.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct Context : exec::Context<Packet*> {
   uint16_t worker_index = 0;
   uint16_t task_index = 0;
   uint64_t originated_pkts = 0;
-  uint8_t cause = exec::kNoCause;  // instrumented runs: why a buffer released what runs now
+  uint8_t cause = exec::kNoCause;  // instrumented runs: why a buffer released the present batch
   uint64_t last_cycles = 0;        // instrumented runs: last clock reading of the chain
-  uint32_t clock_cost_cycles = 0;  // what one reading costs
+  uint32_t clock_cost_cycles = 0;  // cost of one reading
   uint32_t n_free = 0;
   Packet* free_list[kFreeListPkts];
 
@@ -42,8 +42,8 @@ struct Context : exec::Context<Packet*> {
     return exec::Context<Packet*>::drop_owned(pkt, reason.index());
   }
 
-  // A new packet of `len` bytes made by the module (ARP request, ICMP error); nullptr when the pool
-  // is empty. Send it with emit(). Its metadata says: entered now, made by the router.
+  // A new packet of `len` bytes made by the module (ARP request, ICMP error); nullptr when the pool is empty.
+  // Send it with emit(). Its metadata says that it entered now and that the router made it.
   Packet* originate(uint32_t len_bytes) {
     Packet* pkt = nullptr;
     if (pool == nullptr || !pool->alloc_bulk(&pkt, 1)) return nullptr;
@@ -56,7 +56,7 @@ struct Context : exec::Context<Packet*> {
     return pkt;
   }
 
-  // End of a packet; goes back to its pool in bulk.
+  // Frees a packet; packets return to their pool in bulk.
   void free(Packet* pkt) {
     if (n_free == kFreeListPkts) flush_free();
     free_list[n_free++] = pkt;

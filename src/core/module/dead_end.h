@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dead_end.h - where a gate leads that nothing is connected to: packets are dropped and counted.
+// dead_end.h - the target of unconnected gates: drops and counts packets.
 #pragma once
 
 #include <memory>

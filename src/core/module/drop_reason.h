@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// drop_reason.h - named reasons for a packet's end; each module file defines its own.
+// drop_reason.h - named drop reasons; each module file defines its own.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace batchplane {
 inline constexpr uint32_t kMaxDropReasons = 256;
 
 // Define at namespace scope: const DropReason kTtlExpired{"ttl_expired", "...", "..."};
-// The index is assigned at static initialisation and is valid within one process; two definitions
-// of one name share it.
+// The index is assigned at static initialisation and is valid within one process; definitions of the same
+// name share it.
 class DropReason {
  public:
   DropReason(const char* name, const char* meaning, const char* remedy);

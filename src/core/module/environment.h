@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// environment.h - what modules of one pipeline share: interfaces, ports, named tables.
+// environment.h - what the modules of one pipeline share: interfaces, ports, named tables.
 #pragma once
 
 #include <map>
@@ -37,33 +37,33 @@ class Environment {
   uint32_t batch_limit_pkts = 32;
   uint32_t n_workers = 1;
   Quiescence* quiescence = nullptr;  // for live tables
-  // The modules are made to check the pipeline only: they open no device or file for writing.
+  // Modules are made only to check the pipeline: they open no devices, and no files for writing.
   bool is_check = false;
-  // Tables are complete and packets may be looked up, but no device is opened: none will come.
+  // Tables are complete and look-ups work, but devices stay closed: no packet will arrive.
   bool is_offline = false;
-  // The same packets come again and again, and each time count as new: modules are being timed.
+  // The same packets are run repeatedly and count as new each time: modules are being timed.
   bool repeats_packets = false;
 
-  // Throws ConfigError naming what exists.
+  // Throws ConfigError that lists the existing names.
   [[nodiscard]] const Interface& interface(const std::string& name) const;
   [[nodiscard]] std::shared_ptr<Port> port(const std::string& name) const;
 
-  // The shared object of type T called `name`: made on first use. Lets several modules look up one
-  // table ("table: main").
+  // The shared object of type T called `name`, made on first use. Lets several modules use one table ("table:
+  // main").
   template <class T, class Make>
   std::shared_ptr<T> shared(const std::string& name, Make make) {
     auto& slot = shared_[{std::type_index(typeid(T)), name}];
     if (slot == nullptr) slot = std::shared_ptr<T>(make());
     return std::static_pointer_cast<T>(slot);
   }
-  // The object of that type and name in the environment that this one replaces; nullptr when there
-  // was none, or when it is gone.
+  // The object of that type and name in the environment that this one replaces; nullptr when there was none
+  // or it has been destroyed.
   template <class T>
   [[nodiscard]] std::shared_ptr<T> previous(const std::string& name) const {
     const auto it = previous_.find({std::type_index(typeid(T)), name});
     return it == previous_.end() ? nullptr : std::static_pointer_cast<T>(it->second.lock());
   }
-  // Before an `apply` builds its modules: lets them find what `old` shares, without keeping it
+  // Before an `apply` builds its modules: lets them find the shared objects of `old` without keeping those
   // alive.
   void carry_over(const Environment& old) {
     previous_.insert(old.shared_.begin(), old.shared_.end());

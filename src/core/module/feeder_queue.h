@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// feeder_queue.h - what joins two tasks: packets put in by one worker (or several) come out in another.
+// feeder_queue.h - joins two tasks: one or more workers put packets in, another task polls them.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ extern const DropReason kQueueFull;
 
 [[nodiscard]] std::vector<ParamSpec> queue_params();
 
-// One writer, on a line of its own.
+// Single writer; on a cache line of its own.
 class alignas(64) LostCount {
  public:
   void add(uint64_t n) {
@@ -32,8 +32,8 @@ class alignas(64) LostCount {
   std::atomic<uint64_t> pkts_{0};
 };
 
-// What modules have that packets are put into on some workers and polled from on one: a ring for each
-// that puts some in, credits, losses, legs. Derived classes poll, and declare queue_params().
+// Base of modules that some workers put packets into and one worker polls: a ring per feeding worker,
+// credits, losses, legs. Derived classes poll, and declare queue_params().
 class FeederQueue : public Module {
  public:
   using Ring = SpscRing<Packet*>;
@@ -75,7 +75,7 @@ class FeederQueue : public Module {
   }
   void set_leg(uint32_t worker, uint32_t leg) override { legs_[worker] = leg; }
 
-  // Takes the batch, on the worker that brings it.
+  // Enqueues the batch, on the worker that brings it.
   void put(Context& ctx, Batch& batch) noexcept {
     end_leg(ctx, batch);
     for (Packet* pkt : batch) enter_task(*pkt, ctx.now_ns);
@@ -88,13 +88,13 @@ class FeederQueue : public Module {
     lost_[ctx.worker_index].add(n - taken);
   }
 
-  // Both sides are stopped between two runs, so one thread may work on both ends here.
+  // Both sides are stopped between two runs, so one thread may use both ends here.
   void adopt(Module& old_module) noexcept override {
     auto& old = static_cast<FeederQueue&>(old_module);
     for (size_t w = 0; w < std::min(lost_.size(), old.lost_.size()); ++w) {
       lost_[w].add(old.lost_[w].get());
     }
-    // What is there already comes over whatever the credit.
+    // Packets already there are taken over regardless of the credit.
     for (const uint32_t w : rings_.feeders()) rings_[w].set_credit(size_pkts_);
     for (const uint32_t w : old.rings_.feeders()) {
       if (rings_.take_over(old.rings_, w)) continue;
@@ -135,7 +135,8 @@ class FeederQueue : public Module {
   }
   [[nodiscard]] bool may_emit() const override { return false; }
   [[nodiscard]] bool wants_backpressure() const override { return has_backpressure_; }
-  // Who is held back has polled some that are yet to come: these may fill the ring beyond the credit.
+  // A sender that is held back has already polled packets that are yet to arrive: these may exceed the
+  // credit.
   [[nodiscard]] uint32_t room_pkts(uint32_t worker) const noexcept override {
     const uint32_t filled_pkts = ring_credit() - std::min(ring_credit(), space_pkts(worker));
     return credit_pkts() - std::min(credit_pkts(), filled_pkts);
@@ -181,7 +182,7 @@ class FeederQueue : public Module {
   }
 
  protected:
-  // A ring's next packets, of the rings in turn; 0 when all are empty.
+  // Next packets of one ring, taking rings in turn; 0 when all are empty.
   uint32_t take(Packet** pkts, uint32_t max) noexcept {
     for (size_t k = 0; k < rings_.feeders().size(); ++k) {
       Ring& ring = rings_.next();
@@ -201,7 +202,7 @@ class FeederQueue : public Module {
                       where,
                       std::to_string(least_pkts) + " to size_pkts, " + std::to_string(size_pkts_));
   }
-  // Beyond it packets are lost, or their senders held back.
+  // Limit beyond which packets are lost, or their senders held back.
   [[nodiscard]] uint32_t ring_credit() const {
     return has_backpressure_ ? size_pkts_ : credit_pkts();
   }
@@ -225,7 +226,7 @@ class FeederQueue : public Module {
   const uint32_t batch_limit_pkts_;
   const bool has_backpressure_;
   FeederRings<Ring> rings_;
-  std::vector<LostCount> lost_;  // by worker: for want of room
+  std::vector<LostCount> lost_;  // by worker: packets dropped on a full ring
   std::vector<uint32_t> legs_;   // by worker
   std::atomic<uint32_t> credit_pkts_{0};
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// kernel.h - what of a module's work a device with memory of its own can do: a result of fixed size for each
-// packet, and perhaps other bytes in place of its own, made of a part of it and of a table that is there already.
+// kernel.h - the part of a module's work that a device with its own memory can do: from a part of each packet
+// and an existing table it computes a result of fixed size, and may replace the packet's bytes.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace batchplane {
 
-// What a kernel reads beside packets, such as rules or weights. It never changes: an edit makes another, with
-// another number.
+// Data that a kernel reads besides packets, such as rules or weights. Immutable: an edit makes another table
+// with another number.
 class KernelTable {
  public:
   virtual ~KernelTable() = default;
@@ -21,14 +21,13 @@ class KernelTable {
   KernelTable(const KernelTable&) = delete;
   KernelTable& operator=(const KernelTable&) = delete;
 
-  [[nodiscard]] uint64_t number() const {
-    return number_;
-  }  // from 1; no two of a process have the same
-  // As the device gets it; there may be keys in it, so who asks for it overwrites it. Control thread.
+  [[nodiscard]] uint64_t number() const { return number_; }  // from 1; unique within the process
+  // The table as sent to the device. It may contain keys, so the caller overwrites it afterwards. Control
+  // thread.
   [[nodiscard]] virtual std::vector<uint32_t> words() const = 0;
-  // Of a packet's input no more than this counts.
+  // At most this many bytes of a packet's input matter.
   [[nodiscard]] virtual uint32_t most_input_bytes() const { return ~0U; }
-  // Room that a work item has for itself.
+  // Private memory of a work item, in words.
   [[nodiscard]] virtual uint32_t scratch_words() const { return 0; }
 
  private:
@@ -36,8 +35,7 @@ class KernelTable {
   const uint64_t number_ = ++last_number_;
 };
 
-// One source in OpenCL C 1.2: as it is, and in NVIDIA's PTX, which is empty where the build had no compiler
-// for it.
+// One source as OpenCL C 1.2 and as NVIDIA's PTX, which is empty if the build had no compiler for it.
 struct KernelSource {
   const char* opencl;
   const char* ptx;
@@ -45,63 +43,64 @@ struct KernelSource {
 
 class RewritingKernel;
 
-// The module's function is compute() and then apply(); a device takes the place of compute().
-// Module::kernel() throws ConfigError where a parameter of the module is in the way.
+// The module's function is compute() followed by apply(); a device replaces compute(). Module::kernel()
+// throws ConfigError when a parameter of the module prevents that.
 class Kernel {
  public:
   using Input = std::span<const uint8_t>;
 
   virtual ~Kernel() = default;
 
-  // `__kernel void entry(__global const uint* bytes, __global const uint2* places, uint n,
-  // __global uint* results)`. Work item i < n finds its input at byte places[i].x, a multiple of 4, with
-  // places[i].y bytes, and writes result_bytes() at results + i * result_bytes() / 4. Where there is a table,
-  // two more: `__global const uint* table, __global uint* scratch`, with scratch_words() for each work item of
-  // each group: those of group g begin at g * get_local_size(0) * scratch_words().
+  // `__kernel void entry(__global const uint* bytes, __global const uint2* places, uint n, __global uint*
+  // results)`. Work item i < n finds its input of places[i].y bytes at byte places[i].x, a multiple of 4, and
+  // writes result_bytes() at results + i * result_bytes() / 4. With a table there are two more arguments:
+  // `__global const uint* table, __global uint* scratch`. Scratch has scratch_words() for each work item of
+  // each group; group g's begins at g * get_local_size(0) * scratch_words().
   [[nodiscard]] virtual KernelSource source() const = 0;
   [[nodiscard]] virtual const char* entry() const = 0;
   [[nodiscard]] virtual uint32_t result_bytes() const = 0;  // a multiple of 8
 
   // The part of the packet that goes to the device.
   [[nodiscard]] virtual Input input_of(Packet& pkt) const noexcept = 0;
-  // The one in force, null for kernels without: whoever runs the module's function keeps it for a call, and
-  // the control thread until the next edit.
+  // The table in force, null for kernels without one: the caller of the module's function keeps it for one
+  // call, the control thread until the next edit.
   [[nodiscard]] virtual KernelTable* table() noexcept { return nullptr; }
-  // What the kernel computes, here. By whoever runs the module's function.
+  // Computes on the CPU what the kernel does. On the thread that runs the module's function.
   virtual void compute(const KernelTable* table, const Input* inputs, uint32_t n,
                        uint8_t* results) noexcept = 0;
-  // What the module makes of the results of a batch's packets, as process() or classify() would.
+  // Applies the results to a batch's packets, as process() or classify() would.
   virtual void apply(KernelTable* table, Context& ctx, Batch& batch,
                      const uint8_t* results) noexcept = 0;
-  // Itself, where it is one of these.
+  // This object, if it is a RewritingKernel.
   [[nodiscard]] virtual RewritingKernel* rewriting() noexcept { return nullptr; }
 };
 
-// A kernel that makes other bytes of its input, over it: `bytes` is not const there, and what it leaves comes back
-// beside results. It writes its inputs itself, and what it has guessed for them it writes into them.
+// A kernel that overwrites its input: `bytes` is not const there, and comes back together with the results.
+// It writes its inputs itself, and includes in them its guesses of the module's later state.
 class RewritingKernel : public Kernel {
  public:
   static constexpr uint32_t kMostBytes = 16'384;  // of an input
   static constexpr uint32_t kNoRoom = ~0U;
-  // A packet's input as it went out, and what came of it.
+  // A packet's input as sent, and as returned.
   struct Rewritten {
     Input sent;
     const uint8_t* returned;
   };
 
-  // How many bytes it is; none: the device has nothing to do for this packet. kNoRoom: more than `to` has, and
-  // nothing is guessed. By one thread at a time, beside whoever runs the module's function.
+  // Returns the input's length; 0: the device has nothing to do for this packet. kNoRoom: `to` is too short,
+  // and no guess is made. One thread at a time, concurrently with the module's function.
   virtual uint32_t write_input(Packet& pkt, std::span<uint8_t> to) noexcept = 0;
-  // Guesses follow from the module's state as it will be behind all packets before.
+  // Whether it guesses the module's state as it will be after all earlier packets.
   [[nodiscard]] virtual bool guesses() const { return false; }
-  // From what it is now on: all packets before have been through.
+  // Restarts guesses from the present state: all earlier packets have been processed.
   virtual void guess_anew() noexcept {}
-  // Makes an input of bytes that came by chance, for a trial; its length, at most as before.
+  // Makes a trial input from random bytes; returns its length, limited like write_input()'s.
   virtual uint32_t write_trial(std::span<uint8_t> bytes) noexcept = 0;
-  // compute(), over inputs.
+  // compute() on inputs, in place.
   virtual void compute_over(const KernelTable* table, const std::span<uint8_t>* inputs, uint32_t n,
                             uint8_t* results) noexcept = 0;
-  // apply(). What does not go with the packet as it is now is computed here. False: a guess was wrong.
+  // Like apply(). Results that do not fit the packet as it is now are recomputed here. False: a guess was
+  // wrong.
   virtual bool apply_over(KernelTable* table, Context& ctx, Batch& batch, const uint8_t* results,
                           const Rewritten* rewritten) noexcept = 0;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// live_table.cc - waits for the workers without asking them for a memory barrier in each loop.
+// live_table.cc - waits for the workers without a memory barrier in their loops.
 #include "core/module/live_table.h"
 
 #include <linux/membarrier.h>
@@ -20,9 +20,9 @@ bool has_membarrier() {
   return is_registered;
 }
 
-// A worker counts a loop by a plain store, which the processor may still hold back while the next
-// run already reads tables. Counts taken after this call are true: each worker has passed a full
-// barrier, or, where the kernel offers none, far more time than a store buffer takes to drain.
+// A worker counts loops with plain stores, which the CPU may still hold in its store buffer while the next
+// run already reads tables. Counts read after this call are reliable: each worker has executed a full barrier
+// or, where the kernel offers none, far more time has passed than a store buffer takes to drain.
 void settle_stores() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (has_membarrier() && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// live_table.h - tables that the control thread edits while workers look things up.
+// live_table.h - tables that the control thread edits while workers look up in them.
 #pragma once
 
 #include <atomic>
@@ -10,13 +10,13 @@
 
 namespace batchplane {
 
-// Tells when every worker has passed a point between two runs. Workers report by counting loops;
-// one that is parked or absent is not waited for. Owner of each slot: its worker.
+// Tells when every worker has passed a quiescent point between two runs. Workers report by counting loops;
+// parked or absent workers are not waited for. Owner of each slot: its worker.
 class Quiescence {
  public:
   static constexpr uint32_t kMaxWorkers = 64;
 
-  // Worker: between two runs. One relaxed store to an own line.
+  // Worker: call between two runs. One release store to its own cache line.
   void pass(uint32_t worker) noexcept {
     slots_[worker].loops.store(slots_[worker].loops.load(std::memory_order_relaxed) + 1,
                                std::memory_order_release);
@@ -25,7 +25,7 @@ class Quiescence {
   void set_online(uint32_t worker, bool is_online) noexcept {
     slots_[worker].online.store(is_online, std::memory_order_seq_cst);
   }
-  // Control thread: returns when no worker can still use what it had loaded before the call.
+  // Control thread: returns once no worker can still use a pointer loaded before the call.
   void wait() const;
 
  private:
@@ -50,16 +50,16 @@ class LiveTable {
   // Load once per call of process/classify; do not keep across calls.
   [[nodiscard]] const T& read() const noexcept { return *active_.load(std::memory_order_acquire); }
 
-  // Applies `edit` to both instances, the invisible one first. When edit throws on the first
-  // instance, it must have left it unchanged, and nothing is visible.
+  // Applies `edit` to both instances, the hidden one first. If edit throws there, it must have left that
+  // instance unchanged, and nothing becomes visible.
   void edit(const std::function<void(T&)>& edit) {
     T& hidden = *instances_[hidden_];
     edit(hidden);
     publish();
     edit(*instances_[hidden_]);
   }
-  // Swaps in an instance built elsewhere; returns when the old one is no longer used.
-  // The second instance is replaced by `spare`.
+  // Swaps in an instance built elsewhere, and replaces the second instance by `spare`. Returns when the old
+  // one is no longer used.
   void replace(std::unique_ptr<T> next, std::unique_ptr<T> spare) {
     instances_[hidden_] = std::move(next);
     publish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// live_table_test.cc - who is waited for before a table's old half is touched, and what a failed
-// edit leaves.
+// live_table_test.cc - which workers are waited for before a table's old instance is edited, and the state
+// after a failed edit.
 #include "core/module/live_table.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(Quiescence, WaitsForNobodyWhoIsNotOnline) {
   quiescence.wait();
 }
 
-// The waiter may not come back before the worker has passed, or left.
+// The waiter must not return before the worker has passed, or left.
 void expect_waits(void (*let_go)(Quiescence&)) {
   for (int round = 0; round < 5; ++round) {
     Quiescence quiescence;
@@ -39,7 +39,7 @@ void expect_waits(void (*let_go)(Quiescence&)) {
     for (int i = 0; i < 10; ++i) std::this_thread::yield();
     may_return.store(true);
     let_go(quiescence);
-    // The worker may have passed before the waiter looked: then it is waited for once more.
+    // If the worker passed before the waiter looked, it is waited for once more.
     quiescence.set_online(7, false);
     waiter.join();
     ASSERT_FALSE(was_early.load());
@@ -76,7 +76,7 @@ TEST(Quiescence, EveryWorkerHasToPass) {
   for (int round = 0; round < 10; ++round) {
     uint64_t before[3];
     for (uint32_t w = 0; w < 3; ++w) before[w] = passes[w].load();
-    // A worker counts here first, then for the wait: after two waits both have risen.
+    // Each worker increments its count here before the one for the wait: after two waits both have risen.
     for (int i = 0; i < 2; ++i) quiescence.wait();
     for (uint32_t w = 0; w < 3; ++w) EXPECT_GT(passes[w].load(), before[w]);
   }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// module.h - what a network function is: one class, one file, one registration line.
+// module.h - base of network functions: one class, one file, one registration line.
 //
-// A module class is `final`, derives from Module and has exactly one of these members; the shape
-// follows from it:
+// A module class is `final`, derives from Module and has exactly one of these members, which determines its
+// shape:
 //   void process(Context&, Batch&) noexcept     in-place: edits the batch, which moves on by pointer
 //   void classify(Context&, Batch&) noexcept    splitter: fills ctx.gates[i] for each packet i
 //   void consume(Context&, Batch&) noexcept     terminal: takes the packets (frees, sends)
 //   uint32_t poll(Context&, Packet** pkts, uint32_t max) noexcept   input: fills up to max packets
 // A class with consume and poll is a queue: terminal of one task and input of another.
 //
-// An input drops what it polled with ctx.drop_owned(pkt, kReason), and leaves it out of its count.
+// An input drops a packet that it has polled with ctx.drop_owned(pkt, kReason), and does not count it.
 //
 // Fate of a packet: it stays in the batch, or ctx.drop(batch, i, kReason), or ctx.keep(batch, i).
 // New or kept packets leave with ctx.emit(gate, pkt). Packets removed in this call must not be
@@ -35,8 +35,7 @@ namespace batchplane {
 
 class Kernel;
 
-// Control-side interface of every module. All of it runs on the control thread unless said
-// otherwise.
+// Control-side interface of every module. Control thread unless said otherwise.
 class Module {
  public:
   virtual ~Module() = default;
@@ -44,108 +43,106 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Told once, before it runs: gates 0..connected-1 are connected in the pipeline (some of them may
-  // not be). Returns how many it has, all of which it may write to ctx.gates: the engine links each
-  // to a module or, when nothing is connected, to a dead end (drop reason unconnected_gate).
-  // In-place: 1.
+  // Called once, before the module runs: gates 0..connected-1 are connected in the pipeline (some of them may
+  // not be). Returns the number of gates that it may write to ctx.gates: the engine links each to a module
+  // or, if unconnected, to a dead end (drop reason unconnected_gate). In-place modules: 1.
   virtual uint32_t link(uint32_t connected) { return connected; }
 
-  // Live commands ("add", "delete", "replace", ...) on tables; throws ConfigError. `args` was not
-  // checked. Unknown commands throw.
+  // Live commands ("add", "delete", "replace", ...) on tables; throws ConfigError, also for unknown commands.
+  // `args` are not checked yet.
   virtual Value command(const std::string& verb, const Value& args);
-  // Splitters whose choice does not depend on the packet: each gate's share of the packets. Empty:
-  // what is in the packet decides.
+  // For splitters that choose without looking at the packet: each gate's share of the packets. Empty: the
+  // packet's contents decide.
   [[nodiscard]] virtual std::vector<double> blind_weights() const { return {}; }
-  // The part of its work that a device with memory of its own can do; null: none (core/module/kernel.h).
+  // The part of its work that a device with its own memory can do; null: none (core/module/kernel.h).
   [[nodiscard]] virtual Kernel* kernel() { return nullptr; }
   // State worth showing (table sizes, counters); a dict.
   [[nodiscard]] virtual Value show() const { return Dict{}; }
-  // Parameters as they are now, live edits included, in the form the constructor takes; merged over
-  // the original ones by `save`.
+  // Current parameters, including live edits, in the form the constructor takes; `save` merges them over the
+  // original ones.
   [[nodiscard]] virtual Dict saved_params() const { return {}; }
 
-  // Copies what may take long (live routes, say) from the same-named module of the running graph.
-  // Control thread, before adopt(); `old` still works. `old` is of the same class.
+  // Copies state that may take long to copy, such as live routes, from the same-named module of the running
+  // graph. Control thread, before adopt(); `old` keeps working. `old` is of the same class.
   virtual void inherit(Module& old) { (void)old; }
-  // Takes over the state of the same-named module of the graph that this one replaces. Runs on the
-  // worker between two runs: O(1) moves only. `old` is of the same class.
+  // Takes over the state of the same-named module of the replaced graph. Runs on the worker between two runs:
+  // O(1) moves only. `old` is of the same class.
   virtual void adopt(Module& old) noexcept { (void)old; }
 
-  // Packets kept inside (ctx.keep), and the most there can ever be; sizes pool and queues.
+  // Packets kept inside (ctx.keep), and their maximum; sizes pool and queues.
   [[nodiscard]] virtual uint64_t held_pkts() const { return 0; }
   [[nodiscard]] virtual uint32_t max_held_pkts() const { return 0; }
-  // A queue to another task: packets that a worker has ever put in (told on that worker), and packets
-  // ever taken out (on the one that polls it); the difference of their sums is what it holds.
+  // For a queue to another task: packets that a worker has ever put in (call on that worker), and packets
+  // ever taken out (call on the polling worker); the queue holds the difference of their sums.
   [[nodiscard]] virtual uint64_t put_pkts(uint32_t worker) const { return (void)worker, 0; }
   [[nodiscard]] virtual uint64_t taken_pkts() const { return 0; }
-  // Whether it may emit packets of its own making; sizes queues.
+  // Whether it may emit packets that it makes itself; sizes queues.
   [[nodiscard]] virtual bool may_emit() const { return max_held_pkts() != 0; }
-  // Terminals that can be full: how many packets they would take now from `worker`. The worker asks
-  // before it polls the task's inputs, and polls nothing while there is no room for a batch.
-  // Worker.
+  // For terminals that can be full: packets that they would take now from `worker`. The worker asks before it
+  // polls the task's inputs, and polls nothing while there is no room for a batch. Worker.
   [[nodiscard]] virtual bool wants_backpressure() const { return false; }
   [[nodiscard]] virtual uint32_t room_pkts(uint32_t worker) const noexcept {
     return (void)worker, ~0U;
   }
-  // How many it could take at worst: what buffers before it hold has been polled already.
+  // Packets that it could take at worst, since packets in upstream buffers have been polled already.
   [[nodiscard]] virtual uint32_t space_pkts(uint32_t worker) const noexcept {
     return (void)worker, ~0U;
   }
-  // Queues that take what was put in even while the task behind them is held back: polled for 0 packets.
+  // Queues that still take in packets while the task behind them is held back: they are polled for 0 packets.
   [[nodiscard]] virtual bool absorbs() const { return false; }
-  // Packet schedulers: which of their flows a packet belongs to, and all that a simulation has to know to do
-  // the same; null for other modules. Control thread.
+  // For packet schedulers: the scheduler's flow of a packet, and everything that a simulation needs to do the
+  // same; null for other modules. Control thread.
   [[nodiscard]] virtual bool is_scheduler() const { return false; }
   static constexpr uint32_t kNotScheduled = ~0U;
   [[nodiscard]] virtual uint32_t scheduled_flow(Packet& pkt) const {
     return (void)pkt, kNotScheduled;
   }
   [[nodiscard]] virtual Value for_simulation() const { return {}; }
-  // What they promise the flows of the pipeline that packets came of since the last call, by the state of the
-  // paths in which they came; bounds without rounds of the worker that polls. Control thread.
+  // For packet schedulers: guarantees for the flows that had packets since the last call, by the packets'
+  // path state; bounds leave out rounds of the polling worker. Control thread.
   virtual void take_promises(
       const std::function<void(uint16_t state, const exec::EgressPromise&)>& use) {
     (void)use;
   }
-  // Timers. Worker, between runs, about every housekeep_interval_ns(); may emit() and drop_owned().
-  // 0 = never called. Budget is the time it may take.
+  // Timers. Worker, between runs, about every housekeep_interval_ns(); may emit() and drop_owned(). 0 = never
+  // called. `budget_ns` is the time it may take.
   [[nodiscard]] virtual uint64_t housekeep_interval_ns() const { return 0; }
   virtual void housekeep(Context& ctx, uint64_t budget_ns) noexcept { (void)ctx, (void)budget_ns; }
-  // At a stop, when no worker runs any more and inputs are about to be polled for the last time: what
-  // waits for more, or for others, waits no longer.
+  // At a stop, when workers no longer run and inputs are about to be polled for the last time: modules that
+  // wait for more packets, or for others, stop waiting.
   virtual void begin_drain() {}
-  // At the end, or when an older graph is given up: hand out what is kept, for the engine to count.
-  // Worker or, when no worker runs any more, control thread.
+  // At the end, or when an older graph is discarded: hands out kept packets, for the engine to count. Worker
+  // or, when workers no longer run, control thread.
   virtual void give_up_held(const std::function<void(Packet*)>& take) { (void)take; }
 
-  // Queues: which workers put packets in, by index; the others never will. Once, before the module runs
-  // and before anybody asks what it holds.
+  // For queues: the workers that put packets in, by index; no others will. Called once, before the module
+  // runs and before its contents are asked for.
   virtual void set_feeders(const std::vector<uint32_t>& workers) { (void)workers; }
-  // Queues: other workers put packets in from now on. First, on the control thread while all runs, what
-  // takes memory; throws ConfigError where that cannot be. Then, while neither those workers nor the one
-  // that polls run, the change: what waits there is handed out.
+  // For queues: changes the workers that put packets in. First prepare_feeders(), on the control thread while
+  // everything runs: allocates; throws ConfigError when the change is impossible. Then switch_feeders(),
+  // while neither those workers nor the polling worker run: makes the change and hands out waiting packets.
   virtual void prepare_feeders(const std::vector<uint32_t>& workers);
   virtual void switch_feeders(const std::function<void(Packet*)>& take) noexcept { (void)take; }
-  // Queues: what a worker puts in here has come to the end of this leg (exec/legs.h). On
-  // that worker, or while it does not run.
+  // For queues: packets that this worker puts in have reached the end of this leg (exec/legs.h). On that
+  // worker, or while it does not run.
   virtual void set_leg(uint32_t worker, uint32_t leg) { (void)worker, (void)leg; }
 
-  // Queues: how many packets each feeder may have waiting there. Control thread, also while workers
-  // run; throws ConfigError. 0: no queue.
+  // For queues: how many packets each feeder may have waiting there. Control thread, also while workers run;
+  // throws ConfigError. 0: not a queue.
   [[nodiscard]] virtual uint32_t credit_pkts() const { return 0; }
   [[nodiscard]] virtual uint32_t ring_pkts() const { return 0; }  // the highest credit
   virtual void set_credit(uint32_t credit_pkts) { (void)credit_pkts; }
 
-  // Inputs: what waits to be polled (the polling worker, between two runs), and what has come
-  // without being taken (any thread).
+  // For inputs: packets that wait to be polled (polling worker, between two runs), and arrivals that were not
+  // taken (any thread).
   [[nodiscard]] virtual exec::RingCounts ring_counts() const noexcept { return {}; }
-  virtual void begin_fill_period() noexcept {}  // the highest fill is told anew from here on
+  virtual void begin_fill_period() noexcept {}  // the maximum fill restarts here
   [[nodiscard]] virtual exec::ArrivalCounts arrival_counts() const { return {}; }
 
   [[nodiscard]] const std::string& name() const { return *name_; }
   void set_name(const std::string& name) { *name_ = name; }
 
-  // Egress modules: which flow a packet that leaves here belongs to. Set by the graph builder.
+  // For egress modules: the flow of packets that leave here. Set by the graph builder.
   void set_flows(uint16_t static_flow, const uint16_t* flow_of_state) {
     static_flow_ = static_flow;
     flow_of_state_ = flow_of_state;
@@ -155,7 +152,7 @@ class Module {
   [[nodiscard]] uint16_t flow_of(uint16_t path_state) const { return flow_of_state_[path_state]; }
 
  private:
-  // Kept small: with hundreds of modules what each run touches decides whether all stay in L1.
+  // Kept small: with hundreds of modules, what each run touches decides whether all of it stays in L1.
   std::unique_ptr<std::string> name_ = std::make_unique<std::string>();
   const uint16_t* flow_of_state_ = nullptr;
   uint16_t static_flow_ = 0;

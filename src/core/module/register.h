@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// register.h - makes a class a kind of module: from the executor's function pointer to its member, with
-// egress metering around it where flows end.
+// register.h - registers a class as a module kind: the executor's function pointer to its member, with egress
+// metering around it where flows end.
 #pragma once
 
 #include <concepts>
@@ -40,10 +40,10 @@ inline void run_plain(void* module, Context& ctx, Packet** pkts, uint32_t n_pkts
   }
 }
 
-// One record per packet, for batches of mixed flows or entry times, or with drops in them, and
-// where packets come to the end of a leg, too.
+// One record per packet: for batches of mixed flows or entry times, batches with drops, and packets that
+// reach the end of a leg.
 struct EgressNotes {
-  // Of packets about to leave at `self`.
+  // For packets about to leave at `self`.
   EgressNotes(const Module& self, Packet* const* pkts, uint32_t n) {
     for (uint32_t i = 0; i < n; ++i) {
       const PacketMeta& meta = pkts[i]->meta();
@@ -62,8 +62,8 @@ struct EgressNotes {
   uint16_t flow[exec::kMaxBatchPkts];
 };
 
-// Entry times and flows are noted before the packets are given away; those that the terminal drops
-// are taken out again. Packets of one flow and entry time share one record.
+// Records entry times and flows before the packets are given away, then removes those that the terminal
+// drops. Packets of the same flow and entry time share one record.
 template <class T>
 inline void run_egress(void* module, Context& ctx, Packet** pkts, uint32_t n) noexcept {
   const Module& self = *static_cast<const Module*>(module);

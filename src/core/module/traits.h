@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// traits.h - the data plane's answers to what the executor asks of packets and clock.
+// traits.h - the data plane's Traits for the executor: access to packets and clock.
 #pragma once
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@ struct CoreTraits {
 
   struct Clock {
     const TscClock* tsc = &TscClock::instance();
-    // Tests set it: then time is what they say.
+    // Set by tests to replace the clock.
     const uint64_t* virtual_ns = nullptr;
     [[nodiscard]] uint64_t now_ns() const {
       return virtual_ns == nullptr ? tsc->now_ns() : *virtual_ns;
@@ -44,7 +44,7 @@ struct CoreTraits {
   static uint16_t overflow_reason() noexcept;
   static uint16_t queue_full_reason() noexcept;
   static uint16_t early_drop_reason() noexcept;
-  // End of a dropped packet.
+  // Frees a dropped packet.
   static void free(Context& ctx, Node& node, Packet* pkt, uint16_t reason) noexcept;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// eal_state_dpdk.h - whether DPDK's environment was started, whose memory pools and tables take.
+// eal_state_dpdk.h - whether DPDK's EAL was initialised: then pools and tables use its memory.
 //
-// Programs that only look at packets do without: a pool and tables then take plain memory.
+// Programs that only inspect packets do without: pools and tables then use plain memory.
 #pragma once
 
 #include <rte_eal.h>
@@ -9,7 +9,7 @@
 
 namespace batchplane {
 
-// What is registered before the environment starts is there to be found afterwards only.
+// Tail queues registered before rte_eal_init() can be looked up only after it.
 [[nodiscard]] inline bool has_eal() { return rte_eal_tailq_lookup("RTE_MEMPOOL") != nullptr; }
 
 }  // namespace batchplane

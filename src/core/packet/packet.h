@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// packet.h - a packet and its metadata; the only header that knows what a packet is made of.
+// packet.h - a packet and its metadata; the only header that knows how a packet is represented.
 //
 // Two backends with one interface: DPDK mbufs (BATCHPLANE_DPDK=1) and plain heap memory, on which
-// the whole engine builds and runs without DPDK (thread sanitizer, fuzzing, laptops). A packet is
-// one contiguous segment of at most kMaxFrameBytes; ports see to that.
+// the whole engine builds and runs without DPDK (thread sanitizer, fuzzing, laptops). A packet is one
+// contiguous segment of at most kMaxFrameBytes; ports ensure that.
 #pragma once
 
 #include <algorithm>
@@ -19,18 +19,18 @@
 
 namespace batchplane {
 
-// What the engine and the modules know about a packet besides its bytes.
+// A packet's metadata for engine and modules.
 struct PacketMeta {
-  uint64_t entry_ns;             // entered the pipeline: ring enqueue, due time, or RX burst
-  uint32_t task_entry_delta_ns;  // entered the current task this long after entry_ns (saturates)
+  uint64_t entry_ns;             // entry into the pipeline: ring enqueue, due time, or RX burst
+  uint32_t task_entry_delta_ns;  // time from entry_ns to entry into the current task (saturates)
   uint32_t next_hop;             // id given by the last lookup
   uint32_t tunnel_id;
-  uint16_t path_state;  // of the flow automaton, where a node can be reached by several
+  uint16_t path_state;  // state of the flow automaton, where several states can reach a node
   uint16_t vrf;
   uint16_t in_interface;
-  uint8_t l3_offset_bytes = 14;  // of an untagged frame, until a module finds out otherwise
-  uint8_t l4_offset_bytes;       // 0 = not known
-  uint16_t drop_reason;          // set when a drop gate took the packet
+  uint8_t l3_offset_bytes = 14;  // untagged Ethernet, until a module finds otherwise
+  uint8_t l4_offset_bytes;       // 0 = unknown
+  uint16_t drop_reason;          // set when the packet went to a drop gate
   uint8_t trace_id;              // 0 = not traced
   uint8_t flags;
 };
@@ -47,7 +47,7 @@ class PacketPool;
 
 #if BATCHPLANE_DPDK
 
-// The metadata takes the dynamic fields of the second mbuf line; nobody else registers any here.
+// The metadata occupies the dynamic fields in the second mbuf cache line; nobody else registers any.
 class Packet {
  public:
   static Packet* from(rte_mbuf* mbuf) { return reinterpret_cast<Packet*>(mbuf); }
@@ -63,7 +63,7 @@ class Packet {
     mbuf_.data_len = static_cast<uint16_t>(len);
     mbuf_.pkt_len = len;
   }
-  // Moves the start of the data; the caller checked headroom or length before.
+  // Moves the start of the data; the caller has checked headroom or length.
   void push_front(uint32_t n_bytes) {
     mbuf_.data_off = static_cast<uint16_t>(mbuf_.data_off - n_bytes);
     set_len_bytes(len_bytes() + n_bytes);
@@ -81,7 +81,7 @@ class Packet {
   [[nodiscard]] PacketMeta& meta() {
     return *reinterpret_cast<PacketMeta*>(reinterpret_cast<uint8_t*>(&mbuf_) + 96);
   }
-  // A number that modules leave for later ones; 0 until one is set.
+  // A number that modules leave for later modules; 0 until one is set.
   [[nodiscard]] uint32_t mark() {
     return (meta().flags & kMetaMarked) != 0 ? mbuf_.hash.fdir.hi : 0;
   }
@@ -138,7 +138,7 @@ class Packet {
 
 #endif
 
-// The caller has seen that the packet is long enough.
+// The caller has checked that the packet is long enough.
 template <HeaderView Header>
 [[nodiscard]] inline Header& header_in(Packet& pkt, uint32_t offset_bytes) {
   return header_at<Header>(pkt.data() + offset_bytes);
@@ -155,7 +155,7 @@ inline void enter_task(Packet& pkt, uint64_t now_ns) {
       static_cast<uint32_t>(std::min<uint64_t>(waited_ns, std::numeric_limits<uint32_t>::max()));
 }
 
-// Fetches descriptor, metadata and header without reading any of them first.
+// Prefetches mbuf, metadata and headers without reading any of them first.
 inline void prefetch_whole(const Packet* packet) {
   const auto* const pkt = reinterpret_cast<const uint8_t*>(packet);
   prefetch_for_write(pkt);

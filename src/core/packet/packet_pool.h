@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// packet_pool.h - where packets come from and go back to, in bulk, last in first out.
+// packet_pool.h - allocates and frees packets in bulk, last in first out.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ namespace batchplane {
 // Made on the control thread; alloc and free from any thread registered with the backend.
 class PacketPool {
  public:
-  // n_pkts packets with room for `data_bytes` after the headroom. Throws ConfigError when memory is
-  // short, naming how much was asked for.
+  // n_pkts packets with room for `data_bytes` after the headroom. Throws ConfigError when memory runs out,
+  // with the amount requested.
   PacketPool(const std::string& name, uint32_t n_pkts, uint32_t data_bytes = 2048);
   ~PacketPool();
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
 
-  // All n or none. The packets come with undefined data and metadata: reset() each.
+  // All n or none. Data and metadata are undefined: reset() each packet.
   [[nodiscard]] bool alloc_bulk(Packet** pkts, uint32_t n) noexcept;
-  // Packets of any pool, in one or few calls to it.
+  // Frees packets of any pools, with few calls per pool.
   static void free_bulk(Packet** pkts, uint32_t n) noexcept;
 
   [[nodiscard]] uint32_t size_pkts() const { return n_pkts_; }

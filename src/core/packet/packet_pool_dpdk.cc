@@ -11,12 +11,12 @@
 namespace batchplane {
 
 namespace {
-// Big enough that a burst-sized alloc/free rarely reaches the shared ring.
+// Large enough that a burst-sized alloc or free rarely reaches the shared pool.
 constexpr uint32_t kCachePkts = RTE_MEMPOOL_CACHE_MAX_SIZE;
 
-// On 4 KB pages a default pool puts one packet into each page, for devices that need contiguous
-// bus addresses: all packets then fall into the same few sets of the L1 cache. No device reads this
-// memory without hugepages, so packets may be laid end to end.
+// On 4 KB pages a default pool puts one packet into each page, for devices that need contiguous bus
+// addresses: all packets then map to the same few sets of the L1 cache. Without hugepages no device reads
+// this memory, so packets may be packed.
 uint32_t layout_flags() { return rte_eal_has_hugepages() != 0 ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG; }
 
 rte_mempool* make_pool(const std::string& name, uint32_t n_pkts, uint32_t cache_pkts,
@@ -27,8 +27,8 @@ rte_mempool* make_pool(const std::string& name, uint32_t n_pkts, uint32_t cache_
   if (pool == nullptr) return nullptr;
   rte_pktmbuf_pool_private sizes{};
   sizes.mbuf_data_room_size = static_cast<uint16_t>(room_bytes);
-  // Last in first out, where that driver is there: a ring takes all packets of the pool in turn,
-  // and more of them than are under way do not fit into the second cache.
+  // Last in first out, if that driver is available: a ring would cycle through all packets of the pool, and
+  // more than those in flight do not fit into the L2 cache.
   const bool has_ops = rte_mempool_set_ops_byname(pool, "stack", nullptr) == 0 ||
                        rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), nullptr) == 0;
   rte_pktmbuf_pool_init(pool, &sizes);

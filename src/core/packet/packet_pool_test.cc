@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// packet_pool_test.cc - packets come back soon, while caches still have them.
+// packet_pool_test.cc - freed packets are reused soon, while they are still in the CPU caches.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -26,7 +26,7 @@ TEST(PacketPool, GivesWhatCameBackLast) {
       PacketPool::free_bulk(&under_way[at], kBurstPkts);
     }
   }
-  // Those and a cache or two; a queue would have had all of the pool take turns.
+  // Those in flight plus a cache or two; a FIFO pool would have cycled through all packets.
   EXPECT_LE(seen.size(), 2U * kUnderWayPkts);
   EXPECT_EQ(pool.available_pkts(), kPoolPkts);
 }

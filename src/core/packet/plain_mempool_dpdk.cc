@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// plain_mempool_dpdk.cc - makes packets in plain memory as they are asked for, and takes them back.
+// plain_mempool_dpdk.cc - allocates packets in plain memory on demand, and takes them back.
 #include "core/packet/plain_mempool_dpdk.h"
 
 #include <rte_mbuf.h>
