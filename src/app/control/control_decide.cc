@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_decide.cc - the part of the control loop for a controller that is another program: it is
-// handed periods and decides when it likes; what it does not decide stays as it is.
+// control_decide.cc - the control loop's part for a controller in another program: hands out periods and
+// takes decisions at any time; settings without a decision stay as they are.
 #include <algorithm>
 
 #include "app/control/control_loop.h"
@@ -20,13 +20,14 @@ uint64_t number_of(const Value& args) {
 
 }  // namespace
 
-// Leaves triggers alone; limits ages, so that promises do not depend on a program's next answer.
+// A controller that leaves triggers alone and only limits ages, so that SLOs do not depend on the program's
+// next answer.
 std::unique_ptr<slo::Controller> ControlLoop::make_guard() const {
   return slo::make_full(choice_.label, model_, settings_,
                         {.has_age_limits = true, .keeps_triggers = true});
 }
 
-// Ages that the program has chosen are its own business.
+// Age limits that the program has chosen are left to it.
 void ControlLoop::keep_own_ages(exec::Decision& decision) const {
   std::erase_if(decision.changes, [this](const exec::BufferChange& change) {
     return own_ages_.contains(change.module);
@@ -54,7 +55,7 @@ Value ControlLoop::hand_period(uint64_t client, uint64_t after) {
   seat_.is_waiting = log_.steps == 0 || number_ <= after;
   if (seat_.is_waiting) return {};
   note_activity();
-  // Asked again for a period that was handed out: it is still the same one.
+  // A repeated request for the same period does not restart its time.
   if (seat_.handed < number_) seat_.handed_ns = seat_.active_ns;
   seat_.handed = number_;
   Dict told = period_value(period_).as_dict();
@@ -115,7 +116,7 @@ void ControlLoop::note_activity() {
   seat_.is_told = false;
 }
 
-// Who neither waits for a period nor answers one is told of once.
+// Logs once that the program neither waits for a period nor answers one.
 void ControlLoop::watch_program(uint64_t now_ns) {
   if (!is_remote() || seat_.client == 0 || seat_.is_waiting || seat_.is_told) return;
   if (now_ns - seat_.active_ns < choice_.answer_limit_ns) return;

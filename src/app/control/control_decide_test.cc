@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_decide_test.cc - a controller that is another program: handed periods, answering well,
-// badly, late, or not at all any more.
+// control_decide_test.cc - a controller in another program: gets periods, and answers well, badly, late, or
+// no longer.
 #include <gtest/gtest.h>
 
 #include "app/control/control_loop.h"
@@ -32,7 +32,7 @@ struct Rig {
   Value decide(const std::string& args, uint64_t client = kMe) {
     return control.decide(client, parse_json(args, "test"));
   }
-  // The period that was handed out last, answered with these changes.
+  // Answers the period handed out last with these changes.
   Value answer(const std::string& changes) {
     const auto number = std::to_string(control.hand_period(kMe, 0)["number"].as_int());
     return decide(R"({"number":)" + number + R"(,"changes":)" + changes + "}");
@@ -181,7 +181,7 @@ TEST(ControlDecide, WhoChoosesHasTheSeatAndNobodyTakesItFromThem) {
   rig.control.choose(choice);
   EXPECT_THROW((void)rig.control.hand_period(kMe, 0), ConfigError);
   choice.name = "max";
-  rig.control.check(choice);  // who wants none of them may say so
+  rig.control.check(choice);  // a controller that needs no costs accepts their absence
 }
 
 TEST(ControlDecide, AnAnswerThatDoesNotComeIsToldOnce) {

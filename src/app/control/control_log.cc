@@ -28,8 +28,8 @@ Value StepTimes::value() const {
 
 namespace {
 
-// The period as it would have been counted without so many of its late packets. A mean is that of
-// the others, if those that are left out took the longest delay that there was.
+// The period without that many of its late packets. For the mean, assumes that the removed packets had the
+// longest delay.
 exec::FlowPeriod without(const exec::FlowPeriod& period, double inside_pkts) {
   exec::FlowPeriod rest = period;
   const auto left_out = std::min(period.late_pkts, static_cast<uint64_t>(inside_pkts));
@@ -39,8 +39,8 @@ exec::FlowPeriod without(const exec::FlowPeriod& period, double inside_pkts) {
   return rest;
 }
 
-// What one hole in a worker's time may catch of a flow: its share of a full ring, that of what
-// comes until the ring has drained, and what its buffers hold.
+// Upper bound of a flow's packets that one gap in a worker's time may delay: its share of a full ring, of the
+// arrivals until the ring has drained, and what its buffers hold.
 double inside_pkts(const exec::PeriodSnapshot& period, const exec::ControlModel& model, size_t flow,
                    uint64_t ring_pkts) {
   uint64_t all_pkts = 0;
@@ -75,7 +75,7 @@ Kept FlowRecord::add(const exec::FlowPeriod& period, double percentile, uint64_t
                      double inside_pkts) {
   constexpr uint64_t kStallsPerSlo = 20;
   last = period;
-  if (is_between) {  // some of its packets were judged by the old promise
+  if (is_between) {  // some of its packets were judged by the old SLO
     is_between = false;
     return Kept::kNotJudged;
   }
@@ -114,7 +114,7 @@ void ControlLog::begin(size_t n_flows, const std::vector<uint64_t>& control_ns) 
 
 void ControlLog::note_period(const exec::PeriodSnapshot& period, const exec::ControlModel& model,
                              const slo::Settings& settings, const ControlTap::Gaps& gaps) {
-  constexpr uint64_t kQuietPart = 40;  // half of what p95 leaves
+  constexpr uint64_t kQuietPart = 40;  // half of what p95 allows
   const auto count = static_cast<double>(gaps.count + last_gaps_.count);
   const uint64_t hole_ns = std::max(gaps.ns, last_gaps_.ns);
   const bool is_quiet = hole_ns * kQuietPart < period.period_ns;
@@ -163,7 +163,7 @@ void ControlLog::note_decision(uint64_t now_ns, const exec::ControlModel& model,
   if (decisions_.size() > kDecisionsKept) decisions_.pop_front();
 }
 
-// The same mistake in every period is one event that is counted.
+// The same error in every period is one event with a count.
 void ControlLog::note_event(uint64_t now_ns, const std::string& message, uint64_t period) {
   if (!events_.empty() && events_.back().message == message) {
     events_.back().now_ns = now_ns;
@@ -209,7 +209,7 @@ std::string ControlLog::last_reason(const std::string& module) const {
   return it == reasons_.end() ? "" : it->second;
 }
 
-// The busiest worker's; commands of clients count too.
+// Share of the busiest worker's time; commands from clients count too.
 double ControlLog::worker_ratio() const {
   uint64_t max_ns = 0;
   for (size_t w = 0; w < first_control_ns_.size(); ++w) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_log_test.cc - which periods count as violated, which of them the machine is to blame for,
-// and delays of many periods.
+// control_log_test.cc - which periods count as violated, which of those the machine caused, and delays over
+// many periods.
 #include "app/control/control_log.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 namespace batchplane::app {
 namespace {
 
-// A module that nobody has profiled: the estimate soon replaces it by what sampled runs say.
+// Cost of a module that was never profiled, until sampled runs replace it.
 constexpr CostLaw::Line kUnknownCost{40, 10};
 
 exec::ControlModel model_of(const Engine& engine) {
@@ -21,7 +21,7 @@ exec::ControlModel model_of(const Engine& engine) {
   return model;
 }
 
-// The largest ring that generators fill: what a packet may find before it.
+// The largest ring that generators fill: the packets that may be ahead of a new one.
 uint64_t ring_pkts_of(const PipelineSpec& spec) {
   constexpr uint64_t kDefaultPkts = 64;
   uint64_t most = 0;
@@ -91,7 +91,7 @@ void ControlLoop::make_controller() {
   own_ages_.clear();
 }
 
-// What is known best of each module: what was estimated before, else a profile, else nothing much.
+// The best known cost of each module: a former estimate, else a profile, else a default.
 void ControlLoop::make_estimator() {
   std::vector<CostLaw> costs;
   for (uint32_t m = 0; m < model_.modules.size(); ++m) {
@@ -140,7 +140,7 @@ void ControlLoop::restore(bool with_triggers) {
   if (with_triggers) touched_.clear();
 }
 
-// Counts of what was before belong to nobody.
+// Counts from before are discarded.
 void ControlLoop::begin() {
   skip_period();
   log_.begin(model_.flows.size(), engine_.control_ns());
@@ -191,7 +191,7 @@ void ControlLoop::parts_moved() {
   const std::set<std::string> touched = std::move(touched_);
   take_model();
   if (choice_.name == kNoController) return;
-  // Queues that are new are as they were made.
+  // New queues keep the settings with which they were made.
   remember_originals();
   for (const auto& [name, original] : originals) originals_[name] = original;
   touched_ = touched;
@@ -259,7 +259,7 @@ void ControlLoop::step_once(const ControlTap::Gaps& generators) {
   }
   last_step_ns_ = clock.now_ns();
   log_.count_times.note(counted_ns - begin_ns);
-  // A program's own time runs from when it was handed a period to when it has decided.
+  // A remote program's time runs from being handed a period to its decision.
   if (!is_remote()) log_.controller_times.note(decided_ns - counted_ns);
   if (!decision.changes.empty()) log_.apply_times.note(last_step_ns_ - decided_ns);
   log_.total_times.note(last_step_ns_ - begin_ns);

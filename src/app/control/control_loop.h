@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_loop.h - period by period: counts of the engine, estimates of costs, a controller's step,
-// its decision into the engine; and everything that is told about it.
+// control_loop.h - once per period: reads the engine's counts, estimates costs, runs the controller's step
+// and applies its decision; and reports about it all.
 #pragma once
 
 #include <array>
@@ -24,28 +24,27 @@ namespace batchplane::app {
 
 inline constexpr const char* kNoController = "none";
 
-// What a user asks for.
+// A user's choice of a controller.
 struct ControlChoice {
   std::string name = kNoController;
   uint64_t period_ns = 10'000'000;
-  Value settings;                            // as given; null = defaults
-  std::map<std::string, CostLaw> costs;      // profiled, by module; may be empty
-  std::string costs_file;                    // what the user took them from; empty: not given
-  std::string costs_origin;                  // in words
-  std::string label;                         // remote: what decides, as its user calls it
-  uint64_t answer_limit_ns = 1'000'000'000;  // remote: a later answer is told
+  Value settings;                        // as given; null = defaults
+  std::map<std::string, CostLaw> costs;  // profiled, by module; may be empty
+  std::string costs_file;                // the file from which the user took them; empty: not given
+  std::string costs_origin;              // in words
+  std::string label;                     // remote: the user's name for the deciding program
+  uint64_t answer_limit_ns = 1'000'000'000;  // remote: later answers are reported
   uint64_t client = 0;                       // remote: the connection that will decide
 };
 
-// What a pipeline's `controller` asks for. Throws ConfigErrors; whether there is such a controller
-// is for ControlLoop::check to say.
+// A pipeline's `controller`. Throws ConfigErrors; ControlLoop::check verifies that the controller exists.
 ControlChoice choice_from(const Value& controller);
-// The form that choice_from reads, without costs; null where no controller is on, or one that
-// only its program can bring back.
+// The form that choice_from reads, without costs; null when no controller is on, or only its own program can
+// restart it.
 Value saved_choice(const ControlChoice& choice);
 
-// Serialised by the caller, like the engine. Nothing here knows of threads or of wall-clock time
-// but for measuring its own steps.
+// Serialised by the caller, like the engine. Independent of threads and wall-clock time, except that it
+// measures its own steps.
 class ControlLoop {
  public:
   explicit ControlLoop(Engine& engine);
@@ -53,52 +52,53 @@ class ControlLoop {
   [[nodiscard]] bool is_on() const { return controller_ != nullptr; }
   [[nodiscard]] const ControlChoice& choice() const { return choice_; }
 
-  // Throws ConfigError when this choice cannot be; changes nothing.
+  // Throws ConfigError when the choice is impossible; changes nothing.
   void check(const ControlChoice& choice) const;
-  // The same for a graph that does not run.
+  // The same for a graph that is not running.
   static void check(const ControlChoice& choice, const Graph& graph);
-  // From the next step on. What the controller before had set as age limits goes back to what the
-  // pipeline says; with `none` triggers do too.
+  // Takes effect with the next step. Age limits set by the previous controller return to those of the
+  // pipeline; with `none`, so do triggers.
   void choose(ControlChoice choice);
-  // The engine has another graph: model, controller and estimates are made for it.
+  // Call when the engine has another graph: makes a new model, controller and estimates.
   void graph_changed();
-  // It has the same modules and flows in other tasks: counts and what was before any controller stay.
+  // Call when the same modules and flows are in other tasks: keeps counts and the settings from before any
+  // controller.
   void parts_moved();
-  // Counts of kept promises begin anew.
+  // Restarts the counts for a flow whose SLO changed.
   void slo_changed(const std::string& flow);
 
-  // Of a controller that is another program; `client` is its connection. All throw ConfigError.
-  // The last period, null when it has the number `after` or a smaller one.
+  // For a controller in another program; `client` is its connection. All throw ConfigError.
+  // The last period; null when its number is `after` or smaller.
   [[nodiscard]] Value hand_period(uint64_t client, uint64_t after);
   // {"number", "changes"}, or {"number", "fault"}.
   Value decide(uint64_t client, const Value& args);
   void client_gone(uint64_t client);
   [[nodiscard]] const exec::ControlModel& model() const { return model_; }
 
-  // One period. What goes wrong is noted, the last good decision stays in force.
-  // `generators`: how often and how long they have been held up since they were started.
+  // Runs one period. Errors are logged, and the last good decision stays in force. `generators`: how often
+  // and how long they have been stalled since their start.
   void step(const ControlTap::Gaps& generators = {});
   [[nodiscard]] uint64_t last_step_ns() const { return last_step_ns_; }
-  // Parts that are to change workers after the last step; whoever asks carries it out, or does not.
+  // Parts that should change workers after the last step; the caller may carry out the moves or not.
   [[nodiscard]] std::vector<PartMove> take_moves() { return std::exchange(moves_, {}); }
-  // What became of them.
+  // Records the result of the moves.
   void note_event(const std::string& what) { log_.note_event(period_.now_ns, what, number_); }
 
-  // `flows` is what `show flows` tells: percentiles are taken from there.
+  // `flows` is the answer of `show flows`, which supplies the percentiles.
   [[nodiscard]] Value show_slo(const Value& flows) const;
   [[nodiscard]] Value show_control() const;
-  // What each module is believed to cost, as costs files have it; none before a controller was on.
+  // Estimated cost of each module, in the format of costs files; empty before a controller was on.
   [[nodiscard]] Value show_costs() const;
-  // The last periods one by one; none without a controller.
+  // The last periods one by one; empty without a controller.
   [[nodiscard]] Value show_periods() const;
-  // Of one flow or module, or (empty) of all. Throws ConfigError for an unknown name.
+  // For one flow or module, or (empty) for all. Throws ConfigError for an unknown name.
   [[nodiscard]] Value explain(const std::string& name) const;
 
  private:
   struct Original {
     uint32_t trigger_pkts;
     uint64_t age_limit_ns;
-    uint32_t weight;  // of a unit, else 0
+    uint32_t weight;  // of a unit, otherwise 0
   };
 
   [[nodiscard]] bool is_remote() const { return choice_.name == kRemoteController; }
@@ -128,12 +128,12 @@ class ControlLoop {
   ControlChoice choice_;
   exec::ControlModel model_;
   slo::Settings settings_;
-  std::unique_ptr<slo::Controller> controller_;  // into model_
-  std::optional<slo::Decomposer> decomposer_;    // over all graphs under one choice
+  std::unique_ptr<slo::Controller> controller_;  // refers to model_
+  std::optional<slo::Decomposer> decomposer_;    // for all graphs under one choice
   std::vector<PartMove> moves_;
   std::unique_ptr<slo::CostEstimator> estimator_;
   std::map<std::string, CostLaw> priors_;
-  std::map<std::string, Original> originals_;  // before any controller
+  std::map<std::string, Original> originals_;  // settings before any controller
   std::vector<exec::CreditChange> original_credits_;
   std::set<std::string> touched_;  // modules that a controller has changed
   exec::PeriodSnapshot period_;

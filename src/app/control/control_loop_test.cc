@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_loop_test.cc - controllers on a whole engine in virtual time: chosen, stepped, switched,
-// explained; the same input gives the same decisions.
+// control_loop_test.cc - controllers on a whole engine in virtual time: chosen, stepped, switched, explained;
+// the same input gives the same decisions.
 #include "app/control/control_loop.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ TEST(ControlLoop, AnSloBelowWhatTheModulesCostIsToldAsInherent) {
 TEST(ControlLoop, PeriodsWithTooManyLatePacketsAreCounted) {
   Rig rig(7'000);
   rig.control.choose(choice_of("max"));
-  rig.periods(1);  // its decision is in force from here on: every other batch waits for a loop
+  rig.periods(1);  // its decision is now in force: every other batch waits for a loop
   EXPECT_EQ(rig.slo(0)["violated_periods"].as_int(), 0);
   rig.periods(9);
   const Value row = rig.slo(0);
@@ -132,7 +132,7 @@ TEST(ControlLoop, PercentilesAndWorstCountTheSameTime) {
   ASSERT_FALSE(full["p99_ns"].is_null()) << to_json(full);
   EXPECT_LE(full["p99_ns"].as_double(), full["delay_max_ns"].as_double());
   rig.control.choose(choice_of("null"));
-  rig.periods(2);  // what was held leaves
+  rig.periods(2);  // held packets leave
   rig.engine.engine().set_slo("f0", 30'000);
   rig.control.slo_changed("f0");
   rig.periods(20);
@@ -147,8 +147,7 @@ TEST(ControlLoop, SwitchingLosesNothingAndTakesBackAgeLimits) {
   Rig rig(1'000'000);
   rig.engine.engine().set_buffers({}, {{"a0", 77'000}});
   const uint64_t stranding_ns = rig.engine.engine().graph().spec.engine.stranding_limit_ns;
-  // Null last: here time passes by the loop, and holding others' batches would seem to save
-  // nothing.
+  // Null last: in this test time passes per loop, so holding other flows' batches would seem to save nothing.
   for (const char* name : {"optimal", "max", "full", "onoff", "fixed(8)", "feasdir", "null"}) {
     rig.control.choose(choice_of(name));
     rig.periods(4);
@@ -274,7 +273,7 @@ TEST(ControlLoop, WhatWasBeforeItOutlivesAMove) {
   engine.balanced();
 }
 
-// A full worker gives a part away: the loop says which, and whoever runs it carries it out.
+// A fully loaded worker gives a part away: the loop names it, and the caller moves it.
 TEST(ControlLoop, TellsWhichPartsAreToMove) {
   PipelineSpec spec = fork(1'000'000);
   spec.workers = {{"w0", -1}, {"w1", -1}};

@@ -23,7 +23,7 @@ Value column(const std::vector<Row>& rows, Get get) {
   return values;
 }
 
-// By name, or by its number in the model.
+// A module by name or by its index in the model.
 uint32_t module_of(const Value& given, const exec::ControlModel& model, const std::string& where) {
   const auto count = static_cast<int64_t>(model.modules.size());
   if (given.is_int() && given.as_int() >= 0 && given.as_int() < count) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_show.cc - what a control loop tells: promises and how they are kept, and why each trigger
-// is what it is.
+// control_show.cc - reports of the control loop: SLOs and how they are met, and the reason for each trigger.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +14,7 @@
 namespace batchplane::app {
 namespace {
 
-// A module is said to have drifted from here on, up or down.
+// A cost that has changed by this factor, up or down, is reported as drifted.
 constexpr double kDriftRatio = 1.5;
 
 const Value& row_of(const Value& rows, const char* key, const std::string& name) {
@@ -65,8 +64,7 @@ std::vector<std::string> names_of(const exec::ControlModel& model) {
 
 }  // namespace
 
-// With a controller everything counts since it was chosen, or since the promise was changed;
-// without one, since the start.
+// With a controller, counts start when it was chosen or the SLO changed; without one, at the start.
 Value ControlLoop::show_slo(const Value& flows) const {
   List rows;
   for (uint32_t f = 0; f < model_.flows.size(); ++f) {
@@ -194,7 +192,7 @@ Value ControlLoop::show_control() const {
               {"events", log_.events_value()}};
 }
 
-// What the controller says, and what is known of a flow where it says nothing: a program outside.
+// The controller's explanation of a flow, completed with known facts where it gives none (a remote program).
 Value ControlLoop::flow_row(uint32_t f, const slo::Explanation& explained) const {
   slo::FlowExplanation told;
   const bool is_explained = f < explained.flows.size();
@@ -240,7 +238,8 @@ Value ControlLoop::module_row(uint32_t m, const slo::Explanation& explained) con
   row["cost_per_pkt_ns"] = period.cost.line().cost_per_pkt_ns;
   row["batch_mean_pkts"] = ratio(period.pkts, period.batches);
   row["arrived_mean_pkts"] = ratio(period.arrived_pkts, period.arrived_batches);
-  for (const exec::BufferChange& change : decision_.changes) {  // after what the period counted
+  for (const exec::BufferChange& change :
+       decision_.changes) {  // decided after the period was counted
     if (change.module != m || change.trigger_pkts == exec::kKeepTrigger) continue;
     row["trigger_pkts"] = change.trigger_pkts;
   }

@@ -60,7 +60,7 @@ void ControlThread::work() {
     lock.unlock();
     step_();
     lock.lock();
-    // Periods that were missed are not made up for: their counts are in the one just read.
+    // Missed periods are not made up for: the counts just read include them.
     last = Clock::now();
     const std::chrono::nanoseconds period(period_ns_);
     due = was_due ? std::max<Clock::time_point>(due + period, last + kMinWait) : last + period;

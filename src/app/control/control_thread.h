@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_thread.h - calls a function once a period, or sooner when asked to.
+// control_thread.h - calls a function once per period, or earlier on request.
 #pragma once
 
 #include <chrono>
@@ -12,11 +12,10 @@
 
 namespace batchplane::app {
 
-// Owner of the thread. set_period() and kick() from any thread; the destructor waits for the step
-// under way.
+// Owner of the thread. set_period() and kick(): any thread. The destructor waits for the current step.
 class ControlThread {
  public:
-  // After a step the next one waits at least this long: a period without packets tells nothing.
+  // Minimum wait between two steps: a period without packets tells nothing.
   static constexpr std::chrono::milliseconds kMinWait{1};
 
   ControlThread(Lane::Around around, std::function<void()> step);
@@ -24,9 +23,9 @@ class ControlThread {
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;
 
-  // 0: rests until there is one.
+  // 0: sleeps until a period is set.
   void set_period(uint64_t period_ns);
-  // The next step comes now instead of at the end of the period.
+  // Runs the next step now instead of at the end of the period.
   void kick();
 
  private:

@@ -12,7 +12,7 @@ void PeriodHistory::note(const exec::ControlModel& model, const exec::PeriodSnap
       .period_ns = period.period_ns,
       .gap_ns = gaps.ns,
       .gaps = gaps.count,
-      // Less than before: one has been taken away, with its part of the sum.
+      // Less than before: a generator has been removed, and its part of the sum with it.
       .generator_gap_ns = generators.ns - std::min(generators.ns, last_generators_.ns),
       .generator_gaps = generators.count - std::min(generators.count, last_generators_.count),
       .in_pkts = exec::entered_pkts(model, period),

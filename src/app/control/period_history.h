@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// period_history.h - the last periods one by one: what can be looked at afterwards without having
-// disturbed them.
+// period_history.h - records the last periods one by one, to look at afterwards without disturbing them.
 #pragma once
 
 #include <deque>
@@ -17,7 +16,7 @@ class PeriodHistory {
  public:
   static constexpr size_t kKept = 1000;
 
-  // `generators`: how often and how long they have been held up since they were started.
+  // `generators`: how often and how long they have been stalled since their start.
   void note(const exec::ControlModel& model, const exec::PeriodSnapshot& period,
             const ControlTap::Gaps& gaps, const ControlTap::Gaps& generators);
   void clear() { periods_.clear(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// placement_choice.cc - what pipelines and edits say of placement.
+// placement_choice.cc - reads the placement part of pipelines and edits.
 #include <algorithm>
 
 #include "app/control/placement_loop.h"

@@ -10,9 +10,9 @@
 namespace batchplane::app {
 namespace {
 
-// A law that nobody has given: what is measured soon takes its place.
+// Default law of a device, soon replaced by measurements.
 constexpr placement::Law kUnknownLaw{true, {1'000, 300, 0.3}};
-// Of the tightest promise on a module's way: the rest is for queues, other modules, and the run of the loop.
+// Share of the tightest SLO on a module's path: the rest is for queues, other modules, and the loop.
 constexpr double kBudgetShare = 0.5;
 constexpr double kUnpromisedNs = 1e6;
 constexpr double kUsualUtilisation = 0.9;
@@ -26,12 +26,12 @@ std::vector<offload::Stage*> stages_of(const Graph& graph) {
   return found;
 }
 
-// A worker has other things to do, too.
+// A worker has other work as well.
 double inline_stretch(const PlacementChoice& choice) {
   return kUsualUtilisation / std::max(0.01, choice.inline_share);
 }
 
-// Where nobody has given or measured one, it is that of the worker, and the way there and back (bench_offload).
+// Without a given or measured law: the worker's law plus the hand-over in both directions (bench_offload).
 placement::Law law_of(const offload::Stage& stage, const offload::Device& device,
                       const PlacementChoice& choice) {
   constexpr double kHandOverNs = 600;
@@ -204,7 +204,7 @@ void PlacementLoop::edit(const Value& args) {
   const bool has_other_laws = next.inline_share != choice_->inline_share ||
                               next.inline_w != choice_->inline_w || next.laws != choice_->laws ||
                               next.slowdown != choice_->slowdown;
-  // Stages stay as they are until the first period by the new laws has ended.
+  // Stages stay as they are until the first period under the new laws has ended.
   if (has_other_laws) return choose(saved_placement(next));
   choice_ = std::move(next);
   is_edited_ = true;
@@ -220,7 +220,7 @@ void PlacementLoop::edit(const Value& args) {
   }
 }
 
-// What was put in, and what found no room or was refused.
+// Packets put in, plus those that found no room or were refused.
 uint64_t PlacementLoop::offered_pkts(const Placed& placed) const {
   const offload::StageCounts& counts = placed.stage->counts();
   return placed.stage->taken_pkts() + placed.stage->held_pkts() +
@@ -237,7 +237,7 @@ bool PlacementLoop::has_event(uint64_t now_ns) {
     has = true;
   }
   for (const Placed& placed : stages_) {
-    // Half of its queue, and more than a batch everywhere.
+    // More than half of its queue, and so more than a batch in any configuration.
     has = has || placed.stage->held_pkts() > placed.stage->max_held_pkts() / 2;
   }
   return has;
@@ -259,7 +259,7 @@ placement::Seen PlacementLoop::see(size_t app, double period_s) {
   const double pkts = since(counts.pkts, placed.pkts);
   const double bytes = since(counts.bytes, placed.bytes);
   if (pkts > 0) seen.pkt_bytes = bytes / pkts;
-  // What is on its way as it was promised does not wait.
+  // Packets in flight within the promised delay do not count as waiting.
   const auto held = static_cast<double>(placed.stage->held_pkts());
   const std::vector<double>& promised_ns = placer_->decision().outcome.delay_ns;
   const double usual = promised_ns.empty() ? held : seen.rate_pps * promised_ns[app] * 1e-9;
@@ -299,7 +299,7 @@ void PlacementLoop::step(uint64_t now_ns) {
   if (!choice_ || placer_ == nullptr) return;
   const bool is_event = has_event(now_ns);
   if (last_ns_ == 0) {
-    // Rates take a period to be known.
+    // Rates are known only after a period.
     last_ns_ = now_ns;
     for (size_t a = 0; a < stages_.size(); ++a) (void)see(a, 1);
     return;
@@ -322,7 +322,7 @@ void PlacementLoop::step(uint64_t now_ns) {
 Value PlacementLoop::saved() const {
   if (!choice_) return Value();
   Dict saved = saved_placement(*choice_).as_dict();
-  saved.erase("laws_origin");  // who runs it again is told anew
+  saved.erase("laws_origin");  // whoever runs it again gets the origin anew
   return saved;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// placement_loop.h - period by period: what stages and devices did, the placer's step, its plan into the stages.
+// placement_loop.h - once per period: observes stages and devices, runs the placer's step and applies its
+// plan to the stages.
 #pragma once
 
 #include <map>
@@ -15,22 +16,22 @@
 
 namespace batchplane::app {
 
-// What a pipeline's `placement` asks for.
+// A pipeline's `placement`.
 struct PlacementChoice {
   struct App {
     std::optional<placement::Policy> policy;
-    double budget_ns = 0;  // 0: a share of the tightest promise on its way
+    double budget_ns = 0;  // 0: a share of the tightest SLO on its path
     double value = 1;
   };
   placement::Policy policy = placement::Policy::kPower;
   double watt_cap = 0;
   uint64_t period_ns = 100'000'000;
-  double inline_share = 0.5;        // of a worker's time, that modules which run on it may take
-  double inline_w = 0;              // of a worker that is wholly busy with them
+  double inline_share = 0.5;        // of a worker's time, for modules that run on it
+  double inline_w = 0;              // power of a worker that is fully busy with them
   std::map<std::string, App> apps;  // by module
-  // By kind of module on a worker; as KIND@DEVICE there.
+  // By module kind for the worker; by KIND@DEVICE for devices.
   std::map<std::string, placement::Law> laws;
-  // How many times longer a batch takes beside another, by kinds of modules; devices by name, or `inline`.
+  // Factor by which a batch takes longer beside another one, by module kinds; devices by name, or `inline`.
   struct Slowdown {
     std::string kind;
     std::string on;
@@ -46,7 +47,7 @@ struct PlacementChoice {
 // Throws ConfigError.
 [[nodiscard]] PlacementChoice placement_choice_from(const Value& given);
 [[nodiscard]] Value saved_placement(const PlacementChoice& choice);
-// Of a problem's applications, which are modules of these kinds: as Problem::slowdown; empty: nobody knows.
+// For a problem's applications, whose modules are of these kinds: as Problem::slowdown; empty: unknown.
 [[nodiscard]] std::vector<double> slowdown_of(const PlacementChoice& choice,
                                               const placement::Problem& problem,
                                               const std::vector<std::string>& kinds);
@@ -57,24 +58,24 @@ class PlacementLoop {
   explicit PlacementLoop(Engine& engine) : engine_(engine) {}
 
   [[nodiscard]] bool is_on() const { return choice_.has_value(); }
-  // Throws ConfigError when a graph that does not run could not be placed so.
+  // Throws ConfigError when a graph that is not running could not be placed this way.
   static void check(const Value& given, const Graph& graph);
-  // Of the graph that runs; null: stages stay as they are from now on. check() has found it good.
+  // For the running graph; null: stages stay as they are from now on. `given` has passed check().
   void choose(const Value& given);
-  // Policies and caps, live: {policy, watt_cap, module, ...}. Throws ConfigError.
+  // Live edits of policies and caps: {policy, watt_cap, module, ...}. Throws ConfigError.
   void edit(const Value& args);
-  // Every few milliseconds: steps at the end of a period, and at once when a device went or came, a policy was
-  // edited, or packets pile up in front of a stage.
+  // Call every few milliseconds: steps at the end of a period, and at once when a device appeared or
+  // disappeared, a policy was edited, or packets pile up in front of a stage.
   void step(uint64_t now_ns);
 
   [[nodiscard]] Value show() const;
   // Null: nothing is placed.
   [[nodiscard]] const placement::Placer* placer() const { return placer_.get(); }
-  // As a pipeline says it.
+  // In the form of a pipeline's `placement`.
   [[nodiscard]] Value saved() const;
 
  private:
-  // A stage as an application of the problem.
+  // A stage as an application of the placement problem.
   struct Placed {
     offload::Stage* stage = nullptr;
     std::vector<uint32_t> device_of_place;
@@ -104,7 +105,7 @@ class PlacementLoop {
   uint64_t last_ns_ = 0;
   uint64_t n_steps_ = 0;
   uint64_t n_changes_ = 0;
-  double step_us_ = 0;  // the last one
+  double step_us_ = 0;  // of the last step
 };
 
 }  // namespace batchplane::app

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// placement_loop_test.cc - the placer in a whole engine, on virtual time: plans reach stages, events are obeyed.
+// placement_loop_test.cc - the placer in a whole engine on virtual time: plans reach stages, and events are
+// handled.
 #include "app/control/placement_loop.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 namespace batchplane::app {
 namespace placement_loop_test {
 
-// Digests on a device that is slow to begin, or on the worker. 32 packets come every `step_ns`.
+// Digests on a device that is slow to start a batch, or on the worker. 32 packets arrive every `step_ns`.
 PipelineSpec pipeline(const Dict& faults = {}) {
   PipelineSpec spec;
   spec.modules = {{"in", "source", {}}, {"d", "digest", {}}, {"out", "sink", {}}};
@@ -76,8 +77,8 @@ struct Rig {
 TEST(PlacementLoop, PutsPlansIntoForce) {
   Rig rig(pipeline());
   rig.run(250);
-  EXPECT_EQ(rig.on(), "inline");  // the device takes 20 us to begin
-  // A burst of 32 each other loop, 10 loops a millisecond, and a tenth for what may come on top.
+  EXPECT_EQ(rig.on(), "inline");  // the device takes 20 us to start
+  // A burst of 32 every other loop, 10 loops per millisecond, plus a tenth as a margin.
   const double demand_pps = rig.loop->show()["apps"]["d"]["demand_pps"].as_double();
   EXPECT_NEAR(demand_pps, 320'000 * 1.1, 20'000);
   EXPECT_EQ(rig.loop->show()["apps"]["d"]["budget_ns"].as_double(), 2'000'000);  // half of the SLO
@@ -88,7 +89,7 @@ TEST(PlacementLoop, ObeysAPolicyAtOnce) {
   Rig rig(pipeline());
   rig.run(210);
   rig.loop->edit(Dict{{"what", "placement"}, {"policy", "throughput"}});
-  rig.run(20);  // not at the end of the period
+  rig.run(20);  // before the end of the period
   EXPECT_EQ(rig.reason(), "policy");
   EXPECT_EQ(rig.loop->show()["choice"]["policy"].as_string(), "throughput");
   rig.loop->edit(Dict{{"what", "placement"}, {"module", "d"}, {"policy", "power"}});
@@ -122,7 +123,7 @@ TEST(PlacementLoop, TakesEditsOfWhatItDecidesBy) {
   EXPECT_EQ(rig.loop->saved()["apps"]["d"]["value"].as_double(), 3);
 }
 
-// After an apply, before the new graph's first period has ended.
+// After an apply, before the end of the new graph's first period.
 TEST(PlacementLoop, HasNoPlanToShowBeforeItsFirstDecision) {
   Rig rig(pipeline());
   rig.run(250);
@@ -134,7 +135,7 @@ TEST(PlacementLoop, HasNoPlanToShowBeforeItsFirstDecision) {
   EXPECT_TRUE(rig.loop->show().has("plan"));
 }
 
-// The thread draws nothing, so that only its own law can keep packets away from it.
+// The thread draws no power, so only its own law can keep packets away from it.
 TEST(PlacementLoop, BeginsWithTheLawOfAThreadThatWasMeasured) {
   const auto goes_there = [](const Dict& law) {
     PipelineSpec spec = pipeline();
@@ -152,7 +153,7 @@ TEST(PlacementLoop, BeginsWithTheLawOfAThreadThatWasMeasured) {
   EXPECT_FALSE(goes_there({{"batch_ns", 1'000'000'000}}));
 }
 
-// Two digests that a fast device serves sooner than a slow one, if they do not stand in each other's way there.
+// Two digests that run faster on a fast device than on a slow one, unless they slow each other down there.
 PipelineSpec two_digests(double factor) {
   PipelineSpec spec = pipeline();
   const Dict device{{"on", List{"fast", "slow"}}, {"max_batch_pkts", 64}, {"backpressure", true}};
@@ -178,7 +179,7 @@ PipelineSpec two_digests(double factor) {
   return spec;
 }
 
-// Decided before anything was learnt.
+// The first decision, made before anything was learnt.
 struct First {
   explicit First(double factor) : rig(two_digests(factor)) {
     while (!rig.loop->show().has("plan")) rig.run(10);
@@ -200,7 +201,7 @@ TEST(PlacementLoop, KeepsApartWhatWasMeasuredToSlowEachOther) {
   const double best = placement::best_of_all(truth);
   EXPECT_LE(true_score(with), 1.01 * best);
   EXPECT_GT(true_score(without), 1.1 * best);
-  // Who knows nothing of it is right by what he knows.
+  // Without knowledge of the slow-down the plan is optimal by its own model.
   EXPECT_LE(placement::score(placement::evaluate(without.problem(), without.plan())),
             1.01 * placement::best_of_all(without.problem()));
   const placement::PlantSpec plant{.truth = truth, .duration_ns = 300'000'000};
@@ -219,7 +220,7 @@ TEST(PlacementLoop, BeginsAnewWhereAnApplyBringsOtherSlowdowns) {
   First first(1.5);
   first.rig.loop->choose(two_digests(2).placement);
   EXPECT_EQ(std::ranges::max(first.problem().slowdown), 2);
-  first.rig.loop->edit(Dict{{"what", "placement"}, {"inline_w", 3}});  // laws are taken anew
+  first.rig.loop->edit(Dict{{"what", "placement"}, {"inline_w", 3}});  // laws are read again
   EXPECT_EQ(std::ranges::max(first.problem().slowdown), 2);
 }
 

@@ -13,10 +13,10 @@ namespace batchplane::app {
 namespace {
 
 constexpr rlim_t kNiceLimit = 20 - kControlNice;  // as setrlimit(2) counts
-constexpr unsigned long kTimerSlackNs = 1'000;    // how late a sleep may end
-constexpr uint64_t kSliceNs = 100'000;  // a short slice begins soon; old kernels ignore it
+constexpr unsigned long kTimerSlackNs = 1'000;    // maximum lateness of a timer
+constexpr uint64_t kSliceNs = 100'000;  // a short slice is scheduled earlier; old kernels ignore it
 
-// struct sched_attr of sched_setattr(2), which some C libraries declare and some do not.
+// struct sched_attr of sched_setattr(2), which not all C libraries declare.
 struct Attributes {
   uint32_t size = sizeof(Attributes);
   uint32_t policy = 0;  // SCHED_OTHER

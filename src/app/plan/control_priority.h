@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_priority.h - what puts control before generators, devices and workers on its core.
+// control_priority.h - gives control threads priority over generators, devices and workers on their core.
 #pragma once
 
 namespace batchplane::app {
 
-// Of the kernel's time-sharing, never real-time: whoever spins for a lock at real-time priority (those of DPDK are
-// spun for) keeps the thread that has it from running, and with it everything else on that core.
+// A nice value of the kernel's time sharing, never real-time priority: a real-time thread that spins for a
+// lock (as DPDK's locks do) keeps the lock's holder on that core from running, and with it everything else
+// there.
 constexpr int kControlNice = -10;
 
-// Lets threads of this process have it without a right of their own, where the system allows that.
+// Lets threads of this process raise their priority without a capability, where the system permits it.
 void allow_control_priority();
-// Whether they may then.
+// Whether they may do so.
 bool is_control_priority_allowed();
 
-// The calling thread, which also wakes to the microsecond. Threads that it makes have an ordinary priority. False
-// where it may not.
+// Raises the priority of the calling thread and makes its timers precise to the microsecond. Threads that it
+// creates get normal priority. False when not permitted.
 bool take_control_priority();
 
 }  // namespace batchplane::app

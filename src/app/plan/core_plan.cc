@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// core_plan.cc - reads the cores that this process may use and deals them out.
+// core_plan.cc - reads the cores that this process may use and assigns them.
 #include "app/plan/core_plan.h"
 
 #include <sched.h>

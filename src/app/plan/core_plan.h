@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// core_plan.h - which thread runs where: workers alone on their cores, generators on another one if
-// there is any, everything else on the first.
+// core_plan.h - assigns threads to cores: each worker has its own core, generators another one if available,
+// everything else the first.
 #pragma once
 
 #include <string>
@@ -11,20 +11,21 @@
 namespace batchplane::app {
 
 struct CorePlan {
-  std::vector<int> cores;  // all that may be used, ascending unless the user ordered them
-  int control_core = 0;    // control and everything that looks on
-  int generator_core = 0;  // of generators that name none: apart from control where possible
+  std::vector<int> cores;  // all usable cores, ascending unless the user ordered them
+  int control_core = 0;    // control and monitoring threads
+  int generator_core =
+      0;  // for generators without a core of their own: not the control core if possible
 };
 
-// Cores of this process, or those of `--cores`. Throws ConfigError for one that cannot be had.
+// Cores of this process, or those of `--cores`. Throws ConfigError for an unavailable one.
 CorePlan plan_cores(const std::string& cores_option);
-// Gives workers without a core one each, from the last core down, the control core last of all, and
-// generators the last core that is left then.
+// Assigns cores to workers without one, from the last core down and the control core last of all; generators
+// then get the last remaining core.
 // Makes the default worker when there is none.
 void assign_workers(PipelineSpec& spec, CorePlan& plan);
 
-// Pins the calling thread to the control core, and lets it come before other threads there if it wants that. False
-// when it does not.
+// Pins the calling thread to the control core and, if wanted, gives it priority over other threads there.
+// False when it does not get the priority.
 bool enter_control_core(const CorePlan& plan, bool wants_priority);
 
 }  // namespace batchplane::app

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// core_plan_test.cc - who gets which core, by how many there are.
+// core_plan_test.cc - which thread gets which core, by the number of cores.
 #include "app/plan/core_plan.h"
 
 #include <gtest/gtest.h>

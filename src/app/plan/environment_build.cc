@@ -13,7 +13,7 @@
 namespace batchplane::app {
 namespace {
 
-// Stands for a port while a pipeline is checked, or while its modules are asked about packets.
+// Stands in for a port while a pipeline is checked, or while packets are walked through its modules.
 class PlannedPort final : public Port {
  public:
   explicit PlannedPort(net::Mac mac = {}) : mac_(mac) {}
@@ -25,7 +25,7 @@ class PlannedPort final : public Port {
   }
   [[nodiscard]] net::Mac mac() const override { return mac_; }
   [[nodiscard]] PortStats stats() const override { return {}; }
-  // Without the device its descriptors are not known; this many is usual.
+  // Without the device the number of its descriptors is unknown; this is a usual one.
   [[nodiscard]] uint64_t max_held_pkts() const override { return 4096; }
 
  private:
@@ -43,7 +43,7 @@ std::shared_ptr<Port> running_port(const PortSpec& port, const Running& running)
   return it == running.env->ports.end() ? nullptr : it->second;
 }
 
-// Such ports are made for a check too: they cost nothing and say more.
+// Memory ports are made for a check too: they cost nothing and reveal more mistakes.
 bool is_memory(const std::string& kind) {
   const PortKindInfo* const info = find_port_kind(kind);
   return info != nullptr && info->is_memory;
@@ -56,7 +56,7 @@ std::shared_ptr<Port> make_one(const PortSpec& port, PortsAre ports_are, Environ
   }
   try {
     auto made = make_port(port, env, where);
-    // A ring that nobody empties would be full soon.
+    // A ring that nobody polls would soon be full.
     if (ports_are == PortsAre::kAbsent) return std::make_shared<PlannedPort>(made->mac());
     return made;
   } catch (const ConfigError& e) {
@@ -91,7 +91,7 @@ void add_addresses(const InterfaceSpec& spec, const std::string& where, Interfac
                           "for example 10.0.0.1/24 or 2001:db8::1/64");
     }
   }
-  // RFC 4291, 2.8: an interface has a link-local address, whatever else it has.
+  // RFC 4291, 2.8: every interface has a link-local address.
   const bool has_link_local = std::ranges::any_of(
       interface.addresses6, &net::Address6::is_link_local, &net::Prefix6::address);
   if (!has_link_local) interface.addresses6.push_back({net::link_local_of(interface.mac), 64});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// environment_build.h - ports and interfaces of a pipeline, made from its specification.
+// environment_build.h - makes the ports and interfaces of a pipeline from its specification.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace batchplane::app {
 
-// What a pipeline that runs lends to the one that will replace it; all empty at the start.
+// What the running pipeline lends to its successor; all null at the start.
 struct Running {
   const PipelineSpec* spec = nullptr;
   const Environment* env = nullptr;
@@ -21,17 +21,17 @@ struct Running {
 enum class PortsAre : uint8_t {
   kReal,
   kPlanned,  // described only: to check a pipeline without opening devices
-  kAbsent,   // none at all: nothing comes in, and what is sent is gone
+  kAbsent,   // none: nothing arrives, and sent packets are freed
 };
 
-// What the rules of pipelines ask of the kinds that this program has.
+// Facts about this program's kinds for the rules of pipelines.
 Kinds program_kinds();
 
-// What is allowed and hardly meant, as `check` tells it.
+// Settings that are allowed but probably not intended, for `check`.
 List warnings_value(const PipelineSpec& spec);
 
-// Notes every mistake in ports, interfaces and generators; the environment is complete when there
-// is none. Ports of the same name, kind and parameters as those that run are taken over.
+// Collects all mistakes in ports, interfaces and generators; the environment is complete when there are none.
+// Running ports with the same name, kind and parameters are taken over.
 std::unique_ptr<Environment> build_environment(const PipelineSpec& spec, PortsAre ports_are,
                                                const Running& running,
                                                std::vector<ConfigError>& errors);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// environment_build_test.cc - the addresses of interfaces: both families, link-local ones,
-// mistakes.
+// environment_build_test.cc - addresses of interfaces: both IP versions, link-local addresses, mistakes.
 #include "app/plan/environment_build.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// grouped_routes.h - the routes of very many traffic flows, those that go the same way as one row.
+// grouped_routes.h - routes of very many flows, with one row for all flows that take the same way.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace batchplane::app {
 
-// Of one source.
+// Routes of one source.
 class GroupedRoutes {
  public:
-  // The next flow. `schedulers`: which of its gates are the number of its flow in a packet scheduler.
+  // Adds the next flow. `schedulers`: modules whose gate is the flow's number in a packet scheduler.
   void add(const Route& route, const std::set<std::string>& schedulers);
   // [{"ways": [{path, flow}], "flows": [index of each], "scheduled": {scheduler: [number of each]}}]
   [[nodiscard]] List rows() const;
@@ -27,7 +27,7 @@ class GroupedRoutes {
     std::vector<uint32_t> flows;
     std::map<std::string, std::vector<uint32_t>> numbers;
   };
-  // Flows as which each way is metered, and what it passes; schedulers that the route has a number in.
+  // The ways of a route with the flow as which each is metered, and the schedulers in which it has a number.
   using Key = std::pair<std::vector<std::pair<std::string, std::vector<std::string>>>,
                         std::vector<std::string>>;
 

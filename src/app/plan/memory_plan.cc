@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// memory_plan.cc - adds up pool and tables.
+// memory_plan.cc - sums up pool and tables.
 #include "app/plan/memory_plan.h"
 
 #include <algorithm>
@@ -20,11 +20,11 @@ constexpr uint64_t kMegabyte = 1 << 20;
 constexpr uint64_t kBaseBytes = 96 * kMegabyte;
 constexpr uint32_t kUsualDataBytes = 2048;
 constexpr uint32_t kEthernetAndTags = net::kEthBytes + 2 * net::kVlanTagBytes;
-// Descriptors, per-thread caches and what modules hold, for each module and port.
+// Descriptors, per-thread caches and packets held by modules, per module and port.
 constexpr uint64_t kPktsPerPort = 8192;
 constexpr uint64_t kPktsPerModule = 1024;
-constexpr uint64_t kPktOverheadBytes = 512;  // descriptor, headroom, the pool's own bookkeeping
-// A table that runs, and one that an apply fills beside it when the file declares another.
+constexpr uint64_t kPktOverheadBytes = 512;  // mbuf, headroom, pool overhead
+// The running table, and one that an apply fills beside it if its declaration differs.
 constexpr uint64_t kTableCopies = 2;
 
 uint64_t declared_bytes(const PipelineSpec& spec) {
@@ -43,7 +43,7 @@ uint64_t declared_bytes(const PipelineSpec& spec) {
   return std::min<uint64_t>(most, kMaxFrameBytes);
 }
 
-// A size out of its range is refused when the graph is built: no memory is taken for it before.
+// Invalid sizes are refused when the graph is built, so they count for no memory here.
 bool are_params_good(const ModuleInfo& info, const ModuleSpec& module) {
   std::vector<ConfigError> errors;
   const SourceMap no_places;
@@ -67,10 +67,10 @@ uint64_t table_bytes(const PipelineSpec& spec) {
   return sum;
 }
 
-// A computed pool leaves room for modules that a later apply adds.
+// A computed pool size has room for modules that a later apply adds.
 uint64_t spare_pkts(uint64_t least) { return std::max<uint64_t>(least / 4, kPktsPerModule); }
 
-// Where there are several workers, parts may move, each with a queue before it and perhaps one behind.
+// With several workers parts may move; each has a queue before it and perhaps one behind.
 uint64_t moves_pkts(const PipelineSpec& spec) {
   constexpr uint64_t kQueues = 24;
   return spec.workers.size() > 1 ? kQueues * in_queue_pkts(spec) : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// memory_plan.h - how many packets of which size a pipeline needs, and how much memory that takes.
+// memory_plan.h - number and size of the packets that a pipeline needs, and the memory for them.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace batchplane::app {
 
-// Room in a packet for the longest frame that ports, interfaces, sources and generators name.
+// Bytes per packet for the longest frame that ports, interfaces, sources and generators name.
 uint32_t data_bytes_needed(const PipelineSpec& spec, const Environment& env);
 
-// Memory for pool and tables, before anything is built: an estimate that errs on the high side,
-// since pages that nobody touches cost nothing. Tables count twice: an apply that declares another
-// one fills it beside the one that runs (the same one is shared).
+// Memory for pool and tables, estimated before anything is built; errs on the high side, since untouched
+// pages cost nothing. Tables count twice: an apply with a different declaration fills a new table beside the
+// running one (an unchanged one is shared).
 uint64_t memory_mb_estimate(const PipelineSpec& spec);
 
-// The pool that `graph` gets; throws ConfigError when the pipeline asks for one that is too small.
+// The pool size for `graph`; throws ConfigError when the pipeline asks for too small a pool.
 uint32_t pool_pkts_for(const Graph& graph);
 
 }  // namespace batchplane::app

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// memory_plan_test.cc - tables are counted once each, and twice for an apply.
+// memory_plan_test.cc - each table is counted once, then doubled for an apply.
 #include "app/plan/memory_plan.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ uint64_t table_bytes(const Dict& params) {
   return route_table_memory<Ipv4Family>("", params).front().bytes;
 }
 
-// The second module decides: all else stays the same.
+// Only the second module varies.
 uint64_t estimate_with(ModuleSpec second) {
   PipelineSpec spec;
   spec.modules.push_back(module_of("lookup", "ipv4_lookup",

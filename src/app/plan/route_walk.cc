@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// route_walk.cc - the walk of one packet: through a module, over its gate, to the next.
+// route_walk.cc - walks one packet: through a module, out of its gate, into the next module.
 #include "app/plan/route_walk.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr uint64_t kHousekeepNs = 1'000'000'000;
 std::string gate_text(uint32_t gate) { return gate == kDropGate ? "drop" : std::to_string(gate); }
 
 bool is_end(const ModuleInfo& info) { return info.shape == Shape::kTerminal; }
-// Fed here, and read by the world outside (a queue is read by another task).
+// Filled here and read outside of the pipeline (a queue is read by another task).
 bool is_way_out(const ModuleInfo& info) { return info.shape == Shape::kQueue && info.is_egress; }
 
 }  // namespace
@@ -30,7 +30,7 @@ RouteWalk::RouteWalk(Graph& graph, PacketPool& pool)
   ctx_->meter = meter_.get();
   ctx_->batch_limit_pkts = graph.spec.engine.batch_pkts;
   ctx_->now_ns = kStepNs;
-  // Some modules take over what the pipeline declares (neighbours, say) at their first tick.
+  // Some modules learn the pipeline's declarations (neighbours, for example) at their first timer call.
   for (const Instance& instance : graph_.instances) {
     if (instance.module->housekeep_interval_ns() == 0) continue;
     instance.module->housekeep(*ctx_, kHousekeepNs);
@@ -63,7 +63,7 @@ Route RouteWalk::walk(uint32_t input, uint16_t in_interface, const std::vector<u
   const LinkedEdge& first = *edge_of(input, 0);
   follow(pkt, first.to, graph_.paths->next(input, 0, entry));
   tell_loops();
-  // The next packet finds the module as this one did.
+  // Restores the module's state for the next packet.
   for (const uint32_t keeper : keepers_) {
     graph_.instances[keeper].module->give_up_held([&](Packet* held) { ctx_->free(held); });
   }
@@ -82,7 +82,7 @@ void RouteWalk::follow(Packet* pkt, uint32_t at, PathState state) {
     if (const auto [stop, is_new] = stop_of(*pkt, at, state); is_new) {
       from_ = stop;
     } else {
-      // Another branch came here with the same packet, or this one goes round.
+      // Another branch has arrived here with the same packet, or this one is in a loop.
       ctx_->free(pkt);
       if (was_here) loops_.push_back({stop, path_});
       break;
@@ -173,9 +173,9 @@ RouteWalk::Outcome RouteWalk::pass(Packet* pkt, uint32_t at) {
   return outcome;
 }
 
-// What a call did with `pkt`: what else it dropped and sent is freed. A packet sent in its place
-// (the whole of its fragments) or ahead of it (the first fragment, which alone has ports) is
-// followed instead; what the module made for itself is not.
+// Finds what a call did with `pkt`, and frees all other packets that it dropped or sent. A packet sent in its
+// place (the reassembled one) or ahead of it (the first fragment, the only one with ports) is followed
+// instead; packets that the module made itself are not.
 RouteWalk::Outcome RouteWalk::settle(Packet* pkt, bool is_in_batch) {
   Outcome outcome{.fate = is_in_batch ? Fate::kGoesOn : Fate::kKept,
                   .pkt = is_in_batch ? pkt : nullptr};
@@ -211,8 +211,8 @@ RouteWalk::Outcome RouteWalk::settle(Packet* pkt, bool is_in_batch) {
   return outcome;
 }
 
-// Where the packet is, and as what: a step of its way from the stop before. Times are left out:
-// they change nothing about the way.
+// The packet's position and contents as a stop of its way, linked to the previous stop. Times are left out:
+// they do not affect the way.
 std::pair<uint32_t, bool> RouteWalk::stop_of(Packet& pkt, uint32_t at, PathState state) {
   PacketMeta meta = pkt.meta();
   meta.entry_ns = 0;
@@ -229,7 +229,7 @@ std::pair<uint32_t, bool> RouteWalk::stop_of(Packet& pkt, uint32_t at, PathState
   return {it->second, is_new};
 }
 
-// What goes round may still leave, where a splitter that does not look at packets is on the way.
+// A packet in a loop may still leave where a splitter on the way chooses blindly.
 void RouteWalk::tell_loops() {
   if (loops_.empty()) return;
   std::vector<uint32_t> todo;
@@ -304,7 +304,7 @@ Packet* RouteWalk::new_packet() {
 Packet* RouteWalk::copy_of(Packet& pkt) {
   Packet* const copy = new_packet();
   copy->reset(0);
-  // The data begins where it does in the original: modules may add and remove headers.
+  // Keeps the position of the data: modules may add and remove headers.
   const uint32_t from = copy->headroom_bytes();
   const uint32_t to = pkt.headroom_bytes();
   if (to < from) copy->push_front(from - to);

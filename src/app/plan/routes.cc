@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// routes.cc - finds what sends traffic into the pipeline, and makes a packet of each of its flows.
+// routes.cc - finds the traffic sources of the pipeline, and makes a packet of each of their flows.
 #include "app/plan/routes.h"
 
 #include <algorithm>
@@ -137,7 +137,7 @@ class RouteFinder {
     return std::nullopt;
   }
 
-  // One packet of each flow, of its first size: the size decides about no gate but by the MTU.
+  // One packet per flow, of its first size: only the MTU makes gates depend on the size.
   List of_flows(const std::string& name, const std::vector<ParamSpec>& specs, const Dict& params,
                 const std::string& where, RoutesAre form) {
     std::vector<ConfigError> errors;
@@ -179,8 +179,7 @@ class RouteFinder {
   std::vector<std::string> unread_;
 };
 
-// What each `egress` schedules. The nodes of a tree may be very many, and whoever wants no route of each flow
-// wants none of them.
+// Schedulers of each `egress`. The nodes of a tree may be very many, and are left out with grouped routes.
 Dict schedulers_of(const Graph& graph, RoutesAre form) {
   Dict schedulers;
   for (const ModuleSpec& module : graph.spec.modules) {
@@ -205,7 +204,7 @@ Value find_routes(const PipelineSpec& spec, const Value& frames, RoutesAre form)
   if (!errors.empty()) throw ConfigErrors(std::move(errors));
   env->is_offline = true;
   env->quiescence = &quiescence;
-  // Packets that a module still holds go back to the pool when the graph goes.
+  // Declared first: packets that a module still holds return to the pool when the graph is destroyed.
   PacketPool pool("routes", RouteWalk::kPoolPkts, data_bytes_needed(spec, *env));
   const auto graph = build_graph(spec, std::move(env));
   RouteFinder finder(*graph, pool);

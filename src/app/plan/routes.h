@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// routes.h - which way each flow of the pipeline's generators and sources takes, as JSON.
+// routes.h - finds the way of each flow of the pipeline's generators and sources, as JSON.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ enum class RoutesAre : uint8_t { kEach, kGrouped };
 // "schedulers": {module: numbers}, "warnings": [..]}. `frames` is null or {"frames": {generator or input module: [hex, ..]}}:
 // further packets that come in there. The packet backend need not run; no device is opened. Throws
 // ConfigErrors.
-// kGrouped: routes as GroupedRoutes tells them, without names and gates; and of trees, whose nodes may be
-// very many, the discipline alone.
+// kGrouped: routes as in GroupedRoutes, without names and gates; for scheduler trees, which may have very
+// many nodes, only the discipline.
 Value find_routes(const PipelineSpec& spec, const Value& frames, RoutesAre form = RoutesAre::kEach);
 
 }  // namespace batchplane::app

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// routes_test.cc - where single packets go: splits, drops, queues, modules with a memory, frames.
+// routes_test.cc - ways of single packets: splits, drops, queues, modules with state, frames.
 #include "app/plan/routes.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::string edge(const std::string& from, const std::string& gate, const std::st
 constexpr const char* kSource = R"("in": {"kind": "source", "params": {"flows": [{"count": 2}]}})";
 constexpr const char* kSink = R"({"kind": "sink", "params": {}})";
 
-// What the first error says; empty when there is none.
+// The first error; empty when there is none.
 std::string error_of(const PipelineSpec& spec, const Value& frames = {}) {
   const auto errors = errors_of([&] { (void)find_routes(spec, frames); });
   return errors.empty() ? "" : errors.front().line();
@@ -60,7 +60,7 @@ TEST(Routes, EachFlowTakesTheGateThatItsAddressesChoose) {
   EXPECT_FALSE(routes[2]["ways"].as_list().at(0).has("flow"));
 }
 
-// Indices and numbers say which flow of the source each is, and which of the scheduler.
+// Indices are flows of the source, numbers are flows of the scheduler.
 TEST(Routes, FlowsThatGoTheSameWayAreOneRow) {
   const PipelineSpec spec = spec_of(
       R"("in": {"kind": "source", "params": {"flows": [
@@ -86,7 +86,7 @@ TEST(Routes, FlowsThatGoTheSameWayAreOneRow) {
   EXPECT_EQ(found["schedulers"]["link"], find_routes(spec, {})["schedulers"]["link"]);
 }
 
-// A queue has a way in for each worker that fills it, and none for others.
+// A queue has an entry for each worker that fills it, and none for others.
 TEST(Routes, GoThroughQueuesThatOtherWorkersFill) {
   PipelineSpec spec =
       spec_of(R"("a": {"kind": "source", "params": {}, "worker": "w1"},
@@ -123,7 +123,7 @@ TEST(Routes, BehindABlindSplitEveryBranchIsFollowedAndMergedOnesOnce) {
   EXPECT_EQ(route["gates"], Value(Dict{}));
   EXPECT_EQ(found["free"]["a"]["weights"], Value(List{3.0, 1.0, 0.0}));
   EXPECT_EQ(found["free"]["b"]["weights"], Value(List{1.0, 1.0}));
-  // x and y once each, although two branches lead there, and the gate that leads nowhere.
+  // x and y once each, although two branches lead there, and the unconnected gate.
   const List& ways = route["ways"].as_list();
   ASSERT_EQ(ways.size(), 3U);
   EXPECT_EQ(ways[0]["path"], Value(List{"in", "a", "work", "join", "b", "x"}));
@@ -223,11 +223,11 @@ TEST(Routes, ANeighbourThatIsNotKnownKeepsThePacketAndSaysSo) {
   const Value found = find_routes(router(), {});
   const List& routes = found["routes"]["load"].as_list();
   ASSERT_EQ(routes.size(), 8U);
-  // Declared neighbours are known; more packets than the port's ring would hold leave by it.
+  // Declared neighbours are known; more packets leave by the port than its ring could hold.
   for (size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(routes[i]["ways"].as_list().at(0)["end"], Value("out_wan")) << to_json(routes[i]);
   }
-  // Each is the first to wait, though only one may.
+  // Each counts as the first to wait, though only one may wait.
   for (size_t i = 5; i < 7; ++i) {
     EXPECT_EQ(routes[i]["gates"], Value(Dict{{"lookup", 0}}));
     EXPECT_EQ(routes[i]["ways"].as_list().at(0)["kept_by"], Value("next"));
@@ -256,7 +256,7 @@ TEST(Routes, CopiesAreNotFollowedAndUnreadPortsAreTold) {
 }
 
 TEST(Routes, OfAPacketThatIsCutTheFirstPartIsFollowed) {
-  // The translator drops parts of a packet whose first one it has not seen.
+  // The translator drops fragments whose first fragment it has not seen.
   const PipelineSpec spec = spec_of(
       R"("in": {"kind": "source", "params": {"size_bytes": 1518}},
          "cut": {"kind": "fragment", "params": {"mtu_bytes": 576}},

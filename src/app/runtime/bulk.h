@@ -11,17 +11,17 @@
 
 namespace batchplane::app {
 
-// The text `key` of a request; throws ConfigError where there is none.
+// The string at `key` in a request; throws ConfigError when it is missing.
 std::string text_of(const Value& args, const char* key);
 
-// Any thread. Edits that nobody commits are forgotten: those of a client when it goes is not known
-// here, so the oldest make room for new ones.
+// Any thread. Uncommitted edits are discarded: it is not known here when a client leaves, so the oldest edits
+// make room for new ones.
 class BulkEdits {
  public:
   static constexpr size_t kMaxOpen = 16;
   static constexpr uint64_t kMaxItems = 20'000'000;
 
-  // args: phase, and what it needs; see the protocol's description.
+  // args: phase and its arguments; see docs/protocol.md.
   Value run(const Value& args, Runtime& runtime);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// generator_set.h - the generators of a pipeline, each on a thread of its own.
+// generator_set.h - a pipeline's generators, each on its own thread.
 #pragma once
 
 #include <atomic>
@@ -17,30 +17,29 @@
 
 namespace batchplane::app {
 
-// Control side, serialised by the caller. Goes before pool and ports do.
+// Control side, serialised by the caller. Destroyed before pool and ports.
 class GeneratorSet {
  public:
   explicit GeneratorSet(int default_core) : default_core_(default_core) {}
   ~GeneratorSet();
 
-  // Makes and starts those of `specs` that do not run yet. Throws ConfigError; what it had begun
-  // with is ended again then.
+  // Makes and starts the generators of `specs` that are not running yet. Throws ConfigError; generators
+  // already started by this call are then stopped again.
   void add(const std::vector<GeneratorSpec>& specs, const Environment& env, PacketPool& pool);
-  // Ends those that `specs` does not have in the same form, and those whose port `env` does not
-  // keep.
+  // Stops generators that `specs` does not contain unchanged, and those whose port is not in `env`.
   void keep_only(const std::vector<GeneratorSpec>& specs, const Environment& env);
-  // Ends all threads; counts stay readable.
+  // Stops all threads; counts stay readable.
   void stop();
 
-  // Changes `fields` (rate_pps, flow, weights, is_on, is_saturating) of one. check() throws what
-  // set() would.
+  // Changes `fields` (rate_pps, flow, weights, is_on, is_saturating) of one generator. check() throws the
+  // same errors as set().
   void check(const std::string& name, const Value& fields) const;
   void set(const std::string& name, const Value& fields);
 
   [[nodiscard]] Value show() const;
-  // How often and for how long the machine has kept them all from their loops.
+  // How often and how long the machine has stalled all of their loops.
   [[nodiscard]] ControlTap::Gaps held_up() const;
-  // The specifications with what was changed live.
+  // Specifications with live changes.
   [[nodiscard]] std::vector<GeneratorSpec> saved() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// packet_summary.cc - names the outermost headers that are whole.
+// packet_summary.cc - describes the outermost headers that are complete.
 #include "app/runtime/packet_summary.h"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// requests.cc - the table of commands, and who carries them out.
+// requests.cc - the table of commands, and the lanes that execute them.
 #include "app/runtime/requests.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ Value run_check(Context& context) {
   const PipelineSpec spec = pipeline_of(context);
   Value plan;
   if (context.errors.empty()) plan = context.runtime.check(spec, context.errors);
-  // Mistakes are what was asked for: the request itself is good.
+  // Mistakes are the requested result: the request itself is good.
   List errors = errors_value(context.errors, spec.source_map);
   context.errors.clear();
   return Dict{
@@ -87,7 +87,7 @@ Value run_module(Context& context) {
                                  args.is_null() ? Value(Dict{}) : args);
 }
 
-// Null when there is none yet: Requests waits for it.
+// Null when there is no period yet: Requests then waits for it.
 Value hand_period(const Value& args, Runtime& runtime, ControlSocket::ClientId client) {
   const Value& after = args["after"];
   if (!after.is_null() && !(after.is_int() && after.as_int() >= 0)) {
@@ -136,7 +136,7 @@ const Command& find_command(const std::string& name) {
           : "did you mean '" + near + "'?");
 }
 
-// Tables wait for table edits: what would make quick requests wait goes the slow way.
+// `tables` requests wait for table edits, so they use the slow lane and do not delay quick requests.
 Pace pace_of(const Request& request, const Command& command) {
   const Value& what = request.args["what"];
   const bool is_table = what.is_string() && what.as_string() == "tables";
@@ -244,13 +244,13 @@ void Requests::route(ControlSocket::ClientId client, const std::string& line) {
   };
   if (pace == Pace::kQuick) {
     job();
-    serve_waiting(false);  // it may have chosen another controller
+    serve_waiting(false);  // the job may have chosen another controller
   } else {
     (pace == Pace::kSlow ? slow_lane_ : trace_lane_).post(std::move(job));
   }
 }
 
-// Those whose period is there, or will never come, have their answer.
+// Answers the clients whose period has ended, or will never come.
 void Requests::serve_waiting(bool is_end) {
   const std::lock_guard lock(waiting_mutex_);
   std::erase_if(waiting_, [&](const Waiting& waiting) {

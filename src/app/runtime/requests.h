@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// requests.h - from a line of the control socket to its answer: one entry per command.
+// requests.h - handles requests of the control socket; one table entry per command.
 #pragma once
 
 #include <functional>
@@ -14,25 +14,24 @@ namespace batchplane::app {
 
 inline constexpr int64_t kProtocolVersion = 1;
 
-// A request as it came: its answer carries the same id.
+// A received request: its answer carries the same id.
 struct Request {
   Value id;
   std::string cmd;
   Value args;
 };
 
-// Throws ConfigError; `id` is set as soon as it is known, for the answer to the mistake.
+// Throws ConfigError; sets `id` as soon as it is known, for the error answer.
 Request parse_request(const std::string& line, Value& id);
 std::string good_answer(const Value& id, const Value& result);
 std::string bad_answer(const Value& id, const std::vector<ConfigError>& errors,
                        const std::map<std::string, std::string>& source_map = {});
 
-// Carries out any command but `stop`; never throws.
+// Executes any command except `stop`; never throws.
 std::string answer_request(const Request& request, Runtime& runtime, BulkEdits& bulk,
                            ControlSocket::ClientId client = 0);
 
-// Deals requests to lanes: quick ones, slow ones (checks, tables), and traces, which wait for
-// traffic.
+// Distributes requests to lanes: quick ones, slow ones (checks, tables), and traces, which wait for traffic.
 class Requests {
  public:
   using Answer = std::function<void(ControlSocket::ClientId, std::string)>;
@@ -42,13 +41,13 @@ class Requests {
   ~Requests();
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
-  // On the socket's thread; the answer comes later, from another one.
+  // On the socket's thread; the answer is sent later, by another thread.
   void take(ControlSocket::ClientId client, std::string line);
-  // On the socket's thread: this client has left.
+  // On the socket's thread: this client has disconnected.
   void forget(ControlSocket::ClientId client);
 
  private:
-  // Somebody who waits for the end of a period.
+  // A client that waits for the end of a period.
   struct Waiting {
     ControlSocket::ClientId client;
     Request request;
@@ -62,7 +61,7 @@ class Requests {
   BulkEdits bulk_;
   std::mutex waiting_mutex_;
   std::vector<Waiting> waiting_;  // guarded by waiting_mutex_
-  // Last, so that they end before what their jobs use.
+  // Declared last, so that the lanes end before the members that their jobs use.
   Lane trace_lane_;
   Lane slow_lane_;
   Lane quick_lane_;

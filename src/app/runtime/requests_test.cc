@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// requests_test.cc - every command against a small pipeline in this process, on a clock of the
-// test.
+// requests_test.cc - every command against a small pipeline in this process, on the test's clock.
 #include "app/runtime/requests.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +64,7 @@ class RequestsTest : public testing::Test {
       for (const auto& each : engine_->workers()) each->loop_once();
     }
   }
-  // The answer to one request line without its envelope.
+  // The answer to a request, without its envelope.
   Value answer(const std::string& cmd, const std::string& args = "{}") {
     Value id;
     const Request request =
@@ -212,7 +211,7 @@ TEST_F(RequestsTest, TheControllerIsSavedWithWhatWasAskedOfIt) {
                                             "expected"));
   result("set", R"({"what":"controller","name":"none"})");
   EXPECT_FALSE(result("save").has("controller"));
-  // What runs goes on where a pipeline says nothing of a controller; else what it says runs.
+  // The running controller stays when a pipeline names none; otherwise the pipeline's runs.
   const Value applied = result("apply", R"({"pipeline":)" + to_json(saved) + "}");
   EXPECT_EQ(applied["difference"]["controller"],
             parse_json(R"({"from":"none","to":"optimal"})", "expected"));
@@ -343,7 +342,7 @@ TEST_F(TwoWorkersTest, APartIsMovedAndSavedWhereItRuns) {
   const Value saved = result("save");
   EXPECT_EQ(saved["modules"]["out"]["worker"].as_string(), "w1");
   EXPECT_FALSE(saved["modules"].has("out/in")) << "nobody has written that";
-  // What was saved is what runs.
+  // The saved pipeline equals the running one.
   const Value applied = result("apply", R"({"pipeline":)" + to_json(saved) + R"(,"dry_run":true})");
   EXPECT_TRUE(applied["difference"]["moved"].as_list().empty());
   EXPECT_TRUE(applied["difference"]["added"].as_list().empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// runtime.cc - what a running pipeline tells about itself, and how it ends.
+// runtime.cc - reports of a running pipeline, and its end.
 #include "app/runtime/runtime.h"
 
 #include <unistd.h>
@@ -32,7 +32,7 @@ Runtime::Runtime(Parts parts)
 Runtime::~Runtime() {
   placement_thread_.reset();
   control_thread_.reset();
-  parts_.generators.reset();  // they feed ports of the engine from its pool
+  parts_.generators.reset();  // they fill the engine's ports from its pool
 }
 
 uint64_t Runtime::uptime_ns() const { return TscClock::instance().now_ns() - started_ns_; }
@@ -139,7 +139,7 @@ Value Runtime::command(const std::string& module, const std::string& verb, const
   return parts_.engine->graph().at(module).module->command(verb, args);
 }
 
-// Of several traces in a row each is cancelled when its turn comes, until the lock is ours.
+// Cancels each of several queued traces when its turn comes, until the lock is ours.
 std::unique_lock<std::mutex> Runtime::end_traces() {
   std::unique_lock lock(locks_.trace, std::defer_lock);
   while (!lock.try_lock()) {
@@ -161,8 +161,8 @@ Value Runtime::stop() {
   return final_report();
 }
 
-// Every packet that came in has left, was dropped with a reason, or is still held somewhere. What
-// no longer is anywhere was lost, and what the pool misses was leaked.
+// Every packet that came in has left, was dropped with a reason, or is still held. Any other packet was lost,
+// and packets missing from the pool have leaked.
 Value Runtime::final_report() {
   const Graph& graph = parts_.engine->graph();
   const auto now = snapshot(true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// runtime.h - a pipeline that runs, and everything that can be asked of it or changed in it.
+// runtime.h - a running pipeline, with all its queries and changes.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ namespace batchplane::app {
 
 inline constexpr const char* kDaemonVersion = "0.1.0";
 
-// What a request holds while it runs. Taken in this order.
-//   trace:  a trace is under way, or the graph is being swapped
+// Locks of a request, taken in this order:
+//   trace:  a trace is running, or the graph is being swapped
 //   tables: module commands and building of graphs, which may take seconds
 //   engine: snapshots, edits of buffers, swap of the graph: milliseconds
 struct Locks {
@@ -40,55 +40,56 @@ class Runtime {
     std::unique_ptr<Engine> engine;
     std::unique_ptr<GeneratorSet> generators;
     SnapshotCache cache = SnapshotCache();
-    bool has_control_thread = false;  // else somebody calls step_control()
+    bool has_control_thread = false;  // otherwise the caller runs step_control()
   };
   explicit Runtime(Parts parts);
   ~Runtime();
 
-  // Everything below may be called from any thread; each call takes the locks that it needs.
+  // Any thread; each call takes the locks that it needs.
   Value hello();
   Value show(const std::string& what, const Value& args);
-  // Why triggers are what they are: of a flow or module, or (empty) of all.
+  // Reasons for the triggers: of a flow or module, or (empty) of all.
   Value explain(const std::string& name);
-  // One period of the controller in force.
+  // Runs one period of the controller in force.
   void step_control();
-  // Called after each of them, without any lock; null: no more, and none is under way.
+  // Sets a function called after each step, without any lock; null: no further call, and none in progress on
+  // return.
   void on_step(std::function<void()> told);
-  // Of a controller that is another program; see ControlLoop.
+  // For a controller in another program; see ControlLoop.
   Value hand_period(uint64_t client, uint64_t after);
   Value decide(uint64_t client, const Value& args);
   void client_gone(uint64_t client);
   void set(const Value& args, uint64_t client = 0);
-  // What the pipeline says of a controller; null: nothing.
+  // Starts the pipeline's controller; null: none given.
   void begin_control(const Value& controller);
-  // What it says of placement; null: nothing. Throws ConfigError.
+  // Starts the pipeline's placement; null: none given. Throws ConfigError.
   void begin_placement(const Value& placement);
-  // Looks whether there is something to decide for placement.
+  // Runs placement's step, if one is due.
   void step_placement();
-  // Throws ConfigError with the nearest name when there is none of this name.
+  // Throws ConfigError, with the nearest name, when there is no such module.
   void require_module(const std::string& module);
   Value command(const std::string& module, const std::string& verb, const Value& args);
-  // Mistakes of a pipeline and, when there are none, what it would need.
+  // A pipeline's mistakes or, if there are none, its needs.
   Value check(const PipelineSpec& next, std::vector<ConfigError>& errors);
-  // In one step or, with the mistakes noted, not at all.
+  // In one step or, with the mistakes recorded, not at all.
   Value apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError>& errors);
-  // Parts of the graph to other workers (Engine::move): who moved, who stood still for it and how long.
+  // Moves parts of the graph to other workers (Engine::move): which moved, which workers stopped and for how
+  // long.
   Value move(const std::vector<PartMove>& parts);
   Value save();
   Value trace(const Value& args);
 
-  // Ends traffic, drains and tells how it went; only the first call does something.
+  // Ends traffic, drains and reports; only the first call has an effect.
   Value stop();
-  // What a control thread runs in: its core, its priority, a place in the packet pool's books.
+  // Environment of a control thread: its core, its priority, its registration with the packet backend.
   [[nodiscard]] Lane::Around on_control_core(bool wants_priority) const;
   [[nodiscard]] const std::string& name() const { return parts_.name; }
   [[nodiscard]] uint64_t uptime_ns() const;
-  // Whether the last stop() found every packet.
+  // Whether the last stop() accounted for every packet.
   [[nodiscard]] bool is_balanced() const { return is_balanced_; }
 
  private:
-  // Gives up the trace under way, and those that clients have waiting, for a change that cannot
-  // wait.
+  // Cancels the current trace, and those waiting, for a change that cannot wait.
   [[nodiscard]] std::unique_lock<std::mutex> end_traces();
   void move_by_control(const std::vector<PartMove>& parts);
   // The caller holds all locks.
@@ -118,9 +119,8 @@ class Runtime {
   bool is_balanced_ = true;
 };
 
-// A pipeline checked without running it: mistakes, and {"pool_pkts", "memory_mb", "workers", ..}.
-// `running` may lend ports.
-// Where there are none, `built` gets the graph.
+// Checks a pipeline without running it: mistakes, and {"pool_pkts", "memory_mb", "workers", ..}. `running`
+// may lend ports. Without mistakes, `built` gets the graph.
 Value check_pipeline(const PipelineSpec& spec, const PipelineSpec* running_spec,
                      const Environment* running_env, std::vector<ConfigError>& errors,
                      std::unique_ptr<Graph>* built = nullptr);

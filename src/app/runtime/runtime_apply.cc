@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// runtime_apply.cc - checks a pipeline, and swaps it in for the one that runs.
+// runtime_apply.cc - checks a pipeline, and swaps it in for the running one.
 #include <algorithm>
 
 #include "app/plan/environment_build.h"
@@ -45,7 +45,7 @@ Value plan_value(const Graph& graph, uint32_t pool_pkts, uint32_t data_bytes) {
               {"workers", std::move(workers)}};
 }
 
-// Keys as the pipeline has them.
+// Reports errors with the pipeline's keys.
 void check_controller(const PipelineSpec& spec, const Graph& graph) {
   if (spec.controller.is_null()) return;
   const ControlChoice choice = choice_from(spec.controller);
@@ -58,7 +58,7 @@ void check_controller(const PipelineSpec& spec, const Graph& graph) {
   }
 }
 
-// What says of a controller that another one is chosen, or null.
+// The change of controller, or null.
 Value control_difference(const Value& running, const Value& wanted) {
   if (wanted.is_null() || saved_choice(choice_from(wanted)) == running) return {};
   const Value name = running.is_null() ? Value(kNoController) : running["name"];
@@ -71,7 +71,7 @@ void append(std::vector<ConfigError>& to, std::vector<ConfigError> from) {
 
 }  // namespace
 
-// Builds everything, tables included, in an environment of its own, and throws it away.
+// Builds everything, including tables, in a separate environment, and discards it.
 Value check_pipeline(const PipelineSpec& spec, const PipelineSpec* running_spec,
                      const Environment* running_env, std::vector<ConfigError>& errors,
                      std::unique_ptr<Graph>* built) {
@@ -81,7 +81,7 @@ Value check_pipeline(const PipelineSpec& spec, const PipelineSpec* running_spec,
   offload::add_devices(spec, *env, nullptr, mistakes);
   Value plan;
   append(errors, errors_of([&] {
-           // The data bytes are asked for before the environment is given away.
+           // Computed before the environment is given away.
            const uint32_t data_bytes = data_bytes_needed(spec, *env);
            auto graph = build_graph(spec, std::move(env));
            plan = plan_value(*graph, pool_pkts_for(*graph), data_bytes);
@@ -99,8 +99,8 @@ Value Runtime::check(const PipelineSpec& next, std::vector<ConfigError>& errors)
   return check_pipeline(spec, nullptr, nullptr, errors);
 }
 
-// A graph that shares tables with the running one may edit them while it is built. So the whole is
-// first built apart: what could go wrong goes wrong there, where nothing is touched.
+// A graph that shares tables with the running one may edit them while it is built. Therefore everything is
+// first built separately, so that errors occur where nothing is touched.
 Value Runtime::apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError>& errors) {
   std::unique_lock<std::mutex> trace_lock;
   if (!is_dry_run) trace_lock = end_traces();
@@ -156,7 +156,7 @@ Value Runtime::apply(PipelineSpec next, bool is_dry_run, std::vector<ConfigError
   return result;
 }
 
-// Not while a table is being edited, or a packet followed: there will be another period.
+// Not while a table is being edited or a packet is traced: there will be another period.
 void Runtime::move_by_control(const std::vector<PartMove>& parts) {
   const std::unique_lock trace_lock(locks_.trace, std::try_to_lock);
   const std::unique_lock tables_lock(locks_.tables, std::try_to_lock);

@@ -24,7 +24,7 @@ struct NamedEdit {
   Value fields;
 };
 
-// A request taken apart, before anything is done.
+// A parsed request, before anything is done.
 struct Edits {
   std::vector<Engine::TriggerEdit> triggers;
   std::vector<Engine::AgeEdit> ages;
@@ -107,10 +107,10 @@ void read_edit(const Value& args, const std::string& key, Mistakes& mistakes, Ed
     read_generator(fields, args, edits);
   } else if (what == "placement") {
     edits.placements.push_back(args);
-    return;  // its other fields are placement's to judge
+    return;  // placement checks the other fields
   } else if (what == "port") {
     edits.ports.push_back({fields.required_string("name"), args});
-    return;  // its other fields are the port's to judge
+    return;  // the port checks the other fields
   } else {
     const std::string near = nearest_word(what, kTargets);
     fields.mistake("what", "there is nothing called '" + what + "' to set",
@@ -212,8 +212,7 @@ void Runtime::set(const Value& args, uint64_t client) {
     throw ConfigError("there is one controller at a time", "sets", "choose one");
   }
   for (const ControlChoice& choice : edits.controllers) control_.check(choice);
-  // Only a port's own command can still refuse, and it comes alone; set_buffers checks before it
-  // acts.
+  // Only a port's own command can still fail, and it comes alone; set_buffers checks before it acts.
   for (size_t i = 0; i < ports.size(); ++i) ports[i]->command("set", edits.ports[i].fields);
   for (const Value& edit : edits.placements) placement_.edit(edit);
   engine.check_weights(edits.weights);
@@ -227,7 +226,7 @@ void Runtime::set(const Value& args, uint64_t client) {
   for (ControlChoice& choice : edits.controllers) choose(std::move(choice));
   for (const NamedEdit& edit : edits.generators) parts_.generators->set(edit.name, edit.fields);
   parts_.cache.forget();
-  // Who changes a promise need not wait for the end of the period.
+  // A changed SLO takes effect without waiting for the end of the period.
   if (control_thread_ != nullptr && !edits.slos.empty()) control_thread_->kick();
 }
 

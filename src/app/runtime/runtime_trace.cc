@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// runtime_trace.cc - follows packets that a tcpdump expression selects.
+// runtime_trace.cc - traces packets that match a tcpdump expression.
 #include <pcap/pcap.h>
 
 #include <memory>
@@ -16,7 +16,7 @@ constexpr uint64_t kMaxTraceNs = 60'000'000'000;
 
 using Accepts = std::function<bool(const uint8_t*, uint32_t)>;
 
-// A compiled tcpdump expression. Matching neither allocates nor locks: workers do it.
+// A compiled tcpdump expression. Matching neither allocates nor locks, since workers do it.
 class PacketFilter {
  public:
   explicit PacketFilter(const std::string& expression) {
@@ -68,8 +68,7 @@ Value gate_value(const std::string& module, uint16_t gate, const Graph& graph) {
   return static_cast<int>(gate);
 }
 
-// The gate that a packet took belongs to the run before it, and a run behind a wait tells how long
-// that was.
+// A packet's gate belongs to the run before it; a run after a wait reports how long the wait was.
 List events_value(const TraceResult::Traced& traced, const Graph& graph) {
   List events;
   uint64_t held_since_ns = 0;

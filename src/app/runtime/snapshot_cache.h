@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// snapshot_cache.h - one snapshot for all who ask at the same time, so that clients do not multiply
-// work.
+// snapshot_cache.h - shares one snapshot among clients that ask at the same time, so that clients do not
+// multiply work.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace batchplane::app {
 class SnapshotCache {
  public:
   static constexpr uint64_t kFreshNs = 1'000'000;
-  // Fine histograms are large: their lines come from the worker's cache and go back.
+  // Fine histograms are large: copying them moves their lines out of the worker's cache and back.
   static constexpr uint64_t kFineFreshNs = 250'000'000;
 
   explicit SnapshotCache(uint64_t fresh_ns = kFreshNs, uint64_t fine_fresh_ns = kFineFreshNs)
@@ -23,12 +23,11 @@ class SnapshotCache {
 
   using Take = std::function<Snapshot(bool with_fine)>;
 
-  // A snapshot not older than fresh_ns; its fine histograms, when asked for, not older than
-  // fine_fresh_ns.
+  // A snapshot no older than fresh_ns; its fine histograms, if requested, no older than fine_fresh_ns.
   std::shared_ptr<const Snapshot> get(uint64_t now_ns, bool with_fine, const Take& take);
-  // After changes: the next get() takes a new one.
+  // Call after changes: the next get() takes a new snapshot.
   void forget() { latest_ = nullptr, has_fine_ = false; }
-  // Of the last one to two seconds.
+  // Over the last one to two seconds.
   [[nodiscard]] uint32_t worst_firings_per_run() const;
 
  private:

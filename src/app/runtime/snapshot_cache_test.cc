@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// snapshot_cache_test.cc - how often snapshots are taken, and packets in one line.
+// snapshot_cache_test.cc - how often snapshots are taken; one-line summaries of packets.
 #include "app/runtime/snapshot_cache.h"
 
 #include <gtest/gtest.h>

@@ -32,13 +32,13 @@ sigset_t stop_signals() {
   return set;
 }
 
-// Clients that asked to stop wait for the report.
+// Clients that requested the stop wait for the report.
 struct Waiting {
   std::mutex mutex;
   std::vector<std::pair<ControlSocket::ClientId, Value>> clients;  // guarded by mutex
 };
 
-// pid, name and pipeline beside the socket, for those who look for daemons.
+// Writes pid, name and pipeline beside the socket, for programs that search for daemons.
 class StateFile {
  public:
   StateFile(const std::string& socket_path, const Runtime& runtime, const std::string& pipeline) {
@@ -49,7 +49,7 @@ class StateFile {
                                           {"started_s", static_cast<int64_t>(time(nullptr))},
                                           {"version", kDaemonVersion},
                                           {"pipeline", pipeline}});
-    // What another one left, a link included, goes away and is not written into.
+    // Removes what another daemon left, which may be a link, instead of writing into it.
     unlink(path_.c_str());
     std::string why_not;
     const Fd fd(create_own_file(path_, why_not));
@@ -66,12 +66,12 @@ class StateFile {
   std::string path_;
 };
 
-// True when a signal asks for the end.
+// True when a signal requests the end.
 bool take_signal(int fd) {
   signalfd_siginfo info{};
   bool must_stop = false;
   while (read(fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    // The terminal that started us is gone: nothing to us.
+    // SIGHUP: the terminal that started us is gone, which does not matter.
     if (info.ssi_signo != SIGHUP) must_stop = true;
   }
   return must_stop;
@@ -132,7 +132,7 @@ bool serve(Startup& startup) {
             waiting.clients.emplace_back(client, id);
           }
           must_stop.store(true, std::memory_order_release);
-          socket.answer(0, "");  // wakes the loop; no client is called 0
+          socket.answer(0, "");  // wakes the loop; no client has id 0
         });
     requests = &dealt;
     enter_control_core(startup.cores, true);

@@ -34,16 +34,16 @@ uint32_t whole_from(const Value& value, const std::string& where, int64_t least,
   throw ConfigError("out of range", where, std::to_string(least) + " to " + std::to_string(most));
 }
 
-// A module on a device, and where it stands in the lists.
+// A module on a device, with its positions in the lists.
 struct Place {
   std::string module;
   std::string device;
   std::unique_ptr<profile::DeviceLoop> loop;
-  double alone_run_ns = 0;  // of the batches of pairs
+  double alone_run_ns = 0;  // for batches of pairs
   double alone_wall_ns = 0;
 };
 
-// Everything that loops stand on, in the order in which it must go.
+// Everything that the loops use, in the order required for destruction.
 struct Bench {
   Quiescence quiescence;
   std::unique_ptr<PacketPool> graph_pool;
@@ -55,7 +55,7 @@ struct Bench {
   List refused;
 };
 
-// Ten times its law is when a batch is taken back and run by the worker: not here.
+// The stage reclaims a batch after ten times its law's time and runs it on the worker: prevented here.
 void add_bench_devices(const DeviceProfileRequest& request, const PipelineSpec& spec,
                        Environment& env) {
   Dict laws;
@@ -108,7 +108,7 @@ List points_of(const DeviceProfileRequest& request, Bench& bench) {
   size_t n_done = 0;
   for (const uint32_t batch_pkts : request.batch_pkts) {
     for (Place& place : bench.places) {
-      // One with memory of its own works on two batches at once, so that neither ends as soon as it would alone.
+      // A device with its own memory works on two batches at once, so each takes longer than it would alone.
       const bool has_own_memory = place.loop->has_own_memory();
       profile::DeviceTimes times;
       if (has_own_memory) times = place.loop->run(batch_pkts, request.ms, 1);
@@ -138,8 +138,8 @@ List points_of(const DeviceProfileRequest& request, Bench& bench) {
   return points;
 }
 
-// One that has memory of its own works on batches of two modules at once: then what comes out in a time says what
-// they cost each other, not what each took.
+// A device with its own memory works on batches of two modules at once: its throughput then shows how they
+// slow each other down, not how long each took.
 bool are_timed_by_ends(const Place& one, const Place& other) {
   return one.device == other.device && one.loop->has_own_memory();
 }
@@ -175,12 +175,12 @@ List pairs_of(const DeviceProfileRequest& request, Bench& bench) {
   return rows;
 }
 
-// What each device with a sensor draws with nothing to do, and with each module in its largest batches.
+// Power of each device with a sensor, idle and with each module in its largest batches.
 List power_of(const DeviceProfileRequest& request, Bench& bench) {
   List rows;
   if (request.power_ms <= 0) return rows;
   const uint32_t most = *std::ranges::max_element(request.batch_pkts);
-  // Sensors tell the mean of about a second.
+  // Sensors report the mean of about a second.
   std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(request.power_ms));
   std::map<std::string, double> idle_w;
   for (const Place& place : bench.places) {
@@ -275,7 +275,7 @@ Value run_device_profile(Startup& startup, const std::string& request_path) {
   [[maybe_unused]] const PacketThread registered;
   Bench bench;
   set_up(request, spec, bench);
-  // Not before: threads of devices may run where the thread may that makes them.
+  // Not earlier: device threads inherit the affinity of the thread that creates them.
   pin_this_thread(spec.workers.front().core);
   List points = points_of(request, bench);
   List pairs = pairs_of(request, bench);

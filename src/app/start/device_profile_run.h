@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// device_profile_run.h - `batchplaned --profile-devices`: measures what batches of a pipeline's modules take on
-// devices and prints the figures as JSON, instead of running it.
+// device_profile_run.h - `batchplaned --profile-devices`: measures the times of batches of a pipeline's
+// modules on devices and prints them as JSON, instead of running the pipeline.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct DeviceProfileRequest {
 DeviceProfileRequest device_profile_request_from(const Value& value, const PipelineSpec& spec);
 
 // Measures on the worker's core; progress goes to stderr. A module that cannot run on a device is left out
-// there, with the reason. Throws ConfigErrors.
+// for it, with the reason. Throws ConfigErrors.
 Value run_device_profile(Startup& startup, const std::string& request_path);
 
 }  // namespace batchplane::app

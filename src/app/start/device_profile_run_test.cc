@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// device_profile_run_test.cc - requests to the profiler of devices: what they may say, and what is refused.
+// device_profile_run_test.cc - requests to the device profiler: accepted and refused ones.
 #include "app/start/device_profile_run.h"
 
 #include <gtest/gtest.h>

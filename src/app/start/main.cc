@@ -73,7 +73,7 @@ int print_routes(const DaemonOptions& options) {
   return errors.empty() ? kGood : kBadInput;
 }
 
-// {KEY: what there is}, or {"missing": why}.
+// {KEY: list}, or {"missing": reason}.
 int print_devices(const char* key, List (*list)()) {
   Value found;
   const std::vector<ConfigError> errors = errors_of([&] { found = Dict{{key, list()}}; });
@@ -84,7 +84,7 @@ int print_devices(const char* key, List (*list)()) {
 
 int run(const DaemonOptions& options) {
   Startup startup{options};
-  // Signals are blocked before the first thread exists, so that none of them takes one.
+  // Signals are blocked before the first thread exists, so that no thread takes one.
   block_signals();
   const std::vector<ConfigError> errors = errors_of([&] { start_up(startup); });
   if (!errors.empty()) {
@@ -166,6 +166,6 @@ int main(int argc, char** argv) {
                      : wants_routes ? print_routes(options)
                                     : run(options);
   std::fflush(stdout);
-  // Devices were closed by their ports; what the backend still holds goes with the process.
+  // Ports have closed their devices; whatever the backend still holds ends with the process.
   _exit(result);
 }

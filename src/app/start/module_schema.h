@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// module_schema.h - all that pipelines can be made of, as one value: what `batchplaned --modules`
-// prints.
+// module_schema.h - everything that pipelines can be made of, as one value: the output of `batchplaned
+// --modules`.
 #pragma once
 
 #include "base/value.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// privileges.cc - capabilities belong to threads, and libraries have made some by now: each is interrupted by
-// a signal and gives up its own.
+// privileges.cc - capabilities belong to threads, and libraries have created some by now: a signal makes each
+// of them drop its own.
 #include "app/start/privileges.h"
 
 #include <linux/capability.h>
@@ -44,7 +44,7 @@ bool makes_interfaces(const PipelineSpec& spec) {
 
 bool is_always_needed(const PipelineSpec&) { return true; }
 
-// In a user namespace the capability is there and gives no priority.
+// In a user namespace the capability may be present without giving priority.
 bool needs_nice(const PipelineSpec&) {
   if (is_control_priority_allowed()) return false;
   bool may = false;
@@ -58,12 +58,12 @@ struct KeptRight {
   bool (*is_needed)(const PipelineSpec& spec);
 };
 
-// python/batchplane/commands/doctor.py tells them, with the reasons.
+// python/batchplane/commands/doctor.py lists them, with the reasons.
 constexpr KeptRight kKept[] = {
     {CAP_NET_RAW, "CAP_NET_RAW", is_always_needed},
     {CAP_NET_ADMIN, "CAP_NET_ADMIN", makes_interfaces},
     {CAP_SYS_NICE, "CAP_SYS_NICE", needs_nice},
-    // Memory that a device reads and writes is pinned, and its physical addresses are looked up.
+    // DMA memory is pinned, and its physical addresses are looked up.
     {CAP_IPC_LOCK, "CAP_IPC_LOCK", has_pci_devices},
     {CAP_SYS_ADMIN, "CAP_SYS_ADMIN", has_pci_devices},
     {CAP_SYS_RAWIO, "CAP_SYS_RAWIO", has_pci_devices},
@@ -81,11 +81,11 @@ uint64_t permitted_now() {
   return data[0].permitted | static_cast<uint64_t>(data[1].permitted) << 32;
 }
 
-// Of the calling thread. System calls alone: a signal's handler may make them.
+// Drops those of the calling thread. Only system calls that a signal handler may use.
 bool drop_here() {
   for (int capability = 0; capability < 64; ++capability) {
     if ((kept_mask >> capability & 1) != 0) continue;
-    // Not without CAP_SETPCAP; no_new_privs holds then all the same.
+    // Fails without CAP_SETPCAP; no_new_privs still prevents regaining it.
     if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 && errno == EINVAL) break;
   }
   prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
@@ -124,7 +124,7 @@ bool wait_for(uint32_t wanted) {
   return true;
 }
 
-// All other threads. One that was made meanwhile by one that had not given up yet is found in the next round.
+// All other threads. Threads created meanwhile by one that had not dropped yet are found in the next round.
 bool drop_elsewhere() {
   std::set<pid_t> done{static_cast<pid_t>(syscall(SYS_gettid))};
   while (true) {
@@ -133,7 +133,7 @@ bool drop_elsewhere() {
       if (!done.insert(thread).second) continue;
       is_new = true;
       const uint32_t before = n_done.load();
-      if (syscall(SYS_tgkill, getpid(), thread, SIGRTMAX) != 0) continue;  // it has ended
+      if (syscall(SYS_tgkill, getpid(), thread, SIGRTMAX) != 0) continue;  // the thread has ended
       if (!wait_for(before + 1)) return false;
     }
     if (!is_new) return true;
@@ -154,7 +154,7 @@ std::vector<std::string> drop_privileges(const PipelineSpec& spec) {
   action.sa_flags = SA_RESTART;
   sigaction(SIGRTMAX, &action, &before);
   const bool is_told = drop_elsewhere();
-  // Last: the others are asked while this thread still may do everything.
+  // Last: signalling the others needs this thread's privileges.
   const bool is_dropped = drop_here();
   if (!is_told || !is_dropped || has_failed.load()) {
     throw ConfigError("a thread keeps capabilities that it does not need", "start",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// privileges.h - what the daemon may do that ordinary programs may not: much while it starts, little afterwards.
+// privileges.h - the daemon's privileges: many while it starts, few afterwards.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace batchplane::app {
 
-// Once ports are up: every thread gives up the other capabilities for good, and no_new_privs holds. Threads
-// that are made later have what their maker has. Returns what is kept, by the kernel's names; throws
-// ConfigError when a thread keeps more.
+// Call once ports are up: every thread drops the other capabilities for good, and no_new_privs is set. New
+// threads inherit from their creator. Returns the kernel's names of the capabilities kept; throws ConfigError
+// when a thread keeps more.
 std::vector<std::string> drop_privileges(const PipelineSpec& spec);
 
 }  // namespace batchplane::app

@@ -24,9 +24,9 @@ namespace {
 constexpr double kMaxMsPerModule = 60'000;
 constexpr double kLoopMs = 1'500;
 constexpr double kMinLoopMs = 100;
-constexpr double kWholeShare = 12;       // the same for the pipeline as a whole
-constexpr double kLoopShare = 5;         // of the time that a module gets
-constexpr uint32_t kProfilePkts = 8192;  // beside what the pipeline needs: packets under test
+constexpr double kWholeShare = 12;       // the same for the whole pipeline
+constexpr double kLoopShare = 5;         // of the time per module
+constexpr uint32_t kProfilePkts = 8192;  // packets under test, in addition to the pipeline's needs
 constexpr uint64_t kProfileMemoryMb = 128;
 
 std::vector<std::string> group_from(const Value& value, const PipelineSpec& spec,
@@ -79,7 +79,7 @@ void say_progress(uint32_t pass, uint32_t module, uint32_t n_modules, uint32_t n
   std::fprintf(stderr, "progress %u/%u\n", pass * n_modules + module, n_passes * n_modules);
 }
 
-// Kinds as the pipeline has them, whatever stood for them.
+// Lists the pipeline's own kinds, not those that stood in for them.
 Value modules_value(const std::vector<profile::ModuleProfile>& profiles, const PipelineSpec& spec,
                     const std::map<std::string, std::string>& notes) {
   List modules;
@@ -119,7 +119,7 @@ void apply_factors(const profile::Factors& factors, profile::ModuleProfile& p) {
   for (double* ns : {&p.per_pkt_ns.low, &p.per_pkt_ns.high}) *ns *= factors.pkt;
 }
 
-// Costs as they are in the company of the others.
+// Scales costs to those measured together with the other modules.
 void apply_check(const profile::WholeCheck& check, const PipelineSpec& spec,
                  std::vector<profile::ModuleProfile>& modules, profile::LoopCosts& loop) {
   const std::set<std::string> names = profile::behind_splitters(spec);
@@ -151,7 +151,7 @@ struct Measured {
   std::optional<profile::WholeCheck> check;
 };
 
-// Modules, engine and the whole in turn, so that a slow spell of the machine falls on all alike.
+// Measures modules, engine and whole pipeline in turn, so that a slow phase of the machine affects all alike.
 Measured measure(Graph& graph, PacketPool& pool, PacketPool& far_pool,
                  const ProfileRequest& request, int generator_core) {
   profile::Options options = request.options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// profile_run.h - `batchplaned --profile`: measures a pipeline's modules and prints the figures as
-// JSON, instead of running it.
+// profile_run.h - `batchplaned --profile`: measures a pipeline's modules and prints the costs as JSON,
+// instead of running the pipeline.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ namespace batchplane::app {
 
 inline constexpr int64_t kProfileVersion = 2;
 
-// Reads what is to be measured: {"groups": [["a", "b"], ..], "ms_per_module": 300, "passes": 4,
-// "loop": true, "feeders": {"near": "far"}}; every key may be left out. Throws ConfigErrors.
+// What to measure: {"groups": [["a", "b"], ..], "ms_per_module": 300, "passes": 4, "loop": true, "feeders":
+// {"near": "far"}}; every key is optional. Throws ConfigErrors.
 struct ProfileRequest {
   profile::Options options;
   bool has_loop = true;
 };
 ProfileRequest profile_request_from(const Value& value, const PipelineSpec& spec);
 
-// A list of names. Throws ConfigError for a module that is not there.
+// A list of names. Throws ConfigError for an unknown module.
 std::vector<std::string> modules_from(const Value& value, const PipelineSpec& spec,
                                       const std::string& where);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// profile_run_test.cc - requests to the profiler: what they may say, and what is refused.
+// profile_run_test.cc - requests to the profiler: accepted and refused ones.
 #include "app/start/profile_run.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(ProfileRequestTest, MistakesAreNamed) {
   EXPECT_NE(error_of("[]"), "");
 }
 
-// What was measured goes through the text of a file and is the same law again.
+// A measured law survives being written to a file and read back.
 TEST(ProfileEntryTest, ARoundTripKeepsTables) {
   profile::ModuleProfile measured{.name = "acl_0", .kind = "acl", .members = {"acl_0", "acl_1"}};
   std::vector<CostLaw::Point> stairs;

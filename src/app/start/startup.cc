@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// startup.cc - the steps of a start, each of which needs what those before it made.
+// startup.cc - the steps of a start; each needs the results of those before it.
 #include "app/start/startup.h"
 
 #include <unistd.h>
@@ -44,7 +44,7 @@ void read_pipeline(Startup& s) {
   add_doors(s.spec, kinds);
 }
 
-// $BATCHPLANE_RUN_DIR, else the user's usual one.
+// $BATCHPLANE_RUN_DIR, or the user's default.
 std::string run_dir() {
   if (const char* given = std::getenv("BATCHPLANE_RUN_DIR"); given != nullptr && *given != 0) {
     return given;
@@ -55,7 +55,7 @@ std::string run_dir() {
   return geteuid() == 0 ? "/run/batchplane" : "/tmp/batchplane-" + std::to_string(geteuid());
 }
 
-// Before any device is opened: a second daemon of one name must not get in the way of the first.
+// Before any device is opened: a second daemon of the same name must not disturb the first.
 void find_socket(Startup& s) {
   if (s.options.name.empty()) s.options.name = s.spec.name;
   if (s.options.socket_path.empty()) {
@@ -85,7 +85,7 @@ void start_backend(Startup& s) {
        .pci_devices = pci_devices(s.spec)});
 }
 
-// Tables may be large: what can be told from the file is told before they are built, all at once.
+// Tables may be large: mistakes that the file alone shows are reported before tables are built, all at once.
 void make_environment(Startup& s) {
   std::vector<ConfigError> errors;
   s.env = build_environment(s.spec, PortsAre::kReal, {}, errors);
@@ -94,7 +94,7 @@ void make_environment(Startup& s) {
   Mistakes mistakes{errors, s.spec.source_map};
   offload::add_devices(s.spec, *s.env, nullptr, mistakes);
   if (errors.empty()) return;
-  // Mistakes in the graph are told in the same breath.
+  // Reports mistakes in the graph together with them.
   const auto more = errors_of([&] { (void)build_graph(s.spec, std::move(s.env)); });
   for (const ConfigError& error : more) {
     if (error.where().starts_with("modules") || error.where().starts_with("edges") ||
@@ -135,7 +135,7 @@ void make_engine(Startup& s) {
   s.engine = std::make_unique<Engine>(std::move(s.graph), std::move(s.pool), s.quiescence);
 }
 
-// How tables are looked up, as the first module that has one says.
+// The look-up method of tables, from the first module that has one.
 Value lookup_path(const Graph& graph) {
   for (const Instance& instance : graph.instances) {
     const Value shown = instance.module->show();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// startup.h - from a pipeline file to a running pipeline, as an ordered table of steps.
+// startup.h - an ordered table of steps from a pipeline file to a running pipeline.
 #pragma once
 
 #include <memory>
@@ -17,24 +17,24 @@ struct DaemonOptions {
   std::string socket_path;
   std::string pipeline_path;
   std::string cores;
-  std::string frames_path;  // routes: packets to look for besides the generators'
+  std::string frames_path;  // routes: packets to walk besides the generators'
   bool groups_routes = false;
   uint64_t memory_mb = 0;  // 0 = computed
   double duration_s = 0;   // 0 = until told to stop
 };
 
-// What the steps hand on to each other.
+// State that the steps hand on to each other.
 struct Startup {
   DaemonOptions options;
-  // Every module runs on its worker: where costs are taken, or packets followed, devices do not matter.
+  // Every module runs on its worker: to measure costs or walk packets, devices do not matter.
   bool leaves_out_devices = false;
   PipelineSpec spec = {};
   CorePlan cores = {};
   uint64_t memory_mb = 0;
-  uint64_t extra_memory_mb = 0;  // beside what the pipeline needs
+  uint64_t extra_memory_mb = 0;  // in addition to the pipeline's needs
   ports::EalFacts eal = {};
   std::shared_ptr<Quiescence> quiescence = {};
-  // Before what holds its packets, so that it goes last.
+  // Declared before everything that holds its packets, so that it is destroyed last.
   std::unique_ptr<PacketPool> pool = {};
   std::unique_ptr<Environment> env = {};
   std::unique_ptr<Graph> graph = {};
@@ -43,19 +43,19 @@ struct Startup {
   std::unique_ptr<Runtime> runtime = {};
 };
 
-// Does all steps; throws ConfigErrors with every mistake of the step that failed.
+// Runs all steps; throws ConfigErrors with every mistake of the step that failed.
 void start_up(Startup& startup);
-// The steps up to those that open devices; then checks. Returns the plan.
+// Runs the steps before devices are opened, then checks. Returns the plan.
 Value check_file(Startup& startup, std::vector<ConfigError>& errors);
-// The routes of the pipeline's traffic; the packet backend stays off, tables take plain memory.
+// The routes of the pipeline's traffic; without the packet backend, tables use plain memory.
 Value route_file(Startup& startup);
 
-// The first steps alone: what the pipeline says, its cores, its memory; then the packet backend.
+// The first steps only: the pipeline, its cores, its memory; then the packet backend.
 void plan(Startup& startup);
 void start_packets(Startup& startup);
-// Devices on the PCI bus that a port names, as in devargs "0000:01:00.0,...".
+// PCI devices that a port names, as in devargs "0000:01:00.0,...".
 std::vector<std::string> pci_devices(const PipelineSpec& spec);
-// As /proc/cpuinfo names it.
+// The name in /proc/cpuinfo.
 std::string cpu_model();
 
 // Reads a whole file; throws ConfigError.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// config_json_test.cc - pipelines from and to JSON: round trip, every kind of mistake, all at once.
+// config_json_test.cc - pipelines from and to JSON: round trip, and every kind of mistake, all at once.
 #include "spec/config_json.h"
 
 #include <gtest/gtest.h>
@@ -100,7 +100,7 @@ TEST(ConfigJson, ReadsEverything) {
   EXPECT_EQ(how.low_watermark_percent, 30U);
   EXPECT_EQ(how.queueing_time_threshold_ns, 100'000U);
   EXPECT_EQ(how.input_weight, 4U);
-  // What a worker leaves out is as the engine has it.
+  // A worker inherits the engine's settings for those that it does not set.
   EXPECT_FALSE(spec.scheduling_of("w1").is_weighted_fair());
   EXPECT_EQ(spec.scheduling_of("w1").queue_pkts, 200U);
   EXPECT_EQ(spec.scheduling_of("w0"), how);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_listen.cc - makes the socket file: its folder, its rights, and what an earlier daemon
-// left.
+// control_listen.cc - creates the socket file: its folder, its permissions, and removal of a stale one.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -43,8 +42,8 @@ void make_folder(const std::string& path) {
   }
 }
 
-// Where others may make and take away files, a name means what they want. In a folder with the sticky bit
-// they cannot touch ours.
+// In a folder where others may create and remove files, they decide what a name refers to. In a folder with
+// the sticky bit they cannot touch our files.
 void require_own_folder(const std::string& path) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
@@ -63,8 +62,7 @@ void require_own_folder(const std::string& path) {
   }
 }
 
-// Somebody listens: that daemon lives. Nobody: what is there is a leftover. False when nothing is
-// there.
+// A socket with a listener belongs to a live daemon; without one it is stale. False when there is no file.
 bool is_leftover(const std::string& path, const sockaddr_un& address) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) return false;
@@ -92,13 +90,12 @@ void ControlSocket::listen_on(const std::string& path) {
   const sockaddr_un address = address_of(path);
   make_folder(path);
   require_own_folder(path);
-  // Two daemons of one name that start at the same moment: the lock lets one look and bind at a
-  // time.
+  // Two daemons of the same name may start at the same moment: the lock lets one at a time check and bind.
   const Fd lock(open(std::filesystem::path(path).parent_path().c_str(), O_RDONLY | O_CLOEXEC));
   if (lock.get() >= 0) flock(lock.get(), LOCK_EX);
   if (is_leftover(path, address)) unlink(path.c_str());
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // The rights hold from the first moment on: nobody slips in between bind and chmod.
+  // Restricts permissions from the start: nobody can connect between bind and chmod.
   const mode_t mask = umask(0177);
   const int bound = bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   const int bind_error = errno;

@@ -77,7 +77,7 @@ void ControlSocket::accept_clients() {
   while (true) {
     Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd.get() < 0) {
-      // Out of descriptors: the waiting client stays readable, so look away for a while.
+      // Out of descriptors: the waiting client stays readable, so pause accepting for a while.
       if (errno != EAGAIN && errno != EINTR) no_accept_until_ns_ = steady_ns() + kAcceptPauseNs;
       return;
     }
@@ -187,7 +187,7 @@ void ControlSocket::remove_gone(uint64_t now_ns) {
   const auto is_gone = [&](const Client& client) {
     const bool has_output = !client.out.empty();
     if (has_output && now_ns - client.progress_ns > kStuckNs) return true;
-    if (client.is_busy) return client.is_closing;  // its answer will find nobody
+    if (client.is_busy) return client.is_closing;  // its answer will be discarded
     if (has_output) return false;
     return client.is_closing || (client.is_ended && !client.in.has_line());
   };
@@ -213,7 +213,7 @@ bool ControlSocket::poll_once(int timeout_ms, int extra_fd) {
     } else if (!client.is_busy && !client.is_ended) {
       events = POLLIN;
     }
-    // A client that hung up while its request runs is always readable: look again after the answer.
+    // A client that disconnected while its request runs is always readable: poll it again after the answer.
     fds.push_back({events == 0 ? -1 : client.fd.get(), events, 0});
     ids.push_back(id);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_socket.h - the daemon's UNIX socket: clients, their lines and the answers to them.
+// control_socket.h - the daemon's UNIX socket: clients, their lines and the answers.
 #pragma once
 
 #include <atomic>
@@ -27,21 +27,21 @@ class Fd {
   int fd_;
 };
 
-// poll_once() and what it calls: one thread. answer(): any thread. Nothing blocks: a client that
-// does not read keeps its own answers waiting, and is cut off when it has not read for a while.
+// poll_once() and its callbacks: one thread. answer(): any thread. Nothing blocks: a client that does not
+// read delays only its own answers, and is disconnected after a while.
 class ControlSocket {
  public:
   static constexpr size_t kMaxRequestBytes = 1U << 20;
   static constexpr size_t kMaxAnswerBytes = 64U << 20;
-  // One more takes the place of the client that has asked nothing for the longest time.
+  // A further client replaces the one that has been silent for the longest time.
   static constexpr size_t kMaxClients = 64;
   static constexpr uint64_t kStuckNs = 30'000'000'000;
 
   using ClientId = uint64_t;
-  // Called for one line at a time of each client; the next one comes after answer().
+  // Called for one line at a time per client; the next one follows after answer().
   using OnLine = std::function<void(ClientId, std::string)>;
 
-  // Called when a client has left, by itself or because it was cut off.
+  // Called when a client has left or was disconnected.
   using OnGone = std::function<void(ClientId)>;
 
   explicit ControlSocket(
@@ -50,20 +50,20 @@ class ControlSocket {
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
 
-  // Makes the folder (0700) when it is missing and the socket (0600) in it. A socket that nobody
-  // listens on any more is replaced; throws ConfigError when somebody does.
+  // Creates the folder (0700) if missing, and the socket (0600) in it. Replaces a stale socket; throws
+  // ConfigError when somebody is listening.
   void listen_on(const std::string& path);
-  // Throws what listen_on() would when a daemon lives at `path`, and touches nothing.
+  // Throws the error that listen_on() would if a daemon is listening at `path`; changes nothing.
   static void require_free(const std::string& path);
-  // Takes over a connection that is already open; for tests.
+  // Takes over an open connection; for tests.
   ClientId adopt(Fd fd);
 
-  // One round: accepts, reads, hands out lines, writes. Waits at most timeout_ms for something to
-  // do; `extra_fd` (or -1) ends the wait too, and true is returned when it is readable.
+  // One round: accepts, reads, hands out lines, writes. Waits at most timeout_ms for events; `extra_fd` (or
+  // -1) also ends the wait, and true is returned when it is readable.
   bool poll_once(int timeout_ms, int extra_fd);
-  // Answers the line that the client waits for; its newline is added.
+  // Answers the client's current line; appends the newline.
   void answer(ClientId client, std::string line);
-  // Writes what is left to write for at most timeout_ms; accepts and reads nothing any more.
+  // Writes remaining output for at most timeout_ms; no longer accepts or reads.
   void flush(int timeout_ms);
 
   [[nodiscard]] size_t n_clients() const { return clients_.size(); }
@@ -75,10 +75,10 @@ class ControlSocket {
     std::string out;
     size_t sent_bytes = 0;
     uint64_t progress_ns = 0;
-    uint64_t asked = 0;       // when it last sent something: higher is later
+    uint64_t asked = 0;       // order of its last request: higher is later
     bool is_busy = false;     // a line is being answered
-    bool is_closing = false;  // ends when `out` is written
-    bool is_ended = false;    // said that it sends no more
+    bool is_closing = false;  // disconnects once `out` is written
+    bool is_ended = false;    // has closed its sending side
   };
 
   void accept_clients();
@@ -87,7 +87,7 @@ class ControlSocket {
   void hand_out(ClientId id, Client& client);
   void write_to(Client& client);
   void collect_answers();
-  // False when all of them wait for an answer, or have not read theirs.
+  // False when all clients wait for an answer, or have not read theirs.
   bool make_room();
   void turn_away(Client& client, const std::string& message, const std::string& fix);
   void remove_gone(uint64_t now_ns);

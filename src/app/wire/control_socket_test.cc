@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// control_socket_test.cc - framing, limits, order and clients that vanish, over socket pairs.
+// control_socket_test.cc - framing, limits, order and disconnecting clients, over socket pairs.
 #include "app/wire/control_socket.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace batchplane::app {
 namespace {
 
-// A server whose answers are given by hand, and one client of it.
+// A server with manual answers, and one client.
 class Pair {
  public:
   Pair() {
@@ -125,7 +125,7 @@ TEST(ControlSocket, AClientThatDoesNotReadKeepsNobodyWaiting) {
   slow.turn();
   slow.server.answer(slow.id, std::string(8U << 20, 'x'));
   slow.turn(10);
-  // Its next request waits, and others are served.
+  // Its next request waits, while other clients are served.
   EXPECT_EQ(slow.lines.size(), 1U);
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
@@ -134,7 +134,7 @@ TEST(ControlSocket, AClientThatDoesNotReadKeepsNobodyWaiting) {
   ASSERT_EQ(send(other.get(), "hi\n", 3, 0), 3);
   slow.turn();
   EXPECT_EQ(slow.lines.back(), "hi");
-  // When it reads after all, it gets everything and goes on.
+  // Once it reads, it receives everything and continues.
   size_t received = 0;
   for (int i = 0; i < 1000 && slow.lines.back() != "next"; ++i) {
     received += slow.receive().size();
@@ -191,7 +191,7 @@ class SocketFile : public testing::Test {
   std::string path_;
 };
 
-// Clients with a time limit do not wait for a place in the queue: they are refused one.
+// A client with a connect timeout is refused, not queued, when the listen backlog is full.
 TEST_F(SocketFile, HasRoomForThoseThatComeBeforeItLooks) {
   ControlSocket server([](ControlSocket::ClientId, const std::string&) {});
   server.listen_on(path_);

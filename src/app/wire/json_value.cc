@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// json_value.cc - builds a Value from parser events, and writes one out.
+// json_value.cc - builds a Value from parser events, and writes one.
 #include "app/wire/json_value.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The parser reports one event at a time and recurses nowhere, so depth is in our hand.
+// The parser reports single events and does not recurse, so we control the depth.
 class Builder {
  public:
   // NOLINTBEGIN(readability-identifier-naming): names that the library calls
@@ -34,7 +34,7 @@ class Builder {
     return put(static_cast<int64_t>(u));
   }
   bool number_float(number_float_t d, const string_t& text) {
-    // Digits alone that came as a float did not fit an integer.
+    // A float of digits alone is an integer that was too large.
     if (text.find_first_of(".eE") == std::string::npos) {
       return fail("the integer " + text.substr(0, 40) + " is out of range", "64 bits");
     }
@@ -107,8 +107,8 @@ class Builder {
 
 bool is_plain(char c) { return c >= 0x20 && c != '"' && c != '\\'; }
 
-// Names and keys, of which an answer has thousands, are plain: the library would build a tree and a
-// writer for each.
+// Fast path for names and keys, of which an answer has thousands: the library would build a tree and a writer
+// for each.
 void append_string(std::string& out, const std::string& text) {
   if (std::ranges::all_of(text, is_plain)) {
     out += '"';
@@ -128,7 +128,7 @@ void append_double(std::string& out, double number) {
   const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
   const std::string_view written(text.data(), static_cast<size_t>(end - text.data()));
   out += written;
-  // What was no integer stays none when it is read back.
+  // Keeps a float a float when it is read back.
   if (written.find_first_of(".en") == std::string_view::npos) out += ".0";
 }
 

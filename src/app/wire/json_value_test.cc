@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// json_value_test.cc - JSON text to values and back; input that must be refused.
+// json_value_test.cc - JSON text to values and back; invalid input.
 #include "app/wire/json_value.h"
 
 #include <gtest/gtest.h>

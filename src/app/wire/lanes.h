@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// lanes.h - threads that do one job after the other, so that slow requests keep only their like
-// waiting.
+// lanes.h - threads that run one job after another, so that slow requests delay only other slow ones.
 #pragma once
 
 #include <condition_variable>
@@ -11,10 +10,10 @@
 
 namespace batchplane::app {
 
-// Owner of the thread; post() from any thread. The destructor ends after the job under way.
+// Owner of the thread; post() from any thread. The destructor returns after the current job.
 class Lane {
  public:
-  // `around` gets the lane's work to call, between what it sets up and takes down on the thread.
+  // `around` sets up the thread, calls `body`, the lane's work, and cleans up.
   using Around = std::function<void(const std::function<void()>& body)>;
   explicit Lane(Around around = [](const std::function<void()>& body) { body(); });
   ~Lane();

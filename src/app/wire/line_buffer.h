@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// line_buffer.h - cuts a stream of bytes into lines, with a limit on their length.
+// line_buffer.h - splits a byte stream into lines of limited length.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ class LineBuffer {
 
   void append(std::string_view bytes) { bytes_ += bytes; }
 
-  // The next whole line without its end; empty lines are passed over.
+  // The next complete line without its newline; empty lines are skipped.
   std::optional<std::string> take() {
     while (true) {
       const size_t end = bytes_.find('\n', scanned_);
@@ -29,7 +29,7 @@ class LineBuffer {
       if (!line.empty()) return line;
     }
   }
-  // The line under way can never become a legal one.
+  // The unfinished line is already too long.
   [[nodiscard]] bool is_too_long() const {
     return bytes_.size() > max_bytes_ && bytes_.find('\n') > max_bytes_;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// messages.cc - finds the line of the user's file that a mistake is about.
+// messages.cc - finds the line of the user's file that an error refers to.
 #include "app/wire/messages.h"
 
 #include <unistd.h>
@@ -13,7 +13,7 @@
 namespace batchplane::app {
 namespace {
 
-// Takes " (file:line)" out of a key such as "modules.a (f.yaml:3).mend_checksum".
+// Removes and returns " (file:line)" of a key such as "modules.a (f.yaml:3).mend_checksum".
 std::string cut_place(std::string& key) {
   const size_t begin = key.find(" (");
   const size_t end = begin == std::string::npos ? begin : key.find(')', begin);
@@ -87,7 +87,7 @@ void log_line(const std::string& text) {
   char millis[8];
   snprintf(millis, sizeof millis, ".%03ld ", now.tv_nsec / 1'000'000 % 1000);
   const std::string line = std::string(stamp, n) + millis + on_one_line(text) + "\n";
-  // A log that cannot be written is no reason to stop.
+  // A failing log is no reason to stop.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// messages.h - mistakes as lines for people and as objects for clients; time-stamped log lines.
+// messages.h - errors as lines for people and as objects for clients; time-stamped log lines.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace batchplane::app {
 
-// A mistake with the file position taken out of its key, or found by it.
+// An error with its file position, taken from its key or looked up by it.
 struct Located {
   std::string place;  // file:line, or empty
   std::string key;
@@ -29,10 +29,10 @@ std::string error_line(const ConfigError& error,
 List errors_value(const std::vector<ConfigError>& errors,
                   const std::map<std::string, std::string>& source_map);
 
-// Runs `fn`; whatever it throws comes back as mistakes, so that nothing ends the daemon.
+// Runs `fn` and returns whatever it throws as errors, so that nothing ends the daemon.
 std::vector<ConfigError> errors_of(const std::function<void()>& fn);
 
-// One line with the time on standard error.
+// Writes a line with the time to standard error.
 void log_line(const std::string& text);
 
 }  // namespace batchplane::app
