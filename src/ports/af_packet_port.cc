@@ -23,9 +23,9 @@ namespace batchplane::ports {
 namespace {
 
 constexpr uint32_t kTaggedHeaderBytes = 14 + 2 * 4;  // Ethernet and two tags
-// Where the data of a frame to be sent begins.
+// Offset of the data in a transmit frame.
 constexpr uint32_t kTxDataAt = TPACKET2_HDRLEN - sizeof(sockaddr_ll);
-// The kernel's own headers in front of received data, and room for a tag that it puts back.
+// Offset of received data: the kernel's headers, and room to restore a VLAN tag.
 constexpr uint32_t kRxDataAt = TPACKET_ALIGN(TPACKET2_HDRLEN) + 32;
 
 uint32_t status_of(const tpacket2_hdr* frame) {
@@ -51,7 +51,7 @@ AfPacketPort::AfPacketPort(const Args& args)
     : interface_(args.string("interface")),
       where_(args.where()),
       is_promiscuous_(args.flag("promiscuous")) {
-  // No protocol yet: nothing may come in before start().
+  // No protocol yet: nothing must arrive before start().
   fd_ = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd_ < 0) {
     fail("raw sockets cannot be opened",
@@ -124,10 +124,10 @@ void AfPacketPort::start(PacketPool& pool) {
                       where_, "make the packets of the pool larger, or mtu_bytes smaller");
   }
   pool_ = &pool;
-  // Not every kernel knows it; without it others' outgoing frames come in too.
+  // Not supported by every kernel; without it, frames sent by others on the interface arrive too.
   const int yes = 1;
   (void)setsockopt(fd_, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
-  // So that what the ring holds finds room; without the right to it, as much as anybody may have.
+  // Room for everything in the ring; without the privilege, as much as any user may have.
   const auto buffer_bytes =
       static_cast<int>(std::min<uint64_t>(uint64_t{tx_.n_frames} * tx_.frame_bytes * 2, 64 << 20));
   if (setsockopt(fd_, SOL_SOCKET, SO_SNDBUFFORCE, &buffer_bytes, sizeof buffer_bytes) != 0) {
@@ -155,7 +155,7 @@ void AfPacketPort::bind_to(uint32_t index) const {
 }
 
 uint32_t AfPacketPort::ready_frames(uint32_t max) const noexcept {
-  // Once around at most: a ring may be shorter than a batch.
+  // At most one round: a ring may be shorter than a batch.
   max = std::min(max, rx_.n_frames);
   uint32_t n = 0;
   uint32_t at = rx_.at;
@@ -166,7 +166,7 @@ uint32_t AfPacketPort::ready_frames(uint32_t max) const noexcept {
   return n;
 }
 
-// Copies a frame, with the tag that the kernel took out put back. False when it is not whole.
+// Copies a frame and restores the VLAN tag that the kernel stripped. False when it is incomplete.
 bool AfPacketPort::receive(const tpacket2_hdr* frame, Packet& pkt) const noexcept {
   const uint32_t len_bytes = frame->tp_snaplen;
   const bool is_tagged = (frame->tp_status & TP_STATUS_VLAN_VALID) != 0;
@@ -191,7 +191,7 @@ bool AfPacketPort::receive(const tpacket2_hdr* frame, Packet& pkt) const noexcep
   return true;
 }
 
-// The kernel fills the ring in order, so that ready frames end at one place.
+// The kernel fills the ring in order, so the ready frames end at one position (binary search).
 uint32_t AfPacketPort::waiting_frames() const noexcept {
   uint32_t ready = 0;
   uint32_t end = rx_.n_frames;
@@ -213,10 +213,10 @@ exec::RingCounts AfPacketPort::ring_counts() const noexcept {
 
 uint32_t AfPacketPort::rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) noexcept {
   const uint32_t n = ready_frames(max);
-  // Less than asked for is all that there is; more is counted only then.
+  // Fewer than asked for means that the ring is empty; otherwise counts the rest.
   fill_.look(n < max ? n : waiting_frames());
   if (n == 0) return 0;
-  // Frames stay in the ring while the pool is empty; the kernel counts what does not fit any more.
+  // Frames stay in the ring while the pool is empty; the kernel counts those that no longer fit.
   if (!pool_->alloc_bulk(pkts, n)) [[unlikely]] {
     rx_starved_polls_.add(1);
     return 0;
@@ -248,8 +248,8 @@ uint32_t AfPacketPort::rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) no
   return kept;
 }
 
-// Copies packets into free slots; how many there were. Only memory that the kernel's ring cannot hold
-// ends it early.
+// Copies packets into free slots and returns how many. Stops early at a full ring, or at a packet longer than
+// a slot.
 uint32_t AfPacketPort::fill_slots(Packet** pkts, uint32_t n) noexcept {
   uint32_t filled = 0;
   for (; filled < n; ++filled) {
@@ -266,9 +266,9 @@ uint32_t AfPacketPort::fill_slots(Packet** pkts, uint32_t n) noexcept {
   return filled;
 }
 
-// The kernel works within this call and stops at the first frame that it does not take: the link is
-// down, memory is short, the frame is too long. That one and those behind it are taken back, so nothing
-// lies here that goes out later, and nothing blocks the way. How many went.
+// The kernel sends within this call and stops at the first frame that it refuses: the link is down, memory is
+// short, or the frame is too long. That frame and all behind it are taken back, so that none goes out later
+// or blocks the ring. Returns how many were sent.
 uint32_t AfPacketPort::let_kernel_send(uint32_t first, uint32_t n) noexcept {
   const bool is_done = send(fd_, nullptr, 0, MSG_DONTWAIT) >= 0;
   if (!is_done) tx_busy_.add(1);
@@ -300,7 +300,7 @@ uint32_t AfPacketPort::tx_burst(Packet** pkts, uint32_t n) noexcept {
   return sent;
 }
 
-// The interface's, or what a slot of the ring can hold.
+// The interface's MTU, limited by the size of a ring slot.
 void AfPacketPort::look_at_mtu() noexcept {
   const uint32_t room_bytes = tx_.frame_bytes - kTxDataAt - net::kEthBytes - net::kVlanTagBytes;
   set_tx_mtu_bytes(std::min(interface_mtu_bytes(interface_), room_bytes));
@@ -317,7 +317,7 @@ void AfPacketPort::follow() {
     try {
       bind_to(index);
     } catch (const ConfigError&) {
-      return;  // gone again; the next change tells
+      return;  // gone again; the next change is reported too
     }
     index_.store(index);
     rebinds_.add(1);

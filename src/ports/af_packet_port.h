@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// af_packet_port.h - a network interface of the kernel through a packet socket with mapped rings.
+// af_packet_port.h - a kernel network interface as a port, through a packet socket with mapped rings.
 //
-// Own code instead of DPDK's driver for the same sockets: that one lets the kernel put IPv4
-// fragments together before they arrive, loses the type of a stripped VLAN tag, and takes frames as
-// sent that the kernel has refused for the moment.
+// Used instead of DPDK's af_packet driver, which lets the kernel reassemble IPv4 fragments before they
+// arrive, loses the type of a stripped VLAN tag, and counts frames as sent that the kernel has refused for
+// the moment.
 #pragma once
 
 #include <linux/if_packet.h>
@@ -19,13 +19,13 @@
 
 namespace batchplane::ports {
 
-// One direction of the mapped memory: frames of one size, each with the kernel's header in front,
-// whose status word says whose it is.
+// One direction of the mapped memory: frames of equal size, each preceded by the kernel's header, whose
+// status word says who owns the frame.
 struct FrameRing {
   uint8_t* base = nullptr;
   uint32_t frame_bytes = 0;
   uint32_t n_frames = 0;
-  uint32_t at = 0;  // the frame that is next
+  uint32_t at = 0;  // the next frame
 
   [[nodiscard]] tpacket2_hdr* frame(uint32_t i) const {
     return reinterpret_cast<tpacket2_hdr*>(base + static_cast<size_t>(i) * frame_bytes);
@@ -64,10 +64,10 @@ class AfPacketPort final : public Port {
   uint32_t let_kernel_send(uint32_t first, uint32_t n) noexcept;
   void bind_to(uint32_t index) const;
   void look_at_mtu() noexcept;
-  // After any change of any link: the MTU as it is now, and an interface that was made again.
+  // After any link change: updates the MTU, and binds to an interface that was recreated.
   void follow();
   void note_state(const char* state);
-  // An interface that was removed and made again under its name is another one.
+  // False if the interface was removed, or was recreated under the same name.
   [[nodiscard]] bool is_there() const;
 
   const std::string interface_;
@@ -85,11 +85,11 @@ class AfPacketPort final : public Port {
   alignas(64) FrameRing tx_;
   PortCounters counters_;
   Counter rx_starved_polls_;
-  Counter tx_busy_;  // sends that the kernel did not finish
-  Counter rebinds_;  // to an interface that was made again
+  Counter tx_busy_;  // sends that the kernel did not complete
+  Counter rebinds_;  // bindings to a recreated interface
   PortEvents events_;
-  const char* state_ = "";  // as the last event told it; the watch's
-  // Reading the kernel's count clears it, and more than one thread reads.
+  const char* state_ = "";  // as last reported; owned by the link watch
+  // Reading the kernel's counter clears it, and several threads read it.
   mutable std::atomic<uint64_t> rx_missed_pkts_ = 0;
   std::shared_ptr<LinkWatch> watch_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpdk_device.h - from device arguments to a DPDK port, with errors that say what to do.
+// dpdk_device.h - attaches DPDK devices from device arguments, with errors that say what to do.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace batchplane::ports {
 
-// "net_af_packet0,iface=veth0" in its parts.
+// "net_af_packet0,iface=veth0", split into its parts.
 struct DeviceArgs {
   std::string text;
   std::string device;  // "net_af_packet0", "0000:03:00.0"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpdk_device_dpdk.cc - checks what a driver needs before it is asked, since drivers only say
+// dpdk_device_dpdk.cc - checks a driver's requirements before attaching a device, since drivers only report
 // "failed".
 #include <fcntl.h>
 #include <rte_dev.h>
@@ -17,7 +17,7 @@
 namespace batchplane::ports {
 namespace {
 
-// Devices are called by their driver's name and something of the user's: net_tap0, net_tap_lan.
+// Device names are the driver's name and a suffix: net_tap0, net_tap_lan.
 std::string driver_of(const std::string& device) {
   for (const char* driver : {"net_af_packet", "net_tap", "net_pcap", "net_null", "net_ring"}) {
     if (device.starts_with(driver)) return driver;

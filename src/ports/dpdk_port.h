@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpdk_port.h - any DPDK device as a port: one queue each way, frames whole and contiguous.
+// dpdk_port.h - any DPDK device as a port: one queue per direction, whole and contiguous frames.
 #pragma once
 
 #include <string>
@@ -41,7 +41,7 @@ class DpdkPort final : public Port {
   void configure(uint32_t wanted_mtu_bytes);
   [[nodiscard]] uint32_t waiting_pkts() const noexcept;
   [[noreturn]] void fail(const std::string& what, int status, const std::string& fix) const;
-  // An interface that was removed and made again under its name is another one.
+  // False if the interface was removed, or was recreated under the same name.
   [[nodiscard]] bool is_there() const;
 
   const DeviceArgs device_;

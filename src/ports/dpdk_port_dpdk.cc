@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// dpdk_port_dpdk.cc - configuring a device, and its two bursts.
+// dpdk_port_dpdk.cc - configures a device, and receives and sends its bursts.
 #include <rte_ethdev.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint16_t kTypeQinq = 0x88a8;
 
-// Puts a tag that was taken out on the way in back behind the addresses. False without headroom.
+// Reinserts a stripped VLAN tag behind the addresses. False without headroom.
 bool insert_tag(Packet& pkt, uint16_t type, uint16_t tci) {
   if (pkt.headroom_bytes() < net::kVlanTagBytes) return false;
   pkt.push_front(net::kVlanTagBytes);
@@ -26,7 +26,7 @@ bool insert_tag(Packet& pkt, uint16_t type, uint16_t tci) {
   return true;
 }
 
-// Makes one segment with all its tags of what the driver gave. False when that cannot be.
+// Makes the driver's mbuf a single segment with all its tags. False when impossible.
 bool make_whole(rte_mbuf* mbuf) {
   if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0) return false;
   if (mbuf->data_len < net::kEthBytes || mbuf->data_len > kMaxFrameBytes) return false;
@@ -84,7 +84,7 @@ void DpdkPort::configure(uint32_t wanted_mtu_bytes) {
   }
   if (wanted_mtu_bytes != 0) {
     const int status = rte_eth_dev_set_mtu(port_, static_cast<uint16_t>(wanted_mtu_bytes));
-    // A driver without the call keeps to what it was configured with.
+    // A driver without the call keeps the MTU with which it was configured.
     if (status != 0 && status != -ENOTSUP) {
       fail("'" + device_.device + "' refuses an MTU of " + std::to_string(wanted_mtu_bytes), status,
            "its largest is " + std::to_string(info.max_mtu));
@@ -122,11 +122,11 @@ void DpdkPort::start(PacketPool& pool) {
   status = rte_eth_dev_start(port_);
   if (status != 0)
     fail("'" + device_.device + "' does not start", status, "see the log for the driver's words");
-  // Not every driver knows the mode; those that do not see everything anyway.
+  // Not every driver supports the mode; those that do not receive everything anyway.
   if (is_promiscuous_) rte_eth_promiscuous_enable(port_);
 }
 
-// 0 where the driver cannot tell.
+// 0 when the driver cannot tell.
 uint32_t DpdkPort::waiting_pkts() const noexcept {
   const int n = rte_eth_rx_queue_count(port_, 0);
   return n < 0 ? 0 : static_cast<uint32_t>(n);
@@ -141,7 +141,7 @@ uint32_t DpdkPort::rx_burst(Packet** pkts, uint32_t max, uint64_t now_ns) noexce
   const uint32_t n = rte_eth_rx_burst(port_, 0, mbufs, static_cast<uint16_t>(max));
   const uint64_t gap_ns = now_ns - std::min(now_ns, last_poll_ns_);
   last_poll_ns_ = now_ns;
-  // Less than asked for is all that there was; what is left is counted only then.
+  // Fewer than asked for means that the queue was empty; otherwise counts the rest.
   fill_.look(n < max ? n : n + waiting_pkts());
   if (n == 0) return 0;
   rx_bursts_.add(1);
@@ -180,8 +180,8 @@ uint32_t DpdkPort::tx_burst(Packet** pkts, uint32_t n) noexcept {
   return taken;
 }
 
-// The driver tells the kernel once per burst that its ring has frames. Where the kernel answers
-// EAGAIN or ENOBUFS the driver takes them as sent, and they lie there until it is told again.
+// The driver notifies the kernel once per burst. When the kernel answers EAGAIN or ENOBUFS, the driver counts
+// the frames as sent, and they stay in the ring until the next notification.
 void DpdkPort::push() noexcept {
   if (!has_sent_) return;
   has_sent_ = false;

@@ -75,7 +75,7 @@ TEST(DpdkPort, PcapDeviceKeepsBytes) {
 
 TEST(DpdkPort, StrippedTagsAndSegmentsAreMadeWhole) {
   PortRig rig(4096);
-  // A ring device gives out the very buffers that were sent into it, marks and all.
+  // A ring device returns the very mbufs that were sent into it, including their flags.
   auto port = make_port({"p0", "dpdk", {{"devargs", "net_ring0"}}}, rig.env);
   port->start(rig.pool);
   Packet* tagged = rig.make(60, 5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// eal.h - brings up what packets need before anything else: memory and, with DPDK, its environment.
+// eal.h - initialises the memory for packets and, with DPDK, its EAL.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace batchplane::ports {
 
 struct EalOptions {
   uint32_t memory_mb = 512;              // pools, rings and tables
-  bool may_use_hugepages = true;         // where enough of them are free
-  std::vector<std::string> pci_devices;  // allowed devices; none: the PCI bus is left alone
-  std::vector<std::string> extra;        // further arguments, as they are
+  bool may_use_hugepages = true;         // if enough of them are free
+  std::vector<std::string> pci_devices;  // allowed devices; empty: the PCI bus is not scanned
+  std::vector<std::string> extra;        // further arguments, unchanged
 };
 
 struct EalFacts {
@@ -22,10 +22,9 @@ struct EalFacts {
   std::string version;       // of DPDK; empty without it
 };
 
-// Once per process, on the control thread, before any pool, table or port is made. Throws
-// ConfigError.
+// Once per process, on the control thread, before any pool, table or port is made. Throws ConfigError.
 EalFacts start_eal(const EalOptions& options);
-// After everything that came from it is gone.
+// Call after everything that uses its memory has been destroyed.
 void stop_eal();
 
 }  // namespace batchplane::ports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// eal_dpdk.cc - starts DPDK's environment with what this machine and user have.
+// eal_dpdk.cc - initialises DPDK's EAL with the resources of this machine and user.
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-// This header of DPDK does not say by itself that it is C.
+// This DPDK header lacks its own extern "C".
 extern "C" {
 #include <rte_vect.h>
 }
@@ -41,7 +41,7 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-// The main thread stays where it may run; threads of ours are pinned by those who start them.
+// The main thread keeps its affinity; our other threads are pinned by whoever starts them.
 std::string lcores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

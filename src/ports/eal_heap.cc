@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// eal_heap.cc - without DPDK there is nothing to bring up.
+// eal_heap.cc - without DPDK there is nothing to initialise.
 #include "ports/eal.h"
 
 namespace batchplane::ports {

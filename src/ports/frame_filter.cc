@@ -7,14 +7,14 @@
 namespace batchplane::ports {
 namespace {
 
-// All hosts and all routers of a link, by both versions of IP.
+// Groups of all hosts and all routers on a link, for IPv4 and IPv6.
 constexpr net::Mac kJoined[] = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
                                 {0x01, 0x00, 0x5e, 0x00, 0x00, 0x01},
                                 {0x01, 0x00, 0x5e, 0x00, 0x00, 0x02},
                                 {0x33, 0x33, 0x00, 0x00, 0x00, 0x01},
                                 {0x33, 0x33, 0x00, 0x00, 0x00, 0x02}};
 
-// RFC 4291, 2.7.1, and RFC 2464, 7: where neighbours ask for the address.
+// RFC 4291, 2.7.1, and RFC 2464, 7: the group to which neighbour solicitations for the address go.
 net::Mac solicited_group_of(const net::Address6& address) {
   return {0x33,
           0x33,
@@ -66,7 +66,7 @@ const DropReason* FrameFilter::refusal_of(Packet& pkt) const noexcept {
   return is_group && names_one_other_host(pkt) ? &kUnicastInGroup : nullptr;
 }
 
-// RFC 1812, 5.3.4: such a packet is never sent on.
+// RFC 1812, 5.3.4: such a packet must not be forwarded.
 bool FrameFilter::names_one_other_host(Packet& pkt) const noexcept {
   const uint16_t type = header_in<net::Ethernet>(pkt, 0).type;
   if (type == net::kTypeIpv4 && pkt.len_bytes() >= net::kEthBytes + net::kIpv4Bytes) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// frame_filter.h - which frames of a link are for the router: those to its own MACs, and to the
-// groups that a router joins.
+// frame_filter.h - selects the frames of a link that are for the router: those to its own MAC addresses, and
+// to the groups that a router joins.
 //
-// A link may carry what others say to each other: a hub, a switch that does not know them yet, a
-// promiscuous port. Who forwards that too sends it twice.
+// A link may carry frames between other hosts: from a hub, a switch that has not learnt their addresses yet,
+// or a promiscuous port. A router that forwarded those too would duplicate them.
 #pragma once
 
 #include <string>
@@ -26,14 +26,14 @@ inline const DropReason kUnicastInGroup{
 class FrameFilter {
  public:
   FrameFilter() = default;
-  // For a port that carries `interface`, and perhaps others: VLANs.
+  // For a port that carries `interface`, and perhaps others (VLANs).
   FrameFilter(const std::vector<Interface>& interfaces, const Interface& interface);
 
-  // Ports without a MAC, such as recordings, have nothing to compare with.
+  // Off for ports without a MAC address, such as recordings.
   [[nodiscard]] bool is_on() const { return own_ != 0; }
 
-  // Notes where they came in, and whether all are to the one MAC that nearly all are for: one pass,
-  // and one comparison for the batch.
+  // Sets the input interface of all packets, and tests whether all are to the usual MAC address: one pass,
+  // and one comparison for the whole batch.
   [[nodiscard]] bool all_plain(Packet* const* pkts, uint32_t n,
                                uint16_t in_interface) const noexcept {
     const uint64_t own = own_;
@@ -49,18 +49,20 @@ class FrameFilter {
     }
     return (differs & kMacMask) == 0;
   }
-  // Why a frame is not for us; nullptr when it is. Frames too short to tell are left to others.
+  // The reason to refuse a frame; nullptr when it is for us. Frames too short to tell are left to later
+  // modules.
   [[nodiscard]] const DropReason* refusal_of(Packet& pkt) const noexcept;
 
  private:
-  static constexpr uint64_t kMacMask = 0xffff'ffff'ffff;  // of 8 bytes as they lie in a frame
+  static constexpr uint64_t kMacMask = 0xffff'ffff'ffff;  // of 8 bytes in memory order
 
   static uint64_t word_of(const net::Mac& mac);
   [[nodiscard]] bool names_one_other_host(Packet& pkt) const noexcept;
 
   uint64_t own_ = 0;
-  std::vector<uint64_t> macs_;       // sorted: own ones, broadcast, joined groups
-  std::vector<uint32_t> addresses_;  // sorted: own ones, and the broadcasts of their subnets
+  std::vector<uint64_t> macs_;  // sorted: own addresses, broadcast, joined groups
+  std::vector<uint32_t>
+      addresses_;  // sorted: own addresses, and the broadcast addresses of their subnets
 };
 
 }  // namespace batchplane::ports

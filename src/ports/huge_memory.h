@@ -4,8 +4,8 @@
 
 namespace batchplane::ports {
 
-// Right after the start of the EAL, on a process without hugepages: lets the kernel back its memory
-// with transparent ones. False when it does not do so here; nothing has changed then.
+// Call right after the EAL's initialisation in a process without hugepages: lets the kernel back its memory
+// with transparent huge pages. False when this is not possible here; nothing has changed then.
 bool ask_for_huge_memory();
 
 }  // namespace batchplane::ports

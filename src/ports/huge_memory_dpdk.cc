@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// huge_memory_dpdk.cc - swaps the EAL's shared file pages for private ones, which may become huge.
+// huge_memory_dpdk.cc - replaces the EAL's shared file pages by private ones, which may become huge.
 //
-// Without hugepages the EAL maps a memory file. Kernels seldom back such files with huge pages, but
-// private memory on request. So a private area is prepared beside each one, the few pages used so
-// far are copied over, and it is moved onto the old place in one step.
+// Without hugepages the EAL maps a memory file. Kernels seldom back such files with huge pages, but do so for
+// private memory on request. Therefore a private area is prepared for each mapping, the few pages used so far
+// are copied, and it is moved to the old address in one step.
 #include "ports/huge_memory.h"
 
 #include <rte_memory.h>
@@ -41,8 +41,7 @@ int note_area(const rte_memseg_list* list, void* areas) {
   return 0;
 }
 
-// Memory at the same distance from a huge page's start as `area`, so that pages stay huge when
-// moved.
+// Memory with the same offset from a huge page boundary as `area`, so that pages stay huge when moved.
 uint8_t* reserve_like(const Area& area) {
   void* raw = mmap(nullptr, area.bytes + 2 * kHugeBytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -45,7 +45,7 @@ class ControlSocket {
   int fd_;
 };
 
-// Value of one of the driver's statistics; nothing when it has none of that name.
+// One of the driver's statistics; nothing when it has none of that name.
 std::optional<uint64_t> driver_statistic(const std::string& name, const std::string& wanted) {
   const ControlSocket socket;
   ethtool_drvinfo info{};
@@ -142,7 +142,7 @@ bool is_veth(const std::string& name) {
          std::strncmp(info.driver, "veth", sizeof(info.driver)) == 0;
 }
 
-// An index means something within its own namespace only: the peer must name us in return.
+// An index is valid only in its own namespace: the peer must name us in return.
 std::string veth_peer(const std::string& name) {
   const auto index = driver_statistic(name, "peer_ifindex");
   char peer[IFNAMSIZ] = "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// kernel_stamp_test.cc - time stamps of the kernel as times of arrival.
+// kernel_stamp_test.cc - kernel time stamps as times of arrival.
 #include "ports/kernel_stamp.h"
 
 #include <gtest/gtest.h>

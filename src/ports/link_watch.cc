@@ -24,7 +24,7 @@ std::shared_ptr<LinkWatch> LinkWatch::instance() {
   return watch;
 }
 
-// Without the socket nobody is told of changes; ports then find them when a send fails.
+// Without the socket there are no notifications; ports then notice changes when a send fails.
 LinkWatch::LinkWatch()
     : netlink_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE)),
       stop_(eventfd(0, EFD_CLOEXEC)) {
@@ -35,8 +35,8 @@ LinkWatch::LinkWatch()
       bind(netlink_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return;
   }
-  // Signals are for the threads that wait for them, but for the one by which each thread is asked to
-  // give up its rights (app/start/privileges.cc).
+  // Blocks all signals except the one that asks each thread to drop its capabilities
+  // (app/start/privileges.cc).
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -66,8 +66,7 @@ void LinkWatch::remove(const void* owner) {
   std::erase_if(listeners_, [owner](const Listener& each) { return each.owner == owner; });
 }
 
-// What a message says is not read: listeners look for themselves, and so miss nothing when messages
-// were lost.
+// Messages are not parsed: listeners query the state themselves, so lost messages do no harm.
 void LinkWatch::run() {
   pollfd waiting[2] = {{netlink_, POLLIN, 0}, {stop_, POLLIN, 0}};
   char messages[16'384];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// link_watch.h - tells ports when an interface of the kernel changes: MTU, state, removed, made again.
+// link_watch.h - notifies ports when a kernel interface changes: MTU, state, removal, recreation.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,17 @@
 
 namespace batchplane::ports {
 
-// One thread for all ports of the process; it ends with the last of them.
+// One thread for all ports of the process; it ends with the last port.
 class LinkWatch {
  public:
-  // The one of this process, made on first use.
+  // The instance of this process, made on first use.
   static std::shared_ptr<LinkWatch> instance();
   ~LinkWatch();
   LinkWatch(const LinkWatch&) = delete;
   LinkWatch& operator=(const LinkWatch&) = delete;
 
-  // `on_change` is called on the watch's thread after any change of any link. `owner` is a name for
-  // remove(), which returns when no call is under way.
+  // Calls `on_change` on the watch's thread after any link change. `owner` identifies the entry for remove(),
+  // which waits until no call is in progress.
   void add(const void* owner, std::function<void()> on_change);
   void remove(const void* owner);
 

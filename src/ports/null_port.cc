@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// null_port.cc - a port at which nothing arrives and everything sent is freed.
+// null_port.cc - a port that receives nothing and frees everything sent.
 #include "core/packet/packet_pool.h"
 #include "ports/port_counters.h"
 #include "ports/port_kinds.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pcap_port.cc - replays a capture file as input, and records what is sent into another.
+// pcap_port.cc - replays a capture file as input, and records sent packets in another.
 #include <algorithm>
 #include <cstring>
 
@@ -54,7 +54,7 @@ class PcapPort final : public Port {
     }
     uint64_t due_ns[exec::kMaxBatchPkts];
     const uint32_t n = count_due(std::min(max, exec::kMaxBatchPkts), now_ns, due_ns);
-    // What is due keeps its time while the pool has nothing: it comes in later, and late.
+    // Due packets keep their due time while the pool is empty: they arrive later, and count as late.
     if (n == 0 || pool_ == nullptr || !pool_->alloc_bulk(pkts, n)) return 0;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < n; ++i) {
@@ -79,7 +79,7 @@ class PcapPort final : public Port {
       counters_.tx_bytes.add(bytes);
       return n;
     }
-    // The writer may free a packet as soon as it has it.
+    // The writer thread may free a packet as soon as it has it.
     uint32_t len_bytes[exec::kMaxBatchPkts];
     n = std::min(n, exec::kMaxBatchPkts);
     for (uint32_t i = 0; i < n; ++i) len_bytes[i] = pkts[i]->len_bytes();
@@ -125,7 +125,7 @@ class PcapPort final : public Port {
                          : static_cast<uint64_t>(static_cast<double>(recorded_ns) / speed_);
   }
 
-  // How many of the next frames are due, and when each was.
+  // How many of the next frames are due, with their due times.
   uint32_t count_due(uint32_t max, uint64_t now_ns, uint64_t* due_ns) const {
     const size_t size = recording_.frames.size();
     if (size == 0 || is_done_.load(std::memory_order_relaxed)) return 0;
@@ -160,7 +160,7 @@ class PcapPort final : public Port {
   PacketPool* pool_ = nullptr;
   size_t next_ = 0;
   bool has_begun_ = false;
-  uint64_t begin_ns_ = 0;  // of the round under way
+  uint64_t begin_ns_ = 0;  // start of the current round
   std::atomic<bool> is_done_{false};
   Counter rounds_;
   PortCounters counters_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pcap_port_test.cc - replay and recording of capture files, good, bad and cut.
+// pcap_port_test.cc - replay and recording of capture files: good, damaged and truncated.
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
 #include <sys/resource.h>
@@ -49,7 +49,7 @@ class PcapTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-// A file that may not grow is a disk that is full.
+// Simulates a full disk by a limit on the file size.
 class SmallDisk {
  public:
   explicit SmallDisk(uint64_t bytes) {
@@ -86,10 +86,10 @@ TEST_F(PcapTest, AFullDiskLeavesWholePacketsAndNothingIsTakenForIt) {
   const auto fact = [&](const char* name) {
     return static_cast<uint64_t>(port->show()[name].as_int());
   };
-  // 24 bytes of header, and 76 of each packet.
+  // 24 bytes of file header, and 76 per packet.
   constexpr uint64_t kFitting = (32'768 - 24) / 76;
   while (taken < kFitting) send();
-  // What is offered beyond that is dropped where it can be counted, and all that was taken is written.
+  // Packets beyond that are dropped where they are counted, and all packets taken are written.
   for (uint32_t k = 0; k < 1000; ++k) send();
   EXPECT_EQ(taken, kFitting);
   while (fact("written_pkts") < kFitting) std::this_thread::yield();
@@ -145,7 +145,7 @@ TEST_F(PcapTest, RecordedPaceGivesDueTimesEvenWhenAskedLate) {
   ASSERT_EQ(port->rx_burst(pkts, 16, 10'000), 1U);
   rig.free({pkts[0]});
   EXPECT_EQ(port->rx_burst(pkts, 16, 10'499), 0U);
-  // One round lasts 3 us recorded, 1.5 us at double speed.
+  // One round lasts 3 us as recorded, 1.5 us at double speed.
   ASSERT_EQ(port->rx_burst(pkts, 16, 12'600), 5U);
   const uint64_t due[5] = {10'500, 11'000, 11'500, 12'000, 12'500};
   for (int i = 0; i < 5; ++i) EXPECT_EQ(pkts[i]->meta().entry_ns, due[i]) << i;
@@ -193,7 +193,7 @@ TEST_F(PcapTest, CutAndUnfitPacketsAreCounted) {
     const bpf_u_int32 caplens[4] = {40, 13, 60, 12'000};
     for (int i = 0; i < 4; ++i) {
       pcap_pkthdr header{};
-      header.ts.tv_sec = i == 2 ? 1 : 10 + i;  // the third lies in the past
+      header.ts.tv_sec = i == 2 ? 1 : 10 + i;  // the third is stamped in the past
       header.caplen = caplens[i];
       header.len = i == 0 ? 1500 : caplens[i];
       pcap_dump(reinterpret_cast<u_char*>(dumper), &header, bytes.data());

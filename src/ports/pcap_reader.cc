@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pcap_reader.cc - loads capture files through libpcap, with nanosecond stamps.
+// pcap_reader.cc - loads capture files through libpcap, with nanosecond time stamps.
 #include "ports/pcap_reader.h"
 
 #include <pcap/pcap.h>
@@ -40,7 +40,7 @@ void add_frame(PcapRecording& recording, const pcap_pkthdr& header, const u_char
     ++recording.unfit_pkts;
     return;
   }
-  // With nanosecond precision libpcap puts nanoseconds where microseconds are declared.
+  // With nanosecond precision libpcap stores nanoseconds in the field for microseconds.
   const uint64_t stamp_ns = static_cast<uint64_t>(header.ts.tv_sec) * 1'000'000'000ULL +
                             static_cast<uint64_t>(header.ts.tv_usec);
   if (recording.frames.empty()) first_ns = stamp_ns;
@@ -84,7 +84,7 @@ PcapRecording read_pcap(const std::string& path, const std::string& where) {
   if (!recording.frames.empty()) {
     const uint64_t last_ns = recording.frames.back().at_ns;
     const uint64_t gaps = std::max<uint64_t>(1, recording.frames.size() - 1);
-    // Stamps are what the file says: even the last moment of 64 bits.
+    // Stamps may be as large as 64 bits allow.
     const uint64_t pause_ns = std::max<uint64_t>(1, last_ns / gaps);
     recording.duration_ns = last_ns > ~0ULL - pause_ns ? ~0ULL : last_ns + pause_ns;
   }

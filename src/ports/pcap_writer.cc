@@ -28,7 +28,7 @@ constexpr uint32_t kWriteBurstPkts = 64;
 constexpr std::chrono::milliseconds kPauseWhenIdle{1};
 constexpr std::chrono::milliseconds kPauseAfterFailure{100};
 
-// At 100 Gbit/s the thread comes round in time to find more.
+// Enough for the thread to reserve more in time at 100 Gbit/s.
 constexpr int64_t kLowRoomBytes = 16 << 20;
 constexpr int64_t kMinRoomBytes = 4096;
 
@@ -62,7 +62,7 @@ PcapFile::PcapFile(const std::string& path, const std::string& where)
 
 PcapFile::~PcapFile() {
   flush();
-  // Gives back what was set aside; a pipe has nothing.
+  // Releases reserved space; a pipe has none.
   if (reserved_bytes_ > whole_bytes_) (void)!ftruncate(fileno(file_), whole_bytes_);
   std::fclose(file_);
 }
@@ -101,7 +101,7 @@ bool PcapFile::flush() {
     whole_bytes_ += static_cast<int64_t>(block_.size());
   } else {
     std::clearerr(file_);
-    // A pipe keeps what it got.
+    // A pipe keeps what it has received.
     if (ftruncate(fileno(file_), whole_bytes_) == 0) std::fseek(file_, 0, SEEK_END);
     lost_pkts_ += block_pkts_;
   }
@@ -162,11 +162,11 @@ PcapWriterThread::~PcapWriterThread() {
   thread_.join();
 }
 
-// One reading of the cycle counter a burst: a recording without true stamps would be of little use.
+// Reads the cycle counter once per burst: a recording needs true time stamps.
 uint32_t PcapWriterThread::offer(Packet** pkts, uint32_t n) noexcept {
   if (is_failing_.load(std::memory_order_relaxed)) return 0;
   const int64_t room_bytes = room_bytes_.load(std::memory_order_relaxed);
-  // Lengths first: whoever writes the packets frees them.
+  // Computes lengths first: the writer thread frees the packets.
   n = std::min(n, ring_.free_slots());
   int64_t used_bytes = 0;
   uint32_t fit = 0;

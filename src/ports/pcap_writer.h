@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pcap_writer.h - writes capture files with nanosecond stamps; pcapng or pcap, by the file's
-// ending.
+// pcap_writer.h - writes capture files with nanosecond time stamps; pcapng or pcap, by file extension.
 #pragma once
 
 #include <atomic>
@@ -16,26 +15,25 @@
 
 namespace batchplane::ports {
 
-// Owner: one thread. Errors while writing are counted, not thrown: a full disk must not stop
-// traffic.
+// Owner: one thread. Write errors are counted, not thrown: a full disk must not stop traffic.
 class PcapFile {
  public:
-  // Throws ConfigError when the file cannot be made.
+  // Throws ConfigError when the file cannot be created.
   PcapFile(const std::string& path, const std::string& where);
   ~PcapFile();
   PcapFile(const PcapFile&) = delete;
   PcapFile& operator=(const PcapFile&) = delete;
 
-  // at_ns: since 1970. False when it, or one before it, could not be written.
+  // at_ns: since 1970. False when this or an earlier packet could not be written.
   bool write(const uint8_t* data, uint32_t len_bytes, uint64_t at_ns);
-  // Writes what is collected, all of it or nothing: a full disk leaves no half packet behind.
+  // Writes the collected packets, all or none: a full disk leaves no partial packet behind.
   bool flush();
-  // That could not be written.
+  // Packets that could not be written.
   [[nodiscard]] uint64_t lost_pkts() const { return lost_pkts_; }
-  // What a packet takes in the file.
+  // Size of a packet's record in the file.
   [[nodiscard]] int64_t record_bytes(uint32_t len_bytes) const;
-  // Sets aside room on the disk, `most_bytes` more at most, and returns how much; kNoLimit where the file
-  // system cannot tell. What has room is not lost later.
+  // Reserves disk space, at most `most_bytes` more, and returns how much; kNoLimit when the file system
+  // cannot tell. Packets within the reserved space will not be lost.
   int64_t reserve(int64_t most_bytes);
   static constexpr int64_t kNoLimit = int64_t{1} << 60;
 
@@ -49,20 +47,20 @@ class PcapFile {
   std::vector<uint8_t> block_;
   uint64_t block_pkts_ = 0;
   int64_t reserved_bytes_ = 0;  // from the beginning of the file
-  int64_t whole_bytes_ = 0;     // of the file, up to the end of its last whole packet
+  int64_t whole_bytes_ = 0;     // file size up to the end of the last complete packet
   uint64_t lost_pkts_ = 0;
   bool is_pcapng_;
 };
 
-// A file written by a thread of its own, so that the one that offers packets makes no system call.
+// A capture file written by its own thread, so that the thread that offers packets makes no system call.
 // Owner of offer(): one thread.
 class PcapWriterThread {
  public:
   PcapWriterThread(const std::string& path, uint32_t queue_pkts, const std::string& where);
-  // Writes out everything offered before.
+  // Writes everything offered before.
   ~PcapWriterThread();
 
-  // Takes the first k packets and returns k; none while the disk is full. They are freed once written.
+  // Takes the first k packets and returns k; none while the disk is full. Frees them once written.
   uint32_t offer(Packet** pkts, uint32_t n) noexcept;
 
   [[nodiscard]] uint64_t written_pkts() const {
@@ -76,7 +74,7 @@ class PcapWriterThread {
  private:
   struct Slot {
     Packet* pkt;
-    uint64_t cycles;  // when it was offered
+    uint64_t cycles;  // time of the offer
   };
   void run();
   uint32_t write_some();
@@ -87,11 +85,11 @@ class PcapWriterThread {
   SpscRing<Slot> ring_;
   uint64_t base_cycles_;
   uint64_t base_wall_ns_;
-  uint64_t taken_pkts_ = 0;  // out of the ring
+  uint64_t taken_pkts_ = 0;  // taken out of the ring
   std::atomic<uint64_t> written_pkts_{0};
   std::atomic<uint64_t> failed_pkts_{0};
   std::atomic<int64_t> room_bytes_{0};   // on the disk, for packets not yet offered
-  std::atomic<bool> is_failing_{false};  // the last write did; another is tried now and then
+  std::atomic<bool> is_failing_{false};  // the last write failed; retried now and then
   std::atomic<bool> must_stop_{false};
   std::thread thread_;
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// port_cases.cc - with what a pipeline's ends and the queue between its tasks are fuzzed and
-// measured.
+// port_cases.cc - fuzzing and measuring cases for a pipeline's ends and the queue between tasks.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// port_counters.h - what a port counts itself: one writer per direction, readable from any thread.
+// port_counters.h - a port's own counters: one writer per direction, readable from any thread.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace batchplane::ports {
 
 class Counter {
  public:
-  // Owner: one thread. A plain addition, no locked instruction.
+  // Owner: one thread. A plain addition without a locked instruction.
   void add(uint64_t n) {
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
@@ -40,8 +40,8 @@ struct PortCounters {
   }
 };
 
-// A port without hardware still needs an address that stays the same from run to run: made from its
-// name, and marked as locally administered.
+// MAC address of a port without hardware: derived from its name, so that it is the same in every run, and
+// marked as locally administered.
 inline net::Mac local_mac(const std::string& name) {
   uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// port_events.h - the last things that happened to a port: link down, up, removed, made again.
+// port_events.h - the latest events of a port: link down, up, removed, recreated.
 #pragma once
 
 #include <ctime>
@@ -11,7 +11,7 @@
 
 namespace batchplane::ports {
 
-// Any thread, but for those that carry packets.
+// Any thread except those that carry packets.
 class PortEvents {
  public:
   static constexpr size_t kKept = 20;
@@ -21,7 +21,7 @@ class PortEvents {
     events_.push_back({std::time(nullptr), std::move(what)});
     if (events_.size() > kKept) events_.pop_front();
   }
-  // Oldest first, each with the wall clock in seconds.
+  // Oldest first, each with wall-clock time in seconds.
   [[nodiscard]] List list() const {
     const std::lock_guard lock(mutex_);
     List list;

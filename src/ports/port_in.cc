@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // port_in.cc - brings packets from a port into the pipeline.
 //
-// in: 0   out: 1   drops: not_our_mac, unicast_in_group_frame (what a port cannot take is in its
+// in: 0   out: 1   drops: not_our_mac, unicast_in_group_frame (packets that a port cannot take count in its
 // rx_refused_pkts)   state: none
 #include "core/module/register.h"
 #include "ports/frame_filter.h"
@@ -44,7 +44,7 @@ class PortIn final : public Module {
   }
 
  private:
-  // Frames that are not for us go; how many are left, in order.
+  // Drops frames that are not for us; returns the number of the others, kept in order.
   [[gnu::noinline]] uint32_t refuse(Context& ctx, Packet** pkts, uint32_t n) const noexcept {
     uint32_t n_kept = 0;
     for (uint32_t i = 0; i < n; ++i) {

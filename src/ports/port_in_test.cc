@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// port_in_test.cc - which frames of its link a router's interface takes.
+// port_in_test.cc - which frames of its link a router's interface accepts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct InRig : PortRig {
     for (const auto& [key, value] : more) params[key] = value;
     in = module("port_in", params);
   }
-  // Frames to these MACs, in one batch; which of them are taken.
+  // Sends frames to these MACs in one batch; returns which were accepted.
   std::vector<bool> taken(const std::vector<net::Mac>& macs) {
     std::vector<Packet*> frames;
     for (const net::Mac& mac : macs) frames.push_back(frame(mac));
@@ -58,7 +58,7 @@ struct InRig : PortRig {
     net::store16(pkt->data() + 12, type);
     return pkt;
   }
-  // To one host, in a frame to several.
+  // A packet to one host in a multicast or broadcast frame.
   Packet* ipv4(const net::Mac& mac, uint32_t dst) {
     Packet* const pkt = frame(mac, net::kTypeIpv4);
     net::store32(pkt->data() + net::kEthBytes + net::kIpDst, dst);

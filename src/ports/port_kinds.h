@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// port_kinds.h - the kinds of ports that there are, with their parameters, and how to make one.
+// port_kinds.h - the kinds of ports with their parameters, and a function to make one.
 #pragma once
 
 #include <functional>
@@ -22,21 +22,20 @@ struct PortKindInfo {
   std::vector<ParamSpec> params = {};
   std::string notes = "";
   bool is_memory = false;         // it opens nothing outside this process
-  bool takes_generators = false;  // they fill it
-  bool makes_interfaces = false;  // of the kernel, or may: that takes CAP_NET_ADMIN
+  bool takes_generators = false;  // generators can fill it
+  bool makes_interfaces = false;  // may create kernel interfaces, which needs CAP_NET_ADMIN
   std::function<std::shared_ptr<Port>(const Args&)> make = nullptr;
 };
 
 // nullptr when unknown.
 const PortKindInfo* find_port_kind(const std::string& kind);
-// By name. What this build does not have (DPDK ports without DPDK) is not in it.
+// Sorted by name. Kinds that this build lacks (DPDK ports without DPDK) are left out.
 const std::vector<PortKindInfo>& port_kinds();
 
-// What the rules of pipelines ask of them, by kind.
+// Facts for the rules of pipelines, by kind.
 std::map<std::string, PortKindFacts> port_kind_facts();
 
-// A port as the pipeline describes it, not started yet. `where`: the place for messages. Throws
-// ConfigError.
+// Makes a port from its specification, not started yet. `where`: the place for messages. Throws ConfigError.
 std::shared_ptr<Port> make_port(const PortSpec& port, Environment& env,
                                 const std::string& where = "");
 

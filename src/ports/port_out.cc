@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // port_out.cc - sends packets out of a port; flows end here.
 //
-// in: 1   out: none   drops: tx_full, mtu_exceeded   state: what waits for the port (when_full: wait)
+// in: 1   out: none   drops: tx_full, mtu_exceeded   state: packets that wait for the port (when_full: wait)
 #include <algorithm>
 #include <array>
 
@@ -42,11 +42,11 @@ class PortOut final : public Module {
       pkts[n] = batch[i];
       slot[n++] = i;
     }
-    // Nothing overtakes what waits.
+    // Nothing may overtake waiting packets.
     uint32_t done = n_waiting_ == 0 ? port_->tx_burst(pkts, n) : 0;
     uint32_t tries_left = tx_retries_;
     while (done < n && n_waiting_ == 0) {
-      // The MTU may have become smaller just now: the packet in the way ends, the others go on.
+      // The MTU may have just shrunk: the blocking packet is dropped, the others continue.
       if (l3_bytes(*pkts[done]) > port_->tx_mtu_bytes()) {
         ctx.drop(batch, slot[done++], kMtuExceeded);
       } else if (tries_left-- == 0) {
@@ -96,7 +96,7 @@ class PortOut final : public Module {
   static constexpr uint64_t kRetryIntervalNs = 1'000;
   static constexpr uint32_t kMaxWaitingPkts = 2 * exec::kMaxBatchPkts;
 
-  // Flows end here after all: what the port takes is booked before it is given away.
+  // Flows end here: packets are metered before the port gets them.
   void send_waiting(Context& ctx) noexcept {
     const uint32_t n = std::min(n_waiting_, exec::kMaxBatchPkts);
     if (ctx.meter->is_nearly_full(n)) ctx.meter->flush(ctx.now_ns);
@@ -105,7 +105,7 @@ class PortOut final : public Module {
     for (uint32_t i = 0; i < sent; ++i) notes.record(*ctx.meter, i);
     std::copy(waiting_.begin() + sent, waiting_.begin() + n_waiting_, waiting_.begin());
     n_waiting_ -= sent;
-    // The MTU may have become smaller meanwhile.
+    // The MTU may have shrunk meanwhile.
     if (n_waiting_ != 0 && l3_bytes(*waiting_[0]) > port_->tx_mtu_bytes()) {
       ctx.drop_owned(waiting_[0], kMtuExceeded);
       std::copy(waiting_.begin() + 1, waiting_.begin() + n_waiting_, waiting_.begin());
@@ -113,7 +113,7 @@ class PortOut final : public Module {
     }
   }
 
-  // Length of what the Ethernet header carries. Padding of short frames counts, and never matters.
+  // Length of the Ethernet payload. Padding of short frames counts, but does not matter.
   static uint32_t l3_bytes(Packet& pkt) {
     const uint32_t len = pkt.len_bytes();
     if (len < net::kEthBytes) [[unlikely]]

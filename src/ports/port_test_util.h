@@ -47,7 +47,7 @@ struct PortRig {
     args.set_name("test");
     return info->make(args);
   }
-  // Frees what the module dropped; returns the reasons, in order.
+  // Frees the packets that the module dropped; returns the reasons, in order.
   std::vector<std::string> take_drops() {
     std::vector<std::string> reasons;
     for (uint32_t i = 0; i < ctx->n_dropped; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// queue.cc - joins two tasks: packets put in by one worker (or several) come out in another.
+// queue.cc - joins two tasks: one or more workers put packets in, another task polls them.
 //
 // in: 1   out: 1   drops: queue_full   state: packets in its rings, carried over by apply
 #include "core/module/feeder_queue.h"

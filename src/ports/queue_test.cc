@@ -47,7 +47,7 @@ TEST(Queue, TellsWhatCameToIt) {
   EXPECT_EQ(queue->ring_counts().waiting_pkts, 2U);
   EXPECT_EQ(queue->ring_counts().fill.max_pkts(), 8U);
   rig.free(out);
-  // What replaces it goes on counting.
+  // The queue that replaces it continues the count.
   auto next = rig.module("queue", {{"size_pkts", 16}});
   next->adopt(*queue);
   EXPECT_EQ(next->arrival_counts().lost_pkts, 3U);
@@ -109,7 +109,7 @@ TEST(Queue, CreditBoundsWhatMayWait) {
   std::vector<Packet*> pkts;
   for (uint8_t i = 0; i < 14; ++i) pkts.push_back(rig.make(60, i));
   EXPECT_EQ(rig.consume(*queue, "queue", pkts).size(), 4U);
-  // Less than what is in there: nothing is lost, and nothing more is taken.
+  // A credit below the fill loses nothing, but no further packet is taken.
   queue->set_credit(3);
   EXPECT_EQ(queue->room_pkts(0), 0U);
   EXPECT_EQ(queue->held_pkts(), 10U);
@@ -123,7 +123,7 @@ TEST(Queue, CreditBoundsWhatMayWait) {
   for (uint8_t i = 0; i < 2; ++i) EXPECT_EQ(rest[i]->data()[0], 8 + i);
   rig.free(first);
   rig.free(rest);
-  // What replaces it goes on with the ring, at its own credit.
+  // The queue that replaces it continues with the ring, under its own credit.
   auto next = rig.module("queue", {{"size_pkts", 64}, {"credit_pkts", 5}});
   next->adopt(*queue);
   EXPECT_EQ(next->room_pkts(0), 5U);
@@ -189,7 +189,7 @@ TEST(Queue, ApplyCarriesPacketsOverEvenToAnotherSize) {
     for (uint8_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i]->data()[0], i);
     rig.free(out);
   }
-  EXPECT_EQ(rig.pool.available_pkts(), 512U);  // destroyed queues give back what they hold
+  EXPECT_EQ(rig.pool.available_pkts(), 512U);  // destroyed queues return their packets to the pool
 }
 
 TEST(Queue, TwoThreadsLoseNothing) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ring_port.cc - receiving from and sending into memory.
+// ring_port.cc - receives from memory and sends into it.
 #include "ports/ring_port.h"
 
 #include <cstring>
@@ -10,8 +10,8 @@
 namespace batchplane {
 namespace {
 
-// The consumer takes packets for fresh ones, whose data starts at the standard place. False when
-// there is no room to move the data there.
+// The consumer treats packets as fresh ones, whose data follows the standard headroom. False without room to
+// move the data there.
 bool move_to_standard_place(Packet& pkt) {
   const uint32_t len = pkt.len_bytes();
   const uint32_t at = pkt.headroom_bytes();

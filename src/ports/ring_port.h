@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ring_port.h - a port in memory: fed by a generator through a ring; what is sent is freed, or
-// looped.
+// ring_port.h - a port in memory: a generator feeds it through a ring; sent packets are freed, or looped
+// back.
 #pragma once
 
 #include "ports/port_counters.h"
@@ -29,11 +29,11 @@ class RingPort final : public Port {
   [[nodiscard]] net::Mac mac() const override { return mac_; }
   [[nodiscard]] Value show() const override;
 
-  // Where a generator puts packets. It claims the ring first: there can be one producer only.
+  // The ring that a generator fills. It must claim the ring first: there can be only one producer.
   [[nodiscard]] BurstRing& ring() { return ring_; }
-  // Where it tells what is not in the ring.
+  // The producer's counts of packets that are not in the ring.
   [[nodiscard]] ProducerCounts& producer_counts() { return producer_counts_; }
-  // Throws ConfigError naming the present producer.
+  // Throws ConfigError that names the present producer.
   void claim(const std::string& producer);
   void release();
 

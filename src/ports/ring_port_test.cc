@@ -129,7 +129,7 @@ TEST(PortOut, DropsWhatIsTooLongOrRefused) {
   EXPECT_EQ(rig.pool.available_pkts(), 512U);
 }
 
-// Counts how often it is asked to move on what its device left lying.
+// Counts the calls of push().
 class LazyPort final : public Port {
  public:
   uint32_t rx_burst(Packet**, uint32_t, uint64_t) noexcept override { return 0; }
@@ -152,7 +152,7 @@ TEST(PortOut, PushesDevicesThatMayLeaveFramesLying) {
   EXPECT_EQ(rig.module("port_out", {{"port", "p1"}})->housekeep_interval_ns(), 0U);
 }
 
-// Takes as many as it is told, and remembers whose they were.
+// Takes as many packets as it is told, and records which.
 class SlowPort final : public Port {
  public:
   uint32_t rx_burst(Packet**, uint32_t, uint64_t) noexcept override { return 0; }
@@ -181,7 +181,7 @@ TEST(PortOut, KeepsInOrderWhatThePortDoesNotTake) {
   EXPECT_TRUE(rig.consume(*module, "port_out", pkts).empty());
   EXPECT_EQ(module->held_pkts(), 3U);
   EXPECT_EQ(module->room_pkts(0), 0U);
-  // There is room again, but what waits goes first.
+  // There is room again, but waiting packets go first.
   slow->room = 1;
   EXPECT_TRUE(rig.consume(*module, "port_out", {rig.make(60, 5)}).empty());
   EXPECT_EQ(slow->room, 1U);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ring_take.h - the consumer's half of a hand-over: takes packets out of a BurstRing and makes them
-// whole.
+// ring_take.h - the consumer's side: takes packets out of a BurstRing and fills in their mbuf and metadata.
 #pragma once
 
 #include <array>
@@ -20,8 +19,8 @@ constexpr PacketMeta fresh_meta(uint64_t entry_ns) {
   return meta;
 }
 
-// The same in place, word by word: a whole struct goes over the stack, in pieces that the CPU
-// cannot forward to the wider loads that fetch it.
+// The same in place, word by word: a whole struct would be copied through the stack, in pieces that the CPU
+// cannot forward to the wider loads.
 inline void write_fresh_meta(PacketMeta& meta, uint64_t entry_ns) {
   constexpr auto kWords =
       std::bit_cast<std::array<uint64_t, sizeof(PacketMeta) / 8>>(fresh_meta(0));
@@ -31,8 +30,8 @@ inline void write_fresh_meta(PacketMeta& meta, uint64_t entry_ns) {
   for (size_t i = 1; i < kWords.size(); ++i) std::memcpy(to + i * 8, &kWords[i], 8);
 }
 
-// Up to max packets with fresh descriptor and metadata. The data lines of the packets after these
-// are prefetched: they come from the producer's cache, which takes as long as a module or two.
+// Takes up to max packets, with fresh mbuf and metadata. Prefetches the data lines of the packets after
+// these: they come from the producer's cache, which takes as long as a module or two.
 inline uint32_t take_fresh(BurstRing& ring, Packet** pkts, uint32_t max) noexcept {
   const uint32_t n = ring.consume(max, [pkts](uint32_t i, const BurstSlot& slot) {
     Packet* const pkt = slot.packet<Packet>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// explanation.h - what a controller explains, as plain values.
+// explanation.h - a controller's explanations as plain values.
 #pragma once
 
 #include "base/value.h"

@@ -13,7 +13,7 @@ using exec::ModuleSnapshot;
 using exec::WorkerSnapshot;
 using exec::WorkerStats;
 
-// Spread of the sampled batch sizes, relative to their mean, from which on both costs are told.
+// Minimum coefficient of variation of the sampled batch sizes at which both costs are reported.
 constexpr double kMinSpread = 0.05;
 constexpr uint64_t kMinSamples = 16;
 
@@ -63,7 +63,7 @@ Value module_value(const ModuleSnapshot& module, double cycles_per_ns) {
       {"dropped_pkts", dropped_by(module)}};
 }
 
-// Nothing where tasks run to completion.
+// Empty where tasks run to completion.
 Dict unit_value(const exec::UnitSnapshot& unit) {
   if (!unit.is_unit) return {};
   return Dict{{"weight", unit.weight},
@@ -171,7 +171,7 @@ Value drops_value(const Snapshot& snapshot, const std::vector<exec::DropReasonIn
       add(module.name, r, module.drops[r], module.handed_on[r]);
     }
   }
-  // Gates that lead nowhere, and modules that an apply has removed.
+  // Unconnected gates, and modules that an apply has removed.
   for (size_t r = 0; r < snapshot.other_drops.size() && r < reasons.size(); ++r) {
     add("(elsewhere)", r, snapshot.other_drops[r], 0);
   }

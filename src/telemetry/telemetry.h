@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// telemetry.h - a snapshot as the answers of `show`, and the statistics derived from raw counters:
-// one form for what was measured and what was simulated.
+// telemetry.h - turns a snapshot into the answers of `show`, with statistics derived from raw counters; the
+// same form for measurements and simulations.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ namespace batchplane::telemetry {
 
 using exec::Snapshot;
 
-// The graph as `show graph` tells it.
+// The graph as `show graph` reports it.
 struct GraphFacts {
   struct Edge {
     uint32_t from = 0;  // position in Snapshot::modules
-    std::string gate;   // as people write it
+    std::string gate;   // in the users' notation
     uint32_t to = 0;
     bool is_drop = false;
     bool leaves_input = false;  // `from` is a pure input
@@ -26,21 +26,21 @@ struct GraphFacts {
   std::vector<Edge> edges;
 };
 
-// The cost law that sampled runs tell. Nothing when their batch sizes hardly differed: one size
-// does not tell the two costs apart.
+// The cost law fitted to sampled runs. Nothing when their batch sizes hardly differ: then the two costs
+// cannot be separated.
 [[nodiscard]] std::optional<CostLaw::Line> sampled_cost(const CostSamples& samples,
                                                         double cycles_per_ns);
 
-// The delay that at most a share 1 - p of the packets exceeded, rounded up to the end of its
-// bucket; nothing with fewer than 10 / (1 - p) packets.
+// The delay that at most a share 1 - p of the packets exceeded, rounded up to the end of its bucket; nothing
+// for fewer than 10 / (1 - p) packets.
 [[nodiscard]] std::optional<uint64_t> percentile_ns(const std::vector<uint64_t>& fine_buckets,
                                                     double p, uint64_t delay_max_ns);
 
-// cycles_per_ns: what turns CostSamples::cycles into time.
+// cycles_per_ns: converts CostSamples::cycles to time.
 Value runtime_value(const Snapshot& snapshot, double cycles_per_ns);
 Value balance_value(const exec::Balance& balance);
 Value buffers_value(const Snapshot& snapshot, uint32_t worst_firings_per_run);
-// paths: of each declared flow, module names.
+// paths: module names of each declared flow's path.
 Value flows_value(const Snapshot& snapshot, const std::vector<std::vector<std::string>>& paths);
 Value drops_value(const Snapshot& snapshot, const std::vector<exec::DropReasonInfo>& reasons);
 Value graph_value(const Snapshot& snapshot, const GraphFacts& facts);

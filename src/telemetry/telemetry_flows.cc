@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// telemetry_flows.cc - delays of flows with their percentiles, and packets along the edges of the
-// graph.
+// telemetry_flows.cc - delays of flows with percentiles, and packets along the edges of the graph.
 #include <algorithm>
 
 #include "exec/percentiles.h"
@@ -37,7 +36,7 @@ Value flow_value(const exec::FlowSnapshot& flow, const std::vector<std::string>&
       {"slo_buckets", List(std::begin(flow.total.slo_buckets), std::end(flow.total.slo_buckets))}};
 }
 
-// Edges are not counted one by one; what flowed is known where an end has no other edge.
+// Edges have no counters; an edge's packets are known where one of its ends has no other edge.
 Value edge_pkts(const Snapshot& snapshot, const GraphFacts& facts, const GraphFacts::Edge& edge) {
   const auto n_into = std::ranges::count(facts.edges, edge.to, &GraphFacts::Edge::to);
   if (n_into == 1) {
