@@ -22,7 +22,7 @@ class PathCheck {
         key_("flows[" + std::to_string(i) + "].path"),
         label_("flow '" + flow_.name + "'") {}
 
-  // Nothing after noting what is wrong, or where an end of an edge is unknown.
+  // Nothing after a mistake was recorded, or when an end of an edge is unknown.
   std::optional<SpecPath> run() {
     if (!read_steps() || !has_good_ends()) return std::nullopt;
     SpecPath path{{steps_.front().module}, {}};
@@ -83,7 +83,7 @@ class PathCheck {
     return begins && ends;
   }
 
-  // Empty after noting why, or where an end of an edge is unknown.
+  // Empty after a mistake was recorded, or when an end of an edge is unknown.
   std::vector<SpecEdge> edges_between(const Step& step, uint32_t to) {
     Way way = way_between(graph_.leaving, first_edges(step), to);
     if (way.choices.empty() && !way.edges.empty()) return std::move(way.edges);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// check_flows_test.cc - which edges a declared path takes, and every mistake that is refused in one.
+// check_flows_test.cc - which edges a declared path takes, and every refused mistake.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -46,7 +46,7 @@ Checked check(const PipelineSpec& spec) {
   return checked;
 }
 
-// The names of the modules that a path goes through.
+// Names of the modules on a path.
 std::vector<std::string> followed(PipelineSpec spec, const std::vector<std::string>& path) {
   spec.flows = {{"f", path, 0}};
   const Checked checked = check(spec);
@@ -73,7 +73,7 @@ TEST(Paths, AreCompletedWhereThereIsOneWayOnly) {
   EXPECT_EQ(followed(diamond(), {"in", "s:right", "out"}), (Names{"in", "s", "b", "out"}));
 }
 
-// Otherwise no text could mean the edge from s to out.
+// Otherwise no path could express the edge from s to out.
 TEST(Paths, TakeADirectEdgeBeforeWaysThroughOtherModules) {
   PipelineSpec spec = diamond();
   spec.edges.push_back({"s", "2", "out"});
@@ -122,7 +122,7 @@ TEST(Paths, AreToldApartByTheirNamesAndEdges) {
 
 using Leaving = std::vector<std::vector<SpecEdge>>;
 
-// All ways by trying each edge: slow, and plainly right. Edges lead to higher numbers only.
+// All ways by brute force: slow, but obviously correct. Edges lead only to higher numbers.
 std::vector<std::vector<uint32_t>> all_ways(const Leaving& leaving, uint32_t from, uint32_t to) {
   std::vector<std::vector<uint32_t>> ways;
   std::vector<uint32_t> way{from};

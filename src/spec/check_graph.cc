@@ -70,7 +70,7 @@ bool has_known_ends(GraphCheck& graph, const EdgeSpec& edge, const std::string& 
   return is_known;
 }
 
-// False after noting why no packet can go this way.
+// False, with a mistake recorded, when no packet can go this way.
 bool fits_shapes(GraphCheck& graph, uint32_t from, const std::string& gate, uint32_t to,
                  const std::string& key) {
   const KindFacts* const kind = graph.kinds[from];
@@ -116,7 +116,7 @@ void take_edge(GraphCheck& graph, size_t i) {
   const uint32_t from = graph.index[edge.from];
   const uint32_t to = graph.index[edge.to];
   if (!fits_shapes(graph, from, edge.gate, to, key)) return;
-  // Names of a kind that is not known get a number each, behind all that can be written.
+  // Gate names of an unknown kind get numbers of their own, beyond all valid ones.
   const uint32_t unknown_gate = exec::kDropGate + 1 + static_cast<uint32_t>(i);
   const uint32_t gate = gate_number(graph.kinds[from], edge.gate).value_or(unknown_gate);
   const auto [known, is_new] = graph.next.try_emplace({from, gate}, to);
@@ -174,7 +174,7 @@ void check_pipeline(const PipelineSpec& spec, const Kinds& kinds, Mistakes& mist
   check_port_users(spec, kinds, mistakes);
   const std::vector<std::string> ports = port_names(spec);
   for (const ModuleSpec& module : spec.modules) {
-    // A door has what its queue has, mistakes among it.
+    // A door has the parameters of its queue, and the same mistakes.
     if (module.door_of.empty()) check_module(module, kinds, ports, mistakes);
   }
   check_graph(spec, kinds, mistakes);

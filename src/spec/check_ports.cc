@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// check_ports.cc - ports, what they are used by, and the parameters of modules.
+// check_ports.cc - ports, their users, and the parameters of modules.
 #include <algorithm>
 #include <set>
 
@@ -92,7 +92,7 @@ void check_module(const ModuleSpec& module, const Kinds& kinds,
         did_you_mean(module.kind, keys_of(kinds.modules), "`batchplane modules` lists the kinds"));
     return;
   }
-  // Words that may stand beside parameters are meant now and then, too.
+  // Also suggests the words that may stand beside parameters.
   check_params(kind->second.params, module.params, key,
                {"kind", "trigger", "age_limit", "worker", "weight", "queue_pkts"}, mistakes);
   for (const ParamSpec& param : kind->second.params) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// check_reach.cc - open ends, cycles within a task, modules that no packet reaches.
+// check_reach.cc - unconnected ends, cycles within a task, unreachable modules.
 #include <algorithm>
 
 #include "spec/graph_check.h"
@@ -20,7 +20,8 @@ void check_ends(GraphCheck& graph) {
   }
 }
 
-// Depth-first; one message for each edge that closes a loop. What a queue passes on is another task's.
+// Depth-first; one message for each edge that closes a cycle. The edges that leave a queue belong to another
+// task.
 class CycleSearch {
  public:
   explicit CycleSearch(GraphCheck& graph) : graph_(graph), state_(graph.kinds.size(), kNew) {}
@@ -34,7 +35,7 @@ class CycleSearch {
  private:
   enum State : uint8_t { kNew, kOpen, kDone };
 
-  // Not recursive: a chain may be as long as memory allows.
+  // Iterative: a chain may be as long as memory allows.
   void walk(uint32_t root) {
     std::vector<size_t> next{0};
     way_ = {root};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// check_workers.cc - what belongs to one worker: a task, and each end of a port.
+// check_workers.cc - things that belong to one worker only: a task, and each end of a port.
 #include "exec/depth.h"
 #include "spec/graph_check.h"
 
 namespace batchplane {
 namespace {
 
-// The task of each module: what edges join; a queue belongs to the side that fills it.
+// The task of each module: modules joined by edges; a queue belongs to the task that fills it.
 std::vector<uint32_t> tasks_of(const GraphCheck& graph) {
   std::vector<std::pair<uint32_t, uint32_t>> joined;
   for (const SpecEdge& edge : graph.linked.edges) {
@@ -16,7 +16,7 @@ std::vector<uint32_t> tasks_of(const GraphCheck& graph) {
   return exec::groups_of(static_cast<uint32_t>(graph.kinds.size()), joined);
 }
 
-// By module: the worker of its task, which is that of the inputs and queues that lead into it.
+// By module: the worker of its task, set by the inputs and queues that lead into it.
 std::vector<std::string> workers_of(GraphCheck& graph) {
   const std::vector<uint32_t> tasks = tasks_of(graph);
   std::vector<std::string> chosen(tasks.size());
@@ -39,9 +39,8 @@ std::vector<std::string> workers_of(GraphCheck& graph) {
   return workers;
 }
 
-// An input polls the port that a parameter of it names, any other module sends into it. A ring or
-// device has one consumer and one producer: with two, packets are read twice or lost, and no count
-// tells.
+// An input polls the port that its parameter names, any other module sends to it. A ring or device has one
+// consumer and one producer: with two, packets are read twice or lost without being counted.
 class PortOwners {
  public:
   PortOwners(GraphCheck& graph, const std::vector<std::string>& workers)
@@ -72,13 +71,14 @@ class PortOwners {
 
   GraphCheck& graph_;
   const std::vector<std::string>& workers_;
-  std::map<std::pair<std::string, bool>, uint32_t> owners_;  // by port and end: the first module
+  std::map<std::pair<std::string, bool>, uint32_t>
+      owners_;  // by port and end: the first module that uses it
 };
 
 }  // namespace
 
 void check_workers(GraphCheck& graph) {
-  // Who works on what follows from shapes and edges: nothing is told of it where these are wrong.
+  // Workers follow from shapes and edges: nothing is reported about them when those are wrong.
   if (!graph.knows_all_kinds || graph.is_torn) return;
   const std::vector<std::string> workers = workers_of(graph);
   PortOwners owners(graph, workers);

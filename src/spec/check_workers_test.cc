@@ -26,7 +26,7 @@ std::string mistakes_in(const PipelineSpec& spec, const Kinds& known = kinds()) 
   return all;
 }
 
-// Two inputs and two ends, a worker each.
+// Two inputs and two ends, each on a worker of its own.
 PipelineSpec two_tasks(const char* in, const char* in2, const char* out, const char* out2) {
   PipelineSpec spec;
   spec.workers = {{"w0", -1}, {"w1", -1}};
@@ -34,7 +34,7 @@ PipelineSpec two_tasks(const char* in, const char* in2, const char* out, const c
                   {"out", "port_out", {{"port", out}}},
                   {"in2", "port_in", {{"port", in2}}},
                   {"out2", "port_out", {{"port", out2}}}};
-  spec.modules[2].worker = "w1";  // the first worker has what names none
+  spec.modules[2].worker = "w1";  // modules without a worker go to the first one
   spec.edges = {{"in", "0", "out"}, {"in2", "0", "out2"}};
   return spec;
 }

@@ -24,7 +24,7 @@ Dict params_of(FieldReader& fields) {
   return params == nullptr ? Dict{} : *params;
 }
 
-// One of a few words; the first stands where none is given.
+// One of a few words, with a default.
 template <class Enum, size_t kWords>
 Enum choice(FieldReader& fields, const std::string& name, const char* const (&words)[kWords],
             Enum fallback) {
@@ -206,7 +206,7 @@ GeneratorSpec read_generator(const Value& value, const std::string& key, Mistake
   return generator;
 }
 
-// Which controllers and settings there are is for others to say.
+// Which controllers and settings exist is checked elsewhere.
 Value read_controller(const Value& value, Mistakes& mistakes) {
   if (value.is_null()) return {};
   FieldReader fields(value, "controller", mistakes);
@@ -220,7 +220,7 @@ Value read_controller(const Value& value, Mistakes& mistakes) {
   return value;
 }
 
-// Elements of a list section, read one by one.
+// Reads the elements of a list section one by one.
 template <class T, class Read>
 std::vector<T> read_list(FieldReader& fields, const std::string& name, Mistakes& mistakes,
                          Read read) {
@@ -253,7 +253,7 @@ void refuse_doubles(const std::vector<T>& all, const std::string& list, Mistakes
   }
 }
 
-// What is checked afterwards takes time and memory for each.
+// Limits the count, since later checks take time and memory for each element.
 void refuse_more(size_t count, uint64_t most, const std::string& section, Mistakes& mistakes) {
   if (count <= most) return;
   mistakes.add(section, "more than " + std::to_string(most) + " " + section,
@@ -309,7 +309,7 @@ void refuse_shared_only(const PipelineSpec& spec, Mistakes& mistakes) {
                "leave out `shared` at one of them");
 }
 
-// A unit that waits for a batch has room for one more.
+// A unit that waits for a full batch needs room for one more.
 void refuse_short_queues(const PipelineSpec& spec, Mistakes& mistakes) {
   const uint32_t min_pkts = 2 * spec.engine.batch_pkts;
   const auto check = [&](uint32_t queue_pkts, const std::string& key) {
@@ -328,7 +328,7 @@ void refuse_short_queues(const PipelineSpec& spec, Mistakes& mistakes) {
   for (const ModuleSpec& module : spec.modules) check(module.queue_pkts, "modules." + module.name);
 }
 
-// Units take their turns by weight: nothing is left for a run order to decide.
+// Units take turns by weight: a run order has nothing left to decide.
 void refuse_two_orders(const PipelineSpec& spec, Mistakes& mistakes) {
   if (!spec.engine.runs_by_deadline) return;
   const bool is_weighted = spec.engine.execution.is_weighted_fair() ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// config_json.h - a pipeline between its canonical JSON form and PipelineSpec.
+// config_json.h - converts a pipeline between its canonical JSON form and PipelineSpec.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace batchplane {
 
 inline constexpr int64_t kPipelineVersion = 1;
 
-// Strict: unknown keys, wrong types and values out of range are all noted, and the rest is read.
-// Whether names exist and parameters fit is for build_graph to say.
+// Strict: records all unknown keys, wrong types and values out of range, and reads the rest. build_graph
+// checks that names exist and parameters fit.
 PipelineSpec spec_from_value(const Value& pipeline, std::vector<ConfigError>& errors);
 
-// What spec_from_value reads back as the same spec.
+// The inverse of spec_from_value.
 Value spec_to_value(const PipelineSpec& spec);
 
 }  // namespace batchplane

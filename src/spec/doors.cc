@@ -36,14 +36,14 @@ class DoorMaker {
   [[nodiscard]] bool has_both_ends(const EdgeSpec& edge) const {
     return index_.contains(edge.from) && index_.contains(edge.to);
   }
-  // What is dropped where it is filled goes on in one task, so there can be no other.
+  // A queue's dropped packets continue in the one task that fills it, so it can have no doors.
   [[nodiscard]] bool drops_by_gate(uint32_t m) const {
     return std::ranges::any_of(spec_.edges, [&](const EdgeSpec& edge) {
       return edge.from == spec_.modules[m].name && edge.gate == kDropGateName;
     });
   }
 
-  // What edges join, cut before and behind each queue.
+  // Finds tasks: modules joined by edges, cut before and behind each queue.
   void find_tasks() {
     std::vector<std::pair<uint32_t, uint32_t>> joined;
     for (const EdgeSpec& edge : spec_.edges) {
@@ -61,7 +61,7 @@ class DoorMaker {
       if (!worker.empty()) worker_[task_[index_.at(edge.to)]] = worker;
     }
   }
-  // Who puts packets in by this edge. An input or queue has a worker of its own.
+  // The worker that puts packets in by this edge. An input or queue has a worker of its own.
   [[nodiscard]] std::string feeder(const EdgeSpec& edge) const {
     const uint32_t from = index_.at(edge.from);
     const std::string& own = spec_.modules[from].worker;
@@ -91,7 +91,7 @@ class DoorMaker {
       made.name = door;
       made.door_of = name;
       index_.emplace(door, static_cast<uint32_t>(spec_.modules.size()));
-      // Edges lead to it and from it as they do for the queue: between tasks.
+      // The door's edges connect tasks, as the queue's do.
       task_.push_back(*std::ranges::max_element(task_) + 1);
       worker_.emplace_back();
       spec_.modules.push_back(std::move(made));
@@ -114,8 +114,8 @@ class DoorMaker {
       before = step;
     }
   }
-  // By which of a queue's doors a path comes in that named `step` before it. An edge that leads right there
-  // wins over ways through other modules.
+  // The door by which a path enters a queue after naming `step`. A direct edge wins over ways through other
+  // modules.
   [[nodiscard]] std::string way_in(const std::string& step, const std::string& queue,
                                    const std::vector<std::string>& doors) const {
     const size_t colon = step.find(':');
@@ -155,9 +155,9 @@ class DoorMaker {
   const Kinds& kinds_;
   std::map<std::string, uint32_t> index_;
   std::vector<uint32_t> task_;                             // by module
-  std::vector<std::string> worker_;                        // by task; empty: the first
+  std::vector<std::string> worker_;                        // by task; empty: the first worker
   std::map<std::string, std::vector<std::string>> doors_;  // by queue
-  std::map<std::string, std::vector<std::string>> next_;   // once all doors are there
+  std::map<std::string, std::vector<std::string>> next_;   // made once all doors exist
 };
 
 }  // namespace

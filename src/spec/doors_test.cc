@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// doors_test.cc - a queue that several workers fill has a door for each of them.
+// doors_test.cc - a queue that several workers fill has a door for each of them except the first.
 #include "spec/doors.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(Doors, AreAddedForEachFurtherWorker) {
   EXPECT_EQ(spec.flows[2].path, (std::vector<std::string>{"b", "out"}));
 }
 
-// The first module leads to the queue by two ways, one of them through a module on another worker.
+// Two ways lead from the first module to the queue, one of them through a module on another worker.
 TEST(Doors, PathsGoInWhereTheirGateLeads) {
   PipelineSpec spec = joined();
   spec.edges.push_back({"ma", "1", "r"});
@@ -103,7 +103,7 @@ TEST(Doors, KnowTheWorkerOfAnInputAndOfAQueue) {
   EXPECT_EQ(spec.flows[0].path, (std::vector<std::string>{"b", "q@w2", "out"}));
 }
 
-// What a queue drops goes on in the task that fills it, of which there is one.
+// A queue's dropped packets continue in the one task that fills it.
 TEST(Doors, AQueueWithADropGateHasNone) {
   PipelineSpec spec = joined();
   spec.edges.push_back({"q", "drop", "out"});

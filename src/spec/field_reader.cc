@@ -11,7 +11,7 @@ namespace {
 const Value kNothing;
 }
 
-// The nearest enclosing key whose line is known gives the place.
+// The place is that of the nearest enclosing key with a known line.
 void Mistakes::add(const std::string& key, const std::string& message, const std::string& fix) {
   std::string at = key;
   while (!at.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// field_reader.h - takes fields out of one JSON object and notes every mistake instead of stopping.
+// field_reader.h - reads the fields of a JSON object and records every mistake instead of stopping.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace batchplane {
 
 using SourceMap = std::map<std::string, std::string>;
 
-// Where mistakes go: the list, and the map from keys to lines of the file that people wrote.
+// Collects mistakes; the map gives the line of each key in the user's file.
 struct Mistakes {
   std::vector<ConfigError>& errors;
   const SourceMap& source_map;
@@ -23,7 +23,7 @@ struct Mistakes {
   void add(const std::string& key, const std::string& message, const std::string& fix = "");
 };
 
-// One object at the dotted key `key`. Each read names a field; finish() refuses what nobody read.
+// One object at the dotted key `key`. Each read names a field; finish() refuses fields that were not read.
 class FieldReader {
  public:
   FieldReader(const Value& object, std::string key, Mistakes& mistakes);
@@ -37,9 +37,9 @@ class FieldReader {
   uint32_t integer32(const std::string& name, uint32_t fallback, const limits::Limit& limit) {
     return static_cast<uint32_t>(integer(name, fallback, limit));
   }
-  // A number, -1 when missing or null.
+  // A core number, -1 when missing or null.
   int core(const std::string& name);
-  // Null when missing or not of that type.
+  // Null when missing or of another type.
   const Dict* dict(const std::string& name);
   const List* list(const std::string& name);
   std::vector<std::string> strings(const std::string& name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// kinds.h - what the rules of a pipeline ask of a kind of module or port.
+// kinds.h - the facts about module and port kinds that the rules of pipelines need.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace batchplane {
 enum class Shape : uint8_t { kInPlace, kSplitter, kTerminal, kInput, kQueue };
 inline constexpr const char* kShapeNames[] = {"in_place", "splitter", "terminal", "input", "queue"};
 
-// Others of a queue's shape, a tap say, send packets away and bring in other ones.
+// Other modules with a queue's shape, a tap for example, send packets away and bring in different ones.
 [[nodiscard]] constexpr bool joins_tasks(Shape shape, bool is_egress) {
   return shape == Shape::kQueue && !is_egress;
 }
@@ -23,7 +23,7 @@ inline constexpr const char* kShapeNames[] = {"in_place", "splitter", "terminal"
 struct KindFacts {
   Shape shape = Shape::kInPlace;
   std::vector<ParamSpec> params = {};
-  std::vector<std::string> gate_names = {};  // gates with a meaning; else they are numbers
+  std::vector<std::string> gate_names = {};  // names of gates with a meaning; others are numbers
   uint32_t first_named_gate = 0;             // number of gate_names[0]; the others follow it
   bool is_egress = false;                    // flows end here
 
@@ -40,14 +40,14 @@ struct PortKindFacts {
   bool takes_generators = false;
 };
 
-// The kinds that a program has. What is empty is not known, and not checked.
+// The kinds that a program has. Empty parts are unknown and not checked.
 struct Kinds {
   std::map<std::string, KindFacts> modules = {};
   std::map<std::string, PortKindFacts> ports = {};
   std::optional<std::vector<ParamSpec>> generator = std::nullopt;
 };
 
-// Of what `batchplaned --modules` prints. Throws ConfigError where it is nothing of the kind.
+// Reads the output of `batchplaned --modules`. Throws ConfigError for anything else.
 [[nodiscard]] Kinds kinds_from_value(const Value& schema);
 
 }  // namespace batchplane

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// limits.h - the least and the most of each number in a pipeline. tools/make_limits.py writes the
-// same table for Python, so each line is: inline constexpr Limit kName{least, most};
+// limits.h - minimum and maximum of each number in a pipeline. tools/make_limits.py generates the same table
+// for Python from these lines, so each has the form: inline constexpr Limit kName{least, most};
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ inline constexpr Limit kSampleOneRunIn{1, 1'073'741'824};
 inline constexpr Limit kHeavyNs{1, 65'535};
 inline constexpr Limit kSeed{0, 9'223'372'036'854'775'807};
 inline constexpr Limit kTriggerPkts{0, 256};
-// Durations: eleven days at most. Nothing is held for no time, but a promise of 0 is none.
+// Durations: eleven days at most. A holding time cannot be 0, but an SLO of 0 means none.
 inline constexpr Limit kStrandingLimitNs{1, 1'000'000'000'000'000};
 inline constexpr Limit kAgeLimitNs{1, 1'000'000'000'000'000};
 inline constexpr Limit kDelaySloNs{0, 1'000'000'000'000'000};
@@ -35,7 +35,7 @@ inline constexpr Limit kHighWatermarkPercent{1, 100};
 inline constexpr Limit kLowWatermarkPercent{0, 100};
 inline constexpr Limit kMtuBytes{68, 9710};
 inline constexpr Limit kCore{0, 1023};
-// A module that chooses has 4096 gates, each with a few modules behind it.
+// A splitter has up to 4096 gates, each with a few modules behind it.
 inline constexpr Limit kModules{1, 32'768};
 inline constexpr Limit kEdges{0, 131'072};
 inline constexpr Limit kFlows{0, 32'768};            // declared

@@ -23,7 +23,7 @@ std::string too_short(const ParamSpec& spec, size_t length, const char* unit) {
   return "needs at least " + plain(spec.min) + " " + unit;
 }
 
-// As the writer sees it.
+// The value in the user's notation.
 std::string told(const Value& value) {
   if (value.is_bool()) return value.as_bool() ? "true" : "false";
   if (value.is_list()) return "a list";
@@ -59,7 +59,7 @@ std::string unfit_text(const ParamSpec& spec, const std::string& text) {
   return "";
 }
 
-// Empty when `value` fits `spec`, else what is wrong with it.
+// Empty when `value` fits `spec`, otherwise the mistake.
 std::string misfit(const ParamSpec& spec, const Value& value) {
   const auto unlike = [&](const char* wanted) {
     return "expected " + std::string(wanted) + ", found " + told(value);

@@ -25,21 +25,21 @@ enum class ParamType : uint8_t {
 };
 [[nodiscard]] const char* param_type_name(ParamType type);
 
-// One parameter of a module, a port or a generator: what `batchplane modules NAME` prints and what
-// check_params checks.
+// One parameter of a module, a port or a generator: printed by `batchplane modules NAME`, checked by
+// check_params.
 struct ParamSpec {
   std::string name;
   ParamType type = ParamType::kInt;
   std::string unit = "";     // ns, pkts, bytes, pps, ... or empty
   Value default_value = {};  // null = required
   std::string help = "";
-  double min = -9.2e18;  // numbers; for strings and lists: least length
+  double min = -9.2e18;  // of numbers; for strings and lists: minimum length
   double max = 9.2e18;
-  std::vector<std::string> choices = {};  // strings: the allowed ones, if any
+  std::vector<std::string> choices = {};  // for strings: the allowed values, if limited
 };
 
-// Notes every unknown, missing or unfit parameter of what stands at `key`. `other_words`: what may be
-// written beside the parameters, for "did you mean".
+// Records every unknown, missing or invalid parameter of the object at `key`. `other_words`: words allowed
+// beside the parameters, for "did you mean".
 void check_params(const std::vector<ParamSpec>& specs, const Dict& given, const std::string& key,
                   const std::vector<std::string>& other_words, Mistakes& mistakes);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kIn = "/in";
 
-// Full at that many batches; so many of them may wait until somebody decides otherwise.
+// Capacity in batches, and how many of them may wait unless a controller decides otherwise.
 constexpr uint32_t kInQueueBatches = 8;
 constexpr uint32_t kCreditBatches = 2;
 
@@ -54,7 +54,7 @@ class PartMaker {
     for (FlowSpec& flow : spec_.flows) lead_through(flow.path, led);
   }
 
-  // What is polled takes the task along that it brings packets to, with whatever else is polled there.
+  // Moving a polled module moves the task that it feeds, with everything else that this task polls.
   void move(uint32_t m, const std::string& worker) {
     std::vector<uint32_t> together{m};
     find_tasks();
@@ -78,7 +78,7 @@ class PartMaker {
     const auto kind = kinds_.modules.find(spec_.modules[m].kind);
     return kind == kinds_.modules.end() ? nullptr : &kind->second;
   }
-  // Nothing leads to an input, whatever its kind.
+  // A module without incoming edges, whatever its kind, begins a task.
   [[nodiscard]] bool begins_task(uint32_t m) const {
     const KindFacts* const kind = kind_of(m);
     return feeds_[m].empty() || is_on_device(m) || (kind != nullptr && kind->begins_task());
@@ -93,7 +93,7 @@ class PartMaker {
     return begins_task(index_.at(edge.from)) && edge.gate != kDropGateName;
   }
 
-  // As written: what edges join, cut behind what is polled, and who polls it.
+  // Tasks as written: modules joined by edges, cut behind polled modules, and their polling workers.
   void find_tasks() {
     std::vector<std::pair<uint32_t, uint32_t>> joined;
     for (const EdgeSpec& edge : spec_.edges) {
@@ -122,15 +122,15 @@ class PartMaker {
     return std::ranges::any_of(of_a, [&](uint32_t task) { return of_b.contains(task); });
   }
 
-  // Who brings what comes by an edge. What a queue drops, he who fills it.
+  // The worker that brings packets by an edge. A queue's dropped packets come from the worker that fills it.
   const std::string& sender(const EdgeSpec& edge) {
     return is_polled(edge) ? poller_[task_[index_.at(edge.to)]] : worker_of(index_.at(edge.from));
   }
 
-  // Who runs its node; of a queue, where it is filled.
+  // The worker that runs the module's node; for a queue, the one that fills it.
   const std::string& worker_of(uint32_t m) {
     if (!worker_[m].empty()) return worker_[m];
-    worker_[m] = poller_[task_[m]];  // also where edges run in a circle: told elsewhere
+    worker_[m] = poller_[task_[m]];  // also in a cycle, which is reported elsewhere
     if (begins_task(m) && feeds_[m].empty()) return worker_[m];
     if (!spec_.modules[m].worker.empty() && !begins_task(m)) {
       return worker_[m] = spec_.modules[m].worker;
@@ -147,8 +147,8 @@ class PartMaker {
     queue.kind = "queue";
     queue.worker = worker_of(m);
     queue.leads_to = spec_.modules[m].name;
-    // Turns of units know nothing of rings: a task that is scheduled explicitly holds back as a whole, and two
-    // of them could wait for each other.
+    // The turns of units do not consider rings: an explicitly scheduled task is held back as a whole, and two
+    // such tasks could wait for each other.
     const bool holds_back = !spec_.has_weighted_fair();
     queue.params = {{"size_pkts", in_queue_pkts(spec_)}, {"backpressure", holds_back}};
     if (spec_.modules[m].in_queue.is_dict()) {
@@ -177,7 +177,7 @@ class PartMaker {
   const Kinds& kinds_;
   std::map<std::string, uint32_t> index_;
   std::vector<std::vector<EdgeSpec>> feeds_;  // by module: edges that lead to it
-  std::vector<uint32_t> task_;                // by module, were nothing moved
+  std::vector<uint32_t> task_;                // by module, as if nothing were moved
   std::vector<std::string> poller_;           // by task
   std::vector<std::string> worker_;           // by module
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// parts_test.cc - what runs on another worker has a queue before it, and one behind it where it
-// leads back.
+// parts_test.cc - a part on another worker has a queue before it, and one behind it where it leads back.
 #include "spec/parts.h"
 
 #include <gtest/gtest.h>
@@ -104,7 +103,7 @@ TEST(Parts, WorkerOfTheInputIsNoPart) {
   EXPECT_EQ(queues(spec), (std::vector<std::string>{}));
 }
 
-// One input of a task says which worker; the other goes with it.
+// One input of a task names its worker; the other one follows.
 TEST(Parts, InputsOfOneTaskHaveOneWorker) {
   PipelineSpec spec = forked();
   spec.modules.push_back({"also", "source", {}});

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pipeline_spec.h - a pipeline as plain data: what src/app makes of the JSON and the graph builder
-// reads.
+// pipeline_spec.h - a pipeline as plain data: read from JSON by src/app, input of the graph builder.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +19,13 @@ struct ModuleSpec {
   Dict params;
   uint32_t trigger_pkts = 0;
   uint64_t age_limit_ns = 0;  // 0 = the stranding limit
-  std::string worker;         // inputs: who polls them; others: where they run (parts.h)
+  std::string worker;         // inputs: the polling worker; others: where they run (parts.h)
   uint32_t weight = 0;        // explicit scheduling; 0 = not given
-  uint32_t queue_pkts = 0;    // explicit scheduling; 0 = as the task says
-  std::string door_of;        // the queue of which this is another worker's way in (doors.h)
+  uint32_t queue_pkts = 0;    // explicit scheduling; 0 = the task's setting
+  std::string door_of;        // the queue to which this is another worker's entry (doors.h)
   Value device;               // where it runs (stages.h); null: on a worker
-  Value in_queue;             // parameters of the queue before it, where one is needed (parts.h)
-  std::string leads_to;       // such a queue: the module behind it
+  Value in_queue;             // parameters of the queue before it, if one is needed (parts.h)
+  std::string leads_to;       // of such a queue: the module behind it
 };
 
 inline constexpr const char* kDropGateName = "drop";
@@ -49,7 +48,7 @@ struct PortSpec {
   Dict params;
 };
 
-// What batches can be handed to.
+// A device that can process batches.
 struct DeviceSpec {
   std::string name;
   std::string kind;
@@ -69,7 +68,7 @@ struct WorkerSpec {
   std::string name;
   int core = -1;                              // -1 = not pinned
   std::optional<exec::Scheduling> execution;  // else the engine's
-  bool is_shared = false;                     // no thread: the other workers run its tasks in turns
+  bool is_shared = false;                     // no thread: the other workers run its tasks in turn
 };
 
 struct GeneratorSpec {
@@ -102,18 +101,17 @@ struct PipelineSpec {
   std::vector<EdgeSpec> edges;
   std::vector<FlowSpec> flows;
   std::vector<GeneratorSpec> generators;
-  // Who decides triggers from the start on: name, period_ns, settings, costs, costs_origin,
-  // costs_file. Null: nobody.
+  // The controller to start with: name, period_ns, settings, costs, costs_origin, costs_file. Null: none.
   Value controller;
-  // Who decides where modules with devices run: policy, watt_cap, period_ns, apps. Null: nobody.
+  // Placement of modules with devices: policy, watt_cap, period_ns, apps. Null: none.
   Value placement;
   std::map<std::string, std::string> source_map;  // dotted key -> file:line
 
-  // Who has what names no worker.
+  // The worker of everything that names none.
   [[nodiscard]] std::string first_worker() const {
     return workers.empty() ? "w0" : workers.front().name;
   }
-  // How tasks of a worker execute; the first one's where it is named so or not at all.
+  // How tasks of a worker execute: by its own setting, otherwise by the engine's.
   [[nodiscard]] const exec::Scheduling& scheduling_of(const std::string& worker) const {
     for (const WorkerSpec& spec : workers) {
       if (spec.execution && spec.name == worker) return *spec.execution;
@@ -126,7 +124,7 @@ struct PipelineSpec {
       any |= spec.execution && spec.execution->is_weighted_fair();
     return any;
   }
-  // Whether a file makes a module a scheduling unit that would be none by its place in the graph.
+  // Whether the pipeline makes a module a scheduling unit that its position in the graph would not.
   [[nodiscard]] static bool asks_for_unit(const ModuleSpec& module) {
     return module.trigger_pkts != 0 || module.weight != 0 || module.queue_pkts != 0;
   }

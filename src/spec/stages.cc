@@ -21,7 +21,7 @@ std::string offloadable(const Kinds& kinds) {
   return names;
 }
 
-// Who brings a module its packets: the worker of an input or queue before it.
+// The worker that brings a module its packets: that of an input or queue before it.
 std::string feeding_worker(const PipelineSpec& spec, const std::string& module,
                            const Kinds& kinds) {
   std::vector<std::string> todo{module};
@@ -96,7 +96,7 @@ void leave_out_devices(PipelineSpec& spec) {
   for (ModuleSpec& module : spec.modules) {
     if (module.device.is_null()) continue;
     module.device = Value();
-    module.worker.clear();  // of who would poll it
+    module.worker.clear();  // the worker that would poll it
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stages_test.cc - modules with a device divided, saved as they were written, and refused.
+// stages_test.cc - modules with a device are split, saved as they were written, or refused.
 #include "spec/stages.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Stages, TakeThePlaceOfAModuleOnADevice) {
   EXPECT_TRUE(divide(spec).empty());
   ASSERT_EQ(spec.modules.size(), 6U);
   EXPECT_EQ(spec.modules[2].kind, "work/stage");
-  EXPECT_EQ(spec.modules[2].worker, "w1");  // who brings the packets polls them, too
+  EXPECT_EQ(spec.modules[2].worker, "w1");  // the worker that brings the packets also polls them
   EXPECT_EQ(spec.modules[5].name, "x/done");
   EXPECT_EQ(spec.edges[1].from, "x/done");
   EXPECT_EQ(spec.edges[3].from, "x/done");
@@ -54,7 +54,7 @@ TEST(Stages, TakeThePlaceOfAModuleOnADevice) {
 
 TEST(Stages, AreSavedAsTheyWereWritten) {
   PipelineSpec spec = example();
-  spec.modules[2].worker = "w1";  // said, so that both say the same
+  spec.modules[2].worker = "w1";  // named, so that both agree
   const Value as_written = spec_to_value(spec);
   divide(spec);
   add_doors(spec, known());

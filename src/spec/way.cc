@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// way.cc - one pass backwards finds what leads to the target; forwards there is one edge to take, or a choice.
+// way.cc - a backward pass finds the edges that lead to the target; the forward walk follows the only one, or
+// stops at a choice.
 #include "spec/way.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// way.h - the way between two modules that a declared path names one after the other.
+// way.h - finds the way between two modules that a declared path names in succession.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@ namespace batchplane {
 
 struct Way {
   std::vector<SpecEdge> edges;  // in order; empty: nothing leads there
-  // Empty where there is one way. Otherwise two edges of one module that both lead there; `edges` holds
-  // what comes before them.
+  // Empty if there is only one way. Otherwise two edges of the same module that both lead to the target;
+  // `edges` holds the edges before them.
   std::vector<SpecEdge> choices;
 };
 
-// `leaving`: the edges of each module. `first`: those of them that the first step may take.
-// A direct edge wins over ways through other modules, so a path that names every module has one meaning.
-// Drop gates are taken only in `first`: a path is where packets are meant to go.
+// `leaving`: the edges of each module. `first`: the edges that the first step may take. A direct edge wins
+// over ways through other modules, so a path that names every module is unambiguous. Drop gates are taken
+// only in `first`: a path is where packets are meant to go.
 Way way_between(const std::vector<std::vector<SpecEdge>>& leaving,
                 const std::vector<SpecEdge>& first, uint32_t to);
 

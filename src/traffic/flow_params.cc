@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_params.cc - the parameters that describe flows and traffic.
+// flow_params.cc - declares the parameters of flows and traffic.
 #include "traffic/flow_spec.h"
 
 namespace batchplane::traffic {

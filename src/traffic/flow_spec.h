@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// flow_spec.h - what generated flows look like, as the user writes them (`flows: [...]`).
+// flow_spec.h - generated flows as the user describes them (`flows: [...]`).
 //
-// Sizes are those of the wire: `size_bytes: 64` is the smallest Ethernet frame, its 4-byte checksum
-// counted, which leaves 60 bytes in the packet buffer.
+// Sizes are wire sizes: `size_bytes: 64` is the smallest Ethernet frame including its 4-byte checksum, which
+// leaves 60 bytes in the packet buffer.
 #pragma once
 
 #include <cstdint>
@@ -42,21 +42,20 @@ struct FlowSpec {
   int vlan = kNoVlan;
   bool has_l4_checksum = false;
   TunnelSpec tunnel;
-  std::vector<uint8_t> raw;  // the frame as given, without checksum; the rest is then unused
+  std::vector<uint8_t> raw;  // the given frame, without checksum; the other fields are then unused
 };
 
 // Keys of one element of `flows`.
 const std::vector<ParamSpec>& flow_params();
-// `own` and the parameters that say what traffic to make: flows, size_bytes, imix, order, seed.
+// `own` plus the traffic parameters: flows, size_bytes, imix, order, seed.
 std::vector<ParamSpec> with_traffic_params(std::vector<ParamSpec> own);
-// The longest frame that such parameters ask for, unchecked as they are: sizes and raw frames at any
-// depth.
+// The longest frame in such parameters, before they are checked: sizes and raw frames at any depth.
 uint64_t longest_frame_bytes(const Dict& params);
-// The flows of `args` (declared by with_traffic_params), `count` expanded. Throws ConfigError.
+// The flows of `args` (declared by with_traffic_params), with `count` expanded. Throws ConfigError.
 std::vector<FlowSpec> parse_flows(const Args& args);
 
-// A frame (without its checksum) as hexadecimal digits; blanks and colons between them do not
-// count. Throws ConfigError that names `where`.
+// Parses a frame (without its checksum) in hexadecimal digits, ignoring blanks and colons. Throws ConfigError
+// that names `where`.
 std::vector<uint8_t> parse_frame_hex(const std::string& text, const std::string& where);
 
 // Most common mix in benchmarks: frames of 64, 594 and 1518 bytes, 7 : 4 : 1.

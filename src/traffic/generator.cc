@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// generator.cc - the burst step of the generator: what is due, into which packets, into the ring.
+// generator.cc - the generator's burst step: writes due packets and enqueues them.
 #include "traffic/generator.h"
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 namespace batchplane::traffic {
 namespace {
 
-// Refusals handled in one step; more stay due for the next.
+// Maximum number of drops per step; the rest stay due for the next.
 constexpr uint32_t kMaxRefusals = 4096;
-// Arrivals that one step looks ahead, to count those that wait; more are counted in the next.
+// Maximum number of arrivals to look ahead per step when counting waiting ones; the next step counts on.
 constexpr uint32_t kMaxLooks = 4096;
-// The thread gives its core away this often even when it always has something to do.
+// Bursts after which the thread yields its core even if it always has work.
 constexpr uint32_t kBurstsPerYield = 32;
-// A burst takes a microsecond, and what a yield takes beyond this is somebody else's. A ring of 64
-// is empty soon after, and an idle worker then begins to release what it holds.
+// A burst takes about a microsecond; time that a yield takes beyond this threshold went to another program. A
+// ring of 64 packets is empty soon after, and an idle worker then begins to release held packets.
 constexpr uint64_t kHeldUpNs = 2'000;
 
 void bump(std::atomic<uint64_t>& counter, uint64_t n) {
@@ -46,7 +46,7 @@ void Generator::run(const std::atomic<bool>& must_stop) {
     const uint32_t sent = run_burst(now_ns);
     if (sent == 0 || ++bursts % kBurstsPerYield == 0) std::this_thread::yield();
   }
-  // What is in hand goes back while this thread is still known to the pool.
+  // Returns preallocated packets while this thread is still registered with the pool.
   if (n_hand_ != 0) PacketPool::free_bulk(hand_, n_hand_);
   n_hand_ = 0;
 }
@@ -64,7 +64,7 @@ uint32_t Generator::run_burst(uint64_t now_ns) noexcept {
     for (const auto& stream : streams_) stream->arrivals.start(now_ns);
   }
   if (is_saturating && is_started_) forget_backlog();
-  is_started_ = !is_saturating;  // a schedule begins anew after a phase without one
+  is_started_ = !is_saturating;  // after a saturating phase a new schedule begins
   if (!is_saturating && next_stream().arrivals.due_ns() > now_ns) {
     late_ns_.store(0, std::memory_order_relaxed);
     told_.backlog_pkts.store(0, std::memory_order_relaxed);
@@ -121,7 +121,7 @@ void Generator::refuse_late(uint64_t now_ns) {
   }
 }
 
-// A short burst that leaves something due had no room. What a full one leaves comes at once.
+// If a short burst leaves packets due, the ring was full. After a full burst the rest follows at once.
 void Generator::note_backlog(uint64_t now_ns, bool was_short) {
   uint64_t pkts = 0;
   for (const auto& stream : streams_) {
@@ -164,7 +164,8 @@ const TemplateSet::Frame& Generator::take_frame(Stream& stream) {
 
 BurstSlot Generator::write_packet(const TemplateSet::Frame& frame, uint32_t flow, uint64_t due_ns) {
   Packet* const pkt = hand_[--n_hand_];
-  if constexpr (!BATCHPLANE_DPDK) pkt->reset(frame.len_bytes);  // opens the bytes to the sanitizer
+  if constexpr (!BATCHPLANE_DPDK)
+    pkt->reset(frame.len_bytes);  // unpoisons the bytes for the sanitizer
   copy_frame(fresh_data(*pkt), frame.bytes, frame.len_bytes);
   offer_line(fresh_data(*pkt));
   bump(counts_[flow].sent_pkts, 1);
@@ -172,7 +173,7 @@ BurstSlot Generator::write_packet(const TemplateSet::Frame& frame, uint32_t flow
   return BurstSlot::make(pkt, frame.len_bytes, due_ns);
 }
 
-// New ones go below those in hand, which are further on their way over.
+// New packets go below the present ones, whose lines have been in transit for longer.
 bool Generator::refill_hand() {
   if (n_hand_ >= kBurstPkts) return true;
   Packet* fresh[kBurstPkts];

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// generator.h - a traffic source on a thread of its own, which fills a ring with packets that are
-// due.
+// generator.h - a traffic generator on its own thread, which fills a ring with due packets.
 //
-// Every packet has a due time, and enters the pipeline at that time whether or not the ring had
-// room then: a slow pipeline sees the delay that it caused, and cannot slow its own input down.
+// Every packet has a due time and counts as entering the pipeline then, whether or not the ring has room (no
+// coordinated omission): a slow pipeline sees the delay that it causes, and cannot slow its own input down.
 #pragma once
 
 #include <atomic>
@@ -27,17 +26,17 @@ struct GeneratorFlowStats {
   std::string name;
   uint64_t sent_pkts = 0;
   uint64_t sent_bytes = 0;
-  uint64_t refused_pkts = 0;  // too late when the ring had room again
+  uint64_t refused_pkts = 0;  // dropped: too late when the ring had room again
 };
 
 struct GeneratorStats {
   uint64_t sent_pkts = 0;
   uint64_t refused_pkts = 0;
   uint64_t starved_polls = 0;  // packets were due, but the pool had none
-  uint64_t held_ups = 0;       // how often the machine kept it from its loop
-  uint64_t held_up_ns = 0;     // and for how long
-  uint64_t late_ns = 0;        // how long the oldest packet due has waited, as of the last burst
-  double rate_pps = 0;         // asked for; 0 when saturating
+  uint64_t held_ups = 0;       // how often the machine stalled its loop
+  uint64_t held_up_ns = 0;     // and for how long in total
+  uint64_t late_ns = 0;        // wait of the oldest due packet, as of the last burst
+  double rate_pps = 0;         // requested; 0 when saturating
   bool is_on = true;
   bool is_saturating = false;
 };
@@ -47,23 +46,23 @@ class Generator {
  public:
   static constexpr uint32_t kBurstPkts = exec::kGeneratorBurstPkts;
 
-  // `ring`, `pool` and `told`, where it says what does not get into the ring, outlive the
+  // `ring`, `pool` and `told`, which receives the counts of packets not in the ring, must outlive the
   // generator. Throws ConfigError.
   Generator(const Args& args, BurstRing& ring, PacketPool& pool, ProducerCounts& told);
   ~Generator();
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 
-  // Puts what is due at now_ns into the ring, at most kBurstPkts; returns how many.
+  // Enqueues packets that are due at now_ns, at most kBurstPkts; returns how many.
   uint32_t run_burst(uint64_t now_ns) noexcept;
-  // The body of its thread: bursts until told to stop, giving the core away in between.
+  // Body of its thread: sends bursts until told to stop, yielding the core in between.
   void run(const std::atomic<bool>& must_stop);
 
-  // Total over the flows without a rate of their own.
+  // Total rate of the flows without a rate of their own.
   void set_rate(double rate_pps);
-  // Of one flow that has a rate of its own; throws ConfigError otherwise.
+  // Rate of one flow that has its own; throws ConfigError otherwise.
   void set_flow_rate(const std::string& flow, double rate_pps);
-  // One weight a flow, in order; throws ConfigError when the number is wrong or all are 0.
+  // One weight per flow, in order; throws ConfigError when the number is wrong or all are 0.
   void set_weights(const std::vector<double>& weights);
   void set_on(bool is_on) { is_on_.store(is_on, std::memory_order_relaxed); }
   void set_saturating(bool is_saturating) {
@@ -71,11 +70,11 @@ class Generator {
   }
 
   [[nodiscard]] GeneratorStats stats() const;
-  // Since its thread was started: the time between two bursts beyond what they take themselves.
+  // Stalls since its thread was started: time between two bursts beyond their own.
   [[nodiscard]] uint64_t held_ups() const { return held_ups_.load(std::memory_order_relaxed); }
   [[nodiscard]] uint64_t held_up_ns() const { return held_up_ns_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::vector<GeneratorFlowStats> flow_stats() const;
-  // Changes made live, over the parameters that it was made with.
+  // Live changes to its parameters.
   [[nodiscard]] Dict saved_params() const;
 
  private:
@@ -89,10 +88,10 @@ class Generator {
           rate_pps(arrival.rate_per_s) {}
     TemplateSet frames;
     exec::Arrivals<Rng> arrivals;
-    uint32_t first_flow;  // what the frames call flow 0
+    uint32_t first_flow;  // index of the stream's first flow
     std::atomic<double> rate_pps;
     exec::DueCount<Rng> due;
-    const TemplateSet::Frame* train = nullptr;  // frame of the arrival under way
+    const TemplateSet::Frame* train = nullptr;  // frame of the current arrival
     uint32_t train_left_pkts = 0;
   };
   struct alignas(64) FlowCounts {
@@ -107,9 +106,9 @@ class Generator {
   void refuse_late(uint64_t now_ns);
   void note_backlog(uint64_t now_ns, bool was_short);
   void forget_backlog();
-  // The stream whose packet is due first.
+  // The stream with the earliest due packet.
   Stream& next_stream();
-  // The frame of the next packet of `stream`, and one step on in its schedule.
+  // Returns the frame of the stream's next packet and advances its schedule.
   const TemplateSet::Frame& take_frame(Stream& stream);
   BurstSlot write_packet(const TemplateSet::Frame& frame, uint32_t flow, uint64_t due_ns);
   bool refill_hand();
@@ -118,14 +117,15 @@ class Generator {
   PacketPool& pool_;
   ProducerCounts& told_;
   std::vector<FlowSpec> flows_;
-  std::vector<std::unique_ptr<Stream>> streams_;  // [0] is shared by flows without own rate
+  std::vector<std::unique_ptr<Stream>>
+      streams_;  // [0] is shared by flows without a rate of their own
   std::unique_ptr<FlowCounts[]> counts_;
   uint32_t train_pkts_;
   uint64_t max_late_ns_;
   uint64_t left_pkts_;
   bool is_started_ = false;
 
-  // Allocated ahead, so that their lines come over from the worker while others are written.
+  // Allocated ahead, so that their cache lines arrive from the worker's core while others are written.
   Packet* hand_[2 * kBurstPkts];
   uint32_t n_hand_ = 0;
 

@@ -57,7 +57,7 @@ TEST(Generator, ConstantRateGivesExactDueTimes) {
   EXPECT_GE(rig.pool.available_pkts() + 2 * Generator::kBurstPkts, 2048U);
 }
 
-// Another generator of the same seed, whose ring is never full, tells what was due.
+// A second generator with the same seed and a ring that is never full shows what was due.
 TEST(Generator, CountsWhatWaitsForRoomExactly) {
   for (const char* arrivals : {"constant", "poisson", "on_off"}) {
     const Dict params = {{"rate_pps", 3e6}, {"arrivals", arrivals}, {"burst_pkts", 3}};
@@ -73,7 +73,7 @@ TEST(Generator, CountsWhatWaitsForRoomExactly) {
       const uint64_t backlog = slow.told.backlog_pkts.load();
       ASSERT_EQ(stats.sent_pkts + stats.refused_pkts + backlog, due) << arrivals << now_ns;
       most = std::max(most, backlog);
-      // Half of what comes, and all of it from 300 us on.
+      // Drains half of the time, and always from 300 us on.
       if (now_ns % 3400 < 1700 || now_ns > 300'000) (void)slow.drain();
     }
     EXPECT_GT(most, 50U) << arrivals;
@@ -111,7 +111,7 @@ TEST(Generator, AFullRingDelaysPacketsButNotTheirDueTimes) {
 TEST(Generator, PacketsThatAreTooLateAreRefusedAndCounted) {
   Rig rig({{"rate_pps", 1e6}, {"max_late_ns", 5000}}, 8);
   for (uint64_t now_ns = 0; now_ns <= 20'000; now_ns += 1000) rig.generator.run_burst(now_ns);
-  // 8 in the ring; of due times 8..20 us all but those within 5 us of the end are gone.
+  // 8 in the ring; of the due times 8..20 us, all except those within 5 us of the end are dropped.
   EXPECT_EQ(rig.generator.stats().sent_pkts, 8U);
   EXPECT_EQ(rig.generator.stats().refused_pkts, 7U);
   rig.drain();
@@ -134,7 +134,7 @@ TEST(Generator, FlowsWithOwnRatesKeepThem) {
 
 TEST(Generator, RateWeightsAndSwitchChangeLive) {
   Rig rig({{"rate_pps", 1e6}, {"flows", List{Dict{{"count", 2}}}}});
-  // Nothing is asked of it for the last 10 us of the first rate: they count at the new one.
+  // It does not run for the last 10 us of the first rate: they count at the new one.
   rig.run(0, 999'999, 10'000);
   rig.generator.set_rate(3e6);
   rig.generator.set_weights({0, 1});
@@ -203,7 +203,7 @@ TEST(Generator, PoissonIsTheSameForTheSameSeed) {
     for (const BurstSlot& slot : rig.run(0, 300'000, step_ns)) due.push_back(slot.entry_ns);
     return due;
   };
-  // However often it is asked.
+  // Independent of how often it is asked.
   const auto fine = times(100);
   const auto coarse = times(50'000);
   EXPECT_EQ(fine, coarse);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// source.cc - inline packet source: makes packets in the worker itself, for ns-per-packet figures.
+// source.cc - inline packet source: makes packets on the worker itself, to measure ns per packet.
 //
-// in: 0   out: 1   drops: none   state: how many it made
-// Its packets enter at the time of the loop, so they never wait for anything: measure delays with a
-// generator on a core of its own, not with this.
+// in: 0   out: 1   drops: none   state: number of packets made Its packets enter at the time of the loop, so
+// they never wait in a ring: to measure delays, use a generator on its own core instead.
 #include <algorithm>
 #include <atomic>
 
@@ -81,7 +80,7 @@ class Source final : public Module {
   }
 
  private:
-  // At a steady rate since it was set. Who polls too seldom for it has lost the time beyond a few bursts.
+  // A steady rate from the time it was set. When polled too rarely, packets beyond a few bursts are skipped.
   uint32_t due_pkts(uint64_t now_ns, uint64_t rate_pps) {
     if (rate_pps != paced_pps_) {
       paced_pps_ = rate_pps;
@@ -119,7 +118,7 @@ class Source final : public Module {
   uint16_t in_interface_ = kNoInterface;
   std::atomic<bool> is_off_{false};
   std::atomic<uint64_t> rate_pps_;
-  uint64_t paced_pps_ = 0;  // the rate since since_ns_, and what was sent by then
+  uint64_t paced_pps_ = 0;  // rate in force since since_ns_, and packets sent since then
   uint64_t since_ns_ = 0;
   uint64_t sent_pkts_ = 0;
   std::atomic<uint64_t> made_pkts_{0};

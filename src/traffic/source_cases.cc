@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// source_cases.cc - with what source is looked at for allocations, and measured.
+// source_cases.cc - cases that check source for allocations and measure it.
 #include "cases/case_tools.h"
 
 namespace batchplane::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// source_test.cc - the inline source writes whole packets again each time, and keeps its limits.
+// source_test.cc - the inline source rewrites whole packets each time, and keeps its limits.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -49,7 +49,7 @@ TEST_F(SourceTest, KeepsItsRate) {
     free(pkts);
   }
   EXPECT_EQ(n, 700U);
-  // Who comes late finds a few bursts, and has lost the rest.
+  // After a long pause there are only a few bursts; the rest is skipped.
   ctx_->now_ns += 1'000'000'000;
   n = 0;
   for (auto pkts = poll(32); !pkts.empty(); pkts = poll(32)) {

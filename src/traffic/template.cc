@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// template.cc - builds frames from flow descriptions, and the weighted orders over them.
+// template.cc - builds frames from flow descriptions, and the weighted order over them.
 #include "traffic/template.h"
 
 #include <algorithm>
@@ -123,7 +123,7 @@ void TemplateSet::set_weights(const std::vector<double>& flow_weights) {
   for (size_t i = 0; i < frames_.size(); ++i) {
     weights[i] = flow_weights[frames_[i].flow] * size_share_[i];
   }
-  // Flows with a rate of their own are not drawn from here; with nothing else any order does.
+  // Flows with their own rate are not drawn from here; if there are no others, any order will do.
   if (std::accumulate(weights.begin(), weights.end(), 0.0) <= 0) weights = size_share_;
   turns_.set_weights(weights);
   weights_ = std::move(weights);

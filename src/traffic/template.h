@@ -15,14 +15,14 @@
 
 namespace batchplane::traffic {
 
-// The bytes of one packet of `flow` with `wire_bytes` on the wire (checksum not included in them).
+// The bytes of one packet of `flow` that has `wire_bytes` on the wire; without the checksum.
 std::vector<uint8_t> build_frame(const FlowSpec& flow, uint32_t wire_bytes);
 
 using exec::Order;
 [[nodiscard]] Order parse_order(const std::string& name);
 
-// Frames may be read, and packet buffers written, up to the next multiple of this (heap memory
-// keeps to the byte, so that a sanitizer sees the true end).
+// Frames are read, and packet buffers written, up to the next multiple of this (exact to the byte on heap
+// memory, so that a sanitizer sees the true end).
 inline constexpr uint32_t kCopyBytes = BATCHPLANE_DPDK ? 32 : 1;
 
 inline void copy32(void* to, const void* from) {
@@ -41,8 +41,8 @@ inline void copy_frame(uint8_t* to, const uint8_t* from, uint32_t len_bytes) {
   }
 }
 
-// Where the data of a packet starts after reset(): with mbufs without reading the packet, whose
-// line another core may hold.
+// Start of a packet's data after reset(). With mbufs this does not read the packet, whose line another core
+// may hold.
 inline uint8_t* fresh_data(Packet& pkt) {
 #if BATCHPLANE_DPDK
   return reinterpret_cast<uint8_t*>(&pkt) + sizeof(rte_mbuf) + kHeadroomBytes;
@@ -69,7 +69,7 @@ class TemplateSet {
     const Frame* const frames = frames_.data();
     turns_.each_next(n, [&](uint32_t i, uint32_t frame) { use(i, frames[frame]); });
   }
-  // New weights by flow, order and sizes kept; allocates.
+  // Sets new weights by flow, keeping order and sizes; allocates.
   void set_weights(const std::vector<double>& flow_weights);
 
   [[nodiscard]] const std::vector<Frame>& frames() const { return frames_; }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// template_test.cc - frames are what their description says, and take turns in proportion to
-// weights.
+// template_test.cc - frames match their description and take turns in proportion to weights.
 #include "traffic/template.h"
 
 #include <gtest/gtest.h>
