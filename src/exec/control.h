@@ -50,11 +50,10 @@ struct ControlTask {
 struct ControlInput {
   uint32_t module = 0;
   uint32_t task = 0;
-  bool is_queue = false;    // filled by other tasks
-  uint32_t size_pkts = 0;   // of a queue: capacity of each of its rings
-  bool holds_back = false;  // of a queue: tasks that fill it do not poll while it is full
-  uint32_t window_pkts =
-      0;  // of a closed loop: packets in flight at any time; 0: not a closed loop
+  bool is_queue = false;      // filled by other tasks
+  uint32_t size_pkts = 0;     // of a queue: capacity of each of its rings
+  bool holds_back = false;    // of a queue: tasks that fill it do not poll while it is full
+  uint32_t window_pkts = 0;   // of a closed loop: packets in flight; 0: not a closed loop
   bool is_scheduler = false;  // packets wait there for their turn on a link, whatever the triggers
 };
 
@@ -73,8 +72,7 @@ struct ControlModel {
 struct ModulePeriod {
   uint64_t batches = 0;  // executed
   uint64_t pkts = 0;
-  uint64_t arrived_batches =
-      0;  // batches that reached its buffer, before merging; equals `batches` while bypassed
+  uint64_t arrived_batches = 0;  // at its buffer, before merging; `batches` while bypassed
   uint64_t arrived_pkts = 0;
   uint64_t dropped_pkts = 0;
   uint64_t late_releases = 0;
@@ -96,11 +94,10 @@ struct ModulePeriod {
 struct EgressPromise {
   static constexpr uint64_t kNone = ~0ULL;
   bool is_on_way = false;
-  bool is_beyond_share =
-      false;          // it sends more than its guaranteed share, and its queue does not empty
-  uint32_t flow = 0;  // index in the scheduler
-  uint64_t bound_ns = kNone;  // from enqueue to release
-  uint64_t share_bps = 0;     // counting packet bytes; 0: no guarantee
+  bool is_beyond_share = false;  // sends more than its share, and its queue does not empty
+  uint32_t flow = 0;             // index in the scheduler
+  uint64_t bound_ns = kNone;     // from enqueue to release
+  uint64_t share_bps = 0;        // counting packet bytes; 0: no guarantee
 
   // 0: none.
   [[nodiscard]] uint64_t bound_or_0_ns() const { return bound_ns == kNone ? 0 : bound_ns; }
@@ -118,9 +115,8 @@ struct FlowPeriod {
   uint64_t late_pkts = 0;
   uint64_t delay_sum_ns = 0;
   uint64_t delay_max_ns = 0;
-  uint64_t delay_ns =
-      0;  // the percentile asked for (ControlSettings), from buckets 3 % wide; 0 without packets
-  uint64_t p50_ns = 0;  // same bucket width; means little for few packets
+  uint64_t delay_ns = 0;  // the percentile asked for, from 3 % wide buckets; 0: no packets
+  uint64_t p50_ns = 0;    // same bucket width; means little for few packets
   uint64_t p99_ns = 0;
   uint64_t slo_buckets[SloBuckets::kCount] = {};
   EgressPromise egress;
@@ -166,9 +162,8 @@ struct BufferChange {
   uint64_t age_limit_ns = 0;  // kKeepAge: unchanged
   const char* reason = "";
   // Explicit scheduling. On an input: the weight of polling.
-  uint32_t weight = 0;  // 1..kMaxWeight; 0 = unchanged
-  uint64_t pace_ns =
-      kKeepPace;  // a turn this often, however few packets are held; 0 = no such rule
+  uint32_t weight = 0;           // 1..kMaxWeight; 0 = unchanged
+  uint64_t pace_ns = kKeepPace;  // a turn this often whatever is held; 0 = no such rule
   static constexpr uint64_t kKeepPace = ~0ULL;
 };
 inline constexpr uint64_t kKeepAge = ~0ULL;
@@ -209,11 +204,10 @@ struct LegBudget {
 // A controller's verdict on a flow; the terms of its delay budget are in ns.
 struct FlowVerdict {
   FlowState state = FlowState::kNoSlo;
-  double turnaround_ns =
-      0;                  // from arrival in the ring to the end of the run's work for other flows
-  double fill_ns = 0;     // sum over the path
-  double service_ns = 0;  // sum over the path
-  double slack_ns = 0;    // negative: by how much the SLO is missed
+  double turnaround_ns = 0;          // from arrival in the ring to the end of the run's other work
+  double fill_ns = 0;                // sum over the path
+  double service_ns = 0;             // sum over the path
+  double slack_ns = 0;               // negative: by how much the SLO is missed
   double multiplier_pps_per_us = 0;  // packets per second gained by one more microsecond of SLO
   std::string hint;                  // what would help when the SLO cannot be met
   std::vector<LegBudget> legs;       // as Legs::of_flow; empty where the budget is not divided

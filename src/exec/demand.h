@@ -18,8 +18,7 @@ struct RingCounts {
 
 // The producer's counts.
 struct ArrivalCounts {
-  uint64_t lost_pkts =
-      0;  // since the start: no room in the ring, too late, or otherwise not accepted
+  uint64_t lost_pkts = 0;     // since the start: no room, too late, or not accepted
   uint64_t backlog_pkts = 0;  // due, but waiting for room in the ring now
 };
 

@@ -46,8 +46,7 @@ struct alignas(64) Queue {
   Handle* pkts = nullptr;
   uint32_t size_pkts = 0;
   uint16_t trigger_pkts = 0;
-  uint16_t release_at_pkts =
-      0;  // the trigger, or less for the first release after a change (stagger)
+  uint16_t release_at_pkts = 0;        // trigger, or less for the first release after a change
   uint64_t entry_bound_ns = kNeverNs;  // lower bound of the task-entry times held
   const void* steps = nullptr;         // Node::Step[n_steps]
   void* tail = nullptr;                // Node at the end of the chain
@@ -117,11 +116,10 @@ struct Node {
   Node* sole_predecessor = nullptr;  // in-place node whose only successor this is; none when that
                                      // emits: emitted packets queue up here, no batch may pass them
   uint16_t n_inputs = 0;
-  uint32_t chain_position = 0;  // in the longest possible chain; links are cut every kMaxSteps
-  uint64_t* drops = nullptr;    // per reason: packets that ended here
-  uint64_t* handed_on =
-      nullptr;                // per reason: packets sent to the drop gate; nodes with a drop target
-  uint64_t dropped_pkts = 0;  // the sum of both
+  uint32_t chain_position = 0;    // in the longest possible chain; links are cut every kMaxSteps
+  uint64_t* drops = nullptr;      // per reason: packets that ended here
+  uint64_t* handed_on = nullptr;  // per reason: sent to the drop gate; nodes with a drop target
+  uint64_t dropped_pkts = 0;      // the sum of both
   CostSamples cost;
   UsualCost usual_cost;
 

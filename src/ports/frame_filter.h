@@ -60,9 +60,8 @@ class FrameFilter {
   [[nodiscard]] bool names_one_other_host(Packet& pkt) const noexcept;
 
   uint64_t own_ = 0;
-  std::vector<uint64_t> macs_;  // sorted: own addresses, broadcast, joined groups
-  std::vector<uint32_t>
-      addresses_;  // sorted: own addresses, and the broadcast addresses of their subnets
+  std::vector<uint64_t> macs_;       // sorted: own addresses, broadcast, joined groups
+  std::vector<uint32_t> addresses_;  // sorted: own addresses and subnet broadcasts
 };
 
 }  // namespace batchplane::ports

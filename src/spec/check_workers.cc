@@ -71,8 +71,7 @@ class PortOwners {
 
   GraphCheck& graph_;
   const std::vector<std::string>& workers_;
-  std::map<std::pair<std::string, bool>, uint32_t>
-      owners_;  // by port and end: the first module that uses it
+  std::map<std::pair<std::string, bool>, uint32_t> owners_;  // by port and end: the first module
 };
 
 }  // namespace

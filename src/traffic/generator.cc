@@ -164,8 +164,7 @@ const TemplateSet::Frame& Generator::take_frame(Stream& stream) {
 
 BurstSlot Generator::write_packet(const TemplateSet::Frame& frame, uint32_t flow, uint64_t due_ns) {
   Packet* const pkt = hand_[--n_hand_];
-  if constexpr (!BATCHPLANE_DPDK)
-    pkt->reset(frame.len_bytes);  // unpoisons the bytes for the sanitizer
+  if constexpr (!BATCHPLANE_DPDK) pkt->reset(frame.len_bytes);  // opens the bytes to the sanitizer
   copy_frame(fresh_data(*pkt), frame.bytes, frame.len_bytes);
   offer_line(fresh_data(*pkt));
   bump(counts_[flow].sent_pkts, 1);

@@ -117,8 +117,7 @@ class Generator {
   PacketPool& pool_;
   ProducerCounts& told_;
   std::vector<FlowSpec> flows_;
-  std::vector<std::unique_ptr<Stream>>
-      streams_;  // [0] is shared by flows without a rate of their own
+  std::vector<std::unique_ptr<Stream>> streams_;  // [0]: flows without a rate of their own
   std::unique_ptr<FlowCounts[]> counts_;
   uint32_t train_pkts_;
   uint64_t max_late_ns_;

@@ -53,12 +53,11 @@ struct FlowRecord {
   // Of those: met except for packets in flight while the machine stalled a worker, in this or the previous
   // period, for more than 5 % of the SLO.
   uint64_t stalled_periods = 0;
-  double excess_ratio_sum =
-      0;  // over violated, unstalled periods: excess of the percentile over the SLO
-  uint64_t quiet_periods = 0;  // see PeriodCounts
-  uint64_t delay_sum_ns = 0;   // of their percentiles
-  bool is_between = false;     // the SLO changed during the current period
-  exec::FlowPeriod last;       // of the last period
+  double excess_ratio_sum = 0;  // over violated, unstalled periods: excess over the SLO
+  uint64_t quiet_periods = 0;   // see PeriodCounts
+  uint64_t delay_sum_ns = 0;    // of their percentiles
+  bool is_between = false;      // the SLO changed during the current period
+  exec::FlowPeriod last;        // of the last period
   CountedDelays all;
   CountedDelays quiet;  // of periods that the machine did not disturb
   // `stall_ns`: gaps in a worker's time that its work does not explain, in this and the previous period;

@@ -238,8 +238,7 @@ Value ControlLoop::module_row(uint32_t m, const slo::Explanation& explained) con
   row["cost_per_pkt_ns"] = period.cost.line().cost_per_pkt_ns;
   row["batch_mean_pkts"] = ratio(period.pkts, period.batches);
   row["arrived_mean_pkts"] = ratio(period.arrived_pkts, period.arrived_batches);
-  for (const exec::BufferChange& change :
-       decision_.changes) {  // decided after the period was counted
+  for (const exec::BufferChange& change : decision_.changes) {  // after the period was counted
     if (change.module != m || change.trigger_pkts == exec::kKeepTrigger) continue;
     row["trigger_pkts"] = change.trigger_pkts;
   }

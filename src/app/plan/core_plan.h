@@ -13,8 +13,7 @@ namespace batchplane::app {
 struct CorePlan {
   std::vector<int> cores;  // all usable cores, ascending unless the user ordered them
   int control_core = 0;    // control and monitoring threads
-  int generator_core =
-      0;  // for generators without a core of their own: not the control core if possible
+  int generator_core = 0;  // default for generators: not the control core if possible
 };
 
 // Cores of this process, or those of `--cores`. Throws ConfigError for an unavailable one.

@@ -109,9 +109,8 @@ class RouteWalk {
   };
   std::map<std::string, uint32_t> seen_;  // module, path state and packet -> stop
   std::vector<Stop> stops_;
-  uint32_t from_ = kNowhere;  // the previous stop
-  std::vector<std::pair<uint32_t, std::vector<std::string>>>
-      loops_;  // stop returned to, and the path
+  uint32_t from_ = kNowhere;                                          // the previous stop
+  std::vector<std::pair<uint32_t, std::vector<std::string>>> loops_;  // stop, and path to it
   std::set<uint32_t> keepers_;
 };
 

@@ -151,8 +151,7 @@ TEST(EngineControl, ReportsAndPeriodsDoNotTakeFromEachOther) {
 
 TEST(EngineControl, PercentilesAndLatenessAreOfThePeriod) {
   EngineRig rig(fork());
-  rig.engine().change_buffers(
-      {{kA0, 32, exec::kKeepAge, ""}});  // half of them wait for the next loop
+  rig.engine().change_buffers({{kA0, 32, exec::kKeepAge, ""}});  // half waits for the next loop
   rig.loop(20, 100);
   (void)rig.engine().period(1);
   rig.engine().set_slo("f0", 400);

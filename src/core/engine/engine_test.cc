@@ -106,8 +106,7 @@ TEST(Engine, FlowsAreMeteredApartWithTheirLatePackets) {
   for (uint32_t f = 0; f < 4; ++f) {
     const FlowSnapshot& flow = end.flows[f];
     EXPECT_NEAR(static_cast<double>(flow.total.pkts), 1600, 200);
-    EXPECT_GT(flow.total.late_pkts,
-              0U);  // collecting 32 packets at 8 per loop takes three to four loops
+    EXPECT_GT(flow.total.late_pkts, 0U);  // 32 packets at 8 a loop take three to four loops
     EXPECT_LT(flow.total.late_pkts, flow.total.pkts);
     EXPECT_EQ(std::accumulate(flow.fine_buckets.begin(), flow.fine_buckets.end(), uint64_t{0}),
               flow.total.pkts);

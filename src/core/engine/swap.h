@@ -84,8 +84,7 @@ class Swap {
   std::vector<Orphans> orphans_;
   std::vector<bool> is_involved_;  // by worker
   std::vector<uint16_t> states_;   // by state of the older graph; empty: unchanged
-  std::vector<std::vector<const ExecNode*>>
-      counted_;  // by task and rank: the node that counted before
+  std::vector<std::vector<const ExecNode*>> counted_;  // by task and rank: who counted before
 };
 
 }  // namespace batchplane
