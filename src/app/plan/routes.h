@@ -13,9 +13,10 @@ namespace batchplane::app {
 enum class RoutesAre : uint8_t { kEach, kGrouped };
 
 // {"routes": {generator: [{name, gates, ways}]}, "frames": .., "free": {splitter: {weights}},
-// "schedulers": {module: numbers}, "warnings": [..]}. `frames` is null or {"frames": {generator or input module: [hex, ..]}}:
-// further packets that come in there. The packet backend need not run; no device is opened. Throws
-// ConfigErrors.
+// "schedulers": {module: numbers}, "warnings": [..]}. `frames` is null or
+// {"frames": {generator or input module: [hex, ..]}}: further packets that arrive there. The packet backend
+// need not run; no device is opened. Throws ConfigErrors.
+//
 // kGrouped: routes as in GroupedRoutes, without names and gates; for scheduler trees, which may have very
 // many nodes, only the discipline.
 Value find_routes(const PipelineSpec& spec, const Value& frames, RoutesAre form = RoutesAre::kEach);

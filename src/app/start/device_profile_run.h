@@ -11,7 +11,8 @@
 namespace batchplane::app {
 
 // {"devices": {"cores": {"kind": "cores", "params": {}}}, "modules": ["dpi"], "batch_pkts": [1, 16],
-// "ms": 50, "pair_batch_pkts": 0, "power_ms": 0}: devices beside `inline`; 0: no pairs, no watts. Throws ConfigError.
+// "ms": 50, "pair_batch_pkts": 0, "power_ms": 0}: `devices` in addition to `inline`; 0: no pairs, no watts.
+// Throws ConfigError.
 struct DeviceProfileRequest {
   std::vector<DeviceSpec> devices;
   std::vector<std::string> modules;
