@@ -91,7 +91,7 @@ struct Bound {
 [[nodiscard]] Bound bound_of(const std::string& discipline, const FlowParams& flow,
                              const Crowd& crowd, const Server& server);
 
-// A flow's requirements: a multiple of its rate as share, and a bound.
+// What a flow needs: a share that covers its sending rate, and a bound within the allowed delay.
 struct Need {
   uint32_t flow = 0;  // by index
   double sends_bps = 0;
