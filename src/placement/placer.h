@@ -11,11 +11,11 @@
 namespace batchplane::placement {
 
 struct PlacerSettings {
-  double headroom = 0.1;  // of the rate: increase to allow for before the next step
-  double least_gain = 0.03;  // of the cost: no change for less
+  double headroom = 0.1;           // of the rate: increase to allow for before the next step
+  double least_gain = 0.03;        // of the cost: no change for less
   uint64_t hold_ns = 500'000'000;  // minimum time between changes, unless one is necessary
-  double learning = 0.3;  // weight of a period's batches when laws are corrected
-  double most_wait = 0.5;  // share of an application's budget: a longer wait is an overload
+  double learning = 0.3;           // weight of a period's batches when laws are corrected
+  double most_wait = 0.5;          // share of an application's budget: a longer wait is an overload
 };
 
 // Measurements of one application in a period.
@@ -32,7 +32,7 @@ struct Decision {
   Plan plan;
   std::vector<uint64_t>
       age_limit_ns;  // by application: a batch is sent when its oldest packet is as old
-  Outcome outcome;  // of the plan, at the rates it was made for
+  Outcome outcome;   // of the plan, at the rates it was made for
   bool is_changed = false;
   std::string reason;  // one of a few words: start, overload, device, policy, better, hold
 };

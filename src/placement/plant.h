@@ -41,8 +41,8 @@ struct AppRow {
   double offered_pkts = 0;
   double served_pkts = 0;   // came out of a device
   double refused_pkts = 0;  // at the entry, by the plan
-  double lost_pkts = 0;  // no room in front of the device, or the device failed
-  double late_pkts = 0;  // served after the budget
+  double lost_pkts = 0;     // no room in front of the device, or the device failed
+  double late_pkts = 0;     // served after the budget
   double delay_sum_ns = 0;  // over packets served
   double delay_max_ns = 0;
 };
@@ -51,7 +51,7 @@ struct PeriodRow {
   std::vector<AppRow> apps;
   double joules = 0;
   std::vector<double> busy;  // by device
-  Plan plan;  // in force during the period
+  Plan plan;                 // in force during the period
   std::string reason;
 };
 

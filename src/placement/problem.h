@@ -99,7 +99,7 @@ struct Outcome {
   // By device: longest time from sending a batch until it is done.
   std::vector<double> round_ns;
   std::vector<double> delay_ns;  // by application, the longest
-  double cost = 0;  // of the policies; lower is better at equal served value
+  double cost = 0;               // of the policies; lower is better at equal served value
 };
 
 // Batches of b packets arrive at a device irregularly because packets arrive at random: their

@@ -20,9 +20,9 @@ struct DeviceTimes {
   static constexpr uint32_t kTogether = 4;
   static constexpr uint32_t kLeast = 3;
 
-  std::vector<double> run_ns;  // the device's time, as used by placement
+  std::vector<double> run_ns;   // the device's time, as used by placement
   std::vector<double> feed_ns;  // the worker's time to put packets in and take them out
-  double wall_ns = 0;  // between ends of batches
+  double wall_ns = 0;           // between ends of batches
   uint64_t jobs = 0;
   uint64_t dropped_pkts = 0;  // by the module
   [[nodiscard]] bool is_good() const { return run_ns.size() >= kLeast; }

@@ -17,10 +17,10 @@ namespace batchplane::profile {
 
 // Costs of a generator's own thread, in ns; 0 = not measured.
 struct GeneratorCosts {
-  double look = 0;  // between looks at schedule and ring, when nothing is due
+  double look = 0;       // between looks at schedule and ring, when nothing is due
   double per_burst = 0;  // putting a burst into the ring
-  double per_pkt = 0;  // per packet of it, if the worker had its cache lines last
-  double store = 0;  // from the last write of a burst until a polling worker can see it
+  double per_pkt = 0;    // per packet of it, if the worker had its cache lines last
+  double store = 0;      // from the last write of a burst until a polling worker can see it
 };
 
 // Owner: one thread. Generators run from start() to stop().

@@ -46,7 +46,7 @@ struct Fitted {
   CostLaw law;  // a table of the times, and the line
   CostFit fit;
   std::vector<CostLaw::Line> resampled;  // lines from resampled rounds
-  double noise_ns = 0;  // mean half width of the 95 % intervals of the times
+  double noise_ns = 0;                   // mean half width of the 95 % intervals of the times
 };
 
 // 95 % interval of a figure over the resampled lines, around the figure itself.

@@ -15,22 +15,22 @@ namespace batchplane::profile {
 struct LoopCosts {
   double clock_read = 0;
   double empty_poll = 0;          // a loop that finds no input
-  double poll_per_batch = 0;  // a loop that finds input, without the modules' own costs
-  double poll_per_pkt = 0;  // the same per packet, including its metering at egress
+  double poll_per_batch = 0;      // a loop that finds input, without the modules' own costs
+  double poll_per_pkt = 0;        // the same per packet, including its metering at egress
   double scatter_per_branch = 0;  // per branch beyond the first that a split batch goes to
   double scatter_per_pkt = 0;
-  double firing = 0;  // per firing of a buffer
-  double buffered_per_pkt = 0;  // per packet that goes through a buffer
+  double firing = 0;               // per firing of a buffer
+  double buffered_per_pkt = 0;     // per packet that goes through a buffer
   double ring_take_per_batch = 0;  // polling a queue, without the cost of filling it
   double ring_take_per_pkt = 0;
   double egress_per_pkt = 0;  // booking the delay of a packet that left
   // Known only if the whole pipeline was measured with its generator on another core; else 0.
-  FarCost far;  // a poll of packets whose cache lines are on another core
-  double sampled_per_batch = 0;  // extra time of a module's batch in a sampled run
-  double generator_look = 0;  // between looks of the generator at its schedule
+  FarCost far;                     // a poll of packets whose cache lines are on another core
+  double sampled_per_batch = 0;    // extra time of a module's batch in a sampled run
+  double generator_look = 0;       // between looks of the generator at its schedule
   double generator_per_burst = 0;  // per burst of packets due together
-  double generator_per_pkt = 0;  // per packet of a burst
-  double generator_store = 0;  // until the worker can see it
+  double generator_per_pkt = 0;    // per packet of a burst
+  double generator_store = 0;      // until the worker can see it
 };
 
 // Owner: one thread, pinned and registered with the packet backend by the caller.

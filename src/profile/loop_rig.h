@@ -13,7 +13,7 @@ namespace batchplane::profile {
 // Modules between an input `in` on a ring and the sinks.
 enum class Middle : uint8_t {
   kNothing,
-  kSplit,  // in turn over `gates` sinks
+  kSplit,   // in turn over `gates` sinks
   kBuffer,  // a merge with a trigger
 };
 

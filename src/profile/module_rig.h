@@ -71,10 +71,10 @@ class ModuleRig {
   uint32_t next_turn_ = 0;
   std::function<void()> stir_;
   bool is_polled_;
-  Port* port_ = nullptr;  // polled by an input
-  RingPort* ring_ = nullptr;  // the same port, if it is a ring
-  Port* feeder_ = nullptr;  // sends to the port from outside, if anything does
-  std::vector<Packet*> hot_;  // null: the module took or holds it
+  Port* port_ = nullptr;       // polled by an input
+  RingPort* ring_ = nullptr;   // the same port, if it is a ring
+  Port* feeder_ = nullptr;     // sends to the port from outside, if anything does
+  std::vector<Packet*> hot_;   // null: the module took or holds it
   std::vector<Packet*> work_;  // given to the module, which may change the list
 };
 

@@ -25,7 +25,7 @@ struct ModuleProfile {
   uint32_t max_measured_pkts = 0;  // beyond this, the table continues with the line's slope
   uint32_t rounds = 0;
   std::string reason;  // why the line does not describe the module; empty if it does
-  std::string note;  // other remarks, such as measurement on stand-ins
+  std::string note;    // other remarks, such as measurement on stand-ins
 };
 
 // Owner: one thread, the same as the stage's. Packets are returned between calls.

@@ -49,11 +49,11 @@ struct Task : exec::TaskStorage<Traits> {
   uint32_t worker = 0;
   std::vector<TaskInput> inputs;
   std::vector<exec::HoldBack<Module>> hold_backs;  // ends that may hold back inputs
-  std::vector<uint32_t> modules;  // by rank; without the dead end
+  std::vector<uint32_t> modules;                   // by rank; without the dead end
   std::unique_ptr<Module> dead_end;
   std::unique_ptr<Executor> executor;
   uint32_t next_input = 0;
-  uint64_t polls = 0;  // that found packets
+  uint64_t polls = 0;                        // that found packets
   exec::Leftovers<Node, Packet*> leftovers;  // usually none
 
   void housekeep(Context& /*ctx*/) {}

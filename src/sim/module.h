@@ -19,9 +19,9 @@ class Queue;
 
 // What the module does with packets besides taking time.
 enum class Role : uint8_t {
-  kInput,  // not a node: a port or source polled by the task
+  kInput,    // not a node: a port or source polled by the task
   kPass,     // in-place
-  kRoute,  // splitter: by the packet's flow
+  kRoute,    // splitter: by the packet's flow
   kInTurn,   // splitter: round robin
   kRandom,   // splitter: at random
   kEgress,   // terminal where flows end
@@ -35,7 +35,7 @@ struct Module {
   // Fields used by a run.
   uint64_t batch_ticks = 0;                // cost_per_batch
   uint64_t pkt_ticks = 0;                  // cost_per_pkt
-  const uint64_t* table_ticks = nullptr;  // replaces both: [n] for a batch of n
+  const uint64_t* table_ticks = nullptr;   // replaces both: [n] for a batch of n
   const uint16_t* gate_of_flow = nullptr;  // kRoute; kPass: kDropMark if the flow ends here
   Role role = Role::kPass;
   bool may_drop = false;  // some flow ends here
@@ -44,7 +44,7 @@ struct Module {
   uint16_t static_flow = 0;
   const uint16_t* flow_of_state = nullptr;
   Queue* queue = nullptr;
-  uint32_t ring = 0;  // of the queue that packets are put into here
+  uint32_t ring = 0;                // of the queue that packets are put into here
   uint32_t leg = exec::Leg::kNone;  // the leg that ends at the queue here
   Rng rng{1};
 

@@ -11,7 +11,7 @@ namespace batchplane::sim {
 inline constexpr uint32_t kUntraced = ~0U;
 
 struct Packet {
-  uint64_t entry_ns = 0;  // due time, or time put into the ring
+  uint64_t entry_ns = 0;       // due time, or time put into the ring
   uint64_t task_entry_ns = 0;  // time put where the present task polls it; age limits count from it
   uint64_t polled_ns = 0;      // taken out of its ring by the present task
   uint32_t flow = 0;           // traffic flow, over all generators

@@ -26,7 +26,7 @@ class Scheduler {
   struct Flow {
     bool is_known = false;
     uint64_t refused_pkts = 0;  // since take_promises()
-    egress::Bound bound;  // without the arbiter's rounds
+    egress::Bound bound;        // without the arbiter's rounds
   };
 
   explicit Scheduler(const SchedulerSpec& spec);
@@ -78,7 +78,7 @@ class Scheduler {
   std::vector<uint32_t> flow_of_traffic_;
   static constexpr uint32_t kNobody = ~0U;
 
-  std::vector<Flow> flows_;  // by number
+  std::vector<Flow> flows_;         // by number
   std::vector<uint32_t> promised_;  // by path state
   std::vector<Refused> refused_;
 };

@@ -27,7 +27,7 @@ struct SchedulerSpec {
   uint64_t rate_bps = 0;  // of the link; 0: no limit
   egress::Framing framing;
   egress::Capacity capacity;
-  uint32_t mailbox_pkts = 1024;  // per producing worker
+  uint32_t mailbox_pkts = 1024;                                // per producing worker
   std::vector<std::pair<uint32_t, egress::FlowParams>> flows;  // number, params
   // For `tree`.
   egress::TreeCapacity tree;

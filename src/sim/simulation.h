@@ -126,7 +126,7 @@ class Simulation {
   std::vector<uint64_t> slo_ns_;          // per declared flow
   exec::PeriodSnapshot last_;             // cumulative counters at the last period
   std::vector<exec::DemandBook> demand_;  // one per input, over all tasks
-  uint64_t sent_before_pkts_ = 0;  // from meters of earlier graphs
+  uint64_t sent_before_pkts_ = 0;         // from meters of earlier graphs
   uint64_t graph_number_ = 0;
   uint64_t now_ns_ = 0;
   uint64_t previous_ns_ = 0;

@@ -50,19 +50,19 @@ struct SourceSpec {
   bool is_saturating = false;
   bool is_on = true;
   bool drops_when_full = false;  // else packets wait for room, as in the generator
-  uint64_t max_late_ns = 0;  // packets that waited longer are refused; 0 = never
+  uint64_t max_late_ns = 0;      // packets that waited longer are refused; 0 = never
   uint64_t limit_pkts = ~0ULL;
   // Closed loop: number of packets in flight; each one that leaves admits the next. The first ones
   // enter one by one at rate_pps, and making packets takes no time. 0: open loop.
   uint32_t window_pkts = 0;
   uint32_t ring_pkts = 64;
   bool is_inline = false;  // packets are made when the worker polls; ring_pkts is then the batch
-  double pkt_ns = 0;  // time of the generator's core per packet
-  double burst_ns = 0;  // and per burst put into the ring
-  double look_ns = 0;  // time to the next look when nothing was due; 0 = none
-  double store_ns = 0;  // from a burst's last write until the worker can see it
-  StallSpec stalls;  // of the generator's core
-  TraceArrivals trace;  // replaces the schedules if it has packets
+  double pkt_ns = 0;       // time of the generator's core per packet
+  double burst_ns = 0;     // and per burst put into the ring
+  double look_ns = 0;      // time to the next look when nothing was due; 0 = none
+  double store_ns = 0;     // from a burst's last write until the worker can see it
+  StallSpec stalls;        // of the generator's core
+  TraceArrivals trace;     // replaces the schedules if it has packets
 };
 
 struct TrafficFlowCounts {
@@ -178,7 +178,7 @@ class Source {
   Stalls stalls_;
   uint64_t due_ns_ = 0;  // due time of the schedule's next packet, once started
   bool is_always_full_ = false;
-  double poll_pkts_ = 0;  // mean packets per poll; 0 = all that are there
+  double poll_pkts_ = 0;    // mean packets per poll; 0 = all that are there
   double credit_pkts_ = 0;  // packets owed by earlier polls
 };
 

@@ -49,7 +49,7 @@ struct Spec {
   std::map<std::string, CostLaw> costs;             // by module
   std::map<std::string, SchedulerSpec> schedulers;  // by module of kind egress
   std::map<std::string, StageSpec> stages;          // by module with a device
-  uint64_t move_ns = 0;  // time that workers stop for a move
+  uint64_t move_ns = 0;                             // time that workers stop for a move
   LoopSpec loop;
   std::vector<SourceSpec> sources;
   std::vector<std::vector<FlowRoute>> routes;  // [source][flow]

@@ -103,7 +103,7 @@ class Stage {
   const std::vector<Place> places_;
   const uint32_t engine_batch_pkts_;
   std::vector<uint32_t> threads_;  // of the devices, by place
-  Module inline_;  // cost of a run on the worker
+  Module inline_;                  // cost of a run on the worker
   bool is_draining_ = false;
 
   std::deque<Packet*> carried_;

@@ -32,9 +32,9 @@ class Swap {
   };
   // Packets waiting where nobody will poll them any more.
   struct Source {
-    Queue* queue = nullptr;  // gone, or filled from elsewhere than before
+    Queue* queue = nullptr;         // gone, or filled from elsewhere than before
     std::vector<uint32_t> fillers;  // modules whose buffers go with it
-    Task* task = nullptr;  // or: leftovers of an earlier move
+    Task* task = nullptr;           // or: leftovers of an earlier move
     const Node* first = nullptr;    // there
   };
   using Senders = std::map<std::string, uint32_t>;  // by module and ring: a worker

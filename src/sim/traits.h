@@ -16,17 +16,17 @@ namespace batchplane::sim {
 // Costs of a loop outside the modules, in ticks.
 struct LoopCosts {
   uint64_t poll = 0;           // a poll that found packets
-  uint64_t poll_pkt = 0;  // per packet of it
-  uint64_t far_poll = 0;  // extra cost of a poll from a generator
-  uint64_t far_pkt = 0;  // extra cost per packet of it
+  uint64_t poll_pkt = 0;       // per packet of it
+  uint64_t far_poll = 0;       // extra cost of a poll from a generator
+  uint64_t far_pkt = 0;        // extra cost per packet of it
   uint64_t far_early_pkt = 0;  // and more for each of the first kFarEarlyPkts
-  uint64_t empty_poll = 0;  // a loop that found no packets
+  uint64_t empty_poll = 0;     // a loop that found no packets
   uint64_t firing = 0;         // a buffer releases
-  uint64_t firing_pkt = 0;  // per packet that it held
-  uint64_t split_branch = 0;  // per branch beyond the first that a batch is scattered over
-  uint64_t split_pkt = 0;  // per packet of a scattered batch
-  uint64_t hop_pkt = 0;  // per packet put into a ring between tasks
-  uint64_t egress_pkt = 0;  // per packet metered at an egress
+  uint64_t firing_pkt = 0;     // per packet that it held
+  uint64_t split_branch = 0;   // per branch beyond the first that a batch is scattered over
+  uint64_t split_pkt = 0;      // per packet of a scattered batch
+  uint64_t hop_pkt = 0;        // per packet put into a ring between tasks
+  uint64_t egress_pkt = 0;     // per packet metered at an egress
 };
 
 class Source;

@@ -46,7 +46,7 @@ struct Worker {
   std::unique_ptr<exec::FlowMeter> meter;
   exec::LoopTimes loop_times;
   exec::LoopTimes period_loop_times;  // at the end of the last period
-  uint64_t period_gaps = 0;  // likewise
+  uint64_t period_gaps = 0;           // likewise
   uint64_t period_gap_ns = 0;
   uint64_t idle_polls = 0;
   uint64_t last_loop_ns = 0;

@@ -20,7 +20,7 @@ struct CodelParams {
 struct CodelState {
   uint32_t drop_next_ticks = 0;
   uint32_t late_since_ticks = 0;
-  uint16_t count = 0;  // drops in the present dropping state
+  uint16_t count = 0;       // drops in the present dropping state
   uint16_t last_count = 0;  // count when that state began
   bool is_late = false;
   bool is_dropping = false;

@@ -19,10 +19,10 @@ inline constexpr uint64_t kPieTargetNs = 15'000'000;
 // State of a queue; discarded once the queue is empty.
 struct PieState {
   float probability = 0;
-  float sum = 0;  // of probabilities since the last drop
+  float sum = 0;               // of probabilities since the last drop
   uint32_t updated_ticks = 0;  // 0: not yet
   uint16_t before_us16 = 0;    // delay at the last update, in steps of 16 us
-  uint16_t burst_ms = 150;  // remaining time without drops
+  uint16_t burst_ms = 150;     // remaining time without drops
 };
 
 class Pie {
@@ -48,7 +48,7 @@ class Pie {
   static constexpr uint32_t kMostUpdatesAtOnce = 32;
   static constexpr uint16_t kBurstMs = 150;
   static constexpr float kAlpha = 0.125F;  // per second of delay above the target
-  static constexpr float kBeta = 1.25F;  // per second of increase since the last update
+  static constexpr float kBeta = 1.25F;    // per second of increase since the last update
   static constexpr float kMostToMark = 0.1F;
   static constexpr float kMostStep = 0.02F;  // limits the step once the probability is large
   static constexpr float kLongDelayS = 0.25F;

@@ -22,9 +22,9 @@ struct VirtualSpec {
   uint64_t mailbox_ns = 3;
   uint64_t take_pkt_ns = 15;
   uint64_t release_pkt_ns = 15;
-  uint32_t take_pkts = 64;  // most packets per round from one mailbox
-  uint32_t release_pkts = 32;  // most packets released per round
-  bool has_backpressure = true;  // clients drop packets of flows with full queues themselves
+  uint32_t take_pkts = 64;        // most packets per round from one mailbox
+  uint32_t release_pkts = 32;     // most packets released per round
+  bool has_backpressure = true;   // clients drop packets of flows with full queues themselves
   uint64_t read_interval_ns = 0;  // minimum time between reads of a mailbox
   uint64_t rate_bps = 0;          // of the link; 0: no limit
   // As a qdisc under one lock: each packet is enqueued, and the next one dequeued at once. Packets
@@ -44,7 +44,7 @@ struct VirtualResult {
   // By arrival.
   std::vector<Fate> fates;
   std::vector<uint64_t> release_ns;  // from the scheduler
-  std::vector<uint64_t> done_ns;  // at the end of the bus; without a bus, the same
+  std::vector<uint64_t> done_ns;     // at the end of the bus; without a bus, the same
   // Per round in which anything was done.
   std::vector<uint32_t> round_pkts;  // taken and released
   std::vector<uint64_t> round_took_ns;

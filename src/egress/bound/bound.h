@@ -25,7 +25,7 @@ namespace batchplane::egress {
 // Why a flow has no bound.
 enum class NoBound : uint8_t {
   kHasOne,
-  kNoRate,  // the link has no configured rate, so the port's speed is unknown
+  kNoRate,   // the link has no configured rate, so the port's speed is unknown
   kNoShare,  // the discipline allows other flows to take everything
 };
 // One line each. Empty for kHasOne.
@@ -63,15 +63,15 @@ template <class Flows>
 struct Server {
   uint64_t rate_bps = 0;  // of the link
   Framing framing;
-  double round_ns = 0;  // between rounds of the arbiter
+  double round_ns = 0;          // between rounds of the arbiter
   double read_interval_ns = 0;  // minimum time between reads of a mailbox
 };
 
 struct Bound {
   NoBound why_not = NoBound::kHasOne;
-  double share_bps = 0;  // guaranteed to the flow, in packet bytes; 0: none
-  double own_ns = 0;  // time of one own packet at that rate
-  double others_ns = 0;  // time that the discipline gives to others first
+  double share_bps = 0;   // guaranteed to the flow, in packet bytes; 0: none
+  double own_ns = 0;      // time of one own packet at that rate
+  double others_ns = 0;   // time that the discipline gives to others first
   double arbiter_ns = 0;  // until the packet, and the free link, is noticed
   [[nodiscard]] bool has_one() const { return why_not == NoBound::kHasOne; }
   [[nodiscard]] double total_ns() const {

@@ -24,12 +24,12 @@ inline constexpr uint64_t kMaxWeightSum = 1ULL << 28;
 inline constexpr uint32_t kMinLmaxBytes = 64;
 
 struct FlowParams {
-  uint32_t weight = 1;  // share of the link; with `prio` the level, highest first
+  uint32_t weight = 1;             // share of the link; with `prio` the level, highest first
   uint32_t lmax_bytes = 1518;      // its longest packet
   uint32_t limit_pkts = 1U << 30;  // limit of its queue
-  uint32_t delay_us = 0;  // with `calendar`: delay from arrival to departure,
-  uint32_t jitter_us = 0;  // plus a random time up to this,
-  uint64_t pace_bps = 0;  // at no more than this rate; 0: not paced
+  uint32_t delay_us = 0;           // with `calendar`: delay from arrival to departure,
+  uint32_t jitter_us = 0;          // plus a random time up to this,
+  uint64_t pace_bps = 0;           // at no more than this rate; 0: not paced
 
   bool operator==(const FlowParams&) const = default;
 };

@@ -103,7 +103,7 @@ class QfqGroups {
   struct Group {
     uint64_t start = 0;   // of the first slot
     uint64_t finish = 0;  // start + 2 sigma
-    uint32_t full = 0;  // bit k: the k-th slot from the front is not empty
+    uint32_t full = 0;    // bit k: the k-th slot from the front is not empty
     uint32_t front = 0;
     std::array<Slot, kSlots> slots;
   };

@@ -214,7 +214,7 @@ class QfqPlus : public Scheduled<QfqPlus, QfqPlusFlow> {
   QfqGroups<Aggregates> groups_;
   Aggregates aggregates_;
   uint32_t in_service_ = kNone;  // not in the groups
-  bool has_served_ = false;  // the aggregate in service has sent a packet
+  bool has_served_ = false;      // the aggregate in service has sent a packet
   // All three are reserved for every flow, so changes under load do not allocate.
   std::vector<Kind> kinds_;         // by likeness
   std::vector<uint64_t> likeness_;  // by flow

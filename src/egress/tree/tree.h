@@ -136,8 +136,8 @@ class Tree {
   Descriptor pushed_out_;
   uint64_t now_ns_ = 0;
   uint32_t served_ = kNone;               // the leaf of the last packet
-  bool is_served_ = false;  // it is still first in the lists on its path
-  uint32_t drained_ = 0;  // where drain() continues its search
+  bool is_served_ = false;                // it is still first in the lists on its path
+  uint32_t drained_ = 0;                  // where drain() continues its search
   std::vector<uint32_t> unused_shapers_;  // of leaves; used only by changes
 };
 

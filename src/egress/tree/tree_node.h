@@ -21,10 +21,10 @@ inline Aqm aqm_of(LeafQueue queue) { return queue == LeafQueue::kPie ? Aqm::kPie
 
 // The list of its parent that a node is in.
 enum class Place : uint8_t {
-  kOut,  // nothing to send, or not allowed to send now
+  kOut,    // nothing to send, or not allowed to send now
   kFresh,  // became active in this round with quantum left: goes first
-  kEven,  // next turn in a round of even number
-  kOdd,  // next turn in a round of odd number
+  kEven,   // next turn in a round of even number
+  kOdd,    // next turn in a round of odd number
   kGreen,  // it or a node below it is under its minimum rate
 };
 inline Place turn_in(uint16_t round) { return (round & 1) != 0 ? Place::kOdd : Place::kEven; }

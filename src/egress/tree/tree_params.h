@@ -19,7 +19,7 @@ struct TreeCapacity {
   uint32_t inner_nodes = 1;    // numbers from leaves on, the root first
   uint32_t shaped_leaves = 0;  // leaves that may have rates of their own
   uint32_t pkts = 0;           // of all leaves together
-  uint32_t connections = 0;  // connections with packets, over all CoDel leaves together
+  uint32_t connections = 0;    // connections with packets, over all CoDel leaves together
   CodelParams codel = {};
   uint64_t pie_target_ns = kPieTargetNs;
   uint32_t lmax_bytes = 1600;
@@ -36,9 +36,9 @@ enum class LeafQueue : uint8_t { kFifo, kCodel, kFqCodel, kPie };
 
 struct NodeParams {
   uint64_t min_rate_bps = 0;  // served before any node gets excess; 0: none
-  uint64_t ceil_bps = 0;  // never exceeded; 0: no ceiling
-  uint32_t burst_bytes = 0;  // burst that the ceiling allows; 0: default_burst_bytes()
-  uint32_t weight = 1;  // share of the excess among siblings of one priority
+  uint64_t ceil_bps = 0;      // never exceeded; 0: no ceiling
+  uint32_t burst_bytes = 0;   // burst that the ceiling allows; 0: default_burst_bytes()
+  uint32_t weight = 1;        // share of the excess among siblings of one priority
   uint8_t priority = 0;       // 0..7 among siblings; 7 goes first
   LeafQueue queue = LeafQueue::kFifo;
   uint32_t limit_bytes = 1U << 30;  // of a leaf's queue; one packet always fits

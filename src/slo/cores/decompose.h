@@ -36,7 +36,7 @@ class Decomposer {
 
  private:
   struct Part {
-    std::string home;  // worker it left
+    std::string home;    // worker it left
     uint64_t since = 0;  // period
     // Largest rate that its home took in while it was there; 0: it did not leave because of load.
     double full_pkts_per_ns = 0;
@@ -58,10 +58,10 @@ class Decomposer {
 
   const Settings settings_;
   uint64_t n_periods_ = 0;
-  std::map<std::string, Part> parts_;  // parts moved by this object, by module
+  std::map<std::string, Part> parts_;         // parts moved by this object, by module
   std::map<std::string, uint64_t> patience_;  // minimum periods that a part stays away
   std::map<std::string, uint64_t> returned_;  // period of its return
-  std::vector<exec::MoveChange> moves_;  // of this step
+  std::vector<exec::MoveChange> moves_;       // of this step
   double rate_before_ = 0;  // packets per ns that entered when the last parts left because of load
   std::vector<std::string> on_trial_;  // those parts
 };

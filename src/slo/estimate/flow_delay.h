@@ -20,7 +20,7 @@ class FlowDelay {
  public:
   // Properties of a period beside its counts.
   struct How {
-    bool holds = false;  // packets were held: periods without holding say little about these
+    bool holds = false;   // packets were held: periods without holding say little about these
     bool is_cut = false;  // age limits often fired before triggers, so they set the delays
   };
   // Starts a period with this SLO.
@@ -51,7 +51,7 @@ class FlowDelay {
   bool is_late_ = false;
   double measured_ns_ = 0;
   double ratio_ = 1;
-  uint32_t periods_ = 0;  // with held packets
+  uint32_t periods_ = 0;   // with held packets
   bool has_seen_ = false;  // a period without held packets
   std::optional<double> error_;
 };
@@ -66,11 +66,11 @@ class Margin {
   explicit Margin(const Settings& settings);
   struct Seen {
     uint32_t flows = 0;      // with an SLO
-    double error = 0;  // mean absolute error of the flows
-    uint32_t errors = 0;  // number of flows whose error was known
-    bool is_late = false;  // any flow was late
+    double error = 0;        // mean absolute error of the flows
+    uint32_t errors = 0;     // number of flows whose error was known
+    bool is_late = false;    // any flow was late
     bool has_moved = false;  // triggers moved since the period before
-    bool was_used = false;  // the margin was used when the triggers were chosen
+    bool was_used = false;   // the margin was used when the triggers were chosen
   };
   void learn(const Seen& seen);
   // For triggers that were never in force; and for those that are in force.
@@ -78,10 +78,10 @@ class Margin {
   [[nodiscard]] double at_rest() const;
 
  private:
-  double sigmas_ = 0;  // standard deviations kept free at rest
+  double sigmas_ = 0;      // standard deviations kept free at rest
   double move_error_ = 0;  // mean over flows, periods after moves
-  double noise_ = 0;  // the same, all other periods
-  double care_ = 0;  // extra part
+  double noise_ = 0;       // the same, all other periods
+  double care_ = 0;        // extra part
 };
 
 }  // namespace batchplane::slo

@@ -51,8 +51,7 @@ class Load {
   std::vector<double> visits_;
   std::vector<double> left_pkts_;
   std::vector<double> spared_ns_;
-  std::vector<Smoothed>
-      full_ns_;  // by task: time per packet outside segments in full runs
+  std::vector<Smoothed> full_ns_;  // by task: time per packet outside segments in full runs
   Smoothed offered_;
   double rate_pkts_per_ns_ = 0;
   double offered_pkts_per_ns_ = 0;
@@ -60,7 +59,7 @@ class Load {
   double drain_pkts_per_ns_ = 0;
   uint32_t window_pkts_ = 0;
   uint32_t full_periods_ = 0;  // consecutive full periods with nothing known to wait outside
-  bool was_known_ = false;  // the offered rate was known
+  bool was_known_ = false;     // the offered rate was known
   bool is_saturated_ = false;
   double least_idle_ = 1;
 };

@@ -73,7 +73,7 @@ class ProgramView {
     Smoothed share;
     Smoothed arriving;             // at the triggers in force
     std::vector<uint32_t> before;  // heads whose batches, whole or in part, arrive here
-    uint32_t max_pkts = 0;  // that the buffer may hold
+    uint32_t max_pkts = 0;         // that the buffer may hold
     double executed_pkts = 1;      // mean batch
     double batches = 0;
     double pkts = 0;
@@ -115,7 +115,7 @@ class ProgramView {
 
   const Model& model_;
   std::vector<Segment> segments_;
-  std::vector<uint32_t> head_of_;  // by module: segment that it heads
+  std::vector<uint32_t> head_of_;            // by module: segment that it heads
   std::vector<std::vector<uint32_t>> next_;  // successors by module, each once
   std::vector<Head> heads_;
   std::vector<Task> tasks_;

@@ -56,9 +56,9 @@ class Rings {
   std::vector<double> wait_ns_;
   std::array<double, kMaxCreditBatches + 1> waste_ = {};
   uint32_t credit_batches_ = 0;  // set last
-  uint32_t in_force_ = 0;  // 0: as in the pipeline
+  uint32_t in_force_ = 0;        // 0: as in the pipeline
   uint32_t periods_ = 0;         // since it changed
-  uint32_t dwell_periods_ = 1;  // periods for which it stays
+  uint32_t dwell_periods_ = 1;   // periods for which it stays
   bool is_fresh_ = false;
 };
 

@@ -34,7 +34,7 @@ class Tries {
   static constexpr uint32_t kMaxPatience = 256;  // so rarely may a try break a period
 
   std::vector<uint32_t> kept_pkts_;
-  double kept_ns_ = 0;  // time per packet with kept_pkts_; 0: none
+  double kept_ns_ = 0;                // time per packet with kept_pkts_; 0: none
   uint32_t patience_ = kMinPatience;  // periods between tries, after a failed one
   uint32_t left_ = 0;
   bool is_trying_ = false;

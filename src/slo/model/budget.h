@@ -22,7 +22,7 @@ inline constexpr uint32_t kNoModule = ~0U;
 // Correction to the line A + M n where the cost of a batch of n packets is not linear: lanes that
 // work side by side turn it into a staircase.
 struct Stair {
-  std::vector<double> extra_ns;  // by n, from 0 to the largest batch
+  std::vector<double> extra_ns;   // by n, from 0 to the largest batch
   std::vector<uint8_t> is_worth;  // by n: no smaller batch that holds is as cheap per packet
 
   [[nodiscard]] double extra_at(double batch_pkts) const {
@@ -65,20 +65,20 @@ struct ProgramModule {
 struct ProgramTask {
   // offered; if the task is saturated, measured and used only as a weight
   double rate_pkts_per_ns = 0;
-  double weight = 1;            // of its load in the objective
-  bool is_saturated = false;    // the rate follows from the triggers
-  double run_pkts = 1;          // n: packets of one run
-  double other_run_ns = 0;  // time of a run outside all segments
-  double beside_run_ns = 0;  // runs of other tasks on its worker: they add waiting but no load
-  double queue_ns = 0;  // extra time in age limits for a full input ring; 0: none
-  double runs_waited = 2;    // K: runs between arrival and the end of one's own
-  double spread_scale = 1;   // measured over modelled spread of run times
-  double aged_share = 1;  // share of releases caused by age limits
+  double weight = 1;          // of its load in the objective
+  bool is_saturated = false;  // the rate follows from the triggers
+  double run_pkts = 1;        // n: packets of one run
+  double other_run_ns = 0;    // time of a run outside all segments
+  double beside_run_ns = 0;   // runs of other tasks on its worker: they add waiting but no load
+  double queue_ns = 0;        // extra time in age limits for a full input ring; 0: none
+  double runs_waited = 2;     // K: runs between arrival and the end of one's own
+  double spread_scale = 1;    // measured over modelled spread of run times
+  double aged_share = 1;      // share of releases caused by age limits
 };
 
 struct ProgramFlow {
   double budget_ns = kNoBudgetNs;  // for turnaround, fills and services together
-  double holding_ns = 0;  // least turnaround to assume while the flow is held
+  double holding_ns = 0;           // least turnaround to assume while the flow is held
   uint32_t modules_begin = 0;      // into Program::flow_modules
   uint32_t modules_end = 0;
   uint32_t tasks_begin = 0;  // into Program::flow_tasks
@@ -86,7 +86,7 @@ struct ProgramFlow {
 };
 
 struct Program {
-  double hold_ns = 1.5;  // cost of holding, per packet
+  double hold_ns = 1.5;   // cost of holding, per packet
   double release_ns = 0;  // and per batch that was held
   double fill_share = 1;  // share of the fill time that counts: 1 = wait of a batch's first packet
   double sigmas = 1.645;  // standard deviations of the work of K runs that are added to its mean
@@ -111,11 +111,11 @@ struct Evaluation {
   std::vector<double> task_spread_ns;  // standard deviation of the work of K runs
   std::vector<double> turnaround_ns;   // by task
   std::vector<double> fill_ns;         // by module
-  std::vector<double> batch_pkts;  // by module, as executed
+  std::vector<double> batch_pkts;      // by module, as executed
   std::vector<double> service_ns;      // by module
   // by module: services that follow a firing, up to the next buffers
   std::vector<double> with_next_ns;
-  std::vector<double> delay_ns;      // by flow
+  std::vector<double> delay_ns;   // by flow
   std::vector<double> mixing_ns;  // by flow: how much less than their sum the fills add
   // by module: variance of the number of its firings, per packet polled
   std::vector<double> firing_variance;
@@ -172,7 +172,7 @@ void mark_worth(const ProgramModule& module, Stair& stair);
 
 // What the fills on a flow's path add to the percentile of its delay.
 struct FillSum {
-  bool mixes = false;  // false: fills are simply added
+  bool mixes = false;    // false: fills are simply added
   double sigmas = 0;     // Program::sigmas
   double spread_ns = 0;  // of the flow's turnaround
   double sum_ns = 0;

@@ -25,7 +25,7 @@ inline constexpr const char* kDecomposeNames[] = {"off", "greedy", "normgreedy",
 // Thresholds of all controllers; each uses the ones that apply to it. Names and defaults follow the
 // paper where it has them.
 struct Settings {
-  double percentile = 0.95;  // of delay that SLOs bound; 1 = max, 0 = mean
+  double percentile = 0.95;         // of delay that SLOs bound; 1 = max, 0 = mean
   double tolerance = 0.05;          // delta: a flow is tight from (1 - delta) * SLO on
   double push_ratio = 0.7;          // of B: batches arriving this large need no buffer
   uint32_t pull_pkts = 4;           // q_min = floor(a) + this
@@ -39,11 +39,11 @@ struct Settings {
   uint64_t turnaround_extra_ns = 0;  // time that polling adds, measured separately
   // For `primal`: the master redistributes the flows' budgets once every this many periods.
   uint32_t master_periods = 10;
-  double budget_step = 0.5;  // delta: share of a flow's SLO moved when budget price equals load
+  double budget_step = 0.5;   // delta: share of a flow's SLO moved when budget price equals load
   double budget_shift = 0.1;  // share of a flow's SLO that a task over its budget gets per step
   Decompose decompose = Decompose::kOff;  // every master_periods
-  double hold_ns_per_pkt = 1.5;  // cost of holding a packet: it leaves the cache
-  double hold_ns_per_batch = 6.5;  // and of each batch that a buffer releases
+  double hold_ns_per_pkt = 1.5;           // cost of holding a packet: it leaves the cache
+  double hold_ns_per_batch = 6.5;         // and of each batch that a buffer releases
 };
 
 // Controllers use a cost per batch and a cost per packet for each module. Only here is a cost table

@@ -29,7 +29,7 @@ class ModuleCostEstimate {
 
   CostLaw prior_;
   CostLaw::Line shape_;  // ratio of the two costs, used when batch sizes hardly vary
-  CostLaw cost_;  // keeps the shape of a profiled table
+  CostLaw cost_;         // keeps the shape of a profiled table
   CostSums sums_;
   bool has_samples_ = false;
 };

@@ -35,7 +35,7 @@ struct FlowExplanation {
   double multiplier_pps_per_us = 0;
   std::vector<Part> modules;
   std::string hint;
-  exec::EgressPromise egress;  // of the packet scheduler on the path
+  exec::EgressPromise egress;         // of the packet scheduler on the path
   std::vector<exec::LegBudget> legs;  // by task, in path order; empty if the path has one task
 };
 

@@ -37,12 +37,12 @@ class Optimal final : public Controller {
  private:
   struct Flow {
     FlowDelay delay;
-    double ring_ns = 0;  // wait in full rings between tasks
+    double ring_ns = 0;       // wait in full rings between tasks
     bool is_waiting = false;  // late before it was polled: more arrived than was taken
     // sends beyond its share of a link: its packets wait there anyway
     bool is_beyond_share = false;
     bool is_left_out = false;  // no triggers were found that keep its SLO
-    bool is_excused = false;  // late because of the backlog, or of what is left of it
+    bool is_excused = false;   // late because of the backlog, or of what is left of it
     exec::FlowVerdict verdict;
   };
 
@@ -117,20 +117,20 @@ class Optimal final : public Controller {
   Joint joint_;
   JointSolution found_;
   Evaluation in_force_;  // the model at the period's triggers
-  Evaluation at_;  // the model at the chosen triggers
+  Evaluation at_;        // the model at the chosen triggers
   Evaluation trial_;
   std::vector<Flow> flows_;
   std::vector<uint32_t> chosen_;     // triggers, by head
   std::vector<uint64_t> limits_ns_;  // age limits, by head
   // longest time in the task that age limits may allow, by flow; 0 = no limit
   std::vector<double> bounds_ns_;
-  std::vector<bool> is_unbounded_;   // flows that set no age limits
+  std::vector<bool> is_unbounded_;  // flows that set no age limits
   std::vector<double> as_real_;
   // Factor on all SLOs, the smallest with which triggers carry the load; 0: the load is carried
   // with SLOs less their margins.
   double stretch_ = 0;
   bool has_decided_ = false;
-  bool is_try_ = false;  // the chosen triggers are a try, for a gain
+  bool is_try_ = false;     // the chosen triggers are a try, for a gain
   uint32_t lulls_ = 0;      // in a row
   bool has_moved_ = false;  // the last decision moved triggers
 };

@@ -21,15 +21,15 @@ struct LegState {
 };
 
 enum class BudgetStep : uint8_t {
-  kStatic,  // budgets do not change
-  kFixed,  // steps of constant size
+  kStatic,       // budgets do not change
+  kFixed,        // steps of constant size
   kDiminishing,  // step k is k times smaller than the first
 };
 
 struct BudgetRule {
   BudgetStep step = BudgetStep::kFixed;
   double step_size = 0.5;  // delta
-  double shift = 0.1;  // share of the SLO given to a leg over its budget
+  double shift = 0.1;      // share of the SLO given to a leg over its budget
 };
 
 // Divides an SLO into equal parts.

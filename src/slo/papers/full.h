@@ -14,8 +14,8 @@ namespace batchplane::slo {
 struct FullOptions {
   DescendOptions descend;
   bool has_age_limits = false;  // buffers get age limits from the slack of their flows
-  bool keeps_margin = true;  // buffers grow up to SLO * (1 - tolerance), not up to the SLO
-  bool grows_costs = false;  // aggregated costs are multiplied by k in the k-th period
+  bool keeps_margin = true;     // buffers grow up to SLO * (1 - tolerance), not up to the SLO
+  bool grows_costs = false;     // aggregated costs are multiplied by k in the k-th period
   bool keeps_triggers = false;  // decides only age limits: triggers are set elsewhere
 
   // The behaviour of the published program, where it affects its figures.

@@ -29,18 +29,18 @@ struct Topology {
 };
 
 struct SegmentPeriod {
-  double cost_per_batch_ns = 0;   // of the whole segment
+  double cost_per_batch_ns = 0;  // of the whole segment
   // of the whole segment, by the share of packets that reach each module
   double cost_per_pkt_ns = 0;
   double rate_pkts_per_ns = 0;  // of packets that reach the buffer
-  double arriving_pkts = 0;       // mean batch that reaches the buffer
+  double arriving_pkts = 0;     // mean batch that reaches the buffer
   // delay added by one more packet in the trigger: 1 / rate + cost_per_pkt
   double delay_per_pkt_ns = 0;
-  double delay_ns = 0;  // time between executions + service at the current trigger
-  uint32_t min_pkts = 0;  // smallest trigger that makes buffering worthwhile
+  double delay_ns = 0;            // time between executions + service at the current trigger
+  uint32_t min_pkts = 0;          // smallest trigger that makes buffering worthwhile
   uint32_t trigger_pkts = 0;      // as decided so far
   uint32_t old_trigger_pkts = 0;  // in force during the period
-  bool is_controllable = false;  // costs per batch outweigh costs per packet
+  bool is_controllable = false;   // costs per batch outweigh costs per packet
   bool is_frozen = false;         // an earlier phase has decided it
   const char* reason = "";        // of the last change
 };
@@ -49,9 +49,9 @@ struct FlowNow {
   double slo_ns = kNoLimit;
   double delay_ns = 0;
   double slack_ns = kNoLimit;  // SLO minus delay, with the triggers decided so far
-  double margin_ns = 0;  // part of the slack that phases that insert or grow buffers keep free
+  double margin_ns = 0;     // part of the slack that phases that insert or grow buffers keep free
   double tolerance_ns = 0;  // a flow is tight from this far below its SLO
-  bool is_frozen = false;  // being recovered
+  bool is_frozen = false;   // being recovered
   // Load that one more nanosecond of the flow's budget would save, from the gradient step; 0 if the
   // budget is not binding.
   double load_per_ns = 0;
@@ -79,7 +79,7 @@ struct PeriodState {
 
 enum class Absorb : uint8_t {
   kUncontrollable,  // a segment's cost includes later segments that never buffer
-  kUnbuffered,  // ... and those that do not buffer now
+  kUnbuffered,      // ... and those that do not buffer now
 };
 
 struct MeasureOptions {

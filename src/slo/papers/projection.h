@@ -11,7 +11,7 @@ namespace batchplane::slo {
 using Row = std::vector<double>;  // one constraint: row * change <= 0 while active
 
 struct Projection {
-  std::vector<double> direction;  // -gradient, minus its components along the rows
+  std::vector<double> direction;    // -gradient, minus its components along the rows
   std::vector<double> multipliers;  // one for each row: gradient + sum multiplier * row/|row|
                                     // + direction = 0, the shortest such vector
 };

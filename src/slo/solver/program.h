@@ -18,10 +18,10 @@ namespace batchplane::slo {
 
 struct Solution {
   std::vector<uint32_t> triggers_pkts;
-  std::vector<double> prices;       // by flow: load saved per ns of budget
+  std::vector<double> prices;  // by flow: load saved per ns of budget
   // by flow: left out, because no triggers were found that keep its budget
   std::vector<bool> is_infeasible;
-  Evaluation model;                 // at triggers_pkts
+  Evaluation model;          // at triggers_pkts
   uint32_t relaxations = 0;  // convex problems solved
 };
 
@@ -30,8 +30,8 @@ struct Relaxation {
   std::vector<double> batches_pkts;  // q, or the arriving batch if nothing is held
   std::vector<double> prices;  // by flow: multiplier of its budget, with rates and turnaround fixed
   std::vector<bool> is_short;  // by flow: even this point exceeds its budget
-  Evaluation model;                  // at batches_pkts
-  uint32_t relaxations = 0;          // convex problems solved
+  Evaluation model;            // at batches_pkts
+  uint32_t relaxations = 0;    // convex problems solved
 };
 
 // Keeps prices and memory between solves. After the first solve of a given size it does not
@@ -136,7 +136,7 @@ class Solver {
   bool improves(const Program& program, Score& best);
 
   // Which flows and modules belong together.
-  std::vector<uint32_t> module_flows_;  // flows through each module, module by module
+  std::vector<uint32_t> module_flows_;        // flows through each module, module by module
   std::vector<uint32_t> module_flows_begin_;  // size: modules + 1
   std::vector<uint32_t> group_flows_;
   std::vector<Group> groups_;
@@ -145,22 +145,22 @@ class Solver {
   std::vector<double> size_;  // q, or a where bypassed
   std::vector<double> last_size_;
   std::vector<double> triggers_;    // integers, 0 = bypassed
-  std::vector<uint8_t> is_free_;  // may hold
+  std::vector<uint8_t> is_free_;    // may hold
   std::vector<uint8_t> is_pinned_;  // bypassed regardless of prices
   std::vector<double> price_;       // by flow
   std::vector<double> module_price_;
-  std::vector<double> weight_;  // of 1 / q in the objective, including the emphasis
+  std::vector<double> weight_;     // of 1 / q in the objective, including the emphasis
   std::vector<double> own_price_;  // price of q, in addition to the flows' prices
-  std::vector<double> room_ns_;  // by flow: limit on the sum of delay_slope * q
+  std::vector<double> room_ns_;    // by flow: limit on the sum of delay_slope * q
   std::vector<double> task_room_ns_;
   std::vector<double> first_hold_ns_;  // by flow: room that its first held packet takes
-  std::vector<uint8_t> is_short_;  // by flow: over budget even with all its modules bypassed
-  std::vector<uint8_t> is_out_;  // by flow: not constrained
-  std::vector<uint8_t> is_implied_;  // by flow: within budget whenever some other flow is
-  std::vector<uint64_t> held_by_;  // by flow: hash of the set of its modules that may hold
+  std::vector<uint8_t> is_short_;      // by flow: over budget even with all its modules bypassed
+  std::vector<uint8_t> is_out_;        // by flow: not constrained
+  std::vector<uint8_t> is_implied_;    // by flow: within budget whenever some other flow is
+  std::vector<uint64_t> held_by_;      // by flow: hash of the set of its modules that may hold
   std::vector<double> emphasis_;       // by task: price of its turnaround
   std::vector<double> penalty_;        // by flow: price while it is short
-  std::vector<double> feedback_;  // by task: what prices save through shorter fills
+  std::vector<double> feedback_;       // by task: what prices save through shorter fills
   std::vector<double> penalty_feedback_;
   double price_unit_ = 1;
   double part_ = 0.5;  // step length towards the next iterate
@@ -174,9 +174,9 @@ class Solver {
     double entry = 0;
     bool is_seen = false;
   };
-  std::vector<Set> sets_;  // modules crossed by the same flows
-  std::vector<uint32_t> set_modules_;  // modules of the sets, set by set
-  std::vector<uint32_t> flow_sets_;  // sets that each flow crosses, flow by flow
+  std::vector<Set> sets_;                  // modules crossed by the same flows
+  std::vector<uint32_t> set_modules_;      // modules of the sets, set by set
+  std::vector<uint32_t> flow_sets_;        // sets that each flow crosses, flow by flow
   std::vector<uint32_t> flow_sets_begin_;  // size: flows + 1
   std::vector<uint32_t> seen_sets_;
   std::vector<double> own_entry_;  // by active flow
@@ -198,7 +198,7 @@ class Solver {
   };
   Point kept_;
   std::vector<FillSum> fills_;  // by flow
-  std::vector<Raise> raises_;  // by module: its best raise at present
+  std::vector<Raise> raises_;   // by module: its best raise at present
   std::vector<double> before_move_;
   std::vector<double> descended_;
   double settled_ = kSettled;
