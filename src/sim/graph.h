@@ -99,8 +99,8 @@ struct Graph {
   [[nodiscard]] telemetry::GraphFacts facts() const;
 };
 
-// Packets that would take this gate of a splitter go to its siblings in turn, and so on wherever
-// they come to without a way of their own. Not back again.
+// Packets for this gate of a splitter go to its siblings in turn, and so on wherever they arrive
+// without a route of their own. Cannot be undone.
 void merge_branch(Graph& graph, uint32_t module, uint32_t gate);
 
 // Throws ConfigError: missing costs, unknown names, cycles, or flows whose route does not continue

@@ -34,9 +34,9 @@ class Simulation {
   // Lets packets inside leave after the generators were switched off. Only once, at the end.
   void drain();
 
-  // For plans (simulation_rounds.cc), instead of run_until. Before the first round: inputs are
-  // never empty from now on, and nothing but work takes time. The busiest source of a task fills
-  // every poll, the others bring what comes meanwhile.
+  // For plans (simulation_rounds.cc), instead of run_until. Call it before the first round: from
+  // then on inputs are never empty, and only work takes time. The busiest source of a task fills
+  // every poll; the others bring what arrives meanwhile.
   void saturate();
   // Polls every source `rounds` times. Packets in rings are polled by the next tasks before any
   // others arrive. Workers' clocks are independent; elapsed time is that of the busiest worker.

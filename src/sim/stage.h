@@ -57,7 +57,7 @@ class Stage {
   [[nodiscard]] uint32_t max_inside_pkts() const { return (spec_.depth + 1) * most_pkts(); }
   // At the end: batches no longer wait to fill.
   void drain() { is_draining_ = true; }
-  // What waited in rings that are no more: it goes before everything that is yet to be taken in.
+  // Packets from rings that no longer exist: they go before everything still to be taken in.
   void carry(Packet* pkt) {
     carried_.push_back(pkt);
     ++inside_pkts_;

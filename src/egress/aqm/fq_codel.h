@@ -21,8 +21,7 @@
 namespace batchplane::egress {
 
 // Descriptor::flow of packets for such queues holds the flow, a hash of the connection, and whether
-// the sender supports ECN. On dequeue it holds the flow, and the last bit says whether to mark the
-// packet.
+// the sender supports ECN. On dequeue it holds the flow, and kMarkBit says whether to mark the packet.
 inline constexpr uint32_t kFlowMask = kMaxFlows - 1;
 inline constexpr uint32_t kMarkBit = 1U << 31;
 inline constexpr uint32_t kConnections = kMarkBit / kMaxFlows;

@@ -123,12 +123,12 @@ struct InnerData {
   std::array<ChildLists, kPriorities> children;
 };
 
-// Guaranteed bytes that nobody served for so long are forgotten, and so are those served ahead of time.
+// Guaranteed service older than this, missed or received in advance, is forgotten.
 inline constexpr uint64_t kMaxMinLagNs = 100'000'000;
 // A node that was idle or at its ceiling for longer than this accrues no deficit for that time.
 inline constexpr uint64_t kMaxIdleNs = 2'000'000;
-// A node that has had its minimum waits until a longest packet is due, or this long: it then sends some
-// packets in a row and does not change its place for each.
+// A node that has received its minimum waits until its longest packet is due, or for this long. It
+// then sends several packets in a row instead of changing its place for each.
 inline constexpr uint64_t kMaxMinStepNs = 1'000'000;
 
 // Extra data of inner nodes, by node - leaves; and the shapers: first those of inner nodes, then
